@@ -1,0 +1,127 @@
+package skill
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Request is one call as an edge (HTTP, MCP, command line) hands it to the door.
+// An edge copies what it takes from a pooled buffer before it fills a Request.
+type Request struct {
+	SkillID ID
+	Version string          // "" for the enabled one
+	Input   json.RawMessage // the value of "input"; the door checks it
+	TraceID TraceID         // valid; the edge has made one up where the caller gave none
+	Limits  Limits          // may only lower what manifest and host say; zero: no opinion
+}
+
+// Call is one run as the door hands it to a runner. It is data only, because it
+// crosses a process boundary: no callback, no open handle.
+type Call struct {
+	SkillID     ID
+	TraceID     TraceID
+	ExecutionID string
+	Folder      string // absolute path of the skill's folder on the host; read-only for the guest, as /skill
+	Entry       string // relative to Folder, slash-separated, never out of it
+	Digest      string // of the folder; runners may use it as a cache key
+	Trust       Trust
+	Args        []string
+	Stdin       []byte
+	Limits      Limits // resolved: no field is zero
+	Grants      Grants
+}
+
+// Reply is what a run left behind. Exactly one of these holds: Code is "" and
+// the guest ended by itself with ExitCode, or Code says what ended it.
+type Reply struct {
+	Code     Code   // "" when the guest ended by itself
+	Message  string // for Code, written for the caller; cleaned
+	ExitCode uint32 // meaningful when Code is ""
+	Stdout   []byte // what was written before the end, at most Limits.Output
+	Stderr   []byte // the same
+	Usage    Usage
+	// Artifacts are the files that the guest left in the top folder of /work,
+	// in order of name; nil unless scratch was granted.
+	Artifacts []Artifact
+}
+
+// Usage is what a run cost.
+type Usage struct {
+	Fuel       uint64 // units; 0 where the runner does not meter
+	MemoryPeak uint64 // bytes
+}
+
+// Artifact is one file that a run produced.
+type Artifact struct {
+	Name string `json:"name"` // no slash
+	Data []byte `json:"-"`
+	Size int64  `json:"size"`
+}
+
+// Runner is one way to execute skills. Implementations are safe for concurrent
+// use; plugins/runnertest is the suite that each one passes.
+type Runner interface {
+	// Kind is the key under which the runner is listed.
+	Kind() Kind
+
+	// Ready reports whether the runner could start this target now. The error is
+	// an *Error whose message names, in one line, what is missing (a runtime, a
+	// built module) and how to get it; the host then takes the skill's fallback
+	// if it has one. It must be cheap: it is asked before every call.
+	Ready(folder, entry string) error
+
+	// Run executes one call and returns when the guest is gone: no process,
+	// thread or descriptor of it is left, at the latest at the call's timeout
+	// + 250 ms. A context that ends ends the run, as Cancelled. What the guest
+	// did wrong is in the Reply; the error is non-nil only when the host could
+	// not do its part, and then the Reply is nil.
+	Run(ctx context.Context, call *Call) (*Reply, error)
+
+	// Close releases caches and processes. It waits for runs under way and may
+	// be called twice.
+	Close() error
+}
+
+// Result is the Normalized Skill Result, the one answer of every runner and
+// every failure. Success true means Error nil; Success false means Data null.
+type Result struct {
+	Success bool            `json:"success"`
+	SkillID ID              `json:"skill_id"`
+	TraceID TraceID         `json:"trace_id"`
+	Data    json.RawMessage `json:"data"`
+	Error   *ResultError    `json:"error"`
+	Meta    Meta            `json:"meta"`
+}
+
+// ResultError is the error of a [Result].
+type ResultError struct {
+	Code    Code           `json:"code"`
+	Status  int            `json:"status"`
+	Message string         `json:"message"`
+	Details map[string]any `json:"details,omitempty"`
+}
+
+// Meta says how the result came about. All fields are always present.
+type Meta struct {
+	LatencyMS       int64      `json:"latency_ms"`
+	Version         string     `json:"version"`
+	ExecutionID     string     `json:"execution_id"`
+	Runner          Kind       `json:"runner"`
+	Digest          string     `json:"digest"`
+	FuelUsed        uint64     `json:"fuel_used"`
+	MemoryPeakBytes uint64     `json:"memory_peak_bytes"`
+	Truncated       bool       `json:"truncated"`
+	Artifacts       []Artifact `json:"artifacts,omitempty"`
+}
+
+// Failure is the Result of a call that failed with err. An error that is not an
+// *Error becomes INTERNAL with a message that tells nothing of the host.
+func Failure(id ID, trace TraceID, meta Meta, err error) *Result {
+	re := &ResultError{Code: CodeOf(err), Message: "the host could not run this call; the log has the reason under this trace id"}
+	var e *Error
+	if asError(err, &e) && e.Code != Internal {
+		re.Message, re.Details = CleanText(e.Message, MaxMessage), e.Details
+	}
+	re.Status = re.Code.Status()
+	return &Result{SkillID: id, TraceID: trace, Error: re, Meta: meta}
+}

@@ -1,0 +1,81 @@
+package skill
+
+import (
+	"errors"
+	"strings"
+)
+
+// Error is the one error type that crosses a package boundary. Message is
+// written for the person or model that must mend the call: what was wrong and
+// what is accepted; it never holds a path of the host or text of a guest that
+// was not cleaned with [CleanText]. Err is for logs only and is never shown.
+type Error struct {
+	Op      string         // the operation, as package.verb, for logs
+	Code    Code           // never empty
+	Subject string         // the skill, field or file it is about; may be empty
+	Message string         // what a caller reads
+	Details map[string]any // shown to the caller as error.details; may be nil
+	Err     error          // the cause; may be nil
+}
+
+// Error gives the whole chain, for logs.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.Op != "" {
+		b.WriteString(e.Op + ": ")
+	}
+	b.WriteString(string(e.Code))
+	if e.Subject != "" {
+		b.WriteString(" " + e.Subject)
+	}
+	if e.Message != "" {
+		b.WriteString(": " + e.Message)
+	}
+	if e.Err != nil {
+		b.WriteString(": " + e.Err.Error())
+	}
+	return b.String()
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// CodeOf is the code of the first *Error in err's chain, Internal for any other
+// error and "" for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return Internal
+}
+
+// MaxMessage is the length in bytes to which messages for callers are cut.
+const MaxMessage = 400
+
+// CleanText makes text that a guest or a stranger wrote fit to be shown: control
+// characters, bidirectional overrides and other invisible characters become
+// spaces or vanish, invalid UTF-8 is replaced, and the length is capped at max bytes.
+func CleanText(s string, max int) string {
+	var b strings.Builder
+	for _, r := range s {
+		if b.Len() >= max-4 {
+			b.WriteString("…")
+			break
+		}
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			b.WriteByte(' ')
+		case r < 0x20 || r >= 0x7f && r < 0xa0:
+		case r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r == 0xfeff, r >= 0xe0000 && r <= 0xe0fff:
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func asError(err error, target **Error) bool { return errors.As(err, target) }

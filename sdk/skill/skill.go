@@ -1,0 +1,227 @@
+package skill
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// ID names a skill: ^[a-z0-9](-?[a-z0-9_])*$, at most 64 bytes.
+type ID string
+
+var idPattern = regexp.MustCompile(`^[a-z0-9](-?[a-z0-9_])*$`)
+
+// ParseID checks s against the pattern of [ID].
+func ParseID(s string) (ID, error) {
+	if len(s) > 64 || !idPattern.MatchString(s) {
+		return "", &Error{
+			Op: "skill.ParseID", Code: InvalidArgument, Subject: CleanText(s, 80),
+			Message: "a skill id is 1 to 64 of a-z, 0-9, _ and single -, beginning with a letter or digit",
+		}
+	}
+	return ID(s), nil
+}
+
+// TraceID ties the log lines, records and answer of one call together:
+// 1 to 64 of 0-9 A-Z a-z . _ -
+type TraceID string
+
+var tracePattern = regexp.MustCompile(`^[0-9A-Za-z._-]{1,64}$`)
+
+// ValidTraceID reports whether s may be taken over from a caller as it is.
+func ValidTraceID(s string) bool { return tracePattern.MatchString(s) }
+
+// Kind is how a skill is executed, as "type:runtime": wasm:wasi, wasm:python,
+// cli:python.
+type Kind string
+
+// The kinds of this release.
+const (
+	WasmWASI   Kind = "wasm:wasi"
+	WasmPython Kind = "wasm:python"
+	CLIPython  Kind = "cli:python"
+)
+
+// Trust says where a skill came from. The zero value is Community.
+type Trust int
+
+// The degrees of trust, lowest first.
+const (
+	Community Trust = iota // uploaded or pulled: sandboxed runners only
+	Trusted                // in a folder of the operator's own
+	Builtin                // came with openSkill
+)
+
+var trustNames = [...]string{"community", "trusted", "builtin"}
+
+// String gives the name that manifests and answers use.
+func (t Trust) String() string {
+	if t < 0 || int(t) >= len(trustNames) {
+		return fmt.Sprintf("trust(%d)", int(t))
+	}
+	return trustNames[t]
+}
+
+// MarshalText writes the name of t.
+func (t Trust) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText reads a name written by MarshalText.
+func (t *Trust) UnmarshalText(b []byte) error {
+	for i, n := range trustNames {
+		if n == string(b) {
+			*t = Trust(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown trust %q", b)
+}
+
+// Limits bound one run. In a manifest or a request zero means "the host's
+// default"; in a [Call] every field is resolved and not zero.
+type Limits struct {
+	Timeout time.Duration // wall time, from admission to the last byte
+	Memory  uint64        // bytes of linear memory
+	Fuel    uint64        // units, about one an instruction; see docs/security.md
+	Output  uint64        // bytes of standard output, and the same again of standard error
+	Scratch uint64        // bytes of files below /work
+}
+
+// Lower gives the smaller of l and o, field by field, where zero in either one
+// means "no opinion".
+func (l Limits) Lower(o Limits) Limits {
+	return Limits{
+		Timeout: lower(l.Timeout, o.Timeout),
+		Memory:  lower(l.Memory, o.Memory),
+		Fuel:    lower(l.Fuel, o.Fuel),
+		Output:  lower(l.Output, o.Output),
+		Scratch: lower(l.Scratch, o.Scratch),
+	}
+}
+
+func lower[T time.Duration | uint64](a, b T) T {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// Grants are what the operator lets a run touch. The zero value grants nothing.
+type Grants struct {
+	Data    string // host folder shown read-only as /data; "" for none
+	Scratch bool   // an empty, writable /work that lives as long as the run
+}
+
+// Permissions are what a manifest asks for; the door turns them into [Grants]
+// by what the operator allows.
+type Permissions struct {
+	Data    bool `json:"data"`
+	Scratch bool `json:"scratch"`
+}
+
+// Principal is who calls. The zero value may do nothing.
+type Principal struct {
+	ID     string        // "" is nobody
+	Type   PrincipalType // human, agent or operator
+	Tenant string
+	Scopes []string
+}
+
+// PrincipalType is the kind of a caller.
+type PrincipalType string
+
+// The types of principal.
+const (
+	Operator PrincipalType = "operator" // the owner of the process, on its own machine
+	Human    PrincipalType = "human"
+	Agent    PrincipalType = "agent"
+)
+
+// Scopes of this release.
+const (
+	ScopeRead   = "skills:read"
+	ScopeInvoke = "skills:invoke"
+)
+
+// May reports whether p holds the scope. Nobody (an empty ID) holds none.
+func (p Principal) May(scope string) bool {
+	if p.ID == "" {
+		return false
+	}
+	for _, s := range p.Scopes {
+		if s == scope {
+			return true
+		}
+	}
+	return false
+}
+
+// Local is the operator on the host's own machine.
+func Local() Principal {
+	return Principal{ID: "local", Type: Operator, Tenant: "local", Scopes: []string{ScopeRead, ScopeInvoke}}
+}
+
+// Target is one way to execute a skill: a runner and the file it starts with.
+type Target struct {
+	Kind  Kind   `json:"kind"`
+	Entry string `json:"entry"` // relative to the folder, slash-separated
+}
+
+// Descriptor is a skill as the catalogue shows it: everything a caller or a
+// model needs to call it, and nothing about where it lives on the host.
+type Descriptor struct {
+	ID           ID              `json:"id"`
+	Version      string          `json:"version"`
+	Description  string          `json:"description"`
+	Runner       Kind            `json:"runner"`
+	Fallback     Kind            `json:"fallback,omitempty"`
+	Trust        Trust           `json:"trust"`
+	Digest       string          `json:"digest"` // "sha256:" and 64 hex digits
+	Enabled      bool            `json:"enabled"`
+	Limits       LimitsJSON      `json:"limits"`
+	Permissions  Permissions     `json:"permissions"`
+	InputSchema  json.RawMessage `json:"input_schema"`
+	OutputSchema json.RawMessage `json:"output_schema"`
+	Cost         *Cost           `json:"cost_metadata,omitempty"`
+}
+
+// Cost is what a manifest tells an agent about the price of a call.
+type Cost struct {
+	EstimatedTokens     int `json:"estimated_tokens"`
+	EstimatedDurationMS int `json:"estimated_duration_ms"`
+	RateLimitPerMinute  int `json:"rate_limit_per_minute"`
+}
+
+// LimitsJSON is [Limits] in the units of manifests and requests.
+type LimitsJSON struct {
+	TimeoutMS uint64 `json:"timeout_ms,omitempty" yaml:"timeout_ms"`
+	MemoryMB  uint64 `json:"memory_mb,omitempty" yaml:"memory_mb"`
+	Fuel      uint64 `json:"fuel,omitempty" yaml:"fuel"`
+	OutputKB  uint64 `json:"output_kb,omitempty" yaml:"output_kb"`
+	ScratchMB uint64 `json:"scratch_mb,omitempty" yaml:"scratch_mb"`
+}
+
+// Limits converts the units; values beyond any sensible limit are held at the
+// largest one, so that no conversion overflows.
+func (j LimitsJSON) Limits() Limits {
+	const day = 24 * 60 * 60 * 1000
+	return Limits{
+		Timeout: time.Duration(min(j.TimeoutMS, day)) * time.Millisecond, //nolint:gosec // bounded one word to the left
+		Memory:  min(j.MemoryMB, 1<<20) << 20,
+		Fuel:    min(j.Fuel, 1<<62),
+		Output:  min(j.OutputKB, 1<<30) << 10,
+		Scratch: min(j.ScratchMB, 1<<20) << 20,
+	}
+}
+
+// JSON converts the units back, rounding up.
+func (l Limits) JSON() LimitsJSON {
+	up := func(n, unit uint64) uint64 { return (n + unit - 1) / unit }
+	return LimitsJSON{
+		TimeoutMS: uint64((l.Timeout + time.Millisecond - 1) / time.Millisecond), //nolint:gosec // a duration of a limit is never negative
+		MemoryMB:  up(l.Memory, 1<<20),
+		Fuel:      l.Fuel,
+		OutputKB:  up(l.Output, 1<<10),
+		ScratchMB: up(l.Scratch, 1<<20),
+	}
+}
