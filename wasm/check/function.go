@@ -1,0 +1,353 @@
+package check
+
+import (
+	"openskill/wasm/binary"
+)
+
+// letters maps the letters of binary.Op.Signature to types.
+var letters = [256]binary.ValType{'i': binary.I32, 'l': binary.I64, 'f': binary.F32, 'd': binary.F64, 'v': binary.V128}
+
+// sig is a signature made ready for the inner loop.
+type sig struct {
+	known  bool
+	n      uint8
+	params [3]binary.ValType // the last one first, as they are popped
+	result binary.ValType    // 0 for none
+}
+
+var sigs = buildSigs()
+
+func buildSigs() (t [0x300]sig) {
+	for o := range t {
+		s := binary.Op(o).Signature() //nolint:gosec // 0x300 operations
+		if s == "" {
+			continue
+		}
+		k := 0
+		for s[k] != ':' {
+			k++
+		}
+		g := sig{known: true, n: uint8(k)} //nolint:gosec // at most three
+		for i := range k {
+			g.params[i] = letters[s[k-1-i]]
+		}
+		if k+1 < len(s) {
+			g.result = letters[s[k+1]]
+		}
+		t[o] = g
+	}
+	return t
+}
+
+// anyType stands for the unknown type of the specification's algorithm: what
+// unreachable code pops.
+const anyType binary.ValType = 0
+
+type frame struct {
+	op          binary.Op
+	unreachable bool
+	height      int
+	start, end  []binary.ValType
+}
+
+func (f *frame) label() []binary.ValType {
+	if f.op == binary.OpLoop {
+		return f.start
+	}
+	return f.end
+}
+
+type funcValidator struct {
+	v       *validator
+	r       binary.Reader
+	in      binary.Instr
+	locals  []binary.ValType
+	vals    []binary.ValType
+	ctrls   []frame
+	targets []uint32
+	catches []binary.Catch
+	single  [256][1]binary.ValType
+	max     int
+	work    int
+	err     error
+	index   int
+}
+
+func newFuncValidator(v *validator) *funcValidator {
+	f := &funcValidator{v: v}
+	for i := range f.single {
+		f.single[i][0] = binary.ValType(i) //nolint:gosec // a byte
+	}
+	return f
+}
+
+func (f *funcValidator) fail(format string, a ...any) {
+	if f.err == nil {
+		f.err = invalid(f.v.m.Codes[f.index].Offset+f.in.Pos, format, a...)
+	}
+}
+
+func (f *funcValidator) push(t binary.ValType) {
+	f.vals = append(f.vals, t)
+	if len(f.vals) > f.max {
+		f.max = len(f.vals)
+	}
+}
+
+// spend counts the types that instructions move. Types of a thousand values
+// make an instruction of two bytes cost a thousand steps; real code moves less
+// than one type a byte.
+func (f *funcValidator) spend(n int) {
+	f.work -= n
+	if f.work < 0 && f.err == nil {
+		f.err = refuse(ModuleTooComplex, f.v.m.Codes[f.index].Offset+f.in.Pos, "the module is too complex: a function moves more values than %d for each byte of its code", workPerByte)
+	}
+}
+
+const (
+	workPerByte = 16
+	workBase    = 20_000
+)
+
+func (f *funcValidator) pushAll(ts []binary.ValType) {
+	f.spend(len(ts))
+	for _, t := range ts {
+		f.push(t)
+	}
+}
+
+func (f *funcValidator) popAny() binary.ValType {
+	c := &f.ctrls[len(f.ctrls)-1]
+	if len(f.vals) == c.height {
+		if !c.unreachable {
+			f.fail("type mismatch: an operand is missing")
+		}
+		return anyType
+	}
+	t := f.vals[len(f.vals)-1]
+	f.vals = f.vals[:len(f.vals)-1]
+	return t
+}
+
+func (f *funcValidator) pop(want binary.ValType) binary.ValType {
+	t := f.popAny()
+	if t != want && t != anyType && want != anyType {
+		f.fail("type mismatch: %v expected, %v found", want, t)
+	}
+	return t
+}
+
+func (f *funcValidator) popAll(ts []binary.ValType) {
+	f.spend(len(ts))
+	for i := len(ts) - 1; i >= 0; i-- {
+		f.pop(ts[i])
+	}
+}
+
+func (f *funcValidator) open(op binary.Op, start, end []binary.ValType) {
+	f.ctrls = append(f.ctrls, frame{op: op, height: len(f.vals), start: start, end: end})
+	if len(f.ctrls) > f.v.o.Depth+1 && f.err == nil {
+		f.err = refuse(ModuleTooComplex, f.v.m.Codes[f.index].Offset+f.in.Pos, "the module is too complex: blocks are nested deeper than %d", f.v.o.Depth)
+	}
+	f.pushAll(start)
+}
+
+func (f *funcValidator) close() frame {
+	c := f.ctrls[len(f.ctrls)-1]
+	f.popAll(c.end)
+	if len(f.vals) != c.height {
+		f.fail("type mismatch: %d values remain at the end of a block", len(f.vals)-c.height)
+		f.vals = f.vals[:min(len(f.vals), c.height)]
+	}
+	f.ctrls = f.ctrls[:len(f.ctrls)-1]
+	return c
+}
+
+func (f *funcValidator) unreachable() {
+	c := &f.ctrls[len(f.ctrls)-1]
+	f.vals = f.vals[:c.height]
+	c.unreachable = true
+}
+
+// blockType gives what a block takes and gives.
+func (f *funcValidator) blockType(c int64) (start, end []binary.ValType) {
+	switch {
+	case c == binary.BlockEmpty:
+		return nil, nil
+	case c < 0:
+		t := binary.BlockValue(c)
+		f.useType(t)
+		return nil, f.single[byte(t)][:]
+	case c >= int64(len(f.v.m.Types)):
+		f.fail("unknown type %d of a block", c)
+		return nil, nil
+	}
+	t := &f.v.m.Types[c]
+	return t.Params, t.Results
+}
+
+func (f *funcValidator) useType(t binary.ValType) {
+	if t == binary.ExnRef {
+		f.exception("exnref")
+	}
+}
+
+func (f *funcValidator) exception(what string) {
+	f.v.except.Store(true)
+	if !f.v.o.Exceptions && f.err == nil {
+		f.err = disabled(f.v.m.Codes[f.index].Offset+f.in.Pos, binary.FeatureExceptions, what)
+	}
+}
+
+func (f *funcValidator) label(n uint32) []binary.ValType {
+	if uint64(n) >= uint64(len(f.ctrls)) { //nolint:gosec // a length
+		f.fail("unknown label %d", n)
+		return nil
+	}
+	return f.ctrls[len(f.ctrls)-1-int(n)].label()
+}
+
+func (f *funcValidator) function(i int) error {
+	v := f.v
+	c := &v.m.Codes[i]
+	t := &v.m.Types[v.m.Funcs[i]]
+	f.index, f.err, f.max = i, nil, 0
+	f.work = workPerByte*len(c.Body) + workBase
+	f.locals = append(f.locals[:0], t.Params...)
+	for _, g := range c.Locals {
+		f.useType(g.Type)
+		for range g.Count {
+			f.locals = append(f.locals, g.Type)
+		}
+	}
+	raise(&v.locals, len(f.locals)-len(t.Params))
+	raise(&v.body, len(c.Body))
+	f.vals, f.ctrls = f.vals[:0], f.ctrls[:0]
+	f.in = binary.Instr{}
+	f.open(binary.OpBlock, nil, t.Results)
+	f.r.Reset(c.Body, c.Offset)
+	for f.err == nil && f.r.Next(&f.in) {
+		if len(f.ctrls) == 0 {
+			f.fail("instructions after the end of a function")
+			break
+		}
+		if s := &sigs[f.in.Op]; s.known {
+			f.plain(s)
+		} else {
+			f.instr()
+		}
+	}
+	if f.err == nil && f.r.Err() != nil {
+		f.err = verdict(f.r.Err())
+	}
+	if f.err == nil && len(f.ctrls) > 0 {
+		f.fail("unexpected end: END opcode expected")
+	}
+	v.maxStack[i] = uint32(f.max) //nolint:gosec // below the size of a body times Limits.Values
+	return f.err
+}
+
+// plain validates the instructions whose types are their own.
+func (f *funcValidator) plain(s *sig) {
+	for i := range s.n {
+		f.pop(s.params[i])
+	}
+	if s.result != 0 {
+		f.push(s.result)
+	}
+	if f.in.Op >= 0x28 && f.in.Op <= 0x40 || f.in.Op >= 0x100 {
+		f.immediates()
+	}
+}
+
+// immediates validates alignments, lanes and indices of plain instructions.
+func (f *funcValidator) immediates() {
+	in, v := &f.in, f.v
+	switch in.Op.Imm() {
+	case binary.ImmMem, binary.ImmMemLane:
+		f.memory()
+		if in.A > in.Op.MaxAlign() {
+			f.fail("alignment must not be larger than natural")
+		}
+		if in.Op.Imm() == binary.ImmMemLane && in.B >= in.Op.Lanes() {
+			f.fail("invalid lane index %d", in.B)
+		}
+	case binary.ImmLane:
+		if in.A >= in.Op.Lanes() {
+			f.fail("invalid lane index %d", in.A)
+		}
+	case binary.ImmShuffle:
+		for _, l := range v.m.Codes[f.index].Body[in.End-16 : in.End] {
+			if l >= 32 {
+				f.fail("invalid lane index %d", l)
+			}
+		}
+	case binary.ImmZero:
+		f.memory()
+	}
+	switch in.Op {
+	case binary.OpMemoryCopy:
+		f.memory()
+		if in.A != 0 || in.B != 0 {
+			f.fail("unknown memory")
+		}
+	case binary.OpMemoryInit:
+		f.memory()
+		if in.B != 0 {
+			f.fail("unknown memory %d", in.B)
+		}
+		f.dataIndex(in.A)
+	case binary.OpDataDrop:
+		f.dataIndex(in.A)
+	case binary.OpTableInit:
+		if t := f.table(in.B); f.elemType(in.A) != t {
+			f.fail("type mismatch: table.init")
+		}
+	case binary.OpElemDrop:
+		f.elemType(in.A)
+	case binary.OpTableCopy:
+		if f.table(in.A) != f.table(in.B) {
+			f.fail("type mismatch: table.copy")
+		}
+	case binary.OpTableSize:
+		f.table(in.A)
+	}
+}
+
+func (f *funcValidator) memory() {
+	if f.v.memories == 0 {
+		f.fail("unknown memory 0")
+	}
+}
+
+func (f *funcValidator) dataIndex(i uint32) {
+	if f.v.m.DataCount == nil {
+		f.fail("data count section required")
+	} else if i >= *f.v.m.DataCount {
+		f.fail("unknown data segment %d", i)
+	}
+}
+
+func (f *funcValidator) elemType(i uint32) binary.ValType {
+	if int(i) >= len(f.v.m.Elems) {
+		f.fail("unknown elem segment %d", i)
+		return anyType
+	}
+	return f.v.m.Elems[i].Type
+}
+
+func (f *funcValidator) table(i uint32) binary.ValType {
+	if int(i) >= len(f.v.tables) {
+		f.fail("unknown table %d", i)
+		return anyType
+	}
+	return f.v.tables[i].Elem
+}
+
+func (f *funcValidator) local(i uint32) binary.ValType {
+	if int(i) >= len(f.locals) {
+		f.fail("unknown local %d", i)
+		return anyType
+	}
+	return f.locals[i]
+}

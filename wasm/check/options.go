@@ -1,0 +1,57 @@
+package check
+
+import "openskill/wasm/binary"
+
+// Options say what is accepted. The zero value accepts WebAssembly 2.0 with
+// extended constant expressions, within the default caps, and no import at all.
+type Options struct {
+	// Limits are the caps of the decoder; nil for its defaults.
+	Limits *binary.Limits
+
+	// Depth caps the nesting of blocks in a function; 0 means 4,096.
+	Depth int
+	// BranchTargets caps one br_table; 0 means 16,384.
+	BranchTargets uint32
+	// TableMin caps the initial entries of all tables together; 0 means 1,000,000.
+	TableMin uint64
+	// MemoryPages caps the initial memory, in pages of 64 KiB; 0 means 65,536.
+	MemoryPages uint64
+
+	// TailCalls and Exceptions accept these proposals. They are for the passes
+	// that know how to deal with them, and off by default.
+	TailCalls, Exceptions bool
+
+	// Imports gives the type of a function that a module may import. nil denies all.
+	Imports func(module, name string) (binary.FuncType, bool)
+	// AnyImport accepts imports of every kind and type, unseen: for tests of the
+	// engine, where modules are linked with each other.
+	AnyImport bool
+	// Reserved is a prefix that no export's name may have: names that later
+	// passes add. "" reserves nothing.
+	Reserved string
+	// Workers is how many functions are validated at once; 0 means 2.
+	Workers int
+}
+
+func (o *Options) withDefaults() Options {
+	var r Options
+	if o != nil {
+		r = *o
+	}
+	if r.Depth == 0 {
+		r.Depth = 4096
+	}
+	if r.BranchTargets == 0 {
+		r.BranchTargets = 16384
+	}
+	if r.TableMin == 0 {
+		r.TableMin = 1_000_000
+	}
+	if r.MemoryPages == 0 {
+		r.MemoryPages = 65536
+	}
+	if r.Workers == 0 {
+		r.Workers = 2
+	}
+	return r
+}
