@@ -1,0 +1,118 @@
+package httpapi
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"openskill/host/httpapi/internal/wire"
+	"openskill/sdk/skill"
+)
+
+// reading lets only those through who may read the catalogue.
+func (s *Server) reading(next fiber.Handler) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		p := s.opt.Principal
+		switch {
+		case strings.Contains(c.Params("id"), ":"):
+			return fiber.ErrNotFound // an action that there is not, rather than a bad id
+		case p.May(skill.ScopeRead):
+			return next(c)
+		case p.ID == "":
+			return &skill.Error{Op: "httpapi.catalogue", Code: skill.Unauthorized, Message: "this needs credentials"}
+		}
+		return &skill.Error{Op: "httpapi.catalogue", Code: skill.Forbidden, Message: "this needs the scope " + skill.ScopeRead}
+	}
+}
+
+// listSkills answers GET /skills.
+func (s *Server) listSkills(c *fiber.Ctx) error {
+	limit := 50
+	given, err := query(c, "limit", 8)
+	if err != nil {
+		return err
+	}
+	if given != nil {
+		if limit, err = strconv.Atoi(*given); err != nil || limit < 1 || limit > 100 {
+			return invalidField("limit", "must be a whole number from 1 to 100")
+		}
+	}
+	cursor, err := query(c, "cursor", 256)
+	if err != nil {
+		return err
+	}
+	if cursor == nil {
+		cursor = new(string)
+	}
+	skills, next, err := s.opt.Catalogue.List(*cursor, limit)
+	if err != nil {
+		return err
+	}
+	s.writeList(c.Context(), skills, next)
+	return nil
+}
+
+// getSkill answers GET /skills/{id}.
+func (s *Server) getSkill(c *fiber.Ctx) error {
+	id, err := skill.ParseID(c.Params("id"))
+	if err != nil {
+		return err
+	}
+	version, err := query(c, "version", 64)
+	if err != nil {
+		return err
+	}
+	if version == nil {
+		version = new(string)
+	}
+	d, err := s.opt.Catalogue.Get(id, *version)
+	if err != nil {
+		return err
+	}
+	s.writeJSON(c.Context(), fasthttp.StatusOK, wire.Skill(d))
+	return nil
+}
+
+// listVersions answers GET /skills/{id}/versions.
+func (s *Server) listVersions(c *fiber.Ctx) error {
+	id, err := skill.ParseID(c.Params("id"))
+	if err != nil {
+		return err
+	}
+	versions, err := s.opt.Catalogue.Versions(id)
+	if err != nil {
+		return err
+	}
+	s.writeList(c.Context(), versions, "")
+	return nil
+}
+
+func (s *Server) writeList(ctx *fasthttp.RequestCtx, skills []skill.Descriptor, next string) {
+	l := wire.SkillList{Data: skills}
+	if l.Data == nil {
+		l.Data = []skill.Descriptor{} // [], not null
+	}
+	if next != "" {
+		l.Next = &next
+	}
+	s.writeJSON(ctx, fasthttp.StatusOK, l)
+}
+
+// query gives a parameter of the query, nil if it is not there. It must not come
+// twice, be empty or be longer than max bytes.
+func query(c *fiber.Ctx, name string, max int) (*string, error) {
+	all := c.Context().QueryArgs().PeekMulti(name)
+	if len(all) == 0 {
+		return nil, nil //nolint:nilnil // absent and faultless
+	}
+	if len(all) > 1 {
+		return nil, invalidField(name, "appears more than once")
+	}
+	if n := len(all[0]); n == 0 || n > max {
+		return nil, invalidField(name, "must be 1 to "+strconv.Itoa(max)+" bytes long")
+	}
+	v := string(all[0])
+	return &v, nil
+}

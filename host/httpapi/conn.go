@@ -1,0 +1,313 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"openskill/host/httpapi/internal/wire"
+	"openskill/sdk/skill"
+)
+
+// connSet keeps account of the open connections: how many there are, which of
+// them wait for a request, and when the last one is gone.
+type connSet struct {
+	max int
+	seq atomic.Uint64 // a clock of transitions, to find who has waited longest
+
+	mu        sync.Mutex
+	open      map[*conn]struct{}
+	listeners []net.Listener
+	stopped   bool
+}
+
+func newConnSet(max int) *connSet { return &connSet{max: max, open: make(map[*conn]struct{})} }
+
+// listen wraps ln so that its connections are tracked.
+func (cs *connSet) listen(ln net.Listener, log *slog.Logger) net.Listener {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.listeners = append(cs.listeners, ln)
+	if cs.stopped {
+		_ = ln.Close() // Accept reports it
+	}
+	return &listener{Listener: ln, set: cs, log: log}
+}
+
+// stop closes the listeners.
+func (cs *connSet) stop() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.stopped = true
+	for _, ln := range cs.listeners {
+		_ = ln.Close() // it is on its way out
+	}
+	cs.listeners = nil
+}
+
+// add takes c in. At the limit, the connection that has been without a call for
+// longest makes room, so that silent clients cannot keep others out; false means
+// that all connections are in a call.
+func (cs *connSet) add(c *conn) bool {
+	cs.mu.Lock()
+	if cs.stopped {
+		cs.mu.Unlock()
+		return false
+	}
+	var evicted *conn
+	if len(cs.open) >= cs.max {
+		oldest := uint64(math.MaxUint64)
+		for o := range cs.open {
+			if since := o.since.Load(); o.state.Load() != busy && since < oldest {
+				evicted, oldest = o, since
+			}
+		}
+		if evicted == nil {
+			cs.mu.Unlock()
+			return false
+		}
+	}
+	cs.open[c] = struct{}{}
+	cs.mu.Unlock()
+	if evicted != nil {
+		evicted.abort()
+	}
+	return true
+}
+
+func (cs *connSet) remove(c *conn) {
+	cs.mu.Lock()
+	delete(cs.open, c)
+	cs.mu.Unlock()
+}
+
+// drain closes the connections that wait for a request, again and again until
+// none is open or ctx ends.
+func (cs *connSet) drain(ctx context.Context) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left := 0
+		for _, c := range cs.all() {
+			if c.state.Load() == waiting {
+				c.abort()
+				continue
+			}
+			left++
+		}
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+func (cs *connSet) abortAll() {
+	for _, c := range cs.all() {
+		c.abort()
+	}
+}
+
+func (cs *connSet) all() []*conn {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	all := make([]*conn, 0, len(cs.open))
+	for c := range cs.open {
+		all = append(all, c)
+	}
+	return all
+}
+
+// listener hands out tracked connections.
+type listener struct {
+	net.Listener
+	set *connSet
+	log *slog.Logger
+}
+
+// Accept gives the next connection. Errors that pass, as too many open files,
+// are waited out: fasthttp would stop the server over them.
+func (l *listener) Accept() (net.Conn, error) {
+	pause := 5 * time.Millisecond
+	for {
+		raw, err := l.Listener.Accept()
+		if err != nil {
+			if !passes(err) {
+				return nil, err
+			}
+			l.log.LogAttrs(context.Background(), slog.LevelWarn, "cannot accept connections",
+				slog.String("error", err.Error()), slog.Duration("pause", pause))
+			time.Sleep(pause)
+			pause = min(2*pause, time.Second)
+			continue
+		}
+		c := &conn{Conn: raw, set: l.set}
+		if sc, ok := raw.(syscall.Conn); ok {
+			c.raw, _ = sc.SyscallConn() // nil: departed clients are not noticed
+		}
+		c.enter(waiting)
+		if l.set.add(c) {
+			return c, nil
+		}
+		refuse(raw)
+	}
+}
+
+func passes(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// refuse answers a connection that there is no room for, without reading its
+// request. It does not wait: the few bytes fit into the socket's buffer.
+func refuse(c net.Conn) {
+	body, _ := json.Marshal(wire.Problem{Error: skill.ResultError{ // plain strings
+		Code: skill.RateLimited, Status: skill.RateLimited.Status(),
+		Message: "the host has no room for another connection; try again in a second",
+		Details: map[string]any{"retry_after_ms": 1000},
+	}})
+	_ = c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)) // best effort, as the rest
+	_, _ = fmt.Fprintf(c, "HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nContent-Type: "+jsonType+
+		"\r\nRetry-After: 1\r\n"+headerTrace+": %s\r\nContent-Length: %d\r\n\r\n%s", newTrace(), len(body), body)
+	_ = c.Close()
+}
+
+// The states of a connection.
+const (
+	waiting   int32 = iota // for the first byte of a request
+	receiving              // a request has begun
+	busy                   // a handler runs, or its answer is being sent
+)
+
+// conn is one client's connection.
+type conn struct {
+	net.Conn
+	set    *connSet
+	raw    syscall.RawConn // nil where there is no socket
+	state  atomic.Int32
+	since  atomic.Uint64 // of set.seq, when state was entered
+	linger atomic.Bool   // the client may still be sending when this closes
+	once   sync.Once
+}
+
+func connOf(ctx *fasthttp.RequestCtx) *conn {
+	c, _ := ctx.Conn().(*conn)
+	return c
+}
+
+func connState(c net.Conn, state fasthttp.ConnState) {
+	if c, ok := c.(*conn); ok && state == fasthttp.StateIdle {
+		c.enter(waiting)
+	}
+}
+
+func (c *conn) enter(state int32) {
+	c.state.Store(state)
+	c.since.Store(c.set.seq.Add(1))
+}
+
+// Read notes that a request has begun.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && c.state.CompareAndSwap(waiting, receiving) {
+		c.since.Store(c.set.seq.Add(1))
+	}
+	return n, err
+}
+
+// The bounds of reading on after an answer that the client did not wait for.
+// Closing at once would make the kernel send a reset, which takes the answer out
+// of the client's hands.
+const (
+	lingerTime  = 2 * time.Second
+	lingerBytes = 32 << 20
+)
+
+// Close closes the connection, after the client has had its chance to read the
+// last answer.
+func (c *conn) Close() error {
+	var err error
+	c.once.Do(func() {
+		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.linger.Load() && half.CloseWrite() == nil {
+			_ = c.SetReadDeadline(time.Now().Add(lingerTime)) // failing only means closed
+			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)  // the same
+		}
+		err = c.Conn.Close()
+		c.set.remove(c)
+	})
+	return err
+}
+
+// abort closes at once, also under a worker that is reading or writing.
+func (c *conn) abort() {
+	_ = c.Conn.Close() // a second close is no harm
+	c.set.remove(c)
+}
+
+// peekEvery is how long a call runs before its client is looked after, and how
+// often then. Most calls end sooner and pay for a timer only.
+const peekEvery = 50 * time.Millisecond
+
+// watcher looks after the client of one call.
+type watcher struct {
+	conn *conn
+	left func()
+
+	mu    sync.Mutex
+	timer *time.Timer // nil once stopped
+}
+
+// watch calls left, once, if the client closes its side while the watcher runs.
+// Stop must be called before the connection is read again.
+func (c *conn) watch(left func()) *watcher {
+	w := &watcher{conn: c, left: left}
+	if c.raw == nil {
+		return w
+	}
+	w.mu.Lock()
+	w.timer = time.AfterFunc(peekEvery, w.look)
+	w.mu.Unlock()
+	return w
+}
+
+func (w *watcher) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer == nil {
+		return
+	}
+	if peerGone(w.conn.raw) {
+		w.timer = nil
+		w.left()
+		return
+	}
+	w.timer.Reset(peekEvery)
+}
+
+func (w *watcher) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil {
+		w.timer.Stop()
+		w.timer = nil
+	}
+}

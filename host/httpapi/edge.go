@@ -1,0 +1,215 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"openskill/sdk/skill"
+)
+
+const (
+	headerTrace = "X-Trace-Id"
+	jsonType    = "application/json"
+)
+
+// handle is the outermost handler: what holds for every request, also for those
+// that no route takes.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	conn := connOf(ctx)
+	if conn != nil {
+		conn.enter(busy)
+	}
+	trace := takeTrace(ctx)
+	s.commonHeaders(ctx, trace)
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.LogAttrs(context.Background(), slog.LevelError, "panic in a handler",
+				slog.String("trace_id", string(trace)), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+			ctx.Response.Reset()
+			s.commonHeaders(ctx, trace)
+			s.fail(ctx, &skill.Error{Op: "httpapi.handle", Code: skill.Internal})
+		}
+		if s.closing.Load() {
+			ctx.SetConnectionClose()
+		}
+	}()
+	path := plainPath(ctx)
+	switch method := ctx.Method(); {
+	case twoLengths(ctx):
+		ctx.SetConnectionClose()
+		s.fail(ctx, invalid("the request has both Content-Length and Transfer-Encoding; send one of them"))
+	case !s.sameOrigin(ctx):
+		s.fail(ctx, &skill.Error{Op: "httpapi.origin", Code: skill.Forbidden,
+			Message: "a web page of another origin may not call this host; the operator can allow its origin"})
+	case bytes.Equal(method, []byte("OPTIONS")):
+		if allow := allowed(path); allow != "" {
+			ctx.Response.Header.Set("Allow", allow)
+			ctx.Response.Header.SetNoDefaultContentType(true)
+			ctx.SetStatusCode(fasthttp.StatusNoContent)
+			break
+		}
+		s.noRoute(ctx, path)
+	case !standardMethod(method):
+		s.noRoute(ctx, path)
+	default:
+		s.fiber(ctx)
+	}
+	if s.log.Enabled(context.Background(), slog.LevelDebug) {
+		s.log.LogAttrs(context.Background(), slog.LevelDebug, "request", slog.String("trace_id", string(trace)),
+			slog.String("method", string(ctx.Method())), slog.String("path", skill.CleanText(path, 200)),
+			slog.Int("status", ctx.Response.StatusCode()))
+	}
+}
+
+// standardMethod reports whether fiber knows the method; it answers others in
+// plain text before any handler of ours.
+func standardMethod(m []byte) bool {
+	switch string(m) {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "TRACE":
+		return true
+	}
+	return false
+}
+
+// plainPath is the path as fiber matches it, in memory of its own.
+func plainPath(ctx *fasthttp.RequestCtx) string {
+	p := ctx.URI().PathOriginal()
+	if bytes.IndexByte(p, '%') >= 0 || bytes.IndexByte(p, '+') >= 0 {
+		p = fasthttp.AppendUnquotedArg(nil, p)
+	}
+	return string(p)
+}
+
+// twoLengths finds requests whose end two parties could see in two places.
+// fasthttp forgets the Content-Length of a chunked request, so its raw headers
+// are searched.
+func twoLengths(ctx *fasthttp.RequestCtx) bool {
+	return ctx.Request.Header.ContentLength() == -1 &&
+		bytes.Contains(bytes.ToLower(ctx.Request.Header.RawHeaders()), []byte("content-length"))
+}
+
+// takeTrace gives the request's trace id, a new one if it has none that can be
+// taken over.
+func takeTrace(ctx *fasthttp.RequestCtx) skill.TraceID {
+	if given := string(ctx.Request.Header.Peek(headerTrace)); skill.ValidTraceID(given) {
+		return skill.TraceID(given)
+	}
+	return newTrace()
+}
+
+func newTrace() skill.TraceID {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails since Go 1.24
+	return skill.TraceID(hex.EncodeToString(b[:]))
+}
+
+// traceOf reads back what commonHeaders has set.
+func traceOf(ctx *fasthttp.RequestCtx) skill.TraceID {
+	return skill.TraceID(ctx.Response.Header.Peek(headerTrace))
+}
+
+func (s *Server) commonHeaders(ctx *fasthttp.RequestCtx, trace skill.TraceID) {
+	h := &ctx.Response.Header
+	h.Set(headerTrace, string(trace))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// sameOrigin keeps web pages of other origins from using the authority that
+// this edge gives to whoever reaches it. Browsers name the page's origin in
+// every request that can do something; other clients do not.
+func (s *Server) sameOrigin(ctx *fasthttp.RequestCtx) bool {
+	origin := ctx.Request.Header.Peek("Origin")
+	if len(origin) == 0 {
+		return string(ctx.Request.Header.Peek("Sec-Fetch-Site")) != "cross-site" || !ctx.IsPost()
+	}
+	if slices.Contains(s.opt.Origins, string(origin)) {
+		return true
+	}
+	u, err := url.Parse(string(origin))
+	if err != nil || u.Host == "" || !strings.EqualFold(u.Host, string(ctx.Host())) {
+		return false
+	}
+	if u.Hostname() == "localhost" {
+		return true
+	}
+	_, err = netip.ParseAddr(u.Hostname())
+	return err == nil
+}
+
+// fiberError answers what fiber itself found wrong: no such route or method.
+func (s *Server) fiberError(c *fiber.Ctx, err error) error {
+	var fe *fiber.Error
+	if errors.As(err, &fe) && (fe.Code == fiber.StatusNotFound || fe.Code == fiber.StatusMethodNotAllowed) {
+		s.noRoute(c.Context(), c.Path())
+		return nil
+	}
+	s.fail(c.Context(), err)
+	return nil
+}
+
+func (s *Server) wrongMethod(c *fiber.Ctx) error {
+	s.noRoute(c.Context(), c.Path())
+	return nil
+}
+
+// noRoute answers 405 for a path that exists and 404 for one that does not.
+func (s *Server) noRoute(ctx *fasthttp.RequestCtx, path string) {
+	allow := allowed(path)
+	if allow == "" {
+		s.fail(ctx, &skill.Error{Op: "httpapi.route", Code: skill.NotFound,
+			Message: "no such path; /openapi.json lists all that there are"})
+		return
+	}
+	s.failAs(ctx, fasthttp.StatusMethodNotAllowed, &skill.Error{Op: "httpapi.route", Code: skill.InvalidArgument,
+		Message: "this path does not take the method; it takes " + allow})
+	ctx.Response.Header.Set("Allow", allow)
+}
+
+// parseError answers what fasthttp could not read as a request. The connection
+// closes afterwards; it lingers, so that a client that is still sending gets to
+// read the answer.
+func (s *Server) parseError(ctx *fasthttp.RequestCtx, err error) {
+	s.commonHeaders(ctx, takeTrace(ctx))
+	if conn := connOf(ctx); conn != nil {
+		conn.linger.Store(true)
+	}
+	ctx.Response.SkipBody = ctx.IsHead()
+	var (
+		tooLong *fasthttp.ErrSmallBuffer
+		network net.Error
+	)
+	switch {
+	case errors.As(err, &tooLong):
+		s.failAs(ctx, fasthttp.StatusRequestHeaderFieldsTooLarge, &skill.Error{Op: "httpapi.read", Code: skill.PayloadTooLarge,
+			Message: "request line and headers are too long; up to " + strconv.Itoa(s.opt.HeadLimit) + " bytes are accepted"})
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		s.fail(ctx, &skill.Error{Op: "httpapi.read", Code: skill.PayloadTooLarge,
+			Message: "the body is too large; up to " + strconv.Itoa(s.opt.BodyLimit) + " bytes are accepted"})
+	case errors.As(err, &network) && network.Timeout():
+		s.fail(ctx, &skill.Error{Op: "httpapi.read", Code: skill.Timeout, Message: "the request did not arrive in full in time"})
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		s.fail(ctx, invalid("the request ended before it was complete"))
+	default:
+		s.fail(ctx, invalid("this is not a well-formed HTTP/1.1 request"))
+	}
+}

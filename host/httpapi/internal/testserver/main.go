@@ -1,0 +1,55 @@
+// Command testserver serves the HTTP edge with the skills of httpapitest, for
+// clients that test it from outside. It prints its address and ends with its
+// standard input.
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"openskill/host/httpapi"
+	"openskill/host/httpapi/httpapitest"
+	"openskill/sdk/skill"
+)
+
+func main() {
+	if err := run(); err != nil {
+		_, _ = io.WriteString(os.Stderr, err.Error()+"\n")
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	// The skill "panic" is left out: that it answers 500 is no finding.
+	door := httpapitest.NewDoor()
+	door.Add("panic", nil)
+	// The skill "fail" answers whatever code it is asked for, 5xx among them.
+	door.Add("fail", nil)
+	s, err := httpapi.New(httpapi.Options{
+		Door: door, Catalogue: httpapitest.NewCatalogue(), Principal: skill.Local(), Version: "0.1.0",
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(os.Stdout, ln.Addr().String()+"\n"); err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	_, _ = io.Copy(io.Discard, os.Stdin) // its end is the signal to stop
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		return err
+	}
+	return <-served
+}

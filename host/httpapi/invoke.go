@@ -1,0 +1,170 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"openskill/host/httpapi/internal/strictjson"
+	"openskill/host/httpapi/internal/wire"
+	"openskill/sdk/skill"
+)
+
+// invoke answers POST /skills/{id}:invoke.
+func (s *Server) invoke(c *fiber.Ctx) error {
+	ctx := c.Context()
+	id, err := skill.ParseID(c.Params("id"))
+	if err != nil {
+		return err
+	}
+	if err := checkBodyHeaders(&ctx.Request.Header); err != nil {
+		return err
+	}
+	// BodyRaw, because Body unpacks without a limit. The copy is what the call
+	// keeps: the buffer belongs to the connection's next request.
+	in, err := decodeInvoke(bytes.Clone(c.BodyRaw()))
+	if err != nil {
+		return err
+	}
+	req := skill.Request{SkillID: id, Input: in.Input, TraceID: traceOf(ctx)}
+	if in.Version != nil {
+		req.Version = *in.Version
+	}
+	if in.Limits != nil {
+		req.Limits = in.Limits.Limits()
+	}
+
+	run, cancel := context.WithCancelCause(s.base)
+	defer cancel(nil)
+	if conn := connOf(ctx); conn != nil {
+		w := conn.watch(func() { cancel(errClientLeft) })
+		defer w.stop()
+	}
+	r := s.opt.Door.Invoke(run, s.opt.Principal, req)
+	if r == nil {
+		return errors.New("the door returned no result")
+	}
+	s.writeResult(ctx, r)
+	return nil
+}
+
+// checkBodyHeaders refuses bodies that are not plain JSON text. A form's content
+// type passes, because it is what curl -d sends unless told otherwise; that is
+// safe because pages of other origins are refused before (see sameOrigin).
+func checkBodyHeaders(h *fasthttp.RequestHeader) error {
+	if enc := h.Peek("Content-Encoding"); len(enc) > 0 {
+		return &skill.Error{Op: "httpapi.request", Code: skill.UnsupportedEncoding,
+			Message: "compressed bodies are not accepted; send the JSON as it is, without Content-Encoding"}
+	}
+	mediaType, _, _ := strings.Cut(string(h.ContentType()), ";")
+	switch mediaType = strings.ToLower(strings.TrimSpace(mediaType)); mediaType {
+	case "", jsonType, "application/x-www-form-urlencoded":
+		return nil
+	}
+	return &skill.Error{Op: "httpapi.request", Code: skill.UnsupportedEncoding,
+		Message: "the body must be JSON, declared as Content-Type: application/json"}
+}
+
+// decodeInvoke reads the body of a call. The result refers to b.
+func decodeInvoke(b []byte) (wire.InvokeRequest, error) {
+	var in wire.InvokeRequest
+	if len(b) == 0 {
+		return in, invalidField("body", `is empty; send {"input": {…}}`)
+	}
+	err := strictjson.Object(b, func(key, value []byte) error {
+		switch string(key) {
+		case "input":
+			if value[0] != '{' {
+				return invalidField("input", "must be an object")
+			}
+			in.Input = value
+		case "version":
+			var v string
+			if json.Unmarshal(value, &v) != nil || value[0] != '"' {
+				return invalidField("version", "must be a string")
+			}
+			if v == "" || len(v) > 64 {
+				return invalidField("version", "must be 1 to 64 bytes long")
+			}
+			in.Version = &v
+		case "limits":
+			if value[0] != '{' {
+				return invalidField("limits", "must be an object")
+			}
+			l, err := decodeLimits(value)
+			if err != nil {
+				return err
+			}
+			in.Limits = &l
+		default:
+			return invalidField(string(key), "is not a known key; input, version and limits are")
+		}
+		return nil
+	})
+	var syntax *strictjson.Error
+	if errors.As(err, &syntax) {
+		field := syntax.Path
+		if field == "" {
+			field = "body"
+		}
+		return in, invalidField(field, syntax.Problem+" (byte "+strconv.Itoa(syntax.Offset)+")")
+	}
+	if err == nil && in.Input == nil {
+		err = invalidField("input", "is missing; send {\"input\": {…}}")
+	}
+	return in, err
+}
+
+func decodeLimits(b []byte) (skill.LimitsJSON, error) {
+	var l skill.LimitsJSON
+	err := strictjson.Object(b, func(key, value []byte) error {
+		var to *uint64
+		switch string(key) {
+		case "timeout_ms":
+			to = &l.TimeoutMS
+		case "memory_mb":
+			to = &l.MemoryMB
+		case "fuel":
+			to = &l.Fuel
+		case "output_kb":
+			to = &l.OutputKB
+		case "scratch_mb":
+			to = &l.ScratchMB
+		default:
+			return invalidField("limits."+string(key), "is not a known key; timeout_ms, memory_mb, fuel, output_kb and scratch_mb are")
+		}
+		n, ok := wholeNumber(value)
+		if !ok {
+			return invalidField("limits."+string(key), "must be a whole number from 0 to "+strconv.Itoa(maxWhole))
+		}
+		*to = n
+		return nil
+	})
+	return l, err
+}
+
+// maxWhole is the largest whole number that every JSON reader keeps exactly.
+const maxWhole = 1<<53 - 1
+
+// wholeNumber reads a JSON value that is a whole number, in any spelling (12,
+// 12.0 and 1.2e1 are the same number).
+func wholeNumber(b []byte) (uint64, bool) {
+	if n, err := strconv.ParseUint(string(b), 10, 64); err == nil {
+		return n, n <= maxWhole
+	}
+	if c := b[0]; c != '-' && (c < '0' || c > '9') {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || f < 0 || f > maxWhole || f != math.Trunc(f) {
+		return 0, false
+	}
+	return uint64(f), true
+}

@@ -1,0 +1,133 @@
+package httpapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed" // for the two documents below
+	"encoding/json"
+	"errors"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/swaggest/swgui/v5/static"
+	"github.com/valyala/fasthttp"
+
+	"openskill/host/httpapi/internal/wire"
+	"openskill/sdk/skill"
+)
+
+//go:embed openapi.json
+var openapiJSON []byte
+
+//go:embed docs.html
+var docsHTML []byte
+
+//go:embed docs.js
+var docsJS []byte
+
+func healthBody(version string) []byte {
+	h := wire.Health{Status: wire.Ok}
+	if version != "" {
+		h.Version = &version
+	}
+	b, _ := json.Marshal(h) // two strings
+	return append(b, '\n')
+}
+
+// alive answers /healthz and /health. It asks nothing of the rest of the host:
+// a host under attack must still be seen to live.
+func (s *Server) alive(c *fiber.Ctx) error {
+	ctx := c.Context()
+	ctx.SetContentType(jsonType)
+	ctx.SetBody(s.health)
+	return nil
+}
+
+// ready answers /readyz.
+func (s *Server) ready(c *fiber.Ctx) error {
+	err := s.opt.Ready()
+	if s.closing.Load() {
+		err = &skill.Error{Op: "httpapi.ready", Code: skill.Cancelled, Message: "the host is shutting down", Err: errShutdown}
+	}
+	if err == nil {
+		return s.alive(c)
+	}
+	var known *skill.Error
+	if !errors.As(err, &known) {
+		err = &skill.Error{Op: "httpapi.ready", Code: skill.Internal, Err: err}
+	}
+	s.failAs(c.Context(), fasthttp.StatusServiceUnavailable, err)
+	return nil
+}
+
+func (s *Server) openapi(c *fiber.Ctx) error {
+	ctx := c.Context()
+	ctx.SetContentType(jsonType)
+	ctx.SetBody(openapiJSON)
+	return nil
+}
+
+// docsPolicy lets the page use what this server sends and nothing else. Swagger
+// UI styles its elements in place, and draws its icons from data URLs.
+const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; " +
+	"img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+func (s *Server) docs(c *fiber.Ctx) error {
+	ctx := c.Context()
+	ctx.Response.Header.Set("Content-Security-Policy", docsPolicy)
+	ctx.SetContentType("text/html; charset=utf-8")
+	ctx.SetBody(docsHTML)
+	return nil
+}
+
+// docsAssets are the files that docs.html asks for, with their types.
+var docsAssets = map[string]string{
+	"docs.js":                         "text/javascript; charset=utf-8",
+	"swagger-ui.css":                  "text/css; charset=utf-8",
+	"swagger-ui-bundle.js":            "text/javascript; charset=utf-8",
+	"swagger-ui-standalone-preset.js": "text/javascript; charset=utf-8",
+	"favicon-16x16.png":               "image/png",
+	"favicon-32x32.png":               "image/png",
+}
+
+func isDocsAsset(name string) bool { _, ok := docsAssets[name]; return ok }
+
+// docsAsset answers /docs/{file}. Swagger UI's files are embedded packed, and go
+// out packed to clients that can unpack them.
+func (s *Server) docsAsset(c *fiber.Ctx) error {
+	ctx := c.Context()
+	name := c.Params("asset")
+	if !isDocsAsset(name) {
+		return fiber.ErrNotFound
+	}
+	ctx.SetContentType(docsAssets[name])
+	ctx.Response.Header.Set("Cache-Control", "public, max-age=3600")
+	if name == "docs.js" {
+		ctx.SetBody(docsJS)
+		return nil
+	}
+	if path.Ext(name) == ".png" {
+		b, err := static.FS.ReadFile(name)
+		ctx.SetBody(b)
+		return err
+	}
+	packed, err := static.FS.ReadFile(name + ".gz")
+	if err != nil {
+		return err
+	}
+	ctx.Response.Header.Set("Vary", "Accept-Encoding")
+	if strings.Contains(string(ctx.Request.Header.Peek("Accept-Encoding")), "gzip") {
+		ctx.Response.Header.Set("Content-Encoding", "gzip")
+		ctx.SetBody(packed)
+		return nil
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return err
+	}
+	b, err := io.ReadAll(r) // our own file, not a client's
+	ctx.SetBody(b)
+	return err
+}

@@ -1,0 +1,152 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"strconv"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+
+	"openskill/host/httpapi/internal/wire"
+	"openskill/sdk/skill"
+)
+
+// maxMessage is the longest message in bytes that leaves the edge.
+const maxMessage = 512
+
+// invalid is an error of the request as a whole.
+func invalid(message string) *skill.Error {
+	return &skill.Error{Op: "httpapi.request", Code: skill.InvalidArgument, Message: message}
+}
+
+// invalidField is an error of one part of the request.
+func invalidField(field, problem string) *skill.Error {
+	field, problem = skill.CleanText(field, 200), skill.CleanText(problem, 200)
+	return &skill.Error{
+		Op: "httpapi.request", Code: skill.InvalidArgument, Subject: field,
+		Message: field + ": " + problem,
+		Details: map[string]any{"fields": []map[string]string{{"field": field, "problem": problem}}},
+	}
+}
+
+// fail answers err with the status of its code, as a Normalized Skill Result
+// where the path asks for one.
+func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
+	s.failAs(ctx, skill.CodeOf(err).Status(), err)
+}
+
+// failAs is fail with a status that differs from the code's own.
+func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
+	var id skill.ID
+	given, isInvoke := invokePath(plainPath(ctx))
+	if isInvoke {
+		id, _ = skill.ParseID(given) // "" if it is not one
+	}
+	r := skill.Failure(id, traceOf(ctx), skill.Meta{}, err)
+	r.Error.Status = status
+	if status >= 500 {
+		s.log.LogAttrs(context.Background(), slog.LevelError, "request failed at the edge",
+			slog.String("trace_id", string(r.TraceID)), slog.Int("status", status), slog.String("error", err.Error()))
+	}
+	if isInvoke {
+		s.writeResult(ctx, r)
+		return
+	}
+	r.Error.Message = cleanMessage(r.Error.Message)
+	retryAfter(ctx, r.Error)
+	s.writeJSON(ctx, status, wire.Problem{Error: *r.Error})
+}
+
+// writeResult answers with r, which may belong to the door and is not changed.
+func (s *Server) writeResult(ctx *fasthttp.RequestCtx, r *skill.Result) {
+	out := *r
+	out.TraceID = traceOf(ctx)
+	status := fasthttp.StatusOK
+	switch {
+	case out.Success:
+		out.Error = nil
+	case out.Error == nil:
+		out = *skill.Failure(r.SkillID, out.TraceID, r.Meta, errors.New("a failure without an error"))
+		status = out.Error.Status
+	default:
+		e := *out.Error
+		if !e.Code.Known() {
+			e.Code, e.Status = skill.Internal, skill.Internal.Status()
+		}
+		if e.Status < 400 || e.Status > 599 {
+			e.Status = e.Code.Status()
+		}
+		e.Message = cleanMessage(e.Message)
+		out.Data, out.Error, status = nil, &e, e.Status
+		retryAfter(ctx, &e)
+	}
+	s.writeJSON(ctx, status, &out)
+}
+
+// retryAfter sets the header that goes with RATE_LIMITED: whole seconds, at
+// least one, from details.retry_after_ms.
+func retryAfter(ctx *fasthttp.RequestCtx, e *skill.ResultError) {
+	if e.Code != skill.RateLimited {
+		return
+	}
+	var ms float64
+	switch v := e.Details["retry_after_ms"].(type) {
+	case int:
+		ms = float64(v)
+	case int64:
+		ms = float64(v)
+	case uint64:
+		ms = float64(v)
+	case float64:
+		ms = v
+	}
+	seconds := math.Ceil(ms / 1000)
+	if !(seconds >= 1) { // also when it is not a number
+		seconds = 1
+	}
+	ctx.Response.Header.Set("Retry-After", strconv.FormatInt(int64(min(seconds, 24*60*60)), 10))
+}
+
+// cleanMessage makes sure of what the door has promised: text for a person,
+// never empty, without control characters, at most maxMessage bytes.
+func cleanMessage(m string) string {
+	for i := range len(m) {
+		if c := m[i]; c < 0x20 || c >= 0x7f || i >= maxMessage {
+			m = skill.CleanText(m, maxMessage)
+			break
+		}
+	}
+	if m == "" {
+		return "the call failed"
+	}
+	return m
+}
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// writeJSON answers with v, or with INTERNAL if v cannot be written as JSON.
+func (s *Server) writeJSON(ctx *fasthttp.RequestCtx, status int, v any) {
+	buf, _ := buffers.Get().(*bytes.Buffer)
+	buf.Reset()
+	enc := json.NewEncoder(buf)
+	enc.SetEscapeHTML(false) // a skill's data goes out as the skill wrote it
+	if err := enc.Encode(v); err != nil {
+		s.log.LogAttrs(context.Background(), slog.LevelError, "an answer is not JSON",
+			slog.String("trace_id", string(traceOf(ctx))), slog.String("error", err.Error()))
+		if _, failing := v.(wire.Problem); !failing {
+			s.fail(ctx, &skill.Error{Op: "httpapi.write", Code: skill.Internal, Err: err})
+		}
+		return
+	}
+	ctx.SetStatusCode(status)
+	ctx.SetContentType(jsonType)
+	ctx.SetBody(buf.Bytes())
+	if buf.Cap() <= 64<<10 { // one huge answer must not stay in memory for good
+		buffers.Put(buf)
+	}
+}
