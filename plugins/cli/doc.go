@@ -1,0 +1,45 @@
+// Package cli runs skills as Python scripts in a subprocess, for skills whose
+// author the operator trusts (kind cli:python).
+//
+// It is the way out where a WebAssembly runtime cannot be had, not a sandbox
+// for strangers: a script runs on the host's kernel with the host's
+// interpreter. Therefore a Community call is refused here too, whatever the
+// door did. What a slip of a trusted author can do is still held small:
+//
+//   - The script sees no environment, an empty folder as its working directory,
+//     ./data when that is granted, ./work when scratch is granted, and no open
+//     descriptor but its three streams.
+//   - It is gone when Run returns, with everything it started: on Linux in a
+//     PID namespace of its own, which the kernel empties, else under a
+//     subreaper whose descendants are killed until none is left.
+//   - Time, memory, output, files and processes are limited.
+//
+// Not all kernels and containers allow all of it. [Runner.Protections] says
+// what holds on this machine, for the operator.
+//
+// # The supervisor
+//
+// The interpreter begins with boot.py, which is part of this package. It forks:
+// the child sets its resource limits, which cannot be raised again, and becomes
+// the script; the parent waits, takes in orphans and tells the host over a
+// private pipe how the script ended. Limits are set before the first line of
+// the script runs, which prlimit from outside could not promise. The script is
+// not the init process of its namespace, for which signals work differently.
+// And the kernel's count of peak memory is the script's own: the count of a
+// process that the host started would begin with the host's.
+//
+// # What a script may import
+//
+// The interpreter runs isolated (-I): no PYTHON variables, no packages of the
+// user, no current directory on the path. The folder of the script itself is
+// put first on sys.path, as python script.py does, because skills split their
+// scripts into modules.
+//
+// # What is not prevented
+//
+// The memory limit is one of address space for each process, not for all
+// together (the number of processes is limited too). Standard sockets of the
+// local machine that are files can be connected to where file permissions allow
+// it. Without namespaces the network is reachable, and without Landlock every
+// file that the user of the host can read, [Runner.Protections] tells both.
+package cli

@@ -1,0 +1,283 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// Options configure a [Runner]. The zero value is usable.
+type Options struct {
+	// Python is the interpreter, a name on PATH or an absolute path. Empty
+	// means python3.
+	Python string
+
+	// TempDir is where each run's folder is made and removed. Empty means
+	// os.TempDir().
+	TempDir string
+
+	// Processes is how many processes and threads one run may have. Zero
+	// means 64.
+	Processes int
+
+	// Files is how many descriptors one process of a run may have. Zero means 256.
+	Files int
+
+	// Readable are folders, besides the interpreter's and the system's own,
+	// that scripts may read where Landlock restricts them. Nil means none.
+	Readable []string
+}
+
+// Runner executes scripts with the machine's Python. It is safe for concurrent
+// use.
+type Runner struct {
+	opts Options
+	now  func() time.Time
+
+	mu     sync.Mutex
+	closed bool
+	runs   sync.WaitGroup
+
+	ask   sync.Mutex // held while the interpreter is asked
+	ready *setup     // what was found out; nil until it worked
+	fault error      // why it did not work
+	asked time.Time  // when it did not
+}
+
+// setup is what a machine offers, found out once.
+type setup struct {
+	python *python
+	guard  *guard // how processes are held; depends on the system
+}
+
+var _ skill.Runner = (*Runner)(nil)
+
+// New makes a runner. It starts nothing: the interpreter is looked for at the
+// first call of Ready, Run or Protections.
+func New(opts *Options) *Runner {
+	r := &Runner{now: time.Now}
+	if opts != nil {
+		r.opts = *opts
+	}
+	if r.opts.Python == "" {
+		r.opts.Python = "python3"
+	}
+	if r.opts.TempDir == "" {
+		r.opts.TempDir = os.TempDir()
+	}
+	if r.opts.Processes <= 0 {
+		r.opts.Processes = 64
+	}
+	if r.opts.Files <= 0 {
+		r.opts.Files = 256
+	}
+	return r
+}
+
+// Kind is cli:python.
+func (r *Runner) Kind() skill.Kind { return skill.CLIPython }
+
+// again is how long a finding that Python does not work is believed.
+const again = 10 * time.Second
+
+// setup finds out about the machine, once; a failure is tried again later.
+func (r *Runner) setup() (*setup, error) {
+	r.ask.Lock()
+	defer r.ask.Unlock()
+	if r.ready != nil {
+		return r.ready, nil
+	}
+	if r.fault != nil && r.now().Sub(r.asked) < again {
+		return nil, r.fault
+	}
+	// Not the context of a call: the answer is for all calls.
+	s, err := r.findOut(context.Background())
+	r.ready, r.fault, r.asked = s, err, r.now()
+	return s, err
+}
+
+func (r *Runner) findOut(ctx context.Context) (*setup, error) {
+	p, err := ask(ctx, r.opts.Python)
+	if err != nil {
+		return nil, err
+	}
+	g, err := r.findGuard(ctx, p)
+	if err != nil {
+		return nil, &skill.Error{Op: "cli.setup", Code: skill.ToolInvocationError, Subject: "python3", Message: "python3 does not start under the limits of this host; see openskill doctor", Err: err}
+	}
+	return &setup{python: p, guard: g}, nil
+}
+
+// Ready implements [skill.Runner]. The first call starts the interpreter a few
+// times to find out what the machine allows; after that it looks at the entry only.
+func (r *Runner) Ready(folder, entry string) error {
+	if _, err := script(folder, entry); err != nil {
+		return err
+	}
+	_, err := r.setup()
+	return err
+}
+
+// Close waits for the runs under way. It may be called twice.
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.runs.Wait()
+	return nil
+}
+
+func (r *Runner) enter() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return &skill.Error{Op: "cli.Run", Code: skill.Internal, Message: "the runner is closed"}
+	}
+	r.runs.Add(1)
+	return nil
+}
+
+// Run implements [skill.Runner].
+func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
+	if err := r.enter(); err != nil {
+		return nil, err
+	}
+	defer r.runs.Done()
+	if call.Trust < skill.Trusted {
+		return nil, &skill.Error{
+			Op: "cli.Run", Code: skill.Forbidden, Subject: string(call.SkillID),
+			Message: "skills of the community run in a sandbox only; cli:python is for skills in the operator's own folders",
+		}
+	}
+	path, err := script(call.Folder, call.Entry)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.setup()
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return &skill.Reply{Code: skill.Cancelled, Message: cancelled}, nil
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, call.Limits.Timeout, errTimeout)
+	defer stop()
+	reply, err := r.run(ctx, s.python, s.guard, call, path)
+	if err != nil {
+		return nil, &skill.Error{Op: "cli.Run", Code: skill.Internal, Subject: string(call.SkillID), Message: "the script could not be started", Err: err}
+	}
+	return reply, nil
+}
+
+const cancelled = "the caller left before the skill had finished"
+
+var errTimeout = errors.New("timeout")
+
+// run makes the folder of a run, executes the script in it, and removes it.
+func (r *Runner) run(ctx context.Context, p *python, g *guard, call *skill.Call, path string) (_ *skill.Reply, err error) {
+	dir, err := os.MkdirTemp(r.opts.TempDir, "openskill-run-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if e := remove(dir); e != nil && err == nil {
+			err = e
+		}
+	}()
+	if call.Grants.Data != "" {
+		if err := os.Symlink(call.Grants.Data, filepath.Join(dir, "data")); err != nil {
+			return nil, err
+		}
+	}
+	j := &job{
+		python: p, script: path, args: call.Args, stdin: call.Stdin,
+		folder: call.Folder, dir: dir, data: call.Grants.Data, limits: call.Limits,
+		processes: r.opts.Processes, files: r.opts.Files, readable: r.opts.Readable,
+	}
+	if call.Grants.Scratch {
+		j.work = filepath.Join(dir, "work")
+		if err := os.Mkdir(j.work, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	end, err := j.execute(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	reply := end.reply(call.Limits)
+	if j.work != "" {
+		reply.Artifacts, err = collect(j.work, call.Limits.Scratch)
+		if err == nil {
+			err = filled(j.work, call.Limits.Scratch)
+		}
+		if errors.Is(err, errScratch) {
+			reply.Artifacts = nil
+			reply.stop(skill.OutputLimit, scratchMessage(call.Limits))
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return reply.Reply, nil
+}
+
+// remove deletes a run's folder, also when the script took away its own
+// permissions on folders in it.
+func remove(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(name string, d os.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(name, 0o700) //nolint:gosec // a folder about to be deleted
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
+
+// The modes of boot.py: who ends what a script leaves behind.
+const (
+	modeInit   = iota // the kernel, with the PID namespace
+	modeReaper        // the host, going through the descendants of the supervisor
+	modeGroup         // the host, by the process group
+)
+
+// job is one execution.
+type job struct {
+	python      *python
+	script      string
+	args        []string
+	stdin       []byte
+	folder, dir string
+	data, work  string // "" where not granted
+	limits      skill.Limits
+	processes   int
+	files       int
+	readable    []string
+}
+
+// argv is the command line of the supervisor; see boot.py.
+func (j *job) argv(mode int, landlock bool) []string {
+	locked := 0
+	if landlock {
+		locked = 1
+	}
+	var file uint64
+	if j.work != "" {
+		file = j.limits.Scratch
+	}
+	// A backstop should the host not be able to kill: a script may use all
+	// processors for the whole of its time.
+	cpu := (uint64(j.limits.Timeout/time.Second) + 2) * uint64(runtime.NumCPU()) //nolint:gosec // both positive
+	settings := fmt.Sprintf("%d,%d,%d,%d,%d,%d,%d", mode, locked,
+		j.python.Address+j.limits.Memory, cpu, file, j.files, j.processes)
+	argv := append([]string{j.python.Path}, flags...)
+	return append(append(argv, "-c", boot, settings, j.dir, j.script), j.args...)
+}
