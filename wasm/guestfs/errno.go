@@ -1,0 +1,115 @@
+package guestfs
+
+// Errno is an error number of WASI preview1. Zero is success. Functions of this
+// package return an Errno and not an error, so that no text of the host can
+// reach a guest.
+//
+// See https://github.com/WebAssembly/WASI/blob/snapshot-01/phases/snapshot/docs.md#-errno-variant
+type Errno uint16
+
+// The error numbers, in the order of the specification.
+const (
+	ESUCCESS Errno = iota
+	E2BIG
+	EACCES
+	EADDRINUSE
+	EADDRNOTAVAIL
+	EAFNOSUPPORT
+	EAGAIN
+	EALREADY
+	EBADF
+	EBADMSG
+	EBUSY
+	ECANCELED
+	ECHILD
+	ECONNABORTED
+	ECONNREFUSED
+	ECONNRESET
+	EDEADLK
+	EDESTADDRREQ
+	EDOM
+	EDQUOT
+	EEXIST
+	EFAULT
+	EFBIG
+	EHOSTUNREACH
+	EIDRM
+	EILSEQ
+	EINPROGRESS
+	EINTR
+	EINVAL
+	EIO
+	EISCONN
+	EISDIR
+	ELOOP
+	EMFILE
+	EMLINK
+	EMSGSIZE
+	EMULTIHOP
+	ENAMETOOLONG
+	ENETDOWN
+	ENETRESET
+	ENETUNREACH
+	ENFILE
+	ENOBUFS
+	ENODEV
+	ENOENT
+	ENOEXEC
+	ENOLCK
+	ENOLINK
+	ENOMEM
+	ENOMSG
+	ENOPROTOOPT
+	ENOSPC
+	ENOSYS
+	ENOTCONN
+	ENOTDIR
+	ENOTEMPTY
+	ENOTRECOVERABLE
+	ENOTSOCK
+	ENOTSUP
+	ENOTTY
+	ENXIO
+	EOVERFLOW
+	EOWNERDEAD
+	EPERM
+	EPIPE
+	EPROTO
+	EPROTONOSUPPORT
+	EPROTOTYPE
+	ERANGE
+	EROFS
+	ESPIPE
+	ESRCH
+	ESTALE
+	ETIMEDOUT
+	ETXTBSY
+	EXDEV
+	ENOTCAPABLE
+)
+
+var errnoNames = [...]string{
+	"ESUCCESS", "E2BIG", "EACCES", "EADDRINUSE", "EADDRNOTAVAIL", "EAFNOSUPPORT",
+	"EAGAIN", "EALREADY", "EBADF", "EBADMSG", "EBUSY", "ECANCELED", "ECHILD",
+	"ECONNABORTED", "ECONNREFUSED", "ECONNRESET", "EDEADLK", "EDESTADDRREQ", "EDOM",
+	"EDQUOT", "EEXIST", "EFAULT", "EFBIG", "EHOSTUNREACH", "EIDRM", "EILSEQ",
+	"EINPROGRESS", "EINTR", "EINVAL", "EIO", "EISCONN", "EISDIR", "ELOOP", "EMFILE",
+	"EMLINK", "EMSGSIZE", "EMULTIHOP", "ENAMETOOLONG", "ENETDOWN", "ENETRESET",
+	"ENETUNREACH", "ENFILE", "ENOBUFS", "ENODEV", "ENOENT", "ENOEXEC", "ENOLCK",
+	"ENOLINK", "ENOMEM", "ENOMSG", "ENOPROTOOPT", "ENOSPC", "ENOSYS", "ENOTCONN",
+	"ENOTDIR", "ENOTEMPTY", "ENOTRECOVERABLE", "ENOTSOCK", "ENOTSUP", "ENOTTY",
+	"ENXIO", "EOVERFLOW", "EOWNERDEAD", "EPERM", "EPIPE", "EPROTO",
+	"EPROTONOSUPPORT", "EPROTOTYPE", "ERANGE", "EROFS", "ESPIPE", "ESRCH", "ESTALE",
+	"ETIMEDOUT", "ETXTBSY", "EXDEV", "ENOTCAPABLE",
+}
+
+// String is the name of the number, such as "ENOENT".
+func (e Errno) String() string {
+	if int(e) < len(errnoNames) {
+		return errnoNames[e]
+	}
+	return "EUNKNOWN"
+}
+
+// Error makes Errno an error, for the few callers on the host's side.
+func (e Errno) Error() string { return e.String() }

@@ -1,0 +1,132 @@
+package wasi
+
+import (
+	"errors"
+
+	"openskill/wasm/guestfs"
+)
+
+// descriptor is one entry of the descriptor table: a plain value, so that saving
+// the table is copying it.
+type descriptor struct {
+	kind    fdKind
+	rights  uint8  // canRead, canWrite
+	preopen bool   // told of by fd_prestat_get
+	flags   uint16 // fdflags: append, nonblock
+	offset  int64  // of a regular file
+	path    string // of a directory, in Root
+	h       *handle
+}
+
+type fdKind uint8
+
+const (
+	isFree fdKind = iota
+	isStdin
+	isStdout
+	isStderr
+	isFile
+	isDir
+)
+
+const (
+	canRead = 1 << iota
+	canWrite
+)
+
+// handle is an open file, shared by descriptors of saved states.
+type handle struct {
+	file guestfs.File
+	refs int
+	list listing
+}
+
+func (h *handle) drop() error {
+	if h == nil {
+		return nil
+	}
+	if h.refs--; h.refs > 0 {
+		return nil
+	}
+	return h.file.Close()
+}
+
+func retain(fds []descriptor) {
+	for i := range fds {
+		if h := fds[i].h; h != nil {
+			h.refs++
+		}
+	}
+}
+
+func release(fds []descriptor) error {
+	var errs []error
+	for i := range fds {
+		if err := fds[i].h.drop(); err != nil {
+			errs = append(errs, err)
+		}
+		fds[i] = descriptor{}
+	}
+	return errors.Join(errs...)
+}
+
+func (w *World) closeAll() error {
+	err := release(w.fds)
+	w.fds = w.fds[:0]
+	return err
+}
+
+// fd looks a descriptor up; nil if it is not open.
+func (w *World) fd(param uint64) *descriptor {
+	n := uint64(uint32(param))
+	if n >= uint64(len(w.fds)) || w.fds[n].kind == isFree {
+		return nil
+	}
+	return &w.fds[n]
+}
+
+// fdFile is a descriptor of a file or directory with its open file. The preopen is
+// opened on first use, so that a run that touches no file costs none.
+func (w *World) fdFile(param uint64) (*descriptor, guestfs.File, guestfs.Errno) {
+	d := w.fd(param)
+	switch {
+	case d == nil:
+		return nil, nil, guestfs.EBADF
+	case d.kind != isFile && d.kind != isDir:
+		return d, nil, 0
+	case d.h == nil:
+		file, errno := w.cfg.Root.Open(d.path, guestfs.Directory)
+		if errno != 0 {
+			return nil, nil, errno
+		}
+		d.h = &handle{file: file, refs: 1}
+	}
+	return d, d.h.file, 0
+}
+
+// freeFD is the lowest free number, or false at the cap.
+func (w *World) freeFD() (int, bool) {
+	for i := range w.fds {
+		if w.fds[i].kind == isFree {
+			return i, true
+		}
+	}
+	return len(w.fds), len(w.fds) < w.cfg.MaxOpenFiles
+}
+
+func (w *World) setFD(n int, d descriptor) {
+	if n == len(w.fds) {
+		w.fds = append(w.fds, d)
+		return
+	}
+	w.fds[n] = d
+}
+
+func (w *World) closeFD(d *descriptor) guestfs.Errno {
+	h := d.h
+	*d = descriptor{}
+	if err := h.drop(); err != nil {
+		return guestfs.EIO
+	}
+	return 0
+}

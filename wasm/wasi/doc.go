@@ -1,0 +1,39 @@
+// Package wasi is WASI preview1 as a world that one run sees: arguments,
+// streams, files, clocks and chance, all of them in one [World], and nothing of
+// the host beside it.
+//
+// The functions are a wazero host module that keeps no state of its own
+// ([Instantiate] once a runtime). A call finds its World through the context
+// ([WithWorld]), so one runtime serves many runs.
+//
+// # How a run ends
+//
+// The host decides why a run ended, and keeps the answer in the World:
+// [World.Stopped]. A function that ends the run records a [Stop] there and
+// panics with it; wazero unwinds the guest and returns an error in which
+// errors.As finds the *Stop. Neither message nor exit code of a guest can make up
+// one. The context is looked at on every call, between chunks of a long copy, and
+// in every wait, so a deadline always wins against a sleep or a silent reader.
+//
+// # What is bounded
+//
+//   - vectors of one call: 1,024 (EINVAL beyond), and 16 MiB of data (a short
+//     count beyond);
+//   - subscriptions of one poll: 1,024 (EINVAL beyond);
+//   - descriptors: Config.MaxOpenFiles (EMFILE beyond);
+//   - output: Config.StdoutLimit and StderrLimit, which end the run;
+//   - paths: the caps of package guestfs;
+//   - work that grows with an argument is charged before or right after each
+//     chunk of 64 KiB, through Config.Charge.
+//
+// # What differs from other hosts
+//
+//   - There is one preopen, "/", descriptor 3.
+//   - Rights are advisory, as they became everywhere: a descriptor can read or
+//     write as path_open asked, and fd_fdstat_set_rights is ENOSYS.
+//   - Process and thread CPU time are the monotonic clock.
+//   - A guest's monotonic clock starts at one second, since Go takes zero for a
+//     broken clock.
+//   - There are no sockets: every sock_ call on an open descriptor is ENOTSOCK.
+//   - proc_raise is ENOSYS: there are no signals.
+package wasi

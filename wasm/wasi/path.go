@@ -1,0 +1,250 @@
+package wasi
+
+import (
+	"openskill/wasm/guestfs"
+)
+
+const followLinks = 1 // of lookupflags
+
+// path reads a path and resolves it against a directory's descriptor.
+func (w *World) path(fd, ptr, n uint64) (name string, trailing bool, errno guestfs.Errno) {
+	n = uint64(uint32(n))
+	d := w.fd(fd)
+	switch {
+	case d == nil:
+		return "", false, guestfs.EBADF
+	case d.kind != isDir:
+		return "", false, guestfs.ENOTDIR
+	}
+	// The pointer is checked before the length, so that a wrong pointer is always
+	// EFAULT; no more than the cap is ever copied.
+	b, ok := w.bytes(uint64(uint32(ptr)), n)
+	switch {
+	case !ok:
+		return "", false, guestfs.EFAULT
+	case n > guestfs.MaxPath:
+		return "", false, guestfs.ENAMETOOLONG
+	}
+	w.charge(costPath)
+	return guestfs.Clean(d.path, string(b))
+}
+
+// plain is for calls that take a path and nothing else.
+func (w *World) plain(p []uint64, call func(fs guestfs.FS, name string) guestfs.Errno) guestfs.Errno {
+	name, _, errno := w.path(p[0], p[1], p[2])
+	if errno != 0 {
+		return errno
+	}
+	return call(w.cfg.Root, name)
+}
+
+func (w *World) pathCreateDirectory(p []uint64) guestfs.Errno {
+	return w.plain(p, guestfs.FS.Mkdir)
+}
+
+func (w *World) pathRemoveDirectory(p []uint64) guestfs.Errno {
+	return w.plain(p, guestfs.FS.Rmdir)
+}
+
+func (w *World) pathUnlinkFile(p []uint64) guestfs.Errno {
+	name, trailing, errno := w.path(p[0], p[1], p[2])
+	if errno != 0 {
+		return errno
+	}
+	if trailing {
+		if errno := w.mustBeDir(name); errno != 0 {
+			return errno
+		}
+	}
+	return w.cfg.Root.Unlink(name)
+}
+
+// mustBeDir refuses a file whose path ended in a slash. What does not exist is
+// left for the call itself to tell.
+func (w *World) mustBeDir(name string) guestfs.Errno {
+	if st, errno := w.cfg.Root.Stat(name, true); errno == 0 && st.Kind != guestfs.KindDirectory {
+		return guestfs.ENOTDIR
+	}
+	return 0
+}
+
+func (w *World) pathFilestatGet(p []uint64) guestfs.Errno {
+	name, trailing, errno := w.path(p[0], p[2], p[3])
+	if errno != 0 {
+		return errno
+	}
+	out, ok := w.result(p[4], 64)
+	if !ok {
+		return guestfs.EFAULT
+	}
+	if uint32(p[1])&^followLinks != 0 {
+		return guestfs.EINVAL
+	}
+	st, errno := w.cfg.Root.Stat(name, uint32(p[1])&followLinks != 0 || trailing)
+	switch {
+	case errno != 0:
+		return errno
+	case trailing && st.Kind != guestfs.KindDirectory:
+		return guestfs.ENOTDIR
+	}
+	putFilestat(out, st)
+	return 0
+}
+
+func (w *World) pathFilestatSetTimes(p []uint64) guestfs.Errno {
+	name, _, errno := w.path(p[0], p[2], p[3])
+	if errno != 0 {
+		return errno
+	}
+	atime, mtime, errno := w.times(p[4], p[5], uint32(p[6]))
+	switch {
+	case errno != 0:
+		return errno
+	case uint32(p[1])&^followLinks != 0:
+		return guestfs.EINVAL
+	}
+	return w.cfg.Root.SetTimes(name, uint32(p[1])&followLinks != 0, atime, mtime)
+}
+
+func (w *World) pathLink(p []uint64) guestfs.Errno {
+	from, _, errno := w.path(p[0], p[2], p[3])
+	if errno != 0 {
+		return errno
+	}
+	to, _, errno := w.path(p[4], p[5], p[6])
+	if errno != 0 {
+		return errno
+	}
+	return w.cfg.Root.Link(from, to)
+}
+
+func (w *World) pathRename(p []uint64) guestfs.Errno {
+	from, fromDir, errno := w.path(p[0], p[1], p[2])
+	if errno != 0 {
+		return errno
+	}
+	to, toDir, errno := w.path(p[3], p[4], p[5])
+	if errno != 0 {
+		return errno
+	}
+	if fromDir || toDir {
+		if errno := w.mustBeDir(from); errno != 0 {
+			return errno
+		}
+	}
+	return w.cfg.Root.Rename(from, to)
+}
+
+func (w *World) pathSymlink(p []uint64) guestfs.Errno {
+	n := uint64(uint32(p[1]))
+	target, ok := w.bytes(uint64(uint32(p[0])), n)
+	switch {
+	case !ok:
+		return guestfs.EFAULT
+	case n > guestfs.MaxPath:
+		return guestfs.ENAMETOOLONG
+	}
+	name, _, errno := w.path(p[2], p[3], p[4])
+	switch {
+	case errno != 0:
+		return errno
+	case n == 0:
+		return guestfs.EINVAL
+	}
+	return w.cfg.Root.Symlink(string(target), name)
+}
+
+func (w *World) pathReadlink(p []uint64) guestfs.Errno {
+	name, _, errno := w.path(p[0], p[1], p[2])
+	if errno != 0 {
+		return errno
+	}
+	buf, ok := w.result(p[3], uint64(uint32(p[4])))
+	used, ok2 := w.result(p[5], 4)
+	switch {
+	case !ok || !ok2:
+		return guestfs.EFAULT
+	case len(buf) == 0:
+		return guestfs.EINVAL
+	}
+	target, errno := w.cfg.Root.Readlink(name)
+	switch {
+	case errno != 0:
+		return errno
+	case len(target) > len(buf):
+		return guestfs.ERANGE
+	}
+	copy(buf, target)
+	le.PutUint32(used, uint32(len(target)))
+	return 0
+}
+
+// Flags of path_open.
+const (
+	openCreate    = 1 << 0
+	openDirectory = 1 << 1
+	openExcl      = 1 << 2
+	openTrunc     = 1 << 3
+)
+
+func (w *World) pathOpen(p []uint64) guestfs.Errno {
+	name, trailing, errno := w.path(p[0], p[2], p[3])
+	if errno != 0 {
+		return errno
+	}
+	out, ok := w.result(p[8], 4)
+	lookup, oflags, rights, fdflags := uint32(p[1]), uint32(p[4]), p[5], uint32(p[7])
+	switch {
+	case !ok:
+		return guestfs.EFAULT
+	case lookup&^followLinks != 0 || oflags > 15 || fdflags > 31:
+		return guestfs.EINVAL
+	}
+
+	d := descriptor{kind: isFile, flags: uint16(fdflags)}
+	if rights&rightRead != 0 {
+		d.rights |= canRead
+	}
+	if rights&rightWrite != 0 {
+		d.rights |= canWrite
+	}
+	if d.rights == 0 { // some callers ask for no right and mean all that make sense
+		d.rights = canRead
+		if oflags&(openCreate|openTrunc) != 0 || fdflags&flagAppend != 0 {
+			d.rights |= canWrite
+		}
+	}
+	var flags guestfs.OpenFlag
+	set := func(on bool, flag guestfs.OpenFlag) {
+		if on {
+			flags |= flag
+		}
+	}
+	set(lookup&followLinks == 0 && !trailing, guestfs.NoFollow)
+	set(oflags&openDirectory != 0 || trailing, guestfs.Directory)
+	set(oflags&openCreate != 0, guestfs.Create)
+	set(oflags&openExcl != 0, guestfs.Excl)
+	set(oflags&openTrunc != 0, guestfs.Trunc)
+	set(d.rights&canWrite != 0 || fdflags&flagAppend != 0, guestfs.Write)
+
+	number, ok := w.freeFD()
+	if !ok {
+		return guestfs.EMFILE
+	}
+	file, errno := w.cfg.Root.Open(name, flags)
+	if errno != 0 {
+		return errno
+	}
+	st, errno := file.Stat()
+	if errno != 0 {
+		file.Close()
+		return errno
+	}
+	if st.Kind == guestfs.KindDirectory {
+		d.kind, d.path, d.rights = isDir, name, 0
+	}
+	d.h = &handle{file: file, refs: 1}
+	w.setFD(number, d)
+	le.PutUint32(out, uint32(number))
+	return 0
+}

@@ -1,0 +1,44 @@
+package wasi
+
+import "time"
+
+// Saved is the state of a World at one moment: its descriptors with their
+// offsets and flags, and how far its clock had come. The files of the guest are
+// not part of it: scratch memory is its owner's to reset.
+type Saved struct {
+	fds     []descriptor
+	elapsed int64
+}
+
+// Save keeps the state. Files that are open now stay open until Release, whatever
+// the guest closes.
+func (w *World) Save() *Saved {
+	s := &Saved{fds: append([]descriptor(nil), w.fds...), elapsed: w.elapsed()}
+	retain(s.fds)
+	return s
+}
+
+// Release closes what only the saved state kept open. It may be called twice.
+func (s *Saved) Release() error {
+	err := release(s.fds)
+	s.fds = nil
+	return err
+}
+
+// Restore puts the World back to the saved state, as the world of a new run:
+// streams, limits, clocks, chance and Charge are those of cfg, the recorded stop
+// is gone, and nothing that was written or opened since is left. Root and
+// MaxOpenFiles stay, and arguments and environment are cfg's. The real monotonic
+// clock goes on from the saved moment.
+func (w *World) Restore(s *Saved, cfg Config) error {
+	retain(s.fds)
+	err := release(w.fds)
+	clear(w.fds)
+	w.fds = append(w.fds[:0], s.fds...)
+	cfg.Root, cfg.MaxOpenFiles = w.cfg.Root, w.cfg.MaxOpenFiles
+	w.configure(cfg)
+	w.began = time.Now().Add(-time.Duration(s.elapsed))
+	w.stopped = Stop{}
+	w.ctx, w.mem = nil, nil
+	return err
+}

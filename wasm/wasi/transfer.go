@@ -1,0 +1,169 @@
+package wasi
+
+import (
+	"math"
+
+	"openskill/wasm/guestfs"
+)
+
+func (w *World) fdRead(p []uint64) guestfs.Errno {
+	d, file, errno := w.fdFile(p[0])
+	if errno != 0 {
+		return errno
+	}
+	list, out, errno := w.transfer(d, canRead, p[1], p[2], p[3])
+	if errno != 0 {
+		return errno
+	}
+	var n uint32
+	if d.kind == isStdin {
+		n, errno = w.readInput(list, d.flags&flagNonblock == 0)
+	} else {
+		n, errno = w.each(list, func(b []byte) (int, guestfs.Errno) {
+			n, errno := file.ReadAt(b, d.offset)
+			d.offset += int64(n)
+			return n, errno
+		})
+	}
+	if errno != 0 {
+		return errno
+	}
+	le.PutUint32(out, n)
+	return 0
+}
+
+// readInput waits for the first byte only: what has come in is handed over.
+func (w *World) readInput(list []byte, wait bool) (uint32, guestfs.Errno) {
+	return w.each(list, func(b []byte) (int, guestfs.Errno) {
+		n, errno := w.in.read(w.ctx, b, wait)
+		if errno == guestfs.EAGAIN {
+			w.checkContext() // that ended the wait
+			return 0, errno
+		}
+		wait = false
+		return n, errno
+	})
+}
+
+func (w *World) fdPread(p []uint64) guestfs.Errno {
+	d, file, errno := w.fdFile(p[0])
+	if errno != 0 {
+		return errno
+	}
+	list, out, errno := w.transfer(d, canRead, p[1], p[2], p[4])
+	offset := int64(p[3])
+	switch {
+	case errno != 0:
+		return errno
+	case file == nil:
+		return guestfs.ESPIPE
+	case offset < 0:
+		return guestfs.EINVAL
+	}
+	n, errno := w.each(list, func(b []byte) (int, guestfs.Errno) {
+		if offset > math.MaxInt64-int64(len(b)) {
+			return 0, 0 // past any end
+		}
+		n, errno := file.ReadAt(b, offset)
+		offset += int64(n)
+		return n, errno
+	})
+	if errno != 0 {
+		return errno
+	}
+	le.PutUint32(out, n)
+	return 0
+}
+
+func (w *World) fdWrite(p []uint64) guestfs.Errno {
+	d, file, errno := w.fdFile(p[0])
+	if errno != 0 {
+		return errno
+	}
+	list, out, errno := w.transfer(d, canWrite, p[1], p[2], p[3])
+	if errno != 0 {
+		return errno
+	}
+	var n uint32
+	switch d.kind {
+	case isStdout, isStderr:
+		n, errno = w.writeOutput(&w.out[d.kind-isStdout], list)
+	default:
+		if d.flags&flagAppend != 0 {
+			st, errno := file.Stat()
+			if errno != 0 {
+				return errno
+			}
+			d.offset = st.Size
+		}
+		n, errno = w.writeFile(file, list, &d.offset)
+	}
+	if errno != 0 {
+		return errno
+	}
+	le.PutUint32(out, n)
+	return 0
+}
+
+func (w *World) writeOutput(o *output, list []byte) (uint32, guestfs.Errno) {
+	return w.each(list, func(b []byte) (int, guestfs.Errno) {
+		n, over, errno := o.write(b)
+		if over && errno == 0 {
+			w.end(ReasonOutputLimit, 0)
+		}
+		return n, errno
+	})
+}
+
+func (w *World) writeFile(file guestfs.File, list []byte, offset *int64) (uint32, guestfs.Errno) {
+	return w.each(list, func(b []byte) (int, guestfs.Errno) {
+		if *offset > math.MaxInt64-int64(len(b)) {
+			return 0, guestfs.EFBIG
+		}
+		n, errno := file.WriteAt(b, *offset)
+		*offset += int64(n)
+		return n, errno
+	})
+}
+
+func (w *World) fdPwrite(p []uint64) guestfs.Errno {
+	d, file, errno := w.fdFile(p[0])
+	if errno != 0 {
+		return errno
+	}
+	list, out, errno := w.transfer(d, canWrite, p[1], p[2], p[4])
+	offset := int64(p[3])
+	switch {
+	case errno != 0:
+		return errno
+	case file == nil:
+		return guestfs.ESPIPE
+	case offset < 0:
+		return guestfs.EINVAL
+	}
+	n, errno := w.writeFile(file, list, &offset)
+	if errno != 0 {
+		return errno
+	}
+	le.PutUint32(out, n)
+	return 0
+}
+
+// transfer checks what the four calls have in common: the direction, the vectors,
+// and the place for the count.
+func (w *World) transfer(d *descriptor, right uint8, iovs, count, result uint64) (list, out []byte, errno guestfs.Errno) {
+	switch {
+	case d.kind == isDir:
+		return nil, nil, guestfs.EISDIR
+	case d.rights&right == 0:
+		return nil, nil, guestfs.EBADF
+	}
+	if list, errno = w.vectors(iovs, count); errno != 0 {
+		return nil, nil, errno
+	}
+	out, ok := w.result(result, 4)
+	if !ok {
+		return nil, nil, guestfs.EFAULT
+	}
+	return list, out, 0
+}

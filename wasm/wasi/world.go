@@ -1,0 +1,205 @@
+package wasi
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"reflect"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"openskill/wasm/guestfs"
+)
+
+// Defaults for zero fields of [Config].
+const (
+	DefaultOutputLimit  = 1 << 20
+	DefaultMaxOpenFiles = 128
+)
+
+// The grain of the real clocks, as clock_res_get reports it.
+const (
+	WallGrain = time.Millisecond
+	MonoGrain = time.Microsecond
+)
+
+// monoStart is what the guest's monotonic clock shows when a World begins.
+const monoStart = int64(time.Second)
+
+// Config is what one run sees. It is copied by NewWorld; the zero Config is a
+// world with no arguments, no files, empty input and dropped output.
+type Config struct {
+	Args []string // argv, the program's name first; nil: none
+	Env  []string // "NAME=value"; nil: none
+
+	// Stdin is the input. nil: empty. *bytes.Reader, *bytes.Buffer and
+	// *strings.Reader are read directly; any other reader is read by a goroutine,
+	// one Read of up to 64 KiB at a time, so that a Read that never returns does
+	// not hold up the run's end. That goroutine ends when its Read returns, so a
+	// caller that ends a run early closes the reader's other side.
+	Stdin io.Reader
+
+	// Stdout and Stderr are the outputs. nil: dropped, but counted. They must not
+	// block for long: nothing interrupts a Write. A failing Write is EIO.
+	Stdout, Stderr io.Writer
+
+	// StdoutLimit and StderrLimit are in bytes. 0: DefaultOutputLimit (1 MiB);
+	// negative: not one byte. At the limit the part that fits is written, then
+	// the run ends with ReasonOutputLimit.
+	StdoutLimit, StderrLimit int64
+
+	// Root is the file system behind the only preopen, "/". nil: no preopen. Its
+	// owner closes it, after the World.
+	Root guestfs.FS
+
+	// Random is the source of random_get. nil: crypto/rand. A failing Read is EIO.
+	Random io.Reader
+
+	// Wall is the time of day. nil: the real one, cut to WallGrain (1 ms).
+	Wall func() time.Time
+
+	// Mono is the time since the World began, in nanoseconds, never going back.
+	// nil: the real one, cut to MonoGrain (1 us). Sleeps take real time always.
+	Mono func() int64
+
+	// Charge is called with the cost of a call, for work that a guest's own
+	// instructions do not show: a constant for each call, and about one unit for
+	// 8 bytes copied. nil: nothing. It may panic to end the run; the World stays
+	// consistent.
+	Charge func(units uint64)
+
+	// MaxOpenFiles is how many descriptors may be open at once, the standard
+	// streams and the preopen included. 0: DefaultMaxOpenFiles (128).
+	MaxOpenFiles int
+}
+
+// World is all that the host keeps for one run. It serves one guest and is not
+// safe for concurrent use, but that Close may follow a call that has returned on
+// another goroutine.
+type World struct {
+	cfg Config
+
+	// Of the host call under way.
+	ctx context.Context
+	mem api.Memory // nil if the module has none
+
+	fds    []descriptor // index is the descriptor's number
+	inline [6]descriptor
+	in     input
+	out    [2]output // stdout, stderr
+
+	began   time.Time
+	stopped Stop
+	closed  bool
+}
+
+// NewWorld makes the world of one run. It opens nothing and does not block.
+func NewWorld(cfg Config) *World {
+	w := &World{}
+	w.configure(cfg)
+	w.began = time.Now()
+	w.fds = append(w.inline[:0],
+		descriptor{kind: isStdin, rights: canRead},
+		descriptor{kind: isStdout, rights: canWrite},
+		descriptor{kind: isStderr, rights: canWrite})
+	if cfg.Root != nil {
+		w.fds = append(w.fds, descriptor{kind: isDir, path: ".", preopen: true})
+	}
+	return w
+}
+
+func (w *World) configure(cfg Config) {
+	if cfg.Random == nil {
+		cfg.Random = rand.Reader
+	}
+	if cfg.MaxOpenFiles <= 0 {
+		cfg.MaxOpenFiles = DefaultMaxOpenFiles
+	}
+	w.cfg = cfg
+	w.in = newInput(cfg.Stdin)
+	w.out[0] = newOutput(cfg.Stdout, cfg.StdoutLimit)
+	w.out[1] = newOutput(cfg.Stderr, cfg.StderrLimit)
+}
+
+// Close closes every descriptor. It may be called twice; the World is of no use
+// afterwards, but Stopped and Written keep their answers.
+func (w *World) Close() error {
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	err := w.closeAll()
+	w.ctx, w.mem = nil, nil
+	return err
+}
+
+// Stopped is the first stop that the host recorded, nil if there was none: the
+// guest returned by itself, trapped, or was ended by something else.
+func (w *World) Stopped() *Stop {
+	if w.stopped.Reason == 0 {
+		return nil
+	}
+	stop := w.stopped
+	return &stop
+}
+
+// Written is how many bytes the guest has written to its standard streams.
+func (w *World) Written() (stdout, stderr int64) { return w.out[0].count, w.out[1].count }
+
+// enter prepares for one host call.
+func (w *World) enter(ctx context.Context, mod api.Module) {
+	if w.stopped.Reason != 0 {
+		w.end(0, 0)
+	}
+	w.ctx = ctx
+	w.mem = mod.Memory()
+	// A module without a memory gives an interface around a nil pointer.
+	if w.mem != nil && reflect.ValueOf(w.mem).IsNil() {
+		w.mem = nil
+	}
+	w.checkContext()
+}
+
+// The costs of a call, in units of Config.Charge.
+const (
+	costCall  = 32   // every call
+	costPath  = 1024 // a path to resolve: system calls of the host
+	costEntry = 16   // an entry of a directory
+	chunk     = 64 << 10
+)
+
+func (w *World) charge(units uint64) {
+	if w.cfg.Charge != nil {
+		w.cfg.Charge(units)
+	}
+}
+
+// copied charges for n bytes, and is where a long copy notices its deadline.
+func (w *World) copied(n int) {
+	w.charge(uint64(n+7) / 8)
+	w.checkContext()
+}
+
+func (w *World) wall() time.Time {
+	if w.cfg.Wall != nil {
+		return w.cfg.Wall()
+	}
+	return time.Now().Truncate(WallGrain)
+}
+
+func (w *World) elapsed() int64 {
+	if w.cfg.Mono != nil {
+		return w.cfg.Mono()
+	}
+	return int64(time.Since(w.began).Truncate(MonoGrain))
+}
+
+func (w *World) mono() int64 { return monoStart + w.elapsed() }
+
+type worldKey struct{}
+
+// WithWorld hands w to the host functions that are called with this context.
+func WithWorld(ctx context.Context, w *World) context.Context {
+	return context.WithValue(ctx, worldKey{}, w)
+}
