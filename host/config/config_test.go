@@ -1,0 +1,216 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"openskill/sdk/skill"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Load(Sources{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Listen != "127.0.0.1:8000" || s.Auth != AuthNone || s.Debug {
+		t.Errorf("listen %q, auth %q, debug %v", s.Listen, s.Auth, s.Debug)
+	}
+	if want := filepath.Join(dir, "skills"); s.SkillsDir != want {
+		t.Errorf("skills folder %q, want %q", s.SkillsDir, want)
+	}
+	if s.DataRoot != "" {
+		t.Errorf("a data folder that does not exist is granted: %q", s.DataRoot)
+	}
+	for name, l := range map[string]skill.Limits{"defaults": s.Defaults(), "caps": s.Caps()} {
+		if l.Timeout == 0 || l.Memory == 0 || l.Fuel == 0 || l.Output == 0 || l.Scratch == 0 {
+			t.Errorf("%s have a zero field: %+v", name, l)
+		}
+	}
+	if s.Timeout() != 15*time.Second || s.MaxBody() != 1<<20 {
+		t.Errorf("timeout %v, body %d", s.Timeout(), s.MaxBody())
+	}
+	if got := s.Origin("OPENSKILL_LISTEN"); got != FromDefault {
+		t.Errorf("origin %q", got)
+	}
+}
+
+// TestPrecedence sets one setting in ever higher sources and watches it win.
+func TestPrecedence(t *testing.T) {
+	dir := t.TempDir()
+	from := Sources{Dir: dir}
+	check := func(want uint64, origin Source) {
+		t.Helper()
+		s, err := Load(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.TimeoutMS != want || s.Origin("OPENSKILL_TIMEOUT_MS") != origin {
+			t.Errorf("timeout %d from %s, want %d from %s", s.TimeoutMS, s.Origin("OPENSKILL_TIMEOUT_MS"), want, origin)
+		}
+	}
+	check(15000, FromDefault)
+	write(t, filepath.Join(dir, "openskill.yaml"), "timeout_ms: 1\n")
+	check(1, FromFile)
+	write(t, filepath.Join(dir, ".env"), "OPENSKILL_TIMEOUT_MS=2\nOPENAI_API_KEY=sk-1\n")
+	check(2, FromDotEnv)
+	from.Environ = []string{"OPENSKILL_TIMEOUT_MS=3"}
+	check(3, FromEnv)
+	from.Flags = map[string]string{"timeout-ms": "4"}
+	check(4, FromFlag)
+	from.Flags["timeout-ms"] = "" // not given
+	check(3, FromEnv)
+	if v, set := os.LookupEnv("OPENAI_API_KEY"); set && v == "sk-1" {
+		t.Error("a key of .env entered the environment of the process")
+	}
+}
+
+func TestOtherFile(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "host.yaml"), "listen: localhost:0\ndebug: true\nconcurrency: 4\n")
+	s, err := Load(Sources{Dir: dir, File: "host.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Listen != "localhost:0" || !s.Debug || s.Concurrency != 4 {
+		t.Errorf("got %+v", s)
+	}
+	if s.ConcurrencyPerSkill != 4 {
+		t.Errorf("per skill %d: a default must follow a lower cap", s.ConcurrencyPerSkill)
+	}
+}
+
+func TestUnknownNamesOfTheEnvironmentAreTold(t *testing.T) {
+	s, err := Load(Sources{Dir: t.TempDir(), Environ: []string{"OPENSKILL_TIMEOUT=3", "PATH=/bin"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{`"OPENSKILL_TIMEOUT" (from the environment)`}, s.Unknown()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRefused has one row for every way in which a start is stopped; each message
+// must name the setting, its source and what is accepted.
+func TestRefused(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "file"), "x")
+	write(t, filepath.Join(dir, "data", "a.txt"), "x")
+	for name, c := range map[string]struct {
+		env, file, dotenv, flag string // NAME=value, text, text, name=value
+		want                    []string
+	}{
+		"not a number":         {env: "OPENSKILL_TIMEOUT_MS=soon", want: []string{"OPENSKILL_TIMEOUT_MS", "the environment", `"soon"`, "a whole number from 1 to 86400000"}},
+		"zero":                 {env: "OPENSKILL_TIMEOUT_MS=0", want: []string{"OPENSKILL_TIMEOUT_MS", "out of range"}},
+		"negative":             {flag: "concurrency=-1", want: []string{"OPENSKILL_CONCURRENCY", "the flag --concurrency", "from 1 to 4096"}},
+		"too large":            {env: "OPENSKILL_MEMORY_MB=4097", want: []string{"OPENSKILL_MEMORY_MB", "out of range"}},
+		"default over cap":     {env: "OPENSKILL_MEMORY_MB=2048", want: []string{"OPENSKILL_MEMORY_MB", "more than OPENSKILL_MAX_MEMORY_MB", "the default"}},
+		"debug":                {dotenv: "OPENSKILL_DEBUG=perhaps\n", want: []string{"OPENSKILL_DEBUG", ".env", "0 or 1"}},
+		"listen nowhere":       {flag: "listen=8000", want: []string{"OPENSKILL_LISTEN", "--listen", "host:port"}},
+		"listen on a bad port": {flag: "listen=127.0.0.1:65536", want: []string{"OPENSKILL_LISTEN"}},
+		"listen everywhere":    {flag: "listen=0.0.0.0:8000", want: []string{"OPENSKILL_LISTEN", "--listen", "no authentication is configured"}},
+		"listen on no host":    {env: "OPENSKILL_LISTEN=:8000", want: []string{"OPENSKILL_LISTEN", "no authentication is configured"}},
+		"listen on a name":     {env: "OPENSKILL_LISTEN=example.com:80", want: []string{"OPENSKILL_LISTEN"}},
+		"listen on IPv6":       {env: "OPENSKILL_LISTEN=[::]:80", want: []string{"OPENSKILL_LISTEN", "no authentication"}},
+		"auth required":        {env: "OPENSKILL_AUTH=required", want: []string{"OPENSKILL_AUTH", "no authentication is configured"}},
+		"auth unknown":         {env: "OPENSKILL_AUTH=off", want: []string{"OPENSKILL_AUTH", "accepted: none"}},
+		"base URL":             {env: "OPENSKILL_HTTP_BASE_URL=ftp://x", want: []string{"OPENSKILL_HTTP_BASE_URL", "http or https"}},
+		"no such folder":       {env: "OPENSKILL_SKILLS_DIR=./nowhere", want: []string{"OPENSKILL_SKILLS_DIR", "does not exist", "a folder"}},
+		"not a folder":         {env: "OPENSKILL_ALLOWED_ROOT=./file", want: []string{"OPENSKILL_ALLOWED_ROOT", "is not a folder"}},
+		"state in data":        {env: "OPENSKILL_STATE_DIR=./data/state", want: []string{"OPENSKILL_STATE_DIR", "in the data folder"}},
+		"unknown key":          {file: "listen: 127.0.0.1:1\nlisen: 127.0.0.1:2\n", want: []string{"openskill.yaml:2", `"lisen"`, "accepted are", "timeout_ms"}},
+		"a list":               {file: "listen: [a]\n", want: []string{"openskill.yaml:1", "single value"}},
+		"not a map":            {file: "- a\n", want: []string{"openskill.yaml:1", "map of settings"}},
+		"an alias":             {file: "listen: &a x\ndebug: *a\n", want: []string{"openskill.yaml:1", "openskill.yaml:2", "aliases"}},
+		"a key twice":          {file: "debug: 1\ndebug: 0\n", want: []string{"openskill.yaml:2", "appears twice"}},
+		"not YAML":             {file: "a: [\n", want: []string{"openskill.yaml", "not valid YAML"}},
+		"unknown flag":         {flag: "nope=1", want: []string{"--nope"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := Sources{Dir: dir}
+			put := func(file, text string) {
+				path := filepath.Join(dir, file)
+				_ = os.Remove(path) // of the case before
+				if text != "" {
+					write(t, path, text)
+				}
+			}
+			put("openskill.yaml", c.file)
+			put(".env", c.dotenv)
+			if c.env != "" {
+				from.Environ = []string{c.env}
+			}
+			if k, v, ok := strings.Cut(c.flag, "="); ok {
+				from.Flags = map[string]string{k: v}
+			}
+			s, err := Load(from)
+			var e *skill.Error
+			if !errors.As(err, &e) {
+				t.Fatalf("settings %+v and error %v, want an error", s, err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(e.Message, want) {
+					t.Errorf("the message lacks %q:\n%s", want, e.Message)
+				}
+			}
+		})
+	}
+}
+
+func TestEveryProblemIsToldAtOnce(t *testing.T) {
+	_, err := Load(Sources{Dir: t.TempDir(), Environ: []string{"OPENSKILL_TIMEOUT_MS=a", "OPENSKILL_FUEL=b"}})
+	var e *skill.Error
+	if !errors.As(err, &e) || !strings.Contains(e.Message, "OPENSKILL_FUEL") || !strings.Contains(e.Message, "OPENSKILL_TIMEOUT_MS") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSyntaxErrorsOfDotEnvShowNoSecret(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, ".env"), "KEY=\"sk-very-secret\nOTHER\n")
+	_, err := Load(Sources{Dir: dir})
+	if err == nil || strings.Contains(err.Error(), "sk-very-secret") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestMissingFileThatWasNamed(t *testing.T) {
+	_, err := Load(Sources{Dir: t.TempDir(), File: "other.yaml"})
+	if err == nil || !strings.Contains(err.Error(), "other.yaml") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTableIsComplete(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range Table() {
+		if s.Env == "" || s.Flag == "" || s.Key == "" || s.Doc == "" || s.Accepts == "" || strings.HasSuffix(s.Accepts, " to ") {
+			t.Errorf("an incomplete row: %+v", s)
+		}
+		for _, name := range []string{s.Env, "--" + s.Flag, "key " + s.Key} {
+			if seen[name] {
+				t.Errorf("%s appears twice", name)
+			}
+			seen[name] = true
+		}
+	}
+	if len(seen) < 3*20 {
+		t.Errorf("only %d names", len(seen))
+	}
+}
