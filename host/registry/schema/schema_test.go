@@ -1,0 +1,224 @@
+package schema
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+func compile(t *testing.T, src string) *Schema {
+	t.Helper()
+	s, problems := Compile([]byte(src))
+	if len(problems) > 0 {
+		t.Fatalf("the schema is refused: %v", problems)
+	}
+	return s
+}
+
+func value(t *testing.T, src string) any {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+const calculator = `{
+	"type": "object", "required": ["numbers", "ops"], "additionalProperties": false,
+	"properties": {
+		"numbers": {"type": "array", "minItems": 1, "items": {"type": "number"}},
+		"ops": {"type": "array", "items": {"enum": ["mean", "median"]}},
+		"compare": {"anyOf": [{"type": "object"}, {"type": "null"}]},
+		"limit": {"type": "integer", "minimum": 1, "maximum": 100},
+		"root_dir": {"type": "string", "format": "data-path"},
+		"name": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 3}
+	}}`
+
+func TestEveryWrongFieldIsNamed(t *testing.T) {
+	s := compile(t, calculator)
+	for name, c := range map[string]struct {
+		value string
+		want  []Field
+	}{
+		"right":   {`{"numbers": [1, 2.5], "ops": ["mean"], "compare": null, "limit": 1}`, nil},
+		"missing": {`{}`, []Field{{"/numbers", "is missing", "array of number"}, {"/ops", "is missing", `array of one of "mean", "median"`}}},
+		"types":   {`{"numbers": "1", "ops": [3]}`, []Field{{"/numbers", "is a string", "array"}, {"/ops/0", "is not one of the accepted values", `one of "mean", "median"`}}},
+		"items":   {`{"numbers": [1, "x", null], "ops": []}`, []Field{{"/numbers/1", "is a string", "number"}, {"/numbers/2", "is a null", "number"}}},
+		"empty":   {`{"numbers": [], "ops": []}`, []Field{{"/numbers", "is too short", "at least 1 item"}}},
+		"unknown": {`{"numbers": [1], "ops": [], "a/b~c": 1}`, []Field{{"/a~1b~0c", "is not known", "one of compare, limit, name, numbers, ops, root_dir"}}},
+		"choice":  {`{"numbers": [1], "ops": [], "compare": 1}`, []Field{{"/compare", "matches none of the accepted forms", "object, or null"}}},
+		"range":   {`{"numbers": [1], "ops": [], "limit": 101}`, []Field{{"/limit", "is too large", "at most 100"}}},
+		"pattern": {`{"numbers": [1], "ops": [], "name": "S3CRET"}`, []Field{
+			{"/name", "does not match the pattern", "text that matches ^[a-z]+$"}, {"/name", "is too long", "at most 3 characters"}}},
+		"path": {`{"numbers": [1], "ops": [], "root_dir": "/etc"}`, []Field{{"/root_dir", "leaves the data folder", dataPathExpected}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faults := s.Check(value(t, c.value))
+			var got []Field
+			if faults != nil {
+				got = faults.Fields
+				if strings.Contains(faults.Error(), "S3CRET") {
+					t.Error("the message repeats the value")
+				}
+				if faults.Forbidden != (name == "path") {
+					t.Errorf("Forbidden is %v", faults.Forbidden)
+				}
+			}
+			byField := func(l []Field) map[string]string {
+				m := map[string]string{}
+				for _, f := range l {
+					m[f.Field+" "+f.Problem] = f.Expected
+				}
+				return m
+			}
+			if diff := cmp.Diff(byField(c.want), byField(got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestFieldsAreCapped(t *testing.T) {
+	s := compile(t, `{"items": {"type": "string"}}`)
+	faults := s.Check(value(t, "["+strings.Repeat("1,", 99)+"1]"))
+	if faults == nil || len(faults.Fields) != MaxFields || faults.Total != 100 {
+		t.Fatalf("got %+v", faults)
+	}
+	if !strings.HasSuffix(faults.Error(), "and 97 more") {
+		t.Errorf("message %q", faults.Error())
+	}
+}
+
+func TestInData(t *testing.T) {
+	for path, want := range map[string]bool{
+		"data": true, "./data": true, "data/": true, "./data/docs": true, "data/logs/app.log": true, "./data//x": true,
+		"": false, ".": false, "docs": false, "/data": false, "/data/x": false, "/etc/passwd": false, "database/x": false,
+		"data/../etc": false, "../data": false, "./data/..": false, "data/a..b": false, "data\\..\\x": false, "data/x\\y": false,
+		"data/\x00": false, "data/a\nb": false, "~/data": false, "C:/data": false, "file:///data/x": false, "Data/x": false,
+		"data" + strings.Repeat("/x", 2100): false, "\xffdata": false,
+	} {
+		if got := InData(path); got != want {
+			t.Errorf("InData(%.40q) = %v", path, got)
+		}
+	}
+}
+
+func TestSchemasThatAreRefused(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret.json")
+	if err := os.WriteFile(secret, []byte(`{"type": "string"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	deep := strings.Repeat(`{"not":`, 40) + "{}" + strings.Repeat("}", 40)
+	for name, c := range map[string]struct{ schema, pointer, want string }{
+		"a file":             {`{"$ref": "file://` + secret + `"}`, "/$ref", "must stay in this schema"},
+		"a path":             {`{"properties": {"a": {"$ref": "` + secret + `"}}}`, "/properties/a/$ref", "must stay in this schema"},
+		"an address":         {`{"$ref": "http://127.0.0.1:1/x"}`, "/$ref", "must stay in this schema"},
+		"a base address":     {`{"$id": "http://127.0.0.1:1/", "$dynamicRef": "x"}`, "/$dynamicRef", "must stay"},
+		"another draft":      {`{"$schema": "http://json-schema.org/draft-07/schema#"}`, "/$schema", "only https://json-schema.org/draft/2020-12/schema"},
+		"lookahead":          {`{"properties": {"a": {"pattern": "(?=x)"}}}`, "/properties/a/pattern", "RE2"},
+		"a huge repetition":  {`{"pattern": "((a{1000}){1000}){1000}"}`, "/pattern", "RE2"},
+		"a wrong type":       {`{"properties": {"a": {"type": "text"}}}`, "/properties/a/type", "one of"},
+		"no such definition": {`{"$ref": "#/$defs/x"}`, "", "not a valid JSON Schema"},
+		"depth":              {deep, strings.Repeat("/not", 32), "nested more than 32 deep"},
+		"size":               {`{"description": "` + strings.Repeat("x", MaxBytes) + `"}`, "", "at most 32768"},
+		"not an object":      {`true`, "", "a schema is an object"},
+		"not JSON":           {`{`, "", "not JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, problems := Compile([]byte(c.schema))
+			for _, p := range problems {
+				if p.Pointer == c.pointer && strings.Contains(p.Message, c.want) {
+					return
+				}
+			}
+			t.Errorf("got %v, want one at %q with %q", problems, c.pointer, c.want)
+		})
+	}
+}
+
+// TestWorkIsBounded checks values against schemas whose work doubles at every
+// level: each check must end with a refusal and not with the end of time.
+func TestWorkIsBounded(t *testing.T) {
+	var doubling strings.Builder
+	doubling.WriteString(`{"$ref": "#/$defs/d0", "$defs": {`)
+	for i := range 40 {
+		fmt.Fprintf(&doubling, `"d%d": {"allOf": [{"$ref": "#/$defs/d%d"}, {"$ref": "#/$defs/d%d"}]},`, i, i+1, i+1)
+	}
+	doubling.WriteString(`"d40": {"type": "object"}}}`)
+	for name, c := range map[string]struct{ schema, value string }{
+		"a doubling chain": {doubling.String(), `{}`},
+		"a doubling tree":  {`{"allOf": [{"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]}`, strings.Repeat(`{"a":`, 50) + "1" + strings.Repeat("}", 50)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := compile(t, c.schema)
+			for range 2 { // the copy must be usable again
+				begun := time.Now()
+				faults := s.Check(value(t, c.value))
+				if faults == nil || faults.Fields[0].Problem != "takes too many steps to check against the schema" {
+					t.Errorf("got %v", faults)
+				}
+				if took := time.Since(begun); took > 20*time.Second {
+					t.Errorf("took %v", took)
+				}
+			}
+		})
+	}
+	s := compile(t, `{"items": {"type": "number"}, "uniqueItems": true}`)
+	var b bytes.Buffer
+	for i := range 100_000 {
+		fmt.Fprintf(&b, ",%d", i)
+	}
+	if faults := s.Check(value(t, "["+b.String()[1:]+"]")); faults != nil {
+		t.Errorf("an honest large value is refused: %v", faults)
+	}
+}
+
+func TestChecksAtOnce(t *testing.T) {
+	s := compile(t, calculator)
+	good, bad := value(t, `{"numbers": [1], "ops": []}`), value(t, `{"ops": []}`)
+	done := make(chan string, 16)
+	for range cap(done) {
+		go func() {
+			for range 50 {
+				if f := s.Check(good); f != nil {
+					done <- f.Error()
+					return
+				}
+				if f := s.Check(bad); f == nil {
+					done <- "a wrong value passed"
+					return
+				}
+			}
+			done <- ""
+		}()
+	}
+	for range cap(done) {
+		if msg := <-done; msg != "" {
+			t.Error(msg)
+		}
+	}
+}
+
+func FuzzCompile(f *testing.F) {
+	f.Add(calculator)
+	f.Add(`{"$ref": "#/$defs/a", "$defs": {"a": {"$anchor": "b", "$dynamicAnchor": "c"}}}`)
+	f.Add(`{"if": {}, "then": false, "unevaluatedProperties": false, "dependentRequired": {"a": ["b"]}}`)
+	f.Add(`{"$id": "https://json-schema.org/draft/2020-12/schema"}`)
+	f.Fuzz(func(t *testing.T, src string) {
+		s, problems := Compile([]byte(src))
+		if (s == nil) == (len(problems) == 0) {
+			t.Fatalf("schema %v, problems %v", s != nil, problems)
+		}
+		if s != nil {
+			s.Check(map[string]any{"a": []any{}, "b": nil})
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"openskill/host/registry/schema"
+	"openskill/sdk/skill"
+)
+
+// Skill is one skill of this host, ready to be called. It is not changed after
+// [Open] and may be shared.
+type Skill struct {
+	Descriptor  skill.Descriptor
+	Folder      string        // absolute path on the host
+	Primary     skill.Target  // how it is executed
+	Fallback    *skill.Target // used when the primary's runner is not ready; nil for none
+	Limits      skill.Limits  // what the manifest asks, held below the host's caps; no field is zero
+	Permissions skill.Permissions
+	Language    string // build.language of the manifest; "" where it says nothing
+
+	input, output *schema.Schema // nil: any object
+}
+
+// anyObject is the schema in the catalogue of a skill that has none.
+var anyObject = json.RawMessage(`{"type":"object"}`)
+
+// CheckInput reports what is wrong with the input of a call, as an *skill.Error
+// with the code INVALID_ARGUMENT, or FORBIDDEN_PATH where a field of the format
+// [schema.DataPath] leaves the data folder. Details hold {"fields": […]}, and
+// "total" where there are more than are listed. The numbers in value are
+// json.Number, with bounded exponents.
+func (s *Skill) CheckInput(value any) error {
+	object, ok := value.(map[string]any)
+	if !ok {
+		return s.fault(skill.InvalidArgument, &schema.Faults{Total: 1, Fields: []schema.Field{{
+			Problem: "is not an object", Expected: "a JSON object with the fields of the skill's input_schema",
+		}}})
+	}
+	if s.input == nil {
+		return nil
+	}
+	faults := s.input.Check(value)
+	if faults == nil {
+		faults = &schema.Faults{}
+	}
+	s.twins(object, faults)
+	switch {
+	case faults.Total == 0:
+		return nil
+	case faults.Forbidden:
+		return s.fault(skill.ForbiddenPath, faults)
+	}
+	return s.fault(skill.InvalidArgument, faults)
+}
+
+// twins refuses a field that the schema does not declare and that differs from a
+// declared one only in case. Some guests match names without case, and would take
+// the undeclared, unchecked field for the declared one.
+func (s *Skill) twins(object map[string]any, faults *schema.Faults) {
+	declared := s.input.Properties()
+	for _, name := range declared {
+		for given := range object {
+			if given == name || !strings.EqualFold(given, name) || contains(declared, given) {
+				continue
+			}
+			faults.Total++
+			if len(faults.Fields) < schema.MaxFields {
+				faults.Fields = append(faults.Fields, schema.Field{
+					Field: skill.CleanText("/"+given, 200), Problem: "is not known", Expected: "the name written as " + name,
+				})
+			}
+		}
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, e := range list {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Skill) fault(code skill.Code, faults *schema.Faults) error {
+	details := map[string]any{"fields": faults.Fields}
+	if faults.Total > len(faults.Fields) {
+		details["total"] = faults.Total
+	}
+	what := "the input does not match the skill's schema: "
+	if code == skill.ForbiddenPath {
+		what = "the input names a path outside the data folder: "
+	}
+	return &skill.Error{
+		Op: "registry.CheckInput", Code: code, Subject: string(s.Descriptor.ID),
+		Message: skill.CleanText(what+faults.Error(), skill.MaxMessage), Details: details,
+	}
+}
+
+// CheckOutput reports what is wrong with the data of a result, as an *skill.Error
+// with the code INVALID_OUTPUT.
+func (s *Skill) CheckOutput(value any) error {
+	if s.output == nil {
+		return nil
+	}
+	faults := s.output.Check(value)
+	if faults == nil {
+		return nil
+	}
+	details := map[string]any{"fields": faults.Fields}
+	if faults.Total > len(faults.Fields) {
+		details["total"] = faults.Total
+	}
+	return &skill.Error{
+		Op: "registry.CheckOutput", Code: skill.InvalidOutput, Subject: string(s.Descriptor.ID),
+		Message: skill.CleanText("the skill's output does not match its schema: "+faults.Error(), skill.MaxMessage),
+		Details: details,
+	}
+}
+
+// build makes the Skill of a checked manifest.
+func (o *Options) build(m *manifest, folder, digest string, trust skill.Trust) *Skill {
+	want := m.limits.Limits()
+	limits := fill(want, o.Defaults).Lower(o.Caps)
+	s := &Skill{
+		Folder: folder, Primary: m.primary, Fallback: m.fallback, Limits: limits, Language: m.language,
+	}
+	if m.permissions != nil {
+		s.Permissions = *m.permissions
+	}
+	s.Descriptor = skill.Descriptor{
+		ID: m.id, Version: m.version, Description: m.description,
+		Runner: m.primary.Kind, Trust: trust, Digest: digest, Enabled: m.enabled,
+		Limits: limits.JSON(), Permissions: s.Permissions,
+		InputSchema: anyObject, OutputSchema: anyObject, Cost: m.cost,
+	}
+	if m.fallback != nil {
+		s.Descriptor.Fallback = m.fallback.Kind
+	}
+	if m.input != nil {
+		s.input, s.Descriptor.InputSchema = m.input.compiled, m.input.text
+	}
+	if m.output != nil {
+		s.output, s.Descriptor.OutputSchema = m.output.compiled, m.output.text
+	}
+	return s
+}
+
+// fill gives l with the zero fields taken from d.
+func fill(l, d skill.Limits) skill.Limits {
+	if l.Timeout == 0 {
+		l.Timeout = d.Timeout
+	}
+	if l.Memory == 0 {
+		l.Memory = d.Memory
+	}
+	if l.Fuel == 0 {
+		l.Fuel = d.Fuel
+	}
+	if l.Output == 0 {
+		l.Output = d.Output
+	}
+	if l.Scratch == 0 {
+		l.Scratch = d.Scratch
+	}
+	return l
+}
+
+// incomplete names the first zero field of l.
+func incomplete(what string, l skill.Limits) error {
+	for _, f := range []struct {
+		name string
+		zero bool
+	}{
+		{"Timeout", l.Timeout <= 0}, {"Memory", l.Memory == 0}, {"Fuel", l.Fuel == 0},
+		{"Output", l.Output == 0}, {"Scratch", l.Scratch == 0},
+	} {
+		if f.zero {
+			return fmt.Errorf("registry: %s.%s is zero; every limit of the host must be set", what, f.name)
+		}
+	}
+	return nil
+}
