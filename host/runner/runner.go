@@ -1,0 +1,145 @@
+// Package runner answers one question: which runner executes a skill.
+//
+// The set of runners is a value, built by an explicit call with everything that
+// may execute code on this host; nothing adds itself.
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"openskill/sdk/skill"
+)
+
+// Set holds runners by kind. It does not change after New and is safe for
+// concurrent use.
+type Set struct {
+	byKind map[skill.Kind]skill.Runner
+	kinds  []skill.Kind
+	close  sync.Once
+	closed error
+}
+
+// New makes a set that owns the runners; two of one kind are refused, and then
+// nothing is owned.
+func New(runners ...skill.Runner) (*Set, error) {
+	s := &Set{byKind: make(map[skill.Kind]skill.Runner, len(runners))}
+	for _, r := range runners {
+		if r == nil {
+			return nil, errors.New("runner.New: a runner is nil")
+		}
+		k := r.Kind()
+		if _, twice := s.byKind[k]; twice {
+			return nil, fmt.Errorf("runner.New: two runners for %s", k)
+		}
+		s.byKind[k] = r
+		s.kinds = append(s.kinds, k)
+	}
+	slices.Sort(s.kinds)
+	return s, nil
+}
+
+// Kinds lists what the set can run, sorted.
+func (s *Set) Kinds() []skill.Kind { return slices.Clone(s.kinds) }
+
+// Get finds the runner of a kind; the error, TOOL_INVOCATION_ERROR, lists the
+// kinds that there are.
+func (s *Set) Get(k skill.Kind) (skill.Runner, error) {
+	if r, ok := s.byKind[k]; ok {
+		return r, nil
+	}
+	names := make([]string, len(s.kinds))
+	for i, k := range s.kinds {
+		names[i] = string(k)
+	}
+	available := strings.Join(names, ", ")
+	if available == "" {
+		available = "none"
+	}
+	return nil, &skill.Error{
+		Op: "runner.Get", Code: skill.ToolInvocationError, Subject: string(k),
+		Message: fmt.Sprintf("this host has no runner for %s; available: %s", skill.CleanText(string(k), 40), available),
+	}
+}
+
+// Choose picks how a skill in folder is run: its primary target if that is ready,
+// else its fallback. Outside the sandbox (cli:…) only trusted skills run: a
+// community skill with such a primary target is refused with FORBIDDEN, and its
+// fallback is never considered. When nothing is ready the error,
+// TOOL_INVOCATION_ERROR unless a runner's own says otherwise, tells what each
+// target lacks.
+func (s *Set) Choose(trust skill.Trust, folder string, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, error) {
+	if OutsideSandbox(primary.Kind) && trust < skill.Trusted {
+		return nil, skill.Target{}, &skill.Error{
+			Op: "runner.Choose", Code: skill.Forbidden, Subject: string(primary.Kind),
+			Message: fmt.Sprintf("%s runs outside the sandbox and is for trusted skills only; this skill is %s", primary.Kind, trust),
+		}
+	}
+	r, first := s.ready(folder, primary)
+	if first == nil {
+		return r, primary, nil
+	}
+	if fallback == nil || trust < skill.Trusted {
+		return nil, skill.Target{}, unready(primary.Kind, first)
+	}
+	r, second := s.ready(folder, *fallback)
+	if second == nil {
+		return r, *fallback, nil
+	}
+	return nil, skill.Target{}, &skill.Error{
+		Op: "runner.Choose", Code: skill.ToolInvocationError, Subject: string(primary.Kind),
+		Message: skill.CleanText(fmt.Sprintf("the skill cannot run here: %s; fallback %s", says(primary.Kind, first), says(fallback.Kind, second)), skill.MaxMessage),
+		Err:     errors.Join(first, second),
+	}
+}
+
+// OutsideSandbox reports whether runners of this kind execute native code.
+func OutsideSandbox(k skill.Kind) bool { return !strings.HasPrefix(string(k), "wasm:") }
+
+func (s *Set) ready(folder string, t skill.Target) (skill.Runner, error) {
+	r, err := s.Get(t.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.Ready(folder, t.Entry)
+}
+
+// unready makes the error for the caller. INTERNAL would hide the message, which
+// is there to be read.
+func unready(k skill.Kind, err error) error {
+	code := skill.CodeOf(err)
+	if code == skill.Internal {
+		code = skill.ToolInvocationError
+	}
+	return &skill.Error{
+		Op: "runner.Choose", Code: code, Subject: string(k), Err: err,
+		Message: skill.CleanText("the skill cannot run here: "+says(k, err), skill.MaxMessage),
+	}
+}
+
+// says gives the words of a runner for the caller; those of any other error stay
+// in the log.
+func says(k skill.Kind, err error) string {
+	var e *skill.Error
+	if errors.As(err, &e) && e.Message != "" {
+		return string(k) + ": " + e.Message
+	}
+	return string(k) + " is not ready"
+}
+
+// Close closes every runner and may be called twice.
+func (s *Set) Close() error {
+	s.close.Do(func() {
+		var errs []error
+		for _, k := range s.kinds {
+			if err := s.byKind[k].Close(); err != nil {
+				errs = append(errs, fmt.Errorf("closing %s: %w", k, err))
+			}
+		}
+		s.closed = errors.Join(errs...)
+	})
+	return s.closed
+}

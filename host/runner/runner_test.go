@@ -1,0 +1,99 @@
+package runner
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"openskill/host/runner/fakerunner"
+	"openskill/sdk/skill"
+)
+
+func newSet(t *testing.T, runners ...skill.Runner) *Set {
+	t.Helper()
+	s, err := New(runners...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestChoose(t *testing.T) {
+	wasm := skill.Target{Kind: skill.WasmWASI, Entry: "m.wasm"}
+	cli := skill.Target{Kind: skill.CLIPython, Entry: "m.py"}
+	missing := &skill.Error{Op: "x", Code: skill.NotFound, Message: "m.wasm is not built; run: openskill skill build"}
+	noPython := &skill.Error{Op: "x", Code: skill.Internal, Message: "there is no python3"}
+	for name, c := range map[string]struct {
+		trust           skill.Trust
+		primary         skill.Target
+		fallback        *skill.Target
+		wasmErr, cliErr error
+		noWasm          bool
+		want            skill.Kind
+		code            skill.Code
+		message         string
+	}{
+		"primary":                        {trust: skill.Community, primary: wasm, want: skill.WasmWASI},
+		"primary before fallback":        {trust: skill.Builtin, primary: wasm, fallback: &cli, want: skill.WasmWASI},
+		"fallback of a builtin skill":    {trust: skill.Builtin, primary: wasm, fallback: &cli, wasmErr: missing, want: skill.CLIPython},
+		"fallback of a trusted skill":    {trust: skill.Trusted, primary: wasm, fallback: &cli, wasmErr: missing, want: skill.CLIPython},
+		"fallback for a missing runner":  {trust: skill.Trusted, primary: wasm, fallback: &cli, noWasm: true, want: skill.CLIPython},
+		"native primary, trusted":        {trust: skill.Trusted, primary: cli, want: skill.CLIPython},
+		"P02 native primary, community":  {trust: skill.Community, primary: cli, code: skill.Forbidden, message: "outside the sandbox"},
+		"P02 native fallback, community": {trust: skill.Community, primary: wasm, fallback: &cli, wasmErr: missing, code: skill.NotFound, message: "is not built"},
+		"P02 zero trust and no runner":   {primary: skill.Target{Kind: "cli:exec"}, code: skill.Forbidden, message: "outside the sandbox"},
+		"not ready, no fallback":         {trust: skill.Trusted, primary: wasm, wasmErr: missing, code: skill.NotFound, message: "is not built"},
+		"not ready, hidden code":         {trust: skill.Trusted, primary: cli, cliErr: noPython, code: skill.ToolInvocationError, message: "there is no python3"},
+		"neither ready":                  {trust: skill.Trusted, primary: wasm, fallback: &cli, wasmErr: missing, cliErr: noPython, code: skill.ToolInvocationError, message: "fallback cli:python: there is no python3"},
+		"unknown kind":                   {trust: skill.Trusted, primary: skill.Target{Kind: "wasm:ruby"}, code: skill.ToolInvocationError, message: "available: cli:python, wasm:wasi"},
+		"a foreign error stays inside":   {trust: skill.Trusted, primary: wasm, wasmErr: errors.New("open /srv/x"), code: skill.ToolInvocationError, message: "wasm:wasi is not ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runners := []skill.Runner{&fakerunner.Runner{Is: skill.CLIPython, NotReady: c.cliErr}}
+			if !c.noWasm {
+				runners = append(runners, &fakerunner.Runner{Is: skill.WasmWASI, NotReady: c.wasmErr})
+			}
+			r, target, err := newSet(t, runners...).Choose(c.trust, "/f", c.primary, c.fallback)
+			if got := skill.CodeOf(err); got != c.code {
+				t.Fatalf("code %q, want %q (%v)", got, c.code, err)
+			}
+			if err == nil {
+				if r.Kind() != c.want || target.Kind != c.want {
+					t.Errorf("runner %s, target %s, want %s", r.Kind(), target.Kind, c.want)
+				}
+				return
+			}
+			var e *skill.Error
+			if !errors.As(err, &e) || !strings.Contains(e.Message, c.message) || strings.Contains(e.Message, "/srv") {
+				t.Errorf("message %q, want %q in it", e.Message, c.message)
+			}
+		})
+	}
+}
+
+func TestSet(t *testing.T) {
+	a, b := &fakerunner.Runner{Is: "b:b"}, &fakerunner.Runner{Is: "a:a"}
+	s := newSet(t, a, b)
+	if diff := cmp.Diff([]skill.Kind{"a:a", "b:b"}, s.Kinds()); diff != "" {
+		t.Error(diff)
+	}
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if a.Closed() != 1 || b.Closed() != 1 {
+		t.Errorf("closed %d and %d times", a.Closed(), b.Closed())
+	}
+	if _, err := New(a, &fakerunner.Runner{Is: "b:b"}); err == nil {
+		t.Error("two runners of one kind are accepted")
+	}
+	if _, err := New(nil); err == nil {
+		t.Error("a nil runner is accepted")
+	}
+	if _, err := newSet(t).Get("x:y"); !strings.Contains(err.Error(), "available: none") {
+		t.Error(err)
+	}
+}
