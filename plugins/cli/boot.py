@@ -25,7 +25,10 @@ def boot():
         # PR_SET_NO_NEW_PRIVS, landlock_restrict_self
         if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.syscall(446, ruleset, 0) != 0:
             os._exit(102)
-    os.closerange(ruleset, ruleset + 2)
+    # Not only what this package gave: a host may itself have been started with
+    # descriptors that its children inherit.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    os.closerange(ruleset, most if 0 <= most < 1 << 16 else 1 << 16)
 
     os.chdir(cwd)
     # Signals that the script sends to its parent must not end the supervisor.
@@ -69,7 +72,7 @@ def boot():
         ("RLIMIT_NPROC", processes),
         ("RLIMIT_AS", address),
     ):
-        if hasattr(resource, what):
+        if hasattr(resource, what) and (value or what != "RLIMIT_NPROC"):
             which = getattr(resource, what)
             hard = resource.getrlimit(which)[1]
             if hard != resource.RLIM_INFINITY and value > hard:

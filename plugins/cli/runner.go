@@ -23,8 +23,8 @@ type Options struct {
 	// os.TempDir().
 	TempDir string
 
-	// Processes is how many processes and threads one run may have. Zero
-	// means 64.
+	// Processes is how many processes and threads one run may have, where the
+	// system counts them for each run; see Protections. Zero means 64.
 	Processes int
 
 	// Files is how many descriptors one process of a run may have. Zero means 256.
@@ -38,8 +38,9 @@ type Options struct {
 // Runner executes scripts with the machine's Python. It is safe for concurrent
 // use.
 type Runner struct {
-	opts Options
-	now  func() time.Time
+	opts   Options
+	guards []*guard // to try, strongest first
+	now    func() time.Time
 
 	mu     sync.Mutex
 	closed bool
@@ -62,7 +63,7 @@ var _ skill.Runner = (*Runner)(nil)
 // New makes a runner. It starts nothing: the interpreter is looked for at the
 // first call of Ready, Run or Protections.
 func New(opts *Options) *Runner {
-	r := &Runner{now: time.Now}
+	r := &Runner{guards: allGuards(), now: time.Now}
 	if opts != nil {
 		r.opts = *opts
 	}
@@ -108,7 +109,7 @@ func (r *Runner) findOut(ctx context.Context) (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := r.findGuard(ctx, p)
+	g, err := r.firstGuard(ctx, p, r.guards)
 	if err != nil {
 		return nil, &skill.Error{Op: "cli.setup", Code: skill.ToolInvocationError, Subject: "python3", Message: "python3 does not start under the limits of this host; see openskill doctor", Err: err}
 	}
@@ -264,10 +265,14 @@ type job struct {
 }
 
 // argv is the command line of the supervisor; see boot.py.
-func (j *job) argv(mode int, landlock bool) []string {
+func (j *job) argv(mode int, landlock, counts bool) []string {
 	locked := 0
 	if landlock {
 		locked = 1
+	}
+	processes := 0 // no limit: one that counts all of a user's processes would hit at random
+	if counts {
+		processes = j.processes
 	}
 	var file uint64
 	if j.work != "" {
@@ -277,7 +282,7 @@ func (j *job) argv(mode int, landlock bool) []string {
 	// processors for the whole of its time.
 	cpu := (uint64(j.limits.Timeout/time.Second) + 2) * uint64(runtime.NumCPU()) //nolint:gosec // both positive
 	settings := fmt.Sprintf("%d,%d,%d,%d,%d,%d,%d", mode, locked,
-		j.python.Address+j.limits.Memory, cpu, file, j.files, j.processes)
+		j.python.Address+j.limits.Memory, cpu, file, j.files, processes)
 	argv := append([]string{j.python.Path}, flags...)
 	return append(append(argv, "-c", boot, settings, j.dir, j.script), j.args...)
 }

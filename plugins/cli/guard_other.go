@@ -1,0 +1,34 @@
+//go:build !unix
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"syscall"
+)
+
+// Without fork and process groups a script could not be ended with all that it
+// started; there the runner says that it is not ready.
+
+const (
+	sigXCPU   = syscall.Signal(-1)
+	openFlags = 0
+)
+
+var errSystem = errors.New("cli:python needs a Unix system")
+
+type guard struct{}
+
+func allGuards() []*guard { return nil }
+
+func (r *Runner) firstGuard(context.Context, *python, []*guard) (*guard, error) {
+	return nil, errSystem
+}
+
+func (j *job) execute(context.Context, *guard) (*ending, error) { return nil, errSystem }
+
+func links(fs.FileInfo) uint64 { return 1 }
+
+func (*guard) protections() []Protection { return nil }

@@ -1,0 +1,47 @@
+//go:build unix && !linux
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// guard holds processes by their process group; the system offers no more.
+type guard struct{}
+
+func (*guard) String() string { return "process group" }
+
+func allGuards() []*guard { return []*guard{{}} }
+
+func (j *job) execute(ctx context.Context, _ *guard) (*ending, error) {
+	report, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer report.Close() //nolint:errcheck // read only
+	defer w.Close()      //nolint:errcheck // the child has its own
+	return j.wait(ctx, modeGroup, &exec.Cmd{
+		Path: j.python.Path, Args: j.argv(modeGroup, false, false), Env: []string{}, Dir: "/",
+		Stdin: bytes.NewReader(j.stdin), WaitDelay: pipeDelay, ExtraFiles: []*os.File{w},
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}, report, w)
+}
+
+func killBelow(int)        {}
+func peakBelow(int) uint64 { return 0 }
+
+func (*guard) protections() []Protection {
+	return []Protection{
+		{"processes", false, "a process group: a process that leaves it (setsid) outlives the run"},
+		{"host-death", false, "scripts go on when the host is killed"},
+		{"process-limit", false, "the number of processes is not limited"},
+		{"memory", false, "the system does not hold a process to its limit of memory"},
+		{"files", false, "scripts read and write what the host's user can"},
+		{"network", false, "scripts reach the network"},
+		{"user", false, "scripts run as the host's user"},
+	}
+}

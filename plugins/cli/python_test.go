@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// P02: the door refuses uploaded skills; should it forget, this does.
+func TestCommunityIsRefused(t *testing.T) {
+	c := program(t, "print('ran')")
+	c.Trust = skill.Community
+	reply, err := New(nil).Run(t.Context(), c)
+	if reply != nil || skill.CodeOf(err) != skill.Forbidden {
+		t.Errorf("reply %+v, error %v; want FORBIDDEN", reply, err)
+	}
+}
+
+func TestPythonMissing(t *testing.T) {
+	c := program(t, "")
+	now := time.Unix(0, 0)
+	r := New(&Options{Python: "none-such-python"})
+	r.now = func() time.Time { return now }
+	err := r.Ready(c.Folder, c.Entry)
+	var e *skill.Error
+	if !errors.As(err, &e) || e.Code != skill.ToolInvocationError || !strings.Contains(e.Message, "python3 was not found") {
+		t.Fatalf("Ready: %v", err)
+	}
+	if _, err := r.Run(t.Context(), c); skill.CodeOf(err) != skill.ToolInvocationError {
+		t.Errorf("Run: %v", err)
+	}
+	// It is believed for a while, then looked for again.
+	r.opts.Python = "python3"
+	if err := r.Ready(c.Folder, c.Entry); err == nil {
+		t.Error("the finding was not kept")
+	}
+	now = now.Add(again)
+	if err := r.Ready(c.Folder, c.Entry); err != nil {
+		t.Errorf("after Python was installed: %v", err)
+	}
+}
+
+func TestPythonThatIsNone(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"fails":  "#!/bin/sh\nexit 3\n",
+		"silent": "#!/bin/sh\nexit 0\n",
+		"old":    "#!/bin/sh\necho '{\"version\": [2, 7]}'\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // it is to be executed
+			t.Fatal(err)
+		}
+		c := program(t, "")
+		if err := New(&Options{Python: path}).Ready(c.Folder, c.Entry); skill.CodeOf(err) != skill.ToolInvocationError {
+			t.Errorf("%s: %v; want TOOL_INVOCATION_ERROR", name, err)
+		}
+	}
+}
+
+func TestEntry(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "outside.py")
+	if err := os.WriteFile(outside, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, sub := range []string{"scripts", "folder.py"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"main.py", "scripts/tool.py"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"in.py": "scripts/tool.py", "out.py": outside, "up.py": "../" + filepath.Base(outside)} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for entry, ok := range map[string]bool{
+		"main.py": true, "scripts/tool.py": true, "in.py": true,
+		"out.py": false, "up.py": false, "../x.py": false, "/main.py": false, outside: false,
+		"": false, ".": false, "folder.py": false, "missing.py": false, "a\x00b": false,
+	} {
+		_, err := script(dir, entry)
+		if (err == nil) != ok {
+			t.Errorf("entry %q: %v", entry, err)
+		}
+		if err != nil && skill.CodeOf(err) != skill.InvalidManifest {
+			t.Errorf("entry %q: code %s", entry, skill.CodeOf(err))
+		}
+	}
+}
+
+// A script runs as it does with python script.py.
+func TestLikePlainPython(t *testing.T) {
+	c := program(t, `
+import sys, os
+import sibling
+from package import inner
+assert __name__ == "__main__" and __file__ == sys.argv[0] and os.path.isabs(__file__)
+assert sys.argv[1:] == ["a", "b c"], sys.argv
+assert sys.path[0] == os.path.dirname(__file__)
+assert sorted(os.listdir(".")) == [], os.listdir(".")
+assert set(globals()) - {"sys", "os", "sibling", "inner"} == {
+    "__name__", "__doc__", "__package__", "__loader__", "__spec__", "__annotations__",
+    "__builtins__", "__file__", "__cached__"} - (set() if "__annotations__" in globals() else {"__annotations__"}), sorted(globals())
+import inspect
+def here(): return 1
+assert inspect.getsource(here) == "def here(): return 1\n"
+import pickle
+class Thing: pass
+assert type(pickle.loads(pickle.dumps(Thing()))) is Thing
+import atexit
+atexit.register(lambda: print(sibling.value, inner.value, "höher"))
+def fail(): raise ValueError("wrong")
+fail()
+`)
+	c.Args = []string{"a", "b c"}
+	if err := os.Mkdir(filepath.Join(c.Folder, "package"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"sibling.py": "value = 1", "package/inner.py": "value = 2"} {
+		if err := os.WriteFile(filepath.Join(c.Folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reply := must(t, New(nil), c)
+	want := "Traceback (most recent call last):\n  File \"" + filepath.Join(c.Folder, "main.py") + "\", line 21, in <module>\n    fail()\n"
+	if reply.Code != "" || reply.ExitCode != 1 || string(reply.Stdout) != "1 2 höher\n" || !strings.HasPrefix(string(reply.Stderr), want) ||
+		!strings.HasSuffix(string(reply.Stderr), "\nValueError: wrong\n") {
+		t.Errorf("code %q, exit code %d, stdout %q, stderr:\n%s", reply.Code, reply.ExitCode, reply.Stdout, reply.Stderr)
+	}
+}
+
+func TestProtections(t *testing.T) {
+	all, err := New(nil).Protections()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, p := range all {
+		names[p.Name] = true
+		if p.Detail == "" {
+			t.Errorf("%s: no detail", p.Name)
+		}
+	}
+	for _, name := range []string{"processes", "host-death", "process-limit", "memory", "files", "network", "user"} {
+		if !names[name] {
+			t.Errorf("nothing about %s", name)
+		}
+	}
+}

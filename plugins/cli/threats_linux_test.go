@@ -1,0 +1,403 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// guarded are runners, one for each guard that this machine has.
+var guarded = sync.OnceValues(func() ([]*Runner, error) {
+	if _, err := ask(context.Background(), "python3"); err != nil {
+		return nil, err
+	}
+	var all []*Runner
+	for _, g := range allGuards() {
+		r := New(nil)
+		r.guards = []*guard{g}
+		if _, err := r.setup(); err == nil {
+			all = append(all, r)
+		}
+	}
+	return all, nil
+})
+
+// eachGuard runs a test under every guard that this machine has, not under the
+// strongest alone: others will have to do with the weaker ones. With -short it
+// is the strongest alone.
+func eachGuard(t *testing.T, test func(t *testing.T, r *Runner, g *guard)) {
+	t.Helper()
+	all, err := guarded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) == 0 {
+		t.Fatal("no guard works here")
+	}
+	for _, r := range all {
+		t.Run(r.guards[0].String(), func(t *testing.T) { test(t, r, r.guards[0]) })
+		if testing.Short() {
+			break
+		}
+	}
+}
+
+// program is a call of a script with the text.
+func program(t *testing.T, text string) *skill.Call {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "main.py"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &skill.Call{
+		SkillID: "p01", Folder: dir, Entry: "main.py", Trust: skill.Trusted,
+		Limits: skill.Limits{Timeout: 20 * time.Second, Memory: 128 << 20, Fuel: 1, Output: 1 << 20, Scratch: 2 << 20},
+	}
+}
+
+func must(t *testing.T, r *Runner, c *skill.Call) *skill.Reply {
+	t.Helper()
+	reply, err := r.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
+
+// alive counts the processes that have the folder of a call in their command
+// line, as all that a run starts here do.
+func alive(t *testing.T, folder string) (n int) {
+	t.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if b, err := os.ReadFile(name); err == nil && bytes.Contains(b, []byte(folder)) {
+			n++
+		}
+	}
+	return n
+}
+
+// survivor leaves the session and the process group twice over, holds on to
+// standard output and ignores what can be ignored.
+const survivor = `
+import os, signal, sys, time
+r, w = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.setsid()
+        for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+            signal.signal(s, signal.SIG_IGN)
+        os.write(w, b"up")
+        while True:
+            time.sleep(60)
+    os._exit(0)
+os.wait()
+assert os.read(r, 2) == b"up"
+print("started", flush=True)
+`
+
+func TestSurvivorIsGone(t *testing.T) {
+	for name, end := range map[string]string{"exit": "", "timeout": "time.sleep(60)"} {
+		t.Run(name, func(t *testing.T) {
+			eachGuard(t, func(t *testing.T, r *Runner, g *guard) {
+				if g.mode == modeGroup {
+					t.Skip("a process group does not hold a process that leaves it, as Protections says")
+				}
+				c := program(t, survivor+end)
+				want := skill.Code("")
+				if end != "" {
+					want, c.Limits.Timeout = skill.Timeout, time.Second
+				}
+				began := time.Now()
+				reply := must(t, r, c)
+				if n := alive(t, c.Folder); n != 0 {
+					t.Errorf("%d processes are alive after Run", n)
+				}
+				if reply.Code != want || string(reply.Stdout) != "started\n" {
+					t.Errorf("code %q, stdout %q, stderr %.300q", reply.Code, reply.Stdout, reply.Stderr)
+				}
+				if took := time.Since(began); took > 8*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+func TestForkLoop(t *testing.T) {
+	eachGuard(t, func(t *testing.T, r *Runner, g *guard) {
+		c := program(t, `
+import os, time
+made = 0
+try:
+    for i in range(200):
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+        made += 1
+except OSError:
+    pass
+print(made)
+`)
+		reply := must(t, r, c)
+		if n := alive(t, c.Folder); n != 0 {
+			t.Errorf("%d processes are alive after Run", n)
+		}
+		var made int
+		if err := json.Unmarshal(reply.Stdout, &made); err != nil {
+			t.Fatalf("stdout %q, stderr %.300q", reply.Stdout, reply.Stderr)
+		}
+		if g.counts && made >= 64 {
+			t.Errorf("%d processes were made; the limit is 64", made)
+		}
+		if !g.counts && made != 200 {
+			t.Errorf("%d processes were made; nothing limits them here", made)
+		}
+	})
+}
+
+func TestHugeAllocation(t *testing.T) {
+	eachGuard(t, func(t *testing.T, r *Runner, _ *guard) {
+		reply := must(t, r, program(t, "x = bytearray(64 << 30)"))
+		// Refused before it was ever resident, which the host cannot see.
+		if reply.Code != "" || reply.ExitCode != 1 || !strings.Contains(string(reply.Stderr), "MemoryError") {
+			t.Errorf("code %q, exit code %d, stderr %.300q", reply.Code, reply.ExitCode, reply.Stderr)
+		}
+		if reply.Usage.MemoryPeak > 128<<20 {
+			t.Errorf("peak %d", reply.Usage.MemoryPeak)
+		}
+	})
+}
+
+func TestSigtermIgnored(t *testing.T) {
+	eachGuard(t, func(t *testing.T, r *Runner, _ *guard) {
+		c := program(t, `
+import signal
+for s in signal.valid_signals():
+    try:
+        signal.signal(s, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+while True:
+    pass
+`)
+		c.Limits.Timeout = 700 * time.Millisecond
+		began := time.Now()
+		reply := must(t, r, c)
+		if reply.Code != skill.Timeout || alive(t, c.Folder) != 0 || time.Since(began) > 8*time.Second {
+			t.Errorf("code %q after %v, %d alive", reply.Code, time.Since(began), alive(t, c.Folder))
+		}
+	})
+}
+
+// Signals work for a script as they do for any process: it is not the init of
+// its namespace. And it cannot end the supervisor with them.
+func TestSignals(t *testing.T) {
+	eachGuard(t, func(t *testing.T, r *Runner, g *guard) {
+		reply := must(t, r, program(t, "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nprint('after')"))
+		if reply.Code != skill.Trap || !strings.Contains(reply.Message, "signal 15") || len(reply.Stdout) != 0 {
+			t.Errorf("code %q (%s), stdout %q", reply.Code, reply.Message, reply.Stdout)
+		}
+		reply = must(t, r, program(t, `
+import os, signal
+for s in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+    os.kill(os.getppid(), s)
+print("still here")
+`))
+		if reply.Code != "" || string(reply.Stdout) != "still here\n" {
+			t.Errorf("code %q (%s), stdout %q, stderr %.300q", reply.Code, reply.Message, reply.Stdout, reply.Stderr)
+		}
+		reply = must(t, r, program(t, "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(0.2)\nprint('still here')"))
+		if g.mode == modeInit {
+			if reply.Code != "" || string(reply.Stdout) != "still here\n" {
+				t.Errorf("init of a namespace was killed from within: code %q (%s)", reply.Code, reply.Message)
+			}
+		} else if reply.Code != skill.WorkerCrashed {
+			t.Errorf("code %q (%s); want WORKER_CRASHED", reply.Code, reply.Message)
+		}
+	})
+}
+
+func TestManySmallFilesStopAtTheCap(t *testing.T) {
+	eachGuard(t, func(t *testing.T, r *Runner, _ *guard) {
+		c := program(t, `
+import os
+for i in range(1000000):
+    os.makedirs("work/%d" % (i // 100), exist_ok=True)
+    with open("work/%d/%d" % (i // 100, i), "wb") as f:
+        f.write(bytes(64 << 10))
+`)
+		c.Grants.Scratch = true
+		reply := must(t, r, c)
+		if reply.Code != skill.OutputLimit || reply.Artifacts != nil {
+			t.Errorf("code %q (%s), %d artifacts, stderr %.300q", reply.Code, reply.Message, len(reply.Artifacts), reply.Stderr)
+		}
+	})
+}
+
+func TestArtifactsAreTheScriptsOwnFiles(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("of the host"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eachGuard(t, func(t *testing.T, r *Runner, _ *guard) {
+		c := program(t, fmt.Sprintf(`
+import os
+os.chdir("work")
+open("own", "w").write("mine")
+os.symlink(%[1]q, "absolute")
+os.symlink("own", "relative")
+os.symlink("loop", "loop")
+os.symlink("..", "up")
+os.mkfifo("pipe")
+os.link("own", "again")
+open("alone", "w").write("one name")
+os.mkdir("closed")
+open("closed/file", "w").close()
+os.chmod("closed", 0)
+try:
+    os.link(%[1]q, "hard")
+except OSError:
+    pass
+`, secret))
+		c.Grants.Scratch = true
+		reply := must(t, r, c)
+		if reply.Code != "" || reply.ExitCode != 0 {
+			t.Errorf("code %q (%s), exit code %d, stderr %.300q", reply.Code, reply.Message, reply.ExitCode, reply.Stderr)
+		}
+		for _, a := range reply.Artifacts {
+			if a.Name != "alone" || string(a.Data) != "one name" {
+				t.Errorf("artifact %s: %q", a.Name, a.Data)
+			}
+		}
+		if len(reply.Artifacts) != 1 {
+			t.Errorf("%d artifacts; want one", len(reply.Artifacts))
+		}
+	})
+}
+
+// Scripts do not find the operator's keys, the host's environment, or the
+// network, wherever a guard says that they do not.
+func TestSecretsAndSockets(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("SECRET_TOKEN", "hush-hush")
+	if err := os.WriteFile(filepath.Join(home, "id_key"), []byte("hush-hush"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // a listener
+	text := fmt.Sprintf(`
+import json, os, socket
+found = {"environment": dict(os.environ), "descriptors": []}
+for fd in range(3, 256):
+    try:
+        os.fstat(fd)
+        found["descriptors"].append(fd)
+    except OSError:
+        pass
+def attempt(name, what):
+    try:
+        found[name] = bool(what())
+    except OSError:
+        found[name] = False
+def connect():
+    socket.create_connection(("127.0.0.1", %d), 5).close()
+    return True
+attempt("home", lambda: os.environ.get("HOME"))
+attempt("key", lambda: open(%q).read())
+attempt("host", lambda: b"hush" in open("/proc/%d/environ", "rb").read())
+attempt("tmp", lambda: open(%q, "w").write("x"))
+attempt("self", lambda: open(__file__, "a").write("#"))
+attempt("tcp", connect)
+attempt("kill", lambda: os.kill(%d, 0) is None)
+print(json.dumps(found))
+`, listener.Addr().(*net.TCPAddr).Port, filepath.Join(home, "id_key"), os.Getpid(), filepath.Join(home, "planted"), os.Getpid())
+	eachGuard(t, func(t *testing.T, r *Runner, g *guard) {
+		reply := must(t, r, program(t, text))
+		var found struct {
+			Environment                           map[string]string
+			Descriptors                           []int
+			Home, Key, Host, Tmp, Self, TCP, Kill bool
+		}
+		if err := json.Unmarshal(reply.Stdout, &found); err != nil {
+			t.Fatalf("stdout %q, stderr %.400q", reply.Stdout, reply.Stderr)
+		}
+		if len(found.Environment) != 0 || len(found.Descriptors) != 0 || found.Home {
+			t.Errorf("environment %v, descriptors %v", found.Environment, found.Descriptors)
+		}
+		if locked := g.landlock > 0; locked && (found.Key || found.Host || found.Tmp || found.Self) {
+			t.Errorf("Landlock let through: %+v", found)
+		}
+		if g.users != nil && (found.Host || found.Tmp || found.Self) {
+			t.Errorf("another user may not do this: %+v", found)
+		}
+		if (g.flags != 0 || g.landlock >= 4) && found.TCP {
+			t.Error("the script connected to a port of the host")
+		}
+		if (g.flags != 0 || g.landlock >= 6) && found.Kill {
+			t.Error("the script can send signals to the host")
+		}
+	})
+}
+
+// TestHostKilled starts this test again as a host, kills it in the middle of a
+// run, and expects the script to end with it.
+func TestHostKilled(t *testing.T) {
+	if folder := os.Getenv("CLI_TEST_HOST"); folder != "" {
+		r := New(nil)
+		_, err := r.Run(context.Background(), &skill.Call{
+			Folder: folder, Entry: "main.py", Trust: skill.Trusted,
+			Grants: skill.Grants{Data: folder},
+			Limits: skill.Limits{Timeout: time.Minute, Memory: 128 << 20, Fuel: 1, Output: 1 << 20, Scratch: 1 << 20},
+		})
+		t.Fatalf("the run ended: %v", err)
+	}
+	c := program(t, survivor+"time.sleep(60)")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestHostKilled$") //nolint:gosec // this test
+	cmd.Env = append(os.Environ(), "CLI_TEST_HOST="+c.Folder)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// The supervisor, the script and the survivor; its parent has gone.
+	within(t, 20*time.Second, "three processes", func() bool { return alive(t, c.Folder) >= 3 })
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	s, err := New(nil).setup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.guard.mode != modeInit {
+		t.Skip("without a PID namespace descendants outlive a killed host, as Protections says")
+	}
+	within(t, 5*time.Second, "no process", func() bool { return alive(t, c.Folder) == 0 })
+}
+
+func within(t *testing.T, d time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(d); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", d, what)
+		}
+	}
+}
