@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -186,8 +187,11 @@ func refuse(c net.Conn) {
 		Details: map[string]any{"retry_after_ms": 1000},
 	}})
 	_ = c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)) // best effort, as the rest
-	_, _ = fmt.Fprintf(c, "HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nContent-Type: "+jsonType+
-		"\r\nRetry-After: 1\r\n"+headerTrace+": %s\r\nContent-Length: %d\r\n\r\n%s", newTrace(), len(body), body)
+	head := "HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: " + jsonType + "\r\n"
+	for _, h := range standing {
+		head += h[0] + ": " + h[1] + "\r\n"
+	}
+	_, _ = fmt.Fprintf(c, "%s%s: %s\r\nContent-Length: %d\r\n\r\n%s", head, headerTrace, newTrace(), len(body), body)
 	_ = c.Close()
 }
 
@@ -207,7 +211,15 @@ type conn struct {
 	since  atomic.Uint64 // of set.seq, when state was entered
 	linger atomic.Bool   // the client may still be sending when this closes
 	once   sync.Once
+
+	// head is a copy of the first bytes of the current request, for the worker
+	// alone. A request that cannot be read is answered from it.
+	head []byte
 }
+
+// headKept is how much of a request's head is kept: the request line and, as
+// good as always, the trace id.
+const headKept = 2 << 10
 
 func connOf(ctx *fasthttp.RequestCtx) *conn {
 	c, _ := ctx.Conn().(*conn)
@@ -216,6 +228,7 @@ func connOf(ctx *fasthttp.RequestCtx) *conn {
 
 func connState(c net.Conn, state fasthttp.ConnState) {
 	if c, ok := c.(*conn); ok && state == fasthttp.StateIdle {
+		c.head = c.head[:0]
 		c.enter(waiting)
 	}
 }
@@ -225,13 +238,38 @@ func (c *conn) enter(state int32) {
 	c.since.Store(c.set.seq.Add(1))
 }
 
-// Read notes that a request has begun.
+// Read notes that a request has begun, and how it begins.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && c.state.CompareAndSwap(waiting, receiving) {
 		c.since.Store(c.set.seq.Add(1))
+		c.head = c.head[:0]
+	}
+	if n > 0 && len(c.head) < headKept {
+		c.head = append(c.head, p[:min(n, headKept-len(c.head))]...)
 	}
 	return n, err
+}
+
+// firstWords gives what can be made out of a request that was not understood: its
+// method ("GET" if none), its target ("/" if none) and its trace id ("" if none).
+// A request that was sent together with the one before has none of them.
+func (c *conn) firstWords() (method, target, trace []byte) {
+	line, rest, _ := bytes.Cut(c.head, []byte("\n"))
+	words := bytes.Split(bytes.TrimSuffix(line, []byte("\r")), []byte(" "))
+	if len(words) != 3 || !bytes.HasPrefix(words[2], []byte("HTTP/1.")) || !bytes.HasPrefix(words[1], []byte("/")) {
+		return []byte("GET"), []byte("/"), nil
+	}
+	for line := range bytes.Lines(rest) {
+		name, value, ok := bytes.Cut(line, []byte(":"))
+		if !ok {
+			break // the end of the head
+		}
+		if bytes.EqualFold(name, []byte(headerTrace)) {
+			return words[0], words[1], bytes.TrimSpace(value)
+		}
+	}
+	return words[0], words[1], nil
 }
 
 // The bounds of reading on after an answer that the client did not wait for.

@@ -154,8 +154,7 @@ func operation(doc *openapi3.T, method, path string, status int) *openapi3.Opera
 		if ok, _ := regexp.MatchString(pattern, path); !ok {
 			continue
 		}
-		// 408 is in the description of the document, for all operations.
-		if op := item.GetOperation(method); op != nil && status != 408 {
+		if op := item.GetOperation(method); op != nil {
 			return op
 		}
 	}

@@ -123,15 +123,23 @@ func traceOf(ctx *fasthttp.RequestCtx) skill.TraceID {
 	return skill.TraceID(ctx.Response.Header.Peek(headerTrace))
 }
 
+// standing are the headers of every answer besides the trace id. Answers are for
+// their caller, not for caches, frames or pages of other origins.
+var standing = [...][2]string{
+	{"X-Content-Type-Options", "nosniff"},
+	{"X-Frame-Options", "DENY"},
+	{"Cache-Control", "no-store"},
+	{"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
+	{"Referrer-Policy", "no-referrer"},
+	{"Cross-Origin-Resource-Policy", "same-origin"},
+}
+
 func (s *Server) commonHeaders(ctx *fasthttp.RequestCtx, trace skill.TraceID) {
 	h := &ctx.Response.Header
 	h.Set(headerTrace, string(trace))
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	for i := range standing {
+		h.Set(standing[i][0], standing[i][1])
+	}
 }
 
 // sameOrigin keeps web pages of other origins from using the authority that
@@ -176,6 +184,7 @@ func (s *Server) wrongMethod(c *fiber.Ctx) error {
 func (s *Server) noRoute(ctx *fasthttp.RequestCtx, path string) {
 	allow := allowed(path)
 	if allow == "" {
+		ctx.Response.Header.Del("Allow") // fiber may have found a route of another form
 		s.fail(ctx, &skill.Error{Op: "httpapi.route", Code: skill.NotFound,
 			Message: "no such path; /openapi.json lists all that there are"})
 		return
@@ -185,14 +194,38 @@ func (s *Server) noRoute(ctx *fasthttp.RequestCtx, path string) {
 	ctx.Response.Header.Set("Allow", allow)
 }
 
+// expect answers Expect: 100-continue before the body is sent: with 413 if it
+// would be too large.
+func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
+	if ctx.Request.Header.ContentLength() <= s.opt.BodyLimit {
+		return fasthttp.StatusContinue
+	}
+	s.commonHeaders(ctx, takeTrace(ctx))
+	s.fail(ctx, s.bodyTooLarge())
+	if conn := connOf(ctx); conn != nil {
+		conn.linger.Store(true)
+	}
+	return ctx.Response.StatusCode()
+}
+
+func (s *Server) bodyTooLarge() error {
+	return &skill.Error{Op: "httpapi.read", Code: skill.PayloadTooLarge,
+		Message: "the body is too large; up to " + strconv.Itoa(s.opt.BodyLimit) + " bytes are accepted"}
+}
+
 // parseError answers what fasthttp could not read as a request. The connection
 // closes afterwards; it lingers, so that a client that is still sending gets to
 // read the answer.
 func (s *Server) parseError(ctx *fasthttp.RequestCtx, err error) {
-	s.commonHeaders(ctx, takeTrace(ctx))
 	if conn := connOf(ctx); conn != nil {
 		conn.linger.Store(true)
+		// fasthttp has forgotten, or never understood, whose failure this is.
+		method, uri, trace := conn.firstWords()
+		ctx.Request.Header.SetMethodBytes(method)
+		ctx.Request.SetRequestURIBytes(uri)
+		ctx.Request.Header.SetBytesV(headerTrace, trace)
 	}
+	s.commonHeaders(ctx, takeTrace(ctx))
 	ctx.Response.SkipBody = ctx.IsHead()
 	var (
 		tooLong *fasthttp.ErrSmallBuffer
@@ -203,8 +236,7 @@ func (s *Server) parseError(ctx *fasthttp.RequestCtx, err error) {
 		s.failAs(ctx, fasthttp.StatusRequestHeaderFieldsTooLarge, &skill.Error{Op: "httpapi.read", Code: skill.PayloadTooLarge,
 			Message: "request line and headers are too long; up to " + strconv.Itoa(s.opt.HeadLimit) + " bytes are accepted"})
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		s.fail(ctx, &skill.Error{Op: "httpapi.read", Code: skill.PayloadTooLarge,
-			Message: "the body is too large; up to " + strconv.Itoa(s.opt.BodyLimit) + " bytes are accepted"})
+		s.fail(ctx, s.bodyTooLarge())
 	case errors.As(err, &network) && network.Timeout():
 		s.fail(ctx, &skill.Error{Op: "httpapi.read", Code: skill.Timeout, Message: "the request did not arrive in full in time"})
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

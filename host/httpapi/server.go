@@ -149,6 +149,7 @@ func New(o Options) (*Server, error) {
 	s.http = app.Server()
 	s.http.Handler = s.handle
 	s.http.ErrorHandler = s.parseError
+	s.http.ExpectHandler = s.expect
 	s.http.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 		return fasthttp.RequestConfig{ReadTimeout: s.opt.BodyTimeout}
 	}
