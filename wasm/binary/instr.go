@@ -271,3 +271,6 @@ func (r *Reader) Catches(in *Instr, dst []Catch) []Catch {
 	}
 	return dst
 }
+
+// Seek makes the instruction at byte pos of the body the next one.
+func (r *Reader) Seek(pos int) { r.p = pos }

@@ -39,7 +39,8 @@ type Memory struct {
 	used  int64
 	files int
 	inode uint64
-	root  *node
+	epoch uint64 // counts Resets
+	root  *node  // the same for good, so that a handle on it survives a Reset
 }
 
 var _ FS = (*Memory)(nil)
@@ -71,18 +72,18 @@ func NewMemory(lim Limits) *Memory {
 	if lim.Now == nil {
 		lim.Now = func() time.Time { return time.Now().Truncate(time.Millisecond) }
 	}
-	m := &Memory{lim: lim}
-	m.Reset()
-	return m
+	return &Memory{lim: lim, inode: 1, root: &node{inode: 1, dir: true, mtime: lim.Now()}}
 }
 
-// Reset drops everything. Handles that are still open keep their files, which
-// count no more.
+// Reset drops everything but the empty root. Other handles that are still open
+// are dead: what they do fails with EIO, so nothing of before can be seen or
+// grow.
 func (m *Memory) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.used, m.files, m.inode = 0, 0, 1
-	m.root = &node{inode: 1, dir: true, mtime: m.lim.Now()}
+	m.epoch++
+	m.root.children, m.root.mtime = nil, m.lim.Now()
 }
 
 // Empty reports whether there is no file and no directory but the root, and
@@ -264,7 +265,7 @@ func (m *Memory) Open(name string, flags OpenFlag) (File, Errno) {
 		}
 	}
 	n.open++
-	return &memoryFile{m: m, root: m.root, n: n, writable: flags&(Write|Trunc|Create) != 0}, ESUCCESS
+	return &memoryFile{m: m, epoch: m.epoch, n: n, writable: flags&(Write|Trunc|Create) != 0}, ESUCCESS
 }
 
 // Stat implements [FS].

@@ -9,7 +9,7 @@ import (
 type memoryFile struct {
 	closeOnce
 	m        *Memory
-	root     *node // of the time when it was opened; a Reset makes another
+	epoch    uint64 // of the Memory when it was opened
 	n        *node
 	writable bool
 	after    string // name of the last entry that ReadDir returned
@@ -75,9 +75,15 @@ func (n *node) readAt(p []byte, off int64) int {
 	return done
 }
 
+// dead says that the file belongs to before a Reset.
+func (f *memoryFile) dead() bool { return f.epoch != f.m.epoch && f.n != f.m.root }
+
 func (f *memoryFile) Stat() (Stat, Errno) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
+	if f.dead() {
+		return Stat{}, EIO
+	}
 	return f.n.stat(), ESUCCESS
 }
 
@@ -85,6 +91,8 @@ func (f *memoryFile) ReadAt(p []byte, off int64) (int, Errno) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
 	switch {
+	case f.dead():
+		return 0, EIO
 	case f.n.dir:
 		return 0, EISDIR
 	case off < 0:
@@ -127,16 +135,15 @@ func (f *memoryFile) WriteAt(p []byte, off int64) (int, Errno) {
 	return len(p), ESUCCESS
 }
 
-// change says whether the handle may change its file. A file of before a Reset
-// is out of the accounts, so it must not grow any more.
+// change says whether the handle may change its file.
 func (f *memoryFile) change() Errno {
 	switch {
+	case f.dead():
+		return EIO
 	case f.n.dir:
 		return EISDIR
 	case !f.writable:
 		return EBADF
-	case f.root != f.m.root:
-		return EIO
 	}
 	return ESUCCESS
 }
@@ -153,6 +160,9 @@ func (f *memoryFile) Truncate(size int64) Errno {
 func (f *memoryFile) SetTimes(_, mtime *time.Time) Errno {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
+	if f.dead() {
+		return EIO
+	}
 	if mtime != nil {
 		f.n.mtime = *mtime
 	}
@@ -164,7 +174,10 @@ func (f *memoryFile) SetTimes(_, mtime *time.Time) Errno {
 func (f *memoryFile) ReadDir(n int) ([]Dirent, Errno) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
-	if !f.n.dir {
+	switch {
+	case f.dead():
+		return nil, EIO
+	case !f.n.dir:
 		return nil, ENOTDIR
 	}
 	names := make([]string, 0, len(f.n.children))
@@ -201,7 +214,7 @@ func (f *memoryFile) Close() error {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
 	f.n.open--
-	if f.root == f.m.root {
+	if !f.dead() {
 		f.m.free(f.n)
 	}
 	return nil

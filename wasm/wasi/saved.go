@@ -4,7 +4,8 @@ import "time"
 
 // Saved is the state of a World at one moment: its descriptors with their
 // offsets and flags, and how far its clock had come. The files of the guest are
-// not part of it: scratch memory is its owner's to reset.
+// not part of it: scratch memory is its owner's to reset, and a state is worth
+// saving only while that is empty ([guestfs.Memory.Empty]).
 type Saved struct {
 	fds     []descriptor
 	elapsed int64
@@ -35,6 +36,11 @@ func (w *World) Restore(s *Saved, cfg Config) error {
 	err := release(w.fds)
 	clear(w.fds)
 	w.fds = append(w.fds[:0], s.fds...)
+	for i := range w.fds {
+		if h := w.fds[i].h; h != nil {
+			h.list = listing{} // a listing is of its run's files
+		}
+	}
 	cfg.Root, cfg.MaxOpenFiles = w.cfg.Root, w.cfg.MaxOpenFiles
 	w.configure(cfg)
 	w.began = time.Now().Add(-time.Duration(s.elapsed))

@@ -84,10 +84,8 @@ func (in *input) read(ctx context.Context, p []byte, wait bool) (int, guestfs.Er
 		}
 		return n, 0
 	}
-	for len(in.rest) == 0 && in.err == nil {
-		if !in.ready(ctx, nil, wait) {
-			return 0, guestfs.EAGAIN
-		}
+	if !in.ready(ctx, nil, wait) {
+		return 0, guestfs.EAGAIN
 	}
 	n := copy(p, in.rest)
 	in.rest = in.rest[n:]
@@ -97,43 +95,56 @@ func (in *input) read(ctx context.Context, p []byte, wait bool) (int, guestfs.Er
 	return n, 0
 }
 
+// maxEmptyReads is how often a reader may return nothing and no error in a row.
+const maxEmptyReads = 100
+
 // ready reports whether a read would return at once. With wait it waits for that,
 // for the timer (which may be nil), and for the context.
 func (in *input) ready(ctx context.Context, timer <-chan time.Time, wait bool) bool {
-	if in.direct != nil || len(in.rest) > 0 || in.err != nil {
-		return true
-	}
-	if in.pending == nil {
-		if in.buf == nil {
-			in.buf = make([]byte, chunk)
+	for range maxEmptyReads {
+		if in.direct != nil || len(in.rest) > 0 || in.err != nil {
+			return true
 		}
-		pending, r, buf := make(chan inputResult, 1), in.slow, in.buf
-		in.pending = pending
-		go func() {
-			n, err := r.Read(buf)
-			pending <- inputResult{n, err}
-		}()
-	}
-	var result inputResult
-	if wait {
-		select {
-		case result = <-in.pending:
-		case <-timer:
-			return false
-		case <-ctx.Done():
-			return false
+		in.start()
+		var result inputResult
+		if wait {
+			select {
+			case result = <-in.pending:
+			case <-timer:
+				return false
+			case <-ctx.Done():
+				return false
+			}
+		} else {
+			select {
+			case result = <-in.pending:
+			default:
+				return false
+			}
 		}
-	} else {
-		select {
-		case result = <-in.pending:
-		default:
-			return false
-		}
+		in.pending = nil
+		in.rest, in.err = in.buf[:max(0, min(result.n, len(in.buf)))], result.err
 	}
-	in.pending = nil
-	in.rest, in.err = in.buf[:max(0, min(result.n, len(in.buf)))], result.err
-	// A reader may return nothing and no error; that is not an answer yet.
-	return len(in.rest) > 0 || in.err != nil || in.ready(ctx, timer, wait)
+	if len(in.rest) == 0 && in.err == nil {
+		in.err = io.ErrNoProgress
+	}
+	return true
+}
+
+// start reads in the background, unless that is under way.
+func (in *input) start() {
+	if in.pending != nil {
+		return
+	}
+	if in.buf == nil {
+		in.buf = make([]byte, chunk)
+	}
+	pending, r, buf := make(chan inputResult, 1), in.slow, in.buf
+	in.pending = pending
+	go func() {
+		n, err := r.Read(buf)
+		pending <- inputResult{n, err}
+	}()
 }
 
 // available is how much a read would return at once, as far as that is known.

@@ -19,11 +19,7 @@ func (w *World) fdRead(p []uint64) guestfs.Errno {
 	if d.kind == isStdin {
 		n, errno = w.readInput(list, d.flags&flagNonblock == 0)
 	} else {
-		n, errno = w.each(list, func(b []byte) (int, guestfs.Errno) {
-			n, errno := file.ReadAt(b, d.offset)
-			d.offset += int64(n)
-			return n, errno
-		})
+		n, errno = w.readFile(file, list, &d.offset)
 	}
 	if errno != 0 {
 		return errno
@@ -32,15 +28,31 @@ func (w *World) fdRead(p []uint64) guestfs.Errno {
 	return 0
 }
 
-// readInput waits for the first byte only: what has come in is handed over.
+// readInput waits for the first bytes only: what has come in is handed over, and
+// no more is asked of a reader than the guest asked for.
 func (w *World) readInput(list []byte, wait bool) (uint32, guestfs.Errno) {
+	first := true
 	return w.each(list, func(b []byte) (int, guestfs.Errno) {
+		if !first && w.in.direct == nil && len(w.in.rest) == 0 {
+			return 0, 0
+		}
+		first = false
 		n, errno := w.in.read(w.ctx, b, wait)
 		if errno == guestfs.EAGAIN {
 			w.checkContext() // that ended the wait
-			return 0, errno
 		}
-		wait = false
+		return n, errno
+	})
+}
+
+// readFile reads at an offset and moves it.
+func (w *World) readFile(file guestfs.File, list []byte, offset *int64) (uint32, guestfs.Errno) {
+	return w.each(list, func(b []byte) (int, guestfs.Errno) {
+		if *offset > math.MaxInt64-int64(len(b)) {
+			return 0, 0 // past any end
+		}
+		n, errno := file.ReadAt(b, *offset)
+		*offset += int64(n)
 		return n, errno
 	})
 }
@@ -60,14 +72,7 @@ func (w *World) fdPread(p []uint64) guestfs.Errno {
 	case offset < 0:
 		return guestfs.EINVAL
 	}
-	n, errno := w.each(list, func(b []byte) (int, guestfs.Errno) {
-		if offset > math.MaxInt64-int64(len(b)) {
-			return 0, 0 // past any end
-		}
-		n, errno := file.ReadAt(b, offset)
-		offset += int64(n)
-		return n, errno
-	})
+	n, errno := w.readFile(file, list, &offset)
 	if errno != 0 {
 		return errno
 	}

@@ -1,0 +1,288 @@
+package meter
+
+// StackUnit is the unit of the stack that rule 7 counts, in bytes, and
+// StackBudget what a run may use of it: 16 MiB. The host's stack for guests grows
+// by doubling, so that this budget keeps it at 32 MiB.
+const (
+	StackUnit   = 64
+	StackBudget = 16 << 20 / StackUnit
+)
+
+// chainMost bounds the stack that a chain of uncounted calls may use, in bytes.
+const chainMost = 256 << 10
+
+// graph is the call graph: functions first, then one node for each type of
+// indirect calls, from which edges go to the functions that a table may hold.
+type graph struct {
+	fns   []*fn
+	nimp  uint32
+	types int
+	adj   [][]int32
+	order []int32 // callees first, when edges into counted functions are left out
+}
+
+func (g *graph) typeNode(canon uint32) int32 { return int32(len(g.fns)) + int32(canon) } //nolint:gosec // at most Limits.Functions + Limits.Types
+
+func newGraph(fns []*fn, nimp uint32, canon []uint32, types int) *graph {
+	g := &graph{fns: fns, nimp: nimp, types: types, adj: make([][]int32, len(fns)+types)}
+	last := make([]int32, len(g.adj)) // the caller that an edge was last noted for
+	for i := range last {
+		last[i] = -1
+	}
+	for i, f := range fns {
+		for _, c := range f.calls {
+			to := int32(c - nimp) //nolint:gosec // a function's index
+			if c&indirect != 0 {
+				to = g.typeNode(c &^ indirect)
+			} else if c < nimp {
+				continue
+			}
+			if last[to] != int32(i) { //nolint:gosec // as above
+				last[to] = int32(i) //nolint:gosec // as above
+				g.adj[i] = append(g.adj[i], to)
+			}
+		}
+		if f.taken {
+			t := g.typeNode(canon[f.typ])
+			g.adj[t] = append(g.adj[t], int32(i)) //nolint:gosec // as above
+		}
+	}
+	return g
+}
+
+// cut chooses the functions that count: a set without which the graph has no
+// cycle. It finds the strongly connected components, takes out of each those
+// that connect most, and goes on with what is left of it. Taking a sixteenth at
+// a time instead of one costs a few functions more and saves most of the rounds.
+func (g *graph) cut(canon []uint32) {
+	n := len(g.adj)
+	for i, f := range g.fns {
+		if !f.taken {
+			continue
+		}
+		// Through its own type it may call itself; only it can be taken out of that cycle.
+		t := g.typeNode(canon[f.typ])
+		for _, c := range g.adj[i] {
+			f.counted = f.counted || c == t
+		}
+	}
+	s := newComponents(n)
+	all := make([]int32, 0, n)
+	for i := range g.adj {
+		if !g.isCut(int32(i)) { //nolint:gosec // as above
+			all = append(all, int32(i)) //nolint:gosec // as above
+		}
+	}
+	work := [][]int32{all}
+	for len(work) > 0 {
+		set := work[len(work)-1]
+		work = work[:len(work)-1]
+		for _, scc := range s.find(g, set) {
+			g.cutOne(s, scc)
+			rest := scc[:0]
+			for _, v := range scc {
+				if !g.isCut(v) {
+					rest = append(rest, v)
+				}
+			}
+			if len(rest) > 0 {
+				work = append(work, rest)
+			}
+		}
+	}
+}
+
+func (g *graph) isCut(v int32) bool { return int(v) < len(g.fns) && g.fns[v].counted }
+
+// cutOne takes functions out of one component.
+func (g *graph) cutOne(s *components, scc []int32) {
+	type ranked struct {
+		v     int32
+		score int64
+	}
+	for _, v := range scc {
+		s.in[v], s.out[v] = 0, 0
+	}
+	for _, v := range scc {
+		for _, w := range g.adj[v] {
+			if s.comp[w] == s.comp[v] {
+				s.in[w]++
+				s.out[v]++
+			}
+		}
+	}
+	var best []ranked
+	most := len(scc)/16 + 1
+	for _, v := range scc {
+		if int(v) >= len(g.fns) {
+			continue
+		}
+		r := ranked{v, int64(s.in[v]) * int64(s.out[v])}
+		// a short list kept in order, the best first
+		at := len(best)
+		for at > 0 && (best[at-1].score < r.score || best[at-1].score == r.score && best[at-1].v > r.v) {
+			at--
+		}
+		if at >= most {
+			continue
+		}
+		if len(best) < most {
+			best = append(best, ranked{})
+		}
+		copy(best[at+1:], best[at:])
+		best[at] = r
+	}
+	for _, r := range best {
+		if r.score*4 >= best[0].score {
+			g.fns[r.v].counted = true
+		}
+	}
+}
+
+// components finds strongly connected components by Tarjan's algorithm, without
+// recursion.
+type components struct {
+	comp, idx, low, in, out []int32
+	next                    int32
+	on                      []bool
+	stack                   []int32
+	frames                  []struct{ v, e int32 }
+}
+
+func newComponents(n int) *components {
+	return &components{
+		comp: make([]int32, n), idx: make([]int32, n), low: make([]int32, n),
+		in: make([]int32, n), out: make([]int32, n), on: make([]bool, n),
+	}
+}
+
+// find gives the components of set that hold a cycle. Only edges inside set
+// count; afterwards comp numbers them.
+func (s *components) find(g *graph, set []int32) [][]int32 {
+	s.next++
+	mine := s.next
+	for _, v := range set {
+		s.comp[v], s.idx[v] = mine, -1
+	}
+	var found [][]int32
+	cnt := int32(0)
+	enter := func(v int32) {
+		s.idx[v], s.low[v] = cnt, cnt
+		cnt++
+		s.stack = append(s.stack, v)
+		s.on[v] = true
+		s.frames = append(s.frames, struct{ v, e int32 }{v, 0})
+	}
+	for _, root := range set {
+		if s.idx[root] >= 0 {
+			continue
+		}
+		enter(root)
+		for len(s.frames) > 0 {
+			f := &s.frames[len(s.frames)-1]
+			if int(f.e) < len(g.adj[f.v]) {
+				w := g.adj[f.v][f.e]
+				f.e++
+				switch {
+				case s.comp[w] != mine || g.isCut(w):
+				case s.idx[w] < 0:
+					enter(w)
+				case s.on[w]:
+					s.low[f.v] = min(s.low[f.v], s.idx[w])
+				}
+				continue
+			}
+			v := f.v
+			s.frames = s.frames[:len(s.frames)-1]
+			if len(s.frames) > 0 {
+				u := s.frames[len(s.frames)-1].v
+				s.low[u] = min(s.low[u], s.low[v])
+			}
+			if s.low[v] == s.idx[v] {
+				if scc := s.pop(g, v); scc != nil {
+					found = append(found, scc)
+				}
+			}
+		}
+	}
+	for _, scc := range found {
+		s.next++
+		for _, v := range scc {
+			s.comp[v] = s.next
+		}
+	}
+	return found
+}
+
+// pop takes the component of v off the stack; nil if it holds no cycle.
+func (s *components) pop(g *graph, v int32) []int32 {
+	at := len(s.stack) - 1
+	for s.stack[at] != v {
+		at--
+	}
+	part := s.stack[at:]
+	for _, w := range part {
+		s.on[w] = false
+	}
+	s.stack = s.stack[:at]
+	if len(part) == 1 {
+		self := false
+		for _, w := range g.adj[v] {
+			self = self || w == v
+		}
+		if !self {
+			return nil
+		}
+	}
+	return append([]int32(nil), part...)
+}
+
+// arrange orders the graph, callees first, and measures the stack: a counted
+// function answers for itself and for all that it may call before the next
+// counted one. Where that grows beyond chainMost a function more is counted.
+func (g *graph) arrange() {
+	n := len(g.adj)
+	below := make([]int64, n)
+	state := make([]byte, n)
+	g.order = make([]int32, 0, n)
+	var frames []struct{ v, e int32 }
+	for root := range g.adj {
+		if state[root] != 0 {
+			continue
+		}
+		state[root] = 1
+		frames = append(frames, struct{ v, e int32 }{int32(root), 0}) //nolint:gosec // as above
+		for len(frames) > 0 {
+			f := &frames[len(frames)-1]
+			if int(f.e) < len(g.adj[f.v]) {
+				w := g.adj[f.v][f.e]
+				f.e++
+				// An edge into a counted function is no dependency; it is visited as a root of its own.
+				if state[w] == 0 && !g.isCut(w) {
+					state[w] = 1
+					frames = append(frames, struct{ v, e int32 }{w, 0})
+				}
+				continue
+			}
+			v := f.v
+			frames = frames[:len(frames)-1]
+			state[v] = 2
+			g.order = append(g.order, v)
+			for _, w := range g.adj[v] {
+				if !g.isCut(w) {
+					below[v] = max(below[v], below[w])
+				}
+			}
+			if int(v) < len(g.fns) {
+				fn := g.fns[v]
+				below[v] += fn.frame
+				if below[v] > chainMost {
+					fn.counted = true
+				}
+				if fn.counted {
+					fn.depth = (below[v] + StackUnit - 1) / StackUnit
+				}
+			}
+		}
+	}
+}

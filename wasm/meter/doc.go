@@ -1,0 +1,41 @@
+// Package meter rewrites a module so that it counts what it does: fuel, and the
+// depth of its calls. One counter is meter, deadline and preemption point.
+//
+// The counter is a mutable global that is added behind those of the module, so
+// that no instruction of the module can name it. Its upper 44 bits are the fuel
+// that is left of the current slice, signed; its lower 20 bits are the stack in
+// use, in units of [StackUnit] bytes. When a test finds the fuel below zero or
+// the stack over [StackBudget], the one function that is added to the imports
+// is called; the host looks at the deadline and the budget there, and hands out
+// the next slice or ends the run. That call is also where Go can preempt the
+// guest.
+//
+// The rules, which [Verify] checks on the rewritten bytes:
+//
+//  1. Prepaid paths. A block of the control-flow graph costs its instructions,
+//     and what its callees expect to find prepaid. Each instruction on every
+//     path is paid before it runs: on each edge from u to v,
+//     potential(u) + charge(u) >= cost(u) + potential(v). A loop header has
+//     potential 0 and charges at least 1.
+//  2. Prepaid callees. Callers pay up to 256 units for a direct callee, and up to
+//     32 for one that is called through a table, so that small functions charge
+//     nothing themselves. Functions that the host can call are prepaid nothing.
+//  3. Few tests. Every cycle of control flow and of calls passes a test: loop
+//     headers do, unless each iteration passes a tested header inside it, and so
+//     do the entries of a set of functions without which the call graph has no
+//     cycle. What is charged untested between two tests stays below about
+//     [untested] units.
+//  4. The slow path stands out of line and re-enters the header; nothing is
+//     stored before the test has passed. So the size of the slices changes
+//     neither the result nor the fuel.
+//  5. Small innermost loops are laid out four times under one charge.
+//  6. Bulk operations pay for their length first, and test.
+//  7. The functions of the set of rule 3 add an estimate of the host's stack,
+//     theirs and that of all they may call before the next counted function, to
+//     the counter while they run.
+//
+// Fuel is deterministic: the same module with the same input uses the same fuel,
+// on every machine, with slices of every size. It counts more than the
+// instructions that run, because arms are partly prepaid (see docs/benchmarks.md
+// for the factor).
+package meter

@@ -1,0 +1,340 @@
+package meter
+
+import (
+	"openskill/wasm/binary"
+)
+
+// fuelShift is the place of the fuel in the counter; below it is the stack.
+const (
+	fuelShift = 20
+	stackBit  = 1 << (fuelShift - 1) // set when the stack is over its budget
+)
+
+// failed has the bits of the counter of which one is set when a test fails.
+const failed = -1<<63 | stackBit
+
+// emitter writes the rewritten bodies; one a worker.
+type emitter struct {
+	w       *rewriter
+	f       *fn
+	code    *binary.Code
+	out     []byte
+	depth   int // open blocks of the output
+	labels  []label
+	next    int // the next node whose charge was not yet met
+	t, n    uint32
+	useT    bool
+	useN    bool
+	targets []uint32
+	trace   []Step
+	copies  int // nesting of laid-out copies: nodes are found by search there
+}
+
+// label is an open block of the input and its place among those of the output.
+type label struct {
+	op     binary.Op
+	abs    int
+	closes []byte // what the output needs behind its end
+}
+
+func (e *emitter) op(b ...byte)         { e.out = append(e.out, b...) }
+func (e *emitter) opu(b byte, x uint32) { e.out = binary.AppendU32(append(e.out, b), x) }
+func (e *emitter) i64(x int64)          { e.out = binary.AppendS64(append(e.out, byte(binary.OpI64Const)), x) }
+func (e *emitter) get(local uint32)     { e.opu(byte(binary.OpLocalGet), local) }
+func (e *emitter) load()                { e.opu(byte(binary.OpGlobalGet), e.w.counter) }
+func (e *emitter) store()               { e.opu(byte(binary.OpGlobalSet), e.w.counter) }
+func (e *emitter) call(fn uint32)       { e.opu(byte(binary.OpCall), fn) }
+
+const (
+	emptyBlock = 0x40
+	opEnd      = byte(binary.OpEnd)
+	opBlock    = byte(binary.OpBlock)
+	opLoop     = byte(binary.OpLoop)
+	opIf       = byte(binary.OpIf)
+	opBr       = byte(binary.OpBr)
+	opBrIf     = byte(binary.OpBrIf)
+	opTee      = byte(binary.OpLocalTee)
+	opLtS      = byte(binary.OpI64LtS)
+	opSub      = byte(binary.OpI64Sub)
+	opNe       = 0x52
+	opAnd      = 0x83
+	opShl      = 0x86
+	opShrU     = 0x88
+	opExtendU  = 0xad
+	opUnreach  = byte(binary.OpUnreachable)
+)
+
+// charge takes c units, and calls the host when nothing is left.
+func (e *emitter) charge(c int64, test bool) {
+	e.load()
+	e.i64(c << fuelShift)
+	e.op(opSub)
+	e.settle(test)
+}
+
+// settle stores the counter that stands on the stack, and tests it.
+func (e *emitter) settle(test bool) {
+	if !test {
+		e.store()
+		return
+	}
+	e.useT = true
+	e.opu(opTee, e.t)
+	e.store()
+	e.get(e.t)
+	e.i64(0)
+	e.op(opLtS, opIf, emptyBlock)
+	e.call(e.w.refuel)
+	e.op(opEnd)
+}
+
+// head takes need from the counter and leaves the innermost block of the output
+// when that fails; nothing is stored then.
+func (e *emitter) head(need int64, stack bool) {
+	e.useT = true
+	e.load()
+	e.i64(need)
+	e.op(opSub)
+	e.opu(opTee, e.t)
+	if stack {
+		e.i64(failed)
+		e.op(opAnd)
+		e.i64(0)
+		e.op(opNe)
+	} else {
+		e.i64(0)
+		e.op(opLtS)
+	}
+	e.op(opBrIf, 0)
+	e.get(e.t)
+	e.store()
+}
+
+// blockType appends the type of a block of the input, whose types kept their places.
+func (e *emitter) blockType(c int64) { e.out = binary.AppendS64(e.out, c) }
+
+// function writes one body. A counted function is laid out as
+//
+//	block (results)                 ;; returns land at its end
+//	  loop
+//	    block                       ;; the slow path is behind its end
+//	      charge, test, body, br 2
+//	    end
+//	    ask the host, br 0
+//	  end
+//	  unreachable
+//	end
+//	give the stack back
+func (e *emitter) function(f *fn, c *binary.Code) binary.Code {
+	typ := &e.w.m.Types[f.typ]
+	nl := len(typ.Params)
+	for _, g := range c.Locals {
+		nl += int(g.Count)
+	}
+	e.f, e.code, e.next, e.copies = f, c, 1, 0
+	e.t, e.n, e.useT, e.useN = uint32(nl), uint32(nl)+1, false, false //nolint:gosec // at most Limits.Locals and Values
+	e.out, e.labels, e.trace = make([]byte, 0, len(c.Body)+len(c.Body)/8+32), e.labels[:0], e.trace[:0]
+	e.depth = 1
+	need := f.entry << fuelShift
+	root := label{op: binary.OpBlock, abs: 0}
+	switch {
+	case f.counted:
+		need -= f.depth
+		e.op(opBlock)
+		e.blockType(e.w.resultType(typ))
+		e.op(opLoop, emptyBlock, opBlock, emptyBlock)
+		root.abs, e.depth = 1, 4
+		e.head(need, true)
+	case f.tested:
+		need = max(need, 1<<fuelShift)
+		e.op(opLoop, emptyBlock, opBlock, emptyBlock)
+		e.depth = 3
+		e.head(need, false)
+	case f.entry > 0:
+		e.charge(f.entry, false)
+	}
+	e.labels = append(e.labels, root)
+	e.body(0, len(c.Body)-1)
+	e.arm(len(c.Body) - 1)
+	switch {
+	case f.counted:
+		e.op(opBr, 2, opEnd)
+		e.slow(need)
+		e.op(opBr, 0, opEnd, opUnreach, opEnd)
+		e.giveBack()
+	case f.tested:
+		e.op(byte(binary.OpReturn), opEnd)
+		e.slow(need)
+		e.op(opBr, 0, opEnd, opUnreach)
+	}
+	e.op(opEnd)
+	locals := c.Locals
+	if e.useT || e.useN {
+		locals = append(locals[:len(locals):len(locals)], binary.LocalGroup{Count: 1, Type: binary.I64})
+		if e.useN {
+			locals = append(locals, binary.LocalGroup{Count: 1, Type: binary.I32})
+		}
+	}
+	return binary.Code{Locals: locals, Body: e.out}
+}
+
+// slow asks the host for what the failed test needed.
+func (e *emitter) slow(need int64) {
+	e.i64(need)
+	e.call(e.w.refuelNeed)
+}
+
+func (e *emitter) giveBack() {
+	e.load()
+	e.i64(e.f.depth)
+	e.op(opSub)
+	e.store()
+}
+
+// arm writes the charge of the block that begins at byte pos of the input.
+func (e *emitter) arm(pos int) {
+	N := e.f.nodes
+	for e.next < len(N) && int(N[e.next].at) < pos {
+		e.next++
+	}
+	if e.next >= len(N) || int(N[e.next].at) != pos {
+		return
+	}
+	n := &N[e.next]
+	e.next++
+	if !n.loop && (n.chg > 0 || n.test) {
+		e.charge(n.chg, n.test)
+	}
+}
+
+// header finds the node of a loop whose first instruction is at pos; nil if the
+// loop is dead code.
+func (e *emitter) header(pos int) *node {
+	N := e.f.nodes
+	for i := e.next; i < len(N) && int(N[i].at) <= pos; i++ {
+		if int(N[i].at) == pos && N[i].loop {
+			e.next = i + 1
+			return &N[i]
+		}
+	}
+	return nil
+}
+
+// body writes the instructions [from, to) of the input.
+func (e *emitter) body(from, to int) {
+	r := binary.NewReader(e.code.Body[:to], e.code.Offset)
+	r.Seek(from)
+	var in binary.Instr
+	base := len(e.labels)
+	constant, constNode := int64(-1), -1
+	for r.Next(&in) {
+		e.arm(in.Pos)
+		isStatic := static(in.Op, constant) && constNode == e.next
+		constant = -1
+		switch in.Op {
+		case binary.OpLoop:
+			if h := e.header(in.End); h != nil && e.small(h, &in, to) {
+				end := e.copied(h, &in)
+				r.Seek(end)
+			} else {
+				e.loop(h, &in)
+			}
+		case binary.OpBlock, binary.OpIf:
+			e.mark(&in)
+			e.op(byte(in.Op))
+			e.blockType(in.Const)
+			e.labels = append(e.labels, label{op: in.Op, abs: e.depth})
+			e.depth++
+		case binary.OpEnd:
+			if len(e.labels) == base {
+				break
+			}
+			l := e.labels[len(e.labels)-1]
+			e.labels = e.labels[:len(e.labels)-1]
+			if l.closes != nil {
+				e.out = append(e.out, l.closes...)
+			} else {
+				e.op(opEnd)
+			}
+			e.depth = l.abs
+			if l.op == binary.OpLoop {
+				e.depth = l.abs - loopExtra(l.closes)
+			}
+		case binary.OpBr, binary.OpBrIf:
+			e.mark(&in)
+			e.opu(byte(in.Op), e.label(in.A))
+		case binary.OpBrTable:
+			e.mark(&in)
+			e.targets = r.Targets(&in, e.targets[:0])
+			e.opu(byte(in.Op), in.A)
+			for _, t := range e.targets {
+				e.out = binary.AppendU32(e.out, e.label(t))
+			}
+		case binary.OpReturn:
+			e.mark(&in)
+			if e.f.counted {
+				e.opu(opBr, e.label(uint32(len(e.labels)-1))) //nolint:gosec // nesting is capped
+			} else {
+				e.op(byte(in.Op))
+			}
+		case binary.OpReturnCall, binary.OpReturnCallI:
+			if e.f.counted {
+				e.giveBack()
+			}
+			e.plain(&in)
+		default:
+			if !isStatic {
+				e.bulk(&in)
+			}
+			e.plain(&in)
+			if in.Op == binary.OpI32Const {
+				constant, constNode = in.Const, e.next
+			}
+		}
+	}
+}
+
+// label gives the branch depth of the output for one of the input.
+func (e *emitter) label(d uint32) uint32 {
+	return uint32(e.depth - 1 - e.labels[len(e.labels)-1-int(d)].abs) //nolint:gosec // nesting is capped
+}
+
+// plain copies an instruction, with the function that it names at its new place.
+func (e *emitter) plain(in *binary.Instr) {
+	e.mark(in)
+	switch in.Op {
+	case binary.OpCall, binary.OpReturnCall, binary.OpRefFunc:
+		e.opu(byte(in.Op), e.w.moved(in.A))
+	default:
+		e.out = append(e.out, e.code.Body[in.Pos:in.End]...)
+	}
+}
+
+func (e *emitter) mark(in *binary.Instr) {
+	if e.w.trace != nil {
+		e.trace = append(e.trace, Step{Out: len(e.out), In: in.Pos})
+	}
+}
+
+// bulk writes the charge for the length that stands on the stack.
+func (e *emitter) bulk(in *binary.Instr) {
+	switch in.Op {
+	case binary.OpMemoryCopy, binary.OpMemoryFill, binary.OpMemoryInit:
+		e.useT, e.useN = true, true
+		e.opu(opTee, e.n)
+		e.load()
+		e.get(e.n)
+		e.op(opExtendU)
+		e.i64(3)
+		e.op(opShrU)
+		e.i64(fuelShift)
+		e.op(opShl, opSub)
+		e.settle(true)
+	case binary.OpMemoryGrow:
+		e.call(e.w.helpers.pages)
+	case binary.OpTableInit, binary.OpTableCopy, binary.OpTableFill:
+		e.call(e.w.helpers.entries)
+	case binary.OpTableGrow:
+		e.call(e.w.helpers.grow[in.A])
+	}
+}

@@ -1,0 +1,200 @@
+package meter
+
+import (
+	"math"
+
+	"openskill/wasm/binary"
+)
+
+// frame makes the output's sections: what was there, moved, and what is added:
+// an import, a global, an export, and a few functions behind those of the input.
+func (w *rewriter) frame() {
+	m := *w.m
+	w.out = &m
+	m.Customs = nil
+	m.Types = append([]binary.FuncType(nil), m.Types...)
+	i32, i64 := binary.I32, binary.I64
+	tVoid := w.typeOf(nil, nil)
+	tNeed := w.typeOf([]binary.ValType{i64}, nil)
+	tRefuel := w.typeOf([]binary.ValType{i64, i64}, []binary.ValType{i64})
+	tLength := w.typeOf([]binary.ValType{i32}, []binary.ValType{i32})
+	for _, f := range w.fns {
+		if t := &w.m.Types[f.typ]; f.counted && len(t.Results) > 1 {
+			w.typeOf(nil, t.Results)
+		}
+	}
+	m.Imports = append(append([]binary.Import(nil), m.Imports...), binary.Import{
+		Module: ImportModule, Name: ImportRefuel, Kind: binary.ExternFunc, Type: tRefuel,
+	})
+	w.counter = m.Imported(binary.ExternGlobal) + uint32(len(m.Globals)) //nolint:gosec // at most Limits.Globals and Imports
+	m.Globals = append([]binary.Global(nil), m.Globals...)
+	for i := range m.Globals {
+		m.Globals[i].Init = w.movedExpr(m.Globals[i].Init)
+	}
+	start := binary.AppendS64([]byte{byte(binary.OpI64Const)}, stackBit-StackBudget)
+	m.Globals = append(m.Globals, binary.Global{
+		GlobalType: binary.GlobalType{Type: i64, Mutable: true}, Init: append(start, opEnd),
+	})
+	m.Exports = append([]binary.Export(nil), m.Exports...)
+	for i := range m.Exports {
+		if m.Exports[i].Kind == binary.ExternFunc {
+			m.Exports[i].Index = w.moved(m.Exports[i].Index)
+		}
+	}
+	m.Exports = append(m.Exports, binary.Export{Name: ExportCounter, Kind: binary.ExternGlobal, Index: w.counter})
+	if m.Start != nil {
+		s := w.moved(*m.Start)
+		m.Start = &s
+	}
+	w.elems()
+
+	m.Funcs = append([]uint32(nil), m.Funcs...)
+	m.Codes = make([]binary.Code, len(w.fns), len(w.fns)+8)
+	add := func(t uint32, locals []binary.LocalGroup, body func(e *emitter)) uint32 {
+		e := &emitter{w: w}
+		body(e)
+		m.Funcs = append(m.Funcs, t)
+		m.Codes = append(m.Codes, binary.Code{Locals: locals, Body: append(e.out, opEnd)})
+		return w.nimp + uint32(len(m.Funcs)) //nolint:gosec // one import more than before, one function less than the length
+	}
+	refuel := w.nimp // the import
+	w.refuel = add(tVoid, nil, func(e *emitter) {
+		e.load()
+		e.i64(0)
+		e.call(refuel)
+		e.store()
+	})
+	w.refuelNeed = add(tNeed, nil, func(e *emitter) {
+		e.load()
+		e.get(0)
+		e.call(refuel)
+		e.store()
+	})
+	t := []binary.LocalGroup{{Count: 1, Type: i64}}
+	w.helpers.entries = add(tLength, t, func(e *emitter) {
+		e.entries()
+		e.get(0)
+	})
+	w.helpers.pages = add(tLength, t, func(e *emitter) {
+		// A page costs as much as filling it. More than a memory can have is refused
+		// by memory.grow itself, and must not overflow the counter here.
+		e.t = 1
+		e.load()
+		e.get(0)
+		e.op(opExtendU)
+		e.i64(1 << 16)
+		e.get(0)
+		e.op(byte(binary.OpI32Const))
+		e.out = binary.AppendS64(e.out, 1<<16)
+		e.op(byte(binary.OpI32LtU), byte(binary.OpSelect))
+		e.i64(13 + fuelShift)
+		e.op(opShl, opSub)
+		e.settle(true)
+		e.get(0)
+	})
+	w.helpers.grow = map[uint32]uint32{}
+	tables := w.m.Imported(binary.ExternTable) + uint32(len(m.Tables)) //nolint:gosec // at most Limits.Tables
+	for k := range tables {
+		w.helpers.grow[k] = add(tLength, t, func(e *emitter) {
+			e.entries()
+			if w.capped(k) {
+				e.op(0xfc)
+				e.out = binary.AppendU32(e.out, uint32(binary.OpTableSize-0x100))
+				e.out = binary.AppendU32(e.out, k)
+				e.op(opExtendU)
+				e.get(0)
+				e.op(opExtendU, byte(binary.OpI64Add))
+				e.i64(int64(w.o.TableCap))
+				e.op(0x56, opIf, emptyBlock) // i64.gt_u
+				e.i64(needTable)
+				e.call(w.refuelNeed)
+				e.op(opEnd)
+			}
+			e.get(0)
+		})
+	}
+}
+
+// needTable tells the host that a table would grow beyond its cap.
+const needTable = math.MinInt64
+
+// entries charges one unit an entry for the length in local 0.
+func (e *emitter) entries() {
+	e.t = 1
+	e.load()
+	e.get(0)
+	e.op(opExtendU)
+	e.i64(fuelShift)
+	e.op(opShl, opSub)
+	e.settle(true)
+}
+
+// capped reports whether the host's cap, and not a maximum of the module's own,
+// is what bounds table k; its maximum is then set to the cap.
+func (w *rewriter) capped(k uint32) bool {
+	imported := w.m.Imported(binary.ExternTable)
+	if k < imported {
+		return false // whose table it is, bounds it
+	}
+	t := w.m.Tables[k-imported]
+	return !t.HasMax || t.Max > w.o.TableCap
+}
+
+func (w *rewriter) elems() {
+	m := w.out
+	m.Tables = append([]binary.TableType(nil), m.Tables...)
+	imported := w.m.Imported(binary.ExternTable)
+	for i := range m.Tables {
+		if w.capped(imported + uint32(i)) { //nolint:gosec // at most Limits.Tables
+			m.Tables[i].HasMax, m.Tables[i].Max = true, max(w.o.TableCap, m.Tables[i].Min)
+		}
+	}
+	m.Elems = append([]binary.Elem(nil), m.Elems...)
+	for i := range m.Elems {
+		s := &m.Elems[i]
+		s.Offset = w.movedExpr(s.Offset)
+		if s.Exprs != nil {
+			x := make([]binary.ConstExpr, len(s.Exprs))
+			for j := range x {
+				x[j] = w.movedExpr(s.Exprs[j])
+			}
+			s.Exprs = x
+			continue
+		}
+		fs := make([]uint32, len(s.Funcs))
+		for j := range fs {
+			fs[j] = w.moved(s.Funcs[j])
+		}
+		s.Funcs = fs
+	}
+}
+
+// typeOf finds a type of the output, or adds it.
+func (w *rewriter) typeOf(params, results []binary.ValType) uint32 {
+	if w.types == nil {
+		w.types = make(map[string]uint32, len(w.out.Types))
+		for i := range w.out.Types {
+			w.types[w.out.Types[i].Key()] = uint32(i) //nolint:gosec // at most Limits.Types
+		}
+	}
+	t := binary.FuncType{Params: params, Results: results}
+	if i, ok := w.types[t.Key()]; ok {
+		return i
+	}
+	i := uint32(len(w.out.Types)) //nolint:gosec // at most Limits.Types and a few
+	w.types[t.Key()] = i
+	w.out.Types = append(w.out.Types, t)
+	return i
+}
+
+// resultType gives the block type that takes nothing and gives t's results.
+// frame has added the types that are needed, so that this only reads.
+func (w *rewriter) resultType(t *binary.FuncType) int64 {
+	switch len(t.Results) {
+	case 0:
+		return binary.BlockEmpty
+	case 1:
+		return int64(t.Results[0]) - 128
+	}
+	return int64(w.types[binary.FuncType{Results: t.Results}.Key()])
+}

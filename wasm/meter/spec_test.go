@@ -1,0 +1,150 @@
+package meter_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"openskill/wasm/binary"
+	"openskill/wasm/check"
+	"openskill/wasm/meter"
+	"openskill/wasm/spectest"
+)
+
+// anything accepts what the scripts use.
+var anything = &check.Options{
+	AnyImport: true, TailCalls: true, TableMin: 1 << 40, BranchTargets: 30_000,
+	Limits: &binary.Limits{Locals: 100_000, Tables: 1000, Exports: 10_000},
+}
+
+func rewrite(b []byte) ([]byte, error) {
+	res, err := check.Module(b, anything)
+	if err != nil {
+		return nil, err
+	}
+	r, err := meter.Rewrite(res.Module, res.MaxStack, &meter.Options{TableCap: 1 << 31})
+	if err != nil {
+		return nil, err
+	}
+	return r.Module.Encode(), nil
+}
+
+// provide adds the host's side of the counter, one tank for all modules.
+func provide(tank *meter.Tank) func(context.Context, wazero.Runtime) {
+	return func(ctx context.Context, r wazero.Runtime) {
+		i64 := api.ValueTypeI64
+		_, err := r.NewHostModuleBuilder(meter.ImportModule).NewFunctionBuilder().
+			WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, _ api.Module, s []uint64) {
+				next, err := tank.Refuel(int64(s[0]), int64(s[1]))
+				if err != nil {
+					panic(err)
+				}
+				s[0] = uint64(next)
+			}), []api.ValueType{i64, i64}, []api.ValueType{i64}).
+			Export(meter.ImportRefuel).Instantiate(ctx)
+		if err != nil {
+			panic(err)
+		}
+	}
+}
+
+const features = api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst
+
+// TestSpecScripts plays every script of the specification twice, side by side,
+// as it is and metered, on compiler and interpreter: every result, every trap
+// and every expected value must agree. Slices are small, so that the slow path
+// is taken often.
+func TestSpecScripts(t *testing.T) {
+	engines := map[string]wazero.RuntimeConfig{
+		"compiler":    wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features),
+		"interpreter": wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features),
+	}
+	for engine, cfg := range engines {
+		for _, suite := range []spectest.Suite{spectest.V1, spectest.V2, spectest.ExtendedConst, spectest.TailCall} {
+			t.Run(engine+"/"+string(suite), func(t *testing.T) {
+				t.Parallel()
+				modules, commands := 0, 0
+				for _, sc := range spectest.Load(t, suite) {
+					m, c := sideBySide(t, cfg, sc, suite == spectest.V1)
+					modules += m
+					commands += c
+				}
+				if modules == 0 {
+					t.Error("no script was played")
+				}
+				t.Logf("%d modules and %d commands agree, metered against plain", modules, commands)
+			})
+		}
+	}
+}
+
+// legacy scripts of 1.0 expect segments that do not fit to write nothing; 2.0
+// changed that, so there plain wazero is the measure.
+func sideBySide(t *testing.T, cfg wazero.RuntimeConfig, sc *spectest.Script, legacy bool) (modules, commands int) {
+	t.Helper()
+	tank := &meter.Tank{Budget: 1 << 60, Slice: 1000}
+	plain := spectest.NewStage(t, cfg, nil, nil)
+	defer plain.Close()
+	metered := spectest.NewStage(t, cfg, rewrite, provide(tank))
+	defer metered.Close()
+	metered.Trapped = func(m api.Module) { // a product throws the instance away; the scripts go on with it
+		if g, ok := m.ExportedGlobal(meter.ExportCounter).(api.MutableGlobal); ok {
+			g.Set(uint64(meter.Unwound(int64(g.Get()))))
+		}
+	}
+	for i := range sc.Commands {
+		c := &sc.Commands[i]
+		a, ran := plain.Play(t, sc, i)
+		b, ran2 := metered.Play(t, sc, i)
+		if !ran && !ran2 {
+			continue
+		}
+		commands++
+		if c.Type == "module" {
+			modules++
+		}
+		if !agree(c, a.Err, b.Err) {
+			t.Errorf("%s: plain: %v; metered: %v", sc.Where(c), a.Err, b.Err)
+			continue
+		}
+		for j := range a.Results {
+			if c.Type != "assert_return" && a.Results[j] != b.Results[j] {
+				t.Errorf("%s: plain gives %v, metered %v", sc.Where(c), a.Results, b.Results)
+			}
+		}
+		if c.Type == "assert_return" && b.Err == nil && !c.Matches(t, b.Results) && !(legacy && slices.Equal(a.Results, b.Results)) {
+			t.Errorf("%s: metered gives %v, expected %v (plain gives %v)", sc.Where(c), b.Results, c.Expected, a.Results)
+		}
+	}
+	return modules, commands
+}
+
+// agree compares how two runs ended. Where plain wazero overflows its stack, the
+// metered module is ended by its own count.
+func agree(c *spectest.Command, plain, metered error) bool {
+	if c.Type == "assert_exhaustion" {
+		return plain != nil && (errors.Is(metered, meter.ErrStack) || metered != nil && trap(metered) == trap(plain))
+	}
+	if errors.Is(metered, meter.ErrTable) && len(c.Expected) == 1 && c.Expected[0].Value == "4294967295" {
+		return true // by design: growth beyond the host's cap ends the run, where the specification answers -1
+	}
+	return (plain == nil) == (metered == nil) && (plain == nil || trap(plain) == trap(metered))
+}
+
+// trap is the first line of a trap, which names its kind.
+func trap(err error) string {
+	s, _, _ := strings.Cut(err.Error(), "\n")
+	if i := strings.Index(s, "wasm error:"); i >= 0 {
+		return s[i:]
+	}
+	if strings.Contains(s, "compile:") || strings.Contains(s, "transform:") {
+		return "refused: " + s
+	}
+	return "not instantiated" // messages name indices, which metering moves
+}
