@@ -3,6 +3,7 @@ package httpapi
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
@@ -101,7 +102,7 @@ func (s *Server) writeList(ctx *fasthttp.RequestCtx, skills []skill.Descriptor, 
 }
 
 // query gives a parameter of the query, nil if it is not there. It must not come
-// twice, be empty or be longer than max bytes.
+// twice, be empty or be longer than max characters.
 func query(c *fiber.Ctx, name string, max int) (*string, error) {
 	all := c.Context().QueryArgs().PeekMulti(name)
 	if len(all) == 0 {
@@ -110,8 +111,8 @@ func query(c *fiber.Ctx, name string, max int) (*string, error) {
 	if len(all) > 1 {
 		return nil, invalidField(name, "appears more than once")
 	}
-	if n := len(all[0]); n == 0 || n > max {
-		return nil, invalidField(name, "must be 1 to "+strconv.Itoa(max)+" bytes long")
+	if n := utf8.RuneCount(all[0]); n == 0 || n > max || !utf8.Valid(all[0]) {
+		return nil, invalidField(name, "must be 1 to "+strconv.Itoa(max)+" characters long, in UTF-8")
 	}
 	v := string(all[0])
 	return &v, nil

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
@@ -90,8 +91,8 @@ func decodeInvoke(b []byte) (wire.InvokeRequest, error) {
 			if json.Unmarshal(value, &v) != nil || value[0] != '"' {
 				return invalidField("version", "must be a string")
 			}
-			if v == "" || len(v) > 64 {
-				return invalidField("version", "must be 1 to 64 bytes long")
+			if v == "" || utf8.RuneCountInString(v) > 64 {
+				return invalidField("version", "must be 1 to 64 characters long")
 			}
 			in.Version = &v
 		case "limits":

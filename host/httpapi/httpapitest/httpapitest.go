@@ -138,16 +138,9 @@ func NewCatalogue() Catalogue {
 	return c
 }
 
-// List gives one page; a cursor is the id of the last skill of the page before.
+// List gives one page: the skills whose ids come after cursor.
 func (c Catalogue) List(cursor string, limit int) ([]skill.Descriptor, string, error) {
-	from := 0
-	if cursor != "" {
-		from = sort.Search(len(c), func(i int) bool { return string(c[i].ID) >= cursor })
-		if from == len(c) || string(c[from].ID) != cursor {
-			return nil, "", &skill.Error{Code: skill.InvalidArgument, Message: "cursor: is not one that this catalogue gave"}
-		}
-		from++
-	}
+	from := sort.Search(len(c), func(i int) bool { return string(c[i].ID) > cursor })
 	to := min(from+limit, len(c))
 	if to == len(c) {
 		return c[from:], "", nil

@@ -1,0 +1,93 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"openskill/sdk/skill"
+)
+
+// BenchmarkEdge shows what the edge itself costs: echo through it with a door
+// that does nothing, against a bare route of fiber that decodes and encodes the
+// same JSON. The two take turns within every iteration, so that both see the
+// same machine. It reports the time of each and their ratio; nobody should have
+// to pay more than twice the bare route for the whole product.
+func BenchmarkEdge(b *testing.B) {
+	s := start(b, nil)
+	s.Door.Add("echo", func(_ context.Context, r skill.Request) (json.RawMessage, error) { return r.Input, nil })
+
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Post("/skills/:id\\:invoke", func(c *fiber.Ctx) error {
+		var in struct {
+			Input   json.RawMessage  `json:"input"`
+			Version string           `json:"version"`
+			Limits  skill.LimitsJSON `json:"limits"`
+		}
+		if err := json.Unmarshal(c.Body(), &in); err != nil {
+			return err
+		}
+		return c.JSON(skill.Result{Success: true, SkillID: skill.ID(c.Params("id")), Data: in.Input})
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	go func() { _ = app.Listener(ln) }() // until Shutdown below
+	b.Cleanup(func() { _ = app.Shutdown() })
+
+	for _, size := range []int{16, 4 << 10, 256 << 10} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			text := []byte(post("echo", `{"input":{"text":"`+strings.Repeat("x", size)+`"}}`))
+			edge, bare := dialBench(b, s.Addr), dialBench(b, ln.Addr().String())
+			var edgeTime, bareTime time.Duration
+			b.ResetTimer()
+			for range b.N {
+				bareTime += bare.turn(b, text)
+				edgeTime += edge.turn(b, text)
+			}
+			b.ReportMetric(float64(edgeTime.Nanoseconds())/float64(b.N), "edge-ns")
+			b.ReportMetric(float64(bareTime.Nanoseconds())/float64(b.N), "bare-ns")
+			b.ReportMetric(float64(edgeTime)/float64(bareTime), "edge/bare")
+		})
+	}
+}
+
+type benchConn struct {
+	net.Conn
+	br *bufio.Reader
+}
+
+func dialBench(b *testing.B, addr string) *benchConn {
+	b.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = c.Close() })
+	return &benchConn{c, bufio.NewReaderSize(c, 64<<10)}
+}
+
+func (c *benchConn) turn(b *testing.B, text []byte) time.Duration {
+	at := time.Now()
+	if _, err := c.Write(text); err != nil {
+		b.Fatal(err)
+	}
+	resp, err := http.ReadResponse(c.br, nil)
+	if err != nil || resp.StatusCode != 200 {
+		b.Fatalf("%v %v", resp, err)
+	}
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(at)
+}
