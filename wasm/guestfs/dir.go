@@ -28,8 +28,10 @@ type DirOptions struct {
 // the folder, or a chain longer than eight is refused (EPERM, ELOOP). What is
 // neither a directory nor a regular file with one link (FIFO, device, socket,
 // hard link) is refused with EACCES by Open and Stat, and is listed with an
-// unknown kind. The check is made on the opened descriptor, so what a name means
-// may change between two calls without a way around it.
+// unknown kind. The check is made on the opened descriptor, and for regular files on
+// the name before and after as well, so what a name means may change between two
+// calls without a way around it; a file that changes its meaning all the time is
+// EBUSY.
 //
 // The folder itself is resolved once, by OpenDir; renaming it later changes
 // nothing for the guest.
@@ -66,39 +68,70 @@ func (d *Dir) Open(name string, flags OpenFlag) (File, Errno) {
 	if errno != 0 {
 		return nil, errno
 	}
+	// Somebody may just be replacing the file, which is fine; EBUSY is left for
+	// who does nothing else.
+	for range 4 {
+		file, same, errno := d.open(local, flags)
+		switch {
+		case errno != 0:
+			return nil, errno
+		case same:
+			return file, ESUCCESS
+		}
+		file.Close()
+	}
+	return nil, EBUSY
+}
+
+// open opens the file and says whether the name led to it before and after, with
+// no other name. The descriptor alone cannot tell: a hard link that is removed
+// between opening and looking leaves a file with one link, the one outside.
+func (d *Dir) open(local string, flags OpenFlag) (file *hostFile, same bool, errno Errno) {
 	// Opening a device or a FIFO can have an effect of its own (a tape rewinds, a
 	// waiting writer wakes up), so what is visibly neither file nor directory is
-	// not opened at all. The answer that counts comes from the descriptor below.
-	info, err := d.root.Lstat(local)
-	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+	// not opened at all.
+	before, err := d.root.Lstat(local)
+	if err == nil && before.Mode()&fs.ModeSymlink != 0 {
 		if flags&NoFollow != 0 {
-			return nil, ELOOP
+			return nil, false, ELOOP
 		}
-		info, err = d.root.Stat(local)
+		before, err = d.root.Stat(local)
 	}
 	if err != nil {
-		return nil, errnoOf(err)
+		return nil, false, errnoOf(err)
 	}
-	if !info.IsDir() && !info.Mode().IsRegular() {
-		return nil, EACCES
+	if _, errno := accept(nil, before, d.opt); errno != 0 {
+		return nil, false, errno
 	}
-	if flags&Directory != 0 && !info.IsDir() {
-		return nil, ENOTDIR
+	if flags&Directory != 0 && !before.IsDir() {
+		return nil, false, ENOTDIR
 	}
 	f, err := d.root.OpenFile(local, os.O_RDONLY|openCarefully, 0)
 	if err != nil {
-		return nil, errnoOf(err)
+		return nil, false, errnoOf(err)
 	}
-	file, errno := newHostFile(f, d.opt)
-	if errno != 0 {
+	opened, err := f.Stat()
+	if err != nil {
 		f.Close()
-		return nil, errno
+		return nil, false, errnoOf(err)
 	}
-	if flags&Directory != 0 && !file.dir {
+	file = &hostFile{f: f, opt: d.opt, dir: opened.IsDir()}
+	if _, errno = accept(f, opened, d.opt); errno == 0 && flags&Directory != 0 && !file.dir {
+		errno = ENOTDIR
+	}
+	if errno != 0 {
 		file.Close()
-		return nil, ENOTDIR
+		return nil, false, errno
 	}
-	return file, ESUCCESS
+	if d.opt.HardLinks || file.dir {
+		return file, true, ESUCCESS
+	}
+	after, err := d.root.Stat(local)
+	if err != nil || !os.SameFile(before, opened) || !os.SameFile(after, opened) {
+		return file, false, ESUCCESS
+	}
+	_, errno = accept(nil, after, d.opt)
+	return file, errno == 0, ESUCCESS
 }
 
 // Stat implements [FS].
@@ -179,16 +212,6 @@ type hostFile struct {
 	f   *os.File
 	opt DirOptions
 	dir bool
-}
-
-func newHostFile(f *os.File, opt DirOptions) (*hostFile, Errno) {
-	file := &hostFile{f: f, opt: opt}
-	st, errno := file.Stat()
-	if errno != 0 {
-		return nil, errno
-	}
-	file.dir = st.Kind == KindDirectory
-	return file, ESUCCESS
 }
 
 func (h *hostFile) Stat() (Stat, Errno) {
