@@ -9,18 +9,37 @@ def boot():
     # mode says who ends what the script leaves behind: 0 the kernel, because
     # this process is init of a PID namespace; 1 the host, while this process
     # takes in orphans; 2 the host, by the process group.
-    mode, landlock, address, cpu, file, files, processes = map(int, sys.argv[1].split(","))
+    mode, readonly, landlock, address, cpu, file, files, processes = map(int, sys.argv[1].split(","))
     cwd, script = sys.argv[2:4]
     args = sys.argv[3:]
+    # Descriptors from the host. The exit codes of 100 and more are for its logs.
     report, ruleset = 3, 4
 
     libc = None
-    if mode == 1 or landlock:
+    if mode == 1 or readonly or landlock:
         import ctypes
 
         libc = ctypes.CDLL(None, use_errno=True)
     if mode == 1 and libc.prctl(36, 1, 0, 0, 0) != 0:  # PR_SET_CHILD_SUBREAPER
         os._exit(101)
+    if readonly:
+        # In the mount namespace of this run: all private, all read-only, but for
+        # ./work. mount_setattr takes what to set, to clear, and the propagation.
+        class Attr(ctypes.Structure):
+            _fields_ = [(name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "userns")]
+
+        def setattr_(path, flags, attr):
+            if libc.syscall(442, -100, path, flags, ctypes.byref(attr), ctypes.sizeof(attr)) != 0:
+                os._exit(105)
+
+        work = os.fsencode(os.path.join(cwd, "work"))
+        private, rdonly, recursive = 1 << 18, 1, 0x8000
+        setattr_(b"/", recursive, Attr(0, 0, private, 0))
+        if os.path.isdir(work) and libc.mount(work, work, None, 4096, None) != 0:  # MS_BIND
+            os._exit(106)
+        setattr_(b"/", recursive, Attr(rdonly, 0, 0, 0))
+        if os.path.isdir(work):
+            setattr_(work, 0, Attr(0, rdonly, 0, 0))
     if landlock:
         # PR_SET_NO_NEW_PRIVS, landlock_restrict_self
         if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.syscall(446, ruleset, 0) != 0:
@@ -29,6 +48,14 @@ def boot():
     # descriptors that its children inherit.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     os.closerange(ruleset, most if 0 <= most < 1 << 16 else 1 << 16)
+
+    if readonly:
+        # The capabilities that mounting took, and all that a root would have.
+        for capability in range(64):
+            libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+        header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3, this process
+        if libc.prctl(47, 4, 0, 0, 0) != 0 or libc.capset(header, (ctypes.c_uint32 * 6)()) != 0:
+            os._exit(107)
 
     os.chdir(cwd)
     # Signals that the script sends to its parent must not end the supervisor.

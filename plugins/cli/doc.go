@@ -4,7 +4,7 @@
 // It is the way out where a WebAssembly runtime cannot be had, not a sandbox
 // for strangers: a script runs on the host's kernel with the host's
 // interpreter. Therefore a Community call is refused here too, whatever the
-// door did. What a slip of a trusted author can do is still held small:
+// door did. What a mistake of a trusted author can do is still held small:
 //
 //   - The script sees no environment, an empty folder as its working directory,
 //     ./data when that is granted, ./work when scratch is granted, and no open
@@ -38,8 +38,11 @@
 // # What is not prevented
 //
 // The memory limit is one of address space for each process, not for all
-// together (the number of processes is limited too). Standard sockets of the
-// local machine that are files can be connected to where file permissions allow
-// it. Without namespaces the network is reachable, and without Landlock every
-// file that the user of the host can read, [Runner.Protections] tells both.
+// together. Sockets of the local machine that are files can be connected to
+// where their permissions allow it. Many files below ./work may exceed the
+// scratch limit by what is written in 10 milliseconds, then the run is ended; a
+// single file may not. A script may be refused memory for a single large request
+// without the host noticing: that is its own failure then, not MEMORY_LIMIT.
+// Without namespaces the network can be reached, and without Landlock every file
+// that the host's user can read; [Runner.Protections] tells both.
 package cli

@@ -22,6 +22,7 @@ type guard struct {
 	flags    uintptr   // namespaces
 	users    *userPool // each run under a user of its own; nil: the host's user
 	userNS   bool      // namespaces by way of a user namespace, without root
+	readonly bool      // all files but those of ./work, by a mount namespace
 	counts   bool      // the limit of processes is one for each run
 	landlock int       // version of the kernel's Landlock in use; 0: none
 }
@@ -31,7 +32,9 @@ const namespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC
 // guards are the ways to try on this kernel, strongest first. With root, a user
 // of its own for each run keeps the script from writing what root owns and
 // makes the limit of processes count, which the kernel does not hold root to (in
-// a user namespace neither).
+// a user namespace neither). A script that runs as the owner of files could
+// still change their modes and times under Landlock; a mount namespace in which
+// all is read-only keeps it from that.
 func guards(root bool, landlock int) []*guard {
 	var all []*guard
 	add := func(g guard) {
@@ -42,11 +45,17 @@ func guards(root bool, landlock int) []*guard {
 		}
 		all = append(all, &g)
 	}
+	addBoth := func(g guard) {
+		mounts := g
+		mounts.readonly, mounts.flags = true, g.flags|unix.CLONE_NEWNS
+		add(mounts)
+		add(g)
+	}
 	if root {
 		add(guard{mode: modeInit, flags: namespaces, users: newUserPool(), counts: true})
-		add(guard{mode: modeInit, flags: namespaces})
+		addBoth(guard{mode: modeInit, flags: namespaces})
 	}
-	add(guard{mode: modeInit, flags: namespaces | unix.CLONE_NEWUSER, userNS: true, counts: !root && countsInNamespaces()})
+	addBoth(guard{mode: modeInit, flags: namespaces | unix.CLONE_NEWUSER, userNS: true, counts: !root && countsInNamespaces()})
 	add(guard{mode: modeReaper})
 	add(guard{mode: modeGroup})
 	return all
@@ -95,9 +104,13 @@ func (j *job) execute(ctx context.Context, g *guard) (*ending, error) {
 }
 
 func (j *job) start(ctx context.Context, g *guard) (*ending, error) {
+	// Landlock forbids mounting. And with a user namespace the runtime writes
+	// the child's id maps from this thread, which Landlock would refuse. Then
+	// boot.py restricts itself.
+	onThread := g.landlock > 0 && !g.userNS && !g.readonly
 	cmd := &exec.Cmd{
-		Path: j.python.Path, Args: j.argv(g.mode, g.landlock > 0 && g.userNS, g.counts), Env: []string{}, Dir: "/",
-		Stdin: bytes.NewReader(j.stdin), WaitDelay: pipeDelay,
+		Path: j.python.Path, Args: j.argv(asked{g.mode, g.readonly, g.landlock > 0 && !onThread, g.counts}), Env: []string{}, Dir: "/",
+		Stdin: bytes.NewReader(j.stdin), WaitDelay: pipeDelay(g.mode),
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: g.flags},
 	}
 	extra := make([]*os.File, 3) // descriptors 3, 4 and 5 of the child
@@ -119,6 +132,9 @@ func (j *job) start(ctx context.Context, g *guard) (*ending, error) {
 		uid, gid := os.Geteuid(), os.Getegid()
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		if g.readonly {
+			cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // within that namespace; dropped by boot.py
+		}
 	}
 	if g.users != nil {
 		uid := g.users.take()
@@ -143,9 +159,7 @@ func (j *job) start(ctx context.Context, g *guard) (*ending, error) {
 		if extra[1], err = j.ruleset(g.landlock); err != nil {
 			return nil, err
 		}
-		// With a user namespace the runtime writes the child's id maps from
-		// this thread, which Landlock would refuse; then boot.py does it.
-		if !g.userNS {
+		if onThread {
 			if err := restrictThread(extra[1]); err != nil {
 				return nil, err
 			}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"syscall"
+	"time"
 )
 
 // Without fork and process groups a script could not be ended with all that it
@@ -28,6 +29,10 @@ func (r *Runner) firstGuard(context.Context, *python, []*guard) (*guard, error) 
 }
 
 func (j *job) execute(context.Context, *guard) (*ending, error) { return nil, errSystem }
+
+func hold(string) func() { return func() {} }
+
+func sweep(string, time.Time) {}
 
 func links(fs.FileInfo) uint64 { return 1 }
 

@@ -22,9 +22,16 @@ const (
 	openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 )
 
-// pipeDelay is how long pipes may stay open once the supervisor has ended; only
-// a process that got away could hold them.
-const pipeDelay = 200 * time.Millisecond
+// pipeDelay is how long reading what the script printed may go on once the
+// supervisor has ended. Where no process can get away the end is certain to come
+// and the delay is for a machine so busy that the reader does not get its turn.
+// With a process group one that got away may hold the streams for ever.
+func pipeDelay(mode int) time.Duration {
+	if mode == modeGroup {
+		return time.Second
+	}
+	return 10 * time.Second
+}
 
 // firstGuard takes the first of all under which the interpreter runs a script.
 func (r *Runner) firstGuard(ctx context.Context, p *python, all []*guard) (*guard, error) {
@@ -97,11 +104,14 @@ func (j *job) wait(ctx context.Context, mode int, cmd *exec.Cmd, report, w *os.F
 	work.Go(func() { h.clear() })
 	work.Go(func() { j.watch(ctx, h) })
 
-	// The error says how the supervisor ended; what counts is its report.
-	_ = cmd.Wait()
+	// Other errors say how the supervisor ended; what counts is its report.
+	err = cmd.Wait()
 	close(h.gone)
-	_ = report.SetReadDeadline(time.Now().Add(pipeDelay))
+	_ = report.SetReadDeadline(time.Now().Add(pipeDelay(mode)))
 	work.Wait()
+	if errors.Is(err, exec.ErrWaitDelay) && mode != modeGroup {
+		return nil, err // what was printed may be incomplete
+	}
 	end.stopped = h.reason
 	end.peak = max(end.peak, h.peak)
 	return end, nil
@@ -151,16 +161,26 @@ type holder struct {
 	peak    uint64      // bytes, seen at the end
 }
 
-// stop ends the run, for the first reason that is given.
+// stop ends the run, for the first reason that is given. A script that has ended
+// by itself is not ended again, though what it started may still be dying.
 func (h *holder) stop(why skill.Code) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.reason != "" || h.process == nil {
+	if h.reason != "" || h.process == nil || closed(h.reported) || closed(h.gone) {
 		return
 	}
 	h.reason = why
 	h.peak = peakBelow(h.process.Pid)
 	h.kill()
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func (h *holder) kill() {
@@ -195,13 +215,7 @@ func (h *holder) clear() {
 		case <-again.C:
 		}
 		h.mu.Lock()
-		over := h.reason != ""
-		select {
-		case <-h.reported:
-			over = true
-		default:
-		}
-		if over {
+		if h.reason != "" || closed(h.reported) {
 			if since.IsZero() {
 				since = time.Now()
 			}

@@ -11,6 +11,9 @@ func (g *guard) String() string {
 	case g.userNS:
 		name += " in a user namespace"
 	}
+	if g.readonly {
+		name += ", read-only mounts"
+	}
 	if g.landlock > 0 {
 		name += fmt.Sprintf(", Landlock %d", g.landlock)
 	}
@@ -28,7 +31,13 @@ func (g *guard) protections() []Protection {
 	if g.landlock > 0 && g.landlock < 3 {
 		files += "; files that can be written can be truncated, the kernel does not tell the two apart"
 	}
+	if !g.readonly && g.users == nil {
+		files += "; modes and times of the host user's own files can be changed"
+	}
 	noFiles := "no Landlock: scripts read and write what the host's user can, granted data included"
+	if g.readonly {
+		noFiles = "no Landlock: scripts read what the host's user can; they write ./work only"
+	}
 	if g.users != nil {
 		noFiles = "no Landlock: scripts read what root can; they write only where everybody may"
 	}

@@ -105,6 +105,7 @@ func (r *Runner) setup() (*setup, error) {
 }
 
 func (r *Runner) findOut(ctx context.Context) (*setup, error) {
+	sweep(r.opts.TempDir, r.now())
 	p, err := ask(ctx, r.opts.Python)
 	if err != nil {
 		return nil, err
@@ -183,14 +184,16 @@ var errTimeout = errors.New("timeout")
 
 // run makes the folder of a run, executes the script in it, and removes it.
 func (r *Runner) run(ctx context.Context, p *python, g *guard, call *skill.Call, path string) (_ *skill.Reply, err error) {
-	dir, err := os.MkdirTemp(r.opts.TempDir, "openskill-run-")
+	dir, err := os.MkdirTemp(r.opts.TempDir, runPrefix)
 	if err != nil {
 		return nil, err
 	}
+	release := hold(dir)
 	defer func() {
 		if e := remove(dir); e != nil && err == nil {
 			err = e
 		}
+		release()
 	}()
 	if call.Grants.Data != "" {
 		if err := os.Symlink(call.Grants.Data, filepath.Join(dir, "data")); err != nil {
@@ -228,6 +231,9 @@ func (r *Runner) run(ctx context.Context, p *python, g *guard, call *skill.Call,
 	return reply.Reply, nil
 }
 
+// runPrefix begins the names of runs' folders.
+const runPrefix = "openskill-run-"
+
 // remove deletes a run's folder, also when the script took away its own
 // permissions on folders in it.
 func remove(dir string) error {
@@ -264,14 +270,19 @@ type job struct {
 	readable    []string
 }
 
+// asked is what a guard leaves to boot.py.
+type asked struct {
+	mode     int
+	readonly bool // make all files but those of ./work read-only
+	landlock bool // restrict itself by the rules in descriptor 4
+	counts   bool // limit the number of processes
+}
+
 // argv is the command line of the supervisor; see boot.py.
-func (j *job) argv(mode int, landlock, counts bool) []string {
-	locked := 0
-	if landlock {
-		locked = 1
-	}
+func (j *job) argv(a asked) []string {
+	bit := map[bool]int{true: 1}
 	processes := 0 // no limit: one that counts all of a user's processes would hit at random
-	if counts {
+	if a.counts {
 		processes = j.processes
 	}
 	var file uint64
@@ -281,7 +292,7 @@ func (j *job) argv(mode int, landlock, counts bool) []string {
 	// A backstop should the host not be able to kill: a script may use all
 	// processors for the whole of its time.
 	cpu := (uint64(j.limits.Timeout/time.Second) + 2) * uint64(runtime.NumCPU()) //nolint:gosec // both positive
-	settings := fmt.Sprintf("%d,%d,%d,%d,%d,%d,%d", mode, locked,
+	settings := fmt.Sprintf("%d,%d,%d,%d,%d,%d,%d,%d", a.mode, bit[a.readonly], bit[a.landlock],
 		j.python.Address+j.limits.Memory, cpu, file, j.files, processes)
 	argv := append([]string{j.python.Path}, flags...)
 	return append(append(argv, "-c", boot, settings, j.dir, j.script), j.args...)

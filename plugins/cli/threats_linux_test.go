@@ -17,16 +17,24 @@ import (
 	"openskill/sdk/skill"
 )
 
-// guarded are runners, one for each guard that this machine has.
+// guarded are runners, one for the strongest guard of each kind that this
+// machine has, or for each guard with CLI_TEST_ALL=1.
 var guarded = sync.OnceValues(func() ([]*Runner, error) {
 	if _, err := ask(context.Background(), "python3"); err != nil {
 		return nil, err
 	}
 	var all []*Runner
+	kinds := map[guard]bool{}
 	for _, g := range allGuards() {
+		// Those of one kind differ in Landlock and mounts only.
+		kind := guard{mode: g.mode, users: g.users, userNS: g.userNS}
+		if kinds[kind] && os.Getenv("CLI_TEST_ALL") == "" {
+			continue
+		}
 		r := New(nil)
 		r.guards = []*guard{g}
 		if _, err := r.setup(); err == nil {
+			kinds[kind] = true
 			all = append(all, r)
 		}
 	}
@@ -51,28 +59,6 @@ func eachGuard(t *testing.T, test func(t *testing.T, r *Runner, g *guard)) {
 			break
 		}
 	}
-}
-
-// program is a call of a script with the text.
-func program(t *testing.T, text string) *skill.Call {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "main.py"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return &skill.Call{
-		SkillID: "p01", Folder: dir, Entry: "main.py", Trust: skill.Trusted,
-		Limits: skill.Limits{Timeout: 20 * time.Second, Memory: 128 << 20, Fuel: 1, Output: 1 << 20, Scratch: 2 << 20},
-	}
-}
-
-func must(t *testing.T, r *Runner, c *skill.Call) *skill.Reply {
-	t.Helper()
-	reply, err := r.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply
 }
 
 // alive counts the processes that have the folder of a call in their command
@@ -180,6 +166,50 @@ func TestHugeAllocation(t *testing.T) {
 		}
 		if reply.Usage.MemoryPeak > 128<<20 {
 			t.Errorf("peak %d", reply.Usage.MemoryPeak)
+		}
+	})
+}
+
+// The limit is one of the script, whatever its language says about it: it is
+// told by what was resident, also when the script hides how it failed.
+func TestMemoryUsedUp(t *testing.T) {
+	eachGuard(t, func(t *testing.T, r *Runner, _ *guard) {
+		for _, end := range []string{"raise", "sys.exit(7)", "os.kill(os.getpid(), 9)", "os._exit(0)"} {
+			reply := must(t, r, program(t, `
+import os, sys
+kept = []
+try:
+    while True:
+        kept.append(b"x" * (1 << 20))
+except MemoryError:
+    `+end+"\n"))
+			want := skill.MemoryLimit
+			if end == "os._exit(0)" {
+				want = "" // it coped
+			}
+			if reply.Code != want {
+				t.Errorf("%s: code %q (%s), exit code %d", end, reply.Code, reply.Message, reply.ExitCode)
+			}
+			if m := reply.Usage.MemoryPeak; m < 128<<20/10*9 || m > (128+64)<<20 {
+				t.Errorf("%s: peak of %d MiB under a limit of 128", end, m>>20)
+			}
+		}
+		// Nor does it help to say that memory was short.
+		reply := must(t, r, program(t, "raise MemoryError"))
+		if reply.Code != "" || reply.ExitCode != 1 {
+			t.Errorf("code %q (%s), exit code %d", reply.Code, reply.Message, reply.ExitCode)
+		}
+	})
+}
+
+// A run that was killed tells its peak, too.
+func TestPeakAfterTimeout(t *testing.T) {
+	eachGuard(t, func(t *testing.T, r *Runner, _ *guard) {
+		c := program(t, "import time\nkept = b'x' * (40 << 20)\nprint('up', flush=True)\ntime.sleep(60)")
+		c.Limits.Timeout = time.Second
+		reply := must(t, r, c)
+		if reply.Code != skill.Timeout || string(reply.Stdout) != "up\n" || reply.Usage.MemoryPeak < 40<<20 {
+			t.Errorf("code %q, stdout %q, peak %d", reply.Code, reply.Stdout, reply.Usage.MemoryPeak)
 		}
 	})
 }
@@ -347,8 +377,8 @@ print(json.dumps(found))
 		if locked := g.landlock > 0; locked && (found.Key || found.Host || found.Tmp || found.Self) {
 			t.Errorf("Landlock let through: %+v", found)
 		}
-		if g.users != nil && (found.Host || found.Tmp || found.Self) {
-			t.Errorf("another user may not do this: %+v", found)
+		if g.users != nil && (found.Host || found.Tmp || found.Self) || g.readonly && (found.Tmp || found.Self) {
+			t.Errorf("read-only mounts or another user let through: %+v", found)
 		}
 		if (g.flags != 0 || g.landlock >= 4) && found.TCP {
 			t.Error("the script connected to a port of the host")
@@ -373,7 +403,7 @@ func TestHostKilled(t *testing.T) {
 	}
 	c := program(t, survivor+"time.sleep(60)")
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHostKilled$") //nolint:gosec // this test
-	cmd.Env = append(os.Environ(), "CLI_TEST_HOST="+c.Folder)
+	cmd.Env = append(os.Environ(), "CLI_TEST_HOST="+c.Folder, "TMPDIR="+t.TempDir())
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,56 @@
+//go:build unix
+
+package cli
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// A host that is killed leaves the folders of its runs behind. Each folder is
+// locked for as long as its run lasts, and the lock goes with the host: what is
+// not locked belongs to nobody.
+
+// hold locks the folder of a run until release is called. A file system without
+// locks leaves it unlocked, where sweep does not remove it either.
+func hold(dir string) (release func()) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return func() {}
+	}
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor
+	return func() { f.Close() }                                     //nolint:errcheck,gosec // read only
+}
+
+// sweepAfter spares folders whose run may not have locked them yet.
+const sweepAfter = time.Minute
+
+// sweep removes the folders in temp that killed hosts left behind.
+func sweep(temp string, now time.Time) {
+	found, err := filepath.Glob(filepath.Join(temp, runPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range found {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || !own(info) || now.Sub(info.ModTime()) < sweepAfter {
+			continue
+		}
+		f, err := os.Open(dir)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil { //nolint:gosec // a descriptor
+			_ = remove(dir)
+		}
+		f.Close() //nolint:errcheck,gosec // read only
+	}
+}
+
+func own(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}

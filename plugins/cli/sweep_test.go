@@ -1,0 +1,56 @@
+//go:build unix
+
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestSweep(t *testing.T) {
+	temp := t.TempDir()
+	now := time.Now()
+	dirs := map[string]string{}
+	for _, name := range []string{"left", "running", "new", "other"} {
+		prefix := runPrefix
+		if name == "other" {
+			prefix = "something-"
+		}
+		dirs[name] = filepath.Join(temp, prefix+name)
+		closed := filepath.Join(dirs[name], "work", "closed")
+		if err := os.MkdirAll(closed, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(closed, "f"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(closed, 0); err != nil {
+			t.Fatal(err)
+		}
+		old := now.Add(-2 * sweepAfter)
+		if name == "new" {
+			old = now
+		}
+		if err := os.Chtimes(dirs[name], old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { remove(temp) }) //nolint:errcheck // closed folders, which TempDir cannot remove
+	release := hold(dirs["running"])
+	defer release()
+	sweep(temp, now)
+	for name, dir := range dirs {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) != (name == "left") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	release()
+	sweep(temp, now)
+	if _, err := os.Stat(dirs["running"]); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder whose host is gone: %v", err)
+	}
+}
