@@ -1,0 +1,163 @@
+package dispatch
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"openskill/sdk/skill"
+)
+
+// gate bounds how many calls run at once, over all and of each skill, and how
+// often a skill may be called a minute. A call that finds no place waits a moment
+// in a short line, first come first served; when the line is full, or the moment
+// over, it is refused. There is no other queue.
+type gate struct {
+	global, perSkill int
+	queue            int
+	maxWait          time.Duration
+	now              func() time.Time
+
+	mu      sync.Mutex
+	running int
+	each    map[skill.ID]*traffic
+	line    list.List // of *waiter
+}
+
+// traffic is what is known of one skill. There are as many as skills.
+type traffic struct {
+	running int
+	perMin  int
+	limiter *rate.Limiter
+}
+
+type waiter struct {
+	id    skill.ID
+	ready chan struct{} // closed when a place was given
+}
+
+func newGate(global, perSkill, queue int, maxWait time.Duration, now func() time.Time) *gate {
+	return &gate{global: global, perSkill: perSkill, queue: queue, maxWait: maxWait, now: now, each: map[skill.ID]*traffic{}}
+}
+
+// enter waits for a place and gives the function that leaves it, to be called
+// once. perMinute 0 is no limit of rate.
+func (g *gate) enter(ctx context.Context, id skill.ID, perMinute int) (leave func(), err error) {
+	g.mu.Lock()
+	t := g.of(id, perMinute)
+	if t.limiter != nil {
+		now := g.now()
+		if r := t.limiter.ReserveN(now, 1); r.DelayFrom(now) > 0 {
+			wait := r.DelayFrom(now)
+			r.CancelAt(now)
+			g.mu.Unlock()
+			return nil, limited(fmt.Sprintf("the skill may be called %d times a minute", perMinute), wait)
+		}
+	}
+	if g.line.Len() == 0 && g.take(id, t) || g.skipsLine(id, t) {
+		g.mu.Unlock()
+		return func() { g.leave(id) }, nil
+	}
+	if g.line.Len() >= g.queue {
+		g.mu.Unlock()
+		return nil, limited("too many calls are running and waiting", g.maxWait)
+	}
+	w := &waiter{id: id, ready: make(chan struct{})}
+	place := g.line.PushBack(w)
+	g.mu.Unlock()
+
+	timer := time.NewTimer(g.maxWait)
+	defer timer.Stop()
+	var why error
+	select {
+	case <-w.ready:
+		return func() { g.leave(id) }, nil
+	case <-ctx.Done():
+		why = cancelled(ctx)
+	case <-timer.C:
+		why = limited("too many calls are running", g.maxWait)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-w.ready: // given in the same moment: keep it
+		return func() { g.leave(id) }, nil
+	default:
+		g.line.Remove(place)
+		return nil, why
+	}
+}
+
+// skipsLine lets a call past those who wait only for their own skill.
+func (g *gate) skipsLine(id skill.ID, t *traffic) bool {
+	if g.running >= g.global {
+		return false
+	}
+	for e := g.line.Front(); e != nil; e = e.Next() {
+		w := waiting(e)
+		if w.id == id || g.each[w.id].running < g.perSkill {
+			return false
+		}
+	}
+	return g.take(id, t)
+}
+
+// of finds or makes what is known of a skill; g.mu is held.
+func (g *gate) of(id skill.ID, perMinute int) *traffic {
+	t := g.each[id]
+	if t == nil {
+		t = &traffic{}
+		g.each[id] = t
+	}
+	if t.perMin != perMinute {
+		t.perMin, t.limiter = perMinute, nil
+		if perMinute > 0 {
+			t.limiter = rate.NewLimiter(rate.Limit(float64(perMinute)/60), perMinute)
+		}
+	}
+	return t
+}
+
+// take takes a place if there is one; g.mu is held.
+func (g *gate) take(_ skill.ID, t *traffic) bool {
+	if g.running >= g.global || t.running >= g.perSkill {
+		return false
+	}
+	g.running++
+	t.running++
+	return true
+}
+
+// leave gives a place back, and on to the first in line that can use it.
+func (g *gate) leave(id skill.ID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running--
+	g.each[id].running--
+	for e := g.line.Front(); e != nil && g.running < g.global; {
+		next := e.Next()
+		if w := waiting(e); g.take(w.id, g.each[w.id]) {
+			g.line.Remove(e)
+			close(w.ready)
+		}
+		e = next
+	}
+}
+
+func waiting(e *list.Element) *waiter {
+	w, _ := e.Value.(*waiter) // the line holds nothing else
+	return w
+}
+
+func limited(what string, retry time.Duration) error {
+	ms := max(retry.Milliseconds(), 1)
+	return &skill.Error{
+		Op: "dispatch.admit", Code: skill.RateLimited,
+		Message: fmt.Sprintf("%s; try again in %d ms", what, ms),
+		Details: map[string]any{"retry_after_ms": ms},
+	}
+}

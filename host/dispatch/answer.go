@@ -1,0 +1,92 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+
+	"openskill/sdk/skill"
+)
+
+// answered is the outermost layer: it makes the result of whatever the layers
+// below it did, and writes the call's one log line.
+func (d *Dispatcher) answered(next handler) handler {
+	return func(ctx context.Context, c *call) error {
+		err := next(ctx, c)
+		c.result = d.result(c, err)
+		d.log(ctx, c, err)
+		return err
+	}
+}
+
+func (d *Dispatcher) result(c *call, err error) *skill.Result {
+	meta := skill.Meta{
+		LatencyMS:   max(d.o.Now().Sub(c.begun).Milliseconds(), 0),
+		ExecutionID: c.executionID,
+		Runner:      c.target.Kind,
+		Truncated:   c.outcome.truncated,
+	}
+	if c.skill != nil {
+		meta.Version, meta.Digest = c.skill.Descriptor.Version, c.skill.Descriptor.Digest
+	}
+	if c.reply != nil {
+		meta.FuelUsed, meta.MemoryPeakBytes = c.reply.Usage.Fuel, c.reply.Usage.MemoryPeak
+		for _, a := range c.reply.Artifacts {
+			// The name is the guest's: one that is not plain text is not shown.
+			if a.Name != "" && a.Name == skill.CleanText(a.Name, 255) && !strings.ContainsAny(a.Name, `/\`) {
+				meta.Artifacts = append(meta.Artifacts, a)
+			}
+		}
+	}
+	id := skill.ID(skill.CleanText(string(c.request.SkillID), 64))
+	switch {
+	case err != nil:
+		return skill.Failure(id, c.request.TraceID, meta, err)
+	case c.outcome.guest != nil:
+		return &skill.Result{SkillID: id, TraceID: c.request.TraceID, Error: c.outcome.guest, Meta: meta}
+	default:
+		return &skill.Result{Success: true, SkillID: id, TraceID: c.request.TraceID, Data: c.outcome.data, Meta: meta}
+	}
+}
+
+// log writes the line of a call. Inputs and outputs are never in it: where the
+// message for the caller may repeat them, the log has other words.
+func (d *Dispatcher) log(ctx context.Context, c *call, err error) {
+	r := c.result
+	level, code, message := slog.LevelInfo, skill.Code(""), ""
+	var extra []slog.Attr
+	if r.Error != nil {
+		level, code, message = slog.LevelWarn, r.Error.Code, r.Error.Message
+		var instead loggable
+		var panicked *panicked
+		switch {
+		case err == nil:
+			message = "reported by the skill; its words are in the result"
+		case errors.As(err, &instead):
+			message = string(instead)
+		case errors.As(err, &panicked):
+			level = slog.LevelError
+			extra = append(extra, slog.String("cause", err.Error()), slog.String("stack", string(panicked.stack)))
+		case code == skill.Internal:
+			level = slog.LevelError
+			extra = append(extra, slog.String("cause", err.Error()))
+		}
+	}
+	attrs := []slog.Attr{
+		slog.String("trace_id", string(r.TraceID)),
+		slog.String("execution_id", r.Meta.ExecutionID),
+		slog.String("skill_id", string(r.SkillID)),
+		slog.String("version", r.Meta.Version),
+		slog.String("runner_type", string(r.Meta.Runner)),
+		slog.String("principal", skill.CleanText(c.principal.ID, 128)),
+		slog.String("tenant", skill.CleanText(c.principal.Tenant, 128)),
+		slog.Bool("success", r.Success),
+		slog.Int64("latency_ms", r.Meta.LatencyMS),
+		slog.String("error.code", string(code)),
+		slog.String("error.message", message),
+		slog.Uint64("fuel_used", r.Meta.FuelUsed),
+		slog.Uint64("memory_peak_bytes", r.Meta.MemoryPeakBytes),
+	}
+	d.o.Log.LogAttrs(context.WithoutCancel(ctx), level, "invoke", append(attrs, extra...)...)
+}

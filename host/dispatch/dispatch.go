@@ -1,0 +1,149 @@
+// Package dispatch is the one door: every call of a skill, from whatever edge,
+// goes through [Dispatcher.Invoke], and nothing else runs a skill.
+//
+// What the door does is a stack of layers, all of them in [Dispatcher.stack]:
+// log, recover, authorize, look up, check the input, admit, run. A layer that
+// refuses ends the call; every call ends in one [skill.Result] and one log line.
+//
+// # What a guest may say
+//
+// Exit code 0: standard output is one JSON object. It is the result's data, or a
+// whole result where it has a boolean "success", one of "data" and "error", and no
+// other keys than skill_id, trace_id, meta. Another exit code: such a result with
+// "success": false, or {"error": {…}}, gives the error; anything else is
+// GUEST_EXIT with the end of standard error.
+//
+// The error's code may be a name or a number (an HTTP status). A guest may say
+// INVALID_ARGUMENT, FORBIDDEN_PATH, NOT_FOUND, CONFLICT, INTERNAL and
+// TOOL_INVOCATION_ERROR. What only the host can know (TIMEOUT, UNAUTHORIZED,
+// RATE_LIMITED and every other published code) becomes TOOL_INVOCATION_ERROR, a
+// code that is not published becomes INTERNAL; details.guest_code keeps the word.
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+)
+
+// Skills is where the door looks a skill up; *registry.Registry is one.
+type Skills interface {
+	// Get finds a skill; version "" is the enabled one. The error is a *skill.Error.
+	Get(id skill.ID, version string) (*registry.Skill, error)
+}
+
+// Runners chooses what executes a skill; *runner.Set is one.
+type Runners interface {
+	// Choose gives a runner that is ready, and the target it is to start with.
+	Choose(trust skill.Trust, folder string, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, error)
+}
+
+// Options of a Dispatcher. Skills and Runners are required.
+type Options struct {
+	Skills   Skills
+	Runners  Runners
+	DataRoot string        // absolute path of the data folder that skills may be shown; "" grants none
+	MaxInput int           // bytes of the input of a call; 0: 1 MiB
+	Global   int           // calls that run at once; 0: 32
+	PerSkill int           // calls of one skill that run at once; 0: 16
+	Queue    int           // calls that may wait for a place; 0: as many as Global; negative: none
+	MaxWait  time.Duration // how long they wait; 0: 250 ms
+	Log      *slog.Logger  // nil: slog.Default()
+
+	Now   func() time.Time // nil: the system's clock
+	NewID func() string    // gives execution ids, unique and in the order of time; nil: UUID version 7
+}
+
+// Dispatcher is the door. It is safe for concurrent use.
+type Dispatcher struct {
+	o      Options
+	gate   *gate
+	handle handler
+}
+
+// New makes a door.
+func New(o Options) (*Dispatcher, error) {
+	if o.Skills == nil || o.Runners == nil {
+		return nil, errors.New("dispatch.New: Skills and Runners are required")
+	}
+	if o.MaxInput <= 0 {
+		o.MaxInput = 1 << 20
+	}
+	if o.Global <= 0 {
+		o.Global = 32
+	}
+	if o.PerSkill <= 0 {
+		o.PerSkill = 16
+	}
+	if o.Queue == 0 {
+		o.Queue = o.Global
+	}
+	if o.MaxWait <= 0 {
+		o.MaxWait = 250 * time.Millisecond
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+	}
+	if o.NewID == nil {
+		o.NewID = func() string {
+			id, err := uuid.NewV7()
+			if err != nil { // no randomness: a host that cannot go on safely
+				panic(fmt.Sprintf("no random numbers: %v", err))
+			}
+			return id.String()
+		}
+	}
+	d := &Dispatcher{o: o, gate: newGate(o.Global, o.PerSkill, max(o.Queue, 0), o.MaxWait, o.Now)}
+	d.handle = d.stack()
+	return d, nil
+}
+
+// Invoke runs one call to its end and answers it, whatever happens: the result is
+// never nil. When ctx ends the run is ended, and the answer is CANCELLED.
+func (d *Dispatcher) Invoke(ctx context.Context, p skill.Principal, req skill.Request) *skill.Result {
+	c := &call{principal: p, request: req, begun: d.o.Now(), executionID: d.o.NewID()}
+	if !skill.ValidTraceID(string(req.TraceID)) {
+		c.request.TraceID = skill.TraceID(c.executionID)
+	}
+	_ = d.handle(ctx, c) // the outermost layer has put it into the result
+	return c.result
+}
+
+// call is what the layers learn about one call.
+type call struct {
+	principal   skill.Principal
+	request     skill.Request
+	begun       time.Time
+	executionID string
+
+	skill   *registry.Skill // after the look-up
+	target  skill.Target    // after a runner was chosen
+	reply   *skill.Reply    // after the run
+	outcome outcome         // after the output was read
+
+	result *skill.Result
+}
+
+// handler is one layer with everything below it.
+type handler func(ctx context.Context, c *call) error
+
+// stack is the door, from the outside in.
+func (d *Dispatcher) stack() handler {
+	return d.answered( // one result and one log line for every call
+		d.recovered( // a panic of the host is INTERNAL
+			d.authorized( // 401, 403
+				d.found( // 404
+					d.checked( // 400, 403 for paths, 413
+						d.admitted( // 429
+							d.run))))))
+}

@@ -1,0 +1,221 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// backstop is how long after its limit a run is still waited for before the door
+// ends it itself. Runners end runs within 250 ms; this catches one that does not.
+const backstop = time.Second
+
+// panicked is a panic on the way of a call; the stack is for the log alone.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+func (d *Dispatcher) recovered(next handler) handler {
+	return func(ctx context.Context, c *call) (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				c.reply, c.outcome = nil, outcome{}
+				err = &panicked{v, debug.Stack()}
+			}
+		}()
+		return next(ctx, c)
+	}
+}
+
+func (d *Dispatcher) authorized(next handler) handler {
+	return func(ctx context.Context, c *call) error {
+		switch p := c.principal; {
+		case p.ID == "":
+			return &skill.Error{Op: "dispatch.authorize", Code: skill.Unauthorized, Message: "this call needs a caller who is known"}
+		case !p.May(skill.ScopeInvoke):
+			return &skill.Error{
+				Op: "dispatch.authorize", Code: skill.Forbidden, Subject: p.ID,
+				Message: "the caller lacks the scope " + skill.ScopeInvoke,
+			}
+		}
+		return next(ctx, c)
+	}
+}
+
+func (d *Dispatcher) found(next handler) handler {
+	return func(ctx context.Context, c *call) error {
+		s, err := d.o.Skills.Get(c.request.SkillID, c.request.Version)
+		if err != nil {
+			return err
+		}
+		c.skill, c.target = s, s.Primary
+		if !s.Descriptor.Enabled {
+			return &skill.Error{
+				Op: "dispatch.found", Code: skill.NotFound, Subject: string(s.Descriptor.ID),
+				Message: "the skill is disabled; only the operator can enable it",
+			}
+		}
+		return next(ctx, c)
+	}
+}
+
+func (d *Dispatcher) checked(next handler) handler {
+	return func(ctx context.Context, c *call) error {
+		in := c.request.Input
+		if len(in) > d.o.MaxInput {
+			return &skill.Error{
+				Op: "dispatch.check", Code: skill.PayloadTooLarge,
+				Message: fmt.Sprintf("the input has %d bytes; at most %d are accepted", len(in), d.o.MaxInput),
+			}
+		}
+		_, value, err := parseObject(in, maxInputDepth)
+		if err != nil {
+			return &skill.Error{
+				Op: "dispatch.check", Code: skill.InvalidArgument,
+				Message: "input must be one JSON object; found " + err.Error(),
+				Details: map[string]any{"fields": []map[string]string{
+					{"field": "", "problem": "holds " + err.Error(), "expected": "one JSON object"},
+				}},
+				Err: loggable("input is not one acceptable JSON object"),
+			}
+		}
+		if err := c.skill.CheckInput(value); err != nil {
+			var e *skill.Error
+			if errors.As(err, &e) {
+				e.Err = loggable("the input does not match the skill's input_schema")
+			}
+			return err
+		}
+		return next(ctx, c)
+	}
+}
+
+func (d *Dispatcher) admitted(next handler) handler {
+	return func(ctx context.Context, c *call) error {
+		rate := 0
+		if c.skill.Descriptor.Cost != nil {
+			rate = c.skill.Descriptor.Cost.RateLimitPerMinute
+		}
+		leave, err := d.gate.enter(ctx, c.skill.Descriptor.ID, rate)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		return next(ctx, c)
+	}
+}
+
+// run is the innermost layer: choose a runner, run, read what the guest left.
+func (d *Dispatcher) run(ctx context.Context, c *call) error {
+	s := c.skill
+	r, target, err := d.o.Runners.Choose(s.Descriptor.Trust, s.Folder, s.Primary, s.Fallback)
+	if err != nil {
+		return err
+	}
+	c.target = target
+	limits := s.Limits.Lower(c.request.Limits)
+	if limits.Timeout <= 0 || limits.Memory == 0 || limits.Fuel == 0 || limits.Output == 0 || limits.Scratch == 0 {
+		return fmt.Errorf("dispatch.run: %s has an unset limit", s.Descriptor.ID)
+	}
+	if ctx.Err() != nil { // the caller left while waiting
+		return cancelled(ctx)
+	}
+	runCtx, stop := context.WithTimeout(ctx, limits.Timeout+backstop)
+	defer stop()
+	reply, err := r.Run(runCtx, &skill.Call{
+		SkillID:     s.Descriptor.ID,
+		TraceID:     c.request.TraceID,
+		ExecutionID: c.executionID,
+		Folder:      s.Folder,
+		Entry:       target.Entry,
+		Digest:      s.Descriptor.Digest,
+		Trust:       s.Descriptor.Trust,
+		Stdin:       stdin(c),
+		Limits:      limits,
+		Grants:      d.grants(s.Permissions),
+	})
+	switch {
+	case ctx.Err() != nil:
+		c.reply = reply
+		return cancelled(ctx)
+	case err != nil:
+		return fmt.Errorf("running %s: %w", target.Kind, err)
+	case reply == nil:
+		return errors.New("running " + string(target.Kind) + ": neither a reply nor an error")
+	}
+	c.reply = reply
+	if runCtx.Err() != nil && reply.Code == skill.Cancelled {
+		return timedOut(limits.Timeout)
+	}
+	c.outcome, err = d.read(s, reply, limits)
+	return err
+}
+
+// cancelled says why the caller's context ended.
+func cancelled(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &skill.Error{Op: "dispatch.run", Code: skill.Timeout, Message: "the time that the caller gave ran out"}
+	}
+	return &skill.Error{Op: "dispatch.run", Code: skill.Cancelled, Message: "the caller left before the skill ended"}
+}
+
+func timedOut(after time.Duration) error {
+	return &skill.Error{
+		Op: "dispatch.run", Code: skill.Timeout,
+		Message: fmt.Sprintf("the skill did not end within its limit of %d ms", after.Milliseconds()),
+	}
+}
+
+// grants is what the skill asks and the operator has: the smaller of both.
+func (d *Dispatcher) grants(asked skill.Permissions) skill.Grants {
+	g := skill.Grants{Scratch: asked.Scratch}
+	if asked.Data {
+		g.Data = d.o.DataRoot
+	}
+	return g
+}
+
+// stdin is the guest's standard input. The input goes in as it was written: it was
+// checked byte by byte.
+func stdin(c *call) []byte {
+	var b bytes.Buffer
+	b.Grow(len(c.request.Input) + 160)
+	b.WriteString(`{"input":`)
+	b.Write(bytes.TrimSpace(c.request.Input))
+	b.WriteString(`,"skill_id":`)
+	id, _ := json.Marshal(c.skill.Descriptor.ID) // a string of a-z, 0-9, _ and -
+	b.Write(id)
+	b.WriteString(`,"trace_id":`)
+	trace, _ := json.Marshal(c.request.TraceID) // a string of [0-9A-Za-z._-]
+	b.Write(trace)
+	b.WriteString("}")
+	return b.Bytes()
+}
+
+// loggable is a cause whose text replaces the message in the log, where the
+// message may repeat what a caller or a guest wrote.
+type loggable string
+
+func (l loggable) Error() string { return string(l) }
+
+// scrub takes paths of the host out of text that a guest wrote: a native skill
+// sees them, its callers must not.
+func (d *Dispatcher) scrub(text, folder string) string {
+	if folder != "" {
+		text = strings.ReplaceAll(text, folder, "/skill")
+	}
+	if d.o.DataRoot != "" {
+		text = strings.ReplaceAll(text, d.o.DataRoot, "/data")
+	}
+	return hostPath.ReplaceAllString(text, "${1}…/${3}")
+}

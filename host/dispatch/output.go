@@ -1,0 +1,271 @@
+package dispatch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+)
+
+// The most that a guest's own words may take of an answer.
+const (
+	maxDetails = 2 << 10 // bytes of error.details that a guest wrote, as JSON
+	maxError   = 512     // bytes of an error that the host made of a guest's end
+)
+
+// hostPath matches absolute paths, but not those that every guest sees.
+var hostPath = regexp.MustCompile(`(^|[\s"'(=:,\[])((?:/[^\s/"'():,]+)+)/([^\s/"'():,]+)`)
+
+// outcome is what became of a run that the host could do.
+type outcome struct {
+	data      json.RawMessage
+	guest     *skill.ResultError // what the guest reported, nil for success
+	truncated bool
+}
+
+// read turns what a run left behind into data or an error. The host's own word
+// (Reply.Code) comes first; only then does what the guest says count.
+func (d *Dispatcher) read(s *registry.Skill, reply *skill.Reply, limits skill.Limits) (outcome, error) {
+	if reply.Code != "" {
+		return outcome{truncated: reply.Code == skill.OutputLimit}, d.ended(s, reply)
+	}
+	if uint64(len(reply.Stdout)) > limits.Output {
+		return outcome{truncated: true}, &skill.Error{
+			Op: "dispatch.read", Code: skill.OutputLimit,
+			Message: fmt.Sprintf("the skill printed more than its limit of %d bytes", limits.Output),
+		}
+	}
+	members, object, parseErr := parseObject(reply.Stdout, maxOutputDepth)
+	if reply.ExitCode != 0 {
+		if parseErr == nil && reportsError(object) {
+			return d.envelope(s, members, object)
+		}
+		return outcome{}, d.exited(s, reply)
+	}
+	if parseErr != nil {
+		return outcome{}, &skill.Error{
+			Op: "dispatch.read", Code: skill.InvalidOutput,
+			Message: "the skill must print one JSON object; found " + parseErr.Error(),
+			Err:     loggable("standard output is not one acceptable JSON object"),
+		}
+	}
+	if isEnvelope(object) {
+		return d.envelope(s, members, object)
+	}
+	return d.data(s, reply.Stdout, object)
+}
+
+// ended is the error of a run that the host ended.
+func (d *Dispatcher) ended(s *registry.Skill, reply *skill.Reply) error {
+	if !reply.Code.Known() || reply.Code == skill.Internal {
+		return fmt.Errorf("the runner ended the run with %q: %s", reply.Code, reply.Message)
+	}
+	message := skill.CleanText(d.scrub(reply.Message, s.Folder), skill.MaxMessage)
+	if message == "" {
+		message = "the run was ended: " + string(reply.Code)
+	}
+	return &skill.Error{Op: "dispatch.read", Code: reply.Code, Message: message}
+}
+
+// exited is the error of a guest that ended badly and said nothing usable. The
+// whole error stays within maxError.
+func (d *Dispatcher) exited(s *registry.Skill, reply *skill.Reply) error {
+	details := map[string]any{"exit_code": reply.ExitCode}
+	e := &skill.Error{
+		Op: "dispatch.read", Code: skill.GuestExit, Details: details,
+		Message: fmt.Sprintf("the skill ended with exit code %d and without a result", reply.ExitCode),
+		Err:     loggable(fmt.Sprintf("exit code %d without a result", reply.ExitCode)),
+	}
+	for room := 320; room >= 20; room /= 2 {
+		tail := d.tail(reply.Stderr, s.Folder, room)
+		if tail == "" {
+			break
+		}
+		details["stderr"] = tail
+		b, err := json.Marshal(skill.ResultError{Code: e.Code, Status: e.Code.Status(), Message: e.Message, Details: details})
+		if err == nil && len(b) <= maxError {
+			return e
+		}
+	}
+	delete(details, "stderr")
+	return e
+}
+
+// tail is the end of standard error, fit to be shown: the last line of a
+// traceback is what says why.
+func (d *Dispatcher) tail(stderr []byte, folder string, room int) string {
+	const window = 4 << 10
+	if len(stderr) > window {
+		stderr = stderr[len(stderr)-window:]
+	}
+	text := skill.CleanText(d.scrub(strings.ToValidUTF8(string(stderr), "\uFFFD"), folder), 2*window)
+	if len(text) <= room {
+		return text
+	}
+	cut := len(text) - room
+	for cut < len(text) && !utf8.RuneStart(text[cut]) {
+		cut++
+	}
+	return "…" + strings.TrimSpace(text[cut:])
+}
+
+// envelopeKeys are the keys of a whole result.
+var envelopeKeys = map[string]bool{"success": true, "skill_id": true, "trace_id": true, "data": true, "error": true, "meta": true}
+
+// isEnvelope reports whether an object is a whole result and not data that happens
+// to hold a field of such a name.
+func isEnvelope(o map[string]any) bool {
+	if _, ok := o["success"].(bool); !ok {
+		return false
+	}
+	_, hasData := o["data"]
+	_, hasError := o["error"]
+	for key := range o {
+		if !envelopeKeys[key] {
+			return false
+		}
+	}
+	return hasData || hasError
+}
+
+// reportsError reports whether what a guest printed before it ended badly is a
+// report of an error.
+func reportsError(o map[string]any) bool {
+	if isEnvelope(o) {
+		_, isObject := o["error"].(map[string]any)
+		return isObject && o["success"] == false
+	}
+	if len(o) != 1 {
+		return false
+	}
+	e, _ := o["error"].(map[string]any)
+	_, hasCode := e["code"]
+	_, hasMessage := e["message"]
+	return hasCode || hasMessage
+}
+
+func (d *Dispatcher) envelope(s *registry.Skill, members map[string]member, o map[string]any) (outcome, error) {
+	invalid := func(what string) (outcome, error) {
+		return outcome{}, &skill.Error{Op: "dispatch.read", Code: skill.InvalidOutput, Message: "the skill's result " + what}
+	}
+	meta, _ := o["meta"].(map[string]any)
+	truncated, _ := meta["truncated"].(bool)
+	if success, _ := o["success"].(bool); !success {
+		e, ok := o["error"].(map[string]any)
+		if !ok {
+			return invalid(`has "success": false and no "error" object`)
+		}
+		return outcome{guest: d.guestError(s, e), truncated: truncated}, nil
+	}
+	if o["error"] != nil {
+		return invalid(`has "success": true and an "error"`)
+	}
+	data, ok := o["data"].(map[string]any)
+	if !ok {
+		return invalid(`has "success": true and no "data" object`)
+	}
+	out, err := d.data(s, members["data"].raw, data)
+	out.truncated = truncated
+	return out, err
+}
+
+// data checks the data of a success.
+func (d *Dispatcher) data(s *registry.Skill, raw []byte, value map[string]any) (outcome, error) {
+	if err := s.CheckOutput(value); err != nil {
+		var e *skill.Error
+		if errors.As(err, &e) {
+			e.Err = loggable("the output does not match the skill's output_schema")
+		}
+		return outcome{}, err
+	}
+	return outcome{data: json.RawMessage(bytes.TrimSpace(raw))}, nil
+}
+
+// mayReport are the codes that mean what a skill can know.
+var mayReport = map[skill.Code]bool{
+	skill.InvalidArgument: true, skill.ForbiddenPath: true, skill.NotFound: true,
+	skill.Conflict: true, skill.Internal: true, skill.ToolInvocationError: true,
+}
+
+// numbers are the HTTP statuses that a skill may use as its code.
+var numbers = map[string]skill.Code{
+	"400": skill.InvalidArgument, "403": skill.ForbiddenPath, "404": skill.NotFound,
+	"409": skill.Conflict, "500": skill.Internal, "502": skill.ToolInvocationError,
+}
+
+// guestError is a guest's error object with the host's code and status.
+func (d *Dispatcher) guestError(s *registry.Skill, e map[string]any) *skill.ResultError {
+	details := map[string]any{}
+	if given, ok := e["details"].(map[string]any); ok {
+		details, _ = d.clean(given, s.Folder, 0).(map[string]any)
+		if b, err := json.Marshal(details); err != nil || len(b) > maxDetails {
+			details = map[string]any{"omitted": fmt.Sprintf("the skill's details are over %d bytes", maxDetails)}
+		}
+	}
+	code := skill.Internal
+	switch given := e["code"].(type) {
+	case string:
+		switch c := skill.Code(given); {
+		case mayReport[c]:
+			code = c
+		case c.Known():
+			code = skill.ToolInvocationError
+			details["guest_code"] = given
+		default:
+			details["guest_code"] = skill.CleanText(given, 64)
+		}
+	case json.Number:
+		if c, ok := numbers[given.String()]; ok {
+			code = c
+		} else {
+			details["guest_code"] = skill.CleanText(given.String(), 32)
+		}
+	}
+	message, _ := e["message"].(string)
+	if message = skill.CleanText(d.scrub(message, s.Folder), skill.MaxMessage); message == "" {
+		message = "the skill reported an error without a message"
+	}
+	if len(details) == 0 {
+		details = nil
+	}
+	return &skill.ResultError{Code: code, Status: code.Status(), Message: message, Details: details}
+}
+
+// clean makes a guest's value fit to be shown: text cleaned, depth and counts
+// bounded.
+func (d *Dispatcher) clean(v any, folder string, depth int) any {
+	const most = 64
+	switch v := v.(type) {
+	case string:
+		return skill.CleanText(d.scrub(v[:min(len(v), 4*skill.MaxMessage)], folder), skill.MaxMessage)
+	case map[string]any:
+		m := make(map[string]any, min(len(v), most))
+		if depth >= 4 {
+			return m
+		}
+		for key, e := range v {
+			if len(m) == most {
+				break
+			}
+			m[skill.CleanText(key, 64)] = d.clean(e, folder, depth+1)
+		}
+		return m
+	case []any:
+		list := []any{}
+		if depth >= 4 {
+			return list
+		}
+		for _, e := range v[:min(len(v), most)] {
+			list = append(list, d.clean(e, folder, depth+1))
+		}
+		return list
+	default:
+		return v // a number, true, false or null
+	}
+}
