@@ -186,10 +186,10 @@ func refuse(c net.Conn) {
 		Message: "the host has no room for another connection; try again in a second",
 		Details: map[string]any{"retry_after_ms": 1000},
 	}})
-	_ = c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)) // best effort, as the rest
+	_ = c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)) //nolint:forbidigo // the kernel's clock; best effort, as the rest
 	head := "HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: " + jsonType + "\r\n"
 	for _, h := range standing {
-		head += h[0] + ": " + h[1] + "\r\n"
+		head += string(h[0]) + ": " + string(h[1]) + "\r\n"
 	}
 	_, _ = fmt.Fprintf(c, "%s%s: %s\r\nContent-Length: %d\r\n\r\n%s", head, headerTrace, newTrace(), len(body), body)
 	_ = c.Close()
@@ -211,6 +211,10 @@ type conn struct {
 	since  atomic.Uint64 // of set.seq, when state was entered
 	linger atomic.Bool   // the client may still be sending when this closes
 	once   sync.Once
+
+	watchedAt int    // index in watches.conns plus one, 0 while not watched; guarded by watches.mu
+	looked    bool   // a look has passed since the watch began; likewise
+	left      func() // likewise
 
 	// head is a copy of the first bytes of the current request, for the worker
 	// alone. A request that cannot be read is answered from it.
@@ -286,7 +290,7 @@ func (c *conn) Close() error {
 	var err error
 	c.once.Do(func() {
 		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.linger.Load() && half.CloseWrite() == nil {
-			_ = c.SetReadDeadline(time.Now().Add(lingerTime)) // failing only means closed
+			_ = c.SetReadDeadline(time.Now().Add(lingerTime)) //nolint:forbidigo // the kernel's clock; failing only means closed
 			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)  // the same
 		}
 		err = c.Conn.Close()
@@ -299,53 +303,4 @@ func (c *conn) Close() error {
 func (c *conn) abort() {
 	_ = c.Conn.Close() // a second close is no harm
 	c.set.remove(c)
-}
-
-// peekEvery is how long a call runs before its client is looked after, and how
-// often then. Most calls end sooner and pay for a timer only.
-const peekEvery = 50 * time.Millisecond
-
-// watcher looks after the client of one call.
-type watcher struct {
-	conn *conn
-	left func()
-
-	mu    sync.Mutex
-	timer *time.Timer // nil once stopped
-}
-
-// watch calls left, once, if the client closes its side while the watcher runs.
-// Stop must be called before the connection is read again.
-func (c *conn) watch(left func()) *watcher {
-	w := &watcher{conn: c, left: left}
-	if c.raw == nil {
-		return w
-	}
-	w.mu.Lock()
-	w.timer = time.AfterFunc(peekEvery, w.look)
-	w.mu.Unlock()
-	return w
-}
-
-func (w *watcher) look() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.timer == nil {
-		return
-	}
-	if peerGone(w.conn.raw) {
-		w.timer = nil
-		w.left()
-		return
-	}
-	w.timer.Reset(peekEvery)
-}
-
-func (w *watcher) stop() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.timer != nil {
-		w.timer.Stop()
-		w.timer = nil
-	}
 }

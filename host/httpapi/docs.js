@@ -4,6 +4,6 @@ window.ui = SwaggerUIBundle({
   dom_id: "#swagger-ui",
   deepLinking: true,
   validatorUrl: null,
-  presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
+  presets: [SwaggerUIBundle.presets.apis],
   layout: "BaseLayout",
 });

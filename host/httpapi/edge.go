@@ -125,20 +125,20 @@ func traceOf(ctx *fasthttp.RequestCtx) skill.TraceID {
 
 // standing are the headers of every answer besides the trace id. Answers are for
 // their caller, not for caches, frames or pages of other origins.
-var standing = [...][2]string{
-	{"X-Content-Type-Options", "nosniff"},
-	{"X-Frame-Options", "DENY"},
-	{"Cache-Control", "no-store"},
-	{"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
-	{"Referrer-Policy", "no-referrer"},
-	{"Cross-Origin-Resource-Policy", "same-origin"},
+var standing = [...][2][]byte{
+	{[]byte("X-Content-Type-Options"), []byte("nosniff")},
+	{[]byte("X-Frame-Options"), []byte("DENY")},
+	{[]byte("Cache-Control"), []byte("no-store")},
+	{[]byte("Content-Security-Policy"), []byte("default-src 'none'; frame-ancestors 'none'")},
+	{[]byte("Referrer-Policy"), []byte("no-referrer")},
+	{[]byte("Cross-Origin-Resource-Policy"), []byte("same-origin")},
 }
 
 func (s *Server) commonHeaders(ctx *fasthttp.RequestCtx, trace skill.TraceID) {
 	h := &ctx.Response.Header
 	h.Set(headerTrace, string(trace))
 	for i := range standing {
-		h.Set(standing[i][0], standing[i][1])
+		h.SetCanonical(standing[i][0], standing[i][1])
 	}
 }
 

@@ -179,6 +179,40 @@ func TestPipelinedBytesSurviveALongCall(t *testing.T) {
 	}
 }
 
+// A request that cannot be read must not be answered as the one before it.
+func TestAMalformedRequestBehindAGoodOne(t *testing.T) {
+	s := start(t, nil)
+	c := s.dial(t)
+	body := `{"input":{"text":"x"}}`
+	c.send(t, "POST /skills/echo:invoke HTTP/1.1\r\nHost: x\r\nX-Trace-Id: first\r\nContent-Length: "+itoa(len(body))+"\r\n\r\n"+body+
+		"GET /skills HTTP/1.1\r\nX-Trace-Id: second\r\n\r\n") // no Host
+	if resp, _ := c.answer(t, "POST", "/skills/echo:invoke"); resp.Header.Get("X-Trace-Id") != "first" {
+		t.Errorf("the good one: trace id %q", resp.Header.Get("X-Trace-Id"))
+	}
+	resp, answer := c.answer(t, "GET", "/unknown")
+	if resp.StatusCode != 400 || resp.Header.Get("X-Trace-Id") == "first" {
+		t.Errorf("the bad one: %d, trace id %q, %s", resp.StatusCode, resp.Header.Get("X-Trace-Id"), answer)
+	}
+	c.ended(t)
+}
+
+// A client that asks for much and reads nothing holds its connection for
+// WriteTimeout at most.
+func TestSlowReadersEnd(t *testing.T) {
+	s := start(t, func(o *httpapi.Options) { o.WriteTimeout = 100 * time.Millisecond })
+	huge := json.RawMessage(`"` + strings.Repeat("x", 32<<20) + `"`)
+	h := make(chan struct{}, 1)
+	s.Door.Add("huge", func(context.Context, skill.Request) (json.RawMessage, error) { h <- struct{}{}; return huge, nil })
+	c := s.dial(t)
+	c.send(t, post("huge", `{"input":{}}`))
+	wait(t, "the run", h)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil { // which waits for the connection
+		t.Errorf("Shutdown = %v", err)
+	}
+}
+
 // A07.
 func TestTraceIDs(t *testing.T) {
 	s := start(t, nil)

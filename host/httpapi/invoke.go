@@ -45,8 +45,8 @@ func (s *Server) invoke(c *fiber.Ctx) error {
 	run, cancel := context.WithCancelCause(s.base)
 	defer cancel(nil)
 	if conn := connOf(ctx); conn != nil {
-		w := conn.watch(func() { cancel(errClientLeft) })
-		defer w.stop()
+		s.watches.add(conn, func() { cancel(errClientLeft) })
+		defer s.watches.remove(conn)
 	}
 	r := s.opt.Door.Invoke(run, s.opt.Principal, req)
 	if r == nil {

@@ -84,12 +84,11 @@ func (s *Server) docs(c *fiber.Ctx) error {
 
 // docsAssets are the files that docs.html asks for, with their types.
 var docsAssets = map[string]string{
-	"docs.js":                         "text/javascript; charset=utf-8",
-	"swagger-ui.css":                  "text/css; charset=utf-8",
-	"swagger-ui-bundle.js":            "text/javascript; charset=utf-8",
-	"swagger-ui-standalone-preset.js": "text/javascript; charset=utf-8",
-	"favicon-16x16.png":               "image/png",
-	"favicon-32x32.png":               "image/png",
+	"docs.js":              "text/javascript; charset=utf-8",
+	"swagger-ui.css":       "text/css; charset=utf-8",
+	"swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+	"favicon-16x16.png":    "image/png",
+	"favicon-32x32.png":    "image/png",
 }
 
 func isDocsAsset(name string) bool { _, ok := docsAssets[name]; return ok }

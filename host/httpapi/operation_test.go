@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"regexp"
 	"strings"
 	"syscall"
@@ -92,7 +93,7 @@ func TestDocsWorkOffline(t *testing.T) {
 			t.Errorf("policy %q allows other hosts", csp)
 		}
 		assets := regexp.MustCompile(`(?:src|href)="(/[^"]+)"`).FindAllSubmatch(page, -1)
-		if len(assets) < 5 {
+		if len(assets) < 5 { // a style, two scripts, two icons
 			t.Fatalf("only %d files in the page", len(assets))
 		}
 		for _, a := range assets {
@@ -116,6 +117,16 @@ func TestDocsWorkOffline(t *testing.T) {
 	}
 	if resp, _ := s.do(t, "GET", "/docs/docs.js", ""); strings.Contains(resp.Header.Get("Content-Type"), "json") {
 		t.Errorf("docs.js has type %q", resp.Header.Get("Content-Type"))
+	}
+}
+
+func TestOpenAPIDocument(t *testing.T) {
+	want, err := os.ReadFile("openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, got := start(t, nil).do(t, "GET", "/openapi.json", ""); !bytes.Equal(got, want) {
+		t.Errorf("the document that is served differs from the file: %.200s", got)
 	}
 }
 

@@ -104,6 +104,8 @@ type Server struct {
 	fiber fasthttp.RequestHandler
 	conns *connSet
 
+	watches watches
+
 	health []byte // the body of /healthz
 
 	base    context.Context //nolint:containedctx // the parent of every call, ended by Shutdown

@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWholeNumber(t *testing.T) {
+	for _, tc := range []struct {
+		text string
+		want uint64
+		ok   bool
+	}{
+		{"0", 0, true}, {"12", 12, true}, {"12.0", 12, true}, {"1.2e1", 12, true}, {"-0", 0, true}, {"0e9", 0, true},
+		{"9007199254740991", 1<<53 - 1, true}, {"9007199254740992", 0, false}, {"18446744073709551616", 0, false}, {"1e400", 0, false},
+		{"-1", 0, false}, {"1.5", 0, false}, {"1e-1", 0, false}, {`"12"`, 0, false}, {"null", 0, false}, {"true", 0, false}, {"{}", 0, false}, {"[1]", 0, false},
+	} {
+		got, ok := wholeNumber([]byte(tc.text))
+		if ok != tc.ok || ok && got != tc.want {
+			t.Errorf("wholeNumber(%s) = %d, %v", tc.text, got, ok)
+		}
+	}
+}
+
+func TestFirstWords(t *testing.T) {
+	for _, tc := range []struct{ name, head, want string }{
+		{"whole", "POST /skills/a:invoke HTTP/1.1\r\nHost: x\r\nx-trace-ID:  t-1 \r\n\r\nbody", "POST|/skills/a:invoke|t-1"},
+		{"without a trace id", "GET /skills HTTP/1.1\r\nHost: x\r\n\r\nX-Trace-Id: in-the-body", "GET|/skills|"},
+		{"cut in the trace id", "GET /skills HTTP/1.1\r\nX-Trace-Id: t", "GET|/skills|t"},
+		{"cut in the request line", "POST /skills/a:inv", "GET|/|"},
+		{"nothing", "", "GET|/|"},
+		{"no request", "\x16\x03\x01 / HTTP\r\n", "GET|/|"},
+		{"another host", "GET http://evil.example/ HTTP/1.1\r\n", "GET|/|"},
+	} {
+		method, target, trace := (&conn{head: []byte(tc.head)}).firstWords()
+		if got := string(method) + "|" + string(target) + "|" + string(trace); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestAllowed(t *testing.T) {
+	for path, want := range map[string]string{
+		"/skills": "GET, HEAD, OPTIONS", "/skills/": "GET, HEAD, OPTIONS", "/skills/echo": "GET, HEAD, OPTIONS",
+		"/skills/echo/versions": "GET, HEAD, OPTIONS", "/skills/echo:invoke": "POST, OPTIONS", "/docs": "GET, HEAD, OPTIONS",
+		"/docs/docs.js": "GET, HEAD, OPTIONS",
+		"":              "", "/": "", "//": "", "/skills//versions": "", "/skills/:invoke": "", "/skills/a/b:invoke": "", "/skills/echo:run": "",
+		"/skills/echo/other": "", "/skill": "", "/Skills": "", "/docs/other.js": "", "/docs/": "GET, HEAD, OPTIONS",
+	} {
+		if got := allowed(path); got != want {
+			t.Errorf("allowed(%q) = %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestCleanMessage(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain": "plain", "": "the call failed", "\x00\x1b": "the call failed", "a\nb": "a b", "\x1b[31mred": "[31mred", "héllo": "héllo",
+		strings.Repeat("x", maxMessage): strings.Repeat("x", maxMessage),
+	} {
+		if got := cleanMessage(in); got != want {
+			t.Errorf("cleanMessage(%q) = %q, want %q", in, got, want)
+		}
+	}
+	if got := cleanMessage(strings.Repeat("é", maxMessage)); len(got) > maxMessage {
+		t.Errorf("a long message keeps %d bytes", len(got))
+	}
+}
