@@ -43,7 +43,7 @@ func (cs *connSet) listen(ln net.Listener, log *slog.Logger) net.Listener {
 	if cs.stopped {
 		_ = ln.Close() // Accept reports it
 	}
-	return &listener{Listener: ln, set: cs, log: log}
+	return &listener{Listener: ln, set: cs, log: log, refusals: make(chan struct{}, 64)}
 }
 
 // stop closes the listeners.
@@ -137,8 +137,9 @@ func (cs *connSet) all() []*conn {
 // listener hands out tracked connections.
 type listener struct {
 	net.Listener
-	set *connSet
-	log *slog.Logger
+	set      *connSet
+	log      *slog.Logger
+	refusals chan struct{} // has room for as many refused clients as are waited for
 }
 
 // Accept gives the next connection. Errors that pass, as too many open files,
@@ -165,7 +166,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if l.set.add(c) {
 			return c, nil
 		}
-		refuse(raw)
+		l.refuse(c)
 	}
 }
 
@@ -179,8 +180,10 @@ func passes(err error) bool {
 }
 
 // refuse answers a connection that there is no room for, without reading its
-// request. It does not wait: the few bytes fit into the socket's buffer.
-func refuse(c net.Conn) {
+// request. It does not wait: the few bytes fit into the socket's buffer, and
+// whether the client gets to read them before the end is seen to elsewhere, for
+// as many as there is room for.
+func (l *listener) refuse(c *conn) {
 	body, _ := json.Marshal(wire.Problem{Error: skill.ResultError{ // plain strings
 		Code: skill.RateLimited, Status: skill.RateLimited.Status(),
 		Message: "the host has no room for another connection; try again in a second",
@@ -192,7 +195,16 @@ func refuse(c net.Conn) {
 		head += string(h[0]) + ": " + string(h[1]) + "\r\n"
 	}
 	_, _ = fmt.Fprintf(c, "%s%s: %s\r\nContent-Length: %d\r\n\r\n%s", head, headerTrace, newTrace(), len(body), body)
-	_ = c.Close()
+	select {
+	case l.refusals <- struct{}{}:
+		c.linger.Store(true)
+		go func() {
+			_ = c.Close() // within lingerTime
+			<-l.refusals
+		}()
+	default:
+		_ = c.Close()
+	}
 }
 
 // The states of a connection.

@@ -184,8 +184,10 @@ func TestNoRoomForAnotherConnection(t *testing.T) {
 		wait(t, "a run", h.begun)
 		busy = append(busy, c)
 	}
-	c := s.dial(t) // says nothing yet, so that the answer is not lost to a reset
-	resp, body := c.answer(t, "GET", "/skills/echo:invoke/none")
+	c := s.dial(t)
+	c.send(t, "GET /unknown HTTP/1.1\r\nHost: x\r\n\r\n")
+	resp, body := c.answer(t, "GET", "/unknown")
+	_ = c.Close()
 	if resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "1" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
