@@ -5,118 +5,134 @@ package meter
 // chains of calls. A tree of functions that call each other ten times has no
 // cycle, and would otherwise run for an hour untested.
 func (g *graph) bound() {
+	b := &bounds{g: g, acc: make([]int64, g.types), entered: make([]int64, g.types), done: make([]bool, len(g.adj))}
 	nf := len(g.fns)
-	acc := make([]int64, g.types) // at the return from an indirect call
-	var in []int64
-	for _, v := range g.order {
+	for _, v := range g.post {
 		if int(v) >= nf {
-			for _, w := range g.adj[v] {
-				acc[int(v)-nf] = max(acc[int(v)-nf], g.exitOf(g.fns[w]))
+			for _, w := range g.all[v] {
+				b.acc[int(v)-nf] = max(b.acc[int(v)-nf], g.fns[w].acc)
 			}
-			continue
+		} else {
+			b.paths(g.fns[v])
 		}
-		in = g.paths(g.fns[v], acc, in)
+		b.done[v] = true
 	}
-	// Callers first: what may already be charged when a function is entered.
-	entered := make([]int64, g.types)
+	// Callers first: what may already be charged when a function is entered. What
+	// stands behind a test does not depend on that, so it is noted before.
+	for _, f := range g.fns {
+		b.sites(f, false)
+	}
 	for i := len(g.order) - 1; i >= 0; i-- {
 		v := int(g.order[i])
 		if v >= nf {
 			for _, w := range g.adj[v] {
-				g.fns[w].in = max(g.fns[w].in, entered[v-nf])
+				g.fns[w].in = max(g.fns[w].in, b.entered[v-nf])
 			}
 			continue
 		}
 		f := g.fns[v]
-		if f.counted {
-			f.in = 0
-		} else if f.in+f.entry > 2*untested {
-			f.tested, f.in = true, 0
+		if f.in+f.entry > 2*untested {
+			f.tested = true
 		}
-		in = g.sites(f, acc, entered, in)
+		b.sites(f, true)
 	}
 }
 
-// exitCounted is what a counted function may leave untested at its return: its
-// callers may have been looked at before it.
-const exitCounted = untested / 40
-
-func (g *graph) exitOf(f *fn) int64 {
-	if f.counted {
-		return exitCounted
-	}
-	return f.acc
+type bounds struct {
+	g       *graph
+	acc     []int64 // by type: most that is untested at the return from an indirect call
+	entered []int64 // by type: most that is untested when a function is called through a table
+	done    []bool  // nodes of the graph whose acc is known
+	in      []int64
+	back    []int64
 }
 
-func (g *graph) callAcc(c uint32, acc []int64) int64 {
+// The most that a function may leave untested when it returns: less for those
+// whose callers were looked at before them, which take it for granted.
+const (
+	exitMost = untested / 8
+	exitBack = untested / 40
+)
+
+func (b *bounds) callAcc(c uint32) int64 {
+	g := b.g
 	switch {
 	case c&indirect != 0:
-		return acc[c&^indirect]
+		if t := c &^ indirect; b.done[g.typeNode(t)] {
+			return b.acc[t]
+		}
+		return exitBack
 	case c < g.nimp:
 		return 0
 	}
-	return g.exitOf(g.fns[c-g.nimp])
+	if !b.done[c-g.nimp] {
+		return exitBack
+	}
+	return g.fns[c-g.nimp].acc
 }
 
 // flow carries untested charges along the paths of f, twice: what comes back to
 // a header that is not tested is known only then. visit is called for each
-// block with what is charged when it is entered, and may put in a test.
-func (g *graph) flow(f *fn, first int64, acc, in []int64, visit func(n *node, entered int64) (left int64)) []int64 {
+// block with what is charged when it is entered, and gives what is charged
+// before its calls.
+func (b *bounds) flow(f *fn, first int64, visit func(n *node, entered int64) (left int64)) (acc int64) {
 	N := f.nodes
-	var back []int64
-	in = in[:0]
+	b.in = b.in[:0]
 	for range N {
-		in = append(in, 0)
+		b.in = append(b.in, 0)
 	}
+	again := false
 	for pass := range 2 {
 		if pass == 1 {
-			if back == nil {
+			if !again {
 				break
 			}
-			copy(in, back)
+			copy(b.in, b.back)
 		}
-		in[0] = max(in[0], first)
+		b.in[0] = max(b.in[0], first)
 		for i := range N {
-			left := visit(&N[i], in[i])
+			left := visit(&N[i], b.in[i])
 			for _, c := range f.call(&N[i]) {
-				left += g.callAcc(c, acc)
+				left += b.callAcc(c)
 			}
 			for _, s := range f.succ(&N[i]) {
 				if int(s) > i {
-					in[s] = max(in[s], left)
+					b.in[s] = max(b.in[s], left)
 					continue
 				}
-				if back == nil {
-					back = make([]int64, len(N))
+				if !again {
+					again = true
+					b.back = b.back[:0]
+					for range N {
+						b.back = append(b.back, 0)
+					}
 				}
-				back[s] = max(back[s], left)
+				b.back[s] = max(b.back[s], left)
 			}
 			if N[i].leaf || i == len(N)-1 {
-				f.acc = max(f.acc, left)
+				acc = max(acc, left)
 			}
 		}
 	}
-	return in
+	return acc
 }
 
 // paths bounds the charges inside f.
-func (g *graph) paths(f *fn, acc, in []int64) []int64 {
+func (b *bounds) paths(f *fn) {
 	first := f.entry
-	if f.counted {
+	if f.tested {
 		first = 0
 	}
-	f.acc = 0
-	most := int64(untested)
-	atExit := int64(untested / 8)
-	if f.counted || f.taken {
-		atExit = exitCounted
+	atExit := int64(exitMost)
+	if f.tested || f.taken || f.back {
+		atExit = exitBack
 	}
 	N := f.nodes
-	return g.flow(f, first, acc, in, func(n *node, entered int64) int64 {
+	f.acc = b.flow(f, first, func(n *node, entered int64) int64 {
 		if n.test {
 			return 0
 		}
-		limit := most
+		limit := int64(untested)
 		if n.leaf || n == &N[len(N)-1] {
 			limit = atExit
 		}
@@ -128,31 +144,35 @@ func (g *graph) paths(f *fn, acc, in []int64) []int64 {
 	})
 }
 
-// sites notes what is charged at each call of f, for its callees.
-func (g *graph) sites(f *fn, acc, entered, in []int64) []int64 {
+// sites notes what is charged at each call of f, for its callees: for those
+// that are reached from the entry without a test, or for the others.
+func (b *bounds) sites(f *fn, free bool) {
+	if f.calls == nil {
+		return
+	}
 	first := f.in + f.entry
-	if f.counted || f.tested {
+	if f.tested || !free {
 		first = 0
 	}
-	keep := f.acc
-	in = g.flow(f, first, acc, in, func(n *node, e int64) int64 {
-		left := e + n.chg
+	b.flow(f, first, func(n *node, entered int64) int64 {
+		left := entered + n.chg
 		if n.test {
 			left = 0
+		}
+		if n.free != free {
+			return left
 		}
 		at := left
 		for _, c := range f.call(n) {
 			switch {
 			case c&indirect != 0:
-				entered[c&^indirect] = max(entered[c&^indirect], at)
-			case c >= g.nimp:
-				callee := g.fns[c-g.nimp]
+				b.entered[c&^indirect] = max(b.entered[c&^indirect], at)
+			case c >= b.g.nimp:
+				callee := b.g.fns[c-b.g.nimp]
 				callee.in = max(callee.in, at)
 			}
-			at += g.callAcc(c, acc)
+			at += b.callAcc(c)
 		}
 		return left
 	})
-	f.acc = keep
-	return in
 }

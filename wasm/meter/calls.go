@@ -1,57 +1,54 @@
 package meter
 
-// StackUnit is the unit of the stack that rule 7 counts, in bytes, and
-// StackBudget what a run may use of it: 16 MiB. The host's stack for guests grows
-// by doubling, so that this budget keeps it at 32 MiB.
-const (
-	StackUnit   = 64
-	StackBudget = 16 << 20 / StackUnit
-)
-
-// chainMost bounds the stack that a chain of uncounted calls may use, in bytes.
-const chainMost = 256 << 10
-
 // graph is the call graph: functions first, then one node for each type of
 // indirect calls, from which edges go to the functions that a table may hold.
 type graph struct {
 	fns   []*fn
 	nimp  uint32
 	types int
-	adj   [][]int32
-	order []int32 // callees first, when edges into counted functions are left out
+	adj   [][]int32 // calls that are reached without a test
+	order []int32   // callees first, when edges into tested functions are left out
+	all   [][]int32 // all calls
+	post  []int32   // callees first, as far as cycles allow
 }
 
 func (g *graph) typeNode(canon uint32) int32 { return int32(len(g.fns)) + int32(canon) } //nolint:gosec // at most Limits.Functions + Limits.Types
 
 func newGraph(fns []*fn, nimp uint32, canon []uint32, types int) *graph {
-	g := &graph{fns: fns, nimp: nimp, types: types, adj: make([][]int32, len(fns)+types)}
-	last := make([]int32, len(g.adj)) // the caller that an edge was last noted for
-	for i := range last {
-		last[i] = -1
-	}
+	g := &graph{fns: fns, nimp: nimp, types: types}
+	g.adj, g.all = make([][]int32, len(fns)+types), make([][]int32, len(fns)+types)
+	free, any := fill(nil, len(g.adj), -1), fill(nil, len(g.adj), -1) // the caller that an edge was last noted for
 	for i, f := range fns {
-		for _, c := range f.calls {
-			to := int32(c - nimp) //nolint:gosec // a function's index
-			if c&indirect != 0 {
-				to = g.typeNode(c &^ indirect)
-			} else if c < nimp {
-				continue
-			}
-			if last[to] != int32(i) { //nolint:gosec // as above
-				last[to] = int32(i) //nolint:gosec // as above
-				g.adj[i] = append(g.adj[i], to)
+		me := int32(i) //nolint:gosec // as above
+		for n := range f.nodes {
+			for _, c := range f.call(&f.nodes[n]) {
+				to := int32(c - nimp) //nolint:gosec // a function's index
+				if c&indirect != 0 {
+					to = g.typeNode(c &^ indirect)
+				} else if c < nimp {
+					continue
+				}
+				if any[to] != me {
+					any[to] = me
+					g.all[i] = append(g.all[i], to)
+				}
+				if f.nodes[n].free && free[to] != me {
+					free[to] = me
+					g.adj[i] = append(g.adj[i], to)
+				}
 			}
 		}
 		if f.taken {
 			t := g.typeNode(canon[f.typ])
-			g.adj[t] = append(g.adj[t], int32(i)) //nolint:gosec // as above
+			g.adj[t] = append(g.adj[t], me)
+			g.all[t] = append(g.all[t], me)
 		}
 	}
 	return g
 }
 
-// cut chooses the functions that count: a set without which the graph has no
-// cycle. It finds the strongly connected components, takes out of each those
+// cut chooses the functions that test at their entry: a set without which the
+// graph of untested calls has no cycle. It finds the strongly connected components, takes out of each those
 // that connect most, and goes on with what is left of it. Taking a sixteenth at
 // a time instead of one costs a few functions more and saves most of the rounds.
 func (g *graph) cut(canon []uint32) {
@@ -63,7 +60,7 @@ func (g *graph) cut(canon []uint32) {
 		// Through its own type it may call itself; only it can be taken out of that cycle.
 		t := g.typeNode(canon[f.typ])
 		for _, c := range g.adj[i] {
-			f.counted = f.counted || c == t
+			f.tested = f.tested || c == t
 		}
 	}
 	s := newComponents(n)
@@ -92,7 +89,7 @@ func (g *graph) cut(canon []uint32) {
 	}
 }
 
-func (g *graph) isCut(v int32) bool { return int(v) < len(g.fns) && g.fns[v].counted }
+func (g *graph) isCut(v int32) bool { return int(v) < len(g.fns) && g.fns[v].tested }
 
 // cutOne takes functions out of one component.
 func (g *graph) cutOne(s *components, scc []int32) {
@@ -134,7 +131,7 @@ func (g *graph) cutOne(s *components, scc []int32) {
 	}
 	for _, r := range best {
 		if r.score*4 >= best[0].score {
-			g.fns[r.v].counted = true
+			g.fns[r.v].tested = true
 		}
 	}
 }
@@ -237,52 +234,53 @@ func (s *components) pop(g *graph, v int32) []int32 {
 	return append([]int32(nil), part...)
 }
 
-// arrange orders the graph, callees first, and measures the stack: a counted
-// function answers for itself and for all that it may call before the next
-// counted one. Where that grows beyond chainMost a function more is counted.
+// arrange orders the graph of untested calls, callees first, which is possible
+// once it is cut; and that of all calls, where the functions that are called
+// before they could come are marked.
 func (g *graph) arrange() {
-	n := len(g.adj)
-	below := make([]int64, n)
-	state := make([]byte, n)
-	g.order = make([]int32, 0, n)
+	g.order = postorder(g.adj, g.isCut, nil)
+	g.post = postorder(g.all, func(int32) bool { return false }, func(v int32) {
+		if int(v) < len(g.fns) {
+			g.fns[v].back = true
+		}
+	})
+}
+
+// postorder visits a graph in depth, without recursion. Edges to nodes that skip
+// names are left out; back hears of edges to nodes that are still open.
+func postorder(adj [][]int32, skip func(int32) bool, back func(int32)) []int32 {
+	const (
+		open = 1
+		done = 2
+	)
+	order := make([]int32, 0, len(adj))
+	state := make([]byte, len(adj))
 	var frames []struct{ v, e int32 }
-	for root := range g.adj {
+	for root := range adj {
 		if state[root] != 0 {
 			continue
 		}
-		state[root] = 1
+		state[root] = open
 		frames = append(frames, struct{ v, e int32 }{int32(root), 0}) //nolint:gosec // as above
 		for len(frames) > 0 {
 			f := &frames[len(frames)-1]
-			if int(f.e) < len(g.adj[f.v]) {
-				w := g.adj[f.v][f.e]
+			if int(f.e) < len(adj[f.v]) {
+				w := adj[f.v][f.e]
 				f.e++
-				// An edge into a counted function is no dependency; it is visited as a root of its own.
-				if state[w] == 0 && !g.isCut(w) {
-					state[w] = 1
+				switch {
+				case skip(w):
+				case state[w] == 0:
+					state[w] = open
 					frames = append(frames, struct{ v, e int32 }{w, 0})
+				case state[w] == open && back != nil:
+					back(w)
 				}
 				continue
 			}
-			v := f.v
+			state[f.v] = done
+			order = append(order, f.v)
 			frames = frames[:len(frames)-1]
-			state[v] = 2
-			g.order = append(g.order, v)
-			for _, w := range g.adj[v] {
-				if !g.isCut(w) {
-					below[v] = max(below[v], below[w])
-				}
-			}
-			if int(v) < len(g.fns) {
-				fn := g.fns[v]
-				below[v] += fn.frame
-				if below[v] > chainMost {
-					fn.counted = true
-				}
-				if fn.counted {
-					fn.depth = (below[v] + StackUnit - 1) / StackUnit
-				}
-			}
 		}
 	}
+	return order
 }

@@ -1,14 +1,11 @@
-// Package meter rewrites a module so that it counts what it does: fuel, and the
-// depth of its calls. One counter is meter, deadline and preemption point.
+// Package meter rewrites a module so that it counts what it does. One counter is meter, deadline and preemption point.
 //
-// The counter is a mutable global that is added behind those of the module, so
-// that no instruction of the module can name it. Its upper 44 bits are the fuel
-// that is left of the current slice, signed; its lower 20 bits are the stack in
-// use, in units of [StackUnit] bytes. When a test finds the fuel below zero or
-// the stack over [StackBudget], the one function that is added to the imports
-// is called; the host looks at the deadline and the budget there, and hands out
-// the next slice or ends the run. That call is also where Go can preempt the
-// guest.
+// The fuel that is left of the current slice is a mutable global, added behind
+// those of the module, so that no instruction of the module can name it. When a
+// test finds it below zero, the one function that is added to the imports is
+// called; the host looks at the deadline, the budget and the size of its stack
+// there, and hands out the next slice or ends the run. That call is also where
+// Go can preempt the guest.
 //
 // The rules, which [Verify] checks on the rewritten bytes:
 //
@@ -30,9 +27,10 @@
 //     neither the result nor the fuel.
 //  5. Small innermost loops are laid out four times under one charge.
 //  6. Bulk operations pay for their length first, and test.
-//  7. The functions of the set of rule 3 add an estimate of the host's stack,
-//     theirs and that of all they may call before the next counted function, to
-//     the counter while they run.
+//  7. A call pays for the stack that it takes, one unit for [FrameUnit] bytes of
+//     an estimate of its frame. So between two visits to the host the stack grows
+//     by a few megabytes at most, and measuring it there is enough: recursion is
+//     bounded at no cost to the guest.
 //
 // Fuel is deterministic: the same module with the same input uses the same fuel,
 // on every machine, with slices of every size. It counts more than the

@@ -4,15 +4,6 @@ import (
 	"openskill/wasm/binary"
 )
 
-// fuelShift is the place of the fuel in the counter; below it is the stack.
-const (
-	fuelShift = 20
-	stackBit  = 1 << (fuelShift - 1) // set when the stack is over its budget
-)
-
-// failed has the bits of the counter of which one is set when a test fails.
-const failed = -1<<63 | stackBit
-
 // emitter writes the rewritten bodies; one a worker.
 type emitter struct {
 	w       *rewriter
@@ -21,13 +12,12 @@ type emitter struct {
 	out     []byte
 	depth   int // open blocks of the output
 	labels  []label
-	next    int // the next node whose charge was not yet met
-	t, n    uint32
+	next    int    // the next node whose charge was not yet met
+	t, n    uint32 // locals that are added: fuel, and a length
 	useT    bool
 	useN    bool
 	targets []uint32
 	trace   []Step
-	copies  int // nesting of laid-out copies: nodes are found by search there
 }
 
 // label is an open block of the input and its place among those of the output.
@@ -41,8 +31,8 @@ func (e *emitter) op(b ...byte)         { e.out = append(e.out, b...) }
 func (e *emitter) opu(b byte, x uint32) { e.out = binary.AppendU32(append(e.out, b), x) }
 func (e *emitter) i64(x int64)          { e.out = binary.AppendS64(append(e.out, byte(binary.OpI64Const)), x) }
 func (e *emitter) get(local uint32)     { e.opu(byte(binary.OpLocalGet), local) }
-func (e *emitter) load()                { e.opu(byte(binary.OpGlobalGet), e.w.counter) }
-func (e *emitter) store()               { e.opu(byte(binary.OpGlobalSet), e.w.counter) }
+func (e *emitter) load()                { e.opu(byte(binary.OpGlobalGet), e.w.fuel) }
+func (e *emitter) store()               { e.opu(byte(binary.OpGlobalSet), e.w.fuel) }
 func (e *emitter) call(fn uint32)       { e.opu(byte(binary.OpCall), fn) }
 
 const (
@@ -56,8 +46,6 @@ const (
 	opTee      = byte(binary.OpLocalTee)
 	opLtS      = byte(binary.OpI64LtS)
 	opSub      = byte(binary.OpI64Sub)
-	opNe       = 0x52
-	opAnd      = 0x83
 	opShl      = 0x86
 	opShrU     = 0x88
 	opExtendU  = 0xad
@@ -67,7 +55,7 @@ const (
 // charge takes c units, and calls the host when nothing is left.
 func (e *emitter) charge(c int64, test bool) {
 	e.load()
-	e.i64(c << fuelShift)
+	e.i64(c)
 	e.op(opSub)
 	e.settle(test)
 }
@@ -88,24 +76,16 @@ func (e *emitter) settle(test bool) {
 	e.op(opEnd)
 }
 
-// head takes need from the counter and leaves the innermost block of the output
-// when that fails; nothing is stored then.
-func (e *emitter) head(need int64, stack bool) {
+// head takes need from the fuel, and leaves the innermost block of the output
+// when less is left; nothing is stored then.
+func (e *emitter) head(need int64) {
 	e.useT = true
 	e.load()
 	e.i64(need)
 	e.op(opSub)
 	e.opu(opTee, e.t)
-	if stack {
-		e.i64(failed)
-		e.op(opAnd)
-		e.i64(0)
-		e.op(opNe)
-	} else {
-		e.i64(0)
-		e.op(opLtS)
-	}
-	e.op(opBrIf, 0)
+	e.i64(0)
+	e.op(opLtS, opBrIf, 0)
 	e.get(e.t)
 	e.store()
 }
@@ -113,82 +93,55 @@ func (e *emitter) head(need int64, stack bool) {
 // blockType appends the type of a block of the input, whose types kept their places.
 func (e *emitter) blockType(c int64) { e.out = binary.AppendS64(e.out, c) }
 
-// function writes one body. A counted function is laid out as
+// function writes one body. One that tests at its entry is laid out as
 //
-//	block (results)                 ;; returns land at its end
-//	  loop
-//	    block                       ;; the slow path is behind its end
-//	      charge, test, body, br 2
-//	    end
-//	    ask the host, br 0
+//	loop
+//	  block                         ;; the slow path is behind its end
+//	    charge, test, body, return
 //	  end
-//	  unreachable
+//	  ask the host, br 0
 //	end
-//	give the stack back
+//	unreachable
 func (e *emitter) function(f *fn, c *binary.Code) binary.Code {
-	typ := &e.w.m.Types[f.typ]
-	nl := len(typ.Params)
+	nl := len(e.w.m.Types[f.typ].Params)
 	for _, g := range c.Locals {
 		nl += int(g.Count)
 	}
-	e.f, e.code, e.next, e.copies = f, c, 1, 0
-	e.t, e.n, e.useT, e.useN = uint32(nl), uint32(nl)+1, false, false //nolint:gosec // at most Limits.Locals and Values
+	e.f, e.code, e.next = f, c, 1
+	e.t = uint32(nl) //nolint:gosec // at most Limits.Locals and Values
+	e.n, e.useT, e.useN = e.t+1, false, false
 	e.out, e.labels, e.trace = make([]byte, 0, len(c.Body)+len(c.Body)/8+32), e.labels[:0], e.trace[:0]
 	e.depth = 1
-	need := f.entry << fuelShift
-	root := label{op: binary.OpBlock, abs: 0}
-	switch {
-	case f.counted:
-		need -= f.depth
-		e.op(opBlock)
-		e.blockType(e.w.resultType(typ))
-		e.op(opLoop, emptyBlock, opBlock, emptyBlock)
-		root.abs, e.depth = 1, 4
-		e.head(need, true)
-	case f.tested:
-		need = max(need, 1<<fuelShift)
+	if f.tested {
 		e.op(opLoop, emptyBlock, opBlock, emptyBlock)
 		e.depth = 3
-		e.head(need, false)
-	case f.entry > 0:
+		e.head(max(f.entry, 1))
+	} else if f.entry > 0 {
 		e.charge(f.entry, false)
 	}
-	e.labels = append(e.labels, root)
+	e.labels = append(e.labels, label{op: binary.OpBlock, abs: 0})
 	e.body(0, len(c.Body)-1)
 	e.arm(len(c.Body) - 1)
-	switch {
-	case f.counted:
-		e.op(opBr, 2, opEnd)
-		e.slow(need)
-		e.op(opBr, 0, opEnd, opUnreach, opEnd)
-		e.giveBack()
-	case f.tested:
+	if f.tested {
 		e.op(byte(binary.OpReturn), opEnd)
-		e.slow(need)
+		e.i64(max(f.entry, 1))
+		e.call(e.w.refuelNeed)
 		e.op(opBr, 0, opEnd, opUnreach)
 	}
 	e.op(opEnd)
-	locals := c.Locals
+	return binary.Code{Locals: e.locals(c), Body: e.out}
+}
+
+// locals are those of the input and the ones that the body came to use.
+func (e *emitter) locals(c *binary.Code) []binary.LocalGroup {
+	l := c.Locals[:len(c.Locals):len(c.Locals)]
 	if e.useT || e.useN {
-		locals = append(locals[:len(locals):len(locals)], binary.LocalGroup{Count: 1, Type: binary.I64})
-		if e.useN {
-			locals = append(locals, binary.LocalGroup{Count: 1, Type: binary.I32})
-		}
+		l = append(l, binary.LocalGroup{Count: 1, Type: binary.I64})
 	}
-	return binary.Code{Locals: locals, Body: e.out}
-}
-
-// slow asks the host for what the failed test needed.
-func (e *emitter) slow(need int64) {
-	e.i64(need)
-	e.call(e.w.refuelNeed)
-}
-
-func (e *emitter) giveBack() {
-	e.load()
-	e.i64(e.f.depth)
-	e.op(opSub)
-	e.store()
+	if e.useN {
+		l = append(l, binary.LocalGroup{Count: 1, Type: binary.I32})
+	}
+	return l
 }
 
 // arm writes the charge of the block that begins at byte pos of the input.
@@ -270,18 +223,6 @@ func (e *emitter) body(from, to int) {
 			for _, t := range e.targets {
 				e.out = binary.AppendU32(e.out, e.label(t))
 			}
-		case binary.OpReturn:
-			e.mark(&in)
-			if e.f.counted {
-				e.opu(opBr, e.label(uint32(len(e.labels)-1))) //nolint:gosec // nesting is capped
-			} else {
-				e.op(byte(in.Op))
-			}
-		case binary.OpReturnCall, binary.OpReturnCallI:
-			if e.f.counted {
-				e.giveBack()
-			}
-			e.plain(&in)
 		default:
 			if !isStatic {
 				e.bulk(&in)
@@ -326,9 +267,7 @@ func (e *emitter) bulk(in *binary.Instr) {
 		e.get(e.n)
 		e.op(opExtendU)
 		e.i64(3)
-		e.op(opShrU)
-		e.i64(fuelShift)
-		e.op(opShl, opSub)
+		e.op(opShrU, opSub)
 		e.settle(true)
 	case binary.OpMemoryGrow:
 		e.call(e.w.helpers.pages)

@@ -34,8 +34,8 @@ func (e *emitter) loop(h *node, in *binary.Instr) {
 		e.op(opBlock)
 		e.blockType(in.Const)
 		e.op(opLoop, emptyBlock, opBlock, emptyBlock)
-		e.head(h.chg<<fuelShift, false)
-		e.labels = append(e.labels, label{op: in.Op, abs: e.depth + 1, closes: e.closing(h.chg << fuelShift)})
+		e.head(h.chg)
+		e.labels = append(e.labels, label{op: in.Op, abs: e.depth + 1, closes: e.closing(h.chg)})
 		e.depth += 3
 	}
 }
@@ -104,11 +104,11 @@ func (e *emitter) small(h *node, in *binary.Instr, to int) bool {
 func (e *emitter) copied(h *node, in *binary.Instr) int {
 	first := e.next
 	end := e.endOf(in.End)
-	need := copies * h.chg << fuelShift
+	need := copies * h.chg
 	outer := e.depth
 	e.op(opBlock, emptyBlock, opLoop, emptyBlock, opBlock, emptyBlock)
 	e.depth += 3
-	e.head(need, false)
+	e.head(need)
 	for range copies - 1 {
 		e.next = first
 		e.op(opBlock, emptyBlock)

@@ -14,6 +14,8 @@ type node struct {
 	test       bool  // its charge is tested
 	leaf       bool  // no successor: the function is left here
 	exit       bool  // reached by leaving a loop
+	free       bool  // reached from the entry without a test on the way
+	open       bool  // reached from the entry without a loop header on the way
 	cost       int64
 	p          int64 // potential: what is paid when it is entered
 	chg        int64 // what it charges
@@ -30,15 +32,13 @@ type fn struct {
 	succs []int32
 	calls []uint32
 
-	frame   int64 // estimate of its stack frame, in bytes
-	taken   bool  // may be called through a table
-	rooted  bool  // may be called by the host
-	counted bool  // tests at its entry and counts the stack (rule 7)
-	tested  bool  // tests at its entry for rule 3's bound only
+	taken  bool // may be called through a table
+	rooted bool // may be called by the host
+	tested bool // tests at its entry
+	back   bool // called by functions that bound looks at before it
 
 	q     int64 // prepaid by its callers
 	entry int64 // charged at its entry
-	depth int64 // added to the stack while it runs, in StackUnits, if counted
 	acc   int64 // most that is charged untested when it returns
 	in    int64 // most that is charged untested when it is entered
 }
@@ -263,6 +263,29 @@ func (g *grapher) finish(f *fn) {
 		u.nsuc++
 	}
 	g.loops(f)
+	g.reach(f)
+}
+
+// reach marks what is reached from the entry without a test, and without a loop.
+func (g *grapher) reach(f *fn) {
+	N := f.nodes
+	N[0].free, N[0].open = true, true
+	for i := range N { // forward edges only: a way that comes back has passed a header
+		u := &N[i]
+		if u.loop && u.test {
+			continue
+		}
+		for _, s := range f.succ(u) {
+			v := &N[s]
+			v.free = v.free || u.free
+			v.open = v.open || u.open && !v.loop
+		}
+	}
+	for i := range N {
+		if N[i].loop && N[i].test {
+			N[i].free = false // its charge and all that it does stand behind its test
+		}
+	}
 }
 
 func (f *fn) succ(n *node) []int32  { return f.succs[n.succ : n.succ+n.nsuc] }

@@ -18,22 +18,16 @@ func (w *rewriter) frame() {
 	tNeed := w.typeOf([]binary.ValType{i64}, nil)
 	tRefuel := w.typeOf([]binary.ValType{i64, i64}, []binary.ValType{i64})
 	tLength := w.typeOf([]binary.ValType{i32}, []binary.ValType{i32})
-	for _, f := range w.fns {
-		if t := &w.m.Types[f.typ]; f.counted && len(t.Results) > 1 {
-			w.typeOf(nil, t.Results)
-		}
-	}
 	m.Imports = append(append([]binary.Import(nil), m.Imports...), binary.Import{
 		Module: ImportModule, Name: ImportRefuel, Kind: binary.ExternFunc, Type: tRefuel,
 	})
-	w.counter = m.Imported(binary.ExternGlobal) + uint32(len(m.Globals)) //nolint:gosec // at most Limits.Globals and Imports
+	w.fuel = m.Imported(binary.ExternGlobal) + uint32(len(m.Globals)) //nolint:gosec // at most Limits.Globals and Imports
 	m.Globals = append([]binary.Global(nil), m.Globals...)
 	for i := range m.Globals {
 		m.Globals[i].Init = w.movedExpr(m.Globals[i].Init)
 	}
-	start := binary.AppendS64([]byte{byte(binary.OpI64Const)}, stackBit-StackBudget)
 	m.Globals = append(m.Globals, binary.Global{
-		GlobalType: binary.GlobalType{Type: i64, Mutable: true}, Init: append(start, opEnd),
+		GlobalType: binary.GlobalType{Type: i64, Mutable: true}, Init: binary.ConstExpr{byte(binary.OpI64Const), 0, opEnd},
 	})
 	m.Exports = append([]binary.Export(nil), m.Exports...)
 	for i := range m.Exports {
@@ -41,10 +35,12 @@ func (w *rewriter) frame() {
 			m.Exports[i].Index = w.moved(m.Exports[i].Index)
 		}
 	}
-	m.Exports = append(m.Exports, binary.Export{Name: ExportCounter, Kind: binary.ExternGlobal, Index: w.counter})
+	m.Exports = append(m.Exports, binary.Export{Name: ExportFuel, Kind: binary.ExternGlobal, Index: w.fuel})
 	if m.Start != nil {
-		s := w.moved(*m.Start)
-		m.Start = &s
+		// As an export the host can call it like any other function, with a deadline
+		// and with a measure of its stack.
+		m.Exports = append(m.Exports, binary.Export{Name: ExportStart, Kind: binary.ExternFunc, Index: w.moved(*m.Start)})
+		m.Start = nil
 	}
 	w.elems()
 
@@ -87,7 +83,7 @@ func (w *rewriter) frame() {
 		e.op(byte(binary.OpI32Const))
 		e.out = binary.AppendS64(e.out, 1<<16)
 		e.op(byte(binary.OpI32LtU), byte(binary.OpSelect))
-		e.i64(13 + fuelShift)
+		e.i64(13)
 		e.op(opShl, opSub)
 		e.settle(true)
 		e.get(0)
@@ -115,7 +111,7 @@ func (w *rewriter) frame() {
 	}
 }
 
-// needTable tells the host that a table would grow beyond its cap.
+// needTable is what the guest asks for when a table would grow beyond its cap.
 const needTable = math.MinInt64
 
 // entries charges one unit an entry for the length in local 0.
@@ -123,9 +119,7 @@ func (e *emitter) entries() {
 	e.t = 1
 	e.load()
 	e.get(0)
-	e.op(opExtendU)
-	e.i64(fuelShift)
-	e.op(opShl, opSub)
+	e.op(opExtendU, opSub)
 	e.settle(true)
 }
 
@@ -185,16 +179,4 @@ func (w *rewriter) typeOf(params, results []binary.ValType) uint32 {
 	w.types[t.Key()] = i
 	w.out.Types = append(w.out.Types, t)
 	return i
-}
-
-// resultType gives the block type that takes nothing and gives t's results.
-// frame has added the types that are needed, so that this only reads.
-func (w *rewriter) resultType(t *binary.FuncType) int64 {
-	switch len(t.Results) {
-	case 0:
-		return binary.BlockEmpty
-	case 1:
-		return int64(t.Results[0]) - 128
-	}
-	return int64(w.types[binary.FuncType{Results: t.Results}.Key()])
 }

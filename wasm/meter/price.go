@@ -11,17 +11,20 @@ const (
 	copiesMaxBody = 64     // bytes of such a loop's body
 )
 
-// prices sets potentials and charges in the order of the call graph.
+// prices sets what callers prepay, and then potentials and charges.
 type prices struct {
 	g     *graph
 	typeQ []int64 // prepaid by indirect calls, for each canonical type
-	low   []int64
-	caps  []int64
 }
 
-func (p *prices) run() {
+// run sets what every function is prepaid. That is at most its potential, which
+// depends only on what it does before its first loop, and so on its callees
+// there: in the order of the graph they are known. What stands behind a loop
+// may call back, and is priced afterwards.
+func (p *prices) run(workers int) {
 	nf := len(p.g.fns)
 	p.typeQ = make([]int64, p.g.types)
+	s := &pricer{p: p}
 	for _, v := range p.g.order {
 		if int(v) >= nf {
 			for _, w := range p.g.adj[v] {
@@ -30,20 +33,22 @@ func (p *prices) run() {
 			continue
 		}
 		f := p.g.fns[v]
-		most := p.potentials(f)
 		switch {
-		case f.counted, f.rooted:
+		case f.tested, f.rooted:
 			f.q = 0
 		case f.taken:
-			f.q = min(most, prepaidTable)
+			f.q = min(s.potentials(f, true), prepaidTable)
 		default:
-			f.q = min(most, prepaid)
-		}
-		f.entry = most - f.q
-		if f.counted {
-			f.entry = max(f.entry, 1)
+			f.q = min(s.potentials(f, true), prepaid)
 		}
 	}
+	each(nf, workers, func() *pricer { return &pricer{p: p} }, func(s *pricer, i int) {
+		f := p.g.fns[i]
+		f.entry = max(s.potentials(f, false)-f.q, 0)
+		if f.tested {
+			f.entry = max(f.entry, 1)
+		}
+	})
 }
 
 // callee is what a call prepays.
@@ -57,25 +62,33 @@ func (p *prices) callee(c uint32) int64 {
 	return p.g.fns[c-p.g.nimp].q
 }
 
+type pricer struct {
+	p    *prices
+	cost []int64
+	low  []int64
+	caps []int64
+}
+
 // potentials places the charges of one function and gives the potential of its
 // entry. From the last block to the first, a block's potential is its cost plus
 // the largest potential behind it; where the arms of a branch differ by more
 // than slack, the dearer one pays the rest itself. The arm that leaves a loop
-// has no slack, or each iteration would pay for the way out.
-func (p *prices) potentials(f *fn) int64 {
+// has no slack, or each iteration would pay for the way out. With open, only
+// the blocks before the first loop are looked at, and nothing is placed.
+func (s *pricer) potentials(f *fn, open bool) int64 {
 	const big = int64(1) << 60
 	N := f.nodes
-	p.low, p.caps = p.low[:0], p.caps[:0]
+	s.cost, s.low, s.caps = s.cost[:0], s.low[:0], s.caps[:0]
 	for range N {
-		p.low, p.caps = append(p.low, 0), append(p.caps, big)
+		s.cost, s.low, s.caps = append(s.cost, 0), append(s.low, 0), append(s.caps, big)
 	}
 	cheapest := func(n *node) int64 {
 		m := big
-		for _, s := range f.succ(n) {
-			if N[s].loop {
+		for _, v := range f.succ(n) {
+			if N[v].loop {
 				return 0
 			}
-			m = min(m, p.low[s])
+			m = min(m, s.low[v])
 		}
 		if m == big {
 			return 0
@@ -84,39 +97,46 @@ func (p *prices) potentials(f *fn) int64 {
 	}
 	for i := len(N) - 1; i >= 0; i-- {
 		n := &N[i]
-		for _, c := range f.call(n) {
-			n.cost += p.callee(c)
+		if open && !n.open {
+			continue
 		}
-		p.low[i] = n.cost + cheapest(n)
+		c := n.cost
+		for _, callee := range f.call(n) {
+			c += s.p.callee(callee)
+		}
+		s.cost[i], s.low[i] = c, c+cheapest(n)
 	}
 	for i := range N {
-		if n := &N[i]; n.nsuc > 1 {
+		if n := &N[i]; n.nsuc > 1 && (!open || n.open) {
 			m := cheapest(n)
-			for _, s := range f.succ(n) {
-				if N[s].exit {
-					p.caps[s] = min(p.caps[s], m)
+			for _, v := range f.succ(n) {
+				if N[v].exit {
+					s.caps[v] = min(s.caps[v], m)
 				} else {
-					p.caps[s] = min(p.caps[s], m+slack)
+					s.caps[v] = min(s.caps[v], m+slack)
 				}
 			}
 		}
 	}
 	for i := len(N) - 1; i >= 0; i-- {
 		n := &N[i]
+		if open && !n.open {
+			continue
+		}
 		m := int64(0)
-		for _, s := range f.succ(n) {
-			if !N[s].loop {
-				m = max(m, N[s].p)
+		for _, v := range f.succ(n) {
+			if !N[v].loop {
+				m = max(m, N[v].p)
 			}
 		}
-		w := n.cost + m
+		w := s.cost[i] + m
 		switch {
 		case n.loop:
 			n.p, n.chg = 0, max(w, 1)
 		case i == 0:
 			n.p, n.chg = w, 0
 		default:
-			n.p = min(w, p.caps[i])
+			n.p = min(w, s.caps[i])
 			n.chg = w - n.p
 		}
 	}

@@ -11,15 +11,24 @@ import (
 // The names that rewriting adds. A module that uses names with this prefix must
 // be refused before.
 const (
-	// ImportModule and ImportRefuel name the function (i64 state, i64 need) -> (i64)
+	// ImportModule and ImportRefuel name the function (i64 fuel, i64 need) -> (i64)
 	// that the host provides; it answers with [Tank.Refuel].
 	ImportModule = "openskill"
 	ImportRefuel = "refuel"
-	// ExportCounter names the counter, a mutable i64, for [Tank.Used].
-	ExportCounter = "openskill:counter"
+	// ExportFuel names the fuel that is left of the slice, a mutable i64, for
+	// [Tank.Used].
+	ExportFuel = "openskill:fuel"
+	// ExportStart names the start function, which the host calls first: a metered
+	// module has none of its own.
+	ExportStart = "openskill:start"
 	// Reserved is the prefix of names that guests may not use.
 	Reserved = "openskill"
 )
+
+// FrameUnit is how many bytes of the host's stack one unit of fuel pays for when
+// a function is called, so that the stack cannot grow by more than about
+// FrameUnit times a slice before the host can measure it.
+const FrameUnit = 64
 
 // Options say what the host adds to what the module says.
 type Options struct {
@@ -34,10 +43,10 @@ type Options struct {
 
 // Stats says what was put in.
 type Stats struct {
-	Functions, Counted, Tested int // all; those of rule 7; those with a test at their entry only
-	EntryCharges, Charges      int // functions and blocks that charge
-	Loops, TestedLoops         int
-	LargestCharge              int64
+	Functions, Tested     int // all; those with a test at their entry
+	EntryCharges, Charges int // functions and blocks that charge
+	Loops, TestedLoops    int
+	LargestCharge         int64
 }
 
 // Step says that the instruction at byte In of a function's body came to stand
@@ -50,7 +59,6 @@ type Proof struct {
 	Steps    [][]Step // for each function of the input
 	Prepaid  []int64  // for each function of the input, what it expects to be paid
 	Indirect []int64  // for each type of the input, the same for calls through a table
-	Depth    []int64  // stack that each function counts; 0 for those that do not
 }
 
 // Rewritten is a metered module.
@@ -66,7 +74,7 @@ type rewriter struct {
 	o          Options
 	fns        []*fn
 	nimp       uint32
-	counter    uint32 // index of the counter among the globals
+	fuel       uint32 // index of the counter of fuel among the globals
 	refuel     uint32 // helper () -> ()
 	refuelNeed uint32 // helper (need i64) -> ()
 	trace      [][]Step
@@ -103,7 +111,7 @@ func Rewrite(m *binary.Module, maxStack []uint32, opts *Options) (*Rewritten, er
 	g.cut(w.canon)
 	g.arrange()
 	p := &prices{g: g}
-	p.run()
+	p.run(w.o.Workers)
 	g.bound()
 	w.frame()
 	w.bodies()
@@ -171,7 +179,8 @@ func (w *rewriter) graphs(maxStack []uint32) {
 			}
 			// What the compiler keeps in a frame is not known here: values that live
 			// across calls are spilled, each to a place of its own.
-			f.frame = 64 + 8*values + int64(len(c.Body))/16
+			frame := 8*values + int64(len(c.Body))/4
+			f.nodes[0].cost += frame / FrameUnit
 			w.fns[i] = f
 		})
 }
@@ -275,9 +284,6 @@ func (w *rewriter) bodies() {
 func (w *rewriter) stats() Stats {
 	s := Stats{Functions: len(w.fns)}
 	for _, f := range w.fns {
-		if f.counted {
-			s.Counted++
-		}
 		if f.tested {
 			s.Tested++
 		}
@@ -306,7 +312,6 @@ func (w *rewriter) proof(p *prices) *Proof {
 	pr := &Proof{Steps: w.trace}
 	for _, f := range w.fns {
 		pr.Prepaid = append(pr.Prepaid, f.q)
-		pr.Depth = append(pr.Depth, f.depth)
 	}
 	for _, c := range w.canon {
 		pr.Indirect = append(pr.Indirect, p.typeQ[c])

@@ -19,19 +19,17 @@ type Transform func(wasm []byte) ([]byte, error)
 type Stage struct {
 	Runtime   wazero.Runtime
 	Transform Transform // nil: as it is
-	// Trapped, if not nil, is called for every module after a command that failed.
-	Trapped func(api.Module)
-	named   map[string]api.Module
-	all     []api.Module
-	last    api.Module
+	Start     string    // an export that stands for the start function, called first if it is there
+	named     map[string]api.Module
+	last      api.Module
 }
 
 // NewStage makes a stage. setup, if not nil, adds host modules before the module
 // "spectest", which is transformed like all others.
-func NewStage(tb testing.TB, cfg wazero.RuntimeConfig, tr Transform, setup func(context.Context, wazero.Runtime)) *Stage {
+func NewStage(tb testing.TB, cfg wazero.RuntimeConfig, tr Transform, start string, setup func(context.Context, wazero.Runtime)) *Stage {
 	tb.Helper()
 	ctx := context.Background()
-	s := &Stage{Runtime: wazero.NewRuntimeWithConfig(ctx, cfg), Transform: tr, named: map[string]api.Module{}}
+	s := &Stage{Runtime: wazero.NewRuntimeWithConfig(ctx, cfg), Transform: tr, Start: start, named: map[string]api.Module{}}
 	if setup != nil {
 		setup(ctx, s.Runtime)
 	}
@@ -62,7 +60,11 @@ func (s *Stage) instantiate(ctx context.Context, wasm []byte, name string) error
 		return fmt.Errorf("instantiate: %w", err)
 	}
 	s.last = m
-	s.all = append(s.all, m)
+	if f := m.ExportedFunction(s.Start); s.Start != "" && f != nil {
+		if _, err := f.Call(ctx); err != nil {
+			return fmt.Errorf("instantiate: %w", err)
+		}
+	}
 	return nil
 }
 
@@ -115,11 +117,6 @@ func (s *Stage) Play(tb testing.TB, sc *Script, i int) (o Outcome, ran bool) {
 			tb.Fatalf("%s: no such function", sc.Where(c))
 		}
 		o.Results, o.Err = f.Call(ctx, args...)
-		if o.Err != nil && s.Trapped != nil {
-			for _, m := range s.all {
-				s.Trapped(m)
-			}
-		}
 		return o, true
 	}
 	return o, false
