@@ -125,6 +125,9 @@ func (f *viewFile) ReadAt(p []byte, off int64) (int, Errno) {
 	if f.stat.Kind == KindDirectory {
 		return 0, EISDIR
 	}
+	if off >= f.stat.Size { // some readers take that for an error
+		return 0, ESUCCESS
+	}
 	if f.data == nil {
 		if r, ok := f.f.(io.ReaderAt); ok {
 			f.data = r

@@ -83,6 +83,19 @@ func (t *Tree) holds(name string) bool {
 	return false
 }
 
+// virtual reports whether name is a directory only because a mount lies below it,
+// given what the file system that has the name said: not there, or below a file.
+func (t *Tree) virtual(name string, errno Errno) bool {
+	if errno != ENOENT && errno != ENOTDIR || !t.holds(name) {
+		return false
+	}
+	if m, inner := t.lookup(name); m != nil {
+		_, errno := m.fs.Stat(inner, true)
+		return errno != 0 // ENOTDIR of a file that is there is the file's own
+	}
+	return true
+}
+
 // below lists the names that mounts add to a directory.
 func (t *Tree) below(name string) []Dirent {
 	prefix := name + "/"
@@ -130,7 +143,7 @@ func (t *Tree) Open(name string, flags OpenFlag) (File, Errno) {
 		}
 	}
 	switch {
-	case errno == ENOENT && t.holds(name):
+	case t.virtual(name, errno):
 		if flags&changes != 0 {
 			return nil, EROFS
 		}
@@ -156,7 +169,7 @@ func (t *Tree) Stat(name string, follow bool) (Stat, Errno) {
 			return st, ESUCCESS
 		}
 	}
-	if errno == ENOENT && t.holds(name) {
+	if (errno == ENOENT || errno == ENOTDIR) && t.holds(name) {
 		return placeholder(name), ESUCCESS
 	}
 	return Stat{}, errno
@@ -164,15 +177,11 @@ func (t *Tree) Stat(name string, follow bool) (Stat, Errno) {
 
 // Readlink implements [FS].
 func (t *Tree) Readlink(name string) (string, Errno) {
-	m, inner := t.lookup(name)
-	if m == nil {
-		if !t.holds(name) {
-			return "", ENOENT
-		}
-		return "", EINVAL
+	target, errno := "", ENOENT
+	if m, inner := t.lookup(name); m != nil {
+		target, errno = m.fs.Readlink(inner)
 	}
-	target, errno := m.fs.Readlink(inner)
-	if errno == ENOENT && t.holds(name) {
+	if t.virtual(name, errno) {
 		return "", EINVAL
 	}
 	return target, errno
