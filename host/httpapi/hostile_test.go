@@ -21,14 +21,15 @@ import (
 
 // A04: what is packed small must not be unpacked into memory.
 func TestCompressedBodiesAreNotUnpacked(t *testing.T) {
-	var bomb bytes.Buffer
-	zw := gzip.NewWriter(&bomb)
-	if _, err := io.CopyN(zw, zeros{}, 256<<20); err != nil {
+	var member bytes.Buffer
+	zw := gzip.NewWriter(&member)
+	if _, err := io.CopyN(zw, zeros{}, 8<<20); err != nil {
 		t.Fatal(err)
 	}
 	if err := zw.Close(); err != nil {
 		t.Fatal(err)
 	}
+	bomb := bytes.NewBuffer(bytes.Repeat(member.Bytes(), 64)) // 512 MiB when unpacked
 	s := start(t, nil)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
