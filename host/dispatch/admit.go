@@ -49,11 +49,13 @@ func newGate(global, perSkill, queue int, maxWait time.Duration, now func() time
 func (g *gate) enter(ctx context.Context, id skill.ID, perMinute int) (leave func(), err error) {
 	g.mu.Lock()
 	t := g.of(id, perMinute)
+	giveBack := func() {}
 	if t.limiter != nil {
 		now := g.now()
-		if r := t.limiter.ReserveN(now, 1); r.DelayFrom(now) > 0 {
-			wait := r.DelayFrom(now)
-			r.CancelAt(now)
+		r := t.limiter.ReserveN(now, 1)
+		giveBack = func() { r.CancelAt(now) }
+		if wait := r.DelayFrom(now); wait > 0 {
+			giveBack()
 			g.mu.Unlock()
 			return nil, limited(fmt.Sprintf("the skill may be called %d times a minute", perMinute), wait)
 		}
@@ -63,6 +65,7 @@ func (g *gate) enter(ctx context.Context, id skill.ID, perMinute int) (leave fun
 		return func() { g.leave(id) }, nil
 	}
 	if g.line.Len() >= g.queue {
+		giveBack() // a call that was refused at once is not counted
 		g.mu.Unlock()
 		return nil, limited("too many calls are running and waiting", g.maxWait)
 	}

@@ -191,6 +191,59 @@ func TestRateOfASkill(t *testing.T) {
 	}
 }
 
+// TestHeavyInputs: checking large inputs is bounded too, though it comes before
+// admission, and its places are given back before the run.
+func TestHeavyInputs(t *testing.T) {
+	heavy := `{"a":"` + strings.Repeat("x", heavyInput) + `"}`
+	h := open(t, func(o *Options) { o.Queue, o.MaxWait = -1, time.Millisecond })
+	held := 0
+	h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
+		if h.checks.running != held {
+			t.Error("a run keeps the place of its check")
+		}
+		return fakerunner.Prints("{}"), nil
+	}
+	if r := h.Invoke(context.Background(), skill.Local(), ask("stats", heavy)); !r.Success {
+		t.Fatal(r.Error)
+	}
+	for range h.checks.global { // as if so many were being checked
+		if _, err := h.checks.enter(context.Background(), "", 0); err != nil {
+			t.Fatal(err)
+		}
+		held++
+	}
+	if r := h.Invoke(context.Background(), skill.Local(), ask("stats", heavy)); r.Error == nil || r.Error.Code != skill.RateLimited {
+		t.Errorf("got %+v", r.Error)
+	}
+	if r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}")); !r.Success {
+		t.Errorf("a light call must pass: %+v", r.Error)
+	}
+}
+
+// TestRefusedCallsAreNotCounted: a call that finds no place leaves the skill's
+// rate as it was.
+func TestRefusedCallsAreNotCounted(t *testing.T) {
+	now := time.Unix(1000, 0)
+	g := newGate(1, 1, 0, time.Millisecond, func() time.Time { return now })
+	leave, err := g.enter(context.Background(), "a", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if _, err := g.enter(context.Background(), "a", 2); skill.CodeOf(err) != skill.RateLimited {
+			t.Fatal(err)
+		}
+	}
+	leave()
+	if leave, err = g.enter(context.Background(), "a", 2); err != nil {
+		t.Fatalf("the second of two a minute: %v", err)
+	}
+	leave()
+	if _, err := g.enter(context.Background(), "a", 2); skill.CodeOf(err) != skill.RateLimited {
+		t.Errorf("the third of two a minute: %v", err)
+	}
+}
+
 // TestTheCallerLeaves is case E25.
 func TestTheCallerLeaves(t *testing.T) {
 	for name, c := range map[string]struct {

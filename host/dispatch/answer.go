@@ -58,16 +58,16 @@ func (d *Dispatcher) log(ctx context.Context, c *call, err error) {
 	var extra []slog.Attr
 	if r.Error != nil {
 		level, code, message = slog.LevelWarn, r.Error.Code, r.Error.Message
-		var instead loggable
-		var panicked *panicked
+		var instead logError
+		var broken *panicError
 		switch {
 		case err == nil:
 			message = "reported by the skill; its words are in the result"
 		case errors.As(err, &instead):
 			message = string(instead)
-		case errors.As(err, &panicked):
+		case errors.As(err, &broken):
 			level = slog.LevelError
-			extra = append(extra, slog.String("cause", err.Error()), slog.String("stack", string(panicked.stack)))
+			extra = append(extra, slog.String("cause", err.Error()), slog.String("stack", string(broken.stack)))
 		case code == skill.Internal:
 			level = slog.LevelError
 			extra = append(extra, slog.String("cause", err.Error()))

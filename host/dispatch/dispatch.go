@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/google/uuid"
@@ -65,6 +66,7 @@ type Options struct {
 type Dispatcher struct {
 	o      Options
 	gate   *gate
+	checks *gate // of inputs that are heavy to check
 	handle handler
 }
 
@@ -104,6 +106,8 @@ func New(o Options) (*Dispatcher, error) {
 		}
 	}
 	d := &Dispatcher{o: o, gate: newGate(o.Global, o.PerSkill, max(o.Queue, 0), o.MaxWait, o.Now)}
+	cores := runtime.GOMAXPROCS(0)
+	d.checks = newGate(cores, cores, max(o.Queue, 0), o.MaxWait, o.Now)
 	d.handle = d.stack()
 	return d, nil
 }

@@ -17,20 +17,25 @@ import (
 // ends it itself. Runners end runs within 250 ms; this catches one that does not.
 const backstop = time.Second
 
-// panicked is a panic on the way of a call; the stack is for the log alone.
-type panicked struct {
+// heavyInput is the size, in bytes, from which on an input is checked only on as
+// many at once as there are cores: checking comes before admission, so that a
+// wrong call is told what is wrong, and must not become a way around it.
+const heavyInput = 16 << 10
+
+// panicError is a panic on the way of a call; the stack is for the log alone.
+type panicError struct {
 	value any
 	stack []byte
 }
 
-func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
 func (d *Dispatcher) recovered(next handler) handler {
 	return func(ctx context.Context, c *call) (err error) {
 		defer func() {
 			if v := recover(); v != nil {
 				c.reply, c.outcome = nil, outcome{}
-				err = &panicked{v, debug.Stack()}
+				err = &panicError{v, debug.Stack()}
 			}
 		}()
 		return next(ctx, c)
@@ -71,33 +76,45 @@ func (d *Dispatcher) found(next handler) handler {
 
 func (d *Dispatcher) checked(next handler) handler {
 	return func(ctx context.Context, c *call) error {
-		in := c.request.Input
-		if len(in) > d.o.MaxInput {
-			return &skill.Error{
-				Op: "dispatch.check", Code: skill.PayloadTooLarge,
-				Message: fmt.Sprintf("the input has %d bytes; at most %d are accepted", len(in), d.o.MaxInput),
-			}
-		}
-		_, value, err := parseObject(in, maxInputDepth)
-		if err != nil {
-			return &skill.Error{
-				Op: "dispatch.check", Code: skill.InvalidArgument,
-				Message: "input must be one JSON object; found " + err.Error(),
-				Details: map[string]any{"fields": []map[string]string{
-					{"field": "", "problem": "holds " + err.Error(), "expected": "one JSON object"},
-				}},
-				Err: loggable("input is not one acceptable JSON object"),
-			}
-		}
-		if err := c.skill.CheckInput(value); err != nil {
-			var e *skill.Error
-			if errors.As(err, &e) {
-				e.Err = loggable("the input does not match the skill's input_schema")
-			}
+		if err := d.check(ctx, c); err != nil {
 			return err
 		}
 		return next(ctx, c)
 	}
+}
+
+func (d *Dispatcher) check(ctx context.Context, c *call) error {
+	in := c.request.Input
+	if len(in) > d.o.MaxInput {
+		return &skill.Error{
+			Op: "dispatch.check", Code: skill.PayloadTooLarge,
+			Message: fmt.Sprintf("the input has %d bytes; at most %d are accepted", len(in), d.o.MaxInput),
+		}
+	}
+	if len(in) > heavyInput {
+		leave, err := d.checks.enter(ctx, "", 0)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	_, value, err := parseObject(in, maxInputDepth)
+	if err != nil {
+		return &skill.Error{
+			Op: "dispatch.check", Code: skill.InvalidArgument,
+			Message: "input must be one JSON object; found " + err.Error(),
+			Details: map[string]any{"fields": []map[string]string{
+				{"field": "", "problem": "holds " + err.Error(), "expected": "one JSON object"},
+			}},
+			Err: logError("input is not one acceptable JSON object"),
+		}
+	}
+	err = c.skill.CheckInput(value)
+	var e *skill.Error
+	if errors.As(err, &e) {
+		e.Err = logError("the input does not match the skill's input_schema")
+	}
+	return err
 }
 
 func (d *Dispatcher) admitted(next handler) handler {
@@ -202,11 +219,11 @@ func stdin(c *call) []byte {
 	return b.Bytes()
 }
 
-// loggable is a cause whose text replaces the message in the log, where the
+// logError is a cause whose text replaces the message in the log, where the
 // message may repeat what a caller or a guest wrote.
-type loggable string
+type logError string
 
-func (l loggable) Error() string { return string(l) }
+func (l logError) Error() string { return string(l) }
 
 // scrub takes paths of the host out of text that a guest wrote: a native skill
 // sees them, its callers must not.

@@ -52,7 +52,7 @@ func (d *Dispatcher) read(s *registry.Skill, reply *skill.Reply, limits skill.Li
 		return outcome{}, &skill.Error{
 			Op: "dispatch.read", Code: skill.InvalidOutput,
 			Message: "the skill must print one JSON object; found " + parseErr.Error(),
-			Err:     loggable("standard output is not one acceptable JSON object"),
+			Err:     logError("standard output is not one acceptable JSON object"),
 		}
 	}
 	if isEnvelope(object) {
@@ -80,7 +80,7 @@ func (d *Dispatcher) exited(s *registry.Skill, reply *skill.Reply) error {
 	e := &skill.Error{
 		Op: "dispatch.read", Code: skill.GuestExit, Details: details,
 		Message: fmt.Sprintf("the skill ended with exit code %d and without a result", reply.ExitCode),
-		Err:     loggable(fmt.Sprintf("exit code %d without a result", reply.ExitCode)),
+		Err:     logError(fmt.Sprintf("exit code %d without a result", reply.ExitCode)),
 	}
 	for room := 320; room >= 20; room /= 2 {
 		tail := d.tail(reply.Stderr, s.Folder, room)
@@ -180,7 +180,7 @@ func (d *Dispatcher) data(s *registry.Skill, raw []byte, value map[string]any) (
 	if err := s.CheckOutput(value); err != nil {
 		var e *skill.Error
 		if errors.As(err, &e) {
-			e.Err = loggable("the output does not match the skill's output_schema")
+			e.Err = logError("the output does not match the skill's output_schema")
 		}
 		return outcome{}, err
 	}

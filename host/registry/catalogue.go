@@ -32,9 +32,13 @@ func (r *Registry) Get(id skill.ID, version string) (*Skill, error) {
 	return s, nil
 }
 
-// Describe is [Registry.Get] for those who only show a skill.
-func (r *Registry) Describe(id skill.ID, version string) (skill.Descriptor, error) {
-	s, err := r.Get(id, version)
+// View is a registry for those who only show skills: its Get gives no folder and
+// nothing that runs.
+type View struct{ *Registry }
+
+// Get is [Registry.Get] without what only the door may know.
+func (v View) Get(id skill.ID, version string) (skill.Descriptor, error) {
+	s, err := v.Registry.Get(id, version)
 	if err != nil {
 		return skill.Descriptor{}, err
 	}

@@ -95,7 +95,7 @@ func (s *Skill) fault(code skill.Code, faults *schema.Faults) error {
 	}
 	return &skill.Error{
 		Op: "registry.CheckInput", Code: code, Subject: string(s.Descriptor.ID),
-		Message: skill.CleanText(what+faults.Error(), skill.MaxMessage), Details: details,
+		Message: skill.CleanText(what+faults.Summary(), skill.MaxMessage), Details: details,
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *Skill) CheckOutput(value any) error {
 	}
 	return &skill.Error{
 		Op: "registry.CheckOutput", Code: skill.InvalidOutput, Subject: string(s.Descriptor.ID),
-		Message: skill.CleanText("the skill's output does not match its schema: "+faults.Error(), skill.MaxMessage),
+		Message: skill.CleanText("the skill's output does not match its schema: "+faults.Summary(), skill.MaxMessage),
 		Details: details,
 	}
 }

@@ -46,8 +46,8 @@ type Faults struct {
 	Forbidden bool    // one of them is a path that leaves the data folder
 }
 
-// Error lists the first fields.
-func (f *Faults) Error() string {
+// Summary lists the first fields.
+func (f *Faults) Summary() string {
 	var b strings.Builder
 	for i, w := range f.Fields {
 		if i == 3 {

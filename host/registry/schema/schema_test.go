@@ -65,7 +65,7 @@ func TestEveryWrongFieldIsNamed(t *testing.T) {
 			var got []Field
 			if faults != nil {
 				got = faults.Fields
-				if strings.Contains(faults.Error(), "S3CRET") {
+				if strings.Contains(faults.Summary(), "S3CRET") {
 					t.Error("the message repeats the value")
 				}
 				if faults.Forbidden != (name == "path") {
@@ -92,8 +92,8 @@ func TestFieldsAreCapped(t *testing.T) {
 	if faults == nil || len(faults.Fields) != MaxFields || faults.Total != 100 {
 		t.Fatalf("got %+v", faults)
 	}
-	if !strings.HasSuffix(faults.Error(), "and 97 more") {
-		t.Errorf("message %q", faults.Error())
+	if !strings.HasSuffix(faults.Summary(), "and 97 more") {
+		t.Errorf("message %q", faults.Summary())
 	}
 }
 
@@ -189,7 +189,7 @@ func TestChecksAtOnce(t *testing.T) {
 		go func() {
 			for range 50 {
 				if f := s.Check(good); f != nil {
-					done <- f.Error()
+					done <- f.Summary()
 					return
 				}
 				if f := s.Check(bad); f == nil {
