@@ -112,7 +112,11 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 	err = c.skill.CheckInput(value)
 	var e *skill.Error
 	if errors.As(err, &e) {
-		e.Err = logError("the input does not match the skill's input_schema")
+		words := logError("the input does not match the skill's input_schema")
+		if e.Code == skill.ForbiddenPath {
+			words = "the input names a path outside the data folder"
+		}
+		e.Err = words
 	}
 	return err
 }
