@@ -5,7 +5,7 @@ package guestfs
 // reach a guest.
 //
 // See https://github.com/WebAssembly/WASI/blob/snapshot-01/phases/snapshot/docs.md#-errno-variant
-type Errno uint16
+type Errno uint16 //nolint:errname // the name that the specification has
 
 // The error numbers, in the order of the specification.
 const (

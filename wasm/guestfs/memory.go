@@ -70,7 +70,9 @@ func NewMemory(lim Limits) *Memory {
 	}
 	lim.Depth = min(lim.Depth, MaxComponents)
 	if lim.Now == nil {
-		lim.Now = func() time.Time { return time.Now().Truncate(time.Millisecond) }
+		lim.Now = func() time.Time {
+			return time.Now().Truncate(time.Millisecond) //nolint:forbidigo // the default of Limits.Now
+		}
 	}
 	return &Memory{lim: lim, inode: 1, root: &node{inode: 1, dir: true, mtime: lim.Now()}}
 }

@@ -507,3 +507,63 @@ func TestChargeMayPanic(t *testing.T) {
 }
 
 var _ io.Reader = readerFunc(nil)
+
+// What libc learns of a descriptor, field by field.
+func TestDescriptorsDescribed(t *testing.T) {
+	const (
+		seek, tell, write, read, readdir, open = 1 << 2, 1 << 5, rightWrite, rightRead, 1 << 14, 1 << 13
+	)
+	root, _ := worldRoot(t, dataFolder(t))
+	g := newGuest(t, wasi.Config{Root: root})
+	ro, rw := g.mustOpen("data/a.txt", 0, read), g.mustOpen("work/f", oCreate, read|write)
+	dir := g.mustOpen("data", oDirectory, read)
+	for _, tc := range []struct {
+		what                   string
+		fd                     uint64
+		kind                   byte
+		has, hasNot, inherited uint64
+	}{
+		{"stdin", 0, 1, read, write | seek | tell, 0},
+		{"stdout", 1, 1, write, read | seek | tell, 0},
+		{"stderr", 2, 1, write, read | seek | tell, 0},
+		{"the preopen", 3, 3, readdir | open, seek, read | write | seek | tell | open},
+		{"a folder", dir, 3, readdir | open, seek, read | write},
+		{"a file to read", ro, 4, read | seek | tell, write, 0},
+		{"a file to write", rw, 4, read | write | seek | tell, open, 0},
+	} {
+		g.want(0, "fd_fdstat_get", tc.fd, atResult)
+		kind, base, inheriting := g.text(atResult, 1)[0], g.u64(atResult+8), g.u64(atResult+16)
+		if kind != tc.kind || base&tc.has != tc.has || base&tc.hasNot != 0 || inheriting&tc.inherited != tc.inherited {
+			t.Errorf("%s: kind %d, rights %b, inheriting %b", tc.what, kind, base, inheriting)
+		}
+		g.want(0, "fd_filestat_get", tc.fd, atResult)
+		if kind := g.text(atResult+16, 1)[0]; kind != tc.kind || g.u64(atResult+24) != 1 {
+			t.Errorf("%s: filestat kind %d, %d links", tc.what, kind, g.u64(atResult+24))
+		}
+	}
+	g.want(0, "fd_filestat_get", ro, atResult)
+	if size, a, m, c := g.u64(atResult+32), g.u64(atResult+40), g.u64(atResult+48), g.u64(atResult+56); size != 5 || m == 0 || a != m || c != m {
+		t.Errorf("size %d, times %d %d %d", size, a, m, c)
+	}
+}
+
+// An embedder's own function in front of one of ours sees the same World.
+func TestGoFunction(t *testing.T) {
+	g := newGuest(t, wasi.Config{Stdin: strings.NewReader("through"), Root: guestfs.NewMemory(guestfs.Limits{})})
+	if wasi.GoFunction("fd_none") != nil {
+		t.Error("a function of no name")
+	}
+	ptr, n := g.iovs(atData, 20)
+	stack := []uint64{0, ptr, n, atResult}
+	wasi.GoFunction("fd_read").Call(g.ctx, g.mod, stack)
+	if stack[0] != 0 || g.text(atData, g.u32(atResult)) != "through" {
+		t.Errorf("errno %d, %q", stack[0], g.text(atData, g.u32(atResult)))
+	}
+	if !g.w.IsStdin(0) || g.w.IsStdin(1) || g.w.IsStdin(77) {
+		t.Error("standard input is not where it is")
+	}
+	g.want(0, "fd_renumber", 3, 0)
+	if g.w.IsStdin(0) {
+		t.Error("a folder is standard input")
+	}
+}

@@ -64,8 +64,13 @@ func forwarder(functions []wasi.Function, pages int) []byte {
 // newRuntime is a runtime with the host module.
 func newRuntime(t testing.TB) wazero.Runtime {
 	t.Helper()
+	return newRuntimeConfig(t, wazero.NewRuntimeConfigInterpreter())
+}
+
+func newRuntimeConfig(t testing.TB, cfg wazero.RuntimeConfig) wazero.Runtime {
+	t.Helper()
 	ctx := context.Background()
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+	r := wazero.NewRuntimeWithConfig(ctx, cfg)
 	t.Cleanup(func() { r.Close(ctx) })
 	if _, err := wasi.Instantiate(ctx, r); err != nil {
 		t.Fatal(err)
@@ -90,7 +95,11 @@ func newGuest(t testing.TB, cfg wasi.Config) *guest {
 
 func newGuestContext(t testing.TB, ctx context.Context, cfg wasi.Config, pages int) *guest {
 	t.Helper()
-	r := newRuntime(t)
+	return newGuestRuntime(t, ctx, newRuntime(t), cfg, pages)
+}
+
+func newGuestRuntime(t testing.TB, ctx context.Context, r wazero.Runtime, cfg wasi.Config, pages int) *guest {
+	t.Helper()
 	w := wasi.NewWorld(cfg)
 	t.Cleanup(func() { w.Close() })
 	mod, err := r.Instantiate(context.Background(), forwarder(wasi.Functions(), pages))

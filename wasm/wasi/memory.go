@@ -9,9 +9,12 @@ import (
 var le = binary.LittleEndian
 
 // bytes is a window on the guest's memory; false if any byte of it is outside, or
-// if there is no memory. wazero checks the bounds without overflow.
+// if there is no memory. wazero checks the bounds, but where a window ends at 4 GiB
+// exactly its own sum wraps around, so the last byte of such a memory is out of
+// reach.
 func (w *World) bytes(ptr, n uint64) ([]byte, bool) {
-	if w.mem == nil || ptr > 1<<32-1 || n > 1<<32-1 {
+	const last = 1<<32 - 1
+	if w.mem == nil || ptr > last || n > last-ptr {
 		return nil, false
 	}
 	return w.mem.Read(uint32(ptr), uint32(n))

@@ -43,8 +43,8 @@ func (w *World) Restore(s *Saved, cfg Config) error {
 	}
 	cfg.Root, cfg.MaxOpenFiles = w.cfg.Root, w.cfg.MaxOpenFiles
 	w.configure(cfg)
-	w.began = time.Now().Add(-time.Duration(s.elapsed))
-	w.stopped = Stop{}
+	w.began = realNow().Add(-time.Duration(s.elapsed))
+	w.stopped, w.closed = Stop{}, false
 	w.ctx, w.mem = nil, nil
 	return err
 }

@@ -34,7 +34,7 @@ func (r Reason) String() string {
 
 // Stop is the end of a run, as the host recorded it. As an error it is what a
 // host function panics with.
-type Stop struct {
+type Stop struct { //nolint:errname // an end, which is an error on its way up only
 	Reason   Reason
 	ExitCode uint32 // of proc_exit; 0 otherwise
 }

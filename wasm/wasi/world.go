@@ -81,8 +81,8 @@ type World struct {
 	cfg Config
 
 	// Of the host call under way.
-	ctx context.Context
-	mem api.Memory // nil if the module has none
+	ctx context.Context //nolint:containedctx // it does not outlive the call
+	mem api.Memory      // nil if the module has none
 
 	fds    []descriptor // index is the descriptor's number
 	inline [6]descriptor
@@ -98,7 +98,7 @@ type World struct {
 func NewWorld(cfg Config) *World {
 	w := &World{}
 	w.configure(cfg)
-	w.began = time.Now()
+	w.began = realNow()
 	w.fds = append(w.inline[:0],
 		descriptor{kind: isStdin, rights: canRead},
 		descriptor{kind: isStdout, rights: canWrite},
@@ -147,6 +147,13 @@ func (w *World) Stopped() *Stop {
 // Written is how many bytes the guest has written to its standard streams.
 func (w *World) Written() (stdout, stderr int64) { return w.out[0].count, w.out[1].count }
 
+// IsStdin reports whether a descriptor is the standard input now: a guest can
+// renumber it.
+func (w *World) IsStdin(fd uint32) bool {
+	d := w.fd(uint64(fd))
+	return d != nil && d.kind == isStdin
+}
+
 // enter prepares for one host call.
 func (w *World) enter(ctx context.Context, mod api.Module) {
 	if w.stopped.Reason != 0 {
@@ -185,14 +192,19 @@ func (w *World) wall() time.Time {
 	if w.cfg.Wall != nil {
 		return w.cfg.Wall()
 	}
-	return time.Now().Truncate(WallGrain)
+	return realNow().Truncate(WallGrain)
 }
 
 func (w *World) elapsed() int64 {
 	if w.cfg.Mono != nil {
 		return w.cfg.Mono()
 	}
-	return int64(time.Since(w.began).Truncate(MonoGrain))
+	return int64(realNow().Sub(w.began).Truncate(MonoGrain))
+}
+
+// realNow is the clock behind the nil clocks of Config, the only one here.
+func realNow() time.Time {
+	return time.Now() //nolint:forbidigo // Config.Wall and Config.Mono are the fields to inject
 }
 
 func (w *World) mono() int64 { return monoStart + w.elapsed() }
