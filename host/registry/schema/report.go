@@ -33,6 +33,10 @@ func (r *reporter) add(at []string, problem, expected string) {
 }
 
 func (r *reporter) walk(e *jsonschema.ValidationError) {
+	if len(r.faults.Fields) == MaxFields && len(e.Causes) == 0 {
+		r.count(e) // a large value can be wrong in 100,000 places: words cost time
+		return
+	}
 	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
 		if len(e.Causes) > 0 {
@@ -52,8 +56,13 @@ func (r *reporter) walk(e *jsonschema.ValidationError) {
 		}
 		return
 	case *kind.AdditionalProperties:
-		for _, name := range k.Properties {
-			r.add(with(e.InstanceLocation, name), "is not known", r.known(e))
+		known := r.known(e)
+		for i, name := range k.Properties {
+			if len(r.faults.Fields) == MaxFields {
+				r.faults.Total += len(k.Properties) - i
+				break
+			}
+			r.add(with(e.InstanceLocation, name), "is not known", known)
 		}
 		return
 	case *kind.Format:
@@ -74,6 +83,23 @@ func (r *reporter) walk(e *jsonschema.ValidationError) {
 	}
 	problem, expected := describe(e.ErrorKind)
 	r.add(e.InstanceLocation, problem, expected)
+}
+
+// count counts an error without words.
+func (r *reporter) count(e *jsonschema.ValidationError) {
+	switch k := e.ErrorKind.(type) {
+	case *kind.Required:
+		r.faults.Total += len(k.Missing)
+	case *kind.DependentRequired:
+		r.faults.Total += len(k.Missing)
+	case *kind.AdditionalProperties:
+		r.faults.Total += len(k.Properties)
+	default:
+		r.faults.Total++
+		if f, ok := k.(*kind.Format); ok && f.Want == DataPath {
+			r.faults.Forbidden = true
+		}
+	}
 }
 
 // oneOf tells the branches of a choice in one line: a list of everything that is

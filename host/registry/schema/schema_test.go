@@ -97,6 +97,41 @@ func TestFieldsAreCapped(t *testing.T) {
 	}
 }
 
+// TestManyFaultsAreQuick: a value that is wrong in very many places is told so at
+// the price of reading it.
+func TestManyFaultsAreQuick(t *testing.T) {
+	s := compile(t, `{"additionalProperties": false, "properties": {
+		"list": {"items": {"anyOf": [{"type": "string", "format": "data-path"}, {"type": "null"}]}},
+		"paths": {"items": {"type": "string", "format": "data-path"}}}}`)
+	var keys strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&keys, `,"k%d":0`, i)
+	}
+	for name, c := range map[string]struct {
+		value     string
+		total     int
+		forbidden bool
+	}{
+		"unknown names": {`{` + keys.String()[1:] + `}`, 100_000, false},
+		"wrong items":   {`{"list": [` + strings.Repeat("1,", 99_999) + `1]}`, 100_000, false},
+		"paths at last": {`{"paths": [` + strings.Repeat("1,", 99_999) + `"/etc"]}`, 100_000, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := value(t, c.value)
+			begun := time.Now()
+			faults := s.Check(v)
+			if faults == nil || faults.Total != c.total || len(faults.Fields) != MaxFields || faults.Forbidden != c.forbidden {
+				t.Fatalf("got %+v", faults)
+			}
+			if took := time.Since(begun); took > 5*time.Second {
+				t.Errorf("took %v", took)
+			} else {
+				t.Logf("took %v", took)
+			}
+		})
+	}
+}
+
 func TestInData(t *testing.T) {
 	for path, want := range map[string]bool{
 		"data": true, "./data": true, "data/": true, "./data/docs": true, "data/logs/app.log": true, "./data//x": true,
