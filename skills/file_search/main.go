@@ -1,0 +1,211 @@
+// Command file_search is the skill file_search: it finds lines with a text in
+// the files below ./data. It answers exactly as file_search.py does.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"openskill/skills/internal/guest"
+)
+
+const (
+	maxFile    = 5 << 20 // bytes of a file; larger ones are skipped
+	maxEntries = 20_000  // files and folders looked at in one call
+	maxDepth   = 32      // folders below root_dir
+	maxSnippet = 200     // characters, without the … that mark a cut
+	lead       = 60      // characters kept before a hit in a cut line
+)
+
+func main() { os.Exit(guest.Serve(os.Stdin, os.Stdout, run)) }
+
+// Match is one line that holds the query.
+type Match struct {
+	Path    string `json:"path"` // ./data/…, fit to be an input_path
+	LineNo  int    `json:"line_no"`
+	Snippet string `json:"snippet"`
+}
+
+// Result is the skill's data.
+type Result struct {
+	Matches   []Match `json:"matches"`
+	Truncated bool    `json:"truncated"`
+}
+
+func run(in guest.Input) (any, error) {
+	if err := in.Only("", "", "query", "root_dir", "glob", "limit"); err != nil {
+		return nil, err
+	}
+	query, err := in.String("query", "", 1, 1000)
+	if err != nil {
+		return nil, err
+	}
+	if strings.ContainsAny(query, "\r\n") {
+		return nil, guest.Invalid("query", "line_break", "query: must be text of one line, because lines are searched one by one")
+	}
+	root, err := in.String("root_dir", "./data", 1, guest.MaxPath)
+	if err != nil {
+		return nil, err
+	}
+	if root, err = guest.DataPath("root_dir", root); err != nil {
+		return nil, err
+	}
+	pattern, err := in.String("glob", "**/*", 1, 200)
+	if err != nil {
+		return nil, err
+	}
+	glob, err := parseGlob(pattern)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := in.Integer("limit", 20, 1, 1000)
+	if err != nil {
+		return nil, err
+	}
+
+	info, err := guest.Stat("root_dir", root)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, guest.Invalid("root_dir", "not_a_folder", "root_dir: must be a folder, this is a file")
+	}
+	s := &search{query: []byte(query), glob: glob, limit: limit, result: Result{Matches: []Match{}}}
+	if err := s.folder(root, nil); err != nil {
+		return nil, guest.OpenFault("root_dir", err)
+	}
+	return s.result, nil
+}
+
+type search struct {
+	query   []byte
+	glob    []string
+	limit   int
+	entries int
+	stopped bool // nothing more is to be looked at
+	result  Result
+}
+
+func (s *search) stop() { s.stopped, s.result.Truncated = true, true }
+
+// folder searches a folder and what is below it, in the order of whole paths,
+// byte by byte. below holds the folder's name from root_dir on. The error says
+// that this very folder could not be listed.
+func (s *search) folder(path string, below []string) error {
+	list, err := s.list(path)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if s.entries++; s.entries > maxEntries {
+			s.stop()
+		}
+		if s.stopped {
+			return nil
+		}
+		name := path + "/" + e.Name()
+		inner := append(slices.Clip(below), e.Name())
+		switch {
+		case e.IsDir() && len(inner) > maxDepth:
+			s.result.Truncated = true
+		case e.IsDir():
+			if err := s.folder(name, inner); err != nil {
+				skipped(name, "cannot be listed")
+			}
+		case e.Type().IsRegular() && matchPath(s.glob, inner):
+			s.file(name)
+		}
+	}
+	return nil
+}
+
+// list is what is in a folder: regular files and folders with names in UTF-8,
+// sorted so that a walk meets whole paths in order.
+func (s *search) list(path string) ([]fs.DirEntry, error) {
+	f, err := os.Open(guest.Root + path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	list, err := f.ReadDir(maxEntries + 1)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool {
+		return !utf8.ValidString(e.Name()) || !e.IsDir() && !e.Type().IsRegular()
+	})
+	key := func(e fs.DirEntry) string {
+		if e.IsDir() {
+			return e.Name() + "/"
+		}
+		return e.Name()
+	}
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(key(a), key(b)) })
+	return list, nil
+}
+
+// file adds the file's matching lines. A file that is too large, binary or not
+// to be read is left out: one bad file must not hide the answers in the others.
+func (s *search) file(path string) {
+	f, err := os.Open(guest.Root + path)
+	if err != nil {
+		skipped(path, "cannot be read")
+		return
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+		skipped(path, "cannot be read")
+		return
+	case len(data) > maxFile:
+		skipped(path, "larger than 5 MiB")
+		return
+	case bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data):
+		skipped(path, "not text in UTF-8")
+		return
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if !bytes.Contains(data, s.query) {
+		return
+	}
+	for n, line := range bytes.Split(data, []byte("\n")) {
+		line = bytes.TrimSuffix(line, []byte("\r"))
+		at := bytes.Index(line, s.query)
+		if at < 0 {
+			continue
+		}
+		if len(s.result.Matches) == s.limit {
+			s.stop()
+			return
+		}
+		hit := utf8.RuneCount(line[:at])
+		s.result.Matches = append(s.result.Matches, Match{Path: "./" + path, LineNo: n + 1, Snippet: snippet(string(line), hit)})
+	}
+}
+
+// snippet is the line, or the part of a long line around the character hit.
+func snippet(line string, hit int) string {
+	chars := []rune(line)
+	if len(chars) <= maxSnippet {
+		return line
+	}
+	start := max(0, min(hit-lead, len(chars)-maxSnippet))
+	end := start + maxSnippet
+	cut := string(chars[start:end])
+	if start > 0 {
+		cut = "…" + cut
+	}
+	if end < len(chars) {
+		cut += "…"
+	}
+	return cut
+}
+
+func skipped(path, why string) { _, _ = fmt.Fprintf(os.Stderr, "skipped ./%s: %s\n", path, why) }

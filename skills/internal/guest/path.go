@@ -1,0 +1,82 @@
+package guest
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// MaxPath is the length of a path in characters up to which it is looked at.
+const MaxPath = 1024
+
+// notCapable is WASI's errno for a path that leaves its preopened folder. Go
+// has no name for it that exists on every system.
+const notCapable = syscall.Errno(76)
+
+// DataPath checks a path that a caller gave, before anything is opened, and
+// returns it as data or data/a/b.
+func DataPath(field, path string) (string, error) {
+	forbidden := &Fault{Code: ForbiddenPath, Field: field, Reason: "outside_data",
+		Message: field + ": must be a relative path in ./data, without .. and backslashes, as ./data/docs"}
+	if strings.HasPrefix(path, "/") || strings.Contains(path, `\`) {
+		return "", forbidden
+	}
+	for _, r := range path {
+		if r < 0x20 || r == 0x7f {
+			return "", forbidden
+		}
+	}
+	var parts []string
+	for _, part := range strings.Split(path, "/") {
+		switch part {
+		case "", ".":
+		case "..":
+			return "", forbidden
+		default:
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == 0 || parts[0] != "data" {
+		return "", forbidden
+	}
+	return strings.Join(parts, "/"), nil
+}
+
+// Stat looks at a path that DataPath returned. No link is followed, wherever it
+// points. A path that is not there is the caller's mistake, not the skill's.
+func Stat(field, path string) (fs.FileInfo, error) {
+	if info, err := os.Stat(Root + "data"); err != nil || !info.IsDir() {
+		return nil, &Fault{Code: Internal, Field: field, Reason: "no_data", Message: "this skill was given no ./data folder to read"}
+	}
+	var info fs.FileInfo
+	parts := strings.Split(path, "/")
+	for i := range parts {
+		var err error
+		// The data folder itself may be a link: it is the host that put it there.
+		look := os.Lstat
+		if i == 0 {
+			look = os.Stat
+		}
+		if info, err = look(Root + strings.Join(parts[:i+1], "/")); err != nil {
+			return nil, OpenFault(field, err)
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			return nil, OpenFault(field, syscall.ELOOP)
+		}
+	}
+	return info, nil
+}
+
+// OpenFault says what an error of opening or reading means for the caller.
+func OpenFault(field string, err error) *Fault {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
+		return Invalid(field, "not_found", field+": there is no such file or folder in ./data")
+	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EPERM), errors.Is(err, notCapable):
+		return &Fault{Code: ForbiddenPath, Field: field, Reason: "link", Message: field + ": links are not followed"}
+	default:
+		return &Fault{Code: Internal, Field: field, Reason: "unreadable", Message: field + ": could not be read"}
+	}
+}
