@@ -102,8 +102,9 @@ const (
 	KindSymlink     Kind = 7
 )
 
-// Stat describes a file. Access and change time are not part of it: a guest sees
-// the modification time for both, so that it cannot watch who reads its files.
+// Stat describes a file. A host file's times of access and change are not part of
+// it: a guest sees the modification time for them, so that it cannot watch who
+// reads its files.
 type Stat struct {
 	Dev   uint64 // the mount; 0 outside a [Tree]
 	Inode uint64
@@ -111,6 +112,7 @@ type Stat struct {
 	Links uint64
 	Size  int64     // bytes; 0 for a directory
 	Mtime time.Time // zero: unknown
+	Atime time.Time // zero: the same as Mtime
 }
 
 // Dirent is one entry of a directory. Kind may be KindUnknown for an entry that

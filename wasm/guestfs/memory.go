@@ -53,6 +53,7 @@ type node struct {
 	pages    [][]byte         // nil for a hole
 	size     int64
 	mtime    time.Time
+	atime    time.Time // as it was set; zero: mtime
 	open     int  // handles
 	gone     bool // no name is left
 }
@@ -414,12 +415,12 @@ func (m *Memory) Link(_, _ string) Errno { return ENOTSUP }
 func (m *Memory) Symlink(_, _ string) Errno { return ENOTSUP }
 
 // SetTimes implements [FS].
-func (m *Memory) SetTimes(name string, _ bool, _, mtime *time.Time) Errno {
+func (m *Memory) SetTimes(name string, _ bool, atime, mtime *time.Time) Errno {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, errno := m.find(name)
-	if errno == 0 && mtime != nil {
-		n.mtime = *mtime
+	if errno == 0 {
+		n.setTimes(atime, mtime)
 	}
 	return errno
 }

@@ -300,6 +300,9 @@ func TestMemoryTimes(t *testing.T) {
 	if errno := m.SetTimes("f", true, &now, nil); errno != 0 || mtime() != 50 {
 		t.Errorf("%v, left at %d", errno, mtime())
 	}
+	if st, _ := f.Stat(); !st.Atime.Equal(now) {
+		t.Errorf("time of access %v", st.Atime)
+	}
 	if errno := m.SetTimes("none", true, nil, nil); errno != guestfs.ENOENT {
 		t.Errorf("of nothing: %v", errno)
 	}

@@ -16,11 +16,23 @@ type memoryFile struct {
 }
 
 func (n *node) stat() Stat {
-	st := Stat{Inode: n.inode, Kind: KindRegular, Links: 1, Size: n.size, Mtime: n.mtime}
+	st := Stat{Inode: n.inode, Kind: KindRegular, Links: 1, Size: n.size, Mtime: n.mtime, Atime: n.atime}
 	if n.dir {
 		st.Kind = KindDirectory
 	}
 	return st
+}
+
+func (n *node) setTimes(atime, mtime *time.Time) {
+	if n.atime.IsZero() {
+		n.atime = n.mtime // setting one must not move the other
+	}
+	if atime != nil {
+		n.atime = *atime
+	}
+	if mtime != nil {
+		n.mtime = *mtime
+	}
 }
 
 func roundUp(size int64) int64 { return (size + pageSize - 1) &^ (pageSize - 1) }
@@ -157,15 +169,13 @@ func (f *memoryFile) Truncate(size int64) Errno {
 	return f.m.resize(f.n, size)
 }
 
-func (f *memoryFile) SetTimes(_, mtime *time.Time) Errno {
+func (f *memoryFile) SetTimes(atime, mtime *time.Time) Errno {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
 	if f.dead() {
 		return EIO
 	}
-	if mtime != nil {
-		f.n.mtime = *mtime
-	}
+	f.n.setTimes(atime, mtime)
 	return ESUCCESS
 }
 

@@ -49,6 +49,7 @@ const (
 	opShl      = 0x86
 	opShrU     = 0x88
 	opExtendU  = 0xad
+	opGtU      = 0x56
 	opUnreach  = byte(binary.OpUnreachable)
 )
 

@@ -86,6 +86,17 @@ func (w *rewriter) frame() {
 		e.i64(13)
 		e.op(opShl, opSub)
 		e.settle(true)
+		if w.unboundedMemory() {
+			// Beyond 4 GiB the instruction answers by itself; the host is told of it here.
+			e.op(byte(binary.OpMemorySize), 0, opExtendU)
+			e.get(0)
+			e.op(opExtendU, byte(binary.OpI64Add))
+			e.i64(1 << 16)
+			e.op(opGtU, opIf, emptyBlock)
+			e.i64(needMemory)
+			e.call(w.refuelNeed)
+			e.op(opEnd)
+		}
 		e.get(0)
 	})
 	w.helpers.grow = map[uint32]uint32{}
@@ -101,7 +112,7 @@ func (w *rewriter) frame() {
 				e.get(0)
 				e.op(opExtendU, byte(binary.OpI64Add))
 				e.i64(int64(w.o.TableCap))
-				e.op(0x56, opIf, emptyBlock) // i64.gt_u
+				e.op(opGtU, opIf, emptyBlock)
 				e.i64(needTable)
 				e.call(w.refuelNeed)
 				e.op(opEnd)
@@ -111,8 +122,17 @@ func (w *rewriter) frame() {
 	}
 }
 
-// needTable is what the guest asks for when a table would grow beyond its cap.
-const needTable = math.MinInt64
+// What the guest says instead of a need of fuel: that a table would grow beyond
+// its cap, or the memory beyond what the host can give.
+const (
+	needTable  = math.MinInt64
+	needMemory = math.MinInt64 + 1
+)
+
+// unboundedMemory reports whether the module has a memory without a maximum.
+func (w *rewriter) unboundedMemory() bool {
+	return len(w.m.Memories) == 1 && !w.m.Memories[0].HasMax
+}
 
 // entries charges one unit an entry for the length in local 0.
 func (e *emitter) entries() {

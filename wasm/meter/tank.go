@@ -14,14 +14,32 @@ type Tank struct {
 	Budget  uint64 // units that the run may use in all
 	Slice   uint64 // units that are handed out at once
 	Granted uint64 // units that were handed out
+	// MemoryRefused is set when the guest asked for more memory than there can be.
+	MemoryRefused bool
+
+	host uint64 // units that host functions charged
+}
+
+// Charge takes units for work that a host function does.
+func (t *Tank) Charge(units uint64) error {
+	if units > t.Budget-t.Granted {
+		return ErrFuel
+	}
+	t.Budget -= units
+	t.host += units
+	return nil
 }
 
 // Refuel answers a call of the guest: fuel is what it has left, below zero if it
 // charged without a test, and need what a failed test would have taken, or 0. It
 // gives the fuel to go on with.
 func (t *Tank) Refuel(fuel, need int64) (int64, error) {
-	if need == needTable {
+	switch need {
+	case needTable:
 		return 0, ErrTable
+	case needMemory:
+		t.MemoryRefused = true
+		return fuel, nil
 	}
 	missing := need - fuel
 	if missing <= 0 {
@@ -35,10 +53,15 @@ func (t *Tank) Refuel(fuel, need int64) (int64, error) {
 	return fuel + int64(grant), nil //nolint:gosec // a slice, or what is missing, which fits
 }
 
-// Used gives the fuel that was used, from what the instance has left.
+// Used gives the fuel that was used by guest and host functions together, from
+// what the instance has left.
 func (t *Tank) Used(fuel int64) uint64 {
 	if fuel < 0 {
-		return t.Granted + uint64(-fuel)
+		return t.host + t.Granted + uint64(-fuel)
 	}
-	return t.Granted - min(uint64(fuel), t.Granted)
+	return t.host + t.Granted - min(uint64(fuel), t.Granted)
 }
+
+// Spent gives the fuel of a run that ended because there was no more of it: the
+// budget that it was given at first.
+func (t *Tank) Spent() uint64 { return t.host + t.Budget }

@@ -165,10 +165,13 @@ func putFilestat(out []byte, st guestfs.Stat) {
 	out[16] = byte(st.Kind)
 	le.PutUint64(out[24:], st.Links)
 	le.PutUint64(out[32:], uint64(st.Size))
-	t := nanos(st.Mtime)
-	le.PutUint64(out[40:], t)
-	le.PutUint64(out[48:], t)
-	le.PutUint64(out[56:], t)
+	atime, mtime := st.Atime, nanos(st.Mtime)
+	if atime.IsZero() {
+		atime = st.Mtime
+	}
+	le.PutUint64(out[40:], nanos(atime))
+	le.PutUint64(out[48:], mtime)
+	le.PutUint64(out[56:], mtime)
 }
 
 // nanos is a time as preview1 counts it: from 1970, held at the ends of the range.
@@ -248,14 +251,13 @@ func (w *World) fdPrestatGet(p []uint64) guestfs.Errno {
 
 func (w *World) fdPrestatDirName(p []uint64) guestfs.Errno {
 	d := w.fd(p[0])
-	n := uint64(uint32(p[2]))
 	switch {
 	case d == nil || !d.preopen:
 		return guestfs.EBADF
-	case n > uint64(len(preopenName)):
+	case uint32(p[2]) < uint32(len(preopenName)):
 		return guestfs.ENAMETOOLONG
 	}
-	out, ok := w.result(p[1], n)
+	out, ok := w.result(p[1], uint64(len(preopenName)))
 	if !ok {
 		return guestfs.EFAULT
 	}

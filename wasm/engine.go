@@ -1,0 +1,172 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/maypok86/otter/v2"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"golang.org/x/sync/singleflight"
+
+	"openskill/wasm/binary"
+	"openskill/wasm/meter"
+	"openskill/wasm/wasi"
+)
+
+// Options configure an Engine; nil and zero fields mean the defaults.
+type Options struct {
+	// CacheDir keeps compiled modules between processes. It holds machine code, so
+	// it is made with mode 0700 and must be writable by nobody else. "" keeps
+	// nothing.
+	CacheDir string
+	// Interpreter runs modules without compiling them, slowly; for platforms
+	// without a compiler, and as an oracle.
+	Interpreter bool
+	// Resident is how many bytes of metered modules stay ready in memory; 0 means
+	// 256 MiB. Modules beyond that are compiled, or loaded, again.
+	Resident uint64
+	// Slice is how much fuel is handed out at once; 0 means 100,000 units. A guest
+	// cannot be preempted within a slice, so it bounds the pauses of Go's garbage
+	// collector.
+	Slice uint64
+}
+
+// Engine compiles modules and runs them. It is safe for concurrent use.
+type Engine struct {
+	o       Options
+	runtime wazero.Runtime
+	cache   wazero.CompilationCache
+	modules *otter.Cache[string, *Module]
+	flight  singleflight.Group
+	imports map[string]binary.FuncType
+	probe   stackProbe
+
+	mu     sync.Mutex
+	closed bool
+	open   map[*Module]struct{} // not yet closed, resident or not
+}
+
+// Open makes an engine.
+func Open(opts *Options) (*Engine, error) {
+	e := &Engine{imports: map[string]binary.FuncType{}, open: map[*Module]struct{}{}}
+	if opts != nil {
+		e.o = *opts
+	}
+	def(&e.o.Resident, 256<<20)
+	def(&e.o.Slice, 100_000)
+	ctx := context.Background()
+	cfg := wazero.NewRuntimeConfigCompiler()
+	if e.o.Interpreter {
+		cfg = wazero.NewRuntimeConfigInterpreter()
+	}
+	cfg = cfg.WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExtendedConst).WithDebugInfoEnabled(false)
+	if e.o.CacheDir != "" {
+		if err := private(e.o.CacheDir); err != nil {
+			return nil, err
+		}
+		c, err := wazero.NewCompilationCacheWithDir(filepath.Join(e.o.CacheDir, "code"))
+		if err != nil {
+			return nil, fmt.Errorf("wasm: open the cache of compiled modules: %w", err)
+		}
+		e.cache = c
+		cfg = cfg.WithCompilationCache(c)
+	}
+	e.runtime = wazero.NewRuntimeWithConfig(ctx, cfg)
+	if err := e.start(ctx); err != nil {
+		_ = e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Engine) start(ctx context.Context) error {
+	if _, err := wasi.Instantiate(ctx, e.runtime); err != nil {
+		return fmt.Errorf("wasm: provide wasi: %w", err)
+	}
+	i64 := api.ValueTypeI64
+	_, err := e.runtime.NewHostModuleBuilder(meter.ImportModule).NewFunctionBuilder().
+		WithGoFunction(api.GoFunc(e.refuel), []api.ValueType{i64, i64}, []api.ValueType{i64}).
+		Export(meter.ImportRefuel).Instantiate(ctx)
+	if err != nil {
+		return fmt.Errorf("wasm: provide fuel: %w", err)
+	}
+	for _, f := range wasi.Functions() {
+		e.imports[f.Name] = binary.FuncType{Params: valTypes(f.Params), Results: valTypes(f.Results)}
+	}
+	e.modules, err = otter.New(&otter.Options[string, *Module]{
+		MaximumWeight: e.o.Resident,
+		Weigher:       func(_ string, m *Module) uint32 { return uint32(min(m.size, 1<<31)) }, //nolint:gosec // bounded
+		OnDeletion:    func(d otter.DeletionEvent[string, *Module]) { d.Value.release() },
+	})
+	if err != nil {
+		return fmt.Errorf("wasm: make the cache of modules: %w", err)
+	}
+	if e.o.Interpreter {
+		return nil // its frames are counted by wazero
+	}
+	return e.probe.open(ctx, e.runtime)
+}
+
+func valTypes(ts []api.ValueType) []binary.ValType {
+	v := make([]binary.ValType, len(ts))
+	for i, t := range ts {
+		v[i] = binary.ValType(t)
+	}
+	return v
+}
+
+// private makes dir, or makes sure that others can neither read nor write it.
+func private(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("wasm: make the cache folder: %w", err)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder needs its x
+		return fmt.Errorf("wasm: protect the cache folder: %w", err)
+	}
+	return nil
+}
+
+// Import is the type of the function module.name, if guests may import it.
+func (e *Engine) Import(module, name string) (binary.FuncType, bool) {
+	if module != wasi.ModuleName {
+		return binary.FuncType{}, false
+	}
+	t, ok := e.imports[name]
+	return t, ok
+}
+
+// ErrClosed is what a closed engine answers.
+var ErrClosed = errors.New("wasm: the engine is closed")
+
+// Close waits for runs under way and frees everything. It may be called twice.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return nil
+	}
+	e.closed = true
+	open := make([]*Module, 0, len(e.open))
+	for m := range e.open {
+		open = append(open, m)
+	}
+	e.mu.Unlock()
+	for _, m := range open {
+		m.users.Wait()
+	}
+	ctx := context.Background()
+	err := e.runtime.Close(ctx)
+	if e.cache != nil {
+		err = errors.Join(err, e.cache.Close(ctx))
+	}
+	if e.modules != nil {
+		e.modules.StopAllGoroutines()
+	}
+	return err
+}

@@ -1,0 +1,128 @@
+package meter
+
+import (
+	"bytes"
+
+	"openskill/wasm/binary"
+)
+
+// The helpers that Rewrite adds stand behind the functions of the input, in this
+// order; one for each table follows.
+const (
+	helperRefuel = iota
+	helperNeed
+	helperEntries
+	helperPages
+	helperGrow
+)
+
+// A listing is a body written by hand, byte by byte, to compare with.
+type listing []byte
+
+func (l listing) op(b ...byte) listing              { return append(l, b...) }
+func (l listing) index(op byte, i uint32) listing   { return binary.AppendU32(append(l, op), i) }
+func (l listing) constant(op byte, c int64) listing { return binary.AppendS64(append(l, op), c) }
+
+// helpers compares the added functions with listings of what they must be.
+func (v *verifier) helpers() error {
+	in, out := v.in, v.out
+	imported := in.Imported(binary.ExternTable)
+	tables := imported + uint32(len(in.Tables)) //nolint:gosec // at most Limits.Tables
+	n := len(in.Codes)
+	v.first = v.nimp + 1 + uint32(n) //nolint:gosec // at most Limits.Functions
+	if len(out.Codes) != n+helperGrow+int(tables) {
+		return broken("%d functions were added, %d expected", len(out.Codes)-n, helperGrow+int(tables))
+	}
+	ask := v.nimp
+	spend := func(l listing, local uint32) listing { // the rest of: fuel less what stands on the stack, tested
+		l = l.op(0x7d).index(0x22, local).index(0x24, v.fuel).index(0x20, local)
+		return l.constant(0x42, 0).op(0x53, 0x04, 0x40).index(0x10, v.first+helperRefuel).op(0x0b)
+	}
+	begin := func() listing { return listing{}.index(0x23, v.fuel) }
+	refuel := begin().constant(0x42, 0).index(0x10, ask).index(0x24, v.fuel).op(0x0b)
+	need := begin().index(0x20, 0).index(0x10, ask).index(0x24, v.fuel).op(0x0b)
+	entries := spend(begin().index(0x20, 0).op(0xad), 1).index(0x20, 0)
+	pages := spend(begin().index(0x20, 0).op(0xad).constant(0x42, 1<<16).index(0x20, 0).
+		constant(0x41, 1<<16).op(0x49, 0x1b).constant(0x42, 13).op(0x86), 1).index(0x20, 0).op(0x0b)
+
+	i32, i64 := []binary.ValType{binary.I32}, []binary.ValType{binary.I64}
+	if err := v.helper(helperRefuel, nil, nil, refuel); err != nil {
+		return err
+	}
+	if err := v.helper(helperNeed, i64, nil, need); err != nil {
+		return err
+	}
+	if err := v.helper(helperEntries, i32, i32, append(entries[:len(entries):len(entries)], 0x0b)); err != nil {
+		return err
+	}
+	if err := v.helper(helperPages, i32, i32, pages); err != nil {
+		return err
+	}
+	for k := range tables {
+		want := entries[: len(entries)-2 : len(entries)-2]
+		if limit, ok := v.tableCap(k, imported); ok {
+			want = binary.AppendU32(want.op(0xfc, 0x10), k)
+			want = want.op(0xad).index(0x20, 0).op(0xad, 0x7c).constant(0x42, limit).op(0x56, 0x04, 0x40)
+			want = want.constant(0x42, -1<<63).index(0x10, v.first+helperNeed).op(0x0b)
+		}
+		want = want.index(0x20, 0).op(0x0b)
+		if err := v.helper(helperGrow+k, i32, i32, want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verifier) helper(i uint32, params, results []binary.ValType, want listing) error {
+	n := len(v.in.Codes) + int(i)
+	c := &v.out.Codes[n]
+	if !v.hasType(v.out.Funcs[n], params, results) {
+		return broken("helper %d has another type", i)
+	}
+	if i >= helperEntries && (len(c.Locals) != 1 || c.Locals[0] != binary.LocalGroup{Count: 1, Type: binary.I64}) ||
+		i < helperEntries && len(c.Locals) != 0 {
+		return broken("helper %d has other locals", i)
+	}
+	if !bytes.Equal(c.Body, want) {
+		return broken("helper %d is not what it must be: % x, expected % x", i, c.Body, []byte(want))
+	}
+	return nil
+}
+
+// tableCap gives the number of entries beyond which growing table k must end the
+// run: its maximum in the output, unless that is the module's own or the table
+// begins with more.
+func (v *verifier) tableCap(k, imported uint32) (int64, bool) {
+	if k < imported {
+		return 0, false
+	}
+	a, b := v.in.Tables[k-imported], v.out.Tables[k-imported]
+	if a == b && a.HasMax && !v.mentions(k) {
+		return 0, false
+	}
+	if b.Max > b.Min {
+		return int64(b.Max), true
+	}
+	// Which cap below the minimum was meant cannot be seen from the table: any is
+	// as good, as long as the helper ends every growth.
+	return v.capOf(k), true
+}
+
+// mentions reports whether the helper of table k looks at the table's size.
+func (v *verifier) mentions(k uint32) bool { return v.capOf(k) >= 0 }
+
+// capOf reads the constant that the helper of table k compares with; -1 if it
+// compares with none.
+func (v *verifier) capOf(k uint32) int64 {
+	r := binary.NewReader(v.out.Codes[len(v.in.Codes)+helperGrow+int(k)].Body, 0)
+	last := int64(-1)
+	for in := (binary.Instr{}); r.Next(&in); {
+		switch {
+		case in.Op == binary.OpI64Const:
+			last = in.Const
+		case in.Op == 0x56: // i64.gt_u
+			return last
+		}
+	}
+	return -1
+}

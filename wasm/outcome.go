@@ -1,0 +1,71 @@
+package wasm
+
+import "time"
+
+// Ended says how a run ended.
+type Ended int
+
+// The ways to end. Exactly one holds for a run.
+const (
+	Returned       Ended = iota // the entry function returned
+	Exited                      // the guest called proc_exit, with ExitCode
+	Trapped                     // an instruction failed; Trap names it
+	OutOfFuel                   // Limits.Fuel was used up
+	OutOfTime                   // Limits.Timeout or the deadline of the context passed
+	OutOfMemory                 // it was refused memory, and failed after that
+	OutOfTable                  // a table grew beyond its cap
+	OutOfStack                  // calls were nested too deeply
+	OutputOverflow              // more output than Limits.Output
+	Cancelled                   // the context was cancelled
+)
+
+var endedNames = [...]string{
+	"returned", "exited", "trapped", "out of fuel", "out of time", "out of memory",
+	"out of table", "out of stack", "output overflow", "cancelled",
+}
+
+// String gives the name for logs.
+func (e Ended) String() string { return endedNames[e] }
+
+// Outcome is what a run left behind.
+type Outcome struct {
+	Ended    Ended
+	ExitCode uint32 // of proc_exit; 0 otherwise
+	Trap     string // the kind of trap, such as "unreachable"; no text of the guest
+
+	Stdout, Stderr []byte // what was kept; nil where Run names a writer
+	Fuel           uint64 // units used
+	MemoryPeak     uint64 // bytes of linear memory, at its largest
+	Instantiate    time.Duration
+	Total          time.Duration
+}
+
+// Limits bound a run. Zero fields mean the defaults; there is no "unlimited".
+type Limits struct {
+	Fuel    uint64        // units; 10,000,000,000
+	Memory  uint64        // bytes of linear memory, rounded down to pages of 64 KiB; 256 MiB
+	Timeout time.Duration // wall time from Run's call; 15 s
+	Output  int64         // bytes of standard output, and again of standard error; 1 MiB
+	Stack   uint64        // bytes of the host's stack for nested calls; 8 MiB
+	Files   int           // descriptors open at once; 128
+}
+
+func (l Limits) withDefaults() Limits {
+	def(&l.Fuel, 10_000_000_000)
+	def(&l.Memory, 256<<20)
+	def(&l.Timeout, 15*time.Second)
+	def(&l.Output, 1<<20)
+	def(&l.Stack, 8<<20)
+	def(&l.Files, 128)
+	l.Memory = min(l.Memory&^(pageSize-1), 1<<32)
+	return l
+}
+
+func def[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+const pageSize = 1 << 16

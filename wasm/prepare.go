@@ -1,0 +1,145 @@
+package wasm
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+
+	wbin "openskill/wasm/binary"
+	"openskill/wasm/check"
+	"openskill/wasm/meter"
+)
+
+// generation names what checking and metering make of a module. It goes up with
+// every change of theirs, so that no cache holds the work of an older one.
+const generation = "1"
+
+// prepared is what a module's runs need to know beside its code.
+type prepared struct {
+	// MemoryMin is the memory that an instance begins with, in bytes.
+	MemoryMin uint64 `json:"memory_min"`
+	// TrapsAtStart is set if an element segment does not fit its table: by the
+	// specification instantiation fails then, and wazero ignores the segment.
+	TrapsAtStart bool `json:"traps_at_start"`
+}
+
+// prepare checks and meters a module, or takes the metered one from the cache.
+func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, []byte, error) {
+	path := e.preparedPath(module, o)
+	if p, metered, ok := loadPrepared(path); ok {
+		return p, metered, nil
+	}
+	res, err := check.Module(module, e.checkOptions(o))
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &prepared{TrapsAtStart: misfit(res.Module)}
+	if len(res.Module.Memories) > 0 {
+		p.MemoryMin = uint64(res.Module.Memories[0].Min) * pageSize
+	}
+	rw, err := meter.Rewrite(res.Module, res.MaxStack, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("wasm: meter: %w", err)
+	}
+	metered := rw.Module.Encode()
+	if path != "" {
+		// A cache that cannot be written costs time, not correctness.
+		_ = storePrepared(path, p, metered)
+	}
+	return p, metered, nil
+}
+
+// preparedPath is the place of a module in the cache: named by its content, by
+// the caps that it was held against, and by what made it.
+func (e *Engine) preparedPath(module []byte, o *CompileOptions) string {
+	if e.o.CacheDir == "" {
+		return ""
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "openskill metered module %s trusted=%t\n", generation, o != nil && o.Trusted)
+	h.Write(module)
+	return filepath.Join(e.o.CacheDir, "metered", hex.EncodeToString(h.Sum(nil)))
+}
+
+// The file is: SHA-256 of the rest, length of the JSON as four bytes, JSON, module.
+func storePrepared(path string, p *prepared, metered []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	head, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	rest := binary.LittleEndian.AppendUint32(nil, uint32(len(head))) //nolint:gosec // a few dozen bytes
+	rest = append(append(rest, head...), metered...)
+	sum := sha256.Sum256(rest)
+	return renameio.WriteFile(path, append(sum[:], rest...), 0o600)
+}
+
+func loadPrepared(path string) (*prepared, []byte, bool) {
+	if path == "" {
+		return nil, nil, false
+	}
+	b, err := os.ReadFile(path) //nolint:gosec // a name of ours in a folder of ours
+	if err != nil || len(b) < sha256.Size+4 {
+		return nil, nil, false
+	}
+	rest := b[sha256.Size:]
+	sum := sha256.Sum256(rest)
+	n := binary.LittleEndian.Uint32(rest)
+	if !bytes.Equal(sum[:], b[:sha256.Size]) || uint64(n)+4 > uint64(len(rest)) {
+		return nil, nil, false // cut off or damaged: it is made again
+	}
+	p := &prepared{}
+	if json.Unmarshal(rest[4:4+n], p) != nil {
+		return nil, nil, false
+	}
+	return p, rest[4+n:], true
+}
+
+// misfit reports whether an active element segment does not fit its table. All
+// imports are functions, so that every offset is known here.
+func misfit(m *wbin.Module) bool {
+	for i := range m.Elems {
+		s := &m.Elems[i]
+		if s.Mode != wbin.Active || int(s.Table) >= len(m.Tables) {
+			continue
+		}
+		at := uint64(constI32(s.Offset))
+		if at+uint64(max(len(s.Funcs), len(s.Exprs))) > uint64(m.Tables[s.Table].Min) { //nolint:gosec // lengths
+			return true
+		}
+	}
+	return false
+}
+
+// constI32 computes a constant expression of integers, extended ones included.
+func constI32(x wbin.ConstExpr) uint32 {
+	var stack []uint32
+	r := wbin.NewReader(x, 0)
+	var in wbin.Instr
+	for r.Next(&in) {
+		n := len(stack)
+		switch in.Op {
+		case wbin.OpI32Const:
+			stack = append(stack, uint32(in.Const)) //nolint:gosec // the bits of an i32
+		case wbin.OpI32Add:
+			stack = append(stack[:n-2], stack[n-2]+stack[n-1])
+		case wbin.OpI32Sub:
+			stack = append(stack[:n-2], stack[n-2]-stack[n-1])
+		case wbin.OpI32Mul:
+			stack = append(stack[:n-2], stack[n-2]*stack[n-1])
+		}
+	}
+	if len(stack) == 0 {
+		return 0
+	}
+	return stack[0]
+}
