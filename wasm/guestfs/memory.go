@@ -54,8 +54,8 @@ type node struct {
 	size     int64
 	mtime    time.Time
 	atime    time.Time // as it was set; zero: mtime
-	open     int  // handles
-	gone     bool // no name is left
+	open     int       // handles
+	gone     bool      // no name is left
 }
 
 // NewMemory makes an empty file system.

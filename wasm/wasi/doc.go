@@ -34,6 +34,12 @@
 //   - Process and thread CPU time are the monotonic clock.
 //   - A guest's monotonic clock starts at one second, since Go takes zero for a
 //     broken clock.
+//   - fd_prestat_dir_name takes a buffer that is larger than the name and refuses a
+//     smaller one (wazero has it the other way round).
+//   - Scratch memory has no links of either kind (ENOTSUP).
 //   - There are no sockets: every sock_ call on an open descriptor is ENOTSOCK.
 //   - proc_raise is ENOSYS: there are no signals.
+//
+// testdata/readonly.md lists what a read-only world refuses, and
+// testdata/testsuite.md what of the official test suite does not pass.
 package wasi
