@@ -12,11 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
-	"gopkg.in/yaml.v3"
 )
 
 // A form is one way to run a skill: its Python file, or its module.
@@ -285,62 +283,3 @@ ERROR -5 degrees
   2026-01-05T08:00:00+0800   DEBUG   spaces   inside  
 [1736064000.123] NOTICE epoch
 `
-
-var dataPath = &jsonschema.Format{Name: "data-path", Validate: func(v any) error {
-	s, ok := v.(string)
-	if !ok {
-		return nil
-	}
-	parts := strings.FieldsFunc(s, func(r rune) bool { return r == '/' })
-	for len(parts) > 0 && parts[0] == "." {
-		parts = parts[1:]
-	}
-	control := strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' })
-	if control || strings.HasPrefix(s, "/") || len(parts) == 0 || parts[0] != "data" {
-		return errors.New("is not in ./data")
-	}
-	for _, p := range parts {
-		if p == ".." {
-			return errors.New("leaves ./data")
-		}
-	}
-	return nil
-}}
-
-// schemas compiles the two schemas of a skill's manifest.
-func schemas(t *testing.T, id string) (input, output *jsonschema.Schema) {
-	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(id, "skill.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var manifest struct {
-		Input  any `yaml:"input_schema"`
-		Output any `yaml:"output_schema"`
-	}
-	if err := yaml.Unmarshal(raw, &manifest); err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	c.RegisterFormat(dataPath)
-	c.AssertFormat()
-	compile := func(name string, doc any) *jsonschema.Schema {
-		if err := c.AddResource(name, doc); err != nil {
-			t.Fatal(err)
-		}
-		s, err := c.Compile(name)
-		if err != nil {
-			t.Fatalf("%s: %s: %v", id, name, err)
-		}
-		return s
-	}
-	return compile("mem:///input", manifest.Input), compile("mem:///output", manifest.Output)
-}
-
-func validate(s *jsonschema.Schema, raw []byte) error {
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		return err
-	}
-	return s.Validate(v)
-}

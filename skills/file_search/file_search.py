@@ -85,7 +85,7 @@ def data_path(field, path):
     """The names below ./data that a caller's path leads to; nothing is opened yet."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     odd = any(char < " " or char in "\\\x7f" for char in path)
-    if path.startswith("/") or odd or ".." in parts or parts[:1] != ["data"]:
+    if path.startswith("/") or odd or ".." in path or parts[:1] != ["data"]:
         message = field + ": must be a relative path in ./data, without .. and backslashes, as ./data/docs"
         raise Fault(field, "outside_data", message, "FORBIDDEN_PATH")
     return parts[1:]
@@ -294,7 +294,7 @@ def run(given):
     if "\n" in query or "\r" in query:
         message = "query: must be text of one line, because lines are searched one by one"
         raise Fault("query", "line_break", message)
-    root = data_path("root_dir", get_string(given, "root_dir", "./data", 1, MAX_PATH))
+    root = data_path("root_dir", get_string(given, "root_dir", "./data", 0, MAX_PATH))
     glob = parse_glob(get_string(given, "glob", "**/*", 1, 200))
     search = Search(query, glob, get_integer(given, "limit", 20, 1, 1000))
 

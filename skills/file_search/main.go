@@ -49,7 +49,7 @@ func run(in guest.Input) (any, error) {
 	if strings.ContainsAny(query, "\r\n") {
 		return nil, guest.Invalid("query", "line_break", "query: must be text of one line, because lines are searched one by one")
 	}
-	root, err := in.String("root_dir", "./data", 1, guest.MaxPath)
+	root, err := in.String("root_dir", "./data", 0, guest.MaxPath)
 	if err != nil {
 		return nil, err
 	}

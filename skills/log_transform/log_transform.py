@@ -91,7 +91,7 @@ def data_path(field, path):
     """The names below ./data that a caller's path leads to; nothing is opened yet."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     odd = any(char < " " or char in "\\\x7f" for char in path)
-    if path.startswith("/") or odd or ".." in parts or parts[:1] != ["data"]:
+    if path.startswith("/") or odd or ".." in path or parts[:1] != ["data"]:
         message = field + ": must be a relative path in ./data, without .. and backslashes, as ./data/docs"
         raise Fault(field, "outside_data", message, "FORBIDDEN_PATH")
     return parts[1:]
@@ -593,7 +593,7 @@ def save(name, records):
 
 def run(given):
     check_fields(given, ("input_path", "format", "output", "rules", "limit"))
-    parts = data_path("input_path", get_string(given, "input_path", None, 1, MAX_PATH))
+    parts = data_path("input_path", get_string(given, "input_path", None, 0, MAX_PATH))
     name = parts[-1] if parts else ""
     form = get_choice(given, "format", format_of(name), ("text", "jsonl", "csv"))
     output = get_choice(given, "output", "stdout", ("stdout", "file"))

@@ -55,7 +55,7 @@ func run(in guest.Input) (any, error) {
 	if err := in.Only("", "", "input_path", "format", "output", "rules", "limit"); err != nil {
 		return nil, err
 	}
-	file, err := in.String("input_path", "", 1, guest.MaxPath)
+	file, err := in.String("input_path", "", 0, guest.MaxPath)
 	if err != nil {
 		return nil, err
 	}
