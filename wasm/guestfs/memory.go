@@ -21,7 +21,8 @@ type Limits struct {
 	// Depth is the cap on components of a path. 0: 32. Beyond it creation fails
 	// with ENAMETOOLONG.
 	Depth int
-	// Now is the clock of modification times; nil: time.Now, to the millisecond.
+	// Now is the clock of modification times; nil: time.Now, to the millisecond. A
+	// run that is to be repeated exactly gets here the clock that it sees elsewhere.
 	Now func() time.Time
 }
 

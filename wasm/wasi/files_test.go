@@ -377,3 +377,46 @@ func TestSavedClockGoesOn(t *testing.T) {
 		t.Errorf("the clock shows %v, so it did not go back", got)
 	}
 }
+
+// A path that ends in a slash names a folder, in every call.
+func TestTrailingSlash(t *testing.T) {
+	root, work := worldRoot(t, dataFolder(t))
+	if err := work.WriteFile("f", nil); err != nil {
+		t.Fatal(err)
+	}
+	g := newGuest(t, wasi.Config{Root: root})
+	path := func(call, path string) guestfs.Errno {
+		ptr, n := g.put(atPath, path)
+		return g.call(call, 3, ptr, n)
+	}
+	rename := func(from, to string) guestfs.Errno {
+		a, n := g.put(atPath, from)
+		b, m := g.put(atPath2, to)
+		return g.call("path_rename", 3, a, n, 3, b, m)
+	}
+	stat := func(path string) guestfs.Errno {
+		ptr, n := g.put(atPath, path)
+		return g.call("path_filestat_get", 3, 1, ptr, n, atResult)
+	}
+	create := func(path string) guestfs.Errno { _, errno := g.open(path, oCreate, rightWrite, 0); return errno }
+	for i, tc := range []struct{ got, want guestfs.Errno }{
+		{path("path_create_directory", "work/d/"), 0},
+		{path("path_create_directory", "work/f/"), guestfs.EEXIST},
+		{path("path_unlink_file", "work/f/"), guestfs.ENOTDIR},
+		{path("path_unlink_file", "work/d/"), guestfs.EISDIR},
+		{path("path_unlink_file", "work/none/"), guestfs.ENOENT},
+		{path("path_remove_directory", "work/f/"), guestfs.ENOTDIR},
+		{stat("work/f/"), guestfs.ENOTDIR},
+		{stat("work/d/"), 0},
+		{rename("work/f/", "work/g"), guestfs.ENOTDIR},
+		{rename("work/f", "work/g/"), guestfs.ENOTDIR},
+		{rename("work/d/", "work/e/"), 0},
+		{create("work/new/"), guestfs.EINVAL},
+		{create("data/new/"), guestfs.EROFS},
+		{path("path_remove_directory", "work/e/"), 0},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("row %d: %v, want %v", i, tc.got, tc.want)
+		}
+	}
+}

@@ -357,6 +357,20 @@ func TestE16Exit(t *testing.T) {
 	}
 }
 
+func TestStopText(t *testing.T) {
+	for stop, want := range map[wasi.Stop]string{
+		{Reason: wasi.ReasonExit, ExitCode: 3}: "wasi: exit code 3",
+		{Reason: wasi.ReasonOutputLimit}:       "wasi: run ended: output limit",
+		{Reason: wasi.ReasonDeadline}:          "wasi: run ended: deadline",
+		{Reason: wasi.ReasonCancelled}:         "wasi: run ended: cancelled",
+		{}:                                     "wasi: run ended: unknown",
+	} {
+		if got := stop.Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestNoWorld(t *testing.T) {
 	g := newGuest(t, wasi.Config{})
 	g.ctx = context.Background()

@@ -19,8 +19,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const i32, i64 = api.ValueTypeI32, api.ValueTypeI64
-
 // section is one section of a module.
 func section(id byte, body []byte) []byte {
 	return append(append([]byte{id}, leb(uint64(len(body)))...), body...)
