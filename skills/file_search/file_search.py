@@ -4,6 +4,7 @@ CLI form; it answers exactly as main.go does. Standard library only, POSIX."""
 import errno
 import json
 import os
+import re
 import stat
 import sys
 
@@ -28,11 +29,18 @@ def refuse_constant(name):
     raise ValueError("not JSON: " + name)
 
 
+def parse(text):
+    """JSON as the standard has it: no NaN, no Infinity, and no half of a surrogate
+    pair, which is no text and could not be answered in UTF-8."""
+    whole = re.sub(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]", " ", text)
+    if re.search(r"\\u[dD][89a-fA-F]", whole):
+        raise ValueError("half a surrogate pair")
+    return json.loads(text, parse_constant=refuse_constant)
+
+
 def read_call(raw):
     try:
-        call = json.loads(raw.decode("utf-8"), parse_constant=refuse_constant)
-        # A lone surrogate is no text and could not be answered in UTF-8.
-        json.dumps(call, ensure_ascii=False).encode("utf-8")
+        call = parse(raw.decode("utf-8"))
     except (ValueError, RecursionError):
         call = None
     if not isinstance(call, dict):

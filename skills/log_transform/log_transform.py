@@ -34,11 +34,18 @@ def refuse_constant(name):
     raise ValueError("not JSON: " + name)
 
 
+def parse(text):
+    """JSON as the standard has it: no NaN, no Infinity, and no half of a surrogate
+    pair, which is no text and could not be answered in UTF-8."""
+    whole = re.sub(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]", " ", text)
+    if re.search(r"\\u[dD][89a-fA-F]", whole):
+        raise ValueError("half a surrogate pair")
+    return json.loads(text, parse_constant=refuse_constant)
+
+
 def read_call(raw):
     try:
-        call = json.loads(raw.decode("utf-8"), parse_constant=refuse_constant)
-        # A lone surrogate is no text and could not be answered in UTF-8.
-        json.dumps(call, ensure_ascii=False).encode("utf-8")
+        call = parse(raw.decode("utf-8"))
     except (ValueError, RecursionError):
         call = None
     if not isinstance(call, dict):
@@ -440,14 +447,12 @@ class JSONLines:
 
     def record(self, line, number):
         try:
-            value = json.loads(line, parse_constant=refuse_constant)
+            value = parse(line)
             if not isinstance(value, dict) or not fits(value):
                 return None
             if isinstance(value.get("level"), str):
                 value["level"] = self.rules.level(value["level"])
-            text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
-            text.encode("utf-8")  # fails on half a surrogate pair
-            return text
+            return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
         except (ValueError, RecursionError):
             return None
 

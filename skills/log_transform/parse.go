@@ -110,9 +110,12 @@ func (t *textLines) record(line string, number int) ([]byte, bool, error) {
 
 // cut takes s[from:to] out of s, with a pair of brackets directly around it.
 func cut(s string, from, to int) (before, after string) {
-	if from > 0 && to < len(s) && strings.Contains("[] () <>", s[from-1:from]+s[to:to+1]) {
-		from--
-		to++
+	if from > 0 && to < len(s) {
+		switch s[from-1:from] + s[to:to+1] {
+		case "[]", "()", "<>":
+			from--
+			to++
+		}
 	}
 	return s[:from], s[to:]
 }
