@@ -113,7 +113,7 @@ func (fw *fuzzWorld) run(t *testing.T, input []byte) {
 		StdoutLimit: 1 << 16, StderrLimit: 1 << 16, Root: root, MaxOpenFiles: 16,
 	})
 	// A sleep may take as long as the input says: the deadline ends it.
-	ctx, cancel := context.WithTimeout(wasi.WithWorld(context.Background(), w), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(wasi.WithWorld(context.Background(), w), 20*time.Millisecond)
 	defer cancel()
 	functions := wasi.Functions()
 	for calls := 0; len(input) > 0 && calls < 100; calls++ {
