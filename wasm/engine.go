@@ -54,7 +54,7 @@ type Engine struct {
 
 // Open makes an engine.
 func Open(opts *Options) (*Engine, error) {
-	e := &Engine{imports: map[string]binary.FuncType{}, open: map[*Module]struct{}{}}
+	e := &Engine{imports: importTypes(), open: map[*Module]struct{}{}}
 	if opts != nil {
 		e.o = *opts
 	}
@@ -96,9 +96,6 @@ func (e *Engine) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("wasm: provide fuel: %w", err)
 	}
-	for _, f := range wasi.Functions() {
-		e.imports[f.Name] = binary.FuncType{Params: valTypes(f.Params), Results: valTypes(f.Results)}
-	}
 	e.modules, err = otter.New(&otter.Options[string, *Module]{
 		MaximumWeight: e.o.Resident,
 		Weigher:       func(_ string, m *Module) uint32 { return uint32(min(m.size, 1<<31)) }, //nolint:gosec // bounded
@@ -111,6 +108,15 @@ func (e *Engine) start(ctx context.Context) error {
 		return nil // its frames are counted by wazero
 	}
 	return e.probe.open(ctx, e.runtime)
+}
+
+// importTypes is the table of the functions that guests may import, by name.
+func importTypes() map[string]binary.FuncType {
+	types := map[string]binary.FuncType{}
+	for _, f := range wasi.Functions() {
+		types[f.Name] = binary.FuncType{Params: valTypes(f.Params), Results: valTypes(f.Results)}
+	}
+	return types
 }
 
 func valTypes(ts []api.ValueType) []binary.ValType {

@@ -55,6 +55,12 @@ func (e *Engine) Check(module []byte, o *CompileOptions) (check.Report, error) {
 	return res.Report, err
 }
 
+// Check is [Engine.Check] for a process that runs nothing: the verdict is the same,
+// and no engine, which would cost memory and time, is opened for it.
+func Check(module []byte, o *CompileOptions) (check.Report, error) {
+	return (&Engine{imports: importTypes()}).Check(module, o)
+}
+
 // Digest is the name of a module in caches: "sha256:" and its hash.
 func Digest(module []byte) string {
 	h := sha256.Sum256(module)
@@ -66,10 +72,7 @@ func Digest(module []byte) string {
 // refused gives a *check.Error. The work goes on when ctx ends, for those who
 // also wait for it; compiling itself cannot be interrupted.
 func (e *Engine) Compile(ctx context.Context, module []byte, o *CompileOptions) (*Module, error) {
-	key := Digest(module)
-	if o != nil && o.Trusted {
-		key += " trusted"
-	}
+	key := residentKey(Digest(module), o)
 	for {
 		if m, ok := e.modules.GetIfPresent(key); ok {
 			return m, nil
@@ -97,6 +100,22 @@ func (e *Engine) Compile(ctx context.Context, module []byte, o *CompileOptions) 
 			}
 		}
 	}
+}
+
+// Lookup finds a module that is still in memory by the Digest of its bytes, so
+// that a caller need not keep or read them to run it again. It counts as a use of
+// the module, which keeps those that run often in memory.
+func (e *Engine) Lookup(digest string, o *CompileOptions) (*Module, bool) {
+	return e.modules.GetIfPresent(residentKey(digest, o))
+}
+
+// residentKey names a module in memory: by its bytes and the caps that it was
+// held against.
+func residentKey(digest string, o *CompileOptions) string {
+	if o != nil && o.Trusted {
+		return digest + " trusted"
+	}
+	return digest
 }
 
 // compile does the work of Compile.
@@ -137,7 +156,7 @@ func (m *Module) acquire() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dropped {
-		return errDropped
+		return ErrDropped
 	}
 	m.refs++
 	m.users.Add(1)
