@@ -42,7 +42,9 @@ type Run struct {
 	Mono   func() int64
 }
 
-var errDropped = errors.New("wasm: the module was dropped")
+// ErrDropped is what Run answers for a module that the engine has dropped from
+// memory since it was compiled; compile it again.
+var ErrDropped = errors.New("wasm: the module was dropped from memory")
 
 // execution is the host's state of one run.
 type execution struct {
