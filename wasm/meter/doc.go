@@ -7,7 +7,7 @@
 // there, and hands out the next slice or ends the run. That call is also where
 // Go can preempt the guest.
 //
-// The rules, which [Verify] checks on the rewritten bytes:
+// The rules, which [Verify] checks on the rewritten bytes (of rule 3 the cycles):
 //
 //  1. Prepaid paths. A block of the control-flow graph costs its instructions,
 //     and what its callees expect to find prepaid. Each instruction on every

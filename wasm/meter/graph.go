@@ -13,13 +13,23 @@ type node struct {
 	loop       bool  // a loop header
 	test       bool  // its charge is tested
 	leaf       bool  // no successor: the function is left here
-	exit       bool  // reached by leaving a loop
+	exit       exit  // whether it is reached by leaving a loop
 	free       bool  // reached from the entry without a test on the way
 	open       bool  // reached from the entry without a loop header on the way
 	cost       int64
 	p          int64 // potential: what is paid when it is entered
 	chg        int64 // what it charges
 }
+
+// exit says how a block is reached by leaving a loop. Where each iteration calls,
+// a few units for the way out make it hardly dearer, and save a charge behind it.
+type exit byte
+
+const (
+	noExit exit = iota
+	exitCalling
+	exitTight
+)
 
 // A call is a function's index, or a canonical type's with this bit.
 const indirect = 1 << 31
@@ -58,6 +68,7 @@ type grapher struct {
 	inner   []int32
 	outer   []int32
 	level   []int32
+	caller  []bool // by header: the loop calls
 	stack   []int32
 	seen    []int32
 }

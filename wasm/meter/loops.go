@@ -52,14 +52,32 @@ func (g *grapher) loops(f *fn) {
 			g.level[i] = g.level[in]
 		}
 	}
+	g.exits(f)
+	g.tests(f)
+}
+
+// exits marks the blocks that are reached by leaving a loop.
+func (g *grapher) exits(f *fn) {
+	N := f.nodes
+	g.caller = append(g.caller[:0], make([]bool, len(N))...)
 	for i := range N {
-		for _, s := range f.succ(&N[i]) {
-			if !N[s].loop && g.level[s] < g.level[i] {
-				N[s].exit = true
+		if N[i].ncal > 0 {
+			for h := g.inner[i]; h >= 0 && !g.caller[h]; h = g.outer[h] {
+				g.caller[h] = true
 			}
 		}
 	}
-	g.tests(f)
+	for i := range N {
+		how := exitTight
+		if h := g.inner[i]; h >= 0 && g.caller[h] {
+			how = exitCalling
+		}
+		for _, s := range f.succ(&N[i]) {
+			if !N[s].loop && g.level[s] < g.level[i] {
+				N[s].exit = max(N[s].exit, how)
+			}
+		}
+	}
 }
 
 // visits bounds the search below, for each header and, times the number of

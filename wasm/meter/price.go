@@ -4,12 +4,15 @@ package meter
 // Go program and CPython; see RATIONALE.md.
 const (
 	slack         = 100    // an arm may be prepaid if it costs at most this much more than its cheapest sibling
+	slackCalling  = 6      // the same for the way out of a loop that calls; one that does not has none
 	prepaid       = 256    // most that a direct caller prepays
 	prepaidTable  = 32     // most that an indirect caller prepays
 	untested      = 32_000 // most that is charged without a test
 	copies        = 4      // of small innermost loops
 	copiesMaxBody = 64     // bytes of such a loop's body
 )
+
+var slacks = [...]int64{noExit: slack, exitCalling: slackCalling, exitTight: 0}
 
 // prices sets what callers prepay, and then potentials and charges.
 type prices struct {
@@ -73,7 +76,7 @@ type pricer struct {
 // entry. From the last block to the first, a block's potential is its cost plus
 // the largest potential behind it; where the arms of a branch differ by more
 // than slack, the dearer one pays the rest itself. The arm that leaves a loop
-// has no slack, or each iteration would pay for the way out. With open, only
+// has little slack or none, since each iteration pays for the way out. With open, only
 // the blocks before the first loop are looked at, and nothing is placed.
 func (s *pricer) potentials(f *fn, open bool) int64 {
 	const big = int64(1) << 60
@@ -110,11 +113,7 @@ func (s *pricer) potentials(f *fn, open bool) int64 {
 		if n := &N[i]; n.nsuc > 1 && (!open || n.open) {
 			m := cheapest(n)
 			for _, v := range f.succ(n) {
-				if N[v].exit {
-					s.caps[v] = min(s.caps[v], m)
-				} else {
-					s.caps[v] = min(s.caps[v], m+slack)
-				}
+				s.caps[v] = min(s.caps[v], m+slacks[N[v].exit])
 			}
 		}
 	}

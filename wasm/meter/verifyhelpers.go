@@ -43,7 +43,12 @@ func (v *verifier) helpers() error {
 	need := begin().index(0x20, 0).index(0x10, ask).index(0x24, v.fuel).op(0x0b)
 	entries := spend(begin().index(0x20, 0).op(0xad), 1).index(0x20, 0)
 	pages := spend(begin().index(0x20, 0).op(0xad).constant(0x42, 1<<16).index(0x20, 0).
-		constant(0x41, 1<<16).op(0x49, 0x1b).constant(0x42, 13).op(0x86), 1).index(0x20, 0).op(0x0b)
+		constant(0x41, 1<<16).op(0x49, 0x1b).constant(0x42, 13).op(0x86), 1)
+	if len(in.Memories) == 1 && !in.Memories[0].HasMax { // the host hears of growth beyond 4 GiB
+		pages = pages.op(0x3f, 0, 0xad).index(0x20, 0).op(0xad, 0x7c).constant(0x42, 1<<16).op(0x56, 0x04, 0x40)
+		pages = pages.constant(0x42, -1<<63+1).index(0x10, v.first+helperNeed).op(0x0b)
+	}
+	pages = pages.index(0x20, 0).op(0x0b)
 
 	i32, i64 := []binary.ValType{binary.I32}, []binary.ValType{binary.I64}
 	if err := v.helper(helperRefuel, nil, nil, refuel); err != nil {
@@ -105,7 +110,7 @@ func (v *verifier) tableCap(k, imported uint32) (int64, bool) {
 	}
 	// Which cap below the minimum was meant cannot be seen from the table: any is
 	// as good, as long as the helper ends every growth.
-	return v.capOf(k), true
+	return min(v.capOf(k), int64(b.Min)), true
 }
 
 // mentions reports whether the helper of table k looks at the table's size.
