@@ -23,6 +23,9 @@ type form struct {
 	run  func(t *testing.T, data string, stdin []byte) outcome
 }
 
+// pythonModule is where make runtimes puts CPython.
+var pythonModule = filepath.Join("..", ".openskill", "runtimes", "python-3.12", "python.wasm")
+
 // formsOf lists the forms of a skill that can be run here, the CLI form first.
 // It skips the test where one cannot, and says which.
 func formsOf(t *testing.T, id string) []form {
@@ -36,7 +39,7 @@ func formsOf(t *testing.T, id string) []form {
 	}}}
 	module, args := filepath.Join(id, id+".wasm"), []string{id}
 	if id == "calculator" {
-		module = filepath.Join("..", ".openskill", "runtimes", "python-3.12", "python.wasm")
+		module = pythonModule
 		args = []string{"python", "-I", "-B", "/skill/calculator.py"}
 	}
 	if _, err := os.Stat(module); err != nil {

@@ -171,6 +171,7 @@ class Pattern:
         self.text = pattern
         self.at = 0
         self.groups = 0
+        self.names = []
         self.stack = []  # for each open group [weight, endless] of what it holds
         self.last = None  # (weight, endless) of what a quantifier would repeat
 
@@ -216,6 +217,9 @@ class Pattern:
                 end += 1
             if end == start or self.text[end : end + 1] != ">":
                 raise PatternError("has a group name that is not of letters, digits and _")
+            if self.text[start:end] in self.names:
+                raise PatternError("must not use a group's name twice")
+            self.names.append(self.text[start:end])
             self.at = end + 1
         else:
             raise PatternError("must not hold (? but as (?: or (?P<name>: no lookaround, no flags")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -38,6 +39,7 @@ type translator struct {
 	out     strings.Builder
 	problem string
 	groups  int
+	names   []string
 	stack   []atom // for each open group what it holds so far
 	last    atom
 }
@@ -109,7 +111,12 @@ func (t *translator) open() {
 			t.fail("has a group name that is not of letters, digits and _")
 			return
 		}
-		t.out.WriteString(string(t.in[t.at : end+1]))
+		name := string(t.in[t.at : end+1])
+		if slices.Contains(t.names, name) {
+			t.fail("must not use a group's name twice") // Go would take it, Python not
+		}
+		t.names = append(t.names, name)
+		t.out.WriteString(name)
 		t.at = end + 1
 	default:
 		t.fail("must not hold (? but as (?: or (?P<name>: no lookaround, no flags")
