@@ -61,6 +61,14 @@ func (d *Dir) Close() error { return d.root.Close() }
 
 // Open implements [FS].
 func (d *Dir) Open(name string, flags OpenFlag) (File, Errno) {
+	file, errno := d.openFile(name, flags)
+	if errno != 0 {
+		return nil, errno
+	}
+	return file, ESUCCESS
+}
+
+func (d *Dir) openFile(name string, flags OpenFlag) (*hostFile, Errno) {
 	if errno := checkRead(name, flags); errno != 0 {
 		return nil, errno
 	}
@@ -72,13 +80,10 @@ func (d *Dir) Open(name string, flags OpenFlag) (File, Errno) {
 	// who does nothing else.
 	for range 4 {
 		file, same, errno := d.open(local, flags)
-		switch {
-		case errno != 0:
-			return nil, errno
-		case same:
-			return file, ESUCCESS
+		if errno != 0 || same {
+			return file, errno
 		}
-		file.Close()
+		_ = file.Close()
 	}
 	return nil, EBUSY
 }
@@ -112,7 +117,7 @@ func (d *Dir) open(local string, flags OpenFlag) (file *hostFile, same bool, err
 	}
 	opened, err := f.Stat()
 	if err != nil {
-		f.Close()
+		_ = f.Close()
 		return nil, false, errnoOf(err)
 	}
 	file = &hostFile{f: f, opt: d.opt, dir: opened.IsDir()}
@@ -120,7 +125,7 @@ func (d *Dir) open(local string, flags OpenFlag) (file *hostFile, same bool, err
 		errno = ENOTDIR
 	}
 	if errno != 0 {
-		file.Close()
+		_ = file.Close()
 		return nil, false, errno
 	}
 	if d.opt.HardLinks || file.dir {
@@ -267,12 +272,12 @@ func (h *hostFile) Close() error {
 }
 
 func kindOf(mode fs.FileMode) Kind {
-	switch mode.Type() {
-	case 0:
+	switch {
+	case mode.IsRegular():
 		return KindRegular
-	case fs.ModeDir:
+	case mode.IsDir():
 		return KindDirectory
-	case fs.ModeSymlink:
+	case mode&fs.ModeSymlink != 0:
 		return KindSymlink
 	}
 	return KindUnknown
@@ -282,7 +287,7 @@ func kindOf(mode fs.FileMode) Kind {
 // with an error that has no number; anything else without one cannot come from
 // a file system, so EPERM is right for it.
 func errnoOf(err error) Errno {
-	if err == nil || err == io.EOF {
+	if err == nil || errors.Is(err, io.EOF) {
 		return ESUCCESS
 	}
 	var number syscall.Errno
@@ -334,12 +339,13 @@ func errnoOfNumber(number syscall.Errno) Errno {
 		return EBADF
 	case syscall.EOVERFLOW:
 		return EOVERFLOW
+	default: // Windows has numbers of its own
+		switch {
+		case number.Is(fs.ErrNotExist):
+			return ENOENT
+		case number.Is(fs.ErrPermission):
+			return EACCES
+		}
+		return EIO
 	}
-	switch { // Windows' own numbers
-	case number.Is(fs.ErrNotExist):
-		return ENOENT
-	case number.Is(fs.ErrPermission):
-		return EACCES
-	}
-	return EIO
 }

@@ -15,7 +15,7 @@ const openCarefully = syscall.O_NONBLOCK | syscall.O_NOCTTY
 // hard-linked, so that it is refused.
 func identity(_ *os.File, info fs.FileInfo) (inode, links uint64) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(st.Ino), uint64(st.Nlink)
+		return uint64(st.Ino), uint64(st.Nlink) //nolint:unconvert // narrower on some systems
 	}
 	return 0, 0
 }

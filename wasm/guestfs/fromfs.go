@@ -54,7 +54,7 @@ func (v *view) Open(name string, flags OpenFlag) (File, Errno) {
 	}
 	info, err := f.Stat()
 	if err != nil {
-		f.Close()
+		_ = f.Close()
 		return nil, errnoOf(err)
 	}
 	st, errno := v.describe(name, info)
@@ -62,7 +62,7 @@ func (v *view) Open(name string, flags OpenFlag) (File, Errno) {
 		errno = ENOTDIR
 	}
 	if errno != 0 {
-		f.Close()
+		_ = f.Close()
 		return nil, errno
 	}
 	return &viewFile{v: v, name: name, stat: st, f: f}, ESUCCESS
@@ -171,7 +171,7 @@ func (f *viewFile) Rewind() Errno {
 	if err != nil {
 		return errnoOf(err)
 	}
-	f.f.Close()
+	_ = f.f.Close()
 	f.f = again
 	return ESUCCESS
 }

@@ -15,60 +15,60 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func folder(t testing.TB, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
+func folder(tb testing.TB, files map[string]string) string {
+	tb.Helper()
+	dir := tb.TempDir()
 	for name, content := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return dir
 }
 
-func archive(t testing.TB, files map[string]string) *zip.Reader {
-	t.Helper()
+func archive(tb testing.TB, files map[string]string) *zip.Reader {
+	tb.Helper()
 	var buf bytes.Buffer
 	z := zip.NewWriter(&buf)
 	for name, content := range files {
 		w, err := z.Create(name)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if _, err := io.WriteString(w, content); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	if err := z.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	r, err := zip.NewReader(bytes.NewReader(buf.Bytes()), int64(buf.Len()))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return r
 }
 
-func openDir(t testing.TB, path string) *guestfs.Dir {
-	t.Helper()
+func openDir(tb testing.TB, path string) *guestfs.Dir {
+	tb.Helper()
 	d, err := guestfs.OpenDir(path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close() })
+	tb.Cleanup(func() { d.Close() })
 	return d
 }
 
 // read reads a whole file.
-func read(t testing.TB, fsys guestfs.FS, name string) string {
-	t.Helper()
+func read(tb testing.TB, fsys guestfs.FS, name string) string {
+	tb.Helper()
 	f, errno := fsys.Open(name, 0)
 	if errno != 0 {
-		t.Fatalf("open %s: %v", name, errno)
+		tb.Fatalf("open %s: %v", name, errno)
 	}
 	defer f.Close()
 	var out []byte
@@ -76,7 +76,7 @@ func read(t testing.TB, fsys guestfs.FS, name string) string {
 	for {
 		n, errno := f.ReadAt(buf, int64(len(out)))
 		if errno != 0 {
-			t.Fatalf("read %s: %v", name, errno)
+			tb.Fatalf("read %s: %v", name, errno)
 		}
 		if n == 0 {
 			return string(out)
@@ -86,18 +86,18 @@ func read(t testing.TB, fsys guestfs.FS, name string) string {
 }
 
 // list lists a folder, n entries at a time.
-func list(t testing.TB, f guestfs.File, n int) (names []string) {
-	t.Helper()
+func list(tb testing.TB, f guestfs.File, n int) (names []string) {
+	tb.Helper()
 	for {
 		entries, errno := f.ReadDir(n)
 		if errno != 0 {
-			t.Fatal(errno)
+			tb.Fatal(errno)
 		}
 		if len(entries) == 0 {
 			return names
 		}
 		if len(entries) > n {
-			t.Fatalf("%d entries, asked for %d", len(entries), n)
+			tb.Fatalf("%d entries, asked for %d", len(entries), n)
 		}
 		for _, e := range entries {
 			names = append(names, e.Name)

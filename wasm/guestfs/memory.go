@@ -148,7 +148,7 @@ func (m *Memory) WriteFile(name string, data []byte) error {
 	if errno != 0 {
 		return errno
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // memory
 	if _, errno := f.WriteAt(data, 0); errno != 0 {
 		return errno
 	}

@@ -28,15 +28,14 @@ func OpenFile(hostPath string, opt DirOptions) (*Single, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer root.Close() //nolint:errcheck // a folder that was only read
 	d := &Dir{root: root, opt: opt}
-	f, errno := d.Open(filepath.Base(hostPath), NoFollow)
+	h, errno := d.openFile(filepath.Base(hostPath), NoFollow)
 	if errno != 0 {
 		return nil, &fs.PathError{Op: "open", Path: hostPath, Err: errno}
 	}
-	h := f.(*hostFile)
 	if h.dir {
-		h.Close()
+		_ = h.Close()
 		return nil, &fs.PathError{Op: "open", Path: hostPath, Err: EISDIR}
 	}
 	return &Single{data: h.f, stat: h.Stat, file: h.f}, nil

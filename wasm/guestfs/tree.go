@@ -47,7 +47,7 @@ func NewTree(mounts ...Mount) (*Tree, error) {
 		if slices.ContainsFunc(t.mounts, func(o treeMount) bool { return o.path == name }) {
 			return nil, fmt.Errorf("guestfs: mount path %q is taken twice", m.Path)
 		}
-		t.mounts = append(t.mounts, treeMount{path: name, fs: m.FS, dev: uint64(i) + 2})
+		t.mounts = append(t.mounts, treeMount{path: name, fs: m.FS, dev: uint64(i) + 2}) //nolint:gosec // an index
 	}
 	slices.SortStableFunc(t.mounts, func(a, b treeMount) int { return len(b.path) - len(a.path) })
 	return t, nil
@@ -302,7 +302,7 @@ func (f *treeFile) ReadDir(n int) ([]Dirent, Errno) {
 		return f.File.ReadDir(n)
 	}
 	if f.next == 0 {
-		if _, errno := f.File.ReadAt(nil, 0); errno != EISDIR {
+		if _, errno := f.ReadAt(nil, 0); errno != EISDIR {
 			return nil, ENOTDIR // a file with a mount below it
 		}
 	}

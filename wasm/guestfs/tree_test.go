@@ -8,24 +8,24 @@ import (
 	"openskill/wasm/guestfs"
 )
 
-func tree(t testing.TB, mounts ...guestfs.Mount) *guestfs.Tree {
-	t.Helper()
+func tree(tb testing.TB, mounts ...guestfs.Mount) *guestfs.Tree {
+	tb.Helper()
 	tr, err := guestfs.NewTree(mounts...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return tr
 }
 
-func names(t testing.TB, fsys guestfs.FS, dir string) []string {
-	t.Helper()
-	f := mustOpen(t, fsys, dir, guestfs.Directory)
-	first := list(t, f, 1)
+func names(tb testing.TB, fsys guestfs.FS, dir string) []string {
+	tb.Helper()
+	f := mustOpen(tb, fsys, dir, guestfs.Directory)
+	first := list(tb, f, 1)
 	if errno := f.Rewind(); errno != 0 {
-		t.Fatal(errno)
+		tb.Fatal(errno)
 	}
-	if again := list(t, f, 1); !slices.Equal(first, again) {
-		t.Errorf("%q, then %q", first, again)
+	if again := list(tb, f, 1); !slices.Equal(first, again) {
+		tb.Errorf("%q, then %q", first, again)
 	}
 	slices.Sort(first)
 	return first

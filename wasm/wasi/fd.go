@@ -1,3 +1,4 @@
+//nolint:gosec // arguments are bits of wasm integers: conversions are the calling convention
 package wasi
 
 import (
@@ -102,6 +103,7 @@ func (w *World) fdFdstatGet(p []uint64) guestfs.Errno {
 		kind, base, inheriting = guestfs.KindDirectory, rightsDir, rightsDir|rightsFile
 	case isFile:
 		kind, base = guestfs.KindRegular, rightsFile
+	default: // a standard stream
 	}
 	if d.kind != isDir {
 		if d.rights&canRead == 0 {

@@ -413,7 +413,7 @@ func TestE21ArgumentsAndEnvironment(t *testing.T) {
 // embedder's gives the same bytes to the same run.
 func TestE20Random(t *testing.T) {
 	var units uint64
-	g := newGuestContext(t, context.Background(), wasi.Config{Charge: func(n uint64) { units += n }}, 1024)
+	g := newGuestContext(context.Background(), t, wasi.Config{Charge: func(n uint64) { units += n }}, 1024)
 	g.want(0, "random_get", 0, 64<<20)
 	if units < 8<<20 {
 		t.Errorf("%d units for 64 MiB, want 8 Mi", units)
@@ -437,7 +437,7 @@ func TestE20Random(t *testing.T) {
 func TestRandomEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	pieces := 0
-	g := newGuestContext(t, ctx, wasi.Config{Random: readerFunc(func(p []byte) (int, error) {
+	g := newGuestContext(ctx, t, wasi.Config{Random: readerFunc(func(p []byte) (int, error) {
 		if pieces++; pieces == 3 {
 			cancel()
 		}

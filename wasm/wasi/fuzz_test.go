@@ -65,24 +65,25 @@ func TestE23RandomArguments(t *testing.T) {
 // fuzzMemory has paths at its start and vectors after them.
 var fuzzMemory = "work/x\x00data/a\x00../../etc/passwd\x00data/etc/passwd\x00work/../data/sub/\x00" + strings.Repeat("\x10\x00\x00\x00\x20\x00\x00\x00", 20)
 
-func newFuzzWorld(t testing.TB) *fuzzWorld {
-	fw := &fuzzWorld{data: t.TempDir()}
+func newFuzzWorld(tb testing.TB) *fuzzWorld {
+	tb.Helper()
+	fw := &fuzzWorld{data: tb.TempDir()}
 	if err := os.MkdirAll(filepath.Join(fw.data, "sub"), 0o755); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for _, name := range []string{"a", "sub/b"} {
 		if err := os.WriteFile(filepath.Join(fw.data, name), []byte("content of "+name), 0o644); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	if err := os.Symlink("/etc", filepath.Join(fw.data, "etc")); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	fw.dir = openDir(t, fw.data)
-	fw.before = listing(t, fw.data)
-	mod, err := newRuntime(t).Instantiate(context.Background(), forwarder(wasi.Functions(), 2))
+	fw.dir = openDir(tb, fw.data)
+	fw.before = listing(tb, fw.data)
+	mod, err := newRuntime(tb).Instantiate(context.Background(), forwarder(wasi.Functions(), 2))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	fw.mod = mod
 	return fw
@@ -92,6 +93,7 @@ func newFuzzWorld(t testing.TB) *fuzzWorld {
 var edges = []uint64{0, 1, 2, 3, 4, 5, 6, 24, 48, 0xffff, 1 << 16, 2<<16 - 1, 2 << 16, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 62, 1<<63 - 1, 1 << 63, 1<<64 - 1}
 
 func (fw *fuzzWorld) run(t *testing.T, input []byte) {
+	t.Helper()
 	if len(input) < 2 {
 		return
 	}
@@ -181,19 +183,19 @@ type limited int64
 func (l *limited) Write(p []byte) (int, error) { *l += limited(len(p)); return len(p), nil }
 
 // listing is a cheap fingerprint of the fuzz folder.
-func listing(t testing.TB, dir string) string {
-	t.Helper()
+func listing(tb testing.TB, dir string) string {
+	tb.Helper()
 	var b strings.Builder
 	for _, name := range []string{".", "sub", "a", "sub/b"} {
 		info, err := os.Lstat(filepath.Join(dir, name))
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		b.WriteString(name + " " + info.Mode().String() + " " + info.ModTime().String() + "\n")
 		if info.Mode().IsRegular() {
 			data, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil {
-				t.Fatal(err)
+				tb.Fatal(err)
 			}
 			b.Write(data)
 		}

@@ -60,18 +60,17 @@ func forwarder(functions []wasi.Function, pages int) []byte {
 }
 
 // newRuntime is a runtime with the host module.
-func newRuntime(t testing.TB) wazero.Runtime {
-	t.Helper()
-	return newRuntimeConfig(t, wazero.NewRuntimeConfigInterpreter())
+func newRuntime(tb testing.TB) wazero.Runtime {
+	tb.Helper()
+	return newRuntimeConfig(context.Background(), tb, wazero.NewRuntimeConfigInterpreter())
 }
 
-func newRuntimeConfig(t testing.TB, cfg wazero.RuntimeConfig) wazero.Runtime {
-	t.Helper()
-	ctx := context.Background()
+func newRuntimeConfig(ctx context.Context, tb testing.TB, cfg wazero.RuntimeConfig) wazero.Runtime {
+	tb.Helper()
 	r := wazero.NewRuntimeWithConfig(ctx, cfg)
-	t.Cleanup(func() { r.Close(ctx) })
+	tb.Cleanup(func() { r.Close(ctx) })
 	if _, err := wasi.Instantiate(ctx, r); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return r
 }
@@ -87,24 +86,26 @@ type guest struct {
 
 const memoryPages = 4
 
-func newGuest(t testing.TB, cfg wasi.Config) *guest {
-	return newGuestContext(t, context.Background(), cfg, memoryPages)
+func newGuest(tb testing.TB, cfg wasi.Config) *guest {
+	tb.Helper()
+	return newGuestContext(context.Background(), tb, cfg, memoryPages)
 }
 
-func newGuestContext(t testing.TB, ctx context.Context, cfg wasi.Config, pages int) *guest {
-	t.Helper()
-	return newGuestRuntime(t, ctx, newRuntime(t), cfg, pages)
+func newGuestContext(ctx context.Context, tb testing.TB, cfg wasi.Config, pages int) *guest {
+	tb.Helper()
+	r := newRuntimeConfig(context.WithoutCancel(ctx), tb, wazero.NewRuntimeConfigInterpreter())
+	return newGuestRuntime(ctx, tb, r, cfg, pages)
 }
 
-func newGuestRuntime(t testing.TB, ctx context.Context, r wazero.Runtime, cfg wasi.Config, pages int) *guest {
-	t.Helper()
+func newGuestRuntime(ctx context.Context, tb testing.TB, r wazero.Runtime, cfg wasi.Config, pages int) *guest {
+	tb.Helper()
 	w := wasi.NewWorld(cfg)
-	t.Cleanup(func() { w.Close() })
-	mod, err := r.Instantiate(context.Background(), forwarder(wasi.Functions(), pages))
+	tb.Cleanup(func() { w.Close() })
+	mod, err := r.Instantiate(context.WithoutCancel(ctx), forwarder(wasi.Functions(), pages))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	g := &guest{t: t, ctx: wasi.WithWorld(ctx, w), mod: mod, w: w}
+	g := &guest{t: tb, ctx: wasi.WithWorld(ctx, w), mod: mod, w: w}
 	if pages >= 0 {
 		g.mem = mod.Memory()
 	}
@@ -236,40 +237,40 @@ func (g *guest) read(fd uint64, n uint32) string {
 }
 
 // dataFolder is a host folder with some files, seen as /data.
-func dataFolder(t testing.TB) string {
-	t.Helper()
-	dir := t.TempDir()
+func dataFolder(tb testing.TB) string {
+	tb.Helper()
+	dir := tb.TempDir()
 	for name, content := range map[string]string{"a.txt": "alpha", "sub/b.txt": "beta", "sub/deep/c.txt": "gamma"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return dir
 }
 
-func openDir(t testing.TB, path string) *guestfs.Dir {
-	t.Helper()
+func openDir(tb testing.TB, path string) *guestfs.Dir {
+	tb.Helper()
 	dir, err := guestfs.OpenDir(path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { dir.Close() })
+	tb.Cleanup(func() { dir.Close() })
 	return dir
 }
 
 // worldRoot is the usual tree: /data from the host, /work in memory.
-func worldRoot(t testing.TB, data string) (*guestfs.Tree, *guestfs.Memory) {
-	t.Helper()
+func worldRoot(tb testing.TB, data string) (*guestfs.Tree, *guestfs.Memory) {
+	tb.Helper()
 	work := guestfs.NewMemory(guestfs.Limits{})
 	tree, err := guestfs.NewTree(
-		guestfs.Mount{Path: "/data", FS: openDir(t, data)},
+		guestfs.Mount{Path: "/data", FS: openDir(tb, data)},
 		guestfs.Mount{Path: "/work", FS: work})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return tree, work
 }

@@ -151,7 +151,7 @@ func TestE12SleepEndsWithTheContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 			defer cancel()
-			g := newGuestContext(t, ctx, wasi.Config{Stdin: r}, memoryPages)
+			g := newGuestContext(ctx, t, wasi.Config{Stdin: r}, memoryPages)
 			g.subscribe(subs...)
 			began := time.Now()
 			g.wantStop(wasi.ReasonDeadline, "poll_oneoff", atIovs, atData, uint64(len(subs)), atResult)
@@ -166,7 +166,7 @@ func TestEveryCallSeesTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, f := range wasi.Functions() {
-		g := newGuestContext(t, ctx, wasi.Config{}, memoryPages)
+		g := newGuestContext(ctx, t, wasi.Config{}, memoryPages)
 		g.wantStop(wasi.ReasonCancelled, f.Name, make([]uint64, len(f.Params))...)
 	}
 }

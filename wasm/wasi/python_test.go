@@ -40,12 +40,12 @@ p.write_text("hello")
 with open(p, "r+b") as f:
     f.seek(-2, 2); f.write(b"LO"); f.truncate(10); f.seek(0); print("file", f.read())
 os.rename("/work/a/b/f.txt", "/work/g.txt")
-print("stat", os.stat("/work/g.txt").st_size, os.path.isdir("/work/a"), os.path.samefile("/work/g.txt", "/work/../work/g.txt"))
+print("stat", os.stat("/work/g.txt").st_size, all([os.path.isdir("/work/a"), os.path.samefile("/work/g.txt", "/work/../work/g.txt")]))
 for i in range(200): open(f"/work/a/{i}", "w").close()
 print("many", len(os.listdir("/work/a")))
 shutil.rmtree("/work/a"); print("gone", os.path.exists("/work/a"))
 with tempfile.TemporaryFile(dir="/work") as f: f.write(b"x" * 100000); f.seek(0); print("temp", len(f.read()))
-t0 = time.monotonic(); time.sleep(0.02); print("slept", time.monotonic() - t0 >= 0.02, time.time() > 1.6e9, time.process_time() > 0)
+t0 = time.monotonic(); time.sleep(0.02); print("slept", all([time.monotonic() - t0 >= 0.02, time.time() > 1.6e9, time.process_time() > 0]))
 print("random", len({random.random() for _ in range(10)}), len(os.urandom(16)))
 print("error", file=sys.stderr)
 sys.exit(3)
@@ -71,11 +71,11 @@ walk ['/data/a.txt', '/data/sub', '/data/sub/b.txt', '/data/sub/deep', '/data/su
 /new w EROFS
 /../etc/passwd r EPERM
 file b'helLO\x00\x00\x00\x00\x00'
-stat 10 True True
+stat 10 True
 many 201
 gone False
 temp 100000
-slept True True True
+slept True
 random 10 16
 `
 	if out.String() != want || errs.String() != "error\n" {

@@ -3,6 +3,7 @@ package wasi
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"time"
@@ -79,7 +80,7 @@ func newInput(r io.Reader) input {
 func (in *input) read(ctx context.Context, p []byte, wait bool) (int, guestfs.Errno) {
 	if in.direct != nil {
 		n, err := in.direct.Read(p)
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return n, guestfs.EIO
 		}
 		return n, 0
@@ -89,7 +90,7 @@ func (in *input) read(ctx context.Context, p []byte, wait bool) (int, guestfs.Er
 	}
 	n := copy(p, in.rest)
 	in.rest = in.rest[n:]
-	if n == 0 && in.err != nil && in.err != io.EOF {
+	if n == 0 && in.err != nil && !errors.Is(in.err, io.EOF) {
 		return 0, guestfs.EIO
 	}
 	return n, 0
@@ -150,7 +151,7 @@ func (in *input) start() {
 // available is how much a read would return at once, as far as that is known.
 func (in *input) available() uint64 {
 	if memory, ok := in.direct.(interface{ Len() int }); ok {
-		return uint64(memory.Len())
+		return uint64(memory.Len()) //nolint:gosec // a length
 	}
 	return uint64(len(in.rest))
 }

@@ -90,7 +90,7 @@ func TestE13SilentInput(t *testing.T) {
 			defer w.Close() // ends the reading goroutine, which goleak looks for
 			ctx, cancel := tc.ctx()
 			defer cancel()
-			g := newGuestContext(t, ctx, wasi.Config{Stdin: r}, memoryPages)
+			g := newGuestContext(ctx, t, wasi.Config{Stdin: r}, memoryPages)
 			ptr, n := g.iovs(atData, 5)
 			g.wantStop(tc.want, "fd_read", 0, ptr, n, atResult)
 		})
@@ -171,7 +171,7 @@ func TestE14OutputLimit(t *testing.T) {
 			if fd == 2 {
 				cfg = wasi.Config{Stderr: &buf, StderrLimit: tc.limit}
 			}
-			g := newGuestContext(t, context.Background(), cfg, 16)
+			g := newGuestContext(context.Background(), t, cfg, 16)
 			total, stopped := 0, false
 			for _, n := range tc.writes {
 				total += n
@@ -196,7 +196,7 @@ func TestE14OutputLimit(t *testing.T) {
 // E15: more vectors than the cap are refused at once; as many as the cap, each the
 // whole memory, move no more than the cap of one call.
 func TestE15Vectors(t *testing.T) {
-	g := newGuestContext(t, context.Background(), wasi.Config{StdoutLimit: 1 << 40}, 64)
+	g := newGuestContext(context.Background(), t, wasi.Config{StdoutLimit: 1 << 40}, 64)
 	ptr, _ := g.iovs()
 	for i := range uint32(32768) {
 		g.mem.WriteUint32Le(atIovs+i*8, 0)
@@ -230,7 +230,7 @@ func TestE17MemoryEdges(t *testing.T) {
 		"interpreter": wazero.NewRuntimeConfigInterpreter(), "compiler": wazero.NewRuntimeConfig(),
 	} {
 		for _, pages := range []int{-1, 0, memoryPages} {
-			g := newGuestRuntime(t, context.Background(), newRuntimeConfig(t, cfg), wasi.Config{}, pages)
+			g := newGuestRuntime(context.Background(), t, newRuntimeConfig(context.Background(), t, cfg), wasi.Config{}, pages)
 			for _, f := range wasi.Functions() {
 				if f.Name == "proc_exit" {
 					continue

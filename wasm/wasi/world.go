@@ -184,7 +184,7 @@ func (w *World) charge(units uint64) {
 
 // copied charges for n bytes, and is where a long copy notices its deadline.
 func (w *World) copied(n int) {
-	w.charge(uint64(n+7) / 8)
+	w.charge(uint64(n+7) / 8) //nolint:gosec // a length
 	w.checkContext()
 }
 
