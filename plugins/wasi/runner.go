@@ -1,0 +1,218 @@
+package wasi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"openskill/plugins/wasi/sandbox"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+	"openskill/wasm/check"
+)
+
+// Options configure a [Runner]; nil and zero fields mean the defaults.
+type Options struct {
+	// MaxModule is the size in bytes up to which an entry is read; 0 means 64 MiB.
+	// The engine has caps of its own.
+	MaxModule int64
+	// Now is the clock against which a file's age is held; nil means time.Now.
+	Now func() time.Time
+}
+
+// Runner executes WASI commands on an engine. It is safe for concurrent use.
+type Runner struct {
+	engine  *wasm.Engine
+	opts    Options
+	folders sandbox.Folders
+
+	mu      sync.Mutex
+	closed  bool
+	runs    sync.WaitGroup
+	modules map[moduleKey]known
+}
+
+var _ skill.Runner = (*Runner)(nil)
+
+// New makes a runner on the engine, which stays the caller's: it is shared with
+// other runners and closed after them all.
+func New(e *wasm.Engine, opts *Options) *Runner {
+	r := &Runner{engine: e, modules: map[moduleKey]known{}}
+	if opts != nil {
+		r.opts = *opts
+	}
+	if r.opts.MaxModule <= 0 {
+		r.opts.MaxModule = 64 << 20
+	}
+	if r.opts.Now == nil {
+		r.opts.Now = time.Now
+	}
+	return r
+}
+
+// Kind is wasm:wasi.
+func (r *Runner) Kind() skill.Kind { return skill.WasmWASI }
+
+// hint says where a module comes from.
+const hint = "build it (openskill skill build; for the skills that come with openSkill: make skills) or correct entry in skill.yaml"
+
+// Ready implements [skill.Runner]. It looks for the module, and does not compile it.
+func (r *Runner) Ready(folder, entry string) error {
+	if err := r.enter(); err != nil {
+		return err
+	}
+	defer r.runs.Done()
+	// Who owns the folder is not known here, and Run looks again.
+	d, err := r.folders.Skill(folder, skill.Trusted)
+	if err != nil {
+		return err
+	}
+	defer d.Release()
+	_, err = d.Entry(entry, hint)
+	return err
+}
+
+// Available reports whether this machine can run modules at all: it can.
+func (r *Runner) Available(context.Context) error { return nil }
+
+// Close waits for the runs under way and closes the folders, but not the engine.
+// It may be called twice.
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.runs.Wait()
+	return r.folders.Close()
+}
+
+func (r *Runner) enter() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return &skill.Error{Op: "wasi.Run", Code: skill.Internal, Message: "the runner is closed"}
+	}
+	r.runs.Add(1)
+	return nil
+}
+
+// tries is how often a module that fell out of memory between compiling and
+// running is compiled again.
+const tries = 4
+
+// Run implements [skill.Runner].
+func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
+	if err := r.enter(); err != nil {
+		return nil, err
+	}
+	defer r.runs.Done()
+	began := time.Now()
+	if ctx.Err() != nil {
+		return sandbox.Gone(), nil
+	}
+	view, err := r.folders.View(call)
+	if err != nil {
+		return nil, err
+	}
+	defer view.Close()
+	args := append(append(make([]string, 0, 1+len(call.Args)), call.Entry), call.Args...)
+	for range tries {
+		var m *wasm.Module
+		if m, err = r.module(ctx, view.Folder(), call, began); err != nil {
+			break
+		}
+		var reply *skill.Reply
+		if reply, err = view.Run(ctx, m, call, began, args, nil); err == nil {
+			return reply, nil
+		}
+		if !errors.Is(err, wasm.ErrDropped) {
+			break
+		}
+	}
+	var refused *skill.Error
+	switch {
+	case errors.Is(err, errWaited):
+		return sandbox.Waited(ctx, &call.Limits), nil
+	case errors.As(err, &refused):
+		return nil, err
+	}
+	return sandbox.Refused(err)
+}
+
+// moduleKey names the entry of a skill as it was admitted.
+type moduleKey struct{ folder, entry, digest string }
+
+// known is what was found in an entry's file.
+type known struct {
+	stamp   sandbox.Stamp
+	settled bool   // the stamp alone shows that the file is the same
+	module  string // wasm.Digest of its bytes
+	verdict error  // the *check.Error against the module, or nil
+}
+
+// maxKnown bounds the memory of what is known; beyond it all is forgotten and
+// read again.
+const maxKnown = 10_000
+
+var errWaited = errors.New("the call ended before its module was compiled")
+
+// module gives the module of a call, as the file is now.
+func (r *Runner) module(ctx context.Context, d *sandbox.Folder, call *skill.Call, began time.Time) (*wasm.Module, error) {
+	stamp, err := d.Entry(call.Entry, hint)
+	if err != nil {
+		return nil, err
+	}
+	key := moduleKey{call.Folder, call.Entry, call.Digest}
+	r.mu.Lock()
+	k, seen := r.modules[key]
+	r.mu.Unlock()
+	if seen && k.settled && k.stamp == stamp {
+		if k.verdict != nil {
+			return nil, k.verdict
+		}
+		if m, ok := r.engine.Lookup(k.module, nil); ok {
+			return m, nil
+		}
+	}
+	data, stamp, err := d.Read(call.Entry, hint, r.opts.MaxModule)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > r.opts.MaxModule {
+		return nil, &check.Error{Code: check.ModuleTooComplex, Msg: fmt.Sprintf("the module has more than %d MiB, the largest that is accepted", r.opts.MaxModule>>20)}
+	}
+	now := known{stamp: stamp, settled: stamp.Settled(r.opts.Now()), module: wasm.Digest(data)}
+	if seen && k.module != now.module && call.Trust < skill.Trusted {
+		return nil, &skill.Error{
+			Op: "wasi.Run", Code: skill.Conflict, Subject: string(call.SkillID),
+			Message: "the module is not the one that was admitted; upload it as a new version",
+		}
+	}
+	m, ok := r.engine.Lookup(now.module, nil)
+	if !ok {
+		m, err = r.compile(ctx, data, call.Limits.Timeout-time.Since(began))
+		var verdict *check.Error
+		if err != nil && !errors.As(err, &verdict) {
+			return nil, err
+		}
+		now.verdict = err
+	}
+	r.mu.Lock()
+	if len(r.modules) >= maxKnown {
+		clear(r.modules)
+	}
+	r.modules[key] = now
+	r.mu.Unlock()
+	return m, now.verdict
+}
+
+func (r *Runner) compile(ctx context.Context, data []byte, left time.Duration) (*wasm.Module, error) {
+	ctx, stop := context.WithTimeout(ctx, left)
+	defer stop()
+	m, err := r.engine.Compile(ctx, data, nil)
+	if err != nil && ctx.Err() != nil {
+		return nil, errWaited
+	}
+	return m, err
+}

@@ -1,0 +1,100 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"openskill/sdk/skill"
+	"openskill/wasm"
+	"openskill/wasm/check"
+)
+
+// end is how one way to end is told to a caller: with a code, what the limit was,
+// and what to do.
+type end struct {
+	code skill.Code
+	text func(l *skill.Limits, out *wasm.Outcome) string
+}
+
+// ends is the one table from the engine's outcome to a code. Returned and Exited
+// are not in it: the guest ended by itself, whatever its exit code says.
+var ends = map[wasm.Ended]end{
+	wasm.Trapped: {skill.Trap, func(_ *skill.Limits, out *wasm.Outcome) string {
+		return fmt.Sprintf("the module trapped: %s; this is a bug in the skill, see its standard error", out.Trap)
+	}},
+	wasm.OutOfFuel: {skill.FuelExhausted, func(l *skill.Limits, _ *wasm.Outcome) string {
+		return fmt.Sprintf("the skill used up its %d units of fuel; give it less to do, or raise limits.fuel", l.Fuel)
+	}},
+	wasm.OutOfTime: {skill.Timeout, func(l *skill.Limits, _ *wasm.Outcome) string {
+		return fmt.Sprintf("the skill did not finish within %d ms; give it less to do, or raise limits.timeout_ms", l.Timeout.Milliseconds())
+	}},
+	wasm.OutOfMemory: {skill.MemoryLimit, func(l *skill.Limits, _ *wasm.Outcome) string {
+		return fmt.Sprintf("the skill needs more memory than its %d MiB; give it less to do, or raise limits.memory_mb", l.Memory>>20)
+	}},
+	wasm.OutOfTable: {skill.TableLimit, func(*skill.Limits, *wasm.Outcome) string {
+		return "a table of the module grew beyond the cap of this host; the cap is fixed"
+	}},
+	wasm.OutOfStack: {skill.StackLimit, func(*skill.Limits, *wasm.Outcome) string {
+		return "calls in the skill were nested too deeply; this is mostly a recursion without an end"
+	}},
+	wasm.OutputOverflow: {skill.OutputLimit, func(l *skill.Limits, _ *wasm.Outcome) string {
+		return fmt.Sprintf("the skill printed more than %d bytes; the first part is kept; let it print less, or raise limits.output_kb", l.Output)
+	}},
+	wasm.Cancelled: {skill.Cancelled, func(*skill.Limits, *wasm.Outcome) string {
+		return "the caller left before the skill had finished"
+	}},
+}
+
+// reply tells in the words of package skill how a run of call ended. ctx is the
+// caller's: where its own deadline ended the run, that is Cancelled.
+func (v *View) reply(ctx context.Context, call *skill.Call, out *wasm.Outcome, took time.Duration) *skill.Reply {
+	r := &skill.Reply{
+		Stdout: out.Stdout, Stderr: out.Stderr,
+		Usage:     skill.Usage{Fuel: out.Fuel, MemoryPeak: out.MemoryPeak},
+		Artifacts: v.artifacts(),
+	}
+	ended := out.Ended
+	if ended == wasm.OutOfTime && ctx.Err() != nil && took < call.Limits.Timeout {
+		ended = wasm.Cancelled
+	}
+	if e, ok := ends[ended]; ok {
+		r.Code, r.Message = e.code, e.text(&call.Limits, out)
+	} else {
+		r.ExitCode = out.ExitCode
+	}
+	return r
+}
+
+// Refused tells what the engine's error means for a caller: a Reply where the
+// module is at fault, else the error of the host.
+func Refused(err error) (*skill.Reply, error) {
+	var verdict *check.Error
+	var entry *wasm.NoEntryError
+	switch {
+	case errors.As(err, &verdict):
+		return &skill.Reply{Code: skill.Code(verdict.Code), Message: skill.CleanText(verdict.Error(), skill.MaxMessage)}, nil
+	case errors.As(err, &entry):
+		return &skill.Reply{Code: skill.InvalidModule, Message: skill.CleanText(entry.Error(), skill.MaxMessage)}, nil
+	default:
+		return nil, &skill.Error{Op: "sandbox.Run", Code: skill.Internal, Message: "the sandbox failed", Err: err}
+	}
+}
+
+// Gone is the reply to a call whose caller has left.
+func Gone() *skill.Reply {
+	return &skill.Reply{Code: skill.Cancelled, Message: ends[wasm.Cancelled].text(nil, nil)}
+}
+
+// Waited is the reply to a call whose context or time ended before its module was
+// compiled.
+func Waited(ctx context.Context, l *skill.Limits) *skill.Reply {
+	if ctx.Err() != nil {
+		return Gone()
+	}
+	return &skill.Reply{
+		Code:    skill.Timeout,
+		Message: fmt.Sprintf("the skill was still being compiled after %d ms; that work goes on, so call again shortly", l.Timeout.Milliseconds()),
+	}
+}
