@@ -273,15 +273,15 @@ func (w *walker) plainLoop() error {
 		return w.fail("a loop got another type")
 	}
 	w.push(binary.OpLoop, len(w.opens))
-	w.header(0)
+	w.header()
 	w.advance()
 	w.next()
 	return nil
 }
 
-// header opens a loop of the output, which takes pays as paid.
-func (w *walker) header(pays int64) {
+// header opens a loop of the output. What is paid when it is entered is taken as
+// paid whenever it goes on, and each branch back must have as much.
+func (w *walker) header() {
 	w.st.loop = min(w.st.loop, len(w.opens))
-	w.st.paid = min(w.st.paid, pays)
-	w.opens = append(w.opens, open{loop: true, pays: pays})
+	w.opens = append(w.opens, open{loop: true, pays: w.st.paid})
 }

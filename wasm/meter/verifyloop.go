@@ -6,11 +6,11 @@ import (
 
 // wrapper reads the head of a tested loop or function: a loop, a block, and the
 // test that leaves the block without a trace. It gives what the test takes.
-func (w *walker) wrapper(pays int64) (need int64, err error) {
+func (w *walker) wrapper() (need int64, err error) {
 	if err := w.expect(binary.OpLoop, binary.BlockEmpty); err != nil {
 		return 0, err
 	}
-	w.header(pays)
+	w.header()
 	w.opens[len(w.opens)-1].role = roleAgain
 	if err := w.expect(binary.OpBlock, binary.BlockEmpty); err != nil {
 		return 0, err
@@ -75,7 +75,7 @@ func (w *walker) testedLoop() error {
 	w.opens = append(w.opens, open{role: roleResult})
 	c.body = w.a.End
 	w.next()
-	need, err := w.wrapper(0)
+	need, err := w.wrapper()
 	if err != nil {
 		return err
 	}

@@ -187,8 +187,8 @@ func (w *walker) locals(t *binary.FuncType, c, o *binary.Code) error {
 func (w *walker) entry() error {
 	switch {
 	case !w.bok || w.claimed():
-	case w.b.Op == binary.OpLoop && w.wrapped():
-		need, err := w.wrapper(w.st.paid)
+	case w.b.Op == binary.OpLoop && w.wrapped(0):
+		need, err := w.wrapper()
 		w.cons[0].need = need
 		return err
 	case w.b.Op == binary.OpGlobalGet:
@@ -197,16 +197,28 @@ func (w *walker) entry() error {
 	return nil
 }
 
-// wrapped looks ahead: a function that tests begins with a loop and a block, and
-// then reads the fuel; a loop of the input reads the fuel, or holds instructions
-// of the input.
-func (w *walker) wrapped() bool {
-	r := w.dst
-	var x binary.Instr
-	if !r.Next(&x) || x.Op != binary.OpBlock || x.Const != binary.BlockEmpty {
-		return false
+// wrapped looks ahead: what tests is a loop, a block, and in it the fuel, and
+// none of them is the input's. Other loops of the output read the fuel at once,
+// or hold instructions of the input. skip is how many instructions stand before
+// that loop.
+func (w *walker) wrapped(skip int) bool {
+	r, x, steps := w.dst, w.b, w.steps
+	for at := 0; ; at++ {
+		want := binary.OpLoop
+		switch {
+		case len(steps) > 0 && steps[0].Out == x.Pos:
+			return false
+		case at < skip:
+			want = binary.OpBlock
+		case at == skip+1:
+			want = binary.OpBlock
+		case at == skip+2:
+			return x.Op == binary.OpGlobalGet && x.A == w.v.fuel
+		}
+		if x.Op != want || at >= skip && x.Const != binary.BlockEmpty || !r.Next(&x) {
+			return false
+		}
 	}
-	return (len(w.steps) == 0 || w.steps[0].Out != x.Pos) && r.Next(&x) && x.Op == binary.OpGlobalGet && x.A == w.v.fuel
 }
 
 // step reads one instruction of the input, or one inserted pattern.
@@ -225,7 +237,7 @@ func (w *walker) step() error {
 		return w.helperCall()
 	case op == binary.OpLoop && w.aok && w.a.Op == binary.OpLoop:
 		return w.plainLoop()
-	case op == binary.OpBlock && w.aok && w.a.Op == binary.OpLoop:
+	case op == binary.OpBlock && w.aok && w.a.Op == binary.OpLoop && w.wrapped(1):
 		return w.testedLoop()
 	case op == binary.OpBlock && top.role == roleHot:
 		return w.openCopy()
