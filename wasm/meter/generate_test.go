@@ -27,6 +27,7 @@ type generator struct {
 	locals []binary.ValType
 	params int
 	labels []target
+	loops  int // open loops that count
 	budget int // statements and expressions that may still be written
 }
 
@@ -130,9 +131,6 @@ func (g *generator) function(i uint32) binary.Code {
 	}
 	g.budget = 10 + g.n(120)
 	g.labels = []target{{types: t.Results, open: true}}
-	if !g.one(6) {
-		g.gas()
-	}
 	g.gas()
 	g.statements(1 + g.n(6))
 	for _, r := range t.Results {
@@ -258,7 +256,7 @@ func (g *generator) statement() {
 
 // loop writes a loop that counts, one that uses gas, or both.
 func (g *generator) loop() {
-	counts, gas := true, g.one(2)
+	counts, gas := true, g.one(2) || g.loops > 1 // loops that only count multiply
 	if gas {
 		counts = g.one(2)
 	}
@@ -269,10 +267,12 @@ func (g *generator) loop() {
 	g.locals[c] = binary.V128 // nobody else may set the counter
 	g.op(0x03, 0x40)
 	g.push(target{open: gas})
+	g.loops++
 	if gas {
 		g.gas()
 	}
 	g.statements(g.n(4))
+	g.loops--
 	if counts {
 		g.opu(0x20, c)
 		g.i32c(1)
