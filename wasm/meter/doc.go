@@ -25,7 +25,7 @@
 //  4. The slow path stands out of line and re-enters the header; nothing is
 //     stored before the test has passed. So the size of the slices changes
 //     neither the result nor the fuel.
-//  5. Small innermost loops are laid out four times under one charge.
+//  5. Small loops without calls are laid out four times under one charge.
 //  6. Bulk operations pay for their length first, and test.
 //  7. A call pays for the stack that it takes, one unit for [FrameUnit] bytes of
 //     an estimate of its frame. So between two visits to the host the stack grows

@@ -17,6 +17,7 @@ type emitter struct {
 	useT    bool
 	useN    bool
 	targets []uint32
+	copying int // loops that are being laid out several times, inside each other
 	trace   []Step
 }
 

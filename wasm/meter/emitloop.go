@@ -56,10 +56,11 @@ func loopExtra(closes []byte) int {
 	return 0
 }
 
-// small reports whether the loop is laid out several times: innermost, without
-// calls or bulk operations, without a type, and short.
+// small reports whether the loop is laid out several times: short, without calls
+// or bulk operations, and without a type. A loop inside it may be laid out again,
+// once, and a function may grow to three times its size by that.
 func (e *emitter) small(h *node, in *binary.Instr, to int) bool {
-	if in.Const != binary.BlockEmpty || !h.test {
+	if in.Const != binary.BlockEmpty || !h.test || e.copying == 2 || len(e.out) > 3*len(e.code.Body)+1024 {
 		return false
 	}
 	r := binary.NewReader(e.code.Body[:to], e.code.Offset)
@@ -70,11 +71,11 @@ func (e *emitter) small(h *node, in *binary.Instr, to int) bool {
 			return false
 		}
 		switch x.Op {
-		case binary.OpLoop, binary.OpCall, binary.OpCallIndirect, binary.OpReturnCall, binary.OpReturnCallI,
+		case binary.OpCall, binary.OpCallIndirect, binary.OpReturnCall, binary.OpReturnCallI,
 			binary.OpMemoryGrow, binary.OpMemoryCopy, binary.OpMemoryFill, binary.OpMemoryInit,
 			binary.OpTableCopy, binary.OpTableFill, binary.OpTableGrow, binary.OpTableInit:
 			return false
-		case binary.OpBlock, binary.OpIf:
+		case binary.OpBlock, binary.OpIf, binary.OpLoop:
 			depth++
 		case binary.OpEnd:
 			if depth == 0 {
@@ -109,6 +110,7 @@ func (e *emitter) copied(h *node, in *binary.Instr) int {
 	e.op(opBlock, emptyBlock, opLoop, emptyBlock, opBlock, emptyBlock)
 	e.depth += 3
 	e.head(need)
+	e.copying++
 	for range copies - 1 {
 		e.next = first
 		e.op(opBlock, emptyBlock)
@@ -126,6 +128,7 @@ func (e *emitter) copied(h *node, in *binary.Instr) int {
 	e.body(in.End, end)
 	e.arm(end)
 	e.labels = e.labels[:len(e.labels)-1]
+	e.copying--
 	e.out = append(e.out, e.closing(need)...)
 	e.depth = outer
 	return end + 1

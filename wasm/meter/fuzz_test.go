@@ -44,7 +44,7 @@ func compareRuns(t *testing.T, wasm []byte) {
 	if err != nil {
 		t.Fatalf("the generated module is refused: %v", err)
 	}
-	rw, err := meter.Rewrite(res.Module, res.MaxStack, &meter.Options{Trace: true, TableCap: 60})
+	rw, err := meter.Rewrite(res.Module, res.MaxStack, &meter.Options{Trace: true, TableCap: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ const (
 	prepaid       = 256    // most that a direct caller prepays
 	prepaidTable  = 32     // most that an indirect caller prepays
 	untested      = 32_000 // most that is charged without a test
-	copies        = 4      // of small innermost loops
-	copiesMaxBody = 64     // bytes of such a loop's body
+	copies        = 4      // of small loops without calls
+	copiesMaxBody = 128    // bytes of such a loop's body
 )
 
 var slacks = [...]int64{noExit: slack, exitCalling: slackCalling, exitTight: 0}
