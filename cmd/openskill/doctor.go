@@ -1,0 +1,70 @@
+package main
+
+import (
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/sdk/skill"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Says what this machine supports and what is missing",
+		Long: `Looks at this machine with the settings of a host: the engine, the runners, the
+tools that skills are built with, what guards scripts outside the sandbox, and what
+would run each skill. The exit code is 1 if the engine does not work; what is
+missing otherwise costs something, but not the host.`,
+		Example: "  openskill doctor --json",
+		Args:    cobra.NoArgs,
+	}
+	flags := bindSettings(cmd, "skills", "cli-dir", "data", "state", "python")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		x := host.Examine(cmd.Context(), s)
+		if asJSON {
+			err = a.printJSON(x)
+		} else {
+			err = a.print("%s\n", examination(x))
+		}
+		if err == nil && !x.Engine.OK {
+			err = exit(exitFailed)
+		}
+		return err
+	}
+	return cmd
+}
+
+func examination(x *host.Examination) string {
+	t := newTable("WHAT", "NAME", "", "DETAIL")
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 4, WidthMax: 90, WidthMaxEnforcer: text.WrapSoft}})
+	row := func(what, name string, ok bool, detail string) {
+		mark := "ok"
+		if !ok {
+			mark = "-"
+		}
+		t.AppendRow(table.Row{what, skill.CleanText(name, 80), mark, skill.CleanText(detail, 400)})
+	}
+	row("platform", x.OS+"/"+x.Arch, x.Strength == "full", x.Strength+" strength: "+x.Detail)
+	rows := func(what string, list ...host.Finding) {
+		for _, f := range list {
+			row(what, f.Name, f.OK, f.Detail)
+		}
+	}
+	rows("engine", x.Engine)
+	rows("engine", x.Cache)
+	rows("runner", x.Runners...)
+	for _, p := range x.Protections {
+		row("scripts", p.Name, p.Holds, p.Detail)
+	}
+	rows("tool", x.Tools...)
+	rows("skill", x.Skills...)
+	return t.Render()
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"openskill/wasm"
+	"openskill/wasm/check"
+)
+
+func (a *app) moduleCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE.wasm",
+		Short: "Says whether a module would be admitted, and why not",
+		Long: `Prints the admission report of a module as JSON: digest, features, imports,
+counts against caps, and the verdict. Nothing of the module is compiled or run.
+The exit code is 0 if it is accepted and 1 if it is refused.`,
+		Example: "  openskill module check program.wasm",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			b, size, err := readModule(args[0])
+			if err != nil {
+				return err
+			}
+			report := check.Report{
+				Size: int(size), Error: &check.Verdict{Code: check.ModuleTooComplex, Message: fmt.Sprintf(tooLarge, size, maxModule)},
+				Features: []string{}, Imports: []check.Imported{}, Exports: []string{},
+				Counts: []check.Count{{Property: "bytes", Value: uint64(size), Cap: maxModule}}, //nolint:gosec // never negative
+			}
+			if b != nil {
+				report, _ = wasm.Check(b, nil) // the verdict is in the report
+			}
+			if err := a.printJSON(report); err != nil {
+				return err
+			}
+			if !report.Accepted {
+				return exit(exitFailed)
+			}
+			return nil
+		},
+	}
+}

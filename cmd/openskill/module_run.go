@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/host/config"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+	"openskill/wasm/check"
+	"openskill/wasm/guestfs"
+)
+
+// moduleRun is one run of module run.
+type moduleRun struct {
+	file, data      string
+	dirs, env, args []string
+	timeout         duration
+	compile         duration
+	fuel            *count
+	memory          *count
+	output          *count
+	scratch         *count
+	stats           bool
+}
+
+func (a *app) moduleRunCommand() *cobra.Command {
+	o := &moduleRun{
+		fuel: fuelFlag(), memory: memoryFlag(),
+		output:  &count{low: 1, high: 1 << 22, name: "KB"},
+		scratch: &count{low: 1, high: 1 << 16, name: "MB"},
+		compile: duration{time.Minute},
+	}
+	cmd := &cobra.Command{
+		Use:   "run FILE.wasm [-- ARGS…]",
+		Short: "Runs a WASI command in the sandbox",
+		Long: `Runs a WASI command. Its standard streams and its exit code pass through; codes
+above 255 become 255. A run that a limit ends, a trap and a module that is refused
+end with exit code 1 and, as the last line on standard error,
+{"error": {"code": …, "message": …}}.
+
+The guest sees no files but those that are mounted, all of them read-only, and no
+environment but what --env gives.`,
+		Example: `  openskill module run program.wasm --timeout 2s --fuel 1000000000 -- an argument
+  openskill module run cat.wasm --data ./data -- /data/intro.md
+  openskill module run ls.wasm --dir ./docs:/docs --stats -- /docs`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			dash := cmd.ArgsLenAtDash()
+			switch {
+			case dash < 0:
+				dash = len(args)
+			case dash == 0:
+				return usage("the module's file comes before --")
+			}
+			if dash == 0 {
+				return usage("name the module's file")
+			}
+			if dash > 1 {
+				return usage("%s: arguments for the module come after --", quote(args[1]))
+			}
+			return nil
+		},
+	}
+	flags := bindSettings(cmd, "state")
+	f := cmd.Flags()
+	f.Var(o.fuel, "fuel", "end the run after this many units, about one an instruction [OPENSKILL_FUEL]")
+	f.Var(&o.timeout, "timeout", "end the run after this time, such as 500ms [OPENSKILL_TIMEOUT_MS]")
+	f.Var(o.memory, "memory-mb", "linear memory, in MiB [OPENSKILL_MEMORY_MB]")
+	f.Var(o.output, "output-kb", "standard output, and standard error, in KiB each [OPENSKILL_OUTPUT_KB]")
+	f.Var(o.scratch, "scratch-mb", "give the run an empty, writable /work of this many MiB; default none")
+	f.Var(&o.compile, "compile-timeout", "give up compiling after this time")
+	f.StringVar(&o.data, "data", "", "`DIR`: seen read-only as /data")
+	f.StringArrayVar(&o.dirs, "dir", nil, "`HOST:GUEST`: a folder seen read-only at GUEST; without :GUEST at / and its last name; / alone makes it the root; may be repeated")
+	f.StringArrayVar(&o.env, "env", nil, "`K=V`: a value of the guest's environment; may be repeated")
+	f.BoolVar(&o.stats, "stats", false, "print fuel, peak memory and times as JSON on standard error")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.file, o.args = args[0], args[1:]
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		return a.runModule(cmd.Context(), s, o)
+	}
+	return cmd
+}
+
+func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun) error {
+	began := time.Now() //nolint:forbidigo // for --stats alone
+	for _, kv := range append(append([]string{}, o.env...), o.args...) {
+		if strings.ContainsRune(kv, 0) {
+			return usage("arguments and environment cannot hold zero bytes")
+		}
+	}
+	for _, kv := range o.env {
+		if k, _, ok := strings.Cut(kv, "="); !ok || k == "" {
+			return usage("--env %s: want K=V", quote(kv))
+		}
+	}
+	files, closeFiles, err := o.files()
+	defer closeFiles()
+	if err != nil {
+		return err
+	}
+	b, size, err := readModule(o.file)
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		return refusedSize(size)
+	}
+	// Without a cache folder modules run as well, only slower.
+	engine, err := wasm.Open(&wasm.Options{CacheDir: host.CacheDir(s.StateDir)})
+	if err != nil {
+		engine, err = wasm.Open(nil)
+	}
+	if err != nil {
+		return hostFailed(err)
+	}
+	m, err := compile(ctx, engine, b, o.compile.value)
+	if err != nil {
+		return err // the engine may still be at it: it ends with the process
+	}
+	compiled := time.Since(began) //nolint:forbidigo // as above
+	defer engine.Close()          //nolint:errcheck // the process ends
+
+	limits := o.limits(s)
+	live, stop := context.WithTimeout(ctx, limits.Timeout)
+	defer stop()
+	stdout, stderr := newLiveWriter(live, a.stdout), newLiveWriter(live, a.stderr)
+	defer stdout.Close()
+	defer stderr.Close()
+	out, err := m.Run(ctx, &wasm.Run{
+		Args: append([]string{moduleName(o.file)}, o.args...), Env: o.env,
+		Stdin: a.stdin, Stdout: stdout, Stderr: stderr, Files: files, Limits: limits,
+	})
+	if stderr.midLine() {
+		a.say("")
+	}
+	if out != nil && o.stats {
+		_ = writeJSON(a.stderr, newStats(out, compiled, time.Since(began))) //nolint:forbidigo // as above
+	}
+	return ending(out, err, limits)
+}
+
+// limits are those of the flags, and of the settings where there is no flag. The
+// host's caps do not hold: this is the operator's own command.
+func (o *moduleRun) limits(s *config.Settings) wasm.Limits {
+	d := s.Defaults()
+	l := wasm.Limits{Fuel: d.Fuel, Memory: d.Memory, Timeout: d.Timeout, Output: int64(d.Output)} //nolint:gosec // in range
+	if o.fuel.value > 0 {
+		l.Fuel = o.fuel.value
+	}
+	if o.memory.value > 0 {
+		l.Memory = o.memory.value << 20
+	}
+	if o.timeout.value > 0 {
+		l.Timeout = o.timeout.value
+	}
+	if o.output.value > 0 {
+		l.Output = int64(o.output.value) << 10 //nolint:gosec // in range
+	}
+	return l
+}
+
+// compile bounds the time: it cannot be interrupted, but the process ends.
+func compile(ctx context.Context, e *wasm.Engine, b []byte, most time.Duration) (*wasm.Module, error) {
+	bounded, stop := context.WithTimeout(ctx, most)
+	defer stop()
+	m, err := e.Compile(bounded, b, nil)
+	var refused *check.Error
+	switch {
+	case err == nil:
+		return m, nil
+	case errors.As(err, &refused):
+		return nil, failed(skill.Code(refused.Code), "%s", refused.Error())
+	case ctx.Err() != nil:
+		return nil, failed(skill.Cancelled, "interrupted before the module was compiled")
+	case bounded.Err() != nil:
+		return nil, failed(skill.CompileTimeout, "the module was not compiled within %s; --compile-timeout gives it more", most)
+	}
+	return nil, hostFailed(err)
+}
+
+// files puts the guest's files together. The function closes what was opened.
+func (o *moduleRun) files() (guestfs.FS, func(), error) {
+	var open []io.Closer
+	closeAll := func() {
+		for _, c := range open {
+			_ = c.Close() // read only
+		}
+	}
+	var mounts []guestfs.Mount
+	var root guestfs.FS
+	dirs := o.dirs
+	if o.data != "" {
+		dirs = append([]string{o.data + ":/data"}, dirs...)
+	}
+	for _, spec := range dirs {
+		from, to, err := splitDir(spec)
+		if err != nil {
+			return nil, closeAll, err
+		}
+		dir, err := guestfs.OpenDir(from)
+		if err != nil {
+			return nil, closeAll, usage("the folder %s cannot be opened: %v", quote(from), plain(err))
+		}
+		open = append(open, dir)
+		if to == "/" {
+			root = dir
+		} else {
+			mounts = append(mounts, guestfs.Mount{Path: to, FS: dir})
+		}
+	}
+	if o.scratch.value > 0 {
+		mem := guestfs.NewMemory(guestfs.Limits{Bytes: int64(o.scratch.value) << 20}) //nolint:gosec // in range
+		mounts = append(mounts, guestfs.Mount{Path: "/work", FS: mem})
+	}
+	switch {
+	case root != nil && (len(mounts) > 0 || len(open) > 1):
+		return nil, closeAll, usage("a folder at / must be the only one")
+	case root != nil:
+		return root, closeAll, nil
+	case len(mounts) == 0:
+		return nil, closeAll, nil
+	}
+	tree, err := guestfs.NewTree(mounts...)
+	if err != nil {
+		return nil, closeAll, usage("the folders cannot be mounted: %v", err)
+	}
+	return tree, closeAll, nil
+}
+
+// splitDir reads HOST:GUEST, or HOST alone.
+func splitDir(spec string) (from, to string, err error) {
+	i := strings.LastIndexByte(spec, ':')
+	if runtime.GOOS == "windows" && i == 1 {
+		i = -1 // the colon of a drive
+	}
+	if i < 0 {
+		abs, err := filepath.Abs(spec)
+		if err != nil {
+			return "", "", hostFailed(err)
+		}
+		spec, i = spec+":/"+filepath.Base(abs), len(spec)
+	}
+	from, to = spec[:i], spec[i+1:]
+	if from == "" || to == "" {
+		return "", "", usage("--dir %s: want HOST:GUEST", quote(spec))
+	}
+	return from, path.Clean("/" + filepath.ToSlash(to)), nil
+}
+
+// ending turns the end of a run into the end of the command.
+func ending(out *wasm.Outcome, err error, l wasm.Limits) error {
+	var entry *wasm.NoEntryError
+	switch {
+	case errors.As(err, &entry):
+		return failed(skill.InvalidModule, "%s", entry.Error())
+	case err != nil:
+		return hostFailed(err)
+	}
+	switch out.Ended {
+	case wasm.Returned:
+		return nil
+	case wasm.Exited:
+		// The system keeps eight bits: 256 must not look like success.
+		return exit(int(min(out.ExitCode, 255)))
+	case wasm.Trapped:
+		return failed(skill.Trap, "the module trapped: %s", out.Trap)
+	case wasm.OutOfFuel:
+		return failed(skill.FuelExhausted, "the run used up its %d units of fuel; --fuel gives it more", l.Fuel)
+	case wasm.OutOfTime:
+		return failed(skill.Timeout, "the run did not end within %s; --timeout gives it more", l.Timeout)
+	case wasm.OutOfMemory:
+		return failed(skill.MemoryLimit, "the run needs more memory than its %d MiB; --memory-mb gives it more", l.Memory>>20)
+	case wasm.OutOfTable:
+		return failed(skill.TableLimit, "the run grew a table beyond the cap")
+	case wasm.OutOfStack:
+		return failed(skill.StackLimit, "calls were nested too deeply")
+	case wasm.OutputOverflow:
+		return failed(skill.OutputLimit, "the run wrote more than %d KiB; --output-kb lets it write more", l.Output>>10)
+	case wasm.Cancelled:
+		return failed(skill.Cancelled, "interrupted")
+	}
+	return hostFailed(errors.New("the run ended in an unknown way: " + out.Ended.String()))
+}
+
+// stats is what --stats prints.
+type stats struct {
+	Stats struct {
+		Ended           string  `json:"ended"` // by what; a guest cannot forge it
+		ExitCode        *uint32 `json:"exit_code,omitempty"`
+		FuelUsed        uint64  `json:"fuel_used"`
+		MemoryPeakBytes uint64  `json:"memory_peak_bytes"`
+		CompileMS       float64 `json:"compile_ms"` // or loading from the cache
+		InstantiateMS   float64 `json:"instantiate_ms"`
+		RunMS           float64 `json:"run_ms"` // instantiating included
+		TotalMS         float64 `json:"total_ms"`
+	} `json:"stats"`
+}
+
+func newStats(out *wasm.Outcome, compiled, total time.Duration) stats {
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	var s stats
+	t := &s.Stats
+	t.Ended, t.FuelUsed, t.MemoryPeakBytes = out.Ended.String(), out.Fuel, out.MemoryPeak
+	t.CompileMS, t.InstantiateMS, t.RunMS, t.TotalMS = ms(compiled), ms(out.Instantiate), ms(out.Total), ms(total)
+	if out.Ended == wasm.Exited {
+		t.ExitCode = &out.ExitCode
+	}
+	return s
+}

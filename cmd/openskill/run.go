@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/sdk/skill"
+)
+
+// runFlags are the flags of run beside the settings.
+type runFlags struct {
+	input   string
+	set     []string
+	trace   string
+	timeout duration
+	fuel    *count
+	memory  *count
+}
+
+func (a *app) runCommand() *cobra.Command {
+	o := runFlags{fuel: fuelFlag(), memory: memoryFlag()}
+	cmd := &cobra.Command{
+		Use:   "run SKILL",
+		Short: "Calls one skill, without a server",
+		Long: `Calls one skill through the same door as the server and prints the Normalized
+Skill Result. SKILL is an id of the catalogue, or the path of a skill's folder
+(with a / in it). The exit code is 0 only if the result says "success": true.
+
+--timeout, --fuel and --memory-mb can lower what the skill's manifest and the host
+allow, never raise it.`,
+		Example: `  openskill run echo --set text=hello
+  openskill run calculator --input '{"numbers": [1, 2, 3], "ops": ["mean"]}'
+  openskill run ./my-skill --input @input.json --timeout 2s`,
+		Args: cobra.ExactArgs(1),
+	}
+	flags := bindSettings(cmd, "skills", "cli-dir", "data", "state", "python", "debug")
+	f := cmd.Flags()
+	f.StringVar(&o.input, "input", "", "`JSON`: the input object; @FILE reads it from a file, - from standard input; default {}")
+	f.StringArrayVar(&o.set, "set", nil, "`k=v`: sets a field of the input; v is taken as JSON if it is JSON, else as a string; may be repeated")
+	f.StringVar(&o.trace, "trace-id", "", "`ID`: 1 to 64 of 0-9 A-Z a-z . _ -; default: a new one")
+	f.Var(&o.timeout, "timeout", "end the run after this time, such as 500ms")
+	f.Var(o.fuel, "fuel", "end the run after this many units, about one an instruction")
+	f.Var(o.memory, "memory-mb", "linear memory of the run, in MiB")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.runSkill(cmd.Context(), flags, &o, args[0])
+	}
+	return cmd
+}
+
+func (a *app) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, name string) error {
+	if o.trace != "" && !skill.ValidTraceID(o.trace) {
+		return usage("--trace-id %s: want 1 to 64 of 0-9 A-Z a-z . _ -", quote(o.trace))
+	}
+	s, err := a.load(flags)
+	if err != nil {
+		return err
+	}
+	input, err := a.input(ctx, o, s.MaxBody())
+	if err != nil {
+		return err
+	}
+	opts := &host.Options{Log: a.logger(level(s, slog.LevelError))}
+	isFolder := strings.ContainsAny(name, `/\`) || name == "." || name == ".."
+	if isFolder {
+		opts.Roots = []string{name}
+	}
+	h, err := host.Open(s, opts)
+	if err != nil {
+		return hostFailed(err)
+	}
+	defer h.Close() //nolint:errcheck // the answer is there; the process ends
+	if isFolder {
+		if name, err = onlySkill(h, name); err != nil {
+			a.skipped(h)
+			return err
+		}
+	}
+	r := h.Invoke(ctx, skill.Local(), skill.Request{
+		SkillID: skill.ID(name), Input: input, TraceID: skill.TraceID(o.trace),
+		Limits: skill.Limits{Timeout: o.timeout.value, Fuel: o.fuel.value, Memory: o.memory.value << 20},
+	})
+	if r.Error != nil && r.Error.Code == skill.NotFound {
+		a.skipped(h) // it may be there, but with a problem
+	}
+	if err := a.printJSON(r); err != nil {
+		return err
+	}
+	if !r.Success {
+		return exit(exitFailed)
+	}
+	return nil
+}
+
+// onlySkill is the id of the skill whose folder was named.
+func onlySkill(h *host.Host, folder string) (string, error) {
+	clean, err := filepath.Abs(folder)
+	if err != nil {
+		return "", hostFailed(err)
+	}
+	if info, err := os.Stat(filepath.Join(clean, "skill.yaml")); err != nil || info.IsDir() {
+		return "", usage("%s is not a skill's folder: it has no skill.yaml", quote(folder))
+	}
+	page, _, err := h.Catalogue().List("", 0)
+	if err != nil {
+		return "", hostFailed(err)
+	}
+	for _, d := range page {
+		if d.Version != scriptVersion || d.Runner != skill.CLIPython { // not one of the CLI folder's
+			return string(d.ID), nil
+		}
+	}
+	return "", failed(skill.InvalidManifest, "the skill in %s has problems; see openskill skills validate", quote(folder))
+}
+
+// scriptVersion is what the registry gives scripts without a manifest.
+const scriptVersion = "0.0.0"
+
+// input makes the input of the call out of --input and --set.
+func (a *app) input(ctx context.Context, o *runFlags, most int) (json.RawMessage, error) {
+	in, err := a.readInput(ctx, o.input, most)
+	if err != nil || len(o.set) == 0 {
+		return in, err
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(in, &fields); err != nil || fields == nil {
+		return nil, usage("--set needs an object to set fields of, and --input is none")
+	}
+	given := map[string]bool{}
+	for _, kv := range o.set {
+		k, v, ok := strings.Cut(kv, "=")
+		if !ok || k == "" {
+			return nil, usage("--set %s: want k=v", quote(kv))
+		}
+		if given[k] {
+			return nil, usage("--set gives %s twice", quote(k))
+		}
+		given[k] = true
+		fields[k] = json.RawMessage(v)
+		if !json.Valid(fields[k]) {
+			text, err := json.Marshal(v)
+			if err != nil {
+				return nil, hostFailed(err)
+			}
+			fields[k] = text
+		}
+	}
+	out, err := json.Marshal(fields)
+	if err != nil {
+		return nil, hostFailed(err)
+	}
+	return out, nil
+}
+
+func (a *app) readInput(ctx context.Context, arg string, most int) (json.RawMessage, error) {
+	var b []byte
+	var err error
+	switch {
+	case arg == "":
+		return json.RawMessage("{}"), nil
+	case arg == "-":
+		b, err = readAll(ctx, a.stdin, most)
+	case arg[0] == '@':
+		b, err = readFile(arg[1:], most)
+	default:
+		b = []byte(arg)
+	}
+	if err != nil {
+		return nil, usage("--input %s cannot be read: %v", quote(arg), plain(err))
+	}
+	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), nil // a mark that some editors write
+}
+
+// readAll reads most bytes and one more, so that whoever bounds the size can tell.
+// A reader that never ends is left behind when ctx ends.
+func readAll(ctx context.Context, r io.Reader, most int) ([]byte, error) {
+	type read struct {
+		b   []byte
+		err error
+	}
+	done := make(chan read, 1)
+	go func() {
+		b, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+		done <- read{b, err}
+	}()
+	select {
+	case r := <-done:
+		return r.b, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+var errNotRegular = errors.New("it is not a regular file")
+
+// readFile reads most bytes and one more of a regular file: a pipe or a device
+// would never end.
+func readFile(name string, most int) ([]byte, error) {
+	f, _, err := openRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	return io.ReadAll(io.LimitReader(f, int64(most)+1))
+}
+
+func openRegular(name string) (*os.File, os.FileInfo, error) {
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotRegular
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := os.Open(name) //nolint:gosec // the user's own file
+	return f, info, err
+}
+
+// plain takes the path out of a file error: the message names the file already.
+func plain(err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"log/slog"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"openskill/host/config"
+	"openskill/sdk/skill"
+)
+
+// settingsFlags are the flags of a command that override settings.
+type settingsFlags struct {
+	cmd  *cobra.Command
+	file string
+	rows []config.Setting
+}
+
+// bindSettings gives a command the flags of these settings, or of all of them if
+// none is named, and --config.
+func bindSettings(cmd *cobra.Command, names ...string) *settingsFlags {
+	f := &settingsFlags{cmd: cmd}
+	for _, s := range config.Table() {
+		if len(names) > 0 && !slices.Contains(names, s.Flag) {
+			continue
+		}
+		f.rows = append(f.rows, s)
+		doc := s.Doc
+		if s.Default != "" {
+			doc += "; default " + s.Default
+		}
+		cmd.Flags().String(s.Flag, "", "`"+valueName(s)+"`: "+doc+" ["+s.Env+"]")
+		if s.Flag == "debug" {
+			cmd.Flags().Lookup(s.Flag).NoOptDefVal = "1"
+		}
+	}
+	cmd.Flags().StringVar(&f.file, "config", "", "`FILE`: settings; default openskill.yaml, which need not exist")
+	return f
+}
+
+// valueName is the value of a setting's flag in --help.
+func valueName(s config.Setting) string {
+	switch s.Flag {
+	case "listen":
+		return "ADDRESS"
+	case "skills", "cli-dir", "data", "state":
+		return "DIR"
+	case "python", "auth":
+		return "NAME"
+	case "http-base-url":
+		return "URL"
+	case "debug":
+		return "0|1"
+	}
+	return "N"
+}
+
+// load reads the settings, those flags first that were given.
+func (a *app) load(f *settingsFlags) (*config.Settings, error) {
+	flags := map[string]string{}
+	for _, s := range f.rows {
+		if g := f.cmd.Flags().Lookup(s.Flag); g.Changed {
+			if g.Value.String() == "" {
+				return nil, usage("--%s is empty; accepted: %s", s.Flag, s.Accepts)
+			}
+			flags[s.Flag] = g.Value.String()
+		}
+	}
+	s, err := config.Load(config.Sources{Flags: flags, Environ: a.environ, File: f.file})
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	return s, nil
+}
+
+// warnings tells of settings that nothing reads: perhaps they are misspelt.
+func warnings(s *config.Settings, log *slog.Logger) {
+	for _, name := range s.Unknown() {
+		log.Warn("unknown setting, ignored", "name", skill.CleanText(name, 200))
+	}
+}
+
+func level(s *config.Settings, normal slog.Level) slog.Level {
+	if s.Debug {
+		return slog.LevelDebug
+	}
+	return normal
+}

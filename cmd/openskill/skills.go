@@ -1,0 +1,339 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+func (a *app) skillsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "skills",
+		Short: "Shows and checks skills",
+		Example: `  openskill skills list
+  openskill skills show calculator
+  openskill skills validate ./my-skill`,
+	}
+	group(cmd)
+	cmd.AddCommand(a.skillsListCommand(), a.skillsShowCommand(), a.skillsValidateCommand())
+	return cmd
+}
+
+// listing is what skills list prints with --json.
+type listing struct {
+	Data     []skill.Descriptor `json:"data"`
+	Problems []registry.Problem `json:"problems"`
+}
+
+func (a *app) skillsListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list [FOLDER…]",
+		Short: "Lists the skills of this host, or of folders",
+		Long: `Lists the skills of the catalogue; with folders, those in them instead. What was
+skipped, and why, goes to standard error.`,
+		Example: "  openskill skills list ./skills --json",
+	}
+	flags := bindSettings(cmd, "skills", "cli-dir")
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"data": […], "problems": […]}`)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		for _, folder := range args {
+			if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+				return usage("%s is not a folder", quote(folder))
+			}
+		}
+		r, err := a.catalogue(flags, args)
+		if err != nil {
+			return err
+		}
+		l := listing{Data: every(r), Problems: r.Problems()}
+		if asJSON {
+			if l.Problems == nil {
+				l.Problems = []registry.Problem{}
+			}
+			return a.printJSON(l)
+		}
+		a.problems(l.Problems)
+		t := newTable("ID", "VERSION", "RUNNER", "FALLBACK", "TRUST", "STATE", "DESCRIPTION")
+		for _, d := range l.Data {
+			state := "enabled"
+			if !d.Enabled {
+				state = "disabled"
+			}
+			t.AppendRow(table.Row{d.ID, d.Version, d.Runner, d.Fallback, d.Trust, state, skill.CleanText(d.Description, 60)})
+		}
+		return a.print("%s\n", t.Render())
+	}
+	return cmd
+}
+
+// catalogue reads the skills of folders, or of the settings if there are none.
+func (a *app) catalogue(flags *settingsFlags, folders []string) (*registry.Registry, error) {
+	s, err := a.load(flags)
+	if err != nil {
+		return nil, err
+	}
+	if len(folders) == 0 {
+		folders = nil
+	} else {
+		s.CLIDir = "" // these folders and nothing else
+	}
+	r, err := host.Catalogue(s, host.Roots(s, folders))
+	if err != nil {
+		return nil, hostFailed(err)
+	}
+	return r, nil
+}
+
+// every gives all pages of a catalogue.
+func every(r *registry.Registry) []skill.Descriptor {
+	all := []skill.Descriptor{}
+	for cursor := ""; ; {
+		page, next, err := r.List(cursor, registry.MaxPage)
+		all = append(all, page...)
+		if err != nil || next == "" { // an error is a wrong cursor, which this is not
+			return all
+		}
+		cursor = next
+	}
+}
+
+func (a *app) problems(list []registry.Problem) {
+	for _, p := range list {
+		a.say("openskill: skipped: %s", skill.CleanText(p.String(), 1000))
+	}
+}
+
+func newTable(header ...any) table.Writer {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.AppendHeader(table.Row(header))
+	return t
+}
+
+func (a *app) skillsShowCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show SKILL…",
+		Short: "Shows everything that a caller must know of a skill",
+		Long: `Shows skills with their schemas and limits. SKILL is an id of the catalogue, or
+the path of a skill's folder.`,
+		Example: "  openskill skills show calculator\n  openskill skills show ./my-skill --json",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	flags := bindSettings(cmd, "skills", "cli-dir")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a skill")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		for _, name := range args {
+			d, err := a.find(flags, name)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = a.printJSON(d)
+			} else {
+				err = a.show(d)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// find looks a skill up by folder or id. The error says why there is none.
+func (a *app) find(flags *settingsFlags, name string) (*skill.Descriptor, error) {
+	if _, err := os.Stat(filepath.Join(name, registry.ManifestFile)); err == nil {
+		r, err := a.catalogue(flags, []string{name})
+		if err != nil {
+			return nil, err
+		}
+		if all := every(r); len(all) > 0 {
+			return &all[0], nil
+		}
+		a.problems(r.Problems())
+		return nil, failed(skill.InvalidManifest, "the skill in %s has problems", quote(name))
+	}
+	r, err := a.catalogue(flags, nil)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.Get(skill.ID(name), "")
+	if err != nil {
+		a.problems(r.Problems())
+		return nil, failed(skill.NotFound, "there is no skill %s, and no folder of that name with a skill.yaml; openskill skills list shows those that there are", quote(name))
+	}
+	return &s.Descriptor, nil
+}
+
+func (a *app) show(d *skill.Descriptor) error {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	row := func(k string, v any) { t.AppendRow(table.Row{k, v}) }
+	row("id", d.ID)
+	row("version", d.Version)
+	row("description", skill.CleanText(d.Description, 2000))
+	row("runner", d.Runner)
+	if d.Fallback != "" {
+		row("fallback", d.Fallback)
+	}
+	row("trust", d.Trust)
+	row("digest", d.Digest)
+	row("enabled", d.Enabled)
+	row("limits", compact(d.Limits))
+	row("permissions", compact(d.Permissions))
+	if d.Cost != nil {
+		row("cost", compact(d.Cost))
+	}
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, WidthMax: 90, WidthMaxEnforcer: text.WrapSoft}})
+	return a.print("%s\n\ninput_schema:\n%s\n\noutput_schema:\n%s\n", t.Render(), indented(d.InputSchema), indented(d.OutputSchema))
+}
+
+func compact(v any) string {
+	b, _ := json.Marshal(v) // structs of numbers and booleans
+	return string(b)
+}
+
+func indented(b json.RawMessage) string {
+	var out bytes.Buffer
+	if json.Indent(&out, b, "", "  ") != nil {
+		return string(b)
+	}
+	return out.String()
+}
+
+// verdict is what skills validate prints with --json.
+type verdict struct {
+	Valid    bool               `json:"valid"`
+	Folders  []string           `json:"folders"` // that were looked at
+	Problems []registry.Problem `json:"problems"`
+}
+
+func (a *app) skillsValidateCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "validate FOLDER…",
+		Short: "Prints every problem of skills with file and line",
+		Long: `Prints every problem of the skills in folders, one a line: file:line: message. A
+folder is a skill's own, or one of skills. A module that is there is checked too;
+one that is still to be built is no problem. The exit code is 1 if there is any.`,
+		Example: "  openskill skills validate ./my-skill\n  openskill skills validate ./skills --json",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			v := verdict{Problems: []registry.Problem{}}
+			for _, folder := range args {
+				info, err := os.Stat(folder)
+				if err != nil || !info.IsDir() {
+					return usage("%s is not a folder", quote(folder))
+				}
+				for _, f := range skillFolders(folder) {
+					v.Folders = append(v.Folders, f)
+					v.Problems = append(v.Problems, validate(f)...)
+				}
+			}
+			v.Valid = len(v.Problems) == 0
+			if err := a.verdict(&v, asJSON); err != nil {
+				return err
+			}
+			if !v.Valid {
+				return exit(exitFailed)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"valid": …, "folders": […], "problems": […]}`)
+	return cmd
+}
+
+func (a *app) verdict(v *verdict, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(v)
+	}
+	for _, p := range v.Problems {
+		// A line of its own each: what a stranger wrote must not make another.
+		if err := a.print("%s\n", skill.CleanText(p.String(), 2000)); err != nil {
+			return err
+		}
+	}
+	if v.Valid {
+		return a.print("%d checked, no problems: %s\n", len(v.Folders), strings.Join(v.Folders, ", "))
+	}
+	a.say("openskill: %s", strconv.Itoa(len(v.Problems))+" problems")
+	return nil
+}
+
+// skillFolders are the skills of a folder: itself, or those directly in it.
+func skillFolders(folder string) []string {
+	has := func(dir, name string) bool {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil
+	}
+	if has(folder, registry.ManifestFile) {
+		return []string{folder}
+	}
+	var found []string
+	entries, _ := os.ReadDir(folder) // an unreadable one is a problem that Validate tells
+	for _, e := range entries {
+		sub := filepath.Join(folder, e.Name())
+		if e.Type()&fs.ModeSymlink == 0 && e.IsDir() && !strings.HasPrefix(e.Name(), ".") && has(sub, registry.ManifestFile) {
+			found = append(found, sub)
+		}
+	}
+	if len(found) == 0 || has(folder, registry.ListFile) {
+		found = append(found, folder)
+	}
+	return found
+}
+
+// validate gives the problems of one skill: of its manifest, or else of its module.
+func validate(folder string) []registry.Problem {
+	if problems := registry.Validate(folder); len(problems) > 0 {
+		return problems
+	}
+	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1} // nothing runs
+	r, err := registry.Open(registry.Options{Roots: []registry.Root{{Path: folder, Trust: skill.Trusted}}, Defaults: one, Caps: one})
+	if err != nil {
+		return []registry.Problem{{File: folder, Message: err.Error()}}
+	}
+	problems := r.Problems()
+	for _, d := range every(r) {
+		s, err := r.Get(d.ID, "")
+		if err != nil || s.Primary.Kind != skill.WasmWASI {
+			continue
+		}
+		entry := filepath.Join(folder, filepath.FromSlash(s.Primary.Entry))
+		if _, err := os.Lstat(entry); err != nil {
+			continue // still to be built
+		}
+		b, size, err := readModule(entry)
+		switch {
+		case err != nil:
+			problems = append(problems, registry.Problem{File: entry, Message: err.Error()})
+			continue
+		case b == nil:
+			problems = append(problems, registry.Problem{File: entry, Message: refusedSize(size).Error()})
+			continue
+		}
+		if _, err := wasm.Check(b, nil); err != nil {
+			problems = append(problems, registry.Problem{File: entry, Message: err.Error()})
+		}
+	}
+	return problems
+}

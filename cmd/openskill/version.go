@@ -1,0 +1,68 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+)
+
+// versionInfo says what this binary was built from.
+type versionInfo struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"` // "" where the build did not record it
+	Dirty   bool   `json:"dirty"`  // built with changes that are in no commit
+	Go      string `json:"go"`
+	Wazero  string `json:"wazero"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
+func version() versionInfo {
+	v := versionInfo{Version: host.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Commit = s.Value
+		case "vcs.modified":
+			v.Dirty = s.Value == "true"
+		}
+	}
+	for _, d := range info.Deps {
+		if d.Path == "github.com/tetratelabs/wazero" {
+			v.Wazero = d.Version
+		}
+	}
+	return v
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Says what this binary was built from",
+		Example: "  openskill version --json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := version()
+			if asJSON {
+				return a.printJSON(v)
+			}
+			commit := v.Commit
+			if commit == "" {
+				commit = "unknown"
+			} else if v.Dirty {
+				commit += " with changes"
+			}
+			return a.print("openskill %s (commit %s, %s, wazero %s, %s/%s)\n", v.Version, commit, v.Go, v.Wazero, v.OS, v.Arch)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}

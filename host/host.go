@@ -1,0 +1,156 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"openskill/host/config"
+	"openskill/host/dispatch"
+	"openskill/host/registry"
+	"openskill/host/runner"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+// Options of a Host beside its settings; nil and zero fields mean the defaults.
+type Options struct {
+	Log *slog.Logger // nil: slog.Default()
+	// Roots are folders of skills instead of the settings' own; nil: those of the
+	// settings.
+	Roots []string
+}
+
+// Host holds the parts of one host. It is safe for concurrent use.
+type Host struct {
+	settings *config.Settings
+	log      *slog.Logger
+	engine   *wasm.Engine
+	runners  *runner.Set
+	all      []skill.Runner
+	registry *registry.Registry
+	door     *dispatch.Dispatcher
+
+	close  sync.Once
+	closed error
+}
+
+// Open builds a host. It reads the skills and opens the engine, but compiles
+// nothing and starts no process. The caller closes it.
+func Open(s *config.Settings, o *Options) (*Host, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	h := &Host{settings: s, log: o.Log}
+	if h.log == nil {
+		h.log = slog.Default()
+	}
+	if err := h.open(Roots(s, o.Roots)); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+func (h *Host) open(roots []registry.Root) (err error) {
+	s := h.settings
+	dirs, err := stateDirs(s.StateDir)
+	if err != nil {
+		return err
+	}
+	if h.engine, err = wasm.Open(&wasm.Options{CacheDir: dirs.cache}); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	h.all = runners(h.engine, s, dirs)
+	if h.runners, err = runner.New(h.all...); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	if h.registry, err = Catalogue(s, roots); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	h.door, err = dispatch.New(dispatch.Options{
+		Skills: h.registry, Runners: h.runners, DataRoot: s.DataRoot,
+		MaxInput: s.MaxBody(), Global: s.Concurrency, PerSkill: s.ConcurrencyPerSkill, Log: h.log,
+	})
+	if err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	return nil
+}
+
+// Roots are the folders of skills that settings name, or those given instead.
+// All of them are the operator's own, so what is in them is trusted. The default
+// folder may be missing: a host without skills is a host.
+func Roots(s *config.Settings, given []string) []registry.Root {
+	if given == nil {
+		if s.Origin("OPENSKILL_SKILLS_DIR") == config.FromDefault && missing(s.SkillsDir) {
+			return nil
+		}
+		given = []string{s.SkillsDir}
+	}
+	roots := make([]registry.Root, len(given))
+	for i, path := range given {
+		roots[i] = registry.Root{Path: path, Trust: skill.Trusted}
+	}
+	return roots
+}
+
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// Catalogue reads the skills of roots and of the CLI folder, for those who only
+// want to look at them.
+func Catalogue(s *config.Settings, roots []registry.Root) (*registry.Registry, error) {
+	return registry.Open(registry.Options{Roots: roots, CLIDir: s.CLIDir, Defaults: s.Defaults(), Caps: s.Caps()})
+}
+
+// state are the folders of the host's own files.
+type state struct {
+	root  string
+	cache string // of compiled modules
+	temp  string // of work in progress
+}
+
+// CacheDir is the folder of compiled modules in a state folder.
+func CacheDir(stateDir string) string { return filepath.Join(stateDir, "cache") }
+
+func stateDirs(root string) (state, error) {
+	d := state{root: root, cache: CacheDir(root), temp: filepath.Join(root, "tmp")}
+	for _, dir := range []string{d.root, d.temp} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return d, fmt.Errorf("host.Open: the state folder cannot be made: %w", err)
+		}
+	}
+	return d, nil
+}
+
+// Invoke runs one call through the door. The result is never nil.
+func (h *Host) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *skill.Result {
+	return h.door.Invoke(ctx, p, r)
+}
+
+// Catalogue is what the host's skills look like from outside.
+func (h *Host) Catalogue() registry.View { return registry.View{Registry: h.registry} }
+
+// Problems lists the skills that were skipped, and why.
+func (h *Host) Problems() []registry.Problem { return h.registry.Problems() }
+
+// Close waits for calls under way and frees everything. It may be called twice.
+func (h *Host) Close() error {
+	h.close.Do(func() {
+		var errs []error
+		if h.runners != nil {
+			errs = append(errs, h.runners.Close())
+		}
+		if h.engine != nil {
+			errs = append(errs, h.engine.Close())
+		}
+		h.closed = errors.Join(errs...)
+	})
+	return h.closed
+}

@@ -1,0 +1,76 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"openskill/host/httpapi"
+	"openskill/sdk/skill"
+)
+
+// Grace is how long calls under way get to end after a host was told to stop.
+const Grace = 10 * time.Second
+
+// closing is how long the parts get to end after the last call.
+const closing = 5 * time.Second
+
+// Serve listens on the address of the settings, calls ready with the one that it
+// got, and answers until ctx ends; then it stops accepting, lets calls finish
+// within Grace, cancels what is left, and closes the host. The error is nil when
+// ctx was what ended it.
+func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
+	server, err := httpapi.New(httpapi.Options{
+		Door: h, Catalogue: h.Catalogue(), Principal: skill.Local(),
+		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(),
+	})
+	if err != nil {
+		return errors.Join(err, h.Close())
+	}
+	var listen net.ListenConfig
+	ln, err := listen.Listen(ctx, "tcp", h.settings.Listen)
+	if err != nil {
+		return errors.Join(fmt.Errorf("the address cannot be listened on: %w", err), h.Close())
+	}
+	warming, coolDown := context.WithCancel(ctx)
+	defer coolDown()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ln) }()
+	ready(ln.Addr())
+	warm := h.warm(warming)
+
+	select {
+	case err = <-served: // it ended by itself
+	case <-ctx.Done():
+		h.log.Info("stopping", "grace_s", Grace.Seconds())
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), Grace)
+		defer cancel()
+		if server.Shutdown(grace) != nil {
+			h.log.Warn("calls were cancelled: they did not end within the grace")
+		}
+		err = <-served
+	}
+	coolDown()
+	return errors.Join(err, h.closeSoon(warm))
+}
+
+// closeSoon closes the host, but does not wait without end for a part that hangs:
+// the process is about to end, and what is left ends with it.
+func (h *Host) closeSoon(warm <-chan struct{}) error {
+	done := make(chan error, 1)
+	go func() {
+		<-warm
+		done <- h.Close()
+	}()
+	timer := time.NewTimer(closing)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		h.log.Warn("stopped without waiting for everything to be closed")
+		return nil
+	}
+}
