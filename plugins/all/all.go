@@ -1,0 +1,87 @@
+// Package all lists the runners of this host, in one function that can be read
+// whole: nothing else makes one.
+package all
+
+import (
+	"context"
+	"errors"
+
+	"openskill/plugins/cli"
+	"openskill/plugins/python"
+	"openskill/plugins/wasi"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+// Options configure the runners. Engine is required; other zero fields mean the
+// defaults of the runner that they are for.
+type Options struct {
+	Engine   *wasm.Engine // shared by the wasm runners; the caller closes it, after them
+	StateDir string       // of the host; holds runtimes/
+	Python   string       // the machine's interpreter, for cli:python; "" means python3
+	TempDir  string       // for the folders of runs of cli:python; "" means the system's
+}
+
+// Runners makes every runner. None starts anything yet: call [Warm] in the
+// background for short first calls. The caller closes each one.
+func Runners(o Options) ([]skill.Runner, error) {
+	if o.Engine == nil {
+		return nil, errors.New("all: Options.Engine is nil")
+	}
+	return []skill.Runner{
+		wasi.New(o.Engine, nil),
+		python.New(o.Engine, &python.Options{StateDir: o.StateDir}),
+		cli.New(&cli.Options{Python: o.Python, TempDir: o.TempDir}),
+	}, nil
+}
+
+// Warm does ahead of calls what runners otherwise do in the first ones, such as
+// compiling a language runtime, which may take 20 s of two processors. The error
+// joins those of runners that cannot run; the others are warm.
+func Warm(ctx context.Context, runners []skill.Runner) error {
+	var errs []error
+	for _, r := range runners {
+		if w, ok := r.(interface{ Warm(ctx context.Context) error }); ok {
+			errs = append(errs, w.Warm(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Status is what an operator wants to know of a runner.
+type Status struct {
+	Kind skill.Kind `json:"kind"`
+	// Missing says in one line what keeps this runner from running any skill, and
+	// how to get it; "" means that it can.
+	Missing string `json:"missing,omitempty"`
+}
+
+// Statuses asks each runner whether this machine has what it needs. It may start
+// an interpreter for that, and waits for a runtime that is being compiled until
+// ctx ends.
+func Statuses(ctx context.Context, runners []skill.Runner) []Status {
+	all := make([]Status, 0, len(runners))
+	for _, r := range runners {
+		all = append(all, Status{Kind: r.Kind(), Missing: missing(ctx, r)})
+	}
+	return all
+}
+
+func missing(ctx context.Context, r skill.Runner) string {
+	var err error
+	switch r := r.(type) {
+	case interface{ Available(ctx context.Context) error }:
+		err = r.Available(ctx)
+	case *cli.Runner:
+		_, err = r.Protections()
+	}
+	var e *skill.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &e):
+		return skill.CleanText(e.Message, skill.MaxMessage)
+	default:
+		return "it did not answer in time"
+	}
+}

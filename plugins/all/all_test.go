@@ -1,0 +1,71 @@
+package all
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+func runners(t *testing.T, o Options) []skill.Runner {
+	t.Helper()
+	e, err := wasm.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Engine = e
+	list, err := Runners(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, r := range list {
+			if err := r.Close(); err != nil {
+				t.Errorf("closing %s: %v", r.Kind(), err)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return list
+}
+
+func TestEveryKindOnce(t *testing.T) {
+	var kinds []skill.Kind
+	for _, r := range runners(t, Options{}) {
+		kinds = append(kinds, r.Kind())
+	}
+	if diff := cmp.Diff([]skill.Kind{skill.WasmWASI, skill.WasmPython, skill.CLIPython}, kinds); diff != "" {
+		t.Errorf("kinds (-want +got):\n%s", diff)
+	}
+}
+
+func TestNoEngine(t *testing.T) {
+	if list, err := Runners(Options{}); err == nil || list != nil {
+		t.Errorf("%v, %v; want an error", list, err)
+	}
+}
+
+// A machine without any Python: modules still run, and the operator reads what is
+// missing, without a path of the host.
+func TestWhatIsMissing(t *testing.T) {
+	state := t.TempDir()
+	list := runners(t, Options{StateDir: state, Python: "none-such-python"})
+	want := map[skill.Kind]string{
+		skill.WasmWASI:   "",
+		skill.WasmPython: "make runtime-python",
+		skill.CLIPython:  "install Python",
+	}
+	for _, s := range Statuses(t.Context(), list) {
+		if (s.Missing == "") != (want[s.Kind] == "") || !strings.Contains(s.Missing, want[s.Kind]) || strings.Contains(s.Missing, state) {
+			t.Errorf("%s: %q; want it to name %q", s.Kind, s.Missing, want[s.Kind])
+		}
+	}
+	if err := Warm(t.Context(), list); skill.CodeOf(err) != skill.ToolInvocationError {
+		t.Errorf("Warm: %v; want what Python lacks", err)
+	}
+}
