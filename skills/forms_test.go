@@ -252,6 +252,7 @@ null
 ` + "{\"tab\":\"\t\"}\n" + `  {"spaces":true}  
 {"twice":1,"twice":2}
 {"level":5}
+{ "a" : [ 1 , "x" ,{ "b" : "\u0063" , "level" : "WARN" } ] , "level" : "WA\u0052N" }
 {"twice":"\ud800","twice":1}
 `
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -53,46 +54,70 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendValue writes what encoding/json decoded; ok is false for what cannot be
-// a record: a number beyond the doubles, or nesting deeper than maxDepth.
-func appendValue(b []byte, v any, depth int) (_ []byte, ok bool) {
-	if depth > maxDepth {
+// appendValue writes a raw JSON value anew; ok is false for what cannot be a
+// record: no JSON, a number beyond the doubles, nesting deeper than maxDepth.
+// level renames the string in the field level of the outermost object.
+//
+// It goes level by level over raw values, because decoding into any costs several
+// times as much, and this runs for every line.
+func appendValue(b []byte, raw json.RawMessage, depth int, level func(string) string) (_ []byte, ok bool) {
+	if depth > maxDepth || len(raw) == 0 {
 		return nil, false
 	}
-	switch v := v.(type) {
-	case nil:
-		return append(b, "null"...), true
-	case bool:
-		return strconv.AppendBool(b, v), true
-	case string:
-		return appendString(b, v), true
-	case json.Number:
-		return appendNumber(b, v.String())
-	case []any:
-		b = append(b, '[')
-		for i, item := range v {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			if b, ok = appendValue(b, item, depth+1); !ok {
-				return nil, false
-			}
+	switch raw[0] {
+	case '{':
+		var object map[string]json.RawMessage
+		if json.Unmarshal(raw, &object) != nil {
+			return nil, false
 		}
-		return append(b, ']'), true
-	case map[string]any:
 		b = append(b, '{')
-		for i, key := range slices.Sorted(maps.Keys(v)) {
+		for i, key := range slices.Sorted(maps.Keys(object)) {
 			if i > 0 {
 				b = append(b, ',')
 			}
 			b = append(appendString(b, key), ':')
-			if b, ok = appendValue(b, v[key], depth+1); !ok {
+			value := object[key]
+			if depth == 0 && key == "level" && value[0] == '"' {
+				var name string
+				if json.Unmarshal(value, &name) != nil {
+					return nil, false
+				}
+				b = appendString(b, level(name))
+				continue
+			}
+			if b, ok = appendValue(b, value, depth+1, level); !ok {
 				return nil, false
 			}
 		}
 		return append(b, '}'), true
+	case '[':
+		var list []json.RawMessage
+		if json.Unmarshal(raw, &list) != nil {
+			return nil, false
+		}
+		b = append(b, '[')
+		for i, item := range list {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, ok = appendValue(b, item, depth+1, level); !ok {
+				return nil, false
+			}
+		}
+		return append(b, ']'), true
+	case '"':
+		if bytes.IndexByte(raw, '\\') < 0 {
+			return append(b, raw...), true // nothing in it is spelled in two ways
+		}
+		var s string
+		if json.Unmarshal(raw, &s) != nil {
+			return nil, false
+		}
+		return appendString(b, s), true
+	case 't', 'f', 'n':
+		return append(b, raw...), true
 	default:
-		return nil, false
+		return appendNumber(b, string(raw))
 	}
 }
 

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,15 +18,20 @@ var knownLevels = []string{
 	"CRITICAL", "CRIT", "ALERT", "EMERG", "FATAL", "PANIC",
 }
 
-// defaultTimestamp finds ISO 8601 dates with a time, and those of web servers.
-const defaultTimestamp = `\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|[+-]\d{2}:?\d{2})?` +
-	`|\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4}`
+// defaultTimestamp is ISO 8601 with date and time, or the one of web servers. It
+// is only tried where atTimestamp sees one: Go's matcher costs thousands of
+// instructions a byte where a line has none.
+var defaultTimestamp = regexp.MustCompile(`^(?:\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|[+-]\d{2}:?\d{2})?` +
+	`|\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4})`)
+
+func atTimestamp(s string) bool {
+	return len(s) >= 19 && s[0] >= '0' && s[0] <= '9' && (s[13] == ':' || s[2] == '/' && s[11] == ':')
+}
 
 // textLines reads lines of free text. A line is a record if it has a time or a level.
 type textLines struct {
-	rules     rules
-	timestamp *regexp.Regexp
-	level     *regexp.Regexp
+	rules  rules
+	levels []string // the longer name first, where two begin at one place
 }
 
 func newTextLines(r rules) *textLines {
@@ -36,24 +39,60 @@ func newTextLines(r rules) *textLines {
 	for name := range r.levels {
 		names = append(names, name)
 	}
-	// The longer name first, where two begin at one place.
-	slices.SortFunc(names, func(a, b string) int {
-		if d := len([]rune(b)) - len([]rune(a)); d != 0 {
-			return d
-		}
-		return strings.Compare(a, b)
-	})
-	for i, name := range names {
-		names[i] = regexp.QuoteMeta(name)
-	}
-	t := &textLines{rules: r, timestamp: r.timestamp}
-	if t.timestamp == nil {
-		t.timestamp = regexp.MustCompile(defaultTimestamp)
-	}
-	const edge = `[^A-Za-z0-9_]`
-	t.level = regexp.MustCompile(`(?:^|` + edge + `)(` + strings.Join(names, "|") + `)(?:$|` + edge + `)`)
-	return t
+	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
+	return &textLines{rules: r, levels: names}
 }
+
+// timestamp is where the whole match lies in s, and the timestamp in it.
+func (t *textLines) timestamp(s string) (from, to int, timestamp string) {
+	if t.rules.timestamp == nil {
+		for i := range len(s) {
+			if !atTimestamp(s[i:]) {
+				continue
+			}
+			if m := defaultTimestamp.FindStringIndex(s[i:]); m != nil {
+				return i, i + m[1], s[i : i+m[1]]
+			}
+		}
+		return 0, 0, ""
+	}
+	m := t.rules.timestamp.FindStringSubmatchIndex(s)
+	if m == nil {
+		return 0, 0, ""
+	}
+	from, to = m[0], m[1]
+	if len(m) > 2 {
+		m = m[2:]
+	}
+	if m[0] < 0 {
+		return 0, 0, ""
+	}
+	return from, to, s[m[0]:m[1]]
+}
+
+// level is where the first level of s lies; from is -1 without one.
+func (t *textLines) level(s string) (from, to int) {
+	from = -1
+	for _, name := range t.levels {
+		for at := 0; ; at++ {
+			i := strings.Index(s[at:], name)
+			if i < 0 {
+				break
+			}
+			at += i
+			end := at + len(name)
+			if (at == 0 || !wordByte(s[at-1])) && (end == len(s) || !wordByte(s[end])) {
+				if from < 0 || at < from {
+					from, to = at, end
+				}
+				break
+			}
+		}
+	}
+	return from, to
+}
+
+func wordByte(c byte) bool { return letter(rune(c)) || digit(rune(c)) }
 
 func (t *textLines) record(line string, number int) ([]byte, bool, error) {
 	near, far := line, ""
@@ -69,24 +108,17 @@ func (t *textLines) record(line string, number int) ([]byte, bool, error) {
 	}
 	var timestamp, level *string
 	parts := []string{near}
-	if m := t.timestamp.FindStringSubmatchIndex(near); m != nil {
-		from, to := m[0], m[1]
-		if len(m) > 2 {
-			from, to = m[2], m[3]
-		}
-		if from >= 0 && to > from {
-			s := near[from:to]
-			timestamp = &s
-			before, after := cut(near, m[0], m[1])
-			// The level is looked for behind the time first.
-			parts = []string{before, after}
-		}
+	if from, to, s := t.timestamp(near); s != "" {
+		timestamp = &s
+		before, after := cut(near, from, to)
+		// The level is looked for behind the time first.
+		parts = []string{before, after}
 	}
 	for i := len(parts) - 1; i >= 0 && level == nil; i-- {
-		if m := t.level.FindStringSubmatchIndex(parts[i]); m != nil {
-			s := t.rules.level(parts[i][m[2]:m[3]])
+		if from, to := t.level(parts[i]); from >= 0 {
+			s := t.rules.level(parts[i][from:to])
 			level = &s
-			before, after := cut(parts[i], m[2], m[3])
+			before, after := cut(parts[i], from, to)
 			parts = slices.Replace(parts, i, i+1, before, after)
 		}
 	}
@@ -133,22 +165,11 @@ func trim(part string) string {
 type jsonLines struct{ rules rules }
 
 func (j *jsonLines) record(line string, _ int) ([]byte, bool, error) {
-	if !guest.Text([]byte(line)) {
+	raw := bytes.Trim([]byte(line), " \t\r\n")
+	if len(raw) == 0 || raw[0] != '{' || !guest.Text(raw) {
 		return nil, false, nil
 	}
-	dec := json.NewDecoder(strings.NewReader(line))
-	dec.UseNumber()
-	var object map[string]any
-	if dec.Decode(&object) != nil || object == nil {
-		return nil, false, nil
-	}
-	if _, err := dec.Token(); err != io.EOF { //nolint:errorlint // the decoder returns it bare
-		return nil, false, nil
-	}
-	if level, ok := object["level"].(string); ok {
-		object["level"] = j.rules.level(level)
-	}
-	rec, ok := appendValue(nil, object, 0)
+	rec, ok := appendValue(nil, raw, 0, j.rules.level)
 	if !ok {
 		return nil, false, nil
 	}
