@@ -41,7 +41,9 @@ func Runners(o Options) ([]skill.Runner, error) {
 func Warm(ctx context.Context, runners []skill.Runner) error {
 	var errs []error
 	for _, r := range runners {
-		if w, ok := r.(interface{ Warm(ctx context.Context) error }); ok {
+		if w, ok := r.(interface {
+			Warm(ctx context.Context) error
+		}); ok {
 			errs = append(errs, w.Warm(ctx))
 		}
 	}
@@ -70,7 +72,9 @@ func Statuses(ctx context.Context, runners []skill.Runner) []Status {
 func missing(ctx context.Context, r skill.Runner) string {
 	var err error
 	switch r := r.(type) {
-	case interface{ Available(ctx context.Context) error }:
+	case interface {
+		Available(ctx context.Context) error
+	}:
 		err = r.Available(ctx)
 	case *cli.Runner:
 		_, err = r.Protections()
