@@ -1,13 +1,45 @@
-# make skills    builds the WebAssembly form of the skills that come with openSkill
-# make runtimes  fetches the language runtimes that skills need
-#
-# Both may be run at any time and twice at once: they do only what is left to do,
-# and name in one line what cannot be had.
+# Two commands do everything: `make run` and `make test`. `make help` lists the others.
+# Each fetches what it needs, may be run at any time and twice at once, does only
+# what is left to do, and names in one line what cannot be had.
 
 GO ?= go
 STATE := $(or $(OPENSKILL_STATE_DIR),.openskill)
+TIME ?= 10s
 
-.PHONY: skills runtimes runtime-python
+.PHONY: help run build test bench bench-guests lint skills runtimes runtime-python fuzz clean
+
+help:
+	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
+	@echo 'make test     everything that CI runs'
+	@echo 'make build    bin/openskill'
+	@echo 'make skills   the WebAssembly form of the skills that come with openSkill'
+	@echo 'make runtimes the language runtimes that skills need'
+	@echo 'make bench    the benchmarks, as tables'
+	@echo 'make lint     the house rules'
+	@echo 'make fuzz     every fuzz target for TIME each (10s)'
+	@echo 'make clean    what was built; the state folder stays'
+
+run: build skills runtimes
+	@exec bin/openskill serve
+
+build:
+	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/openskill ./cmd/openskill
+
+test: build skills runtimes bench-guests
+	@GO="$(GO)" scripts/test.sh
+
+bench: build skills runtimes bench-guests
+	@bin/openskill bench
+
+lint:
+	@$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
+
+fuzz:
+	@GO="$(GO)" scripts/fuzz.sh "$(TIME)"
+
+clean:
+	@rm -rf bin coverage.out $(STATE)/build $(STATE)/bench
+	@rm -f $(foreach s,$(GO_SKILLS) $(RUST_SKILLS),skills/$(s)/$(s).wasm)
 
 GO_SKILLS := file_search log_transform
 RUST_SKILLS := echo
@@ -32,3 +64,14 @@ runtimes: runtime-python
 
 runtime-python:
 	@OPENSKILL_STATE_DIR="$(STATE)" scripts/fetch-python.sh
+
+# The guests that benchmarks run: three in Rust, one in Go.
+bench-guests: $(STATE)/bench/gojson.wasm $(foreach g,nbody recursion sieve,$(STATE)/bench/$(g).wasm)
+
+$(STATE)/bench/gojson.wasm: examples/bench/gojson/main.go go.mod
+	@mkdir -p $(@D)
+	@GOOS=wasip1 GOARCH=wasm GOFLAGS= CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags='-s -w' -o $@ ./examples/bench/gojson
+
+$(STATE)/bench/%.wasm: examples/bench/%.rs scripts/build-rust-guest.sh
+	@mkdir -p $(@D)
+	@scripts/build-rust-guest.sh $< $@

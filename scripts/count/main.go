@@ -1,0 +1,88 @@
+// Command count reads the output of go test -json: it prints a line for each
+// package, what failing tests printed, the reason of each skipped test, and the
+// counts.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+)
+
+type event struct {
+	Action, Package, Test, Output string
+	Elapsed                       float64
+}
+
+func main() {
+	counts := flag.String("counts", "", "file to append passed, failed and skipped to")
+	flag.Parse()
+	if err := run(*counts); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(counts string) error {
+	passed, failed, skipped := 0, 0, 0
+	output := map[string][]string{} // of tests and packages that are not over
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 64<<20)
+	for in.Scan() {
+		var e event
+		if json.Unmarshal(in.Bytes(), &e) != nil {
+			fmt.Println(in.Text()) // what the go command says itself
+			continue
+		}
+		key := e.Package + " " + e.Test
+		switch e.Action {
+		case "output", "build-output":
+			if len(output[key]) < 200 {
+				output[key] = append(output[key], e.Output)
+			}
+			continue
+		case "pass":
+			if e.Test != "" {
+				passed++
+			} else {
+				fmt.Printf("ok    %-45s %.1fs\n", e.Package, e.Elapsed)
+			}
+		case "skip":
+			if e.Test != "" {
+				skipped++
+				fmt.Printf("skip  %s %s: %s\n", e.Package, e.Test, reason(output[key]))
+			}
+		case "fail", "build-fail":
+			if e.Test != "" {
+				failed++
+			}
+			fmt.Printf("FAIL  %s %s\n%s", e.Package, e.Test, strings.Join(output[key], ""))
+		default:
+			continue
+		}
+		delete(output, key)
+	}
+	fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped)
+	if counts == "" {
+		return in.Err()
+	}
+	f, err := os.OpenFile(counts, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(f, passed, failed, skipped)
+	return f.Close()
+}
+
+// reason is what a test said when it was skipped.
+func reason(lines []string) string {
+	for _, l := range lines {
+		if !strings.HasPrefix(l, "===") && !strings.HasPrefix(l, "--- SKIP") && strings.TrimSpace(l) != "" {
+			return strings.TrimSpace(l)
+		}
+	}
+	return "no reason given"
+}

@@ -1,0 +1,103 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"openskill/wasm"
+	"openskill/wasm/check"
+	"openskill/wasm/meter"
+)
+
+// Prepare are the cases of checking and metering, with the memory that it takes.
+// There is no peer: the baseline is checking alone.
+func Prepare(e *wasm.Engine, gs []Guest) []Case {
+	var cases []Case
+	for i := range gs {
+		g := &gs[i]
+		if g.Name != "gojson" && g.Name != "cpython" {
+			continue
+		}
+		var bytes uint64
+		cases = append(cases, Case{Suite: "prepare", Name: fmt.Sprintf("%s, %.1f MB", g.Name, float64(len(g.Module))/1e6), N: 7, Variants: []Variant{
+			{Name: "check", Run: func(context.Context) (time.Duration, error) {
+				began := time.Now()
+				_, err := e.Check(g.Module, nil)
+				return time.Since(began), err
+			}},
+			{
+				Name: "check, strip, meter, encode",
+				Run: func(context.Context) (time.Duration, error) {
+					runtime.GC()
+					var before, after runtime.MemStats
+					runtime.ReadMemStats(&before)
+					began := time.Now()
+					res, err := check.Module(g.Module, &check.Options{Imports: e.Import})
+					if err != nil {
+						return 0, err
+					}
+					rw, err := meter.Rewrite(res.Module, res.MaxStack, nil)
+					if err != nil {
+						return 0, err
+					}
+					rw.Module.Encode()
+					d := time.Since(began)
+					runtime.ReadMemStats(&after)
+					bytes = after.TotalAlloc - before.TotalAlloc
+					return d, nil
+				},
+				Note: func() string { return fmt.Sprintf("%d MB allocated in all", bytes>>20) },
+			},
+		}})
+	}
+	return cases
+}
+
+// GCPause measures how long a garbage collection waits for eight guests that
+// spin: without a place to be preempted, a guest stops it until its own end.
+func GCPause(ctx context.Context, e *wasm.Engine) ([]Row, error) {
+	// (func (export "_start") (loop (br 0)))
+	spin := []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x07\x0a\x01\x06_start\x00\x00\x0a\x09\x01\x07\x00\x03\x40\x0c\x00\x0b\x0b")
+	m, err := e.Compile(ctx, spin, nil)
+	if err != nil {
+		return nil, err
+	}
+	const guests, most = 8, 5 * time.Second
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, guests)
+	for range guests {
+		go func() {
+			_, err := m.Run(ctx, &wasm.Run{Limits: wasm.Limits{Fuel: 1 << 60, Timeout: time.Minute}})
+			ended <- err
+		}()
+	}
+	var stats runtime.MemStats
+	var pauses []time.Duration
+	for began := time.Now(); time.Since(began) < most && len(pauses) < 200; {
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		pauses = append(pauses, time.Duration(stats.PauseNs[(stats.NumGC+255)%256])) //nolint:gosec // nanoseconds
+	}
+	cancel()
+	for range guests {
+		if e := <-ended; e != nil {
+			err = e
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []Row{pauseRow(pauses)}, nil
+}
+
+func pauseRow(p []time.Duration) Row {
+	slices.Sort(p)
+	p99 := p[len(p)*99/100]
+	return Row{
+		Suite: "gc", Case: "pause while eight guests spin", Variant: "openskill", Baseline: "openskill", Ratio: 1, MinRatio: 1,
+		MinNS: p[0].Nanoseconds(), P50NS: p[len(p)/2].Nanoseconds(), N: len(p), Note: fmt.Sprintf("p99 %v", p99),
+	}
+}
