@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
@@ -20,8 +21,9 @@ type Module struct {
 	e        *Engine
 	compiled wazero.CompiledModule
 	prepared
-	size  int // bytes of the metered module
-	users sync.WaitGroup
+	exports map[string]api.FunctionDefinition // of the metered module
+	size    int                               // its bytes
+	users   sync.WaitGroup
 
 	mu      sync.Mutex
 	refs    int
@@ -135,7 +137,7 @@ func (e *Engine) compile(module []byte, o *CompileOptions) (*Module, error) {
 		// The checker let it pass, so this is a difference between the two, not news for the author.
 		return nil, fmt.Errorf("wasm: compile: %w", err)
 	}
-	m := &Module{e: e, compiled: c, prepared: *p, size: len(metered), refs: 1}
+	m := &Module{e: e, compiled: c, prepared: *p, exports: c.ExportedFunctions(), size: len(metered), refs: 1}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -187,6 +189,6 @@ func (m *Module) release() {
 
 // Exports reports whether the module exports a function of this name.
 func (m *Module) Exports(name string) bool {
-	_, ok := m.compiled.ExportedFunctions()[name]
+	_, ok := m.exports[name]
 	return ok
 }
