@@ -166,7 +166,7 @@ func Start(ctx context.Context, e *wasm.Engine, gs []Guest) ([]Case, error) {
 	var cases []Case
 	for i := range gs {
 		g := gs[i]
-		if g.Name != "recursion" && g.Name != "gojson" {
+		if g.Name != "nbody" && g.Name != "gojson" {
 			continue
 		}
 		g.Args = []string{g.Name, "0"} // all start, no work
@@ -179,7 +179,7 @@ func Start(ctx context.Context, e *wasm.Engine, gs []Guest) ([]Case, error) {
 			return nil, err
 		}
 		c := &sameOutput{}
-		name := map[string]string{"recursion": "a call of a Rust module", "gojson": "a call of a Go module"}[g.Name]
+		name := map[string]string{"nbody": "a call of a Rust module", "gojson": "a call of a Go module"}[g.Name]
 		cases = append(cases, Case{Suite: "start", Name: name, N: 300, Variants: []Variant{
 			raw.variant("wazero", &g, c), ours(m, &g, c),
 		}})

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/host/config"
+	"openskill/host/httpapi/httpbench"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+	"openskill/wasm/bench"
+)
+
+func (a *app) benchCommand() *cobra.Command {
+	var asJSON bool
+	var filter string
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measures this machine: metered against bare execution, starts, HTTP",
+		Long: `Runs the benchmarks, each against its baseline in the same run, interleaved, and
+prints minimum, median and ratios. Needs what make bench-guests and make
+runtime-python bring; what is missing is named and left out.
+
+Suites: fuel (whole programs against bare wazero and against its own deadline),
+start (a call of a small module), prepare (checking and metering), gc (pauses while
+guests spin), http (echo against a bare Fiber route).`,
+		Example: "  openskill bench --filter fuel\n  openskill bench --json",
+		Args:    cobra.NoArgs,
+	}
+	flags := bindSettings(cmd, "state", "skills", "data")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	cmd.Flags().StringVar(&filter, "filter", "", "only cases whose suite/name contains this `text`")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		rows, err := a.bench(cmd.Context(), s, filter)
+		if err != nil {
+			return hostFailed(err)
+		}
+		if !asJSON {
+			return a.print("%s\n", benchTable(rows))
+		}
+		for _, r := range rows {
+			if err := a.printJSON(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// bench runs the suites that the filter leaves, one after the other.
+func (a *app) bench(ctx context.Context, s *config.Settings, filter string) ([]bench.Row, error) {
+	wanted := func(suite, name string) bool { return strings.Contains(suite+"/"+name, filter) }
+	e, err := wasm.Open(&wasm.Options{CacheDir: host.CacheDir(s.StateDir)})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close() //nolint:errcheck // nothing is written by it
+	python := filepath.Join(s.StateDir, "runtimes", "python-3.12", "python.wasm")
+	gs, missing := bench.Guests(filepath.Join(s.StateDir, "bench"), python, filepath.Join("examples", "bench", "loop.py"))
+	for _, m := range missing {
+		a.say("%s", m)
+	}
+	var chosen []bench.Guest
+	for _, g := range gs {
+		if wanted("fuel", g.Name) || wanted("start", g.Name) || wanted("prepare", g.Name) {
+			chosen = append(chosen, g)
+		}
+	}
+	a.say("compiling %d guests", len(chosen))
+	cases, err := bench.Fuel(ctx, e, chosen, filepath.Join(host.CacheDir(s.StateDir), "bench"))
+	if err != nil {
+		return nil, err
+	}
+	starts, err := bench.Start(ctx, e, chosen)
+	if err != nil {
+		return nil, err
+	}
+	cases = append(append(cases, starts...), bench.Prepare(e, chosen)...)
+	var rows []bench.Row
+	for i := range cases {
+		c := &cases[i]
+		if !wanted(c.Suite, c.Name) {
+			continue
+		}
+		a.say("%s: %s", c.Suite, c.Name)
+		r, err := c.Measure(ctx)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, r...)
+	}
+	for _, v := range []string{"openskill", "wazero with its deadline"} {
+		if r, ok := bench.Mean(rows, "fuel", v); ok {
+			rows = append(rows, r)
+		}
+	}
+	if wanted("gc", "pause") {
+		a.say("gc: pauses while eight guests spin")
+		r, err := bench.GCPause(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, r...)
+	}
+	return a.benchHTTP(ctx, s, wanted, rows)
+}
+
+// benchHTTP measures echo over HTTP against a bare route, at 1, 8 and 64 clients.
+func (a *app) benchHTTP(ctx context.Context, s *config.Settings, wanted func(string, string) bool, rows []bench.Row) ([]bench.Row, error) {
+	var cases []bench.Case
+	for _, clients := range []int{1, 8, 64} {
+		if name := fmt.Sprintf("echo, %d clients", clients); wanted("http", name) {
+			cases = append(cases, bench.Case{Suite: "http", Name: name, N: 15})
+		}
+	}
+	if len(cases) == 0 {
+		return rows, nil
+	}
+	addr, runner, stop, err := a.serveEcho(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	var listen net.ListenConfig
+	ln, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	stopBare, err := httpbench.Bare(ln)
+	if err != nil {
+		return nil, err
+	}
+	defer stopBare() //nolint:errcheck // the process ends soon
+	for i := range cases {
+		c := &cases[i]
+		var clients int
+		if _, err := fmt.Sscanf(c.Name, "echo, %d clients", &clients); err != nil {
+			return nil, err
+		}
+		const requests = 400
+		variant := func(name, addr string) bench.Variant {
+			return bench.Variant{
+				Name: name,
+				Run:  func(ctx context.Context) (time.Duration, error) { return httpbench.Load(ctx, addr, clients, requests) },
+				Note: func() string { return fmt.Sprintf("%d requests a run; %s", requests, runner) },
+			}
+		}
+		c.Variants = []bench.Variant{variant("bare Fiber route", ln.Addr().String()), variant("openskill", addr)}
+		a.say("http: %s", c.Name)
+		r, err := c.Measure(ctx)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, r...)
+	}
+	return rows, nil
+}
+
+// serveEcho starts a host on a free port and calls echo until the sandbox answers.
+func (a *app) serveEcho(ctx context.Context, s *config.Settings) (addr, runner string, stop func(), err error) {
+	own := *s
+	own.Listen = "127.0.0.1:0"
+	h, err := host.Open(&own, &host.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return "", "", nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ready, ended := make(chan net.Addr, 1), make(chan error, 1)
+	go func() { ended <- h.Serve(ctx, func(at net.Addr) { ready <- at }) }()
+	stop = func() { cancel(); <-ended }
+	select {
+	case err := <-ended:
+		cancel()
+		return "", "", nil, err
+	case at := <-ready:
+		addr = at.String()
+	}
+	r := h.Invoke(ctx, skill.Local(), skill.Request{SkillID: "echo", Input: []byte(`{"text":"hello"}`), TraceID: "bench"})
+	if !r.Success {
+		stop()
+		return "", "", nil, fmt.Errorf("echo does not answer: %s", r.Error.Message)
+	}
+	return addr, string(r.Meta.Runner), stop, nil
+}
+
+func benchTable(rows []bench.Row) string {
+	t := newTable("SUITE", "CASE", "VARIANT", "MIN", "MEDIAN", "RATIO", "OF MINIMA", "N", "NOTE")
+	for _, r := range rows {
+		t.AppendRow(table.Row{
+			r.Suite, r.Case, r.Variant, span(r.MinNS), span(r.P50NS),
+			fmt.Sprintf("%.3f", r.Ratio), fmt.Sprintf("%.3f", r.MinRatio), r.N, r.Note,
+		})
+	}
+	return t.Render()
+}
+
+func span(ns int64) string {
+	if ns == 0 {
+		return ""
+	}
+	d := time.Duration(ns)
+	switch {
+	case d > time.Second:
+		return d.Round(time.Millisecond).String()
+	case d > time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	}
+	return d.Round(10 * time.Nanosecond).String()
+}

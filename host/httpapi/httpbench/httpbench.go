@@ -1,0 +1,91 @@
+// Package httpbench is what the throughput of the host is measured with: a Fiber
+// route that does the least that an answer takes, as the baseline, and a client.
+package httpbench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+)
+
+// Body is the call that is measured, and Path its path on either server.
+const (
+	Path = "/skills/echo:invoke"
+	Body = `{"input":{"text":"hello"}}`
+)
+
+// Bare serves a route that decodes the same JSON and encodes the same answer,
+// and does nothing between. The caller closes the listener.
+func Bare(ln net.Listener) (stop func() error, err error) {
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Post("/skills/echo\\:invoke", func(c *fiber.Ctx) error {
+		var in struct {
+			Input struct {
+				Text string `json:"text"`
+			} `json:"input"`
+		}
+		if err := json.Unmarshal(c.BodyRaw(), &in); err != nil {
+			return err
+		}
+		out, err := json.Marshal(map[string]any{
+			"success": true, "skill_id": "echo", "trace_id": "t", "data": map[string]string{"echoed": in.Input.Text}, "error": nil,
+			"meta": map[string]any{
+				"latency_ms": 0, "version": "0.1.0", "execution_id": "x", "runner": "wasm:wasi", "digest": "sha256:x",
+				"fuel_used": 1, "memory_peak_bytes": 1, "truncated": false,
+			},
+		})
+		if err != nil {
+			return err
+		}
+		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+		return c.Send(out)
+	})
+	go app.Listener(ln) //nolint:errcheck // it ends when stop is called
+	return app.Shutdown, nil
+}
+
+// Load sends requests with a number of clients at once, each on a connection of
+// its own, and gives the time that all of them took together. Every answer must
+// be a success.
+func Load(ctx context.Context, addr string, clients, requests int) (time.Duration, error) {
+	hc := &fasthttp.HostClient{Addr: addr, MaxConns: clients, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second}
+	defer hc.CloseIdleConnections()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	errs := make([]error, clients)
+	began := time.Now()
+	for i := range clients {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+			defer fasthttp.ReleaseRequest(req)
+			defer fasthttp.ReleaseResponse(resp)
+			req.Header.SetMethod(fasthttp.MethodPost)
+			req.Header.SetContentType("application/json")
+			req.SetRequestURI("http://" + addr + Path)
+			req.SetBodyString(Body)
+			for next.Add(1) <= int64(requests) && ctx.Err() == nil {
+				if err := hc.Do(req, resp); err != nil {
+					errs[i] = err
+					return
+				}
+				if !bytes.Contains(resp.Body(), []byte(`"success":true`)) {
+					errs[i] = fmt.Errorf("status %d: %.200s", resp.StatusCode(), resp.Body())
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	return time.Since(began), errors.Join(append(errs, ctx.Err())...)
+}
