@@ -11,7 +11,7 @@ import sys
 
 MAX_INPUT = 5 << 20  # bytes of the file that are read
 MAX_LINE = 64 << 10  # bytes of a line; longer ones are dropped
-MAX_LINES = 200_000  # lines that are read
+MAX_LINES = 100_000  # lines that are read
 MAX_STDOUT = 1 << 20  # bytes of records in an answer
 MAX_OUTPUT = 8 << 20  # bytes of records in a file
 MAX_PATH = 1024  # characters of a path that is looked at

@@ -21,7 +21,7 @@ import (
 const (
 	maxInput  = 5 << 20  // bytes of the file that are read
 	maxLine   = 64 << 10 // bytes of a line; longer ones are dropped
-	maxLines  = 200_000  // lines that are read
+	maxLines  = 100_000  // lines that are read
 	maxStdout = 1 << 20  // bytes of records in an answer
 	maxOutput = 8 << 20  // bytes of records in a file
 	unlimited = maxLines // records in a file, where no limit is given
