@@ -117,15 +117,6 @@ func (m *mapped) Free() {
 	}
 }
 
-// aged makes a file old enough for its stamp to tell every change.
-func aged(t testing.TB, path string) {
-	t.Helper()
-	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(path, old, old); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // bareWazero runs a module as wazero's own documentation says.
 func bareWazero(b *testing.B, ctx context.Context, path string, args []string) func() []byte { //nolint:revive // b is what tests put first
 	b.Helper()

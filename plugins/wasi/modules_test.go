@@ -1,0 +1,190 @@
+package wasi
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+// exits is a module that exits with a code below 64, always of the same length.
+func exits(t testing.TB, code byte) []byte {
+	t.Helper()
+	m := []byte("\x00asm\x01\x00\x00\x00" +
+		"\x01\x08\x02\x60\x00\x00\x60\x01\x7f\x00" +
+		"\x02\x24\x01\x16wasi_snapshot_preview1\x09proc_exit\x00\x01" +
+		"\x03\x02\x01\x00" + "\x07\x0a\x01\x06_start\x00\x01" +
+		"\x0a\x08\x01\x06\x00\x41?\x10\x00\x0b")
+	m[len(m)-4] = code
+	return m
+}
+
+func write(t testing.TB, call *skill.Call, module []byte, written time.Time) {
+	t.Helper()
+	path := filepath.Join(call.Folder, call.Entry)
+	if err := errors.Join(os.WriteFile(path, module, 0o600), os.Chtimes(path, written, written)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantExit(t testing.TB, r *Runner, call *skill.Call, code uint32) {
+	t.Helper()
+	if reply, err := r.Run(t.Context(), call); err != nil || reply.Code != "" || reply.ExitCode != code {
+		t.Errorf("%+v, %v; want exit code %d", reply, err, code)
+	}
+}
+
+// The owner of a folder edits a module: the next call runs what is there now, also
+// when size and time are the same as before.
+func TestEditedModule(t *testing.T) {
+	written := time.Unix(1_700_000_000, 0)
+	now := written.Add(time.Second)
+	r := New(engine(t), &Options{Now: func() time.Time { return now }})
+	defer r.Close() //nolint:errcheck // nothing runs
+	call := skillOf(t, exits(t, 1))
+	call.Trust = skill.Trusted
+	write(t, call, exits(t, 1), written)
+	wantExit(t, r, call, 1)
+	write(t, call, exits(t, 2), written) // within the grain of the clock
+	wantExit(t, r, call, 2)
+
+	now = written.Add(time.Hour)
+	wantExit(t, r, call, 2)
+	write(t, call, exits(t, 3), written.Add(time.Minute))
+	wantExit(t, r, call, 3)
+	write(t, call, []byte("not a module"), written.Add(2*time.Minute))
+	if reply, err := r.Run(t.Context(), call); err != nil || reply.Code != skill.InvalidModule {
+		t.Errorf("%+v, %v; want INVALID_MODULE", reply, err)
+	}
+	write(t, call, exits(t, 4), written.Add(3*time.Minute))
+	wantExit(t, r, call, 4)
+}
+
+// A folder that is replaced by a rename, as deployments do.
+func TestReplacedFolder(t *testing.T) {
+	r := New(engine(t), nil)
+	defer r.Close() //nolint:errcheck // nothing runs
+	call := skillOf(t, exits(t, 1))
+	call.Trust = skill.Trusted
+	wantExit(t, r, call, 1)
+	next := skillOf(t, exits(t, 2))
+	if err := errors.Join(os.Rename(call.Folder, call.Folder+".old"), os.Rename(next.Folder, call.Folder)); err != nil {
+		t.Fatal(err)
+	}
+	wantExit(t, r, call, 2)
+}
+
+// U09, G02: what was admitted is what runs. A copy of the same bytes is no change.
+func TestAdmittedModuleDoesNotChange(t *testing.T) {
+	r := New(engine(t), nil)
+	defer r.Close() //nolint:errcheck // nothing runs
+	call := skillOf(t, exits(t, 1))
+	wantExit(t, r, call, 1)
+	write(t, call, exits(t, 1), time.Now().Add(-time.Minute))
+	wantExit(t, r, call, 1)
+	write(t, call, exits(t, 2), time.Now().Add(-time.Second))
+	if reply, err := r.Run(t.Context(), call); reply != nil || skill.CodeOf(err) != skill.Conflict {
+		t.Errorf("%+v, %v; want CONFLICT", reply, err)
+	}
+	call.Digest = "sha256:of the new version"
+	wantExit(t, r, call, 2)
+}
+
+// An engine with room for one module runs two in turn, and at once.
+func TestModulesThatPushEachOtherOut(t *testing.T) {
+	e, err := wasm.Open(&wasm.Options{Resident: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close() //nolint:errcheck // nothing runs
+	r := New(e, nil)
+	defer r.Close() //nolint:errcheck // nothing runs
+	one, two := skillOf(t, exits(t, 1)), skillOf(t, exits(t, 2))
+	for range 20 {
+		wantExit(t, r, one, 1)
+		wantExit(t, r, two, 2)
+	}
+	_, a := e.Lookup(wasm.Digest(exits(t, 1)), nil)
+	_, b := e.Lookup(wasm.Digest(exits(t, 2)), nil)
+	if a && b {
+		t.Error("both fit, so nothing was tested")
+	}
+}
+
+func TestSizeCap(t *testing.T) {
+	module := exits(t, 1)
+	for limit, want := range map[int64]skill.Code{int64(len(module)): "", int64(len(module)) - 1: skill.ModuleTooComplex} {
+		r := New(engine(t), &Options{MaxModule: limit})
+		reply, err := r.Run(t.Context(), skillOf(t, module))
+		if err != nil || reply.Code != want {
+			t.Errorf("%d bytes at a cap of %d: %+v, %v; want %q", len(module), limit, reply, err, want)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A call whose time is over before its module is compiled is told so, and the
+// work was not for nothing.
+func TestTimeOverWhileCompiling(t *testing.T) {
+	r := New(engine(t), nil)
+	defer r.Close() //nolint:errcheck // nothing runs
+	call := skillOf(t, exits(t, 1))
+	call.Limits.Timeout = 1
+	reply, err := r.Run(t.Context(), call)
+	if err != nil || reply.Code != skill.Timeout || !strings.Contains(reply.Message, "compiled") {
+		t.Errorf("%+v, %v; want TIMEOUT", reply, err)
+	}
+	call.Limits.Timeout = time.Minute
+	wantExit(t, r, call, 1)
+}
+
+func TestDataFolderMissing(t *testing.T) {
+	r := New(engine(t), nil)
+	defer r.Close() //nolint:errcheck // nothing runs
+	call := skillOf(t, exits(t, 1))
+	call.Grants.Data = filepath.Join(t.TempDir(), "none")
+	reply, err := r.Run(t.Context(), call)
+	var e *skill.Error
+	if reply != nil || !errors.As(err, &e) || strings.Contains(e.Message, call.Grants.Data) {
+		t.Errorf("%+v, %v; want an error without the path", reply, err)
+	}
+}
+
+func TestReadyNamesWhatIsMissing(t *testing.T) {
+	r := New(engine(t), nil)
+	defer r.Close() //nolint:errcheck // nothing runs
+	var e *skill.Error
+	if err := r.Ready(t.TempDir(), "echo.wasm"); !errors.As(err, &e) || e.Code != skill.NotFound ||
+		!strings.HasPrefix(e.Message, "echo.wasm is not") || !strings.Contains(e.Message, "make skills") {
+		t.Errorf("%v; want NOT_FOUND and how to build it", err)
+	}
+	if err := r.Ready(filepath.Join(t.TempDir(), "none"), "echo.wasm"); !errors.As(err, &e) {
+		t.Errorf("no folder: %v", err)
+	}
+	if err := r.Available(context.Background()); err != nil {
+		t.Errorf("Available: %v", err)
+	}
+}
+
+// What is known of modules is bounded, and forgetting it changes nothing.
+func TestKnownModulesAreBounded(t *testing.T) {
+	r := New(engine(t), nil)
+	defer r.Close() //nolint:errcheck // nothing runs
+	call := skillOf(t, exits(t, 1))
+	for i := range maxKnown {
+		r.modules[moduleKey{folder: "f", digest: string(rune(i))}] = known{}
+	}
+	wantExit(t, r, call, 1)
+	if len(r.modules) != 1 {
+		t.Errorf("%d modules are known", len(r.modules))
+	}
+	wantExit(t, r, call, 1)
+}
