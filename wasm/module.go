@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/api"
 
 	"openskill/wasm/binary"
@@ -132,7 +134,12 @@ func (e *Engine) compile(module []byte, o *CompileOptions) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := e.runtime.CompileModule(context.Background(), metered)
+	ctx := context.Background()
+	if o != nil && o.Trusted {
+		// A runtime of ours is waited for; a stranger's module gets one core.
+		ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
+	}
+	c, err := e.runtime.CompileModule(ctx, metered)
 	if err != nil {
 		// The checker let it pass, so this is a difference between the two, not news for the author.
 		return nil, fmt.Errorf("wasm: compile: %w", err)
