@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"openskill/host/config"
+	"openskill/plugins/all"
 	"openskill/plugins/cli"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -40,10 +41,6 @@ type Finding struct {
 	Detail string `json:"detail"` // what it is, or what is missing and how to get it
 }
 
-// prober is a runner that can say whether its own requirements are there, apart
-// from any skill.
-type prober interface{ Available() error }
-
 // Examine looks at this machine with these settings. It compiles one tiny module
 // and starts the Python interpreter.
 func Examine(ctx context.Context, s *config.Settings) *Examination {
@@ -59,19 +56,23 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 		x.Engine = Finding{Name: "engine", Detail: err.Error()}
 		return x
 	}
-	e, err := wasm.Open(&wasm.Options{CacheDir: dirs.cache})
+	e, err := openEngine(dirs)
 	if err != nil {
 		x.Engine = Finding{Name: "engine", Detail: err.Error()}
 		return x
 	}
 	defer e.Close() //nolint:errcheck // nothing ran in it
 	x.engine(ctx, e)
-	all := runners(e, s, dirs)
-	for _, r := range all {
-		x.runner(r)
+	list, err := runners(e, s, dirs)
+	if err != nil {
+		x.Engine.OK, x.Engine.Detail = false, err.Error()
+		return x
+	}
+	for _, r := range list {
 		defer r.Close() //nolint:errcheck // nothing ran in it
 	}
-	x.skills(s, all)
+	x.runners(ctx, list)
+	x.skills(s, list)
 	return x
 }
 
@@ -80,11 +81,9 @@ func (x *Examination) platform() {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	switch runtime.GOARCH {
-	case "amd64", "arm64":
-		x.Strength, x.Detail = "full", "linux on "+runtime.GOARCH
-	default:
-		x.Detail = "modules are interpreted on " + runtime.GOARCH + ", slowly"
+	x.Strength, x.Detail = "full", "linux on "+runtime.GOARCH
+	if interpreted {
+		x.Strength, x.Detail = "reduced", "modules are interpreted on "+runtime.GOARCH
 	}
 }
 
@@ -93,6 +92,9 @@ var smallest = []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x
 
 func (x *Examination) engine(ctx context.Context, e *wasm.Engine) {
 	x.Engine = Finding{Name: "engine", Detail: "modules are compiled"}
+	if interpreted {
+		x.Engine.Detail = "modules are interpreted, slowly: there is no compiler for " + runtime.GOARCH
+	}
 	m, err := e.Compile(ctx, smallest, nil)
 	var out *wasm.Outcome
 	if err == nil {
@@ -172,26 +174,25 @@ func (x *Examination) tools(ctx context.Context, s *config.Settings) {
 	}
 }
 
-func (x *Examination) runner(r skill.Runner) {
-	f := Finding{Name: string(r.Kind()), OK: true, Detail: "ready"}
-	var err error
-	switch r := r.(type) {
-	case *cli.Runner:
-		var guards []cli.Protection
-		if guards, err = r.Protections(); err == nil {
-			x.Protections = guards
+func (x *Examination) runners(ctx context.Context, list []skill.Runner) {
+	for _, status := range all.Statuses(ctx, list) {
+		f := Finding{Name: string(status.Kind), OK: status.Missing == "", Detail: status.Missing}
+		if f.OK {
+			f.Detail = "ready"
 		}
-	case prober:
-		err = r.Available()
+		x.Runners = append(x.Runners, f)
 	}
-	if err != nil {
-		f.OK, f.Detail = false, says(err)
+	for _, r := range list {
+		if native, ok := r.(*cli.Runner); ok {
+			if guards, err := native.Protections(); err == nil { // what it lacks is told above
+				x.Protections = guards
+			}
+		}
 	}
-	x.Runners = append(x.Runners, f)
 }
 
 // skills says of each skill what would run it.
-func (x *Examination) skills(s *config.Settings, all []skill.Runner) {
+func (x *Examination) skills(s *config.Settings, list []skill.Runner) {
 	r, err := Catalogue(s, Roots(s, nil))
 	if err != nil {
 		return
@@ -206,37 +207,44 @@ func (x *Examination) skills(s *config.Settings, all []skill.Runner) {
 			continue
 		}
 		f := Finding{Name: string(d.ID)}
-		why := ready(all, k.Folder, k.Primary)
-		f.OK, f.Detail = why == nil, "runs as "+string(k.Primary.Kind)
-		if why != nil && k.Fallback != nil {
-			second := ready(all, k.Folder, *k.Fallback)
-			f.OK = second == nil
-			if f.OK {
-				f.Detail = "answers as " + string(k.Fallback.Kind) + ", because " + says(why)
-			} else {
-				f.Detail = says(why) + "; fallback: " + says(second)
+		lacks := x.lacks(list, k.Folder, k.Primary)
+		switch {
+		case lacks == "":
+			f.OK, f.Detail = true, "runs as "+string(k.Primary.Kind)
+		case k.Fallback == nil:
+			f.Detail = lacks
+		default:
+			second := x.lacks(list, k.Folder, *k.Fallback)
+			f.OK, f.Detail = second == "", "answers as "+string(k.Fallback.Kind)+", because: "+lacks
+			if second != "" {
+				f.Detail = lacks + "; fallback: " + second
 			}
-		} else if why != nil {
-			f.Detail = says(why)
 		}
 		x.Skills = append(x.Skills, f)
 	}
 }
 
-func ready(all []skill.Runner, folder string, t skill.Target) error {
-	for _, r := range all {
-		if r.Kind() == t.Kind {
-			return r.Ready(folder, t.Entry)
+// lacks says what keeps a target from running here, "" for nothing.
+func (x *Examination) lacks(list []skill.Runner, folder string, t skill.Target) string {
+	for i, r := range list {
+		switch {
+		case r.Kind() != t.Kind:
+			continue
+		case !x.Runners[i].OK:
+			return x.Runners[i].Detail
 		}
+		if _, ok := r.(warmer); ok { // Ready would begin to compile its runtime
+			return ""
+		}
+		err := r.Ready(folder, t.Entry)
+		var e *skill.Error
+		switch {
+		case err == nil:
+			return ""
+		case errors.As(err, &e) && e.Message != "":
+			return e.Message
+		}
+		return err.Error()
 	}
-	return fmt.Errorf("this host has no runner for %s", t.Kind)
-}
-
-// says gives the words of an error for the operator.
-func says(err error) string {
-	var e *skill.Error
-	if errors.As(err, &e) && e.Message != "" {
-		return e.Message
-	}
-	return err.Error()
+	return fmt.Sprintf("this host has no runner for %s", t.Kind)
 }

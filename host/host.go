@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"openskill/host/config"
 	"openskill/host/dispatch"
 	"openskill/host/registry"
 	"openskill/host/runner"
+	"openskill/plugins/all"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -61,10 +63,12 @@ func (h *Host) open(roots []registry.Root) (err error) {
 	if err != nil {
 		return err
 	}
-	if h.engine, err = wasm.Open(&wasm.Options{CacheDir: dirs.cache}); err != nil {
+	if h.engine, err = openEngine(dirs); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
-	h.all = runners(h.engine, s, dirs)
+	if h.all, err = runners(h.engine, s, dirs); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
 	if h.runners, err = runner.New(h.all...); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
@@ -79,6 +83,17 @@ func (h *Host) open(roots []registry.Root) (err error) {
 		return fmt.Errorf("host.Open: %w", err)
 	}
 	return nil
+}
+
+// interpreted says that there is no compiler for this processor.
+const interpreted = runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64"
+
+func openEngine(d state) (*wasm.Engine, error) {
+	return wasm.Open(&wasm.Options{CacheDir: d.cache, Interpreter: interpreted})
+}
+
+func runners(e *wasm.Engine, s *config.Settings, d state) ([]skill.Runner, error) {
+	return all.Runners(all.Options{Engine: e, StateDir: d.root, Python: s.Python, TempDir: d.temp})
 }
 
 // Roots are the folders of skills that settings name, or those given instead.

@@ -2,9 +2,13 @@ package host
 
 import (
 	"context"
+	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
+	"openskill/host/registry"
 	"openskill/sdk/skill"
 )
 
@@ -19,6 +23,11 @@ func (h *Host) warm(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		for _, s := range h.modules() {
+			if ctx.Err() == nil {
+				h.warmed(ctx, string(s.Descriptor.ID), func() error { return h.compile(ctx, s) })
+			}
+		}
 		for _, r := range h.all {
 			if w, ok := r.(warmer); ok && ctx.Err() == nil {
 				h.warmed(ctx, string(r.Kind()), func() error { return w.Warm(ctx) })
@@ -45,4 +54,70 @@ func (h *Host) warmed(ctx context.Context, what string, do func() error) {
 		attrs = append(attrs, slog.String("code", string(skill.CodeOf(err))), slog.String("reason", err.Error()))
 	}
 	h.log.LogAttrs(ctx, level, "warmed up", attrs...)
+}
+
+// modules are the skills whose modules can be compiled ahead of calls.
+func (h *Host) modules() (list []*registry.Skill) {
+	for cursor := ""; ; {
+		page, next, err := h.registry.List(cursor, registry.MaxPage)
+		for _, d := range page {
+			s, err := h.registry.Get(d.ID, "")
+			if err == nil && d.Enabled && s.Primary.Kind == skill.WasmWASI && h.runner(s).Ready(s.Folder, s.Primary.Entry) == nil {
+				list = append(list, s)
+			}
+		}
+		if err != nil || next == "" {
+			return list
+		}
+		cursor = next
+	}
+}
+
+// maxModule is the size in bytes up to which a module is compiled ahead.
+const maxModule = 64 << 20
+
+// compile leaves a skill's module in the engine, where its runner finds it by its
+// content.
+func (h *Host) compile(ctx context.Context, s *registry.Skill) error {
+	root, err := os.OpenRoot(s.Folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // read only
+	f, err := root.Open(filepath.FromSlash(s.Primary.Entry))
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	b, err := io.ReadAll(io.LimitReader(f, maxModule))
+	if err != nil {
+		return err
+	}
+	_, err = h.engine.Compile(ctx, b, nil)
+	return err
+}
+
+// runner is the one that a skill asks for first; nil if there is none.
+func (h *Host) runner(s *registry.Skill) skill.Runner {
+	for _, r := range h.all {
+		if r.Kind() == s.Primary.Kind {
+			return r
+		}
+	}
+	return nil
+}
+
+// Prepare gets the runner of one skill ready and returns when it is, so that a
+// single call need not take the fallback only because it is the first. What cannot
+// be got ready is for the door to tell.
+func (h *Host) Prepare(ctx context.Context, id skill.ID) {
+	s, err := h.registry.Get(id, "")
+	if err != nil {
+		return
+	}
+	if w, ok := h.runner(s).(warmer); ok {
+		if err := w.Warm(ctx); err != nil {
+			h.log.Debug("not prepared", "skill_id", string(id), "reason", err.Error())
+		}
+	}
 }

@@ -88,7 +88,7 @@ failed.`,
 	root.SetErr(a.stderr)
 	root.AddCommand(
 		a.serveCommand(), a.runCommand(), a.moduleCommand(), a.skillsCommand(),
-		a.doctorCommand(), a.versionCommand(),
+		a.doctorCommand(), a.versionCommand(), a.benchCommand(),
 	)
 	return root
 }

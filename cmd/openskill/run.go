@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -85,6 +86,9 @@ func (a *app) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, n
 			return err
 		}
 	}
+	stop := a.after(time.Second, "openskill: getting the skill's runtime ready; the first time takes some seconds")
+	h.Prepare(ctx, skill.ID(name))
+	stop()
 	r := h.Invoke(ctx, skill.Local(), skill.Request{
 		SkillID: skill.ID(name), Input: input, TraceID: skill.TraceID(o.trace),
 		Limits: skill.Limits{Timeout: o.timeout.value, Fuel: o.fuel.value, Memory: o.memory.value << 20},
@@ -99,6 +103,20 @@ func (a *app) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, n
 		return exit(exitFailed)
 	}
 	return nil
+}
+
+// after says something if it takes longer than d until the function is called.
+func (a *app) after(d time.Duration, words string) (stop func()) {
+	said := make(chan struct{})
+	t := time.AfterFunc(d, func() {
+		defer close(said)
+		a.say("%s", words)
+	})
+	return func() {
+		if !t.Stop() {
+			<-said
+		}
+	}
 }
 
 // onlySkill is the id of the skill whose folder was named.

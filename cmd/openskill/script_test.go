@@ -1,0 +1,298 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"openskill": main})
+}
+
+// TestScripts runs the binary as a user does. The commands beside testscript's own:
+//
+//	module NAME…               writes the named modules as NAME.wasm
+//	exits CODE ARGS…           runs openskill and wants this exit code
+//	blocked CODE WITHIN ARGS…  the same, with a standard input that never ends and
+//	                           outputs that nobody reads
+//	last CODE                  the last line on standard error has this error code
+//	json FILE PATH [VALUE]     a field of JSON; of standard output with FILE stdout
+//	start ARGS…                starts openskill and waits for its first line
+//	post PATH BODY STATUS      a request to it; the answer is in answer.json
+//	get PATH STATUS
+//	taken VAR                  the address that it listens on
+//	end SIGNAL CODE            ends it, and wants this exit code
+func TestScripts(t *testing.T) {
+	repo, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Values[slotKey{}] = &slot{}
+			e.Setenv("REPO", repo)
+			e.Setenv("OPENSKILL_STATE_DIR", filepath.Join(e.WorkDir, "state"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"module": cmdModule, "exits": cmdExits, "blocked": cmdBlocked, "last": cmdLast, "json": cmdJSON,
+			"start": cmdStart, "post": cmdPost, "get": cmdGet, "end": cmdEnd, "taken": cmdTaken,
+		},
+	})
+}
+
+func want(ts *testscript.TestScript, neg bool, args []string, n int, form string) {
+	if neg || len(args) < n {
+		ts.Fatalf("usage: %s", form)
+	}
+}
+
+func cmdModule(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, "module NAME…")
+	for _, n := range args {
+		b, ok := named[n]
+		if !ok {
+			ts.Fatalf("no module is named %s", n)
+		}
+		ts.Check(os.WriteFile(ts.MkAbs(n+".wasm"), b, 0o600))
+	}
+}
+
+func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, "exits CODE ARGS…")
+	checkExit(ts, args[0], ts.Exec("openskill", args[1:]...))
+}
+
+func checkExit(ts *testscript.TestScript, wanted string, err error) {
+	code := 0
+	var ee *exec.ExitError
+	switch {
+	case errors.As(err, &ee):
+		code = ee.ExitCode()
+	case err != nil:
+		ts.Fatalf("openskill does not run: %v", err)
+	}
+	if strconv.Itoa(code) != wanted {
+		ts.Fatalf("exit code %d, want %s", code, wanted)
+	}
+}
+
+// command prepares openskill as testscript's exec does.
+func command(ts *testscript.TestScript, args ...string) *exec.Cmd {
+	var binary string
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		if p, err := exec.LookPath(filepath.Join(dir, "openskill")); err == nil {
+			binary = p
+			break
+		}
+	}
+	cmd := exec.Command(binary, args...) //nolint:gosec // the test's own binary
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "OPENSKILL_STATE_DIR=" + ts.Getenv("OPENSKILL_STATE_DIR")}
+	return cmd
+}
+
+func cmdBlocked(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, "blocked CODE WITHIN ARGS…")
+	within, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	cmd := command(ts, args[2:]...)
+	in, err := cmd.StdinPipe()
+	ts.Check(err)
+	// Pipes that nobody reads while the program runs.
+	r1, w1, err := os.Pipe()
+	ts.Check(err)
+	r2, w2, err := os.Pipe()
+	ts.Check(err)
+	defer r1.Close()
+	defer r2.Close()
+	cmd.Stdout, cmd.Stderr = w1, w2
+	began := time.Now()
+	ts.Check(cmd.Start())
+	watchdog := time.AfterFunc(within+30*time.Second, func() { _ = cmd.Process.Kill() })
+	err = cmd.Wait()
+	took := time.Since(began)
+	watchdog.Stop()
+	_, _, _ = in.Close(), w1.Close(), w2.Close()
+	if took > within {
+		ts.Fatalf("it took %s, want at most %s", took, within)
+	}
+	checkExit(ts, args[0], err)
+	b, err := io.ReadAll(r2)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs("stderr.txt"), b, 0o600))
+}
+
+// lastLine gives the last line of a text.
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+	return lines[len(lines)-1]
+}
+
+func cmdLast(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, "last CODE [FILE]")
+	file := "stderr"
+	if len(args) > 1 {
+		file = args[1]
+	}
+	line := lastLine(ts.ReadFile(file))
+	var v struct {
+		Error struct{ Code, Message string }
+	}
+	dec := json.NewDecoder(strings.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&v); err != nil {
+		ts.Fatalf("the last line is not JSON: %q", line)
+	}
+	if v.Error.Code != args[0] || v.Error.Message == "" || len(line) > 512+64 {
+		ts.Fatalf("the last line is %s, want the code %s", line, args[0])
+	}
+	if strings.Contains(line, "goroutine") || strings.Contains(line, ts.Getenv("WORK")) {
+		ts.Fatalf("the last line tells of the host: %s", line)
+	}
+}
+
+func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, false, args, 2, "[!] json FILE PATH [VALUE]")
+	var v any
+	dec := json.NewDecoder(strings.NewReader(ts.ReadFile(args[0])))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		ts.Fatalf("%s is not JSON: %v", args[0], err)
+	}
+	found := true
+	for _, key := range strings.Split(strings.Trim(args[1], "."), ".") {
+		switch at := v.(type) {
+		case map[string]any:
+			v, found = at[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if found = err == nil && i < len(at); found {
+				v = at[i]
+			}
+		default:
+			found = false
+		}
+		if !found {
+			break
+		}
+	}
+	text := fmt.Sprint(v)
+	if s, ok := v.(string); !ok {
+		b, err := json.Marshal(v)
+		ts.Check(err)
+		text = string(b)
+	} else {
+		text = s
+	}
+	ok := found && (len(args) < 3 || text == args[2])
+	if ok == neg {
+		ts.Fatalf("%s is %s (there: %t), want %s", args[1], text, found, args[2:])
+	}
+}
+
+// running is a process that start left running.
+type running struct {
+	cmd    *exec.Cmd
+	url    string
+	stderr *bytes.Buffer
+	out    chan string // all of standard output after the first line
+}
+
+// slot is where a script keeps what start left running.
+type slot struct{ *running }
+
+type slotKey struct{}
+
+func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, "start ARGS…")
+	r := &running{cmd: command(ts, args...), stderr: &bytes.Buffer{}, out: make(chan string, 1)}
+	r.cmd.Stderr = r.stderr
+	stdout, err := r.cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(r.cmd.Start())
+	ts.Defer(func() { _ = r.cmd.Process.Kill() }) // a no-op once end has waited
+	lines := bufio.NewReader(stdout)
+	first, err := lines.ReadString('\n')
+	if err != nil {
+		_ = r.cmd.Wait()
+		ts.Fatalf("no first line: %v\n%s", err, r.stderr)
+	}
+	ts.Logf("%s", first)
+	if _, url, ok := strings.Cut(strings.TrimSpace(first), "listening on "); ok {
+		r.url = url
+	}
+	go func() {
+		rest, _ := io.ReadAll(lines)
+		r.out <- first + string(rest)
+	}()
+	ts.Value(slotKey{}).(*slot).running = r
+}
+
+func current(ts *testscript.TestScript) *running {
+	r := ts.Value(slotKey{}).(*slot).running
+	if r == nil {
+		ts.Fatalf("nothing was started")
+	}
+	return r
+}
+
+func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, "end SIGNAL CODE")
+	r := current(ts)
+	sig := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt}[args[0]]
+	ts.Check(r.cmd.Process.Signal(sig))
+	watchdog := time.AfterFunc(30*time.Second, func() { _ = r.cmd.Process.Kill() })
+	defer watchdog.Stop()
+	out := <-r.out
+	err := r.cmd.Wait()
+	ts.Check(os.WriteFile(ts.MkAbs("stdout.txt"), []byte(out), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs("stderr.txt"), r.stderr.Bytes(), 0o600))
+	checkExit(ts, args[1], err)
+}
+
+func cmdTaken(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, "taken VAR")
+	ts.Setenv(args[0], strings.TrimPrefix(current(ts).url, "http://"))
+}
+
+func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 3, "post PATH BODY STATUS")
+	answer(ts, http.MethodPost, args[0], args[1], args[2])
+}
+
+func cmdGet(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, "get PATH STATUS")
+	answer(ts, http.MethodGet, args[0], "", args[1])
+}
+
+func answer(ts *testscript.TestScript, method, path, body, status string) {
+	req, err := http.NewRequest(method, current(ts).url+path, strings.NewReader(body))
+	ts.Check(err)
+	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(req)
+	ts.Check(err)
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs("answer.json"), b, 0o600))
+	if strconv.Itoa(res.StatusCode) != status {
+		ts.Fatalf("status %d, want %s: %s", res.StatusCode, status, b)
+	}
+}
