@@ -141,6 +141,7 @@ func (m *Module) Run(ctx context.Context, r *Run) (*Outcome, error) {
 	}
 	x.world = wasi.NewWorld(cfg)
 	defer x.world.Close() //nolint:errcheck // descriptors of read-only files and of memory
+	defer x.mem.Free()    // wazero does it for instances, but not where a data segment does not fit
 	ctx = context.WithValue(ctx, executionKey{}, x)
 	ctx = wasi.WithWorld(ctx, x.world)
 
