@@ -35,6 +35,7 @@ type decoder struct {
 	lim     Limits
 	m       *Module
 	entries uint64 // of element segments so far
+	groups  uint64 // of locals so far
 }
 
 // Decode reads a module. limits may be nil for the defaults. The module keeps
@@ -458,7 +459,10 @@ func (d *decoder) code() Code {
 	s := &decoder{reader: reader{b: b, base: d.base + d.p - len(b)}, lim: d.lim}
 	var c Code
 	groups := s.count(s.lim.Locals, 2, "groups of locals")
-	if groups > 0 {
+	if d.groups += uint64(groups); d.groups > uint64(d.lim.LocalGroups) && s.err == nil { //nolint:gosec // a count
+		s.fail(tooMany(s.base, "groups of locals in all functions", d.groups, uint64(d.lim.LocalGroups)))
+	}
+	if groups > 0 && s.err == nil {
 		c.Locals = make([]LocalGroup, 0, groups)
 	}
 	var total uint64

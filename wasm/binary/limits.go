@@ -17,6 +17,7 @@ type Limits struct {
 	Datas        uint32 // data segments; 200,000
 	BodySize     uint32 // bytes of one function body; 1 MiB
 	Locals       uint32 // of one function, parameters aside; 5,000
+	LocalGroups  uint32 // declarations of locals in all functions together; 1,000,000
 	Values       uint32 // parameters, and likewise results, of one type; 1,000
 	NameLength   uint32 // bytes of one name; 4,096
 	Customs      uint32 // custom sections; 1,000
@@ -47,6 +48,7 @@ func (l *Limits) WithDefaults() Limits {
 		{&o.Datas, 200_000},
 		{&o.BodySize, 1 << 20},
 		{&o.Locals, 5_000},
+		{&o.LocalGroups, 1_000_000},
 		{&o.Values, 1_000},
 		{&o.NameLength, 4_096},
 		{&o.Customs, 1_000},

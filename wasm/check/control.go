@@ -20,6 +20,9 @@ func raise(a *atomic.Uint32, v int) {
 // instr validates the instructions whose types depend on their surroundings.
 func (f *funcValidator) instr() {
 	in := &f.in
+	if in.Op >= binary.OpBlock && in.Op <= binary.OpReturnCallI && in.Op != binary.OpEnd || in.Op == binary.OpTryTable {
+		f.points++
+	}
 	switch in.Op {
 	case binary.OpNop:
 	case binary.OpUnreachable:
@@ -175,6 +178,7 @@ func (f *funcValidator) reference() {
 func (f *funcValidator) brTable() {
 	in := &f.in
 	raise(&f.v.targets, int(in.A))
+	f.points += uint64(in.A) / 4 // an edge is less than a block
 	if in.A > f.v.o.BranchTargets && f.err == nil {
 		f.err = refuse(ModuleTooComplex, f.v.m.Codes[f.index].Offset+in.Pos, "the module is too complex: br_table with %d targets, at most %d are accepted", in.A, f.v.o.BranchTargets)
 		return
@@ -254,6 +258,7 @@ func (f *funcValidator) call() {
 	if !f.v.o.TailCalls && f.err == nil {
 		f.err = disabled(f.v.m.Codes[f.index].Offset+in.Pos, binary.FeatureTailCall, "return_call")
 	}
+	f.spend(len(t.Results))
 	if !sameTypes(t.Results, f.ctrls[0].end) {
 		f.fail("type mismatch: a tail call to a function with other results")
 	}
@@ -273,6 +278,7 @@ func (f *funcValidator) tryTable() {
 				return
 			}
 			give = append(give, f.v.m.Types[f.v.tags[c.Tag]].Params...)
+			f.spend(2 * len(give))
 		}
 		if c.Kind == 1 || c.Kind == 3 {
 			give = append(give, binary.ExnRef)

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"slices"
+
 	"openskill/wasm/binary"
 )
 
@@ -69,6 +71,7 @@ type funcValidator struct {
 	single  [256][1]binary.ValType
 	max     int
 	work    int
+	points  uint64 // branches, blocks and calls
 	err     error
 	index   int
 }
@@ -99,14 +102,20 @@ func (f *funcValidator) push(t binary.ValType) {
 // than one type a byte.
 func (f *funcValidator) spend(n int) {
 	f.work -= n
-	if f.work < 0 && f.err == nil {
-		f.err = refuse(ModuleTooComplex, f.v.m.Codes[f.index].Offset+f.in.Pos, "the module is too complex: a function moves more values than %d for each byte of its code", workPerByte)
+	if f.work >= 0 || f.err != nil {
+		return
+	}
+	const share = 20_000
+	f.work += share
+	if f.v.spare.Add(-share) < 0 {
+		f.err = refuse(ModuleTooComplex, 0, "the module is too complex: its code moves more values than %d for each of its bytes", workPerByte)
 	}
 }
 
 const (
 	workPerByte = 16
-	workBase    = 20_000
+	workBase    = 1_000      // for each function
+	workSpare   = 20_000_000 // for all functions together, who needs it first
 )
 
 func (f *funcValidator) pushAll(ts []binary.ValType) {
@@ -211,14 +220,12 @@ func (f *funcValidator) function(i int) error {
 	v := f.v
 	c := &v.m.Codes[i]
 	t := &v.m.Types[v.m.Funcs[i]]
-	f.index, f.err, f.max = i, nil, 0
+	f.index, f.err, f.max, f.points = i, nil, 0, 0
 	f.work = workPerByte*len(c.Body) + workBase
 	f.locals = append(f.locals[:0], t.Params...)
 	for _, g := range c.Locals {
 		f.useType(g.Type)
-		for range g.Count {
-			f.locals = append(f.locals, g.Type)
-		}
+		f.declare(g)
 	}
 	raise(&v.locals, len(f.locals)-len(t.Params))
 	raise(&v.body, len(c.Body))
@@ -243,8 +250,25 @@ func (f *funcValidator) function(i int) error {
 	if f.err == nil && len(f.ctrls) > 0 {
 		f.fail("unexpected end: END opcode expected")
 	}
+	if v.branches.Add(f.points) > v.o.Branches && f.err == nil {
+		f.err = refuse(ModuleTooComplex, 0, "the module is too complex: branches, blocks and calls: at most %d are accepted", v.o.Branches)
+	}
 	v.maxStack[i] = uint32(f.max) //nolint:gosec // below the size of a body times Limits.Values
 	return f.err
+}
+
+// declare appends the locals of a group. There may be thousands in a few bytes,
+// so they are copied by doubling.
+func (f *funcValidator) declare(g binary.LocalGroup) {
+	from, n := len(f.locals), int(g.Count)
+	f.locals = slices.Grow(f.locals, n)[:from+n]
+	if n == 0 {
+		return
+	}
+	f.locals[from] = g.Type
+	for done := 1; done < n; done *= 2 {
+		copy(f.locals[from+done:], f.locals[from:from+done])
+	}
 }
 
 // plain validates the instructions whose types are their own.
@@ -254,6 +278,9 @@ func (f *funcValidator) plain(s *sig) {
 	}
 	if s.result != 0 {
 		f.push(s.result)
+	}
+	if f.in.Op >= binary.OpMemoryInit && f.in.Op <= binary.OpMemoryFill {
+		f.points++
 	}
 	if f.in.Op >= 0x28 && f.in.Op <= 0x40 || f.in.Op >= 0x100 {
 		f.immediates()

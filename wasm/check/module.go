@@ -58,6 +58,8 @@ type validator struct {
 
 	// counts for the report
 	depth, targets, locals, body atomic.Uint32
+	branches                     atomic.Uint64
+	spare                        atomic.Int64 // types that may be moved beyond what each function may
 	tail, except                 atomic.Bool
 }
 
@@ -350,6 +352,7 @@ func (v *validator) constExpr(e binary.ConstExpr, want binary.ValType) error {
 // twice as long on one core.
 func (v *validator) functions() error {
 	n := len(v.m.Codes)
+	v.spare.Store(workSpare)
 	v.maxStack = make([]uint32, n)
 	workers := min(v.o.Workers, n/64+1)
 	var next atomic.Int64

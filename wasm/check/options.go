@@ -12,6 +12,11 @@ type Options struct {
 	Depth int
 	// BranchTargets caps one br_table; 0 means 16,384.
 	BranchTargets uint32
+	// Branches caps the instructions of all functions together for which a
+	// rewriter keeps a record or puts in code: blocks, loops, ifs, branches, calls,
+	// and bulk operations; targets of br_table count as a fourth. 0 means 2,000,000.
+	// Compilers write one in twenty bytes.
+	Branches uint64
 	// TableMin caps the initial entries of all tables together; 0 means 1,000,000.
 	TableMin uint64
 	// MemoryPages caps the initial memory, in pages of 64 KiB; 0 means 65,536.
@@ -43,6 +48,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if r.BranchTargets == 0 {
 		r.BranchTargets = 16384
+	}
+	if r.Branches == 0 {
+		r.Branches = 2_000_000
 	}
 	if r.TableMin == 0 {
 		r.TableMin = 1_000_000

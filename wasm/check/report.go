@@ -85,7 +85,8 @@ func (r *Report) functions(v *validator) {
 	l := v.o.Limits.WithDefaults()
 	r.add("bytes of the largest body", int(v.body.Load()), uint64(l.BodySize))
 	r.add("locals of one function", int(v.locals.Load()), uint64(l.Locals))
-	r.add("nesting depth", int(v.depth.Load()), uint64(v.o.Depth)) //nolint:gosec // a positive cap
+	r.add("nesting depth", int(v.depth.Load()), uint64(v.o.Depth))            //nolint:gosec // a positive cap
+	r.add("branches, blocks and calls", int(v.branches.Load()), v.o.Branches) //nolint:gosec // below the bytes of a module
 	r.add("targets of one br_table", int(v.targets.Load()), uint64(v.o.BranchTargets))
 	if v.tail.Load() {
 		r.Features = append(r.Features, string(binary.FeatureTailCall))

@@ -1,5 +1,10 @@
 package meter
 
+import (
+	"cmp"
+	"slices"
+)
+
 // graph is the call graph: functions first, then one node for each type of
 // indirect calls, from which edges go to the functions that a table may hold.
 type graph struct {
@@ -108,28 +113,16 @@ func (g *graph) cutOne(s *components, scc []int32) {
 			}
 		}
 	}
-	var best []ranked
-	most := len(scc)/16 + 1
+	best := make([]ranked, 0, len(scc))
 	for _, v := range scc {
-		if int(v) >= len(g.fns) {
-			continue
+		if int(v) < len(g.fns) {
+			best = append(best, ranked{v, int64(s.in[v]) * int64(s.out[v])})
 		}
-		r := ranked{v, int64(s.in[v]) * int64(s.out[v])}
-		// a short list kept in order, the best first
-		at := len(best)
-		for at > 0 && (best[at-1].score < r.score || best[at-1].score == r.score && best[at-1].v > r.v) {
-			at--
-		}
-		if at >= most {
-			continue
-		}
-		if len(best) < most {
-			best = append(best, ranked{})
-		}
-		copy(best[at+1:], best[at:])
-		best[at] = r
 	}
-	for _, r := range best {
+	slices.SortFunc(best, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.v, b.v))
+	})
+	for _, r := range best[:min(len(best), len(scc)/16+1)] {
 		if r.score*4 >= best[0].score {
 			g.fns[r.v].tested = true
 		}
