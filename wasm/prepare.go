@@ -68,7 +68,17 @@ func (e *Engine) preparedPath(module []byte, o *CompileOptions) string {
 	return filepath.Join(e.o.CacheDir, "metered", hex.EncodeToString(h.Sum(nil)))
 }
 
-// The file is: SHA-256 of the rest, length of the JSON as four bytes, JSON, module.
+// sum binds the content to the name: a file that came into another's place is not
+// believed either.
+func sum(path string, rest []byte) []byte {
+	h := sha256.New()
+	h.Write([]byte(filepath.Base(path)))
+	h.Write(rest)
+	return h.Sum(nil)
+}
+
+// The file is: SHA-256 of its name and the rest, length of the JSON as four bytes,
+// JSON, module.
 func storePrepared(path string, p *prepared, metered []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -79,8 +89,7 @@ func storePrepared(path string, p *prepared, metered []byte) error {
 	}
 	rest := binary.LittleEndian.AppendUint32(nil, uint32(len(head))) //nolint:gosec // a few dozen bytes
 	rest = append(append(rest, head...), metered...)
-	sum := sha256.Sum256(rest)
-	return renameio.WriteFile(path, append(sum[:], rest...), 0o600)
+	return renameio.WriteFile(path, append(sum(path, rest), rest...), 0o600)
 }
 
 func loadPrepared(path string) (*prepared, []byte, bool) {
@@ -92,9 +101,8 @@ func loadPrepared(path string) (*prepared, []byte, bool) {
 		return nil, nil, false
 	}
 	rest := b[sha256.Size:]
-	sum := sha256.Sum256(rest)
 	n := binary.LittleEndian.Uint32(rest)
-	if !bytes.Equal(sum[:], b[:sha256.Size]) || uint64(n)+4 > uint64(len(rest)) {
+	if !bytes.Equal(sum(path, rest), b[:sha256.Size]) || uint64(n)+4 > uint64(len(rest)) {
 		return nil, nil, false // cut off or damaged: it is made again
 	}
 	p := &prepared{}
