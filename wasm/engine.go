@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/maypok86/otter/v2"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
-	"golang.org/x/sync/singleflight"
 
 	"openskill/wasm/binary"
 	"openskill/wasm/meter"
@@ -28,8 +26,8 @@ type Options struct {
 	// Interpreter runs modules without compiling them, slowly; for platforms
 	// without a compiler, and as an oracle.
 	Interpreter bool
-	// Resident is how many bytes of metered modules stay ready in memory; 0 means
-	// 256 MiB. Modules beyond that are compiled, or loaded, again.
+	// Resident is how many bytes of modules, as given and metered, stay ready in
+	// memory; 0 means 256 MiB. Modules beyond that are compiled, or loaded, again.
 	Resident uint64
 	// Slice is how much fuel is handed out at once; 0 means 100,000 units. A guest
 	// cannot be preempted within a slice, so it bounds the pauses of Go's garbage
@@ -43,18 +41,20 @@ type Engine struct {
 	runtime wazero.Runtime
 	cache   wazero.CompilationCache
 	modules *otter.Cache[string, *Module]
-	flight  singleflight.Group
 	imports map[string]binary.FuncType
 	probe   stackProbe
 
 	mu     sync.Mutex
 	closed bool
 	open   map[*Module]struct{} // not yet closed, resident or not
+	// Compilations under way, by the module's key.
+	flights   map[string]*flight
+	compiling sync.WaitGroup
 }
 
 // Open makes an engine.
 func Open(opts *Options) (*Engine, error) {
-	e := &Engine{imports: importTypes(), open: map[*Module]struct{}{}}
+	e := &Engine{imports: importTypes(), open: map[*Module]struct{}{}, flights: map[string]*flight{}}
 	if opts != nil {
 		e.o = *opts
 	}
@@ -70,7 +70,7 @@ func Open(opts *Options) (*Engine, error) {
 		if err := private(e.o.CacheDir); err != nil {
 			return nil, err
 		}
-		c, err := wazero.NewCompilationCacheWithDir(filepath.Join(e.o.CacheDir, "code"))
+		c, err := wazero.NewCompilationCacheWithDir(e.codeDir())
 		if err != nil {
 			return nil, fmt.Errorf("wasm: open the cache of compiled modules: %w", err)
 		}
@@ -150,7 +150,8 @@ func (e *Engine) Import(module, name string) (binary.FuncType, bool) {
 // ErrClosed is what a closed engine answers.
 var ErrClosed = errors.New("wasm: the engine is closed")
 
-// Close waits for runs under way and frees everything. It may be called twice.
+// Close waits for compilations and runs under way and frees everything. It may be
+// called twice.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	if e.closed {
@@ -158,6 +159,9 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closed = true
+	e.mu.Unlock()
+	e.compiling.Wait()
+	e.mu.Lock()
 	open := make([]*Module, 0, len(e.open))
 	for m := range e.open {
 		open = append(open, m)

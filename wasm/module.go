@@ -4,12 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
-	"runtime"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/api"
 
 	"openskill/wasm/binary"
@@ -17,17 +14,21 @@ import (
 	"openskill/wasm/meter"
 )
 
-// Module is a compiled module. It stays usable while it is in use, also when
-// the engine has dropped it from memory; get it anew from Compile for each run.
+// Module is a module that is ready to run. When the engine drops its code to stay
+// within Options.Resident, runs under way go on, and the next one compiles it
+// again, or loads it from the cache folder; so a Module may be kept, but one that
+// comes anew from Compile for each run is more often ready.
 type Module struct {
 	e        *Engine
+	source   []byte // as it was given to Compile
+	o        CompileOptions
 	compiled wazero.CompiledModule
 	prepared
 	exports map[string]api.FunctionDefinition // of the metered module
-	size    int                               // its bytes
+	size    int                               // bytes of source and metered module
 	users   sync.WaitGroup
 
-	mu      sync.Mutex
+	// Guarded by the engine's mutex.
 	refs    int
 	dropped bool
 }
@@ -74,43 +75,28 @@ func Digest(module []byte) string {
 // Compile makes a module ready to run, or finds it in memory or in the cache
 // folder. Calls for the same bytes at once share the work. A module that is
 // refused gives a *check.Error. The work goes on when ctx ends, for those who
-// also wait for it; compiling itself cannot be interrupted.
+// also wait for it; compiling itself cannot be interrupted. The bytes are kept,
+// and must not change afterwards.
 func (e *Engine) Compile(ctx context.Context, module []byte, o *CompileOptions) (*Module, error) {
-	key := residentKey(Digest(module), o)
-	for {
-		if m, ok := e.modules.GetIfPresent(key); ok {
-			return m, nil
-		}
-		ch := e.flight.DoChan(key, func() (any, error) {
-			if m, ok := e.modules.GetIfPresent(key); ok {
-				return m, nil
-			}
-			m, err := e.compile(module, o)
-			if err == nil {
-				e.modules.Set(key, m)
-			}
-			return m, err
-		})
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case r := <-ch:
-			if r.Err != nil {
-				return nil, r.Err
-			}
-			m, ok := r.Val.(*Module)
-			if ok {
-				return m, nil
-			}
-		}
+	m, err := e.lease(ctx, module, o)
+	if err != nil {
+		return nil, err
 	}
+	m.done()
+	return m, nil
 }
 
 // Lookup finds a module that is still in memory by the Digest of its bytes, so
 // that a caller need not keep or read them to run it again. It counts as a use of
 // the module, which keeps those that run often in memory.
 func (e *Engine) Lookup(digest string, o *CompileOptions) (*Module, bool) {
-	return e.modules.GetIfPresent(residentKey(digest, o))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, false
+	}
+	m, ok := e.modules.GetIfPresent(residentKey(digest, o))
+	return m, ok
 }
 
 // residentKey names a module in memory: by its bytes and the caps that it was
@@ -122,57 +108,125 @@ func residentKey(digest string, o *CompileOptions) string {
 	return digest
 }
 
-// compile does the work of Compile.
-func (e *Engine) compile(module []byte, o *CompileOptions) (*Module, error) {
+// flight is a compilation under way, and how many wait for it.
+type flight struct {
+	done    chan struct{}
+	waiting int
+	m       *Module
+	err     error
+}
+
+// lease is Compile with the module in use: the caller calls done. Who waits for a
+// compilation is counted, and all of them get their use in one step with its end,
+// so that a module cannot be dropped before it was run even once.
+func (e *Engine) lease(ctx context.Context, module []byte, o *CompileOptions) (*Module, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	key := residentKey(Digest(module), o)
 	e.mu.Lock()
-	closed := e.closed
-	e.mu.Unlock()
-	if closed {
+	if e.closed {
+		e.mu.Unlock()
 		return nil, ErrClosed
 	}
+	if m, ok := e.modules.GetIfPresent(key); ok && m.use() {
+		e.mu.Unlock()
+		return m, nil
+	}
+	f := e.flights[key]
+	if f == nil {
+		f = &flight{done: make(chan struct{})}
+		e.flights[key] = f
+		e.compiling.Add(1)
+		go e.fly(f, key, module, o)
+	}
+	f.waiting++
+	e.mu.Unlock()
+
+	select {
+	case <-f.done:
+		return f.m, f.err
+	case <-ctx.Done():
+	}
+	e.mu.Lock()
+	select {
+	case <-f.done: // just now, and with a use for this caller
+		e.mu.Unlock()
+		if f.m != nil {
+			f.m.done()
+		}
+	default:
+		f.waiting--
+		e.mu.Unlock()
+	}
+	return nil, context.Cause(ctx)
+}
+
+// fly compiles for all who wait.
+func (e *Engine) fly(f *flight, key string, module []byte, o *CompileOptions) {
+	defer e.compiling.Done()
+	f.m, f.err = e.compile(module, o)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.flights, key)
+	if f.err == nil {
+		f.m.refs += f.waiting
+		f.m.users.Add(f.waiting)
+		e.open[f.m] = struct{}{}
+		e.modules.Set(key, f.m)
+	}
+	close(f.done)
+}
+
+// compile does the work of Compile. The module has one reference, for the cache.
+func (e *Engine) compile(module []byte, o *CompileOptions) (*Module, error) {
 	p, metered, err := e.prepare(module, o)
 	if err != nil {
 		return nil, err
 	}
-	ctx := context.Background()
-	if o != nil && o.Trusted {
-		// A runtime of ours is waited for; a stranger's module gets one core.
-		ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
-	}
-	c, err := e.runtime.CompileModule(ctx, metered)
+	c, err := e.code(metered, o != nil && o.Trusted)
 	if err != nil {
-		// The checker let it pass, so this is a difference between the two, not news for the author.
-		return nil, fmt.Errorf("wasm: compile: %w", err)
+		return nil, err
 	}
-	m := &Module{e: e, compiled: c, prepared: *p, exports: c.ExportedFunctions(), size: len(metered), refs: 1}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		_ = c.Close(context.Background())
-		return nil, ErrClosed
+	m := &Module{
+		e: e, source: module, compiled: c, prepared: *p, exports: c.ExportedFunctions(),
+		size: len(module) + len(metered), refs: 1,
 	}
-	e.open[m] = struct{}{}
+	if o != nil {
+		m.o = *o
+	}
 	return m, nil
 }
 
-// acquire keeps the compiled code while a run uses it.
-func (m *Module) acquire() error {
-	m.e.mu.Lock()
-	defer m.e.mu.Unlock()
-	if m.e.closed {
-		return ErrClosed
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// use keeps the compiled code for a run, unless it was dropped. The engine's mutex
+// is held.
+func (m *Module) use() bool {
 	if m.dropped {
-		return ErrDropped
+		return false
 	}
 	m.refs++
 	m.users.Add(1)
-	return nil
+	return true
 }
 
-// done ends a use that acquire began.
+// lease gives the module in use, compiled again if it was dropped.
+func (m *Module) lease(ctx context.Context) (*Module, error) {
+	m.e.mu.Lock()
+	closed, ok := m.e.closed, false
+	if !closed {
+		ok = m.use()
+	}
+	m.e.mu.Unlock()
+	switch {
+	case closed:
+		return nil, ErrClosed
+	case ok:
+		return m, nil
+	}
+	return m.e.lease(ctx, m.source, &m.o)
+}
+
+// done ends a use.
 func (m *Module) done() {
 	m.release()
 	m.users.Done()
@@ -180,18 +234,17 @@ func (m *Module) done() {
 
 // release gives up one reference; the last one frees the code.
 func (m *Module) release() {
-	m.mu.Lock()
-	m.refs--
-	last := m.refs == 0
-	m.dropped = m.dropped || last
-	m.mu.Unlock()
-	if !last {
-		return
-	}
 	m.e.mu.Lock()
-	delete(m.e.open, m)
+	m.refs--
+	m.dropped = m.refs == 0
+	if m.dropped {
+		delete(m.e.open, m)
+	}
+	last := m.dropped
 	m.e.mu.Unlock()
-	_ = m.compiled.Close(context.Background())
+	if last {
+		_ = m.compiled.Close(context.Background())
+	}
 }
 
 // Exports reports whether the module exports a function of this name.

@@ -43,8 +43,10 @@ type Run struct {
 	Mono   func() int64
 }
 
-// ErrDropped is what Run answers for a module that the engine has dropped from
-// memory since it was compiled; compile it again.
+// ErrDropped was the answer of Run for a module that the engine had dropped from
+// memory. Run compiles such a module again now, and nothing answers this.
+//
+// Deprecated: it stays until no caller names it.
 var ErrDropped = errors.New("wasm: the module was dropped from memory")
 
 // execution is the host's state of one run.
@@ -117,15 +119,20 @@ var anonymous = wazero.NewModuleConfig().WithName("").WithStartFunctions().WithR
 // The error is non-nil only if the host failed.
 func (m *Module) Run(ctx context.Context, r *Run) (*Outcome, error) {
 	began := time.Now()
-	if err := m.acquire(); err != nil {
-		return nil, err
-	}
-	defer m.done()
 	l := r.Limits.withDefaults()
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
-
 	out := &Outcome{}
+	m, err := m.lease(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		out.Ended, out.Total = endOf(ctx), time.Since(began)
+		return out, nil
+	case err != nil:
+		return nil, err
+	}
+	defer m.done()
+
 	x := &execution{tank: meter.Tank{Budget: l.Fuel, Slice: m.e.o.Slice}, stack: l.Stack, mem: memory{limit: l.Memory}}
 	var stdout, stderr bytes.Buffer
 	cfg := wasi.Config{
@@ -145,7 +152,7 @@ func (m *Module) Run(ctx context.Context, r *Run) (*Outcome, error) {
 	ctx = context.WithValue(ctx, executionKey{}, x)
 	ctx = wasi.WithWorld(ctx, x.world)
 
-	err := m.run(ctx, r, x, out, began)
+	err = m.run(ctx, r, x, out, began)
 	out.Total = time.Since(began)
 	out.Stdout, out.Stderr = stdout.Bytes(), stderr.Bytes()
 	out.MemoryPeak = x.mem.peak

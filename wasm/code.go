@@ -1,0 +1,61 @@
+package wasm
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// code compiles a metered module, or loads its machine code from the cache.
+//
+// wazero fails on a file that is damaged and on one that it cannot write, and
+// tells neither from the other. So the second try goes without what lies there:
+// everything in that folder can be made again. It finds the code in memory where
+// only writing had failed.
+func (e *Engine) code(metered []byte, trusted bool) (wazero.CompiledModule, error) {
+	ctx := context.Background()
+	if trusted {
+		// A runtime of ours is waited for; a stranger's module gets one core.
+		ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
+	}
+	c, err := e.compileCode(ctx, metered)
+	if err != nil && e.cache != nil {
+		e.clearCode()
+		c, err = e.compileCode(ctx, metered)
+	}
+	if err != nil {
+		// The checker let it pass, so this is a difference between the two, not news for the author.
+		return nil, fmt.Errorf("wasm: compile: %w", err)
+	}
+	return c, nil
+}
+
+// compileCode is wazero's part. It allocates what the header of a cached file
+// says, and panics where that is absurd.
+func (e *Engine) compileCode(ctx context.Context, metered []byte) (c wazero.CompiledModule, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c, err = nil, fmt.Errorf("the compiler failed: %v", p)
+		}
+	}()
+	return e.runtime.CompileModule(ctx, metered)
+}
+
+func (e *Engine) codeDir() string { return filepath.Join(e.o.CacheDir, "code") }
+
+// clearCode removes the files of compiled code. Those who have loaded them keep
+// their own copy.
+func (e *Engine) clearCode() {
+	_ = filepath.WalkDir(e.codeDir(), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			_ = os.Remove(path) // what cannot be removed fails the next try, which tells
+		}
+		return nil
+	})
+}
