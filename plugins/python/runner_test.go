@@ -50,6 +50,12 @@ func warm(t testing.TB) (*wasm.Engine, string) {
 
 func TestRunner(t *testing.T) {
 	e, state := warm(t)
+	skip := map[string]string{}
+	if testing.Short() { // an interpreter for each of many calls
+		for _, name := range []string{"concurrent", "leaks", "recursion", "timeout-spin", "scratch-cap"} {
+			skip[name] = "takes seconds"
+		}
+	}
 	runnertest.Run(t, runnertest.Harness{
 		New: func(t testing.TB) skill.Runner {
 			r := New(e, &Options{StateDir: state})
@@ -59,6 +65,7 @@ func TestRunner(t *testing.T) {
 			return r
 		},
 		Write:   runnertest.Python,
+		Skip:    skip,
 		Metered: true,
 		Limits:  skill.Limits{Memory: 64 << 20},
 		Start:   2 * time.Second,

@@ -1,0 +1,126 @@
+package all
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+// The skills that come with openSkill answer in the sandbox as their tables say.
+// What the skills themselves do is tested beside them, and here that the runners
+// give them what they need.
+func TestSkillsInTheSandbox(t *testing.T) {
+	root := filepath.Join("..", "..")
+	state := os.Getenv("OPENSKILL_STATE_DIR")
+	if state == "" {
+		state = filepath.Join(root, ".openskill")
+	}
+	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close() //nolint:errcheck // the last use
+	list, err := Runners(Options{Engine: e, StateDir: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	byKind := map[skill.Kind]skill.Runner{}
+	for _, r := range list {
+		defer r.Close() //nolint:errcheck // nothing runs
+		byKind[r.Kind()] = r
+	}
+	_ = Warm(t.Context(), list) // what is missing shows below
+	data, err := filepath.Abs(filepath.Join(root, "data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for id, s := range map[skill.ID]struct {
+		kind   skill.Kind
+		entry  string
+		grants skill.Grants
+	}{
+		"echo":          {skill.WasmWASI, "echo.wasm", skill.Grants{}},
+		"file_search":   {skill.WasmWASI, "file_search.wasm", skill.Grants{Data: data}},
+		"log_transform": {skill.WasmWASI, "log_transform.wasm", skill.Grants{Data: data, Scratch: true}},
+		"calculator":    {skill.WasmPython, "calculator.py", skill.Grants{}},
+	} {
+		t.Run(string(id), func(t *testing.T) {
+			folder, err := filepath.Abs(filepath.Join(root, "skills", string(id)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := byKind[s.kind]
+			if err := r.Ready(folder, s.entry); err != nil {
+				t.Skip(err) // not built, or no runtime: the message says what to run
+			}
+			inputs := map[string]json.RawMessage{
+				"file_search":   json.RawMessage(`{"query": "e", "glob": "**/*.md", "limit": 1}`),
+				"log_transform": json.RawMessage(`{"input_path": "./data/logs/app.log", "format": "text", "output": "file"}`),
+			}
+			input, want := inputs[string(id)], json.RawMessage(nil)
+			if input == nil {
+				input, want = firstCase(t, filepath.Join(root, "skills", "testdata", "cases", string(id)+".json"))
+			}
+			stdin, err := json.Marshal(map[string]any{"input": input, "skill_id": id, "trace_id": "t-1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			reply, err := r.Run(t.Context(), &skill.Call{
+				SkillID: id, Folder: folder, Entry: s.entry, Digest: "sha256:test", Trust: skill.Builtin, Stdin: stdin, Grants: s.grants,
+				Limits: skill.Limits{Timeout: time.Minute, Memory: 256 << 20, Fuel: 60e9, Output: 1 << 20, Scratch: 16 << 20},
+			})
+			if err != nil || reply.Code != "" || reply.ExitCode != 0 {
+				t.Fatalf("%+v, %v", reply, err)
+			}
+			var answer struct {
+				Success bool
+				Data    json.RawMessage
+			}
+			if err := json.Unmarshal(reply.Stdout, &answer); err != nil || !answer.Success {
+				t.Fatalf("%.300s, %v", reply.Stdout, err)
+			}
+			if want != nil {
+				if diff := cmp.Diff(value(t, want), value(t, answer.Data)); diff != "" {
+					t.Errorf("data (-want +got):\n%s", diff)
+				}
+			}
+			if s.grants.Scratch && (len(reply.Artifacts) != 1 || reply.Artifacts[0].Size == 0) {
+				t.Errorf("artifacts: %v; want one file", reply.Artifacts)
+			}
+		})
+	}
+}
+
+func value(t *testing.T, raw json.RawMessage) (v any) {
+	t.Helper()
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// firstCase is the first call of a skill's table that must give data.
+func firstCase(t *testing.T, file string) (input, want json.RawMessage) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	var cases []struct{ Input, Want json.RawMessage }
+	if err := errors.Join(err, json.Unmarshal(raw, &cases)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		if c.Input != nil && c.Want != nil {
+			return c.Input, c.Want
+		}
+	}
+	t.Fatalf("no case with data in %s", filepath.Base(file))
+	return nil, nil
+}
