@@ -9,10 +9,25 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks to stop; from then on a second one ends the process.
-	context.AfterFunc(ctx, stop)
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals // asks to stop
+		cancel()
+		again := <-signals // does not ask
+		os.Exit(killed(again))
+	}()
 	os.Exit(Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// killed is the exit code that shells have for a process that a signal ended.
+func killed(s os.Signal) int {
+	n, ok := s.(syscall.Signal)
+	if !ok {
+		return exitFailed
+	}
+	return 128 + int(n)
 }
 
 // Run executes one command line and gives its exit code. When ctx ends, the

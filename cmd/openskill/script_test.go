@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,7 +23,19 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"openskill": main})
+	testscript.Main(m, map[string]func(){"openskill": main, "openskill-measured": measured})
+}
+
+// measured is main that also says how much memory it took, as the kernel counted:
+// the count that a parent gets begins with the parent's own.
+func measured() {
+	code := Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	if b, err := os.ReadFile("/proc/self/status"); err == nil {
+		_, peak, _ := strings.Cut(string(b), "VmHWM:")
+		peak, _, _ = strings.Cut(peak, "kB")
+		_, _ = os.Stderr.WriteString(strings.TrimSpace(peak))
+	}
+	os.Exit(code)
 }
 
 // TestScripts runs the binary as a user does. The commands beside testscript's own:
@@ -36,7 +50,8 @@ func TestMain(m *testing.M) {
 //	post PATH BODY STATUS      a request to it; the answer is in answer.json
 //	get PATH STATUS
 //	taken VAR                  the address that it listens on
-//	end SIGNAL CODE            ends it, and wants this exit code
+//	busy ID                    calls a skill that does not answer, and goes on once it runs
+//	end SIGNAL[,SIGNAL] CODE   ends it, and wants this exit code
 func TestScripts(t *testing.T) {
 	repo, err := filepath.Abs("../..")
 	if err != nil {
@@ -52,7 +67,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"module": cmdModule, "exits": cmdExits, "blocked": cmdBlocked, "last": cmdLast, "json": cmdJSON,
-			"start": cmdStart, "post": cmdPost, "get": cmdGet, "end": cmdEnd, "taken": cmdTaken,
+			"start": cmdStart, "post": cmdPost, "get": cmdGet, "end": cmdEnd, "taken": cmdTaken, "busy": cmdBusy,
 		},
 	})
 }
@@ -211,8 +226,42 @@ func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
 type running struct {
 	cmd    *exec.Cmd
 	url    string
-	stderr *bytes.Buffer
+	stderr *watched
 	out    chan string // all of standard output after the first line
+}
+
+// watched keeps what is written, and tells who waits for a text.
+type watched struct {
+	mu   sync.Mutex
+	more *sync.Cond
+	b    bytes.Buffer
+}
+
+func newWatched() *watched {
+	w := &watched{}
+	w.more = sync.NewCond(&w.mu)
+	return w
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.more.Broadcast()
+	return w.b.Write(p)
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+func (w *watched) await(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for !strings.Contains(w.b.String(), text) {
+		w.more.Wait()
+	}
 }
 
 // slot is where a script keeps what start left running.
@@ -222,7 +271,7 @@ type slotKey struct{}
 
 func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "start ARGS…")
-	r := &running{cmd: command(ts, args...), stderr: &bytes.Buffer{}, out: make(chan string, 1)}
+	r := &running{cmd: command(ts, args...), stderr: newWatched(), out: make(chan string, 1)}
 	r.cmd.Stderr = r.stderr
 	stdout, err := r.cmd.StdoutPipe()
 	ts.Check(err)
@@ -256,15 +305,44 @@ func current(ts *testscript.TestScript) *running {
 func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "end SIGNAL CODE")
 	r := current(ts)
-	sig := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt}[args[0]]
-	ts.Check(r.cmd.Process.Signal(sig))
+	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt}
+	first, second, two := strings.Cut(args[0], ",")
+	ts.Check(r.cmd.Process.Signal(signals[first]))
+	if two {
+		r.stderr.await(`"msg":"stopping"`)
+		ts.Check(r.cmd.Process.Signal(signals[second]))
+	}
 	watchdog := time.AfterFunc(30*time.Second, func() { _ = r.cmd.Process.Kill() })
 	defer watchdog.Stop()
 	out := <-r.out
 	err := r.cmd.Wait()
 	ts.Check(os.WriteFile(ts.MkAbs("stdout.txt"), []byte(out), 0o600))
-	ts.Check(os.WriteFile(ts.MkAbs("stderr.txt"), r.stderr.Bytes(), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs("stderr.txt"), []byte(r.stderr.String()), 0o600))
 	checkExit(ts, args[1], err)
+}
+
+// cmdBusy needs a host with one place: once another call finds none, the first
+// has it.
+func cmdBusy(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, "busy ID")
+	url := current(ts).url + "/skills/" + args[0] + ":invoke"
+	call := func() int {
+		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
+		res, err := client.Post(url, "application/json", strings.NewReader(`{"input": {}}`))
+		if err != nil {
+			return 0
+		}
+		_ = res.Body.Close()
+		return res.StatusCode
+	}
+	const callers = 2 // one of them finds no place
+	status := make(chan int, callers)
+	for range callers {
+		go func() { status <- call() }()
+	}
+	if got := <-status; got != http.StatusTooManyRequests {
+		ts.Fatalf("status %d, want 429", got)
+	}
 }
 
 func cmdTaken(ts *testscript.TestScript, neg bool, args []string) {
