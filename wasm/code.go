@@ -2,11 +2,13 @@ package wasm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
@@ -14,10 +16,9 @@ import (
 
 // code compiles a metered module, or loads its machine code from the cache.
 //
-// wazero fails on a file that is damaged and on one that it cannot write, and
-// tells neither from the other. So the second try goes without what lies there:
-// everything in that folder can be made again. It finds the code in memory where
-// only writing had failed.
+// wazero fails on a file that is damaged and on one that it cannot write. For the
+// first, the second try goes without what lies there, since everything in that
+// folder can be made again. For the second, it finds the code in memory.
 func (e *Engine) code(metered []byte, trusted bool) (wazero.CompiledModule, error) {
 	ctx := context.Background()
 	if trusted {
@@ -25,7 +26,13 @@ func (e *Engine) code(metered []byte, trusted bool) (wazero.CompiledModule, erro
 		ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
 	}
 	c, err := e.compileCode(ctx, metered)
-	if err != nil && e.cache != nil {
+	switch {
+	case err == nil || e.cache == nil:
+	case unwritten(err):
+		if c, err = e.compileCode(ctx, metered); err == nil {
+			_ = c.Close(ctx) // the reference that the failed try took and did not give back
+		}
+	default:
 		e.clearCode()
 		c, err = e.compileCode(ctx, metered)
 	}
@@ -45,6 +52,14 @@ func (e *Engine) compileCode(ctx context.Context, metered []byte) (c wazero.Comp
 		}
 	}()
 	return e.runtime.CompileModule(ctx, metered)
+}
+
+// unwritten reports whether the code was compiled, and only its file is missing:
+// wazero writes to a temporary file and renames it.
+func unwritten(err error) bool {
+	var path *fs.PathError
+	var link *os.LinkError
+	return errors.As(err, &link) || errors.As(err, &path) && strings.HasSuffix(path.Path, ".tmp")
 }
 
 func (e *Engine) codeDir() string { return filepath.Join(e.o.CacheDir, "code") }

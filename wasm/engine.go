@@ -107,7 +107,12 @@ func (e *Engine) start(ctx context.Context) error {
 	if e.o.Interpreter {
 		return nil // its frames are counted by wazero
 	}
-	return e.probe.open(ctx, e.runtime)
+	probe, err := e.code(probeModule, false)
+	if err != nil {
+		return err
+	}
+	defer probe.Close(ctx) //nolint:errcheck // code that nothing uses any more
+	return e.probe.open(ctx, e.runtime, probe)
 }
 
 // importTypes is the table of the functions that guests may import, by name.
@@ -131,6 +136,13 @@ func valTypes(ts []api.ValueType) []binary.ValType {
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("wasm: make the cache folder: %w", err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("wasm: look at the cache folder: %w", err)
+	}
+	if info.Mode().Perm()&0o077 == 0 {
+		return nil // also one that cannot be written, which is of use as it is
 	}
 	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder needs its x
 		return fmt.Errorf("wasm: protect the cache folder: %w", err)

@@ -301,3 +301,13 @@ func TestBrokenInput(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 }
+
+// manyExports exports one function under n names.
+func manyExports(n int) []byte {
+	b := wasmtest.New()
+	b.Command("")
+	for i := range n {
+		b.Export(fmt.Sprint(i), 0)
+	}
+	return b.Bytes()
+}

@@ -25,8 +25,8 @@ type stackProbe struct {
 // probeModule exports a function f that does nothing.
 var probeModule = []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x07\x05\x01\x01f\x00\x00\x0a\x04\x01\x02\x00\x0b")
 
-func (p *stackProbe) open(ctx context.Context, r wazero.Runtime) error {
-	m, err := r.InstantiateWithConfig(ctx, probeModule, wazero.NewModuleConfig().WithName(""))
+func (p *stackProbe) open(ctx context.Context, r wazero.Runtime, probe wazero.CompiledModule) error {
+	m, err := r.InstantiateModule(ctx, probe, wazero.NewModuleConfig().WithName(""))
 	if err != nil {
 		return err
 	}

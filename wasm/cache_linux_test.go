@@ -1,0 +1,103 @@
+package wasm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"openskill/wasm"
+)
+
+const nobody = 65534
+
+// TestReadOnlyCache has a process use a cache that it cannot write: what is there
+// is found, and what is not is compiled. Modes do not stop root, so the process
+// is another user's where this one is root's.
+func TestReadOnlyCache(t *testing.T) {
+	dir := fill(t, 2)
+	cmd := child(t, "read", dir)
+	if os.Getuid() == 0 {
+		home, err := os.MkdirTemp("", "openskill-read")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(home) }) //nolint:errcheck,gosec // a temporary folder
+		moved := filepath.Join(home, "cache")
+		// The folders above a test's own are closed to other users.
+		if err := errors.Join(os.Chmod(home, 0o755), os.CopyFS(moved, os.DirFS(dir)), copyFile(cmd.Path, filepath.Join(home, "self"))); err != nil { //nolint:gosec // as said
+			t.Fatal(err)
+		}
+		dir = moved
+		cmd.Path, cmd.Dir = filepath.Join(home, "self"), home
+		cmd.Env = append(cmd.Env, "WASM_TEST_DIR="+dir)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err != nil {
+			return err
+		}
+		mode := os.FileMode(0o400)
+		if info.IsDir() {
+			mode = 0o500
+			t.Cleanup(func() { os.Chmod(path, 0o700) }) //nolint:errcheck,gosec // so that it can be removed
+		}
+		if os.Getuid() == 0 {
+			err = os.Chown(path, nobody, nobody)
+		}
+		return errors.Join(err, os.Chmod(path, mode))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := files(t, dir)
+	out, err := cmd.Output()
+	if err != nil || string(out) != "0 1 5 6 " {
+		t.Errorf("%q, %v", out, err)
+	}
+	if after := files(t, dir); len(after) != len(before) {
+		t.Errorf("%d files before, %d after", len(before), len(after))
+	}
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from) //nolint:gosec // the test binary
+	if err != nil {
+		return err
+	}
+	defer in.Close()                                                      //nolint:errcheck // read only
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755) //nolint:gosec // executable by another user
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// readCache is the process without the right to write.
+func readCache(dir string) error {
+	e, err := wasm.Open(&wasm.Options{CacheDir: dir})
+	if err != nil {
+		return err
+	}
+	defer e.Close() //nolint:errcheck // the process ends
+	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err == nil {
+		return errors.New("the folder can be written, so nothing is tested")
+	}
+	for _, code := range []int64{0, 1, 5, 6} { // the last two are not in the cache
+		m, err := e.Compile(context.Background(), exits(code), nil)
+		if err != nil {
+			return err
+		}
+		out, err := m.Run(context.Background(), &wasm.Run{})
+		if err != nil {
+			return err
+		}
+		fmt.Print(out.ExitCode, " ") //nolint:forbidigo // tells the parent
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package wasm_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// roleEnv names what a child process of the test binary does instead of tests.
+const roleEnv = "WASM_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(roleEnv)
+	if role == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	dir := os.Getenv("WASM_TEST_DIR")
+	var err error
+	switch role {
+	case "fill":
+		err = fillForever(dir)
+	case "read":
+		err = readCache(dir)
+	case "compile":
+		err = compileFile(dir)
+	default:
+		err = fmt.Errorf("no role %q", role)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
