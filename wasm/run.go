@@ -43,12 +43,6 @@ type Run struct {
 	Mono   func() int64
 }
 
-// ErrDropped was the answer of Run for a module that the engine had dropped from
-// memory. Run compiles such a module again now, and nothing answers this.
-//
-// Deprecated: it stays until no caller names it.
-var ErrDropped = errors.New("wasm: the module was dropped from memory")
-
 // execution is the host's state of one run.
 type execution struct {
 	tank  meter.Tank

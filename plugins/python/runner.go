@@ -132,10 +132,6 @@ func (r *Runner) enter() error {
 // flags of the interpreter; see doc.go.
 var flags = []string{"python", "-B", "-s", "-X", "utf8"}
 
-// tries is how often a runtime that fell out of memory between loading and running
-// is loaded again.
-const tries = 4
-
 // Run implements [skill.Runner]. A call that comes before the runtime is compiled
 // waits for it, within its own time.
 func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
@@ -161,17 +157,11 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	if call.Grants.Scratch {
 		env = []string{"TMPDIR=/work"}
 	}
-	for range tries {
-		var m *wasm.Module
-		if m, err = r.module(ctx, call.Limits.Timeout-time.Since(began)); err != nil {
-			break
-		}
+	m, err := r.module(ctx, call.Limits.Timeout-time.Since(began))
+	if err == nil {
 		var reply *skill.Reply
 		if reply, err = view.Run(ctx, m, call, began, args, env); err == nil {
 			return reply, nil
-		}
-		if !errors.Is(err, wasm.ErrDropped) {
-			break
 		}
 	}
 	var refused *skill.Error

@@ -97,10 +97,6 @@ func (r *Runner) enter() error {
 	return nil
 }
 
-// tries is how often a module that fell out of memory between compiling and
-// running is compiled again.
-const tries = 4
-
 // Run implements [skill.Runner].
 func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
 	if err := r.enter(); err != nil {
@@ -117,17 +113,11 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	}
 	defer view.Close()
 	args := append(append(make([]string, 0, 1+len(call.Args)), call.Entry), call.Args...)
-	for range tries {
-		var m *wasm.Module
-		if m, err = r.module(ctx, view.Folder(), call, began); err != nil {
-			break
-		}
+	m, err := r.module(ctx, view.Folder(), call, began)
+	if err == nil {
 		var reply *skill.Reply
 		if reply, err = view.Run(ctx, m, call, began, args, nil); err == nil {
 			return reply, nil
-		}
-		if !errors.Is(err, wasm.ErrDropped) {
-			break
 		}
 	}
 	var refused *skill.Error
