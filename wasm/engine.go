@@ -184,6 +184,9 @@ func (e *Engine) Close() error {
 	}
 	ctx := context.Background()
 	err := e.runtime.Close(ctx)
+	for _, m := range open {
+		m.spaces.close()
+	}
 	if e.cache != nil {
 		err = errors.Join(err, e.cache.Close(ctx))
 	}

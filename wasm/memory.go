@@ -12,6 +12,7 @@ type memory struct {
 	limit   uint64
 	peak    uint64
 	refused bool
+	spaces  *spaces
 	space   []byte
 }
 
@@ -25,7 +26,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 		return nil
 	}
 	if m.space == nil {
-		m.space = reserve(m.limit)
+		m.space = m.spaces.take(m.limit)
 	}
 	b := within(m, size)
 	if b == nil {
@@ -39,7 +40,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 // Free implements experimental.LinearMemory.
 func (m *memory) Free() {
 	if m.space != nil {
-		giveBack(m.space)
+		m.spaces.put(m.space, m.peak)
 		m.space = nil
 	}
 }

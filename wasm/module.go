@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
@@ -23,7 +24,11 @@ type Module struct {
 	source   []byte // as it was given to Compile
 	o        CompileOptions
 	compiled wazero.CompiledModule
-	prepared
+
+	memoryMin uint64  // bytes that an instance begins with
+	startTrap string  // the trap with which every instance fails at once; "" for none
+	spaces    *spaces // for the memories of instances
+
 	exports map[string]api.FunctionDefinition // of the metered module
 	size    int                               // bytes of source and metered module
 	users   sync.WaitGroup
@@ -180,17 +185,22 @@ func (e *Engine) fly(f *flight, key string, module []byte, o *CompileOptions) {
 
 // compile does the work of Compile. The module has one reference, for the cache.
 func (e *Engine) compile(module []byte, o *CompileOptions) (*Module, error) {
-	p, metered, err := e.prepare(module, o)
+	p, err := e.prepare(module, o)
 	if err != nil {
 		return nil, err
 	}
-	c, err := e.code(metered, o != nil && o.Trusted)
+	c, err := e.code(p.metered, o != nil && o.Trusted)
 	if err != nil {
 		return nil, err
+	}
+	t, err := newTemplate(p.content)
+	if err != nil {
+		_ = c.Close(context.Background())
+		return nil, fmt.Errorf("wasm: lay out the memory of a module: %w", err)
 	}
 	m := &Module{
-		e: e, source: module, compiled: c, prepared: *p, exports: c.ExportedFunctions(),
-		size: len(module) + len(metered), refs: 1,
+		e: e, source: module, compiled: c, memoryMin: p.MemoryMin, startTrap: p.StartTrap, spaces: &spaces{content: t},
+		exports: c.ExportedFunctions(), size: len(module) + len(p.metered) + len(p.content), refs: 1,
 	}
 	if o != nil {
 		m.o = *o
@@ -244,6 +254,7 @@ func (m *Module) release() {
 	m.e.mu.Unlock()
 	if last {
 		_ = m.compiled.Close(context.Background())
+		m.spaces.close()
 	}
 }
 

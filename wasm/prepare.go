@@ -19,41 +19,55 @@ import (
 
 // generation names what checking and metering make of a module. It goes up with
 // every change of theirs, so that no cache holds the work of an older one.
-const generation = "1"
+const generation = "2"
 
 // prepared is what a module's runs need to know beside its code.
 type prepared struct {
 	// MemoryMin is the memory that an instance begins with, in bytes.
 	MemoryMin uint64 `json:"memory_min"`
-	// TrapsAtStart is set if an element segment does not fit its table: by the
-	// specification instantiation fails then, and wazero ignores the segment.
-	TrapsAtStart bool `json:"traps_at_start"`
+	// StartTrap names the trap of an element or data segment that does not fit: by
+	// the specification instantiation fails then. wazero ignores such an element
+	// segment, and the data segments are laid out ahead.
+	StartTrap string `json:"start_trap,omitempty"`
+	// Content is the length of the first content of the memory, in bytes.
+	Content int `json:"content"`
+
+	content []byte
+	metered []byte
 }
 
 // prepare checks and meters a module, or takes the metered one from the cache.
-func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, []byte, error) {
+func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, error) {
 	path := e.preparedPath(module, o)
-	if p, metered, ok := loadPrepared(path); ok {
-		return p, metered, nil
+	if p, ok := loadPrepared(path); ok {
+		return p, nil
 	}
 	res, err := check.Module(module, e.checkOptions(o))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	p := &prepared{TrapsAtStart: misfit(res.Module)}
+	p := &prepared{}
+	rest, content, outside := initialMemory(res.Module)
+	p.content, p.Content = content, len(content)
+	switch {
+	case misfit(res.Module):
+		p.StartTrap = "out of bounds table access"
+	case outside:
+		p.StartTrap = "out of bounds memory access"
+	}
 	if len(res.Module.Memories) > 0 {
 		p.MemoryMin = uint64(res.Module.Memories[0].Min) * pageSize
 	}
-	rw, err := meter.Rewrite(res.Module, res.MaxStack, nil)
+	rw, err := meter.Rewrite(rest, res.MaxStack, nil)
 	if err != nil {
-		return nil, nil, fmt.Errorf("wasm: meter: %w", err)
+		return nil, fmt.Errorf("wasm: meter: %w", err)
 	}
-	metered := rw.Module.Encode()
+	p.metered = rw.Module.Encode()
 	if path != "" {
 		// A cache that cannot be written costs time, not correctness.
-		_ = storePrepared(path, p, metered)
+		_ = storePrepared(path, p)
 	}
-	return p, metered, nil
+	return p, nil
 }
 
 // preparedPath is the place of a module in the cache: named by its content, by
@@ -78,8 +92,8 @@ func sum(path string, rest []byte) []byte {
 }
 
 // The file is: SHA-256 of its name and the rest, length of the JSON as four bytes,
-// JSON, module.
-func storePrepared(path string, p *prepared, metered []byte) error {
+// JSON, content, module.
+func storePrepared(path string, p *prepared) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -88,28 +102,33 @@ func storePrepared(path string, p *prepared, metered []byte) error {
 		return err
 	}
 	rest := binary.LittleEndian.AppendUint32(nil, uint32(len(head))) //nolint:gosec // a few dozen bytes
-	rest = append(append(rest, head...), metered...)
+	rest = append(append(append(rest, head...), p.content...), p.metered...)
 	return renameio.WriteFile(path, append(sum(path, rest), rest...), 0o600)
 }
 
-func loadPrepared(path string) (*prepared, []byte, bool) {
+func loadPrepared(path string) (*prepared, bool) {
 	if path == "" {
-		return nil, nil, false
+		return nil, false
 	}
 	b, err := os.ReadFile(path) //nolint:gosec // a name of ours in a folder of ours
 	if err != nil || len(b) < sha256.Size+4 {
-		return nil, nil, false
+		return nil, false
 	}
 	rest := b[sha256.Size:]
 	n := binary.LittleEndian.Uint32(rest)
 	if !bytes.Equal(sum(path, rest), b[:sha256.Size]) || uint64(n)+4 > uint64(len(rest)) {
-		return nil, nil, false // cut off or damaged: it is made again
+		return nil, false // cut off or damaged: it is made again
 	}
 	p := &prepared{}
 	if json.Unmarshal(rest[4:4+n], p) != nil {
-		return nil, nil, false
+		return nil, false
 	}
-	return p, rest[4+n:], true
+	rest = rest[4+n:]
+	if p.Content < 0 || p.Content > len(rest) {
+		return nil, false
+	}
+	p.content, p.metered = rest[:p.Content:p.Content], rest[p.Content:]
+	return p, true
 }
 
 // misfit reports whether an active element segment does not fit its table. All

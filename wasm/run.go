@@ -127,7 +127,7 @@ func (m *Module) Run(ctx context.Context, r *Run) (*Outcome, error) {
 	}
 	defer m.done()
 
-	x := &execution{tank: meter.Tank{Budget: l.Fuel, Slice: m.e.o.Slice}, stack: l.Stack, mem: memory{limit: l.Memory}}
+	x := &execution{tank: meter.Tank{Budget: l.Fuel, Slice: m.e.o.Slice}, stack: l.Stack, mem: memory{limit: l.Memory, spaces: m.spaces}}
 	var stdout, stderr bytes.Buffer
 	cfg := wasi.Config{
 		Args: r.Args, Env: r.Env, Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
@@ -158,11 +158,11 @@ func (m *Module) run(ctx context.Context, r *Run, x *execution, out *Outcome, be
 	case ctx.Err() != nil:
 		out.Ended = endOf(ctx)
 		return nil
-	case m.MemoryMin > x.mem.limit:
+	case m.memoryMin > x.mem.limit:
 		out.Ended = OutOfMemory
 		return nil
-	case m.TrapsAtStart:
-		out.Ended, out.Trap = Trapped, "out of bounds table access"
+	case m.startTrap != "":
+		out.Ended, out.Trap = Trapped, m.startTrap
 		return nil
 	}
 	inst, err := m.e.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, &x.mem), m.compiled, anonymous)

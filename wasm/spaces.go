@@ -1,0 +1,60 @@
+package wasm
+
+import "sync"
+
+// spaces are the address spaces that a module's memories begin in: the first
+// content, and zeros up to a limit. A space is used by one instance at a time. One
+// that comes back is emptied by the kernel before it is kept for the next: what an
+// instance wrote is gone with its pages.
+type spaces struct {
+	content template // of the first bytes
+
+	mu     sync.Mutex
+	closed bool
+	free   [][]byte
+}
+
+// keep is how many emptied spaces a module keeps.
+const keep = 8
+
+// take gives a space of the given size; nil if the kernel has none.
+func (s *spaces) take(size uint64) []byte {
+	s.mu.Lock()
+	for i := len(s.free) - 1; i >= 0; i-- {
+		if b := s.free[i]; uint64(len(b)) == size {
+			s.free = append(s.free[:i], s.free[i+1:]...)
+			s.mu.Unlock()
+			return b
+		}
+	}
+	s.mu.Unlock()
+	return s.content.reserve(size)
+}
+
+// put takes a space back, of which the first used bytes may have been written.
+func (s *spaces) put(b []byte, used uint64) {
+	if s.content.reset(b, used) {
+		s.mu.Lock()
+		if !s.closed && len(s.free) < keep {
+			s.free = append(s.free, b)
+			b = nil
+		}
+		s.mu.Unlock()
+	}
+	if b != nil {
+		giveBack(b)
+	}
+}
+
+// close gives everything back. No instance may be left.
+func (s *spaces) close() {
+	s.mu.Lock()
+	s.closed = true
+	free := s.free
+	s.free = nil
+	s.mu.Unlock()
+	for _, b := range free {
+		giveBack(b)
+	}
+	s.content.close()
+}
