@@ -56,12 +56,12 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 		x.Engine = Finding{Name: "engine", Detail: err.Error()}
 		return x
 	}
-	e, err := openEngine(dirs)
+	e, err := OpenEngine(dirs.cache) //nolint:contextcheck // nothing to wait for
 	if err != nil {
 		x.Engine = Finding{Name: "engine", Detail: err.Error()}
 		return x
 	}
-	defer e.Close() //nolint:errcheck // nothing ran in it
+	defer e.Close() //nolint:errcheck,contextcheck // nothing ran in it
 	x.engine(ctx, e)
 	list, err := runners(e, s, dirs)
 	if err != nil {
@@ -184,7 +184,7 @@ func (x *Examination) runners(ctx context.Context, list []skill.Runner) {
 	}
 	for _, r := range list {
 		if native, ok := r.(*cli.Runner); ok {
-			if guards, err := native.Protections(); err == nil { // what it lacks is told above
+			if guards, err := native.Protections(); err == nil { //nolint:contextcheck // bounded; what it lacks is told above
 				x.Protections = guards
 			}
 		}

@@ -63,7 +63,7 @@ func (h *Host) open(roots []registry.Root) (err error) {
 	if err != nil {
 		return err
 	}
-	if h.engine, err = openEngine(dirs); err != nil {
+	if h.engine, err = OpenEngine(dirs.cache); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
 	if h.all, err = runners(h.engine, s, dirs); err != nil {
@@ -88,8 +88,10 @@ func (h *Host) open(roots []registry.Root) (err error) {
 // interpreted says that there is no compiler for this processor.
 const interpreted = runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64"
 
-func openEngine(d state) (*wasm.Engine, error) {
-	return wasm.Open(&wasm.Options{CacheDir: d.cache, Interpreter: interpreted})
+// OpenEngine opens an engine as hosts on this machine have it. cacheDir "" keeps
+// nothing; see [CacheDir].
+func OpenEngine(cacheDir string) (*wasm.Engine, error) {
+	return wasm.Open(&wasm.Options{CacheDir: cacheDir, Interpreter: interpreted})
 }
 
 func runners(e *wasm.Engine, s *config.Settings, d state) ([]skill.Runner, error) {

@@ -115,6 +115,7 @@ type writer func([]byte)
 func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
 
 func (v *serving) post(t *testing.T, id string) *skill.Result {
+	t.Helper()
 	res, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(request(t, v.url+"/skills/"+id+":invoke"))
 	if err != nil {
 		t.Errorf("%s: %v", id, err)
@@ -129,6 +130,7 @@ func (v *serving) post(t *testing.T, id string) *skill.Result {
 }
 
 func request(t *testing.T, url string) *http.Request {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(`{"input": {}}`))
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"time"
 
@@ -27,12 +28,12 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(),
 	})
 	if err != nil {
-		return errors.Join(err, h.Close())
+		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet
 	}
 	var listen net.ListenConfig
 	ln, err := listen.Listen(ctx, "tcp", h.settings.Listen)
 	if err != nil {
-		return errors.Join(fmt.Errorf("the address cannot be listened on: %w", err), h.Close())
+		return errors.Join(fmt.Errorf("the address cannot be listened on: %w", err), h.Close()) //nolint:contextcheck // as above
 	}
 	warming, coolDown := context.WithCancel(ctx)
 	defer coolDown()
@@ -44,7 +45,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	select {
 	case err = <-served: // it ended by itself
 	case <-ctx.Done():
-		h.log.Info("stopping", "grace_s", Grace.Seconds())
+		h.log.Info("stopping", slog.Float64("grace_s", Grace.Seconds()))
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), Grace)
 		defer cancel()
 		if server.Shutdown(grace) != nil {
@@ -53,7 +54,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		err = <-served
 	}
 	coolDown()
-	return errors.Join(err, h.closeSoon(warm))
+	return errors.Join(err, h.closeSoon(warm)) //nolint:contextcheck // after ctx has ended
 }
 
 // closeSoon closes the host, but does not wait without end for a part that hangs:

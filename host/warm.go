@@ -107,17 +107,27 @@ func (h *Host) runner(s *registry.Skill) skill.Runner {
 	return nil
 }
 
-// Prepare gets the runner of one skill ready and returns when it is, so that a
-// single call need not take the fallback only because it is the first. What cannot
-// be got ready is for the door to tell.
+// preparing bounds Prepare: a call that still finds nothing ready is told so.
+const preparing = time.Minute
+
+// Prepare gets one skill ready and returns when it is, so that a single call
+// neither takes the fallback nor runs out of time only because it is the first.
+// What cannot be got ready is for the door to tell.
 func (h *Host) Prepare(ctx context.Context, id skill.ID) {
 	s, err := h.registry.Get(id, "")
-	if err != nil {
+	if err != nil || !s.Descriptor.Enabled {
 		return
 	}
-	if w, ok := h.runner(s).(warmer); ok {
-		if err := w.Warm(ctx); err != nil {
-			h.log.Debug("not prepared", "skill_id", string(id), "reason", err.Error())
-		}
+	ctx, stop := context.WithTimeout(ctx, preparing)
+	defer stop()
+	w, warms := h.runner(s).(warmer)
+	switch {
+	case warms:
+		err = w.Warm(ctx)
+	case s.Primary.Kind == skill.WasmWASI:
+		err = h.compile(ctx, s)
+	}
+	if err != nil {
+		h.log.Debug("not prepared", slog.String("skill_id", string(id)), slog.String("reason", err.Error()))
 	}
 }

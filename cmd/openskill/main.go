@@ -34,7 +34,7 @@ func killed(s os.Signal) int {
 // command stops what it does.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, environ: os.Environ()}
-	root := a.rootCommand()
+	root := a.rootCommand() //nolint:contextcheck // commands get theirs from ExecuteContextC
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	return a.report(cmd, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,7 @@ func readModule(name string) (b []byte, size int64, err error) {
 	}
 	b = make([]byte, size)
 	n, err := io.ReadFull(f, b)
-	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF { // it may have shrunk
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) { // it may have shrunk
 		return nil, 0, hostFailed(plain(err))
 	}
 	return b[:n], int64(n), nil

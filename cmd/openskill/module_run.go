@@ -38,7 +38,7 @@ func (a *app) moduleRunCommand() *cobra.Command {
 		fuel: fuelFlag(), memory: memoryFlag(),
 		output:  &count{low: 1, high: 1 << 22, name: "KB"},
 		scratch: &count{low: 1, high: 1 << 16, name: "MB"},
-		compile: duration{time.Minute},
+		compile: duration{30 * time.Second},
 	}
 	cmd := &cobra.Command{
 		Use:   "run FILE.wasm [-- ARGS…]",
@@ -118,9 +118,9 @@ func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun) e
 		return refusedSize(size)
 	}
 	// Without a cache folder modules run as well, only slower.
-	engine, err := wasm.Open(&wasm.Options{CacheDir: host.CacheDir(s.StateDir)})
+	engine, err := host.OpenEngine(host.CacheDir(s.StateDir)) //nolint:contextcheck // nothing to wait for
 	if err != nil {
-		engine, err = wasm.Open(nil)
+		engine, err = host.OpenEngine("") //nolint:contextcheck // as above
 	}
 	if err != nil {
 		return hostFailed(err)
@@ -130,7 +130,7 @@ func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun) e
 		return err // the engine may still be at it: it ends with the process
 	}
 	compiled := time.Since(began) //nolint:forbidigo // as above
-	defer engine.Close()          //nolint:errcheck // the process ends
+	defer engine.Close()          //nolint:errcheck,contextcheck // the process ends
 
 	limits := o.limits(s)
 	live, stop := context.WithTimeout(ctx, limits.Timeout)

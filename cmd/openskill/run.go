@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -26,6 +27,8 @@ type runFlags struct {
 	timeout duration
 	fuel    *count
 	memory  *count
+
+	artifacts string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -52,6 +55,7 @@ allow, never raise it.`,
 	f.Var(&o.timeout, "timeout", "end the run after this time, such as 500ms")
 	f.Var(o.fuel, "fuel", "end the run after this many units, about one an instruction")
 	f.Var(o.memory, "memory-mb", "linear memory of the run, in MiB")
+	f.StringVar(&o.artifacts, "artifacts", "", "`DIR`: where the files that the skill made are written; it is made when missing, no file in it is replaced")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.runSkill(cmd.Context(), flags, &o, args[0])
 	}
@@ -75,11 +79,11 @@ func (a *app) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, n
 	if isFolder {
 		opts.Roots = []string{name}
 	}
-	h, err := host.Open(s, opts)
+	h, err := host.Open(s, opts) //nolint:contextcheck // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}
-	defer h.Close() //nolint:errcheck // the answer is there; the process ends
+	defer h.Close() //nolint:errcheck,contextcheck // the answer is there; the process ends
 	if isFolder {
 		if name, err = onlySkill(h, name); err != nil {
 			a.skipped(h)
@@ -99,8 +103,38 @@ func (a *app) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, n
 	if err := a.printJSON(r); err != nil {
 		return err
 	}
+	if err := writeArtifacts(o.artifacts, r.Meta.Artifacts); err != nil {
+		return hostFailed(fmt.Errorf("the artifacts cannot be written: %w", plain(err)))
+	}
 	if !r.Success {
 		return exit(exitFailed)
+	}
+	return nil
+}
+
+// writeArtifacts writes files whose names the skill chose: in dir, and new ones
+// only.
+func writeArtifacts(dir string, list []skill.Artifact) error {
+	if dir == "" || len(list) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // the files are closed
+	for _, f := range list {
+		out, err := root.OpenFile(f.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(f.Data)
+		if err = errors.Join(err, out.Close()); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -208,16 +207,13 @@ func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
 			break
 		}
 	}
-	text := fmt.Sprint(v)
-	if s, ok := v.(string); !ok {
+	text, ok := v.(string)
+	if !ok {
 		b, err := json.Marshal(v)
 		ts.Check(err)
 		text = string(b)
-	} else {
-		text = s
 	}
-	ok := found && (len(args) < 3 || text == args[2])
-	if ok == neg {
+	if right := found && (len(args) < 3 || text == args[2]); right == neg {
 		ts.Fatalf("%s is %s (there: %t), want %s", args[1], text, found, args[2:])
 	}
 }

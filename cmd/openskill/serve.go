@@ -34,7 +34,7 @@ nothing new and lets calls finish for 10 seconds; a second signal ends it at onc
 			return hostFailed(err)
 		}
 		for _, p := range h.Problems() {
-			log.Warn("skill skipped", "problem", p.String())
+			log.Warn("skill skipped", slog.String("problem", p.String()))
 		}
 		err = h.Serve(cmd.Context(), func(addr net.Addr) { err = a.announce(h, addr) })
 		if err != nil {

@@ -77,7 +77,7 @@ func (a *app) load(f *settingsFlags) (*config.Settings, error) {
 // warnings tells of settings that nothing reads: perhaps they are misspelt.
 func warnings(s *config.Settings, log *slog.Logger) {
 	for _, name := range s.Unknown() {
-		log.Warn("unknown setting, ignored", "name", skill.CleanText(name, 200))
+		log.Warn("unknown setting, ignored", slog.String("name", skill.CleanText(name, 200)))
 	}
 }
 
