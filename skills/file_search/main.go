@@ -175,7 +175,9 @@ func (s *search) file(path string) {
 	if !bytes.Contains(data, s.query) {
 		return
 	}
-	for n, line := range bytes.Split(data, []byte("\n")) {
+	n := 0 // a list of all lines would take many times the file's size
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		n++
 		line = bytes.TrimSuffix(line, []byte("\r"))
 		at := bytes.Index(line, s.query)
 		if at < 0 {
@@ -186,7 +188,7 @@ func (s *search) file(path string) {
 			return
 		}
 		hit := utf8.RuneCount(line[:at])
-		s.result.Matches = append(s.result.Matches, Match{Path: "./" + path, LineNo: n + 1, Snippet: snippet(string(line), hit)})
+		s.result.Matches = append(s.result.Matches, Match{Path: "./" + path, LineNo: n, Snippet: snippet(string(line), hit)})
 	}
 }
 
