@@ -1,18 +1,26 @@
 package skills_test
 
 import (
-	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"openskill/sdk/skill"
 )
 
-// TestPythonRuntime runs the fetched CPython the way scripts/runtimes.md says:
-// no environment, no mount for the standard library.
+// TestPythonRuntime holds the fetched CPython to what scripts/runtimes.md says of
+// it: no environment of the host, its library inside, the root as working folder.
 func TestPythonRuntime(t *testing.T) {
 	t.Parallel()
-	if _, err := os.Stat(pythonModule); err != nil {
-		t.Skip("no Python runtime: make runtimes")
+	open(t)
+	if why := missing(t, sandboxed, "calculator"); why != "" {
+		t.Skip(why)
 	}
+	python, err := house.runners.Get(skill.WasmPython)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := sandboxed.skill(t, "calculator").Limits
 	data := t.TempDir()
 	writeFile(t, data, "x.txt", "found")
 	for _, c := range []struct{ name, code, stdin, want string }{
@@ -23,13 +31,25 @@ func TestPythonRuntime(t *testing.T) {
 				"print(json.dumps([statistics.mean([1, 2]), str(datetime.date(2026, 1, 5)), re.sub('a', 'b', 'a')]))",
 			"", `[1.5, "2026-01-05", "b"]`,
 		},
-		{"works at the root", "import os; print(os.getcwd(), open('./data/x.txt').read(), open('/data/x.txt').read())", "", "/ found found"},
+		{"works at the root", "import os; print(os.getcwd(), open('./data/x.txt').read(), len(open('/data/x.txt').read()))", "", "/ found 5"},
 		{"sees no environment", "import os; print(dict(os.environ))", "", "{}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := runWasm(t, pythonModule, []string{"python", "-I", "-B", "-c", c.code}, "calculator", data, []byte(c.stdin))
-			if out := strings.TrimSpace(string(got.stdout)); out != c.want || got.exit != 0 {
-				t.Errorf("exit %d, output %q, want %q", got.exit, out, c.want)
+			t.Parallel()
+			folder, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, folder, "main.py", c.code+"\n")
+			reply, err := python.Run(t.Context(), &skill.Call{
+				SkillID: "probe", TraceID: "t-1", ExecutionID: "e-1", Folder: folder, Entry: "main.py", Trust: skill.Trusted,
+				Stdin: []byte(c.stdin), Limits: limits, Grants: skill.Grants{Data: data},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out := strings.TrimSpace(string(reply.Stdout)); out != c.want || reply.Code != "" || reply.ExitCode != 0 {
+				t.Errorf("%s, exit %d, output %q, want %q; %s", reply.Code, reply.ExitCode, out, c.want, reply.Stderr)
 			}
 		})
 	}

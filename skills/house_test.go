@@ -1,0 +1,317 @@
+package skills_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+
+	"openskill/host"
+	"openskill/host/dispatch"
+	"openskill/host/registry"
+	"openskill/host/runner"
+	"openskill/plugins/all"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+// stateDir is the host's own, where make runtimes puts CPython and where what was
+// compiled once is found again.
+var stateDir = filepath.Join("..", ".openskill")
+
+// house holds what all tests share: the parts that package host puts together,
+// with one engine, so that each module is compiled once.
+var house struct {
+	once    sync.Once
+	err     error
+	temp    string // holds roots; removed at the end
+	engine  *wasm.Engine
+	runners *runner.Set
+	warm    map[skill.Kind]error // what Warm said, of the runners that have it
+	forms   map[form]*registry.Registry
+}
+
+// TestMain closes the house.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := closeHouse(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func closeHouse() error {
+	var errs []error
+	if house.runners != nil {
+		errs = append(errs, house.runners.Close())
+	}
+	if house.engine != nil {
+		errs = append(errs, house.engine.Close())
+	}
+	if house.temp != "" {
+		errs = append(errs, os.RemoveAll(house.temp))
+	}
+	return errors.Join(errs...)
+}
+
+// open builds the house for the first test that needs it.
+func open(t *testing.T) {
+	t.Helper()
+	house.once.Do(func() { house.err = build() })
+	if house.err != nil {
+		t.Fatal(house.err)
+	}
+}
+
+func build() (err error) {
+	if house.temp, err = os.MkdirTemp("", "openskill-skills-"); err != nil {
+		return err
+	}
+	if house.engine, err = wasm.Open(&wasm.Options{CacheDir: host.CacheDir(stateDir)}); err != nil {
+		return err
+	}
+	list, err := all.Runners(all.Options{Engine: house.engine, StateDir: stateDir, TempDir: house.temp})
+	if err != nil {
+		return err
+	}
+	if house.runners, err = runner.New(list...); err != nil {
+		return err
+	}
+	house.warm = map[skill.Kind]error{}
+	for _, r := range list {
+		if w, ok := r.(interface {
+			Warm(ctx context.Context) error
+		}); ok && !testing.Short() {
+			house.warm[r.Kind()] = w.Warm(context.Background())
+		}
+	}
+	house.forms = map[form]*registry.Registry{}
+	for _, f := range []form{sandboxed, native} {
+		root := filepath.Join(house.temp, string(f))
+		if err := writeForm(f, root); err != nil {
+			return err
+		}
+		if house.forms[f], err = catalogue(root, skill.Trusted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// catalogue reads a folder of skills; none of them may have a problem.
+func catalogue(root string, trust skill.Trust) (*registry.Registry, error) {
+	most := skill.LimitsJSON{TimeoutMS: 120_000, MemoryMB: 1024, Fuel: 1e12, OutputKB: 16 << 10, ScratchMB: 256}.Limits()
+	r, err := registry.Open(registry.Options{Roots: []registry.Root{{Path: root, Trust: trust}}, Defaults: most, Caps: most})
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, p := range r.Problems() {
+		errs = append(errs, fmt.Errorf("the registry has a problem: %v", p))
+	}
+	return r, errors.Join(errs...)
+}
+
+// A form is one way to run a skill: what its manifest names first, or its fallback.
+type form string
+
+const (
+	sandboxed form = "wasm"
+	native    form = "cli"
+)
+
+// kinds are the runners that must answer, by what the manifests promise.
+var kinds = map[form]map[string]skill.Kind{
+	sandboxed: {
+		"echo": skill.WasmWASI, "file_search": skill.WasmWASI, "log_transform": skill.WasmWASI, "calculator": skill.WasmPython,
+	},
+	native: {
+		"echo": skill.CLIPython, "file_search": skill.CLIPython, "log_transform": skill.CLIPython, "calculator": skill.CLIPython,
+	},
+}
+
+// writeForm copies the skills to root so that only one form of each can answer, as
+// often as it is asked: without the other form, and without the limit of calls a
+// minute.
+func writeForm(f form, root string) error {
+	for _, id := range skillIDs {
+		dir := filepath.Join(root, id)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		for _, name := range []string{id + ".py", id + ".wasm"} {
+			code, err := os.ReadFile(filepath.Join(id, name))
+			if errors.Is(err, os.ErrNotExist) {
+				continue // not built, or a skill without a module
+			}
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, name), code, 0o644)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		raw, err := os.ReadFile(filepath.Join(id, registry.ManifestFile))
+		if err != nil {
+			return err
+		}
+		var manifest map[string]any
+		if err := yaml.Unmarshal(raw, &manifest); err != nil {
+			return err
+		}
+		fallback, ok := manifest["fallback"].(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s: no fallback", id)
+		}
+		if f == native {
+			for _, key := range []string{"type", "runtime", "entry"} {
+				manifest[key] = fallback[key]
+			}
+		}
+		delete(manifest, "fallback")
+		cost, ok := manifest["cost_metadata"].(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s: no cost_metadata", id)
+		}
+		delete(cost, "rate_limit_per_minute")
+		if raw, err = yaml.Marshal(manifest); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, registry.ManifestFile), raw, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// formsOf lists the forms of a skill that can be run here, the CLI form first. One
+// that cannot is a test that is skipped, with what is missing.
+func formsOf(t *testing.T, id string) (forms []form) {
+	t.Helper()
+	open(t)
+	for _, f := range []form{native, sandboxed} {
+		if why := missing(t, f, id); why != "" {
+			t.Run(string(f)+" form", func(t *testing.T) { t.Skip(why) })
+			continue
+		}
+		forms = append(forms, f)
+	}
+	return forms
+}
+
+// missing says why a form cannot be run here, or "".
+func missing(t *testing.T, f form, id string) string {
+	t.Helper()
+	s := f.skill(t, id)
+	if s.Primary.Kind == skill.WasmPython && testing.Short() {
+		return "short: CPython is not started in the sandbox"
+	}
+	r, err := house.runners.Get(s.Primary.Kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(house.warm[s.Primary.Kind], r.Ready(s.Folder, s.Primary.Entry)); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func (f form) skill(t *testing.T, id string) *registry.Skill {
+	t.Helper()
+	s, err := house.forms[f].Get(skill.ID(id), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := kinds[f][id]; s.Primary.Kind != want || s.Fallback != nil {
+		t.Fatalf("the %s form of %s is run by %s, want %s", f, id, s.Primary.Kind, want)
+	}
+	return s
+}
+
+// An outcome is what one form of a skill did with a call.
+type outcome struct {
+	result *skill.Result // what the caller got; nil where no call can say this
+	inside bool          // the guest was started for it
+	stdout []byte
+	exit   int
+	files  map[string]string // artifacts
+}
+
+// run makes a call through the door. What the door does not let through, because
+// the input does not fit the schema or because no call could say it, is then given
+// to the runner itself: guests check what they read, whoever stands before them.
+func (f form) run(t *testing.T, id, data string, c testCase) outcome {
+	t.Helper()
+	s := f.skill(t, id)
+	seen := &witness{Set: house.runners}
+	var got outcome
+	if c.Input != nil {
+		door, err := dispatch.New(dispatch.Options{
+			Skills: house.forms[f], Runners: seen, DataRoot: data, MaxInput: 8 << 20, Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.result = door.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: skill.ID(id), Input: c.Input, TraceID: "t-1"})
+		got.inside = seen.reply != nil
+	}
+	if seen.reply == nil {
+		r, _, err := seen.Choose(s.Descriptor.Trust, s.Folder, s.Primary, s.Fallback)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := &skill.Call{
+			SkillID: s.Descriptor.ID, TraceID: "t-1", ExecutionID: "below-the-door", Folder: s.Folder, Entry: s.Primary.Entry,
+			Digest: s.Descriptor.Digest, Trust: s.Descriptor.Trust, Stdin: c.stdin(), Limits: s.Limits,
+			Grants: skill.Grants{Scratch: s.Permissions.Scratch},
+		}
+		if s.Permissions.Data {
+			call.Grants.Data = data
+		}
+		if _, err := r.Run(t.Context(), call); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reply := seen.reply
+	if reply.Code != "" {
+		t.Fatalf("%s: the run was ended: %s: %s", f, reply.Code, reply.Message)
+	}
+	if text := string(reply.Stderr); strings.Contains(text, "Traceback") || strings.Contains(text, "panic:") {
+		t.Errorf("%s: the skill broke: %.2000s", f, text)
+	}
+	got.stdout, got.exit, got.files = reply.Stdout, int(reply.ExitCode), map[string]string{}
+	for _, a := range reply.Artifacts {
+		got.files[a.Name] = string(a.Data)
+	}
+	return got
+}
+
+// witness is a set of runners that keeps the reply of the last run.
+type witness struct {
+	*runner.Set
+	reply *skill.Reply
+}
+
+func (w *witness) Choose(trust skill.Trust, folder string, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, error) {
+	r, target, err := w.Set.Choose(trust, folder, primary, fallback)
+	return watched{r, w}, target, err
+}
+
+type watched struct {
+	skill.Runner
+	by *witness
+}
+
+func (r watched) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
+	reply, err := r.Runner.Run(ctx, call)
+	r.by.reply = reply
+	return reply, err
+}
