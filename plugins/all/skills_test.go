@@ -37,7 +37,9 @@ func TestSkillsInTheSandbox(t *testing.T) {
 		defer r.Close() //nolint:errcheck // nothing runs
 		byKind[r.Kind()] = r
 	}
-	_ = Warm(t.Context(), list) // what is missing shows below
+	if !testing.Short() {
+		_ = Warm(t.Context(), list) // what is missing shows below
+	}
 	data, err := filepath.Abs(filepath.Join(root, "data"))
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +56,9 @@ func TestSkillsInTheSandbox(t *testing.T) {
 		"calculator":    {skill.WasmPython, "calculator.py", skill.Grants{}},
 	} {
 		t.Run(string(id), func(t *testing.T) {
+			if testing.Short() && s.kind == skill.WasmPython {
+				t.Skip("short: compiling CPython takes seconds")
+			}
 			folder, err := filepath.Abs(filepath.Join(root, "skills", string(id)))
 			if err != nil {
 				t.Fatal(err)
