@@ -86,11 +86,28 @@ failed.`,
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
+	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		a.serveCommand(), a.runCommand(), a.moduleCommand(), a.skillsCommand(),
 		a.doctorCommand(), a.versionCommand(), a.benchCommand(),
 	)
 	return root
+}
+
+// helpCommand is cobra's own but that it refuses a command that there is not.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND…]",
+		Short:   "Shows the help of a command",
+		Example: "  openskill help module run",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usage("there is no command %s", quote(strings.Join(args, " ")))
+			}
+			return found.Help()
+		},
+	}
 }
 
 // group makes a command that only has subcommands say so when there is none, or

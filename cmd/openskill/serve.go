@@ -36,11 +36,12 @@ nothing new and lets calls finish for 10 seconds; a second signal ends it at onc
 		for _, p := range h.Problems() {
 			log.Warn("skill skipped", slog.String("problem", p.String()))
 		}
-		err = h.Serve(cmd.Context(), func(addr net.Addr) { err = a.announce(h, addr) })
+		var unsaid error
+		err = h.Serve(cmd.Context(), func(addr net.Addr) { unsaid = a.announce(h, addr) })
 		if err != nil {
 			return hostFailed(err)
 		}
-		return nil
+		return unsaid
 	}
 	return cmd
 }
