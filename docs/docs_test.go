@@ -1,0 +1,558 @@
+// Package docs_test runs what the documents show: every command of README.md,
+// CHANGELOG.md and the pages beside this file, against a binary and a host of its
+// own, and compares what they print. reference_test.go holds the tables and links
+// of the same pages against the code.
+//
+// How a page is written:
+//
+//	```console needs=…         "$ command" lines, "> " lines that go on with it, and
+//	                           what it prints, standard error included
+//	```sh                      commands that no test can run; see notRun
+//	```go file=hello/main.go   a file that commands after it use
+//
+// Commands run with sh in a folder that looks like the repository: bin/openskill,
+// skills, data. 127.0.0.1:8000 stands for the host that the test starts. JSON may
+// be wrapped. What changes from run to run is not compared (see volatile), nor is
+// what … stands for: as a line any number of lines, as a string any JSON value.
+//
+// needs names what a block cannot do without, separated by commas; a|b is either.
+// A name with a slash is a file of the repository, others are programs. A block
+// whose needs are not there is skipped, and says so.
+package docs_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// notRun is the reviewed list of the sh blocks, each with the reason why no test
+// runs it.
+var notRun = map[string]string{
+	"make run\nmake test": "make run does not end, and make test would run this test within itself",
+	"bin/openskill serve": "it does not end; the test starts it, on a port of its own",
+	"bin/openskill serve --listen 127.0.0.1:9000 --skills ./skills --data ./data": "it does not end, and takes a fixed port",
+	"make skills\nmake runtimes": "they fetch, and write into the repository",
+	"make lint":                  "CI runs it by itself; it takes minutes the first time",
+	"make fuzz TIME=1m":          "it runs every target for a minute",
+	"bin/openskill bench":        "it takes minutes and prints other numbers on each machine",
+	"make build test lint":       "it would run this test within itself",
+	"go test ./wasm/...\ngo test -race ./host/...\ngo test ./docs":    "they would run this test within itself, or take minutes",
+	"go test ./wasm/meter -run '^$' -fuzz '^FuzzMeter$' -fuzztime 1m": "it runs for a minute",
+	"go test ./docs -update":                               "it would run this test within itself, and writes into the repository",
+	"kill -TERM \"$(pgrep -o -x openskill)\"":              "it looks for processes by name; the test ends its own host with the same signal and wants exit code 0",
+	"go test ./wasm/meter -run Verify -v\nopenskill bench": "the tests run in their own package; the benchmark takes minutes",
+}
+
+const shownAddress = "127.0.0.1:8000"
+
+// block is one fenced block of a page.
+type block struct {
+	page string
+	line int // of the fence
+	lang string
+	attr map[string]string
+	text string
+}
+
+var fence = regexp.MustCompile("^```([a-z]*)((?: [a-z]+=[^ ]+)*)$")
+
+func repo(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// pages gives the text of every page by its path in the repository.
+func pages(t testing.TB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	names, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(names, "../README.md", "../CHANGELOG.md") {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.ToSlash(filepath.Join("docs", name))] = string(b)
+	}
+	return all
+}
+
+func sorted[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// blocks cuts a page into its fenced blocks.
+func blocks(t testing.TB, page, text string) (all []block) {
+	t.Helper()
+	var open *block
+	for i, line := range strings.Split(text, "\n") {
+		switch {
+		case open == nil && strings.HasPrefix(line, "```"):
+			m := fence.FindStringSubmatch(line)
+			if m == nil {
+				t.Fatalf("%s:%d: the fence is not as the doc of this package says: %s", page, i+1, line)
+			}
+			open = &block{page: page, line: i + 1, lang: m[1], attr: map[string]string{}}
+			for _, f := range strings.Fields(m[2]) {
+				k, v, _ := strings.Cut(f, "=")
+				open.attr[k] = v
+			}
+		case open != nil && line == "```":
+			open.text = strings.TrimSuffix(open.text, "\n")
+			all = append(all, *open)
+			open = nil
+		case open != nil:
+			open.text += line + "\n"
+		}
+	}
+	if open != nil {
+		t.Fatalf("%s:%d: the fence is not closed", page, open.line)
+	}
+	return all
+}
+
+// step is one command of a console block and what it prints.
+type step struct{ command, want string }
+
+func steps(t testing.TB, b *block) (all []step) {
+	t.Helper()
+	more := false
+	for _, line := range strings.Split(b.text, "\n") {
+		last := len(all) - 1
+		switch {
+		case strings.HasPrefix(line, "$ "):
+			all, more = append(all, step{command: line[2:]}), true
+		case last < 0:
+			t.Fatalf("%s:%d: a console block begins with a command", b.page, b.line)
+		case more && strings.HasPrefix(line, "> "):
+			all[last].command += "\n" + line[2:]
+		default:
+			all[last].want, more = all[last].want+line+"\n", false
+		}
+	}
+	return all
+}
+
+func TestEveryBlockIsOfAKind(t *testing.T) {
+	used := map[string]bool{}
+	for _, page := range sorted(pages(t)) {
+		for _, b := range blocks(t, page, pages(t)[page]) {
+			switch b.lang {
+			case "console":
+				steps(t, &b)
+			case "sh":
+				if notRun[b.text] == "" {
+					t.Errorf("%s:%d: make it a console block, or give the reason in notRun:\n%s", page, b.line, b.text)
+				}
+				used[b.text] = true
+			case "json":
+				if !json.Valid([]byte(b.text)) {
+					t.Errorf("%s:%d: not JSON", page, b.line)
+				}
+			case "go", "rust", "python", "toml":
+				if b.attr["file"] == "" {
+					t.Errorf("%s:%d: code that no command uses: give it file=", page, b.line)
+				}
+			case "yaml", "text":
+				if strings.HasPrefix(b.text, "$ ") || strings.Contains(b.text, "\n$ ") {
+					t.Errorf("%s:%d: commands belong in a console block", page, b.line)
+				}
+			default:
+				t.Errorf("%s:%d: a block of the kind %q; there are console, sh, json, yaml, go, rust, python, toml, text", page, b.line, b.lang)
+			}
+		}
+	}
+	for text := range notRun {
+		if !used[text] {
+			t.Errorf("notRun lists what no page shows:\n%s", text)
+		}
+	}
+}
+
+func TestWhatThePagesShow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the binary and starts a host")
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("the pages show a Unix shell")
+	}
+	for _, tool := range []string{"sh", "curl", "go"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not here", tool)
+		}
+	}
+	w := newPlace(t)
+	w.serve(t)
+	all := pages(t)
+	for _, page := range sorted(all) {
+		t.Run(page, func(t *testing.T) {
+			for _, b := range blocks(t, page, all[page]) {
+				switch {
+				case b.attr["file"] != "":
+					w.write(t, &b)
+				case b.lang == "console":
+					t.Run(strings.Fields(strings.TrimPrefix(b.text, "$ "))[0], func(t *testing.T) { w.play(t, &b) })
+				}
+			}
+		})
+	}
+}
+
+// place is where commands run.
+type place struct {
+	dir     string
+	env     []string
+	address string // of the host
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	root := repo(t)
+	w := &place{dir: t.TempDir()}
+	state := filepath.Join(w.dir, ".openskill")
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "OPENSKILL_") {
+			w.env = append(w.env, e)
+		}
+	}
+	w.env = append(w.env, "LC_ALL=C.UTF-8")
+	out, err := exec.Command("go", "build", "-C", root, "-o", filepath.Join(w.dir, "bin", "openskill"), "./cmd/openskill").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for _, name := range []string{"skills", "data", "examples"} {
+		reproduce(t, filepath.Join(root, name), filepath.Join(w.dir, name), copyFile)
+	}
+	// What was fetched and compiled before is used, so that the test need not do it
+	// again. Those files are never written in place, so a second name is enough.
+	for _, name := range []string{"runtimes", "cache/code", "cache/metered"} {
+		reproduce(t, filepath.Join(root, ".openskill", name), filepath.Join(state, name), func(from, to string) error {
+			if os.Link(from, to) == nil {
+				return nil
+			}
+			return copyFile(from, to)
+		})
+	}
+	return w
+}
+
+// reproduce makes the files of a folder anew elsewhere. A folder that is not there
+// is no error: the test runs in a fresh clone as well.
+func reproduce(t *testing.T, from, to string, file func(from, to string) error) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it went away meanwhile, or was never there
+		}
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch {
+		case d.IsDir():
+			return os.MkdirAll(target, 0o700)
+		case d.Type().IsRegular():
+			if err := file(path, target); !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func copyFile(from, to string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o600)
+}
+
+// serve starts the host of the pages. At the end it is told to stop, as operators
+// are told to, and must do so well.
+func (w *place) serve(t *testing.T) {
+	t.Helper()
+	var log bytes.Buffer
+	cmd := exec.Command(filepath.Join(w.dir, "bin", "openskill"), "serve", "--listen", "127.0.0.1:0")
+	cmd.Dir, cmd.Env, cmd.Stderr = w.dir, w.env, &log
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the host did not end well: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("the log of the host:\n%s", log.String())
+		}
+	})
+	_, address, ok := strings.Cut(strings.TrimSpace(line), "listening on http://")
+	if err != nil || !ok {
+		t.Fatalf("the host said %q, %v", line, err)
+	}
+	w.address = address
+}
+
+func (w *place) write(t *testing.T, b *block) {
+	t.Helper()
+	if !filepath.IsLocal(b.attr["file"]) {
+		t.Fatalf("%s:%d: file=%s", b.page, b.line, b.attr["file"])
+	}
+	path := filepath.Join(w.dir, filepath.FromSlash(b.attr["file"]))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(b.text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lacks names what a block needs and cannot have, "" for nothing.
+func (w *place) lacks(needs string) string {
+	has := func(name string) bool {
+		if strings.Contains(name, "/") {
+			_, err := os.Stat(filepath.Join(w.dir, filepath.FromSlash(name)))
+			return err == nil
+		}
+		_, err := exec.LookPath(name)
+		return err == nil
+	}
+	for _, need := range strings.Split(needs, ",") {
+		if need != "" && !slices.ContainsFunc(strings.Split(need, "|"), has) {
+			return need
+		}
+	}
+	return ""
+}
+
+func (w *place) play(t *testing.T, b *block) {
+	if need := w.lacks(b.attr["needs"]); need != "" {
+		t.Skipf("%s:%d: %s is not here", b.page, b.line, need)
+	}
+	for _, s := range steps(t, b) {
+		got := w.run(t, s.command)
+		want := lines(s.want)
+		if have := lines(strings.ReplaceAll(got, w.address, shownAddress)); !matches(want, have) {
+			t.Errorf("%s:%d: $ %s\n(-shown +printed)\n%s\nprinted as it is:\n%s", b.page, b.line, s.command, cmp.Diff(want, have), got)
+		}
+	}
+}
+
+// patience is for a machine that compiles the Python runtime first.
+const patience = 5 * time.Minute
+
+// run gives what a command prints on both streams.
+func (w *place) run(t *testing.T, command string) string {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	cmd := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(command, shownAddress, w.address))
+	cmd.Dir, cmd.Env, cmd.WaitDelay = w.dir, w.env, 10*time.Second
+	out, err := cmd.CombinedOutput()
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		t.Fatalf("$ %s: %v", command, err)
+	}
+	return string(out)
+}
+
+// volatile are the fields that are different in every run, or on every machine,
+// or wherever a fallback answers; and fields that have a value of their own only
+// where a caller gave one.
+var volatile = map[string]bool{
+	"latency_ms": true, "execution_id": true, "digest": true, "fuel_used": true, "memory_peak_bytes": true,
+	"runner": true, "runner_type": true, "time": true, "ms": true, "commit": true, "dirty": true, "go": true, "wazero": true,
+	"os": true, "arch": true, "compile_ms": true, "instantiate_ms": true, "run_ms": true, "total_ms": true,
+}
+
+var (
+	madeUp  = regexp.MustCompile(`^(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
+	headers = regexp.MustCompile(`^(Date|Content-Length|X-Trace-Id): (?:\w{3}, .*|\d+|[0-9a-f]{32})$`)
+	// The one line that depends on what was compiled before.
+	preparing = "openskill: getting the skill's runtime ready; the first time takes some seconds"
+)
+
+// lines brings what a command printed into a form that can be compared: JSON on
+// one line each, without what is volatile.
+func lines(text string) (all []string) {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	for text = strings.TrimRight(text, "\n"); text != ""; {
+		if text[0] == '{' || text[0] == '[' {
+			dec := json.NewDecoder(strings.NewReader(text))
+			dec.UseNumber()
+			var v any
+			if dec.Decode(&v) == nil {
+				b, _ := json.Marshal(settle("", v)) // of what was JSON
+				all = append(all, string(b))
+				text = strings.TrimLeft(text[dec.InputOffset():], " \n")
+				continue
+			}
+		}
+		var line string
+		line, text, _ = strings.Cut(text, "\n")
+		line = strings.Join(strings.Fields(line), " ")
+		if m := headers.FindStringSubmatch(line); m != nil {
+			line = m[1] + ": …"
+		}
+		if line != preparing {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// settle replaces what is volatile in a JSON value.
+func settle(key string, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = settle(k, e)
+		}
+		return v
+	case []any:
+		for i, e := range v {
+			v[i] = settle("", e)
+		}
+		return v
+	case string:
+		if key == "trace_id" && madeUp.MatchString(v) {
+			return "…"
+		}
+	}
+	if volatile[key] && v != "" { // an empty one says that there is none
+		return "…"
+	}
+	return v
+}
+
+// matches compares lines, where … in want stands for any number of lines.
+func matches(want, have []string) bool {
+	if len(want) == 0 {
+		return len(have) == 0
+	}
+	if want[0] == "…" {
+		for i := range len(have) + 1 {
+			if matches(want[1:], have[i:]) {
+				return true
+			}
+		}
+		return false
+	}
+	return len(have) > 0 && same(want[0], have[0]) && matches(want[1:], have[1:])
+}
+
+// same compares two lines; in JSON the string … stands for any value.
+func same(want, have string) bool {
+	if want == have {
+		return true
+	}
+	var w, h any
+	if json.Unmarshal([]byte(want), &w) != nil || json.Unmarshal([]byte(have), &h) != nil {
+		return false
+	}
+	return sameValue(w, h)
+}
+
+func sameValue(want, have any) bool {
+	switch want := want.(type) {
+	case string:
+		if want == "…" {
+			return true
+		}
+	case map[string]any:
+		have, ok := have.(map[string]any)
+		if !ok || len(have) != len(want) {
+			return false
+		}
+		for k, w := range want {
+			if h, there := have[k]; !there || !sameValue(w, h) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		have, ok := have.([]any)
+		if !ok || len(have) != len(want) {
+			return false
+		}
+		for i := range want {
+			if !sameValue(want[i], have[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return cmp.Equal(want, have)
+}
+
+// TestComparing holds that the comparison notices what it must: a comparison that
+// accepts everything would let every page pass.
+func TestComparing(t *testing.T) {
+	for _, c := range []struct {
+		want, have string
+		same       bool
+	}{
+		{"a\nb\n", "a\nb", true},
+		{"a\n", "b\n", false},
+		{"a\n", "a\nb\n", false},
+		{"", "a\n", false},
+		{"a   b\n", "a b\n", true},
+		{"a\n…\nc\n", "a\nb\nb\nc\n", true},
+		{"a\n…\nc\n", "a\nb\nd\n", false},
+		{"{\"a\": 1,\n \"b\": [2]}\nexit 1\n", "{\"b\":[2],\"a\":1}\nexit 1\n", true},
+		{`{"a": 1}`, `{"a": 2}`, false},
+		{`{"a": 1}`, `{"a": 1, "b": 2}`, false},
+		{`{"a": "…"}`, `{"a": {"b": [2]}}`, true},
+		{`{"a": "…"}`, `{}`, false},
+		{`{"latency_ms": 1}`, `{"latency_ms": 7}`, true},
+		{`{"digest": ""}`, `{"digest": "sha256:1"}`, false},
+		{`{"trace_id": "demo-123"}`, `{"trace_id": "demo-124"}`, false},
+		{`{"trace_id": "0123456789abcdef0123456789abcdef"}`, `{"trace_id": "00000000000000000000000000000000"}`, true},
+		{preparing + "\n{}\n", "{}", true},
+	} {
+		if got := matches(lines(c.want), lines(c.have)); got != c.same {
+			t.Errorf("%q and %q: %v", c.want, c.have, got)
+		}
+	}
+}

@@ -1,0 +1,322 @@
+package docs_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"openskill/host/config"
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+)
+
+var update = flag.Bool("update", false, "write the tables that are made from the code")
+
+// page gives one page of docs/.
+func page(t testing.TB, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestSettings: the table in operators.md is the one of the code.
+func TestSettings(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| setting | flag | key | default | accepted | what it is for |\n|---|---|---|---|---|---|\n")
+	for _, s := range config.Table() {
+		def := "none"
+		if s.Default != "" {
+			def = "`" + s.Default + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | %s | %s | %s |\n", s.Env, s.Flag, s.Key, def, s.Accepts, s.Doc)
+	}
+	const begin, end = "<!-- settings: made by go test ./docs -update -->\n", "<!-- end of settings -->"
+	text := page(t, "operators.md")
+	before, rest, ok := strings.Cut(text, begin)
+	have, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatal("operators.md has no place for the settings")
+	}
+	if have == b.String() {
+		return
+	}
+	if *update {
+		if err := os.WriteFile("operators.md", []byte(before+begin+b.String()+end+after), 0o644); err != nil { //nolint:gosec // a page for everybody
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Errorf("the settings are others now; run go test ./docs -update\nhave:\n%s\nwant:\n%s", have, b.String())
+}
+
+// TestErrorCodes: callers.md has a row for every published code, with its status,
+// and no other.
+func TestErrorCodes(t *testing.T) {
+	rows := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\| (\\d+) \\| .{20,} \\|$").FindAllStringSubmatch(page(t, "callers.md"), -1) {
+		if _, twice := rows[m[1]]; twice {
+			t.Errorf("%s has two rows", m[1])
+		}
+		rows[m[1]] = m[2]
+	}
+	for code, status := range skill.Codes() {
+		if rows[string(code)] != fmt.Sprint(status) {
+			t.Errorf("callers.md lacks the row | `%s` | %d | what it means |; it has status %q", code, status, rows[string(code)])
+		}
+		delete(rows, string(code))
+	}
+	for code := range rows {
+		t.Errorf("callers.md has a row for %s, which is no code", code)
+	}
+}
+
+// keys asks the reader of manifests for the keys that it knows in one place: a
+// wrong one is answered with the list.
+func keys(t *testing.T, manifest string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, registry.ManifestFile), []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range registry.Validate(dir) {
+		if strings.Contains(p.Message, `"no_such_key"`) {
+			_, list, ok := strings.Cut(p.Message, "accepted are ")
+			if ok {
+				return strings.Split(list, ", ")
+			}
+		}
+	}
+	t.Fatalf("no problem of this manifest lists keys:\n%s", manifest)
+	return nil
+}
+
+// TestManifestKeys: authors.md has a row for every key that a manifest may have,
+// and no other.
+func TestManifestKeys(t *testing.T) {
+	known := map[string]bool{}
+	for _, key := range keys(t, "no_such_key: 1\n") {
+		known[key] = true
+	}
+	for _, key := range []string{"fallback", "limits", "permissions", "build", "cost_metadata"} {
+		for _, inner := range keys(t, key+": {no_such_key: 1}\n") {
+			known[key+"."+inner] = true
+		}
+	}
+	if len(known) < 30 {
+		t.Fatalf("only %d keys were found: %v", len(known), sorted(known))
+	}
+	rows := map[string]bool{}
+	_, section, _ := strings.Cut(page(t, "authors.md"), "\n## The manifest\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|").FindAllStringSubmatch(section, -1) {
+		rows[m[1]] = true
+	}
+	for _, key := range sorted(known) {
+		if !rows[key] {
+			t.Errorf("authors.md lacks a row for the key %s", key)
+		}
+	}
+	for _, key := range sorted(rows) {
+		if !known[key] {
+			t.Errorf("authors.md has a row for %s, which is no key", key)
+		}
+	}
+}
+
+// TestLogFields: operators.md names every field of the line that a call leaves in
+// the log.
+func TestLogFields(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the binary")
+	}
+	w := newPlace(t)
+	out := w.run(t, "bin/openskill run no_such_skill --debug 2>&1 >/dev/null | grep '\"msg\":\"invoke\"'")
+	var line map[string]any
+	if err := json.Unmarshal([]byte(out), &line); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if len(line) < 10 {
+		t.Fatalf("only %v", line)
+	}
+	text := page(t, "operators.md")
+	for field := range line {
+		if !strings.Contains(text, "| `"+field+"` |") {
+			t.Errorf("operators.md lacks the field %s of the log", field)
+		}
+	}
+}
+
+// TestCommands: every command of the binary is shown on some page.
+func TestCommands(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the binary")
+	}
+	w := newPlace(t)
+	var text string
+	for _, p := range pages(t) {
+		text += p
+	}
+	list := func(of string) (names []string) {
+		out, err := exec.Command(filepath.Join(w.dir, "bin", "openskill"), append(strings.Fields(of), "--help")...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, ok := strings.Cut(string(out), "Available Commands:\n")
+		if !ok {
+			return nil
+		}
+		for _, line := range strings.Split(rest, "\n") {
+			if line == "" {
+				break
+			}
+			if name := strings.Fields(line)[0]; name != "help" {
+				names = append(names, strings.TrimSpace(of+" "+name))
+			}
+		}
+		return names
+	}
+	top := list("")
+	if len(top) < 5 {
+		t.Fatalf("only %v", top)
+	}
+	for _, name := range top {
+		for _, full := range append(list(name), name) {
+			if !strings.Contains(text, "openskill "+full) {
+				t.Errorf("no page shows openskill %s", full)
+			}
+		}
+	}
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^()\s]*)\)`)
+	address = regexp.MustCompile(`https?://[^\s)"'>]+`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	inRepo  = regexp.MustCompile("`((?:cmd|data|docs|examples|host|plugins|scripts|sdk|skills|tools|wasm)/[\\w./-]+|[A-Z]+\\.md|Makefile|go\\.mod)`")
+	tests   = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z][A-Za-z0-9]+\b`)
+	code    = regexp.MustCompile("(?s)```.*?\n```\n")
+)
+
+// anchor is the name that a heading has in a link.
+func anchor(heading string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(heading) {
+		switch {
+		case r == ' ':
+			b.WriteByte('-')
+		case r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// TestLinks: what a page points to is there, and nothing points out of the
+// repository, for the pages must do without a network.
+func TestLinks(t *testing.T) {
+	root := repo(t)
+	for name, text := range pages(t) {
+		prose := code.ReplaceAllString(text, "\n")
+		for _, m := range link.FindAllStringSubmatch(prose, -1) {
+			file, at, _ := strings.Cut(m[1], "#")
+			target := name
+			if file != "" {
+				target = path.Join(path.Dir(name), file)
+			}
+			if strings.Contains(m[1], ":") || strings.HasPrefix(target, "..") {
+				t.Errorf("%s: the link %s leads out of the repository", name, m[1])
+				continue
+			}
+			b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(target)))
+			if info, statErr := os.Stat(filepath.Join(root, filepath.FromSlash(target))); statErr != nil || err != nil && !info.IsDir() {
+				t.Errorf("%s: the link %s leads nowhere", name, m[1])
+				continue
+			}
+			if at != "" && !slices.ContainsFunc(heading.FindAllStringSubmatch(string(b), -1), func(h []string) bool { return anchor(h[1]) == at }) {
+				t.Errorf("%s: %s has no heading %s", name, target, at)
+			}
+		}
+		for _, m := range inRepo.FindAllStringSubmatch(prose, -1) {
+			if strings.HasSuffix(m[1], ".wasm") {
+				continue // built
+			}
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(m[1]))); err != nil {
+				t.Errorf("%s: there is no %s", name, m[1])
+			}
+		}
+		for _, a := range address.FindAllString(text, -1) {
+			if !strings.HasPrefix(a, "http://"+shownAddress) && !strings.HasPrefix(a, "https://json-schema.org/draft/2020-12/schema") {
+				t.Errorf("%s: the address %s is not this host's", name, a)
+			}
+		}
+	}
+}
+
+// TestNamedTests: a page that names a test as its proof names one that there is.
+func TestNamedTests(t *testing.T) {
+	root := repo(t)
+	there := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil //nolint:nilerr // others may be at work beside this test
+		case d.IsDir() && p != root && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
+		case !strings.HasSuffix(p, "_test.go"):
+			return nil
+		}
+		b, err := os.ReadFile(p)
+		for _, m := range declared.FindAllStringSubmatch(string(b), -1) {
+			there[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for name, text := range pages(t) {
+		for _, test := range tests.FindAllString(text, -1) {
+			named++
+			if !there[test] {
+				t.Errorf("%s names %s, and there is no such test", name, test)
+			}
+		}
+	}
+	if named == 0 {
+		t.Error("no page names a test")
+	}
+}
+
+// unwanted are words that promise or praise instead of saying what is.
+var unwanted = regexp.MustCompile(`(?i)\b(TODO|FIXME|TBD|XXX|lorem|blazing\w*|seamless\w*|cutting.edge|world.class|enterprise.grade|effortless\w*|revolutionary|simply|coming soon|military.grade|bulletproof|unbreakable)\b`)
+
+func TestWords(t *testing.T) {
+	home, err := os.UserHomeDir()
+	if err != nil || len(home) < 2 {
+		home = repo(t)
+	}
+	for name, text := range pages(t) {
+		for _, word := range unwanted.FindAllString(text, -1) {
+			t.Errorf("%s says %q", name, word)
+		}
+		for _, place := range []string{repo(t), home + "/"} {
+			if strings.Contains(text, place) {
+				t.Errorf("%s holds a path of the machine that it was written on", name)
+			}
+		}
+	}
+}
