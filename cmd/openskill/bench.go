@@ -224,7 +224,7 @@ func (a *app) serveEcho(ctx context.Context, s *config.Settings) (addr, runner s
 
 // rateLimit is the key of a manifest that limits the calls a minute, with the comma
 // before or after it.
-var rateLimit = regexp.MustCompile(`,\s*rate_limit_per_minute:\s*[0-9_]+|rate_limit_per_minute:\s*[0-9_]+\s*,?`)
+var rateLimit = regexp.MustCompile(`,\s*rate_limit_per_minute:\s*[0-9_]+|rate_limit_per_minute:\s*[0-9_]+(\s*,)?`)
 
 // unlimitedEcho copies the skill in folder to a temporary folder of skills, without
 // its limit of calls a minute. The caller removes it.

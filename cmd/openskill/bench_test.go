@@ -1,0 +1,75 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"openskill/host"
+	"openskill/host/config"
+	"openskill/host/registry"
+)
+
+// TestUnlimitedEcho holds the skill that is measured to what the one of the house
+// is, but for its limit of calls a minute.
+func TestUnlimitedEcho(t *testing.T) {
+	settings, err := config.Load(config.Sources{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	echo := func(root string) *registry.Skill {
+		r, err := host.Catalogue(settings, host.Roots(settings, []string{root}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range r.Problems() {
+			if filepath.Base(filepath.Dir(p.File)) == "echo" {
+				t.Error(p)
+			}
+		}
+		s, err := r.Get("echo", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	house := filepath.Join("..", "..", "skills")
+	root, err := unlimitedEcho(filepath.Join(house, "echo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(root); err != nil {
+			t.Error(err)
+		}
+	})
+	want, got := echo(house), echo(root)
+	if want.Descriptor.Cost.RateLimitPerMinute == 0 || got.Descriptor.Cost.RateLimitPerMinute != 0 {
+		t.Errorf("calls a minute: %d in the house, %d measured; want a limit and none",
+			want.Descriptor.Cost.RateLimitPerMinute, got.Descriptor.Cost.RateLimitPerMinute)
+	}
+	if got.Primary != want.Primary || *got.Fallback != *want.Fallback || got.Limits != want.Limits ||
+		got.Descriptor.Cost.EstimatedTokens != want.Descriptor.Cost.EstimatedTokens {
+		t.Errorf("measured is %+v, want %+v", got, want)
+	}
+
+	// A limit may stand alone, in front, or on a line of its own.
+	for _, c := range []struct{ in, want string }{
+		{"{rate_limit_per_minute: 60}", "{}"},
+		{"{rate_limit_per_minute: 60, estimated_tokens: 1}", "{ estimated_tokens: 1}"},
+		{"  estimated_tokens: 1\n  rate_limit_per_minute: 6000\nis_enabled: true\n", "  estimated_tokens: 1\n  \nis_enabled: true\n"},
+	} {
+		if got := string(rateLimit.ReplaceAll([]byte(c.in), nil)); got != c.want {
+			t.Errorf("%q without the limit is %q, want %q", c.in, got, c.want)
+		}
+	}
+
+	if left, err := unlimitedEcho(filepath.Join(house, "none")); err == nil || left != "" && exists(left) {
+		t.Errorf("no such skill: %q, %v; want an error and nothing left", left, err)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
