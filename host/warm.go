@@ -88,7 +88,7 @@ func (h *Host) compile(ctx context.Context, s *registry.Skill) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()                                      //nolint:errcheck // read only
 	b, err := io.ReadAll(io.LimitReader(f, maxModule+1)) // one more, for the cap to see
 	if err != nil {
 		return err

@@ -226,7 +226,10 @@ func (a *app) readInput(ctx context.Context, arg string, most int) (json.RawMess
 	default:
 		b = []byte(arg)
 	}
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, failed(skill.Cancelled, "interrupted before the input had ended")
+	case err != nil:
 		return nil, usage("--input %s cannot be read: %v", quote(arg), plain(err))
 	}
 	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), nil // a mark that some editors write
