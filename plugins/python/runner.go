@@ -139,7 +139,7 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		return nil, err
 	}
 	defer r.runs.Done()
-	began := time.Now()
+	began := time.Now() //nolint:forbidigo // a limit of real time
 	if ctx.Err() != nil {
 		return sandbox.Gone(), nil
 	}

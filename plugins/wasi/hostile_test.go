@@ -162,6 +162,47 @@ func TestRunawaysLeaveNothing(t *testing.T) {
 	}
 }
 
+// marks is a module that exits with 99 if it finds anything of an earlier run in
+// its memory, its data, its globals or its table, then leaves a mark in each.
+func marks(t testing.TB) []byte {
+	t.Helper()
+	body := "00" +
+		"2300" + // the global
+		"4100280200" + "72" + // or a word of the memory
+		"3f00410147" + "72" + // or the memory's size
+		"41e4002d0000" + "41c10047" + "72" + // or the data, which is an A
+		"41002500d1" + "72" + // or the table
+		"0440" + "41e3001000" + "0b" +
+		"41012400" + "41004101360200" + "410140001a" + "41e40041003a0000" + "4100d0702600" + "0b"
+	m, err := hex.DecodeString("0061736d01000000" + "0108026000006001" + "7f00" +
+		"022401" + "16" + hex.EncodeToString([]byte("wasi_snapshot_preview1")) + "09" + hex.EncodeToString([]byte("proc_exit")) + "0001" +
+		"03020100" + "040401700001" + "0503010001" + "0606017f0141000b" + "070a01065f73746172740001" +
+		"0907010041000b0101" + fmt.Sprintf("0a%02x01%02x", len(body)/2+2, len(body)/2) + body + "0b08010041e4000b0141")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// X03: two tenants' calls of one module, a thousand each, at once and in turn. The
+// first one of all finds nothing either, so the module is right.
+func TestNothingStaysBetweenCalls(t *testing.T) {
+	r := New(engine(t), nil)
+	defer r.Close() //nolint:errcheck // nothing runs
+	a, b := skillOf(t, marks(t)), skillOf(t, marks(t))
+	wantExit(t, r, a, 0)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		call := []*skill.Call{a, b}[i%2]
+		wg.Go(func() {
+			for range 250 {
+				wantExit(t, r, call, 0)
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // descriptors counts what this process has open; 0 where that is not known.
 func descriptors() int {
 	list, err := os.ReadDir("/proc/self/fd")
