@@ -15,6 +15,7 @@ type graph struct {
 	order []int32   // callees first, when edges into tested functions are left out
 	all   [][]int32 // all calls
 	post  []int32   // callees first, as far as cycles allow
+	knot  []int32   // of all calls: equal for functions that call each other in a cycle, 0 for the others
 }
 
 func (g *graph) typeNode(canon uint32) int32 { return int32(len(g.fns)) + int32(canon) } //nolint:gosec // at most Limits.Functions + Limits.Types
@@ -237,6 +238,34 @@ func (g *graph) arrange() {
 			g.fns[v].back = true
 		}
 	})
+}
+
+// knots numbers the cycles of all calls.
+func (g *graph) knots() {
+	whole := &graph{adj: g.all}
+	all := make([]int32, len(g.all))
+	for i := range all {
+		all[i] = int32(i) //nolint:gosec // as above
+	}
+	g.knot = make([]int32, len(g.all))
+	for n, scc := range newComponents(len(all)).find(whole, all) {
+		for _, v := range scc {
+			g.knot[v] = int32(n) + 1 //nolint:gosec // at most one a node
+		}
+	}
+}
+
+// recurses reports whether a call of c by f may come back to f before it returns.
+func (g *graph) recurses(f *fn, c uint32) bool {
+	to := int32(c - g.nimp) //nolint:gosec // a function's index
+	switch {
+	case c&indirect != 0:
+		to = g.typeNode(c &^ indirect)
+	case c < g.nimp:
+		return false
+	}
+	k := g.knot[f.index-g.nimp]
+	return k != 0 && k == g.knot[to]
 }
 
 // postorder visits a graph in depth, without recursion. Edges to nodes that skip

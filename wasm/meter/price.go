@@ -7,6 +7,7 @@ const (
 	slackCalling  = 6      // the same for the way out of a loop that calls; one that does not has none
 	prepaid       = 256    // most that a direct caller prepays
 	prepaidTable  = 32     // most that an indirect caller prepays
+	unwound       = 256    // most that is prepaid for what follows a call that may recurse
 	untested      = 32_000 // most that is charged without a test
 	copies        = 4      // of small loops without calls
 	copiesMaxBody = 128    // bytes of such a loop's body
@@ -114,6 +115,16 @@ func (s *pricer) potentials(f *fn, open bool) int64 {
 			m := cheapest(n)
 			for _, v := range f.succ(n) {
 				s.caps[v] = min(s.caps[v], m+slacks[N[v].exit])
+			}
+		}
+	}
+	for i := range N {
+		for _, c := range f.call(&N[i]) {
+			if !s.p.g.recurses(f, c) {
+				continue
+			}
+			for _, v := range f.succ(&N[i]) {
+				s.caps[v] = min(s.caps[v], unwound)
 			}
 		}
 	}

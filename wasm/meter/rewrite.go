@@ -110,6 +110,7 @@ func Rewrite(m *binary.Module, maxStack []uint32, opts *Options) (*Rewritten, er
 	g := newGraph(w.fns, w.nimp, w.canon, w.nCanon)
 	g.cut(w.canon)
 	g.arrange()
+	g.knots()
 	p := &prices{g: g}
 	p.run(w.o.Workers)
 	g.bound()
