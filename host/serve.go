@@ -15,8 +15,9 @@ import (
 // Grace is how long calls under way get to end after a host was told to stop.
 const Grace = 10 * time.Second
 
-// closing is how long the parts get to end after the last call.
-const closing = 5 * time.Second
+// closing is how long the parts get to end after the last call; a compilation,
+// which cannot be interrupted, ends with the process.
+const closing = 2 * time.Second
 
 // Serve listens on the address of the settings, calls ready with the one that it
 // got, and answers until ctx ends; then it stops accepting, lets calls finish
