@@ -1,7 +1,9 @@
 package docs_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -22,7 +24,7 @@ import (
 var update = flag.Bool("update", false, "write the tables that are made from the code")
 
 // page gives one page of docs/.
-func page(t testing.TB, name string) string {
+func page(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -141,11 +143,19 @@ func TestLogFields(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the binary")
 	}
-	w := newPlace(t)
-	out := w.run(t, "bin/openskill run no_such_skill --debug 2>&1 >/dev/null | grep '\"msg\":\"invoke\"'")
+	cmd := exec.Command(binary(t), "run", "no_such_skill", "--debug")
+	cmd.Dir = t.TempDir()
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	var ended *exec.ExitError
+	if err := cmd.Run(); !errors.As(err, &ended) || ended.ExitCode() != 1 {
+		t.Fatalf("run: %v", err)
+	}
 	var line map[string]any
-	if err := json.Unmarshal([]byte(out), &line); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	for text := range strings.Lines(log.String()) {
+		if strings.Contains(text, `"msg":"invoke"`) && json.Unmarshal([]byte(text), &line) != nil {
+			t.Fatalf("no JSON: %s", text)
+		}
 	}
 	if len(line) < 10 {
 		t.Fatalf("only %v", line)
@@ -163,13 +173,13 @@ func TestCommands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the binary")
 	}
-	w := newPlace(t)
+	openskill := binary(t)
 	var text string
 	for _, p := range pages(t) {
 		text += p
 	}
 	list := func(of string) (names []string) {
-		out, err := exec.Command(filepath.Join(w.dir, "bin", "openskill"), append(strings.Fields(of), "--help")...).Output()
+		out, err := exec.Command(openskill, append(strings.Fields(of), "--help")...).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
