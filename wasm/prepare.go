@@ -10,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
-
 	wbin "openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
@@ -103,7 +101,7 @@ func storePrepared(path string, p *prepared) error {
 	}
 	rest := binary.LittleEndian.AppendUint32(nil, uint32(len(head))) //nolint:gosec // a few dozen bytes
 	rest = append(append(append(rest, head...), p.content...), p.metered...)
-	return renameio.WriteFile(path, append(sum(path, rest), rest...), 0o600)
+	return replace(path, append(sum(path, rest), rest...))
 }
 
 func loadPrepared(path string) (*prepared, bool) {
