@@ -84,10 +84,10 @@ func endless() []Case {
 	start := New()
 	start.Start(start.Void(Loop(Br(0))))
 
-	// Thirty levels, each calling the one below twice: 2^30 calls and no loop.
+	// Sixty levels, each calling the one below twice: 2^60 calls and no loop.
 	tree := New()
 	tree.Void("")
-	for range 29 {
+	for range 59 {
 		tree.Void(Call(tree.Next()-1) + Call(tree.Next()-1))
 	}
 	tree.Command(Call(tree.Next()-1) + Call(tree.Next()-1))
