@@ -122,10 +122,15 @@ func (b *Builder) Data(at int64, bytes string) {
 func (b *Builder) Table(minEntries uint32, funcs ...uint32) {
 	b.m.Tables = append(b.m.Tables, binary.TableType{Elem: binary.FuncRef, Extent: binary.Extent{Min: minEntries}})
 	if len(funcs) > 0 {
-		b.m.Elems = append(b.m.Elems, binary.Elem{
-			Table: uint32(len(b.m.Tables) - 1), Offset: binary.ConstExpr(I32(0) + "\x0b"), Type: binary.FuncRef, Funcs: funcs, //nolint:gosec // a handful
-		})
+		b.Elem(uint32(len(b.m.Tables)-1), I32(0), funcs...) //nolint:gosec // a handful
 	}
+}
+
+// Elem puts functions into a table, from an offset on.
+func (b *Builder) Elem(table uint32, offset Code, funcs ...uint32) {
+	b.m.Elems = append(b.m.Elems, binary.Elem{
+		Table: table, Offset: binary.ConstExpr(offset + "\x0b"), Type: binary.FuncRef, Funcs: funcs,
+	})
 }
 
 // Global defines a mutable i32.

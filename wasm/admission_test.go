@@ -1,0 +1,94 @@
+package wasm_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"openskill/wasm"
+	"openskill/wasm/check"
+	"openskill/wasm/wasmtest"
+)
+
+// TestRefusedAndAnswered holds that what the checker refuses is refused the same
+// with and without an engine, in memory and by the cache, and stays so.
+func TestRefusedAndAnswered(t *testing.T) {
+	e := open(t, &wasm.Options{CacheDir: t.TempDir()})
+	for name, module := range map[string][]byte{
+		"nothing": nil, "no module": []byte("#!/bin/sh"), "cut": exits(1)[:60], "W01": []byte("\x00asm\x01\x00\x00\x00\x02\x05\xff\xff\xff\xff\x0f"),
+	} {
+		var refused *check.Error
+		report, err := e.Check(module, nil)
+		if !errors.As(err, &refused) || report.Accepted || report.Error == nil {
+			t.Errorf("%s: check gives %v", name, err)
+		}
+		for range 2 {
+			if _, err := e.Compile(context.Background(), module, nil); !errors.As(err, &refused) || refused.Code != check.InvalidModule {
+				t.Errorf("%s: compile gives %v", name, err)
+			} else {
+				clean(t, err.Error())
+			}
+		}
+	}
+	if report, err := e.Check(exits(1), nil); err != nil || !report.Accepted || report.Digest != wasm.Digest(exits(1)) {
+		t.Errorf("%+v, %v", report, err)
+	}
+	module := manyExports(2000)
+	if report, err := e.Check(module, &wasm.CompileOptions{Trusted: true}); err != nil || !report.Accepted {
+		t.Errorf("%+v, %v", report, err)
+	}
+	canary(t, e)
+}
+
+// TestTraps holds the kind of each trap that a guest can bring about, in words of
+// the host's own.
+func TestTraps(t *testing.T) {
+	type c = wasmtest.Code
+	div := func(a, b int64) c { return wasmtest.I32(a) + wasmtest.I32(b) + "\x6d" + wasmtest.Drop }
+	for name, o := range map[string]*wasm.Options{"compiler": nil, "interpreter": {Interpreter: true}} {
+		e := open(t, o)
+		for body, want := range map[c]string{
+			wasmtest.Unreachable: "unreachable",
+			div(1, 0):            "integer divide by zero",
+			div(-1<<31, -1):      "integer overflow",
+			wasmtest.I32(1<<16) + wasmtest.Load + wasmtest.Drop:                        "out of bounds memory access",
+			wasmtest.I32(-1) + wasmtest.I32(0) + wasmtest.I32(2) + wasmtest.MemoryFill: "out of bounds memory access",
+			wasmtest.I32(9) + wasmtest.TableGet(0) + wasmtest.Drop:                     "invalid table access",
+			wasmtest.I32(1) + wasmtest.CallIndirect(0):                                 "invalid table access",
+			wasmtest.I32(0) + wasmtest.I32(1) + wasmtest.I32(9) + "\xfc\x0e\x00\x00":   "invalid table access", // table.copy
+			"\x43\x00\x00\xc0\x7f\xa8" + wasmtest.Drop:                                 "invalid conversion to integer",
+		} {
+			b := wasmtest.New()
+			b.Memory(1)
+			b.Table(2)
+			b.Command(body)
+			out := run(t, e, b.Bytes(), &wasm.Run{})
+			if out.Ended != wasm.Trapped || out.Trap != want {
+				t.Errorf("%s, %x: %v %q, want %q", name, string(body), out.Ended, out.Trap, want)
+			}
+		}
+		canary(t, e)
+	}
+}
+
+// TestSegmentsThatDoNotFit instantiates element segments beyond their table, with
+// offsets of every kind: by the specification that traps, and wazero lets it pass.
+func TestSegmentsThatDoNotFit(t *testing.T) {
+	e := open(t, &wasm.Options{CacheDir: t.TempDir()})
+	for offset, fits := range map[wasmtest.Code]bool{
+		wasmtest.I32(0): true, wasmtest.I32(2): true, wasmtest.I32(3): false, wasmtest.I32(-1): false,
+		wasmtest.I32(1) + wasmtest.I32(1) + wasmtest.Add: true, wasmtest.I32(2) + wasmtest.I32(2) + wasmtest.Mul: false,
+		wasmtest.I32(9) + wasmtest.I32(7) + wasmtest.Sub: true, wasmtest.I32(1) + wasmtest.I32(2) + wasmtest.Sub: false,
+	} {
+		b := wasmtest.New()
+		b.Table(3)
+		b.Elem(0, offset, b.Command(""))
+		for range 2 { // the second comes from memory
+			out := run(t, e, b.Bytes(), &wasm.Run{})
+			if fits && out.Ended != wasm.Returned || !fits && (out.Ended != wasm.Trapped || !strings.Contains(out.Trap, "table")) {
+				t.Errorf("offset %x: %v %q", string(offset), out.Ended, out.Trap)
+			}
+		}
+	}
+}
