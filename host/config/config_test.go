@@ -113,7 +113,7 @@ func TestRefused(t *testing.T) {
 	write(t, filepath.Join(dir, "file"), "x")
 	write(t, filepath.Join(dir, "data", "a.txt"), "x")
 	for name, c := range map[string]struct {
-		env, file, dotenv, flag string // NAME=value, text, text, name=value
+		env, file, dotenv, flag string // NAME=value, two texts, name=value
 		want                    []string
 	}{
 		"not a number":         {env: "OPENSKILL_TIMEOUT_MS=soon", want: []string{"OPENSKILL_TIMEOUT_MS", "the environment", `"soon"`, "a whole number from 1 to 86400000"}},

@@ -378,8 +378,8 @@ func within(path, folder string) bool {
 func behindLinks(path string) string {
 	rest := ""
 	for p := path; ; p = filepath.Dir(p) {
-		if real, err := filepath.EvalSymlinks(p); err == nil {
-			return filepath.Join(real, rest)
+		if target, err := filepath.EvalSymlinks(p); err == nil {
+			return filepath.Join(target, rest)
 		}
 		if p == filepath.Dir(p) {
 			return path
@@ -397,11 +397,11 @@ func readSmall(name string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("it is not a regular file")
 	}
-	f, err := os.Open(name)
+	f, err := os.Open(name) //nolint:gosec // a file of settings that the operator named
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // read only
 	b, err := io.ReadAll(io.LimitReader(f, safeyaml.MaxBytes+1))
 	if err == nil && len(b) > safeyaml.MaxBytes {
 		err = fmt.Errorf("it has more than %d bytes", safeyaml.MaxBytes)

@@ -78,6 +78,7 @@ func dialBench(b *testing.B, addr string) *benchConn {
 }
 
 func (c *benchConn) turn(b *testing.B, text []byte) time.Duration {
+	b.Helper()
 	at := time.Now()
 	if _, err := c.Write(text); err != nil {
 		b.Fatal(err)

@@ -72,7 +72,7 @@ func (s *Server) getSkill(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	s.writeJSON(c.Context(), fasthttp.StatusOK, wire.Skill(d))
+	s.writeJSON(c.Context(), fasthttp.StatusOK, d)
 	return nil
 }
 
@@ -102,8 +102,8 @@ func (s *Server) writeList(ctx *fasthttp.RequestCtx, skills []skill.Descriptor, 
 }
 
 // query gives a parameter of the query, nil if it is not there. It must not come
-// twice, be empty or be longer than max characters.
-func query(c *fiber.Ctx, name string, max int) (*string, error) {
+// twice, be empty or be longer than most characters.
+func query(c *fiber.Ctx, name string, most int) (*string, error) {
 	all := c.Context().QueryArgs().PeekMulti(name)
 	if len(all) == 0 {
 		return nil, nil //nolint:nilnil // absent and faultless
@@ -111,8 +111,8 @@ func query(c *fiber.Ctx, name string, max int) (*string, error) {
 	if len(all) > 1 {
 		return nil, invalidField(name, "appears more than once")
 	}
-	if n := utf8.RuneCount(all[0]); n == 0 || n > max || !utf8.Valid(all[0]) {
-		return nil, invalidField(name, "must be 1 to "+strconv.Itoa(max)+" characters long, in UTF-8")
+	if n := utf8.RuneCount(all[0]); n == 0 || n > most || !utf8.Valid(all[0]) {
+		return nil, invalidField(name, "must be 1 to "+strconv.Itoa(most)+" characters long, in UTF-8")
 	}
 	v := string(all[0])
 	return &v, nil

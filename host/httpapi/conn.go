@@ -33,7 +33,7 @@ type connSet struct {
 	stopped   bool
 }
 
-func newConnSet(max int) *connSet { return &connSet{max: max, open: make(map[*conn]struct{})} }
+func newConnSet(most int) *connSet { return &connSet{max: most, open: make(map[*conn]struct{})} }
 
 // listen wraps ln so that its connections are tracked.
 func (cs *connSet) listen(ln net.Listener, log *slog.Logger) net.Listener {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -276,9 +277,11 @@ func (c *raw) answer(t testing.TB, method, path string) (*http.Response, []byte)
 // ended fails the test unless the server has closed the connection.
 func (c *raw) ended(t testing.TB) {
 	t.Helper()
-	if b, err := c.br.ReadByte(); err == nil {
+	b, err := c.br.ReadByte()
+	var ne net.Error
+	if err == nil {
 		t.Errorf("the connection goes on with %q", b)
-	} else if ne, ok := err.(net.Error); ok && ne.Timeout() {
+	} else if errors.As(err, &ne) && ne.Timeout() {
 		t.Error("the connection stays open")
 	}
 }

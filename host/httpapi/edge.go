@@ -54,8 +54,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		ctx.SetConnectionClose()
 		s.fail(ctx, invalid("the request has both Content-Length and Transfer-Encoding; send one of them"))
 	case !s.sameOrigin(ctx):
-		s.fail(ctx, &skill.Error{Op: "httpapi.origin", Code: skill.Forbidden,
-			Message: "a web page of another origin may not call this host; the operator can allow its origin"})
+		s.fail(ctx, &skill.Error{
+			Op: "httpapi.origin", Code: skill.Forbidden,
+			Message: "a web page of another origin may not call this host; the operator can allow its origin",
+		})
 	case bytes.Equal(method, []byte("OPTIONS")):
 		if allow := allowed(path); allow != "" {
 			ctx.Response.Header.Set("Allow", allow)
@@ -185,12 +187,16 @@ func (s *Server) noRoute(ctx *fasthttp.RequestCtx, path string) {
 	allow := allowed(path)
 	if allow == "" {
 		ctx.Response.Header.Del("Allow") // fiber may have found a route of another form
-		s.fail(ctx, &skill.Error{Op: "httpapi.route", Code: skill.NotFound,
-			Message: "no such path; /openapi.json lists all that there are"})
+		s.fail(ctx, &skill.Error{
+			Op: "httpapi.route", Code: skill.NotFound,
+			Message: "no such path; /openapi.json lists all that there are",
+		})
 		return
 	}
-	s.failAs(ctx, fasthttp.StatusMethodNotAllowed, &skill.Error{Op: "httpapi.route", Code: skill.InvalidArgument,
-		Message: "this path does not take the method; it takes " + allow})
+	s.failAs(ctx, fasthttp.StatusMethodNotAllowed, &skill.Error{
+		Op: "httpapi.route", Code: skill.InvalidArgument,
+		Message: "this path does not take the method; it takes " + allow,
+	})
 	ctx.Response.Header.Set("Allow", allow)
 }
 
@@ -209,8 +215,10 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 }
 
 func (s *Server) bodyTooLarge() error {
-	return &skill.Error{Op: "httpapi.read", Code: skill.PayloadTooLarge,
-		Message: "the body is too large; up to " + strconv.Itoa(s.opt.BodyLimit) + " bytes are accepted"}
+	return &skill.Error{
+		Op: "httpapi.read", Code: skill.PayloadTooLarge,
+		Message: "the body is too large; up to " + strconv.Itoa(s.opt.BodyLimit) + " bytes are accepted",
+	}
 }
 
 // parseError answers what fasthttp could not read as a request. The connection
@@ -233,8 +241,10 @@ func (s *Server) parseError(ctx *fasthttp.RequestCtx, err error) {
 	)
 	switch {
 	case errors.As(err, &tooLong):
-		s.failAs(ctx, fasthttp.StatusRequestHeaderFieldsTooLarge, &skill.Error{Op: "httpapi.read", Code: skill.PayloadTooLarge,
-			Message: "request line and headers are too long; up to " + strconv.Itoa(s.opt.HeadLimit) + " bytes are accepted"})
+		s.failAs(ctx, fasthttp.StatusRequestHeaderFieldsTooLarge, &skill.Error{
+			Op: "httpapi.read", Code: skill.PayloadTooLarge,
+			Message: "request line and headers are too long; up to " + strconv.Itoa(s.opt.HeadLimit) + " bytes are accepted",
+		})
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		s.fail(ctx, s.bodyTooLarge())
 	case errors.As(err, &network) && network.Timeout():

@@ -97,8 +97,10 @@ func requestText(s string) (text, method, path string) {
 // and what differs from run to run.
 func responseText(resp *http.Response, body []byte) []byte {
 	trace := resp.Header.Get("X-Trace-Id")
-	for _, name := range []string{"Date", "X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy",
-		"Cross-Origin-Resource-Policy", "Cache-Control", "Content-Security-Policy", "Content-Length"} {
+	for _, name := range []string{
+		"Date", "X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy",
+		"Cross-Origin-Resource-Policy", "Cache-Control", "Content-Security-Policy", "Content-Length",
+	} {
 		resp.Header.Del(name)
 	}
 	var lines []string

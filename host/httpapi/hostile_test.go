@@ -61,8 +61,10 @@ func TestSlowClientsDoNotKeepOthersOut(t *testing.T) {
 	}{{"room for all", 0}, {"room for fewer", 100}} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := start(t, func(o *httpapi.Options) { o.MaxConns = tc.conns })
-			begun := []string{"", "P", "POST /skills/echo:invoke HTTP/1.1\r\nHost: x\r\nX-A: ",
-				"POST /skills/echo:invoke HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{"}
+			begun := []string{
+				"", "P", "POST /skills/echo:invoke HTTP/1.1\r\nHost: x\r\nX-A: ",
+				"POST /skills/echo:invoke HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{",
+			}
 			for i := range 500 {
 				c := s.dial(t)
 				_, _ = io.WriteString(c, begun[i%len(begun)]) // may have been put out already
@@ -221,8 +223,14 @@ func TestTraceIDs(t *testing.T) {
 		name, value string
 		kept        bool
 	}{
-		{"plain", "Demo_1.2-3", true}, {"longest", strings.Repeat("x", 64), true}, {"too long", strings.Repeat("x", 65), false},
-		{"empty", "", false}, {"space", "a b", false}, {"percent", "a%0d%0ab", false}, {"not ASCII", "é", false}, {"html", "<b>", false},
+		{"plain", "Demo_1.2-3", true},
+		{"longest", strings.Repeat("x", 64), true},
+		{"too long", strings.Repeat("x", 65), false},
+		{"empty", "", false},
+		{"space", "a b", false},
+		{"percent", "a%0d%0ab", false},
+		{"not ASCII", "é", false},
+		{"html", "<b>", false},
 	} {
 		for _, path := range []string{"/healthz", "/nowhere", "/skills/echo:invoke"} {
 			resp, _ := s.do(t, "GET", path, "", "X-Trace-Id", tc.value)

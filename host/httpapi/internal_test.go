@@ -11,9 +11,24 @@ func TestWholeNumber(t *testing.T) {
 		want uint64
 		ok   bool
 	}{
-		{"0", 0, true}, {"12", 12, true}, {"12.0", 12, true}, {"1.2e1", 12, true}, {"-0", 0, true}, {"0e9", 0, true},
-		{"9007199254740991", 1<<53 - 1, true}, {"9007199254740992", 0, false}, {"18446744073709551616", 0, false}, {"1e400", 0, false},
-		{"-1", 0, false}, {"1.5", 0, false}, {"1e-1", 0, false}, {`"12"`, 0, false}, {"null", 0, false}, {"true", 0, false}, {"{}", 0, false}, {"[1]", 0, false},
+		{"0", 0, true},
+		{"12", 12, true},
+		{"12.0", 12, true},
+		{"1.2e1", 12, true},
+		{"-0", 0, true},
+		{"0e9", 0, true},
+		{"9007199254740991", 1<<53 - 1, true},
+		{"9007199254740992", 0, false},
+		{"18446744073709551616", 0, false},
+		{"1e400", 0, false},
+		{"-1", 0, false},
+		{"1.5", 0, false},
+		{"1e-1", 0, false},
+		{`"12"`, 0, false},
+		{"null", 0, false},
+		{"true", 0, false},
+		{"{}", 0, false},
+		{"[1]", 0, false},
 	} {
 		got, ok := wholeNumber([]byte(tc.text))
 		if ok != tc.ok || ok && got != tc.want {

@@ -61,16 +61,20 @@ func (s *Server) invoke(c *fiber.Ctx) error {
 // safe because pages of other origins are refused before (see sameOrigin).
 func checkBodyHeaders(h *fasthttp.RequestHeader) error {
 	if enc := h.Peek("Content-Encoding"); len(enc) > 0 {
-		return &skill.Error{Op: "httpapi.request", Code: skill.UnsupportedEncoding,
-			Message: "compressed bodies are not accepted; send the JSON as it is, without Content-Encoding"}
+		return &skill.Error{
+			Op: "httpapi.request", Code: skill.UnsupportedEncoding,
+			Message: "compressed bodies are not accepted; send the JSON as it is, without Content-Encoding",
+		}
 	}
 	mediaType, _, _ := strings.Cut(string(h.ContentType()), ";")
 	switch mediaType = strings.ToLower(strings.TrimSpace(mediaType)); mediaType {
 	case "", jsonType, "application/x-www-form-urlencoded":
 		return nil
 	}
-	return &skill.Error{Op: "httpapi.request", Code: skill.UnsupportedEncoding,
-		Message: "the body must be JSON, declared as Content-Type: application/json"}
+	return &skill.Error{
+		Op: "httpapi.request", Code: skill.UnsupportedEncoding,
+		Message: "the body must be JSON, declared as Content-Type: application/json",
+	}
 }
 
 // decodeInvoke reads the body of a call. The result refers to b.

@@ -43,7 +43,7 @@ func digestFolder(folder string, maxFiles int, maxBytes int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer root.Close()
+	defer root.Close() //nolint:errcheck // read only
 	var paths []string
 	err = fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
 		switch {
@@ -100,7 +100,7 @@ func hashFile(root *os.Root, p string, most int64) (int64, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // read only
 	info, err := f.Stat()
 	if err != nil {
 		return 0, nil, err
@@ -113,8 +113,8 @@ func hashFile(root *os.Root, p string, most int64) (int64, []byte, error) {
 	return size, h.Sum(nil), err
 }
 
-// readSmall reads a regular file of at most most bytes, and not what a symbolic
-// link points to.
+// readSmall reads a regular file, and not what a symbolic link points to. More
+// than most bytes are refused.
 func readSmall(root *os.Root, name string, most int64) ([]byte, error) {
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -127,7 +127,7 @@ func readSmall(root *os.Root, name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // read only
 	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(b)) > most {
 		err = fmt.Errorf("has more than %d bytes", most)

@@ -466,6 +466,7 @@ func lineAt(n *yaml.Node, pointer string) int {
 				next = n.Content[i]
 				line = next.Line
 			}
+		default: // nothing is below a scalar
 		}
 		if next == nil {
 			return line

@@ -127,7 +127,7 @@ func readFolder(folder, shown string, trust skill.Trust) (*manifest, string, []P
 	if err != nil {
 		return nil, "", []Problem{{file, 0, plain(err)}}
 	}
-	defer root.Close()
+	defer root.Close() //nolint:errcheck // read only
 	src, err := readSmall(root, ManifestFile, safeyaml.MaxBytes)
 	if err != nil {
 		return nil, "", []Problem{{file, 0, plain(err)}}
@@ -171,7 +171,7 @@ func (r *Registry) addList(o *Options, folder, shown string, trust skill.Trust) 
 		r.report(file, "%s", plain(err))
 		return
 	}
-	defer root.Close()
+	defer root.Close() //nolint:errcheck // read only
 	src, err := readSmall(root, ListFile, safeyaml.MaxBytes)
 	if err != nil {
 		r.report(file, "%s", plain(err))
@@ -283,7 +283,7 @@ func digestScript(folder, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer root.Close()
+	defer root.Close() //nolint:errcheck // read only
 	if info, err := root.Lstat(name); err != nil {
 		return "", err
 	} else if !info.Mode().IsRegular() {
@@ -295,20 +295,20 @@ func digestScript(folder, name string) (string, error) {
 // Validate reads one folder as a trusted skill, or as a list, and reports every
 // problem; none means that a host would serve it. A file to be built may be missing.
 func Validate(folder string) []Problem {
-	real, err := realFolder(folder)
+	target, err := realFolder(folder)
 	if err != nil {
 		return []Problem{{folder, 0, plain(err)}}
 	}
-	if exists(real, ManifestFile) || !exists(real, ListFile) {
-		_, _, problems := readFolder(real, folder, skill.Trusted)
+	if exists(target, ManifestFile) || !exists(target, ListFile) {
+		_, _, problems := readFolder(target, folder, skill.Trusted)
 		return problems
 	}
 	file := filepath.Join(folder, ListFile)
-	root, err := os.OpenRoot(real)
+	root, err := os.OpenRoot(target)
 	if err != nil {
 		return []Problem{{file, 0, plain(err)}}
 	}
-	defer root.Close()
+	defer root.Close() //nolint:errcheck // read only
 	src, err := readSmall(root, ListFile, safeyaml.MaxBytes)
 	if err != nil {
 		return []Problem{{file, 0, plain(err)}}
@@ -324,15 +324,15 @@ func realFolder(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	real, err := filepath.EvalSymlinks(abs)
+	target, err := filepath.EvalSymlinks(abs)
 	if err != nil {
 		return "", err
 	}
-	info, err := os.Stat(real)
+	info, err := os.Stat(target)
 	if err == nil && !info.IsDir() {
 		err = errors.New("is not a folder")
 	}
-	return real, err
+	return target, err
 }
 
 func exists(folder, name string) bool {

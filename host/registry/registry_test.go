@@ -138,7 +138,7 @@ func TestProblems(t *testing.T) {
 		line     int
 		want     string
 	}{
-		"unknown key":          {with("permisions: {}"), 7, `"permisions" is not known`},
+		"unknown key":          {with("permissons: {}"), 7, `"permissons" is not known`},
 		"trust is no key":      {with("trust: builtin"), 7, `"trust" is not known`},
 		"id":                   {with("id: Calculator"), 1, "is no skill id"},
 		"id with path":         {with("id: ../x"), 1, "is no skill id"},

@@ -174,8 +174,11 @@ func incomplete(what string, l skill.Limits) error {
 		name string
 		zero bool
 	}{
-		{"Timeout", l.Timeout <= 0}, {"Memory", l.Memory == 0}, {"Fuel", l.Fuel == 0},
-		{"Output", l.Output == 0}, {"Scratch", l.Scratch == 0},
+		{"Timeout", l.Timeout <= 0},
+		{"Memory", l.Memory == 0},
+		{"Fuel", l.Fuel == 0},
+		{"Output", l.Output == 0},
+		{"Scratch", l.Scratch == 0},
 	} {
 		if f.zero {
 			return fmt.Errorf("registry: %s.%s is zero; every limit of the host must be set", what, f.name)

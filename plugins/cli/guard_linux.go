@@ -181,7 +181,7 @@ type userPool struct {
 const firstUser, lastUser = 61184, 65519
 
 func newUserPool() *userPool {
-	return &userPool{next: firstUser + rand.Uint32N(lastUser-firstUser), used: map[uint32]bool{}}
+	return &userPool{next: firstUser + rand.Uint32N(lastUser-firstUser), used: map[uint32]bool{}} //nolint:gosec // so that hosts seldom meet, no secret
 }
 
 func (p *userPool) take() uint32 {

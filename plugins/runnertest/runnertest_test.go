@@ -100,9 +100,19 @@ func TestGuestsAgree(t *testing.T) {
 	}
 	scripts := t.TempDir()
 	for _, p := range []Program{
-		{Do: Echo}, {Do: Drain}, {Do: Print, N: 1001}, {Do: Stderr, N: 77}, {Do: Exit}, {Do: Exit, N: 255}, {Do: Exit, N: 0xefffffff},
-		{Do: Sleep, N: 1}, {Do: ReadFile, Names: []string{"data/a.txt"}}, {Do: ReadFile, Names: []string{"data/b.txt"}},
-		{Do: WriteWork, N: 100, Names: []string{"b", "a/c"}}, {Do: FillWork, N: 2}, {Do: ListWork},
+		{Do: Echo},
+		{Do: Drain},
+		{Do: Print, N: 1001},
+		{Do: Stderr, N: 77},
+		{Do: Exit},
+		{Do: Exit, N: 255},
+		{Do: Exit, N: 0xefffffff},
+		{Do: Sleep, N: 1},
+		{Do: ReadFile, Names: []string{"data/a.txt"}},
+		{Do: ReadFile, Names: []string{"data/b.txt"}},
+		{Do: WriteWork, N: 100, Names: []string{"b", "a/c"}},
+		{Do: FillWork, N: 2},
+		{Do: ListWork},
 	} {
 		native := run(p, guest)
 		script := run(p, python, filepath.Join(scripts, Python(t, scripts, p)))

@@ -6,6 +6,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -69,12 +70,12 @@ func run(counts string) error {
 	if counts == "" {
 		return in.Err()
 	}
-	f, err := os.OpenFile(counts, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(counts, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the caller names it
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(f, passed, failed, skipped)
-	return f.Close()
+	_, err = fmt.Fprintln(f, passed, failed, skipped)
+	return errors.Join(err, f.Close())
 }
 
 // reason is what a test said when it was skipped.

@@ -72,7 +72,7 @@ type Runner interface {
 
 	// Run executes one call and returns when the guest is gone: no process,
 	// thread or descriptor of it is left, at the latest at the call's timeout
-	// + 250 ms. A context that ends ends the run, as Cancelled. What the guest
+	// + 250 ms. The end of ctx ends the run, as Cancelled. What the guest
 	// did wrong is in the Reply; the error is non-nil only when the host could
 	// not do its part, and then the Reply is nil.
 	Run(ctx context.Context, call *Call) (*Reply, error)

@@ -58,11 +58,11 @@ const MaxMessage = 400
 
 // CleanText makes text that a guest or a stranger wrote fit to be shown: control
 // characters, bidirectional overrides and other invisible characters become
-// spaces or vanish, invalid UTF-8 is replaced, and the length is capped at max bytes.
-func CleanText(s string, max int) string {
+// spaces or vanish, invalid UTF-8 is replaced, and the length is capped at most bytes.
+func CleanText(s string, most int) string {
 	var b strings.Builder
 	for _, r := range s {
-		if b.Len() >= max-4 {
+		if b.Len() >= most-4 {
 			b.WriteString("…")
 			break
 		}

@@ -44,7 +44,7 @@ const (
 )
 
 // Trust says where a skill came from. The zero value is Community.
-type Trust int
+type Trust int //nolint:recvcheck // only what reads into a value needs its address
 
 // The degrees of trust, lowest first.
 const (

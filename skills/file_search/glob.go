@@ -22,8 +22,10 @@ func parseGlob(pattern string) ([]string, error) {
 	for i, segment := range strings.Split(pattern, "/") {
 		switch {
 		case segment == "..", i == 0 && segment == "":
-			return nil, &guest.Fault{Code: guest.ForbiddenPath, Field: "glob", Reason: "outside_data",
-				Message: "glob: must be relative to root_dir, without a leading / and without .."}
+			return nil, &guest.Fault{
+				Code: guest.ForbiddenPath, Field: "glob", Reason: "outside_data",
+				Message: "glob: must be relative to root_dir, without a leading / and without ..",
+			}
 		case segment == "":
 			return nil, guest.Invalid("glob", "empty_segment", "glob: must not hold an empty name, as in a//b or a/")
 		case segment != ".":

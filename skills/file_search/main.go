@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -134,7 +135,7 @@ func (s *search) list(path string) ([]fs.DirEntry, error) {
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
 	list, err := f.ReadDir(maxEntries + 1)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool {

@@ -10,8 +10,8 @@ type Instr struct {
 	Const    int64
 }
 
-// A BlockType is the type of a block as [Instr].Const holds it: a type index,
-// or negative: [BlockEmpty], or a value type as a negative number.
+// BlockEmpty is the type of a block without values. [Instr].Const holds the type of
+// a block: an index of a type, or negative, BlockEmpty or a value type as a number.
 const BlockEmpty int64 = -64
 
 // BlockValue gives the value type of a block type that is negative and not

@@ -87,5 +87,5 @@ func Load(ctx context.Context, addr string, clients, requests int) (time.Duratio
 		}()
 	}
 	wg.Wait()
-	return time.Since(began), errors.Join(append(errs, ctx.Err())...)
+	return time.Since(began), errors.Join(errors.Join(errs...), ctx.Err())
 }

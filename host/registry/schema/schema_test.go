@@ -57,7 +57,8 @@ func TestEveryWrongFieldIsNamed(t *testing.T) {
 		"choice":  {`{"numbers": [1], "ops": [], "compare": 1}`, []Field{{"/compare", "matches none of the accepted forms", "object, or null"}}},
 		"range":   {`{"numbers": [1], "ops": [], "limit": 101}`, []Field{{"/limit", "is too large", "at most 100"}}},
 		"pattern": {`{"numbers": [1], "ops": [], "name": "S3CRET"}`, []Field{
-			{"/name", "does not match the pattern", "text that matches ^[a-z]+$"}, {"/name", "is too long", "at most 3 characters"}}},
+			{"/name", "does not match the pattern", "text that matches ^[a-z]+$"}, {"/name", "is too long", "at most 3 characters"},
+		}},
 		"path": {`{"numbers": [1], "ops": [], "root_dir": "/etc"}`, []Field{{"/root_dir", "leaves the data folder", dataPathExpected}}},
 	} {
 		t.Run(name, func(t *testing.T) {

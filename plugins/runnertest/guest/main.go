@@ -49,7 +49,7 @@ func main() {
 		fmt.Print("bye")
 		os.Exit(int(n)) //nolint:gosec // proc_exit takes the low 32 bits, which is the point
 	case "spin":
-		for {
+		for { //nolint:staticcheck // spinning is the point
 		}
 	case "sleep":
 		time.Sleep(time.Duration(n) * time.Millisecond) //nolint:gosec // the suite asks for minutes
@@ -60,7 +60,7 @@ func main() {
 			for i := range b {
 				b[i] = 'x'
 			}
-			kept = append(kept, b)
+			kept = append(kept, b) //nolint:staticcheck // being kept is the point
 		}
 	case "recurse":
 		fmt.Println(down(n))
@@ -118,7 +118,7 @@ func pattern(to io.Writer, n uint64) {
 }
 
 //go:noinline
-func down(n uint64) uint64 { return down(n+1) + 1 }
+func down(n uint64) uint64 { return down(n+1) + 1 } //nolint:staticcheck // no end is the point
 
 func list(v any) {
 	if err := json.NewEncoder(os.Stdout).Encode(v); err != nil {

@@ -27,7 +27,7 @@ const (
 )
 
 // Fault is why a call was not answered, in the words that its caller reads.
-type Fault struct {
+type Fault struct { //nolint:errname // named for what it is to the caller
 	Code    string
 	Field   string // the input's field, as a.b or a[0]; "" for the call as a whole
 	Reason  string // one word for programs: missing, type, range, not_found …
@@ -86,8 +86,10 @@ func Serve(r io.Reader, w io.Writer, run func(Input) (any, error)) int {
 type Input map[string]json.RawMessage
 
 func readCall(r io.Reader) (Input, error) {
-	malformed := &Fault{Code: InvalidArgument, Reason: "malformed",
-		Message: `standard input must be one JSON object in UTF-8: {"input": {…}}`}
+	malformed := &Fault{
+		Code: InvalidArgument, Reason: "malformed",
+		Message: `standard input must be one JSON object in UTF-8: {"input": {…}}`,
+	}
 	raw, err := io.ReadAll(r)
 	if err != nil || !Text(raw) {
 		return nil, malformed

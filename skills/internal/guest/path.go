@@ -11,15 +11,17 @@ import (
 // MaxPath is the length of a path in characters up to which it is looked at.
 const MaxPath = 1024
 
-// notCapable is WASI's errno for a path that leaves its preopened folder. Go
+// errNotCapable is WASI's errno for a path that leaves its preopened folder. Go
 // has no name for it that exists on every system.
-const notCapable = syscall.Errno(76)
+const errNotCapable = syscall.Errno(76)
 
 // DataPath checks a path that a caller gave, before anything is opened, and
 // returns it as data or data/a/b.
 func DataPath(field, path string) (string, error) {
-	forbidden := &Fault{Code: ForbiddenPath, Field: field, Reason: "outside_data",
-		Message: field + ": must be a relative path in ./data, without .. and backslashes, as ./data/docs"}
+	forbidden := &Fault{
+		Code: ForbiddenPath, Field: field, Reason: "outside_data",
+		Message: field + ": must be a relative path in ./data, without .. and backslashes, as ./data/docs",
+	}
 	// Any "..", also within a name: the door has the same rule, and a path that
 	// needs no thought is worth more than names with two dots.
 	if strings.HasPrefix(path, "/") || strings.Contains(path, `\`) || strings.Contains(path, "..") {
@@ -72,7 +74,7 @@ func OpenFault(field string, err error) *Fault {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
 		return Invalid(field, "not_found", field+": there is no such file or folder in ./data")
-	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EPERM), errors.Is(err, notCapable):
+	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EPERM), errors.Is(err, errNotCapable):
 		return &Fault{Code: ForbiddenPath, Field: field, Reason: "link", Message: field + ": links are not followed"}
 	default:
 		return &Fault{Code: Internal, Field: field, Reason: "unreadable", Message: field + ": could not be read"}
