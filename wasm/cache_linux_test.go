@@ -22,7 +22,7 @@ func TestReadOnlyCache(t *testing.T) {
 	dir := fill(t, 2)
 	cmd := child(t, "read", dir)
 	if os.Getuid() == 0 {
-		home, err := os.MkdirTemp("", "openskill-read")
+		home, err := os.MkdirTemp("", "openskill-read") //nolint:usetesting // t.TempDir is closed to other users
 		if err != nil {
 			t.Fatal(err)
 		}

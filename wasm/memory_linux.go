@@ -63,7 +63,7 @@ func (t *template) reserve(size uint64) []byte {
 	if t.fd < 0 || t.size > size {
 		return b
 	}
-	at := unsafe.Pointer(unsafe.SliceData(b))
+	at := unsafe.Pointer(unsafe.SliceData(b)) //nolint:gosec // where to map is an address
 	p, err := unix.MmapPtr(t.fd, 0, at, uintptr(t.size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED|unix.MAP_NORESERVE)
 	if err != nil || p != at {
 		giveBack(b)

@@ -75,7 +75,7 @@ func (e *Engine) preparedPath(module []byte, o *CompileOptions) string {
 		return ""
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "openskill metered module %s trusted=%t\n", generation, o != nil && o.Trusted)
+	_, _ = fmt.Fprintf(h, "openskill metered module %s trusted=%t\n", generation, o != nil && o.Trusted)
 	h.Write(module)
 	return filepath.Join(e.o.CacheDir, "metered", hex.EncodeToString(h.Sum(nil)))
 }

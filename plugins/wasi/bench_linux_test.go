@@ -47,6 +47,7 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func benchmarkCall(b *testing.B, write func(dir string) string, args []string) {
+	b.Helper()
 	dir := b.TempDir()
 	entry := write(dir)
 	path := filepath.Join(dir, entry)

@@ -85,8 +85,11 @@ func TestHostileModules(t *testing.T) {
 		"E03 calls, no loop":   {command(t, "0010001000100010000b", start), skill.Limits{}, skill.StackLimit},
 		"E07 recursion":        {command(t, "0010000b", start), skill.Limits{}, skill.StackLimit},
 		"E10 minimum of 4 GiB": {command(t, "000b", "0505010080"+"8004", start), skill.Limits{}, skill.MemoryLimit},
-		"E11 table.grow": {bytes("0061736d01000000010401600000030201000404016f00000503010001071302065f73746172740000066d656d6f727902000a0c010a00d06f417efc0f001a0b"),
-			skill.Limits{}, skill.TableLimit},
+		"E11 table.grow": {
+			bytes("0061736d01000000010401600000030201000404016f00000503010001071302065f73746172740000066d656d6f727902000a0c010a00d06f417efc0f001a0b"),
+			skill.Limits{},
+			skill.TableLimit,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := New(engine(t), nil)

@@ -23,7 +23,7 @@ func (g *graph) typeNode(canon uint32) int32 { return int32(len(g.fns)) + int32(
 func newGraph(fns []*fn, nimp uint32, canon []uint32, types int) *graph {
 	g := &graph{fns: fns, nimp: nimp, types: types}
 	g.adj, g.all = make([][]int32, len(fns)+types), make([][]int32, len(fns)+types)
-	free, any := fill(nil, len(g.adj), -1), fill(nil, len(g.adj), -1) // the caller that an edge was last noted for
+	free, met := fill(nil, len(g.adj), -1), fill(nil, len(g.adj), -1) // the caller that an edge was last noted for
 	for i, f := range fns {
 		me := int32(i) //nolint:gosec // as above
 		for n := range f.nodes {
@@ -34,8 +34,8 @@ func newGraph(fns []*fn, nimp uint32, canon []uint32, types int) *graph {
 				} else if c < nimp {
 					continue
 				}
-				if any[to] != me {
-					any[to] = me
+				if met[to] != me {
+					met[to] = me
 					g.all[i] = append(g.all[i], to)
 				}
 				if f.nodes[n].free && free[to] != me {

@@ -24,11 +24,12 @@ import (
 func FuzzMeter(f *testing.F) {
 	for seed := range 150 {
 		r := rand.New(rand.NewPCG(uint64(seed), 1)) //nolint:gosec // a count
-		b := make([]byte, 30*(seed%9))
-		for i := range b {
+		b := make([]byte, 30*(seed%9)+1)
+		for i := range len(b) - 1 {
 			b[i] = byte(r.Uint32()) //nolint:gosec // chance
 		}
-		f.Add(append(b, byte(seed)))
+		b[len(b)-1] = byte(seed)
+		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 4096 {

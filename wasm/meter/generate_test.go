@@ -126,9 +126,7 @@ func (g *generator) function(i uint32) binary.Code {
 	g.f, g.out, g.labels = i, nil, nil
 	g.locals = append([]binary.ValType(nil), t.Params...)
 	g.params = len(t.Params)
-	for _, v := range []binary.ValType{i32, i64, f64} {
-		g.locals = append(g.locals, v)
-	}
+	g.locals = append(g.locals, i32, i64, f64)
 	g.budget = 10 + g.n(120)
 	g.labels = []target{{types: t.Results, open: true}}
 	g.gas()
@@ -313,12 +311,12 @@ func (g *generator) typed() {
 
 // pick chooses an open label whose values are of the given types, or any; -1 if
 // there is none.
-func (g *generator) pick(want []binary.ValType, any bool) int {
+func (g *generator) pick(want []binary.ValType, all bool) int {
 	at := g.n(len(g.labels))
 	for i := range g.labels {
 		d := (i + at) % len(g.labels)
 		l := g.labels[len(g.labels)-1-d]
-		if l.open && (any || string(bytesOf(l.types)) == string(bytesOf(want))) {
+		if l.open && (all || string(bytesOf(l.types)) == string(bytesOf(want))) {
 			return d
 		}
 	}

@@ -64,7 +64,6 @@ type grapher struct {
 	calls   []uint32
 	open    []block
 	targets []uint32
-	pend    []int32
 	inner   []int32
 	outer   []int32
 	level   []int32
@@ -79,7 +78,6 @@ type block struct {
 	head int32 // a loop's header
 	cond int32 // the node that ends with the if
 	els  bool
-	pend int32 // where the nodes that branch to its end begin in grapher.pend; chained by from
 	from []int32
 }
 

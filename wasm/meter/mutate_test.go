@@ -70,22 +70,6 @@ func (d *damaged) cut(from, to int, with ...byte) {
 
 func amount(c int64) []byte { return binary.AppendS64([]byte{0x42}, c) }
 
-// block gives the end of the construct that begins at.
-func (d *damaged) block(at int) int {
-	for i, depth := at+1, 0; i < len(d.ins); i++ {
-		switch d.ins[i].Op {
-		case binary.OpBlock, binary.OpLoop, binary.OpIf:
-			depth++
-		case binary.OpEnd:
-			if depth == 0 {
-				return i
-			}
-			depth--
-		}
-	}
-	return -1
-}
-
 var damages = []damage{
 	{"a charge is lowered by one", func(d *damaged, at int) bool {
 		if !d.charges(at) || d.ins[at+1].Const < 2 {

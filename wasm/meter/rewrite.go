@@ -35,7 +35,7 @@ type Options struct {
 	// TableCap is the number of entries beyond which table.grow ends the run;
 	// 0 means 1,000,000. Tables that declare a smaller maximum keep it.
 	TableCap uint32
-	// Workers is how many functions are looked at at once; 0 means 2.
+	// Workers is how many functions are examined at once; 0 means 2.
 	Workers int
 	// Trace keeps, for [Verify], where each instruction of the input went.
 	Trace bool

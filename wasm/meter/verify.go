@@ -9,7 +9,7 @@ import (
 )
 
 // Violation says where a rewritten module breaks a rule.
-type Violation struct {
+type Violation struct { //nolint:errname // named for what it is: a rule was broken
 	Func int // index among the functions that the input defines; -1 for the module itself
 	At   int // byte of the rewritten body
 	Msg  string

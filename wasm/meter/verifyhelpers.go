@@ -122,10 +122,10 @@ func (v *verifier) capOf(k uint32) int64 {
 	r := binary.NewReader(v.out.Codes[len(v.in.Codes)+helperGrow+int(k)].Body, 0)
 	last := int64(-1)
 	for in := (binary.Instr{}); r.Next(&in); {
-		switch {
-		case in.Op == binary.OpI64Const:
+		switch in.Op {
+		case binary.OpI64Const:
 			last = in.Const
-		case in.Op == 0x56: // i64.gt_u
+		case 0x56: // i64.gt_u
 			return last
 		}
 	}

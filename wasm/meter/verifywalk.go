@@ -372,7 +372,7 @@ func (w *walker) bulk() error {
 
 // helperCall reads the call that pays for memory.grow or an operation on tables.
 func (w *walker) helperCall() error {
-	want := uint32(0)
+	var want uint32
 	switch w.a.Op {
 	case binary.OpMemoryGrow:
 		want = helperPages

@@ -110,8 +110,15 @@ func calls() []Case {
 		pages    uint32
 		ptr, len uint32
 	}{
-		{1, 65536, 1}, {1, 65535, 2}, {1, 0xffffffff, 1}, {1, 0xffffffff, 0xffffffff}, {1, 0, 65537}, {0, 0, 1},
-		{65536, 0xffffffff, 2}, {65536, 0xffffffff, 0xffffffff}, {65536, 1, 0xffffffff},
+		{1, 65536, 1},
+		{1, 65535, 2},
+		{1, 0xffffffff, 1},
+		{1, 0xffffffff, 0xffffffff},
+		{1, 0, 65537},
+		{0, 0, 1},
+		{65536, 0xffffffff, 2},
+		{65536, 0xffffffff, 0xffffffff},
+		{65536, 1, 0xffffffff},
 	} {
 		b := New()
 		random := b.Import("random_get")
