@@ -178,6 +178,7 @@ func (e *Engine) Close() error {
 	for m := range e.open {
 		open = append(open, m)
 	}
+	clear(e.open) // they are freed here from now on, and not by their last release
 	e.mu.Unlock()
 	for _, m := range open {
 		m.users.Wait()

@@ -247,10 +247,11 @@ func (m *Module) release() {
 	m.e.mu.Lock()
 	m.refs--
 	m.dropped = m.refs == 0
-	if m.dropped {
+	_, last := m.e.open[m] // or else Close frees it
+	last = last && m.dropped
+	if last {
 		delete(m.e.open, m)
 	}
-	last := m.dropped
 	m.e.mu.Unlock()
 	if last {
 		_ = m.compiled.Close(context.Background())
