@@ -47,13 +47,17 @@ type CompileOptions struct {
 // trustedLimits are for runtimes: the scientific CPython is 99 MB.
 var trustedLimits = binary.Limits{
 	Size: 256 << 20, Functions: 1_000_000, Datas: 1_000_000, BodySize: 8 << 20, Exports: 10_000, Globals: 100_000,
+	LocalGroups: 10_000_000,
 }
+
+// trustedBranches is what check.Options.Branches is for them.
+const trustedBranches = 20_000_000
 
 func (e *Engine) checkOptions(o *CompileOptions) *check.Options {
 	c := &check.Options{Imports: e.Import, Reserved: meter.Reserved}
 	if o != nil && o.Trusted {
 		limits := trustedLimits
-		c.Limits = &limits
+		c.Limits, c.Branches = &limits, trustedBranches
 	}
 	return c
 }

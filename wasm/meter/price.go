@@ -5,6 +5,8 @@ package meter
 const (
 	slack         = 100    // an arm may be prepaid if it costs at most this much more than its cheapest sibling
 	slackCalling  = 6      // the same for the way out of a loop that calls; one that does not has none
+	wide          = 4      // successors of a block that chooses among many, as compilers of Go write them
+	slackWide     = 8      // the slack of their arms: most of them are dear, and few are taken
 	prepaid       = 256    // most that a direct caller prepays
 	prepaidTable  = 32     // most that an indirect caller prepays
 	unwound       = 256    // most that is prepaid for what follows a call that may recurse
@@ -49,6 +51,7 @@ func (p *prices) run(workers int) {
 	each(nf, workers, func() *pricer { return &pricer{p: p} }, func(s *pricer, i int) {
 		f := p.g.fns[i]
 		f.entry = max(s.potentials(f, false)-f.q, 0)
+		s.trim(f)
 		if f.tested {
 			f.entry = max(f.entry, 1)
 		}
@@ -114,7 +117,11 @@ func (s *pricer) potentials(f *fn, open bool) int64 {
 		if n := &N[i]; n.nsuc > 1 && (!open || n.open) {
 			m := cheapest(n)
 			for _, v := range f.succ(n) {
-				s.caps[v] = min(s.caps[v], m+slacks[N[v].exit])
+				more := slacks[N[v].exit]
+				if n.nsuc >= wide {
+					more = min(more, slackWide)
+				}
+				s.caps[v] = min(s.caps[v], m+more)
 			}
 		}
 	}
@@ -151,4 +158,36 @@ func (s *pricer) potentials(f *fn, open bool) int64 {
 		}
 	}
 	return N[0].p
+}
+
+// trim lowers charges where more arrives on every path than is needed: a block
+// is paid for the dearest of its siblings, too.
+func (s *pricer) trim(f *fn) {
+	const unknown = int64(1) << 60
+	N := f.nodes
+	in := s.low[:0]
+	for range N {
+		in = append(in, unknown)
+	}
+	in[0] = N[0].p
+	for i := range N {
+		n, behind := &N[i], int64(0)
+		for _, v := range f.succ(n) {
+			if !N[v].loop {
+				behind = max(behind, N[v].p)
+			}
+		}
+		switch {
+		case n.loop:
+			in[i] = 0 // what comes back need not be more
+		case i > 0:
+			n.chg = min(n.chg, max(0, s.cost[i]+behind-in[i]))
+		}
+		for _, v := range f.succ(n) {
+			if int(v) > i {
+				in[v] = min(in[v], in[i]+n.chg-s.cost[i])
+			}
+		}
+	}
+	s.low = in
 }
