@@ -228,23 +228,25 @@ var rateLimit = regexp.MustCompile(`,\s*rate_limit_per_minute:\s*[0-9_]+|rate_li
 
 // unlimitedEcho copies the skill in folder to a temporary folder of skills, without
 // its limit of calls a minute. The caller removes it.
-func unlimitedEcho(folder string) (skills string, err error) {
-	if skills, err = os.MkdirTemp("", "openskill-bench-"); err != nil {
+func unlimitedEcho(folder string) (string, error) {
+	skills, err := os.MkdirTemp("", "openskill-bench-")
+	if err != nil {
 		return "", err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(skills))
-		}
-	}()
+	if err := copyUnlimited(folder, filepath.Join(skills, "echo")); err != nil {
+		return "", errors.Join(err, os.RemoveAll(skills))
+	}
+	return skills, nil
+}
+
+func copyUnlimited(folder, to string) error {
 	from, err := os.OpenRoot(folder)
 	if err != nil {
-		return "", fmt.Errorf("the skill echo is not there: %w", err)
+		return fmt.Errorf("the skill echo is not there: %w", err)
 	}
 	defer from.Close() //nolint:errcheck // read only
-	to := filepath.Join(skills, "echo")
 	if err := os.Mkdir(to, 0o700); err != nil {
-		return "", err
+		return err
 	}
 	for _, name := range []string{registry.ManifestFile, "echo.wasm", "echo.py"} {
 		b, err := from.ReadFile(name)
@@ -252,16 +254,16 @@ func unlimitedEcho(folder string) (skills string, err error) {
 			continue // not built; the door says what it misses
 		}
 		if err != nil {
-			return "", err
+			return err
 		}
 		if name == registry.ManifestFile {
 			b = rateLimit.ReplaceAll(b, nil)
 		}
 		if err := os.WriteFile(filepath.Join(to, name), b, 0o600); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return skills, nil
+	return nil
 }
 
 func benchTable(rows []bench.Row) string {
