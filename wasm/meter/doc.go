@@ -34,8 +34,8 @@
 //     by a few megabytes at most, and measuring it there is enough: recursion is
 //     bounded at no cost to the guest.
 //
-// Fuel is deterministic: the same module with the same input uses the same fuel,
-// on every machine, with slices of every size. It counts more than the
+// Fuel is deterministic: the same module with the same input, clock and chance
+// uses the same fuel, on every machine, with slices of every size. It counts more than the
 // instructions that run, because arms are partly prepaid (see docs/benchmarks.md
 // for the factor).
 package meter

@@ -37,6 +37,11 @@ func (r *reporter) walk(e *jsonschema.ValidationError) {
 		r.count(e) // a large value can be wrong in 100,000 places: words cost time
 		return
 	}
+	// The validator goes through objects as Go's maps do; a caller who asks twice
+	// reads the same answer twice.
+	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
+		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
+	})
 	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
 		if len(e.Causes) > 0 {
@@ -57,6 +62,7 @@ func (r *reporter) walk(e *jsonschema.ValidationError) {
 		return
 	case *kind.AdditionalProperties:
 		known := r.known(e)
+		slices.Sort(k.Properties)
 		for i, name := range k.Properties {
 			if len(r.faults.Fields) == MaxFields {
 				r.faults.Total += len(k.Properties) - i
