@@ -1,16 +1,12 @@
 package wasm_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
-
-	"openskill/wasm"
 )
 
 const nobody = 65534
@@ -76,28 +72,4 @@ func copyFile(from, to string) error {
 	}
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Close())
-}
-
-// readCache is the process without the right to write.
-func readCache(dir string) error {
-	e, err := wasm.Open(&wasm.Options{CacheDir: dir})
-	if err != nil {
-		return err
-	}
-	defer e.Close() //nolint:errcheck // the process ends
-	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err == nil {
-		return errors.New("the folder can be written, so nothing is tested")
-	}
-	for _, code := range []int64{0, 1, 5, 6} { // the last two are not in the cache
-		m, err := e.Compile(context.Background(), exits(code), nil)
-		if err != nil {
-			return err
-		}
-		out, err := m.Run(context.Background(), &wasm.Run{})
-		if err != nil {
-			return err
-		}
-		fmt.Print(out.ExitCode, " ") //nolint:forbidigo // tells the parent
-	}
-	return nil
 }

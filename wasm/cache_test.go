@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -305,4 +306,28 @@ func fillForever(dir string) error {
 			return err
 		}
 	}
+}
+
+// readCache is the process without the right to write.
+func readCache(dir string) error {
+	e, err := wasm.Open(&wasm.Options{CacheDir: dir})
+	if err != nil {
+		return err
+	}
+	defer e.Close() //nolint:errcheck // the process ends
+	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err == nil {
+		return errors.New("the folder can be written, so nothing is tested")
+	}
+	for _, code := range []int64{0, 1, 5, 6} { // the last two are not in the cache
+		m, err := e.Compile(context.Background(), exits(code), nil)
+		if err != nil {
+			return err
+		}
+		out, err := m.Run(context.Background(), &wasm.Run{})
+		if err != nil {
+			return err
+		}
+		fmt.Print(out.ExitCode, " ") //nolint:forbidigo // tells the parent
+	}
+	return nil
 }
