@@ -6,7 +6,7 @@ const (
 	slack         = 100    // an arm may be prepaid if it costs at most this much more than its cheapest sibling
 	slackCalling  = 6      // the same for the way out of a loop that calls; one that does not has none
 	wide          = 4      // successors of a block that chooses among many, as compilers of Go write them
-	slackWide     = 8      // the slack of their arms: most of them are dear, and few are taken
+	slackWide     = 24     // the slack of their arms: most of them are dear, and few are taken
 	prepaid       = 256    // most that a direct caller prepays
 	prepaidTable  = 32     // most that an indirect caller prepays
 	unwound       = 256    // most that is prepaid for what follows a call that may recurse
