@@ -65,7 +65,7 @@ func GCPause(ctx context.Context, e *wasm.Engine) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	const guests, most = 8, 5 * time.Second
+	const guests, most = 8, 40 * time.Second
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, guests)
 	for range guests {
@@ -76,7 +76,7 @@ func GCPause(ctx context.Context, e *wasm.Engine) ([]Row, error) {
 	}
 	var stats runtime.MemStats
 	var pauses []time.Duration
-	for began := time.Now(); time.Since(began) < most && len(pauses) < 200; {
+	for began := time.Now(); time.Since(began) < most && len(pauses) < 101; {
 		runtime.GC()
 		runtime.ReadMemStats(&stats)
 		pauses = append(pauses, time.Duration(stats.PauseNs[(stats.NumGC+255)%256])) //nolint:gosec // nanoseconds
