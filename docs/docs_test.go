@@ -48,14 +48,14 @@ var notRun = map[string]string{
 	"bin/openskill serve": "it does not end; the test starts it, on a port of its own",
 	"bin/openskill serve --listen 127.0.0.1:9000 --skills ./skills --data ./data": "it does not end, and takes a fixed port",
 	"make skills\nmake runtimes": "they fetch, and write into the repository",
+	"make bench":                 "it takes minutes and prints other numbers on each machine",
 	"make lint":                  "CI runs it by itself; it takes minutes the first time",
 	"make fuzz TIME=1m":          "it runs every target for a minute",
 	"bin/openskill bench":        "it takes minutes and prints other numbers on each machine",
 	"make build test lint":       "it would run this test within itself",
 	"go test ./wasm/...\ngo test -race ./host/...\ngo test ./docs":    "they would run this test within itself, or take minutes",
 	"go test ./wasm/meter -run '^$' -fuzz '^FuzzMeter$' -fuzztime 1m": "it runs for a minute",
-	"go test ./docs -update":                  "it would run this test within itself, and writes into the repository",
-	"kill -TERM \"$(pgrep -o -x openskill)\"": "it looks for processes by name; the test ends its own host with the same signal and wants exit code 0",
+	"go test ./docs -update": "it would run this test within itself, and writes into the repository",
 	"go test ./wasm/meter -run 'Verify|OverCount' -v\nbin/openskill bench --filter fuel": "the tests run in their own package; the benchmark takes minutes",
 }
 
