@@ -2,7 +2,6 @@
 # build-rust-guest.sh SOURCE.rs OUT.wasm: compiles one file without dependencies.
 # Where Rust cannot be had it says so in one line and ends with success.
 set -eu
-[ -x "${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin/rustc" ] && PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 missing() {
 	echo "$1: the benchmark $(basename "$1" .rs) is left out ($2)" >&2
 	exit 0

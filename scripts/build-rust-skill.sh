@@ -19,8 +19,6 @@ if [ -z "${HOME:-}" ]; then
 	[ -n "$HOME" ] || HOME=$(mkdir -p "$state/home" && cd "$state/home" && pwd)
 	export HOME
 fi
-[ -x "${CARGO_HOME:-$HOME/.cargo}/bin/cargo" ] && PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
-export PATH
 
 command -v cargo >/dev/null 2>&1 || missing "cargo not found"
 command -v rustc >/dev/null 2>&1 || missing "rustc not found"
