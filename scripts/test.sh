@@ -7,6 +7,8 @@ go=${GO:-go}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 status=0
+python=$(pwd)/${OPENSKILL_STATE_DIR:-.openskill}/runtimes/python-3.12/python.wasm
+[ ! -f "$python" ] || export OPENSKILL_TEST_PYTHON="$python"
 
 "$go" vet ./... || status=1
 "$go" build -o "$out/count" ./scripts/count

@@ -103,8 +103,7 @@ func (w *rewriter) frame() {
 	tables := w.m.Imported(binary.ExternTable) + uint32(len(m.Tables)) //nolint:gosec // at most Limits.Tables
 	for k := range tables {
 		w.helpers.grow[k] = add(tLength, t, func(e *emitter) {
-			e.entries()
-			if w.capped(k) {
+			if w.capped(k) { // looked at before the charge, which could use up the fuel
 				e.op(0xfc)
 				e.out = binary.AppendU32(e.out, uint32(binary.OpTableSize-0x100))
 				e.out = binary.AppendU32(e.out, k)
@@ -117,6 +116,7 @@ func (w *rewriter) frame() {
 				e.call(w.refuelNeed)
 				e.op(opEnd)
 			}
+			e.entries()
 			e.get(0)
 		})
 	}

@@ -64,13 +64,13 @@ func (v *verifier) helpers() error {
 		return err
 	}
 	for k := range tables {
-		want := entries[: len(entries)-2 : len(entries)-2]
+		want := listing{}
 		if limit, ok := v.tableCap(k, imported); ok {
 			want = binary.AppendU32(want.op(0xfc, 0x10), k)
 			want = want.op(0xad).index(0x20, 0).op(0xad, 0x7c).constant(0x42, limit).op(0x56, 0x04, 0x40)
 			want = want.constant(0x42, -1<<63).index(0x10, v.first+helperNeed).op(0x0b)
 		}
-		want = want.index(0x20, 0).op(0x0b)
+		want = append(append(want, entries...), 0x0b)
 		if err := v.helper(helperGrow+k, i32, i32, want); err != nil {
 			return err
 		}

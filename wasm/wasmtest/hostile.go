@@ -232,6 +232,6 @@ func memory() []Case {
 		{Name: "E10 minimum over the limit", Module: huge.Bytes(), Want: wasm.OutOfMemory, Limits: wasm.Limits{Memory: 64 << 20}},
 		{Name: "E10 data beyond the memory", Module: beyond.Bytes(), Want: wasm.Trapped, Trap: "out of bounds memory access"},
 		{Name: "E11 table.grow 2^32-2", Module: table, Want: wasm.OutOfTable, Limits: deep},
-		{Name: "E11 table.grow 2^32-2 on little fuel", Module: table, Want: wasm.OutOfFuel, Limits: fuel},
+		{Name: "E11 table.grow 2^32-2 on little fuel", Module: table, Want: wasm.OutOfTable, Limits: fuel},
 	}
 }
