@@ -103,6 +103,26 @@ func build() (err error) {
 			return err
 		}
 	}
+	return compileModules(filepath.Join(house.temp, string(sandboxed)))
+}
+
+// compileModules compiles what was built, so that no call spends its deadline on
+// it: with a cold cache on a slow machine, or under the race detector, that takes
+// longer than a call may.
+func compileModules(root string) error {
+	modules, err := filepath.Glob(filepath.Join(root, "*", "*.wasm"))
+	if err != nil {
+		return err
+	}
+	for _, name := range modules {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if _, err := house.engine.Compile(context.Background(), b, nil); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(name), err)
+		}
+	}
 	return nil
 }
 
