@@ -47,7 +47,7 @@ type CompileOptions struct {
 // trustedLimits are for runtimes: the scientific CPython is 99 MB.
 var trustedLimits = binary.Limits{
 	Size: 256 << 20, Functions: 1_000_000, Datas: 1_000_000, BodySize: 8 << 20, Exports: 10_000, Globals: 100_000,
-	LocalGroups: 10_000_000,
+	LocalGroups: 10_000_000, CustomBytes: 128 << 20,
 }
 
 // trustedBranches is what check.Options.Branches is for them.

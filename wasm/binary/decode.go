@@ -36,6 +36,7 @@ type decoder struct {
 	m       *Module
 	entries uint64 // of element segments so far
 	groups  uint64 // of locals so far
+	customs uint64 // bytes of custom sections so far
 }
 
 // Decode reads a module. limits may be nil for the defaults. The module keeps
@@ -66,12 +67,13 @@ func Decode(b []byte, limits *Limits) (*Module, error) {
 		if d.err != nil {
 			break
 		}
-		s := &decoder{reader: reader{b: data, base: d.p - len(data)}, lim: d.lim, m: d.m, entries: d.entries}
+		s := &decoder{reader: reader{b: data, base: d.p - len(data)}, lim: d.lim, m: d.m, entries: d.entries, customs: d.customs}
 		if id == secCustom {
 			s.custom()
 			if s.err != nil {
 				return nil, s.err
 			}
+			d.customs = s.customs
 			continue
 		}
 		if int(id) >= len(sectionOrder) {
@@ -197,9 +199,18 @@ func (d *decoder) custom() {
 		return
 	}
 	name := d.name()
-	if d.err == nil {
-		d.m.Customs = append(d.m.Customs, Custom{Name: name, Data: d.b[d.p:]})
+	if d.err != nil {
+		return
 	}
+	d.customs += uint64(len(d.b))
+	if d.customs > uint64(d.lim.CustomBytes) {
+		d.fail(tooMany(d.base, "bytes of custom sections (strip the module of debug information and names)", d.customs, uint64(d.lim.CustomBytes)))
+		return
+	}
+	if name == "name" {
+		d.names(d.b[d.p:])
+	}
+	d.m.Customs = append(d.m.Customs, Custom{Name: name, Data: d.b[d.p:]})
 }
 
 func (d *decoder) valType() ValType {

@@ -21,6 +21,7 @@ type Limits struct {
 	Values       uint32 // parameters, and likewise results, of one type; 1,000
 	NameLength   uint32 // bytes of one name; 4,096
 	Customs      uint32 // custom sections; 1,000
+	CustomBytes  uint32 // bytes of all custom sections together; 32 MiB
 }
 
 // WithDefaults gives l with every zero field filled in; nil gives the defaults.
@@ -52,6 +53,7 @@ func (l *Limits) WithDefaults() Limits {
 		{&o.Values, 1_000},
 		{&o.NameLength, 4_096},
 		{&o.Customs, 1_000},
+		{&o.CustomBytes, 32 << 20},
 	} {
 		if *f.p == 0 {
 			*f.p = f.d

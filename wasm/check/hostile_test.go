@@ -109,8 +109,13 @@ func TestHostileModules(t *testing.T) {
 	customs := func(n, size int) []byte {
 		m := with()
 		for range n {
-			m.Customs = append(m.Customs, binary.Custom{Name: "name", Data: make([]byte, size)})
+			m.Customs = append(m.Customs, binary.Custom{Name: "x", Data: make([]byte, size)})
 		}
+		return m.Encode()
+	}
+	named := func(section string) []byte {
+		m := with()
+		m.Customs = []binary.Custom{{Name: "name", Data: []byte(section)}}
 		return m.Encode()
 	}
 	table := func(least uint32) []byte {
@@ -143,7 +148,13 @@ func TestHostileModules(t *testing.T) {
 		{"W02 four billion exports", fromHex("0061736d010000000705ffffffff0f"), check.InvalidModule, "exports announced"},
 		{"W03 four billion types", fromHex("0061736d010000000105ffffffff0f"), check.InvalidModule, "types announced"},
 		{"W04 four billion parameters", fromHex("0061736d0100000001070160ffffffff0f"), check.InvalidModule, "parameters announced"},
-		{"W05 four billion names, which nobody reads", fromHex("0061736d01000000000c046e616d650105ffffffff0f"), accepted, ""},
+		{"W05 four billion names", fromHex("0061736d01000000000c046e616d650105ffffffff0f"), check.InvalidModule, "4294967295 names announced in 0 bytes"},
+		{"W05 a name of four billion bytes", named("\x01\x07\x01\x00\xff\xff\xff\xff\x0f"), check.InvalidModule, "a name of 4294967295 bytes"},
+		{"W05 a module's name of more bytes than there are", named("\x00\x02\x02a"), check.InvalidModule, "a name of 2 bytes announced in 1"},
+		{"W05 a subsection of four billion bytes", named("\x01\xff\xff\xff\xff\x0f"), check.InvalidModule, "a subsection of 4294967295 bytes"},
+		{"W05 four billion locals with names", named("\x02\x07\x01\x00\xff\xff\xff\xff\x0f"), check.InvalidModule, "4294967295 names announced"},
+		{"W05 the names of a compiler", named("\x00\x02\x01m" + "\x01\x05\x01\x00\x02_s" + "\x02\x06\x01\x00\x01\x00\x01x"), accepted, ""},
+		{"W05 names that are malformed otherwise", named("\x01\x04\x01\x00\x01\xff" + "\x7f\x00" + "\x01\x80"), accepted, ""},
 		{"W06 four billion locals", fromHex("0061736d01000000010401600000030201000a0a010801ffffffff0f7e0b"), check.ModuleTooComplex, "locals"},
 		{"W06 locals that overflow", fromHex("0061736d01000000010401600000030201000a11010f02ffffffff0f7effffffff0f7e0b00"), check.ModuleTooComplex, "locals"},
 		{"W07 a million nested blocks", nested(1_000_000), check.ModuleTooComplex, "bytes of a function body"},
@@ -157,8 +168,9 @@ func TestHostileModules(t *testing.T) {
 		{"W09 functions just under the cap", with(heavy...).Encode(), accepted, ""},
 		{"W11 500,000 empty functions", with(make([][]byte, 500_000)...).Encode(), check.ModuleTooComplex, "functions: 500000, at most 100000"},
 		{"W11 as many functions as may be", with(make([][]byte, 100_000)...).Encode(), accepted, ""},
-		{"W12 60 MiB in one custom section", customs(1, 60*mib), accepted, ""},
-		{"W12 60 MiB in a thousand custom sections", customs(1000, 60_000), accepted, ""},
+		{"W12 60 MiB in one custom section", customs(1, 60*mib), check.ModuleTooComplex, "strip the module"},
+		{"W12 60 MiB in a thousand custom sections", customs(1000, 60_000), check.ModuleTooComplex, "bytes of custom sections"},
+		{"W12 as many bytes of custom sections as may be", customs(4, 8*mib-7), accepted, ""},
 		{"W12 too many custom sections", customs(1001, 0), check.ModuleTooComplex, "custom sections"},
 		{"W12 a module that is too large", customs(1, 64*mib), check.ModuleTooComplex, "bytes of the module"},
 		{"W14 a foreign function", importing(fn("env", "system", 2)), check.ImportDenied, "env.system"},
