@@ -210,3 +210,18 @@ func (m *Module) Imported(k ExternKind) uint32 {
 	}
 	return n
 }
+
+// FuncType is the type of a function, imported or defined. The index must be one
+// that package check has accepted.
+func (m *Module) FuncType(f uint32) FuncType {
+	for i := range m.Imports {
+		if m.Imports[i].Kind != ExternFunc {
+			continue
+		}
+		if f == 0 {
+			return m.Types[m.Imports[i].Type]
+		}
+		f--
+	}
+	return m.Types[m.Funcs[f]]
+}

@@ -47,6 +47,7 @@ const (
 	opTee      = byte(binary.OpLocalTee)
 	opLtS      = byte(binary.OpI64LtS)
 	opSub      = byte(binary.OpI64Sub)
+	opOr       = 0x84
 	opShl      = 0x86
 	opShrU     = 0x88
 	opExtendU  = 0xad

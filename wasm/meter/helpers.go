@@ -120,6 +120,30 @@ func (w *rewriter) frame() {
 			e.get(0)
 		})
 	}
+	if len(w.o.Main) > 0 {
+		i := add(tVoid, []binary.LocalGroup{{Count: 1, Type: i32}}, w.main)
+		m.Exports = append(m.Exports, binary.Export{Name: ExportMain, Kind: binary.ExternFunc, Index: i})
+	}
+}
+
+// main calls the functions of Options.Main, and the host after each.
+func (w *rewriter) main(e *emitter) {
+	for i, f := range w.o.Main {
+		e.call(w.moved(f))
+		if len(w.m.FuncType(f).Results) > 0 {
+			e.opu(byte(binary.OpLocalSet), 0)
+		}
+		e.load()
+		if i < len(w.o.Main)-1 {
+			e.i64(needReturn)
+		} else {
+			e.i64(needEnd)
+			e.get(0)
+			e.op(opExtendU, opOr)
+		}
+		e.call(w.nimp)
+		e.store()
+	}
 }
 
 // What the guest says instead of a need of fuel: that a table would grow beyond
@@ -127,7 +151,33 @@ func (w *rewriter) frame() {
 const (
 	needTable  = math.MinInt64
 	needMemory = math.MinInt64 + 1
+	// Not needs at all: a function of Options.Main returned; and the last one did,
+	// with the exit code in the lower half.
+	needReturn = math.MinInt64 + 1<<40
+	needEnd    = math.MinInt64 + 2<<40
 )
+
+// Visit tells what a call of [ImportRefuel] is about that is no need of fuel.
+type Visit int
+
+// The visits.
+const (
+	NeedsFuel Visit = iota // for Tank.Refuel
+	Return                 // a function of Options.Main returned, and the next one follows
+	End                    // the last one returned
+)
+
+// VisitOf reads the second argument of [ImportRefuel]. code is what the last
+// function returned, 0 if it returns nothing.
+func VisitOf(need int64) (v Visit, code uint32) {
+	switch {
+	case need == needReturn:
+		return Return, 0
+	case need >= needEnd && need <= needEnd|math.MaxUint32:
+		return End, uint32(need) //nolint:gosec // the lower half
+	}
+	return NeedsFuel, 0
+}
 
 // unboundedMemory reports whether the module has a memory without a maximum.
 func (w *rewriter) unboundedMemory() bool {

@@ -21,6 +21,8 @@ const (
 	// ExportStart names the start function, which the host calls first: a metered
 	// module has none of its own.
 	ExportStart = "openskill:start"
+	// ExportMain names the function that Options.Main asks for.
+	ExportMain = "openskill:main"
 	// Reserved is the prefix of names that guests may not use.
 	Reserved = "openskill"
 )
@@ -37,6 +39,11 @@ type Options struct {
 	TableCap uint32
 	// Workers is how many functions are examined at once; 0 means 2.
 	Workers int
+	// Main are functions of the input, without parameters and with at most an i32 as
+	// result, that one run calls in this order. They get a function of their own, the
+	// export [ExportMain], which tells the host of each return by [Visit], so that the
+	// host is inside a call of the guest's when the run ends. Empty: none.
+	Main []uint32
 	// Trace keeps, for [Verify], where each instruction of the input went.
 	Trace bool
 }
@@ -59,6 +66,7 @@ type Proof struct {
 	Steps    [][]Step // for each function of the input
 	Prepaid  []int64  // for each function of the input, what it expects to be paid
 	Indirect []int64  // for each type of the input, the same for calls through a table
+	Main     []uint32 // Options.Main
 }
 
 // Rewritten is a metered module.
@@ -219,6 +227,9 @@ func (w *rewriter) reached() {
 	if w.m.Start != nil {
 		rooted(*w.m.Start)
 	}
+	for _, f := range w.o.Main {
+		rooted(f)
+	}
 }
 
 func refs(x binary.ConstExpr, f func(uint32)) {
@@ -310,7 +321,7 @@ func (w *rewriter) stats() Stats {
 }
 
 func (w *rewriter) proof(p *prices) *Proof {
-	pr := &Proof{Steps: w.trace}
+	pr := &Proof{Steps: w.trace, Main: w.o.Main}
 	for _, f := range w.fns {
 		pr.Prepaid = append(pr.Prepaid, f.q)
 	}

@@ -224,6 +224,10 @@ func (v *verifier) names() error {
 	if in.Start != nil {
 		want = append(want, binary.Export{Name: ExportStart, Kind: binary.ExternFunc, Index: v.at(*in.Start)})
 	}
+	if len(v.claim.Main) > 0 {
+		last := v.nimp + uint32(len(out.Codes)) //nolint:gosec // the last function, one import behind the others
+		want = append(want, binary.Export{Name: ExportMain, Kind: binary.ExternFunc, Index: last})
+	}
 	if out.Start != nil {
 		return broken("a start function would run without fuel")
 	}
@@ -274,6 +278,14 @@ func (v *verifier) claims() error {
 	}
 	if in.Start != nil {
 		if err := exported(*in.Start, "the start function"); err != nil {
+			return err
+		}
+	}
+	for _, f := range c.Main {
+		if f >= v.nimp+uint32(len(in.Codes)) { //nolint:gosec // at most Limits.Functions
+			return broken("the main function calls function %d, which does not exist", f)
+		}
+		if err := exported(f, "called by the main function"); err != nil {
 			return err
 		}
 	}

@@ -30,8 +30,12 @@ func (v *verifier) helpers() error {
 	tables := imported + uint32(len(in.Tables)) //nolint:gosec // at most Limits.Tables
 	n := len(in.Codes)
 	v.first = v.nimp + 1 + uint32(n) //nolint:gosec // at most Limits.Functions
-	if len(out.Codes) != n+helperGrow+int(tables) {
-		return broken("%d functions were added, %d expected", len(out.Codes)-n, helperGrow+int(tables))
+	added := helperGrow + int(tables)
+	if len(v.claim.Main) > 0 {
+		added++ // behind the others
+	}
+	if len(out.Codes) != n+added {
+		return broken("%d functions were added, %d expected", len(out.Codes)-n, added)
 	}
 	ask := v.nimp
 	spend := func(l listing, local uint32) listing { // the rest of: fuel less what stands on the stack, tested
@@ -74,6 +78,41 @@ func (v *verifier) helpers() error {
 		if err := v.helper(helperGrow+k, i32, i32, want); err != nil {
 			return err
 		}
+	}
+	return v.main()
+}
+
+// main compares the function that calls those of the claim.
+func (v *verifier) main() error {
+	fs := v.claim.Main
+	if len(fs) == 0 {
+		return nil
+	}
+	want := listing{}
+	for i, f := range fs {
+		t := v.in.FuncType(f)
+		if len(t.Params) > 0 || len(t.Results) > 1 || len(t.Results) == 1 && t.Results[0] != binary.I32 {
+			return broken("the main function calls function %d, which has another type", f)
+		}
+		want = want.index(0x10, v.at(f))
+		if len(t.Results) > 0 {
+			want = want.index(0x21, 0)
+		}
+		want = want.index(0x23, v.fuel)
+		if i < len(fs)-1 {
+			want = want.constant(0x42, -1<<63+1<<40)
+		} else {
+			want = want.constant(0x42, -1<<63+2<<40).index(0x20, 0).op(0xad, 0x84)
+		}
+		want = want.index(0x10, v.nimp).index(0x24, v.fuel)
+	}
+	last := len(v.out.Codes) - 1
+	c := &v.out.Codes[last]
+	if !v.hasType(v.out.Funcs[last], nil, nil) || len(c.Locals) != 1 || c.Locals[0] != (binary.LocalGroup{Count: 1, Type: binary.I32}) {
+		return broken("the main function has another type or other locals")
+	}
+	if !bytes.Equal(c.Body, want.op(0x0b)) {
+		return broken("the main function is not what it must be: % x, expected % x", c.Body, []byte(want.op(0x0b)))
 	}
 	return nil
 }
