@@ -13,6 +13,7 @@ require (
 	github.com/joho/godotenv v1.5.1
 	github.com/maypok86/otter/v2 v2.4.0
 	github.com/oasdiff/yaml v0.1.1
+	github.com/paralin/go-quickjs-wasi v0.11.0
 	github.com/rogpeppe/go-internal v1.14.1
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/spf13/cobra v1.10.2

@@ -62,7 +62,7 @@ type field struct {
 // runtimes says which kinds this release can run, and which words are known but
 // wait for a later one.
 var runtimes = map[string]map[string]bool{
-	"wasm": {"wasi": true, "python": true, "javascript": false, "extism": false},
+	"wasm": {"wasi": true, "python": true, "javascript": true, "extism": false},
 	"cli":  {"python": true, "exec": false},
 	"http": {},
 }
@@ -295,7 +295,7 @@ func (p *parser) kind(typ, runtime string, typeLine, runtimeLine int) skill.Kind
 		}
 	}
 	slices.Sort(available)
-	accepted := strings.Join(available, " and ")
+	accepted := strings.Join(available, ", ")
 	switch ok, known := of[runtime]; {
 	case !known:
 		p.report(runtimeLine, "runtime %s is not known for type %s; accepted: %s", safeyaml.Quote(runtime), typ, accepted)

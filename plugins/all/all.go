@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"openskill/plugins/cli"
+	"openskill/plugins/javascript"
 	"openskill/plugins/python"
 	"openskill/plugins/wasi"
 	"openskill/sdk/skill"
@@ -30,6 +31,7 @@ func Runners(o Options) ([]skill.Runner, error) {
 	}
 	return []skill.Runner{
 		wasi.New(o.Engine, nil),
+		javascript.New(o.Engine),
 		python.New(o.Engine, &python.Options{StateDir: o.StateDir}),
 		cli.New(&cli.Options{Python: o.Python, TempDir: o.TempDir}),
 	}, nil

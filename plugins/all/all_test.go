@@ -39,7 +39,7 @@ func TestEveryKindOnce(t *testing.T) {
 	for _, r := range runners(t, Options{}) {
 		kinds = append(kinds, r.Kind())
 	}
-	if diff := cmp.Diff([]skill.Kind{skill.WasmWASI, skill.WasmPython, skill.CLIPython}, kinds); diff != "" {
+	if diff := cmp.Diff([]skill.Kind{skill.WasmWASI, skill.WasmJavaScript, skill.WasmPython, skill.CLIPython}, kinds); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
 	}
 }
@@ -56,9 +56,10 @@ func TestWhatIsMissing(t *testing.T) {
 	state := t.TempDir()
 	list := runners(t, Options{StateDir: state, Python: "none-such-python"})
 	want := map[skill.Kind]string{
-		skill.WasmWASI:   "",
-		skill.WasmPython: "make runtime-python",
-		skill.CLIPython:  "install Python",
+		skill.WasmWASI:       "",
+		skill.WasmJavaScript: "",
+		skill.WasmPython:     "make runtime-python",
+		skill.CLIPython:      "install Python",
 	}
 	for _, s := range Statuses(t.Context(), list) {
 		if (s.Missing == "") != (want[s.Kind] == "") || !strings.Contains(s.Missing, want[s.Kind]) || strings.Contains(s.Missing, state) {

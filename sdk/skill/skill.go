@@ -33,14 +33,15 @@ var tracePattern = regexp.MustCompile(`^[0-9A-Za-z._-]{1,64}$`)
 func ValidTraceID(s string) bool { return tracePattern.MatchString(s) }
 
 // Kind is how a skill is executed, as "type:runtime": wasm:wasi, wasm:python,
-// cli:python.
+// wasm:javascript, cli:python.
 type Kind string
 
 // The kinds of this release.
 const (
-	WasmWASI   Kind = "wasm:wasi"
-	WasmPython Kind = "wasm:python"
-	CLIPython  Kind = "cli:python"
+	WasmWASI       Kind = "wasm:wasi"
+	WasmPython     Kind = "wasm:python"
+	WasmJavaScript Kind = "wasm:javascript"
+	CLIPython      Kind = "cli:python"
 )
 
 // Trust says where a skill came from. The zero value is Community.

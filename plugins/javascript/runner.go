@@ -1,0 +1,153 @@
+package javascript
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"openskill/plugins/wasi/sandbox"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+	"openskill/wasm/guestfs"
+)
+
+// Runner executes scripts by QuickJS on an engine. It is safe for concurrent use.
+type Runner struct {
+	engine  *wasm.Engine
+	runtime func() runtime // made by the first call of it
+	files   []guestfs.Mount
+	folders sandbox.Folders
+	gate    sandbox.Gate
+}
+
+var _ skill.Runner = (*Runner)(nil)
+
+// New makes a runner on the engine, which stays the caller's: it is shared with
+// other runners and closed after them all. Nothing is compiled yet.
+func New(e *wasm.Engine) *Runner {
+	return &Runner{engine: e, runtime: sync.OnceValue(newRuntime), files: files()}
+}
+
+// Kind is wasm:javascript.
+func (r *Runner) Kind() skill.Kind { return skill.WasmJavaScript }
+
+const hint = "add the script, or correct entry in skill.yaml"
+
+// Ready implements [skill.Runner]. It looks for the script alone: the runtime is
+// part of the host, and the first call compiles it if Warm did not.
+func (r *Runner) Ready(folder, entry string) error {
+	if err := r.gate.Enter("javascript.Ready"); err != nil {
+		return err
+	}
+	defer r.gate.Leave()
+	// Who owns the folder is not known here, and Run looks again.
+	d, err := r.folders.Skill(folder, skill.Trusted)
+	if err != nil {
+		return err
+	}
+	defer d.Release()
+	_, err = d.Entry(entry, hint)
+	return err
+}
+
+// Available reports whether this host can run scripts at all.
+func (r *Runner) Available(context.Context) error {
+	if err := r.runtime().err; err != nil {
+		return broken(err)
+	}
+	return nil
+}
+
+// Warm compiles the runtime, which takes a second or two the first time on a
+// machine. The error is a *skill.Error, or ctx's; the work goes on when ctx ends.
+func (r *Runner) Warm(ctx context.Context) error {
+	if err := r.gate.Enter("javascript.Warm"); err != nil {
+		return err
+	}
+	defer r.gate.Leave()
+	_, err := r.module(ctx)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// Close waits for the runs under way and closes the folders, but not the engine.
+// It may be called twice.
+func (r *Runner) Close() error {
+	r.gate.Close()
+	return r.folders.Close()
+}
+
+// command is how a script is started; see doc.go.
+var command = []string{"qjs", "--std", "--include", preludeFile}
+
+// Run implements [skill.Runner].
+func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
+	if err := r.gate.Enter("javascript.Run"); err != nil {
+		return nil, err
+	}
+	defer r.gate.Leave()
+	began := time.Now() //nolint:forbidigo // a limit of real time
+	if ctx.Err() != nil {
+		return sandbox.Gone(), nil
+	}
+	view, err := r.folders.View(call)
+	if err != nil {
+		return nil, err
+	}
+	defer view.Close()
+	if err := view.Mount(r.files...); err != nil {
+		return nil, err
+	}
+	if _, err := view.Folder().Entry(call.Entry, hint); err != nil {
+		return nil, err
+	}
+	args := append(make([]string, 0, len(command)+1+len(call.Args)), command...)
+	args = append(append(args, "/skill/"+call.Entry), call.Args...)
+
+	within, stop := context.WithTimeout(ctx, call.Limits.Timeout-time.Since(began))
+	defer stop()
+	m, err := r.module(within)
+	if err != nil {
+		if within.Err() != nil {
+			return sandbox.Waited(ctx, &call.Limits), nil
+		}
+		return nil, err
+	}
+	reply, err := view.Run(ctx, m, call, began, args, nil)
+	if err != nil {
+		return nil, broken(err)
+	}
+	return reply, nil
+}
+
+// trusted lifts the caps for strangers: the module is the host's own choice.
+var trusted = &wasm.CompileOptions{Trusted: true}
+
+// module gives the compiled runtime. The error is a *skill.Error.
+func (r *Runner) module(ctx context.Context) (*wasm.Module, error) {
+	rt := r.runtime()
+	if rt.err != nil {
+		return nil, broken(rt.err)
+	}
+	if m, ok := r.engine.Lookup(rt.digest, trusted); ok {
+		return m, nil
+	}
+	m, err := r.engine.Compile(ctx, rt.module, trusted)
+	if err != nil {
+		return nil, broken(err)
+	}
+	return m, nil
+}
+
+// broken is the host's own failure: the module is its own, so no verdict against
+// it is the caller's fault.
+func broken(err error) error {
+	var refused *skill.Error
+	if errors.As(err, &refused) {
+		return err
+	}
+	return &skill.Error{Op: "javascript.Run", Code: skill.Internal, Message: "the JavaScript runtime failed", Err: err}
+}

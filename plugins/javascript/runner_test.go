@@ -1,0 +1,50 @@
+package javascript
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"openskill/plugins/runnertest"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+// warm is an engine in whose memory the runtime is compiled.
+func warm(t testing.TB) *wasm.Engine {
+	t.Helper()
+	e, err := wasm.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Errorf("closing the engine: %v", err)
+		}
+	})
+	r := New(e)
+	defer r.Close() //nolint:errcheck // it has run nothing
+	if err := r.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestRunner(t *testing.T) {
+	program, err := os.ReadFile(filepath.Join("testdata", "conformance.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := warm(t)
+	runnertest.Run(t, runnertest.Harness{
+		New: func(testing.TB) skill.Runner { return New(e) },
+		Write: func(t testing.TB, dir string, _ runnertest.Program) string {
+			t.Helper()
+			if err := os.WriteFile(filepath.Join(dir, "main.js"), program, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return "main.js"
+		},
+		Metered: true,
+	})
+}

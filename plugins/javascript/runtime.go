@@ -1,0 +1,80 @@
+package javascript
+
+import (
+	"bytes"
+	"fmt"
+
+	quickjswasi "github.com/paralin/go-quickjs-wasi"
+
+	"openskill/wasm"
+	"openskill/wasm/binary"
+)
+
+// The module as its authors built it. Other bytes are refused, because derive
+// knows two functions of these by their number.
+const upstreamDigest = "sha256:f9742952f9989b1558c4a79bedfb351d6ca33ff22a41e886517cae5196e6d783"
+
+// The C stack of the module that runs. Upstream gives it 64 KiB with the static
+// data below and no end: the 300th nested call of a script overwrites them. It is
+// moved to memory of its own, and QuickJS's check, which is compiled in but has
+// no limit in this build, gets one.
+const (
+	pageSize   = 64 << 10
+	stackPages = 32 // 2 MiB in all
+	guardPages = 16 // of them below the limit: for C code that nests without asking
+)
+
+// unlimited is the instructions "i32.const 0; i32.store offset=128": no limit of
+// the stack, as the two functions leave it.
+var unlimited = []byte{0x41, 0x00, 0x36, 0x02, 0x80, 0x01}
+
+// setters are the functions with those instructions: JS_NewRuntime2 and
+// JS_SetMaxStackSize.
+var setters = [...]uint32{246, 359}
+
+// runtime is the module that runs scripts.
+type runtime struct {
+	module []byte
+	digest string // of module
+	err    error
+}
+
+// newRuntime makes the module out of the one that the dependency embeds.
+func newRuntime() runtime {
+	module, err := derive(quickjswasi.QuickJSWASM)
+	if err != nil {
+		return runtime{err: fmt.Errorf("javascript: %w", err)}
+	}
+	return runtime{module: module, digest: wasm.Digest(module)}
+}
+
+// derive gives QuickJS a stack of its own, with an end.
+func derive(upstream []byte) ([]byte, error) {
+	if got := wasm.Digest(upstream); got != upstreamDigest {
+		return nil, fmt.Errorf("the module is %s, not %s", got, upstreamDigest)
+	}
+	m, err := binary.Decode(upstream, nil)
+	if err != nil {
+		return nil, err
+	}
+	// What malloc knows as its own ends where the memory did, and grows after
+	// what memory.size says: the pages between are nobody's.
+	bottom := m.Memories[0].Min * pageSize
+	m.Memories[0].Min += stackPages
+	m.Globals[0].Init = append(i32Const(bottom+stackPages*pageSize), byte(binary.OpEnd))
+	limited := append(i32Const(bottom+guardPages*pageSize), unlimited[2:]...)
+	imported := m.Imported(binary.ExternFunc)
+	for _, f := range setters {
+		code := &m.Codes[f-imported]
+		if n := bytes.Count(code.Body, unlimited); n != 1 {
+			return nil, fmt.Errorf("function %d sets the limit of the stack %d times", f, n)
+		}
+		code.Body = bytes.Replace(code.Body, unlimited, limited, 1)
+	}
+	m.Customs = nil
+	return m.Encode(), nil
+}
+
+func i32Const(v uint32) []byte {
+	return binary.AppendS64([]byte{byte(binary.OpI32Const)}, int64(v))
+}
