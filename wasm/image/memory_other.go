@@ -1,0 +1,40 @@
+//go:build !linux
+
+package image
+
+// Memory is a content that does not change.
+type Memory struct {
+	content    []byte
+	size, held uint64
+}
+
+// New keeps a content.
+func New(content []byte) (*Memory, error) {
+	n := uint64(len(content))
+	return &Memory{content: content, size: n, held: n}, nil
+}
+
+// Close gives the content up. It may be called twice.
+func (m *Memory) Close() {}
+
+// Reserve gives nothing but a copy of the content: there is no address space to be
+// had cheaply.
+func (m *Memory) Reserve(uint64) []byte { return append([]byte{}, m.content...) }
+
+// Map cannot share the content here.
+func (m *Memory) Map([]byte) bool { return false }
+
+// Drop cannot give pages back here; a space is used once.
+func (m *Memory) Drop([]byte, uint64) bool { return false }
+
+// Reset cannot put pages back here.
+func (m *Memory) Reset([]byte) bool { return false }
+
+// Equal is of no use where nothing can be shared.
+func (m *Memory) Equal([]byte) bool { return false }
+
+// Release gives back a space.
+func Release([]byte) {}
+
+// Supported reports whether instances can share a content on this platform.
+const Supported = false

@@ -1,0 +1,112 @@
+//go:build linux
+
+package image
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"testing"
+)
+
+func content(pages int) []byte {
+	b := make([]byte, pages*pageSize)
+	for i := 0; i < pages; i += 3 { // two of three pages are zeros
+		for j := range 100 {
+			b[i*pageSize+j*7] = byte(i + j + 1)
+		}
+	}
+	return b
+}
+
+// TestReset writes at random to a space and expects the content back, by copying
+// and by dropping, for few pages and many, and a neighbour untouched.
+func TestReset(t *testing.T) {
+	const pages = 4096
+	want := content(pages)
+	m, err := New(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if m.Held() > uint64(len(want))/2 {
+		t.Errorf("%d bytes held for a content of which a third is not zeros", m.Held())
+	}
+	a, b := m.Reserve(uint64(len(want))*2), m.Reserve(uint64(len(want))*2)
+	defer Release(a)
+	defer Release(b)
+	b[5] = 77
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, writes := range []int{0, 1, 10, 100, fewPages - 1, fewPages + 1, 3000, 20000} {
+		for range 3 {
+			for range writes {
+				a[rng.IntN(len(want))] ^= byte(1 + rng.IntN(255))
+			}
+			_ = a[rng.IntN(len(want))] // reading makes no page the space's own
+			if !m.Reset(a) {
+				t.Fatal("cannot be reset")
+			}
+			if !bytes.Equal(a[:len(want)], want) || !m.Equal(a) {
+				t.Fatalf("after %d writes the content did not come back", writes)
+			}
+		}
+	}
+	if b[5] != 77 || !bytes.Equal(b[6:len(want)], want[6:]) {
+		t.Error("the neighbour was changed")
+	}
+	if m.Equal(b) {
+		t.Error("Equal does not see a changed byte")
+	}
+}
+
+// TestWrittenPages holds what the kernel says against what was written: should a
+// kernel answer otherwise, Reset must not be trusted.
+func TestWrittenPages(t *testing.T) {
+	if pagemap() < 0 {
+		t.Skip("this kernel has no PAGEMAP_SCAN (Linux 6.7); pages are dropped instead")
+	}
+	m, err := New(content(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	b := m.Reserve(100 * pageSize)
+	defer Release(b)
+	var regions [128]pageRegion
+	n, ok := written(b, regions[:])
+	if n != 0 || !ok {
+		t.Errorf("fresh: %d regions, %v", n, ok)
+	}
+	sum := byte(0)
+	for i := range 100 {
+		sum += b[i*pageSize]
+	}
+	b[7*pageSize], b[8*pageSize+4095], b[50*pageSize+1] = sum, 1, 1
+	n, ok = written(b, regions[:])
+	if n != 2 || !ok {
+		t.Fatalf("%d regions, %v; want 2", n, ok)
+	}
+	if got := (regions[0].end - regions[0].start) / pageSize; got != 2 {
+		t.Errorf("%d pages in the first region, want 2", got)
+	}
+}
+
+// TestSealed tries to change the content behind everybody's back.
+func TestSealed(t *testing.T) {
+	m, err := New([]byte("content"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	f := os.NewFile(uintptr(m.fd), "memory")
+	if _, err := f.WriteAt([]byte("x"), 0); err == nil {
+		t.Error("the file can be written")
+	}
+	if err := f.Truncate(0); err == nil {
+		t.Error("the file can be cut off")
+	}
+	m.fd = -1 // the file closes it
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,125 @@
+package image
+
+import (
+	"bytes"
+	"os"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Supported reports whether instances can share a content on this platform.
+const Supported = true
+
+// fewPages is the number of written pages up to which they are copied back. They
+// then stay the space's own, so that the next run writes to them without a fault;
+// beyond it they are given back to the kernel.
+const fewPages = 512
+
+// Reset puts the content back into a space that maps it, and reports whether that
+// worked. Behind the content nothing may have been written.
+//
+// Dropping pages makes the kernel tell all processors, and the next run faults on
+// each of them again. So where the kernel says which pages were written, and they
+// are few, they are copied back instead.
+func (m *Memory) Reset(space []byte) bool {
+	if m.fd < 0 {
+		return true
+	}
+	var regions [128]pageRegion
+	n, ok := written(space[:m.size], regions[:])
+	if !ok {
+		return m.Drop(space, m.size)
+	}
+	base := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(space)))) //nolint:gosec // compared with addresses
+	for _, r := range regions[:n] {
+		from, to := r.start-base, r.end-base
+		copy(space[from:to], m.view[from:to])
+	}
+	return true
+}
+
+// Equal reports whether space begins with the content.
+func (m *Memory) Equal(space []byte) bool {
+	return uint64(len(space)) >= m.size && bytes.Equal(space[:m.size], m.view)
+}
+
+// pageRegion and scanArg are struct page_region and struct pm_scan_arg of the
+// kernel's include/uapi/linux/fs.h (since Linux 6.7).
+type pageRegion struct{ start, end, categories uint64 }
+
+type scanArg struct {
+	size, flags, start, end, walkEnd, vec, vecLen, maxPages   uint64
+	categoryInverted, categoryMask, categoryAnyof, returnMask uint64
+}
+
+const (
+	pagemapScan = 0xc0606610 // _IOWR('f', 16, struct pm_scan_arg)
+
+	pageIsFile    = 1 << 2
+	pageIsPresent = 1 << 3
+	pageIsSwapped = 1 << 4
+)
+
+// pagemap is this process's map of pages, -1 if the kernel does not tell of it.
+var pagemap = sync.OnceValue(func() int {
+	f, err := os.Open("/proc/self/pagemap")
+	if err != nil {
+		return -1
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return -1
+	}
+	var one [1]pageRegion
+	probe, err := unix.Mmap(-1, 0, pageSize, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return -1
+	}
+	defer unix.Munmap(probe) //nolint:errcheck // a page
+	if _, err := scan(fd, probe, one[:]); err != nil {
+		_ = unix.Close(fd)
+		return -1
+	}
+	return fd
+})
+
+// written lists the pages of a private mapping of a file that are the mapping's
+// own: a page that was written is a copy, and no page of the file any more. It
+// fails if there are more than fewPages, or more regions than there is room for.
+func written(b []byte, regions []pageRegion) (n int, ok bool) {
+	fd := pagemap()
+	if fd < 0 {
+		return 0, false
+	}
+	n, err := scan(fd, b, regions)
+	if err != nil || n == len(regions) {
+		return 0, false
+	}
+	pages := uint64(0)
+	for _, r := range regions[:n] {
+		pages += (r.end - r.start) / pageSize
+	}
+	return n, pages <= fewPages
+}
+
+func scan(fd int, b []byte, regions []pageRegion) (int, error) {
+	from := unsafe.Pointer(unsafe.SliceData(b)) //nolint:gosec // the kernel takes addresses
+	arg := scanArg{
+		start: uint64(uintptr(from)), end: uint64(uintptr(from)) + uint64(len(b)),
+		vec:              uint64(uintptr(unsafe.Pointer(&regions[0]))), //nolint:gosec // as said
+		vecLen:           uint64(len(regions)),
+		maxPages:         fewPages + 1,
+		categoryInverted: pageIsFile,
+		categoryMask:     pageIsFile,
+		categoryAnyof:    pageIsPresent | pageIsSwapped,
+	}
+	arg.size = uint64(unsafe.Sizeof(arg))
+	n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), pagemapScan, uintptr(unsafe.Pointer(&arg))) //nolint:gosec // as said
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
