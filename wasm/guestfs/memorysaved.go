@@ -1,0 +1,70 @@
+package guestfs
+
+import (
+	"maps"
+	"slices"
+)
+
+// MemorySaved is the content of a [Memory] at one moment.
+type MemorySaved struct {
+	root  *node
+	used  int64
+	files int
+	inode uint64
+}
+
+// Save keeps what is there now. It reports false if a file or directory but the
+// root is open: a handle has an identity that a copy cannot have.
+func (m *Memory) Save() (*MemorySaved, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := &MemorySaved{used: m.used, files: m.files, inode: m.inode}
+	if m.files == 0 {
+		return s, true
+	}
+	n := 0
+	s.root = m.root.copy(&n)
+	// Nodes that are unlinked but open are counted and not found.
+	return s, n-1 == m.files && !m.root.opened()
+}
+
+// Restore puts the content back that was saved, as [Memory.Reset] puts back none:
+// handles on anything but the root are dead.
+func (m *Memory) Restore(s *MemorySaved) {
+	m.Reset()
+	if s.root == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	root := s.root.copy(&n)
+	m.root.children, m.root.mtime = root.children, root.mtime
+	m.used, m.files, m.inode = s.used, s.files, s.inode
+}
+
+// opened reports whether a node below this one is open.
+func (n *node) opened() bool {
+	for _, c := range n.children {
+		if c.open > 0 || c.opened() {
+			return true
+		}
+	}
+	return false
+}
+
+// copy copies a tree and counts its nodes.
+func (n *node) copy(count *int) *node {
+	*count++
+	c := *n
+	c.open = 0
+	c.children = maps.Clone(n.children)
+	for name, child := range c.children {
+		c.children[name] = child.copy(count)
+	}
+	c.pages = slices.Clone(n.pages)
+	for i, p := range c.pages {
+		c.pages[i] = slices.Clone(p) // a hole stays nil
+	}
+	return &c
+}

@@ -1,0 +1,80 @@
+package guestfs
+
+import (
+	"bytes"
+	"testing"
+)
+
+func TestMemorySaved(t *testing.T) {
+	m := NewMemory(Limits{})
+	for name, data := range map[string]string{"a": "one", "b": "two"} {
+		if err := m.WriteFile(name, []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if errno := m.Mkdir("d"); errno != 0 {
+		t.Fatal(errno)
+	}
+	if err := m.WriteFile("d/c", []byte("three")); err != nil {
+		t.Fatal(err)
+	}
+	s, ok := m.Save()
+	if !ok {
+		t.Fatal("nothing is open, and it cannot be saved")
+	}
+	used := m.Used()
+	for range 3 { // what is restored is a copy too
+		f, errno := m.Open("a", Write)
+		if errno != 0 {
+			t.Fatal(errno)
+		}
+		if _, errno := f.WriteAt([]byte("XXXXXXXX"), 0); errno != 0 {
+			t.Fatal(errno)
+		}
+		m.Unlink("b")
+		m.Unlink("d/c")
+		m.Rmdir("d")
+		if err := m.WriteFile("new", make([]byte, 10000)); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := m.Save(); ok {
+			t.Error("a file is open, and it can be saved")
+		}
+		m.Restore(s)
+		if _, errno := f.WriteAt([]byte("YYY"), 0); errno != EIO {
+			t.Errorf("a handle of before: %v, want EIO", errno)
+		}
+		f.Close()
+		for name, want := range map[string]string{"a": "one", "b": "two", "d/c": "three"} {
+			if got, err := m.ReadFile(name); err != nil || !bytes.Equal(got, []byte(want)) {
+				t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+			}
+		}
+		if _, err := m.ReadFile("new"); err == nil {
+			t.Error("a file of after is there")
+		}
+		if m.Used() != used {
+			t.Errorf("%d bytes used, want %d", m.Used(), used)
+		}
+	}
+}
+
+func TestMemorySavedEmpty(t *testing.T) {
+	m := NewMemory(Limits{})
+	root, errno := m.Open(".", Directory)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	defer root.Close()
+	s, ok := m.Save()
+	if !ok {
+		t.Fatal("only the root is open, and it cannot be saved")
+	}
+	if err := m.WriteFile("x", nil); err != nil {
+		t.Fatal(err)
+	}
+	m.Restore(s)
+	if !m.Empty() {
+		t.Error("not empty")
+	}
+}
