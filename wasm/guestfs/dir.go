@@ -28,20 +28,26 @@ type DirOptions struct {
 // the folder, or a chain longer than eight is refused (EPERM, ELOOP). What is
 // neither a directory nor a regular file with one link (FIFO, device, socket,
 // hard link) is refused with EACCES by Open and Stat, and is listed with an
-// unknown kind. The check is made on the opened descriptor, and for regular files on
-// the name before and after as well, so that a link which is swapped in between two
-// calls is refused; a file that changes its meaning all the time is EBUSY.
+// unknown kind.
 //
-// One race is left. While a hard link is removed, the kernel lowers the count of
-// links before the name is gone, so who swaps hard links without pause into the
-// folder can, seldom, have one opened: 4 times in 4.1 million opens, measured. It
-// takes somebody who may write to the folder and link to the other file
-// (fs.protected_hardlinks forbids that for files they cannot read and write).
+// Names that are swapped while a file is being opened change nothing of that: what
+// is opened had, at some moment of the call, no name but one inside the folder. On
+// Linux this holds for symbolic and hard links on file systems of the machine
+// itself (dir_linux.go has the argument); network file systems and FUSE tell times
+// and links as their server does. Elsewhere it holds for symbolic links; a hard
+// link that is swapped in without pause can, seldom, be opened.
+//
+// On Linux a file that was changed a moment ago in a folder that was changed a
+// moment ago, within one tick of the kernel's clock, is waited for, up to 100 ms.
+// If both keep changing it is EBUSY: a log that is appended to without pause opens,
+// unless files come and go in its folder without pause as well.
 //
 // The folder itself is resolved once, by OpenDir; renaming it later changes
 // nothing for the guest.
 type Dir struct {
 	readOnlyFS
+	closeOnce
+	platform
 	root *os.Root
 	opt  DirOptions
 }
@@ -58,11 +64,21 @@ func OpenDirWith(hostPath string, opt DirOptions) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dir{root: root, opt: opt}, nil
+	d := &Dir{root: root, opt: opt}
+	if err := d.start(); err != nil {
+		_ = root.Close()
+		return nil, err
+	}
+	return d, nil
 }
 
 // Close releases the folder. Files that are still open stay readable.
-func (d *Dir) Close() error { return d.root.Close() }
+func (d *Dir) Close() error {
+	if !d.first() {
+		return nil
+	}
+	return errors.Join(d.root.Close(), d.stop())
+}
 
 // Open implements [FS].
 func (d *Dir) Open(name string, flags OpenFlag) (File, Errno) {
@@ -81,67 +97,7 @@ func (d *Dir) openFile(name string, flags OpenFlag) (*hostFile, Errno) {
 	if errno != 0 {
 		return nil, errno
 	}
-	// Somebody may just be replacing the file, which is fine; EBUSY is left for
-	// who does nothing else.
-	for range 4 {
-		file, same, errno := d.open(local, flags)
-		if errno != 0 || same {
-			return file, errno
-		}
-		_ = file.Close()
-	}
-	return nil, EBUSY
-}
-
-// open opens the file and says whether the name led to it before and after, with
-// no other name. The descriptor alone cannot tell: a hard link that is removed
-// between opening and looking leaves a file with one link, the one outside.
-func (d *Dir) open(local string, flags OpenFlag) (file *hostFile, same bool, errno Errno) {
-	// Opening a device or a FIFO can have an effect of its own (a tape rewinds, a
-	// waiting writer wakes up), so what is visibly neither file nor directory is
-	// not opened at all.
-	before, err := d.root.Lstat(local)
-	if err == nil && before.Mode()&fs.ModeSymlink != 0 {
-		if flags&NoFollow != 0 {
-			return nil, false, ELOOP
-		}
-		before, err = d.root.Stat(local)
-	}
-	if err != nil {
-		return nil, false, errnoOf(err)
-	}
-	if _, errno := accept(nil, before, d.opt); errno != 0 {
-		return nil, false, errno
-	}
-	if flags&Directory != 0 && !before.IsDir() {
-		return nil, false, ENOTDIR
-	}
-	f, err := d.root.OpenFile(local, os.O_RDONLY|openCarefully, 0)
-	if err != nil {
-		return nil, false, errnoOf(err)
-	}
-	opened, err := f.Stat()
-	if err != nil {
-		_ = f.Close()
-		return nil, false, errnoOf(err)
-	}
-	file = &hostFile{f: f, opt: d.opt, dir: opened.IsDir()}
-	if _, errno = accept(f, opened, d.opt); errno == 0 && flags&Directory != 0 && !file.dir {
-		errno = ENOTDIR
-	}
-	if errno != 0 {
-		_ = file.Close()
-		return nil, false, errno
-	}
-	if d.opt.HardLinks || file.dir {
-		return file, true, ESUCCESS
-	}
-	after, err := d.root.Stat(local)
-	if err != nil || !os.SameFile(before, opened) || !os.SameFile(after, opened) {
-		return file, false, ESUCCESS
-	}
-	_, errno = accept(nil, after, d.opt)
-	return file, errno == 0, ESUCCESS
+	return d.openLocal(local, flags)
 }
 
 // Stat implements [FS].

@@ -24,12 +24,11 @@ var _ FS = (*Single)(nil)
 // checked, and shared by all guests. Links in the path are the host's own and
 // are followed, but for the last component. DirOptions hold as for a folder.
 func OpenFile(hostPath string, opt DirOptions) (*Single, error) {
-	root, err := os.OpenRoot(filepath.Dir(hostPath))
+	d, err := OpenDirWith(filepath.Dir(hostPath), opt)
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close() //nolint:errcheck // a folder that was only read
-	d := &Dir{root: root, opt: opt}
+	defer d.Close() //nolint:errcheck // a folder that was only read
 	h, errno := d.openFile(filepath.Base(hostPath), NoFollow)
 	if errno != 0 {
 		return nil, &fs.PathError{Op: "open", Path: hostPath, Err: errno}
