@@ -270,6 +270,7 @@ func (f *funcValidator) tryTable() {
 	start, end := f.blockType(f.in.Const)
 	f.popAll(start)
 	f.catches = f.r.Catches(&f.in, f.catches[:0])
+	f.points += uint64(len(f.catches)) // each becomes a comparison and a branch
 	for _, c := range f.catches {
 		var give []binary.ValType
 		if c.Kind < 2 {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,6 +66,9 @@ type validator struct {
 
 func (v *validator) module() error {
 	m := v.m
+	if err := v.references(); err != nil {
+		return err
+	}
 	if err := v.imports(); err != nil {
 		return err
 	}
@@ -107,6 +111,36 @@ func (v *validator) module() error {
 		}
 	}
 	return v.segments()
+}
+
+// references finds exnref outside of code: a module may use it in types or
+// globals alone.
+func (v *validator) references() error {
+	m := v.m
+	found := false
+	for i := range m.Types {
+		found = found || slices.Contains(m.Types[i].Params, binary.ExnRef) || slices.Contains(m.Types[i].Results, binary.ExnRef)
+	}
+	for i := range m.Globals {
+		found = found || m.Globals[i].Type == binary.ExnRef
+	}
+	for i := range m.Tables {
+		found = found || m.Tables[i].Elem == binary.ExnRef
+	}
+	for i := range m.Elems {
+		found = found || m.Elems[i].Type == binary.ExnRef
+	}
+	for i := range m.Imports {
+		im := &m.Imports[i]
+		found = found || im.Kind == binary.ExternGlobal && im.Global.Type == binary.ExnRef || im.Kind == binary.ExternTable && im.Table.Elem == binary.ExnRef
+	}
+	if found {
+		v.except.Store(true)
+		if !v.o.Exceptions {
+			return disabled(0, binary.FeatureExceptions, "exnref")
+		}
+	}
+	return nil
 }
 
 func (v *validator) declare(f uint32) { v.declared[f/64] |= 1 << (f % 64) }
@@ -193,9 +227,6 @@ func (v *validator) extents() error {
 		entries += uint64(t.Min)
 		if t.HasMax && t.Max < t.Min {
 			return invalid(0, "size minimum must not be greater than maximum (a table)")
-		}
-		if t.Elem == binary.ExnRef && !v.o.Exceptions {
-			return disabled(0, binary.FeatureExceptions, "a table of exnref")
 		}
 	}
 	if entries > v.o.TableMin {

@@ -2,6 +2,7 @@ package spectest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -20,6 +21,7 @@ type Stage struct {
 	Runtime   wazero.Runtime
 	Transform Transform // nil: as it is
 	Start     string    // an export that stands for the start function, called first if it is there
+	Exception string    // an exported i32 that is not zero after a call that ended by an exception; "" for none
 	named     map[string]api.Module
 	last      api.Module
 }
@@ -61,11 +63,28 @@ func (s *Stage) instantiate(ctx context.Context, wasm []byte, name string) error
 	}
 	s.last = m
 	if f := m.ExportedFunction(s.Start); s.Start != "" && f != nil {
-		if _, err := f.Call(ctx); err != nil {
+		if _, err := s.call(ctx, m, f, nil); err != nil {
 			return fmt.Errorf("instantiate: %w", err)
 		}
 	}
 	return nil
+}
+
+// ErrException is the outcome of a call that ended by an exception, as
+// Stage.Exception tells it.
+var ErrException = errors.New("uncaught exception")
+
+// call looks at Stage.Exception, and clears it for the next call.
+func (s *Stage) call(ctx context.Context, m api.Module, f api.Function, args []uint64) ([]uint64, error) {
+	res, err := f.Call(ctx, args...)
+	if s.Exception == "" || err != nil {
+		return res, err
+	}
+	if g, ok := m.ExportedGlobal(s.Exception).(api.MutableGlobal); ok && g.Get() != 0 {
+		g.Set(0)
+		return nil, ErrException
+	}
+	return res, nil
 }
 
 // Outcome is what one command gave.
@@ -116,7 +135,7 @@ func (s *Stage) Play(tb testing.TB, sc *Script, i int) (o Outcome, ran bool) {
 		if f == nil {
 			tb.Fatalf("%s: no such function", sc.Where(c))
 		}
-		o.Results, o.Err = f.Call(ctx, args...)
+		o.Results, o.Err = s.call(ctx, m, f, args)
 		return o, true
 	}
 	return o, false
