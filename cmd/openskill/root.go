@@ -88,7 +88,7 @@ failed.`,
 	root.SetErr(a.stderr)
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
-		a.serveCommand(), a.runCommand(), a.moduleCommand(), a.skillsCommand(),
+		a.serveCommand(), a.runCommand(), a.moduleCommand(), a.skillsCommand(), a.skillCommand(),
 		a.doctorCommand(), a.versionCommand(), a.benchCommand(),
 	)
 	return root

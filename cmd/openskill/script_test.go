@@ -62,6 +62,7 @@ func TestScripts(t *testing.T) {
 			e.Values[slotKey{}] = &slot{}
 			e.Setenv("REPO", repo)
 			e.Setenv("OPENSKILL_STATE_DIR", filepath.Join(e.WorkDir, "state"))
+			e.Setenv("GOCACHE", goCache()) // or Go compiles its library anew for each script that builds
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -70,6 +71,12 @@ func TestScripts(t *testing.T) {
 		},
 	})
 }
+
+// goCache is where this machine's Go keeps what it compiled; "" without Go.
+var goCache = sync.OnceValue(func() string {
+	out, _ := exec.Command("go", "env", "GOCACHE").Output()
+	return strings.TrimSpace(string(out))
+})
 
 func want(ts *testscript.TestScript, neg bool, args []string, n int, form string) {
 	if neg || len(args) < n {

