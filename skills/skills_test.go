@@ -28,7 +28,7 @@ type testCase struct {
 	Error *wantError      `json:"error"`
 	File  *wantFile       `json:"file"` // what must be in scratch; without it nothing may
 
-	anyFiles bool // whatever is in scratch, only both forms must leave the same
+	anyFiles bool // whatever is in scratch, only all forms must leave the same
 }
 
 type wantError struct {
@@ -86,7 +86,7 @@ func readCases(t *testing.T, id string) []testCase {
 	return cases
 }
 
-// TestCases runs the whole table through both forms of each skill. Both must answer
+// TestCases runs the whole table through all forms of each skill. They must answer
 // what the table says, and the same.
 func TestCases(t *testing.T) {
 	t.Parallel()
