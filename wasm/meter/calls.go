@@ -57,7 +57,10 @@ func newGraph(fns []*fn, nimp uint32, canon []uint32, types int) *graph {
 // graph of untested calls has no cycle. It finds the strongly connected components, takes out of each those
 // that connect most, and goes on with what is left of it. Taking a sixteenth at
 // a time instead of one costs a few functions more and saves most of the rounds.
-func (g *graph) cut(canon []uint32) {
+//
+// It is the only pass whose work is not a fixed number of looks at each edge; steps
+// counts the looks.
+func (g *graph) cut(canon []uint32) (steps int) {
 	n := len(g.adj)
 	for i, f := range g.fns {
 		if !f.taken {
@@ -93,6 +96,7 @@ func (g *graph) cut(canon []uint32) {
 			}
 		}
 	}
+	return s.steps
 }
 
 func (g *graph) isCut(v int32) bool { return int(v) < len(g.fns) && g.fns[v].tested }
@@ -135,6 +139,7 @@ func (g *graph) cutOne(s *components, scc []int32) {
 type components struct {
 	comp, idx, low, in, out []int32
 	next                    int32
+	steps                   int // edges looked at
 	on                      []bool
 	stack                   []int32
 	frames                  []struct{ v, e int32 }
@@ -174,6 +179,7 @@ func (s *components) find(g *graph, set []int32) [][]int32 {
 			if int(f.e) < len(g.adj[f.v]) {
 				w := g.adj[f.v][f.e]
 				f.e++
+				s.steps++
 				switch {
 				case s.comp[w] != mine || g.isCut(w):
 				case s.idx[w] < 0:

@@ -345,11 +345,18 @@ func peak(do func()) (most uint64) {
 
 // TestHostileModules checks and meters modules that are made to cost much, of
 // 1 MiB and of as much as is accepted. They must be refused, or be done within
-// 512 MiB; the time is only guarded against what is not linear.
+// 512 MiB of memory, in proportion to their size.
+//
+// Work is counted, since time says more of the machine than of the algorithms. All
+// passes look at each instruction, block and call a fixed number of times, but for
+// the one that cuts cycles of calls; that one counts its steps. What comes out bounds
+// what the passes behind write and read.
 func TestHostileModules(t *testing.T) {
 	const (
-		most  = 512 * mib
-		guard = 10 * time.Second // linear work takes a tenth of it
+		most    = 512 * mib
+		rounds  = 40 // looks at each call
+		growth  = 16 // bytes that come out for each that goes in
+		objects = 4  // allocations for each byte
 	)
 	for _, h := range hostile {
 		for _, size := range []int{mib, 62 * mib} {
@@ -358,7 +365,9 @@ func TestHostileModules(t *testing.T) {
 			}
 			b := h.make(size).Encode()
 			var code check.Code
-			begin := time.Now()
+			var out, steps, calls int
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
 			got := peak(func() {
 				res, err := check.Module(b, nil)
 				var e *check.Error
@@ -371,15 +380,23 @@ func TestHostileModules(t *testing.T) {
 					t.Errorf("%s, %d bytes: %v", h.name, len(b), err)
 					return
 				}
-				rw.Module.Encode()
+				out = len(rw.Module.Encode())
 			})
-			took := time.Since(begin)
-			t.Logf("%-40s %5.1f MiB: %5.2f s, %3d MiB %s", h.name, float64(len(b))/mib, took.Seconds(), got/mib, code)
+			runtime.ReadMemStats(&after)
+			if res, err := check.Module(b, nil); err == nil {
+				steps, calls = meter.CutSteps(res.Module, res.MaxStack)
+			}
+			allocs := int(after.Mallocs - before.Mallocs) //nolint:gosec // a count
+			t.Logf("%-40s %5.1f MiB: %3d MiB, %4.1f rounds, %4.1f times as large, %4.2f allocations a byte %s", h.name,
+				float64(len(b))/mib, got/mib, float64(steps)/float64(max(calls, 1)), float64(out)/float64(len(b)), float64(allocs)/float64(len(b)), code)
 			if got > most {
 				t.Errorf("%s, %d bytes: %d MiB of memory", h.name, len(b), got/mib)
 			}
-			if took > guard {
-				t.Errorf("%s, %d bytes: %v", h.name, len(b), took)
+			if steps > rounds*calls {
+				t.Errorf("%s, %d bytes: %d looks at %d calls", h.name, len(b), steps, calls)
+			}
+			if out > growth*len(b) || allocs > objects*len(b) {
+				t.Errorf("%s, %d bytes: %d bytes came out, of %d allocations", h.name, len(b), out, allocs)
 			}
 			if code != "" && (code != check.ModuleTooComplex || size == mib && !h.never) {
 				t.Errorf("%s, %d bytes: refused with %s", h.name, len(b), code)
