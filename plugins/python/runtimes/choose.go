@@ -1,0 +1,136 @@
+package runtimes
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"openskill/sdk/skill"
+)
+
+// For chooses the runtime for a skill: of those that are installed the smallest that
+// has what requires names (packages as the package index calls them, without
+// versions) and what imports names (top-level modules, see [Imports]).
+//
+// What is required and not there is an error: a *skill.Error of code
+// INVALID_MANIFEST if no runtime has it, else TOOL_INVOCATION_ERROR that says what
+// to install. What is only imported is not, for a script may do without: it gets the
+// scientific runtime where that is installed, and else an ImportError that says how
+// to get it (see [Bootstrap]). Modules that no runtime knows are the skill's own.
+//
+// Where slim is not installed but another one would do, that one is chosen.
+func (s *Store) For(requires, imports []string) (string, error) {
+	var required []*Package
+	for _, name := range requires {
+		p := packageNamed(name)
+		if p == nil {
+			return "", unknownPackage(name)
+		}
+		required = append(required, p)
+	}
+	var imported []*Package
+	for _, m := range imports {
+		if p := packageImported(m); p != nil {
+			imported = append(imported, p)
+		}
+	}
+	var best *recipe // of those that have what is required
+	for _, r := range s.recipes {
+		if !r.has(required) || r.present(s.folder(r)) != nil {
+			continue
+		}
+		if r.has(imported) {
+			return r.name, nil
+		}
+		if best == nil {
+			best = r
+		}
+	}
+	if best != nil {
+		return best.name, nil
+	}
+	return "", s.notInstalled(required)
+}
+
+// has reports whether a runtime has all these packages.
+func (r *recipe) has(all []*Package) bool {
+	return !slices.ContainsFunc(all, func(p *Package) bool { return r.packages == nil || !r.packages(p) })
+}
+
+// notInstalled says which runtime would do: the first of those that have the packages.
+func (s *Store) notInstalled(required []*Package) error {
+	for _, r := range s.recipes {
+		if !r.has(required) {
+			continue
+		}
+		for _, p := range required {
+			if r != s.recipes[0] && !s.recipes[0].has([]*Package{p}) {
+				return &skill.Error{
+					Op: "runtimes.For", Code: skill.ToolInvocationError, Subject: p.Name,
+					Message: fmt.Sprintf("%s is in the %s runtime, which is not installed; the operator installs it with: openskill runtime install %s", p.Name, r.name, r.name),
+				}
+			}
+		}
+		return unavailable(r, r.present(s.folder(r)))
+	}
+	return &skill.Error{Op: "runtimes.For", Code: skill.Internal, Message: "no runtime has all the packages that are required"}
+}
+
+func unknownPackage(name string) error {
+	message := fmt.Sprintf("requires: no runtime has the package %q; openskill runtime list --modules scientific shows those that there are", skill.CleanText(name, 80))
+	if bare := packageName.FindString(name); bare != name && packageNamed(bare) != nil {
+		message = fmt.Sprintf("requires: %q: write the name alone, %q: each runtime has one version", skill.CleanText(name, 80), bare)
+	} else if p := packageImported(name); p != nil {
+		message = fmt.Sprintf("requires: %q is a module; its package is called %q", name, p.Name)
+	}
+	return &skill.Error{Op: "runtimes.For", Code: skill.InvalidManifest, Subject: "requires", Message: message}
+}
+
+var packageName = regexp.MustCompile(`^[A-Za-z0-9._-]*`)
+
+// CheckRequires reports what is wrong with the key requires of a manifest, wherever
+// it is read: an error as [Store.For] gives it, or nil.
+func CheckRequires(requires []string) error {
+	for _, name := range requires {
+		if packageNamed(name) == nil {
+			return unknownPackage(name)
+		}
+	}
+	return nil
+}
+
+// Imports gives the top-level modules that a script imports, sorted, each once. It
+// reads lines, not Python: every line that is an import statement counts, indented
+// or not (so under a condition too, and within a long string), with several modules
+// on a line or several statements behind semicolons. Relative imports do not count.
+// Modules that are imported by name at run time are not found.
+func Imports(script []byte) []string {
+	var found []string
+	for line := range strings.Lines(string(script)) {
+		for statement := range strings.SplitSeq(line, ";") {
+			statement, _, _ = strings.Cut(statement, "#")
+			statement = strings.TrimSpace(statement)
+			if _, clause, ok := strings.Cut(statement, ":"); ok && compound.MatchString(statement) {
+				statement = strings.TrimSpace(clause) // try: import numpy
+			}
+			if m := fromLine.FindStringSubmatch(statement); m != nil {
+				found = append(found, m[1])
+			} else if names, ok := strings.CutPrefix(statement, "import "); ok {
+				for name := range strings.SplitSeq(names, ",") {
+					if m := moduleName.FindString(strings.TrimSpace(name)); m != "" {
+						found = append(found, m)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+var (
+	compound   = regexp.MustCompile(`^(try|else|finally|if|elif|except|with|while|for|class|def)\b`)
+	fromLine   = regexp.MustCompile(`^from[ \t]+([A-Za-z_]\w*)[\w.]*[ \t]+import\b`)
+	moduleName = regexp.MustCompile(`^[A-Za-z_]\w*`)
+)
