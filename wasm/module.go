@@ -54,7 +54,7 @@ var trustedLimits = binary.Limits{
 const trustedBranches = 20_000_000
 
 func (e *Engine) checkOptions(o *CompileOptions) *check.Options {
-	c := &check.Options{Imports: e.Import, Reserved: meter.Reserved}
+	c := &check.Options{Imports: e.Import, Reserved: meter.Reserved, Exceptions: true}
 	if o != nil && o.Trusted {
 		limits := trustedLimits
 		c.Limits, c.Branches = &limits, trustedBranches
@@ -65,7 +65,7 @@ func (e *Engine) checkOptions(o *CompileOptions) *check.Options {
 // Check gives the admission report of a module without compiling it. The error
 // is a *check.Error.
 func (e *Engine) Check(module []byte, o *CompileOptions) (check.Report, error) {
-	res, err := check.Module(module, e.checkOptions(o))
+	res, err := e.accept(module, o)
 	return res.Report, err
 }
 

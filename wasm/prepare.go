@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 
 	wbin "openskill/wasm/binary"
-	"openskill/wasm/check"
 	"openskill/wasm/meter"
 )
 
@@ -40,7 +39,7 @@ func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, error) {
 	if p, ok := loadPrepared(path); ok {
 		return p, nil
 	}
-	res, err := check.Module(module, e.checkOptions(o))
+	res, err := e.accept(module, o)
 	if err != nil {
 		return nil, err
 	}

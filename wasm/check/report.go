@@ -96,6 +96,9 @@ func (r *Report) functions(v *validator) {
 	}
 }
 
+// Refuse puts down that a pass behind this package refused the module.
+func (r *Report) Refuse(err error) { r.end(err) }
+
 func (r *Report) end(err error) {
 	r.Accepted = err == nil
 	var e *Error

@@ -1,0 +1,25 @@
+package wasm
+
+import (
+	"slices"
+
+	wbin "openskill/wasm/binary"
+	"openskill/wasm/check"
+	"openskill/wasm/lower"
+)
+
+// accept checks a module, and takes the exceptions out of one that has any:
+// wazero never sees them. The report is that of the module as it came.
+func (e *Engine) accept(module []byte, o *CompileOptions) (*check.Result, error) {
+	res, err := check.Module(module, e.checkOptions(o))
+	if err != nil || !slices.Contains(res.Report.Features, string(wbin.FeatureExceptions)) {
+		return res, err
+	}
+	low, err := lower.Exceptions(res.Module, res.MaxStack, nil)
+	if err != nil {
+		res.Report.Refuse(err)
+		return res, err
+	}
+	res.Module, res.MaxStack = low.Module, low.MaxStack
+	return res, nil
+}
