@@ -10,6 +10,12 @@
 // enforced, and never by what the guest says: exit codes and messages can be
 // forged. An error from Run means that the host failed, not the guest.
 //
-// Every run has an instance of its own, which is thrown away. Instances have no
-// names and cannot import from each other.
+// Module.Run has an instance of its own for every run, which is thrown away. An
+// [Image] has its instances wait where their start-up is over, and puts them back
+// there after each run:
+//
+//	im := e.Image(&wasm.Program{Module: m, Args: args}, nil)
+//	out, err := im.Run(ctx, &wasm.Call{Stdin: input, Limits: limits})
+//
+// Instances have no names and cannot import from each other.
 package wasm

@@ -33,6 +33,11 @@ type Options struct {
 	// cannot be preempted within a slice, so it bounds the pauses of Go's garbage
 	// collector.
 	Slice uint64
+	// Instances is how many idle instances all images together keep; 0 means 1,024.
+	Instances int
+	// ImageBytes is how much memory images and their idle instances may hold; 0 means
+	// 1 GiB. What a single image needs to run at all is not counted against others.
+	ImageBytes uint64
 }
 
 // Engine compiles modules and runs them. It is safe for concurrent use.
@@ -43,6 +48,7 @@ type Engine struct {
 	modules *otter.Cache[string, *Module]
 	imports map[string]binary.FuncType
 	probe   stackProbe
+	images  images
 
 	mu     sync.Mutex
 	closed bool
@@ -60,6 +66,9 @@ func Open(opts *Options) (*Engine, error) {
 	}
 	def(&e.o.Resident, 256<<20)
 	def(&e.o.Slice, 100_000)
+	def(&e.o.Instances, 1024)
+	def(&e.o.ImageBytes, 1<<30)
+	e.images.max, e.images.bytes = e.o.Instances, e.o.ImageBytes
 	ctx := context.Background()
 	cfg := wazero.NewRuntimeConfigCompiler()
 	if e.o.Interpreter {
@@ -173,6 +182,7 @@ func (e *Engine) Close() error {
 	e.closed = true
 	e.mu.Unlock()
 	e.compiling.Wait()
+	e.images.close()
 	e.mu.Lock()
 	open := make([]*Module, 0, len(e.open))
 	for m := range e.open {

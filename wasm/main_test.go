@@ -11,6 +11,15 @@ import (
 // roleEnv names what a child process of the test binary does instead of tests.
 const roleEnv = "WASM_TEST_ROLE"
 
+// oneGoroutine skips a test that the race detector makes slow and learns nothing from:
+// it compiles much, and then runs one guest at a time.
+func oneGoroutine(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("one guest at a time, and minutes of compiling under the race detector")
+	}
+}
+
 func TestMain(m *testing.M) {
 	role := os.Getenv(roleEnv)
 	if role == "" {

@@ -2,6 +2,8 @@ package wasm
 
 import (
 	"github.com/tetratelabs/wazero/experimental"
+
+	"openskill/wasm/image"
 )
 
 // memory is the linear memory of one run. Address space is reserved up to the
@@ -14,6 +16,7 @@ type memory struct {
 	refused bool
 	spaces  *spaces
 	space   []byte
+	frozen  bool // an image is mapped over the space, so it cannot begin another instance
 }
 
 // Allocate implements experimental.MemoryAllocator. An instance has one memory.
@@ -39,8 +42,12 @@ func (m *memory) Reallocate(size uint64) []byte {
 
 // Free implements experimental.LinearMemory.
 func (m *memory) Free() {
-	if m.space != nil {
+	switch {
+	case m.space == nil:
+	case m.frozen:
+		image.Release(m.space)
+	default:
 		m.spaces.put(m.space, m.peak)
-		m.space = nil
 	}
+	m.space = nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
+	"openskill/wasm/image"
 	"openskill/wasm/meter"
 )
 
@@ -27,6 +28,7 @@ type Module struct {
 
 	memoryMin uint64  // bytes that an instance begins with
 	startTrap string  // the trap with which every instance fails at once; "" for none
+	unfit     string  // why instances cannot be frozen; "" if they can
 	spaces    *spaces // for the memories of instances
 
 	exports map[string]api.FunctionDefinition // of the metered module
@@ -197,13 +199,13 @@ func (e *Engine) compile(module []byte, o *CompileOptions) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTemplate(p.content)
+	t, err := image.New(p.content)
 	if err != nil {
 		_ = c.Close(context.Background())
 		return nil, fmt.Errorf("wasm: lay out the memory of a module: %w", err)
 	}
 	m := &Module{
-		e: e, source: module, compiled: c, memoryMin: p.MemoryMin, startTrap: p.StartTrap, spaces: &spaces{content: t},
+		e: e, source: module, compiled: c, memoryMin: p.MemoryMin, startTrap: p.StartTrap, unfit: p.Unfit, spaces: &spaces{content: t},
 		exports: c.ExportedFunctions(), size: len(module) + len(p.metered) + len(p.content), refs: 1,
 	}
 	if o != nil {

@@ -34,7 +34,8 @@ type Outcome struct {
 	Trap     string // the kind of trap, such as "unreachable"; no text of the guest
 
 	Stdout, Stderr []byte // what was kept; nil where Run names a writer
-	Fuel           uint64 // units used
+	Fuel           uint64 // units used; of an image's run, from the first read of input on
+	StartFuel      uint64 // units that an image's start-up used; 0 if all of it was start-up
 	MemoryPeak     uint64 // bytes of linear memory, at its largest
 	Instantiate    time.Duration
 	Total          time.Duration

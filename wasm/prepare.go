@@ -11,12 +11,13 @@ import (
 	"path/filepath"
 
 	wbin "openskill/wasm/binary"
+	"openskill/wasm/image"
 	"openskill/wasm/meter"
 )
 
 // generation names what checking and metering make of a module. It goes up with
 // every change of theirs, so that no cache holds the work of an older one.
-const generation = "5"
+const generation = "6"
 
 // prepared is what a module's runs need to know beside its code.
 type prepared struct {
@@ -26,6 +27,8 @@ type prepared struct {
 	// the specification instantiation fails then. wazero ignores such an element
 	// segment, and the data segments are laid out ahead.
 	StartTrap string `json:"start_trap,omitempty"`
+	// Unfit says why instances cannot be frozen; "" if they can.
+	Unfit string `json:"unfit,omitempty"`
 	// Content is the length of the first content of the memory, in bytes.
 	Content int `json:"content"`
 
@@ -44,7 +47,9 @@ func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, error) {
 		return nil, err
 	}
 	p := &prepared{}
-	rest, content, outside := initialMemory(res.Module)
+	open := image.Prepare(res.Module, res.MaxStack)
+	p.Unfit = open.Unfit
+	rest, content, outside := initialMemory(open.Module)
 	p.content, p.Content = content, len(content)
 	switch {
 	case misfit(res.Module):
@@ -55,7 +60,7 @@ func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, error) {
 	if len(res.Module.Memories) > 0 {
 		p.MemoryMin = uint64(res.Module.Memories[0].Min) * pageSize
 	}
-	rw, err := meter.Rewrite(rest, res.MaxStack, nil)
+	rw, err := meter.Rewrite(rest, open.MaxStack, &meter.Options{Main: mainFunctions(rest)})
 	if err != nil {
 		return nil, fmt.Errorf("wasm: meter: %w", err)
 	}
@@ -126,6 +131,38 @@ func loadPrepared(path string) (*prepared, bool) {
 	}
 	p.content, p.metered = rest[:p.Content:p.Content], rest[p.Content:]
 	return p, true
+}
+
+// mainFunctions are the functions that a run calls, in order: those of a WASI
+// command, or of a reactor that is to be run once.
+func mainFunctions(m *wbin.Module) []uint32 {
+	var fs []uint32
+	if m.Start != nil {
+		fs = append(fs, *m.Start)
+	}
+	exported := func(name string, result bool) bool {
+		for _, e := range m.Exports {
+			if e.Name != name || e.Kind != wbin.ExternFunc {
+				continue
+			}
+			t := m.FuncType(e.Index)
+			if len(t.Params) > 0 || len(t.Results) > 1 || len(t.Results) == 1 && (!result || t.Results[0] != wbin.I32) {
+				return false
+			}
+			fs = append(fs, e.Index)
+			return true
+		}
+		return false
+	}
+	if exported("_start", false) {
+		return fs
+	}
+	n := len(fs)
+	exported("_initialize", false)
+	if !exported("run", true) {
+		return fs[:n]
+	}
+	return fs
 }
 
 // misfit reports whether an active element segment does not fit its table. All

@@ -16,6 +16,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"openskill/wasm/guestfs"
+	"openskill/wasm/lower"
 	"openskill/wasm/meter"
 	"openskill/wasm/wasi"
 )
@@ -23,8 +24,9 @@ import (
 // Run is one run of a module: what the guest sees, and what it may use. It is
 // not changed.
 type Run struct {
-	// Entry is the exported function to call, without parameters; "" means _start,
-	// or nothing if the module has only a start function.
+	// Entry is the exported function to call, without parameters; "" means _start of
+	// a command, _initialize and run of a reactor that has both, or nothing if the
+	// module has only a start function. What run returns is the exit code.
 	Entry string
 	Args  []string  // the program's name first
 	Env   []string  // NAME=value
@@ -52,6 +54,41 @@ type execution struct {
 	top   reflect.Value // of the host's stack for the function that runs
 	ended Ended         // the limit that the host ended it with
 	stop  bool          // whether ended counts
+	trap  string        // the kind of a trap that the host found, with ended
+	code  uint32        // what the main function returned
+
+	ctx       context.Context //nolint:containedctx // the guest's, for refuel
+	fuel      api.MutableGlobal
+	exception api.Global // not 0 when a function came back by an exception; nil: none can
+	over      func()     // called when the main function is over; nil: nothing
+}
+
+// globals finds what the host reads and writes of an instance.
+func (x *execution) globals(inst api.Module) {
+	x.fuel, _ = inst.ExportedGlobal(meter.ExportFuel).(api.MutableGlobal)
+	x.exception = inst.ExportedGlobal(lower.Export)
+}
+
+// used is the fuel that was used so far.
+func (x *execution) used() uint64 {
+	if x.fuel == nil {
+		return x.tank.Used(0)
+	}
+	return x.tank.Used(int64(x.fuel.Get())) //nolint:gosec // bits
+}
+
+// account notes the fuel of a run that is over.
+func (x *execution) account(out *Outcome) { out.Fuel = x.used() }
+
+// uncaught is the kind of the trap of an exception that nobody caught.
+const uncaught = "uncaught exception"
+
+// returned is called when a function of the run came back.
+func (x *execution) returned() {
+	if x.exception != nil && x.exception.Get() != 0 {
+		x.trap = uncaught
+		x.end(Trapped)
+	}
 }
 
 type executionKey struct{}
@@ -72,6 +109,18 @@ func (e *Engine) refuel(ctx context.Context, s []uint64) {
 	x, ok := ctx.Value(executionKey{}).(*execution)
 	if !ok {
 		panic(errors.New("wasm: a guest runs without its state"))
+	}
+	switch visit, code := meter.VisitOf(int64(s[1])); visit { //nolint:gosec // bits
+	case meter.Return:
+		x.returned()
+		return // with the fuel that is left
+	case meter.End:
+		x.returned()
+		x.code = code
+		if x.over != nil {
+			x.over()
+		}
+		return
 	}
 	select {
 	case <-ctx.Done():
@@ -154,41 +203,54 @@ func (m *Module) Run(ctx context.Context, r *Run) (*Outcome, error) {
 }
 
 func (m *Module) run(ctx context.Context, r *Run, x *execution, out *Outcome, began time.Time) error {
-	switch {
-	case ctx.Err() != nil:
-		out.Ended = endOf(ctx)
-		return nil
-	case m.memoryMin > x.mem.limit:
-		out.Ended = OutOfMemory
-		return nil
-	case m.startTrap != "":
-		out.Ended, out.Trap = Trapped, m.startTrap
-		return nil
-	}
-	inst, err := m.e.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, &x.mem), m.compiled, anonymous)
-	out.Instantiate = time.Since(began)
-	if err != nil {
-		return m.settle(x, out, err)
-	}
-	defer inst.Close(ctx) //nolint:errcheck // frees memory; there is no file behind it
-	for _, name := range m.entries(r) {
-		f := inst.ExportedFunction(name)
-		if f == nil {
-			return &NoEntryError{Name: name}
+	err := m.instantiate(ctx, x, func(inst api.Module) (err error) {
+		out.Instantiate = time.Since(began)
+		x.globals(inst)
+		for _, name := range m.entries(r) {
+			f := inst.ExportedFunction(name)
+			if f == nil {
+				return &NoEntryError{Name: name}
+			}
+			x.top = m.e.probe.guest(f)
+			if err = invoke(ctx, f); err != nil {
+				return err
+			}
+			if x.exception != nil && x.exception.Get() != 0 {
+				x.ended, x.stop, x.trap = Trapped, true, uncaught
+				return errEnded
+			}
 		}
-		x.top = m.e.probe.guest(f)
-		if err = call(ctx, f); err != nil {
-			break
-		}
-	}
-	fuel := inst.ExportedGlobal(meter.ExportFuel).Get()
-	out.Fuel = x.tank.Used(int64(fuel)) //nolint:gosec // bits
-	return m.settle(x, out, err)
+		return nil
+	})
+	x.account(out)
+	return x.settle(out, err)
 }
 
-// call runs f. What a host function panics with comes back as an error from
+// instantiate makes an instance, lets do work with it, and throws it away. The
+// error is that of do, or says why there is no instance.
+func (m *Module) instantiate(ctx context.Context, x *execution, do func(api.Module) error) error {
+	switch {
+	case ctx.Err() != nil:
+		x.ended, x.stop = endOf(ctx), true
+		return errEnded
+	case m.memoryMin > x.mem.limit:
+		x.ended, x.stop = OutOfMemory, true
+		return errEnded
+	case m.startTrap != "":
+		x.ended, x.stop, x.trap = Trapped, true, m.startTrap
+		return errEnded
+	}
+	inst, err := m.e.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, &x.mem), m.compiled, anonymous)
+	if err != nil {
+		return err
+	}
+	defer inst.Close(ctx) //nolint:errcheck // frees memory; there is no file behind it
+	return do(inst)
+}
+
+// invoke runs f. What a host function panics with comes back as an error from
 // wazero; nothing else may panic here.
-func call(ctx context.Context, f api.Function) error {
+func invoke(ctx context.Context, f api.Function) error {
 	_, err := f.Call(ctx)
 	return err
 }
@@ -203,31 +265,35 @@ func (e *NoEntryError) Error() string {
 
 // entries are the functions to call, in order.
 func (m *Module) entries(r *Run) []string {
+	if r.Entry == "" && m.Exports(meter.ExportMain) {
+		return []string{meter.ExportMain}
+	}
 	var names []string
-	start := m.Exports(meter.ExportStart)
-	if start {
+	if m.Exports(meter.ExportStart) {
 		names = append(names, meter.ExportStart)
 	}
-	switch {
-	case r.Entry != "":
-		names = append(names, r.Entry)
-	case m.Exports("_start") || !start:
-		names = append(names, "_start")
+	if r.Entry == "" {
+		return append(names, "_start")
 	}
-	return names
+	return append(names, r.Entry)
 }
 
 // settle decides how the run ended, from what the host recorded. What the guest
 // did after the host had refused it memory counts as the refusal.
-func (m *Module) settle(x *execution, out *Outcome, err error) error {
+func (x *execution) settle(out *Outcome, err error) error {
 	refused := x.mem.refused || x.tank.MemoryRefused
 	stop := x.world.Stopped()
 	switch {
 	case x.stop:
-		out.Ended = x.ended
+		out.Ended, out.Trap = x.ended, x.trap
 	case stop != nil:
 		out.Ended, out.ExitCode = exits[stop.Reason], stop.ExitCode
 		if refused && out.Ended == Exited && stop.ExitCode != 0 {
+			out.Ended, out.ExitCode = OutOfMemory, 0
+		}
+	case err == nil && x.code != 0:
+		out.Ended, out.ExitCode = Exited, x.code
+		if refused {
 			out.Ended, out.ExitCode = OutOfMemory, 0
 		}
 	case err == nil:

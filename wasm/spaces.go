@@ -1,13 +1,17 @@
 package wasm
 
-import "sync"
+import (
+	"sync"
+
+	"openskill/wasm/image"
+)
 
 // spaces are the address spaces that a module's memories begin in: the first
 // content, and zeros up to a limit. A space is used by one instance at a time. One
 // that comes back is emptied by the kernel before it is kept for the next: what an
 // instance wrote is gone with its pages.
 type spaces struct {
-	content template // of the first bytes
+	content *image.Memory // of the first bytes
 
 	mu     sync.Mutex
 	closed bool
@@ -28,12 +32,12 @@ func (s *spaces) take(size uint64) []byte {
 		}
 	}
 	s.mu.Unlock()
-	return s.content.reserve(size)
+	return s.content.Reserve(size)
 }
 
 // put takes a space back, of which the first used bytes may have been written.
 func (s *spaces) put(b []byte, used uint64) {
-	if s.content.reset(b, used) {
+	if s.content.Drop(b, used) {
 		s.mu.Lock()
 		if !s.closed && len(s.free) < keep {
 			s.free = append(s.free, b)
@@ -42,7 +46,7 @@ func (s *spaces) put(b []byte, used uint64) {
 		s.mu.Unlock()
 	}
 	if b != nil {
-		giveBack(b)
+		image.Release(b)
 	}
 }
 
@@ -54,7 +58,7 @@ func (s *spaces) close() {
 	s.free = nil
 	s.mu.Unlock()
 	for _, b := range free {
-		giveBack(b)
+		image.Release(b)
 	}
-	s.content.close()
+	s.content.Close()
 }

@@ -28,7 +28,7 @@ func (m *Memory) Map([]byte) bool { return false }
 func (m *Memory) Drop([]byte, uint64) bool { return false }
 
 // Reset cannot put pages back here.
-func (m *Memory) Reset([]byte) bool { return false }
+func (m *Memory) Reset([]byte) (own uint64, ok bool) { return 0, false }
 
 // Equal is of no use where nothing can be shared.
 func (m *Memory) Equal([]byte) bool { return false }

@@ -43,8 +43,12 @@ func TestReset(t *testing.T) {
 				a[rng.IntN(len(want))] ^= byte(1 + rng.IntN(255))
 			}
 			_ = a[rng.IntN(len(want))] // reading makes no page the space's own
-			if !m.Reset(a) {
+			own, ok := m.Reset(a)
+			if !ok {
 				t.Fatal("cannot be reset")
+			}
+			if own > fewPages*pageSize {
+				t.Errorf("%d bytes are the space's own", own)
 			}
 			if !bytes.Equal(a[:len(want)], want) || !m.Equal(a) {
 				t.Fatalf("after %d writes the content did not come back", writes)

@@ -18,26 +18,28 @@ const Supported = true
 const fewPages = 512
 
 // Reset puts the content back into a space that maps it, and reports whether that
-// worked. Behind the content nothing may have been written.
+// worked, and how many bytes of pages are the space's own afterwards. Behind the
+// content nothing may have been written.
 //
 // Dropping pages makes the kernel tell all processors, and the next run faults on
 // each of them again. So where the kernel says which pages were written, and they
 // are few, they are copied back instead.
-func (m *Memory) Reset(space []byte) bool {
+func (m *Memory) Reset(space []byte) (own uint64, ok bool) {
 	if m.fd < 0 {
-		return true
+		return 0, true
 	}
 	var regions [128]pageRegion
 	n, ok := written(space[:m.size], regions[:])
 	if !ok {
-		return m.Drop(space, m.size)
+		return 0, m.Drop(space, m.size)
 	}
 	base := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(space)))) //nolint:gosec // compared with addresses
 	for _, r := range regions[:n] {
 		from, to := r.start-base, r.end-base
 		copy(space[from:to], m.view[from:to])
+		own += to - from
 	}
-	return true
+	return own, true
 }
 
 // Equal reports whether space begins with the content.

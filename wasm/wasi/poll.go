@@ -39,6 +39,9 @@ func (w *World) pollOneoff(p []uint64) guestfs.Errno {
 	if n == 0 || n > maxSubscriptions {
 		return guestfs.EINVAL
 	}
+	if w.cfg.Begin != nil && w.pollsInput(p[0], n) {
+		w.begin((*World).pollOneoff, p)
+	}
 	in, ok := w.result(p[0], n*subscriptionSize)
 	out, ok2 := w.result(p[1], n*eventSize)
 	count, ok3 := w.result(p[3], 4)
@@ -68,6 +71,19 @@ func (w *World) pollOneoff(p []uint64) guestfs.Errno {
 	}
 	le.PutUint32(count, uint32(events))
 	return 0
+}
+
+// pollsInput reports whether one of n subscriptions is for standard input.
+func (w *World) pollsInput(at, n uint64) bool {
+	in, ok := w.result(at, n*subscriptionSize)
+	for ; ok && len(in) > 0; in = in[subscriptionSize:] {
+		if in[8] == eventRead {
+			if d := w.fd(uint64(le.Uint32(in[16:]))); d != nil && d.kind == isStdin {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func putEvent(out []byte, s *subscription) {
@@ -170,6 +186,9 @@ func (w *World) await(subs []subscription) {
 		}
 	}
 	w.checkContext()
+	if clock && !came && w.cfg.Slept != nil {
+		w.cfg.Slept(wait)
+	}
 	for i := range subs {
 		s := &subs[i]
 		if came {

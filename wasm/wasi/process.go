@@ -106,6 +106,10 @@ func (w *World) now(clock uint32) (int64, guestfs.Errno) {
 
 // procExit ends the run. It does not return.
 func (w *World) procExit(p []uint64) guestfs.Errno {
+	if w.cfg.Exit != nil && w.stopped.Reason == 0 {
+		w.stopped = Stop{Reason: ReasonExit, ExitCode: uint32(p[0])}
+		w.cfg.Exit()
+	}
 	w.end(ReasonExit, uint32(p[0]))
 	return 0
 }

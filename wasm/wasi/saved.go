@@ -45,6 +45,6 @@ func (w *World) Restore(s *Saved, cfg Config) error {
 	w.configure(cfg)
 	w.began = realNow().Add(-time.Duration(s.elapsed))
 	w.stopped, w.closed = Stop{}, false
-	w.ctx, w.mem = nil, nil
+	w.ctx, w.mod, w.mem = nil, nil, nil
 	return err
 }

@@ -17,6 +17,10 @@ func (w *World) fdRead(p []uint64) guestfs.Errno {
 		return errno
 	}
 	var n uint32
+	if d.kind == isStdin && w.cfg.Begin != nil {
+		w.begin((*World).fdRead, p)
+		return w.fdRead(p) // anew: its descriptors may have been restored
+	}
 	if d.kind == isStdin {
 		n, errno = w.readInput(list, d.flags&flagNonblock == 0)
 	} else {

@@ -69,6 +69,22 @@ type Config struct {
 	// consistent.
 	Charge func(units uint64)
 
+	// Begin is called when the guest first asks for standard input, by reading it
+	// or by polling it, before anything of the input is looked at: until then a
+	// guest has seen nothing but what is in this Config. The World may be saved and
+	// restored in it. When it returns, the call is answered from the World as it is
+	// then. Where Answer has a World answer the same call again, Begin is not
+	// called. nil: nothing.
+	Begin func(ctx context.Context, mod api.Module, p Pending)
+
+	// Exit is called when the guest calls proc_exit, after the stop is recorded and
+	// before the guest is unwound. It need not return. nil: nothing.
+	Exit func()
+
+	// Slept is told how long a sleep took, where Mono is not nil: a clock that is
+	// not the real one has to move on by that. nil: nobody.
+	Slept func(d time.Duration)
+
 	// MaxOpenFiles is how many descriptors may be open at once, the standard
 	// streams and the preopen included. 0: DefaultMaxOpenFiles (128).
 	MaxOpenFiles int
@@ -82,7 +98,8 @@ type World struct {
 
 	// Of the host call under way.
 	ctx context.Context //nolint:containedctx // it does not outlive the call
-	mem api.Memory      // nil if the module has none
+	mod api.Module
+	mem api.Memory // nil if the module has none
 
 	fds    []descriptor // index is the descriptor's number
 	inline [6]descriptor
@@ -130,7 +147,7 @@ func (w *World) Close() error {
 	}
 	w.closed = true
 	err := w.closeAll()
-	w.ctx, w.mem = nil, nil
+	w.ctx, w.mod, w.mem = nil, nil, nil
 	return err
 }
 
@@ -159,7 +176,7 @@ func (w *World) enter(ctx context.Context, mod api.Module) {
 	if w.stopped.Reason != 0 {
 		w.end(0, 0)
 	}
-	w.ctx = ctx
+	w.ctx, w.mod = ctx, mod
 	w.mem = mod.Memory()
 	// A module without a memory gives an interface around a nil pointer.
 	if w.mem != nil && reflect.ValueOf(w.mem).IsNil() {
@@ -175,6 +192,37 @@ const (
 	costEntry = 16   // an entry of a directory
 	chunk     = 64 << 10
 )
+
+// Pending is a host call that waits to be answered.
+type Pending struct {
+	call func(w *World, p []uint64) guestfs.Errno
+	args [4]uint64
+}
+
+// begin tells the embedder that the guest asks for input.
+func (w *World) begin(call func(w *World, p []uint64) guestfs.Errno, p []uint64) {
+	f := w.cfg.Begin
+	if f == nil {
+		return
+	}
+	w.cfg.Begin = nil
+	ctx, mod, mem := w.ctx, w.mod, w.mem
+	pending := Pending{call: call}
+	copy(pending.args[:], p)
+	f(ctx, mod, pending)
+	w.ctx, w.mod, w.mem = ctx, mod, mem
+	// Paid again, since Answer pays it: the first run from a saved state uses as much
+	// fuel as the others.
+	w.checkContext()
+	w.charge(costCall)
+}
+
+// Answer does a pending call, in the World as it is now.
+func (w *World) Answer(ctx context.Context, mod api.Module, p Pending) guestfs.Errno {
+	w.enter(ctx, mod)
+	w.charge(costCall)
+	return p.call(w, p.args[:])
+}
 
 func (w *World) charge(units uint64) {
 	if w.cfg.Charge != nil {

@@ -1,0 +1,326 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"openskill/wasm/image"
+	"openskill/wasm/meter"
+	"openskill/wasm/wasi"
+)
+
+// instance is a module that was started and waits at its first read of standard
+// input, on a goroutine of its own, for calls. What it has seen until then is in
+// the Program. It serves one call at a time.
+//
+// After a call it is put back to what it was at that read, if all of its state can
+// be; if not, it ends with that call.
+type instance struct {
+	im    *Image
+	x     *execution
+	live  liveContext
+	files Files
+
+	calls  chan *call    // the next one; closed: there is none, and the instance ends
+	parked chan struct{} // closed when it waits for its first call
+	ended  chan struct{} // closed when everything is given back
+
+	// Owned by the goroutine.
+	mod     api.Module
+	now     *call // under way; nil: none
+	startup outputs
+	saved   *frozen // what it is put back to; nil: it serves one call
+	own     uint64  // bytes of pages of its own after the last reset
+	// verified says that a reset was held against the image's bytes.
+	verified  bool
+	began     time.Time // of the start-up
+	startFuel uint64    // that it used
+
+	// Valid when ended is closed and parked is not: how the start-up ended.
+	outcome *Outcome
+	err     error
+
+	// Guarded by Image.mu.
+	private uint64 // bytes of pages of its own, while it is idle
+	since   time.Time
+}
+
+// call is one run, on its way through an instance.
+type call struct {
+	*Call
+	ctx            context.Context //nolint:containedctx // the run's
+	limits         Limits
+	began, entered time.Time
+	stdout, stderr bytes.Buffer  // what the Call takes no writer for
+	done           chan struct{} // closed when outcome and err are there
+	outcome        *Outcome
+	err            error
+}
+
+// frozen is the state of an instance at its first read of input.
+type frozen struct {
+	memory  *image.Memory
+	size    uint64 // of the memory, in bytes
+	globals []api.MutableGlobal
+	values  []uint64
+	touched api.Global // nil if the module has nothing to touch
+	world   *wasi.Saved
+	scratch scratchSaved
+	pending wasi.Pending
+	stack   *checkpoint
+}
+
+// liveContext is the context of everything that a guest does: its values are the
+// instance's, its end is that of the call under way.
+type liveContext struct {
+	context.Context //nolint:containedctx // of the values
+
+	now context.Context //nolint:containedctx // of the end
+}
+
+func (c *liveContext) Deadline() (time.Time, bool) { return c.now.Deadline() }
+func (c *liveContext) Done() <-chan struct{}       { return c.now.Done() }
+func (c *liveContext) Err() error                  { return c.now.Err() }
+
+// outputs are what a guest printed while it started.
+type outputs struct{ stdout, stderr bytes.Buffer }
+
+// start makes an instance and lets it run to its first read of input.
+func (im *Image) start() *instance {
+	in := &instance{
+		im: im, calls: make(chan *call), parked: make(chan struct{}), ended: make(chan struct{}),
+	}
+	in.began = time.Now() //nolint:forbidigo // a limit of real time
+	go in.main()
+	return in
+}
+
+func (in *instance) main() {
+	p := &in.im.program
+	in.outcome = &Outcome{}
+	defer close(in.ended)
+	defer in.im.gone(in)
+	m, err := p.Module.lease(context.Background())
+	if err != nil {
+		in.err = err
+		return
+	}
+	defer m.done()
+	if p.Open != nil {
+		if in.files, in.err = p.Open(); in.err != nil {
+			return
+		}
+		if in.files.Close != nil {
+			defer in.files.Close()
+		}
+	}
+	l := p.Limits.withDefaults()
+	ctx, cancel := context.WithTimeout(context.Background(), l.Timeout)
+	defer cancel()
+	x := &execution{tank: meter.Tank{Budget: l.Fuel, Slice: m.e.o.Slice}, stack: l.Stack, mem: memory{limit: l.Memory, spaces: m.spaces}}
+	in.x = x
+	x.over = in.over
+	clock := &startClock{wall: in.im.made}
+	x.world = wasi.NewWorld(wasi.Config{
+		Args: p.Args, Env: p.Env, Stdout: &in.startup.stdout, Stderr: &in.startup.stderr,
+		StdoutLimit: l.Output, StderrLimit: l.Output, Root: in.files.Root, MaxOpenFiles: l.Files,
+		Random: in.im.chance(), Wall: clock.Wall, Mono: clock.Mono, Slept: clock.Slept,
+		Charge: x.charge, Begin: in.begin, Exit: in.exit,
+	})
+	defer x.world.Close() //nolint:errcheck // descriptors of read-only files and of memory
+	defer x.mem.Free()
+	in.live.now = ctx
+	in.live.Context = wasi.WithWorld(context.WithValue(context.Background(), executionKey{}, x), x.world)
+	x.ctx = &in.live
+	in.run(m)
+	if in.saved != nil {
+		_ = in.saved.world.Release()
+	}
+}
+
+// run lives as long as the instance: a guest that is put back to its first read
+// never comes back from its main function.
+func (in *instance) run(m *Module) {
+	x, out := in.x, in.outcome
+	err := m.instantiate(&in.live, x, func(inst api.Module) error {
+		in.mod = inst
+		x.globals(inst)
+		f := inst.ExportedFunction(meter.ExportMain)
+		if f == nil {
+			return &NoEntryError{Name: "_start"}
+		}
+		x.top = m.e.probe.guest(f)
+		return invoke(experimental.WithSnapshotter(&in.live), f)
+	})
+	if errors.Is(err, errRetired) {
+		return // between two calls, and nobody waits
+	}
+	if c := in.now; c != nil {
+		in.now = nil
+		in.settle(c, err)
+		in.deliver(c)
+		return
+	}
+	x.account(out)
+	in.err = x.settle(out, err)
+	out.Total = time.Since(in.began)
+	out.Stdout, out.Stderr = in.startup.stdout.Bytes(), in.startup.stderr.Bytes()
+	out.MemoryPeak = x.mem.peak
+}
+
+// errRetired ends an instance between two calls.
+var errRetired = errors.New("wasm: the instance is not needed any more")
+
+// begin is called by the guest's first read: the start-up is over.
+func (in *instance) begin(ctx context.Context, mod api.Module, p wasi.Pending) {
+	in.startFuel = in.x.used()
+	in.freeze(ctx, p)
+	close(in.parked)
+	in.im.put(in, true)
+	in.next()
+}
+
+// next waits for a call, and makes the instance ready for it.
+func (in *instance) next() {
+	c, ok := <-in.calls
+	if !ok {
+		panic(errRetired)
+	}
+	in.now = c
+	c.entered = time.Now() //nolint:forbidigo // for the outcome
+	in.prepare(c)
+}
+
+// prepare lets a call see its own input, clock and limits, and nothing of others.
+func (in *instance) prepare(c *call) {
+	x, p := in.x, &in.im.program
+	in.live.now = c.ctx
+	x.tank = meter.Tank{Budget: c.limits.Fuel, Slice: x.tank.Slice}
+	x.fuel.Set(0)
+	x.stop, x.ended, x.trap, x.code = false, 0, "", 0
+	x.mem.refused = false
+	l := p.Limits.withDefaults()
+	x.mem.limit = min(l.Memory, c.limits.Memory)
+	cfg := wasi.Config{
+		Args: p.Args, Env: p.Env, Stdin: c.Stdin, Stdout: c.writer(c.Stdout, &c.stdout), Stderr: c.writer(c.Stderr, &c.stderr),
+		Root: in.files.Root, MaxOpenFiles: l.Files, Random: c.Random, Wall: c.Wall, Mono: c.Mono, Charge: x.charge, Exit: in.exit,
+	}
+	if in.im.leaves(leaveChance) {
+		cfg.Random = in.im.chance()
+	}
+	over := false
+	cfg.StdoutLimit, over = c.replay(cfg.Stdout, in.startup.stdout.Bytes(), over)
+	cfg.StderrLimit, over = c.replay(cfg.Stderr, in.startup.stderr.Bytes(), over)
+	if in.saved != nil && !in.im.leaves(leaveDescriptors) {
+		_ = x.world.Restore(in.saved.world, cfg) // closing what was only read
+	} else {
+		world := x.world.Save()
+		_ = x.world.Restore(world, cfg)
+		_ = world.Release()
+	}
+	switch {
+	case over:
+		x.end(OutputOverflow)
+	case x.mem.peak > x.mem.limit: // the start-up alone took more
+		x.end(OutOfMemory)
+	}
+}
+
+func (c *call) writer(w io.Writer, own *bytes.Buffer) io.Writer {
+	if w != nil {
+		return w
+	}
+	return own
+}
+
+// replay begins an output with what the start-up printed, and gives the limit for
+// the rest; over if there is no room for that.
+func (c *call) replay(w io.Writer, printed []byte, over bool) (int64, bool) {
+	left := c.limits.Output - int64(len(printed))
+	if left < 0 {
+		printed, left, over = printed[:c.limits.Output], 0, true
+	}
+	if len(printed) > 0 {
+		_, _ = w.Write(printed) // as a guest's own output would be lost too
+	}
+	if left == 0 {
+		left = -1 // not one byte
+	}
+	return left, over
+}
+
+// exit is called by the guest's proc_exit.
+func (in *instance) exit() {
+	if in.now != nil {
+		in.finish()
+	}
+}
+
+// over is called when the main function has returned.
+func (in *instance) over() {
+	if in.now != nil {
+		in.finish()
+	}
+}
+
+// finish ends a call from within the guest, and begins the next one if the
+// instance can be put back. It returns only if not.
+func (in *instance) finish() {
+	c := in.now
+	in.now = nil
+	in.settle(c, nil)
+	s := in.saved
+	again := in.restorable()
+	in.deliver(c)
+	if !again || !in.reset() {
+		panic(errRetired)
+	}
+	in.im.put(in, false)
+	in.next()
+	errno := in.x.world.Answer(&in.live, in.mod, s.pending)
+	s.stack.restore(uint64(errno))
+}
+
+// settle decides how a call ended.
+func (in *instance) settle(c *call, err error) {
+	x, out := in.x, &Outcome{StartFuel: in.startFuel}
+	x.account(out)
+	c.err = x.settle(out, err)
+	out.MemoryPeak = x.mem.peak
+	out.Instantiate = c.entered.Sub(c.began)
+	c.outcome = out
+}
+
+// deliver hands the outcome to the caller.
+func (in *instance) deliver(c *call) {
+	if c.Done != nil {
+		c.Done(in.files)
+	}
+	c.outcome.Stdout, c.outcome.Stderr = c.stdout.Bytes(), c.stderr.Bytes()
+	c.outcome.Total = time.Since(c.began)
+	close(c.done)
+}
+
+// startClock is the clock of a start-up: it begins at a fixed time and moves by a
+// little at every look, so that all instances of an image see the same.
+type startClock struct {
+	wall time.Time
+	at   int64
+}
+
+func (c *startClock) Mono() int64 {
+	c.at += int64(time.Microsecond)
+	return c.at
+}
+
+func (c *startClock) Wall() time.Time {
+	return c.wall.Add(time.Duration(c.Mono())).Truncate(wasi.WallGrain)
+}
+
+func (c *startClock) Slept(d time.Duration) { c.at += int64(d) }
