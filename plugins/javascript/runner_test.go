@@ -10,24 +10,30 @@ import (
 	"openskill/wasm"
 )
 
+// shared is one engine for all tests, so that the runtime is compiled once.
+var shared *wasm.Engine
+
+func TestMain(m *testing.M) {
+	var err error
+	if shared, err = wasm.Open(nil); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	if err := shared.Close(); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
+}
+
 // warm is an engine in whose memory the runtime is compiled.
 func warm(t testing.TB) *wasm.Engine {
 	t.Helper()
-	e, err := wasm.Open(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Errorf("closing the engine: %v", err)
-		}
-	})
-	r := New(e)
+	r := New(shared)
 	defer r.Close() //nolint:errcheck // it has run nothing
 	if err := r.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return shared
 }
 
 func TestRunner(t *testing.T) {

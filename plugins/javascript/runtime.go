@@ -19,9 +19,9 @@ const upstreamDigest = "sha256:f9742952f9989b1558c4a79bedfb351d6ca33ff22a41e8865
 // moved to memory of its own, and QuickJS's check, which is compiled in but has
 // no limit in this build, gets one.
 const (
-	pageSize   = 64 << 10
-	stackPages = 32 // 2 MiB in all
-	guardPages = 16 // of them below the limit: for C code that nests without asking
+	stackSize  = 512 << 10
+	stackUsed  = 256 << 10 // what scripts may use of it; the rest is for C code that nests without asking
+	stackPages = stackSize >> 16
 )
 
 // unlimited is the instructions "i32.const 0; i32.store offset=128": no limit of
@@ -59,10 +59,10 @@ func derive(upstream []byte) ([]byte, error) {
 	}
 	// What malloc knows as its own ends where the memory did, and grows after
 	// what memory.size says: the pages between are nobody's.
-	bottom := m.Memories[0].Min * pageSize
+	bottom := m.Memories[0].Min << 16
 	m.Memories[0].Min += stackPages
-	m.Globals[0].Init = append(i32Const(bottom+stackPages*pageSize), byte(binary.OpEnd))
-	limited := append(i32Const(bottom+guardPages*pageSize), unlimited[2:]...)
+	m.Globals[0].Init = append(i32Const(bottom+stackSize), byte(binary.OpEnd))
+	limited := append(i32Const(bottom+stackSize-stackUsed), unlimited[2:]...)
 	imported := m.Imported(binary.ExternFunc)
 	for _, f := range setters {
 		code := &m.Codes[f-imported]
