@@ -6,11 +6,12 @@ GO ?= go
 STATE := $(or $(OPENSKILL_STATE_DIR),.openskill)
 TIME ?= 10s
 
-.PHONY: help run build test bench bench-guests lint skills skills-py2wasm runtimes runtime-python fuzz clean
+.PHONY: help run build test race bench bench-guests lint skills skills-py2wasm runtimes runtime-python fuzz clean
 
 help:
 	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
 	@echo 'make test     everything that CI runs'
+	@echo 'make race     all tests under the race detector, which needs a C compiler'
 	@echo 'make build    bin/openskill'
 	@echo 'make skills   the WebAssembly form of the skills that come with openSkill'
 	@echo 'make skills-py2wasm   calculator compiled to WebAssembly too; fetches 170 MB the first time'
@@ -29,6 +30,9 @@ build:
 # With the toolchain set up, the module that it makes is tested as well.
 test: build skills runtimes bench-guests $(if $(wildcard $(STATE)/build/py2wasm/ready),skills-py2wasm)
 	@GO="$(GO)" scripts/test.sh
+
+race: build skills runtimes bench-guests
+	@CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
 
 bench: build skills runtimes bench-guests
 	@bin/openskill bench

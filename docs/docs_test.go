@@ -49,6 +49,7 @@ var notRun = map[string]string{
 	"bin/openskill serve --listen 127.0.0.1:9000 --skills ./skills --data ./data": "it does not end, and takes a fixed port",
 	"make skills\nmake runtimes": "they fetch, and write into the repository",
 	"make bench":                 "it takes minutes and prints other numbers on each machine",
+	"make race":                  "it would run this test within itself, and takes half an hour",
 	"make lint":                  "CI runs it by itself; it takes minutes the first time",
 	"make fuzz TIME=1m":          "it runs every target for a minute",
 	"bin/openskill bench":        "it takes minutes and prints other numbers on each machine",
