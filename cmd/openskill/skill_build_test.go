@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -132,6 +133,38 @@ func TestHeldLine(t *testing.T) {
 		}
 		if err := h.release(); err != nil || !strings.HasPrefix(out.String(), "one\ntwo\nthree") || len(h.line) > 0 {
 			t.Errorf("%q: %q after the release, %v", pieces, &out, err)
+		}
+	}
+}
+
+// TestSetUp: what cannot be had on this machine is told from a recipe that is wrong,
+// which make must not pass over.
+func TestSetUp(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("sh is not here")
+	}
+	for _, c := range []struct {
+		script  string
+		exit    int
+		message string
+		passed  string
+	}{
+		{"echo one >&2; echo two >&2", 0, "", "one\ntwo\n"},
+		{"echo py2wasm: fetching >&2; echo py2wasm: no network >&2; exit 3", exitHost, "no network", "py2wasm: fetching\n"},
+		{"echo py2wasm: a patch does not fit >&2; exit 1", exitFailed, "a patch does not fit", ""},
+		{"exit 1", exitHost, "exit status 1", ""},
+	} {
+		var stderr bytes.Buffer
+		j := &buildJob{app: &app{stderr: &stderr}}
+		err := j.setUp(t.Context(), exec.Command(sh, "-c", c.script))
+		code, message := 0, ""
+		var e *exitError
+		if errors.As(err, &e) {
+			code, message = e.exit, e.Error()
+		}
+		if code != c.exit || !strings.Contains(message, c.message) || stderr.String() != c.passed {
+			t.Errorf("%s: exit code %d, %q, passed on %q; want %d, %q, %q", c.script, code, message, &stderr, c.exit, c.message, c.passed)
 		}
 	}
 }

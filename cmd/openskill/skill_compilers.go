@@ -229,10 +229,16 @@ func (j *buildJob) setUp(ctx context.Context, setup *exec.Cmd) error {
 		return told.release()
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.As(err, &ended) && len(told.line) > 0:
-		return noToolchain(strings.TrimPrefix(strings.TrimSpace(string(told.line)), "py2wasm: "))
+	case !errors.As(err, &ended) || len(told.line) == 0:
+		return hostFailed(err)
 	}
-	return hostFailed(err)
+	message := strings.TrimPrefix(strings.TrimSpace(string(told.line)), "py2wasm: ")
+	if ended.ExitCode() == py2wasm.Missing {
+		return noToolchain(message)
+	}
+	// Another package than the pinned one, or a patch that does not fit: nothing that
+	// another machine would have.
+	return failed(skill.Internal, "%s", message)
 }
 
 // heldLine passes lines on, but the last one only when it is released.
