@@ -1,0 +1,199 @@
+package lower_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"openskill/wasm/binary"
+	"openskill/wasm/check"
+	"openskill/wasm/lower"
+	"openskill/wasm/meter"
+	"openskill/wasm/spectest"
+)
+
+// TestRandomPrograms runs generated modules lowered and metered, on compiler and
+// interpreter, beside the same module on wazero's interpreter with its own
+// exceptions: results, what was computed on the way, traps and uncaught
+// exceptions must agree.
+func TestRandomPrograms(t *testing.T) {
+	seeds := 800 // 24,000 were run once, and agreed
+	if testing.Short() {
+		seeds = 200
+	}
+	total := tally{}
+	for seed := range seeds {
+		total.add(compare(t, generate(bytesOf(uint64(seed))))) //nolint:gosec // a count
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	t.Logf("%d modules: %+v", seeds, total)
+	if total.uncaught == 0 || total.returned == 0 || total.trapped == 0 || total.checked == 0 {
+		t.Error("the generated programs do not do everything")
+	}
+}
+
+func bytesOf(seed uint64) []byte {
+	r := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // chance for tests
+	b := make([]byte, 100+r.IntN(1500))
+	for i := range b {
+		b[i] = byte(r.Uint32()) //nolint:gosec // chance
+	}
+	return b
+}
+
+// tally counts what runs did.
+type tally struct{ refused, returned, trapped, uncaught, checked, broken int }
+
+func (a *tally) add(b tally) {
+	a.refused += b.refused
+	a.returned += b.returned
+	a.trapped += b.trapped
+	a.uncaught += b.uncaught
+	a.checked += b.checked
+	a.broken += b.broken
+}
+
+func compare(t *testing.T, wasm []byte) (n tally) {
+	t.Helper()
+	in, err := check.Module(wasm, anything)
+	if err != nil {
+		t.Fatalf("the generated module is refused: %v", err)
+	}
+	plainModule, metered, st, err := lowered(t, wasm)
+	if err != nil {
+		n.refused++
+		return n
+	}
+	n.checked += st.Checked
+	want := runAll(t, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(exceptions), wasm, in.Module, nil)
+	for _, w := range want {
+		switch {
+		case strings.Contains(w, "exception"):
+			n.uncaught++
+		case strings.Contains(w, "trap"):
+			n.trapped++
+		default:
+			n.returned++
+		}
+	}
+	for how, got := range map[string][]string{
+		"lowered, interpreter": runAll(t, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(base), plainModule, in.Module, nil),
+		"metered, compiler":    runAll(t, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(base), metered, in.Module, &meter.Tank{Budget: 1 << 50, Slice: 200}),
+	} {
+		for i := range want {
+			if strings.Contains(want[i], "broken") {
+				n.broken++ // wazero's interpreter lost its own stack; what it says from here on means nothing
+				break
+			}
+			if got[i] != want[i] {
+				t.Errorf("%s:\n got %s\nwant %s", how, got[i], want[i])
+				return n
+			}
+		}
+	}
+	return n
+}
+
+// runAll calls every exported function three times, in one instance.
+func runAll(t *testing.T, cfg wazero.RuntimeConfig, wasm []byte, m *binary.Module, tank *meter.Tank) (out []string) {
+	t.Helper()
+	ctx := context.Background()
+	rt := wazero.NewRuntimeWithConfig(ctx, cfg)
+	defer func() { _ = rt.Close(ctx) }()
+	if tank != nil {
+		provide(tank)(ctx, rt)
+	}
+	inst, err := rt.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithStartFunctions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	flight, _ := inst.ExportedGlobal(lower.Export).(api.MutableGlobal)
+	for round := range 3 {
+		for _, e := range m.Exports {
+			if e.Kind != binary.ExternFunc {
+				continue
+			}
+			inst.ExportedGlobal("budget").(api.MutableGlobal).Set(200)
+			var args []uint64
+			for i := range m.Types[m.Funcs[e.Index]].Params {
+				args = append(args, uint64(3*i+round)) //nolint:gosec // small
+			}
+			res, err := inst.ExportedFunction(e.Name).Call(ctx, args...)
+			end := fmt.Sprint(res)
+			switch {
+			case err != nil:
+				end = ending(err)
+			case flight != nil && flight.Get() != 0:
+				for _, r := range res {
+					if r != 0 {
+						t.Errorf("%s came back by an exception with %v, want zeros", e.Name, res)
+					}
+				}
+				flight.Set(0)
+				end = "exception"
+			}
+			hash := inst.ExportedGlobal("hash").Get() & 0xffffffff
+			out = append(out, fmt.Sprintf("%s(%v): %s, hash %#x", e.Name, args, end, hash))
+		}
+	}
+	return out
+}
+
+// ending names how a call ended. A reference that is null traps in both, with
+// other words.
+func ending(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	switch {
+	case strings.Contains(line, "exception") && !strings.Contains(line, "null"):
+		return "exception"
+	case strings.Contains(line, "null"):
+		return "trap: unreachable"
+	}
+	_, kind, ok := strings.Cut(line, "wasm error: ")
+	if !ok {
+		return "broken: " + line
+	}
+	return "trap: " + kind
+}
+
+// FuzzPrograms is TestRandomPrograms for bytes of the fuzzer's choice.
+func FuzzPrograms(f *testing.F) {
+	for seed := range uint64(40) {
+		f.Add(bytesOf(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) <= 4096 {
+			compare(t, generate(data))
+		}
+	})
+}
+
+// FuzzLower takes any module that the validator accepts: what comes out is valid
+// without exceptions and can be metered, or there is a verdict against it.
+func FuzzLower(f *testing.F) {
+	for _, sc := range spectest.Load(f, spectest.Exceptions) {
+		for i := range sc.Commands {
+			if c := &sc.Commands[i]; strings.HasSuffix(c.Filename, ".wasm") {
+				f.Add(sc.Module(f, c))
+			}
+		}
+	}
+	for seed := range uint64(20) {
+		f.Add(generate(bytesOf(seed)))
+	}
+	f.Fuzz(func(t *testing.T, wasm []byte) {
+		if len(wasm) > 1<<16 {
+			return
+		}
+		if _, err := check.Module(wasm, anything); err == nil {
+			_, _, _, _ = lowered(t, wasm) // fails by itself
+		}
+	})
+}
