@@ -3,16 +3,17 @@ package runtimes
 import (
 	_ "embed"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
 //go:embed bootstrap.py
 var bootstrap string
 
-// Bootstrap is Python that a runner executes in __main__ or elsewhere before a
-// script, on the runtime; "" if there is nothing to do. It imports nothing, defines
-// no name that stays, and makes importing a package that only the scientific runtime
-// has an ImportError that says how to get it.
+// Bootstrap is a line of Python that a runner executes before a script, on the
+// runtime; "" if there is nothing to do. It imports nothing, leaves no name, and makes
+// importing a package that only the scientific runtime has an ImportError that says
+// how to get it.
 func Bootstrap(runtime string) string {
 	if runtime != Slim {
 		return ""
@@ -25,5 +26,6 @@ func Bootstrap(runtime string) string {
 			}
 		}
 	}
-	return strings.Replace(bootstrap, "{PACKAGES}", "{"+strings.TrimSuffix(table.String(), ", ")+"}", 1)
+	text := strings.Replace(bootstrap, "{PACKAGES}", "{"+strings.TrimSuffix(table.String(), ", ")+"}", 1)
+	return "exec(compile(" + strconv.QuoteToASCII(text) + `, "<openskill>", "exec"), {})` + "\n"
 }

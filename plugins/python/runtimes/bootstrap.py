@@ -27,4 +27,3 @@ def _install_hint(sys, packages, error):
 
 
 _install_hint(__import__("sys"), {PACKAGES}, ModuleNotFoundError)
-del _install_hint

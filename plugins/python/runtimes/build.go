@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -48,8 +49,7 @@ func buildSlim(b *builder) error {
 		p := packageOf(name)
 		return p == nil || p.Pure
 	}
-	_, err := buildLibrary(b, keep)
-	return err
+	return buildLibrary(b, keep)
 }
 
 func buildScientific(b *builder) error {
@@ -57,11 +57,7 @@ func buildScientific(b *builder) error {
 	if err := buildModule(b, &whole); err != nil {
 		return err
 	}
-	data, err := buildLibrary(b, func(name string) bool { return name != plotData })
-	if err != nil {
-		return err
-	}
-	return b.write("mpl-data.zip", data)
+	return buildLibrary(b, func(string) bool { return true })
 }
 
 func buildPython312(b *builder) error {
@@ -97,57 +93,103 @@ func buildModule(b *builder, d *deriving) error {
 	return b.write("python.wasm", derived)
 }
 
-// buildLibrary writes the library of the members that keep says, and gives the data
-// of matplotlib, which lies in it as an archive of its own.
-func buildLibrary(b *builder, keep func(name string) bool) (data []byte, err error) {
-	library, err := b.member(wheelLibrary, 64<<20)
+// buildLibrary writes the library of the members that keep says. The data of
+// matplotlib, an archive within the archive, goes where matplotlib looks for it.
+func buildLibrary(b *builder, keep func(name string) bool) error {
+	data, err := b.member(wheelLibrary, 64<<20)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.step("packing the library")
-	in, err := zip.NewReader(bytes.NewReader(library), int64(len(library)))
+	in, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", wheelLibrary, err)
+		return fmt.Errorf("%s: %w", wheelLibrary, err)
 	}
+	l := library{}
 	for _, f := range in.File {
-		if f.Name == plotData {
-			if data, err = readMember(f, 16<<20); err != nil {
-				return nil, err
-			}
-		}
-	}
-	stored, err := store(in, func(name string) bool {
 		// The package host speaks to a host function that is not there any more.
-		return !strings.HasPrefix(name, "host/") && keep(name)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", wheelLibrary, err)
-	}
-	return data, b.write("stdlib.zip", stored)
-}
-
-// store packs members into an archive without compression, which Python reads in two
-// thirds of the time: what is imported after a script has read its input is paid
-// for at each call. The same members give the same bytes.
-func store(in *zip.Reader, keep func(name string) bool) ([]byte, error) {
-	files := slices.Clone(in.File)
-	slices.SortFunc(files, func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
-	var out bytes.Buffer
-	w := zip.NewWriter(&out)
-	for _, f := range files {
-		if strings.HasSuffix(f.Name, "/") || !keep(f.Name) {
+		if strings.HasPrefix(f.Name, "host/") || !keep(f.Name) {
 			continue
 		}
-		data, err := readMember(f, 64<<20)
-		if err != nil {
-			return nil, err
+		if f.Name == plotData {
+			err = l.addAll(f, strings.TrimSuffix(plotData, ".zip")+"/")
+		} else {
+			err = l.add(f, "")
 		}
-		h := &zip.FileHeader{Name: f.Name, Method: zip.Store}
-		h.CRC32 = crc32.ChecksumIEEE(data)
-		h.CompressedSize64, h.UncompressedSize64 = uint64(len(data)), uint64(len(data))
-		// The smallest time that the format has, and no data descriptor behind the
-		// file: zipimport and zipfile both read that.
-		h.ModifiedDate = 1<<5 | 1 //nolint:staticcheck // Modified adds an extended timestamp
+		if err != nil {
+			return fmt.Errorf("%s: %w", wheelLibrary, err)
+		}
+	}
+	if err := l.patch(); err != nil {
+		return err
+	}
+	stored, err := l.store()
+	if err != nil {
+		return err
+	}
+	return b.write("stdlib.zip", stored)
+}
+
+// library is the files of a library by their path.
+type library map[string][]byte
+
+// add takes a member of an archive, below a folder.
+func (l library) add(f *zip.File, below string) error {
+	if strings.HasSuffix(f.Name, "/") {
+		return nil
+	}
+	data, err := readMember(f, 32<<20)
+	l[below+f.Name] = data
+	return err
+}
+
+// addAll takes the members of a member that is an archive itself.
+func (l library) addAll(f *zip.File, below string) error {
+	data, err := readMember(f, 16<<20)
+	if err != nil {
+		return err
+	}
+	in, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return err
+	}
+	for _, f := range in.File {
+		if err := l.add(f, below); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noSite is a text that this build of CPython, which never has a site-packages
+// folder, puts behind every ModuleNotFoundError: it sends the reader looking for
+// what cannot be. As a constant of a compiled module it is the letter z, one byte of
+// length, and the text.
+const noSite = "z\x87. Site initialization is disabled, did you forget to add the site-packages directory " +
+	"to sys.path or to enable your virtual environment?"
+
+// patch takes noSite out of the module that prints tracebacks.
+func (l library) patch() error {
+	const name = "traceback.pyc"
+	if n := bytes.Count(l[name], []byte(noSite)); n != 1 {
+		return fmt.Errorf("%s has its text on sites %d times, not once", name, n)
+	}
+	l[name] = bytes.Replace(l[name], []byte(noSite), []byte("z\x00"), 1)
+	return nil
+}
+
+// store packs the files into an archive without compression, to be read where they
+// lie. The same files give the same bytes.
+func (l library) store() ([]byte, error) {
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for _, name := range slices.Sorted(maps.Keys(l)) {
+		data := l[name]
+		h := &zip.FileHeader{
+			Name: name, Method: zip.Store, CRC32: crc32.ChecksumIEEE(data),
+			CompressedSize64: uint64(len(data)), UncompressedSize64: uint64(len(data)),
+			ModifiedDate: 1<<5 | 1, //nolint:staticcheck // the format's first day; Modified would add a time zone
+		}
 		m, err := w.CreateRaw(h)
 		if err == nil {
 			_, err = m.Write(data)

