@@ -40,7 +40,8 @@ type DirOptions struct {
 // On Linux a file that was changed a moment ago in a folder that was changed a
 // moment ago, within one tick of the kernel's clock, is waited for, up to 100 ms.
 // If both keep changing it is EBUSY: a log that is appended to without pause opens,
-// unless files come and go in its folder without pause as well.
+// unless files come and go in its folder without pause as well. Where a file system
+// keeps whole seconds (ext4 with small inodes), a second counts as the tick.
 //
 // The folder itself is resolved once, by OpenDir; renaming it later changes
 // nothing for the guest.
