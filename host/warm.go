@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"openskill/host/registry"
@@ -17,19 +18,20 @@ type warmer interface {
 	Warm(ctx context.Context) error
 }
 
-// warm gets runners ready in the background, one after the other so that calls
-// keep the processors. The channel is closed when it is done or ctx has ended.
+// warm gets what skills use ready in the background, one after the other so that
+// calls keep the processors. The channel is closed when it is done or ctx has ended.
 func (h *Host) warm(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for _, s := range h.modules() {
-			if ctx.Err() == nil {
+		skills := h.enabled()
+		for _, s := range skills {
+			if ctx.Err() == nil && s.Primary.Kind == skill.WasmWASI && h.runner(s).Ready(s.Folder, s.Primary.Entry) == nil {
 				h.warmed(ctx, string(s.Descriptor.ID), func() error { return h.compile(ctx, s) })
 			}
 		}
 		for _, r := range h.all {
-			if w, ok := r.(warmer); ok && ctx.Err() == nil {
+			if w, ok := r.(warmer); ok && ctx.Err() == nil && used(skills, r.Kind()) {
 				h.warmed(ctx, string(r.Kind()), func() error { return w.Warm(ctx) })
 			}
 		}
@@ -56,13 +58,12 @@ func (h *Host) warmed(ctx context.Context, what string, do func() error) {
 	h.log.LogAttrs(ctx, level, "warmed up", attrs...)
 }
 
-// modules are the skills whose modules can be compiled ahead of calls.
-func (h *Host) modules() (list []*registry.Skill) {
+// enabled are the skills that can be called.
+func (h *Host) enabled() (list []*registry.Skill) {
 	for cursor := ""; ; {
 		page, next, err := h.registry.List(cursor, registry.MaxPage)
 		for _, d := range page {
-			s, err := h.registry.Get(d.ID, "")
-			if err == nil && d.Enabled && s.Primary.Kind == skill.WasmWASI && h.runner(s).Ready(s.Folder, s.Primary.Entry) == nil {
+			if s, err := h.registry.Get(d.ID, ""); err == nil && d.Enabled {
 				list = append(list, s)
 			}
 		}
@@ -71,6 +72,12 @@ func (h *Host) modules() (list []*registry.Skill) {
 		}
 		cursor = next
 	}
+}
+
+// used reports whether a runner is what some skill asks for first: a runtime that
+// none does is not compiled.
+func used(skills []*registry.Skill, kind skill.Kind) bool {
+	return slices.ContainsFunc(skills, func(s *registry.Skill) bool { return s.Primary.Kind == kind })
 }
 
 // maxModule is the size in bytes up to which a module is compiled ahead.
