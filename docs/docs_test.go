@@ -177,7 +177,7 @@ func TestEveryBlockIsOfAKind(t *testing.T) {
 				if !json.Valid([]byte(b.text)) {
 					t.Errorf("%s:%d: not JSON", page, b.line)
 				}
-			case "go", "rust", "python", "toml":
+			case "go", "rust", "python", "js", "toml":
 				if b.attr["file"] == "" {
 					t.Errorf("%s:%d: code that no command uses: give it file=", page, b.line)
 				}
@@ -186,7 +186,7 @@ func TestEveryBlockIsOfAKind(t *testing.T) {
 					t.Errorf("%s:%d: commands belong in a console block", page, b.line)
 				}
 			default:
-				t.Errorf("%s:%d: a block of the kind %q; there are console, sh, json, yaml, go, rust, python, toml, text", page, b.line, b.lang)
+				t.Errorf("%s:%d: a block of the kind %q; there are console, sh, json, yaml, go, rust, python, js, toml, text", page, b.line, b.lang)
 			}
 		}
 	}
