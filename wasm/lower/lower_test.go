@@ -63,7 +63,7 @@ func block(typ uint32, body ...w.Code) w.Code {
 }
 
 // source builds a module with tags; edit adds what the builder has no words for.
-func source(t *testing.T, b *w.Builder, edit func(*binary.Module), tags ...[]binary.ValType) []byte {
+func source(t testing.TB, b *w.Builder, edit func(*binary.Module), tags ...[]binary.ValType) []byte {
 	t.Helper()
 	var types []uint32
 	for _, p := range tags {
