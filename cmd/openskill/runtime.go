@@ -94,6 +94,9 @@ installation that is interrupted leaves nothing that is taken for a runtime.`,
 		report, err := a.installRuntime(cmd.Context(), store, name, from)
 		switch {
 		case err != nil:
+			if e := (*skill.Error)(nil); errors.As(err, &e) && e.Err != nil && e.Code == skill.ToolInvocationError {
+				a.say("%s", skill.CleanText(e.Err.Error(), 2000)) // what pip or npm said
+			}
 			return runtimeFailed(err)
 		case asJSON:
 			return a.printJSON(report)

@@ -21,7 +21,13 @@ type missing struct {
 	err  error // with the manager's own words
 }
 
-func (m *missing) Error() string { return m.what }
+func (m *missing) Error() string {
+	if m.err == nil {
+		return m.what
+	}
+	return m.what + ": " + m.err.Error()
+}
+
 func (m *missing) Unwrap() error { return m.err }
 
 // fetchArchive brings an archive by pip or npm.

@@ -45,8 +45,8 @@ type Report struct {
 // installations at once, by whatever processes, one waits for the other and then has
 // nothing to do.
 //
-// The error is a *skill.Error: TOOL_INVOCATION_ERROR if the archive cannot be had,
-// INVALID_ARGUMENT if it is not the one that is pinned, INTERNAL if the state folder
+// The error is a *skill.Error: TOOL_INVOCATION_ERROR if the archive cannot be had, with
+// the package manager's own words as its cause, INVALID_ARGUMENT if it is not the one that is pinned, INTERNAL if the state folder
 // cannot be written; or ctx's.
 func (s *Store) Install(ctx context.Context, name string, opts *InstallOptions) (*Report, error) {
 	r, err := s.recipe("runtimes.Install", name)
@@ -192,9 +192,13 @@ func (s *Store) archive(ctx context.Context, r *recipe, o *InstallOptions, work 
 	if err == nil || ctx.Err() != nil {
 		return path, err
 	}
+	why := "the archive could not be fetched"
+	if m := (*missing)(nil); errors.As(err, &m) {
+		why = m.what
+	}
 	return "", &skill.Error{
 		Op: "runtimes.Install", Code: skill.ToolInvocationError, Subject: r.name, Err: err,
-		Message: "the runtime " + r.name + " was not installed: " + skill.CleanText(err.Error(), 300),
+		Message: "the runtime " + r.name + " was not installed: " + why,
 	}
 }
 

@@ -30,7 +30,8 @@ const constructors = "__wasm_call_ctors"
 // derive makes the module that is run of the one that was fetched: without the
 // functions that were cut and their constructors, with answers in the place of
 // imports, without the functions that nothing can reach any more, and without
-// custom sections. The same input gives the same output.
+// custom sections. The same input gives the same output. The module must be valid,
+// which its pinned hash vouches for: indices are not checked again.
 func derive(module []byte, d *deriving) ([]byte, error) {
 	m, err := binary.Decode(module, &binary.Limits{Size: maxModule})
 	if err != nil {
@@ -104,7 +105,7 @@ func (s *surgeon) add(typ uint32, body []byte) uint32 {
 	return s.functions() - 1
 }
 
-// named finds the one function of a name.
+// named finds the one function of a name that the module defines.
 func (s *surgeon) named(name string) (uint32, error) {
 	found, ok := uint32(0), false
 	for f, n := range s.names {
@@ -115,7 +116,7 @@ func (s *surgeon) named(name string) (uint32, error) {
 			found, ok = f, true
 		}
 	}
-	if !ok {
+	if !ok || found < s.imported || found >= s.functions() {
 		return 0, fmt.Errorf("no function is named %q", name)
 	}
 	return found, nil
@@ -130,7 +131,7 @@ func (s *surgeon) markCut(first, last string) error {
 	if err != nil {
 		return err
 	}
-	if from < s.imported || to < from {
+	if to < from {
 		return fmt.Errorf("%q does not come before %q", first, last)
 	}
 	for f := from; f <= to; f++ {
