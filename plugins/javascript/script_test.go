@@ -128,7 +128,7 @@ func TestPrints(t *testing.T) {
 		"BigInt":             {text: "print(2n ** 100n); try { JSON.stringify(1n) } catch (e) { print(e.name) }", want: "1267650600228229401496703205376\nTypeError"},
 		"Date":               {text: "print(new Date(0).toString(), new Date(Date.UTC(2024, 1, 29, 12)).toISOString(), new Date(NaN).getTime(), Math.abs(Date.now() - os.stat('/skill/main.js')[0].mtime) < 3.6e6)", want: "Thu Jan 01 1970 00:00:00 GMT+0000 2024-02-29T12:00:00.000Z NaN true"},
 		"JSON":               {text: `print(JSON.stringify({ a: undefined, b: NaN, c: -0, d: 1e21, e: 0.1 + 0.2, f: "\ud800\u2028\u0000", ["__proto__"]: 1 }), JSON.parse('{"a":1,"a":2}').a, JSON.parse("1e400"))`, want: `{"b":null,"c":0,"d":1e+21,"e":0.30000000000000004,"f":"\ud800` + "\u2028" + `\u0000","__proto__":1} 2 Infinity`},
-		"Unicode":            {text: `print("ß".toUpperCase(), "é".normalize("NFD").length, [..."😀é"].length, /^\p{Lu}\p{L}+$/u.test("Élan"), "ǆ".localeCompare("a") > 0)`, want: "SS 2 2 true true"},
+		"Unicode":            {text: `print("ß".toUpperCase(), "é".normalize("NFD").length, [..."😀é"].length, /^\p{Lu}\p{L}+$/u.test("Élan"), "z".localeCompare("a"))`, want: "SS 2 2 true 1"},
 		"what is not there":  {text: "print([typeof Intl, typeof fetch, typeof require, typeof process, typeof TextEncoder, typeof URL, typeof structuredClone, typeof os.Worker].join())", want: strings.TrimSuffix(strings.Repeat("undefined,", 8), ",")},
 		"deep but not too":   {text: "const f = n => n ? f(n - 1) + 1 : 0; print(f(800)); print(JSON.stringify(JSON.parse('['.repeat(500) + ']'.repeat(500))).length)", want: "800\n1000"},
 		"map within map":     {text: "const f = n => n ? [n].map(n => f(n - 1))[0] + 1 : 0; print(f(200))", want: "200"},
