@@ -217,53 +217,24 @@ func buildPy2wasm(ctx context.Context, j *buildJob) error {
 		filepath.Join(j.folder, filepath.FromSlash(script)), j.out)
 }
 
-// setUp runs the script that brings the toolchain. Its last line, if it fails, is
-// the error of this command, and not printed twice.
+// setUp runs the script that brings the toolchain. It says itself what is wrong, in
+// its last line.
 func (j *buildJob) setUp(ctx context.Context, setup *exec.Cmd) error {
-	told := &heldLine{w: j.app.stderr}
-	setup.Stderr = told
 	err := setup.Run()
 	var ended *exec.ExitError
 	switch {
 	case err == nil:
-		return told.release()
+		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case !errors.As(err, &ended) || len(told.line) == 0:
+	case !errors.As(err, &ended):
 		return hostFailed(err)
-	}
-	message := strings.TrimPrefix(strings.TrimSpace(string(told.line)), "py2wasm: ")
-	if ended.ExitCode() == py2wasm.Missing {
-		return noToolchain(message)
+	case ended.ExitCode() == py2wasm.Missing:
+		return exit(exitHost)
 	}
 	// Another package than the pinned one, or a patch that does not fit: nothing that
 	// another machine would have.
-	return failed(skill.Internal, "%s", message)
-}
-
-// heldLine passes lines on, but the last one only when it is released.
-type heldLine struct {
-	w    io.Writer
-	line []byte // with its end, if that has come
-}
-
-// Write implements io.Writer.
-func (h *heldLine) Write(p []byte) (int, error) {
-	for n, c := range p {
-		if bytes.HasSuffix(h.line, []byte("\n")) {
-			if err := h.release(); err != nil {
-				return n, err
-			}
-		}
-		h.line = append(h.line, c)
-	}
-	return len(p), nil
-}
-
-func (h *heldLine) release() error {
-	_, err := h.w.Write(h.line)
-	h.line = h.line[:0]
-	return err
+	return exit(exitFailed)
 }
 
 func (j *buildJob) has(name string) bool {
