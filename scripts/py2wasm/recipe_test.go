@@ -100,6 +100,9 @@ func TestPatchesRefuseAnotherSource(t *testing.T) {
 		values   = `"version": trust_constant, "hexversion": trust_constant, "platform": trust_constant, "maxsize": trust_constant, "builtin_module_names": trust_constant`
 		patchelf = `if isStandaloneMode() and isLinux() and getExecutablePath("patchelf") is None:`
 		copies   = "        detectUsedDLLs(\n        copyDllsUsed(\n"
+		library  = "        _stdlib_modules_names = tuple(sorted(_stdlib_modules_names))\n"
+		star     = "if star_pos == len(pattern.patterns):\nslice_value = slice(count)\n"
+		groups   = "def buildTryStarNode(provider, node, source_ref):\n"
 		getter   = "static PyObject *look(PyObject *self) {\n    return self;\n}\nx = {(getter)look};\n"
 	)
 	for _, c := range []struct{ name, values, patchelf, copies, c, want string }{
@@ -114,7 +117,10 @@ func TestPatchesRefuseAnotherSource(t *testing.T) {
 			tree := t.TempDir()
 			files := map[string]string{
 				"HardImportRegistry.py": c.values, "Options.py": c.patchelf, "MainControl.py": c.copies,
-				"build/static_src/CompiledCellType.c": c.c,
+				"freezer/ImportDetection.py":           library,
+				"tree/Building.py":                     groups,
+				"tree/ReformulationMatchStatements.py": star,
+				"build/static_src/CompiledCellType.c":  c.c,
 			}
 			for name, text := range files {
 				path := filepath.Join(tree, filepath.FromSlash(name))

@@ -4,8 +4,9 @@
 # wrong program. Lies in TOOLCHAIN/sdk/bin.
 set -eu
 sdk=$(cd "$(dirname "$0")/.." && pwd)
-ZIG_GLOBAL_CACHE_DIR=$sdk/cache
-ZIG_LOCAL_CACHE_DIR=$sdk/cache
+cache=$sdk/../cache # which outlives a new setup
+ZIG_GLOBAL_CACHE_DIR=$cache
+ZIG_LOCAL_CACHE_DIR=$cache
 export ZIG_GLOBAL_CACHE_DIR ZIG_LOCAL_CACHE_DIR
 
 # Only Nuitka's line that links a program has this option.

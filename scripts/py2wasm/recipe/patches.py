@@ -46,6 +46,49 @@ def no_patchelf(nuitka):
     return {path: replace(path.read_text(), old, "if False:", 1, path.name)}
 
 
+def no_builder_paths(nuitka):
+    """The module does not hold the settings that the Python which builds was made with.
+
+    Nuitka takes in the whole standard library, by importing it, and with it the module
+    _sysconfigdata of this machine: folders of its user, in what is given to others. In
+    WASI sysconfig looks for one of another name.
+    """
+    path = nuitka / "freezer" / "ImportDetection.py"
+    old = "        _stdlib_modules_names = tuple(sorted(_stdlib_modules_names))\n"
+    new = (
+        "        _stdlib_modules_names = tuple(sorted(\n"
+        "            name for name in _stdlib_modules_names\n"
+        "            if not name.asString().startswith('_sysconfigdata')\n"
+        "        ))\n"
+    )
+    return {path: replace(path.read_text(), old, new, 1, path.name)}
+
+
+def star_at_the_end(nuitka):
+    """`case [first, *rest]` gives rest what is left, and not an empty list.
+
+    The test for a star in the last place can never be true, so the slice ends before
+    its beginning.
+    """
+    path = nuitka / "tree" / "ReformulationMatchStatements.py"
+    text = path.read_text()
+    text = replace(text, "if star_pos == len(pattern.patterns):\n", "if star_pos == len(pattern.patterns) - 1:\n", 1, path.name)
+    text = replace(text, "slice_value = slice(count)\n", "slice_value = slice(count, None)\n", 1, path.name)
+    return {path: text}
+
+
+def no_star_except(nuitka):
+    """A script with `except*` is refused.
+
+    It would be compiled to something else: groups of exceptions are not split, so that
+    handlers do not run.
+    """
+    path = nuitka / "tree" / "Building.py"
+    old = "def buildTryStarNode(provider, node, source_ref):\n"
+    new = old + "    raise SystemExit('%s: except* cannot be compiled' % source_ref.getAsString())\n"
+    return {path: replace(path.read_text(), old, new, 1, path.name)}
+
+
 # How many functions of each file have fewer parameters than they are called with.
 ADAPTERS = {
     "CompiledAsyncgenType.c": 11,
@@ -129,7 +172,9 @@ def no_shared_libraries(nuitka):
     return {path: text}
 
 
-PATCHES = (sys_values, no_patchelf, no_shared_libraries, exact_signatures)
+PATCHES = (
+    sys_values, no_patchelf, no_shared_libraries, no_builder_paths, star_at_the_end, no_star_except, exact_signatures,
+)
 
 
 def apply(nuitka):

@@ -3,7 +3,8 @@
 Called by setup.sh, with Python 3.11. In the folder lie then
 
     venv    py2wasm, patched, and zig, in an environment of their own
-    sdk     what py2wasm takes for wasi-sdk: bin/clang, and zig's cache
+    sdk     what py2wasm takes for wasi-sdk
+    cache   of zig; it outlives a new setup
     ready   the digest of all that made it; written last
     log     what the last tool printed
     lock    held while the folder is changed or used
