@@ -68,7 +68,7 @@ func (g *generator) typ(params, results []binary.ValType) uint32 {
 	return i
 }
 
-// list gives up to k types. Without wide, none that makes an exnref wide.
+// list gives up to k types.
 func (g *generator) list(k int, from []binary.ValType) []binary.ValType {
 	var ts []binary.ValType
 	for range g.n(k + 1) {
@@ -91,7 +91,7 @@ func generate(data []byte) []byte {
 	}
 
 	tags := 1 + g.n(5)
-	shape := g.n(4)
+	shape := g.n(5)
 	if shape == 3 {
 		tags = 66 + g.n(4)
 	}
@@ -102,8 +102,10 @@ func generate(data []byte) []byte {
 			ts = g.list(1, []binary.ValType{i32, f32})
 		case 1:
 			ts = g.list(3, []binary.ValType{i32, i64, f32, f64})
-		default:
+		case 4:
 			ts = g.list(4, kinds[:7])
+		default:
+			ts = g.list(4, []binary.ValType{i32, i64, f32, f64, funcref, externref})
 		}
 		g.m.Tags = append(g.m.Tags, g.typ(ts, nil))
 	}
