@@ -221,7 +221,7 @@ func TestSwappedFile(t *testing.T) {
 			}
 			pause := time.Duration(0)
 			if i%100 == 0 {
-				pause = 12 * time.Millisecond
+				pause = 30 * time.Millisecond
 			}
 			select {
 			case <-stop:
@@ -231,7 +231,7 @@ func TestSwappedFile(t *testing.T) {
 		}
 	})
 	read := false
-	for range 5 {
+	for i := 0; i < 5 || !read && i < 100; i++ {
 		out, err := m.Run(context.Background(), &wasm.Run{Args: []string{"files", "spin", "/data/a.txt", "300"}, Files: root, Limits: long})
 		if err != nil {
 			t.Fatal(err)

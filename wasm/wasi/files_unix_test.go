@@ -173,7 +173,7 @@ func TestF07Swap(t *testing.T) {
 			}
 			os.Rename(tmp, target)
 			if i%120 == 0 { // without a pause of some ticks it would not be opened
-				time.Sleep(12 * time.Millisecond)
+				time.Sleep(30 * time.Millisecond)
 			}
 		}
 	})
