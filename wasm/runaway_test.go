@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -102,13 +103,19 @@ func TestEightRecursions(t *testing.T) {
 	before.back(t)
 }
 
+// compilesLong names the one module whose compiling takes half a minute under the
+// race detector: TestHostile runs it, and that is enough there.
+func compilesLong(name string) bool {
+	return raceDetector && strings.HasPrefix(name, "E05 straight line of memory.copy")
+}
+
 // TestTwoHundredRunaways runs one runaway after the other (E24), of all the kinds
 // that end quickly.
 func TestTwoHundredRunaways(t *testing.T) {
 	e := open(t, nil)
 	var cases []wasmtest.Case
 	for _, c := range wasmtest.Hostile() {
-		if c.Refused != "" || c.Limits.Timeout == wasmtest.Short || c.Name == "E20 256 MiB of randomness" {
+		if c.Refused != "" || c.Limits.Timeout == wasmtest.Short || c.Name == "E20 256 MiB of randomness" || compilesLong(c.Name) {
 			continue
 		}
 		if c.Limits.Fuel == wasmtest.Fuel {
@@ -119,7 +126,11 @@ func TestTwoHundredRunaways(t *testing.T) {
 	}
 	canary(t, e)
 	before := measure()
-	for i := range 200 {
+	times := 200
+	if raceDetector {
+		times = 60 // each takes ten times as long
+	}
+	for i := range times {
 		hold(t, e, &cases[i%len(cases)])
 	}
 	canary(t, e)
@@ -136,6 +147,9 @@ func TestCancelled(t *testing.T) {
 		"E12 sleep four days", "E13 input that never comes", "E13 input that never ends until the deadline",
 	} {
 		t.Run(name, func(t *testing.T) {
+			if compilesLong(name) {
+				t.Skip("TestHostile compiles it under the race detector, which takes half a minute")
+			}
 			c := find(t, name)
 			c.Limits.Timeout = time.Minute
 			m := compile(t, e, c.Module)
