@@ -39,7 +39,7 @@ type on struct{ kind, tag, label int }
 
 // try is a try_table without parameters; result is a block type's byte.
 func try(result byte, clauses []on, body ...w.Code) w.Code {
-	c := w.Code([]byte{0x1f, result}) + num(byte(len(clauses)))[:1]
+	c := w.Code(binary.AppendU32([]byte{0x1f, result}, uint32(len(clauses)))) //nolint:gosec // a few thousand
 	for _, x := range clauses {
 		c += num(byte(x.kind))
 		if x.kind < 2 {
@@ -387,5 +387,60 @@ func TestExports(t *testing.T) {
 	}
 	if len(in.Module.Exports) != 4 || len(in.Module.Tags) != 1 {
 		t.Error("the input was changed")
+	}
+}
+
+// TestDeepTries nests as many try_tables as the validator accepts around one
+// throw, each of which catches another tag: the last one catches it.
+func TestDeepTries(t *testing.T) {
+	const depth = 4000
+	body := throw(0)
+	for i := range depth {
+		body = try(0x40, []on{{0, 1 + i%99, 0}}, body) // to the label of the next one, or of the block
+	}
+	b := w.New()
+	b.Export("f", b.Func(nil, one32, nil, w.Block(try(0x40, []on{{0, 0, 0}}, body))+w.I32(7)))
+	tags := make([][]binary.ValType, 100)
+	if got, err := call(t, source(t, b, nil, tags...), "f"); err != nil || got[0] != 7 {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// TestManyClauses writes three bytes for each clause of a tag that carries many
+// values. Of each tag only the first clause counts; tags that share a bit of the
+// masks are not told apart, and there the cap on growth ends it.
+func TestManyClauses(t *testing.T) {
+	wide := make([]binary.ValType, 500)
+	for i := range wide {
+		wide[i] = f32
+	}
+	for name, c := range map[string]struct {
+		first int
+		want  check.Code
+	}{"told apart": {0, ""}, "not told apart": {70, check.ModuleTooComplex}} {
+		t.Run(name, func(t *testing.T) {
+			many := make([]on, 400)
+			for i := range many {
+				many[i].tag = c.first + i%2
+			}
+			b := w.New()
+			give := b.Type(nil, wide)
+			values := w.Repeat(len(wide), "\x43\x00\x00\x00\x00")
+			one, two := b.Void(values+throw(c.first)), b.Void(values+throw(c.first+1))
+			b.Func(nil, wide, nil, block(give, try(0x40, many, w.Call(one), w.Call(two)), w.Unreachable))
+			tags := make([][]binary.ValType, c.first, c.first+2)
+			in, err := check.Module(source(t, b, nil, append(tags, wide, wide)...), anything)
+			if err != nil {
+				t.Fatal(err)
+			}
+			low, err := lower.Exceptions(in.Module, in.MaxStack, &lower.Options{Growth: 200_000})
+			var v *check.Error
+			switch errors.As(err, &v); {
+			case c.want != "" && (v == nil || v.Code != c.want):
+				t.Errorf("got %v, want %s", err, c.want)
+			case c.want == "" && (err != nil || low.Stats.After > low.Stats.Before+20_000):
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
