@@ -54,7 +54,9 @@ func (t FuncType) Equal(o FuncType) bool {
 
 // Key is a string that is equal for equal types only. The byte between parameters
 // and results is that of no type.
-func (t FuncType) Key() string { return string(valBytes(t.Params)) + "\x00" + string(valBytes(t.Results)) }
+func (t FuncType) Key() string {
+	return string(valBytes(t.Params)) + "\x00" + string(valBytes(t.Results))
+}
 
 // String gives (i32 i64) -> (f32).
 func (t FuncType) String() string { return fmt.Sprintf("%v -> %v", t.Params, t.Results) }

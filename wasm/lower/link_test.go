@@ -46,6 +46,8 @@ func link(m *binary.Module, from map[string]*binary.Module) *binary.Module {
 				code := p.Codes[e.Index]
 				code.Body = renumber(code.Body, func(t uint32) uint32 { return foreign(im.Module, t) })
 				out.Codes = append(out.Codes, code)
+			default:
+				panic("not in the scripts")
 			}
 		}
 	}

@@ -187,6 +187,7 @@ func (l *lowerer) canonical() {
 			l.globals = append(l.globals, im.Global.Type)
 		case binary.ExternTable:
 			l.tables = append(l.tables, im.Table.Elem)
+		case binary.ExternMemory, binary.ExternTag:
 		}
 	}
 	for i := range l.m.Tables {

@@ -310,8 +310,10 @@ func TestRefused(t *testing.T) {
 			m.Elems = append(m.Elems, binary.Elem{Mode: binary.Passive, Type: exnref, Exprs: []binary.ConstExpr{{0xd0, 0x69, 0x0b}}})
 		}, nil, check.FeatureDisabled, "element segment 0 holds exnref"},
 		"tag with exnref": {command(""), nil, []binary.ValType{exnref}, check.FeatureDisabled, "tag 0 carries an exnref"},
-		"too wide a reference": {captured(17), nil, wide, check.FeatureDisabled,
-			"catch_all_ref catches tag 0, whose values take 17 places of 64 bits"},
+		"too wide a reference": {
+			captured(17), nil, wide, check.FeatureDisabled,
+			"catch_all_ref catches tag 0, whose values take 17 places of 64 bits",
+		},
 		"too many locals": {locals(), nil, wide[:15], check.ModuleTooComplex, "locals of exnref"},
 		"too many globals": {captured(15), func(m *binary.Module) {
 			for range 2000 {

@@ -127,8 +127,8 @@ func (l *lowerer) places(t int, do func(i int, v binary.ValType, c class, at int
 			continue
 		}
 		c := classOf(v)
-		do(i, v, c, n[c])
-		n[c]++
+		do(i, v, c, n[c]) //nolint:gosec // a class
+		n[c]++            //nolint:gosec // as above
 	}
 }
 
