@@ -16,9 +16,10 @@ import (
 )
 
 // swapTries is how often a swapped file is opened, by each attack: half a second's
-// worth, or what OPENSKILL_SWAP_TRIES says. The race that there was let one in about
-// a million through.
+// worth, or what OPENSKILL_SWAP_TRIES says. The race that there was let one in a few
+// million through.
 func swapTries(t *testing.T) int {
+	t.Helper()
 	if v := os.Getenv("OPENSKILL_SWAP_TRIES"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil {
@@ -39,11 +40,16 @@ type swapWorld struct {
 	attackers sync.WaitGroup
 }
 
-func (w *swapWorld) in(name string) string     { return filepath.Join(w.dir, name) }
-func (w *swapWorld) secret(i int) string       { return filepath.Join(w.out, strconv.Itoa(i)) }
-func (w *swapWorld) plain(t *testing.T, n int) { w.write(t, w.in(fmt.Sprintf("plain%d", n)), "alpha") }
+func (w *swapWorld) in(name string) string { return filepath.Join(w.dir, name) }
+func (w *swapWorld) secret(i int) string   { return filepath.Join(w.out, strconv.Itoa(i)) }
+
+func (w *swapWorld) plain(t *testing.T, n int) {
+	t.Helper()
+	w.write(t, w.in(fmt.Sprintf("plain%d", n)), "alpha")
+}
 
 func (w *swapWorld) write(t *testing.T, path, text string) {
+	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Error(err)
 	}
