@@ -16,6 +16,9 @@ func (e *Engine) accept(module []byte, o *CompileOptions) (*check.Result, error)
 		return res, err
 	}
 	low, err := lower.Exceptions(res.Module, res.MaxStack, nil)
+	if err == nil {
+		err = check.Affordable(low.Module, e.checkOptions(o))
+	}
 	if err != nil {
 		res.Report.Refuse(err)
 		return res, err

@@ -33,8 +33,10 @@ func TestMain(m *testing.M) {
 		err = fillForever(dir)
 	case "read":
 		err = readCache(dir)
-	case "compile":
-		err = compileFile(dir)
+	case "shape", "compile":
+		err = compileShape(dir, role == "compile")
+	case "check":
+		err = checkFile(dir)
 	default:
 		err = fmt.Errorf("no role %q", role)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -52,14 +53,21 @@ var trustedLimits = binary.Limits{
 	LocalGroups: 10_000_000, CustomBytes: 128 << 20,
 }
 
-// trustedBranches is what check.Options.Branches is for them.
-const trustedBranches = 20_000_000
+// What check.Options.Branches is for them, and how many times more than a
+// stranger's module the compiler may spend on them: the scientific CPython takes
+// most of a minute.
+const (
+	trustedBranches = 20_000_000
+	trustedFactor   = 20
+)
 
 func (e *Engine) checkOptions(o *CompileOptions) *check.Options {
 	c := &check.Options{Imports: e.Import, Reserved: meter.Reserved, Exceptions: true}
 	if o != nil && o.Trusted {
 		limits := trustedLimits
 		c.Limits, c.Branches = &limits, trustedBranches
+		c.CompileFunction, c.CompileModule = trustedFactor*2*time.Second, trustedFactor*10*time.Second
+		c.CompileMemory = trustedFactor * (512 << 20)
 	}
 	return c
 }

@@ -28,10 +28,13 @@ func (f *funcValidator) instr() {
 	case binary.OpUnreachable:
 		f.unreachable()
 	case binary.OpLocalGet:
+		f.cost.get(in.A)
 		f.push(f.local(in.A))
 	case binary.OpLocalSet:
+		f.cost.set(in.A)
 		f.pop(f.local(in.A))
 	case binary.OpLocalTee:
+		f.cost.set(in.A)
 		t := f.local(in.A)
 		f.pop(t)
 		f.push(t)
@@ -51,16 +54,22 @@ func (f *funcValidator) instr() {
 			f.fail("else without if")
 		}
 		f.open(binary.OpElse, c.start, c.end)
+		f.ctrls[len(f.ctrls)-1].flow = c.flow
+		f.cost.otherwise(&f.ctrls[len(f.ctrls)-1], len(f.vals))
 	case binary.OpEnd:
 		c := f.close()
+		f.cost.close(&c, f.in.Pos, len(f.vals)+len(c.end))
 		if c.op == binary.OpIf && !sameTypes(c.start, c.end) {
 			f.fail("type mismatch: an if without else must give what it takes")
 		}
 		f.pushAll(c.end)
 	case binary.OpBr:
+		f.branch(in.A, false)
 		f.popAll(f.label(in.A))
 		f.unreachable()
 	case binary.OpBrIf:
+		f.branch(in.A, false)
+		f.cost.next(len(f.vals))
 		f.pop(binary.I32)
 		l := f.label(in.A)
 		f.popAll(l)
@@ -68,6 +77,7 @@ func (f *funcValidator) instr() {
 	case binary.OpBrTable:
 		f.brTable()
 	case binary.OpReturn:
+		f.cost.returns(len(f.ctrls[0].end))
 		f.popAll(f.ctrls[0].end)
 		f.unreachable()
 	case binary.OpCall, binary.OpReturnCall, binary.OpCallIndirect, binary.OpReturnCallI:
@@ -108,9 +118,11 @@ func (f *funcValidator) global() {
 	}
 	g := f.v.globals[in.A]
 	if in.Op == binary.OpGlobalGet {
+		f.cost.readGlobal(in.A, len(f.v.globals))
 		f.push(g.Type)
 		return
 	}
+	f.cost.wroteGlobal(in.A, len(f.v.globals))
 	if !g.Mutable {
 		f.fail("global %d is immutable", in.A)
 	}
@@ -178,6 +190,7 @@ func (f *funcValidator) reference() {
 func (f *funcValidator) brTable() {
 	in := &f.in
 	raise(&f.v.targets, int(in.A))
+	f.cost.table(int(in.A))
 	f.points += uint64(in.A) / 4 // an edge is less than a block
 	if in.A > f.v.o.BranchTargets && f.err == nil {
 		f.err = refuse(ModuleTooComplex, f.v.m.Codes[f.index].Offset+in.Pos, "the module is too complex: br_table with %d targets, at most %d are accepted", in.A, f.v.o.BranchTargets)
@@ -189,6 +202,7 @@ func (f *funcValidator) brTable() {
 	arity := len(f.label(last))
 	prev := uint32(0xffffffff)
 	for _, t := range f.targets {
+		f.branch(t, true)
 		if t == prev { // tables repeat themselves
 			continue
 		}
@@ -249,6 +263,7 @@ func (f *funcValidator) call() {
 		t = &f.v.m.Types[in.A]
 		f.pop(binary.I32)
 	}
+	f.cost.call(len(t.Params)+len(t.Results), f.v.bill.mutable)
 	f.popAll(t.Params)
 	if in.Op == binary.OpCall || in.Op == binary.OpCallIndirect {
 		f.pushAll(t.Results)
@@ -284,6 +299,7 @@ func (f *funcValidator) tryTable() {
 		if c.Kind == 1 || c.Kind == 3 {
 			give = append(give, binary.ExnRef)
 		}
+		f.branch(c.Label, true)
 		if !sameTypes(give, f.label(c.Label)) {
 			f.fail("type mismatch: a catch clause and its label")
 		}

@@ -50,6 +50,7 @@ type frame struct {
 	unreachable bool
 	height      int
 	start, end  []binary.ValType
+	flow        flow
 }
 
 func (f *frame) label() []binary.ValType {
@@ -74,6 +75,8 @@ type funcValidator struct {
 	points  uint64 // branches, blocks and calls
 	err     error
 	index   int
+	cost    cost
+	recent  [2]recent
 }
 
 func newFuncValidator(v *validator) *funcValidator {
@@ -159,6 +162,7 @@ func (f *funcValidator) open(op binary.Op, start, end []binary.ValType) {
 		f.err = refuse(ModuleTooComplex, f.v.m.Codes[f.index].Offset+f.in.Pos, "the module is too complex: blocks are nested deeper than %d", f.v.o.Depth)
 	}
 	f.pushAll(start)
+	f.cost.open(&f.ctrls[len(f.ctrls)-1], f.in.End, len(f.vals))
 }
 
 func (f *funcValidator) close() frame {
@@ -176,6 +180,7 @@ func (f *funcValidator) unreachable() {
 	c := &f.ctrls[len(f.ctrls)-1]
 	f.vals = f.vals[:c.height]
 	c.unreachable = true
+	f.cost.cur = dead
 }
 
 // blockType gives what a block takes and gives.
@@ -231,6 +236,7 @@ func (f *funcValidator) function(i int) error {
 	raise(&v.body, len(c.Body))
 	f.vals, f.ctrls = f.vals[:0], f.ctrls[:0]
 	f.in = binary.Instr{}
+	f.cost.begin(len(f.locals))
 	f.open(binary.OpBlock, nil, t.Results)
 	f.r.Reset(c.Body, c.Offset)
 	for f.err == nil && f.r.Next(&f.in) {
@@ -238,11 +244,18 @@ func (f *funcValidator) function(i int) error {
 			f.fail("instructions after the end of a function")
 			break
 		}
+		if f.cost.cur != dead {
+			p := &prices[f.in.Op]
+			f.cost.linear += int64(p.ns)
+			f.cost.memory += int64(p.bytes)
+		}
 		if s := &sigs[f.in.Op]; s.known {
 			f.plain(s)
 		} else {
 			f.instr()
 		}
+		f.recent[1] = f.recent[0]
+		f.recent[0] = recent{f.in.Op, f.in.A, f.in.Op == binary.OpLocalGet || f.in.Op >= binary.OpI32Const && f.in.Op <= binary.OpF64Const}
 	}
 	if f.err == nil && f.r.Err() != nil {
 		f.err = verdict(f.r.Err())
@@ -252,6 +265,9 @@ func (f *funcValidator) function(i int) error {
 	}
 	if v.branches.Add(f.points) > v.o.Branches && f.err == nil {
 		f.err = refuse(ModuleTooComplex, 0, "the module is too complex: branches, blocks and calls: at most %d are accepted", v.o.Branches)
+	}
+	if f.err == nil {
+		f.err = v.compiled(i, len(f.locals), len(c.Body), &f.cost)
 	}
 	v.maxStack[i] = uint32(f.max) //nolint:gosec // below the size of a body times Limits.Values
 	return f.err
@@ -281,6 +297,11 @@ func (f *funcValidator) plain(s *sig) {
 	}
 	if f.in.Op >= binary.OpMemoryInit && f.in.Op <= binary.OpMemoryFill {
 		f.points++
+		n := 2
+		if f.in.Op == binary.OpMemoryFill {
+			n = 3
+		}
+		f.cost.test(n, len(f.vals))
 	}
 	if f.in.Op >= 0x28 && f.in.Op <= 0x40 || f.in.Op >= 0x100 {
 		f.immediates()
@@ -293,6 +314,7 @@ func (f *funcValidator) immediates() {
 	switch in.Op.Imm() {
 	case binary.ImmMem, binary.ImmMemLane:
 		f.memory()
+		f.address()
 		if in.A > in.Op.MaxAlign() {
 			f.fail("alignment must not be larger than natural")
 		}

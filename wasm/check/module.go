@@ -62,6 +62,8 @@ type validator struct {
 	branches                     atomic.Uint64
 	spare                        atomic.Int64 // types that may be moved beyond what each function may
 	tail, except                 atomic.Bool
+
+	bill bill
 }
 
 func (v *validator) module() error {
@@ -384,6 +386,9 @@ func (v *validator) constExpr(e binary.ConstExpr, want binary.ValType) error {
 func (v *validator) functions() error {
 	n := len(v.m.Codes)
 	v.spare.Store(workSpare)
+	if err := v.beginBill(); err != nil {
+		return err
+	}
 	v.maxStack = make([]uint32, n)
 	workers := min(v.o.Workers, n/64+1)
 	var next atomic.Int64
@@ -416,7 +421,7 @@ func (v *validator) functions() error {
 			return err
 		}
 	}
-	return nil
+	return v.payable()
 }
 
 // chunk is how many functions a worker takes at once.

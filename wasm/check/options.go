@@ -1,6 +1,10 @@
 package check
 
-import "openskill/wasm/binary"
+import (
+	"time"
+
+	"openskill/wasm/binary"
+)
 
 // Options say what is accepted. The zero value accepts WebAssembly 2.0 with
 // extended constant expressions, within the default caps, and no import at all.
@@ -17,6 +21,13 @@ type Options struct {
 	// and bulk operations; targets of br_table count as a fourth. 0 means 2,000,000.
 	// Compilers write one in twenty bytes.
 	Branches uint64
+	// CompileFunction and CompileModule cap what the compiler is estimated to spend
+	// on one function and on all of them; 0 means 2 and 10 seconds. The estimate is
+	// within a factor of three of one core of 2025.
+	CompileFunction, CompileModule time.Duration
+	// CompileMemory caps the memory that it is estimated to take, in bytes; 0 means
+	// 512 MiB.
+	CompileMemory int64
 	// TableMin caps the initial entries of all tables together; 0 means 1,000,000.
 	TableMin uint64
 	// MemoryPages caps the initial memory, in pages of 64 KiB; 0 means 65,536.
@@ -51,6 +62,15 @@ func (o *Options) withDefaults() Options {
 	}
 	if r.Branches == 0 {
 		r.Branches = 2_000_000
+	}
+	if r.CompileFunction == 0 {
+		r.CompileFunction = 2 * time.Second
+	}
+	if r.CompileModule == 0 {
+		r.CompileModule = 10 * time.Second
+	}
+	if r.CompileMemory == 0 {
+		r.CompileMemory = 512 << 20
 	}
 	if r.TableMin == 0 {
 		r.TableMin = 1_000_000

@@ -88,6 +88,10 @@ func (r *Report) functions(v *validator) {
 	r.add("nesting depth", int(v.depth.Load()), uint64(v.o.Depth))            //nolint:gosec // a positive cap
 	r.add("branches, blocks and calls", int(v.branches.Load()), v.o.Branches) //nolint:gosec // below the bytes of a module
 	r.add("targets of one br_table", int(v.targets.Load()), uint64(v.o.BranchTargets))
+	b := &v.bill
+	r.add("estimated milliseconds to compile", int(b.total.Load()/1e6), uint64(v.o.CompileModule.Milliseconds()))          //nolint:gosec // a positive cap
+	r.add("estimated milliseconds of one function", int(b.slowest.Load()/1e6), uint64(v.o.CompileFunction.Milliseconds())) //nolint:gosec // a positive cap
+	r.add("estimated MiB to compile", int((b.kept.Load()+b.largest.Load())>>20), uint64(v.o.CompileMemory>>20))            //nolint:gosec // a positive cap
 	if v.tail.Load() {
 		r.Features = append(r.Features, string(binary.FeatureTailCall))
 	}
