@@ -15,6 +15,7 @@ import (
 // runtimeLimits are those of a language runtime of the host's own.
 var runtimeLimits = &check.Options{
 	AnyImport: true, Exceptions: true, Branches: 20_000_000,
+	CompileFunction: time.Hour, CompileModule: time.Hour, CompileMemory: 1 << 40,
 	Limits: &binary.Limits{
 		Size: 256 << 20, Functions: 1_000_000, Datas: 1_000_000, BodySize: 8 << 20, Exports: 10_000, Globals: 100_000,
 		LocalGroups: 10_000_000, Imports: 10_000,
