@@ -101,7 +101,7 @@ func TestPatchesRefuseAnotherSource(t *testing.T) {
 		patchelf = `if isStandaloneMode() and isLinux() and getExecutablePath("patchelf") is None:`
 		copies   = "        detectUsedDLLs(\n        copyDllsUsed(\n"
 		library  = "        _stdlib_modules_names = tuple(sorted(_stdlib_modules_names))\n"
-		star     = "if star_pos == len(pattern.patterns):\nslice_value = slice(count)\n"
+		star     = "if star_pos == len(pattern.patterns):\nslice_value = slice(count)\n    assert len(pattern.keys) == len(pattern.patterns), ast.dump(pattern)\n"
 		groups   = "def buildTryStarNode(provider, node, source_ref):\n"
 		getter   = "static PyObject *look(PyObject *self) {\n    return self;\n}\nx = {(getter)look};\n"
 	)

