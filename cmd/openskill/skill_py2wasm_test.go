@@ -47,7 +47,7 @@ func compileScript(t *testing.T, name string) string {
 func runCompiled(t *testing.T, module, cache string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	all := append([]string{"module", "run", module, "--state", cache, "--timeout", "1m", "--fuel", "100000000000", "--memory-mb", "256", "--"}, args...)
+	all := append([]string{"module", "run", module, "--state", cache, "--timeout", "1m", "--fuel", "10000000000", "--memory-mb", "256", "--"}, args...)
 	code = Run(t.Context(), all, strings.NewReader(""), &out, &errs)
 	return code, out.String(), errs.String()
 }
@@ -92,7 +92,16 @@ func TestCompiledEdges(t *testing.T) {
 		{"exit 0", 0, "", ""},
 		{"exit 7", 7, "", ""},
 		{"fail", 1, "", "ValueError: uncaught"},
-		{"memory", 1, "", "MemoryError"},
+		{"memory 1000000000", 1, "", "MemoryError"},
+		{"memory 1000000000", 1, "", "MEMORY_LIMIT"},
+		{"endless", 1, "", "FUEL_EXHAUSTED"},
+		{"nested 100000", 0, "RecursionError maximum recursion depth exceeded while decoding a JSON array from a unicode string\n", ""},
+		{"import asyncio unittest subprocess", 0, "asyncio yes\nsubprocess yes\nunittest yes\n", ""},
+		{"import zlib", 1, "", "ImportError"},
+		{"import sqlite3", 1, "", "ImportError"},
+		{"import ssl", 1, "", "ImportError"},
+		{"import zoneinfo", 1, "", "ModuleNotFoundError"},
+		{"import ctypes", 1, "", "TRAP"},
 	} {
 		code, stdout, stderr := runCompiled(t, module, cache, strings.Fields(c.args)...)
 		if code != c.code || stdout != c.stdout || !strings.Contains(stderr, c.stderr) {
