@@ -17,7 +17,7 @@ import (
 
 // generation names what checking and metering make of a module. It goes up with
 // every change of theirs, so that no cache holds the work of an older one.
-const generation = "6"
+const generation = "7"
 
 // prepared is what a module's runs need to know beside its code.
 type prepared struct {

@@ -14,7 +14,8 @@ func (g *grapher) loops(f *fn) {
 	g.inner, g.outer, g.level = fill(g.inner, len(N), -1), fill(g.outer, len(N), -1), fill(g.level, len(N), 0)
 	inner, outer := g.inner, g.outer // innermost loop of a block; loop around a header's loop
 	found := false
-	for i := int32(len(N)) - 1; i >= 0; i-- { //nolint:gosec // nodes are fewer than the bytes of a body
+	budget := nesting * len(N)
+	for i := int32(len(N)) - 1; i >= 0 && budget >= 0; i-- { //nolint:gosec // nodes are fewer than the bytes of a body
 		for _, s := range f.succ(&N[i]) {
 			c := s // a branch back to the header s
 			if s > i {
@@ -31,15 +32,21 @@ func (g *grapher) loops(f *fn) {
 			switch {
 			case inner[i] < c:
 				if inner[i] >= 0 {
-					outer[c] = max(outer[c], inner[i])
+					budget -= g.nest(c, inner[i])
 				}
 				inner[i] = c
 			case inner[i] > c:
-				outer[inner[i]] = max(outer[inner[i]], c)
+				budget -= g.nest(inner[i], c)
 			}
 		}
 	}
 	if !found {
+		return
+	}
+	if budget < 0 { // too much to find out: every loop tests
+		for i := range N {
+			N[i].test = N[i].loop
+		}
 		return
 	}
 	for i := range N {
@@ -55,6 +62,30 @@ func (g *grapher) loops(f *fn) {
 	g.exits(f)
 	g.tests(f)
 }
+
+// nest notes that the loop of header c lies in that of header o, and in all that
+// o lies in. What is known of c already stays on the chain: an edge may leave
+// several loops at once, and be the only one that tells of the outermost.
+// It gives the number of steps that it took.
+func (g *grapher) nest(c, o int32) (steps int) {
+	outer := g.outer
+	for ; o >= 0; steps++ {
+		switch at := outer[c]; {
+		case at == o:
+			return steps
+		case at < o: // o stands between c and what was known to be around it
+			outer[c] = o
+			c, o = o, at
+		default:
+			c = at
+		}
+	}
+	return steps
+}
+
+// nesting bounds the steps of nest, times the number of blocks of a function:
+// who leaves a thousand loops at once, a thousand times, gets tests.
+const nesting = 64
 
 // exits marks the blocks that are reached by leaving a loop.
 func (g *grapher) exits(f *fn) {
