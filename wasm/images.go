@@ -41,7 +41,7 @@ func (s *images) add(im *Image) {
 	if s.all == nil {
 		s.all = map[*Image]struct{}{}
 		s.stop, s.swept = make(chan struct{}), make(chan struct{})
-		go s.run()
+		go s.run(s.stop)
 	}
 	s.all[im] = struct{}{}
 }
@@ -89,13 +89,13 @@ func (s *images) trim(n int) {
 	}
 }
 
-func (s *images) run() {
+func (s *images) run(stop <-chan struct{}) {
 	defer close(s.swept)
 	tick := time.NewTicker(settleTime)
 	defer tick.Stop()
 	for {
 		select {
-		case <-s.stop:
+		case <-stop:
 			return
 		case now := <-tick.C:
 			s.sweep(now)
