@@ -3,6 +3,8 @@ package wasm_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -39,6 +41,47 @@ func TestRefusedAndAnswered(t *testing.T) {
 		t.Errorf("%+v, %v", report, err)
 	}
 	canary(t, e)
+}
+
+// TestRoom holds that real programs stay at a third of what the compiler may spend
+// on a stranger's module, so that the caps refuse none that is somewhat larger.
+func TestRoom(t *testing.T) {
+	programs := map[string]string{
+		"CPython": filepath.Join("..", ".openskill", "runtimes", "python-3.12", "python.wasm"),
+		"echo":    filepath.Join("..", "skills", "echo", "echo.wasm"),
+	}
+	for name, path := range programs {
+		t.Run(name, func(t *testing.T) {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Skip("make has not built it yet")
+			}
+			room(t, b)
+		})
+	}
+	t.Run("net/http", func(t *testing.T) { room(t, goGuest(t, "testdata/nethttp")) })
+}
+
+func room(t *testing.T, module []byte) {
+	t.Helper()
+	report, err := wasm.Check(module, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, c := range report.Counts {
+		if !strings.HasPrefix(c.Property, "estimated") {
+			continue
+		}
+		found++
+		t.Logf("%s: %d of %d", c.Property, c.Value, c.Cap)
+		if 3*c.Value > c.Cap {
+			t.Errorf("%s: %d, more than a third of %d", c.Property, c.Value, c.Cap)
+		}
+	}
+	if found != 3 {
+		t.Errorf("%d estimates in the report: %+v", found, report.Counts)
+	}
 }
 
 // TestTraps holds the kind of each trap that a guest can bring about, in words of

@@ -5,13 +5,13 @@ import "openskill/wasm/binary"
 // What the steps cost, in nanoseconds and bytes.
 const (
 	perNode   = 900
-	perWalk   = 6
+	perWalk   = 8
 	perLook   = 3
 	perStep   = 4 // of perLook, for a block that is asked and not skipped
 	perCopy   = 25
 	perLive   = 10
 	perPhi    = 60
-	perPhi2   = 0.6
+	perPhi2   = 0.8
 	nodeBytes = 3_500
 	copyBytes = 24
 	liveBytes = 16

@@ -12,7 +12,7 @@ var prices = buildPrices()
 
 // The parts of prices that depend on more than the instruction.
 const (
-	priceTest     = 2_700 // of an address; and as many bytes
+	priceTest     = 2_500 // of an address; and as many bytes
 	priceArgument = 500   // a parameter or result of a call
 	bytesArgument = 400
 	priceBranch   = 800   // a value that a branch carries
@@ -50,7 +50,7 @@ func buildPrices() (t [0x300]price) {
 		{[]binary.Op{binary.OpTableGet}, price{4_000, 3_500}},
 		{[]binary.Op{binary.OpTableSet}, price{5_000, 3_500}},
 		{[]binary.Op{binary.OpCall, binary.OpReturnCall}, price{1_000, 1_500}},
-		{[]binary.Op{binary.OpCallIndirect, binary.OpReturnCallI}, price{14_000, 12_000}},
+		{[]binary.Op{binary.OpCallIndirect, binary.OpReturnCallI}, price{12_000, 12_000}},
 		{[]binary.Op{binary.OpRefFunc}, price{1_500, 1_500}},
 		{[]binary.Op{binary.OpMemoryGrow, binary.OpTableGrow}, price{4_000, 4_000}},
 		{[]binary.Op{binary.OpMemoryCopy}, price{20_000, 12_000}},
