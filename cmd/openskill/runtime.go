@@ -55,8 +55,9 @@ func runtimeFailed(err error) error {
 		return &exitError{exitUsage, e}
 	case skill.Internal:
 		return hostFailed(err)
+	default:
+		return &exitError{exitFailed, e}
 	}
-	return &exitError{exitFailed, e}
 }
 
 func (a *app) runtimeInstallCommand() *cobra.Command {
@@ -319,12 +320,13 @@ func (a *app) verified(list []runtimes.Status) error {
 		return a.print("no runtime is installed\n")
 	}
 	for _, st := range list {
-		text := "every file is right"
+		text := string(st.State) + ": " + st.Detail
 		switch st.State {
+		case runtimes.Installed:
+			text = "every file is right"
 		case runtimes.Absent:
 			text = "not installed"
-		case runtimes.Damaged, runtimes.Foreign:
-			text = string(st.State) + ": " + st.Detail
+		default:
 		}
 		if err := a.print("%s: %s\n", st.Name, text); err != nil {
 			return err

@@ -66,7 +66,7 @@ func TestFolderRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !strings.HasSuffix(name, "/") {
-				_, _ = m.Write([]byte("text text text"))
+				_, _ = m.Write([]byte("some text"))
 			}
 		}
 		if err := w.Close(); err != nil {

@@ -205,15 +205,16 @@ func (s *surgeon) answer(answers map[string]int32) {
 // type that traps, one for each type, and takes the calls of their constructors out.
 func (s *surgeon) redirectCut() error {
 	traps := make(map[uint32]uint32)
-	for f := range s.cut { //nolint:gosec // at most 100,000
-		if !s.cut[f] {
+	for i, cut := range s.cut {
+		if !cut {
 			continue
 		}
-		t := s.typeOf(uint32(f))
+		f := uint32(i) //nolint:gosec // at most 100,000
+		t := s.typeOf(f)
 		if _, ok := traps[t]; !ok {
 			traps[t] = s.add(t, []byte{byte(binary.OpUnreachable), byte(binary.OpEnd)})
 		}
-		s.redirect[uint32(f)] = traps[t]
+		s.redirect[f] = traps[t]
 	}
 	if len(traps) == 0 {
 		return nil

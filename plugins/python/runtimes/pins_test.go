@@ -1,11 +1,16 @@
 package runtimes
 
 import (
+	"archive/zip"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestPins builds the runtimes from their real archives, in the folder that
@@ -49,6 +54,9 @@ func TestPins(t *testing.T) {
 					if o := r.output(name); o == nil || o.sha256 != hex.EncodeToString(sum[:]) || o.size != int64(len(data)) {
 						t.Errorf("{name: %q, sha256: %q, size: %d},", name, hex.EncodeToString(sum[:]), len(data))
 					}
+					if name == "stdlib.zip" {
+						checkPackages(t, r, data)
+					}
 					if keep := os.Getenv("OPENSKILL_TEST_KEEP"); keep != "" {
 						return os.WriteFile(filepath.Join(keep, r.name+"-"+name), data, 0o600)
 					}
@@ -59,5 +67,39 @@ func TestPins(t *testing.T) {
 				t.Errorf("%v; %d files not made", err, left)
 			}
 		})
+	}
+}
+
+// checkPackages holds the table of packages against what says so in the library.
+func checkPackages(t *testing.T, r *recipe, library []byte) {
+	t.Helper()
+	z, err := zip.NewReader(bytes.NewReader(library), int64(len(library)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	modules := map[string]bool{}
+	for i := range Packages() {
+		if p := &Packages()[i]; r.packages(p) {
+			want[p.Name] = p.Version
+			for _, m := range p.Imports {
+				modules[m] = true
+			}
+		}
+	}
+	got := map[string]string{}
+	for _, f := range z.File {
+		top, _, _ := strings.Cut(f.Name, "/")
+		if info, ok := strings.CutSuffix(top, ".dist-info"); ok {
+			name, version, _ := strings.Cut(info, "-")
+			got[normal(name)] = version
+		}
+		delete(modules, strings.TrimSuffix(top, ".pyc"))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("packages listed and there: %s", diff)
+	}
+	if len(modules) > 0 {
+		t.Errorf("modules listed that are not there: %v", modules)
 	}
 }
