@@ -208,6 +208,7 @@ func writeForm(f form, root string) error {
 			}
 		case ahead:
 			manifest["runtime"], manifest["entry"] = "wasi", id+".wasm"
+		case sandboxed: // as the manifest says
 		}
 		delete(manifest, "fallback")
 		cost, ok := manifest["cost_metadata"].(map[string]any)
