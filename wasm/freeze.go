@@ -23,7 +23,7 @@ type scratchSaved struct {
 // the stack, its descriptors, its scratch files, its clocks.
 func (in *instance) freeze(ctx context.Context, p wasi.Pending) {
 	m := in.im.program.Module
-	if !image.Supported || m.unfit != "" || in.im.once {
+	if !image.Supported || m.unfit != "" || in.only != nil {
 		return
 	}
 	s := &frozen{pending: p, size: in.x.mem.peak, touched: in.mod.ExportedGlobal(image.ExportTouched)}

@@ -77,8 +77,9 @@ type ImageOptions struct {
 //
 // What the start-up printed is in the output of each run. It saw a clock and a
 // source of chance of the image's own, so that all instances are alike; a run sees
-// the real ones. A module that never reads, or whose state cannot be put back,
-// gives the same results from an instance for each run.
+// the real ones. A program that never reads, or whose state cannot be put back,
+// has an instance for each run, with the same results; where all of a run is
+// start-up, that sees the real clock and real chance.
 //
 // It is safe for concurrent use.
 type Image struct {
@@ -97,21 +98,25 @@ type Image struct {
 	waiters  []chan ready
 	live     int
 	starting int
-	starts   int           // ever
-	latest   *instance     // that was launched
-	took     time.Duration // the latest start-up
-	silent   bool          // the latest start-up never read its input
-	memory   *image.Memory // of the first instance, which is that of most
-	others   int           // instances with a memory of their own
+	starts   int                    // ever
+	latest   *instance              // that was launched
+	fresh    map[*instance]struct{} // those that start
+	warming  int                    // calls of Warm
+	took     time.Duration          // the latest start-up
+	silent   bool                   // the latest start-up never read its input
+	failures int                    // of start-ups that were to be shared
+	memory   *image.Memory          // of the first instance, which is that of most
+	others   int                    // instances with a memory of their own
 	used     time.Time
 	all      sync.WaitGroup
+	slots    chan struct{} // one for each instance that is started for one run
 }
 
-// ready is what a run waits for: an instance that waits for it, or one whose
-// start-up has ended in another way.
+// ready is what a run that waits is told: an instance that waits for it, or that
+// none will come, because the start-up never asks for input or cannot be had.
 type ready struct {
-	in     *instance
-	failed *instance
+	in  *instance
+	err error
 }
 
 // Image makes an image of a program. Nothing is started before the first run, or
@@ -123,9 +128,7 @@ func (e *Engine) Image(p *Program, opts *ImageOptions) *Image {
 	}
 	def(&im.max, 64)
 	def(&im.spare, 2)
-	if im.once {
-		im.spare = 0
-	}
+	im.slots, im.fresh = make(chan struct{}, im.max), map[*instance]struct{}{}
 	_, _ = rand.Read(im.seed[:]) // never fails
 	e.images.add(im)
 	return im
@@ -142,57 +145,98 @@ func (im *Image) Run(ctx context.Context, r *Call) (*Outcome, error) {
 	var cancel context.CancelFunc
 	c.ctx, cancel = context.WithTimeout(ctx, c.limits.Timeout)
 	defer cancel()
-	got, err := im.acquire(c.ctx)
+	in, err := im.acquire(c.ctx)
 	switch {
-	case errors.Is(err, ErrClosed):
-		return nil, err
-	case err != nil:
+	case err != nil && c.ctx.Err() != nil:
 		return &Outcome{Ended: endOf(c.ctx), Total: time.Since(c.began)}, nil
-	case got.failed != nil:
-		return got.failed.alone(c)
+	case err != nil:
+		return nil, err
+	case in == nil:
+		return im.only(c)
 	}
-	got.in.calls <- c
+	in.calls <- c
 	<-c.done // the guest sees the context, and every wait of the host's ends with it
 	return c.outcome, c.err
+}
+
+// only runs c on an instance that is started for it: under its limits from the
+// beginning, with the real clock and real chance.
+func (im *Image) only(c *call) (*Outcome, error) {
+	select {
+	case im.slots <- struct{}{}:
+	case <-c.ctx.Done():
+		return &Outcome{Ended: endOf(c.ctx), Total: time.Since(c.began)}, nil
+	}
+	defer func() { <-im.slots }()
+	im.mu.Lock()
+	if im.closed {
+		im.mu.Unlock()
+		return nil, ErrClosed
+	}
+	im.live++
+	im.starts++
+	im.all.Add(1)
+	in := im.start(c)
+	im.mu.Unlock()
+	select {
+	case <-in.parked:
+		in.calls <- c
+		<-c.done
+		im.mu.Lock()
+		// It asked for input after all: the next start-up may be shared again, unless
+		// the program makes a game of it.
+		im.silent = im.silent && im.failures > 1
+		im.mu.Unlock()
+		return c.outcome, c.err
+	case <-in.ended: // as it does when the call's time is over
+		return in.alone(c)
+	}
 }
 
 // alone gives the outcome of an instance that ended without asking for input: all
 // of its run was start-up, and it is this call's.
 func (in *instance) alone(c *call) (*Outcome, error) {
-	if in.err != nil {
+	switch {
+	case in.err != nil && c.ctx.Err() != nil:
+		return &Outcome{Ended: endOf(c.ctx), Total: time.Since(c.began)}, nil
+	case in.err != nil:
 		return nil, in.err
 	}
 	out := in.outcome
-	out.Total = time.Since(c.began)
+	if c.Done != nil {
+		c.Done(in.files)
+	}
 	for _, o := range []struct {
 		own *[]byte
 		w   io.Writer
 	}{{&out.Stdout, c.Stdout}, {&out.Stderr, c.Stderr}} {
-		if int64(len(*o.own)) > c.limits.Output {
-			*o.own, out.Ended, out.ExitCode = (*o.own)[:c.limits.Output], OutputOverflow, 0
-		}
 		if o.w != nil {
 			_, _ = o.w.Write(*o.own) // as a guest's own output would be lost too
 			*o.own = nil
 		}
 	}
+	out.Total = time.Since(c.began)
 	return out, nil
 }
 
-// acquire waits for an instance, and starts one where that is quicker.
-func (im *Image) acquire(ctx context.Context) (ready, error) {
+// acquire waits for an instance, and starts one where that is quicker. It gives
+// nil where the run is to have one of its own.
+func (im *Image) acquire(ctx context.Context) (*instance, error) {
 	im.mu.Lock()
-	if im.closed {
-		im.mu.Unlock()
-		return ready{}, ErrClosed
-	}
 	im.used = time.Now() //nolint:forbidigo // compared with the same clock
-	if n := len(im.idle); n > 0 {
+	switch n := len(im.idle); {
+	case im.closed:
+		im.mu.Unlock()
+		return nil, ErrClosed
+	case im.once || im.silent:
+		im.mu.Unlock()
+		return nil, nil
+	case n > 0:
 		in := im.idle[n-1]
 		im.idle = im.idle[:n-1]
 		im.mu.Unlock()
-		im.e.images.left(im, 1)
-		return ready{in: in}, nil
+		im.e.images.left(1)
+		return in, nil
 	}
 	w := make(chan ready, 1)
 	im.waiters = append(im.waiters, w)
@@ -203,11 +247,8 @@ func (im *Image) acquire(ctx context.Context) (ready, error) {
 	defer timer.Stop()
 	for {
 		select {
-		case r, ok := <-w:
-			if !ok {
-				return ready{}, ErrClosed
-			}
-			return r, nil
+		case r := <-w:
+			return r.in, r.err
 		case <-timer.C:
 			// Those that run take longer than another one takes to start.
 			im.mu.Lock()
@@ -221,20 +262,38 @@ func (im *Image) acquire(ctx context.Context) (ready, error) {
 				im.waiters = slices.Delete(im.waiters, i, i+1)
 			}
 			im.mu.Unlock()
-			if r, ok := <-orNone(w, i < 0); ok && r.in != nil { // just now
-				im.put(r.in, false)
+			im.abandon()
+			if i < 0 { // it was told just now
+				if r := <-w; r.in != nil {
+					im.put(r.in, false)
+				}
 			}
-			return ready{}, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// orNone is w if something was sent to it, else a channel that is closed.
-func orNone(w chan ready, sent bool) chan ready {
-	if !sent {
-		close(w)
+// grace is how long a start-up goes on that nobody waits for any more: a moment,
+// so that it may be of use to the next run, and no longer, since it may have no end.
+const grace = 500 * time.Millisecond
+
+// abandon ends start-ups that nobody waits for, in a while.
+func (im *Image) abandon() {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	if len(im.waiters) > 0 || im.starting == 0 || im.warming > 0 {
+		return
 	}
-	return w
+	in := im.latest
+	time.AfterFunc(grace, func() {
+		im.mu.Lock()
+		defer im.mu.Unlock()
+		if len(im.waiters) == 0 && im.warming == 0 && im.latest == in && im.starting > 0 {
+			for in := range im.fresh {
+				in.cancel()
+			}
+		}
+	})
 }
 
 // grow starts an instance if runs wait for one and it would be of use. Im.mu is held.
@@ -243,7 +302,6 @@ func (im *Image) grow(impatient bool) {
 	switch {
 	case im.closed || im.live >= im.max || im.starting >= len(im.waiters):
 		return
-	case im.silent: // each run is a start-up
 	case im.starting >= runtime.GOMAXPROCS(0):
 		return // there are no processors for more
 	case im.live >= enough && !impatient:
@@ -258,7 +316,8 @@ func (im *Image) launch() {
 	im.starting++
 	im.starts++
 	im.all.Add(1)
-	im.latest = im.start()
+	im.latest = im.start(nil)
+	im.fresh[im.latest] = struct{}{}
 }
 
 // put offers an instance that waits for a call.
@@ -267,7 +326,8 @@ func (im *Image) put(in *instance, first bool) {
 	in.since = time.Now() //nolint:forbidigo // compared with the same clock
 	if first {
 		im.starting--
-		im.silent = false
+		delete(im.fresh, in)
+		im.failures = 0
 		im.took = in.since.Sub(in.began)
 	}
 	in.private = in.own
@@ -285,7 +345,7 @@ func (im *Image) put(in *instance, first bool) {
 	}
 	im.idle = append(im.idle, in)
 	im.mu.Unlock()
-	im.e.images.came(im)
+	im.e.images.came()
 }
 
 // gone is called when an instance is about to end.
@@ -294,32 +354,37 @@ func (im *Image) gone(in *instance) {
 	defer im.all.Done()
 	defer im.mu.Unlock()
 	im.live--
+	if in.saved != nil && in.saved.memory != im.memory {
+		im.others--
+		in.saved.memory.Close()
+	}
 	select {
 	case <-in.parked:
-		if in.saved != nil && in.saved.memory != im.memory {
-			im.others--
-			in.saved.memory.Close()
-		}
 	default: // its start-up ended otherwise
-		im.starting--
-		im.silent = true
-		if len(im.waiters) > 0 {
-			w := im.waiters[0]
-			im.waiters = im.waiters[1:]
-			w <- ready{failed: in}
+		if in.only != nil {
+			break
 		}
+		im.starting--
+		delete(im.fresh, in)
+		if in.err == nil {
+			// What saw the image's clock and chance is no run's result. The program is
+			// run again, for each call on its own.
+			im.silent = true
+			im.failures++
+		}
+		for _, w := range im.waiters {
+			w <- ready{err: in.err}
+		}
+		im.waiters = nil
 	}
 	if im.live == 0 && im.memory != nil {
 		im.memory.Close()
 		im.memory = nil
 	}
-	if im.closed {
-		return
-	}
 	for range im.waiters {
 		im.grow(true)
 	}
-	if !im.silent && !im.once && im.live < im.spare && len(im.waiters) == 0 && time.Since(im.used) < idleTime {
+	if !im.closed && !im.silent && !im.once && im.live < im.spare && len(im.waiters) == 0 && time.Since(im.used) < idleTime {
 		im.launch()
 	}
 }
@@ -354,6 +419,14 @@ func (im *Image) freeze(content []byte) *image.Memory {
 // runs. It returns when they do.
 func (im *Image) Warm(ctx context.Context, n int) error {
 	n = min(n, im.max)
+	im.mu.Lock()
+	im.warming++
+	im.mu.Unlock()
+	defer func() {
+		im.mu.Lock()
+		im.warming--
+		im.mu.Unlock()
+	}()
 	for {
 		im.mu.Lock()
 		im.used = time.Now() //nolint:forbidigo // compared with the same clock
@@ -396,9 +469,9 @@ func (im *Image) Close() error {
 	idle, waiters := im.idle, im.waiters
 	im.idle, im.waiters = nil, nil
 	im.mu.Unlock()
-	im.e.images.left(im, len(idle))
+	im.e.images.left(len(idle))
 	for _, w := range waiters {
-		close(w)
+		w <- ready{err: ErrClosed}
 	}
 	for _, in := range idle {
 		close(in.calls)
@@ -423,7 +496,7 @@ func (im *Image) retire(due func(*instance) bool, n int) int {
 		return true
 	})
 	im.mu.Unlock()
-	im.e.images.left(im, len(out))
+	im.e.images.left(len(out))
 	for _, in := range out {
 		close(in.calls)
 	}

@@ -52,8 +52,8 @@ func (s *images) remove(im *Image) {
 	delete(s.all, im)
 }
 
-// came is called when an instance of im became idle; there may be one too many now.
-func (s *images) came(*Image) {
+// came is called when an instance became idle; there may be one too many now.
+func (s *images) came() {
 	s.mu.Lock()
 	s.idle++
 	over := s.idle - s.max
@@ -63,7 +63,8 @@ func (s *images) came(*Image) {
 	}
 }
 
-func (s *images) left(_ *Image, n int) {
+// left is called when n idle instances are not idle any more.
+func (s *images) left(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.idle -= n

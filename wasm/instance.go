@@ -27,6 +27,12 @@ type instance struct {
 	live  liveContext
 	files Files
 
+	// only is the call that the instance is started for, with the real clock and real
+	// chance, since all of the run may be start-up; nil: it is started for any.
+	only *call
+
+	cancel context.CancelFunc // of the start-up's time
+
 	calls  chan *call    // the next one; closed: there is none, and the instance ends
 	parked chan struct{} // closed when it waits for its first call
 	ended  chan struct{} // closed when everything is given back
@@ -91,22 +97,31 @@ func (c *liveContext) Err() error                  { return c.now.Err() }
 // outputs are what a guest printed while it started.
 type outputs struct{ stdout, stderr bytes.Buffer }
 
-// start makes an instance and lets it run to its first read of input.
-func (im *Image) start() *instance {
+// start makes an instance and lets it run to its first read of input. only is nil,
+// or the one call that it serves.
+func (im *Image) start(only *call) *instance {
 	in := &instance{
-		im: im, calls: make(chan *call), parked: make(chan struct{}), ended: make(chan struct{}),
+		im: im, only: only, calls: make(chan *call), parked: make(chan struct{}), ended: make(chan struct{}),
 	}
 	in.began = time.Now() //nolint:forbidigo // a limit of real time
-	go in.main()
+	l := im.program.Limits.withDefaults()
+	ctx, cancel := context.WithTimeout(context.Background(), l.Timeout)
+	if only != nil {
+		ctx = only.ctx
+		l.Fuel, l.Memory, l.Output = only.limits.Fuel, min(l.Memory, only.limits.Memory), only.limits.Output
+	}
+	in.cancel = cancel
+	go in.main(ctx, l)
 	return in
 }
 
-func (in *instance) main() {
+func (in *instance) main(ctx context.Context, l Limits) {
+	defer in.cancel()
 	p := &in.im.program
 	in.outcome = &Outcome{}
 	defer close(in.ended)
 	defer in.im.gone(in)
-	m, err := p.Module.lease(context.Background())
+	m, err := p.Module.lease(ctx)
 	if err != nil {
 		in.err = err
 		return
@@ -120,19 +135,19 @@ func (in *instance) main() {
 			defer in.files.Close()
 		}
 	}
-	l := p.Limits.withDefaults()
-	ctx, cancel := context.WithTimeout(context.Background(), l.Timeout)
-	defer cancel()
 	x := &execution{tank: meter.Tank{Budget: l.Fuel, Slice: m.e.o.Slice}, stack: l.Stack, mem: memory{limit: l.Memory, spaces: m.spaces}}
 	in.x = x
 	x.over = in.over
-	clock := &startClock{wall: in.im.made}
-	x.world = wasi.NewWorld(wasi.Config{
+	cfg := wasi.Config{
 		Args: p.Args, Env: p.Env, Stdout: &in.startup.stdout, Stderr: &in.startup.stderr,
 		StdoutLimit: l.Output, StderrLimit: l.Output, Root: in.files.Root, MaxOpenFiles: l.Files,
-		Random: in.im.chance(), Wall: clock.Wall, Mono: clock.Mono, Slept: clock.Slept,
 		Charge: x.charge, Begin: in.begin, Exit: in.exit,
-	})
+	}
+	if in.only == nil {
+		clock := &startClock{wall: in.im.made}
+		cfg.Random, cfg.Wall, cfg.Mono, cfg.Slept = in.im.chance(), clock.Wall, clock.Mono, clock.Slept
+	}
+	x.world = wasi.NewWorld(cfg)
 	defer x.world.Close() //nolint:errcheck // descriptors of read-only files and of memory
 	defer x.mem.Free()
 	in.live.now = ctx
@@ -182,7 +197,9 @@ func (in *instance) begin(ctx context.Context, mod api.Module, p wasi.Pending) {
 	in.startFuel = in.x.used()
 	in.freeze(ctx, p)
 	close(in.parked)
-	in.im.put(in, true)
+	if in.only == nil {
+		in.im.put(in, true)
+	}
 	in.next()
 }
 

@@ -58,7 +58,7 @@ func TestWhatIsMissing(t *testing.T) {
 	want := map[skill.Kind]string{
 		skill.WasmWASI:       "",
 		skill.WasmJavaScript: "",
-		skill.WasmPython:     "make runtime-python",
+		skill.WasmPython:     "openskill runtime install",
 		skill.CLIPython:      "install Python",
 	}
 	for _, s := range Statuses(t.Context(), list) {

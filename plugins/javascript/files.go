@@ -18,6 +18,7 @@ const preludeFile = "/lib/prelude.js"
 func files() []guestfs.Mount {
 	return []guestfs.Mount{
 		{Path: preludeFile, FS: guestfs.Bytes(prelude)},
+		{Path: "/dev/urandom", FS: guestfs.Chance{}},
 		{Path: "/std", FS: guestfs.Bytes([]byte("export * from 'qjs:std';\n"))},
 		{Path: "/os", FS: guestfs.Bytes([]byte("export * from 'qjs:os';\n"))},
 	}

@@ -18,6 +18,7 @@ type Runner struct {
 	runtime func() runtime // made by the first call of it
 	files   []guestfs.Mount
 	folders sandbox.Folders
+	images  sandbox.Images
 	gate    sandbox.Gate
 }
 
@@ -26,7 +27,9 @@ var _ skill.Runner = (*Runner)(nil)
 // New makes a runner on the engine, which stays the caller's: it is shared with
 // other runners and closed after them all. Nothing is compiled yet.
 func New(e *wasm.Engine) *Runner {
-	return &Runner{engine: e, runtime: sync.OnceValue(newRuntime), files: files()}
+	r := &Runner{engine: e, runtime: sync.OnceValue(newRuntime), files: files()}
+	r.images = sandbox.Images{Engine: e, Folders: &r.folders}
+	return r
 }
 
 // Kind is wasm:javascript.
@@ -77,6 +80,7 @@ func (r *Runner) Warm(ctx context.Context) error {
 // It may be called twice.
 func (r *Runner) Close() error {
 	r.gate.Close()
+	r.images.Close()
 	return r.folders.Close()
 }
 
@@ -93,35 +97,37 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	if ctx.Err() != nil {
 		return sandbox.Gone(), nil
 	}
-	view, err := r.folders.View(call)
+	granted, err := r.folders.Grant(call)
 	if err != nil {
 		return nil, err
 	}
-	defer view.Close()
-	if err := view.Mount(r.files...); err != nil {
+	defer granted.Close()
+	start := &sandbox.Start{Mounts: r.files, Each: len(call.Args) > 0, Fuel: startFuel}
+	if start.Entry, err = granted.Folder().Entry(call.Entry, hint); err != nil {
 		return nil, err
 	}
-	if _, err := view.Folder().Entry(call.Entry, hint); err != nil {
-		return nil, err
-	}
-	args := append(make([]string, 0, len(command)+1+len(call.Args)), command...)
-	args = append(append(args, "/skill/"+call.Entry), call.Args...)
+	start.Args = append(make([]string, 0, len(command)+1+len(call.Args)), command...)
+	start.Args = append(append(start.Args, "/skill/"+call.Entry), call.Args...)
 
 	within, stop := context.WithTimeout(ctx, call.Limits.Timeout-time.Since(began))
 	defer stop()
-	m, err := r.module(within)
-	if err != nil {
+	if start.Module, err = r.module(within); err != nil {
 		if within.Err() != nil {
 			return sandbox.Waited(ctx, &call.Limits), nil
 		}
 		return nil, err
 	}
-	reply, err := view.Run(ctx, m, call, began, args, nil)
+	start.Name = r.runtime().digest
+	reply, err := r.images.Run(ctx, call, granted, start, began)
 	if err != nil {
 		return nil, broken(err)
 	}
 	return reply, nil
 }
+
+// startFuel is what any script may use to start, in units: QuickJS takes some
+// millions.
+const startFuel = 1 << 28
 
 // trusted lifts the caps for strangers: the module is the host's own choice.
 var trusted = &wasm.CompileOptions{Trusted: true}

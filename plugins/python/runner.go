@@ -3,13 +3,16 @@ package python
 import (
 	"context"
 	"errors"
-	"path/filepath"
-	"sync"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"openskill/plugins/python/runtimes"
 	"openskill/plugins/wasi/sandbox"
 	"openskill/sdk/skill"
 	"openskill/wasm"
+	"openskill/wasm/guestfs"
 )
 
 // Options configure a [Runner].
@@ -22,17 +25,11 @@ type Options struct {
 // Runner executes scripts by a CPython on an engine. It is safe for concurrent use.
 type Runner struct {
 	engine  *wasm.Engine
-	file    string // of the runtime
-	digest  string // that it must have
+	library library
+	choices choices
 	folders sandbox.Folders
-
-	ctx  context.Context //nolint:containedctx // ends what Ready began, at Close
-	stop context.CancelFunc
-
-	mu      sync.Mutex
-	closed  bool
-	runs    sync.WaitGroup
-	loading *loading // the latest; nil until somebody asked
+	images  sandbox.Images
+	gate    sandbox.Gate
 }
 
 var _ skill.Runner = (*Runner)(nil)
@@ -40,12 +37,18 @@ var _ skill.Runner = (*Runner)(nil)
 // New makes a runner on the engine, which stays the caller's: it is shared with
 // other runners and closed after them all. Nothing is read or compiled yet.
 func New(e *wasm.Engine, opts *Options) *Runner {
-	state := ".openskill"
-	if opts != nil && opts.StateDir != "" {
+	state := ""
+	if opts != nil {
 		state = opts.StateDir
 	}
-	r := &Runner{engine: e, file: filepath.Join(state, filepath.FromSlash(runtimeFile)), digest: runtimeDigest}
-	r.ctx, r.stop = context.WithCancel(context.Background())
+	return newRunner(e, runtimes.New(state))
+}
+
+func newRunner(e *wasm.Engine, c catalogue) *Runner {
+	r := &Runner{engine: e}
+	r.library.engine, r.library.catalogue = e, c
+	r.choices.catalogue = c
+	r.images = sandbox.Images{Engine: e, Folders: &r.folders}
 	return r
 }
 
@@ -54,14 +57,18 @@ func (r *Runner) Kind() skill.Kind { return skill.WasmPython }
 
 const hint = "add the script, or correct entry in skill.yaml"
 
-// Ready implements [skill.Runner]. It is an error while the runtime is not
+// Ready implements [skill.Runner]. It is an error while the default runtime is not
 // compiled; the first call begins with that, unless Warm did.
 func (r *Runner) Ready(folder, entry string) error {
-	if err := r.enter(); err != nil {
+	if err := r.gate.Enter("python.Ready"); err != nil {
 		return err
 	}
-	defer r.runs.Done()
-	if err := r.loaded(); err != nil {
+	defer r.gate.Leave()
+	name, err := r.library.catalogue.For(nil, nil)
+	if err != nil {
+		return err
+	}
+	if err := r.library.loaded(name); err != nil {
 		return err
 	}
 	// Who owns the folder is not known here, and Run looks again.
@@ -74,103 +81,129 @@ func (r *Runner) Ready(folder, entry string) error {
 	return err
 }
 
-// Available reports whether the runtime is there and compiled; the error is a
+// Available reports whether a runtime is there and compiled; the error is a
 // *skill.Error that says in one line what is missing. Unlike Ready it begins
 // nothing, and waits for a compilation under way until ctx ends.
 func (r *Runner) Available(ctx context.Context) error {
-	if err := r.enter(); err != nil {
+	if err := r.gate.Enter("python.Available"); err != nil {
 		return err
 	}
-	defer r.runs.Done()
-	r.mu.Lock()
-	l := r.loading
-	r.mu.Unlock()
-	if l == nil {
-		_, err := r.look()
-		return err
-	}
-	return l.wait(ctx)
-}
-
-// Warm loads and compiles the runtime, and returns when scripts can run. A host
-// calls it in the background when it starts: its cost is documented in the
-// package. The error is a *skill.Error, or ctx's; the work goes on when ctx ends.
-func (r *Runner) Warm(ctx context.Context) error {
-	if err := r.enter(); err != nil {
-		return err
-	}
-	defer r.runs.Done()
-	l, err := r.load()
+	defer r.gate.Leave()
+	name, err := r.library.catalogue.For(nil, nil)
 	if err != nil {
 		return err
 	}
-	return l.wait(ctx)
+	return r.library.underWay(ctx, name)
 }
 
-// Close waits for the runs under way and closes the folders, but not the engine.
-// It does not wait for a compilation, which the engine cannot interrupt. It may be
-// called twice.
-func (r *Runner) Close() error {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.stop()
-	r.runs.Wait()
-	return r.folders.Close()
-}
-
-func (r *Runner) enter() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return &skill.Error{Op: "python.Run", Code: skill.Internal, Message: "the runner is closed"}
+// Warm loads and compiles the default runtime, and returns when scripts can run. A
+// host calls it in the background when it starts: its cost is documented in the
+// package. The error is a *skill.Error, or ctx's; the work goes on when ctx ends.
+func (r *Runner) Warm(ctx context.Context) error {
+	if err := r.gate.Enter("python.Warm"); err != nil {
+		return err
 	}
-	r.runs.Add(1)
-	return nil
+	defer r.gate.Leave()
+	name, err := r.library.catalogue.For(nil, nil)
+	if err != nil {
+		return err
+	}
+	_, err = r.library.get(ctx, name)
+	return err
+}
+
+// Close waits for the runs under way and closes images, folders and runtimes, but
+// not the engine. It does not wait for a compilation, which the engine cannot
+// interrupt. It may be called twice.
+func (r *Runner) Close() error {
+	r.gate.Close()
+	r.images.Close()
+	return errors.Join(r.folders.Close(), r.library.close())
 }
 
 // flags of the interpreter; see doc.go.
-var flags = []string{"python", "-B", "-s", "-X", "utf8"}
+var flags = []string{"-B", "-s", "-X", "utf8", bootFile}
+
+// startFuel is what any script may use to start, in units: CPython takes up to a
+// thousand million, and a large package several times that.
+const startFuel = 1 << 34
 
 // Run implements [skill.Runner]. A call that comes before the runtime is compiled
 // waits for it, within its own time.
 func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
-	if err := r.enter(); err != nil {
+	if err := r.gate.Enter("python.Run"); err != nil {
 		return nil, err
 	}
-	defer r.runs.Done()
+	defer r.gate.Leave()
 	began := time.Now() //nolint:forbidigo // a limit of real time
 	if ctx.Err() != nil {
 		return sandbox.Gone(), nil
 	}
-	view, err := r.folders.View(call)
+	granted, err := r.folders.Grant(call)
 	if err != nil {
 		return nil, err
 	}
-	defer view.Close()
-	if _, err := view.Folder().Entry(call.Entry, hint); err != nil {
-		return nil, err
-	}
-	args := append(make([]string, 0, len(flags)+1+len(call.Args)), flags...)
-	args = append(append(args, "/skill/"+call.Entry), call.Args...)
-	var env []string
-	if call.Grants.Scratch {
-		env = []string{"TMPDIR=/work"}
-	}
-	m, err := r.module(ctx, call.Limits.Timeout-time.Since(began))
-	if err == nil {
-		var reply *skill.Reply
-		if reply, err = view.Run(ctx, m, call, began, args, env); err == nil {
-			return reply, nil
-		}
-	}
-	var refused *skill.Error
+	defer granted.Close()
+	start, err := r.start(ctx, call, granted, began)
 	switch {
 	case errors.Is(err, errWaited):
 		return sandbox.Waited(ctx, &call.Limits), nil
-	case errors.As(err, &refused):
+	case err != nil:
 		return nil, err
 	}
-	// The module is the host's own, so no verdict against it is the caller's fault.
-	return nil, &skill.Error{Op: "python.Run", Code: skill.Internal, Message: "the Python runtime failed", Err: err}
+	reply, err := r.images.Run(ctx, call, granted, start, began)
+	if err != nil {
+		var refused *skill.Error
+		if errors.As(err, &refused) {
+			return nil, err
+		}
+		// The module is the host's own, so no verdict against it is the caller's fault.
+		return nil, &skill.Error{Op: "python.Run", Code: skill.Internal, Message: "the Python runtime failed", Err: err}
+	}
+	return reply, nil
+}
+
+var errWaited = errors.New("the call ended before the runtime was compiled")
+
+// start says how the script of a call is started.
+func (r *Runner) start(ctx context.Context, call *skill.Call, granted *sandbox.Granted, began time.Time) (*sandbox.Start, error) {
+	entry, err := granted.Folder().Entry(call.Entry, hint)
+	if err != nil {
+		return nil, err
+	}
+	name, err := r.choices.runtime(granted.Folder(), call, entry)
+	if err != nil {
+		return nil, err
+	}
+	within, stop := context.WithTimeout(ctx, call.Limits.Timeout-time.Since(began))
+	defer stop()
+	l, err := r.library.get(within, name)
+	if err != nil {
+		if within.Err() != nil {
+			return nil, errWaited
+		}
+		return nil, err
+	}
+	m, ok := r.engine.Lookup(l.run.Module.Digest, trusted)
+	if !ok { // other modules have pushed it out of memory since
+		if m, err = l.compile(within, r.engine); err != nil {
+			if within.Err() != nil {
+				return nil, errWaited
+			}
+			return nil, err
+		}
+	}
+	args := append(make([]string, 0, len(flags)+2+len(call.Args)), l.run.Args0)
+	args = append(append(append(args, flags...), "/skill/"+call.Entry), call.Args...)
+	env := slices.DeleteFunc(slices.Clone(l.run.Env), func(v string) bool {
+		return strings.HasPrefix(v, "TMPDIR=") || strings.HasPrefix(v, "HOME=") // a place to write is granted or not there
+	})
+	env = append(env, "OPENSKILL_HEAP="+strconv.FormatUint(heap(call.Limits.Memory), 10))
+	if call.Grants.Scratch {
+		env = append(env, "TMPDIR=/work", "HOME=/work")
+	}
+	return &sandbox.Start{
+		Module: m, Name: l.run.Module.Digest, Args: args, Env: env, Entry: entry, Fuel: startFuel, Each: len(call.Args) > 0,
+		Mounts: append(slices.Clone(l.mounts), guestfs.Mount{Path: bootFile, FS: l.boot}),
+	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/plugins/python/runtimes"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -19,8 +20,8 @@ func stateDir(t testing.TB) string {
 	if state == "" {
 		state = filepath.Join("..", "..", ".openskill")
 	}
-	if _, err := os.Stat(filepath.Join(state, filepath.FromSlash(runtimeFile))); err != nil {
-		t.Skip("the Python runtime is not installed; run make runtime-python")
+	if _, err := runtimes.New(state).For(nil, nil); err != nil {
+		t.Skip("no Python runtime is installed; run make runtimes")
 	}
 	return state
 }
@@ -69,6 +70,6 @@ func TestRunner(t *testing.T) {
 		Metered: true,
 		Limits:  skill.Limits{Memory: 64 << 20},
 		Start:   2 * time.Second,
-		Env:     []string{"TMPDIR"},
+		Env:     []string{"TMPDIR", "HOME"},
 	})
 }

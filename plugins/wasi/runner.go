@@ -27,6 +27,7 @@ type Runner struct {
 	engine  *wasm.Engine
 	opts    Options
 	folders sandbox.Folders
+	images  sandbox.Images
 
 	mu      sync.Mutex
 	closed  bool
@@ -40,6 +41,7 @@ var _ skill.Runner = (*Runner)(nil)
 // other runners and closed after them all.
 func New(e *wasm.Engine, opts *Options) *Runner {
 	r := &Runner{engine: e, modules: map[moduleKey]known{}}
+	r.images = sandbox.Images{Engine: e, Folders: &r.folders}
 	if opts != nil {
 		r.opts = *opts
 	}
@@ -84,6 +86,7 @@ func (r *Runner) Close() error {
 	r.closed = true
 	r.mu.Unlock()
 	r.runs.Wait()
+	r.images.Close()
 	return r.folders.Close()
 }
 
@@ -107,16 +110,19 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	if ctx.Err() != nil {
 		return sandbox.Gone(), nil
 	}
-	view, err := r.folders.View(call)
+	granted, err := r.folders.Grant(call)
 	if err != nil {
 		return nil, err
 	}
-	defer view.Close()
-	args := append(append(make([]string, 0, 1+len(call.Args)), call.Entry), call.Args...)
-	m, err := r.module(ctx, view.Folder(), call, began)
+	defer granted.Close()
+	start := &sandbox.Start{
+		Args: append(append(make([]string, 0, 1+len(call.Args)), call.Entry), call.Args...),
+		Each: len(call.Args) > 0, Fuel: startFuel,
+	}
+	start.Module, start.Name, start.Entry, err = r.module(ctx, granted.Folder(), call, began)
 	if err == nil {
 		var reply *skill.Reply
-		if reply, err = view.Run(ctx, m, call, began, args, nil); err == nil {
+		if reply, err = r.images.Run(ctx, call, granted, start, began); err == nil {
 			return reply, nil
 		}
 	}
@@ -147,11 +153,15 @@ const maxKnown = 10_000
 
 var errWaited = errors.New("the call ended before its module was compiled")
 
-// module gives the module of a call, as the file is now.
-func (r *Runner) module(ctx context.Context, d *sandbox.Folder, call *skill.Call, began time.Time) (*wasm.Module, error) {
+// startFuel is what any module may use to start, in units: a Go program takes some
+// millions before it reads its input.
+const startFuel = 1 << 27
+
+// module gives the module of a call, as the file is now, with its name and stamp.
+func (r *Runner) module(ctx context.Context, d *sandbox.Folder, call *skill.Call, began time.Time) (*wasm.Module, string, sandbox.Stamp, error) {
 	stamp, err := d.Entry(call.Entry, hint)
 	if err != nil {
-		return nil, err
+		return nil, "", stamp, err
 	}
 	key := moduleKey{call.Folder, call.Entry, call.Digest}
 	r.mu.Lock()
@@ -159,22 +169,22 @@ func (r *Runner) module(ctx context.Context, d *sandbox.Folder, call *skill.Call
 	r.mu.Unlock()
 	if seen && k.settled && k.stamp == stamp {
 		if k.verdict != nil {
-			return nil, k.verdict
+			return nil, "", stamp, k.verdict
 		}
 		if m, ok := r.engine.Lookup(k.module, nil); ok {
-			return m, nil
+			return m, k.module, stamp, nil
 		}
 	}
 	data, stamp, err := d.Read(call.Entry, hint, r.opts.MaxModule)
 	if err != nil {
-		return nil, err
+		return nil, "", stamp, err
 	}
 	if int64(len(data)) > r.opts.MaxModule {
-		return nil, &check.Error{Code: check.ModuleTooComplex, Msg: fmt.Sprintf("the module has more than %d MiB, the largest that is accepted", r.opts.MaxModule>>20)}
+		return nil, "", stamp, &check.Error{Code: check.ModuleTooComplex, Msg: fmt.Sprintf("the module has more than %d MiB, the largest that is accepted", r.opts.MaxModule>>20)}
 	}
 	now := known{stamp: stamp, settled: stamp.Settled(r.opts.Now()), module: wasm.Digest(data)}
 	if seen && k.module != now.module && call.Trust < skill.Trusted {
-		return nil, &skill.Error{
+		return nil, "", stamp, &skill.Error{
 			Op: "wasi.Run", Code: skill.Conflict, Subject: string(call.SkillID),
 			Message: "the module is not the one that was admitted; upload it as a new version",
 		}
@@ -184,7 +194,7 @@ func (r *Runner) module(ctx context.Context, d *sandbox.Folder, call *skill.Call
 		m, err = r.compile(ctx, data, call.Limits.Timeout-time.Since(began))
 		var verdict *check.Error
 		if err != nil && !errors.As(err, &verdict) {
-			return nil, err
+			return nil, "", stamp, err
 		}
 		now.verdict = err
 	}
@@ -194,7 +204,7 @@ func (r *Runner) module(ctx context.Context, d *sandbox.Folder, call *skill.Call
 	}
 	r.modules[key] = now
 	r.mu.Unlock()
-	return m, now.verdict
+	return m, now.module, stamp, now.verdict
 }
 
 func (r *Runner) compile(ctx context.Context, data []byte, left time.Duration) (*wasm.Module, error) {

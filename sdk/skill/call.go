@@ -26,6 +26,7 @@ type Call struct {
 	Digest      string // of the folder; runners may use it as a cache key
 	Trust       Trust
 	Args        []string
+	Requires    []string // packages that the manifest names, which choose the runtime; nil: none
 	Stdin       []byte
 	Limits      Limits // resolved: no field is zero
 	Grants      Grants

@@ -28,7 +28,9 @@ func (d *decoder) names(section []byte) {
 		case 2, 3, 10: // of locals, labels and fields: a map to maps
 			n.assoc(func() { n.assoc(n.name) })
 		}
-		d.fail(n.lie)
+		if n.lie != nil {
+			d.fail(n.lie)
+		}
 	}
 }
 

@@ -139,6 +139,9 @@ func (t *Tree) Open(name string, flags OpenFlag) (File, Errno) {
 	if m, inner := t.lookup(name); m != nil {
 		var f File
 		if f, errno = m.fs.Open(inner, flags); errno == 0 {
+			if _, ok := f.(ChanceFile); ok {
+				return f, ESUCCESS // known by its type
+			}
 			return &treeFile{File: f, dev: m.dev, extra: t.below(name)}, ESUCCESS
 		}
 	}

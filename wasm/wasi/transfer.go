@@ -2,6 +2,7 @@
 package wasi
 
 import (
+	"io"
 	"math"
 
 	"openskill/wasm/guestfs"
@@ -23,6 +24,8 @@ func (w *World) fdRead(p []uint64) guestfs.Errno {
 	}
 	if d.kind == isStdin {
 		n, errno = w.readInput(list, d.flags&flagNonblock == 0)
+	} else if _, ok := file.(guestfs.ChanceFile); ok {
+		n, errno = w.each(list, w.readChance)
 	} else {
 		n, errno = w.readFile(file, list, &d.offset)
 	}
@@ -48,6 +51,14 @@ func (w *World) readInput(list []byte, wait bool) (uint32, guestfs.Errno) {
 		}
 		return n, errno
 	})
+}
+
+func (w *World) readChance(b []byte) (int, guestfs.Errno) {
+	n, err := io.ReadFull(w.cfg.Random, b)
+	if err != nil {
+		return n, guestfs.EIO
+	}
+	return n, 0
 }
 
 // readFile reads at an offset and moves it.

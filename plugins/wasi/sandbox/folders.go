@@ -38,6 +38,8 @@ type Folder struct {
 	key  folderKey
 	info fs.FileInfo // of what was opened
 
+	looked looked
+
 	// Guarded by Folders.mu.
 	users int
 	used  uint64 // when, by Folders.clock

@@ -49,11 +49,10 @@ var ends = map[wasm.Ended]end{
 
 // reply tells in the words of package skill how a run of call ended. ctx is the
 // caller's: where its own deadline ended the run, that is Cancelled.
-func (v *View) reply(ctx context.Context, call *skill.Call, out *wasm.Outcome, took time.Duration) *skill.Reply {
+func reply(ctx context.Context, call *skill.Call, out *wasm.Outcome, took time.Duration) *skill.Reply {
 	r := &skill.Reply{
 		Stdout: out.Stdout, Stderr: out.Stderr,
-		Usage:     skill.Usage{Fuel: out.Fuel, MemoryPeak: out.MemoryPeak},
-		Artifacts: v.artifacts(),
+		Usage: skill.Usage{Fuel: out.Fuel, MemoryPeak: out.MemoryPeak},
 	}
 	ended := out.Ended
 	if ended == wasm.OutOfTime && ctx.Err() != nil && took < call.Limits.Timeout {

@@ -1,49 +1,78 @@
 package sandbox
 
 import (
-	"bytes"
-	"context"
 	"math"
-	"time"
 
 	"openskill/sdk/skill"
-	"openskill/wasm"
 	"openskill/wasm/guestfs"
 )
 
-// View is the files of one run.
-type View struct {
-	Root *guestfs.Tree
-
+// Granted are the folders of the host that a call may see, open while it runs.
+type Granted struct {
 	folder *Folder // of the skill
 	data   *Folder // nil unless granted
-	work   *guestfs.Memory
 }
 
-// View opens the files that a call is granted; the caller closes it after the run.
-// The error is a *skill.Error: a folder that was granted must be there.
-func (f *Folders) View(call *skill.Call) (*View, error) {
+// Grant opens them; the caller closes them after the run. The error is a
+// *skill.Error: a folder that was granted must be there.
+func (f *Folders) Grant(call *skill.Call) (*Granted, error) {
 	folder, err := f.Skill(call.Folder, call.Trust)
 	if err != nil {
 		return nil, err
 	}
-	v := &View{folder: folder}
-	mounts := append(make([]guestfs.Mount, 0, 3), guestfs.Mount{Path: "/skill", FS: folder})
+	g := &Granted{folder: folder}
 	if call.Grants.Data != "" {
-		if v.data, err = f.Acquire(call.Grants.Data, false); err != nil {
-			v.Close()
+		if g.data, err = f.Acquire(call.Grants.Data, false); err != nil {
+			g.Close()
 			return nil, &skill.Error{
-				Op: "sandbox.View", Code: skill.ToolInvocationError, Subject: "data", Err: err,
+				Op: "sandbox.Grant", Code: skill.ToolInvocationError, Subject: "data", Err: err,
 				Message: "the data folder of this host cannot be opened; its operator sets it with OPENSKILL_ALLOWED_ROOT",
 			}
 		}
-		mounts = append(mounts, guestfs.Mount{Path: "/data", FS: v.data})
+	}
+	return g, nil
+}
+
+// Folder is the skill's folder.
+func (g *Granted) Folder() *Folder { return g.folder }
+
+// Close releases the folders. It may be called twice.
+func (g *Granted) Close() {
+	if g.folder != nil {
+		g.folder.Release()
+	}
+	if g.data != nil {
+		g.data.Release()
+	}
+	g.folder, g.data = nil, nil
+}
+
+// View is the files that a guest sees.
+type View struct {
+	Root *guestfs.Tree
+
+	*Granted
+
+	work *guestfs.Memory
+}
+
+// View opens the files that a call is granted, and mounts more beside them; the
+// caller closes it after the run. The error is a *skill.Error.
+func (f *Folders) View(call *skill.Call, more ...guestfs.Mount) (*View, error) {
+	g, err := f.Grant(call)
+	if err != nil {
+		return nil, err
+	}
+	v := &View{Granted: g}
+	mounts := append(make([]guestfs.Mount, 0, 3+len(more)), guestfs.Mount{Path: "/skill", FS: g.folder})
+	if g.data != nil {
+		mounts = append(mounts, guestfs.Mount{Path: "/data", FS: g.data})
 	}
 	if call.Grants.Scratch {
 		v.work = guestfs.NewMemory(guestfs.Limits{Bytes: int64(min(call.Limits.Scratch, math.MaxInt64))}) //nolint:gosec // bounded
 		mounts = append(mounts, guestfs.Mount{Path: "/work", FS: v.work})
 	}
-	if v.Root, err = guestfs.NewTree(mounts...); err != nil {
+	if v.Root, err = guestfs.NewTree(append(mounts, more...)...); err != nil {
 		v.Close()
 		return nil, &skill.Error{Op: "sandbox.View", Code: skill.Internal, Err: err}
 	}
@@ -61,56 +90,4 @@ func (f *Folders) Skill(path string, trust skill.Trust) (*Folder, error) {
 		}
 	}
 	return d, nil
-}
-
-// Folder is the skill's folder.
-func (v *View) Folder() *Folder { return v.folder }
-
-// Close releases the folders, after the run. It may be called twice.
-func (v *View) Close() {
-	if v.folder != nil {
-		v.folder.Release()
-	}
-	if v.data != nil {
-		v.data.Release()
-	}
-	v.folder, v.data = nil, nil
-}
-
-// Run runs a module for call, with these arguments and environment, in what is
-// left of the call's time since it began. The error is the engine's own.
-func (v *View) Run(ctx context.Context, m *wasm.Module, call *skill.Call, began time.Time, args, env []string) (*skill.Reply, error) {
-	l := &call.Limits
-	left := l.Timeout - time.Since(began)
-	if left <= 0 {
-		return Waited(ctx, l), nil
-	}
-	out, err := m.Run(ctx, &wasm.Run{
-		Args: args, Env: env, Stdin: bytes.NewReader(call.Stdin), Files: v.Root,
-		Limits: wasm.Limits{
-			Fuel: l.Fuel, Memory: l.Memory, Timeout: left,
-			Output: int64(min(l.Output, math.MaxInt64)), //nolint:gosec // bounded
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return v.reply(ctx, call, out, time.Since(began)), nil
-}
-
-// artifacts are the files that the guest left in the top folder of /work.
-func (v *View) artifacts() []skill.Artifact {
-	if v.work == nil {
-		return nil
-	}
-	files := v.work.Files()
-	all := make([]skill.Artifact, 0, len(files))
-	for _, f := range files {
-		// The run is over and nothing else knows the file system, so what was
-		// listed can be read.
-		if data, err := v.work.ReadFile(f.Name); err == nil {
-			all = append(all, skill.Artifact{Name: f.Name, Data: data, Size: int64(len(data))})
-		}
-	}
-	return all
 }

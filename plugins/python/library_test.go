@@ -5,11 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -18,36 +19,72 @@ import (
 // 26 MB: how a runtime is loaded does not depend on which one it is.
 var standIn = []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x07\x0a\x01\x06_start\x00\x00\x0a\x04\x01\x02\x00\x0b")
 
-// standing is a runner that takes the stand-in for its runtime, and the runtime's
-// place.
-func standing(t *testing.T) (r *Runner, file string) {
+// shelf is a catalogue of one runtime, which may be missing.
+type shelf struct {
+	file string
+
+	mu    sync.Mutex
+	there bool
+	opens int
+}
+
+func (s *shelf) put(there bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.there = there
+}
+
+func (s *shelf) missing() error {
+	return &skill.Error{Op: "shelf", Code: skill.ToolInvocationError, Message: "run openskill runtime install"}
+}
+
+func (s *shelf) For(requires, _ []string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(requires) > 0 {
+		return "", &skill.Error{Op: "shelf", Code: skill.InvalidManifest, Message: "no runtime has " + requires[0]}
+	}
+	if !s.there {
+		return "", s.missing()
+	}
+	return "slim", nil
+}
+
+func (s *shelf) Open(string) (*runtimes.Runtime, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opens++
+	if !s.there {
+		return nil, s.missing()
+	}
+	return &runtimes.Runtime{
+		Name: "slim", Run: runtimes.Run{Args0: "python"},
+		Module: runtimes.File{Path: s.file, Digest: wasm.Digest(standIn), Size: int64(len(standIn))},
+	}, nil
+}
+
+// standing is a runner that takes the stand-in for its runtime.
+func standing(t *testing.T) (*Runner, *shelf) {
 	t.Helper()
 	e, err := wasm.Open(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r = New(e, &Options{StateDir: t.TempDir()})
-	r.digest = wasm.Digest(standIn)
+	s := &shelf{file: filepath.Join(t.TempDir(), "python.wasm"), there: true}
+	if err := os.WriteFile(s.file, standIn, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newRunner(e, s)
 	t.Cleanup(func() {
 		if err := errors.Join(r.Close(), e.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := os.MkdirAll(filepath.Dir(r.file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return r, r.file
-}
-
-func install(t *testing.T, file string, b []byte) {
-	t.Helper()
-	if err := os.WriteFile(file, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	return r, s
 }
 
 // script is a call of a script with the text.
-func script(t *testing.T, text string) *skill.Call {
+func script(t testing.TB, text string) *skill.Call {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "main.py"), []byte(text), 0o600); err != nil {
@@ -71,17 +108,18 @@ func wantUnready(t *testing.T, err error, word string) {
 
 // Installed after the host started: the first question begins to load it.
 func TestRuntimeComesLater(t *testing.T) {
-	r, file := standing(t)
+	r, s := standing(t)
+	s.put(false)
 	c := script(t, "")
-	wantUnready(t, r.Ready(c.Folder, c.Entry), "make runtime-python")
-	wantUnready(t, r.Available(t.Context()), "make runtime-python")
-	wantUnready(t, r.Warm(t.Context()), "make runtime-python")
+	wantUnready(t, r.Ready(c.Folder, c.Entry), "runtime install")
+	wantUnready(t, r.Available(t.Context()), "runtime install")
+	wantUnready(t, r.Warm(t.Context()), "runtime install")
 	if reply, err := r.Run(t.Context(), c); reply != nil {
 		t.Errorf("ran: %+v", reply)
 	} else {
-		wantUnready(t, err, "make runtime-python")
+		wantUnready(t, err, "runtime install")
 	}
-	install(t, file, standIn)
+	s.put(true)
 	if err := r.Ready(c.Folder, c.Entry); err != nil { // unless compiling was faster
 		wantUnready(t, err, "being compiled")
 	}
@@ -94,45 +132,44 @@ func TestRuntimeComesLater(t *testing.T) {
 	if reply, err := r.Run(t.Context(), c); err != nil || reply.Code != "" || reply.ExitCode != 0 {
 		t.Errorf("%+v, %v", reply, err)
 	}
+	if s.opens != 1 {
+		t.Errorf("opened %d times", s.opens)
+	}
 }
 
 // A file that is not the runtime is not run, not tried at every question, and
-// tried again once it is another file.
+// tried again later.
 func TestRuntimeThatIsAnother(t *testing.T) {
-	r, file := standing(t)
+	r, s := standing(t)
 	c := script(t, "")
-	install(t, file, append(standIn, 0))
-	wantUnready(t, r.Warm(t.Context()), "damaged")
-	wantUnready(t, r.Ready(c.Folder, c.Entry), "damaged")
-	first := r.loading
+	if err := os.WriteFile(s.file, append(standIn, 0), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantUnready(t, r.Warm(t.Context()), "changed")
+	wantUnready(t, r.Ready(c.Folder, c.Entry), "changed")
 	if _, err := r.Run(t.Context(), c); err == nil {
 		t.Error("it ran")
 	} else {
-		wantUnready(t, err, "damaged")
+		wantUnready(t, err, "changed")
 	}
-	if r.loading != first {
-		t.Error("the same file was looked at again")
+	if s.opens != 1 {
+		t.Errorf("it was looked at %d times", s.opens)
 	}
-	install(t, file, standIn)
+	if err := os.WriteFile(s.file, standIn, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.library.mu.Lock()
+	r.library.all["slim"].at = time.Time{} // a while ago
+	r.library.mu.Unlock()
 	if err := r.Warm(t.Context()); err != nil {
 		t.Errorf("after it was repaired: %v", err)
 	}
 }
 
-// A folder in the runtime's place is no runtime.
-func TestRuntimeThatIsAFolder(t *testing.T) {
-	r, file := standing(t)
-	if err := os.Mkdir(file, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	wantUnready(t, r.Warm(t.Context()), "make runtime-python")
-}
-
 // A call that comes first waits for the compiler; one without the time for that
 // is told why.
 func TestFirstCallLoads(t *testing.T) {
-	r, file := standing(t)
-	install(t, file, standIn)
+	r, _ := standing(t)
 	c := script(t, "")
 	c.Limits.Timeout = 1
 	if reply, err := r.Run(t.Context(), c); err != nil || reply.Code != skill.Timeout || !strings.Contains(reply.Message, "compiled") {
@@ -145,8 +182,7 @@ func TestFirstCallLoads(t *testing.T) {
 }
 
 func TestWarmThatNobodyWaitsFor(t *testing.T) {
-	r, file := standing(t)
-	install(t, file, standIn)
+	r, _ := standing(t)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := r.Warm(ctx); err != nil && !errors.Is(err, context.Canceled) {
@@ -159,8 +195,7 @@ func TestWarmThatNobodyWaitsFor(t *testing.T) {
 
 // A runtime that other modules pushed out of memory is loaded again.
 func TestRuntimeOutOfMemory(t *testing.T) {
-	r, file := standing(t)
-	install(t, file, standIn)
+	r, _ := standing(t)
 	if err := r.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -168,23 +203,25 @@ func TestRuntimeOutOfMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close() //nolint:errcheck // nothing runs
 	old := r.engine
-	r.engine = e // one that has never seen it
-	defer func() { r.engine = old }()
+	r.engine, r.images.Engine = e, e // one that has never seen it
 	if reply, err := r.Run(t.Context(), script(t, "")); err != nil || reply.Code != "" {
 		t.Errorf("%+v, %v", reply, err)
 	}
+	r.images.Close()
+	r.engine = old
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
-// The digest here and the one that the fetch script checks are one.
-func TestDigestIsTheLockedOne(t *testing.T) {
-	lock, err := os.ReadFile(filepath.Join("..", "..", "scripts", "runtimes.lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := regexp.MustCompile(`(?m)^python 3\.12\S* \S*/python\.wasm (\S+)$`).FindSubmatch(lock)
-	if line == nil || "sha256:"+string(line[1]) != runtimeDigest {
-		t.Errorf("scripts/runtimes.lock has %q; this package %s", line, runtimeDigest)
+// What no runtime has is refused before anything is started.
+func TestRequiresWhatIsNotThere(t *testing.T) {
+	r, _ := standing(t)
+	c := script(t, "")
+	c.Requires = []string{"nothing-like-it"}
+	var e *skill.Error
+	if _, err := r.Run(t.Context(), c); !errors.As(err, &e) || e.Code != skill.InvalidManifest {
+		t.Errorf("%v; want INVALID_MANIFEST", err)
 	}
 }

@@ -1,0 +1,219 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"math/bits"
+	"strings"
+	"sync"
+	"time"
+
+	"openskill/sdk/skill"
+	"openskill/wasm"
+	"openskill/wasm/guestfs"
+)
+
+// Images runs skills from images: each is started once, up to where it asks for its
+// input, and its calls begin there. It is safe for concurrent use.
+//
+// What may be shared by calls is what their start-ups cannot tell apart: the
+// module, its arguments and environment, the folders as they are, and limits that
+// are rounded up, so that callers who lower them do not make an image each. A
+// start-up sees nothing of a call. A call with arguments of its own has an instance
+// of its own.
+type Images struct {
+	Engine  *wasm.Engine
+	Folders *Folders
+
+	mu     sync.Mutex
+	all    map[imageKey]*kept
+	clock  uint64
+	closed bool
+}
+
+// maxImages is how many skills are kept started; beyond it, those go that were not
+// called for the longest.
+const maxImages = 256
+
+// Start is how a skill is started.
+type Start struct {
+	Module *wasm.Module
+	Name   string // of the module, which is the same for the same bytes
+	Args   []string
+	Env    []string
+	Mounts []guestfs.Mount // beside the folders; the same for the same Name
+	Entry  Stamp           // of the file that the skill begins with
+	// Fuel is what a start-up may use at least, where starting the language takes
+	// more than a skill's whole limit.
+	Fuel uint64
+	// Each says that the start-up sees something of the call, so that it is the call's alone.
+	Each bool
+}
+
+type imageKey struct {
+	skill, data       *Folder
+	state             uint64
+	name, args, env   string
+	entry             Stamp
+	memory, fuel      uint64
+	scratch           uint64
+	hasScratch, trust bool
+}
+
+// kept is an image, and the folders that its key names.
+type kept struct {
+	image *wasm.Image
+	users int
+	used  uint64
+	stale bool
+}
+
+// startTime bounds a start-up; the call that waits for it has its own time.
+const startTime = 10 * time.Second
+
+// Run runs a skill for call, in what is left of the call's time since it began.
+// The error is a *skill.Error, or the engine's own.
+func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *Start, began time.Time) (*skill.Reply, error) {
+	l := &call.Limits
+	left := l.Timeout - time.Since(began)
+	if left <= 0 {
+		return Waited(ctx, l), nil
+	}
+	key := imageKey{
+		skill: g.folder, data: g.data, state: g.folder.state(call.Trust), name: start.Name,
+		args: strings.Join(start.Args, "\x00"), env: strings.Join(start.Env, "\x00"), entry: start.Entry,
+		memory: RoundUp(l.Memory), fuel: max(RoundUp(l.Fuel), start.Fuel), trust: call.Trust >= skill.Trusted,
+	}
+	if call.Grants.Scratch {
+		key.hasScratch, key.scratch = true, l.Scratch
+	}
+	k, err := s.acquire(key, call, start)
+	if err != nil {
+		return nil, err
+	}
+	defer s.release(k)
+	var artifacts []skill.Artifact
+	out, err := k.image.Run(ctx, &wasm.Call{
+		Stdin: bytes.NewReader(call.Stdin),
+		Limits: wasm.Limits{
+			Fuel: l.Fuel, Memory: l.Memory, Timeout: left,
+			Output: int64(min(l.Output, math.MaxInt64)), //nolint:gosec // bounded
+		},
+		Done: func(f wasm.Files) { artifacts = artifactsOf(f.Scratch) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := reply(ctx, call, out, time.Since(began))
+	r.Artifacts = artifacts
+	return r, nil
+}
+
+// RoundUp gives the next power of two: limits that callers lower are rounded up so
+// that few values stand for all.
+func RoundUp(n uint64) uint64 {
+	if n > 1<<62 {
+		return n
+	}
+	return 1 << bits.Len64(max(n, 1)-1)
+}
+
+var errImagesClosed = errors.New("sandbox: the images are closed")
+
+func (s *Images) acquire(key imageKey, call *skill.Call, start *Start) (*kept, error) {
+	if start.Each {
+		return &kept{image: s.image(key, call, start, true), stale: true, users: 1}, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errImagesClosed
+	}
+	s.clock++
+	k := s.all[key]
+	if k == nil {
+		if s.all == nil {
+			s.all = map[imageKey]*kept{}
+		}
+		s.trim()
+		k = &kept{image: s.image(key, call, start, false)}
+		s.all[key] = k
+	}
+	k.users++
+	k.used = s.clock
+	return k, nil
+}
+
+// image makes the image of a key. Of the call only what is in the key is kept.
+func (s *Images) image(key imageKey, call *skill.Call, start *Start, once bool) *wasm.Image {
+	of := skill.Call{Folder: call.Folder, Trust: call.Trust, Grants: call.Grants, Limits: skill.Limits{Scratch: key.scratch}}
+	mounts := start.Mounts
+	return s.Engine.Image(&wasm.Program{
+		Module: start.Module, Args: start.Args, Env: start.Env,
+		Limits: wasm.Limits{Fuel: key.fuel, Memory: key.memory, Timeout: startTime, Output: 1 << 20},
+		Open: func() (wasm.Files, error) {
+			v, err := s.Folders.View(&of, mounts...)
+			if err != nil {
+				return wasm.Files{}, err
+			}
+			return wasm.Files{Root: v.Root, Scratch: v.work, Close: v.Close}, nil
+		},
+	}, &wasm.ImageOptions{Once: once})
+}
+
+// trim makes room for one more. S.mu is held.
+func (s *Images) trim() {
+	for len(s.all) >= maxImages {
+		var key imageKey
+		var oldest *kept
+		for o, k := range s.all {
+			if k.users == 0 && (oldest == nil || k.used < oldest.used) {
+				key, oldest = o, k
+			}
+		}
+		if oldest == nil {
+			return // all are running; they are few more than the host lets in at once
+		}
+		delete(s.all, key)
+		go oldest.image.Close() //nolint:errcheck // it has no error; it waits for what is starting
+	}
+}
+
+func (s *Images) release(k *kept) {
+	s.mu.Lock()
+	k.users--
+	last := k.stale && k.users == 0
+	s.mu.Unlock()
+	if last {
+		_ = k.image.Close()
+	}
+}
+
+// Close ends all images, after the last call. It may be called twice.
+func (s *Images) Close() {
+	s.mu.Lock()
+	s.closed = true
+	all := s.all
+	s.all = nil
+	s.mu.Unlock()
+	for _, k := range all {
+		_ = k.image.Close()
+	}
+}
+
+func artifactsOf(m *guestfs.Memory) []skill.Artifact {
+	if m == nil {
+		return nil
+	}
+	files := m.Files()
+	all := make([]skill.Artifact, 0, len(files))
+	for _, f := range files {
+		// The guest has ended, so what was listed can be read.
+		if data, err := m.ReadFile(f.Name); err == nil {
+			all = append(all, skill.Artifact{Name: f.Name, Data: data, Size: int64(len(data))})
+		}
+	}
+	return all
+}
