@@ -97,10 +97,10 @@ func (in *instance) reset() bool {
 		}
 		if !in.verified {
 			// Which pages were written is the kernel's word; once it is held against the bytes.
-			if !s.memory.Equal(in.x.mem.space) {
+			if !s.memory.Equal(in.x.mem.space) || !s.memory.Drop(in.x.mem.space, s.size) {
 				return false
 			}
-			in.verified = true
+			in.verified, own = true, 0
 		}
 		in.own = own
 	}

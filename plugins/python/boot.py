@@ -3,6 +3,7 @@
 # was drawn at random is drawn anew, around the first read of standard input, since
 # everything before that read is the same in all runs.
 def _boot(main):
+    import atexit
     import gc
     import io
     import os
@@ -86,8 +87,6 @@ def _boot(main):
     # What the interpreter does at its end, but for taking itself apart: that takes
     # longer than most runs, and the image is put back anyway.
     try:
-        import atexit
-
         atexit._run_exitfuncs()
     except BaseException:
         pass  # the functions that failed have said so

@@ -10,16 +10,21 @@ import (
 // Memory is a content that does not change, in a sealed file that lives in memory
 // only. Spaces map it privately: they share its pages until somebody writes to
 // one. It is safe for concurrent use, but for Close.
+//
+// The zeros at its end are not in the file: reading a hole of such a file makes a
+// page, and a heap that was grown ahead is mostly zeros.
 type Memory struct {
-	fd   int    // -1: no content
-	size uint64 // of the file, whole pages
+	fd   int    // -1: no content, or only zeros
+	size uint64 // of the content, whole pages
+	file uint64 // of the file, whole pages; zeros follow
 	held uint64 // bytes of pages that are not all zeros
 	view []byte // the file, to read
 }
 
 // New keeps a content; pages of zeros take no memory.
 func New(content []byte) (*Memory, error) {
-	m := &Memory{fd: -1}
+	m := &Memory{fd: -1, size: pages(uint64(len(content)))}
+	content = content[:lastByte(content)]
 	if len(content) == 0 {
 		return m, nil
 	}
@@ -27,7 +32,7 @@ func New(content []byte) (*Memory, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
-	m.fd, m.size = fd, (uint64(len(content))+pageSize-1)&^(pageSize-1)
+	m.fd, m.file = fd, pages(uint64(len(content)))
 	if err := m.fill(content); err != nil {
 		m.Close()
 		return nil, err
@@ -35,8 +40,23 @@ func New(content []byte) (*Memory, error) {
 	return m, nil
 }
 
+func pages(n uint64) uint64 { return (n + pageSize - 1) &^ (pageSize - 1) }
+
+// lastByte is the length of b without the pages of zeros at its end.
+func lastByte(b []byte) int {
+	n := len(b)
+	for n > 0 {
+		from := (n - 1) &^ (pageSize - 1)
+		if !zeros(b[from:n]) {
+			return n
+		}
+		n = from
+	}
+	return 0
+}
+
 func (m *Memory) fill(content []byte) error {
-	if err := unix.Ftruncate(m.fd, int64(m.size)); err != nil { //nolint:gosec // a length
+	if err := unix.Ftruncate(m.fd, int64(m.file)); err != nil { //nolint:gosec // a length
 		return os.NewSyscallError("ftruncate", err)
 	}
 	for off := 0; off < len(content); {
@@ -66,7 +86,7 @@ func (m *Memory) fill(content []byte) error {
 	if _, err := unix.FcntlInt(uintptr(m.fd), unix.F_ADD_SEALS, seals); err != nil {
 		return os.NewSyscallError("fcntl", err)
 	}
-	view, err := unix.Mmap(m.fd, 0, int(m.size), unix.PROT_READ, unix.MAP_SHARED) //nolint:gosec // a length
+	view, err := unix.Mmap(m.fd, 0, int(m.file), unix.PROT_READ, unix.MAP_SHARED) //nolint:gosec // a length
 	if err != nil {
 		return os.NewSyscallError("mmap", err)
 	}
@@ -94,7 +114,7 @@ func (m *Memory) Reserve(size uint64) []byte {
 	if err != nil {
 		return nil
 	}
-	if m.fd >= 0 && m.size <= size && !m.Map(b) {
+	if m.file <= size && !m.cover(b) {
 		Release(b)
 		return nil
 	}
@@ -105,11 +125,27 @@ func (m *Memory) Reserve(size uint64) []byte {
 // Memory or of another. What was there is gone. It reports whether that worked; if
 // not, the space is of no use any more.
 func (m *Memory) Map(space []byte) bool {
-	if m.fd < 0 || uint64(len(space)) < m.size {
-		return m.fd < 0
+	if uint64(len(space)) < m.size {
+		return false
+	}
+	if m.size > m.file {
+		const anonymous = unix.MAP_PRIVATE | unix.MAP_ANON | unix.MAP_FIXED | unix.MAP_NORESERVE
+		at := unsafe.Pointer(&space[m.file]) //nolint:gosec // where to map is an address
+		p, err := unix.MmapPtr(-1, 0, at, uintptr(m.size-m.file), unix.PROT_READ|unix.PROT_WRITE, anonymous)
+		if err != nil || p != at {
+			return false
+		}
+	}
+	return m.cover(space)
+}
+
+// cover maps the file over the beginning of a space.
+func (m *Memory) cover(space []byte) bool {
+	if m.fd < 0 {
+		return true
 	}
 	at := unsafe.Pointer(unsafe.SliceData(space)) //nolint:gosec // where to map is an address
-	p, err := unix.MmapPtr(m.fd, 0, at, uintptr(m.size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED|unix.MAP_NORESERVE)
+	p, err := unix.MmapPtr(m.fd, 0, at, uintptr(m.file), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED|unix.MAP_NORESERVE)
 	return err == nil && p == at
 }
 

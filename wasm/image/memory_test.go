@@ -11,7 +11,7 @@ import (
 
 func content(pages int) []byte {
 	b := make([]byte, pages*pageSize)
-	for i := 0; i < pages; i += 3 { // two of three pages are zeros
+	for i := 0; i < pages*3/4; i += 3 { // two of three pages are zeros, and all at the end
 		for j := range 100 {
 			b[i*pageSize+j*7] = byte(i + j + 1)
 		}
@@ -29,7 +29,7 @@ func TestReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if m.Held() > uint64(len(want))/2 {
+	if m.Held() > uint64(len(want))/3 {
 		t.Errorf("%d bytes held for a content of which a third is not zeros", m.Held())
 	}
 	a, b := m.Reserve(uint64(len(want))*2), m.Reserve(uint64(len(want))*2)
@@ -85,13 +85,57 @@ func TestWrittenPages(t *testing.T) {
 	for i := range 100 {
 		sum += b[i*pageSize]
 	}
-	b[7*pageSize], b[8*pageSize+4095], b[50*pageSize+1] = sum, 1, 1
+	b[7*pageSize], b[8*pageSize+4095], b[50*pageSize+1], b[90*pageSize] = sum, 1, 1, 1
 	n, ok = written(b, regions[:])
-	if n != 2 || !ok {
-		t.Fatalf("%d regions, %v; want 2", n, ok)
+	if n != 3 || !ok {
+		t.Fatalf("%d regions, %v; want 3", n, ok)
 	}
 	if got := (regions[0].end - regions[0].start) / pageSize; got != 2 {
 		t.Errorf("%d pages in the first region, want 2", got)
+	}
+}
+
+// TestMapOver puts a content over a space that had another one, which was longer
+// than what is not zeros of the new one.
+func TestMapOver(t *testing.T) {
+	old, err := New(bytes.Repeat([]byte{7}, 10*pageSize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	want := make([]byte, 12*pageSize)
+	want[3*pageSize] = 1
+	m, err := New(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	space := old.Reserve(20 * pageSize)
+	defer Release(space)
+	space[15*pageSize] = 9 // behind the content: not ours to change
+	if !m.Map(space) || !bytes.Equal(space[:len(want)], want) || space[15*pageSize] != 9 {
+		t.Fatal("the new content is not there")
+	}
+	for range 2 {
+		space[3*pageSize], space[9*pageSize], space[11*pageSize] = 2, 2, 2
+		if _, ok := m.Reset(space); !ok || !bytes.Equal(space[:len(want)], want) {
+			t.Fatal("the content did not come back")
+		}
+	}
+}
+
+// TestZeros keeps nothing for a content of zeros, and brings it back.
+func TestZeros(t *testing.T) {
+	m, err := New(make([]byte, 5*pageSize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	b := m.Reserve(8 * pageSize)
+	defer Release(b)
+	b[1], b[4*pageSize] = 1, 1
+	if _, ok := m.Reset(b); !ok || b[1] != 0 || b[4*pageSize] != 0 || m.Held() != 0 || m.Size() != 5*pageSize || !m.Equal(b) {
+		t.Error("not as it was")
 	}
 }
 

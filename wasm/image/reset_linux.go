@@ -25,10 +25,7 @@ const fewPages = 512
 // each of them again. So where the kernel says which pages were written, and they
 // are few, they are copied back instead.
 func (m *Memory) Reset(space []byte) (own uint64, ok bool) {
-	if m.fd < 0 {
-		return 0, true
-	}
-	var regions [128]pageRegion
+	var regions [512]pageRegion
 	n, ok := written(space[:m.size], regions[:])
 	if !ok {
 		return 0, m.Drop(space, m.size)
@@ -36,15 +33,19 @@ func (m *Memory) Reset(space []byte) (own uint64, ok bool) {
 	base := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(space)))) //nolint:gosec // compared with addresses
 	for _, r := range regions[:n] {
 		from, to := r.start-base, r.end-base
-		copy(space[from:to], m.view[from:to])
 		own += to - from
+		if from < m.file {
+			from += uint64(copy(space[from:min(to, m.file)], m.view[from:])) //nolint:gosec // a length
+		}
+		clear(space[from:to])
 	}
 	return own, true
 }
 
-// Equal reports whether space begins with the content.
+// Equal reports whether space begins with the content. It reads all of it, which
+// leaves the space with all its pages mapped; Drop undoes that.
 func (m *Memory) Equal(space []byte) bool {
-	return uint64(len(space)) >= m.size && bytes.Equal(space[:m.size], m.view)
+	return uint64(len(space)) >= m.size && bytes.Equal(space[:m.file], m.view) && lastByte(space[m.file:m.size]) == 0
 }
 
 // pageRegion and scanArg are struct page_region and struct pm_scan_arg of the
@@ -62,6 +63,7 @@ const (
 	pageIsFile    = 1 << 2
 	pageIsPresent = 1 << 3
 	pageIsSwapped = 1 << 4
+	pageIsZero    = 1 << 5 // the one page that stands for all that were only read
 )
 
 // pagemap is this process's map of pages, -1 if the kernel does not tell of it.
@@ -88,10 +90,14 @@ var pagemap = sync.OnceValue(func() int {
 	return fd
 })
 
-// written lists the pages of a private mapping of a file that are the mapping's
-// own: a page that was written is a copy, and no page of the file any more. It
-// fails if there are more than fewPages, or more regions than there is room for.
+// written lists the pages of a private mapping that are the mapping's own: a page
+// of a file that was written is a copy, and no page of the file any more; a page of
+// no file is there once it was written. It fails if there are more than fewPages,
+// or more regions than there is room for.
 func written(b []byte, regions []pageRegion) (n int, ok bool) {
+	if len(b) == 0 {
+		return 0, true
+	}
 	fd := pagemap()
 	if fd < 0 {
 		return 0, false
@@ -114,8 +120,8 @@ func scan(fd int, b []byte, regions []pageRegion) (int, error) {
 		vec:              uint64(uintptr(unsafe.Pointer(&regions[0]))), //nolint:gosec // as said
 		vecLen:           uint64(len(regions)),
 		maxPages:         fewPages + 1,
-		categoryInverted: pageIsFile,
-		categoryMask:     pageIsFile,
+		categoryInverted: pageIsFile | pageIsZero,
+		categoryMask:     pageIsFile | pageIsZero,
 		categoryAnyof:    pageIsPresent | pageIsSwapped,
 	}
 	arg.size = uint64(unsafe.Sizeof(arg))
