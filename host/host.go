@@ -15,6 +15,7 @@ import (
 	"openskill/host/registry"
 	"openskill/host/runner"
 	"openskill/plugins/all"
+	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -123,7 +124,7 @@ func missing(path string) bool {
 // Catalogue reads the skills of roots and of the CLI folder, for those who only
 // want to look at them.
 func Catalogue(s *config.Settings, roots []registry.Root) (*registry.Registry, error) {
-	return registry.Open(registry.Options{Roots: roots, CLIDir: s.CLIDir, Defaults: s.Defaults(), Caps: s.Caps()})
+	return registry.Open(registry.Options{Roots: roots, CLIDir: s.CLIDir, Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires})
 }
 
 // state are the folders of the host's own files.

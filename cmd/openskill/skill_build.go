@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/registry"
+	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -82,7 +83,7 @@ func (a *app) buildable(folder string) (*registry.Skill, error) {
 		return nil, usage("%s is not a folder", quote(folder))
 	}
 	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1} // nothing runs
-	r, err := registry.Open(registry.Options{Roots: []registry.Root{{Path: folder, Trust: skill.Trusted}}, Defaults: one, Caps: one})
+	r, err := registry.Open(registry.Options{Roots: []registry.Root{{Path: folder, Trust: skill.Trusted}}, Defaults: one, Caps: one, Packages: runtimes.CheckRequires})
 	if err != nil {
 		return nil, hostFailed(err)
 	}

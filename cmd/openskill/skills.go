@@ -15,6 +15,7 @@ import (
 
 	"openskill/host"
 	"openskill/host/registry"
+	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -199,6 +200,9 @@ func (a *app) show(d *skill.Descriptor) error {
 	row("enabled", d.Enabled)
 	row("limits", compact(d.Limits))
 	row("permissions", compact(d.Permissions))
+	if len(d.Requires) > 0 {
+		row("requires", strings.Join(d.Requires, ", "))
+	}
 	if d.Cost != nil {
 		row("cost", compact(d.Cost))
 	}
@@ -304,11 +308,11 @@ func skillFolders(folder string) []string {
 
 // validate gives the problems of one skill: of its manifest, or else of its module.
 func validate(folder string) []registry.Problem {
-	if problems := registry.Validate(folder); len(problems) > 0 {
+	if problems := registry.Validate(folder, runtimes.CheckRequires); len(problems) > 0 {
 		return problems
 	}
 	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1} // nothing runs
-	r, err := registry.Open(registry.Options{Roots: []registry.Root{{Path: folder, Trust: skill.Trusted}}, Defaults: one, Caps: one})
+	r, err := registry.Open(registry.Options{Roots: []registry.Root{{Path: folder, Trust: skill.Trusted}}, Defaults: one, Caps: one, Packages: runtimes.CheckRequires})
 	if err != nil {
 		return []registry.Problem{{File: folder, Message: err.Error()}}
 	}

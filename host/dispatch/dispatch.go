@@ -43,7 +43,7 @@ type Skills interface {
 // Runners chooses what executes a skill; *runner.Set is one.
 type Runners interface {
 	// Choose gives a runner that is ready, and the target it is to start with.
-	Choose(trust skill.Trust, folder string, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, error)
+	Choose(trust skill.Trust, folder string, requires []string, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, error)
 }
 
 // Options of a Dispatcher. Skills and Runners are required.

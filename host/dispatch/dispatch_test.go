@@ -47,6 +47,7 @@ type house struct {
 	folder string // of the skill stats
 	data   string
 	wasm   *fakerunner.Runner
+	python *fakerunner.Runner
 	cli    *fakerunner.Runner
 	log    *bytes.Buffer
 }
@@ -67,19 +68,21 @@ func open(t *testing.T, change func(*Options)) *house {
 	write("trusted/off/skill.yaml", strings.Replace(manifest, "id: stats", "id: off\nis_enabled: false", 1))
 	write("trusted/plain/skill.yaml", "id: plain\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: p.wasm\n")
 	write("trusted/rated/skill.yaml", "id: rated\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: p.wasm\ncost_metadata: {rate_limit_per_minute: 2}\n")
+	write("trusted/frames/skill.yaml", "id: frames\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: python\nentry: p.py\nrequires: [pandas, numpy]\n")
 	host := skill.Limits{Timeout: 10 * time.Second, Memory: 128 << 20, Fuel: 5000, Output: 1 << 20, Scratch: 1 << 20}
 	reg, err := registry.Open(registry.Options{
 		Roots: []registry.Root{{Path: filepath.Join(dir, "trusted"), Trust: skill.Trusted}}, Defaults: host, Caps: host,
+		Packages: func([]string) error { return nil },
 	})
 	if err != nil || len(reg.Problems()) > 0 {
 		t.Fatal(err, reg.Problems())
 	}
 	h := &house{
 		folder: filepath.Join(dir, "trusted", "stats"), data: filepath.Join(dir, "data"),
-		wasm: &fakerunner.Runner{Is: skill.WasmWASI}, cli: &fakerunner.Runner{Is: skill.CLIPython},
+		wasm: &fakerunner.Runner{Is: skill.WasmWASI}, cli: &fakerunner.Runner{Is: skill.CLIPython}, python: &fakerunner.Runner{Is: skill.WasmPython},
 		log: &bytes.Buffer{},
 	}
-	set, err := runner.New(h.wasm, h.cli)
+	set, err := runner.New(h.wasm, h.cli, h.python)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,6 +115,21 @@ func (h *house) line(t *testing.T) map[string]any {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// What the manifest requires reaches the runner, which chooses by it.
+func TestRequiresReachTheRunner(t *testing.T) {
+	h := open(t, nil)
+	if r := h.Invoke(context.Background(), skill.Local(), ask("frames", "{}")); r.Error != nil {
+		t.Fatal(r.Error)
+	}
+	calls := h.python.Calls()
+	if len(calls) != 1 {
+		t.Fatalf("%d calls, want 1", len(calls))
+	}
+	if diff := cmp.Diff([]string{"pandas", "numpy"}, calls[0].Requires); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestSuccess(t *testing.T) {

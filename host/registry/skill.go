@@ -134,7 +134,7 @@ func (o *Options) build(m *manifest, folder, digest string, trust skill.Trust) *
 		ID: m.id, Version: m.version, Description: m.description,
 		Runner: m.primary.Kind, Trust: trust, Digest: digest, Enabled: m.enabled,
 		Limits: limits.JSON(), Permissions: s.Permissions,
-		InputSchema: anyObject, OutputSchema: anyObject, Cost: m.cost,
+		InputSchema: anyObject, OutputSchema: anyObject, Cost: m.cost, Requires: m.requires,
 	}
 	if m.fallback != nil {
 		s.Descriptor.Fallback = m.fallback.Kind

@@ -65,27 +65,33 @@ func (s *Set) Get(k skill.Kind) (skill.Runner, error) {
 	}
 }
 
+// requirer is a runner whose runtime depends on the packages that a skill requires.
+type requirer interface {
+	// ReadyWith is [skill.Runner]'s Ready for a skill that requires these.
+	ReadyWith(folder, entry string, requires []string) error
+}
+
 // Choose picks how a skill in folder is run: its primary target if that is ready,
-// else its fallback. Outside the sandbox (cli:…) only trusted skills run: a
+// with the packages that it requires, else its fallback. Outside the sandbox (cli:…) only trusted skills run: a
 // community skill with such a primary target is refused with FORBIDDEN, and its
 // fallback is never considered. When nothing is ready the error,
 // TOOL_INVOCATION_ERROR unless a runner's own says otherwise, tells what each
 // target lacks.
-func (s *Set) Choose(trust skill.Trust, folder string, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, error) {
+func (s *Set) Choose(trust skill.Trust, folder string, requires []string, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, error) {
 	if OutsideSandbox(primary.Kind) && trust < skill.Trusted {
 		return nil, skill.Target{}, &skill.Error{
 			Op: "runner.Choose", Code: skill.Forbidden, Subject: string(primary.Kind),
 			Message: fmt.Sprintf("%s runs outside the sandbox and is for trusted skills only; this skill is %s", primary.Kind, trust),
 		}
 	}
-	r, first := s.ready(folder, primary)
+	r, first := s.ready(folder, primary, requires)
 	if first == nil {
 		return r, primary, nil
 	}
 	if fallback == nil || trust < skill.Trusted {
 		return nil, skill.Target{}, unready(primary.Kind, first)
 	}
-	r, second := s.ready(folder, *fallback)
+	r, second := s.ready(folder, *fallback, requires)
 	if second == nil {
 		return r, *fallback, nil
 	}
@@ -99,10 +105,13 @@ func (s *Set) Choose(trust skill.Trust, folder string, primary skill.Target, fal
 // OutsideSandbox reports whether runners of this kind execute native code.
 func OutsideSandbox(k skill.Kind) bool { return !strings.HasPrefix(string(k), "wasm:") }
 
-func (s *Set) ready(folder string, t skill.Target) (skill.Runner, error) {
+func (s *Set) ready(folder string, t skill.Target, requires []string) (skill.Runner, error) {
 	r, err := s.Get(t.Kind)
 	if err != nil {
 		return nil, err
+	}
+	if with, ok := r.(requirer); ok && len(requires) > 0 {
+		return r, with.ReadyWith(folder, t.Entry, requires)
 	}
 	return r, r.Ready(folder, t.Entry)
 }

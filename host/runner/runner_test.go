@@ -55,7 +55,7 @@ func TestChoose(t *testing.T) {
 			if !c.noWasm {
 				runners = append(runners, &fakerunner.Runner{Is: skill.WasmWASI, NotReady: c.wasmErr})
 			}
-			r, target, err := newSet(t, runners...).Choose(c.trust, "/f", c.primary, c.fallback)
+			r, target, err := newSet(t, runners...).Choose(c.trust, "/f", nil, c.primary, c.fallback)
 			if got := skill.CodeOf(err); got != c.code {
 				t.Fatalf("code %q, want %q (%v)", got, c.code, err)
 			}
@@ -70,6 +70,33 @@ func TestChoose(t *testing.T) {
 				t.Errorf("message %q, want %q in it", e.Message, c.message)
 			}
 		})
+	}
+}
+
+// picky is ready for nothing but numpy.
+type picky struct{ fakerunner.Runner }
+
+func (p *picky) ReadyWith(_, _ string, requires []string) error {
+	if len(requires) == 1 && requires[0] == "numpy" {
+		return nil
+	}
+	return &skill.Error{Op: "picky", Code: skill.ToolInvocationError, Message: "there is numpy only"}
+}
+
+// What a skill requires decides whether its runner is ready.
+func TestChooseByWhatIsRequired(t *testing.T) {
+	set := newSet(t, &picky{fakerunner.Runner{Is: skill.WasmPython}}, &fakerunner.Runner{Is: skill.CLIPython})
+	first, second := skill.Target{Kind: skill.WasmPython}, skill.Target{Kind: skill.CLIPython}
+	for _, c := range []struct {
+		requires []string
+		want     skill.Kind
+	}{{nil, skill.WasmPython}, {[]string{"numpy"}, skill.WasmPython}, {[]string{"pandas"}, skill.CLIPython}} {
+		if _, target, err := set.Choose(skill.Trusted, "/f", c.requires, first, &second); err != nil || target.Kind != c.want {
+			t.Errorf("%v: %s, %v; want %s", c.requires, target.Kind, err, c.want)
+		}
+	}
+	if _, _, err := set.Choose(skill.Trusted, "/f", []string{"pandas"}, first, nil); err == nil || !strings.Contains(err.Error(), "numpy only") {
+		t.Errorf("without a fallback: %v; want what is missing", err)
 	}
 }
 

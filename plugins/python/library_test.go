@@ -225,3 +225,21 @@ func TestRequiresWhatIsNotThere(t *testing.T) {
 		t.Errorf("%v; want INVALID_MANIFEST", err)
 	}
 }
+
+// Whether a script can run depends on what its skill requires.
+func TestReadyWithWhatIsRequired(t *testing.T) {
+	r, _ := standing(t)
+	if err := r.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "main.py"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ReadyWith(folder, "main.py", nil); err != nil {
+		t.Errorf("nothing required: %v", err)
+	}
+	if err := r.ReadyWith(folder, "main.py", []string{"nothing-like-it"}); skill.CodeOf(err) != skill.InvalidManifest {
+		t.Errorf("%v; want that no runtime has it", err)
+	}
+}

@@ -59,12 +59,15 @@ const hint = "add the script, or correct entry in skill.yaml"
 
 // Ready implements [skill.Runner]. It is an error while the default runtime is not
 // compiled; the first call begins with that, unless Warm did.
-func (r *Runner) Ready(folder, entry string) error {
+func (r *Runner) Ready(folder, entry string) error { return r.ReadyWith(folder, entry, nil) }
+
+// ReadyWith is Ready for a skill that requires packages, on the runtime that has them.
+func (r *Runner) ReadyWith(folder, entry string, requires []string) error {
 	if err := r.gate.Enter("python.Ready"); err != nil {
 		return err
 	}
 	defer r.gate.Leave()
-	name, err := r.library.catalogue.For(nil, nil)
+	name, err := r.library.catalogue.For(requires, nil)
 	if err != nil {
 		return err
 	}

@@ -181,6 +181,7 @@ type Descriptor struct {
 	Enabled      bool            `json:"enabled"`
 	Limits       LimitsJSON      `json:"limits"`
 	Permissions  Permissions     `json:"permissions"`
+	Requires     []string        `json:"requires,omitempty"` // packages that choose the runtime
 	InputSchema  json.RawMessage `json:"input_schema"`
 	OutputSchema json.RawMessage `json:"output_schema"`
 	Cost         *Cost           `json:"cost_metadata,omitempty"`
