@@ -48,7 +48,8 @@ type Call struct {
 	Limits Limits
 
 	// Done is called when the guest has ended, before anything of the run is taken
-	// away; it may read files, and must not keep them. nil: nothing.
+	// away; it may read files, and must not keep them. It may be called on another
+	// goroutine, and if it panics, Run does. nil: nothing.
 	Done func(Files)
 
 	// Random, Wall and Mono replace chance and clocks, for replay; nil means the
@@ -156,7 +157,7 @@ func (im *Image) Run(ctx context.Context, r *Call) (*Outcome, error) {
 	}
 	in.calls <- c
 	<-c.done // the guest sees the context, and every wait of the host's ends with it
-	return c.outcome, c.err
+	return c.result()
 }
 
 // only runs c on an instance that is started for it: under its limits from the
@@ -187,7 +188,7 @@ func (im *Image) only(c *call) (*Outcome, error) {
 		// the program makes a game of it.
 		im.silent = im.silent && im.failures > 1
 		im.mu.Unlock()
-		return c.outcome, c.err
+		return c.result()
 	case <-in.ended: // as it does when the call's time is over
 		return in.alone(c)
 	}
@@ -460,7 +461,8 @@ func (im *Image) Warm(ctx context.Context, n int) error {
 	}
 }
 
-// Close ends the instances that wait, and waits for the runs under way. It may be
+// Close ends the instances that wait and those that start, and waits for the runs
+// under way. It may be
 // called twice.
 func (im *Image) Close() error {
 	im.mu.Lock()
@@ -468,6 +470,9 @@ func (im *Image) Close() error {
 	im.closed = true
 	idle, waiters := im.idle, im.waiters
 	im.idle, im.waiters = nil, nil
+	for in := range im.fresh { // nobody will have use of them
+		in.cancel()
+	}
 	im.mu.Unlock()
 	im.e.images.left(len(idle))
 	for _, w := range waiters {

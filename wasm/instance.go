@@ -67,6 +67,15 @@ type call struct {
 	done           chan struct{} // closed when outcome and err are there
 	outcome        *Outcome
 	err            error
+	failed         any // what Done panicked with
+}
+
+// result is what the caller is told, when done is closed.
+func (c *call) result() (*Outcome, error) {
+	if c.failed != nil {
+		panic(c.failed) // where it can be seen, and the next call of the instance is not harmed
+	}
+	return c.outcome, c.err
 }
 
 // frozen is the state of an instance at its first read of input.
@@ -316,12 +325,13 @@ func (in *instance) settle(c *call, err error) {
 
 // deliver hands the outcome to the caller.
 func (in *instance) deliver(c *call) {
+	defer close(c.done)
+	defer func() { c.failed = recover() }()
 	if c.Done != nil {
 		c.Done(in.files)
 	}
 	c.outcome.Stdout, c.outcome.Stderr = c.stdout.Bytes(), c.stderr.Bytes()
 	c.outcome.Total = time.Since(c.began)
-	close(c.done)
 }
 
 // startClock is the clock of a start-up: it begins at a fixed time and moves by a
