@@ -87,7 +87,7 @@ func (m *Memory) Reset() {
 	defer m.mu.Unlock()
 	m.used, m.files, m.inode = 0, 0, 1
 	m.epoch++
-	m.root.children, m.root.mtime = nil, m.lim.Now()
+	m.root.children, m.root.mtime, m.root.atime = nil, m.lim.Now(), time.Time{}
 }
 
 // Empty reports whether there is no file and no directory but the root, and

@@ -19,9 +19,6 @@ func (m *Memory) Save() (*MemorySaved, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := &MemorySaved{used: m.used, files: m.files, inode: m.inode}
-	if m.files == 0 {
-		return s, true
-	}
 	n := 0
 	s.root = m.root.copy(&n)
 	// Nodes that are unlinked but open are counted and not found.
@@ -32,14 +29,11 @@ func (m *Memory) Save() (*MemorySaved, bool) {
 // handles on anything but the root are dead.
 func (m *Memory) Restore(s *MemorySaved) {
 	m.Reset()
-	if s.root == nil {
-		return
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := 0
 	root := s.root.copy(&n)
-	m.root.children, m.root.mtime = root.children, root.mtime
+	m.root.children, m.root.mtime, m.root.atime = root.children, root.mtime, root.atime
 	m.used, m.files, m.inode = s.used, s.files, s.inode
 }
 

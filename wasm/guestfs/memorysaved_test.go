@@ -3,6 +3,7 @@ package guestfs
 import (
 	"bytes"
 	"testing"
+	"time"
 )
 
 func TestMemorySaved(t *testing.T) {
@@ -76,5 +77,36 @@ func TestMemorySavedEmpty(t *testing.T) {
 	m.Restore(s)
 	if !m.Empty() {
 		t.Error("not empty")
+	}
+}
+
+// The root is never taken away, so what was set of it has to be: its times are a
+// place for a mark, and the number of the next file counts what was made.
+func TestMemorySavedRoot(t *testing.T) {
+	m := NewMemory(Limits{})
+	s, ok := m.Save()
+	if !ok {
+		t.Fatal("it cannot be saved")
+	}
+	for name, back := range map[string]func(){"Reset": m.Reset, "Restore": func() { m.Restore(s) }} {
+		mark := time.Unix(1234, 0)
+		if errno := m.SetTimes(".", true, &mark, &mark); errno != 0 {
+			t.Fatal(errno)
+		}
+		if err := m.WriteFile("new", nil); err != nil {
+			t.Fatal(err)
+		}
+		back()
+		st, errno := m.Stat(".", true)
+		if errno != 0 || st.Atime.Equal(mark) || st.Mtime.Equal(mark) {
+			t.Errorf("%s: times %v and %v, %v", name, st.Atime, st.Mtime, errno)
+		}
+		if err := m.WriteFile("next", nil); err != nil {
+			t.Fatal(err)
+		}
+		if st, _ := m.Stat("next", true); st.Inode != 2 {
+			t.Errorf("%s: the first file has number %d", name, st.Inode)
+		}
+		m.Reset()
 	}
 }
