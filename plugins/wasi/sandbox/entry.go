@@ -34,6 +34,10 @@ func (d *Folder) Entry(entry, hint string) (Stamp, error) {
 			Message: "the entry must be a path within the skill's folder, with slashes, such as scripts/main.py",
 		}
 	}
+	if stamp, ok := d.lookedAt(entry); ok {
+		return stamp, nil
+	}
+	now := time.Now() //nolint:forbidigo // compared with the same clock
 	st, errno := d.Stat(entry, true)
 	switch {
 	case errno == guestfs.ENOENT || errno == guestfs.ENOTDIR:
@@ -43,6 +47,7 @@ func (d *Folder) Entry(entry, hint string) (Stamp, error) {
 	case st.Kind != guestfs.KindRegular:
 		return Stamp{}, refuse(entry, skill.InvalidManifest, "is not a regular file", guestfs.EISDIR)
 	}
+	d.looked.note(entry, stampOf(st), now)
 	return stampOf(st), nil
 }
 

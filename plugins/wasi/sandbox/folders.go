@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"time"
 
 	"openskill/wasm/guestfs"
 )
@@ -13,13 +14,27 @@ import (
 // descriptor.
 const maxIdle = 128
 
+// fresh reports whether what was seen then still holds.
+func (f *Folders) fresh(seen time.Time) bool {
+	limit := f.Fresh
+	if limit == 0 {
+		limit = 2 * time.Millisecond
+	}
+	return time.Since(seen) < limit
+}
+
 // Folders opens folders of the host for guests and keeps them open between
 // calls. The zero value is ready for use, by many calls at once.
 //
-// A kept folder is compared with what its path names now, at every use. A folder
-// that was replaced by a rename is opened anew, and calls that began before go on
-// with the old one.
+// A kept folder is compared with what its path names now, unless that was done
+// just now. A folder that was replaced by a rename is opened anew, and calls that
+// began before go on with the old one.
 type Folders struct {
+	// Fresh is how long a folder or a file is taken to be what it was when it was
+	// looked at, so that hundreds of calls in a row ask once; 0 means 2 ms, negative
+	// that every call looks.
+	Fresh time.Duration
+
 	mu     sync.Mutex
 	open   map[folderKey]*Folder
 	clock  uint64 // of uses
@@ -43,7 +58,8 @@ type Folder struct {
 	// Guarded by Folders.mu.
 	users int
 	used  uint64 // when, by Folders.clock
-	stale bool   // no longer in Folders.open
+	seen  time.Time
+	stale bool // no longer in Folders.open
 }
 
 var errFoldersClosed = errors.New("sandbox: the folders are closed")
@@ -51,24 +67,37 @@ var errFoldersClosed = errors.New("sandbox: the folders are closed")
 // Acquire opens the folder at an absolute path, or takes the one that is open.
 // With links, files of several names are shown; see guestfs.DirOptions.
 func (f *Folders) Acquire(path string, links bool) (*Folder, error) {
+	key := folderKey{path, links}
+	now := time.Now() //nolint:forbidigo // compared with the same clock
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return nil, errFoldersClosed
+	}
+	if d := f.open[key]; d != nil && f.fresh(d.seen) {
+		f.use(d)
+		f.mu.Unlock()
+		return d, nil
+	}
+	f.mu.Unlock()
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	key := folderKey{path, links}
 	f.mu.Lock()
 	if f.closed {
 		f.mu.Unlock()
 		return nil, errFoldersClosed
 	}
 	if d := f.open[key]; d != nil && os.SameFile(d.info, info) {
+		d.seen = now
 		f.use(d)
 		f.mu.Unlock()
 		return d, nil
 	}
 	f.mu.Unlock()
 
-	d := &Folder{all: f, key: key}
+	d := &Folder{all: f, key: key, seen: now}
 	if d.Dir, d.info, err = openSame(path, info, guestfs.DirOptions{HardLinks: links}); err != nil {
 		return nil, err
 	}

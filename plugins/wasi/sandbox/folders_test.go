@@ -42,7 +42,7 @@ func text(t *testing.T, d *Folder) string {
 }
 
 func TestFolderIsOpenedOnce(t *testing.T) {
-	var f Folders
+	f := Folders{Fresh: -1}
 	defer f.Close()
 	path := filepath.Join(t.TempDir(), "a")
 	folder(t, path, "one")
@@ -61,7 +61,7 @@ func TestFolderIsOpenedOnce(t *testing.T) {
 
 // A new version of a skill is put in the place of the old one by a rename.
 func TestFolderThatWasReplaced(t *testing.T) {
-	var f Folders
+	f := Folders{Fresh: -1}
 	defer f.Close()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
@@ -87,7 +87,7 @@ func TestFolderThatWasReplaced(t *testing.T) {
 }
 
 func TestFolderThatIsGone(t *testing.T) {
-	var f Folders
+	f := Folders{Fresh: -1}
 	defer f.Close()
 	path := filepath.Join(t.TempDir(), "a")
 	folder(t, path, "one")
@@ -101,7 +101,7 @@ func TestFolderThatIsGone(t *testing.T) {
 }
 
 func TestHardLinksAreAnotherFolder(t *testing.T) {
-	var f Folders
+	f := Folders{Fresh: -1}
 	defer f.Close()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
@@ -125,7 +125,7 @@ func TestHardLinksAreAnotherFolder(t *testing.T) {
 }
 
 func TestIdleFoldersAreBounded(t *testing.T) {
-	var f Folders
+	f := Folders{Fresh: -1}
 	dir := t.TempDir()
 	path := func(i int) string { return filepath.Join(dir, fmt.Sprint(i)) }
 	for i := range maxIdle + 20 {
@@ -162,7 +162,7 @@ func TestIdleFoldersAreBounded(t *testing.T) {
 }
 
 func TestFoldersFromManyCalls(t *testing.T) {
-	var f Folders
+	f := Folders{Fresh: -1}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
 	folder(t, path, "x")

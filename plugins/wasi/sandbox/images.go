@@ -81,14 +81,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	if left <= 0 {
 		return Waited(ctx, l), nil
 	}
-	key := imageKey{
-		skill: g.folder, data: g.data, state: g.folder.state(call.Trust), name: start.Name,
-		args: strings.Join(start.Args, "\x00"), env: strings.Join(start.Env, "\x00"), entry: start.Entry,
-		memory: RoundUp(l.Memory), fuel: max(RoundUp(l.Fuel), start.Fuel), trust: call.Trust >= skill.Trusted,
-	}
-	if call.Grants.Scratch {
-		key.hasScratch, key.scratch = true, l.Scratch
-	}
+	key := keyOf(call, g, start)
 	k, err := s.acquire(key, call, start)
 	if err != nil {
 		return nil, err
@@ -109,6 +102,25 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	r := reply(ctx, call, out, time.Since(began))
 	r.Artifacts = artifacts
 	return r, nil
+}
+
+// keyOf names the image of a call.
+func keyOf(call *skill.Call, g *Granted, start *Start) imageKey {
+	l := &call.Limits
+	key := imageKey{
+		skill: g.folder, data: g.data, state: g.folder.state(call.Trust), name: start.Name,
+		args: strings.Join(start.Args, "\x00"), env: strings.Join(start.Env, "\x00"), entry: start.Entry,
+		memory: RoundUp(l.Memory), fuel: max(RoundUp(l.Fuel), start.Fuel), trust: call.Trust >= skill.Trusted,
+	}
+	if call.Grants.Scratch {
+		key.hasScratch, key.scratch = true, l.Scratch
+	}
+	return key
+}
+
+// Program gives what a call would be started from, for an image of the caller's own.
+func (s *Images) Program(call *skill.Call, g *Granted, start *Start) *wasm.Program {
+	return s.program(keyOf(call, g, start), call, start)
 }
 
 // RoundUp gives the next power of two: limits that callers lower are rounded up so
@@ -148,9 +160,14 @@ func (s *Images) acquire(key imageKey, call *skill.Call, start *Start) (*kept, e
 
 // image makes the image of a key. Of the call only what is in the key is kept.
 func (s *Images) image(key imageKey, call *skill.Call, start *Start, once bool) *wasm.Image {
+	return s.Engine.Image(s.program(key, call, start), &wasm.ImageOptions{Once: once})
+}
+
+// program is what the image of a key starts.
+func (s *Images) program(key imageKey, call *skill.Call, start *Start) *wasm.Program {
 	of := skill.Call{Folder: call.Folder, Trust: call.Trust, Grants: call.Grants, Limits: skill.Limits{Scratch: key.scratch}}
 	mounts := start.Mounts
-	return s.Engine.Image(&wasm.Program{
+	return &wasm.Program{
 		Module: start.Module, Args: start.Args, Env: start.Env,
 		Limits: wasm.Limits{Fuel: key.fuel, Memory: key.memory, Timeout: startTime, Output: 1 << 20},
 		Open: func() (wasm.Files, error) {
@@ -160,7 +177,7 @@ func (s *Images) image(key imageKey, call *skill.Call, start *Start, once bool) 
 			}
 			return wasm.Files{Root: v.Root, Scratch: v.work, Close: v.Close}, nil
 		},
-	}, &wasm.ImageOptions{Once: once})
+	}
 }
 
 // trim makes room for one more. S.mu is held.

@@ -22,6 +22,24 @@ type looked struct {
 	mu    sync.Mutex
 	at    time.Time
 	state uint64
+
+	file  string // the entry that was looked at last
+	stamp Stamp
+	seen  time.Time
+}
+
+// lookedAt gives the stamp of a file that was looked at just now.
+func (d *Folder) lookedAt(file string) (Stamp, bool) {
+	l := &d.looked
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stamp, l.file == file && d.all.fresh(l.seen)
+}
+
+func (l *looked) note(file string, s Stamp, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.file, l.stamp, l.seen = file, s, at
 }
 
 // state is a number that changes when a file in the folder does, so that an owner
