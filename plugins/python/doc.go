@@ -1,28 +1,42 @@
-// Package python runs Python scripts as they are, in the sandbox: by CPython 3.12
-// compiled to WASI, one module with its standard library inside. It is the runner
-// wasm:python.
+// Package python runs Python scripts as they are, in the sandbox: by CPython
+// compiled to WASI. It is the runner wasm:python.
 //
-// The runtime is a file in the state folder, StateDir/runtimes/python-3.12/python.wasm,
-// fetched by make runtime-python. Its SHA-256 is part of this package: another
-// file is not run. Compiling it takes 5 to 20 s the first time on a machine, some
-// tenths of a second after that (the engine keeps the result in its cache
-// folder). Until that is done Ready says so, and the host lets a skill's fallback
-// answer; see [Runner.Warm].
+// Which CPython runs a script follows from what its skill requires and what the
+// script imports, see package runtimes: slim CPython 3.15 by default, the
+// scientific one for numpy and its kind, 3.12 where nothing else is installed.
+// Compiling one takes 5 to 60 s the first time on a machine, some tenths of a
+// second after that (the engine keeps the result in its cache folder). Until that
+// is done Ready says so, and the host lets a skill's fallback answer; see
+// [Runner.Warm].
 //
 // # What a script sees
 //
-//	python -B -s -X utf8 /skill/ENTRY ARGUMENTS…
+//	python -B -s -X utf8 /openskill/boot.py /skill/ENTRY ARGUMENTS…
 //
-// in the working directory "/", with the files that package sandbox shows. The
-// folder of the script is the first place that imports are looked for, as
-// everywhere. The environment is empty, but that TMPDIR=/work where scratch is
-// granted, so that module tempfile works; what is left in /work becomes an
-// artifact. -B, since the folder cannot be written; -s, since there are no users;
-// -X utf8, since there is no locale.
+// in the working directory "/", with the files that package sandbox shows. boot.py
+// runs the script as the interpreter would: __main__, sys.argv, sys.path and
+// tracebacks are the script's own. The environment is empty, but that TMPDIR and
+// HOME are /work where scratch is granted, so that module tempfile works; what is
+// left in /work becomes an artifact. -B, since the folder cannot be written; -s,
+// since there are no users; -X utf8, since there is no locale.
 //
-// Hashes of strings are seeded anew in each run. There are no threads, processes,
-// sockets or signals, and no ssl, ctypes or packages from pip.
+// There are no threads, processes, sockets or signals, and no ssl, ctypes or
+// packages from pip beside those of the runtime.
 //
-// Each run starts an interpreter: 60 to 150 ms and about 380 million units of
-// fuel, to be counted into limits.fuel and limits.timeout_ms.
+// # When a script starts
+//
+// A script is started once, up to its first read of standard input, and every call
+// goes on from there (an image, see package wasm): what it imports and prepares
+// before that read costs a call nothing. Around that read boot.py keeps the objects
+// of the start-up out of the garbage collector and seeds module random, and
+// numpy's, anew. Hashes of strings are seeded at the start, and so are the same in
+// all calls that share it.
+//
+// A call with arguments of its own, and a script that never reads its input, have
+// an interpreter to themselves: some tens of milliseconds and some hundred million
+// units of fuel, which count into limits.fuel and limits.timeout_ms.
+//
+// At its end a script's functions of module atexit run, its globals go, and its
+// streams are flushed. What else the interpreter does at its end, such as clearing
+// all modules, is left out: it takes longer than most calls.
 package python
