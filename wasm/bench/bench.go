@@ -1,5 +1,6 @@
-// Package bench measures the engine against bare wazero: ratios taken in one run,
-// variants interleaved, minimum and median, since machines are shared and noisy.
+// Package bench measures variants of the same work against each other: ratios taken
+// in one run, variants interleaved, minimum and median, since machines are shared
+// and noisy. The engine's own cases against bare wazero are here too.
 package bench
 
 import (
@@ -23,6 +24,13 @@ type Row struct {
 	N        int     `json:"n"`
 	// MinRatio is the ratio of the minima, which noise touches least.
 	MinRatio float64 `json:"min_ratio"`
+	// P99NS is the time that 99 of 100 runs stay below; 0 where there were fewer runs
+	// than that.
+	P99NS int64 `json:"p99_ns,omitempty"`
+	// Bytes is memory, for rows that measure that and no time.
+	Bytes int64 `json:"bytes,omitempty"`
+	// Goals are what was wanted of this row, and whether it came.
+	Goals []Verdict `json:"goals,omitempty"`
 	// Note says what the numbers are when they are not times of one run, or what
 	// else was measured (fuel, bytes).
 	Note string `json:"note,omitempty"`
@@ -31,16 +39,18 @@ type Row struct {
 // Variant is one way to do the same work. Run does it once and gives the time
 // that counts.
 type Variant struct {
-	Name string
-	Run  func(ctx context.Context) (time.Duration, error)
-	Note func() string // asked after the last run; may be nil
+	Name  string
+	Run   func(ctx context.Context) (time.Duration, error)
+	Note  func() string // asked after the last run; may be nil
+	Times int           // runs in a round; 0 means one
+	Goals []Goal
 }
 
 // Case is variants of the same work; the first one is the baseline.
 type Case struct {
 	Suite, Name string
 	Variants    []Variant
-	N           int           // runs of each; 0 means 20
+	N           int           // rounds; 0 means 20
 	Most        time.Duration // stop early after this much, but not before 5 runs; 0 means 30 s
 }
 
@@ -62,12 +72,14 @@ func (c *Case) Measure(ctx context.Context) ([]Row, error) {
 		}
 		for i := range c.Variants {
 			k := (i + max(round, 0)) % len(c.Variants)
-			d, err := c.Variants[k].Run(ctx)
-			if err != nil {
-				return nil, fmt.Errorf("%s/%s, %s: %w", c.Suite, c.Name, c.Variants[k].Name, err)
-			}
-			if round >= 0 {
-				times[k] = append(times[k], d)
+			for range max(c.Variants[k].Times, 1) {
+				d, err := c.Variants[k].Run(ctx)
+				if err != nil {
+					return nil, fmt.Errorf("%s/%s, %s: %w", c.Suite, c.Name, c.Variants[k].Name, err)
+				}
+				if round >= 0 {
+					times[k] = append(times[k], d)
+				}
 			}
 		}
 	}
@@ -79,11 +91,19 @@ func (c *Case) Measure(ctx context.Context) ([]Row, error) {
 			Suite: c.Suite, Case: c.Name, Variant: v.Name, Baseline: c.Variants[0].Name,
 			MinNS: ts[0].Nanoseconds(), P50NS: ts[len(ts)/2].Nanoseconds(), N: len(ts),
 		}
+		if n := len(ts); n >= 100 {
+			rows[k].P99NS = ts[(99*n+99)/100-1].Nanoseconds()
+		}
 		if v.Note != nil {
 			rows[k].Note = v.Note()
 		}
 		rows[k].Ratio = ratio(rows[k].P50NS, rows[0].P50NS)
 		rows[k].MinRatio = ratio(rows[k].MinNS, rows[0].MinNS)
+	}
+	for k, v := range c.Variants {
+		for _, g := range v.Goals {
+			rows[k].Goals = append(rows[k].Goals, g.Of(&rows[k], &rows[0]))
+		}
 	}
 	return rows, nil
 }
@@ -92,7 +112,11 @@ func ratio(a, b int64) float64 {
 	if b == 0 {
 		return 0
 	}
-	return math.Round(1000*float64(a)/float64(b)) / 1000
+	q := float64(a) / float64(b)
+	if q < 0.1 { // three digits, whatever the size
+		return math.Round(1e5*q) / 1e5
+	}
+	return math.Round(1000*q) / 1000
 }
 
 // Mean gives a row with the geometric mean of the ratios of one variant over the

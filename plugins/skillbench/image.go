@@ -1,0 +1,58 @@
+package skillbench
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"openskill/sdk/skill"
+	"openskill/wasm/bench"
+)
+
+// text is the input of the small skills.
+const text = `{"text":"The quick brown fox jumps over the lazy dog, and the dog does not mind."}`
+
+// numbers are packages that only the scientific runtime has.
+var numbers = []string{"numpy", "pandas"}
+
+// Image are the cases of whole calls, in the process, each in fresh state. missing
+// says, a line each, what is not there.
+func (b *Bench) Image(ctx context.Context, n *Native, wanted func(suite, name string) bool) (cases []bench.Case, missing []string) {
+	add := func(name string, r skill.Runner, call *skill.Call, baseline func(*agree) bench.Variant, times int, goals ...bench.Goal) {
+		if !wanted("image", name) {
+			return
+		}
+		a := &agree{}
+		// A call that is not measured compiles the module, or says what is missing.
+		if _, _, err := once(ctx, r, call); err != nil {
+			missing = append(missing, "image/"+name+": "+err.Error())
+			return
+		}
+		v := ours(r, call, a)
+		v.Times, v.Goals = b.few(times, 20), goals
+		c := bench.Case{Suite: "image", Name: name, N: b.few(50, 5), Variants: []bench.Variant{v}}
+		if baseline != nil {
+			c.Variants = []bench.Variant{baseline(a), v}
+		}
+		cases = append(cases, c)
+	}
+	started := func(name, input string) func(*agree) bench.Variant {
+		if n == nil {
+			return nil
+		}
+		return func(a *agree) bench.Variant {
+			return n.Started(filepath.Join(b.o.Scripts, name), stdin(input), a.with)
+		}
+	}
+	add("a Python skill", b.python, b.script("stdlib.py", text), started("stdlib.py", text), 40,
+		bench.Median(500*time.Microsecond), bench.P99(2*time.Millisecond), bench.Faster(50))
+	add("numpy and pandas, echo", b.python, b.script("frame.py", `{"op":"echo"}`, numbers...), nil, 20, bench.Median(1500*time.Microsecond))
+	add("numpy and pandas, groupby", b.python, b.script("frame.py", `{"op":"groupby"}`, numbers...), nil, 5, bench.Median(10*time.Millisecond))
+	add("a Go command, log_transform", b.wasi, &skill.Call{
+		SkillID: "log_transform", Folder: filepath.Join(b.o.Skills, "log_transform"), Entry: "log_transform.wasm", Trust: skill.Builtin,
+		Stdin: stdin(`{"input_path":"./data/logs/app.log","format":"text"}`), Limits: limits,
+		Grants: skill.Grants{Data: b.o.Data, Scratch: true},
+	}, nil, 40, bench.Median(500*time.Microsecond))
+	add("a JavaScript skill", b.js, b.script("quick.js", text), nil, 40, bench.Median(300*time.Microsecond))
+	return cases, missing
+}

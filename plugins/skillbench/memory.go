@@ -1,0 +1,143 @@
+package skillbench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"openskill/sdk/skill"
+	"openskill/wasm"
+	"openskill/wasm/bench"
+)
+
+// Memory tells what n Python sandboxes of one skill take that wait for a call, and
+// what a second skill takes. It measures this process, which should be one that
+// does nothing else.
+func (b *Bench) Memory(ctx context.Context, n int) ([]bench.Row, error) {
+	before, err := Held(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	// With its first call a skill's runtime is compiled, which is no skill's own.
+	first, err := b.image(ctx, b.script("stdlib.py", text), n)
+	if err != nil {
+		return nil, err
+	}
+	defer first.Close() //nolint:errcheck // the process ends soon
+	if err := first.Warm(ctx, 1); err != nil {
+		return nil, err
+	}
+	one, err := Held(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	if err := first.Warm(ctx, n); err != nil {
+		return nil, err
+	}
+	all, err := Held(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	other := b.script("jsons.py", `{"n":1}`)
+	second, err := b.image(ctx, other, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer second.Close() //nolint:errcheck // as above
+	if err := second.Warm(ctx, 1); err != nil {
+		return nil, err
+	}
+	two, err := Held(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	// What was counted is alive and works.
+	for _, c := range []struct {
+		image *wasm.Image
+		call  *skill.Call
+	}{{first, b.script("stdlib.py", text)}, {second, other}} {
+		if err := answers(ctx, c.image, c.call); err != nil {
+			return nil, err
+		}
+	}
+	row := func(name string, of int64, note string, goals ...bench.Goal) bench.Row {
+		r := bench.Row{Suite: "memory", Case: name, Variant: "openskill", Baseline: "openskill", Bytes: of, N: 1, Note: note}
+		for _, g := range goals {
+			r.Goals = append(r.Goals, g.Of(&r, &r))
+		}
+		return r
+	}
+	return []bench.Row{
+		row("the host with a runtime and one sandbox", one-before, "the whole process "+bench.Bytes(one)),
+		row(fmt.Sprintf("%d idle Python sandboxes", n), all-before,
+			fmt.Sprintf("without the runtime %s, %s each", bench.Bytes(all-one), bench.Bytes((all-one)/int64(max(n-1, 1)))), bench.Size(1e9)),
+		row("the image of a second skill", two-all, "with one sandbox", bench.Size(20e6)),
+	}, nil
+}
+
+func (b *Bench) image(ctx context.Context, call *skill.Call, n int) (*wasm.Image, error) {
+	p, err := b.python.Program(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	return b.o.Engine.Image(p, &wasm.ImageOptions{Instances: n, Spare: -1}), nil
+}
+
+func answers(ctx context.Context, im *wasm.Image, call *skill.Call) error {
+	out, err := im.Run(ctx, &wasm.Call{
+		Stdin:  strings.NewReader(string(call.Stdin)),
+		Limits: wasm.Limits{Fuel: call.Limits.Fuel, Timeout: call.Limits.Timeout, Output: int64(call.Limits.Output)}, //nolint:gosec // a constant
+	})
+	if err != nil {
+		return err
+	}
+	if out.Ended != wasm.Exited || out.ExitCode != 0 || len(out.Stdout) == 0 {
+		return fmt.Errorf("a sandbox that waited: %v, exit code %d: %.300s", out.Ended, out.ExitCode, out.Stderr)
+	}
+	return nil
+}
+
+// Held is the memory of a process in bytes: its proportional set, in which a page
+// that several have, or that one has several times, counts once. What a memfd has
+// in pages that nobody has mapped is added by the caller, if there are any.
+func Held(pid int) (int64, error) {
+	if pid == os.Getpid() {
+		runtime.GC()
+		debug.FreeOSMemory()
+	}
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup") //nolint:gosec // a number
+	if err != nil {
+		return 0, fmt.Errorf("memory is measured on Linux only: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "Pss:" {
+			kb, err := strconv.ParseInt(f[1], 10, 64)
+			return kb << 10, err
+		}
+	}
+	return 0, fmt.Errorf("the kernel tells no proportional set")
+}
+
+// BareMemory tells what n sandboxes of a runtime take on bare wazero that wait for
+// input, in this process.
+func (b *Bench) BareMemory(ctx context.Context, name string, n int) (int64, error) {
+	before, err := Held(os.Getpid())
+	if err != nil {
+		return 0, err
+	}
+	w, err := b.Bare(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	for range n {
+		if err := w.Hold(ctx, "stdlib.py"); err != nil {
+			return 0, err
+		}
+	}
+	after, err := Held(os.Getpid())
+	return after - before, err
+}
