@@ -6,5 +6,6 @@
 // directory is "/", so ./data/x and /data/x are one file.
 //
 // Folders of the host are opened once and kept, because opening them costs more
-// than a small guest's whole run: see [Folders].
+// than a small guest's whole run: see [Folders]. Skills are started once, and their
+// calls begin where the start-up is over: see [Images].
 package sandbox
