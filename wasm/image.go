@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	mathrand "math/rand/v2"
 	"runtime"
@@ -416,6 +417,10 @@ func (im *Image) freeze(content []byte) *image.Memory {
 	return m
 }
 
+// ErrNoInput is what [Image.Warm] says of a program whose start-up ends, in whatever
+// way, without asking for input: it has no image.
+var ErrNoInput = errors.New("wasm: the program ended before it asked for input")
+
 // Warm starts instances until n exist and have read nothing yet, or have served
 // runs. It returns when they do.
 func (im *Image) Warm(ctx context.Context, n int) error {
@@ -454,7 +459,7 @@ func (im *Image) Warm(ctx context.Context, n int) error {
 			if in.err != nil {
 				return in.err
 			}
-			return errors.New("wasm: the program ended before it asked for input: " + in.outcome.Ended.String())
+			return fmt.Errorf("%w: %s", ErrNoInput, in.outcome.Ended)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
