@@ -193,8 +193,34 @@ func TestWarmsUp(t *testing.T) {
 	v.await(t, `"warmed up"`, `"what":"quick"`)
 	v.await(t, `"warmed up"`, `"what":"slow"`)
 	// No skill asks for JavaScript, so the next one is Python.
-	if line := v.await(t, `"warmed up"`); !strings.Contains(line, `"WARN"`) || !strings.Contains(line, `"what":"wasm:python"`) || !strings.Contains(line, "make runtime-python") {
+	if line := v.await(t, `"warmed up"`); !strings.Contains(line, `"WARN"`) || !strings.Contains(line, `"what":"wasm:python"`) || !strings.Contains(line, "openskill runtime install slim") {
 		t.Errorf("%s; want that the Python runtime is missing", line)
+	}
+	// Then what runs is started, once each. Quick asks for no input, which is no fault.
+	if line := v.await(t, `"started ahead of calls"`); !strings.Contains(line, `"INFO"`) || !strings.Contains(line, `"what":"quick"`) {
+		t.Errorf("%s; want that quick is started", line)
+	}
+}
+
+// A runtime is got ready for what skills require, and a wrong requirement is told.
+func TestWarmsUpWhatIsRequired(t *testing.T) {
+	s := settings(t, nil)
+	for id, requires := range map[string]string{"frames": "pandas", "wrong": "no-such-package"} {
+		folder := filepath.Join(s.SkillsDir, id)
+		manifest := "id: " + id + "\nversion: 0.1.0\ndescription: A test.\ntype: wasm\nruntime: python\nentry: script.py\nrequires: [" + requires + "]\n"
+		if err := errors.Join(os.Mkdir(folder, 0o700),
+			os.WriteFile(filepath.Join(folder, "skill.yaml"), []byte(manifest), 0o600),
+			os.WriteFile(filepath.Join(folder, "script.py"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := serve(t, s)
+	v.await(t, `"what":"wasm:python with pandas"`, "openskill runtime install scientific")
+	if r := v.post(t, "frames"); r.Error == nil || r.Error.Code != skill.ToolInvocationError || !strings.Contains(r.Error.Message, "openskill runtime install scientific") {
+		t.Errorf("%+v; want the command that installs what is missing", r.Error)
+	}
+	if r := v.post(t, "wrong"); r.Error == nil || r.Error.Code != skill.NotFound {
+		t.Errorf("%+v; want that a skill with a wrong manifest is not there", r.Error)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
 	"openskill/host/registry"
@@ -18,6 +18,17 @@ type warmer interface {
 	Warm(ctx context.Context) error
 }
 
+// requirer is one where that depends on what a skill requires.
+type requirer interface {
+	WarmWith(ctx context.Context, requires []string) error
+}
+
+// starter is a runner that starts a skill once for all its calls, and can do so
+// before the first one.
+type starter interface {
+	Start(ctx context.Context, call *skill.Call) error
+}
+
 // warm gets what skills use ready in the background, one after the other so that
 // calls keep the processors. The channel is closed when it is done or ctx has ended.
 func (h *Host) warm(ctx context.Context) <-chan struct{} {
@@ -27,20 +38,89 @@ func (h *Host) warm(ctx context.Context) <-chan struct{} {
 		skills := h.enabled()
 		for _, s := range skills {
 			if ctx.Err() == nil && s.Primary.Kind == skill.WasmWASI && h.runner(s).Ready(s.Folder, s.Primary.Entry) == nil {
-				h.warmed(ctx, string(s.Descriptor.ID), func() error { return h.compile(ctx, s) })
+				h.done(ctx, "warmed up", string(s.Descriptor.ID), func() error { return h.compile(ctx, s) })
 			}
 		}
-		for _, r := range h.all {
-			if w, ok := r.(warmer); ok && ctx.Err() == nil && used(skills, r.Kind()) {
-				h.warmed(ctx, string(r.Kind()), func() error { return w.Warm(ctx) })
-			}
-		}
+		h.warmRuntimes(ctx, skills)
+		h.startAll(ctx, skills)
 	}()
 	return done
 }
 
-// warmed does one piece of warming up and logs how it went.
-func (h *Host) warmed(ctx context.Context, what string, do func() error) {
+// warmRuntimes compiles the language runtimes that skills ask for first, those for
+// what they require included; one that none asks for is not loaded.
+func (h *Host) warmRuntimes(ctx context.Context, skills []*registry.Skill) {
+	done := map[string]bool{}
+	for _, r := range h.all {
+		w, ok := r.(warmer)
+		if !ok {
+			continue
+		}
+		for _, s := range skills {
+			what := string(r.Kind())
+			if requires := s.Descriptor.Requires; len(requires) > 0 {
+				what += " with " + strings.Join(requires, ", ")
+			}
+			if s.Primary.Kind != r.Kind() || done[what] || ctx.Err() != nil {
+				continue
+			}
+			done[what] = true
+			h.done(ctx, "warmed up", what, func() error { return warmFor(ctx, w, s) })
+		}
+	}
+}
+
+func warmFor(ctx context.Context, w warmer, s *registry.Skill) error {
+	if r, ok := w.(requirer); ok {
+		return r.WarmWith(ctx, s.Descriptor.Requires)
+	}
+	return w.Warm(ctx)
+}
+
+const (
+	// maxStarted is how many skills are started ahead: each takes memory until it is
+	// called, or for the minutes that images are kept.
+	maxStarted = 64
+	// starting bounds the start of one skill.
+	starting = time.Minute
+)
+
+// startAll starts skills that can be started once for all their calls.
+func (h *Host) startAll(ctx context.Context, skills []*registry.Skill) {
+	n := 0
+	for _, s := range skills {
+		r, ok := h.runner(s).(starter)
+		if !ok || n == maxStarted || ctx.Err() != nil || h.ready(s) != nil {
+			continue
+		}
+		n++
+		h.done(ctx, "started ahead of calls", string(s.Descriptor.ID), func() error {
+			bounded, stop := context.WithTimeout(ctx, starting)
+			defer stop()
+			return r.Start(bounded, h.callOf(s))
+		})
+	}
+}
+
+// ready reports whether a skill would run as it asks first; the reason against it is
+// logged elsewhere.
+func (h *Host) ready(s *registry.Skill) error {
+	_, _, err := h.runners.Choose(s.Descriptor.Trust, s.Folder, s.Descriptor.Requires, s.Primary, nil)
+	return err
+}
+
+// callOf is a call of a skill as the door would make it, but for its input and time.
+func (h *Host) callOf(s *registry.Skill) *skill.Call {
+	c := &skill.Call{
+		SkillID: s.Descriptor.ID, Folder: s.Folder, Entry: s.Primary.Entry, Digest: s.Descriptor.Digest,
+		Trust: s.Descriptor.Trust, Requires: s.Descriptor.Requires, Limits: s.Limits, Grants: h.door.Grants(s.Permissions),
+	}
+	c.Limits.Timeout = starting
+	return c
+}
+
+// done does one piece of work ahead of calls and logs how it went.
+func (h *Host) done(ctx context.Context, msg, what string, do func() error) {
 	began := time.Now() //nolint:forbidigo // for the log alone
 	err := do()
 	attrs := []slog.Attr{
@@ -55,7 +135,7 @@ func (h *Host) warmed(ctx context.Context, what string, do func() error) {
 		level = slog.LevelWarn
 		attrs = append(attrs, slog.String("code", string(skill.CodeOf(err))), slog.String("reason", err.Error()))
 	}
-	h.log.LogAttrs(ctx, level, "warmed up", attrs...)
+	h.log.LogAttrs(ctx, level, msg, attrs...)
 }
 
 // enabled are the skills that can be called.
@@ -72,12 +152,6 @@ func (h *Host) enabled() (list []*registry.Skill) {
 		}
 		cursor = next
 	}
-}
-
-// used reports whether a runner is what some skill asks for first: a runtime that
-// none does is not compiled.
-func used(skills []*registry.Skill, kind skill.Kind) bool {
-	return slices.ContainsFunc(skills, func(s *registry.Skill) bool { return s.Primary.Kind == kind })
 }
 
 // maxModule is the size in bytes up to which a module is compiled ahead.
@@ -114,8 +188,9 @@ func (h *Host) runner(s *registry.Skill) skill.Runner {
 	return nil
 }
 
-// preparing bounds Prepare: a call that still finds nothing ready is told so.
-const preparing = time.Minute
+// preparing bounds Prepare: a call that still finds nothing ready is told so. The
+// largest runtime takes a minute or two the first time.
+const preparing = 5 * time.Minute
 
 // Prepare gets one skill ready and returns when it is, so that a single call
 // neither takes the fallback nor runs out of time only because it is the first.
@@ -130,7 +205,7 @@ func (h *Host) Prepare(ctx context.Context, id skill.ID) {
 	w, warms := h.runner(s).(warmer)
 	switch {
 	case warms:
-		err = w.Warm(ctx)
+		err = warmFor(ctx, w, s)
 	case s.Primary.Kind == skill.WasmWASI:
 		err = h.compile(ctx, s)
 	}

@@ -164,7 +164,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 		Requires:    s.Descriptor.Requires,
 		Stdin:       stdin(c),
 		Limits:      limits,
-		Grants:      d.grants(s.Permissions),
+		Grants:      d.Grants(s.Permissions),
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -198,8 +198,8 @@ func timedOut(after time.Duration) error {
 	}
 }
 
-// grants is what the skill asks and the operator has: the smaller of both.
-func (d *Dispatcher) grants(asked skill.Permissions) skill.Grants {
+// Grants is what a skill asks and the operator has: the smaller of both.
+func (d *Dispatcher) Grants(asked skill.Permissions) skill.Grants {
 	g := skill.Grants{Scratch: asked.Scratch}
 	if asked.Data {
 		g.Data = d.o.DataRoot

@@ -102,7 +102,26 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		return nil, err
 	}
 	defer granted.Close()
+	start, err := r.start(ctx, call, granted, began)
+	switch {
+	case errors.Is(err, errWaited):
+		return sandbox.Waited(ctx, &call.Limits), nil
+	case err != nil:
+		return nil, err
+	}
+	reply, err := r.images.Run(ctx, call, granted, start, began)
+	if err != nil {
+		return nil, broken(err)
+	}
+	return reply, nil
+}
+
+var errWaited = errors.New("the call ended before the runtime was compiled")
+
+// start says how the script of a call is started.
+func (r *Runner) start(ctx context.Context, call *skill.Call, granted *sandbox.Granted, began time.Time) (*sandbox.Start, error) {
 	start := &sandbox.Start{Mounts: r.files, Each: len(call.Args) > 0, Fuel: startFuel}
+	var err error
 	if start.Entry, err = granted.Folder().Entry(call.Entry, hint); err != nil {
 		return nil, err
 	}
@@ -113,16 +132,32 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	defer stop()
 	if start.Module, err = r.module(within); err != nil {
 		if within.Err() != nil {
-			return sandbox.Waited(ctx, &call.Limits), nil
+			return nil, errWaited
 		}
 		return nil, err
 	}
 	start.Name = r.runtime().digest
-	reply, err := r.images.Run(ctx, call, granted, start, began)
-	if err != nil {
-		return nil, broken(err)
+	return start, nil
+}
+
+// Start gets the image ready that calls like this one run on; its standard input is
+// not looked at. Who wants short first calls does it ahead, in the background. The
+// error may be of any kind: a call tells better what is wrong.
+func (r *Runner) Start(ctx context.Context, call *skill.Call) error {
+	if err := r.gate.Enter("javascript.Start"); err != nil {
+		return err
 	}
-	return reply, nil
+	defer r.gate.Leave()
+	granted, err := r.folders.Grant(call)
+	if err != nil {
+		return err
+	}
+	defer granted.Close()
+	start, err := r.start(ctx, call, granted, time.Now()) //nolint:forbidigo // as in Run
+	if err != nil {
+		return err
+	}
+	return r.images.Warm(ctx, call, granted, start)
 }
 
 // startFuel is what any script may use to start, in units: QuickJS takes some

@@ -87,12 +87,15 @@ func (r *Runner) ReadyWith(folder, entry string, requires []string) error {
 // Available reports whether a runtime is there and compiled; the error is a
 // *skill.Error that says in one line what is missing. Unlike Ready it begins
 // nothing, and waits for a compilation under way until ctx ends.
-func (r *Runner) Available(ctx context.Context) error {
+func (r *Runner) Available(ctx context.Context) error { return r.AvailableWith(ctx, nil) }
+
+// AvailableWith is Available for the runtime that has the packages.
+func (r *Runner) AvailableWith(ctx context.Context, requires []string) error {
 	if err := r.gate.Enter("python.Available"); err != nil {
 		return err
 	}
 	defer r.gate.Leave()
-	name, err := r.library.catalogue.For(nil, nil)
+	name, err := r.library.catalogue.For(requires, nil)
 	if err != nil {
 		return err
 	}
@@ -102,12 +105,15 @@ func (r *Runner) Available(ctx context.Context) error {
 // Warm loads and compiles the default runtime, and returns when scripts can run. A
 // host calls it in the background when it starts: its cost is documented in the
 // package. The error is a *skill.Error, or ctx's; the work goes on when ctx ends.
-func (r *Runner) Warm(ctx context.Context) error {
+func (r *Runner) Warm(ctx context.Context) error { return r.WarmWith(ctx, nil) }
+
+// WarmWith is Warm for the runtime that has the packages.
+func (r *Runner) WarmWith(ctx context.Context, requires []string) error {
 	if err := r.gate.Enter("python.Warm"); err != nil {
 		return err
 	}
 	defer r.gate.Leave()
-	name, err := r.library.catalogue.For(nil, nil)
+	name, err := r.library.catalogue.For(requires, nil)
 	if err != nil {
 		return err
 	}
@@ -164,6 +170,26 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		return nil, &skill.Error{Op: "python.Run", Code: skill.Internal, Message: "the Python runtime failed", Err: err}
 	}
 	return reply, nil
+}
+
+// Start gets the image ready that calls like this one run on; its standard input is
+// not looked at. Who wants short first calls does it ahead, in the background. The
+// error may be of any kind: a call tells better what is wrong.
+func (r *Runner) Start(ctx context.Context, call *skill.Call) error {
+	if err := r.gate.Enter("python.Start"); err != nil {
+		return err
+	}
+	defer r.gate.Leave()
+	granted, err := r.folders.Grant(call)
+	if err != nil {
+		return err
+	}
+	defer granted.Close()
+	start, err := r.start(ctx, call, granted, time.Now()) //nolint:forbidigo // as in Run
+	if err != nil {
+		return err
+	}
+	return r.images.Warm(ctx, call, granted, start)
 }
 
 var errWaited = errors.New("the call ended before the runtime was compiled")

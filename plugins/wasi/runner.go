@@ -115,11 +115,7 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		return nil, err
 	}
 	defer granted.Close()
-	start := &sandbox.Start{
-		Args: append(append(make([]string, 0, 1+len(call.Args)), call.Entry), call.Args...),
-		Each: len(call.Args) > 0, Fuel: startFuel,
-	}
-	start.Module, start.Name, start.Entry, err = r.module(ctx, granted.Folder(), call, began)
+	start, err := r.start(ctx, call, granted, began)
 	if err == nil {
 		var reply *skill.Reply
 		if reply, err = r.images.Run(ctx, call, granted, start, began); err == nil {
@@ -134,6 +130,37 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		return nil, err
 	}
 	return sandbox.Refused(err)
+}
+
+// start says how the module of a call is started.
+func (r *Runner) start(ctx context.Context, call *skill.Call, granted *sandbox.Granted, began time.Time) (*sandbox.Start, error) {
+	start := &sandbox.Start{
+		Args: append(append(make([]string, 0, 1+len(call.Args)), call.Entry), call.Args...),
+		Each: len(call.Args) > 0, Fuel: startFuel,
+	}
+	var err error
+	start.Module, start.Name, start.Entry, err = r.module(ctx, granted.Folder(), call, began)
+	return start, err
+}
+
+// Start gets the image ready that calls like this one run on; its standard input is
+// not looked at. Who wants short first calls does it ahead, in the background. The
+// error may be of any kind: a call tells better what is wrong.
+func (r *Runner) Start(ctx context.Context, call *skill.Call) error {
+	if err := r.enter(); err != nil {
+		return err
+	}
+	defer r.runs.Done()
+	granted, err := r.folders.Grant(call)
+	if err != nil {
+		return err
+	}
+	defer granted.Close()
+	start, err := r.start(ctx, call, granted, time.Now()) //nolint:forbidigo // as in Run
+	if err != nil {
+		return err
+	}
+	return r.images.Warm(ctx, call, granted, start)
 }
 
 // moduleKey names the entry of a skill as it was admitted.

@@ -104,6 +104,24 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	return r, nil
 }
 
+// Warm starts an instance of the image that call would run on, if there is none yet.
+// A skill that never asks for input has none; that is no error. What else goes wrong
+// with a start-up is.
+func (s *Images) Warm(ctx context.Context, call *skill.Call, g *Granted, start *Start) error {
+	if start.Each {
+		return nil
+	}
+	k, err := s.acquire(keyOf(call, g, start), call, start)
+	if err != nil {
+		return err
+	}
+	defer s.release(k)
+	if err := k.image.Warm(ctx, 1); !errors.Is(err, wasm.ErrNoInput) {
+		return err
+	}
+	return nil
+}
+
 // keyOf names the image of a call.
 func keyOf(call *skill.Call, g *Granted, start *Start) imageKey {
 	l := &call.Limits
