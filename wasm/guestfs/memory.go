@@ -12,13 +12,15 @@ import (
 // ever unlimited.
 type Limits struct {
 	// Bytes is the cap on contents and names together: sizes rounded up to pages
-	// of 4 KiB, holes counted like data, and 512 for every file and directory.
-	// 0: 16 MiB. Beyond it writes, truncations and creations fail with ENOSPC.
+	// of 4 KiB, holes counted like data, and 512 for every file and directory. A
+	// file counts as often as it has names, so that all files together, read by name,
+	// are never more. 0: 16 MiB. Beyond it writes, truncations and creations fail
+	// with ENOSPC.
 	Bytes int64
-	// Files is the cap on files and directories together, those that are unlinked
-	// but open included. 0: 1024. Beyond it creation fails with ENOSPC.
+	// Files is the cap on names of files and directories together, and on those that
+	// are unlinked but open. 0: 1024. Beyond it creation fails with ENOSPC.
 	Files int
-	// Depth is the cap on components of a path. 0: 32. Beyond it creation fails
+	// Depth is the cap on components of a path. 0: 64. Beyond it creation fails
 	// with ENAMETOOLONG.
 	Depth int
 	// Now is the clock of modification times; nil: time.Now, to the millisecond. A
@@ -32,8 +34,8 @@ const (
 )
 
 // Memory is a writable file system in memory: the scratch space of one run. It is
-// an [FS]. There are no links of either kind in it (ENOTSUP): nothing that a
-// guest writes here can stand for another file.
+// an [FS]. A file may have several names, all of them in it; there are no symbolic
+// links (ENOTSUP), so nothing that a guest writes here can stand for a file elsewhere.
 type Memory struct {
 	mu    sync.Mutex
 	lim   Limits
@@ -56,7 +58,7 @@ type node struct {
 	mtime    time.Time
 	atime    time.Time // as it was set; zero: mtime
 	open     int       // handles
-	gone     bool      // no name is left
+	names    int       // of a directory one, as long as it is there
 }
 
 // NewMemory makes an empty file system.
@@ -68,7 +70,7 @@ func NewMemory(lim Limits) *Memory {
 		lim.Files = 1024
 	}
 	if lim.Depth <= 0 {
-		lim.Depth = 32
+		lim.Depth = 64
 	}
 	lim.Depth = min(lim.Depth, MaxComponents)
 	if lim.Now == nil {
@@ -76,7 +78,7 @@ func NewMemory(lim Limits) *Memory {
 			return time.Now().Truncate(time.Millisecond) //nolint:forbidigo // the default of Limits.Now
 		}
 	}
-	return &Memory{lim: lim, inode: 1, root: &node{inode: 1, dir: true, mtime: lim.Now()}}
+	return &Memory{lim: lim, inode: 1, root: &node{inode: 1, dir: true, names: 1, mtime: lim.Now()}}
 }
 
 // Reset drops everything but the empty root. Other handles that are still open
@@ -203,37 +205,50 @@ func (m *Memory) parent(name string) (dir *node, base string, errno Errno) {
 
 // create adds a node under dir. The caller has seen that base is free.
 func (m *Memory) create(dir *node, name, base string, isDir bool) (*node, Errno) {
-	if len(base) > MaxName || strings.Count(name, "/")+1 > m.lim.Depth {
-		return nil, ENAMETOOLONG
+	n := &node{inode: m.inode + 1, dir: isDir, mtime: m.lim.Now()}
+	if errno := m.name(n, dir, name, base); errno != 0 {
+		return nil, errno
 	}
-	if m.files >= m.lim.Files || m.used+nodeCost > m.lim.Bytes {
-		return nil, ENOSPC
+	m.inode++
+	return n, ESUCCESS
+}
+
+// name gives a node one more name, which the caller has seen to be free.
+func (m *Memory) name(n, dir *node, name, base string) Errno {
+	if len(base) > MaxName || strings.Count(name, "/")+1 > m.lim.Depth {
+		return ENAMETOOLONG
+	}
+	cost := nodeCost + roundUp(n.size)
+	if m.files >= m.lim.Files || m.used+cost > m.lim.Bytes {
+		return ENOSPC
 	}
 	m.files++
-	m.used += nodeCost
-	m.inode++
-	n := &node{inode: m.inode, dir: isDir, mtime: m.lim.Now()}
+	m.used += cost
+	n.names++
 	if dir.children == nil {
 		dir.children = make(map[string]*node)
 	}
 	dir.children[strings.Clone(base)] = n
-	dir.mtime = n.mtime
-	return n, ESUCCESS
+	dir.mtime = m.lim.Now()
+	return ESUCCESS
 }
 
-// remove takes a name away and frees the node unless a handle is open.
+// remove takes a name away, and frees the node with the last one unless a handle is open.
 func (m *Memory) remove(dir *node, base string) {
 	n := dir.children[base]
 	delete(dir.children, base)
 	dir.mtime = m.lim.Now()
-	n.gone = true
-	m.free(n)
+	n.names--
+	if n.names > 0 || n.open == 0 {
+		m.release(n)
+	}
 }
 
-func (m *Memory) free(n *node) {
-	if n.gone && n.open == 0 {
-		m.used -= nodeCost + roundUp(n.size)
-		m.files--
+// release takes back what one name of a node counts, and its content if it has none.
+func (m *Memory) release(n *node) {
+	m.used -= nodeCost + roundUp(n.size)
+	m.files--
+	if n.names == 0 {
 		n.pages, n.size = nil, 0
 	}
 }
@@ -380,6 +395,8 @@ func (m *Memory) Rename(from, to string) Errno {
 	}
 	if old, ok := toDir.children[toBase]; ok {
 		switch {
+		case old == n: // two names of one file both stay, as POSIX has it
+			return ESUCCESS
 		case old.dir && !n.dir:
 			return EISDIR
 		case !old.dir && n.dir:
@@ -410,7 +427,25 @@ func (n *node) height() int {
 }
 
 // Link implements [FS].
-func (m *Memory) Link(_, _ string) Errno { return ENOTSUP }
+func (m *Memory) Link(from, to string) Errno {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, errno := m.find(from)
+	if errno != 0 {
+		return errno
+	}
+	if n.dir {
+		return EPERM
+	}
+	dir, base, errno := m.parent(to)
+	if errno != 0 {
+		return errno
+	}
+	if _, ok := dir.children[base]; ok {
+		return EEXIST
+	}
+	return m.name(n, dir, to, base)
+}
 
 // Symlink implements [FS].
 func (m *Memory) Symlink(_, _ string) Errno { return ENOTSUP }

@@ -16,7 +16,7 @@ type memoryFile struct {
 }
 
 func (n *node) stat() Stat {
-	st := Stat{Inode: n.inode, Kind: KindRegular, Links: 1, Size: n.size, Mtime: n.mtime, Atime: n.atime}
+	st := Stat{Inode: n.inode, Kind: KindRegular, Links: uint64(n.names), Size: n.size, Mtime: n.mtime, Atime: n.atime}
 	if n.dir {
 		st.Kind = KindDirectory
 	}
@@ -45,11 +45,11 @@ func (m *Memory) resize(n *node, size int64) Errno {
 	case size > m.lim.Bytes:
 		return ENOSPC // also keeps roundUp from overflowing
 	}
-	grow := roundUp(size) - roundUp(n.size)
-	if grow > 0 && m.used+grow > m.lim.Bytes {
+	grow, names := roundUp(size)-roundUp(n.size), int64(max(n.names, 1))
+	if grow > 0 && grow > (m.lim.Bytes-m.used)/names {
 		return ENOSPC
 	}
-	m.used += grow
+	m.used += grow * names
 	pages := int(roundUp(size) / pageSize)
 	switch {
 	case pages < len(n.pages):
@@ -224,8 +224,8 @@ func (f *memoryFile) Close() error {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
 	f.n.open--
-	if !f.dead() {
-		f.m.free(f.n)
+	if !f.dead() && f.n.open == 0 && f.n.names == 0 {
+		f.m.release(f.n)
 	}
 	return nil
 }

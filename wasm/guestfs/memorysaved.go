@@ -20,7 +20,7 @@ func (m *Memory) Save() (*MemorySaved, bool) {
 	defer m.mu.Unlock()
 	s := &MemorySaved{used: m.used, files: m.files, inode: m.inode}
 	n := 0
-	s.root = m.root.copy(&n)
+	s.root = m.root.copy(&n, map[*node]*node{})
 	// Nodes that are unlinked but open are counted and not found.
 	return s, n-1 == m.files && !m.root.opened()
 }
@@ -32,7 +32,7 @@ func (m *Memory) Restore(s *MemorySaved) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := 0
-	root := s.root.copy(&n)
+	root := s.root.copy(&n, map[*node]*node{})
 	m.root.children, m.root.mtime, m.root.atime = root.children, root.mtime, root.atime
 	m.used, m.files, m.inode = s.used, s.files, s.inode
 }
@@ -47,18 +47,25 @@ func (n *node) opened() bool {
 	return false
 }
 
-// copy copies a tree and counts its nodes.
-func (n *node) copy(count *int) *node {
+// copy copies a tree and counts its names. A file with several names is copied once:
+// linked has the copies of those.
+func (n *node) copy(count *int, linked map[*node]*node) *node {
 	*count++
+	if c := linked[n]; c != nil {
+		return c
+	}
 	c := *n
 	c.open = 0
 	c.children = maps.Clone(n.children)
 	for name, child := range c.children {
-		c.children[name] = child.copy(count)
+		c.children[name] = child.copy(count, linked)
 	}
 	c.pages = slices.Clone(n.pages)
 	for i, p := range c.pages {
 		c.pages[i] = slices.Clone(p) // a hole stays nil
+	}
+	if c.names > 1 {
+		linked[n] = &c
 	}
 	return &c
 }

@@ -36,7 +36,7 @@
 //     broken clock.
 //   - fd_prestat_dir_name takes a buffer that is larger than the name and refuses a
 //     smaller one (wazero has it the other way round).
-//   - Scratch memory has no links of either kind (ENOTSUP).
+//   - Scratch memory has hard links and no symbolic ones (ENOTSUP).
 //   - There are no sockets: every sock_ call on an open descriptor is ENOTSOCK.
 //   - proc_raise is ENOSYS: there are no signals.
 //

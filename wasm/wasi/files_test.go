@@ -411,7 +411,7 @@ func TestTrailingSlash(t *testing.T) {
 		{rename("work/f/", "work/g"), guestfs.ENOTDIR},
 		{rename("work/f", "work/g/"), guestfs.ENOTDIR},
 		{rename("work/d/", "work/e/"), 0},
-		{create("work/new/"), guestfs.EINVAL},
+		{create("work/new/"), guestfs.EISDIR},
 		{create("data/new/"), guestfs.EROFS},
 		{path("path_remove_directory", "work/e/"), 0},
 	} {

@@ -233,6 +233,9 @@ func (w *World) pathOpen(p []uint64) guestfs.Errno {
 		return guestfs.EMFILE
 	}
 	file, errno := w.cfg.Root.Open(name, flags)
+	if errno == guestfs.EINVAL && trailing && oflags&(openCreate|openDirectory) == openCreate {
+		return guestfs.EISDIR // what is to be created is named like a folder
+	}
 	if errno != 0 {
 		return errno
 	}
