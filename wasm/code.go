@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
@@ -63,6 +64,26 @@ func unwritten(err error) bool {
 }
 
 func (e *Engine) codeDir() string { return filepath.Join(e.o.CacheDir, "code") }
+
+// leftOver is the age at which a temporary file of the cache has no writer any more:
+// writing one takes seconds. Who writes one for longer finds the code in memory.
+const leftOver = 10 * time.Minute
+
+// sweepCache removes the temporary files of processes that were killed while they
+// wrote: wazero's end in .tmp, and those of [replace] begin with a dot.
+func (e *Engine) sweepCache(now time.Time) {
+	for _, dir := range []string{e.codeDir(), filepath.Join(e.o.CacheDir, "metered")} {
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() || !strings.HasSuffix(path, ".tmp") && !strings.HasPrefix(d.Name(), ".") {
+				return nil //nolint:nilerr // what cannot be seen cannot be removed
+			}
+			if info, err := d.Info(); err == nil && now.Sub(info.ModTime()) > leftOver {
+				_ = os.Remove(path) // it is tried again the next time
+			}
+			return nil
+		})
+	}
+}
 
 // clearCode removes the files of compiled code. Those who have loaded them keep
 // their own copy.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/maypok86/otter/v2"
 	"github.com/tetratelabs/wazero"
@@ -84,6 +85,7 @@ func Open(opts *Options) (*Engine, error) {
 			return nil, fmt.Errorf("wasm: open the cache of compiled modules: %w", err)
 		}
 		e.cache = c
+		e.sweepCache(time.Now()) //nolint:forbidigo // compared with the times of files
 		cfg = cfg.WithCompilationCache(c)
 	}
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, cfg)
