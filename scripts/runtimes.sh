@@ -7,7 +7,7 @@ set -eu
 [ $# -gt 0 ] || set -- slim python-3.12
 for name in "$@"; do
 	status=0
-	bin/openskill runtime install "$name" >/dev/null || status=$?
+	bin/openskill runtime install "$name" --no-compile >/dev/null || status=$?
 	case $status in
 	0) exit 0 ;;
 	1) ;; # the line that says what is missing is printed

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"openskill/host"
+	"openskill/plugins/python/runtimes"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+const (
+	// compileTime bounds a compilation, which takes one to two minutes of the largest
+	// runtime on two cores that nothing else uses.
+	compileTime = 15 * time.Minute
+	// compileMemory bounds its memory, in bytes; the largest runtime takes 2.5 GB.
+	compileMemory = 6 << 30
+)
+
+// runtimeCompileCommand is the child of runtime install: compiling takes memory that
+// is to be given back, and cannot be interrupted but by ending the process.
+func (a *app) runtimeCompileCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "compile NAME",
+		Short:   "Compiles an installed runtime into the cache; runtime install does it",
+		Example: "  openskill runtime compile slim",
+		Args:    cobra.ExactArgs(1),
+		Hidden:  true,
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		if err := limitMemory(compileMemory); err != nil {
+			return hostFailed(err)
+		}
+		return a.compileRuntime(cmd.Context(), s.StateDir, args[0])
+	}
+	return cmd
+}
+
+// compileRuntime leaves the module of a runtime in the cache of the state folder, where
+// hosts look for it.
+func (a *app) compileRuntime(ctx context.Context, stateDir, name string) error {
+	r, err := runtimes.New(stateDir).Open(name)
+	if err != nil {
+		return runtimeFailed(err)
+	}
+	module, err := os.ReadFile(r.Module.Path)
+	if err != nil {
+		return hostFailed(err)
+	}
+	if wasm.Digest(module) != r.Module.Digest {
+		return failed(skill.Conflict, "the runtime %s was changed while it was read", name)
+	}
+	e, err := host.OpenEngine(host.CacheDir(stateDir)) //nolint:contextcheck // nothing to wait for
+	if err != nil {
+		return hostFailed(err)
+	}
+	_, err = e.Compile(ctx, module, &wasm.CompileOptions{Trusted: true})
+	if err = errors.Join(err, e.Close()); err != nil { //nolint:contextcheck // as above
+		return hostFailed(err)
+	}
+	return nil
+}
+
+// compileAhead runs runtime compile as a process of its own, and shows how long it
+// takes. What fails costs the first call time, not its answer.
+func (a *app) compileAhead(ctx context.Context, stateDir, name string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return hostFailed(err)
+	}
+	bounded, stop := context.WithTimeout(ctx, compileTime)
+	defer stop()
+	cmd := exec.CommandContext(bounded, self, "runtime", "compile", name, "--state", stateDir) //nolint:gosec // this binary
+	cmd.Args[0] = "openskill"                                                                  // whatever the file is called
+	endTogether(cmd)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	finish := a.elapsed(ctx, name, "compiling, the first time only")
+	err = cmd.Run()
+	finish()
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return &exitError{exitFailed, context.Cause(ctx)}
+	case bounded.Err() != nil:
+		return failed(skill.CompileTimeout, "%s is installed, but compiling it took more than %s; the first call does it", name, compileTime)
+	}
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	return failed(skill.Internal, "%s is installed, but could not be compiled ahead; the first call tries again: %s", name, skill.CleanText(lines[0], 300))
+}
+
+// elapsed shows what is being done and for how long, where a person reads standard
+// error, and a line about it where none does. The function that it gives ends that.
+func (a *app) elapsed(ctx context.Context, name, what string) (finish func()) {
+	if f, ok := a.stderr.(*os.File); !ok || !terminal(f) {
+		a.say("openskill: %s: %s", name, what)
+		return func() {}
+	}
+	began := time.Now() //nolint:forbidigo // shown to a person
+	var ended atomic.Bool
+	progress := mpb.NewWithContext(ctx, mpb.WithOutput(a.stderr), mpb.WithAutoRefresh())
+	bar := progress.New(1, mpb.SpinnerStyle(), mpb.BarRemoveOnComplete(),
+		mpb.PrependDecorators(decor.Name(skill.CleanText(name, 40)+" ")),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
+			if ended.Load() {
+				return what
+			}
+			return fmt.Sprintf("%s: %d s", what, int(time.Since(began).Seconds()))
+		})))
+	return func() {
+		ended.Store(true)
+		bar.SetCurrent(1)
+		progress.Wait()
+	}
+}
