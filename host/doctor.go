@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"openskill/host/config"
+	"openskill/host/registry"
 	"openskill/plugins/all"
 	"openskill/plugins/cli"
 	"openskill/sdk/skill"
@@ -72,7 +73,7 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 		defer r.Close() //nolint:errcheck // nothing ran in it
 	}
 	x.runners(ctx, list)
-	x.skills(s, list)
+	x.skills(ctx, s, list)
 	return x
 }
 
@@ -146,11 +147,16 @@ func size(dir string) (files int, bytes int64) {
 const asking = 5 * time.Second
 
 func (x *Examination) tools(ctx context.Context, s *config.Settings) {
-	for _, t := range []struct{ name, command, without string }{
-		{"python3", s.Python, "skills have no CLI fallback; install Python 3.8 or newer"},
-		{"npm", "npm", "the Python runtime cannot be fetched; install Node.js with npm, then make runtimes"},
-		{"cargo", "cargo", "skills in Rust cannot be built; install Rust, then make skills"},
-		{"go", "go", "skills in Go cannot be built; install Go 1.26 or newer"},
+	for _, t := range []struct {
+		name, command string
+		ask           []string
+		without       string
+	}{
+		{"python3", s.Python, []string{"--version"}, "skills have no CLI fallback; install Python 3.8 or newer"},
+		{"pip", "python3", []string{"-m", "pip", "--version"}, "Python runtimes cannot be fetched, but for python-3.12 by npm; install pip, then make runtimes"},
+		{"npm", "npm", []string{"--version"}, "the runtime python-3.12 cannot be fetched, which is needed where pip is missing"},
+		{"cargo", "cargo", []string{"--version"}, "skills in Rust cannot be built; install Rust, then make skills"},
+		{"go", "go", []string{"version"}, "skills in Go cannot be built; install Go 1.26 or newer"},
 	} {
 		f := Finding{Name: t.name}
 		path, err := exec.LookPath(t.command)
@@ -159,12 +165,8 @@ func (x *Examination) tools(ctx context.Context, s *config.Settings) {
 			x.Tools = append(x.Tools, f)
 			continue
 		}
-		arg := "--version"
-		if t.name == "go" {
-			arg = "version"
-		}
 		bounded, stop := context.WithTimeout(ctx, asking)
-		out, err := exec.CommandContext(bounded, path, arg).Output() //nolint:gosec // names from the table above and from the operator
+		out, err := exec.CommandContext(bounded, path, t.ask...).Output() //nolint:gosec // names from the table above and from the operator
 		stop()
 		f.OK, f.Detail = err == nil, skill.CleanText(string(out), 80)
 		if err != nil {
@@ -192,7 +194,7 @@ func (x *Examination) runners(ctx context.Context, list []skill.Runner) {
 }
 
 // skills says of each skill what would run it.
-func (x *Examination) skills(s *config.Settings, list []skill.Runner) {
+func (x *Examination) skills(ctx context.Context, s *config.Settings, list []skill.Runner) {
 	r, err := Catalogue(s, Roots(s, nil))
 	if err != nil {
 		return
@@ -207,14 +209,14 @@ func (x *Examination) skills(s *config.Settings, list []skill.Runner) {
 			continue
 		}
 		f := Finding{Name: string(d.ID)}
-		lacks := x.lacks(list, k.Folder, k.Primary)
+		lacks := x.lacks(ctx, list, k, k.Primary)
 		switch {
 		case lacks == "":
 			f.OK, f.Detail = true, "runs as "+string(k.Primary.Kind)
 		case k.Fallback == nil:
 			f.Detail = lacks
 		default:
-			second := x.lacks(list, k.Folder, *k.Fallback)
+			second := x.lacks(ctx, list, k, *k.Fallback)
 			f.OK, f.Detail = second == "", "answers as "+string(k.Fallback.Kind)+", because: "+lacks
 			if second != "" {
 				f.Detail = lacks + "; fallback: " + second
@@ -224,8 +226,13 @@ func (x *Examination) skills(s *config.Settings, list []skill.Runner) {
 	}
 }
 
+func warms(r skill.Runner) bool {
+	_, ok := r.(warmer)
+	return ok
+}
+
 // lacks says what keeps a target from running here, "" for nothing.
-func (x *Examination) lacks(list []skill.Runner, folder string, t skill.Target) string {
+func (x *Examination) lacks(ctx context.Context, list []skill.Runner, s *registry.Skill, t skill.Target) string {
 	for i, r := range list {
 		switch {
 		case r.Kind() != t.Kind:
@@ -233,10 +240,16 @@ func (x *Examination) lacks(list []skill.Runner, folder string, t skill.Target) 
 		case !x.Runners[i].OK:
 			return x.Runners[i].Detail
 		}
-		if _, ok := r.(warmer); ok { // Ready would begin to compile its runtime
-			return ""
+		var err error
+		switch with, ok := r.(interface {
+			AvailableWith(ctx context.Context, requires []string) error
+		}); {
+		case ok:
+			err = with.AvailableWith(ctx, s.Descriptor.Requires)
+		case warms(r): // Ready would begin to compile its runtime
+		default:
+			err = r.Ready(s.Folder, t.Entry)
 		}
-		err := r.Ready(folder, t.Entry)
 		var e *skill.Error
 		switch {
 		case err == nil:
