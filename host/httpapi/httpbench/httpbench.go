@@ -53,11 +53,16 @@ func Bare(ln net.Listener) (stop func() error, err error) {
 	return app.Shutdown, nil
 }
 
-// Load sends requests with a number of clients at once, each on a connection of
-// its own, and gives the time that all of them took together. Every answer must
-// be a success.
+// Load sends requests of echo; see [Send].
 func Load(ctx context.Context, addr string, clients, requests int) (time.Duration, error) {
-	hc := &fasthttp.HostClient{Addr: addr, MaxConns: clients, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second}
+	return Send(ctx, addr, Path, Body, clients, requests)
+}
+
+// Send sends the same request with a number of clients at once, each on a
+// connection of its own, and gives the time that all of them took together. Every
+// answer must be a success.
+func Send(ctx context.Context, addr, path, body string, clients, requests int) (time.Duration, error) {
+	hc := &fasthttp.HostClient{Addr: addr, MaxConns: clients, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
 	defer hc.CloseIdleConnections()
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -72,8 +77,8 @@ func Load(ctx context.Context, addr string, clients, requests int) (time.Duratio
 			defer fasthttp.ReleaseResponse(resp)
 			req.Header.SetMethod(fasthttp.MethodPost)
 			req.Header.SetContentType("application/json")
-			req.SetRequestURI("http://" + addr + Path)
-			req.SetBodyString(Body)
+			req.SetRequestURI("http://" + addr + path)
+			req.SetBodyString(body)
 			for next.Add(1) <= int64(requests) && ctx.Err() == nil {
 				if err := hc.Do(req, resp); err != nil {
 					errs[i] = err
