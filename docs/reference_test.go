@@ -18,6 +18,7 @@ import (
 
 	"openskill/host/config"
 	"openskill/host/registry"
+	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
 
@@ -92,7 +93,7 @@ func keys(t *testing.T, manifest string) []string {
 	if err := os.WriteFile(filepath.Join(dir, registry.ManifestFile), []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range registry.Validate(dir) {
+	for _, p := range registry.Validate(dir, runtimes.CheckRequires) {
 		if strings.Contains(p.Message, `"no_such_key"`) {
 			_, list, ok := strings.Cut(p.Message, "accepted are ")
 			if ok {
