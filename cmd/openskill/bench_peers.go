@@ -290,9 +290,9 @@ func writeBench(file string, rows []bench.Row) error {
 	}
 	doc, err = bench.Markdown(doc, rows, func(suite string) string {
 		if suite == "peers" {
-			return "make bench-peers"
+			return "`make bench-peers`\n\n![A fresh call, calls a second, programs that compute, memory](benchmarks/peers.svg)"
 		}
-		return "openskill bench --filter " + suite + "/"
+		return "`openskill bench --filter " + suite + "/`"
 	})
 	if err != nil {
 		return err

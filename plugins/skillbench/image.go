@@ -12,6 +12,9 @@ import (
 // text is the input of the small skills.
 const text = `{"text":"The quick brown fox jumps over the lazy dog, and the dog does not mind."}`
 
+// echo has stdlib.py do nothing with what it imports.
+const echo = `{"op":"echo","text":"hello"}`
+
 // numbers are packages that only the scientific runtime has.
 var numbers = []string{"numpy", "pandas"}
 
@@ -44,8 +47,9 @@ func (b *Bench) Image(ctx context.Context, n *Native, wanted func(suite, name st
 			return n.Started(filepath.Join(b.o.Scripts, name), stdin(input), a.with)
 		}
 	}
-	add("a Python skill", b.python, b.script("stdlib.py", text), started("stdlib.py", text), 40,
+	add("a Python skill, echo", b.python, b.script("stdlib.py", echo), started("stdlib.py", echo), 40,
 		bench.Median(500*time.Microsecond), bench.P99(2*time.Millisecond), bench.Faster(50))
+	add("a Python skill that uses its imports", b.python, b.script("stdlib.py", text), started("stdlib.py", text), 40, bench.Faster(50))
 	add("numpy and pandas, echo", b.python, b.script("frame.py", `{"op":"echo"}`, numbers...), nil, 20, bench.Median(1500*time.Microsecond))
 	add("numpy and pandas, groupby", b.python, b.script("frame.py", `{"op":"groupby"}`, numbers...), nil, 5, bench.Median(10*time.Millisecond))
 	add("a Go command, log_transform", b.wasi, &skill.Call{

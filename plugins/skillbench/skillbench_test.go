@@ -15,7 +15,7 @@ import (
 
 // quick are the benchmarks with few runs, on the runtime of the state folder.
 // Without one the test is skipped.
-func quick(t *testing.T) *Bench {
+func quick(t testing.TB) *Bench {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("short: compiling CPython takes seconds")
@@ -86,7 +86,7 @@ func TestImage(t *testing.T) {
 		}
 	}
 	rows := measured(t, cases)
-	i := slices.IndexFunc(rows, func(r bench.Row) bool { return r.Case == "a Python skill" && r.Variant == "openskill" })
+	i := slices.IndexFunc(rows, func(r bench.Row) bool { return r.Case == "a Python skill, echo" && r.Variant == "openskill" })
 	if i < 0 || len(rows[i].Goals) != 3 || rows[i].P99NS == 0 || !strings.Contains(rows[i].Note, "fuel ") {
 		t.Errorf("no row of the Python skill with its three goals: %+v", rows)
 	}

@@ -15,14 +15,14 @@ const (
 
 // Markdown writes the tables of rows into a document: for every suite, and for
 // "goals", between its marks. Of suites that have no rows, or no marks, nothing is
-// changed. command gives the command that prints a suite.
-func Markdown(doc []byte, rows []Row, command func(suite string) string) ([]byte, error) {
+// changed. above is the text above the tables of a suite: the command that prints them.
+func Markdown(doc []byte, rows []Row, above func(suite string) string) ([]byte, error) {
 	suites := map[string][]Row{}
 	for _, r := range rows {
 		suites[r.Suite] = append(suites[r.Suite], r)
 	}
 	for suite, rs := range suites {
-		text := "`" + command(suite) + "`\n\n" + table(rs)
+		text := above(suite) + "\n\n" + table(rs)
 		if g := goals(rs); g != "" {
 			text += "\n" + g
 		}

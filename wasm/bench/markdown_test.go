@@ -11,7 +11,7 @@ import (
 )
 
 func TestMarkdown(t *testing.T) {
-	command := func(suite string) string { return "run " + suite }
+	command := func(suite string) string { return "`run " + suite + "`" }
 	rows := []Row{
 		{Suite: "a", Case: "c|1", Variant: "base", Baseline: "base", MinNS: 1_500, P50NS: 2_000_000, Ratio: 1, N: 5},
 		{Suite: "a", Case: "c|1", Variant: "v", MinNS: 1, P50NS: 20_000, P99NS: 30_000, Ratio: 0.01, N: 500, Goals: []Verdict{{"fast", "20µs", true}, {"faster", "20µs", false}}},

@@ -1,4 +1,4 @@
-"""A small skill that imports what most of them do. It is measured how soon it answers."""
+"""A small skill that imports what most of them do: it echoes, or uses all of it."""
 
 import collections
 import datetime
@@ -19,5 +19,8 @@ def answer(text):
     }
 
 
-request = json.load(sys.stdin)
-print(json.dumps(answer(request["input"]["text"])))
+given = json.load(sys.stdin)["input"]
+if given.get("op") == "echo":
+    print(json.dumps({"echoed": given["text"]}))
+else:
+    print(json.dumps(answer(given["text"])))
