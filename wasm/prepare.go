@@ -13,11 +13,17 @@ import (
 	wbin "openskill/wasm/binary"
 	"openskill/wasm/image"
 	"openskill/wasm/meter"
+	"openskill/wasm/tune"
 )
 
 // generation names what checking and metering make of a module. It goes up with
 // every change of theirs, so that no cache holds the work of an older one.
-const generation = "7"
+const generation = "8"
+
+// lowUnused is where wasm-ld begins with data, unless the far end of the stack is
+// there: no compiled program has an object at a lower address. It is believed of
+// runtimes that the host chose, and not of modules from strangers.
+const lowUnused = 1024
 
 // prepared is what a module's runs need to know beside its code.
 type prepared struct {
@@ -45,6 +51,13 @@ func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, error) {
 	res, err := e.accept(module, o)
 	if err != nil {
 		return nil, err
+	}
+	if o != nil && o.Trusted {
+		tuned, err := tune.Module(res.Module, &tune.Options{Low: lowUnused})
+		if err != nil {
+			return nil, fmt.Errorf("wasm: tune: %w", err)
+		}
+		res.Module = tuned.Module
 	}
 	p := &prepared{}
 	open := image.Prepare(res.Module, res.MaxStack)

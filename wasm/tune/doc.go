@@ -1,0 +1,21 @@
+// Package tune rewrites modules so that wazero's compiler makes faster code of
+// them; what a program computes stays the same.
+//
+// wazero tests every access to memory, except where it tested the same base value up
+// to the same end before. LLVM puts the offset of a field into the load or store
+// only if pointers are known not to wrap; CPython is built with
+// -fno-strict-overflow, and each field that it touches is an addition, a base of
+// its own and a test of its own:
+//
+//	local.get $p  i32.const 8  i32.add  i32.load             ;; as it came
+//	local.get $p  i32.load offset=8                          ;; tuned
+//
+// The two differ for one kind of $p: one so close to 2^32 that the sum wraps, and
+// the access goes to the first bytes of the memory. Then the tuned program traps.
+// So a caller says how many bytes at address 0 no program reaches in that way
+// ([Options].Low), by the way in which it was linked. Under that condition nothing else
+// changes: not the order of accesses, not what they yield.
+//
+//	t, err := tune.Module(m, &tune.Options{Low: 64 << 10})
+//	smaller := t.Module.Encode()
+package tune
