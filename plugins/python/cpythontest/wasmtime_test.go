@@ -1,0 +1,101 @@
+package cpythontest
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"openskill/plugins/python/runtimes"
+)
+
+// there runs the same driver on wasmtime, with the same module and library.
+type there struct {
+	python  string // has PyPI's wasmtime
+	runtime *runtimes.Runtime
+	root    string // what the guest sees as "/"
+	scratch string
+}
+
+func newThere(t *testing.T, python, state, tests string) *there {
+	t.Helper()
+	r, err := runtimes.New(state).Open(runtimes.Slim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &there{python: python, runtime: r, root: t.TempDir(), scratch: t.TempDir()}
+	for _, m := range r.Mounts {
+		to := filepath.Join(h.root, filepath.FromSlash(m.Guest))
+		// The runner shows the archive as a folder.
+		library, err := zip.OpenReader(m.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.CopyFS(to, library), library.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = errors.Join(
+		os.CopyFS(filepath.Join(h.root, "data"), os.DirFS(tests)),
+		os.Mkdir(filepath.Join(h.root, "skill"), 0o700),
+		os.Mkdir(filepath.Join(h.root, "work"), 0o700),
+		os.WriteFile(filepath.Join(h.root, "skill", "driver.py"), driver, 0o600),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h *there) run(ctx context.Context, m *module) (*results, error) {
+	work, err := os.MkdirTemp(h.scratch, "work-")
+	if err != nil {
+		return nil, err
+	}
+	files, err := os.MkdirTemp(h.scratch, "streams-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(files, "in"), task(m), 0o600); err != nil {
+		return nil, err
+	}
+	env := []string{"TMPDIR=/work", "HOME=/work"}
+	for _, v := range h.runtime.Env {
+		if !strings.HasPrefix(v, "TMPDIR=") && !strings.HasPrefix(v, "HOME=") && !strings.HasPrefix(v, "PYTHONTZPATH=") {
+			env = append(env, v)
+		}
+	}
+	run, err := json.Marshal(map[string]any{
+		"module": h.runtime.Module.Path, "compiled": filepath.Join(h.scratch, "compiled"), "root": h.root, "work": work,
+		"args": []string{h.runtime.Args0, "-B", "-s", "-X", "utf8", "/skill/driver.py"}, "env": env,
+		"stdin": filepath.Join(files, "in"), "stdout": filepath.Join(files, "out"), "stderr": filepath.Join(files, "err"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, h.python, filepath.Join("testdata", "peer.py")) //nolint:gosec // the developer's own choice
+	cmd.Stdin = bytes.NewReader(run)
+	said, failed := cmd.CombinedOutput()
+	stdout, err := os.ReadFile(filepath.Join(files, "out"))
+	if err != nil {
+		return nil, fmt.Errorf("wasmtime did not start: %w\n%s", failed, said)
+	}
+	stderr, err := os.ReadFile(filepath.Join(files, "err"))
+	if err != nil {
+		return nil, err
+	}
+	r, err := resultsOf(stdout, stderr)
+	if err != nil {
+		return nil, fmt.Errorf("%w; wasmtime: %s", err, said)
+	}
+	return r, nil
+}
