@@ -14,14 +14,24 @@ import (
 	"openskill/sdk/skill"
 )
 
-// open makes a host of the skills of this folder.
+// open makes a host of the skills of this folder, with a state folder of its own.
 func open(t *testing.T) *host.Host {
+	t.Helper()
+	return openIn(t, t.TempDir())
+}
+
+// openIn makes one with a state folder, and the data folder that comes with openSkill.
+func openIn(t *testing.T, state string) *host.Host {
 	t.Helper()
 	root, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings, err := config.Load(config.Sources{Dir: t.TempDir(), Flags: map[string]string{"state": t.TempDir()}})
+	data := filepath.Join("..", "..", "data")
+	if data, err = filepath.Abs(data); err != nil {
+		t.Fatal(err)
+	}
+	settings, err := config.Load(config.Sources{Dir: t.TempDir(), Flags: map[string]string{"state": state, "data": data}})
 	if err != nil {
 		t.Fatal(err)
 	}
