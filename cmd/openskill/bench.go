@@ -383,14 +383,14 @@ func benchTable(rows []bench.Row) string {
 		})
 	}
 	goals := newTable("GOAL OF", "VARIANT", "GOAL", "MEASURED", "MET")
-	any := false
+	some := false
 	for _, r := range rows {
 		for _, g := range r.Goals {
-			any = true
+			some = true
 			goals.AppendRow(table.Row{r.Suite + "/" + r.Case, r.Variant, g.Goal, g.Measured, map[bool]string{true: "yes", false: "no"}[g.Met]})
 		}
 	}
-	if !any {
+	if !some {
 		return t.Render()
 	}
 	return t.Render() + "\n\n" + goals.Render()

@@ -97,11 +97,11 @@ func (b *Bench) own() way {
 // Python are the cases of programs that compute, metered, against native Python;
 // and beside them the same module on bare wazero.
 func (b *Bench) Python(ctx context.Context, n *Native, wanted func(suite, name string) bool) (cases []bench.Case, missing []string) {
-	var any bool
+	var some bool
 	for _, p := range programs {
-		any = any || wanted("python", p.name)
+		some = some || wanted("python", p.name)
 	}
-	if !any {
+	if !some {
 		return nil, nil
 	}
 	if n == nil {
