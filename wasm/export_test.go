@@ -50,3 +50,6 @@ func (e *Engine) Sweep(now time.Time) { e.images.sweep(now) }
 
 // IdleTime is how long an image keeps what nobody uses.
 const IdleTime = idleTime
+
+// LikeStart has an image start as another does: with its chance and its time.
+func (im *Image) LikeStart(other *Image) { im.seed, im.made = other.seed, other.made }

@@ -141,6 +141,14 @@ func (b *Builder) Global(v int64) (index uint32) {
 	return uint32(len(b.m.Globals) - 1) //nolint:gosec // a handful
 }
 
+// GlobalOf defines a mutable global of any type.
+func (b *Builder) GlobalOf(typ binary.ValType, init Code) (index uint32) {
+	b.m.Globals = append(b.m.Globals, binary.Global{
+		GlobalType: binary.GlobalType{Type: typ, Mutable: true}, Init: binary.ConstExpr(init + "\x0b"),
+	})
+	return uint32(len(b.m.Globals) - 1) //nolint:gosec // a handful
+}
+
 // Custom adds a custom section at the end.
 func (b *Builder) Custom(name string, data []byte) {
 	b.m.Customs = append(b.m.Customs, binary.Custom{Name: name, Data: data})
