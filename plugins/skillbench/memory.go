@@ -35,6 +35,7 @@ func (b *Bench) Memory(ctx context.Context, n int) ([]bench.Row, error) {
 	if err != nil {
 		return nil, err
 	}
+	heapOne := heap()
 	if err := first.Warm(ctx, n); err != nil {
 		return nil, err
 	}
@@ -42,6 +43,7 @@ func (b *Bench) Memory(ctx context.Context, n int) ([]bench.Row, error) {
 	if err != nil {
 		return nil, err
 	}
+	heapAll := heap()
 	other := b.script("jsons.py", `{"n":1}`)
 	second, err := b.image(ctx, other, 1)
 	if err != nil {
@@ -74,9 +76,18 @@ func (b *Bench) Memory(ctx context.Context, n int) ([]bench.Row, error) {
 	return []bench.Row{
 		row("the host with a runtime and one sandbox", one-before, "the whole process "+bench.Bytes(one)),
 		row(fmt.Sprintf("%d idle Python sandboxes", n), all-before,
-			fmt.Sprintf("without the runtime %s, %s each", bench.Bytes(all-one), bench.Bytes((all-one)/int64(max(n-1, 1)))), bench.Size(1e9)),
+			fmt.Sprintf("without the runtime %s, %s each, of which %s on Go's heap",
+				bench.Bytes(all-one), bench.Bytes((all-one)/int64(max(n-1, 1))), bench.Bytes((heapAll-heapOne)/int64(max(n-1, 1)))), bench.Size(1e9)),
 		row("the image of a second skill", two-all, "with one sandbox", bench.Size(20e6)),
 	}, nil
+}
+
+// heap is what lives on Go's heap and on the stacks of goroutines, in bytes.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse) //nolint:gosec // far from the limit
 }
 
 func (b *Bench) image(ctx context.Context, call *skill.Call, n int) (*wasm.Image, error) {
