@@ -13,7 +13,7 @@
 // The two differ for one kind of $p: one so close to 2^32 that the sum wraps, and
 // the access goes to the first bytes of the memory. Then the tuned program traps.
 // So a caller says how many bytes at address 0 no program reaches in that way
-// ([Options].Low), by the way in which it was linked. Under that condition nothing else
+// ([Options].Low), by the way in which it was linked. Nothing else
 // changes: not the order of accesses, not what they yield.
 //
 //	t, err := tune.Module(m, &tune.Options{Low: 64 << 10})
