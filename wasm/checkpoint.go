@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/tetratelabs/wazero/experimental"
+
+	"openskill/wasm/image"
 )
 
 // checkpoint is the stack of a guest in the middle of a host call, to which the
@@ -19,14 +21,16 @@ import (
 // gives no checkpoint, and instances are then used once.
 type checkpoint struct {
 	snapshot experimental.Snapshot
-	live     []byte // the part in use, in the snapshot's copy
+	dead     []byte // the part that is not in use, in the snapshot's copy
+	live     []byte // the part in use
 	saved    []byte
 }
 
 // newCheckpoint is called from within a host function, with its context; nil if
 // there can be none.
 func newCheckpoint(ctx context.Context) *checkpoint {
-	c := &checkpoint{snapshot: experimental.GetSnapshotter(ctx).Snapshot()}
+	guest := experimental.GetSnapshotter(ctx)
+	c := &checkpoint{snapshot: guest.Snapshot()}
 	v := reflect.ValueOf(c.snapshot)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return nil
@@ -40,10 +44,23 @@ func newCheckpoint(ctx context.Context) *checkpoint {
 	if sp.Uint() < base || top.Uint() < sp.Uint() || top.Uint()-base > uint64(len(b)) {
 		return nil
 	}
-	c.live = b[sp.Uint()-base : top.Uint()-base]
+	c.dead, c.live = b[:sp.Uint()-base], b[sp.Uint()-base:top.Uint()-base]
 	c.saved = slices.Clone(c.live)
+	c.trim()
+	// The stack that the guest stands on now is left at the first restore. It may have
+	// been a hundred times as deep while the guest started.
+	if v := reflect.ValueOf(guest); v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {
+		if own := v.Elem().FieldByName("stack"); own.IsValid() && own.Type() == reflect.TypeFor[[]byte]() {
+			if b := own.Bytes(); len(b) > len(c.live)+32 {
+				image.Discard(b[:len(b)-len(c.live)-32]) // its top is aligned to 16 bytes
+			}
+		}
+	}
 	return c
 }
+
+// trim gives back the memory of the part of the stack that is not in use.
+func (c *checkpoint) trim() { image.Discard(c.dead) }
 
 // rewind puts the stack back.
 func (c *checkpoint) rewind() { copy(c.live, c.saved) }

@@ -520,6 +520,7 @@ func (im *Image) settle(now time.Time) uint64 {
 	for _, in := range im.idle {
 		if in.private > 0 && now.Sub(in.since) > settleTime && in.saved.memory.Drop(in.x.mem.space, in.saved.size) {
 			in.private = 0
+			in.saved.stack.trim()
 		}
 	}
 	im.mu.Unlock()

@@ -161,3 +161,16 @@ func Release(space []byte) {
 		_ = unix.Munmap(space)
 	}
 }
+
+// Discard gives the memory of b's whole pages back to the kernel; they read as zeros
+// from then on. What does not work leaves b as it is.
+func Discard(b []byte) {
+	page := uintptr(os.Getpagesize())
+	from := uintptr(unsafe.Pointer(unsafe.SliceData(b))) //nolint:gosec // a number
+	skip := (page - from%page) % page
+	if uintptr(len(b)) < skip+page {
+		return
+	}
+	n := (uintptr(len(b)) - skip) / page * page
+	_ = unix.Madvise(b[skip:skip+n], unix.MADV_DONTNEED)
+}

@@ -36,5 +36,8 @@ func (m *Memory) Equal([]byte) bool { return false }
 // Release gives back a space.
 func Release([]byte) {}
 
+// Discard cannot give memory back here.
+func Discard([]byte) {}
+
 // Supported reports whether instances can share a content on this platform.
 const Supported = false

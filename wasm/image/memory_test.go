@@ -158,3 +158,19 @@ func TestSealed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestDiscard gives back what lies between pages that are only partly ours.
+func TestDiscard(t *testing.T) {
+	for _, n := range []int{0, 1, pageSize - 1, pageSize, 3*pageSize + 5, 1 << 20} {
+		b := bytes.Repeat([]byte{1}, n+200)
+		Discard(b[100 : 100+n])
+		for i, x := range b {
+			if (i < 100 || i >= 100+n) && x != 1 {
+				t.Fatalf("%d bytes: byte %d beside them is gone", n, i-100)
+			}
+		}
+		if n == 1<<20 && b[100+n/2] != 0 {
+			t.Error("nothing was given back")
+		}
+	}
+}
