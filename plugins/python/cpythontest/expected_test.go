@@ -168,6 +168,9 @@ func TestExpectedIsReviewed(t *testing.T) {
 		if m.whole == "" && not != m.ran.not {
 			t.Errorf("%s: %d tests are listed that did not pass, of %d", m.name, not, m.ran.not)
 		}
+		if m.whole == "" && m.ran == (counts{}) {
+			t.Errorf("%s: nothing was seen of it", m.name)
+		}
 		if m.ran.passed > 0 {
 			passed++
 		}
