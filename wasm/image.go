@@ -417,8 +417,8 @@ func (im *Image) freeze(content []byte) *image.Memory {
 	return m
 }
 
-// ErrNoInput is what [Image.Warm] says of a program whose start-up ends, in whatever
-// way, without asking for input: it has no image.
+// ErrNoInput is what [Image.Warm] says of a program that ends by itself without asking
+// for input: it has no image.
 var ErrNoInput = errors.New("wasm: the program ended before it asked for input")
 
 // Warm starts instances until n exist and have read nothing yet, or have served
@@ -458,6 +458,9 @@ func (im *Image) Warm(ctx context.Context, n int) error {
 			}
 			if in.err != nil {
 				return in.err
+			}
+			if e := in.outcome.Ended; e != Returned && e != Exited {
+				return fmt.Errorf("wasm: the start-up did not come to ask for input: %s", e)
 			}
 			return fmt.Errorf("%w: %s", ErrNoInput, in.outcome.Ended)
 		case <-ctx.Done():

@@ -30,6 +30,7 @@ def _boot(main):
     class First:
         def __enter__(self):
             if Input.readinto is not io.FileIO.readinto:
+                gc.collect()  # what is frozen is never collected
                 gc.freeze()
 
         def __exit__(self, *_):

@@ -137,6 +137,10 @@ var flags = []string{"-B", "-s", "-X", "utf8", bootFile}
 // thousand million, and a large package several times that.
 const startFuel = 1 << 34
 
+// startTime is how long a start-up may take: importing a large package takes seconds,
+// and several times that where others use the processors.
+const startTime = time.Minute
+
 // Run implements [skill.Runner]. A call that comes before the runtime is compiled
 // waits for it, within its own time.
 func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
@@ -232,7 +236,7 @@ func (r *Runner) start(ctx context.Context, call *skill.Call, granted *sandbox.G
 		env = append(env, "TMPDIR=/work", "HOME=/work")
 	}
 	return &sandbox.Start{
-		Module: m, Name: l.run.Module.Digest, Args: args, Env: env, Entry: entry, Fuel: startFuel, Each: len(call.Args) > 0,
+		Module: m, Name: l.run.Module.Digest, Args: args, Env: env, Entry: entry, Fuel: startFuel, Time: startTime, Each: len(call.Args) > 0,
 		Mounts: append(slices.Clone(l.mounts), guestfs.Mount{Path: bootFile, FS: l.boot}),
 	}, nil
 }

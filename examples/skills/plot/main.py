@@ -35,9 +35,12 @@ def draw(args):
     return out.getvalue()
 
 
-# Before the input is read: done once for all calls, which then find the fonts loaded.
+# Before the input is read: done once for all calls, which then find the fonts loaded,
+# and memory for a picture, since a call that must ask for more cannot be followed by
+# another one in the same place.
 draw({"kind": "bar", "title": "Aa 0", "series": {"b": [1, 2]}})
 draw({"title": "Aa 0", "series": {"a": [1, 2]}})
+bytes(24 << 20)
 
 args = json.load(sys.stdin)["input"]
 png = draw(args)

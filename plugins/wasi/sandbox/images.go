@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -48,6 +49,9 @@ type Start struct {
 	// Fuel is what a start-up may use at least, where starting the language takes
 	// more than a skill's whole limit.
 	Fuel uint64
+	// Time is how long a start-up may take; 0 means ten seconds. The call that waits for
+	// it has its own time, and what nobody waits for any more is ended soon.
+	Time time.Duration
 	// Each says that the start-up sees something of the call, so that it is the call's alone.
 	Each bool
 }
@@ -187,7 +191,7 @@ func (s *Images) program(key imageKey, call *skill.Call, start *Start) *wasm.Pro
 	mounts := start.Mounts
 	return &wasm.Program{
 		Module: start.Module, Args: start.Args, Env: start.Env,
-		Limits: wasm.Limits{Fuel: key.fuel, Memory: key.memory, Timeout: startTime, Output: 1 << 20},
+		Limits: wasm.Limits{Fuel: key.fuel, Memory: key.memory, Timeout: cmp.Or(start.Time, startTime), Output: 1 << 20},
 		Open: func() (wasm.Files, error) {
 			v, err := s.Folders.View(&of, mounts...)
 			if err != nil {
