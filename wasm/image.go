@@ -447,6 +447,9 @@ func (im *Image) Warm(ctx context.Context, n int) error {
 			im.launch()
 		}
 		in := im.latest
+		for in = range im.fresh { // one that still starts, if there is any
+			break
+		}
 		im.mu.Unlock()
 		select {
 		case <-in.parked:

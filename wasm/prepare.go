@@ -18,7 +18,7 @@ import (
 
 // generation names what checking and metering make of a module. It goes up with
 // every change of theirs, so that no cache holds the work of an older one.
-const generation = "8"
+const generation = "9"
 
 // lowUnused is where wasm-ld begins with data, unless the far end of the stack is
 // there: no compiled program has an object at a lower address. It is believed of

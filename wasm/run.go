@@ -142,7 +142,17 @@ func (e *Engine) refuel(ctx context.Context, s []uint64) {
 
 // charge pays for what a host function does.
 func (x *execution) charge(units uint64) {
-	if x.tank.Charge(units) != nil {
+	if x.tank.Charge(units) == nil {
+		return
+	}
+	// What was handed out to the guest and is not used yet counts as well.
+	rest := x.tank.Budget - x.tank.Granted
+	if x.fuel == nil || x.tank.Charge(rest) != nil {
+		x.end(OutOfFuel)
+	}
+	left := int64(x.fuel.Get()) - int64(units-rest) //nolint:gosec // bits, and a cost of a call
+	x.fuel.Set(uint64(left))                        //nolint:gosec // bits
+	if left < 0 {
 		x.end(OutOfFuel)
 	}
 }

@@ -16,6 +16,9 @@
 // ([Options].Low), by the way in which it was linked. Nothing else
 // changes: not the order of accesses, not what they yield.
 //
+// Functions that only trap are taken out of tables as well, whose entries each
+// instance pays for; calling such an entry is another kind of trap then.
+//
 //	t, err := tune.Module(m, &tune.Options{Low: 64 << 10})
 //	smaller := t.Module.Encode()
 package tune

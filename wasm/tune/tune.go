@@ -17,8 +17,9 @@ type Options struct {
 
 // Stats counts what was done.
 type Stats struct {
-	Direct int // additions that became offsets
-	Shared int // accesses that go through the local that theirs was computed from
+	Direct  int // additions that became offsets
+	Entries int // of tables, taken out because their function only traps
+	Shared  int // accesses that go through the local that theirs was computed from
 }
 
 // Tuned is a module that was rewritten.
@@ -55,5 +56,6 @@ func Module(m *binary.Module, opts *Options) (*Tuned, error) {
 		c.Body = body
 		out.Codes[i] = c
 	}
+	t.Stats.Entries = entries(&out)
 	return t, nil
 }
