@@ -310,7 +310,7 @@ func (f form) run(t *testing.T, id, data string, c testCase) outcome {
 		got.inside = seen.reply != nil
 	}
 	if seen.reply == nil {
-		r, _, err := seen.Choose(s.Descriptor.Trust, s.Folder, s.Primary, s.Fallback)
+		r, _, err := seen.Choose(s.Descriptor.Trust, s.Folder, s.Descriptor.Requires, s.Primary, s.Fallback)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -346,8 +346,8 @@ type witness struct {
 	reply *skill.Reply
 }
 
-func (w *witness) Choose(trust skill.Trust, folder string, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, error) {
-	r, target, err := w.Set.Choose(trust, folder, primary, fallback)
+func (w *witness) Choose(trust skill.Trust, folder string, requires []string, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, error) {
+	r, target, err := w.Set.Choose(trust, folder, requires, primary, fallback)
 	return watched{r, w}, target, err
 }
 
