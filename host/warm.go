@@ -135,7 +135,7 @@ func (h *Host) done(ctx context.Context, msg, what string, do func() error) {
 		level = slog.LevelWarn
 		attrs = append(attrs, slog.String("code", string(skill.CodeOf(err))), slog.String("reason", err.Error()))
 	}
-	h.log.LogAttrs(ctx, level, msg, attrs...)
+	h.log.LogAttrs(ctx, level, msg, attrs...) //nolint:sloglint // one of two constants
 }
 
 // enabled are the skills that can be called.

@@ -147,14 +147,14 @@ func (im *Image) Run(ctx context.Context, r *Call) (*Outcome, error) {
 	var cancel context.CancelFunc
 	c.ctx, cancel = context.WithTimeout(ctx, c.limits.Timeout)
 	defer cancel()
-	in, err := im.acquire(c.ctx)
+	in, err := im.acquire(c.ctx) //nolint:contextcheck // a start-up outlives the call that it is begun for
 	switch {
 	case err != nil && c.ctx.Err() != nil:
-		return &Outcome{Ended: endOf(c.ctx), Total: time.Since(c.began)}, nil
+		return &Outcome{Ended: endOf(c.ctx), Total: time.Since(c.began)}, nil //nolint:contextcheck // a start-up outlives the call that it is begun for
 	case err != nil:
 		return nil, err
 	case in == nil:
-		return im.only(c)
+		return im.only(c) //nolint:contextcheck // a start-up outlives the call that it is begun for
 	}
 	in.calls <- c
 	<-c.done // the guest sees the context, and every wait of the host's ends with it
@@ -242,7 +242,7 @@ func (im *Image) acquire(ctx context.Context) (*instance, error) {
 	}
 	w := make(chan ready, 1)
 	im.waiters = append(im.waiters, w)
-	im.grow(false)
+	im.grow(false) //nolint:contextcheck // a start-up outlives the call that it is begun for
 	patience := max(2*im.took, 20*time.Millisecond)
 	im.mu.Unlock()
 	timer := time.NewTimer(patience)
@@ -254,7 +254,7 @@ func (im *Image) acquire(ctx context.Context) (*instance, error) {
 		case <-timer.C:
 			// Those that run take longer than another one takes to start.
 			im.mu.Lock()
-			im.grow(true)
+			im.grow(true) //nolint:contextcheck // a start-up outlives the call that it is begun for
 			im.mu.Unlock()
 			timer.Reset(patience)
 		case <-ctx.Done():
@@ -444,7 +444,7 @@ func (im *Image) Warm(ctx context.Context, n int) error {
 			im.mu.Unlock()
 			return nil
 		case im.live < n && im.starting < runtime.GOMAXPROCS(0):
-			im.launch()
+			im.launch() //nolint:contextcheck // a start-up outlives the call that it is begun for
 		}
 		in := im.latest
 		for in = range im.fresh { // one that still starts, if there is any

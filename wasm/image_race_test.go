@@ -145,6 +145,7 @@ func crowd(t *testing.T, im *wasm.Image, n int) {
 
 // slowRun is one run of a random kind, with a caller of a random kind.
 func slowRun(t *testing.T, im *wasm.Image, rng *rand.Rand) {
+	t.Helper()
 	what := byte(rng.IntN(slows))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

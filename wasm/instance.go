@@ -129,7 +129,7 @@ func (in *instance) main(ctx context.Context, l Limits) {
 	p := &in.im.program
 	in.outcome = &Outcome{}
 	defer close(in.ended)
-	defer in.im.gone(in)
+	defer in.im.gone(in) //nolint:contextcheck // a start-up outlives the call that it is begun for
 	m, err := p.Module.lease(ctx)
 	if err != nil {
 		in.err = err
@@ -159,10 +159,10 @@ func (in *instance) main(ctx context.Context, l Limits) {
 	x.world = wasi.NewWorld(cfg)
 	defer x.world.Close() //nolint:errcheck // descriptors of read-only files and of memory
 	defer x.mem.Free()
-	in.live.now = ctx
+	in.live.now = ctx //nolint:fatcontext // of the call under way, and then of the next
 	in.live.Context = wasi.WithWorld(context.WithValue(context.Background(), executionKey{}, x), x.world)
 	x.ctx = &in.live
-	in.run(m)
+	in.run(m) //nolint:contextcheck // a start-up outlives the call that it is begun for
 	if in.saved != nil {
 		_ = in.saved.world.Release()
 	}
@@ -226,7 +226,7 @@ func (in *instance) next() {
 // prepare lets a call see its own input, clock and limits, and nothing of others.
 func (in *instance) prepare(c *call) {
 	x, p := in.x, &in.im.program
-	in.live.now = c.ctx
+	in.live.now = c.ctx //nolint:fatcontext // of the call under way, and then of the next
 	x.tank = meter.Tank{Budget: c.limits.Fuel, Slice: x.tank.Slice}
 	x.fuel.Set(0)
 	x.stop, x.ended, x.trap, x.code = false, 0, "", 0

@@ -121,6 +121,7 @@ func (e *Engine) refuel(ctx context.Context, s []uint64) {
 			x.over()
 		}
 		return
+	case meter.NeedsFuel:
 	}
 	select {
 	case <-ctx.Done():

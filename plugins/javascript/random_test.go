@@ -7,7 +7,7 @@ import "testing"
 func TestChanceOfImages(t *testing.T) {
 	run := running(t)
 	for _, read := range []string{"std.in.readAsString()", "std.in.getline()", "std.in.getByte()"} {
-		c := script(t, "Math.random(); const a = "+read+"; print(a, Math.random(), Math.random(), Object.getOwnPropertyNames(std.in).length)")
+		c := script(t, "Math.random(); const a = "+read+"; print(a, Math.random(), 1 - Math.random(), Object.getOwnPropertyNames(std.in).length)")
 		seen := map[string]bool{}
 		for range 20 {
 			c.Stdin = []byte("7")

@@ -118,7 +118,7 @@ func unavailable(message string, err error) error {
 
 // get gives a runtime when it is loaded. The error is a *skill.Error, or ctx's.
 func (l *library) get(ctx context.Context, name string) (*loading, error) {
-	a, err := l.load(name)
+	a, err := l.load(name) //nolint:contextcheck // the work goes on for others when a caller leaves
 	if err != nil {
 		return nil, err
 	}

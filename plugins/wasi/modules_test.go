@@ -49,7 +49,7 @@ func TestEditedModule(t *testing.T) {
 	now := written.Add(time.Second)
 	r := New(engine(t), &Options{Now: func() time.Time { return now }})
 	r.folders.Fresh = -1 // every call looks
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()      //nolint:errcheck // nothing runs
 	call := skillOf(t, exits(t, 1))
 	call.Trust = skill.Trusted
 	write(t, call, exits(t, 1), written)
@@ -73,7 +73,7 @@ func TestEditedModule(t *testing.T) {
 func TestReplacedFolder(t *testing.T) {
 	r := New(engine(t), nil)
 	r.folders.Fresh = -1 // every call looks
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()      //nolint:errcheck // nothing runs
 	call := skillOf(t, exits(t, 1))
 	call.Trust = skill.Trusted
 	wantExit(t, r, call, 1)
@@ -88,7 +88,7 @@ func TestReplacedFolder(t *testing.T) {
 func TestAdmittedModuleDoesNotChange(t *testing.T) {
 	r := New(engine(t), nil)
 	r.folders.Fresh = -1 // every call looks
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()      //nolint:errcheck // nothing runs
 	call := skillOf(t, exits(t, 1))
 	wantExit(t, r, call, 1)
 	write(t, call, exits(t, 1), time.Now().Add(-time.Minute))
@@ -139,7 +139,7 @@ func TestSizeCap(t *testing.T) {
 	module := exits(t, 1)
 	for limit, want := range map[int64]skill.Code{int64(len(module)): "", int64(len(module)) - 1: skill.ModuleTooComplex} {
 		r := New(engine(t), &Options{MaxModule: limit})
-	r.folders.Fresh = -1 // every call looks
+		r.folders.Fresh = -1 // every call looks
 		reply, err := r.Run(t.Context(), skillOf(t, module))
 		if err != nil || reply.Code != want {
 			t.Errorf("%d bytes at a cap of %d: %+v, %v; want %q", len(module), limit, reply, err, want)
@@ -155,7 +155,7 @@ func TestSizeCap(t *testing.T) {
 func TestTimeOverWhileCompiling(t *testing.T) {
 	r := New(engine(t), nil)
 	r.folders.Fresh = -1 // every call looks
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()      //nolint:errcheck // nothing runs
 	call := skillOf(t, exits(t, 1))
 	call.Limits.Timeout = 1
 	reply, err := r.Run(t.Context(), call)
@@ -169,7 +169,7 @@ func TestTimeOverWhileCompiling(t *testing.T) {
 func TestDataFolderMissing(t *testing.T) {
 	r := New(engine(t), nil)
 	r.folders.Fresh = -1 // every call looks
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()      //nolint:errcheck // nothing runs
 	call := skillOf(t, exits(t, 1))
 	call.Grants.Data = filepath.Join(t.TempDir(), "none")
 	reply, err := r.Run(t.Context(), call)
@@ -182,7 +182,7 @@ func TestDataFolderMissing(t *testing.T) {
 func TestReadyNamesWhatIsMissing(t *testing.T) {
 	r := New(engine(t), nil)
 	r.folders.Fresh = -1 // every call looks
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()      //nolint:errcheck // nothing runs
 	var e *skill.Error
 	if err := r.Ready(t.TempDir(), "echo.wasm"); !errors.As(err, &e) || e.Code != skill.NotFound ||
 		!strings.HasPrefix(e.Message, "echo.wasm is not") || !strings.Contains(e.Message, "make skills") {
@@ -200,7 +200,7 @@ func TestReadyNamesWhatIsMissing(t *testing.T) {
 func TestKnownModulesAreBounded(t *testing.T) {
 	r := New(engine(t), nil)
 	r.folders.Fresh = -1 // every call looks
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()      //nolint:errcheck // nothing runs
 	call := skillOf(t, exits(t, 1))
 	for i := range maxKnown {
 		r.modules[moduleKey{folder: "f", digest: string(rune(i))}] = known{}

@@ -107,8 +107,8 @@ func (c *cost) life(i uint32) *life {
 
 // node begins a block below its immediate dominator.
 func (c *cost) node(up int32, preds, values int) {
-	i := int32(len(c.nodes)) //nolint:gosec // fewer than the bytes of a body
-	n := block{up: up, preds: int32(preds), loop: c.loop, values: int32(values)}
+	i := int32(len(c.nodes))                                                     //nolint:gosec // fewer than the bytes of a body
+	n := block{up: up, preds: int32(preds), loop: c.loop, values: int32(values)} //nolint:gosec // at most Limits.BodySize
 	if up == dead {
 		n.up, n.jump = i, i
 	} else {
@@ -332,7 +332,7 @@ func (c *cost) access(i int32, bound uint64) {
 		return
 	}
 	if i != dead && int(i) < len(c.locals) {
-		l := c.life(uint32(i))
+		l := c.life(uint32(i)) //nolint:gosec // not negative
 		if l.tested != dead && bound <= l.bound && c.above(l.tested) {
 			return
 		}

@@ -27,12 +27,12 @@ func (f *funcValidator) address() {
 	}
 	i := dead
 	if h := f.recent[at]; h.op == binary.OpLocalGet || h.op == binary.OpLocalTee {
-		i = int32(h.local)
+		i = int32(h.local) //nolint:gosec // at most Limits.BodySize
 	}
 	if at == 1 && !f.recent[0].pushes {
 		i = dead
 	}
-	f.cost.access(i, uint64(f.in.Const)+uint64(1)<<f.in.Op.MaxAlign())
+	f.cost.access(i, uint64(f.in.Const)+uint64(1)<<f.in.Op.MaxAlign()) //nolint:gosec // not negative
 }
 
 // recent is one of the last two instructions.

@@ -16,7 +16,7 @@ type memoryFile struct {
 }
 
 func (n *node) stat() Stat {
-	st := Stat{Inode: n.inode, Kind: KindRegular, Links: uint64(n.names), Size: n.size, Mtime: n.mtime, Atime: n.atime}
+	st := Stat{Inode: n.inode, Kind: KindRegular, Links: uint64(n.names), Size: n.size, Mtime: n.mtime, Atime: n.atime} //nolint:gosec // not negative
 	if n.dir {
 		st.Kind = KindDirectory
 	}

@@ -57,6 +57,7 @@ func (w *swapWorld) write(t *testing.T, path, text string) {
 
 // show leaves a file that may be read at the name, until it was read.
 func (w *swapWorld) show(t *testing.T, name string) {
+	t.Helper()
 	w.shown.Lock()
 	defer w.shown.Unlock()
 	w.plain(t, 0)
