@@ -157,6 +157,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 		SkillID:     s.Descriptor.ID,
 		TraceID:     c.request.TraceID,
 		ExecutionID: c.executionID,
+		Tenant:      c.principal.Tenant,
 		Folder:      s.Folder,
 		Entry:       target.Entry,
 		Digest:      s.Descriptor.Digest,

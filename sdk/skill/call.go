@@ -21,6 +21,7 @@ type Call struct {
 	SkillID     ID
 	TraceID     TraceID
 	ExecutionID string
+	Tenant      string // of the caller; runs of two tenants share no process
 	Folder      string // absolute path of the skill's folder on the host; read-only for the guest, as /skill
 	Entry       string // relative to Folder, slash-separated, never out of it
 	Digest      string // of the folder; runners may use it as a cache key
