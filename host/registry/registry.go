@@ -37,6 +37,14 @@ type Options struct {
 	Packages Packages
 }
 
+// check names what must be set and is not.
+func (o *Options) check() error {
+	if err := incomplete("Defaults", o.Defaults); err != nil {
+		return err
+	}
+	return incomplete("Caps", o.Caps)
+}
+
 // Packages checks names of packages. The error's message is that of an *skill.Error,
 // or its text.
 type Packages func(names []string) error
@@ -53,10 +61,7 @@ type Registry struct {
 // Open reads all skills. Skills with problems are left out; see [Registry.Problems].
 // The error is non-nil only for incomplete Options.
 func Open(o Options) (*Registry, error) {
-	if err := incomplete("Defaults", o.Defaults); err != nil {
-		return nil, err
-	}
-	if err := incomplete("Caps", o.Caps); err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	r := &Registry{skills: map[skill.ID]*Skill{}, places: map[skill.ID]string{}}
@@ -120,15 +125,16 @@ func (r *Registry) addRoot(o *Options, root Root) {
 // addFolder adds the skill of one folder. shown is the folder as the operator
 // named it.
 func (r *Registry) addFolder(o *Options, folder, shown string, trust skill.Trust) {
-	m, digest, problems := readFolder(folder, shown, trust, o.Packages)
+	m, digest, problems := readFolder(folder, shown, trust, o.Packages, false)
 	r.problems = append(r.problems, problems...)
 	if m != nil && len(problems) == 0 {
 		r.add(o.build(m, folder, digest, trust), filepath.Join(shown, ManifestFile))
 	}
 }
 
-// readFolder reads and checks everything about one folder.
-func readFolder(folder, shown string, trust skill.Trust, packages Packages) (*manifest, string, []Problem) {
+// readFolder reads and checks everything about one folder. built says that nothing
+// of it is still to be built.
+func readFolder(folder, shown string, trust skill.Trust, packages Packages, built bool) (*manifest, string, []Problem) {
 	file := filepath.Join(shown, ManifestFile)
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -141,7 +147,7 @@ func readFolder(folder, shown string, trust skill.Trust, packages Packages) (*ma
 	}
 	m, problems := parseManifest(file, src, trust, packages)
 	if m != nil {
-		problems = append(problems, checkEntries(root, m, file)...)
+		problems = append(problems, checkEntries(root, m, file, built)...)
 	}
 	digest, err := Digest(folder)
 	if err != nil {
@@ -151,12 +157,15 @@ func readFolder(folder, shown string, trust skill.Trust, packages Packages) (*ma
 }
 
 // checkEntries looks at the files that a manifest starts with. One that is not
-// there is no problem here: it may still have to be built, and the runner says so.
-func checkEntries(root *os.Root, m *manifest, file string) (problems []Problem) {
+// there is no problem unless all is built: the runner says what is missing.
+func checkEntries(root *os.Root, m *manifest, file string, built bool) (problems []Problem) {
 	check := func(entry string, line int) {
 		info, err := root.Lstat(filepath.FromSlash(entry))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
+			if built {
+				problems = append(problems, Problem{file, line, fmt.Sprintf("entry %s is not in the folder", entry)})
+			}
 		case err != nil:
 			problems = append(problems, Problem{file, line, fmt.Sprintf("entry %s cannot be used: it leads out of the folder or cannot be read", entry)})
 		case !info.Mode().IsRegular():
@@ -197,7 +206,7 @@ func (r *Registry) addList(o *Options, folder, shown string, trust skill.Trust) 
 			r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no folder of that name beside the list", m.id)})
 			continue
 		}
-		entries := checkEntries(sub, m, file)
+		entries := checkEntries(sub, m, file, false)
 		_ = sub.Close() // opened to look only
 		digest, err := Digest(own)
 		if err != nil {
@@ -308,7 +317,7 @@ func Validate(folder string, packages Packages) []Problem {
 		return []Problem{{folder, 0, plain(err)}}
 	}
 	if exists(target, ManifestFile) || !exists(target, ListFile) {
-		_, _, problems := readFolder(target, folder, skill.Trusted, packages)
+		_, _, problems := readFolder(target, folder, skill.Trusted, packages, false)
 		return problems
 	}
 	file := filepath.Join(folder, ListFile)

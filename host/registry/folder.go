@@ -1,0 +1,22 @@
+package registry
+
+import "openskill/sdk/skill"
+
+// ReadFolder reads one folder with a skill.yaml as a skill of strangers: its trust
+// is community, and all that the manifest starts with must be there, because
+// nobody will build it. Only Defaults, Caps and Packages of o matter. The skill is
+// nil if there are problems, whose files are named relative to the folder.
+func ReadFolder(folder string, o Options) (*Skill, []Problem) {
+	if err := o.check(); err != nil {
+		return nil, []Problem{{File: ManifestFile, Message: err.Error()}}
+	}
+	target, err := realFolder(folder)
+	if err != nil {
+		return nil, []Problem{{File: ManifestFile, Message: plain(err)}}
+	}
+	m, digest, problems := readFolder(target, ".", skill.Community, o.Packages, true)
+	if m == nil || len(problems) > 0 {
+		return nil, problems
+	}
+	return o.build(m, target, digest, skill.Community), nil
+}
