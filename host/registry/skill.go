@@ -13,10 +13,11 @@ import (
 // [Open] and may be shared.
 type Skill struct {
 	Descriptor  skill.Descriptor
-	Folder      string        // absolute path on the host
-	Primary     skill.Target  // how it is executed
-	Fallback    *skill.Target // used when the primary's runner is not ready; nil for none
-	Limits      skill.Limits  // what the manifest asks, held below the host's caps; no field is zero
+	Folder      string           // absolute path on the host
+	Primary     skill.Target     // how it is executed
+	Fallback    *skill.Target    // used when the primary's runner is not ready; nil for none
+	Limits      skill.Limits     // what the manifest asks, held below the host's caps; no field is zero
+	Asked       skill.LimitsJSON // as the manifest has them; zero is what it leaves to the host
 	Permissions skill.Permissions
 	Language    string // build.language of the manifest; "" where it says nothing
 
@@ -125,7 +126,7 @@ func (o *Options) build(m *manifest, folder, digest string, trust skill.Trust) *
 	want := m.limits.Limits()
 	limits := fill(want, o.Defaults).Lower(o.Caps)
 	s := &Skill{
-		Folder: folder, Primary: m.primary, Fallback: m.fallback, Limits: limits, Language: m.language,
+		Folder: folder, Primary: m.primary, Fallback: m.fallback, Limits: limits, Asked: m.limits, Language: m.language,
 	}
 	if m.permissions != nil {
 		s.Permissions = *m.permissions
