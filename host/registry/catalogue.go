@@ -32,6 +32,12 @@ func (r *Registry) Get(id skill.ID, version string) (*Skill, error) {
 	return s, nil
 }
 
+// IDs gives the ids of all skills, in order.
+func (r *Registry) IDs() []skill.ID { return slices.Clone(r.order) }
+
+// Has reports whether there is a skill of this id.
+func (r *Registry) Has(id skill.ID) bool { return r.skills[id] != nil }
+
 // View is a registry for those who only show skills: its Get gives no folder and
 // nothing that runs.
 type View struct{ *Registry }

@@ -13,6 +13,7 @@ import (
 // [Open] and may be shared.
 type Skill struct {
 	Descriptor  skill.Descriptor
+	Owner       string           // the tenant whose upload it is; "" for the operator's own
 	Folder      string           // absolute path on the host
 	Primary     skill.Target     // how it is executed
 	Fallback    *skill.Target    // used when the primary's runner is not ready; nil for none

@@ -140,8 +140,10 @@ const (
 
 // Scopes of this release.
 const (
-	ScopeRead   = "skills:read"
-	ScopeInvoke = "skills:invoke"
+	ScopeRead   = "skills:read"   // the catalogue
+	ScopeInvoke = "skills:invoke" // calls
+	ScopeUpload = "skills:upload" // uploads, and what becomes of one's own
+	ScopeAdmin  = "skills:admin"  // the operator's word on uploads of every tenant
 )
 
 // May reports whether p holds the scope. Nobody (an empty ID) holds none.
@@ -159,7 +161,7 @@ func (p Principal) May(scope string) bool {
 
 // Local is the operator on the host's own machine.
 func Local() Principal {
-	return Principal{ID: "local", Type: Operator, Tenant: "local", Scopes: []string{ScopeRead, ScopeInvoke}}
+	return Principal{ID: "local", Type: Operator, Tenant: "local", Scopes: []string{ScopeRead, ScopeInvoke, ScopeUpload, ScopeAdmin}}
 }
 
 // Target is one way to execute a skill: a runner and the file it starts with.
@@ -179,6 +181,9 @@ type Descriptor struct {
 	Trust        Trust           `json:"trust"`
 	Digest       string          `json:"digest"` // "sha256:" and 64 hex digits
 	Enabled      bool            `json:"enabled"`
+	State        State           `json:"state,omitempty"`  // of an uploaded version; "" for the operator's own skills
+	Reason       string          `json:"reason,omitempty"` // why it is quarantined
+	Shared       bool            `json:"shared,omitempty"` // approved for all tenants
 	Limits       LimitsJSON      `json:"limits"`
 	Permissions  Permissions     `json:"permissions"`
 	Requires     []string        `json:"requires,omitempty"` // packages that choose the runtime
@@ -186,6 +191,16 @@ type Descriptor struct {
 	OutputSchema json.RawMessage `json:"output_schema"`
 	Cost         *Cost           `json:"cost_metadata,omitempty"`
 }
+
+// State is what became of an uploaded version.
+type State string
+
+// The states of an uploaded version.
+const (
+	StateEnabled     State = "enabled"
+	StateDisabled    State = "disabled"
+	StateQuarantined State = "quarantined" // disabled by the host; only the operator can enable it
+)
 
 // Cost is what a manifest tells an agent about the price of a call.
 type Cost struct {
