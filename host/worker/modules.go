@@ -1,0 +1,427 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// Modules keeps what was compiled of modules, and has it made by processes that do
+// nothing else. It is safe for concurrent use.
+type Modules struct {
+	o     ModulesOptions
+	root  string // of this version
+	spawn *spawner
+	slots chan struct{}
+
+	mu      sync.Mutex
+	flights map[string]*compilation
+	refused map[string]*verdict
+	closed  bool
+	running sync.WaitGroup
+	stop    context.CancelFunc
+	ctx     context.Context //nolint:containedctx // that of all compilations, which outlive the calls that wait
+}
+
+// ModulesOptions configure [Modules]. Dir, Command and Version are required; other
+// zero fields mean the defaults.
+type ModulesOptions struct {
+	Dir     string   // where compiled modules are kept; made with mode 0700
+	Version string   // of what makes them; what another version made is removed
+	Command []string // the program that compiles one module, which is its descriptor 3
+	AtOnce  int      // compilations at once; 0: 1
+	// Strangers and Trusted bound the compilation of one module.
+	Strangers, Trusted CompileLimits
+	Bytes              int64 // that are kept; beyond it what was not used for the longest goes; 0: 4 GiB
+	Log                *slog.Logger
+}
+
+// CompileLimits bound one compilation.
+type CompileLimits struct {
+	Wall   time.Duration // 0: 10 s for strangers, five minutes for the host's own
+	Memory uint64        // bytes; 0: 768 MiB and 4 GiB
+}
+
+// Source is where a module comes from.
+type Source struct {
+	Open    func() (io.ReadCloser, error)
+	Trusted bool // a language runtime of the host's own choice
+}
+
+// compilation is one under way.
+type compilation struct {
+	done   chan struct{}
+	report json.RawMessage
+	err    error
+}
+
+// verdict is a refusal that is remembered.
+type verdict struct {
+	err error
+	at  time.Time
+}
+
+const (
+	// maxRefused bounds the memory of verdicts; beyond it all are forgotten.
+	maxRefused = 10_000
+	// remembered is how long a refusal holds without a new look: the limits may change.
+	remembered = 10 * time.Minute
+	// maxReport bounds what a compiling process may say.
+	maxReport = 4 << 20
+)
+
+// OpenModules opens the folder, and removes what was left half made.
+func OpenModules(o ModulesOptions) (*Modules, error) {
+	if o.Dir == "" || o.Version == "" || len(o.Command) == 0 {
+		return nil, errors.New("worker.OpenModules: Dir, Version and Command are required")
+	}
+	def := func(l *CompileLimits, wall time.Duration, memory uint64) {
+		if l.Wall <= 0 {
+			l.Wall = wall
+		}
+		if l.Memory == 0 {
+			l.Memory = memory
+		}
+	}
+	def(&o.Strangers, 10*time.Second, 768<<20)
+	def(&o.Trusted, 5*time.Minute, 4<<30)
+	if o.AtOnce <= 0 {
+		o.AtOnce = 1
+	}
+	if o.Bytes <= 0 {
+		o.Bytes = 4 << 30
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	m := &Modules{
+		o: o, root: filepath.Join(o.Dir, o.Version), spawn: newSpawner(), slots: make(chan struct{}, o.AtOnce),
+		flights: map[string]*compilation{}, refused: map[string]*verdict{},
+	}
+	m.ctx, m.stop = context.WithCancel(context.Background())
+	if err := os.MkdirAll(m.root, 0o700); err != nil {
+		return nil, fmt.Errorf("worker.OpenModules: %w", err)
+	}
+	m.sweep()
+	return m, nil
+}
+
+// sweep removes what other versions made. What a process of another host is making
+// right now is in a folder that is younger than the longest compilation.
+func (m *Modules) sweep() {
+	entries, err := os.ReadDir(m.o.Dir)
+	if err != nil {
+		return // it is tried again at the next start
+	}
+	old := time.Now().Add(-m.o.Trusted.Wall - time.Minute) //nolint:forbidigo // compared with the times of files
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || e.Name() == m.o.Version || !info.ModTime().Before(old) {
+			continue
+		}
+		_ = os.RemoveAll(filepath.Join(m.o.Dir, e.Name()))
+	}
+	entries, err = os.ReadDir(m.root)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), "new-") && info.ModTime().Before(old) {
+			_ = os.RemoveAll(filepath.Join(m.root, e.Name()))
+		}
+	}
+}
+
+// Close ends the compilations under way. It may be called twice.
+func (m *Modules) Close() error {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.stop()
+	m.running.Wait()
+	m.spawn.close()
+	return nil
+}
+
+// name is that of the folder of a module.
+func name(digest string, trusted bool) (string, error) {
+	sum, ok := strings.CutPrefix(digest, "sha256:")
+	if b, err := hex.DecodeString(sum); !ok || err != nil || len(b) != sha256.Size || sum != strings.ToLower(sum) {
+		return "", fmt.Errorf("worker: %q is no digest of a module", skill.CleanText(digest, 80))
+	}
+	if trusted {
+		return sum + "-trusted", nil
+	}
+	return sum, nil
+}
+
+const reportFile = "report.json"
+
+// Has reports whether a module is compiled.
+func (m *Modules) Has(digest string, trusted bool) bool {
+	n, err := name(digest, trusted)
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(filepath.Join(m.root, n, reportFile))
+	return err == nil
+}
+
+// Ensure has a module compiled, unless it is, and gives the report of its admission,
+// as the process wrote it. Everybody who waits for the same module shares one
+// process, which goes on when ctx ends, to its own limits. The error is a
+// *skill.Error with the verdict against the module, or another one if the host
+// failed, or ctx's.
+func (m *Modules) Ensure(ctx context.Context, digest string, src *Source) (json.RawMessage, error) {
+	n, err := name(digest, src.Trusted)
+	if err != nil {
+		return nil, err
+	}
+	if report, err := os.ReadFile(filepath.Join(m.root, n, reportFile)); err == nil { //nolint:gosec // a name of ours
+		return report, nil
+	}
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return nil, errors.New("worker: the modules are closed")
+	}
+	if v := m.refused[n]; v != nil && time.Since(v.at) < remembered {
+		m.mu.Unlock()
+		return nil, v.err
+	}
+	c := m.flights[n]
+	if c == nil {
+		c = &compilation{done: make(chan struct{})}
+		m.flights[n] = c
+		m.running.Add(1)
+		go m.fly(c, n, digest, src) //nolint:contextcheck // it goes on for others when a caller leaves
+	}
+	m.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.report, c.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (m *Modules) fly(c *compilation, n, digest string, src *Source) {
+	defer m.running.Done()
+	select {
+	case m.slots <- struct{}{}:
+		c.report, c.err = m.compile(n, digest, src)
+		<-m.slots
+	case <-m.ctx.Done():
+		c.err = context.Cause(m.ctx)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.flights, n)
+	var e *skill.Error
+	if errors.As(c.err, &e) {
+		if len(m.refused) >= maxRefused {
+			clear(m.refused)
+		}
+		m.refused[n] = &verdict{c.err, time.Now()} //nolint:forbidigo // compared with the same clock
+	}
+	close(c.done)
+}
+
+// compiled is what a compiling process says.
+type compiled struct {
+	Refused *Refusal        `json:"refused,omitempty"`
+	Report  json.RawMessage `json:"report,omitempty"`
+}
+
+// compile runs the process for one module.
+func (m *Modules) compile(n, digest string, src *Source) (json.RawMessage, error) {
+	limits := m.o.Strangers
+	if src.Trusted {
+		limits = m.o.Trusted
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, limits.Wall)
+	defer cancel()
+	file, err := src.Open()
+	if err != nil {
+		return nil, fmt.Errorf("worker: open a module: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	// What is compiled is what has that digest, and neither less nor more of it: the
+	// process reads a copy of which nobody else has a name.
+	module, err := copied(file, digest)
+	if err != nil {
+		return nil, err
+	}
+	defer module.Close() //nolint:errcheck // it was only read
+	dir, err := os.MkdirTemp(m.root, "new-")
+	if err != nil {
+		return nil, fmt.Errorf("worker: make a folder for a compiled module: %w", err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // what is left is swept
+
+	args := append(append([]string{}, m.o.Command[1:]...), "--into", dir, fmt.Sprintf("--memory=%d", limits.Memory), fmt.Sprintf("--seconds=%d", 1+int(limits.Wall/time.Second)))
+	if src.Trusted {
+		args = append(args, "--trusted")
+	}
+	said, errs := &capped{max: maxReport}, &tail{}
+	cmd := exec.Command(m.o.Command[0], args...) //nolint:gosec,noctx // this program; it is killed below
+	cmd.Env, cmd.Dir, cmd.ExtraFiles = []string{}, "/", []*os.File{module}
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, errs, time.Second
+	cmd.SysProcAttr = attributes()
+	if err := m.spawn.start(cmd); err != nil {
+		return nil, fmt.Errorf("worker: start a compiler: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	err = cmd.Wait()
+	stop()
+	switch {
+	case m.ctx.Err() != nil:
+		return nil, context.Cause(m.ctx)
+	case ctx.Err() != nil:
+		return nil, tooLong(limits)
+	case err != nil && src.Trusted:
+		return nil, fmt.Errorf("worker: a runtime could not be compiled: %w: %s", err, errs.text())
+	case err != nil:
+		// Whatever ended it, it was this module's compiler, and had no other work.
+		m.o.Log.Warn("a compiler ended early", "module", digest, "how", err.Error(), "said", errs.text())
+		return nil, tooLong(limits)
+	}
+	var out compiled
+	if err := json.Unmarshal(said.b.Bytes(), &out); err != nil {
+		return nil, fmt.Errorf("worker: a compiler that cannot be understood: %w", err)
+	}
+	if out.Refused != nil {
+		return nil, out.Refused.error()
+	}
+	return out.Report, m.keep(dir, n, out.Report)
+}
+
+func tooLong(l CompileLimits) error {
+	return &skill.Error{
+		Op: "worker.Compile", Code: skill.CompileTimeout,
+		Message: fmt.Sprintf("compiling the module took more than %d s or %d MiB; make it smaller, or build it with less inlining (-Os)", int(l.Wall/time.Second), l.Memory>>20),
+	}
+}
+
+// copied gives what has the digest of file's content, in memory and without a name.
+func copied(file io.Reader, digest string) (*os.File, error) {
+	f, err := nameless()
+	if err != nil {
+		return nil, fmt.Errorf("worker: keep a module: %w", err)
+	}
+	h := sha256.New()
+	const most = 512 << 20
+	_, err = io.Copy(io.MultiWriter(f, h), io.LimitReader(file, most))
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err == nil && "sha256:"+hex.EncodeToString(h.Sum(nil)) != digest {
+		err = &skill.Error{Op: "worker.Compile", Code: skill.Conflict, Message: "the module was changed while it was read; call again"}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// keep puts what a process made in its place, in one step. Only files and folders
+// are taken.
+func (m *Modules) keep(dir, n string, report []byte) error {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !d.IsDir() && !d.Type().IsRegular() {
+			return fmt.Errorf("worker: a compiler left %s", d.Type())
+		}
+		return nil
+	})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, reportFile), report, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("worker: keep a compiled module: %w", err)
+	}
+	m.trim()
+	if err := os.Rename(dir, filepath.Join(m.root, n)); err != nil && !errors.Is(err, fs.ErrExist) {
+		if _, there := os.Stat(filepath.Join(m.root, n, reportFile)); there == nil {
+			return nil // another host of this folder was faster
+		}
+		return fmt.Errorf("worker: keep a compiled module: %w", err)
+	}
+	return nil
+}
+
+// Give shows a worker what was compiled of a module, in its own folder.
+func (m *Modules) Give(view, digest string, trusted bool) error {
+	n, err := name(digest, trusted)
+	if err != nil {
+		return err
+	}
+	from := filepath.Join(m.root, n)
+	now := time.Now()              //nolint:forbidigo // what trim looks at
+	_ = os.Chtimes(from, now, now) // or it counts as older than it is
+	var last []string
+	link := func(rel string) error {
+		to := filepath.Join(view, rel)
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		if err := os.Link(filepath.Join(from, rel), to); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil
+	}
+	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		switch {
+		case err != nil || rel == reportFile:
+			return err
+		case strings.HasPrefix(rel, "metered"):
+			last = append(last, rel) // whoever sees it counts on the code
+			return nil
+		}
+		return link(rel)
+	})
+	for _, rel := range last {
+		if err == nil {
+			err = link(rel)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("worker: show a compiled module: %w", err)
+	}
+	return nil
+}
+
+// capped keeps what is written up to a size, and fails beyond it.
+type capped struct {
+	b   bytes.Buffer
+	max int
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	if c.b.Len()+len(p) > c.max {
+		return 0, errors.New("worker: a compiler says too much")
+	}
+	return c.b.Write(p)
+}

@@ -1,0 +1,234 @@
+package worker_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"openskill/host/worker"
+	"openskill/sdk/skill"
+)
+
+// beCompiler is a compiler that does what the module says.
+func beCompiler(args []string) int {
+	flags := flag.NewFlagSet("compiler", flag.ContinueOnError)
+	var c worker.Confinement
+	flags.StringVar(&c.Write, "into", "", "")
+	flags.Uint64Var(&c.Memory, "memory", 0, "")
+	flags.Uint64Var(&c.Seconds, "seconds", 0, "")
+	flags.Bool("trusted", false, "")
+	if flags.Parse(args) != nil {
+		return 2
+	}
+	if _, err := worker.Confine(&c); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 3
+	}
+	b, err := io.ReadAll(os.NewFile(3, "module"))
+	if err != nil {
+		return 3
+	}
+	sum := sha256.Sum256(b)
+	switch does, arg, _ := strings.Cut(string(b), " "); does {
+	case "refuse":
+		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"refused": &worker.Refusal{Code: skill.InvalidModule, Message: "it is not one"}})
+		return 0
+	case "hang":
+		select {}
+	case "eat":
+		var all [][]byte
+		for {
+			x := make([]byte, 64<<20)
+			for i := range x {
+				x[i] = 1
+			}
+			all = append(all, x)
+			if len(all) < 0 {
+				return 0
+			}
+		}
+	case "outside":
+		if err := os.WriteFile(arg, []byte("x"), 0o600); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	case "link":
+		_ = os.Symlink("/etc/passwd", filepath.Join(c.Write, "code"))
+	}
+	for _, dir := range []string{"code", "metered"} {
+		if os.MkdirAll(filepath.Join(c.Write, dir), 0o700) != nil || os.WriteFile(filepath.Join(c.Write, dir, hex.EncodeToString(sum[:])), []byte("made"), 0o600) != nil {
+			return 1
+		}
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"report": map[string]int{"size": len(b)}})
+	return 0
+}
+
+func modules(t *testing.T, change func(*worker.ModulesOptions)) *worker.Modules {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := worker.ModulesOptions{Dir: t.TempDir(), Version: "1", Command: []string{self, "be-a-compiler"}, Log: slog.New(slog.DiscardHandler)}
+	if change != nil {
+		change(&o)
+	}
+	m, err := worker.OpenModules(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(m.Close(), m.Close()); err != nil {
+			t.Error(err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(o.Dir, "1", "new-*")); len(left) > 0 {
+			t.Errorf("compilers left %q", left)
+		}
+	})
+	return m
+}
+
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func sourceOf(text string) *worker.Source {
+	return &worker.Source{Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+}
+
+func TestModules(t *testing.T) {
+	short := worker.CompileLimits{Wall: 3 * time.Second, Memory: 256 << 20}
+	m := modules(t, func(o *worker.ModulesOptions) { o.Strangers = short })
+	outside := filepath.Join(t.TempDir(), "f")
+	for _, c := range []struct {
+		module string
+		code   skill.Code // "" compiles
+	}{
+		{"fine", ""},
+		{"refuse", skill.InvalidModule},
+		{"hang", skill.CompileTimeout},
+		{"eat", skill.CompileTimeout},
+		{"outside " + outside, skill.CompileTimeout},
+		{"link", ""}, // it cannot make one
+	} {
+		t.Run(strings.Fields(c.module)[0], func(t *testing.T) {
+			report, err := m.Ensure(t.Context(), digestOf(c.module), sourceOf(c.module))
+			if skill.CodeOf(err) != c.code {
+				t.Fatalf("%s, %v; want %s", report, err, c.code)
+			}
+			if c.code == "" && string(report) != fmt.Sprintf(`{"size":%d}`, len(c.module)) {
+				t.Errorf("the report is %s", report)
+			}
+			if m.Has(digestOf(c.module), false) != (c.code == "") {
+				t.Error("what is kept is not what was told")
+			}
+			began := time.Now()
+			if _, again := m.Ensure(t.Context(), digestOf(c.module), sourceOf(c.module)); skill.CodeOf(again) != c.code {
+				t.Errorf("asked again: %v", again)
+			}
+			if c.module == "hang" && time.Since(began) > 2*time.Second {
+				t.Error("a verdict was not remembered")
+			}
+		})
+	}
+	if _, err := os.Stat(outside); err == nil {
+		t.Error("a compiler wrote outside of its folder")
+	}
+	if _, err := m.Ensure(t.Context(), digestOf("this"), sourceOf("that")); skill.CodeOf(err) != skill.Conflict {
+		t.Errorf("another module than was named: %v", err)
+	}
+	for _, bad := range []string{"", "x", "sha256:", "sha256:../../x", "sha256:" + strings.Repeat("A", 64)} {
+		if _, err := m.Ensure(t.Context(), bad, sourceOf("x")); err == nil {
+			t.Errorf("the digest %q was taken", bad)
+		}
+	}
+}
+
+// TestOneCompiler holds that all who wait for a module share one process, also when the first leaves.
+func TestOneCompiler(t *testing.T) {
+	m := modules(t, nil)
+	text, opened, mu := "fine too", 0, sync.Mutex{}
+	src := &worker.Source{Open: func() (io.ReadCloser, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		opened++
+		return io.NopCloser(strings.NewReader(text)), nil
+	}}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.Ensure(gone, digestOf(text), src); !errors.Is(err, context.Canceled) {
+		t.Errorf("who left was told %v", err)
+	}
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if _, err := m.Ensure(context.Background(), digestOf(text), src); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if opened != 1 {
+		t.Errorf("compiled %d times", opened)
+	}
+}
+
+// TestSupply has a worker run a module that it has not got.
+func TestSupply(t *testing.T) {
+	m := modules(t, nil)
+	text := "a module"
+	digest := digestOf(text)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := worker.New(worker.Options{Command: []string{self, "be-a-worker"}, Dir: t.TempDir(), Modules: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := p.Runner(front{map[string]string{digest: text}})
+	defer p.Close() //nolint:errcheck // a test
+	defer r.Close() //nolint:errcheck // a test
+	for range 3 {
+		if got := run(t, r, "a", "module "+strings.TrimPrefix(digest, "sha256:")); string(got.Stdout) != "compiled" {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if _, err := r.Run(t.Context(), callOf("a", "module "+strings.Repeat("0", 64))); err == nil || !strings.Contains(err.Error(), "not of this call") {
+		t.Errorf("a module of nobody: %v", err)
+	}
+}
+
+// TestTrimmed holds that what is kept has a bound.
+func TestTrimmed(t *testing.T) {
+	m := modules(t, func(o *worker.ModulesOptions) { o.Bytes = 200 })
+	for i := range 20 {
+		text := fmt.Sprintf("module %d", i)
+		if _, err := m.Ensure(t.Context(), digestOf(text), sourceOf(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := 0
+	for i := range 20 {
+		if m.Has(digestOf(fmt.Sprintf("module %d", i)), false) {
+			kept++
+		}
+	}
+	if kept == 0 || kept > 12 {
+		t.Errorf("%d of 20 are kept", kept)
+	}
+}

@@ -1,0 +1,37 @@
+//go:build !linux
+
+package worker
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+type spawner struct{}
+
+func newSpawner() *spawner                 { return &spawner{} }
+func (*spawner) start(cmd *exec.Cmd) error { return cmd.Start() }
+func (*spawner) close()                    {}
+func attributes() *syscall.SysProcAttr     { return &syscall.SysProcAttr{} }
+
+var errNoChannel = errors.New("worker: processes for skills exist on Linux only; set OPENSKILL_WORKERS=off")
+
+func socketPair() (net.Conn, *os.File, error) { return nil, nil, errNoChannel }
+
+// Inherited gives the channel of a worker.
+func Inherited() (net.Conn, error) { return nil, errNoChannel }
+
+type bounds struct{}
+
+type bound struct{}
+
+func newBounds() *bounds                         { return &bounds{} }
+func (*bounds) hold(int, uint64) (*bound, error) { return nil, errNoChannel }
+func (*bounds) close()                           {}
+func (*bounds) protection(uint64) Protection {
+	return Protection{Name: "memory", Detail: errNoChannel.Error()}
+}
+func (*bound) release() {}

@@ -1,0 +1,381 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// Grace is how long after the end of its time a call is waited for; then its worker
+// is killed. Guests are ended by the engine a few milliseconds after their
+// deadline, so this is for a worker that hangs.
+const Grace = 150 * time.Millisecond
+
+// helloTime is how long a worker may take to be ready.
+const helloTime = 10 * time.Second
+
+// process is one worker, seen from the host.
+type process struct {
+	cmd    *exec.Cmd
+	ch     *channel
+	conn   net.Conn
+	view   string // its folder of compiled modules; "" for none
+	bound  *bound // of its memory
+	stderr *tail  // the last it said
+	hello  Hello  // what it said first
+	ended  chan struct{}
+	answer func(ctx context.Context, call *skill.Call, request []byte) ([]byte, error)
+
+	mu      sync.Mutex
+	pending map[uint64]*pending
+	next    uint64
+	dead    error // why it ends, or nil
+	retired bool  // it is to end when its calls have
+	served  int   // calls, ever
+}
+
+// pending is a call under way.
+type pending struct {
+	call  *skill.Call
+	reply chan *frame     // one, or it is closed
+	ctx   context.Context //nolint:containedctx // that of the call, for what its guest asks the host
+	asked int             // requests of the guest under way
+}
+
+// crashedError is the end of a worker that nobody asked for.
+type crashedError struct{ why string }
+
+func (e *crashedError) Error() string { return "worker: " + e.why }
+
+var (
+	// errRetired is the end of a worker whose time was over.
+	errRetired = errors.New("worker: retired")
+	// errGone is what a call is told that came too late for a worker: it was not begun.
+	errGone = errors.New("worker: it has ended")
+)
+
+// begin starts a worker and waits until it is ready.
+func (p *Pool) begin(ctx context.Context, view string, folders []string) (*process, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, fmt.Errorf("worker: make a channel: %w", err)
+	}
+	w := &process{
+		conn: ours, view: view, stderr: &tail{}, ended: make(chan struct{}), pending: map[uint64]*pending{},
+		ch: newChannel(ours, p.o.MaxReply), answer: p.o.Outgoing,
+	}
+	args := append([]string{}, p.o.Command[1:]...)
+	if view != "" {
+		args = append(args, "--modules", view)
+	}
+	if folders == nil {
+		folders = p.o.Folders
+	}
+	for _, dir := range folders {
+		args = append(args, "--read", dir)
+	}
+	w.cmd = exec.Command(p.o.Command[0], args...) //nolint:gosec,noctx // this program; its end is the channel's or a kill
+	w.cmd.Env = []string{}
+	w.cmd.Dir = "/"
+	w.cmd.ExtraFiles = []*os.File{theirs}
+	w.cmd.Stderr = w.stderr
+	w.cmd.WaitDelay = time.Second
+	w.cmd.SysProcAttr = attributes()
+	err = p.spawner.start(w.cmd)
+	_ = theirs.Close()
+	if err != nil {
+		_ = ours.Close()
+		return nil, fmt.Errorf("worker: start a process: %w", err)
+	}
+	if w.bound, err = p.bounds.hold(w.cmd.Process.Pid, p.o.Memory); err != nil {
+		p.o.Log.Debug("a worker's memory is bounded by limits of the process alone", "reason", err.Error())
+	}
+	go w.reap()
+	if err := w.greeted(ctx); err != nil {
+		w.end(&crashedError{"it did not start: " + err.Error()})
+		<-w.ended
+		return nil, fmt.Errorf("%w: %s", err, w.stderr.text())
+	}
+	go w.read()
+	return w, nil
+}
+
+// greeted waits for the hello.
+func (w *process) greeted(ctx context.Context) error {
+	until := time.Now().Add(helloTime) //nolint:forbidigo // real time
+	if d, ok := ctx.Deadline(); ok && d.Before(until) {
+		until = d
+	}
+	_ = w.conn.SetReadDeadline(until)
+	stop := context.AfterFunc(ctx, func() { _ = w.conn.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	f, err := w.ch.receive()
+	if err != nil {
+		return fmt.Errorf("worker: no hello: %w", err)
+	}
+	if f.kind != kindHello {
+		return errFrame
+	}
+	if err := f.decode(&w.hello); err != nil {
+		return err
+	}
+	if w.hello.Version != protocol {
+		return fmt.Errorf("worker: it speaks version %d, and this host %d: was the program replaced?", w.hello.Version, protocol)
+	}
+	return w.conn.SetReadDeadline(time.Time{})
+}
+
+// assign gives a worker to an isolation key, with the folders that it may go on reading.
+func (w *process) assign(ctx context.Context, folders []string) error {
+	reply, err := w.send(ctx, kindAssign, &Assignment{Folders: folders}, &skill.Call{}, nil)
+	if err != nil {
+		return err
+	}
+	defer w.forget(reply.id)
+	timer := time.NewTimer(helloTime)
+	defer timer.Stop()
+	select {
+	case f, ok := <-reply.reply:
+		if !ok {
+			return w.cause()
+		}
+		var r *Refusal
+		if err := f.decode(&r); err != nil {
+			return err
+		}
+		return r.error()
+	case <-timer.C:
+		return errors.New("worker: it does not answer")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// sent is a call that the worker was given.
+type sent struct {
+	*pending
+	id uint64
+}
+
+// send gives a worker a call. The error is why it cannot take any.
+func (w *process) send(ctx context.Context, k kind, head any, call *skill.Call, body []byte) (*sent, error) {
+	s := &sent{pending: &pending{call: call, reply: make(chan *frame, 1), ctx: ctx}}
+	w.mu.Lock()
+	if w.dead != nil {
+		w.mu.Unlock()
+		return nil, errGone
+	}
+	w.next++
+	w.served++
+	s.id = w.next
+	w.pending[s.id] = s.pending
+	w.mu.Unlock()
+	// A worker that does not read is one that hangs.
+	_ = w.conn.SetWriteDeadline(time.Now().Add(5 * time.Second)) //nolint:forbidigo // real time
+	if err := w.ch.send(k, s.id, head, body); err != nil {
+		w.end(&crashedError{"a call could not be handed over: " + err.Error()})
+		w.forget(s.id)
+		return nil, w.cause()
+	}
+	return s, nil
+}
+
+// do runs one call to its end; left is what it has of its time. The error is a
+// *crashedError where the worker died of anything, or why there is no reply.
+func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Call, left time.Duration) (*skill.Reply, error) {
+	wire := wireCall{Kind: of, Call: *call}
+	wire.Call.Stdin, wire.Call.Limits.Timeout = nil, left
+	s, err := w.send(ctx, k, &wire, call, call.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer w.forget(s.id)
+	watchdog := time.NewTimer(left + Grace)
+	defer watchdog.Stop()
+	gone := ctx.Done()
+	for {
+		select {
+		case f, ok := <-s.reply:
+			if !ok {
+				return nil, w.cause()
+			}
+			return decodeReply(f, call)
+		case <-gone:
+			gone = nil
+			_ = w.ch.send(kindCancel, s.id, nil, nil) // if not, the watchdog sees to it
+			watchdog.Reset(Grace)
+		case <-watchdog.C:
+			w.end(&crashedError{"it did not end a call in time"})
+			return nil, errHung
+		}
+	}
+}
+
+// errHung is what the call is told that had its worker killed.
+var errHung = errors.New("worker: the call did not end in time, and its process was killed")
+
+func (w *process) forget(id uint64) {
+	w.mu.Lock()
+	delete(w.pending, id)
+	last := w.retired && len(w.pending) == 0
+	w.mu.Unlock()
+	if last {
+		w.end(errRetired)
+	}
+}
+
+// cause is why the worker ended.
+func (w *process) cause() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dead
+}
+
+// retire lets the worker end when its calls have.
+func (w *process) retire() {
+	w.mu.Lock()
+	w.retired = true
+	idle := len(w.pending) == 0
+	w.mu.Unlock()
+	if idle {
+		w.end(errRetired)
+	}
+}
+
+// end kills the worker and tells its calls.
+func (w *process) end(why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead != nil {
+		return
+	}
+	w.dead = why
+	_ = w.conn.Close()
+	_ = w.cmd.Process.Kill()
+	for id, p := range w.pending {
+		delete(w.pending, id)
+		close(p.reply)
+	}
+}
+
+// reap waits for the process, so that none is left behind.
+func (w *process) reap() {
+	err := w.cmd.Wait()
+	how := "it exited"
+	if err != nil {
+		how = err.Error()
+	}
+	w.end(&crashedError{how})
+	w.bound.release()
+	close(w.ended)
+}
+
+// read takes what the worker says until it ends.
+func (w *process) read() {
+	for {
+		f, err := w.ch.receive()
+		switch {
+		case err == nil:
+			err = w.handle(f)
+		case errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):
+			// It ends, and how is for reap to say; but not without end.
+			select {
+			case <-w.ended:
+			case <-time.After(200 * time.Millisecond):
+				w.end(&crashedError{"it closed its channel"})
+			}
+			return
+		}
+		if err != nil {
+			w.end(&crashedError{err.Error()})
+			return
+		}
+	}
+}
+
+func (w *process) handle(f *frame) error {
+	switch f.kind {
+	case kindReply, kindAssigned:
+		w.mu.Lock()
+		p := w.pending[f.call]
+		delete(w.pending, f.call)
+		w.mu.Unlock()
+		if p != nil { // or nobody waits any more
+			p.reply <- f
+		}
+		return nil
+	case kindRequest:
+		return w.request(f)
+	case kindHello, kindAssign, kindRun, kindStart, kindCancel, kindAnswer:
+	}
+	return errFrame
+}
+
+// maxAsked is how many requests the guest of one call may have under way.
+const maxAsked = 8
+
+// request does for a guest what only the host can, by the host's own copy of the call.
+func (w *process) request(f *frame) error {
+	var number uint64
+	if err := f.decode(&number); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	p := w.pending[f.call]
+	ok := p != nil && p.asked < maxAsked && w.answer != nil
+	if ok {
+		p.asked++
+	}
+	w.mu.Unlock()
+	if !ok {
+		return w.ch.send(kindAnswer, number, &Refusal{Code: skill.NetworkDenied, Message: "the host does nothing for this call"}, nil)
+	}
+	go func() {
+		answer, err := w.answer(p.ctx, p.call, f.body)
+		w.mu.Lock()
+		p.asked--
+		w.mu.Unlock()
+		_ = w.ch.send(kindAnswer, number, refusalOf(err), answer) // a worker that is gone needs none
+	}()
+	return nil
+}
+
+// idle reports whether no call is under way.
+func (w *process) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.pending) == 0
+}
+
+// tail keeps the last of what a worker wrote to standard error.
+type tail struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+const tailBytes = 8 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, p...)
+	if over := len(t.b) - tailBytes; over > 0 {
+		t.b = append(t.b[:0], t.b[over:]...)
+	}
+	return len(p), nil
+}
+
+// text is the end of what was written, fit for a log.
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return skill.CleanText(string(t.b), tailBytes)
+}

@@ -1,0 +1,253 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// Front is the part of a runner that stays in the host: it looks at files, and runs
+// nothing.
+type Front interface {
+	Kind() skill.Kind
+	// ReadyWith is skill.Runner's Ready for a skill that requires these packages. A
+	// runtime that is installed and not compiled is an error that [NotCompiled] knows.
+	ReadyWith(folder, entry string, requires []string) error
+	// Available reports whether this machine has what the runner needs for skills
+	// that require these packages.
+	AvailableWith(ctx context.Context, requires []string) error
+	// Source finds the module of a digest that a worker has not got for a call; for one
+	// with neither folder nor digest, the runtime that calls begin with, and its
+	// digest. nil: no such thing.
+	Source(call *skill.Call, digest string) (*Source, string, error)
+	Close() error
+}
+
+// Runner is a skill.Runner whose runs are in workers.
+type Runner struct {
+	p *Pool
+	f Front
+
+	mu     sync.Mutex
+	closed bool
+	runs   sync.WaitGroup
+}
+
+var _ skill.Runner = (*Runner)(nil)
+
+// Runner makes the runner of a front. The pool stays the caller's, and is closed
+// after its runners.
+func (p *Pool) Runner(f Front) *Runner { return &Runner{p: p, f: f} }
+
+// Kind is the front's.
+func (r *Runner) Kind() skill.Kind { return r.f.Kind() }
+
+// Ready implements [skill.Runner].
+func (r *Runner) Ready(folder, entry string) error { return r.ReadyWith(folder, entry, nil) }
+
+// ReadyWith is Ready for a skill that requires packages. What has to be compiled
+// first is begun.
+func (r *Runner) ReadyWith(folder, entry string, requires []string) error {
+	if err := r.enter(); err != nil {
+		return err
+	}
+	defer r.runs.Done()
+	err := r.f.ReadyWith(folder, entry, requires)
+	if digest := NotCompiled(err); digest != "" && r.p.o.Modules != nil {
+		r.runs.Add(1)
+		go func() {
+			defer r.runs.Done()
+			_ = r.compile(context.Background(), &skill.Call{Requires: requires}, digest) // the next who asks begins it again
+		}()
+	}
+	return err
+}
+
+// Available reports whether this machine has what the runner needs.
+func (r *Runner) Available(ctx context.Context) error { return r.f.AvailableWith(ctx, nil) }
+
+// AvailableWith is Available for what skills require.
+func (r *Runner) AvailableWith(ctx context.Context, requires []string) error {
+	return r.f.AvailableWith(ctx, requires)
+}
+
+// Warm has the runtime compiled, and spare workers load it.
+func (r *Runner) Warm(ctx context.Context) error { return r.WarmWith(ctx, nil) }
+
+// WarmWith is Warm for the runtime of what skills require.
+func (r *Runner) WarmWith(ctx context.Context, requires []string) error {
+	if err := r.enter(); err != nil {
+		return err
+	}
+	defer r.runs.Done()
+	call := &skill.Call{Requires: requires}
+	src, digest, err := r.f.Source(call, "")
+	if err != nil || src == nil {
+		return err
+	}
+	if r.p.o.Modules != nil {
+		if _, err := r.p.o.Modules.Ensure(ctx, digest, src); err != nil {
+			return err
+		}
+	}
+	r.p.keepLoaded(&wireCall{Kind: r.Kind(), Call: *call}, digest)
+	r.p.restock()
+	return nil
+}
+
+// Start gets a worker ready for calls like this one.
+func (r *Runner) Start(ctx context.Context, call *skill.Call) error {
+	if err := r.enter(); err != nil {
+		return err
+	}
+	defer r.runs.Done()
+	reply, err := r.attempt(ctx, kindStart, call, time.Now()) //nolint:forbidigo // real time
+	if err == nil && reply.Code != "" {
+		err = &skill.Error{Op: "worker.Start", Code: reply.Code, Message: reply.Message}
+	}
+	return err
+}
+
+// Run implements [skill.Runner].
+func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
+	if err := r.enter(); err != nil {
+		return nil, err
+	}
+	defer r.runs.Done()
+	return r.attempt(ctx, kindRun, call, time.Now()) //nolint:forbidigo // a limit of real time
+}
+
+// Close waits for the runs under way. The pool is the caller's. It may be called twice.
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.runs.Wait()
+	return r.f.Close()
+}
+
+func (r *Runner) enter() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return &skill.Error{Op: "worker.Run", Code: skill.Internal, Message: "the runner is closed"}
+	}
+	r.runs.Add(1)
+	return nil
+}
+
+// attempts bounds how often a call is handed over: to a worker that was just
+// retired, and for each module that one had not got.
+const attempts = 8
+
+func (r *Runner) attempt(ctx context.Context, k kind, call *skill.Call, began time.Time) (*skill.Reply, error) {
+	within, cancel := context.WithTimeout(ctx, call.Limits.Timeout-time.Since(began))
+	defer cancel()
+	key := r.p.o.Key(call)
+	given := ""
+	for range attempts {
+		w, err := r.p.acquire(within, key, call)
+		if err != nil {
+			return r.ended(ctx, within, call, err)
+		}
+		left := call.Limits.Timeout - time.Since(began)
+		if left <= 0 {
+			return timedOut(call), nil
+		}
+		reply, err := w.do(ctx, k, r.Kind(), call, left)
+		digest := NotCompiled(err)
+		switch {
+		case err == nil:
+			r.p.served(key, w)
+			return reply, nil
+		case errors.Is(err, errGone) || errors.Is(err, errRetired):
+			continue // it was not begun, or the pool is closing, which acquire tells
+		case digest != "" && r.p.o.Modules != nil && digest != given:
+			if err := r.supply(within, w, call, digest); err != nil {
+				return r.ended(ctx, within, call, err)
+			}
+			given = digest
+			continue
+		}
+		return r.ended(ctx, within, call, err)
+	}
+	return nil, fmt.Errorf("worker: no process took the call in %d attempts", attempts)
+}
+
+// supply gives a worker a module that it has not got.
+func (r *Runner) supply(ctx context.Context, w *process, call *skill.Call, digest string) error {
+	src, _, err := r.f.Source(call, digest)
+	if err != nil {
+		return err
+	}
+	if src == nil {
+		return fmt.Errorf("worker: a process wants the module %s, which is not of this call", skill.CleanText(digest, 80))
+	}
+	if _, err := r.p.o.Modules.Ensure(ctx, digest, src); err != nil {
+		return err
+	}
+	return r.p.o.Modules.Give(w.view, digest, src.Trusted)
+}
+
+func (r *Runner) compile(ctx context.Context, call *skill.Call, digest string) error {
+	src, _, err := r.f.Source(call, digest)
+	if err != nil || src == nil {
+		return err
+	}
+	_, err = r.p.o.Modules.Ensure(ctx, digest, src)
+	return err
+}
+
+// ended says how a call ended that has no reply of its worker's.
+func (r *Runner) ended(ctx, within context.Context, call *skill.Call, err error) (*skill.Reply, error) {
+	var crash *crashedError
+	switch {
+	case ctx.Err() != nil:
+		return &skill.Reply{Code: skill.Cancelled, Message: "the caller left before the skill ended"}, nil
+	case errors.Is(err, errHung) || within.Err() != nil:
+		return timedOut(call), nil
+	case errors.As(err, &crash):
+		return &skill.Reply{
+			Code: skill.WorkerCrashed, Message: "the process that ran the skill ended before the skill did; nothing of the call is left, and it may be made again",
+		}, nil
+	}
+	return nil, err
+}
+
+func timedOut(call *skill.Call) *skill.Reply {
+	return &skill.Reply{Code: skill.Timeout, Message: fmt.Sprintf("the skill did not end within its limit of %d ms", call.Limits.Timeout.Milliseconds())}
+}
+
+// keepLoaded has spares load a runtime from now on.
+func (p *Pool) keepLoaded(c *wireCall, digest string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.Call.Digest = digest
+	for _, l := range p.loads {
+		if l.Kind == c.Kind && l.Call.Digest == digest {
+			return
+		}
+	}
+	p.loads = append(p.loads, c)
+	for _, w := range p.spares { // they know less; others are started
+		delete(p.live, w)
+		w.retire()
+	}
+	p.spares = nil
+}
+
+// load has a worker load a runtime, as far as that is compiled.
+func (p *Pool) load(w *process, c *wireCall) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if p.o.Modules != nil && p.o.Modules.Give(w.view, c.Call.Digest, true) != nil {
+		return // the first call tells
+	}
+	if _, err := w.do(ctx, kindStart, c.Kind, &c.Call, time.Minute); err != nil {
+		p.o.Log.Warn("a spare worker process could not load its runtime", "kind", string(c.Kind), "reason", err.Error())
+	}
+}

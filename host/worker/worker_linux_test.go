@@ -1,0 +1,485 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"openskill/host/worker"
+	"openskill/sdk/skill"
+)
+
+// TestMain lets this test program be a worker, too: of a runner that does what its
+// input says.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "be-a-worker" {
+		if err := beWorker(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(3)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) > 1 && os.Args[1] == "be-a-compiler" {
+		os.Exit(beCompiler(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+func beWorker(args []string) error {
+	conn, err := worker.Inherited()
+	if err != nil {
+		return err
+	}
+	var c worker.Confinement
+	view := ""
+	for i, a := range args {
+		switch a {
+		case "--read":
+			c.Read = append(c.Read, args[i+1])
+		case "--modules":
+			view = args[i+1]
+		}
+	}
+	c.Read = append(c.Read, view)
+	held, err := worker.Confine(&c)
+	if err != nil {
+		return err
+	}
+	d := &worker.Duty{Runners: []skill.Runner{&obeyer{view: view}}, Protections: held}
+	if worker.Narrows {
+		d.Narrow = worker.Narrow
+	}
+	return worker.Serve(context.Background(), conn, d)
+}
+
+const kind = skill.Kind("wasm:obey")
+
+// obeyer is the runner of the tests' workers: standard input is what it does.
+type obeyer struct{ view string }
+
+func (o *obeyer) Kind() skill.Kind           { return kind }
+func (o *obeyer) Ready(string, string) error { return nil }
+func (o *obeyer) Close() error               { return nil }
+
+type missing string
+
+func (m missing) Error() string       { return "not compiled: " + string(m) }
+func (m missing) NotCompiled() string { return string(m) }
+
+func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
+	does, arg, _ := strings.Cut(string(call.Stdin), " ")
+	say := func(format string, args ...any) (*skill.Reply, error) {
+		return &skill.Reply{Stdout: fmt.Appendf(nil, format, args...)}, nil
+	}
+	switch does {
+	case "say":
+		return say("%s", arg)
+	case "pid":
+		return say("%d", os.Getpid())
+	case "crash":
+		panic("as it was told")
+	case "exit":
+		os.Exit(0)
+	case "hang":
+		select {} // not even the end of the call ends it
+	case "wait":
+		<-ctx.Done()
+		return &skill.Reply{Code: skill.Cancelled, Message: "the call ended"}, nil
+	case "fail":
+		return nil, &skill.Error{Op: "test.Run", Code: skill.Conflict, Subject: "it", Message: "changed", Err: errors.New("for the log")}
+	case "flood":
+		return &skill.Reply{Stdout: bytes.Repeat([]byte("x"), 64<<20)}, nil
+	case "env":
+		return say("%q", os.Environ())
+	case "files":
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			return say("%v", err)
+		}
+		return say("%d", len(entries))
+	case "read":
+		b, err := os.ReadFile(arg)
+		if err != nil {
+			return say("error: %v", err)
+		}
+		return say("%s", b)
+	case "write":
+		return say("%v", os.WriteFile(arg, []byte("x"), 0o600))
+	case "socket":
+		fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+		return say("%d %v", fd, err)
+	case "connect":
+		err := syscall.Connect(0, &syscall.SockaddrInet4{Port: 1, Addr: [4]byte{127, 0, 0, 1}})
+		return say("%v", err)
+	case "exec":
+		return say("%v", syscall.Exec("/bin/true", []string{"true"}, nil))
+	case "fork":
+		pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+		if pid == 0 && errno == 0 {
+			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+		}
+		return say("%v", errno)
+	case "module":
+		if _, err := os.Stat(filepath.Join(o.view, "code", arg)); err != nil {
+			return nil, missing("sha256:" + arg)
+		}
+		return say("compiled")
+	case "files?":
+		return &skill.Reply{Artifacts: []skill.Artifact{{Name: "a.txt", Data: []byte("one"), Size: 3}, {Name: "b.txt", Data: []byte("two"), Size: 3}}, Stderr: []byte("said")}, nil
+	}
+	return say("what is %q?", does)
+}
+
+// front is the obeyer's part in the host.
+type front struct{ modules map[string]string } // source by digest
+
+func (front) Kind() skill.Kind                              { return kind }
+func (front) ReadyWith(string, string, []string) error      { return nil }
+func (front) AvailableWith(context.Context, []string) error { return nil }
+func (front) Close() error                                  { return nil }
+func (f front) Source(_ *skill.Call, digest string) (*worker.Source, string, error) {
+	text, ok := f.modules[digest]
+	if !ok {
+		return nil, "", nil
+	}
+	return &worker.Source{Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}, digest, nil
+}
+
+func pool(t *testing.T, change func(*worker.Options)) (*worker.Pool, *worker.Runner) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := worker.Options{Command: []string{self, "be-a-worker"}, Dir: t.TempDir(), Spares: -1, Log: slog.New(slog.DiscardHandler)}
+	if change != nil {
+		change(&o)
+	}
+	p, err := worker.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := p.Runner(front{})
+	t.Cleanup(func() {
+		if err := errors.Join(r.Close(), p.Close(), p.Close()); err != nil {
+			t.Error(err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(o.Dir, "*")); len(left) > 0 {
+			t.Errorf("workers left %q", left)
+		}
+	})
+	return p, r
+}
+
+func callOf(tenant, does string) *skill.Call {
+	return &skill.Call{
+		SkillID: "obey", Tenant: tenant, Folder: "/nowhere", Stdin: []byte(does),
+		Limits: skill.Limits{Timeout: 10 * time.Second, Memory: 1 << 20, Fuel: 1, Output: 1 << 20, Scratch: 1 << 20},
+	}
+}
+
+func run(t *testing.T, r *worker.Runner, tenant, does string) *skill.Reply {
+	t.Helper()
+	reply, err := r.Run(t.Context(), callOf(tenant, does))
+	if err != nil {
+		t.Fatalf("%s: %v", does, err)
+	}
+	return reply
+}
+
+func TestCalls(t *testing.T) {
+	_, r := pool(t, nil)
+	if got := run(t, r, "a", "say hello"); string(got.Stdout) != "hello" || got.Code != "" {
+		t.Errorf("%+v", got)
+	}
+	big := strings.Repeat("0123456789abcdef", 60_000)
+	if got := run(t, r, "a", "say "+big); string(got.Stdout) != big {
+		t.Errorf("%d bytes came back of %d", len(got.Stdout), len(big))
+	}
+	c := callOf("a", "files?")
+	c.Grants.Scratch = true
+	got, err := r.Run(t.Context(), c)
+	if err != nil || len(got.Artifacts) != 2 || string(got.Artifacts[1].Data) != "two" || got.Artifacts[1].Name != "b.txt" || string(got.Stderr) != "said" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	_, err = r.Run(t.Context(), callOf("a", "fail"))
+	var e *skill.Error
+	if !errors.As(err, &e) || e.Code != skill.Conflict || e.Message != "changed" || e.Subject != "it" || !strings.Contains(err.Error(), "for the log") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestKeys holds that calls of two tenants are in two processes, and those of one in one.
+func TestKeys(t *testing.T) {
+	p, r := pool(t, func(o *worker.Options) { o.Spares = 1 })
+	a, b := string(run(t, r, "a", "pid").Stdout), string(run(t, r, "b", "pid").Stdout)
+	if a == b {
+		t.Errorf("two tenants in process %s", a)
+	}
+	if again := string(run(t, r, "a", "pid").Stdout); again != a {
+		t.Errorf("%s, and then %s", a, again)
+	}
+	if s := p.Stats(); s.Crashes != 0 || s.Live < 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestWorldOfAWorker asks from inside what the kernel lets a worker do.
+func TestWorldOfAWorker(t *testing.T) {
+	t.Run("started for a key", func(t *testing.T) { world(t, -1) })
+	t.Run("spare", func(t *testing.T) {
+		if !worker.Narrows {
+			t.Skip("with C's threads a spare worker cannot give up folders, and is not used; CGO_ENABLED=0 go test runs this")
+		}
+		world(t, 1)
+	})
+}
+
+func world(t *testing.T, spares int) {
+	t.Helper()
+	open, closed := t.TempDir(), t.TempDir()
+	for _, dir := range []string{open, closed} {
+		if err := os.WriteFile(filepath.Join(dir, "f"), []byte("content"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, r := pool(t, func(o *worker.Options) {
+		o.Folders, o.Spares = []string{open, closed}, spares
+		o.FoldersOf = func(string, *skill.Call) []string { return []string{open} }
+	})
+	run(t, r, "somebody else", "say x") // after which there are spares
+	for spares > 0 && p.Stats().Spares == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	run(t, r, "a", "say x")
+	on := map[string]bool{}
+	for _, held := range p.Stats().Held {
+		on[held.Name] = held.On
+		t.Logf("%+v", held)
+	}
+	for _, c := range []struct{ does, needs, want string }{
+		{"env", "", "[]"},
+		{"read " + filepath.Join(open, "f"), "", "content"},
+		{"read " + filepath.Join(closed, "f"), "landlock", "permission denied"},
+		{"read /etc/passwd", "landlock", "permission denied"},
+		{"read /proc/1/environ", "landlock", "permission denied"},
+		{"files", "landlock", "permission denied"},
+		{"write " + filepath.Join(open, "new"), "landlock", "denied"},
+		{"write " + filepath.Join(open, "new"), "seccomp", "not permitted"},
+		{"socket", "seccomp", "-1 operation not permitted"},
+		{"fork", "seccomp", "operation not permitted"},
+	} {
+		if c.needs != "" && !on[c.needs] {
+			t.Logf("%s: not asked, %s is not to be had here", c.does, c.needs)
+			continue
+		}
+		got := string(run(t, r, "a", c.does).Stdout)
+		ok := strings.Contains(got, c.want)
+		if strings.HasPrefix(c.does, "write") {
+			ok = strings.Contains(got, "denied") || strings.Contains(got, "not permitted")
+		}
+		if !ok {
+			t.Errorf("%s: %s; want %s", c.does, got, c.want)
+		}
+	}
+	for _, does := range []string{"connect", "exec"} {
+		if !on["seccomp"] {
+			continue
+		}
+		if got := run(t, r, "a", does); got.Code != skill.WorkerCrashed {
+			t.Errorf("%s: %+v, and the process lives", does, got)
+		}
+	}
+	if got := run(t, r, "a", "say on"); string(got.Stdout) != "on" {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+// TestCrashes ends workers in every way in the middle of a call: the call is told,
+// others go on, and the next one works.
+func TestCrashes(t *testing.T) {
+	_, r := pool(t, nil)
+	for _, does := range []string{"crash", "exit", "flood"} {
+		t.Run(does, func(t *testing.T) {
+			var other sync.WaitGroup
+			other.Go(func() {
+				if got, err := r.Run(t.Context(), callOf("other", "say on")); err != nil || string(got.Stdout) != "on" {
+					t.Errorf("another tenant: %+v, %v", got, err)
+				}
+			})
+			got, err := r.Run(t.Context(), callOf("a", does))
+			other.Wait()
+			if does == "flood" { // more than its limit: no reply can be made of it
+				if err == nil && got.Code == "" {
+					t.Errorf("%d bytes were taken", len(got.Stdout))
+				}
+			} else if err != nil || got.Code != skill.WorkerCrashed {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if got := run(t, r, "a", "say back"); string(got.Stdout) != "back" {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// TestHanging holds that a call which does not end is ended with its process, in time.
+func TestHanging(t *testing.T) {
+	_, r := pool(t, nil)
+	pid := string(run(t, r, "a", "pid").Stdout)
+	c := callOf("a", "hang")
+	c.Limits.Timeout = 100 * time.Millisecond
+	began := time.Now()
+	got, err := r.Run(t.Context(), c)
+	if took := time.Since(began); err != nil || got.Code != skill.Timeout || took < 100*time.Millisecond || took > 5*time.Second {
+		t.Errorf("%+v, %v after %s", got, err, took)
+	}
+	if again := string(run(t, r, "a", "pid").Stdout); again == pid {
+		t.Error("the process that hangs is still there")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { time.Sleep(50 * time.Millisecond); cancel() }()
+	if got, err := r.Run(ctx, callOf("a", "wait")); err != nil || got.Code != skill.Cancelled {
+		t.Errorf("a caller who left: %+v, %v", got, err)
+	}
+}
+
+// TestKilled kills workers in mid-call, again and again, and looks at what is left.
+func TestKilled(t *testing.T) {
+	times := 40
+	p, r := pool(t, nil)
+	run(t, r, "a", "say x")
+	before := descriptors(t)
+	for range times {
+		answer := make(chan *skill.Reply, 1)
+		go func() {
+			reply, err := r.Run(context.Background(), callOf("a", "wait"))
+			if err != nil {
+				reply = &skill.Reply{Message: err.Error()}
+			}
+			answer <- reply
+		}()
+		for p.Stats().Busy == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		for _, pid := range p.Stats().Pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		select {
+		case got := <-answer:
+			if got.Code != skill.WorkerCrashed {
+				t.Fatalf("%+v", got)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("the call was not told")
+		}
+		if got := run(t, r, "a", "say on"); string(got.Stdout) != "on" {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if after := descriptors(t); after > before+4 {
+		t.Errorf("%d descriptors, and %d before", after, before)
+	}
+	if zombies := children(t, "Z"); zombies > 0 {
+		t.Errorf("%d zombies", zombies)
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// children counts processes of this one that are in a state.
+func children(t *testing.T, state string) (n int) {
+	t.Helper()
+	all, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range all {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(b), ") ")
+		if f := strings.Fields(rest); len(f) > 1 && f[0] == state && f[1] == fmt.Sprint(os.Getpid()) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestLoops holds that a key whose workers only crash gets fewer and fewer.
+func TestLoops(t *testing.T) {
+	p, r := pool(t, nil)
+	for range 12 {
+		_, _ = r.Run(t.Context(), callOf("a", "crash"))
+		if _, err := r.Run(t.Context(), callOf("a", "crash")); skill.CodeOf(err) == skill.WorkerCrashed {
+			var e *skill.Error
+			if errors.As(err, &e) && e.Details["retry_after_ms"] == nil {
+				t.Errorf("%v has no time", err)
+			}
+			if got := run(t, r, "b", "say on"); string(got.Stdout) != "on" {
+				t.Errorf("another tenant: %+v", got)
+			}
+			t.Logf("refused after %d crashes", p.Stats().Crashes)
+			return
+		}
+	}
+	t.Error("never refused")
+}
+
+// TestMany holds that there are never more workers than there may be.
+func TestMany(t *testing.T) {
+	p, r := pool(t, func(o *worker.Options) { o.Max = 3 })
+	for i := range 8 {
+		run(t, r, fmt.Sprint(i), "say x")
+		if n := p.Stats().Live; n > 3 {
+			t.Errorf("%d workers", n)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	for i := range 3 {
+		busy.Go(func() { _, _ = r.Run(ctx, callOf(fmt.Sprint(i), "wait")) })
+	}
+	for p.Stats().Busy < 3 {
+		time.Sleep(time.Millisecond)
+	}
+	if got, err := r.Run(t.Context(), callOf("one more", "say x")); skill.CodeOf(err) != skill.RateLimited {
+		t.Errorf("one too many: %+v, %v; %+v", got, err, p.Stats())
+	}
+	cancel()
+	busy.Wait()
+}
+
+// TestRecycled holds that a worker ends after its calls, and none is lost with it.
+func TestRecycled(t *testing.T) {
+	p, r := pool(t, func(o *worker.Options) { o.Calls = 5 })
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 25 {
+				if got, err := r.Run(context.Background(), callOf("a", "say x")); err != nil || string(got.Stdout) != "x" {
+					t.Errorf("%+v, %v", got, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if s := p.Stats(); s.Starts < 10 || s.Crashes > 0 {
+		t.Errorf("%+v after 100 calls of 5 each", s)
+	}
+}
