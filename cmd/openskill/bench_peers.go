@@ -197,7 +197,7 @@ func (a *app) peersMemory(ctx context.Context, s *config.Settings, o *benchOptio
 			held, err := hold(count)
 			if err != nil {
 				a.say("%s: %v", name, err)
-				r.N, r.Note = 0, "failed"
+				r.N, r.Note = 0, "failed: "+skill.CleanText(err.Error(), 60)
 				rows = append(rows, r)
 				continue
 			}
