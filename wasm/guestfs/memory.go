@@ -1,7 +1,6 @@
 package guestfs
 
 import (
-	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -12,16 +11,16 @@ import (
 // ever unlimited.
 type Limits struct {
 	// Bytes is the cap on contents and names together: sizes rounded up to pages
-	// of 4 KiB, holes counted like data, and 512 for every file and directory. A
-	// file counts as often as it has names, so that all files together, read by name,
-	// are never more. 0: 16 MiB. Beyond it writes, truncations and creations fail
-	// with ENOSPC.
+	// of 4 KiB, holes counted like data, and 512 for every file, directory and link,
+	// with the text of a link. A file counts as often as it has names, so that all
+	// files together, read by name, are never more. 0: 16 MiB. Beyond it writes,
+	// truncations and creations fail with ENOSPC.
 	Bytes int64
-	// Files is the cap on names of files and directories together, and on those that
-	// are unlinked but open. 0: 1024. Beyond it creation fails with ENOSPC.
+	// Files is the cap on names of files, directories and links together, and on those
+	// that are unlinked but open. 0: 1024. Beyond it creation fails with ENOSPC.
 	Files int
-	// Depth is the cap on components of a path. 0: 64. Beyond it creation fails
-	// with ENAMETOOLONG.
+	// Depth is the cap on components of a path, without links. 0: 64. Beyond it
+	// creation fails with ENAMETOOLONG.
 	Depth int
 	// Now is the clock of modification times; nil: time.Now, to the millisecond. A
 	// run that is to be repeated exactly gets here the clock that it sees elsewhere.
@@ -34,24 +33,28 @@ const (
 )
 
 // Memory is a writable file system in memory: the scratch space of one run. It is
-// an [FS]. A file may have several names, all of them in it; there are no symbolic
-// links (ENOTSUP), so nothing that a guest writes here can stand for a file elsewhere.
+// an [FS]. A file may have several names, and symbolic links may lead to any of
+// them; names and links alike stay in it, so nothing that a guest writes here can
+// stand for a file elsewhere. See [Memory.Symlink].
 type Memory struct {
 	mu    sync.Mutex
 	lim   Limits
 	used  int64
 	files int
+	links int // of files, those that are symbolic links
 	inode uint64
 	epoch uint64 // counts Resets
 	root  *node  // the same for good, so that a handle on it survives a Reset
 }
 
-var _ FS = (*Memory)(nil)
+var _ Resolver = (*Memory)(nil)
 
-// node is a file or a directory; exactly one of pages and children is in use.
+// node is a file, a directory or a symbolic link; at most one of pages, children and
+// target is in use.
 type node struct {
 	inode    uint64
 	dir      bool
+	target   string           // of a link, never empty; "" of all else
 	children map[string]*node // nil until the first child
 	pages    [][]byte         // nil for a hole
 	size     int64
@@ -87,7 +90,7 @@ func NewMemory(lim Limits) *Memory {
 func (m *Memory) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.used, m.files, m.inode = 0, 0, 1
+	m.used, m.files, m.links, m.inode = 0, 0, 0, 1
 	m.epoch++
 	m.root.children, m.root.mtime, m.root.atime = nil, m.lim.Now(), time.Time{}
 }
@@ -119,7 +122,7 @@ func (m *Memory) Files() []FileInfo {
 	defer m.mu.Unlock()
 	var out []FileInfo
 	for name, n := range m.root.children {
-		if !n.dir {
+		if !n.dir && n.target == "" {
 			out = append(out, FileInfo{name, n.size})
 		}
 	}
@@ -131,7 +134,7 @@ func (m *Memory) Files() []FileInfo {
 func (m *Memory) ReadFile(name string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n, errno := m.find(name)
+	n, errno := m.find(name, true)
 	if errno != 0 {
 		return nil, errno
 	}
@@ -157,81 +160,62 @@ func (m *Memory) WriteFile(name string, data []byte) error {
 	return nil
 }
 
-// find looks a name up. The caller holds the lock.
-func (m *Memory) find(name string) (*node, Errno) {
-	if !fs.ValidPath(name) {
-		return nil, EINVAL
+// find looks up what a name stands for. The caller holds the lock, as with all below.
+func (m *Memory) find(name string, follow bool) (*node, Errno) {
+	p, errno := m.walk(name, follow)
+	if errno == 0 && p.n == nil {
+		errno = ENOENT
 	}
-	n := m.root
-	if name == "." {
-		return n, ESUCCESS
-	}
-	for name != "" {
-		part, rest, _ := strings.Cut(name, "/")
-		name = rest
-		if !n.dir {
-			return nil, ENOTDIR
-		}
-		child, ok := n.children[part]
-		if !ok {
-			return nil, ENOENT
-		}
-		n = child
-	}
-	return n, ESUCCESS
+	return p.n, errno
 }
 
-// parent looks up the directory that holds name. The root has none: EBUSY.
-func (m *Memory) parent(name string) (dir *node, base string, errno Errno) {
-	if !fs.ValidPath(name) {
-		return nil, "", EINVAL
-	}
+// entry looks up a name that is to be made, moved or taken away: itself, and not what
+// it may be a link to. The root is no such name: EBUSY.
+func (m *Memory) entry(name string) (place, Errno) {
 	if name == "." {
-		return nil, "", EBUSY
+		return place{}, EBUSY
 	}
-	above, base := ".", name
-	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		above, base = name[:i], name[i+1:]
-	}
-	dir, errno = m.find(above)
-	if errno != 0 {
-		return nil, "", errno
-	}
-	if !dir.dir {
-		return nil, "", ENOTDIR
-	}
-	return dir, base, ESUCCESS
+	return m.walk(name, false)
 }
 
-// create adds a node under dir. The caller has seen that base is free.
-func (m *Memory) create(dir *node, name, base string, isDir bool) (*node, Errno) {
-	n := &node{inode: m.inode + 1, dir: isDir, mtime: m.lim.Now()}
-	if errno := m.name(n, dir, name, base); errno != 0 {
+// create makes a node in a free place.
+func (m *Memory) create(p place, isDir bool, target string) (*node, Errno) {
+	n := &node{inode: m.inode + 1, dir: isDir, target: target, mtime: m.lim.Now()}
+	if errno := m.name(n, p); errno != 0 {
 		return nil, errno
 	}
 	m.inode++
 	return n, ESUCCESS
 }
 
-// name gives a node one more name, which the caller has seen to be free.
-func (m *Memory) name(n, dir *node, name, base string) Errno {
-	if len(base) > MaxName || strings.Count(name, "/")+1 > m.lim.Depth {
+// name gives a node one more name, in a free place.
+func (m *Memory) name(n *node, p place) Errno {
+	if len(p.base) > MaxName || p.depth > m.lim.Depth {
 		return ENAMETOOLONG
 	}
-	cost := nodeCost + roundUp(n.size)
-	if m.files >= m.lim.Files || m.used+cost > m.lim.Bytes {
+	if m.files >= m.lim.Files || m.used+n.cost() > m.lim.Bytes {
 		return ENOSPC
 	}
 	m.files++
-	m.used += cost
-	n.names++
-	if dir.children == nil {
-		dir.children = make(map[string]*node)
+	m.used += n.cost()
+	if n.target != "" {
+		m.links++
 	}
-	dir.children[strings.Clone(base)] = n
-	dir.mtime = m.lim.Now()
+	n.names++
+	p.dir.add(p.base, n)
+	p.dir.mtime = m.lim.Now()
 	return ESUCCESS
 }
+
+func (n *node) add(base string, child *node) {
+	if n.children == nil {
+		n.children = make(map[string]*node)
+	}
+	n.children[strings.Clone(base)] = child
+}
+
+// cost is what one name of a node counts against Limits.Bytes.
+func (n *node) cost() int64 { return nodeCost + int64(len(n.target)) + roundUp(n.size) }
 
 // remove takes a name away, and frees the node with the last one unless a handle is open.
 func (m *Memory) remove(dir *node, base string) {
@@ -246,8 +230,11 @@ func (m *Memory) remove(dir *node, base string) {
 
 // release takes back what one name of a node counts, and its content if it has none.
 func (m *Memory) release(n *node) {
-	m.used -= nodeCost + roundUp(n.size)
+	m.used -= n.cost()
 	m.files--
+	if n.target != "" {
+		m.links--
+	}
 	if n.names == 0 {
 		n.pages, n.size = nil, 0
 	}
@@ -257,23 +244,24 @@ func (m *Memory) release(n *node) {
 func (m *Memory) Open(name string, flags OpenFlag) (File, Errno) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n, errno := m.find(name)
+	isNew := flags&(Create|Excl) == Create|Excl
+	p, errno := m.walk(name, flags&NoFollow == 0 && !isNew)
+	n := p.n
 	switch {
-	case errno == ENOENT && flags&Create != 0:
-		if flags&Directory != 0 {
-			return nil, EINVAL
-		}
-		dir, base, e := m.parent(name)
-		if e != 0 {
-			return nil, e
-		}
-		if n, errno = m.create(dir, name, base, false); errno != 0 {
-			return nil, errno
-		}
 	case errno != 0:
 		return nil, errno
-	case flags&(Create|Excl) == Create|Excl:
+	case n == nil && flags&Create == 0:
+		return nil, ENOENT
+	case n == nil && flags&Directory != 0:
+		return nil, EINVAL
+	case n == nil:
+		if n, errno = m.create(p, false, ""); errno != 0 {
+			return nil, errno
+		}
+	case isNew:
 		return nil, EEXIST
+	case n.target != "":
+		return nil, ELOOP
 	case n.dir && flags&changes != 0:
 		return nil, EISDIR
 	case !n.dir && flags&Directory != 0:
@@ -288,22 +276,14 @@ func (m *Memory) Open(name string, flags OpenFlag) (File, Errno) {
 }
 
 // Stat implements [FS].
-func (m *Memory) Stat(name string, _ bool) (Stat, Errno) {
+func (m *Memory) Stat(name string, follow bool) (Stat, Errno) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n, errno := m.find(name)
+	n, errno := m.find(name, follow)
 	if errno != 0 {
 		return Stat{}, errno
 	}
 	return n.stat(), ESUCCESS
-}
-
-// Readlink implements [FS].
-func (m *Memory) Readlink(name string) (string, Errno) {
-	if _, errno := m.Stat(name, false); errno != 0 {
-		return "", errno
-	}
-	return "", EINVAL
 }
 
 // Mkdir implements [FS].
@@ -313,14 +293,14 @@ func (m *Memory) Mkdir(name string) Errno {
 	if name == "." {
 		return EEXIST
 	}
-	dir, base, errno := m.parent(name)
-	if errno != 0 {
+	p, errno := m.entry(name)
+	switch {
+	case errno != 0:
 		return errno
-	}
-	if _, ok := dir.children[base]; ok {
+	case p.n != nil:
 		return EEXIST
 	}
-	_, errno = m.create(dir, name, base, true)
+	_, errno = m.create(p, true, "")
 	return errno
 }
 
@@ -328,20 +308,18 @@ func (m *Memory) Mkdir(name string) Errno {
 func (m *Memory) Rmdir(name string) Errno {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	dir, base, errno := m.parent(name)
-	if errno != 0 {
-		return errno
-	}
-	n, ok := dir.children[base]
+	p, errno := m.entry(name)
 	switch {
-	case !ok:
+	case errno != 0:
+		return errno
+	case p.n == nil:
 		return ENOENT
-	case !n.dir:
+	case !p.n.dir:
 		return ENOTDIR
-	case len(n.children) > 0:
+	case len(p.n.children) > 0:
 		return ENOTEMPTY
 	}
-	m.remove(dir, base)
+	m.remove(p.dir, p.base)
 	return ESUCCESS
 }
 
@@ -349,70 +327,60 @@ func (m *Memory) Rmdir(name string) Errno {
 func (m *Memory) Unlink(name string) Errno {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	dir, base, errno := m.parent(name)
-	if errno != 0 {
-		return errno
-	}
-	n, ok := dir.children[base]
+	p, errno := m.entry(name)
 	switch {
-	case !ok:
+	case errno != 0:
+		return errno
+	case p.n == nil:
 		return ENOENT
-	case n.dir:
+	case p.n.dir:
 		return EISDIR
 	}
-	m.remove(dir, base)
+	m.remove(p.dir, p.base)
 	return ESUCCESS
 }
 
-// Rename implements [FS]. It replaces a file by a file and an empty directory by
-// a directory, as POSIX has it.
+// Rename implements [FS]. It replaces what is no directory by what is none, and an
+// empty directory by a directory, as POSIX has it.
 func (m *Memory) Rename(from, to string) Errno {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	fromDir, fromBase, errno := m.parent(from)
+	old, errno := m.entry(from)
 	if errno != 0 {
 		return errno
 	}
-	n, ok := fromDir.children[fromBase]
-	if !ok {
+	p, errno := m.entry(to)
+	switch {
+	case errno != 0:
+		return errno
+	case old.n == nil:
 		return ENOENT
-	}
-	toDir, toBase, errno := m.parent(to)
-	if errno != 0 {
-		return errno
-	}
-	if len(toBase) > MaxName {
+	case len(p.base) > MaxName:
 		return ENAMETOOLONG
-	}
-	if from == to {
+	case old.name == p.name:
 		return ESUCCESS
-	}
-	if n.dir && strings.HasPrefix(to, from+"/") {
+	case old.n.dir && strings.HasPrefix(p.name, old.name+"/"):
 		return EINVAL
-	}
-	if strings.Count(to, "/")+n.height() > m.lim.Depth {
+	case p.depth-1+old.n.height() > m.lim.Depth:
 		return ENAMETOOLONG
+	case p.n == nil:
+	case p.n == old.n: // two names of one file both stay, as POSIX has it
+		return ESUCCESS
+	case strings.HasPrefix(old.name, p.name+"/"):
+		return ENOTEMPTY
+	case p.n.dir && !old.n.dir:
+		return EISDIR
+	case !p.n.dir && old.n.dir:
+		return ENOTDIR
+	case len(p.n.children) > 0:
+		return ENOTEMPTY
+	default:
+		m.remove(p.dir, p.base)
 	}
-	if old, ok := toDir.children[toBase]; ok {
-		switch {
-		case old == n: // two names of one file both stay, as POSIX has it
-			return ESUCCESS
-		case old.dir && !n.dir:
-			return EISDIR
-		case !old.dir && n.dir:
-			return ENOTDIR
-		case len(old.children) > 0:
-			return ENOTEMPTY
-		}
-		m.remove(toDir, toBase)
-	}
-	delete(fromDir.children, fromBase)
-	if toDir.children == nil {
-		toDir.children = make(map[string]*node)
-	}
-	toDir.children[strings.Clone(toBase)] = n
-	fromDir.mtime = m.lim.Now()
-	toDir.mtime = fromDir.mtime
+	delete(old.dir.children, old.base)
+	p.dir.add(p.base, old.n)
+	old.dir.mtime = m.lim.Now()
+	p.dir.mtime = old.dir.mtime
 	return ESUCCESS
 }
 
@@ -426,35 +394,11 @@ func (n *node) height() int {
 	return deepest + 1
 }
 
-// Link implements [FS].
-func (m *Memory) Link(from, to string) Errno {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n, errno := m.find(from)
-	if errno != 0 {
-		return errno
-	}
-	if n.dir {
-		return EPERM
-	}
-	dir, base, errno := m.parent(to)
-	if errno != 0 {
-		return errno
-	}
-	if _, ok := dir.children[base]; ok {
-		return EEXIST
-	}
-	return m.name(n, dir, to, base)
-}
-
-// Symlink implements [FS].
-func (m *Memory) Symlink(_, _ string) Errno { return ENOTSUP }
-
 // SetTimes implements [FS].
-func (m *Memory) SetTimes(name string, _ bool, atime, mtime *time.Time) Errno {
+func (m *Memory) SetTimes(name string, follow bool, atime, mtime *time.Time) Errno {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n, errno := m.find(name)
+	n, errno := m.find(name, follow)
 	if errno == 0 {
 		n.setTimes(atime, mtime)
 	}

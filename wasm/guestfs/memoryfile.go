@@ -17,8 +17,11 @@ type memoryFile struct {
 
 func (n *node) stat() Stat {
 	st := Stat{Inode: n.inode, Kind: KindRegular, Links: uint64(n.names), Size: n.size, Mtime: n.mtime, Atime: n.atime} //nolint:gosec // not negative
-	if n.dir {
+	switch {
+	case n.dir:
 		st.Kind = KindDirectory
+	case n.target != "":
+		st.Kind, st.Size = KindSymlink, int64(len(n.target))
 	}
 	return st
 }

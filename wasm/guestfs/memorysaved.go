@@ -10,6 +10,7 @@ type MemorySaved struct {
 	root  *node
 	used  int64
 	files int
+	links int
 	inode uint64
 }
 
@@ -18,7 +19,7 @@ type MemorySaved struct {
 func (m *Memory) Save() (*MemorySaved, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := &MemorySaved{used: m.used, files: m.files, inode: m.inode}
+	s := &MemorySaved{used: m.used, files: m.files, links: m.links, inode: m.inode}
 	n := 0
 	s.root = m.root.copy(&n, map[*node]*node{})
 	// Nodes that are unlinked but open are counted and not found.
@@ -34,7 +35,7 @@ func (m *Memory) Restore(s *MemorySaved) {
 	n := 0
 	root := s.root.copy(&n, map[*node]*node{})
 	m.root.children, m.root.mtime, m.root.atime = root.children, root.mtime, root.atime
-	m.used, m.files, m.inode = s.used, s.files, s.inode
+	m.used, m.files, m.links, m.inode = s.used, s.files, s.links, s.inode
 }
 
 // opened reports whether a node below this one is open.

@@ -30,7 +30,7 @@ type treeMount struct {
 	dev  uint64
 }
 
-var _ FS = (*Tree)(nil)
+var _ Resolver = (*Tree)(nil)
 
 // NewTree makes a root of these mounts. It fails if a path is not absolute and
 // clean, is taken twice, or has no file system.
@@ -139,7 +139,8 @@ func (t *Tree) Open(name string, flags OpenFlag) (File, Errno) {
 	if m, inner := t.lookup(name); m != nil {
 		var f File
 		if f, errno = m.fs.Open(inner, flags); errno == 0 {
-			if _, ok := f.(ChanceFile); ok {
+			switch f.(type) {
+			case ChanceFile, ExchangeFile:
 				return f, ESUCCESS // known by its type
 			}
 			return &treeFile{File: f, dev: m.dev, extra: t.below(name)}, ESUCCESS
@@ -176,6 +177,29 @@ func (t *Tree) Stat(name string, follow bool) (Stat, Errno) {
 		return placeholder(name), ESUCCESS
 	}
 	return Stat{}, errno
+}
+
+// Resolve implements [Resolver]. A link of a mount leads to what is in the mount, and
+// nowhere else.
+func (t *Tree) Resolve(name string, follow bool) (end string, links int, errno Errno) {
+	m, inner := t.lookup(name)
+	if m == nil {
+		return name, 0, ESUCCESS
+	}
+	r, ok := m.fs.(Resolver)
+	if !ok {
+		return name, 0, ESUCCESS
+	}
+	end, links, errno = r.Resolve(inner, follow)
+	switch {
+	case links == 0:
+		return name, 0, ESUCCESS
+	case errno != 0:
+		return "", links, errno
+	case end == ".":
+		return m.path, links, ESUCCESS
+	}
+	return m.path + "/" + end, links, ESUCCESS
 }
 
 // Readlink implements [FS].

@@ -90,7 +90,10 @@ func TestF02Symlinks(t *testing.T) {
 	if got := g.text(atData, g.u32(atResult)); got != "a.txt" {
 		t.Errorf("readlink tells %q", got)
 	}
-	g.want(guestfs.ERANGE, "path_readlink", 3, ptr, n, atData, 2, atResult)
+	g.want(0, "path_readlink", 3, ptr, n, atData, 2, atResult)
+	if got := g.text(atData, g.u32(atResult)); got != "a." {
+		t.Errorf("readlink with little room tells %q", got)
+	}
 }
 
 // F04: what is neither a folder nor a plain file is refused, at once.

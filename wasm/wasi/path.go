@@ -7,8 +7,18 @@ import (
 
 const followLinks = 1 // of lookupflags
 
-// path reads a path and resolves it against a directory's descriptor.
-func (w *World) path(fd, ptr, n uint64) (name string, trailing bool, errno guestfs.Errno) {
+// never is for calls about a name itself, be it a link or not.
+func never(bool) bool { return false }
+
+// follows is for calls about what a name stands for. A name with a slash behind it
+// stands for a directory, so a link is followed whatever the flags say.
+func follows(flags uint32) func(trailing bool) bool {
+	return func(trailing bool) bool { return flags&followLinks != 0 || trailing }
+}
+
+// path reads a path and resolves it against a directory's descriptor. What it gives
+// has no links on its way, and none at its end if follow is true for the path.
+func (w *World) path(fd, ptr, n uint64, follow func(trailing bool) bool) (name string, trailing bool, errno guestfs.Errno) {
 	n = uint64(uint32(n))
 	d := w.fd(fd)
 	switch {
@@ -27,12 +37,14 @@ func (w *World) path(fd, ptr, n uint64) (name string, trailing bool, errno guest
 		return "", false, guestfs.ENAMETOOLONG
 	}
 	w.charge(costPath)
-	return guestfs.Clean(d.path, string(b))
+	p, errno := guestfs.Lookup(w.cfg.Root, d.path, string(b), follow)
+	w.charge(costPath * uint64(p.Work))
+	return p.Name, p.Trailing, errno
 }
 
 // plain is for calls that take a path and nothing else.
 func (w *World) plain(p []uint64, call func(fs guestfs.FS, name string) guestfs.Errno) guestfs.Errno {
-	name, _, errno := w.path(p[0], p[1], p[2])
+	name, _, errno := w.path(p[0], p[1], p[2], never)
 	if errno != 0 {
 		return errno
 	}
@@ -48,7 +60,7 @@ func (w *World) pathRemoveDirectory(p []uint64) guestfs.Errno {
 }
 
 func (w *World) pathUnlinkFile(p []uint64) guestfs.Errno {
-	name, trailing, errno := w.path(p[0], p[1], p[2])
+	name, trailing, errno := w.path(p[0], p[1], p[2], never)
 	if errno != 0 {
 		return errno
 	}
@@ -60,17 +72,17 @@ func (w *World) pathUnlinkFile(p []uint64) guestfs.Errno {
 	return w.cfg.Root.Unlink(name)
 }
 
-// mustBeDir refuses a file whose path ended in a slash. What does not exist is
-// left for the call itself to tell.
+// mustBeDir refuses a file or link whose path ended in a slash. What does not exist
+// is left for the call itself to tell.
 func (w *World) mustBeDir(name string) guestfs.Errno {
-	if st, errno := w.cfg.Root.Stat(name, true); errno == 0 && st.Kind != guestfs.KindDirectory {
+	if st, errno := w.cfg.Root.Stat(name, false); errno == 0 && st.Kind != guestfs.KindDirectory {
 		return guestfs.ENOTDIR
 	}
 	return 0
 }
 
 func (w *World) pathFilestatGet(p []uint64) guestfs.Errno {
-	name, trailing, errno := w.path(p[0], p[2], p[3])
+	name, trailing, errno := w.path(p[0], p[2], p[3], follows(uint32(p[1])))
 	if errno != 0 {
 		return errno
 	}
@@ -93,7 +105,7 @@ func (w *World) pathFilestatGet(p []uint64) guestfs.Errno {
 }
 
 func (w *World) pathFilestatSetTimes(p []uint64) guestfs.Errno {
-	name, _, errno := w.path(p[0], p[2], p[3])
+	name, trailing, errno := w.path(p[0], p[2], p[3], follows(uint32(p[1])))
 	if errno != 0 {
 		return errno
 	}
@@ -104,27 +116,45 @@ func (w *World) pathFilestatSetTimes(p []uint64) guestfs.Errno {
 	case uint32(p[1])&^followLinks != 0:
 		return guestfs.EINVAL
 	}
-	return w.cfg.Root.SetTimes(name, uint32(p[1])&followLinks != 0, atime, mtime)
+	if trailing {
+		if errno := w.mustBeDir(name); errno != 0 {
+			return errno
+		}
+	}
+	return w.cfg.Root.SetTimes(name, uint32(p[1])&followLinks != 0 || trailing, atime, mtime)
 }
 
 func (w *World) pathLink(p []uint64) guestfs.Errno {
-	from, _, errno := w.path(p[0], p[2], p[3])
+	from, fromDir, errno := w.path(p[0], p[2], p[3], follows(uint32(p[1])))
 	if errno != 0 {
 		return errno
 	}
-	to, _, errno := w.path(p[4], p[5], p[6])
-	if errno != 0 {
+	to, toDir, errno := w.path(p[4], p[5], p[6], never)
+	switch {
+	case errno != 0:
 		return errno
+	case uint32(p[1])&^followLinks != 0:
+		return guestfs.EINVAL
+	}
+	if fromDir {
+		if errno := w.mustBeDir(from); errno != 0 {
+			return errno
+		}
+	}
+	if toDir {
+		if errno := w.mustBeNew(to); errno != 0 {
+			return errno
+		}
 	}
 	return w.cfg.Root.Link(from, to)
 }
 
 func (w *World) pathRename(p []uint64) guestfs.Errno {
-	from, fromDir, errno := w.path(p[0], p[1], p[2])
+	from, fromDir, errno := w.path(p[0], p[1], p[2], never)
 	if errno != 0 {
 		return errno
 	}
-	to, toDir, errno := w.path(p[3], p[4], p[5])
+	to, toDir, errno := w.path(p[3], p[4], p[5], never)
 	if errno != 0 {
 		return errno
 	}
@@ -145,18 +175,38 @@ func (w *World) pathSymlink(p []uint64) guestfs.Errno {
 	case n > guestfs.MaxPath:
 		return guestfs.ENAMETOOLONG
 	}
-	name, _, errno := w.path(p[2], p[3], p[4])
+	name, trailing, errno := w.path(p[2], p[3], p[4], never)
 	switch {
 	case errno != 0:
 		return errno
 	case n == 0:
-		return guestfs.EINVAL
+		return guestfs.ENOENT
 	}
+	if trailing {
+		if errno := w.mustBeNew(name); errno != 0 {
+			return errno
+		}
+	}
+	w.copied(int(n))
 	return w.cfg.Root.Symlink(string(target), name)
 }
 
+// mustBeNew refuses to make anything but a directory at a path that ended in a slash.
+// Where nothing can be made at all is left for the call itself to tell.
+func (w *World) mustBeNew(name string) guestfs.Errno {
+	switch st, errno := w.cfg.Root.Stat(name, false); {
+	case errno == guestfs.ENOENT:
+		return errno
+	case errno == 0 && st.Kind != guestfs.KindDirectory:
+		return guestfs.ENOTDIR
+	}
+	return 0
+}
+
+// pathReadlink gives as much of the target as there is room for, and does not tell
+// whether that is all: a caller with a full buffer asks again with a larger one.
 func (w *World) pathReadlink(p []uint64) guestfs.Errno {
-	name, _, errno := w.path(p[0], p[1], p[2])
+	name, trailing, errno := w.path(p[0], p[1], p[2], follows(0))
 	if errno != 0 {
 		return errno
 	}
@@ -168,15 +218,18 @@ func (w *World) pathReadlink(p []uint64) guestfs.Errno {
 	case len(buf) == 0:
 		return guestfs.EINVAL
 	}
-	target, errno := w.cfg.Root.Readlink(name)
-	switch {
-	case errno != 0:
-		return errno
-	case len(target) > len(buf):
-		return guestfs.ERANGE
+	if trailing {
+		if errno := w.mustBeDir(name); errno != 0 {
+			return errno
+		}
 	}
-	copy(buf, target)
-	le.PutUint32(used, uint32(len(target)))
+	target, errno := w.cfg.Root.Readlink(name)
+	if errno != 0 {
+		return errno
+	}
+	copied := copy(buf, target)
+	w.copied(copied)
+	le.PutUint32(used, uint32(copied))
 	return 0
 }
 
@@ -189,12 +242,15 @@ const (
 )
 
 func (w *World) pathOpen(p []uint64) guestfs.Errno {
-	name, trailing, errno := w.path(p[0], p[2], p[3])
+	lookup, oflags, rights, fdflags := uint32(p[1]), uint32(p[4]), p[5], uint32(p[7])
+	if oflags&(openCreate|openExcl) == openCreate|openExcl {
+		lookup &^= followLinks // a link is there, wherever it leads
+	}
+	name, trailing, errno := w.path(p[0], p[2], p[3], follows(lookup))
 	if errno != 0 {
 		return errno
 	}
 	out, ok := w.result(p[8], 4)
-	lookup, oflags, rights, fdflags := uint32(p[1]), uint32(p[4]), p[5], uint32(p[7])
 	switch {
 	case !ok:
 		return guestfs.EFAULT
