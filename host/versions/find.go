@@ -1,0 +1,221 @@
+package versions
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+)
+
+// cache holds what was read of versions' folders, which do not change.
+type cache struct {
+	mu   sync.Mutex
+	have map[string]*known // by folder
+}
+
+// known is what is known of one folder.
+type known struct {
+	mu     sync.Mutex
+	skill  *registry.Skill // nil: not read yet, or fault
+	fault  error           // why the files are not those that were admitted
+	stamp  uint64
+	files  int
+	looked time.Time
+}
+
+func (c *cache) of(folder string) *known {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.have == nil {
+		c.have = map[string]*known{}
+	}
+	k := c.have[folder]
+	if k == nil {
+		k = &known{}
+		c.have[folder] = k
+	}
+	return k
+}
+
+func (c *cache) forget(folder string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.have, folder)
+}
+
+// load gives the skill of a folder, which must have the digest. The files are read
+// the first time, and again when they look different.
+func (s *Store) load(folder, digest string) (*registry.Skill, error) {
+	k := s.loaded.of(folder)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := s.o.Now()
+	if k.skill != nil && k.files > manyFiles && now.Sub(k.looked) < lookAgain {
+		return k.skill, nil
+	}
+	seen, files, err := stamp(folder)
+	if err != nil {
+		return nil, fmt.Errorf("its files cannot be read: %s", plain(err))
+	}
+	k.looked = now
+	if (k.skill != nil || k.fault != nil) && k.stamp == seen {
+		return k.skill, k.fault
+	}
+	k.skill, k.fault, k.stamp, k.files = nil, nil, seen, files
+	found, problems := s.o.Read(folder)
+	switch {
+	case len(problems) > 0:
+		k.fault = fmt.Errorf("its files are not those that were admitted: %s", problems[0].Message)
+	case found.Descriptor.Digest != digest:
+		k.fault = fmt.Errorf("its files are not those that were admitted: their digest is %s", found.Descriptor.Digest)
+	default:
+		k.skill = found
+	}
+	return k.skill, k.fault
+}
+
+// shown gives the versions of a skill that a caller of a tenant finds: its own, and
+// those of others that are approved.
+func (st *state) shown(tenant string) (list []*version) {
+	for _, v := range st.live() {
+		if st.Tenant == tenant || v.Approved != nil {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// choose gives the version that a name means to a caller, and whether it may be
+// called where the name is "".
+func (st *state) choose(tenant, name string) (v *version, may bool) {
+	shown := st.shown(tenant)
+	if name != "" {
+		for _, v := range shown {
+			if v.Version == name {
+				return v, true
+			}
+		}
+		return nil, false
+	}
+	for _, v := range shown {
+		if v.Version == st.Current {
+			return v, true
+		}
+	}
+	if st.Tenant != tenant { // the current one is not approved: the newest that is
+		for _, v := range slices.Backward(shown) {
+			if v.Enabled {
+				return v, true
+			}
+		}
+	}
+	if len(shown) == 0 {
+		return nil, false
+	}
+	return shown[len(shown)-1], false
+}
+
+// of finds the skill that an id means to a tenant.
+func (s *Store) of(tenant string, id skill.ID) *state {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if st := s.skills[key{tenant, id}]; st != nil && tenant != "" && len(st.live()) > 0 {
+		return st
+	}
+	if owner, ok := s.approved[id]; ok && !s.closed {
+		return s.skills[key{owner, id}]
+	}
+	return nil
+}
+
+// Get finds a version for a caller of a tenant; "" is the current one. A version
+// that is disabled is found, and its Descriptor says so. The files are those that
+// were admitted: they are compared when they look different from before. The error
+// is an *skill.Error with the code NOT_FOUND.
+func (s *Store) Get(tenant string, id skill.ID, name string) (*registry.Skill, error) {
+	st := s.of(tenant, id)
+	if st == nil {
+		return nil, notFound(id)
+	}
+	v, may := st.choose(tenant, name)
+	if v == nil {
+		var names []string
+		for _, v := range st.shown(tenant) {
+			names = append(names, v.Version)
+		}
+		return nil, noVersion(id, names)
+	}
+	return s.skill(st, v, may), nil
+}
+
+// skill makes what the door and the catalogue need of a version. One whose files
+// are not what they were is quarantined, and all that is known of it is its name.
+func (s *Store) skill(st *state, v *version, may bool) *registry.Skill {
+	found, err := s.load(filepath.Join(s.at(key{st.Tenant, st.ID}), v.folder()), v.Digest)
+	if err != nil {
+		w := *v
+		if w.Quarantine == nil {
+			w.Enabled, w.Quarantine = false, &Decision{By: byHost, At: s.o.Now(), Word: err.Error()}
+			_ = s.Quarantine(st.Tenant, st.ID, v.Version, err.Error()) // logged; this answer holds anyway
+		}
+		found = &registry.Skill{Owner: st.Tenant, Descriptor: skill.Descriptor{ID: st.ID, Description: "The files of this version are damaged.", InputSchema: anyObject, OutputSchema: anyObject}}
+		v = &w
+	}
+	out := *found
+	d := &out.Descriptor
+	out.Owner = st.Tenant
+	d.Version, d.Digest, d.Trust = v.Version, v.Digest, skill.Community
+	d.State, d.Shared = v.state(), v.Approved != nil
+	if v.Quarantine != nil {
+		d.Reason = v.Quarantine.Word
+	}
+	if !may && d.State == skill.StateEnabled {
+		d.State = skill.StateDisabled // it may be called by its name only
+	}
+	d.Enabled = d.State == skill.StateEnabled
+	return &out
+}
+
+var anyObject = []byte(`{"type":"object"}`)
+
+// List gives the current version of every skill that a tenant finds, in the order
+// of ids.
+func (s *Store) List(tenant string) []*registry.Skill {
+	s.mu.RLock()
+	ids := map[skill.ID]bool{}
+	for k := range s.skills {
+		if k.tenant == tenant {
+			ids[k.id] = true
+		}
+	}
+	for id := range s.approved {
+		ids[id] = true
+	}
+	s.mu.RUnlock()
+	list := make([]*registry.Skill, 0, len(ids))
+	for id := range ids {
+		if found, err := s.Get(tenant, id, ""); err == nil {
+			list = append(list, found)
+		}
+	}
+	slices.SortFunc(list, func(a, b *registry.Skill) int { return cmp.Compare(a.Descriptor.ID, b.Descriptor.ID) })
+	return list
+}
+
+// Versions gives every version that a tenant finds, in the order of their upload.
+func (s *Store) Versions(tenant string, id skill.ID) ([]*registry.Skill, error) {
+	st := s.of(tenant, id)
+	if st == nil {
+		return nil, notFound(id)
+	}
+	var list []*registry.Skill
+	for _, v := range st.shown(tenant) {
+		list = append(list, s.skill(st, v, true))
+	}
+	return list, nil
+}

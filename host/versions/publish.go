@@ -1,0 +1,310 @@
+package versions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+)
+
+// Upload is the place of one upload under way. It is for one goroutine.
+type Upload struct {
+	store  *Store
+	tenant string
+	dir    string
+	bytes  int64 // reserved
+}
+
+// Admitted is what admission made of an upload.
+type Admitted struct {
+	Folder string // below [Upload.Staging]
+	Skill  *registry.Skill
+	Digest string
+	Size   int64 // bytes of its files
+}
+
+func (v *version) public(id skill.ID) skill.VersionState {
+	p := skill.VersionState{ID: id, Version: v.Version, Digest: v.Digest, State: v.state(), Shared: v.Approved != nil}
+	if v.Quarantine != nil {
+		p.Reason = v.Quarantine.Word
+	}
+	return p
+}
+
+// Begin makes a place for an upload of a tenant. It refuses a tenant that has used
+// its quota up. Whoever gets it closes it.
+func (s *Store) Begin(tenant string) (*Upload, error) {
+	if tenant == "" {
+		return nil, &skill.Error{Op: "versions.Begin", Code: skill.Forbidden, Message: "the caller belongs to no tenant, and an upload must belong to one"}
+	}
+	s.mu.RLock()
+	closed := s.closed
+	err := s.room(tenant, 1)
+	s.mu.RUnlock()
+	if closed {
+		return nil, errClosed
+	}
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(s.staging(), "")
+	if errors.Is(err, fs.ErrNotExist) { // someone has tidied up
+		if err = os.MkdirAll(s.staging(), 0o700); err == nil {
+			dir, err = os.MkdirTemp(s.staging(), "")
+		}
+	}
+	if err == nil {
+		err = os.Mkdir(filepath.Join(dir, "out"), 0o700)
+	}
+	if err != nil {
+		return nil, s.disk("versions.Begin", key{tenant: tenant}, err)
+	}
+	return &Upload{store: s, tenant: tenant, dir: dir}, nil
+}
+
+// File makes an empty file for a part of the upload as it comes in. The caller
+// closes it; it is removed with the upload.
+func (u *Upload) File() (*os.File, error) {
+	f, err := os.CreateTemp(u.dir, "part-")
+	if err != nil {
+		return nil, u.store.disk("versions.File", key{tenant: u.tenant}, err)
+	}
+	return f, nil
+}
+
+// Staging is an empty folder for admission, in the store's file system.
+func (u *Upload) Staging() string { return filepath.Join(u.dir, "out") }
+
+// Reserve counts bytes against the tenant's quota while the upload is under way,
+// instead of what it reserved before.
+func (u *Upload) Reserve(bytes int64) error {
+	s := u.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reserved[u.tenant] -= u.bytes
+	err := s.room(u.tenant, bytes)
+	if err == nil {
+		u.bytes = bytes
+	}
+	s.reserved[u.tenant] += u.bytes
+	return err
+}
+
+// Close frees what the upload has reserved and removes what it left. It may be
+// called twice.
+func (u *Upload) Close() error {
+	s := u.store
+	s.mu.Lock()
+	if s.reserved[u.tenant] -= u.bytes; s.reserved[u.tenant] <= 0 {
+		delete(s.reserved, u.tenant)
+	}
+	u.bytes = 0
+	s.mu.Unlock()
+	if u.dir != "" {
+		s.discard(u.dir)
+		u.dir = ""
+	}
+	return nil
+}
+
+// used is the bytes of a tenant's versions on disk, the deleted ones included until
+// their files are gone; mu is held.
+func (s *Store) used(tenant string) (bytes int64, skills int) {
+	for k, st := range s.skills {
+		if k.tenant != tenant {
+			continue
+		}
+		if len(st.live()) > 0 {
+			skills++
+		}
+		for _, v := range st.Versions {
+			bytes += v.Size
+		}
+	}
+	return bytes, skills
+}
+
+// room refuses bytes that a tenant has no room for; mu is held.
+func (s *Store) room(tenant string, bytes int64) error {
+	used, _ := s.used(tenant)
+	if used+s.reserved[tenant]+bytes <= s.o.Bytes {
+		return nil
+	}
+	return &skill.Error{
+		Op: "versions.room", Code: skill.PayloadTooLarge, Subject: "quota",
+		Message: fmt.Sprintf("the quota of %d bytes of uploads is used up: %d are taken, this one needs %d more; delete versions that are not needed (their bytes are free %s later)",
+			s.o.Bytes, used+s.reserved[tenant], bytes, minutes(s.o.Grace)),
+		Details: map[string]any{"quota": "bytes", "limit": s.o.Bytes, "used": used},
+	}
+}
+
+func minutes(d time.Duration) string { return d.Round(time.Second).String() }
+
+// Publish makes an admitted folder a version of the tenant, disabled. When it
+// returns without an error the version is on the disk. The errors are CONFLICT for a
+// version that is there already, and for a quota of numbers; PAYLOAD_TOO_LARGE for
+// the quota of bytes.
+func (u *Upload) Publish(ctx context.Context, a *Admitted, by string) (skill.VersionState, error) {
+	s, d := u.store, &a.Skill.Descriptor
+	k := key{u.tenant, d.ID}
+	if u.dir == "" {
+		return skill.VersionState{}, errors.New("versions.Publish: the upload is closed")
+	}
+	if _, err := s.takes(u, k, a); err != nil { // before the disk is made to work
+		return skill.VersionState{}, err
+	}
+	if err := syncTree(a.Folder); err != nil {
+		return skill.VersionState{}, s.disk("versions.Publish", k, err)
+	}
+	s.change.Lock()
+	defer s.change.Unlock()
+	if ctx.Err() != nil {
+		return skill.VersionState{}, &skill.Error{Op: "versions.Publish", Code: skill.Cancelled, Message: "the caller left before the upload was published", Err: ctx.Err()}
+	}
+	st, err := s.takes(u, k, a)
+	if err != nil {
+		return skill.VersionState{}, err
+	}
+	v := st.deleted(d.Version)
+	restored := v != nil
+	if !restored {
+		v = &version{Version: d.Version, Digest: a.Digest, Size: a.Size}
+		st.Versions = append(st.Versions, v)
+	}
+	v.Deleted, v.Enabled, v.Approved = nil, false, nil
+	v.UploadedBy, v.UploadedAt = skill.CleanText(by, 128), s.o.Now().UTC()
+
+	folder := filepath.Join(s.at(k), v.folder())
+	if err := s.place(k, a.Folder, folder, restored); err != nil {
+		return skill.VersionState{}, s.disk("versions.Publish", k, err)
+	}
+	if err := st.write(s.at(k)); err != nil {
+		if !restored {
+			s.discard(folder)
+		}
+		s.forgetEmpty(k)
+		return skill.VersionState{}, s.disk("versions.Publish", k, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reserved[u.tenant] -= u.bytes
+	u.bytes = 0
+	delete(s.garbage, folder)
+	s.skills[k] = st
+	s.index()
+	return v.public(k.id), nil
+}
+
+// Check says whether Publish would take an admitted folder now.
+func (u *Upload) Check(a *Admitted) error {
+	_, err := u.store.takes(u, key{u.tenant, a.Skill.Descriptor.ID}, a)
+	return err
+}
+
+// deleted gives the version of a name whose files are still there, or nil.
+func (st *state) deleted(name string) *version {
+	for _, v := range st.Versions {
+		if v.Version == name && v.Deleted != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// takes says whether a version can be added, and gives a copy of the skill's state.
+func (s *Store) takes(u *Upload, k key, a *Admitted) (*state, error) {
+	d := &a.Skill.Descriptor
+	conflict := func(message string, details map[string]any) error {
+		return &skill.Error{Op: "versions.Publish", Code: skill.Conflict, Subject: string(k.id), Message: message, Details: details}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	if s.o.Reserved(k.id) {
+		return nil, conflict(fmt.Sprintf("the id %s belongs to a skill of the operator; choose another id in skill.yaml", k.id), nil)
+	}
+	st := s.skills[k]
+	if st == nil {
+		st = &state{Format: format, Tenant: k.tenant, ID: k.id}
+	}
+	st = st.clone()
+	same := map[string]any{"id": string(k.id), "version": d.Version}
+	if v := st.find(d.Version); v != nil {
+		same["digest"], same["state"] = v.Digest, string(v.state())
+		if v.Digest == a.Digest {
+			return nil, conflict(fmt.Sprintf("version %s of %s is here already, with the same digest: nothing needs to be uploaded", d.Version, k.id), same)
+		}
+		return nil, conflict(fmt.Sprintf("version %s of %s is here already, with other files; versions do not change: raise the version in skill.yaml", d.Version, k.id), same)
+	}
+	if v := st.deleted(d.Version); v != nil {
+		if v.Digest == a.Digest {
+			return st, nil
+		}
+		return nil, conflict(fmt.Sprintf("version %s of %s was deleted a moment ago and had other files; raise the version in skill.yaml, or wait %s",
+			d.Version, k.id, minutes(s.o.Grace-s.o.Now().Sub(*v.Deleted))), same)
+	}
+	if len(st.Versions) >= s.o.Versions {
+		return nil, conflict(fmt.Sprintf("the quota of %d versions of a skill is used up; delete one of %s first (its place is free %s later)", s.o.Versions, k.id, minutes(s.o.Grace)),
+			map[string]any{"quota": "versions", "limit": s.o.Versions})
+	}
+	if _, skills := s.used(k.tenant); len(st.live()) == 0 && skills >= s.o.Skills {
+		return nil, conflict(fmt.Sprintf("the quota of %d skills is used up; delete all versions of one that is not needed", s.o.Skills),
+			map[string]any{"quota": "skills", "limit": s.o.Skills})
+	}
+	s.reserved[k.tenant] -= u.bytes // its own reservation does not stand against it
+	err := s.room(k.tenant, a.Size)
+	if err == nil {
+		u.bytes = a.Size
+	}
+	s.reserved[k.tenant] += u.bytes
+	return st, err
+}
+
+// place brings the files to where the state will say that they are. Until then they
+// are nobody's.
+func (s *Store) place(k key, from, to string, restored bool) error {
+	if restored {
+		return nil // they never left
+	}
+	for _, dir := range []string{s.Folder(k.tenant), s.at(k)} {
+		if err := makeDir(dir); err != nil {
+			return err
+		}
+	}
+	s.mu.RLock()
+	first := s.skills[k] == nil
+	s.mu.RUnlock()
+	if first { // so that a state that is not there is always one that was lost
+		if err := (&state{Format: format, Tenant: k.tenant, ID: k.id, Versions: []*version{}}).write(s.at(k)); err != nil {
+			s.forgetEmpty(k)
+			return err
+		}
+	}
+	if err := removeAll(to); err != nil { // what a failure before this one left
+		return err
+	}
+	if err := move(from, to); err != nil {
+		s.forgetEmpty(k)
+		return err
+	}
+	return nil
+}
+
+// forgetEmpty removes the folder of a skill that has no version. Another upload may
+// make it again, so it is not tried again later: the next start does.
+func (s *Store) forgetEmpty(k key) {
+	s.mu.RLock()
+	st := s.skills[k]
+	s.mu.RUnlock()
+	if st == nil || len(st.Versions) == 0 {
+		_ = removeAll(s.at(k)) // best effort, as said
+	}
+}

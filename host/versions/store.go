@@ -1,0 +1,360 @@
+package versions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+)
+
+// Options of a Store. Dir and Read are required.
+type Options struct {
+	Dir string // absolute; made when missing
+	// Read reads the folder of a version, as admission read it; see [registry.ReadFolder].
+	Read func(folder string) (*registry.Skill, []registry.Problem)
+	// Reserved reports ids that uploads may not take; nil: none.
+	Reserved func(skill.ID) bool
+
+	Skills   int           // of one tenant; 0: 100
+	Versions int           // of one skill; 0: 20
+	Bytes    int64         // of the files of one tenant's versions; 0: 1 GiB
+	Grace    time.Duration // from the deletion of a version to that of its files; 0: 10 minutes
+
+	Log *slog.Logger     // nil: slog.Default()
+	Now func() time.Time // nil: the system's clock
+}
+
+// Store holds the uploaded skills of one state folder. It is safe for concurrent
+// use: those who look never wait for the disk's writes.
+type Store struct {
+	o    Options
+	lock *flock.Flock
+
+	// change is held while something is changed, over the writes to disk. It comes
+	// before mu.
+	change sync.Mutex
+
+	mu       sync.RWMutex
+	skills   map[key]*state
+	approved map[skill.ID]string // tenant of the approved versions of an id
+	reserved map[string]int64    // bytes, by tenant, of uploads under way
+	closed   bool
+	problems []registry.Problem
+	garbage  map[string]bool // folders that could not be removed
+
+	loaded cache
+}
+
+// key names one skill of one tenant.
+type key struct {
+	tenant string
+	id     skill.ID
+}
+
+// Open opens the store and removes what a crash left there. It fails when another
+// process has the store open.
+func Open(o Options) (*Store, error) {
+	if o.Dir == "" || o.Read == nil {
+		return nil, errors.New("versions.Open: Dir and Read are required")
+	}
+	or(&o.Skills, 100)
+	or(&o.Versions, 20)
+	or(&o.Bytes, 1<<30)
+	or(&o.Grace, 10*time.Minute)
+	if o.Reserved == nil {
+		o.Reserved = func(skill.ID) bool { return false }
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+	}
+	s := &Store{
+		o: o, skills: map[key]*state{}, approved: map[skill.ID]string{},
+		reserved: map[string]int64{}, garbage: map[string]bool{},
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("the folder of uploads cannot be made: %w", err)
+	}
+	s.lock = flock.New(filepath.Join(o.Dir, ".lock"))
+	locked, err := s.lock.TryLock()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the folder of uploads cannot be locked: %w", err)
+	case !locked:
+		return nil, errors.New("another openskill has this state folder's uploads open; stop it, or give this one a folder of its own with --state")
+	}
+	if err := s.read(); err != nil {
+		return nil, errors.Join(err, s.lock.Unlock())
+	}
+	return s, nil
+}
+
+func or[T int | int64 | time.Duration](p *T, d T) {
+	if *p <= 0 {
+		*p = d
+	}
+}
+
+// Close gives the store up. Uploads under way fail. It may be called twice.
+func (s *Store) Close() error {
+	s.change.Lock()
+	defer s.change.Unlock()
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if closed {
+		return nil
+	}
+	return s.lock.Unlock()
+}
+
+// Folder is where all versions of a tenant are.
+func (s *Store) Folder(tenant string) string { return filepath.Join(s.o.Dir, folderOf(tenant)) }
+
+// Problems lists what was found damaged when the store was opened, and since.
+func (s *Store) Problems() []registry.Problem {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Clone(s.problems)
+}
+
+// report tells the operator of something that should not be so.
+func (s *Store) report(path, message string) {
+	if rel, err := filepath.Rel(s.o.Dir, path); err == nil {
+		path = filepath.ToSlash(rel)
+	}
+	s.mu.Lock()
+	s.problems = append(s.problems, registry.Problem{File: path, Message: message})
+	s.mu.Unlock()
+	s.o.Log.LogAttrs(context.Background(), slog.LevelError, "a problem with uploads", slog.String("file", path), slog.String("problem", message))
+}
+
+// staging is where uploads are worked on, in the same file system.
+func (s *Store) staging() string { return filepath.Join(s.o.Dir, ".staging") }
+
+// at is the folder of one skill.
+func (s *Store) at(k key) string { return filepath.Join(s.Folder(k.tenant), string(k.id)) }
+
+// read finds what is on disk.
+func (s *Store) read() error {
+	if err := removeAll(s.staging()); err != nil {
+		return fmt.Errorf("what is left of uploads cannot be removed: %w", err)
+	}
+	if err := os.Mkdir(s.staging(), 0o700); err != nil {
+		return fmt.Errorf("the folder of uploads cannot be written: %w", err)
+	}
+	tenants, err := os.ReadDir(s.o.Dir)
+	if err != nil {
+		return fmt.Errorf("the folder of uploads cannot be read: %w", err)
+	}
+	for _, t := range tenants {
+		if strings.HasPrefix(t.Name(), ".") {
+			continue
+		}
+		dir := filepath.Join(s.o.Dir, t.Name())
+		ids, err := os.ReadDir(dir)
+		if err != nil {
+			s.report(dir, "is no folder of a tenant and is left alone: "+plain(err))
+			continue
+		}
+		for _, id := range ids {
+			s.readSkill(filepath.Join(dir, id.Name()))
+		}
+	}
+	s.index()
+	return nil
+}
+
+// readSkill finds one skill, and removes versions that were never acknowledged.
+func (s *Store) readSkill(folder string) {
+	names, err := os.ReadDir(folder)
+	if err != nil {
+		s.report(folder, "is no folder of a skill and is left alone: "+plain(err))
+		return
+	}
+	st, err := readState(folder)
+	if err != nil {
+		if len(names) == 0 || errors.Is(err, fs.ErrNotExist) && !slices.ContainsFunc(names, isVersion) {
+			s.discard(folder)
+			return
+		}
+		s.rescue(folder, names, err)
+		return
+	}
+	if len(st.Versions) == 0 {
+		s.discard(folder)
+		return
+	}
+	known := map[string]bool{}
+	for _, v := range st.Versions {
+		known[v.folder()] = true
+		if !slices.ContainsFunc(names, func(e fs.DirEntry) bool { return e.Name() == v.folder() }) {
+			s.report(filepath.Join(folder, v.folder()), "is not there, though the version was published; it cannot be called")
+		}
+	}
+	for _, e := range names {
+		if e.Name() != stateFile && e.Name() != damagedFile && !known[e.Name()] {
+			s.discard(filepath.Join(folder, e.Name()))
+		}
+	}
+	s.skills[key{st.Tenant, st.ID}] = st
+}
+
+func isVersion(e fs.DirEntry) bool { return e.IsDir() && strings.Contains(e.Name(), "@") }
+
+// rescue makes a state of the versions that lie beside a damaged one. The tenant is
+// known only where its folder bears its name, or another skill of it is well.
+func (s *Store) rescue(folder string, names []fs.DirEntry, why error) {
+	path := filepath.Join(folder, stateFile)
+	s.report(path, "is damaged ("+plain(why)+"); the skill is disabled until the operator enables a version of it")
+	tenant, ok := strings.CutPrefix(filepath.Base(filepath.Dir(folder)), "t-")
+	id, err := skill.ParseID(filepath.Base(folder))
+	if !ok || folderOf(tenant) != filepath.Base(filepath.Dir(folder)) || err != nil {
+		s.report(folder, "is left alone: whose it is was in the damaged file alone")
+		return
+	}
+	now := s.o.Now()
+	st := &state{Format: format, Tenant: tenant, ID: id}
+	for _, e := range names {
+		if !isVersion(e) {
+			continue
+		}
+		found, problems := s.o.Read(filepath.Join(folder, e.Name()))
+		if found == nil || len(problems) > 0 || found.Descriptor.ID != id || folderName(found.Descriptor.Version, found.Descriptor.Digest) != e.Name() {
+			s.report(filepath.Join(folder, e.Name()), "is not whole and is left alone")
+			continue
+		}
+		st.Versions = append(st.Versions, &version{
+			Version: found.Descriptor.Version, Digest: found.Descriptor.Digest, Size: sizeOf(found.Folder), UploadedAt: now,
+			Quarantine: &Decision{By: byHost, At: now, Word: "the record of this skill was damaged; what had been decided about it is not known"},
+		})
+	}
+	err = os.Rename(path, filepath.Join(folder, damagedFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err = errors.Join(err, st.write(folder)); err != nil {
+		s.report(path, "cannot be replaced: "+plain(err))
+	}
+	s.skills[key{tenant, id}] = st
+}
+
+// byHost is who the host itself is in a Decision.
+const byHost = "host"
+
+func sizeOf(folder string) (n int64) {
+	_ = filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				n += info.Size()
+			}
+		}
+		return nil //nolint:nilerr // what cannot be counted cannot be read either
+	})
+	return n
+}
+
+// discard removes a folder or file now, or tries again with every Sweep.
+func (s *Store) discard(path string) {
+	err := removeAll(path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		delete(s.garbage, path)
+		return
+	}
+	if !s.garbage[path] {
+		s.garbage[path] = true
+		s.o.Log.LogAttrs(context.Background(), slog.LevelWarn, "what is left of an upload cannot be removed now; it is tried again", slog.String("path", path), slog.String("error", err.Error()))
+	}
+}
+
+// index finds out again whose approved versions an id means; mu is held, or nobody
+// else has the store yet.
+func (s *Store) index() {
+	clear(s.approved)
+	for k, st := range s.skills {
+		if slices.ContainsFunc(st.live(), func(v *version) bool { return v.Approved != nil }) {
+			s.approved[k.id] = k.tenant
+		}
+	}
+}
+
+// update changes the state of one skill: on disk first, then for those who look.
+// change must be held. The error of do comes back as it is. With must, the change
+// holds for this process even if the disk refuses it.
+func (s *Store) update(k key, must bool, do func(st *state) error) error {
+	s.mu.RLock()
+	st, closed := s.skills[k], s.closed
+	s.mu.RUnlock()
+	if closed {
+		return errClosed
+	}
+	if st == nil {
+		return notFound(k.id)
+	}
+	st = st.clone()
+	if err := do(st); err != nil {
+		return err
+	}
+	err := st.write(s.at(k))
+	if err != nil {
+		err = s.disk("versions.write", k, err)
+		if !must {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.skills[k] = st
+	s.index()
+	return err
+}
+
+var errClosed = &skill.Error{Op: "versions", Code: skill.Internal, Message: "the store of uploads is closed"}
+
+func notFound(id skill.ID) error {
+	return &skill.Error{
+		Op: "versions.Get", Code: skill.NotFound, Subject: skill.CleanText(string(id), 64),
+		Message: "there is no skill of this id; the catalogue lists those that there are",
+	}
+}
+
+func noVersion(id skill.ID, list []string) error {
+	return &skill.Error{
+		Op: "versions.Get", Code: skill.NotFound, Subject: string(id),
+		Message: skill.CleanText(fmt.Sprintf("this version of %s is not here; available: %s", id, strings.Join(list, ", ")), skill.MaxMessage),
+	}
+}
+
+// disk makes an error of what the disk refused, which is the host's own matter: the
+// log says what to do, and nothing has changed.
+func (s *Store) disk(op string, k key, err error) error {
+	s.o.Log.LogAttrs(context.Background(), slog.LevelError, "uploads cannot be written; see that the state folder has space and can be written, and try again: no restart is needed",
+		slog.String("op", op), slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("error", err.Error()))
+	return &skill.Error{Op: op, Code: skill.Internal, Subject: string(k.id), Message: "the host's disk refused it; nothing was changed", Err: err}
+}
+
+// plain takes the path out of a file error.
+func plain(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
