@@ -47,7 +47,7 @@ func (s *Server) listSkills(c *fiber.Ctx) error {
 	if cursor == nil {
 		cursor = new(string)
 	}
-	skills, next, err := s.opt.Catalogue.List(*cursor, limit)
+	skills, next, err := s.opt.Catalogue.List(s.opt.Principal, *cursor, limit)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (s *Server) getSkill(c *fiber.Ctx) error {
 	if version == nil {
 		version = new(string)
 	}
-	d, err := s.opt.Catalogue.Get(id, *version)
+	d, err := s.opt.Catalogue.Get(s.opt.Principal, id, *version)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (s *Server) listVersions(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	versions, err := s.opt.Catalogue.Versions(id)
+	versions, err := s.opt.Catalogue.Versions(s.opt.Principal, id)
 	if err != nil {
 		return err
 	}

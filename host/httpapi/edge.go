@@ -6,14 +6,11 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"io"
 	"log/slog"
-	"net"
 	"net/netip"
 	"net/url"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -30,10 +27,6 @@ const (
 // handle is the outermost handler: what holds for every request, also for those
 // that no route takes.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
-	conn := connOf(ctx)
-	if conn != nil {
-		conn.enter(busy)
-	}
 	trace := takeTrace(ctx)
 	s.commonHeaders(ctx, trace)
 	defer func() {
@@ -48,11 +41,22 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 			ctx.SetConnectionClose()
 		}
 	}()
+	defer s.leaveUnread(ctx)
 	path := plainPath(ctx)
-	switch method := ctx.Method(); {
-	case twoLengths(ctx):
-		ctx.SetConnectionClose()
+	if twoLengths(ctx) {
 		s.fail(ctx, invalid("the request has both Content-Length and Transfer-Encoding; send one of them"))
+		return
+	}
+	if !ctx.IsPost() || !isUploadPath(path) {
+		if err := s.takeBody(ctx); err != nil {
+			s.readFailed(ctx, err)
+			return
+		}
+		if conn := connOf(ctx); conn != nil {
+			conn.enter(busy)
+		}
+	}
+	switch method := ctx.Method(); {
 	case !s.sameOrigin(ctx):
 		s.fail(ctx, &skill.Error{
 			Op: "httpapi.origin", Code: skill.Forbidden,
@@ -150,7 +154,7 @@ func (s *Server) commonHeaders(ctx *fasthttp.RequestCtx, trace skill.TraceID) {
 func (s *Server) sameOrigin(ctx *fasthttp.RequestCtx) bool {
 	origin := ctx.Request.Header.Peek("Origin")
 	if len(origin) == 0 {
-		return string(ctx.Request.Header.Peek("Sec-Fetch-Site")) != "cross-site" || !ctx.IsPost()
+		return string(ctx.Request.Header.Peek("Sec-Fetch-Site")) != "cross-site" || ctx.IsGet() || ctx.IsHead() || ctx.IsOptions()
 	}
 	if slices.Contains(s.opt.Origins, string(origin)) {
 		return true
@@ -198,60 +202,4 @@ func (s *Server) noRoute(ctx *fasthttp.RequestCtx, path string) {
 		Message: "this path does not take the method; it takes " + allow,
 	})
 	ctx.Response.Header.Set("Allow", allow)
-}
-
-// expect answers Expect: 100-continue before the body is sent: with 413 if it
-// would be too large.
-func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
-	if ctx.Request.Header.ContentLength() <= s.opt.BodyLimit {
-		return fasthttp.StatusContinue
-	}
-	s.commonHeaders(ctx, takeTrace(ctx))
-	s.fail(ctx, s.bodyTooLarge())
-	if conn := connOf(ctx); conn != nil {
-		conn.linger.Store(true)
-	}
-	return ctx.Response.StatusCode()
-}
-
-func (s *Server) bodyTooLarge() error {
-	return &skill.Error{
-		Op: "httpapi.read", Code: skill.PayloadTooLarge,
-		Message: "the body is too large; up to " + strconv.Itoa(s.opt.BodyLimit) + " bytes are accepted",
-	}
-}
-
-// parseError answers what fasthttp could not read as a request. The connection
-// closes afterwards; it lingers, so that a client that is still sending gets to
-// read the answer.
-func (s *Server) parseError(ctx *fasthttp.RequestCtx, err error) {
-	if conn := connOf(ctx); conn != nil {
-		conn.linger.Store(true)
-		// fasthttp has forgotten, or never understood, whose failure this is.
-		method, uri, trace := conn.firstWords()
-		ctx.Request.Header.SetMethodBytes(method)
-		ctx.Request.SetRequestURIBytes(uri)
-		ctx.Request.Header.SetBytesV(headerTrace, trace)
-	}
-	s.commonHeaders(ctx, takeTrace(ctx))
-	ctx.Response.SkipBody = ctx.IsHead()
-	var (
-		tooLong *fasthttp.ErrSmallBuffer
-		network net.Error
-	)
-	switch {
-	case errors.As(err, &tooLong):
-		s.failAs(ctx, fasthttp.StatusRequestHeaderFieldsTooLarge, &skill.Error{
-			Op: "httpapi.read", Code: skill.PayloadTooLarge,
-			Message: "request line and headers are too long; up to " + strconv.Itoa(s.opt.HeadLimit) + " bytes are accepted",
-		})
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		s.fail(ctx, s.bodyTooLarge())
-	case errors.As(err, &network) && network.Timeout():
-		s.fail(ctx, &skill.Error{Op: "httpapi.read", Code: skill.Timeout, Message: "the request did not arrive in full in time"})
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		s.fail(ctx, invalid("the request ended before it was complete"))
-	default:
-		s.fail(ctx, invalid("this is not a well-formed HTTP/1.1 request"))
-	}
 }

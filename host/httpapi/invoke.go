@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,9 +27,9 @@ func (s *Server) invoke(c *fiber.Ctx) error {
 	if err := checkBodyHeaders(&ctx.Request.Header); err != nil {
 		return err
 	}
-	// BodyRaw, because Body unpacks without a limit. The copy is what the call
-	// keeps: the buffer belongs to the connection's next request.
-	in, err := decodeInvoke(bytes.Clone(c.BodyRaw()))
+	// What takeBody has read: it is not unpacked, and stays when the buffers of the
+	// connection are used again.
+	in, err := decodeInvoke(ctx.Request.Body())
 	if err != nil {
 		return err
 	}

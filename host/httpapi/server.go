@@ -22,22 +22,23 @@ type Door interface {
 	Invoke(ctx context.Context, p skill.Principal, r skill.Request) *skill.Result
 }
 
-// Catalogue is what the edge reads skills from. It must be safe for concurrent
-// use and quick; its errors are *skill.Error.
+// Catalogue is what the edge reads skills from, each caller what it may find. It
+// must be safe for concurrent use and quick; its errors are *skill.Error.
 type Catalogue interface {
 	// List gives at most limit (1 to 100) skills after cursor ("" for the first
 	// page), and the cursor of the next page or "".
-	List(cursor string, limit int) ([]skill.Descriptor, string, error)
+	List(p skill.Principal, cursor string, limit int) ([]skill.Descriptor, string, error)
 	// Get gives one version of a skill, the enabled one for "".
-	Get(id skill.ID, version string) (skill.Descriptor, error)
+	Get(p skill.Principal, id skill.ID, version string) (skill.Descriptor, error)
 	// Versions gives every version of a skill.
-	Versions(id skill.ID) ([]skill.Descriptor, error)
+	Versions(p skill.Principal, id skill.ID) ([]skill.Descriptor, error)
 }
 
 // Options configure a [Server]. Zero never means "unlimited".
 type Options struct {
 	Door      Door      // required
 	Catalogue Catalogue // required
+	Uploads   Uploads   // nil: uploads, and what is decided about them, are refused
 
 	// Ready says whether the host can run skills; /readyz answers 503 with its
 	// error. It must be quick. nil: always ready.
@@ -55,7 +56,7 @@ type Options struct {
 	// entry; names do, because whoever owns a name can make it point here.
 	Origins []string
 
-	BodyLimit int // bytes of a request body; 0: 1 MiB
+	BodyLimit int // bytes of a request body that is no upload; 0: 1 MiB
 	HeadLimit int // bytes of request line and headers; 0: 16 KiB
 	MaxConns  int // open connections; 0: 4096. At the limit the one that has waited longest without a call makes room
 
@@ -63,6 +64,12 @@ type Options struct {
 	BodyTimeout  time.Duration // for the body, from the end of the headers; 0: 30 s
 	IdleTimeout  time.Duration // between two requests of a connection; 0: 60 s
 	WriteTimeout time.Duration // for sending an answer, from the end of the call; 0: 30 s
+
+	UploadLimit   int64         // bytes of an uploaded archive or module; 0: 32 MiB
+	UploadTimeout time.Duration // for the body of an upload, from the end of the headers; 0: 2 minutes
+	Receiving     int           // uploads that come in at once, three quarters of them of one tenant; 0: 80
+	Admitting     int           // uploads that are checked at once; 0: 2. Others wait in line, AdmitWait at most
+	AdmitWait     time.Duration // 0: 60 s
 }
 
 func (o Options) withDefaults() Options {
@@ -81,6 +88,13 @@ func (o Options) withDefaults() Options {
 	orTime(&o.BodyTimeout, 30*time.Second)
 	orTime(&o.IdleTimeout, 60*time.Second)
 	orTime(&o.WriteTimeout, 30*time.Second)
+	if o.UploadLimit <= 0 {
+		o.UploadLimit = 32 << 20
+	}
+	orTime(&o.UploadTimeout, 2*time.Minute)
+	orInt(&o.Receiving, 80)
+	orInt(&o.Admitting, 2)
+	orTime(&o.AdmitWait, time.Minute)
 	return o
 }
 
@@ -106,6 +120,9 @@ type Server struct {
 
 	watches watches
 
+	receiving *line // uploads whose bodies come in
+	admitting *line // uploads that are checked
+
 	health []byte // the body of /healthz
 
 	base    context.Context //nolint:containedctx // the parent of every call, ended by Shutdown
@@ -127,6 +144,8 @@ func New(o Options) (*Server, error) {
 	s := &Server{opt: o.withDefaults()}
 	s.log = s.opt.Logger
 	s.conns = newConnSet(s.opt.MaxConns)
+	s.receiving = newLine(s.opt.Receiving, max(s.opt.Receiving*3/4, 1))
+	s.admitting = newLine(s.opt.Admitting, s.opt.Admitting)
 	s.health = healthBody(s.opt.Version)
 	s.base, s.endAll = context.WithCancelCause(context.Background())
 
@@ -143,6 +162,7 @@ func New(o Options) (*Server, error) {
 		IdleTimeout:                  s.opt.IdleTimeout,
 		WriteTimeout:                 s.opt.WriteTimeout,
 		DisablePreParseMultipartForm: true, // parsing would write files before anyone agreed to it
+		StreamRequestBody:            true, // handle reads the bodies, and bounds them; those of uploads go to disk
 		DisableStartupMessage:        true,
 		ErrorHandler:                 s.fiberError,
 	})
@@ -152,9 +172,7 @@ func New(o Options) (*Server, error) {
 	s.http.Handler = s.handle
 	s.http.ErrorHandler = s.parseError
 	s.http.ExpectHandler = s.expect
-	s.http.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
-		return fasthttp.RequestConfig{ReadTimeout: s.opt.BodyTimeout}
-	}
+	s.http.HeaderReceived = s.headReceived
 	s.http.ConnState = connState
 	s.http.SecureErrorLogMessage = true
 	s.http.MaxIdleWorkerDuration = time.Second // how long a stopped server's last goroutine stays
@@ -206,11 +224,14 @@ func allowed(path string) string {
 		path = strings.TrimSuffix(path, "/")
 	}
 	const get = "GET, HEAD, OPTIONS"
+	if isUploadPath(path) {
+		return "GET, HEAD, POST, OPTIONS"
+	}
 	switch path {
-	case "/skills", "/health", "/healthz", "/readyz", "/openapi.json", "/docs":
+	case "/health", "/healthz", "/readyz", "/openapi.json", "/docs":
 		return get
 	}
-	if _, ok := invokePath(path); ok {
+	if _, ok := actionPath(path); ok {
 		return "POST, OPTIONS"
 	}
 	if name, ok := strings.CutPrefix(path, "/docs/"); ok && isDocsAsset(name) {
@@ -221,11 +242,34 @@ func allowed(path string) string {
 		return ""
 	}
 	id, tail, deeper := strings.Cut(rest, "/")
-	if id == "" || strings.Contains(id, ":") || deeper && tail != "versions" { // a colon: an action that there is not
+	version, one := strings.CutPrefix(tail, "versions/")
+	switch {
+	case id == "" || strings.Contains(id, ":"): // a colon: an action that there is not
 		return ""
+	case !deeper || tail == "versions":
+		return get
+	case one && version != "" && !strings.Contains(version, "/"):
+		return "DELETE, OPTIONS"
 	}
-	return get
+	return ""
 }
+
+// isUploadPath reports whether a POST to the path is an upload.
+func isUploadPath(path string) bool { return path == "/skills" || path == "/skills/" }
+
+// actionPath gives the action of a path of the form /skills/{id}:{action}.
+func actionPath(path string) (action string, ok bool) {
+	path = strings.TrimSuffix(path, "/")
+	for _, action := range actions {
+		if id, ok := strings.CutSuffix(path, ":"+action); ok {
+			id, ok = strings.CutPrefix(id, "/skills/")
+			return action, ok && id != "" && !strings.Contains(id, "/")
+		}
+	}
+	return "", false
+}
+
+var actions = [...]string{"invoke", "enable", "disable", "approve", "rollback"}
 
 // invokePath gives the id of a path of the form /skills/{id}:invoke. The id may
 // be anything but empty or of several segments.
@@ -241,6 +285,12 @@ func invokePath(path string) (id string, ok bool) {
 func (s *Server) routes(app *fiber.App) {
 	app.Post("/skills/:id\\:invoke", s.invoke)
 	app.Get("/skills/:id\\:invoke", s.wrongMethod) // or it would be a skill named "x:invoke"
+	app.Post("/skills", s.upload)
+	app.Post("/skills/:id\\:enable", s.deciding(Uploads.Enable))
+	app.Post("/skills/:id\\:disable", s.deciding(Uploads.Disable))
+	app.Post("/skills/:id\\:approve", s.deciding(Uploads.Approve))
+	app.Post("/skills/:id\\:rollback", s.deciding(Uploads.Rollback))
+	app.Delete("/skills/:id/versions/:version", s.deleteVersion)
 	app.Get("/skills", s.reading(s.listSkills))
 	app.Get("/skills/:id", s.reading(s.getSkill))
 	app.Get("/skills/:id/versions", s.reading(s.listVersions))

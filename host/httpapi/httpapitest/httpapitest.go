@@ -139,7 +139,7 @@ func NewCatalogue() Catalogue {
 }
 
 // List gives one page: the skills whose ids come after cursor.
-func (c Catalogue) List(cursor string, limit int) ([]skill.Descriptor, string, error) {
+func (c Catalogue) List(_ skill.Principal, cursor string, limit int) ([]skill.Descriptor, string, error) {
 	from := sort.Search(len(c), func(i int) bool { return string(c[i].ID) > cursor })
 	to := min(from+limit, len(c))
 	if to == len(c) {
@@ -149,7 +149,7 @@ func (c Catalogue) List(cursor string, limit int) ([]skill.Descriptor, string, e
 }
 
 // Get gives one skill.
-func (c Catalogue) Get(id skill.ID, version string) (skill.Descriptor, error) {
+func (c Catalogue) Get(_ skill.Principal, id skill.ID, version string) (skill.Descriptor, error) {
 	for _, d := range c {
 		if d.ID == id && (version == "" || version == d.Version) {
 			return d, nil
@@ -159,8 +159,8 @@ func (c Catalogue) Get(id skill.ID, version string) (skill.Descriptor, error) {
 }
 
 // Versions gives every version of one skill.
-func (c Catalogue) Versions(id skill.ID) ([]skill.Descriptor, error) {
-	d, err := c.Get(id, "")
+func (c Catalogue) Versions(p skill.Principal, id skill.ID) ([]skill.Descriptor, error) {
+	d, err := c.Get(p, id, "")
 	if err != nil {
 		return nil, err
 	}

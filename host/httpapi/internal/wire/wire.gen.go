@@ -24,8 +24,29 @@ func (e HealthStatus) Valid() bool {
 	}
 }
 
+// Defines values for UploadSkillParamsDryRun.
+const (
+	False UploadSkillParamsDryRun = "false"
+	True  UploadSkillParamsDryRun = "true"
+)
+
+// Valid indicates whether the value is a known member of the UploadSkillParamsDryRun enum.
+func (e UploadSkillParamsDryRun) Valid() bool {
+	switch e {
+	case False:
+		return true
+	case True:
+		return true
+	default:
+		return false
+	}
+}
+
 // Amount defines model for Amount.
 type Amount = uint64
+
+// Decision What is decided about. All of it may be left out.
+type Decision = json.RawMessage
 
 // Error defines model for Error.
 type Error = skill.ResultError
@@ -93,6 +114,15 @@ type SkillSuccess = skill.Result
 // TraceId defines model for TraceId.
 type TraceId = skill.TraceID
 
+// UploadRequest Either `archive`, or `module` and `manifest`; each part once, nothing else.
+type UploadRequest = json.RawMessage
+
+// UploadResult defines model for UploadResult.
+type UploadResult = skill.UploadResult
+
+// VersionState defines model for VersionState.
+type VersionState = skill.VersionState
+
 // SkillIdPath defines model for SkillIdPath.
 type SkillIdPath = SkillId
 
@@ -104,6 +134,9 @@ type Failed = SkillFailure
 
 // FailedBusy defines model for FailedBusy.
 type FailedBusy = SkillFailure
+
+// ProblemBusy The answer of a failure outside of :invoke.
+type ProblemBusy = Problem
 
 // Result defines model for Result.
 type Result = SkillSuccess
@@ -120,6 +153,19 @@ type ListSkillsParams struct {
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
+
+// UploadSkillParams defines parameters for UploadSkill.
+type UploadSkillParams struct {
+	// DryRun Check only, and keep nothing; answered with 200.
+	DryRun *UploadSkillParamsDryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// UploadSkillParamsDryRun defines parameters for UploadSkill.
+type UploadSkillParamsDryRun string
 
 // GetSkillParams defines parameters for GetSkill.
 type GetSkillParams struct {
@@ -138,6 +184,37 @@ type ListSkillVersionsParams struct {
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
+// DeleteSkillVersionParams defines parameters for DeleteSkillVersion.
+type DeleteSkillVersionParams struct {
+	// Tenant Whose skill it is, for the operator; the caller's own if it is left out.
+	Tenant *string `form:"tenant,omitempty" json:"tenant,omitempty"`
+
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ApproveSkillParams defines parameters for ApproveSkill.
+type ApproveSkillParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// DisableSkillParams defines parameters for DisableSkill.
+type DisableSkillParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// EnableSkillParams defines parameters for EnableSkill.
+type EnableSkillParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
 // InvokeSkillParams defines parameters for InvokeSkill.
 type InvokeSkillParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
@@ -145,5 +222,27 @@ type InvokeSkillParams struct {
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
+// RollbackSkillParams defines parameters for RollbackSkill.
+type RollbackSkillParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// UploadSkillMultipartRequestBody defines body for UploadSkill for multipart/form-data ContentType.
+type UploadSkillMultipartRequestBody = UploadRequest
+
+// ApproveSkillJSONRequestBody defines body for ApproveSkill for application/json ContentType.
+type ApproveSkillJSONRequestBody = Decision
+
+// DisableSkillJSONRequestBody defines body for DisableSkill for application/json ContentType.
+type DisableSkillJSONRequestBody = Decision
+
+// EnableSkillJSONRequestBody defines body for EnableSkill for application/json ContentType.
+type EnableSkillJSONRequestBody = Decision
+
 // InvokeSkillJSONRequestBody defines body for InvokeSkill for application/json ContentType.
 type InvokeSkillJSONRequestBody = InvokeRequest
+
+// RollbackSkillJSONRequestBody defines body for RollbackSkill for application/json ContentType.
+type RollbackSkillJSONRequestBody = Decision

@@ -1,0 +1,129 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"openskill/host/httpapi/internal/strictjson"
+	"openskill/sdk/skill"
+)
+
+// Which names the version that something is decided about.
+type Which struct {
+	Tenant  string // whose skill it is, for the operator; "": the caller's own
+	ID      skill.ID
+	Version string // "": what the action means without one
+	Word    string // the reason, for the record
+}
+
+// maxTenant and maxWord are how long, in characters, a tenant and a reason may be.
+const (
+	maxTenant = 128
+	maxWord   = 400
+)
+
+// deciding answers POST /skills/{id}:{action} for an action on a version.
+func (s *Server) deciding(act func(Uploads, skill.Principal, Which) (skill.VersionState, error)) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		ctx := c.Context()
+		id, err := skill.ParseID(c.Params("id"))
+		if err != nil {
+			return err
+		}
+		uploads, err := s.uploads()
+		if err != nil {
+			return err
+		}
+		if err := checkBodyHeaders(&ctx.Request.Header); err != nil {
+			return err
+		}
+		which := Which{ID: id}
+		if body := bytes.TrimSpace(ctx.Request.Body()); len(body) > 0 {
+			if err := decodeWhich(body, &which); err != nil {
+				return err
+			}
+		}
+		now, err := act(uploads, s.opt.Principal, which)
+		if err != nil {
+			return err
+		}
+		s.writeJSON(ctx, fasthttp.StatusOK, now)
+		return nil
+	}
+}
+
+// decodeWhich reads the body of a decision.
+func decodeWhich(b []byte, to *Which) error {
+	err := strictjson.Object(b, func(key, value []byte) error {
+		most := 0
+		var field *string
+		switch string(key) {
+		case "version":
+			field, most = &to.Version, 64
+		case "tenant":
+			field, most = &to.Tenant, maxTenant
+		case "word":
+			field, most = &to.Word, maxWord
+		default:
+			return invalidField(string(key), "is not a known key; version, tenant and word are")
+		}
+		var v string
+		if value[0] != '"' || json.Unmarshal(value, &v) != nil {
+			return invalidField(string(key), "must be a string")
+		}
+		if v == "" || utf8.RuneCountInString(v) > most {
+			return invalidField(string(key), "must be 1 to "+strconv.Itoa(most)+" characters long")
+		}
+		*field = v
+		return nil
+	})
+	var syntax *strictjson.Error
+	if errors.As(err, &syntax) {
+		field := syntax.Path
+		if field == "" {
+			field = "body"
+		}
+		return invalidField(field, syntax.Problem+" (byte "+strconv.Itoa(syntax.Offset)+")")
+	}
+	return err
+}
+
+// deleteVersion answers DELETE /skills/{id}/versions/{version}.
+func (s *Server) deleteVersion(c *fiber.Ctx) error {
+	if strings.Contains(c.Params("id"), ":") {
+		return fiber.ErrNotFound
+	}
+	id, err := skill.ParseID(c.Params("id"))
+	if err != nil {
+		return err
+	}
+	uploads, err := s.uploads()
+	if err != nil {
+		return err
+	}
+	tenant, err := query(c, "tenant", maxTenant)
+	if err != nil {
+		return err
+	}
+	// A plus in a path has been read as a space, which no version has.
+	which := Which{ID: id, Version: strings.ReplaceAll(c.Params("version"), " ", "+")}
+	if n := utf8.RuneCountInString(which.Version); n == 0 || n > 64 {
+		return invalidField("version", "must be 1 to 64 characters long")
+	}
+	if tenant != nil {
+		which.Tenant = *tenant
+	}
+	now, err := uploads.Delete(s.opt.Principal, which)
+	if err != nil {
+		return err
+	}
+	s.writeJSON(c.Context(), fasthttp.StatusOK, now)
+	return nil
+}

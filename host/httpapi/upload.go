@@ -1,0 +1,324 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"openskill/sdk/skill"
+)
+
+// Uploads takes skills in and keeps what is decided about them. It authorizes: the
+// edge only says who asks. Its errors are *skill.Error; it is safe for concurrent use.
+type Uploads interface {
+	// Begin makes a place for an upload, before a byte of it is read.
+	Begin(p skill.Principal) (Upload, error)
+
+	Enable(p skill.Principal, which Which) (skill.VersionState, error)
+	Disable(p skill.Principal, which Which) (skill.VersionState, error)
+	Approve(p skill.Principal, which Which) (skill.VersionState, error)
+	Rollback(p skill.Principal, which Which) (skill.VersionState, error)
+	Delete(p skill.Principal, which Which) (skill.VersionState, error)
+}
+
+// Upload is one upload under way; it is for one goroutine.
+type Upload interface {
+	// File makes an empty file for a part as it comes in. It is removed with the upload;
+	// the edge closes it.
+	File() (*os.File, error)
+	// Admit checks what came in and, unless it is a dry run, keeps it. The error's
+	// Details have the admission report as "report", as far as it came.
+	Admit(ctx context.Context, parts Parts, dryRun bool) (*skill.UploadResult, error)
+	// Close frees everything; a version that Admit has answered stays.
+	Close() error
+}
+
+// Parts are what was uploaded: Archive, or Module and Manifest.
+type Parts struct {
+	Archive  *os.File // at its beginning
+	Module   *os.File // at its beginning
+	Manifest []byte
+}
+
+const (
+	// maxManifest is the size of an uploaded manifest in bytes; nothing larger is read
+	// as one.
+	maxManifest = 64 << 10
+	// uploadFrame is what an upload may have around its file: the manifest, boundaries,
+	// the heads of the parts.
+	uploadFrame = maxManifest + 64<<10
+	// maxParts is how many parts are looked at before an upload is refused.
+	maxParts = 4
+)
+
+func (s *Server) uploads() (Uploads, error) {
+	if s.opt.Uploads == nil {
+		return nil, &skill.Error{Op: "httpapi.upload", Code: skill.Forbidden, Message: "this host takes no uploads"}
+	}
+	return s.opt.Uploads, nil
+}
+
+// upload answers POST /skills.
+func (s *Server) upload(c *fiber.Ctx) error {
+	ctx := c.Context()
+	uploads, err := s.uploads()
+	if err != nil {
+		return err
+	}
+	boundary, err := checkUploadHeaders(&ctx.Request.Header)
+	if err != nil {
+		return err
+	}
+	dryRun, err := s.dryRun(c)
+	if err != nil {
+		return err
+	}
+	if int64(ctx.Request.Header.ContentLength()) > s.limitOf(ctx) {
+		return s.readError(ctx, errBodyTooLarge)
+	}
+	tenant := s.opt.Principal.Tenant
+	up, err := uploads.Begin(s.opt.Principal)
+	if err != nil {
+		return err
+	}
+	defer up.Close() //nolint:errcheck // what cannot be removed now is tried again by its owner
+	leave, err := s.receiving.enter(s.base, tenant, 0)
+	if err != nil {
+		return err
+	}
+	parts, err := s.receive(ctx, up, boundary)
+	leave()
+	defer parts.close()
+	if err != nil {
+		return err
+	}
+
+	// The whole request has come in: a client that closes now has left.
+	run, cancel := context.WithCancelCause(s.base)
+	defer cancel(nil)
+	if conn := connOf(ctx); conn != nil {
+		conn.enter(busy)
+		s.watches.add(conn, func() { cancel(errClientLeft) })
+		defer s.watches.remove(conn)
+	}
+	leave, err = s.admitting.enter(run, tenant, s.opt.AdmitWait)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	result, err := up.Admit(run, *parts, dryRun)
+	if err != nil {
+		return err
+	}
+	status := fasthttp.StatusCreated
+	if dryRun {
+		status = fasthttp.StatusOK
+	}
+	s.writeJSON(ctx, status, result)
+	return nil
+}
+
+func (s *Server) dryRun(c *fiber.Ctx) (bool, error) {
+	given, err := query(c, "dry_run", 8)
+	if err != nil || given == nil {
+		return false, err
+	}
+	if *given != "true" && *given != "false" {
+		return false, invalidField("dry_run", "must be true or false")
+	}
+	return *given == "true", nil
+}
+
+// checkUploadHeaders gives the boundary between the parts.
+func checkUploadHeaders(h *fasthttp.RequestHeader) (boundary string, err error) {
+	if enc := h.Peek("Content-Encoding"); len(enc) > 0 {
+		return "", &skill.Error{
+			Op: "httpapi.upload", Code: skill.UnsupportedEncoding,
+			Message: "compressed bodies are not accepted; send the archive as it is, without Content-Encoding",
+		}
+	}
+	mediaType, params, err := mime.ParseMediaType(string(h.ContentType()))
+	if err != nil || mediaType != "multipart/form-data" || params["boundary"] == "" || len(params["boundary"]) > 70 {
+		return "", &skill.Error{
+			Op: "httpapi.upload", Code: skill.UnsupportedEncoding,
+			Message: "an upload is multipart/form-data with a boundary: a part archive (zip or tar.gz), or the parts module and manifest",
+		}
+	}
+	return params["boundary"], nil
+}
+
+// receive writes the parts of an upload to disk as they come in.
+func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, boundary string) (*Parts, error) {
+	body := &capped{r: ctx.RequestBodyStream(), left: s.limitOf(ctx)}
+	parts := &Parts{}
+	if body.r == nil {
+		return parts, invalid("the body is empty; send a part archive (zip or tar.gz), or the parts module and manifest")
+	}
+	reader := multipart.NewReader(body, boundary)
+	seen := map[string]bool{}
+	for {
+		part, err := reader.NextRawPart()
+		switch {
+		case body.err != nil && body.err != io.EOF:
+			return parts, s.readError(ctx, body.err)
+		case err == io.EOF:
+			if err := parts.complete(); err != nil {
+				return parts, err
+			}
+			return parts, s.drain(ctx, body)
+		case err != nil:
+			return parts, invalid("the body is not well-formed multipart/form-data")
+		case len(seen) == maxParts:
+			return parts, invalid("the upload has too many parts; it has archive, or module and manifest")
+		}
+		name := part.FormName()
+		if err := checkPart(part, seen); err != nil {
+			return parts, err
+		}
+		seen[name] = true
+		if err := s.part(ctx, up, parts, name, part, body); err != nil {
+			return parts, err
+		}
+	}
+}
+
+func checkPart(part *multipart.Part, seen map[string]bool) error {
+	name := part.FormName()
+	switch {
+	case name != "archive" && name != "module" && name != "manifest":
+		return invalidField(name, "is not a known part; an upload has the part archive, or the parts module and manifest")
+	case seen[name]:
+		return invalidField(name, "appears more than once")
+	}
+	switch strings.ToLower(part.Header.Get("Content-Transfer-Encoding")) {
+	case "", "binary", "8bit", "7bit":
+		return nil
+	}
+	return invalidField(name, "must be sent as it is, without Content-Transfer-Encoding")
+}
+
+// part takes one part in.
+func (s *Server) part(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, name string, part io.Reader, body *capped) error {
+	if name == "manifest" {
+		b, err := io.ReadAll(io.LimitReader(part, maxManifest+1))
+		switch {
+		case err != nil:
+			return s.partError(ctx, body)
+		case len(b) > maxManifest:
+			return tooLargePart(name, maxManifest)
+		}
+		parts.Manifest = b
+		return nil
+	}
+	f, err := up.File()
+	if err != nil {
+		return err
+	}
+	if name == "archive" {
+		parts.Archive = f
+	} else {
+		parts.Module = f
+	}
+	in := &noted{r: io.LimitReader(part, s.opt.UploadLimit+1)}
+	n, err := io.Copy(f, in)
+	switch {
+	case in.err != nil:
+		return s.partError(ctx, body)
+	case err == nil && n > s.opt.UploadLimit:
+		return tooLargePart(name, s.opt.UploadLimit)
+	case err == nil:
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return &skill.Error{Op: "httpapi.upload", Code: skill.Internal, Message: "the upload cannot be written to the disk", Err: err}
+	}
+	return nil
+}
+
+// partError says why a part could not be read to its end.
+func (s *Server) partError(ctx *fasthttp.RequestCtx, body *capped) error {
+	if body.err != nil {
+		return s.readError(ctx, body.err)
+	}
+	return invalid("the body is not well-formed multipart/form-data")
+}
+
+func tooLargePart(name string, most int64) error {
+	return &skill.Error{
+		Op: "httpapi.upload", Code: skill.PayloadTooLarge, Subject: name,
+		Message: name + " is too large; up to " + strconv.FormatInt(most, 10) + " bytes are accepted",
+	}
+}
+
+// drain reads what follows the last part, so that the connection can go on.
+func (s *Server) drain(ctx *fasthttp.RequestCtx, body *capped) error {
+	if _, err := io.Copy(io.Discard, body); err != nil {
+		return s.readError(ctx, err)
+	}
+	ctx.Request.SetBodyRaw(nil) // the stream has been read
+	return nil
+}
+
+// complete says what is missing or too much.
+func (p *Parts) complete() error {
+	switch archive, module, manifest := p.Archive != nil, p.Module != nil, p.Manifest != nil; {
+	case archive && (module || manifest):
+		return invalid("an upload has the part archive, or the parts module and manifest; this one has both")
+	case archive, module && manifest:
+		return nil
+	case module:
+		return invalidField("manifest", "is missing: the skill.yaml of the module")
+	case manifest:
+		return invalidField("module", "is missing: the WebAssembly module of the manifest")
+	}
+	return invalidField("archive", "is missing: a zip or tar.gz of the skill's folder, or else the parts module and manifest")
+}
+
+func (p *Parts) close() {
+	for _, f := range []*os.File{p.Archive, p.Module} {
+		if f != nil {
+			_ = f.Close() // it is removed unread
+		}
+	}
+}
+
+// capped reads a body up to its limit and keeps the error that ended it.
+type capped struct {
+	r    io.Reader
+	left int64
+	err  error
+}
+
+func (c *capped) Read(p []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	n, err := c.r.Read(p)
+	if c.left -= int64(n); c.left < 0 {
+		err = errBodyTooLarge
+	}
+	c.err = err
+	return n, err
+}
+
+// noted keeps the error of reading apart from that of writing.
+type noted struct {
+	r   io.Reader
+	err error
+}
+
+func (r *noted) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}
