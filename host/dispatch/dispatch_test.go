@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -180,7 +181,7 @@ func TestNothingIsGrantedUnasked(t *testing.T) {
 	if r := h.Invoke(context.Background(), skill.Local(), ask("plain", `{}`)); !r.Success {
 		t.Fatal(r.Error)
 	}
-	if got := h.wasm.Calls()[0].Grants; got != (skill.Grants{}) {
+	if got := h.wasm.Calls()[0].Grants; !reflect.DeepEqual(got, skill.Grants{}) {
 		t.Errorf("granted %+v", got)
 	}
 }

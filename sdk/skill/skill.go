@@ -109,15 +109,19 @@ func lower[T time.Duration | uint64](a, b T) T {
 
 // Grants are what the operator lets a run touch. The zero value grants nothing.
 type Grants struct {
-	Data    string // host folder shown read-only as /data; "" for none
-	Scratch bool   // an empty, writable /work that lives as long as the run
+	Data    string     // host folder shown read-only as /data; "" for none
+	Scratch bool       // an empty, writable /work that lives as long as the run
+	HTTP    []HTTPRule // requests that the run may make; nil: none
+	Env     []string   // variables of the guest's environment, NAME=value, in order of name; may hold secrets
 }
 
 // Permissions are what a manifest asks for; the door turns them into [Grants]
 // by what the operator allows.
 type Permissions struct {
-	Data    bool `json:"data"`
-	Scratch bool `json:"scratch"`
+	Data    bool       `json:"data"`
+	Scratch bool       `json:"scratch"`
+	HTTP    []HTTPRule `json:"http,omitempty"`
+	Env     []string   `json:"env,omitempty"` // names
 }
 
 // Principal is who calls. The zero value may do nothing.
