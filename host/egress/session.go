@@ -1,0 +1,99 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+var _ skill.Outgoing = (*Client)(nil)
+
+// requestHead is the first line of what a guest sends; behind it is the body.
+type requestHead struct {
+	Method    string            `json:"method"`
+	URL       string            `json:"url"`
+	Headers   map[string]string `json:"headers"`
+	TimeoutMS uint32            `json:"timeout_ms"`
+}
+
+// responseHead is the first line of what a guest reads; behind it is the body. Error
+// is null where there is a response.
+type responseHead struct {
+	Status  int                 `json:"status"`
+	URL     string              `json:"url"`
+	Headers map[string][]string `json:"headers"`
+	Error   *responseError      `json:"error"`
+}
+
+type responseError struct {
+	Code    skill.Code `json:"code"`
+	Message string     `json:"message"`
+}
+
+// For implements [skill.Outgoing]: requests go where call.Grants.HTTP permits.
+func (c *Client) For(call *skill.Call) skill.Fetch {
+	rules := call.Grants.HTTP
+	var mu sync.Mutex // of a guest with one thread; whoever serves it need not know
+	left := c.o.MaxRequests
+	return func(ctx context.Context, request []byte) []byte {
+		mu.Lock()
+		defer mu.Unlock()
+		r, err := c.read(request)
+		if err != nil {
+			return Refusal(err)
+		}
+		resp, err := c.Do(ctx, rules, r, &left)
+		if err != nil {
+			return Refusal(err)
+		}
+		return write(&responseHead{Status: resp.Status, URL: resp.URL, Headers: resp.Header}, resp.Body)
+	}
+}
+
+// read takes a guest's bytes apart.
+func (c *Client) read(request []byte) (*Request, error) {
+	head, body, _ := bytes.Cut(request, []byte("\n"))
+	if len(head) > c.o.MaxHeader+maxURL+4096 {
+		return nil, tooLarge("the first line of the request has %d bytes; it holds the address and headers as JSON, and the body follows it", len(head))
+	}
+	d := json.NewDecoder(bytes.NewReader(head))
+	d.DisallowUnknownFields()
+	var h requestHead
+	if err := d.Decode(&h); err != nil {
+		return nil, invalid(`the first line of the request must be one JSON object with method, url, headers and timeout_ms, like {"method": "GET", "url": "https://api.example.com/v1/x"}`)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, invalid("the first line of the request holds more than one JSON object")
+	}
+	return &Request{
+		Method: h.Method, URL: h.URL, Header: h.Headers, Body: body,
+		Timeout: time.Duration(h.TimeoutMS) * time.Millisecond,
+	}, nil
+}
+
+// Refusal is the response that says what was wrong, for an error of [Client.Do] or
+// of what stands in front of it.
+func Refusal(err error) []byte {
+	e := &skill.Error{Code: skill.Internal, Message: "the host could not make the request"}
+	errors.As(err, &e)
+	return write(&responseHead{Error: &responseError{e.Code, skill.CleanText(e.Message, skill.MaxMessage)}}, nil)
+}
+
+func write(h *responseHead, body []byte) []byte {
+	if h.Headers == nil {
+		h.Headers = map[string][]string{}
+	}
+	head, err := json.Marshal(h)
+	if err != nil { // strings and numbers: it cannot be
+		head = []byte(`{"error":{"code":"INTERNAL","message":"the response cannot be written"}}`)
+		body = nil
+	}
+	out := make([]byte, 0, len(head)+1+len(body))
+	return append(append(append(out, head...), '\n'), body...)
+}
