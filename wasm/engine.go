@@ -47,7 +47,7 @@ type Engine struct {
 	runtime wazero.Runtime
 	cache   wazero.CompilationCache
 	modules *otter.Cache[string, *Module]
-	imports map[string]binary.FuncType
+	imports map[string]binary.FuncType // by module.name
 	probe   stackProbe
 	images  images
 
@@ -126,11 +126,11 @@ func (e *Engine) start(ctx context.Context) error {
 	return e.probe.open(ctx, e.runtime, probe)
 }
 
-// importTypes is the table of the functions that guests may import, by name.
+// importTypes is the table of the functions that guests may import, by module.name.
 func importTypes() map[string]binary.FuncType {
 	types := map[string]binary.FuncType{}
 	for _, f := range wasi.Functions() {
-		types[f.Name] = binary.FuncType{Params: valTypes(f.Params), Results: valTypes(f.Results)}
+		types[f.Module+"."+f.Name] = binary.FuncType{Params: valTypes(f.Params), Results: valTypes(f.Results)}
 	}
 	return types
 }
@@ -163,10 +163,10 @@ func private(dir string) error {
 
 // Import is the type of the function module.name, if guests may import it.
 func (e *Engine) Import(module, name string) (binary.FuncType, bool) {
-	if module != wasi.ModuleName {
+	if module != wasi.ModuleName && module != wasi.OutgoingModule {
 		return binary.FuncType{}, false
 	}
-	t, ok := e.imports[name]
+	t, ok := e.imports[module+"."+name]
 	return t, ok
 }
 

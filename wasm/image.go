@@ -28,6 +28,11 @@ type Program struct {
 
 	// Limits bound the start-up. Memory, Stack and Files hold for the runs as well.
 	Limits Limits
+
+	// Fetch answers what a start-up asks of the network, which must be the same
+	// always: what it says becomes part of all runs. nil: EACCES. A start-up that
+	// serves one run alone has that run's.
+	Fetch Fetch
 }
 
 // Files are what stands behind an instance's descriptors.
@@ -47,6 +52,8 @@ type Call struct {
 	// Limits bound the run: Fuel, Timeout and Output. Fuel counts from the first read
 	// of input on.
 	Limits Limits
+
+	Fetch Fetch // requests to the network; nil: none
 
 	// Done is called when the guest has ended, before anything of the run is taken
 	// away; it may read files, and must not keep them. It may be called on another

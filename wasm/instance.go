@@ -70,6 +70,15 @@ type call struct {
 	failed         any // what Done panicked with
 }
 
+// fetch gives the Fetch of the call with a context that ends with this call, whatever
+// the instance does next.
+func (c *call) fetch() Fetch {
+	if c.Fetch == nil {
+		return nil
+	}
+	return func(_ context.Context, request []byte) []byte { return c.Fetch(c.ctx, request) }
+}
+
 // result is what the caller is told, when done is closed.
 func (c *call) result() (*Outcome, error) {
 	if c.failed != nil {
@@ -155,6 +164,9 @@ func (in *instance) main(ctx context.Context, l Limits) {
 	if in.only == nil {
 		clock := &startClock{wall: in.im.made}
 		cfg.Random, cfg.Wall, cfg.Mono, cfg.Slept = in.im.chance(), clock.Wall, clock.Mono, clock.Slept
+		cfg.Fetch = p.Fetch
+	} else {
+		cfg.Fetch = in.only.fetch()
 	}
 	x.world = wasi.NewWorld(cfg)
 	defer x.world.Close() //nolint:errcheck // descriptors of read-only files and of memory
@@ -236,6 +248,7 @@ func (in *instance) prepare(c *call) {
 	cfg := wasi.Config{
 		Args: p.Args, Env: p.Env, Stdin: c.Stdin, Stdout: c.writer(c.Stdout, &c.stdout), Stderr: c.writer(c.Stderr, &c.stderr),
 		Root: in.files.Root, MaxOpenFiles: l.Files, Random: c.Random, Wall: c.Wall, Mono: c.Mono, Charge: x.charge, Exit: in.exit,
+		Fetch: c.fetch(),
 	}
 	if in.im.leaves(leaveChance) {
 		cfg.Random = in.im.chance()

@@ -36,6 +36,7 @@ type Run struct {
 	Stdout, Stderr io.Writer
 
 	Files  guestfs.FS // what stands behind "/"; nil: nothing. The caller closes it.
+	Fetch  Fetch      // requests to the network; nil: none
 	Limits Limits
 
 	// Random, Wall and Mono replace chance and clocks, for replay; nil means the
@@ -44,6 +45,10 @@ type Run struct {
 	Wall   func() time.Time
 	Mono   func() int64
 }
+
+// Fetch answers what a guest asks of the network; see wasi.Config. It sees the end of
+// the run in ctx, and returns soon after.
+type Fetch func(ctx context.Context, request []byte) (response []byte)
 
 // execution is the host's state of one run.
 type execution struct {
@@ -192,7 +197,7 @@ func (m *Module) Run(ctx context.Context, r *Run) (*Outcome, error) {
 	cfg := wasi.Config{
 		Args: r.Args, Env: r.Env, Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
 		StdoutLimit: l.Output, StderrLimit: l.Output, Root: r.Files, Random: r.Random, Wall: r.Wall, Mono: r.Mono,
-		Charge: x.charge, MaxOpenFiles: l.Files,
+		Charge: x.charge, MaxOpenFiles: l.Files, Fetch: r.Fetch,
 	}
 	if cfg.Stdout == nil {
 		cfg.Stdout = &stdout

@@ -196,7 +196,7 @@ func (v *validator) imports() error {
 		}
 		want, ok := v.o.Imports(im.Module, im.Name)
 		if !ok {
-			return refuse(ImportDenied, 0, "the import %s does not exist here; wasi_snapshot_preview1 is what a module may import", importName(im))
+			return refuse(ImportDenied, 0, "the import %s does not exist here; a module may import wasi_snapshot_preview1, and http_request and http_read of openskill_v1", importName(im))
 		}
 		if got := m.Types[im.Type]; !got.Equal(want) {
 			return refuse(ImportDenied, 0, "the import %s has the type %v, and here it is %v", importName(im), got, want)

@@ -6,6 +6,10 @@
 // ([Instantiate] once a runtime). A call finds its World through the context
 // ([WithWorld]), so one runtime serves many runs.
 //
+// Beside preview1 there is one thing more to call, for what it has no word for:
+// requests to the network ([OutgoingModule], and files of guestfs.Exchange for
+// programs that cannot import functions). Both end in Config.Fetch.
+//
 // # How a run ends
 //
 // The host decides why a run ended, and keeps the answer in the World:
@@ -22,6 +26,8 @@
 //   - subscriptions of one poll: 1,024 (EINVAL beyond);
 //   - descriptors: Config.MaxOpenFiles (EMFILE beyond);
 //   - output: Config.StdoutLimit and StderrLimit, which end the run;
+//   - a request to the network: 4 MiB (EFBIG beyond); one request and one response
+//     are kept;
 //   - paths: the caps of package guestfs;
 //   - work that grows with an argument is charged before or right after each
 //     chunk of 64 KiB, through Config.Charge.

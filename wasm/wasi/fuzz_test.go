@@ -63,7 +63,7 @@ func TestE23RandomArguments(t *testing.T) {
 }
 
 // fuzzMemory has paths at its start and vectors after them.
-var fuzzMemory = "work/x\x00data/a\x00../../etc/passwd\x00data/etc/passwd\x00work/../data/sub/\x00" + strings.Repeat("\x10\x00\x00\x00\x20\x00\x00\x00", 20)
+var fuzzMemory = "work/x\x00data/a\x00dev/http\x00../../etc/passwd\x00data/etc/passwd\x00work/../data/sub/\x00" + strings.Repeat("\x10\x00\x00\x00\x20\x00\x00\x00", 20)
 
 func newFuzzWorld(tb testing.TB) *fuzzWorld {
 	tb.Helper()
@@ -105,14 +105,15 @@ func (fw *fuzzWorld) run(t *testing.T, input []byte) {
 	input = input[2+n:]
 
 	work := guestfs.NewMemory(guestfs.Limits{Bytes: 1 << 20, Files: 50})
-	root, err := guestfs.NewTree(guestfs.Mount{Path: "/data", FS: fw.dir}, guestfs.Mount{Path: "/work", FS: work})
+	root, err := guestfs.NewTree(guestfs.Mount{Path: "/data", FS: fw.dir}, guestfs.Mount{Path: "/work", FS: work},
+		guestfs.Mount{Path: "/dev/http", FS: guestfs.Exchange{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out limited
 	w := wasi.NewWorld(wasi.Config{
 		Args: []string{"fuzz"}, Env: []string{"A=b"}, Stdin: strings.NewReader("some input"), Stdout: &out, Stderr: &out,
-		StdoutLimit: 1 << 16, StderrLimit: 1 << 16, Root: root, MaxOpenFiles: 16,
+		StdoutLimit: 1 << 16, StderrLimit: 1 << 16, Root: root, MaxOpenFiles: 16, Fetch: answer("fetched"),
 	})
 	// A sleep may take as long as the input says: the deadline ends it.
 	ctx, cancel := context.WithTimeout(wasi.WithWorld(context.Background(), w), 20*time.Millisecond)

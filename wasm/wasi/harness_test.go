@@ -38,7 +38,7 @@ func forwarder(functions []wasi.Function, pages int) []byte {
 	var types, imports, funcs, exports, codes [][]byte
 	for i, f := range functions {
 		types = append(types, bytes.Join([][]byte{{0x60}, name(string(f.Params)), name(string(f.Results))}, nil))
-		imports = append(imports, bytes.Join([][]byte{name(wasi.ModuleName), name(f.Name), {0}, leb(uint64(i))}, nil))
+		imports = append(imports, bytes.Join([][]byte{name(f.Module), name(f.Name), {0}, leb(uint64(i))}, nil))
 		funcs = append(funcs, leb(uint64(i)))
 		exports = append(exports, bytes.Join([][]byte{name(f.Name), {0}, leb(uint64(len(functions) + i))}, nil))
 		code := []byte{0}

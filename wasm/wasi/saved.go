@@ -28,7 +28,7 @@ func (s *Saved) Release() error {
 
 // Restore puts the World back to the saved state, as the world of a new run:
 // streams, limits, clocks, chance and Charge are those of cfg, the recorded stop
-// is gone, and nothing that was written or opened since is left. Root and
+// is gone, and nothing that was written, opened or asked for since is left. Root and
 // MaxOpenFiles stay, and arguments and environment are cfg's. The real monotonic
 // clock goes on from the saved moment.
 func (w *World) Restore(s *Saved, cfg Config) error {
@@ -45,6 +45,7 @@ func (w *World) Restore(s *Saved, cfg Config) error {
 	w.configure(cfg)
 	w.began = realNow().Add(-time.Duration(s.elapsed))
 	w.stopped, w.closed = Stop{}, false
+	w.talk = exchange{}
 	w.ctx, w.mod, w.mem = nil, nil, nil
 	return err
 }

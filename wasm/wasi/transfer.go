@@ -26,6 +26,8 @@ func (w *World) fdRead(p []uint64) guestfs.Errno {
 		n, errno = w.readInput(list, d.flags&flagNonblock == 0)
 	} else if _, ok := file.(guestfs.ChanceFile); ok {
 		n, errno = w.each(list, w.readChance)
+	} else if _, ok := file.(guestfs.ExchangeFile); ok {
+		n, errno = w.readExchange(d.h, list)
 	} else {
 		n, errno = w.readFile(file, list, &d.offset)
 	}
@@ -110,6 +112,10 @@ func (w *World) fdWrite(p []uint64) guestfs.Errno {
 	case isStdout, isStderr:
 		n, errno = w.writeOutput(&w.out[d.kind-isStdout], list)
 	default:
+		if _, ok := file.(guestfs.ExchangeFile); ok {
+			n, errno = w.writeExchange(d.h, list)
+			break
+		}
 		if d.flags&flagAppend != 0 {
 			st, errno := file.Stat()
 			if errno != 0 {

@@ -85,6 +85,12 @@ type Config struct {
 	// not the real one has to move on by that. nil: nobody.
 	Slept func(d time.Duration)
 
+	// Fetch answers what the guest asks of the network: the functions of
+	// [OutgoingModule], and files of guestfs.Exchange. It returns soon after ctx has
+	// ended; ctx is that of the call of the host function. What the bytes mean is
+	// between it and the guest. nil: nothing can be asked, which is EACCES.
+	Fetch func(ctx context.Context, request []byte) (response []byte)
+
 	// MaxOpenFiles is how many descriptors may be open at once, the standard
 	// streams and the preopen included. 0: DefaultMaxOpenFiles (128).
 	MaxOpenFiles int
@@ -105,6 +111,7 @@ type World struct {
 	inline [6]descriptor
 	in     input
 	out    [2]output // stdout, stderr
+	talk   exchange
 
 	began   time.Time
 	stopped Stop
@@ -148,6 +155,7 @@ func (w *World) Close() error {
 	w.closed = true
 	err := w.closeAll()
 	w.ctx, w.mod, w.mem = nil, nil, nil
+	w.talk = exchange{}
 	return err
 }
 

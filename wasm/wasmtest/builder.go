@@ -36,7 +36,7 @@ func (b *Builder) Type(params, results []binary.ValType) uint32 {
 	return uint32(len(b.m.Types) - 1) //nolint:gosec // a handful
 }
 
-// Import imports a function of WASI preview1 with its right type.
+// Import imports a function that guests may import, with its right type.
 func (b *Builder) Import(name string) (index uint32) {
 	for _, f := range wasi.Functions() {
 		if f.Name == name {
@@ -47,10 +47,10 @@ func (b *Builder) Import(name string) (index uint32) {
 			for _, r := range f.Results {
 				t.Results = append(t.Results, binary.ValType(r))
 			}
-			return b.ImportFunc(wasi.ModuleName, name, t.Params, t.Results)
+			return b.ImportFunc(f.Module, name, t.Params, t.Results)
 		}
 	}
-	panic(fmt.Sprintf("wasmtest: preview1 has no function %s", name))
+	panic(fmt.Sprintf("wasmtest: there is no function %s to import", name))
 }
 
 // ImportFunc imports any function.
