@@ -1,0 +1,57 @@
+package upload
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Pack writes the files of a skill's folder as a zip, as an upload wants it: in the
+// order of their names and without times, so that the same files give the same
+// bytes. Links and whatever else is no file are an error, and so is more than an
+// upload may have by default.
+func Pack(w io.Writer, folder string) error {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // read only
+	z := zip.NewWriter(w)
+	files, left := 0, int64(defaultUnpacked)
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if !d.Type().IsRegular() {
+			return fmt.Errorf("%s is a link or a special file; a skill's folder holds only files and folders", show(name))
+		}
+		if files++; files > defaultFiles {
+			return fmt.Errorf("the folder has more than %d files", defaultFiles)
+		}
+		n, err := packFile(z, root, name, left)
+		if left -= n; err == nil && left < 0 {
+			err = fmt.Errorf("the files have more than %d bytes together", defaultUnpacked)
+		}
+		return err
+	})
+	return errors.Join(err, z.Close())
+}
+
+// packFile writes at most one byte more than most, and says how many.
+func packFile(z *zip.Writer, root *os.Root, name string, most int64) (int64, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	h := &zip.FileHeader{Name: name, Method: zip.Deflate}
+	h.SetMode(0o644)
+	out, err := z.CreateHeader(h)
+	if err != nil {
+		return 0, err
+	}
+	return io.Copy(out, io.LimitReader(f, most+1))
+}

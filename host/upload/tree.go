@@ -1,0 +1,225 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/text/cases"
+
+	"openskill/sdk/skill"
+)
+
+// tree is the folder that an upload becomes. Everything is written through an
+// os.Root, and only where nothing was before.
+type tree struct {
+	o    *Options
+	root *os.Root
+	fold cases.Caser
+
+	seen                         map[string]*node // by folded path
+	claimedFiles, claimedFolders int
+	folders                      []string // in the order in which they were made
+	made                         map[string]bool
+	files                        []File
+	entries                      int  // of a tar, so far
+	claimedRoot                  bool // by an entry ./ of a tar
+	special                      int  // entries with bits that are dropped
+
+	ctx      context.Context //nolint:containedctx // of the one upload that this tree is made for
+	sent     int64           // bytes of what was sent
+	unpacked int64           // bytes so far
+}
+
+func newTree(ctx context.Context, o *Options, folder string) (*tree, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	return &tree{
+		o: o, root: root, fold: cases.Fold(), seen: map[string]*node{}, made: map[string]bool{},
+		files: []File{}, ctx: ctx,
+	}, nil
+}
+
+func (t *tree) close() { _ = t.root.Close() } // there is nothing to lose, files are closed one by one
+
+// ratioFrom is how many unpacked bytes have no ratio: small things compress well.
+const ratioFrom = 4 << 20
+
+// take counts unpacked bytes before they are used.
+func (t *tree) take(n int64) error {
+	if err := t.ctx.Err(); err != nil {
+		return err
+	}
+	t.unpacked += n
+	return t.fits(t.unpacked)
+}
+
+// fits holds a number of unpacked bytes against the caps.
+func (t *tree) fits(n int64) error {
+	switch {
+	case n > t.o.MaxUnpacked:
+		return reject("", "the files have more than %d bytes together", t.o.MaxUnpacked)
+	case n > ratioFrom && (n-1)/max(t.sent, 1) >= t.o.MaxRatio:
+		return reject("", "the archive unpacks to more than %d times its size", t.o.MaxRatio)
+	}
+	return nil
+}
+
+// write makes a file of exactly size bytes. The name is clean and claimed.
+func (t *tree) write(name string, from io.Reader, size int64) error {
+	if err := t.makeFolder(parent(name)); err != nil {
+		return err
+	}
+	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	n, err := t.copy(f, io.LimitReader(from, size+1), name)
+	if err == nil && n != size {
+		err = reject(name, "the entry says that it has %d bytes, and has %s", size, more(n, size))
+	}
+	if err == nil {
+		err = f.Chmod(0o444)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	t.files = append(t.files, File{Path: name, Size: size})
+	return nil
+}
+
+func more(n, size int64) string {
+	if n > size {
+		return "more"
+	}
+	return fmt.Sprint(n)
+}
+
+// copy copies, and counts what it copies against the caps.
+func (t *tree) copy(to io.Writer, from io.Reader, name string) (int64, error) {
+	buf := make([]byte, 64<<10)
+	for total := int64(0); ; {
+		n, err := from.Read(buf)
+		if n > 0 {
+			if err := t.take(int64(n)); err != nil {
+				return total, err
+			}
+			if _, err := to.Write(buf[:n]); err != nil {
+				return total, err
+			}
+			total += int64(n)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return total, nil
+		case err != nil:
+			return total, damaged(name, err)
+		}
+	}
+}
+
+// damaged tells the archive's fault from the host's: what decoders say is the
+// archive's, but files that cannot be read and contexts that end are not.
+func damaged(name string, err error) error {
+	var host *fs.PathError
+	var told *Refusal
+	if errors.As(err, &host) || errors.As(err, &told) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return reject(name, "the archive is damaged or cut off here: %s", skill.CleanText(err.Error(), 120))
+}
+
+// makeFolder makes a folder and those above it.
+func (t *tree) makeFolder(name string) error {
+	if name == "" || t.made[name] {
+		return nil
+	}
+	if err := t.makeFolder(parent(name)); err != nil {
+		return err
+	}
+	if err := t.root.Mkdir(filepath.FromSlash(name), 0o700); err != nil {
+		return err
+	}
+	t.made[name] = true
+	t.folders = append(t.folders, name)
+	return nil
+}
+
+func (t *tree) has(file string) bool {
+	return slices.ContainsFunc(t.files, func(f File) bool { return f.Path == file })
+}
+
+func (t *tree) size() (n int64) {
+	for _, f := range t.files {
+		n += f.Size
+	}
+	return n
+}
+
+// read gives a file, or one byte more than most of it.
+func (t *tree) read(name string, most int64) ([]byte, error) {
+	f, err := t.root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	return io.ReadAll(io.LimitReader(f, most+1))
+}
+
+// moved says that the folder top of the tree is the tree now, and where it is.
+func (t *tree) moved(folder, top string) (err error) {
+	if t.root, err = os.OpenRoot(folder); err != nil {
+		return err
+	}
+	for i := range t.files {
+		t.files[i].Path = strings.TrimPrefix(t.files[i].Path, top+"/")
+	}
+	folders := t.folders[:0]
+	for _, name := range t.folders {
+		if name != top {
+			folders = append(folders, strings.TrimPrefix(name, top+"/"))
+		}
+	}
+	t.folders = folders
+	return nil
+}
+
+// seal makes the folders unwritable, puts all of it on the disk, and closes.
+func (t *tree) seal() error {
+	for _, name := range slices.Backward(t.folders) {
+		if err := t.settle(name, 0o555); err != nil {
+			return err
+		}
+	}
+	if err := t.settle(".", 0o755); err != nil {
+		return err
+	}
+	return t.root.Close()
+}
+
+// settle gives a folder its mode and writes it to the disk.
+func (t *tree) settle(name string, mode fs.FileMode) error {
+	if err := t.root.Chmod(filepath.FromSlash(name), mode); err != nil {
+		return err
+	}
+	if runtime.GOOS == "windows" { // has no such thing for folders
+		return nil
+	}
+	f, err := t.root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

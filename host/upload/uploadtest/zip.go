@@ -1,0 +1,187 @@
+package uploadtest
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"hash/crc32"
+	"strings"
+)
+
+// Modes of Unix, type included.
+const (
+	ModeFile   = 0o100644
+	ModeFolder = 0o040755
+	ModeLink   = 0o120777
+	ModeDevice = 0o020644
+	ModeBlock  = 0o060644
+	ModePipe   = 0o010644
+	ModeSocket = 0o140755
+)
+
+// Entry is one entry of a [Zip]. What is left out is what a packer would write.
+type Entry struct {
+	Name    string // ends with a slash for a folder
+	Body    []byte
+	Deflate bool
+	Mode    uint32 // of Unix; 0: that of a file or folder
+	Later   bool   // the sizes stand behind the data
+
+	Packed    []byte              // instead of the compressed body
+	Local     func(h []byte)      // changes the fixed part of the header before the data
+	LocalName string              // instead of Name there
+	Central   func(h []byte)      // changes that of the directory
+	Extra     []byte              // in the directory
+	Behind    []byte              // after the data
+	NoLocal   bool                // nothing before the directory; Offset says where it points to
+	Offset    func(n int64) int64 // changes the offset in the directory
+}
+
+// Zip is a zip archive.
+type Zip struct {
+	Entries []Entry
+
+	Prefix  []byte         // before the first entry
+	Honest  bool           // offsets count Prefix
+	Before  []byte         // before the directory
+	Between []byte         // before the end record
+	Comment []byte         // of the archive
+	Suffix  []byte         // behind everything
+	End     func(h []byte) // changes the end record
+}
+
+var le = binary.LittleEndian
+
+func deflated(b []byte) []byte {
+	var out bytes.Buffer
+	w, err := flate.NewWriter(&out, flate.BestCompression)
+	if err != nil {
+		panic(err) // the level is right
+	}
+	if _, err := w.Write(b); err != nil {
+		panic(err) // memory only
+	}
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+	return out.Bytes()
+}
+
+// locals are the entries without the directory.
+func (z Zip) locals() []byte {
+	b := z.Bytes()
+	return b[:le.Uint32(b[len(b)-22+16:])]
+}
+
+// Bytes is the archive.
+func (z Zip) Bytes() []byte {
+	var out, dir bytes.Buffer
+	out.Write(z.Prefix)
+	base := 0
+	if !z.Honest {
+		base = len(z.Prefix)
+	}
+	for _, e := range z.Entries {
+		offset := int64(out.Len() - base)
+		packed, method := e.Body, uint16(0)
+		if e.Deflate {
+			packed, method = deflated(e.Body), 8
+		}
+		if e.Packed != nil {
+			packed = e.Packed
+		}
+		var flags uint16
+		if strings.ContainsFunc(e.Name, func(r rune) bool { return r >= 0x80 }) {
+			flags |= 1 << 11
+		}
+		if e.Later {
+			flags |= 1 << 3
+		}
+		crc := crc32.ChecksumIEEE(e.Body)
+		mode := e.Mode
+		if mode == 0 {
+			mode = ModeFile
+			if strings.HasSuffix(e.Name, "/") {
+				mode = ModeFolder
+			}
+		}
+		if !e.NoLocal {
+			name := e.Name
+			if e.LocalName != "" {
+				name = e.LocalName
+			}
+			h := make([]byte, 30)
+			le.PutUint32(h, 0x04034b50)
+			le.PutUint16(h[4:], 20)
+			le.PutUint16(h[6:], flags)
+			le.PutUint16(h[8:], method)
+			if !e.Later {
+				le.PutUint32(h[14:], crc)
+				le.PutUint32(h[18:], uint32(len(packed)))
+				le.PutUint32(h[22:], uint32(len(e.Body)))
+			}
+			le.PutUint16(h[26:], uint16(len(name)))
+			if e.Local != nil {
+				e.Local(h)
+			}
+			out.Write(h)
+			out.WriteString(name)
+			out.Write(packed)
+			if e.Later {
+				for _, v := range []uint32{0x08074b50, crc, uint32(len(packed)), uint32(len(e.Body))} {
+					out.Write(le.AppendUint32(nil, v))
+				}
+			}
+			out.Write(e.Behind)
+		}
+		if e.Offset != nil {
+			offset = e.Offset(offset)
+		}
+		h := make([]byte, 46)
+		le.PutUint32(h, 0x02014b50)
+		le.PutUint16(h[4:], 3<<8|20)
+		le.PutUint16(h[6:], 20)
+		le.PutUint16(h[8:], flags)
+		le.PutUint16(h[10:], method)
+		le.PutUint32(h[16:], crc)
+		le.PutUint32(h[20:], uint32(len(packed)))
+		le.PutUint32(h[24:], uint32(len(e.Body)))
+		le.PutUint16(h[28:], uint16(len(e.Name)))
+		le.PutUint16(h[30:], uint16(len(e.Extra)))
+		le.PutUint32(h[38:], mode<<16)
+		le.PutUint32(h[42:], uint32(offset))
+		if e.Central != nil {
+			e.Central(h)
+		}
+		dir.Write(h)
+		dir.WriteString(e.Name)
+		dir.Write(e.Extra)
+	}
+	out.Write(z.Before)
+	start := out.Len() - base
+	out.Write(dir.Bytes())
+	out.Write(z.Between)
+	h := make([]byte, 22)
+	le.PutUint32(h, 0x06054b50)
+	le.PutUint16(h[8:], uint16(len(z.Entries)))
+	le.PutUint16(h[10:], uint16(len(z.Entries)))
+	le.PutUint32(h[12:], uint32(dir.Len()))
+	le.PutUint32(h[16:], uint32(start))
+	le.PutUint16(h[20:], uint16(len(z.Comment)))
+	if z.End != nil {
+		z.End(h)
+	}
+	out.Write(h)
+	out.Write(z.Comment)
+	out.Write(z.Suffix)
+	return out.Bytes()
+}
+
+// put16 and put32 change a field of a header.
+func put16(at int, v uint16) func([]byte) { return func(h []byte) { le.PutUint16(h[at:], v) } }
+func put32(at int, v uint32) func([]byte) { return func(h []byte) { le.PutUint32(h[at:], v) } }
+
+// extra is a field of extra data.
+func extra(id uint16, body []byte) []byte {
+	return append(le.AppendUint16(le.AppendUint16(nil, id), uint16(len(body))), body...)
+}
