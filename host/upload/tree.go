@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/cases"
 
@@ -89,9 +90,6 @@ func (t *tree) write(name string, from io.Reader, size int64) error {
 	}
 	if err == nil {
 		err = f.Chmod(0o444)
-	}
-	if err == nil {
-		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
@@ -196,25 +194,44 @@ func (t *tree) moved(folder, top string) (err error) {
 	return nil
 }
 
-// seal makes the folders unwritable, puts all of it on the disk, and closes.
+// seal makes the folders unwritable, puts all of it on the disk, and closes. Files
+// are written through only now: what is refused need not be.
 func (t *tree) seal() error {
+	names := []string{"."}
 	for _, name := range slices.Backward(t.folders) {
-		if err := t.settle(name, 0o555); err != nil {
+		if err := t.root.Chmod(filepath.FromSlash(name), 0o555); err != nil {
 			return err
 		}
+		names = append(names, name)
 	}
-	if err := t.settle(".", 0o755); err != nil {
+	if err := t.root.Chmod(".", 0o755); err != nil {
 		return err
 	}
-	return t.root.Close()
+	for _, f := range t.files {
+		names = append(names, f.Path)
+	}
+	return errors.Join(t.syncAll(names), t.root.Close())
 }
 
-// settle gives a folder its mode and writes it to the disk.
-func (t *tree) settle(name string, mode fs.FileMode) error {
-	if err := t.root.Chmod(filepath.FromSlash(name), mode); err != nil {
-		return err
+// syncAll writes files and folders to the disk, several at a time: file systems put
+// what comes together into one write.
+func (t *tree) syncAll(names []string) error {
+	const atOnce = 16
+	var all sync.WaitGroup
+	errs := make([]error, atOnce)
+	for i := range errs {
+		all.Go(func() {
+			for j := i; j < len(names) && errs[i] == nil; j += atOnce {
+				errs[i] = t.sync(names[j])
+			}
+		})
 	}
-	if runtime.GOOS == "windows" { // has no such thing for folders
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (t *tree) sync(name string) error {
+	if runtime.GOOS == "windows" { // wants a file that is open for writing, and has no such thing for folders
 		return nil
 	}
 	f, err := t.root.Open(filepath.FromSlash(name))
