@@ -151,7 +151,7 @@ func checkError(t testing.TB, status int, trace string, body []byte) {
 // not describe, that it fails as all others do.
 func operation(doc *openapi3.T, method, path string, status int) *openapi3.Operation {
 	for template, item := range doc.Paths.Map() {
-		pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(template), `\{id\}`, `[^/:]+`) + "/?$"
+		pattern := "^" + strings.NewReplacer(`\{id\}`, `[^/:]+`, `\{version\}`, `[^/]+`).Replace(regexp.QuoteMeta(template)) + "/?$"
 		if ok, _ := regexp.MatchString(pattern, path); !ok {
 			continue
 		}

@@ -33,8 +33,13 @@ func run() error {
 	for _, id := range []skill.ID{"fail", "panic", "sleep"} {
 		door.Add(id, whole)
 	}
+	dir, err := os.MkdirTemp("", "openskill-testserver-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // what is left is in the system's temporary folder
 	s, err := httpapi.New(httpapi.Options{
-		Door: door, Catalogue: httpapitest.NewCatalogue(), Principal: skill.Local(), Version: "0.1.0",
+		Door: door, Uploads: &httpapitest.Uploads{Dir: dir}, Catalogue: httpapitest.NewCatalogue(), Principal: skill.Local(), Version: "0.1.0",
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {

@@ -1,0 +1,191 @@
+package httpapitest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"openskill/host/httpapi"
+	"openskill/sdk/skill"
+)
+
+// Uploads takes every upload of who may upload, and remembers it; decisions are
+// answered with what was asked. It is safe for concurrent use.
+type Uploads struct {
+	Dir string // for files
+	// Check is called for each upload that came in whole; its error refuses it. nil: none.
+	Check func(ctx context.Context, what Uploaded) error
+
+	mu   sync.Mutex
+	seen []Uploaded
+	asks []Decision
+	open int
+}
+
+// Uploaded is what came in. Files are told by size and hash.
+type Uploaded struct {
+	Tenant                    string
+	Archive, Module, Manifest string // "" for none; "<bytes> <hex of SHA-256>"
+	DryRun                    bool
+}
+
+// Decision is what was decided about a version.
+type Decision struct {
+	Action string
+	By     string
+	Which  httpapi.Which
+}
+
+// Sum is how a file of these bytes is told in [Uploaded].
+func Sum(b []byte) string { return fmt.Sprintf("%d %x", len(b), sha256.Sum256(b)) }
+
+// Seen gives the uploads that came in whole, in order.
+func (u *Uploads) Seen() []Uploaded {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return append([]Uploaded(nil), u.seen...)
+}
+
+// Decisions gives what was decided, in order.
+func (u *Uploads) Decisions() []Decision {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return append([]Decision(nil), u.asks...)
+}
+
+// Open says how many uploads are under way.
+func (u *Uploads) Open() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.open
+}
+
+// Begin makes a place.
+func (u *Uploads) Begin(p skill.Principal) (httpapi.Upload, error) {
+	if err := may(p, skill.ScopeUpload); err != nil {
+		return nil, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.open++
+	return &upload{all: u, tenant: p.Tenant}, nil
+}
+
+func may(p skill.Principal, scope string) error {
+	switch {
+	case p.ID == "":
+		return &skill.Error{Code: skill.Unauthorized, Message: "this needs credentials"}
+	case !p.May(scope):
+		return &skill.Error{Code: skill.Forbidden, Message: "this needs the scope " + scope}
+	}
+	return nil
+}
+
+type upload struct {
+	all    *Uploads
+	tenant string
+	files  []string
+}
+
+func (o *upload) File() (*os.File, error) {
+	f, err := os.CreateTemp(o.all.Dir, "part-")
+	if err == nil {
+		o.files = append(o.files, f.Name())
+	}
+	return f, err
+}
+
+func (o *upload) Admit(ctx context.Context, parts httpapi.Parts, dryRun bool) (*skill.UploadResult, error) {
+	what := Uploaded{Tenant: o.tenant, DryRun: dryRun}
+	for _, f := range []struct {
+		from *os.File
+		to   *string
+	}{{parts.Archive, &what.Archive}, {parts.Module, &what.Module}} {
+		if f.from == nil {
+			continue
+		}
+		h := sha256.New()
+		n, err := io.Copy(h, f.from)
+		if err != nil {
+			return nil, err
+		}
+		*f.to = fmt.Sprintf("%d %x", n, h.Sum(nil))
+	}
+	if parts.Manifest != nil {
+		what.Manifest = Sum(parts.Manifest)
+	}
+	if o.all.Check != nil {
+		if err := o.all.Check(ctx, what); err != nil {
+			return nil, err
+		}
+	}
+	o.all.mu.Lock()
+	defer o.all.mu.Unlock()
+	o.all.seen = append(o.all.seen, what)
+	state := skill.StateDisabled
+	if dryRun {
+		state = skill.StateDryRun
+	}
+	return &skill.UploadResult{
+		ID: "uploaded", Version: "1.0.0", Digest: "sha256:" + strings.Repeat("0", 64), State: state, Report: json.RawMessage(`{"verdict":"accepted"}`),
+	}, nil
+}
+
+func (o *upload) Close() error {
+	for _, name := range o.files {
+		_ = os.Remove(name) // a test that looks for it fails
+	}
+	o.all.mu.Lock()
+	defer o.all.mu.Unlock()
+	o.all.open--
+	return nil
+}
+
+func (u *Uploads) decide(p skill.Principal, scope, action string, w httpapi.Which, state skill.State) (skill.VersionState, error) {
+	if err := may(p, scope); err != nil {
+		return skill.VersionState{}, err
+	}
+	if w.ID != "uploaded" {
+		return skill.VersionState{}, &skill.Error{Code: skill.NotFound, Message: "there is no such skill"}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asks = append(u.asks, Decision{action, p.ID, w})
+	version := w.Version
+	if version == "" {
+		version = "1.0.0"
+	}
+	return skill.VersionState{ID: w.ID, Version: version, Digest: "sha256:" + strings.Repeat("0", 64), State: state}, nil
+}
+
+// Enable answers as if the version were enabled.
+func (u *Uploads) Enable(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
+	return u.decide(p, skill.ScopeUpload, "enable", w, skill.StateEnabled)
+}
+
+// Disable answers as if the version were disabled.
+func (u *Uploads) Disable(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
+	return u.decide(p, skill.ScopeUpload, "disable", w, skill.StateDisabled)
+}
+
+// Approve answers as if the version were approved.
+func (u *Uploads) Approve(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
+	v, err := u.decide(p, skill.ScopeAdmin, "approve", w, skill.StateEnabled)
+	v.Shared = err == nil
+	return v, err
+}
+
+// Rollback answers as if there were a version before.
+func (u *Uploads) Rollback(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
+	return u.decide(p, skill.ScopeUpload, "rollback", w, skill.StateEnabled)
+}
+
+// Delete answers as if the version were deleted.
+func (u *Uploads) Delete(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
+	return u.decide(p, skill.ScopeUpload, "delete", w, skill.StateDeleted)
+}
