@@ -77,7 +77,7 @@ func (h *Host) open(roots []registry.Root) (err error) {
 		return fmt.Errorf("host.Open: %w", err)
 	}
 	h.door, err = dispatch.New(dispatch.Options{
-		Skills: h.registry, Runners: h.runners, DataRoot: s.DataRoot,
+		Skills: h.registry, Runners: h.runners, DataRoot: s.DataRoot, Allowed: s.Allowed(),
 		MaxInput: s.MaxBody(), Global: s.Concurrency, PerSkill: s.ConcurrencyPerSkill, Log: h.log,
 	})
 	if err != nil {
@@ -96,7 +96,7 @@ func OpenEngine(cacheDir string) (*wasm.Engine, error) {
 }
 
 func runners(e *wasm.Engine, s *config.Settings, d state) ([]skill.Runner, error) {
-	return all.Runners(all.Options{Engine: e, StateDir: d.root, Python: s.Python, TempDir: d.temp})
+	return all.Runners(all.Options{Engine: e, StateDir: d.root, Python: s.Python, TempDir: d.temp, Outgoing: outgoing(s)})
 }
 
 // Roots are the folders of skills that settings name, or those given instead.

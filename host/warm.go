@@ -113,7 +113,7 @@ func (h *Host) ready(s *registry.Skill) error {
 func (h *Host) callOf(s *registry.Skill) *skill.Call {
 	c := &skill.Call{
 		SkillID: s.Descriptor.ID, Folder: s.Folder, Entry: s.Primary.Entry, Digest: s.Descriptor.Digest,
-		Trust: s.Descriptor.Trust, Requires: s.Descriptor.Requires, Limits: s.Limits, Grants: h.door.Grants(s.Permissions),
+		Trust: s.Descriptor.Trust, Requires: s.Descriptor.Requires, Limits: s.Limits, Grants: h.door.Grants(s),
 	}
 	c.Limits.Timeout = starting
 	return c

@@ -52,6 +52,8 @@ func valueName(s config.Setting) string {
 		return "URL"
 	case "debug":
 		return "0|1"
+	case "http-allow", "env-allow":
+		return "ENTRIES"
 	}
 	return "N"
 }

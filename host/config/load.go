@@ -19,6 +19,7 @@ import (
 	"github.com/joho/godotenv"
 	"gopkg.in/yaml.v3"
 
+	"openskill/host/grants"
 	"openskill/host/registry/safeyaml"
 	"openskill/sdk/skill"
 )
@@ -45,6 +46,7 @@ type loader struct {
 	values   map[string]value // by name in the environment
 	unknown  []string
 	problems []string
+	host     map[string]string // the host's environment, for what skills may be given of it
 }
 
 func (l *loader) report(format string, args ...any) {
@@ -64,7 +66,7 @@ func Load(from Sources) (*Settings, error) {
 	if err != nil {
 		return nil, failure([]string{"the working folder cannot be found"})
 	}
-	l := &loader{dir: dir, table: Table(), values: map[string]value{}}
+	l := &loader{dir: dir, table: Table(), values: map[string]value{}, host: map[string]string{}}
 	for _, s := range l.table {
 		l.values[s.Env] = value{s.Default, FromDefault, "the default"}
 	}
@@ -176,6 +178,7 @@ func (l *loader) environ(list []string) {
 			values[name] = text
 		}
 	}
+	l.host = values
 	l.overlay(values, FromEnv, "the environment")
 }
 
@@ -243,6 +246,7 @@ func (l *loader) check(s *Settings) {
 	l.ranges(s)
 	l.addresses(s)
 	l.folders(s)
+	l.allowances(s)
 	for _, pair := range []struct {
 		def, most       string
 		defValue, value uint64
@@ -324,6 +328,22 @@ func (l *loader) addresses(s *Settings) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		l.wrong(l.row("OPENSKILL_HTTP_BASE_URL"), "is no such address")
 	}
+}
+
+// allowances reads what skills may ask for. A problem is told without the value,
+// which may hold a secret.
+func (l *loader) allowances(s *Settings) {
+	allowed, http, env := grants.Parse(s.HTTPAllow, s.EnvAllow, func(name string) (string, bool) {
+		v, ok := l.host[name]
+		return v, ok
+	})
+	for name, err := range map[string]error{"OPENSKILL_HTTP_ALLOW": http, "OPENSKILL_ENV_ALLOW": env} {
+		if err != nil {
+			l.report("%s (from %s): %v; accepted: %s", name, l.values[name].where, err, l.row(name).Accepts)
+		}
+	}
+	slices.Sort(l.problems)
+	s.allowed = allowed
 }
 
 // loopback reports whether only this machine reaches the host. A name other than

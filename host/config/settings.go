@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"openskill/host/grants"
 	"openskill/sdk/skill"
 )
 
@@ -45,11 +46,18 @@ type Settings struct {
 	Concurrency         int    `env:"OPENSKILL_CONCURRENCY" envDefault:"32" flag:"concurrency" min:"1" max:"4096" doc:"calls that run at once; more wait a moment and are then refused with 429"`
 	ConcurrencyPerSkill int    `env:"OPENSKILL_CONCURRENCY_PER_SKILL" envDefault:"16" flag:"concurrency-per-skill" min:"1" max:"4096" doc:"calls of one skill that run at once"`
 
+	HTTPAllow string `env:"OPENSKILL_HTTP_ALLOW" flag:"http-allow" accepts:"entries between semicolons or line ends, like https://api.example.com/v1/ GET,POST; for an upload @tenant/skill before it" doc:"requests that skills may make, of those that their manifests ask for; unset: none"`
+	EnvAllow  string `env:"OPENSKILL_ENV_ALLOW" flag:"env-allow" accepts:"entries between semicolons or line ends, each NAME=value, or NAME of a variable of the host; for an upload @tenant/skill before it" doc:"variables that skills may be given, of those that their manifests ask for; unset: none"`
+
 	Debug bool `env:"OPENSKILL_DEBUG" envDefault:"0" flag:"debug" accepts:"0 or 1" doc:"log at the level debug"`
 
+	allowed *grants.Allowed
 	origins map[string]Source
 	unknown []string
 }
+
+// Allowed is what OPENSKILL_HTTP_ALLOW and OPENSKILL_ENV_ALLOW say.
+func (s *Settings) Allowed() *grants.Allowed { return s.allowed }
 
 // Source is where a value came from.
 type Source string

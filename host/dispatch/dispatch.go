@@ -14,7 +14,7 @@
 // GUEST_EXIT with the end of standard error.
 //
 // The error's code may be a name or a number (an HTTP status). A guest may say
-// INVALID_ARGUMENT, FORBIDDEN_PATH, NOT_FOUND, CONFLICT, INTERNAL and
+// INVALID_ARGUMENT, FORBIDDEN_PATH, NETWORK_DENIED, NOT_FOUND, CONFLICT, INTERNAL and
 // TOOL_INVOCATION_ERROR. What only the host can know (TIMEOUT, UNAUTHORIZED,
 // RATE_LIMITED and every other published code) becomes TOOL_INVOCATION_ERROR, a
 // code that is not published becomes INTERNAL; details.guest_code keeps the word.
@@ -30,6 +30,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"openskill/host/grants"
 	"openskill/host/registry"
 	"openskill/sdk/skill"
 )
@@ -50,13 +51,14 @@ type Runners interface {
 type Options struct {
 	Skills   Skills
 	Runners  Runners
-	DataRoot string        // absolute path of the data folder that skills may be shown; "" grants none
-	MaxInput int           // bytes of the input of a call; 0: 1 MiB
-	Global   int           // calls that run at once; 0: 32
-	PerSkill int           // calls of one skill that run at once; 0: 16
-	Queue    int           // calls that may wait for a place; 0: as many as Global; negative: none
-	MaxWait  time.Duration // how long they wait; 0: 250 ms
-	Log      *slog.Logger  // nil: slog.Default()
+	DataRoot string          // absolute path of the data folder that skills may be shown; "" grants none
+	Allowed  *grants.Allowed // requests and variables that skills may be granted; nil: none
+	MaxInput int             // bytes of the input of a call; 0: 1 MiB
+	Global   int             // calls that run at once; 0: 32
+	PerSkill int             // calls of one skill that run at once; 0: 16
+	Queue    int             // calls that may wait for a place; 0: as many as Global; negative: none
+	MaxWait  time.Duration   // how long they wait; 0: 250 ms
+	Log      *slog.Logger    // nil: slog.Default()
 
 	Now   func() time.Time // nil: the system's clock
 	NewID func() string    // gives execution ids, unique and in the order of time; nil: UUID version 7

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"openskill/host/grants"
+	"openskill/host/registry"
 	"openskill/sdk/skill"
 )
 
@@ -165,7 +167,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 		Requires:    s.Descriptor.Requires,
 		Stdin:       stdin(c),
 		Limits:      limits,
-		Grants:      d.Grants(s.Permissions),
+		Grants:      d.Grants(s),
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -200,11 +202,13 @@ func timedOut(after time.Duration) error {
 }
 
 // Grants is what a skill asks and the operator has: the smaller of both.
-func (d *Dispatcher) Grants(asked skill.Permissions) skill.Grants {
+func (d *Dispatcher) Grants(s *registry.Skill) skill.Grants {
+	asked := s.Permissions
 	g := skill.Grants{Scratch: asked.Scratch}
 	if asked.Data {
 		g.Data = d.o.DataRoot
 	}
+	g.HTTP, g.Env = d.o.Allowed.For(grants.Skill{ID: s.Descriptor.ID, Trust: s.Descriptor.Trust, Owner: s.Owner}, asked)
 	return g
 }
 

@@ -189,7 +189,7 @@ func (d *Dispatcher) data(s *registry.Skill, raw []byte, value map[string]any) (
 
 // mayReport are the codes that mean what a skill can know.
 var mayReport = map[skill.Code]bool{
-	skill.InvalidArgument: true, skill.ForbiddenPath: true, skill.NotFound: true,
+	skill.InvalidArgument: true, skill.ForbiddenPath: true, skill.NetworkDenied: true, skill.NotFound: true,
 	skill.Conflict: true, skill.Internal: true, skill.ToolInvocationError: true,
 }
 

@@ -382,21 +382,49 @@ func (p *parser) permissions(n *yaml.Node, m *manifest) {
 		},
 		"scratch": func(n *yaml.Node) { p.boolean(n, "permissions.scratch", &m.permissions.Scratch) },
 		"http": func(n *yaml.Node) {
-			p.mustBeEmpty(n, "permissions.http", "network access is not available in this version")
+			p.eachText(n, "permissions.http", func(line int, s string) {
+				rule, err := skill.ParseHTTPRule(s)
+				var told *skill.Error
+				if errors.As(err, &told) {
+					p.report(line, "permissions.http: %s", told.Message)
+					return
+				}
+				m.permissions.HTTP = append(m.permissions.HTTP, rule)
+			})
 		},
 		"env": func(n *yaml.Node) {
-			p.mustBeEmpty(n, "permissions.env", "environment values are not available in this version")
+			p.eachText(n, "permissions.env", func(line int, s string) {
+				switch {
+				case !skill.ValidEnvName(s):
+					p.report(line, "permissions.env: %s is no name that a skill can ask for: letters, digits and _, and not of a runtime's own", safeyaml.Quote(s))
+				case slices.Contains(m.permissions.Env, s):
+					p.report(line, "permissions.env names %s twice", s)
+				default:
+					m.permissions.Env = append(m.permissions.Env, s)
+				}
+			})
 		},
 	})
 }
 
-// mustBeEmpty accepts the empty list of a key that this release does not enforce.
-func (p *parser) mustBeEmpty(n *yaml.Node, what, why string) {
+// maxAsked is how many requests, and how many variables, a manifest may ask for.
+const maxAsked = 64
+
+// eachText reads a list of texts, each with its line.
+func (p *parser) eachText(n *yaml.Node, what string, do func(line int, s string)) {
 	switch {
 	case n.Kind != yaml.SequenceNode:
 		p.report(n.Line, "%s must be a list", what)
-	case len(n.Content) > 0:
-		p.report(n.Line, "%s must be empty: %s", what, why)
+		return
+	case len(n.Content) > maxAsked:
+		p.report(n.Line, "%s has %d entries; at most %d are accepted", what, len(n.Content), maxAsked)
+		return
+	}
+	for _, e := range n.Content {
+		var s string
+		if p.text(e, "an entry of "+what, &s) {
+			do(e.Line, s)
+		}
 	}
 }
 

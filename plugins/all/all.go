@@ -21,6 +21,9 @@ type Options struct {
 	StateDir string       // of the host; holds runtimes/
 	Python   string       // the machine's interpreter, for cli:python; "" means python3
 	TempDir  string       // for the folders of runs of cli:python; "" means the system's
+
+	// Outgoing makes the requests of guests in the sandbox; nil: there is no network.
+	Outgoing skill.Outgoing
 }
 
 // Runners makes every runner. None starts anything yet: call [Warm] in the
@@ -30,9 +33,9 @@ func Runners(o Options) ([]skill.Runner, error) {
 		return nil, errors.New("all: Options.Engine is nil")
 	}
 	return []skill.Runner{
-		wasi.New(o.Engine, nil),
-		javascript.New(o.Engine),
-		python.New(o.Engine, &python.Options{StateDir: o.StateDir}),
+		wasi.New(o.Engine, &wasi.Options{Outgoing: o.Outgoing}),
+		javascript.New(o.Engine, &javascript.Options{Outgoing: o.Outgoing}),
+		python.New(o.Engine, &python.Options{StateDir: o.StateDir, Outgoing: o.Outgoing}),
 		cli.New(&cli.Options{Python: o.Python, TempDir: o.TempDir}),
 	}, nil
 }

@@ -111,7 +111,9 @@ def boot():
                     os._exit(104)
 
     # From here on as if the interpreter had been started with the script.
-    os.environ.clear()
+    granted = os.environ.get("OPENSKILL_ENV", "").split(",")
+    for name in set(os.environ) - set(granted):
+        del os.environ[name]
     sys.argv[:] = args
     sys.path.insert(0, os.path.dirname(script))
 

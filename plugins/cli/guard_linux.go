@@ -109,7 +109,7 @@ func (j *job) start(ctx context.Context, g *guard) (*ending, error) {
 	// boot.py restricts itself.
 	onThread := g.landlock > 0 && !g.userNS && !g.readonly
 	cmd := &exec.Cmd{
-		Path: j.python.Path, Args: j.argv(asked{g.mode, g.readonly, g.landlock > 0 && !onThread, g.counts}), Env: []string{}, Dir: "/",
+		Path: j.python.Path, Args: j.argv(asked{g.mode, g.readonly, g.landlock > 0 && !onThread, g.counts}), Env: j.environ(), Dir: "/",
 		Stdin: bytes.NewReader(j.stdin), WaitDelay: pipeDelay(g.mode),
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: g.flags},
 	}

@@ -25,7 +25,7 @@ func (j *job) execute(ctx context.Context, _ *guard) (*ending, error) {
 	defer report.Close() //nolint:errcheck // read only
 	defer w.Close()      //nolint:errcheck // the child has its own
 	return j.wait(ctx, modeGroup, &exec.Cmd{
-		Path: j.python.Path, Args: j.argv(asked{mode: modeGroup}), Env: []string{}, Dir: "/",
+		Path: j.python.Path, Args: j.argv(asked{mode: modeGroup}), Env: j.environ(), Dir: "/",
 		Stdin: bytes.NewReader(j.stdin), WaitDelay: pipeDelay(modeGroup), ExtraFiles: []*os.File{w},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}, report, w)

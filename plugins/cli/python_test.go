@@ -158,3 +158,18 @@ func TestProtections(t *testing.T) {
 		}
 	}
 }
+
+// A script sees the variables that it was granted, and none beside them.
+func TestGrantedVariables(t *testing.T) {
+	t.Setenv("OF_THE_HOST", "hush")
+	c := program(t, "import json, os; print(json.dumps(dict(os.environ), sort_keys=True))")
+	r := New(nil)
+	defer r.Close() //nolint:errcheck // nothing runs
+	for _, env := range [][]string{{"A=1", "B=two = words", "TZ=UTC"}, {"EMPTY="}, nil} {
+		want := map[int]string{3: `{"A": "1", "B": "two = words", "TZ": "UTC"}`, 1: `{"EMPTY": ""}`, 0: `{}`}[len(env)]
+		c.Grants.Env = env
+		if reply := must(t, r, c); string(reply.Stdout) != want+"\n" {
+			t.Errorf("%q: %s%s, want %s", env, reply.Stdout, reply.Stderr, want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -204,6 +205,7 @@ func (r *Runner) run(ctx context.Context, p *python, g *guard, call *skill.Call,
 		python: p, script: path, args: call.Args, stdin: call.Stdin,
 		folder: call.Folder, dir: dir, data: call.Grants.Data, limits: call.Limits,
 		processes: r.opts.Processes, files: r.opts.Files, readable: r.opts.Readable,
+		env: call.Grants.Env,
 	}
 	if call.Grants.Scratch {
 		j.work = filepath.Join(dir, "work")
@@ -268,6 +270,20 @@ type job struct {
 	processes   int
 	files       int
 	readable    []string
+	env         []string // of the script
+}
+
+// environ is what the supervisor starts with: what the script may see, and which
+// names that are, since an interpreter adds some of its own.
+func (j *job) environ() []string {
+	if len(j.env) == 0 {
+		return []string{}
+	}
+	names := make([]string, len(j.env))
+	for i, v := range j.env {
+		names[i], _, _ = strings.Cut(v, "=")
+	}
+	return append([]string{"OPENSKILL_ENV=" + strings.Join(names, ",")}, j.env...)
 }
 
 // asked is what a guard leaves to boot.py.

@@ -78,7 +78,7 @@ func TestTenantsOfJavaScript(t *testing.T) {
 	if testing.Short() {
 		calls = 50
 	}
-	r := New(warm(t))
+	r := New(warm(t), nil)
 	defer r.Close() //nolint:errcheck // nothing runs
 	skills := []*skill.Call{script(t, keeper), script(t, keeper)}
 	var mu sync.Mutex

@@ -24,11 +24,20 @@ type Runner struct {
 
 var _ skill.Runner = (*Runner)(nil)
 
+// Options configure a [Runner]; nil and zero fields mean the defaults.
+type Options struct {
+	// Outgoing makes the requests of scripts; nil: there is no network.
+	Outgoing skill.Outgoing
+}
+
 // New makes a runner on the engine, which stays the caller's: it is shared with
 // other runners and closed after them all. Nothing is compiled yet.
-func New(e *wasm.Engine) *Runner {
+func New(e *wasm.Engine, opts *Options) *Runner {
 	r := &Runner{engine: e, runtime: sync.OnceValue(newRuntime), files: files()}
 	r.images = sandbox.Images{Engine: e, Folders: &r.folders}
+	if opts != nil {
+		r.images.Outgoing = opts.Outgoing
+	}
 	return r
 }
 
@@ -120,7 +129,7 @@ var errWaited = errors.New("the call ended before the runtime was compiled")
 
 // start says how the script of a call is started.
 func (r *Runner) start(ctx context.Context, call *skill.Call, granted *sandbox.Granted, began time.Time) (*sandbox.Start, error) {
-	start := &sandbox.Start{Mounts: r.files, Each: len(call.Args) > 0, Fuel: startFuel}
+	start := &sandbox.Start{Mounts: r.files, Env: call.Grants.Env, Each: len(call.Args) > 0, Fuel: startFuel}
 	var err error
 	if start.Entry, err = granted.Folder().Entry(call.Entry, hint); err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 // warm is an engine in whose memory the runtime is compiled.
 func warm(t testing.TB) *wasm.Engine {
 	t.Helper()
-	r := New(shared)
+	r := New(shared, nil)
 	defer r.Close() //nolint:errcheck // it has run nothing
 	if err := r.Warm(t.Context()); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestRunner(t *testing.T) {
 	}
 	e := warm(t)
 	runnertest.Run(t, runnertest.Harness{
-		New: func(testing.TB) skill.Runner { return New(e) },
+		New: func(testing.TB) skill.Runner { return New(e, nil) },
 		Write: func(t testing.TB, dir string, _ runnertest.Program) string {
 			t.Helper()
 			if err := os.WriteFile(filepath.Join(dir, "main.js"), program, 0o600); err != nil {

@@ -35,7 +35,7 @@ func script(t testing.TB, text string, files ...string) *skill.Call {
 // running gives the function that runs a call on one shared runner.
 func running(t testing.TB) func(t testing.TB, c *skill.Call) *skill.Reply {
 	t.Helper()
-	r := New(warm(t))
+	r := New(warm(t), nil)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)

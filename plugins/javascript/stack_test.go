@@ -89,7 +89,7 @@ print(JSON.stringify(said))`)
 // As upstream built it, the module loses its own data to a recursion that is no
 // deeper than many honest ones: the reason why it is not run as it is.
 func TestUpstreamOverrunsItsStack(t *testing.T) {
-	r := New(warm(t))
+	r := New(warm(t), nil)
 	defer r.Close() //nolint:errcheck // nothing runs
 	c := script(t, "const f = n => n ? f(n - 1) + 1 : 0; print(f(600))")
 	if reply, err := r.Run(t.Context(), c); err != nil || string(reply.Stdout) != "600\n" {
@@ -115,7 +115,7 @@ func TestDeriveKnowsItsModule(t *testing.T) {
 		t.Errorf("derived twice: %s and %s", rt.digest, again.digest)
 	}
 	// What cannot run is the host's failure, told without its words.
-	r := New(nil)
+	r := New(nil, nil)
 	r.runtime = func() runtime { return runtime{err: errOther} }
 	for _, err := range []error{r.Available(t.Context()), r.Warm(t.Context())} {
 		if skill.CodeOf(err) != skill.Internal || !strings.Contains(err.Error(), errOther.Error()) {

@@ -12,7 +12,7 @@ import (
 
 // A skill that was started ahead of calls has read its files by then.
 func TestStart(t *testing.T) {
-	r := New(warm(t))
+	r := New(warm(t), nil)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)

@@ -20,6 +20,8 @@ type Options struct {
 	// StateDir is the host's state folder; "" means .openskill in the working
 	// directory.
 	StateDir string
+	// Outgoing makes the requests of scripts; nil: there is no network.
+	Outgoing skill.Outgoing
 }
 
 // Runner executes scripts by a CPython on an engine. It is safe for concurrent use.
@@ -37,11 +39,12 @@ var _ skill.Runner = (*Runner)(nil)
 // New makes a runner on the engine, which stays the caller's: it is shared with
 // other runners and closed after them all. Nothing is read or compiled yet.
 func New(e *wasm.Engine, opts *Options) *Runner {
-	state := ""
-	if opts != nil {
-		state = opts.StateDir
+	if opts == nil {
+		opts = &Options{}
 	}
-	return newRunner(e, runtimes.New(state))
+	r := newRunner(e, runtimes.New(opts.StateDir))
+	r.images.Outgoing = opts.Outgoing
+	return r
 }
 
 func newRunner(e *wasm.Engine, c catalogue) *Runner {
@@ -235,6 +238,7 @@ func (r *Runner) start(ctx context.Context, call *skill.Call, granted *sandbox.G
 	if call.Grants.Scratch {
 		env = append(env, "TMPDIR=/work", "HOME=/work")
 	}
+	env = append(env, call.Grants.Env...)
 	return &sandbox.Start{
 		Module: m, Name: l.run.Module.Digest, Args: args, Env: env, Entry: entry, Fuel: startFuel, Time: startTime, Each: len(call.Args) > 0,
 		Mounts: append(slices.Clone(l.mounts), guestfs.Mount{Path: bootFile, FS: l.boot}),

@@ -48,7 +48,7 @@ func New(o *Options) (*Bench, error) {
 			return nil, err
 		}
 	}
-	b.wasi, b.js = wasi.New(o.Engine, nil), javascript.New(o.Engine)
+	b.wasi, b.js = wasi.New(o.Engine, nil), javascript.New(o.Engine, nil)
 	b.python = python.New(o.Engine, &python.Options{StateDir: o.StateDir})
 	b.store = runtimes.New(o.StateDir)
 	return b, nil

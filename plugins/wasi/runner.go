@@ -18,6 +18,8 @@ type Options struct {
 	// MaxModule is the size in bytes up to which an entry is read; 0 means 64 MiB.
 	// The engine has caps of its own.
 	MaxModule int64
+	// Outgoing makes the requests of guests; nil: there is no network.
+	Outgoing skill.Outgoing
 	// Now is the clock against which a file's age is held; nil means time.Now.
 	Now func() time.Time
 }
@@ -41,10 +43,10 @@ var _ skill.Runner = (*Runner)(nil)
 // other runners and closed after them all.
 func New(e *wasm.Engine, opts *Options) *Runner {
 	r := &Runner{engine: e, modules: map[moduleKey]known{}}
-	r.images = sandbox.Images{Engine: e, Folders: &r.folders}
 	if opts != nil {
 		r.opts = *opts
 	}
+	r.images = sandbox.Images{Engine: e, Folders: &r.folders, Outgoing: r.opts.Outgoing}
 	if r.opts.MaxModule <= 0 {
 		r.opts.MaxModule = 64 << 20
 	}
@@ -136,7 +138,7 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 func (r *Runner) start(ctx context.Context, call *skill.Call, granted *sandbox.Granted, began time.Time) (*sandbox.Start, error) {
 	start := &sandbox.Start{
 		Args: append(append(make([]string, 0, 1+len(call.Args)), call.Entry), call.Args...),
-		Each: len(call.Args) > 0, Fuel: startFuel,
+		Env:  call.Grants.Env, Each: len(call.Args) > 0, Fuel: startFuel,
 	}
 	var err error
 	start.Module, start.Name, start.Entry, err = r.module(ctx, granted.Folder(), call, began)

@@ -25,8 +25,9 @@ import (
 // start-up sees nothing of a call. A call with arguments of its own has an instance
 // of its own.
 type Images struct {
-	Engine  *wasm.Engine
-	Folders *Folders
+	Engine   *wasm.Engine
+	Folders  *Folders
+	Outgoing skill.Outgoing // nil: no network
 
 	mu     sync.Mutex
 	all    map[imageKey]*kept
@@ -98,7 +99,8 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 			Fuel: l.Fuel, Memory: l.Memory, Timeout: left,
 			Output: int64(min(l.Output, math.MaxInt64)), //nolint:gosec // bounded
 		},
-		Done: func(f wasm.Files) { artifacts = artifactsOf(f.Scratch) },
+		Done:  func(f wasm.Files) { artifacts = artifactsOf(f.Scratch) },
+		Fetch: s.fetch(call),
 	})
 	if err != nil {
 		return nil, err
@@ -188,9 +190,9 @@ func (s *Images) image(key imageKey, call *skill.Call, start *Start, once bool) 
 // program is what the image of a key starts.
 func (s *Images) program(key imageKey, call *skill.Call, start *Start) *wasm.Program {
 	of := skill.Call{Folder: call.Folder, Trust: call.Trust, Grants: call.Grants, Limits: skill.Limits{Scratch: key.scratch}}
-	mounts := start.Mounts
+	mounts := append(start.Mounts[:len(start.Mounts):len(start.Mounts)], guestfs.Mount{Path: networkFile, FS: guestfs.Exchange{}})
 	return &wasm.Program{
-		Module: start.Module, Args: start.Args, Env: start.Env,
+		Module: start.Module, Args: start.Args, Env: start.Env, Fetch: tooEarly,
 		Limits: wasm.Limits{Fuel: key.fuel, Memory: key.memory, Timeout: cmp.Or(start.Time, startTime), Output: 1 << 20},
 		Open: func() (wasm.Files, error) {
 			v, err := s.Folders.View(&of, mounts...)

@@ -1,0 +1,170 @@
+// Package grants holds what the operator lets skills have beside files: requests to
+// the network, and values of the environment.
+//
+// A skill gets the smaller of what its manifest asks and what an entry of the
+// operator's allows. An entry is for the operator's own skills unless it names
+// others, so that a stranger's upload gets nothing by asking for what a trusted
+// skill was given:
+//
+//	https://api.example.com/v1/ GET,POST     every skill of the operator's own
+//	@weather https://api.example.com         the operator's own skill weather
+//	@acme/weather https://api.example.com    the upload weather of the tenant acme
+//	@acme/* https://api.example.com          every upload of that tenant
+//	@*/* https://api.example.com             every upload
+//
+// Entries stand on lines of their own or between semicolons.
+package grants
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"openskill/sdk/skill"
+)
+
+// Allowed is what the operator allows. The zero value allows nothing. It is not
+// changed, and may be shared.
+type Allowed struct {
+	http []entry[skill.HTTPRule]
+	env  []entry[variable]
+}
+
+type variable struct{ name, value string }
+
+// entry is one thing allowed, and to whom.
+type entry[T any] struct {
+	uploads bool   // false: skills of the operator's own
+	owner   string // of an upload; "*" for every tenant
+	id      string // "*" for every skill
+	what    T
+}
+
+// Skill is who asks.
+type Skill struct {
+	ID    skill.ID
+	Trust skill.Trust
+	Owner string // the tenant whose upload it is
+}
+
+const (
+	maxEntries = 256
+	maxValue   = 4096 // bytes of a variable's value
+)
+
+// Parse reads the entries of the settings for HTTP and for the environment. lookup
+// gives variables of the host, for entries that name one without a value. The
+// problems name entries by their number, and never show a value.
+func Parse(http, env string, lookup func(name string) (value string, ok bool)) (a *Allowed, httpProblem, envProblem error) {
+	a = &Allowed{}
+	a.http, httpProblem = entries(http, skill.ParseHTTPRule)
+	a.env, envProblem = entries(env, func(s string) (variable, error) {
+		name, value, given := strings.Cut(s, "=")
+		v := variable{strings.TrimSpace(name), strings.TrimSpace(value)}
+		switch {
+		case !skill.ValidEnvName(v.name):
+			return v, fmt.Errorf("it does not begin with a name that skills can be given: letters, digits and _, and not of a runtime's own (OPENSKILL_…, PYTHON…, HOME, TMPDIR)")
+		case !given:
+			if v.value, given = lookup(v.name); !given {
+				return v, fmt.Errorf("%s is not set in the host's environment; write %s=value, or set it", v.name, v.name)
+			}
+		}
+		if len(v.value) > maxValue || strings.ContainsRune(v.value, 0) {
+			return v, fmt.Errorf("the value of %s has a NUL, or more than %d bytes", v.name, maxValue)
+		}
+		return v, nil
+	})
+	return a, httpProblem, envProblem
+}
+
+func entries[T any](text string, parse func(string) (T, error)) ([]entry[T], error) {
+	var out []entry[T]
+	n := 0
+	for s := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' }) {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		if n++; n > maxEntries {
+			return nil, fmt.Errorf("there are more than %d entries", maxEntries)
+		}
+		e, rest, err := whose[T](s)
+		if err == nil {
+			e.what, err = parse(rest)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("entry %d: %s", n, message(err))
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+func message(err error) string {
+	var e *skill.Error
+	if errors.As(err, &e) {
+		return e.Message
+	}
+	return err.Error()
+}
+
+// whose reads to whom an entry is given.
+func whose[T any](s string) (e entry[T], rest string, err error) {
+	e.id = "*"
+	if !strings.HasPrefix(s, "@") {
+		return e, s, nil
+	}
+	fields := strings.Fields(s)
+	rest = strings.TrimSpace(strings.TrimPrefix(s, fields[0]))
+	e.owner, e.id, e.uploads = strings.Cut(fields[0][1:], "/")
+	if !e.uploads {
+		e.owner, e.id = "", e.owner
+	}
+	if e.uploads && e.owner == "" {
+		return e, "", fmt.Errorf("what follows @ must be a skill, or a tenant and a skill with a / between; * stands for any")
+	}
+	if e.id != "*" {
+		if _, err := skill.ParseID(e.id); err != nil {
+			return e, "", err
+		}
+	}
+	return e, rest, nil
+}
+
+func (e *entry[T]) fits(s Skill) bool {
+	return e.uploads == (s.Trust < skill.Trusted) &&
+		(e.id == "*" || e.id == string(s.ID)) &&
+		(!e.uploads || e.owner == "*" || e.owner == s.Owner)
+}
+
+// For gives what a skill is granted of what it asks: rules that permit exactly the
+// requests that both permit, and variables as NAME=value in order of name. Of two
+// entries for one variable the first counts.
+func (a *Allowed) For(s Skill, asked skill.Permissions) (http []skill.HTTPRule, env []string) {
+	if a == nil {
+		return nil, nil
+	}
+	for _, want := range asked.HTTP {
+		for i := range a.http {
+			if !a.http[i].fits(s) {
+				continue
+			}
+			if rule, ok := want.Meet(a.http[i].what); ok && len(http) < maxEntries {
+				http = append(http, rule)
+			}
+		}
+	}
+	for _, name := range asked.Env {
+		for i := range a.env {
+			if v := &a.env[i]; v.what.name == name && v.fits(s) {
+				env = append(env, name+"="+v.what.value)
+				break
+			}
+		}
+	}
+	slices.Sort(env)
+	return http, env
+}
+
+// HTTP reports whether any skill may make requests.
+func (a *Allowed) HTTP() bool { return a != nil && len(a.http) > 0 }

@@ -1,0 +1,16 @@
+package host
+
+import (
+	"openskill/host/config"
+	"openskill/host/egress"
+	"openskill/sdk/skill"
+)
+
+// outgoing makes the requests of guests; nil where the settings allow none, so that
+// nothing in the process could make one.
+func outgoing(s *config.Settings) skill.Outgoing {
+	if !s.Allowed().HTTP() {
+		return nil
+	}
+	return egress.New(nil)
+}

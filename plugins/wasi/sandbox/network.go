@@ -1,0 +1,43 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+// networkFile is the file that guests ask the network through; compiled ones may
+// import the functions of wasi.OutgoingModule instead.
+const networkFile = "/dev/http"
+
+// fetch answers the requests of a call.
+func (s *Images) fetch(call *skill.Call) wasm.Fetch {
+	if s.Outgoing == nil {
+		return func(context.Context, []byte) []byte {
+			return refusal("there is no network for skills on this host; its operator allows requests in OPENSKILL_HTTP_ALLOW")
+		}
+	}
+	return wasm.Fetch(s.Outgoing.For(call))
+}
+
+// tooEarly answers start-ups: what they see is part of many calls.
+func tooEarly(context.Context, []byte) []byte {
+	return refusal("a skill may send requests after it has begun to read standard input, since what is before that is done once for all calls")
+}
+
+// refusal is a response as package host/egress writes it.
+func refusal(message string) []byte {
+	type failure struct {
+		Code    skill.Code `json:"code"`
+		Message string     `json:"message"`
+	}
+	head, _ := json.Marshal(struct { // strings only
+		Status  int                 `json:"status"`
+		URL     string              `json:"url"`
+		Headers map[string][]string `json:"headers"`
+		Error   failure             `json:"error"`
+	}{Headers: map[string][]string{}, Error: failure{skill.NetworkDenied, message}})
+	return append(head, '\n')
+}
