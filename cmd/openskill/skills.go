@@ -3,10 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -15,9 +13,7 @@ import (
 
 	"openskill/host"
 	"openskill/host/registry"
-	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
-	"openskill/wasm"
 )
 
 func (a *app) skillsCommand() *cobra.Command {
@@ -221,123 +217,4 @@ func indented(b json.RawMessage) string {
 		return string(b)
 	}
 	return out.String()
-}
-
-// verdict is what skills validate prints with --json.
-type verdict struct {
-	Valid    bool               `json:"valid"`
-	Folders  []string           `json:"folders"` // that were looked at
-	Problems []registry.Problem `json:"problems"`
-}
-
-func (a *app) skillsValidateCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "validate FOLDER…",
-		Short: "Prints every problem of skills with file and line",
-		Long: `Prints every problem of the skills in folders, one a line: file:line: message. A
-folder is a skill's own, or one of skills. A module that is there is checked too;
-one that is still to be built is no problem. The exit code is 1 if there is any.`,
-		Example: "  openskill skills validate ./my-skill\n  openskill skills validate ./skills --json",
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			v := verdict{Problems: []registry.Problem{}}
-			for _, folder := range args {
-				info, err := os.Stat(folder)
-				if err != nil || !info.IsDir() {
-					return usage("%s is not a folder", quote(folder))
-				}
-				for _, f := range skillFolders(folder) {
-					v.Folders = append(v.Folders, f)
-					v.Problems = append(v.Problems, validate(f)...)
-				}
-			}
-			v.Valid = len(v.Problems) == 0
-			if err := a.verdict(&v, asJSON); err != nil {
-				return err
-			}
-			if !v.Valid {
-				return exit(exitFailed)
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"valid": …, "folders": […], "problems": […]}`)
-	return cmd
-}
-
-func (a *app) verdict(v *verdict, asJSON bool) error {
-	if asJSON {
-		return a.printJSON(v)
-	}
-	for _, p := range v.Problems {
-		// A line of its own each: what a stranger wrote must not make another.
-		if err := a.print("%s\n", skill.CleanText(p.String(), 2000)); err != nil {
-			return err
-		}
-	}
-	if v.Valid {
-		return a.print("%d checked, no problems: %s\n", len(v.Folders), strings.Join(v.Folders, ", "))
-	}
-	a.say("openskill: %s", strconv.Itoa(len(v.Problems))+" problems")
-	return nil
-}
-
-// skillFolders are the skills of a folder: itself, or those directly in it.
-func skillFolders(folder string) []string {
-	has := func(dir, name string) bool {
-		_, err := os.Lstat(filepath.Join(dir, name))
-		return err == nil
-	}
-	if has(folder, registry.ManifestFile) {
-		return []string{folder}
-	}
-	var found []string
-	entries, _ := os.ReadDir(folder) // an unreadable one is a problem that Validate tells
-	for _, e := range entries {
-		sub := filepath.Join(folder, e.Name())
-		if e.Type()&fs.ModeSymlink == 0 && e.IsDir() && !strings.HasPrefix(e.Name(), ".") && has(sub, registry.ManifestFile) {
-			found = append(found, sub)
-		}
-	}
-	if len(found) == 0 || has(folder, registry.ListFile) {
-		found = append(found, folder)
-	}
-	return found
-}
-
-// validate gives the problems of one skill: of its manifest, or else of its module.
-func validate(folder string) []registry.Problem {
-	if problems := registry.Validate(folder, runtimes.CheckRequires); len(problems) > 0 {
-		return problems
-	}
-	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1} // nothing runs
-	r, err := registry.Open(registry.Options{Roots: []registry.Root{{Path: folder, Trust: skill.Trusted}}, Defaults: one, Caps: one, Packages: runtimes.CheckRequires})
-	if err != nil {
-		return []registry.Problem{{File: folder, Message: err.Error()}}
-	}
-	problems := r.Problems()
-	for _, d := range every(r) {
-		s, err := r.Get(d.ID, "")
-		if err != nil || s.Primary.Kind != skill.WasmWASI {
-			continue
-		}
-		entry := filepath.Join(folder, filepath.FromSlash(s.Primary.Entry))
-		if _, err := os.Lstat(entry); err != nil {
-			continue // still to be built
-		}
-		b, size, err := readModule(entry)
-		switch {
-		case err != nil:
-			problems = append(problems, registry.Problem{File: entry, Message: err.Error()})
-			continue
-		case b == nil:
-			problems = append(problems, registry.Problem{File: entry, Message: refusedSize(size).Error()})
-			continue
-		}
-		if _, err := wasm.Check(b, nil); err != nil {
-			problems = append(problems, registry.Problem{File: entry, Message: err.Error()})
-		}
-	}
-	return problems
 }

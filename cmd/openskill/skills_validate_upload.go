@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+
+	"openskill/host/registry"
+	"openskill/host/upload"
+	"openskill/plugins/python/runtimes"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+	"openskill/wasm/check"
+)
+
+// admission is an upload and what a host would say of it.
+type admission struct {
+	Name   string         `json:"name"` // as it was given
+	Report *upload.Report `json:"report"`
+}
+
+// admission looks at an archive, or at a folder as if it had been packed, as a host
+// does at uploads. Nothing of it is kept.
+func (a *app) admission(ctx context.Context, flags *settingsFlags, name string, folder bool) (*upload.Report, error) {
+	s, err := a.load(flags)
+	if err != nil {
+		return nil, err
+	}
+	temp, err := os.MkdirTemp("", "openskill-validate-")
+	if err != nil {
+		return nil, hostFailed(err)
+	}
+	defer upload.Discard(temp) //nolint:errcheck // the system's folder of temporary files
+	var archive *os.File
+	if folder {
+		if archive, err = os.CreateTemp(temp, "packed-"); err != nil {
+			return nil, hostFailed(err)
+		}
+		err = upload.Pack(archive, name)
+	} else {
+		archive, _, err = openRegular(name)
+	}
+	if archive != nil {
+		defer archive.Close() //nolint:errcheck // read only, or for a moment
+	}
+	if err != nil {
+		return nil, usage("%s cannot be read: %v", quote(name), plain(err))
+	}
+	admission, err := upload.New(upload.Options{
+		Registry: registry.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires},
+		Checker:  checker{},
+		Grant: func(s *registry.Skill) skill.Permissions {
+			return skill.Permissions{Data: s.Permissions.Data, Scratch: s.Permissions.Scratch}
+		},
+	})
+	if err != nil {
+		return nil, hostFailed(err)
+	}
+	admitted, err := admission.Admit(ctx, upload.Source{Archive: archive}, temp)
+	if err == nil {
+		return admitted.Report, nil
+	}
+	var told *skill.Error
+	if errors.As(err, &told) {
+		if r, ok := told.Details["report"].(*upload.Report); ok {
+			return r, nil
+		}
+	}
+	return nil, hostFailed(err)
+}
+
+// checker checks modules in this process, which does nothing else and ends.
+type checker struct{}
+
+func (checker) Check(_ context.Context, module []byte) (json.RawMessage, error) {
+	report, err := wasm.Check(module, nil)
+	text, broken := json.Marshal(report)
+	if broken != nil {
+		return nil, broken
+	}
+	var refused *check.Error
+	if errors.As(err, &refused) {
+		err = &skill.Error{Op: "openskill.check", Code: skill.Code(refused.Code), Message: refused.Error()}
+	}
+	return text, err
+}
