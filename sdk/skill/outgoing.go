@@ -22,7 +22,8 @@ type Outgoing interface {
 }
 
 // Fetch answers one request of a guest after the other. It returns soon after ctx
-// has ended, and does not keep the request.
+// has ended, and does not keep the request. An empty response says that there is no
+// network.
 type Fetch func(ctx context.Context, request []byte) (response []byte)
 
 // HTTPMethods are the methods that a request may have, in the order in which rules

@@ -12,14 +12,19 @@ import (
 // import the functions of wasi.OutgoingModule instead.
 const networkFile = "/dev/http"
 
-// fetch answers the requests of a call.
+// fetch answers the requests of a call. That of a worker is empty where its host has
+// no network.
 func (s *Images) fetch(call *skill.Call) wasm.Fetch {
-	if s.Outgoing == nil {
-		return func(context.Context, []byte) []byte {
-			return refusal("there is no network for skills on this host; its operator allows requests in OPENSKILL_HTTP_ALLOW")
-		}
+	ask := skill.Fetch(func(context.Context, []byte) []byte { return nil })
+	if s.Outgoing != nil {
+		ask = s.Outgoing.For(call)
 	}
-	return wasm.Fetch(s.Outgoing.For(call))
+	return func(ctx context.Context, request []byte) []byte {
+		if response := ask(ctx, request); len(response) > 0 {
+			return response
+		}
+		return refusal("there is no network for skills on this host; its operator allows requests in OPENSKILL_HTTP_ALLOW")
+	}
 }
 
 // tooEarly answers start-ups: what they see is part of many calls.
