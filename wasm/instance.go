@@ -188,7 +188,7 @@ func (in *instance) run(m *Module) {
 		in.mod = inst
 		x.globals(inst)
 		f := inst.ExportedFunction(meter.ExportMain)
-		if f == nil {
+		if !entered(f) {
 			return &NoEntryError{Name: "_start"}
 		}
 		x.top = m.e.probe.guest(f)

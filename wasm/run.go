@@ -224,7 +224,7 @@ func (m *Module) run(ctx context.Context, r *Run, x *execution, out *Outcome, be
 		x.globals(inst)
 		for _, name := range m.entries(r) {
 			f := inst.ExportedFunction(name)
-			if f == nil {
+			if !entered(f) {
 				return &NoEntryError{Name: name}
 			}
 			x.top = m.e.probe.guest(f)
@@ -271,12 +271,15 @@ func invoke(ctx context.Context, f api.Function) error {
 	return err
 }
 
+// entered reports whether a function can be called to run a module: with nothing.
+func entered(f api.Function) bool { return f != nil && len(f.Definition().ParamTypes()) == 0 }
+
 // NoEntryError says that a module has no function to run.
 type NoEntryError struct{ Name string }
 
 // Error names what is missing.
 func (e *NoEntryError) Error() string {
-	return fmt.Sprintf("the module exports no function %s; build a WASI command (target wasm32-wasip1)", e.Name)
+	return fmt.Sprintf("the module exports no function %s without parameters; build a WASI command (target wasm32-wasip1)", e.Name)
 }
 
 // entries are the functions to call, in order.
