@@ -1,0 +1,5 @@
+//go:build !unix
+
+package hostile
+
+func plantSpecials(string, string) {}
