@@ -1,0 +1,142 @@
+package selftest
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Tree is a process and those that it started. It is safe for concurrent use.
+type Tree struct {
+	PID int
+
+	mu       sync.Mutex
+	children []int
+	looked   time.Time
+}
+
+// looking is how long a list of processes is taken to be right.
+const looking = 50 * time.Millisecond
+
+// tick is the unit in which the kernel tells processor time.
+const tick = 10 * time.Millisecond
+
+// Children are the processes below, those of theirs included.
+func (t *Tree) Children() []int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now := time.Now(); now.Sub(t.looked) > looking { //nolint:forbidigo // how old a list is
+		t.children, t.looked = below(t.PID), now
+	}
+	return t.children
+}
+
+func below(pid int) (all []int) {
+	tasks, err := filepath.Glob(proc(pid, "task", "*", "children"))
+	if err != nil {
+		return nil
+	}
+	for _, task := range tasks {
+		b, err := os.ReadFile(task) //nolint:gosec // of /proc
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		for _, f := range strings.Fields(string(b)) {
+			if child, err := strconv.Atoi(f); err == nil {
+				all = append(append(all, child), below(child)...)
+			}
+		}
+	}
+	return all
+}
+
+func proc(pid int, names ...string) string {
+	return filepath.Join(append([]string{"/proc", strconv.Itoa(pid)}, names...)...)
+}
+
+// Memory is what the processes have in memory: all of the first, and of the others what
+// they do not share.
+func (t *Tree) Memory() int64 {
+	sum, _ := resident(t.PID)
+	for _, child := range t.Children() {
+		all, shared := resident(child)
+		sum += all - shared
+	}
+	return sum
+}
+
+func resident(pid int) (all, shared int64) {
+	b, err := os.ReadFile(proc(pid, "statm"))
+	f := strings.Fields(string(b))
+	if err != nil || len(f) < 3 {
+		return 0, 0
+	}
+	page := int64(os.Getpagesize())
+	all, _ = strconv.ParseInt(f[1], 10, 64)    //nolint:errcheck // of the kernel
+	shared, _ = strconv.ParseInt(f[2], 10, 64) //nolint:errcheck // as above
+	return all * page, shared * page
+}
+
+// CPU is the processor time that the processes have used, those that ended included,
+// in steps of 10 ms.
+func (t *Tree) CPU() time.Duration {
+	sum := used(t.PID, true)
+	for _, child := range t.Children() {
+		sum += used(child, true)
+	}
+	return sum
+}
+
+// used reads the times of a process, and of its children that have ended.
+func used(pid int, ended bool) (sum time.Duration) {
+	b, err := os.ReadFile(proc(pid, "stat"))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(b), ") ") // behind the name, which may hold anything
+	f := strings.Fields(rest)
+	const first = 11 // utime, stime, cutime, cstime
+	last := first + 2
+	if ended {
+		last += 2
+	}
+	for i := first; i < last && i < len(f); i++ {
+		n, _ := strconv.ParseInt(f[i], 10, 64) //nolint:errcheck // of the kernel
+		sum += time.Duration(n) * tick
+	}
+	return sum
+}
+
+// Busiest is the process below that uses a processor now; 0 if none does.
+func (t *Tree) Busiest() int {
+	before := map[int]time.Duration{}
+	for _, child := range t.Children() {
+		before[child] = used(child, false)
+	}
+	time.Sleep(6 * tick) // the span that is measured
+	busiest, most := 0, 2*tick
+	for child, was := range before {
+		if did := used(child, false) - was; did > most {
+			busiest, most = child, did
+		}
+	}
+	return busiest
+}
+
+// Usage counts what the first process has taken.
+func (t *Tree) Usage() Usage {
+	u := Usage{PID: t.PID, Goroutines: -1, Threads: entries(t.PID, "task"), Descriptors: entries(t.PID, "fd"), Processes: len(t.Children())}
+	u.Memory, _ = resident(t.PID)
+	return u
+}
+
+func entries(pid int, name string) int {
+	list, err := os.ReadDir(proc(pid, name))
+	if err != nil {
+		return -1
+	}
+	return len(list)
+}
