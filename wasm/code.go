@@ -28,7 +28,7 @@ func (e *Engine) code(metered []byte, trusted bool) (wazero.CompiledModule, erro
 	}
 	c, err := e.compileCode(ctx, metered)
 	switch {
-	case err == nil || e.cache == nil:
+	case err == nil || e.cache == nil || e.o.CompiledOnly:
 	case unwritten(err):
 		if c, err = e.compileCode(ctx, metered); err == nil {
 			_ = c.Close(ctx) // the reference that the failed try took and did not give back

@@ -24,6 +24,9 @@ type Options struct {
 	// it is made with mode 0700 and must be writable by nobody else. "" keeps
 	// nothing.
 	CacheDir string
+	// CompiledOnly has modules taken from CacheDir or refused, with a
+	// *NotCompiledError: nothing is compiled here, and nothing written.
+	CompiledOnly bool
 	// Interpreter runs modules without compiling them, slowly; for platforms
 	// without a compiler, and as an oracle.
 	Interpreter bool
@@ -85,7 +88,9 @@ func Open(opts *Options) (*Engine, error) {
 			return nil, fmt.Errorf("wasm: open the cache of compiled modules: %w", err)
 		}
 		e.cache = c
-		e.sweepCache(time.Now()) //nolint:forbidigo // compared with the times of files
+		if !e.o.CompiledOnly {
+			e.sweepCache(time.Now()) //nolint:forbidigo // compared with the times of files
+		}
 		cfg = cfg.WithCompilationCache(c)
 	}
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, cfg)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	wbin "openskill/wasm/binary"
 	"openskill/wasm/image"
@@ -19,6 +20,35 @@ import (
 // generation names what checking and metering make of a module. It goes up with
 // every change of theirs, so that no cache holds the work of an older one.
 const generation = "9"
+
+// Generation names what this program makes of modules: what was compiled by a
+// program of another one is of no use to it.
+func Generation() string { return generation }
+
+// CompilerVersion is that of the compiler behind the engine, as this program was
+// built with it.
+func CompilerVersion() string {
+	const path = "github.com/tetratelabs/wazero"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			if d.Path == path {
+				return d.Version
+			}
+		}
+	}
+	return "unknown"
+}
+
+// NotCompiledError is what an engine with Options.CompiledOnly says of a module
+// that is not in its cache.
+type NotCompiledError struct {
+	Digest string // of the module
+}
+
+func (e *NotCompiledError) Error() string { return "wasm: not compiled here: " + e.Digest }
+
+// NotCompiled gives the digest of the module.
+func (e *NotCompiledError) NotCompiled() string { return e.Digest }
 
 // lowUnused is where wasm-ld begins with data, unless the far end of the stack is
 // there: no compiled program has an object at a lower address. It is believed of
@@ -47,6 +77,9 @@ func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, error) {
 	path := e.preparedPath(module, o)
 	if p, ok := loadPrepared(path); ok {
 		return p, nil
+	}
+	if e.o.CompiledOnly {
+		return nil, &NotCompiledError{Digest: Digest(module)}
 	}
 	res, err := e.accept(module, o)
 	if err != nil {
