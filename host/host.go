@@ -26,24 +26,29 @@ type Options struct {
 	// Roots are folders of skills instead of the settings' own; nil: those of the
 	// settings.
 	Roots []string
+	// Uploads opens the store of uploaded skills too, which one process at a time has.
+	Uploads bool
 }
 
 // Host holds the parts of one host. It is safe for concurrent use.
 type Host struct {
 	settings *config.Settings
 	log      *slog.Logger
-	engine   *wasm.Engine
+	engine   *wasm.Engine // nil where calls run in workers
+	workers  *workers     // nil where calls run here
+	roots    []registry.Root
 	runners  *runner.Set
 	all      []skill.Runner
 	registry *registry.Registry
+	uploads  *uploads // nil: opened without them
 	door     *dispatch.Dispatcher
 
 	close  sync.Once
 	closed error
 }
 
-// Open builds a host. It reads the skills and opens the engine, but compiles
-// nothing and starts no process. The caller closes it.
+// Open builds a host. It reads the skills, but compiles nothing and starts no
+// process. The caller closes it.
 func Open(s *config.Settings, o *Options) (*Host, error) {
 	if o == nil {
 		o = &Options{}
@@ -52,22 +57,20 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	if h.log == nil {
 		h.log = slog.Default()
 	}
-	if err := h.open(Roots(s, o.Roots)); err != nil {
+	if err := h.open(Roots(s, o.Roots), o.Uploads); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
 }
 
-func (h *Host) open(roots []registry.Root) (err error) {
+func (h *Host) open(roots []registry.Root, withUploads bool) (err error) {
 	s := h.settings
 	dirs, err := stateDirs(s.StateDir)
 	if err != nil {
 		return err
 	}
-	if h.engine, err = OpenEngine(dirs.cache); err != nil {
-		return fmt.Errorf("host.Open: %w", err)
-	}
-	if h.all, err = runners(h.engine, s, dirs); err != nil {
+	h.roots = roots
+	if err := h.openRunners(s, dirs); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
 	if h.runners, err = runner.New(h.all...); err != nil {
@@ -76,14 +79,35 @@ func (h *Host) open(roots []registry.Root) (err error) {
 	if h.registry, err = Catalogue(s, roots); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
+	if withUploads {
+		if err := h.openUploads(); err != nil {
+			return fmt.Errorf("host.Open: %w", err)
+		}
+	}
 	h.door, err = dispatch.New(dispatch.Options{
-		Skills: h.registry, Runners: h.runners, DataRoot: s.DataRoot, Allowed: s.Allowed(),
+		Skills: h.finds(), Observer: h.observer(), Runners: h.runners, DataRoot: s.DataRoot, Allowed: s.Allowed(),
 		MaxInput: s.MaxBody(), Global: s.Concurrency, PerSkill: s.ConcurrencyPerSkill, Log: h.log,
 	})
 	if err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
 	return nil
+}
+
+// openRunners makes what executes skills: in worker processes, or here.
+func (h *Host) openRunners(s *config.Settings, d state) (err error) {
+	if s.Workers != config.NoWorkers && hasWorkers {
+		if err := h.openWorkers(s, d); err != nil {
+			return err
+		}
+		h.all = h.workers.runners(s, d)
+		return nil
+	}
+	if h.engine, err = OpenEngine(d.cache); err != nil {
+		return err
+	}
+	h.all, err = runners(h.engine, s, d)
+	return err
 }
 
 // interpreted says that there is no compiler for this processor.
@@ -153,17 +177,29 @@ func (h *Host) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *
 }
 
 // Catalogue is what the host's skills look like from outside.
-func (h *Host) Catalogue() registry.View { return registry.View{Registry: h.registry} }
+func (h *Host) Catalogue() View { return View{h.finds()} }
 
 // Problems lists the skills that were skipped, and why.
-func (h *Host) Problems() []registry.Problem { return h.registry.Problems() }
+func (h *Host) Problems() []registry.Problem {
+	list := h.registry.Problems()
+	if h.uploads != nil {
+		list = append(list, h.uploads.store.Problems()...)
+	}
+	return list
+}
 
 // Close waits for calls under way and frees everything. It may be called twice.
 func (h *Host) Close() error {
 	h.close.Do(func() {
 		var errs []error
+		if h.uploads != nil {
+			errs = append(errs, h.uploads.close())
+		}
 		if h.runners != nil {
 			errs = append(errs, h.runners.Close())
+		}
+		if h.workers != nil {
+			errs = append(errs, h.workers.close())
 		}
 		if h.engine != nil {
 			errs = append(errs, h.engine.Close())

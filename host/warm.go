@@ -37,7 +37,7 @@ func (h *Host) warm(ctx context.Context) <-chan struct{} {
 		defer close(done)
 		skills := h.enabled()
 		for _, s := range skills {
-			if ctx.Err() == nil && s.Primary.Kind == skill.WasmWASI && h.runner(s).Ready(s.Folder, s.Primary.Entry) == nil {
+			if h.engine != nil && ctx.Err() == nil && s.Primary.Kind == skill.WasmWASI && h.runner(s).Ready(s.Folder, s.Primary.Entry) == nil {
 				h.done(ctx, "warmed up", string(s.Descriptor.ID), func() error { return h.compile(ctx, s) })
 			}
 		}
@@ -112,7 +112,7 @@ func (h *Host) ready(s *registry.Skill) error {
 // callOf is a call of a skill as the door would make it, but for its input and time.
 func (h *Host) callOf(s *registry.Skill) *skill.Call {
 	c := &skill.Call{
-		SkillID: s.Descriptor.ID, Folder: s.Folder, Entry: s.Primary.Entry, Digest: s.Descriptor.Digest,
+		SkillID: s.Descriptor.ID, Tenant: skill.Local().Tenant, Folder: s.Folder, Entry: s.Primary.Entry, Digest: s.Descriptor.Digest,
 		Trust: s.Descriptor.Trust, Requires: s.Descriptor.Requires, Limits: s.Limits, Grants: h.door.Grants(s),
 	}
 	c.Limits.Timeout = starting
@@ -206,7 +206,7 @@ func (h *Host) Prepare(ctx context.Context, id skill.ID) {
 	switch {
 	case warms:
 		err = warmFor(ctx, w, s)
-	case s.Primary.Kind == skill.WasmWASI:
+	case s.Primary.Kind == skill.WasmWASI && h.engine != nil:
 		err = h.compile(ctx, s)
 	}
 	if err != nil {

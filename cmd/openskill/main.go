@@ -6,9 +6,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"openskill/host"
 )
 
 func main() {
+	if code, is := host.Child(os.Args[1:]); is {
+		os.Exit(code)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -33,6 +38,9 @@ func killed(s os.Signal) int {
 // Run executes one command line and gives its exit code. When ctx ends, the
 // command stops what it does.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if code, is := host.Child(args); is { //nolint:contextcheck // it ends with its channel
+		return code
+	}
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, environ: os.Environ()}
 	root := a.rootCommand() //nolint:contextcheck // commands get theirs from ExecuteContextC
 	root.SetArgs(args)

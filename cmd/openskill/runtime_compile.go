@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,7 +17,6 @@ import (
 	"openskill/host"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
-	"openskill/wasm"
 )
 
 const (
@@ -53,26 +51,14 @@ func (a *app) runtimeCompileCommand() *cobra.Command {
 	return cmd
 }
 
-// compileRuntime leaves the module of a runtime in the cache of the state folder, where
-// hosts look for it.
+// compileRuntime leaves the module of a runtime compiled in the state folder, where hosts
+// look for it.
 func (a *app) compileRuntime(ctx context.Context, stateDir, name string) error {
 	r, err := runtimes.New(stateDir).Open(name)
 	if err != nil {
 		return runtimeFailed(err)
 	}
-	module, err := os.ReadFile(r.Module.Path)
-	if err != nil {
-		return hostFailed(err)
-	}
-	if wasm.Digest(module) != r.Module.Digest {
-		return failed(skill.Conflict, "the runtime %s was changed while it was read", name)
-	}
-	e, err := host.OpenEngine(host.CacheDir(stateDir)) //nolint:contextcheck // nothing to wait for
-	if err != nil {
-		return hostFailed(err)
-	}
-	_, err = e.Compile(ctx, module, &wasm.CompileOptions{Trusted: true})
-	if err = errors.Join(err, e.Close()); err != nil { //nolint:contextcheck // as above
+	if err := host.CompileRuntime(ctx, stateDir, r.Module.Path, r.Module.Digest); err != nil {
 		return hostFailed(err)
 	}
 	return nil

@@ -324,6 +324,11 @@ func (l *loader) addresses(s *Settings) {
 	default:
 		l.wrong(l.row("OPENSKILL_AUTH"), "is not known")
 	}
+	switch s.Workers {
+	case PerTenant, PerSkill, Shared, NoWorkers:
+	default:
+		l.wrong(l.row("OPENSKILL_WORKERS"), "is not known")
+	}
 	u, err := url.Parse(s.HTTPBaseURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		l.wrong(l.row("OPENSKILL_HTTP_BASE_URL"), "is no such address")

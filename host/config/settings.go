@@ -18,6 +18,17 @@ const (
 	AuthRequired Auth = "required" // refused by this release, which has no credentials
 )
 
+// Isolation says whose calls share a worker process.
+type Isolation string
+
+// The values of OPENSKILL_WORKERS.
+const (
+	PerTenant Isolation = "tenant"
+	PerSkill  Isolation = "skill"
+	Shared    Isolation = "shared"
+	NoWorkers Isolation = "off" // calls run in the host's process
+)
+
 // Settings of one host. Paths are absolute after [Load].
 type Settings struct {
 	Listen      string `env:"OPENSKILL_LISTEN" envDefault:"127.0.0.1:8000" flag:"listen" accepts:"host:port with a loopback host, like 127.0.0.1:8000; port 0 takes a free one" doc:"address that the host listens on"`
@@ -46,8 +57,24 @@ type Settings struct {
 	Concurrency         int    `env:"OPENSKILL_CONCURRENCY" envDefault:"32" flag:"concurrency" min:"1" max:"4096" doc:"calls that run at once; more wait a moment and are then refused with 429"`
 	ConcurrencyPerSkill int    `env:"OPENSKILL_CONCURRENCY_PER_SKILL" envDefault:"16" flag:"concurrency-per-skill" min:"1" max:"4096" doc:"calls of one skill that run at once"`
 
+	Workers        Isolation `env:"OPENSKILL_WORKERS" envDefault:"tenant" flag:"workers" accepts:"tenant, skill, shared or off" doc:"whose calls share a worker process: those of a tenant, of a skill, or all; off: skills run in the host's own process"`
+	WorkersMax     int       `env:"OPENSKILL_WORKERS_MAX" envDefault:"32" flag:"workers-max" min:"1" max:"4096" doc:"worker processes at once; the one that was idle the longest makes room for another"`
+	WorkersSpare   int       `env:"OPENSKILL_WORKERS_SPARE" envDefault:"1" flag:"workers-spare" min:"0" max:"64" doc:"worker processes that are kept ready for a tenant (or skill) that comes"`
+	WorkerMemoryMB uint64    `env:"OPENSKILL_WORKER_MEMORY_MB" envDefault:"2048" flag:"worker-memory-mb" min:"128" max:"1048576" doc:"memory of one worker process, in MiB; the kernel ends one that goes beyond, where it can be told to"`
+	WorkerCalls    int       `env:"OPENSKILL_WORKER_CALLS" envDefault:"10000" flag:"worker-calls" min:"1" max:"1000000000" doc:"calls after which a worker process is replaced"`
+	WorkerLandlock bool      `env:"OPENSKILL_WORKER_LANDLOCK" envDefault:"1" flag:"worker-landlock" accepts:"0 or 1" doc:"whether the kernel keeps worker processes from files (Landlock)"`
+	WorkerSeccomp  bool      `env:"OPENSKILL_WORKER_SECCOMP" envDefault:"1" flag:"worker-seccomp" accepts:"0 or 1" doc:"whether the kernel keeps worker processes from system calls that they do not need (seccomp)"`
+
 	HTTPAllow string `env:"OPENSKILL_HTTP_ALLOW" flag:"http-allow" accepts:"entries between semicolons or line ends, like https://api.example.com/v1/ GET,POST; for an upload @tenant/skill before it" doc:"requests that skills may make, of those that their manifests ask for; unset: none"`
 	EnvAllow  string `env:"OPENSKILL_ENV_ALLOW" flag:"env-allow" accepts:"entries between semicolons or line ends, each NAME=value, or NAME of a variable of the host; for an upload @tenant/skill before it" doc:"variables that skills may be given, of those that their manifests ask for; unset: none"`
+
+	UploadMB          uint64 `env:"OPENSKILL_UPLOAD_MB" envDefault:"32" flag:"upload-mb" min:"1" max:"1024" doc:"largest archive or module that is uploaded, in MiB"`
+	UploadSkills      int    `env:"OPENSKILL_UPLOAD_SKILLS" envDefault:"100" flag:"upload-skills" min:"1" max:"100000" doc:"uploaded skills of one tenant"`
+	UploadVersions    int    `env:"OPENSKILL_UPLOAD_VERSIONS" envDefault:"20" flag:"upload-versions" min:"1" max:"10000" doc:"versions of one uploaded skill, those included that are deleted and still on disk"`
+	UploadQuotaMB     uint64 `env:"OPENSKILL_UPLOAD_QUOTA_MB" envDefault:"1024" flag:"upload-quota-mb" min:"1" max:"1048576" doc:"files of all uploads of one tenant, in MiB, those included that are deleted and still on disk"`
+	UploadGraceS      uint64 `env:"OPENSKILL_UPLOAD_GRACE_S" envDefault:"600" flag:"upload-grace-s" min:"1" max:"31536000" doc:"time from the deletion of a version to that of its files, in seconds; longer than the longest call"`
+	QuarantineCrashes int    `env:"OPENSKILL_QUARANTINE_CRASHES" envDefault:"2" flag:"quarantine-crashes" min:"1" max:"1000000" doc:"crashes of its worker within ten minutes after which an uploaded version is quarantined"`
+	QuarantineLimits  int    `env:"OPENSKILL_QUARANTINE_LIMITS" envDefault:"20" flag:"quarantine-limits" min:"1" max:"1000000" doc:"runs in a row, ended by a limit, after which an uploaded version is quarantined"`
 
 	Debug bool `env:"OPENSKILL_DEBUG" envDefault:"0" flag:"debug" accepts:"0 or 1" doc:"log at the level debug"`
 
@@ -130,6 +157,21 @@ func (s *Settings) Caps() skill.Limits {
 // MaxBody is the largest body of a request, in bytes.
 func (s *Settings) MaxBody() int {
 	return int(s.MaxBodyKB) << 10 //nolint:gosec // at most 64 MiB by its range
+}
+
+// MaxUpload is the largest uploaded archive or module, in bytes.
+func (s *Settings) MaxUpload() int64 {
+	return int64(s.UploadMB) << 20 //nolint:gosec // at most 1 GiB by its range
+}
+
+// UploadBytes is what the uploads of one tenant may take, in bytes.
+func (s *Settings) UploadBytes() int64 {
+	return int64(s.UploadQuotaMB) << 20 //nolint:gosec // at most 1 TiB by its range
+}
+
+// UploadGrace is how long the files of a deleted version stay.
+func (s *Settings) UploadGrace() time.Duration {
+	return time.Duration(s.UploadGraceS) * time.Second //nolint:gosec // at most a year by its range
 }
 
 // Timeout is the default time of a call.

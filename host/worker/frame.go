@@ -25,14 +25,14 @@ const (
 	kindStart                    // host: get ready for calls like this one; as kindRun without a body
 	kindCancel                   // host: nobody waits for this call any more
 	kindReply                    // worker: the end of a call; head is a wireReply, body what it left
-	kindRequest                  // worker: a guest asks for something outside; head is null, body is the request
-	kindAnswer                   // host: what it gets; head is a Refusal or null, body is the answer
+	kindRequest                  // worker: a guest asks for something outside; head is a number for the answer, body is the request
+	kindAnswer                   // host: what it gets, under that number; head says whether it was done, body is the answer
 )
 
 // frame is one message.
 type frame struct {
 	kind kind
-	call uint64 // which call it is about; requests have numbers of their own
+	call uint64 // which call it is about; of an answer, the number of the request
 	head json.RawMessage
 	body []byte
 }

@@ -280,6 +280,7 @@ func (m *Modules) compile(n, digest string, src *Source) (json.RawMessage, error
 	}
 	said, errs := &capped{max: maxReport}, &tail{}
 	cmd := exec.Command(m.o.Command[0], args...) //nolint:gosec,noctx // this program; it is killed below
+	cmd.Args[0] = programName
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = []string{}, "/", []*os.File{module}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, errs, time.Second
 	cmd.SysProcAttr = attributes()

@@ -35,10 +35,9 @@ type Options struct {
 	Memory uint64        // bytes that a worker may have; 0: 2 GiB
 	Growth uint64        // bytes from which on a worker is replaced when it can be; 0: three quarters of Memory
 
-	MaxReply uint32 // bytes of what a worker says at once; 0: 256 MiB
-	// Outgoing does what a guest asks of the host while it runs; nil: nothing.
-	Outgoing func(ctx context.Context, call *skill.Call, request []byte) ([]byte, error)
-	Log      *slog.Logger // nil: slog.Default()
+	MaxReply uint32         // bytes of what a worker says at once; 0: 256 MiB
+	Outgoing skill.Outgoing // does what a guest asks of the host while it runs; nil: nothing
+	Log      *slog.Logger   // nil: slog.Default()
 }
 
 // Pool has the workers of a host. It is safe for concurrent use.

@@ -19,20 +19,23 @@ import (
 // deadline, so this is for a worker that hangs.
 const Grace = 150 * time.Millisecond
 
+// programName is what processes are called, whatever the file is.
+const programName = "openskill"
+
 // helloTime is how long a worker may take to be ready.
 const helloTime = 10 * time.Second
 
 // process is one worker, seen from the host.
 type process struct {
-	cmd    *exec.Cmd
-	ch     *channel
-	conn   net.Conn
-	view   string // its folder of compiled modules; "" for none
-	bound  *bound // of its memory
-	stderr *tail  // the last it said
-	hello  Hello  // what it said first
-	ended  chan struct{}
-	answer func(ctx context.Context, call *skill.Call, request []byte) ([]byte, error)
+	cmd      *exec.Cmd
+	ch       *channel
+	conn     net.Conn
+	view     string // its folder of compiled modules; "" for none
+	bound    *bound // of its memory
+	stderr   *tail  // the last it said
+	hello    Hello  // what it said first
+	ended    chan struct{}
+	outgoing skill.Outgoing // nil: nothing
 
 	mu      sync.Mutex
 	pending map[uint64]*pending
@@ -47,7 +50,8 @@ type pending struct {
 	call  *skill.Call
 	reply chan *frame     // one, or it is closed
 	ctx   context.Context //nolint:containedctx // that of the call, for what its guest asks the host
-	asked int             // requests of the guest under way
+	fetch skill.Fetch     // of the call, once it was asked for
+	asked bool            // a request is under way
 }
 
 // crashedError is the end of a worker that nobody asked for.
@@ -70,7 +74,7 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 	}
 	w := &process{
 		conn: ours, view: view, stderr: &tail{}, ended: make(chan struct{}), pending: map[uint64]*pending{},
-		ch: newChannel(ours, p.o.MaxReply), answer: p.o.Outgoing,
+		ch: newChannel(ours, p.o.MaxReply), outgoing: p.o.Outgoing,
 	}
 	args := append([]string{}, p.o.Command[1:]...)
 	if view != "" {
@@ -83,6 +87,7 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 		args = append(args, "--read", dir)
 	}
 	w.cmd = exec.Command(p.o.Command[0], args...) //nolint:gosec,noctx // this program; its end is the channel's or a kill
+	w.cmd.Args[0] = programName
 	w.cmd.Env = []string{}
 	w.cmd.Dir = "/"
 	w.cmd.ExtraFiles = []*os.File{theirs}
@@ -319,10 +324,8 @@ func (w *process) handle(f *frame) error {
 	return errFrame
 }
 
-// maxAsked is how many requests the guest of one call may have under way.
-const maxAsked = 8
-
-// request does for a guest what only the host can, by the host's own copy of the call.
+// request does for a guest what only the host can, by the host's own copy of the
+// call. A guest waits for an answer before it asks again.
 func (w *process) request(f *frame) error {
 	var number uint64
 	if err := f.decode(&number); err != nil {
@@ -330,20 +333,23 @@ func (w *process) request(f *frame) error {
 	}
 	w.mu.Lock()
 	p := w.pending[f.call]
-	ok := p != nil && p.asked < maxAsked && w.answer != nil
+	ok := p != nil && !p.asked && w.outgoing != nil
 	if ok {
-		p.asked++
+		p.asked = true
+		if p.fetch == nil {
+			p.fetch = w.outgoing.For(p.call)
+		}
 	}
 	w.mu.Unlock()
 	if !ok {
-		return w.ch.send(kindAnswer, number, &Refusal{Code: skill.NetworkDenied, Message: "the host does nothing for this call"}, nil)
+		return w.ch.send(kindAnswer, number, false, nil)
 	}
 	go func() {
-		answer, err := w.answer(p.ctx, p.call, f.body)
+		answer := p.fetch(p.ctx, f.body)
 		w.mu.Lock()
-		p.asked--
+		p.asked = false
 		w.mu.Unlock()
-		_ = w.ch.send(kindAnswer, number, refusalOf(err), answer) // a worker that is gone needs none
+		_ = w.ch.send(kindAnswer, number, true, answer) // a worker that is gone needs none
 	}()
 	return nil
 }

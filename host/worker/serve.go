@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime/debug"
 	"sync"
 
 	"openskill/sdk/skill"
@@ -18,6 +19,9 @@ type Duty struct {
 	// that, and a worker has its folders from its start.
 	Narrow      func(folders []string) error
 	Protections []Protection // what holds this process
+	// Outside is what Runners were given for what a guest asks of the host; nil: they
+	// have nothing of the kind.
+	Outside *Outside
 }
 
 // largestCall bounds the frames that a worker accepts: the host bounds inputs long before.
@@ -40,6 +44,9 @@ func Serve(ctx context.Context, conn net.Conn, d *Duty) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	w := &served{ch: newChannel(conn, largestCall), d: d, calls: map[uint64]context.CancelFunc{}}
+	if d.Outside != nil {
+		d.Outside.ch = w.ch
+	}
 	if err := w.ch.send(kindHello, 0, &Hello{Version: protocol, Narrows: d.Narrow != nil, Protections: d.Protections}, nil); err != nil {
 		return fmt.Errorf("worker: say hello: %w", err)
 	}
@@ -98,7 +105,11 @@ func (w *served) handle(ctx context.Context, f *frame) error {
 			cancel()
 		}
 		return nil
-	case kindHello, kindAssigned, kindReply, kindRequest, kindAnswer:
+	case kindAnswer:
+		if w.d.Outside != nil {
+			return w.d.Outside.answered(f)
+		}
+	case kindHello, kindAssigned, kindReply, kindRequest:
 	}
 	return errFrame
 }
@@ -106,6 +117,10 @@ func (w *served) handle(ctx context.Context, f *frame) error {
 // work does one call and answers it. That the answer cannot be written means that the
 // channel has ended, which the reader sees as well.
 func (w *served) work(ctx context.Context, k kind, id uint64, c *wireCall) {
+	if w.d.Outside != nil {
+		w.d.Outside.began(&c.Call, id)
+		defer w.d.Outside.ended(&c.Call)
+	}
 	head, body := w.do(ctx, k, c)
 	w.mu.Lock()
 	w.calls[id]()
@@ -120,7 +135,10 @@ func (w *served) do(ctx context.Context, k kind, c *wireCall) (*wireReply, []byt
 			continue
 		}
 		if k == kindStart {
-			return &wireReply{Refused: refusalOf(ready(ctx, r, &c.Call))}, nil
+			err := ready(ctx, r, &c.Call)
+			// Loading a runtime leaves more than it keeps, and a worker may wait for long.
+			debug.FreeOSMemory()
+			return &wireReply{Refused: refusalOf(err)}, nil
 		}
 		reply, err := r.Run(ctx, &c.Call)
 		if err == nil && reply == nil {

@@ -32,11 +32,20 @@ func Runners(o Options) ([]skill.Runner, error) {
 	if o.Engine == nil {
 		return nil, errors.New("all: Options.Engine is nil")
 	}
+	sandboxed, err := Sandboxed(o)
+	return append(sandboxed, cli.New(&cli.Options{Python: o.Python, TempDir: o.TempDir})), err
+}
+
+// Sandboxed makes the runners that execute nothing outside the engine's sandbox:
+// those of a worker process.
+func Sandboxed(o Options) ([]skill.Runner, error) {
+	if o.Engine == nil {
+		return nil, errors.New("all: Options.Engine is nil")
+	}
 	return []skill.Runner{
 		wasi.New(o.Engine, &wasi.Options{Outgoing: o.Outgoing}),
 		javascript.New(o.Engine, &javascript.Options{Outgoing: o.Outgoing}),
 		python.New(o.Engine, &python.Options{StateDir: o.StateDir, Outgoing: o.Outgoing}),
-		cli.New(&cli.Options{Python: o.Python, TempDir: o.TempDir}),
 	}, nil
 }
 

@@ -173,6 +173,15 @@ func (r *Runner) Start(ctx context.Context, call *skill.Call) error {
 // millions.
 const startFuel = 1 << 28
 
+// Module is the runtime of scripts and its digest, for who compiles it elsewhere.
+func Module() (module []byte, digest string, err error) {
+	rt := newRuntime()
+	if rt.err != nil {
+		return nil, "", broken(rt.err)
+	}
+	return rt.module, rt.digest, nil
+}
+
 // trusted lifts the caps for strangers: the module is the host's own choice.
 var trusted = &wasm.CompileOptions{Trusted: true}
 

@@ -60,7 +60,7 @@ func (l *library) load(name string) (*loading, error) {
 	if a := l.all[name]; a != nil {
 		select {
 		case <-a.done:
-			if a.err == nil || time.Since(a.at) < again {
+			if a.err == nil || time.Since(a.at) < again && !notCompiled(a.err) {
 				return a, nil
 			}
 		default:
@@ -110,6 +110,13 @@ func (a *loading) compile(ctx context.Context, e *wasm.Engine) (*wasm.Module, er
 		return nil, unavailable("the Python runtime could not be compiled; the log has the reason", err)
 	}
 	return m, nil
+}
+
+// notCompiled reports whether a runtime is missed only where nothing is compiled: it
+// may be there at the next look.
+func notCompiled(err error) bool {
+	var missing *wasm.NotCompiledError
+	return errors.As(err, &missing)
 }
 
 func unavailable(message string, err error) error {

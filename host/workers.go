@@ -1,0 +1,408 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"openskill/host/config"
+	"openskill/host/worker"
+	"openskill/plugins/all"
+	"openskill/plugins/cli"
+	"openskill/plugins/javascript"
+	"openskill/plugins/python"
+	"openskill/plugins/wasi"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+	"openskill/wasm/check"
+)
+
+// The names of the subcommands that are processes of a host. They are no commands
+// for people.
+const (
+	workerCommand  = "worker"
+	compileCommand = "compile-module"
+)
+
+// hasWorkers says whether this platform can have worker processes.
+const hasWorkers = runtime.GOOS == "linux" && !interpreted
+
+// Child runs the process of a host that args ask for, if they do: who calls it does
+// so before anything else, and exits with the code.
+func Child(args []string) (code int, is bool) {
+	if len(args) == 0 {
+		return 0, false
+	}
+	var run func([]string) error
+	switch args[0] {
+	case workerCommand:
+		run = workerMain
+	case compileCommand:
+		run = compileMain
+	default:
+		return 0, false
+	}
+	if err := run(args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "openskill %s: %v\n", args[0], err)
+		return 3, true
+	}
+	return 0, true
+}
+
+// self is this program as a command. The name is what tests of the command line go by.
+func self(command string) ([]string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("host: find this program, to start it again: %w", err)
+	}
+	return []string{path, command}, nil
+}
+
+// folders are a flag that may be given many times.
+type folders []string
+
+func (f *folders) String() string     { return fmt.Sprint([]string(*f)) }
+func (f *folders) Set(s string) error { *f = append(*f, s); return nil }
+
+// workerMain is the life of a worker process.
+func workerMain(args []string) error {
+	var (
+		c       worker.Confinement
+		modules string
+		state   string
+		read    folders
+	)
+	flags := flag.NewFlagSet(workerCommand, flag.ContinueOnError)
+	flags.StringVar(&modules, "modules", "", "folder of compiled modules")
+	flags.StringVar(&state, "state", "", "state folder of the host")
+	flags.Var(&read, "read", "folder that may be read")
+	flags.BoolVar(&c.NoLandlock, "no-landlock", false, "for comparisons")
+	flags.BoolVar(&c.NoSeccomp, "no-seccomp", false, "for comparisons")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	conn, err := worker.Inherited()
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // the process ends
+	// The engine is opened before the doors are closed: it makes folders, and asks the
+	// kernel for what it will need.
+	e, err := wasm.Open(&wasm.Options{CacheDir: modules, CompiledOnly: true})
+	if err != nil {
+		return err
+	}
+	c.Read = append(read, modules)
+	held, err := worker.Confine(&c)
+	if err != nil {
+		return err
+	}
+	outside := &worker.Outside{}
+	list, err := all.Sandboxed(all.Options{Engine: e, StateDir: state, Outgoing: outside})
+	if err != nil {
+		return err
+	}
+	debug.FreeOSMemory()
+	duty := &worker.Duty{Runners: list, Protections: held, Outside: outside}
+	if !c.NoLandlock && worker.Narrows {
+		duty.Narrow = worker.Narrow
+	}
+	return worker.Serve(context.Background(), conn, duty)
+}
+
+// moduleFD is the descriptor of the module in a process that compiles one.
+const moduleFD = 3
+
+// verdict is what such a process says; see worker.Modules.
+type verdict struct {
+	Refused *worker.Refusal `json:"refused,omitempty"`
+	Report  any             `json:"report,omitempty"`
+}
+
+// compileMain compiles one module, and ends.
+func compileMain(args []string) error {
+	c := worker.Confinement{Background: true}
+	trusted := false
+	flags := flag.NewFlagSet(compileCommand, flag.ContinueOnError)
+	flags.StringVar(&c.Write, "into", "", "empty folder for what is made")
+	flags.Uint64Var(&c.Memory, "memory", 0, "limit of memory, in bytes")
+	flags.Uint64Var(&c.Seconds, "seconds", 0, "limit of processor time for each processor")
+	flags.BoolVar(&trusted, "trusted", false, "lift the caps for strangers")
+	flags.BoolVar(&c.NoLandlock, "no-landlock", false, "for comparisons")
+	flags.BoolVar(&c.NoSeccomp, "no-seccomp", false, "for comparisons")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	c.Seconds *= uint64(runtime.GOMAXPROCS(0))    //nolint:gosec // a count
+	debug.SetMemoryLimit(int64(c.Memory / 4 * 3)) //nolint:gosec // bytes of a machine
+	e, err := wasm.Open(&wasm.Options{CacheDir: c.Write})
+	if err != nil {
+		return err
+	}
+	if _, err := worker.Confine(&c); err != nil {
+		return err
+	}
+	module, err := io.ReadAll(os.NewFile(moduleFD, "module"))
+	if err != nil {
+		return err
+	}
+	var out verdict
+	opts := &wasm.CompileOptions{Trusted: trusted}
+	report, err := e.Check(module, opts)
+	if err == nil {
+		_, err = e.Compile(context.Background(), module, opts)
+	}
+	out.Report = report
+	var refused *check.Error
+	switch {
+	case errors.As(err, &refused):
+		out.Refused = &worker.Refusal{
+			Op: "wasm.Check", Code: skill.Code(refused.Code), Message: skill.CleanText(refused.Msg, skill.MaxMessage),
+			Cause: skill.CleanText(err.Error(), 1000), Details: map[string]any{"module": report},
+		}
+	case err != nil:
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(&out)
+}
+
+// workers are the processes of a host, and what they run on.
+type workers struct {
+	modules *worker.Modules
+	pool    *worker.Pool
+	fronts  []worker.Front
+}
+
+// openWorkers makes the pool; no process is started yet.
+func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
+	w := &workers{}
+	compile, err := self(compileCommand)
+	if err != nil {
+		return err
+	}
+	work, err := self(workerCommand)
+	if err != nil {
+		return err
+	}
+	var without []string
+	if !s.WorkerLandlock {
+		without = append(without, "--no-landlock")
+	}
+	if !s.WorkerSeccomp {
+		without = append(without, "--no-seccomp")
+	}
+	if w.modules, err = OpenModules(d.root, append(compile, without...), h); err != nil {
+		return err
+	}
+	h.workers = w
+	runDir := filepath.Join(d.temp, fmt.Sprintf("workers-%d", os.Getpid()))
+	if err := worker.Clean(runDir); err != nil {
+		return err
+	}
+	caps := s.Caps()
+	o := worker.Options{
+		Command: append(append(work, "--state", d.root), without...), Dir: runDir, Modules: w.modules,
+		Folders: h.readable(s, d), Key: keyOf(s.Workers), Max: s.WorkersMax, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
+		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+(1<<20), 1<<31)), //nolint:gosec // bounded
+		FoldersOf: h.foldersOf(s, d), Outgoing: outgoing(s), Log: h.log,
+	}
+	if s.WorkersSpare == 0 {
+		o.Spares = -1
+	}
+	if w.pool, err = worker.New(o); err != nil {
+		return err
+	}
+	w.fronts = []worker.Front{&wasiFront{wasi.New(nil, nil)}, &jsFront{javascript.New(nil, nil)}, newPythonFront(d.root, w.modules)}
+	return nil
+}
+
+// OpenModules opens the compiled modules of a state folder.
+func OpenModules(stateDir string, command []string, h *Host) (*worker.Modules, error) {
+	o := worker.ModulesOptions{Dir: filepath.Join(stateDir, "modules"), Version: moduleVersion(), Command: command}
+	if h != nil {
+		o.Log = h.log
+	}
+	return worker.OpenModules(o)
+}
+
+// CompileRuntime leaves the module of a language runtime compiled where hosts of this
+// state folder look for it.
+func CompileRuntime(ctx context.Context, stateDir, path, digest string) error {
+	if !hasWorkers {
+		return compileHere(ctx, stateDir, path, digest)
+	}
+	compile, err := self(compileCommand)
+	if err != nil {
+		return err
+	}
+	m, err := OpenModules(stateDir, compile, nil)
+	if err != nil {
+		return err
+	}
+	_, err = m.Ensure(ctx, digest, &worker.Source{Trusted: true, Open: func() (io.ReadCloser, error) { return os.Open(path) }}) //nolint:gosec // a file of ours
+	return errors.Join(err, m.Close())
+}
+
+func compileHere(ctx context.Context, stateDir, path, digest string) error {
+	module, err := os.ReadFile(path) //nolint:gosec // a file of ours
+	if err != nil {
+		return err
+	}
+	if wasm.Digest(module) != digest {
+		return &skill.Error{Op: "host.CompileRuntime", Code: skill.Conflict, Message: "the runtime was changed while it was read"}
+	}
+	e, err := OpenEngine(CacheDir(stateDir)) //nolint:contextcheck // nothing to wait for
+	if err != nil {
+		return err
+	}
+	_, err = e.Compile(ctx, module, &wasm.CompileOptions{Trusted: true})
+	return errors.Join(err, e.Close()) //nolint:contextcheck // as above
+}
+
+// moduleVersion names what makes modules: a program that makes them otherwise does
+// not take these.
+func moduleVersion() string {
+	return fmt.Sprintf("%s-%s-%s", wasm.Generation(), runtime.GOARCH, wasm.CompilerVersion())
+}
+
+func (w *workers) runners(s *config.Settings, d state) []skill.Runner {
+	list := make([]skill.Runner, 0, len(w.fronts)+1)
+	for _, f := range w.fronts {
+		list = append(list, w.pool.Runner(f))
+	}
+	return append(list, cli.New(&cli.Options{Python: s.Python, TempDir: d.temp}))
+}
+
+func (w *workers) close() error {
+	var err error
+	if w.pool != nil {
+		err = w.pool.Close()
+	}
+	return errors.Join(err, w.modules.Close())
+}
+
+// uploadsDir is the folder of uploaded skills in a state folder.
+const uploadsDir = "skills"
+
+// uploadsOf are the folders of the skills that a tenant may run of those uploaded.
+func (h *Host) uploadsOf(d state, _ string) []string {
+	return []string{filepath.Join(d.root, uploadsDir)}
+}
+
+// keyOf says whose calls share a process.
+func keyOf(i config.Isolation) func(*skill.Call) string {
+	switch i {
+	case config.Shared:
+		return func(*skill.Call) string { return "" }
+	case config.PerSkill:
+		return func(c *skill.Call) string { return c.Tenant + "\x00" + string(c.SkillID) + "\x00" + c.Digest }
+	case config.PerTenant, config.NoWorkers:
+	}
+	return func(c *skill.Call) string { return c.Tenant }
+}
+
+// readable are the folders that any worker may read, before it is somebody's.
+func (h *Host) readable(s *config.Settings, d state) []string {
+	list := []string{filepath.Join(d.root, "runtimes"), filepath.Join(d.root, uploadsDir)}
+	for _, r := range h.roots {
+		list = append(list, r.Path)
+	}
+	for _, path := range []string{s.CLIDir, s.DataRoot} {
+		if path != "" {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+// foldersOf are those that a worker of one key may go on reading.
+func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) []string {
+	if s.Workers == config.Shared {
+		return nil
+	}
+	return func(_ string, call *skill.Call) []string {
+		list := []string{filepath.Join(d.root, "runtimes"), filepath.Join(d.temp, fmt.Sprintf("workers-%d", os.Getpid()))}
+		if s.Workers == config.PerSkill {
+			list = append(list, call.Folder)
+		} else {
+			for _, r := range h.roots {
+				list = append(list, r.Path)
+			}
+			list = append(list, h.uploadsOf(d, call.Tenant)...)
+		}
+		if s.DataRoot != "" {
+			list = append(list, s.DataRoot)
+		}
+		return list
+	}
+}
+
+// wasiFront is wasm:wasi in the host: it looks at files.
+type wasiFront struct{ *wasi.Runner }
+
+func (f *wasiFront) ReadyWith(folder, entry string, _ []string) error { return f.Ready(folder, entry) }
+func (f *wasiFront) AvailableWith(context.Context, []string) error    { return nil }
+
+// Source is the entry of the call itself.
+func (f *wasiFront) Source(call *skill.Call, digest string) (*worker.Source, string, error) {
+	if call.Folder == "" {
+		return nil, "", nil
+	}
+	return &worker.Source{Open: func() (io.ReadCloser, error) {
+		root, err := os.OpenRoot(call.Folder)
+		if err != nil {
+			return nil, err
+		}
+		defer root.Close() //nolint:errcheck // read only
+		return root.Open(filepath.FromSlash(call.Entry))
+	}}, digest, nil
+}
+
+// jsFront is wasm:javascript in the host.
+type jsFront struct{ *javascript.Runner }
+
+func (f *jsFront) ReadyWith(folder, entry string, _ []string) error { return f.Ready(folder, entry) }
+
+func (f *jsFront) AvailableWith(ctx context.Context, _ []string) error { return f.Available(ctx) }
+
+var quickjs = sync.OnceValues(func() ([]byte, error) {
+	module, _, err := javascript.Module()
+	return module, err
+})
+
+// Source is the one module that runs scripts.
+func (f *jsFront) Source(_ *skill.Call, digest string) (*worker.Source, string, error) {
+	module, err := quickjs()
+	if err != nil {
+		return nil, "", err
+	}
+	if own := wasm.Digest(module); digest == "" || digest == own {
+		return &worker.Source{Trusted: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil }}, own, nil
+	}
+	return nil, "", nil
+}
+
+// pythonFront is wasm:python in the host.
+type pythonFront struct{ *python.Front }
+
+func newPythonFront(state string, m *worker.Modules) *pythonFront {
+	return &pythonFront{python.NewFront(state, func(digest string) bool { return m.Has(digest, true) })}
+}
+
+// Source is a runtime's module.
+func (f *pythonFront) Source(call *skill.Call, digest string) (*worker.Source, string, error) {
+	of, open, err := f.Module(call.Requires, digest)
+	if err != nil || of == "" {
+		return nil, "", err
+	}
+	return &worker.Source{Trusted: true, Open: open}, of, nil
+}

@@ -1,0 +1,119 @@
+package host
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"openskill/host/config"
+	"openskill/sdk/skill"
+)
+
+// TestMain lets this test program be the processes of a host.
+func TestMain(m *testing.M) {
+	if code, is := Child(os.Args[1:]); is {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+func openHost(t *testing.T, s *config.Settings) *Host {
+	t.Helper()
+	h, err := Open(s, &Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(h.Close(), h.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+func invoke(t *testing.T, h *Host, id skill.ID) *skill.Result {
+	t.Helper()
+	return h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: id, Input: []byte("{}"), TraceID: "t"})
+}
+
+// TestEveryIsolation runs skills under every value of OPENSKILL_WORKERS, and with each
+// protection switched off.
+func TestEveryIsolation(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		flags map[string]string
+	}{
+		{"tenant", nil},
+		{"skill", map[string]string{"workers": "skill"}},
+		{"shared", map[string]string{"workers": "shared", "workers-spare": "0"}},
+		{"off", map[string]string{"workers": "off"}},
+		{"no landlock", map[string]string{"worker-landlock": "0"}},
+		{"no seccomp", map[string]string{"worker-seccomp": "0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := openHost(t, settings(t, c.flags))
+			for range 2 {
+				if r := invoke(t, h, "quick"); !r.Success || string(r.Data) != "{}" || r.Meta.FuelUsed == 0 {
+					t.Fatalf("%+v %+v", r, r.Error)
+				}
+				if r := invoke(t, h, "slow"); r.Success || r.Error.Code != skill.Timeout {
+					t.Errorf("%+v", r)
+				}
+			}
+			if (h.engine == nil) != (c.name != "off") {
+				t.Error("calls do not run where the setting says")
+			}
+		})
+	}
+}
+
+// TestNothingIsCompiledTwice holds that what one host compiled the next one finds.
+func TestNothingIsCompiledTwice(t *testing.T) {
+	s := settings(t, nil)
+	h := openHost(t, s)
+	invoke(t, h, "quick")
+	made, _ := filepath.Glob(filepath.Join(s.StateDir, "modules", "*", "*", "report.json"))
+	if len(made) != 1 {
+		t.Fatalf("compiled: %q", made)
+	}
+	before, err := os.Stat(made[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := invoke(t, openHost(t, s), "quick"); !r.Success {
+		t.Fatalf("%+v", r.Error)
+	}
+	if after, err := os.Stat(made[0]); err != nil || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("compiled again: %v", err)
+	}
+}
+
+// TestWorkerIsKilled ends the process of a call in its middle.
+func TestWorkerIsKilled(t *testing.T) {
+	h := openHost(t, settings(t, nil))
+	invoke(t, h, "quick")
+	result := make(chan *skill.Result, 1)
+	go func() { result <- invoke(t, h, "slow") }()
+	for h.workers.pool.Stats().Busy == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for _, pid := range h.workers.pool.Stats().Pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := <-result; r.Success || r.Error.Code != skill.WorkerCrashed {
+		t.Errorf("%+v", r)
+	}
+	if r := invoke(t, h, "quick"); !r.Success {
+		t.Errorf("afterwards: %+v", r.Error)
+	}
+}
