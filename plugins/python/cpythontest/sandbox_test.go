@@ -119,12 +119,7 @@ func newHere(t *testing.T, state, tests string) *here {
 }
 
 func (h *here) run(ctx context.Context, m *module) (*results, error) {
-	reply, err := h.runner.Run(ctx, &skill.Call{
-		SkillID: "cpython-tests", Folder: h.skill, Entry: "driver.py", Trust: skill.Trusted, Stdin: task(m),
-		// Files with holes count in full; the tests of large files make some of 2.5 GB.
-		Limits: skill.Limits{Timeout: limit, Memory: 1 << 30, Fuel: 1 << 44, Output: 32 << 20, Scratch: 8 << 30},
-		Grants: skill.Grants{Data: h.tests, Scratch: true},
-	})
+	reply, err := h.script(ctx, "driver.py", task(m))
 	if err != nil {
 		return nil, err
 	}
@@ -133,4 +128,14 @@ func (h *here) run(ctx context.Context, m *module) (*results, error) {
 		return nil, fmt.Errorf("%s %s, exit %d: %w", reply.Code, reply.Message, reply.ExitCode, err)
 	}
 	return r, nil
+}
+
+// script runs a script that lies in the skill's folder.
+func (h *here) script(ctx context.Context, entry string, stdin []byte) (*skill.Reply, error) {
+	return h.runner.Run(ctx, &skill.Call{
+		SkillID: "cpython-tests", Folder: h.skill, Entry: entry, Trust: skill.Trusted, Stdin: stdin,
+		// Files with holes count in full; the tests of large files make some of 2.5 GB.
+		Limits: skill.Limits{Timeout: limit, Memory: 1 << 30, Fuel: 1 << 44, Output: 32 << 20, Scratch: 8 << 30},
+		Grants: skill.Grants{Data: h.tests, Scratch: true},
+	})
 }

@@ -55,16 +55,30 @@ func newThere(t *testing.T, python, state, tests string) *there {
 }
 
 func (h *there) run(ctx context.Context, m *module) (*results, error) {
-	work, err := os.MkdirTemp(h.scratch, "work-")
+	stdout, stderr, said, err := h.script(ctx, "driver.py", task(m))
 	if err != nil {
 		return nil, err
+	}
+	r, err := resultsOf(stdout, stderr)
+	if err != nil {
+		return nil, fmt.Errorf("%w; wasmtime: %s", err, said)
+	}
+	return r, nil
+}
+
+// script runs a script that lies in the skill's folder. Said is what the peer itself
+// had to say.
+func (h *there) script(ctx context.Context, entry string, stdin []byte) (stdout, stderr, said []byte, err error) {
+	work, err := os.MkdirTemp(h.scratch, "work-")
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	files, err := os.MkdirTemp(h.scratch, "streams-")
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	if err := os.WriteFile(filepath.Join(files, "in"), task(m), 0o600); err != nil {
-		return nil, err
+	if err := os.WriteFile(filepath.Join(files, "in"), stdin, 0o600); err != nil {
+		return nil, nil, nil, err
 	}
 	env := []string{"TMPDIR=/work", "HOME=/work"}
 	for _, v := range h.runtime.Env {
@@ -74,28 +88,24 @@ func (h *there) run(ctx context.Context, m *module) (*results, error) {
 	}
 	run, err := json.Marshal(map[string]any{
 		"module": h.runtime.Module.Path, "compiled": filepath.Join(h.scratch, "compiled"), "root": h.root, "work": work,
-		"args": []string{h.runtime.Args0, "-B", "-s", "-X", "utf8", "/skill/driver.py"}, "env": env,
+		"args": []string{h.runtime.Args0, "-B", "-s", "-X", "utf8", "/skill/" + entry}, "env": env,
 		"stdin": filepath.Join(files, "in"), "stdout": filepath.Join(files, "out"), "stderr": filepath.Join(files, "err"),
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, h.python, filepath.Join("testdata", "peer.py")) //nolint:gosec // the developer's own choice
 	cmd.Stdin = bytes.NewReader(run)
 	said, failed := cmd.CombinedOutput()
-	stdout, err := os.ReadFile(filepath.Join(files, "out"))
+	stdout, err = os.ReadFile(filepath.Join(files, "out"))
 	if err != nil {
-		return nil, fmt.Errorf("wasmtime did not start: %w\n%s", failed, said)
+		return nil, nil, nil, fmt.Errorf("wasmtime did not start: %w\n%s", failed, said)
 	}
-	stderr, err := os.ReadFile(filepath.Join(files, "err"))
+	stderr, err = os.ReadFile(filepath.Join(files, "err"))
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	r, err := resultsOf(stdout, stderr)
-	if err != nil {
-		return nil, fmt.Errorf("%w; wasmtime: %s", err, said)
-	}
-	return r, nil
+	return stdout, stderr, said, nil
 }
