@@ -243,10 +243,11 @@ const (
 
 func (w *World) pathOpen(p []uint64) guestfs.Errno {
 	lookup, oflags, rights, fdflags := uint32(p[1]), uint32(p[4]), p[5], uint32(p[7])
-	if oflags&(openCreate|openExcl) == openCreate|openExcl {
-		lookup &^= followLinks // a link is there, wherever it leads
-	}
-	name, trailing, errno := w.path(p[0], p[2], p[3], follows(lookup))
+	creates := oflags&(openCreate|openDirectory) == openCreate
+	name, trailing, errno := w.path(p[0], p[2], p[3], func(trailing bool) bool {
+		isNew := creates && oflags&openExcl != 0 // a link is there, wherever it leads
+		return !isNew && follows(lookup)(trailing)
+	})
 	if errno != 0 {
 		return errno
 	}
@@ -289,7 +290,7 @@ func (w *World) pathOpen(p []uint64) guestfs.Errno {
 		return guestfs.EMFILE
 	}
 	file, errno := w.cfg.Root.Open(name, flags)
-	if errno == guestfs.EINVAL && trailing && oflags&(openCreate|openDirectory) == openCreate {
+	if errno == guestfs.EINVAL && creates && trailing {
 		return guestfs.EISDIR // what is to be created is named like a folder
 	}
 	if errno != 0 {
