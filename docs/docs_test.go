@@ -379,7 +379,7 @@ func (w *place) write(t *testing.T, b *block) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(b.text+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(b.text, shownAddress, w.address)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

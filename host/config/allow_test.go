@@ -1,6 +1,8 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -42,6 +44,18 @@ func TestAllowances(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v, want %q", tc.setting, err, tc.want)
 		}
+	}
+	// In the file they stand on lines of their own.
+	text := "http_allow: |\n  https://a.example\n  @acme/* https://b.example GET\nenv_allow: |\n  A=1\n  B=2; C=3\n"
+	if err := os.WriteFile(filepath.Join(dir, "settings.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Load(Sources{Dir: dir, File: "settings.yaml"}); err != nil {
+		t.Fatal(err)
+	}
+	http, env = s.Allowed().For(who, skill.Permissions{HTTP: []skill.HTTPRule{rule}, Env: []string{"A", "B", "C"}})
+	if len(http) != 1 || http[0].String() != "https://a.example GET" || len(env) != 3 {
+		t.Errorf("requests %v, variables %q", http, env)
 	}
 	if s, err = Load(Sources{Dir: dir}); err != nil || s.Allowed().HTTP() {
 		t.Errorf("without settings: %v, requests allowed", err)

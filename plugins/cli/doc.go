@@ -6,7 +6,7 @@
 // interpreter. Therefore a Community call is refused here too, whatever the
 // door did. What a mistake of a trusted author can do is still held small:
 //
-//   - The script sees no environment, an empty folder as its working directory,
+//   - The script sees the variables that it was granted, an empty folder as its working directory,
 //     ./data when that is granted, ./work when scratch is granted, and no open
 //     descriptor but its three streams.
 //   - It is gone when Run returns, with everything it started: on Linux in a

@@ -15,7 +15,7 @@
 //
 // in the working directory "/", with the files that package sandbox shows. boot.py
 // runs the script as the interpreter would: __main__, sys.argv, sys.path and
-// tracebacks are the script's own. The environment is empty, but that TMPDIR and
+// tracebacks are the script's own. The environment is what was granted, and TMPDIR and
 // HOME are /work where scratch is granted, so that module tempfile works; what is
 // left in /work becomes an artifact. -B, since the folder cannot be written; -s,
 // since there are no users; -X utf8, since there is no locale.
