@@ -42,7 +42,9 @@
 //     broken clock.
 //   - fd_prestat_dir_name takes a buffer that is larger than the name and refuses a
 //     smaller one (wazero has it the other way round).
-//   - Scratch memory has hard links and no symbolic ones (ENOTSUP).
+//   - Links that a guest makes lead through the mount that they are in, and are EPERM
+//     where they lead out of it or out of the folder whose descriptor is used. What
+//     stands before "..", unless it is a link, need not be there.
 //   - There are no sockets: every sock_ call on an open descriptor is ENOTSOCK.
 //   - proc_raise is ENOSYS: there are no signals.
 //
