@@ -54,8 +54,8 @@ type Refusal struct {
 	Message string     `json:"message"`
 }
 
-// Error is the reason as a person reads it.
-func (r *Refusal) Error() string { return r.place() + r.Message }
+// String gives file:line: message.
+func (r *Refusal) String() string { return r.place() + r.Message }
 
 func (r *Refusal) place() string {
 	switch {
@@ -68,9 +68,14 @@ func (r *Refusal) place() string {
 	}
 }
 
+// refusalError is a reason on its way to the report.
+type refusalError Refusal
+
+func (r *refusalError) Error() string { return (*Refusal)(r).String() }
+
 // reject refuses an archive for one of its entries, "" for the whole.
 func reject(entry, format string, args ...any) error {
-	return &Refusal{File: skill.CleanText(entry, maxShown), Code: skill.ArchiveRejected, Message: fmt.Sprintf(format, args...)}
+	return &refusalError{File: skill.CleanText(entry, maxShown), Code: skill.ArchiveRejected, Message: fmt.Sprintf(format, args...)}
 }
 
 // errRefused says that the reasons are in the report.
@@ -150,7 +155,7 @@ func (r *Report) err(cause error) error {
 	if len(r.Refused) > 0 {
 		first := r.Refused[0]
 		e.Code, e.Subject = first.Code, first.File
-		text := "the upload is refused: " + first.Error()
+		text := "the upload is refused: " + first.String()
 		if n := len(r.Refused) - 1; n > 0 {
 			text = skill.CleanText(text, skill.MaxMessage-40) + fmt.Sprintf(" (and %d more in the report)", n)
 		}

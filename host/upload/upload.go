@@ -304,7 +304,7 @@ func (w *work) manifested() error {
 	if w.tree.has(registry.ManifestFile) {
 		return nil
 	}
-	return &Refusal{
+	return &refusalError{
 		File: registry.ManifestFile, Code: skill.InvalidManifest,
 		Message: "there is no skill.yaml at the top of the archive, nor in the one folder that holds everything",
 	}
@@ -322,7 +322,7 @@ func (w *work) module(src Source) error {
 		return w.problems(problems)
 	}
 	if target.Kind != skill.WasmWASI {
-		return &Refusal{
+		return &refusalError{
 			File: registry.ManifestFile, Code: skill.InvalidManifest,
 			Message: fmt.Sprintf("a module is sent with a manifest of type wasm and runtime wasi; this one says %s: send the skill as an archive", target.Kind),
 		}
@@ -352,7 +352,7 @@ func (w *work) sent(f *os.File, what string) (int64, error) {
 		return 0, err
 	}
 	if info.Size() > w.o.MaxArchive {
-		return 0, &Refusal{Code: skill.PayloadTooLarge, Message: fmt.Sprintf("%s has %d bytes; at most %d are accepted", what, info.Size(), w.o.MaxArchive)}
+		return 0, &refusalError{Code: skill.PayloadTooLarge, Message: fmt.Sprintf("%s has %d bytes; at most %d are accepted", what, info.Size(), w.o.MaxArchive)}
 	}
 	return info.Size(), nil
 }
@@ -376,9 +376,9 @@ func (w *work) entry(ctx context.Context, s *registry.Skill) error {
 	case err != nil:
 		return err
 	case int64(len(b)) > w.o.MaxScript:
-		return &Refusal{File: name, Code: skill.InvalidManifest, Message: fmt.Sprintf("the script has more than %d bytes", w.o.MaxScript)}
+		return &refusalError{File: name, Code: skill.InvalidManifest, Message: fmt.Sprintf("the script has more than %d bytes", w.o.MaxScript)}
 	case !utf8.Valid(b):
-		return &Refusal{File: name, Code: skill.InvalidManifest, Message: "the script is not valid UTF-8"}
+		return &refusalError{File: name, Code: skill.InvalidManifest, Message: "the script is not valid UTF-8"}
 	}
 	return nil
 }
@@ -393,20 +393,20 @@ func verdict(name string, err error) error {
 	case skill.Internal, skill.Timeout, skill.Cancelled, skill.RateLimited, skill.AuditUnavailable:
 		return err
 	default:
-		return &Refusal{File: name, Code: e.Code, Message: e.Message}
+		return &refusalError{File: name, Code: e.Code, Message: e.Message}
 	}
 }
 
 // told makes the error of a failed admission one for callers. left is why something
 // of it could not be removed.
 func (w *work) told(err, left error) error {
-	var r *Refusal
+	var r *refusalError
 	var e *skill.Error
 	switch {
 	case err == nil: // something panics, and goes on to do so
 		return nil
 	case errors.As(err, &r):
-		w.report.refuse(r)
+		w.report.refuse((*Refusal)(r))
 		return w.report.err(left)
 	case errors.Is(err, errRefused):
 		return w.report.err(left)

@@ -117,10 +117,10 @@ func (z Zip) Bytes() []byte {
 			le.PutUint16(h[8:], method)
 			if !e.Later {
 				le.PutUint32(h[14:], crc)
-				le.PutUint32(h[18:], uint32(len(packed)))
-				le.PutUint32(h[22:], uint32(len(e.Body)))
+				le.PutUint32(h[18:], size32(packed))
+				le.PutUint32(h[22:], size32(e.Body))
 			}
-			le.PutUint16(h[26:], uint16(len(name)))
+			le.PutUint16(h[26:], size16(name))
 			if e.Local != nil {
 				e.Local(h)
 			}
@@ -128,7 +128,7 @@ func (z Zip) Bytes() []byte {
 			out.WriteString(name)
 			out.Write(packed)
 			if e.Later {
-				for _, v := range []uint32{0x08074b50, crc, uint32(len(packed)), uint32(len(e.Body))} {
+				for _, v := range []uint32{0x08074b50, crc, size32(packed), size32(e.Body)} {
 					out.Write(le.AppendUint32(nil, v))
 				}
 			}
@@ -144,12 +144,12 @@ func (z Zip) Bytes() []byte {
 		le.PutUint16(h[8:], flags)
 		le.PutUint16(h[10:], method)
 		le.PutUint32(h[16:], crc)
-		le.PutUint32(h[20:], uint32(len(packed)))
-		le.PutUint32(h[24:], uint32(len(e.Body)))
-		le.PutUint16(h[28:], uint16(len(e.Name)))
-		le.PutUint16(h[30:], uint16(len(e.Extra)))
+		le.PutUint32(h[20:], size32(packed))
+		le.PutUint32(h[24:], size32(e.Body))
+		le.PutUint16(h[28:], size16(e.Name))
+		le.PutUint16(h[30:], size16(e.Extra))
 		le.PutUint32(h[38:], mode<<16)
-		le.PutUint32(h[42:], uint32(offset))
+		le.PutUint32(h[42:], uint32(offset)) //nolint:gosec // the case's own word
 		if e.Central != nil {
 			e.Central(h)
 		}
@@ -163,11 +163,12 @@ func (z Zip) Bytes() []byte {
 	out.Write(z.Between)
 	h := make([]byte, 22)
 	le.PutUint32(h, 0x06054b50)
-	le.PutUint16(h[8:], uint16(len(z.Entries)))
-	le.PutUint16(h[10:], uint16(len(z.Entries)))
-	le.PutUint32(h[12:], uint32(dir.Len()))
-	le.PutUint32(h[16:], uint32(start))
-	le.PutUint16(h[20:], uint16(len(z.Comment)))
+	count := uint16(len(z.Entries)) //nolint:gosec // the same
+	le.PutUint16(h[8:], count)
+	le.PutUint16(h[10:], count)
+	le.PutUint32(h[12:], size32(dir.Bytes()))
+	le.PutUint32(h[16:], uint32(start)) //nolint:gosec // the same
+	le.PutUint16(h[20:], size16(z.Comment))
 	if z.End != nil {
 		z.End(h)
 	}
@@ -177,11 +178,15 @@ func (z Zip) Bytes() []byte {
 	return out.Bytes()
 }
 
+// size16 and size32 are sizes as headers have them; cases are small.
+func size16[T ~[]byte | ~string](v T) uint16 { return uint16(len(v)) } //nolint:gosec // the same
+func size32[T ~[]byte | ~string](v T) uint32 { return uint32(len(v)) } //nolint:gosec // the same
+
 // put16 and put32 change a field of a header.
 func put16(at int, v uint16) func([]byte) { return func(h []byte) { le.PutUint16(h[at:], v) } }
 func put32(at int, v uint32) func([]byte) { return func(h []byte) { le.PutUint32(h[at:], v) } }
 
 // extra is a field of extra data.
 func extra(id uint16, body []byte) []byte {
-	return append(le.AppendUint16(le.AppendUint16(nil, id), uint16(len(body))), body...)
+	return append(le.AppendUint16(le.AppendUint16(nil, id), size16(body)), body...)
 }
