@@ -64,7 +64,7 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 	}
 	defer e.Close() //nolint:errcheck,contextcheck // nothing ran in it
 	x.engine(ctx, e)
-	list, err := runners(e, s, dirs)
+	list, err := runners(e, s, dirs, nil)
 	if err != nil {
 		x.Engine.OK, x.Engine.Detail = false, err.Error()
 		return x

@@ -106,7 +106,7 @@ func (h *Host) openRunners(s *config.Settings, d state) (err error) {
 	if h.engine, err = OpenEngine(d.cache); err != nil {
 		return err
 	}
-	h.all, err = runners(h.engine, s, d)
+	h.all, err = runners(h.engine, s, d, h.log)
 	return err
 }
 
@@ -119,8 +119,8 @@ func OpenEngine(cacheDir string) (*wasm.Engine, error) {
 	return wasm.Open(&wasm.Options{CacheDir: cacheDir, Interpreter: interpreted})
 }
 
-func runners(e *wasm.Engine, s *config.Settings, d state) ([]skill.Runner, error) {
-	return all.Runners(all.Options{Engine: e, StateDir: d.root, Python: s.Python, TempDir: d.temp, Outgoing: outgoing(s)})
+func runners(e *wasm.Engine, s *config.Settings, d state, log *slog.Logger) ([]skill.Runner, error) {
+	return all.Runners(all.Options{Engine: e, StateDir: d.root, Python: s.Python, TempDir: d.temp, Outgoing: outgoing(s, log)})
 }
 
 // Roots are the folders of skills that settings name, or those given instead.

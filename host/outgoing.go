@@ -1,6 +1,8 @@
 package host
 
 import (
+	"log/slog"
+
 	"openskill/host/config"
 	"openskill/host/egress"
 	"openskill/sdk/skill"
@@ -8,9 +10,9 @@ import (
 
 // outgoing makes the requests of guests; nil where the settings allow none, so that
 // nothing in the process could make one.
-func outgoing(s *config.Settings) skill.Outgoing {
+func outgoing(s *config.Settings, log *slog.Logger) skill.Outgoing {
 	if !s.Allowed().HTTP() {
 		return nil
 	}
-	return egress.New(nil)
+	return egress.New(&egress.Options{Log: log})
 }

@@ -213,7 +213,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 		Command: append(append(work, "--state", d.root), without...), Dir: runDir, Modules: w.modules,
 		Folders: h.readable(s, d), Key: keyOf(s.Workers), Max: s.WorkersMax, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
 		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+(1<<20), 1<<31)), //nolint:gosec // bounded
-		FoldersOf: h.foldersOf(s, d), Outgoing: outgoing(s), Log: h.log,
+		FoldersOf: h.foldersOf(s, d), Outgoing: outgoing(s, h.log), Log: h.log,
 	}
 	if s.WorkersSpare == 0 {
 		o.Spares = -1

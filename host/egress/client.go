@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -33,6 +34,8 @@ type Options struct {
 	MaxRedirects int           // followed for one request; 0: 3; negative: none
 	Timeout      time.Duration // of one request with its redirects, within the run's own; 0: 30 s
 	Concurrency  int           // requests of all runs at once; more wait, within their time; 0: 64
+
+	Log *slog.Logger // gets a line for each request of a guest; nil: none
 
 	Resolver Resolver       // nil: the system's
 	RootCAs  *x509.CertPool // nil: the system's
@@ -65,6 +68,9 @@ func New(opts *Options) *Client {
 	}
 	if c.o.Timeout <= 0 {
 		c.o.Timeout = 30 * time.Second
+	}
+	if c.o.Log == nil {
+		c.o.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.o.Resolver == nil {
 		// That of the C library cannot be interrupted.

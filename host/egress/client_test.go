@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -226,7 +228,7 @@ func many(n int) map[string]string {
 // TLS is verified for the name of the request, whatever address it goes to.
 func TestTLS(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, r.Proto, " ", r.Host, " ", r.TLS.ServerName)
+		fmt.Fprint(w, r.Proto, " for ", r.Host, " as ", r.TLS.ServerName)
 	}))
 	s.EnableHTTP2 = true
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -237,7 +239,7 @@ func TestTLS(t *testing.T) {
 	c, d, _ := world(s, egress.Options{RootCAs: roots})
 	// example.com is a name of httptest's certificate.
 	got, err := c.Do(t.Context(), rules(t, "https://example.com"), &egress.Request{URL: "https://example.com/x"}, nil)
-	if err != nil || string(got.Body) != "HTTP/2.0 example.com example.com" {
+	if err != nil || string(got.Body) != "HTTP/2.0 for example.com as example.com" {
 		t.Fatalf("%v %+v", err, got)
 	}
 	if d := cmp.Diff([]netip.AddrPort{netip.MustParseAddrPort(public + ":443")}, d.Dialed(), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); d != "" {
@@ -339,6 +341,27 @@ func TestSession(t *testing.T) {
 		head, rest, ok := bytes.Cut(got, []byte("\n"))
 		if !ok || len(rest) > 0 || !bytes.Contains(head, []byte(`"error":{"code":"`+tc.want+`"`)) || len(head) > 600 {
 			t.Errorf("%.80q: %s, want %s", tc.ask, got, tc.want)
+		}
+	}
+}
+
+// An operator sees where requests went, and how they ended, without what they held.
+func TestLog(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hush answer") })
+	var out bytes.Buffer
+	c, _, _ := world(s, egress.Options{Log: slog.New(slog.NewTextHandler(&out, nil))})
+	fetch := c.For(&skill.Call{SkillID: "asker", TraceID: "t-1", Tenant: "acme", Grants: skill.Grants{HTTP: rules(t, "http://a.example POST")}})
+	for _, tc := range []struct{ ask, want string }{
+		{`{"url": "http://A.example/hush?hush", "method": "POST", "headers": {"x": "hush"}}` + "\nhush", "skill_id=asker trace_id=t-1 tenant=acme ms= method=POST sent=4 to=http://a.example status=200 received=11 from=http://a.example"},
+		{`{"url": "http://b.example/hush", "method": "POST"}`, "method=POST sent=0 to=http://b.example code=NETWORK_DENIED"},
+		{`{"url": "hush\n\u001b[31m", "method": "\u001bPOST"}`, "method=POST sent=0 code=INVALID_ARGUMENT"},
+		{`hush`, "tenant=acme ms= code=INVALID_ARGUMENT"},
+	} {
+		out.Reset()
+		fetch(t.Context(), []byte(tc.ask))
+		line := regexp.MustCompile(`ms=\d+`).ReplaceAllString(out.String(), "ms=")
+		if strings.Count(line, "\n") != 1 || !strings.Contains(line, tc.want) || strings.Contains(line, "hush") || strings.Contains(line, "\x1b") {
+			t.Errorf("%s\nwant %s", line, tc.want)
 		}
 	}
 }

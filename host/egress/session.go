@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -44,16 +45,47 @@ func (c *Client) For(call *skill.Call) skill.Fetch {
 	return func(ctx context.Context, request []byte) []byte {
 		mu.Lock()
 		defer mu.Unlock()
+		began := time.Now() //nolint:forbidigo // for the log alone
 		r, err := c.read(request)
-		if err != nil {
-			return Refusal(err)
+		var resp *Response
+		if err == nil {
+			resp, err = c.Do(ctx, rules, r, &left)
 		}
-		resp, err := c.Do(ctx, rules, r, &left)
+		c.note(ctx, call, r, resp, err, time.Since(began))
 		if err != nil {
 			return Refusal(err)
 		}
 		return write(&responseHead{Status: resp.Status, URL: resp.URL, Headers: resp.Header}, resp.Body)
 	}
+}
+
+// note writes the line of a request into the log: where it went, and neither paths,
+// headers nor bodies, which may hold secrets.
+func (c *Client) note(ctx context.Context, call *skill.Call, r *Request, resp *Response, err error, took time.Duration) {
+	attrs := []slog.Attr{
+		slog.String("skill_id", string(call.SkillID)), slog.String("trace_id", string(call.TraceID)),
+		slog.String("tenant", skill.CleanText(call.Tenant, 100)), slog.Int64("ms", took.Milliseconds()),
+	}
+	if r != nil {
+		attrs = append(attrs, slog.String("method", skill.CleanText(r.Method, 16)), slog.Int("sent", len(r.Body)))
+		if t, err := parseTarget(r.URL); err == nil {
+			attrs = append(attrs, slog.String("to", t.origin.String()))
+		}
+	}
+	if resp != nil {
+		attrs = append(attrs, slog.Int("status", resp.Status), slog.Int("received", len(resp.Body)))
+		if t, err := parseTarget(resp.URL); err == nil {
+			attrs = append(attrs, slog.String("from", t.origin.String()))
+		}
+	}
+	var e *skill.Error
+	if errors.As(err, &e) {
+		attrs = append(attrs, slog.String("code", string(e.Code)))
+		if e.Err != nil {
+			attrs = append(attrs, slog.String("error", skill.CleanText(e.Err.Error(), 500)))
+		}
+	}
+	c.o.Log.LogAttrs(ctx, slog.LevelInfo, "a skill sent a request", attrs...)
 }
 
 // read takes a guest's bytes apart.

@@ -403,6 +403,7 @@ func (p *parser) permissions(n *yaml.Node, m *manifest) {
 					m.permissions.Env = append(m.permissions.Env, s)
 				}
 			})
+			slices.Sort(m.permissions.Env)
 		},
 	})
 }

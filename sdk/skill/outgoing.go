@@ -150,7 +150,7 @@ func validWildcard(host string) bool {
 // where port, path and methods may be left out: the scheme's port, all paths, and
 // GET,HEAD. *.example.com stands for every name below example.com, * for every
 // name; neither stands for the address of a machine.
-type HTTPRule struct {
+type HTTPRule struct { //nolint:recvcheck // only what reads into a value needs its address
 	HTTPOrigin
 
 	Path    string   // "" for all; else this path and what is below it
@@ -241,10 +241,10 @@ func (r HTTPRule) Meet(o HTTPRule) (HTTPRule, bool) {
 // hostCovers reports whether the host of a rule stands for another, which may be
 // that of a rule too.
 func hostCovers(rule, host string) bool {
-	switch {
-	case rule == host:
+	if rule == host {
 		return rule != ""
-	case rule == "*":
+	}
+	if rule == "*" {
 		_, isAddress := HTTPOrigin{Host: host}.Address()
 		return host != "" && !isAddress
 	}

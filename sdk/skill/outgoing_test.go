@@ -84,8 +84,8 @@ func TestHTTPRulesMeet(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }
 	rule := func() skill.HTTPRule {
-		r, err := skill.ParseHTTPRule(pick("http", "https") + "://" +
-			pick("*", "*.example", "*.a.example", "a.example", "b.a.example", "c.b.a.example", "example", "127.0.0.1", "[::1]") + pick("", "", ":8080") +
+		r, err := skill.ParseHTTPRule(pick("http", "https", "https", "https") + "://" +
+			pick("*", "*.example", "*.a.example", "a.example", "b.a.example", "c.b.a.example", "example", "127.0.0.1", "[::1]") + pick("", "", "", "", ":8080") +
 			pick("", "/", "/v1", "/v1/", "/v1/x", "/v1/x/", "/v10") + " " + pick("GET", "POST", "GET,POST", "GET,HEAD,PUT"))
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestHTTPRulesMeet(t *testing.T) {
 		return r
 	}
 	met := 0
-	for range 20_000 {
+	for range 4_000 {
 		a, b := rule(), rule()
 		m, ok := a.Meet(b)
 		if n, ok2 := b.Meet(a); ok != ok2 || n.String() != m.String() {
@@ -101,7 +101,7 @@ func TestHTTPRulesMeet(t *testing.T) {
 		}
 		for range 20 {
 			o, path, err := skill.ParseHTTPOrigin(pick(a.Scheme, b.Scheme) + "://" +
-				pick("example", "a.example", "b.a.example", "c.b.a.example", "xa.example", "127.0.0.1", "[::1]") + pick("", ":8080") +
+				pick("example", "a.example", "b.a.example", "c.b.a.example", "xa.example", "127.0.0.1", "[::1]") + pick("", "", "", ":8080") +
 				pick("/", "/v1", "/v1/", "/v1/x", "/v1/x/y", "/v10", "/v1/%2e%2e/x"))
 			if err != nil {
 				t.Fatal(err)
@@ -116,7 +116,7 @@ func TestHTTPRulesMeet(t *testing.T) {
 			}
 		}
 	}
-	if met < 200 {
+	if met < 100 {
 		t.Errorf("only %d requests were permitted by both rules", met)
 	}
 }
