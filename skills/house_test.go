@@ -39,8 +39,11 @@ var house struct {
 	forms   map[form]*registry.Registry
 }
 
-// TestMain closes the house.
+// TestMain closes the house; and this test program is also the processes of a host.
 func TestMain(m *testing.M) {
+	if code, is := host.Child(os.Args[1:]); is {
+		os.Exit(code)
+	}
 	code := m.Run()
 	if err := closeHouse(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -301,7 +304,7 @@ func (f form) run(t *testing.T, id, data string, c testCase) outcome {
 	var got outcome
 	if c.Input != nil {
 		door, err := dispatch.New(dispatch.Options{
-			Skills: house.forms[f], Runners: seen, DataRoot: data, MaxInput: 8 << 20, Log: slog.New(slog.DiscardHandler),
+			Skills: registry.Shared{Registry: house.forms[f]}, Runners: seen, DataRoot: data, MaxInput: 8 << 20, Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)

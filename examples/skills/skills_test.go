@@ -4,6 +4,7 @@ package examples_test
 import (
 	"encoding/json"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -13,6 +14,14 @@ import (
 	"openskill/host/config"
 	"openskill/sdk/skill"
 )
+
+// TestMain lets this test program be the processes of a host.
+func TestMain(m *testing.M) {
+	if code, is := host.Child(os.Args[1:]); is {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
 
 // open makes a host of the skills of this folder, with a state folder of its own.
 func open(t *testing.T) *host.Host {
