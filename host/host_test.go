@@ -81,7 +81,7 @@ func serve(t *testing.T, s *config.Settings) *serving {
 		}
 		_ = w.Close()
 	}()
-	h, err := Open(s, &Options{Log: slog.New(slog.NewJSONHandler(writer(func(b []byte) { lines <- bytes.Clone(b) }), nil))})
+	h, err := Open(s, &Options{Uploads: true, Log: slog.New(slog.NewJSONHandler(writer(func(b []byte) { lines <- bytes.Clone(b) }), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,10 +24,14 @@ const closing = 2 * time.Second
 // within Grace, cancels what is left, and closes the host. The error is nil when
 // ctx was what ended it.
 func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
-	server, err := httpapi.New(httpapi.Options{
+	o := httpapi.Options{
 		Door: h, Catalogue: h.Catalogue(), Principal: skill.Local(),
-		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(),
-	})
+		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(),
+	}
+	if h.uploads != nil {
+		o.Uploads = h.uploads
+	}
+	server, err := httpapi.New(o)
 	if err != nil {
 		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet
 	}

@@ -162,7 +162,7 @@ func onlySkill(h *host.Host, folder string) (string, error) {
 	if info, err := os.Stat(filepath.Join(clean, "skill.yaml")); err != nil || info.IsDir() {
 		return "", usage("%s is not a skill's folder: it has no skill.yaml", quote(folder))
 	}
-	page, _, err := h.Catalogue().List("", 0)
+	page, _, err := h.Catalogue().List(skill.Local(), "", 0)
 	if err != nil {
 		return "", hostFailed(err)
 	}

@@ -29,7 +29,7 @@ nothing new and lets calls finish for 10 seconds; a second signal ends it at onc
 		}
 		log := a.logger(level(s, slog.LevelInfo))
 		warnings(s, log)
-		h, err := host.Open(s, &host.Options{Log: log})
+		h, err := host.Open(s, &host.Options{Log: log, Uploads: true})
 		if err != nil {
 			return hostFailed(err)
 		}
@@ -62,7 +62,7 @@ func (a *app) announce(h *host.Host, addr net.Addr) error {
 	url := "http://" + addr.String()
 	text := fmt.Sprintf("openskill %s listening on %s\n", host.Version, url)
 	for _, s := range samples {
-		if d, err := h.Catalogue().Get(s.id, ""); err == nil && d.Enabled {
+		if d, err := h.Catalogue().Get(skill.Local(), s.id, ""); err == nil && d.Enabled {
 			text += fmt.Sprintf("  curl -s %s/skills/%s:invoke -d '{\"input\": %s}'\n", url, s.id, s.input)
 		}
 	}

@@ -18,14 +18,22 @@ import (
 // over, it is refused. There is no other queue.
 type gate struct {
 	global, perSkill int
+	perOwner         int // of all uploads of one tenant; 0: no bound of its own
 	queue            int
 	maxWait          time.Duration
 	now              func() time.Time
 
 	mu      sync.Mutex
 	running int
-	each    map[skill.ID]*traffic
+	owners  map[string]int // running, of each tenant's uploads
+	each    map[place]*traffic
 	line    list.List // of *waiter
+}
+
+// place names one skill: ids of uploads are a matter of each tenant.
+type place struct {
+	owner string
+	id    skill.ID
 }
 
 // traffic is what is known of one skill. There are as many as skills.
@@ -36,17 +44,17 @@ type traffic struct {
 }
 
 type waiter struct {
-	id    skill.ID
+	id    place
 	ready chan struct{} // closed when a place was given
 }
 
 func newGate(global, perSkill, queue int, maxWait time.Duration, now func() time.Time) *gate {
-	return &gate{global: global, perSkill: perSkill, queue: queue, maxWait: maxWait, now: now, each: map[skill.ID]*traffic{}}
+	return &gate{global: global, perSkill: perSkill, queue: queue, maxWait: maxWait, now: now, owners: map[string]int{}, each: map[place]*traffic{}}
 }
 
 // enter waits for a place and gives the function that leaves it, to be called
 // once. perMinute 0 is no limit of rate.
-func (g *gate) enter(ctx context.Context, id skill.ID, perMinute int) (leave func(), err error) {
+func (g *gate) enter(ctx context.Context, id place, perMinute int) (leave func(), err error) {
 	g.mu.Lock()
 	t := g.of(id, perMinute)
 	giveBack := func() {}
@@ -70,7 +78,7 @@ func (g *gate) enter(ctx context.Context, id skill.ID, perMinute int) (leave fun
 		return nil, limited("too many calls are running and waiting", g.maxWait)
 	}
 	w := &waiter{id: id, ready: make(chan struct{})}
-	place := g.line.PushBack(w)
+	spot := g.line.PushBack(w)
 	g.mu.Unlock()
 
 	timer := time.NewTimer(g.maxWait)
@@ -90,19 +98,19 @@ func (g *gate) enter(ctx context.Context, id skill.ID, perMinute int) (leave fun
 	case <-w.ready: // given in the same moment: keep it
 		return func() { g.leave(id) }, nil
 	default:
-		g.line.Remove(place)
+		g.line.Remove(spot)
 		return nil, why
 	}
 }
 
 // skipsLine lets a call past those who wait only for their own skill.
-func (g *gate) skipsLine(id skill.ID, t *traffic) bool {
+func (g *gate) skipsLine(id place, t *traffic) bool {
 	if g.running >= g.global {
 		return false
 	}
 	for e := g.line.Front(); e != nil; e = e.Next() {
 		w := waiting(e)
-		if w.id == id || g.each[w.id].running < g.perSkill {
+		if w.id == id || g.fits(w.id, g.each[w.id]) {
 			return false
 		}
 	}
@@ -110,7 +118,7 @@ func (g *gate) skipsLine(id skill.ID, t *traffic) bool {
 }
 
 // of finds or makes what is known of a skill; g.mu is held.
-func (g *gate) of(id skill.ID, perMinute int) *traffic {
+func (g *gate) of(id place, perMinute int) *traffic {
 	t := g.each[id]
 	if t == nil {
 		t = &traffic{}
@@ -125,22 +133,38 @@ func (g *gate) of(id skill.ID, perMinute int) *traffic {
 	return t
 }
 
-// take takes a place if there is one; g.mu is held.
-func (g *gate) take(_ skill.ID, t *traffic) bool {
+// fits reports whether there is a place; g.mu is held.
+func (g *gate) fits(id place, t *traffic) bool {
 	if g.running >= g.global || t.running >= g.perSkill {
+		return false
+	}
+	return g.perOwner == 0 || id.owner == "" || g.owners[id.owner] < g.perOwner
+}
+
+// take takes a place if there is one; g.mu is held.
+func (g *gate) take(id place, t *traffic) bool {
+	if !g.fits(id, t) {
 		return false
 	}
 	g.running++
 	t.running++
+	if id.owner != "" {
+		g.owners[id.owner]++
+	}
 	return true
 }
 
 // leave gives a place back, and on to the first in line that can use it.
-func (g *gate) leave(id skill.ID) {
+func (g *gate) leave(id place) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running--
 	g.each[id].running--
+	if id.owner != "" {
+		if g.owners[id.owner]--; g.owners[id.owner] == 0 {
+			delete(g.owners, id.owner)
+		}
+	}
 	for e := g.line.Front(); e != nil && g.running < g.global; {
 		next := e.Next()
 		if w := waiting(e); g.take(w.id, g.each[w.id]) {

@@ -83,7 +83,7 @@ func TestGate(t *testing.T) {
 	}
 	enter := func(t *testing.T, g *gate, id skill.ID) func() {
 		t.Helper()
-		leave, err := g.enter(context.Background(), id, 0)
+		leave, err := g.enter(context.Background(), place{id: id}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestGate(t *testing.T) {
 		in(t, func(t *testing.T, g *gate) {
 			leave := enter(t, g, "a")
 			begun := time.Now()
-			_, err := g.enter(context.Background(), "a", 0)
+			_, err := g.enter(context.Background(), place{id: "a"}, 0)
 			if skill.CodeOf(err) != skill.RateLimited || time.Since(begun) != 250*time.Millisecond {
 				t.Errorf("%v after %v", err, time.Since(begun))
 			}
@@ -117,13 +117,13 @@ func TestGate(t *testing.T) {
 		in(t, func(t *testing.T, g *gate) {
 			leave := enter(t, g, "a")
 			go func() {
-				if l, err := g.enter(context.Background(), "a", 0); err == nil {
+				if l, err := g.enter(context.Background(), place{id: "a"}, 0); err == nil {
 					l()
 				}
 			}()
 			synctest.Wait()
 			begun := time.Now()
-			_, err := g.enter(context.Background(), "a", 0)
+			_, err := g.enter(context.Background(), place{id: "a"}, 0)
 			if skill.CodeOf(err) != skill.RateLimited || time.Since(begun) != 0 {
 				t.Errorf("%v after %v", err, time.Since(begun))
 			}
@@ -134,7 +134,7 @@ func TestGate(t *testing.T) {
 		in(t, func(t *testing.T, g *gate) {
 			leave := enter(t, g, "a")
 			go func() {
-				if l, err := g.enter(context.Background(), "a", 0); err == nil {
+				if l, err := g.enter(context.Background(), place{id: "a"}, 0); err == nil {
 					l()
 				}
 			}()
@@ -152,15 +152,15 @@ func TestGate(t *testing.T) {
 			leave := enter(t, g, "a")
 			ctx, cancel := context.WithCancel(context.Background())
 			time.AfterFunc(time.Millisecond, cancel)
-			if _, err := g.enter(ctx, "a", 0); skill.CodeOf(err) != skill.Cancelled {
+			if _, err := g.enter(ctx, place{id: "a"}, 0); skill.CodeOf(err) != skill.Cancelled {
 				t.Errorf("got %v", err)
 			}
 			if g.line.Len() != 0 {
 				t.Error("it is still in line")
 			}
 			leave()
-			if g.running != 0 || g.each["a"].running != 0 {
-				t.Errorf("running %d, %d", g.running, g.each["a"].running)
+			if g.running != 0 || g.each[place{id: "a"}].running != 0 {
+				t.Errorf("running %d, %d", g.running, g.each[place{id: "a"}].running)
 			}
 		})
 	})
@@ -207,7 +207,7 @@ func TestHeavyInputs(t *testing.T) {
 		t.Fatal(r.Error)
 	}
 	for range h.checks.global { // as if so many were being checked
-		if _, err := h.checks.enter(context.Background(), "", 0); err != nil {
+		if _, err := h.checks.enter(context.Background(), place{}, 0); err != nil {
 			t.Fatal(err)
 		}
 		held++
@@ -225,21 +225,21 @@ func TestHeavyInputs(t *testing.T) {
 func TestRefusedCallsAreNotCounted(t *testing.T) {
 	now := time.Unix(1000, 0)
 	g := newGate(1, 1, 0, time.Millisecond, func() time.Time { return now })
-	leave, err := g.enter(context.Background(), "a", 2)
+	leave, err := g.enter(context.Background(), place{id: "a"}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
-		if _, err := g.enter(context.Background(), "a", 2); skill.CodeOf(err) != skill.RateLimited {
+		if _, err := g.enter(context.Background(), place{id: "a"}, 2); skill.CodeOf(err) != skill.RateLimited {
 			t.Fatal(err)
 		}
 	}
 	leave()
-	if leave, err = g.enter(context.Background(), "a", 2); err != nil {
+	if leave, err = g.enter(context.Background(), place{id: "a"}, 2); err != nil {
 		t.Fatalf("the second of two a minute: %v", err)
 	}
 	leave()
-	if _, err := g.enter(context.Background(), "a", 2); skill.CodeOf(err) != skill.RateLimited {
+	if _, err := g.enter(context.Background(), place{id: "a"}, 2); skill.CodeOf(err) != skill.RateLimited {
 		t.Errorf("the third of two a minute: %v", err)
 	}
 }

@@ -2,7 +2,7 @@
 // goes through [Dispatcher.Invoke], and nothing else runs a skill.
 //
 // What the door does is a stack of layers, all of them in [Dispatcher.stack]:
-// log, recover, authorize, look up, check the input, admit, run. A layer that
+// log, recover, authorize, look up, check the input, admit, observe, run. A layer that
 // refuses ends the call; every call ends in one [skill.Result] and one log line.
 //
 // # What a guest may say
@@ -35,10 +35,19 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Skills is where the door looks a skill up; *registry.Registry is one.
+// Skills is where the door looks a skill up; [registry.Shared] is one.
 type Skills interface {
-	// Get finds a skill; version "" is the enabled one. The error is a *skill.Error.
-	Get(id skill.ID, version string) (*registry.Skill, error)
+	// Get finds a skill for a caller of a tenant; version "" is the enabled one. The
+	// error is a *skill.Error.
+	Get(tenant string, id skill.ID, version string) (*registry.Skill, error)
+}
+
+// Observer is told how runs of strangers' skills ended.
+type Observer interface {
+	// Ended is called once for each run that began, before its caller is answered.
+	// code is "" for a success. asked says that the caller lowered the skill's limits,
+	// so that one that was reached says nothing about the skill. It must be quick.
+	Ended(s *registry.Skill, code skill.Code, asked bool)
 }
 
 // Runners chooses what executes a skill; *runner.Set is one.
@@ -56,9 +65,11 @@ type Options struct {
 	MaxInput int             // bytes of the input of a call; 0: 1 MiB
 	Global   int             // calls that run at once; 0: 32
 	PerSkill int             // calls of one skill that run at once; 0: 16
+	PerOwner int             // calls of one tenant's uploads that run at once, so that they never fill the host; 0: half of Global
 	Queue    int             // calls that may wait for a place; 0: as many as Global; negative: none
 	MaxWait  time.Duration   // how long they wait; 0: 250 ms
 	Log      *slog.Logger    // nil: slog.Default()
+	Observer Observer        // of community skills; nil: none
 
 	Now   func() time.Time // nil: the system's clock
 	NewID func() string    // gives execution ids, unique and in the order of time; nil: UUID version 7
@@ -86,6 +97,9 @@ func New(o Options) (*Dispatcher, error) {
 	if o.PerSkill <= 0 {
 		o.PerSkill = 16
 	}
+	if o.PerOwner <= 0 {
+		o.PerOwner = max(o.Global/2, 1)
+	}
 	if o.Queue == 0 {
 		o.Queue = o.Global
 	}
@@ -108,6 +122,7 @@ func New(o Options) (*Dispatcher, error) {
 		}
 	}
 	d := &Dispatcher{o: o, gate: newGate(o.Global, o.PerSkill, max(o.Queue, 0), o.MaxWait, o.Now)}
+	d.gate.perOwner = o.PerOwner
 	cores := runtime.GOMAXPROCS(0)
 	d.checks = newGate(cores, cores, max(o.Queue, 0), o.MaxWait, o.Now)
 	d.handle = d.stack()
@@ -151,5 +166,6 @@ func (d *Dispatcher) stack() handler {
 				d.found( // 404
 					d.checked( // 400, 403 for paths, 413
 						d.admitted( // 429
-							d.run))))))
+							d.observed( // how strangers' skills end
+								d.run)))))))
 }

@@ -88,7 +88,7 @@ func open(t *testing.T, change func(*Options)) *house {
 		t.Fatal(err)
 	}
 	o := Options{
-		Skills: reg, Runners: set, DataRoot: h.data,
+		Skills: registry.Shared{Registry: reg}, Runners: set, DataRoot: h.data,
 		Log: slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
@@ -154,7 +154,7 @@ func TestSuccess(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", b, want)
 	}
 	wantCall := &skill.Call{
-		SkillID: "stats", TraceID: "t-1", ExecutionID: "e-1", Folder: h.folder, Entry: "stats.wasm", Digest: digest, Trust: skill.Trusted,
+		SkillID: "stats", TraceID: "t-1", ExecutionID: "e-1", Tenant: "local", Folder: h.folder, Entry: "stats.wasm", Digest: digest, Trust: skill.Trusted,
 		Stdin:  []byte(`{"input":{"numbers": [1, 2, 3]},"skill_id":"stats","trace_id":"t-1"}`),
 		Limits: skill.Limits{Timeout: 5 * time.Second, Memory: 64 << 20, Fuel: 500, Output: 64 << 10, Scratch: 1 << 20},
 		Grants: skill.Grants{Data: h.data, Scratch: true},

@@ -273,7 +273,7 @@ func guestDoor(tb testing.TB) (*Dispatcher, *registry.Skill) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	d, err := New(Options{Skills: reg, Runners: set})
+	d, err := New(Options{Skills: registry.Shared{Registry: reg}, Runners: set})
 	if err != nil {
 		tb.Fatal(err)
 	}

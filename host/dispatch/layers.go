@@ -61,18 +61,29 @@ func (d *Dispatcher) authorized(next handler) handler {
 
 func (d *Dispatcher) found(next handler) handler {
 	return func(ctx context.Context, c *call) error {
-		s, err := d.o.Skills.Get(c.request.SkillID, c.request.Version)
+		s, err := d.o.Skills.Get(c.principal.Tenant, c.request.SkillID, c.request.Version)
 		if err != nil {
 			return err
 		}
 		c.skill, c.target = s, s.Primary
 		if !s.Descriptor.Enabled {
-			return &skill.Error{
-				Op: "dispatch.found", Code: skill.NotFound, Subject: string(s.Descriptor.ID),
-				Message: "the skill is disabled; only the operator can enable it",
-			}
+			return disabled(&s.Descriptor)
 		}
 		return next(ctx, c)
+	}
+}
+
+// disabled says who can enable a skill.
+func disabled(d *skill.Descriptor) error {
+	message := "the skill is disabled; only the operator can enable it"
+	switch d.State {
+	case skill.StateQuarantined:
+		message = fmt.Sprintf("version %s of the skill is quarantined (%s); only the operator can enable it", d.Version, d.Reason)
+	case skill.StateDisabled, skill.StateEnabled:
+		message = fmt.Sprintf("version %s of the skill is disabled; POST /skills/%s:enable enables it", d.Version, d.ID)
+	}
+	return &skill.Error{
+		Op: "dispatch.found", Code: skill.NotFound, Subject: string(d.ID), Message: skill.CleanText(message, skill.MaxMessage),
 	}
 }
 
@@ -94,7 +105,7 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 		}
 	}
 	if len(in) > heavyInput {
-		leave, err := d.checks.enter(ctx, "", 0)
+		leave, err := d.checks.enter(ctx, place{}, 0)
 		if err != nil {
 			return err
 		}
@@ -129,12 +140,29 @@ func (d *Dispatcher) admitted(next handler) handler {
 		if c.skill.Descriptor.Cost != nil {
 			rate = c.skill.Descriptor.Cost.RateLimitPerMinute
 		}
-		leave, err := d.gate.enter(ctx, c.skill.Descriptor.ID, rate)
+		leave, err := d.gate.enter(ctx, place{c.skill.Owner, c.skill.Descriptor.ID}, rate)
 		if err != nil {
 			return err
 		}
 		defer leave()
 		return next(ctx, c)
+	}
+}
+
+// observed tells the observer how a run of a stranger's skill ended. What the guest
+// says of itself counts as neither success nor limit.
+func (d *Dispatcher) observed(next handler) handler {
+	return func(ctx context.Context, c *call) error {
+		err := next(ctx, c)
+		if d.o.Observer == nil || c.skill.Descriptor.Trust != skill.Community || ctx.Err() != nil {
+			return err
+		}
+		code := skill.CodeOf(err)
+		if c.outcome.guest != nil {
+			code = skill.ToolInvocationError
+		}
+		d.o.Observer.Ended(c.skill, code, c.skill.Limits.Lower(c.request.Limits) != c.skill.Limits)
+		return err
 	}
 }
 

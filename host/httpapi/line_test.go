@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 func TestLineIsFairToTenants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(2, 2)
+		var mu sync.Mutex
 		var order []string
 		done := make(chan struct{})
 		for _, tenant := range []string{"many", "many", "many", "many", "many", "one"} {
@@ -24,8 +26,11 @@ func TestLineIsFairToTenants(t *testing.T) {
 					t.Error(err)
 					return
 				}
+				mu.Lock()
 				order = append(order, tenant)
-				time.Sleep(time.Second + time.Duration(len(order))*time.Millisecond) // one after the other
+				one := time.Duration(len(order)) * time.Millisecond // after the other
+				mu.Unlock()
+				time.Sleep(time.Second + one)
 				leave()
 				done <- struct{}{}
 			}()

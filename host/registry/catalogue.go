@@ -38,17 +38,13 @@ func (r *Registry) IDs() []skill.ID { return slices.Clone(r.order) }
 // Has reports whether there is a skill of this id.
 func (r *Registry) Has(id skill.ID) bool { return r.skills[id] != nil }
 
-// View is a registry for those who only show skills: its Get gives no folder and
-// nothing that runs.
-type View struct{ *Registry }
+// Shared is a registry as the door asks it: its skills are the operator's, and so
+// every tenant's.
+type Shared struct{ *Registry }
 
-// Get is [Registry.Get] without what only the door may know.
-func (v View) Get(id skill.ID, version string) (skill.Descriptor, error) {
-	s, err := v.Registry.Get(id, version)
-	if err != nil {
-		return skill.Descriptor{}, err
-	}
-	return s.Descriptor, nil
+// Get is [Registry.Get] for a caller of any tenant.
+func (s Shared) Get(_ string, id skill.ID, version string) (*Skill, error) {
+	return s.Registry.Get(id, version)
 }
 
 // List gives a page of the catalogue in the order of ids. cursor is "" for the

@@ -522,10 +522,10 @@ func TestPages(t *testing.T) {
 	if v, err := r.Versions("s1"); err != nil || len(v) != 1 {
 		t.Error(v, err)
 	}
-	if d, err := (View{r}).Get("s1", ""); err != nil || d.ID != "s1" {
+	if d, err := (Shared{r}).Get("anyone", "s1", ""); err != nil || d.Descriptor.ID != "s1" {
 		t.Error(d, err)
 	}
-	if _, err := (View{r}).Get("nope", ""); skill.CodeOf(err) != skill.NotFound {
+	if _, err := (Shared{r}).Get("anyone", "nope", ""); skill.CodeOf(err) != skill.NotFound {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,319 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"openskill/host/dispatch"
+	"openskill/host/grants"
+	"openskill/host/httpapi"
+	"openskill/host/quarantine"
+	"openskill/host/registry"
+	"openskill/host/upload"
+	"openskill/host/versions"
+	"openskill/plugins/python/runtimes"
+	"openskill/sdk/skill"
+)
+
+// sweeping is how often files of deleted versions are looked for.
+const sweeping = 30 * time.Second
+
+// UploadsDir is the folder of uploaded skills in a state folder.
+func UploadsDir(stateDir string) string { return filepath.Join(stateDir, "skills") }
+
+// uploads joins admission and the store of versions into what edges may ask.
+type uploads struct {
+	store     *versions.Store
+	admission *upload.Admission
+	watch     *quarantine.Watch
+	log       *slog.Logger
+
+	stop  chan struct{}
+	ended chan struct{}
+}
+
+var _ httpapi.Uploads = (*uploads)(nil)
+
+// openUploads opens the store of the state folder. The operator's skills are read
+// already: uploads may not take their ids.
+func (h *Host) openUploads() error {
+	s := h.settings
+	read := registry.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires}
+	admission, err := upload.New(upload.Options{
+		Registry: read, Checker: moduleChecker{h}, Grant: h.granted, MaxArchive: s.MaxUpload(),
+	})
+	if err != nil {
+		return err
+	}
+	store, err := versions.Open(versions.Options{
+		Dir: UploadsDir(s.StateDir), Reserved: h.registry.Has, Log: h.log,
+		Read:   func(folder string) (*registry.Skill, []registry.Problem) { return registry.ReadFolder(folder, read) },
+		Skills: s.UploadSkills, Versions: s.UploadVersions, Bytes: s.UploadBytes(), Grace: s.UploadGrace(),
+	})
+	if err != nil {
+		return err
+	}
+	u := &uploads{
+		store: store, admission: admission, log: h.log, stop: make(chan struct{}), ended: make(chan struct{}),
+		watch: quarantine.New(quarantine.Options{Store: store, Crashes: s.QuarantineCrashes, Limits: s.QuarantineLimits}),
+	}
+	go u.sweep()
+	h.uploads = u
+	return nil
+}
+
+// finds is what the door and the catalogue look skills up in.
+func (h *Host) finds() catalogue {
+	c := catalogue{own: h.registry}
+	if h.uploads != nil {
+		c.uploads = h.uploads.store
+	}
+	return c
+}
+
+// observer is told how runs of uploads end; nil where there are none.
+func (h *Host) observer() dispatch.Observer {
+	if h.uploads == nil {
+		return nil
+	}
+	return h.uploads.watch
+}
+
+// granted is what an upload gets of what it asks.
+func (h *Host) granted(s *registry.Skill) skill.Permissions {
+	asked := s.Permissions
+	got := skill.Permissions{Data: asked.Data && h.settings.DataRoot != "", Scratch: asked.Scratch}
+	http, env := h.settings.Allowed().For(grants.Skill{ID: s.Descriptor.ID, Trust: skill.Community, Owner: s.Owner}, asked)
+	got.HTTP = http
+	for _, v := range env {
+		name, _, _ := strings.Cut(v, "=") // never the value
+		got.Env = append(got.Env, name)
+	}
+	return got
+}
+
+func (u *uploads) sweep() {
+	defer close(u.ended)
+	tick := time.NewTicker(sweeping)
+	defer tick.Stop()
+	for {
+		u.store.Sweep()
+		select {
+		case <-u.stop:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (u *uploads) close() error {
+	close(u.stop)
+	<-u.ended
+	return u.store.Close()
+}
+
+// may refuses who lacks a scope.
+func may(p skill.Principal, scope string) error {
+	switch {
+	case p.ID == "":
+		return &skill.Error{Op: "host.uploads", Code: skill.Unauthorized, Message: "this needs a caller who is known"}
+	case !p.May(scope):
+		return &skill.Error{Op: "host.uploads", Code: skill.Forbidden, Subject: p.ID, Message: "the caller lacks the scope " + scope}
+	}
+	return nil
+}
+
+// Begin makes a place for an upload.
+func (u *uploads) Begin(p skill.Principal) (httpapi.Upload, error) {
+	if err := may(p, skill.ScopeUpload); err != nil {
+		return nil, err
+	}
+	place, err := u.store.Begin(p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	return &oneUpload{Upload: place, of: u, by: p}, nil
+}
+
+// oneUpload is one upload on its way through admission.
+type oneUpload struct {
+	*versions.Upload
+	of *uploads
+	by skill.Principal
+}
+
+// Admit checks what came in and keeps it.
+func (o *oneUpload) Admit(ctx context.Context, parts httpapi.Parts, dryRun bool) (*skill.UploadResult, error) {
+	var size int64
+	for _, f := range []*os.File{parts.Archive, parts.Module} {
+		if f != nil {
+			info, err := f.Stat()
+			if err != nil {
+				return nil, fmt.Errorf("host.Admit: %w", err)
+			}
+			size += info.Size()
+		}
+	}
+	if err := o.Reserve(size); err != nil { // before it is unpacked, which takes more
+		return nil, err
+	}
+	admitted, err := o.of.admission.Admit(ctx, upload.Source{Archive: parts.Archive, Module: parts.Module, Manifest: parts.Manifest, Owner: o.by.Tenant}, o.Staging())
+	if err != nil {
+		return nil, err
+	}
+	report, err := json.Marshal(admitted.Report)
+	if err != nil {
+		return nil, fmt.Errorf("host.Admit: the report: %w", err)
+	}
+	d := &admitted.Skill.Descriptor
+	result := &skill.UploadResult{ID: d.ID, Version: d.Version, Digest: admitted.Digest, State: skill.StateDryRun, Report: report}
+	kept := &versions.Admitted{Folder: admitted.Folder, Skill: admitted.Skill, Digest: admitted.Digest, Size: admitted.Size}
+	if dryRun {
+		return result, o.Check(kept)
+	}
+	now, err := o.Publish(ctx, kept, o.by.ID)
+	if err != nil {
+		return nil, err
+	}
+	result.State = now.State
+	o.of.log.LogAttrs(ctx, slog.LevelInfo, "a version was uploaded", slog.String("tenant", skill.CleanText(o.by.Tenant, 128)), slog.String("principal", skill.CleanText(o.by.ID, 128)),
+		slog.String("skill_id", string(d.ID)), slog.String("version", d.Version), slog.String("digest", admitted.Digest))
+	return result, nil
+}
+
+// decided authorizes a decision, makes it and writes it down.
+func (u *uploads) decided(p skill.Principal, scope, what string, w httpapi.Which, act func(owner string, by versions.By) (skill.VersionState, error)) (skill.VersionState, error) {
+	if err := may(p, scope); err != nil {
+		return skill.VersionState{}, err
+	}
+	by := versions.By{ID: p.ID, Operator: p.May(skill.ScopeAdmin), Word: w.Word}
+	owner, err := u.store.Owner(p.Tenant, w.Tenant, w.ID, by.Operator)
+	if err != nil {
+		return skill.VersionState{}, err
+	}
+	now, err := act(owner, by)
+	if err == nil {
+		u.log.LogAttrs(context.Background(), slog.LevelInfo, "a decision about an upload", slog.String("decision", what), slog.String("principal", skill.CleanText(p.ID, 128)),
+			slog.String("tenant", skill.CleanText(owner, 128)), slog.String("skill_id", string(w.ID)), slog.String("version", now.Version), slog.String("word", skill.CleanText(w.Word, 400)))
+	}
+	return now, err
+}
+
+// Enable lets a version be called.
+func (u *uploads) Enable(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
+	return u.decided(p, skill.ScopeUpload, "enable", w, func(owner string, by versions.By) (skill.VersionState, error) {
+		return u.store.Enable(owner, w.ID, w.Version, by)
+	})
+}
+
+// Disable stops a version, or all, from being called.
+func (u *uploads) Disable(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
+	return u.decided(p, skill.ScopeUpload, "disable", w, func(owner string, _ versions.By) (skill.VersionState, error) {
+		return u.store.Disable(owner, w.ID, w.Version)
+	})
+}
+
+// Approve shows a version to all tenants.
+func (u *uploads) Approve(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
+	return u.decided(p, skill.ScopeAdmin, "approve", w, func(owner string, by versions.By) (skill.VersionState, error) {
+		return u.store.Approve(owner, w.ID, w.Version, by)
+	})
+}
+
+// Rollback goes back to the version before.
+func (u *uploads) Rollback(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
+	return u.decided(p, skill.ScopeUpload, "rollback", w, func(owner string, _ versions.By) (skill.VersionState, error) {
+		return u.store.Rollback(owner, w.ID)
+	})
+}
+
+// Delete takes a version away.
+func (u *uploads) Delete(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
+	return u.decided(p, skill.ScopeUpload, "delete", w, func(owner string, _ versions.By) (skill.VersionState, error) {
+		return u.store.Delete(owner, w.ID, w.Version)
+	})
+}
+
+// catalogue is what a caller finds: the operator's skills, which are everybody's,
+// and what its tenant finds of the uploads. It is what the door asks.
+type catalogue struct {
+	own     *registry.Registry
+	uploads *versions.Store // nil: none
+}
+
+// Get finds a skill for a caller of a tenant.
+func (c catalogue) Get(tenant string, id skill.ID, version string) (*registry.Skill, error) {
+	if c.uploads == nil || c.own.Has(id) {
+		return c.own.Get(id, version)
+	}
+	return c.uploads.Get(tenant, id, version)
+}
+
+// View is what the host's skills look like from outside, to each caller.
+type View struct{ all catalogue }
+
+var _ httpapi.Catalogue = View{}
+
+// Get gives one version of a skill, the enabled one for "".
+func (c View) Get(p skill.Principal, id skill.ID, version string) (skill.Descriptor, error) {
+	s, err := c.all.Get(p.Tenant, id, version)
+	if err != nil {
+		return skill.Descriptor{}, err
+	}
+	return s.Descriptor, nil
+}
+
+// Versions gives every version of a skill that the caller finds.
+func (c View) Versions(p skill.Principal, id skill.ID) ([]skill.Descriptor, error) {
+	if c.all.uploads == nil || c.all.own.Has(id) {
+		return c.all.own.Versions(id)
+	}
+	found, err := c.all.uploads.Versions(p.Tenant, id)
+	list := make([]skill.Descriptor, len(found))
+	for i, s := range found {
+		list[i] = s.Descriptor
+	}
+	return list, err
+}
+
+// List gives a page in the order of ids; see [registry.Registry.List].
+func (c View) List(p skill.Principal, cursor string, limit int) ([]skill.Descriptor, string, error) {
+	if c.all.uploads == nil {
+		return c.all.own.List(cursor, limit)
+	}
+	if _, _, err := c.all.own.List(cursor, limit); err != nil {
+		return nil, "", err // what is wrong with cursor or limit
+	}
+	if limit == 0 {
+		limit = registry.DefaultPage
+	}
+	var all []skill.Descriptor
+	for _, id := range c.all.own.IDs() {
+		if s, err := c.all.own.Get(id, ""); err == nil {
+			all = append(all, s.Descriptor)
+		}
+	}
+	for _, s := range c.all.uploads.List(p.Tenant) {
+		if !c.all.own.Has(s.Descriptor.ID) {
+			all = append(all, s.Descriptor)
+		}
+	}
+	slices.SortFunc(all, func(a, b skill.Descriptor) int { return cmp.Compare(a.ID, b.ID) })
+	from, found := slices.BinarySearchFunc(all, skill.ID(cursor), func(d skill.Descriptor, id skill.ID) int { return cmp.Compare(d.ID, id) })
+	if found {
+		from++
+	}
+	to := min(from+limit, len(all))
+	if to == len(all) {
+		return all[from:to], "", nil
+	}
+	return all[from:to], string(all[to-1].ID), nil
+}
