@@ -12,9 +12,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"openskill/host/config"
+	"openskill/host/versions"
 	"openskill/host/worker"
 	"openskill/plugins/all"
 	"openskill/plugins/cli"
@@ -208,10 +210,13 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	if err := worker.Clean(runDir); err != nil {
 		return err
 	}
+	if err := os.MkdirAll(UploadsDir(d.root), 0o700); err != nil {
+		return err
+	}
 	caps := s.Caps()
 	o := worker.Options{
 		Command: append(append(work, "--state", d.root), without...), Dir: runDir, Modules: w.modules,
-		Folders: h.readable(s, d), Key: keyOf(s.Workers), Max: s.WorkersMax, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
+		Folders: h.readable(s, d), Key: keyOf(s.Workers, UploadsDir(d.root)), Max: s.WorkersMax, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
 		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+(1<<20), 1<<31)), //nolint:gosec // bounded
 		FoldersOf: h.foldersOf(s, d), Outgoing: outgoing(s, h.log), Log: h.log,
 	}
@@ -290,16 +295,20 @@ func (w *workers) close() error {
 	return errors.Join(err, w.modules.Close())
 }
 
-// uploadsDir is the folder of uploaded skills in a state folder.
-const uploadsDir = "skills"
-
-// uploadsOf are the folders of the skills that a tenant may run of those uploaded.
-func (h *Host) uploadsOf(d state, _ string) []string {
-	return []string{filepath.Join(d.root, uploadsDir)}
+// ownerOf is the folder of the tenant whose upload a folder is; "" for the
+// operator's own skills.
+func ownerOf(uploads, folder string) string {
+	rel, err := filepath.Rel(uploads, folder)
+	if err != nil || !filepath.IsLocal(rel) {
+		return ""
+	}
+	owner, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+	return filepath.Join(uploads, owner)
 }
 
-// keyOf says whose calls share a process.
-func keyOf(i config.Isolation) func(*skill.Call) string {
+// keyOf says whose calls share a process. What a tenant runs of another's uploads,
+// after an operator approved it, is apart from what is its own.
+func keyOf(i config.Isolation, uploads string) func(*skill.Call) string {
 	switch i {
 	case config.Shared:
 		return func(*skill.Call) string { return "" }
@@ -307,12 +316,17 @@ func keyOf(i config.Isolation) func(*skill.Call) string {
 		return func(c *skill.Call) string { return c.Tenant + "\x00" + string(c.SkillID) + "\x00" + c.Digest }
 	case config.PerTenant, config.NoWorkers:
 	}
-	return func(c *skill.Call) string { return c.Tenant }
+	return func(c *skill.Call) string {
+		if owner := ownerOf(uploads, c.Folder); owner != "" && owner != filepath.Join(uploads, versions.Folder(c.Tenant)) {
+			return c.Tenant + "\x00" + owner
+		}
+		return c.Tenant
+	}
 }
 
 // readable are the folders that any worker may read, before it is somebody's.
 func (h *Host) readable(s *config.Settings, d state) []string {
-	list := []string{filepath.Join(d.root, "runtimes"), filepath.Join(d.root, uploadsDir)}
+	list := []string{filepath.Join(d.root, "runtimes"), UploadsDir(d.root)}
 	for _, r := range h.roots {
 		list = append(list, r.Path)
 	}
@@ -331,13 +345,21 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 	}
 	return func(_ string, call *skill.Call) []string {
 		list := []string{filepath.Join(d.root, "runtimes"), filepath.Join(d.temp, fmt.Sprintf("workers-%d", os.Getpid()))}
-		if s.Workers == config.PerSkill {
+		owner := ownerOf(UploadsDir(d.root), call.Folder)
+		switch own := filepath.Join(UploadsDir(d.root), versions.Folder(call.Tenant)); {
+		case s.Workers == config.PerSkill:
 			list = append(list, call.Folder)
-		} else {
+		case owner != "" && owner != own:
+			list = append(list, owner)
+		default:
 			for _, r := range h.roots {
 				list = append(list, r.Path)
 			}
-			list = append(list, h.uploadsOf(d, call.Tenant)...)
+			// It may have no uploads yet, and the kernel's rule is for a folder that is there.
+			if err := os.MkdirAll(own, 0o700); err != nil {
+				h.log.Warn("a tenant's folder cannot be made", "tenant", skill.CleanText(call.Tenant, 80), "reason", err.Error())
+			}
+			list = append(list, own)
 		}
 		if s.DataRoot != "" {
 			list = append(list, s.DataRoot)
