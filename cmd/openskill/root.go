@@ -89,7 +89,7 @@ failed.`,
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		a.serveCommand(), a.runCommand(), a.moduleCommand(), a.skillsCommand(), a.skillCommand(),
-		a.doctorCommand(), a.versionCommand(), a.benchCommand(), a.runtimeCommand(),
+		a.doctorCommand(), a.versionCommand(), a.benchCommand(), a.runtimeCommand(), a.selftestCommand(),
 	)
 	return root
 }

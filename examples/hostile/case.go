@@ -30,11 +30,11 @@ type Case struct {
 	Upload func() *Upload
 
 	// Refused are the codes that the upload may be refused with; nil: it must be
-	// admitted. A host that admits without looking inside (a folder of skills) may
-	// refuse the call with the same codes.
+	// admitted. With Ends beside it either may happen; without, it must be refused, by a
+	// host that admits without looking inside when it is called.
 	Refused []skill.Code
-	// Ends are the codes that a call may end with, "" for success; nil: any that says
-	// something about the guest, so neither INTERNAL nor WORKER_CRASHED.
+	// Ends are the codes that a call may end with, "" for success; nil, where Refused is
+	// nil: any that says something about the guest, so neither INTERNAL nor WORKER_CRASHED.
 	Ends []skill.Code
 	// Data is what a successful call must answer, as JSON; "": anything.
 	Data string

@@ -145,7 +145,7 @@ func (r *run) said(row *Row, e *skill.ResultError) {
 }
 
 func unshown(r rune) bool {
-	return r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r == 0xfeff || r == 0xfffd
+	return r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r == 0xfeff
 }
 
 // ended reports whether a code is among those that a case may end with.

@@ -18,7 +18,7 @@ func (r *run) play(ctx context.Context, c *hostile.Case, row *Row) {
 		row.Verdict, row.Happened = Skip, "this host's data folder cannot be reached from here"
 		return
 	}
-	tenants := []string{r.tenant(c)}
+	tenants := []string{hostileTenant}
 	if c.Two {
 		tenants = append(tenants, tenants[0]+"-b")
 	}
@@ -32,7 +32,7 @@ func (r *run) play(ctx context.Context, c *hostile.Case, row *Row) {
 		ids[i] = id
 	}
 	want := c.Ends
-	if c.Refused != nil {
+	if c.Refused != nil && c.Ends == nil {
 		want = c.Refused // by a host that looks inside when it is called
 	}
 	if c.Name == hostile.CrashName {
@@ -68,7 +68,7 @@ func (r *run) play(ctx context.Context, c *hostile.Case, row *Row) {
 	}
 	all.Wait()
 	calls.tell(row)
-	if c.Refused != nil {
+	if c.Refused != nil && c.Ends == nil {
 		row.Happened = happened(row.Happened, "when it was called")
 	}
 	r.wore(c, row, was, int64(len(tenants)*max(c.AtOnce, 1)))

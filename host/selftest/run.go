@@ -2,6 +2,7 @@ package selftest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,12 +16,15 @@ import (
 
 // Options of a run; zero fields mean the defaults.
 type Options struct {
-	Cases       []hostile.Case // nil: all of the corpus
-	Filter      string         // text that the name of a row must hold, without regard to case; "": all rows
-	Load        time.Duration  // how long eight hostile calls go on at once; 0: 15 s
-	Memory      uint64         // bytes of a run whose manifest says nothing; 0: 256 MiB
-	Slack       float64        // factor of every bound on time, for machines that do other work; 0: 1
-	Protections []Protection   // rows of their own; one that is off fails
+	Cases  []hostile.Case // nil: all of the corpus
+	Filter string         // text that the name of a row must hold, without regard to case; "": all rows
+	Load   time.Duration  // how long eight hostile calls go on at once; 0: 15 s
+	Memory uint64         // bytes of a run whose manifest says nothing; 0: 256 MiB
+	Slack  float64        // factor of every bound on time, for machines that do other work; 0: 1
+
+	// Protections are rows of their own, asked for when the canary has answered; one
+	// that is off fails. nil: none.
+	Protections func() []Protection
 
 	// Durable ends a host in the middle of uploads, as a failing machine does, and says
 	// how many were acknowledged and how many of those are lost; nil: not tried.
@@ -80,8 +84,9 @@ func (r *run) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// tenant is whose case it is: each has its own, so that none meets another's limits.
-func (r *run) tenant(c *hostile.Case) string { return "selftest-" + string(c.ID()) }
+// hostileTenant is whose the cases are: one tenant, so that what its worker process
+// takes is there before the first case; the second is for those that want two.
+const hostileTenant = "selftest-hostile"
 
 // Run plays all that the options name and gives the report. The error says that the
 // host could not be tested at all; what it did wrong is in the rows.
@@ -113,14 +118,8 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 		report.add(row)
 		o.Each(row)
 	}
-	for _, row := range r.protections() {
-		add(row)
-	}
-	steps := r.steps()
-	if len(steps) > 0 {
-		if err := r.playAll(ctx, steps, add); err != nil {
-			return nil, err
-		}
+	if err := r.playAll(ctx, r.steps(), add); err != nil {
+		return nil, err
 	}
 	report.summarize()
 	return report, nil
@@ -147,9 +146,16 @@ func (o *Options) wants(name string) bool {
 }
 
 func (r *run) protections() (rows []Row) {
-	for _, p := range r.o.Protections {
+	if r.o.Protections == nil {
+		return nil
+	}
+	for _, p := range r.o.Protections() {
 		row := Row{Case: "protection: " + p.Name, Limit: "the settings and the machine", Happened: p.Detail, Verdict: Pass}
-		if !p.On {
+		switch {
+		case p.On:
+		case p.Optional:
+			row.Verdict = Skip
+		default:
 			row.fault("it is off: %s", p.Detail)
 		}
 		if r.o.wants(row.Case) {
@@ -187,6 +193,12 @@ func (r *run) playAll(ctx context.Context, steps []step, add func(Row)) error {
 	defer r.t.Remove(context.WithoutCancel(ctx), canaryTenant, canary)
 	r.watch = newWatch(ctx, r.t, canary, r.o.Now)
 	defer r.watch.end()
+	for _, row := range r.protections() {
+		add(row)
+	}
+	if len(steps) == 0 {
+		return nil
+	}
 	r.pause(ctx, time.Second) // until connections and threads are there
 	if r.state, err = r.t.State(ctx); err != nil {
 		return fmt.Errorf("the data folder and the catalogue cannot be read: %w", err)
@@ -230,6 +242,9 @@ func (r *run) playEach(ctx context.Context, steps []step, add func(Row), retry b
 		}
 		from := r.o.Now()
 		row := r.oracle(ctx, &steps[i])
+		if ctx.Err() != nil {
+			break // what it says is of the end of the run
+		}
 		waiting = append(waiting, window{row, &steps[i], from, r.o.Now()})
 		flush(!retry) // a second try has the second for itself
 	}
@@ -253,6 +268,12 @@ func (r *run) begin(ctx context.Context) (skill.ID, error) {
 		wg.Go(func() { errs[i] = call(ctx, r.t, canary) })
 	}
 	wg.Wait()
+	// The worker process of the hostile tenant is started by a skill that does right.
+	id, err := r.t.Add(ctx, hostileTenant, hostile.Canary())
+	if err == nil {
+		defer r.t.Remove(ctx, hostileTenant, id)
+		_ = r.t.Invoke(ctx, hostileTenant, id, json.RawMessage("{}")) // what it answers is the canary's to tell
+	}
 	if err := call(ctx, r.t, canary); err != nil {
 		return "", errors.Join(fmt.Errorf("the canary does not answer: %w", err), errors.Join(errs...))
 	}

@@ -32,8 +32,11 @@ type fake struct {
 	played  atomic.Bool // the case was called
 }
 
-func (f *fake) Add(_ context.Context, tenant string, u *hostile.Upload) (skill.ID, error) {
-	if f.add != nil && !strings.HasSuffix(tenant, "canary") {
+// canary is the skill that begins every run.
+const canary = "hostile_canary"
+
+func (f *fake) Add(_ context.Context, _ string, u *hostile.Upload) (skill.ID, error) {
+	if f.add != nil && u.ID != canary {
 		f.played.Store(true)
 		return u.ID, f.add(u)
 	}
@@ -43,7 +46,7 @@ func (f *fake) Add(_ context.Context, tenant string, u *hostile.Upload) (skill.I
 func (f *fake) Remove(context.Context, string, skill.ID) {}
 
 func (f *fake) Invoke(ctx context.Context, tenant string, id skill.ID, _ json.RawMessage) *skill.Result {
-	if tenant == "selftest-canary" {
+	if id == canary {
 		return &skill.Result{Success: true, Data: json.RawMessage(hostile.CanaryData)}
 	}
 	f.played.Store(true)
@@ -230,10 +233,15 @@ func TestSecondTry(t *testing.T) {
 func TestProtectionsAndCanary(t *testing.T) {
 	t.Parallel()
 	report, err := selftest.Run(t.Context(), &fake{}, selftest.Options{
-		Filter:      "protection",
-		Protections: []selftest.Protection{{Name: "seccomp", On: true, Detail: "a filter"}, {Name: "Landlock", Detail: "OPENSKILL_WORKER_LANDLOCK is 0"}},
+		Filter: "protection",
+		Protections: func() []selftest.Protection {
+			return []selftest.Protection{
+				{Name: "seccomp", On: true, Detail: "a filter"}, {Name: "Landlock", Detail: "OPENSKILL_WORKER_LANDLOCK is 0"},
+				{Name: "memory", Detail: "no control groups here", Optional: true},
+			}
+		},
 	})
-	if err != nil || report.Passed != 1 || report.Failed != 1 || report.OK() {
+	if err != nil || report.Passed != 1 || report.Failed != 1 || report.Skipped != 1 || report.OK() {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	if row := report.Rows[1]; row.Verdict != selftest.Fail || !strings.Contains(row.Problems[0], "OPENSKILL_WORKER_LANDLOCK") {
@@ -286,8 +294,10 @@ func TestPromises(t *testing.T) {
 		t.Fatalf("%d promises", len(report.Promises))
 	}
 	two := report.Promises[hostile.Ends-1]
-	if two.Verdict != selftest.Pass || !strings.Contains(two.Happened, "1 calls, the latest ended 4") || !strings.Contains(two.Happened, "1 of 1 rows hold") {
-		t.Errorf("%+v", two)
+	var late int
+	n, err := fmt.Sscanf(two.Happened, "1 calls, the latest ended %d ms after its deadline, 1 of 1 rows hold", &late)
+	if n != 1 || err != nil || late < 40 || two.Verdict != selftest.Pass {
+		t.Errorf("%+v, %v", two, err)
 	}
 	if seven := report.Promises[hostile.Real-1]; seven.Verdict != selftest.Skip || seven.Happened != "not tried" {
 		t.Errorf("%+v", seven)

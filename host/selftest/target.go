@@ -57,4 +57,7 @@ type Protection struct {
 	Name   string `json:"name"`
 	On     bool   `json:"on"`
 	Detail string `json:"detail"` // by what, or what is missing
+	// Optional says that a host does without where the machine lacks it: its row is
+	// skipped then, and does not fail.
+	Optional bool `json:"-"`
 }

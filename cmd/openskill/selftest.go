@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/host/selftest"
+	"openskill/sdk/skill"
+)
+
+func (a *app) selftestCommand() *cobra.Command {
+	var asJSON, list bool
+	var load duration
+	var o selftest.Options
+	cmd := &cobra.Command{
+		Use:   "selftest",
+		Short: "Proves the limits of this machine and these settings with hostile skills",
+		Long: `Starts a host of its own with the settings of serve, plays the hostile corpus
+against it, and prints what each case did: the promise, the case, what must hold
+it, what happened, and whether the promise held. A protection that is switched
+off, or that this machine does not have, is a row that fails. At the end stands
+each promise with the number that was measured.
+
+It harms nothing: state and data are temporary, the host listens on a free port
+of loopback, and what the operator's host has compiled is only read. It takes
+about two minutes, of both processors. The exit code is 0 if every row passed.`,
+		Example: `  openskill selftest
+  openskill selftest --filter E0 --json
+  openskill selftest --filter load --load 1m`,
+		Args: cobra.NoArgs,
+	}
+	flags := bindSettings(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&asJSON, "json", false, "print one JSON object a row, and one with the promises at the end")
+	f.BoolVar(&list, "list", false, "print the names of the rows, and run nothing")
+	f.StringVar(&o.Filter, "filter", "", "`TEXT`: only rows whose name holds it, in any case")
+	f.Var(&load, "load", "how long eight hostile calls go on at once; default 15s, and 1m when --filter is load")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		o.Memory = s.Defaults().Memory
+		o.Load = load.value
+		if o.Load == 0 && o.Filter == "load" {
+			o.Load = time.Minute
+		}
+		o.Protections = func() []selftest.Protection { return host.Protections(s) }
+		if list {
+			return a.print("%s\n", strings.Join(selftest.Names(o), "\n"))
+		}
+		if len(selftest.Names(o)) == 0 {
+			return usage("--filter %s: no row has that in its name; see --list", quote(o.Filter))
+		}
+		return a.selftest(cmd.Context(), func(each func(selftest.Row)) (*selftest.Report, error) {
+			o.Each = each
+			return host.SelfTest(cmd.Context(), s, o)
+		}, len(selftest.Names(o)), asJSON)
+	}
+	return cmd
+}
+
+// selftest runs and prints.
+func (a *app) selftest(ctx context.Context, run func(each func(selftest.Row)) (*selftest.Report, error), rows int, asJSON bool) error {
+	var unsaid error
+	done := 0
+	report, err := run(func(row selftest.Row) {
+		done++
+		switch {
+		case asJSON:
+			unsaid = errors.Join(unsaid, a.printJSON(row))
+		case row.Verdict == selftest.Fail:
+			a.say("openskill: %d of %d: %s fails: %s", done, rows, row.Case, skill.CleanText(strings.Join(row.Problems, "; "), 500))
+		case done%20 == 0:
+			a.say("openskill: %d of %d", done, rows)
+		}
+	})
+	switch {
+	case ctx.Err() != nil:
+		return failed(skill.Cancelled, "interrupted after %d of %d rows", done, rows)
+	case err != nil:
+		return hostFailed(err)
+	case asJSON:
+		unsaid = errors.Join(unsaid, a.printJSON(struct {
+			Promises []selftest.Row `json:"promises"`
+			Passed   int            `json:"passed"`
+			Failed   int            `json:"failed"`
+			Skipped  int            `json:"skipped"`
+		}{report.Promises, report.Passed, report.Failed, report.Skipped}))
+	default:
+		unsaid = a.print("%s", reportText(report))
+	}
+	if unsaid != nil {
+		return unsaid
+	}
+	if !report.OK() {
+		return exit(exitFailed)
+	}
+	return nil
+}
+
+// reportText is the report for a person.
+func reportText(r *selftest.Report) string {
+	t := newTable("PROMISE", "CASE", "LIMIT", "WHAT HAPPENED", "")
+	t.SetColumnConfigs([]table.ColumnConfig{
+		{Number: 2, WidthMax: 50, WidthMaxEnforcer: text.WrapSoft},
+		{Number: 3, WidthMax: 34, WidthMaxEnforcer: text.WrapSoft},
+		{Number: 4, WidthMax: 70, WidthMaxEnforcer: text.WrapSoft},
+	})
+	for _, row := range r.Rows {
+		number := "-"
+		if row.Promise > 0 {
+			number = fmt.Sprint(row.Promise)
+		}
+		t.AppendRow(table.Row{number, skill.CleanText(row.Case, 120), row.Limit, skill.CleanText(row.Happened, 300), row.Verdict})
+		for _, p := range row.Problems {
+			t.AppendRow(table.Row{"", "", "", "! " + skill.CleanText(p, 500), ""})
+		}
+	}
+	p := newTable("PROMISE", "", "MEASURED", "")
+	p.SetColumnConfigs([]table.ColumnConfig{{Number: 2, WidthMax: 50, WidthMaxEnforcer: text.WrapSoft}, {Number: 3, WidthMax: 90, WidthMaxEnforcer: text.WrapSoft}})
+	for _, row := range r.Promises {
+		p.AppendRow(table.Row{row.Promise, row.Case, skill.CleanText(row.Happened, 300), row.Verdict})
+	}
+	return fmt.Sprintf("%s\n\n%s\n\n%d passed, %d failed, %d skipped\n", t.Render(), p.Render(), r.Passed, r.Failed, r.Skipped)
+}
