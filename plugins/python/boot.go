@@ -8,6 +8,9 @@ import (
 	"openskill/wasm/guestfs"
 )
 
+//go:embed first.py
+var firstScript string
+
 //go:embed boot.py
 var bootScript string
 
@@ -16,7 +19,7 @@ const bootFile = "/openskill/boot.py"
 
 // boot is that file, for a runtime.
 func boot(runtime string) guestfs.FS {
-	return guestfs.Bytes([]byte(runtimes.Bootstrap(runtime) + bootScript))
+	return guestfs.Bytes([]byte(runtimes.Bootstrap(runtime) + firstScript + "\n" + bootScript))
 }
 
 // interpreter is about what an interpreter takes before a script does anything, in

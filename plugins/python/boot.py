@@ -1,10 +1,7 @@
 # Runs a script as the interpreter itself would, but for what an image asks for: the
-# heap is grown, start-up's objects are kept out of the garbage collector, and what
-# was drawn at random is drawn anew, around the first read of standard input, since
-# everything before that read is the same in all runs.
+# heap is grown, and standard input is read by the file that knows its first read.
 def _boot(main):
     import atexit
-    import gc
     import io
     import os
     import sys
@@ -18,42 +15,31 @@ def _boot(main):
         except MemoryError:
             pass
 
-    class Input(io.FileIO):
-        def readinto(self, buffer):
-            with first:
-                return super().readinto(buffer)
-
-        def readall(self):
-            with first:
-                return super().readall()
-
-    class First:
-        def __enter__(self):
-            if Input.readinto is not io.FileIO.readinto:
-                gc.collect()  # what is frozen is never collected
-                gc.freeze()
-
-        def __exit__(self, *_):
-            if Input.readinto is io.FileIO.readinto:
-                return
-            # Later reads do not come by here.
-            Input.readinto, Input.readall = io.FileIO.readinto, io.FileIO.readall
-            modules = sys.modules
-            if "random" in modules:
-                modules["random"].seed()
-            if "tempfile" in modules:
-                modules["tempfile"]._name_sequence = None
-            if "numpy.random" in modules:
-                modules["numpy.random"].seed()
-
-    first = First()
     old = sys.stdin
-    raw = Input(0, "rb", closefd=False)
+    raw = io.FileIO(0, "rb", closefd=False)
     raw.name = "<stdin>"
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(
         io.BufferedReader(raw), encoding=old.encoding, errors=old.errors, line_buffering=False
     )
     sys.stdin.mode = "r"
+
+    here = _boot.__code__.co_filename
+
+    def without(trace):
+        """A traceback without what stands in this file."""
+        kept = last = None
+        while trace is not None:
+            following = trace.tb_next
+            if trace.tb_frame.f_code.co_filename != here:
+                if last is None:
+                    kept = trace
+                elif last.tb_next is not trace:  # setting it takes as long as the rest is deep
+                    last.tb_next = trace
+                last = trace
+            trace = following
+        if last is not None and last.tb_next is not None:
+            last.tb_next = None
+        return kept
 
     del sys.argv[0]
     path = sys.argv[0]
@@ -82,9 +68,16 @@ def _boot(main):
             status = 1
     except BaseException as error:
         status = 1
-        trace = error.__traceback__.tb_next  # without this file
-        sys.excepthook(type(error), error.with_traceback(trace), trace)
-        del error, trace
+        shown = {}
+        more = [error]
+        while more:
+            e = more.pop()
+            if e is not None and id(e) not in shown:
+                shown[id(e)] = e
+                e.__traceback__ = without(e.__traceback__)
+                more += e.__cause__, e.__context__
+        sys.excepthook(type(error), error, error.__traceback__)
+        del error, e, more, shown
     # What the interpreter does at its end, but for taking itself apart: that takes
     # longer than most runs, and the image is put back anyway.
     try:
