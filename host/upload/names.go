@@ -85,18 +85,26 @@ type node struct {
 // claim takes a clean name for a file or folder. It refuses a name that is taken,
 // in this spelling or in one that some file system holds for the same.
 func (t *tree) claim(name string, folder bool) error {
-	for i, c := range name {
-		if c == '/' {
-			if err := t.claimOne(name[:i], name, true, false); err != nil {
-				return err
-			}
+	key := "" // of what was walked, part by part: a slash composes with nothing
+	for end := 0; end < len(name); {
+		start := end
+		if start > 0 {
+			start++ // behind the slash
+		}
+		end = len(name)
+		if i := strings.IndexByte(name[start:], '/'); i >= 0 {
+			end = start + i
+		}
+		key += "/" + folded(t.fold, name[start:end])
+		whole := end == len(name)
+		if err := t.claimOne(key, name[:end], name, folder || !whole, whole); err != nil {
+			return err
 		}
 	}
-	return t.claimOne(name, name, folder, true)
+	return nil
 }
 
-func (t *tree) claimOne(name, entry string, folder, listed bool) error {
-	key := folded(t.fold, name)
+func (t *tree) claimOne(key, name, entry string, folder, listed bool) error {
 	if n, taken := t.seen[key]; taken {
 		switch {
 		case n.name != name:

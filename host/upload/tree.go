@@ -173,7 +173,13 @@ func (t *tree) read(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // read only
-	return io.ReadAll(io.LimitReader(f, most+1))
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, min(info.Size(), most+1))
+	_, err = io.ReadFull(f, b)
+	return b, err
 }
 
 // moved says that the folder top of the tree is the tree now, and where it is.

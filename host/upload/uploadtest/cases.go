@@ -212,7 +212,6 @@ func kinds() []Case {
 
 // bombs are U03: little on the wire that is much on the disk, in memory or in time.
 func bombs() []Case {
-	const mib = 1 << 20
 	zeros := make([]byte, 65*mib)
 	many := func(n int, name string) (z []Entry, t []Block) {
 		for i := range n {

@@ -2,7 +2,6 @@ package uploadtest
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"strings"
 )
@@ -98,16 +97,3 @@ func octal(to []byte, v int64) { copy(to, fmt.Sprintf("%0*o\x00", len(to)-1, v))
 
 // Bytes is the archive.
 func (t Tar) Bytes() []byte { return append(Gzip(t.Plain()), t.Suffix...) }
-
-// Gzip compresses into one member.
-func Gzip(b []byte) []byte {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	if _, err := w.Write(b); err != nil {
-		panic(err) // memory only
-	}
-	if err := w.Close(); err != nil {
-		panic(err)
-	}
-	return out.Bytes()
-}

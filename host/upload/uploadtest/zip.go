@@ -2,7 +2,6 @@ package uploadtest
 
 import (
 	"bytes"
-	"compress/flate"
 	"encoding/binary"
 	"hash/crc32"
 	"strings"
@@ -51,21 +50,6 @@ type Zip struct {
 }
 
 var le = binary.LittleEndian
-
-func deflated(b []byte) []byte {
-	var out bytes.Buffer
-	w, err := flate.NewWriter(&out, flate.BestCompression)
-	if err != nil {
-		panic(err) // the level is right
-	}
-	if _, err := w.Write(b); err != nil {
-		panic(err) // memory only
-	}
-	if err := w.Close(); err != nil {
-		panic(err)
-	}
-	return out.Bytes()
-}
 
 // locals are the entries without the directory.
 func (z Zip) locals() []byte {
