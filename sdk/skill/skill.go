@@ -204,6 +204,8 @@ const (
 	StateEnabled     State = "enabled"
 	StateDisabled    State = "disabled"
 	StateQuarantined State = "quarantined" // disabled by the host; only the operator can enable it
+	StateDeleted     State = "deleted"     // gone from the catalogue; its files follow
+	StateDryRun      State = "dry_run"     // checked, and not kept
 )
 
 // Cost is what a manifest tells an agent about the price of a call.
