@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"openskill/sdk/skill"
+	"openskill/wasm"
 )
 
 // network answers with the tenant and the request, so that it shows whose call a
@@ -31,52 +32,57 @@ func (n *network) For(call *skill.Call) skill.Fetch {
 	}
 }
 
-// A module asks the network by functions or through a file. Each call has its own
-// answers though they share an image, and a start-up has none.
+// TestNetwork has a module ask the network, by functions or through a file.
 func TestNetwork(t *testing.T) {
-	module := built(t, "fetcher")
 	e := engine(t)
-	for _, by := range []string{"functions", "file"} {
-		t.Run(by, func(t *testing.T) {
-			net := &network{}
-			r := New(e, &Options{Outgoing: net})
-			defer r.Close() //nolint:errcheck // nothing runs
-			c := *skillOf(t, module)
-			c.Grants.Env = []string{"FETCH_BY=" + by, "KEY=granted"}
-			var wg sync.WaitGroup
-			for i := range 20 {
-				wg.Go(func() {
-					c := c
-					c.Tenant, c.Stdin = fmt.Sprint("tenant", i%4), fmt.Appendf(nil, "request %d", i)
-					reply, err := r.Run(t.Context(), &c)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					early, rest, _ := strings.Cut(string(reply.Stdout), "|")
-					want := fmt.Sprintf("tenant%d asked request %d|[FETCH_BY=%s KEY=granted]\n", i%4, i, by)
-					if rest != want || !strings.Contains(early, `"code":"NETWORK_DENIED"`) || !strings.Contains(early, "begun to read") {
-						t.Errorf("%q %s, want %q after a refusal", reply.Stdout, reply.Stderr, want)
-					}
-				})
+	c := *skillOf(t, built(t, "fetcher"))
+	c.Limits.Timeout = 5 * time.Minute // the first call compiles
+	t.Run("functions", func(t *testing.T) { eachItsOwn(t, e, c, "functions") })
+	t.Run("file", func(t *testing.T) { eachItsOwn(t, e, c, "file") })
+	t.Run("none", func(t *testing.T) { noNetwork(t, e, c) })
+	t.Run("silent", func(t *testing.T) { silentNetwork(t, e, c) })
+}
+
+// eachItsOwn: calls have their own answers though they share an image, and a start-up
+// has none.
+func eachItsOwn(t *testing.T, e *wasm.Engine, c skill.Call, by string) {
+	t.Helper()
+	net := &network{}
+	r := New(e, &Options{Outgoing: net})
+	defer r.Close() //nolint:errcheck // nothing runs
+	c.Grants.Env = []string{"FETCH_BY=" + by, "KEY=granted"}
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			c := c
+			c.Tenant, c.Stdin = fmt.Sprint("tenant", i%4), fmt.Appendf(nil, "request %d", i)
+			reply, err := r.Run(t.Context(), &c)
+			if err != nil {
+				t.Error(err)
+				return
 			}
-			wg.Wait()
-			net.mu.Lock()
-			defer net.mu.Unlock()
-			if len(net.all) != 20 {
-				t.Errorf("the network was asked %d times, want 20: %q", len(net.all), net.all)
+			early, rest, _ := strings.Cut(string(reply.Stdout), "|")
+			want := fmt.Sprintf("tenant%d asked request %d|[FETCH_BY=%s KEY=granted]\n", i%4, i, by)
+			if rest != want || !strings.Contains(early, `"code":"NETWORK_DENIED"`) || !strings.Contains(early, "begun to read") {
+				t.Errorf("%q %s %s %s, want %q after a refusal", reply.Stdout, reply.Stderr, reply.Code, reply.Message, want)
 			}
 		})
 	}
+	wg.Wait()
+	net.mu.Lock()
+	defer net.mu.Unlock()
+	if len(net.all) != 20 {
+		t.Errorf("the network was asked %d times, want 20: %q", len(net.all), net.all)
+	}
 }
 
-// A host without a network says so, and the run goes on.
-func TestNoNetwork(t *testing.T) {
-	r := New(engine(t), nil)
+// noNetwork: a host without one says so, and the run goes on.
+func noNetwork(t *testing.T, e *wasm.Engine, c skill.Call) {
+	t.Helper()
+	r := New(e, nil)
 	defer r.Close() //nolint:errcheck // nothing runs
-	c := skillOf(t, built(t, "fetcher"))
 	c.Stdin = []byte("x")
-	reply, err := r.Run(t.Context(), c)
+	reply, err := r.Run(t.Context(), &c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,14 +92,14 @@ func TestNoNetwork(t *testing.T) {
 	}
 }
 
-// A network that does not answer ends with the call's time, and the next call finds
-// another answer.
-func TestNetworkEndsWithTheCall(t *testing.T) {
-	r := New(engine(t), &Options{Outgoing: &network{}})
+// silentNetwork: one that does not answer ends with the call's time, and the next call
+// finds another answer.
+func silentNetwork(t *testing.T, e *wasm.Engine, c skill.Call) {
+	t.Helper()
+	r := New(e, &Options{Outgoing: &network{}})
 	defer r.Close() //nolint:errcheck // nothing runs
-	c := *skillOf(t, built(t, "fetcher"))
 	c.Stdin = []byte("x")
-	if _, err := r.Run(t.Context(), &c); err != nil { // compiled and started
+	if _, err := r.Run(t.Context(), &c); err != nil { // started
 		t.Fatal(err)
 	}
 	silent := c
