@@ -31,7 +31,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	if h.uploads != nil {
 		o.Uploads = h.uploads
 	}
-	server, err := httpapi.New(o)
+	server, err := httpapi.New(o) //nolint:contextcheck // calls have contexts of their own
 	if err != nil {
 		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet
 	}

@@ -79,7 +79,7 @@ func disabled(d *skill.Descriptor) error {
 	switch d.State {
 	case skill.StateQuarantined:
 		message = fmt.Sprintf("version %s of the skill is quarantined (%s); only the operator can enable it", d.Version, d.Reason)
-	case skill.StateDisabled, skill.StateEnabled:
+	case skill.StateDisabled, skill.StateEnabled, skill.StateDeleted, skill.StateDryRun:
 		message = fmt.Sprintf("version %s of the skill is disabled; POST /skills/%s:enable enables it", d.Version, d.ID)
 	}
 	return &skill.Error{

@@ -62,7 +62,7 @@ func (s *Server) deciding(act func(Uploads, skill.Principal, Which) (skill.Versi
 // decodeWhich reads the body of a decision.
 func decodeWhich(b []byte, to *Which) error {
 	err := strictjson.Object(b, func(key, value []byte) error {
-		most := 0
+		var most int
 		var field *string
 		switch string(key) {
 		case "version":

@@ -167,7 +167,7 @@ func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, boundary string) (
 	for {
 		part, err := reader.NextRawPart()
 		switch {
-		case body.err != nil && body.err != io.EOF:
+		case body.err != nil && !errors.Is(body.err, io.EOF):
 			return parts, s.readError(ctx, body.err)
 		case err == io.EOF:
 			if err := parts.complete(); err != nil {

@@ -63,7 +63,7 @@ func syncTree(folder string) error {
 		case d.IsDir():
 			return syncDir(path)
 		}
-		f, err := os.Open(path)
+		f, err := os.Open(path) //nolint:gosec // below our own folder
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package versions
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -252,7 +251,7 @@ func (s *Store) Quarantine(tenant string, id skill.ID, name, reason string) erro
 		}
 		return nil
 	})
-	s.o.Log.LogAttrs(context.Background(), slog.LevelWarn, "a version is quarantined: only the operator can enable it",
+	s.o.Log.Warn("a version is quarantined: only the operator can enable it",
 		slog.String("tenant", skill.CleanText(tenant, 128)), slog.String("skill_id", string(id)), slog.String("version", name), slog.String("reason", reason))
 	return err
 }

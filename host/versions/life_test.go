@@ -78,8 +78,12 @@ func (s *Store) play(do string) error {
 func TestDecisions(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"nothing there": {
-			{"enable", skill.NotFound, "NOT_FOUND"}, {"disable", skill.NotFound, "NOT_FOUND"}, {"rollback", skill.NotFound, "NOT_FOUND"},
-			{"delete 1.0.0", skill.NotFound, "NOT_FOUND"}, {"approve", skill.NotFound, "NOT_FOUND"}, {"quarantine 1.0.0", skill.NotFound, "NOT_FOUND"},
+			{"enable", skill.NotFound, "NOT_FOUND"},
+			{"disable", skill.NotFound, "NOT_FOUND"},
+			{"rollback", skill.NotFound, "NOT_FOUND"},
+			{"delete 1.0.0", skill.NotFound, "NOT_FOUND"},
+			{"approve", skill.NotFound, "NOT_FOUND"},
+			{"quarantine 1.0.0", skill.NotFound, "NOT_FOUND"},
 		},
 		"enable the newest": {
 			{"publish 1.0.0", "", "1.0.0 false: 1.0.0=disabled"},

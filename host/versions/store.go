@@ -1,7 +1,6 @@
 package versions
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -141,7 +140,7 @@ func (s *Store) report(path, message string) {
 	s.mu.Lock()
 	s.problems = append(s.problems, registry.Problem{File: path, Message: message})
 	s.mu.Unlock()
-	s.o.Log.LogAttrs(context.Background(), slog.LevelError, "a problem with uploads", slog.String("file", path), slog.String("problem", message))
+	s.o.Log.Error("a problem with uploads", slog.String("file", path), slog.String("problem", message))
 }
 
 // staging is where uploads are worked on, in the same file system.
@@ -280,7 +279,7 @@ func (s *Store) discard(path string) {
 	}
 	if !s.garbage[path] {
 		s.garbage[path] = true
-		s.o.Log.LogAttrs(context.Background(), slog.LevelWarn, "what is left of an upload cannot be removed now; it is tried again", slog.String("path", path), slog.String("error", err.Error()))
+		s.o.Log.Warn("what is left of an upload cannot be removed now; it is tried again", slog.String("path", path), slog.String("error", err.Error()))
 	}
 }
 
@@ -345,7 +344,7 @@ func noVersion(id skill.ID, list []string) error {
 // disk makes an error of what the disk refused, which is the host's own matter: the
 // log says what to do, and nothing has changed.
 func (s *Store) disk(op string, k key, err error) error {
-	s.o.Log.LogAttrs(context.Background(), slog.LevelError, "uploads cannot be written; see that the state folder has space and can be written, and try again: no restart is needed",
+	s.o.Log.Error("uploads cannot be written; see that the state folder has space and can be written, and try again: no restart is needed",
 		slog.String("op", op), slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("error", err.Error()))
 	return &skill.Error{Op: op, Code: skill.Internal, Subject: string(k.id), Message: "the host's disk refused it; nothing was changed", Err: err}
 }
