@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -364,6 +366,34 @@ func TestN04EndlessResponses(t *testing.T) {
 			_, err := c.Do(t.Context(), rules(t, "http://a.example"), &egress.Request{URL: "http://a.example"}, nil)
 			wantCode(t, err, tc.code)
 		})
+	}
+}
+
+// N04: the same over HTTP/2, whose frames and headers are counted elsewhere.
+func TestN04EndlessOverHTTP2(t *testing.T) {
+	kilo := strings.Repeat("x", 1024)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/headers" {
+			for i := range 100 {
+				w.Header().Set(fmt.Sprint("X-", i), kilo)
+			}
+			return
+		}
+		for r.Context().Err() == nil {
+			if _, err := io.WriteString(w, kilo); err != nil {
+				return
+			}
+		}
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	c, _, _ := world(s, egress.Options{RootCAs: roots, MaxResponse: 64 << 10, Timeout: 20 * time.Second})
+	for path, code := range map[string]skill.Code{"body": skill.PayloadTooLarge, "headers": skill.ToolInvocationError} {
+		_, err := c.Do(t.Context(), rules(t, "https://example.com"), &egress.Request{URL: "https://example.com/" + path}, nil)
+		wantCode(t, err, code)
 	}
 }
 

@@ -50,6 +50,7 @@ type Skill struct {
 
 const (
 	maxEntries = 256
+	maxRules   = 1024 // that one skill is granted; beyond it, what it asks for last is left out
 	maxValue   = 4096 // bytes of a variable's value
 )
 
@@ -146,10 +147,12 @@ func (a *Allowed) For(s Skill, asked skill.Permissions) (http []skill.HTTPRule, 
 	}
 	for _, want := range asked.HTTP {
 		for i := range a.http {
-			if !a.http[i].fits(s) {
+			if !a.http[i].fits(s) || len(http) == maxRules {
 				continue
 			}
-			if rule, ok := want.Meet(a.http[i].what); ok && len(http) < maxEntries {
+			rule, ok := want.Meet(a.http[i].what)
+			same := func(r skill.HTTPRule) bool { return r.String() == rule.String() }
+			if ok && !slices.ContainsFunc(http, same) {
 				http = append(http, rule)
 			}
 		}

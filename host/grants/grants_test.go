@@ -66,6 +66,7 @@ func TestForHTTP(t *testing.T) {
 		"other path":            {"https://api.example.com/v2/ GET", own, nil},
 		"the parent":            {"https://example.com GET", own, nil},
 		"several":               {"https://api.example.com/v1/ GET; https://api.example.com/v1/x POST\nhttp://127.0.0.1:8080", own, []string{"https://api.example.com/v1/ GET", "https://api.example.com/v1/x POST", "http://127.0.0.1:8080 GET,HEAD"}},
+		"twice the same":        {"https://*.example.com POST; https://api.example.com POST", own, []string{"https://api.example.com/v1/ POST"}},
 		"own are not strangers": {"http://127.0.0.1:8080", acme, nil},
 		"strangers are not own": {"@*/* http://127.0.0.1:8080", own, nil},
 		"all strangers":         {"@*/* http://127.0.0.1:8080", acme, []string{"http://127.0.0.1:8080 GET,HEAD"}},

@@ -40,6 +40,7 @@ func TestNetwork(t *testing.T) {
 	t.Run("functions", func(t *testing.T) { eachItsOwn(t, e, c, "functions") })
 	t.Run("file", func(t *testing.T) { eachItsOwn(t, e, c, "file") })
 	t.Run("none", func(t *testing.T) { noNetwork(t, e, c) })
+	t.Run("variables", func(t *testing.T) { eachItsVariables(t, e, c) })
 	t.Run("silent", func(t *testing.T) { silentNetwork(t, e, c) })
 }
 
@@ -73,6 +74,23 @@ func eachItsOwn(t *testing.T, e *wasm.Engine, c skill.Call, by string) {
 	defer net.mu.Unlock()
 	if len(net.all) != 20 {
 		t.Errorf("the network was asked %d times, want 20: %q", len(net.all), net.all)
+	}
+}
+
+// eachItsVariables: calls that were granted others, or none, share no start-up.
+func eachItsVariables(t *testing.T, e *wasm.Engine, c skill.Call) {
+	t.Helper()
+	r := New(e, nil)
+	defer r.Close() //nolint:errcheck // nothing runs
+	c.Stdin = []byte("x")
+	for range 3 {
+		for _, env := range [][]string{{"KEY=one"}, {"KEY=two"}, nil, {"KEY=one", "OTHER=x"}} {
+			c.Grants.Env = env
+			reply, err := r.Run(t.Context(), &c)
+			if err != nil || !strings.HasSuffix(string(reply.Stdout), fmt.Sprintf("|%v\n", env)) {
+				t.Errorf("%v %q, want %v", err, reply.Stdout, env)
+			}
+		}
 	}
 }
 
