@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"openskill/host/upload/uploadtest"
 	"openskill/sdk/skill"
+	"openskill/wasm/wasmtest"
 )
 
 // small are the cases that a fuzzer can make something of.
@@ -114,22 +116,7 @@ func otherReader(t *testing.T, b []byte, got *Admitted) {
 // prints. OPENSKILL_MUTATIONS is how many; OPENSKILL_SEED repeats a run.
 func TestMutations(t *testing.T) {
 	t.Parallel()
-	count, seed := 2000, uint64(time.Now().UnixNano()) //nolint:gosec // any bits do
-	if testing.Short() {
-		count = 200
-	}
-	var err error
-	if v := os.Getenv("OPENSKILL_MUTATIONS"); v != "" {
-		if count, err = strconv.Atoi(v); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if v := os.Getenv("OPENSKILL_SEED"); v != "" {
-		if seed, err = strconv.ParseUint(v, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("OPENSKILL_SEED=%d", seed)
+	count, seed := mutations(t)
 	a := admission(t, options())
 	seeds := small()
 	verdicts := map[skill.Code]int{}
@@ -157,6 +144,65 @@ func TestMutations(t *testing.T) {
 	if verdicts[""] == 0 || verdicts[skill.ArchiveRejected] == 0 || verdicts[skill.InvalidManifest] == 0 {
 		t.Error("the mutations reach too little: some verdict never came")
 	}
+}
+
+// TestMutatedModules does the same to modules, which are sent with a manifest and
+// checked by the real checker.
+func TestMutatedModules(t *testing.T) {
+	t.Parallel()
+	count, seed := mutations(t)
+	a := admission(t, options())
+	seeds := []uploadtest.Case{{Bytes: goModule()}}
+	for _, c := range wasmtest.Hostile() {
+		if len(c.Module) < 16<<10 {
+			seeds = append(seeds, uploadtest.Case{Name: c.Name, Bytes: c.Module})
+		}
+	}
+	manifest := fmt.Appendf(nil, wasmManifest, "up.wasm")
+	verdicts := map[skill.Code]int{}
+	dir, file := staging(t), spool(t, nil)
+	for i := range count {
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		b := damage(random, seeds[random.IntN(len(seeds))].Bytes, seeds)
+		fill(t, file, b)
+		got, err := a.Admit(t.Context(), Source{Module: file, Manifest: manifest}, dir)
+		verdicts[skill.CodeOf(err)]++
+		if err != nil {
+			refusalHolds(t, dir, err)
+		} else if err := Discard(got.Folder); err != nil {
+			t.Fatal(err)
+		}
+		if t.Failed() {
+			t.Fatalf("module %d: %x", i, b)
+		}
+	}
+	empty(t, dir)
+	t.Logf("%v", verdicts)
+	if verdicts[""] == 0 || verdicts[skill.InvalidModule] == 0 || verdicts[skill.Internal] > 0 || verdicts[skill.InvalidManifest] > 0 {
+		t.Error("the mutations reach too little, or something else failed")
+	}
+}
+
+// mutations are how many a test makes, and by which seed.
+func mutations(t *testing.T) (count int, seed uint64) {
+	t.Helper()
+	count, seed = 2000, uint64(time.Now().UnixNano()) //nolint:gosec // any bits do
+	if testing.Short() {
+		count = 200
+	}
+	var err error
+	if v := os.Getenv("OPENSKILL_MUTATIONS"); v != "" {
+		if count, err = strconv.Atoi(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v := os.Getenv("OPENSKILL_SEED"); v != "" {
+		if seed, err = strconv.ParseUint(v, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("OPENSKILL_SEED=%d", seed)
+	return count, seed
 }
 
 // mutated damages one of the seeds. Those of tars are mostly damaged before they

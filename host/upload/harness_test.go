@@ -73,6 +73,17 @@ func spool(tb testing.TB, b []byte) *os.File {
 	return f
 }
 
+// fill puts other bytes into a spool.
+func fill(tb testing.TB, file *os.File, b []byte) {
+	tb.Helper()
+	if err := file.Truncate(0); err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := file.WriteAt(b, 0); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // staging is a folder in a folder that must stay as it is.
 func staging(tb testing.TB) string {
 	tb.Helper()
@@ -92,12 +103,7 @@ func admit(tb testing.TB, a *Admission, archive []byte) (*Admitted, error) {
 // admitIn is admit with a staging folder and a spool that serve many archives.
 func admitIn(tb testing.TB, a *Admission, archive []byte, dir string, file *os.File) (*Admitted, error) {
 	tb.Helper()
-	if err := file.Truncate(0); err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := file.WriteAt(archive, 0); err != nil {
-		tb.Fatal(err)
-	}
+	fill(tb, file, archive)
 	got, err := a.Admit(tb.Context(), Source{Archive: file}, dir)
 	holds(tb, a, dir, got, err)
 	return got, err

@@ -36,7 +36,7 @@ type Options struct {
 	Grant func(s *registry.Skill) skill.Permissions
 
 	MaxArchive  int64         // bytes of the archive or module as it was sent; 32 MiB
-	MaxUnpacked int64         // bytes of all files together; 64 MiB
+	MaxUnpacked int64         // bytes of all files together; 64 MiB, or twice MaxArchive if that is more
 	MaxRatio    int64         // unpacked bytes for each one sent, beyond the first 4 MiB; 250
 	MaxFiles    int           // and as many folders; 1,000
 	MaxDepth    int           // parts of a path; 16
@@ -52,6 +52,10 @@ const (
 	defaultFiles    = 1000
 )
 
+// maxModule is the size in bytes above which every checker refuses a module. One
+// byte more is read and shown to it, so that it says so.
+const maxModule = 64 << 20
+
 func (o *Options) settle() error {
 	if o.Checker == nil {
 		return errors.New("upload: Checker is nil; modules of strangers must be checked")
@@ -60,9 +64,11 @@ func (o *Options) settle() error {
 	if _, err := registry.Open(registry.Options{Defaults: o.Registry.Defaults, Caps: o.Registry.Caps}); err != nil {
 		return err
 	}
+	if err := settle("MaxArchive", &o.MaxArchive, 32<<20); err != nil {
+		return err
+	}
 	return errors.Join(
-		settle("MaxArchive", &o.MaxArchive, 32<<20),
-		settle("MaxUnpacked", &o.MaxUnpacked, defaultUnpacked),
+		settle("MaxUnpacked", &o.MaxUnpacked, max(defaultUnpacked, 2*o.MaxArchive)),
 		settle("MaxRatio", &o.MaxRatio, 250),
 		settle("MaxFiles", &o.MaxFiles, defaultFiles),
 		settle("MaxDepth", &o.MaxDepth, 16),
@@ -361,7 +367,7 @@ func (w *work) sent(f *os.File, what string) (int64, error) {
 func (w *work) entry(ctx context.Context, s *registry.Skill) error {
 	name := s.Primary.Entry
 	if s.Primary.Kind == skill.WasmWASI {
-		b, err := w.tree.read(name, w.o.MaxUnpacked)
+		b, err := w.tree.read(name, maxModule)
 		if err != nil {
 			return err
 		}

@@ -220,6 +220,13 @@ func TestNew(t *testing.T) {
 			t.Errorf("%s: made %v", name, a)
 		}
 	}
+	for archive, unpacked := range map[int64]int64{0: 64 << 20, 40 << 20: 80 << 20} {
+		o := options()
+		o.MaxArchive = archive
+		if a := admission(t, o); a.o.MaxUnpacked != unpacked {
+			t.Errorf("archives of %d bytes unpack to %d, want %d", archive, a.o.MaxUnpacked, unpacked)
+		}
+	}
 }
 
 func wasmArchive() []byte {
