@@ -12,9 +12,9 @@ import (
 
 var plainTenant = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,47}$`)
 
-// folderOf is the name of a tenant's folder: any string makes one name, and no two
-// strings the same.
-func folderOf(tenant string) string {
+// Folder is the name of a tenant's folder below that of the store: any string makes
+// one name, and no two strings the same.
+func Folder(tenant string) string {
 	if plainTenant.MatchString(tenant) {
 		return "t-" + tenant
 	}

@@ -146,7 +146,7 @@ func (st *state) check(tenantDir, idDir string) error {
 	switch {
 	case st.Format != format:
 		return fmt.Errorf("has the format %d; this version of openskill reads %d", st.Format, format)
-	case folderOf(st.Tenant) != tenantDir || string(st.ID) != idDir:
+	case Folder(st.Tenant) != tenantDir || string(st.ID) != idDir:
 		return errors.New("is about another skill")
 	}
 	if _, err := skill.ParseID(string(st.ID)); err != nil {

@@ -123,7 +123,7 @@ func (s *Store) Close() error {
 }
 
 // Folder is where all versions of a tenant are.
-func (s *Store) Folder(tenant string) string { return filepath.Join(s.o.Dir, folderOf(tenant)) }
+func (s *Store) Folder(tenant string) string { return filepath.Join(s.o.Dir, Folder(tenant)) }
 
 // Problems lists what was found damaged when the store was opened, and since.
 func (s *Store) Problems() []registry.Problem {
@@ -223,7 +223,7 @@ func (s *Store) rescue(folder string, names []fs.DirEntry, why error) {
 	s.report(path, "is damaged ("+plain(why)+"); the skill is disabled until the operator enables a version of it")
 	tenant, ok := strings.CutPrefix(filepath.Base(filepath.Dir(folder)), "t-")
 	id, err := skill.ParseID(filepath.Base(folder))
-	if !ok || folderOf(tenant) != filepath.Base(filepath.Dir(folder)) || err != nil {
+	if !ok || Folder(tenant) != filepath.Base(filepath.Dir(folder)) || err != nil {
 		s.report(folder, "is left alone: whose it is was in the damaged file alone")
 		return
 	}

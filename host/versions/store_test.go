@@ -68,7 +68,7 @@ func TestWhatIsKept(t *testing.T) {
 func TestNamesOfTenantsAreFolders(t *testing.T) {
 	seen := map[string]string{}
 	for _, tenant := range []string{"acme", "Acme", "t-acme", "../acme", "", ".", "..", "a/b", "a\x00", "ä", strings.Repeat("x", 48), strings.Repeat("x", 49), strings.Repeat("x", 5000), "h-" + strings.Repeat("0", 62)} {
-		name := folderOf(tenant)
+		name := Folder(tenant)
 		if filepath.Base(name) != name || strings.HasPrefix(name, ".") || len(name) > 80 || strings.ToLower(name) != name {
 			t.Errorf("%q becomes %q", tenant, name)
 		}
