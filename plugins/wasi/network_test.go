@@ -34,6 +34,9 @@ func (n *network) For(call *skill.Call) skill.Fetch {
 
 // TestNetwork has a module ask the network, by functions or through a file.
 func TestNetwork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles a Go program, which takes minutes under the race detector; TestFetchOfImages of the engine is the short one")
+	}
 	e := engine(t)
 	c := *skillOf(t, built(t, "fetcher"))
 	c.Limits.Timeout = 5 * time.Minute // the first call compiles
