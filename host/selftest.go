@@ -28,14 +28,14 @@ import (
 // SelfTest holds a host with these settings to the hostile corpus. The host is one of
 // its own: it listens on a free port of loopback, keeps its state and data in a
 // temporary folder, and takes from the operator's state only what was compiled and
-// installed before, to read it.
-func SelfTest(ctx context.Context, s *config.Settings, o selftest.Options) (*selftest.Report, error) {
+// installed before, to read it. What that host logs goes to log; nil: nowhere.
+func SelfTest(ctx context.Context, s *config.Settings, o selftest.Options, log *slog.Logger) (*selftest.Report, error) {
 	dir, err := os.MkdirTemp("", "openskill-selftest-")
 	if err != nil {
 		return nil, fmt.Errorf("no temporary folder: %w", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // what cannot be removed is the system's to remove
-	t, err := openTested(ctx, s, dir)
+	t, err := openTested(ctx, s, dir, log)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,10 @@ type tested struct {
 	stop    context.CancelFunc
 }
 
-func openTested(ctx context.Context, s *config.Settings, dir string) (*tested, error) {
+func openTested(ctx context.Context, s *config.Settings, dir string, log *slog.Logger) (*tested, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	own := *s
 	own.Listen = "127.0.0.1:0"
 	own.StateDir, own.DataRoot = filepath.Join(dir, "state"), filepath.Join(dir, "data")
@@ -70,7 +73,7 @@ func openTested(ctx context.Context, s *config.Settings, dir string) (*tested, e
 	if err := borrow(s.StateDir, own.StateDir); err != nil {
 		return nil, fmt.Errorf("what was compiled cannot be used: %w", err)
 	}
-	h, err := Open(&own, &Options{Log: slog.New(slog.DiscardHandler), Roots: []string{}, Uploads: true})
+	h, err := Open(&own, &Options{Log: log, Roots: []string{}, Uploads: true})
 	if err != nil {
 		return nil, err
 	}

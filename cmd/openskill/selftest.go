@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -53,6 +54,7 @@ about two minutes, of both processors. The exit code is 0 if every row passed.`,
 		if o.Load == 0 && o.Filter == "load" {
 			o.Load = time.Minute
 		}
+		o.Durable = killHost
 		o.Protections = func() []selftest.Protection { return host.Protections(s) }
 		if list {
 			return a.print("%s\n", strings.Join(selftest.Names(o), "\n"))
@@ -60,9 +62,13 @@ about two minutes, of both processors. The exit code is 0 if every row passed.`,
 		if len(selftest.Names(o)) == 0 {
 			return usage("--filter %s: no row has that in its name; see --list", quote(o.Filter))
 		}
+		var log *slog.Logger
+		if s.Debug {
+			log = a.logger(slog.LevelDebug)
+		}
 		return a.selftest(cmd.Context(), func(each func(selftest.Row)) (*selftest.Report, error) {
 			o.Each = each
-			return host.SelfTest(cmd.Context(), s, o)
+			return host.SelfTest(cmd.Context(), s, o, log)
 		}, len(selftest.Names(o)), asJSON)
 	}
 	return cmd

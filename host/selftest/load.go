@@ -14,28 +14,35 @@ import (
 const at = 8
 
 // load keeps eight hostile calls running, of two tenants and every harm in turn, and
-// wants health and the canary all the same.
+// wants health and the canary all the same. What is taken away for its behaviour is
+// uploaded anew, so that the load goes on.
 func (r *run) load(ctx context.Context, row *Row) {
-	tenants := []string{"selftest-load-a", "selftest-load-b"}
-	ids := make([]skill.ID, len(tenants))
-	for i, tenant := range tenants {
-		id, err := r.t.Add(ctx, tenant, hostile.Harmful("load", time.Second))
-		if err != nil {
-			row.fault("the load is not admitted: %v", err)
-			return
-		}
-		defer r.t.Remove(ctx, tenant, id)
-		ids[i] = id
-	}
+	tenants := []string{hostileTenant, hostileTenant + "-b"}
 	from := r.o.Now()
-	c := hostile.Case{Name: "load", Ends: hostile.HarmEnds(), Input: hostile.Harm, Limits: skill.Limits{Timeout: time.Second}}
+	c := hostile.Case{
+		Name: "load", Ends: append(hostile.HarmEnds(), skill.WorkerCrashed, skill.NotFound), // of one that is taken away
+		Input: hostile.Harm, Limits: skill.Limits{Timeout: time.Second},
+	}
 	calls := &tally{codes: map[skill.Code]int{}}
 	var all sync.WaitGroup
 	for worker := range at {
 		all.Go(func() {
-			i := worker % len(tenants)
-			for n := worker; ctx.Err() == nil && r.o.Now().Sub(from) < r.o.Load; n++ {
-				calls.add(r.one(ctx, &c, row, tenants[i], ids[i], n, c.Ends))
+			tenant := tenants[worker%len(tenants)]
+			for again := 0; ctx.Err() == nil && r.o.Now().Sub(from) < r.o.Load; again++ {
+				id, err := r.t.Add(ctx, tenant, hostile.Harmful(fmt.Sprintf("load %d %d", worker, again), time.Second))
+				if err != nil {
+					r.lock(func() { row.fault("the load is not admitted: %v", err) })
+					return
+				}
+				r.lock(func() { r.added++ })
+				for n := worker; ctx.Err() == nil && r.o.Now().Sub(from) < r.o.Load; n++ {
+					o := r.one(ctx, &c, row, tenant, id, n, c.Ends)
+					calls.add(o)
+					if o.code == skill.NotFound {
+						break
+					}
+				}
+				r.t.Remove(ctx, tenant, id)
 			}
 		})
 	}

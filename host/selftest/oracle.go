@@ -25,6 +25,12 @@ const (
 	mayThreads     = 4
 	mayDescriptors = 4
 	mayMemory      = 64 << 20
+	// A worker process that stays, for the next calls, costs its host this; how many stay
+	// is a setting.
+	perWorker = 5
+	// The folder of a skill that was called is kept open for a while: a descriptor for who
+	// looks and one for who reads.
+	perSkill = 2
 
 	judgeCPU    = 10 * time.Second
 	judgeMemory = 512 << 20
@@ -53,7 +59,7 @@ type step struct {
 //   - data folder and catalogue are what they were.
 func (r *run) oracle(ctx context.Context, s *step) *Row {
 	row := &Row{Promise: s.promise, Case: s.name, Limit: s.limit, Verdict: Pass}
-	r.before = r.t.Usage(ctx)
+	r.before, r.added = r.t.Usage(ctx), 0
 	if r.played[s.name]++; r.played[s.name] > 1 {
 		row.Happened = "second try"
 	}
@@ -88,9 +94,10 @@ func (r *run) settled(ctx context.Context, row *Row, before Usage) {
 				more = append(more, fmt.Sprintf("%d %s, were %d", is, what, was))
 			}
 		}
-		count("goroutines", now.Goroutines, before.Goroutines, mayGoroutines)
+		workers := max(now.Processes-before.Processes, 0)
+		count("goroutines", now.Goroutines, before.Goroutines, mayGoroutines+perWorker*workers)
 		count("threads", now.Threads, before.Threads, mayThreads)
-		count("descriptors", now.Descriptors, before.Descriptors, mayDescriptors)
+		count("descriptors", now.Descriptors, before.Descriptors, mayDescriptors+perWorker*workers+perSkill*r.added)
 		count("MiB of memory", int(now.Memory>>20), int(before.Memory>>20), mayMemory>>20)
 		if len(more) == 0 {
 			return

@@ -80,7 +80,8 @@ func (r *run) add(ctx context.Context, tenant string, c *hostile.Case, row *Row)
 	was, cpu := r.watch.resetMemory(), r.t.CPU()
 	began := r.o.Now()
 	id, err := r.t.Add(ctx, tenant, u)
-	took, cpu := r.o.Now().Sub(began), r.t.CPU()-cpu
+	took := r.o.Now().Sub(began)
+	cpu = max(r.t.CPU()-cpu-time.Duration(r.idle*float64(took)), 0)
 	m := &row.Measured
 	m.UploadMB, m.CPUMS = mb(max(r.watch.peak()-was, 0)), ms(cpu)
 	if cpu > judgeCPU {
@@ -90,6 +91,7 @@ func (r *run) add(ctx context.Context, tenant string, c *hostile.Case, row *Row)
 		row.fault("judging the upload took %.0f MiB", m.UploadMB)
 	}
 	if err == nil {
+		r.added++
 		return id, true
 	}
 	m.MS = ms(took)

@@ -25,13 +25,15 @@ import (
 // Remote is a host of another process on this machine, as HTTP shows it. It has one
 // tenant: the one that the host takes its callers for.
 type Remote struct {
-	URL    string // as in http://127.0.0.1:8000
-	PID    int
+	URL    string       // as in http://127.0.0.1:8000
 	Data   string       // its data folder, which package hostile has planted; "" for none
 	Hidden []string     // texts that no answer may hold
 	Client *http.Client // nil: one of its own
 
-	Tree // of PID; the caller sets Tree.PID as well
+	// Own are skills that the host has without an upload.
+	Own map[skill.ID]bool
+
+	Tree // of the host's process
 }
 
 var _ Target = (*Remote)(nil)
@@ -75,6 +77,9 @@ func refusal(status int, body []byte) error {
 
 // Add implements [Target], as do the methods below. A busy host is asked again.
 func (r *Remote) Add(ctx context.Context, _ string, u *hostile.Upload) (skill.ID, error) {
+	if r.Own[u.ID] {
+		return u.ID, nil
+	}
 	form, contentType, err := encode(u)
 	if err != nil {
 		return "", err
@@ -101,8 +106,44 @@ func (r *Remote) Add(ctx context.Context, _ string, u *hostile.Upload) (skill.ID
 	if status == http.StatusCreated && (json.Unmarshal(body, &made) != nil || made.ID != u.ID) {
 		return "", fmt.Errorf("the answer to an upload of %s is %.200s", u.ID, body)
 	}
-	status, body, err = r.answer(ctx, http.MethodPost, "/skills/"+url.PathEscape(string(u.ID))+":enable", "application/json", []byte("{}"))
-	return u.ID, errors.Join(err, refusal(status, body))
+	return u.ID, r.Enable(ctx, u.ID)
+}
+
+// Enable lets an uploaded skill be called.
+func (r *Remote) Enable(ctx context.Context, id skill.ID) error {
+	status, body, err := r.answer(ctx, http.MethodPost, "/skills/"+url.PathEscape(string(id))+":enable", "application/json", []byte("{}"))
+	if err != nil {
+		return err
+	}
+	return refusal(status, body)
+}
+
+// IDs are those of the catalogue.
+func (r *Remote) IDs(ctx context.Context) (map[skill.ID]bool, error) {
+	all := map[skill.ID]bool{}
+	for cursor := ""; ; {
+		status, body, err := r.answer(ctx, http.MethodGet, "/skills?limit=100"+cursor, "", nil)
+		if err == nil {
+			err = refusal(status, body)
+		}
+		var page struct {
+			Data []skill.Descriptor
+			Next string
+		}
+		if err == nil {
+			err = json.Unmarshal(body, &page)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range page.Data {
+			all[d.ID] = true
+		}
+		if page.Next == "" {
+			return all, nil
+		}
+		cursor = "&cursor=" + url.QueryEscape(page.Next)
+	}
 }
 
 func wait(ctx context.Context, d time.Duration) {
@@ -135,6 +176,9 @@ func encode(u *hostile.Upload) (form []byte, contentType string, err error) {
 
 // Remove deletes the one version.
 func (r *Remote) Remove(ctx context.Context, _ string, id skill.ID) {
+	if r.Own[id] {
+		return
+	}
 	_, _, _ = r.answer(ctx, http.MethodDelete, "/skills/"+url.PathEscape(string(id))+"/versions/"+hostile.Version, "", nil)
 }
 

@@ -62,6 +62,8 @@ type run struct {
 	state  string         // of the host before the first case
 	before Usage          // what the host had before the step that is played
 	played map[string]int // how often each step was tried
+	added  int            // skills, in the step that is played
+	idle   float64        // processors that asking for health and calling the canary take
 
 	mu sync.Mutex // of rows that several calls write to
 }
@@ -200,6 +202,9 @@ func (r *run) playAll(ctx context.Context, steps []step, add func(Row)) error {
 		return nil
 	}
 	r.pause(ctx, time.Second) // until connections and threads are there
+	cpu, began := r.t.CPU(), r.o.Now()
+	r.pause(ctx, time.Second)
+	r.idle = float64(r.t.CPU()-cpu) / float64(r.o.Now().Sub(began))
 	if r.state, err = r.t.State(ctx); err != nil {
 		return fmt.Errorf("the data folder and the catalogue cannot be read: %w", err)
 	}
@@ -266,6 +271,16 @@ func (r *run) begin(ctx context.Context) (skill.ID, error) {
 	errs := make([]error, 16)
 	for i := range errs {
 		wg.Go(func() { errs[i] = call(ctx, r.t, canary) })
+	}
+	wg.Wait()
+	// Uploads at once take threads, which the runtime keeps.
+	for i := range 8 {
+		wg.Go(func() {
+			if id, err := r.t.Add(ctx, hostileTenant, hostile.Harmful(fmt.Sprintf("warm %d", i), time.Second)); err == nil {
+				_ = r.t.Invoke(ctx, hostileTenant, id, hostile.HarmOf(hostile.Harmless)) // as below
+				r.t.Remove(ctx, hostileTenant, id)
+			}
+		})
 	}
 	wg.Wait()
 	// The worker process of the hostile tenant is started by a skill that does right.

@@ -66,9 +66,9 @@ func (r *Report) number(promise int) (words string, known bool) {
 			n += m.CanaryCalls
 			most, second = max(most, m.HealthP99MS), max(second, m.CanaryP99MS)
 		case hostile.Bounded:
-			if m.LimitMB > 0 {
+			if over := m.MemoryMB - m.LimitMB; m.LimitMB > 0 && (n == 0 || over > most) {
+				most = over
 				n++
-				most = max(most, m.MemoryMB-m.LimitMB)
 			}
 		case hostile.Admission:
 			if m.CPUMS > 0 || m.UploadMB > 0 {
@@ -86,7 +86,7 @@ func (r *Report) number(promise int) (words string, known bool) {
 	case hostile.Responsive:
 		return fmt.Sprintf("/healthz p99 at most %.1f ms and the canary's %.1f ms beside any row", most, second), true
 	case hostile.Bounded:
-		return fmt.Sprintf("at most %.0f MiB above the limit", most), true
+		return fmt.Sprintf("limit %+.0f MiB at most", most), true
 	case hostile.Admission:
 		return fmt.Sprintf("at most %.0f ms of processor time and %.0f MiB", most, second), true
 	}
