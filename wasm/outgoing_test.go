@@ -131,7 +131,7 @@ func TestFetchOfImages(t *testing.T) {
 func TestFetchSeesItsOwnRun(t *testing.T) {
 	e := open(t, nil)
 	im := e.Image(&wasm.Program{Module: compile(t, e, asker(false))}, &wasm.ImageOptions{Instances: 1})
-	defer im.Close() //nolint:errcheck // nothing runs
+	defer im.Close()       //nolint:errcheck // nothing runs
 	var first func() error // the end of the first run
 	out, err := im.Run(t.Context(), &wasm.Call{Stdin: strings.NewReader("x"), Limits: wasm.Limits{Timeout: 50 * time.Millisecond}, Fetch: func(ctx context.Context, _ []byte) []byte {
 		first = ctx.Err
