@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"openskill/host/config"
 	"openskill/host/dispatch"
 	"openskill/host/grants"
 	"openskill/host/httpapi"
@@ -48,7 +49,8 @@ func (h *Host) openUploads() error {
 	s := h.settings
 	read := registry.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires}
 	admission, err := upload.New(upload.Options{
-		Registry: read, Checker: moduleChecker{h}, Grant: h.granted, MaxArchive: s.MaxUpload(),
+		Registry: read, Checker: moduleChecker{h}, MaxArchive: s.MaxUpload(),
+		Grant: func(k *registry.Skill) skill.Permissions { return Granted(s, k) },
 	})
 	if err != nil {
 		return err
@@ -87,11 +89,11 @@ func (h *Host) observer() dispatch.Observer {
 	return h.uploads.watch
 }
 
-// granted is what an upload gets of what it asks.
-func (h *Host) granted(s *registry.Skill) skill.Permissions {
+// Granted gives what an upload gets of what it asks, by the settings of a host.
+func Granted(settings *config.Settings, s *registry.Skill) skill.Permissions {
 	asked := s.Permissions
-	got := skill.Permissions{Data: asked.Data && h.settings.DataRoot != "", Scratch: asked.Scratch}
-	http, env := h.settings.Allowed().For(grants.Skill{ID: s.Descriptor.ID, Trust: skill.Community, Owner: s.Owner}, asked)
+	got := skill.Permissions{Data: asked.Data && settings.DataRoot != "", Scratch: asked.Scratch}
+	http, env := settings.Allowed().For(grants.Skill{ID: s.Descriptor.ID, Trust: skill.Community, Owner: s.Owner}, asked)
 	got.HTTP = http
 	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=") // never the value

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 
+	"openskill/host"
 	"openskill/host/registry"
 	"openskill/host/upload"
 	"openskill/plugins/python/runtimes"
@@ -48,11 +49,10 @@ func (a *app) admission(ctx context.Context, flags *settingsFlags, name string, 
 		return nil, usage("%s cannot be read: %v", quote(name), plain(err))
 	}
 	admission, err := upload.New(upload.Options{
-		Registry: registry.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires},
-		Checker:  checker{},
-		Grant: func(s *registry.Skill) skill.Permissions {
-			return skill.Permissions{Data: s.Permissions.Data, Scratch: s.Permissions.Scratch}
-		},
+		Registry:   registry.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires},
+		Checker:    checker{},
+		Grant:      func(k *registry.Skill) skill.Permissions { return host.Granted(s, k) },
+		MaxArchive: s.MaxUpload(),
 	})
 	if err != nil {
 		return nil, hostFailed(err)
