@@ -99,7 +99,7 @@ func workerMain(args []string) error {
 	defer conn.Close() //nolint:errcheck // the process ends
 	// The engine is opened before the doors are closed: it makes folders, and asks the
 	// kernel for what it will need.
-	e, err := wasm.Open(&wasm.Options{CacheDir: modules, CompiledOnly: true})
+	e, err := wasm.Open(&wasm.Options{CacheDir: modules, CompiledOnly: true, ShareCode: true})
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func compileMain(args []string) error {
 	}
 	c.Seconds *= uint64(runtime.GOMAXPROCS(0))    //nolint:gosec // a count
 	debug.SetMemoryLimit(int64(c.Memory / 4 * 3)) //nolint:gosec // bytes of a machine
-	e, err := wasm.Open(&wasm.Options{CacheDir: c.Write})
+	e, err := wasm.Open(&wasm.Options{CacheDir: c.Write, ShareCode: true})
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func compileHere(ctx context.Context, stateDir, path, digest string) error {
 // moduleVersion names what makes modules: a program that makes them otherwise does
 // not take these.
 func moduleVersion() string {
-	return fmt.Sprintf("%s-%s-%s", wasm.Generation(), runtime.GOARCH, wasm.CompilerVersion())
+	return fmt.Sprintf("%s-%s-%s-pages", wasm.Generation(), runtime.GOARCH, wasm.CompilerVersion())
 }
 
 func (w *workers) runners(s *config.Settings, d state) []skill.Runner {

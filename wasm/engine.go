@@ -27,6 +27,10 @@ type Options struct {
 	// CompiledOnly has modules taken from CacheDir or refused, with a
 	// *NotCompiledError: nothing is compiled here, and nothing written.
 	CompiledOnly bool
+	// ShareCode has the code of large modules in pages that processes share: an
+	// engine that compiles leaves them in CacheDir, one with CompiledOnly takes them
+	// from there. It works on Linux.
+	ShareCode bool
 	// Interpreter runs modules without compiling them, slowly; for platforms
 	// without a compiler, and as an oracle.
 	Interpreter bool
@@ -52,6 +56,7 @@ type Engine struct {
 	modules *otter.Cache[string, *Module]
 	imports map[string]binary.FuncType // by module.name
 	probe   stackProbe
+	maps    codeMaps
 	images  images
 
 	mu     sync.Mutex
@@ -92,6 +97,9 @@ func Open(opts *Options) (*Engine, error) {
 			e.sweepCache(time.Now()) //nolint:forbidigo // compared with the times of files
 		}
 		cfg = cfg.WithCompilationCache(c)
+	}
+	if e.o.ShareCode {
+		_ = e.maps.open() // if not, nothing is shared
 	}
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, cfg)
 	if err := e.start(ctx); err != nil {
@@ -202,6 +210,7 @@ func (e *Engine) Close() error {
 	}
 	ctx := context.Background()
 	err := e.runtime.Close(ctx)
+	e.maps.close()
 	for _, m := range open {
 		m.spaces.close()
 	}

@@ -203,7 +203,11 @@ func (e *Engine) compile(module []byte, o *CompileOptions) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := e.code(p.metered, o != nil && o.Trusted)
+	var c wazero.CompiledModule
+	err = e.sharing(e.preparedPath(module, o), func() error {
+		c, err = e.code(p.metered, o != nil && o.Trusted)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
