@@ -244,8 +244,8 @@ var harmless = [...]string{"Accept", "Accept-Encoding", "Accept-Language", "Cont
 func (w *walk) once(ctx context.Context, t *target) (resp *Response, location string, err error) {
 	rule := slices.IndexFunc(w.rules, func(r skill.HTTPRule) bool { return r.Permits(w.method, t.origin, t.path) })
 	if rule < 0 {
-		return nil, "", denied("this skill may not send %s %s: its manifest must ask for it in permissions.http, and the operator allow it in OPENSKILL_HTTP_ALLOW, "+
-			"for example as %q", w.method, t.origin, t.origin.String()+" "+w.method)
+		return nil, "", denied("this skill may not send %s %s%.100s: its manifest must ask for it in permissions.http, and the operator allow it in OPENSKILL_HTTP_ALLOW, "+
+			"for example as %q", w.method, t.origin, t.path, t.origin.String()+" "+w.method)
 	}
 	addresses, err := w.c.resolve(ctx, t.origin)
 	if err != nil {
