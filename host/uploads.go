@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"openskill/host/config"
@@ -37,8 +38,11 @@ type uploads struct {
 	watch     *quarantine.Watch
 	log       *slog.Logger
 
-	stop  chan struct{}
-	ended chan struct{}
+	warm func(ctx context.Context, s *registry.Skill) // gets ready what an enabled skill needs
+
+	ctx   context.Context //nolint:containedctx // of what goes on in the background, until close
+	stop  context.CancelFunc
+	ended sync.WaitGroup
 }
 
 var _ httpapi.Uploads = (*uploads)(nil)
@@ -64,10 +68,11 @@ func (h *Host) openUploads() error {
 		return err
 	}
 	u := &uploads{
-		store: store, admission: admission, log: h.log, stop: make(chan struct{}), ended: make(chan struct{}),
+		store: store, admission: admission, log: h.log, warm: h.warmUpload,
 		watch: quarantine.New(quarantine.Options{Store: store, Crashes: s.QuarantineCrashes, Limits: s.QuarantineLimits}),
 	}
-	go u.sweep()
+	u.ctx, u.stop = context.WithCancel(context.Background())
+	u.ended.Go(u.sweep)
 	h.uploads = u
 	return nil
 }
@@ -103,13 +108,12 @@ func Granted(settings *config.Settings, s *registry.Skill) skill.Permissions {
 }
 
 func (u *uploads) sweep() {
-	defer close(u.ended)
 	tick := time.NewTicker(sweeping)
 	defer tick.Stop()
 	for {
 		u.store.Sweep()
 		select {
-		case <-u.stop:
+		case <-u.ctx.Done():
 			return
 		case <-tick.C:
 		}
@@ -117,8 +121,8 @@ func (u *uploads) sweep() {
 }
 
 func (u *uploads) close() error {
-	close(u.stop)
-	<-u.ended
+	u.stop()
+	u.ended.Wait()
 	return u.store.Close()
 }
 
@@ -212,8 +216,32 @@ func (u *uploads) decided(p skill.Principal, scope, what string, w httpapi.Which
 // Enable lets a version be called.
 func (u *uploads) Enable(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
 	return u.decided(p, skill.ScopeUpload, "enable", w, func(owner string, by versions.By) (skill.VersionState, error) {
-		return u.store.Enable(owner, w.ID, w.Version, by)
+		now, err := u.store.Enable(owner, w.ID, w.Version, by)
+		if err == nil {
+			u.getReady(owner, now)
+		}
+		return now, err
 	})
+}
+
+// getReady loads in the background what the first call of a version needs.
+func (u *uploads) getReady(owner string, v skill.VersionState) {
+	s, err := u.store.Get(owner, v.ID, v.Version)
+	if err != nil || u.ctx.Err() != nil {
+		return
+	}
+	u.ended.Go(func() {
+		ctx, stop := context.WithTimeout(u.ctx, preparing)
+		defer stop()
+		u.warm(ctx, s)
+	})
+}
+
+// warmUpload loads the runtime of an upload; its own code runs with its calls only.
+func (h *Host) warmUpload(ctx context.Context, s *registry.Skill) {
+	if w, ok := h.runner(s).(warmer); ok {
+		h.done(ctx, "warmed up", string(s.Primary.Kind), func() error { return warmFor(ctx, w, s) })
+	}
 }
 
 // Disable stops a version, or all, from being called.

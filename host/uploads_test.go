@@ -5,12 +5,15 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"mime/multipart"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -395,5 +398,54 @@ func (h *Host) publish(t *testing.T, p skill.Principal, id, version, text string
 	parts := httpapi.Parts{Module: module, Manifest: []byte(manifestOf(id, version, wasiEntry))}
 	if _, err := u.Admit(t.Context(), parts, false); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A script in Python, uploaded and called: as it was admitted, and not as somebody
+// makes it on the disk (U09).
+func TestUploadedScript(t *testing.T) {
+	s := settings(t, nil)
+	state := filepath.Join("..", ".openskill")
+	if dir := os.Getenv("OPENSKILL_STATE_DIR"); dir != "" {
+		state = dir
+	}
+	if _, err := os.Stat(filepath.Join(state, "runtimes", "slim", "python.wasm")); err != nil || testing.Short() {
+		t.Skip("the Python runtime is not here (openskill runtime install slim), or the test is to be short")
+	}
+	// What was compiled already need not be compiled again.
+	for _, dir := range []string{filepath.Join("runtimes", "slim"), "modules"} {
+		if err := os.CopyFS(filepath.Join(s.StateDir, dir), os.DirFS(filepath.Join(state, dir))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	v := serve(t, s)
+	const manifest = "type: wasm\nruntime: python\nentry: up.py\nlimits: {timeout_ms: 60000}\n"
+	const script = "import json, sys, words\nprint(json.dumps({'said': words.SAID + json.load(sys.stdin)['skill_id']}))\n"
+	expect(t, "the upload", v.upload(t, "", map[string][]byte{"archive": zipped(t, map[string]string{
+		"skill.yaml": manifestOf("up", "1.0.0", manifest), "up.py": script, "words.py": "SAID = 'one '\n",
+	})}), "201 1.0.0 disabled")
+	expect(t, "enabling", v.act(t, "up", "enable", ""), "200 1.0.0 enabled")
+	v.await(t, "warmed up", "wasm:python") // enabling it has begun that
+	expect(t, "a call", v.call(t, "up"), `200 {"said":"one up"}`)
+	expect(t, "the next upload", v.upload(t, "", map[string][]byte{"archive": zipped(t, map[string]string{
+		"skill.yaml": manifestOf("up", "1.1.0", manifest), "up.py": script, "words.py": "SAID = 'two '\n",
+	})}), "201 1.1.0 disabled")
+	expect(t, "enabling it", v.act(t, "up", "enable", ""), "200 1.1.0 enabled")
+	expect(t, "a call of it", v.call(t, "up"), `200 {"said":"two up"}`)
+	expect(t, "going back", v.act(t, "up", "rollback", ""), "200 1.0.0 enabled")
+	expect(t, "a call of the first", v.call(t, "up"), `200 {"said":"one up"}`)
+
+	files, err := filepath.Glob(filepath.Join(UploadsDir(s.StateDir), "*", "up", "1.0.0@*", "words.py"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	if err := os.Chmod(files[0], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[0], []byte("SAID = 'bad '\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a := v.call(t, "up"); a.got() != "404 NOT_FOUND" || !strings.Contains(a.Error.Message, "not those that were admitted") {
+		t.Errorf("a call after its file was changed: %s %+v", a.got(), a.Error)
 	}
 }
