@@ -69,7 +69,14 @@ func (h *Host) open(roots []registry.Root, withUploads bool) (err error) {
 	if err != nil {
 		return err
 	}
-	h.roots = roots
+	for _, r := range roots {
+		// A worker has another working folder, and problems name roots as they were given.
+		path, err := filepath.Abs(r.Path)
+		if err != nil {
+			return fmt.Errorf("host.Open: %w", err)
+		}
+		h.roots = append(h.roots, registry.Root{Path: path, Trust: r.Trust})
+	}
 	if err := h.openRunners(s, dirs); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
