@@ -67,7 +67,7 @@ func TestHostileServer(t *testing.T) {
 	}
 	remote := &selftest.Remote{
 		URL: url, Data: data, Hidden: []string{dir, strings.TrimSpace(hostile.SecretText)}, Own: map[skill.ID]bool{own.ID: true},
-		Client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: time.Minute},
+		Client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: time.Minute},
 		Tree:   selftest.Tree{PID: cmd.Process.Pid},
 	}
 	var cases []hostile.Case
@@ -80,7 +80,8 @@ func TestHostileServer(t *testing.T) {
 			if archives++; archives%8 != 0 && !all {
 				continue
 			}
-		case !all && strings.HasSuffix(c.Name, " until the deadline") && !strings.HasPrefix(c.Name, "E01"):
+		case !all && strings.HasSuffix(c.Name, " until the deadline") && !strings.HasPrefix(c.Name, "E01"),
+			!all && strings.HasPrefix(c.Name, "E05"): // a compiler's eight seconds
 			continue
 		}
 		cases = append(cases, c)

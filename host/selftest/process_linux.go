@@ -110,16 +110,27 @@ func used(pid int, ended bool) (sum time.Duration) {
 	return sum
 }
 
-// Busiest is the process below that uses a processor now; 0 if none does.
+// Busiest is the process below that uses processors without pause; 0 if none does. It
+// takes most of a second, so that one that only starts is not taken for one.
 func (t *Tree) Busiest() int {
-	before := map[int]time.Duration{}
-	for _, child := range t.Children() {
-		before[child] = used(child, false)
+	const windows, window = 3, 200 * time.Millisecond
+	sum, times := map[int]time.Duration{}, map[int]int{}
+	for range windows {
+		before := map[int]time.Duration{}
+		for _, child := range t.Children() {
+			before[child] = used(child, false)
+		}
+		time.Sleep(window) // the span that is measured
+		for child, was := range before {
+			if did := used(child, false) - was; did > 0 {
+				sum[child] += did
+				times[child]++
+			}
+		}
 	}
-	time.Sleep(6 * tick) // the span that is measured
 	busiest, most := 0, 2*tick
-	for child, was := range before {
-		if did := used(child, false) - was; did > most {
+	for child, did := range sum {
+		if times[child] == windows && did > most {
 			busiest, most = child, did
 		}
 	}

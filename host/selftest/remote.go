@@ -171,7 +171,8 @@ func encode(u *hostile.Upload) (form []byte, contentType string, err error) {
 	part("archive", "skill.zip", u.Archive)
 	part("manifest", "skill.yaml", u.Manifest)
 	part("module", "main.wasm", u.Module)
-	return b.Bytes(), w.FormDataContentType(), errors.Join(err, w.Close())
+	err = errors.Join(err, w.Close())
+	return b.Bytes(), w.FormDataContentType(), err
 }
 
 // Remove deletes the one version.
