@@ -237,6 +237,9 @@ def _first():
                         bits.append(o)
                 elif isinstance(o, State):
                     states.append(o)
+            common = getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None)
+            if anew and common is not None:
+                bits.append(common._bit_generator)
             # Those that have such a source keep half of what they drew last.
             states[:] = [s for s in states if any(s._bit_generator is b for b in bits)]
 
@@ -250,7 +253,24 @@ def _first():
         find.append(collect)
         draw.append(reseed)
 
-    watched = {"select": watch_select, "random": watch_random, "numpy.random.bit_generator": watch_numpy}
+    anew = False  # numpy.random.seed() has drawn a seed, of which nothing is left
+
+    def watch_numpy_seed(module):
+        old_seed = module.seed
+
+        def seed(seed=None):
+            nonlocal anew
+            old_seed(seed)
+            anew = seed is None
+
+        instead(module, "seed", plain(old_seed, seed))
+
+    watched = {
+        "select": watch_select,
+        "random": watch_random,
+        "numpy.random": watch_numpy_seed,
+        "numpy.random.bit_generator": watch_numpy,
+    }
 
     class Loader:
         def __init__(self, spec, watch):
