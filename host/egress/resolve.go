@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,6 +22,13 @@ func (c *Client) resolve(ctx context.Context, o skill.HTTPOrigin) ([]netip.Addr,
 	if a, ok := o.Address(); ok {
 		return []netip.Addr{a}, nil
 	}
+	private := func() error {
+		return denied("%s is an address of a private or special network, where skills may not go; "+
+			"an operator who wants that allows the address itself in OPENSKILL_HTTP_ALLOW", o.Host)
+	}
+	if o.Host == "localhost" || strings.HasSuffix(o.Host, ".localhost") {
+		return nil, private() // whatever a resolver knows of it (RFC 6761, section 6.3)
+	}
 	// The dot keeps search domains of the host out of it.
 	found, err := c.o.Resolver.LookupNetIP(ctx, "ip", o.Host+".")
 	if ctx.Err() != nil {
@@ -34,8 +42,7 @@ func (c *Client) resolve(ctx context.Context, o skill.HTTPOrigin) ([]netip.Addr,
 	}
 	for i, a := range found {
 		if !Public(a) {
-			return nil, denied("%s is an address of a private or special network, where skills may not go; "+
-				"an operator who wants that allows the address itself in OPENSKILL_HTTP_ALLOW", o.Host)
+			return nil, private()
 		}
 		found[i] = a.Unmap()
 	}

@@ -122,6 +122,18 @@ func TestN01NamesOfPrivateAddresses(t *testing.T) {
 	}
 }
 
+// N01: localhost is this machine even where a resolver says otherwise.
+func TestN01Localhost(t *testing.T) {
+	c, d, _ := world(serve(t, func(http.ResponseWriter, *http.Request) {}), egress.Options{})
+	for _, host := range []string{"localhost", "LocalHost", "a.localhost"} {
+		_, err := c.Do(t.Context(), rules(t, "http://*", "http://localhost"), &egress.Request{URL: "http://" + host + "/"}, nil)
+		wantCode(t, err, skill.NetworkDenied)
+	}
+	if n := len(d.Dialed()); n > 0 {
+		t.Errorf("%d connections", n)
+	}
+}
+
 // N01: an address of this machine is reached where a rule spells it out, and only so.
 func TestN01NamedAddress(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") })
