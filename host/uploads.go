@@ -331,7 +331,11 @@ func (c View) List(p skill.Principal, cursor string, limit int) ([]skill.Descrip
 			all = append(all, s.Descriptor)
 		}
 	}
-	for _, s := range c.all.uploads.List(p.Tenant) {
+	uploaded, err := c.all.uploads.List(p.Tenant)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, s := range uploaded {
 		if !c.all.own.Has(s.Descriptor.ID) {
 			all = append(all, s.Descriptor)
 		}

@@ -18,8 +18,8 @@ import (
 // TestFullAndReadOnlyDisk.
 const smallDisk = "OPENSKILL_TEST_SMALL_DISK"
 
-// TestFullAndReadOnlyDisk gives a process a file system of 1 MiB, fills it, makes it
-// read-only, and back: each failure is clear, changes nothing, and passes without a
+// TestFullAndReadOnlyDisk gives a process a file system of 1 MiB, takes its descriptors
+// away, fills the disk, makes it read-only, and back: each failure is clear, changes nothing, and passes without a
 // restart.
 func TestFullAndReadOnlyDisk(t *testing.T) {
 	dir := t.TempDir()
@@ -95,6 +95,27 @@ func fillAndFree(dir string) error {
 	}
 	disable := func() error { _, err := s.Disable("acme", "up", ""); return err }
 	remove := func() error { _, err := s.Delete("acme", "up", "1.0.0"); return err }
+
+	// No descriptors: nothing is changed, and nothing is taken for damaged.
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 1, Max: limit.Max}); err != nil {
+		return err
+	}
+	look := func() error { _, err := s.Get("acme", "up", ""); return err }
+	for i, do := range []func() error{upload, disable, remove, look} {
+		if err := do(); err == nil || skill.CodeOf(err) != skill.Internal {
+			return fmt.Errorf("without descriptors, %d: %w", i, err)
+		}
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	if got := seen(s, "acme", "up"); got != before {
+		return fmt.Errorf("with descriptors again: it has become %s", got)
+	}
 
 	filler := filepath.Join(dir, "filler")
 	if err := os.WriteFile(filler, make([]byte, 4<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {

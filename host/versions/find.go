@@ -2,10 +2,13 @@ package versions
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"openskill/host/registry"
@@ -22,7 +25,7 @@ type cache struct {
 type known struct {
 	mu     sync.Mutex
 	skill  *registry.Skill // nil: not read yet, or fault
-	fault  error           // why the files are not those that were admitted
+	fault  *fault
 	stamp  uint64
 	files  int
 	looked time.Time
@@ -48,8 +51,17 @@ func (c *cache) forget(folder string) {
 	delete(c.have, folder)
 }
 
+// A fault is why the files of a version cannot be used, for good.
+type fault struct {
+	why     string
+	changed bool // they are not those that were admitted
+}
+
+func (f *fault) Error() string { return f.why }
+
 // load gives the skill of a folder, which must have the digest. The files are read
-// the first time, and again when they look different.
+// the first time, and again when they look different. The error is a *fault, or else
+// something of the host's own that passes.
 func (s *Store) load(folder, digest string) (*registry.Skill, error) {
 	k := s.loaded.of(folder)
 	k.mu.Lock()
@@ -59,24 +71,41 @@ func (s *Store) load(folder, digest string) (*registry.Skill, error) {
 		return k.skill, nil
 	}
 	seen, files, err := stamp(folder)
-	if err != nil {
-		return nil, fmt.Errorf("its files cannot be read: %s", plain(err))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &fault{"its files are not those that were admitted: some are gone", true}
+	case err != nil:
+		return nil, fmt.Errorf("versions: look at a version's files: %w", err)
 	}
 	k.looked = now
-	if (k.skill != nil || k.fault != nil) && k.stamp == seen {
-		return k.skill, k.fault
+	if k.stamp == seen && k.fault != nil {
+		return nil, k.fault
+	}
+	if k.stamp == seen && k.skill != nil {
+		return k.skill, nil
 	}
 	k.skill, k.fault, k.stamp, k.files = nil, nil, seen, files
 	found, problems := s.o.Read(folder)
-	switch {
-	case len(problems) > 0:
-		k.fault = fmt.Errorf("its files are not those that were admitted: %s", problems[0].Message)
-	case found.Descriptor.Digest != digest:
-		k.fault = fmt.Errorf("its files are not those that were admitted: their digest is %s", found.Descriptor.Digest)
-	default:
+	if len(problems) == 0 && found.Descriptor.Digest == digest {
 		k.skill = found
+		return found, nil
 	}
-	return k.skill, k.fault
+	// Not every reason for a problem is one against the files.
+	is, err := registry.Digest(folder)
+	var number syscall.Errno
+	switch {
+	case errors.As(err, &number) && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("versions: read a version's files: %w", err)
+	case err != nil:
+		k.fault = &fault{"its files are not those that were admitted: " + plain(err), true}
+	case is != digest:
+		k.fault = &fault{"its files are not those that were admitted: their digest is " + is, true}
+	case len(problems) > 0:
+		k.fault = &fault{"this host does not accept it any more: " + problems[0].Message, false}
+	default:
+		return nil, errors.New("versions: a version's files changed while they were read")
+	}
+	return nil, k.fault
 }
 
 // shown gives the versions of a skill that a caller of a tenant finds: its own, and
@@ -136,7 +165,8 @@ func (s *Store) of(tenant string, id skill.ID) *state {
 // Get finds a version for a caller of a tenant; "" is the current one. A version
 // that is disabled is found, and its Descriptor says so. The files are those that
 // were admitted: they are compared when they look different from before. The error
-// is an *skill.Error with the code NOT_FOUND.
+// is an *skill.Error with the code NOT_FOUND, or INTERNAL where the host cannot read
+// them now.
 func (s *Store) Get(tenant string, id skill.ID, name string) (*registry.Skill, error) {
 	st := s.of(tenant, id)
 	if st == nil {
@@ -150,21 +180,27 @@ func (s *Store) Get(tenant string, id skill.ID, name string) (*registry.Skill, e
 		}
 		return nil, noVersion(id, names)
 	}
-	return s.skill(st, v, may), nil
+	return s.skill(st, v, may)
 }
 
-// skill makes what the door and the catalogue need of a version. One whose files
-// are not what they were is quarantined, and all that is known of it is its name.
-func (s *Store) skill(st *state, v *version, may bool) *registry.Skill {
+// skill makes what the door and the catalogue need of a version. One whose files are
+// not what they were is quarantined, and all that is known of it is its name.
+func (s *Store) skill(st *state, v *version, may bool) (*registry.Skill, error) {
 	found, err := s.load(filepath.Join(s.at(key{st.Tenant, st.ID}), v.folder()), v.Digest)
-	if err != nil {
+	var broken *fault
+	switch {
+	case errors.As(err, &broken):
 		w := *v
 		if w.Quarantine == nil {
-			w.Enabled, w.Quarantine = false, &Decision{By: byHost, At: s.o.Now(), Word: err.Error()}
-			_ = s.Quarantine(st.Tenant, st.ID, v.Version, err.Error()) // logged; this answer holds anyway
+			w.Enabled, w.Quarantine = false, &Decision{By: byHost, At: s.o.Now(), Word: broken.why}
+			if broken.changed {
+				_ = s.Quarantine(st.Tenant, st.ID, v.Version, broken.why) // logged; this answer holds anyway
+			}
 		}
-		found = &registry.Skill{Owner: st.Tenant, Descriptor: skill.Descriptor{ID: st.ID, Description: "The files of this version are damaged.", InputSchema: anyObject, OutputSchema: anyObject}}
+		found = &registry.Skill{Owner: st.Tenant, Descriptor: skill.Descriptor{ID: st.ID, Description: "This version cannot be used.", InputSchema: anyObject, OutputSchema: anyObject}}
 		v = &w
+	case err != nil:
+		return nil, s.disk("versions.Get", key{st.Tenant, st.ID}, err)
 	}
 	out := *found
 	d := &out.Descriptor
@@ -178,14 +214,14 @@ func (s *Store) skill(st *state, v *version, may bool) *registry.Skill {
 		d.State = skill.StateDisabled // it may be called by its name only
 	}
 	d.Enabled = d.State == skill.StateEnabled
-	return &out
+	return &out, nil
 }
 
 var anyObject = []byte(`{"type":"object"}`)
 
 // List gives the current version of every skill that a tenant finds, in the order
-// of ids.
-func (s *Store) List(tenant string) []*registry.Skill {
+// of ids. The error is the host's own.
+func (s *Store) List(tenant string) ([]*registry.Skill, error) {
 	s.mu.RLock()
 	ids := map[skill.ID]bool{}
 	for k := range s.skills {
@@ -199,12 +235,16 @@ func (s *Store) List(tenant string) []*registry.Skill {
 	s.mu.RUnlock()
 	list := make([]*registry.Skill, 0, len(ids))
 	for id := range ids {
-		if found, err := s.Get(tenant, id, ""); err == nil {
+		found, err := s.Get(tenant, id, "")
+		switch {
+		case err == nil:
 			list = append(list, found)
+		case skill.CodeOf(err) != skill.NotFound: // it may have gone meanwhile
+			return nil, err
 		}
 	}
 	slices.SortFunc(list, func(a, b *registry.Skill) int { return cmp.Compare(a.Descriptor.ID, b.Descriptor.ID) })
-	return list
+	return list, nil
 }
 
 // Versions gives every version that a tenant finds, in the order of their upload.
@@ -215,7 +255,11 @@ func (s *Store) Versions(tenant string, id skill.ID) ([]*registry.Skill, error) 
 	}
 	var list []*registry.Skill
 	for _, v := range st.shown(tenant) {
-		list = append(list, s.skill(st, v, true))
+		found, err := s.skill(st, v, true)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found)
 	}
 	return list, nil
 }

@@ -341,12 +341,12 @@ func noVersion(id skill.ID, list []string) error {
 	}
 }
 
-// disk makes an error of what the disk refused, which is the host's own matter: the
-// log says what to do, and nothing has changed.
+// disk makes an error of what the system refused, which is the host's own matter:
+// the log says what to do, and nothing has changed.
 func (s *Store) disk(op string, k key, err error) error {
-	s.o.Log.Error("uploads cannot be written; see that the state folder has space and can be written, and try again: no restart is needed",
+	s.o.Log.Error("uploads cannot be read or written; see that the state folder has space and can be written, and that the host may open enough files: no restart is needed",
 		slog.String("op", op), slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("error", err.Error()))
-	return &skill.Error{Op: op, Code: skill.Internal, Subject: string(k.id), Message: "the host's disk refused it; nothing was changed", Err: err}
+	return &skill.Error{Op: op, Code: skill.Internal, Subject: string(k.id), Message: "the host's system refused it; nothing was changed", Err: err}
 }
 
 // plain takes the path out of a file error.

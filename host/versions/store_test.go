@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/host/registry"
 	"openskill/sdk/skill"
 )
 
@@ -449,5 +450,30 @@ func overwriteNew(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o400); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A host that accepts less than the one before shows why, and forgets nothing.
+func TestNotAcceptedAnyMore(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, nil)
+	mustPublish(t, s, "acme", "up", "1.0.0", "one")
+	if _, err := s.Enable("acme", "up", "", By{}); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Close()
+	s = open(t, dir, func(o *Options) {
+		o.Read = func(string) (*registry.Skill, []registry.Problem) {
+			return nil, []registry.Problem{{File: "skill.yaml", Line: 3, Message: "no runtime has pandas"}}
+		}
+	})
+	found := must(s.Get("acme", "up", ""))
+	if d := found.Descriptor; d.Enabled || !strings.Contains(d.Reason, "pandas") {
+		t.Errorf("found %+v", d)
+	}
+	_ = s.Close()
+	s = open(t, dir, nil)
+	if got, want := seen(s, "acme", "up"), "1.0.0 true: 1.0.0=enabled"; got != want {
+		t.Errorf("on the host before: %s, want %s", got, want)
 	}
 }
