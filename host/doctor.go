@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"openskill/host/config"
 	"openskill/host/registry"
+	"openskill/host/worker"
 	"openskill/plugins/all"
 	"openskill/plugins/cli"
 	"openskill/sdk/skill"
@@ -32,6 +34,7 @@ type Examination struct {
 	Runners     []Finding        `json:"runners"`
 	Tools       []Finding        `json:"tools"`
 	Protections []cli.Protection `json:"protections"` // of the CLI runner; empty where it cannot run
+	Workers     []Finding        `json:"workers"`     // worker processes, and what the kernel holds them by
 	Skills      []Finding        `json:"skills"`
 }
 
@@ -47,7 +50,7 @@ type Finding struct {
 func Examine(ctx context.Context, s *config.Settings) *Examination {
 	x := &Examination{
 		Version: Version, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
-		Runners: []Finding{}, Tools: []Finding{}, Protections: []cli.Protection{}, Skills: []Finding{},
+		Runners: []Finding{}, Tools: []Finding{}, Protections: []cli.Protection{}, Workers: []Finding{}, Skills: []Finding{},
 	}
 	x.platform()
 	x.cache(s)
@@ -73,8 +76,41 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 		defer r.Close() //nolint:errcheck // nothing ran in it
 	}
 	x.runners(ctx, list)
+	x.workers(ctx, s, dirs)
 	x.skills(ctx, s, list)
 	return x
+}
+
+// workers starts a worker process, and tells what holds it.
+func (x *Examination) workers(ctx context.Context, s *config.Settings, d state) {
+	f := Finding{Name: "processes", OK: true, Detail: "one for each " + string(s.Workers)}
+	switch {
+	case !hasWorkers:
+		f.OK, f.Detail = false, "this platform has none: skills run in the host's own process"
+	case s.Workers == config.NoWorkers:
+		f.OK, f.Detail = false, "switched off by OPENSKILL_WORKERS: skills run in the host's own process"
+	case s.Workers == config.Shared:
+		f.Detail = "one for all"
+	}
+	x.Workers = append(x.Workers, f)
+	if !f.OK {
+		return
+	}
+	h := &Host{settings: s, log: slog.New(slog.DiscardHandler), roots: Roots(s, nil)}
+	err := h.openWorkers(s, d) //nolint:contextcheck // nothing to wait for
+	if err == nil {
+		var held []worker.Protection
+		held, err = h.workers.pool.Probe(ctx)
+		for _, p := range held {
+			x.Workers = append(x.Workers, Finding{Name: p.Name, OK: p.On, Detail: p.Detail})
+		}
+	}
+	if h.workers != nil {
+		err = errors.Join(err, h.workers.close())
+	}
+	if err != nil {
+		x.Workers[0].OK, x.Workers[0].Detail = false, "none can be started: "+err.Error()
+	}
 }
 
 func (x *Examination) platform() {

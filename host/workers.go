@@ -12,8 +12,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"openskill/host/config"
 	"openskill/host/versions"
@@ -179,6 +181,7 @@ func compileMain(args []string) error {
 
 // workers are the processes of a host, and what they run on.
 type workers struct {
+	dir     string // of their folders
 	modules *worker.Modules
 	pool    *worker.Pool
 	fronts  []worker.Front
@@ -206,16 +209,14 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 		return err
 	}
 	h.workers = w
-	runDir := filepath.Join(d.temp, fmt.Sprintf("workers-%d", os.Getpid()))
-	if err := worker.Clean(runDir); err != nil {
-		return err
-	}
+	w.dir = workersDir(d)
+	sweepWorkers(d)
 	if err := os.MkdirAll(UploadsDir(d.root), 0o700); err != nil {
 		return err
 	}
 	caps := s.Caps()
 	o := worker.Options{
-		Command: append(append(work, "--state", d.root), without...), Dir: runDir, Modules: w.modules,
+		Command: append(append(work, "--state", d.root), without...), Dir: w.dir, Modules: w.modules,
 		Folders: h.readable(s, d), Key: keyOf(s.Workers, UploadsDir(d.root)), Max: s.WorkersMax, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
 		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+(1<<20), 1<<31)), //nolint:gosec // bounded
 		FoldersOf: h.foldersOf(s, d), Outgoing: outgoing(s, h.log), Log: h.log,
@@ -292,7 +293,38 @@ func (w *workers) close() error {
 	if w.pool != nil {
 		err = w.pool.Close()
 	}
+	_ = os.Remove(w.dir) // if it is not empty, the next host of this state folder removes it
 	return errors.Join(err, w.modules.Close())
+}
+
+const workersPrefix = "workers-"
+
+// workersDir is the folder for those of this host's workers.
+func workersDir(d state) string {
+	return filepath.Join(d.temp, workersPrefix+strconv.Itoa(os.Getpid()))
+}
+
+// sweepWorkers removes what hosts left that were killed, one of this process's number
+// included: no worker runs yet.
+func sweepWorkers(d state) {
+	left, _ := filepath.Glob(filepath.Join(d.temp, workersPrefix+"*")) // the pattern is a good one
+	for _, dir := range left {
+		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), workersPrefix))
+		if err == nil && pid != os.Getpid() && alive(pid) {
+			continue
+		}
+		_ = os.RemoveAll(dir) // it is tried again at the next start
+	}
+}
+
+// alive reports whether there is a process of this number; one that cannot be asked is.
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	defer p.Release() //nolint:errcheck // a handle
+	return !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // ownerOf is the folder of the tenant whose upload a folder is; "" for the
@@ -344,7 +376,7 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 		return nil
 	}
 	return func(_ string, call *skill.Call) []string {
-		list := []string{filepath.Join(d.root, "runtimes"), filepath.Join(d.temp, fmt.Sprintf("workers-%d", os.Getpid()))}
+		list := []string{filepath.Join(d.root, "runtimes"), workersDir(d)}
 		owner := ownerOf(UploadsDir(d.root), call.Folder)
 		switch own := filepath.Join(UploadsDir(d.root), versions.Folder(call.Tenant)); {
 		case s.Workers == config.PerSkill:

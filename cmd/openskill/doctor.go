@@ -61,6 +61,7 @@ func examination(x *host.Examination) string {
 	rows("engine", x.Engine)
 	rows("engine", x.Cache)
 	rows("runner", x.Runners...)
+	rows("worker", x.Workers...)
 	for _, p := range x.Protections {
 		row("scripts", p.Name, p.Holds, p.Detail)
 	}

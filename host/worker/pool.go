@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -324,11 +323,25 @@ func (p *Pool) start(ctx context.Context, folders []string) (*process, error) {
 	}
 	p.live[w] = struct{}{}
 	p.starts++
+	if p.hello == nil {
+		p.tell(&w.hello)
+	}
 	p.hello = &w.hello
 	p.all.Add(1)
 	p.mu.Unlock()
 	go p.mourn(w)
 	return w, nil
+}
+
+// tell logs what holds workers here: once, since it is the same for all.
+func (p *Pool) tell(h *Hello) {
+	for _, held := range append(h.Protections[:len(h.Protections):len(h.Protections)], p.bounds.protection(p.o.Memory)) {
+		level := slog.LevelInfo
+		if !held.On {
+			level = slog.LevelWarn
+		}
+		p.o.Log.Log(context.Background(), level, "worker processes are held by", "what", held.Name, "on", held.On, "detail", held.Detail) //nolint:sloglint // the level is the news
+	}
 }
 
 // mourn sees to what a worker leaves behind.
@@ -494,12 +507,13 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-// Clean removes folders of workers that a host left which was killed. It is called
-// before the first worker is started, by who has the folder to itself.
-func Clean(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, "w-*"))
-	for _, path := range left {
-		err = errors.Join(err, os.RemoveAll(path))
+// Probe starts a worker, asks what holds it, and ends it.
+func (p *Pool) Probe(ctx context.Context) ([]Protection, error) {
+	w, err := p.start(ctx, nil)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	w.retire()
+	<-w.ended
+	return append(w.hello.Protections, p.bounds.protection(p.o.Memory)), nil
 }
