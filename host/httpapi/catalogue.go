@@ -28,6 +28,21 @@ func (s *Server) reading(next fiber.Handler) fiber.Handler {
 	}
 }
 
+// viewer is who looks at the catalogue: the caller, or, for the operator, the tenant
+// that it names.
+func (s *Server) viewer(c *fiber.Ctx) (skill.Principal, error) {
+	p := s.opt.Principal
+	tenant, err := query(c, "tenant", maxTenant)
+	if err != nil || tenant == nil || *tenant == p.Tenant {
+		return p, err
+	}
+	if !p.May(skill.ScopeAdmin) {
+		return p, &skill.Error{Op: "httpapi.catalogue", Code: skill.Forbidden, Message: "only the operator may name another tenant"}
+	}
+	p.Tenant = *tenant
+	return p, nil
+}
+
 // listSkills answers GET /skills.
 func (s *Server) listSkills(c *fiber.Ctx) error {
 	limit := 50
@@ -47,7 +62,11 @@ func (s *Server) listSkills(c *fiber.Ctx) error {
 	if cursor == nil {
 		cursor = new(string)
 	}
-	skills, next, err := s.opt.Catalogue.List(s.opt.Principal, *cursor, limit)
+	viewer, err := s.viewer(c)
+	if err != nil {
+		return err
+	}
+	skills, next, err := s.opt.Catalogue.List(viewer, *cursor, limit)
 	if err != nil {
 		return err
 	}
@@ -68,7 +87,11 @@ func (s *Server) getSkill(c *fiber.Ctx) error {
 	if version == nil {
 		version = new(string)
 	}
-	d, err := s.opt.Catalogue.Get(s.opt.Principal, id, *version)
+	viewer, err := s.viewer(c)
+	if err != nil {
+		return err
+	}
+	d, err := s.opt.Catalogue.Get(viewer, id, *version)
 	if err != nil {
 		return err
 	}
@@ -82,7 +105,11 @@ func (s *Server) listVersions(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	versions, err := s.opt.Catalogue.Versions(s.opt.Principal, id)
+	viewer, err := s.viewer(c)
+	if err != nil {
+		return err
+	}
+	versions, err := s.opt.Catalogue.Versions(viewer, id)
 	if err != nil {
 		return err
 	}

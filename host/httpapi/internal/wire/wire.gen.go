@@ -126,6 +126,9 @@ type VersionState = skill.VersionState
 // SkillIdPath defines model for SkillIdPath.
 type SkillIdPath = SkillId
 
+// TenantQuery defines model for TenantQuery.
+type TenantQuery = string
+
 // TraceIdHeader defines model for TraceIdHeader.
 type TraceIdHeader = string
 
@@ -148,6 +151,9 @@ type ListSkillsParams struct {
 
 	// Cursor The value of `next` of the page before.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Tenant Whose uploads are meant, for the operator (`skills:admin`); the caller's own if it is left out.
+	Tenant *TenantQuery `form:"tenant,omitempty" json:"tenant,omitempty"`
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
@@ -172,6 +178,9 @@ type GetSkillParams struct {
 	// Version A version; the enabled one if it is left out.
 	Version *string `form:"version,omitempty" json:"version,omitempty"`
 
+	// Tenant Whose uploads are meant, for the operator (`skills:admin`); the caller's own if it is left out.
+	Tenant *TenantQuery `form:"tenant,omitempty" json:"tenant,omitempty"`
+
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
@@ -179,6 +188,9 @@ type GetSkillParams struct {
 
 // ListSkillVersionsParams defines parameters for ListSkillVersions.
 type ListSkillVersionsParams struct {
+	// Tenant Whose uploads are meant, for the operator (`skills:admin`); the caller's own if it is left out.
+	Tenant *TenantQuery `form:"tenant,omitempty" json:"tenant,omitempty"`
+
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
@@ -186,8 +198,8 @@ type ListSkillVersionsParams struct {
 
 // DeleteSkillVersionParams defines parameters for DeleteSkillVersion.
 type DeleteSkillVersionParams struct {
-	// Tenant Whose skill it is, for the operator; the caller's own if it is left out.
-	Tenant *string `form:"tenant,omitempty" json:"tenant,omitempty"`
+	// Tenant Whose uploads are meant, for the operator (`skills:admin`); the caller's own if it is left out.
+	Tenant *TenantQuery `form:"tenant,omitempty" json:"tenant,omitempty"`
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
