@@ -209,8 +209,10 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 		return err
 	}
 	h.workers = w
-	w.dir = workersDir(d)
 	sweepWorkers(d)
+	if w.dir, err = os.MkdirTemp(d.temp, workersPrefix+strconv.Itoa(os.Getpid())+"-"); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(UploadsDir(d.root), 0o700); err != nil {
 		return err
 	}
@@ -293,24 +295,20 @@ func (w *workers) close() error {
 	if w.pool != nil {
 		err = w.pool.Close()
 	}
-	_ = os.Remove(w.dir) // if it is not empty, the next host of this state folder removes it
+	if w.dir != "" {
+		_ = os.Remove(w.dir) // if it is not empty, the next host of this state folder removes it
+	}
 	return errors.Join(err, w.modules.Close())
 }
 
 const workersPrefix = "workers-"
 
-// workersDir is the folder for those of this host's workers.
-func workersDir(d state) string {
-	return filepath.Join(d.temp, workersPrefix+strconv.Itoa(os.Getpid()))
-}
-
-// sweepWorkers removes what hosts left that were killed, one of this process's number
-// included: no worker runs yet.
+// sweepWorkers removes what hosts left that were killed.
 func sweepWorkers(d state) {
 	left, _ := filepath.Glob(filepath.Join(d.temp, workersPrefix+"*")) // the pattern is a good one
 	for _, dir := range left {
-		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), workersPrefix))
-		if err == nil && pid != os.Getpid() && alive(pid) {
+		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), workersPrefix), "-")
+		if pid, err := strconv.Atoi(number); err == nil && alive(pid) {
 			continue
 		}
 		_ = os.RemoveAll(dir) // it is tried again at the next start
@@ -376,7 +374,7 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 		return nil
 	}
 	return func(_ string, call *skill.Call) []string {
-		list := []string{filepath.Join(d.root, "runtimes"), workersDir(d)}
+		list := []string{filepath.Join(d.root, "runtimes"), h.workers.dir}
 		owner := ownerOf(UploadsDir(d.root), call.Folder)
 		switch own := filepath.Join(UploadsDir(d.root), versions.Folder(call.Tenant)); {
 		case s.Workers == config.PerSkill:
