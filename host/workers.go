@@ -139,7 +139,7 @@ func compileMain(args []string) error {
 	flags := flag.NewFlagSet(compileCommand, flag.ContinueOnError)
 	flags.StringVar(&c.Write, "into", "", "empty folder for what is made")
 	flags.Uint64Var(&c.Memory, "memory", 0, "limit of memory, in bytes")
-	flags.Uint64Var(&c.Seconds, "seconds", 0, "limit of processor time for each processor")
+	flags.Uint64Var(&c.Seconds, "seconds", 0, "limit of processor time")
 	flags.BoolVar(&trusted, "trusted", false, "lift the caps for strangers")
 	flags.BoolVar(&c.NoLandlock, "no-landlock", false, "for comparisons")
 	flags.BoolVar(&c.NoSeccomp, "no-seccomp", false, "for comparisons")

@@ -53,8 +53,9 @@ type ModulesOptions struct {
 
 // CompileLimits bound one compilation.
 type CompileLimits struct {
-	Wall   time.Duration // 0: 10 s for strangers, five minutes for the host's own
-	Memory uint64        // bytes; 0: 768 MiB and 4 GiB
+	CPU    time.Duration // of all processors together; 0: 10 s for strangers, 10 minutes for the host's own
+	Wall   time.Duration // where others use the processors; 0: a minute, and 15
+	Memory uint64        // bytes; 0: 768 MiB, and 4 GiB
 }
 
 // Source is where a module comes from.
@@ -90,7 +91,10 @@ func OpenModules(o ModulesOptions) (*Modules, error) {
 	if o.Dir == "" || o.Version == "" || len(o.Command) == 0 {
 		return nil, errors.New("worker.OpenModules: Dir, Version and Command are required")
 	}
-	def := func(l *CompileLimits, wall time.Duration, memory uint64) {
+	def := func(l *CompileLimits, cpu, wall time.Duration, memory uint64) {
+		if l.CPU <= 0 {
+			l.CPU = cpu
+		}
 		if l.Wall <= 0 {
 			l.Wall = wall
 		}
@@ -98,8 +102,8 @@ func OpenModules(o ModulesOptions) (*Modules, error) {
 			l.Memory = memory
 		}
 	}
-	def(&o.Strangers, 10*time.Second, 768<<20)
-	def(&o.Trusted, 5*time.Minute, 4<<30)
+	def(&o.Strangers, 10*time.Second, time.Minute, 768<<20)
+	def(&o.Trusted, 10*time.Minute, 15*time.Minute, 4<<30)
 	if o.AtOnce <= 0 {
 		o.AtOnce = 1
 	}
@@ -274,7 +278,7 @@ func (m *Modules) compile(n, digest string, src *Source) (json.RawMessage, error
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // what is left is swept
 
-	args := append(append([]string{}, m.o.Command[1:]...), "--into", dir, fmt.Sprintf("--memory=%d", limits.Memory), fmt.Sprintf("--seconds=%d", 1+int(limits.Wall/time.Second)))
+	args := append(append([]string{}, m.o.Command[1:]...), "--into", dir, fmt.Sprintf("--memory=%d", limits.Memory), fmt.Sprintf("--seconds=%d", max(1, int(limits.CPU/time.Second))))
 	if src.Trusted {
 		args = append(args, "--trusted")
 	}
@@ -315,7 +319,7 @@ func (m *Modules) compile(n, digest string, src *Source) (json.RawMessage, error
 func tooLong(l CompileLimits) error {
 	return &skill.Error{
 		Op: "worker.Compile", Code: skill.CompileTimeout,
-		Message: fmt.Sprintf("compiling the module took more than %d s or %d MiB; make it smaller, or build it with less inlining (-Os)", int(l.Wall/time.Second), l.Memory>>20),
+		Message: fmt.Sprintf("compiling the module took more than %d s of processor time or %d MiB; make it smaller, or build it with less inlining (-Os)", int(l.CPU/time.Second), l.Memory>>20),
 	}
 }
 

@@ -47,6 +47,9 @@ func beCompiler(args []string) int {
 		return 0
 	case "hang":
 		select {}
+	case "spin":
+		for c.Seconds > 0 {
+		}
 	case "eat":
 		var all [][]byte
 		for {
@@ -111,7 +114,7 @@ func sourceOf(text string) *worker.Source {
 }
 
 func TestModules(t *testing.T) {
-	short := worker.CompileLimits{Wall: 3 * time.Second, Memory: 256 << 20}
+	short := worker.CompileLimits{CPU: time.Second, Wall: 5 * time.Second, Memory: 256 << 20}
 	m := modules(t, func(o *worker.ModulesOptions) { o.Strangers = short })
 	outside := filepath.Join(t.TempDir(), "f")
 	for _, c := range []struct {
@@ -121,6 +124,7 @@ func TestModules(t *testing.T) {
 		{"fine", ""},
 		{"refuse", skill.InvalidModule},
 		{"hang", skill.CompileTimeout},
+		{"spin", skill.CompileTimeout},
 		{"eat", skill.CompileTimeout},
 		{"outside " + outside, skill.CompileTimeout},
 		{"link", ""}, // it cannot make one
