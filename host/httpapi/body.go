@@ -26,7 +26,7 @@ func (s *Server) takeBody(ctx *fasthttp.RequestCtx) error {
 	if declared > s.opt.BodyLimit {
 		return errBodyTooLarge
 	}
-	const first = 64 << 10 // so that announcing much costs nothing
+	const first = 64 << 10 // announcing more costs nothing before this much has come
 	size := first
 	if declared >= 0 {
 		size = min(declared+1, first) // one more: the end is seen without growing
@@ -45,6 +45,8 @@ func (s *Server) takeBody(ctx *fasthttp.RequestCtx) error {
 			return nil
 		case err != nil:
 			return err
+		case len(b) == cap(b) && declared > len(b):
+			b = append(make([]byte, 0, declared+1), b...)
 		case len(b) == cap(b):
 			b = append(b, 0)[:len(b)]
 		}
