@@ -12,11 +12,18 @@
 // which is tried first and costs the time of parsing once more. Modules are found
 // by paths relative to the one that imports them.
 //
-// The globals std and os are QuickJS's own modules, which can be imported as
+// The globals std and os are QuickJS's own modules (os with reading functions of the
+// prelude, until the first read), which can be imported as
 // qjs:std and qjs:os, and by the names that other versions of QuickJS have for
 // them, std and os. /lib/prelude.js (prelude.js in this folder) adds console.error,
 // warn, info and debug, and timers. There is no fetch, require, process,
 // TextEncoder or Intl, and there are no threads, processes or sockets.
+//
+// A script is started once, up to its first read of standard input, and every call
+// goes on from there. Math.random is seeded anew at that read, by std.in, a file of
+// descriptor 0, or os.read and read handlers of the global os and of module os. Not by
+// those of qjs:os, which nothing can stand before: its os.read(0, …) leaves the seed of
+// the start-up.
 //
 // # How it ends
 //

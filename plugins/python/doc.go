@@ -27,10 +27,14 @@
 //
 // A script is started once, up to its first read of standard input, and every call
 // goes on from there (an image, see package wasm): what it imports and prepares
-// before that read costs a call nothing. Around that read boot.py keeps the objects
-// of the start-up out of the garbage collector and seeds module random, and
-// numpy's, anew. Hashes of strings are seeded at the start, and so are the same in
-// all calls that share it.
+// before that read costs a call nothing. Around that read, whichever function makes
+// it, first.py keeps the objects of the start-up out of the garbage collector and
+// draws anew what was drawn: generators of module random and of numpy, but for those
+// with a seed of the script's own. Hashes of strings are seeded at the start, and so
+// are the same in all calls that share it.
+//
+// Until then functions of first.py stand in the place of open, os.read, io.FileIO,
+// select.select and the like. They do the same; a script can tell by their type.
 //
 // A call with arguments of its own, and a script that never reads its input, have
 // an interpreter to themselves: some tens of milliseconds and some hundred million
