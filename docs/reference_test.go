@@ -34,7 +34,7 @@ func page(t *testing.T, name string) string {
 	return string(b)
 }
 
-// TestSettings: the table in operators.md is the one of the code.
+// TestSettings: the table in operations.md is the one of the code.
 func TestSettings(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| setting | flag | key | default | accepted | what it is for |\n|---|---|---|---|---|---|\n")
@@ -46,17 +46,17 @@ func TestSettings(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | %s | %s | %s |\n", s.Env, s.Flag, s.Key, def, s.Accepts, s.Doc)
 	}
 	const begin, end = "<!-- settings: made by go test ./docs -update -->\n", "<!-- end of settings -->"
-	text := page(t, "operators.md")
+	text := page(t, "operations.md")
 	before, rest, ok := strings.Cut(text, begin)
 	have, after, closed := strings.Cut(rest, end)
 	if !ok || !closed {
-		t.Fatal("operators.md has no place for the settings")
+		t.Fatal("operations.md has no place for the settings")
 	}
 	if have == b.String() {
 		return
 	}
 	if *update {
-		if err := os.WriteFile("operators.md", []byte(before+begin+b.String()+end+after), 0o644); err != nil { //nolint:gosec // a page for everybody
+		if err := os.WriteFile("operations.md", []byte(before+begin+b.String()+end+after), 0o644); err != nil { //nolint:gosec // a page for everybody
 			t.Fatal(err)
 		}
 		return
@@ -138,7 +138,7 @@ func TestManifestKeys(t *testing.T) {
 	}
 }
 
-// TestLogFields: operators.md names every field of the line that a call leaves in
+// TestLogFields: operations.md names every field of the line that a call leaves in
 // the log.
 func TestLogFields(t *testing.T) {
 	if testing.Short() {
@@ -161,10 +161,10 @@ func TestLogFields(t *testing.T) {
 	if len(line) < 10 {
 		t.Fatalf("only %v", line)
 	}
-	text := page(t, "operators.md")
+	text := page(t, "operations.md")
 	for field := range line {
 		if !strings.Contains(text, "| `"+field+"` |") {
-			t.Errorf("operators.md lacks the field %s of the log", field)
+			t.Errorf("operations.md lacks the field %s of the log", field)
 		}
 	}
 }

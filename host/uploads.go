@@ -38,7 +38,8 @@ type uploads struct {
 	watch     *quarantine.Watch
 	log       *slog.Logger
 
-	warm func(ctx context.Context, s *registry.Skill) // gets ready what an enabled skill needs
+	warm    func(ctx context.Context, s *registry.Skill) // gets ready what an enabled skill needs
+	enabled chan *registry.Skill
 
 	ctx   context.Context //nolint:containedctx // of what goes on in the background, until close
 	stop  context.CancelFunc
@@ -68,11 +69,12 @@ func (h *Host) openUploads() error {
 		return err
 	}
 	u := &uploads{
-		store: store, admission: admission, log: h.log, warm: h.warmUpload,
+		store: store, admission: admission, log: h.log, warm: h.warmUpload, enabled: make(chan *registry.Skill, 16),
 		watch: quarantine.New(quarantine.Options{Store: store, Crashes: s.QuarantineCrashes, Limits: s.QuarantineLimits}),
 	}
 	u.ctx, u.stop = context.WithCancel(context.Background())
 	u.ended.Go(u.sweep)
+	u.ended.Go(u.warmEnabled)
 	h.uploads = u
 	return nil
 }
@@ -207,7 +209,7 @@ func (u *uploads) decided(p skill.Principal, scope, what string, w httpapi.Which
 	}
 	now, err := act(owner, by)
 	if err == nil {
-		u.log.LogAttrs(context.Background(), slog.LevelInfo, "a decision about an upload", slog.String("decision", what), slog.String("principal", skill.CleanText(p.ID, 128)),
+		u.log.Info("a decision about an upload", slog.String("decision", what), slog.String("principal", skill.CleanText(p.ID, 128)),
 			slog.String("tenant", skill.CleanText(owner, 128)), slog.String("skill_id", string(w.ID)), slog.String("version", now.Version), slog.String("word", skill.CleanText(w.Word, 400)))
 	}
 	return now, err
@@ -224,17 +226,29 @@ func (u *uploads) Enable(p skill.Principal, w httpapi.Which) (skill.VersionState
 	})
 }
 
-// getReady loads in the background what the first call of a version needs.
+// getReady asks for what the first call of a version needs to be loaded. It is only
+// sooner that way: where too much is asked for, the call itself asks again.
 func (u *uploads) getReady(owner string, v skill.VersionState) {
-	s, err := u.store.Get(owner, v.ID, v.Version)
-	if err != nil || u.ctx.Err() != nil {
-		return
+	if s, err := u.store.Get(owner, v.ID, v.Version); err == nil {
+		select {
+		case u.enabled <- s:
+		default:
+		}
 	}
-	u.ended.Go(func() {
-		ctx, stop := context.WithTimeout(u.ctx, preparing)
-		defer stop()
-		u.warm(ctx, s)
-	})
+}
+
+// warmEnabled loads what was asked for, one after the other.
+func (u *uploads) warmEnabled() {
+	for {
+		select {
+		case <-u.ctx.Done():
+			return
+		case s := <-u.enabled:
+			ctx, stop := context.WithTimeout(u.ctx, preparing)
+			u.warm(ctx, s)
+			stop()
+		}
+	}
 }
 
 // warmUpload loads the runtime of an upload; its own code runs with its calls only.

@@ -126,9 +126,12 @@ func TestUploadsOfOneTenantLeaveRoom(t *testing.T) {
 		id    skill.ID
 		code  skill.Code
 	}{
-		{"a", "x", ""}, {"a", "y", ""},
-		{"a", "z", skill.RateLimited}, {"a", "x", skill.RateLimited},
-		{"b", "x", ""}, {"", "x", ""},
+		{"a", "x", ""},
+		{"a", "y", ""},
+		{"a", "z", skill.RateLimited},
+		{"a", "x", skill.RateLimited},
+		{"b", "x", ""},
+		{"", "x", ""},
 		{"", "y", skill.RateLimited}, // all four are taken
 	} {
 		if err := enter(c.owner, c.id); skill.CodeOf(err) != c.code {
