@@ -182,14 +182,14 @@ func (r *run) traceIDs(ctx context.Context, row *Row) {
 // stampede has one tenant make many calls at once: most are refused, none waits for
 // long, and the canary is served.
 func (r *run) stampede(ctx context.Context, row *Row) {
-	const tenant, many = hostileTenant, 2000
+	const tenant, many, runs = hostileTenant, 2000, 32 // of those as many as hosts run by default
 	id, err := r.t.Add(ctx, tenant, hostile.Harmful("stampede", 300*time.Millisecond))
 	if err != nil {
 		row.fault("the skill is not admitted: %v", err)
 		return
 	}
 	defer r.t.Remove(ctx, tenant, id)
-	r.added++
+	r.added, r.atOnce = r.added+1, runs
 	r.t.Invoke(ctx, tenant, id, hostile.HarmOf(hostile.Harmless)) // so that it is compiled
 	began := r.o.Now()
 	var mu sync.Mutex

@@ -23,6 +23,7 @@ func (r *run) load(ctx context.Context, row *Row) {
 		Name: "load", Ends: append(hostile.HarmEnds(), skill.WorkerCrashed, skill.NotFound), // of one that is taken away
 		Input: hostile.Harm, Limits: skill.Limits{Timeout: time.Second},
 	}
+	r.atOnce = at
 	calls := &tally{codes: map[skill.Code]int{}}
 	var all sync.WaitGroup
 	for worker := range at {

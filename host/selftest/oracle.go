@@ -59,7 +59,7 @@ type step struct {
 //   - data folder and catalogue are what they were.
 func (r *run) oracle(ctx context.Context, s *step) *Row {
 	row := &Row{Promise: s.promise, Case: s.name, Limit: s.limit, Verdict: Pass}
-	r.before, r.added = r.t.Usage(ctx), 0
+	r.before, r.added, r.atOnce = r.t.Usage(ctx), 0, 0
 	if r.played[s.name]++; r.played[s.name] > 1 {
 		row.Happened = "second try"
 	}
@@ -96,7 +96,8 @@ func (r *run) settled(ctx context.Context, row *Row, before Usage) {
 		}
 		workers := max(now.Processes-before.Processes, 0)
 		count("goroutines", now.Goroutines, before.Goroutines, mayGoroutines+perWorker*workers)
-		count("threads", now.Threads, before.Threads, mayThreads)
+		// The runtime keeps a thread for each blocking call that there ever was at once.
+		count("threads", now.Threads, before.Threads, mayThreads+r.atOnce)
 		count("descriptors", now.Descriptors, before.Descriptors, mayDescriptors+perWorker*workers+perSkill*r.added)
 		count("MiB of memory", int(now.Memory>>20), int(before.Memory>>20), mayMemory>>20)
 		if len(more) == 0 {

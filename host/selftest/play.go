@@ -50,6 +50,9 @@ func (r *run) play(ctx context.Context, c *hostile.Case, row *Row) {
 		defer stop()
 	}
 	was := r.watch.resetMemory()
+	if c.AtOnce > 1 {
+		r.atOnce = len(tenants) * c.AtOnce
+	}
 	calls := &tally{codes: map[skill.Code]int{}}
 	var all sync.WaitGroup
 	for i := range tenants {

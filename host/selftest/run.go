@@ -63,6 +63,7 @@ type run struct {
 	before Usage          // what the host had before the step that is played
 	played map[string]int // how often each step was tried
 	added  int            // skills, in the step that is played
+	atOnce int            // calls and uploads of the step that is played
 	idle   float64        // processors that asking for health and calling the canary take
 
 	mu sync.Mutex // of rows that several calls write to

@@ -32,11 +32,11 @@ type fake struct {
 	played  atomic.Bool // the case was called
 }
 
-// canary is the skill that begins every run.
-const canary = "hostile_canary"
+// own reports whether a skill is of the self-test itself, which begins every run by some.
+func own(id skill.ID) bool { return strings.HasPrefix(string(id), "hostile_") }
 
 func (f *fake) Add(_ context.Context, _ string, u *hostile.Upload) (skill.ID, error) {
-	if f.add != nil && u.ID != canary {
+	if f.add != nil && !own(u.ID) {
 		f.played.Store(true)
 		return u.ID, f.add(u)
 	}
@@ -46,7 +46,7 @@ func (f *fake) Add(_ context.Context, _ string, u *hostile.Upload) (skill.ID, er
 func (f *fake) Remove(context.Context, string, skill.ID) {}
 
 func (f *fake) Invoke(ctx context.Context, tenant string, id skill.ID, _ json.RawMessage) *skill.Result {
-	if id == canary {
+	if own(id) {
 		return &skill.Result{Success: true, Data: json.RawMessage(hostile.CanaryData)}
 	}
 	f.played.Store(true)
@@ -148,7 +148,7 @@ func TestOracle(t *testing.T) {
 		says string // of the problem; "" for none
 	}{
 		{"nothing is wrong", &fake{called: timeout}, ""},
-		{"as much as may stay", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.Goroutines += 10; u.Threads += 4; u.Descriptors += 4; u.Memory += 64 << 20 }))}, ""},
+		{"as much as may stay", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.Goroutines += 10; u.Threads += 4; u.Descriptors += 6; u.Memory += 64 << 20 }))}, ""},
 		{"what is not known", &fake{called: timeout, usage: after(selftest.Usage{PID: 1, Goroutines: -1, Threads: -1, Descriptors: -1, Memory: -1}, one)}, ""},
 		{"another code", &fake{called: answers(refuse(skill.FuelExhausted, "no fuel"))}, "ended with FUEL_EXHAUSTED"},
 		{"a success", &fake{}, "ended with answered"},
@@ -169,7 +169,7 @@ func TestOracle(t *testing.T) {
 		{"another process", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.PID = 2 }))}, "another process"},
 		{"goroutines", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.Goroutines += 11 }))}, "21 goroutines, were 10"},
 		{"threads", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.Threads += 5 }))}, "threads"},
-		{"descriptors", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.Descriptors += 5 }))}, "descriptors"},
+		{"descriptors", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.Descriptors += 7 }))}, "descriptors"},
 		{"memory", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.Memory += 65 << 20 }))}, "MiB of memory"},
 		{"memory of the run", &fake{called: timeout, memory: func(played bool) int64 {
 			if played {

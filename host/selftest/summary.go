@@ -56,6 +56,7 @@ func (r *Report) summarize() {
 func (r *Report) number(promise int) (words string, known bool) {
 	var most, second float64
 	var n int
+	var kept string
 	for _, x := range r.Rows {
 		m := x.Measured
 		switch promise {
@@ -70,6 +71,10 @@ func (r *Report) number(promise int) (words string, known bool) {
 				most = over
 				n++
 			}
+		case hostile.Durable:
+			if x.Promise == promise && m.Calls > 0 {
+				n, kept = n+1, x.Happened
+			}
 		case hostile.Admission:
 			if m.CPUMS > 0 || m.UploadMB > 0 {
 				n++
@@ -81,6 +86,8 @@ func (r *Report) number(promise int) (words string, known bool) {
 		return "", false
 	}
 	switch promise {
+	case hostile.Durable:
+		return kept, true
 	case hostile.Ends:
 		return fmt.Sprintf("%d calls, the latest ended %.0f ms after its deadline", n, most), true
 	case hostile.Responsive:
