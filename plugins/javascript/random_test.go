@@ -50,12 +50,12 @@ Math.random = () => ++n;
 Math.random();
 const before = [os === module, Object.getOwnPropertyNames(std.in).length];
 std.in.getline();
-print(Math.random(), before, os === module, os.read === module.read, Object.keys(globalThis).includes('os'), typeof std.in.getline, std.in.getline());
+print(Math.random(), before, [os === module, os.read === module.read, Object.keys(globalThis).includes('os')], std.in.getline());
 `)
 	c.Stdin = []byte("one\ntwo")
 	run := running(t)
 	for range 3 {
-		if got, want := string(run(t, c).Stdout), "2 false,0 true true true function two\n"; got != want {
+		if got, want := string(run(t, c).Stdout), "2 false,0 true,true,true two\n"; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -364,9 +364,9 @@ assert open is io.open is _io.open and (open.__name__, open.__module__) == ("ope
 class Mine(io.FileIO): pass
 assert not isinstance(open("/skill/main.py", "rb", 0), Mine) and isinstance(Mine("/skill/main.py"), Mine)
 said = []
-for arguments in [(0, "r", 0, None, None, None, False), (0, "rb", -1, "utf-8", None, None, False), ("/none",)]:
+for arguments in [dict(mode="r", buffering=0), dict(mode="rb", encoding="utf-8"), dict(file="/none")]:
     try:
-        open(*arguments).write("")
+        open(**{"file": 0, "closefd": "file" in arguments} | arguments)
         said.append("nothing")
     except Exception as e:
         said.append(str(e))

@@ -1,6 +1,7 @@
 package guestfs_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -67,8 +68,8 @@ func errnoOf(t *testing.T, err error) guestfs.Errno {
 	if err == nil {
 		return 0
 	}
-	number, ok := err.(syscall.Errno)
-	if !ok {
+	var number syscall.Errno
+	if !errors.As(err, &number) {
 		t.Fatalf("%T %v", err, err)
 	}
 	known := map[syscall.Errno]guestfs.Errno{
@@ -201,6 +202,7 @@ func state(t *testing.T, walk func(add func(name, what string))) []string {
 }
 
 func (k *kernel) state(t *testing.T) []string {
+	t.Helper()
 	return state(t, func(add func(name, what string)) {
 		err := filepath.WalkDir(k.dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
@@ -211,7 +213,7 @@ func (k *kernel) state(t *testing.T) []string {
 			if err != nil {
 				return err
 			}
-			links := uint64(info.Sys().(*syscall.Stat_t).Nlink)
+			links := uint64(info.Sys().(*syscall.Stat_t).Nlink) //nolint:unconvert // 32 bits on some machines
 			switch {
 			case d.IsDir():
 				add(name, "folder")
@@ -244,6 +246,7 @@ func bases(t *testing.T, m *guestfs.Memory, dir string) []string {
 }
 
 func memoryState(t *testing.T, m *guestfs.Memory) []string {
+	t.Helper()
 	return state(t, func(add func(name, what string)) {
 		var walk func(dir string)
 		walk = func(dir string) {
@@ -322,21 +325,12 @@ func (k *kernel) leads(t *testing.T, o op) bool {
 			look = k.root.Stat
 		}
 		_, err := look(name)
-		var path *fs.PathError
-		if err == nil || !asPathError(err, &path) {
-			continue
-		}
-		if _, number := path.Err.(syscall.Errno); !number { // os.Root's own
+		var number syscall.Errno
+		if err != nil && !errors.As(err, &number) { // it has no number: os.Root's own
 			return true
 		}
 	}
 	return false
-}
-
-func asPathError(err error, to **fs.PathError) bool {
-	e, ok := err.(*fs.PathError)
-	*to = e
-	return ok
 }
 
 // remove takes away a name and what is below it.

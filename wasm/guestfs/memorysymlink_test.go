@@ -13,6 +13,7 @@ import (
 
 // errnos holds answers against what they should be.
 func errnos(t *testing.T) func(want, got guestfs.Errno) {
+	t.Helper()
 	return func(want, got guestfs.Errno) {
 		t.Helper()
 		if got != want {

@@ -162,12 +162,12 @@ func TestF02OwnSymlinks(t *testing.T) {
 	want(0, g.two("path_rename", "work/next", "work/folder"))
 	want(0, g.symlink("e/f", "work/next"))
 	want(0, g.two("path_rename", "work/next", "work/file"))
-	if got := g.content("work/folder/f") + " " + g.content("work/file"); got != "other other" {
+	if got := g.content("work/folder/f") + ", " + g.content("work/file"); got != "other, other" {
 		t.Errorf("the links read %q", got)
 	}
 	ptr, n = g.put(atPath, "f")
 	g.want(0, "path_open", dir, 1, ptr, n, 0, rightRead, 0, 0, atResult)
-	if got := g.read(uint64(g.u32(atResult)), 10) + " " + g.read(file, 10); got != "mine mine" {
+	if got := g.read(uint64(g.u32(atResult)), 10) + ", " + g.read(file, 10); got != "mine, mine" {
 		t.Errorf("what was open reads %q", got)
 	}
 	// A descriptor is for what is below its folder.

@@ -196,7 +196,7 @@ func (w *World) pathSymlink(p []uint64) guestfs.Errno {
 func (w *World) mustBeNew(name string) guestfs.Errno {
 	switch st, errno := w.cfg.Root.Stat(name, false); {
 	case errno == guestfs.ENOENT:
-		return errno
+		return guestfs.ENOENT
 	case errno == 0 && st.Kind != guestfs.KindDirectory:
 		return guestfs.ENOTDIR
 	}
