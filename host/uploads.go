@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -185,7 +187,7 @@ func (o *oneUpload) Admit(ctx context.Context, parts httpapi.Parts, dryRun bool)
 	result := &skill.UploadResult{ID: d.ID, Version: d.Version, Digest: admitted.Digest, State: skill.StateDryRun, Report: report}
 	kept := &versions.Admitted{Folder: admitted.Folder, Skill: admitted.Skill, Digest: admitted.Digest, Size: admitted.Size}
 	if dryRun {
-		return result, o.Check(kept)
+		return result, withReport(o.Check(kept), admitted.Report)
 	}
 	now, err := o.Publish(ctx, kept, o.by.ID)
 	if err != nil {
@@ -195,6 +197,22 @@ func (o *oneUpload) Admit(ctx context.Context, parts httpapi.Parts, dryRun bool)
 	o.of.log.LogAttrs(ctx, slog.LevelInfo, "a version was uploaded", slog.String("tenant", skill.CleanText(o.by.Tenant, 128)), slog.String("principal", skill.CleanText(o.by.ID, 128)),
 		slog.String("skill_id", string(d.ID)), slog.String("version", d.Version), slog.String("digest", admitted.Digest))
 	return result, nil
+}
+
+// withReport adds the admission report to an error about an upload that was admitted:
+// whoever made a dry run wanted to see it.
+func withReport(err error, report *upload.Report) error {
+	var e *skill.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	c := *e
+	c.Details = maps.Clone(e.Details)
+	if c.Details == nil {
+		c.Details = map[string]any{}
+	}
+	c.Details["report"] = report
+	return &c
 }
 
 // decided authorizes a decision, makes it and writes it down.

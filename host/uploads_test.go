@@ -176,6 +176,9 @@ func TestLifeOfAnUpload(t *testing.T) {
 	if expect(t, "the same again", again, "409 CONFLICT"); again.Error != nil && again.Error.Details["digest"] != first.Digest {
 		t.Errorf("the conflict is with %+v", again.Error)
 	}
+	if a := v.upload(t, "?dry_run=true", map[string][]byte{"archive": one}); a.got() != "409 CONFLICT" || a.Error.Details["report"] == nil {
+		t.Errorf("a dry run of the same: %s %+v", a.got(), a.Error)
+	}
 	expect(t, "enabling", v.act(t, "up", "enable", ""), "200 1.0.0 enabled")
 	expect(t, "a call", v.call(t, "up"), `200 {"v":1}`)
 

@@ -90,14 +90,9 @@ func (s *Server) upload(c *fiber.Ctx) error {
 		return err
 	}
 	defer up.Close() //nolint:errcheck // what cannot be removed now is tried again by its owner
-	leave, err := s.receiving.enter(s.base, tenant, 0)
-	if err != nil {
-		return err
-	}
-	parts, err := s.receive(ctx, up, boundary)
-	leave()
+	parts := &Parts{}
 	defer parts.close()
-	if err != nil {
+	if err := s.receiveInLine(ctx, up, parts, boundary); err != nil {
 		return err
 	}
 
@@ -109,7 +104,7 @@ func (s *Server) upload(c *fiber.Ctx) error {
 		s.watches.add(conn, func() { cancel(errClientLeft) })
 		defer s.watches.remove(conn)
 	}
-	leave, err = s.admitting.enter(run, tenant, s.opt.AdmitWait)
+	leave, err := s.admitting.enter(run, tenant, s.opt.AdmitWait)
 	if err != nil {
 		return err
 	}
@@ -155,12 +150,21 @@ func checkUploadHeaders(h *fasthttp.RequestHeader) (boundary string, err error) 
 	return params["boundary"], nil
 }
 
+// receiveInLine receives an upload if there is a place for one more that comes in.
+func (s *Server) receiveInLine(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, boundary string) error {
+	leave, err := s.receiving.enter(s.base, s.opt.Principal.Tenant, 0)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return s.receive(ctx, up, parts, boundary)
+}
+
 // receive writes the parts of an upload to disk as they come in.
-func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, boundary string) (*Parts, error) {
+func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, boundary string) error {
 	body := &capped{r: ctx.RequestBodyStream(), left: s.limitOf(ctx)}
-	parts := &Parts{}
 	if body.r == nil {
-		return parts, invalid("the body is empty; send a part archive (zip or tar.gz), or the parts module and manifest")
+		return invalid("the body is empty; send a part archive (zip or tar.gz), or the parts module and manifest")
 	}
 	reader := multipart.NewReader(body, boundary)
 	seen := map[string]bool{}
@@ -168,24 +172,24 @@ func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, boundary string) (
 		part, err := reader.NextRawPart()
 		switch {
 		case body.err != nil && !errors.Is(body.err, io.EOF):
-			return parts, s.readError(ctx, body.err)
+			return s.readError(ctx, body.err)
 		case err == io.EOF:
 			if err := parts.complete(); err != nil {
-				return parts, err
+				return err
 			}
-			return parts, s.drain(ctx, body)
+			return s.drain(ctx, body)
 		case err != nil:
-			return parts, invalid("the body is not well-formed multipart/form-data")
+			return invalid("the body is not well-formed multipart/form-data")
 		case len(seen) == maxParts:
-			return parts, invalid("the upload has too many parts; it has archive, or module and manifest")
+			return invalid("the upload has too many parts; it has archive, or module and manifest")
 		}
 		name := part.FormName()
 		if err := checkPart(part, seen); err != nil {
-			return parts, err
+			return err
 		}
 		seen[name] = true
 		if err := s.part(ctx, up, parts, name, part, body); err != nil {
-			return parts, err
+			return err
 		}
 	}
 }
