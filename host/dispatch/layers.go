@@ -154,7 +154,8 @@ func (d *Dispatcher) admitted(next handler) handler {
 func (d *Dispatcher) observed(next handler) handler {
 	return func(ctx context.Context, c *call) error {
 		err := next(ctx, c)
-		if d.o.Observer == nil || c.skill.Descriptor.Trust != skill.Community || ctx.Err() != nil {
+		bystander := c.reply != nil && c.reply.Bystander
+		if d.o.Observer == nil || c.skill.Descriptor.Trust != skill.Community || ctx.Err() != nil || bystander {
 			return err
 		}
 		code := skill.CodeOf(err)

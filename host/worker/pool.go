@@ -280,7 +280,7 @@ func (p *Pool) ready(key string, call *skill.Call) (*process, error) {
 		if err == nil {
 			return w, nil
 		}
-		w.end(&crashedError{"it could not be assigned: " + err.Error()}) // or it has died while it waited
+		w.end(&crashedError{why: "it could not be assigned: " + err.Error()}) // or it has died while it waited
 	}
 }
 

@@ -14,10 +14,16 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Grace is how long after the end of its time a call is waited for; then its worker
-// is killed. Guests are ended by the engine a few milliseconds after their
-// deadline, so this is for a worker that hangs.
-const Grace = 150 * time.Millisecond
+const (
+	// Grace is how long after the end of its time a call is waited for; then it is
+	// answered without its worker. Guests are ended by the engine a few milliseconds
+	// after their deadline, so this is for a worker that hangs, and for a machine on
+	// which it does not get to run.
+	Grace = 150 * time.Millisecond
+	// linger is how long a call may then go on. Its worker is killed after that, which
+	// costs the other calls in it, so it is not done lightly.
+	linger = 600 * time.Millisecond
+)
 
 // programName is what processes are called, whatever the file is.
 const programName = "openskill"
@@ -55,7 +61,10 @@ type pending struct {
 }
 
 // crashedError is the end of a worker that nobody asked for.
-type crashedError struct{ why string }
+type crashedError struct {
+	why  string
+	hung bool // one call outstayed its time, and the host ended it
+}
 
 func (e *crashedError) Error() string { return "worker: " + e.why }
 
@@ -105,7 +114,7 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 	}
 	go w.reap()
 	if err := w.greeted(ctx); err != nil {
-		w.end(&crashedError{"it did not start: " + err.Error()})
+		w.end(&crashedError{why: "it did not start: " + err.Error()})
 		<-w.ended
 		return nil, fmt.Errorf("%w: %s", err, w.stderr.text())
 	}
@@ -186,7 +195,7 @@ func (w *process) send(ctx context.Context, k kind, head any, call *skill.Call, 
 	// A worker that does not read is one that hangs.
 	_ = w.conn.SetWriteDeadline(time.Now().Add(5 * time.Second)) //nolint:forbidigo // real time
 	if err := w.ch.send(k, s.id, head, body); err != nil {
-		w.end(&crashedError{"a call could not be handed over: " + err.Error()})
+		w.end(&crashedError{why: "a call could not be handed over: " + err.Error()})
 		w.forget(s.id)
 		return nil, w.cause()
 	}
@@ -202,13 +211,13 @@ func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Cal
 	if err != nil {
 		return nil, err
 	}
-	defer w.forget(s.id)
 	watchdog := time.NewTimer(left + Grace)
 	defer watchdog.Stop()
 	gone := ctx.Done()
 	for {
 		select {
 		case f, ok := <-s.reply:
+			w.forget(s.id)
 			if !ok {
 				return nil, w.cause()
 			}
@@ -218,14 +227,27 @@ func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Cal
 			_ = w.ch.send(kindCancel, s.id, nil, nil) // if not, the watchdog sees to it
 			watchdog.Reset(Grace)
 		case <-watchdog.C:
-			w.end(&crashedError{"it did not end a call in time"})
+			go w.outstayed(s)
 			return nil, errHung
 		}
 	}
 }
 
-// errHung is what the call is told that had its worker killed.
-var errHung = errors.New("worker: the call did not end in time, and its process was killed")
+// outstayed waits a little for a call that nobody waits for any more, and then ends
+// its worker.
+func (w *process) outstayed(s *sent) {
+	defer w.forget(s.id)
+	timer := time.NewTimer(linger)
+	defer timer.Stop()
+	select {
+	case <-s.reply:
+	case <-timer.C:
+		w.end(&crashedError{why: "it did not end a call in time", hung: true})
+	}
+}
+
+// errHung is what a call is told whose time is over, though its worker did not say so.
+var errHung = errors.New("worker: the call did not end in time")
 
 func (w *process) forget(id uint64) {
 	w.mu.Lock()
@@ -278,7 +300,7 @@ func (w *process) reap() {
 	if err != nil {
 		how = err.Error()
 	}
-	w.end(&crashedError{how})
+	w.end(&crashedError{why: how})
 	w.bound.release()
 	close(w.ended)
 }
@@ -295,12 +317,12 @@ func (w *process) read() {
 			select {
 			case <-w.ended:
 			case <-time.After(200 * time.Millisecond):
-				w.end(&crashedError{"it closed its channel"})
+				w.end(&crashedError{why: "it closed its channel"})
 			}
 			return
 		}
 		if err != nil {
-			w.end(&crashedError{err.Error()})
+			w.end(&crashedError{why: err.Error()})
 			return
 		}
 	}

@@ -212,7 +212,7 @@ func (r *Runner) ended(ctx, within context.Context, call *skill.Call, err error)
 		return timedOut(call), nil
 	case errors.As(err, &crash):
 		return &skill.Reply{
-			Code: skill.WorkerCrashed, Message: "the process that ran the skill ended before the skill did; nothing of the call is left, and it may be made again",
+			Code: skill.WorkerCrashed, Bystander: crash.hung, Message: "the process that ran the skill ended before the skill did; nothing of the call is left, and it may be made again",
 		}, nil
 	}
 	return nil, err

@@ -344,6 +344,10 @@ func TestHanging(t *testing.T) {
 	if took := time.Since(began); err != nil || got.Code != skill.Timeout || took < 100*time.Millisecond || took > 5*time.Second {
 		t.Errorf("%+v, %v after %s", got, err, took)
 	}
+	// Others of that process are told, and that it was not their doing.
+	if got := run(t, r, "a", "wait"); got.Code != skill.WorkerCrashed || !got.Bystander {
+		t.Errorf("another call of the process: %+v", got)
+	}
 	if again := string(run(t, r, "a", "pid").Stdout); again == pid {
 		t.Error("the process that hangs is still there")
 	}
