@@ -208,6 +208,10 @@ func (h *Host) Prepare(ctx context.Context, id skill.ID) {
 		err = warmFor(ctx, w, s)
 	case s.Primary.Kind == skill.WasmWASI && h.engine != nil:
 		err = h.compile(ctx, s)
+	case s.Primary.Kind == skill.WasmWASI:
+		if r, ok := h.runner(s).(starter); ok && h.ready(s) == nil {
+			err = r.Start(ctx, h.callOf(s))
+		}
 	}
 	if err != nil {
 		h.log.Debug("not prepared", slog.String("skill_id", string(id)), slog.String("reason", err.Error()))

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -387,7 +388,7 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 			}
 			// It may have no uploads yet, and the kernel's rule is for a folder that is there.
 			if err := os.MkdirAll(own, 0o700); err != nil {
-				h.log.Warn("a tenant's folder cannot be made", "tenant", skill.CleanText(call.Tenant, 80), "reason", err.Error())
+				h.log.Warn("a tenant's folder cannot be made", slog.String("tenant", skill.CleanText(call.Tenant, 80)), slog.String("reason", err.Error()))
 			}
 			list = append(list, own)
 		}

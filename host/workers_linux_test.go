@@ -2,7 +2,6 @@ package host
 
 import (
 	"errors"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) {
 
 func openHost(t *testing.T, s *config.Settings) *Host {
 	t.Helper()
-	h, err := Open(s, &Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	h, err := Open(s, &Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

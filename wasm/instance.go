@@ -76,7 +76,7 @@ func (c *call) fetch() Fetch {
 	if c.Fetch == nil {
 		return nil
 	}
-	return func(_ context.Context, request []byte) []byte { return c.Fetch(c.ctx, request) }
+	return func(_ context.Context, request []byte) []byte { return c.Fetch(c.ctx, request) } //nolint:contextcheck // that of the call, which the instance has not
 }
 
 // result is what the caller is told, when done is closed.

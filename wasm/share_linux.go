@@ -102,7 +102,9 @@ func (s *span) at() unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&s.from)) //nolint:gosec // an address that the kernel told
 }
 
-func (s *span) bytes() []byte { return unsafe.Slice((*byte)(s.at()), s.to-s.from) }
+func (s *span) bytes() []byte {
+	return unsafe.Slice((*byte)(s.at()), s.to-s.from) //nolint:gosec // memory that the kernel told of
+}
 
 // sharedPath is the place of a module's code.
 func (e *Engine) sharedPath(prepared string) string {

@@ -28,11 +28,11 @@ func (a *app) benchWorkers(ctx context.Context, s *config.Settings, o *benchOpti
 	}
 	const fresh = "the first call of a tenant, Rust"
 	const idle, loaded, spare = "memory of a worker, idle", "memory of a worker with Python", "memory of a spare worker with Python"
-	any := o.wanted("workers", fresh) || o.wanted("workers", idle)
+	asked := o.wanted("workers", fresh) || o.wanted("workers", idle)
 	for _, c := range calls {
-		any = any || o.wanted("workers", c.name)
+		asked = asked || o.wanted("workers", c.name)
 	}
-	if !any {
+	if !asked {
 		return nil, nil
 	}
 	here, err := openFor(s, config.NoWorkers, -1)

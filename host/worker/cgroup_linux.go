@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -82,7 +83,8 @@ func ownGroup() (dir string, v2 bool, why string) {
 			return filepath.Join(f[4], group("memory")), false, ""
 		case t[0] == "cgroup2":
 			at := filepath.Join(f[4], group(""))
-			if has, err := os.ReadFile(filepath.Join(at, "cgroup.controllers")); err == nil && strings.Contains(" "+strings.TrimSpace(string(has))+" ", " memory ") {
+			has, err := os.ReadFile(filepath.Join(at, "cgroup.controllers")) //nolint:gosec // a place that the kernel told
+			if err == nil && slices.Contains(strings.Fields(string(has)), "memory") {
 				return at, true, ""
 			}
 		}

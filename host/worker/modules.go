@@ -303,7 +303,7 @@ func (m *Modules) compile(n, digest string, src *Source) (json.RawMessage, error
 		return nil, fmt.Errorf("worker: a runtime could not be compiled: %w: %s", err, errs.text())
 	case err != nil:
 		// Whatever ended it, it was this module's compiler, and had no other work.
-		m.o.Log.Warn("a compiler ended early", "module", digest, "how", err.Error(), "said", errs.text())
+		m.o.Log.Warn("a compiler ended early", slog.String("module", digest), slog.String("how", err.Error()), slog.String("said", errs.text()))
 		return nil, tooLong(limits)
 	}
 	var out compiled

@@ -21,6 +21,8 @@ import (
 	"openskill/sdk/skill"
 )
 
+var sink int // so that what is only there to cost something is not left out
+
 // beCompiler is a compiler that does what the module says.
 func beCompiler(args []string) int {
 	flags := flag.NewFlagSet("compiler", flag.ContinueOnError)
@@ -48,7 +50,8 @@ func beCompiler(args []string) int {
 	case "hang":
 		select {}
 	case "spin":
-		for c.Seconds > 0 {
+		for n := 0; ; n++ {
+			sink = n
 		}
 	case "eat":
 		var all [][]byte
@@ -58,9 +61,7 @@ func beCompiler(args []string) int {
 				x[i] = 1
 			}
 			all = append(all, x)
-			if len(all) < 0 {
-				return 0
-			}
+			sink = len(all)
 		}
 	case "outside":
 		if err := os.WriteFile(arg, []byte("x"), 0o600); err != nil {

@@ -53,7 +53,6 @@ type Pool struct {
 	begun   int // workers that are being started, spares included
 	live    map[*process]struct{}
 	loads   []*wireCall // runtimes that spares are to have loaded
-	seq     int
 	all     sync.WaitGroup
 	stop    chan struct{}
 	crashes uint64
@@ -324,7 +323,7 @@ func (p *Pool) start(ctx context.Context, folders []string) (*process, error) {
 	p.live[w] = struct{}{}
 	p.starts++
 	if p.hello == nil {
-		p.tell(&w.hello)
+		p.tell(&w.hello) //nolint:contextcheck // a line in the log
 	}
 	p.hello = &w.hello
 	p.all.Add(1)
@@ -340,7 +339,8 @@ func (p *Pool) tell(h *Hello) {
 		if !held.On {
 			level = slog.LevelWarn
 		}
-		p.o.Log.Log(context.Background(), level, "worker processes are held by", "what", held.Name, "on", held.On, "detail", held.Detail) //nolint:sloglint // the level is the news
+		p.o.Log.LogAttrs(context.Background(), level, "worker processes are held by",
+			slog.String("what", held.Name), slog.Bool("on", held.On), slog.String("detail", held.Detail))
 	}
 }
 
@@ -371,7 +371,7 @@ func (p *Pool) mourn(w *process) {
 	}
 	p.mu.Unlock()
 	if crashed {
-		p.o.Log.Warn("a worker process ended", "pid", w.cmd.Process.Pid, "why", crash.why, "said", w.stderr.text())
+		p.o.Log.Warn("a worker process ended", slog.Int("pid", w.cmd.Process.Pid), slog.String("why", crash.why), slog.String("said", w.stderr.text()))
 	}
 }
 
@@ -463,7 +463,7 @@ func (p *Pool) restock() {
 			}
 			p.mu.Unlock()
 			if err != nil && !errors.Is(err, errPoolClosed) && !errors.Is(err, net.ErrClosed) {
-				p.o.Log.Warn("no spare worker process could be started", "reason", err.Error())
+				p.o.Log.Warn("no spare worker process could be started", slog.String("reason", err.Error()))
 			}
 		}()
 	}

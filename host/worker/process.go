@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -110,7 +111,7 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 		return nil, fmt.Errorf("worker: start a process: %w", err)
 	}
 	if w.bound, err = p.bounds.hold(w.cmd.Process.Pid, p.o.Memory); err != nil {
-		p.o.Log.Debug("a worker's memory is bounded by limits of the process alone", "reason", err.Error())
+		p.o.Log.Debug("a worker's memory is not bounded by the kernel", slog.String("reason", err.Error()))
 	}
 	go w.reap()
 	if err := w.greeted(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -95,7 +96,7 @@ func (r *Runner) WarmWith(ctx context.Context, requires []string) error {
 		}
 	}
 	r.p.keepLoaded(&wireCall{Kind: r.Kind(), Call: *call}, digest)
-	r.p.restock()
+	r.p.restock() //nolint:contextcheck // spares are for later calls
 	return nil
 }
 
@@ -207,7 +208,7 @@ func (r *Runner) ended(ctx, within context.Context, call *skill.Call, err error)
 	var crash *crashedError
 	switch {
 	case ctx.Err() != nil:
-		return &skill.Reply{Code: skill.Cancelled, Message: "the caller left before the skill ended"}, nil
+		return &skill.Reply{Code: skill.Cancelled, Message: "the caller left before the skill ended"}, nil //nolint:nilerr // that is the reply
 	case errors.Is(err, errHung) || within.Err() != nil:
 		return timedOut(call), nil
 	case errors.As(err, &crash):
@@ -248,6 +249,6 @@ func (p *Pool) load(w *process, c *wireCall) {
 		return // the first call tells
 	}
 	if _, err := w.do(ctx, kindStart, c.Kind, &c.Call, time.Minute); err != nil {
-		p.o.Log.Warn("a spare worker process could not load its runtime", "kind", string(c.Kind), "reason", err.Error())
+		p.o.Log.Warn("a spare worker process could not load its runtime", slog.String("kind", string(c.Kind)), slog.String("reason", err.Error()))
 	}
 }
