@@ -491,3 +491,27 @@ func TestTheOperatorLooksAtATenant(t *testing.T) {
 		}
 	}
 }
+
+// curl asks before it sends a large body.
+func TestUploadAfterAQuestion(t *testing.T) {
+	s, u := startUploads(t, nil)
+	c := s.dial(t)
+	body, ct := form(t, part{name: "archive", content: strings.Repeat("x", 500_000)})
+	c.send(t, "POST /skills HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+ct+"\r\nExpect: 100-continue\r\nContent-Length: "+itoa(len(body))+"\r\n\r\n")
+	const goOn = "HTTP/1.1 100 Continue\r\n\r\n"
+	said := make([]byte, len(goOn))
+	if _, err := io.ReadFull(c.br, said); err != nil || string(said) != goOn {
+		t.Fatalf("%q, %v", said, err)
+	}
+	c.send(t, body)
+	if resp, answer := c.answer(t, "POST", "/skills"); resp.StatusCode != 201 {
+		t.Errorf("%d %s", resp.StatusCode, answer)
+	}
+	c.send(t, post("echo", `{"input":{"text":"after"}}`))
+	if resp, answer := c.answer(t, "POST", "/skills/echo:invoke"); resp.StatusCode != 200 {
+		t.Errorf("%d %s", resp.StatusCode, answer)
+	}
+	if n := len(u.Seen()); n != 1 {
+		t.Errorf("%d uploads came in", n)
+	}
+}
