@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -361,6 +362,10 @@ func TestHanging(t *testing.T) {
 // TestKilled kills workers in mid-call, again and again, and looks at what is left.
 func TestKilled(t *testing.T) {
 	times := 40
+	if n, err := strconv.Atoi(os.Getenv("OPENSKILL_KILLS")); err == nil {
+		times = n
+	}
+	slowest := time.Duration(0)
 	p, r := pool(t, nil)
 	run(t, r, "a", "say x")
 	before := descriptors(t)
@@ -376,11 +381,13 @@ func TestKilled(t *testing.T) {
 		for p.Stats().Busy == 0 {
 			time.Sleep(time.Millisecond)
 		}
+		killed := time.Now()
 		for _, pid := range p.Stats().Pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		select {
 		case got := <-answer:
+			slowest = max(slowest, time.Since(killed))
 			if got.Code != skill.WorkerCrashed {
 				t.Fatalf("%+v", got)
 			}
@@ -391,6 +398,7 @@ func TestKilled(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 	}
+	t.Logf("%d workers were killed in mid-call; the slowest answer came %s after", times, slowest)
 	if after := descriptors(t); after > before+4 {
 		t.Errorf("%d descriptors, and %d before", after, before)
 	}
