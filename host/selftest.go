@@ -191,10 +191,12 @@ func (t *tested) Usage(context.Context) selftest.Usage {
 	return u
 }
 
-func (t *tested) CPU() time.Duration { return t.tree.CPU() }
-func (t *tested) Memory() int64      { return t.tree.Memory() }
-func (t *tested) Planted() string    { return t.data }
-func (t *tested) Address() string    { return t.address }
+func (t *tested) CPU() time.Duration   { return t.tree.CPU() }
+func (t *tested) Memory() int64        { return t.tree.Memory() }
+func (t *tested) Busy() []int          { return t.tree.Busy() }
+func (t *tested) Crash(but []int) bool { return t.tree.Crash(but) }
+func (t *tested) Planted() string      { return t.data }
+func (t *tested) Address() string      { return t.address }
 
 func (t *tested) Secrets() []string {
 	secrets := []string{t.dir, t.host.settings.StateDir, strings.TrimSpace(hostile.SecretText)}
@@ -203,9 +205,6 @@ func (t *tested) Secrets() []string {
 	}
 	return secrets
 }
-
-// Crash kills the process below this one that uses a processor: the worker of a loop.
-func (t *tested) Crash(string) bool { return t.tree.CrashBusiest() }
 
 // State is the data folder byte by byte.
 func (t *tested) State(context.Context) (string, error) { return selftest.DataState(t.data) }

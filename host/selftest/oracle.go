@@ -28,9 +28,9 @@ const (
 	// A worker process that stays, for the next calls, costs its host this; how many stay
 	// is a setting.
 	perWorker = 5
-	// The folder of a skill that was called is kept open for a while: a descriptor for who
-	// looks and one for who reads.
-	perSkill = 2
+	// The folder of a skill that was called is kept open for a while, and so is the image of
+	// one that was started.
+	perSkill = 5
 
 	judgeCPU    = 10 * time.Second
 	judgeMemory = 512 << 20

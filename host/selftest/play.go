@@ -250,11 +250,12 @@ func (r *run) needs(ctx context.Context, c *hostile.Case, row *Row, tenant strin
 func (r *run) crash(ctx context.Context, c *hostile.Case, row *Row, tenant string, id skill.ID) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	others := r.t.Busy() // the canary's, and what starts
 	done := make(chan *skill.Result, 1)
 	go func() { done <- r.t.Invoke(ctx, tenant, id, json.RawMessage("{}")) }()
 	var killed time.Time
 	for range 5 {
-		if r.t.Crash(tenant) {
+		if r.t.Crash(others) {
 			killed = r.o.Now()
 			break
 		}

@@ -3,6 +3,7 @@ package selftest
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -110,19 +111,37 @@ func used(pid int, ended bool) (sum time.Duration) {
 	return sum
 }
 
-// Busiest is the process below that uses processors without pause; 0 if none does. It
-// takes most of a second, so that one that only starts is not taken for one.
-func (t *Tree) Busiest() int {
-	const windows, window = 3, 200 * time.Millisecond
+// Busy are the processes below that use processors.
+func (t *Tree) Busy() (busy []int) {
+	for pid, did := range t.span(200 * time.Millisecond) {
+		if did > 0 {
+			busy = append(busy, pid)
+		}
+	}
+	return busy
+}
+
+// span measures what each process below uses of processors in a while.
+func (t *Tree) span(d time.Duration) map[int]time.Duration {
+	all := map[int]time.Duration{}
+	for _, child := range t.Children() {
+		all[child] = -used(child, false)
+	}
+	time.Sleep(d) // it is what is measured
+	for child := range all {
+		all[child] += used(child, false)
+	}
+	return all
+}
+
+// Busiest is the process below that uses processors without pause, of those but a few;
+// 0 if none does. It takes most of a second.
+func (t *Tree) Busiest(but []int) int {
+	const windows = 3
 	sum, times := map[int]time.Duration{}, map[int]int{}
 	for range windows {
-		before := map[int]time.Duration{}
-		for _, child := range t.Children() {
-			before[child] = used(child, false)
-		}
-		time.Sleep(window) // the span that is measured
-		for child, was := range before {
-			if did := used(child, false) - was; did > 0 {
+		for child, did := range t.span(200 * time.Millisecond) {
+			if did > 0 {
 				sum[child] += did
 				times[child]++
 			}
@@ -130,7 +149,7 @@ func (t *Tree) Busiest() int {
 	}
 	busiest, most := 0, 2*tick
 	for child, did := range sum {
-		if times[child] == windows && did > most {
+		if times[child] == windows && did > most && !slices.Contains(but, child) {
 			busiest, most = child, did
 		}
 	}

@@ -17,7 +17,10 @@ func (t *Tree) Memory() int64 { return 0 }
 func (t *Tree) CPU() time.Duration { return 0 }
 
 // Busiest gives none.
-func (t *Tree) Busiest() int { return 0 }
+func (t *Tree) Busiest([]int) int { return 0 }
+
+// Busy gives none.
+func (t *Tree) Busy() []int { return nil }
 
 // Usage knows the process alone.
 func (t *Tree) Usage() Usage {

@@ -250,13 +250,10 @@ func (r *Remote) Planted() string { return r.Data }
 // Address is that of URL.
 func (r *Remote) Address() string { return strings.TrimPrefix(r.URL, "http://") }
 
-// Crash kills the process below the host that uses a processor.
-func (r *Remote) Crash(string) bool { return r.CrashBusiest() }
-
-// CrashBusiest kills the process below that uses a processor now, which is the worker
-// of a loop where nothing else goes on.
-func (t *Tree) CrashBusiest() bool {
-	pid := t.Busiest()
+// Crash kills the process below that uses processors without pause, which is the worker
+// of a loop, of those but a few. It reports whether there was one.
+func (t *Tree) Crash(but []int) bool {
+	pid := t.Busiest(but)
 	if pid == 0 {
 		return false
 	}

@@ -87,7 +87,8 @@ func (f *fake) State(context.Context) (string, error) {
 func (f *fake) CPU() time.Duration { return 0 }
 func (f *fake) Secrets() []string  { return []string{"/srv/host"} }
 func (f *fake) Planted() string    { return "" }
-func (f *fake) Crash(string) bool  { return f.crashes != nil && f.crashes() }
+func (f *fake) Busy() []int        { return []int{2} }
+func (f *fake) Crash([]int) bool   { return f.crashes != nil && f.crashes() }
 
 func (f *fake) Address() string {
 	if f.server == nil {
@@ -148,7 +149,7 @@ func TestOracle(t *testing.T) {
 		says string // of the problem; "" for none
 	}{
 		{"nothing is wrong", &fake{called: timeout}, ""},
-		{"as much as may stay", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.Goroutines += 10; u.Threads += 4; u.Descriptors += 6; u.Memory += 64 << 20 }))}, ""},
+		{"as much as may stay", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.Goroutines += 10; u.Threads += 4; u.Descriptors += 9; u.Memory += 64 << 20 }))}, ""},
 		{"what is not known", &fake{called: timeout, usage: after(selftest.Usage{PID: 1, Goroutines: -1, Threads: -1, Descriptors: -1, Memory: -1}, one)}, ""},
 		{"another code", &fake{called: answers(refuse(skill.FuelExhausted, "no fuel"))}, "ended with FUEL_EXHAUSTED"},
 		{"a success", &fake{}, "ended with answered"},
@@ -169,7 +170,7 @@ func TestOracle(t *testing.T) {
 		{"another process", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.PID = 2 }))}, "another process"},
 		{"goroutines", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.Goroutines += 11 }))}, "21 goroutines, were 10"},
 		{"threads", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.Threads += 5 }))}, "threads"},
-		{"descriptors", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.Descriptors += 7 }))}, "descriptors"},
+		{"descriptors", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.Descriptors += 10 }))}, "descriptors"},
 		{"memory", &fake{called: timeout, usage: after(one, with(func(u *selftest.Usage) { u.Memory += 65 << 20 }))}, "MiB of memory"},
 		{"memory of the run", &fake{called: timeout, memory: func(played bool) int64 {
 			if played {

@@ -39,9 +39,11 @@ type Target interface {
 	Planted() string
 	// Address is where the host listens for HTTP, as host:port.
 	Address() string
-	// Crash kills a worker process that is busy for a tenant, as the kernel may. It
-	// reports whether there was one.
-	Crash(tenant string) bool
+	// Busy are the worker processes that run something now.
+	Busy() []int
+	// Crash kills a worker process, as the kernel may, that is busy by now and is none of
+	// those. It reports whether there was one.
+	Crash(but []int) bool
 }
 
 // Usage is what a host has taken. A field below zero is not known.
