@@ -26,8 +26,8 @@ type known struct {
 	mu     sync.Mutex
 	skill  *registry.Skill // nil: not read yet, or fault
 	fault  *fault
-	stamp  uint64
-	files  int
+	paths  []string // of the folder and all in it, when it was read
+	stamp  uint64   // of paths, right before
 	looked time.Time
 }
 
@@ -67,24 +67,33 @@ func (s *Store) load(folder, digest string) (*registry.Skill, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := s.o.Now()
-	if k.skill != nil && k.files > manyFiles && now.Sub(k.looked) < lookAgain {
+	if k.skill != nil && len(k.paths) > manyFiles && now.Sub(k.looked) < lookAgain {
 		return k.skill, nil
 	}
-	seen, files, err := stamp(folder)
+	if k.paths != nil {
+		if seen, err := stamp(k.paths); err == nil && seen == k.stamp {
+			k.looked = now
+			switch {
+			case k.fault != nil:
+				return nil, k.fault
+			case k.skill != nil:
+				return k.skill, nil
+			}
+		}
+	}
+	k.skill, k.fault, k.paths = nil, nil, nil
+	paths, err := survey(folder)
+	var seen uint64
+	if err == nil {
+		seen, err = stamp(paths)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &fault{"its files are not those that were admitted: some are gone", true}
 	case err != nil:
 		return nil, fmt.Errorf("versions: look at a version's files: %w", err)
 	}
-	k.looked = now
-	if k.stamp == seen && k.fault != nil {
-		return nil, k.fault
-	}
-	if k.stamp == seen && k.skill != nil {
-		return k.skill, nil
-	}
-	k.skill, k.fault, k.stamp, k.files = nil, nil, seen, files
+	k.paths, k.stamp, k.looked = paths, seen, now
 	found, problems := s.o.Read(folder)
 	if len(problems) == 0 && found.Descriptor.Digest == digest {
 		k.skill = found
