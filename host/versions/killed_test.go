@@ -133,7 +133,7 @@ func killOne(t *testing.T, dir string, round int, last map[string]string) {
 	}
 	for k, st := range s.skills { // nothing beside what the record lists
 		entries, err := os.ReadDir(s.at(k))
-		if err != nil || len(entries) != len(st.Versions)+1 {
+		if err != nil || len(entries) != len(st.onDisk())+1 {
 			t.Errorf("round %d: %d files for %d versions of %v, %v", round, len(entries), len(st.Versions), k, err)
 		}
 	}

@@ -283,7 +283,7 @@ func (s *Store) Sweep() {
 }
 
 func (s *Store) over(v *version, now time.Time) bool {
-	return v.Deleted != nil && now.Sub(*v.Deleted) >= s.o.Grace
+	return v.Deleted != nil && !v.Gone && now.Sub(*v.Deleted) >= s.o.Grace
 }
 
 func (s *Store) sweep(k key, now time.Time) {
@@ -291,12 +291,19 @@ func (s *Store) sweep(k key, now time.Time) {
 	empty := false
 	err := s.update(k, false, func(st *state) error {
 		st.Versions = slices.DeleteFunc(st.Versions, func(v *version) bool {
-			if s.over(v, now) {
-				gone = append(gone, filepath.Join(s.at(k), v.folder()))
-				return true
+			if !s.over(v, now) {
+				return false
 			}
-			return false
+			gone = append(gone, filepath.Join(s.at(k), v.folder()))
+			v.Gone = true
+			return v.Quarantine == nil
 		})
+		for i := range st.Versions {
+			if len(st.Versions)-len(st.onDisk()) > maxGone && st.Versions[i].Gone {
+				st.Versions = slices.Delete(st.Versions, i, i+1)
+				break // one more with each sweep
+			}
+		}
 		empty = len(st.Versions) == 0
 		return nil
 	})

@@ -298,3 +298,43 @@ func TestWhoFindsWhat(t *testing.T) {
 		t.Errorf("approved and deleted: %s", got)
 	}
 }
+
+// A quarantine outlives the files of its version: the same files come back to it.
+func TestQuarantineOutlivesFiles(t *testing.T) {
+	dir := t.TempDir()
+	c := &clock{now: time.Unix(1e9, 0)}
+	change := func(o *Options) { o.Grace, o.Now, o.Versions = time.Minute, c.Now, 2 }
+	s := open(t, dir, change)
+	for _, v := range []string{"1.0.0", "2.0.0"} {
+		mustPublish(t, s, "acme", "up", v, v)
+		if err := s.Quarantine("acme", "up", v, "it crashed"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Delete("acme", "up", v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.pass(time.Minute)
+	s.Sweep()
+	if n := folders(t, s, "acme", "up"); n != 0 {
+		t.Errorf("%d versions on disk", n)
+	}
+	if used, _ := s.used("acme"); used != 0 {
+		t.Errorf("%d bytes are counted of nothing", used)
+	}
+	_ = s.Close()
+	s = open(t, dir, change)
+	if p := s.Problems(); len(p) > 0 {
+		t.Errorf("problems: %v", p)
+	}
+	if got := seen(s, "acme", "up"); got != "NOT_FOUND" {
+		t.Errorf("what is gone: %s", got)
+	}
+	mustPublish(t, s, "acme", "up", "1.0.0", "1.0.0")
+	mustPublish(t, s, "acme", "up", "2.0.0", "mended")
+	if got, want := seen(s, "acme", "up"), "2.0.0 false: 1.0.0=quarantined 2.0.0=disabled"; got != want {
+		t.Errorf("again: %s, want %s", got, want)
+	}
+	_, err := s.Enable("acme", "up", "1.0.0", By{ID: "ann"})
+	wants(t, err, skill.Forbidden)
+}

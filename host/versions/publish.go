@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"openskill/host/registry"
@@ -123,7 +124,7 @@ func (s *Store) used(tenant string) (bytes int64, skills int) {
 		if len(st.live()) > 0 {
 			skills++
 		}
-		for _, v := range st.Versions {
+		for _, v := range st.onDisk() {
 			bytes += v.Size
 		}
 	}
@@ -174,7 +175,7 @@ func (u *Upload) Publish(ctx context.Context, a *Admitted, by string) (skill.Ver
 	v := st.deleted(d.Version)
 	restored := v != nil
 	if !restored {
-		v = &version{Version: d.Version, Digest: a.Digest, Size: a.Size}
+		v = &version{Version: d.Version, Digest: a.Digest, Size: a.Size, Quarantine: st.remembered(d.Version, a.Digest)}
 		st.Versions = append(st.Versions, v)
 	}
 	v.Deleted, v.Enabled, v.Approved = nil, false, nil
@@ -210,11 +211,23 @@ func (u *Upload) Check(a *Admitted) error {
 // deleted gives the version of a name whose files are still there, or nil.
 func (st *state) deleted(name string) *version {
 	for _, v := range st.Versions {
-		if v.Version == name && v.Deleted != nil {
+		if v.Version == name && v.Deleted != nil && !v.Gone {
 			return v
 		}
 	}
 	return nil
+}
+
+// remembered takes what is known of a version whose files are gone out of the state,
+// and gives its quarantine if these are the same files again.
+func (st *state) remembered(name, digest string) (q *Decision) {
+	st.Versions = slices.DeleteFunc(st.Versions, func(v *version) bool {
+		if v.Version == name && v.Gone && v.Digest == digest {
+			q = v.Quarantine
+		}
+		return v.Version == name && v.Gone
+	})
+	return q
 }
 
 // takes says whether a version can be added, and gives a copy of the skill's state.
@@ -251,7 +264,7 @@ func (s *Store) takes(u *Upload, k key, a *Admitted) (*state, error) {
 		return nil, conflict(fmt.Sprintf("version %s of %s was deleted a moment ago and had other files; raise the version in skill.yaml, or wait %s",
 			d.Version, k.id, minutes(s.o.Grace-s.o.Now().Sub(*v.Deleted))), same)
 	}
-	if len(st.Versions) >= s.o.Versions {
+	if len(st.onDisk()) >= s.o.Versions {
 		return nil, conflict(fmt.Sprintf("the quota of %d versions of a skill is used up; delete one of %s first (its place is free %s later)", s.o.Versions, k.id, minutes(s.o.Grace)),
 			map[string]any{"quota": "versions", "limit": s.o.Versions})
 	}

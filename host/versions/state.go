@@ -22,6 +22,8 @@ const (
 	maxState = 4 << 20
 	// maxHistory is how many steps back a skill can be rolled.
 	maxHistory = 50
+	// maxGone is how many quarantines of one skill are remembered beyond their files.
+	maxGone = 50
 	// maxReleases is how many releases from quarantine are kept on record.
 	maxReleases = 20
 )
@@ -50,6 +52,7 @@ type version struct {
 	Quarantine *Decision   `json:"quarantine,omitempty"` // who put it there is the host
 	Released   []*Decision `json:"released,omitempty"`
 	Deleted    *time.Time  `json:"deleted,omitempty"`
+	Gone       bool        `json:"gone,omitempty"` // the files too: a quarantine outlives them
 }
 
 // Decision is a word on record.
@@ -87,6 +90,16 @@ func (st *state) find(name string) *version {
 func (st *state) live() (list []*version) {
 	for _, v := range st.Versions {
 		if v.Deleted == nil {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// onDisk gives the versions whose files are there, deleted or not.
+func (st *state) onDisk() (list []*version) {
+	for _, v := range st.Versions {
+		if !v.Gone {
 			list = append(list, v)
 		}
 	}

@@ -200,7 +200,7 @@ func (s *Store) readSkill(folder string) {
 		return
 	}
 	known := map[string]bool{}
-	for _, v := range st.Versions {
+	for _, v := range st.onDisk() {
 		known[v.folder()] = true
 		if !slices.ContainsFunc(names, func(e fs.DirEntry) bool { return e.Name() == v.folder() }) {
 			s.report(filepath.Join(folder, v.folder()), "is not there, though the version was published; it cannot be called")
