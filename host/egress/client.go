@@ -62,7 +62,7 @@ func New(opts *Options) *Client {
 		&c.o.MaxRequests: 16, &c.o.MaxRequest: 1 << 20, &c.o.MaxResponse: 4 << 20, &c.o.MaxHeader: 32 << 10,
 		&c.o.MaxRedirects: 3, &c.o.Concurrency: 64,
 	} {
-		if *field == 0 {
+		if *field == 0 || *field < 0 && field != &c.o.MaxRedirects {
 			*field = def
 		}
 	}
@@ -169,6 +169,13 @@ func told(caller, ctx context.Context, err error, timeout time.Duration) error {
 	}
 }
 
+func (c *Client) exhausted() error {
+	return &skill.Error{
+		Op: "egress.Do", Code: skill.RateLimited,
+		Message: fmt.Sprintf("this run has made its %d requests; there are no more of them in one call", c.o.MaxRequests),
+	}
+}
+
 func tooLarge(format string, args ...any) error {
 	return &skill.Error{Op: "egress.Do", Code: skill.PayloadTooLarge, Message: fmt.Sprintf(format, args...)}
 }
@@ -196,10 +203,7 @@ func (w *walk) follow(ctx context.Context, t *target) (*Response, error) {
 	}
 	for hop := 0; ; hop++ {
 		if *w.budget <= 0 {
-			return nil, &skill.Error{
-				Op: "egress.Do", Code: skill.RateLimited,
-				Message: fmt.Sprintf("this run has made its %d requests; there are no more of them in one call", w.c.o.MaxRequests),
-			}
+			return nil, w.c.exhausted()
 		}
 		*w.budget--
 		resp, location, err := w.once(ctx, t)

@@ -299,6 +299,16 @@ func TestBudget(t *testing.T) {
 			t.Errorf("request %d: %s, want %s", i, got, want)
 		}
 	}
+	// What is refused counts too, and does not fill the log.
+	var out bytes.Buffer
+	c, _, _ = world(s, egress.Options{MaxRequests: 3, Log: slog.New(slog.NewTextHandler(&out, nil))})
+	fetch = c.For(&skill.Call{})
+	for range 100 {
+		fetch(t.Context(), []byte("nonsense"))
+	}
+	if n := strings.Count(out.String(), "\n"); n != 3 {
+		t.Errorf("%d lines for a run with 3 requests", n)
+	}
 	// Another run has its own.
 	fetch = c.For(&skill.Call{Grants: skill.Grants{HTTP: rules(t, "http://a.example")}})
 	if got := fetch(t.Context(), []byte(`{"url": "http://a.example/"}`)); !strings.Contains(string(got), `"status":200`) {

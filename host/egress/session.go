@@ -45,12 +45,17 @@ func (c *Client) For(call *skill.Call) skill.Fetch {
 	return func(ctx context.Context, request []byte) []byte {
 		mu.Lock()
 		defer mu.Unlock()
+		if left <= 0 {
+			return Refusal(c.exhausted()) // and no more lines in the log
+		}
+		before := left
 		began := time.Now() //nolint:forbidigo // for the log alone
 		r, err := c.read(request)
 		var resp *Response
 		if err == nil {
 			resp, err = c.Do(ctx, rules, r, &left)
 		}
+		left = min(left, before-1) // what is refused at once counts too
 		c.note(ctx, call, r, resp, err, time.Since(began))
 		if err != nil {
 			return Refusal(err)
