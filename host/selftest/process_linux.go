@@ -25,7 +25,7 @@ const looking = 50 * time.Millisecond
 // tick is the unit in which the kernel tells processor time.
 const tick = 10 * time.Millisecond
 
-// Children are the processes below, those of theirs included.
+// Children are the processes that it started; those start none themselves.
 func (t *Tree) Children() []int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,18 +36,18 @@ func (t *Tree) Children() []int {
 }
 
 func below(pid int) (all []int) {
-	tasks, err := filepath.Glob(proc(pid, "task", "*", "children"))
+	threads, err := os.ReadDir(proc(pid, "task"))
 	if err != nil {
 		return nil
 	}
-	for _, task := range tasks {
-		b, err := os.ReadFile(task) //nolint:gosec // of /proc
+	for _, thread := range threads {
+		b, err := os.ReadFile(proc(pid, "task", thread.Name(), "children"))
 		if err != nil {
 			continue // it ended meanwhile
 		}
 		for _, f := range strings.Fields(string(b)) {
 			if child, err := strconv.Atoi(f); err == nil {
-				all = append(append(all, child), below(child)...)
+				all = append(all, child)
 			}
 		}
 	}
