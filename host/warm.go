@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	"openskill/host/registry"
+	"openskill/host/worker"
 	"openskill/sdk/skill"
+	"openskill/wasm"
 )
 
 // warmer is a runner that has something to get ready before the first call.
@@ -37,7 +40,7 @@ func (h *Host) warm(ctx context.Context) <-chan struct{} {
 		defer close(done)
 		skills := h.enabled()
 		for _, s := range skills {
-			if h.engine != nil && ctx.Err() == nil && s.Primary.Kind == skill.WasmWASI && h.runner(s).Ready(s.Folder, s.Primary.Entry) == nil {
+			if ctx.Err() == nil && s.Primary.Kind == skill.WasmWASI && h.runner(s).Ready(s.Folder, s.Primary.Entry) == nil {
 				h.done(ctx, "warmed up", string(s.Descriptor.ID), func() error { return h.compile(ctx, s) })
 			}
 		}
@@ -53,7 +56,7 @@ func (h *Host) warmRuntimes(ctx context.Context, skills []*registry.Skill) {
 	done := map[string]bool{}
 	for _, r := range h.all {
 		w, ok := r.(warmer)
-		if !ok {
+		if !ok || r.Kind() == skill.WasmWASI { // a command has no runtime
 			continue
 		}
 		for _, s := range skills {
@@ -157,8 +160,7 @@ func (h *Host) enabled() (list []*registry.Skill) {
 // maxModule is the size in bytes up to which a module is compiled ahead.
 const maxModule = 64 << 20
 
-// compile leaves a skill's module in the engine, where its runner finds it by its
-// content.
+// compile leaves a skill's module compiled, where its runner finds it by its content.
 func (h *Host) compile(ctx context.Context, s *registry.Skill) error {
 	root, err := os.OpenRoot(s.Folder)
 	if err != nil {
@@ -172,6 +174,12 @@ func (h *Host) compile(ctx context.Context, s *registry.Skill) error {
 	defer f.Close()                                      //nolint:errcheck // read only
 	b, err := io.ReadAll(io.LimitReader(f, maxModule+1)) // one more, for the cap to see
 	if err != nil {
+		return err
+	}
+	if h.workers != nil {
+		_, err = h.workers.modules.Ensure(ctx, wasm.Digest(b), &worker.Source{
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil },
+		})
 		return err
 	}
 	_, err = h.engine.Compile(ctx, b, nil)
@@ -206,12 +214,8 @@ func (h *Host) Prepare(ctx context.Context, id skill.ID) {
 	switch {
 	case warms:
 		err = warmFor(ctx, w, s)
-	case s.Primary.Kind == skill.WasmWASI && h.engine != nil:
-		err = h.compile(ctx, s)
 	case s.Primary.Kind == skill.WasmWASI:
-		if r, ok := h.runner(s).(starter); ok && h.ready(s) == nil {
-			err = r.Start(ctx, h.callOf(s))
-		}
+		err = h.compile(ctx, s)
 	}
 	if err != nil {
 		h.log.Debug("not prepared", slog.String("skill_id", string(id)), slog.String("reason", err.Error()))

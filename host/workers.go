@@ -166,6 +166,9 @@ func compileMain(args []string) error {
 	if err == nil {
 		_, err = e.Compile(context.Background(), module, opts)
 	}
+	if err == nil {
+		err = left(c.Write)
+	}
 	out.Report = report
 	var refused *check.Error
 	switch {
@@ -178,6 +181,17 @@ func compileMain(args []string) error {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(&out)
+}
+
+// left makes sure that what was compiled is there: an engine goes on without files that
+// it could not write.
+func left(dir string) error {
+	for _, pattern := range []string{"metered/*", "code/*/*"} {
+		if found, err := filepath.Glob(filepath.Join(dir, pattern)); err != nil || len(found) == 0 {
+			return errors.New("what was compiled could not be written: is the disk full?")
+		}
+	}
+	return nil
 }
 
 // workers are the processes of a host, and what they run on.

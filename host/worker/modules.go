@@ -27,7 +27,8 @@ type Modules struct {
 	o     ModulesOptions
 	root  string // of this version
 	spawn *spawner
-	slots chan struct{}
+	slots chan struct{} // of strangers' modules
+	own   chan struct{} // of the host's own: they take long, and nobody else waits for them
 
 	mu      sync.Mutex
 	flights map[string]*compilation
@@ -44,7 +45,7 @@ type ModulesOptions struct {
 	Dir     string   // where compiled modules are kept; made with mode 0700
 	Version string   // of what makes them; what another version made is removed
 	Command []string // the program that compiles one module, which is its descriptor 3
-	AtOnce  int      // compilations at once; 0: 1
+	AtOnce  int      // compilations of strangers' modules at once; 0: 2. Beside them one of the host's own
 	// Strangers and Trusted bound the compilation of one module.
 	Strangers, Trusted CompileLimits
 	Bytes              int64 // that are kept; beyond it what was not used for the longest goes; 0: 4 GiB
@@ -105,7 +106,7 @@ func OpenModules(o ModulesOptions) (*Modules, error) {
 	def(&o.Strangers, 10*time.Second, time.Minute, 768<<20)
 	def(&o.Trusted, 10*time.Minute, 15*time.Minute, 4<<30)
 	if o.AtOnce <= 0 {
-		o.AtOnce = 1
+		o.AtOnce = 2
 	}
 	if o.Bytes <= 0 {
 		o.Bytes = 4 << 30
@@ -114,7 +115,7 @@ func OpenModules(o ModulesOptions) (*Modules, error) {
 		o.Log = slog.Default()
 	}
 	m := &Modules{
-		o: o, root: filepath.Join(o.Dir, o.Version), spawn: newSpawner(), slots: make(chan struct{}, o.AtOnce),
+		o: o, root: filepath.Join(o.Dir, o.Version), spawn: newSpawner(), slots: make(chan struct{}, o.AtOnce), own: make(chan struct{}, 1),
 		flights: map[string]*compilation{}, refused: map[string]*verdict{},
 	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
@@ -226,10 +227,14 @@ func (m *Modules) Ensure(ctx context.Context, digest string, src *Source) (json.
 
 func (m *Modules) fly(c *compilation, n, digest string, src *Source) {
 	defer m.running.Done()
+	slots := m.slots
+	if src.Trusted {
+		slots = m.own
+	}
 	select {
-	case m.slots <- struct{}{}:
+	case slots <- struct{}{}:
 		c.report, c.err = m.compile(n, digest, src)
-		<-m.slots
+		<-slots
 	case <-m.ctx.Done():
 		c.err = context.Cause(m.ctx)
 	}

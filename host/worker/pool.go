@@ -161,9 +161,9 @@ func (p *Pool) acquire(ctx context.Context, key string, call *skill.Call) (*proc
 		}
 		p.bury(s)
 		if wait := s.not.Sub(s.used); wait > 0 {
-			failures := s.failures
+			failures, cause := s.failures, s.err
 			p.mu.Unlock()
-			if err := pause(ctx, wait, failures); err != nil {
+			if err := pause(ctx, wait, failures, cause); err != nil {
 				return nil, err
 			}
 			continue
@@ -201,9 +201,12 @@ func (p *Pool) acquire(ctx context.Context, key string, call *skill.Call) (*proc
 }
 
 // pause waits until a key whose workers crash may have another one; not for long.
-func pause(ctx context.Context, wait time.Duration, failures int) error {
+func pause(ctx context.Context, wait time.Duration, failures int, cause error) error {
 	const patience = time.Second
-	if wait > patience {
+	switch {
+	case wait > patience && cause != nil:
+		return cause
+	case wait > patience:
 		return &skill.Error{
 			Op: "worker.acquire", Code: skill.WorkerCrashed, Details: map[string]any{"retry_after_ms": wait.Milliseconds()},
 			Message: fmt.Sprintf("the process for these skills crashed %d times in a row; it is tried again in %d s", failures, 1+int(wait/time.Second)),
@@ -216,6 +219,15 @@ func pause(ctx context.Context, wait time.Duration, failures int) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// cannotStart is what a call is told that needs a process where none can be started:
+// the host is short of something, which passes.
+func cannotStart(err error) error {
+	return &skill.Error{
+		Op: "worker.start", Code: skill.RateLimited, Err: err,
+		Message: "the host cannot start a process for this skill now; call again shortly",
 	}
 }
 
@@ -250,6 +262,10 @@ func (p *Pool) fill(s *slot, call *skill.Call) {
 	s.w, s.err = w, err
 	if err != nil {
 		p.failed(s)
+		s.err = cannotStart(err)
+		if !p.closed {
+			p.o.Log.Warn("a worker process could not be started", slog.String("reason", err.Error()))
+		}
 	}
 	close(s.starting)
 	s.starting = nil

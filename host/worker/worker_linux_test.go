@@ -495,3 +495,25 @@ func TestRecycled(t *testing.T) {
 		t.Errorf("%+v after 100 calls of 5 each", s)
 	}
 }
+
+// TestCannotStart holds that a host which cannot start processes says so, and goes on
+// when it can.
+func TestCannotStart(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "program")
+	_, r := pool(t, func(o *worker.Options) { o.Command = []string{program, "be-a-worker"} })
+	for range 5 {
+		if _, err := r.Run(t.Context(), callOf("a", "say x")); skill.CodeOf(err) != skill.RateLimited {
+			t.Fatalf("without a program: %v", err)
+		}
+	}
+	if err := os.Symlink(self, program); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, r, "a", "say on"); string(got.Stdout) != "on" {
+		t.Errorf("%+v", got)
+	}
+}
