@@ -19,4 +19,6 @@
 //	OPENSKILL_TEST_CPYTHON_MODULES     the modules to run, with spaces between
 //	OPENSKILL_TEST_CPYTHON_UPDATE=1    the file is written with what was seen; a new failure
 //	                                   has the reason "?", which the next run does not accept
+//
+// With a wasmtime, TestLinks holds symbolic links in scratch space against its own.
 package cpythontest
