@@ -299,8 +299,10 @@ func Protections(s *config.Settings) []selftest.Protection {
 	}
 	all := []selftest.Protection{workers}
 	for _, p := range []struct{ name, setting string }{
-		{"capabilities", ""}, {"landlock", switchedOff(s.WorkerLandlock, "OPENSKILL_WORKER_LANDLOCK is 0")},
-		{"seccomp", switchedOff(s.WorkerSeccomp, "OPENSKILL_WORKER_SECCOMP is 0")}, {memoryBound, ""},
+		{"capabilities", ""},
+		{"landlock", switchedOff(s.WorkerLandlock, "OPENSKILL_WORKER_LANDLOCK is 0")},
+		{"seccomp", switchedOff(s.WorkerSeccomp, "OPENSKILL_WORKER_SECCOMP is 0")},
+		{memoryBound, ""},
 	} {
 		one := selftest.Protection{Name: p.name, On: p.setting == "", Detail: p.setting}
 		if !hasWorkers || s.Workers == config.NoWorkers {

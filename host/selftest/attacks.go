@@ -42,25 +42,32 @@ func (r *run) dial(ctx context.Context) (net.Conn, error) {
 	return c, c.SetDeadline(time.Now().Add(talking)) //nolint:forbidigo // the kernel's clock
 }
 
+// response is one answer, read to its end.
+type response struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
 // ask sends the bytes of a request and reads one answer.
-func (r *run) ask(ctx context.Context, request string) (*http.Response, []byte, error) {
+func (r *run) ask(ctx context.Context, request string) (*response, error) {
 	c, err := r.dial(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer c.Close()                                   //nolint:errcheck // the answer is there, or the error
 	go func() { _, _ = io.WriteString(c, request) }() // the host may refuse it before it has read all
 	return read(bufio.NewReader(c))
 }
 
-func read(b *bufio.Reader) (*http.Response, []byte, error) {
+func read(b *bufio.Reader) (*response, error) {
 	res, err := http.ReadResponse(b, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer res.Body.Close() //nolint:errcheck // read to its end
 	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
-	return res, body, err
+	return &response{res.StatusCode, res.Header, body}, err
 }
 
 // nobody is a skill that is not there, to see how a request is taken.
@@ -82,12 +89,12 @@ func (r *run) compressed(ctx context.Context, row *Row) {
 	refused := 0
 	for _, coding := range []string{"gzip", "deflate", "br", "zstd", "gzip, gzip"} {
 		for _, path := range []string{nobody, "/skills"} {
-			res, answer, err := r.ask(ctx, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n%s", path, coding, len(body), body))
+			res, err := r.ask(ctx, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n%s", path, coding, len(body), body))
 			switch {
 			case err != nil:
 				row.fault("%s to %s is not answered: %v", coding, path, err)
-			case res.StatusCode != http.StatusUnsupportedMediaType && res.StatusCode != http.StatusMethodNotAllowed:
-				row.fault("%s to %s is answered with %d %.80s", coding, path, res.StatusCode, answer)
+			case res.status != http.StatusUnsupportedMediaType && res.status != http.StatusMethodNotAllowed:
+				row.fault("%s to %s is answered with %d %.80s", coding, path, res.status, res.body)
 			default:
 				refused++
 			}
@@ -134,18 +141,17 @@ func (r *run) oneConnection(ctx context.Context, row *Row) {
 		who := strings.Repeat(string(rune('a'+i%3)), 5+i%40)
 		body := `{"input":{"text":"` + who + `"}}`
 		_, err := fmt.Fprintf(c, "POST /skills/selftest_%s:invoke HTTP/1.1\r\nHost: localhost\r\nX-Trace-Id: t-%s\r\nContent-Length: %d\r\n\r\n%s", who, who, len(body), body)
-		var res *http.Response
-		var answer []byte
+		var res *response
 		if err == nil {
-			res, answer, err = read(b)
+			res, err = read(b)
 		}
 		var result skill.Result
 		switch {
 		case err != nil:
 			row.fault("request %d is not answered: %v", i, err)
 			return
-		case json.Unmarshal(answer, &result) != nil || string(result.TraceID) != "t-"+who || res.Header.Get("X-Trace-Id") != "t-"+who || string(result.SkillID) != "selftest_"+who:
-			row.fault("request %d of %s is answered as %.80s", i, who, answer)
+		case json.Unmarshal(res.body, &result) != nil || string(result.TraceID) != "t-"+who || res.header.Get("X-Trace-Id") != "t-"+who || string(result.SkillID) != "selftest_"+who:
+			row.fault("request %d of %s is answered as %.80s", i, who, res.body)
 			return
 		}
 	}
@@ -164,14 +170,14 @@ func (r *run) traceIDs(ctx context.Context, row *Row) {
 		"not ASCII":            "X-Trace-Id: \u202egnp",
 		"10 MB":                "X-Trace-Id: " + strings.Repeat("x", 10<<20),
 	} {
-		res, _, err := r.ask(ctx, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"+head+"\r\n\r\n")
+		res, err := r.ask(ctx, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"+head+"\r\n\r\n")
 		switch {
 		case err != nil:
 			row.fault("%s is not answered: %v", name, err)
-		case res.Header.Get("X-Injected") != "":
+		case res.header.Get("X-Injected") != "":
 			row.fault("%s: the answer has a header that the client chose", name)
-		case !skill.ValidTraceID(res.Header.Get("X-Trace-Id")):
-			row.fault("%s: the answer's trace id is %.80q", name, res.Header.Get("X-Trace-Id"))
+		case !skill.ValidTraceID(res.header.Get("X-Trace-Id")):
+			row.fault("%s: the answer's trace id is %.80q", name, res.header.Get("X-Trace-Id"))
 		default:
 			held++
 		}

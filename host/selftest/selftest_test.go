@@ -237,7 +237,8 @@ func TestProtectionsAndCanary(t *testing.T) {
 		Filter: "protection",
 		Protections: func() []selftest.Protection {
 			return []selftest.Protection{
-				{Name: "seccomp", On: true, Detail: "a filter"}, {Name: "Landlock", Detail: "OPENSKILL_WORKER_LANDLOCK is 0"},
+				{Name: "seccomp", On: true, Detail: "a filter"},
+				{Name: "Landlock", Detail: "OPENSKILL_WORKER_LANDLOCK is 0"},
 				{Name: "memory", Detail: "no control groups here", Optional: true},
 			}
 		},
