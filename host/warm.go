@@ -212,10 +212,10 @@ func (h *Host) Prepare(ctx context.Context, id skill.ID) {
 	defer stop()
 	w, warms := h.runner(s).(warmer)
 	switch {
-	case warms:
-		err = warmFor(ctx, w, s)
 	case s.Primary.Kind == skill.WasmWASI:
 		err = h.compile(ctx, s)
+	case warms:
+		err = warmFor(ctx, w, s)
 	}
 	if err != nil {
 		h.log.Debug("not prepared", slog.String("skill_id", string(id)), slog.String("reason", err.Error()))

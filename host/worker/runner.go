@@ -173,6 +173,8 @@ func (r *Runner) attempt(ctx context.Context, k kind, call *skill.Call, began ti
 			}
 			given = digest
 			continue
+		case errors.Is(err, errHung):
+			r.p.doubted(key, w)
 		}
 		return r.ended(ctx, within, call, err)
 	}

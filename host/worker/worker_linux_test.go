@@ -336,8 +336,19 @@ func TestCrashes(t *testing.T) {
 
 // TestHanging holds that a call which does not end is ended with its process, in time.
 func TestHanging(t *testing.T) {
-	_, r := pool(t, nil)
+	p, r := pool(t, nil)
 	pid := string(run(t, r, "a", "pid").Stdout)
+	other := make(chan *skill.Reply, 1)
+	go func() {
+		reply, err := r.Run(context.Background(), callOf("a", "wait"))
+		if err != nil {
+			reply = &skill.Reply{Message: err.Error()}
+		}
+		other <- reply
+	}()
+	for p.Stats().Busy == 0 {
+		time.Sleep(time.Millisecond)
+	}
 	c := callOf("a", "hang")
 	c.Limits.Timeout = 100 * time.Millisecond
 	began := time.Now()
@@ -346,7 +357,7 @@ func TestHanging(t *testing.T) {
 		t.Errorf("%+v, %v after %s", got, err, took)
 	}
 	// Others of that process are told, and that it was not their doing.
-	if got := run(t, r, "a", "wait"); got.Code != skill.WorkerCrashed || !got.Bystander {
+	if got := <-other; got.Code != skill.WorkerCrashed || !got.Bystander {
 		t.Errorf("another call of the process: %+v", got)
 	}
 	if again := string(run(t, r, "a", "pid").Stdout); again == pid {
