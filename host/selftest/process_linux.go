@@ -111,10 +111,10 @@ func used(pid int, ended bool) (sum time.Duration) {
 	return sum
 }
 
-// Busy are the processes below that use processors.
+// Busy are the processes below that use a fifth of a processor or more.
 func (t *Tree) Busy() (busy []int) {
 	for pid, did := range t.span(200 * time.Millisecond) {
-		if did > 0 {
+		if did >= 4*tick {
 			busy = append(busy, pid)
 		}
 	}

@@ -52,8 +52,8 @@ func (r *Row) fault(format string, args ...any) {
 	r.Verdict = Fail
 }
 
-// slow adds a problem that is only one of time: a row without any other is tried a
-// second time, since a machine may be busy with something else for a moment.
+// slow adds a problem that is only one of time: a row without any other is tried
+// again, since a machine may be busy with something else for a moment.
 func (r *Row) slow(format string, args ...any) {
 	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
 	if r.Verdict == Pass {

@@ -209,7 +209,9 @@ func (r *run) playAll(ctx context.Context, steps []step, add func(Row)) error {
 	if r.state, err = r.t.State(ctx); err != nil {
 		return fmt.Errorf("the data folder and the catalogue cannot be read: %w", err)
 	}
-	again := r.playEach(ctx, steps, add, true)
+	// Rows that were only late are tried twice more: a machine may do something else for
+	// a moment, and not for three.
+	again := r.playEach(ctx, r.playEach(ctx, steps, add, true), add, true)
 	r.playEach(ctx, again, add, false)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
