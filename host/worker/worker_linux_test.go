@@ -156,13 +156,19 @@ func (f front) Source(_ *skill.Call, digest string) (*worker.Source, string, err
 	return &worker.Source{Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}, digest, nil
 }
 
-func pool(t *testing.T, change func(*worker.Options)) (*worker.Pool, *worker.Runner) {
+// command is this test program as a worker.
+func command(t testing.TB) []string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := worker.Options{Command: []string{self, "be-a-worker"}, Dir: t.TempDir(), Spares: -1, Log: slog.New(slog.DiscardHandler)}
+	return []string{self, "be-a-worker"}
+}
+
+func pool(t *testing.T, change func(*worker.Options)) (*worker.Pool, *worker.Runner) {
+	t.Helper()
+	o := worker.Options{Command: command(t), Dir: t.TempDir(), Spares: -1, Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&o)
 	}
