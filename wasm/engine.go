@@ -14,6 +14,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"openskill/wasm/binary"
+	"openskill/wasm/image"
 	"openskill/wasm/meter"
 	"openskill/wasm/wasi"
 )
@@ -78,6 +79,7 @@ func Open(opts *Options) (*Engine, error) {
 	def(&e.o.Instances, 1024)
 	def(&e.o.ImageBytes, 1<<30)
 	e.images.max, e.images.bytes = e.o.Instances, e.o.ImageBytes
+	image.Ready()
 	ctx := context.Background()
 	cfg := wazero.NewRuntimeConfigCompiler()
 	if e.o.Interpreter {

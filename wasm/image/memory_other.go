@@ -41,3 +41,6 @@ func Discard([]byte) {}
 
 // Supported reports whether instances can share a content on this platform.
 const Supported = false
+
+// Ready does nothing here.
+func Ready() {}

@@ -90,6 +90,10 @@ var pagemap = sync.OnceValue(func() int {
 	return fd
 })
 
+// Ready asks the kernel for what Reset uses, which cannot be had any more once a
+// process has given up the files of /proc.
+func Ready() { pagemap() }
+
 // written lists the pages of a private mapping that are the mapping's own: a page
 // of a file that was written is a copy, and no page of the file any more; a page of
 // no file is there once it was written. It fails if there are more than fewPages,
