@@ -21,6 +21,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+func noRace(t *testing.T) {
+	t.Helper()
+	if underRace {
+		t.Skip("a program that watches for races does not fit into the memory that a compiling process has")
+	}
+}
+
 func openHost(t *testing.T, s *config.Settings) *Host {
 	t.Helper()
 	h, err := Open(s, &Options{Log: slog.New(slog.DiscardHandler)})
@@ -43,6 +50,7 @@ func invoke(t *testing.T, h *Host, id skill.ID) *skill.Result {
 // TestEveryIsolation runs skills under every value of OPENSKILL_WORKERS, and with each
 // protection switched off.
 func TestEveryIsolation(t *testing.T) {
+	noRace(t)
 	for _, c := range []struct {
 		name  string
 		flags map[string]string
@@ -73,6 +81,7 @@ func TestEveryIsolation(t *testing.T) {
 
 // TestNothingIsCompiledTwice holds that what one host compiled the next one finds.
 func TestNothingIsCompiledTwice(t *testing.T) {
+	noRace(t)
 	s := settings(t, nil)
 	h := openHost(t, s)
 	invoke(t, h, "quick")
@@ -97,6 +106,7 @@ func TestNothingIsCompiledTwice(t *testing.T) {
 
 // TestWorkerIsKilled ends the process of a call in its middle.
 func TestWorkerIsKilled(t *testing.T) {
+	noRace(t)
 	h := openHost(t, settings(t, nil))
 	invoke(t, h, "quick")
 	result := make(chan *skill.Result, 1)

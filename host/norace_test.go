@@ -1,0 +1,6 @@
+//go:build !race
+
+package host
+
+// underRace: see race_test.go.
+const underRace = false
