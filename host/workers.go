@@ -147,7 +147,6 @@ func compileMain(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	c.Seconds *= uint64(runtime.GOMAXPROCS(0))    //nolint:gosec // a count
 	debug.SetMemoryLimit(int64(c.Memory / 4 * 3)) //nolint:gosec // bytes of a machine
 	e, err := wasm.Open(&wasm.Options{CacheDir: c.Write, ShareCode: true})
 	if err != nil {
@@ -358,14 +357,17 @@ func keyOf(i config.Isolation, uploads string) func(*skill.Call) string {
 	case config.Shared:
 		return func(*skill.Call) string { return "" }
 	case config.PerSkill:
-		return func(c *skill.Call) string { return c.Tenant + "\x00" + string(c.SkillID) + "\x00" + c.Digest }
+		return func(c *skill.Call) string {
+			return versions.Folder(c.Tenant) + "\x00" + string(c.SkillID) + "\x00" + c.Digest
+		}
 	case config.PerTenant, config.NoWorkers:
 	}
 	return func(c *skill.Call) string {
-		if owner := ownerOf(uploads, c.Folder); owner != "" && owner != filepath.Join(uploads, versions.Folder(c.Tenant)) {
-			return c.Tenant + "\x00" + owner
+		tenant := versions.Folder(c.Tenant) // a name that no two tenants have, whatever is in theirs
+		if owner := ownerOf(uploads, c.Folder); owner != "" && owner != filepath.Join(uploads, tenant) {
+			return tenant + "\x00" + owner
 		}
-		return c.Tenant
+		return tenant
 	}
 }
 
@@ -419,19 +421,30 @@ type wasiFront struct{ *wasi.Runner }
 func (f *wasiFront) ReadyWith(folder, entry string, _ []string) error { return f.Ready(folder, entry) }
 func (f *wasiFront) AvailableWith(context.Context, []string) error    { return nil }
 
-// Source is the entry of the call itself.
+// Source is the entry of the call itself, if that has the digest: a worker is believed
+// no other.
 func (f *wasiFront) Source(call *skill.Call, digest string) (*worker.Source, string, error) {
 	if call.Folder == "" {
 		return nil, "", nil
 	}
-	return &worker.Source{Open: func() (io.ReadCloser, error) {
-		root, err := os.OpenRoot(call.Folder)
-		if err != nil {
-			return nil, err
-		}
-		defer root.Close() //nolint:errcheck // read only
-		return root.Open(filepath.FromSlash(call.Entry))
-	}}, digest, nil
+	root, err := os.OpenRoot(call.Folder)
+	if err != nil {
+		return nil, "", err
+	}
+	defer root.Close() //nolint:errcheck // read only
+	file, err := root.Open(filepath.FromSlash(call.Entry))
+	if err != nil {
+		return nil, "", err
+	}
+	defer file.Close() //nolint:errcheck // read only
+	module, err := io.ReadAll(io.LimitReader(file, maxModule+1))
+	if err != nil {
+		return nil, "", err
+	}
+	if own := wasm.Digest(module); own != digest {
+		return nil, "", &skill.Error{Op: "host.Source", Code: skill.Conflict, Subject: string(call.SkillID), Message: "the module was changed while the call began; call again"}
+	}
+	return &worker.Source{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil }}, digest, nil
 }
 
 // jsFront is wasm:javascript in the host.

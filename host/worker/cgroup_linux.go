@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // bounds hold the memory of workers by control groups, where the host may make
@@ -31,6 +33,7 @@ func newBounds() *bounds {
 	if b.dir, b.v2, b.why = ownGroup(); b.dir == "" {
 		return b
 	}
+	b.sweep()
 	dir := filepath.Join(b.dir, fmt.Sprintf("openskill-%d", os.Getpid()))
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // as the others there
 		b.dir, b.why = "", "no control group can be made: "+plain(err)
@@ -44,6 +47,23 @@ func newBounds() *bounds {
 		}
 	}
 	return b
+}
+
+// sweep removes the groups of hosts that were killed. One in which somebody is left
+// cannot be removed.
+func (b *bounds) sweep() {
+	left, _ := filepath.Glob(filepath.Join(b.dir, "openskill-*")) // the pattern is a good one
+	for _, dir := range left {
+		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "openskill-"))
+		if err != nil || unix.Kill(pid, 0) == nil {
+			continue
+		}
+		workers, _ := filepath.Glob(filepath.Join(dir, "[0-9]*"))
+		for _, w := range workers {
+			_ = os.Remove(w) // what is busy is for the next host
+		}
+		_ = os.Remove(dir)
+	}
 }
 
 func plain(err error) string {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 )
 
 // protocol is the version of what is said on a channel.
@@ -50,6 +51,8 @@ type channel struct {
 	conn net.Conn
 	in   *bufio.Reader
 	max  uint32 // bytes of a frame that is accepted
+	// patience is how long the other side may take to read a frame; 0: for ever.
+	patience time.Duration
 
 	mu  sync.Mutex
 	out []byte // the start of a frame, kept
@@ -71,6 +74,9 @@ func (c *channel) send(k kind, call uint64, head any, body []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.patience > 0 {
+		_ = c.conn.SetWriteDeadline(time.Now().Add(c.patience)) //nolint:forbidigo // real time
+	}
 	b := binary.LittleEndian.AppendUint32(c.out[:0], uint32(n)) //nolint:gosec // bounded above
 	b = append(b, byte(k))
 	b = binary.LittleEndian.AppendUint64(b, call)

@@ -242,7 +242,8 @@ func (m *Modules) fly(c *compilation, n, digest string, src *Source) {
 	defer m.mu.Unlock()
 	delete(m.flights, n)
 	var e *skill.Error
-	if errors.As(c.err, &e) {
+	// A verdict is against the module. That somebody named another one is not.
+	if errors.As(c.err, &e) && e.Code != skill.Conflict {
 		if len(m.refused) >= maxRefused {
 			clear(m.refused)
 		}

@@ -156,6 +156,9 @@ func TestModules(t *testing.T) {
 	if _, err := m.Ensure(t.Context(), digestOf("this"), sourceOf("that")); skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("another module than was named: %v", err)
 	}
+	if _, err := m.Ensure(t.Context(), digestOf("this"), sourceOf("this")); err != nil {
+		t.Errorf("and then by its name: %v", err) // what somebody else said is not held against it
+	}
 	for _, bad := range []string{"", "x", "sha256:", "sha256:../../x", "sha256:" + strings.Repeat("A", 64)} {
 		if _, err := m.Ensure(t.Context(), bad, sourceOf("x")); err == nil {
 			t.Errorf("the digest %q was taken", bad)

@@ -17,7 +17,7 @@ import (
 // the defaults.
 type Options struct {
 	Command []string // the program that is a worker, and its arguments
-	Dir     string   // for folders of workers; made with mode 0700, emptied at the start
+	Dir     string   // for folders of workers; made with mode 0700
 	Modules *Modules // nil: workers compile for themselves
 	// Folders are all that any worker may read, its own folder beside them; FoldersOf
 	// are those that one of this key may, nil for all.
@@ -234,7 +234,8 @@ func cannotStart(err error) error {
 // room reports whether one more worker may be started, and makes room where one is
 // idle, the longest unused first; spares go before those that are somebody's. P.mu is held.
 func (p *Pool) room() bool {
-	if len(p.live)+p.begun < p.o.Max || len(p.spares) > 0 {
+	n := len(p.spares)
+	if len(p.live)+p.begun < p.o.Max || n > 0 && (p.o.FoldersOf == nil || p.spares[n-1].hello.Narrows) {
 		return true
 	}
 	var oldest *slot

@@ -29,6 +29,10 @@ const (
 // programName is what processes are called, whatever the file is.
 const programName = "openskill"
 
+// patience is how long a worker may take to read what it is told; one that does not
+// read is one that hangs. Tests lower it.
+var patience = 5 * time.Second
+
 // helloTime is how long a worker may take to be ready.
 const helloTime = 10 * time.Second
 
@@ -96,6 +100,7 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 	for _, dir := range folders {
 		args = append(args, "--read", dir)
 	}
+	w.ch.patience = patience
 	w.cmd = exec.Command(p.o.Command[0], args...) //nolint:gosec,noctx // this program; its end is the channel's or a kill
 	w.cmd.Args[0] = programName
 	w.cmd.Env = []string{}
@@ -193,8 +198,6 @@ func (w *process) send(ctx context.Context, k kind, head any, call *skill.Call, 
 	s.id = w.next
 	w.pending[s.id] = s.pending
 	w.mu.Unlock()
-	// A worker that does not read is one that hangs.
-	_ = w.conn.SetWriteDeadline(time.Now().Add(5 * time.Second)) //nolint:forbidigo // real time
 	if err := w.ch.send(k, s.id, head, body); err != nil {
 		w.end(&crashedError{why: "a call could not be handed over: " + err.Error()})
 		w.forget(s.id)

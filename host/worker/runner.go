@@ -33,6 +33,9 @@ type Runner struct {
 	p *Pool
 	f Front
 
+	ctx  context.Context //nolint:containedctx // of what is compiled ahead, which nobody's call waits for
+	stop context.CancelFunc
+
 	mu     sync.Mutex
 	closed bool
 	runs   sync.WaitGroup
@@ -42,7 +45,11 @@ var _ skill.Runner = (*Runner)(nil)
 
 // Runner makes the runner of a front. The pool stays the caller's, and is closed
 // after its runners.
-func (p *Pool) Runner(f Front) *Runner { return &Runner{p: p, f: f} }
+func (p *Pool) Runner(f Front) *Runner {
+	r := &Runner{p: p, f: f}
+	r.ctx, r.stop = context.WithCancel(context.Background())
+	return r
+}
 
 // Kind is the front's.
 func (r *Runner) Kind() skill.Kind { return r.f.Kind() }
@@ -62,7 +69,7 @@ func (r *Runner) ReadyWith(folder, entry string, requires []string) error {
 		r.runs.Add(1)
 		go func() {
 			defer r.runs.Done()
-			_ = r.compile(context.Background(), &skill.Call{Requires: requires}, digest) // the next who asks begins it again
+			_ = r.compile(r.ctx, &skill.Call{Requires: requires}, digest) // the next who asks begins it again
 		}()
 	}
 	return err
@@ -127,6 +134,7 @@ func (r *Runner) Close() error {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
+	r.stop()
 	r.runs.Wait()
 	return r.f.Close()
 }

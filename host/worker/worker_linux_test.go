@@ -513,6 +513,22 @@ func TestRecycled(t *testing.T) {
 	}
 }
 
+// TestCancelledLate holds that a call can still be cancelled long after the last
+// thing that its worker was told, and that the worker goes on.
+func TestCancelledLate(t *testing.T) {
+	worker.LowerPatience(t, 20*time.Millisecond)
+	p, r := pool(t, nil)
+	pid := string(run(t, r, "a", "pid").Stdout)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if got, err := r.Run(ctx, callOf("a", "wait")); err != nil || got.Code != skill.Cancelled || !strings.Contains(got.Message, "the call ended") {
+		t.Errorf("%+v, %v; want what the worker itself says of it", got, err)
+	}
+	if again := string(run(t, r, "a", "pid").Stdout); again != pid || p.Stats().Crashes > 0 {
+		t.Errorf("%s was replaced by %s", pid, again)
+	}
+}
+
 // TestCannotStart holds that a host which cannot start processes says so, and goes on
 // when it can.
 func TestCannotStart(t *testing.T) {
