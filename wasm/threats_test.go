@@ -74,6 +74,10 @@ func threats() map[string][]judged {
 	for _, c := range wasmtest.Bombs() {
 		bombs = append(bombs, judged{c.Module, c.Refused})
 	}
+	var disguised []judged
+	for _, c := range wasmtest.Disguised() {
+		disguised = append(disguised, judged{c.Module, c.Refused})
+	}
 	var features []judged
 	for _, module := range [][]byte{
 		raw("0061736d0d000100"),                    // a component
@@ -108,6 +112,7 @@ func threats() map[string][]judged {
 		"W13 features":        features,
 		"W14 imports":         {{importing("env", "system", binary.I32), check.ImportDenied}, {importing("wasi_snapshot_preview1", "proc_exit", binary.I64), check.ImportDenied}, {memory.Bytes(), check.ImportDenied}},
 		"W15 tables":          {{table.Bytes(), check.TableLimit}},
+		"W17 disguised":       disguised,
 	}
 }
 

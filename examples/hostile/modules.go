@@ -61,6 +61,9 @@ func modules() []Case {
 	for i, c := range asm.Bombs() {
 		add(c.Name, func() []byte { return asm.Bombs()[i].Module }, skill.ModuleTooComplex)
 	}
+	for i, c := range asm.Disguised() {
+		add(c.Name, func() []byte { return asm.Disguised()[i].Module }, skill.InvalidModule)
+	}
 	whole := importing("wasi_snapshot_preview1", "proc_exit", binary.I32)()
 	for _, n := range []int{0, 3, 9, 15, 21, 33, 45, 57, len(whole) - 1} {
 		add(fmt.Sprintf("W10 cut at byte %d", n), ready(whole[:min(n, len(whole)-1)]), skill.InvalidModule)

@@ -88,6 +88,11 @@ func (r *Reader) prefixed(c byte) Op {
 	case 0xfd:
 		n := r.u32()
 		if n < 0x100 {
+			// The compiler behind this takes one byte for all of the number: what is longer
+			// than it need be would be other instructions there, which nobody has looked at.
+			if r.err == nil && r.p-at != 1+u32Len(n) {
+				r.fail(malformed(r.base+at, "the number of a vector instruction takes more bytes than it needs"))
+			}
 			return 0x200 + Op(n)
 		}
 		if n < 0x114 {
@@ -148,10 +153,13 @@ func (r *Reader) rare(in *Instr, imm Imm) {
 		in.A = r.u32()
 		in.B = r.u32()
 	case ImmZero:
-		// One byte, not a number: 2.0 reserves it, and 0x80 0x00 is malformed.
-		if r.u8() != 0 && r.err == nil {
-			r.fail(unsupported(r.base+in.Pos, FeatureMultiMemory, "a memory index"))
-		}
+		r.zero(in)
+	case ImmZero2:
+		r.zero(in)
+		r.zero(in)
+	case ImmIndexZero:
+		in.A = r.u32()
+		r.zero(in)
 	case ImmBrTable:
 		n := r.u32()
 		if uint64(n) >= uint64(r.left()) { //nolint:gosec // what is left is not negative
@@ -185,10 +193,10 @@ func (r *Reader) rare(in *Instr, imm Imm) {
 		}
 		r.p++
 	case ImmSelect:
-		in.A = r.u32()
-		if r.err == nil && in.A != 1 {
-			if in.A > uint32(min(r.left(), 1<<20)) { //nolint:gosec // bounded
-				r.malformed("length out of bounds")
+		in.A = uint32(r.u8()) // more than one type is invalid, and one takes a byte
+		if in.A != 1 {
+			if in.A >= 0x80 {
+				r.malformed("the types of a select are too many, or their number takes more bytes than it needs")
 			}
 			r.bytes(in.A)
 			return
@@ -203,6 +211,14 @@ func (r *Reader) rare(in *Instr, imm Imm) {
 		r.tryTable(in)
 	default:
 		r.unknown(in)
+	}
+}
+
+// zero reads a memory index: one byte, not a number. 2.0 reserves it, and 0x80 0x00
+// is malformed.
+func (r *Reader) zero(in *Instr) {
+	if r.u8() != 0 && r.err == nil {
+		r.fail(unsupported(r.base+in.Pos, FeatureMultiMemory, "a memory index"))
 	}
 }
 

@@ -87,26 +87,28 @@ type Imm uint8
 
 // The forms of immediates, and where [Instr] keeps them.
 const (
-	ImmNone     Imm = iota
-	ImmBlock        // block type: Const
-	ImmLabel        // A
-	ImmBrTable      // A targets beside the default; read them with Reader.Targets
-	ImmIndex        // A: a function, local, global, table, tag, segment or type
-	ImmIndex2       // A and B, in the order of the format
-	ImmMem          // memory argument: A the exponent of the alignment, Const the offset
-	ImmMemLane      // memory argument and B the lane
-	ImmLane         // A
-	ImmI32          // Const
-	ImmI64          // Const
-	ImmF32          // Const holds the bits
-	ImmF64          // Const holds the bits
-	ImmV128         // 16 bytes
-	ImmShuffle      // 16 lanes
-	ImmZero         // one index that must be 0 in a module of one memory: A
-	ImmRef          // A holds the reference type
-	ImmSelect       // A holds the number of types, B the first
-	ImmTryTable     // block type: Const; A catch clauses; read them with Reader.Catches
-	immUnknown  Imm = 255
+	ImmNone      Imm = iota
+	ImmBlock         // block type: Const
+	ImmLabel         // A
+	ImmBrTable       // A targets beside the default; read them with Reader.Targets
+	ImmIndex         // A: a function, local, global, table, tag, segment or type
+	ImmIndex2        // A and B, in the order of the format
+	ImmMem           // memory argument: A the exponent of the alignment, Const the offset
+	ImmMemLane       // memory argument and B the lane
+	ImmLane          // A
+	ImmI32           // Const
+	ImmI64           // Const
+	ImmF32           // Const holds the bits
+	ImmF64           // Const holds the bits
+	ImmV128          // 16 bytes
+	ImmShuffle       // 16 lanes
+	ImmZero          // a memory, which is 0
+	ImmZero2         // two memories, which are 0
+	ImmIndexZero     // A, and a memory, which is 0
+	ImmRef           // A holds the reference type
+	ImmSelect        // A holds the number of types, B the first
+	ImmTryTable      // block type: Const; A catch clauses; read them with Reader.Catches
+	immUnknown   Imm = 255
 )
 
 type opInfo struct {
@@ -190,9 +192,9 @@ func buildOps() (t [numOps]opInfo) {
 		{OpRefNull, ImmRef},
 		{OpRefIsNull, ImmNone},
 		{OpRefFunc, ImmIndex},
-		{OpMemoryInit, ImmIndex2},
+		{OpMemoryInit, ImmIndexZero},
 		{OpDataDrop, ImmIndex},
-		{OpMemoryCopy, ImmIndex2},
+		{OpMemoryCopy, ImmZero2},
 		{OpMemoryFill, ImmZero},
 		{OpTableInit, ImmIndex2},
 		{OpElemDrop, ImmIndex},

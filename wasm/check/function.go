@@ -331,22 +331,11 @@ func (f *funcValidator) immediates() {
 				f.fail("invalid lane index %d", l)
 			}
 		}
-	case binary.ImmZero:
+	case binary.ImmZero, binary.ImmZero2, binary.ImmIndexZero:
 		f.memory()
 	}
 	switch in.Op {
-	case binary.OpMemoryCopy:
-		f.memory()
-		if in.A != 0 || in.B != 0 {
-			f.fail("unknown memory")
-		}
-	case binary.OpMemoryInit:
-		f.memory()
-		if in.B != 0 {
-			f.fail("unknown memory %d", in.B)
-		}
-		f.dataIndex(in.A)
-	case binary.OpDataDrop:
+	case binary.OpMemoryInit, binary.OpDataDrop:
 		f.dataIndex(in.A)
 	case binary.OpTableInit:
 		if t := f.table(in.B); f.elemType(in.A) != t {

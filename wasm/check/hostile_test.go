@@ -184,6 +184,7 @@ func TestHostileModules(t *testing.T) {
 		{"W15 a table of four billion", table(0xffffffff), check.TableLimit, "4294967295 entries"},
 		{"W15 one entry too many", table(1_000_001), check.TableLimit, "1000001"},
 		{"W15 as many entries as may be", table(1_000_000), accepted, ""},
+		{"W17 a vector instruction's number that is too long", with([]byte("\xfd\x8c\x00" + "0123456789abcdef\x1a")).Encode(), check.InvalidModule, "vector instruction"},
 		{"W15 a memory beyond 4 GiB", memory(65537), check.InvalidModule, "65536 pages"},
 	} {
 		judge(t, c.name, c.b, imports, c.want, c.says)
