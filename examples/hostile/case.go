@@ -134,12 +134,9 @@ func (c *Case) manifest(runtime, entry string) []byte {
 	fmt.Fprintf(&b, "type: wasm\nruntime: %s\nentry: %s\npermissions: {data: read, scratch: true}\n", runtime, entry)
 	j := c.Limits.JSON()
 	var limits []string
-	for _, l := range []struct {
-		key string
-		n   uint64
-	}{{"timeout_ms", j.TimeoutMS}, {"memory_mb", j.MemoryMB}, {"fuel", j.Fuel}, {"output_kb", j.OutputKB}, {"scratch_mb", j.ScratchMB}} {
-		if l.n > 0 {
-			limits = append(limits, fmt.Sprintf("%s: %d", l.key, l.n))
+	for _, l := range j.Fields() {
+		if *l.Value > 0 {
+			limits = append(limits, fmt.Sprintf("%s: %d", l.Name, *l.Value))
 		}
 	}
 	if len(limits) > 0 {

@@ -125,7 +125,7 @@ func (s *Skill) CheckOutput(value any) error {
 // build makes the Skill of a checked manifest.
 func (o *Options) build(m *manifest, folder, digest string, trust skill.Trust) *Skill {
 	want := m.limits.Limits()
-	limits := fill(want, o.Defaults).Lower(o.Caps)
+	limits := want.Or(o.Defaults).Lower(o.Caps)
 	s := &Skill{
 		Folder: folder, Primary: m.primary, Fallback: m.fallback, Limits: limits, Asked: m.limits, Language: m.language,
 	}
@@ -150,41 +150,10 @@ func (o *Options) build(m *manifest, folder, digest string, trust skill.Trust) *
 	return s
 }
 
-// fill gives l with the zero fields taken from d.
-func fill(l, d skill.Limits) skill.Limits {
-	if l.Timeout == 0 {
-		l.Timeout = d.Timeout
-	}
-	if l.Memory == 0 {
-		l.Memory = d.Memory
-	}
-	if l.Fuel == 0 {
-		l.Fuel = d.Fuel
-	}
-	if l.Output == 0 {
-		l.Output = d.Output
-	}
-	if l.Scratch == 0 {
-		l.Scratch = d.Scratch
-	}
-	return l
-}
-
-// incomplete names the first zero field of l.
+// incomplete says which limit of the host is not set.
 func incomplete(what string, l skill.Limits) error {
-	for _, f := range []struct {
-		name string
-		zero bool
-	}{
-		{"Timeout", l.Timeout <= 0},
-		{"Memory", l.Memory == 0},
-		{"Fuel", l.Fuel == 0},
-		{"Output", l.Output == 0},
-		{"Scratch", l.Scratch == 0},
-	} {
-		if f.zero {
-			return fmt.Errorf("registry: %s.%s is zero; every limit of the host must be set", what, f.name)
-		}
+	if name := l.Unset(); name != "" {
+		return fmt.Errorf("registry: %s: %s is zero; every limit of the host must be set", what, name)
 	}
 	return nil
 }

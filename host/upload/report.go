@@ -124,18 +124,10 @@ func (r *Report) read(s *registry.Skill, grant func(*registry.Skill) skill.Permi
 	if grant != nil {
 		r.Gets.Permissions = grant(s)
 	}
-	for _, l := range []struct {
-		name        string
-		asked, gets uint64
-	}{
-		{"timeout_ms", r.Asks.Limits.TimeoutMS, r.Gets.Limits.TimeoutMS},
-		{"memory_mb", r.Asks.Limits.MemoryMB, r.Gets.Limits.MemoryMB},
-		{"fuel", r.Asks.Limits.Fuel, r.Gets.Limits.Fuel},
-		{"output_kb", r.Asks.Limits.OutputKB, r.Gets.Limits.OutputKB},
-		{"scratch_mb", r.Asks.Limits.ScratchMB, r.Gets.Limits.ScratchMB},
-	} {
-		if l.gets < l.asked {
-			r.warn(fmt.Sprintf("limits.%s: %d is asked, and %d is the most that this host gives", l.name, l.asked, l.gets))
+	gets := r.Gets.Limits.Fields()
+	for i, asked := range r.Asks.Limits.Fields() {
+		if most := *gets[i].Value; most < *asked.Value {
+			r.warn(fmt.Sprintf("limits.%s: %d is asked, and %d is the most that this host gives", asked.Name, *asked.Value, most))
 		}
 	}
 	if !reflect.DeepEqual(r.Asks.Permissions, r.Gets.Permissions) {

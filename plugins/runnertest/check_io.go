@@ -111,8 +111,8 @@ func usage(b *bench) {
 	}
 	// More than the limit is possible where a runtime of the host's own
 	// (an interpreter) is counted with the guest; more than twice is not.
-	if m := r.Usage.MemoryPeak; m == 0 || m > 2*b.limits().Memory {
-		b.t.Errorf("memory peak: %d; limit %d", m, b.limits().Memory)
+	if m := r.Usage.MemoryPeak; m == 0 || m > 2*b.Limits.Memory {
+		b.t.Errorf("memory peak: %d; limit %d", m, b.Limits.Memory)
 	}
 }
 

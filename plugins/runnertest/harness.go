@@ -76,6 +76,7 @@ type bench struct {
 
 func (h Harness) bench(t *testing.T) *bench {
 	t.Helper()
+	h.Limits = h.Limits.Or(DefaultLimits())
 	r := h.New(t)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
@@ -104,32 +105,12 @@ func (b *bench) call(p Program, opts ...option) *skill.Call {
 	c := &skill.Call{
 		SkillID: "conformance", TraceID: "trace-1", ExecutionID: "execution-1",
 		Folder: dir, Entry: b.Write(b.t, dir, p), Digest: "sha256:" + filepath.Base(dir),
-		Trust: b.Trust, Args: p.Arguments(), Limits: b.limits(),
+		Trust: b.Trust, Args: p.Arguments(), Limits: b.Limits,
 	}
 	for _, o := range opts {
 		o(c)
 	}
 	return c
-}
-
-func (h Harness) limits() skill.Limits {
-	l, d := h.Limits, DefaultLimits()
-	if l.Timeout == 0 {
-		l.Timeout = d.Timeout
-	}
-	if l.Memory == 0 {
-		l.Memory = d.Memory
-	}
-	if l.Fuel == 0 {
-		l.Fuel = d.Fuel
-	}
-	if l.Output == 0 {
-		l.Output = d.Output
-	}
-	if l.Scratch == 0 {
-		l.Scratch = d.Scratch
-	}
-	return l
 }
 
 func (h Harness) start() time.Duration {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"time"
 )
 
 // ID names a skill: ^[a-z0-9](-?[a-z0-9_])*$, at most 64 bytes.
@@ -76,35 +75,6 @@ func (t *Trust) UnmarshalText(b []byte) error {
 		}
 	}
 	return fmt.Errorf("unknown trust %q", b)
-}
-
-// Limits bound one run. In a manifest or a request zero means "the host's
-// default"; in a [Call] every field is resolved and not zero.
-type Limits struct {
-	Timeout time.Duration // wall time, from admission to the last byte
-	Memory  uint64        // bytes of linear memory
-	Fuel    uint64        // units, about one an instruction; see docs/security.md
-	Output  uint64        // bytes of standard output, and the same again of standard error
-	Scratch uint64        // bytes of files below /work
-}
-
-// Lower gives the smaller of l and o, field by field, where zero in either one
-// means "no opinion".
-func (l Limits) Lower(o Limits) Limits {
-	return Limits{
-		Timeout: lower(l.Timeout, o.Timeout),
-		Memory:  lower(l.Memory, o.Memory),
-		Fuel:    lower(l.Fuel, o.Fuel),
-		Output:  lower(l.Output, o.Output),
-		Scratch: lower(l.Scratch, o.Scratch),
-	}
-}
-
-func lower[T time.Duration | uint64](a, b T) T {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // Grants are what the operator lets a run touch. The zero value grants nothing.
@@ -213,38 +183,4 @@ type Cost struct {
 	EstimatedTokens     int `json:"estimated_tokens"`
 	EstimatedDurationMS int `json:"estimated_duration_ms"`
 	RateLimitPerMinute  int `json:"rate_limit_per_minute"`
-}
-
-// LimitsJSON is [Limits] in the units of manifests and requests.
-type LimitsJSON struct {
-	TimeoutMS uint64 `json:"timeout_ms,omitempty" yaml:"timeout_ms"`
-	MemoryMB  uint64 `json:"memory_mb,omitempty" yaml:"memory_mb"`
-	Fuel      uint64 `json:"fuel,omitempty" yaml:"fuel"`
-	OutputKB  uint64 `json:"output_kb,omitempty" yaml:"output_kb"`
-	ScratchMB uint64 `json:"scratch_mb,omitempty" yaml:"scratch_mb"`
-}
-
-// Limits converts the units; values beyond any sensible limit are held at the
-// largest one, so that no conversion overflows.
-func (j LimitsJSON) Limits() Limits {
-	const day = 24 * 60 * 60 * 1000
-	return Limits{
-		Timeout: time.Duration(min(j.TimeoutMS, day)) * time.Millisecond, //nolint:gosec // bounded one word to the left
-		Memory:  min(j.MemoryMB, 1<<20) << 20,
-		Fuel:    min(j.Fuel, 1<<62),
-		Output:  min(j.OutputKB, 1<<30) << 10,
-		Scratch: min(j.ScratchMB, 1<<20) << 20,
-	}
-}
-
-// JSON converts the units back, rounding up.
-func (l Limits) JSON() LimitsJSON {
-	up := func(n, unit uint64) uint64 { return (n + unit - 1) / unit }
-	return LimitsJSON{
-		TimeoutMS: uint64((l.Timeout + time.Millisecond - 1) / time.Millisecond), //nolint:gosec // a duration of a limit is never negative
-		MemoryMB:  up(l.Memory, 1<<20),
-		Fuel:      l.Fuel,
-		OutputKB:  up(l.Output, 1<<10),
-		ScratchMB: up(l.Scratch, 1<<20),
-	}
 }
