@@ -34,7 +34,7 @@ var guest = sync.OnceValues(func() ([]byte, error) {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	out := filepath.Join(dir, "guest.wasm")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, "openskill/plugins/runnertest/guest")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out, "openskill/plugins/runnertest/guest")
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, b)
