@@ -19,17 +19,30 @@ type rule struct {
 	tests []test
 }
 
-// test looks at an argument: under a mask it must have a value.
+// test looks at one half of an argument, the low one if high is not set: under a mask
+// it must have a value. Numbers and flags are in the low half, which is all that the
+// kernel takes of them; of an address both halves count.
 type test struct {
 	arg         uint32
+	high        bool
 	mask, value uint32
+}
+
+const whole = ^uint32(0)
+
+// is are the tests that the low half of an argument is this.
+func is(arg, value uint32) []test { return []test{{arg: arg, mask: whole, value: value}} }
+
+// isNull are the tests that an argument is no address.
+func isNull(arg uint32) []test {
+	return []test{{arg: arg, mask: whole}, {arg: arg, high: true, mask: whole}}
 }
 
 // anyOf are rules that allow a call where one of values is the whole argument.
 func anyOf(nr uintptr, arg uint32, values ...uint32) []rule {
 	rules := make([]rule, len(values))
 	for i, v := range values {
-		rules[i] = rule{nr, []test{{arg, ^uint32(0), v}}}
+		rules[i] = rule{nr, is(arg, v)}
 	}
 	return rules
 }
@@ -38,13 +51,18 @@ const (
 	// pagemapScan is how images ask which pages a run has written: see wasm/image.
 	pagemapScan = 0xc0606610
 	prSetVMA    = 0x53564d41 // names of Go's memory
+
+	// thread are the flags with which a thread is made, and threadToo those that a C
+	// library adds.
+	thread    = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD
+	threadToo = unix.CLONE_SETTLS | unix.CLONE_PARENT_SETTID | unix.CLONE_CHILD_SETTID | unix.CLONE_CHILD_CLEARTID | unix.CLONE_DETACHED
 )
 
 // rules are what a worker, or a compiler, may do.
 func rules(writes bool) []rule {
 	plain := []uintptr{
 		// memory; that code can be made executable is what a compiler's runtime is for
-		unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_MADVISE, unix.SYS_MREMAP, unix.SYS_BRK, unix.SYS_MINCORE,
+		unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_MADVISE, unix.SYS_MREMAP, unix.SYS_BRK,
 		unix.SYS_MEMFD_CREATE, unix.SYS_MEMBARRIER,
 		// threads and their signals
 		unix.SYS_FUTEX, unix.SYS_EXIT, unix.SYS_EXIT_GROUP, unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY,
@@ -52,11 +70,11 @@ func rules(writes bool) []rule {
 		unix.SYS_RT_SIGRETURN, unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_RESTART_SYSCALL, unix.SYS_GETCPU,
 		// time and chance
 		unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_NANOSLEEP, unix.SYS_GETTIMEOFDAY, unix.SYS_GETRANDOM,
-		// descriptors that there are
+		// descriptors that there are; the channel is read and written, and nothing that
+		// only sockets can, such as to hand over descriptors, is needed for it
 		unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_CLOSE, unix.SYS_LSEEK,
-		unix.SYS_RECVMSG, unix.SYS_SENDMSG, unix.SYS_RECVFROM, unix.SYS_SENDTO, unix.SYS_GETSOCKOPT, unix.SYS_SETSOCKOPT, unix.SYS_GETSOCKNAME,
-		unix.SYS_GETPEERNAME, unix.SYS_SHUTDOWN, unix.SYS_DUP, unix.SYS_DUP3, unix.SYS_PIPE2, unix.SYS_EVENTFD2,
-		unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_PPOLL, unix.SYS_FCNTL, unix.SYS_FTRUNCATE,
+		unix.SYS_DUP, unix.SYS_DUP3, unix.SYS_PIPE2, unix.SYS_EVENTFD2,
+		unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_PPOLL, unix.SYS_FTRUNCATE,
 		// files that Landlock lets it see
 		unix.SYS_FSTAT, unix.SYS_NEWFSTATAT, unix.SYS_STATX, unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_FSTATFS,
 		// to narrow Landlock further
@@ -66,7 +84,7 @@ func rules(writes bool) []rule {
 	plain = append(plain, ofProcessor...)
 	if writes {
 		plain = append(plain, unix.SYS_OPENAT, unix.SYS_MKDIRAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_UNLINKAT, unix.SYS_FSYNC,
-			unix.SYS_FDATASYNC, unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_LINKAT, unix.SYS_FALLOCATE)
+			unix.SYS_FDATASYNC, unix.SYS_FCHMOD, unix.SYS_FCHMODAT)
 	}
 	all := make([]rule, 0, len(plain)+16)
 	for _, nr := range plain {
@@ -74,15 +92,22 @@ func rules(writes bool) []rule {
 	}
 	if !writes {
 		// A file is opened to be read.
-		all = append(all, rule{unix.SYS_OPENAT, []test{{2, unix.O_ACCMODE | unix.O_CREAT | unix.O_TRUNC | unix.O_APPEND, unix.O_RDONLY}}})
+		all = append(all, rule{unix.SYS_OPENAT, []test{{arg: 2, mask: unix.O_ACCMODE | unix.O_CREAT | unix.O_TRUNC | unix.O_APPEND, value: unix.O_RDONLY}}})
 	}
 	all = append(all,
-		rule{unix.SYS_CLONE, []test{{0, unix.CLONE_THREAD | unix.CLONE_VM, unix.CLONE_THREAD | unix.CLONE_VM}}}, // a thread, no process
-		rule{unix.SYS_IOCTL, []test{{1, ^uint32(0), pagemapScan}}},
-		// Go sends signals to its own threads; limits are asked for and not set.
-		rule{unix.SYS_TGKILL, []test{{0, ^uint32(0), uint32(unix.Getpid())}}}, //nolint:gosec // a number of a process
-		rule{unix.SYS_PRLIMIT64, []test{{2, ^uint32(0), 0}}},
+		rule{unix.SYS_CLONE, []test{{arg: 0, mask: ^uint32(threadToo), value: thread}}}, // no process, and no namespace
+		rule{unix.SYS_IOCTL, is(1, pagemapScan)},
+		// Go sends signals to its own threads.
+		rule{unix.SYS_TGKILL, is(0, uint32(unix.Getpid()))}, //nolint:gosec // a number of a process
+		// Limits are asked for and not set, and those of this process: whoever has the same
+		// user could set the host's.
+		rule{unix.SYS_PRLIMIT64, append(is(0, 0), isNull(2)...)},
 	)
+	// Not who is told of a descriptor's events, and by which signal: that is a way to
+	// send any signal to any process of the same user. Nor leases and locks, for which
+	// others wait.
+	all = append(all, anyOf(unix.SYS_FCNTL, 1, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL,
+		unix.F_ADD_SEALS, unix.F_GET_SEALS)...)
 	return append(all, anyOf(unix.SYS_PRCTL, 0, unix.PR_SET_NO_NEW_PRIVS, prSetVMA, unix.PR_SET_NAME)...)
 }
 
@@ -124,8 +149,12 @@ func program(allowed []rule) []bpf.Instruction {
 		)
 		for i, t := range r.tests {
 			after := n - 4*(i+1) // instructions behind this test
+			at := offsetArgs + 8*t.arg
+			if t.high {
+				at += 4
+			}
 			p = append(p,
-				bpf.LoadAbsolute{Off: offsetArgs + 8*t.arg, Size: 4},
+				bpf.LoadAbsolute{Off: at, Size: 4},
 				bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: t.mask},
 				bpf.JumpIf{Cond: bpf.JumpEqual, Val: t.value, SkipTrue: 1},
 				bpf.Jump{Skip: uint32(after)}, //nolint:gosec // small
