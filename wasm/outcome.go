@@ -44,7 +44,7 @@ type Outcome struct {
 // Limits bound a run. Zero fields mean the defaults; there is no "unlimited".
 type Limits struct {
 	Fuel    uint64        // units; 10,000,000,000
-	Memory  uint64        // bytes of linear memory, rounded down to pages of 64 KiB; 256 MiB
+	Memory  uint64        // bytes of linear memory, rounded down to pages of 64 KiB, at most 2 GiB; 256 MiB
 	Timeout time.Duration // wall time from Run's call; 15 s
 	Output  int64         // bytes of standard output, and again of standard error; 1 MiB
 	Stack   uint64        // bytes of the host's stack for nested calls; 8 MiB
@@ -58,7 +58,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.Output, 1<<20)
 	def(&l.Stack, 8<<20)
 	def(&l.Files, 128)
-	l.Memory = min(l.Memory&^(pageSize-1), 1<<32)
+	l.Memory = min(l.Memory&^(pageSize-1), mostMemory)
 	return l
 }
 
@@ -70,3 +70,9 @@ func def[T comparable](p *T, v T) {
 }
 
 const pageSize = 1 << 16
+
+// mostMemory is how much memory any guest gets. wazero v1.12.0 on amd64 takes an
+// address that is a constant of 2^31 or more for a negative one, once it knows that
+// the address is inside the memory: the guest then reads and writes 4 GiB below, in
+// whatever the process has there. In a memory of 2 GiB no such address is inside.
+const mostMemory = 1 << 31

@@ -116,9 +116,9 @@ func calls() []Case {
 		{1, 0xffffffff, 0xffffffff},
 		{1, 0, 65537},
 		{0, 0, 1},
-		{65536, 0xffffffff, 2},
-		{65536, 0xffffffff, 0xffffffff},
-		{65536, 1, 0xffffffff},
+		{32768, 0x7fffffff, 2},
+		{32768, 0xffffffff, 0xffffffff},
+		{32768, 1, 0xffffffff},
 	} {
 		b := New()
 		random := b.Import("random_get")
@@ -127,7 +127,7 @@ func calls() []Case {
 		b.Command(I32(int64(int32(at.ptr))) + I32(int64(int32(at.len))) + Call(random) + Call(exit)) //nolint:gosec // the bits
 		add(Case{
 			Name:   fmt.Sprintf("E17 %d bytes at %#x of %d pages", at.len, at.ptr, at.pages),
-			Module: b.Bytes(), Want: wasm.Exited, ExitCode: errFault, Limits: wasm.Limits{Memory: 1 << 32},
+			Module: b.Bytes(), Want: wasm.Exited, ExitCode: errFault, Limits: wasm.Limits{Memory: 1 << 31},
 		})
 	}
 
