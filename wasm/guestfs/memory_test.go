@@ -3,8 +3,10 @@ package guestfs_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -395,4 +397,32 @@ func TestMemoryAgainstSlice(t *testing.T) {
 	if data, err := m.ReadFile("f"); err != nil || !bytes.Equal(data, model) {
 		t.Errorf("the file differs at the end, %v", err)
 	}
+}
+
+// TestMemoryWasLarge holds that files which were large once take no memory for it.
+func TestMemoryWasLarge(t *testing.T) {
+	const most = 256 << 20
+	m := guestfs.NewMemory(guestfs.Limits{Bytes: most + 1<<20})
+	before := heap()
+	for i := range 60 {
+		f := mustOpen(t, m, fmt.Sprint(i), guestfs.Write|guestfs.Create)
+		for _, size := range []int64{most, 4096, most / 2, int64(i%2) * 100} {
+			if errno := f.Truncate(size); errno != 0 {
+				t.Fatal(errno)
+			}
+		}
+	}
+	if took := heap() - before; took > 8<<20 {
+		t.Errorf("%d MiB for files of no size", took>>20)
+	}
+	if m.Used() > 60*(512+4096) {
+		t.Errorf("%d bytes are used", m.Used())
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return int64(s.HeapAlloc) //nolint:gosec // a size
 }

@@ -55,6 +55,11 @@ func (m *Memory) resize(n *node, size int64) Errno {
 	m.used += grow * names
 	pages := int(roundUp(size) / pageSize)
 	switch {
+	case pages < cap(n.pages)/4:
+		// The list of pages counts against nothing, so it must not outlive them.
+		fewer := make([][]byte, pages)
+		copy(fewer, n.pages)
+		n.pages = fewer
 	case pages < len(n.pages):
 		clear(n.pages[pages:])
 		n.pages = n.pages[:pages]
