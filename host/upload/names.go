@@ -56,6 +56,8 @@ func (t *tree) wrong(name string) string {
 			return fmt.Sprintf("a part of the name has %d bytes; at most %d are accepted", len(part), t.o.MaxName)
 		case strings.HasSuffix(part, ".") || strings.HasSuffix(part, " ") || strings.HasPrefix(part, " "):
 			return "a part of the name begins or ends with a space, or ends with a dot, which some systems drop"
+		case device(part):
+			return "a part of the name is that of a device on some systems"
 		case part == "__MACOSX" || strings.HasPrefix(part, "._"):
 			return "this is a resource file of macOS and no part of the skill; pack with `zip -r -X`, or with COPYFILE_DISABLE=1 tar"
 		}
@@ -63,9 +65,24 @@ func (t *tree) wrong(name string) string {
 	return ""
 }
 
+// device reports whether Windows takes a name for that of a device, whatever follows a
+// dot in it.
+func device(part string) bool {
+	name, _, _ := strings.Cut(strings.ToUpper(part), ".")
+	switch name = strings.TrimRight(name, " "); name {
+	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
+		return true
+	}
+	number, found := strings.CutPrefix(name, "COM")
+	if !found {
+		number, found = strings.CutPrefix(name, "LPT")
+	}
+	return found && utf8.RuneCountInString(number) == 1 && strings.Contains("0123456789¹²³", number)
+}
+
 // unseen are characters that make a name look like another one.
 func unseen(r rune) bool {
-	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs) ||
+	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs, unicode.Other_Default_Ignorable_Code_Point) ||
 		unicode.IsSpace(r) && r != ' ' || r == utf8.RuneError
 }
 

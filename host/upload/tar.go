@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -22,6 +23,12 @@ func (t *tree) untar(f *os.File, size int64) error {
 		return damaged("", err)
 	}
 	g.Multistream(false)
+	if len(g.Extra) > 0 {
+		return reject("", "the header of the compressed data has extra data, where another archive may be")
+	}
+	if err := (&zipReader{from: f, size: size}).none(); err != nil {
+		return err
+	}
 	s := &stream{from: g, tree: t}
 	r := tar.NewReader(s)
 	for {
@@ -59,6 +66,10 @@ func (t *tree) tarEntry(h *tar.Header, from io.Reader) error {
 		}
 		if h.Typeflag == tar.TypeXGlobalHeader && key != "comment" {
 			return reject("", "the archive has a global header that changes its entries (%s)", show(key))
+		}
+		// Where this and the header differ, readers do not agree where the entry ends.
+		if key == "size" {
+			return reject(h.Name, "the entry has its size in an extended header, which files of this size do not need")
 		}
 	}
 	switch h.Typeflag {
@@ -133,6 +144,7 @@ type stream struct {
 	tree  *tree
 	n     int64
 	zeros int64 // with which it ends so far
+	heads heads
 }
 
 func (s *stream) Read(p []byte) (int, error) {
@@ -141,6 +153,9 @@ func (s *stream) Read(p []byte) (int, error) {
 	}
 	n, err := s.from.Read(p)
 	s.n += int64(n)
+	if err := s.heads.see(p[:n]); err != nil {
+		return 0, err
+	}
 	if rest := bytes.TrimRight(p[:n], "\x00"); len(rest) > 0 {
 		s.zeros = int64(n - len(rest))
 	} else {
@@ -171,4 +186,65 @@ func (s *stream) end() error {
 		return reject("", "the tar is cut off: it has no end")
 	}
 	return nil
+}
+
+// heads follows the headers of a tar as they go by. Of two extended headers for one
+// entry some readers take the first, some the second, some both; archive/tar does not
+// tell that there were two.
+type heads struct {
+	head     [512]byte
+	have     int   // bytes of head
+	skip     int64 // bytes until the next header
+	extended bool  // the next entry has one already
+}
+
+func (h *heads) see(p []byte) error {
+	for len(p) > 0 {
+		if n := min(h.skip, int64(len(p))); n > 0 {
+			h.skip -= n
+			p = p[n:]
+			continue
+		}
+		n := copy(h.head[h.have:], p)
+		p = p[n:]
+		if h.have += n; h.have < len(h.head) {
+			return nil
+		}
+		h.have = 0
+		switch kind := h.head[156]; kind {
+		case tar.TypeXHeader, tar.TypeXGlobalHeader, tar.TypeGNULongName, tar.TypeGNULongLink:
+			if h.extended {
+				return reject("", "an entry has two extended headers, of which readers take different ones")
+			}
+			h.extended = kind != tar.TypeXGlobalHeader
+		default:
+			h.extended = false
+		}
+		size, ok := tarSize(h.head[124:136])
+		if !ok {
+			return reject("", "an entry has a size that is no number")
+		}
+		h.skip = (size + 511) &^ 511
+	}
+	return nil
+}
+
+// tarSize reads a size as archive/tar does: in octal, or in binary with the top bit set.
+func tarSize(b []byte) (n int64, ok bool) {
+	if b[0]&0x80 != 0 {
+		b = append([]byte{b[0] & 0x7f}, b[1:]...)
+		for _, c := range b {
+			if n>>40 != 0 { // more than any archive has
+				return 0, false
+			}
+			n = n<<8 | int64(c)
+		}
+		return n, b[0]&0x40 == 0
+	}
+	text, _, _ := strings.Cut(strings.Trim(string(b), " \x00"), "\x00")
+	if text == "" {
+		return 0, true
+	}
+	size, err := strconv.ParseUint(text, 8, 40)
+	return int64(size), err == nil //nolint:gosec // 40 bits
 }

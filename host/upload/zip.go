@@ -23,10 +23,12 @@ const (
 	zipCentral    = 0x02014b50
 	zipEnd        = 0x06054b50
 	zipDescriptor = 0x08074b50
+	zipLocator64  = 0x07064b50
 
 	zipLocalSize   = 30 // bytes of the fixed parts
 	zipCentralSize = 46
 	zipEndSize     = 22
+	zipLocatorSize = 20
 
 	maxDirectory = 8 << 20 // bytes of a central directory
 
@@ -132,6 +134,23 @@ func (z *zipReader) end() ([]byte, int64, error) {
 	}
 }
 
+// none says that a file which is something else is not a zip as well: readers of zips
+// begin at the end, and take no offence at what is before.
+func (z *zipReader) none() error {
+	n := min(z.size, zipEndSize+1<<16-1)
+	tail, err := z.at(z.size-n, int(n))
+	if err != nil {
+		return err
+	}
+	le := binary.LittleEndian
+	for i := 0; i+zipEndSize <= len(tail); i++ {
+		if le.Uint32(tail[i:]) == zipEnd && i+zipEndSize+int(le.Uint16(tail[i+20:])) == len(tail) {
+			return reject("", "the archive is a zip too, by its end")
+		}
+	}
+	return nil
+}
+
 // directory reads the central directory.
 func (z *zipReader) directory(t *tree) error {
 	end, endsAt, err := z.end()
@@ -161,6 +180,11 @@ func (z *zipReader) directory(t *tree) error {
 	dir, err := z.at(start, int(size))
 	if err != nil {
 		return err
+	}
+	// Some readers look for a zip64's end before the end of every zip, and take the
+	// directory that it names; the comment of the last entry is a place to put one.
+	if n := len(dir) - zipLocatorSize; n >= 0 && le.Uint32(dir[n:]) == zipLocator64 {
+		return reject("", "the zip ends as a zip64 too, which archives of this size do not need")
 	}
 	z.dirStart = start
 	for range count {
@@ -196,7 +220,6 @@ func (z *zipReader) add(t *tree, b []byte) (int, error) {
 	if e.name, e.folder, err = t.clean(e.raw); err != nil {
 		return 0, err
 	}
-	extra := b[zipCentralSize+nameLen : zipCentralSize+nameLen+extraLen]
 	attributes := le.Uint32(b[38:])
 	switch {
 	case e.flags&flagEncrypted != 0:
@@ -209,14 +232,13 @@ func (z *zipReader) add(t *tree, b []byte) (int, error) {
 		return 0, reject(e.raw, "the entry is stored and has two sizes")
 	case le.Uint16(b[34:]) != 0:
 		return 0, reject("", "the zip has several parts")
-	case e.packed == 0xffffffff || e.size == 0xffffffff || e.offset == 0xffffffff || hasExtra(extra, extraZip64) != nil:
-		return 0, reject(e.raw, "the entry is a zip64 one, which archives of this size do not need")
+	case e.packed == 0xffffffff || e.size == 0xffffffff || e.offset == 0xffffffff:
+		return 0, rejectZip64(e.raw)
 	case e.folder && e.size != 0:
 		return 0, reject(e.raw, "the entry is a folder with content")
 	}
-	// The version, as bytes: 0x75 1, CRC-32 of the other name, then this one.
-	if u := hasExtra(extra, extraUnicode); u != nil && (len(u) < 5 || string(u[5:]) != e.raw) {
-		return 0, reject(e.raw, "the entry has two names; pack with names in UTF-8")
+	if err := checkExtra(e.raw, b[zipCentralSize+nameLen:zipCentralSize+nameLen+extraLen]); err != nil {
+		return 0, err
 	}
 	if err := z.kind(t, &e, attributes); err != nil {
 		return 0, err
@@ -225,17 +247,27 @@ func (z *zipReader) add(t *tree, b []byte) (int, error) {
 	return all, nil
 }
 
-// hasExtra gives a field of the extra data, nil for none.
-func hasExtra(extra []byte, id uint16) []byte {
-	for len(extra) >= 4 {
-		n := int(binary.LittleEndian.Uint16(extra[2:]))
-		if len(extra) < 4+n {
-			return nil
+func rejectZip64(name string) error {
+	return reject(name, "the entry is a zip64 one, which archives of this size do not need")
+}
+
+// checkExtra looks at the extra data of an entry, in the directory or before its data:
+// fields that some readers take a size or a name from must say nothing new.
+func checkExtra(name string, extra []byte) error {
+	for le := binary.LittleEndian; len(bytes.Trim(extra, "\x00")) > 0; { // zeros are padding
+		if len(extra) < 4 || len(extra) < 4+int(le.Uint16(extra[2:])) {
+			return reject(name, "the entry's extra data is damaged")
 		}
-		if binary.LittleEndian.Uint16(extra) == id {
-			return append([]byte{}, extra[4:4+n]...)
+		n := 4 + int(le.Uint16(extra[2:]))
+		switch body := extra[4:n]; le.Uint16(extra) {
+		case extraZip64:
+			return rejectZip64(name)
+		case extraUnicode: // its version, the CRC-32 of the other name, then this one
+			if len(body) < 5 || string(body[5:]) != name {
+				return reject(name, "the entry has two names; pack with names in UTF-8")
+			}
 		}
-		extra = extra[4+n:]
+		extra = extra[n:]
 	}
 	return nil
 }
@@ -246,7 +278,7 @@ func (z *zipReader) kind(t *tree, e *zipEntry, attributes uint32) error {
 	const (
 		typeMask, typeRegular, typeFolder = 0o170000, 0o100000, 0o040000
 		specialBits                       = 0o7000
-		dosFolder                         = 0x10
+		dosVolume, dosFolder              = 0x08, 0x10
 	)
 	mode := attributes >> 16
 	what := ""
@@ -262,6 +294,9 @@ func (z *zipReader) kind(t *tree, e *zipEntry, attributes uint32) error {
 		what = "a socket"
 	default:
 		what = "of a special kind"
+	}
+	if attributes&dosVolume != 0 {
+		what = "the label of a disk"
 	}
 	switch kind := mode & typeMask; {
 	case what != "":
@@ -318,15 +353,19 @@ func (z *zipReader) local(e *zipEntry, limit int64) (int64, error) {
 	if nameLen != len(e.raw) {
 		return 0, lies
 	}
-	name, err := z.at(e.offset+zipLocalSize, nameLen)
+	names, err := z.at(e.offset+zipLocalSize, nameLen+extraLen)
 	if err != nil {
 		return 0, err
 	}
+	name, extra := names[:nameLen], names[nameLen:]
 	crc, packed, size := le.Uint32(b[14:]), int64(le.Uint32(b[18:])), int64(le.Uint32(b[22:]))
 	later := e.flags&flagDescriptor != 0 // what is not known yet is 0; some packers know the size
 	same := (crc == e.crc || later && crc == 0) && (packed == e.packed || later && packed == 0) && (size == e.size || later && size == 0)
 	if string(name) != e.raw || le.Uint16(b[6:])&^flagLevel != e.flags&^flagLevel || le.Uint16(b[8:]) != e.method || !same {
 		return 0, lies
+	}
+	if err := checkExtra(e.raw, extra); err != nil {
+		return 0, err
 	}
 	e.data = e.offset + zipLocalSize + int64(nameLen) + int64(extraLen)
 	e.dataEnds = e.data + e.packed

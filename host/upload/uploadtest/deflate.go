@@ -50,3 +50,16 @@ func Gzip(b []byte) []byte {
 	out := append([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"), deflated(b)...)
 	return le.AppendUint32(le.AppendUint32(out, crc32.ChecksumIEEE(b)), size32(b))
 }
+
+// gzipExtra compresses into one member whose header has extra data.
+func gzipExtra(extra, b []byte) []byte {
+	head := append([]byte("\x1f\x8b\x08\x04\x00\x00\x00\x00\x00\xff"), le.AppendUint16(nil, size16(extra))...)
+	return append(append(head, extra...), Gzip(b)[10:]...)
+}
+
+// gzipStored is a member that holds at most 64 KiB as they are.
+func gzipStored(b []byte) []byte {
+	out := append([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\x01"), le.AppendUint16(nil, size16(b))...)
+	out = append(le.AppendUint16(out, ^size16(b)), b...)
+	return le.AppendUint32(le.AppendUint32(out, crc32.ChecksumIEEE(b)), size32(b))
+}

@@ -20,6 +20,12 @@ func polyglots() []Case {
 	twoEnds := Zip{Entries: base(), Comment: other[len(other)-22:]}.Bytes()
 	tarball := Tar{Blocks: baseTar()}.Plain()
 	gzipped := Gzip(tarball)
+	// The end of a zip64, which points to a directory of its own: record and locator.
+	end64 := append(append([]byte("PK\x06\x06"), make([]byte, 52)...), append([]byte("PK\x06\x07"), make([]byte, 16)...)...)
+	otherName := extra(0x7075, append([]byte{1, 0, 0, 0, 0}, "../evil"...))
+	long := func(name string) Block {
+		return Block{Name: "././@LongLink", Type: 'L', Body: []byte(name + "\x00"), Change: gnu}
+	}
 
 	list := []Case{
 		// Something before, between, behind.
@@ -54,6 +60,10 @@ func polyglots() []Case {
 		rejected("U05-zip-no-entry", entry(Entry{Local: put32(0, 0x04034b51)}), "no entry where"),
 		rejected("U05-zip-sizes-later-lie", entry(Entry{Later: true, Central: put32(16, 1)}), "disagrees"),
 		rejected("U05-zip-unicode-name", entry(Entry{Extra: extra(0x7075, append([]byte{1, 0, 0, 0, 0}, "../evil"...))}), "two names"),
+		rejected("U05-zip-unicode-name-second", entry(Entry{Extra: append(extra(0x7075, []byte("\x01\x00\x00\x00\x00a")), otherName...)}), "two names"),
+		rejected("U05-zip-unicode-name-local", entry(Entry{Before: otherName}), "two names"),
+		rejected("U05-zip-extra-damaged", entry(Entry{Extra: []byte("up\xff\xff")}), "extra data"),
+		rejected("U05-zip-extra-damaged-local", entry(Entry{Before: []byte("u")}), "extra data"),
 		rejected("U05-zip-counts-disagree", Zip{Entries: base(), End: put16(8, 1)}.Bytes(), "disagrees with itself"),
 		rejected("U05-zip-checksum", entry(Entry{Local: put32(14, 1), Central: put32(16, 1)}), "checksum"),
 		rejected("U05-zip-stored-two-sizes", entry(Entry{Local: put32(22, 1), Central: put32(24, 1)}), "two sizes"),
@@ -63,6 +73,9 @@ func polyglots() []Case {
 		rejected("U05-zip-strongly-encrypted", entry(Entry{Local: put16(6, 0x40), Central: put16(8, 0x40)}), "feature"),
 		rejected("U05-zip-masked", entry(Entry{Local: put16(6, 0x2000), Central: put16(8, 0x2000)}), "feature"),
 		rejected("U05-zip64", entry(Entry{Extra: extra(1, make([]byte, 16))}), "zip64"),
+		rejected("U05-zip64-local", entry(Entry{Before: extra(1, make([]byte, 16))}), "zip64"),
+		rejected("U05-zip64-end-in-extra", entry(Entry{Extra: extra(0xcafe, end64)}), "zip64 too"),
+		rejected("U05-zip64-end-in-comment", entry(Entry{Note: end64}), "zip64 too"),
 		rejected("U05-zip64-sizes", entry(Entry{Central: put32(24, 0xffffffff)}), ""),
 		rejected("U05-zip64-end", Zip{Entries: base(), End: put16(10, 0xffff)}.Bytes(), ""),
 		rejected("U05-zip-parts", Zip{Entries: base(), End: put16(4, 1)}.Bytes(), "several parts"),
@@ -82,10 +95,20 @@ func polyglots() []Case {
 		rejected("U05-gzip-zip", Gzip(honest), ""),
 		rejected("U05-gzip-gzip", Gzip(gzipped), ""),
 
+		rejected("U05-gzip-zip-in-header", gzipExtra(honest, tarball), "extra data"),
+		rejected("U05-gzip-zip-by-its-end", gzipThatEndsAsZip(), "zip too"),
+
+		// One entry, two words.
+		rejected("U05-tar-two-sizes", tarOf(PAX("size", "1"), Block{Name: "a", Body: []byte("x")}), "size in an extended header"),
+		rejected("U05-tar-two-pax", tarOf(PAX("path", "a"), PAX("mtime", "1"), Block{Name: "b"}), "two extended headers"),
+		rejected("U05-tar-pax-and-gnu", tarOf(PAX("path", "a"), long("b"), Block{Name: "c"}), "two extended headers"),
+		rejected("U05-tar-two-gnu", tarOf(long("a"), long("b"), Block{Name: "c", Change: gnu}), "two extended headers"),
+		rejected("U05-tar-pax-and-global", tarOf(PAX("path", "a"), Global("comment", "x"), Block{Name: "b"}), "two extended headers"),
+
 		// Cut off, or going on.
 		rejected("U05-tar-suffix", Tar{Blocks: baseTar(), Suffix: shell}.Bytes(), "behind the compressed data"),
 		rejected("U05-tar-suffix-zeros", Tar{Blocks: baseTar(), Suffix: make([]byte, 512)}.Bytes(), "behind the compressed data"),
-		rejected("U05-tar-suffix-zip", Tar{Blocks: baseTar(), Suffix: honest}.Bytes(), "behind the compressed data"),
+		rejected("U05-tar-suffix-zip", Tar{Blocks: baseTar(), Suffix: honest}.Bytes(), "zip too"),
 		rejected("U05-tar-two-members", append(slices.Clone(gzipped), tarOf()...), "more than one part"),
 		rejected("U05-tar-split-members", append(Gzip(tarball[:1024]), Gzip(tarball[1024:])...), ""),
 		rejected("U05-tar-behind-end", Tar{Blocks: baseTar(), Behind: shell}.Bytes(), "behind the end"),
@@ -104,6 +127,17 @@ func polyglots() []Case {
 			rejected(fmt.Sprintf("U05-tar-cut-%d", i), gzipped[:len(gzipped)*i/8], ""))
 	}
 	return list
+}
+
+// gzipThatEndsAsZip is a tar.gz whose last file is a zip, stored as it is, with all
+// that follows as its comment.
+func gzipThatEndsAsZip() []byte {
+	inner := zipOf()
+	pack := func() []byte { return Tar{Blocks: baseTar(Block{Name: "inner.zip", Body: inner})}.Plain() }
+	plain := pack()
+	end := bytes.Index(plain, inner) + len(inner)
+	le.PutUint16(inner[len(inner)-2:], size16(plain[end:])+8) // and the end of the member
+	return gzipStored(pack())
 }
 
 func flip(b []byte, at int) []byte {

@@ -31,6 +31,8 @@ type Entry struct {
 	LocalName string              // instead of Name there
 	Central   func(h []byte)      // changes that of the directory
 	Extra     []byte              // in the directory
+	Note      []byte              // its comment, there
+	Before    []byte              // extra data before the data
 	Behind    []byte              // after the data
 	NoLocal   bool                // nothing before the directory; Offset says where it points to
 	Offset    func(n int64) int64 // changes the offset in the directory
@@ -105,11 +107,13 @@ func (z Zip) Bytes() []byte {
 				le.PutUint32(h[22:], size32(e.Body))
 			}
 			le.PutUint16(h[26:], size16(name))
+			le.PutUint16(h[28:], size16(e.Before))
 			if e.Local != nil {
 				e.Local(h)
 			}
 			out.Write(h)
 			out.WriteString(name)
+			out.Write(e.Before)
 			out.Write(packed)
 			if e.Later {
 				for _, v := range []uint32{0x08074b50, crc, size32(packed), size32(e.Body)} {
@@ -132,6 +136,7 @@ func (z Zip) Bytes() []byte {
 		le.PutUint32(h[24:], size32(e.Body))
 		le.PutUint16(h[28:], size16(e.Name))
 		le.PutUint16(h[30:], size16(e.Extra))
+		le.PutUint16(h[32:], size16(e.Note))
 		le.PutUint32(h[38:], mode<<16)
 		le.PutUint32(h[42:], uint32(offset)) //nolint:gosec // the case's own word
 		if e.Central != nil {
@@ -140,6 +145,7 @@ func (z Zip) Bytes() []byte {
 		dir.Write(h)
 		dir.WriteString(e.Name)
 		dir.Write(e.Extra)
+		dir.Write(e.Note)
 	}
 	out.Write(z.Before)
 	start := out.Len() - base
