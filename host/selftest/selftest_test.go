@@ -208,10 +208,13 @@ func TestRefusals(t *testing.T) {
 		"ended with answered": {},
 		"tells":               {add: func(*hostile.Upload) error { return &skill.Error{Code: skill.InvalidModule, Message: "in /srv/host"} }},
 	} {
-		row := play(t, host, c)
-		if got := strings.Join(row.Problems, "\n"); !strings.Contains(got, want) || (want == "") != (row.Verdict == selftest.Pass) {
-			t.Errorf("%s, %q; want %q", row.Verdict, got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			row := play(t, host, c)
+			if got := strings.Join(row.Problems, "\n"); !strings.Contains(got, want) || (want == "") != (row.Verdict == selftest.Pass) {
+				t.Errorf("%s, %q; want %q", row.Verdict, got, want)
+			}
+		})
 	}
 }
 
@@ -274,10 +277,13 @@ func TestAttacksNotice(t *testing.T) {
 	}))
 	t.Cleanup(naive.Close)
 	for _, filter := range []string{"A04", "A06", "A07", "A08"} {
-		report, err := selftest.Run(t.Context(), &fake{server: naive}, selftest.Options{Filter: filter})
-		if err != nil || len(report.Rows) != 1 || report.Rows[0].Verdict != selftest.Fail {
-			t.Errorf("%s: %+v, %v", filter, report, err)
-		}
+		t.Run(filter, func(t *testing.T) {
+			t.Parallel()
+			report, err := selftest.Run(t.Context(), &fake{server: naive}, selftest.Options{Filter: filter})
+			if err != nil || len(report.Rows) != 1 || report.Rows[0].Verdict != selftest.Fail {
+				t.Errorf("%+v, %v", report, err)
+			}
+		})
 	}
 }
 
@@ -308,6 +314,9 @@ func TestPromises(t *testing.T) {
 
 // Names are those of the rows that come.
 func TestNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it makes every module of the corpus")
+	}
 	t.Parallel()
 	all := selftest.Names(selftest.Options{})
 	if len(all) < 100 {
