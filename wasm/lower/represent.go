@@ -97,7 +97,7 @@ func (l *lowerer) represent() error {
 		}
 	}
 	padding := 0
-	for ; l.clash(); padding++ {
+	for ; len(l.exn.types) <= maxValues && l.clash(); padding++ {
 		l.exn.types = append(l.exn.types, binary.I32)
 	}
 	if len(l.exn.types) > maxValues {
@@ -147,6 +147,9 @@ func (l *lowerer) clash() bool {
 	}
 	for i := range l.fns {
 		used[l.m.Funcs[i]] = used[l.m.Funcs[i]] || l.taken[i].Load()
+	}
+	for _, t := range l.imports { // they may stand in a table as well
+		used[t] = true
 	}
 	seen := map[string]uint32{}
 	for t, u := range used {
