@@ -19,7 +19,7 @@ help:
 	@echo 'make bench    the benchmarks, as tables'
 	@echo 'make bench-peers   the same Python on other runtimes, beside openskill; fetches 120 MB the first time'
 	@echo 'make lint     the house rules'
-	@echo 'make fuzz     every fuzz target for TIME each (10s)'
+	@echo 'make fuzz     every fuzz target for TIME each (10s); TIME=forever until ^C'
 	@echo 'make clean    what was built; the state folder stays'
 
 run: build skills runtimes

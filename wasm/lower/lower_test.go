@@ -13,6 +13,7 @@ import (
 	"openskill/wasm/check"
 	"openskill/wasm/lower"
 	"openskill/wasm/meter"
+	"openskill/wasm/passtest"
 	w "openskill/wasm/wasmtest"
 )
 
@@ -90,7 +91,7 @@ func call(t *testing.T, wasm []byte, name string, args ...uint64) ([]uint64, err
 	ctx := context.Background()
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(base))
 	defer func() { _ = rt.Close(ctx) }()
-	provide(&meter.Tank{Budget: 1 << 50, Slice: 1000})(ctx, rt)
+	passtest.Provide(&meter.Tank{Budget: 1 << 50, Slice: 1000})(ctx, rt)
 	inst, err := rt.InstantiateWithConfig(ctx, metered, wazero.NewModuleConfig().WithStartFunctions())
 	if err != nil {
 		t.Fatal(err)

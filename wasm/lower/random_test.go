@@ -15,6 +15,7 @@ import (
 	"openskill/wasm/check"
 	"openskill/wasm/lower"
 	"openskill/wasm/meter"
+	"openskill/wasm/passtest"
 	"openskill/wasm/spectest"
 )
 
@@ -117,7 +118,7 @@ func runAll(t *testing.T, cfg wazero.RuntimeConfig, wasm []byte, m *binary.Modul
 	rt := wazero.NewRuntimeWithConfig(ctx, cfg)
 	defer func() { _ = rt.Close(ctx) }()
 	if tank != nil {
-		provide(tank)(ctx, rt)
+		passtest.Provide(tank)(ctx, rt)
 	}
 	inst, err := rt.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithStartFunctions())
 	if err != nil {

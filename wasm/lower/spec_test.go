@@ -2,7 +2,6 @@ package lower_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"os"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"openskill/wasm/check"
 	"openskill/wasm/lower"
 	"openskill/wasm/meter"
+	"openskill/wasm/passtest"
 	"openskill/wasm/spectest"
 )
 
@@ -73,25 +73,6 @@ func lowered(tb testing.TB, wasm []byte) (plainModule, metered []byte, st lower.
 	return plainModule, rw.Module.Encode(), low.Stats, nil
 }
 
-// provide adds the host's side of the counter.
-func provide(tank *meter.Tank) func(context.Context, wazero.Runtime) {
-	return func(ctx context.Context, r wazero.Runtime) {
-		i64 := api.ValueTypeI64
-		_, err := r.NewHostModuleBuilder(meter.ImportModule).NewFunctionBuilder().
-			WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, _ api.Module, s []uint64) {
-				next, err := tank.Refuel(int64(s[0]), int64(s[1])) //nolint:gosec // bits
-				if err != nil {
-					panic(err)
-				}
-				s[0] = uint64(next) //nolint:gosec // bits
-			}), []api.ValueType{i64, i64}, []api.ValueType{i64}).
-			Export(meter.ImportRefuel).Instantiate(ctx)
-		if err != nil {
-			panic(err)
-		}
-	}
-}
-
 // deviations reads the reviewed list of commands whose outcome differs, by the
 // place and with the reason.
 func deviations(t *testing.T) map[string]string {
@@ -140,7 +121,7 @@ func TestSpecScripts(t *testing.T) {
 					}
 					_, metered, _, err := lowered(t, b)
 					return metered, err
-				}, meter.ExportStart, provide(tank))
+				}, meter.ExportStart, passtest.Provide(tank))
 				ours.Exception = lower.Export
 				theirs := spectest.NewStage(t, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(exceptions|experimental.CoreFeaturesTypedFunctionReferences), nil, "", nil)
 				for i := range sc.Commands {

@@ -6,6 +6,7 @@ import (
 
 	"openskill/wasm/binary"
 	"openskill/wasm/meter"
+	"openskill/wasm/passtest"
 )
 
 // damaged is a metered module whose proof was damaged in one place.
@@ -229,7 +230,7 @@ func TestVerifyCatchesDamage(t *testing.T) {
 	type count struct{ done, caught int }
 	counts := make([]count, len(damages))
 	for seed := range byte(12) {
-		res, rw := traced(t, generate([]byte{seed, 7 * seed, 201, 9, 77, 5 * seed}), anything)
+		res, rw := traced(t, passtest.Program([]byte{seed, 7 * seed, 201, 9, 77, 5 * seed}), anything)
 		if err := meter.Verify(res.Module, rw); err != nil {
 			t.Fatal(err)
 		}
@@ -409,7 +410,7 @@ func TestVerifyCatchesFalseClaims(t *testing.T) {
 	for _, c := range cases {
 		done := false
 		for seed := byte(0); seed < 200 && !done; seed++ {
-			res, rw := traced(t, generate([]byte{seed, 3, seed, 90}), anything)
+			res, rw := traced(t, passtest.Program([]byte{seed, 3, seed, 90}), anything)
 			if done = c.do(res.Module, rw); !done {
 				continue
 			}

@@ -13,6 +13,7 @@ import (
 
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
+	"openskill/wasm/passtest"
 )
 
 // command runs a WASI command, and gives what it printed and the value of a
@@ -24,7 +25,7 @@ func command(t *testing.T, wasm []byte, tank *meter.Tank, counter string, args .
 	defer func() { _ = rt.Close(ctx) }()
 	wasi_snapshot_preview1.MustInstantiate(ctx, rt)
 	if tank != nil {
-		provide(tank)(ctx, rt)
+		passtest.Provide(tank)(ctx, rt)
 	}
 	var out bytes.Buffer
 	// The module must be alive to be asked, and proc_exit closes it.

@@ -1,7 +1,6 @@
 package meter_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
+	"openskill/wasm/passtest"
 	"openskill/wasm/spectest"
 )
 
@@ -33,25 +33,6 @@ func rewrite(b []byte) ([]byte, error) {
 		return nil, err
 	}
 	return r.Module.Encode(), nil
-}
-
-// provide adds the host's side of the counter, one tank for all modules.
-func provide(tank *meter.Tank) func(context.Context, wazero.Runtime) {
-	return func(ctx context.Context, r wazero.Runtime) {
-		i64 := api.ValueTypeI64
-		_, err := r.NewHostModuleBuilder(meter.ImportModule).NewFunctionBuilder().
-			WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, _ api.Module, s []uint64) {
-				next, err := tank.Refuel(int64(s[0]), int64(s[1]))
-				if err != nil {
-					panic(err)
-				}
-				s[0] = uint64(next)
-			}), []api.ValueType{i64, i64}, []api.ValueType{i64}).
-			Export(meter.ImportRefuel).Instantiate(ctx)
-		if err != nil {
-			panic(err)
-		}
-	}
 }
 
 const features = api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst
@@ -91,7 +72,7 @@ func sideBySide(t *testing.T, cfg wazero.RuntimeConfig, sc *spectest.Script, leg
 	tank := &meter.Tank{Budget: 1 << 60, Slice: 1000}
 	plain := spectest.NewStage(t, cfg, nil, "", nil)
 	defer plain.Close()
-	metered := spectest.NewStage(t, cfg, rewrite, meter.ExportStart, provide(tank))
+	metered := spectest.NewStage(t, cfg, rewrite, meter.ExportStart, passtest.Provide(tank))
 	defer metered.Close()
 	for i := range sc.Commands {
 		c := &sc.Commands[i]

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"slices"
 
 	"openskill/wasm/binary"
@@ -11,8 +12,9 @@ import (
 // larger one has seven such entries for each that is used, and each takes 40 bytes of
 // every instance.
 //
-// It holds for modules that only call through their tables; others are left alone.
-// It gives the number of entries taken out.
+// It holds for modules that only call through their tables, and whose segments lie
+// inside them and beside each other; others are left alone. It gives the number of
+// entries taken out.
 func entries(m *binary.Module) int {
 	traps := make([]bool, len(m.Codes))
 	nimp := m.Imported(binary.ExternFunc)
@@ -22,18 +24,18 @@ func entries(m *binary.Module) int {
 		traps[i] = len(b) == 2 && binary.Op(b[0]) == binary.OpUnreachable
 		found = found || traps[i]
 	}
-	if !found || looked(m) {
+	if !found || looked(m) || !apart(m) {
 		return 0
 	}
 	stub := func(f uint32) bool { return f >= nimp && traps[f-nimp] }
 	taken := 0
 	var out []binary.Elem
 	for _, s := range m.Elems {
-		at, ok := place(s.Offset)
-		if s.Mode != binary.Active || s.Exprs != nil || !ok || !slices.ContainsFunc(s.Funcs, stub) {
+		if s.Mode != binary.Active || s.Exprs != nil || !slices.ContainsFunc(s.Funcs, stub) {
 			out = append(out, s)
 			continue
 		}
+		at, _ := place(s.Offset)
 		for from := 0; from < len(s.Funcs); {
 			to := from
 			for to < len(s.Funcs) && stub(s.Funcs[to]) == stub(s.Funcs[from]) {
@@ -54,6 +56,36 @@ func entries(m *binary.Module) int {
 		m.Elems = out
 	}
 	return taken
+}
+
+// apart reports whether every active segment has a place of its own in its table: of
+// two at one place the later one counts, whatever stands in it, and one that does not
+// fit ends the instance.
+func apart(m *binary.Module) bool {
+	type span struct{ table, from, to uint32 }
+	var spans []span
+	imported := m.Imported(binary.ExternTable)
+	for i := range m.Elems {
+		s := &m.Elems[i]
+		if s.Mode != binary.Active {
+			continue
+		}
+		from, ok := place(s.Offset)
+		to := uint64(from) + uint64(max(len(s.Funcs), len(s.Exprs))) //nolint:gosec // lengths
+		if !ok || s.Table < imported || to > uint64(m.Tables[s.Table-imported].Min) {
+			return false
+		}
+		spans = append(spans, span{s.Table, from, uint32(to)}) //nolint:gosec // within the table
+	}
+	slices.SortFunc(spans, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.from, b.from))
+	})
+	for i := 1; i < len(spans); i++ {
+		if a, b := spans[i-1], spans[i]; a.table == b.table && b.from < a.to {
+			return false
+		}
+	}
+	return true
 }
 
 // place reads an offset that is a constant.

@@ -80,4 +80,29 @@ func TestEntriesLookedAt(t *testing.T) {
 	}
 }
 
+// Segments at one place, and those that do not fit, mean more than their entries.
+func TestEntriesInTheWay(t *testing.T) {
+	for name, change := range map[string]func(m *binary.Module){
+		"a segment over another one": func(m *binary.Module) {
+			m.Elems = append(m.Elems, binary.Elem{Type: binary.FuncRef, Offset: binary.ConstExpr(wasmtest.I32(3) + "\x0b"), Funcs: []uint32{0}})
+		},
+		"a segment that does not fit": func(m *binary.Module) { m.Tables[0].Min = 4 },
+		"a place that is computed": func(m *binary.Module) {
+			m.Elems = append(m.Elems, binary.Elem{
+				Type: binary.FuncRef, Offset: binary.ConstExpr(wasmtest.I32(1) + wasmtest.I32(2) + wasmtest.Add + "\x0b"), Funcs: []uint32{0},
+			})
+		},
+	} {
+		m := table("")
+		change(m)
+		if _, err := check.Module(m.Encode(), nil); err != nil {
+			t.Fatal(err)
+		}
+		tuned, err := tune.Module(m, &tune.Options{Low: 1024})
+		if err != nil || tuned.Stats.Entries != 0 || len(tuned.Module.Elems) != len(m.Elems) {
+			t.Errorf("%s: %+v, %v", name, tuned.Stats, err)
+		}
+	}
+}
+
 func thrice(c wasmtest.Code) wasmtest.Code { return wasmtest.Code(strings.Repeat(string(c), 3)) }

@@ -1,26 +1,20 @@
-package meter_test
+package passtest
 
 import (
-	"hash/fnv"
-	"math/rand/v2"
-
 	"openskill/wasm/binary"
 )
 
-// generate makes a valid module from bytes, the same one each time: loops,
+// Program makes a valid module from bytes, the same one each time: loops,
 // branches, tables of branches, calls of every kind, blocks of many values, bulk
 // operations on memory and tables. Every run of it ends: functions and loops
-// count down a global, and trap when it is used up.
-func generate(data []byte) []byte {
-	h := fnv.New64a()
-	_, _ = h.Write(data)
-	g := &generator{data: data, rnd: rand.New(rand.NewPCG(h.Sum64(), 7))}
+// count down the global [Gas], and trap when it is used up.
+func Program(data []byte) []byte {
+	g := &program{chance: newChance(data)}
 	return g.module().Encode()
 }
 
-type generator struct {
-	data   []byte // decisions, and when they are used up, chance
-	rnd    *rand.Rand
+type program struct {
+	*chance
 	m      binary.Module
 	f      uint32 // the function that is written
 	out    []byte
@@ -43,23 +37,12 @@ const (
 	tableItems = 12
 )
 
-func (g *generator) n(below int) int {
-	if len(g.data) > 0 {
-		b := int(g.data[0])
-		g.data = g.data[1:]
-		return b % below
-	}
-	return g.rnd.IntN(below)
-}
-
-func (g *generator) one(in int) bool { return g.n(in) == 0 }
-
 var (
 	i32, i64, f32, f64 = binary.I32, binary.I64, binary.F32, binary.F64
 	valTypes           = []binary.ValType{i32, i64, i32, i64, f64, f32}
 )
 
-func (g *generator) types(most int) []binary.ValType {
+func (g *program) types(most int) []binary.ValType {
 	var t []binary.ValType
 	for range g.n(most + 1) {
 		t = append(t, valTypes[g.n(len(valTypes))])
@@ -67,7 +50,7 @@ func (g *generator) types(most int) []binary.ValType {
 	return t
 }
 
-func (g *generator) module() *binary.Module {
+func (g *program) module() *binary.Module {
 	m := &g.m
 	m.Types = []binary.FuncType{{}, {Results: []binary.ValType{i32}}, {Params: []binary.ValType{i32}, Results: []binary.ValType{i32}}}
 	for range g.n(5) {
@@ -121,7 +104,7 @@ func (g *generator) module() *binary.Module {
 	return m
 }
 
-func (g *generator) function(i uint32) binary.Code {
+func (g *program) function(i uint32) binary.Code {
 	t := g.m.Types[g.m.Funcs[i]]
 	g.f, g.out, g.labels = i, nil, nil
 	g.locals = append([]binary.ValType(nil), t.Params...)
@@ -142,14 +125,14 @@ func (g *generator) function(i uint32) binary.Code {
 	return c
 }
 
-func (g *generator) op(b ...byte)           { g.out = append(g.out, b...) }
-func (g *generator) opu(b byte, i int)      { g.out = binary.AppendU32(append(g.out, b), uint32(i)) }
-func (g *generator) i32c(v int64)           { g.out = binary.AppendS64(append(g.out, 0x41), v) }
-func (g *generator) index(b byte, i uint32) { g.opu(b, int(i)) }
-func (g *generator) push(t target)          { g.labels = append(g.labels, t) }
-func (g *generator) pop()                   { g.labels = g.labels[:len(g.labels)-1] }
-func (g *generator) blockType(t int)        { g.out = binary.AppendS64(g.out, int64(t)) }
-func (g *generator) valBlock(t ...binary.ValType) { // no type or one
+func (g *program) op(b ...byte)           { g.out = append(g.out, b...) }
+func (g *program) opu(b byte, i int)      { g.out = binary.AppendU32(append(g.out, b), uint32(i)) }
+func (g *program) i32c(v int64)           { g.out = binary.AppendS64(append(g.out, 0x41), v) }
+func (g *program) index(b byte, i uint32) { g.opu(b, int(i)) }
+func (g *program) push(t target)          { g.labels = append(g.labels, t) }
+func (g *program) pop()                   { g.labels = g.labels[:len(g.labels)-1] }
+func (g *program) blockType(t int)        { g.out = binary.AppendS64(g.out, int64(t)) }
+func (g *program) valBlock(t ...binary.ValType) { // no type or one
 	if len(t) == 0 {
 		g.op(0x40)
 		return
@@ -158,7 +141,7 @@ func (g *generator) valBlock(t ...binary.ValType) { // no type or one
 }
 
 // gas counts down, and traps at the end of it.
-func (g *generator) gas() {
+func (g *program) gas() {
 	g.opu(0x23, guestGas)
 	g.i32c(1)
 	g.op(0x6b)
@@ -168,7 +151,7 @@ func (g *generator) gas() {
 	g.op(0x48, 0x04, 0x40, 0x00, 0x0b) // i32.lt_s if unreachable end
 }
 
-func (g *generator) local(t binary.ValType) int {
+func (g *program) local(t binary.ValType) int {
 	at := g.n(len(g.locals))
 	for i := range g.locals {
 		if k := (i + at) % len(g.locals); g.locals[k] == t {
@@ -179,7 +162,7 @@ func (g *generator) local(t binary.ValType) int {
 	return len(g.locals) - 1
 }
 
-func (g *generator) statements(n int) {
+func (g *program) statements(n int) {
 	for range n {
 		if g.budget <= 0 {
 			return
@@ -188,19 +171,19 @@ func (g *generator) statements(n int) {
 	}
 }
 
-func (g *generator) values(ts []binary.ValType) {
+func (g *program) values(ts []binary.ValType) {
 	for _, t := range ts {
 		g.expr(t)
 	}
 }
 
-func (g *generator) drop(n int) {
+func (g *program) drop(n int) {
 	for range n {
 		g.op(0x1a)
 	}
 }
 
-func (g *generator) statement() {
+func (g *program) statement() {
 	g.budget--
 	deep := len(g.labels) > 7
 	switch k := g.n(22); {
@@ -253,7 +236,7 @@ func (g *generator) statement() {
 }
 
 // loop writes a loop that counts, one that uses gas, or both.
-func (g *generator) loop() {
+func (g *program) loop() {
 	counts, gas := true, g.one(2) || g.loops > 1 // loops that only count multiply
 	if gas {
 		counts = g.one(2)
@@ -287,7 +270,7 @@ func (g *generator) loop() {
 }
 
 // typed writes a block or loop that takes and gives values.
-func (g *generator) typed() {
+func (g *program) typed() {
 	t := g.n(len(g.m.Types))
 	ft := g.m.Types[t]
 	g.values(ft.Params)
@@ -311,7 +294,7 @@ func (g *generator) typed() {
 
 // pick chooses an open label whose values are of the given types, or any; -1 if
 // there is none.
-func (g *generator) pick(want []binary.ValType, all bool) int {
+func (g *program) pick(want []binary.ValType, all bool) int {
 	at := g.n(len(g.labels))
 	for i := range g.labels {
 		d := (i + at) % len(g.labels)
@@ -331,7 +314,7 @@ func bytesOf(ts []binary.ValType) []byte {
 	return b
 }
 
-func (g *generator) branch() {
+func (g *program) branch() {
 	d := g.pick(nil, true)
 	if d < 0 {
 		return
@@ -343,7 +326,7 @@ func (g *generator) branch() {
 	g.drop(len(ts))
 }
 
-func (g *generator) brTable() {
+func (g *program) brTable() {
 	d := g.pick(nil, true)
 	if d < 0 {
 		return
@@ -378,7 +361,7 @@ func (g *generator) brTable() {
 }
 
 // leave ends the path: a branch, a return, a trap or a tail of dead code.
-func (g *generator) leave() {
+func (g *program) leave() {
 	g.op(0x02, 0x40)
 	g.push(target{})
 	switch g.n(3) {
@@ -400,7 +383,7 @@ func (g *generator) leave() {
 	g.op(0x0b)
 }
 
-func (g *generator) call(f int) {
+func (g *program) call(f int) {
 	t := g.m.Types[g.m.Funcs[f]]
 	g.values(t.Params)
 	if g.one(3) {
@@ -413,7 +396,7 @@ func (g *generator) call(f int) {
 	g.drop(len(t.Results))
 }
 
-func (g *generator) address() {
+func (g *program) address() {
 	g.expr(i32)
 	if !g.one(8) {
 		g.i32c(0xfff)
@@ -421,7 +404,7 @@ func (g *generator) address() {
 	}
 }
 
-func (g *generator) store() {
+func (g *program) store() {
 	t := valTypes[g.n(len(valTypes))]
 	g.address()
 	g.expr(t)
@@ -431,7 +414,7 @@ func (g *generator) store() {
 }
 
 // bulk writes an operation on memory, with a length that is constant or not.
-func (g *generator) bulk() {
+func (g *program) bulk() {
 	length := func() {
 		switch g.n(4) {
 		case 0:
@@ -457,7 +440,7 @@ func (g *generator) bulk() {
 	}
 }
 
-func (g *generator) table() {
+func (g *program) table() {
 	small := func() {
 		g.expr(i32)
 		g.i32c(7)

@@ -1,9 +1,9 @@
-package meter_test
+package passtest
 
 import "openskill/wasm/binary"
 
 // expr writes code that leaves one value of type t.
-func (g *generator) expr(t binary.ValType) {
+func (g *program) expr(t binary.ValType) {
 	g.budget--
 	if g.budget <= 0 || g.one(3) {
 		g.atom(t)
@@ -66,7 +66,7 @@ func (g *generator) expr(t binary.ValType) {
 	}
 }
 
-func (g *generator) operator(t binary.ValType) {
+func (g *program) operator(t binary.ValType) {
 	switch t {
 	case i32:
 		switch g.n(5) {
@@ -107,7 +107,7 @@ func (g *generator) operator(t binary.ValType) {
 	}
 }
 
-func (g *generator) atom(t binary.ValType) {
+func (g *program) atom(t binary.ValType) {
 	if g.one(2) {
 		g.opu(0x20, g.local(t))
 		return

@@ -1,0 +1,84 @@
+package passtest_test
+
+import (
+	"testing"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"openskill/wasm/binary"
+	"openskill/wasm/check"
+	"openskill/wasm/meter"
+	"openskill/wasm/passtest"
+)
+
+// FuzzArithmetic holds wazero's compiler against its interpreter, metered and not: the
+// compiler is what all calls run on, and nothing of ours would notice if it computed
+// wrongly.
+func FuzzArithmetic(f *testing.F) {
+	for seed := range uint64(120) {
+		f.Add(passtest.Bytes(seed, int(seed*7%400))) //nolint:gosec // small
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) <= 4096 {
+			compute(t, passtest.Arithmetic(data))
+		}
+	})
+}
+
+func compute(t *testing.T, wasm []byte) {
+	t.Helper()
+	res, err := check.Module(wasm, nil)
+	if err != nil {
+		t.Fatalf("the generated module is refused: %v", err)
+	}
+	engines := passtest.Engines(api.CoreFeaturesV2)
+	want := passtest.Run(t, engines[0], wasm, res.Module, nil)
+	passtest.Same(t, "compiled", want, passtest.Run(t, engines[1], wasm, res.Module, nil))
+	rw, err := meter.Rewrite(res.Module, res.MaxStack, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tank := &meter.Tank{Budget: 1 << 50, Slice: 1000}
+	passtest.Same(t, "metered", want,
+		passtest.Run(t, engines[1], rw.Module.Encode(), res.Module, &passtest.Counted{Tank: tank, Counter: meter.ExportFuel}))
+}
+
+// TestGenerated holds that generated modules are valid, use every instruction, and
+// mostly return.
+func TestGenerated(t *testing.T) {
+	used := map[binary.Op]bool{}
+	returned := 0
+	const seeds = 200
+	for seed := range uint64(seeds) {
+		wasm := passtest.Arithmetic(passtest.Bytes(seed, 8))
+		res, err := check.Module(wasm, nil)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for i := range res.Module.Codes {
+			r := binary.NewReader(res.Module.Codes[i].Body, 0)
+			for in := (binary.Instr{}); r.Next(&in); {
+				used[in.Op] = true
+			}
+		}
+		if seed%10 == 0 {
+			rec := passtest.Run(t, passtest.Engines(api.CoreFeaturesV2)[0], wasm, res.Module, nil)
+			if len(rec.Calls) == 2 && rec.Calls[0] == "f[]" {
+				returned++
+			}
+		}
+		for name, other := range map[string][]byte{"program": passtest.Program(passtest.Bytes(seed, 9)), "addresses": passtest.Addresses(passtest.Bytes(seed, 9))} {
+			if _, err := check.Module(other, nil); err != nil {
+				t.Fatalf("%s of seed %d: %v", name, seed, err)
+			}
+		}
+	}
+	for op := range binary.Op(0x300) {
+		if sig := op.Signature(); sig != "" && !used[op] && (op < 0x108 || op >= 0x200) && op.Imm() != binary.ImmZero {
+			t.Errorf("%v is never generated", op)
+		}
+	}
+	if returned < seeds/10/2 {
+		t.Errorf("%d of %d programs returned", returned, seeds/10)
+	}
+}
