@@ -16,6 +16,7 @@ import (
 type scratchSaved struct {
 	memory *guestfs.Memory // nil: there is none
 	saved  *guestfs.MemorySaved
+	bytes  uint64 // that it takes, twice: as it was saved, and as a guest finds it
 }
 
 // freeze keeps all of the instance's state at its first read of input, if it can
@@ -32,7 +33,7 @@ func (in *instance) freeze(ctx context.Context, p wasi.Pending) {
 		if !ok {
 			return
 		}
-		s.scratch = scratchSaved{scratch, saved}
+		s.scratch = scratchSaved{scratch, saved, 2 * uint64(scratch.Used())} //nolint:gosec // not negative
 	}
 	if touched, ok := s.touched.(api.MutableGlobal); ok {
 		touched.Set(0) // what start-up changed is the same in all instances

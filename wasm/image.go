@@ -550,10 +550,12 @@ func (im *Image) held() uint64 {
 	}
 	for _, in := range im.idle {
 		n += instanceCost + in.private
-		switch {
-		case in.saved == nil:
+		if in.saved == nil {
 			n += in.x.mem.peak
-		case in.saved.memory != im.memory:
+			continue
+		}
+		n += in.saved.scratch.bytes
+		if in.saved.memory != im.memory {
 			n += in.saved.memory.Held()
 		}
 	}
