@@ -34,6 +34,10 @@ type Upload interface {
 	// File makes an empty file for a part as it comes in. It is removed with the upload;
 	// the edge closes it.
 	File() (*os.File, error)
+	// Reserve counts bytes against what the caller may have on the disk, instead of what
+	// was reserved before. It is asked as soon as all has come in: what waits to be
+	// checked is on the disk too.
+	Reserve(bytes int64) error
 	// Admit checks what came in and, unless it is a dry run, keeps it. The error's
 	// Details have the admission report as "report", as far as it came.
 	Admit(ctx context.Context, parts Parts, dryRun bool) (*skill.UploadResult, error)
@@ -46,12 +50,17 @@ type Parts struct {
 	Archive  *os.File // at its beginning
 	Module   *os.File // at its beginning
 	Manifest []byte
+
+	size int64 // bytes of all of them
 }
 
 const (
 	// maxManifest is the size of an uploaded manifest in bytes; nothing larger is read
 	// as one.
 	maxManifest = 64 << 10
+	// maxHead is what may come before a part, in bytes: its head, which is kept in
+	// memory, and a boundary.
+	maxHead = 16 << 10
 	// uploadFrame is what an upload may have around its file: the manifest, boundaries,
 	// the heads of the parts.
 	uploadFrame = maxManifest + 64<<10
@@ -157,20 +166,27 @@ func (s *Server) receiveInLine(ctx *fasthttp.RequestCtx, up Upload, parts *Parts
 		return err
 	}
 	defer leave()
-	return s.receive(ctx, up, parts, boundary)
+	if err := s.receive(ctx, up, parts, boundary); err != nil {
+		return err
+	}
+	return up.Reserve(parts.size)
 }
 
 // receive writes the parts of an upload to disk as they come in.
 func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, boundary string) error {
-	body := &capped{r: ctx.RequestBodyStream(), left: s.limitOf(ctx)}
+	body := &capped{r: ctx.RequestBodyStream(), left: s.limitOf(ctx), head: inPart}
 	if body.r == nil {
 		return invalid("the body is empty; send a part archive (zip or tar.gz), or the parts module and manifest")
 	}
 	reader := multipart.NewReader(body, boundary)
 	seen := map[string]bool{}
 	for {
+		body.head = maxHead
 		part, err := reader.NextRawPart()
+		body.head = inPart
 		switch {
+		case errors.Is(body.err, errLongHead):
+			return invalid("there are more than " + strconv.Itoa(maxHead) + " bytes before a part; its head has Content-Disposition, and little else")
 		case body.err != nil && !errors.Is(body.err, io.EOF):
 			return s.readError(ctx, body.err)
 		case err == io.EOF:
@@ -220,6 +236,7 @@ func (s *Server) part(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, name st
 			return tooLargePart(name, maxManifest)
 		}
 		parts.Manifest = b
+		parts.size += int64(len(b))
 		return nil
 	}
 	f, err := up.File()
@@ -239,6 +256,7 @@ func (s *Server) part(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, name st
 	case err == nil && n > s.opt.UploadLimit:
 		return tooLargePart(name, s.opt.UploadLimit)
 	case err == nil:
+		parts.size += n
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
@@ -298,8 +316,14 @@ func (p *Parts) close() {
 type capped struct {
 	r    io.Reader
 	left int64
+	head int64 // bytes that may be read before the next part begins; or inPart
 	err  error
 }
+
+// inPart says that what is read belongs to a part, or comes after all of them.
+const inPart = -1
+
+var errLongHead = errors.New("the head of a part is too long")
 
 func (c *capped) Read(p []byte) (int, error) {
 	if c.err != nil {
@@ -308,6 +332,11 @@ func (c *capped) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	if c.left -= int64(n); c.left < 0 {
 		err = errBodyTooLarge
+	}
+	if c.head != inPart {
+		if c.head = max(c.head-int64(n), 0); c.head == 0 && err == nil {
+			err = errLongHead
+		}
 	}
 	c.err = err
 	return n, err

@@ -202,6 +202,9 @@ func TestRefusedUploads(t *testing.T) {
 		"not multipart":         {body: "hello", ct: "multipart/form-data; boundary=b", status: 400, code: skill.InvalidArgument},
 		"ends within a part":    {body: "--b\r\nContent-Disposition: form-data; name=archive\r\n\r\nPK", ct: "multipart/form-data; boundary=b", status: 400, code: skill.InvalidArgument},
 		"ends within a head":    {body: "--b\r\nContent-Disposition: form-data; name=arch", ct: "multipart/form-data; boundary=b", status: 400, code: skill.InvalidArgument},
+		"a long head":           {parts: []part{{name: "archive", content: "PK", header: "X-A: " + strings.Repeat("x", 32<<10)}}, status: 400, code: skill.InvalidArgument, wants: "before a part"},
+		"a long second head":    {parts: []part{manifest, {name: "module", content: "x", header: "X-A: " + strings.Repeat("x", 32<<10)}}, status: 400, code: skill.InvalidArgument, wants: "before a part"},
+		"a long preamble":       {body: strings.Repeat("hello\r\n", 4<<10) + "--b\r\n\r\n--b--", ct: "multipart/form-data; boundary=b", status: 400, code: skill.InvalidArgument, wants: "before a part"},
 		"compressed":            {parts: []part{archive}, header: []string{"Content-Encoding", "gzip"}, status: 415, code: skill.UnsupportedEncoding, wants: "Content-Encoding"},
 		"identity is one too":   {parts: []part{archive}, header: []string{"Content-Encoding", "identity"}, status: 415, code: skill.UnsupportedEncoding},
 		"dry run perhaps":       {parts: []part{archive}, query: "?dry_run=maybe", status: 400, code: skill.InvalidArgument, wants: "dry_run"},
@@ -347,6 +350,34 @@ func TestClientsThatLeaveAnUpload(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("admission goes on for a client that has left")
+	}
+}
+
+// What has come in and waits to be checked is on the disk, and counts as what is there.
+func TestWaitingUploadsCount(t *testing.T) {
+	release := make(chan struct{})
+	s, u := startUploads(t, func(o *httpapi.Options) { o.Admitting, o.AdmitWait = 1, time.Minute })
+	u.Quota = 50_000
+	u.Check = func(context.Context, httpapitest.Uploaded) error { <-release; return nil }
+	body, ct := form(t, part{name: "archive", content: strings.Repeat("x", 20_000)})
+	upload := "POST /skills HTTP/1.1\r\nHost: localhost\r\nContent-Type: " + ct + "\r\nContent-Length: " + itoa(len(body)) + "\r\n\r\n" + body
+	var waiting []*raw
+	for range 2 {
+		c := s.dial(t)
+		c.send(t, upload)
+		waiting = append(waiting, c)
+	}
+	within(t, "two to come in", func() bool { return u.Reserved() == 40_000 })
+	third := s.dial(t)
+	third.send(t, upload)
+	if resp, answer := third.answer(t, "POST", "/skills"); resp.StatusCode != 413 || !bytes.Contains(answer, []byte("quota")) {
+		t.Errorf("%d %s", resp.StatusCode, answer)
+	}
+	close(release)
+	for _, c := range waiting {
+		if resp, answer := c.answer(t, "POST", "/skills"); resp.StatusCode != 201 {
+			t.Errorf("%d %s", resp.StatusCode, answer)
+		}
 	}
 }
 

@@ -20,11 +20,13 @@ type Uploads struct {
 	Dir string // for files
 	// Check is called for each upload that came in whole; its error refuses it. nil: none.
 	Check func(ctx context.Context, what Uploaded) error
+	Quota int64 // bytes that all uploads under way may have together; 0: any number
 
-	mu   sync.Mutex
-	seen []Uploaded
-	asks []Decision
-	open int
+	mu       sync.Mutex
+	seen     []Uploaded
+	asks     []Decision
+	open     int
+	reserved int64
 }
 
 // Uploaded is what came in. Files are told by size and hash.
@@ -65,6 +67,13 @@ func (u *Uploads) Open() int {
 	return u.open
 }
 
+// Reserved says how many bytes the uploads under way have.
+func (u *Uploads) Reserved() int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.reserved
+}
+
 // Begin makes a place.
 func (u *Uploads) Begin(p skill.Principal) (httpapi.Upload, error) {
 	if err := may(p, skill.ScopeUpload); err != nil {
@@ -87,9 +96,23 @@ func may(p skill.Principal, scope string) error {
 }
 
 type upload struct {
-	all    *Uploads
-	tenant string
-	files  []string
+	all      *Uploads
+	tenant   string
+	files    []string
+	reserved int64
+}
+
+func (o *upload) Reserve(bytes int64) error {
+	u := o.all
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.reserved -= o.reserved
+	o.reserved = 0
+	if u.Quota > 0 && u.reserved+bytes > u.Quota {
+		return &skill.Error{Code: skill.PayloadTooLarge, Message: "the quota is used up"}
+	}
+	u.reserved, o.reserved = u.reserved+bytes, bytes
+	return nil
 }
 
 func (o *upload) File() (*os.File, error) {
@@ -143,6 +166,7 @@ func (o *upload) Close() error {
 	o.all.mu.Lock()
 	defer o.all.mu.Unlock()
 	o.all.open--
+	o.all.reserved -= o.reserved
 	return nil
 }
 
