@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -162,19 +161,6 @@ type oneUpload struct {
 
 // Admit checks what came in and keeps it.
 func (o *oneUpload) Admit(ctx context.Context, parts httpapi.Parts, dryRun bool) (*skill.UploadResult, error) {
-	var size int64
-	for _, f := range []*os.File{parts.Archive, parts.Module} {
-		if f != nil {
-			info, err := f.Stat()
-			if err != nil {
-				return nil, fmt.Errorf("host.Admit: %w", err)
-			}
-			size += info.Size()
-		}
-	}
-	if err := o.Reserve(size); err != nil { // before it is unpacked, which takes more
-		return nil, err
-	}
 	admitted, err := o.of.admission.Admit(ctx, upload.Source{Archive: parts.Archive, Module: parts.Module, Manifest: parts.Manifest, Owner: o.by.Tenant}, o.Staging())
 	if err != nil {
 		return nil, err
@@ -185,7 +171,7 @@ func (o *oneUpload) Admit(ctx context.Context, parts httpapi.Parts, dryRun bool)
 	}
 	d := &admitted.Skill.Descriptor
 	result := &skill.UploadResult{ID: d.ID, Version: d.Version, Digest: admitted.Digest, State: skill.StateDryRun, Report: report}
-	kept := &versions.Admitted{Folder: admitted.Folder, Skill: admitted.Skill, Digest: admitted.Digest, Size: admitted.Size}
+	kept := &versions.Admitted{Folder: admitted.Folder, Skill: admitted.Skill, Digest: admitted.Digest}
 	if dryRun {
 		return result, withReport(o.Check(kept), admitted.Report)
 	}

@@ -8,10 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/text/cases"
 
@@ -159,13 +157,6 @@ func (t *tree) has(file string) bool {
 	return slices.ContainsFunc(t.files, func(f File) bool { return f.Path == file })
 }
 
-func (t *tree) size() (n int64) {
-	for _, f := range t.files {
-		n += f.Size
-	}
-	return n
-}
-
 // read gives a file, or one byte more than most of it.
 func (t *tree) read(name string, most int64) ([]byte, error) {
 	f, err := t.root.Open(filepath.FromSlash(name))
@@ -183,10 +174,12 @@ func (t *tree) read(name string, most int64) ([]byte, error) {
 }
 
 // moved says that the folder top of the tree is the tree now, and where it is.
-func (t *tree) moved(folder, top string) (err error) {
-	if t.root, err = os.OpenRoot(folder); err != nil {
+func (t *tree) moved(folder, top string) error {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
 		return err
 	}
+	t.root = root
 	for i := range t.files {
 		t.files[i].Path = strings.TrimPrefix(t.files[i].Path, top+"/")
 	}
@@ -200,49 +193,13 @@ func (t *tree) moved(folder, top string) (err error) {
 	return nil
 }
 
-// seal makes the folders unwritable, puts all of it on the disk, and closes. Files
-// are written through only now: what is refused need not be.
+// seal makes the folders unwritable, and closes. Nothing is written through to the disk
+// yet: whoever keeps the folder does that, and a dry run need not.
 func (t *tree) seal() error {
-	names := []string{"."}
 	for _, name := range slices.Backward(t.folders) {
 		if err := t.root.Chmod(filepath.FromSlash(name), 0o555); err != nil {
 			return err
 		}
-		names = append(names, name)
 	}
-	if err := t.root.Chmod(".", 0o755); err != nil {
-		return err
-	}
-	for _, f := range t.files {
-		names = append(names, f.Path)
-	}
-	return errors.Join(t.syncAll(names), t.root.Close())
-}
-
-// syncAll writes files and folders to the disk, several at a time: file systems put
-// what comes together into one write.
-func (t *tree) syncAll(names []string) error {
-	const atOnce = 16
-	var all sync.WaitGroup
-	errs := make([]error, atOnce)
-	for i := range errs {
-		all.Go(func() {
-			for j := i; j < len(names) && errs[i] == nil; j += atOnce {
-				errs[i] = t.sync(names[j])
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
-func (t *tree) sync(name string) error {
-	if runtime.GOOS == "windows" { // wants a file that is open for writing, and has no such thing for folders
-		return nil
-	}
-	f, err := t.root.Open(filepath.FromSlash(name))
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return errors.Join(t.root.Chmod(".", 0o755), t.root.Close())
 }

@@ -101,13 +101,12 @@ type Source struct {
 // Admitted is a checked skill on disk.
 type Admitted struct {
 	// Folder is absolute, directly below the staging folder, and holds nothing but
-	// the skill: files of mode 0444 in folders of mode 0555, all of it on disk for
-	// good. It itself has 0755, because only a folder that is writable can be moved
-	// into another. It is the caller's now, who moves it or calls [Discard].
+	// the skill: files of mode 0444 in folders of mode 0555. It itself has 0755, because
+	// only a folder that is writable can be moved into another. It is the caller's now,
+	// who writes it through to the disk and moves it, or calls [Discard].
 	Folder string
 	Skill  *registry.Skill // as the catalogue reads Folder, trust community
 	Digest string
-	Size   int64 // bytes of all files
 	Report *Report
 }
 
@@ -148,7 +147,7 @@ func (a *Admission) Admit(ctx context.Context, src Source, staging string) (admi
 		return nil, err
 	}
 	w.report.Verdict = Accepted
-	return &Admitted{Folder: s.Folder, Skill: s, Digest: s.Descriptor.Digest, Size: w.tree.size(), Report: w.report}, nil
+	return &Admitted{Folder: s.Folder, Skill: s, Digest: s.Descriptor.Digest, Report: w.report}, nil
 }
 
 func (s *Source) check() error {

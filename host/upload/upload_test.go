@@ -436,3 +436,18 @@ func TestReportIsBounded(t *testing.T) {
 		t.Errorf("%q", e.Message)
 	}
 }
+
+// A folder that cannot be opened again, as without descriptors, ends the upload and not
+// the host.
+func TestMovedToNowhere(t *testing.T) {
+	t.Parallel()
+	a := admission(t, options())
+	tr, err := newTree(t.Context(), &a.o, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.moved(filepath.Join(t.TempDir(), "nowhere"), "top"); err == nil {
+		t.Error("a folder that is not there is opened")
+	}
+	tr.close()
+}

@@ -80,19 +80,20 @@ func fillAndFree(dir string) error {
 		}
 		return nil
 	}
-	upload := func() error {
+	upload := func(id skill.ID) error {
 		u, err := s.Begin("acme")
 		if err != nil {
 			return err
 		}
 		defer u.Close() //nolint:errcheck // never fails
-		a, err := pack(u.Staging(), "up", "2.0.0", strings.Repeat("x", 100_000))
+		a, err := pack(u.Staging(), id, "2.0.0", strings.Repeat("x", 100_000))
 		if err != nil {
 			return &skill.Error{Code: skill.Internal, Err: err} // admission has no place to unpack it
 		}
 		_, err = u.Publish(context.Background(), a, "someone")
 		return err
 	}
+	again := func() error { return upload("up") }
 	disable := func() error { _, err := s.Disable("acme", "up", ""); return err }
 	remove := func() error { _, err := s.Delete("acme", "up", "1.0.0"); return err }
 
@@ -105,7 +106,7 @@ func fillAndFree(dir string) error {
 		return err
 	}
 	look := func() error { _, err := s.Get("acme", "up", ""); return err }
-	for i, do := range []func() error{upload, disable, remove, look} {
+	for i, do := range []func() error{again, disable, remove, look} {
 		if err := do(); err == nil || skill.CodeOf(err) != skill.Internal {
 			return fmt.Errorf("without descriptors, %d: %w", i, err)
 		}
@@ -121,8 +122,30 @@ func fillAndFree(dir string) error {
 	if err := os.WriteFile(filler, make([]byte, 4<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("the disk is not full: %w", err)
 	}
-	if err := unchanged("the disk is full", upload, disable, remove); err != nil {
+	if err := unchanged("the disk is full", again, disable, remove); err != nil {
 		return err
+	}
+	// Space for one more write, and again, until it is enough.
+	info, err := os.Stat(filler)
+	if err != nil {
+		return err
+	}
+	for size := info.Size(); ; size -= block {
+		if size < 0 {
+			return errors.New("the whole disk is not enough for an upload")
+		}
+		if err := os.Truncate(filler, size); err != nil {
+			return err
+		}
+		err := upload("next")
+		switch got := seen(s, "acme", "next"); {
+		case err == nil && got == "2.0.0 false: 2.0.0=disabled":
+		case skill.CodeOf(err) != skill.Internal || got != "NOT_FOUND":
+			return fmt.Errorf("with %d blocks: %w, and %s", (info.Size()-size)/block, err, got)
+		}
+		if err == nil {
+			break
+		}
 	}
 	if err := os.Remove(filler); err != nil {
 		return err
@@ -130,7 +153,7 @@ func fillAndFree(dir string) error {
 	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		return err
 	}
-	if err := unchanged("the disk is read-only", upload, disable, remove); err != nil {
+	if err := unchanged("the disk is read-only", again, disable, remove); err != nil {
 		return err
 	}
 	s.Sweep()
@@ -147,7 +170,7 @@ func fillAndFree(dir string) error {
 	if _, err := s.Enable("acme", "up", "", By{Operator: true}); err != nil {
 		return err
 	}
-	if err := upload(); err != nil {
+	if err := again(); err != nil {
 		return fmt.Errorf("after it is well again: %w", err)
 	}
 	if got, want := seen(s, "acme", "up"), "1.0.0 true: 1.0.0=enabled 2.0.0=disabled"; got != want {
@@ -156,15 +179,15 @@ func fillAndFree(dir string) error {
 	if err := s.Close(); err != nil {
 		return err
 	}
-	again, err := Open(options(filepath.Join(dir, "skills"), nil))
+	reopened, err := Open(options(filepath.Join(dir, "skills"), nil))
 	if err != nil {
 		return err
 	}
-	if p := again.Problems(); len(p) > 0 {
+	if p := reopened.Problems(); len(p) > 0 {
 		return fmt.Errorf("problems: %v", p)
 	}
-	if got, want := seen(again, "acme", "up"), "1.0.0 true: 1.0.0=enabled 2.0.0=disabled"; got != want {
+	if got, want := seen(reopened, "acme", "up"), "1.0.0 true: 1.0.0=enabled 2.0.0=disabled"; got != want {
 		return fmt.Errorf("after a restart: %s, want %s", got, want)
 	}
-	return again.Close()
+	return reopened.Close()
 }

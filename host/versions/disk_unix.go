@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// syncDir writes the names in a folder through to the disk.
-func syncDir(path string) error {
-	d, err := os.Open(path) //nolint:gosec // a folder of our own
+// writeThrough writes a file, or the names in a folder, to the disk for good.
+func writeThrough(path string) error {
+	f, err := os.Open(path) //nolint:gosec // of our own
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(f.Sync(), f.Close())
 }

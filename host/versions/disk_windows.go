@@ -1,4 +1,5 @@
 package versions
 
-// syncDir does nothing: Windows has no way to write a folder through.
-func syncDir(string) error { return nil }
+// writeThrough does nothing: Windows wants a file that is open for writing, and has no
+// such thing for folders.
+func writeThrough(string) error { return nil }

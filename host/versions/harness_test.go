@@ -85,7 +85,7 @@ func pack(staging string, id skill.ID, version, content string) (*Admitted, erro
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("%v", problems)
 	}
-	return &Admitted{Folder: folder, Skill: found, Digest: found.Descriptor.Digest, Size: sizeOf(folder)}, os.Chmod(folder, 0o555)
+	return &Admitted{Folder: folder, Skill: found, Digest: found.Descriptor.Digest}, os.Chmod(folder, 0o555)
 }
 
 // publish uploads one version.
@@ -99,7 +99,7 @@ func publish(s *Store, tenant string, id skill.ID, version, content string) (ski
 	if err != nil {
 		return skill.VersionState{}, err
 	}
-	if err := u.Reserve(a.Size / 2); err != nil {
+	if err := u.Reserve(block); err != nil {
 		return skill.VersionState{}, err
 	}
 	return u.Publish(context.Background(), a, "someone")

@@ -280,6 +280,43 @@ func (s *Store) Sweep() {
 	for _, k := range due {
 		s.sweep(k, now)
 	}
+	if len(due) > 0 {
+		s.forgetGone()
+	}
+}
+
+// forgetGone removes the records of skills of which only quarantines are left, the
+// oldest first, beyond what is remembered of one tenant: nothing else counts them.
+func (s *Store) forgetGone() {
+	gone := map[string][]key{}
+	s.mu.RLock()
+	since := map[key]time.Time{}
+	for k, st := range s.skills {
+		if len(st.onDisk()) > 0 {
+			continue
+		}
+		gone[k.tenant] = append(gone[k.tenant], k)
+		for _, v := range st.Versions {
+			if v.Deleted.After(since[k]) {
+				since[k] = *v.Deleted
+			}
+		}
+	}
+	s.mu.RUnlock()
+	for _, all := range gone {
+		slices.SortFunc(all, func(a, b key) int { return since[a].Compare(since[b]) })
+		for _, k := range all[:max(len(all)-maxGoneSkills, 0)] {
+			s.remove(k)
+		}
+	}
+}
+
+// remove takes a skill that has no version on disk out of the store.
+func (s *Store) remove(k key) {
+	s.mu.Lock()
+	delete(s.skills, k)
+	s.mu.Unlock()
+	s.forgetEmpty(k)
 }
 
 func (s *Store) over(v *version, now time.Time) bool {
@@ -315,9 +352,6 @@ func (s *Store) sweep(k key, now time.Time) {
 		s.discard(path)
 	}
 	if empty {
-		s.mu.Lock()
-		delete(s.skills, k)
-		s.mu.Unlock()
-		s.forgetEmpty(k)
+		s.remove(k)
 	}
 }

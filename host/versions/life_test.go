@@ -338,3 +338,25 @@ func TestQuarantineOutlivesFiles(t *testing.T) {
 	_, err := s.Enable("acme", "up", "1.0.0", By{ID: "ann"})
 	wants(t, err, skill.Forbidden)
 }
+
+// What is remembered of skills that are gone is bounded, and the oldest goes first.
+func TestQuarantinesAreNotRememberedForEver(t *testing.T) {
+	s := open(t, t.TempDir(), func(o *Options) { o.Skills = 1 << 20 })
+	mustPublish(t, s, "acme", "here", "1.0.0", "x")
+	const more = 3
+	for i := range maxGoneSkills + more {
+		at := time.Unix(int64(1e9+i), 0)
+		k := key{"acme", skill.ID(fmt.Sprintf("gone%d", i))}
+		s.skills[k] = &state{Tenant: k.tenant, ID: k.id, Versions: []*version{{Version: "1.0.0", Gone: true, Deleted: &at, Quarantine: &Decision{}}}}
+	}
+	s.skills[key{"other", "gone0"}] = s.skills[key{"acme", "gone0"}]
+	s.forgetGone()
+	if n := len(s.skills); n != maxGoneSkills+2 {
+		t.Errorf("%d skills are remembered, want %d", n, maxGoneSkills+2)
+	}
+	for _, k := range []key{{"acme", "gone3"}, {"acme", "here"}, {"other", "gone0"}} {
+		if s.skills[k] == nil {
+			t.Errorf("%v is forgotten", k)
+		}
+	}
+}

@@ -27,7 +27,6 @@ type Admitted struct {
 	Folder string // below [Upload.Staging]
 	Skill  *registry.Skill
 	Digest string
-	Size   int64 // bytes of its files
 }
 
 func (v *version) public(id skill.ID) skill.VersionState {
@@ -64,6 +63,9 @@ func (s *Store) Begin(tenant string) (*Upload, error) {
 		err = os.Mkdir(filepath.Join(dir, "out"), 0o700)
 	}
 	if err != nil {
+		if dir != "" {
+			s.discard(dir)
+		}
 		return nil, s.disk("versions.Begin", key{tenant: tenant}, err)
 	}
 	return &Upload{store: s, tenant: tenant, dir: dir}, nil
@@ -157,7 +159,8 @@ func (u *Upload) Publish(ctx context.Context, a *Admitted, by string) (skill.Ver
 	if u.dir == "" {
 		return skill.VersionState{}, errors.New("versions.Publish: the upload is closed")
 	}
-	if _, err := s.takes(u, k, a); err != nil { // before the disk is made to work
+	space := spaceOf(a.Folder)
+	if _, err := s.takes(u, k, a, space); err != nil { // before the disk is made to work
 		return skill.VersionState{}, err
 	}
 	if err := syncTree(a.Folder); err != nil {
@@ -168,14 +171,14 @@ func (u *Upload) Publish(ctx context.Context, a *Admitted, by string) (skill.Ver
 	if ctx.Err() != nil {
 		return skill.VersionState{}, &skill.Error{Op: "versions.Publish", Code: skill.Cancelled, Message: "the caller left before the upload was published", Err: ctx.Err()}
 	}
-	st, err := s.takes(u, k, a)
+	st, err := s.takes(u, k, a, space)
 	if err != nil {
 		return skill.VersionState{}, err
 	}
 	v := st.deleted(d.Version)
 	restored := v != nil
 	if !restored {
-		v = &version{Version: d.Version, Digest: a.Digest, Size: a.Size, Quarantine: st.remembered(d.Version, a.Digest)}
+		v = &version{Version: d.Version, Digest: a.Digest, Size: space, Quarantine: st.remembered(d.Version, a.Digest)}
 		st.Versions = append(st.Versions, v)
 	}
 	v.Deleted, v.Enabled, v.Approved = nil, false, nil
@@ -204,7 +207,7 @@ func (u *Upload) Publish(ctx context.Context, a *Admitted, by string) (skill.Ver
 
 // Check says whether Publish would take an admitted folder now.
 func (u *Upload) Check(a *Admitted) error {
-	_, err := u.store.takes(u, key{u.tenant, a.Skill.Descriptor.ID}, a)
+	_, err := u.store.takes(u, key{u.tenant, a.Skill.Descriptor.ID}, a, spaceOf(a.Folder))
 	return err
 }
 
@@ -230,8 +233,9 @@ func (st *state) remembered(name, digest string) (q *Decision) {
 	return q
 }
 
-// takes says whether a version can be added, and gives a copy of the skill's state.
-func (s *Store) takes(u *Upload, k key, a *Admitted) (*state, error) {
+// takes says whether a version can be added that takes space on the disk, and gives a
+// copy of the skill's state.
+func (s *Store) takes(u *Upload, k key, a *Admitted, space int64) (*state, error) {
 	d := &a.Skill.Descriptor
 	conflict := func(message string, details map[string]any) error {
 		return &skill.Error{Op: "versions.Publish", Code: skill.Conflict, Subject: string(k.id), Message: message, Details: details}
@@ -273,9 +277,9 @@ func (s *Store) takes(u *Upload, k key, a *Admitted) (*state, error) {
 			map[string]any{"quota": "skills", "limit": s.o.Skills})
 	}
 	s.reserved[k.tenant] -= u.bytes // its own reservation does not stand against it
-	err := s.room(k.tenant, a.Size)
+	err := s.room(k.tenant, space)
 	if err == nil {
-		u.bytes = a.Size
+		u.bytes = space
 	}
 	s.reserved[k.tenant] += u.bytes
 	return st, err
@@ -296,6 +300,9 @@ func (s *Store) place(k key, from, to string, restored bool) error {
 	first := s.skills[k] == nil
 	s.mu.RUnlock()
 	if first { // so that a state that is not there is always one that was lost
+		if err := leftAlone(s.at(k)); err != nil {
+			return err
+		}
 		if err := (&state{Format: format, Tenant: k.tenant, ID: k.id, Versions: []*version{}}).write(s.at(k)); err != nil {
 			s.forgetEmpty(k)
 			return err
@@ -309,6 +316,20 @@ func (s *Store) place(k key, from, to string, restored bool) error {
 		return err
 	}
 	return nil
+}
+
+// leftAlone refuses the folder of a skill whose record was damaged and could not be
+// rescued: what it said, and the versions beside it, are for somebody to look at.
+func leftAlone(folder string) error {
+	_, err := readState(folder)
+	names, listErr := os.ReadDir(folder)
+	switch {
+	case listErr != nil:
+		return listErr
+	case err == nil, errors.Is(err, fs.ErrNotExist) && !slices.ContainsFunc(names, isVersion):
+		return nil
+	}
+	return fmt.Errorf("the record of this skill is damaged, and is left alone: %w", err)
 }
 
 // forgetEmpty removes the folder of a skill that has no version. Another upload may

@@ -22,8 +22,10 @@ const (
 	maxState = 4 << 20
 	// maxHistory is how many steps back a skill can be rolled.
 	maxHistory = 50
-	// maxGone is how many quarantines of one skill are remembered beyond their files.
-	maxGone = 50
+	// maxGone is how many quarantines of one skill are remembered beyond their files, and
+	// maxGoneSkills how many skills of a tenant of which nothing else is left.
+	maxGone       = 50
+	maxGoneSkills = 1000
 	// maxReleases is how many releases from quarantine are kept on record.
 	maxReleases = 20
 )
@@ -43,7 +45,7 @@ type state struct {
 type version struct {
 	Version    string      `json:"version"`
 	Digest     string      `json:"digest"`
-	Size       int64       `json:"size"` // bytes of its files
+	Size       int64       `json:"size"` // bytes that it takes of the disk
 	UploadedBy string      `json:"uploaded_by"`
 	UploadedAt time.Time   `json:"uploaded_at"`
 	Enabled    bool        `json:"enabled"`
@@ -168,7 +170,7 @@ func (st *state) check(tenantDir, idDir string) error {
 	seen := map[string]bool{}
 	for _, v := range st.Versions {
 		switch {
-		case v == nil || !versionPattern.MatchString(v.Version) || !digestPattern.MatchString(v.Digest) || v.Size < 0:
+		case v == nil || !versionPattern.MatchString(v.Version) || !digestPattern.MatchString(v.Digest) || v.Size < 0 || v.Gone && v.Deleted == nil:
 			return errors.New("lists a version that cannot be")
 		case seen[v.Version]:
 			return errors.New("lists a version twice")
@@ -186,6 +188,9 @@ func (st *state) write(folder string) error {
 	b, err := json.MarshalIndent(st, "", " ")
 	if err != nil {
 		return err
+	}
+	if len(b) >= maxState { // what could not be read again
+		return fmt.Errorf("the record of the skill would have more than %d bytes", maxState)
 	}
 	return replace(filepath.Join(folder, stateFile), append(b, '\n'))
 }

@@ -28,7 +28,7 @@ type Options struct {
 
 	Skills   int           // of one tenant; 0: 100
 	Versions int           // of one skill; 0: 20
-	Bytes    int64         // of the files of one tenant's versions; 0: 1 GiB
+	Bytes    int64         // of one tenant's versions on the disk, in blocks of 4 KiB; 0: 1 GiB
 	Grace    time.Duration // from the deletion of a version to that of its files; 0: 10 minutes
 
 	Log *slog.Logger     // nil: slog.Default()
@@ -217,7 +217,8 @@ func (s *Store) readSkill(folder string) {
 func isVersion(e fs.DirEntry) bool { return e.IsDir() && strings.Contains(e.Name(), "@") }
 
 // rescue makes a state of the versions that lie beside a damaged one. The tenant is
-// known only where its folder bears its name, or another skill of it is well.
+// known only where its folder bears its name; elsewhere nothing is touched, nor
+// published there, until somebody has looked.
 func (s *Store) rescue(folder string, names []fs.DirEntry, why error) {
 	path := filepath.Join(folder, stateFile)
 	s.report(path, "is damaged ("+plain(why)+"); the skill is disabled until the operator enables a version of it")
@@ -239,7 +240,7 @@ func (s *Store) rescue(folder string, names []fs.DirEntry, why error) {
 			continue
 		}
 		st.Versions = append(st.Versions, &version{
-			Version: found.Descriptor.Version, Digest: found.Descriptor.Digest, Size: sizeOf(found.Folder), UploadedAt: now,
+			Version: found.Descriptor.Version, Digest: found.Descriptor.Digest, Size: spaceOf(found.Folder), UploadedAt: now,
 			Quarantine: &Decision{By: byHost, At: now, Word: "the record of this skill was damaged; what had been decided about it is not known"},
 		})
 	}
@@ -255,18 +256,6 @@ func (s *Store) rescue(folder string, names []fs.DirEntry, why error) {
 
 // byHost is who the host itself is in a Decision.
 const byHost = "host"
-
-func sizeOf(folder string) (n int64) {
-	_ = filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			if info, err := d.Info(); err == nil {
-				n += info.Size()
-			}
-		}
-		return nil //nolint:nilerr // what cannot be counted cannot be read either
-	})
-	return n
-}
 
 // discard removes a folder or file now, or tries again with every Sweep.
 func (s *Store) discard(path string) {

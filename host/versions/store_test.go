@@ -2,8 +2,11 @@ package versions
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -173,7 +176,7 @@ func TestQuotas(t *testing.T) {
 	})
 	t.Run("bytes at once", func(t *testing.T) {
 		content := strings.Repeat("x", 10_000)
-		s := open(t, t.TempDir(), func(o *Options) { o.Bytes, o.Skills = 55_000, 1000 })
+		s := open(t, t.TempDir(), func(o *Options) { o.Bytes, o.Skills = 130_000, 1000 })
 		var mu sync.Mutex
 		var all sync.WaitGroup
 		accepted := 0
@@ -190,20 +193,90 @@ func TestQuotas(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if used, _ := s.used("acme"); used > 55_000 || accepted < 1 || accepted > 5 {
-			t.Errorf("%d accepted, %d bytes used of 55000", accepted, used)
+		if used, _ := s.used("acme"); used > 130_000 || accepted < 1 || accepted > 5 {
+			t.Errorf("%d accepted, %d bytes used of 130000", accepted, used)
 		}
 		if len(s.reserved) != 0 {
 			t.Errorf("reserved for good: %v", s.reserved)
 		}
 	})
 	t.Run("bytes are used up", func(t *testing.T) {
-		s := open(t, t.TempDir(), func(o *Options) { o.Bytes = 300 })
-		mustPublish(t, s, "acme", "a", "1.0.0", strings.Repeat("x", 200))
+		s := open(t, t.TempDir(), func(o *Options) { o.Bytes = 7 * block })
+		mustPublish(t, s, "acme", "a", "1.0.0", "x") // two files in two folders
 		_, err := publish(s, "acme", "b", "1.0.0", "x")
 		wants(t, err, skill.PayloadTooLarge)
 		mustPublish(t, s, "other", "b", "1.0.0", "x")
 	})
+}
+
+// A disk is full of empty files, too.
+func TestSpaceIsThatOfTheDisk(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 100 {
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := spaceOf(dir); got != 101*block {
+		t.Errorf("100 empty files take %d bytes, want %d", got, 101*block)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "0"), make([]byte, block+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := spaceOf(dir); got != 102*block {
+		t.Errorf("with one of two blocks they take %d bytes, want %d", got, 102*block)
+	}
+}
+
+// The record of a tenant whose folder does not bear its name is damaged, or gone: its
+// next upload must not write over what is left.
+func TestDamagedStateIsNotWrittenOver(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"damaged": func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) },
+		"gone":    os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			const tenant = "Acme & Sons"
+			dir := t.TempDir()
+			s := open(t, dir, nil)
+			mustPublish(t, s, tenant, "up", "1.0.0", "one")
+			path := filepath.Join(s.at(key{tenant, "up"}), stateFile)
+			if err := errors.Join(s.Close(), damage(path)); err != nil {
+				t.Fatal(err)
+			}
+			s = open(t, dir, nil)
+			if len(s.Problems()) == 0 {
+				t.Error("nothing is reported")
+			}
+			_, err := publish(s, tenant, "up", "1.1.0", "two")
+			wants(t, err, skill.Internal)
+			mustPublish(t, s, tenant, "other", "1.0.0", "x")
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = open(t, dir, nil)
+			if n := folders(t, s, tenant, "up"); n != 1 {
+				t.Errorf("%d versions are left of one", n)
+			}
+		})
+	}
+}
+
+// A record that could not be read again is not written.
+func TestRecordsAreBounded(t *testing.T) {
+	s := open(t, t.TempDir(), nil)
+	mustPublish(t, s, "acme", "up", "1.0.0", "x")
+	k := key{"acme", "up"}
+	err := s.update(k, false, func(st *state) error {
+		for i := range 20_000 {
+			st.Versions = append(st.Versions, &version{Version: fmt.Sprintf("2.0.%d", i), Digest: st.Versions[0].Digest, UploadedBy: strings.Repeat("&", 128)})
+		}
+		return nil
+	})
+	wants(t, err, skill.Internal)
+	if st, err := readState(s.at(k)); err != nil || len(st.Versions) != 1 {
+		t.Errorf("the record: %v, %v", st, err)
+	}
 }
 
 func TestUploadThatEnds(t *testing.T) {
