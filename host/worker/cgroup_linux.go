@@ -13,46 +13,68 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bounds hold the memory of workers by control groups, where the host may make
-// some: of version 2, or of version 1's memory controller. The kernel then ends the
-// process that goes beyond.
+// bounds hold the memory and the threads of workers by control groups, where the host
+// may make some: of version 2, or of version 1's controllers. The kernel then ends the
+// process that takes more memory, and refuses it more threads: all processes of the
+// machine share their numbers.
 type bounds struct {
-	dir string // of this host; "" if there can be none
-	v2  bool
-	why string
+	dir   string // of this host; "" if there can be none
+	v2    bool
+	why   string
+	tasks string // where its threads are bounded: dir itself in version 2; "": nowhere
 
 	mu sync.Mutex
 	n  int
 }
 
-// bound is the control group of one worker; nil: none.
-type bound struct{ dir string }
+// bound are the control groups of one worker; nil: none.
+type bound struct{ dirs []string }
+
+// maxThreads bounds the threads of one worker: Go makes one for each processor, and for
+// each call that waits for a file.
+const maxThreads = 512
 
 func newBounds() *bounds {
 	b := &bounds{}
-	if b.dir, b.v2, b.why = ownGroup(); b.dir == "" {
+	if b.dir, b.v2, b.why = ownGroup("memory"); b.dir == "" {
 		return b
 	}
-	b.sweep()
-	dir := filepath.Join(b.dir, fmt.Sprintf("openskill-%d", os.Getpid()))
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // as the others there
+	own, err := groupOfHost(b.dir)
+	if err != nil {
 		b.dir, b.why = "", "no control group can be made: "+plain(err)
 		return b
 	}
-	b.dir = dir
-	if b.v2 {
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory"), 0); err != nil {
-			_ = os.Remove(dir)
-			b.dir, b.why = "", "the memory controller is not handed down to this host: "+plain(err)
+	b.dir = own
+	if !b.v2 {
+		if dir, v2, _ := ownGroup("pids"); dir != "" && !v2 {
+			b.tasks, _ = groupOfHost(dir) // if not, threads cost memory, which is bounded
 		}
+		return b
+	}
+	control := filepath.Join(own, "cgroup.subtree_control")
+	if err := os.WriteFile(control, []byte("+memory"), 0); err != nil {
+		_ = os.Remove(own)
+		b.dir, b.why = "", "the memory controller is not handed down to this host: "+plain(err)
+	} else if os.WriteFile(control, []byte("+pids"), 0) == nil {
+		b.tasks = own
 	}
 	return b
 }
 
+// groupOfHost makes the group below which those of this host's workers are.
+func groupOfHost(above string) (string, error) {
+	sweep(above)
+	dir := filepath.Join(above, fmt.Sprintf("openskill-%d", os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // as the others there
+		return "", err
+	}
+	return dir, nil
+}
+
 // sweep removes the groups of hosts that were killed. One in which somebody is left
 // cannot be removed.
-func (b *bounds) sweep() {
-	left, _ := filepath.Glob(filepath.Join(b.dir, "openskill-*")) // the pattern is a good one
+func sweep(above string) {
+	left, _ := filepath.Glob(filepath.Join(above, "openskill-*")) // the pattern is a good one
 	for _, dir := range left {
 		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "openskill-"))
 		if err != nil || unix.Kill(pid, 0) == nil {
@@ -74,8 +96,8 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// ownGroup finds the group of this process in the hierarchy that bounds memory.
-func ownGroup() (dir string, v2 bool, why string) {
+// ownGroup finds the group of this process in the hierarchy of a controller.
+func ownGroup(controller string) (dir string, v2 bool, why string) {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return "", false, "there are no control groups"
@@ -99,70 +121,95 @@ func ownGroup() (dir string, v2 bool, why string) {
 			continue
 		}
 		switch {
-		case t[0] == "cgroup" && strings.Contains(","+t[2]+",", ",memory,"):
-			return filepath.Join(f[4], group("memory")), false, ""
+		case t[0] == "cgroup" && strings.Contains(","+t[2]+",", ","+controller+","):
+			return filepath.Join(f[4], group(controller)), false, ""
 		case t[0] == "cgroup2":
 			at := filepath.Join(f[4], group(""))
 			has, err := os.ReadFile(filepath.Join(at, "cgroup.controllers")) //nolint:gosec // a place that the kernel told
-			if err == nil && slices.Contains(strings.Fields(string(has)), "memory") {
+			if err == nil && slices.Contains(strings.Fields(string(has)), controller) {
 				return at, true, ""
 			}
 		}
 	}
-	return "", false, "no control group here bounds memory"
+	return "", false, "no control group here bounds " + controller
 }
 
-// hold puts a process under a bound on its memory.
+// hold puts a process under its bounds.
 func (b *bounds) hold(pid int, memory uint64) (*bound, error) {
 	if b.dir == "" {
 		return nil, errors.New(b.why)
 	}
 	b.mu.Lock()
 	b.n++
-	dir := filepath.Join(b.dir, strconv.Itoa(b.n))
+	name := strconv.Itoa(b.n)
 	b.mu.Unlock()
-	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // as the others there
-		return nil, err
-	}
-	file := "memory.limit_in_bytes"
-	if b.v2 {
-		file = "memory.max"
-	}
-	err := os.WriteFile(filepath.Join(dir, file), []byte(strconv.FormatUint(memory, 10)), 0)
-	if err == nil {
-		swap := "memory.memsw.limit_in_bytes"
-		value := strconv.FormatUint(memory, 10)
-		if b.v2 {
-			swap, value = "memory.swap.max", "0"
-		}
-		_ = os.WriteFile(filepath.Join(dir, swap), []byte(value), 0) // where there is swap
-		err = os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
-	}
+	of := &bound{}
+	err := of.join(filepath.Join(b.dir, name), pid, b.files(memory))
 	if err != nil {
-		_ = os.Remove(dir)
+		of.release()
 		return nil, err
 	}
-	return &bound{dir}, nil
+	if b.tasks != "" && b.tasks != b.dir {
+		_ = of.join(filepath.Join(b.tasks, name), pid, []setting{{"pids.max", strconv.Itoa(maxThreads), true}}) // if not, they cost memory
+	}
+	return of, nil
 }
 
-// release removes the group of a process that has ended.
+// setting is a file of a control group, and what is written to it.
+type setting struct {
+	file, value string
+	must        bool
+}
+
+// files are the settings of a worker's group.
+func (b *bounds) files(memory uint64) []setting {
+	most := strconv.FormatUint(memory, 10)
+	if !b.v2 { // the second is only there with swap
+		return []setting{{"memory.limit_in_bytes", most, true}, {"memory.memsw.limit_in_bytes", most, false}}
+	}
+	return []setting{{"memory.max", most, true}, {"memory.swap.max", "0", false}, {"pids.max", strconv.Itoa(maxThreads), false}}
+}
+
+// join makes a group with settings, and puts a process into it.
+func (b *bound) join(dir string, pid int, settings []setting) error {
+	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // as the others there
+		return err
+	}
+	b.dirs = append(b.dirs, dir)
+	for _, s := range settings {
+		if err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0); err != nil && s.must {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
+}
+
+// release removes the groups of a process that has ended.
 func (b *bound) release() {
-	if b != nil {
-		_ = os.Remove(b.dir)
+	if b == nil {
+		return
+	}
+	for _, dir := range b.dirs {
+		_ = os.Remove(dir)
 	}
 }
 
 func (b *bounds) close() {
-	if b.dir != "" {
-		_ = os.Remove(b.dir)
+	for _, dir := range []string{b.dir, b.tasks} {
+		if dir != "" {
+			_ = os.Remove(dir)
+		}
 	}
 }
 
-// protection says how the memory of a worker is bounded.
+// protection says how a worker is bounded.
 func (b *bounds) protection(memory uint64) Protection {
 	p := Protection{Name: "memory", Detail: "control groups are not to be had (" + b.why + "): the engine's own limits hold, and a worker that grew is replaced"}
 	if b.dir != "" {
 		p.On, p.Detail = true, fmt.Sprintf("a control group: %d MiB for each worker process", memory>>20)
+	}
+	if b.tasks != "" {
+		p.Detail += fmt.Sprintf(", and %d threads", maxThreads)
 	}
 	return p
 }
