@@ -127,12 +127,6 @@ func workerMain(args []string) error {
 // moduleFD is the descriptor of the module in a process that compiles one.
 const moduleFD = 3
 
-// verdict is what such a process says; see worker.Modules.
-type verdict struct {
-	Refused *worker.Refusal `json:"refused,omitempty"`
-	Report  any             `json:"report,omitempty"`
-}
-
 // compileMain compiles one module, and ends.
 func compileMain(args []string) error {
 	c := worker.Confinement{Background: true}
@@ -148,10 +142,12 @@ func compileMain(args []string) error {
 		return err
 	}
 	debug.SetMemoryLimit(int64(c.Memory / 4 * 3)) //nolint:gosec // bytes of a machine
+	say := func(out *worker.Compiled) error { return json.NewEncoder(os.Stdout).Encode(out) }
 	e, err := wasm.Open(&wasm.Options{CacheDir: c.Write, ShareCode: true})
 	if err != nil {
-		return err
+		return say(&worker.Compiled{Failed: err.Error()})
 	}
+	before := left(c.Write)
 	if _, err := worker.Confine(&c); err != nil {
 		return err
 	}
@@ -159,38 +155,42 @@ func compileMain(args []string) error {
 	if err != nil {
 		return err
 	}
-	var out verdict
+	var out worker.Compiled
 	opts := &wasm.CompileOptions{Trusted: trusted}
 	report, err := e.Check(module, opts)
 	if err == nil {
 		_, err = e.Compile(context.Background(), module, opts)
 	}
-	if err == nil {
-		err = left(c.Write)
+	if out.Report, _ = json.Marshal(report); err == nil && left(c.Write) < before+2 {
+		// An engine goes on without files that it could not write.
+		return say(&worker.Compiled{Failed: "what was compiled could not be written: is the disk full?"})
 	}
-	out.Report = report
 	var refused *check.Error
 	switch {
 	case errors.As(err, &refused):
+		details, _ := json.Marshal(map[string]any{"module": report}) // without them it is still refused
 		out.Refused = &worker.Refusal{
 			Op: "wasm.Check", Code: skill.Code(refused.Code), Message: skill.CleanText(refused.Msg, skill.MaxMessage),
-			Cause: skill.CleanText(err.Error(), 1000), Details: map[string]any{"module": report},
+			Cause: skill.CleanText(err.Error(), 1000), Details: details,
 		}
 	case err != nil:
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(&out)
+	return say(&out)
 }
 
-// left makes sure that what was compiled is there: an engine goes on without files that
-// it could not write.
-func left(dir string) error {
-	for _, pattern := range []string{"metered/*", "code/*/*"} {
-		if found, err := filepath.Glob(filepath.Join(dir, pattern)); err != nil || len(found) == 0 {
-			return errors.New("what was compiled could not be written: is the disk full?")
+// left counts the files that an engine has made: a metered module, and code, of which
+// it has some of its own.
+func left(dir string) int {
+	metered, _ := filepath.Glob(filepath.Join(dir, "metered/*")) // the patterns are good ones
+	code, _ := filepath.Glob(filepath.Join(dir, "code/*/*"))
+	n := 0
+	for _, path := range append(metered, code...) {
+		if !strings.HasSuffix(path, ".tmp") {
+			n++
 		}
 	}
-	return nil
+	return n
 }
 
 // workers are the processes of a host, and what they run on.
@@ -234,7 +234,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	o := worker.Options{
 		Command: append(append(work, "--state", d.root), without...), Dir: w.dir, Modules: w.modules,
 		Folders: h.readable(s, d), Key: keyOf(s.Workers, UploadsDir(d.root)), Max: s.WorkersMax, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
-		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+(1<<20), 1<<31)), //nolint:gosec // bounded
+		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch, 1<<31-1)), //nolint:gosec // bounded
 		FoldersOf: h.foldersOf(s, d), Outgoing: outgoing(s, h.log), Log: h.log,
 	}
 	if s.WorkersSpare == 0 {
@@ -249,7 +249,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 
 // OpenModules opens the compiled modules of a state folder.
 func OpenModules(stateDir string, command []string, h *Host) (*worker.Modules, error) {
-	o := worker.ModulesOptions{Dir: filepath.Join(stateDir, "modules"), Version: moduleVersion(), Command: command}
+	o := worker.ModulesOptions{Dir: filepath.Join(stateDir, "modules"), Version: moduleVersion(), Command: command, Name: wasm.PreparedName}
 	if h != nil {
 		o.Log = h.log
 	}
@@ -391,7 +391,7 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 		return nil
 	}
 	return func(_ string, call *skill.Call) []string {
-		list := []string{filepath.Join(d.root, "runtimes"), h.workers.dir}
+		list := []string{filepath.Join(d.root, "runtimes")}
 		owner := ownerOf(UploadsDir(d.root), call.Folder)
 		switch own := filepath.Join(UploadsDir(d.root), versions.Folder(call.Tenant)); {
 		case s.Workers == config.PerSkill:
@@ -478,7 +478,8 @@ func newPythonFront(state string, m *worker.Modules) *pythonFront {
 	return &pythonFront{python.NewFront(state, func(digest string) bool { return m.Has(digest, true) })}
 }
 
-// Source is a runtime's module.
+// Source is the module of a runtime, any that is installed: what a script imports, its
+// worker has read.
 func (f *pythonFront) Source(call *skill.Call, digest string) (*worker.Source, string, error) {
 	of, open, err := f.Module(call.Requires, digest)
 	if err != nil || of == "" {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -118,16 +119,24 @@ func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, error) {
 	return p, nil
 }
 
-// preparedPath is the place of a module in the cache: named by its content, by
-// the caps that it was held against, and by what made it.
+// preparedPath is the place of a module in the cache.
 func (e *Engine) preparedPath(module []byte, o *CompileOptions) string {
 	if e.o.CacheDir == "" {
 		return ""
 	}
+	name, _ := PreparedName(bytes.NewReader(module), o != nil && o.Trusted) // nothing can fail to be read
+	return filepath.Join(e.o.CacheDir, "metered", name)
+}
+
+// PreparedName is what a module's files are called in a cache, but for its code: by
+// its content, by the caps that it was held against, and by what made them.
+func PreparedName(module io.Reader, trusted bool) (string, error) {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "openskill metered module %s trusted=%t\n", generation, o != nil && o.Trusted)
-	h.Write(module)
-	return filepath.Join(e.o.CacheDir, "metered", hex.EncodeToString(h.Sum(nil)))
+	_, _ = fmt.Fprintf(h, "openskill metered module %s trusted=%t\n", generation, trusted)
+	if _, err := io.Copy(h, module); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // sum binds the content to the name: a file that came into another's place is not

@@ -3,7 +3,9 @@ package worker
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
@@ -121,10 +123,11 @@ func setLimits(c *Confinement) error {
 		{"open files", unix.RLIMIT_NOFILE, 4096},
 		{"message queues", unix.RLIMIT_MSGQUEUE, 0},
 		{"memory", unix.RLIMIT_DATA, c.Memory},
+		{"files", unix.RLIMIT_FSIZE, c.Memory}, // what is written was in memory
 		{"processor time", unix.RLIMIT_CPU, c.Seconds},
 	}
 	for _, l := range limits {
-		if l.n == 0 && (l.resource == unix.RLIMIT_DATA || l.resource == unix.RLIMIT_CPU) {
+		if l.n == 0 && (l.resource == unix.RLIMIT_DATA || l.resource == unix.RLIMIT_FSIZE || l.resource == unix.RLIMIT_CPU) {
 			continue
 		}
 		if l.resource == unix.RLIMIT_NOFILE {
@@ -154,6 +157,26 @@ func resident(pid int) uint64 {
 		return 0
 	}
 	return pages * uint64(os.Getpagesize()) //nolint:gosec // a size
+}
+
+// processorTime is what a process has used of processors; 0 if that cannot be told.
+func processorTime(pid int) time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	const user, perSecond = 11, 100 // after the name in brackets; the kernel's USER_HZ
+	_, rest, _ := strings.Cut(string(b), ") ")
+	f := strings.Fields(rest)
+	if len(f) < user+2 {
+		return 0
+	}
+	ticks := 0
+	for _, field := range f[user : user+2] {
+		n, _ := strconv.Atoi(field) // the kernel writes numbers
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / perSecond
 }
 
 // nameless makes a file that has no name.

@@ -40,17 +40,24 @@ type frame struct {
 
 const frameHeader = 4 + 1 + 8 + 4
 
-// maxHead bounds what is decoded as JSON.
-const maxHead = 1 << 20
+// maxHead bounds what is decoded as JSON, in bytes: a thousand names of files, each of
+// them written as longest as JSON can.
+const maxHead = 2 << 20
 
-var errFrame = errors.New("worker: a frame that does not follow the protocol")
+var (
+	errFrame = errors.New("worker: a frame that does not follow the protocol")
+	// errTooLarge is what cannot be sent; nothing of it was.
+	errTooLarge = errors.New("worker: a message is too large")
+)
 
 // channel reads and writes frames. Writing is safe for concurrent use; one
 // goroutine reads.
 type channel struct {
 	conn net.Conn
 	in   *bufio.Reader
-	max  uint32 // bytes of a frame that is accepted
+	// most is how many bytes of head and body are taken of a frame of this kind about
+	// this call; negative: such a frame has no place. It is asked before any are.
+	most func(k kind, call uint64) int64
 	// patience is how long the other side may take to read a frame; 0: for ever.
 	patience time.Duration
 
@@ -58,8 +65,8 @@ type channel struct {
 	out []byte // the start of a frame, kept
 }
 
-func newChannel(conn net.Conn, largest uint32) *channel {
-	return &channel{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), max: largest}
+func newChannel(conn net.Conn, most func(kind, uint64) int64) *channel {
+	return &channel{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), most: most}
 }
 
 // send writes one frame; head is marshalled.
@@ -70,7 +77,7 @@ func (c *channel) send(k kind, call uint64, head any, body []byte) error {
 	}
 	n := frameHeader - 4 + len(h) + len(body)
 	if n > 1<<31-1 || len(h) > maxHead {
-		return fmt.Errorf("worker: a message of %d bytes is too large", n)
+		return fmt.Errorf("%w: %d bytes", errTooLarge, n)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,13 +110,13 @@ func (c *channel) receive() (*frame, error) {
 	if _, err := io.ReadFull(c.in, h[:]); err != nil {
 		return nil, err
 	}
-	n := binary.LittleEndian.Uint32(h[:])
-	heads := binary.LittleEndian.Uint32(h[13:])
-	if n < frameHeader-4 || n > c.max || heads > maxHead || heads > n-(frameHeader-4) {
+	n := int64(binary.LittleEndian.Uint32(h[:])) - (frameHeader - 4)
+	heads := int64(binary.LittleEndian.Uint32(h[13:]))
+	f := &frame{kind: kind(h[4]), call: binary.LittleEndian.Uint64(h[5:])}
+	if n < 0 || heads > maxHead || heads > n || n > c.most(f.kind, f.call) {
 		return nil, errFrame
 	}
-	f := &frame{kind: kind(h[4]), call: binary.LittleEndian.Uint64(h[5:])}
-	rest, err := c.take(int(n - (frameHeader - 4)))
+	rest, err := c.take(int(n))
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +138,7 @@ func (c *channel) take(n int) ([]byte, error) {
 	return b, nil
 }
 
-// decode reads a head; every key must be known.
+// decode reads a head.
 func (f *frame) decode(into any) error {
 	if err := json.Unmarshal(f.head, into); err != nil {
 		return fmt.Errorf("%w: %w", errFrame, err)

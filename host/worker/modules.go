@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -39,13 +38,16 @@ type Modules struct {
 	ctx     context.Context //nolint:containedctx // that of all compilations, which outlive the calls that wait
 }
 
-// ModulesOptions configure [Modules]. Dir, Command and Version are required; other
-// zero fields mean the defaults.
+// ModulesOptions configure [Modules]. Dir, Command, Version and Name are required;
+// other zero fields mean the defaults.
 type ModulesOptions struct {
 	Dir     string   // where compiled modules are kept; made with mode 0700
 	Version string   // of what makes them; what another version made is removed
 	Command []string // the program that compiles one module, which is its descriptor 3
-	AtOnce  int      // compilations of strangers' modules at once; 0: 2. Beside them one of the host's own
+	// Name is what the files are called that a compiler leaves of a module, beside its
+	// code: it leaves none of another name.
+	Name   func(module io.Reader, trusted bool) (string, error)
+	AtOnce int // compilations of strangers' modules at once; 0: 2. Beside them one of the host's own
 	// Strangers and Trusted bound the compilation of one module.
 	Strangers, Trusted CompileLimits
 	Bytes              int64 // that are kept; beyond it what was not used for the longest goes; 0: 4 GiB
@@ -89,8 +91,8 @@ const (
 
 // OpenModules opens the folder, and removes what was left half made.
 func OpenModules(o ModulesOptions) (*Modules, error) {
-	if o.Dir == "" || o.Version == "" || len(o.Command) == 0 {
-		return nil, errors.New("worker.OpenModules: Dir, Version and Command are required")
+	if o.Dir == "" || o.Version == "" || len(o.Command) == 0 || o.Name == nil {
+		return nil, errors.New("worker.OpenModules: Dir, Version, Command and Name are required")
 	}
 	def := func(l *CompileLimits, cpu, wall time.Duration, memory uint64) {
 		if l.CPU <= 0 {
@@ -170,10 +172,13 @@ func name(digest string, trusted bool) (string, error) {
 		return "", fmt.Errorf("worker: %q is no digest of a module", skill.CleanText(digest, 80))
 	}
 	if trusted {
-		return sum + "-trusted", nil
+		return sum + trustedSuffix, nil
 	}
 	return sum, nil
 }
+
+// trustedSuffix is at the end of the names of the host's own modules.
+const trustedSuffix = "-trusted"
 
 const reportFile = "report.json"
 
@@ -252,9 +257,10 @@ func (m *Modules) fly(c *compilation, n, digest string, src *Source) {
 	close(c.done)
 }
 
-// compiled is what a compiling process says.
-type compiled struct {
-	Refused *Refusal        `json:"refused,omitempty"`
+// Compiled is what a compiling process says.
+type Compiled struct {
+	Refused *Refusal        `json:"refused,omitempty"` // the module; it is the verdict
+	Failed  string          `json:"failed,omitempty"`  // what this machine lacked; the module is not to blame
 	Report  json.RawMessage `json:"report,omitempty"`
 }
 
@@ -278,6 +284,10 @@ func (m *Modules) compile(n, digest string, src *Source) (json.RawMessage, error
 		return nil, err
 	}
 	defer module.Close() //nolint:errcheck // it was only read
+	own, err := m.o.Name(io.NewSectionReader(module, 0, 1<<40), src.Trusted)
+	if err != nil {
+		return nil, fmt.Errorf("worker: name a compiled module: %w", err)
+	}
 	dir, err := os.MkdirTemp(m.root, "new-")
 	if err != nil {
 		return nil, fmt.Errorf("worker: make a folder for a compiled module: %w", err)
@@ -312,14 +322,17 @@ func (m *Modules) compile(n, digest string, src *Source) (json.RawMessage, error
 		m.o.Log.Warn("a compiler ended early", slog.String("module", digest), slog.String("how", err.Error()), slog.String("said", errs.text()))
 		return nil, tooLong(limits)
 	}
-	var out compiled
+	var out Compiled
 	if err := json.Unmarshal(said.b.Bytes(), &out); err != nil {
 		return nil, fmt.Errorf("worker: a compiler that cannot be understood: %w", err)
 	}
-	if out.Refused != nil {
+	switch {
+	case out.Refused != nil:
 		return nil, out.Refused.error()
+	case out.Failed != "":
+		return nil, fmt.Errorf("worker: a compiler failed: %s", skill.CleanText(out.Failed, 1000))
 	}
-	return out.Report, m.keep(dir, n, out.Report)
+	return out.Report, m.keep(dir, n, own, out.Report, limits.Memory)
 }
 
 func tooLong(l CompileLimits) error {
@@ -349,79 +362,6 @@ func copied(file io.Reader, digest string) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// keep puts what a process made in its place, in one step. Only files and folders
-// are taken.
-func (m *Modules) keep(dir, n string, report []byte) error {
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if !d.IsDir() && !d.Type().IsRegular() {
-			return fmt.Errorf("worker: a compiler left %s", d.Type())
-		}
-		return nil
-	})
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, reportFile), report, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("worker: keep a compiled module: %w", err)
-	}
-	m.trim()
-	if err := os.Rename(dir, filepath.Join(m.root, n)); err != nil && !errors.Is(err, fs.ErrExist) {
-		if _, there := os.Stat(filepath.Join(m.root, n, reportFile)); there == nil {
-			return nil // another host of this folder was faster
-		}
-		return fmt.Errorf("worker: keep a compiled module: %w", err)
-	}
-	return nil
-}
-
-// Give shows a worker what was compiled of a module, in its own folder.
-func (m *Modules) Give(view, digest string, trusted bool) error {
-	n, err := name(digest, trusted)
-	if err != nil {
-		return err
-	}
-	from := filepath.Join(m.root, n)
-	now := time.Now()              //nolint:forbidigo // what trim looks at
-	_ = os.Chtimes(from, now, now) // or it counts as older than it is
-	var last []string
-	link := func(rel string) error {
-		to := filepath.Join(view, rel)
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return err
-		}
-		if err := os.Link(filepath.Join(from, rel), to); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		return nil
-	}
-	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(from, path)
-		switch {
-		case err != nil || rel == reportFile:
-			return err
-		case strings.HasPrefix(rel, "metered"):
-			last = append(last, rel) // whoever sees it counts on the code
-			return nil
-		}
-		return link(rel)
-	})
-	for _, rel := range last {
-		if err == nil {
-			err = link(rel)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("worker: show a compiled module: %w", err)
-	}
-	return nil
 }
 
 // capped keeps what is written up to a size, and fails beyond it.

@@ -71,8 +71,50 @@ func beCompiler(args []string) int {
 	case "link":
 		_ = os.Symlink("/etc/passwd", filepath.Join(c.Write, "code"))
 	}
-	for _, dir := range []string{"code", "metered"} {
-		if os.MkdirAll(filepath.Join(c.Write, dir), 0o700) != nil || os.WriteFile(filepath.Join(c.Write, dir, hex.EncodeToString(sum[:])), []byte("made"), 0o600) != nil {
+	sumName := hex.EncodeToString(sum[:])
+	leave := func(rel string, content []byte) {
+		path := filepath.Join(c.Write, rel)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o600)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	does, arg, _ := strings.Cut(string(b), " ")
+	switch does {
+	case "leave": // a file of another module
+		path, content, _ := strings.Cut(arg, " ")
+		content, _, _ = strings.Cut(content, " ")
+		leave(path, []byte(content))
+	case "crowd":
+		for i := range 100 {
+			leave(fmt.Sprintf("code/v/%d", i), nil)
+		}
+	case "large", "larger":
+		for i := range 2 {
+			leave(fmt.Sprintf("code/v/%d", i), nil)
+			f, err := os.OpenFile(filepath.Join(c.Write, fmt.Sprintf("code/v/%d", i)), os.O_RDWR, 0)
+			if err == nil {
+				err = errors.Join(f.Truncate(map[string]int64{"large": 200 << 20, "larger": 300 << 20}[does]), f.Close())
+			}
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+		}
+	case "talk":
+		fmt.Print(strings.Repeat("much ", 2<<20)) //nolint:forbidigo // that is the test
+	case "program":
+		leave("code/v/"+sumName, []byte("made"))
+		_ = os.Chmod(filepath.Join(c.Write, "code/v", sumName), 0o755|os.ModeSetuid)
+	case "lack":
+		_ = json.NewEncoder(os.Stdout).Encode(&worker.Compiled{Failed: "the disk is full"})
+		return 0
+	}
+	for _, dir := range []string{"code/v", "metered"} {
+		if does == "program" && dir == "code/v" {
+			continue
+		}
+		if os.MkdirAll(filepath.Join(c.Write, dir), 0o700) != nil || os.WriteFile(filepath.Join(c.Write, dir, sumName), []byte("made"), 0o600) != nil {
 			return 1
 		}
 	}
@@ -86,7 +128,7 @@ func modules(t *testing.T, change func(*worker.ModulesOptions)) *worker.Modules 
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := worker.ModulesOptions{Dir: t.TempDir(), Version: "1", Command: []string{self, "be-a-compiler"}, Log: slog.New(slog.DiscardHandler)}
+	o := worker.ModulesOptions{Dir: t.TempDir(), Version: "1", Command: []string{self, "be-a-compiler"}, Log: slog.New(slog.DiscardHandler), Name: nameOf}
 	if change != nil {
 		change(&o)
 	}
@@ -103,6 +145,13 @@ func modules(t *testing.T, change func(*worker.ModulesOptions)) *worker.Modules 
 		}
 	})
 	return m
+}
+
+// nameOf is what the files of a module are called that beCompiler leaves.
+func nameOf(module io.Reader, _ bool) (string, error) {
+	h := sha256.New()
+	_, err := io.Copy(h, module)
+	return hex.EncodeToString(h.Sum(nil)), err
 }
 
 func digestOf(text string) string {
@@ -129,6 +178,18 @@ func TestModules(t *testing.T) {
 		{"eat", skill.CompileTimeout},
 		{"outside " + outside, skill.CompileTimeout},
 		{"link", ""}, // it cannot make one
+		{"leave metered/" + strings.Repeat("0", 64), skill.InvalidModule},
+		{"leave pages/" + strings.Repeat("0", 64), skill.InvalidModule},
+		{"leave report.json", skill.InvalidModule},
+		{"leave code/x", skill.InvalidModule},
+		{"leave code/v/w/x", skill.InvalidModule},
+		{"leave other/x", skill.InvalidModule},
+		{"crowd", skill.InvalidModule},
+		{"large", skill.InvalidModule},
+		{"larger", skill.CompileTimeout}, // than any file of it may be
+		{"talk", skill.CompileTimeout},
+		{"program", ""},
+		{"lack", skill.Internal},
 	} {
 		t.Run(strings.Fields(c.module)[0], func(t *testing.T) {
 			report, err := m.Ensure(t.Context(), digestOf(c.module), sourceOf(c.module))
@@ -238,5 +299,60 @@ func TestTrimmed(t *testing.T) {
 	}
 	if kept == 0 || kept > 12 {
 		t.Errorf("%d of 20 are kept", kept)
+	}
+}
+
+// TestCodeOfOneName holds that what a compiler made of one module is not run for
+// another one: a worker that has the code of the one is not given the other's, if they
+// are not the same.
+func TestCodeOfOneName(t *testing.T) {
+	m := modules(t, nil)
+	one, two, same := "leave code/v/shared one", "leave code/v/shared two", "leave code/v/shared one too"
+	for _, text := range []string{one, two, same} {
+		if _, err := m.Ensure(t.Context(), digestOf(text), sourceOf(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	view := t.TempDir()
+	for range 2 {
+		if err := m.Give(view, digestOf(one), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Give(view, digestOf(two), false); err == nil {
+		t.Error("code that is not the same was taken for it")
+	}
+	if err := m.Give(view, digestOf(same), false); err != nil {
+		t.Errorf("the same code: %v", err)
+	}
+	if b, err := os.ReadFile(filepath.Join(view, "code", "v", "shared")); string(b) != "one" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if name, _ := nameOf(strings.NewReader(two), false); exists(filepath.Join(view, "metered", name)) {
+		t.Error("a module is shown whose code is not")
+	}
+	if err := m.Give(t.TempDir(), digestOf(two), false); err != nil {
+		t.Errorf("to another worker: %v", err)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// TestLeftAsProgram holds that nobody can execute what a compiler left.
+func TestLeftAsProgram(t *testing.T) {
+	dir := ""
+	m := modules(t, func(o *worker.ModulesOptions) { dir = o.Dir })
+	if _, err := m.Ensure(t.Context(), digestOf("program"), sourceOf("program")); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := filepath.Glob(filepath.Join(dir, "1", "*", "code", "v", "*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("%q, %v", kept, err)
+	}
+	if info, err := os.Stat(kept[0]); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%s, %v", info.Mode(), err)
 	}
 }

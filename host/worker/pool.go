@@ -34,7 +34,7 @@ type Options struct {
 	Memory uint64        // bytes that a worker may have; 0: 2 GiB
 	Growth uint64        // bytes from which on a worker is replaced when it can be; 0: three quarters of Memory
 
-	MaxReply uint32         // bytes of what a worker says at once; 0: 256 MiB
+	MaxReply uint32         // bytes of what a call may leave, beside the call's own limits; 0: 256 MiB
 	Outgoing skill.Outgoing // does what a guest asks of the host while it runs; nil: nothing
 	Log      *slog.Logger   // nil: slog.Default()
 }
@@ -292,7 +292,7 @@ func (p *Pool) ready(key string, call *skill.Call) (*process, error) {
 		if folders == nil {
 			return w, nil
 		}
-		err := w.assign(ctx, folders)
+		err := w.assign(ctx, append(folders[:len(folders):len(folders)], w.view))
 		if err == nil {
 			return w, nil
 		}
@@ -461,6 +461,9 @@ func (p *Pool) tend() {
 					delete(p.slots, key)
 					s.w.retire()
 				}
+			}
+			for w := range p.live {
+				w.watch(now)
 			}
 			p.mu.Unlock()
 		}

@@ -47,6 +47,7 @@ type process struct {
 	hello    Hello  // what it said first
 	ended    chan struct{}
 	outgoing skill.Outgoing // nil: nothing
+	maxReply uint32         // bytes of an answer, whatever the call's limits are
 
 	mu      sync.Mutex
 	pending map[uint64]*pending
@@ -54,11 +55,23 @@ type process struct {
 	dead    error // why it ends, or nil
 	retired bool  // it is to end when its calls have
 	served  int   // calls, ever
+
+	// Of watch alone.
+	looked   look
+	restless int // looks in a row
+}
+
+// look is what a worker was found at.
+type look struct {
+	at   time.Time
+	next uint64        // calls, ever
+	took time.Duration // of processors
 }
 
 // pending is a call under way.
 type pending struct {
 	call  *skill.Call
+	most  int64           // bytes of what the worker may answer
 	reply chan *frame     // one, or it is closed
 	ctx   context.Context //nolint:containedctx // that of the call, for what its guest asks the host
 	fetch skill.Fetch     // of the call, once it was asked for
@@ -88,8 +101,9 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 	}
 	w := &process{
 		conn: ours, view: view, stderr: &tail{}, ended: make(chan struct{}), pending: map[uint64]*pending{},
-		ch: newChannel(ours, p.o.MaxReply), outgoing: p.o.Outgoing,
+		outgoing: p.o.Outgoing, maxReply: p.o.MaxReply,
 	}
+	w.ch = newChannel(ours, w.most)
 	args := append([]string{}, p.o.Command[1:]...)
 	if view != "" {
 		args = append(args, "--modules", view)
@@ -155,7 +169,7 @@ func (w *process) greeted(ctx context.Context) error {
 
 // assign gives a worker to an isolation key, with the folders that it may go on reading.
 func (w *process) assign(ctx context.Context, folders []string) error {
-	reply, err := w.send(ctx, kindAssign, &Assignment{Folders: folders}, &skill.Call{}, nil)
+	reply, err := w.send(ctx, kindAssign, &Assignment{Folders: folders}, &skill.Call{}, nil, helloTime)
 	if err != nil {
 		return err
 	}
@@ -185,9 +199,13 @@ type sent struct {
 	id uint64
 }
 
-// send gives a worker a call. The error is why it cannot take any.
-func (w *process) send(ctx context.Context, k kind, head any, call *skill.Call, body []byte) (*sent, error) {
-	s := &sent{pending: &pending{call: call, reply: make(chan *frame, 1), ctx: ctx}}
+// send gives a worker a call, and ends one that has not taken it when the call's time
+// is over. The error is why it cannot take any.
+func (w *process) send(ctx context.Context, k kind, head any, call *skill.Call, body []byte, left time.Duration) (*sent, error) {
+	s := &sent{pending: &pending{call: call, most: maxHead, reply: make(chan *frame, 1), ctx: ctx}}
+	if k == kindRun {
+		s.most = mostOf(call, w.maxReply)
+	}
 	w.mu.Lock()
 	if w.dead != nil {
 		w.mu.Unlock()
@@ -198,6 +216,8 @@ func (w *process) send(ctx context.Context, k kind, head any, call *skill.Call, 
 	s.id = w.next
 	w.pending[s.id] = s.pending
 	w.mu.Unlock()
+	late := time.AfterFunc(left+Grace, func() { w.end(&crashedError{why: "it did not take a call in time", hung: true}) })
+	defer late.Stop()
 	if err := w.ch.send(k, s.id, head, body); err != nil {
 		w.end(&crashedError{why: "a call could not be handed over: " + err.Error()})
 		w.forget(s.id)
@@ -211,7 +231,7 @@ func (w *process) send(ctx context.Context, k kind, head any, call *skill.Call, 
 func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Call, left time.Duration) (*skill.Reply, error) {
 	wire := wireCall{Kind: of, Call: *call}
 	wire.Call.Stdin, wire.Call.Limits.Timeout = nil, left
-	s, err := w.send(ctx, k, &wire, call, call.Stdin)
+	s, err := w.send(ctx, k, &wire, call, call.Stdin, left)
 	if err != nil {
 		return nil, err
 	}
@@ -225,10 +245,15 @@ func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Cal
 			if !ok {
 				return nil, w.cause()
 			}
-			return decodeReply(f, call)
+			reply, err := decodeReply(f, call)
+			if errors.Is(err, errFrame) { // nothing else that it says is worth more
+				w.end(&crashedError{why: err.Error()})
+				return nil, w.cause()
+			}
+			return reply, err
 		case <-gone:
 			gone = nil
-			_ = w.ch.send(kindCancel, s.id, nil, nil) // if not, the watchdog sees to it
+			go func() { _ = w.ch.send(kindCancel, s.id, nil, nil) }() // if not, the watchdog sees to it
 			watchdog.Reset(Grace)
 		case <-watchdog.C:
 			go w.outstayed(s)
@@ -332,6 +357,30 @@ func (w *process) read() {
 	}
 }
 
+// most is what a worker may say at once: something of a call that it was given and
+// has not answered, and of that no more than the call can leave. Whoever says anything
+// else has not got anything to say that could be believed, and would keep the host busy
+// with it for as long as he likes.
+func (w *process) most(k kind, call uint64) int64 {
+	if k == kindHello {
+		return maxHead
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch p := w.pending[call]; {
+	case p == nil:
+	case k == kindReply || k == kindAssigned:
+		return p.most
+	case k == kindRequest && !p.asked:
+		return maxRequest
+	}
+	return -1
+}
+
+// maxRequest bounds what a guest asks of the host, in bytes: the engine takes 4 MiB
+// from it.
+const maxRequest = 5 << 20
+
 func (w *process) handle(f *frame) error {
 	switch f.kind {
 	case kindReply, kindAssigned:
@@ -359,7 +408,7 @@ func (w *process) request(f *frame) error {
 	}
 	w.mu.Lock()
 	p := w.pending[f.call]
-	ok := p != nil && !p.asked && w.outgoing != nil
+	ok := p != nil && w.outgoing != nil
 	if ok {
 		p.asked = true
 		if p.fetch == nil {
@@ -380,6 +429,23 @@ func (w *process) request(f *frame) error {
 	return nil
 }
 
+// watch ends a worker that goes on working though it has no call: a start-up ahead of
+// calls takes some seconds, and more is nothing that anybody asked for.
+func (w *process) watch(now time.Time) {
+	before := w.looked
+	w.mu.Lock()
+	w.looked = look{at: now, next: w.next, took: processorTime(w.cmd.Process.Pid)}
+	same := len(w.pending) == 0 && before.next == w.next && !before.at.IsZero()
+	w.mu.Unlock()
+	if !same || w.looked.took-before.took < now.Sub(before.at)/10 {
+		w.restless = 0
+		return
+	}
+	if w.restless++; w.restless > 1 {
+		w.end(&crashedError{why: "it went on working without a call"})
+	}
+}
+
 // idle reports whether no call is under way.
 func (w *process) idle() bool {
 	w.mu.Lock()
@@ -387,17 +453,27 @@ func (w *process) idle() bool {
 	return len(w.pending) == 0
 }
 
-// tail keeps the last of what a worker wrote to standard error.
+// tail keeps the last of what a process wrote to standard error, and takes only so much.
 type tail struct {
-	mu sync.Mutex
-	b  []byte
+	mu   sync.Mutex
+	b    []byte
+	said int
 }
 
-const tailBytes = 8 << 10
+const (
+	tailBytes = 8 << 10
+	// maxSaid is more than a program of ours says when it breaks.
+	maxSaid = 1 << 20
+)
+
+var errSaidEnough = errors.New("worker: a process says too much")
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.said += len(p); t.said > maxSaid {
+		return 0, errSaidEnough // nobody reads from there any more
+	}
 	t.b = append(t.b, p...)
 	if over := len(t.b) - tailBytes; over > 0 {
 		t.b = append(t.b[:0], t.b[over:]...)

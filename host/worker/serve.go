@@ -43,7 +43,7 @@ type warmer interface {
 func Serve(ctx context.Context, conn net.Conn, d *Duty) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	w := &served{ch: newChannel(conn, largestCall), d: d, calls: map[uint64]context.CancelFunc{}}
+	w := &served{ch: newChannel(conn, func(kind, uint64) int64 { return largestCall }), d: d, calls: map[uint64]context.CancelFunc{}}
 	if d.Outside != nil {
 		d.Outside.ch = w.ch
 	}
@@ -114,8 +114,8 @@ func (w *served) handle(ctx context.Context, f *frame) error {
 	return errFrame
 }
 
-// work does one call and answers it. That the answer cannot be written means that the
-// channel has ended, which the reader sees as well.
+// work does one call and answers it. That an answer of any size cannot be written means
+// that the channel has ended, which the reader sees as well.
 func (w *served) work(ctx context.Context, k kind, id uint64, c *wireCall) {
 	if w.d.Outside != nil {
 		w.d.Outside.began(&c.Call, id)
@@ -126,7 +126,9 @@ func (w *served) work(ctx context.Context, k kind, id uint64, c *wireCall) {
 	w.calls[id]()
 	delete(w.calls, id)
 	w.mu.Unlock()
-	_ = w.ch.send(kindReply, id, head, body)
+	if err := w.ch.send(kindReply, id, head, body); errors.Is(err, errTooLarge) {
+		_ = w.ch.send(kindReply, id, &wireReply{Refused: refusalOf(err)}, nil)
+	}
 }
 
 func (w *served) do(ctx context.Context, k kind, c *wireCall) (*wireReply, []byte) {

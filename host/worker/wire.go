@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,12 +32,12 @@ type Assignment struct {
 
 // Refusal is an error on its way through the channel; null means none.
 type Refusal struct {
-	Code    skill.Code     `json:"code"`
-	Op      string         `json:"op,omitempty"`
-	Subject string         `json:"subject,omitempty"`
-	Message string         `json:"message,omitempty"` // for callers
-	Details map[string]any `json:"details,omitempty"`
-	Cause   string         `json:"cause,omitempty"` // for the log
+	Code    skill.Code      `json:"code"`
+	Op      string          `json:"op,omitempty"`
+	Subject string          `json:"subject,omitempty"`
+	Message string          `json:"message,omitempty"` // for callers
+	Details json.RawMessage `json:"details,omitempty"` // an object
+	Cause   string          `json:"cause,omitempty"`   // for the log
 	// Uncompiled is the digest of a module that the worker has not got.
 	Uncompiled string `json:"uncompiled,omitempty"`
 }
@@ -61,7 +63,10 @@ func refusalOf(err error) *Refusal {
 	r := &Refusal{Code: skill.CodeOf(err), Cause: skill.CleanText(err.Error(), 2000), Uncompiled: NotCompiled(err)}
 	var e *skill.Error
 	if errors.As(err, &e) {
-		r.Op, r.Subject, r.Message, r.Details = e.Op, e.Subject, e.Message, e.Details
+		r.Op, r.Subject, r.Message = e.Op, e.Subject, e.Message
+		if len(e.Details) > 0 {
+			r.Details, _ = json.Marshal(e.Details) // without them the error is still one
+		}
 	}
 	return r
 }
@@ -73,18 +78,64 @@ func (r *Refusal) error() error {
 		return nil
 	}
 	code := r.Code
-	if !code.Known() {
+	if !believed(code) {
 		code = skill.Internal
 	}
 	err := &skill.Error{
 		Op: skill.CleanText(r.Op, 80), Code: code, Subject: skill.CleanText(r.Subject, 80),
-		Message: skill.CleanText(r.Message, skill.MaxMessage), Details: r.Details,
+		Message: skill.CleanText(r.Message, skill.MaxMessage), Details: cleanDetails(r.Details),
 		Err: errors.New("worker: " + skill.CleanText(r.Cause, 2000)),
 	}
 	if r.Uncompiled != "" {
 		err.Err = &notCompiledError{digest: skill.CleanText(r.Uncompiled, 80)}
 	}
 	return err
+}
+
+// ofTheHost are the codes of what only the host knows: who calls, how many do, and
+// what became of a worker.
+var ofTheHost = map[skill.Code]bool{
+	skill.Unauthorized: true, skill.Forbidden: true, skill.RateLimited: true, skill.AuditUnavailable: true, skill.WorkerCrashed: true,
+}
+
+// believed reports whether a worker may say a code.
+func believed(c skill.Code) bool { return c.Known() && !ofTheHost[c] }
+
+const (
+	// maxDetails bounds the details of an error, in bytes of JSON: the report on a module
+	// has some ten thousand.
+	maxDetails = 256 << 10
+	// maxDetailText bounds each text in them.
+	maxDetailText = 4 << 10
+)
+
+// cleanDetails gives the details of an error as far as they are believed: texts that
+// are clean, and nothing where there is too much.
+func cleanDetails(raw json.RawMessage) map[string]any {
+	var d map[string]any
+	if len(raw) == 0 || len(raw) > maxDetails || json.Unmarshal(raw, &d) != nil || len(d) == 0 {
+		return nil
+	}
+	clean, _ := cleanValue(d).(map[string]any)
+	return clean
+}
+
+func cleanValue(v any) any {
+	switch v := v.(type) {
+	case string:
+		return skill.CleanText(v, maxDetailText)
+	case []any:
+		for i := range v {
+			v[i] = cleanValue(v[i])
+		}
+	case map[string]any:
+		clean := make(map[string]any, len(v))
+		for key, inner := range v {
+			clean[skill.CleanText(key, maxDetailText)] = cleanValue(inner)
+		}
+		return clean
+	}
+	return v
 }
 
 // notCompiledError is what a worker said it has not got.
@@ -109,7 +160,31 @@ type wireReply struct {
 	Stdout   int         `json:"stdout"` // bytes
 	Stderr   int         `json:"stderr"`
 	Usage    skill.Usage `json:"usage"`
-	Files    []wireFile  `json:"files,omitempty"`
+	Files    wireFiles   `json:"files,omitempty"`
+}
+
+// wireFiles are no more than a run can leave, and are read no further than that.
+type wireFiles []wireFile
+
+// maxFiles is what guests' file systems hold.
+const maxFiles = 1024
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (w *wireFiles) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	for d.More() {
+		var f wireFile
+		if err := d.Decode(&f); err != nil {
+			return err
+		}
+		if *w = append(*w, f); len(*w) > maxFiles {
+			return errors.New("more files than there can be")
+		}
+	}
+	return nil
 }
 
 type wireFile struct {
@@ -137,6 +212,24 @@ func encodeReply(r *skill.Reply) (*wireReply, []byte) {
 	return w, body
 }
 
+// mostOf is how many bytes of head and body the answer to a call can have; limit
+// bounds the body, whatever the call's limits are.
+func mostOf(call *skill.Call, limit uint32) int64 {
+	n := uint64(0)
+	for _, more := range []uint64{call.Limits.Output, call.Limits.Output, scratchOf(call)} {
+		n += min(more, uint64(limit))
+	}
+	return maxHead + int64(min(n, uint64(limit))) //nolint:gosec // a uint32
+}
+
+// scratchOf is how many bytes of files a call can leave.
+func scratchOf(call *skill.Call) uint64 {
+	if !call.Grants.Scratch {
+		return 0
+	}
+	return call.Limits.Scratch
+}
+
 // decodeReply holds a reply against what the call allows.
 func decodeReply(f *frame, call *skill.Call) (*skill.Reply, error) {
 	var w wireReply
@@ -147,8 +240,8 @@ func decodeReply(f *frame, call *skill.Call) (*skill.Reply, error) {
 		return nil, w.Refused.error()
 	}
 	bad := func(what string) error { return fmt.Errorf("%w: %s", errFrame, what) }
-	if w.Code != "" && !w.Code.Known() {
-		return nil, bad("a code that does not exist")
+	if w.Code != "" && !believed(w.Code) {
+		return nil, bad("a code that is not a worker's to say")
 	}
 	limit := call.Limits.Output
 	rest := f.body
@@ -162,7 +255,9 @@ func decodeReply(f *frame, call *skill.Call) (*skill.Reply, error) {
 		return b
 	}
 	r := &skill.Reply{
-		Code: w.Code, Message: skill.CleanText(w.Message, skill.MaxMessage), ExitCode: w.ExitCode, Usage: w.Usage,
+		Code: w.Code, Message: skill.CleanText(w.Message, skill.MaxMessage), ExitCode: w.ExitCode,
+		// What is said of a run's cost stays within what a run can cost.
+		Usage:  skill.Usage{Fuel: min(w.Usage.Fuel, call.Limits.Fuel), MemoryPeak: min(w.Usage.MemoryPeak, 1<<32)},
 		Stdout: cut(w.Stdout, limit), Stderr: cut(w.Stderr, limit),
 	}
 	if len(r.Stdout) != w.Stdout || len(r.Stderr) != w.Stderr {
@@ -171,9 +266,13 @@ func decodeReply(f *frame, call *skill.Call) (*skill.Reply, error) {
 	if len(w.Files) > 0 && !call.Grants.Scratch {
 		return nil, bad("files that nobody could write")
 	}
-	left := call.Limits.Scratch
+	left, last := scratchOf(call), ""
 	for _, file := range w.Files {
-		if file.Name == "" || len(file.Name) > 255 || file.Name == "." || file.Name == ".." || strings.ContainsAny(file.Name, "/\\\x00") {
+		if file.Name <= last { // in order, and none twice
+			return nil, bad("the order of files")
+		}
+		last = file.Name
+		if len(file.Name) > 255 || file.Name == "." || file.Name == ".." || strings.ContainsAny(file.Name, "/\\\x00") {
 			return nil, bad("the name of a file")
 		}
 		data := cut(file.Size, left)

@@ -3,18 +3,22 @@ package worker_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"openskill/host/worker"
 	"openskill/sdk/skill"
@@ -30,8 +34,17 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) > 1 && os.Args[1] == "be-hostile" {
+		if beHostile() != nil {
+			os.Exit(3)
+		}
+		os.Exit(0)
+	}
 	if len(os.Args) > 1 && os.Args[1] == "be-a-compiler" {
 		os.Exit(beCompiler(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "be-a-crowded-host" {
+		os.Exit(beCrowdedHost(os.Args[2]))
 	}
 	os.Exit(m.Run())
 }
@@ -130,11 +143,53 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
 		}
 		return say("%v", errno)
+	case "limit": // set a limit of the host, from an address with a low half of zeros
+		const at = 1 << 32
+		fd, err := unix.MemfdCreate("limit", unix.MFD_CLOEXEC)
+		if err != nil {
+			return say("%v", err)
+		}
+		_, _ = unix.Write(fd, binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 4321), 4321))
+		_, _, errno := syscall.RawSyscall6(syscall.SYS_MMAP, at, 4096, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_FIXED, uintptr(fd), 0) //nolint:gosec // a descriptor
+		if errno != 0 {
+			return say("%v", errno)
+		}
+		_, _, errno = syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(syscall.Getppid()), unix.RLIMIT_MSGQUEUE, at, 0, 0, 0) //nolint:gosec // a number
+		return say("%v", errno)
+	case "signal": // have the kernel send one to the host, for an event on the channel
+		_, _, errno := syscall.RawSyscall(syscall.SYS_FCNTL, 3, unix.F_SETOWN, uintptr(syscall.Getppid()))
+		return say("%v", errno)
+	case "spin": // after the answer
+		go func() {
+			for n := 0; ; n++ {
+				sink = n
+			}
+		}()
+		return say("begun")
+	case "threads":
+		n, _ := strconv.Atoi(arg)
+		made, all := make(chan struct{}), make(chan struct{})
+		for range n {
+			go func() {
+				runtime.LockOSThread() // and it ends with the goroutine
+				made <- struct{}{}
+				<-all
+			}()
+			<-made
+		}
+		close(all)
+		return say("%d threads", n)
 	case "module":
-		if _, err := os.Stat(filepath.Join(o.view, "code", arg)); err != nil {
+		if _, err := os.Stat(filepath.Join(o.view, "code", "v", arg)); err != nil {
 			return nil, missing("sha256:" + arg)
 		}
 		return say("compiled")
+	case "names": // a thousand, each of them written as longest as JSON can
+		reply := &skill.Reply{}
+		for i := range 1000 {
+			reply.Artifacts = append(reply.Artifacts, skill.Artifact{Name: strings.Repeat("\x01", 250) + fmt.Sprintf("%05d", i)})
+		}
+		return reply, nil
 	case "files?":
 		return &skill.Reply{Artifacts: []skill.Artifact{{Name: "a.txt", Data: []byte("one"), Size: 3}, {Name: "b.txt", Data: []byte("two"), Size: 3}}, Stderr: []byte("said")}, nil
 	}
@@ -219,6 +274,11 @@ func TestCalls(t *testing.T) {
 	if err != nil || len(got.Artifacts) != 2 || string(got.Artifacts[1].Data) != "two" || got.Artifacts[1].Name != "b.txt" || string(got.Stderr) != "said" {
 		t.Errorf("%+v, %v", got, err)
 	}
+	c = callOf("a", "names")
+	c.Grants.Scratch = true
+	if got, err = r.Run(t.Context(), c); err != nil || len(got.Artifacts) != 1000 {
+		t.Errorf("many files: %.200v, %v", got, err)
+	}
 	_, err = r.Run(t.Context(), callOf("a", "fail"))
 	var e *skill.Error
 	if !errors.As(err, &e) || e.Code != skill.Conflict || e.Message != "changed" || e.Subject != "it" || !strings.Contains(err.Error(), "for the log") {
@@ -285,6 +345,8 @@ func world(t *testing.T, spares int) {
 		{"write " + filepath.Join(open, "new"), "seccomp", "not permitted"},
 		{"socket", "seccomp", "-1 operation not permitted"},
 		{"fork", "seccomp", "operation not permitted"},
+		{"limit", "seccomp", "operation not permitted"},
+		{"signal", "seccomp", "operation not permitted"},
 	} {
 		if c.needs != "" && !on[c.needs] {
 			t.Logf("%s: not asked, %s is not to be had here", c.does, c.needs)
@@ -298,6 +360,10 @@ func world(t *testing.T, spares int) {
 		if !ok {
 			t.Errorf("%s: %s; want %s", c.does, got, c.want)
 		}
+	}
+	var queues unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MSGQUEUE, &queues); err != nil || queues.Max == 4321 {
+		t.Errorf("a worker has set a limit of the host: %+v, %v", queues, err)
 	}
 	for _, does := range []string{"connect", "exec"} {
 		if !on["seccomp"] {
@@ -548,5 +614,21 @@ func TestCannotStart(t *testing.T) {
 	}
 	if got := run(t, r, "a", "say on"); string(got.Stdout) != "on" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestRestless holds that a worker which works without a call is ended, and one that
+// waits is not.
+func TestRestless(t *testing.T) {
+	p, r := pool(t, func(o *worker.Options) { o.Idle = 4 * time.Second })
+	run(t, r, "quiet", "say x")
+	run(t, r, "a", "spin")
+	for began := time.Now(); p.Stats().Crashes == 0; time.Sleep(time.Millisecond) {
+		if p.Stats().Live < 2 || time.Since(began) > time.Minute {
+			t.Fatalf("it spins: %+v", p.Stats())
+		}
+	}
+	if s := p.Stats(); s.Live != 1 || s.Crashes != 1 {
+		t.Errorf("%+v", s)
 	}
 }

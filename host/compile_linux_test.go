@@ -1,0 +1,233 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"openskill/host/worker"
+	"openskill/plugins/wasi"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+	"openskill/wasm/wasmtest"
+)
+
+func sourceOf(module []byte, trusted bool) *worker.Source {
+	return &worker.Source{Trusted: trusted, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil }}
+}
+
+// TestCompilersAreLimited looks at what the kernel holds a compiling process of a host
+// to, once the process has asked for it.
+func TestCompilersAreLimited(t *testing.T) {
+	noRace(t)
+	large, err := quickjs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		trusted bool
+		want    map[string]uint64
+	}{
+		{"a stranger's module", false, map[string]uint64{"cpu time": 10, "data size": 768 << 20, "file size": 768 << 20, "core file size": 0, "locked memory": 0}},
+		{"a runtime", true, map[string]uint64{"cpu time": 600, "data size": 4 << 30, "file size": 4 << 30, "core file size": 0, "locked memory": 0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := openHost(t, settings(t, map[string]string{"workers-spare": "0"}))
+			compiled := make(chan struct{})
+			go func() {
+				defer close(compiled)
+				_, _ = h.workers.modules.Ensure(t.Context(), wasm.Digest(large), sourceOf(large, c.trusted))
+			}()
+			var limits string
+			for limits == "" {
+				select {
+				case <-compiled:
+					t.Fatal("the process was over before it was seen")
+				case <-time.After(time.Millisecond): // nobody tells that a process has begun
+					limits = limitsOf(compileCommand)
+				}
+			}
+			for what, want := range c.want {
+				if line := fmt.Sprintf("Max %s +%d +%d ", what, want, want); !regexp.MustCompile(line).MatchString(limits) {
+					t.Errorf("no %q in\n%s", line, limits)
+				}
+			}
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+			<-compiled
+		})
+	}
+}
+
+// limitsOf are those of a child of this process that does what, and has limited its
+// time; "" if there is none.
+func limitsOf(what string) string {
+	lists, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, list := range lists {
+		children, _ := os.ReadFile(list)
+		for _, pid := range strings.Fields(string(children)) {
+			args, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+			limits, _ := os.ReadFile("/proc/" + pid + "/limits")
+			if bytes.Contains(args, []byte("\x00"+what+"\x00")) && len(limits) > 0 && !regexp.MustCompile(`Max cpu time +unlimited`).Match(limits) {
+				return string(limits)
+			}
+		}
+	}
+	return ""
+}
+
+// TestFullDisk has modules compiled while there is less and less room for what is made
+// of them. What is kept is whole; what is not says why, is nobody's fault, and works
+// once there is room.
+func TestFullDisk(t *testing.T) {
+	noRace(t)
+	s := settings(t, map[string]string{"workers-spare": "0"})
+	if err := os.MkdirAll(s.StateDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", s.StateDir, "tmpfs", 0, "size=4m"); err != nil {
+		t.Skipf("a small disk is needed, which this test may not have: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(s.StateDir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	h := openHost(t, s)
+	defer h.Close() //nolint:errcheck // twice, and before the disk goes
+	filler, failed, kept := filepath.Join(s.StateDir, "filler"), 0, 0
+	for i, free := range []int64{0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 64, 96, 128, 256} {
+		b := wasmtest.New()
+		b.Memory(1)
+		b.Data(0, strings.Repeat(fmt.Sprintf("text %5d ", i), 1000))
+		b.Command(wasmtest.Code(strings.Repeat(string(wasmtest.I32(1)+wasmtest.Drop), 100)))
+		module := b.Bytes()
+		fill(t, filler, free<<10)
+		_, err := h.workers.modules.Ensure(t.Context(), wasm.Digest(module), sourceOf(module, false))
+		var verdict *skill.Error
+		switch {
+		case errors.As(err, &verdict):
+			t.Errorf("%d KiB: the module is to blame: %v", free, err)
+		case err != nil:
+			failed++
+			t.Logf("%d KiB: %v", free, err)
+		default:
+			kept++
+		}
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.workers.modules.Ensure(t.Context(), wasm.Digest(module), sourceOf(module, false)); err != nil {
+			t.Errorf("%d KiB, and then room: %v", free, err)
+		}
+		view := filepath.Join(s.StateDir, fmt.Sprint("view", i)) // files are shown by links
+		if err := h.workers.modules.Give(view, wasm.Digest(module), false); err != nil || left(view) != 3 {
+			t.Errorf("%d KiB: %d files are kept, %v", free, left(view), err)
+		}
+	}
+	if failed < 3 || kept < 3 {
+		t.Errorf("%d modules failed and %d were kept: this shows little", failed, kept)
+	}
+	if r := invoke(t, h, "quick"); !r.Success {
+		t.Errorf("a call in the end: %+v", r.Error)
+	}
+}
+
+// fill leaves so many bytes of a disk.
+func fill(t *testing.T, path string, free int64) {
+	t.Helper()
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(filepath.Dir(path), &disk); err != nil {
+		t.Fatal(err)
+	}
+	n := int64(disk.Bavail)*disk.Bsize - free //nolint:gosec // a small disk
+	if err := os.WriteFile(path, make([]byte, max(n, 0)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAModuleOfAnother holds that a worker which says that it lacks a module is given
+// none but that of the call which it was given, whoever's else is compiled.
+func TestAModuleOfAnother(t *testing.T) {
+	noRace(t)
+	h := openHost(t, settings(t, map[string]string{"workers-spare": "0"}))
+	if r := invoke(t, h, "quick"); !r.Success {
+		t.Fatalf("%+v", r.Error)
+	}
+	quick, slow := wasm.Digest([]byte(answering)), wasm.Digest([]byte(waiting))
+	if !h.workers.modules.Has(quick, false) {
+		t.Fatal("the module of the other skill is not compiled")
+	}
+	folder := ""
+	for _, r := range h.roots {
+		folder = filepath.Join(r.Path, "slow")
+	}
+	f := &wasiFront{wasi.New(nil, nil)}
+	call := &skill.Call{SkillID: "slow", Folder: folder, Entry: "slow.wasm"}
+	if src, digest, err := f.Source(call, slow); err != nil || src == nil || src.Trusted || digest != slow {
+		t.Fatalf("its own: %+v, %s, %v", src, digest, err)
+	}
+	javascript, err := quickjs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, digest := range map[string]string{"another skill's": quick, "a runtime's": wasm.Digest(javascript), "nobody's": "sha256:" + strings.Repeat("0", 64), "none": ""} {
+		if src, _, err := f.Source(call, digest); err == nil || src != nil {
+			t.Errorf("%s: %+v, %v", name, src, err)
+		}
+	}
+	j := &jsFront{}
+	if src, _, err := j.Source(call, quick); err != nil || src != nil {
+		t.Errorf("a skill's, by the runner of JavaScript: %+v, %v", src, err)
+	}
+	p := newPythonFront(t.TempDir(), h.workers.modules)
+	if src, _, err := p.Source(call, quick); err != nil || src != nil {
+		t.Errorf("a skill's, by the runner of Python: %+v, %v", src, err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWorkersSeeTheirOwn holds that a worker can read no other worker's compiled modules,
+// whose code they are, whether it was started for its tenant or waited for one.
+func TestWorkersSeeTheirOwn(t *testing.T) {
+	noRace(t)
+	for _, workers := range []string{"tenant", "skill"} {
+		for _, spares := range []string{"0", "1"} {
+			t.Run(workers+" with spares "+spares, func(t *testing.T) {
+				h := openHost(t, settings(t, map[string]string{"workers": workers, "workers-spare": spares}))
+				for range 2 {
+					if r := invoke(t, h, "quick"); !r.Success {
+						t.Fatalf("%+v", r.Error)
+					}
+				}
+				for _, pid := range h.workers.pool.Stats().Pids {
+					args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+					if err != nil {
+						continue // it has ended
+					}
+					words := strings.Split(string(args), "\x00")
+					for i, word := range words {
+						if word != "--read" {
+							continue
+						}
+						if rel, err := filepath.Rel(words[i+1], h.workers.dir); err != nil || filepath.IsLocal(rel) {
+							t.Errorf("a worker may read %s, where those of others are", words[i+1])
+						}
+					}
+				}
+			})
+		}
+	}
+}

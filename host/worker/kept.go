@@ -1,0 +1,185 @@
+package worker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// keep puts what a process made in its place, in one step. It was at the mercy of the
+// module that it compiled, so only that is taken which a compiler leaves of this module:
+// few files, that nobody else can read or execute, and none that is another module's.
+// Code is called by what it was made of, which cannot be seen from its name: see Give.
+func (m *Modules) keep(dir, n, own string, report []byte, most uint64) error {
+	k := &keeper{dir: dir, own: own, files: maxKept, bytes: most}
+	err := k.look(".")
+	if errors.Is(err, errLeft) && !strings.HasSuffix(n, trustedSuffix) {
+		return &skill.Error{
+			Op: "worker.Compile", Code: skill.InvalidModule, Err: err,
+			Message: "compiling the module made what no module needs; the module is refused",
+		}
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, reportFile), report, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("worker: keep a compiled module: %w", err)
+	}
+	m.trim()
+	if err := os.Rename(dir, filepath.Join(m.root, n)); err != nil && !errors.Is(err, fs.ErrExist) {
+		if _, there := os.Stat(filepath.Join(m.root, n, reportFile)); there == nil {
+			return nil // another host of this folder was faster
+		}
+		return fmt.Errorf("worker: keep a compiled module: %w", err)
+	}
+	return nil
+}
+
+// maxKept is how many files and folders a compiler may leave: it makes eight.
+const maxKept = 16
+
+// errLeft says that a compiler did not do as it should.
+var errLeft = errors.New("worker: a compiler left what it should not")
+
+// keeper looks at what a compiler left.
+type keeper struct {
+	dir, own string
+	files    int    // that may still come
+	bytes    uint64 // as that
+}
+
+func (k *keeper) look(folder string) error {
+	path := filepath.Join(k.dir, folder)
+	if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // a folder needs its x
+		return err
+	}
+	f, err := os.Open(path) //nolint:gosec // a name of ours
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	entries, err := f.ReadDir(k.files + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for _, e := range entries {
+		if k.files--; k.files < 0 {
+			return fmt.Errorf("%w: more than it makes", errLeft)
+		}
+		if err := k.entry(filepath.Join(folder, e.Name()), e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *keeper) entry(rel string, e fs.DirEntry) error {
+	parts := strings.Split(filepath.ToSlash(rel), "/")
+	if e.IsDir() && len(parts) < 3 {
+		return k.look(rel)
+	}
+	info, err := e.Info()
+	if err != nil {
+		return err
+	}
+	size := uint64(info.Size()) //nolint:gosec // not negative
+	ours := len(parts) == 3 && parts[0] == "code" || len(parts) == 2 && (parts[0] == "metered" || parts[0] == "pages") && parts[1] == k.own
+	if !info.Mode().IsRegular() || !ours || size > k.bytes {
+		return fmt.Errorf("%w: %s of %d bytes, which is nothing that it makes", errLeft, info.Mode(), size)
+	}
+	k.bytes -= size
+	return os.Chmod(filepath.Join(k.dir, rel), 0o600)
+}
+
+// Give shows a worker what was compiled of a module, in its own folder. Code that is
+// called like what is there already, and is not the same, was made by a compiler that
+// did not do as it should: who is given the one is not given the other.
+func (m *Modules) Give(view, digest string, trusted bool) error {
+	n, err := name(digest, trusted)
+	if err != nil {
+		return err
+	}
+	from := filepath.Join(m.root, n)
+	now := time.Now()              //nolint:forbidigo // what trim looks at
+	_ = os.Chtimes(from, now, now) // or it counts as older than it is
+	var last []string
+	link := func(rel string) error {
+		to := filepath.Join(view, rel)
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		err := os.Link(filepath.Join(from, rel), to)
+		if errors.Is(err, fs.ErrExist) {
+			return same(filepath.Join(from, rel), to)
+		}
+		return err
+	}
+	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		switch {
+		case err != nil || rel == reportFile:
+			return err
+		case strings.HasPrefix(rel, "metered"):
+			last = append(last, rel) // whoever sees it counts on the code
+			return nil
+		}
+		return link(rel)
+	})
+	for _, rel := range last {
+		if err == nil {
+			err = link(rel)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("worker: show a compiled module: %w", err)
+	}
+	return nil
+}
+
+// same makes sure that two files have the same content.
+func same(a, b string) error {
+	x, err := os.Open(a) //nolint:gosec // a name of ours
+	if err != nil {
+		return err
+	}
+	defer x.Close()      //nolint:errcheck // it was only read
+	y, err := os.Open(b) //nolint:gosec // as that
+	if err != nil {
+		return err
+	}
+	defer y.Close() //nolint:errcheck // as that
+	ofX, err := x.Stat()
+	if err != nil {
+		return err
+	}
+	ofY, err := y.Stat()
+	if err != nil || os.SameFile(ofX, ofY) {
+		return err
+	}
+	var p, q [32 << 10]byte
+	for ofX.Size() == ofY.Size() {
+		n, err := io.ReadFull(x, p[:])
+		k, _ := io.ReadFull(y, q[:])
+		if !bytes.Equal(p[:n], q[:k]) {
+			break
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.New("two modules have code of one name that is not the same")
+}
