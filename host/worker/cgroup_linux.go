@@ -194,6 +194,9 @@ func (b *bound) release() {
 	}
 }
 
+// held reports whether workers are held.
+func (b *bounds) held() bool { return b.dir != "" }
+
 func (b *bounds) close() {
 	for _, dir := range []string{b.dir, b.tasks} {
 		if dir != "" {
@@ -204,7 +207,7 @@ func (b *bounds) close() {
 
 // protection says how a worker is bounded.
 func (b *bounds) protection(memory uint64) Protection {
-	p := Protection{Name: "memory", Detail: "control groups are not to be had (" + b.why + "): the engine's own limits hold, and a worker that grew is replaced"}
+	p := Protection{Name: "memory", Detail: "control groups are not to be had (" + b.why + "): the engine's own limits hold, and a worker that is seen with more is ended"}
 	if b.dir != "" {
 		p.On, p.Detail = true, fmt.Sprintf("a control group: %d MiB for each worker process", memory>>20)
 	}

@@ -19,8 +19,8 @@ import (
 	"openskill/sdk/skill"
 )
 
-// beCrowdedHost is a host whose user may have no more processes for a while. What each
-// call was told is printed.
+// beCrowdedHost is a host whose user may have no more processes for a while, and no
+// control groups at all. What each call was told is printed.
 func beCrowdedHost(dir string) int {
 	// Go ends a program that cannot have a thread, so those that it needs are there.
 	var there sync.WaitGroup
@@ -40,32 +40,34 @@ func beCrowdedHost(dir string) int {
 	if err != nil {
 		return 3
 	}
-	p, err := worker.New(worker.Options{Command: []string{self, "be-a-worker"}, Dir: dir, Spares: -1, Log: slog.New(slog.DiscardHandler)})
+	p, err := worker.New(worker.Options{Command: []string{self, "be-a-worker"}, Dir: dir, Spares: -1, Memory: 200 << 20, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 3
 	}
 	r := p.Runner(front{})
-	call := func(tenant string) {
-		reply, err := r.Run(context.Background(), callOf(tenant, "say on"))
+	call := func(tenant, does string) {
+		reply, err := r.Run(context.Background(), callOf(tenant, does))
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			fmt.Println(tenant, skill.CodeOf(err)) //nolint:forbidigo // the answer of this process
 			return
 		}
-		fmt.Println(tenant, string(reply.Stdout)) //nolint:forbidigo // as that
+		fmt.Println(tenant, string(reply.Stdout)+string(reply.Code)) //nolint:forbidigo // as that
 	}
-	call("a")
+	call("a", "say on")
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil || unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 1, Max: limit.Max}) != nil {
 		return 3
 	}
-	call("b")
-	call("a")
+	call("b", "say on")
+	call("a", "say on")
 	if unix.Setrlimit(unix.RLIMIT_NPROC, &limit) != nil {
 		return 3
 	}
-	call("b")
+	call("b", "say on")
+	call("b", "eat")
+	call("b", "say on")
 	if r.Close() != nil || p.Close() != nil {
 		return 3
 	}
@@ -74,7 +76,8 @@ func beCrowdedHost(dir string) int {
 
 // TestNoMoreProcesses holds that a host whose user has all the processes that it may
 // have says so to the call that needs one, goes on with those that have one, and starts
-// them again when it can.
+// them again when it can. That user may make no control groups: a worker that takes too
+// much memory is ended all the same.
 func TestNoMoreProcesses(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("another user is needed, whom the limit of processes holds, and only root can be that")
@@ -112,7 +115,7 @@ func TestNoMoreProcesses(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v: %s %s", err, said.String(), errs.String())
 	}
-	if want := "a on\nb RATE_LIMITED\na on\nb on\n"; said.String() != want {
+	if want := "a on\nb RATE_LIMITED\na on\nb on\nb WORKER_CRASHED\nb on\n"; said.String() != want {
 		t.Errorf("%q, want %q; %s", said.String(), want, errs.String())
 	}
 }

@@ -30,6 +30,7 @@ type bound struct{}
 
 func newBounds() *bounds                         { return &bounds{} }
 func (*bounds) hold(int, uint64) (*bound, error) { return nil, errNoChannel }
+func (*bounds) held() bool                       { return false }
 func (*bounds) close()                           {}
 func (*bounds) protection(uint64) Protection {
 	return Protection{Name: "memory", Detail: errNoChannel.Error()}

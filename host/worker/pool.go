@@ -444,7 +444,12 @@ func (p *Pool) doubted(key string, w *process) {
 // tend ends workers that nobody calls, and keeps spares.
 func (p *Pool) tend() {
 	defer p.all.Done()
-	tick := time.NewTicker(min(p.o.Idle/4, 10*time.Second))
+	over := min(p.o.Idle/4, 10*time.Second)
+	every := over
+	if !p.bounds.held() { // then this is what bounds memory
+		every = min(every, 500*time.Millisecond)
+	}
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
@@ -463,7 +468,7 @@ func (p *Pool) tend() {
 				}
 			}
 			for w := range p.live {
-				w.watch(now)
+				w.watch(now, over, p.o.Memory)
 			}
 			p.mu.Unlock()
 		}

@@ -430,9 +430,18 @@ func (w *process) request(f *frame) error {
 }
 
 // watch ends a worker that goes on working though it has no call: a start-up ahead of
-// calls takes some seconds, and more is nothing that anybody asked for.
-func (w *process) watch(now time.Time) {
+// calls takes some seconds, and more is nothing that anybody asked for. It is looked at
+// over that time. Where no control group holds its memory, a worker is ended that has
+// more than it may.
+func (w *process) watch(now time.Time, over time.Duration, memory uint64) {
+	if w.bound == nil && resident(w.cmd.Process.Pid) > memory {
+		w.end(&crashedError{why: "it took more memory than it may"})
+		return
+	}
 	before := w.looked
+	if now.Sub(before.at) < over*9/10 { // ticks come early, too
+		return
+	}
 	w.mu.Lock()
 	w.looked = look{at: now, next: w.next, took: processorTime(w.cmd.Process.Pid)}
 	same := len(w.pending) == 0 && before.next == w.next && !before.at.IsZero()

@@ -159,6 +159,10 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	case "signal": // have the kernel send one to the host, for an event on the channel
 		_, _, errno := syscall.RawSyscall(syscall.SYS_FCNTL, 3, unix.F_SETOWN, uintptr(syscall.Getppid()))
 		return say("%v", errno)
+	case "eat": // and wait
+		all := bytes.Repeat([]byte("x"), 400<<20)
+		<-ctx.Done()
+		return say("%d", len(all))
 	case "spin": // after the answer
 		go func() {
 			for n := 0; ; n++ {
