@@ -39,6 +39,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/host/hosttest"
 )
 
 // notRun is the reviewed list of the sh blocks, each with the reason why no test
@@ -285,24 +287,15 @@ func newPlace(t *testing.T) *place {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"skills", "data", "examples"} {
-		reproduce(t, filepath.Join(root, name), filepath.Join(w.dir, name), copyFile)
+		reproduce(t, filepath.Join(root, name), filepath.Join(w.dir, name))
 	}
-	// What was fetched and compiled before is used, so that the test need not do it
-	// again. Those files are never written in place, so a second name is enough.
-	for _, name := range []string{"runtimes", "cache/code", "cache/metered"} {
-		reproduce(t, filepath.Join(root, ".openskill", name), filepath.Join(state, name), func(from, to string) error {
-			if os.Link(from, to) == nil {
-				return nil
-			}
-			return copyFile(from, to)
-		})
-	}
+	hosttest.Runtimes(t, root, state)
 	return w
 }
 
 // reproduce makes the files of a folder anew elsewhere. A folder that is not there
 // is no error: the test runs in a fresh clone as well.
-func reproduce(t *testing.T, from, to string, file func(from, to string) error) {
+func reproduce(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -320,7 +313,7 @@ func reproduce(t *testing.T, from, to string, file func(from, to string) error) 
 		case d.IsDir():
 			return os.MkdirAll(target, 0o700)
 		case d.Type().IsRegular():
-			if err := file(path, target); !errors.Is(err, fs.ErrNotExist) {
+			if err := copyFile(path, target); !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}

@@ -28,7 +28,8 @@ import (
 var stateDir = filepath.Join("..", ".openskill")
 
 // house holds what all tests share: the parts that package host puts together,
-// with one engine, so that each module is compiled once.
+// with one engine, so that each module is compiled once; the cache is that of the
+// runners' own tests.
 var house struct {
 	once    sync.Once
 	err     error
@@ -79,7 +80,7 @@ func build() (err error) {
 	if house.temp, err = os.MkdirTemp("", "openskill-skills-"); err != nil {
 		return err
 	}
-	if house.engine, err = wasm.Open(&wasm.Options{CacheDir: host.CacheDir(stateDir)}); err != nil {
+	if house.engine, err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(host.CacheDir(stateDir), "wasm")}); err != nil {
 		return err
 	}
 	list, err := all.Runners(all.Options{Engine: house.engine, StateDir: stateDir, TempDir: house.temp})

@@ -19,6 +19,7 @@ import (
 
 	"openskill/host"
 	"openskill/host/config"
+	"openskill/host/hosttest"
 	"openskill/sdk/skill"
 )
 
@@ -100,10 +101,10 @@ func serve(t *testing.T, f form, data string) string {
 	t.Helper()
 	state := t.TempDir()
 	if f == sandboxed {
-		state = stateDir // where the runtimes are
+		hosttest.Runtimes(t, "..", state)
 	}
 	settings, err := config.Load(config.Sources{Dir: t.TempDir(), Flags: map[string]string{
-		"listen": "127.0.0.1:0", "data": data, "state": abs(t, state), "skills": filepath.Join(house.temp, string(f)),
+		"listen": "127.0.0.1:0", "data": data, "state": state, "skills": filepath.Join(house.temp, string(f)),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -134,15 +135,6 @@ func serve(t *testing.T, f form, data string) string {
 		t.Fatal(errors.Join(errors.New("the host did not start"), err))
 		return ""
 	}
-}
-
-func abs(t *testing.T, path string) string {
-	t.Helper()
-	p, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 func (c httpCall) hold(t *testing.T, f form, at string) {
