@@ -46,7 +46,7 @@ process, in a worker process, and a native process; what workers hold).
 With --peers these are left, and others ways to run the same Python scripts are
 measured against native Python: suite peers. make bench-peers sets them up.`,
 		Example: "  openskill bench --filter image\n  openskill bench --json\n  openskill bench --markdown docs/benchmarks.md",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 	}
 	flags := bindSettings(cmd, "state", "skills", "data", "python")
 	f := cmd.Flags()

@@ -19,7 +19,7 @@ tools that skills are built with, what guards scripts outside the sandbox, and w
 would run each skill. The exit code is 1 if the engine does not work; what is
 missing otherwise costs something, but not the host.`,
 		Example: "  openskill doctor --json",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir", "data", "state", "python")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

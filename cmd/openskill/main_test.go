@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -15,6 +16,8 @@ import (
 	"openskill/host/config"
 	"openskill/sdk/skill"
 )
+
+var flagLine = regexp.MustCompile(`--([a-z-]+) (\S+) +(\S+): `)
 
 // Every command says what it does and shows an example; every setting has a flag
 // of serve.
@@ -25,6 +28,11 @@ func TestHelpIsComplete(t *testing.T) {
 	walk = func(c *cobra.Command) {
 		if c.Short == "" || !strings.Contains(c.Example, "openskill") {
 			t.Errorf("%s: short %q, example %q", c.CommandPath(), c.Short, c.Example)
+		}
+		for _, m := range flagLine.FindAllStringSubmatch(c.LocalFlags().FlagUsages(), -1) {
+			if m[2] == m[3] {
+				t.Errorf("%s --%s: the help says %s twice", c.CommandPath(), m[1], m[2])
+			}
 		}
 		for _, sub := range c.Commands() {
 			walk(sub)

@@ -17,7 +17,7 @@ func (a *app) moduleCheckCommand() *cobra.Command {
 counts against caps, and the verdict. Nothing of the module is compiled or run.
 The exit code is 0 if it is accepted and 1 if it is refused.`,
 		Example: "  openskill module check program.wasm",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			b, size, err := readModule(args[0])
 			if err != nil {

@@ -78,9 +78,9 @@ environment but what --env gives.`,
 	f.Var(o.output, "output-kb", "standard output, and standard error, in KiB each [OPENSKILL_OUTPUT_KB]")
 	f.Var(o.scratch, "scratch-mb", "give the run an empty, writable /work of this many MiB; default none")
 	f.Var(&o.compile, "compile-timeout", "give up compiling after this time")
-	f.StringVar(&o.data, "data", "", "`DIR`: seen read-only as /data")
-	f.StringArrayVar(&o.dirs, "dir", nil, "`HOST:GUEST`: a folder seen read-only at GUEST; without :GUEST at / and its last name; / alone makes it the root; may be repeated")
-	f.StringArrayVar(&o.env, "env", nil, "`K=V`: a value of the guest's environment; may be repeated")
+	f.Var(&word{&o.data, "DIR"}, "data", "seen read-only as /data")
+	f.Var(&words{&o.dirs, "HOST:GUEST"}, "dir", "a folder seen read-only at GUEST; without :GUEST at / and its last name; / alone makes it the root; may be repeated")
+	f.Var(&words{&o.env, "K=V"}, "env", "a value of the guest's environment; may be repeated")
 	f.BoolVar(&o.stats, "stats", false, "print fuel, peak memory and times as JSON on standard error")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.file, o.args = args[0], args[1:]

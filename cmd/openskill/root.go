@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"openskill/host"
 	"openskill/sdk/skill"
 )
 
@@ -83,6 +85,8 @@ failed.`,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	group(root)
+	root.Version = host.Version // for --version
+	root.SetVersionTemplate("openskill {{.Version}}\n")
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
@@ -107,6 +111,25 @@ func helpCommand() *cobra.Command {
 			}
 			return found.Help()
 		},
+	}
+}
+
+// many is any number of arguments.
+const many = math.MaxInt
+
+// takes checks how many arguments a command is given, and names those that it wants.
+func takes(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		_, wants, _ := strings.Cut(cmd.Use, " ")
+		switch n := len(args); {
+		case n < least:
+			return usage("%s needs %s", cmd.CommandPath(), wants)
+		case n > most && most == 0:
+			return usage("%s takes no arguments, and %s is one", cmd.CommandPath(), quote(args[0]))
+		case n > most:
+			return usage("%s takes %s alone; %s is too much", cmd.CommandPath(), wants, quote(args[most]))
+		}
+		return nil
 	}
 }
 
@@ -153,6 +176,9 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 		message = se.Message
 	}
 	if code == exitUsage {
+		if cmd.Name() == "help" {
+			cmd = cmd.Root()
+		}
 		message += "; see " + cmd.CommandPath() + " --help"
 	}
 	if strings.HasPrefix(cmd.CommandPath(), "openskill module ") {

@@ -45,17 +45,17 @@ allow, never raise it.`,
 		Example: `  openskill run echo --set text=hello
   openskill run calculator --input '{"numbers": [1, 2, 3], "ops": ["mean"]}'
   openskill run ./my-skill --input @input.json --timeout 2s`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, 1),
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir", "data", "state", "python", "debug")
 	f := cmd.Flags()
-	f.StringVar(&o.input, "input", "", "`JSON`: the input object; @FILE reads it from a file, - from standard input; default {}")
-	f.StringArrayVar(&o.set, "set", nil, "`k=v`: sets a field of the input; v is taken as JSON if it is JSON, else as a string; may be repeated")
-	f.StringVar(&o.trace, "trace-id", "", "`ID`: 1 to 64 of 0-9 A-Z a-z . _ -; default: a new one")
+	f.Var(&word{&o.input, "JSON"}, "input", "the input object; @FILE reads it from a file, - from standard input; default {}")
+	f.Var(&words{&o.set, "k=v"}, "set", "sets a field of the input; v is taken as JSON if it is JSON, else as a string; may be repeated")
+	f.Var(&word{&o.trace, "ID"}, "trace-id", "1 to 64 of 0-9 A-Z a-z . _ -; default: a new one")
 	f.Var(&o.timeout, "timeout", "end the run after this time, such as 500ms")
 	f.Var(o.fuel, "fuel", "end the run after this many units, about one an instruction")
 	f.Var(o.memory, "memory-mb", "linear memory of the run, in MiB")
-	f.StringVar(&o.artifacts, "artifacts", "", "`DIR`: where the files that the skill made are written; it is made when missing, no file in it is replaced")
+	f.Var(&word{&o.artifacts, "DIR"}, "artifacts", "where the files that the skill made are written; it is made when missing, no file in it is replaced")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.runSkill(cmd.Context(), flags, &o, args[0])
 	}
@@ -99,6 +99,9 @@ func (a *app) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, n
 	})
 	if r.Error != nil && r.Error.Code == skill.NotFound {
 		a.skipped(h) // it may be there, but with a problem
+		if _, err := os.Stat(s.SkillsDir); err != nil && !isFolder {
+			a.say("openskill: there is no folder %s; --skills names the one of your skills", quote(s.SkillsDir))
+		}
 	}
 	if err := a.printJSON(r); err != nil {
 		return err

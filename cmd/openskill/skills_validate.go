@@ -37,7 +37,7 @@ or run. With --upload a folder is looked at in the same way.`,
 		Example: `  openskill skills validate ./my-skill
   openskill skills validate my-skill.zip
   openskill skills validate --upload ./my-skill --json`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takes(1, many),
 	}
 	flags := bindSettings(cmd, "") // --config alone: caps come from the environment or a file
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"valid": …, "folders": […], "problems": […], "uploads": […]}`)

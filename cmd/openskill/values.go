@@ -6,6 +6,41 @@ import (
 	"time"
 )
 
+// word is a flag's text; name is what --help calls it.
+type word struct {
+	to   *string
+	name string
+}
+
+// String implements pflag.Value.
+func (w *word) String() string {
+	if w.to == nil {
+		return ""
+	}
+	return *w.to
+}
+
+// Set implements pflag.Value.
+func (w *word) Set(s string) error { *w.to = s; return nil }
+
+// Type implements pflag.Value.
+func (w *word) Type() string { return w.name }
+
+// words is a flag that may be given many times.
+type words struct {
+	to   *[]string
+	name string
+}
+
+// String implements pflag.Value.
+func (w *words) String() string { return "" }
+
+// Set implements pflag.Value.
+func (w *words) Set(s string) error { *w.to = append(*w.to, s); return nil }
+
+// Type implements pflag.Value.
+func (w *words) Type() string { return w.name }
+
 // count is a flag's whole number within a range.
 type count struct {
 	value     uint64

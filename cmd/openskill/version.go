@@ -48,7 +48,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Says what this binary was built from",
 		Example: "  openskill version --json",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			v := version()
 			if asJSON {
