@@ -61,9 +61,9 @@ func fromEngine() []Case {
 			s.Refused = []skill.Code{skill.CompileTimeout} // eight seconds of a compiler, and the machine may do other work
 		}
 		s.Limits.Memory = c.Limits.Memory
-		if c.Limits.Memory >= 1<<32 {
+		if c.Limits.Memory >= 1<<31 {
 			s.Limits.Memory = 0
-			s.Ends = append(s.Ends, skill.MemoryLimit) // of a host that gives less than all of memory
+			s.Ends = append(s.Ends, skill.MemoryLimit) // of a host that gives less than that
 		}
 		all = append(all, ofModule(s, func() []byte { return asm.Hostile()[i].Module }))
 	}
