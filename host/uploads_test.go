@@ -5,10 +5,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"mime/multipart"
 	"net/http"
@@ -21,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/host/hosttest"
 	"openskill/host/httpapi"
 	"openskill/sdk/skill"
 	"openskill/wasm/wasmtest"
@@ -408,18 +407,9 @@ func (h *Host) publish(t *testing.T, p skill.Principal, id, version, text string
 // makes it on the disk (U09).
 func TestUploadedScript(t *testing.T) {
 	s := settings(t, nil)
-	state := filepath.Join("..", ".openskill")
-	if dir := os.Getenv("OPENSKILL_STATE_DIR"); dir != "" {
-		state = dir
-	}
-	if _, err := os.Stat(filepath.Join(state, "runtimes", "slim", "python.wasm")); err != nil || testing.Short() {
+	hosttest.Runtimes(t, "..", s.StateDir)
+	if _, err := os.Stat(filepath.Join(s.StateDir, "runtimes", "slim", "python.wasm")); err != nil || testing.Short() {
 		t.Skip("the Python runtime is not here (openskill runtime install slim), or the test is to be short")
-	}
-	// What was compiled already need not be compiled again.
-	for _, dir := range []string{filepath.Join("runtimes", "slim"), "modules"} {
-		if err := os.CopyFS(filepath.Join(s.StateDir, dir), os.DirFS(filepath.Join(state, dir))); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Fatal(err)
-		}
 	}
 	v := serve(t, s)
 	const manifest = "type: wasm\nruntime: python\nentry: up.py\nlimits: {timeout_ms: 60000}\n"

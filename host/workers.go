@@ -22,7 +22,6 @@ import (
 	"openskill/host/versions"
 	"openskill/host/worker"
 	"openskill/plugins/all"
-	"openskill/plugins/cli"
 	"openskill/plugins/javascript"
 	"openskill/plugins/python"
 	"openskill/plugins/wasi"
@@ -301,7 +300,7 @@ func (w *workers) runners(s *config.Settings, d state) []skill.Runner {
 	for _, f := range w.fronts {
 		list = append(list, w.pool.Runner(f))
 	}
-	return append(list, cli.New(&cli.Options{Python: s.Python, TempDir: d.temp}))
+	return append(list, all.Native(all.Options{Python: s.Python, TempDir: d.temp})...)
 }
 
 func (w *workers) close() error {

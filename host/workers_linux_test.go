@@ -2,12 +2,16 @@ package host
 
 import (
 	"errors"
+	"flag"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/config"
 	"openskill/sdk/skill"
@@ -17,6 +21,10 @@ import (
 func TestMain(m *testing.M) {
 	if code, is := Child(os.Args[1:]); is {
 		os.Exit(code)
+	}
+	// Tests in parallel wait for deadlines here.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
@@ -63,6 +71,7 @@ func TestEveryIsolation(t *testing.T) {
 		{"no seccomp", map[string]string{"worker-seccomp": "0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			h := openHost(t, settings(t, c.flags))
 			for range 2 {
 				if r := invoke(t, h, "quick"); !r.Success || string(r.Data) != "{}" || r.Meta.FuelUsed == 0 {
@@ -76,6 +85,23 @@ func TestEveryIsolation(t *testing.T) {
 				t.Error("calls do not run where the setting says")
 			}
 		})
+	}
+}
+
+// TestEveryRunnerIsInBothHosts: what a host without workers runs, one with workers runs
+// too. A sandboxed runner needs a front for that; see openWorkers.
+func TestEveryRunnerIsInBothHosts(t *testing.T) {
+	noRace(t)
+	kinds := func(h *Host) (list []skill.Kind) {
+		for _, r := range h.all {
+			list = append(list, r.Kind())
+		}
+		slices.Sort(list)
+		return list
+	}
+	apart, here := kinds(openHost(t, settings(t, nil))), kinds(openHost(t, settings(t, map[string]string{"workers": "off"})))
+	if diff := cmp.Diff(here, apart); diff != "" {
+		t.Errorf("runners (-in the host's process +with workers):\n%s", diff)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"openskill/wasm"
 )
 
-// Options configure the runners. Engine is required; other zero fields mean the
-// defaults of the runner that they are for.
+// Options configure the runners. Engine is required but by [Native]; other zero fields
+// mean the defaults of the runner that they are for.
 type Options struct {
 	Engine   *wasm.Engine // shared by the wasm runners; the caller closes it, after them
 	StateDir string       // of the host; holds runtimes/
@@ -33,7 +33,13 @@ func Runners(o Options) ([]skill.Runner, error) {
 		return nil, errors.New("all: Options.Engine is nil")
 	}
 	sandboxed, err := Sandboxed(o)
-	return append(sandboxed, cli.New(&cli.Options{Python: o.Python, TempDir: o.TempDir})), err
+	return append(sandboxed, Native(o)...), err
+}
+
+// Native makes the runners that execute native code, whose processes are their own:
+// they are in the host's, and need no engine.
+func Native(o Options) []skill.Runner {
+	return []skill.Runner{cli.New(&cli.Options{Python: o.Python, TempDir: o.TempDir})}
 }
 
 // Sandboxed makes the runners that execute nothing outside the engine's sandbox:
