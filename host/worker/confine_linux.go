@@ -2,9 +2,11 @@ package worker
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -177,6 +179,14 @@ func processorTime(pid int) time.Duration {
 		ticks += n
 	}
 	return time.Duration(ticks) * time.Second / perSecond
+}
+
+// allocated is what a file takes of the disk, in bytes.
+func allocated(info fs.FileInfo) uint64 {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(s.Blocks) * 512 //nolint:gosec // not negative
+	}
+	return uint64(info.Size()) //nolint:gosec // not negative
 }
 
 // nameless makes a file that has no name.

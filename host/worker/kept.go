@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,11 +22,8 @@ import (
 func (m *Modules) keep(dir, n, own string, report []byte, most uint64) error {
 	k := &keeper{dir: dir, own: own, files: maxKept, bytes: most}
 	err := k.look(".")
-	if errors.Is(err, errLeft) && !strings.HasSuffix(n, trustedSuffix) {
-		return &skill.Error{
-			Op: "worker.Compile", Code: skill.InvalidModule, Err: err,
-			Message: "compiling the module made what no module needs; the module is refused",
-		}
+	if errors.Is(err, errLeft) {
+		return leftTooMuch(err, strings.HasSuffix(n, trustedSuffix))
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, reportFile), report, 0o600)
@@ -48,6 +46,58 @@ const maxKept = 16
 
 // errLeft says that a compiler did not do as it should.
 var errLeft = errors.New("worker: a compiler left what it should not")
+
+// leftTooMuch is a verdict against a stranger's module.
+func leftTooMuch(err error, trusted bool) error {
+	if trusted {
+		return err
+	}
+	return &skill.Error{
+		Op: "worker.Compile", Code: skill.InvalidModule, Err: err,
+		Message: "compiling the module made what no module needs; the module is refused",
+	}
+}
+
+// watchFolder looks at what a compiler writes until ctx ends, and kills one that writes
+// more than it may have: what it leaves is looked at later, but the disk is full by then.
+func watchFolder(ctx context.Context, dir string, most uint64, kill func() error) error {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		files := maxKept
+		if n := taken(dir, &files); n > most || files < 0 {
+			_ = kill() // or it has ended
+			return fmt.Errorf("%w: %d bytes and counting", errLeft, n)
+		}
+	}
+}
+
+// taken is how much of the disk a folder takes, in bytes. It looks at so many files and
+// folders; what comes and goes meanwhile is not counted.
+func taken(dir string, files *int) (n uint64) {
+	f, err := os.Open(dir) //nolint:gosec // a name of ours
+	if err != nil {
+		return 0
+	}
+	defer f.Close()                             //nolint:errcheck // it was only read
+	entries, _ := f.ReadDir(max(*files, 0) + 1) // of what cannot be read there is no more
+	for _, e := range entries {
+		if *files--; *files < 0 {
+			return n
+		}
+		if e.IsDir() {
+			n += taken(filepath.Join(dir, e.Name()), files)
+		} else if info, err := e.Info(); err == nil {
+			n += allocated(info)
+		}
+	}
+	return n
+}
 
 // keeper looks at what a compiler left.
 type keeper struct {

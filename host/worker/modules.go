@@ -308,12 +308,18 @@ func (m *Modules) compile(n, digest string, src *Source) (json.RawMessage, error
 		return nil, fmt.Errorf("worker: start a compiler: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	over := make(chan error, 1)
+	go func() { over <- watchFolder(ctx, dir, limits.Memory, cmd.Process.Kill) }()
 	err = cmd.Wait()
 	stop()
-	switch {
+	cancelled := ctx.Err() != nil
+	cancel()
+	switch left := <-over; {
 	case m.ctx.Err() != nil:
 		return nil, context.Cause(m.ctx)
-	case ctx.Err() != nil:
+	case left != nil:
+		return nil, leftTooMuch(left, src.Trusted)
+	case cancelled:
 		return nil, tooLong(limits)
 	case err != nil && src.Trusted:
 		return nil, fmt.Errorf("worker: a runtime could not be compiled: %w: %s", err, errs.text())

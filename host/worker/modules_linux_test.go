@@ -89,6 +89,11 @@ func beCompiler(args []string) int {
 		for i := range 100 {
 			leave(fmt.Sprintf("code/v/%d", i), nil)
 		}
+	case "fill": // and is not done
+		for i := range 100 {
+			leave(fmt.Sprintf("code/v/%d", i), []byte("x"))
+		}
+		select {}
 	case "large", "larger":
 		for i := range 2 {
 			leave(fmt.Sprintf("code/v/%d", i), nil)
@@ -164,7 +169,7 @@ func sourceOf(text string) *worker.Source {
 }
 
 func TestModules(t *testing.T) {
-	short := worker.CompileLimits{CPU: time.Second, Wall: 5 * time.Second, Memory: 256 << 20}
+	short := worker.CompileLimits{CPU: time.Second, Wall: 3 * time.Second, Memory: 256 << 20}
 	m := modules(t, func(o *worker.ModulesOptions) { o.Strangers = short })
 	outside := filepath.Join(t.TempDir(), "f")
 	for _, c := range []struct {
@@ -185,6 +190,7 @@ func TestModules(t *testing.T) {
 		{"leave code/v/w/x", skill.InvalidModule},
 		{"leave other/x", skill.InvalidModule},
 		{"crowd", skill.InvalidModule},
+		{"fill", skill.InvalidModule},
 		{"large", skill.InvalidModule},
 		{"larger", skill.CompileTimeout}, // than any file of it may be
 		{"talk", skill.CompileTimeout},
