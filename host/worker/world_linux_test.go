@@ -1,0 +1,107 @@
+package worker_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"openskill/host/worker"
+	"openskill/sdk/skill"
+)
+
+// TestWorldOfAWorker asks from inside what the kernel lets a worker do.
+func TestWorldOfAWorker(t *testing.T) {
+	t.Run("started for a key", func(t *testing.T) { world(t, -1) })
+	t.Run("spare", func(t *testing.T) {
+		if !worker.Narrows {
+			t.Skip("with C's threads a spare worker cannot give up folders, and is not used; CGO_ENABLED=0 go test runs this")
+		}
+		world(t, 1)
+	})
+}
+
+func world(t *testing.T, spares int) {
+	t.Helper()
+	open, closed := t.TempDir(), t.TempDir()
+	for _, dir := range []string{open, closed} {
+		if err := os.WriteFile(filepath.Join(dir, "f"), []byte("content"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, r := pool(t, func(o *worker.Options) {
+		o.Folders, o.Spares = []string{open, closed}, spares
+		o.FoldersOf = func(string, *skill.Call) []string { return []string{open} }
+	})
+	run(t, r, "somebody else", "say x") // after which there are spares
+	for spares > 0 && p.Stats().Spares == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	run(t, r, "a", "say x")
+	on := map[string]bool{}
+	for _, held := range p.Stats().Held {
+		on[held.Name] = held.On
+		t.Logf("%+v", held)
+	}
+	for _, c := range []struct{ does, needs, want string }{
+		{"env", "", "[]"},
+		{"read " + filepath.Join(open, "f"), "", "content"},
+		{"read " + filepath.Join(closed, "f"), "landlock", "permission denied"},
+		{"read /etc/passwd", "landlock", "permission denied"},
+		{"read /proc/1/environ", "landlock", "permission denied"},
+		{"files", "landlock", "permission denied"},
+		{"write " + filepath.Join(open, "new"), "landlock", "denied"},
+		{"write " + filepath.Join(open, "new"), "seccomp", "not permitted"},
+		{"socket", "seccomp", "-1 operation not permitted"},
+		{"fork", "seccomp", "operation not permitted"},
+		{"limit", "seccomp", "operation not permitted"},
+		{"signal", "seccomp", "operation not permitted"},
+	} {
+		if c.needs != "" && !on[c.needs] {
+			t.Logf("%s: not asked, %s is not to be had here", c.does, c.needs)
+			continue
+		}
+		got := string(run(t, r, "a", c.does).Stdout)
+		ok := strings.Contains(got, c.want)
+		if strings.HasPrefix(c.does, "write") {
+			ok = strings.Contains(got, "denied") || strings.Contains(got, "not permitted")
+		}
+		if !ok {
+			t.Errorf("%s: %s; want %s", c.does, got, c.want)
+		}
+	}
+	var queues unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MSGQUEUE, &queues); err != nil || queues.Max == 4321 {
+		t.Errorf("a worker has set a limit of the host: %+v, %v", queues, err)
+	}
+	for _, does := range []string{"connect", "exec"} {
+		if !on["seccomp"] {
+			continue
+		}
+		if got := run(t, r, "a", does); got.Code != skill.WorkerCrashed {
+			t.Errorf("%s: %+v, and the process lives", does, got)
+		}
+	}
+	if got := run(t, r, "a", "say on"); string(got.Stdout) != "on" {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+// TestRestless holds that a worker which works without a call is ended, and one that
+// waits is not.
+func TestRestless(t *testing.T) {
+	p, r := pool(t, func(o *worker.Options) { o.Idle = 4 * time.Second })
+	run(t, r, "quiet", "say x")
+	run(t, r, "a", "spin")
+	for began := time.Now(); p.Stats().Crashes == 0; time.Sleep(time.Millisecond) {
+		if p.Stats().Live < 2 || time.Since(began) > time.Minute {
+			t.Fatalf("it spins: %+v", p.Stats())
+		}
+	}
+	if s := p.Stats(); s.Live != 1 || s.Crashes != 1 {
+		t.Errorf("%+v", s)
+	}
+}
