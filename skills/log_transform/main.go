@@ -27,7 +27,18 @@ const (
 	unlimited = maxLines // records in a file, where no limit is given
 )
 
-func main() { os.Exit(guest.Serve(os.Stdin, os.Stdout, run)) }
+func main() {
+	guest.Rehearse(rehearsal)
+	os.Exit(guest.Serve(os.Stdin, os.Stdout, run))
+}
+
+// rehearsal makes records of lines of its own.
+func rehearsal(guest.Input) (any, error) {
+	const lines = "2026-01-02T03:04:05.678Z ERROR [worker-1] the first: a line of some length, code=1\n" +
+		"02/Jan/2026:03:04:05 +0000 WARN the second\n"
+	records, stats, err := transform([]byte(strings.Repeat(lines, 8)), newTextLines(rules{}), 16, maxStdout)
+	return Result{Records: &records, Stats: stats}, err
+}
 
 // Stats is what became of the lines that were read.
 type Stats struct {
