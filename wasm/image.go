@@ -150,7 +150,7 @@ func (im *Image) chance() io.Reader { return mathrand.NewChaCha8(im.seed) }
 // Run runs the program once, from its first read of input. The error is non-nil
 // only if the host failed.
 func (im *Image) Run(ctx context.Context, r *Call) (*Outcome, error) {
-	c := &call{Call: r, limits: r.Limits.withDefaults(), began: time.Now(), done: make(chan struct{})} //nolint:forbidigo // a limit of real time
+	c := &call{Call: r, limits: r.Limits.withDefaults(), began: time.Now()} //nolint:forbidigo // a limit of real time
 	var cancel context.CancelFunc
 	c.ctx, cancel = context.WithTimeout(ctx, c.limits.Timeout)
 	defer cancel()
@@ -163,8 +163,7 @@ func (im *Image) Run(ctx context.Context, r *Call) (*Outcome, error) {
 	case in == nil:
 		return im.only(c) //nolint:contextcheck // a start-up outlives the call that it is begun for
 	}
-	in.calls <- c
-	<-c.done // the guest sees the context, and every wait of the host's ends with it
+	in.serve(c) // the guest sees the context, and every wait of the host's ends with it
 	return c.result()
 }
 
@@ -189,8 +188,7 @@ func (im *Image) only(c *call) (*Outcome, error) {
 	im.mu.Unlock()
 	select {
 	case <-in.parked:
-		in.calls <- c
-		<-c.done
+		in.serve(c)
 		im.mu.Lock()
 		// It asked for input after all: the next start-up may be shared again, unless
 		// the program makes a game of it.
@@ -343,7 +341,7 @@ func (im *Image) put(in *instance, first bool) {
 	switch {
 	case im.closed:
 		im.mu.Unlock()
-		close(in.calls)
+		in.retire()
 		return
 	case len(im.waiters) > 0:
 		w := im.waiters[0]
@@ -497,7 +495,7 @@ func (im *Image) Close() error {
 		w <- ready{err: ErrClosed}
 	}
 	for _, in := range idle {
-		close(in.calls)
+		in.retire()
 	}
 	im.all.Wait()
 	if !was {
@@ -521,7 +519,7 @@ func (im *Image) retire(due func(*instance) bool, n int) int {
 	im.mu.Unlock()
 	im.e.images.left(len(out))
 	for _, in := range out {
-		close(in.calls)
+		in.retire()
 	}
 	return len(out)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -16,8 +17,10 @@ import (
 )
 
 // instance is a module that was started and waits at its first read of standard
-// input, on a goroutine of its own, for calls. What it has seen until then is in
-// the Program. It serves one call at a time.
+// input, in a coroutine, for calls. What it has seen until then is in the Program. It
+// serves one call at a time, on the goroutine of whoever makes that: between two
+// goroutines a call would wait until a thread is woken, which takes longer than many a
+// guest.
 //
 // After a call it is put back to what it was at that read, if all of its state can
 // be; if not, it ends with that call.
@@ -33,16 +36,23 @@ type instance struct {
 
 	cancel context.CancelFunc // of the start-up's time
 
-	calls  chan *call    // the next one; closed: there is none, and the instance ends
+	// resume lets the coroutine go on until it waits the next time, and reports whether
+	// it does. One at a time may call it: who started the instance, then who took it from
+	// the image. Given is the next call; nil: there is none, and the instance ends.
+	resume func() bool
+	given  *call
+
 	parked chan struct{} // closed when it waits for its first call
 	ended  chan struct{} // closed when everything is given back
 
-	// Owned by the goroutine.
+	// Owned by the coroutine.
+	wait    func() // until resume is called
 	mod     api.Module
 	now     *call // under way; nil: none
 	startup outputs
 	saved   *frozen // what it is put back to; nil: it serves one call
 	own     uint64  // bytes of pages of its own after the last reset
+	brief   bool    // the next reset takes a moment, as the last one did
 	// verified says that a reset was held against the image's bytes.
 	verified  bool
 	began     time.Time // of the start-up
@@ -63,8 +73,7 @@ type call struct {
 	ctx            context.Context //nolint:containedctx // the run's
 	limits         Limits
 	began, entered time.Time
-	stdout, stderr bytes.Buffer  // what the Call takes no writer for
-	done           chan struct{} // closed when outcome and err are there
+	stdout, stderr bytes.Buffer // what the Call takes no writer for
 	outcome        *Outcome
 	err            error
 	failed         any // what Done panicked with
@@ -79,7 +88,7 @@ func (c *call) fetch() Fetch {
 	return func(_ context.Context, request []byte) []byte { return c.Fetch(c.ctx, request) } //nolint:contextcheck // that of the call, which the instance has not
 }
 
-// result is what the caller is told, when done is closed.
+// result is what the caller is told of a call that was served.
 func (c *call) result() (*Outcome, error) {
 	if c.failed != nil {
 		panic(c.failed) // where it can be seen, and the next call of the instance is not harmed
@@ -118,9 +127,7 @@ type outputs struct{ stdout, stderr bytes.Buffer }
 // start makes an instance and lets it run to its first read of input. only is nil,
 // or the one call that it serves.
 func (im *Image) start(only *call) *instance {
-	in := &instance{
-		im: im, only: only, calls: make(chan *call), parked: make(chan struct{}), ended: make(chan struct{}),
-	}
+	in := &instance{im: im, only: only, parked: make(chan struct{}), ended: make(chan struct{})}
 	in.began = time.Now() //nolint:forbidigo // a limit of real time
 	l := im.program.Limits.withDefaults()
 	ctx, cancel := context.WithTimeout(context.Background(), l.Timeout)
@@ -129,8 +136,47 @@ func (im *Image) start(only *call) *instance {
 		l.Fuel, l.Memory, l.Output = only.limits.Fuel, min(l.Memory, only.limits.Memory), only.limits.Output
 	}
 	in.cancel = cancel
-	go in.main(ctx, l)
+	next, _ := iter.Pull(func(yield func(struct{}) bool) { //nolint:contextcheck // a start-up outlives the call that it is begun for
+		in.wait = func() { yield(struct{}{}) }
+		in.main(ctx, l)
+	})
+	in.resume = func() bool { _, waits := next(); return waits }
+	go func() {
+		if !in.resume() {
+			return
+		}
+		close(in.parked)
+		if only == nil {
+			im.put(in, true) //nolint:contextcheck // as above
+		}
+	}()
 	return in
+}
+
+// serve runs a call to its end, and has the instance put back. Where that takes a
+// moment only, it is done at once: to have another goroutine do it wakes a thread, and
+// that takes longer.
+func (in *instance) serve(c *call) {
+	in.given = c
+	in.resume()
+	if in.brief {
+		in.comeBack()
+		return
+	}
+	go in.comeBack()
+}
+
+// comeBack lets an instance that has served a call come back to where it waits, or end.
+func (in *instance) comeBack() {
+	if in.resume() {
+		in.im.put(in, false)
+	}
+}
+
+// retire ends an instance that waits for a call.
+func (in *instance) retire() {
+	in.given = nil
+	go in.resume()
 }
 
 func (in *instance) main(ctx context.Context, l Limits) {
@@ -217,17 +263,14 @@ var errRetired = errors.New("wasm: the instance is not needed any more")
 func (in *instance) begin(ctx context.Context, mod api.Module, p wasi.Pending) {
 	in.startFuel = in.x.used()
 	in.freeze(ctx, p)
-	close(in.parked)
-	if in.only == nil {
-		in.im.put(in, true)
-	}
 	in.next()
 }
 
 // next waits for a call, and makes the instance ready for it.
 func (in *instance) next() {
-	c, ok := <-in.calls
-	if !ok {
+	in.wait()
+	c := in.given
+	if c == nil {
 		panic(errRetired)
 	}
 	in.now = c
@@ -308,6 +351,9 @@ func (in *instance) over() {
 	}
 }
 
+// fewBytes is how much memory is put back in the time that it takes to wake a thread.
+const fewBytes = 256 << 10
+
 // finish ends a call from within the guest, and begins the next one if the
 // instance can be put back. It returns only if not.
 func (in *instance) finish() {
@@ -316,11 +362,11 @@ func (in *instance) finish() {
 	in.settle(c, nil)
 	s := in.saved
 	again := in.restorable()
+	in.brief = again && in.verified && in.own <= fewBytes
 	in.deliver(c)
 	if !again || !in.reset() {
 		panic(errRetired)
 	}
-	in.im.put(in, false)
 	in.next()
 	errno := in.x.world.Answer(&in.live, in.mod, s.pending)
 	s.stack.restore(uint64(errno))
@@ -336,9 +382,9 @@ func (in *instance) settle(c *call, err error) {
 	c.outcome = out
 }
 
-// deliver hands the outcome to the caller.
+// deliver hands the outcome to the caller, and comes back when that goes on.
 func (in *instance) deliver(c *call) {
-	defer close(c.done)
+	defer in.wait()
 	defer func() { c.failed = recover() }()
 	if c.Done != nil {
 		c.Done(in.files)

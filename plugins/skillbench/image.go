@@ -52,6 +52,7 @@ func (b *Bench) Image(ctx context.Context, n *Native, wanted func(suite, name st
 	add("a Python skill that uses its imports", b.python, b.script("stdlib.py", text), started("stdlib.py", text), 40, bench.Faster(50))
 	add("numpy and pandas, echo", b.python, b.script("frame.py", `{"op":"echo"}`, numbers...), nil, 20, bench.Median(1500*time.Microsecond))
 	add("numpy and pandas, groupby", b.python, b.script("frame.py", `{"op":"groupby"}`, numbers...), nil, 5, bench.Median(10*time.Millisecond))
+	add("numpy and pandas, groupby, rehearsed", b.python, b.script("rehearsed.py", `{"op":"groupby"}`, numbers...), nil, 5, bench.Median(10*time.Millisecond))
 	add("a Go command, log_transform", b.wasi, &skill.Call{
 		SkillID: "log_transform", Folder: filepath.Join(b.o.Skills, "log_transform"), Entry: "log_transform.wasm", Trust: skill.Builtin,
 		Stdin: stdin(`{"input_path":"./data/logs/app.log","format":"text"}`), Limits: limits,
