@@ -94,11 +94,11 @@ func workerMain(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	conn, err := worker.Inherited()
+	link, err := worker.Inherited()
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // the process ends
+	defer link.Close() //nolint:errcheck // the process ends
 	// The engine is opened before the doors are closed: it makes folders, and asks the
 	// kernel for what it will need.
 	e, err := wasm.Open(&wasm.Options{CacheDir: modules, CompiledOnly: true, ShareCode: true})
@@ -120,7 +120,7 @@ func workerMain(args []string) error {
 	if !c.NoLandlock && worker.Narrows {
 		duty.Narrow = worker.Narrow
 	}
-	return worker.Serve(context.Background(), conn, duty)
+	return worker.Serve(context.Background(), link, duty)
 }
 
 // moduleFD is the descriptor of the module in a process that compiles one.

@@ -17,11 +17,19 @@
 // that a hostile module made out of the compiler reaches only those who run that
 // module.
 //
-// # The channel
+// # Connections
 //
-// A stream socket. A frame is its length in four bytes (of what follows), the kind
-// in one, the number of the call in eight, the length of the head in four, all
-// little-endian, then the head as JSON and the body as bytes. The first frame of a
-// worker is its hello, with the version of this protocol; host and worker are the
-// same program, so another version is an error and not a case to be handled.
+// A worker begins with two sockets. By the first one the host tells it what is no
+// call: whose it is, and which calls nobody waits for any more. By the second one it
+// is handed lanes, which are sockets of which each serves one call at a time: who
+// makes a call writes it to a lane and reads the reply from it, and the worker's
+// goroutine that reads the call also runs it. So nobody is woken on the way but the
+// two processes, and that is most of what the way costs.
+//
+// A frame is its length in four bytes (of what follows), the kind in one, the number
+// of the call in eight, the length of the head in four, all little-endian, then the
+// head and the body. Heads of calls and replies are binary (codec.go), others JSON.
+// The first frame of a worker is its hello, with the version of this protocol; host
+// and worker are the same program, so another version is an error and not a case to
+// be handled.
 package worker

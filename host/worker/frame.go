@@ -7,26 +7,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"sync"
 	"time"
 )
 
-// protocol is the version of what is said on a channel.
-const protocol = 1
+// protocol is the version of what is said between a host and a worker.
+const protocol = 2
 
 // kind says what a frame is.
 type kind byte
 
+// What is said on the connection that a worker is started with.
 const (
 	kindHello    kind = iota + 1 // worker: it is ready; head is a Hello
 	kindAssign                   // host: whose it is from now on; head is an Assignment
 	kindAssigned                 // worker: it holds; head is a Refusal, or null
-	kindRun                      // host: a call; head is a wireCall, body its standard input
-	kindStart                    // host: get ready for calls like this one; as kindRun without a body
 	kindCancel                   // host: nobody waits for this call any more
-	kindReply                    // worker: the end of a call; head is a wireReply, body what it left
-	kindRequest                  // worker: a guest asks for something outside; head is a number for the answer, body is the request
+)
+
+// What is said on a lane.
+const (
+	kindRun     kind = iota + 16 // host: a call; head is a wireCall, body its standard input
+	kindStart                    // host: get ready for calls like this one; as kindRun without a body
+	kindReply                    // worker: the end of the call; head is a wireReply, body what it left
+	kindRequest                  // worker: the guest asks for something outside; head is a number for the answer, body is the request
 	kindAnswer                   // host: what it gets, under that number; head says whether it was done, body is the answer
 )
 
@@ -34,15 +38,14 @@ const (
 type frame struct {
 	kind kind
 	call uint64 // which call it is about; of an answer, the number of the request
-	head json.RawMessage
+	head []byte
 	body []byte
 }
 
 const frameHeader = 4 + 1 + 8 + 4
 
-// maxHead bounds what is decoded as JSON, in bytes: a thousand names of files, each of
-// them written as longest as JSON can.
-const maxHead = 2 << 20
+// maxHead bounds what is decoded, in bytes: a thousand names of files, and much more.
+const maxHead = 1 << 20
 
 var (
 	errFrame = errors.New("worker: a frame that does not follow the protocol")
@@ -50,95 +53,129 @@ var (
 	errTooLarge = errors.New("worker: a message is too large")
 )
 
+// stream is a connection: a socket, in a form that the runtime can wait for.
+type stream interface {
+	io.ReadWriteCloser
+	SetDeadline(t time.Time) error
+	SetReadDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
+}
+
 // channel reads and writes frames. Writing is safe for concurrent use; one
 // goroutine reads.
 type channel struct {
-	conn net.Conn
+	conn stream
 	in   *bufio.Reader
 	// most is how many bytes of head and body are taken of a frame of this kind about
 	// this call; negative: such a frame has no place. It is asked before any are.
 	most func(k kind, call uint64) int64
-	// patience is how long the other side may take to read a frame; 0: for ever.
+	// patience is how long the other side may take to read a frame; 0: what the
+	// connection's deadline says.
 	patience time.Duration
+
+	// The frame that is being read, where a deadline may come in its middle.
+	part  *frame
+	got   []byte // of its head and body
+	want  int    // bytes of both
+	heads int    // bytes of the head
 
 	mu  sync.Mutex
 	out []byte // the start of a frame, kept
 }
 
-func newChannel(conn net.Conn, most func(kind, uint64) int64) *channel {
-	return &channel{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), most: most}
+// buffered is what is read ahead: most frames, whole.
+const buffered = 8 << 10
+
+func newChannel(conn stream, most func(kind, uint64) int64) *channel {
+	return &channel{conn: conn, in: bufio.NewReaderSize(conn, buffered), most: most}
 }
 
-// send writes one frame; head is marshalled.
+// appender is a head in a form of its own. All others are sent as JSON.
+type appender interface{ append(b []byte) []byte }
+
+// send writes one frame.
 func (c *channel) send(k kind, call uint64, head any, body []byte) error {
-	h, err := json.Marshal(head)
-	if err != nil {
-		return fmt.Errorf("worker: encode a message: %w", err)
-	}
-	n := frameHeader - 4 + len(h) + len(body)
-	if n > 1<<31-1 || len(h) > maxHead {
-		return fmt.Errorf("%w: %d bytes", errTooLarge, n)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.patience > 0 {
-		_ = c.conn.SetWriteDeadline(time.Now().Add(c.patience)) //nolint:forbidigo // real time
+	var space [frameHeader]byte
+	b := append(c.out[:0], space[:]...)
+	if own, ok := head.(appender); ok {
+		b = own.append(b)
+	} else {
+		h, err := json.Marshal(head)
+		if err != nil {
+			return fmt.Errorf("worker: encode a message: %w", err)
+		}
+		b = append(b, h...)
 	}
-	b := binary.LittleEndian.AppendUint32(c.out[:0], uint32(n)) //nolint:gosec // bounded above
-	b = append(b, byte(k))
-	b = binary.LittleEndian.AppendUint64(b, call)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(h))) //nolint:gosec // bounded above
-	b = append(b, h...)
+	heads := len(b) - frameHeader
+	n := len(b) - 4 + len(body)
+	if n > 1<<31-1 || heads > maxHead {
+		return fmt.Errorf("%w: %d bytes", errTooLarge, n)
+	}
+	binary.LittleEndian.PutUint32(b, uint32(n)) //nolint:gosec // bounded above
+	b[4] = byte(k)
+	binary.LittleEndian.PutUint64(b[5:], call)
+	binary.LittleEndian.PutUint32(b[13:], uint32(heads)) //nolint:gosec // bounded above
+	if len(body) <= 16<<10 {                             // one write costs less than a copy of so little
+		b, body = append(b, body...), nil
+	}
 	if cap(b) <= 64<<10 {
 		c.out = b
 	}
-	if len(body) <= 16<<10 { // one write costs less than a copy of so little
-		b = append(b, body...)
-		if cap(b) <= 64<<10 {
-			c.out = b
-		}
-		_, err = c.conn.Write(b)
-		return err
+	if c.patience > 0 {
+		_ = c.conn.SetWriteDeadline(time.Now().Add(c.patience)) //nolint:forbidigo // real time
 	}
-	_, err = (&net.Buffers{b, body}).WriteTo(c.conn)
+	_, err := c.conn.Write(b)
+	if err == nil && body != nil {
+		_, err = c.conn.Write(body)
+	}
 	return err
 }
 
-// receive reads one frame. Its bytes are its own.
+// step is how much memory a frame is given at first; more when as much has come.
+const step = 1 << 20
+
+// receive reads one frame. Its bytes are its own. After an error of a deadline it may
+// be called again, and goes on where it was.
 func (c *channel) receive() (*frame, error) {
-	var h [frameHeader]byte
-	if _, err := io.ReadFull(c.in, h[:]); err != nil {
-		return nil, err
+	if c.part == nil {
+		h, err := c.in.Peek(frameHeader)
+		if err != nil {
+			if len(h) > 0 && errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+		f := &frame{kind: kind(h[4]), call: binary.LittleEndian.Uint64(h[5:])}
+		n, heads := int64(binary.LittleEndian.Uint32(h))-(frameHeader-4), int64(binary.LittleEndian.Uint32(h[13:]))
+		if n < 0 || heads > maxHead || heads > n || n > c.most(f.kind, f.call) {
+			return nil, errFrame
+		}
+		c.part, c.heads, c.want = f, int(heads), int(n)
+		c.got = make([]byte, 0, min(c.want, step))
+		_, _ = c.in.Discard(frameHeader) // it was there to be looked at
 	}
-	n := int64(binary.LittleEndian.Uint32(h[:])) - (frameHeader - 4)
-	heads := int64(binary.LittleEndian.Uint32(h[13:]))
-	f := &frame{kind: kind(h[4]), call: binary.LittleEndian.Uint64(h[5:])}
-	if n < 0 || heads > maxHead || heads > n || n > c.most(f.kind, f.call) {
-		return nil, errFrame
+	for len(c.got) < c.want {
+		if len(c.got) == cap(c.got) {
+			c.got = append(make([]byte, 0, min(c.want, 2*cap(c.got))), c.got...)
+		}
+		n, err := c.in.Read(c.got[len(c.got):cap(c.got)])
+		c.got = c.got[:len(c.got)+n]
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
 	}
-	rest, err := c.take(int(n))
-	if err != nil {
-		return nil, err
-	}
-	f.head, f.body = rest[:heads:heads], rest[heads:]
+	f := c.part
+	f.head, f.body = c.got[:c.heads:c.heads], c.got[c.heads:]
+	c.part, c.got = nil, nil
 	return f, nil
 }
 
-// take reads n bytes, in steps: memory is only taken for what comes.
-func (c *channel) take(n int) ([]byte, error) {
-	const step = 1 << 20
-	b := make([]byte, 0, min(n, step))
-	for len(b) < n {
-		from := len(b)
-		b = append(b, make([]byte, min(n-from, max(step, from)))...)
-		if _, err := io.ReadFull(c.in, b[from:]); err != nil {
-			return nil, fmt.Errorf("worker: a frame was cut off: %w", err)
-		}
-	}
-	return b, nil
-}
-
-// decode reads a head.
+// decode reads a head; every key must be known.
 func (f *frame) decode(into any) error {
 	if err := json.Unmarshal(f.head, into); err != nil {
 		return fmt.Errorf("%w: %w", errFrame, err)

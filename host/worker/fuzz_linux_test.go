@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"openskill/sdk/skill"
 )
@@ -29,19 +30,22 @@ func (echo) For(*skill.Call) skill.Fetch {
 	return func(_ context.Context, request []byte) []byte { return request }
 }
 
-// FuzzWorkerSays lets a worker say anything while it has two calls: what the host makes
-// of it is an answer to each within the call's limits, or none.
+// FuzzWorkerSays lets a worker say anything while it has a call: what the host makes of
+// it is an answer within the call's limits, or none.
 func FuzzWorkerSays(f *testing.F) {
 	ended := exec.Command(os.Args[0], "-test.run=^$") //nolint:gosec,noctx // this program; a process that is killed again and again
 	if err := ended.Run(); err != nil {
 		f.Fatal(err)
 	}
+	reply := func(r *wireReply, body string) []byte { return frameOf(kindReply, 1, string(r.append(nil)), body) }
+	_, all := filled(f)
 	for _, say := range [][]byte{
 		nil,
-		frameOf(kindReply, 1, `{"stdout":2,"stderr":1,"files":[{"name":"a","size":1},{"name":"b","size":0}],"usage":{"Fuel":1}}`, "okef"),
-		append(frameOf(kindRequest, 1, "7", "{}"), frameOf(kindReply, 1, `{"code":"TRAP","message":"m"}`, "")...),
-		frameOf(kindReply, 1, `{"refused":{"code":"CONFLICT","details":{"a":[1,"x"]},"uncompiled":"sha256:00"}}`, ""),
-		append(frameOf(kindAssigned, 2, `null`, ""), frameOf(kindReply, 2, `{}`, "")...),
+		reply(&wireReply{Stdout: 2, Stderr: 1, Files: []wireFile{{"a", 1}, {"b", 0}}, Usage: skill.Usage{Fuel: 1}}, "okef"),
+		append(frameOf(kindRequest, 1, "7", "{}"), reply(&wireReply{Code: skill.Trap, Message: "m"}, "")...),
+		reply(&wireReply{Refused: &Refusal{Code: skill.Conflict, Details: []byte(`{"a":[1,"x"]}`), Uncompiled: "sha256:00"}}, ""),
+		reply(all, "text"),
+		frameOf(kindAssigned, 1, `null`, ""),
 		frameOf(kindHello, 0, `{"version":1}`, ""),
 		{255, 255, 255, 255, byte(kindReply), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
 	} {
@@ -49,52 +53,49 @@ func FuzzWorkerSays(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, says []byte) {
 		ours, theirs := net.Pipe()
-		w := &process{cmd: ended, conn: ours, stderr: &tail{}, ended: make(chan struct{}), outgoing: echo{}, maxReply: 1 << 20, pending: map[uint64]*pending{}}
-		close(w.ended)
-		w.ch = newChannel(ours, w.most)
-		call := &skill.Call{Limits: skill.Limits{Output: 1000, Scratch: 500, Fuel: 100}, Grants: skill.Grants{Scratch: true}}
-		all := map[uint64]*pending{}
-		for id := range uint64(2) {
-			all[id+1] = &pending{call: call, most: mostOf(call, w.maxReply), reply: make(chan *frame, 1), ctx: t.Context()}
-			w.pending[id+1] = all[id+1]
+		link, others, err := newLink()
+		if err != nil {
+			t.Fatal(err)
 		}
+		for _, f := range others {
+			_ = f.Close()
+		}
+		l := &lane{conn: ours}
+		l.ch = newChannel(ours, l.most)
+		w := &process{
+			cmd: ended, link: link, ch: newChannel(link.conn, besideCalls), stderr: &tail{}, ended: make(chan struct{}),
+			outgoing: echo{}, maxReply: 1 << 20, lanes: map[*lane]struct{}{l: {}}, free: []*lane{l},
+		}
+		w.life, w.died = context.WithCancel(t.Context())
 		go func() { _, _ = io.Copy(io.Discard, theirs) }()
 		go func() {
 			_, _ = theirs.Write(says)
 			_ = theirs.Close()
 		}()
-		w.read()
-		_ = ours.Close()
-		for id, p := range all {
-			select {
-			case f, ok := <-p.reply:
-				if ok {
-					answered(t, id, f, call)
-				}
-			default:
-			}
-		}
+		go func() { w.end(&crashedError{why: "as when a process is reaped"}) }()
+		call := &skill.Call{Limits: skill.Limits{Output: 1000, Scratch: 500, Fuel: 100}, Grants: skill.Grants{Scratch: true}}
+		r, err := w.do(t.Context(), kindRun, "wasm:test", call, time.Second)
+		answered(t, r, err, call)
 	})
 }
 
-func answered(t *testing.T, id uint64, f *frame, call *skill.Call) {
+func answered(t *testing.T, r *skill.Reply, err error, call *skill.Call) {
 	t.Helper()
-	r, err := decodeReply(f, call)
 	var e *skill.Error
 	switch {
 	case err != nil && r != nil:
-		t.Errorf("call %d: both %+v and %v", id, r, err)
+		t.Errorf("both %+v and %v", r, err)
 	case errors.As(err, &e) && (!believed(e.Code) || len(e.Message) > skill.MaxMessage || e.Message != skill.CleanText(e.Message, skill.MaxMessage)):
-		t.Errorf("call %d: %+v", id, e)
+		t.Errorf("%+v", e)
 	case err != nil:
 	case r.Code != "" && !believed(r.Code), uint64(len(r.Stdout)) > call.Limits.Output, uint64(len(r.Stderr)) > call.Limits.Output,
 		r.Usage.Fuel > call.Limits.Fuel, len(r.Message) > skill.MaxMessage:
-		t.Errorf("call %d: %+v", id, r)
+		t.Errorf("%+v", r)
 	default:
 		left, last := int(call.Limits.Scratch), "" //nolint:gosec // small
 		for _, a := range r.Artifacts {
 			if left -= len(a.Data); left < 0 || a.Name <= last || len(a.Name) > 255 {
-				t.Errorf("call %d: %+v", id, r.Artifacts)
+				t.Errorf("%+v", r.Artifacts)
 			}
 			last = a.Name
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"os"
 	"runtime"
 	"strings"
@@ -25,13 +24,42 @@ import (
 const (
 	sayHello   = 1
 	sayAssign  = 2
-	hearRun    = 4
-	sayReply   = 7
-	sayRequest = 8
+	hearRun    = 16
+	sayReply   = 18
+	sayRequest = 19
 )
 
+// said is the head of a reply, as it is on a lane.
+type said struct {
+	refused, code, message             string
+	exit, stdout, stderr, fuel, memory uint64
+	files                              []saidFile
+	count                              uint64 // of files, where it is not their number
+}
+
+type saidFile struct {
+	name string
+	size uint64
+}
+
+func (s said) bytes() string {
+	var b []byte
+	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+	text(s.refused)
+	text(s.code)
+	text(s.message)
+	for _, n := range []uint64{s.exit, s.stdout, s.stderr, s.fuel, s.memory, max(s.count, uint64(len(s.files)))} {
+		b = binary.AppendUvarint(b, n)
+	}
+	for _, f := range s.files {
+		text(f.name)
+		b = binary.AppendUvarint(b, f.size)
+	}
+	return string(b)
+}
+
 // say writes a frame, of which it may tell another length than it has.
-func say(conn net.Conn, kind byte, call uint64, length int, head string, body []byte) {
+func say(conn io.Writer, kind byte, call uint64, length int, head string, body []byte) {
 	if length < 0 {
 		length = 13 + len(head) + len(body)
 	}
@@ -45,25 +73,45 @@ func say(conn net.Conn, kind byte, call uint64, length int, head string, body []
 // beHostile is a worker in which somebody runs code of his own: what a call's input
 // names is said instead of an answer.
 func beHostile() error {
-	conn, err := worker.Inherited()
-	if err != nil {
-		return err
-	}
-	say(conn, sayHello, 0, -1, `{"version":1,"narrows":false,"protections":[]}`, nil)
-	for len(os.Args) > 2 && os.Args[2] == "deaf" {
-		time.Sleep(time.Hour)
-	}
+	beside := os.NewFile(3, "host")
+	say(beside, sayHello, 0, -1, `{"version":2,"narrows":false,"protections":[]}`, nil)
 	for {
-		var h [17]byte
-		if _, err := io.ReadFull(conn, h[:]); err != nil {
+		oob := make([]byte, 64)
+		n, got, _, _, err := syscall.Recvmsg(4, make([]byte, 1), oob, 0)
+		if errors.Is(err, syscall.EAGAIN) {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		if err != nil || n == 0 {
 			return nil //nolint:nilerr // the host is done with it
 		}
+		messages, err := syscall.ParseSocketControlMessage(oob[:got])
+		if err != nil {
+			return err
+		}
+		fds, err := syscall.ParseUnixRights(&messages[0])
+		if err != nil {
+			return err
+		}
+		for len(os.Args) > 2 && os.Args[2] == "deaf" {
+			time.Sleep(time.Hour)
+		}
+		go listen(os.NewFile(uintptr(fds[0]), "lane")) //nolint:gosec // a descriptor
+	}
+}
+
+func listen(lane *os.File) {
+	for {
+		var h [17]byte
+		if _, err := io.ReadFull(lane, h[:]); err != nil {
+			return
+		}
 		rest := make([]byte, binary.LittleEndian.Uint32(h[:])-13)
-		if _, err := io.ReadFull(conn, rest); err != nil {
-			return nil //nolint:nilerr // as that
+		if _, err := io.ReadFull(lane, rest); err != nil {
+			return
 		}
 		if h[4] == hearRun {
-			attack(conn, binary.LittleEndian.Uint64(h[5:]), string(rest[binary.LittleEndian.Uint32(h[13:]):]))
+			attack(lane, binary.LittleEndian.Uint64(h[5:]), string(rest[binary.LittleEndian.Uint32(h[13:]):]))
 		}
 	}
 }
@@ -71,16 +119,17 @@ func beHostile() error {
 // large is more than the calls of these tests may leave.
 const large = 64 << 20
 
-func attack(conn net.Conn, call uint64, what string) {
-	reply := func(head string, body string) { say(conn, sayReply, call, -1, head, []byte(body)) }
+func attack(conn *os.File, call uint64, what string) {
+	raw := func(head, body string) { say(conn, sayReply, call, -1, head, []byte(body)) }
+	reply := func(s said, body string) { raw(s.bytes(), body) }
 	switch what {
 	case "good":
-		reply(`{"stdout":2}`, "ok")
+		reply(said{stdout: 2}, "ok")
 	case "silence":
 	case "half of a frame":
-		say(conn, sayReply, call, 1000, `{"stdout":900}`, []byte("and no more"))
+		say(conn, sayReply, call, 1000, said{stdout: 900}.bytes(), []byte("and no more"))
 	case "a call of nobody":
-		say(conn, sayReply, call+1, -1, `{"stdout":2}`, []byte("ok"))
+		say(conn, sayReply, call+1, -1, said{stdout: 2}.bytes(), []byte("ok"))
 	case "without end, of nobody":
 		for {
 			if _, err := conn.Write(bytes.Repeat([]byte{13, 0, 0, 0, sayReply, 77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 4000)); err != nil {
@@ -90,7 +139,7 @@ func attack(conn net.Conn, call uint64, what string) {
 	case "4 GiB":
 		say(conn, sayReply, call, math.MaxUint32, `{}`, nil)
 	case "more than a call can leave":
-		say(conn, sayReply, call, -1, fmt.Sprintf(`{"stdout":%d}`, large), make([]byte, large))
+		say(conn, sayReply, call, -1, said{stdout: large}.bytes(), make([]byte, large))
 	case "less than a frame":
 		say(conn, sayReply, call, 5, `{}`, nil)
 	case "a head without end":
@@ -106,35 +155,35 @@ func attack(conn net.Conn, call uint64, what string) {
 		say(conn, sayAssign, call, -1, `{"folders":["/"]}`, nil)
 	case "no kind":
 		say(conn, 200, call, -1, `{}`, nil)
-	case "no JSON":
-		reply(`{"stdout":`, "")
+	case "no head":
+		raw("\xff", "")
 	case "deep JSON":
-		reply(`{"usage":`+strings.Repeat("[", 1<<20)+`}`, "")
-	case "a negative length":
-		reply(`{"stdout":-1}`, "")
+		reply(said{refused: `{"details":` + strings.Repeat("[", 1<<20-100) + `}`}, "")
+	case "a length beyond all":
+		reply(said{stdout: math.MaxUint64}, "")
 	case "a length beyond":
-		reply(`{"stdout":100}`, "ok")
+		reply(said{stdout: 100}, "ok")
 	case "bytes of nothing":
-		reply(`{"stdout":1}`, "ok")
-	case "a negative cost":
-		reply(`{"usage":{"Fuel":-1}}`, "")
+		reply(said{stdout: 1}, "ok")
 	case "any cost":
-		reply(`{"stdout":2,"usage":{"Fuel":18446744073709551615,"MemoryPeak":18446744073709551615}}`, "ok")
+		reply(said{stdout: 2, fuel: math.MaxUint64, memory: math.MaxUint64}, "ok")
 	case "a code of the host's":
-		reply(`{"code":"UNAUTHORIZED","message":"log in at evil.example"}`, "")
+		reply(said{code: "UNAUTHORIZED", message: "log in at evil.example"}, "")
 	case "an error of the host's":
-		reply(`{"refused":{"code":"AUDIT_UNAVAILABLE","message":"m"}}`, "")
+		reply(said{refused: `{"code":"AUDIT_UNAVAILABLE","message":"m"}`}, "")
 	case "an error in colours":
-		reply(`{"refused":{"code":"INVALID_ARGUMENT","message":"a\u001b[31mb\u202ec","details":{"k\u001b":["v\u0007\u202e"]}}}`, "")
+		reply(said{refused: `{"code":"INVALID_ARGUMENT","message":"a\u001b[31mb\u202ec","details":{"k\u001b":["v\u0007\u202e"]}}`}, "")
 	case "an error of a megabyte":
-		reply(`{"refused":{"code":"INVALID_ARGUMENT","message":"m","details":{"k":["`+strings.Repeat(`x","`, 400_000)+`"]}}}`, "")
+		reply(said{refused: `{"code":"INVALID_ARGUMENT","message":"m","details":{"k":["` + strings.Repeat(`x","`, 200_000) + `"]}}`}, "")
 	case "a million files":
-		reply(`{"files":[`+strings.Repeat("{},", 600_000)+`{}]}`, "")
+		reply(said{files: make([]saidFile, 400_000)}, "")
+	case "files without end":
+		reply(said{count: math.MaxInt32}, "")
 	case "files that nobody could write":
-		reply(`{"files":[{"name":"f","size":2}]}`, "ok")
+		reply(said{files: []saidFile{{"f", 2}}}, "ok")
 	case "answered twice":
-		reply(`{"stdout":2}`, "ok")
-		reply(`{"stdout":2}`, "ok")
+		reply(said{stdout: 2}, "ok")
+		reply(said{stdout: 2}, "ok")
 	case "a request of nobody":
 		say(conn, sayRequest, call+1, -1, "1", []byte("{}"))
 	case "requests without end":
@@ -153,20 +202,19 @@ func attack(conn net.Conn, call uint64, what string) {
 			n += k
 		}
 		text := fmt.Sprint(n)
-		reply(fmt.Sprintf(`{"stdout":%d}`, len(text)), text)
+		reply(said{stdout: uint64(len(text))}, text)
 	case "descriptors":
 		f, err := os.Open(os.DevNull)
-		unix, ok := conn.(*net.UnixConn)
-		if err != nil || !ok {
+		if err != nil {
 			return
 		}
 		for range 50 { // a request that the host answers with no
 			b := []byte{14, 0, 0, 0, sayRequest, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, '1'}
 			binary.LittleEndian.PutUint64(b[5:], call)
-			_, _, _ = unix.WriteMsgUnix(b, syscall.UnixRights(int(f.Fd()), int(f.Fd())), nil) //nolint:gosec // a descriptor
+			_ = syscall.Sendmsg(int(conn.Fd()), b, syscall.UnixRights(int(f.Fd()), int(f.Fd())), nil, 0) //nolint:gosec // descriptors
 			_, _ = io.ReadFull(conn, make([]byte, 17+len("false")))
 		}
-		reply(`{"stdout":2}`, "ok")
+		reply(said{stdout: 2}, "ok")
 	}
 }
 
@@ -221,17 +269,17 @@ func TestHostileWorker(t *testing.T) {
 		"a second hello":                crashed,
 		"what only a host says":         crashed,
 		"no kind":                       crashed,
-		"no JSON":                       crashed,
+		"no head":                       crashed,
 		"deep JSON":                     crashed,
-		"a negative length":             crashed,
+		"a length beyond all":           crashed,
 		"a length beyond":               crashed,
 		"bytes of nothing":              crashed,
-		"a negative cost":               crashed,
 		"a code of the host's":          crashed,
 		"a million files":               crashed,
+		"files without end":             crashed,
 		"files that nobody could write": crashed,
 		"a request of nobody":           crashed,
-		"requests without end":          crashed,
+		"requests without end":          timeout,
 		"noise":                         crashed,
 		"answered twice":                ok,
 		"descriptors":                   ok,
@@ -254,7 +302,7 @@ func TestHostileWorker(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			c := callOf(what, what)
 			c.Limits.Timeout = 5 * time.Second
-			if what == "silence" || what == "half of a frame" {
+			if what == "silence" || what == "half of a frame" || what == "requests without end" {
 				c.Limits.Timeout = 200 * time.Millisecond
 			}
 			allocated := totalAllocated()

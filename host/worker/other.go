@@ -4,7 +4,6 @@ package worker
 
 import (
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"syscall"
@@ -19,10 +18,21 @@ func attributes() *syscall.SysProcAttr     { return &syscall.SysProcAttr{} }
 
 var errNoChannel = errors.New("worker: processes for skills exist on Linux only; set OPENSKILL_WORKERS=off")
 
-func socketPair() (net.Conn, *os.File, error) { return nil, nil, errNoChannel }
+type link struct{ conn stream }
 
-// Inherited gives the channel of a worker.
-func Inherited() (net.Conn, error) { return nil, errNoChannel }
+func newLink() (*link, []*os.File, error) { return nil, nil, errNoChannel }
+func (*link) open() (stream, error)       { return nil, errNoChannel }
+func (*link) close()                      {}
+
+// Link is a worker's end of what it was started with.
+type Link struct{ conn stream }
+
+// Inherited gives that end.
+func Inherited() (*Link, error) { return nil, errNoChannel }
+
+// Close ends it.
+func (*Link) Close() error            { return nil }
+func (*Link) accept() (stream, error) { return nil, errNoChannel }
 
 type bounds struct{}
 

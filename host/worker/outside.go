@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"time"
 
 	"openskill/sdk/skill"
 )
@@ -11,23 +12,28 @@ import (
 // Outside is the network of the guests of a worker: it asks the host. The zero
 // value is handed to runners and, in a Duty, to [Serve].
 type Outside struct {
-	ch *channel
-
-	mu      sync.Mutex
-	calls   map[*skill.Call]uint64
-	waiting map[uint64]chan []byte
-	next    uint64
+	mu    sync.Mutex
+	calls map[*skill.Call]*asker
 }
 
 var _ skill.Outgoing = (*Outside)(nil)
 
-func (o *Outside) began(c *skill.Call, id uint64) {
+// asker is the lane of a call, by which its guest asks.
+type asker struct {
+	ch *channel
+	id uint64
+
+	mu     sync.Mutex // a guest asks one thing after the other
+	number uint64
+}
+
+func (o *Outside) began(c *skill.Call, ch *channel, id uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.calls == nil {
-		o.calls, o.waiting = map[*skill.Call]uint64{}, map[uint64]chan []byte{}
+		o.calls = map[*skill.Call]*asker{}
 	}
-	o.calls[c] = id
+	o.calls[c] = &asker{ch: ch, id: id}
 }
 
 func (o *Outside) ended(c *skill.Call) {
@@ -40,47 +46,48 @@ func (o *Outside) ended(c *skill.Call) {
 // itself.
 func (o *Outside) For(call *skill.Call) skill.Fetch {
 	o.mu.Lock()
-	id, ok := o.calls[call]
+	a := o.calls[call]
 	o.mu.Unlock()
 	return func(ctx context.Context, request []byte) []byte {
-		if !ok {
+		if a == nil {
 			return nil
 		}
-		answer := make(chan []byte, 1)
-		o.mu.Lock()
-		o.next++
-		number := o.next
-		o.waiting[number] = answer
-		o.mu.Unlock()
-		defer func() {
-			o.mu.Lock()
-			delete(o.waiting, number)
-			o.mu.Unlock()
-		}()
-		if o.ch.send(kindRequest, id, number, request) != nil {
-			return nil // the host is gone, and with it this process
-		}
-		select {
-		case b := <-answer:
-			return b
-		case <-ctx.Done():
-			return nil
-		}
+		return a.ask(ctx, request)
 	}
 }
 
-// answered hands an answer to the guest that waits for it, if it still does.
-func (o *Outside) answered(f *frame) error {
-	var done bool
-	if err := json.Unmarshal(f.head, &done); err != nil {
-		return errFrame
+// ask gives nil if there is no answer before ctx ends. One that comes later is
+// passed over, by the next who asks or by the lane.
+func (a *asker) ask(ctx context.Context, request []byte) []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.number++
+	if a.ch.send(kindRequest, a.id, a.number, request) != nil {
+		return nil // the host is gone, and with it this process
 	}
-	o.mu.Lock()
-	w := o.waiting[f.call]
-	delete(o.waiting, f.call)
-	o.mu.Unlock()
-	if w != nil {
-		w <- f.body
+	over := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = a.ch.conn.SetReadDeadline(time.Unix(1, 0))
+		close(over)
+	})
+	defer func() {
+		if !stop() {
+			<-over
+			_ = a.ch.conn.SetReadDeadline(time.Time{})
+		}
+	}()
+	for {
+		f, err := a.ch.receive()
+		if err != nil || f.kind != kindAnswer {
+			return nil
+		}
+		if f.call != a.number {
+			continue // of what was given up
+		}
+		var done bool
+		if json.Unmarshal(f.head, &done) != nil || !done {
+			return nil
+		}
+		return f.body
 	}
-	return nil
 }

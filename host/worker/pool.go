@@ -415,7 +415,7 @@ func (p *Pool) failed(s *slot) {
 // served is called when a worker ended a call by itself.
 func (p *Pool) served(key string, w *process) {
 	w.mu.Lock()
-	n := w.served
+	n := w.next
 	w.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -424,7 +424,7 @@ func (p *Pool) served(key string, w *process) {
 		return
 	}
 	s.failures = 0
-	if n >= p.o.Calls || n%64 == 0 && resident(w.cmd.Process.Pid) > p.o.Growth {
+	if n >= uint64(p.o.Calls) || n%64 == 0 && resident(w.cmd.Process.Pid) > p.o.Growth {
 		s.w = nil // the next call has another one; those under way end here
 		w.retire()
 	}
@@ -534,7 +534,7 @@ func (p *Pool) Stats() Stats {
 	for w := range p.live {
 		s.Pids = append(s.Pids, w.cmd.Process.Pid)
 		w.mu.Lock()
-		s.Busy += len(w.pending)
+		s.Busy += w.busy
 		w.mu.Unlock()
 	}
 	if p.hello != nil {

@@ -70,8 +70,8 @@ func rules(writes bool) []rule {
 		unix.SYS_RT_SIGRETURN, unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_RESTART_SYSCALL, unix.SYS_GETCPU,
 		// time and chance
 		unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_NANOSLEEP, unix.SYS_GETTIMEOFDAY, unix.SYS_GETRANDOM,
-		// descriptors that there are; the channel is read and written, and nothing that
-		// only sockets can, such as to hand over descriptors, is needed for it
+		// descriptors that there are; channels are read and written, and of what only
+		// sockets can, a worker needs to be handed lanes
 		unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_CLOSE, unix.SYS_LSEEK,
 		unix.SYS_DUP, unix.SYS_DUP3, unix.SYS_PIPE2, unix.SYS_EVENTFD2,
 		unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_PPOLL, unix.SYS_FTRUNCATE,
@@ -91,8 +91,8 @@ func rules(writes bool) []rule {
 		all = append(all, rule{nr: nr})
 	}
 	if !writes {
-		// A file is opened to be read.
-		all = append(all, rule{unix.SYS_OPENAT, []test{{arg: 2, mask: unix.O_ACCMODE | unix.O_CREAT | unix.O_TRUNC | unix.O_APPEND, value: unix.O_RDONLY}}})
+		// A file is opened to be read; lanes come by one descriptor.
+		all = append(all, rule{unix.SYS_RECVMSG, is(0, handed)}, rule{unix.SYS_OPENAT, []test{{arg: 2, mask: unix.O_ACCMODE | unix.O_CREAT | unix.O_TRUNC | unix.O_APPEND, value: unix.O_RDONLY}}})
 	}
 	all = append(all,
 		rule{unix.SYS_CLONE, []test{{arg: 0, mask: ^uint32(threadToo), value: thread}}}, // no process, and no namespace

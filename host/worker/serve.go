@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"runtime/debug"
 	"sync"
 
@@ -27,6 +26,9 @@ type Duty struct {
 // largestCall bounds the frames that a worker accepts: the host bounds inputs long before.
 const largestCall = 256 << 20
 
+// anything is taken of the host.
+func anything(kind, uint64) int64 { return largestCall }
+
 // starter is a runner that can get ready for calls.
 type starter interface {
 	Start(ctx context.Context, call *skill.Call) error
@@ -37,43 +39,61 @@ type warmer interface {
 	WarmWith(ctx context.Context, requires []string) error
 }
 
-// Serve is the life of a worker: it says hello on conn, runs the calls that come,
-// and ends when the channel does. A panic ends the process, with all its calls:
-// whose state is in doubt serves nobody.
-func Serve(ctx context.Context, conn net.Conn, d *Duty) error {
+// Serve is the life of a worker: it says hello, runs the calls that come, and ends
+// when the host does. A panic ends the process, with all its calls: whose state is in
+// doubt serves nobody.
+func Serve(ctx context.Context, link *Link, d *Duty) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	w := &served{ch: newChannel(conn, func(kind, uint64) int64 { return largestCall }), d: d, calls: map[uint64]context.CancelFunc{}}
-	if d.Outside != nil {
-		d.Outside.ch = w.ch
-	}
+	w := &served{link: link, ch: newChannel(link.conn, anything), d: d, calls: map[uint64]context.CancelFunc{}, early: map[uint64]bool{}}
 	if err := w.ch.send(kindHello, 0, &Hello{Version: protocol, Narrows: d.Narrow != nil, Protections: d.Protections}, nil); err != nil {
 		return fmt.Errorf("worker: say hello: %w", err)
 	}
+	go w.accept(ctx)
 	for {
 		f, err := w.ch.receive()
-		if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
-			return nil // the host is done with this worker, or gone
+		if err == nil {
+			err = w.handle(f)
 		}
 		if err == nil {
-			err = w.handle(ctx, f)
+			continue
 		}
-		if err != nil {
-			return err
+		w.mu.Lock()
+		cause := w.err
+		w.mu.Unlock()
+		switch {
+		case cause != nil:
+			return cause
+		case errors.Is(err, io.EOF):
+			return nil // the host is done with this worker, or gone
 		}
+		return err
 	}
 }
 
 // served is a worker at work.
 type served struct {
-	ch *channel
-	d  *Duty
+	link *Link
+	ch   *channel
+	d    *Duty
 
 	mu    sync.Mutex
 	calls map[uint64]context.CancelFunc
+	early map[uint64]bool // cancelled before they were read from their lanes
+	err   error           // why it ends, where the host does not say
 }
 
-func (w *served) handle(ctx context.Context, f *frame) error {
+// fail ends the worker.
+func (w *served) fail(err error) {
+	w.mu.Lock()
+	if w.err == nil {
+		w.err = err
+	}
+	w.mu.Unlock()
+	_ = w.link.Close()
+}
+
+func (w *served) handle(f *frame) error {
 	switch f.kind {
 	case kindAssign:
 		var a Assignment
@@ -84,51 +104,99 @@ func (w *served) handle(ctx context.Context, f *frame) error {
 		if w.d.Narrow != nil {
 			err = w.d.Narrow(a.Folders)
 		}
-		return w.ch.send(kindAssigned, f.call, refusalOf(err), nil)
-	case kindRun, kindStart:
-		var c wireCall
-		if err := f.decode(&c); err != nil {
-			return err
-		}
-		c.Call.Stdin = f.body
-		ctx, cancel := context.WithCancel(ctx)
-		w.mu.Lock()
-		w.calls[f.call] = cancel
-		w.mu.Unlock()
-		go w.work(ctx, f.kind, f.call, &c)
-		return nil
+		return w.ch.send(kindAssigned, 0, refusalOf(err), nil)
 	case kindCancel:
-		w.mu.Lock()
-		cancel := w.calls[f.call]
-		w.mu.Unlock()
-		if cancel != nil {
-			cancel()
-		}
+		w.cancel(f.call)
 		return nil
-	case kindAnswer:
-		if w.d.Outside != nil {
-			return w.d.Outside.answered(f)
-		}
-	case kindHello, kindAssigned, kindReply, kindRequest:
 	}
 	return errFrame
 }
 
-// work does one call and answers it. That an answer of any size cannot be written means
-// that the channel has ended, which the reader sees as well.
-func (w *served) work(ctx context.Context, k kind, id uint64, c *wireCall) {
+// mostEarly bounds what is kept of calls that were cancelled and are not there: most
+// have ended.
+const mostEarly = 1000
+
+func (w *served) cancel(id uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if cancel := w.calls[id]; cancel != nil {
+		cancel()
+		return
+	}
+	if len(w.early) >= mostEarly {
+		clear(w.early)
+	}
+	w.early[id] = true
+}
+
+// accept takes lanes, each with a goroutine that lives as long as it does.
+func (w *served) accept(ctx context.Context) {
+	for {
+		conn, err := w.link.accept()
+		if err != nil {
+			w.fail(err)
+			return
+		}
+		go func() {
+			defer conn.Close() //nolint:errcheck // the host sees its end
+			if err := w.follow(ctx, newChannel(conn, anything)); !errors.Is(err, io.EOF) {
+				w.fail(err)
+			}
+		}()
+	}
+}
+
+// follow runs the calls of a lane, one after the other.
+func (w *served) follow(ctx context.Context, ch *channel) error {
+	for {
+		f, err := ch.receive()
+		if err != nil {
+			return err
+		}
+		switch f.kind {
+		case kindRun, kindStart:
+		case kindAnswer:
+			continue // to a guest that did not wait for it
+		default:
+			return errFrame
+		}
+		c := &wireCall{}
+		if err := c.read(f.head); err != nil {
+			return err
+		}
+		c.Call.Stdin = f.body
+		head, body := w.work(ctx, ch, f, c)
+		err = ch.send(kindReply, f.call, head, body)
+		if errors.Is(err, errTooLarge) {
+			err = ch.send(kindReply, f.call, &wireReply{Refused: refusalOf(err)}, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// work does one call.
+func (w *served) work(ctx context.Context, ch *channel, f *frame, c *wireCall) (*wireReply, []byte) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w.mu.Lock()
+	w.calls[f.call] = cancel
+	if w.early[f.call] {
+		delete(w.early, f.call)
+		cancel()
+	}
+	w.mu.Unlock()
 	if w.d.Outside != nil {
-		w.d.Outside.began(&c.Call, id)
+		w.d.Outside.began(&c.Call, ch, f.call)
 		defer w.d.Outside.ended(&c.Call)
 	}
-	head, body := w.do(ctx, k, c)
-	w.mu.Lock()
-	w.calls[id]()
-	delete(w.calls, id)
-	w.mu.Unlock()
-	if err := w.ch.send(kindReply, id, head, body); errors.Is(err, errTooLarge) {
-		_ = w.ch.send(kindReply, id, &wireReply{Refused: refusalOf(err)}, nil)
-	}
+	defer func() {
+		w.mu.Lock()
+		delete(w.calls, f.call)
+		w.mu.Unlock()
+	}()
+	return w.do(ctx, f.kind, c)
 }
 
 func (w *served) do(ctx context.Context, k kind, c *wireCall) (*wireReply, []byte) {

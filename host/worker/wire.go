@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -144,54 +143,6 @@ type notCompiledError struct{ digest string }
 func (e *notCompiledError) Error() string       { return "worker: not compiled: " + e.digest }
 func (e *notCompiledError) NotCompiled() string { return e.digest }
 
-// wireCall is a skill.Call; its standard input is the body of the frame.
-type wireCall struct {
-	Kind skill.Kind
-	Call skill.Call
-}
-
-// wireReply is a skill.Reply; the body of the frame is standard output, standard
-// error and the artifacts, one after the other.
-type wireReply struct {
-	Refused  *Refusal    `json:"refused,omitempty"` // then nothing else holds
-	Code     skill.Code  `json:"code,omitempty"`
-	Message  string      `json:"message,omitempty"`
-	ExitCode uint32      `json:"exit_code,omitempty"`
-	Stdout   int         `json:"stdout"` // bytes
-	Stderr   int         `json:"stderr"`
-	Usage    skill.Usage `json:"usage"`
-	Files    wireFiles   `json:"files,omitempty"`
-}
-
-// wireFiles are no more than a run can leave, and are read no further than that.
-type wireFiles []wireFile
-
-// maxFiles is what guests' file systems hold.
-const maxFiles = 1024
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (w *wireFiles) UnmarshalJSON(b []byte) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	if _, err := d.Token(); err != nil {
-		return err
-	}
-	for d.More() {
-		var f wireFile
-		if err := d.Decode(&f); err != nil {
-			return err
-		}
-		if *w = append(*w, f); len(*w) > maxFiles {
-			return errors.New("more files than there can be")
-		}
-	}
-	return nil
-}
-
-type wireFile struct {
-	Name string `json:"name"`
-	Size int    `json:"size"`
-}
-
 func encodeReply(r *skill.Reply) (*wireReply, []byte) {
 	w := &wireReply{
 		Code: r.Code, Message: r.Message, ExitCode: r.ExitCode, Usage: r.Usage,
@@ -230,18 +181,19 @@ func scratchOf(call *skill.Call) uint64 {
 	return call.Limits.Scratch
 }
 
-// decodeReply holds a reply against what the call allows.
-func decodeReply(f *frame, call *skill.Call) (*skill.Reply, error) {
+// decodeReply holds a reply against what the call allows. Refused is why the runner
+// gave none; err says that this is no reply of a worker of ours.
+func decodeReply(f *frame, call *skill.Call) (reply *skill.Reply, refused, err error) {
 	var w wireReply
-	if err := f.decode(&w); err != nil {
-		return nil, err
+	if err := w.read(f.head); err != nil {
+		return nil, nil, err
 	}
 	if w.Refused != nil {
-		return nil, w.Refused.error()
+		return nil, w.Refused.error(), nil
 	}
-	bad := func(what string) error { return fmt.Errorf("%w: %s", errFrame, what) }
+	bad := func(what string) (*skill.Reply, error, error) { return nil, nil, fmt.Errorf("%w: %s", errFrame, what) }
 	if w.Code != "" && !believed(w.Code) {
-		return nil, bad("a code that is not a worker's to say")
+		return bad("a code that is not a worker's to say")
 	}
 	limit := call.Limits.Output
 	rest := f.body
@@ -261,29 +213,29 @@ func decodeReply(f *frame, call *skill.Call) (*skill.Reply, error) {
 		Stdout: cut(w.Stdout, limit), Stderr: cut(w.Stderr, limit),
 	}
 	if len(r.Stdout) != w.Stdout || len(r.Stderr) != w.Stderr {
-		return nil, bad("more output than the limit, or than there is")
+		return bad("more output than the limit, or than there is")
 	}
 	if len(w.Files) > 0 && !call.Grants.Scratch {
-		return nil, bad("files that nobody could write")
+		return bad("files that nobody could write")
 	}
 	left, last := scratchOf(call), ""
 	for _, file := range w.Files {
 		if file.Name <= last { // in order, and none twice
-			return nil, bad("the order of files")
+			return bad("the order of files")
 		}
 		last = file.Name
 		if len(file.Name) > 255 || file.Name == "." || file.Name == ".." || strings.ContainsAny(file.Name, "/\\\x00") {
-			return nil, bad("the name of a file")
+			return bad("the name of a file")
 		}
 		data := cut(file.Size, left)
 		if len(data) != file.Size {
-			return nil, bad("a file larger than the limit, or than there is")
+			return bad("a file larger than the limit, or than there is")
 		}
 		left -= uint64(file.Size) //nolint:gosec // it was compared
 		r.Artifacts = append(r.Artifacts, skill.Artifact{Name: file.Name, Data: data, Size: int64(file.Size)})
 	}
 	if len(rest) > 0 {
-		return nil, bad("bytes that belong to nothing")
+		return bad("bytes that belong to nothing")
 	}
-	return r, nil
+	return r, nil, nil
 }

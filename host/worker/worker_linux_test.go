@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 }
 
 func beWorker(args []string) error {
-	conn, err := worker.Inherited()
+	link, err := worker.Inherited()
 	if err != nil {
 		return err
 	}
@@ -69,17 +69,21 @@ func beWorker(args []string) error {
 	if err != nil {
 		return err
 	}
-	d := &worker.Duty{Runners: []skill.Runner{&obeyer{view: view}}, Protections: held}
+	outside := &worker.Outside{}
+	d := &worker.Duty{Runners: []skill.Runner{&obeyer{view: view, outside: outside}}, Protections: held, Outside: outside}
 	if worker.Narrows {
 		d.Narrow = worker.Narrow
 	}
-	return worker.Serve(context.Background(), conn, d)
+	return worker.Serve(context.Background(), link, d)
 }
 
 const kind = skill.Kind("wasm:obey")
 
 // obeyer is the runner of the tests' workers: standard input is what it does.
-type obeyer struct{ view string }
+type obeyer struct {
+	view    string
+	outside *worker.Outside
+}
 
 func (o *obeyer) Kind() skill.Kind           { return kind }
 func (o *obeyer) Ready(string, string) error { return nil }
@@ -109,6 +113,18 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	case "wait":
 		<-ctx.Done()
 		return &skill.Reply{Code: skill.Cancelled, Message: "the call ended"}, nil
+	case "ask":
+		ctx, cancel := context.WithTimeout(ctx, call.Limits.Timeout)
+		defer cancel()
+		return say("%s", o.outside.For(call)(ctx, []byte(arg)))
+	case "give":
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		fetch := o.outside.For(call)
+		if b := fetch(over, []byte("in vain")); b != nil {
+			return say("%s", b)
+		}
+		return say("nothing, %s", fetch(ctx, []byte("again")))
 	case "fail":
 		return nil, &skill.Error{Op: "test.Run", Code: skill.Conflict, Subject: "it", Message: "changed", Err: errors.New("for the log")}
 	case "flood":

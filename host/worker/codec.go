@@ -1,0 +1,233 @@
+package worker
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// Heads of calls and replies are not JSON: to write and read that takes longer than
+// the way between the processes. Numbers are varints of package encoding/binary, a
+// text is its length and its bytes, a list its length and one more (0: none), in the
+// order of the fields below. TestHeads holds that no field is left out.
+
+// wireCall is a skill.Call; its standard input is the body of the frame.
+type wireCall struct {
+	Kind skill.Kind
+	Call skill.Call
+}
+
+// wireReply is a skill.Reply; the body of the frame is standard output, standard
+// error and the artifacts, one after the other.
+type wireReply struct {
+	Refused  *Refusal // then nothing else holds
+	Code     skill.Code
+	Message  string
+	ExitCode uint32
+	Stdout   int // bytes
+	Stderr   int
+	Usage    skill.Usage
+	Files    []wireFile
+}
+
+// maxFiles is what guests' file systems hold.
+const maxFiles = 1024
+
+type wireFile struct {
+	Name string
+	Size int
+}
+
+func appendText[T ~string](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendTexts(b []byte, list []string) []byte {
+	if list == nil {
+		return binary.AppendUvarint(b, 0)
+	}
+	b = binary.AppendUvarint(b, uint64(len(list))+1)
+	for _, s := range list {
+		b = appendText(b, s)
+	}
+	return b
+}
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// appendJSON is for what is seldom there; nothing is an empty text.
+func appendJSON(b []byte, v any, there bool) []byte {
+	if !there {
+		return appendText(b, "")
+	}
+	j, err := json.Marshal(v)
+	if err != nil {
+		j = []byte("false") // which the other side refuses
+	}
+	return appendText(b, string(j))
+}
+
+func (w *wireCall) append(b []byte) []byte {
+	c := &w.Call
+	b = appendText(b, w.Kind)
+	b = appendText(b, c.SkillID)
+	b = appendText(b, c.TraceID)
+	b = appendText(b, c.ExecutionID)
+	b = appendText(b, c.Tenant)
+	b = appendText(b, c.Folder)
+	b = appendText(b, c.Entry)
+	b = appendText(b, c.Digest)
+	b = binary.AppendUvarint(b, uint64(c.Trust))
+	b = appendTexts(b, c.Args)
+	b = appendTexts(b, c.Requires)
+	b = binary.AppendVarint(b, int64(c.Limits.Timeout))
+	for _, n := range []uint64{c.Limits.Memory, c.Limits.Fuel, c.Limits.Output, c.Limits.Scratch} {
+		b = binary.AppendUvarint(b, n)
+	}
+	b = appendText(b, c.Grants.Data)
+	b = appendBool(b, c.Grants.Scratch)
+	b = appendJSON(b, c.Grants.HTTP, c.Grants.HTTP != nil)
+	return appendTexts(b, c.Grants.Env)
+}
+
+func (w *wireCall) read(head []byte) error {
+	r := reader{b: head}
+	c := &w.Call
+	w.Kind = skill.Kind(r.text())
+	c.SkillID, c.TraceID, c.ExecutionID = skill.ID(r.text()), skill.TraceID(r.text()), r.text()
+	c.Tenant, c.Folder, c.Entry, c.Digest, c.Trust = r.text(), r.text(), r.text(), r.text(), skill.Trust(r.number())
+	c.Args, c.Requires = r.texts(), r.texts()
+	c.Limits = skill.Limits{Timeout: time.Duration(r.signed()), Memory: r.number(), Fuel: r.number(), Output: r.number(), Scratch: r.number()}
+	c.Grants.Data, c.Grants.Scratch = r.text(), r.bool()
+	r.json(&c.Grants.HTTP)
+	c.Grants.Env = r.texts()
+	return r.end()
+}
+
+func (w *wireReply) append(b []byte) []byte {
+	b = appendJSON(b, w.Refused, w.Refused != nil)
+	b = appendText(b, w.Code)
+	b = appendText(b, w.Message)
+	for _, n := range []uint64{uint64(w.ExitCode), uint64(w.Stdout), uint64(w.Stderr), w.Usage.Fuel, w.Usage.MemoryPeak, uint64(len(w.Files))} { //nolint:gosec // lengths
+		b = binary.AppendUvarint(b, n)
+	}
+	for _, f := range w.Files {
+		b = appendText(b, f.Name)
+		b = binary.AppendUvarint(b, uint64(f.Size)) //nolint:gosec // a length
+	}
+	return b
+}
+
+func (w *wireReply) read(head []byte) error {
+	r := reader{b: head}
+	r.json(&w.Refused)
+	w.Code, w.Message = skill.Code(r.text()), r.text()
+	exit := r.number()
+	w.ExitCode = uint32(exit) //nolint:gosec // compared below
+	w.Stdout, w.Stderr = r.length(), r.length()
+	w.Usage = skill.Usage{Fuel: r.number(), MemoryPeak: r.number()}
+	n := r.length()
+	if exit != uint64(w.ExitCode) || n > maxFiles {
+		r.bad = true
+	}
+	for range min(n, maxFiles) {
+		if r.bad {
+			break
+		}
+		w.Files = append(w.Files, wireFile{r.text(), r.length()})
+	}
+	return r.end()
+}
+
+// reader takes a head apart. After the first thing that is wrong all is zero.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) number() uint64 {
+	n, size := binary.Uvarint(r.b)
+	if size <= 0 || r.bad {
+		r.bad = true
+		return 0
+	}
+	r.b = r.b[size:]
+	return n
+}
+
+func (r *reader) signed() int64 {
+	n, size := binary.Varint(r.b)
+	if size <= 0 || r.bad {
+		r.bad = true
+		return 0
+	}
+	r.b = r.b[size:]
+	return n
+}
+
+// length is a number of bytes or of things: never more than a frame has.
+func (r *reader) length() int {
+	n := r.number()
+	if n > 1<<31-1 {
+		r.bad = true
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) text() string { return string(r.bytes()) }
+
+func (r *reader) bytes() []byte {
+	n := r.length()
+	if r.bad || n > len(r.b) {
+		r.bad = true
+		return nil
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+func (r *reader) texts() []string {
+	n := r.length()
+	if r.bad || n == 0 {
+		return nil
+	}
+	if n--; n > len(r.b) { // each takes a byte at least
+		r.bad = true
+		return nil
+	}
+	list := make([]string, n)
+	for i := range list {
+		list[i] = r.text()
+	}
+	return list
+}
+
+func (r *reader) bool() bool {
+	n := r.number()
+	r.bad = r.bad || n > 1
+	return n == 1 && !r.bad
+}
+
+func (r *reader) json(into any) {
+	b := r.bytes()
+	if len(b) > 0 && !r.bad && json.Unmarshal(b, into) != nil {
+		r.bad = true
+	}
+}
+
+func (r *reader) end() error {
+	if r.bad || len(r.b) > 0 {
+		return fmt.Errorf("%w: a head", errFrame)
+	}
+	return nil
+}
