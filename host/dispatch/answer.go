@@ -88,5 +88,14 @@ func (d *Dispatcher) log(ctx context.Context, c *call, err error) {
 		slog.Uint64("fuel_used", r.Meta.FuelUsed),
 		slog.Uint64("memory_peak_bytes", r.Meta.MemoryPeakBytes),
 	}
-	d.o.Log.LogAttrs(context.WithoutCancel(ctx), level, "invoke", append(attrs, extra...)...)
+	ctx = context.WithoutCancel(ctx)
+	d.o.Log.LogAttrs(ctx, level, "invoke", append(attrs, extra...)...)
+	if c.reply != nil && len(c.reply.Stderr) > 0 && d.o.Log.Enabled(ctx, slog.LevelDebug) {
+		// Not in the line of the call: it is the guest's words, and may repeat an input.
+		d.o.Log.LogAttrs(ctx, slog.LevelDebug, "stderr", attrs[0], attrs[1], attrs[2],
+			slog.Int("bytes", len(c.reply.Stderr)), slog.String("text", d.tail(c.reply.Stderr, c.skill.Folder, maxLogged)))
+	}
 }
+
+// maxLogged is how many bytes of the end of a guest's standard error are logged.
+const maxLogged = 4 << 10

@@ -89,7 +89,7 @@ func open(t *testing.T, change func(*Options)) *house {
 	}
 	o := Options{
 		Skills: registry.Shared{Registry: reg}, Runners: set, DataRoot: h.data,
-		Log: slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Log: slog.New(slog.NewJSONHandler(h.log, nil)),
 	}
 	if change != nil {
 		change(&o)
@@ -186,6 +186,59 @@ func TestNothingIsGrantedUnasked(t *testing.T) {
 	}
 }
 
+// TestStderrIsLogged: what a guest prints on standard error is for the operator who
+// asks for it, of calls that succeed too, its end, and without paths of the host.
+func TestStderrIsLogged(t *testing.T) {
+	for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
+		var log bytes.Buffer
+		h := open(t, func(o *Options) {
+			o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: level}))
+		})
+		said := strings.Repeat("x", 10_000) + "\x1b[1m\nlast words in /srv/secret/a.py"
+		h.wasm.Answer = fakerunner.Always(skill.Reply{Stdout: []byte(`{"mean": 2}`), Stderr: []byte(said)})
+		if r := h.Invoke(context.Background(), skill.Local(), ask("stats", `{"numbers": [1]}`)); !r.Success {
+			t.Fatal(r.Error)
+		}
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if level == slog.LevelInfo {
+			if len(lines) != 1 || strings.Contains(lines[0], "last words") {
+				t.Errorf("%s", lines)
+			}
+			continue
+		}
+		var line struct {
+			Msg, Text string
+			Trace     string `json:"trace_id"`
+			Bytes     int
+		}
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &line); err != nil {
+			t.Fatal(err)
+		}
+		if line.Msg != "stderr" || line.Trace != "t-1" || line.Bytes != len(said) || len(line.Text) > 4<<10+3 || !strings.HasSuffix(line.Text, "[1m last words in …/a.py") {
+			t.Errorf("%d bytes of text: %s", len(line.Text), lines[len(lines)-1])
+		}
+	}
+}
+
+// TestHalfPairs: halves of surrogate pairs, which readers of JSON disagree on, do not
+// reach the caller.
+func TestHalfPairs(t *testing.T) {
+	for printed, want := range map[string]string{
+		`{"mean":1,"a":"\ud83d\ude00"}`:       `{"mean":1,"a":"\ud83d\ude00"}`,
+		`{"mean":1,"a":"cut \ud83d"}`:         `{"mean":1,"a":"cut \ufffd"}`,
+		`{"mean":1,"a":"\uDE00\ud83d\n"}`:     `{"mean":1,"a":"\ufffd\ufffd\n"}`,
+		`{"mean":1,"a":"\ud83d\ud83d\ude00"}`: `{"mean":1,"a":"\ufffd\ud83d\ude00"}`,
+		`{"mean":1,"a":"\\ud83d \\\ud83d"}`:   `{"mean":1,"a":"\\ud83d \\\ufffd"}`,
+	} {
+		h := open(t, nil)
+		h.wasm.Answer = fakerunner.Always(skill.Reply{Stdout: []byte(printed)})
+		r := h.Invoke(context.Background(), skill.Local(), ask("stats", `{"numbers": [1]}`))
+		if string(r.Data) != want {
+			t.Errorf("%s: %s, %+v; want %s", printed, r.Data, r.Error, want)
+		}
+	}
+}
+
 // failure is one way in which a call fails.
 type failure struct {
 	principal *skill.Principal // nil: the operator
@@ -214,10 +267,10 @@ func TestFailures(t *testing.T) {
 		"no such version":     {request: skill.Request{SkillID: "stats", Version: "9.9.9", Input: json.RawMessage(`{}`)}, code: skill.NotFound, message: "0.1.0"},
 		"disabled":            {request: ask("off", `{}`), code: skill.NotFound, message: "disabled"},
 		"no input":            {request: ask("stats", ""), code: skill.InvalidArgument, message: "nothing"},
-		"null":                {request: ask("stats", "null"), code: skill.InvalidArgument, message: "not an object"},
-		"a list":              {request: ask("stats", "[]"), code: skill.InvalidArgument, message: "not an object"},
+		"null":                {request: ask("stats", "null"), code: skill.InvalidArgument, message: "expected a JSON object"},
+		"a list":              {request: ask("stats", "[]"), code: skill.InvalidArgument, message: "expected a JSON object"},
 		"not JSON":            {request: ask("stats", "{"), code: skill.InvalidArgument, message: "one JSON object"},
-		"a name twice":        {request: ask("stats", `{"numbers": [], "n\u0075mbers": [1]}`), code: skill.InvalidArgument, message: "twice"},
+		"a name twice":        {request: ask("stats", `{"numbers": [], "n\u0075mbers": [1]}`), code: skill.InvalidArgument, message: "numbers: appears more than once"},
 		"too deep":            {request: ask("stats", `{"a":`+strings.Repeat("[", 70)+strings.Repeat("]", 70)+"}"), code: skill.InvalidArgument, message: "deeper than 64"},
 		"too large":           {request: ask("stats", `{"a":"`+strings.Repeat("x", 1<<20)+`"}`), code: skill.PayloadTooLarge, message: "1048576"},
 		"wrong fields":        {request: ask("stats", `{"numbers": ["a", 1, null]}`), code: skill.InvalidArgument, message: "/numbers/0", details: `{"field":"/numbers/2","problem":"is a null","expected":"number"}`},
@@ -247,14 +300,15 @@ func TestFailures(t *testing.T) {
 		"a result without exit":  {ran: true, reply: prints(`{"success": false, "error": {"code": "FORBIDDEN_PATH", "message": "m"}}`), code: skill.ForbiddenPath},
 		"nothing":                {ran: true, reply: prints(""), code: skill.InvalidOutput, message: "nothing"},
 		"text":                   {ran: true, reply: prints("hello"), code: skill.InvalidOutput},
-		"a list is no data":      {ran: true, reply: prints("[1]"), code: skill.InvalidOutput, message: "not an object"},
+		"a list is no data":      {ran: true, reply: prints("[1]"), code: skill.InvalidOutput, message: "expected a JSON object"},
 		"text before":            {ran: true, reply: prints(`debug {"mean": 1}`), code: skill.InvalidOutput},
-		"text after":             {ran: true, reply: prints(`{"mean": 1} done`), code: skill.InvalidOutput, message: "more text"},
-		"NaN":                    {ran: true, reply: prints(`{"mean": NaN}`), code: skill.InvalidOutput},
+		"text after":             {ran: true, reply: prints(`{"mean": 1} done`), code: skill.InvalidOutput, message: "expected nothing after the JSON object"},
+		"NaN":                    {ran: true, reply: prints(`{"mean": NaN}`), code: skill.InvalidOutput, message: "mean: expected a JSON value"},
+		"a path before NaN":      {ran: true, reply: prints(`{"/srv/secret/x": NaN}`), code: skill.InvalidOutput, message: "…/x: expected"},
 		"Infinity":               {ran: true, reply: prints(`{"mean": -Infinity}`), code: skill.InvalidOutput},
 		"beyond a double":        {ran: true, reply: prints(`{"mean": 1e309}`), code: skill.InvalidOutput, message: "range of a double"},
 		"a fraction bomb":        {ran: true, reply: prints(`{"mean": 1e-999999999}`), code: skill.InvalidOutput, message: "range of a double"},
-		"data twice":             {ran: true, reply: prints(`{"success": true, "data": {}, "data": {"mean": 1}, "error": null}`), code: skill.InvalidOutput, message: "twice"},
+		"data twice":             {ran: true, reply: prints(`{"success": true, "data": {}, "data": {"mean": 1}, "error": null}`), code: skill.InvalidOutput, message: "data: appears more than once"},
 		"depth 30,000":           {ran: true, reply: prints(`{"a":` + strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000) + "}"), code: skill.InvalidOutput, message: "deeper than 512"},
 		"against its schema":     {ran: true, reply: prints(`{"mean": "high"}`), code: skill.InvalidOutput, message: "/mean", details: "number"},
 		"result against schema":  {ran: true, reply: prints(`{"success": true, "data": {"mean": "high"}}`), code: skill.InvalidOutput, message: "/mean"},

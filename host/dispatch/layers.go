@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/grants"
 	"openskill/host/registry"
+	"openskill/host/strictjson"
 	"openskill/sdk/skill"
 )
 
@@ -111,13 +112,14 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 		}
 		defer leave()
 	}
-	_, value, err := parseObject(in, maxInputDepth)
+	value, err := strictjson.Decode(in, maxInputDepth, nil)
 	if err != nil {
+		problem := skill.CleanText(err.Error(), skill.MaxMessage)
 		return &skill.Error{
 			Op: "dispatch.check", Code: skill.InvalidArgument,
-			Message: "input must be one JSON object; found " + err.Error(),
+			Message: "the input must be one JSON object: " + problem,
 			Details: map[string]any{"fields": []map[string]string{
-				{"field": "", "problem": "holds " + err.Error(), "expected": "one JSON object"},
+				{"field": "", "problem": problem, "expected": "one JSON object"},
 			}},
 			Err: logError("input is not one acceptable JSON object"),
 		}
@@ -176,8 +178,8 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	}
 	c.target = target
 	limits := s.Limits.Lower(c.request.Limits)
-	if limits.Timeout <= 0 || limits.Memory == 0 || limits.Fuel == 0 || limits.Output == 0 || limits.Scratch == 0 {
-		return fmt.Errorf("dispatch.run: %s has an unset limit", s.Descriptor.ID)
+	if unset := limits.Unset(); unset != "" {
+		return fmt.Errorf("dispatch.run: the limit %s of %s is not set", unset, s.Descriptor.ID)
 	}
 	if ctx.Err() != nil { // the caller left while waiting
 		return cancelled(ctx)

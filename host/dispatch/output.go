@@ -6,11 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"openskill/host/registry"
+	"openskill/host/strictjson"
 	"openskill/sdk/skill"
+)
+
+// How deep the JSON of callers and of guests may nest.
+const (
+	maxInputDepth  = 64
+	maxOutputDepth = 512
 )
 
 // The most that a guest's own words may take of an answer.
@@ -41,24 +49,64 @@ func (d *Dispatcher) read(s *registry.Skill, reply *skill.Reply, limits skill.Li
 			Message: fmt.Sprintf("the skill printed more than its limit of %d bytes", limits.Output),
 		}
 	}
-	members, object, parseErr := parseObject(reply.Stdout, maxOutputDepth)
+	mendPairs(reply.Stdout)
+	var data []byte // of a whole result, as it was written
+	object, parseErr := strictjson.Decode(reply.Stdout, maxOutputDepth, func(key, value []byte) error {
+		if string(key) == "data" {
+			data = value
+		}
+		return nil
+	})
 	if reply.ExitCode != 0 {
 		if parseErr == nil && reportsError(object) {
-			return d.envelope(s, members, object)
+			return d.envelope(s, data, object)
 		}
 		return outcome{}, d.exited(s, reply)
 	}
 	if parseErr != nil {
 		return outcome{}, &skill.Error{
 			Op: "dispatch.read", Code: skill.InvalidOutput,
-			Message: "the skill must print one JSON object; found " + parseErr.Error(),
+			Message: "the skill must print one JSON object: " + d.scrub(parseErr.Error(), s.Folder),
 			Err:     logError("standard output is not one acceptable JSON object"),
 		}
 	}
 	if isEnvelope(object) {
-		return d.envelope(s, members, object)
+		return d.envelope(s, data, object)
 	}
 	return d.data(s, reply.Stdout, object)
+}
+
+// mendPairs puts U+FFFD in the place of escaped halves of surrogate pairs, as many
+// bytes as they have. Text that JavaScript or Python cut within a character has them;
+// readers of JSON disagree on them, and some refuse the whole text.
+func mendPairs(text []byte) {
+	for {
+		i := bytes.IndexByte(text, '\\')
+		if i < 0 {
+			return
+		}
+		text = text[i:]
+		switch u := escaped(text); {
+		case u >= 0xd800 && u < 0xdc00 && escaped(text[6:])&^0x3ff == 0xdc00:
+			text = text[12:]
+		case u >= 0xd800 && u < 0xe000:
+			text = text[copy(text, `\ufffd`):]
+		default:
+			text = text[min(2, len(text)):]
+		}
+	}
+}
+
+// escaped is the number of the escape \uXXXX that text begins with, else 0.
+func escaped(text []byte) uint64 {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // ended is the error of a run that the host ended.
@@ -150,7 +198,8 @@ func reportsError(o map[string]any) bool {
 	return hasCode || hasMessage
 }
 
-func (d *Dispatcher) envelope(s *registry.Skill, members map[string]member, o map[string]any) (outcome, error) {
+// envelope reads a whole result; raw is its data as it was written.
+func (d *Dispatcher) envelope(s *registry.Skill, raw []byte, o map[string]any) (outcome, error) {
 	invalid := func(what string) (outcome, error) {
 		return outcome{}, &skill.Error{Op: "dispatch.read", Code: skill.InvalidOutput, Message: "the skill's result " + what}
 	}
@@ -170,7 +219,7 @@ func (d *Dispatcher) envelope(s *registry.Skill, members map[string]member, o ma
 	if !ok {
 		return invalid(`has "success": true and no "data" object`)
 	}
-	out, err := d.data(s, members["data"].raw, data)
+	out, err := d.data(s, raw, data)
 	out.truncated = truncated
 	return out, err
 }

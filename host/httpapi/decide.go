@@ -11,7 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/httpapi/internal/strictjson"
+	"openskill/host/strictjson"
 	"openskill/sdk/skill"
 )
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,8 +13,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/httpapi/internal/strictjson"
 	"openskill/host/httpapi/internal/wire"
+	"openskill/host/strictjson"
 	"openskill/sdk/skill"
 )
 
@@ -128,31 +129,30 @@ func decodeInvoke(b []byte) (wire.InvokeRequest, error) {
 
 func decodeLimits(b []byte) (skill.LimitsJSON, error) {
 	var l skill.LimitsJSON
+	fields := l.Fields()
 	err := strictjson.Object(b, func(key, value []byte) error {
-		var to *uint64
-		switch string(key) {
-		case "timeout_ms":
-			to = &l.TimeoutMS
-		case "memory_mb":
-			to = &l.MemoryMB
-		case "fuel":
-			to = &l.Fuel
-		case "output_kb":
-			to = &l.OutputKB
-		case "scratch_mb":
-			to = &l.ScratchMB
-		default:
-			return invalidField("limits."+string(key), "is not a known key; timeout_ms, memory_mb, fuel, output_kb and scratch_mb are")
+		i := slices.IndexFunc(fields, func(f skill.LimitField) bool { return f.Name == string(key) })
+		if i < 0 {
+			return invalidField("limits."+string(key), "is not a known key; "+limitNames+" are")
 		}
 		n, ok := wholeNumber(value)
 		if !ok {
 			return invalidField("limits."+string(key), "must be a whole number from 0 to "+strconv.Itoa(maxWhole))
 		}
-		*to = n
+		*fields[i].Value = n
 		return nil
 	})
 	return l, err
 }
+
+var limitNames = func() string {
+	fields := new(skill.LimitsJSON).Fields()
+	names := fields[0].Name
+	for _, f := range fields[1 : len(fields)-1] {
+		names += ", " + f.Name
+	}
+	return names + " and " + fields[len(fields)-1].Name
+}()
 
 // maxWhole is the largest whole number that every JSON reader keeps exactly.
 const maxWhole = 1<<53 - 1

@@ -40,7 +40,8 @@ func TestObjectRefuses(t *testing.T) {
 		wide += fmt.Sprintf("\"k%d\":%d,", i, i)
 	}
 	for _, tc := range []struct{ name, text, want string }{
-		{"nothing", ``, "expected a JSON object at byte 0"},
+		{"nothing", ``, "expected a JSON object, and there is nothing at byte 0"},
+		{"space", " \n", "expected a JSON object, and there is nothing at byte 2"},
 		{"array", `[]`, "expected a JSON object at byte 0"},
 		{"byte order mark", "\xef\xbb\xbf{}", "expected a JSON object at byte 0"},
 		{"two texts", `{} {}`, "expected nothing after the JSON object at byte 3"},

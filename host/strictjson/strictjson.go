@@ -13,8 +13,16 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep objects and arrays may nest.
+// MaxDepth is how deep objects and arrays may nest for [Object].
 const MaxDepth = 256
+
+// The bounds of the values that [Decode] makes: one within them costs the host a
+// known amount of memory and time, whoever wrote it.
+const (
+	maxNumber   = 256     // bytes of one number
+	maxExponent = 400     // of one number: a double's range, with room to be told so
+	maxWeight   = 500_000 // a scalar weighs 1, a key 1, an array 2, an object 8: about what each takes in memory
+)
 
 // mapFrom is the number of keys of one object from which a map finds
 // duplicates; below it, comparing is faster and allocates nothing.
@@ -42,26 +50,49 @@ func (e *Error) Error() string {
 // until member returns, unless b outlives it. An error of member ends the scan
 // and comes back as it is; any other error is an *Error.
 func Object(b []byte, member func(key, value []byte) error) error {
-	s := scanner{b: b}
-	s.space()
-	if s.peek() != '{' {
-		return s.fail("expected a JSON object")
-	}
-	if err := s.object(member); err != nil {
-		return err
-	}
-	s.space()
-	if s.i < len(s.b) {
-		return s.fail("expected nothing after the JSON object")
-	}
-	return nil
+	s := scanner{b: b, deepest: MaxDepth}
+	_, err := s.only(member)
+	return err
+}
+
+// Decode is Object, and makes the value as package jsonschema takes it: of
+// map[string]any, []any, string, json.Number, bool and nil. Objects and arrays may
+// nest depth deep. It refuses numbers that a double cannot hold, and more values
+// than a host wants to have in memory. A nil member is not called.
+func Decode(b []byte, depth int, member func(key, value []byte) error) (map[string]any, error) {
+	s := scanner{b: b, deepest: depth, build: true, weight: maxWeight}
+	return s.only(member)
 }
 
 type scanner struct {
-	b     []byte
-	i     int
-	depth int
-	keys  [][]byte // of all open objects, the innermost last
+	b       []byte
+	i       int
+	depth   int
+	deepest int
+	keys    [][]byte // of all open objects, the innermost last; unused where values are built
+
+	build  bool // values, and not only look at the text
+	weight int  // that the rest of the values may have
+}
+
+// only reads the object that the text is.
+func (s *scanner) only(member func(key, value []byte) error) (map[string]any, error) {
+	s.space()
+	switch {
+	case s.i == len(s.b):
+		return nil, s.fail("expected a JSON object, and there is nothing")
+	case s.peek() != '{':
+		return nil, s.fail("expected a JSON object")
+	}
+	o, err := s.object(member)
+	if err != nil {
+		return nil, err
+	}
+	s.space()
+	if s.i < len(s.b) {
+		return nil, s.fail("expected nothing after the JSON object")
+	}
+	return o, nil
 }
 
 func (s *scanner) fail(problem string) *Error { return &Error{Offset: s.i, Problem: problem} }
@@ -85,25 +116,37 @@ func (s *scanner) space() {
 	}
 }
 
-func (s *scanner) value() error {
+// load counts a value against what all of them may weigh.
+func (s *scanner) load(weight int) error {
+	if s.weight -= weight; s.build && s.weight < 0 {
+		return s.fail("too many values")
+	}
+	return nil
+}
+
+// value reads any value. It gives nil where values are not built.
+func (s *scanner) value() (any, error) {
 	switch c := s.peek(); {
 	case c == '{':
 		return s.object(nil)
 	case c == '[':
 		return s.array()
 	case c == '"':
-		_, err := s.text()
-		return err
+		text, err := s.text()
+		if err != nil || !s.build {
+			return nil, err
+		}
+		return string(text), s.load(1)
 	case c == '-' || c >= '0' && c <= '9':
 		return s.number()
 	case c == 't':
-		return s.word("true")
+		return true, s.word("true")
 	case c == 'f':
-		return s.word("false")
+		return false, s.word("false")
 	case c == 'n':
-		return s.word("null")
+		return nil, s.word("null")
 	}
-	return s.fail("expected a JSON value")
+	return nil, s.fail("expected a JSON value")
 }
 
 func (s *scanner) word(w string) error {
@@ -111,48 +154,71 @@ func (s *scanner) word(w string) error {
 		return s.fail("expected a JSON value")
 	}
 	s.i += len(w)
-	return nil
+	return s.load(1)
 }
 
-func (s *scanner) object(member func(key, value []byte) error) error {
-	if s.depth++; s.depth > MaxDepth {
-		return s.fail("nested deeper than " + strconv.Itoa(MaxDepth))
+// enter begins an object or an array, whose first byte is next.
+func (s *scanner) enter(weight int) error {
+	if s.depth++; s.depth > s.deepest {
+		return s.fail("nested deeper than " + strconv.Itoa(s.deepest))
+	}
+	s.i++
+	s.space()
+	return s.load(weight)
+}
+
+func (s *scanner) object(member func(key, value []byte) error) (map[string]any, error) {
+	if err := s.enter(8); err != nil {
+		return nil, err
+	}
+	var o map[string]any
+	if s.build {
+		o = map[string]any{}
 	}
 	first := len(s.keys)
 	var seen map[string]struct{}
-	s.i++ // {
-	s.space()
 	if s.peek() == '}' {
 		s.i++
 		s.depth--
-		return nil
+		return o, nil
 	}
 	for {
 		s.space()
 		at := s.i
 		if s.peek() != '"' {
-			return s.fail("expected a key in double quotes")
+			return nil, s.fail("expected a key in double quotes")
 		}
 		key, err := s.text()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if seen, err = s.unique(first, key, seen, at); err != nil {
-			return err
+		if s.build {
+			if _, twice := o[string(key)]; twice {
+				return nil, again(key, at)
+			}
+		} else if seen, err = s.unique(first, key, seen, at); err != nil {
+			return nil, err
 		}
 		s.space()
 		if s.peek() != ':' {
-			return s.fail("expected a colon after a key")
+			return nil, s.fail("expected a colon after a key")
 		}
 		s.i++
 		s.space()
 		start := s.i
-		if err := s.value(); err != nil {
-			return within(string(key), err)
+		value, err := s.value()
+		if err != nil {
+			return nil, within(string(key), err)
+		}
+		if s.build {
+			o[string(key)] = value
+			if err := s.load(1); err != nil {
+				return nil, err
+			}
 		}
 		if member != nil {
-			if err := member(key, s.b[start:s.i]); err != nil {
-				return err
+			if err := member(key, s.b[start:s.i:s.i]); err != nil {
+				return nil, err
 			}
 		}
 		s.space()
@@ -163,26 +229,30 @@ func (s *scanner) object(member func(key, value []byte) error) error {
 			s.i++
 			s.depth--
 			s.keys = s.keys[:first]
-			return nil
+			return o, nil
 		default:
-			return s.fail("expected a comma or the end of the object")
+			return nil, s.fail("expected a comma or the end of the object")
 		}
 	}
 }
 
+// again says that a key was there before.
+func again(key []byte, at int) error {
+	return within(string(key), &Error{Offset: at, Problem: "appears more than once"})
+}
+
 // unique records key as one of the object whose keys begin at s.keys[first].
 func (s *scanner) unique(first int, key []byte, seen map[string]struct{}, at int) (map[string]struct{}, error) {
-	twice := &Error{Path: "", Offset: at, Problem: "appears more than once"}
 	if seen != nil {
 		if _, ok := seen[string(key)]; ok {
-			return seen, within(string(key), twice)
+			return seen, again(key, at)
 		}
 		seen[string(key)] = struct{}{}
 		return seen, nil
 	}
 	for _, k := range s.keys[first:] {
 		if bytes.Equal(k, key) {
-			return nil, within(string(key), twice)
+			return nil, again(key, at)
 		}
 	}
 	s.keys = append(s.keys, key)
@@ -196,21 +266,27 @@ func (s *scanner) unique(first int, key []byte, seen map[string]struct{}, at int
 	return seen, nil
 }
 
-func (s *scanner) array() error {
-	if s.depth++; s.depth > MaxDepth {
-		return s.fail("nested deeper than " + strconv.Itoa(MaxDepth))
+func (s *scanner) array() ([]any, error) {
+	if err := s.enter(2); err != nil {
+		return nil, err
 	}
-	s.i++ // [
-	s.space()
+	var list []any
+	if s.build {
+		list = []any{}
+	}
 	if s.peek() == ']' {
 		s.i++
 		s.depth--
-		return nil
+		return list, nil
 	}
 	for n := 0; ; n++ {
 		s.space()
-		if err := s.value(); err != nil {
-			return within("["+strconv.Itoa(n)+"]", err)
+		value, err := s.value()
+		if err != nil {
+			return nil, within("["+strconv.Itoa(n)+"]", err)
+		}
+		if s.build {
+			list = append(list, value)
 		}
 		s.space()
 		switch s.peek() {
@@ -219,9 +295,9 @@ func (s *scanner) array() error {
 		case ']':
 			s.i++
 			s.depth--
-			return nil
+			return list, nil
 		default:
-			return s.fail("expected a comma or the end of the array")
+			return nil, s.fail("expected a comma or the end of the array")
 		}
 	}
 }
@@ -327,7 +403,8 @@ func (s *scanner) hex4(at int) (rune, bool) {
 	return r, true
 }
 
-func (s *scanner) number() error {
+func (s *scanner) number() (any, error) {
+	start := s.i
 	if s.peek() == '-' {
 		s.i++
 	}
@@ -337,24 +414,51 @@ func (s *scanner) number() error {
 	case c >= '1' && c <= '9':
 		s.digits()
 	default:
-		return s.fail("a number needs digits")
+		return nil, s.fail("a number needs digits")
 	}
 	if s.peek() == '.' {
 		s.i++
 		if s.digits() == 0 {
-			return s.fail("a number needs digits after its point")
+			return nil, s.fail("a number needs digits after its point")
 		}
 	}
+	exponent := ""
 	if c := s.peek(); c == 'e' || c == 'E' {
 		s.i++
+		from := s.i
 		if c := s.peek(); c == '+' || c == '-' {
 			s.i++
 		}
 		if s.digits() == 0 {
-			return s.fail("a number needs digits in its exponent")
+			return nil, s.fail("a number needs digits in its exponent")
+		}
+		exponent = string(s.b[from:s.i])
+	}
+	if !s.build {
+		return nil, nil
+	}
+	return s.double(start, exponent)
+}
+
+// double holds a number that begins at start against what a double can hold.
+func (s *scanner) double(start int, exponent string) (any, error) {
+	fail := func(problem string) (any, error) { return nil, &Error{Offset: start, Problem: problem} }
+	const beyond = "a number is beyond the range of a double"
+	if s.i-start > maxNumber {
+		return fail("a number has more than " + strconv.Itoa(maxNumber) + " characters")
+	}
+	// Schemas compare numbers exactly, as fractions: 1e999999999 would fill the
+	// memory of the host.
+	if exponent != "" {
+		if e, err := strconv.Atoi(exponent); err != nil || e > maxExponent || e < -maxExponent {
+			return fail(beyond)
 		}
 	}
-	return nil
+	text := string(s.b[start:s.i])
+	if _, err := strconv.ParseFloat(text, 64); err != nil {
+		return fail(beyond)
+	}
+	return json.Number(text), s.load(1)
 }
 
 func (s *scanner) digits() int {
