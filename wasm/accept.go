@@ -3,14 +3,24 @@ package wasm
 import (
 	"slices"
 
+	"openskill/wasm/amend"
 	wbin "openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/lower"
 )
 
-// accept checks a module, and takes the exceptions out of one that has any:
-// wazero never sees them. The report is that of the module as it came.
+// accept checks a module, takes the exceptions out of one that has any, and amends
+// what wazero gets wrong. The report is that of the module as it came.
 func (e *Engine) accept(module []byte, o *CompileOptions) (*check.Result, error) {
+	res, err := e.lowered(module, o)
+	if err == nil {
+		res.Module, res.MaxStack, err = amend.Module(res.Module, res.MaxStack)
+	}
+	return res, err
+}
+
+// lowered is accept without the last step: wazero never sees exceptions.
+func (e *Engine) lowered(module []byte, o *CompileOptions) (*check.Result, error) {
 	res, err := check.Module(module, e.checkOptions(o))
 	if err != nil || !slices.Contains(res.Report.Features, string(wbin.FeatureExceptions)) {
 		return res, err

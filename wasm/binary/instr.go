@@ -93,7 +93,7 @@ func (r *Reader) prefixed(c byte) Op {
 			if r.err == nil && r.p-at != 1+u32Len(n) {
 				r.fail(malformed(r.base+at, "the number of a vector instruction takes more bytes than it needs"))
 			}
-			return 0x200 + Op(n)
+			return 0x200 + Op(n) //nolint:gosec // below 0x100
 		}
 		if n < 0x114 {
 			r.fail(unsupported(r.base+at, FeatureRelaxedSIMD, "a relaxed instruction"))

@@ -54,7 +54,6 @@ type addresses struct {
 	*chance
 	out    []byte
 	budget int
-	depth  int
 }
 
 // within is what a value lies between.
@@ -108,7 +107,7 @@ func (a *addresses) value(depth int) within {
 		return w
 	case n < 13:
 		a.value(depth - 1)
-		a.op([]byte{0x28, 0x2c, 0x2d, 0x2e, 0x2f}[a.n(5)])
+		a.op([]byte{0x28, 0x2c, 0x2d, 0x2e, 0x2f}[a.n(5)]) //nolint:gosec // five of them
 		a.offset()
 		return a.cut()
 	case n < 14:
@@ -156,7 +155,7 @@ func (a *addresses) statements(depth int) {
 		case n < 8:
 			a.value(2)
 			a.value(2)
-			a.op([]byte{0x36, 0x3a, 0x3b}[a.n(3)])
+			a.op([]byte{0x36, 0x3a, 0x3b}[a.n(3)]) //nolint:gosec // three of them
 			a.offset()
 		case depth > 0 && n < 10:
 			a.op(0x02, 0x40)

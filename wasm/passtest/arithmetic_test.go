@@ -1,21 +1,23 @@
 package passtest_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/tetratelabs/wazero/api"
 
+	"openskill/wasm/amend"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
 	"openskill/wasm/passtest"
 )
 
-// FuzzArithmetic holds wazero's compiler against its interpreter, metered and not: the
-// compiler is what all calls run on, and nothing of ours would notice if it computed
-// wrongly.
+// FuzzArithmetic holds what the compiler makes of a module, amended, metered and not,
+// against the interpreter: the compiler is what all calls run on, and nothing of ours
+// would notice if it computed wrongly.
 func FuzzArithmetic(f *testing.F) {
-	for seed := range uint64(120) {
+	for seed := range uint64(20) {
 		f.Add(passtest.Bytes(seed, int(seed*7%400))) //nolint:gosec // small
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -25,22 +27,34 @@ func FuzzArithmetic(f *testing.F) {
 	})
 }
 
+// TestArithmetic is FuzzArithmetic for one seed after the other.
+func TestArithmetic(t *testing.T) {
+	first, end := passtest.Seeds(t, 100)
+	for seed := first; seed < end; seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { compute(t, passtest.Arithmetic(passtest.Bytes(seed, 8))) })
+	}
+}
+
 func compute(t *testing.T, wasm []byte) {
 	t.Helper()
 	res, err := check.Module(wasm, nil)
 	if err != nil {
 		t.Fatalf("the generated module is refused: %v", err)
 	}
+	m, stack, err := amend.Module(res.Module, res.MaxStack)
+	if err != nil {
+		t.Fatal(err)
+	}
 	engines := passtest.Engines(api.CoreFeaturesV2)
-	want := passtest.Run(t, engines[0], wasm, res.Module, nil)
-	passtest.Same(t, "compiled", want, passtest.Run(t, engines[1], wasm, res.Module, nil))
-	rw, err := meter.Rewrite(res.Module, res.MaxStack, nil)
+	want := passtest.Run(t, engines[0], wasm, m, nil)
+	passtest.Same(t, "compiled", want, passtest.Run(t, engines[1], m.Encode(), m, nil))
+	rw, err := meter.Rewrite(m, stack, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tank := &meter.Tank{Budget: 1 << 50, Slice: 1000}
 	passtest.Same(t, "metered", want,
-		passtest.Run(t, engines[1], rw.Module.Encode(), res.Module, &passtest.Counted{Tank: tank, Counter: meter.ExportFuel}))
+		passtest.Run(t, engines[1], rw.Module.Encode(), m, &passtest.Counted{Tank: tank, Counter: meter.ExportFuel}))
 }
 
 // TestGenerated holds that generated modules are valid, use every instruction, and

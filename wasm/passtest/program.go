@@ -59,7 +59,7 @@ func (g *program) module() *binary.Module {
 	m.Types = append(m.Types, m.Types[2]) // the same shape under another number
 	nf := 2 + g.n(8)
 	for range nf {
-		m.Funcs = append(m.Funcs, uint32(g.n(len(m.Types))))
+		m.Funcs = append(m.Funcs, uint32(g.n(len(m.Types)))) //nolint:gosec // a handful
 	}
 	m.Tables = []binary.TableType{{Elem: binary.FuncRef, Extent: binary.Extent{Min: tableItems, Max: 40, HasMax: g.one(2)}}}
 	m.Memories = []binary.Extent{{Min: 1, Max: maxMemory, HasMax: true}}
@@ -80,7 +80,7 @@ func (g *program) module() *binary.Module {
 	}
 	var refs []uint32
 	for range tableItems - 2 { // two stay null
-		refs = append(refs, uint32(g.n(nf)))
+		refs = append(refs, uint32(g.n(nf))) //nolint:gosec // a handful
 	}
 	m.Elems = []binary.Elem{
 		{Type: binary.FuncRef, Offset: konst(i32, 0), Funcs: refs},

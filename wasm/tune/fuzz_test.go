@@ -1,6 +1,7 @@
 package tune_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/tetratelabs/wazero/api"
@@ -14,7 +15,7 @@ import (
 // results, traps and the whole memory. No sum in the programs wraps, so nothing may
 // differ.
 func FuzzTune(f *testing.F) {
-	for seed := range uint64(60) {
+	for seed := range uint64(20) {
 		f.Add(passtest.Bytes(seed, int(seed*11%300))) //nolint:gosec // small
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -52,15 +53,15 @@ func compare(t *testing.T, wasm []byte) (stats tune.Stats, returned bool) {
 // what it is about.
 func TestRandomPrograms(t *testing.T) {
 	changed, returned := 0, 0
-	for seed := range uint64(200) {
-		stats, ok := compare(t, passtest.Addresses(passtest.Bytes(seed, 8)))
-		changed += stats.Direct + stats.Shared
-		if ok {
-			returned++
-		}
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
+	first, end := passtest.Seeds(t, 200)
+	for seed := first; seed < end; seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			stats, ok := compare(t, passtest.Addresses(passtest.Bytes(seed, 8)))
+			changed += stats.Direct + stats.Shared
+			if ok {
+				returned++
+			}
+		})
 	}
 	t.Logf("%d changes, %d programs that returned", changed, returned)
 	if changed < 300 || returned < 50 {
