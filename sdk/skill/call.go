@@ -3,6 +3,7 @@ package skill
 import (
 	"context"
 	"encoding/json"
+	"errors"
 )
 
 // Request is one call as an edge (HTTP, MCP, command line) hands it to the door.
@@ -124,7 +125,7 @@ type Meta struct {
 func Failure(id ID, trace TraceID, meta Meta, err error) *Result {
 	re := &ResultError{Code: CodeOf(err), Message: "the host could not run this call; the log has the reason under this trace id"}
 	var e *Error
-	if asError(err, &e) && e.Code != Internal {
+	if errors.As(err, &e) && e.Code != Internal {
 		re.Message, re.Details = CleanText(e.Message, MaxMessage), e.Details
 	}
 	re.Status = re.Code.Status()
