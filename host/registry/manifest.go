@@ -46,6 +46,7 @@ type manifest struct {
 	permissions *skill.Permissions // nil when the key is missing
 	requires    []string
 	requireLine int
+	httpLine    int
 	language    string
 	input       *field // nil when missing
 	output      *field
@@ -166,6 +167,7 @@ func (p *parser) manifest(n *yaml.Node, inList bool) *manifest {
 		if given["fallback"] {
 			p.report(n.Line, "fallback needs type, runtime and entry beside it")
 		}
+		p.network(m, skill.CLIPython)
 		return m
 	}
 	if inList {
@@ -181,7 +183,19 @@ func (p *parser) manifest(n *yaml.Node, inList bool) *manifest {
 	if k := m.primary.Kind; len(m.requires) > 0 && k != "" && k != skill.WasmPython {
 		p.report(m.requireLine, "requires names Python packages, which only type wasm with runtime python has; this is %s", k)
 	}
+	p.network(m, m.primary.Kind)
 	return m
+}
+
+// network refuses requests of skills whose runner has no way to make them.
+func (p *parser) network(m *manifest, primary skill.Kind) {
+	switch {
+	case m.permissions == nil || len(m.permissions.HTTP) == 0:
+	case primary == skill.CLIPython:
+		p.report(m.httpLine, "permissions.http is for type wasm: the host makes no requests for %s", primary)
+	case m.fallback != nil && m.fallback.Kind == skill.CLIPython:
+		p.report(m.httpLine, "permissions.http is for type wasm: the host makes no requests for the fallback, %s, which could not give the same answers", m.fallback.Kind)
+	}
 }
 
 // fields walks a map whose keys are all known, and says which were given.
@@ -346,23 +360,9 @@ func (p *parser) fallback(n *yaml.Node, m *manifest) {
 }
 
 func (p *parser) limits(n *yaml.Node, m *manifest) {
-	number := func(name string, to *uint64, most uint64) (string, func(*yaml.Node)) {
-		return name, func(n *yaml.Node) { *to = p.whole(n, "limits."+name, most) }
-	}
 	known := map[string]func(*yaml.Node){}
-	for _, l := range []struct {
-		name string
-		to   *uint64
-		most uint64
-	}{
-		{"timeout_ms", &m.limits.TimeoutMS, 24 * 60 * 60 * 1000},
-		{"memory_mb", &m.limits.MemoryMB, 1 << 20},
-		{"fuel", &m.limits.Fuel, 1 << 62},
-		{"output_kb", &m.limits.OutputKB, 1 << 30},
-		{"scratch_mb", &m.limits.ScratchMB, 1 << 20},
-	} {
-		name, read := number(l.name, l.to, l.most)
-		known[name] = read
+	for _, l := range m.limits.Fields() {
+		known[l.Name] = func(n *yaml.Node) { *l.Value = p.whole(n, "limits."+l.Name, l.Most) }
 	}
 	p.fields(n, "limits", nil, known)
 }
@@ -382,6 +382,7 @@ func (p *parser) permissions(n *yaml.Node, m *manifest) {
 		},
 		"scratch": func(n *yaml.Node) { p.boolean(n, "permissions.scratch", &m.permissions.Scratch) },
 		"http": func(n *yaml.Node) {
+			m.httpLine = n.Line
 			p.eachText(n, "permissions.http", func(line int, s string) {
 				rule, err := skill.ParseHTTPRule(s)
 				var told *skill.Error

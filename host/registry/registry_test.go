@@ -182,6 +182,8 @@ func TestProblems(t *testing.T) {
 		"permissions env":      {with("permissions: {env: [HOME]}"), 7, "no name that a skill can ask for"},
 		"permissions twice":    {with("permissions: {env: [A, A]}"), 7, "names A twice"},
 		"permissions http map": {with("permissions: {http: {}}"), 7, "must be a list"},
+		"requests of cli":      {strings.Replace(with("permissions: {http: ['https://a.example']}"), "wasm\nruntime: wasi", "cli\nruntime: python", 1), 7, "makes no requests for cli:python"},
+		"requests of fallback": {with("permissions: {http: ['https://a.example']}") + "fallback: {type: cli, runtime: python, entry: a.py}\n", 7, "no requests for the fallback, cli:python"},
 		"requires of wasi":     {with("requires: [numpy]"), 7, "this is wasm:wasi"},
 		"requires unknown":     {with("requires:\n  - numpy\n  - nothing"), 9, "no runtime has nothing"},
 		"requires twice":       {with("requires: [numpy, numpy]"), 7, "twice"},
@@ -544,36 +546,4 @@ func TestOpenOfNothing(t *testing.T) {
 	if err != nil || len(r.Problems()) != 1 {
 		t.Errorf("got %v, %v", r.Problems(), err)
 	}
-}
-
-func FuzzManifest(f *testing.F) {
-	f.Add(full)
-	f.Add(fmt.Sprintf(small, "a"))
-	f.Add(list)
-	files, _ := filepath.Glob("safeyaml/testdata/bombs/*.yaml")
-	for _, name := range files {
-		src, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(src))
-	}
-	f.Fuzz(func(t *testing.T, src string) {
-		for _, trust := range []skill.Trust{skill.Community, skill.Trusted} {
-			m, problems := parseManifest("f", []byte(src), trust, known)
-			if (m == nil) == (len(problems) == 0) {
-				t.Fatalf("manifest %v with problems %v", m, problems)
-			}
-			if m == nil {
-				continue
-			}
-			if m.id == "" || m.version == "" || m.primary.Kind == "" || m.primary.Entry == "" {
-				t.Fatalf("an incomplete manifest: %+v", m)
-			}
-			if trust == skill.Community && (m.primary.Kind == skill.CLIPython || m.fallback != nil && m.fallback.Kind == skill.CLIPython) {
-				t.Fatal("native code for a community skill")
-			}
-		}
-		_, _ = parseList("f", []byte(src), skill.Trusted, known)
-	})
 }
