@@ -185,6 +185,28 @@ func TestServeAnswersAndLeavesNothing(t *testing.T) {
 	}
 }
 
+// Pages that are reached by the base URL may call, and those of others may not.
+func TestPagesOfTheBaseURL(t *testing.T) {
+	v := serve(t, settings(t, map[string]string{"http-base-url": "https://Skills.example:443/below"}))
+	for origin, want := range map[string]int{
+		"https://skills.example": http.StatusOK, "https://other.example": http.StatusForbidden, "http://skills.example": http.StatusForbidden,
+	} {
+		req := request(t, v.url+"/skills/quick:invoke")
+		req.Header.Set("Origin", origin)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("a page of %s: %d, want %d", origin, resp.StatusCode, want)
+		}
+	}
+	if err := v.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Modules are compiled after the host listens, one log line each; what a runner
 // lacks is logged too.
 func TestWarmsUp(t *testing.T) {

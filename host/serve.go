@@ -28,6 +28,9 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		Door: h, Catalogue: h.Catalogue(), Principal: skill.Local(),
 		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(),
 	}
+	if origin, _, err := skill.ParseHTTPOrigin(h.settings.HTTPBaseURL); err == nil {
+		o.Origins = []string{origin.String()}
+	}
 	if h.uploads != nil {
 		o.Uploads = h.uploads
 	}

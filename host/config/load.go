@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -329,8 +328,7 @@ func (l *loader) addresses(s *Settings) {
 	default:
 		l.wrong(l.row("OPENSKILL_WORKERS"), "is not known")
 	}
-	u, err := url.Parse(s.HTTPBaseURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+	if _, path, err := skill.ParseHTTPOrigin(s.HTTPBaseURL); err != nil || strings.ContainsAny(path, "?#") {
 		l.wrong(l.row("OPENSKILL_HTTP_BASE_URL"), "is no such address")
 	}
 }

@@ -60,7 +60,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	case !s.sameOrigin(ctx):
 		s.fail(ctx, &skill.Error{
 			Op: "httpapi.origin", Code: skill.Forbidden,
-			Message: "a web page of another origin may not call this host; the operator can allow its origin",
+			Message: "a web page of another origin may not call this host; its operator names the origin of its own pages in OPENSKILL_HTTP_BASE_URL",
 		})
 	case bytes.Equal(method, []byte("OPTIONS")):
 		if allow := allowed(path); allow != "" {
