@@ -231,3 +231,36 @@ func TestWorkersSeeTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestDamagedCode holds that a module whose code was damaged on the disk is compiled
+// again when a worker cannot load it, and the call is answered.
+func TestDamagedCode(t *testing.T) {
+	noRace(t)
+	s := settings(t, map[string]string{"workers-spare": "0"})
+	h := openHost(t, s)
+	if r := invoke(t, h, "quick"); !r.Success {
+		t.Fatalf("%+v", r.Error)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	damaged := 0
+	code, _ := filepath.Glob(filepath.Join(s.StateDir, "modules", "*", "*", "code", "*", "*"))
+	for _, path := range code {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[len(b)/2] ^= 1
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		damaged++
+	}
+	h = openHost(t, s)
+	for range 2 {
+		if r := invoke(t, h, "quick"); !r.Success || damaged == 0 {
+			t.Errorf("%+v, after %d files were damaged", r.Error, damaged)
+		}
+	}
+}

@@ -208,7 +208,10 @@ func (e *Engine) compile(module []byte, o *CompileOptions) (*Module, error) {
 		c, err = e.code(p.metered, o != nil && o.Trusted)
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil && e.o.CompiledOnly: // its code is missing, or damaged
+		return nil, &NotCompiledError{Digest: Digest(module), Err: err}
+	case err != nil:
 		return nil, err
 	}
 	t, err := image.New(p.content)

@@ -44,9 +44,18 @@ func CompilerVersion() string {
 // that is not in its cache.
 type NotCompiledError struct {
 	Digest string // of the module
+	Err    error  // why what is there of it is of no use; nil: there is nothing
 }
 
-func (e *NotCompiledError) Error() string { return "wasm: not compiled here: " + e.Digest }
+func (e *NotCompiledError) Error() string {
+	if e.Err != nil {
+		return "wasm: not compiled here: " + e.Digest + ": " + e.Err.Error()
+	}
+	return "wasm: not compiled here: " + e.Digest
+}
+
+// Unwrap gives Err.
+func (e *NotCompiledError) Unwrap() error { return e.Err }
 
 // NotCompiled gives the digest of the module.
 func (e *NotCompiledError) NotCompiled() string { return e.Digest }

@@ -3,10 +3,15 @@ package worker
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +29,9 @@ func (m *Modules) keep(dir, n, own string, report []byte, most uint64) error {
 	err := k.look(".")
 	if errors.Is(err, errLeft) {
 		return leftTooMuch(err, strings.HasSuffix(n, trustedSuffix))
+	}
+	if err == nil {
+		err = writeSums(dir)
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, reportFile), report, 0o600)
@@ -178,7 +186,7 @@ func (m *Modules) Give(view, digest string, trusted bool) error {
 		}
 		rel, err := filepath.Rel(from, path)
 		switch {
-		case err != nil || rel == reportFile:
+		case err != nil || rel == reportFile || rel == sumsFile:
 			return err
 		case strings.HasPrefix(rel, "metered"):
 			last = append(last, rel) // whoever sees it counts on the code
@@ -195,6 +203,83 @@ func (m *Modules) Give(view, digest string, trusted bool) error {
 		return fmt.Errorf("worker: show a compiled module: %w", err)
 	}
 	return nil
+}
+
+// sumsFile has the SHA-256 of each file that a compiler left.
+const sumsFile = "sums.json"
+
+// sums are those of the files of a folder, by their names in it.
+func sums(dir string) (map[string]string, error) {
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil || rel == sumsFile || rel == reportFile {
+			return err
+		}
+		f, err := os.Open(path) //nolint:gosec // a name of ours
+		if err != nil {
+			return err
+		}
+		defer f.Close() //nolint:errcheck // it was only read
+		h := sha256.New()
+		_, err = io.Copy(h, f)
+		all[rel] = hex.EncodeToString(h.Sum(nil))
+		return err
+	})
+	return all, err
+}
+
+func writeSums(dir string) error {
+	all, err := sums(dir)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, sumsFile), b, 0o600)
+}
+
+// lookAgain is how long a module is taken for whole that was looked at: that reads all of
+// it, and who asks for it may be anybody.
+const lookAgain = time.Minute
+
+// Damaged reports whether a module is not as its compiler left it. What is damaged is
+// removed, and the next who needs it has it compiled.
+func (m *Modules) Damaged(digest string, trusted bool) bool {
+	n, err := name(digest, trusted)
+	if err != nil {
+		return false
+	}
+	m.mu.Lock()
+	before := m.looked[n]
+	if len(m.looked) >= maxRefused {
+		clear(m.looked)
+	}
+	now := time.Now() //nolint:forbidigo // compared with the same clock
+	if now.Sub(before) >= lookAgain {
+		m.looked[n] = now
+	}
+	m.mu.Unlock()
+	if now.Sub(before) < lookAgain {
+		return false
+	}
+	dir := filepath.Join(m.root, n)
+	var left map[string]string
+	b, err := os.ReadFile(filepath.Join(dir, sumsFile)) //nolint:gosec // a name of ours
+	if err == nil {
+		err = json.Unmarshal(b, &left)
+	}
+	found, errFound := sums(dir)
+	if err == nil && errFound == nil && maps.Equal(left, found) {
+		return false
+	}
+	m.o.Log.Warn("a compiled module is damaged, and is compiled again", slog.String("module", digest))
+	return os.RemoveAll(dir) == nil
 }
 
 // same makes sure that two files have the same content.

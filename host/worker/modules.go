@@ -32,6 +32,7 @@ type Modules struct {
 	mu      sync.Mutex
 	flights map[string]*compilation
 	refused map[string]*verdict
+	looked  map[string]time.Time // when it was last looked whether a module is damaged
 	closed  bool
 	running sync.WaitGroup
 	stop    context.CancelFunc
@@ -118,7 +119,7 @@ func OpenModules(o ModulesOptions) (*Modules, error) {
 	}
 	m := &Modules{
 		o: o, root: filepath.Join(o.Dir, o.Version), spawn: newSpawner(), slots: make(chan struct{}, o.AtOnce), own: make(chan struct{}, 1),
-		flights: map[string]*compilation{}, refused: map[string]*verdict{},
+		flights: map[string]*compilation{}, refused: map[string]*verdict{}, looked: map[string]time.Time{},
 	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if err := os.MkdirAll(m.root, 0o700); err != nil {

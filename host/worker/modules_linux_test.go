@@ -288,6 +288,42 @@ func TestSupply(t *testing.T) {
 	}
 }
 
+// TestDamaged has a worker find that what was compiled is of no use: where that is so, it
+// is compiled again; where it only says so, not.
+func TestDamaged(t *testing.T) {
+	dir, compiled := "", 0
+	m := modules(t, func(o *worker.ModulesOptions) {
+		dir = o.Dir
+		o.Name = func(module io.Reader, trusted bool) (string, error) {
+			compiled++
+			return nameOf(module, trusted)
+		}
+	})
+	text := "a module"
+	digest := digestOf(text)
+	p, err := worker.New(worker.Options{Command: command(t), Dir: t.TempDir(), Modules: m, Spares: -1, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := p.Runner(front{map[string]string{digest: text}})
+	defer p.Close() //nolint:errcheck // a test
+	defer r.Close() //nolint:errcheck // a test
+	does := "module " + strings.TrimPrefix(digest, "sha256:")
+	if got := run(t, r, "a", does); string(got.Stdout) != "compiled" || compiled != 1 {
+		t.Fatalf("%+v, compiled %d times", got, compiled)
+	}
+	code := filepath.Join(dir, "1", strings.TrimPrefix(digest, "sha256:"), "code", "v", strings.TrimPrefix(digest, "sha256:"))
+	if err := os.WriteFile(code, []byte("mad"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, r, "b", does); string(got.Stdout) != "compiled" || compiled != 2 {
+		t.Errorf("damaged: %+v, compiled %d times", got, compiled)
+	}
+	if m.Damaged(digest, false) || !m.Has(digest, false) {
+		t.Error("a whole module was removed")
+	}
+}
+
 // TestTrimmed holds that what is kept has a bound.
 func TestTrimmed(t *testing.T) {
 	m := modules(t, func(o *worker.ModulesOptions) { o.Bytes = 200 })

@@ -175,12 +175,19 @@ func (r *Runner) attempt(ctx context.Context, k kind, call *skill.Call, began ti
 			return reply, nil
 		case errors.Is(err, errGone) || errors.Is(err, errRetired):
 			continue // it was not begun, or the pool is closing, which acquire tells
-		case digest != "" && r.p.o.Modules != nil && digest != given:
-			if err := r.supply(within, w, call, digest); err != nil {
-				return r.ended(ctx, within, call, err)
+		case digest != "" && r.p.o.Modules != nil:
+			if digest != given {
+				err = r.supply(within, w, call, digest)
 			}
-			given = digest
-			continue
+			switch {
+			case err == nil:
+				given = digest
+				continue
+			case r.damaged(call, digest): // as is what the worker has of it
+				r.p.doubted(key, w)
+				given = ""
+				continue
+			}
 		case errors.Is(err, errHung):
 			r.p.doubted(key, w)
 		}
@@ -202,6 +209,13 @@ func (r *Runner) supply(ctx context.Context, w *process, call *skill.Call, diges
 		return err
 	}
 	return r.p.o.Modules.Give(w.view, digest, src.Trusted)
+}
+
+// damaged reports whether a module that a worker was given, and finds of no use, is
+// not as it was compiled; it is compiled again then.
+func (r *Runner) damaged(call *skill.Call, digest string) bool {
+	src, _, err := r.f.Source(call, digest)
+	return err == nil && src != nil && r.p.o.Modules.Damaged(digest, src.Trusted)
 }
 
 func (r *Runner) compile(ctx context.Context, call *skill.Call, digest string) error {

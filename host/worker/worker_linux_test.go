@@ -200,7 +200,7 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		close(all)
 		return say("%d threads", n)
 	case "module":
-		if _, err := os.Stat(filepath.Join(o.view, "code", "v", arg)); err != nil {
+		if b, err := os.ReadFile(filepath.Join(o.view, "code", "v", arg)); err != nil || string(b) != "made" {
 			return nil, missing("sha256:" + arg)
 		}
 		return say("compiled")
