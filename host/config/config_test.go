@@ -39,8 +39,8 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("a data folder that does not exist is granted: %q", s.DataRoot)
 	}
 	for name, l := range map[string]skill.Limits{"defaults": s.Defaults(), "caps": s.Caps()} {
-		if l.Timeout == 0 || l.Memory == 0 || l.Fuel == 0 || l.Output == 0 || l.Scratch == 0 {
-			t.Errorf("%s have a zero field: %+v", name, l)
+		if unset := l.Unset(); unset != "" {
+			t.Errorf("%s lack %s: %+v", name, unset, l)
 		}
 	}
 	if s.Timeout() != 15*time.Second || s.MaxBody() != 1<<20 {

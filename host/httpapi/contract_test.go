@@ -302,6 +302,16 @@ func TestTheContractItself(t *testing.T) {
 	if doc.OpenAPI != "3.1.0" {
 		t.Errorf("version %q", doc.OpenAPI)
 	}
+	limits := doc.Components.Schemas["RequestLimits"].Value.Properties
+	fields := new(skill.LimitsJSON).Fields()
+	for _, f := range fields {
+		if limits[f.Name] == nil {
+			t.Errorf("RequestLimits of openapi.yaml lacks %s", f.Name)
+		}
+	}
+	if len(limits) != len(fields) {
+		t.Errorf("RequestLimits has %d limits, there are %d", len(limits), len(fields))
+	}
 	for _, generated := range []struct{ file, dir string }{
 		{"openapi.json", "."}, {"internal/wire/wire.gen.go", "internal/wire"},
 	} {
