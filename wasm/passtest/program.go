@@ -91,15 +91,15 @@ func (g *program) module() *binary.Module {
 	m.Datas = []binary.Data{{Mode: binary.Passive, Init: []byte("bytes of a passive segment, longer than eight")}}
 	for i := range nf {
 		if i < 2 || g.one(3) {
-			m.Exports = append(m.Exports, binary.Export{Name: string(rune('a' + i)), Kind: binary.ExternFunc, Index: uint32(i)})
+			m.Exports = append(m.Exports, binary.Export{Name: string(rune('a' + i)), Kind: binary.ExternFunc, Index: uint32(i)}) //nolint:gosec // small
 		}
 	}
 	m.Exports = append(m.Exports, binary.Export{Name: "memory", Kind: binary.ExternMemory})
 	for i := range m.Globals {
-		m.Exports = append(m.Exports, binary.Export{Name: "g" + string(rune('0'+i)), Kind: binary.ExternGlobal, Index: uint32(i)})
+		m.Exports = append(m.Exports, binary.Export{Name: "g" + string(rune('0'+i)), Kind: binary.ExternGlobal, Index: uint32(i)}) //nolint:gosec // small
 	}
 	for i := range nf {
-		m.Codes = append(m.Codes, g.function(uint32(i)))
+		m.Codes = append(m.Codes, g.function(uint32(i))) //nolint:gosec // small
 	}
 	return m
 }
@@ -126,7 +126,7 @@ func (g *program) function(i uint32) binary.Code {
 }
 
 func (g *program) op(b ...byte)           { g.out = append(g.out, b...) }
-func (g *program) opu(b byte, i int)      { g.out = binary.AppendU32(append(g.out, b), uint32(i)) }
+func (g *program) opu(b byte, i int)      { g.out = binary.AppendU32(append(g.out, b), uint32(i)) } //nolint:gosec // small
 func (g *program) i32c(v int64)           { g.out = binary.AppendS64(append(g.out, 0x41), v) }
 func (g *program) index(b byte, i uint32) { g.opu(b, int(i)) }
 func (g *program) push(t target)          { g.labels = append(g.labels, t) }
@@ -350,9 +350,9 @@ func (g *program) brTable() {
 	g.op(0x71)
 	g.opu(0x0e, n)
 	for _, x := range targets {
-		g.out = binary.AppendU32(g.out, uint32(x))
+		g.out = binary.AppendU32(g.out, uint32(x)) //nolint:gosec // small
 	}
-	g.out = binary.AppendU32(g.out, uint32(d+1))
+	g.out = binary.AppendU32(g.out, uint32(d+1)) //nolint:gosec // small
 	if g.one(2) {
 		g.statements(1) // dead code
 	}
@@ -410,7 +410,7 @@ func (g *program) store() {
 	g.expr(t)
 	op := map[binary.ValType]byte{i32: 0x36, i64: 0x37, f32: 0x38, f64: 0x39}[t]
 	g.op(op, 0)
-	g.out = binary.AppendU32(g.out, uint32(g.n(64)))
+	g.out = binary.AppendU32(g.out, uint32(g.n(64))) //nolint:gosec // small
 }
 
 // bulk writes an operation on memory, with a length that is constant or not.
