@@ -135,6 +135,7 @@ func TestWorkerIsKilled(t *testing.T) {
 	noRace(t)
 	h := openHost(t, settings(t, nil))
 	invoke(t, h, "quick")
+	h.Prepare(t.Context(), "slow") // or the process may be killed while it is compiled elsewhere
 	result := make(chan *skill.Result, 1)
 	go func() { result <- invoke(t, h, "slow") }()
 	for h.workers.pool.Stats().Busy == 0 {
@@ -146,7 +147,7 @@ func TestWorkerIsKilled(t *testing.T) {
 		}
 	}
 	if r := <-result; r.Success || r.Error.Code != skill.WorkerCrashed {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, %+v", r, r.Error)
 	}
 	if r := invoke(t, h, "quick"); !r.Success {
 		t.Errorf("afterwards: %+v", r.Error)
