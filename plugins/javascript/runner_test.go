@@ -10,12 +10,17 @@ import (
 	"openskill/wasm"
 )
 
-// shared is one engine for all tests, so that the runtime is compiled once.
+// shared is one engine for all tests, so that the runtime is loaded once; it is compiled
+// once a machine.
 var shared *wasm.Engine
 
 func TestMain(m *testing.M) {
+	state := os.Getenv("OPENSKILL_STATE_DIR")
+	if state == "" {
+		state = filepath.Join("..", "..", ".openskill")
+	}
 	var err error
-	if shared, err = wasm.Open(nil); err != nil {
+	if shared, err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")}); err != nil {
 		panic(err)
 	}
 	code := m.Run()

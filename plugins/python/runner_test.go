@@ -3,6 +3,7 @@ package python
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,27 +27,41 @@ func stateDir(t testing.TB) string {
 	return state
 }
 
+// engine is the one of all tests with a real runtime, which is compiled once a machine
+// and loaded once.
+var engine struct {
+	once   sync.Once
+	opened *wasm.Engine
+	err    error
+}
+
+// TestMain closes the engine.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if e := engine.opened; e != nil {
+		if err := e.Close(); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(code)
+}
+
 // warm is an engine in whose memory the runtime is compiled.
 func warm(t testing.TB) (*wasm.Engine, string) {
 	t.Helper()
 	state := stateDir(t)
-	// The state folder's own cache, so that the runtime is compiled once a
-	// machine and not once a test.
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Errorf("closing the engine: %v", err)
-		}
+	engine.once.Do(func() {
+		engine.opened, engine.err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")})
 	})
-	r := New(e, &Options{StateDir: state})
+	if engine.err != nil {
+		t.Fatal(engine.err)
+	}
+	r := New(engine.opened, &Options{StateDir: state})
 	defer r.Close() //nolint:errcheck // it has run nothing
 	if err := r.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return e, state
+	return engine.opened, state
 }
 
 func TestRunner(t *testing.T) {

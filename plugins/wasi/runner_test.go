@@ -1,6 +1,7 @@
 package wasi
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -9,10 +10,16 @@ import (
 	"openskill/wasm"
 )
 
-// engine is shared by the tests of a test, so that each module compiles once.
+// engine is shared by the tests of a test. What it compiles is kept in the state folder:
+// the guests of these tests are built from the same sources every time, and the race
+// detector makes compiling take ten times as long.
 func engine(t testing.TB) *wasm.Engine {
 	t.Helper()
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
+	state := os.Getenv("OPENSKILL_STATE_DIR")
+	if state == "" {
+		state = filepath.Join("..", "..", ".openskill")
+	}
+	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")})
 	if err != nil {
 		t.Fatal(err)
 	}
