@@ -77,17 +77,6 @@ func All() []Case {
 	return all
 }
 
-// Find gives the cases whose names hold a text, without regard to case; "" gives all.
-func Find(text string) []Case {
-	var found []Case
-	for _, c := range All() {
-		if strings.Contains(strings.ToLower(c.Name), strings.ToLower(text)) {
-			found = append(found, c)
-		}
-	}
-	return found
-}
-
 // ID is the id of the case's skill: its name in the letters of ids.
 func (c *Case) ID() skill.ID { return idOf(c.Name) }
 

@@ -14,9 +14,9 @@ import (
 // The limits of cases that fuel ends, that only the deadline ends, and that something
 // else ends.
 var (
-	byFuel = skill.Limits{Fuel: 100_000_000, Timeout: 10 * time.Second}
+	byFuel = skill.Limits{Fuel: 100_000_000, Timeout: 30 * time.Second} // of which a machine without other work needs one
 	byTime = skill.Limits{Timeout: asm.Short}
-	deep   = skill.Limits{Timeout: 10 * time.Second}
+	deep   = skill.Limits{Timeout: 30 * time.Second}
 )
 
 // ends is how the door tells of what the engine tells of. A guest that ends well
@@ -35,7 +35,7 @@ func execution() []Case {
 // fromEngine are the cases that the engine is held to, as skills.
 func fromEngine() []Case {
 	var all []Case
-	for i, c := range asm.Hostile() {
+	for _, c := range asm.Hostile() {
 		if c.Stdin != nil || strings.HasPrefix(c.Name, "E21") || strings.HasPrefix(c.Name, "X") {
 			continue // input is always whole at this door; the others are in results and isolation
 		}
@@ -65,7 +65,7 @@ func fromEngine() []Case {
 			s.Limits.Memory = 0
 			s.Ends = append(s.Ends, skill.MemoryLimit) // of a host that gives less than that
 		}
-		all = append(all, ofModule(s, func() []byte { return asm.Hostile()[i].Module }))
+		all = append(all, ofModule(s, ready(c.Module)))
 	}
 	return all
 }

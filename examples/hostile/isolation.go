@@ -11,7 +11,7 @@ import (
 // isolation are the X cases.
 func isolation() []Case {
 	var all []Case
-	for i, c := range asm.Hostile() {
+	for _, c := range asm.Hostile() {
 		if c.Name[0] != 'X' {
 			continue
 		}
@@ -21,7 +21,7 @@ func isolation() []Case {
 		} else {
 			s.Ends = []skill.Code{ends[c.Want]}
 		}
-		all = append(all, ofModule(s, func() []byte { return asm.Hostile()[i].Module }))
+		all = append(all, ofModule(s, ready(c.Module)))
 	}
 	for _, reads := range []bool{false, true} {
 		name := "X03 two tenants, 1,000 interleaved calls each"

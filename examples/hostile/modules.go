@@ -58,8 +58,8 @@ func modules() []Case {
 	add("W07 a million nested blocks", command(asm.Repeat(1_000_000, "\x02\x40")+asm.Repeat(1_000_000, "\x0b")), tooLarge()...)
 	add("W07 340,000 nested blocks", command(asm.Repeat(340_000, "\x02\x40")+asm.Repeat(340_000, "\x0b")), skill.ModuleTooComplex)
 	add("W08 br_table of a million", command(branches(1_000_000)), tooLarge()...)
-	for i, c := range asm.Bombs() {
-		add(c.Name, func() []byte { return asm.Bombs()[i].Module }, skill.ModuleTooComplex)
+	for _, c := range asm.Bombs() {
+		add(c.Name, ready(c.Module), skill.ModuleTooComplex)
 	}
 	for i, c := range asm.Disguised() {
 		add(c.Name, func() []byte { return asm.Disguised()[i].Module }, skill.InvalidModule)
