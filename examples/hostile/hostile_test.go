@@ -48,7 +48,9 @@ func TestEveryNumberIsThere(t *testing.T) {
 	for _, number := range strings.Fields("W01 W02 W04 W05 W06 W07 W08 W09 W10 W11 W12 W13 W14 W15 " +
 		"E01 E02 E03 E05 E06 E07 E09 E10 E11 E12 E13 E14 E15 E16 E17 E18 E19 E20 E21 E22 E23 E24 E25 X02 X03 X05 " +
 		"F01 F02 F03 F04 F05 F06 F07 N01 P02") {
-		if !slices.ContainsFunc(all, func(c hostile.Case) bool { return strings.HasPrefix(c.Name, number+" ") || strings.HasPrefix(c.Name, number+"-") }) {
+		if !slices.ContainsFunc(all, func(c hostile.Case) bool {
+			return strings.HasPrefix(c.Name, number+" ") || strings.HasPrefix(c.Name, number+"-")
+		}) {
 			t.Errorf("no case %s", number)
 		}
 	}
