@@ -55,7 +55,7 @@ func keep(t testing.TB, modules, kept string) {
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		half, err := os.MkdirTemp(filepath.Dir(to), "new-")
+		half, err := os.MkdirTemp(filepath.Dir(to), "new-") //nolint:usetesting // it is renamed to its place
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -64,7 +64,7 @@ func lower[T time.Duration | uint64](a, b T) T {
 }
 
 // LimitsJSON is [Limits] in the units of manifests and requests.
-type LimitsJSON struct {
+type LimitsJSON struct { //nolint:recvcheck // only Fields needs its address
 	TimeoutMS uint64 `json:"timeout_ms,omitempty" yaml:"timeout_ms"`
 	MemoryMB  uint64 `json:"memory_mb,omitempty" yaml:"memory_mb"`
 	Fuel      uint64 `json:"fuel,omitempty" yaml:"fuel"`
