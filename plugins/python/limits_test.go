@@ -1,6 +1,7 @@
 package python
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -46,8 +47,11 @@ func TestLimitsInScripts(t *testing.T) {
 		t.Skip("an interpreter for each of many cases")
 	}
 	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {
-		for _, c := range cases {
+		for i, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
+				if i%3 > 0 && r.library.catalogue.(always).name != "slim" && os.Getenv("OPENSKILL_TEST_FALLBACK") == "" {
+					t.Skip("OPENSKILL_TEST_FALLBACK is not set: slim has every case, the others one in three")
+				}
 				call := script(t, "import sys\nline = sys.stdin.readline()\nif line.strip() == 'go':\n  "+
 					strings.ReplaceAll(c.body, "\n", "\n  ")+"\nprint('right', line.strip())")
 				call.Limits.Timeout = 20 * time.Second
