@@ -98,6 +98,7 @@ func TestKilledWhileWarmingUp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("these starts take half a minute")
 	}
+	t.Parallel()
 	skills, state := t.TempDir(), t.TempDir()
 	want := map[string]string{}
 	for i := range byte(12) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"net/http"
 	"os"
@@ -22,6 +23,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// Scripts wait for processes more than they compute.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"openskill": main, "openskill-measured": measured})
 }
 
