@@ -36,9 +36,9 @@ func FuzzArchive(f *testing.F) {
 	for _, c := range small() {
 		f.Add(c.Bytes)
 	}
-	a := admission(f, options())
+	a, dir, file := admission(f, options()), staging(f), spool(f, nil)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got, err := admit(t, a, b)
+		got, err := admitIn(t, a, b, dir, file)
 		if err == nil {
 			otherReader(t, b, got)
 		}
@@ -52,9 +52,9 @@ func FuzzTar(f *testing.F) {
 			f.Add(plain)
 		}
 	}
-	a := admission(f, options())
+	a, dir, file := admission(f, options()), staging(f), spool(f, nil)
 	f.Fuzz(func(t *testing.T, plain []byte) {
-		_, _ = admit(t, a, uploadtest.Gzip(plain)) // admit checks what must hold
+		_, _ = admitIn(t, a, uploadtest.Gzip(plain), dir, file) // it checks what must hold
 	})
 }
 

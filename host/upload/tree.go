@@ -31,6 +31,7 @@ type tree struct {
 	entries                      int  // of a tar, so far
 	claimedRoot                  bool // by an entry ./ of a tar
 	special                      int  // entries with bits that are dropped
+	buf                          []byte // of copy
 
 	ctx      context.Context //nolint:containedctx // of the one upload that this tree is made for
 	sent     int64           // bytes of what was sent
@@ -105,14 +106,16 @@ func more(n, size int64) string {
 
 // copy copies, and counts what it copies against the caps.
 func (t *tree) copy(to io.Writer, from io.Reader, name string) (int64, error) {
-	buf := make([]byte, 64<<10)
+	if t.buf == nil {
+		t.buf = make([]byte, 64<<10)
+	}
 	for total := int64(0); ; {
-		n, err := from.Read(buf)
+		n, err := from.Read(t.buf)
 		if n > 0 {
 			if err := t.take(int64(n)); err != nil {
 				return total, err
 			}
-			if _, err := to.Write(buf[:n]); err != nil {
+			if _, err := to.Write(t.buf[:n]); err != nil {
 				return total, err
 			}
 			total += int64(n)
