@@ -12,3 +12,12 @@ func LowerPatience(t *testing.T, d time.Duration) {
 	patience = d
 	t.Cleanup(func() { patience = before })
 }
+
+// Look looks at what workers do, over the time since the last look.
+func (p *Pool) Look() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for w := range p.live {
+		w.watch(time.Now(), 0, p.o.Memory)
+	}
+}

@@ -109,7 +109,7 @@ func TestAsks(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := run(t, r, "t0", "give up"); string(got.Stdout) != "nothing, t0 asked again" {
+	if got := run(t, r, "t0", "give up"); string(got.Stdout) != "t0 asked again" {
 		t.Errorf("%s", got.Stdout)
 	}
 }

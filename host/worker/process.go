@@ -246,7 +246,7 @@ func (w *process) watch(now time.Time, over time.Duration, memory uint64) {
 	w.looked = look{at: now, next: w.next, took: processorTime(w.cmd.Process.Pid)}
 	same := w.busy == 0 && before.next == w.next && !before.at.IsZero()
 	w.mu.Unlock()
-	if !same || w.looked.took-before.took < now.Sub(before.at)/10 {
+	if !same || w.looked.took-before.took < now.Sub(before.at)/20 {
 		w.restless = 0
 		return
 	}

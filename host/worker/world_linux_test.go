@@ -93,15 +93,19 @@ func world(t *testing.T, spares int) {
 // TestRestless holds that a worker which works without a call is ended, and one that
 // waits is not.
 func TestRestless(t *testing.T) {
-	p, r := pool(t, func(o *worker.Options) { o.Idle = 4 * time.Second })
+	p, r := pool(t, nil)
 	run(t, r, "quiet", "say x")
 	run(t, r, "a", "spin")
-	for began := time.Now(); p.Stats().Crashes == 0; time.Sleep(time.Millisecond) {
-		if p.Stats().Live < 2 || time.Since(began) > time.Minute {
+	for began := time.Now(); p.Stats().Crashes == 0; time.Sleep(200 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
 			t.Fatalf("it spins: %+v", p.Stats())
 		}
+		p.Look()
 	}
 	if s := p.Stats(); s.Live != 1 || s.Crashes != 1 {
 		t.Errorf("%+v", s)
+	}
+	if got := run(t, r, "quiet", "say on"); string(got.Stdout) != "on" {
+		t.Errorf("who waited: %+v", got)
 	}
 }
