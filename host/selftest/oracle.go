@@ -31,6 +31,8 @@ const (
 	// The folder of a skill that was called is kept open for a while, and so is the image of
 	// one that was started.
 	perSkill = 5
+	// A worker keeps some of the sockets that calls at once had for themselves.
+	spareLanes = 8
 
 	judgeCPU    = 10 * time.Second
 	judgeMemory = 512 << 20
@@ -98,7 +100,7 @@ func (r *run) settled(ctx context.Context, row *Row, before Usage) {
 		count("goroutines", now.Goroutines, before.Goroutines, mayGoroutines+perWorker*workers)
 		// The runtime keeps a thread for each blocking call that there ever was at once.
 		count("threads", now.Threads, before.Threads, mayThreads+r.atOnce)
-		count("descriptors", now.Descriptors, before.Descriptors, mayDescriptors+perWorker*workers+perSkill*r.added)
+		count("descriptors", now.Descriptors, before.Descriptors, mayDescriptors+perWorker*workers+perSkill*r.added+min(r.atOnce, spareLanes))
 		count("MiB of memory", int(now.Memory>>20), int(before.Memory>>20), mayMemory>>20)
 		if len(more) == 0 {
 			return

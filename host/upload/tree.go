@@ -28,9 +28,9 @@ type tree struct {
 	folders                      []string // in the order in which they were made
 	made                         map[string]bool
 	files                        []File
-	entries                      int  // of a tar, so far
-	claimedRoot                  bool // by an entry ./ of a tar
-	special                      int  // entries with bits that are dropped
+	entries                      int    // of a tar, so far
+	claimedRoot                  bool   // by an entry ./ of a tar
+	special                      int    // entries with bits that are dropped
 	buf                          []byte // of copy
 
 	ctx      context.Context //nolint:containedctx // of the one upload that this tree is made for
