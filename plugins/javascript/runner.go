@@ -2,9 +2,7 @@ package javascript
 
 import (
 	"context"
-	"errors"
 	"sync"
-	"time"
 
 	"openskill/plugins/wasi/sandbox"
 	"openskill/sdk/skill"
@@ -17,9 +15,7 @@ type Runner struct {
 	engine  *wasm.Engine
 	runtime func() runtime // made by the first call of it
 	files   []guestfs.Mount
-	folders sandbox.Folders
-	images  sandbox.Images
-	gate    sandbox.Gate
+	calls   *sandbox.Calls
 }
 
 var _ skill.Runner = (*Runner)(nil)
@@ -33,12 +29,11 @@ type Options struct {
 // New makes a runner on the engine, which stays the caller's: it is shared with
 // other runners and closed after them all. Nothing is compiled yet.
 func New(e *wasm.Engine, opts *Options) *Runner {
-	r := &Runner{engine: e, runtime: sync.OnceValue(newRuntime), files: files()}
-	r.images = sandbox.Images{Engine: e, Folders: &r.folders}
+	of := sandbox.CallsOf{Engine: e, Op: "javascript", Hint: hint, Runtime: "JavaScript"}
 	if opts != nil {
-		r.images.Outgoing = opts.Outgoing
+		of.Outgoing = opts.Outgoing
 	}
-	return r
+	return &Runner{engine: e, runtime: sync.OnceValue(newRuntime), files: files(), calls: sandbox.NewCalls(of)}
 }
 
 // Kind is wasm:javascript.
@@ -48,25 +43,12 @@ const hint = "add the script, or correct entry in skill.yaml"
 
 // Ready implements [skill.Runner]. It looks for the script alone: the runtime is
 // part of the host, and the first call compiles it if Warm did not.
-func (r *Runner) Ready(folder, entry string) error {
-	if err := r.gate.Enter("javascript.Ready"); err != nil {
-		return err
-	}
-	defer r.gate.Leave()
-	// Who owns the folder is not known here, and Run looks again.
-	d, err := r.folders.Skill(folder, skill.Trusted)
-	if err != nil {
-		return err
-	}
-	defer d.Release()
-	_, err = d.Entry(entry, hint)
-	return err
-}
+func (r *Runner) Ready(folder, entry string) error { return r.calls.Ready(folder, entry) }
 
 // Available reports whether this host can run scripts at all.
 func (r *Runner) Available(context.Context) error {
 	if err := r.runtime().err; err != nil {
-		return broken(err)
+		return r.calls.Broken(err)
 	}
 	return nil
 }
@@ -74,11 +56,11 @@ func (r *Runner) Available(context.Context) error {
 // Warm compiles the runtime, which takes a second or two the first time on a
 // machine. The error is a *skill.Error, or ctx's; the work goes on when ctx ends.
 func (r *Runner) Warm(ctx context.Context) error {
-	if err := r.gate.Enter("javascript.Warm"); err != nil {
+	if err := r.calls.Gate.Enter("javascript.Warm"); err != nil {
 		return err
 	}
-	defer r.gate.Leave()
-	_, err := r.module(ctx)
+	defer r.calls.Gate.Leave()
+	_, err := r.compile(ctx)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -87,97 +69,50 @@ func (r *Runner) Warm(ctx context.Context) error {
 
 // Close waits for the runs under way and closes the folders, but not the engine.
 // It may be called twice.
-func (r *Runner) Close() error {
-	r.gate.Close()
-	r.images.Close()
-	return r.folders.Close()
-}
+func (r *Runner) Close() error { return r.calls.Close() }
 
 // command is how a script is started; see doc.go.
 var command = []string{"qjs", "--std", "--include", preludeFile}
 
 // Run implements [skill.Runner].
 func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
-	if err := r.gate.Enter("javascript.Run"); err != nil {
-		return nil, err
-	}
-	defer r.gate.Leave()
-	began := time.Now() //nolint:forbidigo // a limit of real time
-	if ctx.Err() != nil {
-		return sandbox.Gone(), nil
-	}
-	granted, err := r.folders.Grant(call)
-	if err != nil {
-		return nil, err
-	}
-	defer granted.Close()
-	start, err := r.start(ctx, call, granted, began)
-	switch {
-	case errors.Is(err, errWaited):
-		return sandbox.Waited(ctx, &call.Limits), nil
-	case err != nil:
-		return nil, err
-	}
-	reply, err := r.images.Run(ctx, call, granted, start, began)
-	if err != nil {
-		return nil, broken(err)
-	}
-	return reply, nil
+	return r.calls.Run(ctx, call, r.start)
 }
 
-var errWaited = errors.New("the call ended before the runtime was compiled")
-
-// start says how the script of a call is started.
-func (r *Runner) start(ctx context.Context, call *skill.Call, granted *sandbox.Granted, began time.Time) (*sandbox.Start, error) {
-	start := &sandbox.Start{Mounts: r.files, Env: call.Grants.Env, Each: len(call.Args) > 0, Fuel: startFuel}
-	var err error
-	if start.Entry, err = granted.Folder().Entry(call.Entry, hint); err != nil {
-		return nil, err
-	}
-	start.Args = append(make([]string, 0, len(command)+1+len(call.Args)), command...)
-	start.Args = append(append(start.Args, "/skill/"+call.Entry), call.Args...)
-
-	within, stop := context.WithTimeout(ctx, call.Limits.Timeout-time.Since(began))
-	defer stop()
-	if start.Module, err = r.module(within); err != nil {
-		if within.Err() != nil {
-			return nil, errWaited
-		}
-		return nil, err
-	}
-	start.Name = r.runtime().digest
-	return start, nil
-}
-
-// Start gets the image ready that calls like this one run on; its standard input is
-// not looked at. Who wants short first calls does it ahead, in the background. The
-// error may be of any kind: a call tells better what is wrong.
+// Start is [sandbox.Calls.Start].
 func (r *Runner) Start(ctx context.Context, call *skill.Call) error {
-	if err := r.gate.Enter("javascript.Start"); err != nil {
-		return err
-	}
-	defer r.gate.Leave()
-	granted, err := r.folders.Grant(call)
-	if err != nil {
-		return err
-	}
-	defer granted.Close()
-	start, err := r.start(ctx, call, granted, time.Now()) //nolint:forbidigo // as in Run
-	if err != nil {
-		return err
-	}
-	return r.images.Warm(ctx, call, granted, start)
+	return r.calls.Start(ctx, call, r.start)
 }
 
 // startFuel is what any script may use to start, in units: QuickJS takes some
 // millions.
 const startFuel = 1 << 28
 
+// start says how the script of a call is started.
+func (r *Runner) start(ctx context.Context, p *sandbox.Pending) (*sandbox.Start, error) {
+	start := &sandbox.Start{Mounts: r.files, Env: p.Grants.Env, Each: len(p.Args) > 0, Fuel: startFuel, Name: r.runtime().digest}
+	var err error
+	if start.Entry, err = p.Folder.Entry(p.Entry, hint); err != nil {
+		return nil, err
+	}
+	start.Args = append(make([]string, 0, len(command)+1+len(p.Args)), command...)
+	start.Args = append(append(start.Args, "/skill/"+p.Entry), p.Args...)
+	var ok bool
+	if start.Module, ok = r.engine.Lookup(start.Name, trusted); ok {
+		return start, nil
+	}
+	err = p.Within(ctx, func(ctx context.Context) error {
+		start.Module, err = r.compile(ctx)
+		return err
+	})
+	return start, err
+}
+
 // Module is the runtime of scripts and its digest, for who compiles it elsewhere.
 func Module() (module []byte, digest string, err error) {
 	rt := newRuntime()
 	if rt.err != nil {
-		return nil, "", broken(rt.err)
+		return nil, "", rt.err
 	}
 	return rt.module, rt.digest, nil
 }
@@ -185,28 +120,15 @@ func Module() (module []byte, digest string, err error) {
 // trusted lifts the caps for strangers: the module is the host's own choice.
 var trusted = &wasm.CompileOptions{Trusted: true}
 
-// module gives the compiled runtime. The error is a *skill.Error.
-func (r *Runner) module(ctx context.Context) (*wasm.Module, error) {
+// compile gives the compiled runtime. The error is a *skill.Error.
+func (r *Runner) compile(ctx context.Context) (*wasm.Module, error) {
 	rt := r.runtime()
 	if rt.err != nil {
-		return nil, broken(rt.err)
-	}
-	if m, ok := r.engine.Lookup(rt.digest, trusted); ok {
-		return m, nil
+		return nil, r.calls.Broken(rt.err)
 	}
 	m, err := r.engine.Compile(ctx, rt.module, trusted)
 	if err != nil {
-		return nil, broken(err)
+		return nil, r.calls.Broken(err)
 	}
 	return m, nil
-}
-
-// broken is the host's own failure: the module is its own, so no verdict against
-// it is the caller's fault.
-func broken(err error) error {
-	var refused *skill.Error
-	if errors.As(err, &refused) {
-		return err
-	}
-	return &skill.Error{Op: "javascript.Run", Code: skill.Internal, Message: "the JavaScript runtime failed", Err: err}
 }

@@ -6,7 +6,6 @@ import (
 
 	"openskill/plugins/python/runtimes"
 	"openskill/plugins/wasi/sandbox"
-	"openskill/sdk/skill"
 )
 
 // choices remember which runtime a script needs, by what its file looked like.
@@ -36,8 +35,8 @@ const (
 )
 
 // runtime chooses one for a call. The error is a *skill.Error.
-func (c *choices) runtime(d *sandbox.Folder, call *skill.Call, stamp sandbox.Stamp) (string, error) {
-	key := choiceKey{call.Folder, call.Entry, call.Digest}
+func (c *choices) runtime(p *sandbox.Pending, stamp sandbox.Stamp) (string, error) {
+	key := choiceKey{p.Call.Folder, p.Entry, p.Digest}
 	now := time.Now() //nolint:forbidigo // compared with the same clock
 	c.mu.Lock()
 	k, seen := c.all[key]
@@ -46,13 +45,13 @@ func (c *choices) runtime(d *sandbox.Folder, call *skill.Call, stamp sandbox.Sta
 		return k.name, nil
 	}
 	if !seen || k.stamp != stamp || !stamp.Settled(k.at) {
-		script, read, err := d.Read(call.Entry, hint, maxScript)
+		script, read, err := p.Folder.Read(p.Entry, hint, maxScript)
 		if err != nil {
 			return "", err
 		}
 		k = choice{stamp: read, imports: runtimes.Imports(script)}
 	}
-	name, err := c.catalogue.For(call.Requires, k.imports)
+	name, err := c.catalogue.For(p.Requires, k.imports)
 	if err != nil {
 		return "", err
 	}

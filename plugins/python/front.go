@@ -72,13 +72,7 @@ func (f *Front) ReadyWith(folder, entry string, requires []string) error {
 	if !f.compiled(r.Module.Digest) {
 		return unavailable("the Python runtime is being compiled, which takes seconds the first time; call again shortly", &wasm.NotCompiledError{Digest: r.Module.Digest})
 	}
-	d, err := f.folders.Skill(folder, skill.Trusted)
-	if err != nil {
-		return err
-	}
-	defer d.Release()
-	_, err = d.Entry(entry, hint)
-	return err
+	return f.folders.Ready(folder, entry, hint)
 }
 
 // AvailableWith reports whether the runtime for what skills require is installed.

@@ -33,9 +33,12 @@ func runners(t *testing.T, names []string, test func(t *testing.T, r *Runner)) {
 	t.Helper()
 	e, state := warm(t)
 	store := runtimes.New(state)
-	for _, name := range names {
+	for i, name := range names {
 		t.Run(name, func(t *testing.T) {
-			r := newRunner(e, always{store, name})
+			if i > 0 && testing.Short() {
+				t.Skip("the code is the same for every runtime")
+			}
+			r := newRunner(e, always{store, name}, nil)
 			defer func() {
 				if err := r.Close(); err != nil {
 					t.Error(err)
@@ -297,6 +300,14 @@ func TestChanceOfImages(t *testing.T) {
 		{"seeded by nothing", "random.seed(7); random.seed()", "sys.stdin.read()", drawn},
 		{"a generator of one's own", "own = random.Random(); own.random()", "sys.stdin.read()", "own.random()"},
 		{"a kind of one's own", "class R(random.Random):\n  def seed(self, a=None): super().seed(a)\nown = R()", "sys.stdin.read()", "own.random()"},
+		{"put back", "state = random.getstate(); random.seed(42); random.setstate(state)", "sys.stdin.read()", drawn},
+		{"a copy", "import copy; own = copy.deepcopy(random.Random())", "sys.stdin.read()", "own.random()"},
+		{"a copy of the common one", "import pickle; own = pickle.loads(pickle.dumps(random._inst))", "sys.stdin.read()", "own.random()"},
+		{"of a database", "import sqlite3; db = sqlite3.connect(':memory:'); db.execute('select random()').fetchall()", "sys.stdin.read()", "db.execute('select random()').fetchall()"},
+		{"bytes of a database", "import sqlite3; db = sqlite3.connect(':memory:')", "sys.stdin.read()", "db.execute('select randomblob(9), length(randomblob(0)), typeof(random())').fetchall()"},
+		{"of a database that is opened after", "import sqlite3; sqlite3.connect(':memory:').execute('select random()').fetchall()", "sys.stdin.read()", "sqlite3.connect(':memory:').execute('select random()').fetchall()"},
+		{"of a database in a file", "import sqlite3; db = sqlite3.connect('file:/skill/main.py?mode=ro&immutable=1', uri=True)", "sys.stdin.read()", "sqlite3.connect(':memory:').execute('select random()').fetchall()"},
+		{"of a database that was written", "import sqlite3; db = sqlite3.connect(':memory:'); db.execute('create table t (x)'); db.executemany('insert into t values (?)', [(i,) for i in range(100)]); db.commit()", "sys.stdin.read()", "db.execute('select x from t order by random()').fetchall()"},
 		{"a generator of the system", "own = random.SystemRandom()", "sys.stdin.read()", "own.random()"},
 		{"a generator of a package", "own = tempfile._RandomNameSequence(); next(own)", "sys.stdin.read()", "next(own)"},
 		{"imported for it", "del sys.modules['random']; import random", "sys.stdin.read()", drawn},
@@ -327,6 +338,7 @@ func TestSeedsAreKept(t *testing.T) {
 		{"a state", "state = random.Random(42).getstate(); random.setstate(state)", "", "random.random() == 0.6394267984578837"},
 		{"a state of one's own", "own = random.Random(); own.setstate(random.Random(42).getstate())", "", "own.random() == 0.6394267984578837"},
 		{"a copy", "import copy; own = copy.deepcopy(random.Random(42))", "", "own.random() == 0.6394267984578837"},
+		{"a state put back", "random.seed(42); state = random.getstate(); random.seed(); random.setstate(state)", "", "random.random() == 0.6394267984578837"},
 		{"beside one that is gone", "for i in range(100): random.Random()\nown = [random.Random(42) for i in range(100)]", "", "[o.random() for o in own] == [0.6394267984578837] * 100"},
 		{"functions of one's own", "from random import random as own, seed; seed(42)", "", "own() == 0.6394267984578837"},
 		{"half of a pair", "random.seed(42); random.gauss(0, 1)", "", "random.gauss(0, 1) == (random.seed(42), random.gauss(0, 1), random.gauss(0, 1))[2]"},

@@ -74,7 +74,7 @@ func standing(t *testing.T) (*Runner, *shelf) {
 	if err := os.WriteFile(s.file, standIn, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := newRunner(e, s)
+	r := newRunner(e, s, nil)
 	t.Cleanup(func() {
 		if err := errors.Join(r.Close(), e.Close()); err != nil {
 			t.Error(err)
@@ -204,11 +204,11 @@ func TestRuntimeOutOfMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := r.engine
-	r.engine, r.images.Engine = e, e // one that has never seen it
+	r.engine, r.calls.Images.Engine = e, e // one that has never seen it
 	if reply, err := r.Run(t.Context(), script(t, "")); err != nil || reply.Code != "" {
 		t.Errorf("%+v, %v", reply, err)
 	}
-	r.images.Close()
+	r.calls.Images.Close()
 	r.engine = old
 	if err := e.Close(); err != nil {
 		t.Error(err)

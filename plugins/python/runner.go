@@ -29,9 +29,7 @@ type Runner struct {
 	engine  *wasm.Engine
 	library library
 	choices choices
-	folders sandbox.Folders
-	images  sandbox.Images
-	gate    sandbox.Gate
+	calls   *sandbox.Calls
 }
 
 var _ skill.Runner = (*Runner)(nil)
@@ -42,16 +40,15 @@ func New(e *wasm.Engine, opts *Options) *Runner {
 	if opts == nil {
 		opts = &Options{}
 	}
-	r := newRunner(e, runtimes.New(opts.StateDir))
-	r.images.Outgoing = opts.Outgoing
-	return r
+	return newRunner(e, runtimes.New(opts.StateDir), opts.Outgoing)
 }
 
-func newRunner(e *wasm.Engine, c catalogue) *Runner {
-	r := &Runner{engine: e}
+func newRunner(e *wasm.Engine, c catalogue, outgoing skill.Outgoing) *Runner {
+	r := &Runner{engine: e, calls: sandbox.NewCalls(sandbox.CallsOf{
+		Engine: e, Op: "python", Hint: hint, Runtime: "Python", Outgoing: outgoing,
+	})}
 	r.library.engine, r.library.catalogue = e, c
 	r.choices.catalogue = c
-	r.images = sandbox.Images{Engine: e, Folders: &r.folders}
 	return r
 }
 
@@ -66,10 +63,6 @@ func (r *Runner) Ready(folder, entry string) error { return r.ReadyWith(folder, 
 
 // ReadyWith is Ready for a skill that requires packages, on the runtime that has them.
 func (r *Runner) ReadyWith(folder, entry string, requires []string) error {
-	if err := r.gate.Enter("python.Ready"); err != nil {
-		return err
-	}
-	defer r.gate.Leave()
 	name, err := r.library.catalogue.For(requires, nil)
 	if err != nil {
 		return err
@@ -77,14 +70,7 @@ func (r *Runner) ReadyWith(folder, entry string, requires []string) error {
 	if err := r.library.loaded(name); err != nil {
 		return err
 	}
-	// Who owns the folder is not known here, and Run looks again.
-	d, err := r.folders.Skill(folder, skill.Trusted)
-	if err != nil {
-		return err
-	}
-	defer d.Release()
-	_, err = d.Entry(entry, hint)
-	return err
+	return r.calls.Ready(folder, entry)
 }
 
 // Available reports whether a runtime is there and compiled; the error is a
@@ -94,10 +80,10 @@ func (r *Runner) Available(ctx context.Context) error { return r.AvailableWith(c
 
 // AvailableWith is Available for the runtime that has the packages.
 func (r *Runner) AvailableWith(ctx context.Context, requires []string) error {
-	if err := r.gate.Enter("python.Available"); err != nil {
+	if err := r.calls.Gate.Enter("python.Available"); err != nil {
 		return err
 	}
-	defer r.gate.Leave()
+	defer r.calls.Gate.Leave()
 	name, err := r.library.catalogue.For(requires, nil)
 	if err != nil {
 		return err
@@ -112,10 +98,10 @@ func (r *Runner) Warm(ctx context.Context) error { return r.WarmWith(ctx, nil) }
 
 // WarmWith is Warm for the runtime that has the packages.
 func (r *Runner) WarmWith(ctx context.Context, requires []string) error {
-	if err := r.gate.Enter("python.Warm"); err != nil {
+	if err := r.calls.Gate.Enter("python.Warm"); err != nil {
 		return err
 	}
-	defer r.gate.Leave()
+	defer r.calls.Gate.Leave()
 	name, err := r.library.catalogue.For(requires, nil)
 	if err != nil {
 		return err
@@ -128,9 +114,7 @@ func (r *Runner) WarmWith(ctx context.Context, requires []string) error {
 // not the engine. It does not wait for a compilation, which the engine cannot
 // interrupt. It may be called twice.
 func (r *Runner) Close() error {
-	r.gate.Close()
-	r.images.Close()
-	return errors.Join(r.folders.Close(), r.library.close())
+	return errors.Join(r.calls.Close(), r.library.close())
 }
 
 // flags of the interpreter; see doc.go.
@@ -147,100 +131,64 @@ const startTime = time.Minute
 // Run implements [skill.Runner]. A call that comes before the runtime is compiled
 // waits for it, within its own time.
 func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
-	if err := r.gate.Enter("python.Run"); err != nil {
-		return nil, err
-	}
-	defer r.gate.Leave()
-	began := time.Now() //nolint:forbidigo // a limit of real time
-	if ctx.Err() != nil {
-		return sandbox.Gone(), nil
-	}
-	granted, err := r.folders.Grant(call)
-	if err != nil {
-		return nil, err
-	}
-	defer granted.Close()
-	start, err := r.start(ctx, call, granted, began)
-	switch {
-	case errors.Is(err, errWaited):
-		return sandbox.Waited(ctx, &call.Limits), nil
-	case err != nil:
-		return nil, err
-	}
-	reply, err := r.images.Run(ctx, call, granted, start, began)
-	if err != nil {
-		var refused *skill.Error
-		if errors.As(err, &refused) {
-			return nil, err
-		}
-		// The module is the host's own, so no verdict against it is the caller's fault.
-		return nil, &skill.Error{Op: "python.Run", Code: skill.Internal, Message: "the Python runtime failed", Err: err}
-	}
-	return reply, nil
+	return r.calls.Run(ctx, call, r.start)
 }
 
-// Start gets the image ready that calls like this one run on; its standard input is
-// not looked at. Who wants short first calls does it ahead, in the background. The
-// error may be of any kind: a call tells better what is wrong.
+// Start is [sandbox.Calls.Start].
 func (r *Runner) Start(ctx context.Context, call *skill.Call) error {
-	if err := r.gate.Enter("python.Start"); err != nil {
-		return err
-	}
-	defer r.gate.Leave()
-	granted, err := r.folders.Grant(call)
-	if err != nil {
-		return err
-	}
-	defer granted.Close()
-	start, err := r.start(ctx, call, granted, time.Now()) //nolint:forbidigo // as in Run
-	if err != nil {
-		return err
-	}
-	return r.images.Warm(ctx, call, granted, start)
+	return r.calls.Start(ctx, call, r.start)
 }
 
-var errWaited = errors.New("the call ended before the runtime was compiled")
+// Program is [sandbox.Calls.Program], to see what many sandboxes cost that wait. It
+// compiles the runtime if that is left to do.
+func (r *Runner) Program(ctx context.Context, call *skill.Call) (*wasm.Program, error) {
+	return r.calls.Program(ctx, call, r.start)
+}
 
 // start says how the script of a call is started.
-func (r *Runner) start(ctx context.Context, call *skill.Call, granted *sandbox.Granted, began time.Time) (*sandbox.Start, error) {
-	entry, err := granted.Folder().Entry(call.Entry, hint)
+func (r *Runner) start(ctx context.Context, p *sandbox.Pending) (*sandbox.Start, error) {
+	entry, err := p.Folder.Entry(p.Entry, hint)
 	if err != nil {
 		return nil, err
 	}
-	name, err := r.choices.runtime(granted.Folder(), call, entry)
+	name, err := r.choices.runtime(p, entry)
 	if err != nil {
 		return nil, err
 	}
-	within, stop := context.WithTimeout(ctx, call.Limits.Timeout-time.Since(began))
-	defer stop()
-	l, err := r.library.get(within, name)
+	l, m, err := r.loaded(ctx, p, name)
 	if err != nil {
-		if within.Err() != nil {
-			return nil, errWaited
-		}
 		return nil, err
 	}
-	m, ok := r.engine.Lookup(l.run.Module.Digest, trusted)
-	if !ok { // other modules have pushed it out of memory since
-		if m, err = l.compile(within, r.engine); err != nil {
-			if within.Err() != nil {
-				return nil, errWaited
-			}
-			return nil, err
-		}
-	}
-	args := append(make([]string, 0, len(flags)+2+len(call.Args)), l.run.Args0)
-	args = append(append(append(args, flags...), "/skill/"+call.Entry), call.Args...)
+	args := append(make([]string, 0, len(flags)+2+len(p.Args)), l.run.Args0)
+	args = append(append(append(args, flags...), "/skill/"+p.Entry), p.Args...)
 	env := slices.DeleteFunc(slices.Clone(l.run.Env), func(v string) bool {
 		return strings.HasPrefix(v, "TMPDIR=") || strings.HasPrefix(v, "HOME=") // a place to write is granted or not there
 	})
-	env = append(env, "OPENSKILL_HEAP="+strconv.FormatUint(heap(call.Limits.Memory), 10))
-	if call.Grants.Scratch {
+	env = append(env, "OPENSKILL_HEAP="+strconv.FormatUint(heap(p.Limits.Memory), 10))
+	if p.Grants.Scratch {
 		env = append(env, "TMPDIR=/work", "HOME=/work")
 	}
-	env = append(env, call.Grants.Env...)
+	env = append(env, p.Grants.Env...)
 	return &sandbox.Start{
-		Module: m, Name: l.run.Module.Digest, Args: args, Env: env, Entry: entry, Fuel: startFuel, Time: startTime, Each: len(call.Args) > 0,
-		Mounts: append(slices.Clone(l.mounts), guestfs.Mount{Path: bootFile, FS: l.boot}),
+		Module: m, Name: l.run.Module.Digest, Args: args, Env: env, Entry: entry, Fuel: startFuel, Time: startTime, Each: len(p.Args) > 0,
+		Mounts: append(slices.Clone(l.mounts),
+			guestfs.Mount{Path: bootFile, FS: l.boot},
+			guestfs.Mount{Path: "/dev/urandom", FS: guestfs.Chance{}}, // SQLite takes the time for a seed where it is not
+		),
 	}, nil
+}
+
+// loaded gives a runtime and its module, and waits for both if it must.
+func (r *Runner) loaded(ctx context.Context, p *sandbox.Pending, name string) (l *loading, m *wasm.Module, err error) {
+	err = p.Within(ctx, func(ctx context.Context) error {
+		if l, err = r.library.get(ctx, name); err != nil {
+			return err
+		}
+		var ok bool
+		if m, ok = r.engine.Lookup(l.run.Module.Digest, trusted); !ok { // other modules have pushed it out of memory since
+			m, err = l.compile(ctx, r.engine)
+		}
+		return err
+	})
+	return l, m, err
 }

@@ -47,9 +47,10 @@ func wantExit(t testing.TB, r *Runner, call *skill.Call, code uint32) {
 func TestEditedModule(t *testing.T) {
 	written := time.Unix(1_700_000_000, 0)
 	now := written.Add(time.Second)
-	r := New(engine(t), &Options{Now: func() time.Time { return now }})
-	r.folders.Fresh = -1 // every call looks
-	defer r.Close()      //nolint:errcheck // nothing runs
+	r := New(engine(t), nil)
+	r.now = func() time.Time { return now }
+	r.calls.Folders.Fresh = -1 // every call looks
+	defer r.Close()            //nolint:errcheck // nothing runs
 	call := skillOf(t, exits(t, 1))
 	call.Trust = skill.Trusted
 	write(t, call, exits(t, 1), written)
@@ -72,8 +73,8 @@ func TestEditedModule(t *testing.T) {
 // A folder that is replaced by a rename, as deployments do.
 func TestReplacedFolder(t *testing.T) {
 	r := New(engine(t), nil)
-	r.folders.Fresh = -1 // every call looks
-	defer r.Close()      //nolint:errcheck // nothing runs
+	r.calls.Folders.Fresh = -1 // every call looks
+	defer r.Close()            //nolint:errcheck // nothing runs
 	call := skillOf(t, exits(t, 1))
 	call.Trust = skill.Trusted
 	wantExit(t, r, call, 1)
@@ -87,8 +88,8 @@ func TestReplacedFolder(t *testing.T) {
 // U09, G02: what was admitted is what runs. A copy of the same bytes is no change.
 func TestAdmittedModuleDoesNotChange(t *testing.T) {
 	r := New(engine(t), nil)
-	r.folders.Fresh = -1 // every call looks
-	defer r.Close()      //nolint:errcheck // nothing runs
+	r.calls.Folders.Fresh = -1 // every call looks
+	defer r.Close()            //nolint:errcheck // nothing runs
 	call := skillOf(t, exits(t, 1))
 	wantExit(t, r, call, 1)
 	write(t, call, exits(t, 1), time.Now().Add(-time.Minute))
@@ -138,8 +139,9 @@ func TestModulesThatPushEachOtherOut(t *testing.T) {
 func TestSizeCap(t *testing.T) {
 	module := exits(t, 1)
 	for limit, want := range map[int64]skill.Code{int64(len(module)): "", int64(len(module)) - 1: skill.ModuleTooComplex} {
-		r := New(engine(t), &Options{MaxModule: limit})
-		r.folders.Fresh = -1 // every call looks
+		r := New(engine(t), nil)
+		r.maxModule = limit
+		r.calls.Folders.Fresh = -1 // every call looks
 		reply, err := r.Run(t.Context(), skillOf(t, module))
 		if err != nil || reply.Code != want {
 			t.Errorf("%d bytes at a cap of %d: %+v, %v; want %q", len(module), limit, reply, err, want)
@@ -154,8 +156,8 @@ func TestSizeCap(t *testing.T) {
 // work was not for nothing.
 func TestTimeOverWhileCompiling(t *testing.T) {
 	r := New(engine(t), nil)
-	r.folders.Fresh = -1 // every call looks
-	defer r.Close()      //nolint:errcheck // nothing runs
+	r.calls.Folders.Fresh = -1 // every call looks
+	defer r.Close()            //nolint:errcheck // nothing runs
 	call := skillOf(t, exits(t, 1))
 	call.Limits.Timeout = 1
 	reply, err := r.Run(t.Context(), call)
@@ -168,8 +170,8 @@ func TestTimeOverWhileCompiling(t *testing.T) {
 
 func TestDataFolderMissing(t *testing.T) {
 	r := New(engine(t), nil)
-	r.folders.Fresh = -1 // every call looks
-	defer r.Close()      //nolint:errcheck // nothing runs
+	r.calls.Folders.Fresh = -1 // every call looks
+	defer r.Close()            //nolint:errcheck // nothing runs
 	call := skillOf(t, exits(t, 1))
 	call.Grants.Data = filepath.Join(t.TempDir(), "none")
 	reply, err := r.Run(t.Context(), call)
@@ -181,8 +183,8 @@ func TestDataFolderMissing(t *testing.T) {
 
 func TestReadyNamesWhatIsMissing(t *testing.T) {
 	r := New(engine(t), nil)
-	r.folders.Fresh = -1 // every call looks
-	defer r.Close()      //nolint:errcheck // nothing runs
+	r.calls.Folders.Fresh = -1 // every call looks
+	defer r.Close()            //nolint:errcheck // nothing runs
 	var e *skill.Error
 	if err := r.Ready(t.TempDir(), "echo.wasm"); !errors.As(err, &e) || e.Code != skill.NotFound ||
 		!strings.HasPrefix(e.Message, "echo.wasm is not") || !strings.Contains(e.Message, "make skills") {
@@ -199,8 +201,8 @@ func TestReadyNamesWhatIsMissing(t *testing.T) {
 // What is known of modules is bounded, and forgetting it changes nothing.
 func TestKnownModulesAreBounded(t *testing.T) {
 	r := New(engine(t), nil)
-	r.folders.Fresh = -1 // every call looks
-	defer r.Close()      //nolint:errcheck // nothing runs
+	r.calls.Folders.Fresh = -1 // every call looks
+	defer r.Close()            //nolint:errcheck // nothing runs
 	call := skillOf(t, exits(t, 1))
 	for i := range maxKnown {
 		r.modules[moduleKey{folder: "f", digest: string(rune(i))}] = known{}

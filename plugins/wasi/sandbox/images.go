@@ -84,7 +84,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	l := &call.Limits
 	left := l.Timeout - time.Since(began)
 	if left <= 0 {
-		return Waited(ctx, l), nil
+		return waited(ctx, l), nil
 	}
 	key := keyOf(call, g, start)
 	k, err := s.acquire(key, call, start)

@@ -66,9 +66,9 @@ func reply(ctx context.Context, call *skill.Call, out *wasm.Outcome, took time.D
 	return r
 }
 
-// Refused tells what the engine's error means for a caller: a Reply where the
+// blamed tells what the engine's error means for a caller: a Reply where the
 // module is at fault, else the error of the host.
-func Refused(err error) (*skill.Reply, error) {
+func blamed(err error) (*skill.Reply, error) {
 	var verdict *check.Error
 	var entry *wasm.NoEntryError
 	switch {
@@ -81,16 +81,16 @@ func Refused(err error) (*skill.Reply, error) {
 	}
 }
 
-// Gone is the reply to a call whose caller has left.
-func Gone() *skill.Reply {
+// gone is the reply to a call whose caller has left.
+func gone() *skill.Reply {
 	return &skill.Reply{Code: skill.Cancelled, Message: ends[wasm.Cancelled].text(nil, nil)}
 }
 
-// Waited is the reply to a call whose context or time ended before its module was
+// waited is the reply to a call whose context or time ended before its module was
 // compiled.
-func Waited(ctx context.Context, l *skill.Limits) *skill.Reply {
+func waited(ctx context.Context, l *skill.Limits) *skill.Reply {
 	if ctx.Err() != nil {
-		return Gone()
+		return gone()
 	}
 	return &skill.Reply{
 		Code:    skill.Timeout,

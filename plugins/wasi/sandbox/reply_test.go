@@ -75,28 +75,28 @@ func TestWhoseDeadline(t *testing.T) {
 			t.Errorf("after %v: %s; want %s", c.took, r.Code, c.want)
 		}
 	}
-	if r := Waited(ctx, &limits); r.Code != skill.Cancelled {
+	if r := waited(ctx, &limits); r.Code != skill.Cancelled {
 		t.Errorf("%+v; want CANCELLED", r)
 	}
-	if r := Waited(t.Context(), &limits); r.Code != skill.Timeout || !strings.Contains(r.Message, "1500 ms") {
+	if r := waited(t.Context(), &limits); r.Code != skill.Timeout || !strings.Contains(r.Message, "1500 ms") {
 		t.Errorf("%+v; want TIMEOUT", r)
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestBlamed(t *testing.T) {
 	for _, c := range []check.Code{
 		check.InvalidModule, check.ModuleTooComplex, check.ImportDenied, check.FeatureDisabled, check.MemoryLimit, check.TableLimit,
 	} {
-		r, err := Refused(fmt.Errorf("wrapped: %w", &check.Error{Code: c, Msg: "bad\x1b[31m"}))
+		r, err := blamed(fmt.Errorf("wrapped: %w", &check.Error{Code: c, Msg: "bad\x1b[31m"}))
 		if err != nil || r.Code != skill.Code(c) || !r.Code.Known() || r.Message != "bad[31m" {
 			t.Errorf("%s: %+v, %v", c, r, err)
 		}
 	}
-	if r, err := Refused(&wasm.NoEntryError{Name: "_start"}); err != nil || r.Code != skill.InvalidModule {
+	if r, err := blamed(&wasm.NoEntryError{Name: "_start"}); err != nil || r.Code != skill.InvalidModule {
 		t.Errorf("no entry: %+v, %v", r, err)
 	}
 	cause := errors.New("a path of the host")
-	r, err := Refused(cause)
+	r, err := blamed(cause)
 	if r != nil || skill.CodeOf(err) != skill.Internal || !errors.Is(err, cause) {
 		t.Errorf("the host's own failure: %+v, %v", r, err)
 	}

@@ -33,9 +33,6 @@ func (f *Folders) Grant(call *skill.Call) (*Granted, error) {
 	return g, nil
 }
 
-// Folder is the skill's folder.
-func (g *Granted) Folder() *Folder { return g.folder }
-
 // Close releases the folders. It may be called twice.
 func (g *Granted) Close() {
 	if g.folder != nil {
