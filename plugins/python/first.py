@@ -16,12 +16,29 @@ def _first():
     find = []  # is done before the first read
     draw = []  # is done after it
 
+    listdir, get_objects = os.listdir, gc.get_objects
+    frozen = []  # files
+
+    def written():
+        """Whether any file was: there are none that can be but in /work."""
+        try:
+            return bool(listdir("/work"))
+        except OSError:
+            return False
+
+    def files():
+        """Open files, and closed ones, that may hold what is still to be written."""
+        kinds = _io._IOBase, _io._RawIOBase
+        return frozen + [o for o in get_objects() if issubclass(type(o), kinds[0]) and not issubclass(type(o), kinds[1])]
+
     class First:
         def __enter__(self):
             if not waiting:
                 return
             for function in find:
                 function()
+            if written():
+                frozen[:] = files()
             gc.collect()  # what is frozen is never collected
             gc.freeze()
 
@@ -179,8 +196,9 @@ def _first():
 
     def watch_random(module):
         Random, inst = module.Random, module._inst
-        old_seed, old_setstate = Random.seed, Random.setstate
+        old_seed, old_getstate, old_setstate = Random.seed, Random.getstate, Random.setstate
         seeded = {}  # by number, a weak reference
+        states = set()  # hashes of what those had, which copies get, and who puts back what was
 
         def note(generator, drawn):
             key = id(generator)
@@ -194,13 +212,19 @@ def _first():
             if waiting:
                 note(self, a is None)
 
+        def getstate(self):
+            state = old_getstate(self)
+            if waiting and id(self) in seeded:
+                states.add(hash(state))
+            return state
+
         def setstate(self, state):
             old_setstate(self, state)
             if waiting:
-                note(self, False)
+                note(self, hash(tuple(state)) in states)
 
         def bind():
-            for name in ("seed", "setstate"):
+            for name in ("seed", "getstate", "setstate"):
                 bound = getattr(module, name, None)
                 if getattr(bound, "__self__", None) is inst:
                     setattr(module, name, getattr(inst, name))
@@ -212,14 +236,22 @@ def _first():
 
         undo.append(bind)
         instead(Random, "seed", like(old_seed, seed))
+        instead(Random, "getstate", like(old_getstate, getstate))
         instead(Random, "setstate", like(old_setstate, setstate))
         bind()
         note(inst, True)
         draw.append(reseed)
 
+    entropy = set()  # that numpy drew
+
+    def drawn(bits):
+        """Whether a generator of bits has a seed that was drawn; one that was given may be a list."""
+        seed = getattr(getattr(bits, "seed_seq", None), "entropy", None)
+        return isinstance(seed, int) and seed in entropy
+
     def watch_numpy(module):
         randbits = module.randbits
-        entropy, bits, states = set(), [], []
+        bits, states = [], []
 
         def drawing(k):
             n = randbits(k)
@@ -232,10 +264,11 @@ def _first():
             states.clear()
             State = getattr(sys.modules.get("numpy.random.mtrand"), "RandomState", ())
             for o in gc.get_objects():
-                if isinstance(o, module.BitGenerator):
-                    if getattr(o.seed_seq, "entropy", None) in entropy:
+                kind = type(o)  # what an object itself says may be an error, of a proxy
+                if issubclass(kind, module.BitGenerator):
+                    if drawn(o):
                         bits.append(o)
-                elif isinstance(o, State):
+                elif issubclass(kind, State):
                     states.append(o)
             common = getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None)
             if anew and common is not None:
@@ -253,19 +286,65 @@ def _first():
         find.append(collect)
         draw.append(reseed)
 
-    anew = False  # numpy.random.seed() has drawn a seed, of which nothing is left
+    anew = False  # the common generator of numpy has a seed that was drawn, and nothing else tells
 
     def watch_numpy_seed(module):
-        old_seed = module.seed
+        old_seed, old_get_state, old_set_state = module.seed, module.get_state, module.set_state
+        states = set()  # as of module random
+
+        def place(state):
+            """What tells one state from another."""
+            try:
+                inner = state["state"] if isinstance(state, dict) else {"key": state[1], "pos": state[2]}
+                return hash((inner["key"].tobytes(), inner["pos"]))
+            except (AttributeError, IndexError, KeyError, TypeError):
+                return None
 
         def seed(seed=None):
             nonlocal anew
             old_seed(seed)
             anew = seed is None
 
+        def get_state(legacy=True):
+            state = old_get_state(legacy)
+            if anew or drawn(module.mtrand._rand._bit_generator):
+                states.add(place(state))
+            return state
+
+        def set_state(state):
+            nonlocal anew
+            old_set_state(state)
+            anew = place(state) in states
+
         instead(module, "seed", plain(old_seed, seed))
+        instead(module, "get_state", plain(old_get_state, get_state))
+        instead(module, "set_state", plain(old_set_state, set_state))
+
+    def watch_sqlite(module):
+        # SQLite has one generator for all of a process, seeds it when the first database
+        # is opened, and offers no way to seed it again. So databases get functions of
+        # their own, for good: those that are opened after the read would go on with it.
+        old_connect, urandom = module.connect, os.urandom
+
+        def number():
+            return int.from_bytes(urandom(8), "little", signed=True)
+
+        def blob(size):
+            return urandom(max(size, 1) if isinstance(size, int) else 1)
+
+        def connect(*args, **kwargs):
+            database = old_connect(*args, **kwargs)
+            try:
+                database.create_function("random", 0, number)
+                database.create_function("randomblob", 1, blob)
+            except module.Error:
+                pass
+            return database
+
+        module.connect = like(old_connect, connect)
 
     watched = {
+        "_sqlite3": watch_sqlite,
         "select": watch_select,
         "random": watch_random,
         "numpy.random": watch_numpy_seed,
@@ -314,7 +393,8 @@ def _first():
             watch(sys.modules[name])
     sys.meta_path.insert(0, Finder)
     undo.append(unfind)
+    return written, files
 
 
-_first()
+_files = _first()
 del _first
