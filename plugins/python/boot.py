@@ -1,7 +1,8 @@
 # Runs a script as the interpreter itself would, but for what an image asks for: the
 # heap is grown, and standard input is read by the file that knows its first read.
-def _boot(main):
+def _boot(main, written, files):
     import atexit
+    import gc
     import io
     import os
     import sys
@@ -52,22 +53,50 @@ def _boot(main):
         del main[name]
     main["__file__"] = path
     main["__cached__"] = None
+
+    def told(text):
+        try:
+            if sys.stderr is not None:  # print would take it for standard output
+                print(text, file=sys.stderr)
+        except BaseException:
+            pass
+
+    def exits(end):
+        """The exit code of a SystemExit."""
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        told(end.code)
+        return 1
+
+    def show(error):
+        """Prints an exception that nobody caught; gives the exit code."""
+        try:
+            sys.excepthook(type(error), error, error.__traceback__)
+        except SystemExit as end:
+            return exits(end)
+        except BaseException as second:
+            second.__traceback__ = without(second.__traceback__)
+            e = second
+            while e.__context__ is not error and e.__context__ is not None:
+                e = e.__context__
+            e.__context__ = None  # it is told by itself
+            told("Error in sys.excepthook:")
+            sys.__excepthook__(type(second), second, second.__traceback__)
+            told("\nOriginal exception was:")
+            sys.__excepthook__(type(error), error, error.__traceback__)
+        return 1
+
+    streams = sys.stdout, sys.stderr
     status = 0
     try:
         with io.open_code(path) as f:
             source = f.read()
         code = compile(source, path, "exec", dont_inherit=True)
-        del source
+        del source, f
         exec(code, main)
     except SystemExit as end:
-        status = end.code
-        if status is None:
-            status = 0
-        elif not isinstance(status, int):
-            print(status, file=sys.stderr)
-            status = 1
+        status = exits(end)
     except BaseException as error:
-        status = 1
         shown = {}
         more = [error]
         while more:
@@ -76,7 +105,7 @@ def _boot(main):
                 shown[id(e)] = e
                 e.__traceback__ = without(e.__traceback__)
                 more += e.__cause__, e.__context__
-        sys.excepthook(type(error), error, error.__traceback__)
+        status = show(error)
         del error, e, more, shown
     # What the interpreter does at its end, but for taking itself apart: that takes
     # longer than most runs, and the image is put back anyway.
@@ -85,13 +114,35 @@ def _boot(main):
     except BaseException:
         pass  # the functions that failed have said so
     main.clear()  # files that nobody closed are written
+
     for stream in (sys.stdout, sys.stderr):
         try:
-            if stream is not None:
+            if stream is not None and not stream.closed:
                 stream.flush()
         except BaseException:
             status = status or 120
+    for stream in streams:  # which the script may have put others in the place of
+        try:
+            stream.flush()
+        except BaseException:
+            pass
+    if written():  # maybe to files that modules of the script hold, or circles
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str) and file.startswith(("/skill/", "/work/")):
+                module.__dict__.clear()
+        # A circle that is collected may lose what its files have not written: those are
+        # closed before, each file before the one that it writes to.
+        files = files()
+        files.sort(key=lambda o: 1 if type(o) is io.TextIOWrapper else 2 if type(o).__module__ == "_io" else 0)
+        for file in files:
+            try:
+                file.close()
+            except BaseException:
+                pass
+        del file, files
+        gc.collect()
     os._exit((status + (1 << 31)) % (1 << 32) - (1 << 31))
 
 
-_boot(globals())
+_boot(globals(), *_files)
