@@ -23,22 +23,27 @@
 
 // QuickJS draws the seed of Math.random when it starts, and a script's start is the
 // same for all its calls. So it is drawn anew at the first read of standard input,
-// by whatever reads it. A generator that a script put in its place stays.
+// by whatever reads it. A generator that a script put in its place stays. All that is
+// used at that read is taken here, because the script may have put others in its place.
 {
-  const { std, os, Math: math } = globalThis;
+  const { std, os, Math: math, Uint32Array } = globalThis;
+  const { apply } = Reflect;
+  const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Object;
+  const file = getPrototypeOf(std.in);
+  const { read, close, fileno } = file;
+  const { open } = std;
+  const start = math.random;
   const put = (target, name, value) => {
-    Object.defineProperty(target, name, { ...Object.getOwnPropertyDescriptor(target, name), value });
-  };
-  const drawn = () => {
-    const seed = new Uint32Array(4);
-    const file = std.open('/dev/urandom', 'rb');
-    file.read(seed.buffer, 0, seed.byteLength);
-    file.close();
-    return seed;
+    defineProperty(target, name, { __proto__: null, ...getOwnPropertyDescriptor(target, name), value });
   };
   const seeded = () => {
+    const seed = new Uint32Array(4);
+    const chance = open('/dev/urandom', 'rb');
+    if (!chance) return start; // all descriptors are taken
+    apply(read, chance, [seed.buffer, 0, 16]);
+    apply(close, chance, []);
     // sfc32 of PractRand, by Chris Doty-Humphrey.
-    let [a, b, c, d] = drawn();
+    let a = seed[0], b = seed[1], c = seed[2], d = seed[3];
     const next = () => {
       const t = (((a + b) | 0) + d) | 0;
       d = (d + 1) | 0;
@@ -49,13 +54,16 @@
     };
     return () => (next() * 0x200000 + (next() >>> 11)) / 0x20000000000000;
   };
-  let draw = math.random, waiting = true;
-  const undo = [];
+  let draw = start, waiting = true;
+  let undo = () => {};
   const instead = (target, name, value) => {
-    const old = target[name];
-    undo.push(() => {
-      if (target[name] === value) put(target, name, old);
-    });
+    const old = target[name], others = undo;
+    undo = () => {
+      try {
+        if (target[name] === value) put(target, name, old);
+      } catch {} // it was frozen
+      others();
+    };
     put(target, name, value);
   };
   // Standard input was read: what comes now is of one call alone.
@@ -63,24 +71,23 @@
     if (waiting) {
       waiting = false;
       draw = seeded();
-      while (undo.length) undo.pop()();
+      undo();
     }
     return got;
   };
   put(math, 'random', { random: () => draw() }.random);
 
-  const file = Object.getPrototypeOf(std.in);
   for (const name of ['readAsString', 'getline', 'getByte', 'read', 'readAsArrayBuffer']) {
-    const read = file[name];
+    const own = file[name];
     instead(file, name, { [name](...args) {
-      const got = read.apply(this, args);
-      return waiting && this.fileno() === 0 ? first(got) : got;
+      const got = apply(own, this, args);
+      return waiting && apply(fileno, this, []) === 0 ? first(got) : got;
     } }[name]);
   }
   // Module os stands as it is, so that another has its name: see files.go.
   instead(globalThis, 'os', Object.assign(Object.create(null), os, {
-    read(fd, ...args) {
-      const got = os.read(fd, ...args);
+    read(fd, buffer, offset, length) {
+      const got = os.read(fd, buffer, offset, length);
       return fd === 0 && got >= 0 ? first(got) : got;
     },
     setReadHandler(fd, handler) {
