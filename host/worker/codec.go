@@ -85,7 +85,7 @@ func (w *wireCall) append(b []byte) []byte {
 	b = appendText(b, c.Folder)
 	b = appendText(b, c.Entry)
 	b = appendText(b, c.Digest)
-	b = binary.AppendUvarint(b, uint64(c.Trust))
+	b = binary.AppendUvarint(b, uint64(c.Trust)) //nolint:gosec // one of a few
 	b = appendTexts(b, c.Args)
 	b = appendTexts(b, c.Requires)
 	b = binary.AppendVarint(b, int64(c.Limits.Timeout))
@@ -103,7 +103,7 @@ func (w *wireCall) read(head []byte) error {
 	c := &w.Call
 	w.Kind = skill.Kind(r.text())
 	c.SkillID, c.TraceID, c.ExecutionID = skill.ID(r.text()), skill.TraceID(r.text()), r.text()
-	c.Tenant, c.Folder, c.Entry, c.Digest, c.Trust = r.text(), r.text(), r.text(), r.text(), skill.Trust(r.number())
+	c.Tenant, c.Folder, c.Entry, c.Digest, c.Trust = r.text(), r.text(), r.text(), r.text(), skill.Trust(r.number()) //nolint:gosec // the host's word
 	c.Args, c.Requires = r.texts(), r.texts()
 	c.Limits = skill.Limits{Timeout: time.Duration(r.signed()), Memory: r.number(), Fuel: r.number(), Output: r.number(), Scratch: r.number()}
 	c.Grants.Data, c.Grants.Scratch = r.text(), r.bool()

@@ -163,6 +163,7 @@ func (w *process) talk(ctx context.Context, l *lane, id uint64, k kind, of skill
 		return nil, err
 	}
 	var fetch skill.Fetch
+	asking := ctx
 	for {
 		f, err := l.ch.receive()
 		if err != nil {
@@ -180,11 +181,11 @@ func (w *process) talk(ctx context.Context, l *lane, id uint64, k kind, of skill
 			if fetch == nil {
 				fetch = w.outgoing.For(call)
 				var done context.CancelFunc
-				ctx, done = context.WithTimeout(ctx, left)
+				asking, done = context.WithTimeout(ctx, left) //nolint:fatcontext // once
 				defer done()
-				defer context.AfterFunc(w.life, done)()
+				defer context.AfterFunc(w.life, done)() //nolint:contextcheck // it ends with the worker, too
 			}
-			answer = fetch(ctx, f.body)
+			answer = fetch(asking, f.body)
 		}
 		if err := l.ch.send(kindAnswer, number, w.outgoing != nil, answer); err != nil {
 			return nil, err

@@ -424,7 +424,7 @@ func (p *Pool) served(key string, w *process) {
 		return
 	}
 	s.failures = 0
-	if n >= uint64(p.o.Calls) || n%64 == 0 && resident(w.cmd.Process.Pid) > p.o.Growth {
+	if n >= uint64(p.o.Calls) || n%64 == 0 && resident(w.cmd.Process.Pid) > p.o.Growth { //nolint:gosec // a positive number
 		s.w = nil // the next call has another one; those under way end here
 		w.retire()
 	}

@@ -108,6 +108,7 @@ func (w *served) handle(f *frame) error {
 	case kindCancel:
 		w.cancel(f.call)
 		return nil
+	case kindHello, kindAssigned, kindRun, kindStart, kindReply, kindRequest, kindAnswer:
 	}
 	return errFrame
 }
