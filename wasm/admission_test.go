@@ -46,6 +46,7 @@ func TestRefusedAndAnswered(t *testing.T) {
 // TestRoom holds that real programs stay at a third of what the compiler may spend
 // on a stranger's module, so that the caps refuse none that is somewhat larger.
 func TestRoom(t *testing.T) {
+	oneGoroutine(t)
 	programs := map[string]string{
 		"CPython": filepath.Join("..", ".openskill", "runtimes", "python-3.12", "python.wasm"),
 		"echo":    filepath.Join("..", "skills", "echo", "echo.wasm"),

@@ -129,6 +129,7 @@ func clean(t testing.TB, message string) {
 // TestHostile holds every case against the compiler and the interpreter. After
 // each the same engine still works, and what it took is given back.
 func TestHostile(t *testing.T) {
+	oneGoroutine(t) // TestManyAtOnce has the same cases
 	for name, o := range map[string]*wasm.Options{"compiler": nil, "interpreter": {Interpreter: true}} {
 		t.Run(name, func(t *testing.T) {
 			if o != nil && testing.Short() {
@@ -148,9 +149,6 @@ func TestHostile(t *testing.T) {
 				t.Run(c.Name, func(t *testing.T) {
 					if o != nil && c.Compiled {
 						t.Skip("not for the interpreter")
-					}
-					if o != nil && raceDetector && strings.HasSuffix(c.Name, "with 5,000 locals") {
-						t.Skip("under the race detector the interpreter is out of time before it is out of stack")
 					}
 					if o != nil && c.Limits.Fuel == wasmtest.Fuel {
 						c.Limits.Fuel /= 20 // it is as much slower

@@ -27,6 +27,7 @@ func TestOnlyAWorker(t *testing.T) {
 // TestBombs holds that what the compiler would take minutes for is refused, with
 // what is wrong and what to do. How long that takes, TestThreats measures.
 func TestBombs(t *testing.T) {
+	oneGoroutine(t)
 	for _, c := range wasmtest.Bombs() {
 		t.Run(c.Name, func(t *testing.T) {
 			report, err := wasm.Check(c.Module, nil)

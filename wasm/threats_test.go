@@ -129,6 +129,7 @@ func sectionEnds(b []byte) map[int]bool {
 // TestThreats judges every hostile module in a process of its own, as
 // "openskill module check" does: within a second and 256 MiB each.
 func TestThreats(t *testing.T) {
+	oneGoroutine(t)
 	for name, cases := range threats() {
 		t.Run(name, func(t *testing.T) {
 			var longest time.Duration
@@ -145,7 +146,7 @@ func TestThreats(t *testing.T) {
 				if strings.Contains(got.Message, "/") || len(got.Message) > 512 {
 					t.Errorf("module %d: %s", i, got.Message)
 				}
-				if (got.Peak > 256<<10 || got.Took > time.Second) && !raceDetector {
+				if got.Peak > 256<<10 || got.Took > time.Second {
 					t.Errorf("module %d of %d bytes: %v, %d MiB", i, len(c.module), got.Took, got.Peak>>10)
 				}
 				longest, most = max(longest, got.Took), max(most, got.Peak)
