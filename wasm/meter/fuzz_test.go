@@ -2,7 +2,7 @@ package meter_test
 
 import (
 	"fmt"
-	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"openskill/wasm/binary"
@@ -16,14 +16,8 @@ import (
 // do the same; all metered ones use the same fuel, and at least one unit an
 // instruction.
 func FuzzMeter(f *testing.F) {
-	for seed := range 150 {
-		r := rand.New(rand.NewPCG(uint64(seed), 1)) //nolint:gosec // a count
-		b := make([]byte, 30*(seed%9)+1)
-		for i := range len(b) - 1 {
-			b[i] = byte(r.Uint32()) //nolint:gosec // chance
-		}
-		b[len(b)-1] = byte(seed)
-		f.Add(b)
+	for seed := range uint64(20) {
+		f.Add(passtest.Bytes(seed, int(30*(seed%9)))) //nolint:gosec // small
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 4096 {
@@ -31,6 +25,16 @@ func FuzzMeter(f *testing.F) {
 		}
 		compareRuns(t, passtest.Program(data))
 	})
+}
+
+// TestPrograms is FuzzMeter for one seed after the other.
+func TestPrograms(t *testing.T) {
+	first, end := passtest.Seeds(t, 130)
+	for seed := first; seed < end; seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			compareRuns(t, passtest.Program(passtest.Bytes(seed, int(8+30*(seed%9))))) //nolint:gosec // small
+		})
+	}
 }
 
 func compareRuns(t *testing.T, wasm []byte) {
