@@ -30,7 +30,8 @@
 // before that read costs a call nothing. Around that read, whichever function makes
 // it, first.py keeps the objects of the start-up out of the garbage collector and
 // draws anew what was drawn: generators of module random and of numpy, but for those
-// with a seed of the script's own. Hashes of strings are seeded at the start, and so
+// with a seed of the script's own. Databases of module sqlite3 that is imported before it
+// draw from the system. Hashes of strings are seeded at the start, and so
 // are the same in all calls that share it.
 //
 // Until then functions of first.py stand in the place of open, os.read, io.FileIO,
@@ -41,6 +42,7 @@
 // units of fuel, which count into limits.fuel and limits.timeout_ms.
 //
 // At its end a script's functions of module atexit run, its globals go, and its
-// streams are flushed. What else the interpreter does at its end, such as clearing
+// streams are flushed; where it has written to /work, so are the files that its modules
+// or circles of objects hold. What else the interpreter does at its end, such as clearing
 // all modules, is left out: it takes longer than most calls.
 package python

@@ -57,7 +57,7 @@ func TestEndsLikePython(t *testing.T) {
 					if when == "at once" {
 						call.Args = []string{"its own"}
 					}
-					helper := "f = None\ndef log(text):\n  global f\n  f = open('/work/out.txt', 'w')\n  f.write(text)\n"
+					helper := "f = None\ndef log(text):\n  globals()['f'] = open('/work/out.txt', 'w')\n  f.write(text)\n"
 					if err := os.WriteFile(filepath.Join(call.Folder, "helper.py"), []byte(helper), 0o600); err != nil {
 						t.Fatal(err)
 					}

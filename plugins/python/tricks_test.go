@@ -45,7 +45,7 @@ var tricks = []trick{
 	{name: "another encoding", text: "sys.stdin.reconfigure(encoding='utf-16-le'); print(repr(sys.stdin.read()))", want: "'\u4e49'\n"},
 	{name: "json replaced", text: "import json; json.dumps = lambda o: 'mine'; IN(); print(json.dumps(1))", want: "mine\n"},
 	{name: "open replaced", text: "import builtins\nold = open\ndef mine(*a, **k): return old(*a, **k)\nbuiltins.open = mine\nprint(open(0).read(), open is mine)", want: "IN True\n"},
-	{name: "os.read replaced", text: "old = os.read\nos.read = lambda *a: old(*a).lower()\nprint(os.read(0, 9), os.read.__name__)", want: "b'in' <lambda>\n"},
+	{name: "os.read replaced", text: "old, os.read = os.read, None; os.read = lambda *a: old(*a).lower()\nprint(os.read(0, 9), os.read.__name__)", want: "b'in' <lambda>\n"},
 	{name: "modules taken away", text: "for m in list(sys.modules): del sys.modules[m]\nprint(IN())", want: "IN\n"},
 	{name: "main taken away", text: "def f():\n  m, p, r = sys.modules.pop('__main__'), print, IN; m.__dict__.clear(); p(r())\nf()", want: "IN\n"},
 	{name: "main imported", text: "import __main__ as m; x = 7; IN(); print(m.x, m is sys.modules['__main__'], m.__name__, m.__spec__)", want: "7 True __main__ None\n"},
