@@ -41,7 +41,8 @@ skill interpreted and compiled ahead of time), image (calls in fresh state, agai
 starting native Python), python (programs that compute, against native Python),
 memory (sandboxes that wait), http (echo against a bare Fiber route, and a Python
 skill against the CLI runner and native Python), workers (a call in the host's own
-process, in a worker process, and a native process; what workers hold).
+process, in a worker process, and a native process; what workers hold), budget (where
+the time of a warm call goes, from the client's socket and back).
 
 With --peers these are left, and others ways to run the same Python scripts are
 measured against native Python: suite peers. make bench-peers sets them up.`,
@@ -248,7 +249,7 @@ func (a *app) serveEcho(ctx context.Context, s *config.Settings) (addr, runner s
 		return "", "", nil, err
 	}
 	runners := map[skill.ID]string{"echo": `{"text":"hello"}`}
-	addr, stop, err = a.serveSkills(ctx, s, skills, runners)
+	_, addr, stop, err = a.serveSkills(ctx, s, skills, runners)
 	return addr, runners["echo"], stop, err
 }
 
@@ -256,14 +257,14 @@ func (a *app) serveEcho(ctx context.Context, s *config.Settings) (addr, runner s
 // folder, with room for all clients: what is measured is the way of a call, not
 // how it is refused. Each skill is called once with its input, which runner
 // replaces by what ran it. The folder is removed by stop, or where there is an error.
-func (a *app) serveSkills(ctx context.Context, s *config.Settings, skills string, runner map[skill.ID]string) (addr string, stop func(), err error) {
+func (a *app) serveSkills(ctx context.Context, s *config.Settings, skills string, runner map[skill.ID]string) (h *host.Host, addr string, stop func(), err error) {
 	own := *s
 	own.Listen = "127.0.0.1:0"
 	own.Concurrency = max(own.Concurrency, mostClients)
 	own.ConcurrencyPerSkill = max(own.ConcurrencyPerSkill, mostClients)
-	h, err := host.Open(&own, &host.Options{Log: slog.New(slog.DiscardHandler), Roots: []string{skills}})
+	h, err = host.Open(&own, &host.Options{Log: slog.New(slog.DiscardHandler), Roots: []string{skills}})
 	if err != nil {
-		return "", nil, errors.Join(err, os.RemoveAll(skills))
+		return nil, "", nil, errors.Join(err, os.RemoveAll(skills))
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ready, ended := make(chan net.Addr, 1), make(chan error, 1)
@@ -278,7 +279,7 @@ func (a *app) serveSkills(ctx context.Context, s *config.Settings, skills string
 	case err := <-ended:
 		cancel()
 		remove()
-		return "", nil, err
+		return nil, "", nil, err
 	case at := <-ready:
 		addr = at.String()
 	}
@@ -294,11 +295,11 @@ func (a *app) serveSkills(ctx context.Context, s *config.Settings, skills string
 		})
 		if err != nil {
 			stop()
-			return "", nil, err
+			return nil, "", nil, err
 		}
 		runner[id] = string(r.Meta.Runner)
 	}
-	return addr, stop, nil
+	return h, addr, stop, nil
 }
 
 // patiently tries until there is no error, or for so long; the error is the last one.

@@ -102,7 +102,7 @@ func (a *app) peersHTTP(ctx context.Context, s *config.Settings, o *benchOptions
 	if err != nil {
 		return nil, err
 	}
-	addr, stopOurs, err := a.serveSkills(ctx, s, skills, map[skill.ID]string{sandboxed: textInput})
+	_, addr, stopOurs, err := a.serveSkills(ctx, s, skills, map[skill.ID]string{sandboxed: textInput})
 	if err != nil {
 		return nil, err
 	}

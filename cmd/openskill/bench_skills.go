@@ -74,7 +74,7 @@ func (a *app) benchSkills(ctx context.Context, s *config.Settings, o *benchOptio
 		}
 	}
 	for _, suite := range []func(context.Context, *config.Settings, *benchOptions, *skillbench.Native) ([]bench.Row, error){
-		a.memoryApart, a.benchStart, a.benchPythonHTTP, a.benchWorkers,
+		a.memoryApart, a.benchStart, a.benchPythonHTTP, a.benchWorkers, a.benchBudget,
 	} {
 		r, err := suite(ctx, s, o, native)
 		if err != nil {
@@ -197,7 +197,7 @@ func (a *app) benchPythonHTTP(ctx context.Context, s *config.Settings, o *benchO
 		return nil, err
 	}
 	runner := map[skill.ID]string{sandboxed: textInput, processes: textInput}
-	addr, stop, err := a.serveSkills(ctx, s, skills, runner)
+	_, addr, stop, err := a.serveSkills(ctx, s, skills, runner)
 	if err != nil {
 		a.say("http: %v", err)
 		return nil, nil

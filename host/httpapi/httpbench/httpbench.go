@@ -94,3 +94,31 @@ func Send(ctx context.Context, addr, path, body string, clients, requests int) (
 	wg.Wait()
 	return time.Since(began), errors.Join(errors.Join(errs...), ctx.Err())
 }
+
+// Each sends the same request again and again on one connection and gives the time of
+// each, in order.
+func Each(ctx context.Context, addr, path, body string, requests int) (times []time.Duration, err error) {
+	hc := &fasthttp.HostClient{Addr: addr, MaxConns: 1, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
+	defer hc.CloseIdleConnections()
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	req.Header.SetMethod(fasthttp.MethodPost)
+	req.Header.SetContentType("application/json")
+	req.SetRequestURI("http://" + addr + path)
+	req.SetBodyString(body)
+	for range requests {
+		began := time.Now()
+		if err := hc.Do(req, resp); err != nil {
+			return nil, err
+		}
+		times = append(times, time.Since(began))
+		if !bytes.Contains(resp.Body(), []byte(`"success":true`)) {
+			return nil, fmt.Errorf("status %d: %.200s", resp.StatusCode(), resp.Body())
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	return times, nil
+}
