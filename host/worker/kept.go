@@ -248,8 +248,8 @@ func writeSums(dir string) error {
 // it, and who asks for it may be anybody.
 const lookAgain = time.Minute
 
-// Damaged reports whether a module is not as its compiler left it. What is damaged is
-// removed, and the next who needs it has it compiled.
+// Damaged reports whether a module is there and not as its compiler left it. What is
+// damaged is removed, and the next who needs it has it compiled.
 func (m *Modules) Damaged(digest string, trusted bool) bool {
 	n, err := name(digest, trusted)
 	if err != nil {
@@ -269,6 +269,9 @@ func (m *Modules) Damaged(digest string, trusted bool) bool {
 		return false
 	}
 	dir := filepath.Join(m.root, n)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return false // refused, or being compiled
+	}
 	var left map[string]string
 	b, err := os.ReadFile(filepath.Join(dir, sumsFile)) //nolint:gosec // a name of ours
 	if err == nil {

@@ -322,6 +322,9 @@ func TestDamaged(t *testing.T) {
 	if m.Damaged(digest, false) || !m.Has(digest, false) {
 		t.Error("a whole module was removed")
 	}
+	if m.Damaged(digestOf("another"), false) { // it would be removed while it is being put there
+		t.Error("a module that is not there is damaged")
+	}
 }
 
 // TestTrimmed holds that what is kept has a bound.
