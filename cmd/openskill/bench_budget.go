@@ -212,7 +212,7 @@ func fakes(ctx context.Context, h *host.Host, result *skill.Result, answer []byt
 		if i == 0 {
 			_, body, _ := bytes.Cut(answer, []byte("\r\n\r\n"))
 			stop = httpbench.Constant(ln, body)
-		} else if stop, err = httpbench.Edge(ln, h.Catalogue(), result); err != nil {
+		} else if stop, err = httpbench.Edge(ln, h.Catalogue(), result); err != nil { //nolint:contextcheck // a server has those of its requests
 			return nil, errors.Join(err, ln.Close())
 		}
 		*stops = append(*stops, func() { _ = stop() }) // the bench ends

@@ -101,4 +101,4 @@ func (d *duration) Type() string { return "TIME" }
 
 // The ranges that package config has for the same settings.
 func fuelFlag() *count   { return &count{low: 1, high: 1 << 62, name: "N"} }
-func memoryFlag() *count { return &count{low: 1, high: 4096, name: "MB"} }
+func memoryFlag() *count { return &count{low: 1, high: 2048, name: "MB"} }
