@@ -13,6 +13,7 @@ def _first():
 
     waiting = True
     undo = []  # puts back what is in the way, the last first
+    redo = []  # puts it in the way again, where a read has failed
     find = []  # is done before the first read
     draw = []  # is done after it
 
@@ -39,16 +40,21 @@ def _first():
                 function()
             if written():
                 frozen[:] = files()
+            # Before the read, so that it is done once and not in each run.
+            for function in reversed(undo):
+                function()
             gc.collect()  # what is frozen is never collected
             gc.freeze()
 
         def __exit__(self, error, *_):
             nonlocal waiting
-            if not waiting or error is not None:  # what fails has not come to the descriptor
+            if not waiting:
+                return
+            if error is not None:  # what fails has not come to the descriptor
+                for function in redo:
+                    function()
                 return
             waiting = False
-            while undo:
-                undo.pop()()
             for function in draw:
                 function()
 
@@ -68,11 +74,12 @@ def _first():
         old = getattr(owner, name)
         setattr(owner, name, new)
 
-        def back():
-            if getattr(owner, name, None) is new:  # and not a script's own
-                setattr(owner, name, old)
+        def change(one, other):
+            if getattr(owner, name, None) is one:  # and not a script's own
+                setattr(owner, name, other)
 
-        undo.append(back)
+        undo.append(lambda: change(new, old))
+        redo.append(lambda: change(old, new))
 
     # Files.
 
@@ -238,6 +245,7 @@ def _first():
         instead(Random, "seed", like(old_seed, seed))
         instead(Random, "getstate", like(old_getstate, getstate))
         instead(Random, "setstate", like(old_setstate, setstate))
+        redo.append(bind)
         bind()
         note(inst, True)
         draw.append(reseed)
@@ -391,8 +399,13 @@ def _first():
     for name, watch in watched.items():
         if name in sys.modules:
             watch(sys.modules[name])
-    sys.meta_path.insert(0, Finder)
+    def look():
+        if Finder not in sys.meta_path:
+            sys.meta_path.insert(0, Finder)
+
+    look()
     undo.append(unfind)
+    redo.append(look)
     return written, files
 
 
