@@ -36,7 +36,8 @@ type Options struct {
 	// without a compiler, and as an oracle.
 	Interpreter bool
 	// Resident is how many bytes of modules, as given and metered, stay ready in
-	// memory; 0 means 256 MiB. Modules beyond that are compiled, or loaded, again.
+	// memory; 0 means 640 MiB, room for the two largest language runtimes and much more.
+	// Modules beyond that are compiled, or loaded, again.
 	Resident uint64
 	// Slice is how much fuel is handed out at once; 0 means 100,000 units. A guest
 	// cannot be preempted within a slice, so it bounds the pauses of Go's garbage
@@ -74,7 +75,7 @@ func Open(opts *Options) (*Engine, error) {
 	if opts != nil {
 		e.o = *opts
 	}
-	def(&e.o.Resident, 256<<20)
+	def(&e.o.Resident, 640<<20)
 	def(&e.o.Slice, 100_000)
 	def(&e.o.Instances, 1024)
 	def(&e.o.ImageBytes, 1<<30)
