@@ -32,6 +32,11 @@ type Call struct {
 	Stdin       []byte
 	Limits      Limits // resolved: no field is zero
 	Grants      Grants
+	// Script says that the entry is a program of the command line, as scripts of Agent
+	// Skills are: its working folder is the skill's own, which it sees as if it could
+	// write there, Args are its arguments, Stdin comes as it is, and it may print what it
+	// likes. What it has written are its Artifacts, named by their paths.
+	Script bool
 }
 
 // Reply is what a run left behind. Exactly one of these holds: Code is "" and
@@ -59,7 +64,7 @@ type Usage struct {
 
 // Artifact is one file that a run produced.
 type Artifact struct {
-	Name string `json:"name"` // no slash
+	Name string `json:"name"` // no slash, but in those of scripts: a path in the working folder
 	Data []byte `json:"-"`
 	Size int64  `json:"size"`
 }
