@@ -1,0 +1,402 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"openskill/sdk/skill"
+)
+
+const (
+	headerSession  = "Mcp-Session-Id"
+	headerProtocol = "Mcp-Protocol-Version"
+	// headerRequest ties a message, as the SDK hands it on, to the HTTP request that it
+	// came in: only that request knows when its client has left.
+	headerRequest = "Openskill-Request"
+
+	// stateless is the first revision of the protocol that has no sessions. The SDK
+	// speaks it only where it keeps none, and those before it best where it does: only
+	// with a session can a later request cancel an earlier one.
+	stateless = "2026-07-28"
+)
+
+// web serves MCP over HTTP. One handler of the SDK cannot do both kinds of revisions,
+// nor answer both in JSON and in streams, so there are three.
+type web struct {
+	s      *Server
+	keeps  http.Handler // with sessions; always streams
+	stream http.Handler // without; for requests that want notifications
+	single http.Handler // without; one JSON object
+
+	exchanges sync.Map // by number
+	lastID    uint64   // guarded by mu
+
+	mu       sync.Mutex
+	callers  map[string]*caller  // by key
+	sessions map[string]*session // by id
+}
+
+// session is one that the SDK keeps, for those who must make room.
+type session struct {
+	c    *caller
+	used time.Time
+	open int // requests under way
+}
+
+type callerKey struct{}
+
+func newWeb(s *Server) *web {
+	w := &web{s: s, callers: map[string]*caller{}, sessions: map[string]*session{}}
+	server := func(r *http.Request) *mcp.Server {
+		c, _ := r.Context().Value(callerKey{}).(*caller)
+		if c == nil {
+			return nil
+		}
+		return c.server
+	}
+	// Hosts and bodies are checked before the SDK sees a request.
+	common := mcp.StreamableHTTPOptions{DisableLocalhostProtection: true, MaxRequestBodyBytes: int64(s.opt.BodyLimit)}
+	keeps, stream := common, common
+	keeps.SessionTimeout = s.opt.SessionIdle
+	stream.Stateless, stream.PropagateRequestCancellation = true, true
+	single := stream
+	single.JSONResponse = true
+	w.keeps = mcp.NewStreamableHTTPHandler(server, &keeps)
+	w.stream = mcp.NewStreamableHTTPHandler(server, &stream)
+	w.single = mcp.NewStreamableHTTPHandler(server, &single)
+	return w
+}
+
+// ServeHTTP serves one request of the streamable HTTP transport, on whatever path. It
+// reads of r before it writes, keeps nothing of it after, and ends what r asked for
+// when the context of r ends (see Options.Context).
+func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	w := s.web
+	if err := s.sameSite(r); err != nil {
+		refuse(rw, err)
+		return
+	}
+	p, err := s.opt.Principal(r)
+	if err == nil && p.ID == "" {
+		err = &skill.Error{Op: "mcpserver.ServeHTTP", Code: skill.Unauthorized, Message: "the request names no caller"}
+	}
+	if err != nil {
+		refuse(rw, err)
+		return
+	}
+	switch r.Method {
+	case http.MethodPost, http.MethodGet, http.MethodDelete:
+	default:
+		rw.Header().Set("Allow", "GET, POST, DELETE")
+		refuseAs(rw, http.StatusMethodNotAllowed, invalid("mcpserver.ServeHTTP", r.Method, "MCP takes POST, and GET and DELETE of a session"))
+		return
+	}
+	body, err := s.bodyOf(r)
+	if err != nil {
+		refuse(rw, err)
+		return
+	}
+	c, err := w.callerOf(p)
+	if err != nil {
+		refuse(rw, err)
+		return
+	}
+	ctx, cancel := context.WithCancelCause(context.WithValue(s.base, callerKey{}, c)) //nolint:contextcheck // the request's memory is not its own behind some servers; the line below ties them
+	defer cancel(nil)
+	defer context.AfterFunc(r.Context(), func() { cancel(errClientLeft) })()
+	e := &exchange{ctx, newStreamWriter(rw, s.opt.KeepAlive, cancel)}
+	defer e.out.finish()
+	number, forget := w.remember(e)
+	defer forget()
+	w.route(e.out, copyOf(ctx, r, body, number), c, body)
+}
+
+// route hands a request to the handler for its revision.
+func (w *web) route(rw *streamWriter, r *http.Request, c *caller, body []byte) {
+	m := peek(body)
+	if r.Header.Get(headerProtocol) >= stateless && r.Method == http.MethodPost {
+		r.Header.Del(headerSession)
+		if m.wantsStream() {
+			rw.live()
+			w.stream.ServeHTTP(rw, r)
+		} else {
+			w.single.ServeHTTP(rw, r)
+		}
+		return
+	}
+	id := r.Header.Get(headerSession)
+	if id == "" {
+		if m.Method != "initialize" {
+			refuseAs(rw, http.StatusBadRequest, invalid("mcpserver.session", "", "the request has no session; begin one with initialize, or send the header "+headerProtocol+": "+stateless))
+			return
+		}
+		w.keeps.ServeHTTP(rw, r)
+		return
+	}
+	if !w.enter(id, c) {
+		refuseAs(rw, http.StatusNotFound, notFound("mcpserver.session", "", "the session is over, or another caller's; begin a new one with initialize"))
+		return
+	}
+	defer w.leave(id)
+	if r.Method == http.MethodDelete {
+		c.endCalls(id)
+	}
+	if r.Method == http.MethodGet || m.wantsStream() {
+		rw.live()
+	}
+	w.keeps.ServeHTTP(rw, r)
+	if r.Method == http.MethodDelete {
+		w.mu.Lock()
+		delete(w.sessions, id)
+		w.mu.Unlock()
+	}
+}
+
+// glance is what has to be known of a message before the SDK reads it.
+type glance struct {
+	Method string `json:"method"`
+	Params struct {
+		Meta struct {
+			Token any `json:"progressToken"`
+		} `json:"_meta"`
+	} `json:"params"`
+}
+
+// peek reads a message; what is not one has no method.
+func peek(body []byte) (m glance) {
+	if json.Unmarshal(body, &m) != nil {
+		return glance{}
+	}
+	return m
+}
+
+// wantsStream reports whether there can be notifications before the answer.
+func (m *glance) wantsStream() bool {
+	return m.Params.Meta.Token != nil || m.Method == "subscriptions/listen"
+}
+
+// bodyOf reads a request's body, at most BodyLimit of it.
+func (s *Server) bodyOf(r *http.Request) ([]byte, error) {
+	const op = "mcpserver.body"
+	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return nil, &skill.Error{Op: op, Code: skill.UnsupportedEncoding, Message: "send the message as it is, without Content-Encoding"}
+	}
+	if r.Body == nil || r.Method != http.MethodPost {
+		return nil, nil
+	}
+	b, err := io.ReadAll(io.LimitReader(r.Body, int64(s.opt.BodyLimit)+1))
+	if err != nil {
+		return nil, &skill.Error{Op: op, Code: skill.InvalidArgument, Message: "the body ended before it was complete", Err: err}
+	}
+	if len(b) > s.opt.BodyLimit {
+		return nil, &skill.Error{Op: op, Code: skill.PayloadTooLarge, Message: fmt.Sprintf("a message of at most %d bytes is accepted", s.opt.BodyLimit)}
+	}
+	return b, nil
+}
+
+// copyOf is r in memory of its own: sessions keep the context and headers of the
+// requests that they came with, and some servers use theirs again.
+func copyOf(ctx context.Context, r *http.Request, body []byte, number string) *http.Request {
+	h := make(http.Header, len(r.Header)+1)
+	for k, list := range r.Header {
+		key := strings.Clone(k)
+		for _, v := range list {
+			h[key] = append(h[key], strings.Clone(v))
+		}
+	}
+	h[headerRequest] = []string{number}
+	out := &http.Request{
+		Method: strings.Clone(r.Method), URL: &url.URL{Path: "/mcp"}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Host: strings.Clone(r.Host), Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}
+	return out.WithContext(ctx)
+}
+
+// exchange is one HTTP request under way.
+type exchange struct {
+	ctx context.Context //nolint:containedctx // of the request that it stands for
+	out *streamWriter
+}
+
+// remember gives a number by which an exchange is found.
+func (w *web) remember(e *exchange) (number string, forget func()) {
+	w.mu.Lock()
+	w.lastID++
+	number = strconv.FormatUint(w.lastID, 10)
+	w.mu.Unlock()
+	w.exchanges.Store(number, e)
+	return number, func() { w.exchanges.Delete(number) }
+}
+
+// exchangeOf is the one that a message came in; nil where it did not come over HTTP.
+func (w *web) exchangeOf(x *mcp.RequestExtra) *exchange {
+	if x == nil {
+		return nil
+	}
+	found, _ := w.exchanges.Load(x.Header.Get(headerRequest))
+	e, _ := found.(*exchange)
+	return e
+}
+
+// callerOf is the caller of a principal. Its sessions are for whoever has exactly
+// the same rights.
+func (w *web) callerOf(p skill.Principal) (*caller, error) {
+	scopes := slices.Sorted(slices.Values(p.Scopes))
+	b, err := json.Marshal([]any{p.ID, p.Type, p.Tenant, scopes})
+	if err != nil {
+		return nil, err
+	}
+	key := string(b)
+	w.mu.Lock()
+	c, known := w.callers[key]
+	if !known {
+		p.Scopes = scopes
+		c, err = w.s.newCaller(w.s.base, p, func() string { return w.begin(key) })
+		if err != nil {
+			w.mu.Unlock()
+			return nil, err
+		}
+		w.callers[key] = c
+		w.s.add(c)
+	}
+	c.used = time.Now()
+	w.mu.Unlock()
+	if !known {
+		c.look(w.s.base)
+	}
+	return c, nil
+}
+
+// begin names a new session of the caller with this key, and makes room for it.
+func (w *web) begin(key string) string {
+	id := rand.Text()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.callers[key]
+	w.prune()
+	w.makeRoom(c)
+	w.sessions[id] = &session{c: c, used: time.Now()}
+	return id
+}
+
+// enter begins a request of a session; false if it is not the caller's.
+func (w *web) enter(id string, c *caller) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.sessions[id]
+	if s == nil || s.c != c {
+		return false
+	}
+	s.open, s.used = s.open+1, time.Now()
+	return true
+}
+
+func (w *web) leave(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.sessions[id]; s != nil {
+		s.open, s.used = s.open-1, time.Now()
+	}
+}
+
+// prune forgets sessions that the SDK has ended. w.mu is held.
+func (w *web) prune() {
+	live := map[string]bool{}
+	for _, c := range w.callers {
+		for ss := range c.server.Sessions() {
+			live[ss.ID()] = true
+		}
+	}
+	for id, s := range w.sessions {
+		if !live[id] && s.open == 0 && time.Since(s.used) > time.Minute { // one may just begin
+			delete(w.sessions, id)
+		}
+	}
+}
+
+// makeRoom ends the session that has waited longest where c, or all together, have as
+// many as they may. w.mu is held.
+func (w *web) makeRoom(c *caller) {
+	own := 0
+	for _, s := range w.sessions {
+		if s.c == c {
+			own++
+		}
+	}
+	mine := own >= max(w.s.opt.MaxSessions/8, 1)
+	if !mine && len(w.sessions) < w.s.opt.MaxSessions {
+		return
+	}
+	oldest := ""
+	for id, s := range w.sessions {
+		if s.open == 0 && (!mine || s.c == c) && (oldest == "" || s.used.Before(w.sessions[oldest].used)) {
+			oldest = id
+		}
+	}
+	if oldest == "" {
+		return // all are at work, which the server's connections bound
+	}
+	s := w.sessions[oldest]
+	delete(w.sessions, oldest)
+	for ss := range s.c.server.Sessions() {
+		if ss.ID() == oldest {
+			go func() { _ = ss.Close() }() // it may wait for what it answers
+		}
+	}
+}
+
+// forget lets go of callers that have had no session for a minute.
+func (w *web) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.prune()
+	for key, c := range w.callers {
+		if time.Since(c.used) < time.Minute {
+			continue
+		}
+		open := false
+		for range c.server.Sessions() {
+			open = true
+		}
+		for _, s := range w.sessions {
+			open = open || s.c == c
+		}
+		if !open {
+			delete(w.callers, key)
+			w.s.remove(c)
+		}
+	}
+}
+
+// refuse answers a request that no session gets to see.
+func refuse(rw http.ResponseWriter, err error) { refuseAs(rw, skill.CodeOf(err).Status(), err) }
+
+func refuseAs(rw http.ResponseWriter, status int, err error) {
+	wire, _ := protocolError(err).(*jsonrpc.Error) //nolint:errorlint // it is never wrapped
+	wire.Code = jsonrpc.CodeInvalidRequest
+	b, _ := json.Marshal(struct { // plain data
+		JSONRPC string         `json:"jsonrpc"`
+		ID      any            `json:"id"`
+		Error   *jsonrpc.Error `json:"error"`
+	}{"2.0", nil, wire})
+	rw.Header().Set("Content-Type", "application/json")
+	if status == http.StatusUnauthorized {
+		rw.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	rw.WriteHeader(status)
+	_, _ = rw.Write(b) // the client may have left
+}

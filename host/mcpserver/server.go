@@ -1,0 +1,275 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"openskill/sdk/skill"
+)
+
+// Door is what the edge calls to run a skill. Invoke never returns nil, is safe
+// for concurrent use, and returns soon after ctx has ended.
+type Door interface {
+	Invoke(ctx context.Context, p skill.Principal, r skill.Request) *skill.Result
+}
+
+// Catalogue is what the edge reads skills from, each caller what it may find. It
+// must be safe for concurrent use and quick; its errors are *skill.Error.
+type Catalogue interface {
+	// List gives at most limit (1 to 100) skills after cursor ("" for the first
+	// page), and the cursor of the next page or "".
+	List(p skill.Principal, cursor string, limit int) ([]skill.Descriptor, string, error)
+	// Get gives one version of a skill, the enabled one for "".
+	Get(p skill.Principal, id skill.ID, version string) (skill.Descriptor, error)
+}
+
+// AgentSkills are the Agent Skills that callers find. It must be safe for concurrent
+// use; its errors are *skill.Error.
+type AgentSkills interface {
+	// List gives them in order of name.
+	List(ctx context.Context, p skill.Principal) ([]skill.AgentSkill, error)
+	// Load gives one and the text of its SKILL.md, frontmatter included.
+	Load(ctx context.Context, p skill.Principal, name string) (skill.AgentSkill, string, error)
+	ReadResource(ctx context.Context, p skill.Principal, name, resource string) (skill.AgentResource, error)
+	// Tools are those by which a model uses them: none, two or three.
+	Tools(ctx context.Context, p skill.Principal) ([]skill.Tool, error)
+	// CallTool runs one of them. It never returns nil.
+	CallTool(ctx context.Context, p skill.Principal, name string, args json.RawMessage, trace skill.TraceID) *skill.Result
+	// Instructions are for a system prompt; "" without skills.
+	Instructions(ctx context.Context, p skill.Principal) (string, error)
+}
+
+// Options configure a [Server]. Zero never means "unlimited".
+type Options struct {
+	Door        Door        // required
+	Catalogue   Catalogue   // required
+	AgentSkills AgentSkills // nil: there are none
+
+	// Principal says who a request over HTTP acts for; its error, an *skill.Error,
+	// is the answer. nil: every request is refused.
+	Principal func(*http.Request) (skill.Principal, error)
+	// Origins are further origins (as in https://skills.example) under which this
+	// server is reached. Hosts that are localhost or a numeric address need no entry;
+	// names do, because whoever owns a name can make it point here. nil: none.
+	Origins []string
+
+	Logger  *slog.Logger // nil: silent
+	Version string       // of the host
+
+	BodyLimit     int   // bytes of one message; 0: 1 MiB
+	ResourceLimit int64 // bytes of one file of a skill; 0: 16 MiB
+	MaxPending    int   // requests under way on one standard input; 0: 256
+	MaxSessions   int   // sessions over HTTP, an eighth of them of one principal; 0: 1024. The one that has waited longest makes room
+
+	SessionIdle   time.Duration // until an unused session over HTTP ends; 0: 4 hours
+	ProgressEvery time.Duration // between notifications of progress; 0: 500 ms
+	KeepAlive     time.Duration // between signs of life on streams over HTTP; 0: 10 s
+	PollEvery     time.Duration // between looks at whether the catalogue changed; 0: 2 s
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Principal == nil {
+		o.Principal = func(*http.Request) (skill.Principal, error) {
+			return skill.Principal{}, &skill.Error{Op: "mcpserver.Principal", Code: skill.Unauthorized, Message: "this host does not serve MCP over HTTP"}
+		}
+	}
+	o.Origins = append([]string(nil), o.Origins...)
+	or(&o.BodyLimit, 1<<20)
+	or(&o.ResourceLimit, 16<<20)
+	or(&o.MaxPending, 256)
+	or(&o.MaxSessions, 1024)
+	or(&o.SessionIdle, 4*time.Hour)
+	or(&o.ProgressEvery, 500*time.Millisecond)
+	or(&o.KeepAlive, 10*time.Second)
+	or(&o.PollEvery, 2*time.Second)
+	return o
+}
+
+func or[T int | int64 | time.Duration](p *T, d T) {
+	if *p <= 0 {
+		*p = d
+	}
+}
+
+// Server serves MCP to any number of sessions. It is safe for concurrent use.
+type Server struct {
+	opt     Options
+	log     *slog.Logger
+	entries entries // of the Skills extension
+	reading chan struct{}
+	web     *web
+
+	base   context.Context //nolint:containedctx // the parent of every call, ended by Close
+	endAll context.CancelCauseFunc
+
+	mu       sync.Mutex
+	callers  map[*caller]bool // who is told of changes
+	watching chan struct{}    // closed when the watch is over; nil before it began
+	closed   bool
+}
+
+var (
+	errClientLeft = errors.New("the client left")
+	errShutdown   = errors.New("the host is shutting down")
+)
+
+// readers is how many files of skills are read at once.
+const readers = 8
+
+// New makes a server. It starts nothing.
+func New(o Options) (*Server, error) {
+	if o.Door == nil || o.Catalogue == nil {
+		return nil, &skill.Error{Op: "mcpserver.New", Code: skill.Internal, Message: "Options.Door and Options.Catalogue are required"}
+	}
+	s := &Server{
+		opt: o.withDefaults(), callers: map[*caller]bool{},
+		reading: make(chan struct{}, readers),
+	}
+	s.log = s.opt.Logger
+	s.base, s.endAll = context.WithCancelCause(context.Background())
+	s.web = newWeb(s)
+	return s, nil
+}
+
+// Close ends every call and session. It may be called twice.
+func (s *Server) Close() error {
+	s.endAll(errShutdown)
+	s.mu.Lock()
+	s.closed = true
+	watching := s.watching
+	var open []*mcp.ServerSession
+	for c := range s.callers {
+		for ss := range c.server.Sessions() {
+			open = append(open, ss)
+		}
+	}
+	s.mu.Unlock()
+	for _, ss := range open {
+		_ = ss.Close() // it waits for calls, which have ended
+	}
+	if watching != nil {
+		<-watching
+	}
+	return nil
+}
+
+// caller is one principal as the SDK's servers know it: the sessions of one server
+// are all of one principal.
+type caller struct {
+	s      *Server
+	p      skill.Principal
+	base   context.Context //nolint:containedctx // the parent of its calls
+	server *mcp.Server
+	used   time.Time // guarded by the web's mu; when a request last came over HTTP
+
+	looking sync.Mutex
+	seen    *sight // what it saw when it was last looked at; nil before
+
+	calling sync.Mutex
+	running map[string]map[*context.CancelCauseFunc]bool // calls under way by their session's id
+}
+
+const extension = "io.modelcontextprotocol/skills"
+
+// newCaller makes a server of the SDK for one principal. newID names sessions.
+func (s *Server) newCaller(base context.Context, p skill.Principal, newID func() string) (*caller, error) {
+	c := &caller{s: s, p: p, base: base, running: map[string]map[*context.CancelCauseFunc]bool{}}
+	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}
+	if s.opt.AgentSkills != nil {
+		caps.Prompts = &mcp.PromptCapabilities{ListChanged: true}
+		caps.Resources = &mcp.ResourceCapabilities{ListChanged: true}
+		caps.AddExtension(extension, map[string]any{"directoryRead": true})
+	}
+	c.server = mcp.NewServer(
+		&mcp.Implementation{Name: "openskill", Title: "openSkill", Version: s.opt.Version},
+		&mcp.ServerOptions{Capabilities: caps, GetSessionID: newID, SetCacheable: func(_ context.Context, _ mcp.Request, k *mcp.Cacheable) { *k = uncached }},
+	)
+	c.server.AddReceivingMiddleware(c.receive)
+	if s.opt.AgentSkills != nil {
+		err := errors.Join(
+			mcp.AddReceivingCustomMethod(c.server, "skills/list", c.listSkills),
+			mcp.AddReceivingCustomMethod(c.server, "skills/get", c.getSkill),
+			mcp.AddReceivingCustomMethod(c.server, "resources/directory/read", c.readDirectory),
+		)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// uncached says that a list is the caller's own and stale at once: it is cheap to ask
+// again, and a client that keeps an older one calls skills that are gone.
+var uncached = mcp.Cacheable{TTLMs: 0, CacheScope: "private"}
+
+// receive answers what is looked up at each request, and leaves the rest of the
+// protocol to the SDK.
+func (c *caller) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch r := req.(type) {
+		case *mcp.ListToolsRequest:
+			return answer(c.listTools(ctx, r))
+		case *mcp.CallToolRequest:
+			return answer(c.callTool(ctx, r))
+		}
+		if c.s.opt.AgentSkills != nil {
+			switch r := req.(type) {
+			case *mcp.ListResourcesRequest:
+				return answer(c.listResources(ctx, r))
+			case *mcp.ListResourceTemplatesRequest:
+				return answer(c.listTemplates(r))
+			case *mcp.ReadResourceRequest:
+				return answer(c.readResource(ctx, r))
+			case *mcp.ListPromptsRequest:
+				return answer(c.listPrompts(ctx, r))
+			case *mcp.GetPromptRequest:
+				return answer(c.getPrompt(ctx, r))
+			}
+		}
+		res, err := next(ctx, method, req)
+		if err != nil {
+			return nil, err
+		}
+		switch r := res.(type) {
+		case *mcp.InitializeResult:
+			r.Instructions = c.instructions(ctx)
+		case *mcp.DiscoverResult:
+			r.Instructions = c.instructions(ctx)
+		}
+		return res, nil
+	}
+}
+
+// answer keeps a nil pointer from becoming a result.
+func answer[R any, P interface {
+	*R
+	mcp.Result
+}](res P, err error,
+) (mcp.Result, error) {
+	if err != nil {
+		return nil, protocolError(err)
+	}
+	return res, nil
+}
+
+func (c *caller) instructions(ctx context.Context) string {
+	if c.s.opt.AgentSkills == nil || !c.p.May(skill.ScopeRead) {
+		return ""
+	}
+	text, err := c.s.opt.AgentSkills.Instructions(ctx, c.p)
+	if err != nil {
+		c.s.log.LogAttrs(ctx, slog.LevelError, "no instructions for a session", slog.Any("error", err))
+		return ""
+	}
+	return text
+}

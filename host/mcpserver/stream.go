@@ -1,0 +1,116 @@
+package mcpserver
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// streamWriter sends an answer as a whole where nothing comes before it, which spares
+// a small one the price of a stream; and as a stream, with signs of life in it, where
+// something can, or where it takes long.
+type streamWriter struct {
+	http.ResponseWriter
+	every time.Duration
+	left  context.CancelCauseFunc // for a client that no longer takes what is sent
+
+	mu     sync.Mutex
+	timer  *time.Timer
+	events bool // it is a stream of events, and its headers are settled
+	open   bool // flushed at each event
+	over   bool
+}
+
+func newStreamWriter(w http.ResponseWriter, every time.Duration, left context.CancelCauseFunc) *streamWriter {
+	s := &streamWriter{ResponseWriter: w, every: every, left: left}
+	s.timer = time.AfterFunc(every, s.alive)
+	return s
+}
+
+// live has every event sent at once.
+func (s *streamWriter) live() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = true
+}
+
+// settled notes that the headers are. It is called by whoever set them, or after them.
+func (s *streamWriter) settled() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+}
+
+func (s *streamWriter) settle() {
+	s.events = strings.HasPrefix(s.Header().Get("Content-Type"), "text/event-stream")
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (s *streamWriter) WriteHeader(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	s.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter. An event is one write.
+func (s *streamWriter) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	return s.write(b)
+}
+
+func (s *streamWriter) write(b []byte) (int, error) {
+	n, err := s.ResponseWriter.Write(b)
+	if err != nil {
+		s.left(errClientLeft)
+	}
+	return n, err
+}
+
+// FlushError implements what http.ResponseController looks for.
+func (s *streamWriter) FlushError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.open || s.over {
+		return nil
+	}
+	return s.flush()
+}
+
+func (s *streamWriter) flush() error {
+	err := http.NewResponseController(s.ResponseWriter).Flush()
+	if err != nil {
+		s.left(errClientLeft)
+	}
+	return err
+}
+
+// alive sends a comment, which clients skip: a client that has left is found by it,
+// and one that waits knows that it is not forgotten.
+func (s *streamWriter) alive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	s.timer.Reset(s.every)
+	if !s.events {
+		return
+	}
+	s.open = true
+	if _, err := s.write([]byte(": waiting\n\n")); err == nil {
+		_ = s.flush() // what it finds is told
+	}
+}
+
+// finish ends what is done in the background; nothing is written after it.
+func (s *streamWriter) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	s.timer.Stop()
+}

@@ -1,0 +1,324 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"openskill/sdk/skill"
+)
+
+// The tools by which a model uses Agent Skills.
+const (
+	loadSkill    = "load_skill"
+	readResource = "read_skill_resource"
+	runScript    = "run_skill_script"
+)
+
+func reserved(name string) bool {
+	return name == loadSkill || name == readResource || name == runScript
+}
+
+// prefix is put before a skill's id that would be the name of one of the three tools.
+const prefix = "skill-"
+
+// toolName is what the tool of a skill is called: its id. An id that is one of the
+// three tools' names, with the prefix any number of times before it, gets the prefix
+// once more, so that no two tools have one name.
+func toolName(id skill.ID) string {
+	if reserved(bare(string(id))) {
+		return prefix + string(id)
+	}
+	return string(id)
+}
+
+// skillOf is the skill whose tool is called so.
+func skillOf(name string) (skill.ID, error) {
+	if reserved(bare(name)) {
+		name = strings.TrimPrefix(name, prefix)
+	}
+	return skill.ParseID(name)
+}
+
+func bare(name string) string {
+	for strings.HasPrefix(name, prefix) {
+		name = name[len(prefix):]
+	}
+	return name
+}
+
+// listTools gives a page: the tools of Agent Skills before those of the catalogue. A
+// page has a hundred skills at most, and fewer where some are disabled.
+func (c *caller) listTools(ctx context.Context, r *mcp.ListToolsRequest) (*mcp.ListToolsResult, error) {
+	res := &mcp.ListToolsResult{Tools: []*mcp.Tool{}, Cacheable: uncached}
+	if !c.p.May(skill.ScopeRead) {
+		return res, nil
+	}
+	cursor := ""
+	if r.Params != nil {
+		cursor = r.Params.Cursor
+	}
+	last, err := decodeCursor("tools", cursor)
+	if err != nil {
+		return nil, err
+	}
+	if cursor == "" {
+		three, err := c.agentTools(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range three {
+			res.Tools = append(res.Tools, toolOf(&three[i], nil))
+		}
+	}
+	page, next, err := c.s.opt.Catalogue.List(c.p, last, pageSize)
+	if err != nil {
+		return nil, err
+	}
+	for i := range page {
+		if d := &page[i]; d.Enabled {
+			t := describe(d)
+			t.Name = toolName(d.ID)
+			res.Tools = append(res.Tools, toolOf(&t, d))
+		}
+	}
+	res.NextCursor = encodeCursor("tools", next)
+	return res, nil
+}
+
+func (c *caller) agentTools(ctx context.Context) ([]skill.Tool, error) {
+	if c.s.opt.AgentSkills == nil {
+		return nil, nil
+	}
+	return c.s.opt.AgentSkills.Tools(ctx, c.p)
+}
+
+func describe(d *skill.Descriptor) skill.Tool {
+	return skill.Tool{Name: string(d.ID), Description: d.Description, InputSchema: d.InputSchema, OutputSchema: d.OutputSchema}
+}
+
+// toolOf is a tool as the protocol has it. d is nil for those of Agent Skills.
+func toolOf(t *skill.Tool, d *skill.Descriptor) *mcp.Tool {
+	no, web := false, d != nil && len(d.Permissions.HTTP) > 0
+	out := &mcp.Tool{
+		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
+		// A sandbox has nothing to destroy; what it may ask of other hosts, it may change there.
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.ReadOnly, OpenWorldHint: &web},
+	}
+	if !web {
+		out.Annotations.DestructiveHint = &no
+	}
+	if isObjectSchema(t.OutputSchema) {
+		out.OutputSchema = t.OutputSchema
+	}
+	return out
+}
+
+// isObjectSchema reports whether a schema says that it is an object's, which it must
+// in all revisions of the protocol but the last.
+func isObjectSchema(schema json.RawMessage) bool {
+	var s struct {
+		Type any `json:"type"`
+	}
+	return json.Unmarshal(schema, &s) == nil && s.Type == "object"
+}
+
+// Keys of _meta, in both directions.
+const (
+	metaResult = "openskill/result"   // of a result: the Normalized Skill Result without its data
+	metaTrace  = "openskill/trace_id" // of a call: the trace id to take
+)
+
+func (c *caller) callTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	trace := newTrace()
+	if given, ok := r.Params.Meta[metaTrace].(string); ok && skill.ValidTraceID(given) {
+		trace = skill.TraceID(given)
+	}
+	args := r.Params.Arguments
+	if len(args) == 0 || bytes.Equal(args, []byte("null")) {
+		args = json.RawMessage("{}")
+	}
+	ctx, end := c.callContext(ctx, r)
+	defer end()
+	name := r.Params.Name
+	if reserved(name) && c.s.opt.AgentSkills != nil {
+		stop := c.reportProgress(ctx, r)
+		defer stop()
+		res := c.s.opt.AgentSkills.CallTool(ctx, c.p, name, args, trace)
+		stop()
+		return toolResult(res, agentContent), nil
+	}
+	id, err := skillOf(name)
+	if err != nil || reserved(name) {
+		return nil, unknownTool(name)
+	}
+	stop := c.reportProgress(ctx, r)
+	defer stop()
+	res := c.s.opt.Door.Invoke(ctx, c.p, skill.Request{SkillID: id, Input: args, TraceID: trace})
+	stop()
+	if res.Error != nil && res.Error.Code == skill.NotFound {
+		// A skill may say so itself, of something else.
+		if _, err := c.s.opt.Catalogue.Get(c.p, id, ""); skill.CodeOf(err) == skill.NotFound {
+			return nil, unknownTool(name)
+		}
+	}
+	return toolResult(res, dataContent), nil
+}
+
+func unknownTool(name string) error {
+	return &jsonrpc.Error{
+		Code:    jsonrpc.CodeInvalidParams,
+		Message: fmt.Sprintf("there is no tool %q; tools/list names those that there are", skill.CleanText(name, 64)),
+	}
+}
+
+// toolResult is the result of a call: its data as structured content, and as text for
+// models and for clients that know no other; a failure as text that begins with its
+// code. What else a Normalized Skill Result tells is in _meta.
+func toolResult(res *skill.Result, content func(data json.RawMessage) []mcp.Content) *mcp.CallToolResult {
+	rest := *res
+	rest.Data = nil
+	out := &mcp.CallToolResult{Meta: mcp.Meta{metaResult: &rest}}
+	if res.Error != nil {
+		out.IsError = true
+		out.Content = text(errorText(res.Error))
+		return out
+	}
+	data := res.Data
+	if len(data) == 0 {
+		data = json.RawMessage("null")
+	}
+	if data[0] == '{' {
+		out.StructuredContent = data
+	}
+	out.Content = content(data)
+	return out
+}
+
+func text(s string) []mcp.Content { return []mcp.Content{&mcp.TextContent{Text: s}} }
+
+// dataContent is what a model reads of a skill's data.
+func dataContent(data json.RawMessage) []mcp.Content { return text(string(data)) }
+
+// agentContent is what a model reads of the data of the three tools: instructions,
+// files and outputs as the text that they are, and then what else there is.
+func agentContent(data json.RawMessage) []mcp.Content {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
+		return dataContent(data)
+	}
+	for _, key := range []string{"content", "output"} {
+		var s *string
+		if v, ok := fields[key]; !ok || json.Unmarshal(v, &s) != nil || s == nil {
+			continue
+		}
+		out := text(*s)
+		if delete(fields, key); len(fields) > 0 {
+			rest, err := json.Marshal(fields)
+			if err != nil {
+				break
+			}
+			out = append(out, &mcp.TextContent{Text: string(rest)})
+		}
+		return out
+	}
+	return dataContent(data)
+}
+
+func errorText(e *skill.ResultError) string {
+	text := string(e.Code) + ": " + e.Message
+	if len(e.Details) > 0 {
+		if b, err := json.Marshal(e.Details); err == nil {
+			text += "\n" + string(b)
+		}
+	}
+	return text
+}
+
+func newTrace() skill.TraceID {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails since Go 1.24
+	return skill.TraceID(hex.EncodeToString(b[:]))
+}
+
+// callContext is the context of one call: it ends with the request, by the client's
+// word; with the client's connection; with the session; and with the server.
+func (c *caller) callContext(ctx context.Context, r *mcp.CallToolRequest) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	key, id := &cancel, r.Session.ID()
+	stops := []func() bool{context.AfterFunc(c.base, func() { cancel(errShutdown) })}
+	if e := c.s.web.exchangeOf(r.Extra); e != nil {
+		e.out.settled()
+		stops = append(stops, context.AfterFunc(e.ctx, func() { cancel(errClientLeft) }))
+	}
+	c.calling.Lock()
+	if c.running[id] == nil {
+		c.running[id] = map[*context.CancelCauseFunc]bool{}
+	}
+	c.running[id][key] = true
+	c.calling.Unlock()
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		c.calling.Lock()
+		if delete(c.running[id], key); len(c.running[id]) == 0 {
+			delete(c.running, id)
+		}
+		c.calling.Unlock()
+		cancel(nil)
+	}
+}
+
+// endCalls ends the calls under way of one session.
+func (c *caller) endCalls(session string) {
+	c.calling.Lock()
+	defer c.calling.Unlock()
+	for cancel := range c.running[session] {
+		(*cancel)(errClientLeft)
+	}
+}
+
+// reportProgress tells a client that asked for it how long its call has run, until the
+// function is called. After that nothing more is told.
+func (c *caller) reportProgress(ctx context.Context, r *mcp.CallToolRequest) (stop func()) {
+	token := r.Params.GetProgressToken()
+	switch token.(type) {
+	case string, float64, int, int64:
+	default:
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done, began := make(chan struct{}), time.Now()
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(c.s.opt.ProgressEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			seconds := time.Since(began).Seconds()
+			err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+				ProgressToken: token, Progress: seconds, Message: fmt.Sprintf("running for %.1f s", seconds),
+			})
+			if err != nil {
+				return // nobody hears it any more
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
