@@ -1,0 +1,76 @@
+package preflight
+
+import (
+	"path"
+	"regexp"
+	"strings"
+)
+
+var (
+	jsImport  = regexp.MustCompile(`(?:^|[;\s}])(?:import|export)\b[^'"();]*?\bfrom\s*['"]([^'"\n]{1,200})['"]|(?:^|[;\s])import\s*['"]([^'"\n]{1,200})['"]|\bimport\s*\(\s*['"]([^'"\n]{1,200})['"]`)
+	jsRequire = regexp.MustCompile(`(?:^|[^.\w$])require\s*\(\s*['"]([^'"\n]{1,200})['"]`)
+	jsGlobal  = regexp.MustCompile(`(?:^|[^.\w$'"])(fetch\s*\(|process\.|Buffer\.|Deno\.|Bun\.|document\.|window\.|new\s+(?:URL|TextEncoder|TextDecoder|Worker|WebSocket|XMLHttpRequest)\b|Intl\.|__dirname|__filename|localStorage\.)`)
+)
+
+// javaScript looks at the lines of a script: it is no parser, so what stands in a
+// text or in a comment of several lines counts as well.
+func (c *check) javaScript(name string, s *Script) error {
+	text, err := c.content(name)
+	if err != nil || text == nil {
+		return err
+	}
+	s.Runtime = "javascript"
+	told := map[string]bool{}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		if n++; len(line) > 10_000 { // what a bundler made: it brings what it needs
+			continue
+		}
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "//") || strings.HasPrefix(line, "*") {
+			continue
+		}
+		for _, m := range jsImport.FindAllStringSubmatch(line, 20) {
+			c.jsModule(name, n, m[1]+m[2]+m[3], s)
+		}
+		for _, m := range jsRequire.FindAllStringSubmatch(line, 20) {
+			c.find(name, n, CannotRun, KindImport, "require("+m[1]+"): there is no require", "write import … from with a module of the folder; what Node brings is not there")
+		}
+		for _, m := range jsGlobal.FindAllStringSubmatch(line, 20) {
+			word := strings.TrimSpace(strings.Trim(m[1], "(."))
+			if !told[word] {
+				told[word] = true
+				c.find(name, n, CannotRun, KindImport, word+" is not there: the language and the modules std and os are", jsInstead(word))
+			}
+		}
+	}
+	return nil
+}
+
+func (c *check) jsModule(name string, line int, module string, s *Script) {
+	switch bare := strings.TrimPrefix(module, "qjs:"); {
+	case bare == "std" || bare == "os":
+	case strings.HasPrefix(module, "./") || strings.HasPrefix(module, "../"):
+		file := path.Join(path.Dir(name), module)
+		if _, ok := c.files[file]; ok {
+			s.Modules = append(s.Modules, file)
+			return
+		}
+		instead := "names of modules have their ending: ./x.mjs"
+		c.find(name, line, CannotRun, KindImport, "import "+module+": there is no such file in the folder", instead)
+	default:
+		c.find(name, line, CannotRun, KindImport, "import "+module+": modules of Node and of its registry are not there", "put the module into the folder, or bundle it into the script")
+	}
+}
+
+func jsInstead(word string) string {
+	switch word {
+	case "fetch", "new WebSocket", "new XMLHttpRequest":
+		return noNetwork
+	case "process":
+		return "arguments are in scriptArgs, standard input is std.in, std.exit(code) ends the script"
+	case "Intl":
+		return "format numbers and dates by hand"
+	}
+	return "use what the language has"
+}

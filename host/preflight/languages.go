@@ -1,0 +1,43 @@
+package preflight
+
+// language is what the ending of a file's name says of it.
+type language struct {
+	name, title string
+	instead     string
+	native      bool // no script, but code that a script may load
+}
+
+const (
+	insteadRewrite = "write it in Python or JavaScript, or have the operator grant the native runner to this folder"
+	insteadBuild   = "compile it to JavaScript (.mjs) first"
+)
+
+// languages has the endings of names that agents run, and those of compiled code.
+// Anything else is a resource.
+var languages = map[string]language{
+	".py":    {name: "python"},
+	".js":    {name: "javascript"},
+	".mjs":   {name: "javascript"},
+	".cjs":   {name: "node", title: "CommonJS", instead: "write it as a module (.mjs) without require"},
+	".ts":    {name: "typescript", title: "TypeScript", instead: insteadBuild},
+	".tsx":   {name: "typescript", title: "TypeScript", instead: insteadBuild},
+	".sh":    {name: "shell", title: "shell scripts", instead: insteadRewrite},
+	".bash":  {name: "shell", title: "shell scripts", instead: insteadRewrite},
+	".zsh":   {name: "shell", title: "shell scripts", instead: insteadRewrite},
+	".fish":  {name: "shell", title: "shell scripts", instead: insteadRewrite},
+	".ps1":   {name: "powershell", title: "PowerShell", instead: insteadRewrite},
+	".bat":   {name: "batch", title: "batch files", instead: insteadRewrite},
+	".cmd":   {name: "batch", title: "batch files", instead: insteadRewrite},
+	".rb":    {name: "ruby", title: "Ruby", instead: insteadRewrite},
+	".pl":    {name: "perl", title: "Perl", instead: insteadRewrite},
+	".php":   {name: "php", title: "PHP", instead: insteadRewrite},
+	".lua":   {name: "lua", title: "Lua", instead: insteadRewrite},
+	".r":     {name: "r", title: "R", instead: insteadRewrite},
+	".cs":    {name: "csharp", title: "C# scripts", instead: insteadRewrite},
+	".csx":   {name: "csharp", title: "C# scripts", instead: insteadRewrite},
+	".so":    {native: true},
+	".pyd":   {native: true},
+	".dll":   {native: true},
+	".dylib": {native: true},
+	".node":  {native: true},
+}

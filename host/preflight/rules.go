@@ -1,0 +1,253 @@
+package preflight
+
+// rule is what the sandbox makes of a use. A nil rule in the table takes a name out
+// of the one in front of it.
+type rule struct {
+	kind     Kind
+	severity Severity
+	call     bool   // only calls count: a constant or an exception of the module is there
+	once     bool   // told once a file
+	what     string // %s: the name
+	instead  string
+}
+
+var (
+	process = &rule{
+		kind: KindProcess, severity: CannotRun, call: true,
+		what: "%s starts another program, and the sandbox has none", instead: "do it in Python, or give the other program's output as an argument or on standard input",
+	}
+	thread = &rule{
+		kind: KindThread, severity: CannotRun, call: true,
+		what: "%s needs threads, and the sandbox has one", instead: "do the work in a loop",
+	}
+	processes = &rule{
+		kind: KindThread, severity: CannotRun, call: true,
+		what: "%s needs other processes, and the sandbox has one", instead: "do the work in a loop",
+	}
+	network = &rule{
+		kind: KindNetwork, severity: CannotRun, call: true,
+		what: "%s needs a socket, and the sandbox has none", instead: "fetch it outside and give it as an argument or on standard input",
+	}
+	native = &rule{
+		kind: KindNative, severity: CannotRun, call: true,
+		what: "%s calls compiled code, which the sandbox cannot load", instead: "use a form in pure Python",
+	}
+	signals = &rule{
+		kind: KindSignal, severity: MayDiffer, call: true,
+		what: "%s: no signal ever comes", instead: "the host ends a run at its limit of time by itself",
+	}
+	alarm = &rule{
+		kind: KindSignal, severity: CannotRun, call: true,
+		what: "%s: there are no signals", instead: "leave it out: the host ends a run at its limit of time by itself",
+	}
+	input = &rule{
+		kind: KindInput, severity: Runs, once: true,
+		what: "it reads standard input", instead: "callers give it as input",
+	}
+	environment = &rule{
+		kind: KindEnvironment, severity: MayDiffer, once: true,
+		what: "it reads environment variables, of which the sandbox has those that the operator grants", instead: "take values as arguments",
+	}
+	home = &rule{
+		kind: KindFile, severity: MayDiffer, call: true,
+		what: "%s: there is no home folder of a user", instead: insteadFiles,
+	}
+	machine = &rule{
+		kind: KindSystem, severity: MayDiffer, call: true,
+		what: "%s tells of the sandbox, not of this machine",
+	}
+	users = &rule{
+		kind: KindSystem, severity: CannotRun, call: true,
+		what: "%s: there are no users, groups and owners of files", instead: "leave it out, or take the value as an argument",
+	}
+	terminal = &rule{
+		kind: KindSystem, severity: CannotRun, call: true,
+		what: "%s needs a terminal, and the sandbox has none", instead: "take the value as an argument or on standard input",
+	}
+	search = &rule{
+		kind: KindProcess, severity: MayDiffer, call: true,
+		what: "%s finds no program: there is none",
+	}
+	browser = &rule{
+		kind: KindProcess, severity: CannotRun, call: true,
+		what: "%s needs a browser, and the sandbox has none", instead: "print the address",
+	}
+)
+
+// rules has the names of what a sandbox lacks. The longest name that is in front of a
+// use counts.
+var rules = map[string]*rule{
+	"subprocess":      process,
+	"os.system":       process,
+	"os.popen":        process,
+	"os.fork":         process,
+	"os.forkpty":      process,
+	"os.execl":        process,
+	"os.execle":       process,
+	"os.execlp":       process,
+	"os.execv":        process,
+	"os.execve":       process,
+	"os.execvp":       process,
+	"os.execvpe":      process,
+	"os.spawnl":       process,
+	"os.spawnlp":      process,
+	"os.spawnv":       process,
+	"os.spawnve":      process,
+	"os.spawnvp":      process,
+	"os.posix_spawn":  process,
+	"os.posix_spawnp": process,
+	"os.startfile":    process,
+	"os.kill":         process,
+	"os.killpg":       process,
+	"os.wait":         process,
+	"os.waitpid":      process,
+	"pty.spawn":       process,
+	"pty.fork":        process,
+	"asyncio.subprocess.create_subprocess_exec":  process,
+	"asyncio.subprocess.create_subprocess_shell": process,
+	"asyncio.create_subprocess_exec":             process,
+	"asyncio.create_subprocess_shell":            process,
+
+	// Errors and plain data of these modules are there.
+	"subprocess.CalledProcessError": nil,
+	"subprocess.TimeoutExpired":     nil,
+	"subprocess.SubprocessError":    nil,
+	"subprocess.CompletedProcess":   nil,
+	"subprocess.list2cmdline":       nil,
+	"shutil.which":                  search,
+	"webbrowser.open":               browser,
+	"webbrowser.open_new":           browser,
+	"webbrowser.open_new_tab":       browser,
+	"webbrowser.get":                browser,
+
+	"threading.Thread":                               thread,
+	"threading.Timer":                                thread,
+	"_thread.start_new_thread":                       thread,
+	"concurrent.futures.ThreadPoolExecutor":          thread,
+	"concurrent.futures.thread.ThreadPoolExecutor":   thread,
+	"concurrent.futures.InterpreterPoolExecutor":     thread,
+	"asyncio.to_thread":                              thread,
+	"concurrent.futures.ProcessPoolExecutor":         processes,
+	"concurrent.futures.process.ProcessPoolExecutor": processes,
+	"multiprocessing":                                processes,
+	"multiprocessing.cpu_count":                      machine,
+	"multiprocessing.freeze_support":                 nil,
+
+	"socket":                          network,
+	"socket.gethostname":              machine,
+	"socket.getfqdn":                  machine,
+	"socket.timeout":                  nil,
+	"socket.error":                    nil,
+	"socket.gaierror":                 nil,
+	"socket.inet_aton":                nil,
+	"socket.inet_ntoa":                nil,
+	"socket.inet_pton":                nil,
+	"socket.inet_ntop":                nil,
+	"socket.htons":                    nil,
+	"socket.htonl":                    nil,
+	"socket.ntohs":                    nil,
+	"socket.ntohl":                    nil,
+	"socketserver":                    network,
+	"http.server.HTTPServer":          network,
+	"http.server.ThreadingHTTPServer": network,
+	"http.client.HTTPConnection":      network,
+	"http.client.HTTPSConnection":     network,
+	"urllib.request.urlopen":          network,
+	"urllib.request.urlretrieve":      network,
+	"urllib.request.build_opener":     network,
+	"xmlrpc.client.ServerProxy":       network,
+	"xmlrpc.server":                   network,
+	"wsgiref.simple_server":           network,
+	"ftplib.FTP":                      network,
+	"ftplib.FTP_TLS":                  network,
+	"imaplib.IMAP4":                   network,
+	"imaplib.IMAP4_SSL":               network,
+	"poplib.POP3":                     network,
+	"poplib.POP3_SSL":                 network,
+	"smtplib.SMTP":                    network,
+	"smtplib.SMTP_SSL":                network,
+	"asyncio.open_connection":         network,
+	"asyncio.start_server":            network,
+	"asyncio.open_unix_connection":    network,
+
+	"ctypes.CDLL":              native,
+	"ctypes.PyDLL":             native,
+	"ctypes.WinDLL":            native,
+	"ctypes.cdll":              native,
+	"ctypes.windll":            native,
+	"ctypes.pythonapi":         native,
+	"ctypes.util.find_library": search,
+	"ctypes.cdll.LoadLibrary":  native,
+
+	"signal.signal":       signals,
+	"signal.siginterrupt": signals,
+	"signal.alarm":        alarm,
+	"signal.setitimer":    alarm,
+	"signal.pause":        alarm,
+	"signal.sigwait":      alarm,
+	"signal.pthread_kill": alarm,
+
+	"input":                 input,
+	"sys.stdin":             input,
+	"sys.__stdin__":         nil,
+	"sys.stdin.isatty":      nil,
+	"sys.stdin.reconfigure": nil,
+	"sys.stdin.encoding":    nil,
+	"fileinput.input":       input,
+	"getpass.getpass":       terminal,
+	"getpass.getuser":       users,
+	"os.ttyname":            terminal,
+	"os.openpty":            terminal,
+	"os.tcgetpgrp":          terminal,
+
+	"os.environ": environment,
+	"os.getenv":  environment,
+	// Setting one is a script's own business.
+	"os.environ.setdefault": nil,
+	"os.putenv":             nil,
+
+	"os.path.expanduser":      home,
+	"pathlib.Path.home":       home,
+	"pathlib.Path.expanduser": home,
+	"os.getlogin":             users,
+	"os.getuid":               users,
+	"os.geteuid":              users,
+	"os.getgid":               users,
+	"os.getegid":              users,
+	"os.getgroups":            users,
+	"os.setuid":               users,
+	"os.setgid":               users,
+	"os.chown":                users,
+	"os.lchown":               users,
+	"shutil.chown":            users,
+	"os.getpid":               machine,
+	"os.getppid":              machine,
+	"os.uname":                machine,
+	"os.cpu_count":            machine,
+	"os.getloadavg":           machine,
+	"os.sched_getaffinity":    machine,
+	"shutil.disk_usage":       machine,
+	"os.statvfs":              machine,
+	"platform.node":           machine,
+	"platform.platform":       machine,
+	"platform.system":         machine,
+	"platform.machine":        machine,
+	"platform.uname":          machine,
+	"platform.release":        machine,
+	"platform.processor":      machine,
+	"uuid.getnode":            machine,
+	"sys.platform":            {kind: KindSystem, severity: MayDiffer, once: true, what: `sys.platform is "wasi"`},
+	"sys.executable":          {kind: KindProcess, severity: MayDiffer, once: true, what: "sys.executable is empty: there is no program to start"},
+}
+
+// pathCalls are functions that take paths, and how many of their first arguments
+// are some.
+var pathCalls = map[string]int{
+	"open": 1, "io.open": 1, "os.open": 1, "codecs.open": 1, "gzip.open": 1, "bz2.open": 1, "lzma.open": 1,
+	"tarfile.open": 1, "zipfile.ZipFile": 1, "sqlite3.connect": 1, "pathlib.Path": 1, "pathlib.PurePath": 0,
+	"pathlib.PosixPath": 1, "os.listdir": 1, "os.scandir": 1, "os.walk": 1, "os.mkdir": 1, "os.makedirs": 1,
+	"os.chdir": 1, "os.remove": 1, "os.unlink": 1, "os.rmdir": 1, "os.rename": 2, "os.replace": 2,
+	"os.stat": 1, "os.path.exists": 1, "os.path.isfile": 1, "os.path.isdir": 1, "os.path.getsize": 1,
+	"os.path.expanduser": 0, "shutil.copy": 2, "shutil.copy2": 2, "shutil.copyfile": 2, "shutil.copytree": 2,
+	"shutil.move": 2, "shutil.rmtree": 1, "glob.glob": 1, "glob.iglob": 1, "logging.FileHandler": 1,
+}

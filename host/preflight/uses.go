@@ -1,0 +1,101 @@
+package preflight
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"openskill/host/pyast"
+)
+
+// uses looks at what a script calls, by the names that things were imported as.
+func (c *check) uses(file string, m *pyast.Module) {
+	soft := map[string]bool{} // modules whose import may fail: what is done with them may too
+	for i := range m.Imports {
+		if im := &m.Imports[i]; im.Optional {
+			top, _, _ := strings.Cut(im.Module, ".")
+			soft[top] = true
+		}
+	}
+	told := map[string]bool{}
+	for i := range m.Uses {
+		u := &m.Uses[i]
+		c.path(file, u)
+		r, ok := ruleOf(u.Name)
+		if !ok || r.call && !u.Call {
+			continue
+		}
+		// Once a function is enough: a script that reads 40 variables needs no 40 lines.
+		key := r.what + "\x00" + u.Name + "\x00" + u.Function
+		if r.once {
+			key = r.what
+		}
+		if told[key] {
+			continue
+		}
+		told[key] = true
+		severity := r.severity
+		top, _, _ := strings.Cut(u.Name, ".")
+		if severity == CannotRun && soft[top] {
+			severity = MayDiffer
+		}
+		c.find(file, u.Line, severity, r.kind, r.said(u), r.instead)
+	}
+}
+
+// said is what a finding says of a use.
+func (r *rule) said(u *pyast.Use) string {
+	if !strings.Contains(r.what, "%s") {
+		return r.what
+	}
+	return fmt.Sprintf(r.what, u.Name)
+}
+
+// ruleOf finds the rule of a name: its own, or that of the longest name in front of it.
+func ruleOf(name string) (*rule, bool) {
+	for n := name; ; {
+		if r, ok := rules[n]; ok {
+			return r, r != nil
+		}
+		i := strings.LastIndexByte(n, '.')
+		if i < 0 {
+			return nil, false
+		}
+		n = n[:i]
+	}
+}
+
+// path looks at literal paths that lead out of the folder.
+func (c *check) path(file string, u *pyast.Use) {
+	if !u.Call {
+		return
+	}
+	most, ok := pathCalls[u.Name]
+	if !ok {
+		return
+	}
+	for i, a := range u.Args {
+		if i >= most {
+			return
+		}
+		p, ok := a.Text()
+		if !ok {
+			continue
+		}
+		switch {
+		case strings.HasPrefix(p, "~"):
+			c.find(file, u.Line, MayDiffer, KindFile, fmt.Sprintf("%s(%q): there is no home folder of a user", u.Name, p), insteadFiles)
+		case p == "/dev/null" || p == "/" || p == "":
+		case p == "/dev/stdin":
+			c.find(file, u.Line, CannotRun, KindInput, `there is no "/dev/stdin"`, "read sys.stdin, or open descriptor 0")
+		case p == "/tmp" || strings.HasPrefix(p, "/tmp/"):
+			c.find(file, u.Line, MayDiffer, KindFile, fmt.Sprintf("%s(%q): files of other programs in /tmp are not there, and nothing stays", u.Name, p), "write into the working folder: new files there come back as artifacts")
+		case strings.HasPrefix(p, "/"):
+			c.find(file, u.Line, CannotRun, KindFile, fmt.Sprintf("%s(%q): the sandbox shows the skill's folder alone", u.Name, p), insteadFiles)
+		case strings.HasPrefix(path.Clean(p), "../") || path.Clean(p) == "..":
+			c.find(file, u.Line, MayDiffer, KindFile, fmt.Sprintf("%s(%q): it may lead out of the skill's folder, and the sandbox shows that alone", u.Name, p), insteadFiles)
+		}
+	}
+}
+
+const insteadFiles = "put the file into the skill's folder, or give its text as an argument or on standard input"
