@@ -128,6 +128,10 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 // route hands a request to the handler for its revision.
 func (w *web) route(rw *streamWriter, r *http.Request, c *caller, body []byte) {
 	m := peek(body)
+	if wrong := checkParams(m.Method, m.Params); wrong != nil {
+		writeError(rw, http.StatusBadRequest, m.ID, wrong)
+		return
+	}
 	if r.Header.Get(headerProtocol) >= stateless && r.Method == http.MethodPost {
 		r.Header.Del(headerSession)
 		if m.wantsStream() {
@@ -168,12 +172,9 @@ func (w *web) route(rw *streamWriter, r *http.Request, c *caller, body []byte) {
 
 // glance is what has to be known of a message before the SDK reads it.
 type glance struct {
-	Method string `json:"method"`
-	Params struct {
-		Meta struct {
-			Token any `json:"progressToken"`
-		} `json:"_meta"`
-	} `json:"params"`
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
 }
 
 // peek reads a message; what is not one has no method.
@@ -186,7 +187,12 @@ func peek(body []byte) (m glance) {
 
 // wantsStream reports whether there can be notifications before the answer.
 func (m *glance) wantsStream() bool {
-	return m.Params.Meta.Token != nil || m.Method == "subscriptions/listen"
+	var p struct {
+		Meta struct {
+			Token any `json:"progressToken"`
+		} `json:"_meta"`
+	}
+	return m.Method == "subscriptions/listen" || json.Unmarshal(m.Params, &p) == nil && p.Meta.Token != nil
 }
 
 // bodyOf reads a request's body, at most BodyLimit of it.
@@ -388,15 +394,22 @@ func refuse(rw http.ResponseWriter, err error) { refuseAs(rw, skill.CodeOf(err).
 func refuseAs(rw http.ResponseWriter, status int, err error) {
 	wire, _ := protocolError(err).(*jsonrpc.Error) //nolint:errorlint // it is never wrapped
 	wire.Code = jsonrpc.CodeInvalidRequest
-	b, _ := json.Marshal(struct { // plain data
-		JSONRPC string         `json:"jsonrpc"`
-		ID      any            `json:"id"`
-		Error   *jsonrpc.Error `json:"error"`
-	}{"2.0", nil, wire})
-	rw.Header().Set("Content-Type", "application/json")
 	if status == http.StatusUnauthorized {
 		rw.Header().Set("WWW-Authenticate", "Bearer")
 	}
+	writeError(rw, status, nil, wire)
+}
+
+func writeError(rw http.ResponseWriter, status int, id json.RawMessage, wire *jsonrpc.Error) {
+	if len(id) == 0 || len(id) > 200 || id[0] == '{' || id[0] == '[' {
+		id = json.RawMessage("null")
+	}
+	b, _ := json.Marshal(struct { // plain data
+		JSONRPC string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   *jsonrpc.Error  `json:"error"`
+	}{"2.0", id, wire})
+	rw.Header().Set("Content-Type", "application/json")
 	rw.WriteHeader(status)
 	_, _ = rw.Write(b) // the client may have left
 }

@@ -220,7 +220,8 @@ func (c *caller) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case *mcp.ListToolsRequest:
 			return answer(c.listTools(ctx, r))
 		case *mcp.CallToolRequest:
-			return answer(c.callTool(ctx, r))
+			res, err := c.callTool(ctx, r)
+			return answer(completed(r.ProtocolVersion(), res), err)
 		}
 		if c.s.opt.AgentSkills != nil {
 			switch r := req.(type) {
@@ -229,11 +230,13 @@ func (c *caller) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			case *mcp.ListResourceTemplatesRequest:
 				return answer(c.listTemplates(r))
 			case *mcp.ReadResourceRequest:
-				return answer(c.readResource(ctx, r))
+				res, err := c.readResource(ctx, r)
+				return answer(completed(r.ProtocolVersion(), res), err)
 			case *mcp.ListPromptsRequest:
 				return answer(c.listPrompts(ctx, r))
 			case *mcp.GetPromptRequest:
-				return answer(c.getPrompt(ctx, r))
+				res, err := c.getPrompt(ctx, r)
+				return answer(completed(r.ProtocolVersion(), res), err)
 			}
 		}
 		res, err := next(ctx, method, req)
@@ -260,6 +263,31 @@ func answer[R any, P interface {
 		return nil, protocolError(err)
 	}
 	return res, nil
+}
+
+// completed marks a result as a whole one, as revisions without a handshake ask for.
+// The SDK does so for handlers that are registered with it, in a field that only its
+// decoder sets for others.
+func completed[R mcp.CallToolResult | mcp.GetPromptResult | mcp.ReadResourceResult](version string, res *R) *R {
+	if res == nil || version < stateless {
+		return res
+	}
+	var marked R
+	if json.Unmarshal([]byte(`{"resultType":"complete","content":[],"contents":[],"messages":[]}`), &marked) != nil {
+		return res
+	}
+	switch res := any(res).(type) {
+	case *mcp.CallToolResult:
+		m := any(&marked).(*mcp.CallToolResult) //nolint:errcheck // the same type
+		m.Meta, m.Content, m.StructuredContent, m.IsError = res.Meta, res.Content, res.StructuredContent, res.IsError
+	case *mcp.GetPromptResult:
+		m := any(&marked).(*mcp.GetPromptResult) //nolint:errcheck // the same type
+		m.Meta, m.Description, m.Messages = res.Meta, res.Description, res.Messages
+	case *mcp.ReadResourceResult:
+		m := any(&marked).(*mcp.ReadResourceResult) //nolint:errcheck // the same type
+		m.Meta, m.Cacheable, m.Contents = res.Meta, res.Cacheable, res.Contents
+	}
+	return &marked
 }
 
 func (c *caller) instructions(ctx context.Context) string {

@@ -137,6 +137,12 @@ func (l *lines) next() (jsonrpc.Message, error) {
 			break
 		}
 		r, ok := m.(*jsonrpc.Request)
+		if ok && r.IsCall() {
+			if bad := checkParams(r.Method, r.Params); bad != nil {
+				wrong = *bad
+				break
+			}
+		}
 		if ok && !l.take(r) {
 			wrong = jsonrpc.Error{Code: codeBusy, Message: fmt.Sprintf("%d requests are under way; wait for answers before sending more", l.pending)}
 			break
@@ -293,6 +299,7 @@ func (l *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 func (l *lines) Write(_ context.Context, m jsonrpc.Message) error {
 	r, ok := m.(*jsonrpc.Response)
 	if ok {
+		tidy(r)
 		// A request counts until its answer is written, or the input's end could win.
 		defer l.answered(r)
 		if l.unwanted(r) {
@@ -304,6 +311,22 @@ func (l *lines) Write(_ context.Context, m jsonrpc.Message) error {
 		return err
 	}
 	return l.write(b)
+}
+
+// tidy gives errors of the SDK that have no number one, and bounds their words.
+func tidy(r *jsonrpc.Response) {
+	var wire *jsonrpc.Error
+	switch {
+	case r.Error == nil:
+		return
+	case !errors.As(r.Error, &wire):
+		wire = &jsonrpc.Error{Message: r.Error.Error()}
+	}
+	code := wire.Code
+	if code == 0 {
+		code = jsonrpc.CodeInvalidRequest
+	}
+	r.Error = &jsonrpc.Error{Code: code, Message: skill.CleanText(wire.Message, skill.MaxMessage), Data: wire.Data}
 }
 
 func (l *lines) unwanted(r *jsonrpc.Response) bool {

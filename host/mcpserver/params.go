@@ -1,0 +1,68 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"openskill/sdk/skill"
+)
+
+// paramsOf gives what the params of a method are read into; nil for methods that are
+// not looked at before the SDK does.
+func paramsOf(method string) any {
+	switch method {
+	case "initialize":
+		return &mcp.InitializeParams{}
+	case "tools/call":
+		return &mcp.CallToolParamsRaw{}
+	case "tools/list":
+		return &mcp.ListToolsParams{}
+	case "resources/list":
+		return &mcp.ListResourcesParams{}
+	case "resources/templates/list":
+		return &mcp.ListResourceTemplatesParams{}
+	case "resources/read":
+		return &mcp.ReadResourceParams{}
+	case "prompts/list":
+		return &mcp.ListPromptsParams{}
+	case "prompts/get":
+		return &mcp.GetPromptParams{}
+	case "subscriptions/listen":
+		return &mcp.SubscriptionsListenParams{}
+	case "skills/list":
+		return &listSkillsParams{}
+	case "skills/get":
+		return &getSkillParams{}
+	case "resources/directory/read":
+		return &directoryParams{}
+	}
+	return nil
+}
+
+// checkParams says what is wrong with the params of a request, in words for whoever
+// wrote it: the SDK's own name types of Go, and repeat the params, however long.
+func checkParams(method string, params json.RawMessage) *jsonrpc.Error {
+	wrong := func(format string, args ...any) *jsonrpc.Error {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: skill.CleanText(fmt.Sprintf(format, args...), skill.MaxMessage)}
+	}
+	into := paramsOf(method)
+	if into == nil || len(params) == 0 {
+		return nil
+	}
+	if params[0] != '{' && string(params) != "null" {
+		return wrong("the params of %s must be an object", method)
+	}
+	err := json.Unmarshal(params, into)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind) && kind.Field != "":
+		return wrong("params.%s of %s cannot be a JSON %s", skill.CleanText(kind.Field, 80), method, skill.CleanText(kind.Value, 40))
+	case err != nil:
+		return wrong("the params of %s are not as the protocol has them", method)
+	}
+	return nil
+}
