@@ -19,6 +19,8 @@ func (s *Server) reading(next fiber.Handler) fiber.Handler {
 		switch {
 		case strings.Contains(c.Params("id"), ":"):
 			return fiber.ErrNotFound // an action that there is not, rather than a bad id
+		case s.rebound(c.Context()):
+			return errUnknownHost()
 		case p.May(skill.ScopeRead):
 			return next(c)
 		case p.ID == "":
@@ -45,33 +47,39 @@ func (s *Server) viewer(c *fiber.Ctx) (skill.Principal, error) {
 
 // listSkills answers GET /skills.
 func (s *Server) listSkills(c *fiber.Ctx) error {
-	limit := 50
-	given, err := query(c, "limit", 8)
+	cursor, limit, err := page(c)
 	if err != nil {
 		return err
-	}
-	if given != nil {
-		if limit, err = strconv.Atoi(*given); err != nil || limit < 1 || limit > 100 {
-			return invalidField("limit", "must be a whole number from 1 to 100")
-		}
-	}
-	cursor, err := query(c, "cursor", 256)
-	if err != nil {
-		return err
-	}
-	if cursor == nil {
-		cursor = new(string)
 	}
 	viewer, err := s.viewer(c)
 	if err != nil {
 		return err
 	}
-	skills, next, err := s.opt.Catalogue.List(viewer, *cursor, limit)
+	skills, next, err := s.opt.Catalogue.List(viewer, cursor, limit)
 	if err != nil {
 		return err
 	}
 	s.writeList(c.Context(), skills, next)
 	return nil
+}
+
+// page reads which page of a list is asked for.
+func page(c *fiber.Ctx) (cursor string, limit int, err error) {
+	limit = 50
+	given, err := query(c, "limit", 8)
+	if err != nil {
+		return "", 0, err
+	}
+	if given != nil {
+		if limit, err = strconv.Atoi(*given); err != nil || limit < 1 || limit > 100 {
+			return "", 0, invalidField("limit", "must be a whole number from 1 to 100")
+		}
+	}
+	after, err := query(c, "cursor", 256)
+	if err != nil || after == nil {
+		return "", limit, err
+	}
+	return *after, limit, nil
 }
 
 // getSkill answers GET /skills/{id}.

@@ -30,7 +30,9 @@ import (
 )
 
 var contract = sync.OnceValues(func() (*openapi3.T, error) {
-	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.PlainBodyDecoder)
+	for _, mediaType := range []string{"text/html", "text/markdown"} {
+		openapi3filter.RegisterBodyDecoder(mediaType, openapi3filter.PlainBodyDecoder)
+	}
 	loader := openapi3.NewLoader()
 	doc, err := loader.LoadFromFile("openapi.yaml")
 	if err != nil {
@@ -147,11 +149,14 @@ func checkError(t testing.TB, status int, trace string, body []byte) {
 	}
 }
 
+// runs matches what is answered with a Normalized Skill Result.
+var runs = regexp.MustCompile(`^(/skills/.*:invoke|(?s)/agent-skills/[^/:]+/scripts/.+:run)$`)
+
 // operation gives what the document says about a request; for one that it does
 // not describe, that it fails as all others do.
 func operation(doc *openapi3.T, method, path string, status int) *openapi3.Operation {
 	for template, item := range doc.Paths.Map() {
-		pattern := "^" + strings.NewReplacer(`\{id\}`, `[^/:]+`, `\{version\}`, `[^/]+`).Replace(regexp.QuoteMeta(template)) + "/?$"
+		pattern := "^" + strings.NewReplacer(`\{id\}`, `[^/:]+`, `\{version\}`, `[^/]+`, `\{name\}`, `[^/:]+`, `\{path\}`, `.+`, `\{script\}`, `.+`).Replace(regexp.QuoteMeta(template)) + "/?$"
 		if ok, _ := regexp.MatchString(pattern, path); !ok {
 			continue
 		}
@@ -160,7 +165,7 @@ func operation(doc *openapi3.T, method, path string, status int) *openapi3.Opera
 		}
 	}
 	failure := doc.Components.Responses["Problem"]
-	if strings.HasPrefix(path, "/skills/") && strings.HasSuffix(path, ":invoke") {
+	if runs.MatchString(strings.TrimSuffix(path, "/")) {
 		failure = doc.Components.Responses["Failed"]
 	}
 	return &openapi3.Operation{Responses: openapi3.NewResponses(openapi3.WithStatus(max(status, 400), failure))}
@@ -178,7 +183,10 @@ type server struct {
 func start(t testing.TB, change func(*httpapi.Options)) *server {
 	t.Helper()
 	s := &server{Door: httpapitest.NewDoor(), served: make(chan error, 1)}
-	o := httpapi.Options{Door: s.Door, Catalogue: httpapitest.NewCatalogue(), Principal: skill.Local(), Version: "0.1.0"}
+	o := httpapi.Options{
+		Door: s.Door, Catalogue: httpapitest.NewCatalogue(), Principal: skill.Local(), Version: "0.1.0",
+		AgentSkills: httpapitest.NewAgentSkills(), Tools: httpapitest.Tools,
+	}
 	if change != nil {
 		change(&o)
 	}

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -84,15 +83,7 @@ func decodeWhich(b []byte, to *Which) error {
 		*field = v
 		return nil
 	})
-	var syntax *strictjson.Error
-	if errors.As(err, &syntax) {
-		field := syntax.Path
-		if field == "" {
-			field = "body"
-		}
-		return invalidField(field, syntax.Problem+" (byte "+strconv.Itoa(syntax.Offset)+")")
-	}
-	return err
+	return syntaxError(err)
 }
 
 // deleteVersion answers DELETE /skills/{id}/versions/{version}.

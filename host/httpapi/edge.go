@@ -63,7 +63,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 			Message: "a web page of another origin may not call this host; its operator names the origin of its own pages in OPENSKILL_HTTP_BASE_URL",
 		})
 	case bytes.Equal(method, []byte("OPTIONS")):
-		if allow := allowed(path); allow != "" {
+		if allow := s.allowed(path); allow != "" {
 			ctx.Response.Header.Set("Allow", allow)
 			ctx.Response.Header.SetNoDefaultContentType(true)
 			ctx.SetStatusCode(fasthttp.StatusNoContent)
@@ -170,6 +170,42 @@ func (s *Server) sameOrigin(ctx *fasthttp.RequestCtx) bool {
 	return err == nil
 }
 
+// knownHost reports whether a header Host names this host as its operator knows it. A
+// page of a stranger's name that points here is of no other origin to its browser, and
+// only this tells.
+func (s *Server) knownHost(host string) bool {
+	u, err := url.Parse("http://" + host)
+	if err != nil || u.Host != host || u.Hostname() == "" {
+		return false
+	}
+	if u.Hostname() == "localhost" {
+		return true
+	}
+	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return true
+	}
+	for _, origin := range s.opt.Origins {
+		if o, err := url.Parse(origin); err == nil && strings.EqualFold(o.Host, host) {
+			return true
+		}
+	}
+	return false
+}
+
+// rebound reports whether a request may come from a page whose own name points here:
+// its browser then says nothing of an origin when it only reads.
+func (s *Server) rebound(ctx *fasthttp.RequestCtx) bool {
+	host := string(ctx.Host())
+	return host != "" && len(ctx.Request.Header.Peek("Origin")) == 0 && !s.knownHost(host)
+}
+
+func errUnknownHost() error {
+	return &skill.Error{
+		Op: "httpapi.host", Code: skill.Forbidden,
+		Message: "this host is not known by the name in the header Host; call it by its address or as localhost, or have its operator put the name into OPENSKILL_HTTP_BASE_URL",
+	}
+}
+
 // fiberError answers what fiber itself found wrong: no such route or method.
 func (s *Server) fiberError(c *fiber.Ctx, err error) error {
 	var fe *fiber.Error
@@ -188,7 +224,7 @@ func (s *Server) wrongMethod(c *fiber.Ctx) error {
 
 // noRoute answers 405 for a path that exists and 404 for one that does not.
 func (s *Server) noRoute(ctx *fasthttp.RequestCtx, path string) {
-	allow := allowed(path)
+	allow := s.allowed(path)
 	if allow == "" {
 		ctx.Response.Header.Del("Allow") // fiber may have found a route of another form
 		s.fail(ctx, &skill.Error{

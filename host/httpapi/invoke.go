@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"math"
@@ -42,12 +41,8 @@ func (s *Server) invoke(c *fiber.Ctx) error {
 		req.Limits = in.Limits.Limits()
 	}
 
-	run, cancel := context.WithCancelCause(s.base)
-	defer cancel(nil)
-	if conn := connOf(ctx); conn != nil {
-		s.watches.add(conn, func() { cancel(errClientLeft) })
-		defer s.watches.remove(conn)
-	}
+	run, done := s.calling(ctx)
+	defer done()
 	r := s.opt.Door.Invoke(run, s.opt.Principal, req)
 	if r == nil {
 		return errors.New("the door returned no result")
@@ -113,14 +108,7 @@ func decodeInvoke(b []byte) (wire.InvokeRequest, error) {
 		}
 		return nil
 	})
-	var syntax *strictjson.Error
-	if errors.As(err, &syntax) {
-		field := syntax.Path
-		if field == "" {
-			field = "body"
-		}
-		return in, invalidField(field, syntax.Problem+" (byte "+strconv.Itoa(syntax.Offset)+")")
-	}
+	err = syntaxError(err)
 	if err == nil && in.Input == nil {
 		err = invalidField("input", "is missing; send {\"input\": {…}}")
 	}

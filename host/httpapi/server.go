@@ -2,10 +2,11 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
-	"strings"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,15 @@ type Options struct {
 	Door      Door      // required
 	Catalogue Catalogue // required
 	Uploads   Uploads   // nil: uploads, and what is decided about them, are refused
+
+	AgentSkills AgentSkills  // nil: there are none
+	Tools       Tools        // nil: there are no tool definitions
+	Approvals   Approvals    // nil: there are none
+	MCP         http.Handler // answers /mcp; its requests end when their clients leave. nil: there is no such path
+
+	// ScriptArgs makes the command line of a script of the JSON that a request has as
+	// "args": a list, an object or null. nil: only lists of strings are taken.
+	ScriptArgs func(args json.RawMessage) ([]string, error)
 
 	// Ready says whether the host can run skills; /readyz answers 503 with its
 	// error. It must be quick. nil: always ready.
@@ -78,6 +88,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
+	}
+	if o.ScriptArgs == nil {
+		o.ScriptArgs = stringArgs
 	}
 	o.Origins = append([]string(nil), o.Origins...)
 	o.Principal.Scopes = append([]string(nil), o.Principal.Scopes...)
@@ -129,6 +142,9 @@ type Server struct {
 	endAll  context.CancelCauseFunc
 	closing atomic.Bool
 	once    sync.Once
+
+	listening context.Context //nolint:containedctx // the parent of streams without an end, ended when Shutdown begins
+	hangUp    context.CancelCauseFunc
 }
 
 var (
@@ -148,6 +164,7 @@ func New(o Options) (*Server, error) {
 	s.admitting = newLine(s.opt.Admitting, s.opt.Admitting)
 	s.health = healthBody(s.opt.Version)
 	s.base, s.endAll = context.WithCancelCause(context.Background())
+	s.listening, s.hangUp = context.WithCancelCause(s.base)
 
 	app := fiber.New(fiber.Config{
 		// Handlers read strings of the request that would otherwise change when
@@ -205,6 +222,7 @@ const shutdownTail = 2 * time.Second
 // back. It may be called more than once.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.closing.Store(true)
+	s.hangUp(errShutdown)
 	s.conns.stop()
 	err := s.conns.drain(ctx)
 	s.once.Do(func() { s.endAll(errShutdown) })
@@ -216,88 +234,4 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		}
 	}
 	return err
-}
-
-// allowed gives the methods of a path, "" if there is no such path.
-func allowed(path string) string {
-	if len(path) > 1 {
-		path = strings.TrimSuffix(path, "/")
-	}
-	const get = "GET, HEAD, OPTIONS"
-	if isUploadPath(path) {
-		return "GET, HEAD, POST, OPTIONS"
-	}
-	switch path {
-	case "/health", "/healthz", "/readyz", "/openapi.json", "/docs":
-		return get
-	}
-	if _, ok := actionPath(path); ok {
-		return "POST, OPTIONS"
-	}
-	if name, ok := strings.CutPrefix(path, "/docs/"); ok && isDocsAsset(name) {
-		return get
-	}
-	rest, ok := strings.CutPrefix(path, "/skills/")
-	if !ok {
-		return ""
-	}
-	id, tail, deeper := strings.Cut(rest, "/")
-	version, one := strings.CutPrefix(tail, "versions/")
-	switch {
-	case id == "" || strings.Contains(id, ":"): // a colon: an action that there is not
-		return ""
-	case !deeper || tail == "versions":
-		return get
-	case one && version != "" && !strings.Contains(version, "/"):
-		return "DELETE, OPTIONS"
-	}
-	return ""
-}
-
-// isUploadPath reports whether a POST to the path is an upload.
-func isUploadPath(path string) bool { return path == "/skills" || path == "/skills/" }
-
-// actionPath gives the action of a path of the form /skills/{id}:{action}.
-func actionPath(path string) (action string, ok bool) {
-	path = strings.TrimSuffix(path, "/")
-	for _, action := range actions {
-		if id, ok := strings.CutSuffix(path, ":"+action); ok {
-			id, ok = strings.CutPrefix(id, "/skills/")
-			return action, ok && id != "" && !strings.Contains(id, "/")
-		}
-	}
-	return "", false
-}
-
-var actions = [...]string{"invoke", "enable", "disable", "approve", "rollback"}
-
-// invokePath gives the id of a path of the form /skills/{id}:invoke. The id may
-// be anything but empty or of several segments.
-func invokePath(path string) (id string, ok bool) {
-	id, ok = strings.CutPrefix(strings.TrimSuffix(path, "/"), "/skills/")
-	if !ok {
-		return "", false
-	}
-	id, ok = strings.CutSuffix(id, ":invoke")
-	return id, ok && id != "" && !strings.Contains(id, "/")
-}
-
-func (s *Server) routes(app *fiber.App) {
-	app.Post("/skills/:id\\:invoke", s.invoke)
-	app.Get("/skills/:id\\:invoke", s.wrongMethod) // or it would be a skill named "x:invoke"
-	app.Post("/skills", s.upload)
-	app.Post("/skills/:id\\:enable", s.deciding(Uploads.Enable))
-	app.Post("/skills/:id\\:disable", s.deciding(Uploads.Disable))
-	app.Post("/skills/:id\\:approve", s.deciding(Uploads.Approve))
-	app.Post("/skills/:id\\:rollback", s.deciding(Uploads.Rollback))
-	app.Delete("/skills/:id/versions/:version", s.deleteVersion)
-	app.Get("/skills", s.reading(s.listSkills))
-	app.Get("/skills/:id", s.reading(s.getSkill))
-	app.Get("/skills/:id/versions", s.reading(s.listVersions))
-	app.Get("/health", s.alive)
-	app.Get("/healthz", s.alive)
-	app.Get("/readyz", s.ready)
-	app.Get("/openapi.json", s.openapi)
-	app.Get("/docs", s.docs)
-	app.Get("/docs/:asset", s.docsAsset)
 }

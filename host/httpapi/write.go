@@ -43,8 +43,8 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 // failAs is fail with a status that differs from the code's own.
 func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
 	var id skill.ID
-	given, isInvoke := invokePath(plainPath(ctx))
-	if isInvoke {
+	given, isRun := runPath(plainPath(ctx))
+	if isRun {
 		id, _ = skill.ParseID(given) // "" if it is not one
 	}
 	r := skill.Failure(id, traceOf(ctx), skill.Meta{}, err)
@@ -53,7 +53,7 @@ func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
 		s.log.LogAttrs(context.Background(), slog.LevelError, "request failed at the edge",
 			slog.String("trace_id", string(r.TraceID)), slog.Int("status", status), slog.String("error", err.Error()))
 	}
-	if isInvoke {
+	if isRun {
 		s.writeResult(ctx, r)
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"openskill/host/approval"
 	"openskill/host/httpapi"
 	"openskill/host/httpapi/httpapitest"
 	"openskill/sdk/skill"
@@ -38,9 +39,15 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // what is left is in the system's temporary folder
+	approvals, err := askedOnce(dir)
+	if err != nil {
+		return err
+	}
 	s, err := httpapi.New(httpapi.Options{
 		Door: door, Uploads: &httpapitest.Uploads{Dir: dir}, Catalogue: httpapitest.NewCatalogue(), Principal: skill.Local(), Version: "0.1.0",
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		AgentSkills: httpapitest.NewAgentSkills(), Tools: httpapitest.Tools, Approvals: approvals,
+		ScriptArgs: func(args json.RawMessage) ([]string, error) { return []string{string(args)}, nil },
+		Logger:     slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		return err
@@ -62,4 +69,19 @@ func run() error {
 		return err
 	}
 	return <-served
+}
+
+// askedOnce gives a store in which one script has asked.
+func askedOnce(dir string) (*approval.Store, error) {
+	store, err := approval.Open(approval.Options{Dir: approval.Dir(dir), Policy: approval.PerVersion})
+	if err != nil {
+		return nil, err
+	}
+	err = store.Check(context.Background(), approval.Ask{
+		Skill: "unit-converter", Script: "scripts/convert.py", Digest: "sha256:0", Tenant: "acme", Caller: "agent-1",
+	})
+	if skill.CodeOf(err) != skill.Forbidden {
+		return nil, err
+	}
+	return store, nil
 }

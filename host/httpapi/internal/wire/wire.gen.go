@@ -6,6 +6,7 @@ package wire
 import (
 	"encoding/json"
 
+	"openskill/host/approval"
 	"openskill/sdk/skill"
 )
 
@@ -18,6 +19,33 @@ const (
 func (e HealthStatus) Valid() bool {
 	switch e {
 	case Ok:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListApprovalsParamsState.
+const (
+	Approved ListApprovalsParamsState = "approved"
+	Denied   ListApprovalsParamsState = "denied"
+	Expired  ListApprovalsParamsState = "expired"
+	Pending  ListApprovalsParamsState = "pending"
+	Used     ListApprovalsParamsState = "used"
+)
+
+// Valid indicates whether the value is a known member of the ListApprovalsParamsState enum.
+func (e ListApprovalsParamsState) Valid() bool {
+	switch e {
+	case Approved:
+		return true
+	case Denied:
+		return true
+	case Expired:
+		return true
+	case Pending:
+		return true
+	case Used:
 		return true
 	default:
 		return false
@@ -42,8 +70,57 @@ func (e UploadSkillParamsDryRun) Valid() bool {
 	}
 }
 
+// Defines values for ListToolsParamsFormat.
+const (
+	Anthropic ListToolsParamsFormat = "anthropic"
+	Mcp       ListToolsParamsFormat = "mcp"
+	Openai    ListToolsParamsFormat = "openai"
+)
+
+// Valid indicates whether the value is a known member of the ListToolsParamsFormat enum.
+func (e ListToolsParamsFormat) Valid() bool {
+	switch e {
+	case Anthropic:
+		return true
+	case Mcp:
+		return true
+	case Openai:
+		return true
+	default:
+		return false
+	}
+}
+
+// AgentFile A resource or a script.
+type AgentFile = skill.AgentFile
+
+// AgentSkill An Agent Skill, and nothing about where it lives on the host.
+type AgentSkill = skill.AgentSkill
+
+// AgentSkillList defines model for AgentSkillList.
+type AgentSkillList struct {
+	Data []AgentSkill `json:"data"`
+
+	// Next The cursor of the next page; null on the last one.
+	Next *string `json:"next"`
+}
+
+// AgentSkillName defines model for AgentSkillName.
+type AgentSkillName = string
+
 // Amount defines model for Amount.
 type Amount = uint64
+
+// Approval What a script asked, and what became of it.
+type Approval = approval.Approval
+
+// ApprovalList defines model for ApprovalList.
+type ApprovalList struct {
+	Data []Approval `json:"data"`
+
+	// Next The cursor of the next page; null on the last one.
+	Next *string `json:"next"`
+}
 
 // Decision What is decided about. All of it may be left out.
 type Decision = json.RawMessage
@@ -75,10 +152,13 @@ type InvokeRequest struct {
 	Version *string `json:"version,omitempty"`
 }
 
+// LoadedAgentSkill defines model for LoadedAgentSkill.
+type LoadedAgentSkill = json.RawMessage
+
 // Meta How the result came about.
 type Meta = skill.Meta
 
-// Problem The answer of a failure outside of :invoke.
+// Problem The answer of a failure outside of :invoke and :run.
 type Problem struct {
 	Error Error `json:"error"`
 }
@@ -86,6 +166,9 @@ type Problem struct {
 // RequestLimits Limits for this call. They may only lower what the skill and the host
 // allow; a higher value, and zero, change nothing.
 type RequestLimits = skill.LimitsJSON
+
+// ScriptRunRequest All of it may be left out.
+type ScriptRunRequest = json.RawMessage
 
 // Skill Everything a caller or a model needs to call a skill, and nothing about
 // where it lives on the host.
@@ -123,6 +206,9 @@ type UploadResult = skill.UploadResult
 // VersionState defines model for VersionState.
 type VersionState = skill.VersionState
 
+// ApprovalId defines model for ApprovalId.
+type ApprovalId = string
+
 // SkillIdPath defines model for SkillIdPath.
 type SkillIdPath = SkillId
 
@@ -138,11 +224,109 @@ type Failed = SkillFailure
 // FailedBusy defines model for FailedBusy.
 type FailedBusy = SkillFailure
 
-// ProblemBusy The answer of a failure outside of :invoke.
+// ProblemBusy The answer of a failure outside of :invoke and :run.
 type ProblemBusy = Problem
 
 // Result defines model for Result.
 type Result = SkillSuccess
+
+// ListAgentSkillsParams defines parameters for ListAgentSkills.
+type ListAgentSkillsParams struct {
+	// Limit The most entries to answer with.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The value of `next` of the page before.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// LoadAgentSkillParams defines parameters for LoadAgentSkill.
+type LoadAgentSkillParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ReadAgentSkillResourceParams defines parameters for ReadAgentSkillResource.
+type ReadAgentSkillResourceParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// RunAgentSkillScriptParams defines parameters for RunAgentSkillScript.
+type RunAgentSkillScriptParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ListApprovalsParams defines parameters for ListApprovals.
+type ListApprovalsParams struct {
+	// State Only those in this state.
+	State *ListApprovalsParamsState `form:"state,omitempty" json:"state,omitempty"`
+
+	// Limit The most entries to answer with.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The value of `next` of the page before.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ListApprovalsParamsState defines parameters for ListApprovals.
+type ListApprovalsParamsState string
+
+// GetApprovalParams defines parameters for GetApproval.
+type GetApprovalParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ApproveApprovalParams defines parameters for ApproveApproval.
+type ApproveApprovalParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// DenyApprovalParams defines parameters for DenyApproval.
+type DenyApprovalParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// EndMCPParams defines parameters for EndMCP.
+type EndMCPParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ListenMCPParams defines parameters for ListenMCP.
+type ListenMCPParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// PostMCPJSONBody defines parameters for PostMCP.
+type PostMCPJSONBody = json.RawMessage
+
+// PostMCPParams defines parameters for PostMCP.
+type PostMCPParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
 
 // ListSkillsParams defines parameters for ListSkills.
 type ListSkillsParams struct {
@@ -240,6 +424,25 @@ type RollbackSkillParams struct {
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
+
+// ListToolsParams defines parameters for ListTools.
+type ListToolsParams struct {
+	// Format The dialect.
+	Format *ListToolsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ListToolsParamsFormat defines parameters for ListTools.
+type ListToolsParamsFormat string
+
+// RunAgentSkillScriptJSONRequestBody defines body for RunAgentSkillScript for application/json ContentType.
+type RunAgentSkillScriptJSONRequestBody = ScriptRunRequest
+
+// PostMCPJSONRequestBody defines body for PostMCP for application/json ContentType.
+type PostMCPJSONRequestBody = PostMCPJSONBody
 
 // UploadSkillMultipartRequestBody defines body for UploadSkill for multipart/form-data ContentType.
 type UploadSkillMultipartRequestBody = UploadRequest

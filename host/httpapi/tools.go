@@ -1,0 +1,44 @@
+package httpapi
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"openskill/sdk/skill"
+)
+
+// Tools gives what a model can call, in a dialect of toolFormats, as a value for
+// package json. It is safe for concurrent use; its errors are *skill.Error.
+type Tools func(ctx context.Context, p skill.Principal, format string) (any, error)
+
+// toolFormats are the dialects; the first one is the default.
+var toolFormats = []string{"openai", "anthropic", "mcp"}
+
+// listTools answers GET /tools.
+func (s *Server) listTools(c *fiber.Ctx) error {
+	if s.opt.Tools == nil {
+		return &skill.Error{Op: "httpapi.tools", Code: skill.NotFound, Message: "this host gives no tool definitions"}
+	}
+	format := toolFormats[0]
+	given, err := query(c, "format", 16)
+	if err != nil {
+		return err
+	}
+	if given != nil {
+		if format = *given; !slices.Contains(toolFormats, format) {
+			return invalidField("format", "must be one of "+strings.Join(toolFormats, ", "))
+		}
+	}
+	run, done := s.calling(c.Context())
+	defer done()
+	list, err := s.opt.Tools(run, s.opt.Principal, format)
+	if err != nil {
+		return err
+	}
+	s.writeJSON(c.Context(), fasthttp.StatusOK, list)
+	return nil
+}
