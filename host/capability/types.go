@@ -1,0 +1,595 @@
+package capability
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"openskill/host/pyast"
+	"openskill/host/tools/ordered"
+	"openskill/sdk/skill"
+)
+
+// noForm says that values of a type cannot be written as JSON.
+type noForm struct{ what string }
+
+func (e *noForm) Error() string { return e.what + " has no form in JSON" }
+
+func without(what string) error { return &noForm{skill.CleanText(what, 80)} }
+
+// typer makes schemas of the types of one module.
+type typer struct {
+	m *pyast.Module
+	// output says that the schema is of a result: what comes out is not held to formats,
+	// nor to the fields that are known.
+	output    bool
+	within    []string        // classes and aliases whose schema is being made
+	recursive map[string]bool // those that contain themselves
+	defs      *ordered.Object // their schemas
+	vars      map[string]*pyast.Expr
+}
+
+func newTyper(m *pyast.Module, output bool) *typer {
+	return &typer{m: m, output: output, recursive: map[string]bool{}, defs: &ordered.Object{}, vars: map[string]*pyast.Expr{}}
+}
+
+// again unwinds to where a schema is begun: a class was found to contain itself.
+type again struct{ name string }
+
+// whole makes a schema by make, as often as there are classes that contain themselves.
+func (t *typer) whole(build func() error) (err error) {
+	for {
+		repeat := false
+		err = func() (err error) {
+			defer func() {
+				switch p := recover().(type) {
+				case nil:
+				case again:
+					t.recursive[p.name], repeat = true, true
+					t.within, t.defs = nil, &ordered.Object{}
+				default:
+					panic(p)
+				}
+			}()
+			return build()
+		}()
+		if !repeat {
+			return err
+		}
+	}
+}
+
+// libraries are modules whose names are told apart by their last part.
+var libraries = []string{"builtins.", "typing.", "typing_extensions.", "collections.abc.", "collections.", "types."}
+
+// canonical is a type's name without the library that it comes from, where that is one of
+// types.
+func canonical(name string) string {
+	for _, l := range libraries {
+		if rest, ok := strings.CutPrefix(name, l); ok {
+			return rest
+		}
+	}
+	return name
+}
+
+// typed makes {"type": …} with more members.
+func typed(name string, pairs ...any) *ordered.Object {
+	return ordered.Of(append([]any{"type", name}, pairs...)...)
+}
+
+// plain are the types that are one word.
+var plain = map[string]string{
+	"str": "string", "Text": "string", "AnyStr": "string", "LiteralString": "string",
+	"int": "integer", "SupportsInt": "number", "SupportsIndex": "integer",
+	"float": "number", "SupportsFloat": "number", "numbers.Number": "number", "numbers.Real": "number", "numbers.Integral": "integer",
+	"bool": "boolean", "None": "null", "NoneType": "null",
+	"pathlib.Path": "string", "pathlib.PurePath": "string", "pathlib.PosixPath": "string", "pathlib.PurePosixPath": "string", "os.PathLike": "string",
+	"ipaddress.IPv4Address": "string", "ipaddress.IPv6Address": "string", "fractions.Fraction": "string",
+	"re.Pattern": "string", "Pattern": "string", "zoneinfo.ZoneInfo": "string",
+}
+
+// formats are the texts with a form.
+var formats = map[string]string{
+	"datetime.datetime": "date-time", "datetime.date": "date", "datetime.time": "time", "datetime.timedelta": "duration", "uuid.UUID": "uuid",
+}
+
+// arrays are the types with elements of one kind; true for those whose elements differ.
+var arrays = map[string]bool{
+	"list": false, "List": false, "Sequence": false, "MutableSequence": false, "Iterable": false, "Collection": false, "Container": false,
+	"Iterator": false, "Generator": false, "AsyncIterator": false, "AsyncIterable": false, "AsyncGenerator": false, "Reversible": false,
+	"deque": false, "Deque": false, "ValuesView": false, "array.array": false,
+	"set": true, "Set": true, "frozenset": true, "FrozenSet": true, "AbstractSet": true, "MutableSet": true, "KeysView": true,
+}
+
+// maps are the types with keys.
+var maps = map[string]bool{
+	"dict": true, "Dict": true, "Mapping": true, "MutableMapping": true, "OrderedDict": true, "defaultdict": true, "DefaultDict": true,
+	"ChainMap": true, "Counter": true, "MappingProxyType": true,
+}
+
+// wrappers are words around a type that say nothing of its values.
+var wrappers = map[string]bool{
+	"Final": true, "ClassVar": true, "Required": true, "NotRequired": true, "ReadOnly": true, "InitVar": true, "dataclasses.InitVar": true,
+	"Awaitable": true, "Coroutine": true,
+}
+
+// schema makes the schema of a type. The error is a *noForm.
+func (t *typer) schema(e *pyast.Expr) (*ordered.Object, error) {
+	if e == nil {
+		return &ordered.Object{}, nil
+	}
+	switch e.Kind {
+	case pyast.KindValue:
+		if e.IsNone() {
+			return typed("null"), nil
+		}
+	case pyast.KindName:
+		return t.named(e.Name, nil)
+	case pyast.KindGeneric:
+		return t.named(e.Name, e.Of)
+	case pyast.KindUnion:
+		return t.union(e.Of)
+	case pyast.KindCall:
+		if canonical(e.Name) == "NewType" && len(e.Of) == 2 {
+			return t.schema(e.Of[1])
+		}
+		return nil, without(e.Name + "(…)")
+	}
+	what := e.Source
+	switch {
+	case what != "":
+	case e.Value != nil:
+		what = string(e.Value)
+	default:
+		what = "a " + e.Kind
+	}
+	return nil, without(what + " in the place of a type")
+}
+
+func (t *typer) named(name string, of []*pyast.Expr) (*ordered.Object, error) {
+	if bound, ok := t.vars[name]; ok && of == nil {
+		return t.schema(bound)
+	}
+	if c := t.m.Class(name); c != nil {
+		return t.class(c)
+	}
+	if a := t.m.Alias(name); a != nil && a.Value != nil && !a.Value.IsNone() {
+		return t.alias(a)
+	}
+	short := canonical(name)
+	if word, ok := plain[short]; ok {
+		return typed(word), nil
+	}
+	if format, ok := formats[short]; ok {
+		if t.output {
+			return typed("string"), nil
+		}
+		return typed("string", "format", format), nil
+	}
+	switch unique, isArray := arrays[short]; {
+	case isArray:
+		items := &ordered.Object{}
+		if len(of) > 0 {
+			var err error
+			if items, err = t.schema(of[0]); err != nil {
+				return nil, err
+			}
+		}
+		s := typed("array", "items", items)
+		if unique {
+			s.Set("uniqueItems", true)
+		}
+		return s, nil
+	case maps[short]:
+		return t.mapping(short, of)
+	case wrappers[short]:
+		if len(of) == 0 {
+			return &ordered.Object{}, nil
+		}
+		return t.schema(of[len(of)-1]) // of Coroutine[…] the last is what it gives
+	}
+	switch short {
+	case "Any", "object", "Hashable", "JSON", "Unpack":
+		return &ordered.Object{}, nil
+	case "tuple", "Tuple":
+		return t.tuple(of)
+	case "Optional":
+		if len(of) == 0 {
+			return &ordered.Object{}, nil
+		}
+		return t.union(append(slices.Clone(of), none))
+	case "Union":
+		return t.union(of)
+	case "Literal":
+		return t.literal(of)
+	case "Annotated":
+		if len(of) == 0 {
+			return &ordered.Object{}, nil
+		}
+		s, err := t.schema(of[0])
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range of[1:] {
+			t.annotate(s, e)
+		}
+		return s, nil
+	case "decimal.Decimal":
+		if t.output {
+			return ordered.Of("type", []any{"string", "number"}), nil
+		}
+		return ordered.Of("type", []any{"number", "string"}), nil
+	case "bytes", "bytearray":
+		return typed("string", "contentEncoding", "base64"), nil
+	case "TypedDict", "ByteString":
+		return typed("object"), nil
+	}
+	if len(of) > 0 {
+		name += "[…]"
+	}
+	return nil, without(name)
+}
+
+var none = &pyast.Expr{Kind: pyast.KindValue, Value: json.RawMessage("null")}
+
+// alias follows a name that was given a type.
+func (t *typer) alias(a *pyast.Alias) (*ordered.Object, error) {
+	if slices.Contains(t.within, a.Name) {
+		return nil, without(a.Name)
+	}
+	t.within = append(t.within, a.Name)
+	defer func() { t.within = t.within[:max(0, len(t.within)-1)] }()
+	for _, p := range a.TypeParams {
+		t.vars[p.Name] = p.Bound
+	}
+	if v := a.Value; v.Kind == pyast.KindCall {
+		switch canonical(v.Name) {
+		case "TypeVar":
+			if b := v.Keyword("bound"); b != nil {
+				return t.schema(b)
+			}
+			if len(v.Of) > 1 {
+				return t.union(v.Of[1:])
+			}
+			return &ordered.Object{}, nil
+		case "TypedDict":
+			return t.typedDictCall(v)
+		case "namedtuple", "NamedTuple":
+			return t.namedTupleCall(v)
+		}
+		if enums[v.Name] {
+			return t.enumCall(v)
+		}
+	}
+	return t.schema(a.Value)
+}
+
+func (t *typer) mapping(name string, of []*pyast.Expr) (*ordered.Object, error) {
+	s := typed("object")
+	if name == "Counter" {
+		s.Set("additionalProperties", typed("integer"))
+		return s, nil
+	}
+	if len(of) < 2 {
+		return s, nil
+	}
+	keys, err := t.schema(of[0])
+	if err != nil {
+		return nil, err
+	}
+	values, err := t.schema(of[1])
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case keys.Has("enum"):
+		s.Set("propertyNames", ordered.Of("enum", keys.Get("enum")))
+	case keys.Text("type") == "integer":
+		s.Set("propertyNames", ordered.Of("pattern", "^-?[0-9]+$"))
+	}
+	if len(values.Members) > 0 {
+		s.Set("additionalProperties", values)
+	}
+	return s, nil
+}
+
+func (t *typer) tuple(of []*pyast.Expr) (*ordered.Object, error) {
+	if len(of) == 0 {
+		return typed("array", "items", &ordered.Object{}), nil
+	}
+	if len(of) == 2 && of[1].Kind == "ellipsis" {
+		items, err := t.schema(of[0])
+		if err != nil {
+			return nil, err
+		}
+		return typed("array", "items", items), nil
+	}
+	if len(of) == 1 && of[0].Kind == pyast.KindTuple { // tuple[()]
+		return typed("array", "maxItems", 0), nil
+	}
+	list := make([]any, len(of))
+	for i, e := range of {
+		s, err := t.schema(e)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = s
+	}
+	return typed("array", "prefixItems", list, "minItems", len(of), "maxItems", len(of)), nil
+}
+
+// union makes one schema of several types. Those that have no form in JSON are left out
+// where others have one.
+func (t *typer) union(of []*pyast.Expr) (*ordered.Object, error) {
+	var list []*ordered.Object
+	var refused error
+	for _, e := range of {
+		s, err := t.schema(e)
+		if err != nil {
+			refused = err
+			continue
+		}
+		list = append(list, s)
+	}
+	onlyNull := len(list) == 1 && list[0].Text("type") == "null"
+	if len(list) == 0 || refused != nil && onlyNull {
+		if refused == nil {
+			return &ordered.Object{}, nil
+		}
+		return nil, refused
+	}
+	return anyOf(list), nil
+}
+
+// anyOf is what any of the schemas takes, in as few words as that can be said.
+func anyOf(list []*ordered.Object) *ordered.Object {
+	var flat []*ordered.Object
+	for _, s := range list {
+		inner := s.List("anyOf")
+		if inner == nil || len(s.Members) != 1 {
+			flat = append(flat, s)
+			continue
+		}
+		for _, e := range inner {
+			if o, ok := e.(*ordered.Object); ok {
+				flat = append(flat, o)
+			}
+		}
+	}
+	var words []any // where all are a type and nothing else
+	var kept []any
+	seen := map[string]bool{}
+	simple := true
+	for _, s := range flat {
+		if len(s.Members) == 0 {
+			return &ordered.Object{} // anything
+		}
+		text := encode(s)
+		if seen[text] {
+			continue
+		}
+		seen[text] = true
+		kept = append(kept, s)
+		if len(s.Members) > 1 || !s.Has("type") {
+			simple = false
+			continue
+		}
+		of, isList := s.Get("type").([]any)
+		if !isList {
+			of = []any{s.Get("type")}
+		}
+		for _, w := range of {
+			if !slices.Contains(words, w) {
+				words = append(words, w)
+			}
+		}
+	}
+	if len(kept) == 1 {
+		o, _ := kept[0].(*ordered.Object)
+		return o
+	}
+	if !simple {
+		return ordered.Of("anyOf", kept)
+	}
+	if slices.Contains(words, any("number")) { // a whole number is one
+		words = slices.DeleteFunc(words, func(w any) bool { return w == "integer" })
+	}
+	if len(words) == 1 {
+		return ordered.Of("type", words[0])
+	}
+	return ordered.Of("type", words)
+}
+
+// encode writes a schema. All that is put into one can be written.
+func encode(o *ordered.Object) string {
+	b, err := o.MarshalJSON()
+	if err != nil {
+		return fmt.Sprintf("%p", o)
+	}
+	return string(b)
+}
+
+// literal makes an enum of literals, of members of enums, and of names of literals.
+func (t *typer) literal(of []*pyast.Expr) (*ordered.Object, error) {
+	var values []json.RawMessage
+	for _, e := range of {
+		switch {
+		case e.Value != nil:
+			values = append(values, e.Value)
+			continue
+		case e.Kind == pyast.KindName:
+			if v := t.member(e.Name); v != nil {
+				values = append(values, v)
+				continue
+			}
+		case e.Kind == pyast.KindGeneric && canonical(e.Name) == "Literal":
+		default:
+			return nil, without("Literal of " + e.Kind)
+		}
+		inner, err := t.schema(e)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range inner.List("enum") {
+			if raw, ok := v.(json.RawMessage); ok {
+				values = append(values, raw)
+			}
+		}
+	}
+	return enumOf(values), nil
+}
+
+// enumOf is the schema of one of several values.
+func enumOf(values []json.RawMessage) *ordered.Object {
+	s := &ordered.Object{}
+	var words, list []any
+	for _, v := range values {
+		list = append(list, v)
+		if w := wordOf(v); !slices.Contains(words, any(w)) {
+			words = append(words, w)
+		}
+	}
+	switch {
+	case len(words) == 1:
+		s.Set("type", words[0])
+	case len(words) > 1:
+		s.Set("type", words)
+	}
+	s.Set("enum", list)
+	return s
+}
+
+// wordOf is the type of a JSON value.
+func wordOf(v json.RawMessage) string {
+	switch {
+	case len(v) == 0 || v[0] == 'n':
+		return "null"
+	case v[0] == '"':
+		return "string"
+	case v[0] == 't' || v[0] == 'f':
+		return "boolean"
+	case v[0] == '[':
+		return "array"
+	case v[0] == '{':
+		return "object"
+	case strings.ContainsAny(string(v), ".eE"):
+		return "number"
+	}
+	return "integer"
+}
+
+// annotate adds what is said of a type within Annotated.
+func (t *typer) annotate(s *ordered.Object, e *pyast.Expr) {
+	if text, ok := e.Text(); ok {
+		describe(s, text)
+		return
+	}
+	if e.Kind != pyast.KindCall {
+		return
+	}
+	first := func() json.RawMessage {
+		if len(e.Of) > 0 {
+			return e.Of[0].Value
+		}
+		return nil
+	}
+	switch e.Last() {
+	case "Doc", "doc":
+		if text, ok := t.firstText(e); ok {
+			describe(s, text)
+		}
+	case "Gt", "Ge", "Lt", "Le", "MultipleOf", "MinLen", "MaxLen":
+		bound(s, map[string]string{"Gt": "gt", "Ge": "ge", "Lt": "lt", "Le": "le", "MultipleOf": "multiple_of", "MinLen": "min_length", "MaxLen": "max_length"}[e.Last()], first())
+	case "Len":
+		bound(s, "min_length", first())
+		if len(e.Of) > 1 {
+			bound(s, "max_length", e.Of[1].Value)
+		}
+	}
+	for _, k := range e.Keywords {
+		switch k.Name {
+		case "description", "doc", "documentation", "help":
+			if text, ok := k.Value.Text(); ok {
+				describe(s, text)
+			}
+		case "title":
+			if text, ok := k.Value.Text(); ok {
+				s.Set("title", skill.CleanText(text, 200))
+			}
+		case "examples":
+			if list, ok := k.Value.List(); ok && len(list) > 0 {
+				s.Set("examples", k.Value.Value)
+			}
+		default:
+			bound(s, k.Name, k.Value.Value)
+		}
+	}
+}
+
+func (t *typer) firstText(e *pyast.Expr) (string, bool) {
+	if len(e.Of) == 0 {
+		return "", false
+	}
+	return e.Of[0].Text()
+}
+
+// bounds are the words of bounds as Python has them, of which length depends on the type.
+var bounds = map[string]string{
+	"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum", "multiple_of": "multipleOf",
+	"min_items": "minItems", "max_items": "maxItems", "pattern": "pattern", "regex": "pattern",
+}
+
+// bound adds a bound to a schema, if it is one that the schema can have.
+func bound(s *ordered.Object, name string, value json.RawMessage) {
+	if len(value) == 0 {
+		return
+	}
+	word := bounds[name]
+	if name == "min_length" || name == "max_length" {
+		word = map[bool]string{true: "Length", false: "Items"}[!isA(s, "array")]
+		word = strings.TrimSuffix(name, "_length") + word
+	}
+	switch kind := wordOf(value); {
+	case word == "":
+	case word == "pattern":
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			return
+		}
+		if _, err := regexp.Compile(text); err == nil && len(text) <= 500 {
+			s.Set(word, text)
+		}
+	case kind == "integer" && value[0] != '-' || (kind == "integer" || kind == "number") && !strings.HasSuffix(word, "Length") && !strings.HasSuffix(word, "Items"):
+		s.Set(word, value)
+	}
+}
+
+// isA reports whether values of the schema may be of a type.
+func isA(s *ordered.Object, word string) bool {
+	switch of := s.Get("type").(type) {
+	case string:
+		return of == word
+	case []any:
+		return slices.Contains(of, any(word))
+	}
+	return slices.ContainsFunc(s.List("anyOf"), func(e any) bool {
+		o, ok := e.(*ordered.Object)
+		return ok && isA(o, word)
+	})
+}
+
+// The lengths in bytes at which texts for models are cut.
+const (
+	maxDescription = 1000
+	maxParameter   = 600
+)
+
+// describe says what a value is for, if nothing has said so.
+func describe(s *ordered.Object, text string) {
+	if text = skill.CleanText(text, maxParameter); text != "" && !s.Has("description") {
+		s.Set("description", text)
+	}
+}
