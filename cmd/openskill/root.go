@@ -92,8 +92,9 @@ failed.`,
 	root.SetErr(a.stderr)
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
-		a.serveCommand(), a.runCommand(), a.moduleCommand(), a.skillsCommand(), a.skillCommand(),
+		a.serveCommand(), a.runCommand(), a.scriptCommand(), a.moduleCommand(), a.skillsCommand(), a.skillCommand(),
 		a.doctorCommand(), a.versionCommand(), a.benchCommand(), a.runtimeCommand(), a.selftestCommand(),
+		a.approvalsCommand(),
 	)
 	return root
 }

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"openskill/host/approval"
+	"openskill/sdk/skill"
+)
+
+func (a *app) approvalsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "approvals",
+		Short: "Shows what scripts asked to be allowed, and decides",
+		Long: `Shows and decides what scripts of Agent Skills asked, where the operator wants to be
+asked (OPENSKILL_SCRIPT_APPROVAL). It works on the record in the state folder; a
+host that runs sees at once what is decided here.`,
+		Example: `  openskill approvals list --only pending
+  openskill approvals approve 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f`,
+	}
+	group(cmd)
+	cmd.AddCommand(a.approvalsListCommand(), a.approvalsDecideCommand(true), a.approvalsDecideCommand(false))
+	return cmd
+}
+
+// approvals opens the record of the settings' state folder.
+func (a *app) approvals(flags *settingsFlags) (*approval.Store, error) {
+	s, err := a.load(flags)
+	if err != nil {
+		return nil, err
+	}
+	store, err := approval.Open(approval.Options{Dir: approval.Dir(s.StateDir), Log: a.logger(level(s, slog.LevelWarn))})
+	if err != nil {
+		return nil, hostFailed(cause(err))
+	}
+	return store, nil
+}
+
+// cause is what the operator must mend: an error's own cause where it has one.
+func cause(err error) error {
+	var e *skill.Error
+	if errors.As(err, &e) && e.Err != nil {
+		return e.Err
+	}
+	return err
+}
+
+func (a *app) approvalsListCommand() *cobra.Command {
+	var asJSON bool
+	var state string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "Lists what was asked, the newest first",
+		Long:    "Lists what was asked, the newest first, and what became of it.",
+		Example: "  openskill approvals list --only pending --json",
+		Args:    takes(0, 0),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"data": […]}`)
+	cmd.Flags().Var(&word{&state, "STATE"}, "only", "only those in this state: pending, approved, denied, expired or used")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		var only approval.State
+		if state != "" {
+			var err error
+			if only, err = approval.ParseState(state); err != nil {
+				return usage("--only %s: there is no such state; there are pending, approved, denied, expired and used", quote(state))
+			}
+		}
+		store, err := a.approvals(flags)
+		if err != nil {
+			return err
+		}
+		defer store.Close() //nolint:errcheck // it was only read
+		all, err := everyApproval(store, only)
+		if err != nil {
+			return hostFailed(cause(err))
+		}
+		if asJSON {
+			return a.printJSON(struct {
+				Data []approval.Approval `json:"data"`
+			}{all})
+		}
+		return a.print("%s\n", approvalTable(all))
+	}
+	return cmd
+}
+
+// everyApproval gives all pages of a list.
+func everyApproval(store *approval.Store, only approval.State) ([]approval.Approval, error) {
+	all := []approval.Approval{}
+	for cursor := ""; ; {
+		page, next, err := store.ListState(skill.Local(), only, cursor, approval.MaxPage)
+		all = append(all, page...)
+		if err != nil || next == "" {
+			return all, err
+		}
+		cursor = next
+	}
+}
+
+func approvalTable(all []approval.Approval) string {
+	t := newTable("ID", "STATE", "FOR", "SKILL", "SCRIPT", "ARGUMENTS", "TENANT", "CALLER", "UNTIL", "DIGEST")
+	for i := range all {
+		p := &all[i]
+		until := ""
+		if !p.ExpiresAt.IsZero() {
+			until = p.ExpiresAt.UTC().Format(time.RFC3339)
+		}
+		digest := short(p.Digest)
+		if p.PreviousDigest != "" {
+			digest = short(p.PreviousDigest) + " → " + digest
+		}
+		args := skill.CleanText(strings.Join(p.Arguments, " "), 60)
+		t.AppendRow(table.Row{
+			p.ID, p.State, p.Policy, p.Skill, skill.CleanText(p.Script, 60), args,
+			skill.CleanText(p.Tenant, 40), skill.CleanText(p.Caller, 40), until, digest,
+		})
+	}
+	return t.Render()
+}
+
+// short is the beginning of a digest, by which a person tells two apart.
+func short(digest string) string {
+	_, hex, ok := strings.Cut(digest, ":")
+	if !ok {
+		hex = digest
+	}
+	return skill.CleanText(hex[:min(len(hex), 12)], 12)
+}
+
+func (a *app) approvalsDecideCommand(approve bool) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "approve ID…",
+		Short: "Allows what was asked",
+		Long: `Allows what was asked: all runs of scripts of this version of the skill, or the one
+call, as the record says.`,
+		Example: "  openskill approvals approve 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f",
+		Args:    takes(1, many),
+	}
+	if !approve {
+		cmd.Use, cmd.Short = "deny ID…", "Refuses what was asked, or withdraws what was approved"
+		cmd.Long = "Refuses what was asked, or withdraws what was approved. Runs under way go on."
+		cmd.Example = "  openskill approvals deny 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f"
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object an approval")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		store, err := a.approvals(flags)
+		if err != nil {
+			return err
+		}
+		defer store.Close() //nolint:errcheck // what was decided is on the disk
+		for _, id := range args {
+			if err := a.decide(cmd.Context(), store, id, approve, asJSON); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+func (a *app) decide(ctx context.Context, store *approval.Store, id string, approve, asJSON bool) error {
+	p, err := store.Decide(ctx, skill.Local(), id, approve)
+	var e *skill.Error
+	switch {
+	case errors.As(err, &e) && (e.Code == skill.NotFound || e.Code == skill.Conflict):
+		return failed(e.Code, "%s: %s", skill.CleanText(id, 80), e.Message)
+	case err != nil:
+		return hostFailed(cause(err))
+	case asJSON:
+		return a.printJSON(p)
+	}
+	what := "this version of its skill"
+	if p.Policy == approval.PerCall {
+		what = "this call"
+	}
+	return a.print("%s: %s of %s, %s, is %s\n", p.ID, skill.CleanText(p.Script, 200), skill.CleanText(p.Skill, 80), what, p.State)
+}
