@@ -307,6 +307,26 @@ func (l *loader) row(name string) Setting {
 	return l.table[slices.IndexFunc(l.table, func(r Setting) bool { return r.Env == name })]
 }
 
+// agentSkills makes the folders of Agent Skills absolute; each one must be there.
+func (l *loader) agentSkills(s *Settings) {
+	list := s.AgentSkillsDirs()
+	row := l.row("OPENSKILL_AGENT_SKILLS")
+	for i, path := range list {
+		if path == "" {
+			l.wrong(row, "has an empty entry")
+			continue
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(l.dir, path)
+		}
+		list[i] = filepath.Clean(path)
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			l.wrong(row, "has an entry that is no folder")
+		}
+	}
+	s.AgentSkills = strings.Join(list, string(filepath.ListSeparator))
+}
+
 func (l *loader) addresses(s *Settings) {
 	host, port, err := net.SplitHostPort(s.Listen)
 	n, portErr := strconv.ParseUint(port, 10, 16)
@@ -327,6 +347,11 @@ func (l *loader) addresses(s *Settings) {
 	case PerTenant, PerSkill, Shared, NoWorkers:
 	default:
 		l.wrong(l.row("OPENSKILL_WORKERS"), "is not known")
+	}
+	switch s.ScriptApproval {
+	case ApproveNever, ApproveVersion, ApproveCall:
+	default:
+		l.wrong(l.row("OPENSKILL_SCRIPT_APPROVAL"), "is not known")
 	}
 	if _, path, err := skill.ParseHTTPOrigin(s.HTTPBaseURL); err != nil || strings.ContainsAny(path, "?#") {
 		l.wrong(l.row("OPENSKILL_HTTP_BASE_URL"), "is no such address")
@@ -383,6 +408,7 @@ func (l *loader) folders(s *Settings) {
 			l.wrong(row, "is not a folder")
 		}
 	}
+	l.agentSkills(s)
 	if within(s.StateDir, s.DataRoot) {
 		l.wrong(l.row("OPENSKILL_STATE_DIR"), "is in the data folder, where skills could read it")
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"path/filepath"
 	"reflect"
 	"strings"
 	"time"
@@ -29,17 +30,28 @@ const (
 	NoWorkers Isolation = "off" // calls run in the host's process
 )
 
+// Approval says when scripts of Agent Skills must be approved.
+type Approval string
+
+// The values of OPENSKILL_SCRIPT_APPROVAL.
+const (
+	ApproveNever   Approval = "never"
+	ApproveVersion Approval = "version"
+	ApproveCall    Approval = "call"
+)
+
 // Settings of one host. Paths are absolute after [Load].
 type Settings struct {
 	Listen      string `env:"OPENSKILL_LISTEN" envDefault:"127.0.0.1:8000" flag:"listen" accepts:"host:port with a loopback host, like 127.0.0.1:8000; port 0 takes a free one" doc:"address that the host listens on"`
 	HTTPBaseURL string `env:"OPENSKILL_HTTP_BASE_URL" envDefault:"http://127.0.0.1:8000" flag:"http-base-url" accepts:"an http or https address without query" doc:"address at which clients reach the host"`
 	Auth        Auth   `env:"OPENSKILL_AUTH" flag:"auth" accepts:"none (required needs credentials, which this release does not have)" doc:"whether callers must show who they are; unset: none on loopback, required elsewhere"`
 
-	SkillsDir string `env:"OPENSKILL_SKILLS_DIR" envDefault:"./skills" flag:"skills" path:"dir" accepts:"a folder" doc:"folder of trusted skills, each a folder with a skill.yaml"`
-	CLIDir    string `env:"OPENSKILL_CLI_DIR" envDefault:"./skills_cli" flag:"cli-dir" path:"dir" accepts:"a folder" doc:"folder of trusted scripts named {id}.py"`
-	DataRoot  string `env:"OPENSKILL_ALLOWED_ROOT" envDefault:"./data" flag:"data" path:"dir" accepts:"a folder" doc:"the one folder that skills may read, shown to them as /data; without it skills see no data"`
-	StateDir  string `env:"OPENSKILL_STATE_DIR" envDefault:"./.openskill" flag:"state" path:"any" accepts:"a folder outside the data folder; made when missing" doc:"folder of the host's own files: caches, work in progress"`
-	Python    string `env:"OPENSKILL_PYTHON" envDefault:"python3" flag:"python" accepts:"the name or path of a Python 3" doc:"interpreter of the CLI runner"`
+	SkillsDir   string `env:"OPENSKILL_SKILLS_DIR" envDefault:"./skills" flag:"skills" path:"dir" accepts:"a folder" doc:"folder of trusted skills, each a folder with a skill.yaml"`
+	AgentSkills string `env:"OPENSKILL_AGENT_SKILLS" flag:"agent-skills" accepts:"folders, with the separator of PATH between them" doc:"folders of Agent Skills, the folders with a SKILL.md; unset: the folder of skills"`
+	CLIDir      string `env:"OPENSKILL_CLI_DIR" envDefault:"./skills_cli" flag:"cli-dir" path:"dir" accepts:"a folder" doc:"folder of trusted scripts named {id}.py"`
+	DataRoot    string `env:"OPENSKILL_ALLOWED_ROOT" envDefault:"./data" flag:"data" path:"dir" accepts:"a folder" doc:"the one folder that skills may read, shown to them as /data; without it skills see no data"`
+	StateDir    string `env:"OPENSKILL_STATE_DIR" envDefault:"./.openskill" flag:"state" path:"any" accepts:"a folder outside the data folder; made when missing" doc:"folder of the host's own files: caches, work in progress"`
+	Python      string `env:"OPENSKILL_PYTHON" envDefault:"python3" flag:"python" accepts:"the name or path of a Python 3" doc:"interpreter of the CLI runner"`
 
 	TimeoutMS uint64 `env:"OPENSKILL_TIMEOUT_MS" envDefault:"15000" flag:"timeout-ms" min:"1" max:"86400000" doc:"time of one call, in ms, where the manifest says nothing"`
 	MemoryMB  uint64 `env:"OPENSKILL_MEMORY_MB" envDefault:"256" flag:"memory-mb" min:"1" max:"2048" doc:"linear memory of one call, in MiB, where the manifest says nothing"`
@@ -65,6 +77,8 @@ type Settings struct {
 	WorkerLandlock bool      `env:"OPENSKILL_WORKER_LANDLOCK" envDefault:"1" flag:"worker-landlock" accepts:"0 or 1" doc:"whether the kernel keeps worker processes from files (Landlock)"`
 	WorkerSeccomp  bool      `env:"OPENSKILL_WORKER_SECCOMP" envDefault:"1" flag:"worker-seccomp" accepts:"0 or 1" doc:"whether the kernel keeps worker processes from system calls that they do not need (seccomp)"`
 
+	ScriptApproval Approval `env:"OPENSKILL_SCRIPT_APPROVAL" envDefault:"never" flag:"script-approval" accepts:"never, version or call" doc:"when a person must approve that a script of an Agent Skill runs: never, once for each version of the skill, or for each call"`
+
 	HTTPAllow string `env:"OPENSKILL_HTTP_ALLOW" flag:"http-allow" accepts:"entries between semicolons or line ends, like https://api.example.com/v1/ GET,POST; for an upload @tenant/skill before it" doc:"requests that skills may make, of those that their manifests ask for; unset: none"`
 	EnvAllow  string `env:"OPENSKILL_ENV_ALLOW" flag:"env-allow" accepts:"entries between semicolons or line ends, each NAME=value, or NAME of a variable of the host; for an upload @tenant/skill before it" doc:"variables that skills may be given, of those that their manifests ask for; unset: none"`
 
@@ -85,6 +99,14 @@ type Settings struct {
 
 // Allowed is what OPENSKILL_HTTP_ALLOW and OPENSKILL_ENV_ALLOW say.
 func (s *Settings) Allowed() *grants.Allowed { return s.allowed }
+
+// AgentSkillsDirs are the folders that OPENSKILL_AGENT_SKILLS names; nil: none.
+func (s *Settings) AgentSkillsDirs() []string {
+	if s.AgentSkills == "" {
+		return nil
+	}
+	return filepath.SplitList(s.AgentSkills)
+}
 
 // Source is where a value came from.
 type Source string

@@ -34,7 +34,7 @@ func (d *Dispatcher) result(c *call, err error) *skill.Result {
 		meta.FuelUsed, meta.MemoryPeakBytes = c.reply.Usage.Fuel, c.reply.Usage.MemoryPeak
 		for _, a := range c.reply.Artifacts {
 			// The name is the guest's: one that is not plain text is not shown.
-			if a.Name != "" && a.Name == skill.CleanText(a.Name, 255) && !strings.ContainsAny(a.Name, `/\`) {
+			if a.Name != "" && a.Name == skill.CleanText(a.Name, 255) && (c.script != nil || !strings.ContainsAny(a.Name, `/\`)) {
 				meta.Artifacts = append(meta.Artifacts, a)
 			}
 		}

@@ -71,6 +71,11 @@ type Options struct {
 	Log      *slog.Logger    // nil: slog.Default()
 	Observer Observer        // of community skills; nil: none
 
+	Scripts Scripts // of Agent Skills; nil: there are none
+	// Approve is asked before a script runs; its error, a *skill.Error, says what is
+	// missing. nil: scripts need no approval beyond what admitted their skill.
+	Approve func(ctx context.Context, p skill.Principal, s *registry.Skill, r *skill.ScriptRequest) error
+
 	Now   func() time.Time // nil: the system's clock
 	NewID func() string    // gives execution ids, unique and in the order of time; nil: UUID version 7
 }
@@ -81,6 +86,8 @@ type Dispatcher struct {
 	gate   *gate
 	checks *gate // of inputs that are heavy to check
 	handle handler
+
+	handleScript handler
 }
 
 // New makes a door.
@@ -125,7 +132,7 @@ func New(o Options) (*Dispatcher, error) {
 	d.gate.perOwner = o.PerOwner
 	cores := runtime.GOMAXPROCS(0)
 	d.checks = newGate(cores, cores, max(o.Queue, 0), o.MaxWait, o.Now)
-	d.handle = d.stack()
+	d.handle, d.handleScript = d.stack(), d.scriptStack()
 	return d, nil
 }
 
@@ -144,6 +151,7 @@ func (d *Dispatcher) Invoke(ctx context.Context, p skill.Principal, req skill.Re
 type call struct {
 	principal   skill.Principal
 	request     skill.Request
+	script      *skill.ScriptRequest // of a script's run; nil of a skill's call
 	begun       time.Time
 	executionID string
 

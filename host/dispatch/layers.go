@@ -186,7 +186,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	}
 	runCtx, stop := context.WithTimeout(ctx, limits.Timeout+backstop)
 	defer stop()
-	reply, err := r.Run(runCtx, &skill.Call{
+	work := &skill.Call{
 		SkillID:     s.Descriptor.ID,
 		TraceID:     c.request.TraceID,
 		ExecutionID: c.executionID,
@@ -196,10 +196,15 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 		Digest:      s.Descriptor.Digest,
 		Trust:       s.Descriptor.Trust,
 		Requires:    s.Descriptor.Requires,
-		Stdin:       stdin(c),
 		Limits:      limits,
 		Grants:      d.Grants(s),
-	})
+	}
+	if c.script != nil {
+		work.Script, work.Args, work.Stdin = true, c.script.Args, c.script.Stdin
+	} else {
+		work.Stdin = stdin(c)
+	}
+	reply, err := r.Run(runCtx, work)
 	switch {
 	case ctx.Err() != nil:
 		c.reply = reply
@@ -213,7 +218,11 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	if runCtx.Err() != nil && reply.Code == skill.Cancelled {
 		return timedOut(limits.Timeout)
 	}
-	c.outcome, err = d.read(s, reply, limits)
+	if c.script != nil {
+		c.outcome, err = d.printed(s, reply, limits)
+	} else {
+		c.outcome, err = d.read(s, reply, limits)
+	}
 	return err
 }
 

@@ -95,7 +95,8 @@ func (w *wireCall) append(b []byte) []byte {
 	b = appendText(b, c.Grants.Data)
 	b = appendBool(b, c.Grants.Scratch)
 	b = appendJSON(b, c.Grants.HTTP, c.Grants.HTTP != nil)
-	return appendTexts(b, c.Grants.Env)
+	b = appendTexts(b, c.Grants.Env)
+	return appendBool(b, c.Script)
 }
 
 func (w *wireCall) read(head []byte) error {
@@ -109,6 +110,7 @@ func (w *wireCall) read(head []byte) error {
 	c.Grants.Data, c.Grants.Scratch = r.text(), r.bool()
 	r.json(&c.Grants.HTTP)
 	c.Grants.Env = r.texts()
+	c.Script = r.bool()
 	return r.end()
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"openskill/sdk/skill"
@@ -175,10 +176,19 @@ func mostOf(call *skill.Call, limit uint32) int64 {
 
 // scratchOf is how many bytes of files a call can leave.
 func scratchOf(call *skill.Call) uint64 {
-	if !call.Grants.Scratch {
+	if !call.Grants.Scratch && !call.Script {
 		return 0
 	}
 	return call.Limits.Scratch
+}
+
+// fileName reports whether a run could have left a file of this name: those of
+// scripts are paths in their working folder.
+func fileName(name string, script bool) bool {
+	if script {
+		return len(name) <= 4096 && name != "." && fs.ValidPath(name) && !strings.ContainsAny(name, "\\\x00")
+	}
+	return len(name) <= 255 && name != "." && name != ".." && !strings.ContainsAny(name, "/\\\x00")
 }
 
 // decodeReply holds a reply against what the call allows. Refused is why the runner
@@ -215,7 +225,7 @@ func decodeReply(f *frame, call *skill.Call) (reply *skill.Reply, refused, err e
 	if len(r.Stdout) != w.Stdout || len(r.Stderr) != w.Stderr {
 		return bad("more output than the limit, or than there is")
 	}
-	if len(w.Files) > 0 && !call.Grants.Scratch {
+	if len(w.Files) > 0 && !call.Grants.Scratch && !call.Script {
 		return bad("files that nobody could write")
 	}
 	left, last := scratchOf(call), ""
@@ -224,7 +234,7 @@ func decodeReply(f *frame, call *skill.Call) (reply *skill.Reply, refused, err e
 			return bad("the order of files")
 		}
 		last = file.Name
-		if len(file.Name) > 255 || file.Name == "." || file.Name == ".." || strings.ContainsAny(file.Name, "/\\\x00") {
+		if !fileName(file.Name, call.Script) {
 			return bad("the name of a file")
 		}
 		data := cut(file.Size, left)

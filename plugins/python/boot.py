@@ -7,6 +7,7 @@ def _boot(main, written, files):
     import os
     import sys
 
+    script = os.environ.pop("OPENSKILL_SCRIPT", None)  # a program of the command line: what it imports
     os.environ.pop("PYTHONTZPATH", None)  # said to the runtime, not to the script
     # Memory that is there before the image is made need not be asked for by runs.
     heap = int(os.environ.pop("OPENSKILL_HEAP", "0"))
@@ -16,6 +17,7 @@ def _boot(main, written, files):
         except MemoryError:
             pass
 
+    kind = type(sys)
     old = sys.stdin
     raw = io.FileIO(0, "rb", closefd=False)
     raw.name = "<stdin>"
@@ -86,13 +88,53 @@ def _boot(main, written, files):
             sys.__excepthook__(type(error), error, error.__traceback__)
         return 1
 
+    def load():
+        with io.open_code(path) as f:
+            return compile(f.read(), path, "exec", dont_inherit=True)
+
+    def ahead():
+        """Does what a program does before anything depends on its arguments."""
+        os.chdir("/skill")
+        odd = {"", "__main__", "antigravity", "idlelib", "test", "this", "tkinter", "turtle"}
+        for name in script.split(","):
+            top = name.partition(".")[0]
+            here = os.path.join(folder, top)  # of its own, which may do anything
+            if top in odd or os.path.exists(here) or os.path.exists(here + ".py"):
+                continue
+            try:
+                __import__(name)
+            except BaseException:
+                pass  # it is told where the program imports it
+
+    def arguments():
+        """Reads them from before the program's standard input."""
+        def exactly(size):
+            parts = []
+            while size > 0:
+                part = os.read(0, size)
+                if not part:
+                    raise EOFError
+                size -= len(part)
+                parts.append(part)
+            return b"".join(parts)
+
+        return [os.fsdecode(a) for a in exactly(int(exactly(8), 16)).split(b"\0")[:-1]]
+
     streams = sys.stdout, sys.stderr
     status = 0
     try:
-        with io.open_code(path) as f:
-            source = f.read()
-        code = compile(source, path, "exec", dont_inherit=True)
-        del source, f
+        if script is None:
+            code = load()
+        else:
+            ahead()
+            try:
+                code = load()
+            except Exception as error:
+                code = error
+            sys.argv = [path.removeprefix("/skill/")] + arguments()
+            written = lambda: True  # it may be, anywhere
+            if isinstance(code, Exception):
+                raise code
         exec(code, main)
     except SystemExit as end:
         status = exits(end)
@@ -128,9 +170,12 @@ def _boot(main, written, files):
             pass
     if written():  # maybe to files that modules of the script hold, or circles
         for module in list(sys.modules.values()):
-            file = getattr(module, "__file__", None)
+            # As it stands there: what looks like a module may be anything, and one that was
+            # cleared still has a function that is asked for names.
+            names = object.__getattribute__(module, "__dict__") if isinstance(module, kind) else {}
+            file = dict.get(names, "__file__")
             if isinstance(file, str) and file.startswith(("/skill/", "/work/")):
-                module.__dict__.clear()
+                names.clear()
         # A circle that is collected may lose what its files have not written: those are
         # closed before, each file before the one that it writes to.
         files = files()

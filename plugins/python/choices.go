@@ -35,25 +35,25 @@ const (
 )
 
 // runtime chooses one for a call. The error is a *skill.Error.
-func (c *choices) runtime(p *sandbox.Pending, stamp sandbox.Stamp) (string, error) {
+func (c *choices) runtime(p *sandbox.Pending, stamp sandbox.Stamp) (choice, error) {
 	key := choiceKey{p.Call.Folder, p.Entry, p.Digest}
 	now := time.Now() //nolint:forbidigo // compared with the same clock
 	c.mu.Lock()
 	k, seen := c.all[key]
 	c.mu.Unlock()
 	if seen && k.stamp == stamp && now.Sub(k.at) < fresh {
-		return k.name, nil
+		return k, nil
 	}
 	if !seen || k.stamp != stamp || !stamp.Settled(k.at) {
 		script, read, err := p.Folder.Read(p.Entry, hint, maxScript)
 		if err != nil {
-			return "", err
+			return choice{}, err
 		}
 		k = choice{stamp: read, imports: runtimes.Imports(script)}
 	}
 	name, err := c.catalogue.For(p.Requires, k.imports)
 	if err != nil {
-		return "", err
+		return choice{}, err
 	}
 	k.name, k.at = name, now
 	c.mu.Lock()
@@ -62,5 +62,5 @@ func (c *choices) runtime(p *sandbox.Pending, stamp sandbox.Stamp) (string, erro
 		c.all = map[choiceKey]choice{}
 	}
 	c.all[key] = k
-	return name, nil
+	return k, nil
 }

@@ -3,6 +3,7 @@ package python
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,31 +152,55 @@ func (r *Runner) start(ctx context.Context, p *sandbox.Pending) (*sandbox.Start,
 	if err != nil {
 		return nil, err
 	}
-	name, err := r.choices.runtime(p, entry)
+	chosen, err := r.choices.runtime(p, entry)
 	if err != nil {
 		return nil, err
 	}
-	l, m, err := r.loaded(ctx, p, name)
+	l, m, err := r.loaded(ctx, p, chosen.name)
 	if err != nil {
 		return nil, err
 	}
 	args := append(make([]string, 0, len(flags)+2+len(p.Args)), l.run.Args0)
-	args = append(append(append(args, flags...), "/skill/"+p.Entry), p.Args...)
+	args = append(append(args, flags...), "/skill/"+p.Entry)
+	var head []byte
+	if p.Script {
+		head = arguments(p.Args)
+	} else {
+		args = append(args, p.Args...)
+	}
 	env := slices.DeleteFunc(slices.Clone(l.run.Env), func(v string) bool {
 		return strings.HasPrefix(v, "TMPDIR=") || strings.HasPrefix(v, "HOME=") // a place to write is granted or not there
 	})
 	env = append(env, "OPENSKILL_HEAP="+strconv.FormatUint(heap(p.Limits.Memory), 10))
-	if p.Grants.Scratch {
+	switch {
+	case p.Script:
+		env = append(env, "TMPDIR=/tmp", "HOME=/tmp", "PWD=/skill", "OPENSKILL_SCRIPT="+strings.Join(chosen.imports, ","))
+	case p.Grants.Scratch:
 		env = append(env, "TMPDIR=/work", "HOME=/work")
 	}
 	env = append(env, p.Grants.Env...)
 	return &sandbox.Start{
-		Module: m, Name: l.run.Module.Digest, Args: args, Env: env, Entry: entry, Fuel: startFuel, Time: startTime, Each: len(p.Args) > 0,
+		Module: m, Name: l.run.Module.Digest, Args: args, Env: env, Entry: entry, Fuel: startFuel, Time: startTime,
+		Each: len(p.Args) > 0 && !p.Script, Head: head,
 		Mounts: append(slices.Clone(l.mounts),
 			guestfs.Mount{Path: bootFile, FS: l.boot},
 			guestfs.Mount{Path: "/dev/urandom", FS: guestfs.Chance{}}, // SQLite takes the time for a seed where it is not
 		),
 	}, nil
+}
+
+// arguments are those of a script as boot.py reads them, before what the script itself
+// reads: their length in eight hexadecimal digits, and each with a zero after it.
+func arguments(list []string) []byte {
+	n := 0
+	for _, a := range list {
+		n += len(a) + 1
+	}
+	b := fmt.Appendf(make([]byte, 0, 8+n), "%08x", n)
+	for _, a := range list {
+		b = append(append(b, a...), 0)
+	}
+	return b
 }
 
 // loaded gives a runtime and its module, and waits for both if it must.

@@ -43,8 +43,9 @@ type Memory struct {
 	files int
 	links int // of files, those that are symbolic links
 	inode uint64
-	epoch uint64 // counts Resets
-	root  *node  // the same for good, so that a handle on it survives a Reset
+	epoch uint64       // counts Resets
+	same  *MemorySaved // what all of it is the same as; nil: something was changed since
+	root  *node        // the same for good, so that a handle on it survives a Reset
 }
 
 var _ Resolver = (*Memory)(nil)
@@ -60,6 +61,7 @@ type node struct {
 	size     int64
 	mtime    time.Time
 	atime    time.Time // as it was set; zero: mtime
+	shadow   *shadow   // of what has not been written: where its content is; see Shadow
 	open     int       // handles
 	names    int       // of a directory one, as long as it is there
 }
@@ -92,6 +94,7 @@ func (m *Memory) Reset() {
 	defer m.mu.Unlock()
 	m.used, m.files, m.links, m.inode = 0, 0, 0, 1
 	m.epoch++
+	m.same = nil
 	m.root.children, m.root.mtime, m.root.atime = nil, m.lim.Now(), time.Time{}
 }
 
@@ -142,6 +145,9 @@ func (m *Memory) ReadFile(name string) ([]byte, error) {
 		return nil, EISDIR
 	}
 	out := make([]byte, n.size)
+	if n.shadow != nil {
+		return n.shadow.read(out)
+	}
 	n.readAt(out, 0)
 	return out, nil
 }
@@ -196,6 +202,7 @@ func (m *Memory) name(n *node, p place) Errno {
 	if m.files >= m.lim.Files || m.used+n.cost() > m.lim.Bytes {
 		return ENOSPC
 	}
+	m.same = nil
 	m.files++
 	m.used += n.cost()
 	if n.target != "" {
@@ -215,13 +222,19 @@ func (n *node) add(base string, child *node) {
 }
 
 // cost is what one name of a node counts against Limits.Bytes.
-func (n *node) cost() int64 { return nodeCost + int64(len(n.target)) + roundUp(n.size) }
+func (n *node) cost() int64 {
+	if n.shadow != nil {
+		return nodeCost
+	}
+	return nodeCost + int64(len(n.target)) + roundUp(n.size)
+}
 
 // remove takes a name away, and frees the node with the last one unless a handle is open.
 func (m *Memory) remove(dir *node, base string) {
 	n := dir.children[base]
 	delete(dir.children, base)
 	dir.mtime = m.lim.Now()
+	m.same = nil
 	n.names--
 	if n.names > 0 || n.open == 0 {
 		m.release(n)
@@ -236,7 +249,7 @@ func (m *Memory) release(n *node) {
 		m.links--
 	}
 	if n.names == 0 {
-		n.pages, n.size = nil, 0
+		n.pages, n.size, n.shadow = nil, 0, nil
 	}
 }
 
@@ -377,6 +390,7 @@ func (m *Memory) Rename(from, to string) Errno {
 	default:
 		m.remove(p.dir, p.base)
 	}
+	m.same = nil
 	delete(old.dir.children, old.base)
 	p.dir.add(p.base, old.n)
 	old.dir.mtime = m.lim.Now()
@@ -400,6 +414,7 @@ func (m *Memory) SetTimes(name string, follow bool, atime, mtime *time.Time) Err
 	defer m.mu.Unlock()
 	n, errno := m.find(name, follow)
 	if errno == 0 {
+		m.same = nil
 		n.setTimes(atime, mtime)
 	}
 	return errno

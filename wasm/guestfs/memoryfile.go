@@ -12,6 +12,7 @@ type memoryFile struct {
 	epoch    uint64 // of the Memory when it was opened
 	n        *node
 	writable bool
+	below    File   // of what has not been written, once it was read; nil before
 	after    string // name of the last entry that ReadDir returned
 }
 
@@ -47,7 +48,13 @@ func (m *Memory) resize(n *node, size int64) Errno {
 		return EINVAL
 	case size > m.lim.Bytes:
 		return ENOSPC // also keeps roundUp from overflowing
+	case size == 0:
+		n.cut()
 	}
+	if errno := m.unshadow(n); errno != 0 {
+		return errno
+	}
+	m.same = nil
 	grow, names := roundUp(size)-roundUp(n.size), int64(max(n.names, 1))
 	if grow > 0 && grow > (m.lim.Bytes-m.used)/names {
 		return ENOSPC
@@ -117,6 +124,8 @@ func (f *memoryFile) ReadAt(p []byte, off int64) (int, Errno) {
 		return 0, EISDIR
 	case off < 0:
 		return 0, EINVAL
+	case f.n.shadow != nil:
+		return f.readShadow(p, off)
 	}
 	return f.n.readAt(p, off), ESUCCESS
 }
@@ -136,6 +145,10 @@ func (f *memoryFile) WriteAt(p []byte, off int64) (int, Errno) {
 	if off > f.m.lim.Bytes-int64(len(p)) {
 		return 0, ENOSPC
 	}
+	if errno := f.m.unshadow(f.n); errno != 0 {
+		return 0, errno
+	}
+	f.m.same = nil
 	if end := off + int64(len(p)); end > f.n.size {
 		if errno := f.m.resize(f.n, end); errno != 0 {
 			return 0, errno
@@ -183,6 +196,7 @@ func (f *memoryFile) SetTimes(atime, mtime *time.Time) Errno {
 	if f.dead() {
 		return EIO
 	}
+	f.m.same = nil
 	f.n.setTimes(atime, mtime)
 	return ESUCCESS
 }
@@ -231,6 +245,9 @@ func (f *memoryFile) Close() error {
 	}
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
+	if f.below != nil {
+		_ = f.below.Close() // it was only read
+	}
 	f.n.open--
 	if !f.dead() && f.n.open == 0 && f.n.names == 0 {
 		f.m.release(f.n)

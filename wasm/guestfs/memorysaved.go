@@ -23,15 +23,23 @@ func (m *Memory) Save() (*MemorySaved, bool) {
 	n := 0
 	s.root = m.root.copy(&n, map[*node]*node{})
 	// Nodes that are unlinked but open are counted and not found.
-	return s, n-1 == m.files && !m.root.opened()
+	ok := n-1 == m.files && !m.root.opened()
+	if ok {
+		m.same = s
+	}
+	return s, ok
 }
 
 // Restore puts the content back that was saved, as [Memory.Reset] puts back none:
 // handles on anything but the root are dead.
 func (m *Memory) Restore(s *MemorySaved) {
+	if m.stays(s) {
+		return
+	}
 	m.Reset()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.same = s
 	n := 0
 	root := s.root.copy(&n, map[*node]*node{})
 	m.root.children, m.root.mtime, m.root.atime = root.children, root.mtime, root.atime
@@ -69,4 +77,15 @@ func (n *node) copy(count *int, linked map[*node]*node) *node {
 		linked[n] = &c
 	}
 	return &c
+}
+
+// stays is Restore where nothing was changed since: most runs write nothing.
+func (m *Memory) stays(s *MemorySaved) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.same != s {
+		return false
+	}
+	m.epoch++
+	return true
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"math"
 	"math/bits"
 	"strings"
@@ -53,6 +54,9 @@ type Start struct {
 	// Time is how long a start-up may take; 0 means ten seconds. The call that waits for
 	// it has its own time, and what nobody waits for any more is ended soon.
 	Time time.Duration
+	// Head comes before a call's standard input: what the runner's own part of the guest
+	// reads there, and makes the first read with. nil: nothing.
+	Head []byte
 	// Each says that the start-up sees something of the call, so that it is the call's alone.
 	Each bool
 }
@@ -65,6 +69,7 @@ type imageKey struct {
 	memory, fuel      uint64
 	scratch           uint64
 	hasScratch, trust bool
+	script            bool
 }
 
 // kept is an image, and the folders that its key names.
@@ -94,12 +99,18 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	defer s.release(k)
 	var artifacts []skill.Artifact
 	out, err := k.image.Run(ctx, &wasm.Call{
-		Stdin: bytes.NewReader(call.Stdin),
+		Stdin: start.stdin(call),
 		Limits: wasm.Limits{
 			Fuel: l.Fuel, Memory: l.Memory, Timeout: left,
 			Output: int64(min(l.Output, math.MaxInt64)), //nolint:gosec // bounded
 		},
-		Done:  func(f wasm.Files) { artifacts = artifactsOf(f.Scratch) },
+		Done: func(f wasm.Files) {
+			if call.Script {
+				artifacts = written(f.Scratch)
+			} else {
+				artifacts = artifactsOf(f.Scratch)
+			}
+		},
 		Fetch: s.fetch(call),
 	})
 	if err != nil {
@@ -108,6 +119,13 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	r := reply(ctx, call, out, time.Since(began))
 	r.Artifacts = artifacts
 	return r, nil
+}
+
+func (s *Start) stdin(call *skill.Call) io.Reader {
+	if s.Head == nil {
+		return bytes.NewReader(call.Stdin)
+	}
+	return io.MultiReader(bytes.NewReader(s.Head), bytes.NewReader(call.Stdin))
 }
 
 // Warm starts an instance of the image that call would run on, if there is none yet.
@@ -136,9 +154,10 @@ func keyOf(call *skill.Call, g *Granted, start *Start) imageKey {
 		args: strings.Join(start.Args, "\x00"), env: strings.Join(start.Env, "\x00"), entry: start.Entry,
 		memory: RoundUp(l.Memory), fuel: max(RoundUp(l.Fuel), start.Fuel), trust: call.Trust >= skill.Trusted,
 	}
-	if call.Grants.Scratch {
+	if call.Grants.Scratch || call.Script {
 		key.hasScratch, key.scratch = true, l.Scratch
 	}
+	key.script = call.Script
 	return key
 }
 
@@ -189,7 +208,7 @@ func (s *Images) image(key imageKey, call *skill.Call, start *Start, once bool) 
 
 // program is what the image of a key starts.
 func (s *Images) program(key imageKey, call *skill.Call, start *Start) *wasm.Program {
-	of := skill.Call{Folder: call.Folder, Trust: call.Trust, Grants: call.Grants, Limits: skill.Limits{Scratch: key.scratch}}
+	of := skill.Call{Folder: call.Folder, Trust: call.Trust, Grants: call.Grants, Limits: skill.Limits{Scratch: key.scratch}, Script: key.script}
 	mounts := append(start.Mounts[:len(start.Mounts):len(start.Mounts)], guestfs.Mount{Path: networkFile, FS: guestfs.Exchange{}})
 	return &wasm.Program{
 		Module: start.Module, Args: start.Args, Env: start.Env, Fetch: tooEarly,
@@ -248,11 +267,15 @@ func artifactsOf(m *guestfs.Memory) []skill.Artifact {
 	if m == nil {
 		return nil
 	}
-	files := m.Files()
+	return read(m, "", m.Files())
+}
+
+// read gives the content of files below a folder.
+func read(m *guestfs.Memory, folder string, files []guestfs.FileInfo) []skill.Artifact {
 	all := make([]skill.Artifact, 0, len(files))
 	for _, f := range files {
 		// The guest has ended, so what was listed can be read.
-		if data, err := m.ReadFile(f.Name); err == nil {
+		if data, err := m.ReadFile(folder + f.Name); err == nil {
 			all = append(all, skill.Artifact{Name: f.Name, Data: data, Size: int64(len(data))})
 		}
 	}

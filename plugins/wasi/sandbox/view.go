@@ -61,11 +61,20 @@ func (f *Folders) View(call *skill.Call, more ...guestfs.Mount) (*View, error) {
 		return nil, err
 	}
 	v := &View{Granted: g}
-	mounts := append(make([]guestfs.Mount, 0, 3+len(more)), guestfs.Mount{Path: "/skill", FS: g.folder})
+	mounts := make([]guestfs.Mount, 0, 3+len(more))
+	if call.Script {
+		if err := v.workplace(call); err != nil {
+			v.Close()
+			return nil, err
+		}
+		mounts = append(mounts, guestfs.Mount{Path: skillDir, FS: v.work.Sub(own)}, guestfs.Mount{Path: tempDir, FS: v.work.Sub(temp)})
+	} else {
+		mounts = append(mounts, guestfs.Mount{Path: skillDir, FS: g.folder})
+	}
 	if g.data != nil {
 		mounts = append(mounts, guestfs.Mount{Path: "/data", FS: g.data})
 	}
-	if call.Grants.Scratch {
+	if call.Grants.Scratch && !call.Script {
 		v.work = guestfs.NewMemory(guestfs.Limits{Bytes: int64(min(call.Limits.Scratch, math.MaxInt64))}) //nolint:gosec // bounded
 		mounts = append(mounts, guestfs.Mount{Path: "/work", FS: v.work})
 	}

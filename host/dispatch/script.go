@@ -1,0 +1,161 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+)
+
+// Scripts is where the door looks scripts of Agent Skills up.
+type Scripts interface {
+	// Script finds one as a skill whose target is the script. Its version may be "". The
+	// error is a *skill.Error.
+	Script(ctx context.Context, p skill.Principal, name, script string) (*registry.Skill, error)
+}
+
+// The most that the command line of a script may have.
+const (
+	maxArgs    = 256
+	maxArg     = 128 << 10 // bytes of one
+	maxAllArgs = 1 << 20   // bytes of all
+)
+
+// RunScript is Invoke for a script of an Agent Skill. The data of its result is
+// {"output": what it printed}; one that ends with another exit code than 0 is
+// GUEST_EXIT, and the end of its standard error is the message.
+func (d *Dispatcher) RunScript(ctx context.Context, p skill.Principal, r skill.ScriptRequest) *skill.Result {
+	result, _ := d.Script(ctx, p, r)
+	return result
+}
+
+// Script is RunScript for who passes streams and exit code of the script on. There is
+// no reply where the script has not run.
+func (d *Dispatcher) Script(ctx context.Context, p skill.Principal, r skill.ScriptRequest) (*skill.Result, *skill.Reply) {
+	c := &call{principal: p, script: &r, begun: d.o.Now(), executionID: d.o.NewID()}
+	c.request = skill.Request{SkillID: skill.ID(r.Skill), TraceID: r.TraceID, Limits: r.Limits}
+	if !skill.ValidTraceID(string(r.TraceID)) {
+		c.request.TraceID = skill.TraceID(c.executionID)
+	}
+	_ = d.handleScript(ctx, c) // the outermost layer has put it into the result
+	return c.result, c.reply
+}
+
+// scriptStack is the door for scripts, from the outside in. It differs from that for
+// skills in what is looked up and checked, and in who must have approved.
+func (d *Dispatcher) scriptStack() handler {
+	return d.answered(
+		d.recovered(
+			d.authorized(
+				d.lineChecked( // 400, 413
+					d.scriptFound( // 404
+						d.approved( // 403
+							d.admitted(
+								d.observed(
+									d.run))))))))
+}
+
+func (d *Dispatcher) lineChecked(next handler) handler {
+	return func(ctx context.Context, c *call) error {
+		if err := d.checkLine(c.script); err != nil {
+			return err
+		}
+		return next(ctx, c)
+	}
+}
+
+func (d *Dispatcher) checkLine(r *skill.ScriptRequest) error {
+	refuse := func(code skill.Code, format string, args ...any) error {
+		return &skill.Error{Op: "dispatch.checkLine", Code: code, Message: fmt.Sprintf(format, args...)}
+	}
+	if len(r.Args) > maxArgs {
+		return refuse(skill.InvalidArgument, "%d arguments were given; a script takes at most %d", len(r.Args), maxArgs)
+	}
+	all := 0
+	for i, a := range r.Args {
+		all += len(a)
+		switch {
+		case len(a) > maxArg || all > maxAllArgs:
+			return refuse(skill.PayloadTooLarge,
+				"argument %d has %d bytes; one may have %d and all together %d; give long text to the script's standard input", i+1, len(a), maxArg, maxAllArgs)
+		case strings.ContainsRune(a, 0):
+			return refuse(skill.InvalidArgument, "argument %d has a NUL character, which no argument can have", i+1)
+		}
+	}
+	if len(r.Stdin) > d.o.MaxInput {
+		return refuse(skill.PayloadTooLarge, "the standard input has %d bytes; at most %d are accepted", len(r.Stdin), d.o.MaxInput)
+	}
+	return nil
+}
+
+func (d *Dispatcher) scriptFound(next handler) handler {
+	return func(ctx context.Context, c *call) error {
+		if d.o.Scripts == nil {
+			return &skill.Error{Op: "dispatch.scriptFound", Code: skill.NotFound, Message: "this host has no Agent Skills"}
+		}
+		s, err := d.o.Scripts.Script(ctx, c.principal, c.script.Skill, c.script.Script)
+		if err != nil {
+			return err
+		}
+		c.skill, c.target = s, s.Primary
+		return next(ctx, c)
+	}
+}
+
+func (d *Dispatcher) approved(next handler) handler {
+	return func(ctx context.Context, c *call) error {
+		if d.o.Approve != nil {
+			if err := d.o.Approve(ctx, c.principal, c.skill, c.script); err != nil {
+				return err
+			}
+		}
+		return next(ctx, c)
+	}
+}
+
+// printed is what a script's run came to.
+func (d *Dispatcher) printed(s *registry.Skill, reply *skill.Reply, limits skill.Limits) (outcome, error) {
+	switch {
+	case reply.Code != "":
+		return outcome{truncated: reply.Code == skill.OutputLimit}, d.ended(s, reply)
+	case uint64(len(reply.Stdout)) > limits.Output:
+		return outcome{truncated: true}, &skill.Error{
+			Op: "dispatch.printed", Code: skill.OutputLimit,
+			Message: fmt.Sprintf("the script printed more than its limit of %d bytes", limits.Output),
+		}
+	case reply.ExitCode != 0:
+		return outcome{}, d.scriptExited(s, reply)
+	}
+	data, err := json.Marshal(map[string]string{"output": strings.ToValidUTF8(string(reply.Stdout), "\uFFFD")})
+	if err != nil {
+		return outcome{}, fmt.Errorf("dispatch.printed: %w", err)
+	}
+	return outcome{data: data}, nil
+}
+
+// scriptExited is the error of a script that ended with an exit code: its own words
+// are what a model can mend its call by. The whole error stays within maxError.
+func (d *Dispatcher) scriptExited(s *registry.Skill, reply *skill.Reply) error {
+	e := &skill.Error{
+		Op: "dispatch.printed", Code: skill.GuestExit, Details: map[string]any{"exit_code": reply.ExitCode},
+		Err: logError(fmt.Sprintf("the script ended with exit code %d", reply.ExitCode)),
+	}
+	said := reply.Stderr
+	if len(strings.TrimSpace(string(said))) == 0 {
+		said = reply.Stdout
+	}
+	for room := 360; room >= 20; room /= 2 {
+		if e.Message = d.tail(said, s.Folder, room); e.Message == "" {
+			break
+		}
+		b, err := json.Marshal(skill.ResultError{Code: e.Code, Status: e.Code.Status(), Message: e.Message, Details: e.Details})
+		if err == nil && len(b) <= maxError {
+			return e
+		}
+	}
+	e.Message = fmt.Sprintf("the script ended with exit code %d and said nothing that can be shown", reply.ExitCode)
+	return e
+}

@@ -1,0 +1,146 @@
+package python
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"openskill/sdk/skill"
+)
+
+// A program of the command line, as scripts of Agent Skills are, runs as it does in its
+// skill's folder outside.
+func TestPrograms(t *testing.T) {
+	e, state := warm(t)
+	r := New(e, &Options{StateDir: state})
+	defer r.Close() //nolint:errcheck // nothing runs
+	program := func(t *testing.T, text string) *skill.Call {
+		t.Helper()
+		c := script(t, "")
+		c.Script, c.Entry = true, "scripts/tool.py"
+		for name, text := range map[string]string{
+			"scripts/tool.py": text, "scripts/helper.py": "import sys\nprint('helper sees', sys.argv[1:], file=sys.stderr)\nvalue = 1\n",
+			"notes.txt": "first\n", "data/table.csv": "a,b\n1,2\n",
+		} {
+			path := filepath.Join(c.Folder, filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return c
+	}
+	run := func(t *testing.T, c *skill.Call, args ...string) *skill.Reply {
+		t.Helper()
+		c.Args = args
+		reply, err := r.Run(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	is := func(t *testing.T, r *skill.Reply, stdout, stderr string, code uint32) {
+		t.Helper()
+		if r.Code != "" || string(r.Stdout) != stdout || string(r.Stderr) != stderr || r.ExitCode != code {
+			t.Errorf("code %q, exit code %d, stdout %q, stderr:\n%s", r.Code, r.ExitCode, r.Stdout, r.Stderr)
+		}
+	}
+
+	t.Run("arguments, folder and input", func(t *testing.T) {
+		c := program(t, `
+import argparse, json, os, sys
+import helper
+p = argparse.ArgumentParser()
+p.add_argument("--value", type=float)
+p.add_argument("rest", nargs="*")
+a = p.parse_args()
+print(json.dumps([sys.argv[0], a.value, a.rest, os.getcwd(), open("notes.txt").read(), sorted(os.listdir()), sys.stdin.read(), __file__, helper.value]))
+`)
+		c.Stdin = []byte("00000003in\x00put")
+		is(t, run(t, c, "--value", "1.5", "é ü", "", "a\nb", "\xff"),
+			`["scripts/tool.py", 1.5, ["\u00e9 \u00fc", "", "a\nb", "\udcff"], "/skill", "first\n", ["data", "main.py", "notes.txt", "scripts"], "00000003in\u0000put", "/skill/scripts/tool.py", 1]`+"\n",
+			"helper sees ['--value', '1.5', 'é ü', '', 'a\\nb', '\\udcff']\n", 0)
+		c.Stdin = nil
+		r := run(t, c, "--no")
+		if r.ExitCode != 2 || !strings.Contains(string(r.Stderr), "usage: tool.py [-h] [--value VALUE]") {
+			t.Errorf("%d %s", r.ExitCode, r.Stderr)
+		}
+		if r := run(t, c); r.ExitCode != 0 || !strings.Contains(string(r.Stdout), `null, [], "/skill"`) {
+			t.Errorf("%s%s", r.Stdout, r.Stderr)
+		}
+	})
+
+	t.Run("what it writes is its own", func(t *testing.T) {
+		c := program(t, `
+import os, pathlib, shutil, sys, tempfile
+print(open("notes.txt").read(), end="")
+with open("notes.txt", "a") as f:
+    f.write(sys.argv[1] + "\n")
+kept = open("scripts/kept.txt", "w"); kept.write("kept")
+pathlib.Path("out/deep").mkdir(parents=True)
+pathlib.Path("out/deep/x.json").write_text("{}")
+os.rename("data/table.csv", "data/moved.csv")
+os.remove("main.py")
+shutil.copy("data/moved.csv", "/tmp/copy.csv")
+with tempfile.NamedTemporaryFile("w", suffix=".txt") as f:
+    assert f.name.startswith("/tmp/"), f.name
+print(sorted(os.listdir("data")), sorted(os.listdir("/tmp")), open("data/moved.csv").read().split()[1], os.path.expanduser("~"))
+print(open("notes.txt").read(), end="")
+`)
+		for _, word := range []string{"one", "two"} {
+			r := run(t, c, word)
+			is(t, r, "first\n['moved.csv'] ['copy.csv'] 1,2 /tmp\nfirst\n"+word+"\n", "", 0)
+			var got []string
+			for _, a := range r.Artifacts {
+				got = append(got, a.Name+"="+string(a.Data))
+			}
+			want := "data/moved.csv=a,b\n1,2\n|notes.txt=first\n" + word + "\n|out/deep/x.json={}|scripts/kept.txt=kept"
+			if s := strings.Join(got, "|"); s != want {
+				t.Errorf("%q, want %q", s, want)
+			}
+		}
+		if b, err := os.ReadFile(filepath.Join(c.Folder, "notes.txt")); err != nil || string(b) != "first\n" {
+			t.Errorf("the folder itself: %q, %v", b, err)
+		}
+	})
+
+	t.Run("limits of what it writes", func(t *testing.T) {
+		c := program(t, "open('big', 'wb').write(b'x' * (1 << 22))\n")
+		c.Limits.Scratch = 1 << 20
+		if r := run(t, c); r.ExitCode != 1 || !strings.Contains(string(r.Stderr), "No space left on device") {
+			t.Errorf("%q %d %s", r.Code, r.ExitCode, r.Stderr)
+		}
+	})
+
+	t.Run("how it ends", func(t *testing.T) {
+		for _, c := range []struct {
+			text, stdout, stderr string
+			code                 uint32
+		}{
+			{"import sys\nsys.exit(3)", "", "", 3},
+			{"import sys\nsys.exit('no')", "", "no\n", 1},
+			{"print('x')\n1/0", "x\n", "Traceback (most recent call last):\n  File \"/skill/scripts/tool.py\", line 2, in <module>\n    1/0\n    ~^~\nZeroDivisionError: division by zero\n", 1},
+			{"def f(:\n", "", "  File \"/skill/scripts/tool.py\", line 1\n    def f(:\n          ^\nSyntaxError: invalid syntax\n", 1},
+			{"import nowhere", "", "Traceback (most recent call last):\n  File \"/skill/scripts/tool.py\", line 1, in <module>\n    import nowhere\nModuleNotFoundError: No module named 'nowhere'\n", 1},
+			{"import os\nprint(os.environ.get('OPENSKILL_SCRIPT'), os.environ['PWD'])", "None /skill\n", "", 0},
+		} {
+			is(t, run(t, program(t, c.text)), c.stdout, c.stderr, c.code)
+		}
+	})
+
+	t.Run("chance and clock are the run's own", func(t *testing.T) {
+		c := program(t, "import random, time, uuid, secrets\nprint(random.random(), time.time(), uuid.uuid4(), secrets.token_hex())\n")
+		seen := map[string]bool{}
+		for range 2 {
+			for _, word := range strings.Fields(string(run(t, c).Stdout)) {
+				if seen[word] {
+					t.Errorf("%s came twice", word)
+				}
+				seen[word] = true
+			}
+		}
+	})
+}

@@ -1,0 +1,45 @@
+package sandbox
+
+import (
+	"math"
+
+	"openskill/sdk/skill"
+	"openskill/wasm/guestfs"
+)
+
+// Where guests see the skill's folder, and scripts their temporary files.
+const (
+	skillDir = "/skill"
+	tempDir  = "/tmp"
+)
+
+// The folders of a script's own file system that are seen there.
+const (
+	own  = "skill"
+	temp = "tmp"
+)
+
+// maxScriptFiles is how many files and folders a skill's folder may have so that its
+// scripts run: each script sees all of them as its own.
+const maxScriptFiles = 10_000
+
+// workplace makes the files of a script: the skill's folder, which it may write to as
+// it would outside, and a folder for temporary files. Both are the run's own.
+func (v *View) workplace(call *skill.Call) error {
+	v.work = guestfs.NewMemory(guestfs.Limits{Bytes: int64(min(call.Limits.Scratch, math.MaxInt64))}) //nolint:gosec // bounded
+	if err := v.work.Shadow(own, v.folder, maxScriptFiles); err != nil {
+		return &skill.Error{
+			Op: "sandbox.View", Code: skill.InvalidManifest, Subject: "folder", Err: err,
+			Message: "the skill's folder cannot be shown to its scripts: it has more than 10000 files, or folders nested too deeply",
+		}
+	}
+	if errno := v.work.Mkdir(temp); errno != 0 {
+		return &skill.Error{Op: "sandbox.View", Code: skill.Internal, Err: errno}
+	}
+	return nil
+}
+
+// written are the files that a script left in its working folder.
+func written(m *guestfs.Memory) []skill.Artifact {
+	return read(m, own+"/", m.Written(own))
+}
