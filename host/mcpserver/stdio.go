@@ -143,9 +143,14 @@ func (l *lines) next() (jsonrpc.Message, error) {
 				break
 			}
 		}
-		if ok && !l.take(r) {
-			wrong = jsonrpc.Error{Code: codeBusy, Message: fmt.Sprintf("%d requests are under way; wait for answers before sending more", l.pending)}
-			break
+		if ok {
+			if bad := l.take(r); bad != nil {
+				if bad.Code == jsonrpc.CodeInvalidRequest {
+					line = nil // the id is that of another request, whose answer this is not
+				}
+				wrong = *bad
+				break
+			}
 		}
 		return m, nil
 	}
@@ -155,8 +160,8 @@ func (l *lines) next() (jsonrpc.Message, error) {
 // codeBusy is of the range that JSON-RPC leaves to servers.
 const codeBusy = -32000
 
-// take counts a request, and reports whether there is room for it.
-func (l *lines) take(r *jsonrpc.Request) bool {
+// take counts a request, or says why it is not taken.
+func (l *lines) take(r *jsonrpc.Request) *jsonrpc.Error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.Method == "notifications/cancelled" {
@@ -172,15 +177,16 @@ func (l *lines) take(r *jsonrpc.Request) bool {
 		}
 	}
 	if !r.IsCall() || r.Method == "subscriptions/listen" { // which has no answer while the session lasts
-		return true
+		return nil
+	}
+	if _, twice := l.waiting[r.ID]; twice {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the id of the request is that of another one, which is not answered yet"}
 	}
 	if len(l.waiting) >= l.pending {
-		return false
+		return &jsonrpc.Error{Code: codeBusy, Message: fmt.Sprintf("%d requests are under way; wait for answers before sending more", l.pending)}
 	}
-	if _, twice := l.waiting[r.ID]; !twice { // the SDK refuses an id that is in use
-		l.waiting[r.ID] = false
-	}
-	return true
+	l.waiting[r.ID] = false
+	return nil
 }
 
 // answered counts a response.
@@ -326,7 +332,7 @@ func tidy(r *jsonrpc.Response) {
 	if code == 0 {
 		code = jsonrpc.CodeInvalidRequest
 	}
-	r.Error = &jsonrpc.Error{Code: code, Message: skill.CleanText(wire.Message, skill.MaxMessage), Data: wire.Data}
+	r.Error = &jsonrpc.Error{Code: code, Message: skill.CleanText(r.Error.Error(), skill.MaxMessage), Data: wire.Data}
 }
 
 func (l *lines) unwanted(r *jsonrpc.Response) bool {

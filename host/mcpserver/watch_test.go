@@ -1,0 +1,84 @@
+package mcpserver
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"openskill/sdk/skill"
+)
+
+// ear hears what a client is told of.
+type ear struct{ tools, prompts, resources chan struct{} }
+
+func newEar() (*ear, *mcp.ClientOptions) {
+	e := &ear{make(chan struct{}, 100), make(chan struct{}, 100), make(chan struct{}, 100)}
+	return e, &mcp.ClientOptions{
+		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { e.tools <- struct{}{} },
+		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { e.prompts <- struct{}{} },
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { e.resources <- struct{}{} },
+	}
+}
+
+// TestListChanged holds that sessions are told of what their principal sees change, and
+// of nothing else.
+func TestListChanged(t *testing.T) {
+	d := newDoor()
+	agents, root := folders(t, converter())
+	s := newServer(t, Options{Door: d, Catalogue: d, AgentSkills: agents, PollEvery: time.Hour})
+	heard, o := newEar()
+	cs := connect(t, s, skill.Local(), o)
+	others, o := newEar()
+	connect(t, s, skill.Principal{ID: "b", Tenant: "acme", Scopes: []string{skill.ScopeRead}}, o)
+	s.Refresh(t.Context())
+
+	d.add("acme-of-new", `{"type":"object"}`, nil)
+	s.Refresh(t.Context())
+	<-others.tools
+	d.change("echo", func(s *skill.Descriptor) { s.Enabled = false })
+	s.Refresh(t.Context())
+	<-heard.tools
+	<-others.tools
+	if len(heard.tools) > 0 {
+		t.Error("a session was told of another tenant's skill")
+	}
+	for _, name := range toolNames(t, cs) {
+		if name == "echo" || name == "acme-of-new" {
+			t.Errorf("the list has %s", name)
+		}
+	}
+
+	if err := os.WriteFile(filepath.Join(root, "unit-converter", "new.md"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Refresh(t.Context())
+	<-heard.prompts
+	<-heard.resources
+	s.Refresh(t.Context())
+	if n := len(heard.tools) + len(heard.prompts) + len(heard.resources); n > 0 {
+		t.Errorf("%d notifications without a change", n)
+	}
+}
+
+// TestListChangedOverHTTP hears of a change without being asked to look, on the stream
+// that each revision has for it.
+func TestListChangedOverHTTP(t *testing.T) {
+	revisions(t, func(t *testing.T, handshake bool) {
+		d := newDoor()
+		web, _ := listen(t, Options{Door: d, Catalogue: d, PollEvery: 5 * time.Millisecond})
+		heard, o := newEar()
+		surf(t, web.URL, handshake, o) // which listens by itself
+		for i := 0; ; i++ {
+			select {
+			case <-heard.tools:
+				return
+			case <-time.After(20 * time.Millisecond): // the client does not tell when its stream is open
+				d.change("echo", func(s *skill.Descriptor) { s.Enabled = i%2 == 0 })
+			}
+		}
+	})
+}
