@@ -122,7 +122,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer e.out.finish()
 	number, forget := w.remember(e)
 	defer forget()
-	w.route(e.out, copyOf(ctx, r, body, number), c, body)
+	w.route(e.out, copyOf(ctx, r, body, number), c, body) //nolint:contextcheck // see above
 }
 
 // route hands a request to the handler for its revision.

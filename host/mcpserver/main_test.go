@@ -65,7 +65,7 @@ func (d *door) add(id skill.ID, schema string, run func(context.Context, skill.R
 	d.skills[id] = run
 	d.list = append(d.list, skill.Descriptor{
 		ID: id, Version: "1.0.0", Description: "Skill " + string(id) + ".", Enabled: true, Digest: "sha256:" + string(id),
-		InputSchema: json.RawMessage(schema), OutputSchema: json.RawMessage(`{"type":"object"}`),
+		InputSchema: json.RawMessage(schema), OutputSchema: json.RawMessage(`{"type":"object","properties":{"echoed":{"type":"string"}}}`),
 	})
 	slices.SortFunc(d.list, func(a, b skill.Descriptor) int { return strings.Compare(string(a.ID), string(b.ID)) })
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"openskill/host/tools"
 	"openskill/sdk/skill"
 )
 
@@ -86,7 +87,6 @@ func (c *caller) listTools(ctx context.Context, r *mcp.ListToolsRequest) (*mcp.L
 	for i := range page {
 		if d := &page[i]; d.Enabled {
 			t := describe(d)
-			t.Name = toolName(d.ID)
 			res.Tools = append(res.Tools, toolOf(&t, d))
 		}
 	}
@@ -101,8 +101,16 @@ func (c *caller) agentTools(ctx context.Context) ([]skill.Tool, error) {
 	return c.s.opt.AgentSkills.Tools(ctx, c.p)
 }
 
+// describe is the tool of a skill. A skill whose data need not be an object has no
+// output schema: clients want structured content where there is one, and in all
+// revisions but the last that is an object.
 func describe(d *skill.Descriptor) skill.Tool {
-	return skill.Tool{Name: string(d.ID), Description: d.Description, InputSchema: d.InputSchema, OutputSchema: d.OutputSchema}
+	t := tools.Of(d)
+	t.Name = toolName(d.ID)
+	if !isObjectSchema(d.OutputSchema) {
+		t.OutputSchema = nil
+	}
+	return t
 }
 
 // toolOf is a tool as the protocol has it. d is nil for those of Agent Skills.
@@ -116,14 +124,13 @@ func toolOf(t *skill.Tool, d *skill.Descriptor) *mcp.Tool {
 	if !web {
 		out.Annotations.DestructiveHint = &no
 	}
-	if isObjectSchema(t.OutputSchema) {
+	if t.OutputSchema != nil {
 		out.OutputSchema = t.OutputSchema
 	}
 	return out
 }
 
-// isObjectSchema reports whether a schema says that it is an object's, which it must
-// in all revisions of the protocol but the last.
+// isObjectSchema reports whether a schema says that it is an object's.
 func isObjectSchema(schema json.RawMessage) bool {
 	var s struct {
 		Type any `json:"type"`
