@@ -343,9 +343,6 @@ func (s *Store) ListState(p skill.Principal, state State, cursor string, limit i
 	if limit < 1 || limit > MaxPage {
 		return nil, "", &skill.Error{Op: "approval.List", Code: skill.InvalidArgument, Subject: "limit", Message: "limit: must be a whole number from 1 to " + strconv.Itoa(MaxPage)}
 	}
-	if cursor != "" && uuid.Validate(cursor) != nil {
-		return nil, "", &skill.Error{Op: "approval.List", Code: skill.InvalidArgument, Subject: "cursor", Message: "cursor: is not one that a page ended with"}
-	}
 	page, next := []Approval{}, ""
 	err := s.look(func(now time.Time) {
 		for _, a := range s.sorted() {

@@ -95,7 +95,7 @@ func TestApprovalsOverHTTP(t *testing.T) {
 	state("POST", "/approvals/"+changed+":deny", 200)
 	state("POST", "/approvals/"+changed+":approve", 409)
 	for path, status := range map[string]int{
-		"/approvals/nope": 404, "/approvals/" + strings.ToUpper(id) + "0": 404, "/approvals?cursor=x": 400, "/approvals?limit=1000": 400, "/approvals?state=maybe": 400,
+		"/approvals/nope": 404, "/approvals/" + strings.ToUpper(id) + "0": 404, "/approvals?cursor=x": 200, "/approvals?cursor=": 400, "/approvals?limit=1000": 400, "/approvals?state=maybe": 400,
 		"/approvals/..%2f..%2fetc": 404,
 	} {
 		if resp, body := s.do(t, "GET", path, ""); resp.StatusCode != status {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"time"
 
@@ -46,6 +47,7 @@ func run() error {
 	s, err := httpapi.New(httpapi.Options{
 		Door: door, Uploads: &httpapitest.Uploads{Dir: dir}, Catalogue: httpapitest.NewCatalogue(), Principal: skill.Local(), Version: "0.1.0",
 		AgentSkills: httpapitest.NewAgentSkills(), Tools: httpapitest.Tools, Approvals: approvals,
+		MCP:        http.HandlerFunc(nothing),
 		ScriptArgs: func(args json.RawMessage) ([]string, error) { return []string{string(args)}, nil },
 		Logger:     slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
@@ -69,6 +71,16 @@ func run() error {
 		return err
 	}
 	return <-served
+}
+
+// nothing stands where MCP is: what it answers is for the tests of package mcpserver.
+func nothing(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	var message map[string]any
+	if r.Method == http.MethodPost && (json.NewDecoder(r.Body).Decode(&message) != nil || message == nil || r.Header.Get("Content-Type") != "application/json") {
+		w.WriteHeader(http.StatusBadRequest)
+	}
+	_, _ = io.WriteString(w, "{}") // the client has left
 }
 
 // askedOnce gives a store in which one script has asked.
