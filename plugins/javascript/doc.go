@@ -25,6 +25,10 @@
 // those of qjs:os, which nothing can stand before: its os.read(0, …) leaves the seed of
 // the start-up.
 //
+// A script of an Agent Skill (a call's Script) has the skill's folder at /skills/NAME,
+// which is its working folder and may be written to, PWD, HOME and TMPDIR, and an
+// interpreter of its own for each run.
+//
 // # How it ends
 //
 // An exception or a rejected promise that nobody catches ends a script with exit

@@ -1,3 +1,10 @@
+// A program of the command line begins in its skill's folder.
+{
+  const { std, os } = globalThis;
+  const folder = std.getenv('PWD');
+  if (folder && folder.startsWith('/skills/')) os.chdir(folder);
+}
+
 // What scripts expect everywhere and qjs does not have: the rest of console, with
 // warnings and errors on standard error, and timers.
 {

@@ -96,7 +96,11 @@ func (r *Runner) start(ctx context.Context, p *sandbox.Pending) (*sandbox.Start,
 		return nil, err
 	}
 	start.Args = append(make([]string, 0, len(command)+1+len(p.Args)), command...)
-	start.Args = append(append(start.Args, "/skill/"+p.Entry), p.Args...)
+	start.Args = append(append(start.Args, sandbox.Dir(p.Call)+"/"+p.Entry), p.Args...)
+	if p.Script { // a start takes a millisecond, so that each run has its own
+		start.Each = true
+		start.Env = append([]string{"PWD=" + sandbox.Dir(p.Call), "HOME=/tmp", "TMPDIR=/tmp"}, start.Env...)
+	}
 	var ok bool
 	if start.Module, ok = r.engine.Lookup(start.Name, trusted); ok {
 		return start, nil

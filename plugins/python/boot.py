@@ -94,7 +94,7 @@ def _boot(main, written, files):
 
     def ahead():
         """Does what a program does before anything depends on its arguments."""
-        os.chdir("/skill")
+        os.chdir(os.environ["PWD"])
         odd = {"", "__main__", "antigravity", "idlelib", "test", "this", "tkinter", "turtle"}
         for name in script.split(","):
             top = name.partition(".")[0]
@@ -131,7 +131,7 @@ def _boot(main, written, files):
                 code = load()
             except Exception as error:
                 code = error
-            sys.argv = [path.removeprefix("/skill/")] + arguments()
+            sys.argv = [path.removeprefix(os.environ["PWD"] + "/")] + arguments()
             written = lambda: True  # it may be, anywhere
             if isinstance(code, Exception):
                 raise code
@@ -174,7 +174,7 @@ def _boot(main, written, files):
             # cleared still has a function that is asked for names.
             names = object.__getattribute__(module, "__dict__") if isinstance(module, kind) else {}
             file = dict.get(names, "__file__")
-            if isinstance(file, str) and file.startswith(("/skill/", "/work/")):
+            if isinstance(file, str) and file.startswith(("/skill/", "/skills/", "/work/")):
                 names.clear()
         # A circle that is collected may lose what its files have not written: those are
         # closed before, each file before the one that it writes to.

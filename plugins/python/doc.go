@@ -37,6 +37,11 @@
 // Until then functions of first.py stand in the place of open, os.read, io.FileIO,
 // select.select and the like. They do the same; a script can tell by their type.
 //
+// A script of an Agent Skill (a call's Script) is started up to where its arguments are
+// read, which come before its standard input: boot.py has loaded by then what it imports
+// from the library, and compiled it. Its working folder is the skill's, at /skills/NAME,
+// which it may write to as if it were its own; PWD says so, TMPDIR and HOME are /tmp.
+//
 // A call with arguments of its own, and a script that never reads its input, have
 // an interpreter to themselves: some tens of milliseconds and some hundred million
 // units of fuel, which count into limits.fuel and limits.timeout_ms.

@@ -18,7 +18,7 @@ func TestPrograms(t *testing.T) {
 	program := func(t *testing.T, text string) *skill.Call {
 		t.Helper()
 		c := script(t, "")
-		c.Script, c.Entry = true, "scripts/tool.py"
+		c.Script, c.SkillID, c.Entry = true, "my-skill", "scripts/tool.py"
 		for name, text := range map[string]string{
 			"scripts/tool.py": text, "scripts/helper.py": "import sys\nprint('helper sees', sys.argv[1:], file=sys.stderr)\nvalue = 1\n",
 			"notes.txt": "first\n", "data/table.csv": "a,b\n1,2\n",
@@ -61,14 +61,14 @@ print(json.dumps([sys.argv[0], a.value, a.rest, os.getcwd(), open("notes.txt").r
 `)
 		c.Stdin = []byte("00000003in\x00put")
 		is(t, run(t, c, "--value", "1.5", "é ü", "", "a\nb", "\xff"),
-			`["scripts/tool.py", 1.5, ["\u00e9 \u00fc", "", "a\nb", "\udcff"], "/skill", "first\n", ["data", "main.py", "notes.txt", "scripts"], "00000003in\u0000put", "/skill/scripts/tool.py", 1]`+"\n",
+			`["scripts/tool.py", 1.5, ["\u00e9 \u00fc", "", "a\nb", "\udcff"], "/skills/my-skill", "first\n", ["data", "main.py", "notes.txt", "scripts"], "00000003in\u0000put", "/skills/my-skill/scripts/tool.py", 1]`+"\n",
 			"helper sees ['--value', '1.5', 'é ü', '', 'a\\nb', '\\udcff']\n", 0)
 		c.Stdin = nil
 		r := run(t, c, "--no")
 		if r.ExitCode != 2 || !strings.Contains(string(r.Stderr), "usage: tool.py [-h] [--value VALUE]") {
 			t.Errorf("%d %s", r.ExitCode, r.Stderr)
 		}
-		if r := run(t, c); r.ExitCode != 0 || !strings.Contains(string(r.Stdout), `null, [], "/skill"`) {
+		if r := run(t, c); r.ExitCode != 0 || !strings.Contains(string(r.Stdout), `null, [], "/skills/my-skill"`) {
 			t.Errorf("%s%s", r.Stdout, r.Stderr)
 		}
 	})
@@ -122,10 +122,10 @@ print(open("notes.txt").read(), end="")
 		}{
 			{"import sys\nsys.exit(3)", "", "", 3},
 			{"import sys\nsys.exit('no')", "", "no\n", 1},
-			{"print('x')\n1/0", "x\n", "Traceback (most recent call last):\n  File \"/skill/scripts/tool.py\", line 2, in <module>\n    1/0\n    ~^~\nZeroDivisionError: division by zero\n", 1},
-			{"def f(:\n", "", "  File \"/skill/scripts/tool.py\", line 1\n    def f(:\n          ^\nSyntaxError: invalid syntax\n", 1},
-			{"import nowhere", "", "Traceback (most recent call last):\n  File \"/skill/scripts/tool.py\", line 1, in <module>\n    import nowhere\nModuleNotFoundError: No module named 'nowhere'\n", 1},
-			{"import os\nprint(os.environ.get('OPENSKILL_SCRIPT'), os.environ['PWD'])", "None /skill\n", "", 0},
+			{"print('x')\n1/0", "x\n", "Traceback (most recent call last):\n  File \"/skills/my-skill/scripts/tool.py\", line 2, in <module>\n    1/0\n    ~^~\nZeroDivisionError: division by zero\n", 1},
+			{"def f(:\n", "", "  File \"/skills/my-skill/scripts/tool.py\", line 1\n    def f(:\n          ^\nSyntaxError: invalid syntax\n", 1},
+			{"import nowhere", "", "Traceback (most recent call last):\n  File \"/skills/my-skill/scripts/tool.py\", line 1, in <module>\n    import nowhere\nModuleNotFoundError: No module named 'nowhere'\n", 1},
+			{"import os\nprint(os.environ.get('OPENSKILL_SCRIPT'), os.environ['PWD'])", "None /skills/my-skill\n", "", 0},
 		} {
 			is(t, run(t, program(t, c.text)), c.stdout, c.stderr, c.code)
 		}

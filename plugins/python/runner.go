@@ -161,7 +161,7 @@ func (r *Runner) start(ctx context.Context, p *sandbox.Pending) (*sandbox.Start,
 		return nil, err
 	}
 	args := append(make([]string, 0, len(flags)+2+len(p.Args)), l.run.Args0)
-	args = append(append(args, flags...), "/skill/"+p.Entry)
+	args = append(append(args, flags...), sandbox.Dir(p.Call)+"/"+p.Entry)
 	var head []byte
 	if p.Script {
 		head = arguments(p.Args)
@@ -174,7 +174,7 @@ func (r *Runner) start(ctx context.Context, p *sandbox.Pending) (*sandbox.Start,
 	env = append(env, "OPENSKILL_HEAP="+strconv.FormatUint(heap(p.Limits.Memory), 10))
 	switch {
 	case p.Script:
-		env = append(env, "TMPDIR=/tmp", "HOME=/tmp", "PWD=/skill", "OPENSKILL_SCRIPT="+strings.Join(chosen.imports, ","))
+		env = append(env, "TMPDIR=/tmp", "HOME=/tmp", "PWD="+sandbox.Dir(p.Call), "OPENSKILL_SCRIPT="+strings.Join(chosen.imports, ","))
 	case p.Grants.Scratch:
 		env = append(env, "TMPDIR=/work", "HOME=/work")
 	}

@@ -69,7 +69,7 @@ type imageKey struct {
 	memory, fuel      uint64
 	scratch           uint64
 	hasScratch, trust bool
-	script            bool
+	script            string // where a script's folder is; "" of what is no script
 }
 
 // kept is an image, and the folders that its key names.
@@ -157,7 +157,9 @@ func keyOf(call *skill.Call, g *Granted, start *Start) imageKey {
 	if call.Grants.Scratch || call.Script {
 		key.hasScratch, key.scratch = true, l.Scratch
 	}
-	key.script = call.Script
+	if call.Script {
+		key.script = Dir(call)
+	}
 	return key
 }
 
@@ -208,7 +210,7 @@ func (s *Images) image(key imageKey, call *skill.Call, start *Start, once bool) 
 
 // program is what the image of a key starts.
 func (s *Images) program(key imageKey, call *skill.Call, start *Start) *wasm.Program {
-	of := skill.Call{Folder: call.Folder, Trust: call.Trust, Grants: call.Grants, Limits: skill.Limits{Scratch: key.scratch}, Script: key.script}
+	of := skill.Call{Folder: call.Folder, Trust: call.Trust, Grants: call.Grants, Limits: skill.Limits{Scratch: key.scratch}, Script: call.Script, SkillID: call.SkillID}
 	mounts := append(start.Mounts[:len(start.Mounts):len(start.Mounts)], guestfs.Mount{Path: networkFile, FS: guestfs.Exchange{}})
 	return &wasm.Program{
 		Module: start.Module, Args: start.Args, Env: start.Env, Fetch: tooEarly,

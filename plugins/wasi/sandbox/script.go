@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"io/fs"
 	"math"
+	"strings"
 
 	"openskill/sdk/skill"
 	"openskill/wasm/guestfs"
@@ -9,9 +11,20 @@ import (
 
 // Where guests see the skill's folder, and scripts their temporary files.
 const (
-	skillDir = "/skill"
-	tempDir  = "/tmp"
+	skillDir  = "/skill"
+	tempDir   = "/tmp"
+	skillsDir = "/skills"
 )
+
+// Dir is where the guest of a call sees the skill's folder. That of a script has its
+// skill's name, as outside: scripts name files after it.
+func Dir(call *skill.Call) string {
+	name := string(call.SkillID)
+	if !call.Script || !fs.ValidPath(name) || name == "." || strings.Contains(name, "/") {
+		return skillDir
+	}
+	return skillsDir + "/" + name
+}
 
 // The folders of a script's own file system that are seen there.
 const (

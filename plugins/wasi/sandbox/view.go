@@ -67,7 +67,7 @@ func (f *Folders) View(call *skill.Call, more ...guestfs.Mount) (*View, error) {
 			v.Close()
 			return nil, err
 		}
-		mounts = append(mounts, guestfs.Mount{Path: skillDir, FS: v.work.Sub(own)}, guestfs.Mount{Path: tempDir, FS: v.work.Sub(temp)})
+		mounts = append(mounts, guestfs.Mount{Path: Dir(call), FS: v.work.Sub(own)}, guestfs.Mount{Path: tempDir, FS: v.work.Sub(temp)})
 	} else {
 		mounts = append(mounts, guestfs.Mount{Path: skillDir, FS: g.folder})
 	}
