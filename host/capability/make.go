@@ -18,6 +18,7 @@ import (
 
 	"openskill/host/pyast"
 	"openskill/host/registry/schema"
+	"openskill/host/tools"
 	"openskill/host/tools/ordered"
 	"openskill/sdk/skill"
 )
@@ -102,6 +103,8 @@ func (mk *Maker) Make(ctx context.Context, s *Source) (*Skill, []Problem, error)
 	if problem != "" {
 		return nil, in(s.File, []Problem{at(f.Line, problem)}), nil
 	}
+	// A default that hides something is not told: manifests are text that people read.
+	f.Input, f.Output = tools.Schema(f.Input), tools.Schema(f.Output)
 	if _, errs := schema.Compile(f.Input); len(errs) > 0 {
 		return nil, in(s.File, []Problem{at(f.Line, "the parameters of "+f.Name+" make no schema that is accepted: "+errs[0].Error())}), nil
 	}

@@ -1,6 +1,7 @@
 package capability_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"sync"
@@ -19,6 +20,8 @@ var shared struct {
 	once   sync.Once
 	engine *wasm.Engine
 	runner *python.Runner
+	read   *pyast.Analyzer // on one folder, so that it is started once
+	dir    string
 	err    error
 }
 
@@ -29,6 +32,9 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		if err := shared.engine.Close(); err != nil {
+			panic(err)
+		}
+		if err := os.RemoveAll(shared.dir); err != nil {
 			panic(err)
 		}
 	}
@@ -50,7 +56,12 @@ func cpython(t testing.TB) *python.Runner {
 			return
 		}
 		shared.runner = python.New(shared.engine, &python.Options{StateDir: state})
-		shared.err = shared.runner.Warm(t.Context())
+		if shared.err = shared.runner.Warm(context.Background()); shared.err != nil { //nolint:usetesting // it is for all tests
+			return
+		}
+		if shared.dir, shared.err = os.MkdirTemp("", "capability-"); shared.err == nil { //nolint:usetesting // it is for all tests
+			shared.read = pyast.New(pyast.Options{Runner: shared.runner, Dir: shared.dir})
+		}
 	})
 	if shared.err != nil {
 		t.Fatal(shared.err)
@@ -60,7 +71,8 @@ func cpython(t testing.TB) *python.Runner {
 
 func analyzer(t testing.TB) *pyast.Analyzer {
 	t.Helper()
-	return pyast.New(pyast.Options{Runner: cpython(t), Dir: t.TempDir()})
+	cpython(t)
+	return shared.read
 }
 
 func maker(t testing.TB) *capability.Maker {

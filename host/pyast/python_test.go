@@ -1,6 +1,7 @@
 package pyast_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,6 +19,8 @@ var shared struct {
 	once   sync.Once
 	engine *wasm.Engine
 	runner *python.Runner
+	read   *pyast.Analyzer // on one folder, so that it is started once
+	dir    string
 	err    error
 }
 
@@ -28,6 +31,9 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		if err := shared.engine.Close(); err != nil {
+			panic(err)
+		}
+		if err := os.RemoveAll(shared.dir); err != nil {
 			panic(err)
 		}
 	}
@@ -49,10 +55,15 @@ func analyzer(t testing.TB) *pyast.Analyzer {
 			return
 		}
 		shared.runner = python.New(shared.engine, &python.Options{StateDir: state})
-		shared.err = shared.runner.Warm(t.Context())
+		if shared.err = shared.runner.Warm(context.Background()); shared.err != nil { //nolint:usetesting // it is for all tests
+			return
+		}
+		if shared.dir, shared.err = os.MkdirTemp("", "pyast-"); shared.err == nil { //nolint:usetesting // it is for all tests
+			shared.read = pyast.New(pyast.Options{Runner: shared.runner, Dir: shared.dir})
+		}
 	})
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
-	return pyast.New(pyast.Options{Runner: shared.runner, Dir: t.TempDir()})
+	return shared.read
 }
