@@ -93,8 +93,8 @@ failed.`,
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		a.serveCommand(), a.runCommand(), a.scriptCommand(), a.moduleCommand(), a.skillsCommand(), a.skillCommand(),
-		a.doctorCommand(), a.versionCommand(), a.benchCommand(), a.runtimeCommand(), a.selftestCommand(),
-		a.approvalsCommand(),
+		a.doctorCommand(), a.versionCommand(), a.benchCommand(), a.runtimeCommand(), a.selftestCommand(), a.mcpCommand(),
+		a.approvalsCommand(), a.toolsCommand(), a.capabilityCommand(),
 	)
 	return root
 }

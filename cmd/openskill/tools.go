@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"openskill/host/tools"
+)
+
+func (a *app) toolsCommand() *cobra.Command {
+	var format string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "tools [FOLDER…]",
+		Short: "Prints the skills as tools, in the form that a model's vendor wants",
+		Long: `Prints the enabled skills of the catalogue as tools for models; with folders, those
+in them instead. What a vendor refuses in a schema is said in another way for it, or
+left out: the host checks every call against the skill's own schema.`,
+		Example: `  openskill tools
+  openskill tools --format anthropic
+  openskill tools ./skills --format mcp --json`,
+	}
+	flags := bindSettings(cmd, "skills", "cli-dir")
+	cmd.Flags().Var(&word{&format, "FORMAT"}, "format", strings.Join(tools.Formats(), ", ")+"; default "+tools.Formats()[0])
+	cmd.Flags().BoolVar(&asJSON, "json", false, "on one line")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("format") {
+			format = tools.Formats()[0]
+		}
+		for _, folder := range args {
+			if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+				return usage("%s is not a folder", quote(folder))
+			}
+		}
+		r, err := a.catalogue(flags, args)
+		if err != nil {
+			return err
+		}
+		a.problems(r.Problems())
+		list := tools.All(every(r))
+		v, err := tools.Write(format, list)
+		if err != nil {
+			return &exitError{exitUsage, err}
+		}
+		for _, w := range tools.Warnings(format, list) {
+			a.say("openskill: %s", w)
+		}
+		if asJSON {
+			return a.printJSON(v)
+		}
+		b, err := json.Marshal(v)
+		if err != nil {
+			return hostFailed(err)
+		}
+		return a.print("%s\n", indented(b))
+	}
+	return cmd
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"openskill/host/capability"
+	"openskill/host/pyast"
+	"openskill/plugins/python"
+	"openskill/plugins/python/runtimes"
+	"openskill/sdk/skill"
+)
+
+// imported is what capability import prints with --json.
+type imported struct {
+	Skills   []importedSkill      `json:"skills"`
+	Problems []capability.Problem `json:"problems"`
+}
+
+type importedSkill struct {
+	ID     skill.ID `json:"id"`
+	Folder string   `json:"folder"` // "" where nothing was written
+	*capability.Function
+}
+
+func (a *app) capabilityCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "capability",
+		Short: "Makes skills of functions of Python that have no manifest",
+		Example: `  openskill capability show tools.py --function add
+  openskill capability import capability_registry.json`,
+	}
+	group(cmd)
+	cmd.AddCommand(a.capabilityImportCommand(), a.capabilityShowCommand())
+	return cmd
+}
+
+func (a *app) capabilityImportCommand() *cobra.Command {
+	var function, out string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Makes a skill of a function, or skills of a capability registry",
+		Long: `Makes a skill of a function of FILE.py, or one of each capability of a
+capability_registry.json, in folders of their ids. The schema of the input is made of
+type hints, docstring and defaults; the code is read in the sandbox and not executed.
+Files beside it that it imports go with it.
+
+A skill that was made before is made anew; a folder that was not made by this command
+is left alone. The exit code is 1 if anything could not be made; the rest is made all
+the same.`,
+		Example: `  openskill capability import tools.py --function add
+  openskill capability import capability_registry.json --out ./skills`,
+		Args: takes(1, 1),
+	}
+	flags := bindSettings(cmd, "skills", "state")
+	cmd.Flags().Var(&word{&function, "NAME"}, "function", "the function, or of a registry the one capability; default: the only public one, or main, and of a registry all")
+	cmd.Flags().Var(&word{&out, "DIR"}, "out", "the folder in which the skills are put; default: the folder of skills of the settings")
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"skills": […], "problems": […]}`)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		if out == "" {
+			out = s.SkillsDir
+		}
+		return a.capabilities(cmd.Context(), flags, args[0], function, out, asJSON)
+	}
+	return cmd
+}
+
+func (a *app) capabilityShowCommand() *cobra.Command {
+	var function string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show FILE",
+		Short: "Shows the schemas that would be made of a function or a registry",
+		Example: `  openskill capability show tools.py --function add
+  openskill capability show capability_registry.json --json`,
+		Args: takes(1, 1),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().Var(&word{&function, "NAME"}, "function", "as of import")
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"skills": […], "problems": […]}`)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.capabilities(cmd.Context(), flags, args[0], function, "", asJSON)
+	}
+	return cmd
+}
+
+// capabilities makes skills of what a file has, and puts them into the folder out; "" to
+// show them alone.
+func (a *app) capabilities(ctx context.Context, flags *settingsFlags, file, function, out string, asJSON bool) error {
+	all := imported{Skills: []importedSkill{}, Problems: []capability.Problem{}}
+	err := a.withPython(ctx, flags, func(_ *runtimes.Store, r *python.Runner, state string) error {
+		mk := capability.New(capability.Options{
+			Analyzer: pyast.New(pyast.Options{Runner: r, Dir: filepath.Join(state, "pyast")}),
+			Tenant:   skill.Local().Tenant, Package: packageOf,
+		})
+		sources, problems, err := mk.Import(ctx, file, function)
+		if err != nil {
+			return told(err)
+		}
+		all.Problems = append(all.Problems, problems...)
+		for _, s := range sources {
+			made, problems, err := mk.Make(ctx, s)
+			if err != nil {
+				return told(err)
+			}
+			all.Problems = append(all.Problems, problems...)
+			if made == nil {
+				continue
+			}
+			one := importedSkill{made.ID, "", made.Function}
+			if out != "" {
+				if one.Folder, err = made.Write(out); skill.CodeOf(err) == skill.Conflict {
+					var e *skill.Error
+					errors.As(err, &e)
+					all.Problems = append(all.Problems, capability.Problem{File: s.File, Message: e.Message})
+					continue
+				} else if err != nil {
+					return hostFailed(err)
+				}
+			}
+			all.Skills = append(all.Skills, one)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.capabilityList(&all, asJSON); err != nil {
+		return err
+	}
+	if len(all.Problems) > 0 {
+		return exit(exitFailed)
+	}
+	return nil
+}
+
+// told is what was wrong with a file that was named, or else the host's failure.
+func told(err error) error {
+	switch skill.CodeOf(err) {
+	case skill.InvalidArgument:
+		return &exitError{exitUsage, err}
+	case skill.Cancelled:
+		return &exitError{exitFailed, err}
+	}
+	return hostFailed(err)
+}
+
+func (a *app) capabilityList(all *imported, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(all)
+	}
+	for _, p := range all.Problems {
+		a.say("openskill: %s", skill.CleanText(p.String(), 1000))
+	}
+	if len(all.Skills) == 0 {
+		return nil
+	}
+	t := newTable("ID", "FUNCTION", "FOLDER", "DESCRIPTION")
+	for _, s := range all.Skills {
+		t.AppendRow(table.Row{s.ID, s.Name, s.Folder, skill.CleanText(s.Description, 60)})
+	}
+	if err := a.print("%s\n", t.Render()); err != nil {
+		return err
+	}
+	for _, s := range all.Skills {
+		for _, n := range s.Notes {
+			a.say("openskill: %s: %s", s.ID, skill.CleanText(n, 400))
+		}
+		if s.Folder == "" {
+			if err := a.print("\n%s, input_schema:\n%s\n", s.ID, indented(s.Input)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// packageOf is the package of the runtimes that has a module.
+func packageOf(module string) string {
+	for _, p := range runtimes.Packages() {
+		for _, m := range p.Imports {
+			if m == module {
+				return p.Name
+			}
+		}
+	}
+	return ""
+}
