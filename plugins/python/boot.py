@@ -105,6 +105,53 @@ def _boot(main, written, files):
                 __import__(name)
             except BaseException:
                 pass  # it is told where the program imports it
+        streams = sys.stdout, sys.stderr
+        sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
+        for rehearsal in (errors, options, dates):
+            try:
+                rehearsal()
+            except BaseException:
+                pass  # it was only a rehearsal
+        sys.stdout, sys.stderr = streams
+
+    # The library imports and prepares much where it is first used, such as a tenth of a
+    # second's work where a program ends with a traceback, or prints its help.
+
+    def errors():
+        import linecache
+
+        name = "<rehearsal>"
+        linecache.cache[name] = 6, None, ["1 / 0\n"], name
+        try:
+            exec(compile("1 / 0\n", name, "exec"), {})
+        except ZeroDivisionError as error:
+            sys.__excepthook__(type(error), error, error.__traceback__.tb_next)
+        linecache.cache.pop(name, None)
+
+    def options():
+        argparse = sys.modules.get("argparse")
+        if argparse is None:
+            return
+        parser = argparse.ArgumentParser(prog="x", description="x", epilog="x")
+        parser.add_argument("-a", "--all", type=int, default=1, choices=[1, 2], help="%(default)s")
+        parser.add_argument("-b", action="store_true")
+        parser.add_argument("rest", nargs="*")
+        commands = argparse.ArgumentParser(prog="x")
+        commands.add_subparsers(dest="command").add_parser("do", help="x")
+        commands.parse_args(["do"])
+        commands.format_help()
+        parser.parse_args(["-a", "1", "x", "--all=2"])
+        for wrong in (["--help"], ["--no"], ["-a", "3"], ["-a", "x"]):
+            try:
+                parser.parse_args(wrong)
+            except SystemExit:
+                pass
+
+    def dates():
+        if "datetime" in sys.modules or "time" in script.split(","):
+            import _strptime
+
+            _strptime._strptime("2000-01-01 00:00:00", "%Y-%m-%d %H:%M:%S")
 
     def arguments():
         """Reads them from before the program's standard input."""
