@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"github.com/google/uuid"
 
 	"openskill/sdk/skill"
 )
@@ -142,6 +143,9 @@ func (r *record) readOn() error {
 				slog.String("file", recordFile), slog.Int64("at", at), slog.Int64("bytes", size))
 			continue
 		}
+		if l.Approval.Arguments == nil {
+			l.Approval.Arguments = []string{}
+		}
 		if l.Event == kept {
 			r.base = r.read
 		}
@@ -153,7 +157,7 @@ func (r *record) readOn() error {
 // compared. What is missing elsewhere makes it narrower, never wider.
 func (l *line) valid() bool {
 	a := l.Approval
-	if a == nil || a.ID == "" || a.Skill == "" || a.Digest == "" || a.CallHash == "" || a.Policy != PerVersion && a.Policy != PerCall {
+	if a == nil || len(a.ID) != 36 || uuid.Validate(a.ID) != nil || a.Skill == "" || a.Digest == "" || a.CallHash == "" || a.Policy != PerVersion && a.Policy != PerCall {
 		return false
 	}
 	_, err := ParseState(string(a.State))

@@ -100,9 +100,10 @@ func TestDamagedLines(t *testing.T) {
 		"a list":           "[1]\n",
 		"empty lines":      "\n\n  \n",
 		"no approval":      `{"event":"approved"}` + "\n",
-		"no digest":        `{"event":"approved","approval":{"id":"x","state":"approved","policy":"version","skill":"unit-converter","call_hash":"y"}}` + "\n",
-		"an unknown state": `{"event":"approved","approval":{"id":"x","state":"granted","policy":"version","skill":"s","digest":"d","call_hash":"y"}}` + "\n",
-		"no policy":        `{"event":"approved","approval":{"id":"x","state":"approved","policy":"never","skill":"s","digest":"d","call_hash":"y"}}` + "\n",
+		"no digest":        `{"event":"approved","approval":{"id":"019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e02","state":"approved","policy":"version","skill":"unit-converter","call_hash":"y"}}` + "\n",
+		"an unknown state": `{"event":"approved","approval":{"id":"019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e02","state":"granted","policy":"version","skill":"s","digest":"d","call_hash":"y"}}` + "\n",
+		"an id of no kind": `{"event":"approved","approval":{"id":"\u001b[31m","state":"approved","policy":"version","skill":"s","digest":"d","call_hash":"y"}}` + "\n",
+		"no policy":        `{"event":"approved","approval":{"id":"019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e02","state":"approved","policy":"never","skill":"s","digest":"d","call_hash":"y"}}` + "\n",
 		"a huge line":      strings.Repeat("x", 1<<20) + "\n",
 		"a huge torn line": strings.Repeat("x", 1<<20),
 	} {
