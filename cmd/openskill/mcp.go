@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"path"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/host/mcpserver"
+	"openskill/sdk/skill"
+)
+
+func (a *app) mcpCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Serves the skills over MCP, on standard input and output",
+		Long: `Serves the skills to one MCP client, as lines of JSON on standard input and
+output: the way in which clients start servers by themselves. Logs go to standard
+error. It ends with success when the input ends, once everything is answered, and
+on SIGTERM, when it cancels what is under way. A host that serves over HTTP
+(openskill serve) has the same under /mcp.`,
+		Example: `  openskill mcp --skills ./skills --data ./data`,
+		Args:    takes(0, 0),
+	}
+	flags := bindSettings(cmd, "skills", "agent-skills", "script-approval", "cli-dir", "data", "state", "python", "debug")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serveMCP(cmd.Context(), flags) }
+	return cmd
+}
+
+func (a *app) serveMCP(ctx context.Context, flags *settingsFlags) error {
+	s, err := a.load(flags)
+	if err != nil {
+		return err
+	}
+	log := a.logger(level(s, slog.LevelWarn))
+	h, err := host.Open(s, &host.Options{Log: log}) //nolint:contextcheck // nothing to wait for
+	if err != nil {
+		return hostFailed(err)
+	}
+	defer h.Close() //nolint:errcheck,contextcheck // everything is answered; the process ends
+	a.skipped(h)
+	m, err := mcpserver.New(mcpserver.Options{ //nolint:contextcheck // calls have contexts of their own
+		Door: h, Catalogue: h.Catalogue(), AgentSkills: h.AgentSkills(),
+		Logger: log, Version: host.Version, BodyLimit: s.MaxBody(),
+	})
+	if err != nil {
+		return hostFailed(err)
+	}
+	defer m.Close() //nolint:errcheck // it has no error
+	warming, cool := context.WithCancel(ctx)
+	var warm sync.WaitGroup
+	warm.Go(func() { prepareAll(warming, h) })
+	err = m.ServeStdio(ctx, skill.Local(), a.stdin, a.stdout)
+	cool()
+	warm.Wait()
+	if err != nil {
+		return hostFailed(err)
+	}
+	return nil
+}
+
+// prepareAll gets skills ready one after the other, so that calls keep the processors.
+func prepareAll(ctx context.Context, h *host.Host) {
+	for cursor, more := "", true; more && ctx.Err() == nil; more = cursor != "" {
+		page, next, err := h.Catalogue().List(skill.Local(), cursor, 0)
+		if err != nil {
+			break
+		}
+		for i := 0; i < len(page) && ctx.Err() == nil; i++ {
+			h.Prepare(ctx, page[i].ID)
+		}
+		cursor = next
+	}
+	list, err := h.AgentSkills().List(ctx, skill.Local())
+	if err != nil {
+		return
+	}
+	known := map[string]bool{} // runtimes, which are all that a script needs
+	for i := range list {
+		for _, f := range list[i].Scripts {
+			if kind := path.Ext(f.Name); !known[kind] && ctx.Err() == nil {
+				known[kind] = true
+				h.PrepareScript(ctx, list[i].Name, f.Name)
+			}
+		}
+	}
+}

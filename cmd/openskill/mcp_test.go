@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"openskill/host/hosttest"
+)
+
+// mcpSkills is a folder with a skill that answers, one that does not end, and the Agent
+// Skill that comes with openSkill.
+func mcpSkills(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	files := map[string]string{
+		"echoes/skill.yaml": `id: echoes
+version: 0.1.0
+description: Gives back n.
+type: wasm
+runtime: javascript
+entry: main.mjs
+limits: {timeout_ms: 60000}
+input_schema: {type: object, properties: {n: {type: integer}}, required: [n], additionalProperties: false}
+output_schema: {type: object, properties: {n: {type: integer}}, required: [n]}
+`,
+		"echoes/main.mjs": "import * as std from 'std';\nconsole.log(JSON.stringify({ n: JSON.parse(std.in.readAsString()).input.n }));\n",
+		"sleeps/skill.yaml": `id: sleeps
+version: 0.1.0
+description: Does not end.
+type: wasm
+runtime: wasi
+entry: sleeps.wasm
+limits: {timeout_ms: 120000}
+`,
+		"sleeps/sleeps.wasm": string(named["sleep"]),
+	}
+	const unit = "../../skills/unit-converter/"
+	for _, name := range []string{"SKILL.md", "scripts/convert.py", "references/conversion-table.md"} {
+		b, err := os.ReadFile(unit + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files["unit-converter/"+name] = string(b)
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// mcpState is a state folder with what runtimes this machine has.
+func mcpState(t *testing.T) (dir string, python bool) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "state")
+	repo, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosttest.Runtimes(t, repo, dir)
+	found, err := filepath.Glob(filepath.Join(dir, "runtimes", "*", "*"))
+	return dir, err == nil && len(found) > 0
+}
+
+// pythonClient is the interpreter that has the official SDK.
+func pythonClient(t *testing.T) string {
+	t.Helper()
+	state := os.Getenv("OPENSKILL_STATE_DIR")
+	if state == "" {
+		state = ".openskill"
+	}
+	if !filepath.IsAbs(state) {
+		state = filepath.Join("../..", state)
+	}
+	path, err := filepath.Abs(filepath.Join(state, "mcp-client", "venv", "bin", "python"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("the official MCP SDK for Python is not set up: run scripts/mcp-client.sh .openskill/mcp-client, which needs pip")
+	}
+	return path
+}
+
+// syncBuffer is written by a process and read by a test.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// cancelledSleeps are the calls of the skill that does not end, as the host's log tells
+// of them: how many, and how many of those were cancelled.
+var sleepEnded = regexp.MustCompile(`"skill_id":"sleeps".*`)
+
+func cancelledSleeps(log string) (all, cancelled int) {
+	for _, line := range sleepEnded.FindAllString(log, -1) {
+		all++
+		if strings.Contains(line, `"CANCELLED"`) {
+			cancelled++
+		}
+	}
+	return all, cancelled
+}
+
+// TestOfficialMCPClient has the official SDK for Python talk to the program over its
+// streams and over HTTP, in the newest revision of the protocol and in the last one
+// with a handshake.
+func TestOfficialMCPClient(t *testing.T) {
+	python := pythonClient(t)
+	client := func(t *testing.T, hasPython bool, log io.Writer, args ...string) {
+		t.Helper()
+		ctx, stop := context.WithTimeout(t.Context(), 4*time.Minute)
+		defer stop()
+		cmd := exec.CommandContext(ctx, python, append([]string{"../../scripts/mcp-client/client.py"}, args...)...)
+		cmd.Env, cmd.WaitDelay = os.Environ(), 5*time.Second
+		if !hasPython {
+			cmd.Env = append(cmd.Env, "PYTHON=no")
+			t.Log("no Python runtime: run_skill_script is not tried")
+		}
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, log
+		err := cmd.Run()
+		if ok := strings.Count(out.String(), "ok "); err != nil || ok != 18 {
+			t.Errorf("%d checks hold, %v\n%s\n%s", ok, err, out.String(), log)
+		}
+	}
+	t.Run("stdio", func(t *testing.T) {
+		skills := mcpSkills(t)
+		state, hasPython := mcpState(t)
+		var log syncBuffer
+		client(t, hasPython, &log, skills, "stdio", "openskill", "mcp", "--skills", skills, "--state", state, "--debug")
+		if all, cancelled := cancelledSleeps(log.String()); all != 4 || cancelled != 4 {
+			t.Errorf("%d calls ended, and %d by their cancellation\n%s", all, cancelled, log.String())
+		}
+	})
+	t.Run("http", func(t *testing.T) {
+		skills := mcpSkills(t)
+		state, hasPython := mcpState(t)
+		var log syncBuffer
+		cmd := exec.CommandContext(t.Context(), "openskill", "serve", "--listen", "127.0.0.1:0", "--skills", skills, "--state", state, "--debug")
+		cmd.Stderr = &log
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		_, url, ok := strings.Cut(strings.TrimSpace(line), "listening on ")
+		if err != nil || !ok {
+			t.Fatalf("%q, %v\n%s", line, err, log.String())
+		}
+		var said syncBuffer
+		client(t, hasPython, &said, skills, "http", url+"/mcp")
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the server did not end well: %v", err)
+		}
+		if all, cancelled := cancelledSleeps(log.String()); all != 4 || cancelled != 4 {
+			t.Errorf("%d calls ended, and %d by their cancellation\n%s", all, cancelled, log.String())
+		}
+	})
+}
+
+// TestMCPEnds holds that the program ends with success when its input does, after it
+// has answered, and when it is told to, though a call runs.
+func TestMCPEnds(t *testing.T) {
+	skills, state := mcpSkills(t), filepath.Join(t.TempDir(), "state")
+	start := func(t *testing.T) (cmd *exec.Cmd, in io.WriteCloser, out *bufio.Reader) {
+		t.Helper()
+		cmd = exec.CommandContext(t.Context(), "openskill", "mcp", "--skills", skills, "--state", state)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		out = bufio.NewReader(o)
+		write(t, in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+		if line, err := out.ReadString('\n'); err != nil || !strings.Contains(line, `"openskill"`) {
+			t.Fatalf("%s, %v", line, err)
+		}
+		return cmd, in, out
+	}
+	t.Run("its input", func(t *testing.T) {
+		cmd, in, out := start(t)
+		write(t, in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echoes","arguments":{"n":5}}}`)
+		_ = in.Close()
+		rest, err := io.ReadAll(out)
+		var answer struct {
+			Result struct{ StructuredContent struct{ N int } }
+		}
+		if err != nil || json.Unmarshal(rest, &answer) != nil || answer.Result.StructuredContent.N != 5 {
+			t.Errorf("%s, %v", rest, err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("a signal", func(t *testing.T) {
+		cmd, in, out := start(t)
+		defer in.Close()
+		write(t, in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sleeps","_meta":{"progressToken":1}}}`)
+		if line, err := out.ReadString('\n'); err != nil || !strings.Contains(line, "notifications/progress") { // it runs
+			t.Fatalf("%s, %v", line, err)
+		}
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, out)
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func write(t *testing.T, w io.Writer, line string) {
+	t.Helper()
+	if _, err := io.WriteString(w, line+"\n"); err != nil {
+		t.Fatal(err)
+	}
+}
