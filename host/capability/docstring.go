@@ -281,7 +281,7 @@ func item(line string, numpy bool) (names []string, kind, text string, ok bool) 
 	}
 	head = strings.TrimSpace(head)
 	if numpy {
-		kind, text = text, ""
+		kind = text
 		for _, n := range strings.Split(head, ",") {
 			if n = bare(n); !isName(n) {
 				return nil, "", "", false
@@ -303,9 +303,9 @@ func item(line string, numpy bool) (names []string, kind, text string, ok bool) 
 		names = append(names, n)
 	}
 	if kind == "" && strings.HasPrefix(text, "(") { // x: (int) the first number
-		if close := strings.IndexByte(text, ')'); close > 0 && close < 40 {
-			if inner := text[1:close]; docWords[strings.ToLower(inner)] != "" {
-				kind, text = inner, strings.TrimSpace(text[close+1:])
+		if end := strings.IndexByte(text, ')'); end > 0 && end < 40 {
+			if inner := text[1:end]; docWords[strings.ToLower(inner)] != "" {
+				kind, text = inner, strings.TrimSpace(text[end+1:])
 			}
 		}
 	}

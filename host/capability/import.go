@@ -63,7 +63,7 @@ func (mk *Maker) Import(ctx context.Context, file, function string) ([]*Source, 
 
 func unreadable(base string, err error) error {
 	message := "it cannot be read"
-	var large *tooLarge
+	var large *tooLargeError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		message = "there is no such file"
@@ -76,9 +76,9 @@ func unreadable(base string, err error) error {
 	}
 }
 
-type tooLarge struct{ most int }
+type tooLargeError struct{ most int }
 
-func (e *tooLarge) Error() string { return fmt.Sprintf("it is over %d bytes", e.most) }
+func (e *tooLargeError) Error() string { return fmt.Sprintf("it is over %d bytes", e.most) }
 
 // read reads a regular file that no link leads out of the root to.
 func read(root *os.Root, name string, most int) ([]byte, error) {
@@ -96,7 +96,7 @@ func read(root *os.Root, name string, most int) ([]byte, error) {
 	defer f.Close() //nolint:errcheck // read only
 	b, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 	if err == nil && len(b) > most {
-		err = &tooLarge{most}
+		err = &tooLargeError{most}
 	}
 	return b, err
 }
@@ -196,7 +196,7 @@ func (mk *Maker) registry(ctx context.Context, root *os.Root, base string, text 
 		}
 		code, err := read(root, file, pyast.MaxSource)
 		if err != nil {
-			var large *tooLarge
+			var large *tooLargeError
 			switch {
 			case errors.As(err, &large):
 				report("code_path %q: %s", skill.CleanText(e.CodePath, 120), large)

@@ -12,12 +12,12 @@ import (
 	"openskill/sdk/skill"
 )
 
-// noForm says that values of a type cannot be written as JSON.
-type noForm struct{ what string }
+// noFormError says that values of a type cannot be written as JSON.
+type noFormError struct{ what string }
 
-func (e *noForm) Error() string { return e.what + " has no form in JSON" }
+func (e *noFormError) Error() string { return e.what + " has no form in JSON" }
 
-func without(what string) error { return &noForm{skill.CleanText(what, 80)} }
+func without(what string) error { return &noFormError{skill.CleanText(what, 80)} }
 
 // typer makes schemas of the types of one module.
 type typer struct {
@@ -116,7 +116,7 @@ var wrappers = map[string]bool{
 	"Awaitable": true, "Coroutine": true,
 }
 
-// schema makes the schema of a type. The error is a *noForm.
+// schema makes the schema of a type. The error is a *noFormError.
 func (t *typer) schema(e *pyast.Expr) (*ordered.Object, error) {
 	if e == nil {
 		return &ordered.Object{}, nil

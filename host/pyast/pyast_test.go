@@ -75,7 +75,7 @@ if __name__ == "__main__":
 		`y positional_or_keyword {"kind":"generic","name":"list","of":[{"kind":"name","name":"str"}]} {"kind":"list","value":["a"]}`,
 		`rest var_positional {"kind":"name","name":"int"} null`,
 		`z keyword_only {"kind":"name","name":"float"} {"kind":"value","value":-1.5}`,
-		`more var_keyword null null`,
+		"more var_keyword null " + "null",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
