@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"sync"
 
+	"openskill/host/agentskills"
+	"openskill/host/approval"
 	"openskill/host/config"
 	"openskill/host/dispatch"
 	"openskill/host/registry"
@@ -26,22 +28,29 @@ type Options struct {
 	// Roots are folders of skills instead of the settings' own; nil: those of the
 	// settings.
 	Roots []string
+	// AgentRoots are folders of Agent Skills instead of the settings' own; nil: those of
+	// the settings.
+	AgentRoots []string
 	// Uploads opens the store of uploaded skills too, which one process at a time has.
 	Uploads bool
 }
 
 // Host holds the parts of one host. It is safe for concurrent use.
 type Host struct {
-	settings *config.Settings
-	log      *slog.Logger
-	engine   *wasm.Engine // nil where calls run in workers
-	workers  *workers     // nil where calls run here
-	roots    []registry.Root
-	runners  *runner.Set
-	all      []skill.Runner
-	registry *registry.Registry
-	uploads  *uploads // nil: opened without them
-	door     *dispatch.Dispatcher
+	settings  *config.Settings
+	log       *slog.Logger
+	engine    *wasm.Engine // nil where calls run in workers
+	workers   *workers     // nil where calls run here
+	roots     []registry.Root
+	runners   *runner.Set
+	all       []skill.Runner
+	registry  *registry.Registry
+	uploads   *uploads // nil: opened without them
+	agents    *agentskills.Provider
+	approvals *approval.Store
+	door      *dispatch.Dispatcher
+
+	agentDirs []string // of Agent Skills
 
 	close  sync.Once
 	closed error
@@ -57,13 +66,13 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	if h.log == nil {
 		h.log = slog.Default()
 	}
-	if err := h.open(Roots(s, o.Roots), o.Uploads); err != nil {
+	if err := h.open(Roots(s, o.Roots), o); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
 }
 
-func (h *Host) open(roots []registry.Root, withUploads bool) (err error) {
+func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 	s := h.settings
 	dirs, err := stateDirs(s.StateDir)
 	if err != nil {
@@ -77,6 +86,12 @@ func (h *Host) open(roots []registry.Root, withUploads bool) (err error) {
 		}
 		h.roots = append(h.roots, registry.Root{Path: path, Trust: r.Trust})
 	}
+	if err := h.openAgentSkills(o.AgentRoots); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	if err := h.openApprovals(dirs); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
 	if err := h.openRunners(s, dirs); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
@@ -86,7 +101,7 @@ func (h *Host) open(roots []registry.Root, withUploads bool) (err error) {
 	if h.registry, err = Catalogue(s, roots); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
-	if withUploads {
+	if o.Uploads {
 		if err := h.openUploads(); err != nil {
 			return fmt.Errorf("host.Open: %w", err)
 		}
@@ -94,6 +109,7 @@ func (h *Host) open(roots []registry.Root, withUploads bool) (err error) {
 	h.door, err = dispatch.New(dispatch.Options{
 		Skills: h.finds(), Observer: h.observer(), Runners: h.runners, DataRoot: s.DataRoot, Allowed: s.Allowed(),
 		MaxInput: s.MaxBody(), Global: s.Concurrency, PerSkill: s.ConcurrencyPerSkill, Log: h.log,
+		Scripts: scripts{h}, Approve: h.approve(),
 	})
 	if err != nil {
 		return fmt.Errorf("host.Open: %w", err)
@@ -210,6 +226,9 @@ func (h *Host) Close() error {
 		}
 		if h.engine != nil {
 			errs = append(errs, h.engine.Close())
+		}
+		if h.approvals != nil {
+			errs = append(errs, h.approvals.Close())
 		}
 		h.closed = errors.Join(errs...)
 	})

@@ -34,6 +34,11 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	if h.uploads != nil {
 		o.Uploads = h.uploads
 	}
+	mcp, err := h.edges(&o) //nolint:contextcheck // calls have contexts of their own
+	if err != nil {
+		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet
+	}
+	defer mcp.Close() //nolint:errcheck // its sessions end with it
 	server, err := httpapi.New(o) //nolint:contextcheck // calls have contexts of their own
 	if err != nil {
 		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet

@@ -208,9 +208,23 @@ func (h *Host) Prepare(ctx context.Context, id skill.ID) {
 	if err != nil || !s.Descriptor.Enabled {
 		return
 	}
+	h.prepare(ctx, s)
+}
+
+// PrepareScript is Prepare for a script of the operator's own Agent Skills.
+func (h *Host) PrepareScript(ctx context.Context, name, script string) {
+	s, err := scripts{h}.Script(ctx, skill.Local(), name, script)
+	if err != nil {
+		return
+	}
+	h.prepare(ctx, s)
+}
+
+func (h *Host) prepare(ctx context.Context, s *registry.Skill) {
 	ctx, stop := context.WithTimeout(ctx, preparing)
 	defer stop()
 	w, warms := h.runner(s).(warmer)
+	var err error
 	switch {
 	case s.Primary.Kind == skill.WasmWASI:
 		err = h.compile(ctx, s)
@@ -218,6 +232,6 @@ func (h *Host) Prepare(ctx context.Context, id skill.ID) {
 		err = warmFor(ctx, w, s)
 	}
 	if err != nil {
-		h.log.Debug("not prepared", slog.String("skill_id", string(id)), slog.String("reason", err.Error()))
+		h.log.Debug("not prepared", slog.String("skill_id", string(s.Descriptor.ID)), slog.String("reason", err.Error()))
 	}
 }

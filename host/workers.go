@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -373,11 +374,23 @@ func keyOf(i config.Isolation, uploads string) func(*skill.Call) string {
 // readable are the folders that any worker may read, before it is somebody's.
 func (h *Host) readable(s *config.Settings, d state) []string {
 	list := []string{filepath.Join(d.root, "runtimes"), UploadsDir(d.root)}
+	list = append(list, h.own()...)
+	for _, path := range []string{s.CLIDir, s.DataRoot} {
+		if path != "" {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+// own are the operator's folders of skills. The kernel's rules are for folders that are
+// there.
+func (h *Host) own() (list []string) {
 	for _, r := range h.roots {
 		list = append(list, r.Path)
 	}
-	for _, path := range []string{s.CLIDir, s.DataRoot} {
-		if path != "" {
+	for _, path := range h.agentDirs {
+		if !slices.Contains(list, path) && !missing(path) {
 			list = append(list, path)
 		}
 	}
@@ -398,9 +411,7 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 		case owner != "" && owner != own:
 			list = append(list, owner)
 		default:
-			for _, r := range h.roots {
-				list = append(list, r.Path)
-			}
+			list = append(list, h.own()...)
 			// It may have no uploads yet, and the kernel's rule is for a folder that is there.
 			if err := os.MkdirAll(own, 0o700); err != nil {
 				h.log.Warn("a tenant's folder cannot be made", slog.String("tenant", skill.CleanText(call.Tenant, 80)), slog.String("reason", err.Error()))

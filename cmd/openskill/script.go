@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/sdk/skill"
+)
+
+// scriptFlags are those of openskill script beside the settings.
+type scriptFlags struct {
+	native    bool
+	timeout   duration
+	fuel      *count
+	memory    *count
+	artifacts string
+}
+
+func (a *app) scriptCommand() *cobra.Command {
+	o := scriptFlags{fuel: fuelFlag(), memory: memoryFlag()}
+	cmd := &cobra.Command{
+		Use:   "script FOLDER SCRIPT [-- ARGS…]",
+		Short: "Runs a script of an Agent Skill's folder in the sandbox, unmodified",
+		Long: `Runs one script of a folder with a SKILL.md through the same door as the server.
+SCRIPT is its path in the folder; a leading scripts/ may be left out. Its working
+folder is the skill's, where it may write as it would outside: nothing of that reaches
+the folder, and --artifacts keeps it. Its standard input, output and error and its exit
+code pass through; where the host ended it, the reason comes last on standard error, as
+JSON, and the exit code is 1.
+
+--native runs it by this machine's python3 instead, with all that you may do yourself:
+to compare, with scripts that you trust.`,
+		Example: `  openskill script skills/unit-converter convert.py -- --value 26.2 --factor 1.60934
+  openskill script skills/unit-converter convert.py --native -- --value 26.2 --factor 1.60934`,
+		Args: takes(2, many),
+	}
+	flags := bindSettings(cmd, "data", "state", "python", "debug")
+	f := cmd.Flags()
+	f.BoolVar(&o.native, "native", false, "run it on this machine without a sandbox")
+	f.Var(&o.timeout, "timeout", "end the run after this time, such as 500ms")
+	f.Var(o.fuel, "fuel", "end the run after this many units, about one an instruction")
+	f.Var(o.memory, "memory-mb", "linear memory of the run, in MiB")
+	f.Var(&word{&o.artifacts, "DIR"}, "artifacts", "where the files that the script wrote are kept; it is made when missing, no file in it is replaced")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.script(cmd.Context(), flags, &o, args)
+	}
+	return cmd
+}
+
+func (a *app) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, args []string) error {
+	s, err := a.load(flags)
+	if err != nil {
+		return err
+	}
+	folder, name := args[0], args[1]
+	if o.native {
+		return a.nativeScript(ctx, s.Python, folder, name, args[2:], o.timeout.value)
+	}
+	stdin, err := a.scriptInput(ctx, s.MaxBody())
+	if err != nil {
+		return err
+	}
+	h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}}) //nolint:contextcheck // nothing to wait for
+	if err != nil {
+		return hostFailed(err)
+	}
+	defer h.Close() //nolint:errcheck,contextcheck // the answer is there; the process ends
+	id, err := a.onlyAgentSkill(ctx, h, folder)
+	if err != nil {
+		return err
+	}
+	stop := a.after(time.Second, "openskill: getting the script's runtime ready; the first time takes some seconds")
+	h.PrepareScript(ctx, id, name)
+	stop()
+	result, reply := h.RunScript(ctx, skill.Local(), skill.ScriptRequest{
+		Skill: id, Script: name, Args: args[2:], Stdin: stdin,
+		Limits: skill.Limits{Timeout: o.timeout.value, Fuel: o.fuel.value, Memory: o.memory.value << 20},
+	})
+	if reply != nil {
+		if _, err := a.stdout.Write(reply.Stdout); err != nil {
+			return hostFailed(plain(err))
+		}
+		if _, err := a.stderr.Write(reply.Stderr); err != nil {
+			return hostFailed(plain(err))
+		}
+	}
+	if err := writeArtifacts(o.artifacts, result.Meta.Artifacts); err != nil {
+		return hostFailed(fmt.Errorf("the files cannot be written: %w", plain(err)))
+	}
+	switch {
+	case result.Success:
+		return nil
+	case reply != nil && reply.Code == "":
+		return exit(int(reply.ExitCode & 0xff))
+	}
+	a.errorLine(result.Error.Code, result.Error.Message)
+	return exit(exitFailed)
+}
+
+// scriptInput reads standard input, where it is no terminal: a script has all of its
+// input before it starts.
+func (a *app) scriptInput(ctx context.Context, most int) ([]byte, error) {
+	if f, ok := a.stdin.(*os.File); ok {
+		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {
+			return nil, nil //nolint:nilerr // a closed one has nothing to give
+		}
+	}
+	return readAll(ctx, a.stdin, most)
+}
+
+// onlyAgentSkill is the name of the skill whose folder was named.
+func (a *app) onlyAgentSkill(ctx context.Context, h *host.Host, folder string) (string, error) {
+	list, err := h.AgentSkills().List(ctx, skill.Local())
+	if err != nil {
+		return "", failure(err)
+	}
+	if len(list) != 1 {
+		for _, p := range h.AgentSkills().Problems() {
+			a.say("openskill: %s", skill.CleanText(p.String(), 1000))
+		}
+		return "", failed(skill.NotFound, "%s is no folder of one Agent Skill: it holds %d; want the folder that has the SKILL.md", quote(folder), len(list))
+	}
+	return list[0].Name, nil
+}
+
+// nativeScript runs a script as its author would.
+func (a *app) nativeScript(ctx context.Context, python, folder, name string, args []string, timeout time.Duration) error {
+	path := ""
+	for _, try := range []string{name, "scripts/" + name} {
+		if !filepath.IsLocal(try) {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(folder, try)); err == nil && info.Mode().IsRegular() {
+			path = try
+			break
+		}
+	}
+	if path == "" {
+		return failed(skill.NotFound, "%s has no script %s", quote(folder), quote(name))
+	}
+	if !strings.HasSuffix(path, ".py") {
+		return usage("--native runs Python scripts")
+	}
+	if timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, timeout)
+		defer stop()
+	}
+	cmd := exec.CommandContext(ctx, python, append([]string{path}, args...)...) //nolint:gosec // what the flag says
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = folder, a.stdin, a.stdout, a.stderr
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	var ended *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		a.errorLine(skill.Timeout, "the script did not end in time")
+		return exit(exitFailed)
+	case errors.As(err, &ended):
+		return exit(ended.ExitCode() & 0xff)
+	case err != nil:
+		return hostFailed(err)
+	}
+	return nil
+}
+

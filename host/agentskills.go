@@ -1,0 +1,100 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"openskill/host/agentskills"
+	"openskill/host/config"
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+)
+
+// AgentRoots are the folders of Agent Skills that settings name, or those given
+// instead; the operator's own, all of them.
+func AgentRoots(s *config.Settings, given []string) []agentskills.Root {
+	optional := false
+	if given == nil {
+		if given = s.AgentSkillsDirs(); given == nil {
+			given, optional = []string{s.SkillsDir}, true // whether it must be there is said of skills
+		}
+	}
+	roots := make([]agentskills.Root, len(given))
+	for i, path := range given {
+		roots[i] = agentskills.Root{Path: path, Trust: skill.Trusted, Optional: optional}
+	}
+	return roots
+}
+
+// openAgentSkills makes what gives Agent Skills to callers. Their scripts run through
+// the door.
+func (h *Host) openAgentSkills(given []string) error {
+	roots := AgentRoots(h.settings, given)
+	for i := range roots {
+		path, err := filepath.Abs(roots[i].Path) // a worker has another working folder
+		if err != nil {
+			return err
+		}
+		roots[i].Path = path
+		h.agentDirs = append(h.agentDirs, path)
+	}
+	run := func(ctx context.Context, s *agentskills.FileSkill, script *agentskills.FileScript, c *agentskills.Call) (any, error) {
+		return h.door.RunScript(ctx, c.Principal, skill.ScriptRequest{
+			Skill: s.Frontmatter().Name, Script: script.Path(), Args: c.Args, Stdin: c.Stdin, TraceID: c.TraceID, Limits: c.Limits,
+		}), nil
+	}
+	var err error
+	h.agents, err = agentskills.NewBuilder().UseRoots(roots, nil).UseFileScriptRunner(run).UseLogger(h.log).Build()
+	return err
+}
+
+// AgentSkills gives Agent Skills to callers.
+func (h *Host) AgentSkills() *agentskills.Provider { return h.agents }
+
+// RunScript runs a script of an Agent Skill through the door. The reply has its streams
+// and exit code; it is nil where the script has not run.
+func (h *Host) RunScript(ctx context.Context, p skill.Principal, r skill.ScriptRequest) (*skill.Result, *skill.Reply) {
+	return h.door.Script(ctx, p, r)
+}
+
+// scripts are the scripts of Agent Skills as the door sees them.
+type scripts struct{ *Host }
+
+// scriptKinds are the runners of scripts, by extension.
+var scriptKinds = map[string]skill.Kind{".py": skill.WasmPython, ".js": skill.WasmJavaScript, ".mjs": skill.WasmJavaScript}
+
+// Script implements [dispatch.Scripts].
+func (s scripts) Script(ctx context.Context, p skill.Principal, name, script string) (*registry.Skill, error) {
+	t, err := s.agents.Target(ctx, p, name, script)
+	if err != nil {
+		return nil, err
+	}
+	kind, ok := scriptKinds[strings.ToLower(path.Ext(t.Script.Path()))]
+	if !ok {
+		return nil, &skill.Error{
+			Op: "host.Script", Code: skill.InvalidArgument, Subject: skill.CleanText(script, 80),
+			Message: "the sandbox runs scripts that end in .py, .js and .mjs; do by other means what this one says, or ask its author for one of those",
+		}
+	}
+	limits := s.settings.Defaults().Lower(s.settings.Caps())
+	return &registry.Skill{
+		Descriptor: skill.Descriptor{
+			ID: skill.ID(t.Skill.Frontmatter().Name), Version: t.Skill.Frontmatter().Metadata["version"], Description: t.Skill.Frontmatter().Description,
+			Runner: kind, Trust: t.Skill.Trust(), Digest: t.Skill.Digest(), Enabled: true,
+		},
+		Owner: t.Skill.Owner(), Folder: t.Skill.Path(), Limits: limits,
+		Primary: skill.Target{Kind: kind, Entry: t.Script.Path()},
+		// What the operator put there may read what the operator shows to skills.
+		Permissions: skill.Permissions{Data: t.Skill.Trust() >= skill.Trusted},
+	}, nil
+}
+
+// agentProblems tells the operator what was skipped.
+func (h *Host) agentProblems(ctx context.Context) {
+	if _, err := h.agents.List(ctx, skill.Local()); err != nil {
+		h.log.Warn("the Agent Skills cannot be looked at", slog.Any("error", err))
+	}
+}

@@ -1,0 +1,128 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"openskill/host/config"
+	"openskill/host/hosttest"
+	"openskill/sdk/skill"
+)
+
+// withAgentSkill opens a host with one Agent Skill, and gives the function that writes
+// its script.
+func withAgentSkill(t *testing.T, flags map[string]string) (*Host, func(script string)) {
+	t.Helper()
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "skills", "greeter")
+	if err := os.MkdirAll(filepath.Join(folder, "scripts"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("SKILL.md", "---\nname: greeter\ndescription: Greets people by name.\n---\nRun scripts/greet.js with a name.\n")
+	script := func(text string) { write("scripts/greet.js", text) }
+	script("console.log('hello', scriptArgs[1])")
+	all := map[string]string{"listen": "127.0.0.1:0"}
+	if underRace {
+		all["workers"] = "off"
+	}
+	for k, v := range flags {
+		all[k] = v
+	}
+	s, err := config.Load(config.Sources{Dir: dir, Flags: all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosttest.Runtimes(t, "..", s.StateDir)
+	h, err := Open(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h, script
+}
+
+// The tools of Agent Skills run scripts through the door, in the sandbox.
+func TestAgentSkillTools(t *testing.T) {
+	h, _ := withAgentSkill(t, nil)
+	p := skill.Local()
+	tools, err := h.AgentSkills().Tools(t.Context(), p)
+	if err != nil || len(tools) != 3 { // a script can be read, too
+		t.Fatalf("%v, %v", tools, err)
+	}
+	call := func(tool, args string) *skill.Result {
+		return h.AgentSkills().CallTool(t.Context(), p, tool, json.RawMessage(args), "trace-1")
+	}
+	if r := call("load_skill", `{"skill_name": "greeter"}`); !r.Success || !strings.Contains(string(r.Data), "Run scripts/greet.js with a name.") {
+		t.Errorf("%+v", r)
+	}
+	r := call("run_skill_script", `{"skill_name": "greeter", "script_file": "greet.js", "args": ["you"]}`)
+	if !r.Success || string(r.Data) != `{"output":"hello you\n"}` || r.TraceID != "trace-1" || r.Meta.Runner != skill.WasmJavaScript || r.Meta.FuelUsed == 0 || r.Meta.ExecutionID == "" {
+		t.Errorf("%+v", r)
+	}
+	for args, code := range map[string]skill.Code{
+		`{"skill_name": "greeter", "script_file": "../SKILL.md"}`:        skill.ForbiddenPath,
+		`{"skill_name": "greeter", "script_file": "/etc/passwd"}`:        skill.ForbiddenPath,
+		`{"skill_name": "greeter", "script_file": "other.js"}`:           skill.NotFound,
+		`{"skill_name": "nobody", "script_file": "greet.js"}`:            skill.NotFound,
+		`{"skill_name": "greeter", "script_file": "greet.js", "args":1}`: skill.InvalidArgument,
+	} {
+		if r := call("run_skill_script", args); r.Success || r.Error.Code != code {
+			t.Errorf("%s: %+v", args, r.Error)
+		}
+	}
+}
+
+// A skill that changes after its approval asks again, and the record shows both digests.
+func TestApprovedSkillChanges(t *testing.T) {
+	h, script := withAgentSkill(t, map[string]string{"script-approval": "version"})
+	p := skill.Local()
+	run := func() *skill.Result {
+		r, _ := h.RunScript(t.Context(), p, skill.ScriptRequest{Skill: "greeter", Script: "greet.js", Args: []string{"you"}})
+		return r
+	}
+	asked := func(r *skill.Result) (id, digest, previous string) {
+		t.Helper()
+		if r.Success || r.Error.Code != skill.Forbidden || r.Error.Details["reason"] != "approval_required" || r.Meta.FuelUsed != 0 {
+			t.Fatalf("%+v %+v", r, r.Error)
+		}
+		id, _ = r.Error.Details["approval_id"].(string)
+		digest, _ = r.Error.Details["digest"].(string)
+		previous, _ = r.Error.Details["previous_digest"].(string)
+		return id, digest, previous
+	}
+	first, before, none := asked(run())
+	if again, _, _ := asked(run()); again != first || none != "" || before == "" {
+		t.Errorf("asked as %s, then as %s; digest %q, before it %q", first, again, before, none)
+	}
+	if _, err := h.approvals.Decide(context.Background(), p, first, true); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if r := run(); !r.Success {
+			t.Fatalf("%+v", r.Error)
+		}
+	}
+	script("console.log('changed')")
+	id, digest, previous := asked(run())
+	if id == first || digest == before || previous != before {
+		t.Errorf("approval %s then %s, digest %s then %s, which names %s", first, id, before, digest, previous)
+	}
+	a, err := h.approvals.Get(p, id)
+	if err != nil || a.Digest != digest || a.PreviousDigest != before {
+		t.Errorf("on record: %+v, %v", a, err)
+	}
+}
