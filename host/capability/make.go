@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -272,26 +273,41 @@ func sorted(files map[string][]byte) []string {
 
 // Write puts a skill into a folder of its id below dir, whole or not at all, in the place
 // of one that was made before. A folder that was not made is left alone: that is a
-// CONFLICT. The error is a *skill.Error.
+// CONFLICT. Others may write the same at once. The error is a *skill.Error.
 func (s *Skill) Write(dir string) (folder string, err error) {
 	folder = filepath.Join(dir, string(s.ID))
-	old := false
-	if _, err := os.Lstat(folder); err == nil {
-		manifest, err := os.ReadFile(filepath.Join(folder, "skill.yaml")) //nolint:gosec // of the folder that the operator named
-		if err != nil || !bytes.HasPrefix(manifest, []byte(made)) {
-			return "", &skill.Error{
-				Op: "capability.Write", Code: skill.Conflict, Subject: string(s.ID),
-				Message: fmt.Sprintf("there is a folder %s already that was not made of a function; move it away, or choose another folder", s.ID),
+	for range 10 { // until no other is in the way
+		old := false
+		if _, err := os.Lstat(folder); err == nil {
+			manifest, err := os.ReadFile(filepath.Join(folder, "skill.yaml")) //nolint:gosec // of the folder that the operator named
+			switch {
+			case err != nil && errors.Is(err, fs.ErrNotExist) && gone(folder):
+				continue
+			case err != nil || !bytes.HasPrefix(manifest, []byte(made)):
+				return "", &skill.Error{
+					Op: "capability.Write", Code: skill.Conflict, Subject: string(s.ID),
+					Message: fmt.Sprintf("there is a folder %s already that was not made of a function; move it away, or choose another folder", s.ID),
+				}
 			}
+			old = true
 		}
-		old = true
+		if err = s.write(dir, folder, old); err == nil {
+			return folder, nil
+		}
+		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
 	}
-	if err := s.write(dir, folder, old); err != nil {
-		return "", &skill.Error{Op: "capability.Write", Code: skill.Internal, Subject: string(s.ID), Message: "the skill cannot be written", Err: err}
-	}
-	return folder, nil
+	return "", &skill.Error{Op: "capability.Write", Code: skill.Internal, Subject: string(s.ID), Message: "the skill cannot be written", Err: err}
 }
 
+func gone(folder string) bool {
+	_, err := os.Lstat(folder)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// write puts the files into a new folder, which it then gives its name. The error is
+// fs.ErrExist or fs.ErrNotExist where another was faster.
 func (s *Skill) write(dir, folder string, old bool) (err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
@@ -300,7 +316,8 @@ func (s *Skill) write(dir, folder string, old bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(half)) }()
+	away := half + "-old"
+	defer func() { err = errors.Join(err, os.RemoveAll(half), os.RemoveAll(away)) }()
 	if err := os.Chmod(half, 0o750); err != nil { //nolint:gosec // workers of another user may read it
 		return err
 	}
@@ -313,15 +330,10 @@ func (s *Skill) write(dir, folder string, old bool) (err error) {
 			return err
 		}
 	}
-	if !old {
-		return os.Rename(half, folder)
+	if old {
+		if err := os.Rename(folder, away); err != nil {
+			return err
+		}
 	}
-	away := half + "-old"
-	if err := os.Rename(folder, away); err != nil {
-		return err
-	}
-	if err := os.Rename(half, folder); err != nil {
-		return errors.Join(err, os.Rename(away, folder))
-	}
-	return os.RemoveAll(away)
+	return os.Rename(half, folder)
 }
