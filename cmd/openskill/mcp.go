@@ -35,7 +35,7 @@ func (a *app) serveMCP(ctx context.Context, flags *settingsFlags) error {
 	if err != nil {
 		return err
 	}
-	log := a.logger(level(s, slog.LevelWarn))
+	log := a.logger(level(s, slog.LevelError))
 	h, err := host.Open(s, &host.Options{Log: log}) //nolint:contextcheck // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
