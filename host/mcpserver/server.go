@@ -105,6 +105,7 @@ func or[T int | int64 | time.Duration](p *T, d T) {
 type Server struct {
 	opt     Options
 	log     *slog.Logger
+	made    made    // tools
 	entries entries // of the Skills extension
 	reading chan struct{}
 	web     *web
@@ -220,8 +221,8 @@ func (c *caller) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case *mcp.ListToolsRequest:
 			return answer(c.listTools(ctx, r))
 		case *mcp.CallToolRequest:
-			res, err := c.callTool(ctx, r)
-			return answer(completed(r.ProtocolVersion(), res), err)
+			res, err := answer(c.callTool(ctx, r))
+			return completed(r.ProtocolVersion(), res), err
 		}
 		if c.s.opt.AgentSkills != nil {
 			switch r := req.(type) {
@@ -230,13 +231,13 @@ func (c *caller) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			case *mcp.ListResourceTemplatesRequest:
 				return answer(c.listTemplates(r))
 			case *mcp.ReadResourceRequest:
-				res, err := c.readResource(ctx, r)
-				return answer(completed(r.ProtocolVersion(), res), err)
+				res, err := answer(c.readResource(ctx, r))
+				return completed(r.ProtocolVersion(), res), err
 			case *mcp.ListPromptsRequest:
 				return answer(c.listPrompts(ctx, r))
 			case *mcp.GetPromptRequest:
-				res, err := c.getPrompt(ctx, r)
-				return answer(completed(r.ProtocolVersion(), res), err)
+				res, err := answer(c.getPrompt(ctx, r))
+				return completed(r.ProtocolVersion(), res), err
 			}
 		}
 		res, err := next(ctx, method, req)
@@ -268,26 +269,37 @@ func answer[R any, P interface {
 // completed marks a result as a whole one, as revisions without a handshake ask for.
 // The SDK does so for handlers that are registered with it, in a field that only its
 // decoder sets for others.
-func completed[R mcp.CallToolResult | mcp.GetPromptResult | mcp.ReadResourceResult](version string, res *R) *R {
-	if res == nil || version < stateless {
+func completed(version string, res mcp.Result) mcp.Result {
+	if version < stateless {
 		return res
 	}
-	var marked R
-	if json.Unmarshal([]byte(`{"resultType":"complete","content":[],"contents":[],"messages":[]}`), &marked) != nil {
-		return res
-	}
-	switch res := any(res).(type) {
+	switch r := res.(type) {
 	case *mcp.CallToolResult:
-		m := any(&marked).(*mcp.CallToolResult) //nolint:errcheck // the same type
-		m.Meta, m.Content, m.StructuredContent, m.IsError = res.Meta, res.Content, res.StructuredContent, res.IsError
+		m := wholeCall()
+		m.Meta, m.Content, m.StructuredContent, m.IsError = r.Meta, r.Content, r.StructuredContent, r.IsError
+		return &m
 	case *mcp.GetPromptResult:
-		m := any(&marked).(*mcp.GetPromptResult) //nolint:errcheck // the same type
-		m.Meta, m.Description, m.Messages = res.Meta, res.Description, res.Messages
+		m := wholePrompt()
+		m.Meta, m.Description, m.Messages = r.Meta, r.Description, r.Messages
+		return &m
 	case *mcp.ReadResourceResult:
-		m := any(&marked).(*mcp.ReadResourceResult) //nolint:errcheck // the same type
-		m.Meta, m.Cacheable, m.Contents = res.Meta, res.Cacheable, res.Contents
+		m := wholeRead()
+		m.Meta, m.Cacheable, m.Contents = r.Meta, r.Cacheable, r.Contents
+		return &m
 	}
-	return &marked
+	return res
+}
+
+// Results that are marked and empty.
+var (
+	wholeCall   = sync.OnceValue(whole[mcp.CallToolResult])
+	wholePrompt = sync.OnceValue(whole[mcp.GetPromptResult])
+	wholeRead   = sync.OnceValue(whole[mcp.ReadResourceResult])
+)
+
+func whole[R any]() (res R) {
+	_ = json.Unmarshal([]byte(`{"resultType":"complete","content":[],"contents":[],"messages":[]}`), &res) // a constant; TestConversations looks at what comes of it
+	return res
 }
 
 func (c *caller) instructions(ctx context.Context) string {

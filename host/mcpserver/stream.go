@@ -25,6 +25,8 @@ type streamWriter struct {
 
 func newStreamWriter(w http.ResponseWriter, every time.Duration, left context.CancelCauseFunc) *streamWriter {
 	s := &streamWriter{ResponseWriter: w, every: every, left: left}
+	s.mu.Lock() // alive may be early
+	defer s.mu.Unlock()
 	s.timer = time.AfterFunc(every, s.alive)
 	return s
 }

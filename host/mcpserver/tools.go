@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -86,8 +87,7 @@ func (c *caller) listTools(ctx context.Context, r *mcp.ListToolsRequest) (*mcp.L
 	}
 	for i := range page {
 		if d := &page[i]; d.Enabled {
-			t := describe(d)
-			res.Tools = append(res.Tools, toolOf(&t, d))
+			res.Tools = append(res.Tools, c.s.made.of(d))
 		}
 	}
 	res.NextCursor = encodeCursor("tools", next)
@@ -99,6 +99,35 @@ func (c *caller) agentTools(ctx context.Context) ([]skill.Tool, error) {
 		return nil, nil
 	}
 	return c.s.opt.AgentSkills.Tools(ctx, c.p)
+}
+
+// made are tools by what they were made of: a digest is over all that a skill consists
+// of, its manifest included.
+type made struct {
+	mu    sync.Mutex
+	tools map[string]*mcp.Tool
+}
+
+// mostTools bounds what is kept; one is a few kilobytes.
+const mostTools = 4096
+
+func (m *made) of(d *skill.Descriptor) *mcp.Tool {
+	if d.Digest == "" {
+		t := describe(d)
+		return toolOf(&t, d)
+	}
+	key := string(d.ID) + "\x00" + d.Version + "\x00" + d.Digest
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t := m.tools[key]; t != nil {
+		return t
+	}
+	if m.tools == nil || len(m.tools) >= mostTools {
+		m.tools = map[string]*mcp.Tool{}
+	}
+	t := describe(d)
+	m.tools[key] = toolOf(&t, d)
+	return m.tools[key]
 }
 
 // describe is the tool of a skill. A skill whose data need not be an object has no
