@@ -2,6 +2,7 @@ package image
 
 import (
 	"os"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -11,28 +12,70 @@ import (
 // only. Spaces map it privately: they share its pages until somebody writes to
 // one. It is safe for concurrent use, but for Close.
 //
-// The zeros at its end are not in the file: reading a hole of such a file makes a
-// page, and a heap that was grown ahead is mostly zeros.
+// Longer stretches of zeros are not mapped from the file: reading a hole of such a file
+// makes a page, and a heap that was grown ahead is mostly zeros.
 type Memory struct {
 	fd   int    // -1: no content, or only zeros
 	size uint64 // of the content, whole pages
-	file uint64 // of the file, whole pages; zeros follow
-	held uint64 // bytes of pages that are not all zeros
+	held uint64 // bytes of runs, which is what the file comes to when all of it was read
+	runs []run  // what is mapped of the file, at the same place; zeros lie between
 	view []byte // the file, to read
+}
+
+// run is a stretch of whole pages, of which the first and the last one are not all zeros.
+type run struct{ from, to uint64 }
+
+// maxRuns bounds the mappings of a space, of which the kernel grants a process 65,530.
+const maxRuns = 8
+
+// runsOf finds the stretches of a content between which there are the most zeros.
+func runsOf(content []byte) []run {
+	var all []run
+	size := uint64(len(content))
+	for off := uint64(0); off < size; off += pageSize {
+		end := min(off+pageSize, size)
+		if zeros(content[off:end]) {
+			continue
+		}
+		if n := len(all); n > 0 && all[n-1].to == off {
+			all[n-1].to += pageSize
+		} else {
+			all = append(all, run{off, off + pageSize})
+		}
+	}
+	if len(all) <= maxRuns {
+		return all
+	}
+	gaps := make([]uint64, len(all)-1)
+	for i := range gaps {
+		gaps[i] = all[i+1].from - all[i].to
+	}
+	slices.Sort(gaps)
+	// Gaps as wide as this one stay, as long as there are runs left.
+	least, left := gaps[len(gaps)-maxRuns+1], maxRuns-1
+	kept := all[:1]
+	for _, r := range all[1:] {
+		if last := &kept[len(kept)-1]; r.from-last.to >= least && left > 0 {
+			left--
+			kept = append(kept, r)
+		} else {
+			last.to = r.to
+		}
+	}
+	return kept
 }
 
 // New keeps a content; pages of zeros take no memory.
 func New(content []byte) (*Memory, error) {
-	m := &Memory{fd: -1, size: pages(uint64(len(content)))}
-	content = content[:lastByte(content)]
-	if len(content) == 0 {
+	m := &Memory{fd: -1, size: pages(uint64(len(content))), runs: runsOf(content)}
+	if len(m.runs) == 0 {
 		return m, nil
 	}
 	fd, err := unix.MemfdCreate("openskill-memory", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
-	m.fd, m.file = fd, pages(uint64(len(content)))
+	m.fd = fd
 	if err := m.fill(content); err != nil {
 		m.Close()
 		return nil, err
@@ -42,55 +85,48 @@ func New(content []byte) (*Memory, error) {
 
 func pages(n uint64) uint64 { return (n + pageSize - 1) &^ (pageSize - 1) }
 
-// lastByte is the length of b without the pages of zeros at its end.
-func lastByte(b []byte) int {
-	n := len(b)
-	for n > 0 {
-		from := (n - 1) &^ (pageSize - 1)
-		if !zeros(b[from:n]) {
-			return n
-		}
-		n = from
-	}
-	return 0
-}
-
 func (m *Memory) fill(content []byte) error {
-	if err := unix.Ftruncate(m.fd, int64(m.file)); err != nil { //nolint:gosec // a length
+	file := int64(m.runs[len(m.runs)-1].to) //nolint:gosec // a length
+	if err := unix.Ftruncate(m.fd, file); err != nil {
 		return os.NewSyscallError("ftruncate", err)
 	}
-	for off := 0; off < len(content); {
-		page := content[off:min(off+pageSize, len(content))]
-		if zeros(page) {
-			off += len(page)
-			continue
-		}
-		end := off + len(page) // of a run of pages with something in them
-		for end < len(content) && end-off < 1<<20 {
-			next := content[end:min(end+pageSize, len(content))]
-			if zeros(next) {
-				break
-			}
-			end += len(next)
-		}
-		m.held += uint64(end-off+pageSize-1) &^ (pageSize - 1) //nolint:gosec // a length
-		for off < end {
-			n, err := unix.Pwrite(m.fd, content[off:end], int64(off))
-			if err != nil {
-				return os.NewSyscallError("pwrite", err)
-			}
-			off += n
+	for _, r := range m.runs {
+		m.held += r.to - r.from
+		if err := m.write(content[r.from:min(r.to, uint64(len(content)))], int64(r.from)); err != nil { //nolint:gosec // a length
+			return err
 		}
 	}
 	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 	if _, err := unix.FcntlInt(uintptr(m.fd), unix.F_ADD_SEALS, seals); err != nil {
 		return os.NewSyscallError("fcntl", err)
 	}
-	view, err := unix.Mmap(m.fd, 0, int(m.file), unix.PROT_READ, unix.MAP_SHARED) //nolint:gosec // a length
+	view, err := unix.Mmap(m.fd, 0, int(file), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return os.NewSyscallError("mmap", err)
 	}
 	m.view = view
+	return nil
+}
+
+// write puts a run into the file, but for pages of zeros.
+func (m *Memory) write(b []byte, at int64) error {
+	for off := 0; off < len(b); {
+		end := off
+		for end < len(b) && end-off < 1<<20 && !zeros(b[end:min(end+pageSize, len(b))]) {
+			end = min(end+pageSize, len(b))
+		}
+		if end == off {
+			off += pageSize
+			continue
+		}
+		for off < end {
+			n, err := unix.Pwrite(m.fd, b[off:end], at+int64(off))
+			if err != nil {
+				return os.NewSyscallError("pwrite", err)
+			}
+			off += n
+		}
+	}
 	return nil
 }
 
@@ -114,7 +150,7 @@ func (m *Memory) Reserve(size uint64) []byte {
 	if err != nil {
 		return nil
 	}
-	if m.file <= size && !m.cover(b) {
+	if m.size <= size && !m.cover(b) {
 		Release(b)
 		return nil
 	}
@@ -128,24 +164,30 @@ func (m *Memory) Map(space []byte) bool {
 	if uint64(len(space)) < m.size {
 		return false
 	}
-	if m.size > m.file {
-		const anonymous = unix.MAP_PRIVATE | unix.MAP_ANON | unix.MAP_FIXED | unix.MAP_NORESERVE
-		at := unsafe.Pointer(&space[m.file]) //nolint:gosec // where to map is an address
-		p, err := unix.MmapPtr(-1, 0, at, uintptr(m.size-m.file), unix.PROT_READ|unix.PROT_WRITE, anonymous)
-		if err != nil || p != at {
-			return false
-		}
+	if m.size > 0 && !mapAt(space, run{0, m.size}, -1, unix.MAP_ANON) {
+		return false
 	}
 	return m.cover(space)
 }
 
-// cover maps the file over the beginning of a space.
+// cover maps the runs of the file over a space of zeros.
 func (m *Memory) cover(space []byte) bool {
-	if m.fd < 0 {
-		return true
+	for _, r := range m.runs {
+		if !mapAt(space, r, m.fd, 0) {
+			return false
+		}
 	}
-	at := unsafe.Pointer(unsafe.SliceData(space)) //nolint:gosec // where to map is an address
-	p, err := unix.MmapPtr(m.fd, 0, at, uintptr(m.file), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED|unix.MAP_NORESERVE)
+	return true
+}
+
+// mapAt maps the part of a file, or of none, over the same part of a space.
+func mapAt(space []byte, r run, fd, flags int) bool {
+	at := unsafe.Pointer(&space[r.from]) //nolint:gosec // where to map is an address
+	offset := int64(r.from)              //nolint:gosec // a length
+	if fd < 0 {
+		offset = 0
+	}
+	p, err := unix.MmapPtr(fd, offset, at, uintptr(r.to-r.from), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED|unix.MAP_NORESERVE|flags)
 	return err == nil && p == at
 }
 

@@ -34,18 +34,55 @@ func (m *Memory) Reset(space []byte) (own uint64, ok bool) {
 	for _, r := range regions[:n] {
 		from, to := r.start-base, r.end-base
 		own += to - from
-		if from < m.file {
-			from += uint64(copy(space[from:min(to, m.file)], m.view[from:])) //nolint:gosec // a length
-		}
-		clear(space[from:to])
+		m.restore(space, from, to)
 	}
 	return own, true
+}
+
+// restore copies a part of the content back.
+func (m *Memory) restore(space []byte, from, to uint64) {
+	for _, r := range m.runs {
+		if r.to <= from {
+			continue
+		}
+		if r.from >= to {
+			break
+		}
+		if r.from > from {
+			clear(space[from:r.from])
+			from = r.from
+		}
+		end := min(to, r.to)
+		copy(space[from:end], m.view[from:end])
+		from = end
+	}
+	clear(space[from:to])
 }
 
 // Equal reports whether space begins with the content. It reads all of it, which
 // leaves the space with all its pages mapped; Drop undoes that.
 func (m *Memory) Equal(space []byte) bool {
-	return uint64(len(space)) >= m.size && bytes.Equal(space[:m.file], m.view) && lastByte(space[m.file:m.size]) == 0
+	if uint64(len(space)) < m.size {
+		return false
+	}
+	from := uint64(0)
+	for _, r := range m.runs {
+		if !empty(space[from:r.from]) || !bytes.Equal(space[r.from:r.to], m.view[r.from:r.to]) {
+			return false
+		}
+		from = r.to
+	}
+	return empty(space[from:m.size])
+}
+
+// empty reports whether there are only zeros, in whole pages.
+func empty(b []byte) bool {
+	for ; len(b) > 0; b = b[pageSize:] {
+		if !zeros(b[:pageSize]) {
+			return false
+		}
+	}
+	return true
 }
 
 // pageRegion and scanArg are struct page_region and struct pm_scan_arg of the
