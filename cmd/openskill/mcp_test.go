@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"openskill/host/hosttest"
 )
 
@@ -44,7 +46,8 @@ runtime: wasi
 entry: sleeps.wasm
 limits: {timeout_ms: 120000}
 `,
-		"sleeps/sleeps.wasm": string(named["sleep"]),
+		"sleeps/sleeps.wasm":                string(named["sleep"]),
+		"unit-converter/scripts/forever.py": "import time\ntime.sleep(600)\n",
 	}
 	const unit = "../../skills/unit-converter/"
 	for _, name := range []string{"SKILL.md", "scripts/convert.py", "references/conversion-table.md"} {
@@ -117,18 +120,29 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// cancelledSleeps are the calls of the skill that does not end, as the host's log tells
-// of them: how many, and how many of those were cancelled.
-var sleepEnded = regexp.MustCompile(`"skill_id":"sleeps".*`)
+// lineOfCall is what a call leaves in the host's log.
+var lineOfCall = regexp.MustCompile(`"skill_id":"(sleeps|unit-converter)".*`)
 
-func cancelledSleeps(log string) (all, cancelled int) {
-	for _, line := range sleepEnded.FindAllString(log, -1) {
-		all++
-		if strings.Contains(line, `"CANCELLED"`) {
-			cancelled++
+// checkCancelled holds that every call of what does not end was ended by its
+// cancellation, as the host's log tells.
+func checkCancelled(t *testing.T, log string, hasPython bool) {
+	t.Helper()
+	got := map[string]int{}
+	for _, m := range lineOfCall.FindAllStringSubmatch(log, -1) {
+		switch {
+		case strings.Contains(m[0], `"CANCELLED"`):
+			got[m[1]]++
+		case m[1] == "sleeps":
+			t.Errorf("a call was not cancelled: %s", m[0])
 		}
 	}
-	return all, cancelled
+	want := map[string]int{"sleeps": 4}
+	if hasPython {
+		want["unit-converter"] = 2
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("calls that were cancelled (-want +got):\n%s\n%s", diff, log)
+	}
 }
 
 // TestOfficialMCPClient has the official SDK for Python talk to the program over its
@@ -140,16 +154,16 @@ func TestOfficialMCPClient(t *testing.T) {
 		t.Helper()
 		ctx, stop := context.WithTimeout(t.Context(), 4*time.Minute)
 		defer stop()
-		cmd := exec.CommandContext(ctx, python, append([]string{"../../scripts/mcp-client/client.py"}, args...)...)
-		cmd.Env, cmd.WaitDelay = os.Environ(), 5*time.Second
+		run := exec.CommandContext(ctx, python, append([]string{"../../scripts/mcp-client/client.py"}, args...)...)
+		run.Env, run.WaitDelay = os.Environ(), 5*time.Second
 		if !hasPython {
-			cmd.Env = append(cmd.Env, "PYTHON=no")
+			run.Env = append(run.Env, "PYTHON=no")
 			t.Log("no Python runtime: run_skill_script is not tried")
 		}
 		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, log
-		err := cmd.Run()
-		if ok := strings.Count(out.String(), "ok "); err != nil || ok != 18 {
+		run.Stdout, run.Stderr = &out, log
+		err := run.Run()
+		if ok := strings.Count(out.String(), "ok "); err != nil || ok != 20 {
 			t.Errorf("%d checks hold, %v\n%s\n%s", ok, err, out.String(), log)
 		}
 	}
@@ -158,9 +172,7 @@ func TestOfficialMCPClient(t *testing.T) {
 		state, hasPython := mcpState(t)
 		var log syncBuffer
 		client(t, hasPython, &log, skills, "stdio", "openskill", "mcp", "--skills", skills, "--state", state, "--debug")
-		if all, cancelled := cancelledSleeps(log.String()); all != 4 || cancelled != 4 {
-			t.Errorf("%d calls ended, and %d by their cancellation\n%s", all, cancelled, log.String())
-		}
+		checkCancelled(t, log.String(), hasPython)
 	})
 	t.Run("http", func(t *testing.T) {
 		skills := mcpSkills(t)
@@ -188,9 +200,7 @@ func TestOfficialMCPClient(t *testing.T) {
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the server did not end well: %v", err)
 		}
-		if all, cancelled := cancelledSleeps(log.String()); all != 4 || cancelled != 4 {
-			t.Errorf("%d calls ended, and %d by their cancellation\n%s", all, cancelled, log.String())
-		}
+		checkCancelled(t, log.String(), hasPython)
 	})
 }
 

@@ -4,7 +4,8 @@
     client.py SKILLS http URL          talks to one that runs
 
 SKILLS is the folder of the server's skills: echoes, which gives back n; sleeps, which
-does not end; and the Agent Skill unit-converter, in which this client writes a file.
+does not end; and the Agent Skill unit-converter with a script that does not end, in
+which this client writes a file.
 PYTHON=no in the environment says that the host has no Python runtime. Each thing that
 holds is a line "ok …"; the first that does not ends the program.
 """
@@ -133,6 +134,14 @@ async def cancel(c: Client) -> None:
         assert not (await c.call_tool("echoes", {"n": 1})).is_error
 
 
+async def cancel_script(c: Client) -> None:
+    if os.environ.get("PYTHON") == "no":
+        return
+    with anyio.move_on_after(1) as scope:
+        await c.call_tool("run_skill_script", {"skill_name": "unit-converter", "script_file": "scripts/forever.py"})
+    assert scope.cancelled_caught
+
+
 async def resources(c: Client) -> None:
     uris = [str(r.uri) for r in (await c.list_resources()).resources]
     assert uris[0] == FILE and "skill://unit-converter/scripts/convert.py" in uris, uris
@@ -155,7 +164,7 @@ async def extension(c: Client) -> None:
     listed = (await c.session.send_request(ask("skills/list"), Skills)).skills
     one = (await c.session.send_request(ask("skills/get", uri=FILE), OneSkill)).skill
     assert listed == [one] and one.frontmatter["name"] == "unit-converter", (listed, one)
-    assert len(one.resources) == 3, one.resources
+    assert len(one.resources) == 4, one.resources
     for r in one.resources:
         data = (await c.read_resource(r["uri"])).contents[0].text.encode()
         assert r["size"] == len(data) and r["digest"] == "sha256:" + hashlib.sha256(data).hexdigest(), r
@@ -199,6 +208,7 @@ async def main() -> None:
                 "agent_skills": lambda: agent_skills(c),
                 "progress": lambda: progress(c),
                 "cancel": lambda: cancel(c),
+                "cancel_script": lambda: cancel_script(c),
                 "resources": lambda: resources(c),
                 "prompts": lambda: prompts(c),
                 "extension": lambda: extension(c),
