@@ -517,9 +517,6 @@ func (s *Script) Arguments(object json.RawMessage) ([]string, error) {
 			return nil, refuse(fmt.Sprintf("%s is not an argument of this script; there are %s", skill.CleanText(m.Key, 80), strings.Join(s.names(command), ", ")))
 		}
 		o := option{name: m.Key, flag: "--" + m.Key, value: true}
-		if len(m.Key) == 1 {
-			o.flag = "-" + m.Key
-		}
 		if _, o.set = m.Value.(bool); o.set {
 			o.value = false
 		}

@@ -18,6 +18,7 @@ import (
 	"openskill/host/capability"
 	"openskill/host/registry/schema"
 	"openskill/host/tools/ordered"
+	"openskill/sdk/skill"
 )
 
 var update = flag.Bool("update", false, "write the tables anew")
@@ -161,7 +162,39 @@ func schemaLines(t *testing.T, b *strings.Builder, input json.RawMessage) {
 	}
 }
 
-// The table of parsers, and what command lines are made of objects.
+// parsed is what the script's own parser makes of a command line, in CPython.
+func parsed(t *testing.T, source []byte, words []string) string {
+	t.Helper()
+	folder := t.TempDir()
+	// The first parser at the top, if the script does not get so far as to use one.
+	code := `
+import argparse, json, sys
+def show(self, args=None, namespace=None):
+    print(json.dumps(vars(self.parse_known_args(args)[0]), default=str))
+    sys.exit()
+argparse.ArgumentParser.parse_args = show
+namespace = {"__name__": "__main__", "Own": argparse._StoreAction}
+exec(` + strconv.QuoteToASCII(string(source)) + `, namespace)
+namespace.get("parser", namespace.get("p")).parse_args()
+`
+	if err := os.WriteFile(filepath.Join(folder, "main.py"), []byte(code), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := cpython(t).Run(t.Context(), &skill.Call{
+		SkillID: "x", TraceID: "t", ExecutionID: "e", Tenant: "test", Folder: folder, Entry: "main.py", Args: words, Limits: limits,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply.ExitCode != 0 || reply.Code != "" {
+		lines := strings.Split(strings.TrimSpace(string(reply.Stderr)), "\n")
+		return "refused: " + lines[len(lines)-1]
+	}
+	return strings.TrimSpace(string(reply.Stdout))
+}
+
+// The table of parsers, what command lines are made of objects, and what the parsers make
+// of those.
 func TestParsersOfCommandLines(t *testing.T) {
 	a := analyzer(t)
 	table(t, "testdata/parsers/parsers.txtar", func(_ string, source []byte, args string) string {
@@ -191,7 +224,7 @@ func TestParsersOfCommandLines(t *testing.T) {
 			for _, w := range words {
 				fmt.Fprintf(text, " %q", w)
 			}
-			fmt.Fprintf(&b, "> %s %s\n", strings.TrimSpace(line), text)
+			fmt.Fprintf(&b, "> %s %s\n  %s\n", strings.TrimSpace(line), text, parsed(t, source, words))
 		}
 		return b.String()
 	})

@@ -38,7 +38,7 @@ const MaxSource = 1 << 20
 // limits of one run. A source of [MaxSource] bytes that is one expression takes some
 // hundred MiB as a tree.
 var limits = skill.Limits{
-	Timeout: 30 * time.Second, Memory: 512 << 20, Fuel: 1 << 38, Output: 32 << 20, Scratch: 1 << 20,
+	Timeout: 30 * time.Second, Memory: 512 << 20, Fuel: 1 << 38, Output: 8 << 20, Scratch: 1 << 20,
 }
 
 // Python runs Python programs in the sandbox: a [skill.Runner] of kind wasm:python.

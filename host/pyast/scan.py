@@ -12,6 +12,7 @@ import tokenize
 MOST = 5000  # entries of one list
 DEEP = 24  # of expressions that are told in full
 WIDE = 2000  # elements of one expression
+NAME = 500  # characters of a name
 TEXT = 400  # characters of source text that is quoted
 DOCS = 20000  # characters of a docstring
 SPENT = 200000  # expressions that are told, of the whole program
@@ -93,7 +94,7 @@ class Scan:
         if not isinstance(node, ast.Name):
             return None
         parts.append(node.id)
-        return ".".join(reversed(parts))
+        return ".".join(reversed(parts))[:NAME]
 
     def resolved(self, node):
         """a.b.c with what a was imported as, and whether it was imported."""
@@ -102,7 +103,7 @@ class Scan:
             return None, False
         head, dot, rest = name.partition(".")
         if head in self.names:
-            return self.names[head] + dot + rest, True
+            return (self.names[head] + dot + rest)[:NAME], True
         return name, False
 
     # Expressions.
