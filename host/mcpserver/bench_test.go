@@ -48,6 +48,7 @@ func BenchmarkSight(b *testing.B) {
 }
 
 func benchmarkHTTP(b *testing.B, d *door, method, params string) {
+	b.Helper()
 	s, err := New(Options{Door: d, Catalogue: d, Principal: named})
 	if err != nil {
 		b.Fatal(err)
