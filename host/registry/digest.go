@@ -67,6 +67,15 @@ func digestFolder(folder string, maxFiles int, maxBytes int64) (string, error) {
 	return digestOf(root, paths, maxBytes)
 }
 
+// DigestFiles is [Digest] of these files of a folder alone, for folders that hold
+// other things too. Paths are relative, with /; the list is put in order.
+func DigestFiles(root *os.Root, paths []string) (string, error) {
+	if len(paths) > MaxFiles {
+		return "", fmt.Errorf("the folder holds more than %d files", MaxFiles)
+	}
+	return digestOf(root, paths, MaxFolderBytes)
+}
+
 // digestOf hashes the named files of root by the scheme of [Digest].
 func digestOf(root *os.Root, paths []string, maxBytes int64) (string, error) {
 	slices.Sort(paths)

@@ -1,0 +1,326 @@
+package agentskills
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+)
+
+// The defaults of [FileOptions].
+const (
+	DefaultMaxFiles    = 1000
+	DefaultMaxResource = 1 << 20
+	DefaultDepth       = 2
+)
+
+// DefaultResourceExtensions are those of files that are resources.
+func DefaultResourceExtensions() []string {
+	return []string{".md", ".json", ".yaml", ".yml", ".csv", ".xml", ".txt"}
+}
+
+// DefaultScriptExtensions are those of files that are scripts, whether or not
+// something here can run them.
+func DefaultScriptExtensions() []string { return []string{".py", ".js", ".sh", ".ps1", ".cs", ".csx"} }
+
+// Root is a folder of skills, or the folder of one.
+type Root struct {
+	Path     string
+	Trust    skill.Trust // the zero value is community
+	Owner    string      // the tenant whose skills they are; required of community skills
+	Optional bool        // it is no problem if it does not exist
+}
+
+// FileOptions of a [FileSource]; nil and zero fields mean the defaults.
+type FileOptions struct {
+	ResourceExtensions []string     // such as ".md"; nil: DefaultResourceExtensions
+	ScriptExtensions   []string     // nil: DefaultScriptExtensions; they win over those of resources
+	Runner             ScriptRunner // runs these scripts, of whatever extension; nil: the provider's runner
+	MaxFiles           int          // resources and scripts of a skill; 0: DefaultMaxFiles
+	MaxResource        int64        // bytes of a file that is read; 0: DefaultMaxResource
+	Depth              int          // folders below a root in which skills are looked for; 0: DefaultDepth
+	Log                *slog.Logger // nil: slog.Default()
+}
+
+// complete gives o with every default in place.
+func (o *FileOptions) complete() (*FileOptions, error) {
+	c := FileOptions{}
+	if o != nil {
+		c = *o
+	}
+	var err error
+	if c.ResourceExtensions, err = extensions(c.ResourceExtensions, DefaultResourceExtensions()); err != nil {
+		return nil, err
+	}
+	if c.ScriptExtensions, err = extensions(c.ScriptExtensions, DefaultScriptExtensions()); err != nil {
+		return nil, err
+	}
+	if c.MaxFiles < 0 || c.MaxResource < 0 || c.Depth < 0 {
+		return nil, errors.New("agentskills: a limit of FileOptions is negative")
+	}
+	if c.MaxFiles == 0 {
+		c.MaxFiles = DefaultMaxFiles
+	}
+	if c.MaxResource == 0 {
+		c.MaxResource = DefaultMaxResource
+	}
+	if c.Depth == 0 {
+		c.Depth = DefaultDepth
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return &c, nil
+}
+
+func extensions(given, otherwise []string) ([]string, error) {
+	if given == nil {
+		return otherwise, nil
+	}
+	list := make([]string, len(given))
+	for i, e := range given {
+		if len(e) < 2 || e[0] != '.' || strings.ContainsAny(e[1:], "./\\") {
+			return nil, fmt.Errorf("agentskills: %q is no extension; want one such as .md", e)
+		}
+		list[i] = strings.ToLower(e)
+	}
+	return list, nil
+}
+
+// FileSource finds the skills in folders. A folder that is as it was costs a look at
+// its files; one that has changed is read again.
+type FileSource struct {
+	roots   []Root
+	options *FileOptions
+
+	mu       sync.Mutex
+	known    map[string]*folder // by absolute path
+	problems []registry.Problem
+}
+
+// NewFileSource makes a source of roots, in order of precedence. It reads nothing yet.
+func NewFileSource(roots []Root, o *FileOptions) (*FileSource, error) {
+	c, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range roots {
+		if r.Path == "" {
+			return nil, errors.New("agentskills: a root has no path")
+		}
+		if r.Trust == skill.Community && r.Owner == "" {
+			return nil, fmt.Errorf("agentskills: the folder %s has skills of trust community, and no owner who could see them", r.Path)
+		}
+	}
+	return &FileSource{roots: slices.Clone(roots), options: c, known: map[string]*folder{}}, nil
+}
+
+// NewFolders is [NewFileSource] of folders that are the operator's own: trusted, and
+// everybody's.
+func NewFolders(o *FileOptions, paths ...string) (*FileSource, error) {
+	roots := make([]Root, len(paths))
+	for i, p := range paths {
+		roots[i] = Root{Path: p, Trust: skill.Trusted}
+	}
+	return NewFileSource(roots, o)
+}
+
+// place is a folder that holds a skill, or may.
+type place struct {
+	dir   string // absolute
+	shown string // as the operator would name it
+	root  *Root
+}
+
+// Skills looks at all folders and gives their skills, those of the first root first,
+// within one in order of path. The error is that of ctx.
+func (f *FileSource) Skills(ctx context.Context) ([]Skill, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []Skill
+	var problems []registry.Problem
+	seen := make(map[string]*folder, len(f.known))
+	for i := range f.roots {
+		err := find(&f.roots[i], f.options.Depth, func(p place) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if seen[p.dir] != nil {
+				return nil // of an earlier root
+			}
+			found := f.look(p)
+			seen[p.dir] = found
+			problems = append(append(problems, found.skipped...), found.remarks...)
+			if found.skill != nil {
+				list = append(list, found.skill)
+			}
+			return nil
+		}, func(p registry.Problem) { problems = append(problems, p) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	f.known, f.problems = seen, problems
+	return list, nil
+}
+
+// Problems lists what the last look skipped, and what authors should know.
+func (f *FileSource) Problems() []registry.Problem {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.problems)
+}
+
+// look reads a folder, unless it is as it was.
+func (f *FileSource) look(p place) *folder {
+	if k := f.known[p.dir]; k != nil && !k.young && unchanged(k.stamps) {
+		return k
+	}
+	k := readFolder(p.dir, p.shown, filepath.Base(p.dir), p.root, f.options)
+	if k.skill != nil {
+		k.skill.source, k.skill.place = f, p
+	}
+	f.log(f.known[p.dir], k)
+	f.known[p.dir] = k
+	return k
+}
+
+// log tells the operator what is new since the folder was read before.
+func (f *FileSource) log(before, now *folder) {
+	var told []registry.Problem
+	if before != nil {
+		told = append(slices.Clone(before.skipped), before.remarks...)
+	}
+	for _, p := range now.skipped {
+		if !slices.Contains(told, p) {
+			f.options.Log.Warn("Agent Skill skipped", slog.String("problem", skill.CleanText(p.String(), 1000)))
+		}
+	}
+	for _, p := range now.remarks {
+		if !slices.Contains(told, p) {
+			f.options.Log.Warn("Agent Skill has a problem, and is served", slog.String("problem", skill.CleanText(p.String(), 1000)))
+		}
+	}
+}
+
+// again gives a skill of this source as its folder is now, or what is wrong with it.
+func (f *FileSource) again(s *FileSkill) (now *FileSkill, problem string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k := f.look(s.place)
+	if k.skill != nil {
+		return k.skill, ""
+	}
+	if len(k.skipped) == 0 {
+		return nil, "it cannot be read"
+	}
+	p := k.skipped[0]
+	p.File = filepath.Base(p.File) // callers are told no path of the host
+	return nil, skill.CleanText(p.String(), 300)
+}
+
+// find calls visit with every folder of a root that has a SKILL.md, in order of path,
+// and report with what is wrong beside them. It follows no links below the root.
+func find(root *Root, depth int, visit func(place) error, report func(registry.Problem)) error {
+	abs, err := filepath.Abs(root.Path)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		if !root.Optional || !errors.Is(err, fs.ErrNotExist) {
+			report(registry.Problem{File: root.Path, Message: "no folder of skills: " + plain(err)})
+		}
+		return nil
+	}
+	if has(abs, FileName) {
+		return visit(place{abs, root.Path, root})
+	}
+	return descend(place{abs, root.Path, root}, depth, visit, report)
+}
+
+func descend(in place, depth int, visit func(place) error, report func(registry.Problem)) error {
+	children, err := os.ReadDir(in.dir)
+	if err != nil {
+		report(registry.Problem{File: in.shown, Message: "cannot be listed: " + plain(err)})
+		return nil
+	}
+	for _, c := range children {
+		name := c.Name()
+		p := place{filepath.Join(in.dir, name), filepath.Join(in.shown, name), in.root}
+		if strings.HasPrefix(name, ".") || slices.Contains(foreign, name) {
+			continue
+		}
+		if c.Type()&fs.ModeSymlink != 0 {
+			if has(p.dir, FileName) {
+				report(registry.Problem{File: p.shown, Message: "is a symbolic link and is skipped; name the folder that it leads to as a folder of skills"})
+			}
+			continue
+		}
+		if !c.IsDir() {
+			if name != FileName && strings.EqualFold(name, FileName) {
+				report(registry.Problem{File: p.shown, Message: "must be written " + FileName})
+			}
+			continue
+		}
+		if has(p.dir, FileName) {
+			err = visit(p)
+		} else if depth > 1 {
+			err = descend(p, depth-1, visit, report)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func has(dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return err == nil
+}
+
+// Folders lists the folders of skills at or below a folder, as a [FileSource] of the
+// default depth finds them.
+func Folders(path string) (list []string) {
+	root := &Root{Path: path, Trust: skill.Trusted}
+	_ = find(root, DefaultDepth, func(p place) error { // visit gives no error
+		list = append(list, p.shown)
+		return nil
+	}, func(registry.Problem) {})
+	return list
+}
+
+// Validate reads one folder with a SKILL.md and reports every problem with it, those
+// included with which it would be served all the same; none means that it keeps to the
+// specification.
+func Validate(path string) []registry.Problem {
+	abs, err := filepath.Abs(path)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return []registry.Problem{{File: path, Message: plain(err)}}
+	}
+	o, err := (*FileOptions)(nil).complete()
+	if err != nil {
+		return []registry.Problem{{File: path, Message: err.Error()}}
+	}
+	f := readFolder(abs, path, filepath.Base(abs), &Root{Path: path, Trust: skill.Trusted}, o)
+	list := append(slices.Clone(f.skipped), f.remarks...)
+	slices.SortStableFunc(list, func(a, b registry.Problem) int {
+		if a.File != b.File {
+			return strings.Compare(a.File, b.File)
+		}
+		return a.Line - b.Line
+	})
+	return list
+}

@@ -1,0 +1,261 @@
+package agentskills
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+)
+
+// maxEntries is how many files and folders a skill may have in all.
+const maxEntries = 2 * registry.MaxFiles
+
+// folder is what one look at a skill's folder gave.
+type folder struct {
+	skill   *FileSkill         // nil: it has problems
+	skipped []registry.Problem // why it is not served
+	remarks []registry.Problem // what its author should know
+	stamps  []stamp            // of everything in it; nil where that could not be had
+	young   bool               // the stamps prove nothing yet
+}
+
+// entries is what is in a folder, with / in paths that are relative to it.
+type entries struct {
+	files   []string
+	sizes   map[string]int64
+	refused map[string]string // what is there and is not read, and why
+	links   []string          // path and target of symbolic links, in turn
+	stamps  []stamp
+}
+
+// readFolder reads a skill's folder. shown is how problems name it, name what the
+// skill must be called. o is complete.
+func readFolder(dir, shown, name string, root *Root, o *FileOptions) *folder {
+	f := &folder{}
+	file := filepath.Join(shown, FileName)
+	begun := time.Now()
+	r, err := os.OpenRoot(dir)
+	if err != nil {
+		f.skip(shown, 0, "%s", plain(err))
+		return f
+	}
+	defer r.Close() //nolint:errcheck // read only
+	in, err := list(r, dir, maxEntries)
+	if err != nil {
+		f.skip(shown, 0, "%s", plain(err))
+		return f
+	}
+	f.stamps, f.young = in.stamps, fresh(in.stamps, begun)
+	src, err := readFile(r, FileName, MaxContent+1)
+	if err != nil {
+		f.skip(file, 0, "%s", plain(err))
+		return f
+	}
+	p := parse(file, name, src)
+	f.skipped, f.remarks = append(f.skipped, p.problems...), append(f.remarks, p.remarks...)
+	digest, err := in.digest(r)
+	if err != nil {
+		f.skip(shown, 0, "%s", plain(err))
+	}
+	for _, at := range slices.Sorted(maps.Keys(in.refused)) {
+		f.remark(filepath.Join(shown, filepath.FromSlash(skill.CleanText(at, 200))), "%s; it is neither read nor run", in.refused[at])
+	}
+	if len(f.skipped) > 0 {
+		return f
+	}
+	s := &FileSkill{
+		front: p.front, content: p.document.text, path: dir, digest: digest, trust: root.Trust, owner: root.Owner,
+		refused: in.refused, stamps: in.stamps, young: f.young,
+	}
+	s.fill(in, o, func(format string, args ...any) { f.remark(shown, format, args...) })
+	f.skill = s
+	return f
+}
+
+func (f *folder) skip(file string, line int, format string, args ...any) {
+	f.skipped = append(f.skipped, registry.Problem{File: file, Line: line, Message: fmt.Sprintf(format, args...)})
+}
+
+func (f *folder) remark(file, format string, args ...any) {
+	f.remarks = append(f.remarks, registry.Problem{File: file, Message: fmt.Sprintf(format, args...)})
+}
+
+// list looks at everything in a folder, at most so many things. It follows no links.
+func list(r *os.Root, dir string, most int) (*entries, error) {
+	in := &entries{sizes: map[string]int64{}, refused: map[string]string{}}
+	err := fs.WalkDir(r.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if len(in.stamps) == most {
+			return fmt.Errorf("the folder holds more than %d files and folders", most)
+		}
+		in.stamps = append(in.stamps, stampOf(filepath.Join(dir, filepath.FromSlash(p)), info))
+		_, _, names := identity(info)
+		switch {
+		case d.IsDir():
+		case d.Type()&fs.ModeSymlink != 0:
+			target, err := r.Readlink(p)
+			if err != nil {
+				return err
+			}
+			in.links = append(in.links, p, target)
+			in.refused[p] = "is a symbolic link"
+		case !d.Type().IsRegular():
+			in.refused[p] = "is no regular file"
+		default:
+			in.files = append(in.files, p)
+			in.sizes[p] = info.Size()
+			switch {
+			case names > 1:
+				in.refused[p] = "is a hard link: the file has another name elsewhere"
+			case !printable(p):
+				in.refused[p] = "has a name with control characters"
+			}
+		}
+		return nil
+	})
+	return in, err
+}
+
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// linksLabel begins the hashed text of a folder that has links.
+const linksLabel = "openskill folder with links 1\n"
+
+// digest is that of [registry.Digest]. A folder with symbolic links, which has none
+// there, gets one over that of its files and over where the links lead.
+func (in *entries) digest(r *os.Root) (string, error) {
+	digest, err := registry.DigestFiles(r, in.files)
+	if err != nil || len(in.links) == 0 {
+		return digest, err
+	}
+	h := sha256.New()
+	_, _ = io.WriteString(h, linksLabel+digest+"\n")
+	for _, s := range in.links {
+		_, _ = fmt.Fprintf(h, "%d %s\n", len(s), s)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// foreign are folders of package managers, whose files are nobody's instructions.
+var foreign = []string{"node_modules", "__pycache__"}
+
+// listed reports whether a file is offered to callers: hidden ones are not, nor what
+// makes the folder a skill.
+func listed(p string) bool {
+	if p == FileName || p == registry.ManifestFile {
+		return false
+	}
+	for _, part := range strings.Split(p, "/") {
+		if strings.HasPrefix(part, ".") || slices.Contains(foreign, part) {
+			return false
+		}
+	}
+	return true
+}
+
+// fill lists what callers can read and run.
+func (s *FileSkill) fill(in *entries, o *FileOptions, remark func(string, ...any)) {
+	left := 0
+	for _, p := range in.files {
+		if !listed(p) || in.refused[p] != "" {
+			continue
+		}
+		ext := strings.ToLower(path.Ext(p))
+		script := slices.Contains(o.ScriptExtensions, ext)
+		if !script && !slices.Contains(o.ResourceExtensions, ext) {
+			continue
+		}
+		if len(s.resources)+len(s.scripts) == o.MaxFiles {
+			left++
+			continue
+		}
+		f := file{info: skill.AgentFile{Name: p, MediaType: mediaType(p), Size: in.sizes[p]}, folder: s.path, most: o.MaxResource}
+		if script {
+			s.scripts = append(s.scripts, &FileScript{file: f, runner: o.Runner})
+		} else {
+			s.resources = append(s.resources, &fileResource{f})
+		}
+	}
+	if left > 0 {
+		remark("has more files than the %d that are listed; %d of them cannot be read or run", o.MaxFiles, left)
+	}
+}
+
+var errNotRegular = errors.New("must be a regular file, not a link, a folder or a device")
+
+// errHardLink says that a file's other name may be in another folder.
+var errHardLink = errors.New("is a hard link: the file has another name elsewhere")
+
+// readFile reads a regular file of one name, and not what a link points to. It gives
+// at most most bytes and does not wait for pipes.
+func readFile(r *os.Root, name string, most int64) ([]byte, error) {
+	f, _, err := open(r, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+func open(r *os.Root, name string) (*os.File, int64, error) {
+	info, err := r.Lstat(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, errNotRegular
+	}
+	f, err := r.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	if info, err = f.Stat(); err == nil {
+		err = single(info)
+	}
+	if err != nil {
+		_ = f.Close() // the error above tells why
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+func single(info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return errNotRegular
+	}
+	if _, _, names := identity(info); names > 1 {
+		return errHardLink
+	}
+	return nil
+}
+
+// plain takes the path out of a file error: the problem names the file already.
+func plain(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,336 @@
+package agentskills
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+
+	"openskill/host/registry"
+	"openskill/host/registry/safeyaml"
+	"openskill/sdk/skill"
+)
+
+// FileName is the file that makes a folder an Agent Skill.
+const FileName = "SKILL.md"
+
+// The limits of the specification, in characters, and those of this package.
+const (
+	MaxDescription   = 1024
+	MaxCompatibility = 500
+	MaxLicense       = 1024      // not of the specification, which asks for a short one
+	MaxContent       = 256 << 10 // bytes of a SKILL.md
+)
+
+// Frontmatter is what a skill says of itself: the head of its SKILL.md.
+type Frontmatter struct {
+	Name          string // 1 to 64 of a-z, 0-9 and single hyphens; of a folder: its name
+	Description   string // 1 to MaxDescription characters: what it does and when to use it
+	License       string
+	Compatibility string   // at most MaxCompatibility characters: what it needs
+	AllowedTools  []string // tools that its author wants to be allowed; this host grants nothing by it
+	Metadata      map[string]string
+}
+
+// Problems says what the specification has against f, in words for its author; nil:
+// nothing.
+func (f *Frontmatter) Problems() (list []string) {
+	if !skill.ValidAgentSkillName(f.Name) {
+		list = append(list, safeyaml.Quote(f.Name)+" is no skill name: 1 to 64 of a-z, 0-9 and single -, with none at its ends")
+	}
+	switch n := utf8.RuneCountInString(f.Description); {
+	case n == 0:
+		list = append(list, "description is empty; say in 1 to 1024 characters what the skill does and when to use it")
+	case n > MaxDescription:
+		list = append(list, fmt.Sprintf("description has %d characters; at most %d are accepted", n, MaxDescription))
+	}
+	if n := utf8.RuneCountInString(f.Compatibility); n > MaxCompatibility {
+		list = append(list, fmt.Sprintf("compatibility has %d characters; at most %d are accepted", n, MaxCompatibility))
+	}
+	if n := utf8.RuneCountInString(f.License); n > MaxLicense {
+		list = append(list, fmt.Sprintf("license has %d characters; at most %d are accepted", n, MaxLicense))
+	}
+	return list
+}
+
+// document is a SKILL.md cut in two.
+type document struct {
+	text  string // the whole, without a byte order mark
+	front []byte // the YAML between the lines of ---
+	body  string
+}
+
+// mark is the byte order mark, which some editors write.
+const mark = "\xef\xbb\xbf"
+
+// split cuts a SKILL.md in two at its lines of ---, whatever ends its lines.
+func split(src []byte) (*document, *safeyaml.Problem) {
+	src = bytes.TrimPrefix(src, []byte(mark))
+	if line := invalidLine(src); line > 0 {
+		return nil, &safeyaml.Problem{Line: line, Message: "the file is not valid UTF-8"}
+	}
+	d := &document{text: string(src)}
+	first, rest, more := strings.Cut(d.text, "\n")
+	if !fence(first) {
+		return nil, &safeyaml.Problem{Line: 1, Message: "must begin with a line of three hyphens (---), then name and description as YAML, then another line of ---"}
+	}
+	begin := len(first) + 1
+	for at := begin; more; {
+		var line string
+		line, rest, more = strings.Cut(rest, "\n")
+		if fence(line) {
+			d.front, d.body = []byte(d.text[begin:at]), rest
+			return d, nil
+		}
+		at += len(line) + 1
+	}
+	return nil, &safeyaml.Problem{Line: 1, Message: "the frontmatter that begins here does not end: a second line of three hyphens (---) must close it"}
+}
+
+// fence reports whether a line opens or closes the frontmatter.
+func fence(line string) bool { return strings.TrimRight(line, " \t\r") == "---" }
+
+// invalidLine is the line of the first byte that is not UTF-8, 0 for none.
+func invalidLine(src []byte) int {
+	if utf8.Valid(src) {
+		return 0
+	}
+	line := 1
+	for len(src) > 0 {
+		r, size := utf8.DecodeRune(src)
+		if r == utf8.RuneError && size <= 1 {
+			return line
+		}
+		if r == '\n' {
+			line++
+		}
+		src = src[size:]
+	}
+	return line
+}
+
+// parsed is what reading a SKILL.md gave. With problems the skill is not served;
+// remarks are for its author and keep nobody from using it.
+type parsed struct {
+	front             Frontmatter
+	document          *document
+	problems, remarks []registry.Problem
+}
+
+// parse reads a SKILL.md. file is how problems name it; folder is the name that the
+// skill must have, "" for any.
+func parse(file, folder string, src []byte) *parsed {
+	r := &reader{file: file, folder: folder}
+	if len(src) > MaxContent {
+		r.problem(0, "has %d bytes; a SKILL.md of at most %d is accepted: move details into files beside it", len(src), MaxContent)
+		return &r.parsed
+	}
+	d, broken := split(src)
+	if broken != nil {
+		r.problem(broken.Line, "%s", broken.Message)
+		return &r.parsed
+	}
+	r.document = d
+	root, problems := safeyaml.Parse(d.front)
+	for _, p := range problems {
+		message := strings.Replace(p.Message, "the file", "the frontmatter", 1)
+		if strings.Contains(message, "mapping values are not allowed") {
+			message += "; text with a colon in it needs quotes"
+		}
+		r.problem(behindFence(p.Line), "%s", message)
+	}
+	if len(problems) == 0 {
+		r.root(root)
+	}
+	return &r.parsed
+}
+
+// behindFence turns a line of the YAML into one of the file.
+func behindFence(line int) int {
+	if line == 0 {
+		return 0
+	}
+	return line + 1
+}
+
+type reader struct {
+	parsed
+	file, folder string
+}
+
+func (r *reader) problem(line int, format string, args ...any) {
+	r.problems = append(r.problems, registry.Problem{File: r.file, Line: line, Message: fmt.Sprintf(format, args...)})
+}
+
+func (r *reader) remark(line int, format string, args ...any) {
+	r.remarks = append(r.remarks, registry.Problem{File: r.file, Line: line, Message: fmt.Sprintf(format, args...)})
+}
+
+func (r *reader) root(n *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		r.problem(behindFence(n.Line), "the frontmatter must be keys and values, such as name: and description:")
+		return
+	}
+	lines := map[string]int{}
+	known := map[string]func(*yaml.Node){
+		"name":          func(v *yaml.Node) { r.text(v, "name", &r.front.Name) },
+		"description":   func(v *yaml.Node) { r.text(v, "description", &r.front.Description) },
+		"license":       func(v *yaml.Node) { r.text(v, "license", &r.front.License) },
+		"compatibility": func(v *yaml.Node) { r.text(v, "compatibility", &r.front.Compatibility) },
+		"metadata":      r.metadata,
+		"allowed-tools": r.tools,
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		read, ok := known[k.Value]
+		if !ok {
+			r.remark(behindFence(k.Line), "the key %s is not of the specification and is ignored; it knows %s, and metadata has room for others",
+				safeyaml.Quote(k.Value), strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			continue
+		}
+		lines[k.Value] = behindFence(k.Line)
+		read(v)
+	}
+	for _, key := range []string{"name", "description"} {
+		if lines[key] == 0 {
+			r.problem(1, "the frontmatter lacks the key %s", key)
+		}
+	}
+	if line := lines["compatibility"]; line > 0 && r.front.Compatibility == "" {
+		r.problem(line, "compatibility is empty; leave it out, or say in at most %d characters what the skill needs", MaxCompatibility)
+	}
+	r.rules(lines)
+}
+
+// rules holds what was read against the rules, at the lines where it stands.
+func (r *reader) rules(lines map[string]int) {
+	for _, p := range r.front.Problems() {
+		key, _, _ := strings.Cut(p, " ")
+		if strings.HasPrefix(key, `"`) {
+			key = "name" // its message begins with the value
+		}
+		if line := lines[key]; line > 0 && !r.told(line) {
+			r.problem(line, "%s", p)
+		}
+	}
+	if line := lines["name"]; line > 0 && r.folder != "" && r.front.Name != r.folder && !r.told(line) {
+		r.problem(line, "the name is %s and the folder is %s; they must be the same", safeyaml.Quote(r.front.Name), safeyaml.Quote(r.folder))
+	}
+}
+
+// told reports whether a line has a problem already: one that is no text is not too
+// short as well.
+func (r *reader) told(line int) bool {
+	return slices.ContainsFunc(r.problems, func(p registry.Problem) bool { return p.Line == line })
+}
+
+func (r *reader) text(n *yaml.Node, key string, to *string) {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
+		r.problem(behindFence(n.Line), "%s must be text; put it in quotes if it looks like a number or a list", key)
+		return
+	}
+	*to = strings.TrimSpace(n.Value)
+}
+
+// metadata takes single values of any kind as the text that they were written as.
+func (r *reader) metadata(n *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		r.problem(behindFence(n.Line), "metadata must be keys with text, each on a line of its own")
+		return
+	}
+	m := make(map[string]string, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if v.Kind == yaml.ScalarNode {
+			m[k.Value] = v.Value
+			continue
+		}
+		b, problems := safeyaml.JSON(v)
+		if len(problems) > 0 {
+			r.problem(behindFence(problems[0].Line), "metadata %s: %s", safeyaml.Quote(k.Value), problems[0].Message)
+			continue
+		}
+		m[k.Value] = string(b)
+		r.remark(behindFence(k.Line), "metadata %s is no text, as the specification wants it; it is kept as JSON", safeyaml.Quote(k.Value))
+	}
+	if len(m) > 0 {
+		r.front.Metadata = m
+	}
+}
+
+func (r *reader) tools(n *yaml.Node) {
+	switch {
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str":
+		r.front.AllowedTools = toolNames(n.Value)
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
+	case n.Kind == yaml.SequenceNode:
+		for _, c := range n.Content {
+			if c.Kind != yaml.ScalarNode || c.ShortTag() != "!!str" {
+				r.problem(behindFence(c.Line), "allowed-tools must be text, with spaces between the tools, or a list of text")
+				return
+			}
+			r.front.AllowedTools = append(r.front.AllowedTools, strings.TrimSpace(c.Value))
+		}
+	default:
+		r.problem(behindFence(n.Line), "allowed-tools must be text, with spaces between the tools, or a list of text")
+	}
+}
+
+// toolNames cuts a list of tools at spaces, and at the commas that many write, but not
+// within the parentheses of one, as in Bash(git add:*).
+func toolNames(s string) []string {
+	depth := 0
+	return strings.FieldsFunc(s, func(c rune) bool {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth = max(depth-1, 0)
+		}
+		return depth == 0 && (c == ',' || unicode.IsSpace(c))
+	})
+}
+
+// render writes the SKILL.md of a skill that has no file. Quoted as JSON, text is YAML.
+func render(f *Frontmatter, instructions string) string {
+	var b strings.Builder
+	put := func(indent, key, value string) {
+		b.WriteString(indent + key + ": " + quoted(value) + "\n")
+	}
+	b.WriteString("---\nname: " + f.Name + "\n")
+	put("", "description", f.Description)
+	if f.License != "" {
+		put("", "license", f.License)
+	}
+	if f.Compatibility != "" {
+		put("", "compatibility", f.Compatibility)
+	}
+	if len(f.AllowedTools) > 0 {
+		b.WriteString("allowed-tools:\n")
+		for _, t := range f.AllowedTools {
+			b.WriteString("  - " + quoted(t) + "\n")
+		}
+	}
+	if len(f.Metadata) > 0 {
+		b.WriteString("metadata:\n")
+		for _, k := range slices.Sorted(maps.Keys(f.Metadata)) {
+			put("  ", quoted(k), f.Metadata[k])
+		}
+	}
+	b.WriteString("---\n\n" + strings.TrimSpace(instructions) + "\n")
+	return b.String()
+}
+
+func quoted(s string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // text always encodes
+	return strings.TrimSuffix(b.String(), "\n")
+}

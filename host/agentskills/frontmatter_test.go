@@ -1,0 +1,200 @@
+package agentskills
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"openskill/host/registry"
+	"openskill/host/registry/safeyaml"
+)
+
+const good = "---\nname: demo\ndescription: Does things.\n---\n\nDo it.\n"
+
+// lines shows problems as a person would read them.
+func lines(list []registry.Problem) []string {
+	out := []string{}
+	for _, p := range list {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+func TestFrontmatter(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", MaxDescription)
+	for name, c := range map[string]struct {
+		src  string
+		want Frontmatter
+		body string
+	}{
+		"the least": {good, Frontmatter{Name: "demo", Description: "Does things."}, "\nDo it.\n"},
+		"byte order mark": {
+			mark + good, Frontmatter{Name: "demo", Description: "Does things."}, "\nDo it.\n",
+		},
+		"lines of Windows": {
+			strings.ReplaceAll(good, "\n", "\r\n"), Frontmatter{Name: "demo", Description: "Does things."}, "\r\nDo it.\r\n",
+		},
+		"no body":                    {"---\nname: demo\ndescription: D\n---", Frontmatter{Name: "demo", Description: "D"}, ""},
+		"spaces behind the fence":    {"--- \nname: demo\ndescription: D\n---\t\nX", Frontmatter{Name: "demo", Description: "D"}, "X"},
+		"a fence in the body":        {"---\nname: demo\ndescription: D\n---\na\n---\nb", Frontmatter{Name: "demo", Description: "D"}, "a\n---\nb"},
+		"hyphens within a value":     {"---\nname: demo\ndescription: a --- b\n---\n", Frontmatter{Name: "demo", Description: "a --- b"}, ""},
+		"1024 characters, not bytes": {"---\nname: demo\ndescription: " + long + "\n---\n", Frontmatter{Name: "demo", Description: long}, ""},
+		"everything": {
+			"---\nname: demo\ndescription: >\n  Two\n  lines.\nlicense: MIT\ncompatibility: Needs git.\nallowed-tools: Bash(git add:*) Read,Write\nmetadata:\n  author: \"ada\"\n  version: 1.0\n---\nX\n",
+			Frontmatter{
+				Name: "demo", Description: "Two lines.", License: "MIT", Compatibility: "Needs git.",
+				AllowedTools: []string{"Bash(git add:*)", "Read", "Write"}, Metadata: map[string]string{"author": "ada", "version": "1.0"},
+			}, "X\n",
+		},
+		"tools as a list": {
+			"---\nname: demo\ndescription: D\nallowed-tools:\n  - Bash(git add:*)\n  - Read\n---\n",
+			Frontmatter{Name: "demo", Description: "D", AllowedTools: []string{"Bash(git add:*)", "Read"}}, "",
+		},
+	} {
+		p := parse("SKILL.md", "demo", []byte(c.src))
+		if len(p.problems) > 0 || len(p.remarks) > 0 {
+			t.Errorf("%s: %v %v", name, p.problems, p.remarks)
+			continue
+		}
+		if diff := cmp.Diff(c.want, p.front); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+		if p.document.body != c.body {
+			t.Errorf("%s: the body is %q, want %q", name, p.document.body, c.body)
+		}
+	}
+}
+
+func TestFrontmatterProblems(t *testing.T) {
+	t.Parallel()
+	const whole = "SKILL.md: "
+	for name, c := range map[string]struct {
+		src  string
+		want []string // beginnings
+	}{
+		"nothing":          {"", []string{"SKILL.md:1: must begin with a line of three hyphens"}},
+		"no frontmatter":   {"# A skill\n", []string{"SKILL.md:1: must begin with a line of three hyphens"}},
+		"four hyphens":     {"----\nname: demo\n", []string{"SKILL.md:1: must begin with a line of three hyphens"}},
+		"a line before it": {"\n" + good, []string{"SKILL.md:1: must begin with a line of three hyphens"}},
+		"not closed":       {"---\nname: demo\ndescription: D\n", []string{"SKILL.md:1: the frontmatter that begins here does not end"}},
+		"only a fence":     {"---", []string{"SKILL.md:1: the frontmatter that begins here does not end"}},
+		"empty":            {"---\n---\n", []string{whole + "the frontmatter is empty"}},
+		"a list":           {"---\n- name\n---\n", []string{"SKILL.md:2: the frontmatter must be keys and values"}},
+		"not YAML":         {"---\nname: demo\ndescription: Use when: asked\n---\n", []string{"SKILL.md:3: not valid YAML: mapping values are not allowed in this context; text with a colon in it needs quotes"}},
+		"not UTF-8":        {"---\nname: demo\ndescription: \xff\n---\n", []string{"SKILL.md:3: the file is not valid UTF-8"}},
+		"body not UTF-8":   {good + "\xff", []string{"SKILL.md:7: the file is not valid UTF-8"}},
+		"no name":          {"---\ndescription: D\n---\n", []string{"SKILL.md:1: the frontmatter lacks the key name"}},
+		"no description":   {"---\nname: demo\n---\n", []string{"SKILL.md:1: the frontmatter lacks the key description"}},
+		"empty description": {
+			"---\nname: demo\ndescription: \"  \"\n---\n", []string{"SKILL.md:3: description is empty"},
+		},
+		"name of another folder": {"---\nname: other\ndescription: D\n---\n", []string{`SKILL.md:2: the name is "other" and the folder is "demo"`}},
+		"capitals":               {"---\nname: Demo\ndescription: D\n---\n", []string{`SKILL.md:2: "Demo" is no skill name`}},
+		"hyphen at the end":      {"---\nname: demo-\ndescription: D\n---\n", []string{`SKILL.md:2: "demo-" is no skill name`}},
+		"two hyphens":            {"---\nname: de--mo\ndescription: D\n---\n", []string{`SKILL.md:2: "de--mo" is no skill name`}},
+		"underscore":             {"---\nname: de_mo\ndescription: D\n---\n", []string{`SKILL.md:2: "de_mo" is no skill name`}},
+		"65 letters":             {"---\nname: " + strings.Repeat("a", 65) + "\ndescription: D\n---\n", []string{`SKILL.md:2: "aaa`}},
+		"name as a number":       {"---\nname: 12\ndescription: D\n---\n", []string{"SKILL.md:2: name must be text; put it in quotes"}},
+		"description as a list":  {"---\nname: demo\ndescription: [a]\n---\n", []string{"SKILL.md:3: description must be text"}},
+		"1025 characters":        {"---\nname: demo\ndescription: " + strings.Repeat("x", 1025) + "\n---\n", []string{"SKILL.md:3: description has 1025 characters"}},
+		"compatibility, 501": {
+			"---\nname: demo\ndescription: D\ncompatibility: " + strings.Repeat("x", 501) + "\n---\n", []string{"SKILL.md:4: compatibility has 501 characters"},
+		},
+		"compatibility, empty": {"---\nname: demo\ndescription: D\ncompatibility: \"\"\n---\n", []string{"SKILL.md:4: compatibility is empty"}},
+		"metadata as text":     {"---\nname: demo\ndescription: D\nmetadata: x\n---\n", []string{"SKILL.md:4: metadata must be keys with text"}},
+		"tools as a map":       {"---\nname: demo\ndescription: D\nallowed-tools: {a: b}\n---\n", []string{"SKILL.md:4: allowed-tools must be text"}},
+		"tools, a list of lists": {
+			"---\nname: demo\ndescription: D\nallowed-tools:\n  - [a]\n---\n", []string{"SKILL.md:5: allowed-tools must be text"},
+		},
+		"a key twice": {"---\nname: demo\nname: demo\ndescription: D\n---\n", []string{`SKILL.md:3: the key "name" appears twice; it is first set at line`}},
+		"an alias":    {"---\nname: &n demo\ndescription: *n\n---\n", []string{"SKILL.md:2: anchors", "SKILL.md:3: aliases"}},
+		"invisible":   {"---\nname: demo\ndescription: \"a\u200bb\"\n---\n", []string{"SKILL.md:3: the text holds the invisible or control character U+200B"}},
+		"several": {
+			"---\nname: Demo\ndescription: \"\"\ncompatibility: \"\"\n---\n",
+			[]string{"SKILL.md:4: compatibility is empty", `SKILL.md:2: "Demo" is no skill name`, "SKILL.md:3: description is empty"},
+		},
+		"257 keys":      {"---\n" + manyKeys(257) + "---\n", []string{"SKILL.md:2: a map with 257 keys; at most 256 are accepted"}},
+		"over 64 KiB":   {"---\nname: demo\ndescription: " + strings.Repeat("x", safeyaml.MaxBytes) + "\n---\n", []string{whole + "the frontmatter has "}},
+		"over 256 KiB":  {good + strings.Repeat("x", MaxContent), []string{whole + "has 262"}},
+		"two documents": {"---\nname: demo\n...\nname: demo\ndescription: D\n---\n", []string{""}},
+	} {
+		got := lines(parse("SKILL.md", "demo", []byte(c.src)).problems)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+			continue
+		}
+		for i := range got {
+			if !strings.HasPrefix(got[i], c.want[i]) {
+				t.Errorf("%s: %q, want it to begin with %q", name, got[i], c.want[i])
+			}
+		}
+	}
+}
+
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "k%d: x\n", i)
+	}
+	return b.String()
+}
+
+// What the specification does not know keeps nobody from using a skill.
+func TestRemarks(t *testing.T) {
+	t.Parallel()
+	p := parse("SKILL.md", "demo", []byte("---\nname: demo\ndescription: D\nversion: 1.2\nmetadata:\n  openclaw: {emoji: x, n: 1}\n---\n"))
+	if len(p.problems) > 0 {
+		t.Fatal(p.problems)
+	}
+	want := []string{
+		`SKILL.md:4: the key "version" is not of the specification and is ignored; it knows allowed-tools, compatibility, description, license, metadata, name, and metadata has room for others`,
+		`SKILL.md:6: metadata "openclaw" is no text, as the specification wants it; it is kept as JSON`,
+	}
+	if diff := cmp.Diff(want, lines(p.remarks)); diff != "" {
+		t.Error(diff)
+	}
+	if got := p.front.Metadata["openclaw"]; got != `{"emoji":"x","n":1}` {
+		t.Errorf("kept as %s", got)
+	}
+}
+
+// What is written for a skill without a file is a SKILL.md that reads as the same.
+func TestRender(t *testing.T) {
+	t.Parallel()
+	f := Frontmatter{
+		Name: "demo", Description: "Quotes \" and: colons, <tags>, # marks,\nlines and 漢字.", License: "MIT", Compatibility: "Needs: git",
+		AllowedTools: []string{"Bash(git add:*)", "Read"}, Metadata: map[string]string{"a key": "yes", "version": "1.0"},
+	}
+	p := parse("SKILL.md", "demo", []byte(render(&f, "Do it.")))
+	if len(p.problems)+len(p.remarks) > 0 {
+		t.Fatal(p.problems, p.remarks)
+	}
+	if diff := cmp.Diff(f, p.front); diff != "" {
+		t.Error(diff)
+	}
+	if p.document.body != "\nDo it.\n" {
+		t.Errorf("body %q", p.document.body)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{good, mark + good, strings.ReplaceAll(good, "\n", "\r\n"), "---\n---", "---\n- a\n---\n", "---\nmetadata: {a: [1, {b: c}]}\n---"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		p := parse("SKILL.md", "", []byte(s))
+		if len(p.problems) > 0 {
+			return
+		}
+		if list := p.front.Problems(); len(list) > 0 {
+			t.Errorf("accepted with %q", list)
+		}
+		again := parse("SKILL.md", p.front.Name, []byte(render(&p.front, p.document.body)))
+		if diff := cmp.Diff(p.front, again.front); diff != "" || len(again.problems) > 0 {
+			t.Errorf("written and read again it is another: %s %v", diff, again.problems)
+		}
+	})
+}
