@@ -11,6 +11,9 @@ import (
 //go:embed first.py
 var firstScript string
 
+//go:embed program.py
+var programScript string
+
 //go:embed boot.py
 var bootScript string
 
@@ -19,7 +22,7 @@ const bootFile = "/openskill/boot.py"
 
 // boot is that file, for a runtime.
 func boot(runtime string) guestfs.FS {
-	return guestfs.Bytes([]byte(runtimes.Bootstrap(runtime) + firstScript + "\n" + bootScript))
+	return guestfs.Bytes([]byte(runtimes.Bootstrap(runtime) + firstScript + "\n" + programScript + "\n" + bootScript))
 }
 
 // interpreter is about what an interpreter takes before a script does anything, in

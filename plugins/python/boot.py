@@ -1,6 +1,6 @@
 # Runs a script as the interpreter itself would, but for what an image asks for: the
 # heap is grown, and standard input is read by the file that knows its first read.
-def _boot(main, written, files):
+def _boot(main, program, written, files):
     import atexit
     import gc
     import io
@@ -173,6 +173,7 @@ def _boot(main, written, files):
         if script is None:
             code = load()
         else:
+            program()
             ahead()
             try:
                 code = load()
@@ -237,4 +238,4 @@ def _boot(main, written, files):
     os._exit((status + (1 << 31)) % (1 << 32) - (1 << 31))
 
 
-_boot(globals(), *_files)
+_boot(globals(), _program, *_files)

@@ -41,6 +41,10 @@
 // read, which come before its standard input: boot.py has loaded by then what it imports
 // from the library, and compiled it. Its working folder is the skill's, at /skills/NAME,
 // which it may write to as if it were its own; PWD says so, TMPDIR and HOME are /tmp.
+// program.py puts in the place of what WASI has not what such programs expect where it is
+// missing: no program is installed, work for a pool of threads is done at once, event
+// loops wait for time alone. And the help of argparse has the form that it had up to
+// Python 3.12.
 //
 // A call with arguments of its own, and a script that never reads its input, have
 // an interpreter to themselves: some tens of milliseconds and some hundred million

@@ -143,4 +143,65 @@ print(open("notes.txt").read(), end="")
 			}
 		}
 	})
+	// Where there is no such thing here, it is missing as it is outside.
+	t.Run("what WASI has not", func(t *testing.T) {
+		for name, c := range map[string]struct{ text, stdout string }{
+			"programs": {`
+import subprocess, os, asyncio
+for call in (lambda: subprocess.run(["git", "status"], capture_output=True, text=True), lambda: subprocess.check_output("ls -l", shell=True), lambda: subprocess.Popen("git")):
+    try:
+        call()
+    except FileNotFoundError as e:
+        print(e.errno == __import__("errno").ENOENT, e.strerror, e.filename)
+print(os.system("") in (0, 127 << 8), os.getuid() >= 0, isinstance(os.umask(0o22), int))
+`, "True No such file or directory git\nTrue No such file or directory /bin/sh\nTrue No such file or directory git\nTrue True True\n"},
+			"threads for work": {`
+from concurrent.futures import ThreadPoolExecutor, as_completed
+with ThreadPoolExecutor(max_workers=4) as pool:
+    print(list(pool.map(lambda n: n * n, range(5))), sorted(f.result() for f in as_completed([pool.submit(pow, 2, n) for n in range(3)])))
+    print(type(pool.submit(int, "x").exception()).__name__)
+try:
+    pool.submit(int)
+except RuntimeError as e:
+    print(e)
+`, "[0, 1, 4, 9, 16] [1, 2, 4]\nValueError\ncannot schedule new futures after shutdown\n"},
+			"event loops": {`
+import asyncio
+async def work(n):
+    await asyncio.sleep(n / 100)
+    return n
+async def main():
+    print(await asyncio.gather(work(2), work(1), asyncio.to_thread(pow, 2, 3)))
+    try:
+        await asyncio.wait_for(work(50), 0.01)
+    except TimeoutError:
+        print("timeout")
+    queue = asyncio.Queue()
+    asyncio.create_task(queue.put(1))
+    print(await queue.get())
+asyncio.run(main())
+asyncio.run(main())
+`, "[2, 1, 8]\ntimeout\n1\n[2, 1, 8]\ntimeout\n1\n"},
+			"nothing": {`
+import os
+print(open(os.devnull).read() == "", open(os.devnull, "w").write("gone"))
+`, "True 4\n"},
+			"help": {`
+import argparse
+p = argparse.ArgumentParser(prog="tool", description="does it")
+p.add_argument("-o", "--output", metavar="FILE", help="where")
+p.add_argument("-v", "--verbose", action="store_true")
+p.add_argument("name")
+p.print_help()
+`, "usage: tool [-h] [-o FILE] [-v] name\n\ndoes it\n\npositional arguments:\n  name\n\noptions:\n  -h, --help            show this help message and exit\n  -o FILE, --output FILE\n                        where\n  -v, --verbose\n"},
+			"later": {`
+import importlib
+p = importlib.import_module("argparse").ArgumentParser(prog="tool")
+p.add_argument("-o", "--output")
+print(p.format_help().splitlines()[-1].strip(), type(importlib.import_module("argparse").__loader__).__name__ == "Loader")
+`, "-o OUTPUT, --output OUTPUT False\n"},
+		} {
+			t.Run(name, func(t *testing.T) { is(t, run(t, program(t, c.text)), c.stdout, "", 0) })
+		}
+	})
 }

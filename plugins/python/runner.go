@@ -184,6 +184,7 @@ func (r *Runner) start(ctx context.Context, p *sandbox.Pending) (*sandbox.Start,
 		Each: len(p.Args) > 0 && !p.Script, Head: head,
 		Mounts: append(slices.Clone(l.mounts),
 			guestfs.Mount{Path: bootFile, FS: l.boot},
+			guestfs.Mount{Path: "/dev/null", FS: guestfs.Null{}},
 			guestfs.Mount{Path: "/dev/urandom", FS: guestfs.Chance{}}, // SQLite takes the time for a seed where it is not
 		),
 	}, nil

@@ -6,6 +6,7 @@
 //   - [OpenFile] and [Bytes]: one read-only file;
 //   - [FromFS]: a read-only view of an io/fs.FS, such as a zip archive;
 //   - [NewMemory]: writable scratch space in memory, with caps, and links of its own;
+//   - [Null] and [Chance]: files that keep nothing;
 //   - [NewTree]: a read-only root that mounts the others.
 //
 // Nothing here follows the guest out of what was mounted, and nothing but a
