@@ -25,7 +25,7 @@ func (a *app) skillsCommand() *cobra.Command {
   openskill skills validate ./my-skill`,
 	}
 	group(cmd)
-	cmd.AddCommand(a.skillsListCommand(), a.skillsShowCommand(), a.skillsValidateCommand())
+	cmd.AddCommand(a.skillsListCommand(), a.skillsShowCommand(), a.skillsValidateCommand(), a.skillsCheckCommand(), a.skillsParityCommand())
 	return cmd
 }
 

@@ -141,12 +141,18 @@ func TestPython(t *testing.T) {
 		{
 			name: "a package of scientific", text: "import os\nimport numpy as np\nfrom sklearn.cluster import KMeans\n", verdict: preflight.Runs, runtime: "scientific",
 			requires: []string{"numpy", "scikit-learn"},
-			want:     []string{"s.py:2: runs: import numpy needs the scientific runtime; name it: requires: [numpy]", "s.py:3: runs: import sklearn needs the scientific runtime; name it: requires: [scikit-learn]"},
+			want:     []string{"s.py:2: runs: import numpy needs the scientific runtime, which it gets where that is installed", "s.py:3: runs: import sklearn needs the scientific runtime"},
 		},
 		{
 			name: "a package of scientific that it can do without", text: "try:\n    import numpy\nexcept ImportError:\n    numpy = None\n", verdict: preflight.MayDiffer, runtime: "slim",
-			want: []string{"s.py:2: may differ: import numpy, which the script can do without"},
+			want: []string{"s.py:2: may differ: import numpy, which the script can do without, needs the scientific runtime"},
 		},
+		{
+			name: "one that it can do without, beside one that it needs", text: "try:\n    import scipy\nexcept ImportError:\n    scipy = None\nimport numpy\n", verdict: preflight.Runs, runtime: "scientific", requires: []string{"numpy"},
+			want: []string{"s.py:5: runs: import numpy needs the scientific runtime"},
+		},
+		{name: "an event loop", text: "import asyncio\nasyncio.run(f())\n", verdict: preflight.CannotRun, runtime: "slim", want: []string{"s.py:2: cannot run: asyncio.run needs"}},
+		{name: "what a sandbox does not have", text: "import os\nos.umask(0)\n", verdict: preflight.CannotRun, runtime: "slim", want: []string{"s.py:2: cannot run: os.umask is not there"}},
 		{
 			name: "a package that is nowhere", text: "import requests\nimport cv2\nimport frobnicate.sub\n", verdict: preflight.CannotRun, runtime: "slim",
 			want: []string{

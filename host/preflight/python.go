@@ -18,6 +18,14 @@ type source struct {
 	runtime  string   // the smallest that has what it imports
 	requires []string // packages that ask for more than the default runtime
 	modules  []string // files of the folder that it imports
+	optional []optional
+}
+
+// optional is an import of something in a large runtime whose error is caught.
+type optional struct {
+	line   int
+	module string
+	home   Home
 }
 
 // pythonScript fills s. A file that others import and that does nothing by itself is
@@ -88,6 +96,7 @@ func (c *check) sourceOf(ctx context.Context, name string) (*source, error) {
 	for i := range m.Imports {
 		c.imported(name, f, &m.Imports[i])
 	}
+	c.optionals(name, f)
 	c.uses(name, m)
 	return f, nil
 }
@@ -138,21 +147,34 @@ func (c *check) imported(name string, f *source, im *pyast.Import) {
 	c.find(name, im.Line, hardness(im), KindImport, fmt.Sprintf("import %s: no runtime has the package %s", im.Module, pip), softened(im, instead))
 }
 
+// home notes an import of a package that is in a runtime. Scripts get the larger one
+// for what they import, where it is installed.
 func (c *check) home(name string, f *source, im *pyast.Import, top string, home Home) {
 	if !c.o.Large[home.Runtime] {
 		return
 	}
 	if im.Optional {
-		c.find(name, im.Line, MayDiffer, KindImport,
-			fmt.Sprintf("import %s, which the script can do without: it is in the %s runtime", im.Module, home.Runtime),
-			fmt.Sprintf("to have it, name it: requires: [%s]", home.Package))
+		f.optional = append(f.optional, optional{im.Line, im.Module, home})
 		return
 	}
 	f.runtime = home.Runtime
 	f.requires = append(f.requires, home.Package)
 	c.find(name, im.Line, Runs, KindImport,
-		fmt.Sprintf("import %s needs the %s runtime", top, home.Runtime),
-		fmt.Sprintf("name it: requires: [%s], and have the operator install it: openskill runtime install %s", home.Package, home.Runtime))
+		fmt.Sprintf("import %s needs the %s runtime, which it gets where that is installed", top, home.Runtime),
+		fmt.Sprintf("the operator installs it: openskill runtime install %s; a skill.yaml names it: requires: [%s]", home.Runtime, home.Package))
+}
+
+// optionals notes what a script can do without, and has if it gets a larger runtime
+// for something else.
+func (c *check) optionals(name string, f *source) {
+	for _, o := range f.optional {
+		if f.runtime == o.home.Runtime {
+			continue
+		}
+		c.find(name, o.line, MayDiffer, KindImport,
+			fmt.Sprintf("import %s, which the script can do without, needs the %s runtime", o.module, o.home.Runtime),
+			fmt.Sprintf("to have it, the operator installs that: openskill runtime install %s", o.home.Runtime))
+	}
 }
 
 // hardness is how much a missing module matters.

@@ -20,6 +20,10 @@ var (
 		kind: KindThread, severity: CannotRun, call: true,
 		what: "%s needs threads, and the sandbox has one", instead: "do the work in a loop",
 	}
+	loop = &rule{
+		kind: KindThread, severity: CannotRun, call: true,
+		what: "%s needs a pair of sockets for its event loop, and the sandbox has none", instead: "call what it awaits one after the other, without asyncio",
+	}
 	processes = &rule{
 		kind: KindThread, severity: CannotRun, call: true,
 		what: "%s needs other processes, and the sandbox has one", instead: "do the work in a loop",
@@ -56,6 +60,10 @@ var (
 		kind: KindSystem, severity: MayDiffer, call: true,
 		what: "%s tells of the sandbox, not of this machine",
 	}
+	lacking = &rule{
+		kind: KindSystem, severity: CannotRun, call: true,
+		what: "%s is not there: it tells of, or changes, what a sandbox does not have", instead: "leave it out",
+	}
 	users = &rule{
 		kind: KindSystem, severity: CannotRun, call: true,
 		what: "%s: there are no users, groups and owners of files", instead: "leave it out, or take the value as an argument",
@@ -69,8 +77,8 @@ var (
 		what: "%s finds no program: there is none",
 	}
 	browser = &rule{
-		kind: KindProcess, severity: CannotRun, call: true,
-		what: "%s needs a browser, and the sandbox has none", instead: "print the address",
+		kind: KindProcess, severity: MayDiffer, call: true,
+		what: "%s opens nothing: there is no browser", instead: "print the address",
 	}
 )
 
@@ -127,6 +135,10 @@ var rules = map[string]*rule{
 	"concurrent.futures.thread.ThreadPoolExecutor":   thread,
 	"concurrent.futures.InterpreterPoolExecutor":     thread,
 	"asyncio.to_thread":                              thread,
+	"asyncio.run":                                    loop,
+	"asyncio.new_event_loop":                         loop,
+	"asyncio.get_event_loop":                         loop,
+	"asyncio.Runner":                                 loop,
 	"concurrent.futures.ProcessPoolExecutor":         processes,
 	"concurrent.futures.process.ProcessPoolExecutor": processes,
 	"multiprocessing":                                processes,
@@ -220,14 +232,24 @@ var rules = map[string]*rule{
 	"os.chown":                users,
 	"os.lchown":               users,
 	"shutil.chown":            users,
+	"os.umask":                lacking,
+	"os.nice":                 lacking,
+	"os.mkfifo":               lacking,
+	"os.mknod":                lacking,
+	"os.chroot":               lacking,
+	"os.getsid":               lacking,
+	"os.setsid":               lacking,
+	"os.getpgid":              lacking,
+	"os.pipe":                 lacking,
+	"os.sysconf":              machine,
 	"os.getpid":               machine,
-	"os.getppid":              machine,
+	"os.getppid":              lacking,
 	"os.uname":                machine,
 	"os.cpu_count":            machine,
-	"os.getloadavg":           machine,
-	"os.sched_getaffinity":    machine,
-	"shutil.disk_usage":       machine,
-	"os.statvfs":              machine,
+	"os.getloadavg":           lacking,
+	"os.sched_getaffinity":    lacking,
+	"shutil.disk_usage":       lacking,
+	"os.statvfs":              lacking,
 	"platform.node":           machine,
 	"platform.platform":       machine,
 	"platform.system":         machine,
@@ -237,7 +259,7 @@ var rules = map[string]*rule{
 	"platform.processor":      machine,
 	"uuid.getnode":            machine,
 	"sys.platform":            {kind: KindSystem, severity: MayDiffer, once: true, what: `sys.platform is "wasi"`},
-	"sys.executable":          {kind: KindProcess, severity: MayDiffer, once: true, what: "sys.executable is empty: there is no program to start"},
+	"sys.executable":          {kind: KindProcess, severity: MayDiffer, once: true, what: "sys.executable names no program that could be started"},
 }
 
 // pathCalls are functions that take paths, and how many of their first arguments

@@ -43,7 +43,7 @@ type Compared struct {
 	Files       int          `json:"files"`       // that it made or changed
 	Ignored     []string     `json:"ignored"`     // as the case says, never nil
 	Differences []Difference `json:"differences"` // never nil
-	Stderr      string       `json:"stderr"`      // the end of the sandbox's, where they differ
+	Stderr      string       `json:"stderr"`      // the last line of the sandbox's, where they differ
 	NativeMS    int64        `json:"native_ms"`
 	SandboxMS   int64        `json:"sandbox_ms"`
 }
@@ -99,7 +99,7 @@ func one(ctx context.Context, folder string, c *Case, native, sandbox Runner) (*
 			return &Compared{
 				Name: skill.CleanText(c.title(), 200), Script: skill.CleanText(c.Script, 200), Verdict: NoNative, Ignored: append([]string{}, c.Ignore...),
 				Differences: []Difference{{What: "end", Native: skill.CleanText(n.Failed, 200)}},
-				Stderr:      skill.CleanText(string(last(n.Stderr, 500)), 500), NativeMS: n.Took.Milliseconds(),
+				Stderr:      last(n.Stderr), NativeMS: n.Took.Milliseconds(),
 			}, nil
 		}
 	}
@@ -126,7 +126,7 @@ func Compare(c *Case, native, sandbox *Outcome) *Compared {
 		c.files(r, native.Files, sandbox.Files)
 	}
 	if r.Verdict == Differs {
-		r.Stderr = skill.CleanText(string(last(sandbox.Stderr, 500)), 500)
+		r.Stderr = last(sandbox.Stderr)
 	}
 	return r
 }

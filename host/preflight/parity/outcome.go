@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"path/filepath"
 	"time"
 
 	"openskill/sdk/skill"
@@ -33,9 +34,10 @@ type Sandbox struct {
 	// Script runs one script of a folder and gives all that it left. An error of it
 	// whose code is not INTERNAL is about the script.
 	Script func(ctx context.Context, folder string, r skill.ScriptRequest) (*skill.Reply, error)
-	// Folders are the paths that a script sees its own folder at.
-	Folders []string
 }
+
+// folders are the names that a script in the sandbox knows its own folder by.
+func folders(folder string) []string { return []string{"/skills/" + filepath.Base(folder)} }
 
 // Run makes an outcome of what the sandbox replied.
 func (s *Sandbox) Run(ctx context.Context, folder string, c *Case) (*Outcome, error) {
@@ -52,7 +54,7 @@ func (s *Sandbox) Run(ctx context.Context, folder string, c *Case) (*Outcome, er
 	}
 	o := &Outcome{
 		Stdout: reply.Stdout, Stderr: reply.Stderr, Exit: int(reply.ExitCode), Files: map[string]string{},
-		Took: time.Since(began), Folders: s.Folders,
+		Took: time.Since(began), Folders: folders(folder),
 	}
 	if reply.Code != "" {
 		o.Failed = string(reply.Code) + ": " + reply.Message
@@ -75,11 +77,9 @@ func digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// last gives the end of what was written, for a person.
-func last(b []byte, most int) []byte {
+// last gives the last line of what was written, which names an error.
+func last(b []byte) string {
 	b = bytes.TrimSpace(b)
-	if len(b) > most {
-		b = b[len(b)-most:]
-	}
-	return b
+	b = b[bytes.LastIndexByte(b, '\n')+1:]
+	return skill.CleanText(string(b), 300)
 }

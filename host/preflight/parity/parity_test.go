@@ -59,7 +59,7 @@ func sandbox(t testing.TB) *parity.Sandbox {
 			shared.skip = "slim Python is not installed: openskill runtime install slim"
 			return
 		}
-		if shared.engine, shared.err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")}); shared.err != nil {
+		if shared.engine, shared.err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm"), ImageBytes: 256 << 20}); shared.err != nil {
 			return
 		}
 		py := python.New(shared.engine, &python.Options{StateDir: state})
@@ -72,7 +72,7 @@ func sandbox(t testing.TB) *parity.Sandbox {
 	case shared.err != nil:
 		t.Fatal(shared.err)
 	}
-	return &parity.Sandbox{Folders: []string{"/skill"}, Script: script}
+	return &parity.Sandbox{Script: script}
 }
 
 var count struct {
@@ -94,7 +94,7 @@ func script(ctx context.Context, folder string, r skill.ScriptRequest) (*skill.R
 		return nil, err
 	}
 	return runner.Run(ctx, &skill.Call{
-		SkillID: "parity", TraceID: "parity", ExecutionID: id, Tenant: "test", Folder: folder, Entry: r.Script,
+		SkillID: skill.ID(filepath.Base(folder)), TraceID: "parity", ExecutionID: id, Tenant: "test", Folder: folder, Entry: r.Script,
 		Digest: id, Trust: skill.Trusted, Args: r.Args, Stdin: r.Stdin, Script: true,
 		Limits: skill.Limits{Timeout: r.Limits.Timeout, Memory: 256 << 20, Fuel: 1 << 36, Output: 8 << 20, Scratch: 64 << 20},
 	})

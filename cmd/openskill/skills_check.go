@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/host/preflight"
+	"openskill/host/pyast"
+	"openskill/plugins/python"
+	"openskill/plugins/python/runtimes"
+	"openskill/sdk/skill"
+)
+
+// preflights is what skills check prints with --json.
+type preflights struct {
+	Verdict preflight.Severity `json:"verdict"` // the worst of the folders
+	Folders []preflighted      `json:"folders"`
+}
+
+// preflighted is one folder and what it needs.
+type preflighted struct {
+	Folder string `json:"folder"` // as it was given, or below that
+	*preflight.Report
+}
+
+func (a *app) skillsCheckCommand() *cobra.Command {
+	var asJSON, quiet bool
+	cmd := &cobra.Command{
+		Use:   "check FOLDER…",
+		Short: "Says what the scripts of skills need, and whether the sandbox has it",
+		Long: `Says before anything runs what the scripts of Agent Skills need: modules, packages,
+other programs, threads, sockets, files outside their folder. Nothing of a folder is
+run. FOLDER is a skill's own, with a SKILL.md in it, or one of skills.
+
+The table has a line for each script; below it stands what was found, one a line:
+file:line: verdict: what; what to do instead. A script
+
+  runs        as far as can be seen: the sandbox has all that it needs
+  may differ  it runs, and may give something else than outside
+  cannot run  it fails where it comes to the line that is named
+
+What is decided at run time cannot be seen; openskill skills parity compares runs.
+The exit code is 1 if a script cannot run.`,
+		Example: `  openskill skills check ./my-skill
+  openskill skills check ./skills --json`,
+		Args: takes(1, many),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"verdict": …, "folders": […]}`)
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "leave out what is no obstacle")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		all := preflights{Verdict: preflight.Runs, Folders: []preflighted{}}
+		var folders []string
+		for _, name := range args {
+			if info, err := os.Stat(name); err != nil || !info.IsDir() {
+				return usage("%s is not a folder", quote(name))
+			}
+			folders = append(folders, agentFolders(name)...)
+		}
+		err := a.withPython(cmd.Context(), flags, func(store *runtimes.Store, runner *python.Runner, state string) error {
+			o, err := preflightOptions(store, runner, state)
+			if err != nil {
+				return err
+			}
+			for _, folder := range folders {
+				r, err := preflightFolder(cmd.Context(), folder, o)
+				if err != nil {
+					return err
+				}
+				all.Folders = append(all.Folders, preflighted{folder, r})
+				all.Verdict = preflight.Worse(all.Verdict, r.Verdict)
+			}
+			return nil
+		})
+		if err == nil && asJSON {
+			err = a.printJSON(all)
+		} else if err == nil {
+			err = a.preflights(&all, quiet)
+		}
+		if err != nil {
+			return err
+		}
+		if all.Verdict == preflight.CannotRun {
+			return exit(exitFailed)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// agentFolders are the Agent Skills of a folder: itself, or those directly in it.
+// A folder without any is looked at as it is.
+func agentFolders(folder string) []string {
+	isSkill := func(dir string) bool {
+		info, err := os.Stat(filepath.Join(dir, "SKILL.md"))
+		return err == nil && info.Mode().IsRegular()
+	}
+	if isSkill(folder) {
+		return []string{folder}
+	}
+	var found []string
+	entries, _ := os.ReadDir(folder) // one that cannot be read is found out when it is looked at
+	for _, e := range entries {
+		if sub := filepath.Join(folder, e.Name()); e.IsDir() && isSkill(sub) {
+			found = append(found, sub)
+		}
+	}
+	if len(found) == 0 {
+		found = []string{folder}
+	}
+	return found
+}
+
+// withPython gives the sandboxed Python of the state folder that the settings name:
+// in this process, which ends with the command.
+func (a *app) withPython(ctx context.Context, flags *settingsFlags, use func(store *runtimes.Store, r *python.Runner, state string) error) error {
+	s, err := a.load(flags)
+	if err != nil {
+		return err
+	}
+	engine, err := host.OpenEngine(host.CacheDir(s.StateDir))
+	if err != nil {
+		return hostFailed(err)
+	}
+	defer engine.Close() //nolint:errcheck // the process ends
+	runner := python.New(engine, &python.Options{StateDir: s.StateDir})
+	defer runner.Close() //nolint:errcheck // the same
+	if err := runner.Warm(ctx); err != nil {
+		return &exitError{exitHost, err}
+	}
+	return use(runtimes.New(s.StateDir), runner, s.StateDir)
+}
+
+// preflightOptions knows the modules of the runtimes, installed or not.
+func preflightOptions(store *runtimes.Store, runner *python.Runner, state string) (*preflight.Options, error) {
+	homes := map[string]preflight.Home{}
+	for _, name := range []string{"slim", "scientific"} { // the smaller one first
+		library, packages, err := store.Modules(name)
+		if err != nil {
+			return nil, hostFailed(err)
+		}
+		add := func(module, pkg string) {
+			if _, ok := homes[module]; !ok {
+				homes[module] = preflight.Home{Runtime: name, Package: pkg}
+			}
+		}
+		for _, m := range library {
+			add(m, "")
+		}
+		for _, p := range packages {
+			for _, m := range p.Imports {
+				add(m, p.Name)
+			}
+		}
+	}
+	return &preflight.Options{
+		Python:  pyast.New(pyast.Options{Runner: runner, Dir: filepath.Join(state, "pyast")}),
+		Tenant:  skill.Local().Tenant,
+		Modules: func(name string) (preflight.Home, bool) { h, ok := homes[name]; return h, ok },
+	}, nil
+}
+
+func preflightFolder(ctx context.Context, folder string, o *preflight.Options) (*preflight.Report, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, usage("%s cannot be read: %v", quote(folder), plain(err))
+	}
+	defer root.Close() //nolint:errcheck // read only
+	r, err := preflight.Check(ctx, root, o)
+	if err != nil && ctx.Err() != nil {
+		return nil, failed(skill.Cancelled, "interrupted")
+	}
+	if err != nil {
+		return nil, hostFailed(err)
+	}
+	return r, nil
+}
+
+// preflights prints a table of scripts, and the findings below it.
+func (a *app) preflights(all *preflights, quiet bool) error {
+	t := newTable("SCRIPT", "VERDICT", "RUNTIME", "REQUIRES")
+	run, differ, cannot := 0, 0, 0
+	for _, f := range all.Folders {
+		for i := range f.Scripts {
+			s := &f.Scripts[i]
+			t.AppendRow(table.Row{skill.CleanText(filepath.ToSlash(filepath.Join(f.Folder, s.Name)), 200), s.Verdict.Words(), s.Runtime, strings.Join(s.Requires, ", ")})
+		}
+		r, d, c := f.Count()
+		run, differ, cannot = run+r, differ+d, cannot+c
+	}
+	if run+differ+cannot == 0 {
+		return a.print("there are no scripts in %d folders\n", len(all.Folders))
+	}
+	if err := a.print("%s\n", t.Render()); err != nil {
+		return err
+	}
+	first := true
+	for _, f := range all.Folders {
+		for i := range f.Findings {
+			found := f.Findings[i]
+			if quiet && found.Severity == preflight.Runs {
+				continue
+			}
+			if first {
+				first = false
+				if err := a.print("\n"); err != nil {
+					return err
+				}
+			}
+			found.File = filepath.ToSlash(filepath.Join(f.Folder, found.File))
+			if err := a.print("%s\n", skill.CleanText(found.String(), 900)); err != nil {
+				return err
+			}
+		}
+	}
+	return a.print("\n%d run, %d may differ, %d cannot run\n", run, differ, cannot)
+}

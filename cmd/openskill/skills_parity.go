@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/host/config"
+	"openskill/host/preflight/parity"
+	"openskill/sdk/skill"
+)
+
+func (a *app) skillsParityCommand() *cobra.Command {
+	var asJSON bool
+	var cases string
+	cmd := &cobra.Command{
+		Use:   "parity FOLDER --cases FILE",
+		Short: "Runs scripts on this machine and in the sandbox, and compares",
+		Long: `Runs each case twice, by this machine's own Python and in the sandbox, each time in
+a copy of the folder, and compares standard output, the exit code, and the files
+that were made or changed, by SHA-256. Standard error is not compared.
+
+The native runs have the rights of whoever starts this command, and an environment
+that is emptied: use it on your own machine, for scripts that you trust.
+
+FILE is YAML or JSON:
+
+  cases:
+    - script: scripts/convert.py
+      args: [--value, 26.2]
+      stdin: text             # of standard input
+      files: {in.csv: "a,b"}  # put into the folder before
+      ignore: [time]          # stdout, exit, files, file:GLOB, or of standard output
+                              # order (of lines), folder (its own path), time
+      timeout_ms: 10000
+
+The exit code is 1 if a case differs, or if its native run did not end by itself.`,
+		Example: `  openskill skills parity ./my-skill --cases ./my-skill.cases.yaml
+  openskill skills parity ./my-skill --cases cases.json --json`,
+		Args: takes(1, 1),
+	}
+	flags := bindSettings(cmd, "state", "python")
+	cmd.Flags().Var(&word{&cases, "FILE"}, "cases", "the cases, in YAML or JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
+			return usage("%s is not a folder", quote(args[0]))
+		}
+		if cases == "" {
+			return usage("parity needs --cases FILE")
+		}
+		text, err := readFile(cases, parity.MaxBytes)
+		if err != nil {
+			return usage("--cases %s cannot be read: %v", quote(cases), plain(err))
+		}
+		list, err := parity.Parse(text)
+		if err != nil {
+			return usage("%s: %v", quote(cases), err)
+		}
+		return a.parity(cmd.Context(), flags, args[0], list, asJSON)
+	}
+	return cmd
+}
+
+func (a *app) parity(ctx context.Context, flags *settingsFlags, folder string, cases []parity.Case, asJSON bool) error {
+	s, err := a.load(flags)
+	if err != nil {
+		return err
+	}
+	native, err := parity.NewNative(ctx, s.Python)
+	if err != nil {
+		return &exitError{exitHost, err}
+	}
+	if folder, err = filepath.Abs(folder); err != nil { // its last part is the skill's name
+		return hostFailed(err)
+	}
+	r, err := parity.Run(ctx, folder, cases, native, &parity.Sandbox{Script: a.sandboxed(s)})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return failed(skill.Cancelled, "interrupted")
+	case err != nil:
+		return hostFailed(err)
+	}
+	r.Native = native.Version()
+	if asJSON {
+		err = a.printJSON(r)
+	} else {
+		err = a.compared(r)
+	}
+	if err == nil && r.Same < len(r.Cases) {
+		err = exit(exitFailed)
+	}
+	return err
+}
+
+// compared prints a table of cases, and their differences below it.
+func (a *app) compared(r *parity.Report) error {
+	t := newTable("CASE", "VERDICT", "EXIT", "STDOUT", "FILES", "NATIVE", "SANDBOX", "IGNORED")
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		t.AppendRow(table.Row{
+			skill.CleanText(c.Name, 60), verdictWords(c.Verdict), c.Exit, fmt.Sprintf("%d B", c.Stdout), c.Files,
+			fmt.Sprintf("%d ms", c.NativeMS), fmt.Sprintf("%d ms", c.SandboxMS), strings.Join(c.Ignored, ", "),
+		})
+	}
+	if err := a.print("%s\n", t.Render()); err != nil {
+		return err
+	}
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		for _, d := range c.Differences {
+			if err := a.print("\n%s: %s: natively %s, in the sandbox %s\n", c.Name, d.What, d.Native, d.Sandbox); err != nil {
+				return err
+			}
+			if d.Diff != "" {
+				if err := a.print("%s\n", d.Diff); err != nil {
+					return err
+				}
+			}
+		}
+		if c.Stderr != "" {
+			if err := a.print("standard error: %s\n", c.Stderr); err != nil {
+				return err
+			}
+		}
+	}
+	return a.print("\n%d of %d are the same as with Python %s on this machine\n", r.Same, len(r.Cases), r.Native)
+}
+
+func verdictWords(v parity.Verdict) string {
+	if v == parity.NoNative {
+		return "no native run"
+	}
+	return string(v)
+}
+
+// sandboxed runs scripts of a folder through the door of a host that has this folder
+// alone, as openskill script does.
+func (a *app) sandboxed(s *config.Settings) func(context.Context, string, skill.ScriptRequest) (*skill.Reply, error) {
+	return func(ctx context.Context, folder string, r skill.ScriptRequest) (*skill.Reply, error) {
+		h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}}) //nolint:contextcheck // nothing to wait for
+		if err != nil {
+			return nil, err
+		}
+		defer h.Close() //nolint:errcheck,contextcheck // the answer is there
+		if r.Skill, err = a.onlyAgentSkill(ctx, h, folder); err != nil {
+			return nil, err
+		}
+		h.PrepareScript(ctx, r.Skill, r.Script)
+		result, reply := h.RunScript(ctx, skill.Local(), r)
+		if reply == nil {
+			return &skill.Reply{Code: result.Error.Code, Message: result.Error.Message}, nil
+		}
+		return reply, nil
+	}
+}
