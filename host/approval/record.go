@@ -31,7 +31,8 @@ const (
 // shorter.
 const maxLine = 64 << 10
 
-// lockWait is how long a change waits for another process to end its own.
+// lockWait is how long a change waits for those of others, in this process and in
+// another one.
 const lockWait = 2 * time.Second
 
 // line is one change, with all of what it changed: the last line of an approval is what
@@ -164,13 +165,12 @@ func (l *line) valid() bool {
 	return err == nil
 }
 
-// whole keeps other processes from changing the record until unlock is called.
+// whole keeps other processes from changing the record until unlock is called. It waits
+// as long as ctx says.
 func (r *record) whole(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return nil, unwritable(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, lockWait)
-	defer cancel()
 	lock := flock.New(filepath.Join(r.dir, lockFile))
 	locked, err := lock.TryLockContext(ctx, 2*time.Millisecond)
 	switch {

@@ -205,9 +205,13 @@ func TestNoRecordNoRun(t *testing.T) {
 		if err := lock.Lock(); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		unavailable(t, s.Check(ctx, ask()))
+		at := time.Now()
+		each(16, func(int) { unavailable(t, s.Check(ctx, ask())) })
+		if d := time.Since(at); d > time.Second {
+			t.Errorf("they waited for each other: %v", d)
+		}
 		if err := lock.Close(); err != nil {
 			t.Fatal(err)
 		}

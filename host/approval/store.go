@@ -34,8 +34,8 @@ type Options struct {
 type Store struct {
 	o Options
 
-	change sync.Mutex // held while the record is changed; before mu
-	mu     sync.Mutex // guards what follows
+	change chan struct{} // has a place for who changes the record; taken before mu
+	mu     sync.Mutex    // guards what follows
 	record record
 	all    map[string]*Approval
 	latest map[key]*Approval   // the one that was asked last
@@ -62,7 +62,7 @@ func Open(o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	s := &Store{o: o}
+	s := &Store{o: o, change: make(chan struct{}, 1)}
 	s.reset()
 	s.record = record{dir: o.Dir, log: o.Log, max: o.MaxBytes, apply: s.apply, reset: s.reset, live: s.live}
 	if err := s.record.catchUp(); err != nil {
@@ -164,8 +164,14 @@ func (s *Store) look(f func(now time.Time)) error {
 // alter calls f with the record as it is now, while no other process changes it, and
 // returns when the changes that f gives are on the disk.
 func (s *Store) alter(ctx context.Context, f func(now time.Time) ([]*line, error)) error {
-	s.change.Lock()
-	defer s.change.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	select {
+	case s.change <- struct{}{}:
+		defer func() { <-s.change }()
+	case <-ctx.Done():
+		return unwritable(errors.New("others change it for too long"))
+	}
 	unlock, err := s.record.whole(ctx)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"strings"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
@@ -66,9 +65,6 @@ func (s *Server) approvals() (Approvals, error) {
 
 // getApproval answers GET /approvals/{id}.
 func (s *Server) getApproval(c *fiber.Ctx) error {
-	if strings.Contains(c.Params("id"), ":") {
-		return fiber.ErrNotFound // an action that there is not, rather than an id
-	}
 	store, err := s.approvals()
 	if err != nil {
 		return err

@@ -138,3 +138,26 @@ func TestWhoMayApproveOverHTTP(t *testing.T) {
 		t.Errorf("it is %s, %v", a.State, err)
 	}
 }
+
+func TestWhoMaySeeApprovals(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		who    skill.Principal
+		status int
+	}{
+		{"nobody", skill.Principal{Scopes: []string{skill.ScopeAdmin}}, 401},
+		{"without scopes", skill.Principal{ID: "x"}, 403},
+		{"a runner", skill.Principal{ID: "x", Scopes: []string{skill.ScopeInvoke}}, 403},
+		{"admin alone", skill.Principal{ID: "x", Scopes: []string{skill.ScopeAdmin}}, 200},
+	} {
+		s, _, id := approvals(t, func(o *httpapi.Options) { o.Principal = tc.who })
+		for _, path := range []string{"/approvals", "/approvals/" + id} {
+			if resp, body := s.do(t, "GET", path, ""); resp.StatusCode != tc.status {
+				t.Errorf("%s: %s: %d %s", tc.name, path, resp.StatusCode, body)
+			}
+		}
+		if resp, body := s.do(t, "POST", "/approvals/"+id+":deny", ""); resp.StatusCode != tc.status {
+			t.Errorf("%s: deny: %d %s", tc.name, resp.StatusCode, body)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,7 +14,10 @@ import (
 )
 
 // reading lets only those through who may read the catalogue.
-func (s *Server) reading(next fiber.Handler) fiber.Handler {
+func (s *Server) reading(next fiber.Handler) fiber.Handler { return s.scoped(next, skill.ScopeRead) }
+
+// scoped lets only those through who have one of the scopes.
+func (s *Server) scoped(next fiber.Handler, scopes ...string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		p := s.opt.Principal
 		switch {
@@ -21,12 +25,12 @@ func (s *Server) reading(next fiber.Handler) fiber.Handler {
 			return fiber.ErrNotFound // an action that there is not, rather than a bad id
 		case s.rebound(c.Context()):
 			return errUnknownHost()
-		case p.May(skill.ScopeRead):
+		case slices.ContainsFunc(scopes, p.May):
 			return next(c)
 		case p.ID == "":
 			return &skill.Error{Op: "httpapi.catalogue", Code: skill.Unauthorized, Message: "this needs credentials"}
 		}
-		return &skill.Error{Op: "httpapi.catalogue", Code: skill.Forbidden, Message: "this needs the scope " + skill.ScopeRead}
+		return &skill.Error{Op: "httpapi.catalogue", Code: skill.Forbidden, Message: "this needs the scope " + scopes[0]}
 	}
 }
 

@@ -1,9 +1,25 @@
 package httpapi
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 )
+
+// FuzzCheckFileName: what passes names a place below a folder, and nothing else.
+func FuzzCheckFileName(f *testing.F) {
+	for _, name := range []string{"a/b.md", "..", "a/../b", "/a", "a//b", `a\b`, "a\x00", "caf\u00e9", "\xff", "a/.", "...", "c:/x"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if checkFileName("resource", name) != nil {
+			return
+		}
+		if !fs.ValidPath(name) || name == "." || len(name) > maxName || strings.ContainsAny(name, "\x00\n\r\\\x7f") {
+			t.Fatalf("%q passes", name)
+		}
+	})
+}
 
 func TestWholeNumber(t *testing.T) {
 	for _, tc := range []struct {

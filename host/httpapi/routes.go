@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
+
+	"openskill/sdk/skill"
 )
 
 // get are the methods of a path that is only read.
@@ -140,8 +142,8 @@ func (s *Server) routes(app *fiber.App) {
 	app.Get("/agent-skills/:name/resources/+", s.reading(s.readResource))
 	app.Post("/agent-skills/:name/scripts/+", s.runScript)
 	app.Get("/tools", s.reading(s.listTools))
-	app.Get("/approvals", s.reading(s.listApprovals))
-	app.Get("/approvals/:id", s.reading(s.getApproval))
+	app.Get("/approvals", s.scoped(s.listApprovals, skill.ScopeRead, skill.ScopeAdmin))
+	app.Get("/approvals/:id", s.scoped(s.getApproval, skill.ScopeRead, skill.ScopeAdmin))
 	app.Post("/approvals/:id\\:approve", s.decideApproval(true))
 	app.Post("/approvals/:id\\:deny", s.decideApproval(false))
 	if s.opt.MCP != nil {
