@@ -34,7 +34,7 @@ func (b *Bench) Image(ctx context.Context, n *Native, wanted func(suite, name st
 		v := ours(r, call, a)
 		v.Times, v.Goals = b.few(times, 20), goals
 		c := bench.Case{Suite: "image", Name: name, N: b.few(50, 5), Variants: []bench.Variant{v}}
-		if baseline != nil {
+		if baseline != nil && n != nil {
 			c.Variants = []bench.Variant{baseline(a), v}
 		}
 		cases = append(cases, c)
@@ -50,6 +50,14 @@ func (b *Bench) Image(ctx context.Context, n *Native, wanted func(suite, name st
 	add("a Python skill, echo", b.python, b.script("stdlib.py", echo), started("stdlib.py", echo), 40,
 		bench.Median(500*time.Microsecond), bench.P99(2*time.Millisecond), bench.Faster(50))
 	add("a Python skill that uses its imports", b.python, b.script("stdlib.py", text), started("stdlib.py", text), 40, bench.Faster(50))
+	unit := filepath.Join(b.o.Skills, "unit-converter")
+	args := []string{"--value", "26.2", "--factor", "1.60934"}
+	program := &skill.Call{
+		SkillID: "unit-converter", Folder: unit, Entry: "scripts/convert.py", Trust: skill.Trusted, Script: true, Args: args, Limits: limits,
+	}
+	add("a script of an Agent Skill, with arguments", b.python, program, func(a *agree) bench.Variant {
+		return n.Started(filepath.Join(unit, "scripts", "convert.py"), nil, a.with, args...)
+	}, 40, bench.Median(3*time.Millisecond))
 	add("numpy and pandas, echo", b.python, b.script("frame.py", `{"op":"echo"}`, numbers...), nil, 20, bench.Median(1500*time.Microsecond))
 	add("numpy and pandas, groupby", b.python, b.script("frame.py", `{"op":"groupby"}`, numbers...), nil, 5, bench.Median(10*time.Millisecond))
 	add("numpy and pandas, groupby, rehearsed", b.python, b.script("rehearsed.py", `{"op":"groupby"}`, numbers...), nil, 5, bench.Median(10*time.Millisecond))

@@ -30,15 +30,15 @@ func FindNative(ctx context.Context, name string) (*Native, error) {
 
 // Command is a process of its own for a script, as openSkill would start it
 // without a sandbox.
-func (n *Native) Command(ctx context.Context, script string, stdin []byte) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, n.Path, "-I", "-B", script) //nolint:gosec // as above
+func (n *Native) Command(ctx context.Context, script string, stdin []byte, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, n.Path, append([]string{"-I", "-B", script}, args...)...) //nolint:gosec // as above
 	cmd.Stdin = bytes.NewReader(stdin)
 	return cmd
 }
 
 // Run starts a script and gives what it printed, and how long all of it took.
-func (n *Native) Run(ctx context.Context, script string, stdin []byte) ([]byte, time.Duration, error) {
-	cmd := n.Command(ctx, script, stdin)
+func (n *Native) Run(ctx context.Context, script string, stdin []byte, args ...string) ([]byte, time.Duration, error) {
+	cmd := n.Command(ctx, script, stdin, args...)
 	var problem bytes.Buffer
 	cmd.Stderr = &problem
 	began := time.Now()
@@ -55,9 +55,9 @@ func (n *Native) name() string { return "native python3 " + n.Version }
 
 // Started is the variant that starts the interpreter for each call. A nil check
 // takes any output.
-func (n *Native) Started(script string, stdin []byte, check func([]byte) error) bench.Variant {
+func (n *Native) Started(script string, stdin []byte, check func([]byte) error, args ...string) bench.Variant {
 	return bench.Variant{Name: n.name() + ", started", Run: func(ctx context.Context) (time.Duration, error) {
-		out, took, err := n.Run(ctx, script, stdin)
+		out, took, err := n.Run(ctx, script, stdin, args...)
 		if err == nil && check != nil {
 			err = check(out)
 		}
