@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,7 +64,7 @@ The exit code is 1 if a script cannot run.`,
 			}
 			folders = append(folders, agentFolders(name)...)
 		}
-		err := a.withPython(cmd.Context(), flags, func(store *runtimes.Store, runner *python.Runner, state string) error {
+		err := a.withColdPython(flags, func(store *runtimes.Store, runner *python.Runner, state string) error {
 			o, err := preflightOptions(store, runner, state)
 			if err != nil {
 				return err
@@ -117,9 +118,20 @@ func agentFolders(folder string) []string {
 	return found
 }
 
-// withPython gives the sandboxed Python of the state folder that the settings name:
-// in this process, which ends with the command.
+// withPython gives the sandboxed Python of the state folder that the settings name,
+// compiled.
 func (a *app) withPython(ctx context.Context, flags *settingsFlags, use func(store *runtimes.Store, r *python.Runner, state string) error) error {
+	return a.withColdPython(flags, func(store *runtimes.Store, r *python.Runner, state string) error {
+		if err := r.Warm(ctx); err != nil {
+			return &exitError{exitHost, err}
+		}
+		return use(store, r, state)
+	})
+}
+
+// withColdPython is withPython where it is not known yet whether anything runs: in
+// this process, which ends with the command.
+func (a *app) withColdPython(flags *settingsFlags, use func(store *runtimes.Store, r *python.Runner, state string) error) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
@@ -131,9 +143,6 @@ func (a *app) withPython(ctx context.Context, flags *settingsFlags, use func(sto
 	defer engine.Close() //nolint:errcheck // the process ends
 	runner := python.New(engine, &python.Options{StateDir: s.StateDir})
 	defer runner.Close() //nolint:errcheck // the same
-	if err := runner.Warm(ctx); err != nil {
-		return &exitError{exitHost, err}
-	}
 	return use(runtimes.New(s.StateDir), runner, s.StateDir)
 }
 
@@ -160,10 +169,24 @@ func preflightOptions(store *runtimes.Store, runner *python.Runner, state string
 		}
 	}
 	return &preflight.Options{
-		Python:  pyast.New(pyast.Options{Runner: runner, Dir: filepath.Join(state, "pyast")}),
+		Python:  warmed{pyast.New(pyast.Options{Runner: runner, Dir: filepath.Join(state, "pyast")}), runner},
 		Tenant:  skill.Local().Tenant,
 		Modules: func(name string) (preflight.Home, bool) { h, ok := homes[name]; return h, ok },
 	}, nil
+}
+
+// warmed has the runtime compiled before the clock of the first run starts, and not
+// at all where there is no Python to read.
+type warmed struct {
+	*pyast.Analyzer
+	runner *python.Runner
+}
+
+func (w warmed) Analyze(ctx context.Context, tenant string, source []byte) (*pyast.Module, error) {
+	if err := w.runner.Warm(ctx); err != nil {
+		return nil, err
+	}
+	return w.Analyzer.Analyze(ctx, tenant, source)
 }
 
 func preflightFolder(ctx context.Context, folder string, o *preflight.Options) (*preflight.Report, error) {
@@ -173,10 +196,13 @@ func preflightFolder(ctx context.Context, folder string, o *preflight.Options) (
 	}
 	defer root.Close() //nolint:errcheck // read only
 	r, err := preflight.Check(ctx, root, o)
-	if err != nil && ctx.Err() != nil {
+	var told *skill.Error
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return nil, failed(skill.Cancelled, "interrupted")
-	}
-	if err != nil {
+	case errors.As(err, &told) && told.Code != skill.Internal: // there is no runtime
+		return nil, &exitError{exitHost, told}
+	case err != nil:
 		return nil, hostFailed(err)
 	}
 	return r, nil
