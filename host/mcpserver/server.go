@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -51,6 +52,9 @@ type Options struct {
 	Door        Door        // required
 	Catalogue   Catalogue   // required
 	AgentSkills AgentSkills // nil: there are none
+	// Approvals is where the operator's word on scripts goes, if the client can ask for it;
+	// nil: clients are told who approves, and nobody is asked.
+	Approvals Approvals
 
 	// Principal says who a request over HTTP acts for; its error, an *skill.Error,
 	// is the answer. nil: every request is refused.
@@ -105,6 +109,7 @@ func or[T int | int64 | time.Duration](p *T, d T) {
 type Server struct {
 	opt     Options
 	log     *slog.Logger
+	secret  []byte  // binds what clients bring back to what they were given
 	made    made    // tools
 	entries entries // of the Skills extension
 	reading chan struct{}
@@ -133,9 +138,10 @@ func New(o Options) (*Server, error) {
 		return nil, &skill.Error{Op: "mcpserver.New", Code: skill.Internal, Message: "Options.Door and Options.Catalogue are required"}
 	}
 	s := &Server{
-		opt: o.withDefaults(), callers: map[*caller]bool{},
+		opt: o.withDefaults(), secret: make([]byte, 32), callers: map[*caller]bool{},
 		reading: make(chan struct{}, readers),
 	}
+	_, _ = rand.Read(s.secret) // never fails since Go 1.24
 	s.log = s.opt.Logger
 	s.base, s.endAll = context.WithCancelCause(context.Background())
 	s.web = newWeb(s)
@@ -275,6 +281,9 @@ func completed(version string, res mcp.Result) mcp.Result {
 	}
 	switch r := res.(type) {
 	case *mcp.CallToolResult:
+		if r.InputRequests != nil {
+			return r
+		}
 		m := wholeCall()
 		m.Meta, m.Content, m.StructuredContent, m.IsError = r.Meta, r.Content, r.StructuredContent, r.IsError
 		return &m
@@ -292,7 +301,11 @@ func completed(version string, res mcp.Result) mcp.Result {
 
 // Results that are marked and empty.
 var (
-	wholeCall   = sync.OnceValue(whole[mcp.CallToolResult])
+	wholeCall  = sync.OnceValue(whole[mcp.CallToolResult])
+	needsInput = sync.OnceValue(func() (res mcp.CallToolResult) {
+		_ = json.Unmarshal([]byte(`{"resultType":"input_required","content":[]}`), &res) // a constant; TestApproval looks at what comes of it
+		return res
+	})
 	wholePrompt = sync.OnceValue(whole[mcp.GetPromptResult])
 	wholeRead   = sync.OnceValue(whole[mcp.ReadResourceResult])
 )

@@ -186,11 +186,10 @@ func (c *caller) callTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 	defer end()
 	name := r.Params.Name
 	if reserved(name) && c.s.opt.AgentSkills != nil {
-		stop := c.reportProgress(ctx, r)
-		defer stop()
-		res := c.s.opt.AgentSkills.CallTool(ctx, c.p, name, args, trace)
-		stop()
-		return toolResult(res, agentContent), nil
+		return c.runApproved(ctx, r, func() *skill.Result {
+			defer c.reportProgress(ctx, r)()
+			return c.s.opt.AgentSkills.CallTool(ctx, c.p, name, args, trace)
+		})
 	}
 	id, err := skillOf(name)
 	if err != nil || reserved(name) {
