@@ -261,6 +261,75 @@ func TestMCPEnds(t *testing.T) {
 	})
 }
 
+// TestMCPApproval has a script wait for the operator's word, who is asked by the client.
+func TestMCPApproval(t *testing.T) {
+	skills, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
+	for name, text := range map[string]string{
+		"SKILL.md":      "---\nname: greeter\ndescription: Greets.\n---\nRun hello.js.\n",
+		"scripts/hi.js": "console.log('hi');\n",
+	} {
+		path := filepath.Join(skills, "greeter", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "openskill", "mcp", "--skills", skills, "--state", state, "--script-approval", "version")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewReader(o)
+	hear := func() string {
+		t.Helper()
+		line, err := out.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%s, %v", line, err)
+		}
+		return line
+	}
+	write(t, in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
+	hear()
+	write(t, in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	run := func(id string) {
+		write(t, in, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"run_skill_script","arguments":{"skill_name":"greeter","script_file":"hi.js"}}}`)
+	}
+	run("1")
+	var asked struct {
+		ID     json.RawMessage
+		Method string
+		Params struct{ Message string }
+	}
+	if line := hear(); json.Unmarshal([]byte(line), &asked) != nil || asked.Method != "elicitation/create" || !strings.Contains(asked.Params.Message, "greeter (trusted) asks to run scripts/hi.js") {
+		t.Fatalf("%s", line)
+	}
+	write(t, in, `{"jsonrpc":"2.0","id":`+string(asked.ID)+`,"result":{"action":"accept","content":{}}}`)
+	if line := hear(); !strings.Contains(line, `"text":"hi\n"`) {
+		t.Errorf("%s", line)
+	}
+	run("2") // this version is approved
+	if line := hear(); !strings.Contains(line, `"text":"hi\n"`) {
+		t.Errorf("%s", line)
+	}
+	_ = in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	list, err := exec.CommandContext(t.Context(), "openskill", "approvals", "list", "--state", state, "--json").Output()
+	if err != nil || !bytes.Contains(list, []byte(`"approved"`)) || !bytes.Contains(list, []byte(`"decided_by":"local"`)) {
+		t.Errorf("on record: %s, %v", list, err)
+	}
+}
+
 func write(t *testing.T, w io.Writer, line string) {
 	t.Helper()
 	if _, err := io.WriteString(w, line+"\n"); err != nil {
