@@ -74,7 +74,7 @@ func (h *Host) edges(o *httpapi.Options) (*mcpserver.Server, error) {
 	mcp, err := mcpserver.New(mcpserver.Options{
 		Door: h, Catalogue: h.Catalogue(), AgentSkills: h.agents, Origins: o.Origins,
 		Principal: func(*http.Request) (skill.Principal, error) { return o.Principal, nil },
-		Logger:    h.log, Version: Version, BodyLimit: o.BodyLimit,
+		Approvals: h.approvals, Logger: h.log, Version: Version, BodyLimit: o.BodyLimit,
 	})
 	if err != nil {
 		return nil, err
@@ -82,3 +82,6 @@ func (h *Host) edges(o *httpapi.Options) (*mcpserver.Server, error) {
 	o.AgentSkills, o.Tools, o.Approvals, o.MCP, o.ScriptArgs = h.agents, h.Tools, h.approvals, mcp, agentskills.Arguments
 	return mcp, nil
 }
+
+// Approvals is the record of what people have approved.
+func (h *Host) Approvals() *approval.Store { return h.approvals }

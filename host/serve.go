@@ -38,7 +38,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	if err != nil {
 		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet
 	}
-	defer mcp.Close() //nolint:errcheck // its sessions end with it
+	defer mcp.Close()             //nolint:errcheck // its sessions end with it
 	server, err := httpapi.New(o) //nolint:contextcheck // calls have contexts of their own
 	if err != nil {
 		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet
