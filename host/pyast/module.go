@@ -14,7 +14,7 @@ type Module struct {
 	Docstring string     `json:"docstring"`
 	Functions []Function `json:"functions"` // all, in order of the text; see Function.Path
 	Classes   []Class    `json:"classes"`
-	Aliases   []Alias    `json:"aliases"` // what is assigned at the top of the module
+	Aliases   []Alias    `json:"aliases"` // what is assigned at the top of the module, in up to 16 KiB
 	Imports   []Import   `json:"imports"`
 	Uses      []Use      `json:"uses"`    // of what is imported, and of some built-in functions
 	Parsers   []Parser   `json:"parsers"` // of module argparse

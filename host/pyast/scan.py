@@ -2,10 +2,12 @@
 # comes on standard input, one JSON object goes to standard output; its form is that of
 # Module in module.go. The program that is looked at is never run.
 import ast
+import gc
 import inspect
 import io
 import json
 import math
+import os
 import sys
 import tokenize
 
@@ -13,6 +15,7 @@ MOST = 5000  # entries of one list
 DEEP = 24  # of expressions that are told in full
 WIDE = 2000  # elements of one expression
 NAME = 500  # characters of a name
+LONG = 16384  # bytes of an assignment beyond which it is a table, and not told
 TEXT = 400  # characters of source text that is quoted
 DOCS = 20000  # characters of a docstring
 SPENT = 200000  # expressions that are told, of the whole program
@@ -40,6 +43,9 @@ class Scan:
     def __init__(self, text):
         self.tree = ast.parse(text)
         self.lines = text.encode("utf-8").split(b"\n")
+        self.starts = [0]  # of lines, in bytes
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line) + 1)
         self.names = {}  # of the module: name -> what it was imported as
         self.handled = {}  # calls of parsers that are told already, by id
         self.out = {
@@ -75,6 +81,10 @@ class Scan:
                 + ([self.lines[last][: node.end_col_offset]] if last <= first + 20 else [])
             )
         return text[: TEXT * 4].decode("utf-8", "ignore")[:TEXT]
+
+    def size(self, node):
+        """Bytes of source text."""
+        return self.starts[node.end_lineno - 1] + node.end_col_offset - self.starts[node.lineno - 1] - node.col_offset
 
     @staticmethod
     def docstring(node):
@@ -473,7 +483,8 @@ class Scan:
             elif isinstance(node, (ast.AnnAssign, ast.arg)):
                 children = [node.value] if isinstance(node, ast.AnnAssign) and node.value is not None else []
             else:
-                children = ast.iter_child_nodes(node)
+                # Operators, contexts and literals, which have nothing in them, are half of a tree.
+                children = [n for n in ast.iter_child_nodes(node) if n._fields and type(n) is not ast.Constant]
             keep = top and isinstance(node, (ast.Module, ast.If, ast.Try, ast.With, ast.ExceptHandler))
             stack += reversed([(n, path, within, scopes, keep) for n in children])
         for p in self.parsers:
@@ -506,7 +517,7 @@ class Scan:
                 scopes[0 if "." in name else -1][name] = held
             elif isinstance(node.value, ast.Call):
                 scopes[-1].pop(name, None)
-            if not path and "." not in name:
+            if not path and "." not in name and self.size(node.value) <= LONG:
                 annotation = self.expr(node.annotation, 0, True) if isinstance(node, ast.AnnAssign) else None
                 is_type = annotation is not None and annotation.get("name", "").rpartition(".")[2] == "TypeAlias"
                 self.add("aliases", {"name": name, "line": node.lineno, "type": is_type, "value": self.expr(node.value, 0, is_type or self.looks_like_type(node.value)), "type_params": []})
@@ -557,11 +568,15 @@ def answer(source):
 
 
 def write(out):
-    json.dump(out, sys.stdout, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    sys.stdout.write(json.dumps(out, ensure_ascii=True, allow_nan=False, separators=(",", ":")))
+    sys.stdout.flush()
 
+
+gc.disable()  # a tree has no circles, and a million objects are looked at again and again
 
 # What a first program needs is made before the read, so that calls need not.
 answer(b"import argparse as a\nfrom typing import Optional\ndef f(x: Optional[int] = None, *y: 'str', z=[1]) -> int | None:\n    'd'\nclass A(B):\n    c: int = 1\np = a.ArgumentParser()\np.add_argument('-x', type=int)\nif __name__ == '__main__': f()\n")
 json.dumps({"a": [1, 1.5, None, "\u00e4"]})
 
 write(answer(sys.stdin.buffer.read()))
+os._exit(0)  # the tree need not be taken apart
