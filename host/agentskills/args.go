@@ -176,7 +176,8 @@ func checkArgs(args []string) error {
 // checkName refuses names of resources and scripts that could not be one, or that want
 // to leave the skill's folder.
 func checkName(kind, name string) error {
-	code, problem := skill.InvalidArgument, ""
+	code := skill.InvalidArgument
+	var problem string
 	switch {
 	case name == "":
 		problem = "is empty"

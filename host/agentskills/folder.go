@@ -208,8 +208,8 @@ var errNotRegular = errors.New("must be a regular file, not a link, a folder or 
 // errHardLink says that a file's other name may be in another folder.
 var errHardLink = errors.New("is a hard link: the file has another name elsewhere")
 
-// readFile reads a regular file of one name, and not what a link points to. It gives
-// at most most bytes and does not wait for pipes.
+// readFile reads a regular file of one name, and not what a link points to: so many
+// bytes at most. It does not wait for pipes.
 func readFile(r *os.Root, name string, most int64) ([]byte, error) {
 	f, _, err := open(r, name)
 	if err != nil {

@@ -326,12 +326,11 @@ func TestLinks(t *testing.T) {
 	link("nowhere.md", "dangling.md")
 	link("loop.md", "loop.md")
 	src := source(t, nil, root)
-	s := skillsOf(t, src)[0].(*FileSkill)
 	want := []string{"references/real.md"}
 	if err := os.Link(filepath.Join(outside, "other.md"), filepath.Join(root, "demo", "hard.md")); err != nil {
 		t.Skip("no hard links here")
 	}
-	s = skillsOf(t, src)[0].(*FileSkill)
+	s := skillsOf(t, src)[0].(*FileSkill)
 	if runtime.GOOS != "linux" {
 		want = append([]string{"hard.md"}, want...) // other systems do not tell how many names a file has
 	}

@@ -47,11 +47,13 @@ func TestFrontmatter(t *testing.T) {
 			Frontmatter{
 				Name: "demo", Description: "Two lines.", License: "MIT", Compatibility: "Needs git.",
 				AllowedTools: []string{"Bash(git add:*)", "Read", "Write"}, Metadata: map[string]string{"author": "ada", "version": "1.0"},
-			}, "X\n",
+			},
+			"X\n",
 		},
 		"tools as a list": {
 			"---\nname: demo\ndescription: D\nallowed-tools:\n  - Bash(git add:*)\n  - Read\n---\n",
-			Frontmatter{Name: "demo", Description: "D", AllowedTools: []string{"Bash(git add:*)", "Read"}}, "",
+			Frontmatter{Name: "demo", Description: "D", AllowedTools: []string{"Bash(git add:*)", "Read"}},
+			"",
 		},
 	} {
 		p := parse("SKILL.md", "demo", []byte(c.src))

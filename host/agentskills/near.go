@@ -15,17 +15,17 @@ const maxNear = 5
 // near gives the names that a caller may have meant: of the same last part, holding the
 // name or held by it, or a few letters away; the nearest first.
 func near(name string, all []string) []string {
-	type close struct {
+	type candidate struct {
 		name string
 		away int
 	}
-	var found []close
+	var found []candidate
 	short := strings.ToLower(name)
 	if len(short) > 200 {
 		short = "" // nobody meant that
 	}
-	for _, candidate := range all {
-		c := strings.ToLower(candidate)
+	for _, name := range all {
+		c := strings.ToLower(name)
 		away := -1
 		switch {
 		case short == "":
@@ -41,10 +41,10 @@ func near(name string, all []string) []string {
 			}
 		}
 		if away >= 0 {
-			found = append(found, close{candidate, away})
+			found = append(found, candidate{name, away})
 		}
 	}
-	slices.SortStableFunc(found, func(a, b close) int { return cmp.Compare(a.away, b.away) })
+	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.away, b.away) })
 	var names []string
 	for i := range min(len(found), maxNear) {
 		names = append(names, found[i].name)

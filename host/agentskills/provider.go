@@ -2,6 +2,8 @@ package agentskills
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,8 +93,9 @@ func (p *Provider) Problems() []registry.Problem { return problemsOf(p.reports) 
 // snapshot is what the source gave, prepared for callers.
 type snapshot struct {
 	given   []Skill
-	members []member // in order of name; of one name everybody's first
-	owned   bool     // by tenants, some of them
+	members []member        // in order of name; of one name everybody's first
+	shared  []member        // what callers of a tenant without skills of its own see
+	tenants map[string]bool // that have some
 }
 
 type member struct {
@@ -113,11 +116,13 @@ func (p *Provider) look(ctx context.Context) (*snapshot, error) {
 	if old := p.snapshot.Load(); old != nil && same(old.given, given) {
 		return old, nil
 	}
-	s := &snapshot{given: given, members: make([]member, len(given))}
+	s := &snapshot{given: given, members: make([]member, len(given)), tenants: map[string]bool{}}
 	for i, g := range given {
 		m := member{skill: g, view: view(g)}
 		_, _, m.owner = origin(g)
-		s.owned = s.owned || m.owner != ""
+		if m.owner != "" {
+			s.tenants[m.owner] = true
+		}
 		s.members[i] = m
 	}
 	slices.SortStableFunc(s.members, func(a, b member) int {
@@ -126,18 +131,25 @@ func (p *Provider) look(ctx context.Context) (*snapshot, error) {
 		}
 		return strings.Compare(a.owner, b.owner) // "" is first
 	})
+	s.shared = s.of("")
 	p.snapshot.Store(s)
 	return s, nil
 }
 
-// visible gives the skills that exist for a caller, one of each name.
+// visible gives the skills that exist for a caller, one of each name. The list is not
+// to be changed.
 func (s *snapshot) visible(p skill.Principal) []member {
-	if !s.owned {
-		return slices.CompactFunc(slices.Clone(s.members), func(a, b member) bool { return a.view.Name == b.view.Name })
+	if !s.tenants[p.Tenant] {
+		return s.shared
 	}
+	return s.of(p.Tenant)
+}
+
+// of gives what is everybody's, and a tenant's.
+func (s *snapshot) of(tenant string) []member {
 	var list []member
 	for _, m := range s.members {
-		if m.owner != "" && m.owner != p.Tenant {
+		if m.owner != "" && m.owner != tenant {
 			continue
 		}
 		if n := len(list); n > 0 && list[n-1].view.Name == m.view.Name {
@@ -356,6 +368,7 @@ func clean(name string) string {
 
 // RunScript runs a script of a skill and never gives nil.
 func (p *Provider) RunScript(ctx context.Context, who skill.Principal, r skill.ScriptRequest) *skill.Result {
+	r.TraceID = traced(r.TraceID)
 	return p.run(ctx, who, &r, nil)
 }
 
@@ -416,6 +429,16 @@ func (p *Provider) refusal(err error, r *skill.ScriptRequest) error {
 	}
 }
 
+// traced gives the trace of a call, a new one where the caller has none.
+func traced(id skill.TraceID) skill.TraceID {
+	if skill.ValidTraceID(string(id)) {
+		return id
+	}
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return skill.TraceID(hex.EncodeToString(b[:]))
+}
+
 // skillID is a name as results carry it; what is no name is not repeated.
 func skillID(name string) skill.ID {
 	if skill.ValidAgentSkillName(name) {
@@ -441,7 +464,7 @@ func result(id skill.ID, trace skill.TraceID, meta skill.Meta, value any, err er
 	}
 	var data json.RawMessage
 	if err == nil {
-		data, err = json.Marshal(map[string]string{"output": output})
+		data, err = marshal(map[string]string{"output": output})
 	}
 	if err != nil {
 		return skill.Failure(id, trace, meta, err)

@@ -1,6 +1,7 @@
 package agentskills
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -144,7 +145,7 @@ var takes = map[string]struct {
 // or {"base64", "media_type"} for what is no text, of run_skill_script what the runner
 // gave, {"output": …}.
 func (p *Provider) CallTool(ctx context.Context, who skill.Principal, name string, args json.RawMessage, trace skill.TraceID) *skill.Result {
-	begun := p.now()
+	begun, trace := p.now(), traced(trace)
 	var a callArgs
 	meta := skill.Meta{}
 	done := func(data any, err error) *skill.Result {
@@ -267,10 +268,13 @@ func ours(key string) string {
 	return key
 }
 
+// marshal writes data for models, who read <value> better than \u003cvalue\u003e.
 func marshal(v any) (json.RawMessage, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil, &skill.Error{Op: "agentskills.CallTool", Code: skill.Internal, Err: err}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, &skill.Error{Op: "agentskills.marshal", Code: skill.Internal, Err: err}
 	}
-	return b, nil
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
