@@ -4,10 +4,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"openskill/host/agentskills"
 	"openskill/host/registry"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
@@ -28,8 +30,10 @@ func (a *app) skillsValidateCommand() *cobra.Command {
 		Use:   "validate FOLDER|ARCHIVE…",
 		Short: "Prints every problem of skills with file and line",
 		Long: `Prints every problem of the skills in folders, one a line: file:line: message. A
-folder is a skill's own, or one of skills. A module that is there is checked too;
-one that is still to be built is no problem. The exit code is 1 if there is any.
+folder is a skill's own, or one of skills: with a skill.yaml, or a SKILL.md, which is
+held against the specification of Agent Skills, or both. A module that is there is
+checked too; one that is still to be built is no problem. The exit code is 1 if there
+is any.
 
 An archive (zip, tar.gz) is looked at as a host looks at an upload of strangers,
 with the caps of the settings, and the admission report is printed. Nothing is kept
@@ -105,25 +109,38 @@ func skillFolders(folder string) []string {
 		_, err := os.Lstat(filepath.Join(dir, name))
 		return err == nil
 	}
-	if has(folder, registry.ManifestFile) {
+	if has(folder, registry.ManifestFile) || has(folder, agentskills.FileName) {
 		return []string{folder}
 	}
-	var found []string
+	found := agentskills.Folders(folder)
 	entries, _ := os.ReadDir(folder) // an unreadable one is a problem that Validate tells
 	for _, e := range entries {
 		sub := filepath.Join(folder, e.Name())
-		if e.Type()&fs.ModeSymlink == 0 && e.IsDir() && !strings.HasPrefix(e.Name(), ".") && has(sub, registry.ManifestFile) {
+		if e.Type()&fs.ModeSymlink == 0 && e.IsDir() && !strings.HasPrefix(e.Name(), ".") && has(sub, registry.ManifestFile) && !slices.Contains(found, sub) {
 			found = append(found, sub)
 		}
 	}
+	slices.Sort(found)
 	if len(found) == 0 || has(folder, registry.ListFile) {
 		found = append(found, folder)
 	}
 	return found
 }
 
-// validate gives the problems of one skill: of its manifest, or else of its module.
+// validate gives the problems of one skill, by each of the files that make it one.
 func validate(folder string) []registry.Problem {
+	if _, err := os.Lstat(filepath.Join(folder, agentskills.FileName)); err != nil {
+		return validateManifest(folder)
+	}
+	problems := agentskills.Validate(folder)
+	if _, err := os.Lstat(filepath.Join(folder, registry.ManifestFile)); err == nil {
+		problems = append(problems, validateManifest(folder)...)
+	}
+	return problems
+}
+
+// validateManifest gives the problems of a manifest, or else of its module.
+func validateManifest(folder string) []registry.Problem {
 	if problems := registry.Validate(folder, runtimes.CheckRequires); len(problems) > 0 {
 		return problems
 	}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/host/agentskills"
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+)
+
+func (a *app) agentSkillsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "agent-skills",
+		Short: "Lists, loads, reads and runs Agent Skills, the folders with a SKILL.md",
+		Long: `Shows Agent Skills (agentskills.io) as agents see them: folders with a SKILL.md of
+instructions, and files and scripts beside it. openskill skills validate checks them.`,
+		Example: `  openskill agent-skills list
+  openskill agent-skills load unit-converter
+  openskill agent-skills run unit-converter convert.py -- --value 26.2 --factor 1.60934`,
+	}
+	group(cmd)
+	cmd.AddCommand(a.agentSkillsListCommand(), a.agentSkillsLoadCommand(), a.agentSkillsReadCommand(), a.agentSkillsRunCommand())
+	return cmd
+}
+
+// agentListing is what agent-skills list prints with --json.
+type agentListing struct {
+	Data     []skill.AgentSkill `json:"data"`
+	Problems []registry.Problem `json:"problems"`
+}
+
+func (a *app) agentSkillsListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list [FOLDER…]",
+		Short: "Lists the Agent Skills of this host, or of folders",
+		Long: `Lists the Agent Skills of the settings; with folders, those in them instead. What was
+skipped, and why, goes to standard error.`,
+		Example: "  openskill agent-skills list ./skills --json",
+	}
+	flags := bindSettings(cmd, agentSettings...)
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"data": […], "problems": […]}`)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := a.agentSkills(flags, args)
+		if err != nil {
+			return err
+		}
+		l := agentListing{Problems: []registry.Problem{}}
+		if l.Data, err = p.List(cmd.Context(), skill.Local()); err != nil {
+			return failure(err)
+		}
+		l.Problems = append(l.Problems, p.Problems()...)
+		if asJSON {
+			return a.printJSON(l)
+		}
+		for _, problem := range l.Problems {
+			a.say("openskill: %s", skill.CleanText(problem.String(), 1000))
+		}
+		t := newTable("NAME", "TRUST", "RESOURCES", "SCRIPTS", "DESCRIPTION")
+		for _, s := range l.Data {
+			t.AppendRow(table.Row{s.Name, s.Trust, len(s.Resources), len(s.Scripts), skill.CleanText(s.Description, 70)})
+		}
+		return a.print("%s\n", t.Render())
+	}
+	return cmd
+}
+
+func (a *app) agentSkillsLoadCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "load SKILL",
+		Short:   "Prints the SKILL.md of an Agent Skill",
+		Example: "  openskill agent-skills load unit-converter",
+		Args:    takes(1, 1),
+	}
+	flags := bindSettings(cmd, agentSettings...)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the skill as one JSON object, with its content, resources and scripts")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := a.agentSkills(flags, nil)
+		if err != nil {
+			return err
+		}
+		s, content, err := p.Load(cmd.Context(), skill.Local(), args[0])
+		if err != nil {
+			return failure(err)
+		}
+		if asJSON {
+			return a.printJSON(struct {
+				skill.AgentSkill
+				Content string `json:"content"`
+			}{s, content})
+		}
+		return a.print("%s", content)
+	}
+	return cmd
+}
+
+func (a *app) agentSkillsReadCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "read SKILL RESOURCE",
+		Short:   "Prints a resource of an Agent Skill as it is",
+		Example: "  openskill agent-skills read unit-converter references/conversion-table.md",
+		Args:    takes(2, 2),
+	}
+	flags := bindSettings(cmd, agentSettings...)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := a.agentSkills(flags, nil)
+		if err != nil {
+			return err
+		}
+		r, err := p.ReadResource(cmd.Context(), skill.Local(), args[0], args[1])
+		if err != nil {
+			return failure(err)
+		}
+		return a.print("%s", r.Data)
+	}
+	return cmd
+}
+
+// agentRun are the flags of agent-skills run beside the settings.
+type agentRun struct {
+	args, input, trace string
+	timeout            duration
+	fuel               *count
+	memory             *count
+}
+
+func (a *app) agentSkillsRunCommand() *cobra.Command {
+	o := agentRun{fuel: fuelFlag(), memory: memoryFlag()}
+	cmd := &cobra.Command{
+		Use:   "run SKILL SCRIPT [-- ARGS…]",
+		Short: "Runs a script of an Agent Skill in the sandbox, without a server",
+		Long: `Runs a script through the same door as the server and prints the Normalized Skill
+Result, whose data is {"output": what the script printed}. The exit code is 0 only if
+the result says "success": true. openskill script runs a script of any folder, and
+passes its streams through.
+
+Arguments follow after --, or come as JSON with --args: a list of texts, or an object,
+whose {"value": 1} becomes --value 1.`,
+		Example: `  openskill agent-skills run unit-converter scripts/convert.py -- --value 26.2 --factor 1.60934
+  openskill agent-skills run unit-converter convert.py --args '{"value": 26.2, "factor": 1.60934}'`,
+		Args: takes(2, many),
+	}
+	flags := bindSettings(cmd, append([]string{"cli-dir", "data", "state", "python", "debug"}, agentSettings...)...)
+	f := cmd.Flags()
+	f.Var(&word{&o.args, "JSON"}, "args", "the arguments as a list or an object; not together with those after --")
+	f.Var(&word{&o.input, "TEXT"}, "input", "what the script reads from standard input; @FILE reads it from a file, - from standard input")
+	f.Var(&word{&o.trace, "ID"}, "trace-id", "1 to 64 of 0-9 A-Z a-z . _ -; default: a new one")
+	f.Var(&o.timeout, "timeout", "end the run after this time, such as 500ms")
+	f.Var(o.fuel, "fuel", "end the run after this many units, about one an instruction")
+	f.Var(o.memory, "memory-mb", "linear memory of the run, in MiB")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.runAgentScript(cmd.Context(), flags, &o, args)
+	}
+	return cmd
+}
+
+func (a *app) runAgentScript(ctx context.Context, flags *settingsFlags, o *agentRun, args []string) error {
+	r := skill.ScriptRequest{
+		Skill: args[0], Script: args[1], Args: args[2:], TraceID: skill.TraceID(o.trace),
+		Limits: skill.Limits{Timeout: o.timeout.value, Fuel: o.fuel.value, Memory: o.memory.value << 20},
+	}
+	switch {
+	case o.trace != "" && !skill.ValidTraceID(o.trace):
+		return usage("--trace-id %s: want 1 to 64 of 0-9 A-Z a-z . _ -", quote(o.trace))
+	case o.args != "" && len(r.Args) > 0:
+		return usage("there are arguments in --args and after the script; give them in one place")
+	case o.args != "":
+		list, err := agentskills.Arguments(json.RawMessage(o.args))
+		if err != nil {
+			return &exitError{exitUsage, err}
+		}
+		r.Args = list
+	}
+	s, err := a.load(flags)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.input == "-" || strings.HasPrefix(o.input, "@"):
+		if r.Stdin, err = a.readInput(ctx, o.input, s.MaxBody()); err != nil {
+			return err
+		}
+	case o.input != "":
+		r.Stdin = []byte(o.input)
+	}
+	h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError))}) //nolint:contextcheck // nothing to wait for
+	if err != nil {
+		return hostFailed(err)
+	}
+	defer h.Close() //nolint:errcheck,contextcheck // the answer is there; the process ends
+	stop := a.after(time.Second, "openskill: getting the script's runtime ready; the first time takes some seconds")
+	h.PrepareScript(ctx, r.Skill, r.Script)
+	stop()
+	result := h.AgentSkills().RunScript(ctx, skill.Local(), r)
+	if err := a.printJSON(result); err != nil {
+		return err
+	}
+	if !result.Success {
+		return exit(exitFailed)
+	}
+	return nil
+}
+
+// agentSettings are the settings that say where Agent Skills are.
+var agentSettings = []string{"skills", "agent-skills"}
+
+// agentSkills gives the Agent Skills of folders, or of the settings if there are none,
+// to look at: nothing of them runs.
+func (a *app) agentSkills(flags *settingsFlags, folders []string) (*agentskills.Provider, error) {
+	s, err := a.load(flags)
+	if err != nil {
+		return nil, err
+	}
+	if len(folders) == 0 {
+		folders = nil
+	}
+	quiet := slog.New(slog.DiscardHandler) // problems are told with the list
+	p, err := agentskills.NewBuilder().UseRoots(host.AgentRoots(s, folders), nil).UseLogger(quiet).Build()
+	if err != nil {
+		return nil, usage("%v", err)
+	}
+	return p, nil
+}
+
+// failure ends a command with what a provider said.
+func failure(err error) error {
+	var e *skill.Error
+	if errors.As(err, &e) && e.Code != skill.Internal {
+		return &exitError{exitFailed, e}
+	}
+	return hostFailed(fmt.Errorf("the Agent Skills cannot be looked at: %w", err))
+}
