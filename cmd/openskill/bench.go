@@ -69,8 +69,7 @@ measured against native Python: suite peers. make bench-peers sets them up.`,
 			return hostFailed(err)
 		}
 		if len(rows) == 0 {
-			a.say("nothing was measured; cases are chosen by %q", o.filter)
-			return nil
+			return failed(skill.NotFound, "nothing was measured; cases are chosen by %s", quote(o.filter))
 		}
 		if markdown != "" {
 			if err := writeBench(markdown, rows); err != nil {

@@ -253,7 +253,7 @@ func peerPlot(rows []bench.Row) []byte {
 	chart := func(title, name string, value func(*bench.Row) (float64, string)) {
 		c := bench.Chart{Title: title}
 		for _, r := range rows {
-			if r.Case != name {
+			if r.Suite != "peers" || r.Case != name {
 				continue
 			}
 			if v, shown := value(&r); v > 0 {

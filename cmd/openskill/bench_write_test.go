@@ -45,8 +45,8 @@ func TestWriteBench(t *testing.T) {
 	if plot, err := os.ReadFile(filepath.Join(filepath.Dir(file), "benchmarks", "peers.svg")); err != nil || !strings.Contains(string(plot), "1.0 MB") {
 		t.Errorf("the plot: %s, %v", plot, err)
 	}
-	if peerPlot(nil) != nil {
-		t.Error("a plot of nothing")
+	if peerPlot(nil) != nil || peerPlot([]bench.Row{{Suite: "python", Case: "geometric mean", Variant: "openskill", Ratio: 4}}) != nil {
+		t.Error("a plot of no peers")
 	}
 }
 
