@@ -47,7 +47,7 @@ func (a *app) serveMCP(ctx context.Context, flags *settingsFlags) error {
 	if err != nil {
 		return hostFailed(cause(err))
 	}
-	defer approvals.Close() //nolint:errcheck // what was decided is on record
+	defer approvals.Close()                    //nolint:errcheck // what was decided is on record
 	m, err := mcpserver.New(mcpserver.Options{ //nolint:contextcheck // calls have contexts of their own
 		Door: h, Catalogue: h.Catalogue(), AgentSkills: h.AgentSkills(), Approvals: approvals,
 		Logger: log, Version: host.Version, BodyLimit: s.MaxBody(),
