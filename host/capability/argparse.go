@@ -157,8 +157,15 @@ func (b *commandBuilder) parser(index int, command string, deep int) {
 	}
 }
 
+// maxOptions is how many arguments of a script are told.
+const maxOptions = 300
+
 // argument adds what add_argument says.
 func (b *commandBuilder) argument(a *pyast.Argument, command string) {
+	if len(b.s.options) >= maxOptions {
+		b.s.Partial = true
+		return
+	}
 	o := option{subcommand: command}
 	var flags []string
 	for _, e := range a.Call.Args {

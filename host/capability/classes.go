@@ -50,7 +50,7 @@ func (t *typer) kind(c *pyast.Class, deep int) (kind int, word string) {
 		case kind == plainClass && plain[short] != "" && short != "None":
 			kind, word = wordClass, short
 		default:
-			if base := t.m.Class(b.Name); base != nil && base != c && deep < 16 {
+			if base := t.m.Class(b.Name); base != nil && base != c && deep < 16 && t.spend() {
 				if k, w := t.kind(base, deep+1); k != plainClass && kind == plainClass {
 					kind, word = k, w
 				}
@@ -278,7 +278,7 @@ func (t *typer) object(list []oneField, defaults bool) (*ordered.Object, error) 
 
 // gather lists the fields of a class and of its bases, those first.
 func (t *typer) gather(c *pyast.Class, kind, deep int) (list []oneField) {
-	if deep > 16 {
+	if deep > 16 || !t.spend() {
 		return nil
 	}
 	for _, b := range slices.Backward(c.Bases) {

@@ -2,9 +2,11 @@ package capability_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,6 +15,63 @@ import (
 	"openskill/host/registry/schema"
 	"openskill/sdk/skill"
 )
+
+// Classes and parsers that refer to each other many times over end, and soon.
+func TestHostileTypes(t *testing.T) {
+	a := analyzer(t)
+	var twice, bases, ring strings.Builder
+	twice.WriteString("from dataclasses import dataclass\n")
+	ring.WriteString("from __future__ import annotations\nfrom dataclasses import dataclass\n")
+	for i := range 60 {
+		fmt.Fprintf(&twice, "@dataclass\nclass C%d:\n  a: 'C%d'\n  b: 'list[C%d]'\n", i, i+1, i+1)
+		fmt.Fprintf(&bases, "class B%d(%s object): pass\n", i, strings.Repeat(fmt.Sprintf("B%d, ", max(i-1, 0)), 50))
+		ring.WriteString("@dataclass\nclass C" + strconv.Itoa(i) + ":\n")
+		for j := range 60 {
+			fmt.Fprintf(&ring, "  f%d: C%d\n", j, j)
+		}
+	}
+	for name, source := range map[string]string{
+		"each twice of the next": twice.String() + "@dataclass\nclass C60:\n  x: int\ndef f(x: C0): ...",
+		"fifty times its base":   bases.String() + "def f(x: B59 = None): ...",
+		"all of each other":      ring.String() + "def f(x: C0): ...",
+		"a union of itself":      "from typing import Union\nT = Union['list[T]', 'dict[str, T]']\ndef f(x: T = None): ...",
+		"aliases in a ring":      "A = 'B'\ntype B = C\ntype C = B\ndef f(x: B = None): ...",
+		"a thousand parameters":  "def f(" + params(1000) + "): ...",
+		"parsers of each other":  "import argparse\n" + parents(60),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := a.Analyze(t.Context(), "test", []byte(source))
+			if err != nil || m.Problem != nil {
+				t.Fatal(err, m.Problem)
+			}
+			if f, problems := capability.Extract(m, ""); f == nil && len(problems) == 0 || f != nil && len(f.Input) > 4<<20 {
+				t.Error("no tool, and nothing says why; or a schema of megabytes")
+			}
+			if s := capability.Command(m); s != nil && len(s.Input) > 4<<20 {
+				t.Error("a schema of megabytes")
+			}
+		})
+	}
+}
+
+func params(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf("p%d: dict[str, list[int | None]] = None", i))
+	}
+	return strings.Join(list, ", ")
+}
+
+func parents(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "p%d = argparse.ArgumentParser(parents=[%s])\n", i, strings.Repeat(fmt.Sprintf("p%d, ", max(i-1, 0)), 50))
+		for j := range 20 {
+			fmt.Fprintf(&b, "p%d.add_argument('--a%d-%d', action='append')\n", i, i, j)
+		}
+	}
+	return b.String()
+}
 
 // Code as people write it: OPENSKILL_TEST_CODE names a folder of Python, such as the
 // library of an interpreter. Each file is read or refused in words, and each public

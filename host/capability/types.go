@@ -29,6 +29,17 @@ type typer struct {
 	recursive map[string]bool // those that contain themselves
 	defs      *ordered.Object // their schemas
 	vars      map[string]*pyast.Expr
+	spent     int // steps; see spend
+}
+
+// maxSteps bounds the work on one schema: classes that have each other twice would double
+// it thirty times over.
+const maxSteps = 20_000
+
+// spend reports whether there is a step left.
+func (t *typer) spend() bool {
+	t.spent++
+	return t.spent <= maxSteps
 }
 
 func newTyper(m *pyast.Module, output bool) *typer {
@@ -120,6 +131,9 @@ var wrappers = map[string]bool{
 func (t *typer) schema(e *pyast.Expr) (*ordered.Object, error) {
 	if e == nil {
 		return &ordered.Object{}, nil
+	}
+	if !t.spend() {
+		return nil, without("a type of so many parts")
 	}
 	switch e.Kind {
 	case pyast.KindValue:

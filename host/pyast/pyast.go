@@ -14,7 +14,6 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -111,8 +110,8 @@ func read(r *skill.Reply) (*Module, error) {
 	case r.ExitCode != 0:
 		return nil, fail(skill.Internal, "", fmt.Errorf("exit code %d: %s", r.ExitCode, skill.CleanText(string(r.Stderr), 2000)))
 	}
-	m := &Module{}
-	if err := json.Unmarshal(r.Stdout, m); err != nil {
+	m, err := Decode(r.Stdout)
+	if err != nil {
 		return nil, fail(skill.Internal, "", err)
 	}
 	return m, nil
