@@ -3,15 +3,19 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"openskill/sdk/skill"
 )
 
-// The skill that comes with openSkill answers with the numbers of its table, by CPython
-// in the sandbox; what the script says of wrong arguments comes back.
+// REQ-011, REQ-012 and REQ-013: the skill that comes with openSkill answers with the
+// numbers of its table, by CPython in the sandbox; what the script says of wrong
+// arguments comes back.
 func TestUnitConverter(t *testing.T) {
 	t.Parallel()
 	state, skills := pythonState(t), filepath.Join("..", "..", "skills")
@@ -40,5 +44,77 @@ func TestUnitConverter(t *testing.T) {
 	r := run(exitFailed, "convert.py", "--", "--value", "far", "--factor", "1")
 	if r.Error == nil || r.Error.Code != skill.GuestExit || !strings.Contains(r.Error.Message, "invalid float value: 'far'") {
 		t.Errorf("%+v", r.Error)
+	}
+}
+
+// listed are the names that agent-skills list gives in a folder, under an environment.
+func listed(t *testing.T, environ []string, args ...string) []string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, environ: environ}
+	root := a.rootCommand()
+	root.SetArgs(append([]string{"agent-skills", "list", "--json"}, args...))
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatalf("%v: %s", err, &stderr)
+	}
+	var l agentListing
+	if err := json.Unmarshal(stdout.Bytes(), &l); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{}
+	for _, s := range l.Data {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// skillAt makes a folder with one Agent Skill.
+func skillAt(t *testing.T, dir, name string) {
+	t.Helper()
+	folder := filepath.Join(dir, name)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "SKILL.md"), []byte("---\nname: "+name+"\ndescription: D\n---\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// REQ-014: where Agent Skills are is a setting: of the environment, of a file and of a
+// flag, which wins; several folders are one list.
+func TestREQ014RootsAreASetting(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, name := range []string{"one", "two", "three"} {
+		skillAt(t, filepath.Join(dir, "in-"+name), name)
+	}
+	if err := os.WriteFile("settings.yaml", []byte("agent_skills: in-three\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	both := "OPENSKILL_AGENT_SKILLS=in-one" + string(filepath.ListSeparator) + "in-two"
+	for name, c := range map[string]struct {
+		environ, args, want []string
+	}{
+		"the environment": {[]string{both}, nil, []string{"one", "two"}},
+		"a file":          {nil, []string{"--config", "settings.yaml"}, []string{"three"}},
+		"a flag":          {[]string{both}, []string{"--agent-skills", "in-three"}, []string{"three"}},
+	} {
+		if diff := cmp.Diff(c.want, listed(t, c.environ, c.args...)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// REQ-015: without a setting it is the folder skills below the working folder, which
+// may be missing.
+func TestREQ015DefaultRoot(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if got := listed(t, nil); len(got) != 0 {
+		t.Error(got)
+	}
+	skillAt(t, filepath.Join(dir, "skills"), "mine")
+	if diff := cmp.Diff([]string{"mine"}, listed(t, nil)); diff != "" {
+		t.Error(diff)
 	}
 }
