@@ -127,6 +127,10 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 
 // route hands a request to the handler for its revision.
 func (w *web) route(rw *streamWriter, r *http.Request, c *caller, body []byte) {
+	if r.Method == http.MethodPost && !json.Valid(body) { // the SDK would say so in plain text
+		writeError(rw, http.StatusBadRequest, nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the body is not JSON, or nested too deep"})
+		return
+	}
 	m := peek(body)
 	if wrong := checkParams(m.Method, m.Params); wrong != nil {
 		writeError(rw, http.StatusBadRequest, m.ID, wrong)

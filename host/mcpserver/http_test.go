@@ -419,6 +419,28 @@ func TestWrongRequests(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
+// TestDeepMessages holds that nesting costs no stack, on either way in.
+func TestDeepMessages(t *testing.T) {
+	web, s := listen(t, Options{})
+	_, _, h := send(t, web.URL, hello)
+	c := converse(t, s, skill.Local())
+	for _, depth := range []int{9_000, 11_000, 250_000} {
+		deep := strings.Repeat(`{"a":[`, depth/2) + strings.Repeat("]}", depth/2)
+		for _, params := range []string{`{"name":"echo","arguments":` + deep + `}`, `{"name":"echo","_meta":` + deep + `}`, deep} {
+			body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + params + `}`
+			for _, headers := range [][]string{{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "echo"}, {"Mcp-Session-Id", h.Get("Mcp-Session-Id")}} {
+				if status, text, _ := send(t, web.URL, body, headers...); depth > 10_000 && (status != 400 || !strings.Contains(text, "-32700")) || len(text) > 1024 {
+					t.Errorf("%d: %d %.200s", depth, status, text)
+				}
+			}
+			c.say(body)
+			if a := c.answer(); depth > 10_000 && (a.Error == nil || a.Error.Code != -32700) {
+				t.Errorf("%d: %+v", depth, a)
+			}
+		}
+	}
+}
+
 // TestSignsOfLife holds that a stream on which nothing happens is kept open, and that
 // what is not a stream becomes one where it takes long.
 func TestSignsOfLife(t *testing.T) {
