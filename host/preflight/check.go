@@ -109,6 +109,8 @@ type check struct {
 	read   int64            // bytes of scripts so far
 	report Report
 	python map[string]*source
+	tops   map[string][]string // see index; nil: not made yet
+	steps  int                 // see maxSteps
 	worst  map[string]Severity // of the findings of a file, by its name as it is
 }
 

@@ -3,6 +3,7 @@ package preflight_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -391,6 +392,20 @@ func TestHostile(t *testing.T) {
 		r, err := preflight.Check(t.Context(), folder(t, map[string]string{"a.py": "x = 12\n"}), &small)
 		if err != nil || r.Verdict != preflight.MayDiffer {
 			t.Errorf("%+v, %v", r, err)
+		}
+	})
+	t.Run("files that all import each other", func(t *testing.T) {
+		var text strings.Builder
+		files := map[string]string{}
+		for i := range 50 {
+			fmt.Fprintf(&text, "import m%d.x, d%d\n", i, i)
+		}
+		for i := range 50 {
+			files[fmt.Sprintf("d%d/m%d.py", i, i)] = text.String()
+		}
+		r, err := preflight.Check(t.Context(), folder(t, files), o)
+		if err != nil || r.Verdict != preflight.Runs || len(r.Scripts) != 50 || len(r.Scripts[7].Modules) != 49 {
+			t.Errorf("%v, %v", r.Verdict, err)
 		}
 	})
 	t.Run("a link out of the folder", func(t *testing.T) {

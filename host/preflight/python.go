@@ -15,9 +15,10 @@ import (
 type source struct {
 	readable bool
 	main     bool
-	runtime  string   // the smallest that has what it imports
-	requires []string // packages that ask for more than the default runtime
-	modules  []string // files of the folder that it imports
+	runtime  string          // the smallest that has what it imports
+	requires []string        // packages that ask for more than the default runtime
+	modules  []string        // files of the folder that it imports
+	imports  map[string]bool // the same
 	optional []optional
 }
 
@@ -43,6 +44,10 @@ func (c *check) pythonScript(ctx context.Context, name string, s *Script) (is bo
 	seen := map[string]bool{name: true}
 	for queue := f.modules; len(queue) > 0; queue = queue[1:] {
 		m := queue[0]
+		if c.steps++; c.steps > maxSteps {
+			c.report.Cut = true
+			break
+		}
 		if seen[m] {
 			continue
 		}
@@ -64,12 +69,16 @@ func (c *check) pythonScript(ctx context.Context, name string, s *Script) (is bo
 	return true, nil
 }
 
+// maxSteps bounds how far modules of modules are followed in all: in a folder whose
+// files all import each other, that grows with the cube of their number.
+const maxSteps = 2_000_000
+
 // sourceOf looks at one file, once.
 func (c *check) sourceOf(ctx context.Context, name string) (*source, error) {
 	if f := c.python[name]; f != nil {
 		return f, nil
 	}
-	f := &source{runtime: c.o.Default}
+	f := &source{runtime: c.o.Default, imports: map[string]bool{}}
 	c.python[name] = f
 	text, err := c.content(name)
 	if err != nil || text == nil {
@@ -129,7 +138,7 @@ func (c *check) imported(name string, f *source, im *pyast.Import) {
 	if top == "__future__" || top == "__main__" || strings.HasPrefix(top, "_") && knownPrivate[top] {
 		return
 	}
-	if c.elsewhere(f, im) {
+	if c.elsewhere(f, im, top) {
 		return
 	}
 	if why, ok := missingLibrary[top]; ok {
@@ -199,14 +208,16 @@ func softened(im *pyast.Import, instead string) string {
 func (c *check) own(f *source, dir string, im *pyast.Import) bool {
 	below := strings.ReplaceAll(im.Module, ".", "/")
 	found := false
-	add := func(p string) bool {
+	add := func(p string) {
 		for _, file := range []string{p + ".py", path.Join(p, "__init__.py")} {
 			if _, ok := c.files[file]; ok {
-				f.modules, found = append(f.modules, file), true
-				return true
+				if found = true; !f.imports[file] {
+					f.imports[file] = true
+					f.modules = append(f.modules, file)
+				}
+				return
 			}
 		}
-		return false
 	}
 	parts := strings.Split(below, "/")
 	if below != "" {
@@ -225,17 +236,35 @@ func (c *check) own(f *source, dir string, im *pyast.Import) bool {
 
 // elsewhere looks in the other folders of the skill, which scripts reach by changing
 // sys.path.
-func (c *check) elsewhere(f *source, im *pyast.Import) bool {
-	seen := map[string]bool{}
-	for _, file := range c.order {
-		for dir := path.Dir(file); !seen[dir]; dir = path.Dir(dir) {
-			seen[dir] = true
-			if im.Module != "" && c.own(f, dir, im) {
-				return true
-			}
+func (c *check) elsewhere(f *source, im *pyast.Import, top string) bool {
+	for _, dir := range c.index()[top] {
+		if c.own(f, dir, im) {
+			return true
 		}
 	}
 	return false
+}
+
+// index gives the folders in which a module of a name is. It is made once: a folder
+// may have as many imports as a stranger likes.
+func (c *check) index() map[string][]string {
+	if c.tops != nil {
+		return c.tops
+	}
+	c.tops = map[string][]string{}
+	seen := map[string]bool{} // folders that hold Python
+	for _, file := range c.order {
+		name, ok := strings.CutSuffix(file, ".py")
+		if !ok {
+			continue
+		}
+		c.tops[path.Base(name)] = append(c.tops[path.Base(name)], path.Dir(name))
+		for dir := path.Dir(file); dir != "." && !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			c.tops[path.Base(dir)] = append(c.tops[path.Base(dir)], path.Dir(dir))
+		}
+	}
+	return c.tops
 }
 
 // isFolder reports whether there are Python files below a path.

@@ -28,6 +28,7 @@ var shared struct {
 	once    sync.Once
 	engine  *wasm.Engine
 	runners []skill.Runner
+	dir     string // of folders that scripts run in
 	skip    string
 	err     error
 }
@@ -40,6 +41,7 @@ func TestMain(m *testing.M) {
 	if shared.engine != nil {
 		_ = shared.engine.Close()
 	}
+	_ = os.RemoveAll(shared.dir)
 	os.Exit(code)
 }
 
@@ -60,6 +62,9 @@ func sandbox(t testing.TB) *parity.Sandbox {
 			return
 		}
 		if shared.engine, shared.err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm"), ImageBytes: 256 << 20}); shared.err != nil {
+			return
+		}
+		if shared.dir, shared.err = os.MkdirTemp("", "openskill-parity-test-"); shared.err != nil { //nolint:usetesting // outlives the first test
 			return
 		}
 		py := python.New(shared.engine, &python.Options{StateDir: state})
@@ -89,8 +94,16 @@ func script(ctx context.Context, folder string, r skill.ScriptRequest) (*skill.R
 	count.n++
 	id := "parity-" + string(rune('a'+count.n%26)) + time.Now().Format("150405.000000000")
 	count.Unlock()
-	folder, err := filepath.EvalSymlinks(folder)
+	// A copy that stays: hosts do not lose the folders of their skills after each call.
+	stays, err := os.MkdirTemp(shared.dir, "")
 	if err != nil {
+		return nil, err
+	}
+	stays = filepath.Join(stays, filepath.Base(folder))
+	if err := os.CopyFS(stays, os.DirFS(folder)); err != nil {
+		return nil, err
+	}
+	if folder, err = filepath.EvalSymlinks(stays); err != nil {
 		return nil, err
 	}
 	return runner.Run(ctx, &skill.Call{
