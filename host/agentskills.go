@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"openskill/host/agentskills"
+	"openskill/host/approval"
 	"openskill/host/config"
 	"openskill/host/registry"
 	"openskill/sdk/skill"
@@ -79,13 +80,19 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 			Message: "the sandbox runs scripts that end in .py, .js and .mjs; do by other means what this one says, or ask its author for one of those",
 		}
 	}
+	folder := t.Skill.Path()
+	if s.approvals.Policy() != approval.Never {
+		if folder, err = s.copies.of(folder, t.Skill.Digest()); err != nil {
+			return nil, err
+		}
+	}
 	limits := s.settings.Defaults().Lower(s.settings.Caps())
 	return &registry.Skill{
 		Descriptor: skill.Descriptor{
 			ID: skill.ID(t.Skill.Frontmatter().Name), Version: t.Skill.Frontmatter().Metadata["version"], Description: t.Skill.Frontmatter().Description,
 			Runner: kind, Trust: t.Skill.Trust(), Digest: t.Skill.Digest(), Enabled: true,
 		},
-		Owner: t.Skill.Owner(), Folder: t.Skill.Path(), Limits: limits,
+		Owner: t.Skill.Owner(), Folder: folder, Limits: limits,
 		Primary: skill.Target{Kind: kind, Entry: t.Script.Path()},
 		// What the operator put there may read what the operator shows to skills.
 		Permissions: skill.Permissions{Data: t.Skill.Trust() >= skill.Trusted},

@@ -24,8 +24,12 @@ func withAgentSkill(t *testing.T, flags map[string]string) (*Host, func(script s
 	}
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(folder+".new", []byte(text), 0o600); err != nil { // beside it
+			t.Error(err)
+		}
+		if err := os.Rename(folder+".new", path); err != nil {
+			t.Error(err)
 		}
 	}
 	write("SKILL.md", "---\nname: greeter\ndescription: Greets people by name.\n---\nRun scripts/greet.js with a name.\n")
@@ -125,4 +129,43 @@ func TestApprovedSkillChanges(t *testing.T) {
 	if err != nil || a.Digest != digest || a.PreviousDigest != before {
 		t.Errorf("on record: %+v, %v", a, err)
 	}
+}
+
+// What runs is what was approved, though the folder changes all the time.
+func TestApprovedIsWhatRuns(t *testing.T) {
+	h, script := withAgentSkill(t, map[string]string{"script-approval": "version"})
+	p := skill.Local()
+	run := func() *skill.Result {
+		r, _ := h.RunScript(t.Context(), p, skill.ScriptRequest{Skill: "greeter", Script: "greet.js"})
+		return r
+	}
+	const good, bad = "console.log('approved')", "console.log('not this')"
+	script(good)
+	id, _ := run().Error.Details["approval_id"].(string)
+	if _, err := h.approvals.Decide(t.Context(), p, id, true); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for range 200 {
+		swapped := make(chan struct{})
+		go func() { // once during each run, whole
+			defer close(swapped)
+			script(bad)
+			script(good)
+		}()
+		r := run()
+		<-swapped
+		switch {
+		case r.Success && strings.Contains(string(r.Data), "approved"):
+			ran++
+		case r.Success:
+			t.Fatalf("what nobody approved ran: %s", r.Data)
+		case r.Error.Code != skill.Forbidden && r.Error.Code != skill.Conflict && r.Error.Code != skill.NotFound:
+			t.Errorf("%+v", r.Error)
+		}
+	}
+	if r := run(); !r.Success {
+		t.Errorf("at the end: %+v", r.Error)
+	}
+	t.Logf("%d of 200 ran while the folder changed", ran)
 }

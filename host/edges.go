@@ -16,6 +16,8 @@ import (
 
 // openApprovals opens the record of what people have approved.
 func (h *Host) openApprovals(d state) (err error) {
+	h.copies.dir = approvedDir(d.root)
+	h.copies.sweepOld()
 	h.approvals, err = approval.Open(approval.Options{
 		Dir: approval.Dir(d.root), Policy: approval.Policy(h.settings.ScriptApproval), Log: h.log,
 	})

@@ -38,6 +38,7 @@ type uploads struct {
 	admission *upload.Admission
 	watch     *quarantine.Watch
 	log       *slog.Logger
+	ahead     *ahead
 
 	warm    func(ctx context.Context, s *registry.Skill) // gets ready what an enabled skill needs
 	enabled chan *registry.Skill
@@ -70,7 +71,7 @@ func (h *Host) openUploads() error {
 		return err
 	}
 	u := &uploads{
-		store: store, admission: admission, log: h.log, warm: h.warmUpload, enabled: make(chan *registry.Skill, 16),
+		store: store, admission: admission, log: h.log, ahead: newAhead(h, state{root: s.StateDir}), warm: h.warmUpload, enabled: make(chan *registry.Skill, 16),
 		watch: quarantine.New(quarantine.Options{Store: store, Crashes: s.QuarantineCrashes, Limits: s.QuarantineLimits}),
 	}
 	u.ctx, u.stop = context.WithCancel(context.Background())
@@ -165,6 +166,7 @@ func (o *oneUpload) Admit(ctx context.Context, parts httpapi.Parts, dryRun bool)
 	if err != nil {
 		return nil, err
 	}
+	admitted.Report.Preflight = o.of.ahead.look(ctx, admitted.Folder, o.by.Tenant)
 	report, err := json.Marshal(admitted.Report)
 	if err != nil {
 		return nil, fmt.Errorf("host.Admit: the report: %w", err)

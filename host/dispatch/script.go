@@ -52,8 +52,8 @@ func (d *Dispatcher) scriptStack() handler {
 			d.authorized(
 				d.lineChecked( // 400, 413
 					d.scriptFound( // 404
-						d.approved( // 403
-							d.admitted(
+						d.admitted( // 429, before an approval of one call is used up
+							d.approved( // 403
 								d.observed(
 									d.run))))))))
 }

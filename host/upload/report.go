@@ -31,6 +31,9 @@ type Report struct {
 	Refused  []Refusal       `json:"refused"`
 	Warnings []string        `json:"warnings"`
 	Module   json.RawMessage `json:"module"` // the checker's report; null for scripts, or before the check
+	// Preflight says what the scripts of what was accepted need that the sandbox has not,
+	// as package preflight does; missing where there are none.
+	Preflight json.RawMessage `json:"preflight,omitempty"`
 }
 
 // File is one file of a skill.

@@ -1,0 +1,104 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"openskill/host/preflight"
+	"openskill/host/pyast"
+	"openskill/plugins/python/runtimes"
+	"openskill/sdk/skill"
+)
+
+// preflightTime bounds what a look at the scripts of an upload may take.
+const preflightTime = 5 * time.Second
+
+// analysisDir is the folder of the program that reads programs, in a state folder.
+func analysisDir(stateDir string) string { return filepath.Join(stateDir, "pyast") }
+
+// ahead says what scripts need that the sandbox has not.
+type ahead struct {
+	host    *Host
+	dir     string
+	options func() (*preflight.Options, error) // once there is a Python
+}
+
+func newAhead(h *Host, d state) *ahead {
+	a := &ahead{host: h, dir: analysisDir(d.root)}
+	a.options = sync.OnceValues(func() (*preflight.Options, error) { return a.make(d) })
+	return a
+}
+
+func (a *ahead) make(d state) (*preflight.Options, error) {
+	homes, err := PreflightModules(runtimes.New(d.root))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range a.host.all {
+		if r.Kind() == skill.WasmPython {
+			return &preflight.Options{
+				Python: pyast.New(pyast.Options{Runner: r, Dir: a.dir}), Modules: homes,
+			}, nil
+		}
+	}
+	return nil, &skill.Error{Op: "host.preflight", Code: skill.Internal, Message: "there is no runner of Python"}
+}
+
+// PreflightModules says in which runtime a module of Python is.
+func PreflightModules(store *runtimes.Store) (func(name string) (preflight.Home, bool), error) {
+	homes := map[string]preflight.Home{}
+	for _, name := range []string{"slim", "scientific"} { // the smaller one first
+		library, packages, err := store.Modules(name)
+		if err != nil {
+			return nil, err
+		}
+		add := func(module, pkg string) {
+			if _, ok := homes[module]; !ok {
+				homes[module] = preflight.Home{Runtime: name, Package: pkg}
+			}
+		}
+		for _, m := range library {
+			add(m, "")
+		}
+		for _, p := range packages {
+			for _, m := range p.Imports {
+				add(m, p.Name)
+			}
+		}
+	}
+	return func(name string) (preflight.Home, bool) { h, ok := homes[name]; return h, ok }, nil
+}
+
+// look gives what is known of a folder's scripts, as JSON; nil where it has none, or
+// where they cannot be read here. It refuses nothing.
+func (a *ahead) look(ctx context.Context, folder, tenant string) json.RawMessage {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil
+	}
+	defer root.Close() //nolint:errcheck // it was only read
+	o, err := a.options()
+	if err == nil {
+		own := *o
+		own.Tenant = tenant
+		ctx, stop := context.WithTimeout(ctx, preflightTime)
+		defer stop()
+		var report *preflight.Report
+		if report, err = preflight.Check(ctx, root, &own); err == nil {
+			if len(report.Scripts) == 0 {
+				return nil
+			}
+			var text []byte
+			if text, err = json.Marshal(report); err == nil {
+				return text
+			}
+		}
+	}
+	a.host.log.LogAttrs(ctx, slog.LevelInfo, "the scripts of an upload were not looked at", slog.Any("reason", err))
+	return nil
+}
