@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host"
-	"openskill/host/approval"
 	"openskill/host/mcpserver"
 	"openskill/sdk/skill"
 )
@@ -43,13 +42,8 @@ func (a *app) serveMCP(ctx context.Context, flags *settingsFlags) error {
 	}
 	defer h.Close() //nolint:errcheck,contextcheck // everything is answered; the process ends
 	a.skipped(h)
-	approvals, err := approval.Open(approval.Options{Dir: approval.Dir(s.StateDir), Policy: approval.Policy(s.ScriptApproval), Log: log})
-	if err != nil {
-		return hostFailed(cause(err))
-	}
-	defer approvals.Close()                    //nolint:errcheck // what was decided is on record
 	m, err := mcpserver.New(mcpserver.Options{ //nolint:contextcheck // calls have contexts of their own
-		Door: h, Catalogue: h.Catalogue(), AgentSkills: h.AgentSkills(), Approvals: approvals,
+		Door: h, Catalogue: h.Catalogue(), AgentSkills: h.AgentSkills(), Approvals: h.Approvals(),
 		Logger: log, Version: host.Version, BodyLimit: s.MaxBody(),
 	})
 	if err != nil {
