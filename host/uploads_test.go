@@ -428,6 +428,15 @@ func TestUploadedScript(t *testing.T) {
 	expect(t, "going back", v.act(t, "up", "rollback", ""), "200 1.0.0 enabled")
 	expect(t, "a call of the first", v.call(t, "up"), `200 {"said":"one up"}`)
 
+	// What its scripts need that the sandbox has not stands in the report, and refuses nothing.
+	a := v.upload(t, "?dry_run=true", map[string][]byte{"archive": zipped(t, map[string]string{
+		"skill.yaml": manifestOf("up", "1.2.0", manifest), "up.py": "import json\nimport subprocess\nsubprocess.run(['git'])\nimport requests\n",
+	})})
+	said, _ := json.Marshal(a.Report["preflight"])
+	if a.Status != 200 || !strings.Contains(string(said), "subprocess") || !strings.Contains(string(said), "requests") || !strings.Contains(string(said), `"line":3`) {
+		t.Errorf("%s: %s", a.got(), said)
+	}
+
 	files, err := filepath.Glob(filepath.Join(UploadsDir(s.StateDir), "*", "up", "1.0.0@*", "words.py"))
 	if err != nil || len(files) != 1 {
 		t.Fatal(files, err)
