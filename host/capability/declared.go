@@ -95,8 +95,8 @@ func (d *Declared) list(list []any) error {
 	return nil
 }
 
-// merge puts what is declared into what the code says. The code is right about names and
-// about what must be given; what was declared is better at what things are for.
+// merge puts what is declared into what the code says. The code is right about names, type
+// hints and what must be given; what was declared is better at the rest.
 func (d *Declared) merge(f *Function) []Problem {
 	input, err := ordered.DecodeObject(f.Input)
 	if err != nil {
@@ -125,17 +125,20 @@ func (d *Declared) merge(f *Function) []Problem {
 		if text := skill.CleanText(declared.Text("description"), maxParameter); text != "" {
 			s.Set("description", text)
 		}
-		if !s.Has("type") && !s.Has("anyOf") && !s.Has("$ref") && !s.Has("enum") {
-			kept := s.Members
-			s.Members = nil
+		if !f.hinted[m.Key] && (declared.Has("type") || declared.Has("enum") || declared.Has("anyOf")) {
+			// What a docstring or a default lets guess is less than what was declared.
+			said := &ordered.Object{}
 			for _, key := range []string{"type", "enum", "items", "properties", "required", "anyOf", "format", "minimum", "maximum"} {
 				if declared.Has(key) {
-					s.Set(key, declared.Get(key))
+					said.Set(key, declared.Get(key))
 				}
 			}
-			for _, k := range kept {
-				s.Set(k.Key, k.Value)
+			for _, key := range []string{"default", "description"} {
+				if s.Has(key) {
+					said.Set(key, s.Get(key))
+				}
 			}
+			s.Members = said.Members
 		} else if list := declared.List("enum"); len(list) > 0 && !s.Has("enum") && s.Text("type") == declared.Text("type") {
 			s.Set("enum", list)
 		}

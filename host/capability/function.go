@@ -44,6 +44,8 @@ type Function struct {
 	Notes []string `json:"notes,omitempty"`
 	// Types tells whether any parameter has a type that was said, and not guessed.
 	Types bool `json:"types"`
+
+	hinted map[string]bool // the parameters with type hints
 }
 
 // Extract makes a tool of a function at the top of a module. With name "" it is the one
@@ -67,7 +69,7 @@ func Extract(m *pyast.Module, name string) (*Function, []Problem) {
 	}
 	var input *ordered.Object
 	err := t.whole(func() error {
-		out.Notes, problems, out.Types = nil, nil, false
+		out.Notes, problems, out.Types, out.hinted = nil, nil, false, map[string]bool{}
 		input = t.input(f, docs, out, &problems)
 		return nil
 	})
@@ -205,7 +207,7 @@ func (t *typer) input(f *pyast.Function, docs docstring, out *Function, problems
 // default.
 func (t *typer) parameter(p *pyast.Parameter, doc docParam, out *Function) (*ordered.Object, error) {
 	if p.Annotation != nil {
-		out.Types = true
+		out.Types, out.hinted[p.Name] = true, true
 		if canonical(p.Annotation.Name) == "Unpack" && len(p.Annotation.Of) == 1 {
 			return t.schema(p.Annotation.Of[0])
 		}

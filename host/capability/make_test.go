@@ -109,6 +109,7 @@ func TestExample(t *testing.T) {
 	}
 	for _, c := range []struct{ id, input, want string }{
 		{"add_numbers", `{"num1": 3, "num2": 5}`, `{"result": 8}`},
+		{"add_numbers", `{"num1": 0.5, "num2": 5}`, `{"result": 5.5}`},
 		{"add_numbers", `{"num1": 3}`, `INVALID_ARGUMENT`},
 		{
 			"invoice_total", `{"lines": [{"text": "pen", "price": "1.20", "count": 3}, {"text": "book", "price": 19.9}], "issued": "2026-01-31"}`,
@@ -130,7 +131,7 @@ func TestExample(t *testing.T) {
 		}
 	}
 	// What the registry says of parameters is what models read.
-	want := `{"type":"object","properties":{"num1":{"type":"integer","description":"第一个数字"},"num2":{"type":"integer","description":"第二个数字"}},"required":["num1","num2"],"additionalProperties":false}`
+	want := `{"type":"object","properties":{"num1":{"type":"number","description":"第一个数字"},"num2":{"type":"number","description":"第二个数字"}},"required":["num1","num2"],"additionalProperties":false}`
 	if got := string(skills["add_numbers"].Descriptor.InputSchema); got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
