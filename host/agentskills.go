@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"log/slog"
 	"path"
 	"path/filepath"
 	"strings"
@@ -97,11 +96,4 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 		// What the operator put there may read what the operator shows to skills.
 		Permissions: skill.Permissions{Data: t.Skill.Trust() >= skill.Trusted},
 	}, nil
-}
-
-// agentProblems tells the operator what was skipped.
-func (h *Host) agentProblems(ctx context.Context) {
-	if _, err := h.agents.List(ctx, skill.Local()); err != nil {
-		h.log.Warn("the Agent Skills cannot be looked at", slog.Any("error", err))
-	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"openskill/host/registry/safeyaml" //nolint:depguard // the parser, which knows no skills; the registry is not used
+	"openskill/host/registry/safeyaml"
 	"openskill/sdk/skill"
 )
 

@@ -153,8 +153,8 @@ for call in (lambda: subprocess.run(["git", "status"], capture_output=True, text
         call()
     except FileNotFoundError as e:
         print(e.errno == __import__("errno").ENOENT, e.strerror, e.filename)
-print(os.system("") in (0, 127 << 8), os.getuid() >= 0, isinstance(os.umask(0o22), int))
-`, "True No such file or directory git\nTrue No such file or directory /bin/sh\nTrue No such file or directory git\nTrue True True\n"},
+print(os.system("") in (0, 127 << 8) and os.getuid() >= 0 and isinstance(os.umask(0o22), int))
+`, "True No such file or directory git\nTrue No such file or directory /bin/sh\nTrue No such file or directory git\nTrue\n"},
 			"threads for work": {`
 from concurrent.futures import ThreadPoolExecutor, as_completed
 with ThreadPoolExecutor(max_workers=4) as pool:
