@@ -38,6 +38,11 @@ type Root struct {
 	Trust    skill.Trust // the zero value is community
 	Owner    string      // the tenant whose skills they are; required of community skills
 	Optional bool        // it is no problem if it does not exist
+	// Lenient takes the root for one skill's folder whatever its SKILL.md says, also
+	// without one: for who names a folder to run a script of it. What is against the
+	// specification is told and keeps nobody from using it; a name that is none becomes
+	// one that is made of the folder's.
+	Lenient bool
 }
 
 // FileOptions of a [FileSource]; nil and zero fields mean the defaults.
@@ -139,6 +144,7 @@ type place struct {
 	dir   string // absolute
 	shown string // as the operator would name it
 	root  *Root
+	alone bool // it is the root itself, whose name is the operator's affair
 }
 
 // Skills looks at all folders and gives their skills, those of the first root first,
@@ -185,7 +191,7 @@ func (f *FileSource) look(p place) *folder {
 	if k := f.known[p.dir]; k != nil && !k.young && unchanged(k.stamps) {
 		return k
 	}
-	k := readFolder(p.dir, p.shown, filepath.Base(p.dir), p.root, f.options)
+	k := readFolder(p, f.options)
 	if k.skill != nil {
 		k.skill.source, k.skill.place = f, p
 	}
@@ -241,10 +247,10 @@ func find(root *Root, depth int, visit func(place) error, report func(registry.P
 		}
 		return nil
 	}
-	if has(abs, FileName) {
-		return visit(place{abs, root.Path, root})
+	if has(abs, FileName) || root.Lenient {
+		return visit(place{abs, root.Path, root, true})
 	}
-	return descend(place{abs, root.Path, root}, depth, visit, report)
+	return descend(place{abs, root.Path, root, false}, depth, visit, report)
 }
 
 func descend(in place, depth int, visit func(place) error, report func(registry.Problem)) error {
@@ -255,7 +261,7 @@ func descend(in place, depth int, visit func(place) error, report func(registry.
 	}
 	for _, c := range children {
 		name := c.Name()
-		p := place{filepath.Join(in.dir, name), filepath.Join(in.shown, name), in.root}
+		p := place{filepath.Join(in.dir, name), filepath.Join(in.shown, name), in.root, false}
 		if strings.HasPrefix(name, ".") || slices.Contains(foreign, name) {
 			continue
 		}
@@ -314,7 +320,7 @@ func Validate(path string) []registry.Problem {
 	if err != nil {
 		return []registry.Problem{{File: path, Message: err.Error()}}
 	}
-	f := readFolder(abs, path, filepath.Base(abs), &Root{Path: path, Trust: skill.Trusted}, o)
+	f := readFolder(place{abs, path, &Root{Path: path, Trust: skill.Trusted}, true}, o)
 	list := append(slices.Clone(f.skipped), f.remarks...)
 	slices.SortStableFunc(list, func(a, b registry.Problem) int {
 		if a.File != b.File {

@@ -42,10 +42,10 @@ type entries struct {
 	stamps  []stamp
 }
 
-// readFolder reads a skill's folder. shown is how problems name it, name what the
-// skill must be called. o is complete.
-func readFolder(dir, shown, name string, root *Root, o *FileOptions) *folder {
+// readFolder reads a skill's folder. o is complete.
+func readFolder(at place, o *FileOptions) *folder {
 	f := &folder{}
+	dir, shown := at.dir, at.shown
 	file := filepath.Join(shown, FileName)
 	begun := time.Now()
 	r, err := os.OpenRoot(dir)
@@ -60,13 +60,7 @@ func readFolder(dir, shown, name string, root *Root, o *FileOptions) *folder {
 		return f
 	}
 	f.stamps, f.young = in.stamps, fresh(in.stamps, begun)
-	src, err := readFile(r, FileName, MaxContent+1)
-	if err != nil {
-		f.skip(file, 0, "%s", plain(err))
-		return f
-	}
-	p := parse(file, name, src)
-	f.skipped, f.remarks = append(f.skipped, p.problems...), append(f.remarks, p.remarks...)
+	p := f.instructions(r, file, at)
 	digest, err := in.digest(r)
 	if err != nil {
 		f.skip(shown, 0, "%s", plain(err))
@@ -78,12 +72,34 @@ func readFolder(dir, shown, name string, root *Root, o *FileOptions) *folder {
 		return f
 	}
 	s := &FileSkill{
-		front: p.front, content: p.document.text, path: dir, digest: digest, trust: root.Trust, owner: root.Owner,
+		front: p.front, content: p.text(), path: dir, digest: digest, trust: at.root.Trust, owner: at.root.Owner,
 		refused: in.refused, stamps: in.stamps, young: f.young,
 	}
 	s.fill(in, o, func(format string, args ...any) { f.remark(shown, format, args...) })
 	f.skill = s
 	return f
+}
+
+// instructions reads the SKILL.md.
+func (f *folder) instructions(r *os.Root, file string, at place) *parsed {
+	name := filepath.Base(at.dir)
+	p := &parsed{}
+	src, err := readFile(r, FileName, MaxContent+1)
+	switch {
+	case err != nil:
+		p.problems = []registry.Problem{{File: file, Message: plain(err)}}
+	case at.alone:
+		if p = parse(file, "", src); p.front.Name != name && skill.ValidAgentSkillName(p.front.Name) {
+			p.remarks = append(p.remarks, registry.Problem{File: file, Line: p.nameLine, Message: misnamed(p.front.Name, name)})
+		}
+	default:
+		p = parse(file, name, src)
+	}
+	if at.root.Lenient {
+		p.lenient(name)
+	}
+	f.skipped, f.remarks = append(f.skipped, p.problems...), append(f.remarks, p.remarks...)
+	return p
 }
 
 func (f *folder) skip(file string, line int, format string, args ...any) {

@@ -219,6 +219,52 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
+// A root that is one skill's folder may have another name; one that is lenient is used
+// whatever is in it.
+func TestLenient(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	long := strings.Repeat("d", 2000)
+	for folder, c := range map[string]struct {
+		skillMD string
+		strict  string // the name, "" for skipped
+		lenient string
+		remarks int
+	}{
+		"fine":          {md("fine", "D"), "fine", "fine", 0},
+		"copy-7":        {md("original", "D"), "original", "original", 1},
+		"SEO Optimizer": {md("SEO Optimizer", "D"), "", "seo-optimizer", 1},
+		"no-front":      {"# Text\n", "", "no-front", 1},
+		"no-yaml":       {"---\ndescription: a: b\n---\n", "", "no-yaml", 1},
+		"long":          {md("long", long), "", "long", 1},
+		"no-file":       {"", "", "no-file", 1},
+		"017_漢":         {"---\n---\n", "", "017", 1},
+		"漢":             {"---\n---\n", "", "skill", 1},
+	} {
+		dir := filepath.Join(root, folder)
+		write(t, dir, map[string]string{"run.py": "1"})
+		if c.skillMD != "" {
+			write(t, dir, map[string]string{"SKILL.md": c.skillMD})
+		}
+		if got := strings.Join(namesOf(skillsOf(t, source(t, nil, dir))), ","); got != c.strict {
+			t.Errorf("%s: %q, want %q", folder, got, c.strict)
+		}
+		src, err := NewFileSource([]Root{{Path: dir, Trust: skill.Trusted, Lenient: true}}, &FileOptions{Log: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := skillsOf(t, src)
+		if len(list) != 1 || list[0].Frontmatter().Name != c.lenient || len(src.Problems()) != c.remarks || len(list[0].Scripts()) != 1 {
+			t.Errorf("%s: %v, %q; want %s and %d remarks", folder, namesOf(list), lines(src.Problems()), c.lenient, c.remarks)
+			continue
+		}
+		f := list[0].Frontmatter()
+		if p := f.Problems(); len(p) > 0 {
+			t.Errorf("%s: %q", folder, p)
+		}
+	}
+}
+
 func TestFolders(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -372,7 +418,7 @@ func TestLinkedSkills(t *testing.T) {
 		t.Skip("no links here")
 	}
 	src := source(t, nil, root)
-	if list := skillsOf(t, src); len(list) != 0 || len(src.Problems()) != 2 {
+	if list := skillsOf(t, src); len(list) != 0 || len(src.Problems()) != 3 {
 		t.Errorf("%v %v", namesOf(list), lines(src.Problems()))
 	}
 	// The operator's own link to the root is followed.

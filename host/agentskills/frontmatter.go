@@ -119,8 +119,48 @@ func invalidLine(src []byte) int {
 // remarks are for its author and keep nobody from using it.
 type parsed struct {
 	front             Frontmatter
-	document          *document
+	nameLine          int       // of the key name; 0: it is missing
+	document          *document // nil: there is none that could be cut in two
 	problems, remarks []registry.Problem
+}
+
+// text is the SKILL.md, "" where it cannot be read as one.
+func (p *parsed) text() string {
+	if p.document == nil {
+		return ""
+	}
+	return p.document.text
+}
+
+// lenient turns problems into remarks, and what they are about into what is valid.
+func (p *parsed) lenient(folder string) {
+	p.problems, p.remarks = nil, append(p.problems, p.remarks...)
+	if !skill.ValidAgentSkillName(p.front.Name) {
+		p.front.Name = nameOf(folder)
+	}
+	if p.front.Description == "" {
+		p.front.Description = "The skill " + p.front.Name + ", which does not say what it is for."
+	}
+	p.front.Description = skill.CleanText(p.front.Description, MaxDescription)
+	p.front.Compatibility = skill.CleanText(p.front.Compatibility, MaxCompatibility)
+	p.front.License = skill.CleanText(p.front.License, MaxLicense)
+}
+
+// nameOf makes a skill's name of a folder's.
+func nameOf(folder string) string {
+	words := strings.FieldsFunc(strings.ToLower(folder), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
+	name := strings.Join(words, "-")
+	if len(name) > 64 {
+		name = strings.TrimRight(name[:64], "-")
+	}
+	if name == "" {
+		return "skill"
+	}
+	return name
+}
+
+func misnamed(name, folder string) string {
+	return fmt.Sprintf("the name is %s and the folder is %s; they must be the same", safeyaml.Quote(name), safeyaml.Quote(folder))
 }
 
 // parse reads a SKILL.md. file is how problems name it; folder is the name that the
@@ -205,6 +245,7 @@ func (r *reader) root(n *yaml.Node) {
 	if line := lines["compatibility"]; line > 0 && r.front.Compatibility == "" {
 		r.problem(line, "compatibility is empty; leave it out, or say in at most %d characters what the skill needs", MaxCompatibility)
 	}
+	r.nameLine = lines["name"]
 	r.rules(lines)
 }
 
@@ -220,7 +261,7 @@ func (r *reader) rules(lines map[string]int) {
 		}
 	}
 	if line := lines["name"]; line > 0 && r.folder != "" && r.front.Name != r.folder && !r.told(line) {
-		r.problem(line, "the name is %s and the folder is %s; they must be the same", safeyaml.Quote(r.front.Name), safeyaml.Quote(r.folder))
+		r.problem(line, "%s", misnamed(r.front.Name, r.folder))
 	}
 }
 

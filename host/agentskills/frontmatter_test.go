@@ -52,7 +52,8 @@ func TestFrontmatter(t *testing.T) {
 		},
 		"another language": {
 			"---\nname: demo\ndescription: 将中文古典诗词精确翻译成地道的英文\n---\n\n## 详细指令\n",
-			Frontmatter{Name: "demo", Description: "将中文古典诗词精确翻译成地道的英文"}, "\n## 详细指令\n",
+			Frontmatter{Name: "demo", Description: "将中文古典诗词精确翻译成地道的英文"},
+			"\n## 详细指令\n",
 		},
 		"tools as a list": {
 			"---\nname: demo\ndescription: D\nallowed-tools:\n  - Bash(git add:*)\n  - Read\n---\n",
