@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -76,21 +78,68 @@ the same.`,
 
 func (a *app) capabilityShowCommand() *cobra.Command {
 	var function string
-	var asJSON bool
+	var asJSON, arguments bool
 	cmd := &cobra.Command{
 		Use:   "show FILE",
-		Short: "Shows the schemas that would be made of a function or a registry",
+		Short: "Shows the schemas that would be made of a function, a registry or a command line",
+		Long: `Shows the schemas that import would make of the functions of FILE.py or of a
+capability_registry.json. With --arguments it is the schema of the command line that a
+script reads by argparse; "partial" says that its parser was not followed to the end.`,
 		Example: `  openskill capability show tools.py --function add
+  openskill capability show scripts/convert.py --arguments
   openskill capability show capability_registry.json --json`,
 		Args: takes(1, 1),
 	}
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().Var(&word{&function, "NAME"}, "function", "as of import")
-	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"skills": […], "problems": […]}`)
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"skills": […], "problems": […]}; with --arguments {"description": …, "input_schema": …}`)
+	cmd.Flags().BoolVar(&arguments, "arguments", false, "the schema of the script's command line")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case arguments && function != "":
+			return usage("--arguments is of a script, and --function of a file of functions; give one of them")
+		case arguments:
+			return a.commandLine(cmd.Context(), flags, args[0], asJSON)
+		}
 		return a.capabilities(cmd.Context(), flags, args[0], function, "", asJSON)
 	}
 	return cmd
+}
+
+// commandLine shows what a script's parser of the command line takes.
+func (a *app) commandLine(ctx context.Context, flags *settingsFlags, file string, asJSON bool) error {
+	f, err := os.Open(file) //nolint:gosec // the file that was named
+	if err != nil {
+		return usage("%s cannot be read: %v", quote(file), plain(err))
+	}
+	source, err := io.ReadAll(io.LimitReader(f, pyast.MaxSource+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return usage("%s cannot be read: %v", quote(file), plain(err))
+	}
+	var s *capability.Script
+	err = a.withPython(ctx, flags, func(_ *runtimes.Store, r *python.Runner, state string) error {
+		m, err := pyast.New(pyast.Options{Runner: r, Dir: filepath.Join(state, "pyast")}).Analyze(ctx, skill.Local().Tenant, source)
+		if err != nil {
+			return told(err)
+		}
+		if problems := capability.Broken(m); len(problems) > 0 {
+			return failed(skill.InvalidArgument, "%s: %s", quote(file), problems[0])
+		}
+		if s = capability.Command(m); s == nil {
+			return failed(skill.NotFound, "%s has no parser of argparse that could be followed", quote(file))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(s)
+	}
+	if s.Partial {
+		a.say("openskill: the parser was not followed to its end; it may take more")
+	}
+	return a.print("%s\n", indented(s.Input))
 }
 
 // capabilities makes skills of what a file has, and puts them into the folder out; "" to
@@ -150,8 +199,9 @@ func told(err error) error {
 		return &exitError{exitUsage, err}
 	case skill.Cancelled:
 		return &exitError{exitFailed, err}
+	default:
+		return hostFailed(err)
 	}
-	return hostFailed(err)
 }
 
 func (a *app) capabilityList(all *imported, asJSON bool) error {

@@ -72,6 +72,16 @@ func TestCapabilityImport(t *testing.T) {
 	if text, _ := run(0, "capability", "show", filepath.Join(filepath.Dir(registry), "code", "invoices.py"), "--state", state); !strings.Contains(text, `"format": "date"`) {
 		t.Errorf("%s", text)
 	}
+	script := filepath.Join(t.TempDir(), "convert.py")
+	if err := os.WriteFile(script, []byte("import argparse\np = argparse.ArgumentParser()\np.add_argument('--value', type=float, required=True)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"description":"","input_schema":{"type":"object","properties":{"value":{"type":"number"}},"required":["value"],"additionalProperties":false}}` + "\n"
+	if text, _ := run(0, "capability", "show", script, "--arguments", "--state", state, "--json"); text != want {
+		t.Errorf("%s; want %s", text, want)
+	}
+	run(2, "capability", "show", script, "--arguments", "--function", "f", "--state", state)
+	run(2, "capability", "show", filepath.Join(out, "nope.py"), "--arguments", "--state", state)
 	// What is wrong is told, with the exit code for it.
 	bad := filepath.Join(t.TempDir(), "bad.py")
 	if err := os.WriteFile(bad, []byte("def f(callback: print): ...\n"), 0o600); err != nil {
