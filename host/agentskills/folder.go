@@ -125,7 +125,6 @@ func list(r *os.Root, dir string, most int) (*entries, error) {
 			return fmt.Errorf("the folder holds more than %d files and folders", most)
 		}
 		in.stamps = append(in.stamps, stampOf(filepath.Join(dir, filepath.FromSlash(p)), info))
-		_, _, names := identity(info)
 		switch {
 		case d.IsDir():
 		case d.Type()&fs.ModeSymlink != 0:
@@ -141,7 +140,7 @@ func list(r *os.Root, dir string, most int) (*entries, error) {
 			in.files = append(in.files, p)
 			in.sizes[p] = info.Size()
 			switch {
-			case names > 1:
+			case nameCount(info) > 1:
 				in.refused[p] = "is a hard link: the file has another name elsewhere"
 			case !printable(p):
 				in.refused[p] = "has a name with control characters"
@@ -261,7 +260,7 @@ func single(info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return errNotRegular
 	}
-	if _, _, names := identity(info); names > 1 {
+	if nameCount(info) > 1 {
 		return errHardLink
 	}
 	return nil

@@ -1,35 +1,25 @@
 package agentskills
 
-import (
-	"io/fs"
-	"os"
-	"time"
-)
+import "time"
 
 // stamp is what a look at a file tells about it. A file that was written, replaced or
 // linked has another one, and a folder to which a file was added, or from which one
 // was taken.
 type stamp struct {
 	path    string // absolute
-	mode    fs.FileMode
+	mode    uint32 // as the system has it
 	size    int64
 	written int64
 	changed int64 // cannot be set by the file's owner; 0 where the system has none
 	node    uint64
 }
 
-func stampOf(path string, info fs.FileInfo) stamp {
-	s := stamp{path: path, mode: info.Mode(), size: info.Size(), written: info.ModTime().UnixNano()}
-	s.changed, s.node, _ = identity(info)
-	return s
-}
-
 // unchanged reports whether everything is as it was stamped. It costs a look at each,
 // and reads nothing.
 func unchanged(stamps []stamp) bool {
 	for i := range stamps {
-		info, err := os.Lstat(stamps[i].path)
-		if err != nil || stampOf(stamps[i].path, info) != stamps[i] {
+		now, err := stampAt(stamps[i].path)
+		if err != nil || now != stamps[i] {
 			return false
 		}
 	}

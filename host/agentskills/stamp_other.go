@@ -2,9 +2,26 @@
 
 package agentskills
 
-import "io/fs"
+import (
+	"io/fs"
+	"os"
+)
 
-// identity knows nothing beyond size and time of modification.
-func identity(fs.FileInfo) (changed int64, node, names uint64) { return 0, 0, 1 }
+// stampAt stamps what is at a path, without following a link.
+func stampAt(path string) (stamp, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return stamp{}, err
+	}
+	return stampOf(path, info), nil
+}
+
+// stampOf knows nothing beyond mode, size and time of modification.
+func stampOf(path string, info fs.FileInfo) stamp {
+	return stamp{path: path, mode: uint32(info.Mode()), size: info.Size(), written: info.ModTime().UnixNano()}
+}
+
+// nameCount does not know how many names a file has.
+func nameCount(fs.FileInfo) uint64 { return 1 }
 
 const nonBlocking = 0
