@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/tools"
+	"openskill/sdk/skill"
 )
 
 func (a *app) toolsCommand() *cobra.Command {
@@ -16,14 +17,15 @@ func (a *app) toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools [FOLDER…]",
 		Short: "Prints the skills as tools, in the form that a model's vendor wants",
-		Long: `Prints the enabled skills of the catalogue as tools for models; with folders, those
-in them instead. What a vendor refuses in a schema is said in another way for it, or
+		Long: `Prints the enabled skills of the catalogue as tools for models, and the tools by which
+they load, read and run Agent Skills where there are any; with folders, of those in
+them instead. What a vendor refuses in a schema is said in another way for it, or
 left out: the host checks every call against the skill's own schema.`,
 		Example: `  openskill tools
   openskill tools --format anthropic
   openskill tools ./skills --format mcp --json`,
 	}
-	flags := bindSettings(cmd, "skills", "cli-dir")
+	flags := bindSettings(cmd, "skills", "cli-dir", "agent-skills")
 	cmd.Flags().Var(&word{&format, "FORMAT"}, "format", strings.Join(tools.Formats(), ", ")+"; default "+tools.Formats()[0])
 	cmd.Flags().BoolVar(&asJSON, "json", false, "on one line")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -40,7 +42,18 @@ left out: the host checks every call against the skill's own schema.`,
 			return err
 		}
 		a.problems(r.Problems())
-		list := tools.All(every(r))
+		agents, err := a.agentSkills(flags, args)
+		if err != nil {
+			return err
+		}
+		own, err := agents.Tools(cmd.Context(), skill.Local())
+		if err != nil {
+			return failure(err)
+		}
+		list, left := tools.Join(own, tools.All(every(r))) // a skill never takes the place of ours
+		for _, name := range left {
+			a.say("openskill: the skill %s is left out: it has the name of a tool for Agent Skills", name)
+		}
 		v, err := tools.Write(format, list)
 		if err != nil {
 			return &exitError{exitUsage, err}
