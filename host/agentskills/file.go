@@ -41,8 +41,8 @@ func (s *FileSkill) Content() string { return s.content }
 // Path is the absolute path of its folder on the host; callers are never told.
 func (s *FileSkill) Path() string { return s.path }
 
-// Digest is [registry.Digest] of the folder; where it holds symbolic links, one that
-// counts where they lead as well.
+// Digest is [registry.Digest] of the folder; where it holds symbolic links or files of
+// more than 64 MiB, one that counts where they lead, and their size and time.
 func (s *FileSkill) Digest() string { return s.digest }
 
 // Trust is that of the folder's root.

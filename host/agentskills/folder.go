@@ -39,7 +39,18 @@ type entries struct {
 	sizes   map[string]int64
 	refused map[string]string // what is there and is not read, and why
 	links   []string          // path and target of symbolic links, in turn
+	large   []large           // files of more than maxHashed bytes, which are not among files
 	stamps  []stamp
+}
+
+// maxHashed is the size in bytes of files whose content counts in the digest. Of larger
+// ones size and time of writing do: a host does not read gigabytes to list a skill.
+const maxHashed = 64 << 20
+
+type large struct {
+	path    string
+	size    int64
+	written int64
 }
 
 // readFolder reads a skill's folder. o is complete.
@@ -137,8 +148,11 @@ func list(r *os.Root, dir string, most int) (*entries, error) {
 		case !d.Type().IsRegular():
 			in.refused[p] = "is no regular file"
 		default:
-			in.files = append(in.files, p)
-			in.sizes[p] = info.Size()
+			if in.sizes[p] = info.Size(); info.Size() > maxHashed {
+				in.large = append(in.large, large{p, info.Size(), info.ModTime().UnixNano()})
+			} else {
+				in.files = append(in.files, p)
+			}
 			switch {
 			case nameCount(info) > 1:
 				in.refused[p] = "is a hard link: the file has another name elsewhere"
@@ -155,20 +169,24 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// linksLabel begins the hashed text of a folder that has links.
-const linksLabel = "openskill folder with links 1\n"
+// moreLabel begins the hashed text of a folder that has more than files to hash.
+const moreLabel = "openskill folder with links or large files 1\n"
 
 // digest is that of [registry.Digest]. A folder with symbolic links, which has none
-// there, gets one over that of its files and over where the links lead.
+// there, or with files that are too large to be hashed, gets one over that of its other
+// files, over where the links lead, and over size and time of the large ones.
 func (in *entries) digest(r *os.Root) (string, error) {
 	digest, err := registry.DigestFiles(r, in.files)
-	if err != nil || len(in.links) == 0 {
+	if err != nil || len(in.links)+len(in.large) == 0 {
 		return digest, err
 	}
 	h := sha256.New()
-	_, _ = io.WriteString(h, linksLabel+digest+"\n")
+	_, _ = io.WriteString(h, moreLabel+digest+"\n")
 	for _, s := range in.links {
 		_, _ = fmt.Fprintf(h, "%d %s\n", len(s), s)
+	}
+	for _, f := range in.large {
+		_, _ = fmt.Fprintf(h, "large %d %s %d %d\n", len(f.path), f.path, f.size, f.written)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
@@ -193,7 +211,12 @@ func listed(p string) bool {
 // fill lists what callers can read and run.
 func (s *FileSkill) fill(in *entries, o *FileOptions, remark func(string, ...any)) {
 	left := 0
-	for _, p := range in.files {
+	all := slices.Clone(in.files)
+	for _, f := range in.large {
+		all = append(all, f.path)
+	}
+	slices.Sort(all)
+	for _, p := range all {
 		if !listed(p) || in.refused[p] != "" {
 			continue
 		}

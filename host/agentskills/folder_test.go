@@ -472,9 +472,21 @@ func TestLargeResource(t *testing.T) {
 	write(t, root, map[string]string{"demo/SKILL.md": md("demo", "D"), "demo/edge.txt": strings.Repeat("x", DefaultMaxResource), "demo/over.txt": strings.Repeat("x", DefaultMaxResource+1), "demo/small.txt": "12345"})
 	big := filepath.Join(root, "demo", "zbig.txt")
 	write(t, root, map[string]string{"demo/zbig.txt": ""})
-	s := skillsOf(t, source(t, nil, root))[0]
-	if err := os.Truncate(big, 1<<30); err != nil { // after the look: a sparse file, which is quick to make and slow to hash
+	src := source(t, nil, root)
+	before := skillsOf(t, src)[0].(*FileSkill).Digest()
+	if err := os.Truncate(big, 1<<30); err != nil { // a sparse file, which is quick to make and slow to read
 		t.Fatal(err)
+	}
+	s := skillsOf(t, src)[0]
+	if len(s.Resources()) != 4 || s.(*FileSkill).Digest() == before {
+		t.Errorf("%v, %s", infoNames(resourceInfos(s)), s.(*FileSkill).Digest())
+	}
+	digest := s.(*FileSkill).Digest()
+	if err := os.Chtimes(big, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if s = skillsOf(t, src)[0]; s.(*FileSkill).Digest() == digest {
+		t.Error("a large file that was written again has the same digest")
 	}
 	for i, want := range []string{"", "over.txt has 1 MiB; at most 1 MiB are read at once", "", "zbig.txt has 1 GiB; at most 1 MiB are read at once"} {
 		begun := time.Now()
