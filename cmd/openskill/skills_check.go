@@ -148,30 +148,14 @@ func (a *app) withColdPython(flags *settingsFlags, use func(store *runtimes.Stor
 
 // preflightOptions knows the modules of the runtimes, installed or not.
 func preflightOptions(store *runtimes.Store, runner *python.Runner, state string) (*preflight.Options, error) {
-	homes := map[string]preflight.Home{}
-	for _, name := range []string{"slim", "scientific"} { // the smaller one first
-		library, packages, err := store.Modules(name)
-		if err != nil {
-			return nil, hostFailed(err)
-		}
-		add := func(module, pkg string) {
-			if _, ok := homes[module]; !ok {
-				homes[module] = preflight.Home{Runtime: name, Package: pkg}
-			}
-		}
-		for _, m := range library {
-			add(m, "")
-		}
-		for _, p := range packages {
-			for _, m := range p.Imports {
-				add(m, p.Name)
-			}
-		}
+	modules, err := host.PreflightModules(store)
+	if err != nil {
+		return nil, hostFailed(err)
 	}
 	return &preflight.Options{
 		Python:  warmed{pyast.New(pyast.Options{Runner: runner, Dir: filepath.Join(state, "pyast")}), runner},
 		Tenant:  skill.Local().Tenant,
-		Modules: func(name string) (preflight.Home, bool) { h, ok := homes[name]; return h, ok },
+		Modules: modules,
 	}, nil
 }
 

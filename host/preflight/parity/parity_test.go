@@ -61,7 +61,7 @@ func sandbox(t testing.TB) *parity.Sandbox {
 			shared.skip = "slim Python is not installed: openskill runtime install slim"
 			return
 		}
-		if shared.engine, shared.err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm"), ImageBytes: 256 << 20}); shared.err != nil {
+		if shared.engine, shared.err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm"), ImageBytes: 8 << 30}); shared.err != nil {
 			return
 		}
 		if shared.dir, shared.err = os.MkdirTemp("", "openskill-parity-test-"); shared.err != nil { //nolint:usetesting // outlives the first test
