@@ -38,7 +38,7 @@ func (h *Host) openAgentSkills(given []string) error {
 		if err != nil {
 			return err
 		}
-		roots[i].Path = path
+		roots[i].Path, roots[i].Lenient = path, given != nil // who names a folder wants to run what is in it
 		h.agentDirs = append(h.agentDirs, path)
 	}
 	run := func(ctx context.Context, s *agentskills.FileSkill, script *agentskills.FileScript, c *agentskills.Call) (any, error) {

@@ -172,4 +172,3 @@ func (a *app) nativeScript(ctx context.Context, python, folder, name string, arg
 	}
 	return nil
 }
-

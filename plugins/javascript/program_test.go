@@ -6,8 +6,10 @@ import "testing"
 func TestPrograms(t *testing.T) {
 	run := running(t)
 	c := script(t, "", "notes.txt", "hi", "scripts/tool.mjs", `
+import * as std from 'std';
+import * as os from 'os';
 import { value } from './helper.mjs';
-console.log(JSON.stringify(scriptArgs), os.getcwd()[0], std.loadFile('notes.txt'), value, std.in.readAsString());
+console.log(JSON.stringify(scriptArgs), os.getcwd()[0], std.loadFile('notes.txt'), value, std.in.readAsString(), JSON.stringify(os.readdir('.')[0].sort()));
 const f = std.open('scripts/out.txt', 'w'); f.puts(scriptArgs[1]); f.close();
 std.exit(3);
 `, "scripts/helper.mjs", "export const value = 1;\n")
@@ -15,7 +17,7 @@ std.exit(3);
 	for _, word := range []string{"one", "two"} {
 		c.Args = []string{word, "b c"}
 		r := run(t, c)
-		want := `["/skills/my-skill/scripts/tool.mjs","` + word + `","b c"] /skills/my-skill hi 1 input` + "\n"
+		want := `["/skills/my-skill/scripts/tool.mjs","` + word + `","b c"] /skills/my-skill hi 1 input [".","..","main.js","notes.txt","scripts"]` + "\n"
 		if r.Code != "" || r.ExitCode != 3 || string(r.Stdout) != want {
 			t.Errorf("code %q, exit code %d, stdout %q, stderr:\n%s", r.Code, r.ExitCode, r.Stdout, r.Stderr)
 		}

@@ -2,6 +2,7 @@ package javascript
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"openskill/plugins/wasi/sandbox"
@@ -99,6 +100,7 @@ func (r *Runner) start(ctx context.Context, p *sandbox.Pending) (*sandbox.Start,
 	start.Args = append(append(start.Args, sandbox.Dir(p.Call)+"/"+p.Entry), p.Args...)
 	if p.Script { // a start takes a millisecond, so that each run has its own
 		start.Each = true
+		start.Mounts = append(slices.Clone(start.Mounts), modules(sandbox.Dir(p.Call)+"/", true)...)
 		start.Env = append([]string{"PWD=" + sandbox.Dir(p.Call), "HOME=/tmp", "TMPDIR=/tmp"}, start.Env...)
 	}
 	var ok bool

@@ -12,6 +12,9 @@ import (
 type Mount struct {
 	Path string // absolute and clean, such as "/data"; never "/" itself
 	FS   FS     // its root may be a regular file, as with [OpenFile]
+	// Unlisted says that the folder that it is in does not list it: it is there for who
+	// asks for it by name.
+	Unlisted bool
 }
 
 // Tree is a read-only root directory with mounts: the whole of a guest's files.
@@ -28,6 +31,8 @@ type treeMount struct {
 	path string // without the leading slash
 	fs   FS
 	dev  uint64
+
+	unlisted bool
 }
 
 var _ Resolver = (*Tree)(nil)
@@ -47,7 +52,7 @@ func NewTree(mounts ...Mount) (*Tree, error) {
 		if slices.ContainsFunc(t.mounts, func(o treeMount) bool { return o.path == name }) {
 			return nil, fmt.Errorf("guestfs: mount path %q is taken twice", m.Path)
 		}
-		t.mounts = append(t.mounts, treeMount{path: name, fs: m.FS, dev: uint64(i) + 2}) //nolint:gosec // an index
+		t.mounts = append(t.mounts, treeMount{path: name, fs: m.FS, dev: uint64(i) + 2, unlisted: m.Unlisted}) //nolint:gosec // an index
 	}
 	slices.SortStableFunc(t.mounts, func(a, b treeMount) int { return len(b.path) - len(a.path) })
 	return t, nil
@@ -106,7 +111,7 @@ func (t *Tree) below(name string) []Dirent {
 	for i := range t.mounts {
 		m := &t.mounts[i]
 		rest, ok := strings.CutPrefix(m.path, prefix)
-		if !ok || rest == "" {
+		if !ok || rest == "" || m.unlisted {
 			continue
 		}
 		first, more, _ := strings.Cut(rest, "/")
