@@ -63,7 +63,7 @@ func (h *Host) tools(ctx context.Context, p skill.Principal) ([]skill.Tool, erro
 	if err != nil {
 		return nil, err
 	}
-	all, left := tools.Join(tools.All(skills), own)
+	all, left := tools.Join(own, tools.All(skills))
 	if len(left) > 0 {
 		h.log.Warn("tools whose names are taken are left out", slog.Any("names", left))
 	}

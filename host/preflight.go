@@ -18,8 +18,8 @@ import (
 // preflightTime bounds what a look at the scripts of an upload may take.
 const preflightTime = 5 * time.Second
 
-// analysisDir is the folder of the program that reads programs, in a state folder.
-func analysisDir(stateDir string) string { return filepath.Join(stateDir, "pyast") }
+// AnalysisDir is the folder of the program that reads programs, in a state folder.
+func AnalysisDir(stateDir string) string { return filepath.Join(stateDir, "pyast") }
 
 // ahead says what scripts need that the sandbox has not.
 type ahead struct {
@@ -29,7 +29,7 @@ type ahead struct {
 }
 
 func newAhead(h *Host, d state) *ahead {
-	a := &ahead{host: h, dir: analysisDir(d.root)}
+	a := &ahead{host: h, dir: AnalysisDir(d.root)}
 	a.options = sync.OnceValues(func() (*preflight.Options, error) { return a.make(d) })
 	return a
 }
@@ -39,14 +39,11 @@ func (a *ahead) make(d state) (*preflight.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range a.host.all {
-		if r.Kind() == skill.WasmPython {
-			return &preflight.Options{
-				Python: pyast.New(pyast.Options{Runner: r, Dir: a.dir}), Modules: homes,
-			}, nil
-		}
+	r, err := a.host.Python()
+	if err != nil {
+		return nil, err
 	}
-	return nil, &skill.Error{Op: "host.preflight", Code: skill.Internal, Message: "there is no runner of Python"}
+	return &preflight.Options{Python: pyast.New(pyast.Options{Runner: r, Dir: a.dir}), Modules: homes}, nil
 }
 
 // PreflightModules says in which runtime a module of Python is.
@@ -101,4 +98,21 @@ func (a *ahead) look(ctx context.Context, folder, tenant string) json.RawMessage
 	}
 	a.host.log.LogAttrs(ctx, slog.LevelInfo, "the scripts of an upload were not looked at", slog.Any("reason", err))
 	return nil
+}
+
+// Python runs scripts in the sandbox, once it is warm.
+type Python interface {
+	skill.Runner
+	Warm(ctx context.Context) error
+}
+
+// Python is the host's runner of scripts in Python, for who reads programs by it; their
+// folder is [AnalysisDir].
+func (h *Host) Python() (Python, error) {
+	for _, r := range h.all {
+		if p, ok := r.(Python); ok && r.Kind() == skill.WasmPython {
+			return p, nil
+		}
+	}
+	return nil, &skill.Error{Op: "host.Python", Code: skill.Internal, Message: "there is no runner of Python"}
 }

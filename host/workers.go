@@ -373,7 +373,7 @@ func keyOf(i config.Isolation, uploads string) func(*skill.Call) string {
 
 // readable are the folders that any worker may read, before it is somebody's.
 func (h *Host) readable(s *config.Settings, d state) []string {
-	list := []string{filepath.Join(d.root, "runtimes"), analysisDir(d.root), approvedDir(d.root), UploadsDir(d.root)}
+	list := []string{filepath.Join(d.root, "runtimes"), AnalysisDir(d.root), approvedDir(d.root), UploadsDir(d.root)}
 	list = append(list, h.own()...)
 	for _, path := range []string{s.CLIDir, s.DataRoot} {
 		if path != "" {
@@ -403,7 +403,7 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 		return nil
 	}
 	return func(_ string, call *skill.Call) []string {
-		list := []string{filepath.Join(d.root, "runtimes"), analysisDir(d.root), approvedDir(d.root)}
+		list := []string{filepath.Join(d.root, "runtimes"), AnalysisDir(d.root), approvedDir(d.root)}
 		owner := ownerOf(UploadsDir(d.root), call.Folder)
 		switch own := filepath.Join(UploadsDir(d.root), versions.Folder(call.Tenant)); {
 		case s.Workers == config.PerSkill:
