@@ -19,7 +19,7 @@ import (
 )
 
 // corpus is a folder of skills from public repositories, with cases and how these
-// ended natively. docs/contributing.md says how it is made.
+// ended natively. What one such folder gave is in testdata/corpus.md.
 type corpus struct {
 	Python  string        `json:"python"` // that the cases were recorded with
 	Entries []corpusEntry `json:"entries"`
