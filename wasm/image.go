@@ -391,7 +391,9 @@ func (im *Image) gone(in *instance) {
 	for range im.waiters {
 		im.grow(true)
 	}
-	if !im.closed && !im.silent && !im.once && im.live < im.spare && len(im.waiters) == 0 && time.Since(im.used) < idleTime {
+	// A run that spoilt its instance is one reason to start another ahead. That one was
+	// taken back, or did not start, is none: the next would go the same way, for ever.
+	if in.spoilt() && !im.closed && !im.silent && !im.once && im.live < im.spare && len(im.waiters) == 0 && !im.e.images.full.Load() {
 		im.launch()
 	}
 }

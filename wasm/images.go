@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,8 +21,9 @@ const (
 
 // images are those of an engine.
 type images struct {
-	max   int    // idle instances of all images
-	bytes uint64 // of memory that images and idle instances hold
+	max   int         // idle instances of all images
+	bytes uint64      // of memory that images and idle instances hold
+	full  atomic.Bool // they held more when they were last looked at
 
 	mu     sync.Mutex
 	all    map[*Image]struct{}
@@ -112,6 +114,7 @@ func (s *images) sweep(now time.Time) {
 		im.retire(func(in *instance) bool { return now.Sub(in.since) > idleTime }, im.max)
 		held += im.settle(now)
 	}
+	s.full.Store(held > s.bytes)
 	for _, im := range all {
 		for held > s.bytes {
 			before := im.held()

@@ -41,6 +41,8 @@ type instance struct {
 	// the image. Given is the next call; nil: there is none, and the instance ends.
 	resume func() bool
 	given  *call
+	// retired says that it ends since nobody needs it.
+	retired bool
 
 	parked chan struct{} // closed when it waits for its first call
 	ended  chan struct{} // closed when everything is given back
@@ -175,8 +177,19 @@ func (in *instance) comeBack() {
 
 // retire ends an instance that waits for a call.
 func (in *instance) retire() {
-	in.given = nil
+	in.given, in.retired = nil, true
 	go in.resume()
+}
+
+// spoilt reports whether the instance ends because a run did to it what cannot be put
+// back.
+func (in *instance) spoilt() bool {
+	select {
+	case <-in.parked:
+		return !in.retired
+	default:
+		return false // its start-up ended otherwise
+	}
 }
 
 func (in *instance) main(ctx context.Context, l Limits) {
