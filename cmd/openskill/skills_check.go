@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,6 @@ import (
 	"openskill/host"
 	"openskill/host/preflight"
 	"openskill/host/pyast"
-	"openskill/plugins/python"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -64,7 +64,7 @@ The exit code is 1 if a script cannot run.`,
 			}
 			folders = append(folders, agentFolders(name)...)
 		}
-		err := a.withColdPython(flags, func(store *runtimes.Store, runner *python.Runner, state string) error {
+		err := a.withColdPython(flags, func(store *runtimes.Store, runner host.Python, state string) error {
 			o, err := preflightOptions(store, runner, state)
 			if err != nil {
 				return err
@@ -118,10 +118,9 @@ func agentFolders(folder string) []string {
 	return found
 }
 
-// withPython gives the sandboxed Python of the state folder that the settings name,
-// compiled.
-func (a *app) withPython(ctx context.Context, flags *settingsFlags, use func(store *runtimes.Store, r *python.Runner, state string) error) error {
-	return a.withColdPython(flags, func(store *runtimes.Store, r *python.Runner, state string) error {
+// withPython gives the sandboxed Python of a host of these settings, compiled.
+func (a *app) withPython(ctx context.Context, flags *settingsFlags, use func(store *runtimes.Store, r host.Python, state string) error) error {
+	return a.withColdPython(flags, func(store *runtimes.Store, r host.Python, state string) error {
 		if err := r.Warm(ctx); err != nil {
 			return &exitError{exitHost, err}
 		}
@@ -129,33 +128,33 @@ func (a *app) withPython(ctx context.Context, flags *settingsFlags, use func(sto
 	})
 }
 
-// withColdPython is withPython where it is not known yet whether anything runs: in
-// this process, which ends with the command.
-func (a *app) withColdPython(flags *settingsFlags, use func(store *runtimes.Store, r *python.Runner, state string) error) error {
+// withColdPython is withPython where it is not known yet whether anything runs.
+func (a *app) withColdPython(flags *settingsFlags, use func(store *runtimes.Store, r host.Python, state string) error) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
 	}
-	engine, err := host.OpenEngine(host.CacheDir(s.StateDir))
+	h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{}})
 	if err != nil {
 		return hostFailed(err)
 	}
-	defer engine.Close() //nolint:errcheck // the process ends
-	runner := python.New(engine, &python.Options{StateDir: s.StateDir})
-	defer runner.Close() //nolint:errcheck // the same
-	return use(runtimes.New(s.StateDir), runner, s.StateDir)
+	defer h.Close() //nolint:errcheck // the process ends
+	r, err := h.Python()
+	if err != nil {
+		return hostFailed(err)
+	}
+	return use(runtimes.New(s.StateDir), r, s.StateDir)
 }
 
 // preflightOptions knows the modules of the runtimes, installed or not.
-func preflightOptions(store *runtimes.Store, runner *python.Runner, state string) (*preflight.Options, error) {
-	modules, err := host.PreflightModules(store)
+func preflightOptions(store *runtimes.Store, runner host.Python, state string) (*preflight.Options, error) {
+	homes, err := host.PreflightModules(store)
 	if err != nil {
 		return nil, hostFailed(err)
 	}
 	return &preflight.Options{
-		Python:  warmed{pyast.New(pyast.Options{Runner: runner, Dir: filepath.Join(state, "pyast")}), runner},
-		Tenant:  skill.Local().Tenant,
-		Modules: modules,
+		Python: warmed{pyast.New(pyast.Options{Runner: runner, Dir: host.AnalysisDir(state)}), runner},
+		Tenant: skill.Local().Tenant, Modules: homes,
 	}, nil
 }
 
@@ -163,7 +162,7 @@ func preflightOptions(store *runtimes.Store, runner *python.Runner, state string
 // at all where there is no Python to read.
 type warmed struct {
 	*pyast.Analyzer
-	runner *python.Runner
+	runner host.Python
 }
 
 func (w warmed) Analyze(ctx context.Context, tenant string, source []byte) (*pyast.Module, error) {

@@ -10,9 +10,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"openskill/host"
 	"openskill/host/capability"
 	"openskill/host/pyast"
-	"openskill/plugins/python"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -117,7 +117,7 @@ func (a *app) commandLine(ctx context.Context, flags *settingsFlags, file string
 		return usage("%s cannot be read: %v", quote(file), plain(err))
 	}
 	var s *capability.Script
-	err = a.withPython(ctx, flags, func(_ *runtimes.Store, r *python.Runner, state string) error {
+	err = a.withPython(ctx, flags, func(_ *runtimes.Store, r host.Python, state string) error {
 		m, err := pyast.New(pyast.Options{Runner: r, Dir: filepath.Join(state, "pyast")}).Analyze(ctx, skill.Local().Tenant, source)
 		if err != nil {
 			return told(err)
@@ -146,7 +146,7 @@ func (a *app) commandLine(ctx context.Context, flags *settingsFlags, file string
 // show them alone.
 func (a *app) capabilities(ctx context.Context, flags *settingsFlags, file, function, out string, asJSON bool) error {
 	all := imported{Skills: []importedSkill{}, Problems: []capability.Problem{}}
-	err := a.withPython(ctx, flags, func(_ *runtimes.Store, r *python.Runner, state string) error {
+	err := a.withPython(ctx, flags, func(_ *runtimes.Store, r host.Python, state string) error {
 		mk := capability.New(capability.Options{
 			Analyzer: pyast.New(pyast.Options{Runner: r, Dir: filepath.Join(state, "pyast")}),
 			Tenant:   skill.Local().Tenant, Package: packageOf,

@@ -8,7 +8,7 @@ type language struct {
 }
 
 const (
-	insteadRewrite = "write it in Python or JavaScript, or have the operator grant the native runner to this folder"
+	insteadRewrite = "write it in Python or JavaScript"
 	insteadBuild   = "compile it to JavaScript (.mjs) first"
 )
 
