@@ -315,7 +315,7 @@ func TestOtherLanguages(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"a.sh: cannot run: the sandbox has no interpreter for shell scripts; write it in Python or JavaScript, or have the operator grant the native runner",
+		"a.sh: cannot run: the sandbox has no interpreter for shell scripts; write it in Python or JavaScript",
 		"b.ts: cannot run: the sandbox has no interpreter for TypeScript; compile it to JavaScript",
 		"bad.mjs:1: cannot run: import node:fs: modules of Node",
 		"bad.mjs:2: cannot run: import left-pad: modules of Node",
