@@ -111,6 +111,14 @@ def _program():
             if selector is not None:
                 selector.select = waiting(selector.select)
 
+    # The network: it cannot be reached.
+
+    def no_network(module):
+        def connect(self):
+            raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
+
+        module.HTTPConnection.connect = connect
+
     # Help of argparse, as it was up to Python 3.12, which most machines have, and what is
     # written about programs shows: each option with its value, and lines of usage that
     # break between an option and its value.
@@ -144,6 +152,7 @@ def _program():
         "argparse": classic,
         "asyncio.selector_events": no_sockets,
         "concurrent.futures.thread": no_threads,
+        "http.client": no_network,
         "selectors": no_files,
         "subprocess": no_programs,
     }

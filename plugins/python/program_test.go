@@ -182,6 +182,14 @@ async def main():
 asyncio.run(main())
 asyncio.run(main())
 `, "[2, 1, 8]\ntimeout\n1\n[2, 1, 8]\ntimeout\n1\n"},
+			"a network": {`
+import urllib.request, urllib.error
+for url in ("http://127.0.0.1:9/x", "https://localhost/"):
+    try:
+        urllib.request.urlopen(url, timeout=1)
+    except urllib.error.URLError as e:
+        print(type(e.reason).__name__)
+`, "OSError\nstr\n"},
 			"nothing": {`
 import os
 print(open(os.devnull).read() == "", open(os.devnull, "w").write("gone"))
