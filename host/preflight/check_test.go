@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,67 +13,25 @@ import (
 
 	"openskill/host/preflight"
 	"openskill/host/pyast"
-	"openskill/plugins/python"
+	"openskill/plugins/python/pythontest"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
-	"openskill/wasm"
 )
 
-// shared is one engine for all tests: the runtime is compiled once a machine.
-var shared struct {
-	once    sync.Once
-	engine  *wasm.Engine
-	runner  *python.Runner
-	analyze *pyast.Analyzer
-	store   *runtimes.Store
-	skip    string
-	err     error
-}
+var shared pythontest.Shared
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if shared.runner != nil {
-		_ = shared.runner.Close()
-		_ = shared.engine.Close()
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+
+// analyze is on one folder, so that it is started once.
+var analyze = sync.OnceValue(func() *pyast.Analyzer {
+	return pyast.New(pyast.Options{Runner: shared.Python(), Dir: shared.Dir()})
+})
 
 // options are those of a host with the runtimes of this machine.
 func options(t testing.TB) *preflight.Options {
 	t.Helper()
-	shared.once.Do(func() {
-		state, err := filepath.Abs("../../.openskill")
-		if dir := os.Getenv("OPENSKILL_STATE_DIR"); filepath.IsAbs(dir) {
-			state = dir
-		}
-		if err != nil {
-			shared.err = err
-			return
-		}
-		if _, err := os.Stat(filepath.Join(state, "runtimes", "slim", "python.wasm")); errors.Is(err, fs.ErrNotExist) {
-			shared.skip = "slim Python is not installed: openskill runtime install slim"
-			return
-		}
-		if shared.engine, shared.err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")}); shared.err != nil {
-			return
-		}
-		shared.runner = python.New(shared.engine, &python.Options{StateDir: state})
-		if shared.err = shared.runner.Warm(context.Background()); shared.err != nil {
-			return
-		}
-		dir, err := os.MkdirTemp("", "openskill-preflight-") //nolint:usetesting // outlives the first test
-		shared.err = err
-		shared.analyze = pyast.New(pyast.Options{Runner: shared.runner, Dir: dir})
-		shared.store = runtimes.New(state)
-	})
-	switch {
-	case shared.skip != "":
-		t.Skip(shared.skip)
-	case shared.err != nil:
-		t.Fatal(shared.err)
-	}
-	return &preflight.Options{Python: shared.analyze, Tenant: "test", Modules: homes(t, shared.store)}
+	shared.Runner(t, "../..")
+	return &preflight.Options{Python: analyze(), Tenant: "test", Modules: homes(t, runtimes.New(shared.State()))}
 }
 
 // homes knows the modules of the runtimes, as the program does.

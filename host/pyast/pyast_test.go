@@ -295,7 +295,7 @@ func TestAtOnceAndMended(t *testing.T) {
 	if err := os.WriteFile(path, []byte("print('{}')"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := pyast.New(pyast.Options{Runner: shared.runner, Dir: dir})
+	a := pyast.New(pyast.Options{Runner: shared.Python(), Dir: dir})
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {

@@ -1,69 +1,26 @@
 package pyast_test
 
 import (
-	"context"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
 	"openskill/host/pyast"
-	"openskill/plugins/python"
-	"openskill/plugins/python/runtimes"
-	"openskill/wasm"
+	"openskill/plugins/python/pythontest"
 )
 
-// shared is the runner of all tests: its runtime is compiled once a machine and loaded
-// once.
-var shared struct {
-	once   sync.Once
-	engine *wasm.Engine
-	runner *python.Runner
-	read   *pyast.Analyzer // on one folder, so that it is started once
-	dir    string
-	err    error
-}
+var shared pythontest.Shared
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if shared.engine != nil {
-		if err := shared.runner.Close(); err != nil {
-			panic(err)
-		}
-		if err := shared.engine.Close(); err != nil {
-			panic(err)
-		}
-		if err := os.RemoveAll(shared.dir); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+
+// read is on one folder, so that it is started once.
+var read = sync.OnceValue(func() *pyast.Analyzer {
+	return pyast.New(pyast.Options{Runner: shared.Python(), Dir: shared.Dir()})
+})
 
 // analyzer reads programs by the real CPython; without one the test is skipped.
 func analyzer(t testing.TB) *pyast.Analyzer {
 	t.Helper()
-	state := os.Getenv("OPENSKILL_STATE_DIR")
-	if state == "" {
-		state = filepath.Join("..", "..", ".openskill")
-	}
-	if _, err := runtimes.New(state).For(nil, nil); err != nil {
-		t.Skip("no Python runtime is installed; run make runtimes")
-	}
-	shared.once.Do(func() {
-		if shared.engine, shared.err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")}); shared.err != nil {
-			return
-		}
-		shared.runner = python.New(shared.engine, &python.Options{StateDir: state})
-		if shared.err = shared.runner.Warm(context.Background()); shared.err != nil { //nolint:usetesting // it is for all tests
-			return
-		}
-		if shared.dir, shared.err = os.MkdirTemp("", "pyast-"); shared.err == nil { //nolint:usetesting // it is for all tests
-			shared.read = pyast.New(pyast.Options{Runner: shared.runner, Dir: shared.dir})
-		}
-	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	return shared.read
+	shared.Runner(t, "../..")
+	return read()
 }

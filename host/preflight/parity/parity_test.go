@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,65 +17,27 @@ import (
 
 	"openskill/host/preflight/parity"
 	"openskill/plugins/javascript"
-	"openskill/plugins/python"
+	"openskill/plugins/python/pythontest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
 
-// shared is one engine for all tests: the runtime is compiled once a machine.
-var shared struct {
-	once    sync.Once
-	engine  *wasm.Engine
-	runners []skill.Runner
-	dir     string // of folders that scripts run in
-	skip    string
-	err     error
-}
+// shared has room for the images of many skills.
+var shared = pythontest.Shared{Options: wasm.Options{ImageBytes: 8 << 30}}
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	for _, r := range shared.runners {
-		_ = r.Close()
-	}
-	if shared.engine != nil {
-		_ = shared.engine.Close()
-	}
-	_ = os.RemoveAll(shared.dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+
+// js runs the other scripts, on the same engine.
+var js = sync.OnceValue(func() skill.Runner {
+	r := javascript.New(shared.Engine(), nil)
+	shared.Closes(r)
+	return r
+})
 
 // sandbox runs scripts as a host does.
 func sandbox(t testing.TB) *parity.Sandbox {
 	t.Helper()
-	shared.once.Do(func() {
-		state, err := filepath.Abs("../../../.openskill")
-		if dir := os.Getenv("OPENSKILL_STATE_DIR"); filepath.IsAbs(dir) {
-			state = dir
-		}
-		if err != nil {
-			shared.err = err
-			return
-		}
-		if _, err := os.Stat(filepath.Join(state, "runtimes", "slim", "python.wasm")); errors.Is(err, fs.ErrNotExist) {
-			shared.skip = "slim Python is not installed: openskill runtime install slim"
-			return
-		}
-		if shared.engine, shared.err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm"), ImageBytes: 8 << 30}); shared.err != nil {
-			return
-		}
-		if shared.dir, shared.err = os.MkdirTemp("", "openskill-parity-test-"); shared.err != nil { //nolint:usetesting // outlives the first test
-			return
-		}
-		py := python.New(shared.engine, &python.Options{StateDir: state})
-		shared.runners = []skill.Runner{py, javascript.New(shared.engine, nil)}
-		shared.err = py.Warm(context.Background())
-	})
-	switch {
-	case shared.skip != "":
-		t.Skip(shared.skip)
-	case shared.err != nil:
-		t.Fatal(shared.err)
-	}
+	shared.Runner(t, "../../..")
 	return &parity.Sandbox{Script: script}
 }
 
@@ -86,16 +47,16 @@ var count struct {
 }
 
 func script(ctx context.Context, folder string, r skill.ScriptRequest) (*skill.Reply, error) {
-	runner := shared.runners[0]
+	var runner skill.Runner = shared.Python()
 	if !strings.HasSuffix(r.Script, ".py") {
-		runner = shared.runners[1]
+		runner = js()
 	}
 	count.Lock()
 	count.n++
 	id := "parity-" + string(rune('a'+count.n%26)) + time.Now().Format("150405.000000000")
 	count.Unlock()
 	// A copy that stays: hosts do not lose the folders of their skills after each call.
-	stays, err := os.MkdirTemp(shared.dir, "")
+	stays, err := os.MkdirTemp(shared.Dir(), "")
 	if err != nil {
 		return nil, err
 	}
