@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -44,10 +45,32 @@ func (h *Host) warm(ctx context.Context) <-chan struct{} {
 				h.done(ctx, "warmed up", string(s.Descriptor.ID), func() error { return h.compile(ctx, s) })
 			}
 		}
-		h.warmRuntimes(ctx, skills)
+		h.warmRuntimes(ctx, append(skills[:len(skills):len(skills)], h.oneScriptEach(ctx)...))
 		h.startAll(ctx, skills)
 	}()
 	return done
+}
+
+// oneScriptEach gives a script of the operator's Agent Skills for each runner that some need.
+func (h *Host) oneScriptEach(ctx context.Context) (list []*registry.Skill) {
+	all, err := h.agents.List(ctx, skill.Local())
+	if err != nil {
+		return nil // callers are told
+	}
+	done := map[string]bool{}
+	for _, a := range all {
+		for _, f := range a.Scripts {
+			ext := strings.ToLower(path.Ext(f.Name))
+			if done[ext] || scriptKinds[ext] == "" {
+				continue
+			}
+			if s, err := (scripts{h}).Script(ctx, skill.Local(), a.Name, f.Name); err == nil {
+				done[ext] = true
+				list = append(list, s)
+			}
+		}
+	}
+	return list
 }
 
 // warmRuntimes compiles the language runtimes that skills ask for first, those for

@@ -79,7 +79,7 @@ func (a *app) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 	if err != nil {
 		return err
 	}
-	stop := a.after(time.Second, "openskill: getting the script's runtime ready; the first time takes some seconds")
+	stop := a.after(3*time.Second, "openskill: getting the script's runtime ready; the first time takes some seconds")
 	h.PrepareScript(ctx, id, name)
 	stop()
 	result, reply := h.RunScript(ctx, skill.Local(), skill.ScriptRequest{

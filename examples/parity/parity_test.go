@@ -23,6 +23,7 @@ var update = flag.Bool("update", false, "write the tables anew")
 var (
 	spaces = regexp.MustCompile(`[ \t]+`)
 	times  = regexp.MustCompile(`\b\d+ ms\b`)
+	sizes  = regexp.MustCompile(`\b\d+ B\b`) // of what has a time in it
 	python = regexp.MustCompile(`Python 3\.[0-9.]+[a-z0-9]*`)
 )
 
@@ -32,6 +33,7 @@ func plain(b []byte) string {
 	var out strings.Builder
 	for line := range strings.Lines(string(b)) {
 		line = times.ReplaceAllString(strings.TrimSpace(line), "… ms")
+		line = sizes.ReplaceAllString(line, "… B")
 		line = python.ReplaceAllString(line, "Python 3")
 		out.WriteString(spaces.ReplaceAllString(line, " ") + "\n")
 	}

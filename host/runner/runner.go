@@ -71,9 +71,16 @@ type requirer interface {
 	ReadyWith(folder, entry string, requires []string) error
 }
 
+// compiling reports whether all that is missing is being compiled.
+func compiling(err error) bool {
+	var u interface{ NotCompiled() string }
+	return errors.As(err, &u)
+}
+
 // Choose picks how a skill in folder is run: its primary target if that is ready,
-// with the packages that it requires, else its fallback. Outside the sandbox (cli:…) only trusted skills run: a
-// community skill with such a primary target is refused with FORBIDDEN, and its
+// with the packages that it requires, else its fallback. One without a fallback whose
+// runtime is being compiled counts as ready: its runner waits. Outside the sandbox
+// (cli:…) only trusted skills run: a community skill with such a primary target is refused with FORBIDDEN, and its
 // fallback is never considered. When nothing is ready the error,
 // TOOL_INVOCATION_ERROR unless a runner's own says otherwise, tells what each
 // target lacks.
@@ -89,6 +96,9 @@ func (s *Set) Choose(trust skill.Trust, folder string, requires []string, primar
 		return r, primary, nil
 	}
 	if fallback == nil || trust < skill.Trusted {
+		if r != nil && compiling(first) {
+			return r, primary, nil // nothing else could answer, so the call waits, within its own time
+		}
 		return nil, skill.Target{}, unready(primary.Kind, first)
 	}
 	r, second := s.ready(folder, *fallback, requires)

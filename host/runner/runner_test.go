@@ -124,3 +124,37 @@ func TestSet(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// compilingError says that something is being compiled.
+type compilingError struct{ *skill.Error }
+
+func (compilingError) NotCompiled() string { return "" }
+
+// A runtime that is being compiled is waited for where nothing else can answer.
+func TestChooseWaitsForCompilers(t *testing.T) {
+	sandbox := &fakerunner.Runner{Is: skill.WasmPython, NotReady: compilingError{&skill.Error{Code: skill.ToolInvocationError, Message: "is being compiled"}}}
+	native := &fakerunner.Runner{Is: skill.CLIPython}
+	s, err := New(sandbox, native)
+	if err != nil {
+		t.Fatal(err)
+	}
+	primary, fallback := skill.Target{Kind: skill.WasmPython, Entry: "a.py"}, &skill.Target{Kind: skill.CLIPython, Entry: "a.py"}
+	for _, c := range []struct {
+		name     string
+		trust    skill.Trust
+		fallback *skill.Target
+		want     skill.Runner
+	}{
+		{"without a fallback", skill.Trusted, nil, sandbox},
+		{"with one", skill.Trusted, fallback, native},
+		{"with one that it may not use", skill.Community, fallback, sandbox},
+	} {
+		if r, _, err := s.Choose(c.trust, "/x", nil, primary, c.fallback); err != nil || r != c.want {
+			t.Errorf("%s: %v, %v", c.name, r, err)
+		}
+	}
+	sandbox.NotReady = &skill.Error{Code: skill.ToolInvocationError, Message: "is not installed"}
+	if _, _, err := s.Choose(skill.Trusted, "/x", nil, primary, nil); err == nil {
+		t.Error("what is not installed is waited for")
+	}
+}

@@ -147,7 +147,7 @@ func (l *library) loaded(name string) error {
 	case <-a.done:
 		return a.err
 	default:
-		return unavailable("the Python runtime is being compiled, which takes seconds the first time; call again shortly", nil)
+		return unavailable("the Python runtime is being compiled, which takes seconds the first time; call again shortly", &wasm.NotCompiledError{})
 	}
 }
 
