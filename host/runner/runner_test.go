@@ -126,13 +126,15 @@ func TestSet(t *testing.T) {
 }
 
 // compilingError says that something is being compiled.
-type compilingError struct{ *skill.Error }
+type compilingError struct{}
+
+func (compilingError) Error() string { return "is being compiled" }
 
 func (compilingError) NotCompiled() string { return "" }
 
 // A runtime that is being compiled is waited for where nothing else can answer.
 func TestChooseWaitsForCompilers(t *testing.T) {
-	sandbox := &fakerunner.Runner{Is: skill.WasmPython, NotReady: compilingError{&skill.Error{Code: skill.ToolInvocationError, Message: "is being compiled"}}}
+	sandbox := &fakerunner.Runner{Is: skill.WasmPython, NotReady: compilingError{}}
 	native := &fakerunner.Runner{Is: skill.CLIPython}
 	s, err := New(sandbox, native)
 	if err != nil {
