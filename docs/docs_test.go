@@ -267,6 +267,8 @@ type place struct {
 	dir     string
 	env     []string
 	address string // of the host
+
+	compiled bool // the host runs Python in the sandbox
 }
 
 func newPlace(t *testing.T) *place {
@@ -402,11 +404,29 @@ func (w *place) play(t *testing.T, b *block) {
 	if need := w.lacks(b.attr["needs"]); need != "" {
 		t.Skipf("%s:%d: %s is not here", b.page, b.line, need)
 	}
+	if b.attr["needs"] == slim && !w.compiled {
+		w.awaitPython(t)
+	}
 	for _, s := range steps(t, b) {
 		got := w.run(t, s.command)
 		want := lines(s.want)
 		if have := lines(strings.ReplaceAll(got, w.address, shownAddress)); !matches(want, have) {
 			t.Errorf("%s:%d: $ %s\n(-shown +printed)\n%s\nprinted as it is:\n%s", b.page, b.line, s.command, cmp.Diff(want, have), got)
+		}
+	}
+}
+
+// slim is what blocks need that run Python in the sandbox and nowhere else.
+const slim = ".openskill/runtimes/slim/python.wasm"
+
+// awaitPython waits until the host has compiled it, as a reader does who has just
+// started one: the pages show what comes after that.
+func (w *place) awaitPython(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(patience); !w.compiled; {
+		out := w.run(t, `curl -s http://`+shownAddress+`/skills/calculator:invoke -d '{"input": {"numbers": [1], "ops": ["sum"]}}'`)
+		if w.compiled = strings.Contains(out, `"wasm:python"`); !w.compiled && time.Now().After(end) {
+			t.Fatalf("Python is not compiled: %s", out)
 		}
 	}
 }
