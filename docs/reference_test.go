@@ -46,7 +46,11 @@ func TestSettings(t *testing.T) {
 		if s.Default != "" {
 			def = "`" + s.Default + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | %s | %s | %s |\n", s.Env, s.Flag, s.Key, def, s.Accepts, s.Doc)
+		flag := "none"
+		if s.Flag != "" {
+			flag = "`--" + s.Flag + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s | %s |\n", s.Env, flag, s.Key, def, s.Accepts, s.Doc)
 	}
 	const begin, end = "<!-- settings: made by go test ./docs -update -->\n", "<!-- end of settings -->"
 	text := page(t, "operations.md")

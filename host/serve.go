@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"openskill/host/config"
 	"openskill/host/httpapi"
 	"openskill/sdk/skill"
 )
@@ -24,6 +25,9 @@ const closing = 2 * time.Second
 // within Grace, cancels what is left, and closes the host. The error is nil when
 // ctx was what ended it.
 func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
+	if h.settings.Auth != config.AuthNone {
+		return errors.Join(errors.New("callers must show who they are, which this host cannot ask yet"), h.Close()) //nolint:contextcheck // nothing runs yet
+	}
 	o := httpapi.Options{
 		Door: h, Catalogue: h.Catalogue(), Principal: skill.Local(),
 		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(),

@@ -26,6 +26,9 @@ func bindSettings(cmd *cobra.Command, names ...string) *settingsFlags {
 			continue
 		}
 		f.rows = append(f.rows, s)
+		if s.Flag == "" { // a secret, which is no flag
+			continue
+		}
 		doc := s.Doc
 		if s.Default != "" {
 			doc += "; default " + s.Default

@@ -124,12 +124,16 @@ func TestRefused(t *testing.T) {
 		"debug":                {dotenv: "OPENSKILL_DEBUG=perhaps\n", want: []string{"OPENSKILL_DEBUG", ".env", "0 or 1"}},
 		"listen nowhere":       {flag: "listen=8000", want: []string{"OPENSKILL_LISTEN", "--listen", "host:port"}},
 		"listen on a bad port": {flag: "listen=127.0.0.1:65536", want: []string{"OPENSKILL_LISTEN"}},
-		"listen everywhere":    {flag: "listen=0.0.0.0:8000", want: []string{"OPENSKILL_LISTEN", "--listen", "no authentication is configured"}},
-		"listen on no host":    {env: "OPENSKILL_LISTEN=:8000", want: []string{"OPENSKILL_LISTEN", "no authentication is configured"}},
-		"listen on a name":     {env: "OPENSKILL_LISTEN=example.com:80", want: []string{"OPENSKILL_LISTEN"}},
-		"listen on IPv6":       {env: "OPENSKILL_LISTEN=[::]:80", want: []string{"OPENSKILL_LISTEN", "no authentication"}},
-		"auth required":        {env: "OPENSKILL_AUTH=required", want: []string{"OPENSKILL_AUTH", "no authentication is configured"}},
+		"listen everywhere":    {flag: "listen=0.0.0.0:8000", env: "OPENSKILL_AUTH=none", want: []string{"OPENSKILL_LISTEN", "--listen", "must not be none"}},
+		"listen on no host":    {flag: "auth=none", env: "OPENSKILL_LISTEN=:8000", want: []string{"OPENSKILL_LISTEN", "must not be none"}},
+		"listen on a name":     {flag: "auth=none", env: "OPENSKILL_LISTEN=example.com:80", want: []string{"OPENSKILL_LISTEN"}},
+		"listen on IPv6":       {flag: "auth=none", env: "OPENSKILL_LISTEN=[::]:80", want: []string{"OPENSKILL_LISTEN", "must not be none"}},
 		"auth unknown":         {env: "OPENSKILL_AUTH=off", want: []string{"OPENSKILL_AUTH", "accepted: none"}},
+		"a short secret":       {env: "OPENSKILL_JWT_SECRET=hush", want: []string{"OPENSKILL_JWT_SECRET", "has 4 bytes", "32 bytes or more"}},
+		"JWTs for anybody":     {env: "OPENSKILL_JWT_SECRET=0123456789abcdef0123456789abcdef", want: []string{"OPENSKILL_JWT_ISSUER is not set", "OPENSKILL_JWT_AUDIENCE is not set"}},
+		"an unknown scope":     {env: "OPENSKILL_ANONYMOUS_SCOPES=skills:read,all", want: []string{"OPENSKILL_ANONYMOUS_SCOPES", `"all"`}},
+		"payloads":             {env: "OPENSKILL_AUDIT_PAYLOAD=some", want: []string{"OPENSKILL_AUDIT_PAYLOAD", "none, hash, redacted or full"}},
+		"record":               {env: "OPENSKILL_RECORD=1", want: []string{"OPENSKILL_RECORD", "off or on"}},
 		"base URL":             {env: "OPENSKILL_HTTP_BASE_URL=ftp://x", want: []string{"OPENSKILL_HTTP_BASE_URL", "http or https"}},
 		"no such folder":       {env: "OPENSKILL_SKILLS_DIR=./nowhere", want: []string{"OPENSKILL_SKILLS_DIR", "does not exist", "a folder"}},
 		"not a folder":         {env: "OPENSKILL_ALLOWED_ROOT=./file", want: []string{"OPENSKILL_ALLOWED_ROOT", "is not a folder"}},
@@ -200,10 +204,13 @@ func TestMissingFileThatWasNamed(t *testing.T) {
 func TestTableIsComplete(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range Table() {
-		if s.Env == "" || s.Flag == "" || s.Key == "" || s.Doc == "" || s.Accepts == "" || strings.HasSuffix(s.Accepts, " to ") {
+		if s.Env == "" || s.Flag == "" && s.Env != "OPENSKILL_JWT_SECRET" && s.Env != "OPENSKILL_DATABASE_URL" || s.Key == "" || s.Doc == "" || s.Accepts == "" || strings.HasSuffix(s.Accepts, " to ") {
 			t.Errorf("an incomplete row: %+v", s)
 		}
 		for _, name := range []string{s.Env, "--" + s.Flag, "key " + s.Key} {
+			if name == "--" {
+				continue
+			}
 			if seen[name] {
 				t.Errorf("%s appears twice", name)
 			}

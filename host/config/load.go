@@ -55,6 +55,10 @@ func (l *loader) report(format string, args ...any) {
 // wrong reports a value that is not accepted.
 func (l *loader) wrong(s Setting, why string) {
 	v := l.values[s.Env]
+	if s.Flag == "" { // a secret is not shown
+		l.report("%s (from %s): %s; accepted: %s", s.Env, v.where, why, s.Accepts)
+		return
+	}
 	l.report("%s (from %s) is %s: %s; accepted: %s", s.Env, v.where, safeyaml.Quote(v.text), why, s.Accepts)
 }
 
@@ -332,17 +336,8 @@ func (l *loader) addresses(s *Settings) {
 	n, portErr := strconv.ParseUint(port, 10, 16)
 	if err != nil || portErr != nil || strconv.FormatUint(n, 10) != port {
 		l.wrong(l.row("OPENSKILL_LISTEN"), "is no address")
-	} else if !loopback(host) {
-		l.wrong(l.row("OPENSKILL_LISTEN"), "is reachable from other machines, and no authentication is configured: this release has none")
 	}
-	switch s.Auth {
-	case "", AuthNone:
-		s.Auth = AuthNone
-	case AuthRequired:
-		l.wrong(l.row("OPENSKILL_AUTH"), "no authentication is configured: this release has none, so nobody could call")
-	default:
-		l.wrong(l.row("OPENSKILL_AUTH"), "is not known")
-	}
+	l.authentication(s, loopback(host))
 	switch s.Workers {
 	case PerTenant, PerSkill, Shared, NoWorkers:
 	default:
@@ -357,6 +352,55 @@ func (l *loader) addresses(s *Settings) {
 		l.wrong(l.row("OPENSKILL_HTTP_BASE_URL"), "is no such address")
 	}
 }
+
+// authentication settles who may call. Nobody but the operator can reach a host on
+// loopback; on every other address callers must show who they are.
+func (l *loader) authentication(s *Settings, local bool) {
+	switch s.Auth {
+	case "":
+		s.Auth = AuthRequired
+		if local {
+			s.Auth = AuthNone
+		}
+	case AuthNone:
+		if !local {
+			l.wrong(l.row("OPENSKILL_LISTEN"), "is reachable from other machines, where OPENSKILL_AUTH must not be none")
+		}
+	case AuthRequired:
+	default:
+		l.wrong(l.row("OPENSKILL_AUTH"), "is not known")
+	}
+	if n := len(s.JWTSecret); n > 0 && n < minSecret {
+		l.report("OPENSKILL_JWT_SECRET (from %s) has %d bytes; accepted: %d bytes or more", l.values["OPENSKILL_JWT_SECRET"].where, n, minSecret)
+	}
+	if s.JWTSecret != "" || s.JWTJWKS != "" {
+		for name, v := range map[string]string{"OPENSKILL_JWT_ISSUER": s.JWTIssuer, "OPENSKILL_JWT_AUDIENCE": s.JWTAudience} {
+			if v == "" {
+				l.report("%s is not set, and JWTs are accepted; accepted: %s", name, l.row(name).Accepts)
+			}
+		}
+	}
+	for _, scope := range s.Anonymous() {
+		if !skill.ValidScope(scope) {
+			l.wrong(l.row("OPENSKILL_ANONYMOUS_SCOPES"), "names a scope that there is not: "+safeyaml.Quote(scope))
+		}
+	}
+	switch s.AuditPayload {
+	case PayloadNone, PayloadHash, PayloadRedacted, PayloadFull:
+	default:
+		l.wrong(l.row("OPENSKILL_AUDIT_PAYLOAD"), "is not known")
+	}
+	switch s.Record {
+	case RecordOff, RecordOn:
+	default:
+		l.wrong(l.row("OPENSKILL_RECORD"), "is not known")
+	}
+	slices.Sort(l.problems)
+}
+
+// minSecret is the length, in bytes, below which a secret is not one: HS256 wants a
+// key of at least the size of its hash (RFC 7518, section 3.2).
+const minSecret = 32
 
 // allowances reads what skills may ask for. A problem is told without the value,
 // which may hold a secret.

@@ -16,7 +16,27 @@ type Auth string
 // The values of OPENSKILL_AUTH.
 const (
 	AuthNone     Auth = "none"     // the caller is the operator of this machine
-	AuthRequired Auth = "required" // refused by this release, which has no credentials
+	AuthRequired Auth = "required" // who calls shows a JWT or a key
+)
+
+// AuditPayload says what records keep of inputs and outputs.
+type AuditPayload string
+
+// The values of OPENSKILL_AUDIT_PAYLOAD.
+const (
+	PayloadNone     AuditPayload = "none"     // their sizes
+	PayloadHash     AuditPayload = "hash"     // and their SHA-256
+	PayloadRedacted AuditPayload = "redacted" // and their shape, with the values of secrets left out
+	PayloadFull     AuditPayload = "full"     // and all of them
+)
+
+// Record says whether runs can be replayed.
+type Record string
+
+// The values of OPENSKILL_RECORD.
+const (
+	RecordOff Record = "off"
+	RecordOn  Record = "on"
 )
 
 // Isolation says whose calls share a worker process.
@@ -42,9 +62,30 @@ const (
 
 // Settings of one host. Paths are absolute after [Load].
 type Settings struct {
-	Listen      string `env:"OPENSKILL_LISTEN" envDefault:"127.0.0.1:8000" flag:"listen" accepts:"host:port with a loopback host, like 127.0.0.1:8000; port 0 takes a free one" doc:"address that the host listens on"`
-	HTTPBaseURL string `env:"OPENSKILL_HTTP_BASE_URL" envDefault:"http://127.0.0.1:8000" flag:"http-base-url" accepts:"an http or https address without query" doc:"address at which clients reach the host"`
-	Auth        Auth   `env:"OPENSKILL_AUTH" flag:"auth" accepts:"none (required needs credentials, which this release does not have)" doc:"whether callers must show who they are; unset: none on loopback, required elsewhere"`
+	Listen          string `env:"OPENSKILL_LISTEN" envDefault:"127.0.0.1:8000" flag:"listen" accepts:"host:port with a loopback host, like 127.0.0.1:8000; port 0 takes a free one" doc:"address that the host listens on"`
+	HTTPBaseURL     string `env:"OPENSKILL_HTTP_BASE_URL" envDefault:"http://127.0.0.1:8000" flag:"http-base-url" accepts:"an http or https address without query" doc:"address at which clients reach the host"`
+	Auth            Auth   `env:"OPENSKILL_AUTH" flag:"auth" accepts:"none or required" doc:"whether callers must show who they are; unset: none on loopback, required elsewhere"`
+	AnonymousScopes string `env:"OPENSKILL_ANONYMOUS_SCOPES" flag:"anonymous-scopes" accepts:"scopes with commas between them, such as skills:read" doc:"what callers may do who show nothing, where callers must show who they are; unset: nothing"`
+	JWTSecret       string `env:"OPENSKILL_JWT_SECRET" secret:"yes" accepts:"32 bytes or more" doc:"key of JWTs that are signed with HS256; unset: none are accepted"`
+	JWTJWKS         string `env:"OPENSKILL_JWT_JWKS" flag:"jwt-jwks" accepts:"a file, or an https address" doc:"public keys (JWKS) of JWTs that are signed with RS256, ES256 or EdDSA; unset: none are accepted"`
+	JWTIssuer       string `env:"OPENSKILL_JWT_ISSUER" flag:"jwt-issuer" accepts:"the claim iss" doc:"who must have issued a JWT; needed where JWTs are accepted"`
+	JWTAudience     string `env:"OPENSKILL_JWT_AUDIENCE" flag:"jwt-audience" accepts:"the claim aud" doc:"whom a JWT must be for; needed where JWTs are accepted"`
+	JWTSkewS        uint64 `env:"OPENSKILL_JWT_SKEW_S" envDefault:"30" flag:"jwt-skew-s" min:"0" max:"300" doc:"how far clocks may be apart when times of a JWT are checked, in seconds"`
+
+	DatabaseURL    string       `env:"OPENSKILL_DATABASE_URL" secret:"yes" accepts:"postgres://… or sqlite:FILE" doc:"where keys, records and definitions are kept; unset: a SQLite file in the state folder"`
+	AuditPayload   AuditPayload `env:"OPENSKILL_AUDIT_PAYLOAD" envDefault:"hash" flag:"audit-payload" accepts:"none, hash, redacted or full" doc:"what the record of a call keeps of input and output"`
+	AuditPayloadKB uint64       `env:"OPENSKILL_AUDIT_PAYLOAD_KB" envDefault:"16" flag:"audit-payload-kb" min:"1" max:"1024" doc:"most that it keeps of either, in KiB"`
+	AuditDays      uint64       `env:"OPENSKILL_AUDIT_DAYS" envDefault:"400" flag:"audit-days" min:"1" max:"36500" doc:"how long records are kept, in days"`
+	ResultMinutes  uint64       `env:"OPENSKILL_RESULT_MINUTES" envDefault:"60" flag:"result-minutes" min:"1" max:"43200" doc:"how long results of long calls, and artifacts, are kept, in minutes"`
+	Record         Record       `env:"OPENSKILL_RECORD" envDefault:"off" flag:"record" accepts:"off or on" doc:"whether all that a run was given is kept, so that it can be replayed"`
+	RecordMB       uint64       `env:"OPENSKILL_RECORD_MB" envDefault:"16" flag:"record-mb" min:"1" max:"1024" doc:"most that is kept of one run to replay it, in MiB"`
+
+	RateTenant           int    `env:"OPENSKILL_RATE_TENANT" envDefault:"60000" flag:"rate-tenant" min:"1" max:"100000000" doc:"calls of one tenant a minute"`
+	RatePrincipal        int    `env:"OPENSKILL_RATE_PRINCIPAL" envDefault:"60000" flag:"rate-principal" min:"1" max:"100000000" doc:"calls of one principal a minute"`
+	ConcurrencyTenant    int    `env:"OPENSKILL_CONCURRENCY_TENANT" envDefault:"32" flag:"concurrency-tenant" min:"1" max:"4096" doc:"calls of one tenant that run at once"`
+	ConcurrencyPrincipal int    `env:"OPENSKILL_CONCURRENCY_PRINCIPAL" envDefault:"32" flag:"concurrency-principal" min:"1" max:"4096" doc:"calls of one principal that run at once"`
+	DailyExecutions      uint64 `env:"OPENSKILL_DAILY_EXECUTIONS" envDefault:"1000000000" flag:"daily-executions" min:"1" max:"1000000000000" doc:"runs of one tenant a day (UTC)"`
+	DailyFuel            uint64 `env:"OPENSKILL_DAILY_FUEL" envDefault:"1000000000000000000" flag:"daily-fuel" min:"1" max:"4611686018427387904" doc:"fuel of one tenant a day (UTC), in units"`
 
 	SkillsDir   string `env:"OPENSKILL_SKILLS_DIR" envDefault:"./skills" flag:"skills" path:"dir" accepts:"a folder" doc:"folder of trusted skills, each a folder with a skill.yaml"`
 	AgentSkills string `env:"OPENSKILL_AGENT_SKILLS" flag:"agent-skills" accepts:"folders, with the separator of PATH between them" doc:"folders of Agent Skills, the folders with a SKILL.md; unset: the folder of skills"`
@@ -123,7 +164,7 @@ const (
 // Setting is one row of the table of settings.
 type Setting struct {
 	Env     string // name in the environment and in .env
-	Flag    string // without dashes
+	Flag    string // without dashes; "" of secrets, which everyone on the machine would see
 	Key     string // in openskill.yaml
 	Default string // "" for none
 	Accepts string
@@ -194,6 +235,11 @@ func (s *Settings) UploadBytes() int64 {
 // UploadGrace is how long the files of a deleted version stay.
 func (s *Settings) UploadGrace() time.Duration {
 	return time.Duration(s.UploadGraceS) * time.Second //nolint:gosec // at most a year by its range
+}
+
+// Anonymous are the scopes of callers who show nothing; nil: none.
+func (s *Settings) Anonymous() []string {
+	return strings.FieldsFunc(s.AnonymousScopes, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // Timeout is the default time of a call.

@@ -37,18 +37,18 @@ const (
 // handled are the rights that version knows, all of which are refused unless a
 // rule allows them.
 func handled(version int) unix.LandlockRulesetAttr {
-	a := unix.LandlockRulesetAttr{Access_fs: mayRead | mayWork | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK}
+	a := unix.LandlockRulesetAttr{Handled_access_fs: mayRead | mayWork | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK}
 	if version < 2 {
-		a.Access_fs &^= unix.LANDLOCK_ACCESS_FS_REFER
+		a.Handled_access_fs &^= unix.LANDLOCK_ACCESS_FS_REFER
 	}
 	if version < 3 {
-		a.Access_fs &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+		a.Handled_access_fs &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	}
 	if version >= 4 {
-		a.Access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+		a.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if version >= 5 {
-		a.Access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+		a.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
 	if version >= 6 {
 		a.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
@@ -102,7 +102,7 @@ func (j *job) ruleset(version int) (_ *os.File, err error) {
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			access &= mayReadFile | mayUseFile // the others are rights on folders
 		}
-		rule := unix.LandlockPathBeneathAttr{Allowed_access: access & attr.Access_fs, Parent_fd: int32(at)}                                                     //nolint:gosec // a descriptor
+		rule := unix.LandlockPathBeneathAttr{Allowed_access: access & attr.Handled_access_fs, Parent_fd: int32(at)}                                             //nolint:gosec // a descriptor
 		if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, fd, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 { //nolint:gosec // the kernel reads it
 			return fmt.Errorf("landlock_add_rule: %w", errno)
 		}

@@ -94,50 +94,6 @@ type Permissions struct {
 	Env     []string   `json:"env,omitempty"` // names
 }
 
-// Principal is who calls. The zero value may do nothing.
-type Principal struct {
-	ID     string        // "" is nobody
-	Type   PrincipalType // human, agent or operator
-	Tenant string
-	Scopes []string
-}
-
-// PrincipalType is the kind of a caller.
-type PrincipalType string
-
-// The types of principal.
-const (
-	Operator PrincipalType = "operator" // the owner of the process, on its own machine
-	Human    PrincipalType = "human"
-	Agent    PrincipalType = "agent"
-)
-
-// Scopes of this release.
-const (
-	ScopeRead   = "skills:read"   // the catalogue
-	ScopeInvoke = "skills:invoke" // calls
-	ScopeUpload = "skills:upload" // uploads, and what becomes of one's own
-	ScopeAdmin  = "skills:admin"  // the operator's word on uploads of every tenant
-)
-
-// May reports whether p holds the scope. Nobody (an empty ID) holds none.
-func (p Principal) May(scope string) bool {
-	if p.ID == "" {
-		return false
-	}
-	for _, s := range p.Scopes {
-		if s == scope {
-			return true
-		}
-	}
-	return false
-}
-
-// Local is the operator on the host's own machine.
-func Local() Principal {
-	return Principal{ID: "local", Type: Operator, Tenant: "local", Scopes: []string{ScopeRead, ScopeInvoke, ScopeUpload, ScopeAdmin}}
-}
-
 // Target is one way to execute a skill: a runner and the file it starts with.
 type Target struct {
 	Kind  Kind   `json:"kind"`

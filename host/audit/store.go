@@ -1,0 +1,77 @@
+package audit
+
+import (
+	"context"
+	"time"
+)
+
+// Entry is a record to be written, with what it means for the tables that are asked:
+// exactly one of Started, Finished and Pruned is set.
+type Entry struct {
+	Record   // Tenant, Kind, ExecutionID, Time and Body are set; the store sets Seq, Prev and Hash
+	Started  *Started
+	Finished *Finished
+	Of       *Started // of a Finished: what its execution began with
+	Pruned   *Pruned
+}
+
+// Store keeps records and executions. Implementations are safe for concurrent use, by
+// several processes too; storetest is the suite that each one passes. Errors are as
+// the database gave them; ErrNotFound is what Execution says of what is not there.
+type Store interface {
+	// Append writes entries in their order, all or none, each linked by [Link] to the
+	// last record of its tenant. When it returns nil they outlive the process. A Started
+	// makes the execution running, a Finished ends it and makes it an execution log; a
+	// second Finished of an execution is left out without an error, which says that it
+	// was written before: Append may be repeated after an error that leaves it open
+	// whether the entries were written, and so is a second Started.
+	Append(ctx context.Context, entries []*Entry) error
+
+	// Tenants lists every tenant that has a chain, in order, with its ends.
+	Tenants(ctx context.Context) ([]Head, error)
+	// Records gives at most limit records of a tenant from a sequence number on.
+	Records(ctx context.Context, tenant string, from uint64, limit int) ([]Record, error)
+
+	// Execution gives one; tenant "" means any.
+	Execution(ctx context.Context, tenant, id string) (*Execution, error)
+	// Executions gives a page, newest first, running ones included, and the cursor of
+	// the next page or "".
+	Executions(ctx context.Context, q Query) ([]*Execution, string, error)
+
+	// Alive says that an instance of a host runs, Gone that it does not any more.
+	Alive(ctx context.Context, instance string, now time.Time) error
+	Gone(ctx context.Context, instance string) error
+	// Orphans gives at most limit running executions of instances that have not been
+	// alive since a time, oldest first.
+	Orphans(ctx context.Context, since time.Time, limit int) ([]*Started, error)
+
+	// Prune removes records and execution logs of a tenant from before a time, at most
+	// limit records, from the oldest on and without a gap; a record whose execution runs
+	// stays, and all after it. e is a Pruned entry without Body, which it fills by what
+	// was removed and appends in the same transaction. It gives the number of records.
+	Prune(ctx context.Context, tenant string, before time.Time, limit int) (int, error)
+}
+
+// Head is the chain of a tenant as its ends say it.
+type Head struct {
+	Tenant   string
+	First    uint64 // sequence number of the oldest record that is kept
+	Prev     string // what that one names as Prev
+	Last     uint64 // 0: the chain is empty
+	LastHash string
+}
+
+// Query chooses executions. Zero fields choose all.
+type Query struct {
+	Tenant    string
+	Principal string
+	Skill     string
+	Status    Status
+	Code      string
+	Session   string
+	TraceID   string
+	Since     time.Time // started at or after
+	Until     time.Time // started before
+	Cursor    string    // as a page before gave it
+	Limit     int       // 1 to 1000
+}
