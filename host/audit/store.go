@@ -2,8 +2,12 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"time"
 )
+
+// ErrNotFound says that there is no such execution, or none that the caller may see.
+var ErrNotFound = errors.New("no such execution")
 
 // Entry is a record to be written, with what it means for the tables that are asked:
 // exactly one of Started, Finished and Pruned is set.
