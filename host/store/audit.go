@@ -1,0 +1,4 @@
+package store
+
+// auditStore keeps records of runs.
+type auditStore struct{ db *DB }

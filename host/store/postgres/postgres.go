@@ -1,0 +1,101 @@
+// Package postgres opens a PostgreSQL database with bounds on what a host may take of it
+// and wait for it.
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// Schema is where all tables are.
+const Schema = "agent"
+
+// Options are how a server is reached.
+type Options struct {
+	URL   string // postgres://…; what it says of statement_timeout and the like holds
+	Conns int    // most connections; 0: 10
+
+	// Patient leaves out the bounds on the time of a statement, for changes of the schema.
+	Patient bool
+}
+
+// ErrURL says that a URL cannot be read. What is wrong with it is not told, as its
+// password would be.
+var ErrURL = errors.New("postgres: the URL cannot be read")
+
+// Open gives connections to the server, none of which is made yet.
+func Open(o Options) (*sql.DB, error) {
+	c, err := pgx.ParseConfig(o.URL)
+	if err != nil {
+		return nil, ErrURL
+	}
+	set(c, "search_path", Schema, true) // tables are found without it, and those of no other schema
+	set(c, "application_name", "openskill", false)
+	set(c, "TimeZone", "UTC", true)
+	set(c, "standard_conforming_strings", "on", true) // by which bun quotes
+	if !o.Patient {
+		set(c, "statement_timeout", "10s", false)
+		set(c, "lock_timeout", "5s", false)
+		// A host that hangs must not hold for others what it locked.
+		set(c, "idle_in_transaction_session_timeout", "10s", false)
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = 5 * time.Second
+	}
+	// bun writes arguments into statements: prepared ones would be new each time.
+	c.DefaultQueryExecMode = pgx.QueryExecModeExec
+	db := stdlib.OpenDB(*c)
+	if o.Conns <= 0 {
+		o.Conns = 10
+	}
+	db.SetMaxOpenConns(o.Conns)
+	db.SetMaxIdleConns(min(4, o.Conns))
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	db.SetConnMaxLifetime(time.Hour) // so that a server behind an address that changed is left
+	return db, nil
+}
+
+func set(c *pgx.ConnConfig, name, value string, always bool) {
+	if _, ok := c.RuntimeParams[name]; !ok || always {
+		c.RuntimeParams[name] = value
+	}
+}
+
+// lockKey is the advisory lock of changes to the schema: "openskil" in ASCII.
+const lockKey = 0x6f70656e736b696c
+
+// Lock waits until no other process changes the schema, makes the schema if it is
+// missing, and gives what ends the lock.
+func Lock(ctx context.Context, db *sql.DB) (unlock func(), err error) {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// A connection that is closed gives up its lock, whatever happened to the context.
+	drop := func() {
+		_ = c.Raw(func(any) error { return driver.ErrBadConn }) //nolint:errcheck // the pool closes the connection
+		_ = c.Close()                                           //nolint:errcheck // it is closed already
+	}
+	if _, err := c.ExecContext(ctx, "SELECT pg_advisory_lock($1)", int64(lockKey)); err != nil {
+		drop()
+		return nil, err
+	}
+	var missing bool
+	if err := c.QueryRowContext(ctx, "SELECT to_regnamespace($1) IS NULL", Schema).Scan(&missing); err != nil {
+		drop()
+		return nil, err
+	}
+	if missing {
+		if _, err := c.ExecContext(ctx, "CREATE SCHEMA "+Schema); err != nil {
+			drop()
+			return nil, err
+		}
+	}
+	return drop, nil
+}

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+	"github.com/uptrace/bun/dialect/sqlitedialect"
+
+	"openskill/host/store/migrations"
+	"openskill/host/store/postgres"
+	"openskill/host/store/sqlite"
+	"openskill/sdk/skill"
+)
+
+// File is the database's name in the state folder.
+const File = "openskill.db"
+
+// Options are which database, and where.
+type Options struct {
+	URL      string       // sqlite:FILE or postgres://…; "": File in StateDir
+	StateDir string       // required where URL is ""
+	Conns    int          // most connections to a PostgreSQL server; 0: 10
+	Log      *slog.Logger // nil: slog.Default()
+}
+
+// Kind is a kind of database.
+type Kind string
+
+// The kinds.
+const (
+	SQLite   Kind = migrations.SQLite
+	Postgres Kind = migrations.Postgres
+)
+
+// DB is an open database, whose schema is that of this program. It is safe for concurrent
+// use, and several processes may have the same one open.
+type DB struct {
+	kind  Kind
+	log   *slog.Logger
+	write *bun.DB // SQLite: one connection
+	read  *bun.DB // SQLite: cannot write; PostgreSQL: the same as write
+
+	close  func() error
+	audit  auditStore
+	closed sync.Once
+}
+
+// Open opens the database and brings its schema up to that of this program; of several
+// processes that do so at once, one does it and the others wait. A database of a later
+// release is refused. The URL may hold a password, which no error shows.
+func Open(ctx context.Context, o Options) (*DB, error) {
+	where, err := o.parse()
+	if err != nil {
+		return nil, err
+	}
+	d, err := where.connect(ctx)
+	if err == nil {
+		if err = where.current(ctx, d); err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}
+	if err != nil {
+		return nil, opening(err)
+	}
+	return d, nil
+}
+
+// opening is what the operator reads of a database that cannot be opened.
+func opening(err error) error {
+	var told *skill.Error
+	if errors.As(err, &told) {
+		return told
+	}
+	message := "the database cannot be opened; see what is wrong with it, or set OPENSKILL_DATABASE_URL to another one"
+	if r := ReasonOf(err); r != Refused {
+		message = "the database cannot be opened (" + string(r) + "); see what is wrong with it, or set OPENSKILL_DATABASE_URL to another one"
+	}
+	return &skill.Error{Op: "store.Open", Code: skill.AuditUnavailable, Message: message, Err: err}
+}
+
+// Close closes the database. It may be called twice.
+func (d *DB) Close() error {
+	var err error
+	d.closed.Do(func() { err = d.close() })
+	return err
+}
+
+// Kind says which kind of database it is.
+func (d *DB) Kind() Kind { return d.kind }
+
+// Ping reports whether the database answers.
+func (d *DB) Ping(ctx context.Context) error { return d.write.PingContext(ctx) }
+
+// place is what a URL says.
+type place struct {
+	kind Kind
+	log  *slog.Logger
+	file sqlite.Options   // of SQLite
+	net  postgres.Options // of PostgreSQL
+}
+
+func (o Options) parse() (*place, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	wrong := func(message string) (*place, error) {
+		return nil, &skill.Error{Op: "store.Open", Code: skill.InvalidArgument, Subject: "OPENSKILL_DATABASE_URL", Message: message}
+	}
+	scheme, rest, ok := strings.Cut(o.URL, ":")
+	switch {
+	case o.URL == "" && o.StateDir == "":
+		return wrong("without a URL of a database a state folder is needed")
+	case o.URL == "":
+		return &place{kind: SQLite, log: o.Log, file: sqlite.Options{File: filepath.Join(o.StateDir, File)}}, nil
+	case ok && (scheme == "postgres" || scheme == "postgresql"):
+		return &place{kind: Postgres, log: o.Log, net: postgres.Options{URL: o.URL, Conns: o.Conns}}, nil
+	case !ok || scheme != "sqlite":
+		return wrong("OPENSKILL_DATABASE_URL is neither postgres://… nor sqlite:FILE")
+	}
+	file, query, _ := strings.Cut(rest, "?")
+	q, err := url.ParseQuery(query)
+	full := err == nil && len(q) == 1 && strings.EqualFold(strings.Join(q["synchronous"], " "), "full")
+	switch {
+	case query != "" && !full:
+		return wrong("sqlite:FILE may have ?synchronous=full behind it, and nothing else")
+	case file == "" || strings.HasPrefix(file, ":") || strings.ContainsRune(file, 0):
+		return wrong("sqlite: needs the name of a file, such as sqlite:/var/lib/openskill/openskill.db")
+	}
+	return &place{kind: SQLite, log: o.Log, file: sqlite.Options{File: file, Full: full}}, nil
+}
+
+// connect opens the database as it is.
+func (p *place) connect(ctx context.Context) (*DB, error) {
+	d := &DB{kind: p.kind, log: p.log}
+	switch p.kind {
+	case Postgres:
+		db, err := postgres.Open(p.net)
+		if err != nil {
+			return nil, p.wrongURL(err)
+		}
+		d.write = bun.NewDB(db, pgdialect.New())
+		d.read, d.close = d.write, db.Close
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		if err := db.PingContext(ctx); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	default:
+		pools, err := sqlite.Open(ctx, p.file)
+		if err != nil {
+			return nil, err
+		}
+		d.write = bun.NewDB(pools.Write, sqlitedialect.New())
+		d.read, d.close = bun.NewDB(pools.Read, sqlitedialect.New()), pools.Close
+	}
+	d.audit.db = d
+	return d, nil
+}
+
+func (p *place) wrongURL(error) error {
+	return &skill.Error{
+		Op: "store.Open", Code: skill.InvalidArgument, Subject: "OPENSKILL_DATABASE_URL",
+		Message: "OPENSKILL_DATABASE_URL cannot be read; accepted is postgres://user:password@host:port/database, with special characters of the password as %XX",
+	}
+}
