@@ -64,7 +64,7 @@ func (s *Server) listAgentSkills(c *fiber.Ctx) error {
 	if s.opt.AgentSkills != nil {
 		ctx, done := s.calling(c.Context())
 		defer done()
-		all, err := s.opt.AgentSkills.List(ctx, s.opt.Principal)
+		all, err := s.opt.AgentSkills.List(ctx, who(c.Context()))
 		if err != nil {
 			return err
 		}
@@ -100,16 +100,13 @@ type loadedSkill struct {
 
 // loadAgentSkill answers GET /agent-skills/{name}.
 func (s *Server) loadAgentSkill(c *fiber.Ctx) error {
-	if strings.Contains(c.Params("name"), ":") {
-		return fiber.ErrNotFound // an action that there is not, rather than a bad name
-	}
 	skills, err := s.agentSkills(c.Params("name"))
 	if err != nil {
 		return err
 	}
 	run, done := s.calling(c.Context())
 	defer done()
-	a, content, err := skills.Load(run, s.opt.Principal, c.Params("name"))
+	a, content, err := skills.Load(run, who(c.Context()), c.Params("name"))
 	if err != nil {
 		return err
 	}
@@ -216,7 +213,7 @@ func (s *Server) readResource(c *fiber.Ctx) error {
 	}
 	run, done := s.calling(ctx)
 	defer done()
-	r, err := skills.ReadResource(run, s.opt.Principal, name, resource)
+	r, err := skills.ReadResource(run, who(c.Context()), name, resource)
 	if err != nil {
 		return err
 	}
@@ -287,7 +284,7 @@ func (s *Server) runScript(c *fiber.Ctx) error {
 	}
 	run, done := s.calling(ctx)
 	defer done()
-	r := skills.RunScript(run, s.opt.Principal, req)
+	r := skills.RunScript(run, who(c.Context()), req)
 	if r == nil {
 		return errors.New("the door returned no result")
 	}

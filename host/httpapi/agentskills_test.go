@@ -272,7 +272,7 @@ func TestWhoMayReadAgentSkills(t *testing.T) {
 		{"runner", skill.Principal{ID: "x", Scopes: []string{skill.ScopeInvoke}}, 403, 200},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s, _ := agentSkills(t, func(o *httpapi.Options) { o.Principal = tc.who })
+			s, _ := agentSkills(t, func(o *httpapi.Options) { o.Authenticate = httpapitest.As(tc.who) })
 			for _, path := range []string{"/agent-skills", "/agent-skills/unit-converter", "/agent-skills/unit-converter/resources/references/conversion-table.md", "/tools"} {
 				if resp, body := s.do(t, "GET", path, ""); resp.StatusCode != tc.read {
 					t.Errorf("%s: %d %s", path, resp.StatusCode, body)

@@ -42,7 +42,7 @@ func (s *Server) listApprovals(c *fiber.Ctx) error {
 	}
 	l := wire.ApprovalList{Data: []approval.Approval{}}
 	if s.opt.Approvals != nil {
-		list, next, err := s.opt.Approvals.ListState(s.opt.Principal, state, cursor, limit)
+		list, next, err := s.opt.Approvals.ListState(who(c.Context()), state, cursor, limit)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (s *Server) getApproval(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	a, err := store.Get(s.opt.Principal, c.Params("id"))
+	a, err := store.Get(who(c.Context()), c.Params("id"))
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *Server) decideApproval(approve bool) fiber.Handler {
 		}
 		run, done := s.calling(ctx)
 		defer done()
-		a, err := store.Decide(run, s.opt.Principal, c.Params("id"), approve)
+		a, err := store.Decide(run, who(c.Context()), c.Params("id"), approve)
 		if err != nil {
 			return err
 		}

@@ -87,14 +87,18 @@ func (s *Server) limitOf(ctx *fasthttp.RequestCtx) int64 {
 	return int64(s.opt.BodyLimit)
 }
 
-// expect answers Expect: 100-continue before the body is sent: with 413 if it
-// would be too large.
+// expect answers Expect: 100-continue before the body is sent: as the request would be
+// answered without it if it is not let in, with 413 if it would be too large.
 func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
-	if int64(ctx.Request.Header.ContentLength()) <= s.limitOf(ctx) {
-		return fasthttp.StatusContinue
-	}
 	s.commonHeaders(ctx, takeTrace(ctx))
-	s.readFailed(ctx, errBodyTooLarge)
+	if err := s.letIn(ctx, plainPath(ctx)); err != nil {
+		s.fail(ctx, err)
+	} else if int64(ctx.Request.Header.ContentLength()) <= s.limitOf(ctx) {
+		ctx.Response.Reset()
+		return fasthttp.StatusContinue
+	} else {
+		s.readFailed(ctx, errBodyTooLarge)
+	}
 	if conn := connOf(ctx); conn != nil {
 		conn.linger.Store(true)
 	}

@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
@@ -13,31 +11,10 @@ import (
 	"openskill/sdk/skill"
 )
 
-// reading lets only those through who may read the catalogue.
-func (s *Server) reading(next fiber.Handler) fiber.Handler { return s.scoped(next, skill.ScopeRead) }
-
-// scoped lets only those through who have one of the scopes.
-func (s *Server) scoped(next fiber.Handler, scopes ...string) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		p := s.opt.Principal
-		switch {
-		case strings.Contains(c.Params("id"), ":"):
-			return fiber.ErrNotFound // an action that there is not, rather than a bad id
-		case s.rebound(c.Context()):
-			return errUnknownHost()
-		case slices.ContainsFunc(scopes, p.May):
-			return next(c)
-		case p.ID == "":
-			return &skill.Error{Op: "httpapi.catalogue", Code: skill.Unauthorized, Message: "this needs credentials"}
-		}
-		return &skill.Error{Op: "httpapi.catalogue", Code: skill.Forbidden, Message: "this needs the scope " + scopes[0]}
-	}
-}
-
 // viewer is who looks at the catalogue: the caller, or, for the operator, the tenant
 // that it names.
 func (s *Server) viewer(c *fiber.Ctx) (skill.Principal, error) {
-	p := s.opt.Principal
+	p := who(c.Context())
 	tenant, err := query(c, "tenant", maxTenant)
 	if err != nil || tenant == nil || *tenant == p.Tenant {
 		return p, err

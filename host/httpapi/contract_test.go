@@ -184,7 +184,7 @@ func start(t testing.TB, change func(*httpapi.Options)) *server {
 	t.Helper()
 	s := &server{Door: httpapitest.NewDoor(), served: make(chan error, 1)}
 	o := httpapi.Options{
-		Door: s.Door, Catalogue: httpapitest.NewCatalogue(), Principal: skill.Local(), Version: "0.1.0",
+		Door: s.Door, Catalogue: httpapitest.NewCatalogue(), Authenticate: httpapitest.As(skill.Local()), Version: "0.1.0",
 		AgentSkills: httpapitest.NewAgentSkills(), Tools: httpapitest.Tools,
 	}
 	if change != nil {

@@ -49,7 +49,7 @@ func (s *Server) deciding(act func(Uploads, skill.Principal, Which) (skill.Versi
 				return err
 			}
 		}
-		now, err := act(uploads, s.opt.Principal, which)
+		now, err := act(uploads, who(c.Context()), which)
 		if err != nil {
 			return err
 		}
@@ -88,9 +88,6 @@ func decodeWhich(b []byte, to *Which) error {
 
 // deleteVersion answers DELETE /skills/{id}/versions/{version}.
 func (s *Server) deleteVersion(c *fiber.Ctx) error {
-	if strings.Contains(c.Params("id"), ":") {
-		return fiber.ErrNotFound
-	}
 	id, err := skill.ParseID(c.Params("id"))
 	if err != nil {
 		return err
@@ -111,7 +108,7 @@ func (s *Server) deleteVersion(c *fiber.Ctx) error {
 	if tenant != nil {
 		which.Tenant = *tenant
 	}
-	now, err := uploads.Delete(s.opt.Principal, which)
+	now, err := uploads.Delete(who(c.Context()), which)
 	if err != nil {
 		return err
 	}

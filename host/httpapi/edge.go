@@ -47,6 +47,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		s.fail(ctx, invalid("the request has both Content-Length and Transfer-Encoding; send one of them"))
 		return
 	}
+	if err := s.letIn(ctx, path); err != nil {
+		s.turnAway(ctx, err)
+		return
+	}
 	if !ctx.IsPost() || !isUploadPath(path) {
 		if err := s.takeBody(ctx); err != nil {
 			s.readFailed(ctx, err)
@@ -56,13 +60,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 			conn.enter(busy)
 		}
 	}
-	switch method := ctx.Method(); {
-	case !s.sameOrigin(ctx):
-		s.fail(ctx, &skill.Error{
-			Op: "httpapi.origin", Code: skill.Forbidden,
-			Message: "a web page of another origin may not call this host; its operator names the origin of its own pages in OPENSKILL_HTTP_BASE_URL",
-		})
-	case bytes.Equal(method, []byte("OPTIONS")):
+	switch {
+	case ctx.IsOptions():
 		if allow := s.allowed(path); allow != "" {
 			ctx.Response.Header.Set("Allow", allow)
 			ctx.Response.Header.SetNoDefaultContentType(true)
@@ -70,7 +69,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 			break
 		}
 		s.noRoute(ctx, path)
-	case !standardMethod(method):
+	case callerOf(ctx).route == nil:
 		s.noRoute(ctx, path)
 	default:
 		s.fiber(ctx)
@@ -80,16 +79,6 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 			slog.String("method", string(ctx.Method())), slog.String("path", skill.CleanText(path, 200)),
 			slog.Int("status", ctx.Response.StatusCode()))
 	}
-}
-
-// standardMethod reports whether fiber knows the method; it answers others in
-// plain text before any handler of ours.
-func standardMethod(m []byte) bool {
-	switch string(m) {
-	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "TRACE":
-		return true
-	}
-	return false
 }
 
 // plainPath is the path as fiber matches it, in memory of its own.
@@ -214,11 +203,6 @@ func (s *Server) fiberError(c *fiber.Ctx, err error) error {
 		return nil
 	}
 	s.fail(c.Context(), err)
-	return nil
-}
-
-func (s *Server) wrongMethod(c *fiber.Ctx) error {
-	s.noRoute(c.Context(), c.Path())
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"openskill/host/httpapi"
+	"openskill/host/httpapi/httpapitest"
 	"openskill/sdk/skill"
 )
 
@@ -465,7 +466,7 @@ func TestNobodyMayNothing(t *testing.T) {
 		{"without scopes", skill.Principal{ID: "x"}, 403},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := start(t, func(o *httpapi.Options) { o.Principal = tc.who })
+			s := start(t, func(o *httpapi.Options) { o.Authenticate = httpapitest.As(tc.who) })
 			for _, path := range []string{"/skills", "/skills/echo", "/skills/echo/versions"} {
 				if resp, body := s.do(t, "GET", path, ""); resp.StatusCode != tc.status {
 					t.Errorf("%s: %d %s", path, resp.StatusCode, body)

@@ -43,7 +43,7 @@ func (s *Server) invoke(c *fiber.Ctx) error {
 
 	run, done := s.calling(ctx)
 	defer done()
-	r := s.opt.Door.Invoke(run, s.opt.Principal, req)
+	r := s.opt.Door.Invoke(run, who(ctx), req)
 	if r == nil {
 		return errors.New("the door returned no result")
 	}

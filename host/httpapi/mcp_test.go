@@ -24,7 +24,7 @@ func mcpServer(t *testing.T) *server {
 	door := httpapitest.NewDoor()
 	m, err := mcpserver.New(mcpserver.Options{
 		Door: door, Catalogue: httpapitest.NewCatalogue(), KeepAlive: 20 * time.Millisecond, ProgressEvery: 10 * time.Millisecond,
-		Principal: func(*http.Request) (skill.Principal, error) { return skill.Local(), nil },
+		Principal: func(r *http.Request) (skill.Principal, error) { return httpapi.PrincipalOf(r.Context()), nil },
 	})
 	if err != nil {
 		t.Fatal(err)

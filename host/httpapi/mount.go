@@ -38,7 +38,7 @@ func (s *Server) mounted(c *fiber.Ctx) error {
 	if ctx.IsGet() {
 		parent = s.listening // a stream without an end, which a host that stops does not wait for
 	}
-	run, cancel := context.WithCancelCause(parent)
+	run, cancel := context.WithCancelCause(context.WithValue(parent, callerKey{}, who(ctx)))
 	req, err := standardRequest(run, ctx)
 	if err != nil {
 		cancel(nil)

@@ -91,16 +91,13 @@ var docsAssets = map[string]string{
 	"favicon-32x32.png":    "image/png",
 }
 
-func isDocsAsset(name string) bool { _, ok := docsAssets[name]; return ok }
-
-// docsAsset answers /docs/{file}. Swagger UI's files are embedded packed, and go
+// docsAsset answers one of docsAssets. Swagger UI's files are embedded packed, and go
 // out packed to clients that can unpack them.
-func (s *Server) docsAsset(c *fiber.Ctx) error {
-	ctx := c.Context()
-	name := c.Params("asset")
-	if !isDocsAsset(name) {
-		return fiber.ErrNotFound
-	}
+func (s *Server) docsAsset(name string) fiber.Handler {
+	return func(c *fiber.Ctx) error { return sendAsset(c.Context(), name) }
+}
+
+func sendAsset(ctx *fasthttp.RequestCtx, name string) error {
 	ctx.SetContentType(docsAssets[name])
 	ctx.Response.Header.Set("Cache-Control", "public, max-age=3600")
 	if name == "docs.js" {

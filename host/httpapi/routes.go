@@ -5,156 +5,70 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"openskill/sdk/skill"
+	"openskill/host/access"
 )
-
-// get are the methods of a path that is only read.
-const get = "GET, HEAD, OPTIONS"
 
 // allowed gives the methods of a path of this server, "" if there is no such path.
 func (s *Server) allowed(path string) string {
-	if s.opt.MCP == nil && strings.TrimSuffix(path, "/") == "/mcp" {
+	if s.opt.MCP == nil && strings.TrimSuffix(path, "/") == pathMCP {
 		return ""
 	}
-	return allowed(path)
-}
-
-// allowed gives the methods of a path, "" if there is no such path.
-func allowed(path string) string {
-	if len(path) > 1 {
-		path = strings.TrimSuffix(path, "/")
-	}
-	if isUploadPath(path) {
-		return "GET, HEAD, POST, OPTIONS"
-	}
-	switch path {
-	case "/health", "/healthz", "/readyz", "/openapi.json", "/docs", "/agent-skills", "/tools", "/approvals":
-		return get
-	case "/mcp":
-		return "GET, POST, DELETE, OPTIONS"
-	}
-	if rest, ok := strings.CutPrefix(path, "/agent-skills/"); ok {
-		return allowedOfAgentSkill(rest)
-	}
-	if id, ok := strings.CutPrefix(path, "/approvals/"); ok {
-		return allowedOfApproval(id)
-	}
-	if _, ok := actionPath(path); ok {
-		return "POST, OPTIONS"
-	}
-	if name, ok := strings.CutPrefix(path, "/docs/"); ok && isDocsAsset(name) {
-		return get
-	}
-	rest, ok := strings.CutPrefix(path, "/skills/")
-	if !ok {
-		return ""
-	}
-	id, tail, deeper := strings.Cut(rest, "/")
-	version, one := strings.CutPrefix(tail, "versions/")
-	switch {
-	case id == "" || strings.Contains(id, ":"): // a colon: an action that there is not
-		return ""
-	case !deeper || tail == "versions":
-		return get
-	case one && version != "" && !strings.Contains(version, "/"):
-		return "DELETE, OPTIONS"
-	}
-	return ""
-}
-
-// allowedOfAgentSkill is allowed for what comes after /agent-skills/.
-func allowedOfAgentSkill(rest string) string {
-	name, tail, deeper := strings.Cut(rest, "/")
-	kind, file, _ := strings.Cut(tail, "/")
-	switch {
-	case name == "" || strings.Contains(name, ":"):
-		return ""
-	case !deeper, kind == "resources" && file != "":
-		return get
-	case kind == "scripts" && len(file) > len(runSuffix) && strings.HasSuffix(file, runSuffix):
-		return "POST, OPTIONS"
-	}
-	return ""
-}
-
-// allowedOfApproval is allowed for what comes after /approvals/.
-func allowedOfApproval(id string) string {
-	id, action, acts := strings.Cut(id, ":")
-	switch {
-	case id == "" || strings.Contains(id, "/"):
-		return ""
-	case !acts:
-		return get
-	case action == "approve" || action == "deny":
-		return "POST, OPTIONS"
-	}
-	return ""
+	return access.Allow(path)
 }
 
 // isUploadPath reports whether a POST to the path is an upload.
 func isUploadPath(path string) bool { return path == "/skills" || path == "/skills/" }
 
-// actionPath gives the action of a path of the form /skills/{id}:{action}.
-func actionPath(path string) (action string, ok bool) {
-	path = strings.TrimSuffix(path, "/")
-	for _, action := range actions {
-		if id, ok := strings.CutSuffix(path, ":"+action); ok {
-			id, ok = strings.CutPrefix(id, "/skills/")
-			return action, ok && id != "" && !strings.Contains(id, "/")
-		}
-	}
-	return "", false
-}
-
-var actions = [...]string{"invoke", "enable", "disable", "approve", "rollback"}
-
 // runPath gives the id or name of a path that is answered with a Normalized Skill
 // Result: /skills/{id}:invoke or /agent-skills/{name}/scripts/{script}:run. It may be
 // anything but empty or of several segments.
 func runPath(path string) (id string, ok bool) {
-	path = strings.TrimSuffix(path, "/")
-	if rest, ok := strings.CutPrefix(path, "/agent-skills/"); ok {
-		name, _, _ := strings.Cut(rest, "/")
-		return name, strings.HasPrefix(allowedOfAgentSkill(rest), "POST")
-	}
-	id, ok = strings.CutPrefix(path, "/skills/")
-	if !ok {
-		return "", false
-	}
-	id, ok = strings.CutSuffix(id, ":invoke")
-	return id, ok && id != "" && !strings.Contains(id, "/")
+	r, id := access.Find(fiber.MethodPost, path)
+	return id, r != nil && (r.Path == pathInvoke || r.Path == pathRun)
 }
 
+// Paths of the table that are asked for by name.
+const (
+	pathInvoke = "/skills/{id}:invoke"
+	pathRun    = "/agent-skills/{name}/scripts/{script}:run"
+	pathMCP    = "/mcp"
+)
+
+// routes gives every row of the table its handler. What is behind a colon comes before
+// the path without it, which fiber would take for the same.
 func (s *Server) routes(app *fiber.App) {
-	app.Post("/skills/:id\\:invoke", s.invoke)
-	app.Get("/skills/:id\\:invoke", s.wrongMethod) // or it would be a skill named "x:invoke"
-	app.Post("/skills", s.upload)
-	app.Post("/skills/:id\\:enable", s.deciding(Uploads.Enable))
-	app.Post("/skills/:id\\:disable", s.deciding(Uploads.Disable))
-	app.Post("/skills/:id\\:approve", s.deciding(Uploads.Approve))
-	app.Post("/skills/:id\\:rollback", s.deciding(Uploads.Rollback))
-	app.Delete("/skills/:id/versions/:version", s.deleteVersion)
-	app.Get("/skills", s.reading(s.listSkills))
-	app.Get("/skills/:id", s.reading(s.getSkill))
-	app.Get("/skills/:id/versions", s.reading(s.listVersions))
-	app.Get("/agent-skills", s.reading(s.listAgentSkills))
-	app.Get("/agent-skills/:name", s.reading(s.loadAgentSkill))
-	app.Get("/agent-skills/:name/resources/+", s.reading(s.readResource))
-	app.Post("/agent-skills/:name/scripts/+", s.runScript)
-	app.Get("/tools", s.reading(s.listTools))
-	app.Get("/approvals", s.scoped(s.listApprovals, skill.ScopeRead, skill.ScopeAdmin))
-	app.Get("/approvals/:id", s.scoped(s.getApproval, skill.ScopeRead, skill.ScopeAdmin))
-	app.Post("/approvals/:id\\:approve", s.decideApproval(true))
-	app.Post("/approvals/:id\\:deny", s.decideApproval(false))
-	if s.opt.MCP != nil {
-		for _, method := range []string{fiber.MethodGet, fiber.MethodPost, fiber.MethodDelete} {
-			app.Add(method, "/mcp", s.mounted)
-		}
+	get := func(path string, h fiber.Handler) { on(app, fiber.MethodGet, path, h) }
+	post := func(path string, h fiber.Handler) { on(app, fiber.MethodPost, path, h) }
+	remove := func(path string, h fiber.Handler) { on(app, fiber.MethodDelete, path, h) }
+
+	post(pathInvoke, s.invoke)
+	post("/skills", s.upload)
+	post("/skills/{id}:enable", s.deciding(Uploads.Enable))
+	post("/skills/{id}:disable", s.deciding(Uploads.Disable))
+	post("/skills/{id}:approve", s.deciding(Uploads.Approve))
+	post("/skills/{id}:rollback", s.deciding(Uploads.Rollback))
+	remove("/skills/{id}/versions/{version}", s.deleteVersion)
+	get("/skills", s.listSkills)
+	get("/skills/{id}", s.getSkill)
+	get("/skills/{id}/versions", s.listVersions)
+	get("/agent-skills", s.listAgentSkills)
+	get("/agent-skills/{name}", s.loadAgentSkill)
+	get("/agent-skills/{name}/resources/{path}", s.readResource)
+	post(pathRun, s.runScript)
+	get("/tools", s.listTools)
+	get("/approvals", s.listApprovals)
+	get("/approvals/{id}", s.getApproval)
+	post("/approvals/{id}:approve", s.decideApproval(true))
+	post("/approvals/{id}:deny", s.decideApproval(false))
+	get(pathMCP, s.mounted)
+	post(pathMCP, s.mounted)
+	remove(pathMCP, s.mounted)
+	get("/health", s.alive)
+	get("/healthz", s.alive)
+	get("/readyz", s.ready)
+	get("/openapi.json", s.openapi)
+	get("/docs", s.docs)
+	for asset := range docsAssets {
+		get("/docs/"+asset, s.docsAsset(asset))
 	}
-	app.Get("/health", s.alive)
-	app.Get("/healthz", s.alive)
-	app.Get("/readyz", s.ready)
-	app.Get("/openapi.json", s.openapi)
-	app.Get("/docs", s.docs)
-	app.Get("/docs/:asset", s.docsAsset)
 }

@@ -44,7 +44,7 @@ type Options struct {
 	AgentSkills AgentSkills  // nil: there are none
 	Tools       Tools        // nil: there are no tool definitions
 	Approvals   Approvals    // nil: there are none
-	MCP         http.Handler // answers /mcp; its requests end when their clients leave. nil: there is no such path
+	MCP         http.Handler // answers /mcp; its requests end when their clients leave, see [PrincipalOf] for who they act for. nil: there is no such path
 
 	// ScriptArgs makes the command line of a script of the JSON that a request has as
 	// "args": a list, an object or null. nil: only lists of strings are taken.
@@ -54,8 +54,10 @@ type Options struct {
 	// error. It must be quick. nil: always ready.
 	Ready func() error
 
-	// Principal is who every request acts for. The zero value may do nothing.
-	Principal skill.Principal
+	// Authenticate says who a request acts for. It is asked once for each request that
+	// is not open to all, before its body is read, and must not wait for long; its
+	// error is a *skill.Error. nil: nobody is known, and such requests are refused.
+	Authenticate func(ctx context.Context, c Credentials) (skill.Principal, error)
 
 	Logger  *slog.Logger // nil: silent
 	Version string       // of the host, shown by /healthz; "": not shown
@@ -86,6 +88,9 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Authenticate == nil {
+		o.Authenticate = refuseAll
+	}
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
 	}
@@ -93,7 +98,6 @@ func (o Options) withDefaults() Options {
 		o.ScriptArgs = stringArgs
 	}
 	o.Origins = append([]string(nil), o.Origins...)
-	o.Principal.Scopes = append([]string(nil), o.Principal.Scopes...)
 	orInt(&o.BodyLimit, 1<<20)
 	orInt(&o.HeadLimit, 16<<10)
 	orInt(&o.MaxConns, 4096)

@@ -35,7 +35,7 @@ func (s *Server) listTools(c *fiber.Ctx) error {
 	}
 	run, done := s.calling(c.Context())
 	defer done()
-	list, err := s.opt.Tools(run, s.opt.Principal, format)
+	list, err := s.opt.Tools(run, who(c.Context()), format)
 	if err != nil {
 		return err
 	}

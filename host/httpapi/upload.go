@@ -93,8 +93,8 @@ func (s *Server) upload(c *fiber.Ctx) error {
 	if int64(ctx.Request.Header.ContentLength()) > s.limitOf(ctx) {
 		return s.readError(ctx, errBodyTooLarge)
 	}
-	tenant := s.opt.Principal.Tenant
-	up, err := uploads.Begin(s.opt.Principal)
+	tenant := who(ctx).Tenant
+	up, err := uploads.Begin(who(ctx))
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func checkUploadHeaders(h *fasthttp.RequestHeader) (boundary string, err error) 
 
 // receiveInLine receives an upload if there is a place for one more that comes in.
 func (s *Server) receiveInLine(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, boundary string) error {
-	leave, err := s.receiving.enter(s.base, s.opt.Principal.Tenant, 0)
+	leave, err := s.receiving.enter(s.base, who(ctx).Tenant, 0)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,8 @@ func (s *spooled) Admit(context.Context, Parts, bool) (*skill.UploadResult, erro
 
 type noDoor struct{}
 
+func local(context.Context, Credentials) (skill.Principal, error) { return skill.Local(), nil }
+
 func (noDoor) Invoke(context.Context, skill.Principal, skill.Request) *skill.Result { return nil }
 
 type noCatalogue struct{ Catalogue }
@@ -59,7 +61,7 @@ func FuzzParts(f *testing.F) {
 		f.Add([]byte(s), "multipart/form-data; boundary=b", int64(limit))
 	}
 	f.Add([]byte("--\"\r\n"), `multipart/form-data; boundary="\""`, int64(8))
-	server, err := New(Options{Door: noDoor{}, Catalogue: noCatalogue{}, Principal: skill.Local(), UploadLimit: limit})
+	server, err := New(Options{Door: noDoor{}, Catalogue: noCatalogue{}, Authenticate: local, UploadLimit: limit})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -255,7 +255,7 @@ func TestWhoMayUpload(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := startUploads(t, func(o *httpapi.Options) {
-				if o.Principal = c.principal; c.none {
+				if o.Authenticate = httpapitest.As(c.principal); c.none {
 					o.Uploads = nil
 				}
 			})
@@ -515,7 +515,7 @@ func TestTheOperatorLooksAtATenant(t *testing.T) {
 		{author, "/skills/up?tenant=a&tenant=b", 400, "more than once"},
 	} {
 		s := start(t, func(o *httpapi.Options) {
-			o.Principal, o.Catalogue = c.principal, tenants{httpapitest.NewCatalogue()}
+			o.Authenticate, o.Catalogue = httpapitest.As(c.principal), tenants{httpapitest.NewCatalogue()}
 		})
 		if resp, body := s.do(t, "GET", c.path, ""); resp.StatusCode != c.status || !bytes.Contains(body, []byte(c.wants)) {
 			t.Errorf("%s %s: %d %s, want %d with %q", c.principal.ID, c.path, resp.StatusCode, body, c.status, c.wants)

@@ -58,7 +58,7 @@ func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
 		return
 	}
 	r.Error.Message = cleanMessage(r.Error.Message)
-	retryAfter(ctx, r.Error)
+	hints(ctx, r.Error)
 	s.writeJSON(ctx, status, wire.Problem{Error: *r.Error})
 }
 
@@ -83,33 +83,58 @@ func (s *Server) writeResult(ctx *fasthttp.RequestCtx, r *skill.Result) {
 		}
 		e.Message = cleanMessage(e.Message)
 		out.Data, out.Error, status = nil, &e, e.Status
-		retryAfter(ctx, &e)
+		hints(ctx, &e)
 	}
 	s.writeJSON(ctx, status, &out)
 }
 
-// retryAfter sets the header that goes with RATE_LIMITED: whole seconds, at
-// least one, from details.retry_after_ms.
-func retryAfter(ctx *fasthttp.RequestCtx, e *skill.ResultError) {
-	if e.Code != skill.RateLimited {
-		return
+// hints sets the headers that go with an error: how to show who one is, and, from the
+// details of RATE_LIMITED, when to come again and what of which limit is left. Times are
+// whole seconds, at least one.
+func hints(ctx *fasthttp.RequestCtx, e *skill.ResultError) {
+	h := &ctx.Response.Header
+	switch e.Code { //nolint:exhaustive // the others say all in the body
+	case skill.Unauthorized:
+		h.Set(fasthttp.HeaderWWWAuthenticate, "Bearer")
+	case skill.RateLimited:
+		ms, _ := number(e.Details["retry_after_ms"])
+		h.Set(fasthttp.HeaderRetryAfter, seconds(ms))
+		limit, isLimit := number(e.Details["limit"])
+		if !isLimit {
+			return
+		}
+		left, _ := number(e.Details["remaining"])
+		reset, known := number(e.Details["reset_ms"])
+		if !known {
+			reset = ms
+		}
+		h.Set("RateLimit-Limit", strconv.FormatInt(int64(limit), 10))
+		h.Set("RateLimit-Remaining", strconv.FormatInt(int64(left), 10))
+		h.Set("RateLimit-Reset", seconds(reset))
 	}
-	var ms float64
-	switch v := e.Details["retry_after_ms"].(type) {
+}
+
+// number reads a detail of an error; what is none, or negative, is 0.
+func number(detail any) (n float64, ok bool) {
+	switch v := detail.(type) {
 	case int:
-		ms = float64(v)
+		n, ok = float64(v), true
 	case int64:
-		ms = float64(v)
+		n, ok = float64(v), true
 	case uint64:
-		ms = float64(v)
+		n, ok = float64(v), true
 	case float64:
-		ms = v
+		n, ok = v, true
 	}
-	seconds := math.Ceil(ms / 1000)
-	if !(seconds >= 1) { // also when it is not a number
-		seconds = 1
+	if !(n >= 0) { // also when it is not a number
+		return 0, false
 	}
-	ctx.Response.Header.Set("Retry-After", strconv.FormatInt(int64(min(seconds, 24*60*60)), 10))
+	return min(n, 1<<62), ok
+}
+
+// seconds are those of a header: whole ones, from one to a day.
+func seconds(ms float64) string {
+	return strconv.FormatInt(int64(min(max(math.Ceil(ms/1000), 1), 24*60*60)), 10)
 }
 
 // cleanMessage makes sure of what the door has promised: text for a person,

@@ -263,10 +263,10 @@ func (w *web) exchangeOf(x *mcp.RequestExtra) *exchange {
 }
 
 // callerOf is the caller of a principal. Its sessions are for whoever has exactly
-// the same rights.
+// the same rights, and has shown the same key: records name it.
 func (w *web) callerOf(p skill.Principal) (*caller, error) {
 	scopes := slices.Sorted(slices.Values(p.Scopes))
-	b, err := json.Marshal([]any{p.ID, p.Type, p.Tenant, scopes})
+	b, err := json.Marshal([]any{p.ID, p.Type, p.Tenant, p.Key, scopes})
 	if err != nil {
 		return nil, err
 	}

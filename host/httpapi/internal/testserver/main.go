@@ -45,7 +45,7 @@ func run() error {
 		return err
 	}
 	s, err := httpapi.New(httpapi.Options{
-		Door: door, Uploads: &httpapitest.Uploads{Dir: dir}, Catalogue: httpapitest.NewCatalogue(), Principal: skill.Local(), Version: "0.1.0",
+		Door: door, Uploads: &httpapitest.Uploads{Dir: dir}, Catalogue: httpapitest.NewCatalogue(), Authenticate: httpapitest.As(skill.Local()), Version: "0.1.0",
 		AgentSkills: httpapitest.NewAgentSkills(), Tools: httpapitest.Tools, Approvals: approvals,
 		MCP:        http.HandlerFunc(nothing),
 		ScriptArgs: func(args json.RawMessage) ([]string, error) { return []string{string(args)}, nil },
