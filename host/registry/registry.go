@@ -55,6 +55,7 @@ type Registry struct {
 	skills   map[skill.ID]*Skill
 	order    []skill.ID
 	places   map[skill.ID]string // where each came from, for the message about a duplicate
+	defined  []*Skill            // entries of lists without code
 	problems []Problem
 }
 
@@ -204,6 +205,7 @@ func (r *Registry) addList(o *Options, folder, shown string, trust skill.Trust) 
 		sub, err := os.OpenRoot(own)
 		if err != nil {
 			r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no folder of that name beside the list", m.id)})
+			r.define(o, m, file)
 			continue
 		}
 		entries := checkEntries(sub, m, file, false)
@@ -229,12 +231,14 @@ func (r *Registry) addListedScript(o *Options, m *manifest, file string, trust s
 	folder, err := realFolder(o.CLIDir)
 	if o.CLIDir == "" || err != nil {
 		r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no type, and there is no CLI folder with a script for it", m.id)})
+		r.define(o, m, file)
 		return
 	}
 	script(m)
 	digest, err := digestScript(folder, m.primary.Entry)
 	if err != nil {
 		r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no type, and the CLI folder has no usable %s: %s", m.id, m.primary.Entry, plain(err))})
+		r.define(o, m, file)
 		return
 	}
 	r.add(o.build(m, folder, digest, trust), fmt.Sprintf("%s:%d", file, m.line))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -66,6 +65,9 @@ func (s *Store) load(folder, digest string) (*registry.Skill, error) {
 	k := s.loaded.of(folder)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if why := s.refusal(folder); why != "" {
+		return nil, &fault{why, false}
+	}
 	now := s.o.Now()
 	if k.skill != nil && len(k.paths) > manyFiles && now.Sub(k.looked) < lookAgain {
 		return k.skill, nil
@@ -121,7 +123,7 @@ func (s *Store) load(folder, digest string) (*registry.Skill, error) {
 // those of others that are approved.
 func (st *state) shown(tenant string) (list []*version) {
 	for _, v := range st.live() {
-		if st.Tenant == tenant || v.Approved != nil {
+		if !v.absent && (st.Tenant == tenant || v.Approved != nil) {
 			list = append(list, v)
 		}
 	}
@@ -183,6 +185,9 @@ func (s *Store) Get(tenant string, id skill.ID, name string) (*registry.Skill, e
 	}
 	v, may := st.choose(tenant, name)
 	if v == nil {
+		if err := st.coming(tenant, name); err != nil {
+			return nil, err
+		}
 		var names []string
 		for _, v := range st.shown(tenant) {
 			names = append(names, v.Version)
@@ -195,9 +200,13 @@ func (s *Store) Get(tenant string, id skill.ID, name string) (*registry.Skill, e
 // skill makes what the door and the catalogue need of a version. One whose files are
 // not what they were is quarantined, and all that is known of it is its name.
 func (s *Store) skill(st *state, v *version, may bool) (*registry.Skill, error) {
-	found, err := s.load(filepath.Join(s.at(key{st.Tenant, st.ID}), v.folder()), v.Digest)
+	k := key{st.Tenant, st.ID}
+	found, err := s.load(s.folder(k, v), v.Digest)
 	var broken *fault
 	switch {
+	case errors.As(err, &broken) && broken.changed && s.shared != nil:
+		s.lost(k, v, broken.why)
+		return nil, onItsWay(v, st.ID)
 	case errors.As(err, &broken):
 		w := *v
 		if w.Quarantine == nil {
@@ -209,7 +218,7 @@ func (s *Store) skill(st *state, v *version, may bool) (*registry.Skill, error) 
 		found = &registry.Skill{Owner: st.Tenant, Descriptor: skill.Descriptor{ID: st.ID, Description: "This version cannot be used.", InputSchema: anyObject, OutputSchema: anyObject}}
 		v = &w
 	case err != nil:
-		return nil, s.disk("versions.Get", key{st.Tenant, st.ID}, err)
+		return nil, s.disk("versions.Get", k, err)
 	}
 	out := *found
 	d := &out.Descriptor
@@ -265,7 +274,10 @@ func (s *Store) Versions(tenant string, id skill.ID) ([]*registry.Skill, error) 
 	var list []*registry.Skill
 	for _, v := range st.shown(tenant) {
 		found, err := s.skill(st, v, true)
-		if err != nil {
+		switch {
+		case skill.CodeOf(err) == skill.NotFound:
+			continue // it is being fetched again
+		case err != nil:
 			return nil, err
 		}
 		list = append(list, found)

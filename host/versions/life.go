@@ -25,6 +25,7 @@ func (s *Store) decision(by By) *Decision {
 // caller's own, or, for the operator, the only one that has it. A tenant that is
 // named is for the operator alone.
 func (s *Store) Owner(caller, named string, id skill.ID, operator bool) (string, error) {
+	s.sync()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	has := func(tenant string) bool {
@@ -65,8 +66,7 @@ func (s *Store) Owner(caller, named string, id skill.ID, operator bool) (string,
 
 // changeVersion changes one version, which pick chooses where none is named.
 func (s *Store) changeVersion(tenant string, id skill.ID, name string, pick func(*state) *version, do func(*state, *version) error) (skill.VersionState, error) {
-	s.change.Lock()
-	defer s.change.Unlock()
+	defer s.changing()()
 	var v *version
 	err := s.update(key{tenant, id}, false, func(st *state) error {
 		if len(st.live()) == 0 {
@@ -167,10 +167,10 @@ func (s *Store) Disable(tenant string, id skill.ID, name string) (skill.VersionS
 // Rollback disables the current version and enables the one that was current before
 // it. One that was deleted or quarantined since is passed over.
 func (s *Store) Rollback(tenant string, id skill.ID) (skill.VersionState, error) {
-	s.change.Lock()
-	defer s.change.Unlock()
+	defer s.changing()()
 	var to *version
 	err := s.update(key{tenant, id}, false, func(st *state) error {
+		to = nil
 		if len(st.live()) == 0 {
 			return notFound(id)
 		}
@@ -216,12 +216,10 @@ func (s *Store) Delete(tenant string, id skill.ID, name string) (skill.VersionSt
 // Approve shows a version to all tenants; "" is the current one. It does not enable
 // it. It is the operator's decision, which the caller has checked.
 func (s *Store) Approve(tenant string, id skill.ID, name string, by By) (skill.VersionState, error) {
-	return s.changeVersion(tenant, id, name, (*state).currentOr, func(_ *state, v *version) error {
-		s.mu.RLock()
-		other, taken := s.approved[id]
-		s.mu.RUnlock()
+	return s.changeVersion(tenant, id, name, (*state).currentOr, func(st *state, v *version) error {
+		other := s.approvedOf(st)
 		switch {
-		case taken && other != tenant:
+		case other != "" && other != tenant:
 			return &skill.Error{
 				Op: "versions.Approve", Code: skill.Conflict, Subject: string(id),
 				Message: fmt.Sprintf("a skill %s of another tenant is approved for all already; an id can mean one of them only", id),
@@ -238,29 +236,46 @@ func (s *Store) Approve(tenant string, id skill.ID, name string, by By) (skill.V
 // Quarantine disables a version until the operator enables it. It holds in this
 // process even if it cannot be written.
 func (s *Store) Quarantine(tenant string, id skill.ID, name, reason string) error {
-	s.change.Lock()
-	defer s.change.Unlock()
-	err := s.update(key{tenant, id}, true, func(st *state) error {
-		v := st.find(name)
-		if v == nil {
-			return noVersion(id, st.names())
-		}
-		v.Enabled = false
-		if v.Quarantine == nil {
-			v.Quarantine = s.decision(By{ID: byHost, Word: reason})
-		}
-		return nil
-	})
+	defer s.changing()()
+	why := s.decision(By{ID: byHost, Word: reason})
+	err := s.update(key{tenant, id}, true, func(st *state) error { return st.quarantine(id, name, why) })
+	if err != nil && s.shared != nil && skill.CodeOf(err) != skill.NotFound {
+		s.owe(key{tenant, id}, name, why)
+	}
 	s.o.Log.Warn("a version is quarantined: only the operator can enable it",
 		slog.String("tenant", skill.CleanText(tenant, 128)), slog.String("skill_id", string(id)), slog.String("version", name), slog.String("reason", reason))
 	return err
 }
 
+// quarantine disables a version of st.
+func (st *state) quarantine(id skill.ID, name string, why *Decision) error {
+	v := st.find(name)
+	if v == nil {
+		return noVersion(id, st.names())
+	}
+	v.Enabled = false
+	if v.Quarantine == nil {
+		v.Quarantine = why
+	}
+	return nil
+}
+
+// approvedOf is the tenant whose version of an id is approved for all; "" for none.
+func (s *Store) approvedOf(st *state) string {
+	if st.besides != nil {
+		return st.besides.Approved
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.approved[st.ID]
+}
+
 // Sweep removes the files of versions whose grace is over, and what could not be
 // removed before. Call it now and then.
 func (s *Store) Sweep() {
-	s.change.Lock()
-	defer s.change.Unlock()
+	s.sync()
+	s.tidy()
+	defer s.changing()()
 	s.mu.RLock()
 	now := s.o.Now()
 	var due []key
@@ -313,6 +328,16 @@ func (s *Store) forgetGone() {
 
 // remove takes a skill that has no version on disk out of the store.
 func (s *Store) remove(k key) {
+	if s.shared != nil {
+		_ = s.updateShared(k, func(st *state) error { // the next Sweep tries again
+			if len(st.onDisk()) > 0 {
+				return errNothing
+			}
+			st.Versions = nil
+			return nil
+		})
+		return
+	}
 	s.mu.Lock()
 	delete(s.skills, k)
 	s.mu.Unlock()
@@ -327,6 +352,7 @@ func (s *Store) sweep(k key, now time.Time) {
 	var gone []string
 	empty := false
 	err := s.update(k, false, func(st *state) error {
+		gone = nil
 		st.Versions = slices.DeleteFunc(st.Versions, func(v *version) bool {
 			if !s.over(v, now) {
 				return false
@@ -341,9 +367,17 @@ func (s *Store) sweep(k key, now time.Time) {
 				break // one more with each sweep
 			}
 		}
-		empty = len(st.Versions) == 0
+		if empty = len(st.Versions) == 0; len(gone) == 0 {
+			return errNothing // another host was faster
+		}
 		return nil
 	})
+	if s.shared != nil {
+		if skill.CodeOf(err) == skill.NotFound { // another host has removed it
+			s.forgetShared(k)
+		}
+		return // what the record does not name any more is gone with it
+	}
 	if err != nil {
 		return // logged; the next Sweep tries again
 	}

@@ -44,14 +44,22 @@ func (s *Store) Begin(tenant string) (*Upload, error) {
 		return nil, &skill.Error{Op: "versions.Begin", Code: skill.Forbidden, Message: "the caller belongs to no tenant, and an upload must belong to one"}
 	}
 	s.mu.RLock()
+	used, _ := s.used(tenant)
+	err := s.room(tenant, used, 1)
+	s.mu.RUnlock()
+	if err != nil {
+		return nil, err
+	}
+	return s.begin(tenant)
+}
+
+// begin makes the place.
+func (s *Store) begin(tenant string) (*Upload, error) {
+	s.mu.RLock()
 	closed := s.closed
-	err := s.room(tenant, 1)
 	s.mu.RUnlock()
 	if closed {
 		return nil, errClosed
-	}
-	if err != nil {
-		return nil, err
 	}
 	dir, err := os.MkdirTemp(s.staging(), "")
 	if errors.Is(err, fs.ErrNotExist) { // someone has tidied up
@@ -91,7 +99,8 @@ func (u *Upload) Reserve(bytes int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reserved[u.tenant] -= u.bytes
-	err := s.room(u.tenant, bytes)
+	used, _ := s.used(u.tenant)
+	err := s.room(u.tenant, used, bytes)
 	if err == nil {
 		u.bytes = bytes
 	}
@@ -133,9 +142,8 @@ func (s *Store) used(tenant string) (bytes int64, skills int) {
 	return bytes, skills
 }
 
-// room refuses bytes that a tenant has no room for; mu is held.
-func (s *Store) room(tenant string, bytes int64) error {
-	used, _ := s.used(tenant)
+// room refuses bytes that a tenant, which uses some, has no room for; mu is held.
+func (s *Store) room(tenant string, used, bytes int64) error {
 	if used+s.reserved[tenant]+bytes <= s.o.Bytes {
 		return nil
 	}
@@ -163,6 +171,9 @@ func (u *Upload) Publish(ctx context.Context, a *Admitted, by string) (skill.Ver
 	if _, err := s.takes(u, k, a, space); err != nil { // before the disk is made to work
 		return skill.VersionState{}, err
 	}
+	if s.shared != nil {
+		return u.publishShared(ctx, k, a, space, by)
+	}
 	if err := syncTree(a.Folder); err != nil {
 		return skill.VersionState{}, s.disk("versions.Publish", k, err)
 	}
@@ -175,14 +186,8 @@ func (u *Upload) Publish(ctx context.Context, a *Admitted, by string) (skill.Ver
 	if err != nil {
 		return skill.VersionState{}, err
 	}
-	v := st.deleted(d.Version)
-	restored := v != nil
-	if !restored {
-		v = &version{Version: d.Version, Digest: a.Digest, Size: space, Quarantine: st.remembered(d.Version, a.Digest)}
-		st.Versions = append(st.Versions, v)
-	}
-	v.Deleted, v.Enabled, v.Approved = nil, false, nil
-	v.UploadedBy, v.UploadedAt = skill.CleanText(by, 128), s.o.Now().UTC()
+	restored := st.deleted(d.Version) != nil
+	v := st.add(a, space, by, s.o.Now().UTC())
 
 	folder := filepath.Join(s.at(k), v.folder())
 	if err := s.place(k, a.Folder, folder, restored); err != nil {
@@ -203,6 +208,20 @@ func (u *Upload) Publish(ctx context.Context, a *Admitted, by string) (skill.Ver
 	s.skills[k] = st
 	s.index()
 	return v.public(k.id), nil
+}
+
+// add makes a version of what was admitted, or brings one back whose files are still
+// there.
+func (st *state) add(a *Admitted, space int64, by string, now time.Time) *version {
+	name := a.Skill.Descriptor.Version
+	v := st.deleted(name)
+	if v == nil {
+		v = &version{Version: name, Digest: a.Digest, Size: space, Quarantine: st.remembered(name, a.Digest)}
+		st.Versions = append(st.Versions, v)
+	}
+	v.Deleted, v.Enabled, v.Approved = nil, false, nil
+	v.UploadedBy, v.UploadedAt = skill.CleanText(by, 128), now
+	return v
 }
 
 // Check says whether Publish would take an admitted folder now.
@@ -236,53 +255,60 @@ func (st *state) remembered(name, digest string) (q *Decision) {
 // takes says whether a version can be added that takes space on the disk, and gives a
 // copy of the skill's state.
 func (s *Store) takes(u *Upload, k key, a *Admitted, space int64) (*state, error) {
-	d := &a.Skill.Descriptor
-	conflict := func(message string, details map[string]any) error {
-		return &skill.Error{Op: "versions.Publish", Code: skill.Conflict, Subject: string(k.id), Message: message, Details: details}
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errClosed
-	}
-	if s.o.Reserved(k.id) {
-		return nil, conflict(fmt.Sprintf("the id %s belongs to a skill of the operator; choose another id in skill.yaml", k.id), nil)
 	}
 	st := s.skills[k]
 	if st == nil {
 		st = &state{Format: format, Tenant: k.tenant, ID: k.id}
 	}
 	st = st.clone()
+	bytes, skills := s.used(k.tenant)
+	return st, s.admits(u, st, a, space, bytes, skills)
+}
+
+// admits is takes for a state that is known, of a tenant that has these bytes and
+// skills; mu is held.
+func (s *Store) admits(u *Upload, st *state, a *Admitted, space, bytes int64, skills int) error {
+	d, k := &a.Skill.Descriptor, key{st.Tenant, st.ID}
+	conflict := func(message string, details map[string]any) error {
+		return &skill.Error{Op: "versions.Publish", Code: skill.Conflict, Subject: string(k.id), Message: message, Details: details}
+	}
+	if s.o.Reserved(k.id) {
+		return conflict(fmt.Sprintf("the id %s belongs to a skill of the operator; choose another id in skill.yaml", k.id), nil)
+	}
 	same := map[string]any{"id": string(k.id), "version": d.Version}
 	if v := st.find(d.Version); v != nil {
 		same["digest"], same["state"] = v.Digest, string(v.state())
 		if v.Digest == a.Digest {
-			return nil, conflict(fmt.Sprintf("version %s of %s is here already, with the same digest: nothing needs to be uploaded", d.Version, k.id), same)
+			return conflict(fmt.Sprintf("version %s of %s is here already, with the same digest: nothing needs to be uploaded", d.Version, k.id), same)
 		}
-		return nil, conflict(fmt.Sprintf("version %s of %s is here already, with other files; versions do not change: raise the version in skill.yaml", d.Version, k.id), same)
+		return conflict(fmt.Sprintf("version %s of %s is here already, with other files; versions do not change: raise the version in skill.yaml", d.Version, k.id), same)
 	}
 	if v := st.deleted(d.Version); v != nil {
 		if v.Digest == a.Digest {
-			return st, nil
+			return nil
 		}
-		return nil, conflict(fmt.Sprintf("version %s of %s was deleted a moment ago and had other files; raise the version in skill.yaml, or wait %s",
+		return conflict(fmt.Sprintf("version %s of %s was deleted a moment ago and had other files; raise the version in skill.yaml, or wait %s",
 			d.Version, k.id, minutes(s.o.Grace-s.o.Now().Sub(*v.Deleted))), same)
 	}
 	if len(st.onDisk()) >= s.o.Versions {
-		return nil, conflict(fmt.Sprintf("the quota of %d versions of a skill is used up; delete one of %s first (its place is free %s later)", s.o.Versions, k.id, minutes(s.o.Grace)),
+		return conflict(fmt.Sprintf("the quota of %d versions of a skill is used up; delete one of %s first (its place is free %s later)", s.o.Versions, k.id, minutes(s.o.Grace)),
 			map[string]any{"quota": "versions", "limit": s.o.Versions})
 	}
-	if _, skills := s.used(k.tenant); len(st.live()) == 0 && skills >= s.o.Skills {
-		return nil, conflict(fmt.Sprintf("the quota of %d skills is used up; delete all versions of one that is not needed", s.o.Skills),
+	if len(st.live()) == 0 && skills >= s.o.Skills {
+		return conflict(fmt.Sprintf("the quota of %d skills is used up; delete all versions of one that is not needed", s.o.Skills),
 			map[string]any{"quota": "skills", "limit": s.o.Skills})
 	}
 	s.reserved[k.tenant] -= u.bytes // its own reservation does not stand against it
-	err := s.room(k.tenant, space)
+	err := s.room(k.tenant, bytes, space)
 	if err == nil {
 		u.bytes = space
 	}
 	s.reserved[k.tenant] += u.bytes
-	return st, err
+	return err
 }
 
 // place brings the files to where the state will say that they are. Until then they

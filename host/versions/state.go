@@ -39,6 +39,8 @@ type state struct {
 	Current  string     `json:"current"`           // what calls without a version get; "" for none
 	History  []string   `json:"history,omitempty"` // what was current before, the last one last
 	Versions []*version `json:"versions"`          // in the order of their upload
+
+	besides *Now // while a shared record is changed: what else there is
 }
 
 // version is what is so of one version.
@@ -55,6 +57,8 @@ type version struct {
 	Released   []*Decision `json:"released,omitempty"`
 	Deleted    *time.Time  `json:"deleted,omitempty"`
 	Gone       bool        `json:"gone,omitempty"` // the files too: a quarantine outlives them
+
+	absent bool // of a shared one: the files are not on this host yet
 }
 
 // Decision is a word on record.

@@ -1,8 +1,10 @@
 package versions
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -31,6 +33,15 @@ type Options struct {
 	Bytes    int64         // of one tenant's versions on the disk, in blocks of 4 KiB; 0: 1 GiB
 	Grace    time.Duration // from the deletion of a version to that of its files; 0: 10 minutes
 
+	// Shared is where several hosts keep their uploads together. nil: the files in Dir are
+	// all that there is, of this host alone. With it Pack and Readmit are required.
+	Shared Shared
+	// Pack writes the files of an admitted folder as one archive, the same for the same
+	// files.
+	Pack func(to io.Writer, folder string) error
+	// Readmit does with what Pack wrote on another host as admission does with an upload.
+	Readmit func(ctx context.Context, archive *os.File, tenant, staging string) (*Admitted, error)
+
 	Log *slog.Logger     // nil: slog.Default()
 	Now func() time.Time // nil: the system's clock
 }
@@ -54,6 +65,13 @@ type Store struct {
 	garbage  map[string]bool // folders that could not be removed
 
 	loaded cache
+
+	shared     *sharing // nil: the files are this host's alone
+	refreshing sync.Mutex
+	fetcher    chan struct{}   // a place for each version that is fetched at once
+	ctx        context.Context //nolint:containedctx // of what goes on in the background, until Close
+	stop       context.CancelFunc
+	fetches    sync.WaitGroup
 }
 
 // key names one skill of one tenant.
@@ -67,6 +85,9 @@ type key struct {
 func Open(o Options) (*Store, error) {
 	if o.Dir == "" || o.Read == nil {
 		return nil, errors.New("versions.Open: Dir and Read are required")
+	}
+	if o.Shared != nil && (o.Pack == nil || o.Readmit == nil) {
+		return nil, errors.New("versions.Open: what is shared needs Pack and Readmit")
 	}
 	or(&o.Skills, 100)
 	or(&o.Versions, 20)
@@ -83,8 +104,9 @@ func Open(o Options) (*Store, error) {
 	}
 	s := &Store{
 		o: o, skills: map[key]*state{}, approved: map[skill.ID]string{},
-		reserved: map[string]int64{}, garbage: map[string]bool{},
+		reserved: map[string]int64{}, garbage: map[string]bool{}, fetcher: make(chan struct{}, fetchers),
 	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the folder of uploads cannot be made: %w", err)
 	}
@@ -96,8 +118,13 @@ func Open(o Options) (*Store, error) {
 	case !locked:
 		return nil, errors.New("another openskill has this state folder's uploads open; stop it, or give this one a folder of its own with --state")
 	}
-	if err := s.read(); err != nil {
-		return nil, errors.Join(err, s.lock.Unlock())
+	if o.Shared != nil {
+		err = s.openShared()
+	} else {
+		err = s.read()
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -110,12 +137,14 @@ func or[T int | int64 | time.Duration](p *T, d T) {
 
 // Close gives the store up. Uploads under way fail. It may be called twice.
 func (s *Store) Close() error {
-	s.change.Lock()
-	defer s.change.Unlock()
 	s.mu.Lock()
 	closed := s.closed
 	s.closed = true
 	s.mu.Unlock()
+	s.stop()
+	s.fetches.Wait()
+	s.change.Lock()
+	defer s.change.Unlock()
 	if closed {
 		return nil
 	}
@@ -149,13 +178,21 @@ func (s *Store) staging() string { return filepath.Join(s.o.Dir, ".staging") }
 // at is the folder of one skill.
 func (s *Store) at(k key) string { return filepath.Join(s.Folder(k.tenant), string(k.id)) }
 
-// read finds what is on disk.
-func (s *Store) read() error {
+// clearStaging removes what a crash left of uploads under way.
+func (s *Store) clearStaging() error {
 	if err := removeAll(s.staging()); err != nil {
 		return fmt.Errorf("what is left of uploads cannot be removed: %w", err)
 	}
 	if err := os.Mkdir(s.staging(), 0o700); err != nil {
 		return fmt.Errorf("the folder of uploads cannot be written: %w", err)
+	}
+	return nil
+}
+
+// read finds what is on disk.
+func (s *Store) read() error {
+	if err := s.clearStaging(); err != nil {
+		return err
 	}
 	tenants, err := os.ReadDir(s.o.Dir)
 	if err != nil {
@@ -277,16 +314,29 @@ func (s *Store) discard(path string) {
 func (s *Store) index() {
 	clear(s.approved)
 	for k, st := range s.skills {
-		if slices.ContainsFunc(st.live(), func(v *version) bool { return v.Approved != nil }) {
+		if slices.ContainsFunc(st.live(), func(v *version) bool { return v.Approved != nil && !v.absent }) {
 			s.approved[k.id] = k.tenant
 		}
 	}
 }
 
-// update changes the state of one skill: on disk first, then for those who look.
-// change must be held. The error of do comes back as it is. With must, the change
-// holds for this process even if the disk refuses it.
+// changing holds change for a decision, and gives what ends it. Where records are shared
+// the database has decisions come one after the other, and change is for the disk alone.
+func (s *Store) changing() (done func()) {
+	if s.shared != nil {
+		return func() {}
+	}
+	s.change.Lock()
+	return s.change.Unlock
+}
+
+// update changes the state of one skill: for good first, then for those who look. It is
+// called between changing and its end. The error of do, which may be called again, comes
+// back as it is. With must, the change holds for this process even if the disk refuses it.
 func (s *Store) update(k key, must bool, do func(st *state) error) error {
+	if s.shared != nil {
+		return s.updateShared(k, do)
+	}
 	s.mu.RLock()
 	st, closed := s.skills[k], s.closed
 	s.mu.RUnlock()
@@ -297,7 +347,10 @@ func (s *Store) update(k key, must bool, do func(st *state) error) error {
 		return notFound(k.id)
 	}
 	st = st.clone()
-	if err := do(st); err != nil {
+	switch err := do(st); {
+	case errors.Is(err, errNothing):
+		return nil
+	case err != nil:
 		return err
 	}
 	err := st.write(s.at(k))

@@ -1,0 +1,166 @@
+package definitions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+)
+
+// Options of a Catalogue. Store and Own are required.
+type Options struct {
+	Store Store
+	Own   *registry.Registry // what this host read of its folders
+	// Registry is what Own was read with: definitions that came without files look for
+	// their code there.
+	Registry registry.Options
+
+	Log   *slog.Logger     // nil: slog.Default()
+	Now   func() time.Time // nil: the system's clock
+	NewID func() string    // gives ids of rows; nil: UUID version 7
+}
+
+// Catalogue is the operator's skills as the database and the files of this host make
+// them. It is safe for concurrent use.
+type Catalogue struct {
+	o   Options
+	now atomic.Pointer[registry.Registry]
+
+	refreshing sync.Mutex
+	told       map[skill.ID]string // what was logged last of a definition that cannot be used; refreshing is held
+}
+
+// Open seeds the database with what the host has read, and reads it.
+func Open(ctx context.Context, o Options) (*Catalogue, error) {
+	if o.Store == nil || o.Own == nil {
+		return nil, errors.New("definitions.Open: Store and Own are required")
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+	}
+	if o.NewID == nil {
+		o.NewID = func() string { return uuid.Must(uuid.NewV7()).String() }
+	}
+	c := &Catalogue{o: o, told: map[skill.ID]string{}}
+	c.now.Store(o.Own)
+	if err := c.seed(ctx); err != nil {
+		return nil, fmt.Errorf("definitions: seed the database: %w", err)
+	}
+	if err := c.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Now is the registry as it was read last. It does not change: ask again.
+func (c *Catalogue) Now() *registry.Registry { return c.now.Load() }
+
+// Refresh reads the definitions. On an error the catalogue stays as it is.
+func (c *Catalogue) Refresh(ctx context.Context) error {
+	c.refreshing.Lock()
+	defer c.refreshing.Unlock()
+	all, err := c.o.Store.Definitions(ctx, "")
+	if err != nil {
+		return fmt.Errorf("definitions: read the database: %w", err)
+	}
+	rows := make(map[skill.ID]*Definition, len(all))
+	for _, d := range all {
+		rows[d.Name] = d
+	}
+	var skills []*registry.Skill
+	have := map[skill.ID]bool{}
+	for _, id := range c.o.Own.IDs() {
+		have[id] = true
+		s, err := c.o.Own.Get(id, "")
+		if err != nil {
+			continue // it lists what it has
+		}
+		if d := rows[id]; d == nil || d.DeletedAt.IsZero() {
+			skills = append(skills, overlaid(s, d))
+		}
+	}
+	for _, s := range c.o.Own.Defined() {
+		id := s.Descriptor.ID
+		if d := rows[id]; !have[id] && (d == nil || d.DeletedAt.IsZero() && d.Source == Seeded) {
+			have[id] = true
+			skills = append(skills, withoutCode(overlaid(s, d), "the code that its list names is not there"))
+		}
+	}
+	for _, d := range all {
+		if d.Source == Created && d.DeletedAt.IsZero() && !have[d.Name] {
+			if s := c.define(d); s != nil {
+				skills = append(skills, s)
+			}
+		}
+	}
+	c.now.Store(c.o.Own.Of(skills))
+	return nil
+}
+
+// overlaid is a skill with what was changed of it; d may be nil.
+func overlaid(s *registry.Skill, d *Definition) *registry.Skill {
+	if d == nil || len(d.Changed) == 0 {
+		return s
+	}
+	out := *s
+	if d.changed(fieldDescription) {
+		out.Descriptor.Description = d.Description
+	}
+	if d.changed(fieldEnabled) {
+		out.Descriptor.Enabled = d.Enabled
+	}
+	if d.changed(fieldCost) {
+		out.Descriptor.Cost = d.Cost
+	}
+	return &out
+}
+
+// withoutCode is a skill that can only be looked at.
+func withoutCode(s *registry.Skill, missing string) *registry.Skill {
+	out := *s
+	out.Folder = ""
+	out.Descriptor.Enabled = false
+	out.Descriptor.Reason = "the skill is defined, but has no code on this host: " + missing
+	return &out
+}
+
+// define makes the skill of a definition that came over an edge; nil where this release
+// does not take it.
+func (c *Catalogue) define(d *Definition) *registry.Skill {
+	s, missing, problems := registry.Define(d.Manifest, c.o.Registry)
+	if s == nil || s.Descriptor.ID != d.Name {
+		why := "it is about another skill"
+		if len(problems) > 0 {
+			why = problems[0].Message
+		}
+		c.tell(d.Name, "a definition is left out: this host does not accept it", why)
+		return nil
+	}
+	s = overlaid(s, d)
+	if missing == "" {
+		delete(c.told, d.Name)
+		return s
+	}
+	c.tell(d.Name, "a definition has no code on this host and cannot be called", missing)
+	return withoutCode(s, missing)
+}
+
+// tell logs what is so of a definition, once until it changes.
+func (c *Catalogue) tell(id skill.ID, msg, why string) {
+	if c.told[id] == msg+why {
+		return
+	}
+	c.told[id] = msg + why
+	c.o.Log.Warn(msg, slog.String("skill_id", string(id)), slog.String("reason", skill.CleanText(why, skill.MaxMessage))) //nolint:sloglint // one of two constants
+}

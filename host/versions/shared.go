@@ -1,0 +1,663 @@
+package versions
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// Topic is what changes of shared uploads are announced by.
+const Topic = "uploads"
+
+// Shared is what several hosts keep their uploads in together: records of skills, and
+// archives of files. Implementations are safe for concurrent use, by several processes
+// too; their errors are as the database gave them.
+type Shared interface {
+	// Records gives every record that was changed after a revision, in the order of the
+	// changes, and the revision up to which that is all.
+	Records(ctx context.Context, after uint64) (records []Record, upTo uint64, err error)
+
+	// Change has one record changed, while nobody changes any other. do gets what there
+	// is; what it gives is written together with files, all or nothing, and its error
+	// comes back as it is, with nothing changed. It is called again where the database
+	// wants the transaction again. files may be nil; what is there already of the digest
+	// is not written again.
+	Change(ctx context.Context, tenant string, id skill.ID, files *Files, do func(now Now) (*Next, error)) (revision uint64, err error)
+
+	// Archive writes the archive of a digest; fs.ErrNotExist is of one that is not there.
+	Archive(ctx context.Context, digest string, to io.Writer) error
+
+	// Tidy removes archives that no record names, and that none was written of since.
+	Tidy(ctx context.Context, since time.Time) error
+}
+
+// Record is what is so of one skill, as this package wrote it.
+type Record struct {
+	Tenant   string
+	ID       skill.ID
+	Revision uint64
+	State    []byte
+}
+
+// Now is what a change begins with.
+type Now struct {
+	State    []byte // nil: there is no record
+	Bytes    int64  // of all versions of all skills of the tenant
+	Skills   int    // of the tenant that have a version
+	Approved string // tenant of whom a version of this id is approved for all; "": none
+}
+
+// Next is what a change ends with.
+type Next struct {
+	State    []byte // nil: the record is removed
+	Live     bool   // the skill has a version
+	Approved bool   // one of them is for all tenants
+	Versions []Stored
+}
+
+// Stored is one version whose files are kept.
+type Stored struct {
+	Version string
+	Digest  string
+	Bytes   int64
+}
+
+// Files are those of one version, as the archive that Options.Pack writes.
+type Files struct {
+	Digest string
+	From   io.ReadSeeker // read from its beginning, perhaps more than once
+}
+
+const (
+	// patience bounds one change of the database.
+	patience = 30 * time.Second
+	// fetchers is how many versions are fetched and admitted at once.
+	fetchers = 4
+	// The time between tries to fetch a version.
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
+	// unnamed is how long an archive stays that no record names.
+	unnamed = time.Hour
+)
+
+// sharing is what a store that shares its uploads knows beside them; mu is held for it.
+type sharing struct {
+	revision  uint64             // up to which records were read
+	revisions map[key]uint64     // of Store.skills
+	here      map[string]bool    // folders of versions that are whole
+	fetching  map[string]bool    // folders
+	refused   map[string]string  // why this host does not accept the files, by folder
+	owed      map[owed]*Decision // quarantines that could not be written
+}
+
+type owed struct {
+	key
+	version string
+}
+
+// openShared reads the records, and finds which files are here. What is on disk is a
+// copy of the database: what no record names is removed, and what is missing is fetched
+// in the background.
+func (s *Store) openShared() error {
+	s.shared = &sharing{
+		revisions: map[key]uint64{}, here: map[string]bool{}, fetching: map[string]bool{}, refused: map[string]string{}, owed: map[owed]*Decision{},
+	}
+	if err := s.clearStaging(); err != nil {
+		return err
+	}
+	found, err := filepath.Glob(filepath.Join(s.o.Dir, "*", "*", "*@*"))
+	if err != nil {
+		return err
+	}
+	for _, folder := range found {
+		s.shared.here[folder] = true
+	}
+	ctx, stop := context.WithTimeout(s.ctx, patience)
+	defer stop()
+	if err := s.Refresh(ctx); err != nil {
+		return fmt.Errorf("the records of uploads cannot be read: %w", err)
+	}
+	s.change.Lock()
+	defer s.change.Unlock()
+	s.mu.RLock()
+	named := map[string]bool{}
+	for k, st := range s.skills {
+		for _, v := range st.onDisk() {
+			named[s.folder(k, v)] = true
+		}
+	}
+	s.mu.RUnlock()
+	for _, folder := range found {
+		if !named[folder] {
+			s.drop(folder)
+		}
+	}
+	return nil
+}
+
+func (s *Store) folder(k key, v *version) string { return filepath.Join(s.at(k), v.folder()) }
+
+// Refresh reads what other hosts have changed, and begins to fetch what is missing here.
+// A store that is not shared has nothing to read.
+func (s *Store) Refresh(ctx context.Context) error {
+	if s.shared == nil {
+		return nil
+	}
+	s.refreshing.Lock()
+	defer s.refreshing.Unlock()
+	s.payOwed()
+	s.mu.RLock()
+	after := s.shared.revision
+	s.mu.RUnlock()
+	records, upTo, err := s.o.Shared.Records(ctx, after)
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		st, err := decodeState(r.State, key{r.Tenant, r.ID})
+		if err != nil { // of a later release, or written by hand: nothing of it is used
+			s.report(s.at(key{r.Tenant, r.ID}), "its record in the database "+err.Error()+"; the skill is not served by this host")
+			st = nil
+		}
+		s.apply(key{r.Tenant, r.ID}, st, r.Revision)
+	}
+	s.mu.Lock()
+	s.shared.revision = max(s.shared.revision, upTo)
+	s.mu.Unlock()
+	s.fetchMissing()
+	return nil
+}
+
+// sync is Refresh for a decision: it must know what other hosts have just taken in. What
+// the database cannot tell now, the decision itself will find.
+func (s *Store) sync() {
+	if s.shared == nil {
+		return
+	}
+	ctx, stop := context.WithTimeout(s.ctx, patience)
+	defer stop()
+	if err := s.Refresh(ctx); err != nil {
+		s.o.Log.Warn("uploads of other hosts are not seen now", slog.String("error", err.Error()))
+	}
+}
+
+// decodeState reads a record.
+func decodeState(b []byte, k key) (*state, error) {
+	st := &state{}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(st); err != nil {
+		return nil, errors.New("is not the JSON that this version of openskill writes")
+	}
+	if st.Tenant != k.tenant {
+		return nil, errors.New("is about another tenant")
+	}
+	return st, st.check(Folder(k.tenant), string(k.id))
+}
+
+// next is the record of st; a skill without versions has none.
+func (st *state) next() (*Next, error) {
+	if len(st.Versions) == 0 {
+		return &Next{}, nil
+	}
+	b, err := json.Marshal(st)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) >= maxState {
+		return nil, fmt.Errorf("the record of the skill would have more than %d bytes", maxState)
+	}
+	n := &Next{State: b, Live: len(st.live()) > 0}
+	for _, v := range st.live() {
+		n.Approved = n.Approved || v.Approved != nil
+	}
+	for _, v := range st.onDisk() {
+		n.Versions = append(n.Versions, Stored{v.Version, v.Digest, v.Size})
+	}
+	return n, nil
+}
+
+// apply takes a record over for those who look; nil is one that is not there. One that
+// is older than what is known changes nothing.
+func (s *Store) apply(k key, st *state, revision uint64) {
+	s.change.Lock()
+	defer s.change.Unlock()
+	s.mu.Lock()
+	if s.closed || revision < s.shared.revisions[k] {
+		s.mu.Unlock()
+		return
+	}
+	old := s.skills[k]
+	keep := map[string]bool{}
+	if st == nil || len(st.Versions) == 0 {
+		delete(s.skills, k)
+	} else {
+		st.besides = nil
+		for _, v := range st.onDisk() {
+			folder := s.folder(k, v)
+			keep[folder] = true
+			v.absent = !s.shared.here[folder] && s.shared.refused[folder] == ""
+		}
+		s.hold(k, st)
+		s.skills[k] = st
+	}
+	s.shared.revisions[k] = revision
+	s.index()
+	s.mu.Unlock()
+	if old == nil {
+		return
+	}
+	for _, v := range old.onDisk() {
+		if folder := s.folder(k, v); !keep[folder] {
+			s.drop(folder)
+		}
+	}
+	if len(keep) == 0 {
+		_ = os.Remove(s.at(k)) // if it is empty; the next start removes it otherwise
+	}
+}
+
+// forgetShared takes a record out of this host's view that the database has no more.
+func (s *Store) forgetShared(k key) {
+	s.mu.RLock()
+	known := s.shared.revisions[k]
+	s.mu.RUnlock()
+	s.apply(k, nil, known)
+}
+
+// hold puts quarantines that are still to be written into a record; mu is held.
+func (s *Store) hold(k key, st *state) {
+	for o, d := range s.shared.owed {
+		if v := st.find(o.version); o.key == k && v != nil && v.Quarantine == nil {
+			v.Enabled, v.Quarantine = false, d
+		}
+	}
+}
+
+// drop removes the local copy of a version; change is held.
+func (s *Store) drop(folder string) {
+	s.mu.Lock()
+	delete(s.shared.here, folder)
+	delete(s.shared.refused, folder)
+	s.mu.Unlock()
+	s.loaded.forget(folder)
+	s.discard(folder)
+}
+
+// changeShared changes the record of a skill in the database, and then here. st is nil
+// where there is no record; do gives the one that is written, and may be called again.
+func (s *Store) changeShared(ctx context.Context, op string, k key, files *Files, do func(st *state) (*state, error)) (*state, error) {
+	s.mu.RLock()
+	closed := s.closed
+	s.mu.RUnlock()
+	if closed {
+		return nil, errClosed
+	}
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	var made *state
+	revision, err := s.o.Shared.Change(ctx, k.tenant, k.id, files, func(now Now) (*Next, error) {
+		var st *state
+		if now.State != nil {
+			var err error
+			if st, err = decodeState(now.State, k); err != nil {
+				return nil, fmt.Errorf("versions: the record of a skill %w", err)
+			}
+			st.besides = &now
+		}
+		next, err := do(st)
+		if err != nil {
+			return nil, err
+		}
+		made = next
+		return next.next()
+	})
+	var told *skill.Error
+	switch {
+	case errors.As(err, &told), errors.Is(err, errNothing):
+		return nil, err
+	case err != nil:
+		return nil, s.database(op, k, err)
+	}
+	s.apply(k, made, revision)
+	return made, nil
+}
+
+// errNothing says that there is nothing to change.
+var errNothing = errors.New("versions: nothing to change")
+
+// updateShared is update where the records are shared.
+func (s *Store) updateShared(k key, do func(st *state) error) error {
+	_, err := s.changeShared(s.ctx, "versions.write", k, nil, func(st *state) (*state, error) {
+		if st == nil {
+			return nil, notFound(k.id)
+		}
+		return st, do(st)
+	})
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	return err
+}
+
+// owe makes a quarantine hold here until it can be written.
+func (s *Store) owe(k key, version string, d *Decision) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.skills[k]
+	if st == nil || st.find(version) == nil {
+		return
+	}
+	s.shared.owed[owed{k, version}] = d
+	st = st.clone()
+	s.hold(k, st)
+	s.skills[k] = st
+	s.index()
+}
+
+// payOwed writes the quarantines that could not be written before.
+func (s *Store) payOwed() {
+	s.mu.RLock()
+	all := make(map[owed]*Decision, len(s.shared.owed))
+	for o, d := range s.shared.owed {
+		all[o] = d
+	}
+	s.mu.RUnlock()
+	for o, d := range all {
+		err := s.updateShared(o.key, func(st *state) error { return st.quarantine(o.key.id, o.version, d) })
+		if err != nil && skill.CodeOf(err) != skill.NotFound {
+			return // the database is not back; the next Refresh tries again
+		}
+		s.mu.Lock()
+		delete(s.shared.owed, o)
+		s.mu.Unlock()
+	}
+}
+
+// publishShared is Publish where the records are shared: the database decides, and what
+// it has taken is a version of every host, whatever becomes of this one.
+func (u *Upload) publishShared(ctx context.Context, k key, a *Admitted, space int64, by string) (skill.VersionState, error) {
+	s := u.store
+	archive, err := u.File()
+	if err != nil {
+		return skill.VersionState{}, err
+	}
+	defer archive.Close() //nolint:errcheck // it is removed with the upload
+	if err := s.o.Pack(archive, a.Folder); err != nil {
+		return skill.VersionState{}, s.disk("versions.Publish", k, err)
+	}
+	var v *version
+	_, err = s.changeShared(ctx, "versions.Publish", k, &Files{a.Digest, archive}, func(st *state) (*state, error) {
+		if st == nil {
+			st = &state{Format: format, Tenant: k.tenant, ID: k.id, besides: &Now{}}
+		}
+		s.mu.Lock()
+		err := s.admits(u, st, a, space, st.besides.Bytes, st.besides.Skills)
+		s.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		v = st.add(a, space, by, s.o.Now().UTC())
+		return st, nil
+	})
+	switch {
+	case ctx.Err() != nil && skill.CodeOf(err) == skill.Internal:
+		return skill.VersionState{}, &skill.Error{Op: "versions.Publish", Code: skill.Cancelled, Message: "the caller left while the upload was published; look whether it was", Err: err}
+	case err != nil:
+		return skill.VersionState{}, err
+	}
+	// The version is there. Where its files cannot be put here now, they are fetched like
+	// those of another host.
+	if err := s.arrive(k, v, a.Folder); err != nil {
+		s.o.Log.Warn("the files of an upload are fetched again: they could not be put in their place", slog.String("skill_id", string(k.id)), slog.String("error", err.Error()))
+		s.fetchMissing()
+	}
+	s.mu.Lock()
+	s.reserved[u.tenant] -= u.bytes
+	u.bytes = 0
+	s.mu.Unlock()
+	return v.public(k.id), nil
+}
+
+// arrive moves the admitted files of a version to where it is served from. It is not
+// written through to the disk: what a power cut spoils is found by its digest, and
+// fetched again.
+func (s *Store) arrive(k key, v *version, from string) error {
+	s.change.Lock()
+	defer s.change.Unlock()
+	s.mu.RLock()
+	now := s.skills[k]
+	wanted := now != nil && slices.ContainsFunc(now.onDisk(), func(w *version) bool { return w.folder() == v.folder() })
+	folder := s.folder(k, v)
+	there, closed := s.shared.here[folder], s.closed
+	s.mu.RUnlock()
+	if closed || !wanted || there {
+		return nil
+	}
+	if err := os.MkdirAll(s.at(k), 0o700); err != nil {
+		return err
+	}
+	if err := removeAll(folder); err != nil { // what a crash left
+		return err
+	}
+	if err := move(from, folder); err != nil {
+		return err
+	}
+	s.loaded.forget(folder)
+	s.mark(k, folder, true, "")
+	return nil
+}
+
+// mark notes whether the files of a version are here, and why they are not accepted.
+func (s *Store) mark(k key, folder string, here bool, refused string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if here {
+		s.shared.here[folder] = true
+	} else {
+		delete(s.shared.here, folder)
+	}
+	if refused != "" {
+		s.shared.refused[folder] = refused
+	} else {
+		delete(s.shared.refused, folder)
+	}
+	st := s.skills[k]
+	if st == nil {
+		return
+	}
+	st = st.clone()
+	for _, v := range st.onDisk() {
+		if s.folder(k, v) == folder {
+			v.absent = !here && refused == ""
+		}
+	}
+	s.skills[k] = st
+	s.index()
+}
+
+// lost fetches the files of a version again, which are not those that were admitted any
+// more: the database has them.
+func (s *Store) lost(k key, v *version, why string) {
+	folder := s.folder(k, v)
+	s.o.Log.Warn("the local files of an upload were changed; they are thrown away and fetched again",
+		slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("version", v.Version), slog.String("reason", why))
+	s.change.Lock()
+	s.drop(folder)
+	s.change.Unlock()
+	s.mark(k, folder, false, "")
+	s.fetchMissing()
+}
+
+// fetchMissing begins to fetch what is not here, first what is enabled.
+func (s *Store) fetchMissing() {
+	type missing struct {
+		k key
+		v *version
+	}
+	s.mu.Lock()
+	var list []missing
+	for k, st := range s.skills {
+		for _, v := range st.live() {
+			if folder := s.folder(k, v); v.absent && !s.shared.fetching[folder] && !s.closed {
+				s.shared.fetching[folder] = true
+				list = append(list, missing{k, v})
+			}
+		}
+	}
+	s.fetches.Add(len(list)) // under mu: Close sets closed first and waits then
+	s.mu.Unlock()
+	slices.SortFunc(list, func(a, b missing) int {
+		if a.v.Enabled != b.v.Enabled {
+			if a.v.Enabled {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(a.v.UploadedAt.Compare(b.v.UploadedAt), cmp.Compare(a.k.id, b.k.id))
+	})
+	for _, m := range list {
+		go func() {
+			defer s.fetches.Done()
+			s.fetch(m.k, m.v)
+		}()
+	}
+}
+
+// fetch brings the files of one version here, and tries until it has them, they are
+// refused, or nobody wants them any more.
+func (s *Store) fetch(k key, v *version) {
+	folder := s.folder(k, v)
+	defer func() {
+		s.mu.Lock()
+		delete(s.shared.fetching, folder)
+		s.mu.Unlock()
+	}()
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		select {
+		case s.fetcher <- struct{}{}:
+		case <-s.ctx.Done():
+			return
+		}
+		err := s.fetchOnce(k, v)
+		<-s.fetcher
+		switch {
+		case err == nil, s.ctx.Err() != nil, !s.wanted(k, folder):
+			return
+		}
+		s.o.Log.Warn("the files of an upload cannot be fetched now; it is tried again",
+			slog.String("skill_id", string(k.id)), slog.String("version", v.Version), slog.String("error", err.Error()))
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-s.ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// wanted reports whether a version is still missing here.
+func (s *Store) wanted(k key, folder string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st := s.skills[k]
+	return st != nil && slices.ContainsFunc(st.live(), func(v *version) bool { return v.absent && s.folder(k, v) == folder })
+}
+
+// fetchOnce brings the files of a version here. What this host refuses counts as here:
+// it is shown with the reason, and not called.
+func (s *Store) fetchOnce(k key, v *version) error {
+	u, err := s.begin(k.tenant)
+	if err != nil {
+		return err
+	}
+	defer u.Close() //nolint:errcheck // never fails
+	f, err := u.File()
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it is removed with the upload
+	ctx, stop := context.WithTimeout(s.ctx, 2*patience)
+	defer stop()
+	if err := s.o.Shared.Archive(ctx, v.Digest, f); err != nil {
+		return err
+	}
+	a, err := s.o.Readmit(ctx, f, k.tenant, u.Staging())
+	var told *skill.Error
+	switch {
+	case errors.As(err, &told) && told.Code.Status() == 422: // this host's own engine and rules refuse it
+		s.refuse(k, v, told.Message)
+		return nil
+	case err != nil:
+		return err
+	case a.Digest != v.Digest || a.Skill.Descriptor.ID != k.id || a.Skill.Descriptor.Version != v.Version:
+		s.refuse(k, v, "the files in the database are not those that were admitted: their digest is "+a.Digest)
+		return nil
+	}
+	return s.arrive(k, v, a.Folder)
+}
+
+func (s *Store) refuse(k key, v *version, why string) {
+	s.o.Log.Error("this host does not accept the files of an upload that another host has admitted",
+		slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("version", v.Version), slog.String("reason", why))
+	s.mark(k, s.folder(k, v), false, "this host does not accept it: "+skill.CleanText(why, 300))
+}
+
+// coming says that a version is on its way to this host; nil where it is not.
+func (st *state) coming(tenant, name string) error {
+	for _, v := range st.live() {
+		if v.absent && (st.Tenant == tenant || v.Approved != nil) && (name == "" || name == v.Version) {
+			return onItsWay(v, st.ID)
+		}
+	}
+	return nil
+}
+
+func onItsWay(v *version, id skill.ID) error {
+	return &skill.Error{
+		Op: "versions.Get", Code: skill.NotFound, Subject: string(id),
+		Message: fmt.Sprintf("version %s of %s is on its way to this host; try again in a second", v.Version, id),
+	}
+}
+
+// refusal is why this host does not accept the files of a folder; "" where it does.
+func (s *Store) refusal(folder string) string {
+	if s.shared == nil {
+		return ""
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.shared.refused[folder]
+}
+
+// database makes an error of what the database refused.
+func (s *Store) database(op string, k key, err error) error {
+	s.o.Log.Error("the database of uploads cannot be read or written; see that it is there: no restart is needed",
+		slog.String("op", op), slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("error", strings.TrimSpace(err.Error())))
+	return &skill.Error{Op: op, Code: skill.Internal, Subject: string(k.id), Message: "the host's database did not take it; look whether it was done, and try again", Err: err}
+}
+
+// tidy removes archives that nobody needs from the database.
+func (s *Store) tidy() {
+	if s.shared == nil {
+		return
+	}
+	ctx, stop := context.WithTimeout(s.ctx, patience)
+	defer stop()
+	if err := s.o.Shared.Tidy(ctx, s.o.Now().Add(-unnamed)); err != nil && s.ctx.Err() == nil {
+		s.o.Log.Warn("archives of deleted uploads are not removed now; it is tried again", slog.String("error", err.Error()))
+	}
+}
