@@ -1,0 +1,312 @@
+// Package pgtest gives tests a real PostgreSQL server: one for each process of tests, on a
+// free port of the loopback, with a new database for whoever asks. It stops when the
+// process is gone, however that ended.
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Required is the environment variable that, set to "required", makes tests fail, not be
+// left out, where there is no PostgreSQL.
+const Required = "OPENSKILL_TEST_POSTGRES"
+
+// shared is the server of this process.
+var shared struct {
+	once   sync.Once
+	server *Server
+	err    error
+}
+
+// Start gives the URL of a new database on the server of this process, which is dropped
+// when the test ends. Without PostgreSQL the test is skipped.
+func Start(t testing.TB) (address string) {
+	t.Helper()
+	shared.once.Do(func() { shared.server, shared.err = launch(nil) })
+	missing(t, shared.err)
+	return shared.server.Database(t)
+}
+
+// New starts a server of the test's own, which it may stop and start, and which ends with
+// it. settings are lines of postgresql.conf, such as "max_connections = 5".
+func New(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	s, err := launch(settings)
+	missing(t, err)
+	t.Cleanup(s.end)
+	return s
+}
+
+// errNone says that there is no PostgreSQL, or none that may be started.
+type errNone struct{ why string }
+
+func (e errNone) Error() string { return e.why }
+
+func missing(t testing.TB, err error) {
+	t.Helper()
+	var none errNone
+	switch {
+	case err == nil:
+	case errors.As(err, &none) && os.Getenv(Required) != "required":
+		t.Skip(none.why)
+	default:
+		t.Fatalf("pgtest: %v", err)
+	}
+}
+
+// Server is a PostgreSQL server.
+type Server struct {
+	programs string // folder of initdb and pg_ctl
+	folder   string // holds the data folder and the log
+	port     int
+	password string
+	as       asUser
+	watch    *exec.Cmd
+	alive    io.Closer // the watch ends the server when this is closed, as it is when the process is gone
+	ended    sync.Once
+	count    atomic.Int64
+}
+
+// watchScript ends the server when its standard input ends. It goes by the data folder.
+const watchScript = `trap '' HUP INT TERM
+cat >/dev/null
+for again in 1 2 3 4 5; do
+	"$1/pg_ctl" stop -D "$2/data" -m immediate -w -t 20 >/dev/null 2>&1
+	[ -e "$2/data/postmaster.pid" ] || break
+	sleep 1
+done
+rm -rf "$2"`
+
+func launch(settings []string) (*Server, error) {
+	programs, err := find()
+	if err != nil {
+		return nil, err
+	}
+	as, err := otherUser()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "pg")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{programs: programs, folder: folder, as: as, password: rand.Text()}
+	if err := s.begin(settings); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	return s, nil
+}
+
+// find gives the folder of PostgreSQL's programs, the newest one.
+func find() (string, error) {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return filepath.Dir(real), nil
+		}
+	}
+	all, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil || len(all) == 0 {
+		return "", errNone{"no PostgreSQL here (neither in PATH nor below /usr/lib/postgresql), so that this is not tested: apt-get install postgresql"}
+	}
+	version := func(path string) int {
+		n, err := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	newest := slices.MaxFunc(all, func(a, b string) int { return version(a) - version(b) })
+	return filepath.Dir(newest), nil
+}
+
+func (s *Server) begin(settings []string) error {
+	if err := s.as.own(s.folder); err != nil {
+		return err
+	}
+	words := filepath.Join(s.folder, "password")
+	if err := os.WriteFile(words, []byte(s.password), 0o600); err != nil {
+		return err
+	}
+	if err := s.as.own(words); err != nil {
+		return err
+	}
+	// md5 is computed in no time, unlike what protects real passwords.
+	err := s.run("initdb", "-D", s.data(), "-U", "openskill", "--auth=md5", "--pwfile="+words, "-E", "UTF8", "--locale=C", "--no-sync")
+	if err != nil {
+		return err
+	}
+	if err := s.watching(); err != nil {
+		return err
+	}
+	for try := range 5 { // another process may take the port first
+		if err = s.configure(settings); err != nil {
+			break
+		}
+		if err = s.Start(); err == nil {
+			return nil
+		}
+		if try < 4 && !strings.Contains(s.log(), "Address already in use") {
+			break
+		}
+	}
+	log := s.log()
+	s.end()
+	return fmt.Errorf("%w\n%s", err, log)
+}
+
+func (s *Server) data() string { return filepath.Join(s.folder, "data") }
+
+// watching starts what ends the server when this process is gone.
+func (s *Server) watching() error {
+	s.watch = exec.Command("sh", "-c", watchScript, "sh", s.programs, s.folder) //nolint:noctx // it outlives whatever a context is for
+	s.as.become(s.watch)
+	in, err := s.watch.StdinPipe()
+	if err != nil {
+		return err
+	}
+	s.alive = in
+	return s.watch.Start()
+}
+
+func (s *Server) configure(settings []string) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, and closed at once
+	if err != nil {
+		return err
+	}
+	s.port = l.Addr().(*net.TCPAddr).Port //nolint:errcheck // it listens on TCP
+	if err := l.Close(); err != nil {
+		return err
+	}
+	lines := append([]string{
+		"listen_addresses = '127.0.0.1'",
+		"unix_socket_directories = ''",
+		"fsync = off",
+		"synchronous_commit = off",
+		"full_page_writes = off",
+		"max_connections = 100",
+		"shared_buffers = 64MB",
+		"autovacuum_naptime = 10s",
+	}, settings...)
+	lines = append(lines, fmt.Sprintf("port = %d", s.port), "")
+	f, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(strings.Join(lines, "\n"))
+	return errors.Join(err, f.Close())
+}
+
+// Start starts the server after a Stop, and waits until it answers.
+func (s *Server) Start() error {
+	return s.run("pg_ctl", "start", "-w", "-t", "60", "-D", s.data(), "-l", filepath.Join(s.folder, "log"))
+}
+
+// Stop stops the server as a crash would, and waits until it is gone.
+func (s *Server) Stop() error {
+	return s.run("pg_ctl", "stop", "-w", "-t", "60", "-m", "immediate", "-D", s.data())
+}
+
+// end stops the server for good.
+func (s *Server) end() {
+	s.ended.Do(func() {
+		_ = s.alive.Close() //nolint:errcheck // closed it is
+		_ = s.watch.Wait()  //nolint:errcheck // it tells nothing
+	})
+}
+
+func (s *Server) run(program string, args ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(s.programs, program), args...) //nolint:gosec // a program of PostgreSQL
+	s.as.become(cmd)
+	cmd.Dir = s.folder
+	// A file and no pipe: the server, which outlives pg_ctl, may hold it.
+	out, err := os.CreateTemp(s.folder, "out")
+	if err != nil {
+		return err
+	}
+	defer out.Close()           //nolint:errcheck // it was read by its name
+	defer os.Remove(out.Name()) //nolint:errcheck // the folder goes with it
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil {
+		said, _ := os.ReadFile(out.Name()) //nolint:errcheck // then nothing is said
+		return fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(said))
+	}
+	return nil
+}
+
+func (s *Server) log() string {
+	said, _ := os.ReadFile(filepath.Join(s.folder, "log")) //nolint:errcheck // then nothing is said
+	return string(said)
+}
+
+func (s *Server) url(database string) string {
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword("openskill", s.password),
+		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)), Path: "/" + database, RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// Database makes a database, which is dropped when the test ends, and gives its URL.
+func (s *Server) Database(t testing.TB) (address string) {
+	t.Helper()
+	name := fmt.Sprintf("t%d", s.count.Add(1))
+	create := "CREATE DATABASE " + name + " TEMPLATE template0"
+	if s.version() >= 15 {
+		create += " STRATEGY file_copy" // sooner, where nothing waits for the disk
+	}
+	if err := s.Exec(create); err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	t.Cleanup(func() {
+		// A server that was stopped takes its databases along.
+		_ = s.Exec("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)") //nolint:errcheck // as above
+	})
+	return s.url(name)
+}
+
+func (s *Server) version() int {
+	said, err := os.ReadFile(filepath.Join(s.data(), "PG_VERSION"))
+	if err != nil {
+		return 0
+	}
+	major, _, _ := strings.Cut(strings.TrimSpace(string(said)), ".")
+	n, err := strconv.Atoi(major)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Exec executes statements as the owner of the server, in the database postgres.
+func (s *Server) Exec(statements string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := pgx.Connect(ctx, s.url("postgres"))
+	if err != nil {
+		return err
+	}
+	defer c.Close(ctx) //nolint:errcheck // it was waited for already
+	_, err = c.Exec(ctx, statements)
+	return err
+}

@@ -1,0 +1,99 @@
+package pgtest_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"openskill/host/store/pgtest"
+)
+
+func answers(t *testing.T, url string) string {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context()) //nolint:errcheck // it was only read
+	var folder string
+	if err := c.QueryRow(t.Context(), "SELECT current_setting('data_directory')").Scan(&folder); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func TestEachGetsADatabase(t *testing.T) {
+	a, b := pgtest.Start(t), pgtest.Start(t)
+	if a == b {
+		t.Errorf("two got the same database: %s", a)
+	}
+	if answers(t, a) != answers(t, b) {
+		t.Error("two servers were started for one process")
+	}
+}
+
+func TestStoppedAndStarted(t *testing.T) {
+	s := pgtest.New(t, "max_connections = 7")
+	url := s.Database(t)
+	folder := answers(t, url)
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := pgx.Connect(t.Context(), url); err == nil {
+		t.Errorf("a server that was stopped answers: %v", c.Close(t.Context()))
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if again := answers(t, url); again != folder {
+		t.Errorf("another server answers: %s, not %s", again, folder)
+	}
+}
+
+// A process that is killed leaves no server and no files.
+func TestEndsWithItsProcess(t *testing.T) {
+	if os.Getenv("PGTEST_CHILD") != "" {
+		folder := answers(t, pgtest.Start(t))
+		if _, err := os.Stdout.WriteString("folder " + folder + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		select {} // until it is killed
+	}
+	pgtest.Start(t) // skips where there is none
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestEndsWithItsProcess$") //nolint:gosec // this program
+	child.Env = append(os.Environ(), "PGTEST_CHILD=1")
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 4096)
+	n, err := out.Read(b)
+	folder, ok := strings.CutPrefix(strings.TrimSpace(string(b[:n])), "folder ")
+	if err != nil || !ok {
+		t.Fatalf("the child said %q, %v", b[:n], err)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() //nolint:errcheck // it was killed
+	for {
+		if _, err := os.Stat(folder); os.IsNotExist(err) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s is still there", folder)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
