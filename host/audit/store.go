@@ -58,11 +58,11 @@ type Store interface {
 
 // Head is the chain of a tenant as its ends say it.
 type Head struct {
-	Tenant   string
-	First    uint64 // sequence number of the oldest record that is kept
-	Prev     string // what that one names as Prev
-	Last     uint64 // 0: the chain is empty
-	LastHash string
+	Tenant   string `json:"tenant"`
+	First    uint64 `json:"first"` // sequence number of the oldest record that is kept
+	Prev     string `json:"prev"`  // what that one names as Prev
+	Last     uint64 `json:"last"`  // 0: the chain is empty
+	LastHash string `json:"last_hash"`
 }
 
 // Query chooses executions. Zero fields choose all.

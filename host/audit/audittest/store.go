@@ -1,0 +1,328 @@
+// Package audittest gives records a store in memory that does what a test tells it: fail,
+// block, answer late, or lose its answer. It keeps all that audit.Store promises.
+package audittest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"openskill/host/audit"
+)
+
+// Store keeps records and executions in memory. Its zero value is empty and works.
+type Store struct {
+	mu         sync.Mutex
+	chains     map[string]*chain
+	executions map[string]*audit.Execution
+	instances  map[string]time.Time
+	appends    []int // how many entries each Append brought
+	before     func(ctx context.Context, op string) error
+	after      func(ctx context.Context, op string) error
+}
+
+type chain struct {
+	head    audit.Head
+	records []audit.Record
+}
+
+var _ audit.Store = (*Store)(nil)
+
+// Before has every operation call f first, with the name of the operation, and fail with
+// its error without having done anything. nil: none.
+func (s *Store) Before(f func(ctx context.Context, op string) error) { s.hook(&s.before, f) }
+
+// After has every operation call f last, and fail with its error although it did all. nil: none.
+func (s *Store) After(f func(ctx context.Context, op string) error) { s.hook(&s.after, f) }
+
+func (s *Store) hook(at *func(context.Context, string) error, f func(context.Context, string) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*at = f
+}
+
+// Appends gives how many entries each Append brought that worked.
+func (s *Store) Appends() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.appends)
+}
+
+// Change lets f change the records of a tenant, as somebody does who has the database.
+func (s *Store) Change(tenant string, f func(h *audit.Head, records []audit.Record) []audit.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.chain(tenant)
+	c.records = f(&c.head, c.records)
+}
+
+// ChangeExecution lets f change an execution, as queries show it.
+func (s *Store) ChangeExecution(id string, f func(e *audit.Execution)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.executions[id])
+}
+
+// do runs an operation between the two hooks.
+func (s *Store) do(ctx context.Context, op string, f func() error) error {
+	s.mu.Lock()
+	before, after := s.before, s.after
+	s.mu.Unlock()
+	if before != nil {
+		if err := before(ctx, op); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	err := f()
+	s.mu.Unlock()
+	if err == nil && after != nil {
+		err = after(ctx, op)
+	}
+	return err
+}
+
+// chain gives the chain of a tenant, a new one where there is none. s.mu is held.
+func (s *Store) chain(tenant string) *chain {
+	if s.chains == nil {
+		s.chains, s.executions = map[string]*chain{}, map[string]*audit.Execution{}
+	}
+	c := s.chains[tenant]
+	if c == nil {
+		c = &chain{head: audit.Head{Tenant: tenant, First: 1, Prev: audit.Origin, LastHash: audit.Origin}}
+		s.chains[tenant] = c
+	}
+	return c
+}
+
+// Append implements audit.Store.
+func (s *Store) Append(ctx context.Context, entries []*audit.Entry) error {
+	return s.do(ctx, "Append", func() error {
+		for _, e := range entries {
+			if e.Started == nil && e.Finished == nil && e.Pruned == nil || e.Finished != nil && e.Of == nil {
+				return errors.New("an entry without what it says")
+			}
+		}
+		for _, e := range entries {
+			s.append(e)
+		}
+		s.appends = append(s.appends, len(entries))
+		return nil
+	})
+}
+
+func (s *Store) append(e *audit.Entry) {
+	c := s.chain(e.Tenant)
+	x := s.executions[e.ExecutionID]
+	switch {
+	case e.Started != nil && x != nil, e.Finished != nil && x != nil && x.Finished != nil:
+		return // it was written before
+	case e.Started != nil:
+		x = &audit.Execution{Started: *e.Started}
+		s.executions[e.ExecutionID] = x
+	case e.Finished != nil:
+		if x == nil {
+			x = &audit.Execution{Started: *e.Of}
+			s.executions[e.ExecutionID] = x
+		}
+		f := *e.Finished
+		x.Finished = &f
+	}
+	e.Seq = c.head.Last + 1
+	audit.Link(c.head.LastHash, &e.Record)
+	r := e.Record
+	r.Body = bytes.Clone(r.Body)
+	c.records = append(c.records, r)
+	c.head.Last, c.head.LastHash = r.Seq, r.Hash
+}
+
+// Tenants implements audit.Store.
+func (s *Store) Tenants(ctx context.Context) (heads []audit.Head, err error) {
+	err = s.do(ctx, "Tenants", func() error {
+		for _, c := range s.chains {
+			heads = append(heads, c.head)
+		}
+		slices.SortFunc(heads, func(a, b audit.Head) int { return strings.Compare(a.Tenant, b.Tenant) })
+		return nil
+	})
+	return heads, err
+}
+
+// Records implements audit.Store.
+func (s *Store) Records(ctx context.Context, tenant string, from uint64, limit int) (page []audit.Record, err error) {
+	err = s.do(ctx, "Records", func() error {
+		c := s.chains[tenant]
+		if c == nil {
+			return nil
+		}
+		for _, r := range c.records {
+			if r.Seq >= from && len(page) < limit {
+				page = append(page, r)
+			}
+		}
+		return nil
+	})
+	return page, err
+}
+
+// Execution implements audit.Store.
+func (s *Store) Execution(ctx context.Context, tenant, id string) (found *audit.Execution, err error) {
+	err = s.do(ctx, "Execution", func() error {
+		x := s.executions[id]
+		if x == nil || tenant != "" && x.Tenant != tenant {
+			return audit.ErrNotFound
+		}
+		found = copied(x)
+		return nil
+	})
+	return found, err
+}
+
+func copied(x *audit.Execution) *audit.Execution {
+	c := *x
+	if x.Finished != nil {
+		f := *x.Finished
+		c.Finished = &f
+	}
+	return &c
+}
+
+// Executions implements audit.Store.
+func (s *Store) Executions(ctx context.Context, q audit.Query) (page []*audit.Execution, next string, err error) {
+	err = s.do(ctx, "Executions", func() error {
+		if q.Limit < 1 || q.Limit > 1000 {
+			return errors.New("a page has 1 to 1000 executions")
+		}
+		var after position
+		if q.Cursor != "" {
+			if err := json.Unmarshal([]byte(q.Cursor), &after); err != nil {
+				return fmt.Errorf("not a cursor: %w", err)
+			}
+		}
+		var all []*audit.Execution
+		for _, x := range s.executions {
+			if chosen(&q, x) && (q.Cursor == "" || newest(at(x), after) > 0) {
+				all = append(all, copied(x))
+			}
+		}
+		slices.SortFunc(all, func(a, b *audit.Execution) int { return newest(at(a), at(b)) })
+		page = all[:min(len(all), q.Limit)]
+		if len(all) > q.Limit {
+			b, err := json.Marshal(at(page[q.Limit-1]))
+			next = string(b)
+			return err
+		}
+		return nil
+	})
+	return page, next, err
+}
+
+// position is where an execution stands in the order of all.
+type position struct {
+	Time int64
+	ID   string
+}
+
+func at(x *audit.Execution) position {
+	return position{x.Started.Time.UnixMicro(), x.Started.ExecutionID}
+}
+
+func newest(a, b position) int {
+	return cmp.Or(cmp.Compare(b.Time, a.Time), strings.Compare(b.ID, a.ID))
+}
+
+func chosen(q *audit.Query, x *audit.Execution) bool {
+	is := func(want, have string) bool { return want == "" || want == have }
+	code := ""
+	if x.Finished != nil {
+		code = string(x.Finished.Code)
+	}
+	return is(q.Tenant, x.Tenant) && is(q.Principal, x.Principal) && is(q.Skill, x.Skill) && is(string(q.Status), string(x.Status())) &&
+		is(q.Code, code) && is(q.Session, x.Session) && is(q.TraceID, x.TraceID) &&
+		(q.Since.IsZero() || !x.Started.Time.Before(q.Since)) && (q.Until.IsZero() || x.Started.Time.Before(q.Until))
+}
+
+// Alive implements audit.Store.
+func (s *Store) Alive(ctx context.Context, instance string, now time.Time) error {
+	return s.do(ctx, "Alive", func() error {
+		if s.instances == nil {
+			s.instances = map[string]time.Time{}
+		}
+		s.instances[instance] = now
+		return nil
+	})
+}
+
+// Gone implements audit.Store.
+func (s *Store) Gone(ctx context.Context, instance string) error {
+	return s.do(ctx, "Gone", func() error {
+		delete(s.instances, instance)
+		return nil
+	})
+}
+
+// Orphans implements audit.Store.
+func (s *Store) Orphans(ctx context.Context, since time.Time, limit int) (orphans []*audit.Started, err error) {
+	err = s.do(ctx, "Orphans", func() error {
+		var all []*audit.Execution
+		for _, x := range s.executions {
+			if seen, alive := s.instances[x.Instance]; x.Finished == nil && (!alive || seen.Before(since)) {
+				all = append(all, x)
+			}
+		}
+		slices.SortFunc(all, func(a, b *audit.Execution) int { return newest(at(b), at(a)) })
+		for _, x := range all[:min(len(all), limit)] {
+			started := x.Started
+			orphans = append(orphans, &started)
+		}
+		return nil
+	})
+	return orphans, err
+}
+
+// Prune implements audit.Store.
+func (s *Store) Prune(ctx context.Context, tenant string, before time.Time, limit int) (n int, err error) {
+	err = s.do(ctx, "Prune", func() error {
+		c := s.chains[tenant]
+		if c == nil {
+			return nil
+		}
+		for n < min(limit, len(c.records)) {
+			r := &c.records[n]
+			x := s.executions[r.ExecutionID]
+			if !r.Time.Before(before) || x != nil && x.Finished == nil {
+				break
+			}
+			n++
+		}
+		if n == 0 {
+			return nil
+		}
+		last := c.records[n-1]
+		for _, r := range c.records[:n] {
+			if r.Kind == audit.KindFinished {
+				delete(s.executions, r.ExecutionID)
+			}
+		}
+		c.records = slices.Delete(c.records, 0, n)
+		c.head.First, c.head.Prev = last.Seq+1, last.Hash
+		p := audit.Pruned{Next: last.Seq + 1, Hash: last.Hash, Time: before.UTC().Truncate(time.Microsecond)}
+		body, err := json.Marshal(&p)
+		if err != nil {
+			return err
+		}
+		s.append(&audit.Entry{Record: audit.Record{Tenant: tenant, Kind: audit.KindPruned, Time: p.Time, Body: body}, Pruned: &p})
+		return nil
+	})
+	return n, err
+}
