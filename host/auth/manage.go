@@ -1,0 +1,171 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// Never is the time that a key is good which does not expire.
+const Never time.Duration = math.MaxInt64
+
+// The times of keys.
+const (
+	DefaultLife    = 365 * 24 * time.Hour
+	LongestLife    = 10 * DefaultLife
+	DefaultOverlap = 24 * time.Hour
+	LongestOverlap = 30 * 24 * time.Hour
+)
+
+const (
+	longestName = 100 // bytes
+	mostScopes  = 64
+)
+
+// NewKey is what a key is to be.
+type NewKey struct {
+	Name   string        // 1 to 100 bytes of text
+	Tenant string        // see [ValidTenant]; anonymous is nobody's
+	Scopes []string      // one at least
+	Life   time.Duration // 0: [DefaultLife]; at most [LongestLife], or [Never]
+	By     string        // id of the principal who creates it
+}
+
+// Keys is how the operator makes and ends keys. It is safe for concurrent use.
+type Keys struct {
+	store KeyStore
+	now   func() time.Time
+}
+
+// NewKeys manages the keys of a store. now nil is the system's clock.
+func NewKeys(store KeyStore, now func() time.Time) *Keys {
+	if now == nil {
+		now = time.Now //nolint:forbidigo // the default of the clock
+	}
+	return &Keys{store: store, now: now}
+}
+
+// Create makes a key, and gives the text that its holder shows. It is not kept: this is
+// the only time that anybody sees it.
+func (m *Keys) Create(ctx context.Context, n NewKey) (*Key, string, error) {
+	now := m.time()
+	k := &Key{ID: newKeyID(), Name: n.Name, Tenant: n.Tenant, CreatedAt: now, CreatedBy: n.By}
+	var err error
+	if k.Scopes, err = checkScopes(n.Scopes); err != nil {
+		return nil, "", err
+	}
+	switch {
+	case !plain(n.Name, longestName):
+		return nil, "", wrongKey("the name of a key must have 1 to %d bytes of text without control characters", longestName)
+	case !validOwner(n.Tenant):
+		return nil, "", wrongKey("the tenant of a key must have 1 to 64 characters of A-Z, a-z, 0-9 and, but for the first, of . _ : and -; and it is not %s, which is who shows no key", tenantAnonymous)
+	case n.Life == 0:
+		n.Life = DefaultLife
+	case n.Life < 0 || n.Life > LongestLife && n.Life != Never:
+		return nil, "", wrongKey("a key can be good for at most %d h, or for ever", int(LongestLife.Hours()))
+	}
+	if n.Life != Never {
+		k.ExpiresAt = now.Add(n.Life)
+	}
+	text := newText(k.ID)
+	k.Hash = hashOf(text)
+	if err := m.store.Create(ctx, k); err != nil {
+		return nil, "", notStored("auth.Create", err)
+	}
+	return k, text, nil
+}
+
+// Rotate gives a key a new secret. The one before stays good for overlap, and no longer
+// than the key itself; one that was good from a rotation before ends now.
+func (m *Keys) Rotate(ctx context.Context, id string, overlap time.Duration) (*Key, string, error) {
+	if overlap < 0 || overlap > LongestOverlap {
+		return nil, "", wrongKey("the overlap of two secrets is at most %d h", int(LongestOverlap.Hours()))
+	}
+	now := m.time()
+	text := newText(id)
+	switch done, err := m.store.Rotate(ctx, id, hashOf(text), now.Add(overlap), now); {
+	case err != nil:
+		return nil, "", notStored("auth.Rotate", err)
+	case !done:
+		return nil, "", &skill.Error{
+			Op: "auth.Rotate", Code: skill.Conflict, Subject: id,
+			Message: "the key was revoked or has expired, so that it cannot be rotated; create another one",
+		}
+	}
+	k, err := m.Get(ctx, id)
+	return k, text, err
+}
+
+// Revoke ends a key, on every host within a second.
+func (m *Keys) Revoke(ctx context.Context, id string) (*Key, error) {
+	if err := m.store.Revoke(ctx, id, m.time()); err != nil {
+		return nil, notStored("auth.Revoke", err)
+	}
+	return m.Get(ctx, id)
+}
+
+// Get gives one key.
+func (m *Keys) Get(ctx context.Context, id string) (*Key, error) {
+	k, err := m.store.Key(ctx, id)
+	if err != nil {
+		return nil, notStored("auth.Get", err)
+	}
+	return k, nil
+}
+
+// List gives a page of keys, the newest first, and the cursor of the next one or "".
+func (m *Keys) List(ctx context.Context, q KeyQuery) ([]*Key, string, error) {
+	if q.Limit < 1 || q.Limit > MaxKeyPage {
+		return nil, "", wrongKey("a page has 1 to %d keys", MaxKeyPage)
+	}
+	list, next, err := m.store.Keys(ctx, q)
+	switch {
+	case errors.Is(err, ErrNoKey):
+		return nil, "", wrongKey("the cursor is not one that a page before gave")
+	case err != nil:
+		return nil, "", notStored("auth.List", err)
+	}
+	return list, next, nil
+}
+
+// time is now as databases keep it.
+func (m *Keys) time() time.Time { return m.now().UTC().Truncate(time.Microsecond) }
+
+// validOwner reports whether keys can be of a tenant.
+func validOwner(tenant string) bool {
+	return ValidTenant(tenant) && !strings.EqualFold(tenant, tenantAnonymous)
+}
+
+// checkScopes gives scopes in order and each once.
+func checkScopes(scopes []string) ([]string, error) {
+	list := slices.Compact(slices.Sorted(slices.Values(scopes)))
+	for _, s := range list {
+		if !skill.ValidScope(s) {
+			return nil, wrongKey("there is no scope %q; there are %s, and %s:<id> for calls of one skill",
+				skill.CleanText(s, 80), strings.Join(skill.Scopes(), ", "), skill.ScopeInvoke)
+		}
+	}
+	if len(list) == 0 || len(list) > mostScopes {
+		return nil, wrongKey("a key has 1 to %d scopes; there are %s, and %s:<id> for calls of one skill",
+			mostScopes, strings.Join(skill.Scopes(), ", "), skill.ScopeInvoke)
+	}
+	return list, nil
+}
+
+func wrongKey(format string, args ...any) error {
+	return &skill.Error{Op: "auth.Keys", Code: skill.InvalidArgument, Message: fmt.Sprintf(format, args...)}
+}
+
+// notStored is what a store could not do.
+func notStored(op string, err error) error {
+	if errors.Is(err, ErrNoKey) {
+		return &skill.Error{Op: op, Code: skill.NotFound, Message: "there is no key of this id; openskill keys list shows them"}
+	}
+	return &skill.Error{Op: op, Code: skill.AuditUnavailable, Message: "the keys cannot be reached now, since the database does not answer", Err: err}
+}
