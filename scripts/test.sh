@@ -22,9 +22,9 @@ part vet
 "$go" vet ./... || status=1
 "$go" build -o "$out/count" ./scripts/count
 
-# Vetted already; and nobody debugs these binaries, which link sooner without what
+# One package more at once than there are cores: many tests wait for deadlines. Vetted
+# they are already; and nobody debugs these binaries, which link sooner without what
 # debuggers read.
-# One package more at once than there are cores: many tests wait for deadlines.
 part tests
 "$go" test -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -json -vet=off -ldflags=-w -timeout 30m ./... >"$out/tests" 2>"$out/tests.err" || status=1
 cat "$out/tests.err"

@@ -57,18 +57,13 @@ func (d *Dispatcher) log(ctx context.Context, c *call, err error) {
 	level, code, message := slog.LevelInfo, skill.Code(""), ""
 	var extra []slog.Attr
 	if r.Error != nil {
-		level, code, message = slog.LevelWarn, r.Error.Code, r.Error.Message
-		var instead logError
+		level, code, message = slog.LevelWarn, r.Error.Code, words(r.Error, err)
 		var broken *panicError
 		switch {
-		case err == nil:
-			message = "reported by the skill; its words are in the result"
-		case errors.As(err, &instead):
-			message = string(instead)
 		case errors.As(err, &broken):
 			level = slog.LevelError
 			extra = append(extra, slog.String("cause", err.Error()), slog.String("stack", string(broken.stack)))
-		case code == skill.Internal:
+		case err != nil && code == skill.Internal:
 			level = slog.LevelError
 			extra = append(extra, slog.String("cause", err.Error()))
 		}
@@ -95,6 +90,19 @@ func (d *Dispatcher) log(ctx context.Context, c *call, err error) {
 		d.o.Log.LogAttrs(ctx, slog.LevelDebug, "stderr", attrs[0], attrs[1], attrs[2],
 			slog.Int("bytes", len(c.reply.Stderr)), slog.String("text", d.tail(c.reply.Stderr, c.skill.Folder, maxLogged)))
 	}
+}
+
+// words is the message of an error without what a caller or a guest wrote: what logs
+// and records may keep.
+func words(shown *skill.ResultError, err error) string {
+	var instead logError
+	switch {
+	case err == nil:
+		return "reported by the skill; its words are in the result"
+	case errors.As(err, &instead):
+		return string(instead)
+	}
+	return shown.Message
 }
 
 // maxLogged is how many bytes of the end of a guest's standard error are logged.

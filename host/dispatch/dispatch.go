@@ -30,6 +30,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"openskill/host/audit"
 	"openskill/host/grants"
 	"openskill/host/registry"
 	"openskill/sdk/skill"
@@ -69,6 +70,10 @@ type Options struct {
 	Queue    int             // calls that may wait for a place; 0: as many as Global; negative: none
 	MaxWait  time.Duration   // how long they wait; 0: 250 ms
 	Log      *slog.Logger    // nil: slog.Default()
+	Quotas   Quotas          // of principals and tenants; nil: none
+	Recorder Recorder        // nil: runs are not on record
+	Keeper   Keeper          // of artifacts; nil: they end with the answer
+	Instance string          // of this host, as records name it
 	Observer Observer        // of community skills; nil: none
 
 	Scripts Scripts // of Agent Skills; nil: there are none
@@ -139,7 +144,14 @@ func New(o Options) (*Dispatcher, error) {
 // Invoke runs one call to its end and answers it, whatever happens: the result is
 // never nil. When ctx ends the run is ended, and the answer is CANCELLED.
 func (d *Dispatcher) Invoke(ctx context.Context, p skill.Principal, req skill.Request) *skill.Result {
-	c := &call{principal: p, request: req, begun: d.o.Now(), executionID: d.o.NewID()}
+	return d.Start(ctx, p, req, nil)
+}
+
+// Start is Invoke for who wants to know when the run is on record and about to begin:
+// began is called with the id of the execution then, once, and not at all if the call
+// is refused before. nil: nobody does.
+func (d *Dispatcher) Start(ctx context.Context, p skill.Principal, req skill.Request, began func(executionID string)) *skill.Result {
+	c := &call{principal: p, request: req, begun: d.o.Now(), executionID: d.o.NewID(), began: began}
 	if !skill.ValidTraceID(string(req.TraceID)) {
 		c.request.TraceID = skill.TraceID(c.executionID)
 	}
@@ -154,6 +166,8 @@ type call struct {
 	script      *skill.ScriptRequest // of a script's run; nil of a skill's call
 	begun       time.Time
 	executionID string
+	began       func(executionID string) // told when the run is on record; may be nil
+	started     *audit.Started           // as it is on record; nil before, and where nothing is
 
 	skill   *registry.Skill // after the look-up
 	target  skill.Target    // after a runner was chosen
@@ -173,7 +187,10 @@ func (d *Dispatcher) stack() handler {
 			d.authorized( // 401, 403
 				d.found( // 404
 					d.checked( // 400, 403 for paths, 413
-						d.admitted( // 429
-							d.observed( // how strangers' skills end
-								d.run)))))))
+						d.within( // 429: of principal and tenant
+							d.admitted( // 429: of the host and the skill
+								d.recorded( // 503: on record before it begins, and before it is answered
+									d.recovered( // so that this too is on record
+										d.observed( // how strangers' skills end
+											d.run))))))))))
 }

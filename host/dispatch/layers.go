@@ -50,10 +50,11 @@ func (d *Dispatcher) authorized(next handler) handler {
 		switch p := c.principal; {
 		case p.ID == "":
 			return &skill.Error{Op: "dispatch.authorize", Code: skill.Unauthorized, Message: "this call needs a caller who is known"}
-		case !p.May(skill.ScopeInvoke):
+		case !p.MayInvoke(c.request.SkillID):
+			// Whether there is such a skill is not told: it has not been looked for.
 			return &skill.Error{
 				Op: "dispatch.authorize", Code: skill.Forbidden, Subject: p.ID,
-				Message: "the caller lacks the scope " + skill.ScopeInvoke,
+				Message: "the caller lacks the scope " + skill.ScopeInvoke + ", or that of this skill alone",
 			}
 		}
 		return next(ctx, c)
@@ -138,9 +139,9 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 
 func (d *Dispatcher) admitted(next handler) handler {
 	return func(ctx context.Context, c *call) error {
-		rate := 0
-		if c.skill.Descriptor.Cost != nil {
-			rate = c.skill.Descriptor.Cost.RateLimitPerMinute
+		rate := perMinute(c.skill)
+		if d.o.Quotas != nil { // they count it, over all hosts
+			rate = 0
 		}
 		leave, err := d.gate.enter(ctx, place{c.skill.Owner, c.skill.Descriptor.ID}, rate)
 		if err != nil {
@@ -149,6 +150,14 @@ func (d *Dispatcher) admitted(next handler) handler {
 		defer leave()
 		return next(ctx, c)
 	}
+}
+
+// perMinute is how often a skill may be called; 0: as often as one likes.
+func perMinute(s *registry.Skill) int {
+	if s.Descriptor.Cost == nil {
+		return 0
+	}
+	return s.Descriptor.Cost.RateLimitPerMinute
 }
 
 // observed tells the observer how a run of a stranger's skill ended. What the guest

@@ -28,20 +28,29 @@ const (
 // {"output": what it printed}; one that ends with another exit code than 0 is
 // GUEST_EXIT, and the end of its standard error is the message.
 func (d *Dispatcher) RunScript(ctx context.Context, p skill.Principal, r skill.ScriptRequest) *skill.Result {
-	result, _ := d.Script(ctx, p, r)
-	return result
+	return d.StartScript(ctx, p, r, nil)
+}
+
+// StartScript is Start for a script.
+func (d *Dispatcher) StartScript(ctx context.Context, p skill.Principal, r skill.ScriptRequest, began func(executionID string)) *skill.Result {
+	return d.script(ctx, p, r, began).result
 }
 
 // Script is RunScript for who passes streams and exit code of the script on. There is
 // no reply where the script has not run.
 func (d *Dispatcher) Script(ctx context.Context, p skill.Principal, r skill.ScriptRequest) (*skill.Result, *skill.Reply) {
-	c := &call{principal: p, script: &r, begun: d.o.Now(), executionID: d.o.NewID()}
-	c.request = skill.Request{SkillID: skill.ID(r.Skill), TraceID: r.TraceID, Limits: r.Limits}
+	c := d.script(ctx, p, r, nil)
+	return c.result, c.reply
+}
+
+func (d *Dispatcher) script(ctx context.Context, p skill.Principal, r skill.ScriptRequest, began func(executionID string)) *call {
+	c := &call{principal: p, script: &r, begun: d.o.Now(), executionID: d.o.NewID(), began: began}
+	c.request = skill.Request{SkillID: skill.ID(r.Skill), TraceID: r.TraceID, Limits: r.Limits, Turn: r.Turn}
 	if !skill.ValidTraceID(string(r.TraceID)) {
 		c.request.TraceID = skill.TraceID(c.executionID)
 	}
 	_ = d.handleScript(ctx, c) // the outermost layer has put it into the result
-	return c.result, c.reply
+	return c
 }
 
 // scriptStack is the door for scripts, from the outside in. It differs from that for
@@ -52,10 +61,13 @@ func (d *Dispatcher) scriptStack() handler {
 			d.authorized(
 				d.lineChecked( // 400, 413
 					d.scriptFound( // 404
-						d.admitted( // 429, before an approval of one call is used up
-							d.approved( // 403
-								d.observed(
-									d.run))))))))
+						d.within( // 429
+							d.admitted( // 429, before an approval of one call is used up
+								d.approved( // 403
+									d.recorded( // 503
+										d.recovered(
+											d.observed(
+												d.run)))))))))))
 }
 
 func (d *Dispatcher) lineChecked(next handler) handler {

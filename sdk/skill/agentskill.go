@@ -51,6 +51,7 @@ type ScriptRequest struct {
 	Stdin   []byte   // standard input as it is
 	TraceID TraceID  // valid, as in a Request
 	Limits  Limits   // may only lower what the host says; zero: no opinion
+	Turn    Turn     // of the agent that asks; zero: none does
 }
 
 // Tool is a skill as models see one: a function with a name, a description and

@@ -14,6 +14,14 @@ type Request struct {
 	Input   json.RawMessage // the value of "input"; the door checks it
 	TraceID TraceID         // valid; the edge has made one up where the caller gave none
 	Limits  Limits          // may only lower what manifest and host say; zero: no opinion
+	Turn    Turn            // of the agent that asks; zero: none does
+}
+
+// Turn is where in an agent's session a call was asked for.
+type Turn struct {
+	Session   string // UUID; "": no agent asked
+	Iteration int    // from 0
+	Tokens    int    // that models took to ask for it
 }
 
 // Call is one run as the door hands it to a runner. It is data only, because it
@@ -37,6 +45,11 @@ type Call struct {
 	// write there, Args are its arguments, Stdin comes as it is, and it may print what it
 	// likes. What it has written are its Artifacts, named by their paths.
 	Script bool
+	// Record is how many bytes the draws of a Recording may have; 0: none is made.
+	Record uint64
+	// Replay are the draws of a Recording, which the run gets in the place of clocks,
+	// chance and the network; nil: the real ones.
+	Replay []byte
 }
 
 // Reply is what a run left behind. Exactly one of these holds: Code is "" and
@@ -54,6 +67,11 @@ type Reply struct {
 	// Artifacts are the files that the guest left in the top folder of /work,
 	// in order of name; nil unless scratch was granted.
 	Artifacts []Artifact
+	// Recording is nil where Call.Record is 0, and from runners that cannot make one.
+	Recording *Recording
+	// Differs says where the run was not as the one that Call.Replay was recorded of;
+	// "" where it asked for the same, to its end.
+	Differs string
 }
 
 // Usage is what a run cost.

@@ -1,0 +1,167 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/sdk/skill"
+)
+
+// Recorder keeps runs on record; *audit.Log is one. It is safe for concurrent use, and
+// its errors are *skill.Error.
+type Recorder interface {
+	// Started writes that a run is about to begin, and returns when that outlives the
+	// process. After an error the run does not begin.
+	Started(ctx context.Context, s *audit.Started, input []byte) error
+	// Finished writes how it ended, once for each Started that gave no error. After an
+	// error the caller is not told the result; the record is still written, as soon as
+	// it can be.
+	Finished(ctx context.Context, of *audit.Started, f *audit.Finished, output []byte) error
+}
+
+// Keeper keeps what runs leave for those who ask later.
+type Keeper interface {
+	// Keep is called before a run that left artifacts is on record as finished.
+	Keep(ctx context.Context, of *audit.Started, artifacts []skill.Artifact) error
+}
+
+// Quotas bound what principals and tenants may use; *quota.Quotas is one.
+type Quotas interface {
+	// Enter counts a call, and gives the function that is called once when it is over,
+	// with what it used. Its error, a *skill.Error, is RATE_LIMITED with a time to come
+	// back. owner is the tenant that uploaded the skill, perMinute how often the skill
+	// may be called (0: as often as one likes), fuel the most that the call may use.
+	Enter(ctx context.Context, p skill.Principal, owner string, id skill.ID, perMinute int, fuel uint64) (leave func(skill.Usage), err error)
+}
+
+func (d *Dispatcher) within(next handler) handler {
+	return func(ctx context.Context, c *call) error {
+		if d.o.Quotas == nil {
+			return next(ctx, c)
+		}
+		leave, err := d.o.Quotas.Enter(ctx, c.principal, c.skill.Owner, c.skill.Descriptor.ID, perMinute(c.skill), c.skill.Limits.Lower(c.request.Limits).Fuel)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			var used skill.Usage
+			if c.reply != nil {
+				used = c.reply.Usage
+			}
+			leave(used)
+		}()
+		return next(ctx, c)
+	}
+}
+
+// recorded has every run on record before it begins and before it is answered. What
+// is refused on the way to here never ran, and is in the log alone.
+func (d *Dispatcher) recorded(next handler) handler {
+	return func(ctx context.Context, c *call) error {
+		if d.o.Recorder == nil {
+			if c.began != nil {
+				c.began(c.executionID)
+			}
+			return next(ctx, c)
+		}
+		s := d.starts(c)
+		if err := d.o.Recorder.Started(ctx, s, given(c)); err != nil {
+			return err
+		}
+		c.started = s
+		if c.began != nil {
+			c.began(c.executionID)
+		}
+		err := next(ctx, c)
+		if unkept := d.finished(context.WithoutCancel(ctx), c, err); unkept != nil {
+			c.outcome = outcome{}
+			return unkept
+		}
+		return err
+	}
+}
+
+// starts is what is known of a call before it runs.
+func (d *Dispatcher) starts(c *call) *audit.Started {
+	k := &c.skill.Descriptor
+	s := &audit.Started{
+		ExecutionID: c.executionID, Tenant: c.principal.Tenant, Principal: c.principal.ID, PrincipalType: c.principal.Type, Key: c.principal.Key,
+		TraceID: string(c.request.TraceID), Session: c.request.Turn.Session, Iteration: c.request.Turn.Iteration,
+		Skill: string(k.ID), Version: k.Version, Digest: k.Digest, Owner: c.skill.Owner,
+		Limits:   c.skill.Limits.Lower(c.request.Limits).JSON(),
+		Instance: d.o.Instance, Time: d.now(),
+	}
+	if s.Session == "" {
+		s.Session = c.executionID
+	}
+	if c.script != nil {
+		s.Script = c.skill.Primary.Entry
+	}
+	return s
+}
+
+// now is the time as records have it.
+func (d *Dispatcher) now() time.Time { return d.o.Now().UTC().Truncate(time.Microsecond) }
+
+// given is the input of a call as its record describes it.
+func given(c *call) []byte {
+	if c.script == nil {
+		return c.request.Input
+	}
+	b, err := json.Marshal(struct {
+		Args  []string `json:"args"`
+		Input string   `json:"input,omitempty"`
+	}{append([]string{}, c.script.Args...), strings.ToValidUTF8(string(c.script.Stdin), "\uFFFD")})
+	if err != nil { // strings can always be written
+		panic(fmt.Sprintf("dispatch.given: %v", err))
+	}
+	return b
+}
+
+// finished puts the end of a run on record.
+func (d *Dispatcher) finished(ctx context.Context, c *call, err error) error {
+	r := d.result(c, err)
+	f := &audit.Finished{
+		ExecutionID: c.executionID, Status: audit.Success, Runner: r.Meta.Runner, Fuel: r.Meta.FuelUsed, MemoryPeak: r.Meta.MemoryPeakBytes,
+		DurationMS: r.Meta.LatencyMS, Tokens: c.request.Turn.Tokens, Time: d.now(),
+	}
+	if r.Error != nil {
+		f.Status, f.Code, f.Message = statusOf(r.Error.Code), r.Error.Code, words(r.Error, err)
+	}
+	for _, a := range r.Meta.Artifacts {
+		f.Artifacts = append(f.Artifacts, audit.ArtifactInfo{Name: a.Name, Size: a.Size, SHA256: sum(a.Data)})
+	}
+	var unkept error
+	if d.o.Keeper != nil && len(r.Meta.Artifacts) > 0 {
+		if unkept = d.o.Keeper.Keep(ctx, c.started, r.Meta.Artifacts); unkept != nil {
+			f.Status, f.Code, f.Message, f.Artifacts = audit.Failed, skill.CodeOf(unkept), "the artifacts could not be kept", nil
+		}
+	}
+	if err := d.o.Recorder.Finished(ctx, c.started, f, r.Data); err != nil {
+		return err
+	}
+	return unkept
+}
+
+func sum(data []byte) string {
+	h := sha256.Sum256(data)
+	return hex.EncodeToString(h[:])
+}
+
+// statusOf is decided by codes that only the host can give: what a guest reports has
+// other ones.
+func statusOf(code skill.Code) audit.Status {
+	switch code { //nolint:exhaustive // all others failed
+	case skill.Timeout:
+		return audit.TimedOut
+	case skill.Cancelled:
+		return audit.Terminated
+	}
+	return audit.Failed
+}

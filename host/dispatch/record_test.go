@@ -1,0 +1,273 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/host/runner/fakerunner"
+	"openskill/sdk/skill"
+)
+
+// book is a record in memory, which can fail.
+type book struct {
+	mu              sync.Mutex
+	started         []audit.Started
+	finished        []audit.Finished
+	inputs, outputs []string
+	failStart       error
+	failEnd         error
+}
+
+func (b *book) Started(_ context.Context, s *audit.Started, input []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failStart != nil {
+		return b.failStart
+	}
+	b.started, b.inputs = append(b.started, *s), append(b.inputs, string(input))
+	return nil
+}
+
+func (b *book) Finished(ctx context.Context, of *audit.Started, f *audit.Finished, output []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if ctx.Err() != nil || of.ExecutionID != f.ExecutionID {
+		return errors.New("of another, or given up")
+	}
+	b.finished, b.outputs = append(b.finished, *f), append(b.outputs, string(output))
+	return b.failEnd
+}
+
+func unavailable() error {
+	return &skill.Error{Op: "test", Code: skill.AuditUnavailable, Message: "the record cannot be written"}
+}
+
+func TestRunsAreOnRecord(t *testing.T) {
+	var b book
+	now := time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.FixedZone("x", 3600))
+	h := open(t, func(o *Options) {
+		o.Recorder, o.Instance = &b, "host-1"
+		o.Now = func() time.Time { return now }
+	})
+	h.wasm.Answer = func(_ context.Context, c *skill.Call) (*skill.Reply, error) {
+		if len(b.started) != 1 || b.started[0].ExecutionID != c.ExecutionID {
+			t.Error("it ran before it was on record")
+		}
+		return fakerunner.Prints(`{"mean": 2}`), nil
+	}
+	p := skill.Principal{ID: "ada", Type: skill.Human, Tenant: "acme", Scopes: []string{"skills:invoke:stats"}, Key: "k1"}
+	req := ask("stats", `{"numbers": [1, 3]}`)
+	req.TraceID, req.Turn = "t-1", skill.Turn{Session: "0190-s", Iteration: 2, Tokens: 17}
+	req.Limits.Fuel = 900
+	var began string
+	r := h.Start(context.Background(), p, req, func(id string) { began = id })
+	if !r.Success || began != r.Meta.ExecutionID {
+		t.Fatalf("%+v, begun as %q", r.Error, began)
+	}
+	s, f := b.started[0], b.finished[0]
+	if s.Tenant != "acme" || s.Principal != "ada" || s.PrincipalType != skill.Human || s.Key != "k1" || s.TraceID != "t-1" || s.Session != "0190-s" ||
+		s.Iteration != 2 || s.Skill != "stats" || s.Version != "0.1.0" || s.Digest == "" || s.Instance != "host-1" || s.Limits.Fuel != 900 || s.Script != "" {
+		t.Errorf("%+v", s)
+	}
+	if want := time.Date(2026, 1, 2, 2, 4, 5, 123456000, time.UTC); s.Time != want || f.Time != want {
+		t.Errorf("%v, %v", s.Time, f.Time)
+	}
+	if f.Status != audit.Success || f.Code != "" || f.Message != "" || f.Runner != skill.WasmWASI || f.Tokens != 17 {
+		t.Errorf("%+v", f)
+	}
+	if b.inputs[0] != `{"numbers": [1, 3]}` || b.outputs[0] != `{"mean": 2}` {
+		t.Errorf("%q, %q", b.inputs, b.outputs)
+	}
+}
+
+// TestEveryEndIsOnRecord: each start has its end, with a status that the host decides
+// and words that are nobody's input.
+func TestEveryEndIsOnRecord(t *testing.T) {
+	secret := "hunter2"
+	for name, tc := range map[string]struct {
+		answer func(context.Context, *skill.Call) (*skill.Reply, error)
+		status audit.Status
+		code   skill.Code
+	}{
+		"time ran out": {func(context.Context, *skill.Call) (*skill.Reply, error) {
+			return &skill.Reply{Code: skill.Timeout}, nil
+		}, audit.TimedOut, skill.Timeout},
+		"out of fuel": {func(context.Context, *skill.Call) (*skill.Reply, error) {
+			return &skill.Reply{Code: skill.FuelExhausted}, nil
+		}, audit.Failed, skill.FuelExhausted},
+		"it failed":   {func(context.Context, *skill.Call) (*skill.Reply, error) { return nil, errors.New(secret) }, audit.Failed, skill.Internal},
+		"it panicked": {func(context.Context, *skill.Call) (*skill.Reply, error) { panic(secret) }, audit.Failed, skill.Internal},
+		"its own error": {func(context.Context, *skill.Call) (*skill.Reply, error) {
+			return fakerunner.Prints(`{"success": false, "error": {"code": "TIMEOUT", "message": "hunter2"}}`), nil
+		}, audit.Failed, skill.ToolInvocationError},
+		"it says cancel": {func(context.Context, *skill.Call) (*skill.Reply, error) {
+			return fakerunner.Prints(`{"success": false, "error": {"code": "CANCELLED", "message": "x"}}`), nil
+		}, audit.Failed, skill.ToolInvocationError},
+		"exit": {func(context.Context, *skill.Call) (*skill.Reply, error) {
+			return &skill.Reply{ExitCode: 3, Stderr: []byte(secret)}, nil
+		}, audit.Failed, skill.GuestExit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b book
+			h := open(t, func(o *Options) { o.Recorder = &b })
+			h.wasm.Answer = tc.answer
+			r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}"))
+			if r.Success || len(b.started) != 1 || len(b.finished) != 1 {
+				t.Fatalf("%+v: %d started, %d finished", r, len(b.started), len(b.finished))
+			}
+			f := b.finished[0]
+			if f.Status != tc.status || f.Code != tc.code || f.Code != r.Error.Code || f.Message == "" {
+				t.Errorf("%+v, answered %+v", f, r.Error)
+			}
+			if strings.Contains(f.Message, secret) {
+				t.Errorf("the record has a guest's words: %q", f.Message)
+			}
+		})
+	}
+	t.Run("the caller left", func(t *testing.T) {
+		var b book
+		h := open(t, func(o *Options) { o.Recorder = &b })
+		ctx, cancel := context.WithCancel(context.Background())
+		h.wasm.Answer = func(ctx context.Context, _ *skill.Call) (*skill.Reply, error) {
+			cancel()
+			return &skill.Reply{Code: skill.Cancelled}, nil
+		}
+		h.Invoke(ctx, skill.Local(), ask("stats", "{}"))
+		if len(b.finished) != 1 || b.finished[0].Status != audit.Terminated || b.finished[0].Code != skill.Cancelled {
+			t.Errorf("%+v", b.finished)
+		}
+	})
+}
+
+// TestWithoutARecordNothingRuns: a call whose start cannot be written does not begin,
+// and one whose end cannot be written is not answered with its result.
+func TestWithoutARecordNothingRuns(t *testing.T) {
+	b := book{failStart: unavailable()}
+	h := open(t, func(o *Options) { o.Recorder = &b })
+	r := h.Start(context.Background(), skill.Local(), ask("stats", "{}"), func(string) { t.Error("it began") })
+	if r.Success || r.Error.Code != skill.AuditUnavailable || r.Error.Status != 503 || len(h.wasm.Calls()) != 0 {
+		t.Errorf("%+v, %d runs", r.Error, len(h.wasm.Calls()))
+	}
+	b.failStart, b.failEnd = nil, unavailable()
+	h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) { return fakerunner.Prints(`{"mean": 2}`), nil }
+	r = h.Invoke(context.Background(), skill.Local(), ask("stats", "{}"))
+	if r.Success || r.Error.Code != skill.AuditUnavailable || r.Data != nil || len(h.wasm.Calls()) != 1 {
+		t.Errorf("%+v", r)
+	}
+	b.failEnd = nil
+	if r = h.Invoke(context.Background(), skill.Local(), ask("stats", "{}")); !r.Success {
+		t.Errorf("the record can be written again: %+v", r.Error)
+	}
+}
+
+// TestRefusedCallsAreNoRuns: what never ran has no record.
+func TestRefusedCallsAreNoRuns(t *testing.T) {
+	var b book
+	h := open(t, func(o *Options) { o.Recorder = &b })
+	one := skill.Principal{ID: "x", Scopes: []string{"skills:invoke:plain"}}
+	for want, do := range map[skill.Code]func() *skill.Result{
+		skill.Unauthorized:    func() *skill.Result { return h.Invoke(context.Background(), skill.Principal{}, ask("stats", "{}")) },
+		skill.Forbidden:       func() *skill.Result { return h.Invoke(context.Background(), one, ask("stats", "{}")) },
+		skill.NotFound:        func() *skill.Result { return h.Invoke(context.Background(), skill.Local(), ask("nobody", "{}")) },
+		skill.InvalidArgument: func() *skill.Result { return h.Invoke(context.Background(), skill.Local(), ask("stats", "[]")) },
+	} {
+		if r := do(); r.Error == nil || r.Error.Code != want {
+			t.Errorf("%+v, want %s", r.Error, want)
+		}
+	}
+	if len(b.started)+len(b.finished) != 0 {
+		t.Errorf("%+v", b.started)
+	}
+}
+
+func TestScriptsAreOnRecord(t *testing.T) {
+	var b book
+	h := withScripts(t, func(o *Options) { o.Recorder = &b })
+	h.python.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) { return fakerunner.Prints("hi"), nil }
+	r := h.RunScript(context.Background(), skill.Local(), skill.ScriptRequest{Skill: "greeter", Script: "hi.py", Args: []string{"--to", "ada"}, Stdin: []byte("x\xff")})
+	if !r.Success {
+		t.Fatalf("%+v", r.Error)
+	}
+	if len(b.started) != 1 || b.started[0].Script == "" || b.started[0].Session != r.Meta.ExecutionID {
+		t.Errorf("%+v", b.started)
+	}
+	if want := `{"args":["--to","ada"],"input":"x�"}`; b.inputs[0] != want {
+		t.Errorf("%s, want %s", b.inputs[0], want)
+	}
+}
+
+// attic keeps artifacts, or cannot.
+type attic struct {
+	kept []string
+	fail error
+}
+
+func (a *attic) Keep(_ context.Context, of *audit.Started, list []skill.Artifact) error {
+	for _, f := range list {
+		a.kept = append(a.kept, of.Tenant+"/"+f.Name)
+	}
+	return a.fail
+}
+
+func TestArtifactsAreKept(t *testing.T) {
+	var b book
+	var a attic
+	h := open(t, func(o *Options) { o.Recorder, o.Keeper = &b, &a })
+	h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
+		r := fakerunner.Prints("{}")
+		r.Artifacts = []skill.Artifact{{Name: "a.txt", Data: []byte("a"), Size: 1}, {Name: "../b", Data: []byte("b"), Size: 1}}
+		return r, nil
+	}
+	if r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}")); !r.Success || !slices.Equal(a.kept, []string{"local/a.txt"}) {
+		t.Errorf("%+v, kept %v", r, a.kept)
+	}
+	if f := b.finished[0]; len(f.Artifacts) != 1 || f.Artifacts[0].SHA256 != "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" {
+		t.Errorf("%+v", f)
+	}
+	a.fail = &skill.Error{Op: "test", Code: skill.AuditUnavailable, Message: "full"}
+	r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}"))
+	if f := b.finished[1]; r.Success || r.Error.Code != skill.AuditUnavailable || f.Status != audit.Failed || f.Artifacts != nil {
+		t.Errorf("%+v, %+v", r.Error, f)
+	}
+}
+
+// bounds refuse every second call, and know what the others used.
+type bounds struct {
+	calls int
+	used  []skill.Usage
+}
+
+func (b *bounds) Enter(_ context.Context, _ skill.Principal, _ string, id skill.ID, perMinute int, fuel uint64) (func(skill.Usage), error) {
+	if id == "rated" && perMinute != 2 || fuel == 0 {
+		return nil, errors.New("wrong words")
+	}
+	if b.calls++; b.calls%2 == 0 {
+		return nil, &skill.Error{Op: "test", Code: skill.RateLimited, Message: "later", Details: map[string]any{"retry_after_ms": int64(1)}}
+	}
+	return func(u skill.Usage) { b.used = append(b.used, u) }, nil
+}
+
+func TestQuotas(t *testing.T) {
+	var b bounds
+	h := open(t, func(o *Options) { o.Quotas = &b })
+	h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
+		r := fakerunner.Prints("{}")
+		r.Usage.Fuel = 7
+		return r, nil
+	}
+	for i := range 6 {
+		r := h.Invoke(context.Background(), skill.Local(), ask("rated", "{}"))
+		if r.Success != (i%2 == 0) || !r.Success && r.Error.Code != skill.RateLimited {
+			t.Errorf("call %d: %+v", i, r.Error)
+		}
+	}
+	if len(b.used) != 3 || b.used[0].Fuel != 7 {
+		t.Errorf("%+v", b.used)
+	}
+}
