@@ -59,22 +59,21 @@ type Runners interface {
 
 // Options of a Dispatcher. Skills and Runners are required.
 type Options struct {
-	Skills   Skills
-	Runners  Runners
-	DataRoot string          // absolute path of the data folder that skills may be shown; "" grants none
-	Allowed  *grants.Allowed // requests and variables that skills may be granted; nil: none
-	MaxInput int             // bytes of the input of a call; 0: 1 MiB
-	Global   int             // calls that run at once; 0: 32
-	PerSkill int             // calls of one skill that run at once; 0: 16
-	PerOwner int             // calls of one tenant's uploads that run at once, so that they never fill the host; 0: half of Global
-	Queue    int             // calls that may wait for a place; 0: as many as Global; negative: none
-	MaxWait  time.Duration   // how long they wait; 0: 250 ms
-	Log      *slog.Logger    // nil: slog.Default()
-	Quotas   Quotas          // of principals and tenants; nil: none
-	Recorder Recorder        // nil: runs are not on record
-	Keeper   Keeper          // of artifacts; nil: they end with the answer
-	Instance string          // of this host, as records name it
-	Observer Observer        // of community skills; nil: none
+	Skills     Skills
+	Runners    Runners
+	DataRoot   string          // absolute path of the data folder that skills may be shown; "" grants none
+	Allowed    *grants.Allowed // requests and variables that skills may be granted; nil: none
+	MaxInput   int             // bytes of the input of a call; 0: 1 MiB
+	Global     int             // calls that run at once; 0: 32
+	PerSkill   int             // calls of one skill that run at once; 0: 16
+	PerOwner   int             // calls of one tenant's uploads that run at once, so that they never fill the host; 0: half of Global
+	Queue      int             // calls that may wait for a place; 0: as many as Global; negative: none
+	MaxWait    time.Duration   // how long they wait; 0: 250 ms
+	Log        *slog.Logger    // nil: slog.Default()
+	Quotas     Quotas          // of principals and tenants; nil: none
+	Recorder   Recorder        // nil: runs are not on record
+	Executions Executions      // nil: artifacts end with the answer, and only who calls can end a run
+	Observer   Observer        // of community skills; nil: none
 
 	Scripts Scripts // of Agent Skills; nil: there are none
 	// Approve is asked before a script runs; its error, a *skill.Error, says what is

@@ -240,7 +240,7 @@ func cancelled(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &skill.Error{Op: "dispatch.run", Code: skill.Timeout, Message: "the time that the caller gave ran out"}
 	}
-	return &skill.Error{Op: "dispatch.run", Code: skill.Cancelled, Message: "the caller left before the skill ended"}
+	return &skill.Error{Op: "dispatch.run", Code: skill.Cancelled, Message: "the call was cancelled, or its caller left, before the skill ended"}
 }
 
 func timedOut(after time.Duration) error {

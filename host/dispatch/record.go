@@ -25,8 +25,12 @@ type Recorder interface {
 	Finished(ctx context.Context, of *audit.Started, f *audit.Finished, output []byte) error
 }
 
-// Keeper keeps what runs leave for those who ask later.
-type Keeper interface {
+// Executions knows the runs under way, and keeps what they leave; *executions.Manager
+// is one.
+type Executions interface {
+	// Track makes a run known that is on record and about to begin. It runs with the
+	// context, and done is called when it has ended.
+	Track(ctx context.Context, s *audit.Started) (run context.Context, done func())
 	// Keep is called before a run that left artifacts is on record as finished.
 	Keep(ctx context.Context, of *audit.Started, artifacts []skill.Artifact) error
 }
@@ -78,6 +82,11 @@ func (d *Dispatcher) recorded(next handler) handler {
 		if c.began != nil {
 			c.began(c.executionID)
 		}
+		if d.o.Executions != nil {
+			var done func()
+			ctx, done = d.o.Executions.Track(ctx, s)
+			defer done()
+		}
 		err := next(ctx, c)
 		if unkept := d.finished(context.WithoutCancel(ctx), c, err); unkept != nil {
 			c.outcome = outcome{}
@@ -94,8 +103,8 @@ func (d *Dispatcher) starts(c *call) *audit.Started {
 		ExecutionID: c.executionID, Tenant: c.principal.Tenant, Principal: c.principal.ID, PrincipalType: c.principal.Type, Key: c.principal.Key,
 		TraceID: string(c.request.TraceID), Session: c.request.Turn.Session, Iteration: c.request.Turn.Iteration,
 		Skill: string(k.ID), Version: k.Version, Digest: k.Digest, Owner: c.skill.Owner,
-		Limits:   c.skill.Limits.Lower(c.request.Limits).JSON(),
-		Instance: d.o.Instance, Time: d.now(),
+		Limits: c.skill.Limits.Lower(c.request.Limits).JSON(),
+		Time:   d.now(),
 	}
 	if s.Session == "" {
 		s.Session = c.executionID
@@ -138,8 +147,8 @@ func (d *Dispatcher) finished(ctx context.Context, c *call, err error) error {
 		f.Artifacts = append(f.Artifacts, audit.ArtifactInfo{Name: a.Name, Size: a.Size, SHA256: sum(a.Data)})
 	}
 	var unkept error
-	if d.o.Keeper != nil && len(r.Meta.Artifacts) > 0 {
-		if unkept = d.o.Keeper.Keep(ctx, c.started, r.Meta.Artifacts); unkept != nil {
+	if d.o.Executions != nil && len(r.Meta.Artifacts) > 0 {
+		if unkept = d.o.Executions.Keep(ctx, c.started, r.Meta.Artifacts); unkept != nil {
 			f.Status, f.Code, f.Message, f.Artifacts = audit.Failed, skill.CodeOf(unkept), "the artifacts could not be kept", nil
 		}
 	}

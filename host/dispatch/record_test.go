@@ -52,7 +52,7 @@ func TestRunsAreOnRecord(t *testing.T) {
 	var b book
 	now := time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.FixedZone("x", 3600))
 	h := open(t, func(o *Options) {
-		o.Recorder, o.Instance = &b, "host-1"
+		o.Recorder = &b
 		o.Now = func() time.Time { return now }
 	})
 	h.wasm.Answer = func(_ context.Context, c *skill.Call) (*skill.Reply, error) {
@@ -72,7 +72,7 @@ func TestRunsAreOnRecord(t *testing.T) {
 	}
 	s, f := b.started[0], b.finished[0]
 	if s.Tenant != "acme" || s.Principal != "ada" || s.PrincipalType != skill.Human || s.Key != "k1" || s.TraceID != "t-1" || s.Session != "0190-s" ||
-		s.Iteration != 2 || s.Skill != "stats" || s.Version != "0.1.0" || s.Digest == "" || s.Instance != "host-1" || s.Limits.Fuel != 900 || s.Script != "" {
+		s.Iteration != 2 || s.Skill != "stats" || s.Version != "0.1.0" || s.Digest == "" || s.Limits.Fuel != 900 || s.Script != "" {
 		t.Errorf("%+v", s)
 	}
 	if want := time.Date(2026, 1, 2, 2, 4, 5, 123456000, time.UTC); s.Time != want || f.Time != want {
@@ -204,8 +204,14 @@ func TestScriptsAreOnRecord(t *testing.T) {
 
 // attic keeps artifacts, or cannot.
 type attic struct {
-	kept []string
-	fail error
+	running []string
+	kept    []string
+	fail    error
+}
+
+func (a *attic) Track(ctx context.Context, s *audit.Started) (context.Context, func()) {
+	a.running = append(a.running, s.ExecutionID)
+	return ctx, func() { a.running = slices.DeleteFunc(a.running, func(id string) bool { return id == s.ExecutionID }) }
 }
 
 func (a *attic) Keep(_ context.Context, of *audit.Started, list []skill.Artifact) error {
@@ -218,8 +224,11 @@ func (a *attic) Keep(_ context.Context, of *audit.Started, list []skill.Artifact
 func TestArtifactsAreKept(t *testing.T) {
 	var b book
 	var a attic
-	h := open(t, func(o *Options) { o.Recorder, o.Keeper = &b, &a })
-	h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
+	h := open(t, func(o *Options) { o.Recorder, o.Executions = &b, &a })
+	h.wasm.Answer = func(_ context.Context, c *skill.Call) (*skill.Reply, error) {
+		if !slices.Equal(a.running, []string{c.ExecutionID}) {
+			t.Errorf("known to run: %q", a.running)
+		}
 		r := fakerunner.Prints("{}")
 		r.Artifacts = []skill.Artifact{{Name: "a.txt", Data: []byte("a"), Size: 1}, {Name: "../b", Data: []byte("b"), Size: 1}}
 		return r, nil
@@ -229,6 +238,9 @@ func TestArtifactsAreKept(t *testing.T) {
 	}
 	if f := b.finished[0]; len(f.Artifacts) != 1 || f.Artifacts[0].SHA256 != "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" {
 		t.Errorf("%+v", f)
+	}
+	if len(a.running) != 0 {
+		t.Errorf("still known to run: %q", a.running)
 	}
 	a.fail = &skill.Error{Op: "test", Code: skill.AuditUnavailable, Message: "full"}
 	r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}"))
