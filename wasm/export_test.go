@@ -52,4 +52,4 @@ func (e *Engine) Sweep(now time.Time) { e.images.sweep(now) }
 const IdleTime = idleTime
 
 // LikeStart has an image start as another does: with its chance and its time.
-func (im *Image) LikeStart(other *Image) { im.seed, im.made = other.seed, other.made }
+func (im *Image) LikeStart(other *Image) { im.begin = other.begin }

@@ -14,6 +14,7 @@ import (
 
 	"openskill/wasm/guestfs"
 	"openskill/wasm/image"
+	"openskill/wasm/tape"
 )
 
 // Program is a module with all that its start-up can see: everything that is the
@@ -39,6 +40,7 @@ type Program struct {
 type Files struct {
 	Root    guestfs.FS      // nil: nothing
 	Scratch *guestfs.Memory // the part of Root that guests can write; nil: none
+	Begun   func()          // called once, when the start-up is over; nil: nothing
 	Close   func()          // called once, when the instance is gone; nil: nothing
 }
 
@@ -60,11 +62,30 @@ type Call struct {
 	// goroutine, and if it panics, Run does. nil: nothing.
 	Done func(Files)
 
-	// Random, Wall and Mono replace chance and clocks, for replay; nil means the
-	// real ones. See wasi.Config.
+	// Random, Wall and Mono replace chance and clocks; nil means the real ones. See
+	// wasi.Config.
 	Random io.Reader
 	Wall   func() time.Time
 	Mono   func() int64
+
+	// Record is told of all that the run draws from outside, Replay gives that instead;
+	// nil: neither. Stdin is then one that is read directly, and the files are what they
+	// were: what a guest sees of other ones is not on the tape. See wasi.Config.
+	Record *tape.Recorder
+	Replay *tape.Player
+}
+
+// Start is what the start-ups of an image see in the place of chance and clocks.
+type Start struct {
+	Seed [32]byte
+	Made time.Time // in whole seconds
+}
+
+// NewStart makes one out of chance and the time of day.
+func NewStart() Start {
+	s := Start{Made: time.Now().Truncate(time.Second)} //nolint:forbidigo // what all instances see
+	_, _ = rand.Read(s.Seed[:])                        // never fails
+	return s
 }
 
 // ImageOptions configure an [Image]; nil and zero fields mean the defaults.
@@ -77,6 +98,9 @@ type ImageOptions struct {
 	// Once has every instance serve one run, and keeps none ready: slow, and the same
 	// results. For comparisons.
 	Once bool
+	// Start is what start-ups see; nil: a new one. Two images of one program and one
+	// Start begin alike, whatever processes they are in.
+	Start *Start
 }
 
 // Image is a program that is started once and run many times. A module that reads
@@ -98,8 +122,7 @@ type Image struct {
 	spare   int
 	once    bool
 	left    leftOut // by a test
-	made    time.Time
-	seed    [32]byte
+	begin   Start
 
 	mu       sync.Mutex
 	closed   bool
@@ -131,21 +154,25 @@ type ready struct {
 // Image makes an image of a program. Nothing is started before the first run, or
 // Warm. Close gives everything back; closing the engine does too.
 func (e *Engine) Image(p *Program, opts *ImageOptions) *Image {
-	im := &Image{e: e, program: *p, made: time.Now().Truncate(time.Second)} //nolint:forbidigo // what all instances see
+	im := &Image{e: e, program: *p}
 	if opts != nil {
 		im.max, im.spare, im.once = opts.Instances, opts.Spare, opts.Once
+	}
+	if opts != nil && opts.Start != nil {
+		im.begin = *opts.Start
+	} else {
+		im.begin = NewStart()
 	}
 	def(&im.max, 64)
 	def(&im.spare, 2)
 	im.slots, im.fresh = make(chan struct{}, im.max), map[*instance]struct{}{}
-	_, _ = rand.Read(im.seed[:]) // never fails
 	e.images.add(im)
 	return im
 }
 
 // chance is the source of chance of a start-up: of this image alone, and the same
 // for all its instances.
-func (im *Image) chance() io.Reader { return mathrand.NewChaCha8(im.seed) }
+func (im *Image) chance() io.Reader { return mathrand.NewChaCha8(im.begin.Seed) }
 
 // Run runs the program once, from its first read of input. The error is non-nil
 // only if the host failed.

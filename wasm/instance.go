@@ -52,9 +52,10 @@ type instance struct {
 	mod     api.Module
 	now     *call // under way; nil: none
 	startup outputs
-	saved   *frozen // what it is put back to; nil: it serves one call
-	own     uint64  // bytes of pages of its own after the last reset
-	brief   bool    // the next reset takes a moment, as the last one did
+	saved   *frozen          // what it is put back to; nil: it serves one call
+	own     uint64           // bytes of pages of its own after the last reset
+	brief   bool             // the next reset takes a moment, as the last one did
+	dated   func() time.Time // the clock of scratch space while a call has its own; nil: it has not
 	// verified says that a reset was held against the image's bytes.
 	verified  bool
 	began     time.Time // of the start-up
@@ -221,13 +222,16 @@ func (in *instance) main(ctx context.Context, l Limits) {
 		Charge: x.charge, Begin: in.begin, Exit: in.exit,
 	}
 	if in.only == nil {
-		clock := &startClock{wall: in.im.made}
+		clock := &startClock{wall: in.im.begin.Made}
 		cfg.Random, cfg.Wall, cfg.Mono, cfg.Slept = in.im.chance(), clock.Wall, clock.Mono, clock.Slept
 		cfg.Fetch = p.Fetch
 	} else {
-		cfg.Fetch = in.only.fetch()
+		cfg.Fetch, cfg.Record, cfg.Replay = in.only.fetch(), in.only.Record, in.only.Replay
 	}
 	x.world = wasi.NewWorld(cfg)
+	if in.only != nil {
+		in.tape(in.only)
+	}
 	defer x.world.Close() //nolint:errcheck // descriptors of read-only files and of memory
 	defer x.mem.Free()
 	in.live.now = ctx //nolint:fatcontext // of the call under way, and then of the next
@@ -275,6 +279,9 @@ var errRetired = errors.New("wasm: the instance is not needed any more")
 // begin is called by the guest's first read: the start-up is over.
 func (in *instance) begin(ctx context.Context, mod api.Module, p wasi.Pending) {
 	in.startFuel = in.x.used()
+	if in.files.Begun != nil {
+		in.files.Begun()
+	}
 	in.freeze(ctx, p)
 	in.next()
 }
@@ -304,7 +311,7 @@ func (in *instance) prepare(c *call) {
 	cfg := wasi.Config{
 		Args: p.Args, Env: p.Env, Stdin: c.Stdin, Stdout: c.writer(c.Stdout, &c.stdout), Stderr: c.writer(c.Stderr, &c.stderr),
 		Root: in.files.Root, MaxOpenFiles: l.Files, Random: c.Random, Wall: c.Wall, Mono: c.Mono, Charge: x.charge, Exit: in.exit,
-		Fetch: c.fetch(),
+		Fetch: c.fetch(), Record: c.Record, Replay: c.Replay,
 	}
 	if in.im.leaves(leaveChance) {
 		cfg.Random = in.im.chance()
@@ -319,11 +326,28 @@ func (in *instance) prepare(c *call) {
 		_ = x.world.Restore(world, cfg)
 		_ = world.Release()
 	}
+	in.tape(c)
 	switch {
 	case over:
 		x.end(OutputOverflow)
 	case x.mem.peak > x.mem.limit: // the start-up alone took more
 		x.end(OutOfMemory)
+	}
+}
+
+// tape has files of scratch space dated by the clock that is on the tape of a call.
+func (in *instance) tape(c *call) {
+	if (c.Record == nil && c.Replay == nil) || in.files.Scratch == nil || in.dated != nil {
+		return
+	}
+	in.dated = in.files.Scratch.SetClock(in.x.world.Now)
+}
+
+// untape ends that before anything of the call is put back.
+func (in *instance) untape() {
+	if in.dated != nil {
+		in.files.Scratch.SetClock(in.dated)
+		in.dated = nil
 	}
 }
 
@@ -387,7 +411,8 @@ func (in *instance) finish() {
 
 // settle decides how a call ended.
 func (in *instance) settle(c *call, err error) {
-	x, out := in.x, &Outcome{StartFuel: in.startFuel}
+	in.untape()
+	x, out := in.x, &Outcome{StartFuel: in.startFuel, Shared: in.only == nil}
 	x.account(out)
 	c.err = x.settle(out, err)
 	out.MemoryPeak = x.mem.peak

@@ -17,11 +17,12 @@ const (
 	OutOfStack                  // calls were nested too deeply
 	OutputOverflow              // more output than Limits.Output
 	Cancelled                   // the context was cancelled
+	Diverged                    // a replay asked for what its recording has not
 )
 
 var endedNames = [...]string{
 	"returned", "exited", "trapped", "out of fuel", "out of time", "out of memory",
-	"out of table", "out of stack", "output overflow", "cancelled",
+	"out of table", "out of stack", "output overflow", "cancelled", "diverged",
 }
 
 // String gives the name for logs.
@@ -37,6 +38,7 @@ type Outcome struct {
 	Fuel           uint64 // units used; of an image's run, from the first read of input on
 	StartFuel      uint64 // units that an image's start-up used; 0 if all of it was start-up
 	MemoryPeak     uint64 // bytes of linear memory, at its largest
+	Shared         bool   // the run began in an image; false: all of it was its own
 	Instantiate    time.Duration
 	Total          time.Duration
 }

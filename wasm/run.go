@@ -338,7 +338,7 @@ func (x *execution) settle(out *Outcome, err error) error {
 
 var exits = map[wasi.Reason]Ended{
 	wasi.ReasonExit: Exited, wasi.ReasonOutputLimit: OutputOverflow,
-	wasi.ReasonDeadline: OutOfTime, wasi.ReasonCancelled: Cancelled,
+	wasi.ReasonDeadline: OutOfTime, wasi.ReasonCancelled: Cancelled, wasi.ReasonReplay: Diverged,
 }
 
 // trapKind takes the kind of a trap out of wazero's message. The words behind

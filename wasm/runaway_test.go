@@ -309,7 +309,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken") 
 // TestEndedNames holds that every way to end has a name of its own.
 func TestEndedNames(t *testing.T) {
 	seen := map[string]bool{}
-	for e := wasm.Returned; e <= wasm.Cancelled; e++ {
+	for e := wasm.Returned; e <= wasm.Diverged; e++ {
 		if e.String() == "" || seen[e.String()] {
 			t.Errorf("%d is called %q", e, e)
 		}

@@ -290,6 +290,7 @@ func ending(out *wasm.Outcome, err error, l wasm.Limits) error {
 		return failed(skill.OutputLimit, "the run wrote more than %d KiB; --output-kb lets it write more", l.Output>>10)
 	case wasm.Cancelled:
 		return failed(skill.Cancelled, "interrupted")
+	case wasm.Diverged: // nothing is replayed here
 	}
 	return hostFailed(errors.New("the run ended in an unknown way: " + out.Ended.String()))
 }

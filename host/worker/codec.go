@@ -14,14 +14,41 @@ import (
 // text is its length and its bytes, a list its length and one more (0: none), in the
 // order of the fields below. TestHeads holds that no field is left out.
 
-// wireCall is a skill.Call; its standard input is the body of the frame.
+// wireCall is a skill.Call; the body of the frame is its standard input, and behind that
+// what it is a replay of.
 type wireCall struct {
-	Kind skill.Kind
-	Call skill.Call
+	Kind   skill.Kind
+	Call   skill.Call
+	Replay int // bytes, and one more; 0: it is none
+}
+
+// body is what stands in the body of the frame.
+func (w *wireCall) body() []byte {
+	c := &w.Call
+	if c.Replay == nil {
+		return c.Stdin
+	}
+	return append(c.Stdin[:len(c.Stdin):len(c.Stdin)], c.Replay...)
+}
+
+// cut gives the call what stands in the body.
+func (w *wireCall) cut(body []byte) error {
+	c := &w.Call
+	n := max(w.Replay-1, 0)
+	if n > len(body) {
+		return fmt.Errorf("%w: a replay beyond its end", errFrame)
+	}
+	at := len(body) - n
+	c.Stdin = body[:at:at]
+	if w.Replay > 0 {
+		c.Replay = append([]byte{}, body[at:]...) // never nil: that would be a run of its own
+	}
+	return nil
 }
 
 // wireReply is a skill.Reply; the body of the frame is standard output, standard
-// error and the artifacts, one after the other.
+// error, the artifacts, the draws of a recording and what it says was seen, one after
+// the other.
 type wireReply struct {
 	Refused  *Refusal // then nothing else holds
 	Code     skill.Code
@@ -31,6 +58,16 @@ type wireReply struct {
 	Stderr   int
 	Usage    skill.Usage
 	Files    []wireFile
+	Differs  string
+	Recorded *wireRecording // nil: none
+}
+
+// wireRecording is a skill.Recording.
+type wireRecording struct {
+	Draws   int // bytes, and one more; 0: there are none
+	Missing string
+	Seen    int // bytes
+	More    bool
 }
 
 // maxFiles is what guests' file systems hold.
@@ -96,7 +133,9 @@ func (w *wireCall) append(b []byte) []byte {
 	b = appendBool(b, c.Grants.Scratch)
 	b = appendJSON(b, c.Grants.HTTP, c.Grants.HTTP != nil)
 	b = appendTexts(b, c.Grants.Env)
-	return appendBool(b, c.Script)
+	b = appendBool(b, c.Script)
+	b = binary.AppendUvarint(b, c.Record)
+	return binary.AppendUvarint(b, uint64(w.Replay)) //nolint:gosec // a length
 }
 
 func (w *wireCall) read(head []byte) error {
@@ -111,6 +150,7 @@ func (w *wireCall) read(head []byte) error {
 	r.json(&c.Grants.HTTP)
 	c.Grants.Env = r.texts()
 	c.Script = r.bool()
+	c.Record, w.Replay = r.number(), r.length()
 	return r.end()
 }
 
@@ -124,6 +164,14 @@ func (w *wireReply) append(b []byte) []byte {
 	for _, f := range w.Files {
 		b = appendText(b, f.Name)
 		b = binary.AppendUvarint(b, uint64(f.Size)) //nolint:gosec // a length
+	}
+	b = appendText(b, w.Differs)
+	b = appendBool(b, w.Recorded != nil)
+	if rec := w.Recorded; rec != nil {
+		b = binary.AppendUvarint(b, uint64(rec.Draws)) //nolint:gosec // a length
+		b = appendText(b, rec.Missing)
+		b = binary.AppendUvarint(b, uint64(rec.Seen)) //nolint:gosec // a length
+		b = appendBool(b, rec.More)
 	}
 	return b
 }
@@ -145,6 +193,10 @@ func (w *wireReply) read(head []byte) error {
 			break
 		}
 		w.Files = append(w.Files, wireFile{r.text(), r.length()})
+	}
+	w.Differs = r.text()
+	if r.bool() {
+		w.Recorded = &wireRecording{Draws: r.length(), Missing: r.text(), Seen: r.length(), More: r.bool()}
 	}
 	return r.end()
 }

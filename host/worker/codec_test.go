@@ -25,7 +25,7 @@ func filled(t testing.TB) (*wireCall, *wireReply) {
 		t.Fatal(err)
 	}
 	call.Call.Trust, call.Call.Grants.HTTP = skill.Trusted, []skill.HTTPRule{rule, rule}
-	call.Call.Stdin = nil // the body
+	call.Call.Stdin, call.Call.Replay = nil, nil // the body
 	reply.Refused.Details = []byte(`{"key":"value"}`)
 	return call, reply
 }

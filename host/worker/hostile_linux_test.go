@@ -35,6 +35,8 @@ type said struct {
 	exit, stdout, stderr, fuel, memory uint64
 	files                              []saidFile
 	count                              uint64 // of files, where it is not their number
+	differs                            string
+	recorded                           string // what stands where a recording does; "" for none
 }
 
 type saidFile struct {
@@ -55,7 +57,11 @@ func (s said) bytes() string {
 		text(f.name)
 		b = binary.AppendUvarint(b, f.size)
 	}
-	return string(b)
+	text(s.differs)
+	if s.recorded != "" {
+		return string(append(append(b, 1), s.recorded...))
+	}
+	return string(append(b, 0))
 }
 
 // say writes a frame, of which it may tell another length than it has.
@@ -74,7 +80,7 @@ func say(conn io.Writer, kind byte, call uint64, length int, head string, body [
 // names is said instead of an answer.
 func beHostile() error {
 	beside := os.NewFile(3, "host")
-	say(beside, sayHello, 0, -1, `{"version":3,"narrows":false,"protections":[]}`, nil)
+	say(beside, sayHello, 0, -1, `{"version":4,"narrows":false,"protections":[]}`, nil)
 	for {
 		oob := make([]byte, 64)
 		n, got, _, _, err := syscall.Recvmsg(4, make([]byte, 1), oob, 0)
@@ -181,6 +187,10 @@ func attack(conn *os.File, call uint64, what string) {
 		reply(said{count: math.MaxInt32}, "")
 	case "files that nobody could write":
 		reply(said{files: []saidFile{{"f", 2}}}, "ok")
+	case "a recording of nobody":
+		reply(said{stdout: 2, recorded: "\x03\x00\x00\x00"}, "okab")
+	case "a difference to nothing":
+		reply(said{stdout: 2, differs: "it is another"}, "ok")
 	case "answered twice":
 		reply(said{stdout: 2}, "ok")
 		reply(said{stdout: 2}, "ok")
@@ -278,6 +288,8 @@ func TestHostileWorker(t *testing.T) {
 		"a million files":               crashed,
 		"files without end":             crashed,
 		"files that nobody could write": crashed,
+		"a recording of nobody":         crashed,
+		"a difference to nothing":       crashed,
 		"a request of nobody":           crashed,
 		"requests without end":          timeout,
 		"noise":                         crashed,

@@ -159,7 +159,10 @@ func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Cal
 func (w *process) talk(ctx context.Context, l *lane, id uint64, k kind, of skill.Kind, call *skill.Call, left time.Duration) (*frame, error) {
 	wire := wireCall{Kind: of, Call: *call}
 	wire.Call.Limits.Timeout = left
-	if err := l.ch.send(k, id, &wire, call.Stdin); err != nil {
+	if call.Replay != nil {
+		wire.Replay = len(call.Replay) + 1
+	}
+	if err := l.ch.send(k, id, &wire, wire.body()); err != nil {
 		return nil, err
 	}
 	var fetch skill.Fetch

@@ -165,7 +165,9 @@ func (w *served) follow(ctx context.Context, ch *channel) error {
 		if err := c.read(f.head); err != nil {
 			return err
 		}
-		c.Call.Stdin = f.body
+		if err := c.cut(f.body); err != nil {
+			return err
+		}
 		head, body := w.work(ctx, ch, f, c)
 		err = ch.send(kindReply, f.call, head, body)
 		if errors.Is(err, errTooLarge) {

@@ -149,10 +149,16 @@ func encodeReply(r *skill.Reply) (*wireReply, []byte) {
 		Code: r.Code, Message: r.Message, ExitCode: r.ExitCode, Usage: r.Usage,
 		Stdout: len(r.Stdout), Stderr: len(r.Stderr),
 	}
-	if len(r.Artifacts) == 0 && len(r.Stderr) == 0 {
+	w.Differs = r.Differs
+	if len(r.Artifacts) == 0 && len(r.Stderr) == 0 && r.Recording == nil {
 		return w, r.Stdout
 	}
 	n := len(r.Stdout) + len(r.Stderr)
+	var draws, seen []byte
+	if r.Recording != nil {
+		w.Recorded, draws, seen = recordedOf(r.Recording)
+		n += len(draws) + len(seen)
+	}
 	for _, a := range r.Artifacts {
 		n += len(a.Data)
 	}
@@ -161,14 +167,18 @@ func encodeReply(r *skill.Reply) (*wireReply, []byte) {
 		w.Files = append(w.Files, wireFile{a.Name, len(a.Data)})
 		body = append(body, a.Data...)
 	}
-	return w, body
+	return w, append(append(body, draws...), seen...)
 }
 
 // mostOf is how many bytes of head and body the answer to a call can have; limit
 // bounds the body, whatever the call's limits are.
 func mostOf(call *skill.Call, limit uint32) int64 {
 	n := uint64(0)
-	for _, more := range []uint64{call.Limits.Output, call.Limits.Output, scratchOf(call)} {
+	seen := uint64(0)
+	if call.Record > 0 {
+		seen = maxSeenBytes
+	}
+	for _, more := range []uint64{call.Limits.Output, call.Limits.Output, scratchOf(call), call.Record, seen} {
 		n += min(more, uint64(limit))
 	}
 	return maxHead + int64(min(n, uint64(limit))) //nolint:gosec // a uint32
@@ -244,6 +254,16 @@ func decodeReply(f *frame, call *skill.Call) (reply *skill.Reply, refused, err e
 		left -= uint64(file.Size) //nolint:gosec // it was compared
 		r.Artifacts = append(r.Artifacts, skill.Artifact{Name: file.Name, Data: data, Size: int64(file.Size)})
 	}
+	if w.Recorded != nil {
+		ok := false
+		if r.Recording, ok = w.Recorded.recording(call, cut); !ok {
+			return bad("a recording")
+		}
+	}
+	if w.Differs != "" && call.Replay == nil {
+		return bad("a difference to nothing")
+	}
+	r.Differs = skill.CleanText(w.Differs, skill.MaxMessage)
 	if len(rest) > 0 {
 		return bad("bytes that belong to nothing")
 	}

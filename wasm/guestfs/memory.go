@@ -86,6 +86,14 @@ func NewMemory(lim Limits) *Memory {
 	return &Memory{lim: lim, inode: 1, root: &node{inode: 1, dir: true, names: 1, mtime: lim.Now()}}
 }
 
+// SetClock puts a clock in the place of Limits.Now, and gives the one that was there.
+func (m *Memory) SetClock(now func() time.Time) (before func() time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, m.lim.Now = m.lim.Now, now
+	return before
+}
+
 // Reset drops everything but the empty root. Other handles that are still open
 // are dead: what they do fails with EIO, so nothing of before can be seen or
 // grow.

@@ -30,7 +30,7 @@ func (w *World) ask(of *handle, request []byte) guestfs.Errno {
 	}
 	w.charge(costRequest)
 	w.talk = exchange{of: of}
-	response := w.cfg.Fetch(w.ctx, request)
+	response := w.answer(request)
 	w.copied(len(response)) // a deadline that has passed ends the run here
 	w.talk.response = response
 	return 0

@@ -2,7 +2,6 @@
 package wasi
 
 import (
-	"io"
 	"math"
 
 	"openskill/wasm/guestfs"
@@ -125,7 +124,7 @@ func (w *World) randomGet(p []uint64) guestfs.Errno {
 	for len(buf) > 0 {
 		n := min(len(buf), chunk)
 		w.copied(n)
-		if _, err := io.ReadFull(w.cfg.Random, buf[:n]); err != nil {
+		if w.chance(buf[:n]) != nil {
 			return guestfs.EIO
 		}
 		buf = buf[n:]

@@ -15,6 +15,7 @@ const (
 	ReasonOutputLimit                   // it wrote more than it may
 	ReasonDeadline                      // the deadline of the context passed
 	ReasonCancelled                     // the context was cancelled
+	ReasonReplay                        // it asked for what its recording has not
 )
 
 // String is the reason in lower case.
@@ -28,6 +29,8 @@ func (r Reason) String() string {
 		return "deadline"
 	case ReasonCancelled:
 		return "cancelled"
+	case ReasonReplay:
+		return "replay"
 	}
 	return "unknown"
 }

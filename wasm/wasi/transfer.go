@@ -2,7 +2,6 @@
 package wasi
 
 import (
-	"io"
 	"math"
 
 	"openskill/wasm/guestfs"
@@ -56,11 +55,10 @@ func (w *World) readInput(list []byte, wait bool) (uint32, guestfs.Errno) {
 }
 
 func (w *World) readChance(b []byte) (int, guestfs.Errno) {
-	n, err := io.ReadFull(w.cfg.Random, b)
-	if err != nil {
-		return n, guestfs.EIO
+	if w.chance(b) != nil {
+		return 0, guestfs.EIO
 	}
-	return n, 0
+	return len(b), 0
 }
 
 // readFile reads at an offset and moves it.

@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"openskill/wasm/guestfs"
+	"openskill/wasm/tape"
 )
 
 // Defaults for zero fields of [Config].
@@ -94,6 +95,15 @@ type Config struct {
 	// MaxOpenFiles is how many descriptors may be open at once, the standard
 	// streams and the preopen included. 0: DefaultMaxOpenFiles (128).
 	MaxOpenFiles int
+
+	// Record is told of all that the guest is given of clocks, of chance and of the
+	// network, in the order in which it asks. nil: nobody.
+	Record *tape.Recorder
+
+	// Replay gives all that instead: no clock, no chance and no network is looked at,
+	// and time that the guest waits for has passed at once. A guest that asks for
+	// what it has not ends with ReasonReplay. nil: the world is the real one.
+	Replay *tape.Player
 }
 
 // World is all that the host keeps for one run. It serves one guest and is not
@@ -245,11 +255,29 @@ func (w *World) copied(n int) {
 }
 
 func (w *World) wall() time.Time {
+	if p := w.cfg.Replay; p != nil {
+		n, err := p.Wall()
+		w.given(err)
+		return time.Unix(0, n)
+	}
+	t := w.timeOfDay()
+	if r := w.cfg.Record; r != nil {
+		n := int64(nanos(t)) //nolint:gosec // it is held to what fits
+		r.Wall(n)
+		t = time.Unix(0, n)
+	}
+	return t
+}
+
+func (w *World) timeOfDay() time.Time {
 	if w.cfg.Wall != nil {
 		return w.cfg.Wall()
 	}
 	return realNow().Truncate(WallGrain)
 }
+
+// Now is the time of day as the guest would see it now, for files that it writes.
+func (w *World) Now() time.Time { return w.wall() }
 
 func (w *World) elapsed() int64 {
 	if w.cfg.Mono != nil {
@@ -263,7 +291,52 @@ func realNow() time.Time {
 	return time.Now() //nolint:forbidigo // Config.Wall and Config.Mono are the fields to inject
 }
 
-func (w *World) mono() int64 { return monoStart + w.elapsed() }
+func (w *World) mono() int64 {
+	if p := w.cfg.Replay; p != nil {
+		n, err := p.Mono()
+		w.given(err)
+		return monoStart + n
+	}
+	n := w.elapsed()
+	if r := w.cfg.Record; r != nil {
+		r.Mono(n)
+	}
+	return monoStart + n
+}
+
+// chance fills b with random bytes.
+func (w *World) chance(b []byte) error {
+	if p := w.cfg.Replay; p != nil {
+		w.given(p.Chance(b))
+		return nil
+	}
+	_, err := io.ReadFull(w.cfg.Random, b)
+	if r := w.cfg.Record; r != nil && err == nil {
+		r.Chance(b)
+	}
+	return err
+}
+
+// answer gives what the network says to a request.
+func (w *World) answer(request []byte) []byte {
+	if p := w.cfg.Replay; p != nil {
+		response, err := p.Answer(request)
+		w.given(err)
+		return response
+	}
+	response := w.cfg.Fetch(w.ctx, request)
+	if r := w.cfg.Record; r != nil {
+		r.Answer(request, response)
+	}
+	return response
+}
+
+// given ends the run where its recording has not got what it asks for.
+func (w *World) given(err error) {
+	if err != nil {
+		w.end(ReasonReplay, 0)
+	}
+}
 
 type worldKey struct{}
 

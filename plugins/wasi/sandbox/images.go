@@ -69,12 +69,14 @@ type imageKey struct {
 	memory, fuel      uint64
 	scratch           uint64
 	hasScratch, trust bool
+	recorded          bool
 	script            string // where a script's folder is; "" of what is no script
 }
 
 // kept is an image, and the folders that its key names.
 type kept struct {
 	image *wasm.Image
+	start wasm.Start // of images whose runs are recorded
 	users int
 	used  uint64
 	stale bool
@@ -91,14 +93,19 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	if left <= 0 {
 		return waited(ctx, l), nil
 	}
+	t, err := tapeOf(call)
+	if err != nil {
+		return nil, err
+	}
 	key := keyOf(call, g, start)
-	k, err := s.acquire(key, call, start)
+	k, err := s.acquire(key, call, start, t)
 	if err != nil {
 		return nil, err
 	}
 	defer s.release(k)
 	var artifacts []skill.Artifact
-	out, err := k.image.Run(ctx, &wasm.Call{
+	var saw *watched
+	run := wasm.Call{
 		Stdin: start.stdin(call),
 		Limits: wasm.Limits{
 			Fuel: l.Fuel, Memory: l.Memory, Timeout: left,
@@ -110,14 +117,22 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 			} else {
 				artifacts = artifactsOf(f.Scratch)
 			}
+			saw = sawIn(f)
 		},
 		Fetch: s.fetch(call),
-	})
+	}
+	if t != nil {
+		run.Stdin, run.Record, run.Replay = start.whole(call), t.record, t.replay
+	}
+	out, err := k.image.Run(ctx, &run)
 	if err != nil {
 		return nil, err
 	}
 	r := reply(ctx, call, out, time.Since(began))
 	r.Artifacts = artifacts
+	if t != nil {
+		t.note(r, out, saw)
+	}
 	return r, nil
 }
 
@@ -135,7 +150,11 @@ func (s *Images) Warm(ctx context.Context, call *skill.Call, g *Granted, start *
 	if start.Each {
 		return nil
 	}
-	k, err := s.acquire(keyOf(call, g, start), call, start)
+	var t *taped
+	if call.Record > 0 {
+		t = &taped{}
+	}
+	k, err := s.acquire(keyOf(call, g, start), call, start, t)
 	if err != nil {
 		return err
 	}
@@ -153,6 +172,7 @@ func keyOf(call *skill.Call, g *Granted, start *Start) imageKey {
 		skill: g.folder, data: g.data, state: g.folder.state(call.Trust), name: start.Name,
 		args: strings.Join(start.Args, "\x00"), env: strings.Join(start.Env, "\x00"), entry: start.Entry,
 		memory: RoundUp(l.Memory), fuel: max(RoundUp(l.Fuel), start.Fuel), trust: call.Trust >= skill.Trusted,
+		recorded: call.Record > 0,
 	}
 	if call.Grants.Scratch || call.Script {
 		key.hasScratch, key.scratch = true, l.Scratch
@@ -165,7 +185,7 @@ func keyOf(call *skill.Call, g *Granted, start *Start) imageKey {
 
 // Program gives what a call would be started from, for an image of the caller's own.
 func (s *Images) Program(call *skill.Call, g *Granted, start *Start) *wasm.Program {
-	return s.program(keyOf(call, g, start), call, start)
+	return s.program(keyOf(call, g, start), call, start, nil)
 }
 
 // RoundUp gives the next power of two: limits that callers lower are rounded up so
@@ -179,9 +199,16 @@ func RoundUp(n uint64) uint64 {
 
 var errImagesClosed = errors.New("sandbox: the images are closed")
 
-func (s *Images) acquire(key imageKey, call *skill.Call, start *Start) (*kept, error) {
-	if start.Each {
-		return &kept{image: s.image(key, call, start, true), stale: true, users: 1}, nil
+// acquire gives the image of a call. t is nil, or learns of the start that the image has.
+func (s *Images) acquire(key imageKey, call *skill.Call, start *Start, t *taped) (*kept, error) {
+	switch {
+	case t != nil && t.replay != nil:
+		return &kept{image: s.image(key, call, start, t, &wasm.ImageOptions{Once: t.once, Instances: 1, Spare: -1}), stale: true, users: 1}, nil
+	case start.Each:
+		if t != nil {
+			t.start = wasm.NewStart()
+		}
+		return &kept{image: s.image(key, call, start, t, &wasm.ImageOptions{Once: true}), stale: true, users: 1}, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,8 +222,16 @@ func (s *Images) acquire(key imageKey, call *skill.Call, start *Start) (*kept, e
 			s.all = map[imageKey]*kept{}
 		}
 		s.trim()
-		k = &kept{image: s.image(key, call, start, false)}
+		k = &kept{}
+		if t != nil {
+			k.start = wasm.NewStart()
+			t.start = k.start
+		}
+		k.image = s.image(key, call, start, t, nil)
 		s.all[key] = k
+	}
+	if t != nil {
+		t.start = k.start
 	}
 	k.users++
 	k.used = s.clock
@@ -204,23 +239,36 @@ func (s *Images) acquire(key imageKey, call *skill.Call, start *Start) (*kept, e
 }
 
 // image makes the image of a key. Of the call only what is in the key is kept.
-func (s *Images) image(key imageKey, call *skill.Call, start *Start, once bool) *wasm.Image {
-	return s.Engine.Image(s.program(key, call, start), &wasm.ImageOptions{Once: once})
+func (s *Images) image(key imageKey, call *skill.Call, start *Start, t *taped, o *wasm.ImageOptions) *wasm.Image {
+	if t == nil {
+		return s.Engine.Image(s.program(key, call, start, nil), o)
+	}
+	begin := t.start
+	if o == nil {
+		o = &wasm.ImageOptions{}
+	}
+	o.Start = &begin
+	return s.Engine.Image(s.program(key, call, start, &begin), o)
 }
 
-// program is what the image of a key starts.
-func (s *Images) program(key imageKey, call *skill.Call, start *Start) *wasm.Program {
-	of := skill.Call{Folder: call.Folder, Trust: call.Trust, Grants: call.Grants, Limits: skill.Limits{Scratch: key.scratch}, Script: call.Script, SkillID: call.SkillID}
+// program is what the image of a key starts. begin is how it begins, where runs are
+// recorded or made again; else nil.
+func (s *Images) program(key imageKey, call *skill.Call, start *Start, begin *wasm.Start) *wasm.Program {
+	of := skill.Call{Folder: call.Folder, Trust: call.Trust, Grants: call.Grants, Limits: skill.Limits{Scratch: key.scratch}, Script: call.Script, SkillID: call.SkillID, Record: call.Record}
 	mounts := append(start.Mounts[:len(start.Mounts):len(start.Mounts)], guestfs.Mount{Path: networkFile, FS: guestfs.Exchange{}})
 	return &wasm.Program{
 		Module: start.Module, Args: start.Args, Env: start.Env, Fetch: tooEarly,
 		Limits: wasm.Limits{Fuel: key.fuel, Memory: key.memory, Timeout: cmp.Or(start.Time, startTime), Output: 1 << 20},
 		Open: func() (wasm.Files, error) {
-			v, err := s.Folders.View(&of, mounts...)
+			v, err := s.Folders.view(&of, begin, mounts)
 			if err != nil {
 				return wasm.Files{}, err
 			}
-			return wasm.Files{Root: v.Root, Scratch: v.work, Close: v.Close}, nil
+			files := wasm.Files{Root: v.Root, Scratch: v.work, Close: v.Close}
+			if v.watched != nil {
+				files.Root, files.Begun = watchedRoot{v.Root, v.watched}, v.watched.begun
+			}
+			return files, nil
 		},
 	}
 }

@@ -45,6 +45,9 @@ var ends = map[wasm.Ended]end{
 	wasm.Cancelled: {skill.Cancelled, func(*skill.Limits, *wasm.Outcome) string {
 		return "the caller left before the skill had finished"
 	}},
+	wasm.Diverged: {skill.Conflict, func(*skill.Limits, *wasm.Outcome) string {
+		return "this is not the run that was recorded"
+	}},
 }
 
 // reply tells in the words of package skill how a run of call ended. ctx is the

@@ -42,7 +42,7 @@ func TestEnds(t *testing.T) {
 			}
 		}
 	}
-	if len(ends) != int(wasm.Cancelled)+1-2 {
+	if len(ends) != int(wasm.Diverged)+1-2 {
 		t.Errorf("%d rows; every end but Returned and Exited has one", len(ends))
 	}
 }

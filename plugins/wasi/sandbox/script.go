@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"io/fs"
-	"math"
 	"strings"
 
 	"openskill/sdk/skill"
@@ -38,8 +37,8 @@ const maxScriptFiles = 10_000
 
 // workplace makes the files of a script: the skill's folder, which it may write to as
 // it would outside, and a folder for temporary files. Both are the run's own.
-func (v *View) workplace(call *skill.Call) error {
-	v.work = guestfs.NewMemory(guestfs.Limits{Bytes: int64(min(call.Limits.Scratch, math.MaxInt64))}) //nolint:gosec // bounded
+func (v *View) workplace(scratch guestfs.Limits) error {
+	v.work = guestfs.NewMemory(scratch)
 	if err := v.work.Shadow(own, v.folder, maxScriptFiles); err != nil {
 		return &skill.Error{
 			Op: "sandbox.View", Code: skill.InvalidManifest, Subject: "folder", Err: err,

@@ -2,8 +2,10 @@ package sandbox
 
 import (
 	"math"
+	"time"
 
 	"openskill/sdk/skill"
+	"openskill/wasm"
 	"openskill/wasm/guestfs"
 )
 
@@ -50,20 +52,31 @@ type View struct {
 
 	*Granted
 
-	work *guestfs.Memory
+	work    *guestfs.Memory
+	watched *watched // the data folder; nil: nobody asks what was looked at
 }
 
 // View opens the files that a call is granted, and mounts more beside them; the
 // caller closes it after the run. The error is a *skill.Error.
 func (f *Folders) View(call *skill.Call, more ...guestfs.Mount) (*View, error) {
+	return f.view(call, nil, more)
+}
+
+// view is View for a run that begins in a way that is known, by which its files are
+// dated; nil: they are dated by the clock.
+func (f *Folders) view(call *skill.Call, begin *wasm.Start, more []guestfs.Mount) (*View, error) {
 	g, err := f.Grant(call)
 	if err != nil {
 		return nil, err
 	}
 	v := &View{Granted: g}
 	mounts := make([]guestfs.Mount, 0, 3+len(more))
+	scratch := guestfs.Limits{Bytes: int64(min(call.Limits.Scratch, math.MaxInt64))} //nolint:gosec // bounded
+	if begin != nil {
+		scratch.Now = func() time.Time { return begin.Made }
+	}
 	if call.Script {
-		if err := v.workplace(call); err != nil {
+		if err := v.workplace(scratch); err != nil {
 			v.Close()
 			return nil, err
 		}
@@ -72,10 +85,15 @@ func (f *Folders) View(call *skill.Call, more ...guestfs.Mount) (*View, error) {
 		mounts = append(mounts, guestfs.Mount{Path: skillDir, FS: g.folder})
 	}
 	if g.data != nil {
-		mounts = append(mounts, guestfs.Mount{Path: "/data", FS: g.data})
+		data := guestfs.FS(g.data)
+		if call.Record > 0 {
+			v.watched = &watched{FS: g.data}
+			data = v.watched
+		}
+		mounts = append(mounts, guestfs.Mount{Path: "/data", FS: data})
 	}
 	if call.Grants.Scratch && !call.Script {
-		v.work = guestfs.NewMemory(guestfs.Limits{Bytes: int64(min(call.Limits.Scratch, math.MaxInt64))}) //nolint:gosec // bounded
+		v.work = guestfs.NewMemory(scratch)
 		mounts = append(mounts, guestfs.Mount{Path: "/work", FS: v.work})
 	}
 	if v.Root, err = guestfs.NewTree(append(mounts, more...)...); err != nil {

@@ -1,0 +1,96 @@
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"openskill/sdk/skill"
+	"openskill/wasm"
+	"openskill/wasm/guestfs"
+	"openskill/wasm/tape"
+)
+
+// taped is a run that is recorded, or made again from a recording. It begins in an image
+// that is known: the start-up of any other one saw another clock and other chance.
+type taped struct {
+	record *tape.Recorder // nil: it is made again
+	replay *tape.Player
+	most   uint64
+	start  wasm.Start
+	once   bool // all of the recorded run was its own
+}
+
+// tapeOf is nil for a call that is neither. The error is a *skill.Error.
+func tapeOf(call *skill.Call) (*taped, error) {
+	switch {
+	case call.Replay != nil:
+		p, err := tape.Open(call.Replay)
+		if err != nil {
+			return nil, &skill.Error{
+				Op: "sandbox.Replay", Code: skill.InvalidArgument, Subject: "recording", Err: err,
+				Message: "the recording was damaged, or another version of openSkill made it",
+			}
+		}
+		s := p.Start()
+		return &taped{replay: p, start: wasm.Start{Seed: s.Seed, Made: s.Made}, once: !s.Shared}, nil
+	case call.Record > 0:
+		return &taped{record: tape.NewRecorder(call.Record), most: call.Record}, nil
+	}
+	return nil, nil //nolint:nilnil // as said
+}
+
+// whole is all that a call reads, at once: how much of a stream has come when a guest
+// asks is chance, too.
+func (s *Start) whole(call *skill.Call) io.Reader {
+	if s.Head == nil {
+		return bytes.NewReader(call.Stdin)
+	}
+	return bytes.NewReader(append(s.Head[:len(s.Head):len(s.Head)], call.Stdin...))
+}
+
+// note says in the reply what became of the recording.
+func (t *taped) note(r *skill.Reply, out *wasm.Outcome, seen *watched) {
+	if t.replay != nil {
+		if err := t.replay.Err(); err != nil {
+			r.Differs = err.Error()
+		} else if err := t.replay.Over(); err != nil && (out.Ended == wasm.Returned || out.Ended == wasm.Exited) {
+			r.Differs = err.Error()
+		}
+		if out.Ended == wasm.Diverged {
+			r.Message += ": " + r.Differs
+		}
+		return
+	}
+	r.Recording = &skill.Recording{}
+	if seen != nil {
+		r.Recording.Seen, r.Recording.More = seen.take()
+	}
+	draws, fits := t.record.Tape(tape.Start{Shared: out.Shared, Seed: t.start.Seed, Made: t.start.Made})
+	switch {
+	case !timeless(out.Ended):
+		r.Recording.Missing = "the clock ended the run, and how far it comes in its time is not the same twice"
+	case !fits:
+		r.Recording.Missing = fmt.Sprintf("what the run drew of clocks, chance and the network has more than %d bytes", t.most)
+	default:
+		r.Recording.Draws = draws
+	}
+}
+
+// timeless reports whether a run that ended so ends so again.
+func timeless(e wasm.Ended) bool { return e != wasm.OutOfTime && e != wasm.Cancelled }
+
+// watchedRoot is the root of an instance whose data folder is watched.
+type watchedRoot struct {
+	*guestfs.Tree
+
+	data *watched
+}
+
+// sawIn finds what an instance has seen; nil: nobody has watched.
+func sawIn(f wasm.Files) *watched {
+	if r, ok := f.Root.(watchedRoot); ok {
+		return r.data
+	}
+	return nil
+}
