@@ -48,6 +48,10 @@ const (
 	Cancelled           Code = "CANCELLED"             // 499: the client left; nobody reads the answer
 	Internal            Code = "INTERNAL"              // 500
 	ToolInvocationError Code = "TOOL_INVOCATION_ERROR" // 502
+
+	// What the agent-service documents call failures below /api/agent.
+	SharedUnauthorized   Code = "SHARED_UNAUTHORIZED"    // 401
+	AgentValidationError Code = "AGENT_VALIDATION_ERROR" // 422: a parameter that cannot be read
 )
 
 // statuses is the one table from code to HTTP status.
@@ -59,6 +63,7 @@ var statuses = map[Code]int{
 	ArchiveRejected: 422, InvalidManifest: 422, InvalidArgument: 400, Unauthorized: 401, Forbidden: 403,
 	NotFound: 404, Conflict: 409, PayloadTooLarge: 413, UnsupportedEncoding: 415, RateLimited: 429,
 	AuditUnavailable: 503, Cancelled: 499, Internal: 500, ToolInvocationError: 502,
+	SharedUnauthorized: 401, AgentValidationError: 422,
 }
 
 // Known reports whether c is one of the published codes. A guest may report an
