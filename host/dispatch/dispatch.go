@@ -33,6 +33,7 @@ import (
 	"openskill/host/audit"
 	"openskill/host/grants"
 	"openskill/host/registry"
+	"openskill/host/replay"
 	"openskill/sdk/skill"
 )
 
@@ -74,6 +75,7 @@ type Options struct {
 	Recorder   Recorder        // nil: runs are not on record
 	Executions Executions      // nil: artifacts end with the answer, and only who calls can end a run
 	Observer   Observer        // of community skills; nil: none
+	Recordings Recordings      // of runs that are on record, to make them again; nil: none are made
 
 	Scripts Scripts // of Agent Skills; nil: there are none
 	// Approve is asked before a script runs; its error, a *skill.Error, says what is
@@ -168,8 +170,11 @@ type call struct {
 	began       func(executionID string) // told when the run is on record; may be nil
 	started     *audit.Started           // as it is on record; nil before, and where nothing is
 
+	again *replay.Again // what it is a replay of; nil: it is none
+
 	skill   *registry.Skill // after the look-up
 	target  skill.Target    // after a runner was chosen
+	work    *skill.Call     // as the runner got it
 	reply   *skill.Reply    // after the run
 	outcome outcome         // after the output was read
 
@@ -191,5 +196,6 @@ func (d *Dispatcher) stack() handler {
 								d.recorded( // 503: on record before it begins, and before it is answered
 									d.recovered( // so that this too is on record
 										d.observed( // how strangers' skills end
-											d.run))))))))))
+											d.kept( // what it takes to make it again
+												d.run)))))))))))
 }

@@ -166,7 +166,7 @@ func (d *Dispatcher) observed(next handler) handler {
 	return func(ctx context.Context, c *call) error {
 		err := next(ctx, c)
 		bystander := c.reply != nil && c.reply.Bystander
-		if d.o.Observer == nil || c.skill.Descriptor.Trust != skill.Community || ctx.Err() != nil || bystander {
+		if d.o.Observer == nil || c.skill.Descriptor.Trust != skill.Community || ctx.Err() != nil || bystander || c.again != nil {
 			return err
 		}
 		code := skill.CodeOf(err)
@@ -212,6 +212,9 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 		work.Script, work.Args, work.Stdin = true, c.script.Args, c.script.Stdin
 	} else {
 		work.Stdin = stdin(c)
+	}
+	if err := d.tape(c, work); err != nil {
+		return err
 	}
 	reply, err := r.Run(runCtx, work)
 	switch {

@@ -112,6 +112,9 @@ func (d *Dispatcher) starts(c *call) *audit.Started {
 	if c.script != nil {
 		s.Script = c.skill.Primary.Entry
 	}
+	if c.again != nil {
+		s.ReplayOf = c.again.Of
+	}
 	return s
 }
 

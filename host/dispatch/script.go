@@ -67,7 +67,8 @@ func (d *Dispatcher) scriptStack() handler {
 									d.recorded( // 503
 										d.recovered(
 											d.observed(
-												d.run)))))))))))
+												d.kept(
+													d.run))))))))))))
 }
 
 func (d *Dispatcher) lineChecked(next handler) handler {

@@ -1,0 +1,95 @@
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+
+	"openskill/host/replay"
+	"openskill/sdk/skill"
+)
+
+// Recordings keeps what it takes to make runs again; *replay.Recordings is one.
+type Recordings interface {
+	// Most is how many bytes the draws of one run may have.
+	Most() uint64
+	// Keep is called for each run that is on record, when it has ended and before its
+	// caller is answered. Its error is for the log: a run without a recording is a run.
+	Keep(ctx context.Context, r *replay.Ran) error
+}
+
+var _ replay.Door = (*Dispatcher)(nil)
+
+// again is the call that a replay makes.
+func (d *Dispatcher) again(p skill.Principal, a *replay.Again) *call {
+	return &call{principal: p, request: a.Request, script: a.Script, begun: d.o.Now(), executionID: d.o.NewID(), again: a}
+}
+
+// Plan says as what a run would be made again, and makes none.
+func (d *Dispatcher) Plan(ctx context.Context, p skill.Principal, a *replay.Again) (*replay.Plan, error) {
+	c := d.again(p, a)
+	find := d.found
+	if a.Script != nil {
+		find = d.scriptFound
+	}
+	var plan *replay.Plan
+	err := d.authorized(find(func(_ context.Context, c *call) error {
+		s := c.skill
+		_, target, err := d.o.Runners.Choose(s.Descriptor.Trust, s.Folder, s.Descriptor.Requires, s.Primary, s.Fallback)
+		if err != nil {
+			return err
+		}
+		plan = &replay.Plan{Digest: s.Descriptor.Digest, Target: target, Limits: s.Limits.Lower(c.request.Limits), Grants: d.Grants(s)}
+		return nil
+	}))(ctx, c)
+	return plan, err
+}
+
+// Replay makes a run again, through all of the door. There is no reply where it was
+// refused on its way.
+func (d *Dispatcher) Replay(ctx context.Context, p skill.Principal, a *replay.Again) (*skill.Result, *skill.Reply) {
+	c := d.again(p, a)
+	handle := d.handle
+	if a.Script != nil {
+		handle = d.handleScript
+	}
+	_ = handle(ctx, c) // the outermost layer has put it into the result
+	return c.result, c.reply
+}
+
+// tape says to the runner of a call that it is recorded, or a replay. What has changed
+// since that was planned is refused: nothing else would be a replay.
+func (d *Dispatcher) tape(c *call, work *skill.Call) error {
+	switch {
+	case c.again != nil:
+		if c.skill.Descriptor.Digest != c.again.Digest || c.target != c.again.Target || work.Limits != c.again.Request.Limits {
+			return &skill.Error{
+				Op: "dispatch.replay", Code: skill.Conflict, Subject: c.again.Of,
+				Message: "the skill, its runner or its limits were changed just now; replay the execution again",
+			}
+		}
+		work.Replay = c.again.Draws
+	case d.o.Recordings != nil && c.started != nil:
+		work.Record = d.o.Recordings.Most()
+	}
+	c.work = work
+	return nil
+}
+
+// kept has every run kept, so that it can be made again; replays are not.
+func (d *Dispatcher) kept(next handler) handler {
+	return func(ctx context.Context, c *call) error {
+		err := next(ctx, c)
+		if c.work == nil || c.work.Record == 0 {
+			return err
+		}
+		ran := &replay.Ran{
+			Started: c.started, Input: c.request.Input, Script: c.script, Call: c.work, Runner: c.target.Kind,
+			Reply: c.reply, Result: d.result(c, err),
+		}
+		ctx = context.WithoutCancel(ctx)
+		if unkept := d.o.Recordings.Keep(ctx, ran); unkept != nil {
+			d.o.Log.LogAttrs(ctx, slog.LevelWarn, "a run could not be recorded", slog.String("execution_id", c.executionID), slog.String("reason", unkept.Error()))
+		}
+		return err
+	}
+}
