@@ -81,6 +81,9 @@ func (c *Catalogue) Refresh(ctx context.Context) error {
 	var skills []*registry.Skill
 	have := map[skill.ID]bool{}
 	for _, id := range c.o.Own.IDs() {
+		if d := rows[id]; d != nil && d.Source == Created && c.o.Own.Bare(id) {
+			continue // the script of a definition
+		}
 		have[id] = true
 		s, err := c.o.Own.Get(id, "")
 		if err != nil {

@@ -258,11 +258,12 @@ func (c *Catalogue) Create(ctx context.Context, by skill.Principal, entry []byte
 		return skill.Descriptor{}, refused(problems)
 	}
 	id := s.Descriptor.ID
-	if c.o.Own.Has(id) {
+	bare := c.o.Own.Bare(id) // a script that nothing defines yet
+	if c.o.Own.Has(id) && !bare {
 		return skill.Descriptor{}, taken(id)
 	}
 	err = c.change(ctx, by, id, "create", func(now *Definition) (*Definition, error) {
-		if now != nil && now.DeletedAt.IsZero() {
+		if now != nil && now.DeletedAt.IsZero() && !(bare && now.Source == Seeded) {
 			return nil, taken(id)
 		}
 		next := of(s, "")

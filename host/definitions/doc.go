@@ -20,7 +20,8 @@
 // A definition may come without code: over an edge, or in a list before its script is
 // there. It is listed as not enabled, with the reason, and cannot be called. Its code is
 // what the operator puts beside, as of an entry of a list; a host looks for it whenever
-// it reads the definitions. A row whose files are gone from this host is not shown here:
+// it reads the definitions. A script of the CLI folder that no list mentions is a skill
+// by itself, until a definition says more of it. A row whose files are gone from this host is not shown here:
 // another host may have them.
 //
 // # Deleting

@@ -66,6 +66,9 @@ func (c *Catalogue) seeded(now, want *Definition) *Definition {
 		next.ID, next.CreatedAt, next.UpdatedAt = c.o.NewID(), at, at
 		return next
 	}
+	if now.Source == Created && c.o.Own.Bare(want.Name) {
+		return nil // the script is the code of the definition
+	}
 	next := now.clone()
 	next.Version, next.Digest, next.Kind, next.Entry = want.Version, want.Digest, want.Kind, want.Entry
 	next.InputSchema, next.OutputSchema, next.Seed = want.InputSchema, want.OutputSchema, want.Seed

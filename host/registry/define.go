@@ -15,6 +15,10 @@ import (
 // the line of an entry in a list. "" for an id that is not here.
 func (r *Registry) Place(id skill.ID) string { return r.places[id] }
 
+// Bare reports whether a skill is a script of the CLI folder that nothing defines: a
+// definition from elsewhere may.
+func (r *Registry) Bare(id skill.ID) bool { return r.bare[id] }
+
 // Defined gives the entries of lists that are sound but have no code on this host, in
 // the order of the lists. They can be shown, and not called; each is among the
 // [Registry.Problems] too, which say what is missing.
@@ -49,7 +53,7 @@ const MaxDescription = maxDescription
 // Of makes a registry of skills that are known already, each of another id. It keeps
 // places and problems of r.
 func (r *Registry) Of(skills []*Skill) *Registry {
-	out := &Registry{skills: make(map[skill.ID]*Skill, len(skills)), places: r.places, problems: r.problems, defined: r.defined}
+	out := &Registry{skills: make(map[skill.ID]*Skill, len(skills)), places: r.places, problems: r.problems, defined: r.defined, bare: r.bare}
 	for _, s := range skills {
 		out.skills[s.Descriptor.ID] = s
 		out.order = append(out.order, s.Descriptor.ID)

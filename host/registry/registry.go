@@ -56,6 +56,7 @@ type Registry struct {
 	order    []skill.ID
 	places   map[skill.ID]string // where each came from, for the message about a duplicate
 	defined  []*Skill            // entries of lists without code
+	bare     map[skill.ID]bool   // scripts of the CLI folder that nothing defines
 	problems []Problem
 }
 
@@ -65,7 +66,7 @@ func Open(o Options) (*Registry, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	r := &Registry{skills: map[skill.ID]*Skill{}, places: map[skill.ID]string{}}
+	r := &Registry{skills: map[skill.ID]*Skill{}, places: map[skill.ID]string{}, bare: map[skill.ID]bool{}}
 	for _, root := range o.Roots {
 		r.addRoot(&o, root)
 	}
@@ -293,6 +294,7 @@ func (r *Registry) addScripts(o *Options) {
 			r.report(shown, "%s", plain(err))
 			continue
 		}
+		r.bare[id] = r.places[id] == ""
 		r.add(o.build(m, folder, digest, skill.Trusted), shown)
 	}
 }

@@ -13,14 +13,16 @@ import (
 // order of their names and without times, so that the same files give the same
 // bytes. Links and whatever else is no file are an error, and so is more than an
 // upload may have by default.
-func Pack(w io.Writer, folder string) error {
+func Pack(w io.Writer, folder string) error { return pack(w, folder, defaultFiles, defaultUnpacked) }
+
+func pack(w io.Writer, folder string, most int, mostBytes int64) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // read only
 	z := zip.NewWriter(w)
-	files, left := 0, int64(defaultUnpacked)
+	files, left := 0, mostBytes
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -28,12 +30,12 @@ func Pack(w io.Writer, folder string) error {
 		if !d.Type().IsRegular() {
 			return fmt.Errorf("%s is a link or a special file; a skill's folder holds only files and folders", show(name))
 		}
-		if files++; files > defaultFiles {
-			return fmt.Errorf("the folder has more than %d files", defaultFiles)
+		if files++; files > most {
+			return fmt.Errorf("the folder has more than %d files", most)
 		}
 		n, err := packFile(z, root, name, left)
 		if left -= n; err == nil && left < 0 {
-			err = fmt.Errorf("the files have more than %d bytes together", defaultUnpacked)
+			err = fmt.Errorf("the files have more than %d bytes together", mostBytes)
 		}
 		return err
 	})
