@@ -1,4 +1,332 @@
 package store
 
-// auditStore keeps records of runs.
-type auditStore struct{ db *DB }
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"openskill/host/audit"
+	"openskill/sdk/skill"
+)
+
+// Audit keeps the records of runs.
+//
+// The text columns of executions hold what comes closest to texts that they cannot hold
+// (NUL, not UTF-8, too long), and what is read is the text as JSON has it all the same.
+// JSON of inputs and outputs is read as equal JSON, not byte for byte; the records have
+// every byte as it was hashed.
+func (d *DB) Audit() audit.Store { return &d.audit }
+
+// auditStore implements [audit.Store]: audit_append.go writes, this file reads.
+type auditStore struct {
+	db   *DB
+	lite lite
+}
+
+// Tenants implements [audit.Store].
+func (a *auditStore) Tenants(ctx context.Context) ([]audit.Head, error) {
+	rows, err := a.db.read.QueryContext(ctx, "SELECT tenant, first, prev, last, last_hash FROM audit_heads WHERE last > 0 ORDER BY tenant")
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(rows *sql.Rows) (h audit.Head, err error) {
+		return h, rows.Scan(&h.Tenant, &h.First, &h.Prev, &h.Last, &h.LastHash)
+	})
+}
+
+// Records implements [audit.Store].
+func (a *auditStore) Records(ctx context.Context, tenant string, from uint64, limit int) ([]audit.Record, error) {
+	if limit <= 0 || from > 1<<62 {
+		return nil, nil
+	}
+	rows, err := a.db.read.QueryContext(ctx,
+		"SELECT tenant, seq, kind, execution_id, time, body, prev, hash FROM audit_records WHERE tenant = ? AND seq >= ? ORDER BY seq LIMIT ?",
+		plain(tenant), int64(from), limit) //nolint:gosec // it fits
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(rows *sql.Rows) (r audit.Record, err error) {
+		var when stamp
+		var body []byte
+		err = rows.Scan(&r.Tenant, &r.Seq, &r.Kind, &r.ExecutionID, &when, &body, &r.Prev, &r.Hash)
+		r.Time, r.Body = when.Time, body
+		return r, err
+	})
+}
+
+// collect reads all rows, and closes them.
+func collect[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) ([]T, error) {
+	defer rows.Close() //nolint:errcheck // it was only read
+	var out []T
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, rows.Err()
+}
+
+func scanStarted(rows *sql.Rows) (*audit.Started, error) {
+	var body []byte
+	if err := rows.Scan(&body); err != nil {
+		return nil, err
+	}
+	s := &audit.Started{}
+	return s, json.Unmarshal(body, s)
+}
+
+func scanRunning(rows *sql.Rows) (*audit.Execution, error) {
+	s, err := scanStarted(rows)
+	if err != nil {
+		return nil, err
+	}
+	return &audit.Execution{Started: *s}, nil
+}
+
+// Execution implements [audit.Store].
+func (a *auditStore) Execution(ctx context.Context, tenant, id string) (*audit.Execution, error) {
+	if !isUUID(id) {
+		return nil, audit.ErrNotFound
+	}
+	choose := func(q *bun.SelectQuery) *bun.SelectQuery {
+		q = q.Where("id = ?", lower(id))
+		if tenant != "" {
+			q = q.Where("tenant = ?", plain(tenant))
+		}
+		return q
+	}
+	// One that ends between the two questions is found by the second.
+	for _, ask := range []func() ([]*audit.Execution, error){
+		func() ([]*audit.Execution, error) { return a.running(ctx, choose) },
+		func() ([]*audit.Execution, error) { return a.logs(ctx, "execution_logs", choose) },
+	} {
+		found, err := ask()
+		if err != nil {
+			return nil, err
+		}
+		if len(found) > 0 {
+			return found[0], nil
+		}
+	}
+	return nil, audit.ErrNotFound
+}
+
+func (a *auditStore) running(ctx context.Context, choose func(*bun.SelectQuery) *bun.SelectQuery) ([]*audit.Execution, error) {
+	rows, err := choose(a.db.read.NewSelect().TableExpr("running_executions").ColumnExpr("started")).Rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, scanRunning)
+}
+
+func (a *auditStore) logs(ctx context.Context, table string, choose func(*bun.SelectQuery) *bun.SelectQuery) ([]*audit.Execution, error) {
+	rows, err := choose(a.db.read.NewSelect().TableExpr(table).ColumnExpr(logColumns)).Rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, scanLog)
+}
+
+// Executions implements [audit.Store]. An execution that ends between the two questions
+// is in both answers; its log counts.
+func (a *auditStore) Executions(ctx context.Context, q audit.Query) ([]*audit.Execution, string, error) {
+	limit := min(max(q.Limit, 1), 1000)
+	var after mark
+	if q.Cursor != "" {
+		var err error
+		if after, err = parseCursor(q.Cursor); err != nil {
+			return nil, "", err
+		}
+	}
+	if q.Session != "" && !isUUID(q.Session) {
+		return nil, "", nil // there is none
+	}
+	choose := func(s *bun.SelectQuery) *bun.SelectQuery {
+		return chosen(s, &q, after).OrderExpr("created_at DESC, id DESC").Limit(int64(limit) + 1)
+	}
+	var running, logs []*audit.Execution
+	var err error
+	if (q.Status == "" || q.Status == audit.Running) && q.Code == "" {
+		if running, err = a.running(ctx, choose); err != nil {
+			return nil, "", err
+		}
+	}
+	if q.Status != audit.Running {
+		if logs, err = a.logs(ctx, a.logsBy(&q), func(s *bun.SelectQuery) *bun.SelectQuery { return chosenEnded(choose(s), &q) }); err != nil {
+			return nil, "", err
+		}
+	}
+	page := merge(running, logs)
+	if len(page) <= limit {
+		return page, "", nil
+	}
+	page = page[:limit]
+	return page, cursorAfter(page[limit-1]), nil
+}
+
+// chosen is what both tables are asked.
+func chosen(s *bun.SelectQuery, q *audit.Query, after mark) *bun.SelectQuery {
+	for _, w := range []struct{ column, value string }{
+		{"tenant", plain(q.Tenant)},
+		{"principal_id", fit(q.Principal, mostPrincipal)},
+		{"skill_name", fit(q.Skill, mostSkill)},
+		{"session_id", lower(q.Session)},
+		{"trace_id", fit(q.TraceID, mostWord)},
+	} {
+		if w.value != "" {
+			s = s.Where("? = ?", bun.Ident(w.column), w.value)
+		}
+	}
+	if !q.Since.IsZero() {
+		s = s.Where("created_at >= ?", ceil(q.Since))
+	}
+	if !q.Until.IsZero() {
+		s = s.Where("created_at < ?", ceil(q.Until))
+	}
+	if after.id != "" {
+		// The first part is what an index understands.
+		s = s.Where("created_at <= ? AND (created_at < ? OR id < ?)", after.at, after.at, after.id)
+	}
+	return s
+}
+
+// ceil is the first moment that databases tell apart, at or after t.
+func ceil(t time.Time) stamp {
+	s := at(t)
+	if s.Before(t) {
+		s.Time = s.Add(time.Microsecond)
+	}
+	return s
+}
+
+// chosenEnded is what the table of executions that ended is asked besides.
+func chosenEnded(s *bun.SelectQuery, q *audit.Query) *bun.SelectQuery {
+	if q.Status != "" {
+		s = s.Where("status = ?", plain(string(q.Status)))
+	}
+	if q.Code != "" {
+		s = s.Where("code = ? AND code <> ''", fit(q.Code, mostWord)) // the index has no others
+	}
+	return s
+}
+
+// logsBy names the table, and on SQLite the index, that answers q. PostgreSQL chooses by
+// what it counted. SQLite has counted nothing, and would sooner walk through all rows of
+// a tenant in their order than sort the few that are asked for.
+func (a *auditStore) logsBy(q *audit.Query) string {
+	const table = "execution_logs"
+	if a.db.postgres() {
+		return table
+	}
+	index := "created"
+	if q.Tenant != "" {
+		index = "tenant"
+	}
+	switch {
+	case q.Session != "":
+		index = "session"
+	case q.TraceID != "":
+		index = "trace"
+	case q.Principal != "":
+		index += "_principal"
+	case q.Code != "" && q.Tenant != "":
+		index = "tenant_code"
+	case q.Skill != "":
+		index += "_skill"
+	case q.Status != "":
+		index += "_status"
+	}
+	if q.Tenant == "" {
+		index = strings.TrimPrefix(index, "created_")
+	}
+	return table + " INDEXED BY idx_execution_logs_" + index
+}
+
+// merge gives the executions of both lists in their order, each once.
+func merge(running, logs []*audit.Execution) []*audit.Execution {
+	over := make(map[string]bool, len(logs))
+	for _, e := range logs {
+		over[e.ExecutionID] = true
+	}
+	page := logs
+	for _, e := range running {
+		if !over[lower(e.ExecutionID)] {
+			page = append(page, e)
+		}
+	}
+	if len(page) > len(logs) {
+		slices.SortStableFunc(page, func(a, b *audit.Execution) int {
+			if c := at(b.Started.Time).Compare(at(a.Started.Time).Time); c != 0 {
+				return c
+			}
+			return strings.Compare(lower(b.ExecutionID), lower(a.ExecutionID))
+		})
+	}
+	return page
+}
+
+// mark is the execution after which a page begins.
+type mark struct {
+	at stamp
+	id string
+}
+
+func cursorAfter(e *audit.Execution) string {
+	b := binary.BigEndian.AppendUint64(nil, uint64(at(e.Started.Time).UnixMicro())) //nolint:gosec // the same bits
+	return base64.RawURLEncoding.EncodeToString(append(b, lower(e.ExecutionID)...))
+}
+
+func parseCursor(cursor string) (mark, error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err == nil && len(b) == 8+36 {
+		when := time.UnixMicro(int64(binary.BigEndian.Uint64(b))).UTC() //nolint:gosec // the same bits
+		id := string(b[8:])
+		if isUUID(id) && id == lower(id) && when.Year() >= 1 && when.Year() <= 9999 { // as PostgreSQL reads times
+			return mark{stamp{when}, id}, nil
+		}
+	}
+	return mark{}, &skill.Error{
+		Op: "store.Executions", Code: skill.InvalidArgument, Subject: "cursor",
+		Message: "cursor is not one that a page gave; leave it out for the first page",
+	}
+}
+
+// forgotten is when an instance that was not alive since is not kept any longer: it says
+// no more than one that is not there.
+const forgotten = 24 * time.Hour
+
+// Alive implements [audit.Store].
+func (a *auditStore) Alive(ctx context.Context, instance string, now time.Time) error {
+	_, err := a.db.write.ExecContext(ctx, "INSERT INTO instances (id, seen) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET seen = excluded.seen",
+		fit(instance, mostWord), at(now))
+	if err != nil {
+		return err
+	}
+	_, err = a.db.write.ExecContext(ctx, "DELETE FROM instances WHERE seen < ?", at(now.Add(-forgotten)))
+	return err
+}
+
+// Gone implements [audit.Store].
+func (a *auditStore) Gone(ctx context.Context, instance string) error {
+	_, err := a.db.write.ExecContext(ctx, "DELETE FROM instances WHERE id = ?", fit(instance, mostWord))
+	return err
+}
+
+// Orphans implements [audit.Store].
+func (a *auditStore) Orphans(ctx context.Context, since time.Time, limit int) ([]*audit.Started, error) {
+	rows, err := a.db.read.QueryContext(ctx, `SELECT started FROM running_executions r
+		WHERE NOT EXISTS (SELECT 1 FROM instances i WHERE i.id = r.instance AND i.seen >= ?) ORDER BY created_at, id LIMIT ?`, ceil(since), limit)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, scanStarted)
+}

@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"openskill/host/audit"
+)
+
+// What Append asks a PostgreSQL server, in two round trips: the first one begins a
+// transaction, locks the chains and asks what is there; the second one writes and commits.
+const (
+	// makeHeads gives new tenants a chain that can be locked.
+	makeHeads = `INSERT INTO audit_heads (tenant, first, prev, last, last_hash)
+		SELECT t, 1, $2, 0, $2 FROM unnest($1::text[]) t WHERE NOT EXISTS (SELECT 1 FROM audit_heads h WHERE h.tenant = t)
+		ORDER BY t ON CONFLICT DO NOTHING`
+	lockHeads = `SELECT tenant, first, prev, last, last_hash FROM audit_heads WHERE tenant = ANY($1::text[]) ORDER BY tenant FOR UPDATE`
+	askPhases = `SELECT id::text, false FROM running_executions WHERE id = ANY($1::uuid[])
+		UNION ALL SELECT id::text, true FROM execution_logs WHERE id = ANY($1::uuid[])`
+)
+
+// prepared gives the name under which a connection has a statement prepared.
+func (s statement) prepared() string { return fmt.Sprintf("audit_%d", s) }
+
+func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, plan func(*known) ([]change, error)) error {
+	c, err := a.db.write.DB.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // it goes back to the pool
+	return c.Raw(func(under any) error {
+		std, ok := under.(*stdlib.Conn)
+		if !ok {
+			return errors.New("store: the driver's connection is of another kind")
+		}
+		conn := std.Conn()
+		for s := range statementCount { // without a round trip where it was done before
+			if _, err := conn.Prepare(ctx, s.prepared(), numbered(s.text())); err != nil {
+				return err
+			}
+		}
+		err := appendOn(ctx, conn, tenants, ids, plan)
+		if err != nil && !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
+			// The context may be over. A connection that cannot even do this is closed, and
+			// then the server rolls back.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			if _, back := conn.Exec(ctx, "ROLLBACK"); back != nil {
+				_ = conn.Close(ctx) //nolint:errcheck // closed it is
+			}
+		}
+		return err
+	})
+}
+
+func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, plan func(*known) ([]change, error)) error {
+	k := &known{heads: map[string]*audit.Head{}, phase: map[string]phase{}}
+	ask := &pgx.Batch{}
+	ask.Queue("BEGIN")
+	ask.Queue(makeHeads, tenants, audit.Origin)
+	ask.Queue(lockHeads, tenants).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			h := &audit.Head{}
+			if err := rows.Scan(&h.Tenant, &h.First, &h.Prev, &h.Last, &h.LastHash); err != nil {
+				return err
+			}
+			k.heads[h.Tenant] = h
+		}
+		return rows.Err()
+	})
+	ask.Queue(askPhases, ids).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id string
+			var over bool
+			if err := rows.Scan(&id, &over); err != nil {
+				return err
+			}
+			k.phase[id] = begun
+			if over {
+				k.phase[id] = ended
+			}
+		}
+		return rows.Err()
+	})
+	if err := conn.SendBatch(ctx, ask).Close(); err != nil {
+		return err
+	}
+	changes, err := plan(k)
+	if err != nil {
+		return err
+	}
+	tell := &pgx.Batch{}
+	for _, c := range changes {
+		for i, arg := range c.args {
+			if s, ok := arg.(stamp); ok {
+				c.args[i] = s.of(Postgres)
+			}
+		}
+		tell.Queue(c.what.prepared(), c.args...)
+	}
+	tell.Queue("COMMIT")
+	return conn.SendBatch(ctx, tell).Close()
+}

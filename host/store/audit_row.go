@@ -1,0 +1,280 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"openskill/host/audit"
+	"openskill/sdk/skill"
+)
+
+// An execution in columns. Strangers choose parts of it, and PostgreSQL does not hold all
+// that Go and JSON do: the columns then have what comes closest, and the column exact has
+// the execution. So every run is on record, whatever it was given.
+
+// logColumns are the columns of execution_logs, as logArgs writes and scanLog reads them.
+const logColumns = `id, principal_id, principal_type, session_id, skill_name, iteration_index,
+	input_params, output_result, token_usage, duration_ms, status, error_message, created_at,
+	tenant, api_key, trace_id, owner, script, version, digest, runner, code, fuel, memory_peak,
+	limits, instance, replay_of, input_bytes, input_sha256, input_truncated,
+	output_bytes, output_sha256, output_truncated, artifacts, finished_at, exact`
+
+const logColumnCount = 36
+
+// The longest texts that columns hold, in characters.
+const (
+	mostPrincipal = 200
+	mostSkill     = 100
+	mostWord      = 200     // what hosts choose, and traces
+	mostText      = 1 << 20 // messages
+)
+
+// fit makes text fit a column of most characters. Two that differ stay different: of what
+// does not fit, the digest is kept. Questions go through it as well.
+func fit(s string, most int) string {
+	p := plain(s)
+	if p == s && (len(s) <= most || utf8.RuneCountInString(s) <= most) {
+		return s
+	}
+	sum := sha256.Sum256([]byte(s))
+	end := "…" + hex.EncodeToString(sum[:16])
+	keep := most - utf8.RuneCountInString(end)
+	for i := range p {
+		if keep == 0 {
+			return p[:i] + end
+		}
+		keep--
+	}
+	return p + end
+}
+
+// narrow makes columns of values, and notes when one of them lost something.
+type narrow struct{ lost bool }
+
+func (n *narrow) text(s string, most int) string {
+	f := fit(s, most)
+	n.lost = n.lost || f != s
+	return f
+}
+
+func (n *narrow) number(v int64, most int64) int64 {
+	n.lost = n.lost || v > most || v < 0
+	return min(max(v, 0), most)
+}
+
+func (n *narrow) count(v uint64) int64 {
+	n.lost = n.lost || v > math.MaxInt64
+	return int64(min(v, math.MaxInt64)) //nolint:gosec // it fits
+}
+
+// json gives a column of JSON, NULL where there is none or PostgreSQL would refuse it.
+func (n *narrow) json(raw json.RawMessage) any {
+	if len(raw) == 0 {
+		return nil
+	}
+	if !jsonFits(raw) {
+		n.lost = true
+		return nil
+	}
+	return string(raw)
+}
+
+// jsonFits reports whether JSONB takes raw: no \u0000, no half of a surrogate pair, no
+// number beyond its range, not too deep. It rather says no.
+func jsonFits(raw []byte) bool {
+	if !utf8.Valid(raw) || bytes.IndexByte(raw, 0) >= 0 || !json.Valid(raw) {
+		return false
+	}
+	depth := 0
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case c == '"':
+			for i++; raw[i] != '"'; i++ {
+				if raw[i] != '\\' {
+					continue
+				}
+				i++
+				if raw[i] == 'u' && (string(raw[i+1:i+5]) == "0000" || raw[i+1]|0x20 == 'd' && raw[i+2] >= '8') {
+					return false
+				}
+			}
+		case c == '{' || c == '[':
+			if depth++; depth > 500 {
+				return false
+			}
+		case c == '}' || c == ']':
+			depth--
+		case c == '-' || c >= '0' && c <= '9':
+			begin := i
+			for i+1 < len(raw) && strings.IndexByte("+-.eE0123456789", raw[i+1]) >= 0 {
+				i++
+			}
+			number := raw[begin : i+1]
+			if e := bytes.IndexAny(number, "eE"); len(number) > 1000 || e >= 0 && len(number)-e > 4 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// logArgs gives the columns of an execution that ended.
+func logArgs(s *audit.Started, f *audit.Finished) ([]any, error) {
+	var n narrow
+	limits, err := json.Marshal(s.Limits)
+	if err != nil {
+		return nil, err
+	}
+	var artifacts []byte
+	if f.Artifacts != nil {
+		if artifacts, err = json.Marshal(f.Artifacts); err != nil {
+			return nil, err
+		}
+	}
+	args := append(make([]any, 0, logColumnCount),
+		lower(s.ExecutionID), n.text(s.Principal, mostPrincipal), string(s.PrincipalType), lower(s.Session), n.text(s.Skill, mostSkill),
+		n.number(int64(s.Iteration), math.MaxInt32),
+		n.json(s.Input.JSON), n.json(f.Output.JSON), n.number(int64(f.Tokens), math.MaxInt32), n.number(f.DurationMS, math.MaxInt32),
+		string(f.Status), n.text(f.Message, mostText), at(s.Time),
+		s.Tenant, n.text(s.Key, mostWord), n.text(s.TraceID, mostWord), n.text(s.Owner, mostWord), n.text(s.Script, mostText),
+		n.text(s.Version, mostWord), n.text(s.Digest, mostWord), n.text(string(f.Runner), mostWord), n.text(string(f.Code), mostWord),
+		n.count(f.Fuel), n.count(f.MemoryPeak),
+		string(limits), n.text(s.Instance, mostWord), n.text(s.ReplayOf, mostWord), s.Input.Bytes, n.text(s.Input.SHA256, mostWord), s.Input.Truncated,
+		f.Output.Bytes, n.text(f.Output.SHA256, mostWord), f.Output.Truncated, n.json(artifacts), at(f.Time),
+	)
+	var exact []byte // NULL
+	if n.lost {
+		if exact, err = json.Marshal(exactly{s, f}); err != nil {
+			return nil, err
+		}
+	}
+	return append(args, exact), nil
+}
+
+// exactly is the column exact.
+type exactly struct {
+	Started  *audit.Started  `json:"started"`
+	Finished *audit.Finished `json:"finished"`
+}
+
+// scanLog reads the columns of logColumns.
+func scanLog(rows *sql.Rows) (*audit.Execution, error) {
+	e := &audit.Execution{Finished: &audit.Finished{}}
+	s, f := &e.Started, e.Finished
+	var created, finished stamp
+	var input, output, limits, artifacts, exact []byte
+	var tokens, duration sql.NullInt64
+	var message sql.NullString
+	err := rows.Scan(
+		&s.ExecutionID, &s.Principal, &s.PrincipalType, &s.Session, &s.Skill, &s.Iteration,
+		&input, &output, &tokens, &duration, &f.Status, &message, &created,
+		&s.Tenant, &s.Key, &s.TraceID, &s.Owner, &s.Script, &s.Version, &s.Digest, &f.Runner, &f.Code, &f.Fuel, &f.MemoryPeak,
+		&limits, &s.Instance, &s.ReplayOf, &s.Input.Bytes, &s.Input.SHA256, &s.Input.Truncated,
+		&f.Output.Bytes, &f.Output.SHA256, &f.Output.Truncated, &artifacts, &finished, &exact,
+	)
+	if err != nil {
+		return nil, err
+	}
+	if exact != nil {
+		return e, json.Unmarshal(exact, &exactly{s, f})
+	}
+	f.ExecutionID, f.Message, f.Tokens, f.DurationMS = s.ExecutionID, message.String, int(tokens.Int64), duration.Int64
+	s.Time, f.Time = created.Time, finished.Time
+	s.Input.JSON, f.Output.JSON = input, output
+	if err := json.Unmarshal(limits, &s.Limits); err != nil {
+		return nil, err
+	}
+	if artifacts != nil {
+		if err := json.Unmarshal(artifacts, &f.Artifacts); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// runningArgs gives the columns of an execution that began, of which body is the record.
+func runningArgs(s *audit.Started, body []byte) []any {
+	return []any{
+		lower(s.ExecutionID), s.Tenant, fit(s.Principal, mostPrincipal), fit(s.Skill, mostSkill), lower(s.Session), fit(s.TraceID, mostWord),
+		fit(s.Instance, mostWord), at(s.Time), body,
+	}
+}
+
+// lower is the one form of a UUID that is kept, so that both databases order them alike.
+func lower(id string) string { return strings.ToLower(id) }
+
+// isUUID reports whether s is a UUID as the columns hold it.
+func isUUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i] | 0x20
+		switch i {
+		case 8, 13, 18, 23:
+			if s[i] != '-' {
+				return false
+			}
+		default:
+			if (c < '0' || c > '9' || s[i] != c) && (c < 'a' || c > 'f') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// checkEntry refuses what no host writes: an entry that does not say one thing.
+func checkEntry(e *audit.Entry) error {
+	wrong := func(what string) error {
+		return &skill.Error{Op: "store.Append", Code: skill.Internal, Subject: "entry", Message: "the record cannot be written: " + what}
+	}
+	kinds, owner, id, session := 0, e.Tenant, e.ExecutionID, e.ExecutionID
+	var when time.Time
+	if s := e.Started; s != nil {
+		kinds, owner, id, session, when = kinds+1, s.Tenant, s.ExecutionID, s.Session, s.Time
+	}
+	if f := e.Finished; f != nil {
+		if e.Of == nil {
+			return wrong("it does not say what its execution began with")
+		}
+		if f.ExecutionID != e.Of.ExecutionID {
+			return wrong("it is about two executions")
+		}
+		switch f.Status {
+		case audit.Success, audit.Failed, audit.Terminated, audit.TimedOut:
+		default:
+			return wrong("an execution does not end as " + string(f.Status))
+		}
+		kinds, owner, id, session, when = kinds+1, e.Of.Tenant, e.Of.ExecutionID, e.Of.Session, f.Time
+		if e.Of.Time.IsZero() {
+			return wrong("it has no time")
+		}
+	}
+	if e.Pruned != nil {
+		kinds, when = kinds+1, e.Time
+	}
+	switch {
+	case kinds != 1, (e.Kind == audit.KindStarted) != (e.Started != nil), (e.Kind == audit.KindFinished) != (e.Finished != nil), (e.Kind == audit.KindPruned) != (e.Pruned != nil):
+		return wrong("it is not of one kind")
+	case owner != e.Tenant || id != e.ExecutionID:
+		return wrong("it is about another execution than it says")
+	case e.Tenant == "" || len(e.Tenant) > mostWord || plain(e.Tenant) != e.Tenant:
+		// It is hashed, and tells tenants apart: no other text may stand for it.
+		return wrong("a tenant is 1 to 200 bytes of UTF-8 without NUL")
+	case e.Pruned == nil && (!isUUID(id) || !isUUID(session)):
+		return wrong("the execution or its session is no UUID")
+	case e.Time.IsZero() || when.IsZero():
+		return wrong("it has no time")
+	case len(e.Body) == 0:
+		return wrong("it has no body")
+	}
+	return nil
+}
