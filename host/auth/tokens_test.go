@@ -143,12 +143,36 @@ func bearer(text string) auth.Credentials {
 // harness is an authenticator of tokens with its log.
 type harness struct {
 	*auth.Authenticator
-	log *bytes.Buffer
+	log *lines
+}
+
+// lines is a log that goroutines of the package write to.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *lines) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
 }
 
 func open(t testing.TB, change func(o *auth.Options)) *harness {
 	t.Helper()
-	h := &harness{log: &bytes.Buffer{}}
+	h := &harness{log: &lines{}}
 	o := auth.Options{Log: slog.New(slog.NewJSONHandler(h.log, nil))}
 	change(&o)
 	var err error
