@@ -298,7 +298,7 @@ func (s *Store) drop(folder string) {
 
 // changeShared changes the record of a skill in the database, and then here. st is nil
 // where there is no record; do gives the one that is written, and may be called again.
-func (s *Store) changeShared(ctx context.Context, op string, k key, files *Files, do func(st *state) (*state, error)) (*state, error) {
+func (s *Store) changeShared(ctx context.Context, op string, k key, files *Files, do func(st *state, now Now) (*state, error)) (*state, error) {
 	s.mu.RLock()
 	closed := s.closed
 	s.mu.RUnlock()
@@ -317,7 +317,7 @@ func (s *Store) changeShared(ctx context.Context, op string, k key, files *Files
 			}
 			st.besides = &now
 		}
-		next, err := do(st)
+		next, err := do(st, now)
 		if err != nil {
 			return nil, err
 		}
@@ -340,7 +340,7 @@ var errNothing = errors.New("versions: nothing to change")
 
 // updateShared is update where the records are shared.
 func (s *Store) updateShared(k key, do func(st *state) error) error {
-	_, err := s.changeShared(s.ctx, "versions.write", k, nil, func(st *state) (*state, error) {
+	_, err := s.changeShared(s.ctx, "versions.write", k, nil, func(st *state, _ Now) (*state, error) {
 		if st == nil {
 			return nil, notFound(k.id)
 		}
@@ -399,12 +399,12 @@ func (u *Upload) publishShared(ctx context.Context, k key, a *Admitted, space in
 		return skill.VersionState{}, s.disk("versions.Publish", k, err)
 	}
 	var v *version
-	_, err = s.changeShared(ctx, "versions.Publish", k, &Files{a.Digest, archive}, func(st *state) (*state, error) {
+	_, err = s.changeShared(ctx, "versions.Publish", k, &Files{a.Digest, archive}, func(st *state, now Now) (*state, error) {
 		if st == nil {
-			st = &state{Format: format, Tenant: k.tenant, ID: k.id, besides: &Now{}}
+			st = &state{Format: format, Tenant: k.tenant, ID: k.id}
 		}
 		s.mu.Lock()
-		err := s.admits(u, st, a, space, st.besides.Bytes, st.besides.Skills)
+		err := s.admits(u, st, a, space, now.Bytes, now.Skills)
 		s.mu.Unlock()
 		if err != nil {
 			return nil, err
