@@ -1,0 +1,62 @@
+// Package storetest is what every database must do for those who keep something in it:
+// one suite for each interface, in a file of its own. A suite takes its stores from a
+// function, so that a fake is held to it as well.
+package storetest
+
+import (
+	"path/filepath"
+	"testing"
+
+	"openskill/host/store"
+	"openskill/host/store/pgtest"
+)
+
+// Each runs test for each kind of database. Each call of fresh makes a new, empty one,
+// and gives what opens it: as often as it is called, as several hosts do. Databases are
+// closed when the test that made them ends. Where there is no PostgreSQL, that part is
+// skipped.
+func Each(t *testing.T, test func(t *testing.T, fresh func(t *testing.T) (open func() *store.DB))) {
+	t.Helper()
+	EachURL(t, func(t *testing.T, fresh func(*testing.T) string) {
+		t.Helper()
+		test(t, func(t *testing.T) func() *store.DB {
+			t.Helper()
+			url := fresh(t)
+			return func() *store.DB { return Open(t, url) }
+		})
+	})
+}
+
+// EachURL runs test for each kind of database. Each call of fresh gives the URL of a new,
+// empty one.
+func EachURL(t *testing.T, test func(t *testing.T, fresh func(t *testing.T) (url string))) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		test(t, func(t *testing.T) string {
+			t.Helper()
+			return "sqlite:" + filepath.Join(t.TempDir(), "test.db")
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		pgtest.Start(t) // which skips
+		test(t, func(t *testing.T) string {
+			t.Helper()
+			return pgtest.Start(t)
+		})
+	})
+}
+
+// Open opens a database until the test ends.
+func Open(t *testing.T, url string) *store.DB {
+	t.Helper()
+	d, err := store.Open(t.Context(), store.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
