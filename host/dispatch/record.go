@@ -79,13 +79,13 @@ func (d *Dispatcher) recorded(next handler) handler {
 			return err
 		}
 		c.started = s
-		if c.began != nil {
-			c.began(c.executionID)
-		}
-		if d.o.Executions != nil {
+		if d.o.Executions != nil { // before anybody can know its id, and end it
 			var done func()
 			ctx, done = d.o.Executions.Track(ctx, s)
 			defer done()
+		}
+		if c.began != nil {
+			c.began(c.executionID)
 		}
 		err := next(ctx, c)
 		if unkept := d.finished(context.WithoutCancel(ctx), c, err); unkept != nil {
