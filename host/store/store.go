@@ -45,6 +45,7 @@ const (
 type DB struct {
 	kind  Kind
 	log   *slog.Logger
+	url   string  // of PostgreSQL, for the connection that listens; it may hold a password
 	write *bun.DB // SQLite: one connection
 	read  *bun.DB // SQLite: cannot write; PostgreSQL: the same as write
 
@@ -146,6 +147,7 @@ func (p *place) connect(ctx context.Context) (*DB, error) {
 		if err != nil {
 			return nil, p.wrongURL(err)
 		}
+		d.url = p.net.URL
 		d.write = bun.NewDB(db, pgdialect.New())
 		d.read, d.close = d.write, db.Close
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -1,0 +1,179 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/uptrace/bun"
+
+	"openskill/host/store/postgres"
+)
+
+// channel is what PostgreSQL tells listeners on; the payload is a topic.
+const channel = "openskill_changes"
+
+// changing runs fn in a transaction that changes something of a topic. Transactions of
+// one topic come one after the other, in the order of the revisions that fn is given, and
+// whoever watches learns of it when it is committed. An error of fn undoes all.
+func (d *DB) changing(ctx context.Context, topic string, fn func(ctx context.Context, tx bun.Tx, revision uint64) error) error {
+	return d.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		revision, err := d.raise(ctx, tx, topic)
+		if err != nil {
+			return err
+		}
+		return fn(ctx, tx, revision)
+	})
+}
+
+// raise takes the next revision of a topic, and holds it until the transaction ends.
+func (d *DB) raise(ctx context.Context, tx bun.Tx, topic string) (uint64, error) {
+	var revision int64
+	if err := tx.NewRaw("UPDATE revisions SET revision = revision + 1 WHERE topic = ? RETURNING revision", topic).Scan(ctx, &revision); err != nil {
+		return 0, err
+	}
+	if d.postgres() {
+		if _, err := tx.NewRaw("SELECT pg_notify(?, ?)", channel, topic).Exec(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return uint64(revision), nil //nolint:gosec // it counts from 0
+}
+
+// The times of Watch.
+const (
+	polling        = time.Second            // between two looks at the revisions
+	firstReconnect = 250 * time.Millisecond // after the first failure to listen; twice as long after each one more
+	lastReconnect  = 10 * time.Second
+	looking        = 5 * time.Second  // for one look at the revisions
+	pinging        = 30 * time.Second // a listening connection without a word is asked whether it lives
+)
+
+// Watch calls changed for each topic of which something was changed, by whatever process,
+// until ctx ends: with every topic when it begins, then within two seconds of a commit,
+// and mostly at once. Calls come one after the other; changes meanwhile are told once. A
+// topic whose call fails is told again with the next look.
+//
+// It looks at the revisions every second, which no lost message can spoil, and on
+// PostgreSQL it looks at once when the server says so (LISTEN), by a connection that is
+// made anew when it breaks.
+func (d *DB) Watch(ctx context.Context, changed func(ctx context.Context, topic string) error) {
+	wake := make(chan struct{}, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if d.postgres() {
+			d.listen(ctx, wake)
+		}
+	}()
+	defer func() { <-done }()
+	tick := time.NewTicker(polling)
+	defer tick.Stop()
+	seen := map[string]int64{}
+	failing := false
+	for {
+		err := d.look(ctx, seen, changed)
+		if failed := err != nil && ctx.Err() == nil; failed != failing {
+			if failing = failed; failing {
+				d.log.Warn("changes by other processes are not seen now; it is tried again every second", slog.String("error", err.Error()))
+			} else {
+				d.log.Info("changes by other processes are seen again")
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// look reads the revisions and tells of those that were not seen.
+func (d *DB) look(ctx context.Context, seen map[string]int64, changed func(ctx context.Context, topic string) error) error {
+	var rows []struct {
+		Topic    string
+		Revision int64
+	}
+	bounded, stop := context.WithTimeout(ctx, looking)
+	err := d.read.NewRaw("SELECT topic, revision FROM revisions ORDER BY topic").Scan(bounded, &rows)
+	stop()
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if last, known := seen[r.Topic]; known && last == r.Revision {
+			continue
+		}
+		if failed := changed(ctx, r.Topic); failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		seen[r.Topic] = r.Revision
+	}
+	return err
+}
+
+// listen wakes the watcher when the server says that something was changed, and whenever
+// a connection is there anew: what came before it was not heard.
+func (d *DB) listen(ctx context.Context, wake chan<- struct{}) {
+	pause := firstReconnect
+	for ctx.Err() == nil {
+		err := d.listenOnce(ctx, func() {
+			pause = firstReconnect
+			select {
+			case wake <- struct{}{}:
+			default: // it is about to look anyway
+			}
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		d.log.Info("the connection that listens for changes broke; looking every second goes on", slog.String("error", err.Error()))
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		pause = min(2*pause, lastReconnect)
+	}
+}
+
+func (d *DB) listenOnce(ctx context.Context, heard func()) error {
+	c, err := postgres.Connect(ctx, d.url)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer stop()
+		_ = c.Close(bounded) // the server notices otherwise
+	}()
+	if _, err := c.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+		return err
+	}
+	heard()
+	for {
+		waiting, stop := context.WithTimeout(ctx, pinging)
+		_, err := c.WaitForNotification(waiting)
+		quiet := waiting.Err() != nil && ctx.Err() == nil
+		stop()
+		switch {
+		case err == nil:
+			heard()
+		case quiet && !c.IsClosed():
+			bounded, stop := context.WithTimeout(ctx, looking)
+			err := c.Ping(bounded)
+			stop()
+			if err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"openskill/host/versions"
+	"openskill/sdk/skill"
+)
+
+// Uploads is where several hosts keep uploaded skills together. One that is alone, with
+// SQLite, has no need of it: its files are enough.
+func (d *DB) Uploads() versions.Shared { return uploadStore{d} }
+
+type uploadStore struct{ db *DB }
+
+// Records implements versions.Shared. Changes are committed in the order of their
+// revisions, so that whoever sees one sees all before it.
+func (s uploadStore) Records(ctx context.Context, after uint64) ([]versions.Record, uint64, error) {
+	var upTo int64
+	if err := s.db.read.NewRaw("SELECT revision FROM revisions WHERE topic = ?", versions.Topic).Scan(ctx, &upTo); err != nil {
+		return nil, 0, err
+	}
+	var rows []struct {
+		Tenant   string
+		ID       string `bun:"id"`
+		Revision int64
+		State    string
+	}
+	err := s.db.read.NewRaw("SELECT tenant, id, revision, state FROM skill_uploads WHERE revision > ? ORDER BY revision", int64(after)).Scan(ctx, &rows) //nolint:gosec // it counts from 0
+	if err != nil {
+		return nil, 0, err
+	}
+	list := make([]versions.Record, len(rows))
+	for i, r := range rows {
+		list[i] = versions.Record{Tenant: r.Tenant, ID: skill.ID(r.ID), Revision: uint64(r.Revision), State: []byte(r.State)} //nolint:gosec // as above
+		upTo = max(upTo, r.Revision)
+	}
+	return list, uint64(upTo), nil //nolint:gosec // as above
+}
+
+// Change implements versions.Shared. The files are written before the turn of this
+// transaction among all changes is taken, which is short then.
+func (s uploadStore) Change(ctx context.Context, tenant string, id skill.ID, files *versions.Files, do func(versions.Now) (*versions.Next, error)) (uint64, error) {
+	if plain(tenant) != tenant {
+		return 0, &skill.Error{Op: "store.Uploads", Code: skill.InvalidArgument, Subject: "tenant", Message: "the name of the tenant is not text that the database can hold"}
+	}
+	var revision uint64
+	err := s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		if files != nil {
+			if err := s.write(ctx, tx, files); err != nil {
+				return err
+			}
+		}
+		var err error
+		if revision, err = s.db.raise(ctx, tx, versions.Topic); err != nil {
+			return err
+		}
+		now, err := s.now(ctx, tx, tenant, id)
+		if err != nil {
+			return err
+		}
+		next, err := do(now)
+		if err != nil {
+			return err
+		}
+		return s.record(ctx, tx, tenant, id, next, revision)
+	})
+	return revision, err
+}
+
+func (s uploadStore) now(ctx context.Context, tx bun.Tx, tenant string, id skill.ID) (now versions.Now, err error) {
+	var state string
+	switch err := tx.NewRaw("SELECT state FROM skill_uploads WHERE tenant = ? AND id = ?", tenant, string(id)).Scan(ctx, &state); {
+	case err == nil:
+		now.State = []byte(state)
+	case !errors.Is(err, sql.ErrNoRows):
+		return now, err
+	}
+	if err := tx.NewRaw("SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM skill_upload_versions WHERE tenant = ?", tenant).Scan(ctx, &now.Bytes); err != nil {
+		return now, err
+	}
+	if err := tx.NewRaw("SELECT COUNT(*) FROM skill_uploads WHERE tenant = ? AND live", tenant).Scan(ctx, &now.Skills); err != nil {
+		return now, err
+	}
+	err = tx.NewRaw("SELECT tenant FROM skill_uploads WHERE id = ? AND approved", string(id)).Scan(ctx, &now.Approved)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return now, err
+}
+
+// record writes what is so of a skill from now on.
+func (s uploadStore) record(ctx context.Context, tx bun.Tx, tenant string, id skill.ID, next *versions.Next, revision uint64) error {
+	if _, err := tx.NewRaw("DELETE FROM skill_upload_versions WHERE tenant = ? AND id = ?", tenant, string(id)).Exec(ctx); err != nil {
+		return err
+	}
+	if next.State == nil {
+		_, err := tx.NewRaw("DELETE FROM skill_uploads WHERE tenant = ? AND id = ?", tenant, string(id)).Exec(ctx)
+		return err
+	}
+	_, err := tx.NewRaw(`INSERT INTO skill_uploads (tenant, id, state, approved, live, revision) VALUES (?, ?, ?, ?, ?, ?)
+		ON CONFLICT (tenant, id) DO UPDATE SET state = EXCLUDED.state, approved = EXCLUDED.approved, live = EXCLUDED.live, revision = EXCLUDED.revision`,
+		tenant, string(id), string(next.State), next.Approved, next.Live, int64(revision)).Exec(ctx) //nolint:gosec // it counts from 0
+	if err != nil {
+		return err
+	}
+	for _, v := range next.Versions {
+		_, err := tx.NewRaw("INSERT INTO skill_upload_versions (tenant, id, version, digest, bytes) VALUES (?, ?, ?, ?, ?)", tenant, string(id), v.Version, v.Digest, v.Bytes).Exec(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Tidy implements versions.Shared. An archive that a transaction is about to name is
+// held by it until it is named, and was used since.
+func (s uploadStore) Tidy(ctx context.Context, since time.Time) error {
+	const unused = "used_at < ? AND NOT EXISTS (SELECT 1 FROM skill_upload_versions v WHERE v.digest = skill_blobs.digest)"
+	var one string
+	err := s.db.read.NewRaw("SELECT digest FROM skill_blobs WHERE "+unused+" LIMIT 1", at(since)).Scan(ctx, &one)
+	switch {
+	case errors.Is(err, sql.ErrNoRows): // mostly: without a transaction that writes
+		return nil
+	case err != nil:
+		return err
+	}
+	return s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		_, err := tx.NewRaw("DELETE FROM skill_blobs WHERE "+unused, at(since)).Exec(ctx)
+		return err
+	})
+}
