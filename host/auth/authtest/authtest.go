@@ -134,7 +134,7 @@ func (s *Keys) Changes(ctx context.Context, after uint64, most int) (ids []strin
 	for _, r := range changed[:min(len(changed), most)] {
 		ids = append(ids, r.key.ID)
 	}
-	return ids, s.revision, nil
+	return ids, max(s.revision, after), nil
 }
 
 // Touch implements [auth.Lookup].
