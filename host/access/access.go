@@ -34,6 +34,8 @@ const (
 	invokeSome  = skill.ScopeInvoke + ":*"
 )
 
+var readExecutions = []string{skill.ScopeExecutions, skill.ScopeAllExecutions, skill.ScopeHost}
+
 // table is the whole of it. A new route is a row here, an operation in openapi.yaml and
 // a handler in package httpapi; tests hold the three together.
 var table = []Route{
@@ -61,6 +63,19 @@ var table = []Route{
 	{Method: "GET", Path: "/approvals/{id}", Scopes: []string{skill.ScopeRead, skill.ScopeAdmin}},
 	{Method: "POST", Path: "/approvals/{id}:approve", Scopes: []string{skill.ScopeAdmin}},
 	{Method: "POST", Path: "/approvals/{id}:deny", Scopes: []string{skill.ScopeAdmin}},
+
+	// Records of calls. Whose one sees is what the scopes say: executions:read of one's
+	// own calls, executions:read:all of one's tenant's, admin of all. To end a call is for
+	// who made it, and so for who may make calls.
+	{Method: "GET", Path: "/executions", Scopes: readExecutions},
+	{Method: "GET", Path: "/executions/{id}", Scopes: readExecutions},
+	{Method: "GET", Path: "/executions/{id}/artifacts/{artifact}", Scopes: readExecutions},
+	{Method: "POST", Path: "/executions/{id}:replay", Scopes: readExecutions},
+	{Method: "DELETE", Path: "/executions/{id}", Scopes: []string{skill.ScopeInvoke, invokeSome, skill.ScopeHost}},
+
+	// The same in the words of the agent-service documents.
+	{Method: "GET", Path: "/api/agent/skills", Scopes: []string{skill.ScopeRead}},
+	{Method: "GET", Path: "/api/agent/executions/{session_id}", Scopes: readExecutions},
 
 	// The Model Context Protocol, which shows each caller what it may see.
 	{Method: "GET", Path: "/mcp", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, invokeSome}, Stream: true},

@@ -282,9 +282,15 @@ func (s *Server) runScript(c *fiber.Ctx) error {
 			return err
 		}
 	}
+	p := who(ctx)
+	if s.wantsLong(ctx) {
+		return s.begin(ctx, func(run context.Context, started func(string)) *skill.Result {
+			return s.opt.Starter.StartScript(run, p, req, started)
+		})
+	}
 	run, done := s.calling(ctx)
 	defer done()
-	r := skills.RunScript(run, who(c.Context()), req)
+	r := skills.RunScript(run, p, req)
 	if r == nil {
 		return errors.New("the door returned no result")
 	}

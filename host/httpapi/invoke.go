@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"math"
@@ -41,9 +42,15 @@ func (s *Server) invoke(c *fiber.Ctx) error {
 		req.Limits = in.Limits.Limits()
 	}
 
+	p := who(ctx)
+	if s.wantsLong(ctx) {
+		return s.begin(ctx, func(run context.Context, started func(string)) *skill.Result {
+			return s.opt.Starter.Start(run, p, req, started)
+		})
+	}
 	run, done := s.calling(ctx)
 	defer done()
-	r := s.opt.Door.Invoke(run, who(ctx), req)
+	r := s.opt.Door.Invoke(run, p, req)
 	if r == nil {
 		return errors.New("the door returned no result")
 	}

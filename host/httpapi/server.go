@@ -44,6 +44,8 @@ type Options struct {
 	AgentSkills AgentSkills  // nil: there are none
 	Tools       Tools        // nil: there are no tool definitions
 	Approvals   Approvals    // nil: there are none
+	Executions  Executions   // nil: nothing is on record
+	Starter     Starter      // nil, or without Executions: no call outlives its request
 	MCP         http.Handler // answers /mcp; its requests end when their clients leave, see [PrincipalOf] for who they act for. nil: there is no such path
 
 	// ScriptArgs makes the command line of a script of the JSON that a request has as
@@ -59,8 +61,9 @@ type Options struct {
 	// error is a *skill.Error. nil: nobody is known, and such requests are refused.
 	Authenticate func(ctx context.Context, c Credentials) (skill.Principal, error)
 
-	Logger  *slog.Logger // nil: silent
-	Version string       // of the host, shown by /healthz; "": not shown
+	Logger  *slog.Logger     // nil: silent
+	Now     func() time.Time // nil: the system's clock
+	Version string           // of the host, shown by /healthz; "": not shown
 
 	// Origins are further origins (as in https://skills.example, behind a proxy)
 	// under which this server's own pages are reached; pages of all others may
@@ -87,6 +90,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the default of the clock field
 	}
 	if o.Authenticate == nil {
 		o.Authenticate = refuseAll

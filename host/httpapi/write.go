@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/valyala/fasthttp"
@@ -59,6 +60,10 @@ func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
 	}
 	r.Error.Message = cleanMessage(r.Error.Message)
 	hints(ctx, r.Error)
+	if strings.HasPrefix(plainPath(ctx), agentPath) {
+		s.failAgent(ctx, status, *r.Error)
+		return
+	}
 	s.writeJSON(ctx, status, wire.Problem{Error: *r.Error})
 }
 
@@ -163,7 +168,9 @@ func (s *Server) writeJSON(ctx *fasthttp.RequestCtx, status int, v any) {
 	if err := enc.Encode(v); err != nil {
 		s.log.LogAttrs(context.Background(), slog.LevelError, "an answer is not JSON",
 			slog.String("trace_id", string(traceOf(ctx))), slog.String("error", err.Error()))
-		if _, failing := v.(wire.Problem); !failing {
+		switch v.(type) {
+		case wire.Problem, wire.AgentProblem:
+		default:
 			s.fail(ctx, &skill.Error{Op: "httpapi.write", Code: skill.Internal, Err: err})
 		}
 		return

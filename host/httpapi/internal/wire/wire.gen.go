@@ -5,10 +5,82 @@ package wire
 
 import (
 	"encoding/json"
+	"time"
 
 	"openskill/host/approval"
+	"openskill/host/audit"
+	"openskill/host/executions"
 	"openskill/sdk/skill"
 )
+
+// Defines values for AcceptedStatus.
+const (
+	AcceptedStatusRunning AcceptedStatus = "running"
+)
+
+// Valid indicates whether the value is a known member of the AcceptedStatus enum.
+func (e AcceptedStatus) Valid() bool {
+	switch e {
+	case AcceptedStatusRunning:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AgentIterationStatus.
+const (
+	AgentIterationStatusFailed     AgentIterationStatus = "failed"
+	AgentIterationStatusRunning    AgentIterationStatus = "running"
+	AgentIterationStatusSuccess    AgentIterationStatus = "success"
+	AgentIterationStatusTerminated AgentIterationStatus = "terminated"
+	AgentIterationStatusTimeout    AgentIterationStatus = "timeout"
+)
+
+// Valid indicates whether the value is a known member of the AgentIterationStatus enum.
+func (e AgentIterationStatus) Valid() bool {
+	switch e {
+	case AgentIterationStatusFailed:
+		return true
+	case AgentIterationStatusRunning:
+		return true
+	case AgentIterationStatusSuccess:
+		return true
+	case AgentIterationStatusTerminated:
+		return true
+	case AgentIterationStatusTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AgentSessionStatus.
+const (
+	AgentSessionStatusCompleted  AgentSessionStatus = "completed"
+	AgentSessionStatusFailed     AgentSessionStatus = "failed"
+	AgentSessionStatusRunning    AgentSessionStatus = "running"
+	AgentSessionStatusTerminated AgentSessionStatus = "terminated"
+	AgentSessionStatusTimeout    AgentSessionStatus = "timeout"
+)
+
+// Valid indicates whether the value is a known member of the AgentSessionStatus enum.
+func (e AgentSessionStatus) Valid() bool {
+	switch e {
+	case AgentSessionStatusCompleted:
+		return true
+	case AgentSessionStatusFailed:
+		return true
+	case AgentSessionStatusRunning:
+		return true
+	case AgentSessionStatusTerminated:
+		return true
+	case AgentSessionStatusTimeout:
+		return true
+	default:
+		return false
+	}
+}
 
 // Defines values for HealthStatus.
 const (
@@ -91,8 +163,87 @@ func (e ListToolsParamsFormat) Valid() bool {
 	}
 }
 
+// Accepted A call that goes on by itself.
+type Accepted struct {
+	// Id Of its execution.
+	Id      string         `json:"id"`
+	Status  AcceptedStatus `json:"status"`
+	TraceId TraceId        `json:"trace_id"`
+}
+
+// AcceptedStatus defines model for Accepted.Status.
+type AcceptedStatus string
+
+// AgentCatalogue defines model for AgentCatalogue.
+type AgentCatalogue struct {
+	Data []AgentDefinition `json:"data"`
+	Meta EnvelopeMeta      `json:"meta"`
+}
+
+// AgentDefinition defines model for AgentDefinition.
+type AgentDefinition struct {
+	CostMetadata json.RawMessage `json:"cost_metadata"`
+	Description  string          `json:"description"`
+
+	// InputSchema JSON Schema.
+	InputSchema json.RawMessage `json:"input_schema"`
+	IsEnabled   bool            `json:"is_enabled"`
+	Name        string          `json:"name"`
+
+	// OutputSchema JSON Schema.
+	OutputSchema json.RawMessage `json:"output_schema"`
+}
+
 // AgentFile A resource or a script.
 type AgentFile = skill.AgentFile
+
+// AgentIteration defines model for AgentIteration.
+type AgentIteration struct {
+	CreatedAt time.Time `json:"created_at"`
+
+	// DurationMs null while it runs.
+	DurationMs *int64 `json:"duration_ms"`
+	Index      int    `json:"index"`
+
+	// InputParams As much as is kept of it; else null.
+	InputParams json.RawMessage `json:"input_params"`
+
+	// OutputResult As much as is kept of it; else null.
+	OutputResult json.RawMessage      `json:"output_result"`
+	SkillName    string               `json:"skill_name"`
+	Status       AgentIterationStatus `json:"status"`
+	TokenUsage   int                  `json:"token_usage"`
+}
+
+// AgentIterationStatus defines model for AgentIterationStatus.
+type AgentIterationStatus string
+
+// AgentProblem The answer of a failure below /api/agent.
+type AgentProblem struct {
+	Error Error        `json:"error"`
+	Meta  EnvelopeMeta `json:"meta"`
+}
+
+// AgentSession defines model for AgentSession.
+type AgentSession struct {
+	CreatedAt       time.Time          `json:"created_at"`
+	Iterations      []AgentIteration   `json:"iterations"`
+	PrincipalId     string             `json:"principal_id"`
+	PrincipalType   string             `json:"principal_type"`
+	SessionId       string             `json:"session_id"`
+	Status          AgentSessionStatus `json:"status"`
+	TotalDurationMs int64              `json:"total_duration_ms"`
+	TotalTokenUsage int                `json:"total_token_usage"`
+}
+
+// AgentSessionAnswer defines model for AgentSessionAnswer.
+type AgentSessionAnswer struct {
+	Data AgentSession `json:"data"`
+	Meta EnvelopeMeta `json:"meta"`
+}
+
+// AgentSessionStatus defines model for AgentSessionStatus.
+type AgentSessionStatus string
 
 // AgentSkill An Agent Skill, and nothing about where it lives on the host.
 type AgentSkill = skill.AgentSkill
@@ -125,8 +276,28 @@ type ApprovalList struct {
 // Decision What is decided about. All of it may be left out.
 type Decision = json.RawMessage
 
+// EnvelopeMeta defines model for EnvelopeMeta.
+type EnvelopeMeta struct {
+	RequestId TraceId   `json:"request_id"`
+	Timestamp time.Time `json:"timestamp"`
+}
+
 // Error defines model for Error.
 type Error = skill.ResultError
+
+// Execution One call as its records tell it.
+type Execution = executions.View
+
+// ExecutionList defines model for ExecutionList.
+type ExecutionList struct {
+	Data []Execution `json:"data"`
+
+	// Next The cursor of the next page; null on the last one.
+	Next *string `json:"next"`
+}
+
+// ExecutionStatus defines model for ExecutionStatus.
+type ExecutionStatus = audit.Status
 
 // Health defines model for Health.
 type Health struct {
@@ -157,6 +328,9 @@ type LoadedAgentSkill = json.RawMessage
 
 // Meta How the result came about.
 type Meta = skill.Meta
+
+// Payload What the record keeps of an input or an output; the operator says how much that is.
+type Payload = audit.Payload
 
 // Problem The answer of a failure outside of :invoke and :run.
 type Problem struct {
@@ -209,6 +383,12 @@ type VersionState = skill.VersionState
 // ApprovalId defines model for ApprovalId.
 type ApprovalId = string
 
+// ExecutionId defines model for ExecutionId.
+type ExecutionId = string
+
+// Prefer defines model for Prefer.
+type Prefer = string
+
 // SkillIdPath defines model for SkillIdPath.
 type SkillIdPath = SkillId
 
@@ -259,6 +439,23 @@ type ReadAgentSkillResourceParams struct {
 
 // RunAgentSkillScriptParams defines parameters for RunAgentSkillScript.
 type RunAgentSkillScriptParams struct {
+	// Prefer `respond-async` (RFC 7240): answer as soon as the call is on record.
+	Prefer *Prefer `json:"Prefer,omitempty"`
+
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// AgentSessionExecutionsParams defines parameters for AgentSessionExecutions.
+type AgentSessionExecutionsParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// AgentSkillCatalogueParams defines parameters for AgentSkillCatalogue.
+type AgentSkillCatalogueParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
@@ -299,6 +496,74 @@ type ApproveApprovalParams struct {
 
 // DenyApprovalParams defines parameters for DenyApproval.
 type DenyApprovalParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ListExecutionsParams defines parameters for ListExecutions.
+type ListExecutionsParams struct {
+	// Skill Only those of this skill or Agent Skill.
+	Skill *string `form:"skill,omitempty" json:"skill,omitempty"`
+
+	// Principal Only those of this caller; of others for who may read them.
+	Principal *string `form:"principal,omitempty" json:"principal,omitempty"`
+
+	// Status Only those that are so.
+	Status *ExecutionStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// Code Only those that failed with this code.
+	Code *string `form:"code,omitempty" json:"code,omitempty"`
+
+	// Session Only those of this run of an agent.
+	Session *string `form:"session,omitempty" json:"session,omitempty"`
+
+	// Trace Only those with this trace id.
+	Trace *string `form:"trace,omitempty" json:"trace,omitempty"`
+
+	// Since Only those that began then or later.
+	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until Only those that began before.
+	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
+
+	// Tenant Only those of this tenant, for the operator (`admin`).
+	Tenant *string `form:"tenant,omitempty" json:"tenant,omitempty"`
+
+	// Limit The most entries to answer with.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The value of `next` of the page before.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// CancelExecutionParams defines parameters for CancelExecution.
+type CancelExecutionParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// GetExecutionParams defines parameters for GetExecution.
+type GetExecutionParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// GetArtifactParams defines parameters for GetArtifact.
+type GetArtifactParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ReplayExecutionParams defines parameters for ReplayExecution.
+type ReplayExecutionParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
@@ -413,6 +678,9 @@ type EnableSkillParams struct {
 
 // InvokeSkillParams defines parameters for InvokeSkill.
 type InvokeSkillParams struct {
+	// Prefer `respond-async` (RFC 7240): answer as soon as the call is on record.
+	Prefer *Prefer `json:"Prefer,omitempty"`
+
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`

@@ -1,0 +1,122 @@
+package executions
+
+import (
+	"context"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/sdk/skill"
+)
+
+// running is a call under way on this host.
+type running struct {
+	cancel context.CancelCauseFunc
+}
+
+// Track makes a call known that is on record and about to run. The door runs it with the
+// context, which ends when the call is cancelled, and calls done when it has ended.
+func (m *Manager) Track(ctx context.Context, s *audit.Started) (run context.Context, done func()) {
+	run, cancel := context.WithCancelCause(ctx)
+	r := &running{cancel}
+	m.mu.Lock()
+	m.running[s.ExecutionID] = r
+	m.mu.Unlock()
+	return run, func() {
+		m.mu.Lock()
+		if m.running[s.ExecutionID] == r {
+			delete(m.running, s.ExecutionID)
+		}
+		m.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// end ends a call that runs on this host; false if none does.
+func (m *Manager) end(id string) bool {
+	m.mu.Lock()
+	r := m.running[id]
+	m.mu.Unlock()
+	if r == nil {
+		return false
+	}
+	r.cancel(errCancelled)
+	return true
+}
+
+// Cancel ends an execution of the caller's own; who holds the scope admin ends any. It
+// gives the execution as it is then: ended, or running for a moment more. One that has
+// ended before stays as it is.
+func (m *Manager) Cancel(ctx context.Context, p skill.Principal, id string) (*View, error) {
+	e, err := m.mine(ctx, p, id)
+	if err != nil {
+		return nil, err
+	}
+	if e.Finished == nil {
+		if e, err = m.stop(ctx, e); err != nil {
+			return nil, err
+		}
+	}
+	return m.view(ctx, e)
+}
+
+// stop ends a running execution and waits a moment to see it end.
+func (m *Manager) stop(ctx context.Context, e *audit.Execution) (*audit.Execution, error) {
+	if !m.end(e.ExecutionID) {
+		if m.o.Results == nil {
+			return nil, &skill.Error{
+				Op: "executions.Cancel", Code: skill.Conflict, Subject: e.ExecutionID,
+				Message: "the execution runs in another process, which this host has no way to tell; it ends at its time limit",
+			}
+		}
+		if err := m.o.Results.Ask(ctx, e.ExecutionID, m.o.Now().UTC()); err != nil {
+			return nil, unavailable("executions.Cancel", err)
+		}
+	}
+	deadline := time.NewTimer(m.o.EndWait)
+	defer deadline.Stop()
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		again := time.NewTimer(pause)
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			again.Stop()
+			return e, nil
+		case <-ctx.Done():
+			again.Stop()
+			return e, nil
+		}
+		now, err := m.o.Records.Execution(ctx, e.Tenant, e.ExecutionID)
+		if err != nil {
+			return nil, unavailable("executions.Cancel", err)
+		}
+		if e = now; e.Finished != nil {
+			return e, nil
+		}
+	}
+}
+
+// mostAsked is how many executions are asked for at once.
+const mostAsked = 4096
+
+// endAsked ends those calls of this host that another one was told to end.
+func (m *Manager) endAsked(ctx context.Context) {
+	m.mu.Lock()
+	ids := make([]string, 0, min(len(m.running), mostAsked))
+	for id := range m.running {
+		if ids = append(ids, id); len(ids) == mostAsked {
+			break // the map's order is another one the next time
+		}
+	}
+	m.mu.Unlock()
+	if len(ids) == 0 {
+		return
+	}
+	asked, err := m.o.Results.Asked(ctx, ids)
+	if err != nil {
+		m.log(ctx, "what other hosts want ended cannot be read now", err)
+		return
+	}
+	for _, id := range asked {
+		m.end(id)
+	}
+}

@@ -1,0 +1,211 @@
+// Package executions is what callers get to see and do about calls that run or have run:
+// their records, their results while these are kept, and an end before their own.
+//
+// A call that outlives its request runs in [Manager.Start]; it belongs to nobody's
+// connection, only to its tenant's bound of such calls, to who cancels it, and to the
+// host's end. Every call, long or not, is made known to [Manager.Track] by the door, and
+// can be cancelled by who made it, from any host that shares the database: one that does
+// not run it makes a note, which the one that does finds within [Options.AskEvery].
+package executions
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/sdk/skill"
+)
+
+// Records is where executions are looked up; [audit.Store] is one.
+type Records interface {
+	Execution(ctx context.Context, tenant, id string) (*audit.Execution, error)
+	Executions(ctx context.Context, q audit.Query) ([]*audit.Execution, string, error)
+}
+
+// ErrNotKept is what Results says of what is not there, or not any more.
+var ErrNotKept = errors.New("it is not kept")
+
+// Item is one thing that is kept of an execution: a file that it left, or, without a
+// name, its result.
+type Item struct {
+	Name string
+	Data []byte
+}
+
+// Kept are things of one execution.
+type Kept struct {
+	Tenant      string
+	ExecutionID string // UUID
+	Items       []Item
+	At, Until   time.Time // UTC
+}
+
+// Results keeps what runs left behind for a while. Implementations are safe for
+// concurrent use, by several processes too; storetest is the suite that each one passes.
+// Errors are as the database gave them; times are told by the caller.
+type Results interface {
+	// Put keeps all items or none; one that is there already is replaced. Where the
+	// tenant has more than most bytes then, what expires first of the tenant's goes until
+	// it has not, but nothing of this execution.
+	Put(ctx context.Context, k *Kept, most int64) error
+	// Get gives an item that has not expired by now, ErrNotKept if there is none. tenant
+	// is that of the execution.
+	Get(ctx context.Context, tenant, executionID, name string, now time.Time) ([]byte, error)
+	// Names gives the names of the items of an execution that have not expired by now, in order.
+	Names(ctx context.Context, tenant, executionID string, now time.Time) ([]string, error)
+	// Ask notes that an execution shall end; twice is once.
+	Ask(ctx context.Context, executionID string, at time.Time) error
+	// Asked gives those of ids, at most 4096, that shall end.
+	Asked(ctx context.Context, ids []string) ([]string, error)
+	// Sweep removes what has expired by now and what was asked a day before it, at most
+	// limit of each, and says how many items went.
+	Sweep(ctx context.Context, now time.Time, limit int) (int, error)
+}
+
+// Options configure a [Manager]. Zero never means "unlimited".
+type Options struct {
+	Records Records // required
+	Results Results // nil: nothing is kept, and calls end only on the host that runs them
+	// Replay runs an execution again, and authorizes; nil: nothing is recorded here.
+	Replay func(ctx context.Context, p skill.Principal, id string) (any, error)
+
+	Keep      time.Duration // how long results and files are kept; 0: an hour
+	Long      int           // calls under way that outlive their requests; 0: 64
+	PerTenant int           // of those, one tenant's; 0: 16
+	MostOfOne int64         // bytes that are kept of one execution; 0: 64 MiB
+	MostOfAll int64         // bytes that are kept of one tenant's; 0: 1 GiB. At the limit the oldest make room
+
+	AskEvery   time.Duration // between looks at what other hosts want ended; 0: 500 ms
+	SweepEvery time.Duration // between removals of what has expired; 0: a minute
+	EndWait    time.Duration // how long a cancellation waits to see the end; 0: 1 s
+
+	Log *slog.Logger     // nil: slog.Default()
+	Now func() time.Time // nil: the system's clock
+}
+
+func (o Options) withDefaults() Options {
+	or(&o.Keep, time.Hour)
+	or(&o.Long, 64)
+	or(&o.PerTenant, 16)
+	or(&o.MostOfOne, 64<<20)
+	or(&o.MostOfAll, 1<<30)
+	or(&o.AskEvery, 500*time.Millisecond)
+	or(&o.SweepEvery, time.Minute)
+	or(&o.EndWait, time.Second)
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+	}
+	return o
+}
+
+func or[T int | int64 | time.Duration](p *T, d T) {
+	if *p <= 0 {
+		*p = d
+	}
+}
+
+// Manager is made by [New]. It is safe for concurrent use.
+type Manager struct {
+	o Options
+
+	base   context.Context //nolint:containedctx // the parent of long calls, ended by Close
+	endAll context.CancelCauseFunc
+	long   sync.WaitGroup
+
+	mu      sync.Mutex
+	running map[string]*running // every call on this host, by execution
+	tenants map[string]int      // long calls under way
+	total   int                 // the sum of them
+	closed  bool
+}
+
+// New makes a manager. It starts nothing; see [Manager.Tend].
+func New(o Options) (*Manager, error) {
+	if o.Records == nil {
+		return nil, errors.New("executions.New: Records is required")
+	}
+	m := &Manager{o: o.withDefaults(), running: map[string]*running{}, tenants: map[string]int{}}
+	m.base, m.endAll = context.WithCancelCause(context.Background())
+	return m, nil
+}
+
+// Tend does what has to be done by the clock, until ctx ends: it ends calls that were
+// cancelled on another host, and removes what has expired.
+func (m *Manager) Tend(ctx context.Context) {
+	if m.o.Results == nil {
+		return
+	}
+	ask, sweep := time.NewTicker(m.o.AskEvery), time.NewTicker(m.o.SweepEvery)
+	defer ask.Stop()
+	defer sweep.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ask.C:
+			m.endAsked(ctx)
+		case <-sweep.C:
+			m.sweep(ctx)
+		}
+	}
+}
+
+// sweepStep is how many items are removed at once, so that no other writer waits long.
+const sweepStep = 200
+
+func (m *Manager) sweep(ctx context.Context) {
+	for ctx.Err() == nil {
+		n, err := m.o.Results.Sweep(ctx, m.o.Now().UTC(), sweepStep)
+		if err != nil {
+			m.log(ctx, "results that have expired cannot be removed now", err)
+		}
+		if err != nil || n < sweepStep {
+			return
+		}
+	}
+}
+
+// Close ends long calls, and waits for their ends to be on record, or for ctx, whose
+// error it gives then. What comes afterwards is refused. It may be called twice.
+func (m *Manager) Close(ctx context.Context) error {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.endAll(errStopping)
+	done := make(chan struct{})
+	go func() {
+		m.long.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m *Manager) log(ctx context.Context, message string, err error) {
+	if ctx.Err() == nil {
+		m.o.Log.LogAttrs(ctx, slog.LevelWarn, "executions", slog.String("problem", message), slog.String("error", err.Error()))
+	}
+}
+
+func notFound() error {
+	return &skill.Error{Op: "executions.find", Code: skill.NotFound, Message: "there is no such execution"}
+}
+
+// unavailable makes an error for callers of one of a store.
+func unavailable(op string, err error) error {
+	var known *skill.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	return &skill.Error{Op: op, Code: skill.AuditUnavailable, Message: "the records cannot be read now; try again in a moment", Err: err}
+}

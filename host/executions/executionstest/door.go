@@ -1,0 +1,140 @@
+package executionstest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/host/executions"
+	"openskill/sdk/skill"
+)
+
+// Inner runs calls; *httpapitest.Door is one.
+type Inner interface {
+	Invoke(ctx context.Context, p skill.Principal, r skill.Request) *skill.Result
+}
+
+// Scripts runs scripts; *httpapitest.AgentSkills is one.
+type Scripts interface {
+	RunScript(ctx context.Context, p skill.Principal, r skill.ScriptRequest) *skill.Result
+}
+
+// Door has runs on record as the door of the host has, with all of their inputs and
+// outputs. A call of the skill "refused" is refused before anything is on record.
+type Door struct {
+	Inner   Inner
+	Scripts Scripts // nil: there are none
+	Store   audit.Store
+	Manager *executions.Manager
+	Now     func() time.Time // nil: the system's clock
+
+	count atomic.Int64
+}
+
+// ID is the id of the nth execution, from 1.
+func ID(n int) string { return fmt.Sprintf("00000000-0000-7000-8000-%012x", n) }
+
+// Invoke runs a call.
+func (d *Door) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *skill.Result {
+	return d.Start(ctx, p, r, nil)
+}
+
+// Start runs a call, and says when it is on record.
+func (d *Door) Start(ctx context.Context, p skill.Principal, r skill.Request, started func(string)) *skill.Result {
+	s := &audit.Started{Skill: string(r.SkillID), TraceID: string(r.TraceID), Session: r.Turn.Session, Iteration: r.Turn.Iteration, Input: payload(r.Input)}
+	return d.record(ctx, p, s, started, func(ctx context.Context) *skill.Result { return d.Inner.Invoke(ctx, p, r) })
+}
+
+// RunScript runs a script.
+func (d *Door) RunScript(ctx context.Context, p skill.Principal, r skill.ScriptRequest) *skill.Result {
+	return d.StartScript(ctx, p, r, nil)
+}
+
+// StartScript runs a script, and says when it is on record.
+func (d *Door) StartScript(ctx context.Context, p skill.Principal, r skill.ScriptRequest, started func(string)) *skill.Result {
+	s := &audit.Started{Skill: r.Skill, Script: r.Script, TraceID: string(r.TraceID)}
+	return d.record(ctx, p, s, started, func(ctx context.Context) *skill.Result { return d.Scripts.RunScript(ctx, p, r) })
+}
+
+func (d *Door) now() time.Time {
+	if d.Now == nil {
+		return time.Now().UTC().Truncate(time.Microsecond)
+	}
+	return d.Now().UTC()
+}
+
+func (d *Door) record(ctx context.Context, p skill.Principal, s *audit.Started, started func(string), run func(context.Context) *skill.Result) *skill.Result {
+	if s.Skill == "refused" {
+		return skill.Failure(skill.ID(s.Skill), skill.TraceID(s.TraceID), skill.Meta{}, &skill.Error{
+			Code: skill.RateLimited, Message: "too many calls are running", Details: map[string]any{"retry_after_ms": 250},
+		})
+	}
+	s.ExecutionID = ID(int(d.count.Add(1)))
+	s.Tenant, s.Principal, s.PrincipalType, s.Key = p.Tenant, p.ID, p.Type, p.Key
+	s.Version, s.Digest, s.Time = "0.1.0", "sha256:0", d.now()
+	if s.Session == "" {
+		s.Session = s.ExecutionID
+	}
+	if err := d.append(ctx, &audit.Entry{Record: audit.Record{Kind: audit.KindStarted}, Started: s}); err != nil {
+		return skill.Failure(skill.ID(s.Skill), skill.TraceID(s.TraceID), skill.Meta{}, err)
+	}
+	run2, done := d.Manager.Track(ctx, s)
+	defer done()
+	if started != nil {
+		started(s.ExecutionID)
+	}
+	r := run(run2)
+	r.Meta.ExecutionID = s.ExecutionID
+	f := &audit.Finished{
+		ExecutionID: s.ExecutionID, Status: audit.Success, Runner: r.Meta.Runner, Fuel: r.Meta.FuelUsed, MemoryPeak: r.Meta.MemoryPeakBytes,
+		DurationMS: r.Meta.LatencyMS, Output: payload(r.Data), Time: d.now(),
+	}
+	if r.Error != nil {
+		f.Status, f.Code, f.Message = audit.Failed, r.Error.Code, r.Error.Message
+		switch r.Error.Code { //nolint:exhaustive // the others failed
+		case skill.Cancelled:
+			f.Status = audit.Terminated
+		case skill.Timeout:
+			f.Status = audit.TimedOut
+		}
+	}
+	for _, a := range r.Meta.Artifacts {
+		sum := sha256.Sum256(a.Data)
+		f.Artifacts = append(f.Artifacts, audit.ArtifactInfo{Name: a.Name, Size: a.Size, SHA256: hex.EncodeToString(sum[:])})
+	}
+	ctx = context.WithoutCancel(ctx)
+	err := d.Manager.Keep(ctx, s, r.Meta.Artifacts)
+	if err == nil {
+		err = d.append(ctx, &audit.Entry{Record: audit.Record{Kind: audit.KindFinished}, Finished: f, Of: s})
+	}
+	if err != nil {
+		return skill.Failure(skill.ID(s.Skill), skill.TraceID(s.TraceID), skill.Meta{}, err)
+	}
+	return r
+}
+
+func (d *Door) append(ctx context.Context, e *audit.Entry) error {
+	s := e.Started
+	if s == nil {
+		s = e.Of
+	}
+	e.Tenant, e.ExecutionID, e.Time, e.Body = s.Tenant, s.ExecutionID, d.now(), json.RawMessage("{}")
+	if err := d.Store.Append(ctx, []*audit.Entry{e}); err != nil {
+		return &skill.Error{Op: "executionstest.Door", Code: skill.AuditUnavailable, Message: "nothing can be put on record now", Err: err}
+	}
+	return nil
+}
+
+func payload(b []byte) audit.Payload {
+	sum := sha256.Sum256(b)
+	p := audit.Payload{Bytes: int64(len(b)), SHA256: hex.EncodeToString(sum[:])}
+	if json.Valid(b) {
+		p.JSON = b
+	}
+	return p
+}

@@ -1,0 +1,193 @@
+package executions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/sdk/skill"
+)
+
+// What ends a call that would have gone on.
+var (
+	errCancelled = errors.New("the call was cancelled by DELETE")
+	errStopping  = errors.New("the host is shutting down")
+	errLeft      = errors.New("the caller left before the call was on record")
+)
+
+// Run is a call as an edge hands it over: it calls started when the call is on record,
+// with the id of its execution, and gives its result, which is not nil.
+type Run func(ctx context.Context, started func(executionID string)) *skill.Result
+
+// Start runs a call that goes on when its caller leaves. It gives the id of its execution
+// as soon as that is on record, or the result of a call that ended before. Until then
+// the call ends with ctx; afterwards it ends by itself, by [Manager.Cancel] or with the host.
+func (m *Manager) Start(ctx context.Context, p skill.Principal, run Run) (id string, r *skill.Result, err error) {
+	leave, err := m.enter(p.Tenant)
+	if err != nil {
+		return "", nil, err
+	}
+	long, cancel := context.WithCancelCause(m.base)
+	begun, done := make(chan string, 1), make(chan *skill.Result, 1)
+	go func() {
+		defer leave()
+		defer cancel(nil)
+		done <- m.run(long, p, run, begun)
+	}()
+	select {
+	case id = <-begun:
+		return id, nil, nil
+	case r = <-done:
+	case <-ctx.Done():
+		cancel(errLeft)
+		r = <-done
+	}
+	select {
+	case id = <-begun: // on record all the same
+		return id, nil, nil
+	default:
+		return "", r, nil
+	}
+}
+
+// run runs a call and keeps its result, before done is told.
+func (m *Manager) run(ctx context.Context, p skill.Principal, run Run, begun chan<- string) (r *skill.Result) {
+	var id string
+	var once sync.Once
+	defer func() {
+		if v := recover(); v != nil {
+			m.o.Log.LogAttrs(context.Background(), slog.LevelError, "panic in a long call", slog.String("execution_id", id),
+				slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
+			r = skill.Failure("", "", skill.Meta{ExecutionID: id}, errors.New("panic"))
+		}
+	}()
+	r = run(ctx, func(executionID string) {
+		once.Do(func() {
+			id = executionID
+			m.expectResult(ctx, p.Tenant, id)
+			begun <- id
+		})
+	})
+	if id != "" && r != nil {
+		m.keepResult(ctx, p.Tenant, id, r)
+	}
+	return r
+}
+
+// enter takes a place among the long calls.
+func (m *Manager) enter(tenant string) (leave func(), err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed:
+		return nil, &skill.Error{Op: "executions.Start", Code: skill.Cancelled, Message: "the host is shutting down; call again when it is back", Err: errStopping}
+	case m.tenants[tenant] >= m.o.PerTenant:
+		return nil, tooMany(fmt.Sprintf("%d long calls of this tenant are under way, which is as many as it may have", m.o.PerTenant), m.o.PerTenant)
+	case m.total >= m.o.Long:
+		return nil, tooMany(fmt.Sprintf("%d long calls are under way, which is as many as this host takes", m.o.Long), m.o.Long)
+	}
+	m.total++
+	m.tenants[tenant]++
+	m.long.Add(1)
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.total--
+		if m.tenants[tenant]--; m.tenants[tenant] == 0 {
+			delete(m.tenants, tenant)
+		}
+		m.long.Done()
+	}, nil
+}
+
+func tooMany(what string, limit int) error {
+	const retry = 1000
+	return &skill.Error{
+		Op: "executions.Start", Code: skill.RateLimited, Message: what + "; call without Prefer: respond-async, or again when one has ended",
+		Details: map[string]any{"limit": limit, "remaining": 0, "retry_after_ms": retry, "reset_ms": retry},
+	}
+}
+
+// expectResult says that there will be a result, by an empty one.
+func (m *Manager) expectResult(ctx context.Context, tenant, id string) {
+	if m.o.Results == nil {
+		return
+	}
+	if err := m.put(ctx, tenant, id, []Item{{}}); err != nil {
+		m.log(ctx, "that a result is to come cannot be noted", err)
+	}
+}
+
+// storeTime is how long the keeping of a result may take: it must not hold up the end of
+// a host.
+const storeTime = 5 * time.Second
+
+// keepResult keeps the whole result of a long call.
+func (m *Manager) keepResult(ctx context.Context, tenant, id string, r *skill.Result) {
+	if m.o.Results == nil {
+		return
+	}
+	b, err := json.Marshal(r)
+	if err == nil && int64(len(b)) > m.o.MostOfOne {
+		err = fmt.Errorf("it has %d bytes, and at most %d are kept", len(b), m.o.MostOfOne)
+	}
+	if err == nil {
+		err = m.put(ctx, tenant, id, []Item{{Data: b}})
+	}
+	if err != nil {
+		m.o.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "the result of a long call is not kept",
+			slog.String("execution_id", id), slog.String("error", err.Error()))
+	}
+}
+
+// Keep keeps the files that a run left, so that they can be fetched; those beyond
+// [Options.MostOfOne] are left out, in their order. The door calls it before the end of
+// the execution is on record. After an error nothing is kept.
+func (m *Manager) Keep(ctx context.Context, s *audit.Started, artifacts []skill.Artifact) error {
+	if m.o.Results == nil || len(artifacts) == 0 {
+		return nil
+	}
+	var items []Item
+	left, cut := m.o.MostOfOne, 0
+	for _, a := range artifacts {
+		size := int64(len(a.Data))
+		switch {
+		case !fitName(a.Name): // it is not in the result either
+		case size > left:
+			cut++
+		default:
+			items = append(items, Item{a.Name, a.Data})
+			left -= size
+		}
+	}
+	if cut > 0 {
+		m.o.Log.LogAttrs(ctx, slog.LevelWarn, "files of a run are not kept: they are too large", slog.String("execution_id", s.ExecutionID), slog.Int("files", cut))
+	}
+	if err := m.put(ctx, s.Tenant, s.ExecutionID, items); err != nil {
+		return &skill.Error{
+			Op: "executions.Keep", Code: skill.AuditUnavailable, Subject: s.ExecutionID,
+			Message: "the files that the run left cannot be kept now, so that its result would not hold; try again in a moment", Err: err,
+		}
+	}
+	return nil
+}
+
+// fitName reports whether a name that a guest gave is plain text.
+func fitName(name string) bool { return name != "" && name == skill.CleanText(name, 255) }
+
+// put keeps items, also of a call whose context has ended.
+func (m *Manager) put(ctx context.Context, tenant, id string, items []Item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	now := m.o.Now().UTC()
+	return m.o.Results.Put(ctx, &Kept{Tenant: tenant, ExecutionID: id, Items: items, At: now, Until: now.Add(m.o.Keep)}, m.o.MostOfAll)
+}

@@ -1,0 +1,332 @@
+package executions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/sdk/skill"
+)
+
+// View is an execution as its caller sees it.
+type View struct {
+	ID        string       `json:"id"`
+	Status    audit.Status `json:"status"`
+	Skill     string       `json:"skill"`
+	Script    string       `json:"script,omitempty"` // of an Agent Skill
+	Version   string       `json:"version"`
+	Digest    string       `json:"digest"`
+	Runner    skill.Kind   `json:"runner,omitempty"` // missing while it runs
+	Tenant    string       `json:"tenant"`
+	Principal string       `json:"principal"`
+
+	PrincipalType skill.PrincipalType `json:"principal_type"`
+	Key           string              `json:"key,omitempty"` // id of the API key that was shown
+	TraceID       string              `json:"trace_id"`
+	Session       string              `json:"session"`
+	Iteration     int                 `json:"iteration"`
+	ReplayOf      string              `json:"replay_of,omitempty"`
+
+	StartedAt  time.Time  `json:"started_at"`
+	FinishedAt *time.Time `json:"finished_at,omitempty"` // missing, as what follows, while it runs
+	DurationMS *int64     `json:"duration_ms,omitempty"`
+	Fuel       *uint64    `json:"fuel_used,omitempty"`
+	MemoryPeak *uint64    `json:"memory_peak_bytes,omitempty"`
+	Tokens     *int       `json:"tokens,omitempty"`
+	Error      *Failure   `json:"error,omitempty"` // missing of a success
+
+	Limits    skill.LimitsJSON `json:"limits"`
+	Input     audit.Payload    `json:"input"`
+	Output    *audit.Payload   `json:"output,omitempty"`
+	Artifacts []Artifact       `json:"artifacts,omitempty"`
+	Result    json.RawMessage  `json:"result,omitempty"` // of a long call: the Normalized Skill Result, while it is kept
+}
+
+// Failure says how an execution failed.
+type Failure struct {
+	Code    skill.Code `json:"code"`
+	Message string     `json:"message"`
+}
+
+// Artifact is a file that an execution left.
+type Artifact struct {
+	audit.ArtifactInfo
+	Kept bool `json:"kept"` // it can be fetched
+}
+
+// sight is what a caller sees of records.
+type sight struct {
+	tenant    string // "" of all
+	principal string // "" of all
+	kind      skill.PrincipalType
+}
+
+// sees says what p sees: its own calls, those of its tenant, or all.
+func sees(p skill.Principal) (sight, error) {
+	switch {
+	case p.May(skill.ScopeHost):
+		return sight{}, nil
+	case p.ID == "":
+		return sight{}, &skill.Error{Op: "executions.sees", Code: skill.Unauthorized, Message: "this needs a caller who is known"}
+	case p.Tenant == "": // of no tenant must not become of all
+		return sight{}, &skill.Error{Op: "executions.sees", Code: skill.Forbidden, Subject: p.ID, Message: "the caller belongs to no tenant, and so has no records"}
+	case p.May(skill.ScopeAllExecutions):
+		return sight{tenant: p.Tenant}, nil
+	case p.May(skill.ScopeExecutions):
+		return sight{p.Tenant, p.ID, p.Type}, nil
+	}
+	return sight{}, &skill.Error{Op: "executions.sees", Code: skill.Forbidden, Subject: p.ID, Message: "this needs the scope " + skill.ScopeExecutions}
+}
+
+// has reports whether an execution is in sight.
+func (s sight) has(e *audit.Execution) bool {
+	return (s.tenant == "" || e.Tenant == s.tenant) && (s.principal == "" || e.Principal == s.principal && e.PrincipalType == s.kind)
+}
+
+// ValidID reports whether an id can be one: a UUID as this host writes them.
+func ValidID(id string) bool {
+	if len(id) != 36 {
+		return false
+	}
+	for i := range len(id) {
+		switch c := id[i]; i {
+		case 8, 13, 18, 23:
+			if c != '-' {
+				return false
+			}
+		default:
+			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// MayRead reports whether p could read an execution of its own afterwards.
+func MayRead(p skill.Principal) bool {
+	_, err := sees(p)
+	return err == nil
+}
+
+// find gives an execution that p sees. One that it does not see is not there.
+func (m *Manager) find(ctx context.Context, p skill.Principal, id string) (*audit.Execution, error) {
+	s, err := sees(p)
+	if err != nil {
+		return nil, err
+	}
+	return m.execution(ctx, s, id)
+}
+
+// mine gives an execution that p has made, or, for who holds the scope admin, any.
+func (m *Manager) mine(ctx context.Context, p skill.Principal, id string) (*audit.Execution, error) {
+	switch {
+	case p.May(skill.ScopeHost):
+		return m.execution(ctx, sight{}, id)
+	case p.ID == "" || p.Tenant == "":
+		return nil, notFound()
+	}
+	return m.execution(ctx, sight{p.Tenant, p.ID, p.Type}, id)
+}
+
+func (m *Manager) execution(ctx context.Context, s sight, id string) (*audit.Execution, error) {
+	if !ValidID(id) {
+		return nil, notFound()
+	}
+	e, err := m.o.Records.Execution(ctx, s.tenant, id)
+	switch {
+	case errors.Is(err, audit.ErrNotFound):
+		return nil, notFound()
+	case err != nil:
+		return nil, unavailable("executions.find", err)
+	case !s.has(e):
+		return nil, notFound()
+	}
+	return e, nil
+}
+
+// Get gives an execution that the caller may see, with its result where that is kept.
+func (m *Manager) Get(ctx context.Context, p skill.Principal, id string) (*View, error) {
+	e, err := m.find(ctx, p, id)
+	if err != nil {
+		return nil, err
+	}
+	return m.view(ctx, e)
+}
+
+// view is an execution with what is kept of it.
+func (m *Manager) view(ctx context.Context, e *audit.Execution) (*View, error) {
+	v := viewOf(e)
+	if m.o.Results == nil {
+		return v, nil
+	}
+	now := m.o.Now().UTC()
+	names, err := m.o.Results.Names(ctx, e.Tenant, e.ExecutionID, now)
+	if err != nil {
+		return nil, unavailable("executions.Get", err)
+	}
+	for i := range v.Artifacts {
+		v.Artifacts[i].Kept = slices.Contains(names, v.Artifacts[i].Name)
+	}
+	if e.Finished == nil || !slices.Contains(names, "") {
+		return v, nil
+	}
+	result, err := m.o.Results.Get(ctx, e.Tenant, e.ExecutionID, "", now)
+	switch {
+	case errors.Is(err, ErrNotKept): // expired since
+	case err != nil:
+		return nil, unavailable("executions.Get", err)
+	case len(result) > 0:
+		v.Result = result
+	case now.Sub(e.Finished.Time) < storeTime:
+		// Its end is on record and its result is being kept, perhaps by another host: who
+		// asks until it has ended must not find it ended without its result.
+		return viewOf(&audit.Execution{Started: e.Started}), nil
+	}
+	return v, nil
+}
+
+// viewOf is what the records tell of an execution.
+func viewOf(e *audit.Execution) *View {
+	v := &View{
+		ID: e.ExecutionID, Status: e.Status(), Skill: e.Skill, Script: e.Script, Version: e.Version, Digest: e.Digest,
+		Tenant: e.Tenant, Principal: e.Principal, PrincipalType: e.PrincipalType, Key: e.Key, TraceID: e.TraceID,
+		Session: e.Session, Iteration: e.Iteration, ReplayOf: e.ReplayOf, StartedAt: e.Time.UTC(), Limits: e.Limits, Input: e.Input,
+	}
+	f := e.Finished
+	if f == nil {
+		return v
+	}
+	at := f.Time.UTC()
+	v.FinishedAt, v.DurationMS, v.Fuel, v.MemoryPeak, v.Tokens = &at, &f.DurationMS, &f.Fuel, &f.MemoryPeak, &f.Tokens
+	v.Runner, v.Output = f.Runner, &f.Output
+	if f.Code != "" {
+		v.Error = &Failure{f.Code, f.Message}
+	}
+	for _, a := range f.Artifacts {
+		v.Artifacts = append(v.Artifacts, Artifact{ArtifactInfo: a})
+	}
+	return v
+}
+
+// Query chooses executions of those that the caller may see; [audit.Query] says what its
+// fields mean.
+type Query = audit.Query
+
+// List gives a page of executions that the caller may see, newest first, and the cursor
+// of the next page or "".
+func (m *Manager) List(ctx context.Context, p skill.Principal, q Query) ([]*View, string, error) {
+	list, next, err := m.list(ctx, p, q)
+	if err != nil {
+		return nil, "", err
+	}
+	views := make([]*View, len(list))
+	for i, e := range list {
+		views[i] = viewOf(e)
+	}
+	return views, next, nil
+}
+
+func (m *Manager) list(ctx context.Context, p skill.Principal, q Query) ([]*audit.Execution, string, error) {
+	s, err := sees(p)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := s.narrow(p, &q); err != nil {
+		return nil, "", err
+	}
+	list, next, err := m.o.Records.Executions(ctx, q)
+	if err != nil {
+		return nil, "", unavailable("executions.List", err)
+	}
+	return slices.DeleteFunc(list, func(e *audit.Execution) bool { return !s.has(e) }), next, nil
+}
+
+// narrow makes sure that a query asks for nothing out of sight.
+func (s sight) narrow(p skill.Principal, q *Query) error {
+	if s.tenant != "" {
+		if q.Tenant != "" && q.Tenant != s.tenant {
+			return &skill.Error{Op: "executions.List", Code: skill.Forbidden, Subject: p.ID, Message: "only the operator may name another tenant"}
+		}
+		q.Tenant = s.tenant
+	}
+	if s.principal != "" {
+		if q.Principal != "" && q.Principal != s.principal {
+			return &skill.Error{
+				Op: "executions.List", Code: skill.Forbidden, Subject: p.ID,
+				Message: "the calls of others need the scope " + skill.ScopeAllExecutions,
+			}
+		}
+		q.Principal = s.principal
+	}
+	return nil
+}
+
+// mostOfSession is how many executions of a session are given.
+const mostOfSession = 1000
+
+// Session gives the executions of a session that the caller may see, in the order of
+// their iterations; NOT_FOUND if there are none.
+func (m *Manager) Session(ctx context.Context, p skill.Principal, session string) ([]*View, error) {
+	if !ValidID(session) {
+		return nil, notFound()
+	}
+	views, _, err := m.List(ctx, p, Query{Session: session, Limit: mostOfSession})
+	if err != nil {
+		return nil, err
+	}
+	if len(views) == 0 {
+		return nil, notFound()
+	}
+	slices.SortStableFunc(views, func(a, b *View) int {
+		if a.Iteration != b.Iteration {
+			return a.Iteration - b.Iteration
+		}
+		if d := a.StartedAt.Compare(b.StartedAt); d != 0 {
+			return d
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return views, nil
+}
+
+// File gives a file that an execution left, while it is kept.
+func (m *Manager) File(ctx context.Context, p skill.Principal, id, name string) ([]byte, error) {
+	e, err := m.find(ctx, p, id)
+	if err != nil {
+		return nil, err
+	}
+	gone := &skill.Error{
+		Op: "executions.File", Code: skill.NotFound, Subject: skill.CleanText(name, 80),
+		Message: "the execution has left no such file, or it is not kept any more",
+	}
+	if m.o.Results == nil || !fitName(name) {
+		return nil, gone
+	}
+	data, err := m.o.Results.Get(ctx, e.Tenant, e.ExecutionID, name, m.o.Now().UTC())
+	switch {
+	case errors.Is(err, ErrNotKept):
+		return nil, gone
+	case err != nil:
+		return nil, unavailable("executions.File", err)
+	}
+	return data, nil
+}
+
+// Replay runs an execution again that the caller may see.
+func (m *Manager) Replay(ctx context.Context, p skill.Principal, id string) (any, error) {
+	if _, err := m.find(ctx, p, id); err != nil {
+		return nil, err
+	}
+	if m.o.Replay == nil {
+		return nil, &skill.Error{
+			Op: "executions.Replay", Code: skill.NotFound, Subject: id,
+			Message: "nothing was recorded by which the execution could run again; its operator turns that on by OPENSKILL_RECORD",
+		}
+	}
+	return m.o.Replay(ctx, p, id)
+}
