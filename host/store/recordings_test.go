@@ -1,0 +1,48 @@
+package store_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"openskill/host/replay"
+	"openskill/host/store"
+	"openskill/host/store/pgtest"
+	"openskill/host/store/storetest"
+)
+
+func TestRecordings(t *testing.T) {
+	t.Parallel()
+	t.Run("memory", func(t *testing.T) {
+		storetest.Recordings(t, func(*testing.T) (replay.Store, replay.Store) {
+			s := &replay.Memory{}
+			return s, s
+		})
+	})
+	for name, url := range map[string]func(t *testing.T) string{
+		"sqlite":   func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), store.File) },
+		"postgres": func(t *testing.T) string { return pgtest.Start(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Recordings(t, func(t *testing.T) (replay.Store, replay.Store) {
+				t.Helper()
+				at := url(t)
+				return recordingsAt(t, at), recordingsAt(t, at)
+			})
+		})
+	}
+}
+
+func recordingsAt(t *testing.T, url string) replay.Store {
+	t.Helper()
+	d, err := store.Open(t.Context(), store.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d.Recordings()
+}
