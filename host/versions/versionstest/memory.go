@@ -109,8 +109,11 @@ func (m *Memory) Change(_ context.Context, tenant string, id skill.ID, files *ve
 	if err != nil {
 		return 0, err
 	}
+	if next.Approved && now.Approved != "" && now.Approved != tenant {
+		return 0, fmt.Errorf("a skill %s of another tenant is approved", id)
+	}
 	var archive []byte
-	if files != nil {
+	if files != nil && m.blobs[files.Digest].bytes == nil {
 		if _, err := files.From.Seek(0, io.SeekStart); err != nil {
 			return 0, err
 		}
