@@ -1,0 +1,259 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"openskill/host/executions"
+)
+
+// Results holds a store of results to its contract. open gives a new, empty one for each
+// call; another gives the same one as another process would open it.
+func Results(t *testing.T, open func(t *testing.T) (store, another executions.Results)) {
+	for name, test := range map[string]func(t *testing.T, s, another executions.Results){
+		"what is kept is read":     resultsRoundTrip,
+		"time":                     resultsExpire,
+		"tenants":                  resultsTenants,
+		"room":                     resultsRoom,
+		"room for many at once":    resultsManyAtOnce,
+		"what shall end":           resultsAsked,
+		"all or nothing":           resultsContext,
+		"hostile names and tenant": resultsHostile,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, another := open(t)
+			test(t, s, another)
+		})
+	}
+}
+
+// runID is the id of the nth execution.
+func runID(n int) string { return fmt.Sprintf("00000000-0000-7000-8000-%012x", n) }
+
+func keepItems(t *testing.T, s executions.Results, tenant string, n int, until time.Time, most int64, items ...executions.Item) {
+	t.Helper()
+	if err := s.Put(t.Context(), &executions.Kept{Tenant: tenant, ExecutionID: runID(n), Items: items, At: day, Until: until}, most); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keptOf lists which of the first n executions have an item x at a time.
+func keptOf(t *testing.T, s executions.Results, tenant string, n int, now time.Time) (list []int) {
+	t.Helper()
+	for i := range n {
+		switch _, err := s.Get(t.Context(), tenant, runID(i), "x", now); {
+		case err == nil:
+			list = append(list, i)
+		case !errors.Is(err, executions.ErrNotKept):
+			t.Fatal(err)
+		}
+	}
+	return list
+}
+
+const plenty = 1 << 40
+
+func item(name string, size int) executions.Item {
+	return executions.Item{Name: name, Data: bytes.Repeat([]byte{'d'}, size)}
+}
+
+func resultsRoundTrip(t *testing.T, s, another executions.Results) {
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	big := bytes.Repeat(all, 16<<10) // 4 MiB
+	items := []executions.Item{{Data: []byte(`{"success":true}`)}, {Name: "é/ü.csv", Data: all}, {Name: "big", Data: big}, {Name: "empty"}}
+	keepItems(t, s, "acme", 1, day.Add(time.Hour), plenty, items...)
+	for _, i := range items {
+		got, err := another.Get(t.Context(), "acme", runID(1), i.Name, day)
+		if err != nil || !bytes.Equal(got, i.Data) {
+			t.Errorf("%q: %d bytes of %d, %v", i.Name, len(got), len(i.Data), err)
+		}
+	}
+	names, err := another.Names(t.Context(), "acme", runID(1), day)
+	if diff := cmp.Diff([]string{"", "big", "empty", "é/ü.csv"}, names); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	keepItems(t, s, "acme", 1, day.Add(time.Hour), plenty, executions.Item{Data: []byte("anew")})
+	if got, err := another.Get(t.Context(), "acme", runID(1), "", day); err != nil || string(got) != "anew" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if names, err := s.Names(t.Context(), "acme", runID(2), day); err != nil || len(names) > 0 {
+		t.Errorf("of another execution: %q, %v", names, err)
+	}
+}
+
+func resultsExpire(t *testing.T, s, _ executions.Results) {
+	for i := range 5 {
+		keepItems(t, s, "acme", i, day.Add(time.Duration(i)*time.Hour), plenty, item("x", 10), item("y", 10))
+	}
+	at := day.Add(2 * time.Hour) // the third one expires in this moment
+	if got, want := keptOf(t, s, "acme", 5, at), []int{3, 4}; !cmp.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if names, err := s.Names(t.Context(), "acme", runID(2), at); err != nil || len(names) > 0 {
+		t.Errorf("%q, %v", names, err)
+	}
+	for _, want := range []int{4, 2, 0} { // of six items, four at once
+		if n, err := s.Sweep(t.Context(), at, 4); err != nil || n != want {
+			t.Errorf("swept %d, want %d; %v", n, want, err)
+		}
+	}
+	if got, want := keptOf(t, s, "acme", 5, day.Add(-time.Hour)), []int{3, 4}; !cmp.Equal(got, want) {
+		t.Errorf("left are %v, want %v", got, want)
+	}
+	// The room of what was swept is free again, and no more than that.
+	keepItems(t, s, "acme", 9, day.Add(9*time.Hour), 100, item("x", 60))
+	if got, want := keptOf(t, s, "acme", 5, day), []int{3, 4}; !cmp.Equal(got, want) {
+		t.Errorf("within the bound left are %v, want %v", got, want)
+	}
+	keepItems(t, s, "acme", 9, day.Add(9*time.Hour), 100, item("y", 1))
+	if got, want := keptOf(t, s, "acme", 5, day), []int{4}; !cmp.Equal(got, want) {
+		t.Errorf("beyond it left are %v, want %v", got, want)
+	}
+}
+
+func resultsTenants(t *testing.T, s, _ executions.Results) {
+	keepItems(t, s, "acme", 1, day.Add(time.Hour), plenty, item("x", 10), item("", 10))
+	for _, tenant := range []string{"other", "", "ACME", "acme ", "%"} {
+		if b, err := s.Get(t.Context(), tenant, runID(1), "x", day); !errors.Is(err, executions.ErrNotKept) {
+			t.Errorf("%q: %d bytes, %v", tenant, len(b), err)
+		}
+		if names, err := s.Names(t.Context(), tenant, runID(1), day); err != nil || len(names) > 0 {
+			t.Errorf("%q: %q, %v", tenant, names, err)
+		}
+	}
+}
+
+func resultsRoom(t *testing.T, s, _ executions.Results) {
+	for i, hours := range []int{3, 1, 2, 4} {
+		keepItems(t, s, "acme", i, day.Add(time.Duration(hours)*time.Hour), 100, item("x", 25))
+		keepItems(t, s, "other", 10+i, day.Add(time.Hour), 100, item("x", 25))
+	}
+	if got := keptOf(t, s, "acme", 4, day); len(got) != 4 {
+		t.Errorf("with room for all: %v", got)
+	}
+	keepItems(t, s, "acme", 0, day.Add(3*time.Hour), 100, item("x", 25)) // the same again takes no more
+	if got := keptOf(t, s, "acme", 4, day); len(got) != 4 {
+		t.Errorf("the same again: %v", got)
+	}
+	keepItems(t, s, "acme", 5, day.Add(time.Minute), 100, item("x", 26))
+	if got, want := keptOf(t, s, "acme", 6, day), []int{0, 3, 5}; !cmp.Equal(got, want) {
+		t.Errorf("%v, want %v: what expires first goes, but what was just kept", got, want)
+	}
+	keepItems(t, s, "acme", 6, day.Add(time.Minute), 100, item("x", 300))
+	if got, want := keptOf(t, s, "acme", 7, day), []int{6}; !cmp.Equal(got, want) {
+		t.Errorf("%v, want %v: one that is too large alone", got, want)
+	}
+	if got := keptOf(t, s, "other", 14, day); len(got) != 4 {
+		t.Errorf("another tenant has %v", got)
+	}
+	keepItems(t, s, "acme", 7, day.Add(time.Hour), 100, item("x", 30))
+	if got, want := keptOf(t, s, "acme", 8, day), []int{7}; !cmp.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Two processes that keep at once stay within the bound together.
+func resultsManyAtOnce(t *testing.T, s, another executions.Results) {
+	var wg sync.WaitGroup
+	for w := range 4 {
+		store := s
+		if w%2 == 1 {
+			store = another
+		}
+		wg.Go(func() {
+			for i := range 10 {
+				n := w*10 + i
+				k := &executions.Kept{Tenant: "acme", ExecutionID: runID(n), Items: []executions.Item{item("x", 10)}, At: day, Until: day.Add(time.Duration(1+n) * time.Hour)}
+				if err := store.Put(context.Background(), k, 100); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := keptOf(t, s, "acme", 40, day); len(got) != 10 {
+		t.Errorf("%d are kept, and there is room for 10: %v", len(got), got)
+	}
+}
+
+func resultsAsked(t *testing.T, s, another executions.Results) {
+	for _, n := range []int{1, 3, 3, 200} {
+		if err := s.Ask(t.Context(), runID(n), day); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Ask(t.Context(), runID(5), day.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(want string, ids ...int) {
+		t.Helper()
+		var list []string
+		for _, n := range ids {
+			list = append(list, runID(n))
+		}
+		asked, err := another.Asked(t.Context(), list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, n := range ids {
+			for _, id := range asked {
+				if id == runID(n) {
+					got = append(got, fmt.Sprint(n))
+				}
+			}
+		}
+		if strings.Join(got, " ") != want || len(asked) != len(got) {
+			t.Errorf("%q, want %s", asked, want)
+		}
+	}
+	ask("")
+	ask("", 2, 4)
+	ask("1 3 5", 1, 2, 3, 4, 5)
+	many := make([]int, 4096)
+	for i := range many {
+		many[i] = i
+	}
+	ask("1 3 5 200", many...)
+	if _, err := s.Sweep(t.Context(), day.Add(24*time.Hour), 100); err != nil {
+		t.Fatal(err)
+	}
+	ask("5", 1, 2, 3, 4, 5)
+}
+
+func resultsContext(t *testing.T, s, _ executions.Results) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Put(ctx, &executions.Kept{Tenant: "acme", ExecutionID: runID(0), Items: []executions.Item{item("x", 10)}, At: day, Until: day.Add(time.Hour)}, plenty); err == nil {
+		t.Error("kept after the end of its context")
+	}
+	if got := keptOf(t, s, "acme", 1, day); len(got) > 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+func resultsHostile(t *testing.T, s, _ executions.Results) {
+	for i, text := range []string{"a'; DROP TABLE results; --", `a"b\c`, "?", "$1", "%s", "a?0b", strings.Repeat("n", 1000), "☃\u202e"} {
+		keepItems(t, s, text, i, day.Add(time.Hour), plenty, item(text, 3))
+		if b, err := s.Get(t.Context(), text, runID(i), text, day); err != nil || len(b) != 3 {
+			t.Errorf("%q: %d bytes, %v", text, len(b), err)
+		}
+	}
+	for _, text := range []string{"a\x00b", "a\xffb"} {
+		keepItems(t, s, text, 50, day.Add(time.Hour), plenty, item(text, 3))
+		if b, err := s.Get(t.Context(), text, runID(50), text, day); err != nil || len(b) != 3 {
+			t.Errorf("%q: %d bytes, %v", text, len(b), err)
+		}
+	}
+}
