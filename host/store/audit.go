@@ -286,8 +286,9 @@ func cursorAfter(e *audit.Execution) string {
 }
 
 func parseCursor(cursor string) (mark, error) {
+	const size = 8 + 36
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err == nil && len(b) == 8+36 {
+	if err == nil && len(b) == size && len(cursor) == base64.RawURLEncoding.EncodedLen(size) { // it passes over ends of lines
 		when := time.UnixMicro(int64(binary.BigEndian.Uint64(b))).UTC() //nolint:gosec // the same bits
 		id := string(b[8:])
 		if isUUID(id) && id == lower(id) && when.Year() >= 1 && when.Year() <= 9999 { // as PostgreSQL reads times

@@ -21,10 +21,7 @@ func (a *auditStore) Append(ctx context.Context, entries []*audit.Entry) error {
 			return err
 		}
 		e.Time = e.Time.UTC().Truncate(time.Microsecond) // as it is read again
-		tenants = append(tenants, e.Tenant)
-		if e.Pruned == nil {
-			ids = append(ids, lower(e.ExecutionID))
-		}
+		tenants, ids = append(tenants, e.Tenant), append(ids, lower(e.ExecutionID))
 	}
 	slices.Sort(tenants) // the order in which all hosts lock them
 	tenants = slices.Compact(tenants)

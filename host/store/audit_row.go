@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"math"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"openskill/host/audit"
@@ -236,45 +235,40 @@ func checkEntry(e *audit.Entry) error {
 	wrong := func(what string) error {
 		return &skill.Error{Op: "store.Append", Code: skill.Internal, Subject: "entry", Message: "the record cannot be written: " + what}
 	}
-	kinds, owner, id, session := 0, e.Tenant, e.ExecutionID, e.ExecutionID
-	var when time.Time
-	if s := e.Started; s != nil {
-		kinds, owner, id, session, when = kinds+1, s.Tenant, s.ExecutionID, s.Session, s.Time
-	}
+	kinds := map[string]bool{audit.KindStarted: e.Started != nil, audit.KindFinished: e.Finished != nil}
+	of := e.Started
 	if f := e.Finished; f != nil {
-		if e.Of == nil {
+		of = e.Of
+		switch {
+		case of == nil:
 			return wrong("it does not say what its execution began with")
-		}
-		if f.ExecutionID != e.Of.ExecutionID {
+		case f.ExecutionID != of.ExecutionID:
 			return wrong("it is about two executions")
-		}
-		switch f.Status {
-		case audit.Success, audit.Failed, audit.Terminated, audit.TimedOut:
-		default:
+		case f.Time.IsZero():
+			return wrong("it has no time")
+		case f.Status != audit.Success && f.Status != audit.Failed && f.Status != audit.Terminated && f.Status != audit.TimedOut:
 			return wrong("an execution does not end as " + string(f.Status))
 		}
-		kinds, owner, id, session, when = kinds+1, e.Of.Tenant, e.Of.ExecutionID, e.Of.Session, f.Time
-		if e.Of.Time.IsZero() {
-			return wrong("it has no time")
-		}
-	}
-	if e.Pruned != nil {
-		kinds, when = kinds+1, e.Time
 	}
 	switch {
-	case kinds != 1, (e.Kind == audit.KindStarted) != (e.Started != nil), (e.Kind == audit.KindFinished) != (e.Finished != nil), (e.Kind == audit.KindPruned) != (e.Pruned != nil):
-		return wrong("it is not of one kind")
-	case owner != e.Tenant || id != e.ExecutionID:
-		return wrong("it is about another execution than it says")
+	case !kinds[e.Kind] || e.Started != nil && e.Finished != nil || e.Pruned != nil:
+		return wrong("it is not of one kind") // and what was pruned, Prune says
 	case e.Tenant == "" || len(e.Tenant) > mostWord || plain(e.Tenant) != e.Tenant:
 		// It is hashed, and tells tenants apart: no other text may stand for it.
 		return wrong("a tenant is 1 to 200 bytes of UTF-8 without NUL")
-	case e.Pruned == nil && (!isUUID(id) || !isUUID(session)):
+	case of.Tenant != e.Tenant || of.ExecutionID != e.ExecutionID:
+		return wrong("it is about another execution than it says")
+	case !isUUID(of.ExecutionID) || !isUUID(of.Session):
 		return wrong("the execution or its session is no UUID")
-	case e.Time.IsZero() || when.IsZero():
+	case e.Time.IsZero() || of.Time.IsZero():
 		return wrong("it has no time")
 	case len(e.Body) == 0:
 		return wrong("it has no body")
 	}
-	return nil
+	// What may begin must be able to end: the table of those that ended has these checks.
+	switch of.PrincipalType {
+	case skill.Operator, skill.Human, skill.Agent, skill.Anonymous:
+		return nil
+	}
+	return wrong("there is no such type of principal")
 }

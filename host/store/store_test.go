@@ -1,0 +1,136 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"openskill/host/store"
+	"openskill/host/store/storetest"
+	"openskill/sdk/skill"
+)
+
+func TestWhichDatabase(t *testing.T) {
+	for name, c := range map[string]struct {
+		url  string
+		code skill.Code
+	}{
+		"no state folder":     {"", skill.InvalidArgument},
+		"another scheme":      {"mysql://root:hunter2@localhost/x", skill.InvalidArgument},
+		"no scheme":           {"hunter2", skill.InvalidArgument},
+		"no file":             {"sqlite:", skill.InvalidArgument},
+		"memory":              {"sqlite::memory:", skill.InvalidArgument},
+		"unknown option":      {"sqlite:x.db?password=hunter2", skill.InvalidArgument},
+		"one option too many": {"sqlite:x.db?synchronous=full&synchronous=full", skill.InvalidArgument},
+		"NUL":                 {"sqlite:x\x00.db", skill.InvalidArgument},
+		"a port of letters":   {"postgres://root:hunter2@localhost:hunter2/x", skill.InvalidArgument},
+		"a bad escape":        {"postgres://root:hunter2%zz@localhost/x", skill.InvalidArgument},
+		"a bad timeout":       {"postgres://root:hunter2@localhost/x?connect_timeout=hunter2", skill.InvalidArgument},
+		"nobody listens":      {"postgres://root:hunter2@127.0.0.1:1/x?connect_timeout=1", skill.AuditUnavailable},
+		"a folder":            {"sqlite:" + t.TempDir(), skill.AuditUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := store.Open(t.Context(), store.Options{URL: c.url})
+			if skill.CodeOf(err) != c.code {
+				t.Errorf("got %v, want %s", err, c.code)
+			}
+			if err != nil && strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the error shows the password: %v", err)
+			}
+		})
+	}
+}
+
+func TestFileIsPrivate(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "a", "state")
+	d, err := store.Open(t.Context(), store.Options{StateDir: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close() //nolint:errcheck // the test is over
+	if err := d.Audit().Alive(t.Context(), "x", when); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]os.FileMode{
+		"": 0o700, store.File: 0o600, store.File + "-wal": 0o600, store.File + "-shm": 0o600,
+	} {
+		info, err := os.Stat(filepath.Join(state, name))
+		if err != nil {
+			t.Error(err)
+		} else if got := info.Mode().Perm(); got != want {
+			t.Errorf("%q has mode %o, want %o", name, got, want)
+		}
+	}
+}
+
+// A file that others could read is made private when it is opened.
+func TestFileBecomesPrivate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "wide.db")
+	if err := os.WriteFile(file, nil, 0o666); err != nil { //nolint:gosec // that is the point
+		t.Fatal(err)
+	}
+	if err := os.Chmod(file, 0o666); err != nil { //nolint:gosec // as above
+		t.Fatal(err)
+	}
+	d, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + file + "?synchronous=full"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close() //nolint:errcheck // the test is over
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v", info.Mode(), err)
+	}
+}
+
+func TestCloseTwice(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, fresh func(*testing.T) func() *store.DB) {
+		d := fresh(t)()
+		if err := errors.Join(d.Close(), d.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Several hosts that start at once on an empty database all find it up to date.
+func TestOpenedByManyAtOnce(t *testing.T) {
+	storetest.EachURL(t, func(t *testing.T, fresh func(*testing.T) string) {
+		url := fresh(t)
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				d, err := store.Open(t.Context(), store.Options{URL: url})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := d.Audit().Tenants(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if err := d.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+func TestErrorsAreToldApart(t *testing.T) {
+	if r := store.ReasonOf(nil); r != "" || store.Unavailable(nil) {
+		t.Errorf("no error has the reason %q", r)
+	}
+	if r := store.ReasonOf(errors.New("x")); r != store.Refused || store.Unavailable(errors.New("x")) {
+		t.Errorf("any error has the reason %q", r)
+	}
+	if r := store.ReasonOf(context.Canceled); r != store.Ended || store.Unavailable(context.Canceled) {
+		t.Errorf("a context that ended has the reason %q", r)
+	}
+	_, err := store.Open(t.Context(), store.Options{URL: "postgres://u:p@127.0.0.1:1/x"})
+	if r := store.ReasonOf(err); r != store.Gone || !store.Unavailable(err) {
+		t.Errorf("a server that is not there has the reason %q", r)
+	}
+}

@@ -1,0 +1,509 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"openskill/host/audit"
+	"openskill/sdk/skill"
+)
+
+// Audit holds an audit.Store to what its comments promise. fresh makes a new, empty one,
+// which open opens as often as it is called.
+func Audit(t *testing.T, fresh func(t *testing.T) (open func() audit.Store)) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, func() audit.Store){
+		"an execution from its start to its end": lifeOfExecution,
+		"written once":                           writtenOnce,
+		"who may see one":                        whoSees,
+		"eight writers":                          eightWriters,
+		"contexts that end":                      contextsEnd,
+		"questions":                              questions,
+		"pages while rows come in":               pagesMeanwhile,
+		"cursors of nobody":                      cursorsOfNobody,
+		"orphans":                                orphans,
+		"prune":                                  prune,
+		"prune waits for what runs":              pruneRunning,
+		"strings of strangers":                   stringsOfStrangers,
+		"JSON of strangers":                      jsonOfStrangers,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, fresh(t)) })
+	}
+}
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 123456000, time.UTC)
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// begun gives what an execution of a tenant begins with.
+func begun(tenant string, when time.Time) *audit.Started {
+	id := newID()
+	return &audit.Started{
+		ExecutionID: id, Tenant: tenant, Principal: "key:ci", PrincipalType: skill.Agent, Key: "k1", TraceID: "trace-1", Session: id,
+		Skill: "echo", Version: "0.1.0", Digest: "sha256:" + strings.Repeat("a", 64), Instance: "host-1", Time: when,
+	}
+}
+
+// over gives the end of an execution a moment after its beginning.
+func over(s *audit.Started, status audit.Status) *audit.Finished {
+	f := &audit.Finished{ExecutionID: s.ExecutionID, Status: status, Runner: "wasm:wasi", DurationMS: 1, Time: s.Time.Add(time.Millisecond)}
+	if status != audit.Success {
+		f.Code, f.Message = skill.Timeout, "too slow"
+	}
+	return f
+}
+
+func entryOf(s *audit.Started) *audit.Entry {
+	body, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return &audit.Entry{
+		Record:  audit.Record{Tenant: s.Tenant, Kind: audit.KindStarted, ExecutionID: s.ExecutionID, Time: s.Time, Body: body},
+		Started: s,
+	}
+}
+
+func endOf(s *audit.Started, f *audit.Finished) *audit.Entry {
+	body, err := json.Marshal(f)
+	if err != nil {
+		panic(err)
+	}
+	return &audit.Entry{
+		Record:   audit.Record{Tenant: s.Tenant, Kind: audit.KindFinished, ExecutionID: s.ExecutionID, Time: f.Time, Body: body},
+		Finished: f, Of: s,
+	}
+}
+
+// write appends and must.
+func write(t *testing.T, s audit.Store, entries ...*audit.Entry) {
+	t.Helper()
+	if err := s.Append(t.Context(), entries); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ran puts a whole execution on record.
+func ran(t *testing.T, s audit.Store, b *audit.Started, status audit.Status) *audit.Started {
+	t.Helper()
+	write(t, s, entryOf(b), endOf(b, over(b, status)))
+	return b
+}
+
+// chain reads a tenant's records and holds that each is linked to the one before.
+func chain(t *testing.T, s audit.Store, tenant string) []audit.Record {
+	t.Helper()
+	heads, err := s.Tenants(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(heads, func(h audit.Head) bool { return h.Tenant == tenant })
+	if at < 0 {
+		return nil
+	}
+	h := heads[at]
+	var all []audit.Record
+	for from := h.First; ; from = all[len(all)-1].Seq + 1 {
+		page, err := s.Records(t.Context(), tenant, from, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all = append(all, page...); len(page) < 7 {
+			break
+		}
+	}
+	seq, prev := h.First, h.Prev
+	for _, r := range all {
+		again := r
+		audit.Link(prev, &again)
+		if r.Seq != seq || r.Prev != prev || r.Hash != again.Hash {
+			t.Fatalf("record %d of %q is not linked to %d: %+v", r.Seq, tenant, seq-1, r)
+		}
+		seq, prev = r.Seq+1, r.Hash
+	}
+	if seq != h.Last+1 || prev != h.LastHash {
+		t.Fatalf("the chain of %q ends at %d with %s, its head says %+v", tenant, seq-1, prev, h)
+	}
+	return all
+}
+
+// same compares executions as JSON, since the JSON in them need not be the same bytes.
+func same(t *testing.T, got, want *audit.Execution) {
+	t.Helper()
+	tree := func(e *audit.Execution) (v any) {
+		b, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(b, &v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if g, w := tree(got), tree(want); !reflect.DeepEqual(g, w) {
+		t.Errorf("got  %v\nwant %v", g, w)
+	}
+}
+
+func one(t *testing.T, s audit.Store, tenant, id string) *audit.Execution {
+	t.Helper()
+	e, err := s.Execution(t.Context(), tenant, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func lifeOfExecution(t *testing.T, open func() audit.Store) {
+	s := open()
+	began := begun("acme", noon)
+	began.Session, began.Iteration, began.Script, began.Owner, began.ReplayOf = newID(), 3, "scripts/run.py", "acme", newID()
+	began.Limits = skill.LimitsJSON{TimeoutMS: 1000, Fuel: 1 << 60}
+	began.Input = audit.Payload{Bytes: 17, SHA256: strings.Repeat("b", 64), JSON: []byte(`{"text": "hello", "n": [1, 2.5, null, true]}`), Truncated: true}
+	write(t, s, entryOf(began))
+	same(t, one(t, s, "acme", began.ExecutionID), &audit.Execution{Started: *began})
+
+	ended := over(began, audit.Failed)
+	ended.Fuel, ended.MemoryPeak, ended.Tokens = 1<<62, 1<<40, 12
+	ended.Output = audit.Payload{Bytes: 2, SHA256: strings.Repeat("c", 64), JSON: []byte(`{"answer": "42"}`)}
+	ended.Artifacts = []audit.ArtifactInfo{{Name: "a.csv", Size: 5, SHA256: strings.Repeat("d", 64)}}
+	write(t, s, endOf(began, ended))
+	// Another process sees the same, and what was stored is what was hashed.
+	other := open()
+	for _, tenant := range []string{"acme", ""} {
+		same(t, one(t, other, tenant, began.ExecutionID), &audit.Execution{Started: *began, Finished: ended})
+	}
+	records := chain(t, other, "acme")
+	if len(records) != 2 || records[0].Kind != audit.KindStarted || records[1].Kind != audit.KindFinished {
+		t.Fatalf("got %+v", records)
+	}
+	if want := endOf(began, ended); !bytes.Equal(records[1].Body, want.Body) || !records[1].Time.Equal(want.Time) {
+		t.Errorf("got %s at %v", records[1].Body, records[1].Time)
+	}
+}
+
+func writtenOnce(t *testing.T, open func() audit.Store) {
+	s := open()
+	a, b := begun("acme", noon), begun("acme", noon.Add(time.Second))
+	first := entryOf(a)
+	write(t, s, first)
+	if first.Seq != 1 || first.Prev != audit.Origin {
+		t.Errorf("the first record is %+v", first.Record)
+	}
+	// The answer was lost: the same again, with another one, and twice in one batch.
+	write(t, s, entryOf(a), entryOf(b), entryOf(b))
+	if n := len(chain(t, s, "acme")); n != 2 {
+		t.Errorf("%d records of two starts", n)
+	}
+	write(t, s, endOf(a, over(a, audit.Success)), endOf(a, over(a, audit.Failed)))
+	late := endOf(a, over(a, audit.Terminated))
+	write(t, s, late, entryOf(a))
+	if late.Seq != 0 {
+		t.Errorf("an end that was left out has the number %d", late.Seq)
+	}
+	if n := len(chain(t, s, "acme")); n != 3 {
+		t.Errorf("%d records of two starts and one end", n)
+	}
+	if e := one(t, s, "acme", a.ExecutionID); e.Status() != audit.Success {
+		t.Errorf("it ended as %s: the first end counts", e.Status())
+	}
+	// All of it, in one batch.
+	c := begun("acme", noon)
+	write(t, s, entryOf(c), endOf(c, over(c, audit.Success)), entryOf(c), endOf(c, over(c, audit.Success)))
+	if e := one(t, s, "acme", c.ExecutionID); e.Status() != audit.Success {
+		t.Errorf("it ended as %s", e.Status())
+	}
+	if n := len(chain(t, s, "acme")); n != 5 {
+		t.Errorf("%d records of three starts and two ends", n)
+	}
+	if err := s.Append(t.Context(), nil); err != nil {
+		t.Errorf("nothing cannot be appended: %v", err)
+	}
+}
+
+func whoSees(t *testing.T, open func() audit.Store) {
+	s := open()
+	b := ran(t, s, begun("acme", noon), audit.Success)
+	r := begun("acme", noon)
+	write(t, s, entryOf(r))
+	for _, id := range []string{b.ExecutionID, r.ExecutionID} {
+		if _, err := s.Execution(t.Context(), "other", id); !errors.Is(err, audit.ErrNotFound) {
+			t.Errorf("another tenant gets %v", err)
+		}
+	}
+	for _, id := range []string{"", "x", newID(), "' OR 1=1 --", strings.Repeat("0", 36), "\x00"} {
+		if _, err := s.Execution(t.Context(), "", id); !errors.Is(err, audit.ErrNotFound) {
+			t.Errorf("%q: got %v", id, err)
+		}
+	}
+	if all, _, err := s.Executions(t.Context(), audit.Query{Tenant: "other", Limit: 10}); err != nil || len(all) != 0 {
+		t.Errorf("another tenant sees %d, %v", len(all), err)
+	}
+	if all, err := s.Records(t.Context(), "other", 1, 10); err != nil || len(all) != 0 {
+		t.Errorf("another tenant has %d records, %v", len(all), err)
+	}
+}
+
+func eightWriters(t *testing.T, open func() audit.Store) {
+	const writers, batches, size = 8, 12, 5
+	stores := []audit.Store{open(), open()}
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			s := stores[w%len(stores)]
+			for i := range batches {
+				var batch []*audit.Entry
+				for j := range size {
+					// One tenant of all, one of this writer, and one that many come to at once.
+					for _, tenant := range []string{"all", fmt.Sprint("writer-", w), fmt.Sprint("new-", i*size+j)} {
+						b := begun(tenant, noon.Add(time.Duration(i)*time.Second))
+						batch = append(batch, entryOf(b), endOf(b, over(b, audit.Success)))
+					}
+				}
+				if err := s.Append(t.Context(), batch); err != nil {
+					t.Errorf("writer %d: %v", w, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := len(chain(t, stores[0], "all")); n != 2*writers*batches*size {
+		t.Errorf("%d records of all, want %d", n, 2*writers*batches*size)
+	}
+	for w := range writers {
+		if n := len(chain(t, stores[0], fmt.Sprint("writer-", w))); n != 2*batches*size {
+			t.Errorf("%d records of writer %d", n, w)
+		}
+	}
+	for i := range batches * size {
+		if n := len(chain(t, stores[0], fmt.Sprint("new-", i))); n != 2*writers {
+			t.Errorf("%d records of new-%d", n, i)
+		}
+	}
+}
+
+func contextsEnd(t *testing.T, open func() audit.Store) {
+	s := open()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := begun("acme", noon)
+	if err := s.Append(ended, []*audit.Entry{entryOf(b)}); err == nil {
+		t.Error("it was written although nobody waits")
+	}
+	var written atomic.Int64
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for i := range 25 {
+				// Whenever it ends: both of a batch are there, or none.
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*40*time.Microsecond)
+				a, b := begun("acme", noon), begun("acme", noon)
+				err := s.Append(ctx, []*audit.Entry{entryOf(a), entryOf(b)})
+				cancel()
+				_, first := s.Execution(t.Context(), "acme", a.ExecutionID)
+				_, second := s.Execution(t.Context(), "acme", b.ExecutionID)
+				if err == nil && first != nil || (first == nil) != (second == nil) {
+					t.Errorf("Append: %v; then of its two entries: %v, %v", err, first, second)
+				}
+				if err := s.Append(t.Context(), []*audit.Entry{entryOf(a), entryOf(b)}); err != nil {
+					t.Errorf("again: %v", err)
+				}
+				written.Add(2)
+			}
+		})
+	}
+	all.Wait()
+	if n := len(chain(t, s, "acme")); int64(n) != written.Load() {
+		t.Errorf("%d records, want %d", n, written.Load())
+	}
+}
+
+func orphans(t *testing.T, open func() audit.Store) {
+	s := open()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all []*audit.Started
+	for i, instance := range []string{"alive", "silent", "gone", "unknown"} {
+		b := begun("acme", noon.Add(-time.Duration(i)*time.Second))
+		b.Instance = instance
+		write(t, s, entryOf(b))
+		all = append(all, b)
+	}
+	must(s.Alive(t.Context(), "alive", noon.Add(-time.Hour)))
+	must(s.Alive(t.Context(), "alive", noon))
+	must(s.Alive(t.Context(), "silent", noon.Add(-time.Minute)))
+	must(s.Alive(t.Context(), "gone", noon))
+	must(s.Gone(t.Context(), "gone"))
+	must(s.Gone(t.Context(), "gone"))
+	found, err := s.Orphans(t.Context(), noon.Add(-time.Second), 10)
+	must(err)
+	if len(found) != 3 || found[0].Instance != "unknown" || found[1].Instance != "gone" || found[2].Instance != "silent" {
+		t.Fatalf("got %+v, want unknown, gone and silent", found)
+	}
+	same(t, &audit.Execution{Started: *found[0]}, &audit.Execution{Started: *all[3]})
+	if found, err = s.Orphans(t.Context(), noon, 1); err != nil || len(found) != 1 {
+		t.Errorf("got %d, %v", len(found), err)
+	}
+	for _, b := range all[1:] {
+		write(t, s, endOf(b, over(b, audit.Terminated)))
+	}
+	if found, err = s.Orphans(t.Context(), noon, 10); err != nil || len(found) != 0 {
+		t.Errorf("those that were closed are still there: %+v, %v", found, err)
+	}
+}
+
+func prune(t *testing.T, open func() audit.Store) {
+	s := open()
+	var ids []string
+	for i := range 10 {
+		ids = append(ids, ran(t, s, begun("acme", noon.Add(time.Duration(i)*time.Hour)), audit.Success).ExecutionID)
+	}
+	kept := ran(t, s, begun("other", noon), audit.Success)
+	if n, err := s.Prune(t.Context(), "acme", noon, 100); err != nil || n != 0 {
+		t.Errorf("nothing is so old, and %d went, %v", n, err)
+	}
+	if n, err := s.Prune(t.Context(), "nobody", noon, 100); err != nil || n != 0 {
+		t.Errorf("of nobody went %d, %v", n, err)
+	}
+	// In steps: an execution whose first record went stays until its last one goes.
+	for _, c := range []struct{ limit, gone, executions, records int }{
+		{3, 3, 9, 20 - 3 + 1}, {100, 5, 6, 20 - 8 + 2}, {100, 0, 6, 20 - 8 + 2},
+	} {
+		n, err := s.Prune(t.Context(), "acme", noon.Add(4*time.Hour), c.limit)
+		if err != nil || n != c.gone {
+			t.Fatalf("%d went, %v, want %d", n, err, c.gone)
+		}
+		all, _, err := s.Executions(t.Context(), audit.Query{Tenant: "acme", Limit: 100})
+		if err != nil || len(all) != c.executions {
+			t.Errorf("%d executions stay, %v, want %d", len(all), err, c.executions)
+		}
+		records := chain(t, s, "acme")
+		if len(records) != c.records {
+			t.Errorf("%d records stay, want %d", len(records), c.records)
+		}
+		var p audit.Pruned
+		last := records[len(records)-1]
+		if err := json.Unmarshal(last.Body, &p); err != nil || last.Kind != audit.KindPruned || p.Next != records[0].Seq || p.Hash != records[0].Prev {
+			t.Errorf("what was removed is not on record: %+v, %v", last, err)
+		}
+	}
+	if _, err := s.Execution(t.Context(), "acme", ids[0]); !errors.Is(err, audit.ErrNotFound) {
+		t.Errorf("an old one gives %v", err)
+	}
+	one(t, s, "acme", ids[4])
+	one(t, s, "other", kept.ExecutionID)
+	// All of them, the records of removals too.
+	far := time.Now().Add(24 * time.Hour) //nolint:forbidigo // removals are on record with the time of the store
+	if n, err := s.Prune(t.Context(), "acme", far, 100); err != nil || n != 14 {
+		t.Errorf("%d went, %v", n, err)
+	}
+	if records := chain(t, s, "acme"); len(records) != 1 || records[0].Kind != audit.KindPruned {
+		t.Errorf("got %+v", records)
+	}
+	write(t, s, entryOf(begun("acme", noon)))
+	chain(t, s, "acme")
+}
+
+func pruneRunning(t *testing.T, open func() audit.Store) {
+	s := open()
+	ran(t, s, begun("acme", noon), audit.Success)
+	running := begun("acme", noon)
+	write(t, s, entryOf(running))
+	ran(t, s, begun("acme", noon), audit.Success)
+	if n, err := s.Prune(t.Context(), "acme", noon.Add(time.Hour), 100); err != nil || n != 2 {
+		t.Errorf("%d went, %v, want 2: the third one runs", n, err)
+	}
+	write(t, s, endOf(running, over(running, audit.Success)))
+	if n, err := s.Prune(t.Context(), "acme", noon.Add(time.Hour), 100); err != nil || n < 3 {
+		t.Errorf("%d went, %v", n, err)
+	}
+	chain(t, s, "acme")
+}
+
+func stringsOfStrangers(t *testing.T, open func() audit.Store) {
+	s := open()
+	long := strings.Repeat("€", 1<<20/3)
+	for name, word := range map[string]string{
+		"NUL": "a\x00b", "replacement": "a\uFFFDb", "not UTF-8": "a\xff\xfeb", "1 MB": long, "1 MB and more": long + "x",
+		"quotes": `'; DROP TABLE execution_logs; --\'"?$1`, "controls": "a\r\n\t\x1b[31m\u202e", "empty": "",
+	} {
+		b := begun("acme", noon)
+		b.Principal, b.TraceID, b.Skill, b.Version, b.Digest = word, word, word, word, word
+		b.Key, b.Script, b.Owner, b.Instance, b.Input.SHA256 = word, word, word, word, word
+		f := over(b, audit.Failed)
+		f.Message, f.Code, f.Runner = word, skill.Code(word), skill.Kind(word)
+		f.Artifacts = []audit.ArtifactInfo{{Name: word}}
+		begin, end := entryOf(b), endOf(b, f)
+		write(t, s, begin)
+		same(t, one(t, s, "acme", b.ExecutionID), &audit.Execution{Started: *b})
+		write(t, s, end)
+		same(t, one(t, s, "acme", b.ExecutionID), &audit.Execution{Started: *b, Finished: f})
+		if word == "" {
+			continue
+		}
+		for _, q := range []audit.Query{{Principal: word}, {TraceID: word}, {Skill: word}, {Code: word}} {
+			q.Tenant, q.Limit = "acme", 10
+			all, _, err := s.Executions(t.Context(), q)
+			if err != nil || len(all) != 1 || all[0].ExecutionID != b.ExecutionID {
+				t.Errorf("%s: a question finds %d, %v", name, len(all), err)
+			}
+		}
+	}
+	for _, q := range []audit.Query{{Tenant: "a\x00b"}, {Session: "\x00"}, {Status: "\x00"}, {Session: long}, {Tenant: "\xff"}} {
+		if all, _, err := s.Executions(t.Context(), q); err != nil || len(all) != 0 {
+			t.Errorf("%+v finds %d, %v", q, len(all), err)
+		}
+	}
+	chain(t, s, "acme")
+}
+
+func jsonOfStrangers(t *testing.T, open func() audit.Store) {
+	s := open()
+	for name, text := range map[string]string{
+		"NUL":                  `{"a\u0000": "\u0000"}`,
+		"half a surrogate":     `{"a": "\ud800"}`,
+		"surrogates":           `{"a": "\ud83d\ude00"}`,
+		"a long number":        `{"a": ` + strings.Repeat("9", 200) + `}`,
+		"beyond all numbers":   `[1e300, -1e-300]`,
+		"not UTF-8":            "{\"a\": \"\xff\"}",
+		"deep":                 strings.Repeat(`[`, 2000) + strings.Repeat(`]`, 2000),
+		"escapes":              `{"\\u0000": "\\\\u0000\"", "\n": "\\"}`,
+		"twice":                `{"a": 1, "a": 2}`,
+		"a string":             `"plain"`,
+		"null":                 `null`,
+		"1 MB":                 `{"a": "` + strings.Repeat("x", 1<<20) + `"}`,
+		"question marks":       `{"?": "?0 ?? $1"}`,
+		"a backslash and more": `{"\\": "'\\'"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := begun("acme", noon)
+			b.Input.JSON = []byte(text)
+			f := over(b, audit.Success)
+			f.Output.JSON = []byte(text)
+			begin, end := entryOf(b), endOf(b, f)
+			write(t, s, begin, end)
+			same(t, one(t, s, "acme", b.ExecutionID), &audit.Execution{Started: *b, Finished: f})
+			records := chain(t, s, "acme")
+			if last := records[len(records)-1]; !bytes.Equal(last.Body, end.Body) {
+				t.Error("the record is not what was hashed, byte for byte")
+			}
+		})
+	}
+}
