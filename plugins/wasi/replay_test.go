@@ -1,0 +1,148 @@
+package wasi
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+// web asks a server what a guest's request says, as it is.
+type web struct {
+	url   string
+	asked atomic.Int32
+}
+
+func (w *web) For(*skill.Call) skill.Fetch {
+	return func(ctx context.Context, request []byte) []byte {
+		w.asked.Add(1)
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, strings.NewReader(string(request)))
+		if err != nil {
+			return []byte(err.Error())
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return []byte("no answer")
+		}
+		defer answer.Body.Close()
+		b, _ := io.ReadAll(answer.Body)
+		return b
+	}
+}
+
+// counting answers each request with how many there were.
+func counting() *httptest.Server {
+	var n atomic.Int32
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		_, _ = io.WriteString(w, string(b)+" "+string(rune('0'+n.Add(1))))
+	}))
+}
+
+// TestReplay holds that programs of Go and Rust that look at all clocks and all chance do
+// again what they did, on another runner: from an image, with a start-up of their own,
+// and where they never read.
+func TestReplay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles a Go program")
+	}
+	e := engine(t)
+	t.Run("Go", func(t *testing.T) {
+		c := skillOf(t, built(t, "draws"))
+		c.Grants = skill.Grants{Scratch: true, Env: []string{"ASK=what"}}
+		c.Stdin = []byte("the input")
+		replays(t, e, c, true)
+		c.Args = []string{"silent"}
+		replays(t, e, c, true)
+	})
+	t.Run("Rust", func(t *testing.T) {
+		out := filepath.Join(t.TempDir(), "draws.wasm")
+		cmd := exec.Command("rustc", "--target", "wasm32-wasip1", "-C", "opt-level=s", "-C", "panic=abort", "-C", "lto", "-C", "codegen-units=1",
+			"-C", "strip=symbols", "-o", out, filepath.Join("testdata", "draws.rs"))
+		if b, err := cmd.CombinedOutput(); err != nil {
+			t.Skipf("rustc for wasm32-wasip1 is needed: %v\n%s", err, b)
+		}
+		module, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := skillOf(t, module)
+		c.Stdin = []byte("the input")
+		replays(t, e, c, false)
+		c.Grants.Scratch = true
+		replays(t, e, c, false)
+	})
+}
+
+func replays(t *testing.T, e *wasm.Engine, c *skill.Call, asks bool) {
+	t.Helper()
+	server := counting()
+	defer server.Close()
+	net := &web{url: server.URL}
+	run := func(c skill.Call) *skill.Reply {
+		t.Helper()
+		r := New(e, &Options{Outgoing: net})
+		defer r.Close() //nolint:errcheck // nothing runs
+		reply, err := r.Run(t.Context(), &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	recorded, again := *c, *c
+	recorded.Record = 1 << 20
+	then, other := run(recorded), run(recorded)
+	asked := net.asked.Load()
+	if then.Code != "" || then.ExitCode != 0 || then.Recording == nil || then.Recording.Draws == nil || asks != (asked == 4) {
+		t.Fatalf("%d requests, %s %s %s, %+v", asked, then.Code, then.Message, then.Stderr, then.Recording)
+	}
+	if string(then.Stdout) == string(other.Stdout) {
+		t.Error("two runs are alike, so this shows nothing")
+	}
+	server.Close()
+	again.Replay = then.Recording.Draws
+	now := run(again)
+	if now.Differs != "" || string(now.Stdout) != string(then.Stdout) || string(now.Stderr) != string(then.Stderr) || now.Usage.Fuel != then.Usage.Fuel {
+		t.Errorf("%q, %d units of %d\n%s%s\nthen\n%s%s", now.Differs, now.Usage.Fuel, then.Usage.Fuel, now.Stdout, now.Stderr, then.Stdout, then.Stderr)
+	}
+	if net.asked.Load() != asked {
+		t.Error("a replay asked the network")
+	}
+	again.Replay = other.Recording.Draws
+	if now = run(again); string(now.Stdout) != string(other.Stdout) || now.Differs != "" {
+		t.Errorf("the other one: %q\n%s\nthen\n%s", now.Differs, now.Stdout, other.Stdout)
+	}
+}
+
+// TestRecordedBound holds that a run which draws more than may be kept goes on, and its
+// reply says why nothing was kept; and so does one that the clock ended.
+func TestRecordedBound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles a Go program")
+	}
+	r := New(engine(t), nil)
+	defer r.Close() //nolint:errcheck // nothing runs
+	c := skillOf(t, built(t, "draws"))
+	c.Record = 300
+	reply, err := r.Run(t.Context(), c)
+	if err != nil || reply.Code != "" || reply.Recording == nil || reply.Recording.Draws != nil || !strings.Contains(reply.Recording.Missing, "more than 300 bytes") {
+		t.Errorf("%+v, %v", reply, err)
+	}
+	c.Replay, c.Record = []byte("OSKT but no recording"), 0
+	if reply, err := r.Run(t.Context(), c); skill.CodeOf(err) != skill.InvalidArgument || reply != nil {
+		t.Errorf("%+v, %v", reply, err)
+	}
+	c.Replay = []byte{}
+	if reply, err := r.Run(t.Context(), c); skill.CodeOf(err) != skill.InvalidArgument || reply != nil {
+		t.Errorf("an empty recording: %+v, %v", reply, err)
+	}
+}
