@@ -49,6 +49,7 @@ type Host struct {
 	agents    *agentskills.Provider
 	approvals *approval.Store
 	copies    approved
+	kept      kept
 	door      *dispatch.Dispatcher
 
 	agentDirs []string // of Agent Skills
@@ -87,6 +88,9 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 		}
 		h.roots = append(h.roots, registry.Root{Path: path, Trust: r.Trust})
 	}
+	if err := h.openKept(); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
 	if err := h.openAgentSkills(o.AgentRoots); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
@@ -110,7 +114,7 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 	h.door, err = dispatch.New(dispatch.Options{
 		Skills: h.finds(), Observer: h.observer(), Runners: h.runners, DataRoot: s.DataRoot, Allowed: s.Allowed(),
 		MaxInput: s.MaxBody(), Global: s.Concurrency, PerSkill: s.ConcurrencyPerSkill, Log: h.log,
-		Scripts: scripts{h}, Approve: h.approve(),
+		Scripts: scripts{h}, Approve: h.approve(), Recorder: h.kept.log, Executions: h.kept.executions,
 	})
 	if err != nil {
 		return fmt.Errorf("host.Open: %w", err)
@@ -231,6 +235,7 @@ func (h *Host) Close() error {
 		if h.approvals != nil {
 			errs = append(errs, h.approvals.Close())
 		}
+		errs = append(errs, h.kept.end())
 		h.closed = errors.Join(errs...)
 	})
 	return h.closed

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
-	"openskill/host/config"
+	"openskill/host/auth"
 	"openskill/host/httpapi"
 	"openskill/sdk/skill"
 )
@@ -25,11 +26,8 @@ const closing = 2 * time.Second
 // within Grace, cancels what is left, and closes the host. The error is nil when
 // ctx was what ended it.
 func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
-	if h.settings.Auth != config.AuthNone {
-		return errors.Join(errors.New("callers must show who they are, which this host cannot ask yet"), h.Close()) //nolint:contextcheck // nothing runs yet
-	}
 	o := httpapi.Options{
-		Door: h, Catalogue: h.Catalogue(), Authenticate: operator,
+		Door: h, Catalogue: h.Catalogue(), Authenticate: h.authenticate(), Executions: h.kept.executions, Starter: h.door,
 		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(),
 	}
 	if origin, _, err := skill.ParseHTTPOrigin(h.settings.HTTPBaseURL); err == nil {
@@ -54,6 +52,8 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	}
 	warming, coolDown := context.WithCancel(ctx)
 	defer coolDown()
+	var tended sync.WaitGroup
+	tended.Go(func() { h.kept.executions.Tend(warming) })
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
 	ready(ln.Addr())
@@ -65,18 +65,27 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		h.log.Info("stopping", slog.Float64("grace_s", Grace.Seconds()))
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), Grace)
 		defer cancel()
-		if server.Shutdown(grace) != nil {
+		ended := make(chan error, 1)
+		go func() { ended <- h.kept.executions.Close(grace) }() // those that nobody waits for
+		if errors.Join(server.Shutdown(grace), <-ended) != nil {
 			h.log.Warn("calls were cancelled: they did not end within the grace")
 		}
 		err = <-served
 	}
 	coolDown()
+	tended.Wait()
 	return errors.Join(err, h.closeSoon(warm)) //nolint:contextcheck // after ctx has ended
 }
 
-// operator is who calls where nobody has to show who they are.
-func operator(context.Context, httpapi.Credentials) (skill.Principal, error) {
-	return skill.Local(), nil
+// authenticate says who a request acts for: where nobody has to show who they are,
+// only the operator of this machine can reach the host.
+func (h *Host) authenticate() func(context.Context, httpapi.Credentials) (skill.Principal, error) {
+	if h.kept.callers == nil {
+		return func(context.Context, httpapi.Credentials) (skill.Principal, error) { return skill.Local(), nil }
+	}
+	return func(ctx context.Context, c httpapi.Credentials) (skill.Principal, error) {
+		return h.kept.callers.Authenticate(ctx, auth.Credentials{Authorization: c.Authorization, APIKey: c.APIKey, Query: c.Query})
+	}
 }
 
 // closeSoon closes the host, but does not wait without end for a part that hangs:

@@ -293,9 +293,9 @@ func TestTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close() //nolint:errcheck // another test looks at it
-	a := skill.Principal{ID: "ann", Tenant: "a", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, skill.ScopeUpload}}
-	b := skill.Principal{ID: "bob", Tenant: "b", Scopes: a.Scopes}
-	operator := skill.Principal{ID: "op", Tenant: "ops", Scopes: append([]string{skill.ScopeAdmin}, a.Scopes...)}
+	a := skill.Principal{ID: "ann", Type: skill.Human, Tenant: "a", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, skill.ScopeUpload}}
+	b := skill.Principal{ID: "bob", Type: skill.Human, Tenant: "b", Scopes: a.Scopes}
+	operator := skill.Principal{ID: "op", Type: skill.Human, Tenant: "ops", Scopes: append([]string{skill.ScopeAdmin}, a.Scopes...)}
 	h.publish(t, a, "up", "1.0.0", `{"of": "a"}`)
 	enable := which("up", "")
 	if _, err := h.uploads.Enable(a, enable); err != nil {
@@ -324,7 +324,7 @@ func TestTenants(t *testing.T) {
 		"looks at v": func() error { _, err := h.Catalogue().Get(b, "up", "1.0.0"); return err },
 		"lists":      func() error { _, err := h.Catalogue().Versions(b, "up"); return err },
 		"is an admin": func() error {
-			_, err := h.uploads.Disable(skill.Principal{ID: "x", Tenant: "b", Scopes: []string{skill.ScopeUpload}}, enable)
+			_, err := h.uploads.Disable(skill.Principal{ID: "x", Type: skill.Human, Tenant: "b", Scopes: []string{skill.ScopeUpload}}, enable)
 			return err
 		},
 	} {
@@ -335,7 +335,7 @@ func TestTenants(t *testing.T) {
 	for what, err := range map[string]error{
 		"approves":             errOf(h.uploads.Approve(a, enable)),
 		"names another tenant": errOf(h.uploads.Enable(b, whichOf("a", "up"))),
-		"without a scope":      errOf(h.uploads.Enable(skill.Principal{ID: "x", Tenant: "a", Scopes: []string{skill.ScopeInvoke}}, enable)),
+		"without a scope":      errOf(h.uploads.Enable(skill.Principal{ID: "x", Type: skill.Human, Tenant: "a", Scopes: []string{skill.ScopeInvoke}}, enable)),
 	} {
 		if skill.CodeOf(err) != skill.Forbidden {
 			t.Errorf("a caller %s: %v", what, err)

@@ -22,13 +22,10 @@ type settingsFlags struct {
 func bindSettings(cmd *cobra.Command, names ...string) *settingsFlags {
 	f := &settingsFlags{cmd: cmd}
 	for _, s := range config.Table() {
-		if len(names) > 0 && !slices.Contains(names, s.Flag) {
+		if s.Flag == "" || len(names) > 0 && !slices.Contains(names, s.Flag) { // a secret is no flag
 			continue
 		}
 		f.rows = append(f.rows, s)
-		if s.Flag == "" { // a secret, which is no flag
-			continue
-		}
 		doc := s.Doc
 		if s.Default != "" {
 			doc += "; default " + s.Default

@@ -242,5 +242,25 @@ func (s *Settings) Anonymous() []string {
 	return strings.FieldsFunc(s.AnonymousScopes, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
+// JWTSkew is how far clocks may be apart.
+func (s *Settings) JWTSkew() time.Duration {
+	return time.Duration(s.JWTSkewS) * time.Second //nolint:gosec // at most five minutes by its range
+}
+
+// AuditPayloadBytes is how much a record keeps of an input or an output.
+func (s *Settings) AuditPayloadBytes() int {
+	return int(s.AuditPayloadKB) << 10 //nolint:gosec // at most 1 MiB by its range
+}
+
+// AuditRetention is how long records are kept.
+func (s *Settings) AuditRetention() time.Duration {
+	return time.Duration(s.AuditDays) * 24 * time.Hour //nolint:gosec // at most a century by its range
+}
+
+// ResultTime is how long results of long calls are kept.
+func (s *Settings) ResultTime() time.Duration {
+	return time.Duration(s.ResultMinutes) * time.Minute //nolint:gosec // at most a month by its range
+}
+
 // Timeout is the default time of a call.
 func (s *Settings) Timeout() time.Duration { return s.Defaults().Timeout }

@@ -262,7 +262,7 @@ func TestFailures(t *testing.T) {
 	cases := map[string]failure{
 		"nobody":              {principal: &skill.Principal{}, request: right, code: skill.Unauthorized},
 		"nobody with scopes":  {principal: &skill.Principal{Scopes: []string{skill.ScopeInvoke}}, request: right, code: skill.Unauthorized},
-		"a reader":            {principal: &skill.Principal{ID: "a", Scopes: []string{skill.ScopeRead}}, request: right, code: skill.Forbidden, message: "skills:invoke"},
+		"a reader":            {principal: &skill.Principal{ID: "a", Type: skill.Human, Scopes: []string{skill.ScopeRead}}, request: right, code: skill.Forbidden, message: "skills:invoke"},
 		"no such skill":       {request: ask("nope", `{}`), code: skill.NotFound},
 		"no such version":     {request: skill.Request{SkillID: "stats", Version: "9.9.9", Input: json.RawMessage(`{}`)}, code: skill.NotFound, message: "0.1.0"},
 		"disabled":            {request: ask("off", `{}`), code: skill.NotFound, message: "disabled"},

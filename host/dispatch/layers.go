@@ -48,7 +48,7 @@ func (d *Dispatcher) recovered(next handler) handler {
 func (d *Dispatcher) authorized(next handler) handler {
 	return func(ctx context.Context, c *call) error {
 		switch p := c.principal; {
-		case p.ID == "":
+		case p.ID == "" || p.Type == "":
 			return &skill.Error{Op: "dispatch.authorize", Code: skill.Unauthorized, Message: "this call needs a caller who is known"}
 		case !p.MayInvoke(c.request.SkillID):
 			// Whether there is such a skill is not told: it has not been looked for.

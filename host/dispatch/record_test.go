@@ -170,7 +170,7 @@ func TestWithoutARecordNothingRuns(t *testing.T) {
 func TestRefusedCallsAreNoRuns(t *testing.T) {
 	var b book
 	h := open(t, func(o *Options) { o.Recorder = &b })
-	one := skill.Principal{ID: "x", Scopes: []string{"skills:invoke:plain"}}
+	one := skill.Principal{ID: "x", Type: skill.Human, Scopes: []string{"skills:invoke:plain"}}
 	for want, do := range map[skill.Code]func() *skill.Result{
 		skill.Unauthorized:    func() *skill.Result { return h.Invoke(context.Background(), skill.Principal{}, ask("stats", "{}")) },
 		skill.Forbidden:       func() *skill.Result { return h.Invoke(context.Background(), one, ask("stats", "{}")) },

@@ -108,7 +108,7 @@ func TestScriptRefused(t *testing.T) {
 		code   skill.Code
 	}{
 		"nobody calls":         {skill.Principal{}, greet(), nil, skill.Unauthorized},
-		"without the scope":    {skill.Principal{ID: "x", Scopes: []string{skill.ScopeRead}}, greet(), nil, skill.Forbidden},
+		"without the scope":    {skill.Principal{ID: "x", Type: skill.Human, Scopes: []string{skill.ScopeRead}}, greet(), nil, skill.Forbidden},
 		"no such skill":        {skill.Local(), nobody, nil, skill.NotFound},
 		"no Agent Skills":      {skill.Local(), greet(), func(o *Options) { o.Scripts = nil }, skill.NotFound},
 		"257 arguments":        {skill.Local(), greet(make([]string, maxArgs+1)...), nil, skill.InvalidArgument},

@@ -1,0 +1,86 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/host/auth"
+	"openskill/host/config"
+	"openskill/host/executions"
+	"openskill/host/store"
+)
+
+// kept is what outlives the process: the database and what is built on it.
+type kept struct {
+	db         *store.DB
+	log        *audit.Log
+	executions *executions.Manager
+	callers    *auth.Authenticator // nil: nobody is asked
+}
+
+// opening is how long the database may take to open and to be brought up to date.
+const opening = 5 * time.Minute
+
+// openKept opens the database of the settings. There is no host without one: no run
+// may begin that is not on record.
+func (h *Host) openKept() error {
+	s := h.settings
+	ctx, cancel := context.WithTimeout(context.Background(), opening)
+	defer cancel()
+	k := &h.kept
+	var err error
+	if k.db, err = OpenStore(ctx, s, h.log); err != nil {
+		return err
+	}
+	k.log, err = audit.Open(ctx, audit.Options{
+		Store: k.db.Audit(), Policy: audit.Policy(s.AuditPayload), MaxPayload: s.AuditPayloadBytes(), Retention: s.AuditRetention(), Log: h.log,
+	})
+	if err != nil {
+		return err
+	}
+	k.executions, err = executions.New(executions.Options{Records: k.db.Audit(), Results: k.db.Results(), Keep: s.ResultTime(), Log: h.log})
+	if err != nil {
+		return err
+	}
+	if s.Auth == config.AuthNone {
+		return nil
+	}
+	k.callers, err = auth.New(auth.Options{
+		Keys: k.db.Keys(), Secret: s.JWTSecret, KeySet: s.JWTJWKS, Issuer: s.JWTIssuer, Audience: s.JWTAudience, Skew: s.JWTSkew(),
+		Anonymous: s.Anonymous(), Log: h.log,
+	})
+	return err
+}
+
+// OpenStore opens the database that settings name.
+func OpenStore(ctx context.Context, s *config.Settings, log *slog.Logger) (*store.DB, error) {
+	db, err := store.Open(ctx, store.Options{URL: s.DatabaseURL, StateDir: s.StateDir, Log: log})
+	if err != nil {
+		return nil, fmt.Errorf("the database: %w", err)
+	}
+	return db, nil
+}
+
+// end closes what is kept, after the last run has ended.
+func (k *kept) end() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	var errs []error
+	if k.executions != nil {
+		errs = append(errs, k.executions.Close(ctx))
+	}
+	if k.callers != nil {
+		errs = append(errs, k.callers.Close())
+	}
+	if k.log != nil {
+		errs = append(errs, k.log.Close(ctx))
+	}
+	if k.db != nil {
+		errs = append(errs, k.db.Close())
+	}
+	return errors.Join(errs...)
+}
