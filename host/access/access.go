@@ -46,8 +46,13 @@ var table = []Route{
 	{Method: "GET", Path: "/skills/{id}/versions", Scopes: []string{skill.ScopeRead}},
 	{Method: "GET", Path: "/tools", Scopes: []string{skill.ScopeRead}},
 
-	// Uploads, and what becomes of them. Whose they are is the store's to know.
-	{Method: "POST", Path: "/skills", Scopes: []string{skill.ScopeUpload}},
+	// The operator's own skills: what is so of them.
+	{Method: "PATCH", Path: "/skills/{id}", Scopes: []string{skill.ScopeAdmin}},
+	{Method: "DELETE", Path: "/skills/{id}", Scopes: []string{skill.ScopeAdmin}},
+
+	// Uploads, and what becomes of them. Whose they are is the store's to know. With JSON,
+	// POST /skills is a definition of the operator's, whose keeper looks for skills:admin.
+	{Method: "POST", Path: "/skills", Scopes: []string{skill.ScopeUpload, skill.ScopeAdmin}},
 	{Method: "POST", Path: "/skills/{id}:enable", Scopes: []string{skill.ScopeUpload, skill.ScopeAdmin}},
 	{Method: "POST", Path: "/skills/{id}:disable", Scopes: []string{skill.ScopeUpload, skill.ScopeAdmin}},
 	{Method: "POST", Path: "/skills/{id}:rollback", Scopes: []string{skill.ScopeUpload}},

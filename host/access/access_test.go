@@ -6,7 +6,7 @@ const get = "GET, HEAD, OPTIONS"
 
 func TestAllow(t *testing.T) {
 	for path, want := range map[string]string{
-		"/skills": "GET, HEAD, POST, OPTIONS", "/skills/": "GET, HEAD, POST, OPTIONS", "/skills/echo": "GET, HEAD, OPTIONS",
+		"/skills": "GET, HEAD, POST, OPTIONS", "/skills/": "GET, HEAD, POST, OPTIONS", "/skills/echo": "GET, HEAD, PATCH, DELETE, OPTIONS",
 		"/skills/echo:enable": "POST, OPTIONS", "/skills/echo:disable": "POST, OPTIONS", "/skills/echo:approve": "POST, OPTIONS", "/skills/echo:rollback": "POST, OPTIONS",
 		"/skills/echo/versions/1.0.0": "DELETE, OPTIONS", "/skills/echo/versions/1.0.0+b": "DELETE, OPTIONS",
 		"/skills/echo/versions/": "GET, HEAD, OPTIONS", "/skills/echo/versions/a/b": "", "/skills/echo/versions/1.0.0:enable": "DELETE, OPTIONS", "/skills/:enable": "",

@@ -40,14 +40,9 @@ func (s *Server) deciding(act func(Uploads, skill.Principal, Which) (skill.Versi
 		if err != nil {
 			return err
 		}
-		if err := checkBodyHeaders(&ctx.Request.Header); err != nil {
+		which, err := readWhich(ctx, id)
+		if err != nil {
 			return err
-		}
-		which := Which{ID: id}
-		if body := bytes.TrimSpace(ctx.Request.Body()); len(body) > 0 {
-			if err := decodeWhich(body, &which); err != nil {
-				return err
-			}
 		}
 		now, err := act(uploads, who(c.Context()), which)
 		if err != nil {
@@ -56,6 +51,16 @@ func (s *Server) deciding(act func(Uploads, skill.Principal, Which) (skill.Versi
 		s.writeJSON(ctx, fasthttp.StatusOK, now)
 		return nil
 	}
+}
+
+// readWhich reads what a request decides about; a body may be missing.
+func readWhich(ctx *fasthttp.RequestCtx, id skill.ID) (Which, error) {
+	which := Which{ID: id}
+	err := checkBodyHeaders(&ctx.Request.Header)
+	if body := bytes.TrimSpace(ctx.Request.Body()); err == nil && len(body) > 0 {
+		err = decodeWhich(body, &which)
+	}
+	return which, err
 }
 
 // decodeWhich reads the body of a decision.

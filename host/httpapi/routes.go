@@ -39,12 +39,15 @@ const (
 func (s *Server) routes(app *fiber.App) {
 	get := func(path string, h fiber.Handler) { on(app, fiber.MethodGet, path, h) }
 	post := func(path string, h fiber.Handler) { on(app, fiber.MethodPost, path, h) }
+	patch := func(path string, h fiber.Handler) { on(app, fiber.MethodPatch, path, h) }
 	remove := func(path string, h fiber.Handler) { on(app, fiber.MethodDelete, path, h) }
 
 	post(pathInvoke, s.invoke)
-	post("/skills", s.upload)
-	post("/skills/{id}:enable", s.deciding(Uploads.Enable))
-	post("/skills/{id}:disable", s.deciding(Uploads.Disable))
+	post("/skills", s.postSkill)
+	patch("/skills/{id}", s.updateSkill)
+	remove("/skills/{id}", s.deleteSkill)
+	post("/skills/{id}:enable", s.decidingOwn(Definitions.Enable, s.deciding(Uploads.Enable)))
+	post("/skills/{id}:disable", s.decidingOwn(Definitions.Disable, s.deciding(Uploads.Disable)))
 	post("/skills/{id}:approve", s.deciding(Uploads.Approve))
 	post("/skills/{id}:rollback", s.deciding(Uploads.Rollback))
 	remove("/skills/{id}/versions/{version}", s.deleteVersion)

@@ -41,6 +41,7 @@ type Options struct {
 	Catalogue Catalogue // required
 	Uploads   Uploads   // nil: uploads, and what is decided about them, are refused
 
+	Definitions Definitions  // of the operator's skills; nil: they cannot be changed
 	AgentSkills AgentSkills  // nil: there are none
 	Tools       Tools        // nil: there are no tool definitions
 	Approvals   Approvals    // nil: there are none

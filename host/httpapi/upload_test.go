@@ -468,7 +468,7 @@ func TestDecisions(t *testing.T) {
 		{"DELETE", "/skills/uploaded/versions/" + strings.Repeat("1", 65), "", 400, "1 to 64"},
 		{"DELETE", "/skills/up:enable/versions/1.0.0", "", 404, "NOT_FOUND"},
 		{"POST", "/skills/uploaded:release", "", 404, "no such path"},
-		{"DELETE", "/skills/uploaded", "", 405, "GET"},
+		{"DELETE", "/skills/uploaded", "", 403, "cannot be changed"},
 	} {
 		resp, answer := s.do(t, c.method, c.path, c.body)
 		if resp.StatusCode != c.status || !bytes.Contains(answer, []byte(c.wants)) {

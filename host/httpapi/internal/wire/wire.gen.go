@@ -276,6 +276,37 @@ type ApprovalList struct {
 // Decision What is decided about. All of it may be left out.
 type Decision = json.RawMessage
 
+// Definition One entry of a `skills.yaml`; the page for authors has all keys.
+type Definition struct {
+	// CostMetadata Numbers, as those of a manifest.
+	CostMetadata *map[string]interface{} `json:"cost_metadata,omitempty"`
+	Description  string                  `json:"description"`
+
+	// InputSchema JSON Schema 2020-12.
+	InputSchema map[string]interface{} `json:"input_schema"`
+	IsEnabled   *bool                  `json:"is_enabled,omitempty"`
+	Name        SkillId                `json:"name"`
+
+	// OutputSchema JSON Schema 2020-12.
+	OutputSchema map[string]interface{} `json:"output_schema"`
+
+	// Version A semantic version.
+	Version *string `json:"version,omitempty"`
+}
+
+// DefinitionChange defines model for DefinitionChange.
+type DefinitionChange struct {
+	CostMetadata *struct {
+		EstimatedDurationMs *int `json:"estimated_duration_ms,omitempty"`
+		EstimatedTokens     *int `json:"estimated_tokens,omitempty"`
+
+		// RateLimitPerMinute 0 for no limit of its own.
+		RateLimitPerMinute *int `json:"rate_limit_per_minute,omitempty"`
+	} `json:"cost_metadata,omitempty"`
+	Description *string `json:"description,omitempty"`
+	IsEnabled   *bool   `json:"is_enabled,omitempty"`
+}
+
 // EnvelopeMeta defines model for EnvelopeMeta.
 type EnvelopeMeta struct {
 	RequestId TraceId   `json:"request_id"`
@@ -328,6 +359,9 @@ type LoadedAgentSkill = json.RawMessage
 
 // Meta How the result came about.
 type Meta = skill.Meta
+
+// NewSkill An upload that was accepted, or a skill that was defined.
+type NewSkill = json.RawMessage
 
 // Payload What the record keeps of an input or an output; the operator says how much that is.
 type Payload = audit.Payload
@@ -622,6 +656,13 @@ type UploadSkillParams struct {
 // UploadSkillParamsDryRun defines parameters for UploadSkill.
 type UploadSkillParamsDryRun string
 
+// DeleteSkillParams defines parameters for DeleteSkill.
+type DeleteSkillParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
 // GetSkillParams defines parameters for GetSkill.
 type GetSkillParams struct {
 	// Version A version; the enabled one if it is left out.
@@ -630,6 +671,13 @@ type GetSkillParams struct {
 	// Tenant Whose uploads are meant, for the operator (`skills:admin`); the caller's own if it is left out.
 	Tenant *TenantQuery `form:"tenant,omitempty" json:"tenant,omitempty"`
 
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// UpdateSkillParams defines parameters for UpdateSkill.
+type UpdateSkillParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
@@ -712,8 +760,14 @@ type RunAgentSkillScriptJSONRequestBody = ScriptRunRequest
 // PostMCPJSONRequestBody defines body for PostMCP for application/json ContentType.
 type PostMCPJSONRequestBody = PostMCPJSONBody
 
+// UploadSkillJSONRequestBody defines body for UploadSkill for application/json ContentType.
+type UploadSkillJSONRequestBody = Definition
+
 // UploadSkillMultipartRequestBody defines body for UploadSkill for multipart/form-data ContentType.
 type UploadSkillMultipartRequestBody = UploadRequest
+
+// UpdateSkillJSONRequestBody defines body for UpdateSkill for application/json ContentType.
+type UpdateSkillJSONRequestBody = DefinitionChange
 
 // ApproveSkillJSONRequestBody defines body for ApproveSkill for application/json ContentType.
 type ApproveSkillJSONRequestBody = Decision
