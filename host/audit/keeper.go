@@ -19,6 +19,9 @@ const (
 	pruneRest  = 20 * time.Millisecond
 )
 
+// askLimit is how long a question that nobody waits for may take.
+const askLimit = 10 * time.Second
+
 // forgetAfter is how long a beginning is looked for whose answer was lost: a database
 // may finish a transaction some time after it lost the client.
 const forgetAfter = time.Minute
@@ -141,7 +144,9 @@ func (l *Log) execution(ctx context.Context, s *Started) (*Execution, error) {
 func (l *Log) endDead(ctx context.Context) {
 	dead := map[string]bool{}
 	for cursor := ""; ; {
-		page, next, err := l.o.Store.Executions(ctx, Query{Status: Running, Cursor: cursor, Limit: 1000})
+		asked, cancel := context.WithTimeout(ctx, askLimit)
+		page, next, err := l.o.Store.Executions(asked, Query{Status: Running, Cursor: cursor, Limit: 1000})
+		cancel()
 		if err != nil {
 			l.o.Log.Warn("audit: executions of hosts that crashed could not be looked for; this is tried again", slog.Any("error", err))
 			return
@@ -170,7 +175,9 @@ func (l *Log) endDead(ctx context.Context) {
 func (l *Log) endOrphans(ctx context.Context) {
 	for {
 		const limit = 200
-		orphans, err := l.o.Store.Orphans(ctx, l.o.Now().UTC().Add(-deadAfter), limit)
+		asked, cancel := context.WithTimeout(ctx, askLimit)
+		orphans, err := l.o.Store.Orphans(asked, l.o.Now().UTC().Add(-deadAfter), limit)
+		cancel()
 		if err != nil {
 			l.o.Log.Warn("audit: executions without a host could not be looked for; this is tried again", slog.Any("error", err))
 			return
@@ -220,7 +227,9 @@ func (l *Log) endAll(ctx context.Context, left []*Started) error {
 // Prune removes what is older than the retention, of all tenants, in small steps. The Log
 // calls it by itself every hour.
 func (l *Log) Prune(ctx context.Context) error {
-	heads, err := l.o.Store.Tenants(ctx)
+	asked, cancel := context.WithTimeout(ctx, askLimit)
+	heads, err := l.o.Store.Tenants(asked)
+	cancel()
 	if err != nil {
 		return err
 	}
@@ -229,7 +238,9 @@ func (l *Log) Prune(ctx context.Context) error {
 	defer rest.Stop()
 	for _, h := range heads {
 		for {
-			n, err := l.o.Store.Prune(ctx, h.Tenant, before, pruneStep)
+			asked, cancel := context.WithTimeout(ctx, askLimit)
+			n, err := l.o.Store.Prune(asked, h.Tenant, before, pruneStep)
+			cancel()
 			if err != nil {
 				return err
 			}
