@@ -94,7 +94,7 @@ failed.`,
 	root.AddCommand(
 		a.serveCommand(), a.runCommand(), a.scriptCommand(), a.moduleCommand(), a.skillsCommand(), a.skillCommand(),
 		a.doctorCommand(), a.versionCommand(), a.benchCommand(), a.runtimeCommand(), a.selftestCommand(), a.mcpCommand(),
-		a.approvalsCommand(), a.toolsCommand(), a.capabilityCommand(), a.agentSkillsCommand(),
+		a.approvalsCommand(), a.toolsCommand(), a.capabilityCommand(), a.agentSkillsCommand(), a.keysCommand(),
 	)
 	return root
 }

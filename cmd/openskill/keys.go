@@ -1,0 +1,394 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"openskill/host/auth"
+	"openskill/host/store"
+	"openskill/sdk/skill"
+)
+
+func (a *app) keysCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "Creates, rotates and revokes the API keys of agents",
+		Long: `Manages the API keys by which agents show who they are. It works on the database of
+the settings; every host on that database knows within a second what is changed
+here. A key is shown once, when it is made: only a hash of it is kept.`,
+		Example: `  openskill keys create --name reports --tenant acme --scopes skills:read,skills:invoke
+  openskill keys revoke pvgqyfyx5dc6zpxs`,
+	}
+	group(cmd)
+	cmd.AddCommand(a.keysCreateCommand(), a.keysListCommand(), a.keysShowCommand(), a.keysRotateCommand(), a.keysRevokeCommand())
+	return cmd
+}
+
+// withKeys opens the keys of the settings' database for as long as do takes.
+func (a *app) withKeys(ctx context.Context, flags *settingsFlags, do func(*auth.Keys) error) error {
+	s, err := a.load(flags)
+	if err != nil {
+		return err
+	}
+	db, err := store.Open(ctx, store.Options{URL: s.DatabaseURL, StateDir: s.StateDir, Log: a.logger(level(s, slog.LevelWarn))})
+	if err != nil {
+		return keysFailed(err)
+	}
+	if err := do(auth.NewKeys(db.Keys(), nil)); err != nil {
+		_ = db.Close() //nolint:errcheck // there is another error to tell
+		return err
+	}
+	if err := db.Close(); err != nil {
+		return hostFailed(err)
+	}
+	return nil
+}
+
+// keysFailed says whose fault an error is.
+func keysFailed(err error) error {
+	var e *skill.Error
+	if !errors.As(err, &e) {
+		return hostFailed(err)
+	}
+	switch e.Code { //nolint:exhaustive // the others are the host's
+	case skill.InvalidArgument:
+		return usage("%s", e.Message)
+	case skill.NotFound, skill.Conflict:
+		return failed(e.Code, "%s", e.Message)
+	}
+	if e.Err != nil {
+		return hostFailed(fmt.Errorf("%s: %w", e.Message, e.Err))
+	}
+	return hostFailed(errors.New(e.Message))
+}
+
+// shownKey is a key as --json prints it. Times that never come are null.
+type shownKey struct {
+	ID         string     `json:"id"`
+	Key        string     `json:"key,omitempty"` // once
+	Name       string     `json:"name"`
+	Tenant     string     `json:"tenant"`
+	Scopes     []string   `json:"scopes"`
+	Principal  string     `json:"principal"`
+	State      string     `json:"state"`
+	CreatedAt  *time.Time `json:"created_at"`
+	CreatedBy  string     `json:"created_by"`
+	ExpiresAt  *time.Time `json:"expires_at"`
+	RotatedAt  *time.Time `json:"rotated_at"`
+	OldUntil   *time.Time `json:"old_key_until"`
+	RevokedAt  *time.Time `json:"revoked_at"`
+	LastUsedAt *time.Time `json:"last_used_at"`
+}
+
+func showKey(k *auth.Key, text string) shownKey {
+	return shownKey{
+		ID: k.ID, Key: text, Name: k.Name, Tenant: k.Tenant, Scopes: k.Scopes, Principal: k.Principal().ID, State: k.State(time.Now()),
+		CreatedAt: orNull(k.CreatedAt), CreatedBy: k.CreatedBy, ExpiresAt: orNull(k.ExpiresAt), RotatedAt: orNull(k.RotatedAt),
+		OldUntil: orNull(k.OldUntil), RevokedAt: orNull(k.RevokedAt), LastUsedAt: orNull(k.LastUsedAt),
+	}
+}
+
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// printKey prints one key, with its text if it has just been made.
+func (a *app) printKey(k *auth.Key, text string, asJSON bool) error {
+	var err error
+	if asJSON {
+		err = a.printJSON(showKey(k, text))
+	} else {
+		err = a.print("%s", keyLines(k, text))
+	}
+	switch {
+	case text == "":
+		return err
+	case err != nil:
+		return hostFailed(fmt.Errorf("key %s was made and could not be printed, so that nobody has it; openskill keys rotate %s --overlap 0s makes another one: %w", k.ID, k.ID, err))
+	}
+	if !asJSON {
+		a.say("openskill: nobody can show this key again; keep it where secrets are kept")
+	}
+	return nil
+}
+
+func keyLines(k *auth.Key, text string) string {
+	var b strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-13s  %s\n", name, value)
+		}
+	}
+	line("key", text)
+	line("id", k.ID)
+	line("name", skill.CleanText(k.Name, 200))
+	line("tenant", skill.CleanText(k.Tenant, 80))
+	line("scopes", strings.Join(k.Scopes, ","))
+	line("principal", k.Principal().ID)
+	line("state", k.State(time.Now()))
+	line("created", moment(k.CreatedAt, "")+" by "+skill.CleanText(k.CreatedBy, 80))
+	line("expires", moment(k.ExpiresAt, "never"))
+	line("rotated", moment(k.RotatedAt, ""))
+	if !k.OldUntil.IsZero() && k.OldUntil.After(time.Now()) {
+		line("old key until", moment(k.OldUntil, ""))
+	}
+	line("revoked", moment(k.RevokedAt, ""))
+	line("last used", moment(k.LastUsedAt, "never"))
+	return b.String()
+}
+
+// moment is a time for people, in whole seconds; none is what is given for it.
+func moment(t time.Time, none string) string {
+	if t.IsZero() {
+		return none
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func (a *app) keysCreateCommand() *cobra.Command {
+	var asJSON bool
+	var name, tenant, scopes, expires string
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Creates a key and shows it",
+		Long: `Creates a key for an agent of a tenant and shows it, this once. Scopes are
+` + strings.Join(skill.Scopes(), ", ") + `,
+and skills:invoke:ID for calls of one skill.`,
+		Example: "  openskill keys create --name reports --tenant acme --scopes skills:read,skills:invoke:echo --expires 720h --json",
+		Args:    takes(0, 0),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().Var(&word{&name, "NAME"}, "name", "what people call it")
+	cmd.Flags().Var(&word{&tenant, "TENANT"}, "tenant", "whose agent shows it")
+	cmd.Flags().Var(&word{&scopes, "SCOPES"}, "scopes", "what it allows, with commas between them")
+	cmd.Flags().Var(&word{&expires, "TIME"}, "expires", "how long it is good, such as 720h, at most ten years, or never; default 8760h, which is a year")
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id", "key", …}`)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		n := auth.NewKey{Name: name, Tenant: tenant, By: skill.Local().ID, Scopes: splitScopes(scopes)}
+		for _, f := range []struct{ flag, value string }{{"name", name}, {"tenant", tenant}, {"scopes", scopes}} {
+			if f.value == "" {
+				return usage("%s needs --%s", cmd.CommandPath(), f.flag)
+			}
+		}
+		var err error
+		if n.Life, err = lifeFlag(expires); err != nil {
+			return err
+		}
+		return a.withKeys(cmd.Context(), flags, func(keys *auth.Keys) error {
+			k, text, err := keys.Create(cmd.Context(), n)
+			if err != nil {
+				return keysFailed(err)
+			}
+			return a.printKey(k, text, asJSON)
+		})
+	}
+	return cmd
+}
+
+// splitScopes takes commas and spaces, of which one is seldom meant.
+func splitScopes(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+func lifeFlag(s string) (time.Duration, error) {
+	switch s {
+	case "":
+		return 0, nil
+	case "never":
+		return auth.Never, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 || d > auth.LongestLife {
+		return 0, usage("--expires %s: want a time with its unit, such as 720h, of at most %d h, or never", quote(s), int(auth.LongestLife.Hours()))
+	}
+	return d, nil
+}
+
+func (a *app) keysListCommand() *cobra.Command {
+	var asJSON bool
+	var tenant string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "Lists the keys, the newest first",
+		Long:    "Lists the keys, the newest first, those included that were revoked or have expired.",
+		Example: "  openskill keys list --tenant acme",
+		Args:    takes(0, 0),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().Var(&word{&tenant, "TENANT"}, "tenant", "only those of this tenant")
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"data": […]}`)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if tenant != "" && !auth.ValidTenant(tenant) {
+			return usage("--tenant %s: a tenant has 1 to 64 characters of A-Z, a-z, 0-9, and . _ : and -", quote(tenant))
+		}
+		return a.withKeys(cmd.Context(), flags, func(keys *auth.Keys) error {
+			all, err := everyKey(cmd.Context(), keys, tenant)
+			switch {
+			case err != nil:
+				return keysFailed(err)
+			case !asJSON:
+				return a.print("%s\n", keyTable(all))
+			}
+			shown := make([]shownKey, len(all))
+			for i, k := range all {
+				shown[i] = showKey(k, "")
+			}
+			return a.printJSON(struct {
+				Data []shownKey `json:"data"`
+			}{shown})
+		})
+	}
+	return cmd
+}
+
+// everyKey gives all pages of a list.
+func everyKey(ctx context.Context, keys *auth.Keys, tenant string) (all []*auth.Key, err error) {
+	for q := (auth.KeyQuery{Tenant: tenant, Limit: auth.MaxKeyPage}); ; {
+		page, next, err := keys.List(ctx, q)
+		all = append(all, page...)
+		if err != nil || next == "" {
+			return all, err
+		}
+		q.Cursor = next
+	}
+}
+
+func keyTable(all []*auth.Key) string {
+	t := newTable("ID", "NAME", "TENANT", "STATE", "SCOPES", "CREATED", "EXPIRES", "LAST USED")
+	for _, k := range all {
+		t.AppendRow(table.Row{
+			k.ID, skill.CleanText(k.Name, 40), skill.CleanText(k.Tenant, 64), k.State(time.Now()), skill.CleanText(strings.Join(k.Scopes, ","), 80),
+			moment(k.CreatedAt, ""), moment(k.ExpiresAt, "never"), moment(k.LastUsedAt, "never"),
+		})
+	}
+	return t.Render()
+}
+
+// keyID reads the argument that names a key. What is no id is not repeated: it may be a
+// key that was mistyped.
+func keyID(cmd *cobra.Command, arg string) (string, error) {
+	id, ok := auth.ParseKeyID(arg)
+	if !ok {
+		return "", usage("%s wants the id of a key, %d characters of a-z and 2-7, which openskill keys list shows", cmd.CommandPath(), auth.KeyIDLength)
+	}
+	return id, nil
+}
+
+func (a *app) keysShowCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "show ID",
+		Short:   "Shows what is known of a key",
+		Long:    "Shows what is known of a key, but not the key: that is not kept.",
+		Example: "  openskill keys show pvgqyfyx5dc6zpxs",
+		Args:    takes(1, 1),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := keyID(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		return a.withKeys(cmd.Context(), flags, func(keys *auth.Keys) error {
+			k, err := keys.Get(cmd.Context(), id)
+			if err != nil {
+				return keysFailed(err)
+			}
+			return a.printKey(k, "", asJSON)
+		})
+	}
+	return cmd
+}
+
+func (a *app) keysRotateCommand() *cobra.Command {
+	var asJSON bool
+	var overlap string
+	cmd := &cobra.Command{
+		Use:   "rotate ID",
+		Short: "Gives a key a new secret and shows it",
+		Long: `Gives a key a new secret and shows the key, this once. The one before stays good for
+the overlap, in which its holder changes over; of keys before that one, none does. Id,
+tenant, scopes and the end of the key stay as they are.`,
+		Example: "  openskill keys rotate pvgqyfyx5dc6zpxs --overlap 1h",
+		Args:    takes(1, 1),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().Var(&word{&overlap, "TIME"}, "overlap", "how long the key before stays good, from 0s to 720h; default 24h")
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id", "key", …}`)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := keyID(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		d := auth.DefaultOverlap
+		if cmd.Flags().Changed("overlap") {
+			if d, err = time.ParseDuration(overlap); err != nil || d < 0 || d > auth.LongestOverlap {
+				return usage("--overlap %s: want a time with its unit, such as 30m or 24h, from 0s to %d h", quote(overlap), int(auth.LongestOverlap.Hours()))
+			}
+		}
+		return a.withKeys(cmd.Context(), flags, func(keys *auth.Keys) error {
+			k, text, err := keys.Rotate(cmd.Context(), id, d)
+			if err != nil {
+				return keysFailed(err)
+			}
+			return a.printKey(k, text, asJSON)
+		})
+	}
+	return cmd
+}
+
+func (a *app) keysRevokeCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "revoke ID…",
+		Short: "Ends keys, on every host within a second",
+		Long: `Ends keys for good, on every host within a second. Calls under way go on. Instead of
+the id the key itself is taken too, for whoever finds one where it should not be.`,
+		Example: "  openskill keys revoke pvgqyfyx5dc6zpxs",
+		Args:    takes(1, many),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a key")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ids := make([]string, len(args))
+		for i, arg := range args {
+			var err error
+			if ids[i], err = keyID(cmd, arg); err != nil {
+				return err
+			}
+		}
+		return a.withKeys(cmd.Context(), flags, func(keys *auth.Keys) error {
+			for _, id := range ids {
+				if err := a.revoke(cmd.Context(), keys, id, asJSON); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return cmd
+}
+
+func (a *app) revoke(ctx context.Context, keys *auth.Keys, id string, asJSON bool) error {
+	k, err := keys.Revoke(ctx, id)
+	switch {
+	case err != nil && skill.CodeOf(err) == skill.NotFound:
+		return failed(skill.NotFound, "%s: there is no key of this id; openskill keys list shows them", id)
+	case err != nil:
+		return keysFailed(err)
+	case asJSON:
+		return a.printJSON(showKey(k, ""))
+	}
+	return a.print("%s: the key %s of %s is revoked since %s\n", k.ID, quote(k.Name), skill.CleanText(k.Tenant, 80), moment(k.RevokedAt, ""))
+}
