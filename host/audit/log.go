@@ -216,7 +216,7 @@ func (l *Log) Finished(_ context.Context, of *Started, f *Finished, output []byt
 	f.ExecutionID, f.Output = of.ExecutionID, l.o.Policy.Payload(output, l.o.MaxPayload)
 	f.Time = l.moment(f.Time)
 	kept := *f
-	kept.Message = l.o.Policy.message(f.Code, f.Message)
+	kept.Message = l.o.Policy.message(f.Message)
 	kept.Artifacts = l.o.Policy.artifacts(f.Artifacts)
 
 	l.mu.Lock()
@@ -344,12 +344,14 @@ func finishedEntry(of *Started, f *Finished) (*Entry, error) {
 	}, nil
 }
 
-// strippedEntry is the end of a call with nothing in it that a caller or a guest wrote,
-// but for a message of the host's own: it always fits, and a database takes it that took
-// the beginning.
+// plainMessages are the messages that the Log itself writes.
+var plainMessages = map[string]bool{hostEnded: true, notConfirmed: true}
+
+// strippedEntry is the end of a call with nothing in it that a caller or a guest chose: it
+// always fits, and a database takes it that took the beginning.
 func strippedEntry(of *Started, f *Finished) *Entry {
 	kept := *f
-	if !hosts[f.Code] {
+	if !plainMessages[f.Message] {
 		kept.Message = ""
 	}
 	kept.Output.Truncated = kept.Output.Truncated || kept.Output.JSON != nil

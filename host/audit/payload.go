@@ -86,23 +86,13 @@ func whole(data []byte, most int) (kept json.RawMessage, truncated bool) {
 	return bytes.Clone(data), false
 }
 
-// hosts are the codes whose messages only the host writes: all others may repeat what
-// a guest said.
-var hosts = map[skill.Code]bool{
-	"": true, skill.MemoryLimit: true, skill.TableLimit: true, skill.StackLimit: true, skill.FuelExhausted: true,
-	skill.Timeout: true, skill.OutputLimit: true, skill.WorkerCrashed: true, skill.Cancelled: true,
-	skill.Unauthorized: true, skill.Forbidden: true, skill.RateLimited: true, skill.AuditUnavailable: true,
-}
-
-// message is what p keeps of an error's message.
-func (p Policy) message(code skill.Code, message string) string {
-	switch {
-	case p == KeepFull || hosts[code]:
-		return skill.CleanText(message, skill.MaxMessage)
-	case p == KeepRedacted:
-		return skill.CleanText(scrub(message), skill.MaxMessage)
+// message is what p keeps of what the host says of an error: what looks like a secret is
+// left out, since it may repeat a name that a caller or a skill chose.
+func (p Policy) message(s string) string {
+	if p != KeepFull {
+		s = scrub(s)
 	}
-	return ""
+	return skill.CleanText(s, skill.MaxMessage)
 }
 
 // artifacts are files' names, sizes and hashes as p keeps them. A name is a guest's word.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"openskill/host/audit"
+	"openskill/sdk/skill"
 )
 
 // Store keeps records and executions in memory. Its zero value is empty and works.
@@ -122,6 +123,7 @@ func (s *Store) Append(ctx context.Context, entries []*audit.Entry) error {
 }
 
 func (s *Store) append(e *audit.Entry) {
+	e.Seq, e.Prev, e.Hash = 0, "", ""
 	c := s.chain(e.Tenant)
 	x := s.executions[e.ExecutionID]
 	switch {
@@ -200,14 +202,10 @@ func copied(x *audit.Execution) *audit.Execution {
 // Executions implements audit.Store.
 func (s *Store) Executions(ctx context.Context, q audit.Query) (page []*audit.Execution, next string, err error) {
 	err = s.do(ctx, "Executions", func() error {
-		if q.Limit < 1 || q.Limit > 1000 {
-			return errors.New("a page has 1 to 1000 executions")
-		}
-		var after position
-		if q.Cursor != "" {
-			if err := json.Unmarshal([]byte(q.Cursor), &after); err != nil {
-				return fmt.Errorf("not a cursor: %w", err)
-			}
+		q.Limit, q.Session = min(max(q.Limit, 1), 1000), strings.ToLower(q.Session)
+		after, err := parsePosition(q.Cursor)
+		if err != nil {
+			return err
 		}
 		var all []*audit.Execution
 		for _, x := range s.executions {
@@ -218,9 +216,7 @@ func (s *Store) Executions(ctx context.Context, q audit.Query) (page []*audit.Ex
 		slices.SortFunc(all, func(a, b *audit.Execution) int { return newest(at(a), at(b)) })
 		page = all[:min(len(all), q.Limit)]
 		if len(all) > q.Limit {
-			b, err := json.Marshal(at(page[q.Limit-1]))
-			next = string(b)
-			return err
+			next = at(page[q.Limit-1]).String()
 		}
 		return nil
 	})
@@ -235,6 +231,19 @@ type position struct {
 
 func at(x *audit.Execution) position {
 	return position{x.Started.Time.UnixMicro(), x.Started.ExecutionID}
+}
+
+// String is a cursor.
+func (p position) String() string { return fmt.Sprintf("%020d.%s", p.Time, p.ID) }
+
+func parsePosition(cursor string) (p position, err error) {
+	if cursor == "" {
+		return p, nil
+	}
+	if _, err := fmt.Sscanf(cursor, "%d.%36s", &p.Time, &p.ID); err != nil || p.String() != cursor || len(p.ID) != 36 {
+		return p, &skill.Error{Op: "audittest.Executions", Code: skill.InvalidArgument, Subject: "cursor", Message: "not a cursor"}
+	}
+	return p, nil
 }
 
 func newest(a, b position) int {
