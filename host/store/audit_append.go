@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,7 +26,7 @@ func (a *auditStore) Append(ctx context.Context, entries []*audit.Entry) error {
 	slices.Sort(tenants) // the order in which all hosts lock them
 	tenants = slices.Compact(tenants)
 	return again(ctx, func() error {
-		return a.append(ctx, tenants, ids, func(known *known) ([]change, error) { return link(entries, known) })
+		return a.append(ctx, tenants, ids, func(k *known) (*batch, error) { return link(entries, k) })
 	})
 }
 
@@ -44,65 +44,58 @@ const (
 	ended
 )
 
-// change is one statement with its arguments.
-type change struct {
-	what statement
-	args []any // times as stamp
-}
+// batch is what is written: the rows of each statement. Times in them are stamps.
+type batch [statementCount][][]any
+
+func (b *batch) add(s statement, row ...any) { b[s] = append(b[s], row) }
 
 // link chains the entries to their tenants' records and says what is to be written.
-func link(entries []*audit.Entry, k *known) ([]change, error) {
-	changes := make([]change, 0, 2*len(entries)+len(k.heads))
+func link(entries []*audit.Entry, k *known) (*batch, error) {
+	b := &batch{}
+	begins := map[string]int{} // executions that begin in this batch, with their places in it
 	moved := map[string]bool{}
 	for _, e := range entries {
 		id := lower(e.ExecutionID)
 		e.Seq, e.Prev, e.Hash = 0, "", ""
-		var table change
-		switch {
-		case e.Started != nil:
-			if k.phase[id] >= begun {
-				continue
-			}
-			k.phase[id] = begun
-			table = change{insertRunning, runningArgs(e.Started, e.Body)}
-		case e.Finished != nil:
-			if k.phase[id] == ended {
-				continue
-			}
-			if k.phase[id] == begun {
-				changes = append(changes, change{deleteRunning, []any{id}})
-			}
-			k.phase[id] = ended
-			args, err := logArgs(e.Of, e.Finished)
+		if k.phase[id] == ended || e.Started != nil && k.phase[id] == begun {
+			continue // it was written before
+		}
+		if e.Started != nil {
+			k.phase[id], begins[id] = begun, len(b[insertRunning])
+			b.add(insertRunning, runningRow(e.Started, e.Body)...)
+		} else {
+			row, err := logRow(e.Of, e.Finished)
 			if err != nil {
 				return nil, err
 			}
-			table = change{insertLog, args}
+			b.add(insertLog, row...)
+			if at, ok := begins[id]; ok {
+				b[insertRunning][at] = nil
+			} else if k.phase[id] == begun {
+				b.add(deleteRunning, id)
+			}
+			k.phase[id] = ended
 		}
-		changes = append(changes, next(k.heads[e.Tenant], &e.Record))
-		if table.args != nil {
-			changes = append(changes, table)
-		}
+		b.next(k.heads[e.Tenant], &e.Record)
 		moved[e.Tenant] = true
 	}
+	b[insertRunning] = slices.DeleteFunc(b[insertRunning], func(row []any) bool { return row == nil })
 	for tenant := range moved {
-		changes = append(changes, setTo(k.heads[tenant]))
+		b.setTo(k.heads[tenant])
 	}
-	return changes, nil
+	return b, nil
 }
 
 // next makes r the last record of h.
-func next(h *audit.Head, r *audit.Record) change {
+func (b *batch) next(h *audit.Head, r *audit.Record) {
 	r.Seq = h.Last + 1
 	audit.Link(h.LastHash, r)
 	h.Last, h.LastHash = r.Seq, r.Hash
-	return change{insertRecord, []any{
-		r.Tenant, int64(r.Seq), r.Kind, plain(r.ExecutionID), at(r.Time), []byte(r.Body), r.Prev, r.Hash, //nolint:gosec // not in 100,000 years
-	}}
+	b.add(insertRecord, r.Tenant, int64(r.Seq), r.Kind, plain(r.ExecutionID), at(r.Time), []byte(r.Body), r.Prev, r.Hash) //nolint:gosec // not in 100,000 years
 }
 
-func setTo(h *audit.Head) change {
-	return change{setHead, []any{h.Tenant, int64(h.First), h.Prev, int64(h.Last), h.LastHash}} //nolint:gosec // as above
+func (b *batch) setTo(h *audit.Head) {
+	b.add(setHead, h.Tenant, int64(h.First), h.Prev, int64(h.Last), h.LastHash) //nolint:gosec // as above
 }
 
 // newHead is the chain of a tenant before its first record.
@@ -110,53 +103,71 @@ func newHead(tenant string) *audit.Head {
 	return &audit.Head{Tenant: tenant, First: 1, Prev: audit.Origin, LastHash: audit.Origin}
 }
 
-// statement is one of the statements of Append, prepared on each connection.
+// statement is one of the statements that write a batch, in their order.
 type statement int
 
 const (
 	insertRecord statement = iota
-	setHead
-	insertRunning
 	deleteRunning
+	insertRunning
 	insertLog
+	setHead
 	statementCount
 )
 
-// text is the statement, with a question mark for each argument.
-func (s statement) text() string {
+// shape is a statement's table and its columns with their types on PostgreSQL; what is no
+// INSERT is written out.
+type shape struct {
+	table, columns, types string
+	update                string
+}
+
+func (s statement) shape() shape {
 	switch s {
 	case insertRecord:
-		return "INSERT INTO audit_records (tenant, seq, kind, execution_id, time, body, prev, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-	case setHead:
-		return `INSERT INTO audit_heads (tenant, first, prev, last, last_hash) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (tenant) DO UPDATE SET first = excluded.first, prev = excluded.prev, last = excluded.last, last_hash = excluded.last_hash`
+		return shape{
+			table: "audit_records", columns: "tenant, seq, kind, execution_id, time, body, prev, hash",
+			types: "text, bigint, text, text, timestamptz, bytea, text, text",
+		}
 	case insertRunning:
-		return `INSERT INTO running_executions (id, tenant, principal_id, skill_name, session_id, trace_id, instance, created_at, started)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	case deleteRunning:
-		return "DELETE FROM running_executions WHERE id = ?"
+		return shape{
+			table: "running_executions", columns: "id, tenant, principal_id, skill_name, session_id, trace_id, instance, created_at, started",
+			types: "uuid, text, text, text, uuid, text, text, timestamptz, bytea",
+		}
+	case insertLog:
+		return shape{table: "execution_logs", columns: logColumns, types: logTypes}
 	default:
-		return "INSERT INTO execution_logs (" + logColumns + ") VALUES (?" + strings.Repeat(", ?", logColumnCount-1) + ")"
+		return shape{
+			table: "audit_heads", columns: "tenant, first, prev, last, last_hash", types: "text, bigint, text, bigint, text",
+			update: " ON CONFLICT (tenant) DO UPDATE SET first = excluded.first, prev = excluded.prev, last = excluded.last, last_hash = excluded.last_hash",
+		}
 	}
 }
 
-// numbered writes $1, $2 … for the question marks, as PostgreSQL has them.
-func numbered(text string) string {
-	var b strings.Builder
-	n := 0
-	for _, part := range strings.SplitAfter(text, "?") {
-		before, found := strings.CutSuffix(part, "?")
-		b.WriteString(before)
-		if found {
-			n++
-			b.WriteString("$" + strconv.Itoa(n))
-		}
+// forRow is the statement for one row, with a question mark for each of its values.
+func (s statement) forRow() string {
+	if s == deleteRunning {
+		return "DELETE FROM running_executions WHERE id = ?"
 	}
-	return b.String()
+	t := s.shape()
+	return "INSERT INTO " + t.table + " (" + t.columns + ") VALUES (?" + strings.Repeat(", ?", strings.Count(t.columns, ",")) + ")" + t.update
+}
+
+// forRows is the statement for many rows on PostgreSQL, with an array for each column.
+func (s statement) forRows() string {
+	if s == deleteRunning {
+		return "DELETE FROM running_executions WHERE id = ANY($1::uuid[])"
+	}
+	t := s.shape()
+	var arrays []string
+	for i, of := range strings.Split(t.types, ", ") {
+		arrays = append(arrays, fmt.Sprintf("$%d::%s[]", i+1, of))
+	}
+	return "INSERT INTO " + t.table + " (" + t.columns + ") SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")" + t.update
 }
 
 // append runs the transaction of a batch: what plan says of what is known is written.
-func (a *auditStore) append(ctx context.Context, tenants, ids []string, plan func(*known) ([]change, error)) error {
+func (a *auditStore) append(ctx context.Context, tenants, ids []string, plan func(*known) (*batch, error)) error {
 	if a.db.postgres() {
 		return a.appendPostgres(ctx, tenants, ids, plan)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -27,7 +28,7 @@ const (
 // prepared gives the name under which a connection has a statement prepared.
 func (s statement) prepared() string { return fmt.Sprintf("audit_%d", s) }
 
-func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, plan func(*known) ([]change, error)) error {
+func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, plan func(*known) (*batch, error)) error {
 	c, err := a.db.write.DB.Conn(ctx)
 	if err != nil {
 		return err
@@ -40,7 +41,7 @@ func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, 
 		}
 		conn := std.Conn()
 		for s := range statementCount { // without a round trip where it was done before
-			if _, err := conn.Prepare(ctx, s.prepared(), numbered(s.text())); err != nil {
+			if _, err := conn.Prepare(ctx, s.prepared(), s.forRows()); err != nil {
 				return err
 			}
 		}
@@ -58,10 +59,10 @@ func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, 
 	})
 }
 
-func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, plan func(*known) ([]change, error)) error {
+func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, plan func(*known) (*batch, error)) error {
 	k := &known{heads: map[string]*audit.Head{}, phase: map[string]phase{}}
 	ask := &pgx.Batch{}
-	ask.Queue("BEGIN")
+	ask.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	ask.Queue(makeHeads, tenants, audit.Origin)
 	ask.Queue(lockHeads, tenants).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -90,19 +91,49 @@ func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, plan f
 	if err := conn.SendBatch(ctx, ask).Close(); err != nil {
 		return err
 	}
-	changes, err := plan(k)
+	b, err := plan(k)
 	if err != nil {
 		return err
 	}
 	tell := &pgx.Batch{}
-	for _, c := range changes {
-		for i, arg := range c.args {
-			if s, ok := arg.(stamp); ok {
-				c.args[i] = s.of(Postgres)
-			}
+	for s, rows := range b {
+		if len(rows) > 0 {
+			tell.Queue(statement(s).prepared(), columns(rows)...)
 		}
-		tell.Queue(c.what.prepared(), c.args...)
 	}
 	tell.Queue("COMMIT")
 	return conn.SendBatch(ctx, tell).Close()
+}
+
+// columns makes an array of each column, of its type in Go.
+func columns(rows [][]any) []any {
+	out := make([]any, len(rows[0]))
+	for i, first := range rows[0] {
+		switch first.(type) {
+		case int64:
+			out[i] = array(rows, i, func(v any) (n int64) { n, _ = v.(int64); return })
+		case bool:
+			out[i] = array(rows, i, func(v any) (b bool) { b, _ = v.(bool); return })
+		case stamp:
+			out[i] = array(rows, i, func(v any) driver.Value { s, _ := v.(stamp); return s.of(Postgres) })
+		case []byte:
+			out[i] = array(rows, i, func(v any) (b []byte) { b, _ = v.([]byte); return })
+		default: // text, which nil may stand for
+			out[i] = array(rows, i, func(v any) *string {
+				if s, ok := v.(string); ok {
+					return &s
+				}
+				return nil
+			})
+		}
+	}
+	return out
+}
+
+func array[T any](rows [][]any, column int, of func(any) T) []T {
+	out := make([]T, len(rows))
+	for i, row := range rows {
+		out[i] = of(row[column])
+	}
+	return out
 }

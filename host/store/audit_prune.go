@@ -64,9 +64,14 @@ func (a *auditStore) prune(ctx context.Context, tx bun.Tx, tenant string, before
 	if err := p.tell(); err != nil {
 		return 0, err
 	}
-	for _, c := range []change{next(h, &p.record), setTo(h)} {
-		if _, err := tx.ExecContext(ctx, c.what.text(), c.args...); err != nil {
-			return 0, err
+	b := &batch{}
+	b.next(h, &p.record)
+	b.setTo(h)
+	for s, rows := range b {
+		for _, row := range rows {
+			if _, err := tx.ExecContext(ctx, statement(s).forRow(), row...); err != nil {
+				return 0, err
+			}
 		}
 	}
 	return p.removed, nil

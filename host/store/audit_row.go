@@ -18,14 +18,17 @@ import (
 // that Go and JSON do: the columns then have what comes closest, and the column exact has
 // the execution. So every run is on record, whatever it was given.
 
-// logColumns are the columns of execution_logs, as logArgs writes and scanLog reads them.
+// logColumns are the columns of execution_logs, as logRow writes and scanLog reads them.
 const logColumns = `id, principal_id, principal_type, session_id, skill_name, iteration_index,
 	input_params, output_result, token_usage, duration_ms, status, error_message, created_at,
 	tenant, api_key, trace_id, owner, script, version, digest, runner, code, fuel, memory_peak,
 	limits, instance, replay_of, input_bytes, input_sha256, input_truncated,
 	output_bytes, output_sha256, output_truncated, artifacts, finished_at, exact`
 
-const logColumnCount = 36
+// logTypes are their types on PostgreSQL.
+const logTypes = "uuid, text, text, uuid, text, bigint, jsonb, jsonb, bigint, bigint, text, text, timestamptz, " +
+	"text, text, text, text, text, text, text, text, text, bigint, bigint, " +
+	"jsonb, text, text, bigint, text, boolean, bigint, text, boolean, jsonb, timestamptz, bytea"
 
 // The longest texts that columns hold, in characters.
 const (
@@ -124,8 +127,8 @@ func jsonFits(raw []byte) bool {
 	return true
 }
 
-// logArgs gives the columns of an execution that ended.
-func logArgs(s *audit.Started, f *audit.Finished) ([]any, error) {
+// logRow gives the columns of an execution that ended.
+func logRow(s *audit.Started, f *audit.Finished) ([]any, error) {
 	var n narrow
 	limits, err := json.Marshal(s.Limits)
 	if err != nil {
@@ -137,7 +140,7 @@ func logArgs(s *audit.Started, f *audit.Finished) ([]any, error) {
 			return nil, err
 		}
 	}
-	args := append(make([]any, 0, logColumnCount),
+	args := append(make([]any, 0, 36),
 		lower(s.ExecutionID), n.text(s.Principal, mostPrincipal), string(s.PrincipalType), lower(s.Session), n.text(s.Skill, mostSkill),
 		n.number(int64(s.Iteration), math.MaxInt32),
 		n.json(s.Input.JSON), n.json(f.Output.JSON), n.number(int64(f.Tokens), math.MaxInt32), n.number(f.DurationMS, math.MaxInt32),
@@ -198,8 +201,8 @@ func scanLog(rows *sql.Rows) (*audit.Execution, error) {
 	return e, nil
 }
 
-// runningArgs gives the columns of an execution that began, of which body is the record.
-func runningArgs(s *audit.Started, body []byte) []any {
+// runningRow gives the columns of an execution that began, of which body is the record.
+func runningRow(s *audit.Started, body []byte) []any {
 	return []any{
 		lower(s.ExecutionID), s.Tenant, fit(s.Principal, mostPrincipal), fit(s.Skill, mostSkill), lower(s.Session), fit(s.TraceID, mostWord),
 		fit(s.Instance, mostWord), at(s.Time), body,

@@ -38,13 +38,13 @@ func (l *lite) prepare(ctx context.Context, db *sql.DB) error {
 	l.phases = stmt(`SELECT j.value, EXISTS (SELECT 1 FROM execution_logs WHERE id = j.value) FROM json_each(?) j
 		WHERE EXISTS (SELECT 1 FROM execution_logs WHERE id = j.value) OR EXISTS (SELECT 1 FROM running_executions WHERE id = j.value)`)
 	for s := range statementCount {
-		l.changes[s] = stmt(s.text())
+		l.changes[s] = stmt(s.forRow())
 	}
 	l.ready = err == nil
 	return err
 }
 
-func (a *auditStore) appendSQLite(ctx context.Context, tenants, ids []string, plan func(*known) ([]change, error)) error {
+func (a *auditStore) appendSQLite(ctx context.Context, tenants, ids []string, plan func(*known) (*batch, error)) error {
 	db := a.db.write.DB
 	if err := a.lite.prepare(ctx, db); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (a *auditStore) appendSQLite(ctx context.Context, tenants, ids []string, pl
 	return tx.Commit()
 }
 
-func (a *auditStore) appendIn(ctx context.Context, tx *sql.Tx, tenants, ids []string, plan func(*known) ([]change, error)) error {
+func (a *auditStore) appendIn(ctx context.Context, tx *sql.Tx, tenants, ids []string, plan func(*known) (*batch, error)) error {
 	// The driver watches a context that can end by a goroutine for each statement. None of
 	// them waits, as the transaction has the lock: that the whole ends with it is enough.
 	ctx = context.WithoutCancel(ctx)
@@ -80,22 +80,24 @@ func (a *auditStore) appendIn(ctx context.Context, tx *sql.Tx, tenants, ids []st
 	if err := phasesIn(ctx, tx.StmtContext(ctx, a.lite.phases), ids, k.phase); err != nil {
 		return err
 	}
-	changes, err := plan(k)
+	b, err := plan(k)
 	if err != nil {
 		return err
 	}
-	var prepared [statementCount]*sql.Stmt
-	for _, c := range changes {
-		if prepared[c.what] == nil {
-			prepared[c.what] = tx.StmtContext(ctx, a.lite.changes[c.what])
+	for s, rows := range b {
+		if len(rows) == 0 {
+			continue
 		}
-		for i, arg := range c.args {
-			if s, ok := arg.(stamp); ok {
-				c.args[i] = s.of(SQLite)
+		stmt := tx.StmtContext(ctx, a.lite.changes[s])
+		for _, row := range rows {
+			for i, value := range row {
+				if t, ok := value.(stamp); ok {
+					row[i] = t.of(SQLite)
+				}
 			}
-		}
-		if _, err := prepared[c.what].ExecContext(ctx, c.args...); err != nil {
-			return err
+			if _, err := stmt.ExecContext(ctx, row...); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -38,7 +38,8 @@ func Open(o Options) (*sql.DB, error) {
 	set(c, "search_path", Schema, true) // tables are found without it, and those of no other schema
 	set(c, "application_name", "openskill", false)
 	set(c, "TimeZone", "UTC", true)
-	set(c, "standard_conforming_strings", "on", true) // by which bun quotes
+	set(c, "default_transaction_isolation", "read committed", true) // who waited for a lock sees what was written meanwhile
+	set(c, "standard_conforming_strings", "on", true)               // by which bun quotes
 	if !o.Patient {
 		set(c, "statement_timeout", "10s", false)
 		set(c, "lock_timeout", "5s", false)

@@ -1,0 +1,20 @@
+package store
+
+import "context"
+
+// Write runs a statement as it is, without a bound on its time, which tests set up their
+// data with.
+func (d *DB) Write(ctx context.Context, statement string) error {
+	c, err := d.write.DB.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // it goes back to the pool
+	if d.postgres() {
+		if _, err := c.ExecContext(ctx, "SET statement_timeout = 0"); err != nil {
+			return err
+		}
+	}
+	_, err = c.ExecContext(ctx, statement)
+	return err
+}
