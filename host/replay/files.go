@@ -51,7 +51,7 @@ func look(root *os.Root, then skill.Seen) (now string, same bool) {
 		return "it cannot be looked at", false
 	case info.IsDir():
 		is := skill.Seen{Path: then.Path, Kind: skill.SeenFolder}
-		if then.SHA256 != "" {
+		if then.SHA256 != "" && then.Kind == skill.SeenFolder {
 			is.SHA256, err = listed(root, then.Path)
 		}
 		return shownOr(is, err), err == nil && is == then

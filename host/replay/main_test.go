@@ -34,7 +34,34 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := shared.close(); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
+}
+
+// shared is the engine of all houses: a runtime is loaded once.
+var shared engine
+
+type engine struct {
+	once   sync.Once
+	opened *wasm.Engine
+	err    error
+}
+
+func (e *engine) open() (*wasm.Engine, error) {
+	e.once.Do(func() {
+		e.opened, e.err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(stateDir(), "cache", "wasm")})
+	})
+	return e.opened, e.err
+}
+
+func (e *engine) close() error {
+	if e.opened == nil {
+		return nil
+	}
+	return e.opened.Close()
 }
 
 // records has executions on record, in memory.
@@ -84,7 +111,6 @@ type house struct {
 type plan struct {
 	roots    []string
 	data     string
-	state    string // with runtimes, and compiled modules
 	most     uint64
 	key      []byte
 	outgoing skill.Outgoing
@@ -105,9 +131,6 @@ func stateDir() string {
 }
 
 func build(p plan) (*house, error) {
-	if p.state == "" {
-		p.state = stateDir()
-	}
 	h := &house{records: p.records, store: p.store}
 	if h.records == nil {
 		h.records = &records{}
@@ -115,11 +138,11 @@ func build(p plan) (*house, error) {
 	if h.store == nil {
 		h.store = &replay.Memory{}
 	}
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(p.state, "cache", "wasm")})
+	e, err := shared.open()
 	if err != nil {
 		return nil, err
 	}
-	list, err := all.Runners(all.Options{Engine: e, StateDir: p.state, Outgoing: p.outgoing})
+	list, err := all.Runners(all.Options{Engine: e, StateDir: stateDir(), Outgoing: p.outgoing})
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +156,7 @@ func build(p plan) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.close = func() error { return errors.Join(set.Close(), e.Close()) }
+	h.close = set.Close
 	var roots []registry.Root
 	for _, r := range p.roots {
 		roots = append(roots, registry.Root{Path: r, Trust: skill.Trusted})
@@ -240,7 +263,7 @@ func recordIn(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(gob.NewEncoder(f).Encode(s), f.Close(), h.close())
+	return errors.Join(gob.NewEncoder(f).Encode(s), f.Close(), h.close(), shared.close())
 }
 
 // elsewhere makes calls in another process, which ends, and gives what it recorded.
