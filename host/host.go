@@ -13,11 +13,11 @@ import (
 	"openskill/host/agentskills"
 	"openskill/host/approval"
 	"openskill/host/config"
+	"openskill/host/definitions"
 	"openskill/host/dispatch"
 	"openskill/host/registry"
 	"openskill/host/runner"
 	"openskill/plugins/all"
-	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -44,8 +44,8 @@ type Host struct {
 	roots     []registry.Root
 	runners   *runner.Set
 	all       []skill.Runner
-	registry  *registry.Registry
-	uploads   *uploads // nil: opened without them
+	skills    *definitions.Catalogue // the operator's own
+	uploads   *uploads               // nil: opened without them
 	agents    *agentskills.Provider
 	approvals *approval.Store
 	copies    approved
@@ -53,6 +53,7 @@ type Host struct {
 	door      *dispatch.Dispatcher
 
 	agentDirs []string // of Agent Skills
+	watched   watched
 
 	close  sync.Once
 	closed error
@@ -91,6 +92,11 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 	if err := h.openKept(); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
+	if o.Uploads { // it will serve
+		if err := h.callable(); err != nil {
+			return err
+		}
+	}
 	if err := h.openAgentSkills(o.AgentRoots); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
@@ -103,7 +109,7 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 	if h.runners, err = runner.New(h.all...); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
-	if h.registry, err = Catalogue(s, roots); err != nil {
+	if err := h.openDefinitions(roots, o.Roots != nil); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
 	if o.Uploads {
@@ -118,6 +124,9 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 	})
 	if err != nil {
 		return fmt.Errorf("host.Open: %w", err)
+	}
+	if o.Uploads { // a host that stays; others are gone before anything changes
+		h.watch()
 	}
 	return nil
 }
@@ -176,7 +185,7 @@ func missing(path string) bool {
 // Catalogue reads the skills of roots and of the CLI folder, for those who only
 // want to look at them.
 func Catalogue(s *config.Settings, roots []registry.Root) (*registry.Registry, error) {
-	return registry.Open(registry.Options{Roots: roots, CLIDir: s.CLIDir, Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires})
+	return registry.Open(readOptions(s, roots))
 }
 
 // state are the folders of the host's own files.
@@ -209,7 +218,7 @@ func (h *Host) Catalogue() View { return View{h.finds()} }
 
 // Problems lists the skills that were skipped, and why.
 func (h *Host) Problems() []registry.Problem {
-	list := h.registry.Problems()
+	list := h.skills.Now().Problems()
 	if h.uploads != nil {
 		list = append(list, h.uploads.store.Problems()...)
 	}
@@ -220,6 +229,7 @@ func (h *Host) Problems() []registry.Problem {
 func (h *Host) Close() error {
 	h.close.Do(func() {
 		var errs []error
+		h.watched.end()
 		if h.uploads != nil {
 			errs = append(errs, h.uploads.close())
 		}

@@ -12,6 +12,7 @@ import (
 	"openskill/host/config"
 	"openskill/host/executions"
 	"openskill/host/store"
+	"openskill/sdk/skill"
 )
 
 // kept is what outlives the process: the database and what is built on it.
@@ -54,6 +55,29 @@ func (h *Host) openKept() error {
 		Anonymous: s.Anonymous(), Log: h.log,
 	})
 	return err
+}
+
+// callable refuses to begin where nobody could call: on an address that others reach,
+// without a setting that says how callers show who they are, and without a key. It is
+// more likely that nobody thought of it than that it is meant.
+func (h *Host) callable() error {
+	s := h.settings
+	if h.kept.callers == nil || s.Origin("OPENSKILL_AUTH") != config.FromDefault || s.JWTSecret != "" || s.JWTJWKS != "" || s.AnonymousScopes != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), opening)
+	defer cancel()
+	keys, _, err := h.kept.db.Keys().Keys(ctx, auth.KeyQuery{Limit: 1})
+	if err != nil {
+		return fmt.Errorf("host.Open: looking for keys: %w", err)
+	}
+	if len(keys) > 0 {
+		return nil
+	}
+	return &skill.Error{
+		Op: "host.Open", Code: skill.InvalidArgument, Subject: "OPENSKILL_LISTEN",
+		Message: fmt.Sprintf("OPENSKILL_LISTEN is %q, which other machines reach, and no authentication is configured: make a key with openskill keys create, or set OPENSKILL_JWT_SECRET or OPENSKILL_JWT_JWKS", s.Listen),
+	}
 }
 
 // OpenStore opens the database that settings name.

@@ -34,7 +34,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		o.Origins = []string{origin.String()}
 	}
 	if h.uploads != nil {
-		o.Uploads = h.uploads
+		o.Uploads, o.Definitions = h.uploads, changes{h}
 	}
 	mcp, err := h.edges(&o) //nolint:contextcheck // calls have contexts of their own
 	if err != nil {

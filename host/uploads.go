@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"openskill/host/config"
+	"openskill/host/definitions"
 	"openskill/host/dispatch"
 	"openskill/host/grants"
 	"openskill/host/httpapi"
@@ -62,11 +63,13 @@ func (h *Host) openUploads() error {
 	if err != nil {
 		return err
 	}
-	store, err := versions.Open(versions.Options{
-		Dir: UploadsDir(s.StateDir), Reserved: h.registry.Has, Log: h.log,
+	o := versions.Options{
+		Dir: UploadsDir(s.StateDir), Reserved: h.skills.Knows, Log: h.log,
 		Read:   func(folder string) (*registry.Skill, []registry.Problem) { return registry.ReadFolder(folder, read) },
 		Skills: s.UploadSkills, Versions: s.UploadVersions, Bytes: s.UploadBytes(), Grace: s.UploadGrace(),
-	})
+	}
+	h.share(&o, admission)
+	store, err := versions.Open(o)
 	if err != nil {
 		return err
 	}
@@ -83,7 +86,7 @@ func (h *Host) openUploads() error {
 
 // finds is what the door and the catalogue look skills up in.
 func (h *Host) finds() catalogue {
-	c := catalogue{own: h.registry}
+	c := catalogue{own: h.skills}
 	if h.uploads != nil {
 		c.uploads = h.uploads.store
 	}
@@ -295,14 +298,14 @@ func (u *uploads) Delete(p skill.Principal, w httpapi.Which) (skill.VersionState
 // catalogue is what a caller finds: the operator's skills, which are everybody's,
 // and what its tenant finds of the uploads. It is what the door asks.
 type catalogue struct {
-	own     *registry.Registry
+	own     *definitions.Catalogue
 	uploads *versions.Store // nil: none
 }
 
 // Get finds a skill for a caller of a tenant.
 func (c catalogue) Get(tenant string, id skill.ID, version string) (*registry.Skill, error) {
-	if c.uploads == nil || c.own.Has(id) {
-		return c.own.Get(id, version)
+	if own := c.own.Now(); c.uploads == nil || own.Has(id) {
+		return own.Get(id, version)
 	}
 	return c.uploads.Get(tenant, id, version)
 }
@@ -323,8 +326,8 @@ func (c View) Get(p skill.Principal, id skill.ID, version string) (skill.Descrip
 
 // Versions gives every version of a skill that the caller finds.
 func (c View) Versions(p skill.Principal, id skill.ID) ([]skill.Descriptor, error) {
-	if c.all.uploads == nil || c.all.own.Has(id) {
-		return c.all.own.Versions(id)
+	if own := c.all.own.Now(); c.all.uploads == nil || own.Has(id) {
+		return own.Versions(id)
 	}
 	found, err := c.all.uploads.Versions(p.Tenant, id)
 	list := make([]skill.Descriptor, len(found))
@@ -336,18 +339,19 @@ func (c View) Versions(p skill.Principal, id skill.ID) ([]skill.Descriptor, erro
 
 // List gives a page in the order of ids; see [registry.Registry.List].
 func (c View) List(p skill.Principal, cursor string, limit int) ([]skill.Descriptor, string, error) {
+	own := c.all.own.Now()
 	if c.all.uploads == nil {
-		return c.all.own.List(cursor, limit)
+		return own.List(cursor, limit)
 	}
-	if _, _, err := c.all.own.List(cursor, limit); err != nil {
+	if _, _, err := own.List(cursor, limit); err != nil {
 		return nil, "", err // what is wrong with cursor or limit
 	}
 	if limit == 0 {
 		limit = registry.DefaultPage
 	}
 	var all []skill.Descriptor
-	for _, id := range c.all.own.IDs() {
-		if s, err := c.all.own.Get(id, ""); err == nil {
+	for _, id := range own.IDs() {
+		if s, err := own.Get(id, ""); err == nil {
 			all = append(all, s.Descriptor)
 		}
 	}
@@ -356,7 +360,7 @@ func (c View) List(p skill.Principal, cursor string, limit int) ([]skill.Descrip
 		return nil, "", err
 	}
 	for _, s := range uploaded {
-		if !c.all.own.Has(s.Descriptor.ID) {
+		if !own.Has(s.Descriptor.ID) {
 			all = append(all, s.Descriptor)
 		}
 	}

@@ -198,7 +198,15 @@ func TestLifeOfAnUpload(t *testing.T) {
 	expect(t, "no such version", v.do(t, "GET", "/skills/up?version=1.0.0", "", nil), "404 NOT_FOUND")
 	expect(t, "an id of the operator's", v.upload(t, "", map[string][]byte{"module": says("{}", 0), "manifest": []byte(manifestOf("quick", "9.0.0", wasiEntry))}), "409 CONFLICT")
 	expect(t, "the operator's skill", v.call(t, "quick"), "200 {}")
-	expect(t, "deciding about the operator's", v.act(t, "quick", "disable", ""), "404 NOT_FOUND")
+	expect(t, "disabling the operator's", v.act(t, "quick", "disable", ""), "200 0.1.0 disabled")
+	expect(t, "a call of it", v.call(t, "quick"), "404 NOT_FOUND")
+	expect(t, "changing it", v.do(t, "PATCH", "/skills/quick", "application/json", []byte(`{"is_enabled": null, "cost_metadata": {"rate_limit_per_minute": 1}}`)), "200 0.1.0 ")
+	expect(t, "a call then", v.call(t, "quick"), "200 {}")
+	expect(t, "one too many", v.call(t, "quick"), "429 RATE_LIMITED")
+	expect(t, "taking it away", v.do(t, "DELETE", "/skills/quick", "", nil), "200 0.1.0 deleted")
+	expect(t, "a call of what is away", v.call(t, "quick"), "404 NOT_FOUND")
+	expect(t, "its id is still the operator's", v.upload(t, "", map[string][]byte{"module": says("{}", 0), "manifest": []byte(manifestOf("quick", "9.0.0", wasiEntry))}), "409 CONFLICT")
+	expect(t, "bringing it back", v.act(t, "quick", "enable", ""), "200 0.1.0 enabled")
 }
 
 func TestRefusedUploadsChangeNothing(t *testing.T) {

@@ -166,10 +166,11 @@ func (h *Host) done(ctx context.Context, msg, what string, do func() error) {
 
 // enabled are the skills that can be called.
 func (h *Host) enabled() (list []*registry.Skill) {
+	own := h.skills.Now()
 	for cursor := ""; ; {
-		page, next, err := h.registry.List(cursor, registry.MaxPage)
+		page, next, err := own.List(cursor, registry.MaxPage)
 		for _, d := range page {
-			if s, err := h.registry.Get(d.ID, ""); err == nil && d.Enabled {
+			if s, err := own.Get(d.ID, ""); err == nil && d.Enabled {
 				list = append(list, s)
 			}
 		}
@@ -227,7 +228,7 @@ const preparing = 5 * time.Minute
 // neither takes the fallback nor runs out of time only because it is the first.
 // What cannot be got ready is for the door to tell.
 func (h *Host) Prepare(ctx context.Context, id skill.ID) {
-	s, err := h.registry.Get(id, "")
+	s, err := h.skills.Now().Get(id, "")
 	if err != nil || !s.Descriptor.Enabled {
 		return
 	}

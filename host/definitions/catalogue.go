@@ -68,6 +68,9 @@ func (c *Catalogue) Now() *registry.Registry { return c.now.Load() }
 
 // Refresh reads the definitions. On an error the catalogue stays as it is.
 func (c *Catalogue) Refresh(ctx context.Context) error {
+	if c.o.Store == nil {
+		return nil
+	}
 	c.refreshing.Lock()
 	defer c.refreshing.Unlock()
 	all, err := c.o.Store.Definitions(ctx, "")
@@ -167,3 +170,15 @@ func (c *Catalogue) tell(id skill.ID, msg, why string) {
 	c.told[id] = msg + why
 	c.o.Log.Warn(msg, slog.String("skill_id", string(id)), slog.String("reason", skill.CleanText(why, skill.MaxMessage))) //nolint:sloglint // one of two constants
 }
+
+// Still is a catalogue of what was read of folders and nothing more: nobody changes it,
+// and no database knows of it.
+func Still(own *registry.Registry) *Catalogue {
+	c := &Catalogue{o: Options{Own: own}}
+	c.now.Store(own)
+	return c
+}
+
+// Knows reports whether an id is that of one of the operator's skills, deleted ones
+// included whose files are here.
+func (c *Catalogue) Knows(id skill.ID) bool { return c.o.Own.Has(id) || c.Now().Has(id) }

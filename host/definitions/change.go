@@ -282,6 +282,9 @@ func (c *Catalogue) change(ctx context.Context, by skill.Principal, id skill.ID,
 	if err := may(by); err != nil {
 		return err
 	}
+	if c.o.Store == nil {
+		return &skill.Error{Op: "definitions.Change", Code: skill.Conflict, Subject: string(id), Message: "these skills were read of folders that were named, and no database has them"}
+	}
 	err := c.o.Store.Change(ctx, "", id, func(now *Definition) (*Definition, error) {
 		next, err := do(now)
 		switch {

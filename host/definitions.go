@@ -1,0 +1,154 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"openskill/host/config"
+	"openskill/host/definitions"
+	"openskill/host/httpapi"
+	"openskill/host/registry"
+	"openskill/host/store"
+	"openskill/host/upload"
+	"openskill/host/versions"
+	"openskill/plugins/python/runtimes"
+	"openskill/sdk/skill"
+)
+
+// SharedDir is the folder of uploads that several hosts share, in the state folder of
+// one: a copy of what the database has.
+func SharedDir(stateDir string) string { return filepath.Join(stateDir, "shared") }
+
+// readOptions are what the folders of skills are read with.
+func readOptions(s *config.Settings, roots []registry.Root) registry.Options {
+	return registry.Options{Roots: roots, CLIDir: s.CLIDir, Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires}
+}
+
+// openDefinitions reads the folders of skills and seeds the database with them. Folders
+// that were named for this host alone seed nothing: they are somebody's who tries them.
+func (h *Host) openDefinitions(roots []registry.Root, named bool) error {
+	own, err := Catalogue(h.settings, roots)
+	if err != nil {
+		return err
+	}
+	if named {
+		h.skills = definitions.Still(own)
+		return nil
+	}
+	h.skills, err = OpenDefinitions(h.settings, h.kept.db, own, roots, h.log)
+	return err
+}
+
+// OpenDefinitions gives the operator's skills of settings: the database, which is seeded
+// with what was read of roots first.
+func OpenDefinitions(s *config.Settings, db *store.DB, own *registry.Registry, roots []registry.Root, log *slog.Logger) (*definitions.Catalogue, error) {
+	ctx, stop := context.WithTimeout(context.Background(), opening)
+	defer stop()
+	return definitions.Open(ctx, definitions.Options{Store: db.Definitions(), Own: own, Registry: readOptions(s, roots), Log: log})
+}
+
+// share has uploads kept in the database where that is a server, which other hosts may
+// use too. A host with SQLite is alone, and its files are the truth.
+func (h *Host) share(o *versions.Options, admission *upload.Admission) {
+	if h.kept.db.Kind() != store.Postgres {
+		return
+	}
+	o.Dir, o.Shared, o.Pack = SharedDir(h.settings.StateDir), h.kept.db.Uploads(), admission.Pack
+	o.Readmit = func(ctx context.Context, archive *os.File, tenant, staging string) (*versions.Admitted, error) {
+		a, err := admission.Readmit(ctx, archive, tenant, staging)
+		if err != nil {
+			return nil, err
+		}
+		return &versions.Admitted{Folder: a.Folder, Skill: a.Skill, Digest: a.Digest}, nil
+	}
+}
+
+// watched is what keeps up with changes by other processes. The zero value does not.
+type watched struct {
+	stop  context.CancelFunc
+	ended sync.WaitGroup
+}
+
+func (h *Host) watch() {
+	ctx, stop := context.WithCancel(context.Background())
+	h.watched.stop = stop
+	h.watched.ended.Go(func() { h.kept.db.Watch(ctx, h.changed) })
+}
+
+func (w *watched) end() {
+	if w.stop != nil {
+		w.stop()
+		w.ended.Wait()
+	}
+}
+
+// changed reads what was changed of a topic.
+func (h *Host) changed(ctx context.Context, topic string) error {
+	switch topic {
+	case definitions.Topic:
+		return h.skills.Refresh(ctx)
+	case versions.Topic:
+		return h.uploads.store.Refresh(ctx)
+	}
+	return nil
+}
+
+// changes are the operator's skills as the edge changes them.
+type changes struct{ h *Host }
+
+var _ httpapi.Definitions = changes{}
+
+// Has reports whether an id is that of one of the operator's skills.
+func (c changes) Has(id skill.ID) bool { return c.h.skills.Knows(id) }
+
+// Create adds a definition.
+func (c changes) Create(ctx context.Context, p skill.Principal, entry []byte) (skill.Descriptor, error) {
+	return c.h.skills.Create(ctx, p, entry)
+}
+
+// Update changes one.
+func (c changes) Update(ctx context.Context, p skill.Principal, id skill.ID, change []byte) (skill.Descriptor, error) {
+	patch, err := definitions.ParsePatch(change)
+	if err != nil {
+		return skill.Descriptor{}, err
+	}
+	return c.h.skills.Update(ctx, p, id, patch)
+}
+
+// Delete takes one away.
+func (c changes) Delete(ctx context.Context, p skill.Principal, id skill.ID) (skill.VersionState, error) {
+	d, err := c.h.skills.Delete(ctx, p, id)
+	return skill.VersionState{ID: d.ID, Version: d.Version, Digest: d.Digest, State: skill.StateDeleted}, err
+}
+
+// Enable lets a skill be called.
+func (c changes) Enable(ctx context.Context, p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
+	return c.decided(ctx, p, "enable", w, c.h.skills.Enable)
+}
+
+// Disable stops a skill from being called.
+func (c changes) Disable(ctx context.Context, p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
+	return c.decided(ctx, p, "disable", w, c.h.skills.Disable)
+}
+
+func (c changes) decided(ctx context.Context, p skill.Principal, what string, w httpapi.Which, act func(context.Context, skill.Principal, skill.ID) (skill.Descriptor, error)) (skill.VersionState, error) {
+	if now := c.h.skills.Now(); w.Version != "" && now.Has(w.ID) { // there is one version of each
+		if _, err := now.Get(w.ID, w.Version); err != nil {
+			return skill.VersionState{}, err
+		}
+	}
+	d, err := act(ctx, p, w.ID)
+	if err != nil {
+		return skill.VersionState{}, err
+	}
+	c.h.log.InfoContext(ctx, "a decision about a skill", slog.String("decision", what), slog.String("principal", skill.CleanText(p.ID, 128)),
+		slog.String("skill_id", string(w.ID)), slog.String("word", skill.CleanText(w.Word, 400)))
+	state := skill.StateDisabled
+	if d.Enabled {
+		state = skill.StateEnabled
+	}
+	return skill.VersionState{ID: d.ID, Version: d.Version, Digest: d.Digest, State: state, Reason: d.Reason}, nil
+}
