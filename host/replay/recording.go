@@ -154,7 +154,15 @@ func decode(body []byte, size int64) (*Recording, error) {
 	}
 	packed := bytes.NewReader(body)
 	b, err := io.ReadAll(io.LimitReader(flate.NewReader(packed), size+1))
-	if err != nil || int64(len(b)) != size || packed.Len() > 0 || len(b) < len(mark)+sha256.Size || string(b[:len(mark)]) != mark {
+	if err != nil || int64(len(b)) != size || packed.Len() > 0 {
+		return nil, ErrDamaged
+	}
+	return parse(b)
+}
+
+// parse reads the form before it is compressed. The error is ErrDamaged.
+func parse(b []byte) (*Recording, error) {
+	if len(b) < len(mark)+sha256.Size || string(b[:len(mark)]) != mark {
 		return nil, ErrDamaged
 	}
 	sealed := b[:len(b)-sha256.Size]
