@@ -52,45 +52,51 @@ func (m *Manager) Cancel(ctx context.Context, p skill.Principal, id string) (*Vi
 		return nil, err
 	}
 	if e.Finished == nil {
-		if e, err = m.stop(ctx, e); err != nil {
+		if err := m.stop(ctx, e.ExecutionID); err != nil {
 			return nil, err
 		}
 	}
-	return m.view(ctx, e)
+	return m.seenToEnd(ctx, e)
 }
 
-// stop ends a running execution and waits a moment to see it end.
-func (m *Manager) stop(ctx context.Context, e *audit.Execution) (*audit.Execution, error) {
-	if !m.end(e.ExecutionID) {
-		if m.o.Results == nil {
-			return nil, &skill.Error{
-				Op: "executions.Cancel", Code: skill.Conflict, Subject: e.ExecutionID,
-				Message: "the execution runs in another process, which this host has no way to tell; it ends at its time limit",
-			}
-		}
-		if err := m.o.Results.Ask(ctx, e.ExecutionID, m.o.Now().UTC()); err != nil {
-			return nil, unavailable("executions.Cancel", err)
+// stop ends a running execution, here or by a note for the host that runs it.
+func (m *Manager) stop(ctx context.Context, id string) error {
+	if m.end(id) {
+		return nil
+	}
+	if m.o.Results == nil {
+		return &skill.Error{
+			Op: "executions.Cancel", Code: skill.Conflict, Subject: id,
+			Message: "the execution runs in another process, which this host has no way to tell; it ends at its time limit",
 		}
 	}
+	if err := m.o.Results.Ask(ctx, id, m.o.Now().UTC()); err != nil {
+		return unavailable("executions.Cancel", err)
+	}
+	return nil
+}
+
+// seenToEnd gives an execution as soon as it has ended, or as it is after a moment.
+func (m *Manager) seenToEnd(ctx context.Context, e *audit.Execution) (*View, error) {
 	deadline := time.NewTimer(m.o.EndWait)
 	defer deadline.Stop()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		v, err := m.view(ctx, e)
+		if err != nil || v.Status != audit.Running {
+			return v, err
+		}
 		again := time.NewTimer(pause)
 		select {
 		case <-again.C:
 		case <-deadline.C:
 			again.Stop()
-			return e, nil
+			return v, nil
 		case <-ctx.Done():
 			again.Stop()
-			return e, nil
+			return v, nil
 		}
-		now, err := m.o.Records.Execution(ctx, e.Tenant, e.ExecutionID)
-		if err != nil {
+		if e, err = m.o.Records.Execution(ctx, e.Tenant, e.ExecutionID); err != nil {
 			return nil, unavailable("executions.Cancel", err)
-		}
-		if e = now; e.Finished != nil {
-			return e, nil
 		}
 	}
 }

@@ -35,7 +35,22 @@ func regenerate(t *testing.T, dir, out string) {
 // TestConversations plays testdata/*.txtar: requests and the answers to them,
 // over one connection that is only replaced where the server closed it.
 func TestConversations(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
+	conversations(t, "testdata/*.txtar", func(t *testing.T) *server { return start(t, nil) })
+}
+
+// TestConversationsOfTenants plays testdata/tenants/*.txtar, where everything is behind
+// the edge and callers show keys.
+func TestConversationsOfTenants(t *testing.T) {
+	conversations(t, "testdata/tenants/*.txtar", func(t *testing.T) *server {
+		w := newWorld(t)
+		w.addHeld("held")
+		return w.server
+	})
+}
+
+func conversations(t *testing.T, pattern string, start func(*testing.T) *server) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no conversations: %v", err)
 	}
@@ -45,7 +60,7 @@ func TestConversations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := start(t, nil)
+			s := start(t)
 			played := &txtar.Archive{Comment: old.Comment}
 			var c *raw
 			for _, f := range old.Files {

@@ -61,7 +61,7 @@ func (d *Door) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *
 	switch {
 	case p.ID == "":
 		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Unauthorized, Message: "this needs credentials"})
-	case !p.May(skill.ScopeInvoke):
+	case !p.MayInvoke(r.SkillID):
 		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Forbidden, Message: "this needs the scope " + skill.ScopeInvoke})
 	case f == nil:
 		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.NotFound, Message: fmt.Sprintf("there is no skill %q", r.SkillID)})

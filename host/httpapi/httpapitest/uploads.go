@@ -20,7 +20,9 @@ type Uploads struct {
 	Dir string // for files
 	// Check is called for each upload that came in whole; its error refuses it. nil: none.
 	Check func(ctx context.Context, what Uploaded) error
-	Quota int64 // bytes that all uploads under way may have together; 0: any number
+	Skill skill.ID // the one that there is; "": uploaded
+	Owner string   // tenant whose it is; "": everybody's
+	Quota int64    // bytes that all uploads under way may have together; 0: any number
 
 	mu       sync.Mutex
 	seen     []Uploaded
@@ -174,7 +176,11 @@ func (u *Uploads) decide(p skill.Principal, scope, action string, w httpapi.Whic
 	if err := may(p, scope); err != nil {
 		return skill.VersionState{}, err
 	}
-	if w.ID != "uploaded" {
+	owner := w.Tenant
+	if owner == "" || !p.May(skill.ScopeAdmin) {
+		owner = p.Tenant
+	}
+	if id := u.Skill; id == "" && w.ID != "uploaded" || id != "" && id != w.ID || u.Owner != "" && u.Owner != owner {
 		return skill.VersionState{}, &skill.Error{Code: skill.NotFound, Message: "there is no such skill"}
 	}
 	u.mu.Lock()
