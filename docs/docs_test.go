@@ -5,7 +5,7 @@
 //
 // How a page is written:
 //
-//	```console needs=…         "$ command" lines, "> " lines that go on with it, and
+//	```console needs=… host=…  "$ command" lines, "> " lines that go on with it, and
 //	                           what it prints, standard error included
 //	```sh                      commands that no test can run; see notRun
 //	```go file=hello/main.go   a file that commands after it use
@@ -14,6 +14,9 @@
 // skills, data. 127.0.0.1:8000 stands for the host that the test starts. JSON may
 // be wrapped. What changes from run to run is not compared (see volatile), nor is
 // what … stands for: as a line any number of lines, as a string any JSON value.
+//
+// host=keys says that the block is about a host whose callers must show who they are:
+// it has a state folder of its own, and the settings of [secured].
 //
 // needs names what a block cannot do without, separated by commas; a|b is either.
 // A name with a slash is a file of the repository, others are programs. A block
@@ -220,6 +223,9 @@ func TestWhatThePagesShow(t *testing.T) {
 	}
 	w := newPlace(t)
 	w.serve(t)
+	asks := *w
+	asks.env = append(slices.Clone(w.env), secured...)
+	asks.serve(t)
 	all := pages(t)
 	for _, page := range sorted(all) {
 		t.Run(page, func(t *testing.T) {
@@ -227,12 +233,20 @@ func TestWhatThePagesShow(t *testing.T) {
 				switch {
 				case b.attr["file"] != "":
 					w.write(t, &b)
+				case b.lang == "console" && b.attr["host"] == "keys":
+					t.Run("keys", func(t *testing.T) { asks.play(t, &b) })
 				case b.lang == "console":
 					t.Run(strings.Fields(strings.TrimPrefix(b.text, "$ "))[0], func(t *testing.T) { w.play(t, &b) })
 				}
 			}
 		})
 	}
+}
+
+// secured are the settings of a host that asks who calls.
+var secured = []string{
+	"OPENSKILL_STATE_DIR=.openskill-keys", "OPENSKILL_AUTH=required", "OPENSKILL_JWT_SECRET=an example, of 32 bytes at least",
+	"OPENSKILL_JWT_ISSUER=login.example", "OPENSKILL_JWT_AUDIENCE=openskill",
 }
 
 // built is where TestMain has openskill built, by the first test that needs it.

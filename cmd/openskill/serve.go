@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -30,6 +31,10 @@ nothing new and lets calls finish for 10 seconds; a second signal ends it at onc
 		log := a.logger(level(s, slog.LevelInfo))
 		warnings(s, log)
 		h, err := host.Open(s, &host.Options{Log: log, Uploads: true})
+		var told *skill.Error
+		if errors.As(err, &told) && told.Code == skill.InvalidArgument {
+			return &exitError{exitUsage, told}
+		}
 		if err != nil {
 			return hostFailed(err)
 		}
