@@ -94,7 +94,8 @@ failed.`,
 	root.AddCommand(
 		a.serveCommand(), a.runCommand(), a.scriptCommand(), a.moduleCommand(), a.skillsCommand(), a.skillCommand(),
 		a.doctorCommand(), a.versionCommand(), a.benchCommand(), a.runtimeCommand(), a.selftestCommand(), a.mcpCommand(),
-		a.approvalsCommand(), a.toolsCommand(), a.capabilityCommand(), a.agentSkillsCommand(), a.keysCommand(),
+		a.approvalsCommand(), a.toolsCommand(), a.capabilityCommand(), a.agentSkillsCommand(), a.keysCommand(), a.dbCommand(),
+		a.auditCommand(),
 	)
 	return root
 }

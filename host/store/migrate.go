@@ -57,6 +57,9 @@ func (m *Migrator) Status(ctx context.Context) ([]Migration, error) {
 		return nil, opening(err)
 	}
 	defer unlock()
+	if _, err := m.steps.known(ctx); err != nil {
+		return nil, opening(err)
+	}
 	return m.status(ctx)
 }
 
@@ -96,11 +99,12 @@ func (m *Migrator) To(ctx context.Context, version int64) ([]Migration, error) {
 	defer unlock()
 	now, err := m.steps.known(ctx)
 	if err != nil {
-		return nil, err
+		return nil, opening(err)
 	}
-	if now <= version {
+	switch {
+	case now < version:
 		_, err = m.steps.UpTo(ctx, version)
-	} else {
+	case now > version:
 		_, err = m.steps.DownTo(ctx, version)
 	}
 	if err != nil {

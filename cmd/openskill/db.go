@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"openskill/host/store"
+)
+
+func (a *app) dbCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "db",
+		Short: "Looks after the database",
+		Long: `Looks after the database of the settings: a SQLite file in the state folder, or what
+OPENSKILL_DATABASE_URL names. Records of runs, keys and definitions are in it.`,
+		Example: "  openskill db migrate --status",
+	}
+	group(cmd)
+	cmd.AddCommand(a.dbMigrateCommand())
+	return cmd
+}
+
+func (a *app) dbMigrateCommand() *cobra.Command {
+	var status, down, asJSON bool
+	to := count{low: 0, high: 1 << 31, name: "VERSION"}
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Brings the schema of the database to a version",
+		Long: `Brings the schema of the database up to this program's, or to the version that is
+named, and lists the steps. A host does the same when it starts; this is for those
+who do it before, with the rights that it takes, and for going back to an older
+release.
+
+A step down drops the tables that its step up made, with all that is in them; what
+is in other tables stays. Stop the hosts on the database first, and make a copy of
+it. A database of a newer release is left alone, and the exit code is 1.`,
+		Example: `  openskill db migrate
+  openskill db migrate --status --json
+  openskill db migrate --to 1
+  OPENSKILL_DATABASE_URL=postgres://… openskill db migrate --down`,
+		Args: takes(0, 0),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().Var(&to, "to", "the version, up or down; 0 is a database without tables of openSkill")
+	cmd.Flags().BoolVar(&down, "down", false, "one step down")
+	cmd.Flags().BoolVar(&status, "status", false, "only list the steps, and which of them were taken")
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"version", "latest", "migrations"}`)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if named := cmd.Flags().Changed("to"); named && (down || status) || down && status {
+			return usage("one of --to, --down and --status is enough")
+		}
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		m, err := store.Migrate(cmd.Context(), store.Options{URL: s.DatabaseURL, StateDir: s.StateDir, Log: a.logger(level(s, slog.LevelWarn))})
+		if err != nil {
+			return keysFailed(err)
+		}
+		defer m.Close() //nolint:errcheck // what was done is committed
+		var named *int64
+		if cmd.Flags().Changed("to") {
+			version := int64(to.value) //nolint:gosec // at most 2^31 by its range
+			named = &version
+		}
+		steps, err := migrate(cmd.Context(), m, status, down, named)
+		if err != nil {
+			return keysFailed(err)
+		}
+		return a.printSteps(m, steps, asJSON)
+	}
+	return cmd
+}
+
+// migrate does what the flags say, and gives the steps as they are then.
+func migrate(ctx context.Context, m *store.Migrator, status, down bool, to *int64) ([]store.Migration, error) {
+	switch {
+	case to != nil:
+		return m.To(ctx, *to)
+	case !status && !down:
+		return m.To(ctx, m.Latest())
+	}
+	steps, err := m.Status(ctx)
+	if err != nil || status {
+		return steps, err
+	}
+	return m.To(ctx, max(schemaVersion(steps)-1, 0))
+}
+
+// schemaVersion is the version that the steps make.
+func schemaVersion(steps []store.Migration) (v int64) {
+	for _, s := range steps {
+		if s.Applied != nil {
+			v = s.Version
+		}
+	}
+	return v
+}
+
+func (a *app) printSteps(m *store.Migrator, steps []store.Migration, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(struct {
+			Version    int64             `json:"version"`
+			Latest     int64             `json:"latest"`
+			Migrations []store.Migration `json:"migrations"`
+		}{schemaVersion(steps), m.Latest(), steps})
+	}
+	t := newTable("VERSION", "STEP", "TAKEN")
+	for _, s := range steps {
+		taken := "no"
+		if s.Applied != nil {
+			taken = s.Applied.Format(time.RFC3339)
+		}
+		t.AppendRow(table.Row{s.Version, s.Name, taken})
+	}
+	return a.print("%s\nversion %d of %d\n", t.Render(), schemaVersion(steps), m.Latest())
+}
