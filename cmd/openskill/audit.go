@@ -1,0 +1,306 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/host/audit"
+	"openskill/sdk/skill"
+)
+
+func (a *app) auditCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Lists, shows, verifies and exports the records of runs",
+		Long: `Reads the records of runs: who called what, when, and how it ended. It works on the
+database of the settings, whether hosts use it or not.
+
+Each record has a hash of itself and of the record before it, so that verify finds a
+record that was changed, removed, moved or added. Who can change the whole database
+can write a chain anew, though: keep what head prints at another place, and compare
+with verify --against.`,
+		Example: `  openskill audit list --skill echo --since 24h
+  openskill audit verify`,
+	}
+	group(cmd)
+	cmd.AddCommand(a.auditListCommand(), a.auditShowCommand(), a.auditVerifyCommand(), a.auditHeadCommand(), a.auditExportCommand())
+	return cmd
+}
+
+// withAudit opens the records of the settings' database for as long as do takes.
+func (a *app) withAudit(ctx context.Context, flags *settingsFlags, do func(audit.Store) error) error {
+	s, err := a.load(flags)
+	if err != nil {
+		return err
+	}
+	db, err := host.OpenStore(ctx, s, a.logger(level(s, slog.LevelWarn)))
+	if err != nil {
+		return auditFailed(err)
+	}
+	if err := do(db.Audit()); err != nil {
+		_ = db.Close() // there is another error to tell
+		return err
+	}
+	if err := db.Close(); err != nil {
+		return hostFailed(err)
+	}
+	return nil
+}
+
+// auditFailed says whose fault an error is.
+func auditFailed(err error) error {
+	var e *skill.Error
+	switch {
+	case !errors.As(err, &e):
+		return hostFailed(err)
+	case e.Code == skill.InvalidArgument:
+		return usage("%s", e.Message)
+	case e.Err != nil:
+		return hostFailed(fmt.Errorf("%s: %w", e.Message, e.Err))
+	}
+	return hostFailed(errors.New(e.Message))
+}
+
+// instant is a flag's time: a date, a time, or how long ago.
+type instant struct{ time.Time }
+
+// String implements pflag.Value.
+func (m *instant) String() string {
+	if m.IsZero() {
+		return ""
+	}
+	return m.Format(time.RFC3339)
+}
+
+// Set implements pflag.Value.
+func (m *instant) Set(s string) error {
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, s); err == nil {
+			m.Time = t.UTC()
+			return nil
+		}
+	}
+	days, isDays := strings.CutSuffix(s, "d")
+	if isDays {
+		s = days + "h"
+	}
+	ago, err := time.ParseDuration(s)
+	if err != nil || ago < 0 || ago > 100*365*24*time.Hour {
+		return errors.New("a time is 2026-11-22, 2026-11-22T10:30:00Z, or how long ago: 90m, 24h, 7d")
+	}
+	if isDays {
+		ago *= 24
+	}
+	m.Time = time.Now().UTC().Add(-ago)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (m *instant) Type() string { return "TIME" }
+
+// statuses are those that a filter may name.
+var statuses = []audit.Status{audit.Running, audit.Success, audit.Failed, audit.Terminated, audit.TimedOut}
+
+func (a *app) auditListCommand() *cobra.Command {
+	var asJSON bool
+	var q audit.Query
+	var status string
+	var since, until instant
+	limit := count{value: 50, low: 1, high: 1000, name: "N"}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Lists executions, the newest first",
+		Long: `Lists executions, the newest first, those that run included. A page that is not the
+last one ends with the cursor of the next.`,
+		Example: `  openskill audit list --tenant acme --status failed --since 7d
+  openskill audit list --json --limit 1000`,
+		Args: takes(0, 0),
+	}
+	flags := bindSettings(cmd, "state")
+	f := cmd.Flags()
+	f.BoolVar(&asJSON, "json", false, `print {"data": […], "next": cursor or null}`)
+	f.Var(&word{&q.Tenant, "TENANT"}, "tenant", "only those of this tenant")
+	f.Var(&word{&q.Principal, "ID"}, "principal", "only those that this principal called")
+	f.Var(&word{&q.Skill, "SKILL"}, "skill", "only those of this skill")
+	f.Var(&word{&status, "STATUS"}, "status", "only those that are running, or ended with success, failed, terminated or timeout")
+	f.Var(&word{&q.Code, "CODE"}, "code", "only those that ended with this code, such as TIMEOUT")
+	f.Var(&word{&q.Session, "ID"}, "session", "only those of this session")
+	f.Var(&word{&q.TraceID, "ID"}, "trace", "only those with this trace id")
+	f.Var(&since, "since", "only those that began then or later: 2026-11-22, 2026-11-22T10:30:00Z, or how long ago: 24h, 7d")
+	f.Var(&until, "until", "only those that began before")
+	f.Var(&word{&q.Cursor, "CURSOR"}, "cursor", "the page that begins behind another one, which ended with this cursor")
+	f.Var(&limit, "limit", "executions of a page")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		for _, s := range statuses {
+			if string(s) == status {
+				q.Status = s
+			}
+		}
+		if status != "" && q.Status == "" {
+			return usage("--status %s: there is no such status; there are running, success, failed, terminated and timeout", quote(status))
+		}
+		q.Since, q.Until, q.Limit = since.Time, until.Time, int(limit.value) //nolint:gosec // at most 1000
+		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
+			page, next, err := s.Executions(cmd.Context(), q)
+			if err != nil {
+				return auditFailed(err)
+			}
+			if asJSON {
+				out := struct {
+					Data []shownExecution `json:"data"`
+					Next *string          `json:"next"`
+				}{Data: []shownExecution{}}
+				for _, e := range page {
+					out.Data = append(out.Data, showExecution(e))
+				}
+				if next != "" {
+					out.Next = &next
+				}
+				return a.printJSON(out)
+			}
+			if err := a.print("%s\n", executionTable(page)); err != nil || next == "" {
+				return err
+			}
+			return a.print("\nmore: --cursor %s\n", next)
+		})
+	}
+	return cmd
+}
+
+// shownExecution is an execution as --json prints it.
+type shownExecution struct {
+	Status audit.Status `json:"status"`
+	audit.Started
+	Finished *audit.Finished `json:"finished"` // null while it runs
+}
+
+func showExecution(e *audit.Execution) shownExecution {
+	return shownExecution{e.Status(), e.Started, e.Finished}
+}
+
+func executionTable(page []*audit.Execution) string {
+	t := newTable("STARTED", "EXECUTION", "STATUS", "CODE", "SKILL", "VERSION", "TENANT", "PRINCIPAL", "MS", "FUEL")
+	for _, e := range page {
+		row := table.Row{
+			e.Started.Time.UTC().Format(time.RFC3339), e.Started.ExecutionID, e.Status(), "", shownSkill(e),
+			skill.CleanText(e.Version, 40), skill.CleanText(e.Tenant, 40), skill.CleanText(e.Principal, 40), "", "",
+		}
+		if f := e.Finished; f != nil {
+			row[3], row[8], row[9] = f.Code, f.DurationMS, f.Fuel
+		}
+		t.AppendRow(row)
+	}
+	return t.Render()
+}
+
+// shownSkill names a skill, or a script of one.
+func shownSkill(e *audit.Execution) string {
+	if e.Script == "" {
+		return skill.CleanText(e.Skill, 64)
+	}
+	return skill.CleanText(e.Skill+"/"+e.Script, 100)
+}
+
+func (a *app) auditShowCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "show EXECUTION…",
+		Short:   "Shows all that is on record of executions",
+		Long:    "Shows all that is on record of executions, by their ids.",
+		Example: "  openskill audit show 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f --json",
+		Args:    takes(1, many),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object an execution")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
+			for i, id := range args {
+				e, err := s.Execution(cmd.Context(), "", id)
+				switch {
+				case errors.Is(err, audit.ErrNotFound):
+					return failed(skill.NotFound, "there is no execution %s on record", quote(id))
+				case err != nil:
+					return auditFailed(err)
+				case asJSON:
+					err = a.printJSON(showExecution(e))
+				default:
+					if i > 0 {
+						err = a.print("\n")
+					}
+					err = errors.Join(err, a.print("%s", executionLines(e)))
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return cmd
+}
+
+// executionLines is an execution for people: what it has, a line each.
+func executionLines(e *audit.Execution) string {
+	var b strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-10s  %s\n", name, skill.CleanText(value, 2000))
+		}
+	}
+	clock := func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+	line("execution", e.Started.ExecutionID)
+	line("status", string(e.Status()))
+	if f := e.Finished; f != nil {
+		line("code", string(f.Code))
+		line("message", f.Message)
+	}
+	line("skill", shownSkill(e))
+	line("version", e.Version)
+	line("digest", e.Digest)
+	line("owner", e.Owner)
+	line("tenant", e.Tenant)
+	line("principal", e.Principal+" ("+string(e.PrincipalType)+")")
+	line("key", e.Key)
+	line("trace", e.TraceID)
+	if e.Session != e.Started.ExecutionID {
+		line("session", fmt.Sprintf("%s, iteration %d", e.Session, e.Iteration))
+	}
+	line("replay of", e.ReplayOf)
+	line("host", e.Instance)
+	line("started", clock(e.Started.Time))
+	line("input", payloadLine(&e.Input))
+	f := e.Finished
+	if f == nil {
+		return b.String()
+	}
+	line("finished", clock(f.Time))
+	line("output", payloadLine(&f.Output))
+	for _, x := range f.Artifacts {
+		line("artifact", fmt.Sprintf("%s, %d bytes %s", x.Name, x.Size, x.SHA256))
+	}
+	line("runner", string(f.Runner))
+	line("used", fmt.Sprintf("%d ms, fuel %d, memory %d bytes, %d tokens", f.DurationMS, f.Fuel, f.MemoryPeak, f.Tokens))
+	return b.String()
+}
+
+func payloadLine(p *audit.Payload) string {
+	s := fmt.Sprintf("%d bytes", p.Bytes)
+	if p.SHA256 != "" {
+		s += ", sha256 " + p.SHA256
+	}
+	if p.Truncated {
+		s += ", not kept whole"
+	}
+	if p.JSON != nil {
+		s += ": " + string(p.JSON)
+	}
+	return s
+}

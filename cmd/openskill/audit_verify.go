@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"openskill/host/audit"
+	"openskill/sdk/skill"
+)
+
+func (a *app) auditVerifyCommand() *cobra.Command {
+	var asJSON, chainOnly bool
+	var tenant, against string
+	var from count
+	from = count{low: 1, high: 1 << 62, name: "N"}
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Finds records that were changed, removed, moved or added",
+		Long: `Reads the chain of each tenant from its oldest record to its last, and prints a line
+for each: that it is whole, or the first record with which something is wrong. The
+executions that list shows are compared with their records too. Hosts may run
+meanwhile. Exit 1 when something is wrong.
+
+What a chain cannot prove: who may change the whole database can write a chain anew.
+--against compares with heads that were kept elsewhere.`,
+		Example: `  openskill audit verify
+  openskill audit verify --tenant acme --against heads.jsonl`,
+		Args: takes(0, 0),
+	}
+	flags := bindSettings(cmd, "state")
+	f := cmd.Flags()
+	f.BoolVar(&asJSON, "json", false, "print one JSON object a tenant")
+	f.BoolVar(&chainOnly, "chain-only", false, "read the chains alone, and do not compare the executions with them")
+	f.Var(&word{&tenant, "TENANT"}, "tenant", "only the chain of this tenant")
+	f.Var(&from, "from", "begin with the record of this number, and believe the one before")
+	f.Var(&word{&against, "FILE"}, "against", "what openskill audit head --json printed before; - is standard input")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		o := audit.VerifyOptions{Tenant: tenant, From: from.value, Rows: !chainOnly}
+		if against != "" {
+			var err error
+			if o.Against, err = a.readHeads(against); err != nil {
+				return err
+			}
+		}
+		var printed error
+		o.Each = func(c *audit.Chain) {
+			if printed == nil {
+				printed = a.printChain(c, asJSON)
+			}
+		}
+		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
+			r, err := audit.Verify(cmd.Context(), s, o)
+			switch {
+			case err != nil:
+				return auditFailed(err)
+			case printed != nil:
+				return printed
+			case !r.Whole():
+				return exit(exitFailed)
+			case len(r.Chains) == 0 && !asJSON:
+				return a.print("nothing is on record\n")
+			}
+			return nil
+		})
+	}
+	return cmd
+}
+
+// printChain says what was found of a chain.
+func (a *app) printChain(c *audit.Chain, asJSON bool) error {
+	name := quote(c.Tenant)
+	switch fault := c.Fault; {
+	case asJSON:
+		return a.printJSON(struct {
+			Whole bool `json:"whole"`
+			*audit.Chain
+		}{c.Fault == nil, c})
+	case fault == nil && c.Last == 0:
+		return a.print("%s: whole; nothing is on record\n", name)
+	case fault == nil:
+		return a.print("%s: whole, %d records, %d to %d, the last with %s\n", name, c.Records, c.First, c.Last, c.Hash)
+	default:
+		where := fmt.Sprintf("record %d", fault.Seq)
+		if fault.Kind != "" {
+			where += fmt.Sprintf(" (%s, execution %s, %s)", skill.CleanText(fault.Kind, 40), skill.CleanText(fault.ExecutionID, 80), fault.Time.UTC().Format(time.RFC3339Nano))
+		}
+		return a.print("%s: WRONG at %s: %s\n", name, where, fault.Message)
+	}
+}
+
+func (a *app) readHeads(file string) ([]audit.Head, error) {
+	in := a.stdin
+	if file != "-" {
+		f, err := os.Open(file) //nolint:gosec // a file that the operator named
+		if err != nil {
+			return nil, usage("--against: %v", err)
+		}
+		defer f.Close() //nolint:errcheck // it was only read
+		in = f
+	}
+	heads, err := audit.ReadHeads(in)
+	if err != nil {
+		return nil, usage("--against: %v; it is to be what openskill audit head --json printed", err)
+	}
+	return heads, nil
+}
+
+func (a *app) auditHeadCommand() *cobra.Command {
+	var asJSON bool
+	var tenant string
+	cmd := &cobra.Command{
+		Use:   "head",
+		Short: "Prints the heads of the chains, to be kept elsewhere",
+		Long: `Prints the number and the hash of the last record of each tenant. Kept where who can
+change the database cannot change them, they show with verify --against later whether
+the records up to there are still the same.`,
+		Example: "  openskill audit head --json >> heads.jsonl",
+		Args:    takes(0, 0),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a tenant")
+	cmd.Flags().Var(&word{&tenant, "TENANT"}, "tenant", "only the chain of this tenant")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
+			heads, err := chosenHeads(cmd.Context(), s, tenant)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				if err := audit.WriteHeads(a.stdout, heads); err != nil {
+					return hostFailed(err)
+				}
+				return nil
+			}
+			t := newTable("TENANT", "FIRST", "LAST", "HASH OF THE LAST")
+			for _, h := range heads {
+				t.AppendRow([]any{skill.CleanText(h.Tenant, 80), h.First, h.Last, h.LastHash})
+			}
+			return a.print("%s\n", t.Render())
+		})
+	}
+	return cmd
+}
+
+// chosenHeads are the heads of all chains, or of one that must be there.
+func chosenHeads(ctx context.Context, s audit.Store, tenant string) ([]audit.Head, error) {
+	heads, err := s.Tenants(ctx)
+	if err != nil {
+		return nil, auditFailed(err)
+	}
+	if tenant == "" {
+		return heads, nil
+	}
+	for _, h := range heads {
+		if h.Tenant == tenant {
+			return []audit.Head{h}, nil
+		}
+	}
+	return nil, failed(skill.NotFound, "nothing is on record of the tenant %s", quote(tenant))
+}
+
+func (a *app) auditExportCommand() *cobra.Command {
+	var tenant, out string
+	var since, until instant
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Writes records as lines of JSON",
+		Long: `Writes records as lines of JSON, each as it is in its chain: of one tenant after the
+other, in their order, with their hashes. body is what was hashed.`,
+		Example: `  openskill audit export --since 2026-11-01 --until 2026-12-01 --out november.jsonl
+  openskill audit export --tenant acme | gzip > acme.jsonl.gz`,
+		Args: takes(0, 0),
+	}
+	flags := bindSettings(cmd, "state")
+	f := cmd.Flags()
+	f.Var(&word{&tenant, "TENANT"}, "tenant", "only the records of this tenant")
+	f.Var(&since, "since", "only those of then or later: 2026-11-22, 2026-11-22T10:30:00Z, or how long ago: 24h, 7d")
+	f.Var(&until, "until", "only those of before")
+	f.Var(&word{&out, "FILE"}, "out", "write into this file, which must not be there; default standard output")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
+			heads, err := chosenHeads(cmd.Context(), s, tenant)
+			if err != nil {
+				return err
+			}
+			n := 0
+			write := func(w io.Writer) error {
+				for _, h := range heads {
+					m, err := exportChain(cmd.Context(), w, s, h, since.Time, until.Time)
+					n += m
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			if out == "" {
+				err = write(a.stdout)
+			} else if err = intoNewFile(out, write); errors.Is(err, os.ErrExist) {
+				return usage("--out %s is there already; an export writes over nothing", quote(out))
+			}
+			if err != nil {
+				return auditFailed(err)
+			}
+			a.say("%d records of %d tenants", n, len(heads))
+			return nil
+		})
+	}
+	return cmd
+}
+
+// exportChain writes the records of one tenant up to its head.
+func exportChain(ctx context.Context, w io.Writer, s audit.Store, h audit.Head, since, until time.Time) (n int, err error) {
+	b := bufio.NewWriterSize(w, 1<<16)
+	for r, err := range audit.Records(ctx, s, h.Tenant, h.First) {
+		switch {
+		case err != nil:
+			return n, err
+		case r.Seq > h.Last: // it came while this was written
+			return n, b.Flush()
+		case !since.IsZero() && r.Time.Before(since), !until.IsZero() && !r.Time.Before(until):
+			continue
+		}
+		if err := writeJSON(b, r); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, b.Flush()
+}
+
+// intoNewFile writes a file that is there whole or not at all, and that nobody else may
+// read.
+func intoNewFile(name string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // a file that the operator named
+	if err != nil {
+		return err
+	}
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
+}
