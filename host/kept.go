@@ -43,7 +43,7 @@ func (h *Host) openKept() error {
 	if err != nil {
 		return err
 	}
-	k.executions, err = executions.New(executions.Options{Records: k.db.Audit(), Results: k.db.Results(), Keep: s.ResultTime(), Log: h.log})
+	k.executions, err = executions.New(executions.Options{Records: k.db.Audit(), Results: k.db.Results(), Keep: s.ResultTime(), Log: h.log, Replay: h.replay})
 	if err != nil {
 		return err
 	}
@@ -79,6 +79,9 @@ func (h *Host) callable() error {
 		Message: fmt.Sprintf("OPENSKILL_LISTEN is %q, which other machines reach, and no authentication is configured: make a key with openskill keys create, or set OPENSKILL_JWT_SECRET or OPENSKILL_JWT_JWKS", s.Listen),
 	}
 }
+
+// Record is where runs are on record.
+func (h *Host) Record() *audit.Log { return h.kept.log }
 
 // OpenStore opens the database that settings name.
 func OpenStore(ctx context.Context, s *config.Settings, log *slog.Logger) (*store.DB, error) {

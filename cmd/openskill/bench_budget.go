@@ -11,7 +11,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"openskill/host"
+	"openskill/host/audit"
 	"openskill/host/config"
 	"openskill/host/httpapi/httpbench"
 	"openskill/plugins/skillbench"
@@ -91,6 +94,7 @@ const (
 	wayHere   = "here"   // the whole host over HTTP, skills in its process
 	wayApart  = "apart"  // the same, skills in worker processes
 	wayDoor   = "door"   // Invoke, skills in the process
+	wayRecord = "record" // its two records by themselves
 	wayRunner = "runner" // the runner by itself
 	wayTake   = "take"
 	wayGuest  = "guest"
@@ -173,6 +177,10 @@ func (a *app) budget(ctx context.Context, s *config.Settings, o *benchOptions, n
 			return map[string][]time.Duration{wayDoor: all}, nil
 		},
 		func(ctx context.Context, n int) (map[string][]time.Duration, error) {
+			d, err := records(ctx, here.Record(), c, n)
+			return map[string][]time.Duration{wayRecord: d}, err
+		},
+		func(ctx context.Context, n int) (map[string][]time.Duration, error) {
 			parts, err := below.Calls(ctx, n)
 			times := map[string][]time.Duration{}
 			for _, p := range parts {
@@ -198,6 +206,31 @@ func (a *app) budget(ctx context.Context, s *config.Settings, o *benchOptions, n
 	}
 	guest := c.floor(ctx, b, n, c.input, below.Fuel)
 	return budgetRows(c.name, rounds*each, times, guest), nil
+}
+
+// records times what it takes to have runs on record, one at a time.
+func records(ctx context.Context, log *audit.Log, c *budgeted, n int) (all []time.Duration, err error) {
+	p := skill.Local()
+	for range n {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return nil, err
+		}
+		s := &audit.Started{
+			ExecutionID: id.String(), Tenant: p.Tenant, Principal: p.ID, PrincipalType: p.Type, TraceID: "bench", Session: id.String(),
+			Skill: string(c.id), Version: "0.1.0", Digest: "sha256:0",
+		}
+		f := &audit.Finished{Status: audit.Success, Runner: skill.WasmWASI}
+		began := time.Now() //nolint:forbidigo // what is measured
+		if err := log.Started(ctx, s, []byte(c.input)); err != nil {
+			return nil, err
+		}
+		if err := log.Finished(ctx, s, f, []byte(c.input)); err != nil {
+			return nil, err
+		}
+		all = append(all, time.Since(began))
+	}
+	return all, nil
 }
 
 // fakes serves what HTTP, and what the edge takes alone.
@@ -266,7 +299,8 @@ func budgetRows(name string, n int, times map[string][]time.Duration, guest stri
 	row("the kernel's sockets", "this is a floor: bytes there and back over one connection", one(wayTCP))
 	row("HTTP", "fasthttp on both sides, with one answer for all", one(wayHTTP), wayTCP)
 	row("the edge", "floor: to read and write the JSON", one(wayEdge), wayHTTP)
-	row("the door", "floor: both schemas, and the line in the log", one(wayDoor), wayRunner)
+	row("the door", "floor: both schemas, and the line in the log", one(wayDoor), wayRunner, wayRecord)
+	row("the record", "two transactions, one before the run and one after it; calls at the same time share them", one(wayRecord))
 	row("the hop to a worker and back", "floor: two processes that hand bytes over: "+bench.Span(median[wayHand])+", at best "+bench.Span(least[wayHand]), one(wayApart), wayHere)
 	row("the runner", "floor: to see that the skill's files are the same", one(wayRunner), wayTake, wayGuest, wayBack)
 	row("an instance is taken", "floor: to set limits, clock and streams", one(wayTake))
