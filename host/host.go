@@ -16,6 +16,7 @@ import (
 	"openskill/host/definitions"
 	"openskill/host/dispatch"
 	"openskill/host/registry"
+	"openskill/host/replay"
 	"openskill/host/runner"
 	"openskill/plugins/all"
 	"openskill/sdk/skill"
@@ -37,20 +38,21 @@ type Options struct {
 
 // Host holds the parts of one host. It is safe for concurrent use.
 type Host struct {
-	settings  *config.Settings
-	log       *slog.Logger
-	engine    *wasm.Engine // nil where calls run in workers
-	workers   *workers     // nil where calls run here
-	roots     []registry.Root
-	runners   *runner.Set
-	all       []skill.Runner
-	skills    *definitions.Catalogue // the operator's own
-	uploads   *uploads               // nil: opened without them
-	agents    *agentskills.Provider
-	approvals *approval.Store
-	copies    approved
-	kept      kept
-	door      *dispatch.Dispatcher
+	settings   *config.Settings
+	log        *slog.Logger
+	engine     *wasm.Engine // nil where calls run in workers
+	workers    *workers     // nil where calls run here
+	roots      []registry.Root
+	runners    *runner.Set
+	all        []skill.Runner
+	skills     *definitions.Catalogue // the operator's own
+	uploads    *uploads               // nil: opened without them
+	agents     *agentskills.Provider
+	approvals  *approval.Store
+	copies     approved
+	kept       kept
+	recordings *replay.Recordings
+	door       *dispatch.Dispatcher
 
 	agentDirs []string // of Agent Skills
 	watched   watched
@@ -92,6 +94,9 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 	if err := h.openKept(); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
+	if err := h.openRecordings(); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
 	if o.Uploads { // it will serve
 		if err := h.callable(); err != nil {
 			return err
@@ -120,7 +125,7 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 	h.door, err = dispatch.New(dispatch.Options{
 		Skills: h.finds(), Observer: h.observer(), Runners: h.runners, DataRoot: s.DataRoot, Allowed: s.Allowed(),
 		MaxInput: s.MaxBody(), Global: s.Concurrency, PerSkill: s.ConcurrencyPerSkill, Log: h.log,
-		Scripts: scripts{h}, Approve: h.approve(), Recorder: h.kept.log, Executions: h.kept.executions,
+		Scripts: scripts{h}, Approve: h.approve(), Recorder: h.kept.log, Executions: h.kept.executions, Recordings: h.records(),
 	})
 	if err != nil {
 		return fmt.Errorf("host.Open: %w", err)

@@ -54,6 +54,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	defer coolDown()
 	var tended sync.WaitGroup
 	tended.Go(func() { h.kept.executions.Tend(warming) })
+	tended.Go(func() { h.recordings.Tend(warming, h.settings.AuditRetention(), h.log) })
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
 	ready(ln.Addr())

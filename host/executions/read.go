@@ -122,6 +122,11 @@ func (m *Manager) find(ctx context.Context, p skill.Principal, id string) (*audi
 	return m.execution(ctx, s, id)
 }
 
+// Execution gives the records of an execution that the caller may see.
+func (m *Manager) Execution(ctx context.Context, p skill.Principal, id string) (*audit.Execution, error) {
+	return m.find(ctx, p, id)
+}
+
 // mine gives an execution that p has made, or, for who holds the scope admin, any.
 func (m *Manager) mine(ctx context.Context, p skill.Principal, id string) (*audit.Execution, error) {
 	switch {

@@ -111,8 +111,8 @@ func (r *Replayer) compareGrants(report *Report, then *Granted, now Granted) {
 		switch {
 		case is == nil:
 			has("env "+v.Name, true, false)
-		case v.Hash == "" || is.Hash == "":
-			report.Notes = append(report.Notes, "whether the variable "+v.Name+" has the value that it had is not known: its hash was not kept")
+		case then.Key == "" || then.Key != now.Key:
+			report.Notes = append(report.Notes, "whether the variable "+v.Name+" has the value that it had is not known: its hash is another host's, or was not kept")
 		case v.Hash != is.Hash:
 			report.differ(Difference{Field: "granted", Name: "env " + v.Name, Then: "another value", Now: "a value with another hash"})
 		}

@@ -237,11 +237,13 @@ func TestGrantsThatChanged(t *testing.T) {
 			}
 		})
 	}
-	now := of
-	now.key = nil
-	r := open(t, now).again(t, id)
-	if !r.Identical || len(r.Notes) != 2 || !strings.Contains(r.Notes[1], "TOKEN") {
-		t.Errorf("without a key: %+v", r)
+	for name, key := range map[string][]byte{"without a key": nil, "on a host with another": []byte("another key")} {
+		now := of
+		now.key = key
+		r := open(t, now).again(t, id)
+		if !r.Identical || len(r.Notes) != 2 || !strings.Contains(r.Notes[1], "TOKEN") {
+			t.Errorf("%s: %+v", name, r)
+		}
 	}
 }
 

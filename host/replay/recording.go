@@ -54,6 +54,7 @@ type Limits struct {
 type Granted struct {
 	Data    bool       `json:"data"`
 	Scratch bool       `json:"scratch"`
+	Key     string     `json:"key,omitempty"` // which one the hashes are made with; "" for none
 	Env     []Variable `json:"env,omitempty"`
 }
 
@@ -89,6 +90,10 @@ func endOf(r *skill.Result) End {
 // grantedOf describes grants. key is a secret of the host, nil for none.
 func grantedOf(g *skill.Grants, key []byte) Granted {
 	out := Granted{Data: g.Data != "", Scratch: g.Scratch}
+	if len(key) > 0 && len(g.Env) > 0 {
+		sum := sha256.Sum256(append([]byte("openskill replay key\x00"), key...))
+		out.Key = hex.EncodeToString(sum[:8])
+	}
 	for _, v := range g.Env {
 		name, value, _ := strings.Cut(v, "=")
 		variable := Variable{Name: name}

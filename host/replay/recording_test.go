@@ -25,7 +25,7 @@ func aRecording() *Recording {
 		},
 		Runner: skill.WasmWASI, Entry: "echo.wasm", Input: []byte("{ \"text\":\t\"<é>\" }"),
 		Limits:  Limits{Timeout: 15*time.Second + 1, Memory: 64 << 20, Fuel: 1, Output: 2, Scratch: 3},
-		Granted: Granted{Data: true, Scratch: true, Env: []Variable{{Name: "A", Hash: "00"}, {Name: "B"}}},
+		Granted: Granted{Data: true, Scratch: true, Key: "k", Env: []Variable{{Name: "A", Hash: "00"}, {Name: "B"}}},
 		Seen:    []skill.Seen{{Path: "a", Kind: skill.SeenFile, Size: 5, SHA256: "00"}, {Path: "b", Kind: skill.SeenMissing}}, More: true,
 		End:   End{Success: true, Data: []byte(`{"a": [1, 2.0]}`), Artifacts: []audit.ArtifactInfo{{Name: "f", Size: 1, SHA256: "00"}}, Fuel: 7},
 		Draws: []byte("draws of a runner, in its own form \x00\xff"),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"openskill/host/audit"
@@ -150,6 +151,22 @@ func (r *Recordings) Prune(ctx context.Context, before time.Time) (int, error) {
 		}
 		if n < few {
 			return all, nil
+		}
+	}
+}
+
+// Tend removes recordings that are older than keep, now and every hour, until ctx ends.
+func (r *Recordings) Tend(ctx context.Context, keep time.Duration, log *slog.Logger) {
+	every := time.NewTicker(time.Hour)
+	defer every.Stop()
+	for {
+		if _, err := r.Prune(ctx, r.o.Now().Add(-keep)); err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "old recordings cannot be removed now", slog.String("error", err.Error()))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
 		}
 	}
 }

@@ -1,0 +1,81 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"openskill/host/config"
+	"openskill/host/dispatch"
+	"openskill/host/replay"
+	"openskill/sdk/skill"
+)
+
+// openRecordings opens what runs are recorded in. Those that are there can be replayed,
+// whether or not more are made.
+func (h *Host) openRecordings() error {
+	key, err := recordingKey(h.settings.StateDir, h.settings.Record == config.RecordOn)
+	if err != nil {
+		return err
+	}
+	h.recordings, err = replay.New(replay.Options{
+		Store: h.kept.db.Recordings(), Executions: h.kept.executions, Most: h.settings.RecordMB << 20, Key: key,
+	})
+	return err
+}
+
+// records is what the door records runs with; nil: none are recorded.
+func (h *Host) records() dispatch.Recordings {
+	if h.settings.Record != config.RecordOn {
+		return nil
+	}
+	return h.recordings
+}
+
+// Replay makes the run of an execution again, for who may see the one and call the
+// skill. The error is a *skill.Error; that the two differ is none.
+func (h *Host) Replay(ctx context.Context, p skill.Principal, id string) (*replay.Report, error) {
+	return h.recordings.Replayer(h.door, h.settings.DataRoot).Replay(ctx, p, id)
+}
+
+// replay is Replay for an edge that writes whatever it is given.
+func (h *Host) replay(ctx context.Context, p skill.Principal, id string) (any, error) {
+	return h.Replay(ctx, p, id)
+}
+
+// recordingKey is the secret by which hashes of granted values are this host's alone. It
+// is made for the first recording; without one, values that were granted then and now
+// cannot be compared, which a replay says.
+func recordingKey(stateDir string, makes bool) ([]byte, error) {
+	path := filepath.Join(stateDir, "recording.key")
+	key, err := os.ReadFile(path) //nolint:gosec // of the state folder
+	switch {
+	case err == nil && len(key) == keySize:
+		return key, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("the key of recordings: %w", err)
+	case !makes:
+		return nil, nil
+	}
+	f, err := os.CreateTemp(stateDir, "recording-*.key")
+	if err != nil {
+		return nil, fmt.Errorf("the key of recordings: %w", err)
+	}
+	defer os.Remove(f.Name()) //nolint:errcheck // it has another name by then, or is of no use
+	key = make([]byte, keySize)
+	_, _ = rand.Read(key) // never fails
+	_, err = f.Write(key)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the key of recordings: %w", err)
+	}
+	return key, nil
+}
+
+const keySize = 32
