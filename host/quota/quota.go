@@ -1,0 +1,206 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// Options of Quotas. Store is required; zero limits are the defaults, and negative ones
+// are refused.
+type Options struct {
+	Store Store
+
+	RateTenant    int // calls of a tenant a minute; 0: 60,000
+	RatePrincipal int // calls of a principal a minute; 0: 60,000
+
+	ConcurrencyTenant    int // calls of a tenant at once on this host; 0: 32
+	ConcurrencyPrincipal int // calls of a principal at once on this host; 0: 32
+
+	DailyExecutions uint64 // calls of a tenant a day; 0: 10^9
+	DailyFuel       uint64 // fuel of a tenant a day; 0: 10^18
+
+	Log *slog.Logger     // nil: slog.Default()
+	Now func() time.Time // nil: the system's clock
+}
+
+// The times and bounds of what a host knows of limits.
+const (
+	reportAfter = 100 * time.Millisecond // from a call that was let in to where it is counted
+	freshFor    = time.Second            // how long what was read is good for more than one call
+	askWithin   = 2 * time.Second        // the database has so long to answer
+	pause       = 100 * time.Millisecond // after it did not
+	comeBack    = 250 * time.Millisecond // what a caller is told who finds too many calls running
+	forgetAfter = time.Minute            // of a limit that nobody uses
+	sweepEvery  = 10 * time.Minute       // rows that mean nothing are deleted
+
+	longestKey = 400     // bytes of a row's key
+	mostKnown  = 100_000 // limits that a host knows of at once
+	mostBatch  = 256     // calls that are counted together
+	mostSweep  = 5000    // rows that are deleted at once
+	mostFuel   = 1 << 50 // that one call is taken to use at most: no sum of them overflows
+	hundredth  = 100     // the part of what is free that may begin before it is counted
+)
+
+// Quotas counts calls. It is safe for concurrent use.
+type Quotas struct {
+	o Options
+
+	mu      sync.Mutex
+	known   map[string]*limit
+	running map[string]*load // by the keys of tenants and principals; only those with calls
+	dirty   map[*limit]struct{}
+	waiting []*caller
+	busy    bool // a settle is under way, or about to begin
+	closed  bool
+	timer   *time.Timer // for the next one; nil: none
+	idle    *sync.Cond  // of mu: told when busy ends
+	failed  time.Time   // when the database last did not answer
+	tidied  time.Time   // when limits that nobody uses were last forgotten
+	swept   time.Time   // when rows were last deleted
+}
+
+// load is what runs now.
+type load struct {
+	calls int
+	fuel  uint64 // that these calls may use at most
+}
+
+// New makes Quotas.
+func New(o Options) (*Quotas, error) {
+	if o.Store == nil {
+		return nil, errors.New("quota.New: Store is required")
+	}
+	for _, l := range []struct {
+		value *int
+		zero  int
+	}{{&o.RateTenant, 60_000}, {&o.RatePrincipal, 60_000}, {&o.ConcurrencyTenant, 32}, {&o.ConcurrencyPrincipal, 32}} {
+		if *l.value < 0 {
+			return nil, errors.New("quota.New: a limit is negative")
+		}
+		if *l.value == 0 {
+			*l.value = l.zero
+		}
+	}
+	if o.DailyExecutions == 0 {
+		o.DailyExecutions = 1_000_000_000
+	}
+	if o.DailyFuel == 0 {
+		o.DailyFuel = 1_000_000_000_000_000_000
+	}
+	o.DailyExecutions, o.DailyFuel = min(o.DailyExecutions, math.MaxInt64), min(o.DailyFuel, math.MaxInt64)
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+	}
+	q := &Quotas{o: o, known: map[string]*limit{}, running: map[string]*load{}, dirty: map[*limit]struct{}{}, tidied: o.Now(), swept: o.Now()}
+	q.idle = sync.NewCond(&q.mu)
+	return q, nil
+}
+
+// Enter counts a call of p, and gives the function that is called once when the call is
+// over, with what it used. owner is the tenant that uploaded the skill, or ""; perMinute
+// is how often the skill may be called (0 or less: it has no limit of its own), fuel the
+// most that the call may use. The error is an *skill.Error: RATE_LIMITED with details that
+// say which limit it was and when to come back, AUDIT_UNAVAILABLE where the database does
+// not answer, or that the caller left. A call that is refused is not counted.
+func (q *Quotas) Enter(ctx context.Context, p skill.Principal, owner string, id skill.ID, perMinute int, fuel uint64) (leave func(skill.Usage), err error) {
+	now := q.o.Now()
+	c := &caller{tenant: tenantKey(p.Tenant), principal: principalKey(p), fuel: min(fuel, mostFuel), done: make(chan struct{})}
+	q.mu.Lock()
+	if err := q.begin(c, p, owner, id, perMinute, now); err != nil {
+		q.mu.Unlock()
+		return nil, err
+	}
+	if !c.free(now) {
+		if err := q.ask(ctx, c, now); err != nil { // which unlocks
+			q.end(c)
+			return nil, err
+		}
+	} else {
+		q.report(c)
+		q.mu.Unlock()
+	}
+	var once sync.Once
+	return func(u skill.Usage) { once.Do(func() { q.leave(c, p.Tenant, u) }) }, nil
+}
+
+// begin takes a place for the call, if nothing that is known already speaks against it.
+// q.mu is held.
+func (q *Quotas) begin(c *caller, p skill.Principal, owner string, id skill.ID, perMinute int, now time.Time) error {
+	tenant, principal := q.of(c.tenant), q.of(c.principal)
+	switch {
+	case q.closed:
+		return unavailable(errors.New("this host ends"))
+	case tenant.calls >= q.o.ConcurrencyTenant:
+		return atOnce(ofTenant, q.o.ConcurrencyTenant)
+	case principal.calls >= q.o.ConcurrencyPrincipal:
+		return atOnce(ofPrincipal, q.o.ConcurrencyPrincipal)
+	}
+	if err := q.limits(c, p, owner, id, perMinute, now); err != nil {
+		return err
+	}
+	c.before = tenant.fuel
+	if err := c.shut(now); err != nil {
+		return err
+	}
+	for key, l := range map[string]load{c.tenant: tenant, c.principal: principal} {
+		l.calls++
+		l.fuel += c.fuel
+		q.running[key] = &l
+	}
+	return nil
+}
+
+func (q *Quotas) of(key string) load {
+	if l := q.running[key]; l != nil {
+		return *l
+	}
+	return load{}
+}
+
+// end gives the places of a call back.
+func (q *Quotas) end(c *caller) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, key := range []string{c.tenant, c.principal} {
+		l := q.running[key]
+		l.calls--
+		l.fuel -= c.fuel
+		if l.calls == 0 {
+			delete(q.running, key)
+		}
+	}
+}
+
+// Close reports what was not reported yet. It may be called twice. Calls do not enter
+// after it.
+func (q *Quotas) Close() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	if q.timer != nil {
+		q.timer.Stop()
+		q.timer = nil
+	}
+	for q.busy {
+		q.idle.Wait()
+	}
+	if len(q.dirty) > 0 {
+		q.start()
+	}
+	for q.busy {
+		q.idle.Wait()
+	}
+	if len(q.dirty) > 0 {
+		return unavailable(errors.New("the last calls could not be counted"))
+	}
+	return nil
+}
