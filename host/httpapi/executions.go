@@ -183,8 +183,11 @@ func queryTime(name, text string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, strings.ReplaceAll(text, " ", "+"))
-	if err != nil || t.Year() < 1970 || t.Year() > 9999 {
+	if err != nil {
 		return time.Time{}, invalidField(name, "must be a time as in 2026-11-22T10:00:00Z")
+	}
+	if first := time.Unix(0, 0); t.Before(first) { // there were no records before, and no time is none
+		t = first
 	}
 	return t.UTC(), nil
 }

@@ -360,7 +360,7 @@ func TestWrongQueriesForExecutions(t *testing.T) {
 	for query, status := range map[string]int{
 		"": 200, "?status=running": 200, "?status=done": 400, "?status=": 400, "?limit=0": 400, "?limit=101": 400, "?session=x": 400,
 		"?session=00000000-0000-7000-8000-000000000001": 200, "?since=yesterday": 400, "?since=2026-11-22T10:00:00Z&until=2026-11-23T00:00:00%2B02:00": 200,
-		"?until=2026-11-23T00:00:00+02:00": 200, "?since=0001-01-01T00:00:00Z": 400, "?principal=a%00b": 400, "?trace=%ff": 400, "?skill=a&skill=b": 400,
+		"?until=2026-11-23T00:00:00+02:00": 200, "?since=0001-01-01T00:00:00Z": 200, "?principal=a%00b": 400, "?trace=%ff": 400, "?skill=a&skill=b": 400,
 		"?tenant=mark-a": 403, "?tenant=b": 200, "?code=TIMEOUT": 200, "?principal=bob": 200, "?other=1": 200,
 	} {
 		if resp, body := w.as(t, "bob", "GET", "/executions"+query, ""); resp.StatusCode != status {

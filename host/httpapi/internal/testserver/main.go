@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -14,10 +15,16 @@ import (
 	"time"
 
 	"openskill/host/approval"
+	"openskill/host/audit/audittest"
+	"openskill/host/executions"
+	"openskill/host/executions/executionstest"
 	"openskill/host/httpapi"
 	"openskill/host/httpapi/httpapitest"
 	"openskill/sdk/skill"
 )
+
+// Key is what callers show.
+const Key = "test"
 
 func main() {
 	if err := run(); err != nil {
@@ -44,9 +51,17 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	records := &audittest.Store{}
+	manager, err := executions.New(executions.Options{Records: records, Results: &executionstest.Results{}})
+	if err != nil {
+		return err
+	}
+	scripts := httpapitest.NewAgentSkills()
+	recorded := &executionstest.Door{Inner: door, Scripts: scripts, Store: records, Manager: manager}
+	keys := httpapitest.Keys{Key: skill.Local()}
 	s, err := httpapi.New(httpapi.Options{
-		Door: door, Uploads: &httpapitest.Uploads{Dir: dir}, Catalogue: httpapitest.NewCatalogue(), Authenticate: httpapitest.As(skill.Local()), Version: "0.1.0",
-		AgentSkills: httpapitest.NewAgentSkills(), Tools: httpapitest.Tools, Approvals: approvals,
+		Door: recorded, Starter: recorded, Executions: manager, Uploads: &httpapitest.Uploads{Dir: dir}, Catalogue: httpapitest.NewCatalogue(), Authenticate: keys.Authenticate, Version: "0.1.0",
+		AgentSkills: scripts, Tools: httpapitest.Tools, Approvals: approvals,
 		MCP:        http.HandlerFunc(nothing),
 		ScriptArgs: func(args json.RawMessage) ([]string, error) { return []string{string(args)}, nil },
 		Logger:     slog.New(slog.NewTextHandler(os.Stderr, nil)),
@@ -67,7 +82,7 @@ func run() error {
 	_, _ = io.Copy(io.Discard, os.Stdin) // its end is the signal to stop
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if err := s.Shutdown(ctx); err != nil {
+	if err := errors.Join(s.Shutdown(ctx), manager.Close(ctx)); err != nil {
 		return err
 	}
 	return <-served
