@@ -2,10 +2,13 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"openskill/host/audit"
 )
@@ -25,9 +28,30 @@ func (a *auditStore) Append(ctx context.Context, entries []*audit.Entry) error {
 	}
 	slices.Sort(tenants) // the order in which all hosts lock them
 	tenants = slices.Compact(tenants)
-	return again(ctx, func() error {
+	once := func() error {
 		return a.append(ctx, tenants, ids, func(k *known) (*batch, error) { return link(entries, k) })
+	}
+	return again(ctx, func() error {
+		err := once()
+		// A server that was started again leaves connections to the one before. It is open
+		// whether this was written, and then it is left out.
+		for range idleConns {
+			if a.db.kind != Postgres || ReasonOf(err) != Gone || unreachable(err) || ctx.Err() != nil {
+				break
+			}
+			err = once()
+		}
+		return err
 	})
+}
+
+// idleConns is more than the connections that a pool keeps without use.
+const idleConns = 5
+
+// unreachable reports whether err says that a server cannot be connected to.
+func unreachable(err error) bool {
+	var connect *pgconn.ConnectError
+	return errors.As(err, &connect)
 }
 
 // known is what the database has of the tenants and executions of a batch.

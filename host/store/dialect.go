@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -44,10 +45,14 @@ func (d *DB) inTx(ctx context.Context, fn func(ctx context.Context, tx bun.Tx) e
 func again(ctx context.Context, do func() error) error {
 	end := time.Now().Add(retryFor) //nolint:forbidigo // a bound on a wait, which no test's clock moves
 	pause := firstPause
+	var before error
 	for {
 		err := do()
 		switch ReasonOf(err) {
 		case Locked, Raced:
+			before = err
+		case Ended:
+			return errors.Join(before, err) // it is told what was waited for
 		default:
 			return err
 		}

@@ -1,6 +1,11 @@
 package store
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"github.com/uptrace/bun"
+)
 
 // Write runs a statement as it is, without a bound on its time, which tests set up their
 // data with.
@@ -17,4 +22,14 @@ func (d *DB) Write(ctx context.Context, statement string) error {
 	}
 	_, err = c.ExecContext(ctx, statement)
 	return err
+}
+
+// Within runs do in a transaction that has written something.
+func (d *DB) Within(ctx context.Context, do func() error) error {
+	return d.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO instances (id, seen) VALUES ('within', ?)", at(time.Now())); err != nil {
+			return err
+		}
+		return do()
+	})
 }

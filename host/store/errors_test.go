@@ -1,0 +1,301 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"openskill/host/audit"
+	"openskill/host/store"
+	"openskill/host/store/pgtest"
+	"openskill/host/store/storetest"
+	"openskill/sdk/skill"
+)
+
+func startOf(tenant string) *audit.Entry {
+	id := uuid.Must(uuid.NewV7()).String()
+	s := &audit.Started{ExecutionID: id, Tenant: tenant, Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo", Time: when}
+	return &audit.Entry{Record: audit.Record{Tenant: tenant, Kind: audit.KindStarted, ExecutionID: id, Time: when, Body: []byte("{}")}, Started: s}
+}
+
+// works appends a record, which is there then.
+func works(t *testing.T, d *store.DB) {
+	t.Helper()
+	e := startOf("acme")
+	if err := d.Audit().Append(t.Context(), []*audit.Entry{e}); err != nil {
+		t.Fatalf("it does not work: %v", err)
+	}
+	if all, err := d.Audit().Records(t.Context(), "acme", e.Seq, 1); err != nil || len(all) != 1 || all[0].Hash != e.Hash {
+		t.Fatalf("what was written is not there: %v, %v", all, err)
+	}
+}
+
+// cannot holds that nothing can be appended now, for a reason.
+func cannot(t *testing.T, d *store.DB, reason store.Reason) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+	defer cancel()
+	e := startOf("acme")
+	e.Body = []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
+	err := d.Audit().Append(ctx, []*audit.Entry{e})
+	if got := store.ReasonOf(err); got != reason || !store.Unavailable(err) {
+		t.Errorf("got %q (%v), want %q", got, err, reason)
+	}
+	if err != nil && strings.Contains(err.Error(), "xxx") {
+		t.Error("the error shows what was to be written")
+	}
+}
+
+func sqliteOf(t *testing.T) (d *store.DB, file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "test.db")
+	return storetest.Open(t, "sqlite:"+file), file
+}
+
+func TestSQLiteLocked(t *testing.T) {
+	d, file := sqliteOf(t)
+	works(t, d)
+	other, err := rawOf(t, "sqlite:"+file).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close() //nolint:errcheck // the test is over
+	for _, statement := range []string{"BEGIN IMMEDIATE", "COMMIT"} {
+		if _, err := other.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+		if statement == "BEGIN IMMEDIATE" {
+			cannot(t, d, store.Locked)
+			if _, err := d.Audit().Tenants(t.Context()); err != nil {
+				t.Errorf("what is read needs no lock: %v", err)
+			}
+		}
+	}
+	works(t, d)
+}
+
+func TestSQLiteFull(t *testing.T) {
+	d, _ := sqliteOf(t)
+	works(t, d)
+	for range 2 {
+		if err := d.Write(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // of what it has
+			t.Fatal(err)
+		}
+		cannot(t, d, store.Full)
+		if err := d.Write(t.Context(), "PRAGMA max_page_count = 1000000"); err != nil {
+			t.Fatal(err)
+		}
+		works(t, d)
+	}
+}
+
+func TestSQLiteReadOnly(t *testing.T) {
+	d, _ := sqliteOf(t)
+	works(t, d)
+	if err := d.Write(t.Context(), "PRAGMA query_only = 1"); err != nil {
+		t.Fatal(err)
+	}
+	cannot(t, d, store.ReadOnly)
+	if err := d.Write(t.Context(), "PRAGMA query_only = 0"); err != nil {
+		t.Fatal(err)
+	}
+	works(t, d)
+}
+
+// A file that is not there is not made anew, and is used again when it is back.
+func TestSQLiteGoneAndBack(t *testing.T) {
+	d, file := sqliteOf(t)
+	works(t, d)
+	if err := os.Rename(file, file+".away"); err != nil {
+		t.Fatal(err)
+	}
+	cannot(t, d, store.Gone)
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a file again: %v", err)
+	}
+	if _, err := d.Audit().Tenants(t.Context()); !store.Unavailable(err) {
+		t.Errorf("what is gone was read: %v", err)
+	}
+	if err := os.Rename(file+".away", file); err != nil {
+		t.Fatal(err)
+	}
+	works(t, d)
+	if heads, err := d.Audit().Tenants(t.Context()); err != nil || len(heads) != 1 || heads[0].Last != 2 {
+		t.Errorf("got %+v, %v", heads, err)
+	}
+}
+
+// A transaction that has begun does not commit to a file that went meanwhile.
+func TestSQLiteGoneWithinATransaction(t *testing.T) {
+	d, file := sqliteOf(t)
+	works(t, d)
+	err := d.Within(t.Context(), func() error { return os.Rename(file, file+".away") })
+	if store.ReasonOf(err) != store.Gone {
+		t.Errorf("got %v", err)
+	}
+	if err := os.Rename(file+".away", file); err != nil {
+		t.Fatal(err)
+	}
+	works(t, d)
+}
+
+// A file that was replaced, as by a copy from before, is the database from then on.
+func TestSQLiteReplaced(t *testing.T) {
+	d, file := sqliteOf(t)
+	works(t, d)
+	if err := d.Write(t.Context(), "VACUUM INTO '"+file+".copy'"); err != nil {
+		t.Fatal(err)
+	}
+	works(t, d)
+	for _, name := range []string{file, file + "-wal", file + "-shm"} {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cannot(t, d, store.Gone)
+	if err := os.Rename(file+".copy", file); err != nil {
+		t.Fatal(err)
+	}
+	works(t, d)
+	if heads, err := d.Audit().Tenants(t.Context()); err != nil || len(heads) != 1 || heads[0].Last != 2 {
+		t.Errorf("got %+v, %v", heads, err)
+	}
+}
+
+func TestPostgresStoppedAndStarted(t *testing.T) {
+	s := pgtest.New(t)
+	d := storetest.Open(t, s.Database(t))
+	works(t, d)
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	cannot(t, d, store.Gone)
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	works(t, d)
+	// Connections that the server ended are replaced, without a caller who sees it.
+	if err := s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'openskill'"); err != nil {
+		t.Fatal(err)
+	}
+	works(t, d)
+}
+
+func TestPostgresLocked(t *testing.T) {
+	url := pgtest.Start(t)
+	d := storetest.Open(t, url+"&lock_timeout=100ms")
+	works(t, d)
+	r := rawOf(t, url)
+	tx, err := r.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // the test is over
+	if _, err := tx.ExecContext(t.Context(), "SELECT * FROM audit_heads FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	cannot(t, d, store.Locked)
+	other := startOf("other") // which nobody locked
+	if err := d.Audit().Append(t.Context(), []*audit.Entry{other}); err != nil {
+		t.Errorf("a tenant waits for another one: %v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	works(t, d)
+}
+
+func TestPostgresReadOnly(t *testing.T) {
+	url := pgtest.Start(t)
+	works(t, storetest.Open(t, url))
+	cannot(t, storetest.Open(t, url+"&default_transaction_read_only=on"), store.ReadOnly)
+}
+
+// A role that may not make tables, but use them, is enough once the schema is there.
+func TestPostgresWithFewRights(t *testing.T) {
+	url := pgtest.Start(t)
+	storetest.Open(t, url)
+	r := rawOf(t, url)
+	role := "few_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	r.exec(t, "CREATE ROLE "+role+" LOGIN PASSWORD 'few'")
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		for _, statement := range []string{"DROP OWNED BY " + role, "DROP ROLE " + role} {
+			if _, err := r.ExecContext(ctx, statement); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	r.exec(t, "GRANT USAGE ON SCHEMA agent TO "+role)
+	r.exec(t, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA agent TO "+role)
+	config, err := pgconn.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	works(t, storetest.Open(t, fmt.Sprintf("postgres://%s:few@127.0.0.1:%d/%s?sslmode=disable", role, config.Port, config.Database)))
+}
+
+func TestReasonsOfPostgres(t *testing.T) {
+	for code, want := range map[string]store.Reason{
+		"23505": store.Taken, "23503": store.Refused, "23514": store.Refused, "22P05": store.Refused, "42601": store.Refused, "42P01": store.Refused,
+		"40001": store.Raced, "40P01": store.Raced, "55P03": store.Locked, "57014": store.Locked, "53100": store.Full, "25006": store.ReadOnly,
+		"42501": store.ReadOnly, "57P01": store.Gone, "57P03": store.Gone, "08006": store.Gone, "53300": store.Gone, "58030": store.Gone,
+		"28P01": store.Gone, "3D000": store.Gone, "25P03": store.Gone, "XX001": store.Damaged, "": store.Refused, "5": store.Refused,
+	} {
+		err := fmt.Errorf("somewhere: %w", &pgconn.PgError{Code: code})
+		if got := store.ReasonOf(err); got != want {
+			t.Errorf("%q: got %q, want %q", code, got, want)
+		}
+	}
+}
+
+// What no host writes is refused, and nothing of its batch is written.
+func TestEntriesThatSayTwoThings(t *testing.T) {
+	d, _ := sqliteOf(t)
+	for name, spoil := range map[string]func(*audit.Entry){
+		"nothing":               func(e *audit.Entry) { e.Started = nil },
+		"another kind":          func(e *audit.Entry) { e.Kind = audit.KindFinished },
+		"a kind of its own":     func(e *audit.Entry) { e.Kind = "odd" },
+		"an end without start":  func(e *audit.Entry) { e.Kind, e.Started, e.Finished = audit.KindFinished, nil, &audit.Finished{} },
+		"start and end":         func(e *audit.Entry) { e.Finished, e.Of = &audit.Finished{}, e.Started },
+		"what was removed":      func(e *audit.Entry) { e.Kind, e.Started, e.Pruned = audit.KindPruned, nil, &audit.Pruned{} },
+		"no tenant":             func(e *audit.Entry) { e.Tenant, e.Started.Tenant = "", "" },
+		"another tenant":        func(e *audit.Entry) { e.Started.Tenant = "other" },
+		"NUL in the tenant":     func(e *audit.Entry) { e.Tenant, e.Started.Tenant = "a\x00", "a\x00" },
+		"a long tenant":         func(e *audit.Entry) { e.Tenant = strings.Repeat("a", 201); e.Started.Tenant = e.Tenant },
+		"another execution":     func(e *audit.Entry) { e.Started.ExecutionID = uuid.NewString() },
+		"no UUID":               func(e *audit.Entry) { e.ExecutionID, e.Started.ExecutionID = "1", "1" },
+		"no UUID as session":    func(e *audit.Entry) { e.Started.Session = "'; --" },
+		"no time":               func(e *audit.Entry) { e.Time = time.Time{} },
+		"no time of its start":  func(e *audit.Entry) { e.Started.Time = time.Time{} },
+		"no body":               func(e *audit.Entry) { e.Body = nil },
+		"no type of principal":  func(e *audit.Entry) { e.Started.PrincipalType = "" },
+		"another type of those": func(e *audit.Entry) { e.Started.PrincipalType = "martian" },
+	} {
+		good, bad := startOf("acme"), startOf("acme")
+		spoil(bad)
+		err := d.Audit().Append(t.Context(), []*audit.Entry{good, bad})
+		if store.ReasonOf(err) != store.Refused || skill.CodeOf(err) != skill.Internal {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	for _, status := range []audit.Status{"", "odd", audit.Running} {
+		e := startOf("acme")
+		e.Kind, e.Of, e.Started = audit.KindFinished, e.Started, nil
+		e.Finished = &audit.Finished{ExecutionID: e.ExecutionID, Status: status, Time: when}
+		if err := d.Audit().Append(t.Context(), []*audit.Entry{e}); store.ReasonOf(err) != store.Refused {
+			t.Errorf("an end as %q: %v", status, err)
+		}
+	}
+	if heads, err := d.Audit().Tenants(t.Context()); err != nil || len(heads) != 0 {
+		t.Errorf("something was written: %+v, %v", heads, err)
+	}
+}
