@@ -156,8 +156,9 @@ func newNode(t json.Token) *node {
 // writer writes what may be kept of values.
 type writer struct {
 	detail
-	most int
-	b    bytes.Buffer
+	most   int
+	within int // texts that are JSON, around this one
+	b      bytes.Buffer
 
 	left, truncated, full bool
 }
@@ -206,8 +207,35 @@ func (w *writer) text(s string) {
 		return
 	}
 	kept := scrub(s)
+	if inner, ok := w.inner(s); ok {
+		kept = inner
+	}
 	w.left = w.left || kept != s
 	w.quoted(kept)
+}
+
+// inner is what is kept of a text that is JSON itself, as tools like to hand it on.
+func (w *writer) inner(s string) (kept string, ok bool) {
+	if trimmed := strings.TrimSpace(s); trimmed == "" || !strings.ContainsRune(`{["`, rune(trimmed[0])) {
+		return "", false
+	}
+	n, err := parse([]byte(s))
+	if err != nil {
+		return "", false
+	}
+	if w.within == maxDepth {
+		return deeperMark, true
+	}
+	in := writer{detail: w.detail, most: w.most, within: w.within + 1}
+	in.value(n, false)
+	switch {
+	case in.full:
+		return fmt.Sprintf("[%d bytes]", len(s)), true
+	case in.left || in.truncated:
+		w.truncated = w.truncated || in.truncated
+		return in.b.String(), true
+	}
+	return s, true
 }
 
 // array writes the elements. One that stands behind the name of a secret is its value,
@@ -345,13 +373,14 @@ var (
 	userPass = regexp.MustCompile(`[^\s:]+:[^\s]+@`)
 	query    = regexp.MustCompile(`([?&;#][^\s=&;#]{0,64}=)[^\s&#]*`)
 	scheme   = regexp.MustCompile(`(?i)\b(basic|digest|negotiate|ntlm|apikey)[\s:]+\S+`)
-	assigned = regexp.MustCompile(`(?i)\b(pass|pw|pin|otp|totp|cvv|cvc|auth|oauth|key|sid|sig|signature|session|psk|salt|ssn)["'\]]*\s*(?:=>?|:)\s*("[^"]*"|'[^']*'|\S+)`)
+	assigned = regexp.MustCompile(`(?i)\b(pass|pw|pin|otp|totp|cvv|cvc|auth|oauth|key|sid|sig|signature|session|psk|salt|ssn)["'\]\\]*\s*(?:=>?|:)\s*("[^"]*"|'[^']*'|\S+)`)
 	word     = regexp.MustCompile(`[A-Za-z0-9_+/=.~%$-]{8,}`)
 )
 
 // scrub is s without what looks like a secret.
 func scrub(s string) string {
-	if mentionsSecret(s) || strings.Contains(s, "-----BEGIN") {
+	// A text with escapes in it can say everything in letters that are not searched for.
+	if mentionsSecret(s) || strings.Contains(s, "-----BEGIN") || strings.Contains(s, `\u`) {
 		return redactedMark
 	}
 	s = userInfo.ReplaceAllString(s, "://"+redactedMark+"@")

@@ -1,0 +1,340 @@
+package audit_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/host/audit/audittest"
+)
+
+// filled is a store with the calls of two tenants on record, some at once.
+func filled(t *testing.T, calls int) *audittest.Store {
+	t.Helper()
+	var s audittest.Store
+	l := open(t, &s, nil)
+	for range calls {
+		for _, tenant := range []string{"acme", "other"} {
+			a, b := call(tenant), call(tenant)
+			wantCode(t, l.Started(t.Context(), a, []byte(`{}`)), "")
+			wantCode(t, l.Started(t.Context(), b, []byte(`{}`)), "")
+			wantCode(t, l.Finished(t.Context(), b, success(), []byte(`{}`)), "")
+			wantCode(t, l.Finished(t.Context(), a, success(), []byte(`{}`)), "")
+		}
+	}
+	return &s
+}
+
+// Whatever is done to a chain is found, and the first record with which it was done.
+func TestVerifyFinds(t *testing.T) {
+	relink := func(h *audit.Head, all []audit.Record, from int) {
+		prev := h.Prev
+		if from > 0 {
+			prev = all[from-1].Hash
+		}
+		for i := from; i < len(all); i++ {
+			all[i].Seq = h.First + uint64(i)
+			audit.Link(prev, &all[i])
+			prev = all[i].Hash
+		}
+		h.Last, h.LastHash = h.First+uint64(len(all))-1, prev
+	}
+	type change func(h *audit.Head, all []audit.Record) []audit.Record
+	for name, c := range map[string]struct {
+		change change
+		wrong  audit.Wrong
+		seq    uint64
+	}{
+		"a byte of a body": {func(_ *audit.Head, all []audit.Record) []audit.Record { all[6].Body[20] ^= 1; return all }, audit.Changed, 7},
+		"the first record": {func(_ *audit.Head, all []audit.Record) []audit.Record { all[0].Body[20] ^= 1; return all }, audit.Changed, 1},
+		"the last record":  {func(_ *audit.Head, all []audit.Record) []audit.Record { all[39].Body[20] ^= 1; return all }, audit.Changed, 40},
+		"a time": {func(_ *audit.Head, all []audit.Record) []audit.Record {
+			all[6].Time = all[6].Time.Add(1000)
+			return all
+		}, audit.Changed, 7},
+		"a kind": {func(_ *audit.Head, all []audit.Record) []audit.Record { all[6].Kind = audit.KindStarted; return all }, audit.Changed, 7},
+		"an execution's id": {func(_ *audit.Head, all []audit.Record) []audit.Record {
+			all[6].ExecutionID = all[0].ExecutionID
+			return all
+		}, audit.Changed, 7},
+		"a tenant":            {func(_ *audit.Head, all []audit.Record) []audit.Record { all[6].Tenant = "other"; return all }, audit.Changed, 7},
+		"a hash":              {func(_ *audit.Head, all []audit.Record) []audit.Record { all[6].Hash = all[5].Hash; return all }, audit.Changed, 7},
+		"the hash before":     {func(_ *audit.Head, all []audit.Record) []audit.Record { all[6].Prev = all[4].Hash; return all }, audit.Changed, 7},
+		"one is gone":         {func(_ *audit.Head, all []audit.Record) []audit.Record { return slices.Delete(all, 6, 7) }, audit.Missing, 7},
+		"the first is gone":   {func(_ *audit.Head, all []audit.Record) []audit.Record { return all[1:] }, audit.Missing, 1},
+		"the last are gone":   {func(_ *audit.Head, all []audit.Record) []audit.Record { return all[:38] }, audit.Missing, 39},
+		"all are gone":        {func(*audit.Head, []audit.Record) []audit.Record { return nil }, audit.Missing, 1},
+		"one twice, moved up": {func(_ *audit.Head, all []audit.Record) []audit.Record { all[20] = all[6]; all[20].Seq = 21; return all }, audit.Doubled, 21},
+		"one twice": {func(_ *audit.Head, all []audit.Record) []audit.Record {
+			return slices.Insert(all, 7, all[6])
+		}, audit.Doubled, 7},
+		"two have changed places": {func(_ *audit.Head, all []audit.Record) []audit.Record {
+			all[6], all[9] = all[9], all[6]
+			all[6].Seq, all[9].Seq = 7, 10
+			return all
+		}, audit.Reordered, 7},
+		"the numbers closed up after one": {func(h *audit.Head, all []audit.Record) []audit.Record {
+			all = slices.Delete(all, 6, 7)
+			for i := range all {
+				all[i].Seq = uint64(i + 1)
+			}
+			h.Last--
+			return all
+		}, audit.Reordered, 7},
+		"one that is whole by itself": {func(_ *audit.Head, all []audit.Record) []audit.Record {
+			all[6].Body = []byte(strings.Replace(string(all[6].Body), `"fuel":7`, `"fuel":8`, 1))
+			audit.Link(all[6].Prev, &all[6])
+			return all
+		}, audit.Forged, 8},
+		"the last, written anew": {func(_ *audit.Head, all []audit.Record) []audit.Record {
+			all[39].Body = []byte(strings.Replace(string(all[39].Body), `"fuel":7`, `"fuel":8`, 1))
+			audit.Link(all[39].Prev, &all[39])
+			return all
+		}, audit.WrongHead, 40},
+		"of another execution, with all hashes anew": {func(h *audit.Head, all []audit.Record) []audit.Record {
+			all[6].Body = all[10].Body
+			relink(h, all, 6)
+			return all
+		}, audit.Forged, 7},
+		"of another kind, with all hashes anew": {func(h *audit.Head, all []audit.Record) []audit.Record {
+			all[6].Kind = "odd"
+			relink(h, all, 6)
+			return all
+		}, audit.Forged, 7},
+		"no JSON, with all hashes anew": {func(h *audit.Head, all []audit.Record) []audit.Record {
+			all[6].Body = []byte("x")
+			relink(h, all, 6)
+			return all
+		}, audit.Forged, 7},
+		"the first are gone, and the head knows": {func(h *audit.Head, all []audit.Record) []audit.Record {
+			h.First, h.Prev = 7, all[5].Hash
+			return all[6:]
+		}, audit.Missing, 6},
+		"the head names an earlier end": {func(h *audit.Head, all []audit.Record) []audit.Record {
+			h.Last, h.LastHash = 38, all[37].Hash
+			return all
+		}, audit.WrongHead, 39},
+		"the head names a later end":      {func(h *audit.Head, all []audit.Record) []audit.Record { h.Last++; return all }, audit.Missing, 41},
+		"the head names another hash":     {func(h *audit.Head, all []audit.Record) []audit.Record { h.LastHash = all[0].Hash; return all }, audit.WrongHead, 40},
+		"the head names something before": {func(h *audit.Head, all []audit.Record) []audit.Record { h.Prev = all[0].Hash; return all }, audit.Forged, 1},
+		"something before, with all hashes anew": {func(h *audit.Head, all []audit.Record) []audit.Record {
+			h.Prev = all[0].Hash
+			relink(h, all, 0)
+			return all
+		}, audit.WrongHead, 1},
+		"a removal that was none, hashes anew": {func(h *audit.Head, all []audit.Record) []audit.Record {
+			all = append(all, removal(t, 7, all[5].Hash))
+			relink(h, all, 40)
+			return all
+		}, audit.Forged, 7},
+		"a removal of what is to come, and anew": {func(h *audit.Head, all []audit.Record) []audit.Record {
+			all = append(all, removal(t, 99, all[5].Hash))
+			relink(h, all, 40)
+			return all
+		}, audit.Forged, 41},
+		"a removal that says something else": {func(h *audit.Head, all []audit.Record) []audit.Record {
+			all = append(all, removal(t, 5, all[3].Hash))
+			relink(h, all, 40)
+			h.First, h.Prev = 7, all[5].Hash
+			return all[6:]
+		}, audit.Missing, 6},
+		"a removal of other records than it says": {func(h *audit.Head, all []audit.Record) []audit.Record {
+			all = append(all, removal(t, 7, all[3].Hash))
+			relink(h, all, 40)
+			h.First, h.Prev = 7, all[5].Hash
+			return all[6:]
+		}, audit.Missing, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := filled(t, 10)
+			wantWhole(t, s)
+			s.Change("acme", c.change)
+			r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{})
+			if err != nil || len(r.Chains) != 2 || r.Whole() {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if f := r.Chains[0].Fault; f == nil || f.Wrong != c.wrong || f.Seq != c.seq || f.Message == "" || r.Chains[0].Tenant != "acme" {
+				t.Errorf("found %+v, want %s %d", f, c.wrong, c.seq)
+			}
+			if f := r.Chains[1].Fault; f != nil {
+				t.Errorf("the chain of another tenant: %+v", f)
+			}
+		})
+	}
+}
+
+func removal(t *testing.T, next uint64, hash string) audit.Record {
+	t.Helper()
+	when := time.Now().UTC().Truncate(time.Microsecond)
+	b, err := json.Marshal(audit.Pruned{Next: next, Hash: hash, Time: when})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return audit.Record{Tenant: "acme", Kind: audit.KindPruned, Time: when, Body: b}
+}
+
+// Who writes a whole chain anew is found by a head that was kept elsewhere, and by
+// nothing else.
+func TestVerifyAgainstHeads(t *testing.T) {
+	s := filled(t, 10)
+	heads, err := s.Tenants(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file strings.Builder
+	if err := audit.WriteHeads(&file, heads); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := audit.ReadHeads(strings.NewReader(file.String() + "\n" + file.String()))
+	if err != nil || len(kept) != 4 || kept[0] != heads[0] || kept[3] != heads[1] {
+		t.Fatalf("%+v, %v", kept, err)
+	}
+	check := func(want audit.Wrong, seq uint64) {
+		t.Helper()
+		if r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}); err != nil || !r.Whole() {
+			t.Errorf("without a head %+v, %v: the chain is whole by itself", r, err)
+		}
+		r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Against: kept})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fault audit.Fault
+		for _, c := range r.Chains {
+			if c.Tenant == "acme" && c.Fault != nil {
+				fault = *c.Fault
+			}
+		}
+		if fault.Wrong != want || fault.Seq != seq {
+			t.Errorf("found %+v, want %s %d", fault, want, seq)
+		}
+	}
+	l := open(t, s, nil)
+	c := call("acme")
+	wantCode(t, l.Started(t.Context(), c, nil), "")
+	wantCode(t, l.Finished(t.Context(), c, success(), nil), "")
+	check("", 0) // it went on
+	s.Change("acme", func(h *audit.Head, all []audit.Record) []audit.Record {
+		all[3].Body = []byte(strings.Replace(string(all[3].Body), `"fuel":7`, `"fuel":8`, 1))
+		prev := h.Prev
+		for i := range all {
+			audit.Link(prev, &all[i])
+			prev = all[i].Hash
+		}
+		h.LastHash = prev
+		return all
+	})
+	check(audit.Forged, 40)
+	s.Change("acme", func(h *audit.Head, all []audit.Record) []audit.Record {
+		h.Last, h.LastHash = 30, all[29].Hash
+		return all[:30]
+	})
+	check(audit.Missing, 31)
+	var empty audittest.Store
+	s = &empty
+	check(audit.Missing, 40)
+
+	for _, bad := range []string{"x", `{"tenant":"a","last":1}`, `{"tenant":"","last":0}`, `{"tenant":"a","lost":0}`, `[]`, strings.Repeat("x", 2<<20)} {
+		if heads, err := audit.ReadHeads(strings.NewReader(bad)); err == nil {
+			t.Errorf("%.40q was read as %v", bad, heads)
+		}
+	}
+}
+
+// The executions that queries show are compared with their records.
+func TestVerifyRows(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(e *audit.Execution)
+		seq    uint64
+	}{
+		"an end":      {func(e *audit.Execution) { e.Finished.Status = audit.Failed }, 3},
+		"no end":      {func(e *audit.Execution) { e.Finished = nil }, 3},
+		"a beginning": {func(e *audit.Execution) { e.Principal = "somebody else" }, 2},
+		"a tenant":    {func(e *audit.Execution) { e.Tenant = "other" }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := filled(t, 3)
+			records, err := s.Records(t.Context(), "acme", 2, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.ChangeExecution(records[0].ExecutionID, c.change)
+			if r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}); err != nil || !r.Whole() {
+				t.Errorf("the chain alone: %+v, %v", r, err)
+			}
+			r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := r.Chains[0].Fault; f == nil || f.Wrong != audit.WrongRow || f.Seq != c.seq || f.ExecutionID != records[0].ExecutionID {
+				t.Errorf("found %+v, want a row at %d", f, c.seq)
+			}
+		})
+	}
+}
+
+func TestVerifyChosen(t *testing.T) {
+	s := filled(t, 10)
+	s.Change("acme", func(_ *audit.Head, all []audit.Record) []audit.Record { all[6].Body[20] ^= 1; return all })
+	for _, c := range []struct {
+		o     audit.VerifyOptions
+		whole bool
+		n     uint64
+	}{
+		{audit.VerifyOptions{Tenant: "acme"}, false, 6},
+		{audit.VerifyOptions{Tenant: "other"}, true, 40},
+		{audit.VerifyOptions{Tenant: "acme", From: 7}, false, 0},
+		{audit.VerifyOptions{Tenant: "acme", From: 8}, true, 33},
+		{audit.VerifyOptions{Tenant: "acme", From: 40}, true, 1},
+		{audit.VerifyOptions{Tenant: "acme", From: 1000}, true, 1},
+		{audit.VerifyOptions{Tenant: "nobody"}, true, 0},
+	} {
+		r, err := audit.Verify(t.Context(), s, c.o)
+		if err != nil || len(r.Chains) != 1 || r.Whole() != c.whole || r.Chains[0].Records != c.n {
+			t.Errorf("%+v: %+v, %v", c.o, r, err)
+		}
+	}
+	s.Before(func(context.Context, string) error { return errStore })
+	if _, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}); err == nil {
+		t.Error("a store that cannot be read is whole")
+	}
+	s.Before(nil)
+}
+
+// Records come and go while chains are verified.
+func TestVerifyMeanwhile(t *testing.T) {
+	s := filled(t, 50)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	l := open(t, s, nil)
+	all.Go(func() {
+		for ctx.Err() == nil {
+			c := call("acme")
+			if l.Started(context.Background(), c, nil) != nil || l.Finished(context.Background(), c, success(), nil) != nil {
+				t.Error("a call was not put on record")
+				return
+			}
+			if _, err := s.Prune(context.Background(), "acme", time.Now().Add(-time.Millisecond), 3); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 50 {
+		r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{})
+		if err != nil || !r.Whole() {
+			t.Errorf("%+v, %v", r, err)
+			for _, c := range r.Chains {
+				t.Error(fmt.Sprintf("%+v", c.Fault))
+			}
+			break
+		}
+	}
+	cancel()
+	all.Wait()
+}
