@@ -78,7 +78,11 @@ func (r *Row) take(n, perMinute, now int64) {
 
 // wait is how long it takes until one more call can begin.
 func (r *Row) wait(perMinute, now int64) time.Duration {
-	return time.Duration(max(r.backlog(now)+parts(1, perMinute)-minute, 0))
+	one := parts(1, perMinute)
+	if minute%perMinute != 0 {
+		one++ // rounded up, so that there is room then
+	}
+	return time.Duration(max(r.backlog(now)+one-minute, 0))
 }
 
 // add adds without overflow and never below 0.
