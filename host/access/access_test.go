@@ -1,6 +1,12 @@
 package access
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"openskill/sdk/skill"
+)
 
 const get = "GET, HEAD, OPTIONS"
 
@@ -24,5 +30,119 @@ func TestAllow(t *testing.T) {
 		if got := Allow(path); got != want {
 			t.Errorf("Allow(%q) = %q, want %q", path, got, want)
 		}
+	}
+}
+
+// The first parameter is what scopes for one skill are about.
+func TestFind(t *testing.T) {
+	for _, tc := range []struct{ method, path, route, subject string }{
+		{"POST", "/skills/echo:invoke", "/skills/{id}:invoke", "echo"},
+		{"POST", "/skills/echo:invoke/", "/skills/{id}:invoke", "echo"},
+		{"POST", "/skills/a:echo:invoke", "/skills/{id}:invoke", "a:echo"},
+		{"GET", "/skills/echo:invoke", "", ""},
+		{"HEAD", "/skills/echo", "/skills/{id}", "echo"},
+		{"HEAD", "/mcp", "", ""},
+		{"GET", "/mcp", "/mcp", ""},
+		{"POST", "/agent-skills/x/scripts/a/b:run", "/agent-skills/{name}/scripts/{script}:run", "x"},
+		{"GET", "/executions/1/artifacts/a/b:c", "/executions/{id}/artifacts/{artifact}", "1"},
+		{"GET", "/executions/1/artifacts/", "", ""},
+		{"GET", "/executions/1:replay", "", ""},
+		{"POST", "/executions/1:replay", "/executions/{id}:replay", "1"},
+		{"OPTIONS", "/skills", "", ""},
+		{"get", "/skills", "", ""},
+		{"GET", "skills", "", ""},
+		{"GET", "", "", ""},
+	} {
+		path := ""
+		r, subject := Find(tc.method, tc.path)
+		if r != nil {
+			path = r.Path
+		}
+		if path != tc.route || subject != tc.subject {
+			t.Errorf("%s %s is %q of %q, want %q of %q", tc.method, tc.path, path, subject, tc.route, tc.subject)
+		}
+	}
+}
+
+// Nobody is let in by a row without scopes, or by a scope that is only like the one that
+// is asked for.
+func TestLetsIn(t *testing.T) {
+	invoke, _ := Find("POST", "/skills/echo:invoke")
+	mcp, _ := Find("POST", "/mcp")
+	for _, tc := range []struct {
+		route   *Route
+		scopes  string
+		subject string
+		want    bool
+	}{
+		{invoke, "skills:invoke", "echo", true},
+		{invoke, "skills:invoke:echo", "echo", true},
+		{invoke, "skills:invoke:echo", "ech", false},
+		{invoke, "skills:invoke:echo", "", false},
+		{invoke, "skills:invoke:", "", false},
+		{invoke, "skills:invoke:{id}", "echo", false},
+		{invoke, "skills:invoke:*", "echo", false},
+		{invoke, "skills:read admin skills:admin", "echo", false},
+		{mcp, "skills:invoke:echo", "", true},
+		{mcp, "skills:upload", "", false},
+		{&Route{}, "admin", "", false},
+		{&Route{Open: true}, "", "", true},
+	} {
+		p := skill.Principal{ID: "x", Scopes: strings.Fields(tc.scopes)}
+		if got := tc.route.LetsIn(p, tc.subject); got != tc.want {
+			t.Errorf("%s lets in %q for %q: %v", tc.route.Path, tc.scopes, tc.subject, got)
+		}
+		if p.ID = ""; tc.route.LetsIn(p, tc.subject) && !tc.route.Open {
+			t.Errorf("%s lets in nobody with %q", tc.route.Path, tc.scopes)
+		}
+	}
+}
+
+// The rows that are handed out are copies.
+func TestRoutesAreCopies(t *testing.T) {
+	Routes()[0].Scopes[0] = "skills:read"
+	if slices.Contains(Routes()[0].Scopes, "skills:read") {
+		t.Error("the table can be changed")
+	}
+}
+
+// FuzzFind: whatever a path is, it has a route exactly where its methods say so, and
+// what is taken for its parameter is in it.
+func FuzzFind(f *testing.F) {
+	for _, r := range table {
+		f.Add(r.Path)
+	}
+	for _, path := range []string{"", "/", "//", "/skills//", "/skills/:invoke", "/agent-skills/a/scripts/:run:run", "/executions/a/artifacts/../..", "/skills/\x00:invoke", "/skills/{id}:invoke:invoke"} {
+		f.Add(path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		allow := strings.Split(Allow(path), ", ")
+		for _, method := range order {
+			r, subject := Find(method, path)
+			if (r != nil) != slices.Contains(allow, method) {
+				t.Fatalf("%s %q: route %v, allowed are %q", method, path, r, allow)
+			}
+			if !strings.Contains(path, subject) || r == nil && subject != "" || strings.Contains(subject, "/") {
+				t.Fatalf("%s %q: parameter %q", method, path, subject)
+			}
+		}
+	})
+}
+
+// BenchmarkFind is what each request pays.
+func BenchmarkFind(b *testing.B) {
+	p := skill.Principal{ID: "x", Scopes: skill.Scopes()}
+	for _, path := range []string{"/skills/echo:invoke", "/executions/00000000-0000-7000-8000-000000000001/artifacts/a.csv"} {
+		method := "GET"
+		if strings.HasSuffix(path, "invoke") {
+			method = "POST"
+		}
+		b.Run(method, func(b *testing.B) {
+			for b.Loop() {
+				if r, subject := Find(method, path); !r.LetsIn(p, subject) {
+					b.Fatal(path)
+				}
+			}
+		})
 	}
 }

@@ -184,7 +184,7 @@ func nothings() things {
 // is answered to the byte as if there were no such thing; and in no list is a word of it.
 func TestAnotherTenantFindsNothing(t *testing.T) {
 	w := newWorld(t)
-	real, none := w.ours(t, "secret"), nothings()
+	own, none := w.ours(t, "secret"), nothings()
 	resp, body := w.as(t, "ann", "GET", "/executions?limit=1", "")
 	w.ours(t, "second")
 	_, page := w.as(t, "ann", "GET", "/executions?limit=1", "")
@@ -195,7 +195,7 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 	session := w.mcpSession(t, "ann")
 	w.as(t, "bob", "POST", "/skills/echo:invoke", `{"input":{"text":"x"}}`) // so that it has something of its own
 
-	same := strings.NewReplacer(none.skill, real.skill, none.version, real.version, none.execution, real.execution, none.approval, real.approval, "kram", "mark")
+	same := strings.NewReplacer(none.skill, own.skill, none.version, own.version, none.execution, own.execution, none.approval, own.approval, "kram", "mark")
 	ask := func(real, none request) {
 		t.Helper()
 		var answers [2]string
@@ -208,6 +208,9 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 			t.Errorf("%s %s tells that there is something:\n%.2000s\nand for what there is not:\n%.2000s", real.method, real.path, answers[0], answers[1])
 		}
 		said := strings.Contains(strings.ToLower(real.path+real.body), "mark")
+		if !strings.Contains(real.path, own.execution) && strings.Contains(answers[0], own.execution) {
+			t.Errorf("%s %s names it: %.2000s", real.method, real.path, answers[0])
+		}
 		if !said && strings.Contains(strings.ReplaceAll(strings.ToLower(answers[0]), "markdown", ""), "mark") {
 			t.Errorf("%s %s has a word of it: %.2000s", real.method, real.path, answers[0])
 		}
@@ -216,12 +219,12 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 		if r.Open || r.Path == "/skills" && r.Method == "POST" {
 			continue // they are the same for all, and name nothing
 		}
-		ask(requestFor(t, r, real), requestFor(t, r, none))
+		ask(requestFor(t, r, own), requestFor(t, r, none))
 	}
-	for _, query := range []string{"trace=trace-of-ann", "session=" + real.execution, "principal=mark-ann", "skill=mark-skill", "tenant=" + ours, "limit=100", "cursor=" + cursorQuery(cursor)} {
+	for _, query := range []string{"trace=trace-mark-ann", "session=" + own.execution, "principal=mark-ann", "skill=mark-skill", "tenant=" + ours, "limit=100", "cursor=" + cursorQuery(cursor)} {
 		for _, path := range []string{"/executions?", "/skills?", "/approvals?"} {
 			r := request{method: "GET", path: path + query}
-			n := request{method: "GET", path: path + strings.NewReplacer("mark", "kram", "trace-of-ann", "trace-of-nil", real.execution, none.execution).Replace(query)}
+			n := request{method: "GET", path: path + strings.NewReplacer("mark", "kram", own.execution, none.execution).Replace(query)}
 			ask(r, n)
 		}
 	}
@@ -232,15 +235,15 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 		if resp.StatusCode != 404 || bytes.Contains(got, []byte("mark")) {
 			t.Errorf("the session of ann: %d %s", resp.StatusCode, got)
 		}
-		own := w.mcpSession(t, "bob")
+		bobs := w.mcpSession(t, "bob")
 		resp, got = w.plain(t, "bob", request{"POST", "/mcp", `{"jsonrpc":"2.0","id":2,` + body + `}`, []string{
-			"Content-Type", "application/json", "Accept", "application/json, text/event-stream", "Mcp-Session-Id", own,
+			"Content-Type", "application/json", "Accept", "application/json, text/event-stream", "Mcp-Session-Id", bobs,
 		}})
 		if text := strings.ReplaceAll(string(got), "mark-skill", ""); resp.StatusCode != 200 || strings.Contains(text, "mark") || strings.Contains(body, "list") != strings.Contains(text, "echo") {
 			t.Errorf("a session of bob: %d %s", resp.StatusCode, got)
 		}
 	}
-	if v, status := w.view(t, "ann", real.execution); status != 200 || v.Status != "success" || len(v.Artifacts) != 1 || !v.Artifacts[0].Kept {
+	if v, status := w.view(t, "ann", own.execution); status != 200 || v.Status != "success" || len(v.Artifacts) != 1 || !v.Artifacts[0].Kept {
 		t.Errorf("ours afterwards: %d %+v", status, v)
 	}
 	if n := len(w.uploads.Decisions()); n > 0 {

@@ -210,9 +210,13 @@ func TestAScopeForOneSkill(t *testing.T) {
 	}
 }
 
-// A session of MCP belongs to who began it.
+// A session of MCP belongs to who began it, and to the key that was shown then: records
+// of its calls name that key.
 func TestMCPSessionsBelongToTheirCallers(t *testing.T) {
 	keys := httpapitest.Keys{"a": tenant("a", skill.ScopeRead, skill.ScopeInvoke), "b": tenant("b", skill.ScopeRead, skill.ScopeInvoke), "c": tenant("c", skill.ScopeUpload)}
+	another := keys["a"]
+	another.Key = "another"
+	keys["a2"] = another
 	m, err := mcpserver.New(mcpserver.Options{
 		Door: httpapitest.NewDoor(), Catalogue: httpapitest.NewCatalogue(), KeepAlive: 20 * time.Millisecond,
 		Principal: func(r *http.Request) (skill.Principal, error) { return httpapi.PrincipalOf(r.Context()), nil },
@@ -256,7 +260,7 @@ func TestMCPSessionsBelongToTheirCallers(t *testing.T) {
 	if resp := post("a", session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`); resp.StatusCode != 202 {
 		t.Errorf("initialized: %d", resp.StatusCode)
 	}
-	for key, want := range map[string]int{"a": 200, "b": 404, "x": 401} {
+	for key, want := range map[string]int{"a": 200, "a2": 404, "b": 404, "x": 401} {
 		if resp := post(key, session, list); resp.StatusCode != want {
 			t.Errorf("the session of a, shown by %s: %d, want %d", key, resp.StatusCode, want)
 		}

@@ -193,7 +193,7 @@ func (w *world) plain(t testing.TB, key string, r request) (*http.Response, []by
 // run makes a call and gives the id of its execution.
 func (w *world) run(t testing.TB, key, id, input string) string {
 	t.Helper()
-	resp, body := w.as(t, key, "POST", "/skills/"+id+":invoke", `{"input":`+input+`}`, "X-Trace-Id", "trace-of-"+key)
+	resp, body := w.as(t, key, "POST", "/skills/"+id+":invoke", `{"input":`+input+`}`, "X-Trace-Id", "trace-"+w.keys[key].ID)
 	var r skill.Result
 	if err := json.Unmarshal(body, &r); err != nil || !r.Success {
 		t.Fatalf("%d %s", resp.StatusCode, body)

@@ -119,11 +119,15 @@ func (d *Door) record(ctx context.Context, p skill.Principal, s *audit.Started, 
 }
 
 func (d *Door) append(ctx context.Context, e *audit.Entry) error {
-	s := e.Started
+	s, says := e.Started, any(e.Started)
 	if s == nil {
-		s = e.Of
+		s, says = e.Of, e.Finished
 	}
-	e.Tenant, e.ExecutionID, e.Time, e.Body = s.Tenant, s.ExecutionID, d.now(), json.RawMessage("{}")
+	body, err := json.Marshal(says)
+	if err != nil {
+		return err
+	}
+	e.Tenant, e.ExecutionID, e.Time, e.Body = s.Tenant, s.ExecutionID, d.now(), body
 	if err := d.Store.Append(ctx, []*audit.Entry{e}); err != nil {
 		return &skill.Error{Op: "executionstest.Door", Code: skill.AuditUnavailable, Message: "nothing can be put on record now", Err: err}
 	}
