@@ -37,8 +37,20 @@ func (h *Host) records() dispatch.Recordings {
 }
 
 // Replay makes the run of an execution again, for who may see the one and call the
-// skill. The error is a *skill.Error; that the two differ is none.
+// skill. It waits for a runtime that is not ready. The error is a *skill.Error; that the
+// two differ is none.
 func (h *Host) Replay(ctx context.Context, p skill.Principal, id string) (*replay.Report, error) {
+	e, err := h.kept.executions.Execution(ctx, p, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case !p.MayInvoke(skill.ID(e.Skill)):
+		return nil, &skill.Error{Op: "host.Replay", Code: skill.Forbidden, Subject: p.ID, Message: "a replay is a call of the skill, which the caller has no scope for"}
+	case e.Script != "":
+		h.PrepareScript(ctx, e.Skill, e.Script)
+	default:
+		h.Prepare(ctx, skill.ID(e.Skill))
+	}
 	return h.recordings.Replayer(h.door, h.settings.DataRoot).Replay(ctx, p, id)
 }
 

@@ -142,6 +142,9 @@ func (h *Host) callOf(s *registry.Skill) *skill.Call {
 		Trust: s.Descriptor.Trust, Requires: s.Descriptor.Requires, Limits: s.Limits, Grants: h.door.Grants(s),
 	}
 	c.Limits.Timeout = starting
+	if r := h.records(); r != nil { // runs that are recorded begin in images of their own
+		c.Record = r.Most()
+	}
 	return c
 }
 

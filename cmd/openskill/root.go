@@ -95,7 +95,7 @@ failed.`,
 		a.serveCommand(), a.runCommand(), a.scriptCommand(), a.moduleCommand(), a.skillsCommand(), a.skillCommand(),
 		a.doctorCommand(), a.versionCommand(), a.benchCommand(), a.runtimeCommand(), a.selftestCommand(), a.mcpCommand(),
 		a.approvalsCommand(), a.toolsCommand(), a.capabilityCommand(), a.agentSkillsCommand(), a.keysCommand(), a.dbCommand(),
-		a.auditCommand(),
+		a.auditCommand(), a.replayCommand(),
 	)
 	return root
 }
