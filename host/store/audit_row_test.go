@@ -1,0 +1,90 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestFit(t *testing.T) {
+	const most = 100
+	seen := map[string]string{}
+	for _, s := range []string{
+		"", "a", strings.Repeat("a", most), strings.Repeat("€", most), strings.Repeat("a", most+1), strings.Repeat("a", most+2),
+		strings.Repeat("€", most+1), "a\x00", "a\uFFFD", "a\xff", "a\xfe", "\x00", "\x00\x00", strings.Repeat("\x00", most), strings.Repeat("\xff", most+1),
+	} {
+		f := fit(s, most)
+		if !utf8.ValidString(f) || strings.Contains(f, "\x00") || utf8.RuneCountInString(f) > most {
+			t.Errorf("%.20q became %q", s, f)
+		}
+		if other, ok := seen[f]; ok {
+			t.Errorf("%.20q and %.20q became the same", s, other)
+		}
+		seen[f] = s
+		if fit(f, most) != f {
+			t.Errorf("%q is not fit for its own column", f)
+		}
+	}
+}
+
+func TestJSONFits(t *testing.T) {
+	for text, want := range map[string]bool{
+		`null`: true, `"plain"`: true, `{"a": [1, -2.5, 0.001, true, false, null, "é€"]}`: true, `"\\u0000"`: true, `"\"\\"`: true, `"\u00e9"`: true,
+		strings.Repeat("9", 1000): true, strings.Repeat("[", 500) + strings.Repeat("]", 500): true, `"{[1e9"`: true,
+		`"\u0000"`: false, `{"\u0000": 1}`: false, `"\\\u0000"`: false, `"\ud83d\ude00"`: false, `"\uDEAD"`: false, "\"\xff\"": false, "\"\x00\"": false,
+		`1e9`: false, `[1E-9]`: false, strings.Repeat("9", 1001): false, strings.Repeat("[", 501) + strings.Repeat("]", 501): false,
+		``: false, `{`: false, `"`: false, `"\`: false, `"\u00`: false, `1 2`: false, `nul`: false,
+	} {
+		if got := jsonFits([]byte(text)); got != want {
+			t.Errorf("%.40s: got %v", text, got)
+		}
+	}
+}
+
+// What fits is JSON without what PostgreSQL refuses in it, however it is written.
+func FuzzJSONFits(f *testing.F) {
+	f.Add([]byte(`{"a": ["\u0000", -1.5e9, "\ud83d\ude00"]}`))
+	f.Add([]byte(`{"\\u0000": [[{}]], "b": -0.5}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if !jsonFits(raw) {
+			return
+		}
+		in := json.NewDecoder(bytes.NewReader(raw))
+		in.UseNumber()
+		for {
+			token, err := in.Token()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				t.Fatalf("%q fits: %v", raw, err)
+			}
+			switch v := token.(type) {
+			case string:
+				if strings.Contains(v, "\x00") {
+					t.Errorf("%q fits", raw)
+				}
+			case json.Number:
+				if len(v) > 1000 || strings.ContainsAny(string(v), "eE") {
+					t.Errorf("%q fits", raw)
+				}
+			}
+		}
+	})
+}
+
+func TestIsUUID(t *testing.T) {
+	for text, want := range map[string]bool{
+		"019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f": true, "019AA5F0-2B1C-7D3E-9F41-5A6B7C8D9E0F": true,
+		"": false, "019aa5f02b1c7d3e9f415a6b7c8d9e0f": false, "019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0g": false, "019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0": false,
+		"{19aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f": false, "019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e\x10f": false, "019aa5f0\r2b1c-7d3e-9f41-5a6b7c8d9e0f": false,
+	} {
+		if got := isUUID(text); got != want {
+			t.Errorf("%q: got %v", text, got)
+		}
+	}
+}
