@@ -158,7 +158,7 @@ func TestRatesOfCallers(t *testing.T) {
 // Two hosts on one store: in any time they begin together what a bucket holds, and what
 // flows into it; of a limit from 100 on each host may begin a hundredth more.
 func TestTwoHosts(t *testing.T) {
-	const seconds = 30
+	const seconds = 12
 	for _, limit := range []int{1, 7, 60, 99, 600, 6000, 60_000} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			at(t, func(t *testing.T) {
