@@ -190,6 +190,9 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	if unset := limits.Unset(); unset != "" {
 		return fmt.Errorf("dispatch.run: the limit %s of %s is not set", unset, s.Descriptor.ID)
 	}
+	if c.again != nil {
+		limits.Timeout += replayStart
+	}
 	if ctx.Err() != nil { // the caller left while waiting
 		return cancelled(ctx)
 	}

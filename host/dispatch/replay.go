@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"openskill/host/replay"
 	"openskill/sdk/skill"
@@ -23,6 +24,10 @@ var _ replay.Door = (*Dispatcher)(nil)
 func (d *Dispatcher) again(p skill.Principal, a *replay.Again) *call {
 	return &call{principal: p, request: a.Request, script: a.Script, begun: d.o.Now(), executionID: d.o.NewID(), again: a}
 }
+
+// replayStart is what a replay has of time beside the limit of its run: it begins with a
+// start-up of its own, where the run may have found one that waited for it.
+const replayStart = 20 * time.Second
 
 // Plan says as what a run would be made again, and makes none.
 func (d *Dispatcher) Plan(ctx context.Context, p skill.Principal, a *replay.Again) (*replay.Plan, error) {
@@ -61,7 +66,9 @@ func (d *Dispatcher) Replay(ctx context.Context, p skill.Principal, a *replay.Ag
 func (d *Dispatcher) tape(c *call, work *skill.Call) error {
 	switch {
 	case c.again != nil:
-		if c.skill.Descriptor.Digest != c.again.Digest || c.target != c.again.Target || work.Limits != c.again.Request.Limits {
+		limits := work.Limits
+		limits.Timeout -= replayStart
+		if c.skill.Descriptor.Digest != c.again.Digest || c.target != c.again.Target || limits != c.again.Request.Limits {
 			return &skill.Error{
 				Op: "dispatch.replay", Code: skill.Conflict, Subject: c.again.Of,
 				Message: "the skill, its runner or its limits were changed just now; replay the execution again",

@@ -21,6 +21,7 @@ import (
 
 // Recording is what is kept of one run.
 type Recording struct {
+	Host    string        `json:"host,omitempty"` // version of openSkill
 	Started audit.Started `json:"started"`
 	Runner  skill.Kind    `json:"runner"`
 	Entry   string        `json:"entry"`

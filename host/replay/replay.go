@@ -60,6 +60,7 @@ type Options struct {
 	Executions Executions
 	Most       uint64 // bytes that are kept of one run, before they are compressed; 0: 16 MiB
 	Key        []byte // a secret of this host, for hashes of variables; nil: their names alone are compared
+	Version    string // of openSkill, which a replay by another one is told; "": nobody is
 	// Now is the clock by which recordings age; nil: the system's.
 	Now func() time.Time
 }
@@ -128,7 +129,7 @@ func missing(ran *Ran) string {
 func (r *Recordings) recording(ran *Ran) *Recording {
 	c := ran.Call
 	rec := &Recording{
-		Started: *ran.Started, Runner: ran.Runner, Entry: c.Entry, Limits: Limits(c.Limits), Granted: grantedOf(&c.Grants, r.o.Key),
+		Host: r.o.Version, Started: *ran.Started, Runner: ran.Runner, Entry: c.Entry, Limits: Limits(c.Limits), Granted: grantedOf(&c.Grants, r.o.Key),
 		Seen: ran.Reply.Recording.Seen, More: ran.Reply.Recording.More, End: endOf(ran.Result), Draws: ran.Reply.Recording.Draws,
 	}
 	if ran.Script != nil {
@@ -195,6 +196,9 @@ func (r *Replayer) Replay(ctx context.Context, p skill.Principal, id string) (*R
 	}
 	report := &Report{ExecutionID: id, Skill: rec.Started.Skill, Version: rec.Started.Version, Draws: len(rec.Draws)}
 	again := rec.again()
+	if rec.Host != r.o.Version {
+		report.Notes = append(report.Notes, "another version of openSkill recorded it, which may count fuel otherwise: then "+skill.CleanText(rec.Host, 64)+", now "+r.o.Version)
+	}
 	plan, err := r.door.Plan(ctx, p, again)
 	switch {
 	case err != nil && skill.CodeOf(err) == skill.NotFound:

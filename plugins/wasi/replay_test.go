@@ -137,6 +137,15 @@ func TestRecordedBound(t *testing.T) {
 	if err != nil || reply.Code != "" || reply.Recording == nil || reply.Recording.Draws != nil || !strings.Contains(reply.Recording.Missing, "more than 300 bytes") {
 		t.Errorf("%+v, %v", reply, err)
 	}
+	c.Record = 1 << 20
+	if reply, err = r.Run(t.Context(), c); err != nil || reply.Recording.Draws == nil {
+		t.Fatalf("%+v, %v", reply, err)
+	}
+	other := skillOf(t, []byte("\x00asm\x01\x00\x00\x00"))
+	other.Replay = reply.Recording.Draws
+	if reply, err = r.Run(t.Context(), other); err != nil || reply.Code != skill.Conflict || !strings.Contains(reply.Differs, "the module") {
+		t.Errorf("another module: %+v, %v", reply, err)
+	}
 	c.Replay, c.Record = []byte("OSKT but no recording"), 0
 	if reply, err := r.Run(t.Context(), c); skill.CodeOf(err) != skill.InvalidArgument || reply != nil {
 		t.Errorf("%+v, %v", reply, err)

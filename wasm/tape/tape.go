@@ -8,9 +8,9 @@
 //
 // # The form
 //
-// Four letters "OSKT", a version, then how the run began: 1 and the seed and the time of
-// an image's start-up, or 0 where all of the run is on the tape, and the same. Then draws,
-// each a letter and what it is of:
+// Four letters "OSKT", a version, then how the run began: what ran (a length and a name),
+// 1 and the seed and the time of an image's start-up, or 0 where all of the run is on the
+// tape, and the same. Then draws, each a letter and what it is of:
 //
 //	w  time of day: nanoseconds since the last one, or since 1970
 //	m  time since the run began: nanoseconds since the last one
@@ -66,6 +66,9 @@ func (k Kind) String() string {
 
 // Start is how a run began.
 type Start struct {
+	// Of names the program, such as by a digest: another one draws otherwise. It has at
+	// most 128 bytes; of a longer one the rest counts for nothing.
+	Of string
 	// Shared says that it began in an image, whose start-up saw Seed and Made in the
 	// place of chance and clock. If not, its start-up is on the tape.
 	Shared bool
@@ -86,9 +89,11 @@ type Recorder struct {
 	over bool
 }
 
+const maxOf = 128
+
 // The most that stands before the draws, and behind them.
 const (
-	startSize  = len(magic) + 1 + 32 + binary.MaxVarintLen64
+	startSize  = len(magic) + 2 + maxOf + 1 + 32 + binary.MaxVarintLen64
 	endingSize = 1 + binary.MaxVarintLen64 + 4
 )
 
@@ -150,7 +155,9 @@ func (r *Recorder) Tape(s Start) ([]byte, bool) {
 	if r.over {
 		return nil, false
 	}
+	of := s.Of[:min(len(s.Of), maxOf)]
 	b := append(make([]byte, 0, startSize+len(r.b)+endingSize), magic...)
+	b = append(binary.AppendUvarint(b, uint64(len(of))), of...)
 	if s.Shared {
 		b = append(b, 1)
 	} else {
@@ -190,13 +197,14 @@ func Open(b []byte) (*Player, error) {
 		return nil, ErrForm
 	}
 	r.b = body[min(len(magic), len(body)):]
+	of := r.take(r.length())
 	shared := r.take(1)
 	seed := r.take(32)
 	made := r.signed()
-	if r.bad || shared[0] > 1 || made < 0 || made > math.MaxInt64/int64(time.Second) {
+	if r.bad || len(of) > maxOf || shared[0] > 1 || made < 0 || made > math.MaxInt64/int64(time.Second) {
 		return nil, ErrForm
 	}
-	p.start = Start{Shared: shared[0] == 1, Seed: [32]byte(seed), Made: time.Unix(made, 0)}
+	p.start = Start{Of: string(of), Shared: shared[0] == 1, Seed: [32]byte(seed), Made: time.Unix(made, 0)}
 	p.rest = r.b
 	walls, monos := int64(0), int64(0)
 	for !r.bad {

@@ -12,7 +12,7 @@ import (
 	"openskill/wasm/tape"
 )
 
-var start = tape.Start{Shared: true, Seed: [32]byte{1, 2, 3}, Made: time.Unix(1_700_000_000, 0)}
+var start = tape.Start{Of: "sha256:of", Shared: true, Seed: [32]byte{1, 2, 3}, Made: time.Unix(1_700_000_000, 0)}
 
 // recorded is a tape with every kind of draw, at their ends too.
 func recorded(t testing.TB) []byte {
@@ -192,16 +192,18 @@ func sealed(b []byte) []byte {
 
 // TestForged holds what a tape may not say, though its checksum is right.
 func TestForged(t *testing.T) {
-	head := "OSKT\x01\x01" + strings.Repeat("s", 32) + "\x02"
+	head := "OSKT\x01\x02of\x01" + strings.Repeat("s", 32) + "\x02"
 	if _, err := tape.Open(sealed([]byte(head + ".\x00"))); err != nil {
 		t.Fatal(err)
 	}
 	for name, body := range map[string]string{
 		"nothing":             "",
 		"another version":     strings.Replace(head, "\x01", "\x02", 1) + ".\x00",
-		"no way to begin":     strings.Replace(head, "\x01\x01", "\x01\x02", 1) + ".\x00",
-		"made before 1970":    "OSKT\x01\x01" + strings.Repeat("s", 32) + "\x01.\x00",
-		"made after all":      "OSKT\x01\x01" + strings.Repeat("s", 32) + "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01.\x00",
+		"no way to begin":     strings.Replace(head, "of\x01", "of\x02", 1) + ".\x00",
+		"a long name":         "OSKT\x01\x81\x01" + strings.Repeat("n", 129) + head[8:] + ".\x00",
+		"a name over the end": "OSKT\x01\x7fof",
+		"made before 1970":    "OSKT\x01\x00\x01" + strings.Repeat("s", 32) + "\x01.\x00",
+		"made after all":      "OSKT\x01\x00\x01" + strings.Repeat("s", 32) + "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01.\x00",
 		"no end":              head,
 		"no number of draws":  head + ".",
 		"more draws":          head + ".\x01",
@@ -228,7 +230,7 @@ func TestForged(t *testing.T) {
 // gives, and what those make is the same tape.
 func FuzzTape(f *testing.F) {
 	f.Add(recorded(f)[:len(recorded(f))-4])
-	f.Add([]byte("OSKT\x01\x00" + strings.Repeat("\x00", 33) + "r\x01x.\x01"))
+	f.Add([]byte("OSKT\x01\x00\x00" + strings.Repeat("\x00", 33) + "r\x01x.\x01"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = sealed(b)
 		p, err := tape.Open(b)

@@ -93,9 +93,12 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	if left <= 0 {
 		return waited(ctx, l), nil
 	}
-	t, err := tapeOf(call)
+	t, err := tapeOf(call, start.Name)
 	if err != nil {
 		return nil, err
+	}
+	if r := t.other(); r != nil {
+		return r, nil
 	}
 	key := keyOf(call, g, start)
 	k, err := s.acquire(key, call, start, t)

@@ -18,11 +18,13 @@ type taped struct {
 	replay *tape.Player
 	most   uint64
 	start  wasm.Start
-	once   bool // all of the recorded run was its own
+	of     string // the module
+	once   bool   // all of the recorded run was its own
 }
 
-// tapeOf is nil for a call that is neither. The error is a *skill.Error.
-func tapeOf(call *skill.Call) (*taped, error) {
+// tapeOf is nil for a call that is neither. of is the module that it runs. The error is a
+// *skill.Error.
+func tapeOf(call *skill.Call, of string) (*taped, error) {
 	switch {
 	case call.Replay != nil:
 		p, err := tape.Open(call.Replay)
@@ -33,11 +35,21 @@ func tapeOf(call *skill.Call) (*taped, error) {
 			}
 		}
 		s := p.Start()
-		return &taped{replay: p, start: wasm.Start{Seed: s.Seed, Made: s.Made}, once: !s.Shared}, nil
+		return &taped{replay: p, start: wasm.Start{Seed: s.Seed, Made: s.Made}, of: of, once: !s.Shared}, nil
 	case call.Record > 0:
-		return &taped{record: tape.NewRecorder(call.Record), most: call.Record}, nil
+		return &taped{record: tape.NewRecorder(call.Record), most: call.Record, of: of}, nil
 	}
 	return nil, nil //nolint:nilnil // as said
+}
+
+// other is the reply to a replay of what another module was recorded of: a runtime that
+// was replaced since, and with it all that its programs do. nil: it is the same.
+func (t *taped) other() *skill.Reply {
+	if t == nil || t.replay == nil || t.replay.Start().Of == t.of {
+		return nil
+	}
+	differs := "the module, or the runtime of its language, is not the one that was recorded"
+	return &skill.Reply{Code: skill.Conflict, Message: "this is not the run that was recorded: " + differs, Differs: differs}
 }
 
 // whole is all that a call reads, at once: how much of a stream has come when a guest
@@ -66,7 +78,7 @@ func (t *taped) note(r *skill.Reply, out *wasm.Outcome, seen *watched) {
 	if seen != nil {
 		r.Recording.Seen, r.Recording.More = seen.take()
 	}
-	draws, fits := t.record.Tape(tape.Start{Shared: out.Shared, Seed: t.start.Seed, Made: t.start.Made})
+	draws, fits := t.record.Tape(tape.Start{Of: t.of, Shared: out.Shared, Seed: t.start.Seed, Made: t.start.Made})
 	switch {
 	case !timeless(out.Ended):
 		r.Recording.Missing = "the clock ended the run, and how far it comes in its time is not the same twice"
