@@ -50,13 +50,22 @@ func OpenDefinitions(s *config.Settings, db *store.DB, own *registry.Registry, r
 	return definitions.Open(ctx, definitions.Options{Store: db.Definitions(), Own: own, Registry: readOptions(s, roots), Log: log})
 }
 
+// uploadsDir is where the files of uploads are. What a host kept for itself is left where
+// it is when it comes to share with others.
+func (h *Host) uploadsDir() string {
+	if h.kept.db.Kind() == store.Postgres {
+		return SharedDir(h.settings.StateDir)
+	}
+	return UploadsDir(h.settings.StateDir)
+}
+
 // share has uploads kept in the database where that is a server, which other hosts may
 // use too. A host with SQLite is alone, and its files are the truth.
 func (h *Host) share(o *versions.Options, admission *upload.Admission) {
 	if h.kept.db.Kind() != store.Postgres {
 		return
 	}
-	o.Dir, o.Shared, o.Pack = SharedDir(h.settings.StateDir), h.kept.db.Uploads(), admission.Pack
+	o.Shared, o.Pack = h.kept.db.Uploads(), admission.Pack
 	o.Readmit = func(ctx context.Context, archive *os.File, tenant, staging string) (*versions.Admitted, error) {
 		a, err := admission.Readmit(ctx, archive, tenant, staging)
 		if err != nil {

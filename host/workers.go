@@ -227,13 +227,13 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	if w.dir, err = os.MkdirTemp(d.temp, workersPrefix+strconv.Itoa(os.Getpid())+"-"); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(UploadsDir(d.root), 0o700); err != nil {
+	if err := os.MkdirAll(h.uploadsDir(), 0o700); err != nil {
 		return err
 	}
 	caps := s.Caps()
 	o := worker.Options{
 		Command: append(append(work, "--state", d.root), without...), Dir: w.dir, Modules: w.modules,
-		Folders: h.readable(s, d), Key: keyOf(s.Workers, UploadsDir(d.root)), Max: s.WorkersMax, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
+		Folders: h.readable(s, d), Key: keyOf(s.Workers, h.uploadsDir()), Max: s.WorkersMax, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
 		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch, 1<<31-1)), //nolint:gosec // bounded
 		FoldersOf: h.foldersOf(s, d), Outgoing: outgoing(s, h.log), Log: h.log,
 	}
@@ -373,7 +373,7 @@ func keyOf(i config.Isolation, uploads string) func(*skill.Call) string {
 
 // readable are the folders that any worker may read, before it is somebody's.
 func (h *Host) readable(s *config.Settings, d state) []string {
-	list := []string{filepath.Join(d.root, "runtimes"), AnalysisDir(d.root), approvedDir(d.root), UploadsDir(d.root)}
+	list := []string{filepath.Join(d.root, "runtimes"), AnalysisDir(d.root), approvedDir(d.root), h.uploadsDir()}
 	list = append(list, h.own()...)
 	for _, path := range []string{s.CLIDir, s.DataRoot} {
 		if path != "" {
@@ -404,8 +404,8 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 	}
 	return func(_ string, call *skill.Call) []string {
 		list := []string{filepath.Join(d.root, "runtimes"), AnalysisDir(d.root), approvedDir(d.root)}
-		owner := ownerOf(UploadsDir(d.root), call.Folder)
-		switch own := filepath.Join(UploadsDir(d.root), versions.Folder(call.Tenant)); {
+		owner := ownerOf(h.uploadsDir(), call.Folder)
+		switch own := filepath.Join(h.uploadsDir(), versions.Folder(call.Tenant)); {
 		case s.Workers == config.PerSkill:
 			list = append(list, call.Folder)
 		case owner != "" && owner != own:
