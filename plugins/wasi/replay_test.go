@@ -2,6 +2,7 @@ package wasi
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -61,6 +63,7 @@ func TestReplay(t *testing.T) {
 		c.Grants = skill.Grants{Scratch: true, Env: []string{"ASK=what"}}
 		c.Stdin = []byte("the input")
 		replays(t, e, c, true)
+		manyReplay(t, e, c)
 		c.Args = []string{"silent"}
 		replays(t, e, c, true)
 	})
@@ -121,6 +124,38 @@ func replays(t *testing.T, e *wasm.Engine, c *skill.Call, asks bool) {
 	if now = run(again); string(now.Stdout) != string(other.Stdout) || now.Differs != "" {
 		t.Errorf("the other one: %q\n%s\nthen\n%s", now.Differs, now.Stdout, other.Stdout)
 	}
+}
+
+// manyReplay has runs recorded on instances that have served others, some at once and
+// some after an end that spoils theirs; each replays as it ran.
+func manyReplay(t *testing.T, e *wasm.Engine, c *skill.Call) {
+	t.Helper()
+	r := New(e, nil)
+	defer r.Close() //nolint:errcheck // nothing runs
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for j := range 5 {
+				recorded, again := *c, *c
+				recorded.Record, recorded.Stdin = 1<<20, fmt.Appendf(nil, "input %d of %d", j, i)
+				if j%3 == 1 {
+					recorded.Limits.Fuel = 300_000
+				}
+				again.Stdin, again.Limits = recorded.Stdin, recorded.Limits
+				then, err := r.Run(t.Context(), &recorded)
+				if err != nil || then.Recording == nil || then.Recording.Draws == nil {
+					t.Errorf("%+v, %v", then, err)
+					return
+				}
+				again.Replay = then.Recording.Draws
+				now, err := r.Run(t.Context(), &again)
+				if err != nil || now.Differs != "" || now.Code != then.Code || string(now.Stdout) != string(then.Stdout) || now.Usage.Fuel != then.Usage.Fuel {
+					t.Errorf("run %d of %d: %s %q, %d units of %d, %v\n%s\nthen %s\n%s", j, i, now.Code, now.Differs, now.Usage.Fuel, then.Usage.Fuel, err, now.Stdout, then.Code, then.Stdout)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // TestRecordedBound holds that a run which draws more than may be kept goes on, and its
