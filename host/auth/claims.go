@@ -62,12 +62,12 @@ func (c *claims) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-const wrongKind = reason("a token with a member of another kind than it must have")
+const errWrongKind = reason("a token with a member of another kind than it must have")
 
 // aString reads a string, which is JSON by now.
 func aString(value []byte, to *string) error {
 	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, to) != nil {
-		return wrongKind
+		return errWrongKind
 	}
 	return nil
 }
@@ -81,11 +81,11 @@ func audience(value []byte, to *jwt.ClaimStrings) error {
 	}
 	var list []*string
 	if len(value) == 0 || value[0] != '[' || json.Unmarshal(value, &list) != nil {
-		return wrongKind
+		return errWrongKind
 	}
 	for _, s := range list {
 		if s == nil {
-			return wrongKind
+			return errWrongKind
 		}
 		*to = append(*to, *s)
 	}
@@ -99,11 +99,11 @@ const lastSecond = 253402300799
 // date reads seconds since 1970, which may have a fraction.
 func date(value []byte, to **jwt.NumericDate) error {
 	if len(value) == 0 || value[0] < '0' || value[0] > '9' {
-		return wrongKind // also of negative ones: before 1970 there were no tokens
+		return errWrongKind // also of negative ones: before 1970 there were no tokens
 	}
 	f, err := strconv.ParseFloat(string(value), 64)
 	if err != nil || f > lastSecond {
-		return wrongKind
+		return errWrongKind
 	}
 	seconds := int64(f)
 	*to = &jwt.NumericDate{Time: time.Unix(seconds, int64((f-float64(seconds))*1e9))}

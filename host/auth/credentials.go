@@ -7,20 +7,8 @@ import "strings"
 type Credentials struct {
 	Authorization []string // values of the header Authorization, one for each time that it is there
 	APIKey        []string // values of the header X-API-Key
-	Query         bool     // the query has a parameter that [InQuery] knows
+	Query         bool     // credentials are in the query, which logs and histories keep: they prove nothing any more
 }
-
-// InQuery reports whether a parameter of a query is a name for credentials. Queries are
-// kept in logs, histories and referrers, so that what was shown in one is not good.
-func InQuery(name string) bool {
-	switch strings.ToLower(separators.Replace(name)) {
-	case "accesstoken", "apikey", "xapikey", "authorization", "bearer", "token", "jwt":
-		return true
-	}
-	return false
-}
-
-var separators = strings.NewReplacer("-", "", "_", "")
 
 // maxToken is the length, in bytes, of the longest token that is looked at.
 const maxToken = 8 << 10

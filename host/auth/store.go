@@ -17,7 +17,7 @@ type Lookup interface {
 	Key(ctx context.Context, id string) (*Key, error)
 
 	// Changes gives the ids of keys that were created, rotated or revoked after a
-	// revision, the last change first, and the revision of now; at most most of them.
+	// revision, the last change first, no more than most of them, and the revision of now.
 	// Revisions go up in the order in which changes can be seen: whoever has seen one has
 	// seen all before it. Revision 0 is before all changes.
 	Changes(ctx context.Context, after uint64, most int) (ids []string, now uint64, err error)

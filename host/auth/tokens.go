@@ -121,7 +121,7 @@ func (t *tokens) verify(ctx context.Context, text string) (*claims, reason) {
 		return nil, why
 	}
 	if !slices.Contains(t.methods, h.alg) {
-		return nil, otherAlgorithm
+		return nil, errOtherAlgorithm
 	}
 	c := &claims{}
 	_, err := t.parser.ParseWithClaims(text, c, func(*jwt.Token) (any, error) {
@@ -144,10 +144,10 @@ func (t *tokens) key(ctx context.Context, h header) (any, reason) {
 	case h.alg != algHS256 && t.set != nil:
 		return t.set.find(ctx, h.alg, h.kid)
 	}
-	return nil, otherAlgorithm
+	return nil, errOtherAlgorithm
 }
 
-const otherAlgorithm = reason("a token of an algorithm that is not accepted")
+const errOtherAlgorithm = reason("a token of an algorithm that is not accepted")
 
 // whyNot names what the library found wrong. Its own words may repeat what a token says.
 func whyNot(err error) reason {
@@ -164,7 +164,7 @@ func whyNot(err error) reason {
 	}{
 		{jwt.ErrTokenSignatureInvalid, "a token whose signature is wrong"},
 		{jwt.ErrTokenMalformed, "a token that is malformed"},
-		{jwt.ErrTokenUnverifiable, otherAlgorithm},
+		{jwt.ErrTokenUnverifiable, errOtherAlgorithm},
 		{jwt.ErrTokenRequiredClaimMissing, "a token without exp, iss or aud"},
 		{jwt.ErrTokenExpired, "an expired token"},
 		{jwt.ErrTokenNotValidYet, "a token from the future (nbf)"},

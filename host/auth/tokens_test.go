@@ -12,6 +12,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -202,8 +203,8 @@ func openTokens(t testing.TB) *harness {
 func refusal(t testing.TB) *skill.Error {
 	t.Helper()
 	_, err := open(t, func(*auth.Options) {}).Authenticate(t.Context(), auth.Credentials{})
-	e, ok := err.(*skill.Error)
-	if !ok || e.Code != skill.Unauthorized || len(e.Message) > skill.MaxMessage {
+	var e *skill.Error
+	if !errors.As(err, &e) || e.Code != skill.Unauthorized || len(e.Message) > skill.MaxMessage {
 		t.Fatalf("got %v", err)
 	}
 	return e

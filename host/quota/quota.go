@@ -129,7 +129,7 @@ func (q *Quotas) Enter(ctx context.Context, p skill.Principal, owner string, id 
 		q.mu.Unlock()
 	}
 	var once sync.Once
-	return func(u skill.Usage) { once.Do(func() { q.leave(c, p.Tenant, u) }) }, nil
+	return func(u skill.Usage) { once.Do(func() { q.leave(c, p.Tenant, u) }) }, nil //nolint:contextcheck // what is counted together is not one caller's
 }
 
 // begin takes a place for the call, if nothing that is known already speaks against it.

@@ -409,10 +409,11 @@ func TestDatabaseGone(t *testing.T) {
 		began := 1
 		for range 200 {
 			err := call{}.run(t, q)
+			var e *skill.Error
 			switch {
 			case err == nil:
 				began++
-			case skill.CodeOf(err) != skill.AuditUnavailable || strings.Contains(err.(*skill.Error).Message, "gone"):
+			case !errors.As(err, &e) || e.Code != skill.AuditUnavailable || strings.Contains(e.Message, "gone"):
 				t.Fatal(err)
 			}
 		}

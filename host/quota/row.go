@@ -27,7 +27,8 @@ type Store interface {
 	// another one; only the last time counts.
 	Exchange(ctx context.Context, keys []string, do func(rows []Row)) error
 
-	// Sweep deletes at most most rows that ended before a time, and says how many.
+	// Sweep deletes rows that ended before a time, no more than most of them, and says how
+	// many.
 	Sweep(ctx context.Context, before time.Time, most int) (int, error)
 }
 

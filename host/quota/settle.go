@@ -97,7 +97,7 @@ func (q *Quotas) ask(ctx context.Context, c *caller, now time.Time) error {
 	for _, l := range c.limits {
 		l.pins++
 	}
-	q.start()
+	q.start() //nolint:contextcheck // what is counted together is not one caller's
 	q.mu.Unlock()
 	select {
 	case <-c.done:
