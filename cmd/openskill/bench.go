@@ -42,7 +42,8 @@ starting native Python), python (programs that compute, against native Python),
 memory (sandboxes that wait), http (echo against a bare Fiber route, and a Python
 skill against the CLI runner and native Python), workers (a call in the host's own
 process, in a worker process, and a native process; what workers hold), budget (where
-the time of a warm call goes, from the client's socket and back).
+the time of a warm call goes, from the client's socket and back), audit (what it costs
+to have calls on record).
 
 With --peers these are left, and others ways to run the same Python scripts are
 measured against native Python: suite peers. make bench-peers sets them up.`,
@@ -56,6 +57,7 @@ measured against native Python: suite peers. make bench-peers sets them up.`,
 	f.BoolVar(&o.quick, "quick", false, "measure skills a few times only, to try whether all of it works")
 	f.StringVar(&markdown, "markdown", "", "write the tables into this `FILE`, between its marks, and plots beside it")
 	f.StringVar(&o.peers, "peers", "", "measure the peers that are set up in this `DIR`, and nothing else")
+	f.Var(&word{&o.postgres, "URL"}, "postgres", "measure the suite audit on this empty PostgreSQL database too, which is filled")
 	f.IntVar(&o.sandboxes, "sandboxes", 1000, "how `many` sandboxes the suite memory has")
 	f.BoolVar(&o.inside, "memory-inside", false, "measure the suite memory in this process")
 	_ = f.MarkHidden("memory-inside") // it cannot fail: the flag is there
@@ -94,6 +96,7 @@ type benchOptions struct {
 	filter    string
 	quick     bool
 	peers     string
+	postgres  string
 	sandboxes int
 	inside    bool
 }
@@ -115,6 +118,11 @@ func (a *app) benchRows(ctx context.Context, s *config.Settings, o *benchOptions
 	if err != nil {
 		return nil, err
 	}
+	records, err := a.benchAudit(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, records...)
 	skills, err := a.benchSkills(ctx, s, o)
 	return append(rows, skills...), err
 }

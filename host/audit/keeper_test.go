@@ -18,7 +18,7 @@ import (
 	"openskill/sdk/skill"
 )
 
-func body(t *testing.T, v any) []byte {
+func body(t testing.TB, v any) []byte {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {
