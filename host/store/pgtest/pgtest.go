@@ -35,6 +35,7 @@ var shared struct {
 	once   sync.Once
 	server *Server
 	err    error
+	copies sync.Map // *original by name
 }
 
 // Start gives the URL of a new database on the server of this process, which is dropped
@@ -44,6 +45,32 @@ func Start(t testing.TB) (address string) {
 	shared.once.Do(func() { shared.server, shared.err = launch(nil) })
 	missing(t, shared.err)
 	return shared.server.Database(t)
+}
+
+// Copy is [Start] for a database that is a copy of another one, which prepare fills the
+// first time that something is called by this name. It leaves no connection open.
+func Copy(t testing.TB, name string, prepare func(address string) error) (address string) {
+	t.Helper()
+	shared.once.Do(func() { shared.server, shared.err = launch(nil) })
+	missing(t, shared.err)
+	made, _ := shared.copies.LoadOrStore(name, &original{})
+	o := made.(*original) //nolint:errcheck,forcetypeassert // nothing else is stored
+	o.once.Do(func() {
+		if o.database, o.err = shared.server.create("template0"); o.err == nil {
+			o.err = prepare(shared.server.url(o.database))
+		}
+	})
+	if o.err != nil {
+		t.Fatalf("pgtest: %v", o.err)
+	}
+	return shared.server.copyOf(t, o.database)
+}
+
+// original is a database that is copied. It is there as long as its server.
+type original struct {
+	once     sync.Once
+	database string
+	err      error
 }
 
 // New starts a server of the test's own, which it may stop and start, and which ends with
@@ -270,12 +297,13 @@ func (s *Server) url(database string) string {
 // Database makes a database, which is dropped when the test ends, and gives its URL.
 func (s *Server) Database(t testing.TB) (address string) {
 	t.Helper()
-	name := fmt.Sprintf("t%d", s.count.Add(1))
-	create := "CREATE DATABASE " + name + " TEMPLATE template0"
-	if s.version() >= 15 {
-		create += " STRATEGY file_copy" // sooner, where nothing waits for the disk
-	}
-	if err := s.Exec(create); err != nil {
+	return s.copyOf(t, "template0")
+}
+
+func (s *Server) copyOf(t testing.TB, template string) (address string) {
+	t.Helper()
+	name, err := s.create(template)
+	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
 	t.Cleanup(func() {
@@ -283,6 +311,15 @@ func (s *Server) Database(t testing.TB) (address string) {
 		_ = s.Exec("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)") //nolint:errcheck // as above
 	})
 	return s.url(name)
+}
+
+func (s *Server) create(template string) (name string, err error) {
+	name = fmt.Sprintf("t%d", s.count.Add(1))
+	create := "CREATE DATABASE " + name + " TEMPLATE " + template
+	if s.version() >= 15 {
+		create += " STRATEGY file_copy" // sooner, where nothing waits for the disk
+	}
+	return name, s.Exec(create)
 }
 
 func (s *Server) version() int {

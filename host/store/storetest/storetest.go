@@ -4,6 +4,7 @@
 package storetest
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
@@ -17,7 +18,7 @@ import (
 // skipped.
 func Each(t *testing.T, test func(t *testing.T, fresh func(t *testing.T) (open func() *store.DB))) {
 	t.Helper()
-	EachURL(t, func(t *testing.T, fresh func(*testing.T) string) {
+	each(t, true, func(t *testing.T, fresh func(*testing.T) string) {
 		t.Helper()
 		test(t, func(t *testing.T) func() *store.DB {
 			t.Helper()
@@ -27,9 +28,14 @@ func Each(t *testing.T, test func(t *testing.T, fresh func(t *testing.T) (open f
 	})
 }
 
-// EachURL runs test for each kind of database. Each call of fresh gives the URL of a new,
-// empty one.
+// EachURL runs test for each kind of database. Each call of fresh gives the URL of a new
+// one, in which there is not even a table.
 func EachURL(t *testing.T, test func(t *testing.T, fresh func(t *testing.T) (url string))) {
+	t.Helper()
+	each(t, false, test)
+}
+
+func each(t *testing.T, tables bool, test func(t *testing.T, fresh func(t *testing.T) (url string))) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		test(t, func(t *testing.T) string {
@@ -41,9 +47,20 @@ func EachURL(t *testing.T, test func(t *testing.T, fresh func(t *testing.T) (url
 		pgtest.Start(t) // which skips
 		test(t, func(t *testing.T) string {
 			t.Helper()
+			if tables { // made once and copied, which is sooner done
+				return pgtest.Copy(t, "tables", migrated)
+			}
 			return pgtest.Start(t)
 		})
 	})
+}
+
+func migrated(url string) error {
+	d, err := store.Open(context.Background(), store.Options{URL: url})
+	if err != nil {
+		return err
+	}
+	return d.Close()
 }
 
 // Open opens a database until the test ends.
