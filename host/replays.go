@@ -36,6 +36,14 @@ func (h *Host) records() dispatch.Recordings {
 	return h.recordings
 }
 
+// mostRecorded is how many bytes of a recording come with the end of a run.
+func mostRecorded(s *config.Settings) uint64 {
+	if s.Record != config.RecordOn {
+		return 0
+	}
+	return s.RecordMB<<20 + 1<<20 // what was seen comes beside
+}
+
 // Replay makes the run of an execution again, for who may see the one and call the
 // skill. It waits for a runtime that is not ready. The error is a *skill.Error; that the
 // two differ is none.

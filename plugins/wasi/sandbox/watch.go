@@ -16,7 +16,7 @@ import (
 const (
 	maxSeen      = 2000
 	maxSeenNames = 512 << 10
-	maxDigested  = 64 << 20
+	maxDigested  = 32 << 20
 	maxListed    = 20_000
 )
 
