@@ -125,7 +125,7 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 	h.door, err = dispatch.New(dispatch.Options{
 		Skills: h.finds(), Observer: h.observer(), Runners: h.runners, DataRoot: s.DataRoot, Allowed: s.Allowed(),
 		MaxInput: s.MaxBody(), Global: s.Concurrency, PerSkill: s.ConcurrencyPerSkill, Log: h.log,
-		Scripts: scripts{h}, Approve: h.approve(), Recorder: h.kept.log, Executions: h.kept.executions, Recordings: h.records(),
+		Scripts: scripts{h}, Approve: h.approve(), Recorder: h.kept.log, Executions: h.kept.executions, Quotas: h.kept.quotas, Recordings: h.records(),
 	})
 	if err != nil {
 		return fmt.Errorf("host.Open: %w", err)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"openskill/host/audit"
 	"openskill/host/auth"
 	"openskill/host/config"
 	"openskill/host/executions"
+	"openskill/host/quota"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
@@ -20,6 +22,7 @@ type kept struct {
 	db         *store.DB
 	log        *audit.Log
 	executions *executions.Manager
+	quotas     *quota.Quotas
 	callers    *auth.Authenticator // nil: nobody is asked
 }
 
@@ -45,6 +48,17 @@ func (h *Host) openKept() error {
 	}
 	k.executions, err = executions.New(executions.Options{Records: k.db.Audit(), Results: k.db.Results(), Keep: s.ResultTime(), Log: h.log, Replay: h.replay})
 	if err != nil {
+		return err
+	}
+	limits := quota.Options{
+		Store: k.db.Quotas(), RateTenant: s.RateTenant, RatePrincipal: s.RatePrincipal,
+		ConcurrencyTenant: s.ConcurrencyTenant, ConcurrencyPrincipal: s.ConcurrencyPrincipal,
+		DailyExecutions: s.DailyExecutions, DailyFuel: s.DailyFuel, Log: h.log,
+	}
+	if s.Auth == config.AuthNone { // the one who calls has the host for himself
+		limits.ConcurrencyTenant, limits.ConcurrencyPrincipal = math.MaxInt, math.MaxInt
+	}
+	if k.quotas, err = quota.New(limits); err != nil {
 		return err
 	}
 	if s.Auth == config.AuthNone {
@@ -99,6 +113,9 @@ func (k *kept) end() error {
 	var errs []error
 	if k.executions != nil {
 		errs = append(errs, k.executions.Close(ctx))
+	}
+	if k.quotas != nil {
+		errs = append(errs, k.quotas.Close())
 	}
 	if k.callers != nil {
 		errs = append(errs, k.callers.Close())

@@ -78,12 +78,12 @@ type Settings struct {
 	AuditDays      uint64       `env:"OPENSKILL_AUDIT_DAYS" envDefault:"400" flag:"audit-days" min:"1" max:"36500" doc:"how long records are kept, in days"`
 	ResultMinutes  uint64       `env:"OPENSKILL_RESULT_MINUTES" envDefault:"60" flag:"result-minutes" min:"1" max:"43200" doc:"how long results of long calls, and artifacts, are kept, in minutes"`
 	Record         Record       `env:"OPENSKILL_RECORD" envDefault:"off" flag:"record" accepts:"off or on" doc:"whether all that a run was given is kept, so that it can be replayed"`
-	RecordMB       uint64       `env:"OPENSKILL_RECORD_MB" envDefault:"16" flag:"record-mb" min:"1" max:"1024" doc:"most that is kept of one run to replay it, in MiB"`
+	RecordMB       uint64       `env:"OPENSKILL_RECORD_MB" envDefault:"16" flag:"record-mb" min:"1" max:"128" doc:"most that is kept of one run to replay it, in MiB"`
 
-	RateTenant           int    `env:"OPENSKILL_RATE_TENANT" envDefault:"60000" flag:"rate-tenant" min:"1" max:"100000000" doc:"calls of one tenant a minute"`
-	RatePrincipal        int    `env:"OPENSKILL_RATE_PRINCIPAL" envDefault:"60000" flag:"rate-principal" min:"1" max:"100000000" doc:"calls of one principal a minute"`
-	ConcurrencyTenant    int    `env:"OPENSKILL_CONCURRENCY_TENANT" envDefault:"32" flag:"concurrency-tenant" min:"1" max:"4096" doc:"calls of one tenant that run at once"`
-	ConcurrencyPrincipal int    `env:"OPENSKILL_CONCURRENCY_PRINCIPAL" envDefault:"32" flag:"concurrency-principal" min:"1" max:"4096" doc:"calls of one principal that run at once"`
+	RateTenant           int    `env:"OPENSKILL_RATE_TENANT" envDefault:"6000000" flag:"rate-tenant" min:"1" max:"100000000" doc:"calls of one tenant a minute"`
+	RatePrincipal        int    `env:"OPENSKILL_RATE_PRINCIPAL" envDefault:"6000000" flag:"rate-principal" min:"1" max:"100000000" doc:"calls of one principal a minute"`
+	ConcurrencyTenant    int    `env:"OPENSKILL_CONCURRENCY_TENANT" envDefault:"48" flag:"concurrency-tenant" min:"1" max:"8192" doc:"calls of one tenant that run or wait at once, where callers show who they are"`
+	ConcurrencyPrincipal int    `env:"OPENSKILL_CONCURRENCY_PRINCIPAL" envDefault:"48" flag:"concurrency-principal" min:"1" max:"8192" doc:"calls of one principal that run or wait at once, where callers show who they are"`
 	DailyExecutions      uint64 `env:"OPENSKILL_DAILY_EXECUTIONS" envDefault:"1000000000" flag:"daily-executions" min:"1" max:"1000000000000" doc:"runs of one tenant a day (UTC)"`
 	DailyFuel            uint64 `env:"OPENSKILL_DAILY_FUEL" envDefault:"1000000000000000000" flag:"daily-fuel" min:"1" max:"4611686018427387904" doc:"fuel of one tenant a day (UTC), in units"`
 
