@@ -26,11 +26,7 @@ const (
 type limit struct {
 	key  string
 	what string
-
-	perMinute int64     // of a rate; 0: of a day
-	calls     int64     // of a day
-	fuel      int64     // of a day
-	day       time.Time // of a day: its end
+	bounds
 
 	owed     int64 // calls that have begun and are not counted yet; below 0: counted and then refused
 	owedFuel int64 // the same of fuel
@@ -44,6 +40,14 @@ type limit struct {
 	why      string    // the unit that shut it
 	full     time.Time // when all of it is free again
 	used     time.Time // when a call last asked for it
+}
+
+// bounds are how much there may be, of a rate or of a day.
+type bounds struct {
+	perMinute int64     // of a rate; 0: of a day
+	calls     int64     // of a day
+	fuel      int64     // of a day
+	day       time.Time // of a day: its end
 }
 
 // Keys of rows. Tenants have no spaces in them (see auth.ValidTenant), so that no two
@@ -108,7 +112,7 @@ func (q *Quotas) limit(c *caller, key, what string, perMinute int64, now time.Ti
 }
 
 func (q *Quotas) learn(key, what string, perMinute int64, now time.Time) *limit {
-	l := &limit{key: key, what: what, perMinute: perMinute, used: now}
+	l := &limit{key: key, what: what, bounds: bounds{perMinute: perMinute}, used: now}
 	if perMinute == 0 {
 		l.calls, l.fuel, l.day = int64(q.o.DailyExecutions), int64(q.o.DailyFuel), today(now).Add(24*time.Hour) //nolint:gosec // New has bounded both
 	}
@@ -171,24 +175,24 @@ func (l *limit) read(r *Row, now time.Time) {
 
 // has reports whether a row has room for one more call, before whose fuel others may use
 // some.
-func (l *limit) has(r *Row, before uint64, now time.Time) bool {
-	if l.perMinute > 0 {
-		return r.room(l.perMinute, now.UnixNano()) >= 1
+func (b bounds) has(r *Row, before uint64, now time.Time) bool {
+	if b.perMinute > 0 {
+		return r.room(b.perMinute, now.UnixNano()) >= 1
 	}
-	return r.Calls < l.calls && !l.burnt(r.Fuel, before)
+	return r.Calls < b.calls && !b.burnt(r.Fuel, before)
 }
 
 // burnt reports whether nothing is left of a day's fuel, with what calls may still use.
-func (l *limit) burnt(used int64, running uint64) bool {
-	return used >= l.fuel || running >= uint64(l.fuel-used) //nolint:gosec // it is above 0 here
+func (b bounds) burnt(used int64, running uint64) bool {
+	return used >= b.fuel || running >= uint64(b.fuel-used) //nolint:gosec // it is above 0 here
 }
 
 // count counts n calls in a row, or gives them back.
-func (l *limit) count(r *Row, n int64, now time.Time) {
-	if l.perMinute > 0 {
-		r.take(n, l.perMinute, now.UnixNano())
+func (b bounds) count(r *Row, n int64, now time.Time) {
+	if b.perMinute > 0 {
+		r.take(n, b.perMinute, now.UnixNano())
 		return
 	}
 	r.Calls = add(r.Calls, n)
-	r.Ends = l.day.Add(time.Hour) // a host whose clock is late may still ask
+	r.Ends = b.day.Add(time.Hour) // a host whose clock is late may still ask
 }

@@ -137,6 +137,30 @@ func TestRateOfASkill(t *testing.T) {
 	})
 }
 
+// Two releases of a skill with two limits are called at once.
+func TestLimitsThatDiffer(t *testing.T) {
+	at(t, func(t *testing.T) {
+		s := &quotatest.Store{}
+		s.Takes(time.Millisecond)
+		q := open(t, s, nil)
+		var began atomic.Int64
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				for range 200 {
+					if (call{perMinute: 60 + 40*(i%2)}).run(t, q) == nil {
+						began.Add(1)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if n := began.Load(); n < 60 || n > 101 {
+			t.Errorf("%d calls began", n)
+		}
+	})
+}
+
 func TestRatesOfCallers(t *testing.T) {
 	at(t, func(t *testing.T) {
 		q := open(t, &quotatest.Store{}, func(o *quota.Options) { o.RatePrincipal, o.RateTenant = 20, 30 })
@@ -158,7 +182,7 @@ func TestRatesOfCallers(t *testing.T) {
 // Two hosts on one store: in any time they begin together what a bucket holds, and what
 // flows into it; of a limit from 100 on each host may begin a hundredth more.
 func TestTwoHosts(t *testing.T) {
-	const seconds = 12
+	const seconds = 6
 	for _, limit := range []int{1, 7, 60, 99, 600, 6000, 60_000} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			at(t, func(t *testing.T) {
@@ -470,7 +494,7 @@ func TestDatabaseHangs(t *testing.T) {
 		for range 100 {
 			all.Go(func() {
 				begun := time.Now()
-				if err := (call{}).run(t, q); skill.CodeOf(err) != skill.AuditUnavailable || time.Since(begun) > 4*time.Second {
+				if err := (call{}).run(t, q); skill.CodeOf(err) != skill.AuditUnavailable || time.Since(begun) > 2*time.Second {
 					t.Errorf("%v after %v", err, time.Since(begun))
 				}
 			})

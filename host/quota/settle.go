@@ -148,14 +148,18 @@ func (q *Quotas) leave(c *caller, tenant string, u skill.Usage) {
 // batch is what is counted in one transaction.
 type batch struct {
 	limits  map[string]*limit
-	owed    map[string]debt // as it was when the batch began
+	begun   map[string]asked // as it was when the batch began
 	callers []*caller
 
 	rows map[string]Row // as they were left
 	in   []bool         // for each caller: it was counted
 }
 
-type debt struct{ calls, fuel int64 }
+// asked is what is counted of a limit.
+type asked struct {
+	bounds
+	owed, owedFuel int64
+}
 
 // settle counts what is owed and who waits, until nobody waits.
 func (q *Quotas) settle() {
@@ -206,7 +210,7 @@ func (q *Quotas) rest() {
 // anybody who waits, only the first one of a settle counts what is owed, so that calls
 // that wait for nothing are counted many together. q.mu is held.
 func (q *Quotas) gather(first bool) *batch {
-	b := &batch{limits: map[string]*limit{}, owed: map[string]debt{}}
+	b := &batch{limits: map[string]*limit{}, begun: map[string]asked{}}
 	for len(q.waiting) > 0 && len(b.callers) < mostBatch {
 		c := q.waiting[0]
 		q.waiting = q.waiting[1:]
@@ -233,7 +237,7 @@ func (q *Quotas) gather(first bool) *batch {
 	for key, l := range b.limits {
 		delete(q.dirty, l)
 		l.settling = true
-		b.owed[key] = debt{l.owed, l.owedFuel}
+		b.begun[key] = asked{l.bounds, l.owed, l.owedFuel}
 	}
 	return b
 }
@@ -245,18 +249,18 @@ func (b *batch) decide(rows []Row, now time.Time) {
 	for i := range rows {
 		r := &rows[i]
 		at[r.Key] = r
-		l, owed := b.limits[r.Key], b.owed[r.Key]
-		l.count(r, owed.calls, now)
-		r.Fuel = add(r.Fuel, owed.fuel)
+		a := b.begun[r.Key]
+		a.count(r, a.owed, now)
+		r.Fuel = add(r.Fuel, a.owedFuel)
 	}
 	b.in = make([]bool, len(b.callers))
 	for i, c := range b.callers {
-		b.in[i] = !slices.ContainsFunc(c.limits, func(l *limit) bool { return !l.has(at[l.key], c.before, now) })
+		b.in[i] = !slices.ContainsFunc(c.limits, func(l *limit) bool { return !b.begun[l.key].has(at[l.key], c.before, now) })
 		if !b.in[i] {
 			continue
 		}
 		for _, l := range c.limits {
-			l.count(at[l.key], 1, now)
+			b.begun[l.key].count(at[l.key], 1, now)
 		}
 	}
 	b.rows = make(map[string]Row, len(rows))
@@ -276,8 +280,8 @@ func (q *Quotas) apply(b *batch, err error) {
 			}
 			continue
 		}
-		l.owed -= b.owed[key].calls
-		l.owedFuel -= b.owed[key].fuel
+		l.owed -= b.begun[key].owed
+		l.owedFuel -= b.begun[key].owedFuel
 		r := b.rows[key]
 		l.read(&r, now)
 		l.free = max(l.free-max(l.owed, 0), 0) // what began in the meantime
@@ -285,6 +289,8 @@ func (q *Quotas) apply(b *batch, err error) {
 	q.failed = time.Time{}
 	if err != nil {
 		q.failed = now
+		b.callers = append(b.callers, q.waiting...) // who would wait as long again
+		q.waiting = nil
 	}
 	for i, c := range b.callers {
 		switch {
