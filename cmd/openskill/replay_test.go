@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -142,6 +145,60 @@ func TestReplayInProcess(t *testing.T) {
 	r.again(id, 0)
 	r.env = append(r.env, "OPENSKILL_WORKERS=tenant", "OPENSKILL_RECORD=off") // and what was recorded here replays there
 	r.again(id, 0)
+}
+
+// TestReplayOverHTTP has a host record a call, and replay it for who asks over HTTP.
+func TestReplayOverHTTP(t *testing.T) {
+	t.Parallel()
+	r := newRecorder(t)
+	if r.call("echo", "--set", "text=first") == "" {
+		t.Skip("echo has no sandboxed form here")
+	}
+	cmd := exec.CommandContext(t.Context(), "openskill", "serve", "--listen", "127.0.0.1:0")
+	cmd.Env, cmd.Dir = r.env, r.state
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(line)
+	if err != nil || address == "" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	defer func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	post := func(path, body string, status int, into any) {
+		t.Helper()
+		answer, err := http.Post(address+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		b, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != status || json.Unmarshal(b, into) != nil {
+			t.Fatalf("%s: status %d, want %d: %s %v", path, answer.StatusCode, status, b, err)
+		}
+	}
+	var result skill.Result
+	post("/skills/echo:invoke", `{"input": {"text": "over HTTP"}}`, 200, &result)
+	report := &replay.Report{}
+	post("/executions/"+result.Meta.ExecutionID+":replay", "", 200, report)
+	if !report.Identical || report.ExecutionID != result.Meta.ExecutionID || report.ReplayID == "" {
+		t.Errorf("%+v", report)
+	}
+	var failure struct {
+		Error skill.ResultError
+	}
+	post("/executions/"+report.ReplayID+":replay", "", 404, &failure) // of which there is no recording
+	post("/executions/0190a1b2-0000-7000-8000-000000000001:replay", "", 404, &failure)
 }
 
 // TestNoReplay holds what is said where there can be none, and that this is no success.
