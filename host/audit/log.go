@@ -219,27 +219,15 @@ func (l *Log) Finished(_ context.Context, of *Started, f *Finished, output []byt
 	kept.Message = l.o.Policy.message(f.Message)
 	kept.Artifacts = l.o.Policy.artifacts(f.Artifacts)
 
-	l.mu.Lock()
-	r := l.open[of.ExecutionID]
-	if r == nil || r.ended || r.doubt {
-		closed := l.closed
-		l.mu.Unlock()
-		if closed {
-			return unavailable("audit.Finished", "the host stopped before the call ended", nil)
-		}
-		return fmt.Errorf("audit.Finished: %s has not begun, or has ended already", of.ExecutionID)
-	}
-	r.ended = true
-	l.mu.Unlock()
-	e, err := finishedEntry(r.started, &kept)
+	began := *of
+	e, err := finishedEntry(&began, &kept)
 	if err != nil { // it cannot be: but the call must have an end
-		e = strippedEntry(r.started, &kept)
+		e = strippedEntry(&began, &kept)
 	}
 	j := &job{entry: e, done: make(chan error, 1)}
-	l.mu.Lock()
-	l.push(j)
-	l.mu.Unlock()
-
+	if err := l.end(j); err != nil {
+		return err
+	}
 	limit := time.NewTimer(l.o.Wait)
 	defer limit.Stop()
 	select {
@@ -256,6 +244,22 @@ func (l *Log) Finished(_ context.Context, of *Started, f *Finished, output []byt
 	}
 	l.delay(j)
 	return unavailable("audit.Finished", withheldMessage, errors.New("the database did not answer in time"))
+}
+
+// end lets the last record of a call wait.
+func (l *Log) end(j *job) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.open[j.entry.ExecutionID]
+	switch {
+	case r != nil && r.begun && !r.ended:
+		r.ended = true
+		l.push(j)
+		return nil
+	case l.closed:
+		return unavailable("audit.Finished", "the host stopped before the call ended", nil)
+	}
+	return fmt.Errorf("audit.Finished: %s has not begun, or has ended already", j.entry.ExecutionID)
 }
 
 // Close ends on record what has begun and not ended, writes what waits, as long as ctx

@@ -34,8 +34,8 @@ func (p Policy) Known() bool {
 // be kept of it: a run waits for its record.
 const maxLooked = 1 << 20
 
-// Payload is what p keeps of data, in at most most bytes of JSON. Data is what a caller
-// or a skill wrote: JSON, or any bytes.
+// Payload is what p keeps of data, with no more bytes of JSON than most. Data is what a
+// caller or a skill wrote: JSON, or any bytes.
 func (p Policy) Payload(data []byte, most int) Payload {
 	out := Payload{Bytes: int64(len(data))}
 	switch p {

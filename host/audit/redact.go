@@ -34,7 +34,7 @@ const (
 	maxNodes = 4096
 )
 
-// redacted keeps the shape of data and its short values, in at most most bytes of JSON.
+// redacted keeps the shape of data and its short values, with no more bytes of JSON than most.
 // left says that something was left out for what it looked like, truncated that
 // something was for its size.
 func redacted(data []byte, most int) (kept json.RawMessage, left, truncated bool) {
@@ -100,7 +100,7 @@ func parse(data []byte) (*node, error) {
 			parent = open[len(open)-1]
 		}
 		if isKey && parent != nil {
-			key, isKey = t.(string) //nolint:errcheck // a key is a string
+			key, _ = t.(string) // nothing else is a key
 			isKey = false
 			continue
 		}

@@ -3,7 +3,6 @@ package audit_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -330,7 +329,7 @@ func TestVerifyMeanwhile(t *testing.T) {
 		if err != nil || !r.Whole() {
 			t.Errorf("%+v, %v", r, err)
 			for _, c := range r.Chains {
-				t.Error(fmt.Sprintf("%+v", c.Fault))
+				t.Errorf("%+v", c.Fault)
 			}
 			break
 		}
