@@ -1,0 +1,74 @@
+package host
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/host/store"
+	"openskill/sdk/skill"
+)
+
+// TestNothingRunsUnrecorded: while another process keeps the database for itself calls
+// are refused, and as soon as it lets go they are answered again; what ran is on record.
+func TestNothingRunsUnrecorded(t *testing.T) {
+	s := settings(t, nil)
+	h, err := Open(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	call := func() *skill.Result {
+		return h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: "quick", Input: []byte("{}"), TraceID: "t"})
+	}
+	if r := call(); !r.Success {
+		t.Fatalf("%+v", r.Error)
+	}
+	// Counts of calls are read from the database too, once a second at most.
+	other, err := sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_txlock=exclusive")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	tx, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if r := call(); r.Success || r.Error.Code != skill.AuditUnavailable || r.Error.Status != 503 {
+			t.Fatalf("with the database locked: %+v", r)
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; {
+		r := call()
+		if r.Success {
+			break
+		}
+		if r.Error.Code != skill.AuditUnavailable || time.Now().After(end) {
+			t.Fatalf("with the database free again: %+v", r.Error)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	list, _, err := h.Record().Store().Executions(t.Context(), audit.Query{Tenant: "local", Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := 0
+	for _, e := range list {
+		switch e.Status() {
+		case audit.Success:
+			good++
+		case audit.Terminated: // on record after all, when its caller had been refused
+		default:
+			t.Errorf("an execution is %s", e.Status())
+		}
+	}
+	if good != 2 {
+		t.Errorf("%d successes are on record, of 2", good)
+	}
+}
