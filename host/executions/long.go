@@ -28,7 +28,7 @@ type Run func(ctx context.Context, started func(executionID string)) *skill.Resu
 // Start runs a call that goes on when its caller leaves. It gives the id of its execution
 // as soon as that is on record, or the result of a call that ended before. Until then
 // the call ends with ctx; afterwards it ends by itself, by [Manager.Cancel] or with the host.
-func (m *Manager) Start(ctx context.Context, p skill.Principal, run Run) (id string, r *skill.Result, err error) {
+func (m *Manager) Start(ctx context.Context, p skill.Principal, run Run) (id string, r *skill.Result, err error) { //nolint:contextcheck // it outlives ctx, that is what it is for
 	leave, err := m.enter(p.Tenant)
 	if err != nil {
 		return "", nil, err
@@ -62,7 +62,7 @@ func (m *Manager) run(ctx context.Context, p skill.Principal, run Run, begun cha
 	var once sync.Once
 	defer func() {
 		if v := recover(); v != nil {
-			m.o.Log.LogAttrs(context.Background(), slog.LevelError, "panic in a long call", slog.String("execution_id", id),
+			m.o.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelError, "panic in a long call", slog.String("execution_id", id),
 				slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
 			r = skill.Failure("", "", skill.Meta{ExecutionID: id}, errors.New("panic"))
 		}

@@ -196,23 +196,23 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 	w.as(t, "bob", "POST", "/skills/echo:invoke", `{"input":{"text":"x"}}`) // so that it has something of its own
 
 	same := strings.NewReplacer(none.skill, own.skill, none.version, own.version, none.execution, own.execution, none.approval, own.approval, "kram", "mark")
-	ask := func(real, none request) {
+	ask := func(theirs, none request) {
 		t.Helper()
 		var answers [2]string
-		for i, r := range []request{real, none} {
+		for i, r := range []request{theirs, none} {
 			resp, body := w.send(t, "bob", request{r.method, r.path, r.body, append(r.header, "X-Trace-Id", "trace-of-bob")})
 			resp.Header.Del("Date")
 			answers[i] = fmt.Sprintf("%d %v %s", resp.StatusCode, resp.Header, body)
 		}
 		if other := same.Replace(answers[1]); other != answers[0] && !strings.Contains(answers[0], "Mcp-Session-Id") {
-			t.Errorf("%s %s tells that there is something:\n%.2000s\nand for what there is not:\n%.2000s", real.method, real.path, answers[0], answers[1])
+			t.Errorf("%s %s tells that there is something:\n%.2000s\nand for what there is not:\n%.2000s", theirs.method, theirs.path, answers[0], answers[1])
 		}
-		said := strings.Contains(strings.ToLower(real.path+real.body), "mark")
-		if !strings.Contains(real.path, own.execution) && strings.Contains(answers[0], own.execution) {
-			t.Errorf("%s %s names it: %.2000s", real.method, real.path, answers[0])
+		said := strings.Contains(strings.ToLower(theirs.path+theirs.body), "mark")
+		if !strings.Contains(theirs.path, own.execution) && strings.Contains(answers[0], own.execution) {
+			t.Errorf("%s %s names it: %.2000s", theirs.method, theirs.path, answers[0])
 		}
 		if !said && strings.Contains(strings.ReplaceAll(strings.ToLower(answers[0]), "markdown", ""), "mark") {
-			t.Errorf("%s %s has a word of it: %.2000s", real.method, real.path, answers[0])
+			t.Errorf("%s %s has a word of it: %.2000s", theirs.method, theirs.path, answers[0])
 		}
 	}
 	for _, r := range access.Routes() {
