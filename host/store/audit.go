@@ -129,7 +129,8 @@ func (a *auditStore) running(ctx context.Context, choose func(*bun.SelectQuery) 
 }
 
 func (a *auditStore) logs(ctx context.Context, table string, choose func(*bun.SelectQuery) *bun.SelectQuery) ([]*audit.Execution, error) {
-	rows, err := choose(a.db.read.NewSelect().TableExpr(table).ColumnExpr(logColumns)).Rows(ctx)
+	names, _ := split(logRowOf)
+	rows, err := choose(a.db.read.NewSelect().TableExpr(table).Column(names...)).Rows(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -307,19 +308,23 @@ const forgotten = 24 * time.Hour
 
 // Alive implements [audit.Store].
 func (a *auditStore) Alive(ctx context.Context, instance string, now time.Time) error {
-	_, err := a.db.write.ExecContext(ctx, "INSERT INTO instances (id, seen) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET seen = excluded.seen",
-		fit(instance, mostWord), at(now))
-	if err != nil {
+	return a.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO instances (id, seen) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET seen = excluded.seen",
+			fit(instance, mostWord), at(now))
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "DELETE FROM instances WHERE seen < ?", at(now.Add(-forgotten)))
 		return err
-	}
-	_, err = a.db.write.ExecContext(ctx, "DELETE FROM instances WHERE seen < ?", at(now.Add(-forgotten)))
-	return err
+	})
 }
 
 // Gone implements [audit.Store].
 func (a *auditStore) Gone(ctx context.Context, instance string) error {
-	_, err := a.db.write.ExecContext(ctx, "DELETE FROM instances WHERE id = ?", fit(instance, mostWord))
-	return err
+	return again(ctx, func() error {
+		_, err := a.db.write.ExecContext(ctx, "DELETE FROM instances WHERE id = ?", fit(instance, mostWord))
+		return err
+	})
 }
 
 // Orphans implements [audit.Store].

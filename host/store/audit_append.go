@@ -139,33 +139,30 @@ const (
 	statementCount
 )
 
-// shape is a statement's table and its columns with their types on PostgreSQL; what is no
-// INSERT is written out.
-type shape struct {
-	table, columns, types string
-	update                string
-}
-
-func (s statement) shape() shape {
+// into says what an INSERT writes to: its table, the columns with their types on
+// PostgreSQL, and what becomes of a row that is there.
+func (s statement) into() (table, columns, update string) {
 	switch s {
 	case insertRecord:
-		return shape{
-			table: "audit_records", columns: "tenant, seq, kind, execution_id, time, body, prev, hash",
-			types: "text, bigint, text, text, timestamptz, bytea, text, text",
-		}
+		return "audit_records", "tenant text, seq bigint, kind text, execution_id text, time timestamptz, body bytea, prev text, hash text", ""
 	case insertRunning:
-		return shape{
-			table: "running_executions", columns: "id, tenant, principal_id, skill_name, session_id, trace_id, instance, created_at, started",
-			types: "uuid, text, text, text, uuid, text, text, timestamptz, bytea",
-		}
+		return "running_executions", `id uuid, tenant text, principal_id text, skill_name text, session_id uuid, trace_id text, instance text,
+			created_at timestamptz, started bytea`, ""
 	case insertLog:
-		return shape{table: "execution_logs", columns: logColumns, types: logTypes}
+		return "execution_logs", logRowOf, ""
 	default:
-		return shape{
-			table: "audit_heads", columns: "tenant, first, prev, last, last_hash", types: "text, bigint, text, bigint, text",
-			update: " ON CONFLICT (tenant) DO UPDATE SET first = excluded.first, prev = excluded.prev, last = excluded.last, last_hash = excluded.last_hash",
-		}
+		return "audit_heads", "tenant text, first bigint, prev text, last bigint, last_hash text",
+			" ON CONFLICT (tenant) DO UPDATE SET first = excluded.first, prev = excluded.prev, last = excluded.last, last_hash = excluded.last_hash"
 	}
+}
+
+// split gives the names and the types of columns.
+func split(columns string) (names, types []string) {
+	for column := range strings.SplitSeq(columns, ",") {
+		word := strings.Fields(column)
+		names, types = append(names, word[0]), append(types, word[1])
+	}
+	return names, types
 }
 
 // forRow is the statement for one row, with a question mark for each of its values.
@@ -173,8 +170,9 @@ func (s statement) forRow() string {
 	if s == deleteRunning {
 		return "DELETE FROM running_executions WHERE id = ?"
 	}
-	t := s.shape()
-	return "INSERT INTO " + t.table + " (" + t.columns + ") VALUES (?" + strings.Repeat(", ?", strings.Count(t.columns, ",")) + ")" + t.update
+	table, columns, update := s.into()
+	names, _ := split(columns)
+	return "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(names)-1) + ")" + update
 }
 
 // forRows is the statement for many rows on PostgreSQL, with an array for each column.
@@ -182,12 +180,12 @@ func (s statement) forRows() string {
 	if s == deleteRunning {
 		return "DELETE FROM running_executions WHERE id = ANY($1::uuid[])"
 	}
-	t := s.shape()
-	var arrays []string
-	for i, of := range strings.Split(t.types, ", ") {
-		arrays = append(arrays, fmt.Sprintf("$%d::%s[]", i+1, of))
+	table, columns, update := s.into()
+	names, types := split(columns)
+	for i, of := range types {
+		types[i] = fmt.Sprintf("$%d::%s[]", i+1, of)
 	}
-	return "INSERT INTO " + t.table + " (" + t.columns + ") SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")" + t.update
+	return "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") SELECT * FROM unnest(" + strings.Join(types, ", ") + ")" + update
 }
 
 // append runs the transaction of a batch: what plan says of what is known is written.

@@ -18,17 +18,14 @@ import (
 // that Go and JSON do: the columns then have what comes closest, and the column exact has
 // the execution. So every run is on record, whatever it was given.
 
-// logColumns are the columns of execution_logs, as logRow writes and scanLog reads them.
-const logColumns = `id, principal_id, principal_type, session_id, skill_name, iteration_index,
-	input_params, output_result, token_usage, duration_ms, status, error_message, created_at,
-	tenant, api_key, trace_id, owner, script, version, digest, runner, code, fuel, memory_peak,
-	limits, instance, replay_of, input_bytes, input_sha256, input_truncated,
-	output_bytes, output_sha256, output_truncated, artifacts, finished_at, exact`
-
-// logTypes are their types on PostgreSQL.
-const logTypes = "uuid, text, text, uuid, text, bigint, jsonb, jsonb, bigint, bigint, text, text, timestamptz, " +
-	"text, text, text, text, text, text, text, text, text, bigint, bigint, " +
-	"jsonb, text, text, bigint, text, boolean, bigint, text, boolean, jsonb, timestamptz, bytea"
+// logRowOf are the columns of execution_logs with their types on PostgreSQL, as logRow
+// writes and scanLog reads them.
+const logRowOf = `id uuid, principal_id text, principal_type text, session_id uuid, skill_name text, iteration_index bigint,
+	input_params jsonb, output_result jsonb, token_usage bigint, duration_ms bigint, status text, error_message text, created_at timestamptz,
+	tenant text, api_key text, trace_id text, owner text, script text, version text, digest text, runner text, code text,
+	fuel bigint, memory_peak bigint, limits jsonb, instance text, replay_of text,
+	input_bytes bigint, input_sha256 text, input_truncated boolean, output_bytes bigint, output_sha256 text, output_truncated boolean,
+	artifacts jsonb, finished_at timestamptz, exact bytea`
 
 // The longest texts that columns hold, in characters.
 const (
@@ -167,7 +164,7 @@ type exactly struct {
 	Finished *audit.Finished `json:"finished"`
 }
 
-// scanLog reads the columns of logColumns.
+// scanLog reads the columns of logRowOf.
 func scanLog(rows *sql.Rows) (*audit.Execution, error) {
 	e := &audit.Execution{Finished: &audit.Finished{}}
 	s, f := &e.Started, e.Finished

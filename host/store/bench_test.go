@@ -71,6 +71,7 @@ func benchEach(b *testing.B, bench func(b *testing.B, d *store.DB)) {
 // BenchmarkAppend writes records, one by one and in batches as a busy host's.
 func BenchmarkAppend(b *testing.B) {
 	benchEach(b, func(b *testing.B, d *store.DB) {
+		b.Helper()
 		for _, size := range []int{1, 10, 50, 200} {
 			b.Run(fmt.Sprint(size), func(b *testing.B) {
 				all := make([]*audit.Entry, 0, b.N*size+1)
@@ -103,6 +104,7 @@ func p50(all []time.Duration) time.Duration {
 // of a hundred. Each question is asked at its beginning and deep in its list.
 func BenchmarkQueries(b *testing.B) {
 	benchEach(b, func(b *testing.B, d *store.DB) {
+		b.Helper()
 		fill(b, d)
 		deep := cursorAt(b, d, audit.Query{Tenant: "big"}, 0.5)
 		for _, c := range []struct {
@@ -197,4 +199,18 @@ func fill(b *testing.B, d *store.DB) {
 		}
 	}
 	b.Logf("filled in %v", time.Since(began).Round(time.Second))
+}
+
+// BenchmarkOpen opens a database that is up to date, as every command line does.
+func BenchmarkOpen(b *testing.B) {
+	o := store.Options{URL: "sqlite:" + filepath.Join(b.TempDir(), "test.db")}
+	for b.Loop() {
+		d, err := store.Open(b.Context(), o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

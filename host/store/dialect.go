@@ -72,7 +72,7 @@ func again(ctx context.Context, do func() error) error {
 
 // stamp is a time in a column: TIMESTAMPTZ, or INTEGER microseconds since 1970. The zero
 // time is NULL.
-type stamp struct{ time.Time }
+type stamp struct{ time.Time } //nolint:recvcheck // Scan sets it, the others are asked of values
 
 // at is t as databases keep it: in microseconds, UTC.
 func at(t time.Time) stamp {
@@ -98,7 +98,7 @@ func (s stamp) AppendQuery(gen schema.QueryGen, b []byte) ([]byte, error) {
 }
 
 // Scan implements sql.Scanner.
-func (s *stamp) Scan(from any) error { //nolint:recvcheck // it sets what the other method writes
+func (s *stamp) Scan(from any) error {
 	switch v := from.(type) {
 	case nil:
 		s.Time = time.Time{}

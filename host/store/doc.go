@@ -18,6 +18,9 @@
 //     them, so that text of strangers goes through plain first;
 //   - []byte for BLOB and BYTEA, which hold anything; bool; int64.
 //
+// Within d.inTx everything goes by its tx: on SQLite it has the one connection that
+// d.write gives, and who waits for another one waits for ever.
+//
 // INSERT … ON CONFLICT … DO UPDATE, RETURNING, row values in comparisons, and FOR UPDATE
 // (by d.forUpdate, "" on SQLite, where a transaction that writes is alone anyway) are
 // alike too.

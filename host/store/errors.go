@@ -38,8 +38,9 @@ func Unavailable(err error) bool {
 	switch ReasonOf(err) {
 	case Locked, Full, ReadOnly, Gone, Damaged, Raced:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // ReasonOf gives the reason of an error of this package; Refused for one that it does

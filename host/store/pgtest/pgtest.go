@@ -83,14 +83,14 @@ func New(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-// errNone says that there is no PostgreSQL, or none that may be started.
-type errNone struct{ why string }
+// noneError says that there is no PostgreSQL, or none that may be started.
+type noneError struct{ why string }
 
-func (e errNone) Error() string { return e.why }
+func (e noneError) Error() string { return e.why }
 
 func missing(t testing.TB, err error) {
 	t.Helper()
-	var none errNone
+	var none noneError
 	switch {
 	case err == nil:
 	case errors.As(err, &none) && os.Getenv(Required) != "required":
@@ -146,13 +146,13 @@ func launch(settings []string) (*Server, error) {
 // find gives the folder of PostgreSQL's programs, the newest one.
 func find() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			return filepath.Dir(real), nil
+		if program, err := filepath.EvalSymlinks(path); err == nil {
+			return filepath.Dir(program), nil
 		}
 	}
 	all, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(all) == 0 {
-		return "", errNone{"no PostgreSQL here (neither in PATH nor below /usr/lib/postgresql), so that this is not tested: apt-get install postgresql"}
+		return "", noneError{"no PostgreSQL here (neither in PATH nor below /usr/lib/postgresql), so that this is not tested: apt-get install postgresql"}
 	}
 	version := func(path string) int {
 		n, err := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
@@ -204,7 +204,7 @@ func (s *Server) data() string { return filepath.Join(s.folder, "data") }
 
 // watching starts what ends the server when this process is gone.
 func (s *Server) watching() error {
-	s.watch = exec.Command("sh", "-c", watchScript, "sh", s.programs, s.folder) //nolint:noctx // it outlives whatever a context is for
+	s.watch = exec.Command("sh", "-c", watchScript, "sh", s.programs, s.folder) //nolint:gosec,noctx // the script above; it outlives whatever a context is for
 	s.as.become(s.watch)
 	in, err := s.watch.StdinPipe()
 	if err != nil {

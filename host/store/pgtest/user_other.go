@@ -7,7 +7,7 @@ import "os/exec"
 type asUser struct{}
 
 func otherUser() (asUser, error) {
-	return asUser{}, errNone{"PostgreSQL is started by tests on Unix alone, so that this is not tested"}
+	return asUser{}, noneError{"PostgreSQL is started by tests on Unix alone, so that this is not tested"}
 }
 
 func (asUser) become(*exec.Cmd) {}

@@ -32,7 +32,7 @@ func otherUser() (asUser, error) {
 			return asUser{other: true, uid: uint32(uid), gid: uint32(gid)}, nil
 		}
 	}
-	return asUser{}, errNone{"PostgreSQL refuses root, and there is neither a user postgres nor a user nobody, so that this is not tested"}
+	return asUser{}, noneError{"PostgreSQL refuses root, and there is neither a user postgres nor a user nobody, so that this is not tested"}
 }
 
 // become makes a program run as the user, in a group of its own, so that ^C reaches the

@@ -166,6 +166,7 @@ func one(t *testing.T, s audit.Store, tenant, id string) *audit.Execution {
 }
 
 func lifeOfExecution(t *testing.T, open func() audit.Store) {
+	t.Helper()
 	s := open()
 	began := begun("acme", noon)
 	began.Session, began.Iteration, began.Script, began.Owner, began.ReplayOf = newID(), 3, "scripts/run.py", "acme", newID()
@@ -194,6 +195,7 @@ func lifeOfExecution(t *testing.T, open func() audit.Store) {
 }
 
 func writtenOnce(t *testing.T, open func() audit.Store) {
+	t.Helper()
 	s := open()
 	a, b := begun("acme", noon), begun("acme", noon.Add(time.Second))
 	first := entryOf(a)
@@ -233,6 +235,7 @@ func writtenOnce(t *testing.T, open func() audit.Store) {
 }
 
 func whoSees(t *testing.T, open func() audit.Store) {
+	t.Helper()
 	s := open()
 	b := ran(t, s, begun("acme", noon), audit.Success)
 	r := begun("acme", noon)
@@ -256,6 +259,7 @@ func whoSees(t *testing.T, open func() audit.Store) {
 }
 
 func eightWriters(t *testing.T, open func() audit.Store) {
+	t.Helper()
 	const writers, batches, size = 8, 12, 5
 	stores := []audit.Store{open(), open()}
 	var all sync.WaitGroup
@@ -295,6 +299,7 @@ func eightWriters(t *testing.T, open func() audit.Store) {
 }
 
 func contextsEnd(t *testing.T, open func() audit.Store) {
+	t.Helper()
 	s := open()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -338,6 +343,7 @@ func contextsEnd(t *testing.T, open func() audit.Store) {
 }
 
 func orphans(t *testing.T, open func() audit.Store) {
+	t.Helper()
 	s := open()
 	must := func(err error) {
 		t.Helper()
@@ -376,6 +382,7 @@ func orphans(t *testing.T, open func() audit.Store) {
 }
 
 func prune(t *testing.T, open func() audit.Store) {
+	t.Helper()
 	s := open()
 	var ids []string
 	for i := range 10 {
@@ -428,6 +435,7 @@ func prune(t *testing.T, open func() audit.Store) {
 }
 
 func pruneRunning(t *testing.T, open func() audit.Store) {
+	t.Helper()
 	s := open()
 	ran(t, s, begun("acme", noon), audit.Success)
 	running := begun("acme", noon)
@@ -444,6 +452,7 @@ func pruneRunning(t *testing.T, open func() audit.Store) {
 }
 
 func stringsOfStrangers(t *testing.T, open func() audit.Store) {
+	t.Helper()
 	s := open()
 	long := strings.Repeat("€", 1<<20/3)
 	for name, word := range map[string]string{
@@ -483,6 +492,7 @@ func stringsOfStrangers(t *testing.T, open func() audit.Store) {
 }
 
 func jsonOfStrangers(t *testing.T, open func() audit.Store) {
+	t.Helper()
 	s := open()
 	for name, text := range map[string]string{
 		"NUL":                  `{"a\u0000": "\u0000"}`,

@@ -15,6 +15,7 @@ import (
 
 // questions asks by each filter, and by several, and compares with what plain code finds.
 func questions(t *testing.T, open func() audit.Store) {
+	t.Helper()
 	s := open()
 	var all []*audit.Execution
 	session := newID()
@@ -49,7 +50,8 @@ func questions(t *testing.T, open func() audit.Store) {
 	})
 	for _, tenant := range []string{"acme", "other", "nobody", ""} {
 		for _, q := range []audit.Query{
-			{}, {Principal: "p1"}, {Skill: "s2"}, {TraceID: "t3"}, {Session: session}, {Session: strings.ToUpper(session)},
+			{},
+			{Principal: "p1"}, {Skill: "s2"}, {TraceID: "t3"}, {Session: session}, {Session: strings.ToUpper(session)},
 			{Status: audit.Success}, {Status: audit.Failed}, {Status: audit.Terminated}, {Status: audit.TimedOut}, {Status: audit.Running}, {Status: "odd"},
 			{Code: string(skill.Trap)}, {Code: "NO_SUCH"}, {Principal: "p9"}, {Session: newID()}, {Session: "not a UUID"},
 			{Since: noon.Add(5 * time.Second)}, {Until: noon.Add(5 * time.Second)}, {Since: noon.Add(5*time.Second + 1), Until: noon.Add(9*time.Second + 1)},
@@ -111,6 +113,7 @@ func walk(t *testing.T, s audit.Store, q audit.Query, most int) (ids []string) {
 // pagesMeanwhile goes through pages while executions begin and end: each that was there at
 // the start comes once, in order.
 func pagesMeanwhile(t *testing.T, open func() audit.Store) {
+	t.Helper()
 	s := open()
 	var want []string
 	var running []*audit.Started
@@ -151,6 +154,7 @@ func pagesMeanwhile(t *testing.T, open func() audit.Store) {
 }
 
 func cursorsOfNobody(t *testing.T, open func() audit.Store) {
+	t.Helper()
 	s := open()
 	for range 3 {
 		ran(t, s, begun("acme", noon), audit.Success)
