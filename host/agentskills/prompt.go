@@ -55,7 +55,7 @@ func parsePrompt(given string) (prompt, error) {
 // Instructions gives the text for a model's system prompt: which skills there are, and
 // how to use them; "" without skills.
 func (p *Provider) Instructions(ctx context.Context, who skill.Principal) (string, error) {
-	members, err := p.members(ctx, who, skill.ScopeRead)
+	members, err := p.members(ctx, who, skill.ScopeRead, "")
 	if err != nil || len(members) == 0 {
 		return "", err
 	}
@@ -63,7 +63,7 @@ func (p *Provider) Instructions(ctx context.Context, who skill.Principal) (strin
 	if slices.ContainsFunc(members, func(m member) bool { return m.readable() }) {
 		resources = aboutResources
 	}
-	if who.May(skill.ScopeInvoke) && slices.ContainsFunc(members, func(m member) bool { return len(m.view.Scripts) > 0 }) {
+	if slices.ContainsFunc(members, func(m member) bool { return m.runnable(who) }) {
 		scripts = aboutScripts
 	}
 	// One pass, so that what skills say of themselves is never taken for a placeholder.

@@ -160,19 +160,22 @@ func (s *snapshot) of(tenant string) []member {
 	return list
 }
 
-// may refuses a caller who lacks a scope.
-func may(p skill.Principal, scope string) error {
+// may refuses a caller who lacks a scope. name is the skill that it wants to use; where
+// that is one skill's, the scope for it alone is enough to call it.
+func may(p skill.Principal, scope, name string) error {
 	switch {
 	case p.ID == "":
 		return &skill.Error{Op: "agentskills", Code: skill.Unauthorized, Message: "who calls is not known; send a token or a key"}
+	case scope == skill.ScopeInvoke && name != "" && p.MayInvoke(skill.ID(name)):
 	case !p.May(scope):
 		return &skill.Error{Op: "agentskills", Code: skill.Forbidden, Message: "this needs the scope " + scope + ", which the caller does not have"}
 	}
 	return nil
 }
 
-func (p *Provider) members(ctx context.Context, who skill.Principal, scope string) ([]member, error) {
-	if err := may(who, scope); err != nil {
+// members are the skills that a caller finds; name is the one that it wants, "" for all.
+func (p *Provider) members(ctx context.Context, who skill.Principal, scope, name string) ([]member, error) {
+	if err := may(who, scope, name); err != nil {
 		return nil, err
 	}
 	s, err := p.look(ctx)
@@ -184,7 +187,7 @@ func (p *Provider) members(ctx context.Context, who skill.Principal, scope strin
 
 // List gives the skills of a caller, in order of name. They are not to be changed.
 func (p *Provider) List(ctx context.Context, who skill.Principal) ([]skill.AgentSkill, error) {
-	members, err := p.members(ctx, who, skill.ScopeRead)
+	members, err := p.members(ctx, who, skill.ScopeRead, "")
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +200,7 @@ func (p *Provider) List(ctx context.Context, who skill.Principal) ([]skill.Agent
 
 // find gives one skill as it is now.
 func (p *Provider) find(ctx context.Context, who skill.Principal, scope, name string) (*member, error) {
-	members, err := p.members(ctx, who, scope)
+	members, err := p.members(ctx, who, scope, name)
 	if err != nil {
 		return nil, err
 	}
@@ -479,7 +482,8 @@ type Target struct {
 }
 
 // Target finds a script that is a file, as it is now, for a door that takes
-// [skill.ScriptRequest] by itself. It needs the scope skills:invoke.
+// [skill.ScriptRequest] by itself. It needs the scope skills:invoke,
+// or that for this skill.
 func (p *Provider) Target(ctx context.Context, who skill.Principal, name, script string) (*Target, error) {
 	m, err := p.find(ctx, who, skill.ScopeInvoke, name)
 	if err != nil {

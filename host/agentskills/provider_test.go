@@ -242,6 +242,8 @@ func TestWhoMayWhat(t *testing.T) {
 		"without scopes":   {principal("x", "a"), skill.Forbidden, skill.Forbidden},
 		"a runner":         {principal("x", "a", skill.ScopeInvoke), skill.Forbidden, ""},
 		"a reader":         {principal("x", "a", skill.ScopeRead), "", skill.Forbidden},
+		"of this one":      {principal("x", "a", skill.ScopeInvoke+":mine"), skill.Forbidden, ""},
+		"of another one":   {principal("x", "a", skill.ScopeRead, skill.ScopeInvoke+":min"), "", skill.Forbidden},
 	} {
 		for i, err := range all(c.who) {
 			if skill.CodeOf(err) != c.code {

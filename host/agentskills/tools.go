@@ -27,9 +27,9 @@ const maxDescription = 1000
 
 // Tools gives the tools that make sense for a caller: none without skills, none for
 // reading without something to read, none for running without scripts, or without the
-// scope skills:invoke. Never nil.
+// scope to call one. Never nil.
 func (p *Provider) Tools(ctx context.Context, who skill.Principal) ([]skill.Tool, error) {
-	members, err := p.members(ctx, who, skill.ScopeRead)
+	members, err := p.members(ctx, who, skill.ScopeRead, "")
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (p *Provider) Tools(ctx context.Context, who skill.Principal) ([]skill.Tool
 			OutputSchema: compactJSON([]byte(readOutput)),
 		})
 	}
-	if who.May(skill.ScopeInvoke) && slices.ContainsFunc(members, func(m member) bool { return len(m.view.Scripts) > 0 }) {
+	if slices.ContainsFunc(members, func(m member) bool { return m.runnable(who) }) {
 		tools = append(tools, skill.Tool{
 			Name: ToolRun, Title: "Run a script of a skill",
 			Description: "Runs a script that belongs to a skill and gives what it prints. Load the skill first: its instructions say which script to run " +
@@ -66,6 +66,11 @@ func (p *Provider) Tools(ctx context.Context, who skill.Principal) ([]skill.Tool
 // readable reports whether the tool for reading has something of this skill.
 func (m *member) readable() bool {
 	return len(m.view.Resources) > 0 || slices.ContainsFunc(m.skill.Scripts(), func(s Script) bool { _, ok := s.(readable); return ok })
+}
+
+// runnable reports whether it has a script that the caller may run.
+func (m *member) runnable(who skill.Principal) bool {
+	return len(m.view.Scripts) > 0 && who.MayInvoke(skill.ID(m.view.Name))
 }
 
 const (
@@ -159,7 +164,7 @@ func (p *Provider) CallTool(ctx context.Context, who skill.Principal, name strin
 		}
 		return &skill.Result{Success: true, SkillID: skillID(a.skill), TraceID: trace, Data: b, Meta: meta}
 	}
-	if err := may(who, skill.ScopeRead); err != nil {
+	if err := may(who, skill.ScopeRead, ""); err != nil {
 		return done(nil, err)
 	}
 	if _, ok := takes[name]; !ok {
