@@ -106,8 +106,10 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 		return nil, err
 	}
 	defer s.release(k)
-	var artifacts []skill.Artifact
-	var saw *watched
+	var made struct {
+		artifacts []skill.Artifact
+		saw       *watched
+	}
 	run := wasm.Call{
 		Stdin: start.stdin(call),
 		Limits: wasm.Limits{
@@ -116,11 +118,11 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 		},
 		Done: func(f wasm.Files) {
 			if call.Script {
-				artifacts = written(f.Scratch)
+				made.artifacts = written(f.Scratch)
 			} else {
-				artifacts = artifactsOf(f.Scratch)
+				made.artifacts = artifactsOf(f.Scratch)
 			}
-			saw = sawIn(f)
+			made.saw = sawIn(f)
 		},
 		Fetch: s.fetch(call),
 	}
@@ -132,9 +134,9 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 		return nil, err
 	}
 	r := reply(ctx, call, out, time.Since(began))
-	r.Artifacts = artifacts
+	r.Artifacts = made.artifacts
 	if t != nil {
-		t.note(r, out, saw)
+		t.note(r, out, made.saw)
 	}
 	return r, nil
 }
