@@ -185,6 +185,44 @@ func TestNobodyIsTakenForDeadAfterAnOutage(t *testing.T) {
 	})
 }
 
+// A host that sleeps for long is taken for dead. When it wakes up its calls are ended on
+// record, and their callers are told nothing else.
+func TestTakenForDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s audittest.Store
+		a := open(t, &s, nil)
+		c := call("acme")
+		wantCode(t, a.Started(t.Context(), c, nil), "")
+		if err := s.Alive(t.Context(), a.Instance(), time.Now().Add(-time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		open(t, &s, nil)
+		wantStatus(t, &s, c.ExecutionID, audit.Terminated, skill.WorkerCrashed)
+		wantCode(t, a.Finished(t.Context(), c, success(), nil), skill.AuditUnavailable)
+		wantStatus(t, &s, c.ExecutionID, audit.Terminated, skill.WorkerCrashed)
+		c.Instance = "" // an id that was there before is no new one
+		wantCode(t, a.Started(t.Context(), c, nil), skill.AuditUnavailable)
+		wantWhole(t, &s)
+	})
+}
+
+// An end whose answer was lost is written again, and that is no other end.
+func TestEndWrittenTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s audittest.Store
+		var bad atomic.Bool
+		s.After(failing(&bad, errStore))
+		l := open(t, &s, nil)
+		c := call("acme")
+		wantCode(t, l.Started(t.Context(), c, nil), "")
+		bad.Store(true)
+		time.AfterFunc(time.Second, func() { bad.Store(false) })
+		wantCode(t, l.Finished(t.Context(), c, success(), nil), "")
+		wantStatus(t, &s, c.ExecutionID, audit.Success, "")
+		wantWhole(t, &s)
+	})
+}
+
 // On Linux a host whose process is gone is seen at once.
 func TestDeadProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {

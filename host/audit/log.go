@@ -81,6 +81,8 @@ type job struct {
 	late  bool       // of an end: its caller was told that it could not be written
 	slim  bool       // of an end: it was stripped of all that a guest wrote
 	again bool       // of an end: somebody will ask for it again, so that it need not be kept
+
+	foreign bool // another record stands in its place
 }
 
 // Open makes a Log, says that this host is alive, and ends on record what hosts that
@@ -313,6 +315,7 @@ const (
 	refusedMessage  = "the call was refused, since it cannot be put on record now; nothing ran; call again in a moment"
 	stoppingMessage = "the call was refused, since the host stops; nothing ran; call again when it is back"
 	withheldMessage = "the call ended, but its record cannot be written now; its result is withheld"
+	foreignMessage  = "another host took this one for dead and ended the call on record; its result is withheld"
 	hostEnded       = "the host ended before the call did"
 )
 

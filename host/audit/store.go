@@ -28,7 +28,8 @@ type Store interface {
 	// makes the execution running, a Finished ends it and makes it an execution log; a
 	// second Finished of an execution is left out without an error, which says that it
 	// was written before: Append may be repeated after an error that leaves it open
-	// whether the entries were written, and so is a second Started.
+	// whether the entries were written, and so is a second Started. An entry that was left
+	// out has Seq 0.
 	Append(ctx context.Context, entries []*Entry) error
 
 	// Tenants lists every tenant that has a chain, in order, with its ends.

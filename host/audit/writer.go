@@ -144,6 +144,7 @@ func (l *Log) put(ctx context.Context, batch []*job, limit time.Time) (works boo
 	err := l.try(ctx, batch)
 	switch {
 	case err == nil:
+		l.foreign(ctx, batch)
 		l.written(batch)
 		return true
 	case !l.o.Now().Before(limit), errors.Is(err, context.DeadlineExceeded), l.alive(ctx) != nil:
@@ -177,6 +178,22 @@ func (l *Log) alive(ctx context.Context) error {
 	return l.o.Store.Alive(ctx, l.o.Instance, l.o.Now().UTC())
 }
 
+// foreign marks entries that the store left out, since there are other ones in their
+// place: an end that another host wrote, which took this one for dead. An end that is
+// there since it was written before, and the answer lost, is the same one.
+func (l *Log) foreign(ctx context.Context, batch []*job) {
+	for _, j := range batch {
+		switch f := j.entry.Finished; {
+		case j.entry.Seq != 0 || j.again:
+		case f == nil:
+			j.foreign = true
+		default:
+			e, err := l.execution(ctx, j.entry.Of)
+			j.foreign = err != nil || e.Finished == nil || e.Finished.Status != f.Status || !e.Finished.Time.Equal(f.Time)
+		}
+	}
+}
+
 // written tells that a batch is on record.
 func (l *Log) written(batch []*job) {
 	l.up()
@@ -188,6 +205,12 @@ func (l *Log) written(batch []*job) {
 		}
 		id := j.entry.ExecutionID
 		switch {
+		case j.foreign:
+			delete(l.open, id)
+			if j.done != nil {
+				j.done <- unavailable("audit.Log", foreignMessage, errors.New("the store has another record in the place of this one"))
+			}
+			continue
 		case j.entry.Finished != nil:
 			delete(l.open, id)
 		case j.gone: // it came to be on record after its caller was refused
