@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,8 +24,19 @@ const (
 		UNION ALL SELECT id::text, true FROM execution_logs WHERE id = ANY($1::uuid[])`
 )
 
-// prepared gives the name under which a connection has a statement prepared.
-func (s statement) prepared() string { return fmt.Sprintf("audit_%d", s) }
+// prepared are these statements and those of a batch, by the names under which each
+// connection has them.
+var prepared = func() map[string]string {
+	all := map[string]string{"audit_make_heads": makeHeads, "audit_lock_heads": lockHeads, "audit_ask_phases": askPhases}
+	for s := range statementCount {
+		all[s.name()] = s.forRows()
+	}
+	return all
+}()
+
+func (s statement) name() string {
+	return [...]string{"audit_record", "audit_ended", "audit_begun", "audit_log", "audit_head"}[s]
+}
 
 func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, plan func(*known) (*batch, error)) error {
 	c, err := a.db.write.DB.Conn(ctx)
@@ -40,8 +50,8 @@ func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, 
 			return errors.New("store: the driver's connection is of another kind")
 		}
 		conn := std.Conn()
-		for s := range statementCount { // without a round trip where it was done before
-			if _, err := conn.Prepare(ctx, s.prepared(), s.forRows()); err != nil {
+		for name, text := range prepared { // without a round trip where it was done before
+			if _, err := conn.Prepare(ctx, name, text); err != nil {
 				return err
 			}
 		}
@@ -63,8 +73,8 @@ func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, plan f
 	k := &known{heads: map[string]*audit.Head{}, phase: map[string]phase{}}
 	ask := &pgx.Batch{}
 	ask.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
-	ask.Queue(makeHeads, tenants, audit.Origin)
-	ask.Queue(lockHeads, tenants).Query(func(rows pgx.Rows) error {
+	ask.Queue("audit_make_heads", tenants, audit.Origin)
+	ask.Queue("audit_lock_heads", tenants).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			h := &audit.Head{}
 			if err := rows.Scan(&h.Tenant, &h.First, &h.Prev, &h.Last, &h.LastHash); err != nil {
@@ -74,7 +84,7 @@ func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, plan f
 		}
 		return rows.Err()
 	})
-	ask.Queue(askPhases, ids).Query(func(rows pgx.Rows) error {
+	ask.Queue("audit_ask_phases", ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id string
 			var over bool
@@ -98,7 +108,7 @@ func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, plan f
 	tell := &pgx.Batch{}
 	for s, rows := range b {
 		if len(rows) > 0 {
-			tell.Queue(statement(s).prepared(), columns(rows)...)
+			tell.Queue(statement(s).name(), columns(rows)...)
 		}
 	}
 	tell.Queue("COMMIT")

@@ -10,9 +10,10 @@ import (
 	"openskill/host/audit"
 )
 
-// lite are the statements of Append, prepared for SQLite.
-type lite struct { // guarded by mu until ready
-	mu      sync.Mutex
+// lite are the statements of Append, prepared for SQLite. Once they are ready they do not
+// change.
+type lite struct {
+	mu      sync.Mutex // guards all
 	ready   bool
 	head    *sql.Stmt
 	phases  *sql.Stmt

@@ -40,6 +40,8 @@ func Open(o Options) (*sql.DB, error) {
 	set(c, "TimeZone", "UTC", true)
 	set(c, "default_transaction_isolation", "read committed", true) // who waited for a lock sees what was written meanwhile
 	set(c, "standard_conforming_strings", "on", true)               // by which bun quotes
+	// A plan that was made for an empty table would be kept while it grows.
+	set(c, "plan_cache_mode", "force_custom_plan", false)
 	if !o.Patient {
 		set(c, "statement_timeout", "10s", false)
 		set(c, "lock_timeout", "5s", false)

@@ -21,7 +21,7 @@ CREATE TABLE agent.audit_heads (
     prev      TEXT   NOT NULL, -- what that one names as the hash before it
     last      BIGINT NOT NULL, -- 0: none yet
     last_hash TEXT   NOT NULL
-);
+) WITH (fillfactor = 50); -- room to change rows in place
 
 -- Executions that ended. The first block has the names, types, checks and indexes that
 -- the agent-service documents give; created_at is when the execution began.
@@ -85,7 +85,8 @@ CREATE INDEX idx_execution_logs_tenant_status    ON agent.execution_logs (tenant
 CREATE INDEX idx_execution_logs_tenant_code      ON agent.execution_logs (tenant, code, created_at DESC) WHERE code <> '';
 CREATE INDEX idx_execution_logs_trace            ON agent.execution_logs (trace_id, tenant, created_at DESC);
 
--- Executions that have not ended: few at any time.
+-- Executions that have not ended: few at any time, and as many come and go as there are
+-- calls, so that it is cleaned by their number.
 CREATE TABLE agent.running_executions (
     id           UUID         PRIMARY KEY,
     tenant       TEXT         NOT NULL,
@@ -96,7 +97,7 @@ CREATE TABLE agent.running_executions (
     instance     TEXT         NOT NULL,
     created_at   TIMESTAMPTZ  NOT NULL,
     started      BYTEA        NOT NULL -- what it began with, as JSON
-);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX idx_running_executions_tenant ON agent.running_executions (tenant, created_at DESC);
 
 -- Hosts that said that they run.
