@@ -38,22 +38,23 @@ func (h *Host) openDefinitions(roots []registry.Root, named bool) error {
 		h.skills = definitions.Still(own)
 		return nil
 	}
-	h.skills, err = OpenDefinitions(h.settings, h.kept.db, own, roots, h.log)
+	ctx, stop := context.WithTimeout(context.Background(), opening)
+	defer stop()
+	h.skills, err = Definitions(ctx, h.settings, h.kept.db, definitions.Options{Own: own, Log: h.log})
 	return err
 }
 
-// OpenDefinitions gives the operator's skills of settings: the database, which is seeded
-// with what was read of roots first.
-func OpenDefinitions(s *config.Settings, db *store.DB, own *registry.Registry, roots []registry.Root, log *slog.Logger) (*definitions.Catalogue, error) {
-	ctx, stop := context.WithTimeout(context.Background(), opening)
-	defer stop()
-	return definitions.Open(ctx, definitions.Options{Store: db.Definitions(), Own: own, Registry: readOptions(s, roots), Log: log})
+// Definitions gives the operator's skills as a database has them. Of the options, what
+// was read of the settings' folders is required.
+func Definitions(ctx context.Context, s *config.Settings, db *store.DB, o definitions.Options) (*definitions.Catalogue, error) {
+	o.Store, o.Registry = db.Definitions(), readOptions(s, Roots(s, nil))
+	return definitions.Open(ctx, o)
 }
 
 // uploadsDir is where the files of uploads are. What a host kept for itself is left where
 // it is when it comes to share with others.
 func (h *Host) uploadsDir() string {
-	if h.kept.db.Kind() == store.Postgres {
+	if h.kept.db != nil && h.kept.db.Kind() == store.Postgres { // who only examines the machine has none
 		return SharedDir(h.settings.StateDir)
 	}
 	return UploadsDir(h.settings.StateDir)

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"openskill/host/config"
+	"openskill/host/definitions"
 	"openskill/host/store/pgtest"
+	"openskill/sdk/skill"
 )
 
 // onServer are settings of a host on the database server.
@@ -122,4 +125,33 @@ func TestTwoHosts(t *testing.T) {
 		return two.do(t, "POST", "/skills/up:invoke", "application/json", []byte(`{"input": {}, "version": "1.0.0"}`))
 	})
 	expect(t, "what was deleted", two.call(t, "race"), "404 NOT_FOUND")
+}
+
+// With SQLite too: what another process changes of the operator's skills, as the command
+// line does, a host that runs has soon.
+func TestChangedByAnotherProcess(t *testing.T) {
+	s := settings(t, nil)
+	v := serve(t, s)
+	expect(t, "before", v.call(t, "quick"), "200 {}")
+	own, err := Catalogue(s, Roots(s, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := OpenStore(t.Context(), s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	all, err := Definitions(t.Context(), s, db, definitions.Options{Own: own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := all.Disable(t.Context(), skill.Local(), "quick"); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "disabled", "404 NOT_FOUND", func() answer { return v.call(t, "quick") })
+	if _, err := all.Enable(t.Context(), skill.Local(), "quick"); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "enabled", "200 {}", func() answer { return v.call(t, "quick") })
 }

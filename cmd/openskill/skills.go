@@ -19,13 +19,15 @@ import (
 func (a *app) skillsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "skills",
-		Short: "Shows and checks skills",
+		Short: "Shows, checks and changes skills",
 		Example: `  openskill skills list
   openskill skills show calculator
+  openskill skills disable calculator
   openskill skills validate ./my-skill`,
 	}
 	group(cmd)
 	cmd.AddCommand(a.skillsListCommand(), a.skillsShowCommand(), a.skillsValidateCommand(), a.skillsCheckCommand(), a.skillsParityCommand())
+	cmd.AddCommand(a.skillsDecideCommand(true), a.skillsDecideCommand(false), a.skillsUpdateCommand(), a.skillsDeleteCommand(), a.skillsCreateCommand())
 	return cmd
 }
 
@@ -95,7 +97,10 @@ func (a *app) catalogue(flags *settingsFlags, folders []string) (*registry.Regis
 	if err != nil {
 		return nil, hostFailed(err)
 	}
-	return r, nil
+	if folders != nil {
+		return r, nil
+	}
+	return a.asChanged(flags.cmd.Context(), s, r)
 }
 
 // every gives all pages of a catalogue.

@@ -22,6 +22,7 @@ type Options struct {
 	// Registry is what Own was read with: definitions that came without files look for
 	// their code there.
 	Registry registry.Options
+	Look     bool // whether nothing is seeded: for those who only look
 
 	Log   *slog.Logger     // nil: slog.Default()
 	Now   func() time.Time // nil: the system's clock
@@ -38,7 +39,8 @@ type Catalogue struct {
 	told       map[skill.ID]string // what was logged last of a definition that cannot be used; refreshing is held
 }
 
-// Open seeds the database with what the host has read, and reads it.
+// Open seeds the database with what the host has read, unless it only looks, and reads
+// it.
 func Open(ctx context.Context, o Options) (*Catalogue, error) {
 	if o.Store == nil || o.Own == nil {
 		return nil, errors.New("definitions.Open: Store and Own are required")
@@ -54,8 +56,10 @@ func Open(ctx context.Context, o Options) (*Catalogue, error) {
 	}
 	c := &Catalogue{o: o, told: map[skill.ID]string{}}
 	c.now.Store(o.Own)
-	if err := c.seed(ctx); err != nil {
-		return nil, fmt.Errorf("definitions: seed the database: %w", err)
+	if !o.Look {
+		if err := c.seed(ctx); err != nil {
+			return nil, fmt.Errorf("definitions: seed the database: %w", err)
+		}
 	}
 	if err := c.Refresh(ctx); err != nil {
 		return nil, err

@@ -378,12 +378,42 @@ func TestTwoHosts(t *testing.T) {
 	}
 	wants(t, "the first host", shown(a), `echo "Old." 0 false`)
 	wants(t, "the second host", shown(b), `echo "New." 0 false`, `only "Of the second host." 0 true`)
-	_, err := a.Disable(t.Context(), skill.Local(), "only")
-	code(t, "a skill of the other host alone: it is changed, and cannot be shown", err, skill.NotFound)
+	if d, err := a.Disable(t.Context(), skill.Local(), "only"); err != nil || d.ID != "only" || d.Enabled || d.Reason == "" {
+		t.Errorf("a skill of the other host alone: %+v, %v", d, err)
+	}
 	if err := b.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wants(t, "the second host then", shown(b), `echo "New." 0 false`, `only "Of the second host." 0 false`)
+}
+
+// Who only looks seeds nothing.
+func TestLook(t *testing.T) {
+	store := &definitionstest.Memory{}
+	s := newSite(t, store)
+	s.write("skills/echo/skill.yaml", manifest("echo", "Echoes.", ""))
+	c := s.mustStart()
+	if _, err := c.Disable(t.Context(), skill.Local(), "echo"); err != nil {
+		t.Fatal(err)
+	}
+	s.write("skills/other/skill.yaml", manifest("other", "Is new.", ""))
+	own, err := registry.Open(s.registry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := store.Changes()
+	c, err = definitions.Open(t.Context(), definitions.Options{Store: store, Own: own, Registry: s.registry(), Look: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants(t, "a look", shown(c), `echo "Echoes." 0 false`, `other "Is new." 0 true`)
+	if n := store.Changes() - before; n != 0 {
+		t.Errorf("%d rows were written", n)
+	}
+	still := definitions.Still(own)
+	_, err = still.Disable(t.Context(), skill.Local(), "echo")
+	code(t, "a change of what no database has", err, skill.Conflict)
+	wants(t, "without a database", shown(still), `echo "Echoes." 0 true`, `other "Is new." 0 true`)
 }
 
 func TestDatabaseIsGone(t *testing.T) {

@@ -175,7 +175,7 @@ func (p *CostPatch) on(now *skill.Cost) *skill.Cost {
 // Update changes a definition, by the operator's word. The answer is the skill as it is
 // now; errors are *skill.Error.
 func (c *Catalogue) Update(ctx context.Context, by skill.Principal, id skill.ID, p Patch) (skill.Descriptor, error) {
-	err := c.change(ctx, by, id, "update", func(now *Definition) (*Definition, error) {
+	made, err := c.change(ctx, by, id, "update", func(now *Definition) (*Definition, error) {
 		if now == nil || !now.DeletedAt.IsZero() {
 			return nil, notFound(id)
 		}
@@ -183,16 +183,13 @@ func (c *Catalogue) Update(ctx context.Context, by skill.Principal, id skill.ID,
 		p.apply(next)
 		return next, nil
 	})
-	if err != nil {
-		return skill.Descriptor{}, err
-	}
-	return c.show(id)
+	return c.show(made), err
 }
 
 // Enable lets a skill be called, and brings it back if it was deleted.
 func (c *Catalogue) Enable(ctx context.Context, by skill.Principal, id skill.ID) (skill.Descriptor, error) {
 	on := true
-	err := c.change(ctx, by, id, "enable", func(now *Definition) (*Definition, error) {
+	made, err := c.change(ctx, by, id, "enable", func(now *Definition) (*Definition, error) {
 		if now == nil {
 			return nil, notFound(id)
 		}
@@ -201,10 +198,7 @@ func (c *Catalogue) Enable(ctx context.Context, by skill.Principal, id skill.ID)
 		(&Patch{Enabled: &Given[bool]{&on}}).apply(next)
 		return next, nil
 	})
-	if err != nil {
-		return skill.Descriptor{}, err
-	}
-	return c.show(id)
+	return c.show(made), err
 }
 
 // Disable stops a skill from being called. Calls that run go on.
@@ -219,7 +213,7 @@ func (c *Catalogue) Delete(ctx context.Context, by skill.Principal, id skill.ID)
 	if err != nil {
 		was = &registry.Skill{Descriptor: skill.Descriptor{ID: id}} // this host has not seen it; the database decides
 	}
-	err = c.change(ctx, by, id, "delete", func(now *Definition) (*Definition, error) {
+	_, err = c.change(ctx, by, id, "delete", func(now *Definition) (*Definition, error) {
 		switch {
 		case now == nil || !now.DeletedAt.IsZero():
 			return nil, notFound(id)
@@ -262,7 +256,7 @@ func (c *Catalogue) Create(ctx context.Context, by skill.Principal, entry []byte
 	if c.o.Own.Has(id) && !bare {
 		return skill.Descriptor{}, taken(id)
 	}
-	err = c.change(ctx, by, id, "create", func(now *Definition) (*Definition, error) {
+	made, err := c.change(ctx, by, id, "create", func(now *Definition) (*Definition, error) {
 		if now != nil && now.DeletedAt.IsZero() && !(bare && now.Source == Seeded) {
 			return nil, taken(id)
 		}
@@ -271,22 +265,20 @@ func (c *Catalogue) Create(ctx context.Context, by skill.Principal, entry []byte
 		next.CreatedAt = c.o.Now().UTC().Truncate(microsecond)
 		return next, nil
 	})
-	if err != nil {
-		return skill.Descriptor{}, err
-	}
-	return c.show(id)
+	return c.show(made), err
 }
 
 // change authorizes a change, makes it, writes it down, and reads what holds now.
-func (c *Catalogue) change(ctx context.Context, by skill.Principal, id skill.ID, what string, do func(*Definition) (*Definition, error)) error {
+func (c *Catalogue) change(ctx context.Context, by skill.Principal, id skill.ID, what string, do func(*Definition) (*Definition, error)) (made *Definition, err error) {
 	if err := may(by); err != nil {
-		return err
+		return nil, err
 	}
 	if c.o.Store == nil {
-		return &skill.Error{Op: "definitions.Change", Code: skill.Conflict, Subject: string(id), Message: "these skills were read of folders that were named, and no database has them"}
+		return nil, &skill.Error{Op: "definitions.Change", Code: skill.Conflict, Subject: string(id), Message: "these skills were read of folders that were named, and no database has them"}
 	}
-	err := c.o.Store.Change(ctx, "", id, func(now *Definition) (*Definition, error) {
+	err = c.o.Store.Change(ctx, "", id, func(now *Definition) (*Definition, error) {
 		next, err := do(now)
+		made = next
 		switch {
 		case err != nil || next == nil:
 			return nil, err
@@ -299,27 +291,30 @@ func (c *Catalogue) change(ctx context.Context, by skill.Principal, id skill.ID,
 	var told *skill.Error
 	switch {
 	case errors.As(err, &told):
-		return err
+		return nil, err
 	case err != nil:
-		return unavailable(err)
+		return nil, unavailable(err)
 	}
 	c.o.Log.Info("a definition was changed", slog.String("change", what), slog.String("skill_id", string(id)), slog.String("principal", skill.CleanText(by.ID, 128)))
 	if err := c.Refresh(ctx); err != nil { // it holds all the same; who watches reads it again
 		c.o.Log.Warn("a change of a definition is seen here with the next look at the database", slog.String("error", err.Error()))
 	}
-	return nil
+	return made, nil
 }
 
-// show is the skill as this host's catalogue has it.
-func (c *Catalogue) show(id skill.ID) (skill.Descriptor, error) {
-	s, err := c.Now().Get(id, "")
-	if err != nil {
-		return skill.Descriptor{}, &skill.Error{
-			Op: "definitions.show", Code: skill.NotFound, Subject: string(id),
-			Message: "the definition was changed; this host has no files of the skill, so that it is not in its catalogue",
-		}
+// show is the skill as this host's catalogue has it, or what its row says of one whose
+// files other hosts have.
+func (c *Catalogue) show(d *Definition) skill.Descriptor {
+	if d == nil {
+		return skill.Descriptor{}
 	}
-	return s.Descriptor, nil
+	if s, err := c.Now().Get(d.Name, ""); err == nil {
+		return s.Descriptor
+	}
+	return skill.Descriptor{
+		ID: d.Name, Version: d.Version, Digest: d.Digest, Runner: d.Kind, Trust: skill.Trusted, Description: d.Description, Cost: d.Cost,
+		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Reason: "this host has no files of the skill",
+	}
 }
 
 // may refuses who is not the operator.

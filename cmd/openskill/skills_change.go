@@ -1,0 +1,316 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/host/config"
+	"openskill/host/definitions"
+	"openskill/host/registry"
+	"openskill/host/store"
+	"openskill/sdk/skill"
+)
+
+// withDefinitions opens the operator's skills in the settings' database for as long as do
+// takes. What the folders of the settings have, and the database not yet, is seeded.
+func (a *app) withDefinitions(ctx context.Context, flags *settingsFlags, do func(*definitions.Catalogue) error) error {
+	s, err := a.load(flags)
+	if err != nil {
+		return err
+	}
+	own, err := host.Catalogue(s, host.Roots(s, nil))
+	if err != nil {
+		return hostFailed(err)
+	}
+	log := a.logger(level(s, slog.LevelError)) // what is wrong with folders is for skills list to tell
+	db, err := host.OpenStore(ctx, s, log)
+	if err != nil {
+		return changeFailed(err)
+	}
+	all, err := host.Definitions(ctx, s, db, definitions.Options{Own: own, Log: log})
+	if err == nil {
+		err = do(all)
+	}
+	if err = changeFailed(err); err != nil {
+		_ = db.Close() //nolint:errcheck // there is another error to tell
+		return err
+	}
+	if err := db.Close(); err != nil {
+		return hostFailed(err)
+	}
+	return nil
+}
+
+// changeFailed says whose fault an error is.
+func changeFailed(err error) error {
+	var done *exitError
+	var e *skill.Error
+	switch {
+	case err == nil || errors.As(err, &done):
+		return err
+	case !errors.As(err, &e):
+		return hostFailed(err)
+	}
+	switch e.Code { //nolint:exhaustive // the others are the host's
+	case skill.InvalidArgument:
+		return usage("%s", e.Message)
+	case skill.NotFound, skill.Conflict, skill.InvalidManifest, skill.PayloadTooLarge:
+		return failed(e.Code, "%s", e.Message)
+	}
+	return hostFailed(errors.New(e.Message + ": " + cause(e).Error()))
+}
+
+// asChanged is what was read of folders with what the database has of it. Where there is
+// no database yet, nothing was changed, and none is made to look.
+func (a *app) asChanged(ctx context.Context, s *config.Settings, own *registry.Registry) (*registry.Registry, error) {
+	if _, err := os.Stat(filepath.Join(s.StateDir, store.File)); err != nil && s.DatabaseURL == "" {
+		return own, nil //nolint:nilerr // as said
+	}
+	log := a.logger(level(s, slog.LevelError))
+	db, err := host.OpenStore(ctx, s, log)
+	if err != nil {
+		return nil, changeFailed(err)
+	}
+	all, err := host.Definitions(ctx, s, db, definitions.Options{Own: own, Look: true, Log: log})
+	if err := errors.Join(err, db.Close()); err != nil {
+		return nil, hostFailed(err)
+	}
+	return all.Now(), nil
+}
+
+func (a *app) skillsDecideCommand(enable bool) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "enable SKILL…",
+		Short: "Lets skills of the operator be called",
+		Long: `Lets skills be called, whatever their files say, and brings back those that were
+deleted. Every host on the database has it within two seconds. Uploaded skills are
+enabled over HTTP.`,
+		Example: "  openskill skills enable calculator",
+		Args:    takes(1, many),
+	}
+	act := (*definitions.Catalogue).Enable
+	if !enable {
+		cmd.Use, cmd.Short = "disable SKILL…", "Stops skills of the operator from being called"
+		cmd.Long = `Stops skills from being called, whatever their files say. Every host on the database
+has it within two seconds; calls under way go on. Uploaded skills are disabled over
+HTTP.`
+		cmd.Example = "  openskill skills disable calculator"
+		act = (*definitions.Catalogue).Disable
+	}
+	flags := bindSettings(cmd, "skills", "cli-dir", "state")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a skill")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.withDefinitions(cmd.Context(), flags, func(all *definitions.Catalogue) error {
+			for _, id := range args {
+				d, err := act(all, cmd.Context(), skill.Local(), skill.ID(id))
+				if err != nil {
+					return ofSkill(id, err)
+				}
+				if err := a.printChanged(&d, asJSON); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return cmd
+}
+
+// ofSkill puts the word of the command line before what is wrong with it.
+func ofSkill(id string, err error) error {
+	var e *skill.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	c := *e
+	c.Message = skill.CleanText(id, 80) + ": " + e.Message
+	return &c
+}
+
+func (a *app) printChanged(d *skill.Descriptor, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(d)
+	}
+	state := "enabled"
+	switch {
+	case d.Reason != "":
+		state = "not enabled: " + skill.CleanText(d.Reason, 300)
+	case !d.Enabled:
+		state = "disabled"
+	}
+	return a.print("%s %s is %s\n", d.ID, d.Version, state)
+}
+
+func (a *app) skillsUpdateCommand() *cobra.Command {
+	var asJSON bool
+	var description, reset string
+	tokens, duration, rate := count{high: 1_000_000_000, name: "N"}, count{high: 1_000_000_000, name: "N"}, count{high: 1_000_000_000, name: "N"}
+	cmd := &cobra.Command{
+		Use:   "update SKILL",
+		Short: "Changes what is so of a skill of the operator",
+		Long: `Changes description and cost metadata of a skill. What is changed stays so, whatever
+the skill's files say later, until --reset gives it back to them: description,
+cost_metadata or is_enabled, with commas between them.`,
+		Example: `  openskill skills update calculator --rate-limit 30
+  openskill skills update calculator --reset cost_metadata,is_enabled`,
+		Args: takes(1, 1),
+	}
+	flags := bindSettings(cmd, "skills", "cli-dir", "state")
+	cmd.Flags().Var(&word{&description, "TEXT"}, "description", "what callers and models read of it")
+	cmd.Flags().Var(&rate, "rate-limit", "calls a minute; 0 for no limit of its own")
+	cmd.Flags().Var(&tokens, "tokens", "estimated tokens of a call")
+	cmd.Flags().Var(&duration, "duration-ms", "estimated time of a call, in ms")
+	cmd.Flags().Var(&word{&reset, "NAMES"}, "reset", "what the skill's files are to say again")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the skill as one JSON object")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		change := map[string]any{}
+		if cmd.Flags().Changed("description") {
+			change["description"] = description
+		}
+		cost := map[string]any{}
+		for flag, f := range map[string]struct {
+			key string
+			n   *count
+		}{"rate-limit": {"rate_limit_per_minute", &rate}, "tokens": {"estimated_tokens", &tokens}, "duration-ms": {"estimated_duration_ms", &duration}} {
+			if cmd.Flags().Changed(flag) {
+				cost[f.key] = f.n.value
+			}
+		}
+		if len(cost) > 0 {
+			change["cost_metadata"] = cost
+		}
+		if err := resetIn(change, reset); err != nil {
+			return err
+		}
+		if len(change) == 0 {
+			return usage("nothing is to be changed; name --description, --rate-limit, --tokens, --duration-ms or --reset")
+		}
+		b, err := json.Marshal(change)
+		if err != nil {
+			return hostFailed(err)
+		}
+		patch, err := definitions.ParsePatch(b)
+		if err != nil {
+			return changeFailed(err)
+		}
+		return a.withDefinitions(cmd.Context(), flags, func(all *definitions.Catalogue) error {
+			d, err := all.Update(cmd.Context(), skill.Local(), skill.ID(args[0]), patch)
+			if err != nil {
+				return ofSkill(args[0], err)
+			}
+			return a.printChanged(&d, asJSON)
+		})
+	}
+	return cmd
+}
+
+// resetIn adds what is given back to a change.
+func resetIn(change map[string]any, reset string) error {
+	if reset == "" {
+		return nil
+	}
+	for name := range strings.SplitSeq(reset, ",") {
+		if !slices.Contains([]string{"description", "cost_metadata", "is_enabled"}, name) {
+			return usage("--reset %s: there are description, cost_metadata and is_enabled", quote(name))
+		}
+		if _, set := change[name]; set {
+			return usage("%s is both changed and reset", name)
+		}
+		change[name] = nil
+	}
+	return nil
+}
+
+func (a *app) skillsDeleteCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "delete SKILL…",
+		Short: "Takes skills of the operator away",
+		Long: `Takes skills out of the catalogue of every host on the database. What was made by
+create is removed; what files define stays away until openskill skills enable brings
+it back. Files are not touched.`,
+		Example: "  openskill skills delete calculator",
+		Args:    takes(1, many),
+	}
+	flags := bindSettings(cmd, "skills", "cli-dir", "state")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.withDefinitions(cmd.Context(), flags, func(all *definitions.Catalogue) error {
+			for _, id := range args {
+				d, err := all.Delete(cmd.Context(), skill.Local(), skill.ID(id))
+				if err != nil {
+					return ofSkill(id, err)
+				}
+				if err := a.print("%s is deleted\n", d.ID); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return cmd
+}
+
+func (a *app) skillsCreateCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "create FILE",
+		Short: "Defines a skill of the operator",
+		Long: `Defines a skill: FILE, or - for standard input, is a JSON object in the form of one
+entry of a skills.yaml, with name, description, input_schema and output_schema. Its
+code is the script {name}.py of the CLI folder or, where it has type, runtime and
+entry, the folder of its name among the skills. Until that is there the skill is
+listed and cannot be called.`,
+		Example: "  openskill skills create ./voc_search.json",
+		Args:    takes(1, 1),
+	}
+	flags := bindSettings(cmd, "skills", "cli-dir", "state")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the skill as one JSON object")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		entry, err := a.readEntry(args[0])
+		if err != nil {
+			return err
+		}
+		return a.withDefinitions(cmd.Context(), flags, func(all *definitions.Catalogue) error {
+			d, err := all.Create(cmd.Context(), skill.Local(), entry)
+			if err != nil {
+				return err
+			}
+			return a.printChanged(&d, asJSON)
+		})
+	}
+	return cmd
+}
+
+// maxEntry is more than a definition may have, in bytes.
+const maxEntry = 256 << 10
+
+func (a *app) readEntry(name string) ([]byte, error) {
+	from := a.stdin
+	if name != "-" {
+		f, err := os.Open(name) //nolint:gosec // what the command line names
+		if err != nil {
+			return nil, usage("%s cannot be read", quote(name))
+		}
+		defer f.Close() //nolint:errcheck // it was only read
+		from = f
+	}
+	b, err := io.ReadAll(io.LimitReader(from, maxEntry+1))
+	switch {
+	case err != nil:
+		return nil, hostFailed(fmt.Errorf("the definition cannot be read: %w", err))
+	case len(b) > maxEntry:
+		return nil, usage("the definition has more than %d bytes", maxEntry)
+	}
+	return b, nil
+}
