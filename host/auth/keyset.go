@@ -48,7 +48,7 @@ type keySet struct {
 func newKeySet(from source, o *Options) (*keySet, error) {
 	s := &keySet{from: from, log: o.Log, now: o.Now}
 	if f, ok := from.(*keyFile); ok {
-		b, info, err := f.read(context.Background(), nil)
+		b, info, err := f.load(nil)
 		if err == nil {
 			s.keys, err = parseKeySet(b)
 		}
@@ -210,6 +210,10 @@ type keyFile struct{ name string }
 func (f *keyFile) times() (every, least time.Duration) { return time.Second, time.Second }
 
 func (f *keyFile) read(_ context.Context, last os.FileInfo) ([]byte, os.FileInfo, error) {
+	return f.load(last)
+}
+
+func (f *keyFile) load(last os.FileInfo) ([]byte, os.FileInfo, error) {
 	info, err := os.Stat(f.name)
 	switch {
 	case err != nil:

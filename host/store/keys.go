@@ -74,7 +74,7 @@ func (s keyStore) Key(ctx context.Context, id string) (*auth.Key, error) {
 func (s keyStore) Changes(ctx context.Context, after uint64, most int) (ids []string, now uint64, err error) {
 	var rows []*keyRow
 	err = s.db.read.NewSelect().Model(&rows).Column("id", "revision").
-		Where("revision > ?", int64(min(after, 1<<62))).Order("revision DESC").Limit(int64(most)).Scan(ctx)
+		Where("revision > ?", int64(min(after, 1<<62))).Order("revision DESC").Limit(int64(most)).Scan(ctx) //nolint:gosec // it is within an int64 by then
 	if err != nil {
 		return nil, 0, err
 	}

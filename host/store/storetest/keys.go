@@ -18,6 +18,7 @@ import (
 // Keys holds a store of API keys to its contract. open gives a new, empty one for each
 // call; another gives the same one as another process would open it.
 func Keys(t *testing.T, open func(t *testing.T) (store, another auth.KeyStore)) {
+	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s, another auth.KeyStore){
 		"what is written is read": keysRoundTrip,
 		"pages":                   keysPages,
@@ -64,6 +65,7 @@ func get(t *testing.T, s auth.KeyStore, id string) *auth.Key {
 }
 
 func keysRoundTrip(t *testing.T, s, another auth.KeyStore) {
+	t.Helper()
 	least := aKey("least")
 	full := aKey("full")
 	full.ExpiresAt, full.RotatedAt, full.RevokedAt, full.LastUsedAt, full.OldUntil = day.Add(1), day.Add(2e3), day.Add(3e3), day.Add(4e3), day.Add(5e3)
@@ -89,6 +91,7 @@ func keysRoundTrip(t *testing.T, s, another auth.KeyStore) {
 }
 
 func keysPages(t *testing.T, s, _ auth.KeyStore) {
+	t.Helper()
 	var want []string
 	for i := range 9 {
 		k := aKey(string(rune('a' + i)))
@@ -132,6 +135,7 @@ func keysPages(t *testing.T, s, _ auth.KeyStore) {
 }
 
 func keysRotate(t *testing.T, s, _ auth.KeyStore) {
+	t.Helper()
 	k, expired := aKey("a"), aKey("b")
 	expired.ExpiresAt = day
 	create(t, s, k, expired)
@@ -163,6 +167,7 @@ func keysRotate(t *testing.T, s, _ auth.KeyStore) {
 }
 
 func keysRevoke(t *testing.T, s, another auth.KeyStore) {
+	t.Helper()
 	k := aKey("a")
 	create(t, s, k)
 	for i := range 3 {
@@ -179,6 +184,7 @@ func keysRevoke(t *testing.T, s, another auth.KeyStore) {
 }
 
 func keysChanges(t *testing.T, s, another auth.KeyStore) {
+	t.Helper()
 	changes := func(after uint64, most int, want ...string) uint64 {
 		t.Helper()
 		ids, now, err := another.Changes(t.Context(), after, most)
@@ -215,6 +221,7 @@ func keysChanges(t *testing.T, s, another auth.KeyStore) {
 
 // keysManyChanges: whoever follows changes while many write misses none of them.
 func keysManyChanges(t *testing.T, s, another auth.KeyStore) {
+	t.Helper()
 	const writers, each = 4, 15
 	var writing sync.WaitGroup
 	for w := range writers {
@@ -259,6 +266,7 @@ func keysManyChanges(t *testing.T, s, another auth.KeyStore) {
 }
 
 func keysTouch(t *testing.T, s, another auth.KeyStore) {
+	t.Helper()
 	a, b := aKey("a"), aKey("b")
 	create(t, s, a, b)
 	for _, step := range []struct {
@@ -281,6 +289,7 @@ func keysTouch(t *testing.T, s, another auth.KeyStore) {
 
 // keysHostile: ids come from strangers, before anything is known of them.
 func keysHostile(t *testing.T, s, _ auth.KeyStore) {
+	t.Helper()
 	for _, id := range []string{"", "\x00", "a\x00b", "\xff\xfe", "' OR 1=1 --", strings.Repeat("x", 1<<20), "%", "?", "??", "?0"} {
 		if _, err := s.Key(t.Context(), id); !errors.Is(err, auth.ErrNoKey) {
 			t.Errorf("%.20q: %v", id, err)
@@ -302,6 +311,7 @@ func keysHostile(t *testing.T, s, _ auth.KeyStore) {
 }
 
 func keysContext(t *testing.T, s, _ auth.KeyStore) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	k := aKey("a")

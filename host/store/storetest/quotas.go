@@ -19,6 +19,7 @@ import (
 // Quotas holds a store of quotas to its contract. open gives a new, empty one for each
 // call; another gives the same one as another process would open it.
 func Quotas(t *testing.T, open func(t *testing.T) (store, another quota.Store)) {
+	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s, another quota.Store){
 		"what is written is read":   quotasRoundTrip,
 		"nothing is counted twice":  quotasExclude,
@@ -44,6 +45,7 @@ func rows(t *testing.T, s quota.Store, keys ...string) (got []quota.Row) {
 }
 
 func quotasRoundTrip(t *testing.T, s, another quota.Store) {
+	t.Helper()
 	if diff := gocmp.Diff([]quota.Row{{Key: "a"}, {Key: "b"}}, rows(t, s, "a", "b")); diff != "" {
 		t.Error(diff)
 	}
@@ -73,6 +75,7 @@ func quotasRoundTrip(t *testing.T, s, another quota.Store) {
 // quotasExclude: several hosts count in the same rows, some of them new, in sets that
 // overlap.
 func quotasExclude(t *testing.T, s, another quota.Store) {
+	t.Helper()
 	const workers, each = 6, 20
 	all := []string{"a", "b", "c", "d", "e"}
 	var working sync.WaitGroup
@@ -114,6 +117,7 @@ func quotasExclude(t *testing.T, s, another quota.Store) {
 }
 
 func quotasMany(t *testing.T, s, another quota.Store) {
+	t.Helper()
 	var keys []string
 	for i := range 1280 {
 		keys = append(keys, fmt.Sprintf("key %04d", i))
@@ -135,6 +139,7 @@ func quotasMany(t *testing.T, s, another quota.Store) {
 }
 
 func quotasSweep(t *testing.T, s, _ quota.Store) {
+	t.Helper()
 	var keys []string
 	for i := range 10 {
 		keys = append(keys, fmt.Sprint(i))
@@ -160,6 +165,7 @@ func quotasSweep(t *testing.T, s, _ quota.Store) {
 }
 
 func quotasContext(t *testing.T, s, _ quota.Store) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Exchange(ctx, []string{"a"}, func(r []quota.Row) { r[0].Calls = 7 }); err == nil {
@@ -171,6 +177,7 @@ func quotasContext(t *testing.T, s, _ quota.Store) {
 }
 
 func quotasKeys(t *testing.T, s, _ quota.Store) {
+	t.Helper()
 	keys := []string{"", " ", "%", "'; DROP TABLE quota_counters; --", "?", "?0", "\\", "\"", "\n", "ä😀", strings.Repeat("k", 400)}
 	slices.SortFunc(keys, cmp.Compare[string])
 	if err := s.Exchange(t.Context(), keys, func(r []quota.Row) {
