@@ -5,6 +5,12 @@
 // [Log] writes records, by the operator's [Policy] for inputs and outputs; [Verify] reads
 // chains and names the first record that is not what was written.
 //
+// # Several hosts
+//
+// Hosts on one database say every five seconds that they are alive, and what a host left
+// that was silent for 15 is ended on record by the others. They go by their clocks, which
+// must be no more than some seconds apart.
+//
 // # What a chain proves
 //
 // Each record has a hash of itself and of the hash before it (see [Link]). Whoever changes,

@@ -192,7 +192,7 @@ func (l *Log) begin(j *job) error {
 	case l.closed:
 		return unavailable("audit.Started", stoppingMessage, nil)
 	case l.open[s.ExecutionID] != nil:
-		return fmt.Errorf("audit.Started: %s has begun already", s.ExecutionID)
+		return misused("audit.Started", s.ExecutionID, "the execution has begun already")
 	case l.down:
 		why = "the database does not take records"
 	case l.late > 0:
@@ -261,7 +261,12 @@ func (l *Log) end(j *job) error {
 	case l.closed:
 		return unavailable("audit.Finished", "the host stopped before the call ended", nil)
 	}
-	return fmt.Errorf("audit.Finished: %s has not begun, or has ended already", j.entry.ExecutionID)
+	return misused("audit.Finished", j.entry.ExecutionID, "the execution has not begun, or has ended already")
+}
+
+// misused is a mistake of the program around it.
+func misused(op, id, message string) error {
+	return &skill.Error{Op: op, Code: skill.Internal, Subject: id, Message: message}
 }
 
 // Close ends on record what has begun and not ended, writes what waits, as long as ctx
@@ -331,7 +336,7 @@ func (l *Log) terminated(code skill.Code, message string) *Finished {
 func startedEntry(s *Started) (*Entry, error) {
 	body, err := json.Marshal(s)
 	if err != nil {
-		return nil, fmt.Errorf("audit.Started: %w", err)
+		return nil, &skill.Error{Op: "audit.Started", Code: skill.Internal, Subject: s.ExecutionID, Message: "the record cannot be made", Err: err}
 	}
 	return &Entry{
 		Record:  Record{Tenant: s.Tenant, Kind: KindStarted, ExecutionID: s.ExecutionID, Time: s.Time, Body: body},
@@ -343,7 +348,7 @@ func finishedEntry(of *Started, f *Finished) (*Entry, error) {
 	f.ExecutionID = of.ExecutionID
 	body, err := json.Marshal(f)
 	if err != nil {
-		return nil, fmt.Errorf("audit.Finished: %w", err)
+		return nil, &skill.Error{Op: "audit.Finished", Code: skill.Internal, Subject: of.ExecutionID, Message: "the record cannot be made", Err: err}
 	}
 	return &Entry{
 		Record:   Record{Tenant: of.Tenant, Kind: KindFinished, ExecutionID: of.ExecutionID, Time: f.Time, Body: body},

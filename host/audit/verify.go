@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +15,7 @@ type VerifyOptions struct {
 	Tenant  string       // one chain; "": all
 	From    uint64       // sequence number to begin at, whose record before is believed; 0: the oldest
 	Against []Head       // heads that were kept elsewhere: their records must still be there as they were
-	Rows    bool         // compare the executions, as queries show them, with their records too
+	Rows    bool         // compare executions, as queries show them, with their records too; what queries show that no record tells of is not looked for
 	Each    func(*Chain) // is told each chain as soon as it is verified; nil: nobody
 }
 
@@ -161,6 +160,7 @@ type verifier struct {
 	head   Head
 	c      Chain
 	pruned *Pruned // the last record of a removal
+	rows   rows    // executions that wait to be compared
 }
 
 func (v *verifier) verify(ctx context.Context) error {
@@ -184,14 +184,28 @@ func (v *verifier) verify(ctx context.Context) error {
 		if r.Seq > h.Last {
 			break
 		}
-		if v.c.Fault, err = v.record(ctx, r, next, prev); err != nil {
-			return err
+		v.c.Fault = v.record(r, next, prev)
+		if v.c.Fault != nil || v.rows.full() {
+			// Something may be wrong with an execution before it.
+			fault, err := v.rows.compare(ctx, v.store)
+			if err != nil {
+				return err
+			}
+			if fault != nil {
+				v.c.Fault = fault
+			}
 		}
 		if v.c.Fault != nil {
-			return v.unlessPruned(ctx, next)
+			return v.unlessPruned(ctx, v.c.Fault.Seq)
 		}
 		v.c.Records++
 		prev, next = r.Hash, next+1
+	}
+	if fault, err := v.rows.compare(ctx, v.store); err != nil {
+		return err
+	} else if fault != nil {
+		v.c.Fault = fault
+		return v.unlessPruned(ctx, fault.Seq)
 	}
 	switch {
 	case h.Last > 0 && next <= h.Last:
@@ -209,14 +223,14 @@ func (v *verifier) verify(ctx context.Context) error {
 	return v.behind(ctx)
 }
 
-// unlessPruned lets a fault stand if the records of before next were not removed, as is
-// told by a record, while they were read.
-func (v *verifier) unlessPruned(ctx context.Context, next uint64) error {
+// unlessPruned lets a fault at a record stand if that one was not removed, as is told by a
+// record, while the chain was read.
+func (v *verifier) unlessPruned(ctx context.Context, seq uint64) error {
 	now, err := headOf(ctx, v.store, v.head.Tenant)
 	if err != nil {
 		return err
 	}
-	if now.First > v.head.First && now.First > next {
+	if now.First > v.head.First && now.First > seq {
 		return errPruned
 	}
 	return nil
@@ -236,26 +250,26 @@ func faultAt(w Wrong, r *Record, message string) *Fault {
 }
 
 // record verifies one record, which is to have the number next and to follow prev.
-func (v *verifier) record(ctx context.Context, r *Record, next uint64, prev string) (*Fault, error) {
+func (v *verifier) record(r *Record, next uint64, prev string) *Fault {
 	switch {
 	case r.Seq > next:
-		return &Fault{Wrong: Missing, Seq: next, Message: fmt.Sprintf("no record has the number %d; the next one there is %d", next, r.Seq)}, nil
+		return &Fault{Wrong: Missing, Seq: next, Message: fmt.Sprintf("no record has the number %d; the next one there is %d", next, r.Seq)}
 	case r.Seq < next:
-		return faultAt(Doubled, r, fmt.Sprintf("the number %d is there twice", r.Seq)), nil
+		return faultAt(Doubled, r, fmt.Sprintf("the number %d is there twice", r.Seq))
 	}
 	if r.Tenant != v.head.Tenant || !linked(*r, r.Seq) {
-		return v.misplaced(r), nil
+		return v.misplaced(r)
 	}
 	if r.Prev != prev {
-		return faultAt(Forged, r, fmt.Sprintf("the record does not follow the one before it: one of %d and %d was written anew", next-1, next)), nil
+		return faultAt(Forged, r, fmt.Sprintf("the record does not follow the one before it: one of %d and %d was written anew", next-1, next))
 	}
 	if message := v.body(r); message != "" {
-		return faultAt(Forged, r, message), nil
+		return faultAt(Forged, r, message)
 	}
 	if v.o.Rows && r.Kind != KindPruned {
-		return v.row(ctx, r)
+		v.rows.add(r)
 	}
-	return nil, nil //nolint:nilnil // no fault
+	return nil
 }
 
 // linked reports whether the hash of r is that of its fields, with the number seq.
@@ -306,47 +320,6 @@ func (v *verifier) body(r *Record) string {
 		return "its body is that of another record"
 	}
 	return ""
-}
-
-// row compares an execution, as queries show it, with a record of it.
-func (v *verifier) row(ctx context.Context, r *Record) (*Fault, error) {
-	e, err := v.store.Execution(ctx, r.Tenant, r.ExecutionID)
-	if errors.Is(err, ErrNotFound) {
-		return faultAt(WrongRow, r, "the execution is on record, and not among the executions"), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var shown any = &e.Started
-	if r.Kind == KindFinished {
-		if e.Finished == nil {
-			return faultAt(WrongRow, r, "the execution ended, and is shown as running"), nil
-		}
-		shown = e.Finished
-	}
-	b, err := json.Marshal(shown)
-	if err != nil || !bytes.Equal(b, r.Body) && !sameJSON(b, r.Body) {
-		return faultAt(WrongRow, r, "the execution, as queries show it, is not what its record says"), nil //nolint:nilerr // what cannot be written is not the same
-	}
-	return nil, nil //nolint:nilnil // no fault
-}
-
-// sameJSON compares without regard to spaces, order and spelling.
-func sameJSON(a, b []byte) bool {
-	decode := func(data []byte) (out any, err error) {
-		dec := json.NewDecoder(bytes.NewReader(data))
-		dec.UseNumber()
-		err = dec.Decode(&out)
-		return out, err
-	}
-	x, err1 := decode(a)
-	y, err2 := decode(b)
-	if err1 != nil || err2 != nil {
-		return false
-	}
-	p, err1 := json.Marshal(x)
-	q, err2 := json.Marshal(y)
-	return err1 == nil && err2 == nil && bytes.Equal(p, q)
 }
 
 // beginning verifies that what came before the oldest record was removed on record.
