@@ -78,6 +78,9 @@ func (d *Dispatcher) found(next handler) handler {
 // disabled says who can enable a skill.
 func disabled(d *skill.Descriptor) error {
 	message := "the skill is disabled; only the operator can enable it"
+	if d.State == "" && d.Reason != "" {
+		message = d.Reason // it has no code on this host
+	}
 	switch d.State {
 	case skill.StateQuarantined:
 		message = fmt.Sprintf("version %s of the skill is quarantined (%s); only the operator can enable it", d.Version, d.Reason)

@@ -153,10 +153,19 @@ func TestDisabledUploads(t *testing.T) {
 		skill.StateDisabled:    "version 1.0.0 of the skill is disabled; POST /skills/up:enable enables it",
 		skill.StateQuarantined: "version 1.0.0 of the skill is quarantined (it crashed); only the operator can enable it",
 	} {
-		err := disabled(&skill.Descriptor{ID: "up", Version: "1.0.0", State: state, Reason: "it crashed"})
+		reason := "it crashed"
+		if state == "" {
+			reason = ""
+		}
+		err := disabled(&skill.Descriptor{ID: "up", Version: "1.0.0", State: state, Reason: reason})
 		var e *skill.Error
 		if !errors.As(err, &e) || e.Code != skill.NotFound || e.Message != want {
 			t.Errorf("%q: %v", state, err)
 		}
+	}
+	// And a definition without code.
+	var e *skill.Error
+	if err := disabled(&skill.Descriptor{ID: "up", Reason: "it has no code on this host"}); !errors.As(err, &e) || e.Message != "it has no code on this host" {
+		t.Errorf("%v", err)
 	}
 }

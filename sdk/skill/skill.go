@@ -112,7 +112,7 @@ type Descriptor struct {
 	Digest       string          `json:"digest"` // "sha256:" and 64 hex digits
 	Enabled      bool            `json:"enabled"`
 	State        State           `json:"state,omitempty"`  // of an uploaded version; "" for the operator's own skills
-	Reason       string          `json:"reason,omitempty"` // why it is quarantined
+	Reason       string          `json:"reason,omitempty"` // why it is quarantined, or cannot be called on this host
 	Shared       bool            `json:"shared,omitempty"` // approved for all tenants
 	Limits       LimitsJSON      `json:"limits"`
 	Permissions  Permissions     `json:"permissions"`
