@@ -102,6 +102,8 @@ func (s *Server) letIn(ctx *fasthttp.RequestCtx, path string) error {
 		return errUnauthorized(err)
 	case err != nil:
 		return err
+	case !c.route.LetsIn(p, c.subject) && p.Type == skill.Anonymous:
+		return errUnauthorized(nil) // who has shown nothing may have forgotten it
 	case !c.route.LetsIn(p, c.subject):
 		return &skill.Error{Op: "httpapi.access", Code: skill.Forbidden, Subject: p.ID, Message: c.route.Needs(c.subject)}
 	}

@@ -164,6 +164,22 @@ func TestStrangersSendNoBodies(t *testing.T) {
 	}
 }
 
+// Who shows nothing where that is allowed may what the operator lets such callers; for
+// more it is asked who it is, not told that it may not.
+func TestWhoShowsNothing(t *testing.T) {
+	keys := httpapitest.Keys{"": {ID: "anonymous", Type: skill.Anonymous, Tenant: "anonymous", Scopes: []string{skill.ScopeRead}}}
+	s := start(t, func(o *httpapi.Options) { o.Authenticate = keys.Authenticate })
+	if resp, body := s.do(t, "GET", "/skills", ""); resp.StatusCode != 200 {
+		t.Errorf("the catalogue: %d %s", resp.StatusCode, body)
+	}
+	if resp, body := s.do(t, "GET", "/skills", "", "X-API-Key", "bad"); resp.StatusCode != 401 {
+		t.Errorf("the catalogue with a wrong key: %d %s", resp.StatusCode, body)
+	}
+	if resp, body := s.do(t, "POST", "/skills/echo:invoke", `{"input":{"text":"x"}}`); resp.StatusCode != 401 || resp.Header.Get("WWW-Authenticate") != "Bearer" {
+		t.Errorf("a call: %d %s", resp.StatusCode, body)
+	}
+}
+
 // A host whose operator has not said who callers are lets nobody in.
 func TestWithoutAuthenticationNobodyIsLetIn(t *testing.T) {
 	s := start(t, func(o *httpapi.Options) { o.Authenticate = nil })

@@ -1,13 +1,15 @@
 // Package httpapi is the HTTP edge: it turns requests into calls of the door
 // and results into responses, and decides nothing itself.
 //
-// It declares the small interfaces that it needs ([Door], [Catalogue]) and knows
-// nothing of who implements them. openapi.yaml beside this file is the contract;
+// It declares the small interfaces that it needs ([Door], [Catalogue], [Executions])
+// and knows nothing of who implements them. openapi.yaml beside this file is the contract;
 // the shapes in internal/wire are generated from it, and every response that the
 // tests see is checked against it.
 //
 // What the edge takes care of, because nothing below it can:
 //
+//   - Who asks is found out, and whether the table of package access lets that one in,
+//     before anything of a body is read. Nothing else here looks at scopes.
 //   - Requests are copied out of fasthttp's pooled buffers before a call begins.
 //   - Bodies are never unpacked; a Content-Encoding is refused.
 //   - Reading is bounded in bytes and in time, connections are bounded in number.
