@@ -25,6 +25,10 @@
 // (by d.forUpdate, "" on SQLite, where a transaction that writes is alone anyway) are
 // alike too.
 //
+// Between a host and PostgreSQL there may be a pooler that keeps sessions together, but
+// none that hands out single transactions: statements are prepared, locks and LISTEN are
+// of a session.
+//
 // # Errors
 //
 // [ReasonOf] tells errors apart: what the database cannot now ([Unavailable]: locked,

@@ -67,6 +67,20 @@ func TestFileIsPrivate(t *testing.T) {
 	}
 }
 
+// The name of a folder is any name.
+func TestStateFolderOfAnyName(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "a b?c=%41#&é")
+	d, err := store.Open(t.Context(), store.Options{StateDir: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close() //nolint:errcheck // the test is over
+	works(t, d)
+	if info, err := os.Stat(filepath.Join(state, store.File)); err != nil || info.Size() == 0 {
+		t.Errorf("the database is elsewhere: %v, %v", info, err)
+	}
+}
+
 // A file that others could read is made private when it is opened.
 func TestFileBecomesPrivate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "wide.db")

@@ -483,7 +483,21 @@ func stringsOfStrangers(t *testing.T, open func() audit.Store) {
 			}
 		}
 	}
-	for _, q := range []audit.Query{{Tenant: "a\x00b"}, {Session: "\x00"}, {Status: "\x00"}, {Session: long}, {Tenant: "\xff"}} {
+	// A tenant is another one than that whose name comes closest.
+	near := ran(t, s, begun("a\uFFFDb", noon), audit.Success)
+	for _, tenant := range []string{"a\x00b", "a\xffb"} {
+		if _, err := s.Execution(t.Context(), tenant, near.ExecutionID); !errors.Is(err, audit.ErrNotFound) {
+			t.Errorf("%q sees an execution of %q: %v", tenant, near.Tenant, err)
+		}
+		if all, err := s.Records(t.Context(), tenant, 1, 10); err != nil || len(all) != 0 {
+			t.Errorf("%q sees records of %q: %d, %v", tenant, near.Tenant, len(all), err)
+		}
+		if n, err := s.Prune(t.Context(), tenant, noon.Add(time.Hour), 10); err != nil || n != 0 {
+			t.Errorf("%q removes records of %q: %d, %v", tenant, near.Tenant, n, err)
+		}
+	}
+	for _, q := range []audit.Query{{Tenant: "a\x00b"}, {Tenant: "a\xffb"}, {Session: "\x00"}, {Status: "\x00"}, {Session: long}, {Tenant: "\xff"}} {
+		q.Limit = 10
 		if all, _, err := s.Executions(t.Context(), q); err != nil || len(all) != 0 {
 			t.Errorf("%+v finds %d, %v", q, len(all), err)
 		}
