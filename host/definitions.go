@@ -85,8 +85,12 @@ type watched struct {
 func (h *Host) watch() {
 	ctx, stop := context.WithCancel(context.Background())
 	h.watched.stop = stop
-	h.watched.ended.Go(func() { h.kept.db.Watch(ctx, h.changed) })
+	h.watched.ended.Go(func() { h.KeepUp(ctx) })
 }
+
+// KeepUp reads what other processes change of skills, until ctx ends. A host that serves
+// does so by itself.
+func (h *Host) KeepUp(ctx context.Context) { h.kept.db.Watch(ctx, h.changed) }
 
 func (w *watched) end() {
 	if w.stop != nil {
@@ -101,7 +105,9 @@ func (h *Host) changed(ctx context.Context, topic string) error {
 	case definitions.Topic:
 		return h.skills.Refresh(ctx)
 	case versions.Topic:
-		return h.uploads.store.Refresh(ctx)
+		if h.uploads != nil {
+			return h.uploads.store.Refresh(ctx)
+		}
 	}
 	return nil
 }

@@ -53,6 +53,7 @@ func (a *app) serveMCP(ctx context.Context, flags *settingsFlags) error {
 	warming, cool := context.WithCancel(ctx)
 	var warm sync.WaitGroup
 	warm.Go(func() { prepareAll(warming, h) })
+	warm.Go(func() { h.KeepUp(warming) })
 	err = m.ServeStdio(ctx, skill.Local(), a.stdin, a.stdout)
 	cool()
 	warm.Wait()
