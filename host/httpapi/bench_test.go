@@ -6,14 +6,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 
+	"openskill/host/auth"
+	"openskill/host/auth/authtest"
+	"openskill/host/httpapi"
 	"openskill/sdk/skill"
 )
 
@@ -91,4 +96,43 @@ func (c *benchConn) turn(b *testing.B, text []byte) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Since(at)
+}
+
+// BenchmarkCaller shows what it costs to know who calls: echo by a caller who shows a
+// key, which the authenticator of the host looks up in its cache, against the same edge
+// where everybody is the operator. The two take turns within every iteration.
+func BenchmarkCaller(b *testing.B) {
+	store := &authtest.Keys{}
+	_, key, err := auth.NewKeys(store, nil).Create(b.Context(), auth.NewKey{Name: "bench", Tenant: "acme", Scopes: []string{skill.ScopeInvoke}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	callers, err := auth.New(auth.Options{Keys: store, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = callers.Close() })
+	echo := func(_ context.Context, r skill.Request) (json.RawMessage, error) { return r.Input, nil }
+	asked := start(b, func(o *httpapi.Options) {
+		o.Authenticate = func(ctx context.Context, c httpapi.Credentials) (skill.Principal, error) {
+			return callers.Authenticate(ctx, auth.Credentials(c))
+		}
+	})
+	open := start(b, nil)
+	asked.Door.Add("echo", echo)
+	open.Door.Add("echo", echo)
+	text := post("echo", `{"input":{"text":"hello"}}`)
+	text = strings.Replace(text, "Host: localhost", "Host: localhost\r\nAuthorization: Bearer "+key, 1)
+	known, operator := dialBench(b, asked.Addr), dialBench(b, open.Addr)
+	var knownTimes, openTimes []time.Duration
+	b.ResetTimer()
+	for range b.N {
+		openTimes = append(openTimes, operator.turn(b, []byte(text)))
+		knownTimes = append(knownTimes, known.turn(b, []byte(text)))
+	}
+	slices.Sort(openTimes)
+	slices.Sort(knownTimes)
+	b.ReportMetric(float64(knownTimes[b.N/2]), "known-p50-ns")
+	b.ReportMetric(float64(openTimes[b.N/2]), "open-p50-ns")
+	b.ReportMetric(float64(knownTimes[b.N/2]-openTimes[b.N/2]), "added-p50-ns")
 }
