@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -38,6 +39,7 @@ type Authenticator struct {
 	tokens    *tokens          // nil: none are accepted
 	log       *slog.Logger
 	lines     *rate.Limiter // of the log: whoever is refused must not fill a disk
+	unlogged  atomic.Int64  // refusals since the last line
 	now       func() time.Time
 }
 
@@ -70,7 +72,7 @@ func New(o Options) (*Authenticator, error) {
 		}
 	}
 	if len(o.Anonymous) > 0 {
-		a.anonymous = &skill.Principal{ID: tenantAnonymous, Type: skill.Anonymous, Tenant: tenantAnonymous, Scopes: slices.Clone(o.Anonymous)}
+		a.anonymous = &skill.Principal{ID: tenantAnonymous, Type: skill.Anonymous, Tenant: tenantAnonymous, Scopes: slices.Clip(slices.Clone(o.Anonymous))}
 	}
 	return a, nil
 }
@@ -115,7 +117,12 @@ func (a *Authenticator) refused(ctx context.Context, why reason, key string) err
 		if key != "" {
 			attrs = append(attrs, slog.String("key", key))
 		}
+		if n := a.unlogged.Swap(0); n > 0 {
+			attrs = append(attrs, slog.Int64("others_since_the_last_line", n))
+		}
 		a.log.LogAttrs(ctx, slog.LevelInfo, "a caller was refused", attrs...)
+	} else {
+		a.unlogged.Add(1)
 	}
 	return &skill.Error{
 		Op: "auth.Authenticate", Code: skill.Unauthorized,

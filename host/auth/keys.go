@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -217,14 +218,15 @@ func newEntry(key *Key, id string, read time.Time) *entry {
 	return e
 }
 
-// knownScopes gives those scopes that there are.
+// knownScopes gives those scopes that there are, in a slice that nobody can append to:
+// principals of one key share it.
 func knownScopes(scopes []string) (known []string) {
 	for _, s := range scopes {
 		if skill.ValidScope(s) {
 			known = append(known, s)
 		}
 	}
-	return known
+	return slices.Clip(known)
 }
 
 // current returns when the last look at changes is recent enough to believe what is

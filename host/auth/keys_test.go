@@ -407,6 +407,40 @@ func TestLastUse(t *testing.T) {
 	})
 }
 
+// Whoever tries many credentials fills no disk with lines, but what was left out is
+// counted.
+func TestManyRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openKeys(t)
+		for range 1000 {
+			h.is(t, "osk_", false)
+		}
+		time.Sleep(time.Second)
+		h.is(t, "osk_", false)
+		if log := h.log.String(); strings.Count(log, "\n") != 101 || !strings.Contains(log, `"others_since_the_last_line":900}`) {
+			t.Errorf("%d lines, the last one %s", strings.Count(log, "\n"), log[max(len(log)-200, 0):])
+		}
+	})
+}
+
+// Principals of one key can be changed without a change of others.
+func TestScopesAreNotShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openKeys(t)
+		_, text := h.create(t, 0)
+		c := auth.Credentials{APIKey: []string{text}}
+		first, err := h.Authenticate(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.Scopes = append(first.Scopes, skill.ScopeHost)
+		second, err := h.Authenticate(t.Context(), c)
+		if err != nil || second.May(skill.ScopeHost) || cap(second.Scopes) != len(second.Scopes) {
+			t.Errorf("%+v, %v", second, err)
+		}
+	})
+}
+
 func TestAnonymous(t *testing.T) {
 	h := open(t, func(o *auth.Options) { o.Anonymous = []string{skill.ScopeRead} })
 	p, err := h.Authenticate(t.Context(), auth.Credentials{})

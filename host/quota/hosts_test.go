@@ -8,6 +8,7 @@ import (
 
 	"openskill/host/quota"
 	"openskill/host/store"
+	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
@@ -69,6 +70,42 @@ func TestTwoHostsOnOneDatabase(t *testing.T) {
 			})
 		}
 	})
+}
+
+// A server that stops and starts again: what must be counted first does not begin while
+// it is gone, and all is well when it is back.
+func TestServerGone(t *testing.T) {
+	t.Parallel()
+	server := pgtest.New(t)
+	q := open(t, storetest.Open(t, server.Database(t)).Quotas(), nil)
+	c := call{perMinute: 50}
+	if err := c.run(t, q); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := c.run(t, q); skill.CodeOf(err) != skill.AuditUnavailable {
+			t.Errorf("while it is gone: %v", err)
+		}
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); ; { // it is asked again a tenth of a second after it did not answer
+		err := c.run(t, q)
+		if err == nil {
+			break
+		}
+		if skill.CodeOf(err) != skill.AuditUnavailable || time.Since(begun) > 30*time.Second {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := q.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // BenchmarkEnter: what a call waits for its limits to be counted, where there is room.

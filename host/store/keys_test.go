@@ -1,12 +1,17 @@
 package store_test
 
 import (
+	"log/slog"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"openskill/host/auth"
 	"openskill/host/auth/authtest"
 	"openskill/host/store"
+	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
+	"openskill/sdk/skill"
 )
 
 func TestKeys(t *testing.T) {
@@ -24,4 +29,86 @@ func TestKeys(t *testing.T) {
 			return open().Keys(), open().Keys()
 		})
 	})
+}
+
+// What is changed on one host holds on another within half a second: that is how old
+// what a host knows may be, and the clock here goes on by that much.
+func TestKeysOnTwoHosts(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
+		open := fresh(t)
+		here, there := auth.NewKeys(open().Keys(), nil), newHost(t, open())
+		k, text, err := here.Create(t.Context(), auth.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		there.is(t, text, "")
+		_, next, err := here.Rotate(t.Context(), k.ID, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there.is(t, text, skill.Unauthorized)
+		there.is(t, next, "")
+		if _, err := here.Revoke(t.Context(), k.ID); err != nil {
+			t.Fatal(err)
+		}
+		there.is(t, next, skill.Unauthorized)
+	})
+}
+
+// A server that stops and starts again: keys are believed for half a second, then their
+// holders are told that it is not they who are wrong, and then all is well again.
+func TestKeysOfAServerThatIsGone(t *testing.T) {
+	t.Parallel()
+	server := pgtest.New(t)
+	db := storetest.Open(t, server.Database(t))
+	h := newHost(t, db)
+	_, text, err := auth.NewKeys(db.Keys(), nil).Create(t.Context(), auth.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.is(t, text, "")
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := h.Authenticate(t.Context(), auth.Credentials{APIKey: []string{text}}); err != nil {
+		t.Errorf("within half a second: %+v, %v", p, err)
+	}
+	for range 3 {
+		h.is(t, text, skill.AuditUnavailable)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h.is(t, text, "")
+}
+
+// host is one whose clock the test moves.
+type host struct {
+	*auth.Authenticator
+	now atomic.Pointer[time.Time]
+}
+
+func newHost(t *testing.T, db *store.DB) *host {
+	t.Helper()
+	h := &host{}
+	begun := time.Now()
+	h.now.Store(&begun)
+	var err error
+	h.Authenticator, err = auth.New(auth.Options{Keys: db.Keys(), Now: func() time.Time { return *h.now.Load() }, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// is checks how a key is answered half a second later.
+func (h *host) is(t *testing.T, text string, want skill.Code) {
+	t.Helper()
+	later := h.now.Load().Add(500 * time.Millisecond)
+	h.now.Store(&later)
+	p, err := h.Authenticate(t.Context(), auth.Credentials{APIKey: []string{text}})
+	if skill.CodeOf(err) != want || (want == "") != (p.Tenant == "acme") {
+		t.Errorf("%+v, %v, want %q", p, err, want)
+	}
 }
