@@ -311,3 +311,35 @@ func TestHeadersOfLimits(t *testing.T) {
 		}
 	}
 }
+
+// The places of uploads are each tenant's own: one that has taken its part keeps nobody
+// else out.
+func TestUploadsAreCountedByTenant(t *testing.T) {
+	keys := httpapitest.Keys{"a": tenant("a", skill.ScopeUpload), "b": tenant("b", skill.ScopeUpload)}
+	s, u := startUploads(t, func(o *httpapi.Options) { o.Authenticate, o.Receiving = keys.Authenticate, 4 })
+	body, ct := form(t, part{name: "archive", content: strings.Repeat("x", 100_000)})
+	var slow []*raw
+	for range 3 { // three quarters of the places
+		c := s.dial(t)
+		c.send(t, "POST /skills HTTP/1.1\r\nHost: localhost\r\nX-API-Key: a\r\nContent-Type: "+ct+"\r\nContent-Length: "+itoa(len(body))+"\r\n\r\n"+body[:50_000])
+		slow = append(slow, c)
+	}
+	within(t, "three uploads to begin", func() bool { return u.Open() == 3 })
+	send := func(key string) int {
+		resp, _ := s.do(t, "POST", "/skills", body, "Content-Type", ct, "X-API-Key", key)
+		return resp.StatusCode
+	}
+	within(t, "the tenant's places to be taken", func() bool { return send("a") == 429 })
+	if status := send("b"); status != 201 {
+		t.Errorf("the other tenant: %d", status)
+	}
+	for _, c := range slow {
+		c.send(t, body[50_000:])
+		if resp, answer := c.answer(t, "POST", "/skills"); resp.StatusCode != 201 {
+			t.Errorf("%d %s", resp.StatusCode, answer)
+		}
+	}
+	if status := send("a"); status != 201 {
+		t.Errorf("afterwards: %d", status)
+	}
+}
