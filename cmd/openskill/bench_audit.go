@@ -23,14 +23,14 @@ import (
 // and before they are answered, with one caller and with many at once. The baseline
 // writes each record by itself.
 func (a *app) benchAudit(ctx context.Context, o *benchOptions) (rows []bench.Row, err error) {
-	calls := map[int]int{1: 200, 8: 800, mostClients: 3200}
+	calls, rounds := map[int]int{1: 200, 8: 800, mostClients: 3200}, 15
 	if o.quick {
-		calls = map[int]int{1: 10, 8: 40, mostClients: 200}
+		calls, rounds = map[int]int{1: 10, 8: 40, mostClients: 200}, 2
 	}
 	var cases []bench.Case
 	for _, callers := range []int{1, 8, mostClients} {
 		if name := callersName(callers); o.wanted("audit", name) {
-			cases = append(cases, bench.Case{Suite: "audit", Name: name, N: 15, Most: 20 * time.Second})
+			cases = append(cases, bench.Case{Suite: "audit", Name: name, N: rounds, Most: 20 * time.Second})
 		}
 	}
 	if len(cases) == 0 {
