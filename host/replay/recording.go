@@ -13,6 +13,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"openskill/host/audit"
@@ -124,6 +125,9 @@ var (
 	ErrDamaged = errors.New("replay: the recording is damaged, or another version of openSkill made it")
 )
 
+// compressors are kept: to make one takes a megabyte, most recordings a few hundred bytes.
+var compressors sync.Pool
+
 // encode gives the form of r, which has at most that many bytes before it is compressed,
 // and how many it has.
 func (r *Recording) encode(most uint64) (body []byte, size int, err error) {
@@ -140,10 +144,15 @@ func (r *Recording) encode(most uint64) (body []byte, size int, err error) {
 		return nil, len(b), errTooLarge
 	}
 	var out bytes.Buffer
-	w, err := flate.NewWriter(&out, flate.BestSpeed)
-	if err == nil {
-		_, err = w.Write(b)
+	w, ok := compressors.Get().(*flate.Writer)
+	if !ok {
+		if w, err = flate.NewWriter(nil, flate.BestSpeed); err != nil {
+			return nil, len(b), fmt.Errorf("replay: compress a recording: %w", err)
+		}
 	}
+	defer compressors.Put(w)
+	w.Reset(&out)
+	_, err = w.Write(b)
 	if err == nil {
 		err = w.Close()
 	}

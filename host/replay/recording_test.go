@@ -62,6 +62,16 @@ func TestRecordingComesBack(t *testing.T) {
 	}
 }
 
+// BenchmarkEncode is what a small recording costs the call that it is of.
+func BenchmarkEncode(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := aRecording().encode(1 << 20); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // TestDamagedRecording holds that a recording that was cut or changed, at any byte, or is
 // said to have another size, is refused.
 func TestDamagedRecording(t *testing.T) {
