@@ -107,8 +107,11 @@ func TestDefinitionsAreTheOperators(t *testing.T) {
 	tenant := skill.Principal{ID: "key:1", Type: skill.Agent, Tenant: "acme", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, skill.ScopeUpload, skill.ScopeHost}}
 	s, _ := startUploads(t, func(o *httpapi.Options) { o.Definitions, o.Authenticate = d, httpapitest.As(tenant) })
 	for _, c := range []struct{ method, path, body string }{
-		{"POST", "/skills", `{"name": "own"}`}, {"PATCH", "/skills/own", `{"is_enabled": false}`}, {"DELETE", "/skills/own", ""},
-		{"POST", "/skills/own:enable", ""}, {"POST", "/skills/own:disable", ""},
+		{"POST", "/skills", `{"name": "own"}`},
+		{"PATCH", "/skills/own", `{"is_enabled": false}`},
+		{"DELETE", "/skills/own", ""},
+		{"POST", "/skills/own:enable", ""},
+		{"POST", "/skills/own:disable", ""},
 	} {
 		if resp, answer := s.do(t, c.method, c.path, c.body, "Content-Type", "application/json"); resp.StatusCode != 403 {
 			t.Errorf("%s %s: %d %s", c.method, c.path, resp.StatusCode, answer)

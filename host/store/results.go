@@ -167,7 +167,7 @@ func (s resultStore) Asked(ctx context.Context, ids []string) ([]string, error) 
 		return nil, nil
 	}
 	var asked []string
-	err := s.db.read.NewRaw("SELECT CAST(execution_id AS TEXT) FROM cancellations WHERE execution_id IN (?)", bun.In(ids)).Scan(ctx, &asked)
+	err := s.db.read.NewRaw("SELECT CAST(execution_id AS TEXT) FROM cancellations WHERE execution_id IN (?)", bun.List(ids)).Scan(ctx, &asked)
 	return asked, err
 }
 
