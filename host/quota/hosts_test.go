@@ -76,7 +76,7 @@ func TestTwoHostsOnOneDatabase(t *testing.T) {
 // it is gone, and all is well when it is back.
 func TestServerGone(t *testing.T) {
 	t.Parallel()
-	server := pgtest.New(t)
+	server := pgtest.New(t, "synchronous_commit = on") // it is killed, and must know what it acknowledged
 	q := open(t, storetest.Open(t, server.Database(t)).Quotas(), nil)
 	c := call{perMinute: 50}
 	if err := c.run(t, q); err != nil {

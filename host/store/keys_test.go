@@ -60,7 +60,7 @@ func TestKeysOnTwoHosts(t *testing.T) {
 // holders are told that it is not they who are wrong, and then all is well again.
 func TestKeysOfAServerThatIsGone(t *testing.T) {
 	t.Parallel()
-	server := pgtest.New(t)
+	server := pgtest.New(t, "synchronous_commit = on") // it is killed, and must know what it acknowledged
 	db := storetest.Open(t, server.Database(t))
 	h := newHost(t, db)
 	_, text, err := auth.NewKeys(db.Keys(), nil).Create(t.Context(), auth.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
