@@ -63,6 +63,11 @@ func (a *auditStore) Records(ctx context.Context, tenant string, from uint64, li
 
 // collect reads all rows, and closes them.
 func collect[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) ([]T, error) {
+	return collectUntil(rows, scan, func(T) bool { return false })
+}
+
+// collectUntil reads rows up to the one of which enough is true, and closes them.
+func collectUntil[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error), enough func(T) bool) ([]T, error) {
 	defer rows.Close() //nolint:errcheck // it was only read
 	var out []T
 	for rows.Next() {
@@ -70,7 +75,9 @@ func collect[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) ([]T, error
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, one)
+		if out = append(out, one); enough(one) {
+			return out, nil
+		}
 	}
 	return out, rows.Err()
 }
@@ -105,20 +112,17 @@ func (a *auditStore) Execution(ctx context.Context, tenant, id string) (*audit.E
 		}
 		return q
 	}
-	// One that ends between the two questions is found by the second.
-	for _, ask := range []func() ([]*audit.Execution, error){
-		func() ([]*audit.Execution, error) { return a.running(ctx, choose) },
-		func() ([]*audit.Execution, error) { return a.logs(ctx, "execution_logs", choose) },
-	} {
-		found, err := ask()
-		if err != nil {
-			return nil, err
-		}
-		if len(found) > 0 {
-			return found[0], nil
-		}
+	found, err := a.running(ctx, choose)
+	if err == nil && len(found) == 0 { // one that ended meanwhile is here
+		found, _, err = a.logs(ctx, "execution_logs", choose)
 	}
-	return nil, audit.ErrNotFound
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, audit.ErrNotFound
+	}
+	return found[0], nil
 }
 
 func (a *auditStore) running(ctx context.Context, choose func(*bun.SelectQuery) *bun.SelectQuery) ([]*audit.Execution, error) {
@@ -129,17 +133,28 @@ func (a *auditStore) running(ctx context.Context, choose func(*bun.SelectQuery) 
 	return collect(rows, scanRunning)
 }
 
-func (a *auditStore) logs(ctx context.Context, table string, choose func(*bun.SelectQuery) *bun.SelectQuery) ([]*audit.Execution, error) {
+// logs gives executions that ended; full says that it left off, as they are large.
+func (a *auditStore) logs(ctx context.Context, table string, choose func(*bun.SelectQuery) *bun.SelectQuery) (found []*audit.Execution, full bool, err error) {
 	names, _ := split(logRowOf)
 	rows, err := choose(a.db.read.NewSelect().TableExpr(table).Column(names...)).Rows(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return collect(rows, scanLog)
+	size := 0
+	found, err = collectUntil(rows, scanLog, func(e *audit.Execution) bool {
+		size += len(e.Input.JSON) + len(e.Finished.Output.JSON)
+		full = size > mostPage
+		return full
+	})
+	return found, full, err
 }
 
+// mostPage is how many bytes of inputs and outputs end a page before its limit does.
+const mostPage = 8 << 20
+
 // Executions implements [audit.Store]. An execution that ends between the two questions
-// is in both answers; its log counts.
+// is in both answers; its log counts. A page of large inputs and outputs is shorter than
+// its limit.
 func (a *auditStore) Executions(ctx context.Context, q audit.Query) ([]*audit.Execution, string, error) {
 	limit := min(max(q.Limit, 1), 1000)
 	var after mark
@@ -156,6 +171,7 @@ func (a *auditStore) Executions(ctx context.Context, q audit.Query) ([]*audit.Ex
 		return chosen(s, &q, after).OrderExpr("created_at DESC, id DESC").Limit(int64(limit) + 1)
 	}
 	var running, logs []*audit.Execution
+	var full bool
 	var err error
 	if (q.Status == "" || q.Status == audit.Running) && q.Code == "" {
 		if running, err = a.running(ctx, choose); err != nil {
@@ -163,16 +179,20 @@ func (a *auditStore) Executions(ctx context.Context, q audit.Query) ([]*audit.Ex
 		}
 	}
 	if q.Status != audit.Running {
-		if logs, err = a.logs(ctx, a.logsBy(&q), func(s *bun.SelectQuery) *bun.SelectQuery { return chosenEnded(choose(s), &q) }); err != nil {
+		logs, full, err = a.logs(ctx, a.logsBy(&q), func(s *bun.SelectQuery) *bun.SelectQuery { return chosenEnded(choose(s), &q) })
+		if err != nil {
 			return nil, "", err
 		}
 	}
 	page := merge(running, logs)
-	if len(page) <= limit {
+	end := len(page)
+	if full { // what comes after the last one that was read is not known
+		end = slices.Index(page, logs[len(logs)-1]) + 1
+	}
+	if end = min(end, limit); end == len(page) && !full {
 		return page, "", nil
 	}
-	page = page[:limit]
-	return page, cursorAfter(page[limit-1]), nil
+	return page[:end], cursorAfter(page[end-1]), nil
 }
 
 // chosen is what both tables are asked.
@@ -257,7 +277,7 @@ func (a *auditStore) logsBy(q *audit.Query) string {
 func merge(running, logs []*audit.Execution) []*audit.Execution {
 	over := make(map[string]bool, len(logs))
 	for _, e := range logs {
-		over[e.ExecutionID] = true
+		over[lower(e.ExecutionID)] = true
 	}
 	page := logs
 	for _, e := range running {

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,4 +20,48 @@ func TestAudit(t *testing.T) {
 			return func() audit.Store { return open().Audit() }
 		})
 	})
+}
+
+// A page of large inputs ends before its limit does, and the pages together have all.
+func TestPagesOfLargeInputs(t *testing.T) {
+	d, _ := sqliteOf(t)
+	var want []string
+	for i := range 30 {
+		e := startOf("acme")
+		e.Started.Time = when.Add(-time.Duration(i) * time.Second)
+		e.Started.Input.JSON = []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
+		entries := []*audit.Entry{e}
+		if i%5 != 0 {
+			f := &audit.Finished{ExecutionID: e.ExecutionID, Status: audit.Success, Time: when}
+			entries = append(entries, &audit.Entry{
+				Record:   audit.Record{Tenant: "acme", Kind: audit.KindFinished, ExecutionID: e.ExecutionID, Time: when, Body: []byte("{}")},
+				Finished: f, Of: e.Started,
+			})
+		}
+		e.Body = []byte(`{"execution_id": "` + e.ExecutionID + `", "time": "` + e.Started.Time.Format(time.RFC3339Nano) + `"}`)
+		if err := d.Audit().Append(t.Context(), entries); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, e.ExecutionID)
+	}
+	q := audit.Query{Tenant: "acme", Limit: 25}
+	var got []string
+	pages := 0
+	for {
+		page, next, err := d.Audit().Executions(t.Context(), q)
+		if err != nil || len(page) > 15 {
+			t.Fatalf("a page of %d, %v", len(page), err)
+		}
+		pages++
+		for _, e := range page {
+			got = append(got, e.ExecutionID)
+		}
+		if next == "" {
+			break
+		}
+		q.Cursor = next
+	}
+	if !slices.Equal(got, want) || pages < 3 {
+		t.Errorf("%d pages\ngot  %v\nwant %v", pages, got, want)
+	}
 }
