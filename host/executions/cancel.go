@@ -105,7 +105,7 @@ func (m *Manager) seenToEnd(ctx context.Context, e *audit.Execution) (*View, err
 const mostAsked = 4096
 
 // endAsked ends those calls of this host that another one was told to end.
-func (m *Manager) endAsked(ctx context.Context) {
+func (m *Manager) endAsked(ctx context.Context) error {
 	m.mu.Lock()
 	ids := make([]string, 0, min(len(m.running), mostAsked))
 	for id := range m.running {
@@ -115,14 +115,11 @@ func (m *Manager) endAsked(ctx context.Context) {
 	}
 	m.mu.Unlock()
 	if len(ids) == 0 {
-		return
+		return nil
 	}
 	asked, err := m.o.Results.Asked(ctx, ids)
-	if err != nil {
-		m.log(ctx, "what other hosts want ended cannot be read now", err)
-		return
-	}
 	for _, id := range asked {
 		m.end(id)
 	}
+	return err
 }

@@ -141,6 +141,7 @@ func (m *Manager) Tend(ctx context.Context) {
 	if m.o.Results == nil {
 		return
 	}
+	down := false // so that a database that is gone does not fill the log
 	ask, sweep := time.NewTicker(m.o.AskEvery), time.NewTicker(m.o.SweepEvery)
 	defer ask.Stop()
 	defer sweep.Stop()
@@ -149,7 +150,11 @@ func (m *Manager) Tend(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ask.C:
-			m.endAsked(ctx)
+			err := m.endAsked(ctx)
+			if err != nil && !down {
+				m.log(ctx, "what other hosts want ended cannot be read now", err)
+			}
+			down = err != nil
 		case <-sweep.C:
 			m.sweep(ctx)
 		}

@@ -170,10 +170,24 @@ func TestACallThatIsRefusedBeforeItBegins(t *testing.T) {
 			t.Fatalf("%q, %+v, %v", id, r, err)
 		}
 	}
-	id, r, err := h.begin(t.Context(), ann, "panics")
-	if id == "" || err != nil {
-		t.Fatalf("%q, %+v, %v", id, r, err)
-	}
+}
+
+// A panic on the way of a long call ends that call, and nothing of it is shown.
+func TestALongCallThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, executions.Options{PerTenant: 1})
+		for range 2 { // it gives its place back
+			id, r, err := h.begin(t.Context(), ann, "panics")
+			if id == "" || err != nil {
+				t.Fatalf("%q, %+v, %v", id, r, err)
+			}
+			synctest.Wait()
+			b, err := h.results.Get(t.Context(), "a", id, "", time.Time{})
+			if err != nil || !strings.Contains(string(b), "INTERNAL") || strings.Contains(string(b), "secret") {
+				t.Errorf("%s, %v", b, err)
+			}
+		}
+	})
 }
 
 // Who leaves before the call is on record has not called.

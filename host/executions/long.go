@@ -64,20 +64,19 @@ func (m *Manager) run(ctx context.Context, p skill.Principal, run Run, begun cha
 		if v := recover(); v != nil {
 			m.o.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelError, "panic in a long call", slog.String("execution_id", id),
 				slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
-			r = skill.Failure("", "", skill.Meta{ExecutionID: id}, errors.New("panic"))
+			r = skill.Failure("", skill.TraceID(id), skill.Meta{ExecutionID: id}, errors.New("panic"))
+		}
+		if id != "" && r != nil {
+			m.keepResult(ctx, p.Tenant, id, r)
 		}
 	}()
-	r = run(ctx, func(executionID string) {
+	return run(ctx, func(executionID string) {
 		once.Do(func() {
 			id = executionID
 			m.expectResult(ctx, p.Tenant, id)
 			begun <- id
 		})
 	})
-	if id != "" && r != nil {
-		m.keepResult(ctx, p.Tenant, id, r)
-	}
-	return r
 }
 
 // enter takes a place among the long calls.
