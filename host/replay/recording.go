@@ -101,7 +101,7 @@ func grantedOf(g *skill.Grants, key []byte) Granted {
 		variable := Variable{Name: name}
 		if len(key) > 0 {
 			mac := hmac.New(sha256.New, key)
-			fmt.Fprintf(mac, "openskill replay variable\x00%d\x00%s%s", len(name), name, value)
+			_, _ = fmt.Fprintf(mac, "openskill replay variable\x00%d\x00%s%s", len(name), name, value) // a hash takes all
 			variable.Hash = hex.EncodeToString(mac.Sum(nil))
 		}
 		out.Env = append(out.Env, variable)
@@ -186,7 +186,7 @@ func parse(b []byte) (*Recording, error) {
 	}
 	rest := sealed[len(mark):]
 	n, width := binary.Uvarint(rest)
-	if width <= 0 || n > uint64(len(rest)-width) {
+	if width <= 0 || n > uint64(len(rest)-width) { //nolint:gosec // it has that many
 		return nil, ErrDamaged
 	}
 	header, draws := rest[width:width+int(n)], rest[width+int(n):] //nolint:gosec // compared

@@ -255,10 +255,11 @@ func decodeReply(f *frame, call *skill.Call) (reply *skill.Reply, refused, err e
 		r.Artifacts = append(r.Artifacts, skill.Artifact{Name: file.Name, Data: data, Size: int64(file.Size)})
 	}
 	if w.Recorded != nil {
-		ok := false
-		if r.Recording, ok = w.Recorded.recording(call, cut); !ok {
+		recording, ok := w.Recorded.recording(call, cut)
+		if !ok {
 			return bad("a recording")
 		}
+		r.Recording = recording
 	}
 	if w.Differs != "" && call.Replay == nil {
 		return bad("a difference to nothing")

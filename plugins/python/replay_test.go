@@ -121,7 +121,7 @@ func TestReplayOther(t *testing.T) {
 	c := script(t, "import sys, time\nsys.stdin.read()\nprint(time.time())")
 	then, _ := replayed(t, c)
 	for name, other := range map[string]struct{ text, want string }{
-		"more":   {"import sys, time\nsys.stdin.read()\nprint(time.time())\nprint(time.time())", "more than was recorded"},
+		"more":   {"import sys, time\nsys.stdin.read()\nprint(time.time())\nprint(1, time.time())", "more than was recorded"},
 		"less":   {"import sys, time\nsys.stdin.read()\nprint(1)", "less than was recorded: 0 draws of 1"},
 		"others": {"import os, sys, time\nsys.stdin.read()\nprint(os.urandom(4))", "something else than was recorded, at draw 1: random bytes, and there is time of day"},
 	} {

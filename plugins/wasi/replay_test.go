@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,7 +47,7 @@ func counting() *httptest.Server {
 	var n atomic.Int32
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		_, _ = io.WriteString(w, string(b)+" "+string(rune('0'+n.Add(1))))
+		_, _ = io.WriteString(w, string(b)+" "+strconv.Itoa(int(n.Add(1))))
 	}))
 }
 
