@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -136,7 +137,7 @@ func sameJSON(a, b json.RawMessage) bool {
 	return errA == nil && errB == nil && bytes.Equal(ca, cb)
 }
 
-// canonical writes JSON with the keys of objects in order, and numbers as they are.
+// canonical writes JSON with the keys of objects in order, and each number in one way.
 func canonical(b []byte) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
@@ -144,7 +145,34 @@ func canonical(b []byte) ([]byte, error) {
 	if err := d.Decode(&v); err != nil {
 		return nil, err
 	}
-	return marshal(v)
+	return marshal(plainNumbers(v))
+}
+
+// number is how canonical writes one, and no string.
+type number struct{ N string }
+
+// plainNumbers turns numbers into fractions: 1e2, 100 and 100.0 are one. Those with an
+// exponent that no schema of a manifest has, which would be long, stay as they are.
+func plainNumbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		_, exponent, _ := strings.Cut(strings.ToLower(v.String()), "e")
+		if len(exponent) > 4 {
+			return v
+		}
+		if r, ok := new(big.Rat).SetString(v.String()); ok {
+			return number{r.RatString()}
+		}
+	case []any:
+		for i := range v {
+			v[i] = plainNumbers(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = plainNumbers(v[k])
+		}
+	}
+	return v
 }
 
 // marshal writes a value without escapes that YAML has not.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -12,11 +15,13 @@ import (
 
 	"openskill/host/definitions"
 	"openskill/host/definitions/definitionstest"
+	"openskill/host/registry"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
 	"openskill/host/versions"
 	"openskill/host/versions/versionstest"
+	"openskill/sdk/skill"
 )
 
 func TestDefinitions(t *testing.T) {
@@ -181,4 +186,74 @@ func TestWatchOutlivesItsConnection(t *testing.T) {
 		h.until(t, "a change after the kill", func() bool { return h.times[definitions.Topic] > before })
 	}
 	comes()
+}
+
+// TestSeeds: a host's folders seed a real database once, whatever way it has of writing
+// JSON, and another host sees what is changed.
+func TestSeeds(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, fresh func(*testing.T) func() *store.DB) {
+		open := fresh(t)
+		a, b := open(), open()
+		limits := skill.Limits{Timeout: time.Second, Memory: 1 << 20, Fuel: 1000, Output: 1 << 10, Scratch: 1 << 20}
+		o := registry.Options{Roots: []registry.Root{{Path: t.TempDir(), Trust: skill.Trusted}}, CLIDir: t.TempDir(), Defaults: limits, Caps: limits}
+		list := func(rate string) {
+			t.Helper()
+			text := `skills:
+  - name: seeded
+    description: Is seeded.
+    input_schema: {type: object, required: [z, a], properties: {z: {type: number, maximum: 1e5, multipleOf: 0.50}, a: {enum: ["", null, 12345678901234567890]}}}
+    output_schema: {}
+    cost_metadata: {rate_limit_per_minute: ` + rate + `}
+`
+			if err := os.WriteFile(filepath.Join(o.Roots[0].Path, registry.ListFile), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(o.CLIDir, "seeded.py"), []byte("print({})"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		start := func(d *store.DB) *definitions.Catalogue {
+			t.Helper()
+			own, err := registry.Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := definitions.Open(t.Context(), definitions.Options{Store: d.Definitions(), Own: own, Registry: o, Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		row := func() *definitions.Definition {
+			t.Helper()
+			rows, err := a.Definitions().Definitions(t.Context(), "")
+			if err != nil || len(rows) != 1 {
+				t.Fatalf("%v, %v", rows, err)
+			}
+			return rows[0]
+		}
+		list("5")
+		one := start(a)
+		first := row()
+		two := start(b)
+		if again := row(); again.Revision != first.Revision || !again.UpdatedAt.Equal(first.UpdatedAt) {
+			t.Errorf("seeding the same again made revision %d of %d", again.Revision, first.Revision)
+		}
+		h := watch(t, b)
+		if _, err := one.Disable(t.Context(), skill.Local(), "seeded"); err != nil {
+			t.Fatal(err)
+		}
+		h.until(t, "the change", func() bool {
+			if err := two.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s, err := two.Now().Get("seeded", "")
+			return err == nil && !s.Descriptor.Enabled
+		})
+		list("6")
+		start(b)
+		if last := row(); last.Enabled || last.Cost.RateLimitPerMinute != 6 || last.Revision <= first.Revision || !last.CreatedAt.Equal(first.CreatedAt) || last.ID != first.ID {
+			t.Errorf("after the files have changed: %+v", last)
+		}
+	})
 }
