@@ -58,7 +58,10 @@ func newHouse(t *testing.T, o executions.Options) *house {
 
 func (h *house) manager(t *testing.T, o executions.Options) *house {
 	t.Helper()
-	o.Records, o.Log = h.records, slog.New(slog.DiscardHandler)
+	o.Log = slog.New(slog.DiscardHandler)
+	if o.Records == nil {
+		o.Records = h.records
+	}
 	if o.Results == nil {
 		o.Results = h.results
 	}
@@ -493,6 +496,40 @@ func TestSessionsAreInOrder(t *testing.T) {
 		for _, session := range []string{"", "x", executionstest.ID(5)} {
 			if _, err := h.Session(t.Context(), ann, session); code(err) != skill.NotFound {
 				t.Errorf("%q: %v", session, err)
+			}
+		}
+	})
+}
+
+// fewAtOnce gives two executions a page, whatever is asked for.
+type fewAtOnce struct{ executions.Records }
+
+func (r fewAtOnce) Executions(ctx context.Context, q audit.Query) ([]*audit.Execution, string, error) {
+	q.Limit = min(q.Limit, 2)
+	return r.Records.Executions(ctx, q)
+}
+
+// A session is whole over pages, and bounded: what came before goes without its inputs.
+func TestLargeSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, executions.Options{})
+		h.manager(t, executions.Options{Records: fewAtOnce{h.records}})
+		session := executionstest.ID(0xabc)
+		input, err := json.Marshal(strings.Repeat("x", 5<<20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 5 {
+			h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "echo", Input: input, Turn: skill.Turn{Session: session, Iteration: n}})
+			time.Sleep(time.Second)
+		}
+		views, err := h.Session(t.Context(), ann, session)
+		if err != nil || len(views) != 5 {
+			t.Fatalf("%d, %v", len(views), err)
+		}
+		for i, v := range views {
+			if whole := v.Input.JSON != nil; v.Iteration != i || whole != (i >= 2) || whole == v.Input.Truncated || v.Input.Bytes != int64(len(input)) {
+				t.Errorf("%d: iteration %d with %d bytes of input, truncated %v", i, v.Iteration, len(v.Input.JSON), v.Input.Truncated)
 			}
 		}
 	})

@@ -271,8 +271,12 @@ func (s sight) narrow(p skill.Principal, q *Query) error {
 	return nil
 }
 
-// mostOfSession is how many executions of a session are given.
-const mostOfSession = 1000
+// Bounds of what is given of a session: executions, and bytes of what is kept of inputs
+// and outputs, which those that began before go without.
+const (
+	mostOfSession  = 1000
+	bytesOfSession = 16 << 20
+)
 
 // Session gives the executions of a session that the caller may see, in the order of
 // their iterations; NOT_FOUND if there are none.
@@ -280,9 +284,24 @@ func (m *Manager) Session(ctx context.Context, p skill.Principal, session string
 	if !ValidID(session) {
 		return nil, notFound()
 	}
-	views, _, err := m.List(ctx, p, Query{Session: session, Limit: mostOfSession})
-	if err != nil {
-		return nil, err
+	var views []*View
+	left := bytesOfSession
+	for q := (Query{Session: session}); ; { // a page has as many as fit
+		q.Limit = mostOfSession - len(views)
+		page, next, err := m.List(ctx, p, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range page {
+			left -= shorten(&v.Input, left)
+			if v.Output != nil {
+				left -= shorten(v.Output, left)
+			}
+		}
+		views = append(views, page...)
+		if q.Cursor = next; next == "" || len(views) >= mostOfSession {
+			break
+		}
 	}
 	if len(views) == 0 {
 		return nil, notFound()
@@ -297,6 +316,14 @@ func (m *Manager) Session(ctx context.Context, p skill.Principal, session string
 		return strings.Compare(a.ID, b.ID)
 	})
 	return views, nil
+}
+
+// shorten leaves out what does not fit, and gives the bytes of what does.
+func shorten(p *audit.Payload, room int) int {
+	if len(p.JSON) > room {
+		p.JSON, p.Truncated = nil, true
+	}
+	return len(p.JSON)
 }
 
 // File gives a file that an execution left, while it is kept.
