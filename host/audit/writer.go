@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"openskill/sdk/skill"
@@ -78,6 +79,9 @@ func (l *Log) write(ctx context.Context) {
 			}
 		case len(batch) > 0:
 			l.put(ctx, batch, l.limit())
+			// Who was answered just now often has another record soon: it comes into the
+			// next transaction, not into the one after.
+			runtime.Gosched()
 		default:
 			select {
 			case <-ctx.Done():
