@@ -431,3 +431,33 @@ func TestWithoutRecords(t *testing.T) {
 		t.Errorf("a long call: %d %s", resp.StatusCode, body)
 	}
 }
+
+// A tenant has so many long calls and no more; the next one is told so, and may still be
+// made as others are.
+func TestTooManyLongCalls(t *testing.T) {
+	w := newWorld(t)
+	h := w.addHeld("held")
+	var ids []string
+	for range 16 {
+		ids = append(ids, w.begin(t, "bob", "held", "{}"))
+	}
+	resp, body := w.as(t, "bob", "POST", "/skills/held:invoke", `{"input":{}}`, "Prefer", "respond-async")
+	if resp.StatusCode != 429 || resp.Header.Get("RateLimit-Limit") != "16" || resp.Header.Get("RateLimit-Remaining") != "0" || resp.Header.Get("Retry-After") != "1" {
+		t.Errorf("the seventeenth: %d %v %s", resp.StatusCode, resp.Header, body)
+	}
+	if resp, body := w.as(t, "bob", "POST", "/skills/echo:invoke", `{"input":{"text":"x"}}`); resp.StatusCode != 200 {
+		t.Errorf("one that is waited for: %d %s", resp.StatusCode, body)
+	}
+	w.ends(t, "ann", w.begin(t, "ann", "echo", `{"text":"x"}`))
+	w.as(t, "bob", "DELETE", "/executions/"+ids[0], "")
+	within(t, "a place", func() bool {
+		resp, _ := w.as(t, "bob", "POST", "/skills/echo:invoke", `{"input":{"text":"x"}}`, "Prefer", "respond-async")
+		return resp.StatusCode == 202
+	})
+	close(h.goOn)
+	for _, id := range ids[1:] {
+		if v := w.ends(t, "bob", id); v.Status != audit.Success || v.Result == nil {
+			t.Errorf("%+v", v)
+		}
+	}
+}
