@@ -2,7 +2,6 @@ package wasi
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -133,20 +132,35 @@ func manyReplay(t *testing.T, e *wasm.Engine, c *skill.Call) {
 	t.Helper()
 	r := New(e, nil)
 	defer r.Close() //nolint:errcheck // nothing runs
+	data := t.TempDir()
+	for i := range 20 {
+		if err := os.WriteFile(filepath.Join(data, strconv.Itoa(i)), []byte{byte(i)}, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
 			for j := range 5 {
+				own := strconv.Itoa(5*i + j)
 				recorded, again := *c, *c
-				recorded.Record, recorded.Stdin = 1<<20, fmt.Appendf(nil, "input %d of %d", j, i)
+				recorded.Record, recorded.Stdin, recorded.Grants.Data = 1<<20, []byte("read /data/"+own), data
 				if j%3 == 1 {
 					recorded.Limits.Fuel = 300_000
 				}
-				again.Stdin, again.Limits = recorded.Stdin, recorded.Limits
+				again.Stdin, again.Limits, again.Grants = recorded.Stdin, recorded.Limits, recorded.Grants
 				then, err := r.Run(t.Context(), &recorded)
 				if err != nil || then.Recording == nil || then.Recording.Draws == nil {
 					t.Errorf("%+v, %v", then, err)
 					return
+				}
+				for _, s := range then.Recording.Seen {
+					if s.Path != "." && s.Path != own || s.Path == own && (s.Size != 1 || s.SHA256 == "") {
+						t.Errorf("the run that reads %s saw %+v", own, s)
+					}
+				}
+				if n := len(then.Recording.Seen); n == 0 || n > 2 {
+					t.Errorf("the run saw %d things", n)
 				}
 				again.Replay = then.Recording.Draws
 				now, err := r.Run(t.Context(), &again)

@@ -108,7 +108,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	defer s.release(k)
 	var made struct {
 		artifacts []skill.Artifact
-		saw       *watched
+		saw       *skill.Recording // nil: nobody has watched
 	}
 	run := wasm.Call{
 		Stdin: start.stdin(call),
@@ -122,7 +122,9 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 			} else {
 				made.artifacts = artifactsOf(f.Scratch)
 			}
-			made.saw = sawIn(f)
+			if w := sawIn(f); w != nil { // now: the instance serves another call soon
+				made.saw = w.take()
+			}
 		},
 		Fetch: s.fetch(call),
 	}

@@ -61,8 +61,9 @@ func (s *Start) whole(call *skill.Call) io.Reader {
 	return bytes.NewReader(append(s.Head[:len(s.Head):len(s.Head)], call.Stdin...))
 }
 
-// note says in the reply what became of the recording.
-func (t *taped) note(r *skill.Reply, out *wasm.Outcome, seen *watched) {
+// note says in the reply what became of the recording. saw is what the run has seen;
+// nil: nobody has watched.
+func (t *taped) note(r *skill.Reply, out *wasm.Outcome, saw *skill.Recording) {
 	if t.replay != nil {
 		if err := t.replay.Err(); err != nil {
 			r.Differs = err.Error()
@@ -74,9 +75,8 @@ func (t *taped) note(r *skill.Reply, out *wasm.Outcome, seen *watched) {
 		}
 		return
 	}
-	r.Recording = &skill.Recording{}
-	if seen != nil {
-		r.Recording.Seen, r.Recording.More = seen.take()
+	if r.Recording = saw; saw == nil {
+		r.Recording = &skill.Recording{}
 	}
 	draws, fits := t.record.Tape(tape.Start{Of: t.of, Shared: out.Shared, Seed: t.start.Seed, Made: t.start.Made})
 	switch {

@@ -48,19 +48,20 @@ func (w *watched) begun() {
 	w.startup = &kept
 }
 
-// take gives what a run and its start-up have seen, and begins the next run.
-func (w *watched) take() (list []skill.Seen, more bool) {
+// take gives what a run and its start-up have seen, when the run has ended, and begins
+// the next one.
+func (w *watched) take() *skill.Recording {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	saw := &skill.Recording{More: w.now.more}
 	for _, path := range slices.Sorted(maps.Keys(w.now.at)) {
-		list = append(list, w.now.at[path])
+		saw.Seen = append(saw.Seen, w.now.at[path])
 	}
-	more = w.now.more
 	if w.startup != nil {
 		w.now = *w.startup
 		w.now.at = maps.Clone(w.startup.at)
 	}
-	return list, more
+	return saw
 }
 
 // Open implements [guestfs.FS].

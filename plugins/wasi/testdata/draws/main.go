@@ -8,6 +8,7 @@ import (
 	"io"
 	mathrand "math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"time"
 )
@@ -25,6 +26,10 @@ func main() {
 		input = string(b)
 	}
 	fmt.Println(input, early)
+	if name, ok := strings.CutPrefix(input, "read "); ok {
+		text, err := os.ReadFile(name)
+		fmt.Printf("%q %v\n", text, err)
+	}
 
 	began := time.Now()
 	timer := time.After(20 * time.Millisecond)
