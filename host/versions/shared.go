@@ -182,6 +182,8 @@ func (s *Store) Refresh(ctx context.Context) error {
 
 // sync is Refresh for a decision: it must know what other hosts have just taken in. What
 // the database cannot tell now, the decision itself will find.
+//
+//nolint:contextcheck // decisions have no context; the store's own ends with it
 func (s *Store) sync() {
 	if s.shared == nil {
 		return
@@ -579,6 +581,8 @@ func (s *Store) wanted(k key, folder string) bool {
 
 // fetchOnce brings the files of a version here. What this host refuses counts as here:
 // it is shown with the reason, and not called.
+//
+//nolint:contextcheck // it goes on when the call is over that has found something missing
 func (s *Store) fetchOnce(k key, v *version) error {
 	u, err := s.begin(k.tenant)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 // Definitions is what every definitions.Store must do. open gives a store on one
 // database that is empty at first, another one each time.
 func Definitions(t *testing.T, open func() definitions.Store) {
+	t.Helper()
 	a, b := open(), open()
 	all := func(t *testing.T, s definitions.Store, owner string) []*definitions.Definition {
 		t.Helper()

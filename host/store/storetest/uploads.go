@@ -19,6 +19,7 @@ import (
 // Uploads is what every versions.Shared must do. open gives one on a database that is
 // empty at first, another one each time.
 func Uploads(t *testing.T, open func() versions.Shared) {
+	t.Helper()
 	a, b := open(), open()
 	state := func(text string, vs ...versions.Stored) func(versions.Now) (*versions.Next, error) {
 		return func(versions.Now) (*versions.Next, error) {
