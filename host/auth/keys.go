@@ -279,6 +279,7 @@ func (k *keys) ask(ctx context.Context, done chan struct{}) {
 	ids, revision, err := k.store.Changes(asking, after, mostChanges)
 
 	k.mu.Lock()
+	failing := !k.failed.IsZero()
 	if err != nil {
 		k.failed = k.now()
 	} else {
@@ -288,11 +289,15 @@ func (k *keys) ask(ctx context.Context, done chan struct{}) {
 	k.asking = nil
 	k.mu.Unlock()
 	close(done)
-	if err != nil {
+	switch {
+	case err != nil && !failing:
 		k.log.LogAttrs(ctx, slog.LevelError, "changes of keys cannot be read", slog.String("error", err.Error()))
-		return
+	case err == nil && failing:
+		k.log.LogAttrs(ctx, slog.LevelInfo, "changes of keys can be read again")
 	}
-	k.write(ctx, noteAfter)
+	if err == nil {
+		k.write(ctx, noteAfter)
+	}
 }
 
 // forget drops what has changed; k.mu is held.

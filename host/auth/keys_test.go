@@ -293,6 +293,10 @@ func TestDatabaseGone(t *testing.T) {
 		h.store.Down(nil)
 		time.Sleep(100 * time.Millisecond)
 		h.is(t, text, true)
+		synctest.Wait()
+		if log := h.log.String(); strings.Count(log, "\n") != 2 || !strings.Contains(log, "cannot be read") || !strings.Contains(log, "can be read again") {
+			t.Errorf("the log says %s", log)
+		}
 	})
 }
 

@@ -16,11 +16,11 @@ import (
 type Options struct {
 	Store Store
 
-	RateTenant    int // calls of a tenant a minute; 0: 60,000
-	RatePrincipal int // calls of a principal a minute; 0: 60,000
+	RateTenant    int // calls of a tenant a minute; 0: 6,000,000
+	RatePrincipal int // calls of a principal a minute; 0: 6,000,000
 
-	ConcurrencyTenant    int // calls of a tenant at once on this host; 0: 32
-	ConcurrencyPrincipal int // calls of a principal at once on this host; 0: 32
+	ConcurrencyTenant    int // calls of a tenant at once on this host; 0: 48
+	ConcurrencyPrincipal int // calls of a principal at once on this host; 0: 48
 
 	DailyExecutions uint64 // calls of a tenant a day; 0: 10^9
 	DailyFuel       uint64 // fuel of a tenant a day; 0: 10^18
@@ -79,7 +79,7 @@ func New(o Options) (*Quotas, error) {
 	for _, l := range []struct {
 		value *int
 		zero  int
-	}{{&o.RateTenant, 60_000}, {&o.RatePrincipal, 60_000}, {&o.ConcurrencyTenant, 32}, {&o.ConcurrencyPrincipal, 32}} {
+	}{{&o.RateTenant, 6_000_000}, {&o.RatePrincipal, 6_000_000}, {&o.ConcurrencyTenant, 48}, {&o.ConcurrencyPrincipal, 48}} {
 		if *l.value < 0 {
 			return nil, errors.New("quota.New: a limit is negative")
 		}

@@ -185,10 +185,14 @@ func (q *Quotas) settle() {
 		err := q.o.Store.Exchange(ctx, slices.Sorted(maps.Keys(b.limits)), func(rows []Row) { b.decide(rows, now) })
 		stop()
 		q.mu.Lock()
+		failing := !q.failed.IsZero()
 		q.apply(b, err)
 		q.mu.Unlock()
-		if err != nil {
+		switch {
+		case err != nil && !failing:
 			q.o.Log.Error("calls cannot be counted", slog.String("error", err.Error()))
+		case err == nil && failing:
+			q.o.Log.Info("calls can be counted again")
 		}
 	}
 }
