@@ -1,0 +1,225 @@
+package executions_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/host/executions"
+	"openskill/host/executions/executionstest"
+	"openskill/sdk/skill"
+)
+
+// Who sees what of records, by id, by list and by session.
+func TestWhoSeesWhat(t *testing.T) {
+	h := newHouse(t, executions.Options{})
+	ids := map[string]string{}
+	for _, p := range []skill.Principal{ann, amy, bob} {
+		r := h.door.Invoke(t.Context(), p, skill.Request{SkillID: "echo", TraceID: skill.TraceID("t-" + p.ID), Input: json.RawMessage("{}")})
+		ids[p.ID] = r.Meta.ExecutionID
+	}
+	for _, tc := range []struct {
+		name string
+		who  skill.Principal
+		sees string
+	}{
+		{"of one's own", ann, "ann"},
+		{"of the tenant", chief, "amy ann"},
+		{"of another tenant", bob, "bob"},
+		{"of all", operator, "bob amy ann"},
+		{"of all, by the one scope", caller("z", "z", skill.ScopeHost), "bob amy ann"},
+		{"of a namesake", caller("c", "ann", skill.ScopeExecutions), ""},
+		{"of a human of the same name", skill.Principal{ID: "ann", Type: skill.Human, Tenant: "a", Scopes: ann.Scopes}, ""},
+	} {
+		list, _, err := h.List(t.Context(), tc.who, executions.Query{Limit: 10})
+		var got []string
+		for _, v := range list {
+			got = append(got, v.Principal)
+		}
+		if err != nil || strings.Join(got, " ") != tc.sees {
+			t.Errorf("%s: list %q, %v", tc.name, got, err)
+		}
+		for owner, id := range ids {
+			want := skill.Code("")
+			if !strings.Contains(" "+tc.sees+" ", " "+owner+" ") {
+				want = skill.NotFound
+			}
+			_, byID := h.Get(t.Context(), tc.who, id)
+			_, bySession := h.Session(t.Context(), tc.who, id)
+			if code(byID) != want || code(bySession) != want {
+				t.Errorf("%s: %s by id %v, by session %v", tc.name, owner, byID, bySession)
+			}
+			list, _, err := h.List(t.Context(), tc.who, executions.Query{TraceID: "t-" + owner, Limit: 10})
+			if err != nil || (len(list) > 0) != (want == "") {
+				t.Errorf("%s: %s by trace: %d, %v", tc.name, owner, len(list), err)
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		who  skill.Principal
+		q    executions.Query
+		want skill.Code
+	}{
+		"another tenant by name":    {bob, executions.Query{Tenant: "a", Limit: 10}, skill.Forbidden},
+		"another principal by name": {ann, executions.Query{Principal: "amy", Limit: 10}, skill.Forbidden},
+		"without the scope":         {caller("a", "x", skill.ScopeInvoke), executions.Query{Limit: 10}, skill.Forbidden},
+		"nobody":                    {skill.Principal{Scopes: skill.Scopes()}, executions.Query{Limit: 10}, skill.Unauthorized},
+		"of no tenant":              {skill.Principal{ID: "x", Scopes: []string{skill.ScopeAllExecutions}}, executions.Query{Limit: 10}, skill.Forbidden},
+		"one's own tenant by name":  {chief, executions.Query{Tenant: "a", Principal: "ann", Limit: 10}, ""},
+		"a tenant, by the operator": {operator, executions.Query{Tenant: "b", Limit: 10}, ""},
+	} {
+		list, _, err := h.List(t.Context(), tc.who, tc.q)
+		if code(err) != tc.want || (err == nil && len(list) != 1) {
+			t.Errorf("%s: %d, %v", name, len(list), err)
+		}
+	}
+}
+
+// The files of a run are there for who may see it, as long as they are kept.
+func TestFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, executions.Options{MostOfOne: 100, MostOfAll: 250, Keep: time.Hour})
+		run := func(files string) string {
+			r := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "files", Input: json.RawMessage(files)})
+			if !r.Success {
+				t.Fatalf("%+v", r.Error)
+			}
+			time.Sleep(time.Second)
+			return r.Meta.ExecutionID
+		}
+		id := run(`[{"name":"a.csv","size":60},{"name":"b","size":50},{"name":"c","size":40},{"name":"\u001bd","size":0}]`)
+		v, err := h.Get(t.Context(), ann, id)
+		if err != nil || len(v.Artifacts) != 4 {
+			t.Fatalf("%+v, %v", v, err)
+		}
+		for i, want := range []bool{true, false, true, false} {
+			if a := v.Artifacts[i]; a.Kept != want {
+				t.Errorf("%q kept: %v", a.Name, a.Kept)
+			}
+		}
+		if b, err := h.File(t.Context(), ann, id, "a.csv"); err != nil || len(b) != 60 {
+			t.Errorf("%d bytes, %v", len(b), err)
+		}
+		for name, p := range map[string]skill.Principal{"b": ann, "": ann, "../a.csv": ann, "\x1bd": ann, "nosuch": operator, "a.csv": bob, "c": amy} {
+			if b, err := h.File(t.Context(), p, id, name); code(err) != skill.NotFound {
+				t.Errorf("%q of %s: %d bytes, %v", name, p.ID, len(b), err)
+			}
+		}
+		run(`[{"name":"x","size":90}]`)
+		last := run(`[{"name":"x","size":90}]`)
+		if b, err := h.File(t.Context(), ann, id, "a.csv"); code(err) != skill.NotFound {
+			t.Errorf("the oldest made no room: %d bytes, %v", len(b), err)
+		}
+		if b, err := h.File(t.Context(), chief, last, "x"); err != nil || len(b) != 90 {
+			t.Errorf("%d bytes, %v", len(b), err)
+		}
+		h.results.Fail(errors.New("full"))
+		if r := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "files", Input: json.RawMessage(`[{"name":"x","size":9}]`)}); r.Error == nil || r.Error.Code != skill.AuditUnavailable {
+			t.Errorf("files that cannot be kept: %+v", r)
+		}
+		if _, err := h.File(t.Context(), ann, last, "x"); code(err) != skill.AuditUnavailable {
+			t.Errorf("files that cannot be read: %v", err)
+		}
+	})
+}
+
+func TestSessionsAreInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, executions.Options{})
+		session := executionstest.ID(0xabc)
+		for _, n := range []int{2, 0, 1, 1} {
+			h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "echo", Input: json.RawMessage("{}"), Turn: skill.Turn{Session: session, Iteration: n}})
+			time.Sleep(time.Second)
+		}
+		views, err := h.Session(t.Context(), ann, session)
+		var got []string
+		for _, v := range views {
+			got = append(got, fmt.Sprint(v.Iteration, " ", v.ID[len(v.ID)-1:]))
+		}
+		if want := "0 2,1 3,1 4,2 1"; err != nil || strings.Join(got, ",") != want {
+			t.Errorf("%q, want %s; %v", got, want, err)
+		}
+		for _, session := range []string{"", "x", executionstest.ID(5)} {
+			if _, err := h.Session(t.Context(), ann, session); code(err) != skill.NotFound {
+				t.Errorf("%q: %v", session, err)
+			}
+		}
+	})
+}
+
+// fewAtOnce gives two executions a page, whatever is asked for.
+type fewAtOnce struct{ executions.Records }
+
+func (r fewAtOnce) Executions(ctx context.Context, q audit.Query) ([]*audit.Execution, string, error) {
+	q.Limit = min(q.Limit, 2)
+	return r.Records.Executions(ctx, q)
+}
+
+// A session is whole over pages, and bounded: what came before goes without its inputs.
+func TestLargeSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, executions.Options{})
+		h.manager(t, executions.Options{Records: fewAtOnce{h.records}})
+		session := executionstest.ID(0xabc)
+		input, err := json.Marshal(strings.Repeat("x", 5<<20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 5 {
+			h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "echo", Input: input, Turn: skill.Turn{Session: session, Iteration: n}})
+			time.Sleep(time.Second)
+		}
+		views, err := h.Session(t.Context(), ann, session)
+		if err != nil || len(views) != 5 {
+			t.Fatalf("%d, %v", len(views), err)
+		}
+		for i, v := range views {
+			if whole := v.Input.JSON != nil; v.Iteration != i || whole != (i >= 2) || whole == v.Input.Truncated || v.Input.Bytes != int64(len(input)) {
+				t.Errorf("%d: iteration %d with %d bytes of input, truncated %v", i, v.Iteration, len(v.Input.JSON), v.Input.Truncated)
+			}
+		}
+	})
+}
+
+func TestReplay(t *testing.T) {
+	var asked string
+	h := newHouse(t, executions.Options{Replay: func(_ context.Context, p skill.Principal, id string) (any, error) {
+		asked = p.ID + " " + id
+		return map[string]bool{"identical": true}, nil
+	}})
+	id := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "echo", Input: json.RawMessage("{}")}).Meta.ExecutionID
+	if _, err := h.Replay(t.Context(), bob, id); code(err) != skill.NotFound || asked != "" {
+		t.Errorf("another tenant: %v, asked %q", err, asked)
+	}
+	if _, err := h.Replay(t.Context(), ann, id); err != nil || asked != "ann "+id {
+		t.Errorf("%v, asked %q", err, asked)
+	}
+	h.manager(t, executions.Options{})
+	if _, err := h.Replay(t.Context(), ann, id); code(err) != skill.NotFound {
+		t.Errorf("where nothing is recorded: %v", err)
+	}
+}
+
+// Records that cannot be read are no reason to say that there is nothing.
+func TestRecordsThatCannotBeRead(t *testing.T) {
+	h := newHouse(t, executions.Options{})
+	id := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "echo", Input: json.RawMessage("{}")}).Meta.ExecutionID
+	h.records.Before(func(context.Context, string) error { return errors.New("database is locked at /secret") })
+	_, get := h.Get(t.Context(), ann, id)
+	_, _, list := h.List(t.Context(), ann, executions.Query{Limit: 10})
+	_, cancel := h.Cancel(t.Context(), ann, id)
+	_, session := h.Session(t.Context(), ann, id)
+	_, file := h.File(t.Context(), ann, id, "x")
+	for name, err := range map[string]error{"get": get, "list": list, "cancel": cancel, "session": session, "file": file} {
+		var e *skill.Error
+		if !errors.As(err, &e) || e.Code != skill.AuditUnavailable || strings.Contains(e.Message, "secret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
