@@ -18,8 +18,7 @@ import (
 func (a *app) auditVerifyCommand() *cobra.Command {
 	var asJSON, chainOnly bool
 	var tenant, against string
-	var from count
-	from = count{low: 1, high: 1 << 62, name: "N"}
+	from := count{low: 1, high: 1 << 62, name: "N"}
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Finds records that were changed, removed, moved or added",

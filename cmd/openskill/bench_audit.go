@@ -59,7 +59,7 @@ func (a *app) benchAudit(ctx context.Context, o *benchOptions) (rows []bench.Row
 		if err != nil {
 			return nil, err
 		}
-		defer c.close() //nolint:errcheck // what was measured is told
+		defer c.Close() //nolint:errcheck // what was measured is told
 		measured = append(measured, c)
 		variants = append(variants, bench.Variant{Name: v.name, Run: c.run, Note: c.note})
 	}
@@ -129,7 +129,8 @@ func openRecordedCalls(ctx context.Context, url string, alone bool) (*recordedCa
 	return &recordedCalls{db: db, log: l, alone: alone}, nil
 }
 
-func (c *recordedCalls) close() error {
+// Close closes the Log and the database.
+func (c *recordedCalls) Close() error {
 	return errors.Join(c.log.Close(context.Background()), c.db.Close())
 }
 
