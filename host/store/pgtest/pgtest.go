@@ -42,17 +42,23 @@ var shared struct {
 // when the test ends. Without PostgreSQL the test is skipped.
 func Start(t testing.TB) (address string) {
 	t.Helper()
+	Need(t)
+	return shared.server.Database(t)
+}
+
+// Need starts the server of this process, where it does not run, and skips the test where
+// there is no PostgreSQL.
+func Need(t testing.TB) {
+	t.Helper()
 	shared.once.Do(func() { shared.server, shared.err = launch(nil) })
 	missing(t, shared.err)
-	return shared.server.Database(t)
 }
 
 // Copy is [Start] for a database that is a copy of another one, which prepare fills the
 // first time that something is called by this name. It leaves no connection open.
 func Copy(t testing.TB, name string, prepare func(address string) error) (address string) {
 	t.Helper()
-	shared.once.Do(func() { shared.server, shared.err = launch(nil) })
-	missing(t, shared.err)
+	Need(t)
 	made, _ := shared.copies.LoadOrStore(name, &original{})
 	o := made.(*original) //nolint:errcheck,forcetypeassert // nothing else is stored
 	o.once.Do(func() {

@@ -44,7 +44,7 @@ func each(t *testing.T, tables bool, test func(t *testing.T, fresh func(t *testi
 		})
 	})
 	t.Run("postgres", func(t *testing.T) {
-		pgtest.Start(t) // which skips
+		pgtest.Need(t)
 		test(t, func(t *testing.T) string {
 			t.Helper()
 			if tables { // made once and copied, which is sooner done
