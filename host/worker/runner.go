@@ -153,11 +153,14 @@ func (r *Runner) enter() error {
 // retired, and for each module that one had not got.
 const attempts = 8
 
+// mostGifts bounds how often a worker is given again what it was given.
+const mostGifts = 3
+
 func (r *Runner) attempt(ctx context.Context, k kind, call *skill.Call, began time.Time) (*skill.Reply, error) {
 	within, cancel := context.WithTimeout(ctx, call.Limits.Timeout-time.Since(began))
 	defer cancel()
 	key := r.p.o.Key(call)
-	given := ""
+	given, gifts := "", 0
 	for range attempts {
 		w, err := r.p.acquire(within, key, call)
 		if err != nil {
@@ -176,17 +179,25 @@ func (r *Runner) attempt(ctx context.Context, k kind, call *skill.Call, began ti
 		case errors.Is(err, errGone) || errors.Is(err, errRetired):
 			continue // it was not begun, or the pool is closing, which acquire tells
 		case digest != "" && r.p.o.Modules != nil:
-			if digest != given {
+			asks := digest == given // for what it was given
+			if !asks {
+				given, gifts = digest, 0
 				err = r.supply(within, w, call, digest)
 			}
 			switch {
 			case err == nil:
-				given = digest
 				continue
 			case r.damaged(call, digest): // as is what the worker has of it
 				r.p.doubted(key, w)
 				given = ""
 				continue
+			case asks && gifts < mostGifts:
+				// Another call may have had it look before the gift, and this one was told
+				// what that look found; or this is another worker.
+				gifts++
+				if err = r.supply(within, w, call, digest); err == nil {
+					continue
+				}
 			}
 		case errors.Is(err, errHung):
 			r.p.doubted(key, w)
