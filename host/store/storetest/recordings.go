@@ -17,6 +17,7 @@ import (
 // Recordings holds a store of recordings to its contract. open gives a new, empty one for
 // each call; another gives the same one as another process would open it.
 func Recordings(t *testing.T, open func(t *testing.T) (store, another replay.Store)) {
+	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s, another replay.Store){
 		"what is kept is read": recordingsRoundTrip,
 		"the first counts":     recordingsTwice,
@@ -62,6 +63,7 @@ func kept(t *testing.T, s replay.Store, tenant, id string, want *replay.Row) {
 }
 
 func recordingsRoundTrip(t *testing.T, s, another replay.Store) {
+	t.Helper()
 	missing := aRecording(2)
 	missing.Missing, missing.Body, missing.Size = "it grew too large", nil, 0
 	large := aRecording(3)
@@ -74,6 +76,7 @@ func recordingsRoundTrip(t *testing.T, s, another replay.Store) {
 }
 
 func recordingsTwice(t *testing.T, s, another replay.Store) {
+	t.Helper()
 	first, second := aRecording(1), aRecording(1)
 	second.Missing, second.Body = "another", nil
 	keep(t, s, first)
@@ -82,6 +85,7 @@ func recordingsTwice(t *testing.T, s, another replay.Store) {
 }
 
 func recordingsTenants(t *testing.T, s, another replay.Store) {
+	t.Helper()
 	r := aRecording(1)
 	keep(t, s, r)
 	for _, tenant := range []string{"", "other", "ACME", "acme ", "acme\x00", "%"} {
@@ -90,6 +94,7 @@ func recordingsTenants(t *testing.T, s, another replay.Store) {
 }
 
 func recordingsPrune(t *testing.T, s, another replay.Store) {
+	t.Helper()
 	for n := range 7 {
 		r := aRecording(n)
 		if n%2 == 1 {
@@ -121,6 +126,7 @@ func recordingsPrune(t *testing.T, s, another replay.Store) {
 }
 
 func recordingsAtOnce(t *testing.T, s, another replay.Store) {
+	t.Helper()
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -145,6 +151,7 @@ func recordingsAtOnce(t *testing.T, s, another replay.Store) {
 }
 
 func recordingsHostile(t *testing.T, s, another replay.Store) {
+	t.Helper()
 	r := aRecording(1)
 	r.Missing = "'; DROP TABLE recordings; -- ? $1 \u202e"
 	keep(t, s, r)
@@ -161,6 +168,7 @@ func recordingsHostile(t *testing.T, s, another replay.Store) {
 }
 
 func recordingsContext(t *testing.T, s, _ replay.Store) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Keep(ctx, aRecording(1)); err != nil && !errors.Is(err, context.Canceled) {
