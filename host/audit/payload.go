@@ -32,7 +32,7 @@ func (p Policy) Known() bool {
 
 // maxLooked is the size, in bytes, up to which a payload is looked through for what may
 // be kept of it: a run waits for its record.
-const maxLooked = 1 << 20
+const maxLooked = 256 << 10
 
 // Payload is what p keeps of data, with no more bytes of JSON than most. Data is what a
 // caller or a skill wrote: JSON, or any bytes.

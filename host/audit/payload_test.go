@@ -3,6 +3,7 @@ package audit_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,8 +15,10 @@ import (
 	"openskill/host/audit"
 )
 
+var update = flag.Bool("update", false, "write what is there now into testdata")
+
 // What each policy keeps of an input is in testdata/payloads.txtar: files named input, none,
-// hash, redacted and full follow each other. OPENSKILL_UPDATE=1 writes it anew.
+// hash, redacted and full follow each other.
 func TestPayloads(t *testing.T) {
 	file := filepath.Join("testdata", "payloads.txtar")
 	a, err := txtar.ParseFile(file)
@@ -40,7 +43,7 @@ func TestPayloads(t *testing.T) {
 		}
 	}
 	got := txtar.Format(&txtar.Archive{Comment: a.Comment, Files: out})
-	if os.Getenv("OPENSKILL_UPDATE") != "" {
+	if *update {
 		if err := os.WriteFile(file, got, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +51,7 @@ func TestPayloads(t *testing.T) {
 	}
 	for i, f := range out {
 		if i >= len(a.Files) || a.Files[i].Name != f.Name || !bytes.Equal(a.Files[i].Data, f.Data) {
-			t.Fatalf("%s is now\n%s\nwhich is not what %s has there", f.Name, f.Data, file)
+			t.Fatalf("run with -update after checking: %s is now\n%s", f.Name, f.Data)
 		}
 	}
 }

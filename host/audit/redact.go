@@ -104,17 +104,17 @@ func parse(data []byte) (*node, error) {
 			isKey = false
 			continue
 		}
-		n := newNode(t)
+		var n *node // nil: it is read over
 		switch {
 		case root == nil:
+			n = newNode(t)
 			root = n
-		case parent == nil: // within what is read over
-			n = nil
+		case parent == nil:
 		case nodes >= maxNodes || len(parent.kids) >= details[0].kids || len(open) >= maxDepth:
 			parent.more++
-			n = nil
 		default:
 			nodes++
+			n = newNode(t)
 			parent.kids = append(parent.kids, n)
 			if parent.kind == objectNode {
 				parent.keys = append(parent.keys, key)
