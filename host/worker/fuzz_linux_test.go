@@ -45,6 +45,8 @@ func FuzzWorkerSays(f *testing.F) {
 		append(frameOf(kindRequest, 1, "7", "{}"), reply(&wireReply{Code: skill.Trap, Message: "m"}, "")...),
 		reply(&wireReply{Refused: &Refusal{Code: skill.Conflict, Details: []byte(`{"a":[1,"x"]}`), Uncompiled: "sha256:00"}}, ""),
 		reply(all, "text"),
+		reply(&wireReply{Stdout: 2, Recorded: &wireRecording{Draws: 3, Seen: 11}, Differs: "at draw 1"}, "okdr\x01a\x06folder\x00\x00"),
+		reply(&wireReply{Recorded: &wireRecording{Missing: "too much", More: true}}, ""),
 		frameOf(kindAssigned, 1, `null`, ""),
 		frameOf(kindHello, 0, `{"version":1}`, ""),
 		{255, 255, 255, 255, byte(kindReply), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
@@ -73,7 +75,7 @@ func FuzzWorkerSays(f *testing.F) {
 			_ = theirs.Close()
 		}()
 		go func() { w.end(&crashedError{why: "as when a process is reaped"}) }()
-		call := &skill.Call{Limits: skill.Limits{Output: 1000, Scratch: 500, Fuel: 100}, Grants: skill.Grants{Scratch: true}}
+		call := &skill.Call{Limits: skill.Limits{Output: 1000, Scratch: 500, Fuel: 100}, Grants: skill.Grants{Scratch: true}, Record: 300, Replay: []byte("tape")}
 		r, err := w.do(t.Context(), kindRun, "wasm:test", call, time.Second)
 		answered(t, r, err, call)
 	})
@@ -91,6 +93,8 @@ func answered(t *testing.T, r *skill.Reply, err error, call *skill.Call) {
 	case r.Code != "" && !believed(r.Code), uint64(len(r.Stdout)) > call.Limits.Output, uint64(len(r.Stderr)) > call.Limits.Output,
 		r.Usage.Fuel > call.Limits.Fuel, len(r.Message) > skill.MaxMessage:
 		t.Errorf("%+v", r)
+	case r.Recording != nil && (uint64(len(r.Recording.Draws)) > call.Record || len(r.Recording.Seen) > maxSeen || (r.Recording.Draws == nil) == (r.Recording.Missing == "")):
+		t.Errorf("%+v", r.Recording)
 	default:
 		left, last := int(call.Limits.Scratch), "" //nolint:gosec // small
 		for _, a := range r.Artifacts {

@@ -19,6 +19,15 @@
 // one. The context is looked at on every call, between chunks of a long copy, and
 // in every wait, so a deadline always wins against a sleep or a silent reader.
 //
+// # What is not computed
+//
+// All that a guest is told and could not compute goes through four functions: the time of
+// day (files that it writes are dated by it, too), the time that has passed, chance, and
+// the network. Config.Record has them written to a tape of package wasm/tape, Config.Replay
+// takes them from one: then they look at nothing else, and a wait is over at once. What is
+// left are the files below Root, and a Stdin that comes in pieces: who replays a run sees
+// to these.
+//
 // # What is bounded
 //
 //   - vectors of one call: 1,024 (EINVAL beyond), and 16 MiB of data (a short
