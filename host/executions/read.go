@@ -55,7 +55,7 @@ type Failure struct {
 // Artifact is a file that an execution left.
 type Artifact struct {
 	audit.ArtifactInfo
-	Kept bool `json:"kept"` // it can be fetched
+	Kept *bool `json:"kept,omitempty"` // it can be fetched; nil in lists, which do not look
 }
 
 // sight is what a caller sees of records.
@@ -175,7 +175,8 @@ func (m *Manager) view(ctx context.Context, e *audit.Execution) (*View, error) {
 		return nil, unavailable("executions.Get", err)
 	}
 	for i := range v.Artifacts {
-		v.Artifacts[i].Kept = slices.Contains(names, v.Artifacts[i].Name)
+		kept := slices.Contains(names, v.Artifacts[i].Name)
+		v.Artifacts[i].Kept = &kept
 	}
 	if e.Finished == nil || !slices.Contains(names, "") {
 		return v, nil

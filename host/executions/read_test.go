@@ -99,7 +99,7 @@ func TestFiles(t *testing.T) {
 			t.Fatalf("%+v, %v", v, err)
 		}
 		for i, want := range []bool{true, false, true, false} {
-			if a := v.Artifacts[i]; a.Kept != want {
+			if a := v.Artifacts[i]; a.Kept == nil || *a.Kept != want {
 				t.Errorf("%q kept: %v", a.Name, a.Kept)
 			}
 		}

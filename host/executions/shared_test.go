@@ -95,7 +95,7 @@ func TestTwoHostsOnOneDatabase(t *testing.T) {
 		}
 
 		files := begin("files", `[{"name":"a b.csv","size":1000},{"name":"é","size":0}]`)
-		if v := ended(files); v.Status != audit.Success || len(v.Artifacts) != 2 || !v.Artifacts[0].Kept || !v.Artifacts[1].Kept || v.Result == nil {
+		if v := ended(files); v.Status != audit.Success || len(v.Artifacts) != 2 || !*v.Artifacts[0].Kept || !*v.Artifacts[1].Kept || v.Result == nil {
 			t.Errorf("%+v", v)
 		}
 		if b, err := two.File(t.Context(), chief, files, "a b.csv"); err != nil || len(b) != 1000 {

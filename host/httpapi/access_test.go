@@ -247,7 +247,7 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 			t.Errorf("a session of bob: %d %s", resp.StatusCode, got)
 		}
 	}
-	if v, status := w.view(t, "ann", own.execution); status != 200 || v.Status != "success" || len(v.Artifacts) != 1 || !v.Artifacts[0].Kept {
+	if v, status := w.view(t, "ann", own.execution); status != 200 || v.Status != "success" || len(v.Artifacts) != 1 || !*v.Artifacts[0].Kept {
 		t.Errorf("ours afterwards: %d %+v", status, v)
 	}
 	if n := len(w.uploads.Decisions()); n > 0 {
