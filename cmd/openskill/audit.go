@@ -190,11 +190,11 @@ func executionTable(page []*audit.Execution) string {
 	t := newTable("STARTED", "EXECUTION", "STATUS", "CODE", "SKILL", "VERSION", "TENANT", "PRINCIPAL", "MS", "FUEL")
 	for _, e := range page {
 		row := table.Row{
-			e.Started.Time.UTC().Format(time.RFC3339), e.Started.ExecutionID, e.Status(), "", shownSkill(e),
+			e.Started.Time.UTC().Format(time.RFC3339), skill.CleanText(e.Started.ExecutionID, 40), skill.CleanText(string(e.Status()), 40), "", shownSkill(e),
 			skill.CleanText(e.Version, 40), skill.CleanText(e.Tenant, 40), skill.CleanText(e.Principal, 40), "", "",
 		}
 		if f := e.Finished; f != nil {
-			row[3], row[8], row[9] = f.Code, f.DurationMS, f.Fuel
+			row[3], row[8], row[9] = skill.CleanText(string(f.Code), 40), f.DurationMS, f.Fuel
 		}
 		t.AppendRow(row)
 	}

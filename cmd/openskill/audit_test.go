@@ -297,6 +297,15 @@ func TestAuditExport(t *testing.T) {
 		t.Error("a file that was there was written over")
 	}
 	runAudit(t, state, 1, "export", "--tenant", "nobody")
+	// A record that is no JSON any more ends an export, and leaves no file that looks whole.
+	edit(t, state, `UPDATE audit_records SET body = X'7B00' WHERE tenant = 'acme' AND seq = 3`)
+	half := filepath.Join(t.TempDir(), "half.jsonl")
+	if _, stderr := runAudit(t, state, 3, "export", "--out", half); !strings.Contains(stderr, "record 3 of the tenant") {
+		t.Errorf("a damaged record: %s", stderr)
+	}
+	if _, err := os.Stat(half); !os.IsNotExist(err) {
+		t.Errorf("half an export is left: %v", err)
+	}
 }
 
 // The suite of the benchmarks puts calls on record in all its ways.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -226,6 +227,9 @@ func exportChain(ctx context.Context, w io.Writer, s audit.Store, h audit.Head, 
 			return n, b.Flush()
 		case !since.IsZero() && r.Time.Before(since), !until.IsZero() && !r.Time.Before(until):
 			continue
+		}
+		if !json.Valid(r.Body) {
+			return n, fmt.Errorf("record %d of the tenant %s is damaged, and nothing from it on was written; see openskill audit verify", r.Seq, quote(h.Tenant))
 		}
 		if err := writeJSON(b, r); err != nil {
 			return n, err
