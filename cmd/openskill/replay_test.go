@@ -7,11 +7,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"openskill/host/hosttest"
@@ -145,6 +148,43 @@ func TestReplayInProcess(t *testing.T) {
 	r.again(id, 0)
 	r.env = append(r.env, "OPENSKILL_WORKERS=tenant", "OPENSKILL_RECORD=off") // and what was recorded here replays there
 	r.again(id, 0)
+}
+
+// TestReplayWithoutServer has a skill ask a server that it is granted, and is replayed when
+// that is gone: what it was answered is on the recording, and nothing is sent.
+func TestReplayWithoutServer(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "answer "+strconv.Itoa(int(asked.Add(1))))
+	}))
+	defer server.Close()
+	skills := t.TempDir()
+	for name, text := range map[string]string{
+		"asks/skill.yaml": "id: asks\nversion: 1.0.0\ndescription: Asks a server.\ntype: wasm\nruntime: python\nentry: main.py\n" +
+			"permissions: {http: ['" + server.URL + "']}\ninput_schema: {type: object}\noutput_schema: {type: object}\n",
+		"asks/main.py": "import json, sys\njson.load(sys.stdin)\nanswers = []\nfor i in range(2):\n    with open('/dev/http', 'r+b', buffering=0) as f:\n" +
+			"        f.write(json.dumps({'url': '" + server.URL + "/'}).encode() + b'\\n')\n        answers.append(f.readall().decode().partition('\\n')[2])\n" +
+			"print(json.dumps({'answers': answers}))\n",
+	} {
+		path := filepath.Join(skills, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newRecorder(t, "OPENSKILL_HTTP_ALLOW="+server.URL, "OPENSKILL_SKILLS_DIR="+skills)
+	out, problems, code := r.openskill("run", "asks")
+	var result skill.Result
+	if err := json.Unmarshal([]byte(out), &result); err != nil || result.Meta.Runner != skill.WasmPython {
+		t.Skipf("no Python runtime is installed: %s%s", out, problems)
+	}
+	if code != 0 || !strings.Contains(string(result.Data), "answer 1") || !strings.Contains(string(result.Data), "answer 2") || asked.Load() != 2 {
+		t.Fatalf("exit code %d: %s%s", code, out, problems)
+	}
+	server.Close()
+	r.again(result.Meta.ExecutionID, 0)
+	r.env = append(r.env, "OPENSKILL_HTTP_ALLOW=") // it is not even granted any more
+	r.again(result.Meta.ExecutionID, 0)
 }
 
 // TestReplayOverHTTP has a host record a call, and replay it for who asks over HTTP.
