@@ -96,19 +96,23 @@ func (h *heard) until(t *testing.T, what string, is func() bool) {
 
 var begun = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
-func write(t *testing.T, d *store.DB, name string) {
+func write(t *testing.T, d *store.DB, description string) {
 	t.Helper()
-	err := d.Definitions().Change(t.Context(), "", "watched", func(now *definitions.Definition) (*definitions.Definition, error) {
+	if err := describe(t.Context(), d, description); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// describe changes the definition that is watched, or makes it.
+func describe(ctx context.Context, d *store.DB, description string) error {
+	return d.Definitions().Change(ctx, "", "watched", func(now *definitions.Definition) (*definitions.Definition, error) {
 		next := &definitions.Definition{ID: "019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f", Source: definitions.Seeded, InputSchema: []byte("{}"), OutputSchema: []byte("{}"), CreatedAt: begun, UpdatedAt: begun}
 		if now != nil {
 			next = now
 		}
-		next.Description = name
+		next.Description = description
 		return next, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestWatch(t *testing.T) {
@@ -186,6 +190,39 @@ func TestWatchOutlivesItsConnection(t *testing.T) {
 		h.until(t, "a change after the kill", func() bool { return h.times[definitions.Topic] > before })
 	}
 	comes()
+}
+
+// The server stops and comes back: changes are refused meanwhile as what cannot be done
+// now, and heard of afterwards, without a restart.
+func TestWatchOutlivesTheServer(t *testing.T) {
+	server := pgtest.New(t)
+	url := server.Database(t)
+	a, b := storetest.Open(t, url), storetest.Open(t, url)
+	h := watch(t, a)
+	write(t, b, "before")
+	h.until(t, "a change before", func() bool { return h.times[definitions.Topic] == 2 })
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := describe(t.Context(), b, "meanwhile"); err == nil || !store.Unavailable(err) {
+		t.Errorf("without a server: %v", err)
+	}
+	if _, _, err := b.Uploads().Records(t.Context(), 0); err == nil || !store.Unavailable(err) {
+		t.Errorf("without a server: %v", err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); ; { // connections of the pool that broke
+		err := describe(t.Context(), b, "after")
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the server is back: %v", err)
+		}
+	}
+	h.until(t, "a change after", func() bool { return h.times[definitions.Topic] > 2 })
 }
 
 // TestSeeds: a host's folders seed a real database once, whatever way it has of writing

@@ -28,10 +28,15 @@ func (d *DB) changing(ctx context.Context, topic string, fn func(ctx context.Con
 	})
 }
 
-// raise takes the next revision of a topic, and holds it until the transaction ends.
+// raise takes the next revision of a topic, and holds it until the transaction ends. It
+// is not only greater than the last one, but not before the clock's microseconds: a
+// server that comes back without its last transactions, as a replica may, must not give
+// a revision again that hosts have seen already.
 func (d *DB) raise(ctx context.Context, tx bun.Tx, topic string) (uint64, error) {
 	var revision int64
-	if err := tx.NewRaw("UPDATE revisions SET revision = revision + 1 WHERE topic = ? RETURNING revision", topic).Scan(ctx, &revision); err != nil {
+	clock := time.Now().UnixMicro() //nolint:forbidigo // any number that grows from one run to the next
+	err := tx.NewRaw("UPDATE revisions SET revision = CASE WHEN revision < ? THEN ? ELSE revision + 1 END WHERE topic = ? RETURNING revision", clock, clock, topic).Scan(ctx, &revision)
+	if err != nil {
 		return 0, err
 	}
 	if d.postgres() {

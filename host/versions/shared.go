@@ -93,6 +93,7 @@ const (
 // sharing is what a store that shares its uploads knows beside them; mu is held for it.
 type sharing struct {
 	revision  uint64             // up to which records were read
+	newest    uint64             // of all changes that were seen
 	revisions map[key]uint64     // of Store.skills
 	here      map[string]bool    // folders of versions that are whole
 	fetching  map[string]bool    // folders
@@ -157,9 +158,14 @@ func (s *Store) Refresh(ctx context.Context) error {
 	defer s.refreshing.Unlock()
 	s.payOwed()
 	s.mu.RLock()
-	after := s.shared.revision
+	after, newest := s.shared.revision, s.shared.newest
 	s.mu.RUnlock()
 	records, upTo, err := s.o.Shared.Records(ctx, after)
+	if err == nil && upTo < newest { // the database has come back without its last changes
+		if records, upTo, err = s.o.Shared.Records(ctx, 0); err == nil {
+			s.forgetLost(records)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -172,10 +178,33 @@ func (s *Store) Refresh(ctx context.Context) error {
 		s.apply(key{r.Tenant, r.ID}, st, r.Revision)
 	}
 	s.mu.Lock()
-	s.shared.revision = max(s.shared.revision, upTo)
+	s.shared.revision = upTo
 	s.mu.Unlock()
 	s.fetchMissing()
 	return nil
+}
+
+// forgetLost goes back to what the database has, which are all of its records: what this
+// host knows beyond them was never said.
+func (s *Store) forgetLost(records []Record) {
+	has := map[key]bool{}
+	for _, r := range records {
+		has[key{r.Tenant, r.ID}] = true
+	}
+	s.mu.Lock()
+	clear(s.shared.revisions)
+	s.shared.newest = 0
+	var lost []key
+	for k := range s.skills {
+		if !has[k] {
+			lost = append(lost, k)
+		}
+	}
+	s.mu.Unlock()
+	s.o.Log.Error("the database of uploads has lost changes that this host has seen; it goes back to what the database has", slog.Int("skills", len(lost)))
+	for _, k := range lost {
+		s.apply(k, nil, 0)
+	}
 }
 
 // sync is Refresh for a decision: it must know what other hosts have just taken in. What
@@ -253,7 +282,7 @@ func (s *Store) apply(k key, st *state, revision uint64) {
 		s.hold(k, st)
 		s.skills[k] = st
 	}
-	s.shared.revisions[k] = revision
+	s.shared.revisions[k], s.shared.newest = revision, max(s.shared.newest, revision)
 	s.index()
 	s.mu.Unlock()
 	if old == nil {

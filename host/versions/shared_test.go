@@ -426,6 +426,29 @@ func TestSharedCrashes(t *testing.T) {
 	})
 }
 
+// A database that comes back without its last changes: hosts go back to what it has.
+func TestSharedChangesAreLost(t *testing.T) {
+	m := &versionstest.Memory{}
+	a, b := newHost(t, m, nil, nil), newHost(t, m, nil, nil)
+	a.must(a.upload("acme", "up", "1.0.0", "one"))
+	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
+	before := m.Copy()
+	a.must(a.store.Enable("acme", "up", "", by))
+	a.must(a.upload("acme", "more", "1.0.0", "more"))
+	b.learns("acme", "more", "1.0.0 false: 1.0.0=disabled more")
+	b.learns("acme", "up", "1.0.0 true: 1.0.0=enabled one")
+	m.Lose(before)
+	for _, h := range []*host{a, b} {
+		h.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
+		h.learns("acme", "more", "NOT_FOUND")
+		if list := h.folders(); len(list) != 1 {
+			t.Errorf("on its disk are %v", list)
+		}
+	}
+	a.must(a.upload("acme", "more", "1.0.0", "again"))
+	b.learns("acme", "more", "1.0.0 false: 1.0.0=disabled again")
+}
+
 // A quarantine holds on its host while the database is away, and everywhere afterwards.
 func TestSharedQuarantineIsOwed(t *testing.T) {
 	m := &versionstest.Memory{}

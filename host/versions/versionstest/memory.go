@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -49,6 +50,21 @@ func (m *Memory) Fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.err = err
+}
+
+// Lose takes back everything since a copy was made, as a server does that comes back
+// without its last transactions.
+func (m *Memory) Lose(back *Memory) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.revision, m.rows = back.revision, back.rows
+}
+
+// Copy is what there is now.
+func (m *Memory) Copy() *Memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &Memory{revision: m.revision, rows: maps.Clone(m.rows)}
 }
 
 // Archives says how many there are.
