@@ -16,7 +16,7 @@ status=0
 
 # A package whose code starts goroutines or holds locks belongs into this list, and a
 # test in it that only compiles and runs one guest is skipped by testing.Short.
-race="./host ./host/auth ./host/dispatch ./host/egress ./host/executions ./host/httpapi/... ./host/quarantine ./host/quota ./host/runner ./host/selftest
+race="./host ./host/audit ./host/auth ./host/dispatch ./host/egress ./host/executions ./host/httpapi/... ./host/quarantine ./host/quota ./host/runner ./host/selftest
 	./host/upload ./host/versions ./host/worker ./plugins/all ./plugins/cli ./plugins/javascript ./plugins/python
 	./plugins/wasi/... ./wasm"
 began=$(date +%s)
