@@ -75,10 +75,11 @@ func TestSharedKilled(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("OPENSKILL_KILLS")); err == nil {
 		kills = n
 	}
+	leftovers := t.TempDir()      // what a process that is killed does not tidy up
 	said := map[skill.ID]string{} // the last word on each
 	for round := range kills {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSharedKilled$")
-		cmd.Env = append(os.Environ(), killedURL+"="+url, killedDir+"="+dir, killedRound+"="+strconv.Itoa(round))
+		cmd.Env = append(os.Environ(), killedURL+"="+url, killedDir+"="+dir, killedRound+"="+strconv.Itoa(round), "TMPDIR="+leftovers)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
