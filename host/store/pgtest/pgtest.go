@@ -321,24 +321,7 @@ func (s *Server) copyOf(t testing.TB, template string) (address string) {
 
 func (s *Server) create(template string) (name string, err error) {
 	name = fmt.Sprintf("t%d", s.count.Add(1))
-	create := "CREATE DATABASE " + name + " TEMPLATE " + template
-	if s.version() >= 15 {
-		create += " STRATEGY file_copy" // sooner, where nothing waits for the disk
-	}
-	return name, s.Exec(create)
-}
-
-func (s *Server) version() int {
-	said, err := os.ReadFile(filepath.Join(s.data(), "PG_VERSION"))
-	if err != nil {
-		return 0
-	}
-	major, _, _ := strings.Cut(strings.TrimSpace(string(said)), ".")
-	n, err := strconv.Atoi(major)
-	if err != nil {
-		return 0
-	}
-	return n
+	return name, s.Exec("CREATE DATABASE " + name + " TEMPLATE " + template)
 }
 
 // Exec executes statements as the owner of the server, in the database postgres.
