@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -50,12 +51,16 @@ func (s *rows) full() bool { return s.count >= maxRows || s.bytes >= maxRowsByte
 // compare asks for the executions and forgets them. The fault is that with the lowest
 // number.
 func (s *rows) compare(ctx context.Context, store Store) (*Fault, error) {
+	together, err := s.together(ctx, store)
+	if err != nil {
+		return nil, err
+	}
 	faults := make(chan *Fault, len(s.byID))
 	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(rowsAtOnce)
 	for id, e := range s.byID {
 		all.Go(func() error {
-			fault, err := e.compare(ctx, store, id)
+			fault, err := e.compare(ctx, store, id, together[id])
 			if fault != nil {
 				faults <- fault
 			}
@@ -76,12 +81,53 @@ func (s *rows) compare(ctx context.Context, store Store) (*Fault, error) {
 	return first, nil
 }
 
-func (e *row) compare(ctx context.Context, store Store, id string) (*Fault, error) {
+// together asks for the executions that began in the time of these records, which is by
+// far cheaper than to ask for each. What does not come by it is asked for by itself.
+func (s *rows) together(ctx context.Context, store Store) (map[string]*Execution, error) {
+	page := min(max(len(s.byID), 10), 1000) // few where records are large
+	q := Query{Limit: page}
+	for _, e := range s.byID {
+		if r := e.started; r != nil {
+			q.Tenant = r.Tenant
+			if q.Since.IsZero() || r.Time.Before(q.Since) {
+				q.Since = r.Time
+			}
+			if !r.Time.Before(q.Until) {
+				q.Until = r.Time.Add(time.Microsecond)
+			}
+		}
+	}
+	if q.Since.IsZero() {
+		return nil, nil
+	}
+	found := make(map[string]*Execution, len(s.byID))
+	for range len(s.byID)/page + 2 { // there may be any number more, if times are odd
+		all, next, err := store.Executions(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range all {
+			if s.byID[e.Started.ExecutionID] != nil {
+				found[e.Started.ExecutionID] = e
+			}
+		}
+		if next == "" {
+			break
+		}
+		q.Cursor = next
+	}
+	return found, nil
+}
+
+// compare compares with shown, or with what the store says if that is nil.
+func (e *row) compare(ctx context.Context, store Store, id string, shown *Execution) (fault *Fault, err error) {
 	r := e.started
 	if r == nil {
 		r = e.finished
 	}
-	shown, err := store.Execution(ctx, r.Tenant, id)
+	if shown == nil || shown.Finished == nil { // it may have ended meanwhile
+		shown, err = store.Execution(ctx, r.Tenant, id)
+	}
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return faultAt(WrongRow, r, "the execution is on record, and not among the executions"), nil
