@@ -255,6 +255,8 @@ func TestVerifyRows(t *testing.T) {
 		"no end":      {func(e *audit.Execution) { e.Finished = nil }, 3},
 		"a beginning": {func(e *audit.Execution) { e.Principal = "somebody else" }, 2},
 		"a tenant":    {func(e *audit.Execution) { e.Tenant = "other" }, 2},
+		"a time":      {func(e *audit.Execution) { e.Started.Time = e.Started.Time.Add(-time.Hour) }, 2},
+		"an end's":    {func(e *audit.Execution) { e.Finished.Time = e.Finished.Time.Add(time.Hour) }, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := filled(t, 3)
