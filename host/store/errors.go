@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	sqlitedriver "modernc.org/sqlite"
@@ -114,12 +113,11 @@ func pgReason(state string) Reason {
 		return Gone
 	case "25P03": // idle_in_transaction_session_timeout
 		return Gone
-	}
-	class := state[:min(2, len(state))]
-	switch {
-	case strings.HasPrefix(class, "XX"):
+	case "XX001", "XX002": // data_corrupted, index_corrupted
 		return Damaged
-	case class == "08", class == "53", class == "57", class == "58": // connection, resources, operator, system
+	}
+	switch state[:min(2, len(state))] {
+	case "08", "53", "57", "58", "XX": // connection, resources, operator, system, the server itself
 		return Gone
 	}
 	return Refused

@@ -248,7 +248,7 @@ func TestReasonsOfPostgres(t *testing.T) {
 		"23505": store.Taken, "23503": store.Refused, "23514": store.Refused, "22P05": store.Refused, "42601": store.Refused, "42P01": store.Refused,
 		"40001": store.Raced, "40P01": store.Raced, "55P03": store.Locked, "57014": store.Locked, "53100": store.Full, "25006": store.ReadOnly,
 		"42501": store.ReadOnly, "57P01": store.Gone, "57P03": store.Gone, "08006": store.Gone, "53300": store.Gone, "58030": store.Gone,
-		"28P01": store.Gone, "3D000": store.Gone, "25P03": store.Gone, "XX001": store.Damaged, "": store.Refused, "5": store.Refused,
+		"28P01": store.Gone, "3D000": store.Gone, "25P03": store.Gone, "XX001": store.Damaged, "XX000": store.Gone, "": store.Refused, "5": store.Refused,
 	} {
 		err := fmt.Errorf("somewhere: %w", &pgconn.PgError{Code: code})
 		if got := store.ReasonOf(err); got != want {
