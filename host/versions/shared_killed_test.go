@@ -39,6 +39,7 @@ func onDatabase(t *testing.T, url, dir string) *host {
 
 // uploadUntilKilled does what hosts do, and says what was acknowledged.
 func uploadUntilKilled(t *testing.T) {
+	t.Helper()
 	h := onDatabase(t, os.Getenv(killedURL), os.Getenv(killedDir))
 	for n := 0; ; n++ {
 		id := skill.ID(fmt.Sprintf("up-%s-%d", os.Getenv(killedRound), n))

@@ -18,6 +18,7 @@ import (
 // Results holds a store of results to its contract. open gives a new, empty one for each
 // call; another gives the same one as another process would open it.
 func Results(t *testing.T, open func(t *testing.T) (store, another executions.Results)) {
+	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s, another executions.Results){
 		"what is kept is read":     resultsRoundTrip,
 		"time":                     resultsExpire,
@@ -66,6 +67,7 @@ func item(name string, size int) executions.Item {
 }
 
 func resultsRoundTrip(t *testing.T, s, another executions.Results) {
+	t.Helper()
 	all := make([]byte, 256)
 	for i := range all {
 		all[i] = byte(i)
@@ -93,6 +95,7 @@ func resultsRoundTrip(t *testing.T, s, another executions.Results) {
 }
 
 func resultsExpire(t *testing.T, s, _ executions.Results) {
+	t.Helper()
 	for i := range 5 {
 		keepItems(t, s, "acme", i, day.Add(time.Duration(i)*time.Hour), plenty, item("x", 10), item("y", 10))
 	}
@@ -123,6 +126,7 @@ func resultsExpire(t *testing.T, s, _ executions.Results) {
 }
 
 func resultsTenants(t *testing.T, s, _ executions.Results) {
+	t.Helper()
 	keepItems(t, s, "acme", 1, day.Add(time.Hour), plenty, item("x", 10), item("", 10))
 	for _, tenant := range []string{"other", "", "ACME", "acme ", "%"} {
 		if b, err := s.Get(t.Context(), tenant, runID(1), "x", day); !errors.Is(err, executions.ErrNotKept) {
@@ -135,6 +139,7 @@ func resultsTenants(t *testing.T, s, _ executions.Results) {
 }
 
 func resultsRoom(t *testing.T, s, _ executions.Results) {
+	t.Helper()
 	for i, hours := range []int{3, 1, 2, 4} {
 		keepItems(t, s, "acme", i, day.Add(time.Duration(hours)*time.Hour), 100, item("x", 25))
 		keepItems(t, s, "other", 10+i, day.Add(time.Hour), 100, item("x", 25))
@@ -165,6 +170,7 @@ func resultsRoom(t *testing.T, s, _ executions.Results) {
 
 // Two processes that keep at once stay within the bound together.
 func resultsManyAtOnce(t *testing.T, s, another executions.Results) {
+	t.Helper()
 	var wg sync.WaitGroup
 	for w := range 4 {
 		store := s
@@ -188,6 +194,7 @@ func resultsManyAtOnce(t *testing.T, s, another executions.Results) {
 }
 
 func resultsAsked(t *testing.T, s, another executions.Results) {
+	t.Helper()
 	for _, n := range []int{1, 3, 3, 200} {
 		if err := s.Ask(t.Context(), runID(n), day); err != nil {
 			t.Fatal(err)
@@ -233,6 +240,7 @@ func resultsAsked(t *testing.T, s, another executions.Results) {
 }
 
 func resultsContext(t *testing.T, s, _ executions.Results) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Put(ctx, &executions.Kept{Tenant: "acme", ExecutionID: runID(0), Items: []executions.Item{item("x", 10)}, At: day, Until: day.Add(time.Hour)}, plenty); err == nil {
@@ -244,6 +252,7 @@ func resultsContext(t *testing.T, s, _ executions.Results) {
 }
 
 func resultsHostile(t *testing.T, s, _ executions.Results) {
+	t.Helper()
 	for i, text := range []string{"a'; DROP TABLE results; --", `a"b\c`, "?", "$1", "%s", "a?0b", strings.Repeat("n", 1000), "☃\u202e"} {
 		keepItems(t, s, text, i, day.Add(time.Hour), plenty, item(text, 3))
 		if b, err := s.Get(t.Context(), text, runID(i), text, day); err != nil || len(b) != 3 {
