@@ -10,13 +10,13 @@ import (
 var ErrNotFound = errors.New("no such execution")
 
 // Entry is a record to be written, with what it means for the tables that are asked:
-// exactly one of Started, Finished and Pruned is set.
+// exactly one of Started and Finished is set. Records of what was removed are written by
+// [Store.Prune] alone.
 type Entry struct {
 	Record   // Tenant, Kind, ExecutionID, Time and Body are set; the store sets Seq, Prev and Hash
 	Started  *Started
 	Finished *Finished
 	Of       *Started // of a Finished: what its execution began with
-	Pruned   *Pruned
 }
 
 // Store keeps records and executions. Implementations are safe for concurrent use, by
@@ -52,8 +52,8 @@ type Store interface {
 
 	// Prune removes records and execution logs of a tenant from before a time, at most
 	// limit records, from the oldest on and without a gap; a record whose execution runs
-	// stays, and all after it. e is a Pruned entry without Body, which it fills by what
-	// was removed and appends in the same transaction. It gives the number of records.
+	// stays, and all after it. What was removed is put on record, as a [Pruned], in the
+	// same transaction. It gives the number of records.
 	Prune(ctx context.Context, tenant string, before time.Time, limit int) (int, error)
 }
 

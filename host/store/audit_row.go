@@ -252,7 +252,7 @@ func checkEntry(e *audit.Entry) error {
 		}
 	}
 	switch {
-	case !kinds[e.Kind] || e.Started != nil && e.Finished != nil || e.Pruned != nil:
+	case !kinds[e.Kind] || e.Started != nil && e.Finished != nil:
 		return wrong("it is not of one kind") // and what was pruned, Prune says
 	case e.Tenant == "" || len(e.Tenant) > mostWord || plain(e.Tenant) != e.Tenant:
 		// It is hashed, and tells tenants apart: no other text may stand for it.

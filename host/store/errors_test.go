@@ -266,7 +266,7 @@ func TestEntriesThatSayTwoThings(t *testing.T) {
 		"a kind of its own":     func(e *audit.Entry) { e.Kind = "odd" },
 		"an end without start":  func(e *audit.Entry) { e.Kind, e.Started, e.Finished = audit.KindFinished, nil, &audit.Finished{} },
 		"start and end":         func(e *audit.Entry) { e.Finished, e.Of = &audit.Finished{}, e.Started },
-		"what was removed":      func(e *audit.Entry) { e.Kind, e.Started, e.Pruned = audit.KindPruned, nil, &audit.Pruned{} },
+		"what was removed":      func(e *audit.Entry) { e.Kind, e.Started = audit.KindPruned, nil },
 		"no tenant":             func(e *audit.Entry) { e.Tenant, e.Started.Tenant = "", "" },
 		"another tenant":        func(e *audit.Entry) { e.Started.Tenant = "other" },
 		"NUL in the tenant":     func(e *audit.Entry) { e.Tenant, e.Started.Tenant = "a\x00", "a\x00" },

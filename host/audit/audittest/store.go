@@ -110,7 +110,7 @@ func (s *Store) chain(tenant string) *chain {
 func (s *Store) Append(ctx context.Context, entries []*audit.Entry) error {
 	return s.do(ctx, "Append", func() error {
 		for _, e := range entries {
-			if e.Started == nil && e.Finished == nil && e.Pruned == nil || e.Finished != nil && e.Of == nil {
+			if e.Started == nil && e.Finished == nil || e.Finished != nil && e.Of == nil {
 				return errors.New("an entry without what it says")
 			}
 		}
@@ -330,7 +330,7 @@ func (s *Store) Prune(ctx context.Context, tenant string, before time.Time, limi
 		if err != nil {
 			return err
 		}
-		s.append(&audit.Entry{Record: audit.Record{Tenant: tenant, Kind: audit.KindPruned, Time: p.Time, Body: body}, Pruned: &p})
+		s.append(&audit.Entry{Record: audit.Record{Tenant: tenant, Kind: audit.KindPruned, Time: p.Time, Body: body}})
 		return nil
 	})
 	return n, err
