@@ -588,14 +588,3 @@ func (im *Image) held() uint64 {
 	}
 	return n
 }
-
-func byUse(all []*Image) []*Image {
-	used := make(map[*Image]time.Time, len(all))
-	for _, im := range all {
-		im.mu.Lock()
-		used[im] = im.used
-		im.mu.Unlock()
-	}
-	slices.SortFunc(all, func(a, b *Image) int { return used[a].Compare(used[b]) })
-	return all
-}

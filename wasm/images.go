@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -140,4 +141,16 @@ func (s *images) close() {
 	for _, im := range s.list() {
 		_ = im.Close()
 	}
+}
+
+// byUse orders images by when they were used last, the longest ago first.
+func byUse(all []*Image) []*Image {
+	used := make(map[*Image]time.Time, len(all))
+	for _, im := range all {
+		im.mu.Lock()
+		used[im] = im.used
+		im.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b *Image) int { return used[a].Compare(used[b]) })
+	return all
 }
