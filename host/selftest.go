@@ -64,6 +64,8 @@ func openTested(ctx context.Context, s *config.Settings, dir string, log *slog.L
 	}
 	own := *s
 	own.Listen = "127.0.0.1:0"
+	// Nobody else can reach it, and what it does is not for the records of this host.
+	own.Auth, own.DatabaseURL = config.AuthNone, ""
 	own.StateDir, own.DataRoot = filepath.Join(dir, "state"), filepath.Join(dir, "data")
 	own.CLIDir = ""
 	if err := errors.Join(os.Mkdir(own.StateDir, 0o700), os.Mkdir(own.DataRoot, 0o700)); err != nil {

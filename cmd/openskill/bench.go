@@ -66,8 +66,14 @@ measured against native Python: suite peers. make bench-peers sets them up.`,
 		if err != nil {
 			return err
 		}
-		rows, err := a.benchRows(cmd.Context(), s, &o)
+		// What is measured is not for the records of this machine's hosts.
+		dir, err := os.MkdirTemp("", "openskill-bench-")
 		if err != nil {
+			return hostFailed(err)
+		}
+		s.DatabaseURL = "sqlite:" + filepath.Join(dir, "bench.db")
+		rows, err := a.benchRows(cmd.Context(), s, &o)
+		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
 			return hostFailed(err)
 		}
 		if len(rows) == 0 {
@@ -260,6 +266,17 @@ func (a *app) serveEcho(ctx context.Context, s *config.Settings) (addr, runner s
 	return addr, runners["echo"], stop, err
 }
 
+// ownDatabase gives a host that is measured a database that no other one counts its
+// calls in, in the folder of this run.
+func ownDatabase(s *config.Settings) error {
+	f, err := os.CreateTemp(filepath.Dir(strings.TrimPrefix(s.DatabaseURL, "sqlite:")), "*.db")
+	if err != nil {
+		return err
+	}
+	s.DatabaseURL = "sqlite:" + f.Name()
+	return f.Close()
+}
+
 // serveSkills starts a host on a free port that serves the skills in a temporary
 // folder, with room for all clients: what is measured is the way of a call, not
 // how it is refused. Each skill is called once with its input, which runner
@@ -269,7 +286,9 @@ func (a *app) serveSkills(ctx context.Context, s *config.Settings, skills string
 	own.Listen = "127.0.0.1:0"
 	own.Concurrency = max(own.Concurrency, mostClients)
 	own.ConcurrencyPerSkill = max(own.ConcurrencyPerSkill, mostClients)
-	h, err = host.Open(&own, &host.Options{Log: slog.New(slog.DiscardHandler), Roots: []string{skills}})
+	if err = ownDatabase(&own); err == nil {
+		h, err = host.Open(&own, &host.Options{Log: slog.New(slog.DiscardHandler), Roots: []string{skills}})
+	}
 	if err != nil {
 		return nil, "", nil, errors.Join(err, os.RemoveAll(skills))
 	}

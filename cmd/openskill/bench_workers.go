@@ -186,6 +186,9 @@ func workersHold(ctx context.Context, s *config.Settings, names []string) (rows 
 func openFor(s *config.Settings, w config.Isolation, spares int) (*host.Host, error) {
 	own := *s
 	own.Workers, own.WorkersSpare = w, max(spares, 0)
+	if err := ownDatabase(&own); err != nil {
+		return nil, err
+	}
 	return host.Open(&own, &host.Options{Log: slog.New(slog.DiscardHandler)})
 }
 

@@ -98,6 +98,7 @@ type Kind uint8
 const (
 	KindUnknown     Kind = 0
 	KindBlockDevice Kind = 1 // standard streams
+	KindCharDevice  Kind = 2
 	KindDirectory   Kind = 3
 	KindRegular     Kind = 4
 	KindSymlink     Kind = 7

@@ -29,7 +29,7 @@ func (Null) Stat(name string, _ bool) (Stat, Errno) {
 	if name != "." {
 		return Stat{}, ENOTDIR
 	}
-	return Stat{Inode: 1, Kind: KindRegular, Links: 1, Mtime: time.Unix(0, 0)}, ESUCCESS
+	return Stat{Inode: 1, Kind: KindCharDevice, Links: 1, Mtime: time.Unix(0, 0)}, ESUCCESS
 }
 
 // Readlink implements [FS].

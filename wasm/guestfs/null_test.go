@@ -22,7 +22,7 @@ func TestNull(t *testing.T) {
 	if n, errno := f.ReadAt(make([]byte, 9), 0); n != 0 || errno != 0 {
 		t.Error(n, errno)
 	}
-	if st, errno := f.Stat(); st.Size != 0 || errno != 0 {
+	if st, errno := f.Stat(); st.Size != 0 || st.Kind != guestfs.KindCharDevice || errno != 0 {
 		t.Error(st, errno)
 	}
 	if read(t, tree, "dev/null") != "" {
