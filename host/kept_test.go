@@ -2,6 +2,7 @@ package host
 
 import (
 	"database/sql"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -70,5 +71,44 @@ func TestNothingRunsUnrecorded(t *testing.T) {
 	}
 	if good != 2 {
 		t.Errorf("%d successes are on record, of 2", good)
+	}
+}
+
+// TestALimitHoldsOverTwoHosts: what one host has let begin the other one counts.
+func TestALimitHoldsOverTwoHosts(t *testing.T) {
+	const perMinute = 10
+	file := "sqlite:" + filepath.Join(t.TempDir(), "both.db")
+	var hosts []*Host
+	for range 2 {
+		s := settings(t, nil)
+		s.DatabaseURL = file
+		manifest := filepath.Join(s.SkillsDir, "quick", "skill.yaml")
+		text, err := os.ReadFile(manifest)
+		if err == nil {
+			err = os.WriteFile(manifest, append(text, "cost_metadata: {rate_limit_per_minute: 10}\n"...), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := Open(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		hosts = append(hosts, h)
+	}
+	begun := time.Now()
+	answered := 0
+	for i := range 3 * perMinute {
+		switch r := hosts[i%2].Invoke(t.Context(), skill.Local(), skill.Request{SkillID: "quick", Input: []byte("{}")}); {
+		case r.Success:
+			answered++
+		case r.Error.Code != skill.RateLimited || r.Error.Details["limit"] == nil:
+			t.Fatalf("%+v", r.Error)
+		}
+	}
+	// A place comes back every six seconds.
+	if most := perMinute + 1 + int(time.Since(begun)/(time.Minute/perMinute)); answered < perMinute || answered > most {
+		t.Errorf("%d calls of %d a minute were answered on two hosts in %s", answered, perMinute, time.Since(begun))
 	}
 }
