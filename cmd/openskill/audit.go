@@ -11,8 +11,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"openskill/host"
 	"openskill/host/audit"
+	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
@@ -37,16 +37,22 @@ with verify --against.`,
 
 // withAudit opens the records of the settings' database for as long as do takes.
 func (a *app) withAudit(ctx context.Context, flags *settingsFlags, do func(audit.Store) error) error {
+	return a.withDatabase(ctx, flags, auditFailed, func(db *store.DB) error { return do(db.Audit()) })
+}
+
+// withDatabase opens the settings' database for as long as do takes. failed says whose
+// fault it is where it cannot be opened.
+func (a *app) withDatabase(ctx context.Context, flags *settingsFlags, failed func(error) error, do func(*store.DB) error) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
 	}
-	db, err := host.OpenStore(ctx, s, a.logger(level(s, slog.LevelWarn)))
+	db, err := store.Open(ctx, store.Options{URL: s.DatabaseURL, StateDir: s.StateDir, Log: a.logger(level(s, slog.LevelWarn))})
 	if err != nil {
-		return auditFailed(err)
+		return failed(err)
 	}
-	if err := do(db.Audit()); err != nil {
-		_ = db.Close() // there is another error to tell
+	if err := do(db); err != nil {
+		_ = db.Close() //nolint:errcheck // there is another error to tell
 		return err
 	}
 	if err := db.Close(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -33,22 +32,7 @@ here. A key is shown once, when it is made: only a hash of it is kept.`,
 
 // withKeys opens the keys of the settings' database for as long as do takes.
 func (a *app) withKeys(ctx context.Context, flags *settingsFlags, do func(*auth.Keys) error) error {
-	s, err := a.load(flags)
-	if err != nil {
-		return err
-	}
-	db, err := store.Open(ctx, store.Options{URL: s.DatabaseURL, StateDir: s.StateDir, Log: a.logger(level(s, slog.LevelWarn))})
-	if err != nil {
-		return keysFailed(err)
-	}
-	if err := do(auth.NewKeys(db.Keys(), nil)); err != nil {
-		_ = db.Close() //nolint:errcheck // there is another error to tell
-		return err
-	}
-	if err := db.Close(); err != nil {
-		return hostFailed(err)
-	}
-	return nil
+	return a.withDatabase(ctx, flags, keysFailed, func(db *store.DB) error { return do(auth.NewKeys(db.Keys(), nil)) })
 }
 
 // keysFailed says whose fault an error is.

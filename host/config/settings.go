@@ -66,13 +66,13 @@ type Settings struct {
 	HTTPBaseURL     string `env:"OPENSKILL_HTTP_BASE_URL" envDefault:"http://127.0.0.1:8000" flag:"http-base-url" accepts:"an http or https address without query" doc:"address at which clients reach the host"`
 	Auth            Auth   `env:"OPENSKILL_AUTH" flag:"auth" accepts:"none or required" doc:"whether callers must show who they are; unset: none on loopback, required elsewhere"`
 	AnonymousScopes string `env:"OPENSKILL_ANONYMOUS_SCOPES" flag:"anonymous-scopes" accepts:"scopes with commas between them, such as skills:read" doc:"what callers may do who show nothing, where callers must show who they are; unset: nothing"`
-	JWTSecret       string `env:"OPENSKILL_JWT_SECRET" secret:"yes" accepts:"32 bytes or more" doc:"key of JWTs that are signed with HS256; unset: none are accepted"`
+	JWTSecret       string `env:"OPENSKILL_JWT_SECRET" accepts:"32 bytes or more" doc:"key of JWTs that are signed with HS256; unset: none are accepted"`
 	JWTJWKS         string `env:"OPENSKILL_JWT_JWKS" flag:"jwt-jwks" accepts:"a file, or an https address" doc:"public keys (JWKS) of JWTs that are signed with RS256, ES256 or EdDSA; unset: none are accepted"`
 	JWTIssuer       string `env:"OPENSKILL_JWT_ISSUER" flag:"jwt-issuer" accepts:"the claim iss" doc:"who must have issued a JWT; needed where JWTs are accepted"`
 	JWTAudience     string `env:"OPENSKILL_JWT_AUDIENCE" flag:"jwt-audience" accepts:"the claim aud" doc:"whom a JWT must be for; needed where JWTs are accepted"`
 	JWTSkewS        uint64 `env:"OPENSKILL_JWT_SKEW_S" envDefault:"30" flag:"jwt-skew-s" min:"0" max:"300" doc:"how far clocks may be apart when times of a JWT are checked, in seconds"`
 
-	DatabaseURL    string       `env:"OPENSKILL_DATABASE_URL" secret:"yes" accepts:"postgres://… or sqlite:FILE" doc:"where keys, records and definitions are kept; unset: a SQLite file in the state folder"`
+	DatabaseURL    string       `env:"OPENSKILL_DATABASE_URL" accepts:"postgres://… or sqlite:FILE" doc:"where keys, records and definitions are kept; unset: a SQLite file in the state folder"`
 	AuditPayload   AuditPayload `env:"OPENSKILL_AUDIT_PAYLOAD" envDefault:"hash" flag:"audit-payload" accepts:"none, hash, redacted or full" doc:"what the record of a call keeps of input and output"`
 	AuditPayloadKB uint64       `env:"OPENSKILL_AUDIT_PAYLOAD_KB" envDefault:"16" flag:"audit-payload-kb" min:"1" max:"1024" doc:"most that it keeps of either, in KiB"`
 	AuditDays      uint64       `env:"OPENSKILL_AUDIT_DAYS" envDefault:"400" flag:"audit-days" min:"1" max:"36500" doc:"how long records are kept, in days"`
