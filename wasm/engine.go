@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -179,7 +180,7 @@ func private(dir string) error {
 
 // Import is the type of the function module.name, if guests may import it.
 func (e *Engine) Import(module, name string) (binary.FuncType, bool) {
-	if module != wasi.ModuleName && module != wasi.OutgoingModule {
+	if !slices.Contains(wasi.Modules(), module) {
 		return binary.FuncType{}, false
 	}
 	t, ok := e.imports[module+"."+name]

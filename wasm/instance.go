@@ -219,7 +219,7 @@ func (in *instance) main(ctx context.Context, l Limits) {
 	cfg := wasi.Config{
 		Args: p.Args, Env: p.Env, Stdout: &in.startup.stdout, Stderr: &in.startup.stderr,
 		StdoutLimit: l.Output, StderrLimit: l.Output, Root: in.files.Root, MaxOpenFiles: l.Files,
-		Charge: x.charge, Begin: in.begin, Exit: in.exit,
+		Charge: x.charge, Hold: x.mem.hold, Space: image.Zeros, Release: image.Release, Begin: in.begin, Exit: in.exit,
 	}
 	if in.only == nil {
 		clock := &startClock{wall: in.im.begin.Made}
@@ -270,7 +270,7 @@ func (in *instance) run(m *Module) {
 	in.err = x.settle(out, err)
 	out.Total = time.Since(in.began)
 	out.Stdout, out.Stderr = in.startup.stdout.Bytes(), in.startup.stderr.Bytes()
-	out.MemoryPeak = x.mem.peak
+	out.MemoryPeak = x.mem.most()
 }
 
 // errRetired ends an instance between two calls.
@@ -305,12 +305,12 @@ func (in *instance) prepare(c *call) {
 	x.tank = meter.Tank{Budget: c.limits.Fuel, Slice: x.tank.Slice}
 	x.fuel.Set(0)
 	x.stop, x.ended, x.trap, x.code = false, 0, "", 0
-	x.mem.refused = false
+	x.mem.refused, x.mem.held, x.mem.heldPeak = false, 0, 0
 	l := p.Limits.withDefaults()
 	x.mem.limit = min(l.Memory, c.limits.Memory)
 	cfg := wasi.Config{
 		Args: p.Args, Env: p.Env, Stdin: c.Stdin, Stdout: c.writer(c.Stdout, &c.stdout), Stderr: c.writer(c.Stderr, &c.stderr),
-		Root: in.files.Root, MaxOpenFiles: l.Files, Random: c.Random, Wall: c.Wall, Mono: c.Mono, Charge: x.charge, Exit: in.exit,
+		Root: in.files.Root, MaxOpenFiles: l.Files, Random: c.Random, Wall: c.Wall, Mono: c.Mono, Charge: x.charge, Hold: x.mem.hold, Space: image.Zeros, Release: image.Release, Exit: in.exit,
 		Fetch: c.fetch(), Record: c.Record, Replay: c.Replay,
 	}
 	if in.im.leaves(leaveChance) {
@@ -405,8 +405,7 @@ func (in *instance) finish() {
 		panic(errRetired)
 	}
 	in.next()
-	errno := in.x.world.Answer(&in.live, in.mod, s.pending)
-	s.stack.restore(uint64(errno))
+	s.stack.restore(in.x.world.Answer(&in.live, in.mod, s.pending))
 }
 
 // settle decides how a call ended.
@@ -415,7 +414,7 @@ func (in *instance) settle(c *call, err error) {
 	x, out := in.x, &Outcome{StartFuel: in.startFuel, Shared: in.only == nil}
 	x.account(out)
 	c.err = x.settle(out, err)
-	out.MemoryPeak = x.mem.peak
+	out.MemoryPeak = x.mem.most()
 	out.Instantiate = c.entered.Sub(c.began)
 	c.outcome = out
 }

@@ -1,6 +1,10 @@
 package wasm
 
-import "time"
+import (
+	"time"
+
+	"openskill/wasm/wasi"
+)
 
 // Ended says how a run ended.
 type Ended int
@@ -34,14 +38,18 @@ type Outcome struct {
 	ExitCode uint32 // of proc_exit; 0 otherwise
 	Trap     string // the kind of trap, such as "unreachable"; no text of the guest
 
-	Stdout, Stderr []byte // what was kept; nil where Run names a writer
-	Fuel           uint64 // units used; of an image's run, from the first read of input on
-	StartFuel      uint64 // units that an image's start-up used; 0 if all of it was start-up
-	MemoryPeak     uint64 // bytes of linear memory, at its largest
-	Shared         bool   // the run began in an image; false: all of it was its own
+	Stdout, Stderr []byte       // what was kept; nil where Run names a writer
+	Fuel           uint64       // units used; of an image's run, from the first read of input on
+	StartFuel      uint64       // units that an image's start-up used; 0 if all of it was start-up
+	MemoryPeak     uint64       // bytes of linear memory, at its largest, and of a plug-in's blocks
+	Plugin         PluginResult // what a plug-in of Extism set, however it ended
+	Shared         bool         // the run began in an image; false: all of it was its own
 	Instantiate    time.Duration
 	Total          time.Duration
 }
+
+// PluginResult is the output and the error of a plug-in of Extism: bytes of the guest's.
+type PluginResult = wasi.PluginResult
 
 // Limits bound a run. Zero fields mean the defaults; there is no "unlimited".
 type Limits struct {

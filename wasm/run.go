@@ -16,6 +16,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"openskill/wasm/guestfs"
+	"openskill/wasm/image"
 	"openskill/wasm/lower"
 	"openskill/wasm/meter"
 	"openskill/wasm/wasi"
@@ -197,7 +198,7 @@ func (m *Module) Run(ctx context.Context, r *Run) (*Outcome, error) {
 	cfg := wasi.Config{
 		Args: r.Args, Env: r.Env, Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
 		StdoutLimit: l.Output, StderrLimit: l.Output, Root: r.Files, Random: r.Random, Wall: r.Wall, Mono: r.Mono,
-		Charge: x.charge, MaxOpenFiles: l.Files, Fetch: r.Fetch,
+		Charge: x.charge, Hold: x.mem.hold, Space: image.Zeros, Release: image.Release, MaxOpenFiles: l.Files, Fetch: r.Fetch,
 	}
 	if cfg.Stdout == nil {
 		cfg.Stdout = &stdout
@@ -214,7 +215,7 @@ func (m *Module) Run(ctx context.Context, r *Run) (*Outcome, error) {
 	err = m.run(ctx, r, x, out, began)
 	out.Total = time.Since(began)
 	out.Stdout, out.Stderr = stdout.Bytes(), stderr.Bytes()
-	out.MemoryPeak = x.mem.peak
+	out.MemoryPeak = x.mem.most()
 	return out, err
 }
 
@@ -306,7 +307,7 @@ func (x *execution) settle(out *Outcome, err error) error {
 	case x.stop:
 		out.Ended, out.Trap = x.ended, x.trap
 	case stop != nil:
-		out.Ended, out.ExitCode = exits[stop.Reason], stop.ExitCode
+		out.Ended, out.ExitCode, out.Trap = exits[stop.Reason], stop.ExitCode, stop.What
 		if refused && out.Ended == Exited && stop.ExitCode != 0 {
 			out.Ended, out.ExitCode = OutOfMemory, 0
 		}
@@ -333,12 +334,14 @@ func (x *execution) settle(out *Outcome, err error) error {
 	if out.Ended == OutOfFuel {
 		out.Fuel = x.tank.Spent()
 	}
+	out.Plugin = x.world.Plugin()
 	return nil
 }
 
 var exits = map[wasi.Reason]Ended{
 	wasi.ReasonExit: Exited, wasi.ReasonOutputLimit: OutputOverflow,
 	wasi.ReasonDeadline: OutOfTime, wasi.ReasonCancelled: Cancelled, wasi.ReasonReplay: Diverged,
+	wasi.ReasonMemory: OutOfMemory, wasi.ReasonFault: Trapped,
 }
 
 // trapKind takes the kind of a trap out of wazero's message. The words behind

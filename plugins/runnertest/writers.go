@@ -27,20 +27,24 @@ func Python(t testing.TB, dir string, p Program) (entry string) {
 }
 
 // guest is the module of package guest, compiled once in a test binary.
-var guest = sync.OnceValues(func() ([]byte, error) {
+var guest = sync.OnceValues(func() ([]byte, error) { return Compile("openskill/plugins/runnertest/guest") })
+
+// Compile compiles a package to a module by the go command, with more of its flags.
+func Compile(pkg string, flags ...string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "runnertest-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	out := filepath.Join(dir, "guest.wasm")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out, "openskill/plugins/runnertest/guest")
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out}, flags...)
+	cmd := exec.Command("go", append(args, pkg)...)
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, b)
 	}
 	return os.ReadFile(out)
-})
+}
 
 // GoWASI writes a WASI command compiled from Go, "guest.wasm", which does what
 // the call's arguments say. It is compiled once in a test binary, by the go

@@ -48,7 +48,7 @@ func TestEditedModule(t *testing.T) {
 	written := time.Unix(1_700_000_000, 0)
 	now := written.Add(time.Second)
 	r := New(engine(t), nil)
-	r.now = func() time.Time { return now }
+	r.modules.Now = func() time.Time { return now }
 	r.calls.Folders.Fresh = -1 // every call looks
 	defer r.Close()            //nolint:errcheck // nothing runs
 	call := skillOf(t, exits(t, 1))
@@ -140,7 +140,7 @@ func TestSizeCap(t *testing.T) {
 	module := exits(t, 1)
 	for limit, want := range map[int64]skill.Code{int64(len(module)): "", int64(len(module)) - 1: skill.ModuleTooComplex} {
 		r := New(engine(t), nil)
-		r.maxModule = limit
+		r.modules.Largest = limit
 		r.calls.Folders.Fresh = -1 // every call looks
 		reply, err := r.Run(t.Context(), skillOf(t, module))
 		if err != nil || reply.Code != want {
@@ -196,20 +196,4 @@ func TestReadyNamesWhatIsMissing(t *testing.T) {
 	if err := r.Available(context.Background()); err != nil {
 		t.Errorf("Available: %v", err)
 	}
-}
-
-// What is known of modules is bounded, and forgetting it changes nothing.
-func TestKnownModulesAreBounded(t *testing.T) {
-	r := New(engine(t), nil)
-	r.calls.Folders.Fresh = -1 // every call looks
-	defer r.Close()            //nolint:errcheck // nothing runs
-	call := skillOf(t, exits(t, 1))
-	for i := range maxKnown {
-		r.modules[moduleKey{folder: "f", digest: string(rune(i))}] = known{}
-	}
-	wantExit(t, r, call, 1)
-	if len(r.modules) != 1 {
-		t.Errorf("%d modules are known", len(r.modules))
-	}
-	wantExit(t, r, call, 1)
 }

@@ -146,12 +146,19 @@ func (m *Memory) Close() {
 // Reserve maps address space without memory behind it, the content at its
 // beginning; nil if there is none to be had. [Release] gives it back.
 func (m *Memory) Reserve(size uint64) []byte {
-	b, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE) //nolint:gosec // at most 4 GiB
-	if err != nil {
+	b := Zeros(size)
+	if b != nil && m.size <= size && !m.cover(b) {
+		Release(b)
 		return nil
 	}
-	if m.size <= size && !m.cover(b) {
-		Release(b)
+	return b
+}
+
+// Zeros maps address space of zeros without memory behind it; nil if there is none to be
+// had. [Release] gives it back.
+func Zeros(size uint64) []byte {
+	b, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE) //nolint:gosec // at most 4 GiB
+	if err != nil {
 		return nil
 	}
 	return b

@@ -21,6 +21,9 @@ func (m *Memory) Close() {}
 // had cheaply.
 func (m *Memory) Reserve(uint64) []byte { return append([]byte{}, m.content...) }
 
+// Zeros gives zeros.
+func Zeros(size uint64) []byte { return make([]byte, size) }
+
 // Map cannot share the content here.
 func (m *Memory) Map([]byte) bool { return false }
 

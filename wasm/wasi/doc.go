@@ -8,7 +8,8 @@
 //
 // Beside preview1 there is one thing more to call, for what it has no word for:
 // requests to the network ([OutgoingModule], and files of guestfs.Exchange for
-// programs that cannot import functions). Both end in Config.Fetch.
+// programs that cannot import functions). Both end in Config.Fetch. And plug-ins of
+// Extism find the functions that they import ([PluginModule]), in the same World.
 //
 // # How a run ends
 //
@@ -37,6 +38,7 @@
 //   - output: Config.StdoutLimit and StderrLimit, which end the run;
 //   - a request to the network: 4 MiB (EFBIG beyond); one request and one response
 //     are kept;
+//   - blocks of plug-ins: Config.Hold; their variables: 1 MiB;
 //   - paths: the caps of package guestfs;
 //   - work that grows with an argument is charged before or right after each
 //     chunk of 64 KiB, through Config.Charge.

@@ -87,14 +87,19 @@ func hostFunctions() []hostFunction {
 	}
 }
 
-func (f *hostFunction) types() (params, results []api.ValueType) {
-	for _, c := range f.params {
+func valueTypes(letters string) (types []api.ValueType) {
+	for _, c := range letters {
 		if c == 'I' {
-			params = append(params, api.ValueTypeI64)
+			types = append(types, api.ValueTypeI64)
 		} else {
-			params = append(params, api.ValueTypeI32)
+			types = append(types, api.ValueTypeI32)
 		}
 	}
+	return types
+}
+
+func (f *hostFunction) types() (params, results []api.ValueType) {
+	params = valueTypes(f.params)
 	if f.name != "proc_exit" {
 		results = []api.ValueType{api.ValueTypeI32}
 	}
@@ -102,23 +107,36 @@ func (f *hostFunction) types() (params, results []api.ValueType) {
 }
 
 // Functions is the import table that [Instantiate] provides: what a module may
-// import, and with which types. Names are unique in all of it.
+// import, and with which types.
 func Functions() []Function {
-	all := hostFunctions()
-	out := make([]Function, len(all))
-	for i := range all {
-		params, results := all[i].types()
-		out[i] = Function{all[i].module, all[i].name, params, results}
+	var out []Function
+	for _, f := range hostFunctions() {
+		params, results := f.types()
+		out = append(out, Function{f.module, f.name, params, results})
+	}
+	for _, f := range pluginFunctions() {
+		params, results := f.types()
+		out = append(out, Function{PluginModule, f.name, params, results})
 	}
 	return out
 }
+
+// Modules are those that a guest may import of.
+func Modules() []string { return []string{ModuleName, OutgoingModule, PluginModule} }
 
 // Instantiate defines the host modules in a runtime, once for all its runs. What it
 // gives closes them.
 func Instantiate(ctx context.Context, r wazero.Runtime) (api.Closer, error) {
 	var made modules
-	for _, name := range []string{ModuleName, OutgoingModule} {
+	for _, name := range Modules() {
 		builder := r.NewHostModuleBuilder(name)
+		for _, f := range pluginFunctions() {
+			if name != PluginModule {
+				break
+			}
+			params, results := f.types()
+			builder = builder.NewFunctionBuilder().WithGoModuleFunction(pluginGo(f), params, results).WithName(f.name).Export(f.name)
+		}
 		for _, f := range hostFunctions() {
 			if f.module != name {
 				continue
@@ -148,7 +166,7 @@ func (m modules) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// GoFunction is one function of [Functions], for an embedder that puts its own in
+// GoFunction is one function of preview1 or of [OutgoingModule], for an embedder that puts its own in
 // front of it: the same World, the same rules. It is nil if there is none of that
 // name.
 func GoFunction(name string) api.GoModuleFunction {

@@ -364,7 +364,7 @@ func TestEveryCall(t *testing.T) {
 		}
 	}
 	for _, f := range wasi.Functions() {
-		if !seen[f.Name] {
+		if f.Module != wasi.PluginModule && !seen[f.Name] {
 			t.Errorf("%s has no row", f.Name)
 		}
 	}

@@ -110,10 +110,13 @@ func (fw *fuzzWorld) run(t *testing.T, input []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const mostHeld = 1 << 20
+	held := uint64(0)
 	var out limited
 	w := wasi.NewWorld(wasi.Config{
 		Args: []string{"fuzz"}, Env: []string{"A=b"}, Stdin: strings.NewReader("some input"), Stdout: &out, Stderr: &out,
 		StdoutLimit: 1 << 16, StderrLimit: 1 << 16, Root: root, MaxOpenFiles: 16, Fetch: answer("fetched"),
+		Hold: func(bytes uint64) uint64 { held = max(held, bytes); return mostHeld },
 	})
 	// A sleep may take as long as the input says: the deadline ends it.
 	ctx, cancel := context.WithTimeout(wasi.WithWorld(context.Background(), w), 20*time.Millisecond)
@@ -144,7 +147,7 @@ func (fw *fuzzWorld) run(t *testing.T, input []byte) {
 			}
 			input = input[9:]
 		}
-		results, err := fw.mod.ExportedFunction(f.Name).Call(ctx, args...)
+		results, err := fw.mod.ExportedFunction(exported(f)).Call(ctx, args...)
 		var stop *wasi.Stop
 		switch {
 		case errors.As(err, &stop):
@@ -153,6 +156,7 @@ func (fw *fuzzWorld) run(t *testing.T, input []byte) {
 			}
 		case err != nil:
 			t.Fatalf("%s%v: %v", f.Name, args, err)
+		case f.Module == wasi.PluginModule:
 		case guestfs.Errno(results[0]) > guestfs.ENOTCAPABLE:
 			t.Fatalf("%s%v: errno %d", f.Name, args, results[0])
 		}
@@ -161,6 +165,9 @@ func (fw *fuzzWorld) run(t *testing.T, input []byte) {
 		}
 	}
 	closeWorld(t, w)
+	if held > mostHeld+1 { // one more is how a refusal is told
+		t.Fatalf("%d bytes of blocks", held)
+	}
 	if out > 2<<16 {
 		t.Fatalf("%d bytes of output", out)
 	}

@@ -32,6 +32,14 @@ func vec(items ...[]byte) []byte {
 
 func name(s string) []byte { return append(leb(uint64(len(s))), s...) }
 
+// exported is the name of the forwarder's function for f: two modules have one of a name.
+func exported(f wasi.Function) string {
+	if f.Module == wasi.PluginModule {
+		return "extism." + f.Name
+	}
+	return f.Name
+}
+
 // forwarder is a module with a function for each call of preview1 that hands its
 // arguments on to the host. Pages is the size of its memory; -1: it has none.
 func forwarder(functions []wasi.Function, pages int) []byte {
@@ -40,7 +48,7 @@ func forwarder(functions []wasi.Function, pages int) []byte {
 		types = append(types, bytes.Join([][]byte{{0x60}, name(string(f.Params)), name(string(f.Results))}, nil))
 		imports = append(imports, bytes.Join([][]byte{name(f.Module), name(f.Name), {0}, leb(uint64(i))}, nil))
 		funcs = append(funcs, leb(uint64(i)))
-		exports = append(exports, bytes.Join([][]byte{name(f.Name), {0}, leb(uint64(len(functions) + i))}, nil))
+		exports = append(exports, bytes.Join([][]byte{name(exported(f)), {0}, leb(uint64(len(functions) + i))}, nil))
 		code := []byte{0}
 		for p := range f.Params {
 			code = append(append(code, 0x20), leb(uint64(p))...)
@@ -120,7 +128,7 @@ func (g *guest) try(function string, args ...uint64) (guestfs.Errno, error) {
 		g.t.Fatalf("no function %s", function)
 	}
 	results, err := f.Call(g.ctx, args...)
-	if err != nil {
+	if err != nil || len(results) == 0 {
 		return 0, err
 	}
 	return guestfs.Errno(results[0]), nil

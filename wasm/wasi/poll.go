@@ -40,7 +40,7 @@ func (w *World) pollOneoff(p []uint64) guestfs.Errno {
 		return guestfs.EINVAL
 	}
 	if w.cfg.Begin != nil && w.pollsInput(p[0], n) {
-		w.begin((*World).pollOneoff, p)
+		w.begin(func(w *World, p []uint64) uint64 { return uint64(w.pollOneoff(p)) }, p)
 	}
 	in, ok := w.result(p[0], n*subscriptionSize)
 	out, ok2 := w.result(p[1], n*eventSize)

@@ -41,6 +41,7 @@ func (w *World) Restore(s *Saved, cfg Config) error {
 			h.list = listing{} // a listing is of its run's files
 		}
 	}
+	w.unplug()
 	cfg.Root, cfg.MaxOpenFiles = w.cfg.Root, w.cfg.MaxOpenFiles
 	w.configure(cfg)
 	w.began = realNow().Add(-time.Duration(s.elapsed))

@@ -16,6 +16,8 @@ const (
 	ReasonDeadline                      // the deadline of the context passed
 	ReasonCancelled                     // the context was cancelled
 	ReasonReplay                        // it asked for what its recording has not
+	ReasonMemory                        // there is no memory for what it was given
+	ReasonFault                         // it broke the rules of a function; What says which
 )
 
 // String is the reason in lower case.
@@ -31,6 +33,10 @@ func (r Reason) String() string {
 		return "cancelled"
 	case ReasonReplay:
 		return "replay"
+	case ReasonMemory:
+		return "memory"
+	case ReasonFault:
+		return "fault"
 	}
 	return "unknown"
 }
@@ -40,6 +46,7 @@ func (r Reason) String() string {
 type Stop struct { //nolint:errname // an end, which is an error on its way up only
 	Reason   Reason
 	ExitCode uint32 // of proc_exit; 0 otherwise
+	What     string // of ReasonFault; the host's words alone
 }
 
 // Error implements error.
@@ -58,6 +65,15 @@ var ErrNoWorld = errors.New("wasi: the context has no world")
 func (w *World) end(reason Reason, code uint32) {
 	if w.stopped.Reason == 0 {
 		w.stopped = Stop{Reason: reason, ExitCode: code}
+	}
+	stop := w.stopped
+	panic(&stop)
+}
+
+// fault ends a run that broke the rules of a function, as an instruction that traps does.
+func (w *World) fault(what string) {
+	if w.stopped.Reason == 0 {
+		w.stopped = Stop{Reason: ReasonFault, What: what}
 	}
 	stop := w.stopped
 	panic(&stop)

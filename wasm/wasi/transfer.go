@@ -18,7 +18,7 @@ func (w *World) fdRead(p []uint64) guestfs.Errno {
 	}
 	var n uint32
 	if d.kind == isStdin && w.cfg.Begin != nil {
-		w.begin((*World).fdRead, p)
+		w.begin(func(w *World, p []uint64) uint64 { return uint64(w.fdRead(p)) }, p)
 		return w.fdRead(p) // anew: its descriptors may have been restored
 	}
 	if d.kind == isStdin {

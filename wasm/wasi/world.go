@@ -70,8 +70,18 @@ type Config struct {
 	// consistent.
 	Charge func(units uint64)
 
+	// Hold is told how much memory of the host's, in bytes, the guest has beside its own,
+	// and says how much that may be: the blocks of [PluginModule]. What is more than it
+	// said before is a refusal. nil: as much as there is.
+	Hold func(bytes uint64) (most uint64)
+
+	// Space gives address space of this many zeros for more than a few of those blocks, and
+	// Release takes it back; nil: they are kept as other memory of the host's is.
+	Space   func(bytes uint64) []byte
+	Release func(space []byte)
+
 	// Begin is called when the guest first asks for standard input, by reading it
-	// or by polling it, before anything of the input is looked at: until then a
+	// or by polling it, or for anything of [PluginModule] that has an answer, before anything of the input is looked at: until then a
 	// guest has seen nothing but what is in this Config. The World may be saved and
 	// restored in it. When it returns, the call is answered from the World as it is
 	// then. Where Answer has a World answer the same call again, Begin is not
@@ -122,6 +132,7 @@ type World struct {
 	in     input
 	out    [2]output // stdout, stderr
 	talk   exchange
+	plug   plugin
 
 	began   time.Time
 	stopped Stop
@@ -166,6 +177,7 @@ func (w *World) Close() error {
 	err := w.closeAll()
 	w.ctx, w.mod, w.mem = nil, nil, nil
 	w.talk = exchange{}
+	w.unplug()
 	return err
 }
 
@@ -213,12 +225,12 @@ const (
 
 // Pending is a host call that waits to be answered.
 type Pending struct {
-	call func(w *World, p []uint64) guestfs.Errno
+	call func(w *World, p []uint64) uint64
 	args [4]uint64
 }
 
 // begin tells the embedder that the guest asks for input.
-func (w *World) begin(call func(w *World, p []uint64) guestfs.Errno, p []uint64) {
+func (w *World) begin(call func(w *World, p []uint64) uint64, p []uint64) {
 	f := w.cfg.Begin
 	if f == nil {
 		return
@@ -235,8 +247,8 @@ func (w *World) begin(call func(w *World, p []uint64) guestfs.Errno, p []uint64)
 	w.charge(costCall)
 }
 
-// Answer does a pending call, in the World as it is now.
-func (w *World) Answer(ctx context.Context, mod api.Module, p Pending) guestfs.Errno {
+// Answer does a pending call, in the World as it is now, and gives its result.
+func (w *World) Answer(ctx context.Context, mod api.Module, p Pending) uint64 {
 	w.enter(ctx, mod)
 	w.charge(costCall)
 	return p.call(w, p.args[:])

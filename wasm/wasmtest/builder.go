@@ -36,10 +36,19 @@ func (b *Builder) Type(params, results []binary.ValType) uint32 {
 	return uint32(len(b.m.Types) - 1) //nolint:gosec // a handful
 }
 
-// Import imports a function that guests may import, with its right type.
+// Import imports a function of preview1 or what stands beside it, with its right type.
 func (b *Builder) Import(name string) (index uint32) {
+	return b.importFrom(name, func(module string) bool { return module != wasi.PluginModule })
+}
+
+// ImportPlugin imports a function that plug-ins of Extism import, with its right type.
+func (b *Builder) ImportPlugin(name string) (index uint32) {
+	return b.importFrom(name, func(module string) bool { return module == wasi.PluginModule })
+}
+
+func (b *Builder) importFrom(name string, of func(module string) bool) (index uint32) {
 	for _, f := range wasi.Functions() {
-		if f.Name == name {
+		if f.Name == name && of(f.Module) {
 			var t binary.FuncType
 			for _, p := range f.Params {
 				t.Params = append(t.Params, binary.ValType(p))

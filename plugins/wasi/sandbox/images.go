@@ -57,6 +57,9 @@ type Start struct {
 	// Head comes before a call's standard input: what the runner's own part of the guest
 	// reads there, and makes the first read with. nil: nothing.
 	Head []byte
+	// Plugin says that the module is a plug-in of Extism: its result is what it sets as its
+	// output, and what it prints is kept as its logs.
+	Plugin bool
 	// Each says that the start-up sees something of the call, so that it is the call's alone.
 	Each bool
 }
@@ -131,11 +134,18 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	if t != nil {
 		run.Stdin, run.Record, run.Replay = start.whole(call), t.record, t.replay
 	}
+	var printed bytes.Buffer
+	if start.Plugin {
+		run.Stdout, run.Stderr = &printed, &printed
+	}
 	out, err := k.image.Run(ctx, &run)
 	if err != nil {
 		return nil, err
 	}
 	r := reply(ctx, call, out, time.Since(began))
+	if start.Plugin {
+		plugged(r, call, out, printed.Bytes())
+	}
 	r.Artifacts = made.artifacts
 	if t != nil {
 		t.note(r, out, made.saw)
