@@ -71,7 +71,7 @@ const Version = "0.1.0"
 // All gives the cases, in the order of their numbers.
 func All() []Case {
 	var all []Case
-	for _, part := range [][]Case{modules(), execution(), results(), files(), isolation(), network(), archives(), manifests(), realSkills()} {
+	for _, part := range [][]Case{modules(), execution(), results(), files(), isolation(), network(), plugins(), archives(), manifests(), realSkills()} {
 		all = append(all, part...)
 	}
 	return all
@@ -138,6 +138,14 @@ func (c *Case) manifest(runtime, entry string) []byte {
 func ofModule(c Case, module func() []byte) Case {
 	c.Upload = func() *Upload {
 		return &Upload{ID: c.ID(), Module: module(), Manifest: c.manifest("wasi", entry)}
+	}
+	return c
+}
+
+// ofPlugin is ofModule for a plug-in of Extism.
+func ofPlugin(c Case, module func() []byte) Case {
+	c.Upload = func() *Upload {
+		return &Upload{ID: c.ID(), Module: module(), Manifest: c.manifest("extism", entry)}
 	}
 	return c
 }

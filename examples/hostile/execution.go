@@ -152,6 +152,9 @@ func mostlyLoops(i int) []byte {
 func randomArguments(seed int64) []byte {
 	var names []string
 	for _, f := range wasi.Functions() {
+		if f.Module == wasi.PluginModule {
+			continue // plugins.go has those
+		}
 		switch f.Name {
 		case "proc_exit", "proc_raise", "poll_oneoff": // they end it, or wait
 		default:
@@ -176,7 +179,7 @@ func randomArguments(seed int64) []byte {
 	calls := func(name string) asm.Code {
 		var c asm.Code
 		for _, f := range wasi.Functions() {
-			if f.Name != name {
+			if f.Name != name || f.Module == wasi.PluginModule {
 				continue
 			}
 			for _, p := range f.Params {

@@ -7,22 +7,25 @@ import (
 	"errors"
 
 	"openskill/plugins/cli"
+	"openskill/plugins/extism"
 	"openskill/plugins/javascript"
 	"openskill/plugins/python"
+	"openskill/plugins/remote"
 	"openskill/plugins/wasi"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
 
-// Options configure the runners. Engine is required but by [Native]; other zero fields
+// Options configure the runners. Engine is required but by [Outside]; other zero fields
 // mean the defaults of the runner that they are for.
 type Options struct {
 	Engine   *wasm.Engine // shared by the wasm runners; the caller closes it, after them
 	StateDir string       // of the host; holds runtimes/
-	Python   string       // the machine's interpreter, for cli:python; "" means python3
-	TempDir  string       // for the folders of runs of cli:python; "" means the system's
+	Python   string       // the machine's interpreter, for cli:python and the supervisor of cli:exec; "" means python3
+	TempDir  string       // for the folders of runs outside of the sandbox; "" means the system's
 
-	// Outgoing makes the requests of guests in the sandbox; nil: there is no network.
+	// Outgoing makes the requests of guests in the sandbox, and those to remote skills;
+	// nil: there is no network.
 	Outgoing skill.Outgoing
 }
 
@@ -33,13 +36,14 @@ func Runners(o Options) ([]skill.Runner, error) {
 		return nil, errors.New("all: Options.Engine is nil")
 	}
 	sandboxed, err := Sandboxed(o)
-	return append(sandboxed, Native(o)...), err
+	return append(sandboxed, Outside(o)...), err
 }
 
-// Native makes the runners that execute native code, whose processes are their own:
-// they are in the host's, and need no engine.
-func Native(o Options) []skill.Runner {
-	return []skill.Runner{cli.New(&cli.Options{Python: o.Python, TempDir: o.TempDir})}
+// Outside makes the runners that execute nothing in the engine's sandbox: native code in
+// processes of its own, and skills on other machines. They are in the host's process.
+func Outside(o Options) []skill.Runner {
+	scripts := cli.New(&cli.Options{Python: o.Python, TempDir: o.TempDir})
+	return []skill.Runner{scripts, scripts.Programs(), remote.New(o.Outgoing)}
 }
 
 // Sandboxed makes the runners that execute nothing outside the engine's sandbox:
@@ -52,6 +56,7 @@ func Sandboxed(o Options) ([]skill.Runner, error) {
 		wasi.New(o.Engine, &wasi.Options{Outgoing: o.Outgoing}),
 		javascript.New(o.Engine, &javascript.Options{Outgoing: o.Outgoing}),
 		python.New(o.Engine, &python.Options{StateDir: o.StateDir, Outgoing: o.Outgoing}),
+		extism.New(o.Engine, &extism.Options{Outgoing: o.Outgoing}),
 	}, nil
 }
 

@@ -39,7 +39,7 @@ func TestEveryKindOnce(t *testing.T) {
 	for _, r := range runners(t, Options{}) {
 		kinds = append(kinds, r.Kind())
 	}
-	if diff := cmp.Diff([]skill.Kind{skill.WasmWASI, skill.WasmJavaScript, skill.WasmPython, skill.CLIPython}, kinds); diff != "" {
+	if diff := cmp.Diff([]skill.Kind{skill.WasmWASI, skill.WasmJavaScript, skill.WasmPython, skill.WasmExtism, skill.CLIPython, skill.CLIExec, skill.HTTP}, kinds); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
 	}
 }
@@ -60,6 +60,8 @@ func TestWhatIsMissing(t *testing.T) {
 		skill.WasmJavaScript: "",
 		skill.WasmPython:     "openskill runtime install",
 		skill.CLIPython:      "install Python",
+		skill.CLIExec:        "install Python",
+		skill.HTTP:           "",
 	}
 	for _, s := range Statuses(t.Context(), list) {
 		if (s.Missing == "") != (want[s.Kind] == "") || !strings.Contains(s.Missing, want[s.Kind]) || strings.Contains(s.Missing, state) {

@@ -9,7 +9,7 @@ def boot():
     # mode says who ends what the script leaves behind: 0 the kernel, because
     # this process is init of a PID namespace; 1 the host, while this process
     # takes in orphans; 2 the host, by the process group.
-    mode, readonly, landlock, address, cpu, file, files, processes = map(int, sys.argv[1].split(","))
+    mode, readonly, landlock, program, address, data, cpu, file, files, processes = map(int, sys.argv[1].split(","))
     cwd, script = sys.argv[2:4]
     args = sys.argv[3:]
     # Descriptors from the host. The exit codes of 100 and more are for its logs.
@@ -98,8 +98,9 @@ def boot():
         ("RLIMIT_NOFILE", files),
         ("RLIMIT_NPROC", processes),
         ("RLIMIT_AS", address),
+        ("RLIMIT_DATA", data),
     ):
-        if hasattr(resource, what) and (value or what != "RLIMIT_NPROC"):
+        if hasattr(resource, what) and (value or what not in ("RLIMIT_NPROC", "RLIMIT_DATA")):
             which = getattr(resource, what)
             hard = resource.getrlimit(which)[1]
             if hard != resource.RLIM_INFINITY and value > hard:
@@ -110,10 +111,17 @@ def boot():
                 if sys.platform == "linux":
                     os._exit(104)
 
-    # From here on as if the interpreter had been started with the script.
     granted = os.environ.get("OPENSKILL_ENV", "").split(",")
     for name in set(os.environ) - set(granted):
         del os.environ[name]
+    if program:  # an executable file, which takes the place of the interpreter
+        try:
+            os.execv(script, args)
+        except OSError as e:
+            os.write(2, b"the entry cannot be executed: %s\n" % os.fsencode(e.strerror))
+            os._exit(126)
+
+    # From here on as if the interpreter had been started with the script.
     sys.argv[:] = args
     sys.path.insert(0, os.path.dirname(script))
 

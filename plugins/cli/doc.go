@@ -1,5 +1,5 @@
-// Package cli runs skills as Python scripts in a subprocess, for skills whose
-// author the operator trusts (kind cli:python).
+// Package cli runs skills as Python scripts, or as executable files, in a subprocess, for
+// skills whose author the operator trusts (kinds cli:python and cli:exec).
 //
 // It is the way out where a WebAssembly runtime cannot be had, not a sandbox
 // for strangers: a script runs on the host's kernel with the host's
@@ -34,6 +34,16 @@
 // user, no current directory on the path. The folder of the script itself is
 // put first on sys.path, as python script.py does, because skills split their
 // scripts into modules.
+//
+// # Executable files
+//
+// A runner of cli:exec (see [Runner.Programs]) has the same supervisor, which executes the
+// entry in the place of a script: a program, or a script that names its interpreter in
+// its first line. What it may write to is limited (RLIMIT_DATA), because the runtimes of
+// compiled languages reserve far more address space than they use; what it shares with
+// processes of its own is not counted there, and bounded by its address space, which may
+// have twice the limit and 4 GiB. A Go program asks for 64 MiB at once, and fails by itself
+// where it does not get them. An entry that cannot be executed is exit code 126.
 //
 // # What is not prevented
 //

@@ -15,6 +15,7 @@ type ending struct {
 	reported       bool       // the supervisor told status and peak
 	status         syscall.WaitStatus
 	peak           uint64 // bytes, of the largest process
+	least          uint64 // peak below which memory cannot have been what was missing
 	stdout, stderr *capped
 }
 
@@ -52,7 +53,7 @@ func (e *ending) reply(l skill.Limits) stoppable {
 		r.stop(skill.Timeout, fmt.Sprintf("the script did not finish within %d ms", l.Timeout.Milliseconds()))
 	case e.stopped == skill.Cancelled:
 		r.stop(skill.Cancelled, cancelled)
-	case failed && e.peak >= l.Memory/10*9:
+	case failed && e.peak >= max(l.Memory/10*9, e.least):
 		r.stop(skill.MemoryLimit, fmt.Sprintf("the script failed with its memory, %d MiB, used up", l.Memory>>20))
 	case !e.reported:
 		r.stop(skill.WorkerCrashed, "the interpreter ended without saying how the script ended")

@@ -24,7 +24,7 @@ type guard struct{}
 
 func allGuards() []*guard { return nil }
 
-func (r *Runner) firstGuard(context.Context, *python, []*guard) (*guard, error) {
+func (r *machine) firstGuard(context.Context, *python, []*guard) (*guard, error) {
 	return nil, errSystem
 }
 

@@ -34,7 +34,7 @@ func pipeDelay(mode int) time.Duration {
 }
 
 // firstGuard takes the first of all under which the interpreter runs a script.
-func (r *Runner) firstGuard(ctx context.Context, p *python, all []*guard) (*guard, error) {
+func (r *machine) firstGuard(ctx context.Context, p *python, all []*guard) (*guard, error) {
 	var errs []error
 	for _, g := range all {
 		err := r.try(ctx, p, g)
@@ -48,7 +48,7 @@ func (r *Runner) firstGuard(ctx context.Context, p *python, all []*guard) (*guar
 
 // try runs a script that reads data, writes to ./work and starts a process, the
 // things that a guard that is too strict for this machine would spoil.
-func (r *Runner) try(ctx context.Context, p *python, g *guard) error {
+func (r *machine) try(ctx context.Context, p *python, g *guard) error {
 	folder, err := os.MkdirTemp(r.opts.TempDir, "openskill-try-")
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (r *Runner) try(ctx context.Context, p *python, g *guard) error {
 	reply, err := r.run(ctx, p, g, &skill.Call{
 		Folder: folder, Grants: skill.Grants{Data: folder, Scratch: true},
 		Limits: skill.Limits{Timeout: askTime, Memory: 256 << 20, Output: 64 << 10, Scratch: 1 << 20},
-	}, name)
+	}, name, false)
 	if err != nil {
 		return err
 	}
@@ -75,9 +75,16 @@ func (r *Runner) try(ctx context.Context, p *python, g *guard) error {
 	return nil
 }
 
+// supervisor is more than an interpreter has resident that is about to execute a file: the
+// kernel's count of that process begins with it.
+const supervisor = 24 << 20
+
 // wait starts the process and stays until it and its descendants are gone.
 func (j *job) wait(ctx context.Context, mode int, cmd *exec.Cmd, report, w *os.File) (*ending, error) {
 	end := &ending{}
+	if j.program {
+		end.least = supervisor
+	}
 	h := &holder{mode: mode, reported: make(chan struct{}), gone: make(chan struct{})}
 	end.stdout = &capped{max: j.limits.Output, full: func() { h.stop(skill.OutputLimit) }}
 	end.stderr = &capped{max: j.limits.Output, full: func() { h.stop(skill.OutputLimit) }}

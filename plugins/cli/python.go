@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"openskill/sdk/skill"
@@ -84,6 +85,25 @@ func ask(ctx context.Context, name string) (*python, error) {
 	}
 	return &p, nil
 }
+
+// entry is the path of an entry that the runner can execute.
+func (r *Runner) entry(folder, entry string) (string, error) {
+	path, err := script(folder, entry)
+	if err != nil || !r.program || !executable {
+		return path, err
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o111 != 0o111 { // runs may have users of their own
+		return "", &skill.Error{
+			Op: "cli.entry", Code: skill.InvalidManifest, Subject: skill.CleanText(entry, 80), Err: err,
+			Message: "the entry must be a file that everybody may execute; chmod a+x makes it one",
+		}
+	}
+	return path, nil
+}
+
+// executable says that files say whether they may be executed.
+const executable = runtime.GOOS != "windows"
 
 // script is the path of the entry, which must be a regular file in the folder.
 func script(folder, entry string) (string, error) {

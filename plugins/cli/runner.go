@@ -36,16 +36,22 @@ type Options struct {
 	Readable []string
 }
 
-// Runner executes scripts with the machine's Python. It is safe for concurrent
-// use.
+// Runner executes scripts with the machine's Python, or executable files. It is safe
+// for concurrent use.
 type Runner struct {
-	opts   Options
-	guards []*guard // to try, strongest first
-	now    func() time.Time
+	*machine
+	program bool // entries are executable files
 
 	mu     sync.Mutex
 	closed bool
 	runs   sync.WaitGroup
+}
+
+// machine is what the runners of a host know of it together.
+type machine struct {
+	opts   Options
+	guards []*guard // to try, strongest first
+	now    func() time.Time
 
 	ask   sync.Mutex // held while the interpreter is asked
 	ready *setup     // what was found out; nil until it worked
@@ -64,7 +70,7 @@ var _ skill.Runner = (*Runner)(nil)
 // New makes a runner. It starts nothing: the interpreter is looked for at the
 // first call of Ready, Run or Protections.
 func New(opts *Options) *Runner {
-	r := &Runner{guards: allGuards(), now: time.Now}
+	r := &Runner{machine: &machine{guards: allGuards(), now: time.Now}}
 	if opts != nil {
 		r.opts = *opts
 	}
@@ -83,14 +89,23 @@ func New(opts *Options) *Runner {
 	return r
 }
 
-// Kind is cli:python.
-func (r *Runner) Kind() skill.Kind { return skill.CLIPython }
+// Programs gives the runner of cli:exec, which executes files by the rules of r, and
+// knows what r knows of the machine.
+func (r *Runner) Programs() *Runner { return &Runner{machine: r.machine, program: true} }
+
+// Kind is cli:python, or cli:exec.
+func (r *Runner) Kind() skill.Kind {
+	if r.program {
+		return skill.CLIExec
+	}
+	return skill.CLIPython
+}
 
 // again is how long a finding that Python does not work is believed.
 const again = 10 * time.Second
 
 // setup finds out about the machine, once; a failure is tried again later.
-func (r *Runner) setup() (*setup, error) {
+func (r *machine) setup() (*setup, error) {
 	r.ask.Lock()
 	defer r.ask.Unlock()
 	if r.ready != nil {
@@ -105,7 +120,7 @@ func (r *Runner) setup() (*setup, error) {
 	return s, err
 }
 
-func (r *Runner) findOut(ctx context.Context) (*setup, error) {
+func (r *machine) findOut(ctx context.Context) (*setup, error) {
 	sweep(r.opts.TempDir, r.now())
 	p, err := ask(ctx, r.opts.Python)
 	if err != nil {
@@ -121,7 +136,7 @@ func (r *Runner) findOut(ctx context.Context) (*setup, error) {
 // Ready implements [skill.Runner]. The first call starts the interpreter a few
 // times to find out what the machine allows; after that it looks at the entry only.
 func (r *Runner) Ready(folder, entry string) error {
-	if _, err := script(folder, entry); err != nil {
+	if _, err := r.entry(folder, entry); err != nil {
 		return err
 	}
 	_, err := r.setup()
@@ -156,10 +171,10 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	if call.Trust < skill.Trusted {
 		return nil, &skill.Error{
 			Op: "cli.Run", Code: skill.Forbidden, Subject: string(call.SkillID),
-			Message: "skills of the community run in a sandbox only; cli:python is for skills in the operator's own folders",
+			Message: "skills of the community run in a sandbox only; " + string(r.Kind()) + " is for skills in the operator's own folders",
 		}
 	}
-	path, err := script(call.Folder, call.Entry)
+	path, err := r.entry(call.Folder, call.Entry)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +187,7 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, call.Limits.Timeout, errTimeout)
 	defer stop()
-	reply, err := r.run(ctx, s.python, s.guard, call, path)
+	reply, err := r.run(ctx, s.python, s.guard, call, path, r.program)
 	if err != nil {
 		return nil, &skill.Error{Op: "cli.Run", Code: skill.Internal, Subject: string(call.SkillID), Message: "the script could not be started", Err: err}
 	}
@@ -184,7 +199,7 @@ const cancelled = "the caller left before the skill had finished"
 var errTimeout = errors.New("timeout")
 
 // run makes the folder of a run, executes the script in it, and removes it.
-func (r *Runner) run(ctx context.Context, p *python, g *guard, call *skill.Call, path string) (_ *skill.Reply, err error) {
+func (r *machine) run(ctx context.Context, p *python, g *guard, call *skill.Call, path string, program bool) (_ *skill.Reply, err error) {
 	dir, err := os.MkdirTemp(r.opts.TempDir, runPrefix)
 	if err != nil {
 		return nil, err
@@ -202,7 +217,7 @@ func (r *Runner) run(ctx context.Context, p *python, g *guard, call *skill.Call,
 		}
 	}
 	j := &job{
-		python: p, script: path, args: call.Args, stdin: call.Stdin,
+		python: p, script: path, program: program, args: call.Args, stdin: call.Stdin,
 		folder: call.Folder, dir: dir, data: call.Grants.Data, limits: call.Limits,
 		processes: r.opts.Processes, files: r.opts.Files, readable: r.opts.Readable,
 		env: call.Grants.Env,
@@ -262,6 +277,7 @@ const (
 type job struct {
 	python      *python
 	script      string
+	program     bool // the script is an executable file
 	args        []string
 	stdin       []byte
 	folder, dir string
@@ -294,6 +310,9 @@ type asked struct {
 	counts   bool // limit the number of processes
 }
 
+// reserved is the address space that an executable file may have beside its memory.
+const reserved = 4 << 30
+
 // argv is the command line of the supervisor; see boot.py.
 func (j *job) argv(a asked) []string {
 	bit := map[bool]int{true: 1}
@@ -308,8 +327,15 @@ func (j *job) argv(a asked) []string {
 	// A backstop should the host not be able to kill: a script may use all
 	// processors for the whole of its time.
 	cpu := (uint64(j.limits.Timeout/time.Second) + 2) * uint64(runtime.NumCPU()) //nolint:gosec // both positive
-	settings := fmt.Sprintf("%d,%d,%d,%d,%d,%d,%d,%d", a.mode, bit[a.readonly], bit[a.landlock],
-		j.python.Address+j.limits.Memory, cpu, file, j.files, processes)
+	address, data := j.python.Address+j.limits.Memory, uint64(0)
+	if j.program {
+		// Runtimes of compiled languages reserve address space by the gigabyte: what is
+		// limited is what they may write to, and what is shared, which the kernel does not
+		// count there, by twice as much and what they reserve.
+		address, data = 2*j.limits.Memory+reserved, j.limits.Memory
+	}
+	settings := fmt.Sprintf("%d,%d,%d,%d,%d,%d,%d,%d,%d,%d", a.mode, bit[a.readonly], bit[a.landlock], bit[j.program],
+		address, data, cpu, file, j.files, processes)
 	argv := append([]string{j.python.Path}, flags...)
 	return append(append(argv, "-c", boot, settings, j.dir, j.script), j.args...)
 }
