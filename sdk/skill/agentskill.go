@@ -63,4 +63,5 @@ type Tool struct {
 	InputSchema  json.RawMessage `json:"input_schema"`            // JSON Schema of an object
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"` // of the result's data; nil: not said
 	ReadOnly     bool            `json:"read_only,omitempty"`     // changes nothing
+	Cost         *Cost           `json:"cost_metadata,omitempty"` // nil: not said
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 )
 
 // Request is one call as an edge (HTTP, MCP, command line) hands it to the door.
@@ -29,6 +30,7 @@ type Turn struct {
 type Call struct {
 	SkillID     ID
 	TraceID     TraceID
+	TraceParent string // W3C's traceparent, for hosts that are called on behalf of this one; "": none
 	ExecutionID string
 	Tenant      string // of the caller; runs of two tenants share no process
 	Folder      string // absolute path of the skill's folder on the host; read-only for the guest, as /skill
@@ -78,6 +80,10 @@ type Reply struct {
 type Usage struct {
 	Fuel       uint64 // units; 0 where the runner does not meter
 	MemoryPeak uint64 // bytes
+	// Began and Took are when the process that ran it had it, and for how long; zero where
+	// that was the host's own.
+	Began int64 // Unix time, in ns
+	Took  time.Duration
 }
 
 // Artifact is one file that a run produced.
@@ -141,6 +147,9 @@ type Meta struct {
 	MemoryPeakBytes uint64     `json:"memory_peak_bytes"`
 	Truncated       bool       `json:"truncated"`
 	Artifacts       []Artifact `json:"artifacts,omitempty"`
+	// Ran says that the run began, and is on record where the host keeps one. Without it
+	// the call was refused by the host, whatever a skill would have said.
+	Ran bool `json:"-"`
 }
 
 // Failure is the Result of a call that failed with err. An error that is not an

@@ -43,6 +43,12 @@ const (
 	UnsupportedEncoding Code = "UNSUPPORTED_ENCODING" // 415
 	RateLimited         Code = "RATE_LIMITED"         // 429, with Retry-After
 
+	// What a skill that comes from elsewhere is held to: who signed it, and what was here before.
+	SignatureMissing Code = "SIGNATURE_MISSING" // 403: nobody signed it, and unsigned skills are not accepted
+	SignatureInvalid Code = "SIGNATURE_INVALID" // 403: changed after it was signed, or signed by a key that is not accepted
+	PublisherDenied  Code = "PUBLISHER_DENIED"  // 403: signed by a publisher who may not publish this skill, or not from there
+	DowngradeRefused Code = "DOWNGRADE_REFUSED" // 409: an older version than one that was here
+
 	// The host is at fault, or the caller left.
 	AuditUnavailable    Code = "AUDIT_UNAVAILABLE"     // 503
 	Cancelled           Code = "CANCELLED"             // 499: the client left; nobody reads the answer
@@ -52,6 +58,18 @@ const (
 	// What the agent-service documents call failures below /api/agent.
 	SharedUnauthorized   Code = "SHARED_UNAUTHORIZED"    // 401
 	AgentValidationError Code = "AGENT_VALIDATION_ERROR" // 422: a parameter that cannot be read
+
+	// What they call failures of a task that an agent works on. Those that the agent goes
+	// on after, or that end a task with what it has so far, are no status of an answer.
+	AgentInvalidTask      Code = "AGENT_INVALID_TASK"      // 400: a task that is empty or too long
+	AgentSkillNotFound    Code = "AGENT_SKILL_NOT_FOUND"   // 404: a task names a skill that there is not
+	AgentSkillError       Code = "AGENT_SKILL_ERROR"       // 502: a skill failed; the model is told
+	AgentLLMUnavailable   Code = "AGENT_LLM_UNAVAILABLE"   // 503: the model cannot be had, or refuses
+	AgentLLMParseError    Code = "AGENT_LLM_PARSE_ERROR"   // 502: the model's answer is not what was asked for
+	AgentTokenExhausted   Code = "AGENT_TOKEN_EXHAUSTED"   //nolint:gosec // 422: the budget of tokens is used up; nothing secret
+	AgentExecutionTimeout Code = "AGENT_EXECUTION_TIMEOUT" // 408: the task took longer than it may
+	AgentMaxIterations    Code = "AGENT_MAX_ITERATIONS"    // 422: the model has not finished in as many rounds as it has
+	AgentLoopError        Code = "AGENT_LOOP_ERROR"        // 500: the agent itself is at fault
 )
 
 // statuses is the one table from code to HTTP status.
@@ -62,8 +80,11 @@ var statuses = map[Code]int{
 	Trap: 502, GuestExit: 502, InvalidOutput: 502, WorkerCrashed: 502,
 	ArchiveRejected: 422, InvalidManifest: 422, InvalidArgument: 400, Unauthorized: 401, Forbidden: 403,
 	NotFound: 404, Conflict: 409, PayloadTooLarge: 413, UnsupportedEncoding: 415, RateLimited: 429,
+	SignatureMissing: 403, SignatureInvalid: 403, PublisherDenied: 403, DowngradeRefused: 409,
 	AuditUnavailable: 503, Cancelled: 499, Internal: 500, ToolInvocationError: 502,
 	SharedUnauthorized: 401, AgentValidationError: 422,
+	AgentInvalidTask: 400, AgentSkillNotFound: 404, AgentSkillError: 502, AgentLLMUnavailable: 503, AgentLLMParseError: 502,
+	AgentTokenExhausted: 422, AgentExecutionTimeout: 408, AgentMaxIterations: 422, AgentLoopError: 500,
 }
 
 // Known reports whether c is one of the published codes. A guest may report an

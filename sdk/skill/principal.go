@@ -35,12 +35,13 @@ const (
 	ScopeAgent         = "agent:run"           // the agent, with the caller's other scopes
 	ScopeExecutions    = "executions:read"     // records of one's own calls
 	ScopeAllExecutions = "executions:read:all" // records of all calls of one's tenant
+	ScopeMetrics       = "metrics:read"        // the numbers of the whole host
 	ScopeHost          = "admin"               // keys, and the records of every tenant
 )
 
 // Scopes lists the scopes, but for those that name a skill.
 func Scopes() []string {
-	return []string{ScopeRead, ScopeInvoke, ScopeUpload, ScopeAdmin, ScopeAgent, ScopeExecutions, ScopeAllExecutions, ScopeHost}
+	return []string{ScopeRead, ScopeInvoke, ScopeUpload, ScopeAdmin, ScopeAgent, ScopeExecutions, ScopeAllExecutions, ScopeMetrics, ScopeHost}
 }
 
 // ValidScope reports whether s is one of [Scopes], or allows calls of one skill.

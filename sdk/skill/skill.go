@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strings"
 )
 
 // ID names a skill: ^[a-z0-9](-?[a-z0-9_])*$, at most 64 bytes.
@@ -32,7 +33,7 @@ var tracePattern = regexp.MustCompile(`^[0-9A-Za-z._-]{1,64}$`)
 func ValidTraceID(s string) bool { return tracePattern.MatchString(s) }
 
 // Kind is how a skill is executed, as "type:runtime": wasm:wasi, wasm:python,
-// wasm:javascript, cli:python.
+// wasm:javascript, wasm:extism, cli:python; or as "type" where there is one runtime: http.
 type Kind string
 
 // The kinds of this release.
@@ -40,8 +41,23 @@ const (
 	WasmWASI       Kind = "wasm:wasi"
 	WasmPython     Kind = "wasm:python"
 	WasmJavaScript Kind = "wasm:javascript"
+	WasmExtism     Kind = "wasm:extism"
 	CLIPython      Kind = "cli:python"
+	CLIExec        Kind = "cli:exec"
+	HTTP           Kind = "http"
 )
+
+// OwnModule says that the entry of a skill of this kind is a WebAssembly module.
+func (k Kind) OwnModule() bool { return k == WasmWASI || k == WasmExtism }
+
+// File is the file that an entry names: that of a plug-in of Extism may go on with "#"
+// and a function of it.
+func (k Kind) File(entry string) string {
+	if k == WasmExtism {
+		entry, _, _ = strings.Cut(entry, "#")
+	}
+	return entry
+}
 
 // Trust says where a skill came from. The zero value is Community.
 type Trust int //nolint:recvcheck // only what reads into a value needs its address
@@ -99,6 +115,9 @@ type Target struct {
 	Kind  Kind   `json:"kind"`
 	Entry string `json:"entry"` // relative to the folder, slash-separated
 }
+
+// File is the file of the entry.
+func (t Target) File() string { return t.Kind.File(t.Entry) }
 
 // Descriptor is a skill as the catalogue shows it: everything a caller or a
 // model needs to call it, and nothing about where it lives on the host.

@@ -1,0 +1,3 @@
+module openskill/sdk/go
+
+go 1.24
