@@ -1,0 +1,253 @@
+"""What a host answers, as it is in JSON. A host of a later release may send more; what it
+leaves out is missing."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, TypedDict
+
+
+class Limits(TypedDict, total=False):
+    """For a call: they may only lower what the skill and the host allow."""
+
+    timeout_ms: int
+    memory_mb: int
+    fuel: int
+    output_kb: int
+    scratch_mb: int
+
+
+class Artifact(TypedDict):
+    name: str
+    size: int
+
+
+class Meta(TypedDict, total=False):
+    """How a result came about."""
+
+    latency_ms: int
+    version: str
+    execution_id: str
+    runner: str
+    digest: str
+    fuel_used: int
+    memory_peak_bytes: int
+    truncated: bool
+    artifacts: List[Artifact]
+
+
+class Descriptor(TypedDict, total=False):
+    """A skill of the catalogue."""
+
+    id: str
+    version: str
+    description: str
+    runner: str
+    fallback: str
+    trust: str
+    digest: str
+    enabled: bool
+    state: str
+    reason: str
+    shared: bool
+    limits: Limits
+    permissions: Dict[str, Any]
+    requires: List[str]
+    input_schema: Dict[str, Any]
+    output_schema: Dict[str, Any]
+    cost_metadata: Dict[str, int]
+
+
+class AgentFile(TypedDict, total=False):
+    name: str
+    description: str
+    media_type: str
+    size: int
+    parameters: Dict[str, Any]
+
+
+class AgentSkill(TypedDict, total=False):
+    """An Agent Skill; content, the text of its SKILL.md, where it was loaded."""
+
+    name: str
+    description: str
+    license: str
+    compatibility: str
+    allowed_tools: List[str]
+    metadata: Dict[str, str]
+    digest: str
+    trust: str
+    resources: List[AgentFile]
+    scripts: List[AgentFile]
+    content: str
+
+
+class ResultError(TypedDict, total=False):
+    code: str
+    status: int
+    message: str
+    details: Dict[str, Any]
+
+
+class Payload(TypedDict, total=False):
+    """What a record keeps of an input or output; how much, the operator decides."""
+
+    bytes: int
+    sha256: str
+    json: Any
+    truncated: bool
+
+
+class Execution(TypedDict, total=False):
+    """One call as its records tell it. status is running, success, failed, terminated or timeout."""
+
+    id: str
+    status: str
+    skill: str
+    script: str
+    version: str
+    digest: str
+    runner: str
+    tenant: str
+    principal: str
+    principal_type: str
+    key: str
+    trace_id: str
+    session: str
+    iteration: int
+    replay_of: str
+    started_at: str
+    finished_at: str
+    duration_ms: int
+    fuel_used: int
+    memory_peak_bytes: int
+    tokens: int
+    error: ResultError
+    limits: Limits
+    input: Payload
+    output: Payload
+    artifacts: List[Dict[str, Any]]
+    result: Dict[str, Any]
+
+
+class UploadResult(TypedDict, total=False):
+    id: str
+    version: str
+    digest: str
+    state: str
+    report: Dict[str, Any]
+
+
+class VersionState(TypedDict, total=False):
+    id: str
+    version: str
+    digest: str
+    state: str
+    reason: str
+    shared: bool
+
+
+class Usage(TypedDict, total=False):
+    """What models took in a turn."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    estimated: bool
+    cost_usd: float
+
+
+class ToolCall(TypedDict, total=False):
+    id: str
+    skill_id: str
+    arguments: Any
+    success: bool
+    error: Optional[ResultError]
+    latency_ms: int
+    execution_id: str
+
+
+class Awaited(TypedDict, total=False):
+    """An approval that a turn waits for."""
+
+    approval_id: str
+    tool_call_id: str
+    skill_id: str
+    script: str
+
+
+class ChatAnswer(TypedDict, total=False):
+    """What a turn came to. stop_reason is completed, approval_required, or the limit that was
+    reached."""
+
+    conversation_id: str
+    answer: str
+    tool_calls: List[ToolCall]
+    iterations: int
+    usage: Usage
+    stop_reason: str
+    trace_id: str
+    provider: str
+    model: str
+    approvals: List[Awaited]
+
+
+class ConversationSummary(TypedDict, total=False):
+    id: str
+    title: str
+    created_at: str
+    updated_at: str
+    messages: int
+
+
+class Conversation(TypedDict, total=False):
+    id: str
+    title: str
+    created_at: str
+    updated_at: str
+    iterations: int
+    total_tokens: int
+    messages: List[Dict[str, Any]]
+    pending: List[Awaited]
+
+
+class Outcome(TypedDict, total=False):
+    """What a task came to. status is completed, terminated, timeout or failed."""
+
+    session_id: str
+    status: str
+    iterations: int
+    total_token_usage: int
+    total_duration_ms: int
+    result: Dict[str, Any]
+
+
+class Session(TypedDict, total=False):
+    """A run of an agent: a task, or a conversation."""
+
+    session_id: str
+    principal_id: str
+    principal_type: str
+    status: str
+    iterations: List[Dict[str, Any]]
+    total_token_usage: int
+    total_duration_ms: int
+    created_at: str
+
+
+class Approval(TypedDict, total=False):
+    """What a script of an Agent Skill asked, and what became of it."""
+
+    id: str
+    state: str
+    policy: str
+    skill: str
+    script: str
+    digest: str
+    previous_digest: str
+    trust: str
+    arguments: List[str]
+    arguments_cut: bool
+    tenant: str
+    caller: str
+    asked_at: str
+    expires_at: str

@@ -1,0 +1,313 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// ChatRequest is one message to the agent.
+type ChatRequest struct {
+	Message      string `json:"message"`
+	Conversation string `json:"conversation_id,omitempty"` // "": a new one
+	Provider     string `json:"provider,omitempty"`        // "": the host's choice
+	Model        string `json:"model,omitempty"`
+	// The limits may only lower what the host allows; 0: no opinion.
+	MaxIterations int `json:"max_iterations,omitempty"`
+	MaxToolCalls  int `json:"max_tool_calls,omitempty"`
+	MaxTokens     int `json:"max_tokens,omitempty"`
+}
+
+// Decision is what a person says about a call that waits for an approval.
+type Decision struct {
+	ApprovalID string `json:"approval_id,omitempty"` // "": the one that waits, if it is one alone
+	Approve    bool   `json:"approve"`
+	// What follows is as in [ChatRequest], for the turn that goes on.
+	Provider      string `json:"provider,omitempty"`
+	Model         string `json:"model,omitempty"`
+	MaxIterations int    `json:"max_iterations,omitempty"`
+	MaxToolCalls  int    `json:"max_tool_calls,omitempty"`
+	MaxTokens     int    `json:"max_tokens,omitempty"`
+}
+
+// ChatAnswer is what a turn came to.
+type ChatAnswer struct {
+	Conversation string     `json:"conversation_id"`
+	Answer       string     `json:"answer"`
+	ToolCalls    []ToolCall `json:"tool_calls"` // in the order in which the model asked
+	Iterations   int        `json:"iterations"` // questions to the model in this turn
+	Usage        Usage      `json:"usage"`
+	StopReason   string     `json:"stop_reason"` // Completed, ApprovalRequired, or the limit that was reached
+	TraceID      string     `json:"trace_id"`
+	Provider     string     `json:"provider"`
+	Model        string     `json:"model"`
+	Approvals    []Awaited  `json:"approvals,omitempty"` // what a turn that ended as ApprovalRequired waits for
+}
+
+// The reasons for which a turn ends that callers act on.
+const (
+	Completed        = "completed"
+	ApprovalRequired = "approval_required"
+)
+
+// Usage is what models took in a turn.
+type Usage struct {
+	PromptTokens     int     `json:"prompt_tokens"`
+	CompletionTokens int     `json:"completion_tokens"`
+	TotalTokens      int     `json:"total_tokens"`
+	Estimated        bool    `json:"estimated,omitempty"` // counted by the host, because the vendor did not say
+	CostUSD          float64 `json:"cost_usd,omitempty"`  // where the model has a price
+}
+
+// ToolCall is one call of a tool.
+type ToolCall struct {
+	ID          string             `json:"id"`
+	SkillID     string             `json:"skill_id"`
+	Arguments   json.RawMessage    `json:"arguments"`
+	Success     bool               `json:"success"`
+	Error       *skill.ResultError `json:"error"` // nil for a success
+	LatencyMS   int64              `json:"latency_ms"`
+	ExecutionID string             `json:"execution_id"` // "" where nothing ran
+}
+
+// Awaited is an approval that a turn waits for.
+type Awaited struct {
+	ApprovalID string `json:"approval_id"`
+	ToolCallID string `json:"tool_call_id"`
+	SkillID    string `json:"skill_id"`
+	Script     string `json:"script,omitempty"`
+}
+
+// EventKind is a kind of [Event].
+type EventKind string
+
+// The kinds, and the fields of an [Event] that each one has. A stream begins with
+// EventStart and ends with EventDone, or with an error.
+const (
+	EventStart    EventKind = "start"             // Conversation, TraceID
+	EventText     EventKind = "text"              // Text
+	EventToolGo   EventKind = "tool_start"        // Tool without outcome
+	EventToolEnd  EventKind = "tool_end"          // Tool, Result
+	EventApproval EventKind = "approval_required" // Approval
+	EventUsage    EventKind = "usage"             // Usage so far
+	EventDone     EventKind = "done"              // Answer
+)
+
+// Event is something that happened in a turn. What its kind does not name is nil or "".
+type Event struct {
+	Kind         EventKind
+	Conversation string
+	TraceID      string
+	Text         string // a part of the answer; the parts make it up
+	Tool         *ToolCall
+	Result       string // the beginning of what a call that succeeded gave; "" where the host does not say
+	Approval     *Awaited
+	Usage        *Usage
+	Answer       *ChatAnswer
+}
+
+const (
+	chatPath          = "/agent/chat"
+	conversationsPath = "/agent/conversations"
+)
+
+// Chat sends a message and waits for the whole answer.
+func (c *Client) Chat(ctx context.Context, r ChatRequest) (*ChatAnswer, error) {
+	a := &ChatAnswer{}
+	if err := c.call(ctx, http.MethodPost, chatPath, r, a); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// ChatStream sends a message and gives what happens as it happens. Nothing is sent before
+// the sequence is ranged over, and each range over it sends the message anew. To leave the
+// loop, or the end of ctx, cancels the turn. The last pair has EventDone or an error.
+func (c *Client) ChatStream(ctx context.Context, r ChatRequest) iter.Seq2[Event, error] {
+	body := struct {
+		ChatRequest
+		Stream bool `json:"stream"`
+	}{r, true}
+	return c.stream(ctx, chatPath, body)
+}
+
+// Approve decides about a call of a conversation that waits, and goes on with the turn.
+func (c *Client) Approve(ctx context.Context, conversation string, d Decision) (*ChatAnswer, error) {
+	path, err := approvePath(conversation)
+	if err != nil {
+		return nil, err
+	}
+	a := &ChatAnswer{}
+	if err := c.call(ctx, http.MethodPost, path, d, a); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// ApproveStream is Approve, and gives what happens as [Client.ChatStream] does.
+func (c *Client) ApproveStream(ctx context.Context, conversation string, d Decision) iter.Seq2[Event, error] {
+	path, err := approvePath(conversation)
+	if err != nil {
+		return func(yield func(Event, error) bool) { yield(Event{}, err) }
+	}
+	body := struct {
+		Decision
+		Stream bool `json:"stream"`
+	}{d, true}
+	return c.stream(ctx, path, body)
+}
+
+func approvePath(conversation string) (string, error) {
+	part, err := segment("id of a conversation", conversation)
+	return conversationsPath + "/" + part + ":approve", err
+}
+
+// ConversationSummary is a conversation in a list.
+type ConversationSummary struct {
+	ID        string    `json:"id"`
+	Title     string    `json:"title"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	Messages  int       `json:"messages"` // how many there were, also those that are no longer kept
+}
+
+// Conversation is one with the messages that are kept of it.
+type Conversation struct {
+	ID          string    `json:"id"`
+	Title       string    `json:"title"`
+	CreatedAt   time.Time `json:"created_at"`
+	UpdatedAt   time.Time `json:"updated_at"`
+	Iterations  int       `json:"iterations"`
+	TotalTokens int       `json:"total_tokens"`
+	Messages    []Message `json:"messages"`
+	Pending     []Awaited `json:"pending"` // what waits for an approval; nil: nothing does
+}
+
+// Message is one of a conversation.
+type Message struct {
+	Role   string    `json:"role"` // user, assistant or tool
+	Text   string    `json:"text"`
+	Calls  []Call    `json:"calls"`   // of an assistant
+	CallID string    `json:"call_id"` // of a tool: the call that it answers
+	Failed bool      `json:"failed"`  // of a tool: the answer is an error
+	At     time.Time `json:"at"`
+}
+
+// Call is one call of a tool as the model asked for it.
+type Call struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"` // as the model wrote them, which may be no JSON
+}
+
+// Conversations goes through the caller's conversations, the one that changed last first.
+// Pages are asked for as they are needed.
+func (c *Client) Conversations(ctx context.Context) iter.Seq2[*ConversationSummary, error] {
+	return all[ConversationSummary](ctx, c, conversationsPath)
+}
+
+// Conversation reads one.
+func (c *Client) Conversation(ctx context.Context, id string) (*Conversation, error) {
+	part, err := segment("id of a conversation", id)
+	if err != nil {
+		return nil, err
+	}
+	v := &Conversation{}
+	if err := c.call(ctx, http.MethodGet, conversationsPath+"/"+part, nil, v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// DeleteConversation removes one with its messages. The records of its calls stay.
+func (c *Client) DeleteConversation(ctx context.Context, id string) error {
+	part, err := segment("id of a conversation", id)
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, http.MethodDelete, conversationsPath+"/"+part, nil, nil)
+}
+
+// stream posts body, and gives the events of the answer.
+func (c *Client) stream(ctx context.Context, path string, body any) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		res, err := c.send(ctx, http.MethodPost, path, body, typeEvents)
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		defer res.Body.Close() //nolint:errcheck // it was only read
+		if !isEvents(res.Header.Get("Content-Type")) {
+			yield(Event{}, errors.New("client: the answer is no stream of events; is there an openSkill host at the base URL?"))
+			return
+		}
+		trace := res.Header.Get("X-Trace-Id")
+		events := newReader(res.Body, c.maxEvent)
+		for {
+			raw, err := events.next()
+			if err != nil {
+				yield(Event{}, fmt.Errorf("client: the stream ended before the turn did: %w", err))
+				return
+			}
+			e, known, err := eventOf(raw, trace)
+			last := err != nil || e.Kind == EventDone
+			if known && !yield(e, err) || last {
+				return
+			}
+		}
+	}
+}
+
+// eventOf reads one event. Kinds that are not known, which a host of a later release may
+// send, are left out.
+func eventOf(raw rawEvent, trace string) (e Event, known bool, err error) {
+	e.Kind = EventKind(raw.name)
+	var into any
+	switch e.Kind {
+	case EventStart:
+		into = &struct {
+			Conversation *string `json:"conversation_id"`
+			TraceID      *string `json:"trace_id"`
+		}{&e.Conversation, &e.TraceID}
+	case EventText:
+		into = &struct {
+			Text *string `json:"text"`
+		}{&e.Text}
+	case EventToolGo, EventToolEnd:
+		into = &struct {
+			*ToolCall
+			Result *string `json:"result"`
+		}{newOf(&e.Tool), &e.Result}
+	case EventApproval:
+		into = newOf(&e.Approval)
+	case EventUsage:
+		into = newOf(&e.Usage)
+	case EventDone:
+		into = newOf(&e.Answer)
+	case "error":
+		var failed skill.ResultError
+		if err = json.Unmarshal(raw.data, &failed); err == nil {
+			err = newError(failed.Status, &failed, trace)
+		} else {
+			err = fmt.Errorf("client: the event that says why the turn failed cannot be read: %w", err)
+		}
+		return Event{}, true, err
+	default:
+		return Event{}, false, nil
+	}
+	if err := json.Unmarshal(raw.data, into); err != nil {
+		return Event{}, true, fmt.Errorf("client: an event of the kind %s cannot be read: %w", e.Kind, err)
+	}
+	return e, true, nil
+}
+
+func newOf[T any](p **T) *T {
+	*p = new(T)
+	return *p
+}

@@ -1,0 +1,140 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// Invoke calls a skill. input is what its schema asks for, anything that is an object in
+// JSON; nil is {}. If the call failed, the error is an [*Error], and the result is there
+// too where the host has given one: its Meta says what ran.
+func (c *Client) Invoke(ctx context.Context, id skill.ID, input any) (*skill.Result, error) {
+	if _, err := skill.ParseID(string(id)); err != nil {
+		return nil, err
+	}
+	if input == nil {
+		input = struct{}{}
+	}
+	body := struct {
+		Input any `json:"input"`
+	}{input}
+	r := &skill.Result{}
+	err := c.call(ctx, http.MethodPost, "/skills/"+string(id)+":invoke", body, r)
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		if json.Unmarshal(e.answer, r) == nil && r.Error != nil && r.TraceID != "" {
+			return r, err
+		}
+		return nil, err
+	case err != nil:
+		return nil, err
+	case !r.Success || r.Error != nil || len(r.Data) == 0 || bytes.Equal(r.Data, []byte("null")):
+		return nil, errors.New("client: the answer is no Normalized Skill Result of a call that succeeded; is there an openSkill host at the base URL?")
+	}
+	return r, nil
+}
+
+// Skills goes through the catalogue. Pages are asked for as they are needed.
+func (c *Client) Skills(ctx context.Context) iter.Seq2[*skill.Descriptor, error] {
+	return all[skill.Descriptor](ctx, c, "/skills")
+}
+
+// Skill gives one skill of the catalogue.
+func (c *Client) Skill(ctx context.Context, id skill.ID) (*skill.Descriptor, error) {
+	if _, err := skill.ParseID(string(id)); err != nil {
+		return nil, err
+	}
+	d := &skill.Descriptor{}
+	if err := c.call(ctx, http.MethodGet, "/skills/"+string(id), nil, d); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Tools gives what models may call, in the words of a vendor: openai, anthropic or mcp.
+func (c *Client) Tools(ctx context.Context, format string) (json.RawMessage, error) {
+	var out json.RawMessage
+	if err := c.call(ctx, http.MethodGet, "/tools?format="+url.QueryEscape(format), nil, &out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// AgentSkills goes through the Agent Skills. Pages are asked for as they are needed.
+func (c *Client) AgentSkills(ctx context.Context) iter.Seq2[*skill.AgentSkill, error] {
+	return all[skill.AgentSkill](ctx, c, "/agent-skills")
+}
+
+// AgentSkill gives one Agent Skill, and the text of its SKILL.md.
+func (c *Client) AgentSkill(ctx context.Context, name string) (*skill.AgentSkill, string, error) {
+	part, err := segment("name of an Agent Skill", name)
+	if err != nil {
+		return nil, "", err
+	}
+	var out struct {
+		skill.AgentSkill
+		Content string `json:"content"`
+	}
+	if err := c.call(ctx, http.MethodGet, "/agent-skills/"+part, nil, &out); err != nil {
+		return nil, "", err
+	}
+	return &out.AgentSkill, out.Content, nil
+}
+
+// Execution is one call as its records tell it.
+type Execution struct {
+	ID            string              `json:"id"`
+	Status        string              `json:"status"` // running, success, failed, terminated or timeout
+	Skill         string              `json:"skill"`
+	Script        string              `json:"script"` // of an Agent Skill; "" for a skill
+	Version       string              `json:"version"`
+	Digest        string              `json:"digest"`
+	Runner        skill.Kind          `json:"runner"` // "" while it runs
+	Tenant        string              `json:"tenant"`
+	Principal     string              `json:"principal"`
+	PrincipalType skill.PrincipalType `json:"principal_type"`
+	TraceID       string              `json:"trace_id"`
+	Session       string              `json:"session"`   // the conversation or task; its own id where no agent asked
+	Iteration     int                 `json:"iteration"` // of the agent, from 0
+	StartedAt     time.Time           `json:"started_at"`
+	FinishedAt    time.Time           `json:"finished_at"` // zero, as what follows, while it runs
+	DurationMS    int64               `json:"duration_ms"`
+	Fuel          uint64              `json:"fuel_used"`
+	MemoryPeak    uint64              `json:"memory_peak_bytes"`
+	Tokens        int                 `json:"tokens"`
+	Error         *skill.ResultError  `json:"error"` // code and message; nil of a success
+	Limits        skill.LimitsJSON    `json:"limits"`
+	Input         Payload             `json:"input"`
+	Output        *Payload            `json:"output"`
+	Result        *skill.Result       `json:"result"` // of a long call, while it is kept; else nil
+}
+
+// Payload is what a record keeps of an input or output; how much, the operator decides.
+type Payload struct {
+	Bytes     int64           `json:"bytes"`
+	SHA256    string          `json:"sha256"` // "": not kept
+	JSON      json.RawMessage `json:"json"`   // nil: not kept
+	Truncated bool            `json:"truncated"`
+}
+
+// Execution gives the record of a call.
+func (c *Client) Execution(ctx context.Context, id string) (*Execution, error) {
+	part, err := segment("id of an execution", id)
+	if err != nil {
+		return nil, err
+	}
+	e := &Execution{}
+	if err := c.call(ctx, http.MethodGet, "/executions/"+part, nil, e); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
