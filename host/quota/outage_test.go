@@ -157,3 +157,24 @@ func TestManyPrincipals(t *testing.T) {
 		}
 	})
 }
+
+// Rows that mean nothing go as fast as they come, also where they are many.
+func TestManyRowsGo(t *testing.T) {
+	at(t, func(t *testing.T) {
+		s := &quotatest.Store{}
+		q := open(t, s, func(o *quota.Options) { o.RateTenant = 10_000_000 })
+		for i := range 30_000 {
+			if err := (call{id: fmt.Sprint("p", i)}).run(t, q); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Hour)
+		for range 12 {
+			_ = call{}.run(t, q)
+			time.Sleep(10 * time.Second)
+		}
+		if n := len(s.Rows()); n > 50 {
+			t.Errorf("%d rows are left", n)
+		}
+	})
+}

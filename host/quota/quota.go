@@ -38,6 +38,7 @@ const (
 	comeBack    = 250 * time.Millisecond // what a caller is told who finds too many calls running
 	forgetAfter = time.Minute            // of a limit that nobody uses
 	sweepEvery  = 10 * time.Minute       // rows that mean nothing are deleted
+	sweepRest   = 10 * time.Second       // until more of them are, where one time was not enough
 
 	longestKey = 400     // bytes of a row's key
 	mostKnown  = 100_000 // limits that a host knows of at once
@@ -71,17 +72,14 @@ type load struct {
 	fuel  uint64 // that these calls may use at most
 }
 
-// New makes Quotas.
-func New(o Options) (*Quotas, error) {
-	if o.Store == nil {
-		return nil, errors.New("quota.New: Store is required")
-	}
+// bounds fills in what is not said, and refuses what is no limit.
+func (o *Options) bounds() error {
 	for _, l := range []struct {
 		value *int
 		zero  int
 	}{{&o.RateTenant, 6_000_000}, {&o.RatePrincipal, 6_000_000}, {&o.ConcurrencyTenant, 48}, {&o.ConcurrencyPrincipal, 48}} {
 		if *l.value < 0 {
-			return nil, errors.New("quota.New: a limit is negative")
+			return errors.New("quota: a limit is negative")
 		}
 		if *l.value == 0 {
 			*l.value = l.zero
@@ -94,6 +92,38 @@ func New(o Options) (*Quotas, error) {
 		o.DailyFuel = 1_000_000_000_000_000_000
 	}
 	o.DailyExecutions, o.DailyFuel = min(o.DailyExecutions, math.MaxInt64), min(o.DailyFuel, math.MaxInt64)
+	return nil
+}
+
+// Change sets other limits, those of o; what else o has is left alone. They hold for the
+// calls that come then, also of callers who were refused a moment ago.
+func (q *Quotas) Change(o Options) error {
+	if err := o.bounds(); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.o.RateTenant, q.o.RatePrincipal = o.RateTenant, o.RatePrincipal
+	q.o.ConcurrencyTenant, q.o.ConcurrencyPrincipal = o.ConcurrencyTenant, o.ConcurrencyPrincipal
+	q.o.DailyExecutions, q.o.DailyFuel = o.DailyExecutions, o.DailyFuel
+	for _, l := range q.known {
+		if l.day.IsZero() {
+			continue // a rate, which finds out by itself
+		}
+		l.calls, l.fuel = int64(o.DailyExecutions), int64(o.DailyFuel) //nolint:gosec // bounds has bounded both
+		l.seen, l.free, l.shut = time.Time{}, 0, time.Time{}
+	}
+	return nil
+}
+
+// New makes Quotas.
+func New(o Options) (*Quotas, error) {
+	if o.Store == nil {
+		return nil, errors.New("quota.New: Store is required")
+	}
+	if err := o.bounds(); err != nil {
+		return nil, err
+	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
@@ -121,6 +151,8 @@ func (q *Quotas) Enter(ctx context.Context, p skill.Principal, owner string, id 
 	}
 	if !c.free(now) {
 		if err := q.ask(ctx, c, now); err != nil { // which unlocks
+			q.mu.Lock()
+			defer q.mu.Unlock()
 			q.end(c)
 			return nil, err
 		}
@@ -166,10 +198,8 @@ func (q *Quotas) of(key string) load {
 	return load{}
 }
 
-// end gives the places of a call back.
+// end gives the places of a call back; q.mu is held.
 func (q *Quotas) end(c *caller) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	for _, key := range []string{c.tenant, c.principal} {
 		l := q.running[key]
 		l.calls--
@@ -190,17 +220,16 @@ func (q *Quotas) Close() error {
 		q.timer.Stop()
 		q.timer = nil
 	}
-	for q.busy {
-		q.idle.Wait()
+	for tried := false; ; tried = true {
+		for q.busy {
+			q.idle.Wait()
+		}
+		switch {
+		case len(q.dirty) == 0:
+			return nil
+		case tried && !q.failed.IsZero():
+			return unavailable(errors.New("the last calls could not be counted"))
+		}
+		q.start() // one transaction may not hold all of it
 	}
-	if len(q.dirty) > 0 {
-		q.start()
-	}
-	for q.busy {
-		q.idle.Wait()
-	}
-	if len(q.dirty) > 0 {
-		return unavailable(errors.New("the last calls could not be counted"))
-	}
-	return nil
 }

@@ -178,6 +178,31 @@ func TestRatesOfCallers(t *testing.T) {
 	})
 }
 
+// Limits that change hold at once, upwards for those who were refused, and downwards.
+func TestChange(t *testing.T) {
+	at(t, func(t *testing.T) {
+		q := open(t, &quotatest.Store{}, func(o *quota.Options) { o.DailyExecutions = 5 })
+		if n := (call{}).begins(t, q, 100); n != 5 {
+			t.Errorf("%d calls of five a day", n)
+		}
+		if err := q.Change(quota.Options{DailyExecutions: 8}); err != nil {
+			t.Fatal(err)
+		}
+		if n := (call{}).begins(t, q, 100); n != 3 {
+			t.Errorf("%d calls more of eight a day", n)
+		}
+		if err := q.Change(quota.Options{RatePrincipal: 2}); err != nil {
+			t.Fatal(err)
+		}
+		if n := (call{id: "bob"}).begins(t, q, 100); n != 2 {
+			t.Errorf("%d calls of two a minute", n)
+		}
+		if err := q.Change(quota.Options{RateTenant: -1}); err == nil {
+			t.Error("a negative limit is taken")
+		}
+	})
+}
+
 // Two hosts on one store: in any time they begin together what a bucket holds, and what
 // flows into it; of a limit from 100 on each host may begin a hundredth more.
 func TestTwoHosts(t *testing.T) {
@@ -261,6 +286,34 @@ func TestRoundTrips(t *testing.T) {
 }
 
 // Who comes after a pause does not wait either; the second one does.
+func TestCloseCountsAll(t *testing.T) {
+	at(t, func(t *testing.T) {
+		s := &quotatest.Store{}
+		q := open(t, s, nil)
+		const principals = 4000 // more than one transaction counts
+		for range 2 {
+			for i := range principals { // the first time, each is counted before it begins
+				if err := (call{id: fmt.Sprint("p", i)}).run(t, q); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := q.Close(); err != nil {
+			t.Errorf("with a database that works: %v", err)
+		}
+		if row := s.Rows()["day 2000-01-01 acme"]; row.Calls != 2*principals {
+			t.Errorf("%d calls were counted", row.Calls)
+		}
+		for i := range principals {
+			// Until a bucket is full again says how many calls were counted.
+			row := s.Rows()[fmt.Sprint("principal acme p", i)]
+			if n := (row.Until - time.Now().UnixNano()) / 10_000; n != 2 {
+				t.Fatalf("%d calls of the %dth principal were counted", n, i)
+			}
+		}
+	})
+}
+
 func TestAfterAPause(t *testing.T) {
 	at(t, func(t *testing.T) {
 		s := &quotatest.Store{}
@@ -402,6 +455,33 @@ func TestFuelOfRunningCalls(t *testing.T) {
 			t.Errorf("one whose limit is more than there is begins while nothing runs: %v", err)
 		}
 	})
+}
+
+// What a call may use becomes what it did use in one step: in between, others would find
+// fuel that is not there.
+func TestFuelOfCallsThatEnd(t *testing.T) {
+	for range 20 {
+		q := open(t, &quotatest.Store{}, func(o *quota.Options) { o.DailyFuel = 1000 })
+		var used atomic.Int64
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				for range 100 {
+					if leave, err := (call{limit: 10}).enter(context.Background(), q); err == nil {
+						used.Add(10)
+						leave(skill.Usage{Fuel: 10})
+					}
+				}
+			})
+		}
+		all.Wait()
+		if n := used.Load(); n > 1000+10 {
+			t.Fatalf("%d of 1000 units were used", n)
+		}
+		if err := q.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // A call that is refused by one limit is not counted in the others.

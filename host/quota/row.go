@@ -20,11 +20,11 @@ type Row struct {
 // Store keeps rows. It is safe for concurrent use, and shared by hosts; storetest is the
 // suite that each implementation passes. Errors mean that it cannot now.
 type Store interface {
-	// Exchange reads the rows of some keys, which are text without NUL, hands them to do in the order of keys, which
-	// is sorted and has each once, and writes them as do leaves them, in one transaction
-	// that excludes all others of these keys. A row that is not there comes with its Key
-	// alone. do may be called again with other values where the transaction was lost to
-	// another one; only the last time counts.
+	// Exchange reads the rows of some keys, which are text without NUL, sorted, and each
+	// there once; hands them to do in that order; and writes them as do leaves them, in one
+	// transaction that excludes all others of these keys. A row that is not there comes
+	// with its Key alone. do may be called again with other values where the transaction
+	// was lost to another one; only the last time counts.
 	Exchange(ctx context.Context, keys []string, do func(rows []Row)) error
 
 	// Sweep deletes rows that ended before a time, no more than most of them, and says how

@@ -125,17 +125,18 @@ func (q *Quotas) giveBack(c *caller) {
 	q.report(c)
 }
 
-// leave ends a call, and counts its fuel.
+// leave ends a call, and counts its fuel: in one step, or others would begin on fuel that
+// is neither promised nor used.
 func (q *Quotas) leave(c *caller, tenant string, u skill.Usage) {
-	q.end(c)
 	fuel := int64(min(u.Fuel, 1<<62)) //nolint:gosec // it fits
-	if fuel == 0 {
-		return
-	}
 	now := q.o.Now()
 	key := dayKey(tenant, today(now))
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.end(c)
+	if fuel == 0 {
+		return
+	}
 	l := q.known[key]
 	if l == nil { // it ends on another day than it began, or was long
 		l = q.learn(key, ofTenant, 0, now)
@@ -321,7 +322,13 @@ func (c *caller) noRoom(now time.Time) error {
 func (q *Quotas) sweep(now time.Time) {
 	ctx, stop := context.WithTimeout(context.Background(), askWithin)
 	defer stop()
-	if _, err := q.o.Store.Sweep(ctx, now, mostSweep); err != nil {
+	n, err := q.o.Store.Sweep(ctx, now, mostSweep)
+	switch {
+	case err != nil:
 		q.o.Log.Warn("old counts of calls cannot be deleted", slog.String("error", err.Error()))
+	case n >= mostSweep: // there are more
+		q.mu.Lock()
+		q.swept = now.Add(sweepRest - sweepEvery)
+		q.mu.Unlock()
 	}
 }

@@ -160,7 +160,7 @@ func (a *auditStore) Executions(ctx context.Context, q audit.Query) ([]*audit.Ex
 	var after mark
 	if q.Cursor != "" {
 		var err error
-		if after, err = parseCursor(q.Cursor); err != nil {
+		if after, err = parseCursor("store.Executions", q.Cursor); err != nil {
 			return nil, "", err
 		}
 	}
@@ -184,15 +184,19 @@ func (a *auditStore) Executions(ctx context.Context, q audit.Query) ([]*audit.Ex
 			return nil, "", err
 		}
 	}
-	page := merge(running, logs)
-	end := len(page)
+	var last *audit.Execution
 	if full { // what comes after the last one that was read is not known
-		end = slices.Index(page, logs[len(logs)-1]) + 1
+		last = logs[len(logs)-1]
+	}
+	page := merge(running, logs) // which may sort the array of logs
+	end := len(page)
+	if full {
+		end = slices.Index(page, last) + 1
 	}
 	if end = min(end, limit); end == len(page) && !full {
 		return page, "", nil
 	}
-	return page[:end], cursorAfter(page[end-1]), nil
+	return page[:end], mark{at(page[end-1].Started.Time), lower(page[end-1].ExecutionID)}.cursor(), nil
 }
 
 // chosen is what both tables are asked.
@@ -296,18 +300,19 @@ func merge(running, logs []*audit.Execution) []*audit.Execution {
 	return page
 }
 
-// mark is the execution after which a page begins.
+// mark is the row after which a page begins.
 type mark struct {
 	at stamp
 	id string
 }
 
-func cursorAfter(e *audit.Execution) string {
-	b := binary.BigEndian.AppendUint64(nil, uint64(at(e.Started.Time).UnixMicro())) //nolint:gosec // the same bits
-	return base64.RawURLEncoding.EncodeToString(append(b, lower(e.ExecutionID)...))
+// cursor is the mark as callers get it.
+func (m mark) cursor() string {
+	b := binary.BigEndian.AppendUint64(nil, uint64(m.at.UnixMicro())) //nolint:gosec // the same bits
+	return base64.RawURLEncoding.EncodeToString(append(b, m.id...))
 }
 
-func parseCursor(cursor string) (mark, error) {
+func parseCursor(op, cursor string) (mark, error) {
 	const size = 8 + 36
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err == nil && len(b) == size && len(cursor) == base64.RawURLEncoding.EncodedLen(size) { // it passes over ends of lines
@@ -318,7 +323,7 @@ func parseCursor(cursor string) (mark, error) {
 		}
 	}
 	return mark{}, &skill.Error{
-		Op: "store.Executions", Code: skill.InvalidArgument, Subject: "cursor",
+		Op: op, Code: skill.InvalidArgument, Subject: "cursor",
 		Message: "cursor is not one that a page gave; leave it out for the first page",
 	}
 }

@@ -1,11 +1,15 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/uptrace/bun"
 
@@ -60,20 +64,73 @@ func rowOf(d *definitions.Definition) (*definitionRow, error) {
 	if d.Cost != nil {
 		cost, err = json.Marshal(d.Cost)
 	}
-	seed, seedErr := json.Marshal(seedValues{d.Seed.Description, d.Seed.Enabled, d.Seed.Cost})
+	seed, seedErr := json.Marshal(seedValues{plain(d.Seed.Description), d.Seed.Enabled, d.Seed.Cost})
 	changed, changedErr := json.Marshal(append([]string{}, d.Changed...))
 	if err := errors.Join(err, seedErr, changedErr); err != nil {
 		return nil, err
 	}
 	return &definitionRow{
 		ID: d.ID, Name: string(d.Name), Description: sql.NullString{String: plain(d.Description), Valid: true},
-		InputSchema: string(d.InputSchema), OutputSchema: string(d.OutputSchema),
+		InputSchema: jsonText(d.InputSchema), OutputSchema: jsonText(d.OutputSchema),
 		CostMetadata: sql.NullString{String: string(cost), Valid: true}, IsEnabled: sql.NullBool{Bool: d.Enabled, Valid: true},
 		CreatedAt: at(d.CreatedAt), Owner: plain(d.Owner), Version: plain(d.Version), Digest: d.Digest,
 		Type: d.Type(), Runtime: d.Runtime(), Entry: plain(d.Entry), Source: d.Source, Place: plain(d.Place),
-		Manifest: sql.NullString{String: string(d.Manifest), Valid: d.Manifest != nil}, SeedValues: string(seed), ChangedFields: string(changed),
+		Manifest: sql.NullString{String: plain(string(d.Manifest)), Valid: d.Manifest != nil}, SeedValues: string(seed), ChangedFields: string(changed),
 		UpdatedAt: at(d.UpdatedAt), UpdatedBy: plain(d.UpdatedBy), DeletedAt: at(d.DeletedAt), Revision: int64(d.Revision), //nolint:gosec // it counts from 0
 	}, nil
+}
+
+// jsonText is JSON that both databases take: raw, or what comes closest where JSONB
+// refuses it. One skill's schema must not keep a host from starting.
+func jsonText(raw json.RawMessage) string {
+	if jsonFits(raw) {
+		return string(raw)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return "{}"
+	}
+	b, err := json.Marshal(fitting(v, 0))
+	if err != nil {
+		return "{}"
+	}
+	return string(b)
+}
+
+// fitting makes of a value what JSONB takes: text without NUL, numbers that it can write
+// out (others become text), and no deeper than jsonFits allows (below that is null).
+func fitting(v any, depth int) any {
+	const deepest, digits = 500, 1000
+	switch v := v.(type) {
+	case string:
+		return plain(v)
+	case json.Number:
+		_, exponent, _ := strings.Cut(strings.ToLower(v.String()), "e")
+		n, err := strconv.Atoi(cmp.Or(exponent, "0"))
+		if err != nil || n > digits || n < -digits || len(v) > digits {
+			return v.String()
+		}
+		return v
+	case []any:
+		if depth >= deepest {
+			return nil
+		}
+		for i := range v {
+			v[i] = fitting(v[i], depth+1)
+		}
+	case map[string]any:
+		if depth >= deepest {
+			return nil
+		}
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[plain(key)] = fitting(value, depth+1)
+		}
+		return out
+	}
+	return v
 }
 
 func (r *definitionRow) definition() (*definitions.Definition, error) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -27,6 +28,66 @@ func (d *DB) forUpdate() string {
 	return ""
 }
 
+// marked is a statement with question marks as the driver takes it: for values that are
+// too large for bun, which would write them into its text.
+func (d *DB) marked(statement string) string {
+	if !d.postgres() {
+		return statement
+	}
+	parts := strings.Split(statement, "?")
+	var b strings.Builder
+	b.WriteString(parts[0])
+	for i, part := range parts[1:] {
+		b.WriteString("$" + strconv.Itoa(i+1) + part)
+	}
+	return b.String()
+}
+
+// query is a statement that is run often, within transactions.
+type query struct {
+	text string
+	stmt *sql.Stmt // of SQLite, which takes as long to read the text as to do what it says
+}
+
+// query gives a statement with question marks, of which there are few. It cannot be
+// called within a transaction, which has the one connection of SQLite.
+func (d *DB) query(ctx context.Context, text string) (query, error) {
+	if d.postgres() {
+		return query{text: d.marked(text)}, nil
+	}
+	d.preparing.Lock()
+	defer d.preparing.Unlock()
+	if stmt := d.prepared[text]; stmt != nil {
+		return query{text, stmt}, nil
+	}
+	var stmt *sql.Stmt
+	err := again(ctx, func() (err error) {
+		stmt, err = d.write.DB.PrepareContext(ctx, text) //nolint:sqlclosecheck // closed with the database
+		return err
+	})
+	if err != nil {
+		return query{}, err
+	}
+	d.prepared[text] = stmt
+	return query{text, stmt}, nil
+}
+
+func (q query) exec(ctx context.Context, tx bun.Tx, args ...any) (err error) {
+	if q.stmt != nil {
+		_, err = tx.StmtContext(ctx, q.stmt).ExecContext(ctx, args...)
+	} else {
+		_, err = tx.Tx.ExecContext(ctx, q.text, args...)
+	}
+	return err
+}
+
+func (q query) row(ctx context.Context, tx bun.Tx, args ...any) *sql.Row {
+	if q.stmt != nil {
+		return tx.StmtContext(ctx, q.stmt).QueryRowContext(ctx, args...)
+	}
+	return tx.Tx.QueryRowContext(ctx, q.text, args...)
+}
+
 // Bounds on how long a transaction is tried again that the database could not do now.
 const (
 	retryFor   = 5 * time.Second
@@ -39,6 +100,20 @@ const (
 // change nothing but by tx, and give the database's errors as they are.
 func (d *DB) inTx(ctx context.Context, fn func(ctx context.Context, tx bun.Tx) error) error {
 	return again(ctx, func() error { return d.write.RunInTx(ctx, nil, fn) })
+}
+
+// inTurn calls do when few others do something of this kind: what there is much of, and
+// may wait. A pool gives its connections in no order, and records and quotas, which calls
+// wait for, would stand among all of it. On SQLite one at a time is in turn, on PostgreSQL
+// as many as half the pool has connections; who waits is served in order.
+func (d *DB) inTurn(ctx context.Context, do func() error) error {
+	select {
+	case d.turns <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-d.turns }()
+	return do()
 }
 
 // again calls do until it did what it does, or says that waiting does not help.
@@ -68,6 +143,39 @@ func again(ctx context.Context, do func() error) error {
 		}
 		pause = min(2*pause, mostPause)
 	}
+}
+
+// mostFreed is how many bytes are removed in one transaction, where they are counted.
+// SQLite goes through every page of what it removes, and has one connection that writes:
+// records, which calls wait for, would wait for all of it.
+const mostFreed = 16 << 20
+
+// portions cuts a list into parts of no more than [mostFreed] bytes together, or of one
+// item.
+func portions[T any](list []T, size func(T) int64) (parts [][]T) {
+	for len(list) > 0 {
+		n, sum := 1, size(list[0])
+		for n < len(list) && sum+size(list[n]) <= mostFreed {
+			sum += size(list[n])
+			n++
+		}
+		parts, list = append(parts, list[:n]), list[n:]
+	}
+	return parts
+}
+
+// exec runs one statement that changes something, and says how many rows it changed.
+func (d *DB) exec(ctx context.Context, statement string, args ...any) (n int, err error) {
+	err = again(ctx, func() error {
+		res, err := d.write.ExecContext(ctx, statement, args...)
+		if err != nil {
+			return err
+		}
+		changed, err := res.RowsAffected()
+		n = int(changed)
+		return err
+	})
+	return n, err
 }
 
 // stamp is a time in a column: TIMESTAMPTZ, or INTEGER microseconds since 1970. The zero

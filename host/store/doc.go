@@ -1,8 +1,8 @@
 // Package store keeps what openSkill must not forget, in SQLite or in PostgreSQL: records
-// of runs, keys, definitions, results, recordings, what was used of quotas. Each of these
-// has its interface in the package that needs it, its adapter here in a file of its own,
-// its tables in a step of host/store/migrations, and its suite in host/store/storetest,
-// which both databases pass.
+// of runs, keys, definitions, results, recordings, what was used of quotas, conversations
+// and tasks of the agent. Each of these has its interface in the package that needs it,
+// its adapter here in a file of its own, its tables in a step of host/store/migrations,
+// and its suite in host/store/storetest, which both databases pass.
 //
 // # One query for both
 //
@@ -17,6 +17,11 @@
 //   - string for UUID and TEXT; PostgreSQL refuses NUL and bytes that are not UTF-8 in
 //     them, so that text of strangers goes through plain first;
 //   - []byte for BLOB and BYTEA, which hold anything; bool; int64.
+//
+// What may be large goes to the driver as it is, in a statement of d.marked: in bun's it
+// would be text, of bytes twice as long.
+//
+// What there is much of and may wait goes by d.inTurn, so that records and quotas do not.
 //
 // Within d.inTx everything goes by its tx: on SQLite it has the one connection that
 // d.write gives, and who waits for another one waits for ever.

@@ -33,3 +33,6 @@ func (d *DB) Within(ctx context.Context, do func() error) error {
 		return do()
 	})
 }
+
+// Waiting is how often somebody had to wait for a connection that writes.
+func (d *DB) Waiting() int64 { return d.write.DB.Stats().WaitCount }

@@ -88,23 +88,36 @@ func (s keyStore) Changes(ctx context.Context, after uint64, most int) (ids []st
 	return ids, now, nil
 }
 
-// Touch implements auth.Lookup. It goes through the keys in order, so that two hosts
-// that touch the same ones do not wait for each other in a circle.
+// touchedTogether is how many keys one transaction touches: a statement for each would
+// take longer than there is time where many thousand are used, and SQLite's one
+// connection as long.
+const touchedTogether = 200
+
+// Touch implements auth.Lookup. It locks the keys in order, so that two hosts that touch
+// the same ones do not wait for each other in a circle.
 func (s keyStore) Touch(ctx context.Context, used map[string]time.Time) error {
-	if len(used) == 0 {
-		return nil
-	}
-	return s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		for _, id := range slices.Sorted(maps.Keys(used)) {
-			when := at(used[id])
-			_, err := tx.NewUpdate().Table("api_keys").Set("last_used_at = ?", when).
-				Where("id = ?", plain(id)).Where("last_used_at IS NULL OR last_used_at < ?", when).Exec(ctx)
-			if err != nil {
-				return err
-			}
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(used)), touchedTogether) {
+		names := make([]string, len(ids))
+		args := make([]any, 0, 2*len(ids))
+		for i, id := range ids {
+			names[i] = plain(id)
+			args = append(args, names[i], at(used[id]))
 		}
-		return nil
-	})
+		err := s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
+			if s.db.postgres() {
+				if _, err := tx.ExecContext(ctx, "SELECT 1 FROM api_keys WHERE id IN (?) ORDER BY id FOR UPDATE", bun.List(names)); err != nil {
+					return err
+				}
+			}
+			_, err := tx.ExecContext(ctx, "UPDATE api_keys SET last_used_at = CAST(v.column2 AS TIMESTAMPTZ) FROM (VALUES (?, ?)"+strings.Repeat(", (?, ?)", len(ids)-1)+") AS v"+
+				" WHERE id = v.column1 AND (last_used_at IS NULL OR last_used_at < CAST(v.column2 AS TIMESTAMPTZ))", args...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // changing runs do in a transaction that no other change of a key overtakes, with the

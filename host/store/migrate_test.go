@@ -92,6 +92,8 @@ var values = map[string]any{
 	"execution_logs.principal_type": "agent",
 	"execution_logs.status":         "success",
 	"api_keys.hash":                 make([]byte, 32),
+	"agent_sessions.principal_type": "agent",
+	"agent_sessions.status":         "running",
 }
 
 // fillEmpty gives every empty table a row. Texts are all the same, so that rows that name

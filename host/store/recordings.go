@@ -31,19 +31,17 @@ type recordingRow struct {
 // Keep implements [replay.Store]. The body goes to the driver as it is, for the same
 // reason as those of results.
 func (s recordingStore) Keep(ctx context.Context, r *replay.Row) error {
-	marks := "?, ?, ?, ?, ?, ?"
-	if s.db.postgres() {
-		marks = "$1, $2, $3, $4, $5, $6"
-	}
 	body := r.Body
 	if body == nil {
 		body = []byte{} // nil would be NULL
 	}
-	return again(ctx, func() error {
-		_, err := s.db.write.DB.ExecContext(ctx,
-			"INSERT INTO recordings (execution_id, tenant, created_at, missing, size, body) VALUES ("+marks+") ON CONFLICT (execution_id) DO NOTHING", //nolint:gosec // marks
-			r.ExecutionID, plain(r.Tenant), at(r.Created).of(s.db.kind), plain(r.Missing), r.Size, body)
-		return err
+	return s.db.inTurn(ctx, func() error {
+		return again(ctx, func() error {
+			_, err := s.db.write.DB.ExecContext(ctx,
+				s.db.marked("INSERT INTO recordings (execution_id, tenant, created_at, missing, size, body) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (execution_id) DO NOTHING"),
+				r.ExecutionID, plain(r.Tenant), at(r.Created).of(s.db.kind), plain(r.Missing), r.Size, body)
+			return err
+		})
 	})
 }
 
@@ -67,15 +65,22 @@ func (s recordingStore) Get(ctx context.Context, tenant, executionID string) (*r
 
 // Prune implements [replay.Store].
 func (s recordingStore) Prune(ctx context.Context, before time.Time, limit int) (n int, err error) {
-	err = s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		old := tx.NewSelect().Table("recordings").Column("execution_id").Where("created_at < ?", at(before)).Order("created_at").Limit(int64(limit))
-		done, err := tx.NewDelete().Table("recordings").Where("execution_id IN (?)", old).Exec(ctx)
-		if err != nil {
-			return err
+	var old []key
+	err = s.db.read.NewRaw("SELECT CAST(execution_id AS TEXT) AS execution_id, length(body) AS bytes FROM recordings WHERE created_at < ? ORDER BY created_at LIMIT ?",
+		at(before), limit).Scan(ctx, &old)
+	if err != nil {
+		return 0, err
+	}
+	for _, part := range portions(old, func(k key) int64 { return k.Bytes }) {
+		ids := make([]string, len(part))
+		for i, k := range part {
+			ids[i] = k.ExecutionID
 		}
-		gone, err := done.RowsAffected()
-		n = int(gone)
-		return err
-	})
-	return n, err
+		gone, err := s.db.exec(ctx, "DELETE FROM recordings WHERE execution_id IN (?)", bun.List(ids))
+		n += gone
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }

@@ -6,8 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -34,27 +32,31 @@ type key struct {
 
 // Put implements [executions.Results].
 func (s resultStore) Put(ctx context.Context, k *executions.Kept, most int64) error {
-	return s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		total, err := s.sum(ctx, tx, k.Tenant)
+	return s.db.inTurn(ctx, func() error {
+		return s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error { return s.put(ctx, tx, k, most) })
+	})
+}
+
+func (s resultStore) put(ctx context.Context, tx bun.Tx, k *executions.Kept, most int64) error {
+	total, err := s.sum(ctx, tx, k.Tenant)
+	if err != nil {
+		return err
+	}
+	for _, item := range k.Items {
+		total += int64(len(item.Data))
+		freed, err := s.remove(ctx, tx, key{ExecutionID: k.ExecutionID, Name: item.Name})
 		if err != nil {
 			return err
 		}
-		for _, item := range k.Items {
-			total += int64(len(item.Data))
-			freed, err := s.remove(ctx, tx, key{ExecutionID: k.ExecutionID, Name: item.Name})
-			if err != nil {
-				return err
-			}
-			total -= freed
-			if err := s.insert(ctx, tx, k, item); err != nil {
-				return err
-			}
-		}
-		if total, err = s.makeRoom(ctx, tx, k, total, most); err != nil {
+		total -= freed
+		if err := s.insert(ctx, tx, k, item); err != nil {
 			return err
 		}
-		return s.setSum(ctx, tx, k.Tenant, total)
-	})
+	}
+	if total, err = s.makeRoom(ctx, tx, k, total, most); err != nil {
+		return err
+	}
+	return s.setSum(ctx, tx, k.Tenant, total)
 }
 
 // sum gives the bytes of a tenant, and holds them until the transaction ends.
@@ -72,22 +74,14 @@ func (s resultStore) setSum(ctx context.Context, tx bun.Tx, tenant string, total
 }
 
 // insert hands the bytes to the driver as they are: bun would write them into the text of
-// the statement, twice as long, and SQLite takes no text as long as that.
+// the statement, twice as long, which the database would have to read.
 func (s resultStore) insert(ctx context.Context, tx bun.Tx, k *executions.Kept, item executions.Item) error {
-	mark := "?"
-	if s.db.postgres() {
-		mark = "$"
-	}
-	marks := make([]string, 7)
-	for i := range marks {
-		marks[i] = mark + strconv.Itoa(i+1)
-	}
 	body := item.Data
 	if body == nil {
 		body = []byte{} // nil would be NULL
 	}
 	_, err := tx.Tx.ExecContext(ctx,
-		"INSERT INTO results (execution_id, name, tenant, bytes, created_at, expires_at, body) VALUES ("+strings.Join(marks, ", ")+")", //nolint:gosec // numbers
+		s.db.marked("INSERT INTO results (execution_id, name, tenant, bytes, created_at, expires_at, body) VALUES (?, ?, ?, ?, ?, ?, ?)"),
 		k.ExecutionID, plain(item.Name), plain(k.Tenant), len(body), at(k.At).of(s.db.kind), at(k.Until).of(s.db.kind), body)
 	return err
 }
@@ -194,10 +188,12 @@ func (s resultStore) Sweep(ctx context.Context, now time.Time, limit int) (int, 
 		for n < len(gone) && gone[n].Tenant == gone[0].Tenant {
 			n++
 		}
-		if err := s.sweepTenant(ctx, gone[:n], now); err != nil {
-			return removed, err
+		for _, part := range portions(gone[:n], func(k key) int64 { return k.Bytes }) {
+			if err := s.sweepTenant(ctx, part, now); err != nil {
+				return removed, err
+			}
+			removed += len(part)
 		}
-		removed += n
 		gone = gone[n:]
 	}
 	return removed, nil

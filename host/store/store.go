@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"net/url"
@@ -48,6 +49,10 @@ type DB struct {
 	url   string  // of PostgreSQL, for the connection that listens; it may hold a password
 	write *bun.DB // SQLite: one connection
 	read  *bun.DB // SQLite: cannot write; PostgreSQL: the same as write
+	turns chan struct{}
+
+	preparing sync.Mutex // guards prepared
+	prepared  map[string]*sql.Stmt
 
 	close  func() error
 	audit  auditStore
@@ -140,7 +145,7 @@ func (o Options) parse() (*place, error) {
 
 // connect opens the database as it is.
 func (p *place) connect(ctx context.Context) (*DB, error) {
-	d := &DB{kind: p.kind, log: p.log}
+	d := &DB{kind: p.kind, log: p.log, turns: make(chan struct{}, 1), prepared: map[string]*sql.Stmt{}}
 	switch p.kind {
 	case Postgres:
 		db, err := postgres.Open(p.net)
@@ -148,6 +153,7 @@ func (p *place) connect(ctx context.Context) (*DB, error) {
 			return nil, p.wrongURL(err)
 		}
 		d.url = p.net.URL
+		d.turns = make(chan struct{}, max(db.Stats().MaxOpenConnections/2, 1))
 		d.write = bun.NewDB(db, pgdialect.New())
 		d.read, d.close = d.write, db.Close
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -118,20 +118,25 @@ func (s uploadStore) record(ctx context.Context, tx bun.Tx, tenant string, id sk
 	return nil
 }
 
+// tidiedTogether is how many archives are removed in one transaction: all that there may
+// be would take longer than a statement has, and then none would ever go.
+const tidiedTogether = 10
+
 // Tidy implements versions.Shared. An archive that a transaction is about to name is
 // held by it until it is named, and was used since.
 func (s uploadStore) Tidy(ctx context.Context, since time.Time) error {
 	const unused = "used_at < ? AND NOT EXISTS (SELECT 1 FROM skill_upload_versions v WHERE v.digest = skill_blobs.digest)"
-	var one string
-	err := s.db.read.NewRaw("SELECT digest FROM skill_blobs WHERE "+unused+" LIMIT 1", at(since)).Scan(ctx, &one)
-	switch {
-	case errors.Is(err, sql.ErrNoRows): // mostly: without a transaction that writes
-		return nil
-	case err != nil:
-		return err
+	for {
+		var some []string
+		err := s.db.read.NewRaw("SELECT digest FROM skill_blobs WHERE "+unused+" LIMIT ?", at(since), tidiedTogether).Scan(ctx, &some)
+		if err != nil || len(some) == 0 { // mostly: without a transaction that writes
+			return err
+		}
+		if _, err := s.db.exec(ctx, "DELETE FROM skill_blobs WHERE digest IN (?) AND "+unused, bun.List(some), at(since)); err != nil {
+			return err
+		}
+		if len(some) < tidiedTogether {
+			return nil
+		}
 	}
-	return s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		_, err := tx.NewRaw("DELETE FROM skill_blobs WHERE "+unused, at(since)).Exec(ctx)
-		return err
-	})
 }

@@ -46,8 +46,8 @@ func (d *Door) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *
 
 // Start runs a call, and says when it is on record.
 func (d *Door) Start(ctx context.Context, p skill.Principal, r skill.Request, started func(string)) *skill.Result {
-	s := &audit.Started{Skill: string(r.SkillID), TraceID: string(r.TraceID), Session: r.Turn.Session, Iteration: r.Turn.Iteration, Input: payload(r.Input)}
-	return d.record(ctx, p, s, started, func(ctx context.Context) *skill.Result { return d.Inner.Invoke(ctx, p, r) })
+	s := &audit.Started{Skill: string(r.SkillID), TraceID: string(r.TraceID), Input: payload(r.Input)}
+	return d.record(ctx, p, s, r.Turn, started, func(ctx context.Context) *skill.Result { return d.Inner.Invoke(ctx, p, r) })
 }
 
 // RunScript runs a script.
@@ -58,7 +58,7 @@ func (d *Door) RunScript(ctx context.Context, p skill.Principal, r skill.ScriptR
 // StartScript runs a script, and says when it is on record.
 func (d *Door) StartScript(ctx context.Context, p skill.Principal, r skill.ScriptRequest, started func(string)) *skill.Result {
 	s := &audit.Started{Skill: r.Skill, Script: r.Script, TraceID: string(r.TraceID)}
-	return d.record(ctx, p, s, started, func(ctx context.Context) *skill.Result { return d.Scripts.RunScript(ctx, p, r) })
+	return d.record(ctx, p, s, r.Turn, started, func(ctx context.Context) *skill.Result { return d.Scripts.RunScript(ctx, p, r) })
 }
 
 func (d *Door) now() time.Time {
@@ -68,7 +68,7 @@ func (d *Door) now() time.Time {
 	return d.Now().UTC()
 }
 
-func (d *Door) record(ctx context.Context, p skill.Principal, s *audit.Started, started func(string), run func(context.Context) *skill.Result) *skill.Result {
+func (d *Door) record(ctx context.Context, p skill.Principal, s *audit.Started, turn skill.Turn, started func(string), run func(context.Context) *skill.Result) *skill.Result {
 	if s.Skill == "refused" {
 		return skill.Failure(skill.ID(s.Skill), skill.TraceID(s.TraceID), skill.Meta{}, &skill.Error{
 			Code: skill.RateLimited, Message: "too many calls are running", Details: map[string]any{"retry_after_ms": 250},
@@ -77,7 +77,7 @@ func (d *Door) record(ctx context.Context, p skill.Principal, s *audit.Started, 
 	s.ExecutionID = ID(int(d.count.Add(1)))
 	s.Tenant, s.Principal, s.PrincipalType, s.Key = p.Tenant, p.ID, p.Type, p.Key
 	s.Version, s.Digest, s.Time = "0.1.0", "sha256:0", d.now()
-	if s.Session == "" {
+	if s.Session, s.Iteration = turn.Session, turn.Iteration; s.Session == "" {
 		s.Session = s.ExecutionID
 	}
 	if err := d.append(ctx, &audit.Entry{Record: audit.Record{Kind: audit.KindStarted}, Started: s}); err != nil {
@@ -92,7 +92,7 @@ func (d *Door) record(ctx context.Context, p skill.Principal, s *audit.Started, 
 	r.Meta.ExecutionID = s.ExecutionID
 	f := &audit.Finished{
 		ExecutionID: s.ExecutionID, Status: audit.Success, Runner: r.Meta.Runner, Fuel: r.Meta.FuelUsed, MemoryPeak: r.Meta.MemoryPeakBytes,
-		DurationMS: r.Meta.LatencyMS, Output: payload(r.Data), Time: d.now(),
+		DurationMS: r.Meta.LatencyMS, Tokens: turn.Tokens, Output: payload(r.Data), Time: d.now(),
 	}
 	if r.Error != nil {
 		f.Status, f.Code, f.Message = audit.Failed, r.Error.Code, r.Error.Message

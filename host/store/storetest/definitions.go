@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -176,6 +178,24 @@ func Definitions(t *testing.T, open func() definitions.Store) {
 		for _, got := range all(t, b, "") {
 			if got.Name == "hostile" && (got.Description != "nul \uFFFD, bytes \uFFFD, quote ' ? $1 \\" && got.Description != d.Description || got.UpdatedBy != d.UpdatedBy) {
 				t.Errorf("it came back as %q by %q", got.Description, got.UpdatedBy)
+			}
+		}
+	})
+
+	// What one skill says must not keep a host from starting: every JSON is kept somehow.
+	t.Run("HostileJSON", func(t *testing.T) {
+		for i, text := range []string{`"a\u0000b"`, `"\ud800"`, `"\udc00\ud800"`, `1e400000`, `-1e-400000`, strings.Repeat("[", 5000) + strings.Repeat("]", 5000)} {
+			d := definition(skill.ID(fmt.Sprint("json", i)))
+			d.InputSchema, d.OutputSchema = fmt.Appendf(nil, `{"default": %s}`, text), fmt.Appendf(nil, `{"default": %s}`, text)
+			d.Seed.Description = "seed \x00 and \xff"
+			if err := a.Change(t.Context(), "", d.Name, func(*definitions.Definition) (*definitions.Definition, error) { return d, nil }); err != nil {
+				t.Errorf("%.20s: %v", text, err)
+				continue
+			}
+			for _, got := range all(t, b, "") {
+				if got.Name == d.Name && (!json.Valid(got.InputSchema) || !json.Valid(got.OutputSchema)) {
+					t.Errorf("%.20s came back as %.100q", text, got.InputSchema)
+				}
 			}
 		}
 	})

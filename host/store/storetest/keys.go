@@ -285,6 +285,24 @@ func keysTouch(t *testing.T, s, another auth.KeyStore) {
 			t.Errorf("last used %v, want %v", got, step.want)
 		}
 	}
+	// More than go at once, and each with its own time.
+	used := map[string]time.Time{}
+	for i := range 250 {
+		k := aKey(fmt.Sprintf("many%da", i))
+		create(t, s, k)
+		used[k.ID] = day.Add(time.Duration(i) * time.Second)
+	}
+	if err := s.Touch(t.Context(), used); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range used {
+		if got := get(t, another, id).LastUsedAt; !got.Equal(want) {
+			t.Errorf("%s was last used %v, want %v", id, got, want)
+		}
+	}
+	if got := get(t, another, a.ID).LastUsedAt; !got.Equal(day.Add(time.Hour)) {
+		t.Errorf("one that was not touched was last used %v", got)
+	}
 }
 
 // keysHostile: ids come from strangers, before anything is known of them.

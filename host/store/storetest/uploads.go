@@ -144,6 +144,21 @@ func Uploads(t *testing.T, open func() versions.Shared) {
 		}
 	})
 
+	t.Run("ManyArchives", func(t *testing.T) {
+		for n := range 25 { // more than go at once
+			content := fmt.Appendf(nil, "files of %d", n)
+			change(t, a, "acme", "many", &versions.Files{Digest: digest(200 + n), From: bytes.NewReader(content)}, state("{}", versions.Stored{Version: "1.0.0", Digest: digest(200 + n), Bytes: 1}))
+		}
+		if err := b.Tidy(t.Context(), time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 25 {
+			if err := a.Archive(t.Context(), digest(200+n), io.Discard); (err == nil) != (n == 24) {
+				t.Errorf("the %dth of 25, of which one is named: %v", n, err)
+			}
+		}
+	})
+
 	t.Run("AtOnce", func(t *testing.T) {
 		// Many want to be the first with a version: each sees what the one before it did.
 		won := errors.New("taken")

@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"openskill/sdk/skill"
+)
+
+// Snapshot writes the database, as it is at one moment, to a file that is not there yet.
+// Hosts may go on working meanwhile. Of PostgreSQL there is none: its own tools make copies
+// that can be restored while others write, and the kind says so.
+func Snapshot(ctx context.Context, o Options, to string) (kind Kind, schema int64, err error) {
+	where, err := o.parse()
+	if err != nil {
+		return "", 0, err
+	}
+	if where.kind == Postgres {
+		return Postgres, 0, nil
+	}
+	if _, err := os.Stat(where.file.File); errors.Is(err, fs.ErrNotExist) {
+		return SQLite, 0, &skill.Error{Op: "store.Snapshot", Code: skill.NotFound, Message: "there is no database yet: no host has run with this state folder"}
+	}
+	m, err := Migrate(ctx, o)
+	if err != nil {
+		return SQLite, 0, err
+	}
+	defer m.Close() //nolint:errcheck // it was only read
+	if schema, err = m.steps.known(ctx); err != nil {
+		return SQLite, 0, opening(err)
+	}
+	// A transaction that reads: writers go on, and a copy without the pages that are free.
+	if _, err := m.db.write.DB.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
+		return SQLite, 0, fmt.Errorf("store.Snapshot: %w", err)
+	}
+	return SQLite, schema, os.Chmod(to, 0o600)
+}
+
+// Check looks whether a SQLite file is whole and of a release that this program can open.
+func Check(ctx context.Context, file string) error {
+	m, err := Migrate(ctx, Options{URL: "sqlite:" + file})
+	if err != nil {
+		return err
+	}
+	defer m.Close() //nolint:errcheck // it was only read
+	if _, err := m.steps.known(ctx); err != nil {
+		return opening(err)
+	}
+	var said string
+	if err := m.db.write.DB.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {
+		return opening(err)
+	}
+	if said != "ok" {
+		return &skill.Error{Op: "store.Check", Code: skill.InvalidArgument, Message: "the database is damaged: " + skill.CleanText(said, 200)}
+	}
+	return nil
+}
