@@ -145,6 +145,12 @@ func TestApprovedIsWhatRuns(t *testing.T) {
 	if _, err := h.approvals.Decide(t.Context(), p, id, true); err != nil {
 		t.Fatal(err)
 	}
+	// The first run compiles JavaScript's runtime, which a slow machine does not do in one call's time.
+	for r := run(); !r.Success; r = run() {
+		if r.Error.Code != skill.Timeout || t.Context().Err() != nil {
+			t.Fatalf("%+v", r.Error)
+		}
+	}
 	ran := 0
 	for range 200 {
 		swapped := make(chan struct{})

@@ -169,12 +169,4 @@ func TestNear(t *testing.T) {
 	if got := offer("zzzz", many, ""); got != "there are a1, b2, c3, d4, e5 and others" {
 		t.Error(got)
 	}
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("%s to %s: %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
 }

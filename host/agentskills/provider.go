@@ -412,7 +412,7 @@ func (p *Provider) run(ctx context.Context, who skill.Principal, r *skill.Script
 		meta.Runner = kindGo
 	}
 	return answer(s.Run(ctx, m.skill, &Call{
-		Principal: who, Args: r.Args, Object: object, Stdin: r.Stdin, TraceID: r.TraceID, Limits: r.Limits,
+		Principal: who, Args: r.Args, Object: object, Stdin: r.Stdin, TraceID: r.TraceID, Limits: r.Limits, Turn: r.Turn,
 		runner: p.options.ScriptRunner, runs: p.options.RunExtensions,
 	}))
 }

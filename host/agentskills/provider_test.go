@@ -306,6 +306,22 @@ func TestToolsThatMakeSense(t *testing.T) {
 	}
 }
 
+// What an agent asks for is on record as its own, within its budget.
+func TestToolsInATurn(t *testing.T) {
+	t.Parallel()
+	var got Call
+	p := provide(t, source(t, nil, converter), &Options{ScriptRunner: func(_ context.Context, _ *FileSkill, _ *FileScript, c *Call) (any, error) {
+		got = *c
+		return "ran", nil
+	}})
+	turn := skill.Turn{Session: "0190-s", Iteration: 3, Tokens: 7}
+	args := json.RawMessage(`{"skill_name": "unit-converter", "script_file": "convert.py"}`)
+	r := p.CallToolIn(t.Context(), skill.Local(), ToolRun, args, "t-1", turn, skill.Limits{Fuel: 900})
+	if !r.Success || got.Turn != turn || got.Limits.Fuel != 900 || got.TraceID != "t-1" {
+		t.Errorf("%+v, %+v", r.Error, got)
+	}
+}
+
 // The schemas are schemas, hold what the tools give, and accept what they accept.
 func TestToolSchemas(t *testing.T) {
 	t.Parallel()

@@ -200,7 +200,7 @@ func TestREQ016APartOfItsOwn(t *testing.T) {
 	}
 	allowed := map[string]bool{
 		"openskill/host/registry": true, "openskill/host/registry/safeyaml": true, "openskill/host/registry/schema": true,
-		"openskill/host/strictjson": true, "openskill/sdk/skill": true,
+		"openskill/host/near": true, "openskill/host/strictjson": true, "openskill/sdk/skill": true,
 	}
 	got := map[string]bool{}
 	for _, name := range files {

@@ -58,6 +58,7 @@ type Call struct {
 	Stdin     []byte
 	TraceID   skill.TraceID
 	Limits    skill.Limits // may only lower what the host says
+	Turn      skill.Turn   // of the agent that asks; zero: none does
 
 	runner ScriptRunner // of the provider, for files whose source has none
 	runs   []string     // extensions that it takes

@@ -150,6 +150,14 @@ var takes = map[string]struct {
 // or {"base64", "media_type"} for what is no text, of run_skill_script what the runner
 // gave, {"output": …}.
 func (p *Provider) CallTool(ctx context.Context, who skill.Principal, name string, args json.RawMessage, trace skill.TraceID) *skill.Result {
+	return p.CallToolIn(ctx, who, name, args, trace, skill.Turn{}, skill.Limits{})
+}
+
+// CallToolIn is CallTool for a model of an agent, whose turn is put on record, and whose
+// budget may lower the limits of a script.
+func (p *Provider) CallToolIn(
+	ctx context.Context, who skill.Principal, name string, args json.RawMessage, trace skill.TraceID, turn skill.Turn, limits skill.Limits,
+) *skill.Result {
 	begun, trace := p.now(), traced(trace)
 	var a callArgs
 	meta := skill.Meta{}
@@ -195,7 +203,7 @@ func (p *Provider) CallTool(ctx context.Context, who skill.Principal, name strin
 		if err != nil {
 			return done(nil, err)
 		}
-		r := skill.ScriptRequest{Skill: a.skill, Script: a.script, Args: list, TraceID: trace}
+		r := skill.ScriptRequest{Skill: a.skill, Script: a.script, Args: list, TraceID: trace, Turn: turn, Limits: limits}
 		if a.input != "" {
 			r.Stdin = []byte(a.input)
 		}

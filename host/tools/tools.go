@@ -41,7 +41,7 @@ const (
 func Of(d *skill.Descriptor) skill.Tool {
 	return skill.Tool{
 		Name: string(d.ID), Description: skill.CleanText(d.Description, maxDescription),
-		InputSchema: Schema(d.InputSchema), OutputSchema: outputSchema(d.OutputSchema), ReadOnly: readOnly(d),
+		InputSchema: Schema(d.InputSchema), OutputSchema: outputSchema(d.OutputSchema), ReadOnly: readOnly(d), Cost: d.Cost,
 	}
 }
 

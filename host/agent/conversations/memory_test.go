@@ -1,0 +1,19 @@
+package conversations_test
+
+import (
+	"testing"
+
+	"openskill/host/agent/conversations"
+	"openskill/host/store/storetest"
+)
+
+func TestMemory(t *testing.T) {
+	storetest.Conversations(t, func(*testing.T) (store, another conversations.Store) {
+		m := conversations.NewMemory()
+		return m, m
+	})
+	storetest.Sessions(t, func(*testing.T) (store, another conversations.Sessions) {
+		m := conversations.NewMemory()
+		return m, m
+	})
+}

@@ -1,0 +1,119 @@
+package react
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"openskill/host/agent/budget"
+	"openskill/host/strictjson"
+	"openskill/sdk/skill"
+)
+
+// The bounds of a task that are no settings.
+const (
+	minTimeout = 10 * time.Second // that a caller may ask for
+	maxContext = 64 << 10         // bytes
+	maxSkills  = 256              // that a caller may name
+)
+
+// field is one that is wrong, as the other answers of the host list them.
+type field struct {
+	Field    string `json:"field"`
+	Problem  string `json:"problem"`
+	Expected string `json:"expected"`
+}
+
+// check says what is wrong with a task, and what it may use.
+func (a *Agent) check(t *Task) (budget.Limits, error) {
+	if err := a.checkText(t.Text); err != nil {
+		return budget.Limits{}, err
+	}
+	var wrong []field
+	add := func(name, problem, expected string) { wrong = append(wrong, field{name, problem, expected}) }
+
+	switch {
+	case len(t.Context) == 0 || string(t.Context) == "null":
+		t.Context = nil
+	case len(t.Context) > maxContext:
+		add("context", fmt.Sprintf("has %d bytes", len(t.Context)), fmt.Sprintf("an object of at most %d bytes", maxContext))
+	default:
+		if err := strictjson.Object(t.Context, func(_, _ []byte) error { return nil }); err != nil {
+			add("context", "is no JSON object that can be read: "+skill.CleanText(err.Error(), 200), "an object")
+		}
+	}
+	rounds, asked := a.o.MaxIterations, &t.Options
+	switch {
+	case asked.MaxIterations == 0:
+	case asked.MaxIterations < 1 || asked.MaxIterations > a.o.MaxIterations:
+		add("options.max_iterations", "is out of range", fmt.Sprintf("a whole number from 1 to %d", a.o.MaxIterations))
+	default:
+		rounds = asked.MaxIterations
+	}
+	limit, least, most := a.o.Timeout, int(min(minTimeout, a.o.MaxTimeout)/time.Second), int(a.o.MaxTimeout/time.Second)
+	switch {
+	case asked.TimeoutSeconds == 0:
+	case asked.TimeoutSeconds < least || asked.TimeoutSeconds > most:
+		add("options.timeout_seconds", "is out of range", fmt.Sprintf("a whole number from %d to %d", least, most))
+	default:
+		limit = time.Duration(asked.TimeoutSeconds) * time.Second
+	}
+	switch n := len(asked.Skills); {
+	case asked.Skills != nil && n == 0: // it must not come to mean all of them
+		add("options.skills", "is empty", "the ids of skills; without it the task may use all that its caller may")
+	case n > maxSkills:
+		add("options.skills", fmt.Sprintf("names %d skills", n), fmt.Sprintf("at most %d", maxSkills))
+	}
+	if wrong != nil {
+		return budget.Limits{}, &skill.Error{
+			Op: "react.Execute", Code: skill.AgentValidationError, Details: map[string]any{"fields": wrong},
+			Message: fmt.Sprintf("%s %s; expected %s", wrong[0].Field, wrong[0].Problem, wrong[0].Expected),
+		}
+	}
+	calls := min(rounds, a.o.MaxCalls)
+	return budget.Limits{
+		Iterations: calls, ToolCalls: calls, Tokens: a.o.MaxTokens, Cost: a.o.Cost, Fuel: a.o.Fuel, Time: limit,
+	}, nil
+}
+
+func (a *Agent) checkText(text string) error {
+	var problem string
+	switch {
+	case !utf8.ValidString(text):
+		problem = "is not valid UTF-8"
+	case len(text) > utf8.UTFMax*a.o.MaxTask, utf8.RuneCountInString(text) > a.o.MaxTask:
+		problem = "is too long"
+	case strings.TrimSpace(skill.CleanText(text, len(text))) == "": // nothing in it can be seen
+		problem = "is empty"
+	default:
+		return nil
+	}
+	return &skill.Error{
+		Op: "react.Execute", Code: skill.AgentInvalidTask, Subject: "task",
+		Message: fmt.Sprintf("the task %s; it must say in 1 to %d characters what is to be done", problem, a.o.MaxTask),
+		Details: map[string]any{"fields": []field{{"task", problem, fmt.Sprintf("text of 1 to %d characters", a.o.MaxTask)}}},
+	}
+}
+
+// only names the skills that a task may use; nil is all of them. What is no id of a
+// skill is none's, and will not be found.
+func (t *Task) only() []skill.ID {
+	if t.Options.Skills == nil {
+		return nil
+	}
+	out := make([]skill.ID, len(t.Options.Skills))
+	for i, s := range t.Options.Skills {
+		out[i] = skill.ID(s)
+	}
+	return out
+}
+
+// object is raw, or {} where it is no JSON.
+func object(raw json.RawMessage) json.RawMessage {
+	if !json.Valid(raw) {
+		return json.RawMessage("{}")
+	}
+	return raw
+}

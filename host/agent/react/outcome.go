@@ -1,0 +1,71 @@
+package react
+
+import (
+	"encoding/json"
+
+	"openskill/host/tools/ordered"
+	"openskill/sdk/skill"
+)
+
+// The members of a result that are the host's own, whatever the model says.
+const (
+	keyCalls   = "skill_calls"
+	keyPartial = "partial"
+)
+
+// outcome is the answer to a task that ended.
+func (r *run) outcome(end *ending) *Outcome {
+	used := r.budget.Used()
+	out := &Outcome{
+		SessionID: r.session.ID, Status: end.status, Iterations: len(r.calls), TotalTokens: used.Usage.Total(),
+		TotalDuration: max(r.o.Now().Sub(r.begun).Milliseconds(), 0), Result: r.result(end),
+	}
+	if end.failure {
+		out.Err = &skill.Error{
+			Op: "react.Execute", Code: end.code, Subject: r.session.ID, Message: end.message, Err: end.cause,
+			Details: map[string]any{"session_id": r.session.ID, "status": string(end.status)},
+		}
+	}
+	return out
+}
+
+// result is what the model said, or where it has not finished what the host says of
+// that, and the calls.
+func (r *run) result(end *ending) json.RawMessage {
+	calls := r.calls
+	if calls == nil {
+		calls = []SkillCall{}
+	}
+	o := &ordered.Object{}
+	if end.result != nil {
+		o = end.result
+	}
+	partial := end.status != Completed
+	if partial {
+		o = ordered.Of("summary", summary(end, len(calls)), "findings", []any{})
+	}
+	o.Delete(keyCalls)
+	o.Delete(keyPartial)
+	o.Set(keyCalls, calls)
+	o.Set(keyPartial, partial)
+	if partial {
+		o.Set("error", ordered.Of("code", string(end.code), "message", end.message))
+	}
+	b, err := ordered.Encode(o)
+	if err != nil { // of a value that was JSON before
+		b = json.RawMessage(`{"summary":"the result cannot be written","findings":[],"skill_calls":[],"partial":true}`)
+	}
+	return b
+}
+
+// summary says in a sentence what became of a task that was not finished.
+func summary(end *ending, calls int) string {
+	s := "The task was not finished: " + end.message + "."
+	switch {
+	case calls == 1:
+		s += " One call was made until then; what it gave is in the records of this session."
+	case calls > 1:
+		s += " The calls that were made until then are in skill_calls; what they gave is in the records of this session."
+	}
+	return s
+}

@@ -1,0 +1,102 @@
+// Package toolbox is what a model can do on behalf of one caller: the skills and Agent
+// Skills that this caller may use, as tools, and their calls through the host's one door.
+//
+// What skills say is untrusted. Descriptions and schemas are cleaned and capped before a
+// model sees them, and what a skill answers is put between marks that it cannot write,
+// with characters that cannot be seen made visible, and cut to a length. None of that is
+// relied on: the model is assumed to obey hostile text. What holds is that every call
+// goes through the door as the caller, who may do through a model what he may do himself
+// and nothing else.
+package toolbox
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// Door runs skills; the host's is one. It authorizes and checks the input.
+type Door interface {
+	Invoke(ctx context.Context, p skill.Principal, r skill.Request) *skill.Result
+}
+
+// Catalogue says which skills a caller can find.
+type Catalogue interface {
+	List(p skill.Principal, cursor string, limit int) ([]skill.Descriptor, string, error)
+}
+
+// AgentSkills are the Agent Skills that a caller can find, and the tools for them.
+type AgentSkills interface {
+	Instructions(ctx context.Context, p skill.Principal) (string, error)
+	Tools(ctx context.Context, p skill.Principal) ([]skill.Tool, error)
+	CallToolIn(ctx context.Context, p skill.Principal, name string, args json.RawMessage, trace skill.TraceID, turn skill.Turn, limits skill.Limits) *skill.Result
+}
+
+// Options of a [Toolbox]. Door and Catalogue are required.
+type Options struct {
+	Door        Door
+	Catalogue   Catalogue
+	AgentSkills AgentSkills // nil: there are none
+	// Parallel is how many calls of all callers' models run at once; others wait for their
+	// turn, in order, as long as their context allows. 0: 16.
+	Parallel int
+	// PerTenant is how many of them may be those of one tenant. 0: half of Parallel.
+	PerTenant int
+	// MaxText is the most of a result that a model reads, in bytes, at least 2 KiB; 0: 16 KiB.
+	MaxText int
+	// MaxTools is how many tools a model is offered; 0: 128, the most that every vendor
+	// takes. Those of Agent Skills come first, then skills in the order of their ids; the
+	// log names the rest.
+	MaxTools int
+	Log      *slog.Logger     // nil: slog.Default()
+	Now      func() time.Time // nil: the system's clock
+}
+
+// Call is one call of a tool, as a model asks for it.
+type Call struct {
+	ID        string // the model's
+	Name      string
+	Arguments string // as the model wrote them
+	Turn      skill.Turn
+	Trace     skill.TraceID
+	Limits    skill.Limits // may only lower; zero: no opinion
+}
+
+// Outcome is what became of a call.
+type Outcome struct {
+	Call      Call
+	Skill     string          // id of the skill, or name of the tool for Agent Skills; what the model wrote where there is no such tool
+	Arguments json.RawMessage // as they were understood; {} where they were no JSON object
+	Result    *skill.Result   // never nil; of a call that was not made too
+	// Invalid says that nothing ran because there is no such tool or its arguments are
+	// wrong, which a model can mend: Text says how.
+	Invalid bool
+	// Text is what the model reads: marked, cleaned, capped.
+	Text string
+	// Approval is the id of the approval that it waits for; "" for none.
+	Approval string
+	Took     time.Duration
+}
+
+// Execution is the id under which the call is on record; "" where nothing ran.
+func (o *Outcome) Execution() string {
+	if !o.Result.Meta.Ran {
+		return ""
+	}
+	return o.Result.Meta.ExecutionID
+}
+
+// Tools are what one caller's model can call, as they were when they were asked for.
+// They are safe for concurrent use.
+type Tools interface {
+	// List are the tools, cleaned and capped, in a stable order.
+	List() []skill.Tool
+	// Instructions tell a model of the Agent Skills; "" where there are none.
+	Instructions() string
+	// Call makes one call, and tells of it. It never returns nil. A RATE_LIMITED of the
+	// host's own is waited out as long as ctx allows.
+	Call(ctx context.Context, c Call) *Outcome
+}

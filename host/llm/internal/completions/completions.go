@@ -1,0 +1,250 @@
+// Package completions reads answers in the form of OpenAI's Chat Completions, which many
+// servers speak, each with an accent of its own.
+//
+// A [Reader] takes one answer, whole or chunk by chunk. What it bears with: content that
+// is null or a list of parts, members that are missing, mistyped or unknown, calls of
+// tools in the many ways that [calls.Builder] knows, an answer that ends without a reason,
+// and a usage that comes late, early, twice, or never.
+package completions
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"openskill/host/llm"
+	"openskill/host/llm/internal/calls"
+	"openskill/host/llm/internal/transport"
+)
+
+// Reader puts together one reply.
+type Reader struct {
+	client *transport.Client
+	hear   func(string)
+
+	text    strings.Builder
+	calls   *calls.Builder
+	usage   llm.Usage
+	finish  string
+	chosen  bool // there was a choice
+	refused bool
+	done    bool // the stream said that it is over
+}
+
+// New begins to read the answer to r. text, if it is not nil, is told each part of the
+// reply's text.
+func New(c *transport.Client, r *llm.Request, text func(string)) *Reader {
+	return &Reader{client: c, hear: text, calls: calls.New(r)}
+}
+
+// Whole reads an answer that is no stream.
+func (r *Reader) Whole(body []byte) error {
+	var a answer
+	if err := decode(body, &a); err != nil {
+		return r.client.Unreadable("it is no JSON object", err)
+	}
+	r.done = true
+	return r.take(&a)
+}
+
+// Events are the events of a stream, as the decoders of the vendors' modules give them.
+type Events interface {
+	Next() bool
+	Err() error
+}
+
+// afterwards is how long a stream may go on after the reason why the reply ended has come:
+// the usage and the mark of its end belong to it, but some servers send neither, and keep
+// the connection.
+const afterwards = 3 * time.Second
+
+// Stream reads the chunks of a stream, which event gives after each Next.
+func (r *Reader) Stream(a *transport.Answer, events Events, event func() (name string, data []byte)) error {
+	for events.Next() {
+		if err := r.Chunk(event()); err != nil {
+			return err
+		}
+		if r.done {
+			return nil
+		}
+		if r.finish != "" {
+			a.Within(afterwards)
+		}
+	}
+	switch {
+	case r.finish != "": // all has come that matters
+		return nil
+	case events.Err() != nil:
+		return events.Err()
+	}
+	return transport.ErrCut
+}
+
+// Chunk reads one event of a stream; name is its kind, which is "" but for errors.
+func (r *Reader) Chunk(name string, data []byte) error {
+	data = bytes.TrimSpace(data)
+	switch {
+	case len(data) == 0:
+		return nil
+	case bytes.HasPrefix(data, []byte("[DONE]")):
+		r.done = true
+		return nil
+	case name == "error":
+		return r.failed(data)
+	}
+	var a answer
+	if err := decode(data, &a); err != nil {
+		return r.client.Unreadable("an event of its stream is no JSON object", err)
+	}
+	return r.take(&a)
+}
+
+func (r *Reader) take(a *answer) error {
+	switch string(a.Error) {
+	case "", "null", "{}", `""`, "false":
+	default:
+		return r.failed(a.Error)
+	}
+	if a.Usage != nil {
+		if u := a.Usage.tokens(); u.Total() > 0 {
+			r.usage = u
+		}
+	}
+	for i := range a.Choices {
+		if c := &a.Choices[i]; c.Index == 0 { // one was asked for
+			if err := r.choose(c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Reader) choose(c *choice) error {
+	r.chosen = true
+	for _, m := range []*message{&c.Message, &c.Delta} {
+		r.say(string(m.Content))
+		if m.Refusal != "" {
+			r.refused = true
+			r.say(string(m.Refusal))
+		}
+		for i := range m.Calls {
+			if err := r.call(&m.Calls[i], m == &c.Message); err != nil {
+				return r.client.Unreadable(err.Error(), nil)
+			}
+		}
+	}
+	if c.Finish != "" {
+		r.finish = string(c.Finish)
+	}
+	return nil
+}
+
+func (r *Reader) say(text string) {
+	if text == "" {
+		return
+	}
+	r.text.WriteString(text)
+	if r.hear != nil {
+		r.hear(text)
+	}
+}
+
+func (r *Reader) call(c *call, whole bool) error {
+	id, name, arguments := string(c.ID), string(c.Function.Name), string(c.Function.Arguments)
+	if whole {
+		return r.calls.Whole(id, name, arguments)
+	}
+	p := calls.Part{ID: id, Name: name, Arguments: arguments}
+	if c.Index != nil {
+		p.Index, p.Indexed = *c.Index, true
+	}
+	return r.calls.Add(p)
+}
+
+// tokens gives the usage. What the total has beyond both parts is counted as completion:
+// some servers leave out there what the model thought, and some give the total alone.
+func (u *usage) tokens() llm.Usage {
+	return llm.Usage{Prompt: int(u.Prompt), Completion: int(max(u.Completion, u.Total-u.Prompt))}
+}
+
+// failed is the error of an answer in which the server says that it failed.
+func (r *Reader) failed(said []byte) error {
+	return r.client.Failed(statusOf(said), said)
+}
+
+// statusOf guesses the status that an error within a stream would have had.
+func statusOf(said []byte) int { return status(said, true) }
+
+func status(said []byte, within bool) int {
+	var e struct {
+		Error  json.RawMessage `json:"error"`
+		Status tokens          `json:"status"`
+		Code   word            `json:"code"`
+		Type   word            `json:"type"`
+	}
+	if err := decode(said, &e); err != nil {
+		return 500
+	}
+	if within && len(e.Error) > 0 && e.Error[0] == '{' {
+		return status(e.Error, false)
+	}
+	var code tokens
+	_ = code.UnmarshalJSON([]byte(e.Code)) // it never fails
+	for _, n := range []tokens{code, e.Status} {
+		if n >= 400 && n < 600 {
+			return int(n)
+		}
+	}
+	kind := strings.ToLower(string(e.Type + " " + e.Code))
+	for _, k := range []struct {
+		part   string
+		status int
+	}{
+		{"rate_limit", 429},
+		{"quota", 429},
+		{"overloaded", 503},
+		{"unavailable", 503},
+		{"authentication", 401},
+		{"api_key", 401},
+		{"permission", 403},
+		{"not_found", 404},
+		{"invalid", 400},
+	} {
+		if strings.Contains(kind, k.part) {
+			return k.status
+		}
+	}
+	return 500
+}
+
+var errNoChoice = errors.New("there is no choice in it")
+
+// Reply gives what was read.
+func (r *Reader) Reply() (*llm.Reply, error) {
+	switch r.finish {
+	case "insufficient_system_resource": // so DeepSeek says that it gave up
+		return nil, r.client.Failed(503, nil)
+	case "error": // and so do brokers of models, without a word more
+		return nil, r.client.Failed(500, nil)
+	}
+	asked, err := r.calls.Calls()
+	if err == nil && !r.chosen {
+		err = errNoChoice
+	}
+	if err != nil {
+		return nil, r.client.Unreadable(err.Error(), nil)
+	}
+	reply := &llm.Reply{Text: r.text.String(), Calls: asked, Stop: llm.StopEnd, Usage: r.usage}
+	switch {
+	case r.refused || r.finish == "content_filter":
+		reply.Stop, reply.Calls = llm.StopRefused, nil
+	case r.finish == "length" || r.finish == "max_tokens" || r.finish == "model_length":
+		reply.Stop = llm.StopLength // the last call may be half of one
+	case len(asked) > 0: // whatever the reason is said to be
+		reply.Stop = llm.StopCalls
+	}
+	return reply, nil
+}

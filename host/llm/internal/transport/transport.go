@@ -1,0 +1,189 @@
+// Package transport carries questions to a vendor over HTTP, so that no key, no redirect
+// and no endless answer can do harm, whichever adapter asks.
+//
+// [Client.Ask] is how adapters use it; [Client.HTTP] is the client for the vendors' own
+// modules, and what it refuses, they are never shown.
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+const (
+	mostWhole    = 8 << 20 // of an answer in one piece
+	mostStreamed = 32 << 20
+
+	mostRefusal = 64 << 10 // that is read of an answer with an error's status
+	mostLeft    = 64 << 10 // that is read after an answer's end
+)
+
+// patience is how long the connection of an answer that is over is waited for.
+const patience = 50 * time.Millisecond
+
+// Options of [New].
+type Options struct {
+	Vendor string       // as errors name it
+	Key    string       // no error repeats it
+	HTTP   *http.Client // nil: one of its own, which knows no proxy
+}
+
+// Client speaks with one vendor. It is safe for concurrent use.
+type Client struct {
+	vendor, key string
+	http        *http.Client
+}
+
+// New makes a client. Of the client that is given, redirects are not followed.
+func New(o Options) *Client {
+	c := &Client{vendor: o.Vendor, key: o.Key}
+	if o.HTTP == nil {
+		c.http = own()
+	} else {
+		given := *o.HTTP
+		c.http = &given
+	}
+	if c.http.Transport == nil {
+		c.http.Transport = http.DefaultTransport
+	}
+	c.http.Transport = &guard{next: c.http.Transport, key: o.Key}
+	return c
+}
+
+// own is a client for many conversations at once with one host.
+func own() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		Proxy:                  nil, // what is in the environment is not for the host's keys
+		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    10 * time.Second,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           1024,
+		MaxIdleConnsPerHost:    1024,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		// A connection that died without a word would take every question with it.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
+	}}
+}
+
+// HTTP is the client to send requests with. Its errors are for [Client.Ask].
+func (c *Client) HTTP() *http.Client { return c.http }
+
+// Vendor is the name in errors.
+func (c *Client) Vendor() string { return c.vendor }
+
+// Ask sends a question and has its answer read, both on the goroutine that calls. The
+// error is one that [llm.Provider] promises. When Ask returns, nothing of the exchange is
+// left but a connection for the next one.
+func (c *Client) Ask(ctx context.Context, send func(context.Context) (*http.Response, error), read func(*Answer) error) error {
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	res, err := send(within)
+	if err != nil {
+		return c.explain(ctx, err)
+	}
+	defer res.Body.Close() //nolint:errcheck // it was read
+	a := &Answer{Response: res, cancel: cancel}
+	defer a.stop()
+	if err := read(a); err != nil {
+		return c.explain(ctx, err)
+	}
+	a.finish()
+	return nil
+}
+
+// Answer is one that is being read.
+type Answer struct {
+	Response *http.Response
+
+	cancel func()
+	hurry  *time.Timer
+}
+
+// Streamed reports whether the answer is a stream of events. A server that does not say
+// what it sends is believed to send what it was asked for.
+func (a *Answer) Streamed(asked bool) bool {
+	media, _, _ := mime.ParseMediaType(a.Response.Header.Get("Content-Type"))
+	switch {
+	case media == "text/event-stream":
+		return true
+	case media == "application/json", strings.HasSuffix(media, "+json"):
+		return false
+	}
+	return asked
+}
+
+// Whole reads an answer that is no stream.
+func (a *Answer) Whole() ([]byte, error) { return io.ReadAll(a.Response.Body) }
+
+// Within ends the reading after a while: what matters of the answer has come.
+func (a *Answer) Within(d time.Duration) {
+	if a.hurry == nil {
+		a.hurry = time.AfterFunc(d, a.cancel)
+	}
+}
+
+func (a *Answer) stop() {
+	if a.hurry != nil {
+		a.hurry.Stop()
+	}
+}
+
+// finish reads the end of an answer, after which the connection can serve again. A stream
+// ends for its reader before it ends on the wire.
+func (a *Answer) finish() {
+	a.stop()
+	left := time.AfterFunc(patience, a.cancel)
+	defer left.Stop()
+	_, _ = io.CopyN(io.Discard, a.Response.Body, mostLeft)
+}
+
+// Base reads the address below which a vendor is asked; "" is otherwise. The error is a
+// *skill.Error of INVALID_ARGUMENT.
+func Base(address, otherwise string) (*url.URL, error) {
+	if address == "" {
+		address = otherwise
+	}
+	wrong := func(why string) error {
+		return &skill.Error{
+			Op: "llm.Base", Code: skill.InvalidArgument, Subject: "base_url",
+			Message: "the base URL of a model provider " + why + "; want one like https://host/v1",
+		}
+	}
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return nil, wrong("cannot be read") // without err, which repeats it
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return nil, wrong("must begin with https:// or http:// and name a host")
+	case u.User != nil:
+		return nil, wrong("must hold no user name or password; keys have settings of their own")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, wrong("must have no query and no fragment")
+	}
+	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
+	return u, nil
+}
+
+// Key checks a key, which goes into a header. The error does not repeat it.
+func Key(key string) error {
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] > '~' {
+			return &skill.Error{
+				Op: "llm.Key", Code: skill.InvalidArgument, Subject: "key",
+				Message: "the key of a model provider holds a space, or another character that no key has",
+			}
+		}
+	}
+	return nil
+}
