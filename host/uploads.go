@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"openskill/host/config"
@@ -19,8 +20,10 @@ import (
 	"openskill/host/dispatch"
 	"openskill/host/grants"
 	"openskill/host/httpapi"
+	"openskill/host/metrics"
 	"openskill/host/quarantine"
 	"openskill/host/registry"
+	"openskill/host/share"
 	"openskill/host/upload"
 	"openskill/host/versions"
 	"openskill/plugins/python/runtimes"
@@ -40,6 +43,8 @@ type uploads struct {
 	watch     *quarantine.Watch
 	log       *slog.Logger
 	ahead     *ahead
+	pulls     atomic.Pointer[pulls] // nil: nothing may be pulled
+	metrics   *metrics.Metrics
 
 	warm    func(ctx context.Context, s *registry.Skill) // gets ready what an enabled skill needs
 	enabled chan *registry.Skill
@@ -58,7 +63,7 @@ func (h *Host) openUploads() error {
 	read := registry.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires}
 	admission, err := upload.New(upload.Options{
 		Registry: read, Checker: moduleChecker{h}, MaxArchive: s.MaxUpload(),
-		Grant: func(k *registry.Skill) skill.Permissions { return Granted(s, k) },
+		Grant: func(k *registry.Skill) skill.Permissions { return Granted(h.live.Load(), k) },
 	})
 	if err != nil {
 		return err
@@ -69,14 +74,19 @@ func (h *Host) openUploads() error {
 		Skills: s.UploadSkills, Versions: s.UploadVersions, Bytes: s.UploadBytes(), Grace: s.UploadGrace(),
 	}
 	h.share(&o, admission)
+	pulls, err := openPulls(s, admission)
+	if err != nil {
+		return err
+	}
 	store, err := versions.Open(o)
 	if err != nil {
 		return err
 	}
 	u := &uploads{
-		store: store, admission: admission, log: h.log, ahead: newAhead(h, state{root: s.StateDir}), warm: h.warmUpload, enabled: make(chan *registry.Skill, 16),
+		store: store, admission: admission, log: h.log, metrics: h.metrics, ahead: newAhead(h, state{root: s.StateDir}), warm: h.warmUpload, enabled: make(chan *registry.Skill, 16),
 		watch: quarantine.New(quarantine.Options{Store: store, Crashes: s.QuarantineCrashes, Limits: s.QuarantineLimits}),
 	}
+	u.pulls.Store(pulls)
 	u.ctx, u.stop = context.WithCancel(context.Background())
 	u.ended.Go(u.sweep)
 	u.ended.Go(u.warmEnabled)
@@ -130,6 +140,7 @@ func (u *uploads) sweep() {
 func (u *uploads) close() error {
 	u.stop()
 	u.ended.Wait()
+	u.pulls.Load().close()
 	return u.store.Close()
 }
 
@@ -159,13 +170,23 @@ func (u *uploads) Begin(p skill.Principal) (httpapi.Upload, error) {
 // oneUpload is one upload on its way through admission.
 type oneUpload struct {
 	*versions.Upload
-	of *uploads
-	by skill.Principal
+	of     *uploads
+	by     skill.Principal
+	pulled *share.Verified // nil: it came in
 }
 
 // Admit checks what came in and keeps it.
 func (o *oneUpload) Admit(ctx context.Context, parts httpapi.Parts, dryRun bool) (*skill.UploadResult, error) {
+	result, err := o.admit(ctx, parts, dryRun)
+	o.of.metrics.Upload(dryRun, err)
+	return result, err
+}
+
+func (o *oneUpload) admit(ctx context.Context, parts httpapi.Parts, dryRun bool) (*skill.UploadResult, error) {
 	admitted, err := o.of.admission.Admit(ctx, upload.Source{Archive: parts.Archive, Module: parts.Module, Manifest: parts.Manifest, Owner: o.by.Tenant}, o.Staging())
+	if err == nil {
+		err = o.holds(admitted)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +207,7 @@ func (o *oneUpload) Admit(ctx context.Context, parts httpapi.Parts, dryRun bool)
 	}
 	result.State = now.State
 	o.of.log.LogAttrs(ctx, slog.LevelInfo, "a version was uploaded", slog.String("tenant", skill.CleanText(o.by.Tenant, 128)), slog.String("principal", skill.CleanText(o.by.ID, 128)),
-		slog.String("skill_id", string(d.ID)), slog.String("version", d.Version), slog.String("digest", admitted.Digest))
+		slog.String("skill_id", string(d.ID)), slog.String("version", d.Version), slog.String("digest", admitted.Digest), slog.String("origin", o.origin()))
 	return result, nil
 }
 

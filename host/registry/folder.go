@@ -7,6 +7,12 @@ import "openskill/sdk/skill"
 // nobody will build it. Only Defaults, Caps and Packages of o matter. The skill is
 // nil if there are problems, whose files are named relative to the folder.
 func ReadFolder(folder string, o Options) (*Skill, []Problem) {
+	return ReadFolderAs(skill.Community, folder, o)
+}
+
+// ReadFolderAs is [ReadFolder] of a skill that somebody vouches for: a trusted one may
+// have what only trusted skills may.
+func ReadFolderAs(trust skill.Trust, folder string, o Options) (*Skill, []Problem) {
 	if err := o.check(); err != nil {
 		return nil, []Problem{{File: ManifestFile, Message: err.Error()}}
 	}
@@ -14,9 +20,9 @@ func ReadFolder(folder string, o Options) (*Skill, []Problem) {
 	if err != nil {
 		return nil, []Problem{{File: ManifestFile, Message: plain(err)}}
 	}
-	m, digest, problems := readFolder(target, ".", skill.Community, o.Packages, true)
+	m, digest, problems := readFolder(target, ".", trust, o.Packages, true)
 	if m == nil || len(problems) > 0 {
 		return nil, problems
 	}
-	return o.build(m, target, digest, skill.Community), nil
+	return o.build(m, target, digest, trust), nil
 }

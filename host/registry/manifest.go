@@ -63,12 +63,10 @@ type field struct {
 	compiled *schema.Schema
 }
 
-// runtimes says which kinds this release can run, and which words are known but
-// wait for a later one.
-var runtimes = map[string]map[string]bool{
-	"wasm": {"wasi": true, "python": true, "javascript": true, "extism": false},
-	"cli":  {"python": true, "exec": false},
-	"http": {},
+// runtimes are those of each type that has any.
+var runtimes = map[string][]string{
+	"wasm": {"extism", "javascript", "python", "wasi"},
+	"cli":  {"exec", "python"},
 }
 
 var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
@@ -155,7 +153,7 @@ func (p *parser) manifest(n *yaml.Node, inList bool) *manifest {
 		"cost_metadata": func(n *yaml.Node) { p.cost(n, m) },
 		"is_enabled":    func(n *yaml.Node) { p.boolean(n, "is_enabled", &m.enabled) },
 	}
-	required := []string{"id", "version", "description", "type", "runtime", "entry"}
+	required := []string{"id", "version", "description", "type", "entry"}
 	if inList {
 		known["name"] = known["id"]
 		delete(known, "id")
@@ -171,15 +169,14 @@ func (p *parser) manifest(n *yaml.Node, inList bool) *manifest {
 		return m
 	}
 	if inList {
-		for _, key := range []string{"type", "runtime", "entry"} {
+		for _, key := range []string{"type", "entry"} {
 			if !given[key] {
 				p.report(n.Line, "type, runtime and entry go together: %s is missing", key)
 			}
 		}
 	}
-	if typ != "" && runtime != "" {
-		m.primary = skill.Target{Kind: p.kind(typ, runtime, typeLine, runtimeLine), Entry: entry}
-	}
+	p.target(n.Line, "a skill", typ, runtime, given["runtime"], typeLine, runtimeLine, entry, &m.primary)
+	p.function(m.entryLine, &m.primary)
 	if k := m.primary.Kind; len(m.requires) > 0 && k != "" && k != skill.WasmPython {
 		p.report(m.requireLine, "requires names Python packages, which only type wasm with runtime python has; this is %s", k)
 	}
@@ -189,12 +186,15 @@ func (p *parser) manifest(n *yaml.Node, inList bool) *manifest {
 
 // network refuses requests of skills whose runner has no way to make them.
 func (p *parser) network(m *manifest, primary skill.Kind) {
+	asks := m.permissions != nil && len(m.permissions.HTTP) > 0
 	switch {
-	case m.permissions == nil || len(m.permissions.HTTP) == 0:
-	case primary == skill.CLIPython:
-		p.report(m.httpLine, "permissions.http is for type wasm: the host makes no requests for %s", primary)
-	case m.fallback != nil && m.fallback.Kind == skill.CLIPython:
-		p.report(m.httpLine, "permissions.http is for type wasm: the host makes no requests for the fallback, %s, which could not give the same answers", m.fallback.Kind)
+	case !asks && m.httpLine == 0 && (primary == skill.HTTP || m.fallback != nil && m.fallback.Kind == skill.HTTP):
+		p.report(m.line, "type http needs its address in permissions.http, such as https://tools.example.com/skills/ POST")
+	case !asks:
+	case primary == skill.CLIPython || primary == skill.CLIExec:
+		p.report(m.httpLine, "permissions.http is for types wasm and http: the host makes no requests for %s", primary)
+	case m.fallback != nil && (m.fallback.Kind == skill.CLIPython || m.fallback.Kind == skill.CLIExec):
+		p.report(m.httpLine, "permissions.http is for types wasm and http: the host makes no requests for the fallback, %s, which could not give the same answers", m.fallback.Kind)
 	}
 }
 
@@ -296,30 +296,54 @@ func (p *parser) description(n *yaml.Node, m *manifest) {
 	m.description = s
 }
 
-// kind turns type and runtime into a key, and says which are not available yet.
+// target reads what is run, and how. Of http there is one runtime, which has no name.
+func (p *parser) target(line int, what, typ, runtime string, given bool, typeLine, runtimeLine int, entry string, to *skill.Target) {
+	switch {
+	case typ == "":
+		return
+	case typ == string(skill.HTTP):
+		to.Kind = p.http(given, typeLine, runtimeLine)
+	case !given:
+		p.report(line, "%s lacks the key runtime", what)
+		return
+	case runtime != "":
+		to.Kind = p.kind(typ, runtime, typeLine, runtimeLine)
+	}
+	to.Entry = entry
+}
+
+// function refuses an entry that names no function of a plug-in behind a "#".
+func (p *parser) function(line int, t *skill.Target) {
+	if _, name, named := strings.Cut(t.Entry, "#"); named && t.Kind == skill.WasmExtism && !exportName.MatchString(name) {
+		p.report(line, "entry %s must name an exported function behind the #, such as plugin.wasm#count_vowels", safeyaml.Quote(t.Entry))
+	}
+}
+
+// exportName is what a function of a plug-in may be called in an entry.
+var exportName = regexp.MustCompile(`^[0-9A-Za-z_.$:-]{1,128}$`)
+
+func (p *parser) http(given bool, typeLine, runtimeLine int) skill.Kind {
+	switch {
+	case given:
+		p.report(runtimeLine, "type http has no runtime; leave it out")
+	case p.trust == skill.Community:
+		p.report(typeLine, "type http runs outside the sandbox, on another machine, and is for trusted skills only; this skill is not in a trusted folder")
+	default:
+		return skill.HTTP
+	}
+	return ""
+}
+
+// kind turns type and runtime into a key.
 func (p *parser) kind(typ, runtime string, typeLine, runtimeLine int) skill.Kind {
 	of, known := runtimes[typ]
 	if !known {
-		p.report(typeLine, "type %s is not known; accepted are wasm and cli", safeyaml.Quote(typ))
+		p.report(typeLine, "type %s is not known; accepted are wasm, cli and http", safeyaml.Quote(typ))
 		return ""
 	}
-	if len(of) == 0 {
-		p.report(typeLine, "type %s is not available in this version; accepted are wasm and cli", typ)
-		return ""
-	}
-	var available []string
-	for name, ok := range of {
-		if ok {
-			available = append(available, name)
-		}
-	}
-	slices.Sort(available)
-	accepted := strings.Join(available, ", ")
-	switch ok, known := of[runtime]; {
-	case !known:
-		p.report(runtimeLine, "runtime %s is not known for type %s; accepted: %s", safeyaml.Quote(runtime), typ, accepted)
-	case !ok:
-		p.report(runtimeLine, "runtime %s of type %s is not available in this version; accepted: %s", runtime, typ, accepted)
+	switch {
+	case !slices.Contains(of, runtime):
+		p.report(runtimeLine, "runtime %s is not known for type %s; accepted: %s", safeyaml.Quote(runtime), typ, strings.Join(of, ", "))
 	case typ == "cli" && p.trust == skill.Community:
 		p.report(typeLine, "type cli runs outside the sandbox and is for trusted skills only; this skill is not in a trusted folder")
 	default:
@@ -348,7 +372,7 @@ func (p *parser) fallback(n *yaml.Node, m *manifest) {
 	var typ, runtime, entry string
 	typeLine, runtimeLine := n.Line, n.Line
 	before := len(p.problems)
-	p.fields(n, "fallback", []string{"type", "runtime", "entry"}, map[string]func(*yaml.Node){
+	given := p.fields(n, "fallback", []string{"type", "entry"}, map[string]func(*yaml.Node){
 		"type":    func(n *yaml.Node) { typeLine = n.Line; p.text(n, "fallback type", &typ) },
 		"runtime": func(n *yaml.Node) { runtimeLine = n.Line; p.text(n, "fallback runtime", &runtime) },
 		"entry":   func(n *yaml.Node) { m.backLine = n.Line; entry = p.entry(n, "fallback entry") },
@@ -356,7 +380,9 @@ func (p *parser) fallback(n *yaml.Node, m *manifest) {
 	if len(p.problems) > before {
 		return
 	}
-	m.fallback = &skill.Target{Kind: p.kind(typ, runtime, typeLine, runtimeLine), Entry: entry}
+	m.fallback = &skill.Target{}
+	p.target(n.Line, "fallback", typ, runtime, given["runtime"], typeLine, runtimeLine, entry, m.fallback)
+	p.function(m.backLine, m.fallback)
 }
 
 func (p *parser) limits(n *yaml.Node, m *manifest) {

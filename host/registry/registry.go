@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"openskill/host/registry/safeyaml"
+	"openskill/host/share/lock"
 	"openskill/sdk/skill"
 )
 
@@ -58,6 +59,7 @@ type Registry struct {
 	defined  []*Skill            // entries of lists without code
 	bare     map[skill.ID]bool   // scripts of the CLI folder that nothing defines
 	problems []Problem
+	locks    locks
 }
 
 // Open reads all skills. Skills with problems are left out; see [Registry.Problems].
@@ -66,7 +68,7 @@ func Open(o Options) (*Registry, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	r := &Registry{skills: map[skill.ID]*Skill{}, places: map[skill.ID]string{}, bare: map[skill.ID]bool{}}
+	r := &Registry{skills: map[skill.ID]*Skill{}, places: map[skill.ID]string{}, bare: map[skill.ID]bool{}, locks: locks{}}
 	for _, root := range o.Roots {
 		r.addRoot(&o, root)
 	}
@@ -119,6 +121,9 @@ func (r *Registry) addRoot(o *Options, root Root) {
 			r.addFolder(o, filepath.Join(folder, e.Name()), shown, root.Trust)
 		}
 	}
+	if err := r.locks.read(folder).err; err != nil {
+		r.report(root.Path, "%s; until it is mended all skills there are taken for strangers'", err)
+	}
 	if exists(folder, ListFile) {
 		r.addList(o, folder, root.Path, root.Trust)
 	}
@@ -127,8 +132,13 @@ func (r *Registry) addRoot(o *Options, root Root) {
 // addFolder adds the skill of one folder. shown is the folder as the operator
 // named it.
 func (r *Registry) addFolder(o *Options, folder, shown string, trust skill.Trust) {
+	trust, entry := r.pulled(folder, trust)
 	m, digest, problems := readFolder(folder, shown, trust, o.Packages, false)
 	r.problems = append(r.problems, problems...)
+	if m != nil && len(problems) == 0 && entry != nil && digest != entry.Digest {
+		r.report(shown, "was changed since it was pulled, and is skipped: take it back with openskill skill pull --locked, or take it out of %s", lock.FileName)
+		return
+	}
 	if m != nil && len(problems) == 0 {
 		r.add(o.build(m, folder, digest, trust), filepath.Join(shown, ManifestFile))
 	}
@@ -174,9 +184,9 @@ func checkEntries(root *os.Root, m *manifest, file string, built bool) (problems
 			problems = append(problems, Problem{file, line, fmt.Sprintf("entry %s is not a regular file", entry)})
 		}
 	}
-	check(m.primary.Entry, m.entryLine)
+	check(m.primary.File(), m.entryLine)
 	if m.fallback != nil {
-		check(m.fallback.Entry, m.backLine)
+		check(m.fallback.File(), m.backLine)
 	}
 	return problems
 }

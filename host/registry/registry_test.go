@@ -157,10 +157,14 @@ func TestProblems(t *testing.T) {
 		"version as number":    {with("version: 1.0"), 2, "three numbers"},
 		"empty description":    {with("description: ''"), 3, "1 to 1024 bytes"},
 		"long description":     {with("description: " + strings.Repeat("x", 1025)), 3, "1 to 1024 bytes"},
-		"type":                 {with("type: docker"), 4, "accepted are wasm and cli"},
-		"type http":            {with("type: http"), 4, "not available in this version"},
-		"runtime":              {with("runtime: ruby"), 5, "accepted: javascript, python, wasi"},
-		"runtime extism":       {with("runtime: extism"), 5, "not available in this version"},
+		"type":                 {with("type: docker"), 4, "accepted are wasm, cli and http"},
+		"type http":            {with("type: http"), 5, "type http has no runtime"},
+		"http, no address":     {strings.Replace(with("is_enabled: true"), "wasm\nruntime: wasi", "http", 1), 1, "needs its address in permissions.http"},
+		"fallback http":        {with("fallback: {type: http, entry: a.json}"), 1, "needs its address in permissions.http"},
+		"fallback no runtime":  {with("fallback: {type: cli, entry: a.py}"), 7, "lacks the key runtime"},
+		"no runtime":           {strings.Replace(with("is_enabled: true"), "runtime: wasi\n", "", 1), 1, "lacks the key runtime"},
+		"runtime":              {with("runtime: ruby"), 5, "accepted: extism, javascript, python, wasi"},
+		"a plug-in's function": {strings.Replace(with("entry: m.wasm#a b"), "runtime: wasi", "runtime: extism", 1), 6, "exported function"},
 		"entry up":             {with("entry: ../m.wasm"), 6, "must be a path below"},
 		"entry up inside":      {with("entry: a/../../m.wasm"), 6, "must be a path below"},
 		"entry absolute":       {with("entry: /bin/sh"), 6, "must be a path below"},
@@ -267,16 +271,19 @@ func TestCommunityFoldersHaveNoNativeCode(t *testing.T) {
 	write(t, filepath.Join(dir, "a", ManifestFile), strings.Replace(fmt.Sprintf(small, "a"), "wasm\nruntime: wasi", "cli\nruntime: python", 1))
 	write(t, filepath.Join(dir, "b", ManifestFile), fmt.Sprintf(small, "b")+"fallback: {type: cli, runtime: python, entry: b.py}\n")
 	write(t, filepath.Join(dir, "c", ManifestFile), fmt.Sprintf(small, "c"))
+	far := "permissions: {http: ['https://a.example POST']}\n"
+	write(t, filepath.Join(dir, "d", ManifestFile), strings.Replace(fmt.Sprintf(small, "d"), "wasm\nruntime: wasi", "http", 1)+far)
+	write(t, filepath.Join(dir, "e", ManifestFile), fmt.Sprintf(small, "e")+"fallback: {type: http, entry: e.json}\n"+far)
 	r := open(t, Root{Path: dir}) // the zero trust
 	if _, err := r.Get("c", ""); err != nil {
 		t.Errorf("the sandboxed skill is refused: %v", err)
 	}
-	for _, id := range []skill.ID{"a", "b"} {
+	for _, id := range []skill.ID{"a", "b", "d", "e"} {
 		if _, err := r.Get(id, ""); skill.CodeOf(err) != skill.NotFound {
 			t.Errorf("%s is served: %v", id, err)
 		}
 	}
-	if got := fmt.Sprint(r.Problems()); strings.Count(got, "trusted skills only") != 2 {
+	if got := fmt.Sprint(r.Problems()); strings.Count(got, "trusted skills only") != 4 {
 		t.Errorf("problems %v", got)
 	}
 }

@@ -13,9 +13,17 @@ import (
 // order of their names and without times, so that the same files give the same
 // bytes. Links and whatever else is no file are an error, and so is more than an
 // upload may have by default.
-func Pack(w io.Writer, folder string) error { return pack(w, folder, defaultFiles, defaultUnpacked) }
+func Pack(w io.Writer, folder string) error {
+	return pack(w, folder, nil, defaultFiles, defaultUnpacked)
+}
 
-func pack(w io.Writer, folder string, most int, mostBytes int64) error {
+// PackSome is [Pack] without what leave says of a path, and for a folder of all that is in
+// it. Of links too: what does not travel may be anything.
+func PackSome(w io.Writer, folder string, leave func(name string, folder bool) bool) error {
+	return pack(w, folder, leave, defaultFiles, defaultUnpacked)
+}
+
+func pack(w io.Writer, folder string, leave func(name string, folder bool) bool, most int, mostBytes int64) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return err
@@ -24,8 +32,17 @@ func pack(w io.Writer, folder string, most int, mostBytes int64) error {
 	z := zip.NewWriter(w)
 	files, left := 0, mostBytes
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil {
 			return err
+		}
+		if name != "." && leave != nil && leave(name, d.IsDir()) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if d.IsDir() {
+			return nil
 		}
 		if !d.Type().IsRegular() {
 			return fmt.Errorf("%s is a link or a special file; a skill's folder holds only files and folders", show(name))

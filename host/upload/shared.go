@@ -10,7 +10,7 @@ import (
 // [Admission.Readmit]: the same bytes for the same files. It takes whatever this
 // Admission admits.
 func (a *Admission) Pack(w io.Writer, folder string) error {
-	return pack(w, folder, a.o.MaxFiles, a.o.MaxUnpacked)
+	return pack(w, folder, nil, a.o.MaxFiles, a.o.MaxUnpacked)
 }
 
 // entryCost is more than a zip takes for one entry beside its bytes, twice its name

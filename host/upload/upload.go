@@ -96,6 +96,9 @@ type Source struct {
 	Module   *os.File // a WebAssembly module,
 	Manifest []byte   // and its skill.yaml
 	Owner    string   // the tenant whose upload it is; "" where there are none
+	// Trust is that of a skill that somebody vouches for. The zero value is a stranger's,
+	// and so is every upload; a trusted one may have what runs outside of the sandbox.
+	Trust skill.Trust
 }
 
 // Admitted is a checked skill on disk.
@@ -105,7 +108,7 @@ type Admitted struct {
 	// only a folder that is writable can be moved into another. It is the caller's now,
 	// who writes it through to the disk and moves it, or calls [Discard].
 	Folder string
-	Skill  *registry.Skill // as the catalogue reads Folder, trust community
+	Skill  *registry.Skill // as the catalogue reads Folder, with the trust of the source
 	Digest string
 	Report *Report
 }
@@ -139,7 +142,7 @@ func (a *Admission) Admit(ctx context.Context, src Source, staging string) (admi
 	if err := w.unpack(ctx, src, staging); err != nil {
 		return nil, err
 	}
-	s, err := w.inspect(ctx, src.Owner)
+	s, err := w.inspect(ctx, src)
 	if err != nil {
 		return nil, err
 	}
@@ -234,17 +237,22 @@ func Discard(folder string) error {
 }
 
 // inspect reads the folder as the catalogue will, and looks at what it starts with.
-func (w *work) inspect(ctx context.Context, owner string) (*registry.Skill, error) {
-	s, problems := registry.ReadFolder(w.staged, w.o.Registry)
+func (w *work) inspect(ctx context.Context, src Source) (*registry.Skill, error) {
+	s, problems := registry.ReadFolderAs(src.Trust, w.staged, w.o.Registry)
 	if s == nil {
 		return nil, w.problems(problems)
 	}
-	s.Owner = owner
+	s.Owner = src.Owner
 	w.report.read(s, w.o.Grant)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return s, w.entry(ctx, s)
+	if s.Fallback != nil {
+		if err := w.entry(ctx, *s.Fallback); err != nil {
+			return nil, err
+		}
+	}
+	return s, w.entry(ctx, s.Primary)
 }
 
 // problems takes over what the registry found.
@@ -326,16 +334,16 @@ func (w *work) module(src Source) error {
 	if len(problems) > 0 {
 		return w.problems(problems)
 	}
-	if target.Kind != skill.WasmWASI {
+	if !target.Kind.OwnModule() {
 		return &refusalError{
 			File: registry.ManifestFile, Code: skill.InvalidManifest,
-			Message: fmt.Sprintf("a module is sent with a manifest of type wasm and runtime wasi; this one says %s: send the skill as an archive", target.Kind),
+			Message: fmt.Sprintf("a module is sent with a manifest of type wasm and runtime wasi or extism; this one says %s: send the skill as an archive", target.Kind),
 		}
 	}
 	if err := w.put(registry.ManifestFile, strings.NewReader(string(src.Manifest)), int64(len(src.Manifest))); err != nil {
 		return err
 	}
-	return w.put(target.Entry, io.NewSectionReader(src.Module, 0, size), size)
+	return w.put(target.File(), io.NewSectionReader(src.Module, 0, size), size)
 }
 
 // put claims and writes one file.
@@ -362,10 +370,13 @@ func (w *work) sent(f *os.File, what string) (int64, error) {
 	return info.Size(), nil
 }
 
-// entry looks at the file that the skill starts with.
-func (w *work) entry(ctx context.Context, s *registry.Skill) error {
-	name := s.Primary.Entry
-	if s.Primary.Kind == skill.WasmWASI {
+// entry looks at a file that the skill starts with.
+func (w *work) entry(ctx context.Context, of skill.Target) error {
+	name := of.File()
+	if of.Kind == skill.CLIExec { // a program of any kind, of a skill that is trusted
+		return nil
+	}
+	if of.Kind.OwnModule() {
 		b, err := w.tree.read(name, maxModule)
 		if err != nil {
 			return err

@@ -173,6 +173,22 @@ func (s *Store) of(tenant string, id skill.ID) *state {
 	return nil
 }
 
+// Own names the versions of a skill that a tenant has uploaded and not deleted, whatever
+// was decided about them since.
+func (s *Store) Own(tenant string, id skill.ID) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st := s.skills[key{tenant, id}]
+	if st == nil {
+		return nil
+	}
+	var names []string
+	for _, v := range st.live() {
+		names = append(names, v.Version)
+	}
+	return names
+}
+
 // Get finds a version for a caller of a tenant; "" is the current one. A version
 // that is disabled is found, and its Descriptor says so. The files are those that
 // were admitted: they are compared when they look different from before. The error

@@ -14,8 +14,11 @@ import (
 	"openskill/sdk/skill"
 )
 
+// StateFile is the name of the file that says what is so of the versions beside it. It is
+// replaced by another one whenever that changes.
+const StateFile = "state.json"
+
 const (
-	stateFile   = "state.json"
 	damagedFile = "state.json.damaged"
 	format      = 1
 	// maxState bounds what is read of a state file; a full one has some kilobytes.
@@ -139,7 +142,7 @@ var (
 
 // readState reads and checks the state file of a skill's folder.
 func readState(folder string) (*state, error) {
-	f, err := os.Open(filepath.Join(folder, stateFile)) //nolint:gosec // a folder of our own
+	f, err := os.Open(filepath.Join(folder, StateFile)) //nolint:gosec // a folder of our own
 	if err != nil {
 		return nil, err
 	}
@@ -196,5 +199,5 @@ func (st *state) write(folder string) error {
 	if len(b) >= maxState { // what could not be read again
 		return fmt.Errorf("the record of the skill would have more than %d bytes", maxState)
 	}
-	return replace(filepath.Join(folder, stateFile), append(b, '\n'))
+	return replace(filepath.Join(folder, StateFile), append(b, '\n'))
 }

@@ -244,7 +244,7 @@ func (s *Store) readSkill(folder string) {
 		}
 	}
 	for _, e := range names {
-		if e.Name() != stateFile && e.Name() != damagedFile && !known[e.Name()] {
+		if e.Name() != StateFile && e.Name() != damagedFile && !known[e.Name()] {
 			s.discard(filepath.Join(folder, e.Name()))
 		}
 	}
@@ -257,7 +257,7 @@ func isVersion(e fs.DirEntry) bool { return e.IsDir() && strings.Contains(e.Name
 // known only where its folder bears its name; elsewhere nothing is touched, nor
 // published there, until somebody has looked.
 func (s *Store) rescue(folder string, names []fs.DirEntry, why error) {
-	path := filepath.Join(folder, stateFile)
+	path := filepath.Join(folder, StateFile)
 	s.report(path, "is damaged ("+plain(why)+"); the skill is disabled until the operator enables a version of it")
 	tenant, ok := strings.CutPrefix(filepath.Base(filepath.Dir(folder)), "t-")
 	id, err := skill.ParseID(filepath.Base(folder))

@@ -240,7 +240,7 @@ func TestDamagedStateIsNotWrittenOver(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, dir, nil)
 			mustPublish(t, s, tenant, "up", "1.0.0", "one")
-			path := filepath.Join(s.at(key{tenant, "up"}), stateFile)
+			path := filepath.Join(s.at(key{tenant, "up"}), StateFile)
 			if err := errors.Join(s.Close(), damage(path)); err != nil {
 				t.Fatal(err)
 			}
@@ -406,7 +406,7 @@ func TestDamagedState(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = s.Close()
-			damage(t, filepath.Join(s.at(key{"acme", "up"}), stateFile))
+			damage(t, filepath.Join(s.at(key{"acme", "up"}), StateFile))
 
 			s = open(t, dir, nil)
 			if p := s.Problems(); len(p) == 0 || p[0].File != "t-acme/up/state.json" {

@@ -1,0 +1,83 @@
+package lock
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"openskill/sdk/skill"
+)
+
+const zeros = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	f := &File{Lock: Generation, Skills: map[skill.ID]*Entry{
+		"b": {Version: "0.1.0", Digest: zeros, Reference: "localhost:5000/b:0.1.0", Manifest: zeros, Publisher: "acme", Key: "RW", Trust: skill.Trusted},
+		"a": {Version: "1.0.0", Digest: zeros, Reference: "bundle", Manifest: zeros},
+	}}
+	b, err := f.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(f, got); diff != "" {
+		t.Error(diff)
+	}
+	if again, err := got.Encode(); err != nil || string(again) != string(b) || strings.Index(string(b), `"a"`) > strings.Index(string(b), `"b"`) {
+		t.Errorf("%v\n%s", err, again)
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	t.Parallel()
+	entry := `{"version":"1.0.0","digest":"` + zeros + `","reference":"r","manifest":"` + zeros + `","publisher":"","key":"","trust":"community"}`
+	with := func(old, next string) string {
+		return `{"lock":1,"skills":{"a":` + strings.ReplaceAll(entry, old, next) + `}}`
+	}
+	if _, err := Parse([]byte(with("", ""))); err != nil {
+		t.Fatal(err)
+	}
+	for src, want := range map[string]string{
+		"":                         "cannot be read",
+		"[]":                       "cannot be read",
+		`{"lock":2,"skills":{}}`:   "generation 2",
+		`{"skills":{}}`:            "generation 0",
+		`{"lock":"1","skills":{}}`: "cannot be read",
+		`{"lock":1,"lock":1}`:      "cannot be read",
+		`{"lock":1,"skill":{}}`:    `"skill" is not known`,
+		`{"lock":1,"skills":[]}`:   "cannot be read",
+		`{"lock":1,"skills":{"../a":` + entry + `}}`: "no skill id",
+		with("community", "builtin"):                 "trust must be",
+		with("community", "2"):                       "trust must be",
+		with("1.0.0", ""):                            "needs a version",
+		with(zeros, "sha256:0"):                      "two digests",
+		with(`"key"`, `"more"`):                      `"more" is not known`,
+		with(`"key":""`, `"key":1`):                  "cannot be read",
+		strings.Repeat(" ", maxFile+1):               "more than",
+	} {
+		if f, err := Parse([]byte(src)); err == nil || !strings.Contains(err.Error(), want) || f != nil {
+			t.Errorf("%.80q: %v, want %q", src, err, want)
+		}
+	}
+}
+
+func TestRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if f, err := Read(dir); err != nil || len(f.Skills) != 0 {
+		t.Errorf("where there is none: %v, %v", f, err)
+	}
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, FileName)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(dir); err == nil || strings.Contains(err.Error(), dir) {
+		t.Errorf("a link: %v", err)
+	}
+}
