@@ -1,0 +1,77 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"openskill/host/approval"
+	"openskill/host/backup"
+	"openskill/host/config"
+	"openskill/host/store"
+	"openskill/host/versions"
+	"openskill/sdk/skill"
+)
+
+// Backup writes what a host with these settings must not lose: the database, uploads, what
+// people approved. What can be had again (runtimes, compiled modules) is not in it, nor is
+// a PostgreSQL database with what it keeps. Hosts may go on working meanwhile; what is
+// begun after the call may be missing.
+func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logger) (*backup.Index, error) {
+	if missing(s.StateDir) {
+		return nil, &skill.Error{Op: "host.Backup", Code: skill.NotFound, Message: "there is no state folder yet: no host has run with these settings"}
+	}
+	d, err := stateDirs(s.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	staging, err := os.MkdirTemp(d.temp, "backup-")
+	if err != nil {
+		return nil, fmt.Errorf("host.Backup: %w", err)
+	}
+	defer os.RemoveAll(staging) //nolint:errcheck // what is left goes with the other temporary files
+	inside := func(name string) backup.Part { return backup.Part{Name: name, From: filepath.Join(staging, name)} }
+
+	// The database first: it names no upload, and an approval that is only in the files is
+	// one that its record has not.
+	database := inside(store.File)
+	kind, schema, err := store.Snapshot(ctx, store.Options{URL: s.DatabaseURL, StateDir: d.root, Log: log}, database.From)
+	if err != nil {
+		return nil, err
+	}
+	parts, folders := []backup.Part{database}, []string{UploadsDir(d.root), approval.Dir(d.root)}
+	if kind == store.Postgres {
+		folders = folders[1:] // files of uploads are in the database, and here are copies
+	}
+	for _, from := range folders {
+		p := inside(filepath.Base(from))
+		if err := backup.Freeze(ctx, from, p.From, versions.StateFile); err != nil {
+			return nil, fmt.Errorf("host.Backup: %w", err)
+		}
+		parts = append(parts, p)
+	}
+	x := &backup.Index{Program: Version, Made: time.Now().UTC(), Database: string(kind), Schema: schema} //nolint:forbidigo // for people
+	if err := backup.Write(ctx, w, x, parts); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// Restore makes a state folder of a backup. There must be none yet; it appears whole, and
+// with a database that this program can open, or not at all.
+func Restore(ctx context.Context, stateDir string, r io.Reader) (*backup.Index, error) {
+	return backup.Restore(ctx, r, stateDir, func(ctx context.Context, dir string, x *backup.Index) error {
+		if x.Database != string(store.SQLite) {
+			return nil
+		}
+		file := filepath.Join(dir, store.File)
+		if missing(file) {
+			return &skill.Error{Op: "host.Restore", Code: skill.InvalidArgument, Message: "the archive is of no use: the database is missing in it"}
+		}
+		return store.Check(ctx, file)
+	})
+}
