@@ -1,0 +1,109 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/host/dispatch"
+	"openskill/host/llm"
+	"openskill/sdk/skill"
+)
+
+// The records of a run.
+const (
+	started  = "started"
+	finished = "finished"
+)
+
+// Recorder counts how long records take, and those that fail, in front of where they are
+// written.
+func (m *Metrics) Recorder(next dispatch.Recorder) dispatch.Recorder {
+	if m == nil || next == nil {
+		return next
+	}
+	return &recorder{m, next}
+}
+
+type recorder struct {
+	m    *Metrics
+	next dispatch.Recorder
+}
+
+func (r *recorder) Started(ctx context.Context, s *audit.Started, input []byte) error {
+	began := time.Now() //nolint:forbidigo // a duration
+	err := r.next.Started(ctx, s, input)
+	r.ended(started, began, err)
+	return err
+}
+
+func (r *recorder) Finished(ctx context.Context, of *audit.Started, f *audit.Finished, output []byte) error {
+	began := time.Now() //nolint:forbidigo // a duration
+	err := r.next.Finished(ctx, of, f, output)
+	r.ended(finished, began, err)
+	return err
+}
+
+func (r *recorder) ended(record string, began time.Time, err error) {
+	r.m.audit.WithLabelValues(record).Observe(time.Since(began).Seconds())
+	if err != nil && skill.CodeOf(err) != skill.Cancelled { // its caller left
+		r.m.unrecorded.WithLabelValues(record).Inc()
+	}
+}
+
+// Quotas counts the calls that quotas refuse.
+func (m *Metrics) Quotas(next dispatch.Quotas) dispatch.Quotas {
+	if m == nil || next == nil {
+		return next
+	}
+	return &quotas{m, next}
+}
+
+type quotas struct {
+	m    *Metrics
+	next dispatch.Quotas
+}
+
+func (q *quotas) Enter(ctx context.Context, p skill.Principal, owner string, id skill.ID, perMinute int, fuel uint64) (func(skill.Usage), error) {
+	leave, err := q.next.Enter(ctx, p, owner, id, perMinute, fuel)
+	var e *skill.Error
+	if errors.As(err, &e) && e.Code == skill.RateLimited {
+		q.m.quota.WithLabelValues(detail(e, "what"), detail(e, "unit")).Inc()
+	}
+	return leave, err
+}
+
+// detail is a word of an error of package quota, which has a fixed list of them.
+func detail(e *skill.Error, name string) string {
+	if s, ok := e.Details[name].(string); ok {
+		return s
+	}
+	return unknown
+}
+
+// Provider counts what is asked of a provider of models. name is its name in the settings.
+func (m *Metrics) Provider(name string, next llm.Provider) llm.Provider {
+	if m == nil || next == nil {
+		return next
+	}
+	return &provider{m, name, next}
+}
+
+type provider struct {
+	m    *Metrics
+	name string
+	next llm.Provider
+}
+
+func (p *provider) Chat(ctx context.Context, r *llm.Request, text func(part string)) (*llm.Reply, error) {
+	began := time.Now() //nolint:forbidigo // a duration
+	reply, err := p.next.Chat(ctx, r, text)
+	p.m.modelTimes.WithLabelValues(p.name).Observe(time.Since(began).Seconds())
+	p.m.models.WithLabelValues(p.name, codeOfError(err)).Inc()
+	if reply != nil {
+		p.m.tokens.WithLabelValues(p.name, "prompt").Add(float64(max(reply.Usage.Prompt, 0)))
+		p.m.tokens.WithLabelValues(p.name, "completion").Add(float64(max(reply.Usage.Completion, 0)))
+	}
+	return reply, err
+}

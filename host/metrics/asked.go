@@ -1,0 +1,80 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Sources are the parts of a host that are asked when the metrics are read. They must be
+// quick and safe for concurrent use; one that is nil is left out.
+type Sources struct {
+	// Load tells of the door: calls that run and that wait, and how many of each there may
+	// be.
+	Load func() (running, waiting, places, waitingPlaces int)
+	// Workers tells of the worker processes, which may be at most Most.
+	Workers func() Workers
+	// Disk tells of the disk of the state folder, in bytes; ok is false where the system
+	// does not say.
+	Disk func() (free, size uint64, ok bool)
+}
+
+// Workers are the worker processes of a host.
+type Workers struct {
+	Live, Spares, Busy, Most int // Live are all, spares included
+	Starts, Crashes          uint64
+}
+
+// asked is the collector of Sources.
+type asked struct {
+	from   Sources
+	skills *names
+}
+
+var descriptions = func() map[string]*prometheus.Desc {
+	all := map[string]*prometheus.Desc{}
+	for _, name := range []string{
+		callsRunning, callsWaiting, callPlaces, waitingPlaces, workersLive, workersMost, workerCalls, workerStarts, workerCrashes, stateFree, stateSize, skillLabels,
+	} {
+		f := row(name)
+		all[name] = prometheus.NewDesc(f.Name, f.Help, f.Labels, nil)
+	}
+	return all
+}()
+
+// Describe implements [prometheus.Collector].
+func (a *asked) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range descriptions {
+		to <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (a *asked) Collect(to chan<- prometheus.Metric) {
+	tell := func(name string, v float64, labels ...string) {
+		of := prometheus.GaugeValue
+		if row(name).Type == Counter {
+			of = prometheus.CounterValue
+		}
+		to <- prometheus.MustNewConstMetric(descriptions[name], of, v, labels...)
+	}
+	tell(skillLabels, float64(a.skills.count()))
+	if a.from.Load != nil {
+		running, waiting, places, line := a.from.Load()
+		tell(callsRunning, float64(running))
+		tell(callsWaiting, float64(waiting))
+		tell(callPlaces, float64(places))
+		tell(waitingPlaces, float64(line))
+	}
+	if a.from.Workers != nil {
+		w := a.from.Workers()
+		tell(workersLive, float64(w.Live-w.Spares), "assigned")
+		tell(workersLive, float64(w.Spares), "spare")
+		tell(workersMost, float64(w.Most))
+		tell(workerCalls, float64(w.Busy))
+		tell(workerStarts, float64(w.Starts))
+		tell(workerCrashes, float64(w.Crashes))
+	}
+	if a.from.Disk != nil {
+		if free, size, ok := a.from.Disk(); ok {
+			tell(stateFree, float64(free))
+			tell(stateSize, float64(size))
+		}
+	}
+}
