@@ -1,0 +1,156 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/host/auth"
+	"openskill/host/config"
+	"openskill/host/console"
+	"openskill/host/dispatch"
+	"openskill/host/httpapi"
+	"openskill/host/recent"
+	"openskill/sdk/skill"
+)
+
+// lately is what people who look at this host are shown of calls.
+type lately struct {
+	window *recent.Window
+	tail   *recent.Tail
+}
+
+// openLately has the door tell of calls.
+func (h *Host) openLately() {
+	h.lately = lately{recent.New(recent.Options{}), recent.NewTail()}
+	h.ended = append(h.ended, func(e *dispatch.Ended) {
+		c := &recent.Call{
+			ID: e.Result.Meta.ExecutionID, Tenant: e.Principal.Tenant, Principal: e.Principal.ID, Kind: string(e.Principal.Type),
+			Version: e.Result.Meta.Version, Ended: e.Began.Add(e.Took), Took: e.Took,
+			Fuel: e.Result.Meta.FuelUsed, Memory: e.Result.Meta.MemoryPeakBytes,
+		}
+		if e.Known {
+			c.Skill = string(e.Result.SkillID)
+		}
+		if e.Result.Error != nil {
+			c.Code = string(e.Result.Error.Code)
+		}
+		h.lately.window.Add(c)
+		h.lately.tail.Add(c)
+	})
+}
+
+// late is a handler that is there when requests come, and not before.
+type late struct{ http.Handler }
+
+// console makes the console of an edge, which it asks for the API.
+func (h *Host) console(o *httpapi.Options, api func(context.Context, skill.Principal, *http.Request) (*http.Response, error)) (http.Handler, error) {
+	out := console.Options{
+		API: api, Operator: skill.Local(), Recent: h.lately.window, Tail: h.lately.tail,
+		Settings: h.shownSettings, Chain: h.chain, Origins: o.Origins, Version: Version, Logger: h.log,
+		Workers: func() (console.Workers, bool) {
+			s, ok := h.Workers()
+			return console.Workers{Live: s.Live, Busy: s.Busy, Spares: s.Spares, Starts: s.Starts, Crashes: s.Crashes}, ok
+		},
+	}
+	if callers := h.kept.callers; callers != nil {
+		out.Authenticate = func(ctx context.Context, credential string) (skill.Principal, error) {
+			return callers.Authenticate(ctx, auth.Credentials{Authorization: []string{"Bearer " + credential}})
+		}
+		out.Keys = shownKeys{auth.NewKeys(h.kept.db.Keys(), nil)}
+	}
+	return console.New(out)
+}
+
+// shownSettings are the settings as they are in force, without secrets.
+func (h *Host) shownSettings() []console.Setting {
+	var out []console.Setting
+	for _, v := range h.live.Load().Show() {
+		from := v.Source
+		if from == "" {
+			from = config.FromDefault
+		}
+		out = append(out, console.Setting{Name: v.Env, Value: v.Value, From: string(from), Doc: v.Doc, Secret: v.Secret && v.Value != ""})
+	}
+	return out
+}
+
+// chainLooks is how many of the newest records of a chain the console looks at: those that
+// an operator at night asks about, in about a second.
+const chainLooks = 10_000
+
+// chain looks at the end of a tenant's chain of records.
+func (h *Host) chain(ctx context.Context, tenant string) (*console.ChainState, error) {
+	store := h.kept.db.Audit()
+	heads, err := store.Tenants(ctx)
+	if err != nil {
+		return nil, &skill.Error{Op: "host.chain", Code: skill.AuditUnavailable, Message: "the records cannot be read now, since the database does not answer", Err: err}
+	}
+	from := uint64(0)
+	for _, head := range heads {
+		if head.Tenant == tenant && head.Last > chainLooks {
+			from = head.Last - chainLooks + 1
+		}
+	}
+	report, err := audit.Verify(ctx, store, audit.VerifyOptions{Tenant: tenant, From: from})
+	if err != nil {
+		return nil, &skill.Error{Op: "host.chain", Code: skill.AuditUnavailable, Message: "the records cannot be read now, since the database does not answer", Err: err}
+	}
+	out := &console.ChainState{Tenant: tenant}
+	for _, c := range report.Chains {
+		out.From, out.Last, out.Records = max(from, c.First), c.Last, c.Records
+		if c.Fault != nil {
+			out.Fault = string(c.Fault.Wrong) + ": " + c.Fault.Message
+			h.log.WarnContext(ctx, "a chain of records is broken", slog.String("tenant", skill.CleanText(tenant, 128)), slog.String("fault", out.Fault))
+		}
+	}
+	return out, nil
+}
+
+// shownKeys are the keys as the console has them.
+type shownKeys struct{ keys *auth.Keys }
+
+func shownKey(k *auth.Key) console.Key {
+	return console.Key{
+		ID: k.ID, Name: k.Name, Tenant: k.Tenant, Scopes: k.Scopes, CreatedBy: k.CreatedBy,
+		State:     k.State(time.Now()), //nolint:forbidigo // what is shown is so now
+		CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, LastUsedAt: k.LastUsedAt,
+	}
+}
+
+func (s shownKeys) List(ctx context.Context, cursor string) ([]console.Key, string, error) {
+	page, next, err := s.keys.List(ctx, auth.KeyQuery{Cursor: cursor, Limit: 50})
+	if err != nil {
+		return nil, "", err
+	}
+	out := make([]console.Key, 0, len(page))
+	for _, k := range page {
+		out = append(out, shownKey(k))
+	}
+	return out, next, nil
+}
+
+func (s shownKeys) Create(ctx context.Context, n console.NewKey) (console.Key, string, error) {
+	return shown(s.keys.Create(ctx, auth.NewKey{Name: n.Name, Tenant: n.Tenant, Scopes: n.Scopes, Life: n.Life, By: n.By}))
+}
+
+func (s shownKeys) Rotate(ctx context.Context, id string, overlap time.Duration) (console.Key, string, error) {
+	return shown(s.keys.Rotate(ctx, id, overlap))
+}
+
+func (s shownKeys) Revoke(ctx context.Context, id string) (console.Key, error) {
+	k, err := s.keys.Revoke(ctx, id)
+	if err != nil {
+		return console.Key{}, err
+	}
+	return shownKey(k), nil
+}
+
+func shown(k *auth.Key, text string, err error) (console.Key, string, error) {
+	if err != nil {
+		return console.Key{}, "", err
+	}
+	return shownKey(k), text, nil
+}

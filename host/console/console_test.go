@@ -1,0 +1,475 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"openskill/host/recent"
+	"openskill/sdk/skill"
+)
+
+// fake is a host behind a console: answers of its API by method and path, and keys.
+type fake struct {
+	*Console
+	now time.Time
+
+	mu      sync.Mutex
+	keys    map[string]skill.Principal
+	answers map[string]string // "GET /skills" to a body, with a status before it if it is not 200
+	asked   []string          // requests of the API: who, method, path and query, body
+	down    bool              // nobody can be looked up
+}
+
+func (f *fake) api(_ context.Context, p skill.Principal, r *http.Request) (*http.Response, error) {
+	body := ""
+	if r.Body != nil {
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		body = string(b)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, p.ID+" "+r.Method+" "+r.URL.RequestURI()+" "+body)
+	text, ok := f.answers[r.Method+" "+r.URL.Path]
+	status := 200
+	if !ok {
+		status, text = 404, `{"error":{"code":"NOT_FOUND","status":404,"message":"there is no such thing"}}`
+	} else if _, err := fmt.Sscanf(text, "%d ", &status); err == nil {
+		_, text, _ = strings.Cut(text, " ")
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
+}
+
+// open makes a console whose keys are "operator" with all scopes and "reader" of tenant acme
+// with those to read.
+func open(t testing.TB, change func(*Options)) *fake {
+	t.Helper()
+	f := &fake{
+		now: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC), answers: map[string]string{},
+		keys: map[string]skill.Principal{
+			"operator": {ID: "key:operator", Type: skill.Agent, Tenant: "acme", Scopes: skill.Scopes()},
+			"reader":   {ID: "key:reader", Type: skill.Agent, Tenant: "acme", Scopes: []string{skill.ScopeRead, skill.ScopeExecutions}},
+			"other":    {ID: "key:other", Type: skill.Agent, Tenant: "globex", Scopes: []string{skill.ScopeRead, skill.ScopeAllExecutions}},
+			"nothing":  {ID: "key:nothing", Type: skill.Agent, Tenant: "acme"},
+		},
+	}
+	o := Options{
+		API: f.api, Recent: recent.New(recent.Options{}), Tail: recent.NewTail(), Version: "0.1.0",
+		Now: func() time.Time { f.mu.Lock(); defer f.mu.Unlock(); return f.now },
+		Authenticate: func(_ context.Context, credential string) (skill.Principal, error) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.down {
+				return skill.Principal{}, &skill.Error{Code: skill.AuditUnavailable, Message: "the keys cannot be reached now"}
+			}
+			p, ok := f.keys[credential]
+			if !ok {
+				return p, &skill.Error{Code: skill.Unauthorized, Message: "no"}
+			}
+			return p, nil
+		},
+	}
+	if change != nil {
+		change(&o)
+	}
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Console = c
+	return f
+}
+
+// visitor is a browser without scripts.
+type visitor struct {
+	f      *fake
+	host   string
+	cookie *http.Cookie
+	csrf   string
+	header http.Header
+}
+
+var tokenOf = regexp.MustCompile(`data-csrf="([^"]*)"`)
+
+func (v *visitor) do(t testing.TB, method, path, contentType, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+	r.Host = v.host
+	if v.host == "" {
+		r.Host = "localhost:8000"
+	}
+	r.Header.Set("Content-Type", contentType)
+	for k, values := range v.header {
+		r.Header[k] = values
+	}
+	if v.cookie != nil {
+		r.AddCookie(v.cookie)
+	}
+	w := httptest.NewRecorder()
+	v.f.ServeHTTP(w, r)
+	for _, c := range w.Result().Cookies() {
+		if v.cookie = c; c.MaxAge < 0 {
+			v.cookie = nil
+		}
+	}
+	if m := tokenOf.FindStringSubmatch(w.Body.String()); m != nil && m[1] != "" {
+		v.csrf = m[1]
+	}
+	return w
+}
+
+func (v *visitor) get(t testing.TB, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	return v.do(t, "GET", path, "", "")
+}
+
+// post sends a form with the token of the session.
+func (v *visitor) post(t testing.TB, path string, pairs ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	form := url.Values{"csrf": {v.csrf}}
+	for i := 0; i < len(pairs); i += 2 {
+		form.Set(pairs[i], pairs[i+1])
+	}
+	return v.do(t, "POST", path, "application/x-www-form-urlencoded", form.Encode())
+}
+
+// signedIn is a visitor with a key, who has seen a page.
+func (f *fake) signedIn(t testing.TB, key string) *visitor {
+	t.Helper()
+	v := &visitor{f: f}
+	if w := v.post(t, "/console/signin", "credential", key); w.Code != 303 || v.cookie == nil {
+		t.Fatalf("signing in: %d %s", w.Code, w.Body)
+	}
+	v.get(t, "/console/nothing-here")
+	if v.csrf == "" {
+		t.Fatal("no page has a token")
+	}
+	return v
+}
+
+// Every form needs the token of its session, and no page of another origin may send one.
+func TestForms(t *testing.T) {
+	f := open(t, nil)
+	f.answers["POST /skills/echo:disable"] = `{"id":"echo","version":"1.0.0","digest":"","state":"disabled"}`
+	v, other := f.signedIn(t, "operator"), f.signedIn(t, "other")
+	own := v.csrf
+	for name, token := range map[string]string{"none": "", "another's": other.csrf, "longer": own + "x"} {
+		v.csrf = token
+		for _, path := range []string{"/console/skills/echo/disable", "/console/signout", "/console/keys", "/console/chat", "/console/executions/verify"} {
+			if w := v.post(t, path); w.Code != 403 {
+				t.Errorf("%s, token %s: %d", path, name, w.Code)
+			}
+			v.csrf = token
+		}
+	}
+	v.csrf = own
+	for header, value := range map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"} {
+		v.header = http.Header{header: {value}}
+		if w := v.post(t, "/console/skills/echo/disable"); w.Code != 403 {
+			t.Errorf("%s: %d", header, w.Code)
+		}
+		if w := (&visitor{f: f, header: v.header}).post(t, "/console/signin", "credential", "operator"); w.Code != 403 {
+			t.Errorf("signing in by %s: %d", header, w.Code)
+		}
+	}
+	v.header, v.csrf = nil, own
+	if w := v.post(t, "/console/skills/echo/disable", "version", "1.0.0"); w.Code != 303 || w.Header().Get("Location") != "/console/skills/echo" {
+		t.Errorf("with the token: %d %v", w.Code, w.Header())
+	}
+	if last := f.asked[len(f.asked)-1]; last != `key:operator POST /skills/echo:disable {"version":"1.0.0"}` {
+		t.Errorf("asked %s", last)
+	}
+	if w := v.get(t, "/console/x"); !strings.Contains(w.Body.String(), "echo 1.0.0 cannot be called any more.") {
+		t.Errorf("what came of it is not said: %s", w.Body)
+	}
+	for _, path := range []string{"/console/skills/echo/disable", "/console/signout"} {
+		if w := v.get(t, path); w.Code == 303 && strings.Contains(w.Header().Get("Location"), "signin") || len(f.sessions.all) != 2 {
+			t.Errorf("GET %s does something: %d", path, w.Code)
+		}
+	}
+}
+
+// Each page is for who has its scope, and the navigation shows no other.
+func TestScopesOfPages(t *testing.T) {
+	f := open(t, func(o *Options) {
+		o.Settings = func() []Setting { return []Setting{{Name: "OPENSKILL_X", Value: "1", From: "flag"}} }
+		o.Chain = func(_ context.Context, tenant string) (*ChainState, error) {
+			return &ChainState{Tenant: tenant, Records: 7}, nil
+		}
+	})
+	f.answers["GET /skills"] = `{"data":[],"next":null}`
+	for _, path := range []string{"/agent-skills", "/executions", "/approvals", "/agent/conversations"} {
+		f.answers["GET "+path] = `{"data":[],"next":null}`
+	}
+	pages := []string{"overview", "skills", "upload", "agent-skills", "executions", "approvals", "chat", "keys", "settings"}
+	for key, can := range map[string]string{
+		"operator": "overview skills upload agent-skills executions approvals chat keys settings",
+		"reader":   "skills agent-skills executions approvals",
+		"other":    "overview skills agent-skills executions approvals",
+		"nothing":  "",
+	} {
+		v := f.signedIn(t, key)
+		for _, page := range pages {
+			want := 403
+			if strings.Contains(" "+can+" ", " "+page+" ") {
+				want = 200
+			}
+			w := v.get(t, "/console/"+page)
+			if w.Code != want {
+				t.Errorf("%s by %s: %d, want %d", page, key, w.Code, want)
+			}
+			if strings.Contains(w.Body.String(), `href="/console/`+page+`"`) != (want == 200) && page != "upload" {
+				t.Errorf("%s by %s: the navigation says something else", page, key)
+			}
+		}
+		for _, path := range []string{"/console/keys", "/console/keys/abc/revoke"} {
+			if w := v.post(t, path); key != "operator" && w.Code != 403 {
+				t.Errorf("POST %s by %s: %d", path, key, w.Code)
+			}
+		}
+		w := v.post(t, "/console/executions/verify", "tenant", "globex")
+		switch body := w.Body.String(); key {
+		case "operator", "other":
+			if w.Code != 200 || !strings.Contains(body, "The chain of globex is whole") {
+				t.Errorf("the chain by %s: %d", key, w.Code)
+			}
+		default:
+			if w.Code != 403 {
+				t.Errorf("the chain by %s: %d", key, w.Code)
+			}
+		}
+	}
+	// Another tenant's figures and chain are the operator's to see.
+	f.o.Recent.Add(&recent.Call{Tenant: "acme", Skill: "secret-skill"})
+	v := f.signedIn(t, "other")
+	if w := v.get(t, "/console/overview?tenant=acme"); strings.Contains(w.Body.String(), "secret-skill") || strings.Contains(w.Body.String(), "acme") {
+		t.Error("figures of another tenant are shown")
+	}
+	if w := v.post(t, "/console/executions/verify", "tenant", "acme"); strings.Contains(w.Body.String(), "chain of acme") {
+		t.Error("the chain of another tenant is looked at")
+	}
+	if w := f.signedIn(t, "operator").get(t, "/console/overview?tenant=acme"); !strings.Contains(w.Body.String(), "secret-skill") {
+		t.Error("the operator does not see figures")
+	}
+}
+
+// Where nobody is asked who they are, pages say so, and forms need their token all the same.
+func TestOpenHost(t *testing.T) {
+	f := open(t, func(o *Options) { o.Authenticate, o.Operator = nil, skill.Local() })
+	f.answers["GET /skills"] = `{"data":[],"next":null}`
+	v := &visitor{f: f}
+	if w := v.get(t, "/console/skills"); w.Code != 200 || !strings.Contains(w.Body.String(), "Nobody is asked who they are here") || v.cookie == nil {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := v.post(t, "/console/skills/echo/disable"); w.Code != 303 {
+		t.Errorf("a form: %d", w.Code)
+	}
+	v.csrf = "wrong"
+	if w := v.post(t, "/console/skills/echo/disable"); w.Code != 403 {
+		t.Errorf("a form without its token: %d", w.Code)
+	}
+	if w := v.get(t, "/console/signin?next=//evil.example"); w.Code != 303 || w.Header().Get("Location") != "/console" {
+		t.Errorf("the sign-in page: %d %v", w.Code, w.Header())
+	}
+	if _, err := New(Options{API: f.api}); err == nil {
+		t.Error("a console that asks nobody and has no operator")
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	f := open(t, nil)
+	v := f.signedIn(t, "operator")
+	for _, path := range []string{"/console/x", "/console/signin", "/console/assets/console.css", "/console/assets/nothing", "/console/assets/..%2fdoc.go"} {
+		w := v.get(t, path)
+		h := w.Header()
+		if h.Get("Content-Security-Policy") != policy || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cache-Control") != "no-store" || h.Get("Referrer-Policy") != "same-origin" {
+			t.Errorf("%s: %v", path, h)
+		}
+		body := w.Body.String()
+		if strings.Contains(body, "<style") || strings.Contains(body, "onclick=") || strings.Contains(body, " style=") || regexp.MustCompile(`<script[^>]*>[^<]`).MatchString(body) {
+			t.Errorf("%s has a script or a style in it", path)
+		}
+	}
+	css := f.fileURL("console.css")
+	if w := v.get(t, css); !strings.Contains(w.Header().Get("Cache-Control"), "immutable") || w.Code != 200 {
+		t.Errorf("%s: %v", css, w.Header())
+	}
+}
+
+// An upload goes to the API as it comes in: with its files alone, and not without the token.
+func TestUploads(t *testing.T) {
+	f := open(t, nil)
+	f.answers["POST /skills"] = `{"id":"x","version":"1.0.0","digest":"","state":"disabled","report":{"verdict":"accepted","warnings":["<b>careful</b>"]}}`
+	f.answers["POST /skills/x:enable"] = `{"id":"x","version":"1.0.0","digest":"","state":"enabled"}`
+	v := f.signedIn(t, "operator")
+	send := func(token string, extra bool) *httptest.ResponseRecorder {
+		var b bytes.Buffer
+		w := multipart.NewWriter(&b)
+		if token != "" {
+			_ = w.WriteField("csrf", token)
+		}
+		p, _ := w.CreateFormFile("archive", "a\"\r\nX: y.zip")
+		_, _ = io.WriteString(p, "the bytes")
+		if extra {
+			_ = w.WriteField("enable", "yes")
+			_ = w.WriteField("other", "left out")
+			_, _ = w.CreateFormFile("module", "")
+		}
+		_ = w.Close()
+		return v.do(t, "POST", "/console/upload", w.FormDataContentType(), b.String())
+	}
+	own := v.csrf
+	for _, token := range []string{"", "wrong", strings.Repeat("x", 1000)} {
+		if w := send(token, false); w.Code != 403 && w.Code != 400 {
+			t.Errorf("token %.10q: %d", token, w.Code)
+		}
+	}
+	if len(f.asked) > 0 {
+		t.Errorf("the API was asked: %q", f.asked)
+	}
+	w := send(own, true)
+	if body := w.Body.String(); w.Code != 201 || !strings.Contains(body, "is there, and enabled") || !strings.Contains(body, "&lt;b&gt;careful") {
+		t.Errorf("%d %s", w.Code, body)
+	}
+	if sent := f.asked[0]; !strings.Contains(sent, "the bytes") || strings.Contains(sent, "left out") || strings.Contains(sent, own) || strings.Contains(sent, "\r\nX: y") || strings.Count(sent, "form-data") != 1 {
+		t.Errorf("sent %s", sent)
+	}
+	f.answers["POST /skills"] = `422 {"error":{"code":"MODULE_REJECTED","status":422,"message":"no <i>good</i>","details":{"report":{"verdict":"refused","refused":[{"file":"m.wasm","line":3,"code":"MODULE_REJECTED","message":"bad \u202e"}]}}}}`
+	if body := send(own, false).Body.String(); !strings.Contains(body, "no &lt;i&gt;good") || !strings.Contains(body, "m.wasm:3") || !strings.Contains(body, "bad ‹U+202E›") {
+		t.Errorf("refused: %s", body)
+	}
+	reader := f.signedIn(t, "reader")
+	v, own = reader, reader.csrf
+	if w := send(own, false); w.Code != 403 {
+		t.Errorf("by a reader: %d", w.Code)
+	}
+	for _, body := range []string{"", "--x\r\n", "--x--"} {
+		if w := v.do(t, "POST", "/console/upload", "multipart/form-data; boundary=x", body); w.Code >= 500 {
+			t.Errorf("%q: %d", body, w.Code)
+		}
+	}
+}
+
+// The live view shows what its caller may see, and ends with its session.
+func TestLive(t *testing.T) {
+	f := open(t, nil)
+	srv := httptest.NewServer(f)
+	t.Cleanup(srv.Close)
+	for _, how := range []string{"signs out", "is revoked", "loses a scope", "leaves"} {
+		t.Run(how, func(t *testing.T) {
+			f.mu.Lock()
+			f.keys["viewer"] = skill.Principal{ID: "key:viewer", Type: skill.Agent, Tenant: "acme", Scopes: []string{skill.ScopeRead, skill.ScopeAllExecutions}}
+			f.mu.Unlock()
+			v := &visitor{f: f, host: strings.TrimPrefix(srv.URL, "http://")}
+			v.post(t, "/console/signin", "credential", "viewer")
+			v.get(t, "/console/x")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			req, err := http.NewRequestWithContext(ctx, "GET", srv.URL+"/console/executions/live", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.AddCookie(v.cookie)
+			resp, err := http.DefaultTransport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if resp.Header.Get("Content-Type") != "text/event-stream" {
+				t.Fatalf("%d %v", resp.StatusCode, resp.Header)
+			}
+			// The first bytes come when the view is there.
+			first := make([]byte, 3)
+			if _, err := io.ReadFull(resp.Body, first); err != nil {
+				t.Fatal(err)
+			}
+			f.o.Tail.Add(&recent.Call{ID: "theirs", Tenant: "globex", Skill: "theirs"})
+			f.o.Tail.Add(&recent.Call{ID: "ours", Tenant: "acme", Skill: "ours\n<script>\u202e", Code: "TIMEOUT"})
+			got := make([]byte, 0, 1024)
+			for !bytes.Contains(got, []byte("\n\nevent: call")) || !bytes.HasSuffix(got, []byte("\n\n")) {
+				b := make([]byte, 4096)
+				n, err := resp.Body.Read(b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, b[:n]...)
+			}
+			if text := string(got); strings.Contains(text, "theirs") || strings.Contains(text, "<script>") || !strings.Contains(text, "&lt;script&gt;‹U+202E›") {
+				t.Errorf("shown: %s", text)
+			}
+			f.mu.Lock()
+			switch how {
+			case "is revoked":
+				delete(f.keys, "viewer")
+			case "loses a scope":
+				p := f.keys["viewer"]
+				p.Scopes = []string{skill.ScopeRead}
+				f.keys["viewer"] = p
+			}
+			f.mu.Unlock()
+			switch how {
+			case "signs out":
+				v.post(t, "/console/signout")
+			case "leaves":
+				cancel()
+			}
+			rest, err := io.ReadAll(resp.Body)
+			if how != "leaves" && (err != nil || !strings.Contains(string(rest), "event: over")) {
+				t.Errorf("the end: %q %v", rest, err)
+			}
+		})
+	}
+	srv.Close() // waits for them
+	if w, err := f.o.Tail.Watch("acme\x00key:viewer", func(*recent.Call) bool { return true }); err != nil {
+		t.Errorf("the places of those who have left are taken: %v", err)
+	} else {
+		w.Close()
+	}
+}
+
+// What a turn says is handed on event by event, its text made visible.
+func TestChatStream(t *testing.T) {
+	f := open(t, nil)
+	f.answers["POST /agent/chat"] = "id: 1\nevent: start\ndata: {\"conversation_id\":\"c\"}\n\nid: 2\nevent: text\ndata: {\"text\":\"a\u202eb\\u001b[31m<b>\"}\n\n: alive\n\nid: 3\nevent: done\ndata: {}\n\n"
+	v := f.signedIn(t, "operator")
+	w := v.post(t, "/console/chat/stream", "message", "hello")
+	body := w.Body.String()
+	if w.Code != 200 || w.Header().Get("Content-Type") != "text/event-stream" || strings.Count(body, "\n\n") != 4 {
+		t.Errorf("%d %v %s", w.Code, w.Header(), body)
+	}
+	var said struct{ Text string }
+	for line := range strings.SplitSeq(body, "\n") {
+		if data, ok := strings.CutPrefix(line, "data: "); ok && strings.Contains(data, "text") {
+			if err := json.Unmarshal([]byte(data), &said); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if said.Text != "a‹U+202E›b‹U+001B›[31m<b>" {
+		t.Errorf("said %q", said.Text)
+	}
+	if asked := f.asked[len(f.asked)-1]; !strings.Contains(asked, `"message":"hello"`) || !strings.Contains(asked, `"stream":true`) {
+		t.Errorf("asked %s", asked)
+	}
+	f.answers["POST /agent/chat"] = `429 {"error":{"code":"RATE_LIMITED","status":429,"message":"too many"}}`
+	if w := v.post(t, "/console/chat/stream", "message", "hello"); w.Code != 422 || !strings.Contains(w.Body.String(), "too many") {
+		t.Errorf("refused: %d %s", w.Code, w.Body)
+	}
+	if w := f.signedIn(t, "reader").post(t, "/console/chat/stream", "message", "x"); w.Code != 422 || !strings.Contains(w.Body.String(), "needs the scope") {
+		t.Errorf("by a reader: %d %s", w.Code, w.Body)
+	}
+}

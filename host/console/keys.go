@@ -1,0 +1,142 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// Keys is what the pages of API keys need; they are for who has the scope admin. Errors are
+// *skill.Error.
+type Keys interface {
+	List(ctx context.Context, cursor string) ([]Key, string, error)
+	// Create makes a key, and gives the text that its holder shows, which nobody sees again.
+	Create(ctx context.Context, k NewKey) (Key, string, error)
+	// Rotate gives a key a new text; the one before is good for overlap.
+	Rotate(ctx context.Context, id string, overlap time.Duration) (Key, string, error)
+	Revoke(ctx context.Context, id string) (Key, error)
+}
+
+// Key is one without its secret. Zero times mean never.
+type Key struct {
+	ID, Name, Tenant, State string
+	Scopes                  []string
+	CreatedBy               string
+	CreatedAt, ExpiresAt    time.Time
+	LastUsedAt              time.Time
+}
+
+// NewKey is what one is to be.
+type NewKey struct {
+	Name, Tenant, By string
+	Scopes           []string
+	Life             time.Duration
+}
+
+// keysData is the page.
+type keysData struct {
+	List    []Key
+	Next    string
+	Missing bool
+	Text    string // of one that was just made
+	Of      Key
+	Form    NewKey
+	Days    string
+	Problem string
+}
+
+func (v *view) loadKeys(d *keysData) error {
+	if err := v.allowed("keys"); err != nil {
+		return err
+	}
+	if d.Missing = v.o.Keys == nil; d.Missing {
+		return nil
+	}
+	var err error
+	d.List, d.Next, err = v.o.Keys.List(v.r.Context(), v.r.URL.Query().Get("cursor"))
+	return err
+}
+
+func (v *view) keys() error {
+	d := &keysData{Days: "365"}
+	if err := v.loadKeys(d); err != nil {
+		return err
+	}
+	return v.show(http.StatusOK, keysPage(v.frame("keys", "Keys"), d))
+}
+
+func (v *view) createKey() error {
+	d := &keysData{}
+	if err := v.loadKeys(d); err != nil {
+		return err
+	}
+	if d.Missing {
+		return v.keys()
+	}
+	f := v.r.PostForm
+	d.Days = strings.TrimSpace(f.Get("days"))
+	d.Form = NewKey{Name: strings.TrimSpace(f.Get("name")), Tenant: strings.TrimSpace(f.Get("tenant")), By: v.p.ID, Scopes: f["scope"]}
+	d.Form.Scopes = append(d.Form.Scopes, strings.Fields(f.Get("more"))...)
+	days, err := strconv.Atoi(d.Days)
+	status := http.StatusOK
+	if err != nil || days < 1 || days > 3650 {
+		d.Problem, status = "A key is good for 1 to 3650 days.", http.StatusUnprocessableEntity
+	} else {
+		d.Form.Life = time.Duration(days) * 24 * time.Hour
+		if d.Of, d.Text, err = v.o.Keys.Create(v.r.Context(), d.Form); err != nil {
+			d.Problem, status = messageOf(err), http.StatusUnprocessableEntity
+		} else if err := v.loadKeys(d); err != nil {
+			return err
+		} else {
+			d.Form, d.Days = NewKey{}, "365"
+		}
+	}
+	return v.show(status, keysPage(v.frame("keys", "Keys"), d))
+}
+
+func (v *view) changeKey() error {
+	if err := v.allowed("keys"); err != nil {
+		return err
+	}
+	if v.o.Keys == nil {
+		return v.keys()
+	}
+	id := v.r.PathValue("id")
+	switch v.r.PathValue("word") {
+	case "revoke":
+		if k, err := v.o.Keys.Revoke(v.r.Context(), id); err != nil {
+			v.s.leave(false, messageOf(err))
+		} else {
+			v.s.leave(true, "The key "+k.Name+" is revoked. Who holds it is refused within a second.")
+		}
+		return v.redirect("/keys")
+	case "rotate":
+		d := &keysData{Days: "365"}
+		var err error
+		if d.Of, d.Text, err = v.o.Keys.Rotate(v.r.Context(), id, 24*time.Hour); err != nil {
+			v.s.leave(false, messageOf(err))
+			return v.redirect("/keys")
+		}
+		if err := v.loadKeys(d); err != nil {
+			return err
+		}
+		return v.show(http.StatusOK, keysPage(v.frame("keys", "Keys"), d))
+	}
+	return v.fail(http.StatusNotFound, "There is no such page.")
+}
+
+// scopeWords say what scopes are for.
+var scopeWords = map[string]string{
+	skill.ScopeRead:          "look at skills",
+	skill.ScopeInvoke:        "call skills",
+	skill.ScopeUpload:        "upload skills, and decide about its own",
+	skill.ScopeAdmin:         "decide about skills of every tenant",
+	skill.ScopeAgent:         "use the agent",
+	skill.ScopeExecutions:    "look at its own calls",
+	skill.ScopeAllExecutions: "look at all calls of its tenant",
+	skill.ScopeHost:          "make keys, and look at the calls of all",
+}

@@ -1,0 +1,87 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+
+	"openskill/sdk/skill"
+)
+
+// mostCredential is the longest key or token, in bytes, that is looked at.
+const mostCredential = 8 << 10
+
+func (c *Console) signInPage(w http.ResponseWriter, r *http.Request) {
+	next := localPath(r.URL.Query().Get("next"))
+	if s, err := c.known(r.Context(), r); c.o.Authenticate == nil || err == nil && s != nil {
+		http.Redirect(w, r, next, http.StatusSeeOther)
+		return
+	}
+	c.showSignIn(w, r, http.StatusOK, next, "")
+}
+
+func (c *Console) showSignIn(w http.ResponseWriter, r *http.Request, status int, next, problem string) {
+	f := &frame{Title: "Sign in", Version: c.o.Version, Host: visible(r.Host, 80), file: c.fileURL}
+	_ = c.render(w, r, status, signInView(f, next, problem)) // there is nothing else to say
+}
+
+// signIn takes a key or a token. Whatever is wrong with it, the answer is the same.
+func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil {
+		c.plain(w, r, http.StatusBadRequest, "The form could not be read.")
+		return
+	}
+	next := localPath(r.PostForm.Get("next"))
+	if c.o.Authenticate == nil {
+		http.Redirect(w, r, next, http.StatusSeeOther)
+		return
+	}
+	if !c.attempts.allowed(r) {
+		w.Header().Set("Retry-After", strconv.Itoa(trySeconds))
+		c.showSignIn(w, r, http.StatusTooManyRequests, next, "Too many attempts have failed. Wait a few seconds, and try again.")
+		return
+	}
+	credential := strings.TrimSpace(r.PostForm.Get("credential"))
+	var p skill.Principal
+	var err error
+	if credential != "" && len(credential) <= mostCredential && !strings.ContainsAny(credential, " \t\r\n") {
+		p, err = c.o.Authenticate(r.Context(), credential)
+	}
+	switch {
+	case err != nil && skill.CodeOf(err) != skill.Unauthorized:
+		c.showSignIn(w, r, http.StatusServiceUnavailable, next, messageOf(err))
+		return
+	case err != nil, p.ID == "", p.Type == skill.Anonymous:
+		c.attempts.failed(r)
+		c.showSignIn(w, r, http.StatusUnauthorized, next, "This is not a valid key or token. Keys begin with osk_; the operator makes them with openskill keys create.")
+		return
+	}
+	c.begin(w, r, credential)
+	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+func (v *view) signOut() error {
+	if cookie, err := v.r.Cookie(v.cookieName(v.r)); err == nil {
+		v.sessions.end(cookie.Value)
+	}
+	gone := &http.Cookie{Name: v.cookieName(v.r), Path: base, MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode}
+	if v.secure(v.r) {
+		gone.Path, gone.Secure = "/", true
+	}
+	http.SetCookie(v.w, gone)
+	return v.redirect("/signin")
+}
+
+// localPath gives a page of the console to go on with: what was asked for, if it is one.
+func localPath(to string) string {
+	u, err := url.Parse(to)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || u.User != nil || strings.ContainsAny(to, "\\\r\n\t") {
+		return base
+	}
+	if u.Path != base && !strings.HasPrefix(u.Path, base+"/") || path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") {
+		return base
+	}
+	return u.RequestURI()
+}

@@ -1,0 +1,177 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"strings"
+
+	"openskill/sdk/skill"
+)
+
+// uploadData is the page of uploads.
+type uploadData struct {
+	Result  *skill.UploadResult // of one that was accepted
+	Problem *apiError
+	Report  *report
+	Raw     string // the report as it is
+}
+
+// report is what pages show of an admission report.
+type report struct {
+	Verdict string `json:"verdict"`
+	ID      string `json:"id"`
+	Version string `json:"version"`
+	Files   []struct {
+		Path string `json:"path"`
+		Size int64  `json:"size"`
+	} `json:"files"`
+	Asks    *asks `json:"asks"`
+	Gets    *asks `json:"gets"`
+	Refused []struct {
+		File    string `json:"file"`
+		Line    int    `json:"line"`
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"refused"`
+	Warnings []string `json:"warnings"`
+}
+
+type asks struct {
+	Permissions json.RawMessage  `json:"permissions"`
+	Limits      skill.LimitsJSON `json:"limits"`
+	Requires    []string         `json:"requires"`
+}
+
+func (v *view) uploadPage() error {
+	if err := v.allowed("upload"); err != nil {
+		return err
+	}
+	return v.show(http.StatusOK, uploadView(v.frame("skills", "Upload"), &uploadData{}))
+}
+
+// upload hands an upload on to the API while it comes in. Its first part is the token of the
+// session, so that nothing of a stranger's form is read further.
+func (c *Console) upload(w http.ResponseWriter, r *http.Request) {
+	v, ok := c.enter(w, r)
+	if !ok {
+		return
+	}
+	if err := v.takeUpload(); err != nil {
+		v.failed(err)
+	}
+}
+
+func (v *view) takeUpload() error {
+	if err := v.allowed("upload"); err != nil {
+		return err
+	}
+	parts, err := v.r.MultipartReader()
+	if err != nil {
+		return v.fail(http.StatusBadRequest, "An upload is a form with a file.")
+	}
+	first, err := parts.NextRawPart()
+	if err != nil || first.FormName() != "csrf" {
+		return v.fail(http.StatusBadRequest, "The form is not whole. Reload the page, and try again.")
+	}
+	token, err := io.ReadAll(io.LimitReader(first, 200))
+	if err != nil || !v.s.guarded(string(token)) {
+		return v.fail(http.StatusForbidden, "This form belongs to a session that is over. Reload the page, and try again.")
+	}
+
+	pr, pw := io.Pipe()
+	out := multipart.NewWriter(pw)
+	enable := false
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		err := handOn(parts, out, &enable)
+		_ = pw.CloseWithError(errors.Join(err, out.Close())) // it never fails
+	}()
+	req, err := http.NewRequestWithContext(v.r.Context(), http.MethodPost, "/skills", pr)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", out.FormDataContentType())
+	resp, err := v.o.API(v.r.Context(), v.p, req)
+	_ = pr.Close() // what was not read is not wanted
+	<-copied
+	if err != nil {
+		return err
+	}
+	d := &uploadData{}
+	status := http.StatusCreated
+	var done skill.UploadResult
+	if err := read(resp, &done); err != nil {
+		if !errors.As(err, &d.Problem) {
+			return err
+		}
+		status = d.Problem.Status
+		var details struct {
+			Report json.RawMessage `json:"report"`
+		}
+		_ = json.Unmarshal(d.Problem.Details, &details) // without a report there is none
+		d.read(details.Report)
+	} else {
+		d.Result = &done
+		d.read(done.Report)
+		if enable {
+			var state skill.VersionState
+			if err := v.ask("POST", "/skills/"+string(done.ID)+":enable", nil, map[string]string{"version": done.Version}, &state); err != nil {
+				v.s.leave(false, "It is there, and was not enabled: "+messageOf(err))
+			} else {
+				done.State = state.State
+			}
+		}
+	}
+	return v.show(status, uploadView(v.frame("skills", "Upload"), d))
+}
+
+func (d *uploadData) read(raw json.RawMessage) {
+	d.Raw = pretty(raw)
+	var r report
+	if len(raw) > 0 && json.Unmarshal(raw, &r) == nil {
+		d.Report = &r
+	}
+}
+
+// handOn copies the files of an upload. Fields that were left empty are left out.
+func handOn(in *multipart.Reader, out *multipart.Writer, enable *bool) error {
+	for {
+		part, err := in.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name := part.FormName()
+		if name == "enable" {
+			b, err := io.ReadAll(io.LimitReader(part, 8))
+			if err != nil {
+				return err
+			}
+			*enable = string(b) == "yes"
+			continue
+		}
+		if part.FileName() == "" {
+			continue
+		}
+		to, err := out.CreateFormFile(name, strings.Map(plainRune, part.FileName()))
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(to, part); err != nil {
+			return err
+		}
+	}
+}
+
+func plainRune(r rune) rune {
+	if r < 0x20 || r == 0x7f || r == '"' || r == '\\' {
+		return '_'
+	}
+	return r
+}
