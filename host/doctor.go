@@ -36,6 +36,7 @@ type Examination struct {
 	Protections []cli.Protection `json:"protections"` // of the CLI runner; empty where it cannot run
 	Workers     []Finding        `json:"workers"`     // worker processes, and what the kernel holds them by
 	Skills      []Finding        `json:"skills"`
+	Models      []Finding        `json:"models"` // providers of models, as they are configured; none is asked
 }
 
 // Finding is one thing that was looked at.
@@ -51,8 +52,10 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 	x := &Examination{
 		Version: Version, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 		Runners: []Finding{}, Tools: []Finding{}, Protections: []cli.Protection{}, Workers: []Finding{}, Skills: []Finding{},
+		Models: []Finding{},
 	}
 	x.platform()
+	x.models(s)
 	x.cache(s)
 	x.tools(ctx, s)
 	dirs, err := stateDirs(s.StateDir)
@@ -79,6 +82,23 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 	x.workers(ctx, s, dirs)
 	x.skills(ctx, s, list)
 	return x
+}
+
+// models lists the providers that are configured, the one that is asked first.
+func (x *Examination) models(s *config.Settings) {
+	for i, name := range Providers(s) {
+		f := Finding{Name: name, OK: true, Detail: "answers where a caller names it, or this provider"}
+		switch {
+		case name == config.Rules && i == 0:
+			f.OK = false
+			f.Detail = "no model is configured: rules answer conversations, and tasks have nobody to ask; set OPENAI_API_KEY, OPENAI_API_BASE (a server of your own), DASHSCOPE_API_KEY, DEEPSEEK_API_KEY or ANTHROPIC_API_KEY"
+		case name == config.Rules:
+			f.Detail = "answers by rules where a caller names it"
+		case i == 0:
+			f.Detail = "answers where a caller names no provider"
+		}
+		x.Models = append(x.Models, f)
+	}
 }
 
 // workers starts a worker process, and tells what holds it.

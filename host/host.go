@@ -9,15 +9,18 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"openskill/host/agentskills"
 	"openskill/host/approval"
 	"openskill/host/config"
 	"openskill/host/definitions"
 	"openskill/host/dispatch"
+	"openskill/host/metrics"
 	"openskill/host/registry"
 	"openskill/host/replay"
 	"openskill/host/runner"
+	"openskill/host/tracing"
 	"openskill/plugins/all"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -34,6 +37,15 @@ type Options struct {
 	AgentRoots []string
 	// Uploads opens the store of uploaded skills too, which one process at a time has.
 	Uploads bool
+	// Trial is for those who try skills that they write; nil: skills run as always. A
+	// host that serves has none.
+	Trial *Trial
+
+	// Observe makes metrics, and traces as the settings say, of a host that does not serve;
+	// one that does has them.
+	Observe bool
+
+	exporter tracing.Exporter // takes spans whatever the settings say, for tests
 }
 
 // Host holds the parts of one host. It is safe for concurrent use.
@@ -48,14 +60,24 @@ type Host struct {
 	skills     *definitions.Catalogue // the operator's own
 	uploads    *uploads               // nil: opened without them
 	agents     *agentskills.Provider
+	agent      agents
 	approvals  *approval.Store
 	copies     approved
+	trial      *Trial
 	kept       kept
 	recordings *replay.Recordings
 	door       *dispatch.Dispatcher
+	lately     lately
+	ended      []func(*dispatch.Ended) // told of every call; complete before the door is made
+	metrics    *metrics.Metrics        // nil: nobody reads them
+	trace      *tracing.Tracer         // nil: nothing is traced
 
 	agentDirs []string // of Agent Skills
 	watched   watched
+
+	live      atomic.Pointer[config.Settings] // with what was reloaded; settings has what the host was opened with
+	given     []registry.Root                 // roots as they were named
+	reloading sync.Mutex
 
 	close  sync.Once
 	closed error
@@ -67,7 +89,8 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	h := &Host{settings: s, log: o.Log}
+	h := &Host{settings: s, log: o.Log, trial: o.Trial}
+	h.live.Store(s)
 	if h.log == nil {
 		h.log = slog.Default()
 	}
@@ -79,10 +102,14 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 
 func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 	s := h.settings
+	if o.Uploads && o.Trial != nil {
+		return errors.New("host.Open: a host with uploads serves, and tries nothing")
+	}
 	dirs, err := stateDirs(s.StateDir)
 	if err != nil {
 		return err
 	}
+	h.given = roots
 	for _, r := range roots {
 		// A worker has another working folder, and problems name roots as they were given.
 		path, err := filepath.Abs(r.Path)
@@ -91,6 +118,13 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 		}
 		h.roots = append(h.roots, registry.Root{Path: path, Trust: r.Trust})
 	}
+	if o.Uploads || o.Observe { // who serves is watched
+		h.openMetrics()
+		if h.trace, err = openTraces(s, o.exporter, h.log); err != nil {
+			return err
+		}
+	}
+	h.openLately()
 	if err := h.openKept(); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
@@ -123,17 +157,34 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 		}
 	}
 	h.door, err = dispatch.New(dispatch.Options{
-		Skills: h.finds(), Observer: h.observer(), Runners: h.runners, DataRoot: s.DataRoot, Allowed: s.Allowed(),
+		Skills: tried{h.finds(), h.trial}, Observer: h.observer(), Runners: h.runners, DataRoot: s.DataRoot, Allowed: s.Allowed(),
 		MaxInput: s.MaxBody(), Global: s.Concurrency, PerSkill: s.ConcurrencyPerSkill, Log: h.log,
-		Scripts: scripts{h}, Approve: h.approve(), Recorder: h.kept.log, Executions: h.kept.executions, Quotas: h.kept.quotas, Recordings: h.records(),
+		Scripts: scripts{h}, Approve: h.approve(), Recorder: h.metrics.Recorder(h.kept.log), Executions: h.kept.executions, Quotas: h.metrics.Quotas(h.kept.quotas), Recordings: h.records(),
+		Watch: h.watchCalls(), Trace: h.trace,
 	})
 	if err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	if err := h.openAgent(); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
 	if o.Uploads { // a host that stays; others are gone before anything changes
 		h.watch()
 	}
 	return nil
+}
+
+// watchCalls hands what the door tells of calls to every part that wants to know; nil
+// where none does.
+func (h *Host) watchCalls() func(*dispatch.Ended) {
+	if len(h.ended) == 0 {
+		return nil
+	}
+	return func(e *dispatch.Ended) {
+		for _, tell := range h.ended {
+			tell(e)
+		}
+	}
 }
 
 // openRunners makes what executes skills: in worker processes, or here.
@@ -250,7 +301,7 @@ func (h *Host) Close() error {
 		if h.approvals != nil {
 			errs = append(errs, h.approvals.Close())
 		}
-		errs = append(errs, h.kept.end())
+		errs = append(errs, h.kept.end(), closeTraces(h.trace))
 		h.closed = errors.Join(errs...)
 	})
 	return h.closed

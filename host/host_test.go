@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,7 +79,7 @@ type serving struct {
 	stop func() error
 }
 
-func serve(t *testing.T, s *config.Settings) *serving {
+func serve(t testing.TB, s *config.Settings) *serving {
 	t.Helper()
 	r, w := io.Pipe()
 	lines := make(chan []byte, 1000) // more than any test logs: the host never waits for it
@@ -88,7 +89,16 @@ func serve(t *testing.T, s *config.Settings) *serving {
 		}
 		_ = w.Close()
 	}()
-	h, err := Open(s, &Options{Uploads: true, Log: slog.New(slog.NewJSONHandler(writer(func(b []byte) { lines <- bytes.Clone(b) }), nil))})
+	var mu sync.Mutex
+	ended := false
+	log := writer(func(b []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended { // a host does not wait without end for its parts, and they may log later
+			lines <- bytes.Clone(b)
+		}
+	})
+	h, err := Open(s, &Options{Uploads: true, Log: slog.New(slog.NewJSONHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +115,9 @@ func serve(t *testing.T, s *config.Settings) *serving {
 		cancel()
 		err := <-done
 		_ = r.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
 		close(lines)
 		return err
 	}

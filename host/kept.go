@@ -50,14 +50,8 @@ func (h *Host) openKept() error {
 	if err != nil {
 		return err
 	}
-	limits := quota.Options{
-		Store: k.db.Quotas(), RateTenant: s.RateTenant, RatePrincipal: s.RatePrincipal,
-		ConcurrencyTenant: s.ConcurrencyTenant, ConcurrencyPrincipal: s.ConcurrencyPrincipal,
-		DailyExecutions: s.DailyExecutions, DailyFuel: s.DailyFuel, Log: h.log,
-	}
-	if s.Auth == config.AuthNone { // the one who calls has the host for himself
-		limits.ConcurrencyTenant, limits.ConcurrencyPrincipal = math.MaxInt, math.MaxInt
-	}
+	limits := quotaLimits(s)
+	limits.Store, limits.Log = k.db.Quotas(), h.log
 	if k.quotas, err = quota.New(limits); err != nil {
 		return err
 	}
@@ -69,6 +63,19 @@ func (h *Host) openKept() error {
 		Anonymous: s.Anonymous(), Log: h.log,
 	})
 	return err
+}
+
+// quotaLimits are the limits of callers by the settings.
+func quotaLimits(s *config.Settings) quota.Options {
+	o := quota.Options{
+		RateTenant: s.RateTenant, RatePrincipal: s.RatePrincipal,
+		ConcurrencyTenant: s.ConcurrencyTenant, ConcurrencyPrincipal: s.ConcurrencyPrincipal,
+		DailyExecutions: s.DailyExecutions, DailyFuel: s.DailyFuel,
+	}
+	if s.Auth == config.AuthNone { // the one who calls has the host for himself
+		o.ConcurrencyTenant, o.ConcurrencyPrincipal = math.MaxInt, math.MaxInt
+	}
+	return o
 }
 
 // callable refuses to begin where nobody could call: on an address that others reach,

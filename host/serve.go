@@ -28,6 +28,7 @@ const closing = 2 * time.Second
 func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	o := httpapi.Options{
 		Door: h, Catalogue: h.Catalogue(), Authenticate: h.authenticate(), Executions: h.kept.executions, Starter: h.door,
+		Chat: h.agent.chat, React: h.agent.react,
 		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(),
 	}
 	if origin, _, err := skill.ParseHTTPOrigin(h.settings.HTTPBaseURL); err == nil {
@@ -36,12 +37,19 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	if h.uploads != nil {
 		o.Uploads, o.Definitions = h.uploads, changes{h}
 	}
+	h.watchEdge(&o)
+	o.Trace = h.trace
 	mcp, err := h.edges(&o) //nolint:contextcheck // calls have contexts of their own
 	if err != nil {
 		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet
 	}
-	defer mcp.Close()             //nolint:errcheck // its sessions end with it
+	defer mcp.Close() //nolint:errcheck // its sessions end with it
+	var shown late
+	o.Console = &shown            // it asks the server, which has it
 	server, err := httpapi.New(o) //nolint:contextcheck // calls have contexts of their own
+	if err == nil {
+		shown.Handler, err = h.console(&o, server.Do)
+	}
 	if err != nil {
 		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet
 	}
@@ -50,10 +58,16 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("the address cannot be listened on: %w", err), h.Close()) //nolint:contextcheck // as above
 	}
+	admin, err := h.openAdmin(ctx) //nolint:contextcheck // its requests have contexts of their own
+	if err != nil {
+		return errors.Join(err, ln.Close(), h.Close()) //nolint:contextcheck // nothing runs yet
+	}
+	defer admin.close()
 	warming, coolDown := context.WithCancel(ctx)
 	defer coolDown()
 	var tended sync.WaitGroup
 	tended.Go(func() { h.kept.executions.Tend(warming) })
+	tended.Go(func() { h.tendAgent(warming) })
 	tended.Go(func() { h.recordings.Tend(warming, h.settings.AuditRetention(), h.log) })
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()

@@ -13,6 +13,7 @@ import (
 
 	"openskill/host/registry"
 	"openskill/host/worker"
+	"openskill/plugins/extism"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -41,7 +42,7 @@ func (h *Host) warm(ctx context.Context) <-chan struct{} {
 		defer close(done)
 		skills := h.enabled()
 		for _, s := range skills {
-			if ctx.Err() == nil && s.Primary.Kind == skill.WasmWASI && h.runner(s).Ready(s.Folder, s.Primary.Entry) == nil {
+			if ctx.Err() == nil && s.Primary.Kind.OwnModule() && h.runner(s).Ready(s.Folder, s.Primary.Entry) == nil {
 				h.done(ctx, "warmed up", string(s.Descriptor.ID), func() error { return h.compile(ctx, s) })
 			}
 		}
@@ -79,7 +80,7 @@ func (h *Host) warmRuntimes(ctx context.Context, skills []*registry.Skill) {
 	done := map[string]bool{}
 	for _, r := range h.all {
 		w, ok := r.(warmer)
-		if !ok || r.Kind() == skill.WasmWASI { // a command has no runtime
+		if !ok || r.Kind().OwnModule() { // a command has no runtime
 			continue
 		}
 		for _, s := range skills {
@@ -194,7 +195,7 @@ func (h *Host) compile(ctx context.Context, s *registry.Skill) error {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // read only
-	f, err := root.Open(filepath.FromSlash(s.Primary.Entry))
+	f, err := root.Open(filepath.FromSlash(s.Primary.File()))
 	if err != nil {
 		return err
 	}
@@ -202,6 +203,12 @@ func (h *Host) compile(ctx context.Context, s *registry.Skill) error {
 	b, err := io.ReadAll(io.LimitReader(f, maxModule+1)) // one more, for the cap to see
 	if err != nil {
 		return err
+	}
+	if s.Primary.Kind == skill.WasmExtism {
+		_, function := extism.Split(s.Primary.Entry)
+		if b, err = extism.Command(b, function); err != nil {
+			return err
+		}
 	}
 	if h.workers != nil {
 		_, err = h.workers.modules.Ensure(ctx, wasm.Digest(b), &worker.Source{
@@ -235,7 +242,7 @@ func (h *Host) Prepare(ctx context.Context, id skill.ID) {
 	if err != nil || !s.Descriptor.Enabled {
 		return
 	}
-	h.prepare(ctx, s)
+	h.prepare(ctx, h.trial.of(s))
 }
 
 // PrepareScript is Prepare for a script of the operator's own Agent Skills.
@@ -253,7 +260,7 @@ func (h *Host) prepare(ctx context.Context, s *registry.Skill) {
 	w, warms := h.runner(s).(warmer)
 	var err error
 	switch {
-	case s.Primary.Kind == skill.WasmWASI:
+	case s.Primary.Kind.OwnModule():
 		err = h.compile(ctx, s)
 	case warms:
 		err = warmFor(ctx, w, s)

@@ -23,6 +23,7 @@ import (
 	"openskill/host/versions"
 	"openskill/host/worker"
 	"openskill/plugins/all"
+	"openskill/plugins/extism"
 	"openskill/plugins/javascript"
 	"openskill/plugins/python"
 	"openskill/plugins/wasi"
@@ -199,11 +200,13 @@ type workers struct {
 	modules *worker.Modules
 	pool    *worker.Pool
 	fronts  []worker.Front
+	// outgoing makes the requests of guests, and of runners outside of the workers.
+	outgoing skill.Outgoing
 }
 
 // openWorkers makes the pool; no process is started yet.
 func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
-	w := &workers{}
+	w := &workers{outgoing: h.traced(outgoing(s, h.log))}
 	compile, err := self(compileCommand)
 	if err != nil {
 		return err
@@ -235,7 +238,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 		Command: append(append(work, "--state", d.root), without...), Dir: w.dir, Modules: w.modules,
 		Folders: h.readable(s, d), Key: keyOf(s.Workers, h.uploadsDir()), Max: s.WorkersMax, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
 		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+mostRecorded(s), 1<<31-1)), //nolint:gosec // bounded
-		FoldersOf: h.foldersOf(s, d), Outgoing: outgoing(s, h.log), Log: h.log,
+		FoldersOf: h.foldersOf(s, d), Outgoing: w.outgoing, Log: h.log, Trace: h.trace,
 	}
 	if s.WorkersSpare == 0 {
 		o.Spares = -1
@@ -243,7 +246,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	if w.pool, err = worker.New(o); err != nil {
 		return err
 	}
-	w.fronts = []worker.Front{&wasiFront{wasi.New(nil, nil)}, &jsFront{javascript.New(nil, nil)}, newPythonFront(d.root, w.modules)}
+	w.fronts = []worker.Front{&wasiFront{wasi.New(nil, nil)}, &jsFront{javascript.New(nil, nil)}, newPythonFront(d.root, w.modules), &extismFront{extism.New(nil, nil)}}
 	return nil
 }
 
@@ -301,7 +304,7 @@ func (w *workers) runners(s *config.Settings, d state) []skill.Runner {
 	for _, f := range w.fronts {
 		list = append(list, w.pool.Runner(f))
 	}
-	return append(list, all.Native(all.Options{Python: s.Python, TempDir: d.temp})...)
+	return append(list, all.Outside(all.Options{Python: s.Python, TempDir: d.temp, Outgoing: w.outgoing})...)
 }
 
 func (w *workers) close() error {
@@ -434,6 +437,25 @@ func (f *wasiFront) AvailableWith(context.Context, []string) error    { return n
 // Source is the entry of the call itself, if that has the digest: a worker is believed
 // no other.
 func (f *wasiFront) Source(call *skill.Call, digest string) (*worker.Source, string, error) {
+	return entrySource(call, call.Entry, digest, nil)
+}
+
+// extismFront is wasm:extism in the host, as wasiFront.
+type extismFront struct{ *extism.Runner }
+
+func (f *extismFront) ReadyWith(folder, entry string, _ []string) error {
+	return f.Ready(folder, entry)
+}
+func (f *extismFront) AvailableWith(context.Context, []string) error { return nil }
+
+// Source is the module that is made of the entry of the call itself.
+func (f *extismFront) Source(call *skill.Call, digest string) (*worker.Source, string, error) {
+	file, function := extism.Split(call.Entry)
+	return entrySource(call, file, digest, func(module []byte) ([]byte, error) { return extism.Command(module, function) })
+}
+
+// entrySource gives the module of a file, or what is made of it, if that has the digest.
+func entrySource(call *skill.Call, name, digest string, made func(module []byte) ([]byte, error)) (*worker.Source, string, error) {
 	if call.Folder == "" {
 		return nil, "", nil
 	}
@@ -442,7 +464,7 @@ func (f *wasiFront) Source(call *skill.Call, digest string) (*worker.Source, str
 		return nil, "", err
 	}
 	defer root.Close() //nolint:errcheck // read only
-	file, err := root.Open(filepath.FromSlash(call.Entry))
+	file, err := root.Open(filepath.FromSlash(name))
 	if err != nil {
 		return nil, "", err
 	}
@@ -450,6 +472,11 @@ func (f *wasiFront) Source(call *skill.Call, digest string) (*worker.Source, str
 	module, err := io.ReadAll(io.LimitReader(file, maxModule+1))
 	if err != nil {
 		return nil, "", err
+	}
+	if made != nil {
+		if module, err = made(module); err != nil {
+			return nil, "", &skill.Error{Op: "host.Source", Code: skill.InvalidModule, Subject: string(call.SkillID), Message: "the plug-in was refused", Err: err}
+		}
 	}
 	if own := wasm.Digest(module); own != digest {
 		return nil, "", &skill.Error{Op: "host.Source", Code: skill.Conflict, Subject: string(call.SkillID), Message: "the module was changed while the call began; call again"}

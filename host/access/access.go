@@ -78,7 +78,15 @@ var table = []Route{
 	{Method: "POST", Path: "/executions/{id}:replay", Scopes: readExecutions},
 	{Method: "DELETE", Path: "/executions/{id}", Scopes: []string{skill.ScopeInvoke, invokeSome, skill.ScopeHost}},
 
-	// The same in the words of the agent-service documents.
+	// The agent. It acts as its caller, who may do through it what its other scopes allow.
+	{Method: "POST", Path: "/agent/chat", Scopes: []string{skill.ScopeAgent}},
+	{Method: "GET", Path: "/agent/conversations", Scopes: []string{skill.ScopeAgent}},
+	{Method: "GET", Path: "/agent/conversations/{id}", Scopes: []string{skill.ScopeAgent}},
+	{Method: "DELETE", Path: "/agent/conversations/{id}", Scopes: []string{skill.ScopeAgent}},
+	{Method: "POST", Path: "/agent/conversations/{id}:approve", Scopes: []string{skill.ScopeAgent}},
+
+	// The agent, the skills and the records in the words of the agent-service documents.
+	{Method: "POST", Path: "/api/agent/execute", Scopes: []string{skill.ScopeAgent}},
 	{Method: "GET", Path: "/api/agent/skills", Scopes: []string{skill.ScopeRead}},
 	{Method: "GET", Path: "/api/agent/executions/{session_id}", Scopes: readExecutions},
 
@@ -86,6 +94,13 @@ var table = []Route{
 	{Method: "GET", Path: "/mcp", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, invokeSome}, Stream: true},
 	{Method: "POST", Path: "/mcp", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, invokeSome}},
 	{Method: "DELETE", Path: "/mcp", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, invokeSome}},
+
+	// Of the whole host, and so for whoever its operator lets see that.
+	{Method: "GET", Path: "/metrics", Scopes: []string{skill.ScopeMetrics, skill.ScopeHost}},
+	// The console, which knows its callers by sessions, and asks this table for them.
+	{Method: "GET", Path: "/console", Open: true},
+	{Method: "GET", Path: "/console/{path}", Open: true},
+	{Method: "POST", Path: "/console/{path}", Open: true},
 
 	// For load balancers and people.
 	{Method: "GET", Path: "/health", Open: true},

@@ -82,7 +82,8 @@ type job struct {
 	slim  bool       // of an end: it was stripped of all that a guest wrote
 	again bool       // of an end: somebody will ask for it again, so that it need not be kept
 
-	foreign bool // another record stands in its place
+	foreign bool  // another record stands in its place
+	unsure  error // of a beginning: why it cannot be told whether that is so
 }
 
 // Open makes a Log, says that this host is alive, and ends on record what hosts that

@@ -276,6 +276,70 @@ func TestAnswerLost(t *testing.T) {
 	}
 }
 
+// Of several beginnings that were written together, and whose answer was lost, each is
+// found to be on record when it is written again: the calls run. Where that cannot be told
+// they are refused, and ended on record.
+func TestAnswerOfManyLost(t *testing.T) {
+	for name, told := range map[string]bool{"found": true, "in doubt": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s audittest.Store
+				l := open(t, &s, nil)
+				var appends atomic.Int32
+				var lost, away atomic.Bool
+				s.Before(func(_ context.Context, op string) error {
+					switch {
+					case op == "Append" && appends.Add(1) == 1:
+						time.Sleep(100 * time.Millisecond) // the others gather meanwhile
+					case op == "Execution" && away.Load():
+						return errStore
+					}
+					return nil
+				})
+				s.After(func(_ context.Context, op string) error {
+					if op == "Append" && appends.Load() == 2 && lost.CompareAndSwap(false, true) {
+						away.Store(!told)
+						return errStore
+					}
+					return nil
+				})
+				first, rest := call("acme"), []*audit.Started{call("acme"), call("acme"), call("acme"), call("acme")}
+				var all sync.WaitGroup
+				all.Go(func() { wantCode(t, l.Started(t.Context(), first, nil), "") })
+				time.Sleep(time.Millisecond)
+				for _, c := range rest {
+					all.Go(func() {
+						if told {
+							wantCode(t, l.Started(t.Context(), c, nil), "")
+						} else {
+							wantCode(t, l.Started(t.Context(), c, nil), skill.AuditUnavailable)
+						}
+					})
+				}
+				all.Wait()
+				if !lost.Load() {
+					t.Fatal("no answer was lost")
+				}
+				away.Store(false)
+				if !told {
+					time.Sleep(20 * time.Second)
+				}
+				for _, c := range rest {
+					if told {
+						wantStatus(t, &s, c.ExecutionID, audit.Running, "")
+						wantCode(t, l.Finished(t.Context(), c, success(), nil), "")
+						wantStatus(t, &s, c.ExecutionID, audit.Success, "")
+					} else {
+						wantStatus(t, &s, c.ExecutionID, audit.Terminated, skill.AuditUnavailable)
+					}
+				}
+				wantCode(t, l.Finished(t.Context(), first, success(), nil), "")
+				wantWhole(t, &s)
+			})
+		})
+	}
+}
+
 // A transaction whose answer was lost may come to be on record some time later.
 func TestWrittenAfterItWasLookedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -183,14 +183,20 @@ func (l *Log) alive(ctx context.Context) error {
 }
 
 // foreign marks entries that the store left out, since there are other ones in their
-// place: an end that another host wrote, which took this one for dead. An end that is
-// there since it was written before, and the answer lost, is the same one.
+// place: an end that another host wrote, which took this one for dead. One that is there
+// since it was written before, and the answer lost, is the same one. A beginning of which
+// that cannot be told now stays in doubt.
 func (l *Log) foreign(ctx context.Context, batch []*job) {
 	for _, j := range batch {
 		switch f := j.entry.Finished; {
 		case j.entry.Seq != 0 || j.again:
 		case f == nil:
-			j.foreign = true
+			e, err := l.execution(ctx, j.entry.Started)
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				j.unsure = err
+				continue
+			}
+			j.foreign = err != nil || e.Finished != nil || e.Instance != j.entry.Started.Instance || !e.Started.Time.Equal(j.entry.Started.Time)
 		default:
 			e, err := l.execution(ctx, j.entry.Of)
 			j.foreign = err != nil || e.Finished == nil || e.Finished.Status != f.Status || !e.Finished.Time.Equal(f.Time)
@@ -209,6 +215,9 @@ func (l *Log) written(batch []*job) {
 		}
 		id := j.entry.ExecutionID
 		switch {
+		case j.unsure != nil:
+			l.doubt(j, j.unsure)
+			continue
 		case j.foreign:
 			delete(l.open, id)
 			if j.done != nil {

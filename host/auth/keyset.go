@@ -136,7 +136,7 @@ func (s *keySet) read(ctx context.Context, done chan struct{}) {
 	news := problem != s.problem
 	s.problem, s.looking = problem, nil
 	s.mu.Unlock()
-	close(done)
+	defer close(done) // whoever waited finds the reason in the log
 	if news && problem != "" {
 		s.log.LogAttrs(ctx, slog.LevelError, "the key set of JWTs cannot be read; its keys stay good for an hour", slog.String("error", problem))
 	} else if news {

@@ -204,7 +204,8 @@ func TestMissingFileThatWasNamed(t *testing.T) {
 func TestTableIsComplete(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range Table() {
-		if s.Env == "" || s.Flag == "" && s.Env != "OPENSKILL_JWT_SECRET" && s.Env != "OPENSKILL_DATABASE_URL" || s.Key == "" || s.Doc == "" || s.Accepts == "" || strings.HasSuffix(s.Accepts, " to ") {
+		secret := strings.HasSuffix(s.Env, "_KEY") || s.Env == "OPENSKILL_JWT_SECRET" || s.Env == "OPENSKILL_DATABASE_URL"
+		if s.Env == "" || (s.Flag == "") != secret || s.Key == "" || s.Doc == "" || s.Accepts == "" || strings.HasSuffix(s.Accepts, " to ") {
 			t.Errorf("an incomplete row: %+v", s)
 		}
 		for _, name := range []string{s.Env, "--" + s.Flag, "key " + s.Key} {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +45,10 @@ type loader struct {
 	table    []Setting
 	values   map[string]value // by name in the environment
 	unknown  []string
+	files    []string // that were there
 	problems []string
+	broken   bool              // a file could not be read: what it would have said is not known
+	told     map[string]bool   // settings that a problem names already
 	host     map[string]string // the host's environment, for what skills may be given of it
 }
 
@@ -54,8 +58,12 @@ func (l *loader) report(format string, args ...any) {
 
 // wrong reports a value that is not accepted.
 func (l *loader) wrong(s Setting, why string) {
+	if l.told[s.Env] {
+		return
+	}
+	l.told[s.Env] = true
 	v := l.values[s.Env]
-	if s.Flag == "" { // a secret is not shown
+	if s.Secret {
 		l.report("%s (from %s): %s; accepted: %s", s.Env, v.where, why, s.Accepts)
 		return
 	}
@@ -69,7 +77,7 @@ func Load(from Sources) (*Settings, error) {
 	if err != nil {
 		return nil, failure([]string{"the working folder cannot be found"})
 	}
-	l := &loader{dir: dir, table: Table(), values: map[string]value{}, host: map[string]string{}}
+	l := &loader{dir: dir, table: Table(), values: map[string]value{}, told: map[string]bool{}, host: map[string]string{}}
 	for _, s := range l.table {
 		l.values[s.Env] = value{s.Default, FromDefault, "the default"}
 	}
@@ -77,13 +85,11 @@ func Load(from Sources) (*Settings, error) {
 	l.dotEnv()
 	l.environ(from.Environ)
 	l.flags(from.Flags)
-	if len(l.problems) > 0 {
+	if l.broken {
 		return nil, failure(l.problems)
 	}
 	s := l.parse()
-	if len(l.problems) == 0 {
-		l.check(s)
-	}
+	l.check(s) // a value that cannot be read is its default here, and told of once
 	if len(l.problems) > 0 {
 		return nil, failure(l.problems)
 	}
@@ -117,10 +123,12 @@ func (l *loader) file(name string) {
 		return
 	}
 	if err != nil {
+		l.broken = true
 		l.report("%s cannot be read: %s", shown, plain(err))
 		return
 	}
-	if len(bytes.TrimSpace(src)) == 0 {
+	l.files = append(l.files, name)
+	if saysNothing(src) {
 		return
 	}
 	root, problems := safeyaml.Parse(src)
@@ -128,9 +136,11 @@ func (l *loader) file(name string) {
 		l.report("%s:%d: %s", shown, p.Line, p.Message)
 	}
 	if root == nil {
+		l.broken = len(problems) > 0
 		return
 	}
 	if root.Kind != yaml.MappingNode {
+		l.broken = true
 		l.report("%s:%d: the file must be a map of settings and values", shown, root.Line)
 		return
 	}
@@ -156,6 +166,16 @@ func (l *loader) file(name string) {
 	}
 }
 
+// saysNothing reports whether a file has comments alone, as a sample has.
+func saysNothing(src []byte) bool {
+	for line := range bytes.Lines(src) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
+}
+
 func (l *loader) dotEnv() {
 	src, err := readSmall(filepath.Join(l.dir, ".env"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -163,11 +183,13 @@ func (l *loader) dotEnv() {
 	}
 	var values map[string]string
 	if err == nil {
+		l.files = append(l.files, filepath.Join(l.dir, ".env"))
 		// Names in a value ($OTHER) are those of the file, never of the process.
 		values, err = godotenv.UnmarshalBytes(src)
 	}
 	if err != nil {
 		// The text of a syntax error repeats the line, which may hold a secret.
+		l.broken = true
 		l.report(".env cannot be read: each line must be NAME=value")
 		return
 	}
@@ -187,10 +209,10 @@ func (l *loader) environ(list []string) {
 
 func (l *loader) overlay(values map[string]string, source Source, where string) {
 	for name, text := range values {
-		if !strings.HasPrefix(name, prefix) {
-			continue
-		}
 		if _, known := l.values[name]; !known {
+			if !strings.HasPrefix(name, prefix) {
+				continue
+			}
 			l.unknown = append(l.unknown, fmt.Sprintf("%s (from %s)", safeyaml.Quote(name), where))
 			continue
 		}
@@ -215,31 +237,37 @@ func (l *loader) flags(flags map[string]string) {
 	slices.Sort(l.problems)
 }
 
-// parse turns the values into Settings.
+// parse turns the values into Settings. What cannot be read is reported, and its
+// default taken, so that what else is wrong can be found.
 func (l *loader) parse() *Settings {
+	s := &Settings{origins: map[string]Source{}, places: map[string]string{}, unknown: l.unknown, files: l.files}
 	merged := make(map[string]string, len(l.values))
-	origins := make(map[string]Source, len(l.values))
 	for name, v := range l.values {
-		merged[name], origins[name] = v.text, v.source
+		merged[name], s.origins[name], s.places[name] = v.text, v.source, v.where
 	}
-	s := &Settings{origins: origins, unknown: l.unknown}
 	byField := map[string]Setting{}
 	for _, row := range l.table {
 		byField[row.field] = row
 	}
-	err := env.ParseWithOptions(s, env.Options{Environment: merged})
-	var all env.AggregateError
-	if errors.As(err, &all) {
+	for range 2 {
+		err := env.ParseWithOptions(s, env.Options{Environment: merged})
+		var all env.AggregateError
+		if !errors.As(err, &all) {
+			if err != nil {
+				l.report("the settings cannot be read: %v", err)
+			}
+			break
+		}
 		for _, e := range all.Errors {
 			var pe env.ParseError
 			if errors.As(e, &pe) {
-				l.wrong(byField[pe.Name], "cannot be read")
+				row := byField[pe.Name]
+				l.wrong(row, "cannot be read")
+				merged[row.Env] = row.Default
 				continue
 			}
 			l.report("a setting cannot be read: %v", e)
 		}
-	} else if err != nil {
-		l.report("the settings cannot be read: %v", err)
 	}
 	return s
 }
@@ -248,8 +276,11 @@ func (l *loader) parse() *Settings {
 func (l *loader) check(s *Settings) {
 	l.ranges(s)
 	l.addresses(s)
+	l.observing(s)
 	l.folders(s)
 	l.allowances(s)
+	l.pulls(s)
+	l.agent(s)
 	for _, pair := range []struct {
 		def, most       string
 		defValue, value uint64
@@ -261,7 +292,7 @@ func (l *loader) check(s *Settings) {
 		{"OPENSKILL_SCRATCH_MB", "OPENSKILL_MAX_SCRATCH_MB", s.ScratchMB, s.MaxScratchMB},
 		{"OPENSKILL_CONCURRENCY_PER_SKILL", "OPENSKILL_CONCURRENCY", uint64(s.ConcurrencyPerSkill), uint64(s.Concurrency)}, //nolint:gosec // both in range by now
 	} {
-		if pair.defValue <= pair.value {
+		if pair.defValue <= pair.value || l.told[pair.def] || l.told[pair.most] {
 			continue
 		}
 		// Whoever lowers a cap below a default that nobody chose means the cap.
@@ -404,6 +435,23 @@ const minSecret = 32
 
 // allowances reads what skills may ask for. A problem is told without the value,
 // which may hold a secret.
+// hostWithPort is a host as references of OCI have it.
+var hostWithPort = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
+
+func (l *loader) pulls(s *Settings) {
+	hosts := s.PullsFrom()
+	row := l.row("OPENSKILL_PULL_HOSTS")
+	for _, h := range hosts {
+		if !hostWithPort.MatchString(h) {
+			l.wrong(row, "has something that is no host with a port, like registry.example.com or localhost:5000")
+			return
+		}
+	}
+	if len(hosts) > 0 && s.TrustPolicy == "" {
+		l.wrong(row, "needs OPENSKILL_TRUST_POLICY beside it, which says whose skills are accepted")
+	}
+}
+
 func (l *loader) allowances(s *Settings) {
 	allowed, http, env := grants.Parse(s.HTTPAllow, s.EnvAllow, func(name string) (string, bool) {
 		v, ok := l.host[name]
@@ -436,12 +484,19 @@ func (l *loader) folders(s *Settings) {
 		}
 		f := v.FieldByName(row.field)
 		path := f.String()
+		if row.path == "file" && path == "" {
+			continue
+		}
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(l.dir, path)
 		}
 		f.SetString(filepath.Clean(path))
 		info, err := os.Stat(path)
 		switch {
+		case row.path == "file":
+			if err != nil || !info.Mode().IsRegular() {
+				l.wrong(row, "is not a file that can be read")
+			}
 		case errors.Is(err, fs.ErrNotExist):
 			if row.path == "dir" && l.values[row.Env].source != FromDefault {
 				l.wrong(row, "does not exist")

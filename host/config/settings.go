@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"openskill/host/grants"
+	"openskill/host/llm"
 	"openskill/sdk/skill"
 )
 
@@ -60,6 +61,16 @@ const (
 	ApproveCall    Approval = "call"
 )
 
+// Traces says where spans of calls go.
+type Traces string
+
+// The values of OPENSKILL_TRACES.
+const (
+	TracesOff  Traces = "off"
+	TracesFile Traces = "file" // into the state folder
+	TracesOTLP Traces = "otlp" // to a collector, in builds that can
+)
+
 // Settings of one host. Paths are absolute after [Load].
 type Settings struct {
 	Listen          string `env:"OPENSKILL_LISTEN" envDefault:"127.0.0.1:8000" flag:"listen" accepts:"host:port with a loopback host, like 127.0.0.1:8000; port 0 takes a free one" doc:"address that the host listens on"`
@@ -80,12 +91,12 @@ type Settings struct {
 	Record         Record       `env:"OPENSKILL_RECORD" envDefault:"off" flag:"record" accepts:"off or on" doc:"whether all that a run was given is kept, so that it can be replayed"`
 	RecordMB       uint64       `env:"OPENSKILL_RECORD_MB" envDefault:"16" flag:"record-mb" min:"1" max:"128" doc:"most that is kept of one run to replay it, in MiB"`
 
-	RateTenant           int    `env:"OPENSKILL_RATE_TENANT" envDefault:"6000000" flag:"rate-tenant" min:"1" max:"100000000" doc:"calls of one tenant a minute"`
-	RatePrincipal        int    `env:"OPENSKILL_RATE_PRINCIPAL" envDefault:"6000000" flag:"rate-principal" min:"1" max:"100000000" doc:"calls of one principal a minute"`
-	ConcurrencyTenant    int    `env:"OPENSKILL_CONCURRENCY_TENANT" envDefault:"48" flag:"concurrency-tenant" min:"1" max:"8192" doc:"calls of one tenant that run or wait at once, where callers show who they are"`
-	ConcurrencyPrincipal int    `env:"OPENSKILL_CONCURRENCY_PRINCIPAL" envDefault:"48" flag:"concurrency-principal" min:"1" max:"8192" doc:"calls of one principal that run or wait at once, where callers show who they are"`
-	DailyExecutions      uint64 `env:"OPENSKILL_DAILY_EXECUTIONS" envDefault:"1000000000" flag:"daily-executions" min:"1" max:"1000000000000" doc:"runs of one tenant a day (UTC)"`
-	DailyFuel            uint64 `env:"OPENSKILL_DAILY_FUEL" envDefault:"1000000000000000000" flag:"daily-fuel" min:"1" max:"4611686018427387904" doc:"fuel of one tenant a day (UTC), in units"`
+	RateTenant           int    `env:"OPENSKILL_RATE_TENANT" envDefault:"6000000" flag:"rate-tenant" min:"1" max:"100000000" reload:"yes" doc:"calls of one tenant a minute"`
+	RatePrincipal        int    `env:"OPENSKILL_RATE_PRINCIPAL" envDefault:"6000000" flag:"rate-principal" min:"1" max:"100000000" reload:"yes" doc:"calls of one principal a minute"`
+	ConcurrencyTenant    int    `env:"OPENSKILL_CONCURRENCY_TENANT" envDefault:"48" flag:"concurrency-tenant" min:"1" max:"8192" reload:"yes" doc:"calls of one tenant that run or wait at once, where callers show who they are"`
+	ConcurrencyPrincipal int    `env:"OPENSKILL_CONCURRENCY_PRINCIPAL" envDefault:"48" flag:"concurrency-principal" min:"1" max:"8192" reload:"yes" doc:"calls of one principal that run or wait at once, where callers show who they are"`
+	DailyExecutions      uint64 `env:"OPENSKILL_DAILY_EXECUTIONS" envDefault:"1000000000" flag:"daily-executions" min:"1" max:"1000000000000" reload:"yes" doc:"runs of one tenant a day (UTC)"`
+	DailyFuel            uint64 `env:"OPENSKILL_DAILY_FUEL" envDefault:"1000000000000000000" flag:"daily-fuel" min:"1" max:"4611686018427387904" reload:"yes" doc:"fuel of one tenant a day (UTC), in units"`
 
 	SkillsDir   string `env:"OPENSKILL_SKILLS_DIR" envDefault:"./skills" flag:"skills" path:"dir" accepts:"a folder" doc:"folder of trusted skills, each a folder with a skill.yaml"`
 	AgentSkills string `env:"OPENSKILL_AGENT_SKILLS" flag:"agent-skills" accepts:"folders, with the separator of PATH between them" doc:"folders of Agent Skills, the folders with a SKILL.md; unset: the folder of skills"`
@@ -107,8 +118,8 @@ type Settings struct {
 	MaxScratchMB uint64 `env:"OPENSKILL_MAX_SCRATCH_MB" envDefault:"256" flag:"max-scratch-mb" min:"1" max:"65536" doc:"most scratch that any call gets, in MiB"`
 
 	MaxBodyKB           uint64 `env:"OPENSKILL_MAX_BODY_KB" envDefault:"1024" flag:"max-body-kb" min:"1" max:"65536" doc:"largest body of a request, in KiB"`
-	Concurrency         int    `env:"OPENSKILL_CONCURRENCY" envDefault:"32" flag:"concurrency" min:"1" max:"4096" doc:"calls that run at once; more wait a moment and are then refused with 429"`
-	ConcurrencyPerSkill int    `env:"OPENSKILL_CONCURRENCY_PER_SKILL" envDefault:"16" flag:"concurrency-per-skill" min:"1" max:"4096" doc:"calls of one skill that run at once"`
+	Concurrency         int    `env:"OPENSKILL_CONCURRENCY" envDefault:"32" flag:"concurrency" min:"1" max:"4096" reload:"yes" doc:"calls that run at once; more wait a moment and are then refused with 429"`
+	ConcurrencyPerSkill int    `env:"OPENSKILL_CONCURRENCY_PER_SKILL" envDefault:"16" flag:"concurrency-per-skill" min:"1" max:"4096" reload:"yes" doc:"calls of one skill that run at once"`
 
 	Workers        Isolation `env:"OPENSKILL_WORKERS" envDefault:"tenant" flag:"workers" accepts:"tenant, skill, shared or off" doc:"whose calls share a worker process: those of a tenant, of a skill, or all; off: skills run in the host's own process"`
 	WorkersMax     int       `env:"OPENSKILL_WORKERS_MAX" envDefault:"32" flag:"workers-max" min:"1" max:"4096" doc:"worker processes at once; the one that was idle the longest makes room for another"`
@@ -120,8 +131,11 @@ type Settings struct {
 
 	ScriptApproval Approval `env:"OPENSKILL_SCRIPT_APPROVAL" envDefault:"never" flag:"script-approval" accepts:"never, version or call" doc:"when a person must approve that a script of an Agent Skill runs: never, once for each version of the skill, or for each call"`
 
-	HTTPAllow string `env:"OPENSKILL_HTTP_ALLOW" flag:"http-allow" accepts:"entries between semicolons or line ends, like https://api.example.com/v1/ GET,POST; for an upload @tenant/skill before it" doc:"requests that skills may make, of those that their manifests ask for; unset: none"`
-	EnvAllow  string `env:"OPENSKILL_ENV_ALLOW" flag:"env-allow" accepts:"entries between semicolons or line ends, each NAME=value, or NAME of a variable of the host; for an upload @tenant/skill before it" doc:"variables that skills may be given, of those that their manifests ask for; unset: none"`
+	HTTPAllow string `env:"OPENSKILL_HTTP_ALLOW" flag:"http-allow" accepts:"entries between semicolons or line ends, like https://api.example.com/v1/ GET,POST; for an upload @tenant/skill before it" reload:"yes" doc:"requests that skills may make, of those that their manifests ask for; unset: none"`
+	EnvAllow  string `env:"OPENSKILL_ENV_ALLOW" flag:"env-allow" accepts:"entries between semicolons or line ends, each NAME=value, or NAME of a variable of the host; for an upload @tenant/skill before it" reload:"yes" secret:"yes" doc:"variables that skills may be given, of those that their manifests ask for; unset: none"`
+
+	TrustPolicy string `env:"OPENSKILL_TRUST_POLICY" flag:"trust-policy" path:"file" accepts:"a file" reload:"yes" doc:"file that says whose skills are accepted when they are pulled; unset: nobody's, unless a command names keys"`
+	PullHosts   string `env:"OPENSKILL_PULL_HOSTS" flag:"pull-hosts" accepts:"hosts with commas between them, each with its port if it is not 443" reload:"yes" doc:"registries, and the hosts that they lead to, from which uploads may be pulled (POST /skills with a reference); needs a trust policy; unset: none"`
 
 	UploadMB          uint64 `env:"OPENSKILL_UPLOAD_MB" envDefault:"32" flag:"upload-mb" min:"1" max:"1024" doc:"largest archive or module that is uploaded, in MiB"`
 	UploadSkills      int    `env:"OPENSKILL_UPLOAD_SKILLS" envDefault:"100" flag:"upload-skills" min:"1" max:"100000" doc:"uploaded skills of one tenant"`
@@ -131,11 +145,21 @@ type Settings struct {
 	QuarantineCrashes int    `env:"OPENSKILL_QUARANTINE_CRASHES" envDefault:"2" flag:"quarantine-crashes" min:"1" max:"1000000" doc:"crashes of its worker within ten minutes after which an uploaded version is quarantined"`
 	QuarantineLimits  int    `env:"OPENSKILL_QUARANTINE_LIMITS" envDefault:"20" flag:"quarantine-limits" min:"1" max:"1000000" doc:"runs in a row, ended by a limit, after which an uploaded version is quarantined"`
 
-	Debug bool `env:"OPENSKILL_DEBUG" envDefault:"0" flag:"debug" accepts:"0 or 1" doc:"log at the level debug"`
+	Agent
+
+	Traces           Traces `env:"OPENSKILL_TRACES" envDefault:"off" flag:"traces" accepts:"off, file or otlp" doc:"where traces of calls go: into files of the state folder, or to a collector (in builds with the tag otlp)"`
+	TracesPerMillion int    `env:"OPENSKILL_TRACES_PER_MILLION" envDefault:"1000000" flag:"traces-per-million" min:"1" max:"1000000" doc:"how many of a million traces are kept"`
+	TracesMB         int64  `env:"OPENSKILL_TRACES_MB" envDefault:"64" flag:"traces-mb" min:"2" max:"65536" doc:"most that files of traces take, in MiB; the oldest go first"`
+	AdminListen      string `env:"OPENSKILL_ADMIN_LISTEN" flag:"admin-listen" accepts:"host:port with a loopback host, like 127.0.0.1:8001; port 0 takes a free one" doc:"address of the profiles (pprof) and metrics for who looks into a running host; unset: there is none"`
+
+	Debug bool `env:"OPENSKILL_DEBUG" envDefault:"0" flag:"debug" accepts:"0 or 1" reload:"yes" doc:"log at the level debug"`
 
 	allowed *grants.Allowed
+	prices  llm.Prices
 	origins map[string]Source
+	places  map[string]string // what Source says, as messages have it: with file and line
 	unknown []string
+	files   []string // that they were read from
 }
 
 // Allowed is what OPENSKILL_HTTP_ALLOW and OPENSKILL_ENV_ALLOW say.
@@ -147,6 +171,17 @@ func (s *Settings) AgentSkillsDirs() []string {
 		return nil
 	}
 	return filepath.SplitList(s.AgentSkills)
+}
+
+// PullsFrom are the hosts that OPENSKILL_PULL_HOSTS names; nil: none.
+func (s *Settings) PullsFrom() []string {
+	var hosts []string
+	for h := range strings.SplitSeq(s.PullHosts, ",") {
+		if h = strings.TrimSpace(h); h != "" {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
 }
 
 // Source is where a value came from.
@@ -169,17 +204,17 @@ type Setting struct {
 	Default string // "" for none
 	Accepts string
 	Doc     string
+	Secret  bool // its value is shown to nobody
+	Reloads bool // a running host takes a new value at SIGHUP; others wait for a restart
 
 	field string // name in Settings
-	path  string // "dir": must exist when given; "any": a path; "": no path
+	path  string // "dir": must exist when given; "file": a file, if there is one; "any": a path; "": no path
 }
 
 // Table lists all settings in the order of their declaration.
 func Table() []Setting {
-	t := reflect.TypeFor[Settings]()
 	var out []Setting
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
 		name := f.Tag.Get("env")
 		if name == "" {
 			continue
@@ -188,7 +223,9 @@ func Table() []Setting {
 			Env: name, Flag: f.Tag.Get("flag"), Key: strings.ToLower(strings.TrimPrefix(name, prefix)),
 			Default: f.Tag.Get("envDefault"), Accepts: f.Tag.Get("accepts"), Doc: f.Tag.Get("doc"),
 			field: f.Name, path: f.Tag.Get("path"),
+			Reloads: f.Tag.Get("reload") == "yes",
 		}
+		s.Secret = s.Flag == "" || f.Tag.Get("secret") == "yes"
 		if s.Accepts == "" {
 			s.Accepts = "a whole number from " + f.Tag.Get("min") + " to " + f.Tag.Get("max")
 		}

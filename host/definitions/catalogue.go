@@ -33,6 +33,7 @@ type Options struct {
 // them. It is safe for concurrent use.
 type Catalogue struct {
 	o   Options
+	own atomic.Pointer[registry.Registry] // what this host read of its folders last
 	now atomic.Pointer[registry.Registry]
 
 	refreshing sync.Mutex
@@ -55,9 +56,10 @@ func Open(ctx context.Context, o Options) (*Catalogue, error) {
 		o.NewID = func() string { return uuid.Must(uuid.NewV7()).String() }
 	}
 	c := &Catalogue{o: o, told: map[skill.ID]string{}}
+	c.own.Store(o.Own)
 	c.now.Store(o.Own)
 	if !o.Look {
-		if err := c.seed(ctx); err != nil {
+		if err := c.seed(ctx, o.Own); err != nil {
 			return nil, fmt.Errorf("definitions: seed the database: %w", err)
 		}
 	}
@@ -77,9 +79,44 @@ func (c *Catalogue) Refresh(ctx context.Context) error {
 	}
 	c.refreshing.Lock()
 	defer c.refreshing.Unlock()
+	made, err := c.made(ctx, c.own.Load())
+	if err == nil {
+		c.now.Store(made)
+	}
+	return err
+}
+
+// Reread seeds the database with what the host has read of its folders now, and gives
+// what makes it hold. Until then, and on an error, the catalogue stays as it is.
+func (c *Catalogue) Reread(ctx context.Context, own *registry.Registry) (use func(), err error) {
+	if c.o.Store == nil {
+		return func() { c.own.Store(own); c.now.Store(own) }, nil
+	}
+	c.refreshing.Lock()
+	defer c.refreshing.Unlock()
+	if !c.o.Look {
+		if err := c.seed(ctx, own); err != nil {
+			return nil, fmt.Errorf("definitions: seed the database: %w", err)
+		}
+	}
+	made, err := c.made(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		c.refreshing.Lock()
+		defer c.refreshing.Unlock()
+		c.own.Store(own)
+		c.now.Store(made)
+	}, nil
+}
+
+// made puts together what was read of folders and what the database says of it;
+// refreshing is held.
+func (c *Catalogue) made(ctx context.Context, own *registry.Registry) (*registry.Registry, error) {
 	all, err := c.o.Store.Definitions(ctx, "")
 	if err != nil {
-		return fmt.Errorf("definitions: read the database: %w", err)
+		return nil, fmt.Errorf("definitions: read the database: %w", err)
 	}
 	rows := make(map[skill.ID]*Definition, len(all))
 	for _, d := range all {
@@ -87,12 +124,12 @@ func (c *Catalogue) Refresh(ctx context.Context) error {
 	}
 	var skills []*registry.Skill
 	have := map[skill.ID]bool{}
-	for _, id := range c.o.Own.IDs() {
-		if d := rows[id]; d != nil && d.Source == Created && c.o.Own.Bare(id) {
+	for _, id := range own.IDs() {
+		if d := rows[id]; d != nil && d.Source == Created && own.Bare(id) {
 			continue // the script of a definition
 		}
 		have[id] = true
-		s, err := c.o.Own.Get(id, "")
+		s, err := own.Get(id, "")
 		if err != nil {
 			continue // it lists what it has
 		}
@@ -100,7 +137,7 @@ func (c *Catalogue) Refresh(ctx context.Context) error {
 			skills = append(skills, overlaid(s, d))
 		}
 	}
-	for _, s := range c.o.Own.Defined() {
+	for _, s := range own.Defined() {
 		id := s.Descriptor.ID
 		if d := rows[id]; !have[id] && (d == nil || d.DeletedAt.IsZero() && d.Source == Seeded) {
 			have[id] = true
@@ -114,8 +151,7 @@ func (c *Catalogue) Refresh(ctx context.Context) error {
 			}
 		}
 	}
-	c.now.Store(c.o.Own.Of(skills))
-	return nil
+	return own.Of(skills), nil
 }
 
 // overlaid is a skill with what was changed of it; d may be nil.
@@ -179,10 +215,11 @@ func (c *Catalogue) tell(id skill.ID, msg, why string) {
 // and no database knows of it.
 func Still(own *registry.Registry) *Catalogue {
 	c := &Catalogue{o: Options{Own: own}}
+	c.own.Store(own)
 	c.now.Store(own)
 	return c
 }
 
 // Knows reports whether an id is that of one of the operator's skills, deleted ones
 // included whose files are here.
-func (c *Catalogue) Knows(id skill.ID) bool { return c.o.Own.Has(id) || c.Now().Has(id) }
+func (c *Catalogue) Knows(id skill.ID) bool { return c.own.Load().Has(id) || c.Now().Has(id) }

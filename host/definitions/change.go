@@ -252,8 +252,9 @@ func (c *Catalogue) Create(ctx context.Context, by skill.Principal, entry []byte
 		return skill.Descriptor{}, refused(problems)
 	}
 	id := s.Descriptor.ID
-	bare := c.o.Own.Bare(id) // a script that nothing defines yet
-	if c.o.Own.Has(id) && !bare {
+	own := c.own.Load()
+	bare := own.Bare(id) // a script that nothing defines yet
+	if own.Has(id) && !bare {
 		return skill.Descriptor{}, taken(id)
 	}
 	made, err := c.change(ctx, by, id, "create", func(now *Definition) (*Definition, error) {

@@ -10,8 +10,8 @@ import (
 
 // seed brings the rows of all skills that this host has read up to date. What could not
 // be read is told with file and line, and has no part in it.
-func (c *Catalogue) seed(ctx context.Context) error {
-	for _, p := range c.o.Own.Problems() {
+func (c *Catalogue) seed(ctx context.Context, own *registry.Registry) error {
+	for _, p := range own.Problems() {
 		c.o.Log.Warn("a definition is not seeded", slog.String("file", skill.CleanText(p.File, 400)), slog.Int("line", p.Line), slog.String("problem", skill.CleanText(p.Message, skill.MaxMessage)))
 	}
 	all, err := c.o.Store.Definitions(ctx, "")
@@ -22,13 +22,13 @@ func (c *Catalogue) seed(ctx context.Context) error {
 	for _, d := range all {
 		rows[d.Name] = d
 	}
-	for _, s := range c.read() {
-		want := of(s, c.o.Own.Place(s.Descriptor.ID))
-		if c.seeded(rows[want.Name], want) == nil {
+	for _, s := range read(own) {
+		want := of(s, own.Place(s.Descriptor.ID))
+		if c.seeded(own, rows[want.Name], want) == nil {
 			continue // without a transaction: at most starts nothing has changed
 		}
 		err := c.o.Store.Change(ctx, "", want.Name, func(now *Definition) (*Definition, error) {
-			next := c.seeded(now, want)
+			next := c.seeded(own, now, want)
 			if next == nil {
 				return nil, ErrUnchanged
 			}
@@ -42,14 +42,14 @@ func (c *Catalogue) seed(ctx context.Context) error {
 }
 
 // read gives what this host's files define, with code and without, each id once.
-func (c *Catalogue) read() (list []*registry.Skill) {
-	for _, id := range c.o.Own.IDs() {
-		if s, err := c.o.Own.Get(id, ""); err == nil {
+func read(own *registry.Registry) (list []*registry.Skill) {
+	for _, id := range own.IDs() {
+		if s, err := own.Get(id, ""); err == nil {
 			list = append(list, s)
 		}
 	}
-	for _, s := range c.o.Own.Defined() {
-		if !c.o.Own.Has(s.Descriptor.ID) {
+	for _, s := range own.Defined() {
+		if !own.Has(s.Descriptor.ID) {
 			list = append(list, s)
 		}
 	}
@@ -59,14 +59,14 @@ func (c *Catalogue) read() (list []*registry.Skill) {
 // seeded is a row as a seed leaves it; nil where it leaves it alone. One that came over
 // an edge, and whose files are here now, becomes the files': what it said counts as
 // changed where they say otherwise.
-func (c *Catalogue) seeded(now, want *Definition) *Definition {
+func (c *Catalogue) seeded(own *registry.Registry, now, want *Definition) *Definition {
 	at := c.o.Now().UTC().Truncate(microsecond)
 	if now == nil {
 		next := want.clone()
 		next.ID, next.CreatedAt, next.UpdatedAt = c.o.NewID(), at, at
 		return next
 	}
-	if now.Source == Created && c.o.Own.Bare(want.Name) {
+	if now.Source == Created && own.Bare(want.Name) {
 		return nil // the script is the code of the definition
 	}
 	next := now.clone()

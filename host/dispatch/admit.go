@@ -103,6 +103,14 @@ func (g *gate) enter(ctx context.Context, id place, perMinute int) (leave func()
 	}
 }
 
+// Load gives how many calls have a place now and how many wait for one, and how many of
+// each there may be.
+func (d *Dispatcher) Load() (running, waiting, places, line int) {
+	d.gate.mu.Lock()
+	defer d.gate.mu.Unlock()
+	return d.gate.running, d.gate.line.Len(), d.gate.global, d.gate.queue
+}
+
 // skipsLine lets a call past those who wait only for their own skill.
 func (g *gate) skipsLine(id place, t *traffic) bool {
 	if g.running >= g.global {
@@ -154,7 +162,7 @@ func (g *gate) take(id place, t *traffic) bool {
 	return true
 }
 
-// leave gives a place back, and on to the first in line that can use it.
+// leave gives a place back.
 func (g *gate) leave(id place) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,6 +173,22 @@ func (g *gate) leave(id place) {
 			delete(g.owners, id.owner)
 		}
 	}
+	g.pass()
+}
+
+// resize changes how many may run and wait; those in line whom it lets in go in.
+func (g *gate) resize(global, perSkill int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.global, g.perSkill, g.perOwner = global, perSkill, max(global/2, 1)
+	if g.queue > 0 {
+		g.queue = global
+	}
+	g.pass()
+}
+
+// pass gives free places to the first in line who can use them; g.mu is held.
+func (g *gate) pass() {
 	for e := g.line.Front(); e != nil && g.running < g.global; {
 		next := e.Next()
 		if w := waiting(e); g.take(w.id, g.each[w.id]) {

@@ -90,6 +90,24 @@ func TestGate(t *testing.T) {
 		return leave
 	}
 
+	t.Run("grows and shrinks", func(t *testing.T) {
+		in(t, func(t *testing.T, g *gate) {
+			leave := []func(){enter(t, g, "a"), enter(t, g, "b")}
+			in := make(chan func(), 1)
+			go func() { in <- enter(t, g, "c") }()
+			synctest.Wait() // it stands in line
+			g.resize(3, 1)
+			leave = append(leave, <-in)
+			g.resize(1, 1)
+			for _, l := range leave {
+				if _, err := g.enter(context.Background(), place{id: "d"}, 0); skill.CodeOf(err) != skill.RateLimited {
+					t.Errorf("let in beside those that run: %v", err)
+				}
+				l()
+			}
+			enter(t, g, "d")()
+		})
+	})
 	t.Run("waits as long as it may", func(t *testing.T) {
 		in(t, func(t *testing.T, g *gate) {
 			leave := enter(t, g, "a")

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"time"
 
+	"openskill/host/tracing"
 	"openskill/sdk/skill"
 )
 
@@ -13,11 +15,58 @@ import (
 // below it did, and writes the call's one log line.
 func (d *Dispatcher) answered(next handler) handler {
 	return func(ctx context.Context, c *call) error {
+		ctx, span := d.o.Trace.StartOrRoot(ctx, "door", string(c.request.TraceID))
 		err := next(ctx, c)
 		c.result = d.result(c, err)
+		c.admission.End() // of a call that was refused
+		d.trace(span, c)
 		d.log(ctx, c, err)
+		d.tell(c)
 		return err
 	}
+}
+
+// Ended is what is told of a call that has ended, whatever it came to.
+type Ended struct {
+	Principal skill.Principal
+	// Known says that there is such a skill, and this caller may see it. The id of a result
+	// is otherwise whatever the caller wrote.
+	Known  bool
+	Owner  string // the tenant that uploaded the skill; "": the operator's own
+	Result *skill.Result
+	Began  time.Time
+	Took   time.Duration
+}
+
+// trace ends the span of a call.
+func (d *Dispatcher) trace(span *tracing.Span, c *call) {
+	if span == nil {
+		return
+	}
+	if c.skill != nil { // else it is whatever the caller wrote
+		span.Text("openskill.skill", string(c.skill.Descriptor.ID))
+		span.Text("openskill.version", c.skill.Descriptor.Version)
+	}
+	r := c.result
+	span.Text("openskill.execution_id", r.Meta.ExecutionID)
+	span.Text("openskill.runner", string(r.Meta.Runner))
+	span.Number("openskill.fuel", int64(min(r.Meta.FuelUsed, 1<<62)))               //nolint:gosec // bounded
+	span.Number("openskill.memory_peak", int64(min(r.Meta.MemoryPeakBytes, 1<<62))) //nolint:gosec // bounded
+	if r.Error != nil {
+		span.Fail(string(r.Error.Code))
+	}
+	span.End()
+}
+
+func (d *Dispatcher) tell(c *call) {
+	if d.o.Watch == nil {
+		return
+	}
+	e := &Ended{Principal: c.principal, Result: c.result, Began: c.begun, Took: max(d.o.Now().Sub(c.begun), 0)}
+	if c.skill != nil {
+		e.Known, e.Owner = true, c.skill.Owner
+	}
+	d.o.Watch(e)
 }
 
 func (d *Dispatcher) result(c *call, err error) *skill.Result {
@@ -26,6 +75,7 @@ func (d *Dispatcher) result(c *call, err error) *skill.Result {
 		ExecutionID: c.executionID,
 		Runner:      c.target.Kind,
 		Truncated:   c.outcome.truncated,
+		Ran:         c.ran,
 	}
 	if c.skill != nil {
 		meta.Version, meta.Digest = c.skill.Descriptor.Version, c.skill.Descriptor.Digest

@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,6 +35,7 @@ import (
 	"openskill/host/grants"
 	"openskill/host/registry"
 	"openskill/host/replay"
+	"openskill/host/tracing"
 	"openskill/sdk/skill"
 )
 
@@ -76,6 +78,11 @@ type Options struct {
 	Executions Executions      // nil: artifacts end with the answer, and only who calls can end a run
 	Observer   Observer        // of community skills; nil: none
 	Recordings Recordings      // of runs that are on record, to make them again; nil: none are made
+	// Watch is told of every call when it has ended, of refused ones too, before the caller
+	// is answered. It must be quick, and change nothing of what it is told. nil: nobody is.
+	Watch func(*Ended)
+
+	Trace *tracing.Tracer // spans of the way of a call; nil: none
 
 	Scripts Scripts // of Agent Skills; nil: there are none
 	// Approve is asked before a script runs; its error, a *skill.Error, says what is
@@ -88,10 +95,11 @@ type Options struct {
 
 // Dispatcher is the door. It is safe for concurrent use.
 type Dispatcher struct {
-	o      Options
-	gate   *gate
-	checks *gate // of inputs that are heavy to check
-	handle handler
+	o       Options
+	allowed atomic.Pointer[grants.Allowed]
+	gate    *gate
+	checks  *gate // of inputs that are heavy to check
+	handle  handler
 
 	handleScript handler
 }
@@ -136,10 +144,20 @@ func New(o Options) (*Dispatcher, error) {
 	}
 	d := &Dispatcher{o: o, gate: newGate(o.Global, o.PerSkill, max(o.Queue, 0), o.MaxWait, o.Now)}
 	d.gate.perOwner = o.PerOwner
+	d.allowed.Store(o.Allowed)
 	cores := runtime.GOMAXPROCS(0)
 	d.checks = newGate(cores, cores, max(o.Queue, 0), o.MaxWait, o.Now)
 	d.handle, d.handleScript = d.stack(), d.scriptStack()
 	return d, nil
+}
+
+// Allow has calls that begin from now on granted what a holds; nil: nothing.
+func (d *Dispatcher) Allow(a *grants.Allowed) { d.allowed.Store(a) }
+
+// Admit changes how many calls run at once, in all and of one skill, both above 0. Where
+// more run already, they go on.
+func (d *Dispatcher) Admit(global, perSkill int) {
+	d.gate.resize(max(global, 1), max(perSkill, 1))
 }
 
 // Invoke runs one call to its end and answers it, whatever happens: the result is
@@ -169,6 +187,10 @@ type call struct {
 	executionID string
 	began       func(executionID string) // told when the run is on record; may be nil
 	started     *audit.Started           // as it is on record; nil before, and where nothing is
+
+	admission *tracing.Span // from the check of the input to a place to run
+
+	ran bool // the run was about to begin
 
 	again *replay.Again // what it is a replay of; nil: it is none
 

@@ -94,6 +94,7 @@ func disabled(d *skill.Descriptor) error {
 
 func (d *Dispatcher) checked(next handler) handler {
 	return func(ctx context.Context, c *call) error {
+		_, c.admission = d.o.Trace.Start(ctx, "admission")
 		if err := d.check(ctx, c); err != nil {
 			return err
 		}
@@ -151,6 +152,7 @@ func (d *Dispatcher) admitted(next handler) handler {
 			return err
 		}
 		defer leave()
+		c.admission.End()
 		return next(ctx, c)
 	}
 }
@@ -222,7 +224,14 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	if err := d.tape(c, work); err != nil {
 		return err
 	}
+	runCtx, span := d.o.Trace.Start(runCtx, "run")
+	span.Text("openskill.runner", string(target.Kind))
+	work.TraceParent = d.o.Trace.Header(runCtx)
 	reply, err := r.Run(runCtx, work)
+	if reply != nil {
+		span.Fail(string(reply.Code))
+	}
+	span.End()
 	switch {
 	case ctx.Err() != nil:
 		c.reply = reply
@@ -236,6 +245,9 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	if runCtx.Err() != nil && reply.Code == skill.Cancelled {
 		return timedOut(limits.Timeout)
 	}
+	_, span = d.o.Trace.Start(ctx, "output")
+	span.Number("openskill.output_bytes", int64(len(reply.Stdout)))
+	defer span.End()
 	if c.script != nil {
 		c.outcome, err = d.printed(s, reply, limits)
 	} else {
@@ -266,7 +278,7 @@ func (d *Dispatcher) Grants(s *registry.Skill) skill.Grants {
 	if asked.Data {
 		g.Data = d.o.DataRoot
 	}
-	g.HTTP, g.Env = d.o.Allowed.For(grants.Skill{ID: s.Descriptor.ID, Trust: s.Descriptor.Trust, Owner: s.Owner}, asked)
+	g.HTTP, g.Env = d.allowed.Load().For(grants.Skill{ID: s.Descriptor.ID, Trust: s.Descriptor.Trust, Owner: s.Owner}, asked)
 	return g
 }
 

@@ -69,16 +69,21 @@ func (d *Dispatcher) within(next handler) handler {
 func (d *Dispatcher) recorded(next handler) handler {
 	return func(ctx context.Context, c *call) error {
 		if d.o.Recorder == nil {
+			c.ran = true
 			if c.began != nil {
 				c.began(c.executionID)
 			}
 			return next(ctx, c)
 		}
 		s := d.starts(c)
-		if err := d.o.Recorder.Started(ctx, s, given(c)); err != nil {
+		_, span := d.o.Trace.Start(ctx, "audit.started")
+		err := d.o.Recorder.Started(ctx, s, given(c))
+		span.Fail(codeOf(err))
+		span.End()
+		if err != nil {
 			return err
 		}
-		c.started = s
+		c.started, c.ran = s, true
 		if d.o.Executions != nil { // before anybody can know its id, and end it
 			var done func()
 			ctx, done = d.o.Executions.Track(ctx, s)
@@ -87,13 +92,25 @@ func (d *Dispatcher) recorded(next handler) handler {
 		if c.began != nil {
 			c.began(c.executionID)
 		}
-		err := next(ctx, c)
-		if unkept := d.finished(context.WithoutCancel(ctx), c, err); unkept != nil {
+		err = next(ctx, c)
+		_, span = d.o.Trace.Start(ctx, "audit.finished")
+		unkept := d.finished(context.WithoutCancel(ctx), c, err)
+		span.Fail(codeOf(unkept))
+		span.End()
+		if unkept != nil {
 			c.outcome = outcome{}
 			return unkept
 		}
 		return err
 	}
+}
+
+// codeOf is the code of an error as spans have it; "" of none.
+func codeOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return string(skill.CodeOf(err))
 }
 
 // starts is what is known of a call before it runs.

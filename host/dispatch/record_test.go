@@ -7,9 +7,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"openskill/host/audit"
+	"openskill/host/replay"
 	"openskill/host/runner/fakerunner"
 	"openskill/sdk/skill"
 )
@@ -67,7 +69,7 @@ func TestRunsAreOnRecord(t *testing.T) {
 	req.Limits.Fuel = 900
 	var began string
 	r := h.Start(context.Background(), p, req, func(id string) { began = id })
-	if !r.Success || began != r.Meta.ExecutionID {
+	if !r.Success || !r.Meta.Ran || began != r.Meta.ExecutionID {
 		t.Fatalf("%+v, begun as %q", r.Error, began)
 	}
 	s, f := b.started[0], b.finished[0]
@@ -177,8 +179,8 @@ func TestRefusedCallsAreNoRuns(t *testing.T) {
 		skill.NotFound:        func() *skill.Result { return h.Invoke(context.Background(), skill.Local(), ask("nobody", "{}")) },
 		skill.InvalidArgument: func() *skill.Result { return h.Invoke(context.Background(), skill.Local(), ask("stats", "[]")) },
 	} {
-		if r := do(); r.Error == nil || r.Error.Code != want {
-			t.Errorf("%+v, want %s", r.Error, want)
+		if r := do(); r.Error == nil || r.Error.Code != want || r.Meta.Ran {
+			t.Errorf("%+v, want %s, ran %v", r.Error, want, r.Meta.Ran)
 		}
 	}
 	if len(b.started)+len(b.finished) != 0 {
@@ -281,5 +283,30 @@ func TestQuotas(t *testing.T) {
 	}
 	if len(b.used) != 3 || b.used[0].Fuel != 7 {
 		t.Errorf("%+v", b.used)
+	}
+}
+
+// hangs is a place for recordings that does not answer.
+type hangs struct{}
+
+func (hangs) Most() uint64 { return 1 << 20 }
+
+func (hangs) Keep(ctx context.Context, _ *replay.Ran) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A database that hangs costs a call its recording, and not its answer.
+func TestRecordingHangs(t *testing.T) {
+	h := open(t, func(o *Options) { o.Recorder, o.Recordings = &book{}, hangs{} })
+	h.wasm.Answer = fakerunner.Always(skill.Reply{Stdout: []byte(`{"mean": 2}`)})
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		if r := h.Invoke(t.Context(), skill.Local(), ask("stats", "{}")); !r.Success || time.Since(begun) != keeping {
+			t.Errorf("after %v: %+v", time.Since(begun), r.Error)
+		}
+	})
+	if !strings.Contains(h.log.String(), "could not be recorded") {
+		t.Errorf("logged: %s", h.log)
 	}
 }

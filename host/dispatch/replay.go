@@ -82,6 +82,9 @@ func (d *Dispatcher) tape(c *call, work *skill.Call) error {
 	return nil
 }
 
+// keeping bounds how long the answer to a call waits for its recording.
+const keeping = 5 * time.Second
+
 // kept has every run kept, so that it can be made again; replays are not.
 func (d *Dispatcher) kept(next handler) handler {
 	return func(ctx context.Context, c *call) error {
@@ -93,7 +96,8 @@ func (d *Dispatcher) kept(next handler) handler {
 			Started: c.started, Input: c.request.Input, Script: c.script, Call: c.work, Runner: c.target.Kind,
 			Reply: c.reply, Result: d.result(c, err),
 		}
-		ctx = context.WithoutCancel(ctx)
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), keeping)
+		defer stop()
 		if unkept := d.o.Recordings.Keep(ctx, ran); unkept != nil {
 			d.o.Log.LogAttrs(ctx, slog.LevelWarn, "a run could not be recorded", slog.String("execution_id", c.executionID), slog.String("reason", unkept.Error()))
 		}

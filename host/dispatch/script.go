@@ -109,6 +109,7 @@ func (d *Dispatcher) scriptFound(next handler) handler {
 		if d.o.Scripts == nil {
 			return &skill.Error{Op: "dispatch.scriptFound", Code: skill.NotFound, Message: "this host has no Agent Skills"}
 		}
+		_, c.admission = d.o.Trace.Start(ctx, "admission")
 		s, err := d.o.Scripts.Script(ctx, c.principal, c.script.Skill, c.script.Script)
 		if err != nil {
 			return err

@@ -169,5 +169,15 @@ func (a *Allowed) For(s Skill, asked skill.Permissions) (http []skill.HTTPRule, 
 	return http, env
 }
 
+// WithoutHTTP allows what a allows but requests.
+func (a *Allowed) WithoutHTTP() *Allowed {
+	if a == nil {
+		return nil
+	}
+	out := *a
+	out.http = nil
+	return &out
+}
+
 // HTTP reports whether any skill may make requests.
 func (a *Allowed) HTTP() bool { return a != nil && len(a.http) > 0 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/access"
+	"openskill/host/agent/chat"
 	"openskill/host/executions/executionstest"
 	"openskill/sdk/skill"
 )
@@ -68,7 +69,7 @@ type request struct {
 }
 
 // things are what requests name: those of our tenant, or others that there are not.
-type things struct{ skill, version, execution, artifact, approval string }
+type things struct{ skill, version, execution, artifact, approval, conversation string }
 
 // requestFor makes a request for a route, about these things.
 func requestFor(t testing.TB, r access.Route, about things) request {
@@ -76,7 +77,7 @@ func requestFor(t testing.TB, r access.Route, about things) request {
 	out := request{method: r.Method}
 	out.path = strings.NewReplacer(
 		"/executions/{id}", "/executions/"+about.execution, "/approvals/{id}", "/approvals/"+about.approval, "{session_id}", about.execution,
-		"{id}", about.skill, "{name}", "unit-converter", "{path}", "references/conversion-table.md", "{script}", "convert.py",
+		"/conversations/{id}", "/conversations/"+about.conversation, "{id}", about.skill, "{name}", "unit-converter", "{path}", "references/conversion-table.md", "{script}", "convert.py",
 		"{version}", about.version, "{artifact}", about.artifact,
 	).Replace(r.Path)
 	switch r.Method + " " + r.Path {
@@ -87,6 +88,10 @@ func requestFor(t testing.TB, r access.Route, about things) request {
 		out.body, out.header = body, []string{"Content-Type", ct}
 	case "PATCH /skills/{id}":
 		out.body, out.header = `{"description":"changed"}`, []string{"Content-Type", "application/json"}
+	case "POST /agent/chat":
+		out.body = `{"message":"go on","conversation_id":"` + about.conversation + `"}`
+	case "POST /api/agent/execute":
+		out.body = `{"task":"look"}`
 	case "POST /mcp":
 		out.body = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 		out.header = []string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}
@@ -174,14 +179,15 @@ func (w *world) ours(t *testing.T, word string) things {
 	t.Helper()
 	return things{
 		skill: "mark-skill", version: "1.0.0-mark", artifact: "mark/of%20a+b.csv",
-		execution: w.run(t, "ann", "mark-skill", `{"mark":"`+word+`"}`),
-		approval:  askFor(t, w.approvals, ours, "mark-asker", "sha256:mark-"+word),
+		execution:    w.run(t, "ann", "mark-skill", `{"mark":"`+word+`"}`),
+		approval:     askFor(t, w.approvals, ours, "mark-asker", "sha256:mark-"+word),
+		conversation: w.chat.Add(w.keys["ann"], "mark "+word, chat.Awaited{ApprovalID: "mark-approval", ToolCallID: "call_1", SkillID: "mark-skill"}),
 	}
 }
 
 // nothings are as many things that there are not.
 func nothings() things {
-	return things{skill: "kram-skill", version: "1.0.0-kram", artifact: "kram/of%20a+b.csv", execution: executionstest.ID(0xffffff), approval: executionstest.ID(0xeeeeee)}
+	return things{skill: "kram-skill", version: "1.0.0-kram", artifact: "kram/of%20a+b.csv", execution: executionstest.ID(0xffffff), approval: executionstest.ID(0xeeeeee), conversation: executionstest.ID(0xdddddd)}
 }
 
 // A03: another tenant that asks for what is ours, by every route and every way to name it,
@@ -199,7 +205,7 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 	session := w.mcpSession(t, "ann")
 	w.as(t, "bob", "POST", "/skills/echo:invoke", `{"input":{"text":"x"}}`) // so that it has something of its own
 
-	same := strings.NewReplacer(none.skill, own.skill, none.version, own.version, none.execution, own.execution, none.approval, own.approval, "kram", "mark")
+	same := strings.NewReplacer(none.skill, own.skill, none.version, own.version, none.execution, own.execution, none.approval, own.approval, none.conversation, own.conversation, "kram", "mark")
 	ask := func(theirs, none request) {
 		t.Helper()
 		var answers [2]string
@@ -226,7 +232,7 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 		ask(requestFor(t, r, own), requestFor(t, r, none))
 	}
 	for _, query := range []string{"trace=trace-mark-ann", "session=" + own.execution, "principal=mark-ann", "skill=mark-skill", "tenant=" + ours, "limit=100", "cursor=" + cursorQuery(cursor)} {
-		for _, path := range []string{"/executions?", "/skills?", "/approvals?"} {
+		for _, path := range []string{"/executions?", "/skills?", "/approvals?", "/agent/conversations?"} {
 			r := request{method: "GET", path: path + query}
 			n := request{method: "GET", path: path + strings.NewReplacer("mark", "kram", own.execution, none.execution).Replace(query)}
 			ask(r, n)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/agent/conversations"
 	"openskill/host/audit"
 	"openskill/host/executions"
 	"openskill/host/httpapi/internal/wire"
@@ -79,24 +81,45 @@ func orEmpty(schema json.RawMessage) json.RawMessage {
 	return schema
 }
 
-// agentSession answers GET /api/agent/executions/{session_id}.
+// agentSession answers GET /api/agent/executions/{session_id}: of a task what is kept of
+// it and the records of its calls, if it made any; of all others the records alone.
 func (s *Server) agentSession(c *fiber.Ctx) error {
-	all, err := s.executions()
-	if err != nil {
-		return err
-	}
 	id := strings.ToLower(c.Params("session_id"))
 	if !executions.ValidID(id) {
 		return invalidField("session_id", "must be a UUID")
 	}
 	run, done := s.calling(c.Context())
 	defer done()
-	views, err := all.Session(run, who(c.Context()), id)
+	task, err := s.task(run, who(c.Context()), id)
 	if err != nil {
 		return err
 	}
-	s.writeJSON(c.Context(), fasthttp.StatusOK, wire.AgentSessionAnswer{Data: session(id, views), Meta: s.envelopeMeta(c.Context())})
+	views, err := s.recordsOf(run, who(c.Context()), id)
+	if err != nil && (task == nil || skill.CodeOf(err) != skill.NotFound) {
+		return err
+	}
+	s.writeJSON(c.Context(), fasthttp.StatusOK, wire.AgentSessionAnswer{Data: session(id, task, views), Meta: s.envelopeMeta(c.Context())})
 	return nil
+}
+
+// task gives what is kept of a task, nil if there is none of this id.
+func (s *Server) task(ctx context.Context, p skill.Principal, id string) (*conversations.Session, error) {
+	if s.opt.React == nil {
+		return nil, nil //nolint:nilnil // there is none, and that is no fault
+	}
+	kept, err := s.opt.React.Session(ctx, p, id)
+	if skill.CodeOf(err) == skill.NotFound {
+		return nil, nil //nolint:nilnil // likewise
+	}
+	return kept, err
+}
+
+func (s *Server) recordsOf(ctx context.Context, p skill.Principal, id string) ([]*executions.View, error) {
+	all, err := s.executions()
+	if err != nil {
+		return nil, err
+	}
+	return all.Session(ctx, p, id)
 }
 
 // ends are the words of a session for how its last execution ended.
@@ -105,13 +128,28 @@ var ends = map[audit.Status]wire.AgentSessionStatus{
 	audit.Terminated: wire.AgentSessionStatusTerminated, audit.TimedOut: wire.AgentSessionStatusTimeout,
 }
 
-// session is what the records of its executions tell of a session. It has one at least.
-func session(id string, views []*executions.View) wire.AgentSession {
-	first, last := views[0], views[len(views)-1]
-	out := wire.AgentSession{
-		SessionId: id, PrincipalId: first.Principal, PrincipalType: string(first.PrincipalType), Status: ends[last.Status],
-		Iterations: []wire.AgentIteration{}, CreatedAt: first.StartedAt,
+// session is what the records of its executions tell of a session, and for a task what
+// is kept of it besides. There is one of them at least. While a task works, the records
+// are all that there is to count.
+func session(id string, task *conversations.Session, views []*executions.View) wire.AgentSession {
+	out := wire.AgentSession{SessionId: id, Iterations: []wire.AgentIteration{}}
+	if len(views) > 0 {
+		ofRecords(&out, views)
 	}
+	if task == nil {
+		return out
+	}
+	out.PrincipalId, out.PrincipalType, out.CreatedAt = task.Owner.Principal, task.PrincipalType, task.CreatedAt
+	if out.Status = wire.AgentSessionStatus(task.Status); out.Status != wire.AgentSessionStatusRunning {
+		out.TotalTokenUsage, out.TotalDurationMs = task.Tokens, task.DurationMS
+	}
+	return out
+}
+
+// ofRecords fills in what the executions of a session tell of it, in their order.
+func ofRecords(out *wire.AgentSession, views []*executions.View) {
+	first, last := views[0], views[len(views)-1]
+	out.PrincipalId, out.PrincipalType, out.Status, out.CreatedAt = first.Principal, string(first.PrincipalType), ends[last.Status], first.StartedAt
 	begun, ended := first.StartedAt, first.StartedAt
 	for _, v := range views {
 		it := wire.AgentIteration{
@@ -132,5 +170,4 @@ func session(id string, views []*executions.View) wire.AgentSession {
 		out.Iterations = append(out.Iterations, it)
 	}
 	out.TotalDurationMs = ended.Sub(begun).Milliseconds()
-	return out
 }

@@ -41,15 +41,17 @@ const maxName = 1024
 // calling gives a context that ends when the client leaves, or the host stops. done is
 // called when the answer is made.
 func (s *Server) calling(ctx *fasthttp.RequestCtx) (run context.Context, done func()) {
-	run, cancel := context.WithCancelCause(s.base)
+	run, cancel := context.WithCancelCause(spanOf(ctx).In(s.base))
 	conn := connOf(ctx)
 	if conn != nil {
 		s.watches.add(conn, func() { cancel(errClientLeft) })
 	}
+	stop := endsWith(ctx, cancel)
 	return run, func() {
 		if conn != nil {
 			s.watches.remove(conn)
 		}
+		stop()
 		cancel(nil)
 	}
 }

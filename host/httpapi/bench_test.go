@@ -16,6 +16,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"openskill/host/agent/chat"
 	"openskill/host/auth"
 	"openskill/host/auth/authtest"
 	"openskill/host/httpapi"
@@ -63,6 +64,53 @@ func BenchmarkEdge(b *testing.B) {
 			b.ReportMetric(float64(edgeTime.Nanoseconds())/float64(b.N), "edge-ns")
 			b.ReportMetric(float64(bareTime.Nanoseconds())/float64(b.N), "bare-ns")
 			b.ReportMetric(float64(edgeTime)/float64(bareTime), "edge/bare")
+		})
+	}
+}
+
+// BenchmarkFirstEvent shows what the edge adds to the first word of a model: the time
+// from the moment in which the agent tells of it to the one in which the client has it,
+// without and with a hundred other streams on which words go by.
+func BenchmarkFirstEvent(b *testing.B) {
+	for _, others := range []int{0, 100} {
+		b.Run(fmt.Sprint(others), func(b *testing.B) {
+			said := make(chan time.Time, 1)
+			s, _ := talking(b, func(ctx context.Context, r chat.Request, hear func(chat.Event), _ *chat.Answer) error {
+				if r.Message == "other" {
+					tick := time.NewTicker(10 * time.Millisecond)
+					defer tick.Stop()
+					for ctx.Err() == nil {
+						hear(chat.Event{Kind: chat.EventText, Text: "word "})
+						<-tick.C
+					}
+					return context.Cause(ctx)
+				}
+				said <- time.Now()
+				hear(chat.Event{Kind: chat.EventText, Text: "word "})
+				return nil
+			}, nil)
+			for range others {
+				c := s.dial(b)
+				c.send(b, talk(`{"message":"other","stream":true}`))
+				_, events := c.listen(b)
+				go func() { _, _ = io.Copy(io.Discard, events.br) }() // until the connection is closed
+			}
+			c := s.dial(b)
+			var took []time.Duration
+			b.ResetTimer()
+			for range b.N {
+				if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+					b.Fatal(err)
+				}
+				c.send(b, talk(aStream))
+				_, events := c.listen(b)
+				events.until("text")
+				took = append(took, time.Since(<-said))
+				events.rest()
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "p50-ns")
+			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
 		})
 	}
 }

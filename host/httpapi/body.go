@@ -147,7 +147,9 @@ func (s *Server) readError(ctx *fasthttp.RequestCtx, err error) error {
 	case errors.As(err, &network) && network.Timeout():
 		return &skill.Error{Op: "httpapi.read", Code: skill.Timeout, Message: "the request did not arrive in full in time"}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return invalid("the request ended before it was complete")
+		return malformed("the request ended before it was complete")
 	}
-	return invalid("this is not a well-formed HTTP/1.1 request")
+	e := malformed("this is not a well-formed HTTP/1.1 request")
+	e.Err = err
+	return e
 }

@@ -84,7 +84,8 @@ func PrincipalOf(ctx context.Context) skill.Principal {
 func (s *Server) letIn(ctx *fasthttp.RequestCtx, path string) error {
 	c := &caller{}
 	ctx.SetUserValue(callerKey{}, c) // whatever the request before has left
-	if !s.sameOrigin(ctx) {
+	in := insideOf(ctx)
+	if in == nil && !s.sameOrigin(ctx) {
 		return &skill.Error{
 			Op: "httpapi.origin", Code: skill.Forbidden,
 			Message: "a web page of another origin may not call this host; its operator names the origin of its own pages in OPENSKILL_HTTP_BASE_URL",
@@ -93,10 +94,10 @@ func (s *Server) letIn(ctx *fasthttp.RequestCtx, path string) error {
 	if c.route, c.subject = access.Find(string(ctx.Method()), path); c.route == nil || c.route.Open {
 		return nil
 	}
-	if (ctx.IsGet() || ctx.IsHead()) && s.rebound(ctx) {
+	if in == nil && (ctx.IsGet() || ctx.IsHead()) && s.rebound(ctx) {
 		return errUnknownHost()
 	}
-	p, err := s.opt.Authenticate(s.base, credentials(ctx))
+	p, err := s.principal(ctx, in)
 	switch {
 	case err == nil && p.ID == "", skill.CodeOf(err) == skill.Unauthorized:
 		return errUnauthorized(err)
@@ -109,6 +110,14 @@ func (s *Server) letIn(ctx *fasthttp.RequestCtx, path string) error {
 	}
 	c.principal = p
 	return nil
+}
+
+// principal is who asks, from within or by credentials.
+func (s *Server) principal(ctx *fasthttp.RequestCtx, in *inside) (skill.Principal, error) {
+	if in != nil {
+		return in.principal, nil
+	}
+	return s.opt.Authenticate(s.base, credentials(ctx))
 }
 
 // errUnauthorized is the answer to whoever is not known. It is the same whatever was

@@ -24,8 +24,9 @@ import (
 // connSet keeps account of the open connections: how many there are, which of
 // them wait for a request, and when the last one is gone.
 type connSet struct {
-	max int
-	seq atomic.Uint64 // a clock of transitions, to find who has waited longest
+	max     int
+	refused func(reason string) // told of connections that are turned away; nil: nobody is
+	seq     atomic.Uint64       // a clock of transitions, to find who has waited longest
 
 	mu        sync.Mutex
 	open      map[*conn]struct{}
@@ -83,8 +84,15 @@ func (cs *connSet) add(c *conn) bool {
 	cs.mu.Unlock()
 	if evicted != nil {
 		evicted.abort()
+		cs.tell(refusedShed)
 	}
 	return true
+}
+
+func (cs *connSet) tell(reason string) {
+	if cs.refused != nil {
+		cs.refused(reason)
+	}
 }
 
 func (cs *connSet) remove(c *conn) {
@@ -166,6 +174,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if l.set.add(c) {
 			return c, nil
 		}
+		l.set.tell(refusedConnections)
 		l.refuse(c)
 	}
 }

@@ -30,7 +30,7 @@ import (
 )
 
 var contract = sync.OnceValues(func() (*openapi3.T, error) {
-	for _, mediaType := range []string{"text/html", "text/markdown"} {
+	for _, mediaType := range []string{"text/html", "text/markdown", "text/event-stream", "application/openmetrics-text", "application/vnd.google.protobuf"} {
 		openapi3filter.RegisterBodyDecoder(mediaType, openapi3filter.PlainBodyDecoder)
 	}
 	loader := openapi3.NewLoader()

@@ -38,23 +38,34 @@ func isJSON(h *fasthttp.RequestHeader) bool {
 	return strings.EqualFold(strings.TrimSpace(mediaType), jsonType)
 }
 
-// postSkill answers POST /skills: a definition if the body is JSON, else an upload.
+// postSkill answers POST /skills: if the body is JSON it is a definition, or names what is
+// pulled; else it is an upload.
 func (s *Server) postSkill(c *fiber.Ctx) error {
-	if s.opt.Definitions != nil && isJSON(&c.Context().Request.Header) {
-		return s.createDefinition(c)
+	ctx := c.Context()
+	if !isJSON(&ctx.Request.Header) || s.opt.Definitions == nil && s.opt.Uploads == nil {
+		return s.upload(c)
 	}
-	return s.upload(c)
+	if err := s.takeDefinition(ctx); err != nil {
+		return err
+	}
+	switch {
+	case names(ctx.Request.Body(), "reference"):
+		return s.pull(c)
+	case s.opt.Definitions == nil:
+		return s.upload(c) // which says what it takes
+	}
+	return s.createDefinition(c)
 }
 
-func (s *Server) createDefinition(c *fiber.Ctx) error {
-	ctx := c.Context()
+// takeDefinition reads a body that was left on the wire for an upload.
+func (s *Server) takeDefinition(ctx *fasthttp.RequestCtx) error {
 	if err := checkBodyHeaders(&ctx.Request.Header); err != nil {
 		return err
 	}
 	if ctx.Request.Header.ContentLength() > maxDefinition {
 		return errLargeDefinition()
 	}
-	if err := s.takeBody(ctx); err != nil { // it was left on the wire for an upload
+	if err := s.takeBody(ctx); err != nil {
 		if errors.Is(err, errBodyTooLarge) {
 			return errLargeDefinition()
 		}
@@ -66,6 +77,11 @@ func (s *Server) createDefinition(c *fiber.Ctx) error {
 	if conn := connOf(ctx); conn != nil {
 		conn.enter(busy)
 	}
+	return nil
+}
+
+func (s *Server) createDefinition(c *fiber.Ctx) error {
+	ctx := c.Context()
 	run, done := s.calling(ctx)
 	defer done()
 	d, err := s.opt.Definitions.Create(run, who(ctx), ctx.Request.Body())

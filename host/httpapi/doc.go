@@ -1,10 +1,10 @@
 // Package httpapi is the HTTP edge: it turns requests into calls of the door
 // and results into responses, and decides nothing itself.
 //
-// It declares the small interfaces that it needs ([Door], [Catalogue], [Executions])
-// and knows nothing of who implements them. openapi.yaml beside this file is the contract;
-// the shapes in internal/wire are generated from it, and every response that the
-// tests see is checked against it.
+// It declares the small interfaces that it needs ([Door], [Catalogue], [Executions],
+// [Chat] and others) and knows nothing of who implements them. openapi.yaml beside this
+// file is the contract; the shapes in internal/wire are generated from it, and every
+// response and every event that the tests see is checked against it.
 //
 // What the edge takes care of, because nothing below it can:
 //
@@ -16,9 +16,12 @@
 //   - A client that leaves ends its run: fasthttp does not notice by itself, so
 //     while a call takes longer than [peekEvery] its socket is asked, without
 //     reading from it, whether the other side has closed.
+//   - What is streamed goes out when it is said, and is not collected for a client
+//     that does not read: who says it waits, and for so long and no longer.
 //   - Web pages of other origins cannot use the operator's authority.
 //   - Panics become INTERNAL, and every answer has the shape that openapi.yaml
 //     promises, also those for requests that never parsed.
 package httpapi
 
 //go:generate go run ./internal/specjson openapi.yaml openapi.json
+//go:generate go run ../../scripts/opentypes openapi.json ../../sdk/typescript/openskill.d.ts

@@ -16,12 +16,14 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/tracing"
 	"openskill/sdk/skill"
 )
 
 const (
-	headerTrace = "X-Trace-Id"
-	jsonType    = "application/json"
+	headerTrace  = "X-Trace-Id"
+	headerParent = "Traceparent" // W3C Trace Context
+	jsonType     = "application/json"
 )
 
 // handle is the outermost handler: what holds for every request, also for those
@@ -29,6 +31,8 @@ const (
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	trace := takeTrace(ctx)
 	s.commonHeaders(ctx, trace)
+	defer s.answered(ctx)()
+	defer s.traced(ctx, trace)()
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.LogAttrs(context.Background(), slog.LevelError, "panic in a handler",
@@ -44,7 +48,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	defer s.leaveUnread(ctx)
 	path := plainPath(ctx)
 	if twoLengths(ctx) {
-		s.fail(ctx, invalid("the request has both Content-Length and Transfer-Encoding; send one of them"))
+		s.fail(ctx, malformed("the request has both Content-Length and Transfer-Encoding; send one of them"))
 		return
 	}
 	if err := s.letIn(ctx, path); err != nil {
@@ -98,11 +102,14 @@ func twoLengths(ctx *fasthttp.RequestCtx) bool {
 		bytes.Contains(bytes.ToLower(ctx.Request.Header.RawHeaders()), []byte("content-length"))
 }
 
-// takeTrace gives the request's trace id, a new one if it has none that can be
-// taken over.
+// takeTrace gives the request's trace id: the caller's own word for it, else that of its
+// traceparent, else a new one. What is not well-formed is as if it were not there.
 func takeTrace(ctx *fasthttp.RequestCtx) skill.TraceID {
 	if given := string(ctx.Request.Header.Peek(headerTrace)); skill.ValidTraceID(given) {
 		return skill.TraceID(given)
+	}
+	if p, ok := tracing.ParseParent(ctx.Request.Header.Peek(headerParent)); ok {
+		return skill.TraceID(p.TraceID())
 	}
 	return newTrace()
 }

@@ -75,6 +75,10 @@ const respondAsync = "respond-async"
 func (s *Server) begin(ctx *fasthttp.RequestCtx, call executions.Run) error {
 	run, done := s.calling(ctx)
 	defer done()
+	if span := spanOf(ctx); span != nil { // it outlives the request, and is a part of it all the same
+		inner := call
+		call = func(run context.Context, started func(string)) *skill.Result { return inner(span.In(run), started) }
+	}
 	id, r, err := s.opt.Executions.Start(run, who(ctx), call)
 	switch {
 	case err != nil:

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+
+	"openskill/host/agent/conversations"
 )
 
 var update = flag.Bool("update", false, "write the golden conversations anew")
@@ -35,20 +37,25 @@ func regenerate(t *testing.T, dir, out string) {
 // TestConversations plays testdata/*.txtar: requests and the answers to them,
 // over one connection that is only replaced where the server closed it.
 func TestConversations(t *testing.T) {
-	conversations(t, "testdata/*.txtar", func(t *testing.T) *server { return start(t, nil) })
+	playAll(t, "testdata/*.txtar", func(t *testing.T) *server { return start(t, nil) })
 }
 
 // TestConversationsOfTenants plays testdata/tenants/*.txtar, where everything is behind
 // the edge and callers show keys.
 func TestConversationsOfTenants(t *testing.T) {
-	conversations(t, "testdata/tenants/*.txtar", func(t *testing.T) *server {
+	playAll(t, "testdata/tenants/*.txtar", func(t *testing.T) *server {
 		w := newWorld(t)
 		w.addHeld("held")
+		w.chat.Add(w.keys["ann"], "mark waits", waits("mark-approval")) // number 1
+		w.react.Keep(conversations.Session{
+			ID: "00000000-0000-7000-a000-000000000001", Owner: conversations.Owner{Tenant: ours, Principal: "mark-ann"}, PrincipalType: "agent",
+			Status: "terminated", Iterations: 1, Tokens: 800, DurationMS: 1234, CreatedAt: worldTime,
+		})
 		return w.server
 	})
 }
 
-func conversations(t *testing.T, pattern string, start func(*testing.T) *server) {
+func playAll(t *testing.T, pattern string, start func(*testing.T) *server) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {

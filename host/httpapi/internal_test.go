@@ -1,7 +1,10 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"io/fs"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,6 +20,84 @@ func FuzzCheckFileName(f *testing.F) {
 		}
 		if !fs.ValidPath(name) || name == "." || len(name) > maxName || strings.ContainsAny(name, "\x00\n\r\\\x7f") {
 			t.Fatalf("%q passes", name)
+		}
+	})
+}
+
+// FuzzAgentBodies: what is taken of a body is what encoding/json reads in it, and never a
+// number that is "no opinion" to the agent.
+func FuzzAgentBodies(f *testing.F) {
+	for _, b := range []string{
+		`{"message":"x"}`, `{"message":"\u00e9\n","conversation_id":"c","provider":"p","model":"m","max_iterations":1,"max_tool_calls":2.0,"max_tokens":3e2,"stream":true}`,
+		`{"approval_id":"a","approve":false,"stream":false,"max_tokens":9007199254740991}`, `{"task":"x","context":{"a":[1]},"options":{"max_iterations":5,"timeout_seconds":null,"skills":["a","\u0062"]}}`,
+		`{"task":"x","context":null,"options":null}`, `{"message":"x","message":"y"}`, `{"Message":"x"}`, `{"message":"x","stream":1}`, `{"task":"x","options":{"skills":[]}}`, "", "{", "{}",
+	} {
+		f.Add([]byte(b))
+	}
+	type said struct {
+		Message, Provider, Model, Task string
+		Conversation                   string   `json:"conversation_id"`
+		Approval                       string   `json:"approval_id"`
+		Iterations                     *float64 `json:"max_iterations"`
+		Calls                          *float64 `json:"max_tool_calls"`
+		Tokens                         *float64 `json:"max_tokens"`
+		Stream, Approve                *bool
+		Context                        json.RawMessage
+		Options                        struct {
+			Iterations *float64 `json:"max_iterations"`
+			Timeout    *float64 `json:"timeout_seconds"`
+			Skills     []string
+		}
+	}
+	number := func(t *testing.T, got int, want *float64) {
+		t.Helper()
+		if want == nil && got != 0 || want != nil && (got < 1 || float64(got) != min(*want, math.MaxInt32)) {
+			t.Fatalf("%d, not %v", got, want)
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		read := func() (v said) {
+			t.Helper()
+			if err := json.Unmarshal(b, &v); err != nil {
+				t.Fatalf("taken, and encoding/json refuses it: %v", err)
+			}
+			return v
+		}
+		flagged := func(got, without bool, want *bool) {
+			t.Helper()
+			if want == nil && got != without || want != nil && got != *want {
+				t.Fatalf("%v, not %v", got, want)
+			}
+		}
+		for _, without := range []bool{false, true} {
+			stream := without
+			if r, err := decodeChat(b, &stream); err == nil {
+				v := read()
+				if r.Message != v.Message || r.Conversation != v.Conversation || r.Provider != v.Provider || r.Model != v.Model {
+					t.Fatalf("%+v, not %+v", r, v)
+				}
+				number(t, r.MaxIterations, v.Iterations)
+				number(t, r.MaxToolCalls, v.Calls)
+				number(t, r.MaxTokens, v.Tokens)
+				flagged(stream, without, v.Stream)
+			}
+			stream = without
+			if d, err := decodeDecision(b, &stream); err == nil && len(b) > 0 {
+				v := read()
+				if d.ApprovalID != v.Approval || d.Provider != v.Provider || d.Model != v.Model {
+					t.Fatalf("%+v, not %+v", d, v)
+				}
+				flagged(d.Approve, true, v.Approve)
+				flagged(stream, without, v.Stream)
+			}
+		}
+		if task, err := decodeTask(b); err == nil {
+			v := read()
+			if task.Text != v.Task || (task.Context == nil) != (len(v.Context) == 0 || string(v.Context) == "null") || !slices.Equal(task.Options.Skills, v.Options.Skills) {
+				t.Fatalf("%+v, not %+v", task, v)
+			}
+			number(t, task.Options.MaxIterations, v.Options.Iterations)
+			number(t, task.Options.TimeoutSeconds, v.Options.Timeout)
 		}
 	})
 }

@@ -18,16 +18,20 @@ import (
 	"openskill/sdk/skill"
 )
 
-// mounted answers /mcp with a handler of net/http. fasthttp's own adaptor would do so
+// mounted answers with a handler of net/http: /mcp, and the console. fasthttp's own adaptor would do so
 // too, but hands the handler a request that lives in the connection's buffers, and a
 // context that does not end when the client leaves; a handler that is still at work
 // then reads what the next request writes.
-func (s *Server) mounted(c *fiber.Ctx) error {
-	ctx := c.Context()
-	h := s.opt.MCP
-	if h == nil {
-		return fiber.ErrNotFound
+func (s *Server) mounted(h http.Handler) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if h == nil {
+			return fiber.ErrNotFound
+		}
+		return s.mount(c.Context(), h)
 	}
+}
+
+func (s *Server) mount(ctx *fasthttp.RequestCtx, h http.Handler) error {
 	if !s.knownHost(string(ctx.Host())) {
 		return errUnknownHost()
 	}
@@ -38,24 +42,18 @@ func (s *Server) mounted(c *fiber.Ctx) error {
 	if ctx.IsGet() {
 		parent = s.listening // a stream without an end, which a host that stops does not wait for
 	}
-	run, cancel := context.WithCancelCause(context.WithValue(parent, callerKey{}, who(ctx)))
-	req, err := standardRequest(run, ctx)
+	coming := s.coming(ctx)
+	run, a := s.answering(context.WithValue(parent, callerKey{}, who(ctx)), ctx, coming == nil)
+	req, err := standardRequest(run, ctx, coming)
 	if err != nil {
-		cancel(nil)
+		a.end()
 		return invalid("the request's target is not well-formed")
 	}
-	conn := connOf(ctx)
-	if conn != nil {
-		s.watches.add(conn, func() { cancel(errClientLeft) })
-	}
-	a := newAnswer(conn, s.opt.WriteTimeout, func() {
-		if conn != nil {
-			s.watches.remove(conn)
-		}
-		cancel(errClientLeft)
-	})
 	go s.serveMounted(h, a, req)
 	<-a.begun
+	if coming != nil && coming.end() {
+		ctx.Request.SetBodyRaw(nil) // the stream has been read
+	}
 
 	status, header, panicked := a.head()
 	if panicked != nil {
@@ -63,19 +61,72 @@ func (s *Server) mounted(c *fiber.Ctx) error {
 		ctx.SetConnectionClose()
 		return &skill.Error{Op: "httpapi.mounted", Code: skill.Internal, Message: "the handler failed"}
 	}
-	ctx.SetStatusCode(status)
-	copyHeader(&ctx.Response.Header, header)
 	if a.streams() {
-		ctx.Response.ImmediateHeaderFlush = true
-		ctx.Response.SetBodyStream(a, -1)
+		a.send(ctx)
 		return nil
 	}
+	ctx.SetStatusCode(status)
+	copyHeader(&ctx.Response.Header, header)
 	if header.Get("Content-Type") == "" {
 		ctx.Response.Header.SetNoDefaultContentType(true)
 	}
 	ctx.SetBody(a.buf)
 	a.end()
 	return nil
+}
+
+// comingBody is the body of an upload as a handler reads it, while it comes in and as long
+// as the handler has not answered.
+type comingBody struct {
+	mu   sync.Mutex
+	in   capped
+	over bool
+}
+
+// coming is the body of a request that takeBody has left to its handler; nil: it has none.
+func (s *Server) coming(ctx *fasthttp.RequestCtx) *comingBody {
+	if !ctx.IsPost() || !isUploadPath(plainPath(ctx)) || ctx.RequestBodyStream() == nil {
+		return nil
+	}
+	return &comingBody{in: capped{r: ctx.RequestBodyStream(), left: s.limitOf(ctx), head: inPart}}
+}
+
+func (b *comingBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return b.in.Read(p)
+}
+
+func (b *comingBody) Close() error { return nil }
+
+// end keeps the handler from reading on, and reports whether all was read.
+func (b *comingBody) end() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+	return errors.Is(b.in.err, io.EOF)
+}
+
+// answering makes the answer of a request that is written in a goroutine of its own, and
+// the context for who writes it, which ends when the client has left or all is sent. One
+// whose body is still coming is not watched: its client is heard of by reading on.
+func (s *Server) answering(parent context.Context, ctx *fasthttp.RequestCtx, watched bool) (context.Context, *answer) {
+	run, cancel := context.WithCancelCause(spanOf(ctx).In(parent))
+	conn := connOf(ctx)
+	if watched = watched && conn != nil; watched {
+		s.watches.add(conn, func() { cancel(errClientLeft) })
+	}
+	stop := endsWith(ctx, cancel)
+	return run, newAnswer(conn, s.opt.WriteTimeout, func() {
+		if watched {
+			s.watches.remove(conn)
+		}
+		stop()
+		cancel(errClientLeft)
+	})
 }
 
 // serveMounted runs the handler and ends its answer.
@@ -93,11 +144,15 @@ func (s *Server) serveMounted(h http.Handler, a *answer, req *http.Request) {
 
 // standardRequest makes a request of net/http, of which nothing is in the connection's
 // buffers.
-func standardRequest(run context.Context, ctx *fasthttp.RequestCtx) (*http.Request, error) {
-	body := ctx.Request.Body() // in memory of its own, see takeBody
-	req, err := http.NewRequestWithContext(run, string(ctx.Method()), string(ctx.RequestURI()), bytes.NewReader(body))
+func standardRequest(run context.Context, ctx *fasthttp.RequestCtx, coming *comingBody) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(run, string(ctx.Method()), string(ctx.RequestURI()), http.NoBody)
 	if err != nil {
 		return nil, err
+	}
+	if coming != nil {
+		req.Body, req.ContentLength = coming, -1
+	} else if body := ctx.Request.Body(); len(body) > 0 { // in memory of its own, see takeBody
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
 	for k, v := range ctx.Request.Header.All() {
 		if name := string(k); name != "Host" && name != "Transfer-Encoding" && name != "Connection" {
@@ -106,7 +161,6 @@ func standardRequest(run context.Context, ctx *fasthttp.RequestCtx) (*http.Reque
 	}
 	req.Header.Set(headerTrace, string(traceOf(ctx)))
 	req.Host, req.RequestURI, req.RemoteAddr = string(ctx.Host()), string(ctx.RequestURI()), ctx.RemoteAddr().String()
-	req.ContentLength = int64(len(body))
 	return req, nil
 }
 
@@ -211,6 +265,15 @@ func (a *answer) finish(panicked any) {
 		return
 	}
 	_ = a.pw.Close() // never fails
+}
+
+// send has the connection answer with what is written to a, as it is written.
+func (a *answer) send(ctx *fasthttp.RequestCtx) {
+	status, header, _ := a.head()
+	ctx.SetStatusCode(status)
+	copyHeader(&ctx.Response.Header, header)
+	ctx.Response.ImmediateHeaderFlush = true
+	ctx.Response.SetBodyStream(a, -1)
 }
 
 // head gives what was written before the answer began.

@@ -10,14 +10,30 @@ import (
 
 // allowed gives the methods of a path of this server, "" if there is no such path.
 func (s *Server) allowed(path string) string {
-	if s.opt.MCP == nil && strings.TrimSuffix(path, "/") == pathMCP {
+	switch strings.TrimSuffix(path, "/") {
+	case pathMCP:
+		if s.opt.MCP == nil {
+			return ""
+		}
+	case pathMetrics:
+		if s.opt.Metrics == nil {
+			return ""
+		}
+	case pathConsole:
+		if s.opt.Console == nil {
+			return ""
+		}
+	}
+	if s.opt.Console == nil && strings.HasPrefix(path, pathConsole+"/") {
 		return ""
 	}
 	return access.Allow(path)
 }
 
 // isUploadPath reports whether a POST to the path is an upload.
-func isUploadPath(path string) bool { return path == "/skills" || path == "/skills/" }
+func isUploadPath(path string) bool {
+	return path == "/skills" || path == "/skills/" || path == pathConsole+"/upload"
+}
 
 // runPath gives the id or name of a path that is answered with a Normalized Skill
 // Result: /skills/{id}:invoke or /agent-skills/{name}/scripts/{script}:run. It may be
@@ -32,6 +48,9 @@ const (
 	pathInvoke = "/skills/{id}:invoke"
 	pathRun    = "/agent-skills/{name}/scripts/{script}:run"
 	pathMCP    = "/mcp"
+
+	pathMetrics = "/metrics"
+	pathConsole = "/console"
 )
 
 // routes gives every row of the table its handler. What is behind a colon comes before
@@ -68,11 +87,23 @@ func (s *Server) routes(app *fiber.App) {
 	get("/executions/{id}", s.getExecution)
 	remove("/executions/{id}", s.cancelExecution)
 	get("/executions/{id}/artifacts/{artifact}", s.getArtifact)
+	post("/agent/chat", s.postChat)
+	post("/agent/conversations/{id}:approve", s.approveCall)
+	get("/agent/conversations", s.listConversations)
+	get("/agent/conversations/{id}", s.getConversation)
+	remove("/agent/conversations/{id}", s.deleteConversation)
 	get("/api/agent/skills", s.agentCatalogue)
+	post("/api/agent/execute", s.executeTask)
 	get("/api/agent/executions/{session_id}", s.agentSession)
-	get(pathMCP, s.mounted)
-	post(pathMCP, s.mounted)
-	remove(pathMCP, s.mounted)
+	get(pathMetrics, s.getMetrics)
+	mcp := s.mounted(s.opt.MCP)
+	get(pathMCP, mcp)
+	post(pathMCP, mcp)
+	remove(pathMCP, mcp)
+	console := s.mounted(s.opt.Console)
+	get(pathConsole, console)
+	get(pathConsole+"/{path}", console)
+	post(pathConsole+"/{path}", console)
 	get("/health", s.alive)
 	get("/healthz", s.alive)
 	get("/readyz", s.ready)

@@ -14,6 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/tracing"
 	"openskill/sdk/skill"
 )
 
@@ -35,6 +36,17 @@ type Catalogue interface {
 	Versions(p skill.Principal, id skill.ID) ([]skill.Descriptor, error)
 }
 
+// Watcher is told what the edge does, for metrics. It must be quick and safe for
+// concurrent use.
+type Watcher interface {
+	// Answered is called for each request that was read, when its answer is made; of a
+	// stream, when its head is. route is a row of the table of access; "": none takes it.
+	Answered(method, route string, status int, took time.Duration)
+	// Refused is called for what is refused before any handler, with one of the reasons
+	// that refusals.go lists.
+	Refused(reason string)
+}
+
 // Options configure a [Server]. Zero never means "unlimited".
 type Options struct {
 	Door      Door      // required
@@ -47,7 +59,15 @@ type Options struct {
 	Approvals   Approvals    // nil: there are none
 	Executions  Executions   // nil: nothing is on record
 	Starter     Starter      // nil, or without Executions: no call outlives its request
+	Chat        Chat         // the agent; nil: it is off
+	React       React        // the agent that works on tasks; nil: it is off
 	MCP         http.Handler // answers /mcp; its requests end when their clients leave, see [PrincipalOf] for who they act for. nil: there is no such path
+
+	Metrics http.Handler // answers GET /metrics, soon and in full. nil: there is no such path
+	Watch   Watcher      // is told what the edge does; nil: nobody is
+
+	Trace   *tracing.Tracer // spans of requests; nil: none
+	Console http.Handler    // answers /console and all below it, and knows its callers itself; nil: there is no such path
 
 	// ScriptArgs makes the command line of a script of the JSON that a request has as
 	// "args": a list, an object or null. nil: only lists of strings are taken.
@@ -79,7 +99,8 @@ type Options struct {
 	HeadTimeout  time.Duration // for request line and headers, from the first byte or the accept; 0: 10 s
 	BodyTimeout  time.Duration // for the body, from the end of the headers; 0: 30 s
 	IdleTimeout  time.Duration // between two requests of a connection; 0: 60 s
-	WriteTimeout time.Duration // for sending an answer, from the end of the call; 0: 30 s
+	WriteTimeout time.Duration // for sending an answer, from the end of the call, or one part of a stream; 0: 30 s
+	KeepAlive    time.Duration // how long a stream of events is silent before it says that it is alive; 0: 15 s
 
 	UploadLimit   int64         // bytes of an uploaded archive or module; 0: 32 MiB
 	UploadTimeout time.Duration // for the body of an upload, from the end of the headers; 0: 2 minutes
@@ -112,6 +133,7 @@ func (o Options) withDefaults() Options {
 	orTime(&o.BodyTimeout, 30*time.Second)
 	orTime(&o.IdleTimeout, 60*time.Second)
 	orTime(&o.WriteTimeout, 30*time.Second)
+	orTime(&o.KeepAlive, 15*time.Second)
 	if o.UploadLimit <= 0 {
 		o.UploadLimit = 32 << 20
 	}
@@ -171,6 +193,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{opt: o.withDefaults()}
 	s.log = s.opt.Logger
 	s.conns = newConnSet(s.opt.MaxConns)
+	s.conns.refused = s.refused
 	s.receiving = newLine(s.opt.Receiving, max(s.opt.Receiving*3/4, 1))
 	s.admitting = newLine(s.opt.Admitting, s.opt.Admitting)
 	s.health = healthBody(s.opt.Version)

@@ -38,6 +38,9 @@ type Upload interface {
 	// was reserved before. It is asked as soon as all has come in: what waits to be
 	// checked is on the disk too.
 	Reserve(bytes int64) error
+	// Fetch gets an archive from a registry, instead of a request's body, and verifies who
+	// vouches for it. It reserves what that takes.
+	Fetch(ctx context.Context, reference string) (Parts, error)
 	// Admit checks what came in and, unless it is a dry run, keeps it. The error's
 	// Details have the admission report as "report", as far as it came.
 	Admit(ctx context.Context, parts Parts, dryRun bool) (*skill.UploadResult, error)
@@ -106,28 +109,36 @@ func (s *Server) upload(c *fiber.Ctx) error {
 	}
 
 	// The whole request has come in: a client that closes now has left.
-	run, cancel := context.WithCancelCause(s.base)
-	defer cancel(nil)
 	if conn := connOf(ctx); conn != nil {
 		conn.enter(busy)
-		s.watches.add(conn, func() { cancel(errClientLeft) })
-		defer s.watches.remove(conn)
 	}
+	run, done := s.calling(ctx)
+	defer done()
+	result, err := s.admit(run, tenant, up, parts, dryRun)
+	if err != nil {
+		return err
+	}
+	s.uploaded(ctx, result, dryRun)
+	return nil
+}
+
+// admit has an upload checked, in its turn.
+func (s *Server) admit(run context.Context, tenant string, up Upload, parts *Parts, dryRun bool) (*skill.UploadResult, error) {
 	leave, err := s.admitting.enter(run, tenant, s.opt.AdmitWait)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer leave()
-	result, err := up.Admit(run, *parts, dryRun)
-	if err != nil {
-		return err
-	}
+	return up.Admit(run, *parts, dryRun)
+}
+
+// uploaded answers an upload that was accepted.
+func (s *Server) uploaded(ctx *fasthttp.RequestCtx, result *skill.UploadResult, dryRun bool) {
 	status := fasthttp.StatusCreated
 	if dryRun {
 		status = fasthttp.StatusOK
 	}
 	s.writeJSON(ctx, status, result)
-	return nil
 }
 
 func (s *Server) dryRun(c *fiber.Ctx) (bool, error) {

@@ -35,6 +35,8 @@ type world struct {
 	uploads *httpapitest.Uploads
 
 	approvals *approval.Store
+	chat      *httpapitest.Chat
+	react     *httpapitest.React
 }
 
 const ours = "mark-a"
@@ -43,7 +45,7 @@ const ours = "mark-a"
 // is for all tenants.
 func all() (scopes []string) {
 	for _, s := range skill.Scopes() {
-		if s != skill.ScopeHost && s != skill.ScopeAdmin {
+		if s != skill.ScopeHost && s != skill.ScopeAdmin && s != skill.ScopeMetrics {
 			scopes = append(scopes, s)
 		}
 	}
@@ -105,6 +107,7 @@ var worldTime = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{keys: httpapitest.Keys{}, records: &audittest.Store{}, results: &executionstest.Results{}, uploads: &httpapitest.Uploads{Dir: t.TempDir(), Skill: "mark-skill", Owner: ours}}
+	w.chat, w.react = &httpapitest.Chat{Now: func() time.Time { return worldTime }}, &httpapitest.React{}
 	var err error
 	w.manager, err = executions.New(executions.Options{
 		Records: w.records, Results: w.results, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return worldTime },
@@ -136,7 +139,9 @@ func newWorld(t *testing.T) *world {
 	w.server = start(t, func(o *httpapi.Options) {
 		o.Door, o.Starter, o.Executions, o.Authenticate = w.door, w.door, w.manager, w.keys.Authenticate
 		o.Catalogue, o.Uploads, o.Approvals, o.MCP, o.Definitions = worldCatalogue{httpapitest.NewCatalogue()}, w.uploads, w.approvals, m, &httpapitest.Definitions{}
-		o.Now = func() time.Time { return worldTime }
+		o.Metrics = httpapitest.Metrics
+		o.Console = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") })
+		o.Chat, o.React, o.Now = w.chat, w.react, func() time.Time { return worldTime }
 	})
 	w.Door = inner
 	t.Cleanup(func() {

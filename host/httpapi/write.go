@@ -50,6 +50,7 @@ func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
 	}
 	r := skill.Failure(id, traceOf(ctx), skill.Meta{}, err)
 	r.Error.Status = status
+	s.refused(reasonOf(err, status))
 	if status >= 500 {
 		s.log.LogAttrs(context.Background(), slog.LevelError, "request failed at the edge",
 			slog.String("trace_id", string(r.TraceID)), slog.Int("status", status), slog.String("error", err.Error()))

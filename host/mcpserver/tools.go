@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,45 +16,6 @@ import (
 	"openskill/host/tools"
 	"openskill/sdk/skill"
 )
-
-// The tools by which a model uses Agent Skills.
-const (
-	loadSkill    = "load_skill"
-	readResource = "read_skill_resource"
-	runScript    = "run_skill_script"
-)
-
-func reserved(name string) bool {
-	return name == loadSkill || name == readResource || name == runScript
-}
-
-// prefix is put before a skill's id that would be the name of one of the three tools.
-const prefix = "skill-"
-
-// toolName is what the tool of a skill is called: its id. An id that is one of the
-// three tools' names, with the prefix any number of times before it, gets the prefix
-// once more, so that no two tools have one name.
-func toolName(id skill.ID) string {
-	if reserved(bare(string(id))) {
-		return prefix + string(id)
-	}
-	return string(id)
-}
-
-// skillOf is the skill whose tool is called so.
-func skillOf(name string) (skill.ID, error) {
-	if reserved(bare(name)) {
-		name = strings.TrimPrefix(name, prefix)
-	}
-	return skill.ParseID(name)
-}
-
-func bare(name string) string {
-	for strings.HasPrefix(name, prefix) {
-		name = name[len(prefix):]
-	}
-	return name
-}
 
 // listTools gives a page: the tools of Agent Skills before those of the catalogue. A
 // page has a hundred skills at most, and fewer where some are disabled.
@@ -135,7 +95,7 @@ func (m *made) of(d *skill.Descriptor) *mcp.Tool {
 // revisions but the last that is an object.
 func describe(d *skill.Descriptor) skill.Tool {
 	t := tools.Of(d)
-	t.Name = toolName(d.ID)
+	t.Name = tools.NameOf(d.ID)
 	if !isObjectSchema(d.OutputSchema) {
 		t.OutputSchema = nil
 	}
@@ -185,14 +145,14 @@ func (c *caller) callTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 	ctx, end := c.callContext(ctx, r)
 	defer end()
 	name := r.Params.Name
-	if reserved(name) && c.s.opt.AgentSkills != nil {
+	if tools.Reserved(name) && c.s.opt.AgentSkills != nil {
 		return c.runApproved(ctx, r, func() *skill.Result {
 			defer c.reportProgress(ctx, r)()
 			return c.s.opt.AgentSkills.CallTool(ctx, c.p, name, args, trace)
 		})
 	}
-	id, err := skillOf(name)
-	if err != nil || reserved(name) {
+	id, err := tools.IDOf(name)
+	if err != nil || tools.Reserved(name) {
 		return nil, unknownTool(name)
 	}
 	stop := c.reportProgress(ctx, r)

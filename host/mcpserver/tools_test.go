@@ -16,25 +16,6 @@ import (
 	"openskill/sdk/skill"
 )
 
-func TestToolNamesAreUnique(t *testing.T) {
-	for _, c := range []struct{ id, name string }{
-		{"echo", "echo"},
-		{"skill-echo", "skill-echo"},
-		{"load_skill", "skill-load_skill"},
-		{"skill-load_skill", "skill-skill-load_skill"},
-		{"run_skill_script", "skill-run_skill_script"},
-		{"read_skill_resource", "skill-read_skill_resource"},
-		{"load_skills", "load_skills"},
-	} {
-		if got := toolName(skill.ID(c.id)); got != c.name {
-			t.Errorf("the tool of %s is %s, want %s", c.id, got, c.name)
-		}
-		if got, err := skillOf(c.name); err != nil || string(got) != c.id {
-			t.Errorf("the skill of %s is %s, %v, want %s", c.name, got, err, c.id)
-		}
-	}
-}
-
 func TestTools(t *testing.T) {
 	d := newDoor()
 	d.add("load_skill", `{"type":"object"}`, func(_ context.Context, r skill.Request) *skill.Result { return success(&r, []byte(`{"own":true}`)) })

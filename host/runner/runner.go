@@ -80,7 +80,7 @@ func compiling(err error) bool {
 // Choose picks how a skill in folder is run: its primary target if that is ready,
 // with the packages that it requires, else its fallback. One without a fallback whose
 // runtime is being compiled counts as ready: its runner waits. Outside the sandbox
-// (cli:…) only trusted skills run: a community skill with such a primary target is refused with FORBIDDEN, and its
+// (cli:…, http) only trusted skills run: a community skill with such a primary target is refused with FORBIDDEN, and its
 // fallback is never considered. When nothing is ready the error,
 // TOOL_INVOCATION_ERROR unless a runner's own says otherwise, tells what each
 // target lacks.
@@ -112,7 +112,8 @@ func (s *Set) Choose(trust skill.Trust, folder string, requires []string, primar
 	}
 }
 
-// OutsideSandbox reports whether runners of this kind execute native code.
+// OutsideSandbox reports whether runners of this kind execute native code, or code on
+// another machine: nothing that the engine holds.
 func OutsideSandbox(k skill.Kind) bool { return !strings.HasPrefix(string(k), "wasm:") }
 
 func (s *Set) ready(folder string, t skill.Target, requires []string) (skill.Runner, error) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"openskill/examples/hostile"
@@ -114,16 +115,21 @@ func endless() hostile.Case {
 	}
 }
 
-func play(t *testing.T, f *fake, c hostile.Case) selftest.Row {
+// play plays one case by a clock of its own: what is late here is late on purpose, however
+// busy the machine is.
+func play(t *testing.T, f *fake, c hostile.Case) (row selftest.Row) {
 	t.Helper()
-	report, err := selftest.Run(t.Context(), f, selftest.Options{Cases: []hostile.Case{c}, Filter: c.Name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(report.Rows) != 1 {
-		t.Fatalf("%d rows", len(report.Rows))
-	}
-	return report.Rows[0]
+	synctest.Test(t, func(t *testing.T) {
+		report, err := selftest.Run(t.Context(), f, selftest.Options{Cases: []hostile.Case{c}, Filter: c.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Rows) != 1 {
+			t.Fatalf("%d rows", len(report.Rows))
+		}
+		row = report.Rows[0]
+	})
+	return row
 }
 
 // Each rule of the oracle fails a host that breaks it, and only then.

@@ -117,6 +117,7 @@ func (w *wireCall) append(b []byte) []byte {
 	b = appendText(b, w.Kind)
 	b = appendText(b, c.SkillID)
 	b = appendText(b, c.TraceID)
+	b = appendText(b, c.TraceParent)
 	b = appendText(b, c.ExecutionID)
 	b = appendText(b, c.Tenant)
 	b = appendText(b, c.Folder)
@@ -142,7 +143,7 @@ func (w *wireCall) read(head []byte) error {
 	r := reader{b: head}
 	c := &w.Call
 	w.Kind = skill.Kind(r.text())
-	c.SkillID, c.TraceID, c.ExecutionID = skill.ID(r.text()), skill.TraceID(r.text()), r.text()
+	c.SkillID, c.TraceID, c.TraceParent, c.ExecutionID = skill.ID(r.text()), skill.TraceID(r.text()), r.text(), r.text()
 	c.Tenant, c.Folder, c.Entry, c.Digest, c.Trust = r.text(), r.text(), r.text(), r.text(), skill.Trust(r.number()) //nolint:gosec // the host's word
 	c.Args, c.Requires = r.texts(), r.texts()
 	c.Limits = skill.Limits{Timeout: time.Duration(r.signed()), Memory: r.number(), Fuel: r.number(), Output: r.number(), Scratch: r.number()}
@@ -161,6 +162,8 @@ func (w *wireReply) append(b []byte) []byte {
 	for _, n := range []uint64{uint64(w.ExitCode), uint64(w.Stdout), uint64(w.Stderr), w.Usage.Fuel, w.Usage.MemoryPeak, uint64(len(w.Files))} { //nolint:gosec // lengths
 		b = binary.AppendUvarint(b, n)
 	}
+	b = binary.AppendVarint(b, w.Usage.Began)
+	b = binary.AppendVarint(b, int64(w.Usage.Took))
 	for _, f := range w.Files {
 		b = appendText(b, f.Name)
 		b = binary.AppendUvarint(b, uint64(f.Size)) //nolint:gosec // a length
@@ -185,6 +188,7 @@ func (w *wireReply) read(head []byte) error {
 	w.Stdout, w.Stderr = r.length(), r.length()
 	w.Usage = skill.Usage{Fuel: r.number(), MemoryPeak: r.number()}
 	n := r.length()
+	w.Usage.Began, w.Usage.Took = r.signed(), time.Duration(r.signed())
 	if exit != uint64(w.ExitCode) || n > maxFiles {
 		r.bad = true
 	}

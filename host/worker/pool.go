@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"openskill/host/tracing"
 	"openskill/sdk/skill"
 )
 
@@ -34,9 +35,10 @@ type Options struct {
 	Memory uint64        // bytes that a worker may have; 0: 2 GiB
 	Growth uint64        // bytes from which on a worker is replaced when it can be; 0: three quarters of Memory
 
-	MaxReply uint32         // bytes of what a call may leave, beside the call's own limits; 0: 256 MiB
-	Outgoing skill.Outgoing // does what a guest asks of the host while it runs; nil: nothing
-	Log      *slog.Logger   // nil: slog.Default()
+	MaxReply uint32          // bytes of what a call may leave, beside the call's own limits; 0: 256 MiB
+	Outgoing skill.Outgoing  // does what a guest asks of the host while it runs; nil: nothing
+	Log      *slog.Logger    // nil: slog.Default()
+	Trace    *tracing.Tracer // spans of what workers do; nil: none
 }
 
 // Pool has the workers of a host. It is safe for concurrent use.

@@ -159,6 +159,8 @@ const mostGifts = 3
 func (r *Runner) attempt(ctx context.Context, k kind, call *skill.Call, began time.Time) (*skill.Reply, error) {
 	within, cancel := context.WithTimeout(ctx, call.Limits.Timeout-time.Since(began))
 	defer cancel()
+	within, span := r.p.o.Trace.Start(within, "worker")
+	defer span.End()
 	key := r.p.o.Key(call)
 	given, gifts := "", 0
 	for range attempts {
@@ -170,11 +172,14 @@ func (r *Runner) attempt(ctx context.Context, k kind, call *skill.Call, began ti
 		if left <= 0 {
 			return timedOut(call), nil
 		}
-		reply, err := w.do(ctx, k, r.Kind(), call, left)
+		handed := time.Now() //nolint:forbidigo // real time
+		reply, err := w.do(span.In(ctx), k, r.Kind(), call, left)
 		digest := NotCompiled(err)
 		switch {
 		case err == nil:
 			r.p.served(key, w)
+			clamp(&reply.Usage, handed, time.Now()) //nolint:forbidigo // real time
+			r.p.o.Trace.Past(within, "guest", time.Unix(0, reply.Usage.Began), reply.Usage.Took)
 			return reply, nil
 		case errors.Is(err, errGone) || errors.Is(err, errRetired):
 			continue // it was not begun, or the pool is closing, which acquire tells
@@ -199,12 +204,21 @@ func (r *Runner) attempt(ctx context.Context, k kind, call *skill.Call, began ti
 					continue
 				}
 			}
+			if w.cause() != nil {
+				continue // it ended while it waited for the module, with the folder that was to hold it: nothing was begun
+			}
 		case errors.Is(err, errHung):
 			r.p.doubted(key, w)
 		}
 		return r.ended(ctx, within, call, err)
 	}
 	return nil, fmt.Errorf("worker: no process took the call in %d attempts", attempts)
+}
+
+// clamp holds what a worker says of times against when it had the call.
+func clamp(u *skill.Usage, handed, back time.Time) {
+	u.Began = min(max(u.Began, handed.UnixNano()), back.UnixNano())
+	u.Took = min(max(u.Took, 0), time.Duration(back.UnixNano()-u.Began))
 }
 
 // supply gives a worker a module that it has not got.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"openskill/sdk/skill"
 )
@@ -213,6 +214,7 @@ func (w *served) do(ctx context.Context, k kind, c *wireCall) (*wireReply, []byt
 			debug.FreeOSMemory()
 			return &wireReply{Refused: refusalOf(err)}, nil
 		}
+		began := time.Now() //nolint:forbidigo // real time
 		reply, err := r.Run(ctx, &c.Call)
 		if err == nil && reply == nil {
 			err = errors.New("neither a reply nor an error")
@@ -220,7 +222,9 @@ func (w *served) do(ctx context.Context, k kind, c *wireCall) (*wireReply, []byt
 		if err != nil {
 			return &wireReply{Refused: refusalOf(err)}, nil
 		}
-		return encodeReply(reply)
+		out, body := encodeReply(reply)
+		out.Usage.Began, out.Usage.Took = began.UnixNano(), time.Since(began)
+		return out, body
 	}
 	return &wireReply{Refused: refusalOf(fmt.Errorf("no runner for %s in a worker", c.Kind))}, nil
 }

@@ -229,7 +229,7 @@ func decodeReply(f *frame, call *skill.Call) (reply *skill.Reply, refused, err e
 	r := &skill.Reply{
 		Code: w.Code, Message: skill.CleanText(w.Message, skill.MaxMessage), ExitCode: w.ExitCode,
 		// What is said of a run's cost stays within what a run can cost.
-		Usage:  skill.Usage{Fuel: min(w.Usage.Fuel, call.Limits.Fuel), MemoryPeak: min(w.Usage.MemoryPeak, 1<<32)},
+		Usage:  skill.Usage{Fuel: min(w.Usage.Fuel, call.Limits.Fuel), MemoryPeak: min(w.Usage.MemoryPeak, 1<<32), Began: w.Usage.Began, Took: w.Usage.Took},
 		Stdout: cut(w.Stdout, limit), Stderr: cut(w.Stderr, limit),
 	}
 	if len(r.Stdout) != w.Stdout || len(r.Stderr) != w.Stderr {

@@ -36,6 +36,7 @@ type Uploaded struct {
 	Tenant                    string
 	Archive, Module, Manifest string // "" for none; "<bytes> <hex of SHA-256>"
 	DryRun                    bool
+	Reference                 string // of what was fetched; "" where it came in
 }
 
 // Decision is what was decided about a version.
@@ -99,6 +100,7 @@ func may(p skill.Principal, scope string) error {
 
 type upload struct {
 	all      *Uploads
+	from     string // where it was fetched from
 	tenant   string
 	files    []string
 	reserved int64
@@ -125,8 +127,25 @@ func (o *upload) File() (*os.File, error) {
 	return f, err
 }
 
+// Fetch gives an archive that is its reference, but for one that begins with none/, which is
+// not there.
+func (o *upload) Fetch(_ context.Context, reference string) (httpapi.Parts, error) {
+	if strings.HasPrefix(reference, "none/") {
+		return httpapi.Parts{}, &skill.Error{Code: skill.NotFound, Message: "the registry does not have that"}
+	}
+	f, err := o.File()
+	if err == nil {
+		_, err = io.WriteString(f, reference)
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	o.from = reference
+	return httpapi.Parts{Archive: f}, err
+}
+
 func (o *upload) Admit(ctx context.Context, parts httpapi.Parts, dryRun bool) (*skill.UploadResult, error) {
-	what := Uploaded{Tenant: o.tenant, DryRun: dryRun}
+	what := Uploaded{Tenant: o.tenant, DryRun: dryRun, Reference: o.from}
 	for _, f := range []struct {
 		from *os.File
 		to   *string

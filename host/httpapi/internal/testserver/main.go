@@ -62,7 +62,10 @@ func run() error {
 	s, err := httpapi.New(httpapi.Options{
 		Door: recorded, Starter: recorded, Executions: manager, Uploads: &httpapitest.Uploads{Dir: dir}, Catalogue: httpapitest.NewCatalogue(), Authenticate: keys.Authenticate, Version: "0.1.0",
 		AgentSkills: scripts, Tools: httpapitest.Tools, Approvals: approvals,
+		Chat: &httpapitest.Chat{}, React: &httpapitest.React{},
 		MCP:        http.HandlerFunc(nothing),
+		Metrics:    httpapitest.Metrics,
+		Console:    http.HandlerFunc(page),
 		ScriptArgs: func(args json.RawMessage) ([]string, error) { return []string{string(args)}, nil },
 		Logger:     slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
@@ -96,6 +99,12 @@ func nothing(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 	}
 	_, _ = io.WriteString(w, "{}") // the client has left
+}
+
+// page stands where the console is, which has tests of its own.
+func page(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = io.WriteString(w, "<!doctype html><title>console</title>") // the client has left
 }
 
 // askedOnce gives a store in which one script has asked.

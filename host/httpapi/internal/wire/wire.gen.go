@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"openskill/host/agent/chat"
+	"openskill/host/agent/react"
 	"openskill/host/approval"
 	"openskill/host/audit"
 	"openskill/host/executions"
@@ -218,6 +220,12 @@ type AgentIteration struct {
 // AgentIterationStatus defines model for AgentIterationStatus.
 type AgentIterationStatus string
 
+// AgentLimit For this turn or task. It may only lower what the host allows.
+type AgentLimit = int64
+
+// AgentOutcome defines model for AgentOutcome.
+type AgentOutcome = react.Outcome
+
 // AgentProblem The answer of a failure below /api/agent.
 type AgentProblem struct {
 	Error Error        `json:"error"`
@@ -259,6 +267,22 @@ type AgentSkillList struct {
 // AgentSkillName defines model for AgentSkillName.
 type AgentSkillName = string
 
+// AgentTask defines model for AgentTask.
+type AgentTask = json.RawMessage
+
+// AgentTaskAnswer defines model for AgentTaskAnswer.
+type AgentTaskAnswer struct {
+	Data AgentOutcome `json:"data"`
+	Meta EnvelopeMeta `json:"meta"`
+}
+
+// AgentTaskProblem defines model for AgentTaskProblem.
+type AgentTaskProblem struct {
+	Data  *AgentOutcome `json:"data,omitempty"`
+	Error Error         `json:"error"`
+	Meta  EnvelopeMeta  `json:"meta"`
+}
+
 // Amount defines model for Amount.
 type Amount = uint64
 
@@ -272,6 +296,66 @@ type ApprovalList struct {
 	// Next The cursor of the next page; null on the last one.
 	Next *string `json:"next"`
 }
+
+// ChatAnswer What a turn came to.
+type ChatAnswer = chat.Answer
+
+// ChatApproval A call that waits for an approval.
+type ChatApproval = chat.Awaited
+
+// ChatDecision All of it may be left out.
+type ChatDecision = json.RawMessage
+
+// ChatEvents What the events of a stream have as `data`, by their names.
+type ChatEvents = json.RawMessage
+
+// ChatRequest defines model for ChatRequest.
+type ChatRequest = json.RawMessage
+
+// ChatStart defines model for ChatStart.
+type ChatStart struct {
+	ConversationId string  `json:"conversation_id"`
+	TraceId        TraceId `json:"trace_id"`
+}
+
+// ChatText defines model for ChatText.
+type ChatText struct {
+	// Text The next part of what the model says.
+	Text string `json:"text"`
+}
+
+// ChatToolCall defines model for ChatToolCall.
+type ChatToolCall = chat.ToolCall
+
+// ChatToolEnd defines model for ChatToolEnd.
+type ChatToolEnd = json.RawMessage
+
+// ChatToolStart defines model for ChatToolStart.
+type ChatToolStart struct {
+	Arguments json.RawMessage `json:"arguments"`
+	Id        string          `json:"id"`
+	SkillId   string          `json:"skill_id"`
+}
+
+// ChatUsage What models took.
+type ChatUsage = chat.Usage
+
+// Conversation defines model for Conversation.
+type Conversation = chat.View
+
+// ConversationList defines model for ConversationList.
+type ConversationList struct {
+	Data []ConversationSummary `json:"data"`
+
+	// Next The cursor of the next page; null on the last one.
+	Next *string `json:"next"`
+}
+
+// ConversationMessage defines model for ConversationMessage.
+type ConversationMessage = chat.MessageView
+
+// ConversationSummary defines model for ConversationSummary.
+type ConversationSummary = chat.Summary
 
 // Decision What is decided about. All of it may be left out.
 type Decision = json.RawMessage
@@ -306,6 +390,9 @@ type DefinitionChange struct {
 	Description *string `json:"description,omitempty"`
 	IsEnabled   *bool   `json:"is_enabled,omitempty"`
 }
+
+// DefinitionOrReference defines model for DefinitionOrReference.
+type DefinitionOrReference = json.RawMessage
 
 // EnvelopeMeta defines model for EnvelopeMeta.
 type EnvelopeMeta struct {
@@ -371,6 +458,15 @@ type Problem struct {
 	Error Error `json:"error"`
 }
 
+// PullRequest A skill in an OCI registry.
+type PullRequest struct {
+	// Enable Let the version be called at once.
+	Enable *bool `json:"enable,omitempty"`
+
+	// Reference HOST[:PORT]/REPOSITORY, with :VERSION or @sha256:… behind it.
+	Reference string `json:"reference"`
+}
+
 // RequestLimits Limits for this call. They may only lower what the skill and the host
 // allow; a higher value, and zero, change nothing.
 type RequestLimits = skill.LimitsJSON
@@ -417,6 +513,9 @@ type VersionState = skill.VersionState
 // ApprovalId defines model for ApprovalId.
 type ApprovalId = string
 
+// ConversationId defines model for ConversationId.
+type ConversationId = string
+
 // ExecutionId defines model for ExecutionId.
 type ExecutionId = string
 
@@ -431,6 +530,9 @@ type TenantQuery = string
 
 // TraceIdHeader defines model for TraceIdHeader.
 type TraceIdHeader = string
+
+// AgentProblemBusy The answer of a failure below /api/agent.
+type AgentProblemBusy = AgentProblem
 
 // Failed defines model for Failed.
 type Failed = SkillFailure
@@ -476,6 +578,54 @@ type RunAgentSkillScriptParams struct {
 	// Prefer `respond-async` (RFC 7240): answer as soon as the call is on record.
 	Prefer *Prefer `json:"Prefer,omitempty"`
 
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ChatParams defines parameters for Chat.
+type ChatParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ListConversationsParams defines parameters for ListConversations.
+type ListConversationsParams struct {
+	// Limit The most entries to answer with.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The value of `next` of the page before.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// DeleteConversationParams defines parameters for DeleteConversation.
+type DeleteConversationParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// GetConversationParams defines parameters for GetConversation.
+type GetConversationParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ApproveCallParams defines parameters for ApproveCall.
+type ApproveCallParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ExecuteTaskParams defines parameters for ExecuteTask.
+type ExecuteTaskParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
@@ -530,6 +680,27 @@ type ApproveApprovalParams struct {
 
 // DenyApprovalParams defines parameters for DenyApproval.
 type DenyApprovalParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ConsoleParams defines parameters for Console.
+type ConsoleParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ConsolePageParams defines parameters for ConsolePage.
+type ConsolePageParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ConsoleFormParams defines parameters for ConsoleForm.
+type ConsoleFormParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
@@ -622,6 +793,13 @@ type PostMCPJSONBody = json.RawMessage
 
 // PostMCPParams defines parameters for PostMCP.
 type PostMCPParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// MetricsParams defines parameters for Metrics.
+type MetricsParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
@@ -757,11 +935,20 @@ type ListToolsParamsFormat string
 // RunAgentSkillScriptJSONRequestBody defines body for RunAgentSkillScript for application/json ContentType.
 type RunAgentSkillScriptJSONRequestBody = ScriptRunRequest
 
+// ChatJSONRequestBody defines body for Chat for application/json ContentType.
+type ChatJSONRequestBody = ChatRequest
+
+// ApproveCallJSONRequestBody defines body for ApproveCall for application/json ContentType.
+type ApproveCallJSONRequestBody = ChatDecision
+
+// ExecuteTaskJSONRequestBody defines body for ExecuteTask for application/json ContentType.
+type ExecuteTaskJSONRequestBody = AgentTask
+
 // PostMCPJSONRequestBody defines body for PostMCP for application/json ContentType.
 type PostMCPJSONRequestBody = PostMCPJSONBody
 
 // UploadSkillJSONRequestBody defines body for UploadSkill for application/json ContentType.
-type UploadSkillJSONRequestBody = Definition
+type UploadSkillJSONRequestBody = DefinitionOrReference
 
 // UploadSkillMultipartRequestBody defines body for UploadSkill for multipart/form-data ContentType.
 type UploadSkillMultipartRequestBody = UploadRequest

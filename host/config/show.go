@@ -1,0 +1,117 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// Shown is a setting as people may see it.
+type Shown struct {
+	Setting
+
+	Value  string // as it holds, paths absolute; of a secret "set"; "" for none
+	Source Source
+	Where  string // the same with file and line, where it is a file
+}
+
+// Show lists all settings as they hold, in the order of [Table], without secrets.
+func (s *Settings) Show() []Shown {
+	rows := Table()
+	out := make([]Shown, len(rows))
+	v := reflect.ValueOf(s).Elem()
+	for i, row := range rows {
+		f := v.FieldByName(row.field)
+		text := fmt.Sprint(f.Interface())
+		if f.Kind() == reflect.Bool {
+			text = map[bool]string{false: "0", true: "1"}[f.Bool()]
+		}
+		out[i] = Shown{Setting: row, Value: shown(row, text), Source: s.Origin(row.Env), Where: s.places[row.Env]}
+	}
+	return out
+}
+
+// shown is a value without what nobody may see.
+func shown(row Setting, text string) string {
+	switch {
+	case text == "":
+		return ""
+	case row.Secret:
+		return "set"
+	}
+	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n;,", r) })
+	for _, w := range words { // an address may hold a password, or a token in its query
+		if !strings.Contains(w, "://") {
+			continue
+		}
+		u, err := url.Parse(w)
+		switch {
+		case err != nil:
+			return "set"
+		case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+			u.User, u.RawQuery, u.Fragment = nil, "", ""
+			text = strings.ReplaceAll(text, w, u.String()+" (and what is not shown)")
+		}
+	}
+	return text
+}
+
+// width is that of the lines of a sample.
+const width = 100
+
+// Sample is an openskill.yaml with every setting, all of them commented out.
+func Sample() []byte {
+	var b bytes.Buffer
+	b.WriteString(`# Settings of openSkill. Every line is commented out and shows the default: take the # away to
+# set something else. A flag, the environment and .env win over this file. What can change while
+# the host runs is read again at SIGHUP (systemctl reload openskill); the rest waits for a restart.
+# Written by: openskill config sample
+`)
+	for _, s := range Table() {
+		b.WriteByte('\n')
+		comment(&b, s.Doc)
+		comment(&b, "accepted: "+s.Accepts)
+		change := "a change waits for a restart"
+		if s.Reloads {
+			change = "read again at SIGHUP"
+		}
+		names := s.Env
+		if s.Flag != "" {
+			names += ", --" + s.Flag
+		}
+		comment(&b, names+"; "+change)
+		fmt.Fprintf(&b, "#%s:", s.Key)
+		if s.Default != "" {
+			b.WriteByte(' ')
+			b.WriteString(scalar(s.Default))
+		}
+		b.WriteByte('\n')
+	}
+	return b.Bytes()
+}
+
+// scalar is a value as YAML has it: quoted, unless it is a number or a plain word.
+func scalar(text string) string {
+	for _, r := range text {
+		if (r < '0' || r > '9') && (r < 'a' || r > 'z') && r != '-' && r != '_' && r != '.' && r != '/' {
+			return strconv.Quote(text)
+		}
+	}
+	return text
+}
+
+// comment writes text as lines of a comment.
+func comment(b *bytes.Buffer, text string) {
+	line := "#"
+	for _, w := range strings.Fields(text) {
+		if len(line)+1+len(w) > width && line != "#" {
+			b.WriteString(line + "\n")
+			line = "#"
+		}
+		line += " " + w
+	}
+	b.WriteString(line + "\n")
+}

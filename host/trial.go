@@ -1,0 +1,64 @@
+package host
+
+import (
+	"fmt"
+
+	"openskill/host/dispatch"
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+)
+
+// Trial is how a host calls skills for those who write them: the same door and the same
+// sandbox, but by the way that they want to see. nil and zero are as always.
+type Trial struct {
+	// Fallback runs a skill by its fallback, whether or not it could run as it asks first;
+	// one without a fallback runs as always.
+	Fallback bool
+	// Unlimited leaves out the skill's own limit of calls a minute, which would end a
+	// measurement or a long list of cases.
+	Unlimited bool
+}
+
+// of is the skill as it is tried. What was given is not changed.
+func (t *Trial) of(s *registry.Skill) *registry.Skill {
+	if t == nil {
+		return s
+	}
+	c := *s
+	if t.Fallback && s.Fallback != nil {
+		c.Primary, c.Fallback = *s.Fallback, nil
+		c.Descriptor.Runner, c.Descriptor.Fallback = c.Primary.Kind, ""
+	}
+	if t.Unlimited && s.Descriptor.Cost != nil {
+		cost := *s.Descriptor.Cost
+		cost.RateLimitPerMinute = 0
+		c.Descriptor.Cost = &cost
+	}
+	return &c
+}
+
+// tried finds skills as they are tried.
+type tried struct {
+	dispatch.Skills
+	trial *Trial
+}
+
+// Get implements dispatch.Skills.
+func (t tried) Get(tenant string, id skill.ID, version string) (*registry.Skill, error) {
+	s, err := t.Skills.Get(tenant, id, version)
+	if err != nil {
+		return nil, err
+	}
+	return t.trial.of(s), nil
+}
+
+// Ready reports whether one of the operator's skills would run as it asks first, or in
+// a [Trial] as that wants; a fallback does not count. The error is a *skill.Error that
+// says what is missing.
+func (h *Host) Ready(id skill.ID) error {
+	s, err := h.skills.Now().Get(id, "")
+	if err != nil {
+		return fmt.Errorf("host.Ready: %w", err)
+	}
+	return h.ready(h.trial.of(s))
+}
