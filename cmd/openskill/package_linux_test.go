@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestPackages makes what people install twice, in two folders, and holds that each byte
+// is the same; then it unpacks the package for Debian into an empty root and starts the
+// host as its unit does, with what the unit takes away as far as that goes without
+// systemd: no capabilities, no new privileges, a user of its own where this one is root.
+func TestPackages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the binary twice")
+	}
+	t.Parallel()
+	repo, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not here, which lists the files")
+	}
+	listed, err := exec.Command("git", "-C", repo, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		t.Skip("this is no clone: git does not know the files")
+	}
+	one, another := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "elsewhere", "b")
+	for _, dir := range []string{one, another} {
+		distribute(t, repo, dir, strings.Split(strings.TrimSuffix(string(listed), "\x00"), "\x00"))
+	}
+	names, err := filepath.Glob(filepath.Join(one, "dist", "*"))
+	if err != nil || len(names) != 4 {
+		t.Fatalf("dist has %v, %v", names, err)
+	}
+	var deb string
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, err := os.ReadFile(filepath.Join(another, "dist", filepath.Base(name))); err != nil || !bytes.Equal(b, other) {
+			t.Errorf("%s is another one in another folder: %v", filepath.Base(name), err)
+		}
+		if strings.HasSuffix(name, ".deb") {
+			deb = name
+		}
+	}
+	if _, err := exec.LookPath("dpkg-deb"); err != nil {
+		t.Skip("dpkg-deb is not here: the package is not unpacked")
+	}
+	root := filepath.Join(t.TempDir(), "root")
+	if out, err := exec.Command("dpkg-deb", "-x", deb, root).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	fields, err := exec.Command("dpkg-deb", "-I", deb).CombinedOutput()
+	if err != nil || !strings.Contains(string(fields), "conffiles") || !strings.Contains(string(fields), "Architecture: "+runtime.GOARCH) {
+		t.Errorf("%v: %s", err, fields)
+	}
+	if sample, err := os.ReadFile(filepath.Join(root, "etc/openskill/openskill.yaml")); err != nil || !bytes.Contains(sample, []byte("#listen:")) {
+		t.Errorf("no settings: %v", err)
+	}
+	startAsUnit(t, repo, root)
+}
+
+// distribute copies files and makes dist of them.
+func distribute(t *testing.T, repo, dir string, files []string) {
+	t.Helper()
+	for _, name := range files {
+		from, to := filepath.Join(repo, name), filepath.Join(dir, name)
+		info, err := os.Lstat(from)
+		if err != nil || !info.Mode().IsRegular() {
+			continue // taken away since, or a link, which the build does not need
+		}
+		b, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, b, info.Mode().Perm()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("sh", "scripts/dist.sh")
+	cmd.Dir = dir
+	// The copy has no history: neither has the binary.
+	cmd.Env = append(os.Environ(), "ARCH="+runtime.GOARCH, "SOURCE_DATE_EPOCH=1700000000", "VCS=false", "GOCACHE="+goCache())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("make dist: %v\n%s", err, out)
+	}
+}
+
+// startAsUnit runs what the unit's ExecStart says, with its paths below root.
+func startAsUnit(t *testing.T, repo, root string) {
+	t.Helper()
+	unit, err := os.ReadFile(filepath.Join(root, "lib/systemd/system/openskill.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	below := func(text string) string {
+		for _, dir := range []string{"/usr/bin/", "/etc/openskill", "/var/lib/openskill"} {
+			text = strings.ReplaceAll(text, dir, root+dir)
+		}
+		return text
+	}
+	var start, env []string
+	for line := range strings.Lines(string(unit)) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "ExecStart="); ok {
+			start = strings.Fields(below(text))
+		}
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "Environment="); ok {
+			env = append(env, strings.Fields(below(text))...)
+		}
+	}
+	wasm, err := os.ReadFile(filepath.Join(repo, "skills/echo/echo.wasm"))
+	if err != nil {
+		t.Skip("make skills was not run: there is no skill to call")
+	}
+	manifest, err := os.ReadFile(filepath.Join(repo, "skills/echo/skill.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(root, "etc/openskill/skills/echo")
+	for name, b := range map[string][]byte{"skill.yaml": manifest, "echo.wasm": wasm} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start = append(start, "--listen", "127.0.0.1:0")
+	state := filepath.Join(root, "var/lib/openskill")
+	if setpriv, err := exec.LookPath("setpriv"); err == nil && os.Getuid() == 0 {
+		const nobody = 65534
+		if err := os.Chown(state, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(filepath.Join(root, "etc/openskill/openskill.yaml"), 0, nobody); err != nil {
+			t.Fatal(err)
+		}
+		for dir := root; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) { // the test's own folders are closed to others
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start = append([]string{
+			setpriv, "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all",
+		}, start...)
+	}
+	cmd := exec.Command(start[0], start[1:]...)
+	cmd.Dir, cmd.Env = state, append(env, "PATH=/usr/bin:/bin")
+	log := newWatched()
+	cmd.Stderr = log
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		watchdog := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+		defer watchdog.Stop()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("it did not end well: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("its log:\n%s", log)
+		}
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	_, url, ok := strings.Cut(strings.TrimSpace(line), "listening on ")
+	if err != nil || !ok {
+		t.Fatalf("it said %q, %v\n%s", line, err, log)
+	}
+	res, err := http.Post(url+"/skills/echo:invoke", "application/json", strings.NewReader(`{"input": {"text": "packed"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || !bytes.Contains(body, []byte(`"success":true`)) || !bytes.Contains(body, []byte(`"runner":"wasm:wasi"`)) {
+		t.Errorf("%v: %s", err, body)
+	}
+}
