@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -19,7 +20,9 @@ import (
 	"openskill/host/config"
 	"openskill/host/httpapi/httpbench"
 	"openskill/host/registry"
+	"openskill/plugins/extism/extismbench"
 	"openskill/sdk/skill"
+	"openskill/wasm"
 	"openskill/wasm/bench"
 )
 
@@ -43,13 +46,16 @@ memory (sandboxes that wait), http (echo against a bare Fiber route, and a Pytho
 skill against the CLI runner and native Python), workers (a call in the host's own
 process, in a worker process, and a native process; what workers hold), budget (where
 the time of a warm call goes, from the client's socket and back), audit (what it costs
-to have calls on record).
+to have calls on record), agent (a round of a conversation beside model and skill, the
+first part of a streamed answer, a thousand conversations at once), author (from
+nothing to the first answer of a new skill, in each language).
 
 With --peers these are left, and others ways to run the same Python scripts are
 measured against native Python: suite peers. make bench-peers sets them up.`,
 		Example: "  openskill bench --filter image\n  openskill bench --json\n  openskill bench --markdown docs/benchmarks.md",
 		Args:    takes(0, 0),
 	}
+	cmd.AddCommand(a.benchLoadCommand(), a.benchSoakCommand())
 	flags := bindSettings(cmd, "state", "skills", "data", "python")
 	f := cmd.Flags()
 	f.BoolVar(&asJSON, "json", false, "print one JSON object a line")
@@ -129,6 +135,16 @@ func (a *app) benchRows(ctx context.Context, s *config.Settings, o *benchOptions
 		return nil, err
 	}
 	rows = append(rows, records...)
+	agent, err := a.benchAgent(ctx, s, o)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, agent...)
+	author, err := a.benchAuthor(ctx, s, o)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, author...)
 	skills, err := a.benchSkills(ctx, s, o)
 	return append(rows, skills...), err
 }
@@ -181,6 +197,12 @@ func (a *app) bench(ctx context.Context, s *config.Settings, wanted func(suite, 
 		}
 		cases = append(cases, ahead...)
 	}
+	plugins, done, err := a.benchExtism(ctx, s, e, wanted)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	cases = append(cases, plugins...)
 	for i := range cases {
 		c := &cases[i]
 		if !wanted(c.Suite, c.Name) {
@@ -199,6 +221,26 @@ func (a *app) bench(ctx context.Context, s *config.Settings, wanted func(suite, 
 		}
 	}
 	return a.benchHTTP(ctx, s, wanted, rows)
+}
+
+// benchExtism are the cases of plug-ins of Extism, against its own SDK.
+func (a *app) benchExtism(ctx context.Context, s *config.Settings, e *wasm.Engine, wanted func(string, string) bool) ([]bench.Case, func(), error) {
+	if !extismbench.Any(wanted) {
+		return nil, func() {}, nil
+	}
+	b, err := extismbench.Open(ctx, e, filepath.Join(s.StateDir, "bench"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		a.say("extism: there is no plug-in to measure: make bench-guests builds it")
+		return nil, func() {}, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	cases, err := b.Cases(ctx, wanted)
+	if err != nil {
+		return nil, nil, errors.Join(err, b.Close(ctx))
+	}
+	return cases, func() { _ = b.Close(ctx) }, nil // nothing is written by it
 }
 
 // benchHTTP measures echo over HTTP against a bare route, at 1, 8 and 64 clients.

@@ -74,7 +74,7 @@ func (a *app) benchSkills(ctx context.Context, s *config.Settings, o *benchOptio
 		}
 	}
 	for _, suite := range []func(context.Context, *config.Settings, *benchOptions, *skillbench.Native) ([]bench.Row, error){
-		a.memoryApart, a.benchStart, a.benchPythonHTTP, a.benchWorkers, a.benchBudget,
+		a.memoryApart, a.benchStart, a.benchPythonHTTP, a.benchWorkers, a.benchObserve, a.benchBudget,
 	} {
 		r, err := suite(ctx, s, o, native)
 		if err != nil {

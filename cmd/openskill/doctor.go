@@ -11,24 +11,40 @@ import (
 
 func (a *app) doctorCommand() *cobra.Command {
 	var asJSON bool
+	var bundle, log string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Says what this machine supports and what is missing",
 		Long: `Looks at this machine with the settings of a host: the engine, the runners, the
 tools that skills are built with, what guards scripts outside the sandbox, and what
 would run each skill. The exit code is 1 if the engine does not work; what is
-missing otherwise costs something, but not the host.`,
-		Example: "  openskill doctor --json",
+missing otherwise costs something, but not the host.
+
+With --bundle it also writes a tar.gz for those who help you: this report, the version,
+the settings without secrets, how much is in the state folder, and of a log that --log
+names the last lines, without anything that callers sent or got. Look into it before
+you give it away.`,
+		Example: "  openskill doctor --json\n  openskill doctor --bundle support.tar.gz --log openskill.log",
 		Args:    takes(0, 0),
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir", "data", "state", "python")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().Var(&word{&bundle, "FILE"}, "bundle", "write what helps to support this host into a new file")
+	cmd.Flags().Var(&word{&log, "FILE"}, "log", "log of the host whose last lines the bundle has")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if log != "" && bundle == "" {
+			return usage("--log goes with --bundle")
+		}
 		s, err := a.load(flags)
 		if err != nil {
 			return err
 		}
 		x := host.Examine(cmd.Context(), s)
+		if bundle != "" {
+			if err := writeSupport(bundle, log, s, x); err != nil {
+				return err
+			}
+		}
 		if asJSON {
 			err = a.printJSON(x)
 		} else {
@@ -67,5 +83,6 @@ func examination(x *host.Examination) string {
 	}
 	rows("tool", x.Tools...)
 	rows("skill", x.Skills...)
+	rows("model", x.Models...)
 	return t.Render()
 }

@@ -95,7 +95,8 @@ failed.`,
 		a.serveCommand(), a.runCommand(), a.scriptCommand(), a.moduleCommand(), a.skillsCommand(), a.skillCommand(),
 		a.doctorCommand(), a.versionCommand(), a.benchCommand(), a.runtimeCommand(), a.selftestCommand(), a.mcpCommand(),
 		a.approvalsCommand(), a.toolsCommand(), a.capabilityCommand(), a.agentSkillsCommand(), a.keysCommand(), a.dbCommand(),
-		a.auditCommand(), a.replayCommand(),
+		a.auditCommand(), a.replayCommand(), a.chatCommand(), a.fakeLLMCommand(), a.backupCommand(), a.restoreCommand(),
+		a.configCommand(), a.completionCommand(), a.manCommand(),
 	)
 	return root
 }
@@ -241,7 +242,7 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // logger writes JSON lines to standard error.
-func (a *app) logger(level slog.Level) *slog.Logger {
+func (a *app) logger(level slog.Leveler) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(a.stderr, &slog.HandlerOptions{Level: level}))
 }
 

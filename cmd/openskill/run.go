@@ -48,6 +48,7 @@ allow, never raise it.`,
 		Args: takes(1, 1),
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir", "data", "state", "python", "debug")
+	cmd.ValidArgsFunction = a.completeSkills(flags)
 	f := cmd.Flags()
 	f.Var(&word{&o.input, "JSON"}, "input", "the input object; @FILE reads it from a file, - from standard input; default {}")
 	f.Var(&words{&o.set, "k=v"}, "set", "sets a field of the input; v is taken as JSON if it is JSON, else as a string; may be repeated")

@@ -55,6 +55,7 @@ func measured() {
 //	get PATH STATUS
 //	taken VAR                  the address that it listens on
 //	busy ID                    calls a skill that does not answer, and goes on once it runs
+//	hup N TEXT                 sends SIGHUP N times at once, and waits for one more line of its log with TEXT
 //	end SIGNAL[,SIGNAL] CODE   ends it, and wants this exit code
 func TestScripts(t *testing.T) {
 	repo, err := filepath.Abs("../..")
@@ -72,7 +73,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"module": cmdModule, "exits": cmdExits, "blocked": cmdBlocked, "last": cmdLast, "json": cmdJSON,
-			"start": cmdStart, "post": cmdPost, "get": cmdGet, "end": cmdEnd, "taken": cmdTaken, "busy": cmdBusy,
+			"start": cmdStart, "post": cmdPost, "get": cmdGet, "end": cmdEnd, "taken": cmdTaken, "busy": cmdBusy, "hup": cmdHup,
 		},
 	})
 }
@@ -270,6 +271,28 @@ func (w *watched) await(text string) {
 	for !strings.Contains(w.b.String(), text) {
 		w.more.Wait()
 	}
+}
+
+// awaitMore waits until a text is there more than n times.
+func (w *watched) awaitMore(text string, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for strings.Count(w.b.String(), text) <= n {
+		w.more.Wait()
+	}
+}
+
+func cmdHup(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, "hup N TEXT")
+	times, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	r := current(ts)
+	before := strings.Count(r.stderr.String(), args[1])
+	for range times {
+		ts.Check(r.cmd.Process.Signal(syscall.SIGHUP))
+	}
+	r.stderr.awaitMore(args[1], before)
+	ts.Check(os.WriteFile(ts.MkAbs("log.txt"), []byte(lastLine(r.stderr.String())), 0o600))
 }
 
 // slot is where a script keeps what start left running.

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"openskill/host"
+	"openskill/host/config"
 	"openskill/sdk/skill"
 )
 
@@ -18,7 +24,10 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Serves the skills over HTTP until it is told to stop",
 		Long: `Serves the skills over HTTP. When it is ready it prints one line with the address
 on standard output, and calls to copy. SIGTERM or SIGINT stops it: it accepts
-nothing new and lets calls finish for 10 seconds; a second signal ends it at once.`,
+nothing new and lets calls finish for 10 seconds; a second signal ends it at once.
+SIGHUP reads the settings and the folders of skills again: what can change while it
+runs then holds, the rest is named in the log as waiting for a restart, and after
+anything wrong everything is as before.`,
 		Example: "  openskill serve --listen 127.0.0.1:8000 --skills ./skills --data ./data",
 		Args:    takes(0, 0),
 	}
@@ -28,7 +37,12 @@ nothing new and lets calls finish for 10 seconds; a second signal ends it at onc
 		if err != nil {
 			return err
 		}
-		log := a.logger(level(s, slog.LevelInfo))
+		hangups := make(chan os.Signal, 1) // signals that come while one is followed are one
+		signal.Notify(hangups, syscall.SIGHUP)
+		defer signal.Stop(hangups)
+		var at slog.LevelVar
+		at.Set(level(s, slog.LevelInfo))
+		log := a.logger(&at)
 		warnings(s, log)
 		h, err := host.Open(s, &host.Options{Log: log, Uploads: true})
 		var told *skill.Error
@@ -42,13 +56,51 @@ nothing new and lets calls finish for 10 seconds; a second signal ends it at onc
 			log.Warn("skill skipped", slog.String("problem", p.String()))
 		}
 		var unsaid error
-		err = h.Serve(cmd.Context(), func(addr net.Addr) { unsaid = a.announce(h, addr) })
+		ctx, stop := context.WithCancel(cmd.Context())
+		var reloads sync.WaitGroup
+		err = h.Serve(ctx, func(addr net.Addr) {
+			unsaid = a.announce(h, addr)
+			reloads.Go(func() { a.reloads(ctx, h, flags, hangups, log, &at) })
+		})
+		stop()
+		reloads.Wait()
 		if err != nil {
 			return hostFailed(err)
 		}
 		return unsaid
 	}
 	return cmd
+}
+
+// reloads follows signals until ctx ends.
+func (a *app) reloads(ctx context.Context, h *host.Host, flags *settingsFlags, hangups <-chan os.Signal, log *slog.Logger, at *slog.LevelVar) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+		}
+		next, err := a.load(flags)
+		var c *config.Change
+		if err == nil {
+			c, err = h.Reload(ctx, next)
+		}
+		if err != nil {
+			var told *skill.Error
+			message := err.Error()
+			if errors.As(err, &told) && told.Message != "" {
+				message = told.Message
+			}
+			log.Error("settings not reloaded: everything is as before", slog.String("problem", skill.CleanText(message, skill.MaxMessage)))
+			continue
+		}
+		at.Set(level(c.Settings, slog.LevelInfo))
+		warnings(c.Settings, log)
+		log.Info("settings reloaded", slog.Any("changed", c.Taken))
+		if len(c.Waiting) > 0 {
+			log.Warn("settings wait for a restart", slog.Any("names", c.Waiting))
+		}
+	}
 }
 
 // samples are calls of the skills that come with openSkill.
@@ -70,6 +122,10 @@ func (a *app) announce(h *host.Host, addr net.Addr) error {
 		if d, err := h.Catalogue().Get(skill.Local(), s.id, ""); err == nil && d.Enabled {
 			text += fmt.Sprintf("  curl -s %s/skills/%s:invoke -d '{\"input\": %s}'\n", url, s.id, s.input)
 		}
+	}
+	text += fmt.Sprintf("  curl -s %s/agent/chat -d '{\"message\": \"echo: hello\"}'\n", url)
+	if h.OnlyRules() {
+		text += "no model is configured, so that rules answer /agent/chat: set OPENAI_API_KEY, or see openskill doctor\n"
 	}
 	return a.print("%s", text)
 }

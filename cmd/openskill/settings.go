@@ -46,13 +46,19 @@ func valueName(s config.Setting) string {
 		return "ADDRESS"
 	case "skills", "cli-dir", "data", "state":
 		return "DIR"
-	case "python", "auth":
+	case "python", "auth", "agent-provider", "openai-model", "dashscope-model", "deepseek-model", "anthropic-model":
 		return "NAME"
-	case "http-base-url":
+	case "http-base-url", "openai-api-base", "dashscope-api-base", "deepseek-api-base", "anthropic-api-base", "llm-service-url":
 		return "URL"
+	case "agent-fast", "agent-reasoning", "agent-models":
+		return "PROVIDER:MODEL"
 	case "debug":
 		return "0|1"
-	case "http-allow", "env-allow":
+	case "trust-policy":
+		return "FILE"
+	case "pull-hosts":
+		return "HOSTS"
+	case "http-allow", "env-allow", "agent-prices":
 		return "ENTRIES"
 	}
 	return "N"

@@ -5,10 +5,15 @@ import "github.com/spf13/cobra"
 func (a *app) skillCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "skill",
-		Short:   "Makes skills, for those who write them",
-		Example: "  openskill skill build ./my-skill",
+		Short:   "Makes skills, for those who write them, and shares them",
+		Example: "  openskill skill new my-skill --lang go\n  openskill skill build ./my-skill\n  openskill skill test ./my-skill\n  openskill skill pull registry.example.com/acme/greeter --key acme.pub",
 	}
 	group(cmd)
-	cmd.AddCommand(a.skillBuildCommand())
+	cmd.AddCommand(
+		a.skillNewCommand(), a.skillBuildCommand(), a.skillTestCommand(), a.skillDevCommand(), a.skillBenchCommand(),
+		a.skillKeygenCommand(), a.skillSignCommand(), a.skillVerifyCommand(),
+		a.skillPushCommand(), a.skillPullCommand(), a.skillSearchCommand(),
+		a.skillExportCommand(), a.skillImportCommand(), a.skillRegistryCommand(),
+	)
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/registry"
+	"openskill/plugins/extism"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -32,7 +33,7 @@ func (a *app) skillBuildCommand() *cobra.Command {
 		Use:   "build FOLDER",
 		Short: "Builds the module of a skill as its manifest says",
 		Long: `Builds the entry of the skill in FOLDER from the sources beside it, in the language
-that the manifest names:
+that the manifest names; with runtime extism, a plug-in:
 
   build: {language: go}       the main package of the folder
   build: {language: rust}     the Cargo package of the folder, or else its main.rs
@@ -77,26 +78,32 @@ toolchain cannot be had; the last line says which.`,
 	return cmd
 }
 
-// buildable reads the manifest of the skill in folder.
+// buildable reads the manifest of the skill in folder, and says what is wrong with it.
 func (a *app) buildable(folder string) (*registry.Skill, error) {
+	s, problems, err := onlyOne(folder)
+	a.problems(problems)
+	return s, err
+}
+
+// onlyOne reads the manifest of the skill in folder.
+func onlyOne(folder string) (*registry.Skill, []registry.Problem, error) {
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return nil, usage("%s is not a folder", quote(folder))
+		return nil, nil, usage("%s is not a folder", quote(folder))
 	}
 	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1} // nothing runs
 	r, err := registry.Open(registry.Options{Roots: []registry.Root{{Path: folder, Trust: skill.Trusted}}, Defaults: one, Caps: one, Packages: runtimes.CheckRequires})
 	if err != nil {
-		return nil, hostFailed(err)
+		return nil, nil, hostFailed(err)
 	}
 	all := every(r)
 	if _, err := os.Lstat(filepath.Join(folder, registry.ManifestFile)); err != nil || len(all) != 1 {
-		a.problems(r.Problems())
-		return nil, failed(skill.InvalidManifest, "%s is not the folder of one skill without problems", quote(folder))
+		return nil, r.Problems(), failed(skill.InvalidManifest, "%s is not the folder of one skill without problems", quote(folder))
 	}
 	s, err := r.Get(all[0].ID, "")
 	if err != nil {
-		return nil, hostFailed(err)
+		return nil, nil, hostFailed(err)
 	}
-	return s, nil
+	return s, nil, nil
 }
 
 // build makes the module of the skill in folder, checks it and puts it in place.
@@ -130,6 +137,9 @@ func (a *app) build(ctx context.Context, folder, state string) (*builtModule, er
 	defer os.RemoveAll(work) //nolint:errcheck // at worst a file is left below the state folder
 	out := filepath.Join(work, "out.wasm")
 	j := &buildJob{app: a, folder: s.Folder, module: module, out: out, state: state}
+	if s.Primary.Kind == skill.WasmExtism {
+		_, j.function = extism.Split(s.Primary.Entry)
+	}
 	if err := compile(ctx, j); err != nil {
 		if ctx.Err() != nil {
 			return nil, failed(skill.Cancelled, "interrupted; what was there is unchanged")
@@ -147,6 +157,11 @@ func (a *app) build(ctx context.Context, folder, state string) (*builtModule, er
 	if err != nil {
 		return nil, failed(skill.Code(report.Error.Code), "a host would refuse the module: %s", report.Error.Message)
 	}
+	if j.function != "" {
+		if _, err := extism.Command(b, j.function); err != nil {
+			return nil, failed(skill.InvalidModule, "a host would refuse the plug-in: %s", err)
+		}
+	}
 	made.Digest, made.Size = report.Digest, size
 	if old, _, err := readModule(made.Path); err == nil {
 		before, _ := wasm.Check(old, nil) // its digest is wanted, whatever the verdict
@@ -154,12 +169,12 @@ func (a *app) build(ctx context.Context, folder, state string) (*builtModule, er
 	} else {
 		made.Changed = true
 	}
-	return made, place(b, made.Path)
+	return made, place(b, made.Path, 0o644) // for everybody to read
 }
 
 // moduleOf is the path of the module that is built, within the skill's folder.
 func moduleOf(s *registry.Skill) (string, error) {
-	entry := s.Primary.Entry
+	entry := s.Primary.File()
 	switch ext := path.Ext(entry); {
 	case ext == ".wasm":
 		return entry, nil
@@ -169,16 +184,16 @@ func moduleOf(s *registry.Skill) (string, error) {
 	return "", failed(skill.InvalidManifest, "build.language %s makes a .wasm file, and the entry is %s", s.Language, quote(entry))
 }
 
-// place gives a module its name, for everybody to read, at once and for good: a host
-// that reads the folder meanwhile finds the old one or the new one.
-func place(module []byte, to string) error {
+// place gives a file its content at once and for good: a host that reads the folder
+// meanwhile finds the old one or the new one.
+func place(content []byte, to string, mode os.FileMode) error {
 	// Hidden and without .wasm, so that nothing takes it for a module.
 	f, err := os.CreateTemp(filepath.Dir(to), ".build-*")
 	if err != nil {
 		return hostFailed(plain(err))
 	}
-	_, err = f.Write(module)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), to)
 	}

@@ -23,6 +23,8 @@ type buildJob struct {
 	module string // its path within the folder, with slashes
 	out    string // where to write it, absolute; not there yet
 	state  string // the state folder, absolute
+	// function is what is called of a plug-in of Extism; "": the module is a command.
+	function string
 }
 
 // compilers make a module out of its sources, by build.language. An error has the
@@ -69,14 +71,20 @@ func buildGo(ctx context.Context, j *buildJob) error {
 	if _, err := exec.LookPath("go"); err != nil {
 		return noToolchain("go not found: install Go 1.26 or newer")
 	}
-	return j.run(ctx, []string{"GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=", "CGO_ENABLED=0"},
-		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", j.out, ".")
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", j.out}
+	if j.function != "" {
+		args = append(args, "-buildmode=c-shared")
+	}
+	return j.run(ctx, []string{"GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=", "CGO_ENABLED=0"}, "go", append(args, ".")...)
 }
 
 // buildRust builds the folder's Cargo package outside the folder, which is hashed,
-// or its main.rs by itself.
+// or its main.rs by itself. A plug-in is the library of a package.
 func buildRust(ctx context.Context, j *buildJob) error {
-	if !j.has("Cargo.toml") && !j.has("main.rs") {
+	switch {
+	case j.function != "" && !j.has("Cargo.toml"):
+		return failed(skill.InvalidManifest, "build.language rust with runtime extism needs a Cargo.toml in the folder")
+	case !j.has("Cargo.toml") && !j.has("main.rs"):
 		return failed(skill.InvalidManifest, "build.language rust needs a Cargo.toml or a main.rs in the folder")
 	}
 	target, err := j.rustTarget(ctx)
@@ -110,20 +118,22 @@ func buildRust(ctx context.Context, j *buildJob) error {
 	if err := j.outcome(ctx, cmd.Run()); err != nil {
 		return err
 	}
-	made, err := executable(&messages)
+	made, err := artifact(&messages, j.function != "")
 	if err != nil {
 		return err
 	}
 	return copyOver(made, j.out)
 }
 
-// executable finds the one program among cargo's messages.
-func executable(messages io.Reader) (string, error) {
+// artifact finds the one program among cargo's messages, or the one library that is a
+// module.
+func artifact(messages io.Reader, library bool) (string, error) {
 	var found []string
 	for dec := json.NewDecoder(messages); ; {
 		var m struct {
 			Reason     string
 			Executable string
+			Filenames  []string
 		}
 		err := dec.Decode(&m)
 		if errors.Is(err, io.EOF) {
@@ -132,14 +142,25 @@ func executable(messages io.Reader) (string, error) {
 		if err != nil {
 			return "", hostFailed(err)
 		}
-		if m.Reason == "compiler-artifact" && m.Executable != "" {
+		switch {
+		case m.Reason != "compiler-artifact":
+		case !library && m.Executable != "":
 			found = append(found, m.Executable)
+		case library && m.Executable == "":
+			for _, name := range m.Filenames {
+				if filepath.Ext(name) == ".wasm" {
+					found = append(found, name)
+				}
+			}
 		}
 	}
-	if len(found) != 1 {
-		return "", failed(skill.InvalidManifest, "the Cargo package must have one program; it has %d", len(found))
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case library:
+		return "", failed(skill.InvalidManifest, "the Cargo package must have one library of crate-type cdylib; it has %d", len(found))
 	}
-	return found[0], nil
+	return "", failed(skill.InvalidManifest, "the Cargo package must have one program; it has %d", len(found))
 }
 
 // rustTarget gives the WASI target that is installed, adding it where rustup can.
@@ -184,7 +205,11 @@ func buildC(ctx context.Context, j *buildJob) error {
 	if err != nil || len(sources) == 0 {
 		return failed(skill.InvalidManifest, "build.language c needs a .c file in the folder")
 	}
-	args := []string{"cc", "--target=wasm32-wasi", "-O2", "-Wl,--strip-all", "-ffile-prefix-map=" + j.folder + "=/src", "-o", j.out}
+	args := []string{"cc"}
+	if j.function != "" {
+		args = append(args, "-mexec-model=reactor", "-Wl,--export="+j.function)
+	}
+	args = append(args, "--target=wasm32-wasi", "-O2", "-Wl,--strip-all", "-ffile-prefix-map="+j.folder+"=/src", "-o", j.out)
 	for _, source := range sources {
 		args = append(args, filepath.Base(source))
 	}

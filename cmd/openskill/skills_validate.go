@@ -11,6 +11,7 @@ import (
 
 	"openskill/host/agentskills"
 	"openskill/host/registry"
+	"openskill/plugins/extism"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -152,10 +153,10 @@ func validateManifest(folder string) []registry.Problem {
 	problems := r.Problems()
 	for _, d := range every(r) {
 		s, err := r.Get(d.ID, "")
-		if err != nil || s.Primary.Kind != skill.WasmWASI {
+		if err != nil || !s.Primary.Kind.OwnModule() {
 			continue
 		}
-		entry := filepath.Join(folder, filepath.FromSlash(s.Primary.Entry))
+		entry := filepath.Join(folder, filepath.FromSlash(s.Primary.File()))
 		if _, err := os.Lstat(entry); err != nil {
 			continue // still to be built
 		}
@@ -168,7 +169,11 @@ func validateManifest(folder string) []registry.Problem {
 			problems = append(problems, registry.Problem{File: entry, Message: refusedSize(size).Error()})
 			continue
 		}
-		if _, err := wasm.Check(b, nil); err != nil {
+		_, err = wasm.Check(b, nil)
+		if _, function := extism.Split(s.Primary.Entry); err == nil && s.Primary.Kind == skill.WasmExtism {
+			_, err = extism.Command(b, function)
+		}
+		if err != nil {
 			problems = append(problems, registry.Problem{File: entry, Message: err.Error()})
 		}
 	}

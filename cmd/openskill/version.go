@@ -43,13 +43,30 @@ func version() versionInfo {
 }
 
 func (a *app) versionCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, sbom bool
+	var of string
 	cmd := &cobra.Command{
-		Use:     "version",
-		Short:   "Says what this binary was built from",
-		Example: "  openskill version --json",
+		Use:   "version",
+		Short: "Says what this binary was built from",
+		Long: `Says what this binary was built from. With --sbom it prints a bill of materials
+(CycloneDX 1.6): the modules that the build recorded in the binary, with versions and
+the sums of go.sum. Licences are not recorded there, so that it names none.`,
+		Example: "  openskill version --json\n  openskill version --sbom > openskill.cdx.json",
 		Args:    takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
+			if sbom {
+				info, err := builtFrom(of)
+				if err != nil {
+					return err
+				}
+				if err := writeSBOM(a.stdout, info); err != nil {
+					return hostFailed(err)
+				}
+				return nil
+			}
+			if of != "" {
+				return usage("--of goes with --sbom")
+			}
 			v := version()
 			if asJSON {
 				return a.printJSON(v)
@@ -64,5 +81,8 @@ func (a *app) versionCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&sbom, "sbom", false, "print a bill of materials, in JSON")
+	cmd.Flags().Var(&word{&of, "FILE"}, "of", "of this binary of openskill instead, which may be one for another machine")
+	cmd.MarkFlagsMutuallyExclusive("json", "sbom")
 	return cmd
 }

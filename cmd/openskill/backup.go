@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/host/backup"
+	"openskill/host/store"
+	"openskill/sdk/skill"
+)
+
+func (a *app) backupCommand() *cobra.Command {
+	var asJSON, force bool
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Writes what a host must not lose to one file",
+		Long: `Writes the database, uploaded skills and what people approved to FILE, a tar that is
+compressed by gzip, or to standard output for "-". Hosts may go on working: the copy
+is of one moment, and what is on record in it is whole. Runtimes and compiled
+modules are not in it, since they can be had again.
+
+Keep it as you keep the state folder: it holds what callers sent and got.
+
+Where the database is PostgreSQL, it and the uploads in it are not copied: pg_dump
+does that. FILE has the rest then.`,
+		Example: "  openskill backup openskill-monday.tar.gz\n  openskill backup - | ssh vault 'cat > openskill.tar.gz'",
+		Args:    takes(1, 1),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().BoolVar(&force, "force", false, "replace FILE where it is there")
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"made_at", "database", "schema", "files", "bytes", …} (to standard error for "-")`)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		if s.StateDir, err = filepath.Abs(s.StateDir); err != nil {
+			return hostFailed(err)
+		}
+		write := func(w io.Writer) (*backup.Index, error) {
+			return host.Backup(cmd.Context(), s, w, a.logger(level(s, slog.LevelWarn)))
+		}
+		if args[0] == "-" {
+			x, err := write(a.stdout)
+			if err != nil {
+				return backupFailed(err)
+			}
+			a.say("openskill: %s", summaryOf(x))
+			return nil
+		}
+		if _, err := os.Lstat(args[0]); err == nil && !force {
+			return failed(skill.Conflict, "%s is there already; --force replaces it", quote(args[0]))
+		}
+		x, err := intoFile(args[0], write)
+		if err != nil {
+			return backupFailed(err)
+		}
+		return a.tellBackup(x, args[0], asJSON)
+	}
+	return cmd
+}
+
+// intoFile writes a file whole, for its owner alone, or leaves what was there.
+func intoFile(name string, write func(io.Writer) (*backup.Index, error)) (*backup.Index, error) {
+	f, err := renameio.NewPendingFile(name, renameio.WithPermissions(0o600), renameio.WithTempDir(filepath.Dir(name)))
+	if err != nil {
+		return nil, failed(skill.NotFound, "%s cannot be written: %v", quote(name), plain(err))
+	}
+	defer f.Cleanup() //nolint:errcheck // it has its name by then, or is of no use
+	x, err := write(f)
+	if err != nil {
+		return nil, err
+	}
+	return x, f.CloseAtomicallyReplace()
+}
+
+func (a *app) restoreCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Makes a state folder of a backup",
+		Long: `Makes the state folder of the settings out of what openskill backup wrote; "-" is
+standard input. The folder must not be there, or be empty: what a host has is never
+replaced. It appears when every file has been compared with the archive's index and
+the database was found whole, or not at all. A database of an older release is
+brought up to date by the host that opens it first.`,
+		Example: "  openskill restore openskill-monday.tar.gz --state /var/lib/openskill",
+		Args:    takes(1, 1),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"made_at", "database", "schema", "files", "bytes", …}`)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Abs(s.StateDir)
+		if err != nil {
+			return hostFailed(err)
+		}
+		from := a.stdin
+		if args[0] != "-" {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return failed(skill.NotFound, "%s cannot be read: %v", quote(args[0]), plain(err))
+			}
+			defer f.Close() //nolint:errcheck // it was only read
+			from = f
+		}
+		x, err := host.Restore(cmd.Context(), dir, from)
+		if err != nil {
+			return backupFailed(err)
+		}
+		return a.tellBackup(x, s.StateDir, asJSON)
+	}
+	return cmd
+}
+
+func backupFailed(err error) error {
+	var told *exitError
+	var e *skill.Error
+	switch {
+	case errors.As(err, &told):
+		return err
+	case errors.Is(err, context.Canceled):
+		return failed(skill.Cancelled, "it was interrupted; nothing is left of it")
+	case errors.As(err, &e) && (e.Code == skill.InvalidArgument || e.Code == skill.NotFound || e.Code == skill.Conflict):
+		return failed(e.Code, "%s", e.Message)
+	}
+	return hostFailed(err)
+}
+
+func (a *app) tellBackup(x *backup.Index, where string, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(struct {
+			*backup.Index
+			Files int   `json:"files"`
+			Bytes int64 `json:"bytes"`
+		}{x, len(x.Files), x.Bytes()})
+	}
+	if x.Database == string(store.Postgres) {
+		a.say("openskill: the database is PostgreSQL's, and not in it: copy it by its own tools, such as pg_dump")
+	}
+	return a.print("%s  %s\n", skill.CleanText(where, 200), summaryOf(x))
+}
+
+func summaryOf(x *backup.Index) string {
+	return fmt.Sprintf("%d files, %d bytes, made %s by openSkill %s", len(x.Files), x.Bytes(), x.Made.Format(time.RFC3339), skill.CleanText(x.Program, 40))
+}

@@ -1,0 +1,345 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"openskill/host/config"
+	"openskill/sdk/client"
+	"openskill/sdk/skill"
+)
+
+// chatFlags are the flags of chat beside the settings.
+type chatFlags struct {
+	remote, keyEnv, provider, model, conversation string
+	asJSON                                        bool
+}
+
+func (a *app) chatCommand() *cobra.Command {
+	var o chatFlags
+	cmd := &cobra.Command{
+		Use:   "chat [MESSAGE…]",
+		Short: "Talks with a model that can call the skills",
+		Long: `Talks with a model that can call the skills, in the terminal: text and calls are
+shown as they come, Ctrl-C stops a turn and not the program, /help lists commands.
+With a MESSAGE it is one turn. Where standard input is no terminal, each line of it is
+a message; answers go to standard output, and calls of tools to standard error.
+
+The host is opened in this process, or is the one at --remote. Its settings say which
+model there is (OPENAI_API_KEY, DASHSCOPE_API_KEY, ANTHROPIC_API_KEY and others);
+without one, rules choose a skill by the words of a message.
+
+With --json each turn prints one JSON object: an answer as POST /agent/chat gives it, or
+{"error": …}. The exit code is 1 if a turn of a MESSAGE or of lines has failed or ended
+before it was completed, and 3 if the host cannot be reached.`,
+		Example: `  openskill chat
+  openskill chat 'what is the mean of 3, 5 and 10?'
+  openskill chat --remote https://skills.example.com --key-env MY_KEY
+  openskill chat --json < questions.txt`,
+	}
+	flags := bindSettings(cmd, "skills", "agent-skills", "script-approval", "cli-dir", "data", "state", "python", "debug")
+	f := cmd.Flags()
+	f.Var(&word{&o.remote, "URL"}, "remote", "talk to the host at this address instead of opening one")
+	f.Var(&word{&o.keyEnv, "NAME"}, "key-env", "name of the environment variable with the key for it")
+	f.Var(&word{&o.provider, "NAME"}, "provider", "provider of the model, such as openai; default: the host's choice")
+	f.Var(&word{&o.model, "NAME"}, "model", "model; default: the provider's own")
+	f.Var(&word{&o.conversation, "ID"}, "conversation", "go on with this conversation")
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON object a turn")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.chat(cmd.Context(), flags, &o, args)
+	}
+	return cmd
+}
+
+func (a *app) chat(ctx context.Context, flags *settingsFlags, o *chatFlags, args []string) error {
+	message := strings.TrimSpace(strings.Join(args, " "))
+	if len(args) > 0 && message == "" {
+		return usage("the message is empty")
+	}
+	s, err := a.load(flags)
+	if err != nil {
+		return err
+	}
+	c := &chatting{provider: o.provider, model: o.model, conversation: o.conversation}
+	if o.remote != "" {
+		if c.talk, err = a.remote(flags, o); err != nil {
+			return err
+		}
+	} else {
+		if o.keyEnv != "" {
+			return usage("--key-env is for --remote: the host in this process asks for no key")
+		}
+		h, err := a.openLocal(ctx, s, message == "")
+		if err != nil {
+			return err
+		}
+		defer h.close() //nolint:contextcheck // everything is answered; the process ends
+		c.talk, c.local, c.onlyRules = h, true, o.provider == "" && h.h.OnlyRules()
+	}
+	in, out, typed := a.typing()
+	c.screen = &screen{answers: a.stdout, notes: a.stderr, silent: o.asJSON, live: onTerminal(a.stdout) && !o.asJSON}
+	if c.screen.live && (typed || onTerminal(a.stderr)) { // one terminal, whose lines are ours alone
+		c.screen.notes, c.screen.redraws, c.screen.color = a.stdout, true, a.environment("NO_COLOR") == ""
+	}
+	if message == "" && typed && !o.asJSON {
+		return a.converse(ctx, c, s, in, out, o.remote)
+	}
+	if c.onlyRules {
+		c.tellRules()
+	}
+	if message != "" {
+		return a.oneTurn(ctx, c, o, message)
+	}
+	return a.everyLine(ctx, c, o)
+}
+
+// remote is the host that a flag names.
+func (a *app) remote(flags *settingsFlags, o *chatFlags) (talker, error) {
+	for _, row := range flags.rows {
+		if g := flags.cmd.Flags().Lookup(row.Flag); g.Changed && row.Flag != "state" && row.Flag != "debug" {
+			return nil, usage("--%s is of a host in this process, and the one at --remote has its own", row.Flag)
+		}
+	}
+	key := ""
+	if o.keyEnv != "" {
+		if key = a.environment(o.keyEnv); key == "" {
+			return nil, usage("--key-env %s: there is no such environment variable, or it is empty", quote(o.keyEnv))
+		}
+	}
+	c, err := client.New(o.remote, &client.Options{Key: key, UserAgent: "openskill-chat"})
+	if err != nil {
+		return nil, usage("--remote: %s", strings.TrimPrefix(err.Error(), "client: "))
+	}
+	if key != "" && readByOthers(o.remote) {
+		a.say("openskill: the key goes to %s in the clear; https:// keeps it from those in between", quote(o.remote))
+	}
+	return remoteTalker{c}, nil
+}
+
+// readByOthers reports whether what is sent to an address, which client.New takes, leaves
+// this machine as it is.
+func readByOthers(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme == "https" || u.Hostname() == "localhost" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return err != nil || !ip.IsLoopback()
+}
+
+// environment gives a variable, "" if it is not set.
+func (a *app) environment(name string) string {
+	for _, kv := range a.environ {
+		if k, v, _ := strings.Cut(kv, "="); k == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// onTerminal reports whether what is written there goes to a terminal.
+func onTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && terminal(f) && !isNull(f)
+}
+
+// typing reports whether a person types at a terminal and reads there.
+func (a *app) typing() (in, out *os.File, yes bool) {
+	in, _ = a.stdin.(*os.File)
+	out, _ = a.stdout.(*os.File)
+	return in, out, in != nil && terminal(in) && !isNull(in) && onTerminal(a.stdout)
+}
+
+// isNull reports whether a file is the device that holds nothing, which looks like a
+// terminal otherwise.
+func isNull(f *os.File) bool {
+	null, err := os.Stat(os.DevNull)
+	if err != nil {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && os.SameFile(null, info)
+}
+
+// oneTurn is a message of the command line.
+func (a *app) oneTurn(ctx context.Context, c *chatting, o *chatFlags, message string) error {
+	answer, err := c.say(ctx, message)
+	if o.asJSON {
+		if err := a.turnJSON(answer, err); err != nil {
+			return err
+		}
+	}
+	return turnExit(answer, err)
+}
+
+// everyLine takes each line of standard input for a message.
+func (a *app) everyLine(ctx context.Context, c *chatting, o *chatFlags) error {
+	in := newPipedLines(ctx, a.stdin)
+	var worst error
+	for {
+		line, err := in.Read("", false)
+		switch {
+		case errors.Is(err, errLongLine):
+			return usage("%s", errLongLine)
+		case err != nil && ctx.Err() != nil:
+			return failed(skill.Cancelled, "interrupted")
+		case err != nil:
+			return worst
+		case strings.TrimSpace(line) == "":
+			continue
+		}
+		answer, err := c.say(ctx, line)
+		if o.asJSON {
+			if err := a.turnJSON(answer, err); err != nil {
+				return err
+			}
+		}
+		if err := turnExit(answer, err); err != nil {
+			var e *exitError
+			if worst = err; errors.As(err, &e) && e.exit != exitFailed {
+				return err // the next one would fare no better
+			}
+		}
+	}
+}
+
+// turnJSON prints a turn as one line.
+func (a *app) turnJSON(answer *client.ChatAnswer, err error) error {
+	var v any = answer
+	if err != nil {
+		v = failureOf(err)
+	}
+	line, err := cleanJSON(v)
+	if err != nil {
+		return hostFailed(err)
+	}
+	return a.print("%s", line)
+}
+
+// turnExit is how a command ends after a turn. What went wrong was shown already, but
+// for what the person who called must mend.
+func turnExit(answer *client.ChatAnswer, err error) error {
+	var remote *client.Error
+	var local *skill.Error
+	switch {
+	case err == nil && answer.StopReason == client.Completed:
+		return nil
+	case err == nil, errors.Is(err, errStopped):
+		return exit(exitFailed)
+	case errors.As(err, &remote) && remote.Status == skill.Unauthorized.Status():
+		return usage("the host wants to know who calls; --key-env names the environment variable with your key")
+	case errors.As(err, &remote), errors.As(err, &local):
+		return exit(exitFailed)
+	}
+	return exit(exitHost)
+}
+
+// keptIn is the file of what was typed, "" where there is no state folder: a chat with
+// another host does not make one.
+func keptIn(s *config.Settings) string {
+	if info, err := os.Stat(s.StateDir); err != nil || !info.IsDir() {
+		return ""
+	}
+	return filepath.Join(s.StateDir, "chat_history")
+}
+
+// converse is a chat with a person at a terminal. It succeeds, whatever became of turns.
+func (a *app) converse(ctx context.Context, c *chatting, s *config.Settings, in, out *os.File, remote string) error {
+	typed, err := newTypedLines(ctx, in, out, &keptLines{keptIn(s)}, commandNames())
+	if err != nil {
+		return hostFailed(err)
+	}
+	defer typed.Close() //nolint:errcheck // the terminal is as it was
+	c.screen.width = typed.width
+	// The program's own way with this signal is to end; here it is the turn that ends.
+	// Nothing else listens to it while a line is typed: then it is a character.
+	signal.Reset(os.Interrupt)
+	c.interrupts = make(chan os.Signal, 1)
+	signal.Notify(c.interrupts, os.Interrupt)
+	defer signal.Reset(os.Interrupt) // whoever is in a hurry now is not held up
+
+	at, again := "", "openskill chat"
+	if remote != "" {
+		at, again = " with "+remote, again+" --remote "+remote
+	}
+	c.screen.note(dimStyle, "%s", oneLine("openskill chat"+at+"; /help lists commands, Ctrl-D leaves", c.screen.room()))
+	if c.onlyRules {
+		c.tellRules()
+	}
+	if c.conversation != "" {
+		if err := c.goOn(ctx, c.conversation); err != nil {
+			c.screen.failed(err)
+			return turnExit(nil, err)
+		}
+	}
+	if err := c.prompts(ctx, typed); err != nil {
+		return hostFailed(err)
+	}
+	if c.conversation != "" && ctx.Err() == nil {
+		c.screen.note(dimStyle, "%s --conversation %s goes on with this one", oneLine(again, 0), oneLine(c.conversation, 64))
+	}
+	return nil
+}
+
+// prompts asks for lines and does what they say, until the person leaves. The error is
+// one of the screen.
+func (c *chatting) prompts(ctx context.Context, in lines) error {
+	interrupted := false
+	for c.screen.failure == nil {
+		prompt, asked := c.screen.styled("1;36", ">")+" ", len(c.pending) > 0
+		if asked {
+			prompt = "allow? [y/n] "
+			in.Forget() // nobody can have meant a question that was not there yet
+		}
+		line, err := readWhole(in, prompt, !asked)
+		switch {
+		case errors.Is(err, errInterrupted) && interrupted:
+			return nil
+		case errors.Is(err, errInterrupted):
+			interrupted = true
+			c.screen.note(dimStyle, "  Ctrl-C again leaves, as Ctrl-D does")
+			continue
+		case err != nil:
+			return nil //nolint:nilerr // the end of what is typed
+		}
+		interrupted = false
+		yes, decided := yesOrNo(line)
+		switch {
+		case strings.TrimSpace(line) == "":
+		case asked && decided:
+			_, _ = c.decide(ctx, c.pending[0].ApprovalID, yes) // it is shown
+		case line[0] == '/':
+			if c.command(ctx, line) {
+				return nil
+			}
+		default:
+			_, _ = c.say(ctx, strings.TrimSpace(line)) // the same
+		}
+	}
+	return c.screen.failure
+}
+
+// readWhole reads a line, and those that go on with it behind a backslash.
+func readWhole(in lines, prompt string, keep bool) (string, error) {
+	whole := ""
+	for {
+		line, err := in.Read(prompt, keep)
+		if err != nil {
+			return whole + line, err
+		}
+		if !strings.HasSuffix(line, `\`) {
+			return whole + line, nil
+		}
+		whole += strings.TrimSuffix(line, `\`) + "\n"
+		prompt = "… "
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"openskill/host"
+	"openskill/host/config"
+)
+
+func (a *app) completionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish|powershell",
+		Short: "Prints a script by which a shell completes commands, flags and skills",
+		Long: `Prints the completions of a shell. Packages install them; elsewhere the shell reads
+them when it starts: source <(openskill completion bash), or the file in a folder
+where the shell looks for completions.`,
+		Example:   "  openskill completion bash > openskill.bash",
+		Args:      takes(1, 1),
+		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			var err error
+			switch args[0] {
+			case "bash":
+				err = root.GenBashCompletionV2(a.stdout, true)
+			case "zsh":
+				err = root.GenZshCompletion(a.stdout)
+			case "fish":
+				err = root.GenFishCompletion(a.stdout, true)
+			case "powershell":
+				err = root.GenPowerShellCompletionWithDesc(a.stdout)
+			default:
+				return usage("there are completions for bash, zsh, fish and powershell, and not for %s", quote(args[0]))
+			}
+			if err != nil {
+				return hostFailed(err)
+			}
+			return nil
+		},
+	}
+}
+
+// mostOffered is how many skills a shell is offered.
+const mostOffered = 200
+
+// completeSkills has a shell offer the ids of skills for a command's first argument. It
+// reads the folders of the settings and says nothing where they are wrong: who types a
+// command is told by the command.
+func (a *app) completeSkills(flags *settingsFlags) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		s, err := a.load(flags)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return skillIDs(s, typed), cobra.ShellCompDirectiveDefault // a folder is accepted too
+	}
+}
+
+func skillIDs(s *config.Settings, typed string) (ids []string) {
+	r, err := host.Catalogue(s, host.Roots(s, nil))
+	if err != nil {
+		return nil
+	}
+	for _, id := range r.IDs() {
+		if strings.HasPrefix(string(id), typed) && len(ids) < mostOffered {
+			ids = append(ids, string(id))
+		}
+	}
+	return ids
+}
+
+func (a *app) manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "man DIR",
+		Short:   "Writes a manual page for each command into a folder",
+		Long:    "Writes the pages of section 1 of the manual, of what --help says. Packages have them.",
+		Example: "  openskill man /usr/local/share/man/man1",
+		Args:    takes(1, 1),
+		Hidden:  true, // for those who make packages
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			root.DisableAutoGenTag = true // it would have the time of the build
+			header := &doc.GenManHeader{Title: "OPENSKILL", Section: "1", Source: "openskill " + host.Version, Manual: "openSkill"}
+			if err := doc.GenManTree(root, header, args[0]); err != nil {
+				return hostFailed(err)
+			}
+			return nil
+		},
+	}
+}

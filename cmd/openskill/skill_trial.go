@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"openskill/host"
+	"openskill/host/config"
+	"openskill/host/registry"
+	"openskill/sdk/skill"
+)
+
+// trial is the skill of a folder on a host of its own, and on a second one that runs its
+// fallback: what authors test and measure goes through the same door as all calls.
+type trial struct {
+	id       skill.ID
+	skill    *registry.Skill
+	main     *host.Host
+	fallback *host.Host // nil: there is none, it is not wanted, or missing says why not
+	second   bool       // main runs the fallback too, since it cannot run the skill as it asks
+	missing  string     // why the fallback runs nothing beside main; "" where it does, or is not asked for
+}
+
+// openTrial opens the skill in folder and gets ready what it runs on. The caller closes it.
+func (a *app) openTrial(ctx context.Context, s *config.Settings, folder string, fallback bool) (*trial, error) {
+	one, err := a.buildable(folder)
+	if err != nil {
+		return nil, err
+	}
+	// Without its module nothing could be said of the skill.
+	if entry := filepath.FromSlash(one.Primary.File()); one.Fallback == nil && filepath.Ext(entry) == ".wasm" {
+		if _, err := os.Stat(filepath.Join(folder, entry)); errors.Is(err, os.ErrNotExist) {
+			return nil, failed(skill.NotFound, "%s is not built yet: openskill skill build %s", quote(one.Primary.File()), quote(folder))
+		}
+	}
+	t := &trial{skill: one}
+	if err := a.fillTrial(ctx, s, folder, t, fallback && one.Fallback != nil); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (a *app) fillTrial(ctx context.Context, s *config.Settings, folder string, t *trial, fallback bool) (err error) {
+	open := func(byFallback bool) (*host.Host, error) {
+		h, err := host.Open(s, &host.Options{ //nolint:contextcheck // nothing to wait for
+			Log: a.logger(level(s, slog.LevelError)), Roots: []string{folder}, Trial: &host.Trial{Fallback: byFallback, Unlimited: true},
+		})
+		if err != nil {
+			return nil, hostFailed(err)
+		}
+		return h, nil
+	}
+	if t.main, err = open(false); err != nil {
+		return err
+	}
+	name, err := onlySkill(t.main, folder)
+	if err != nil {
+		a.skipped(t.main)
+		return err
+	}
+	t.id = skill.ID(name)
+	stop := a.after(time.Second, "openskill: getting the skill's runtime ready; the first time takes some seconds")
+	defer stop()
+	t.main.Prepare(ctx, t.id)
+	if err := t.main.Ready(t.id); err != nil && t.skill.Fallback != nil {
+		t.second, t.missing = true, "it ran the cases itself, because "+skill.CleanText(reason(err), 300)
+		return nil
+	}
+	if !fallback {
+		return nil
+	}
+	if t.fallback, err = open(true); err != nil {
+		return err
+	}
+	t.fallback.Prepare(ctx, t.id)
+	if err := t.fallback.Ready(t.id); err != nil {
+		t.missing = "it cannot run on this machine: " + skill.CleanText(reason(err), 300)
+		err = t.fallback.Close()
+		t.fallback = nil
+		return err
+	}
+	return nil
+}
+
+// call calls the skill, or its fallback.
+func (t *trial) call(ctx context.Context, h *host.Host, input json.RawMessage, limits skill.Limits) *skill.Result {
+	return h.Invoke(ctx, skill.Local(), skill.Request{SkillID: t.id, Input: input, Limits: limits})
+}
+
+func (t *trial) close() {
+	for _, h := range []*host.Host{t.main, t.fallback} {
+		if h != nil {
+			_ = h.Close() // the answers are there
+		}
+	}
+}
+
+// reason is what an error says to whoever must mend it.
+func reason(err error) string {
+	var e *skill.Error
+	if errors.As(err, &e) && e.Message != "" {
+		return e.Message
+	}
+	return err.Error()
+}
