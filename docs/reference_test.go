@@ -40,7 +40,7 @@ func page(t *testing.T, name string) string {
 // TestSettings: the table in operations.md is the one of the code.
 func TestSettings(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("| setting | flag | key | default | accepted | what it is for |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| setting | flag | key | default | accepted | what it is for | reload |\n|---|---|---|---|---|---|---|\n")
 	for _, s := range config.Table() {
 		def := "none"
 		if s.Default != "" {
@@ -50,7 +50,11 @@ func TestSettings(t *testing.T) {
 		if s.Flag != "" {
 			flag = "`--" + s.Flag + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s | %s |\n", s.Env, flag, s.Key, def, s.Accepts, s.Doc)
+		reload := "restart"
+		if s.Reloads {
+			reload = "SIGHUP"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s | %s | %s |\n", s.Env, flag, s.Key, def, s.Accepts, s.Doc, reload)
 	}
 	const begin, end = "<!-- settings: made by go test ./docs -update -->\n", "<!-- end of settings -->"
 	text := page(t, "operations.md")
@@ -292,6 +296,9 @@ func TestLinks(t *testing.T) {
 			}
 		}
 		for _, a := range address.FindAllString(text, -1) {
+			if name == "docs/operations.md" && slices.ContainsFunc(config.Table(), func(s config.Setting) bool { return s.Default == strings.Trim(a, "`") }) {
+				continue // where a vendor is, unless the operator says otherwise
+			}
 			if !strings.HasPrefix(a, "http://"+shownAddress) && !nowhere.MatchString(a) && !strings.HasPrefix(a, "https://json-schema.org/draft/2020-12/schema") {
 				t.Errorf("%s: the address %s is not this host's", name, a)
 			}
