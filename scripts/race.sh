@@ -16,9 +16,9 @@ status=0
 
 # A package whose code starts goroutines or holds locks belongs into this list, and a
 # test in it that only compiles and runs one guest is skipped by testing.Short.
-race="./host ./host/audit ./host/auth ./host/dispatch ./host/egress ./host/executions ./host/httpapi/... ./host/quarantine ./host/quota ./host/runner ./host/selftest
-	./host/upload ./host/versions ./host/worker ./plugins/all ./plugins/cli ./plugins/javascript ./plugins/python
-	./plugins/wasi/... ./wasm"
+race="./cmd/openskill/internal/watch ./host ./host/audit ./host/auth ./host/console ./host/recent ./host/dispatch ./host/egress ./host/executions ./host/agent/... ./host/httpapi/... ./host/llm/... ./host/metrics ./host/quarantine ./host/quota ./host/runner ./host/selftest
+	./host/share/... ./host/tracing/... ./host/upload ./host/versions ./host/worker ./plugins/all ./plugins/cli ./plugins/extism ./plugins/javascript ./plugins/python ./plugins/remote
+	./plugins/wasi/... ./sdk/client ./wasm"
 began=$(date +%s)
 "$go" test -json -short -race -vet=off -ldflags=-w -timeout 30m $race >"$out/race" 2>"$out/race.err" || status=1
 cat "$out/race.err"

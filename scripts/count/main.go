@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -41,8 +42,9 @@ func run(counts string) error {
 		key := e.Package + " " + e.Test
 		switch e.Action {
 		case "output", "build-output":
-			if len(output[key]) < 200 {
-				output[key] = append(output[key], e.Output)
+			output[key] = append(output[key], e.Output)
+			if n := len(output[key]); n > 400 { // the beginning says most, and the end why
+				output[key] = append(output[key][:200], output[key][n-200:]...)
 			}
 			continue
 		case "pass":
@@ -61,6 +63,9 @@ func run(counts string) error {
 				failed++
 			}
 			fmt.Printf("FAIL  %s %s\n%s", e.Package, e.Test, strings.Join(output[key], ""))
+			if e.Test == "" {
+				failed += unfinished(output, key)
+			}
 		default:
 			continue
 		}
@@ -76,6 +81,22 @@ func run(counts string) error {
 	}
 	_, err = fmt.Fprintln(f, passed, failed, skipped)
 	return errors.Join(err, f.Close())
+}
+
+// unfinished prints what tests said that a package did not finish: one that dies says why in
+// the words of whichever test it was running. It gives how many said anything.
+func unfinished(output map[string][]string, pkg string) (n int) {
+	for key, lines := range output {
+		if key == pkg || !strings.HasPrefix(key, pkg) {
+			continue
+		}
+		delete(output, key)
+		if told := slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "=== ") }); len(told) > 0 {
+			n++
+			fmt.Printf("DIED  %s\n%s", key, strings.Join(told, ""))
+		}
+	}
+	return n
 }
 
 // reason is what a test said when it was skipped.
