@@ -20,8 +20,11 @@ race="./cmd/openskill/internal/watch ./host ./host/audit ./host/auth ./host/cons
 	./host/share/... ./host/tracing/... ./host/upload ./host/versions ./host/worker ./plugins/all ./plugins/cli ./plugins/extism ./plugins/javascript ./plugins/python ./plugins/remote
 	./plugins/wasi/... ./sdk/client ./wasm"
 began=$(date +%s)
-"$go" test -json -short -race -vet=off -ldflags=-w -timeout 30m $race >"$out/race" 2>"$out/race.err" || status=1
-cat "$out/race.err"
-"$out/count" -counts "$out/counts" <"$out/race"
+failed=0
+"$go" test -json -short -race -vet=off -ldflags=-w -timeout 30m $race >"$out/tests" 2>"$out/tests.err" || failed=1
+cat "$out/tests.err"
+"$out/count" -counts "$out/counts" -failures "$out/failures" <"$out/tests"
+[ "$failed" = 0 ] || GO="$go" scripts/again.sh "$out" -short -race -vet=off -ldflags=-w || status=1
+[ ! -f "$out/flaky" ] || cat "$out/flaky"
 echo "race detector: $(($(date +%s) - began)) s"
 exit "$status"

@@ -26,9 +26,11 @@ part vet
 # they are already; and nobody debugs these binaries, which link sooner without what
 # debuggers read.
 part tests
-"$go" test -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -json -vet=off -ldflags=-w -timeout 30m ./... >"$out/tests" 2>"$out/tests.err" || status=1
+failed=0
+"$go" test -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -json -vet=off -ldflags=-w -timeout 30m ./... >"$out/tests" 2>"$out/tests.err" || failed=1
 cat "$out/tests.err"
-"$out/count" -counts "$out/counts" <"$out/tests"
+"$out/count" -counts "$out/counts" -failures "$out/failures" <"$out/tests"
+[ "$failed" = 0 ] || GO="$go" scripts/again.sh "$out" -vet=off -ldflags=-w || status=1
 
 part "property-based HTTP client"
 scripts/schemathesis.sh >"$out/http" 2>&1 || { status=1; cat "$out/http"; }
@@ -37,5 +39,6 @@ tail -n 3 "$out/http"
 part "all tests"
 cat "$out/times"
 echo "all: $(($(date +%s) - began)) s"
+[ ! -f "$out/flaky" ] || cat "$out/flaky"
 cat "$out/counts" | awk '{p+=$1; f+=$2; s+=$3} END {printf "%d passed, %d failed, %d skipped\n", p, f, s}'
 exit "$status"
