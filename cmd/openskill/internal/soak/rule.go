@@ -51,11 +51,8 @@ func Judge(series []Point, b Bound) Verdict {
 	}
 	end := series[len(series)-1].At
 	half := slices.IndexFunc(series, func(p Point) bool { return p.At >= end/2 })
-	s := series[half:]
-	if len(s) < 3 {
-		return v
-	}
-	third := len(s) / 3
+	s := series[half:] // the last point at least
+	third := max(1, len(s)/3)
 	first, last := s[:third], s[len(s)-third:]
 	span := s[len(s)-1].At - s[0].At
 	v.First, v.Last = median(values(first)), median(values(last))

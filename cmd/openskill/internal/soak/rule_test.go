@@ -75,6 +75,8 @@ func TestTooShort(t *testing.T) {
 	} {
 		if v := Judge(s, Bound{}); v.Judged || v.Growing {
 			t.Errorf("%s: %+v, want no judgement", name, v)
+		} else if len(s) > 0 && (v.First == 0 || v.Last == 0) {
+			t.Errorf("%s: %+v, and no values to show", name, v)
 		}
 	}
 	if v := Judge(leak, Bound{}); !v.Judged || !v.Growing {
