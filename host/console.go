@@ -13,6 +13,7 @@ import (
 	"openskill/host/dispatch"
 	"openskill/host/httpapi"
 	"openskill/host/recent"
+	"openskill/host/selftest"
 	"openskill/sdk/skill"
 )
 
@@ -49,7 +50,7 @@ type late struct{ http.Handler }
 func (h *Host) console(o *httpapi.Options, api func(context.Context, skill.Principal, *http.Request) (*http.Response, error)) (http.Handler, error) {
 	out := console.Options{
 		API: api, Operator: skill.Local(), Recent: h.lately.window, Tail: h.lately.tail,
-		Settings: h.shownSettings, Chain: h.chain, Origins: o.Origins, Version: Version, Logger: h.log,
+		Settings: h.shownSettings, SelfTest: h.shownSelfTest, Chain: h.chain, Origins: o.Origins, Version: Version, Logger: h.log,
 		Workers: func() (console.Workers, bool) {
 			s, ok := h.Workers()
 			return console.Workers{Live: s.Live, Busy: s.Busy, Spares: s.Spares, Starts: s.Starts, Crashes: s.Crashes}, ok
@@ -75,6 +76,28 @@ func (h *Host) shownSettings() []console.Setting {
 		out = append(out, console.Setting{Name: v.Env, Value: v.Value, From: string(from), Doc: v.Doc, Secret: v.Secret && v.Value != ""})
 	}
 	return out
+}
+
+// shownSelfTest is the last report of a self-test, with the rows that somebody must look at.
+func (h *Host) shownSelfTest() (*console.SelfTest, error) {
+	k, err := selftest.Last(h.settings.StateDir)
+	if k == nil || err != nil {
+		return nil, err
+	}
+	out := &console.SelfTest{At: k.At, Version: k.Version, Passed: k.Passed, Failed: k.Failed, Skipped: k.Skipped}
+	for _, r := range k.Promises {
+		out.Promises = append(out.Promises, shownRow(r))
+	}
+	for _, r := range k.Rows {
+		if r.Verdict != selftest.Pass {
+			out.Rows = append(out.Rows, shownRow(r))
+		}
+	}
+	return out, nil
+}
+
+func shownRow(r selftest.Row) console.TestRow {
+	return console.TestRow{Promise: r.Promise, Case: r.Case, Limit: r.Limit, Happened: r.Happened, Verdict: string(r.Verdict), Problems: r.Problems}
 }
 
 // chainLooks is how many of the newest records of a chain the console looks at: those that

@@ -32,7 +32,9 @@ each promise with the number that was measured.
 
 It harms nothing: state and data are temporary, the host listens on a free port
 of loopback, and what the operator's host has compiled is only read. It takes
-about two minutes, of both processors. The exit code is 0 if every row passed.`,
+about two minutes, of both processors. The exit code is 0 if every row passed.
+The report of a whole run is kept in the state folder, where the console shows
+it.`,
 		Example: `  openskill selftest
   openskill selftest --filter E0 --json
   openskill selftest --filter load --load 1m`,
@@ -68,7 +70,14 @@ about two minutes, of both processors. The exit code is 0 if every row passed.`,
 		}
 		return a.selftest(cmd.Context(), func(each func(selftest.Row)) (*selftest.Report, error) {
 			o.Each = each
-			return host.SelfTest(cmd.Context(), s, o, log)
+			report, err := host.SelfTest(cmd.Context(), s, o, log)
+			if err == nil && o.Filter == "" && cmd.Context().Err() == nil {
+				kept := &selftest.Kept{At: time.Now().UTC(), Version: host.Version, Report: *report} //nolint:forbidigo // when it was
+				if err := selftest.Keep(s.StateDir, kept); err != nil {
+					a.say("openskill: the report is not kept for the console: %v", err)
+				}
+			}
+			return report, err
 		}, len(selftest.Names(o)), asJSON)
 	}
 	return cmd

@@ -421,6 +421,11 @@ func (l *loader) authentication(s *Settings, local bool) {
 	default:
 		l.wrong(l.row("OPENSKILL_AUDIT_PAYLOAD"), "is not known")
 	}
+	switch s.KeepLogs {
+	case LogsNone, LogsFailed, LogsAll:
+	default:
+		l.wrong(l.row("OPENSKILL_KEEP_LOGS"), "is not known")
+	}
 	switch s.Record {
 	case RecordOff, RecordOn:
 	default:

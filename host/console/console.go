@@ -30,6 +30,7 @@ type Options struct {
 	Workers  func() (Workers, bool)
 	Keys     Keys
 	Settings func() []Setting
+	SelfTest func() (*SelfTest, error) // the last one; nil: there was none
 	Chain    func(ctx context.Context, tenant string) (*ChainState, error)
 
 	// Origins are those of the host's own pages besides addresses and localhost; cookies of

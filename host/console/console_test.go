@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -471,5 +472,52 @@ func TestChatStream(t *testing.T) {
 	}
 	if w := f.signedIn(t, "reader").post(t, "/console/chat/stream", "message", "x"); w.Code != 422 || !strings.Contains(w.Body.String(), "needs the scope") {
 		t.Errorf("by a reader: %d %s", w.Code, w.Body)
+	}
+}
+
+// The settings show what came of the last self-test, that there was none, or that it cannot
+// be read.
+func TestSelfTestOnSettings(t *testing.T) {
+	var last *SelfTest
+	var fails error
+	f := open(t, func(o *Options) {
+		o.SelfTest = func() (*SelfTest, error) { return last, fails }
+		o.Version = "1.2.3"
+	})
+	v := f.signedIn(t, "operator")
+	row := func(n int, name, verdict string) TestRow {
+		return TestRow{Promise: n, Case: name, Limit: "a limit", Happened: "it went on", Verdict: verdict, Problems: []string{"for 3 s"}}
+	}
+	for _, c := range []struct {
+		name string
+		last *SelfTest
+		err  error
+		want []string
+		not  string
+	}{
+		{"none", nil, nil, []string{"None was run here"}, "left out"},
+		{"unread", nil, errors.New("cut off at /a/path"), []string{"cannot be read"}, "/a/path"},
+		{
+			"passed", &SelfTest{Version: "1.2.3", Passed: 7, Promises: []TestRow{row(2, "every run ends", "pass")}}, nil,
+			[]string{"7 passed, 0 failed, 0 left out", "every run ends", "it went on; for 3 s"},
+			"while this host is",
+		},
+		{
+			"failed", &SelfTest{Version: "1.2.2", Passed: 6, Failed: 1, Rows: []TestRow{row(0, "memory is bounded", "fail")}}, nil,
+			[]string{"6 passed, 1 failed", "memory is bounded", "by version 1.2.2, while this host is 1.2.3", "badge bad"},
+			"None was run",
+		},
+	} {
+		last, fails = c.last, c.err
+		body := v.get(t, "/console/settings").Body.String()
+		body = strings.Join(strings.Fields(body), " ")
+		for _, want := range c.want {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: no %q", c.name, want)
+			}
+		}
+		if strings.Contains(body, c.not) {
+			t.Errorf("%s: %q is shown", c.name, c.not)
+		}
 	}
 }

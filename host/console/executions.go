@@ -45,6 +45,7 @@ type execution struct {
 		SHA256 string `json:"sha256"`
 		Kept   *bool  `json:"kept"`
 	} `json:"artifacts"`
+	Logs   string          `json:"logs"`
 	Result json.RawMessage `json:"result"`
 }
 

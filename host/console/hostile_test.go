@@ -100,7 +100,7 @@ func TestHostileText(t *testing.T) {
 	}
 	id := "01a202dd-0000-7000-8000-000000000001"
 	descriptor := `{"id":"echo","version":"1.0.0","description":"D","runner":"wasm:wasi","fallback":"cli:python","trust":"community","digest":"sha256:0","enabled":true,"state":"enabled","reason":"R","limits":{},"permissions":{"data":true,"scratch":true,"env":["E"]},"requires":["P"],"input_schema":{"type":"object","properties":{"N":{"type":"string","description":"F","default":"V","maxLength":5},"e":{"enum":["O"]},"j":{"type":"array","default":["W"]}}},"output_schema":{"title":"T"}}`
-	execution := `{"id":"` + id + `","status":"failed","skill":"S","script":"C","version":"V","digest":"G","runner":"R","tenant":"T","principal":"P","principal_type":"Y","key":"K","trace_id":"X","session":"Z","iteration":0,"replay_of":"O","started_at":"2026-11-22T10:00:00Z","finished_at":"2026-11-22T10:00:01Z","duration_ms":5,"error":{"code":"E","message":"M"},"limits":{},"input":{"bytes":3,"sha256":"H","json":{"I":"J"}},"output":{"bytes":3,"json":"Q"},"artifacts":[{"name":"A","size":3,"sha256":"","kept":true},{"name":"B","size":3,"sha256":""}],"result":{"data":"U"}}`
+	execution := `{"id":"` + id + `","status":"failed","skill":"S","script":"C","version":"V","digest":"G","runner":"R","tenant":"T","principal":"P","principal_type":"Y","key":"K","trace_id":"X","session":"Z","iteration":0,"replay_of":"O","started_at":"2026-11-22T10:00:00Z","finished_at":"2026-11-22T10:00:01Z","duration_ms":5,"error":{"code":"E","message":"M"},"limits":{},"input":{"bytes":3,"sha256":"H","json":{"I":"J"}},"output":{"bytes":3,"json":"Q"},"artifacts":[{"name":"A","size":3,"sha256":"","kept":true},{"name":"B","size":3,"sha256":""}],"logs":"L","result":{"data":"U"}}`
 	result := `{"success":false,"skill_id":"echo","trace_id":"t","data":null,"error":{"code":"E","status":422,"message":"M","details":{"D":"F"}},"meta":{"latency_ms":1,"version":"1","execution_id":"` + id + `","runner":"","digest":"","fuel_used":1,"memory_peak_bytes":1,"truncated":true}}`
 	success := `{"success":true,"skill_id":"echo","trace_id":"t","data":{"K":"V"},"error":null,"meta":{"latency_ms":1,"version":"1","execution_id":"` + id + `","runner":"","digest":"","fuel_used":1,"memory_peak_bytes":1,"truncated":false}}`
 	agentSkill := `{"name":"asker","description":"D","license":"L","digest":"sha256:0","trust":"community","resources":[{"name":"R","size":1}],"scripts":[{"name":"S","description":"E"}],"content":"---\nname: x\n---\nC"}`
@@ -174,6 +174,10 @@ func TestHostileTextOfTheHost(t *testing.T) {
 			return &ChainState{Tenant: hostile, Fault: hostile}, nil
 		}
 		o.Keys = hostileKeys{}
+		row := TestRow{Case: hostile, Limit: hostile, Happened: hostile, Verdict: hostile, Problems: []string{hostile}}
+		o.SelfTest = func() (*SelfTest, error) {
+			return &SelfTest{Version: hostile, Promises: []TestRow{row}, Rows: []TestRow{row}}, nil
+		}
 	})
 	f.answers["GET /executions"] = `{"data":[],"next":null}`
 	f.o.Recent.Add(&recent.Call{Tenant: hostile, Skill: hostile, Code: hostile, Took: time.Millisecond})

@@ -1,8 +1,12 @@
 package console
 
 import (
+	"fmt"
+	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 )
 
 // Setting is one as it is in force. The value of a secret is not in it.
@@ -11,11 +15,30 @@ type Setting struct {
 	Secret                 bool // whether it is set is all that is shown
 }
 
+// SelfTest is what came of the last self-test of this machine.
+type SelfTest struct {
+	At                      time.Time
+	Version                 string // of the program that ran it
+	Passed, Failed, Skipped int
+	Promises                []TestRow
+	Rows                    []TestRow // those that failed or were left out
+}
+
+// TestRow is one line of a self-test.
+type TestRow struct {
+	Promise                        int // 0: a protection
+	Case, Limit, Happened, Verdict string
+	Problems                       []string // why it failed
+}
+
 // settingsData is the page.
 type settingsData struct {
-	List    []Setting
-	Query   string
-	Changed bool // only those that are not the default
+	SelfTest *SelfTest
+	Unread   bool // there is a report that cannot be read
+	Version  string
+	List     []Setting
+	Query    string
+	Changed  bool // only those that are not the default
 }
 
 func (v *view) settings() error {
@@ -23,7 +46,7 @@ func (v *view) settings() error {
 		return err
 	}
 	q := v.r.URL.Query()
-	d := &settingsData{Query: strings.TrimSpace(q.Get("q")), Changed: q.Get("changed") == "yes"}
+	d := &settingsData{Version: v.o.Version, Query: strings.TrimSpace(q.Get("q")), Changed: q.Get("changed") == "yes"}
 	if v.o.Settings != nil {
 		for _, s := range v.o.Settings() {
 			if strings.Contains(strings.ToLower(s.Name+" "+s.Doc), strings.ToLower(d.Query)) && (!d.Changed || s.From != "default") {
@@ -31,5 +54,22 @@ func (v *view) settings() error {
 			}
 		}
 	}
+	if v.o.SelfTest != nil {
+		var err error
+		if d.SelfTest, err = v.o.SelfTest(); err != nil {
+			d.Unread = true
+			v.log.WarnContext(v.r.Context(), "the report of the last self-test cannot be read", slog.String("error", err.Error()))
+		}
+	}
 	return v.show(http.StatusOK, settingsPage(v.frame("settings", "Settings"), d))
+}
+
+// words is what a row of a self-test says of itself.
+func (r *TestRow) words() string {
+	return oneLine(strings.Join(slices.Concat([]string{r.Happened}, r.Problems), "; "), 1000)
+}
+
+// said is the outcome in a line.
+func (t *SelfTest) said() string {
+	return fmt.Sprintf("%d passed, %d failed, %d left out", t.Passed, t.Failed, t.Skipped)
 }

@@ -163,6 +163,29 @@ func (d *Dispatcher) tail(stderr []byte, folder string, room int) string {
 	return "…" + strings.TrimSpace(text[cut:])
 }
 
+// maxKept is how many bytes of the end of a guest's standard error are kept.
+const maxKept = 16 << 10
+
+// lines is the end of standard error as it is kept: with its lines and their indentation.
+func (d *Dispatcher) lines(stderr []byte, folder string) string {
+	if over := len(stderr) - maxKept; over > 0 {
+		stderr = stderr[over:]
+	}
+	all := strings.Split(d.scrub(strings.ToValidUTF8(string(stderr), "\uFFFD"), folder), "\n")
+	for i, line := range all {
+		rest := strings.TrimLeft(line, " \t")
+		all[i] = line[:len(line)-len(rest)] + skill.CleanText(rest, maxKept)
+	}
+	text := strings.Trim(strings.Join(all, "\n"), "\n")
+	if cut := len(text) - maxKept; cut > 0 { // what was not UTF-8 has become longer
+		for cut < len(text) && !utf8.RuneStart(text[cut]) {
+			cut++
+		}
+		text = text[cut:]
+	}
+	return text
+}
+
 // envelopeKeys are the keys of a whole result.
 var envelopeKeys = map[string]bool{"success": true, "skill_id": true, "trace_id": true, "data": true, "error": true, "meta": true}
 

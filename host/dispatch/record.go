@@ -33,6 +33,9 @@ type Executions interface {
 	Track(ctx context.Context, s *audit.Started) (run context.Context, done func())
 	// Keep is called before a run that left artifacts is on record as finished.
 	Keep(ctx context.Context, of *audit.Started, artifacts []skill.Artifact) error
+	// KeepLogs is called before a run that wrote to standard error is on record as finished;
+	// text gives the end of that.
+	KeepLogs(ctx context.Context, of *audit.Started, failed bool, text func() string)
 }
 
 // Quotas bound what principals and tenants may use; *quota.Quotas is one.
@@ -171,6 +174,9 @@ func (d *Dispatcher) finished(ctx context.Context, c *call, err error) error {
 		if unkept = d.o.Executions.Keep(ctx, c.started, r.Meta.Artifacts); unkept != nil {
 			f.Status, f.Code, f.Message, f.Artifacts = audit.Failed, skill.CodeOf(unkept), "the artifacts could not be kept", nil
 		}
+	}
+	if d.o.Executions != nil && c.reply != nil && len(c.reply.Stderr) > 0 {
+		d.o.Executions.KeepLogs(ctx, c.started, f.Status != audit.Success, func() string { return d.lines(c.reply.Stderr, c.skill.Folder) })
 	}
 	if err := d.o.Recorder.Finished(ctx, c.started, f, r.Data); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"openskill/host/audit"
 	"openskill/host/replay"
@@ -208,6 +209,7 @@ func TestScriptsAreOnRecord(t *testing.T) {
 type attic struct {
 	running []string
 	kept    []string
+	logs    []string // "failed" before those of a run that did
 	fail    error
 }
 
@@ -221,6 +223,52 @@ func (a *attic) Keep(_ context.Context, of *audit.Started, list []skill.Artifact
 		a.kept = append(a.kept, of.Tenant+"/"+f.Name)
 	}
 	return a.fail
+}
+
+func (a *attic) KeepLogs(_ context.Context, of *audit.Started, failed bool, text func() string) {
+	word := of.Tenant + " ended: "
+	if failed {
+		word = of.Tenant + " failed: "
+	}
+	a.logs = append(a.logs, word+text())
+}
+
+// What a run wrote to standard error is kept with its lines, without what is invisible and
+// what names the host's own folders, and no more than the end of it.
+func TestLogsAreKept(t *testing.T) {
+	var b book
+	var a attic
+	h := open(t, func(o *Options) { o.Recorder, o.Executions = &b, &a })
+	for _, c := range []struct {
+		stderr, want string
+		exit         uint32
+	}{
+		{"Traceback:\n  File \"x.py\"\n\tat 1\x1b[31m\u202e!\r\n\n", "local failed: Traceback:\n  File \"x.py\"\n\tat 1[31m!", 1},
+		{"a note\n", "local ended: a note", 0},
+		{strings.Repeat("x", maxKept) + "the end", "local ended: " + strings.Repeat("x", maxKept-len("the end")) + "the end", 0},
+		{strings.Repeat("\xff-", maxKept) + "!", "", 0},
+	} {
+		h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
+			r := fakerunner.Prints("{}")
+			r.Stderr = []byte(c.stderr)
+			if c.exit != 0 {
+				r.Stdout, r.ExitCode = nil, c.exit
+			}
+			return r, nil
+		}
+		a.logs = nil
+		if r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}")); r.Success != (c.exit == 0) || len(a.logs) != 1 {
+			t.Fatalf("%+v, %q", r.Error, a.logs)
+		}
+		if got := a.logs[0]; c.want != "" && got != c.want || len(got) > maxKept+20 || !utf8.ValidString(got) {
+			t.Errorf("%.60q has become %d bytes, %.200q; want %.200q", c.stderr, len(got), got, c.want)
+		}
+	}
+	h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) { return fakerunner.Prints("{}"), nil }
+	a.logs = nil
+	if r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}")); !r.Success || a.logs != nil {
+		t.Errorf("kept of a run that wrote nothing: %q", a.logs)
+	}
 }
 
 func TestArtifactsAreKept(t *testing.T) {

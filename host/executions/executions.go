@@ -28,8 +28,8 @@ type Records interface {
 // ErrNotKept is what Results says of what is not there, or not any more.
 var ErrNotKept = errors.New("it is not kept")
 
-// Item is one thing that is kept of an execution: a file that it left, or, without a
-// name, its result.
+// Item is one thing that is kept of an execution: a file that it left, its logs, or,
+// without a name, its result.
 type Item struct {
 	Name string
 	Data []byte
@@ -65,6 +65,15 @@ type Results interface {
 	Sweep(ctx context.Context, now time.Time, limit int) (int, error)
 }
 
+// Logs says of which runs the end of standard error is kept.
+type Logs string
+
+// The values of [Options.Logs].
+const (
+	LogsOfFailed Logs = "failed"
+	LogsOfAll    Logs = "all"
+)
+
 // Options configure a [Manager]. Zero never means "unlimited".
 type Options struct {
 	Records Records // required
@@ -72,7 +81,8 @@ type Options struct {
 	// Replay runs an execution again, and authorizes; nil: nothing is recorded here.
 	Replay func(ctx context.Context, p skill.Principal, id string) (any, error)
 
-	Keep      time.Duration // how long results and files are kept; 0: an hour
+	Keep      time.Duration // how long results, files and logs are kept; 0: an hour
+	Logs      Logs          // of which runs logs are kept; "": of none
 	Long      int           // calls under way that outlive their requests; 0: 64
 	PerTenant int           // of those, one tenant's; 0: 16
 	MostOfOne int64         // bytes that are kept of one execution; 0: 64 MiB

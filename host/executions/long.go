@@ -177,6 +177,27 @@ func (m *Manager) Keep(ctx context.Context, s *audit.Started, artifacts []skill.
 	return nil
 }
 
+// logsName is the item that holds what a run wrote to standard error. No file has it: it
+// is not plain text.
+const logsName = "\tlogs"
+
+// KeepLogs keeps the end of what a run wrote to standard error, where [Options.Logs] says
+// so; text makes it fit to be shown. A run is none the worse for it that they are not kept,
+// which the log says.
+func (m *Manager) KeepLogs(ctx context.Context, s *audit.Started, failed bool, text func() string) {
+	if m.o.Results == nil || m.o.Logs != LogsOfAll && (m.o.Logs != LogsOfFailed || !failed) {
+		return
+	}
+	logs := text()
+	if logs == "" {
+		return
+	}
+	if err := m.put(ctx, s.Tenant, s.ExecutionID, []Item{{logsName, []byte(logs)}}); err != nil {
+		m.o.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "what a run wrote to standard error is not kept",
+			slog.String("execution_id", s.ExecutionID), slog.String("error", err.Error()))
+	}
+}
+
 // fitName reports whether a name that a guest gave is plain text.
 func fitName(name string) bool { return name != "" && name == skill.CleanText(name, 255) }
 

@@ -43,6 +43,7 @@ type View struct {
 	Input     audit.Payload    `json:"input"`
 	Output    *audit.Payload   `json:"output,omitempty"`
 	Artifacts []Artifact       `json:"artifacts,omitempty"`
+	Logs      string           `json:"logs,omitempty"`   // the end of standard error with its lines, while it is kept
 	Result    json.RawMessage  `json:"result,omitempty"` // of a long call: the Normalized Skill Result, while it is kept
 }
 
@@ -177,6 +178,13 @@ func (m *Manager) view(ctx context.Context, e *audit.Execution) (*View, error) {
 	for i := range v.Artifacts {
 		kept := slices.Contains(names, v.Artifacts[i].Name)
 		v.Artifacts[i].Kept = &kept
+	}
+	if slices.Contains(names, logsName) {
+		logs, err := m.o.Results.Get(ctx, e.Tenant, e.ExecutionID, logsName, now)
+		if err != nil && !errors.Is(err, ErrNotKept) { // expired since
+			return nil, unavailable("executions.Get", err)
+		}
+		v.Logs = string(logs)
 	}
 	if e.Finished == nil || !slices.Contains(names, "") {
 		return v, nil

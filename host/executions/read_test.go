@@ -129,6 +129,59 @@ func TestFiles(t *testing.T) {
 	})
 }
 
+// Logs are kept of the runs that the operator chose, for who may see the run, and are no
+// file of it.
+func TestLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			of                executions.Logs
+			ofFailed, ofOther string
+		}{{"", "", ""}, {"none", "", ""}, {executions.LogsOfFailed, "said", ""}, {executions.LogsOfAll, "said", "said"}} {
+			h := newHouse(t, executions.Options{Logs: c.of, Keep: time.Hour})
+			for failed, want := range map[bool]string{true: c.ofFailed, false: c.ofOther} {
+				r := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "files", Input: json.RawMessage(`[{"name":"a","size":1}]`)})
+				id := r.Meta.ExecutionID
+				h.KeepLogs(t.Context(), &audit.Started{Tenant: ann.Tenant, ExecutionID: id}, failed, func() string { return "said" })
+				if v, err := h.Get(t.Context(), ann, id); err != nil || v.Logs != want || len(v.Artifacts) != 1 {
+					t.Errorf("%q, failed %v: %+v, %v", c.of, failed, v, err)
+				}
+				if list, _, err := h.List(t.Context(), ann, executions.Query{}); err != nil || list[0].Logs != "" {
+					t.Errorf("a list with logs: %v", err)
+				}
+				for name, p := range map[string]skill.Principal{"\tlogs": ann, "logs": ann} {
+					if b, err := h.File(t.Context(), p, id, name); code(err) != skill.NotFound {
+						t.Errorf("%q is a file: %q, %v", name, b, err)
+					}
+				}
+				if v, err := h.Get(t.Context(), bob, id); code(err) != skill.NotFound {
+					t.Errorf("seen by another tenant: %+v, %v", v, err)
+				}
+			}
+		}
+		h := newHouse(t, executions.Options{Logs: executions.LogsOfAll, Keep: time.Hour})
+		r := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "files", Input: json.RawMessage(`[]`)})
+		of := &audit.Started{Tenant: ann.Tenant, ExecutionID: r.Meta.ExecutionID}
+		h.KeepLogs(t.Context(), of, false, func() string { return "" })
+		if v, err := h.Get(t.Context(), ann, of.ExecutionID); err != nil || v.Logs != "" {
+			t.Errorf("%+v, %v", v, err)
+		}
+		h.KeepLogs(t.Context(), of, false, func() string { return "said" })
+		h.results.Fail(errors.New("full"))
+		h.KeepLogs(t.Context(), of, false, func() string { return "more" }) // is told in the log alone
+		if _, err := h.Get(t.Context(), ann, of.ExecutionID); code(err) != skill.AuditUnavailable {
+			t.Errorf("logs that cannot be read: %v", err)
+		}
+		h.results.Fail(nil)
+		if v, err := h.Get(t.Context(), ann, of.ExecutionID); err != nil || v.Logs != "said" {
+			t.Errorf("%+v, %v", v, err)
+		}
+		time.Sleep(2 * time.Hour)
+		if v, err := h.Get(t.Context(), ann, of.ExecutionID); err != nil || v.Logs != "" {
+			t.Errorf("kept for ever: %+v, %v", v, err)
+		}
+	})
+}
+
 func TestSessionsAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, executions.Options{})

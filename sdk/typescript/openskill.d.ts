@@ -460,6 +460,11 @@ export type Execution = {
   /** The id of the API key that was shown. */
   key?: string;
   limits: RequestLimits;
+  /**
+   * The end of what it wrote to standard error, at most 16 KiB, while it is kept. Not
+   * in lists. Of which runs it is kept the operator says (OPENSKILL_KEEP_LOGS).
+   */
+  logs?: string;
   memory_peak_bytes?: number;
   output?: Payload;
   principal: string;
