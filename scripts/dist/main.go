@@ -15,6 +15,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -24,6 +25,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -37,19 +39,21 @@ func main() {
 	native := flag.String("native", "", "an openskill of the same commit that runs on this machine")
 	arches := flag.String("arch", "amd64", "architectures, with commas between them")
 	flag.Parse()
-	if err := run(*repo, *to, *native, strings.Split(*arches, ",")); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *repo, *to, *native, strings.Split(*arches, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "dist:", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:gocritic // nobody waits for a signal any more
 	}
 }
 
-func run(repo, to, native string, arches []string) error {
+func run(ctx context.Context, repo, to, native string, arches []string) error {
 	epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
 	if err != nil || epoch < 0 {
 		return errors.New("SOURCE_DATE_EPOCH must be the time of the commit, in seconds")
 	}
 	at := time.Unix(epoch, 0).UTC()
-	out, err := exec.Command(native, "--version").Output() //nolint:gosec // the binary that was just built
+	out, err := exec.CommandContext(ctx, native, "--version").Output() //nolint:gosec // the binary that was just built
 	if err != nil {
 		return fmt.Errorf("%s --version: %w", native, err)
 	}
@@ -58,7 +62,7 @@ func run(repo, to, native string, arches []string) error {
 	for _, arch := range arches {
 		name := fmt.Sprintf("openskill-%s-linux-%s", version, arch)
 		tree := filepath.Join(to, "build", name)
-		if err := stage(repo, tree, native, filepath.Join(to, "build", arch, "openskill"), arch); err != nil {
+		if err := stage(ctx, repo, tree, native, filepath.Join(to, "build", arch, "openskill"), arch); err != nil {
 			return err
 		}
 		if err := archive(filepath.Join(to, name+".tar.gz"), tree, name, at); err != nil {
@@ -81,7 +85,7 @@ func run(repo, to, native string, arches []string) error {
 }
 
 // stage gathers the files of one architecture in an empty folder.
-func stage(repo, tree, native, binary, arch string) error {
+func stage(ctx context.Context, repo, tree, native, binary, arch string) error {
 	if err := os.RemoveAll(tree); err != nil {
 		return err
 	}
@@ -105,15 +109,15 @@ func stage(repo, tree, native, binary, arch string) error {
 		return err
 	}
 	for shell, name := range map[string]string{"bash": "openskill.bash", "zsh": "_openskill", "fish": "openskill.fish", "powershell": "openskill.ps1"} {
-		if err := output(filepath.Join(tree, "completions", name), native, "completion", shell); err != nil {
+		if err := output(ctx, filepath.Join(tree, "completions", name), native, "completion", shell); err != nil {
 			return err
 		}
 	}
-	if out, err := exec.Command(native, "man", filepath.Join(tree, "man/man1")).CombinedOutput(); err != nil { //nolint:gosec // as above
+	if out, err := exec.CommandContext(ctx, native, "man", filepath.Join(tree, "man/man1")).CombinedOutput(); err != nil { //nolint:gosec // as above
 		return fmt.Errorf("openskill man: %w: %s", err, out)
 	}
 	// A binary tells what it is made of to whoever reads it, also on another machine.
-	return output(filepath.Join(tree, "openskill.cdx.json"), native, "version", "--sbom", "--of", binary)
+	return output(ctx, filepath.Join(tree, "openskill.cdx.json"), native, "version", "--sbom", "--of", binary)
 }
 
 func copyFile(from, to string) error {
@@ -124,8 +128,8 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, b, 0o644) //nolint:gosec // for everybody
 }
 
-func output(to, command string, args ...string) error {
-	out, err := exec.Command(command, args...).Output() //nolint:gosec // the binary that was just built
+func output(ctx context.Context, to, command string, args ...string) error {
+	out, err := exec.CommandContext(ctx, command, args...).Output() //nolint:gosec // the binary that was just built
 	if err != nil {
 		return fmt.Errorf("openskill %s: %w", strings.Join(args, " "), err)
 	}
