@@ -54,7 +54,7 @@ func TestNewSkillsBuild(t *testing.T) {
 				}
 				if digest == "" {
 					digest = built.Digest
-					if got := run(t, "skill", "test", filepath.Join(dir, "hello")); !strings.Contains(got, "5 passed, 0 failed: hello 0.1.0 by wasm:") {
+					if got := run(t, "skill", "test", filepath.Join(dir, "hello"), "--state", t.TempDir()); !strings.Contains(got, "5 passed, 0 failed: hello 0.1.0 by wasm:") {
 						t.Error(got)
 					}
 				}
