@@ -70,7 +70,7 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 	}
 	defer e.Close() //nolint:errcheck,contextcheck // nothing ran in it
 	x.engine(ctx, e)
-	list, err := runners(e, s, dirs, nil)
+	list, err := runners(e, s, dirs, outgoing(s, nil))
 	if err != nil {
 		x.Engine.OK, x.Engine.Detail = false, err.Error()
 		return x

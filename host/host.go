@@ -199,7 +199,7 @@ func (h *Host) openRunners(s *config.Settings, d state) (err error) {
 	if h.engine, err = OpenEngine(d.cache); err != nil {
 		return err
 	}
-	h.all, err = runners(h.engine, s, d, h.log)
+	h.all, err = runners(h.engine, s, d, h.traced(outgoing(s, h.log)))
 	return err
 }
 
@@ -212,8 +212,8 @@ func OpenEngine(cacheDir string) (*wasm.Engine, error) {
 	return wasm.Open(&wasm.Options{CacheDir: cacheDir, Interpreter: interpreted})
 }
 
-func runners(e *wasm.Engine, s *config.Settings, d state, log *slog.Logger) ([]skill.Runner, error) {
-	return all.Runners(all.Options{Engine: e, StateDir: d.root, Python: s.Python, TempDir: d.temp, Outgoing: outgoing(s, log)})
+func runners(e *wasm.Engine, s *config.Settings, d state, out skill.Outgoing) ([]skill.Runner, error) {
+	return all.Runners(all.Options{Engine: e, StateDir: d.root, Python: s.Python, TempDir: d.temp, Outgoing: out})
 }
 
 // Roots are the folders of skills that settings name, or those given instead.

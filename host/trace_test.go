@@ -8,24 +8,35 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
+	"openskill/host/llm/llmtest"
 	"openskill/host/tracing"
 	"openskill/sdk/skill"
 )
 
-// traced is a host that serves, and the spans of its calls.
-func traced(t *testing.T) (string, *tracetest.InMemoryExporter) {
+// traced is a host that serves, with these flags and their values, and the spans of its
+// calls.
+func traced(t *testing.T, flags ...string) (string, *tracetest.InMemoryExporter) {
 	t.Helper()
+	all := map[string]string{}
+	for i := 0; i < len(flags); i += 2 {
+		all[flags[i]] = flags[i+1]
+	}
 	spans := tracetest.NewInMemoryExporter()
-	h, err := Open(settings(t, nil), &Options{Uploads: true, Log: slog.New(slog.DiscardHandler), exporter: spans})
+	h, err := Open(settings(t, all), &Options{Uploads: true, Log: slog.New(slog.DiscardHandler), exporter: spans})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,18 +110,7 @@ func TestATraceOfACall(t *testing.T) {
 			if res.StatusCode != 200 || res.Header.Get("X-Trace-Id") != c.says {
 				t.Fatalf("%d %s %s", res.StatusCode, res.Header.Get("X-Trace-Id"), body)
 			}
-			var spans tracetest.SpanStubs
-			for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-				spans = nil
-				for _, s := range exporter.GetSpans() {
-					if s.SpanContext.TraceID().String() == c.id {
-						spans = append(spans, s)
-					}
-				}
-				if slices.ContainsFunc(spans, func(s tracetest.SpanStub) bool { return s.Name == "http" }) {
-					break // the last one to end
-				}
-			}
+			spans := awaitSpan(t, exporter, c.id, "http") // the last one to end
 			want := []string{"http", "  door", "    admission", "    audit.started", "    run", "      worker", "        guest", "    output", "    audit.finished"}
 			if !hasWorkers || underRace {
 				want = slices.DeleteFunc(want, func(s string) bool { return strings.Contains(s, "worker") || strings.Contains(s, "guest") })
@@ -156,10 +156,8 @@ func TestARefusedCallIsTraced(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = res.Body.Close()
-	var spans tracetest.SpanStubs
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && len(spans) < 2; time.Sleep(time.Millisecond) {
-		spans = exporter.GetSpans()
-	}
+	awaitSpan(t, exporter, tracing.ID("refused"), "http")
+	spans := exporter.GetSpans()
 	if diff := cmp.Diff([]string{"http", "  door"}, tree(spans, "", 0)); diff != "" {
 		t.Fatal(diff)
 	}
@@ -173,6 +171,129 @@ func TestARefusedCallIsTraced(t *testing.T) {
 		if s.Name == "door" && s.Status.Description != string(skill.NotFound) {
 			t.Errorf("door: %+v", s.Status)
 		}
+	}
+}
+
+// awaitSpan gives the spans of a trace once one of a name is among them.
+func awaitSpan(t *testing.T, exporter *tracetest.InMemoryExporter, traceID, name string) tracetest.SpanStubs {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		var spans tracetest.SpanStubs
+		for _, s := range exporter.GetSpans() {
+			if s.SpanContext.TraceID().String() == traceID {
+				spans = append(spans, s)
+			}
+		}
+		if slices.ContainsFunc(spans, func(s tracetest.SpanStub) bool { return s.Name == name }) {
+			return spans
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no span %q: %q", name, tree(spans, "", 0))
+		}
+	}
+}
+
+// within reports whether a span of a name is a part of one of another name.
+func within(spans tracetest.SpanStubs, name, of string) bool {
+	byID := map[trace.SpanID]tracetest.SpanStub{}
+	for _, s := range spans {
+		byID[s.SpanContext.SpanID()] = s
+	}
+	for _, s := range spans {
+		for p, ok := s, s.Name == name; ok; p, ok = byID[p.Parent.SpanID()] {
+			if p.Name == of {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestWhatGoesOutIsTraced: requests of guests are parts of their call, wherever it runs,
+// without the address; a remote skill is told the trace, and the span that it is a part of.
+func TestWhatGoesOutIsTraced(t *testing.T) {
+	var parent atomic.Value
+	out := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/remote" {
+			parent.Store(r.Header.Get("Traceparent"))
+			_, _ = io.WriteString(w, `{"ok": true}`)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	defer out.Close()
+	for _, workers := range []string{"off", "tenant"} {
+		t.Run("workers "+workers, func(t *testing.T) {
+			if underRace && workers != "off" {
+				t.Skip("a worker of this binary takes seconds to start; what it does not do is the same")
+			}
+			s := settings(t, map[string]string{"workers": workers, "http-allow": out.URL + " GET; " + out.URL + " POST"})
+			farSkill(t, s.SkillsDir, "far", out.URL, fmt.Sprintf(`{"url": %q}`, out.URL+"/remote"), "")
+			folder := filepath.Join(s.SkillsDir, "asker")
+			manifest := manifestOf("asker", "1.0.0", fmt.Sprintf("type: wasm\nruntime: wasi\nentry: asker.wasm\npermissions: {http: ['%s GET']}\nlimits: {timeout_ms: 20000}\n", out.URL))
+			if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, "skill.yaml"), []byte(manifest), 0o600),
+				os.WriteFile(filepath.Join(folder, "asker.wasm"), requesting(fmt.Sprintf(`{"url": "%s/secret-path"}`, out.URL)), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			exporter := tracetest.NewInMemoryExporter()
+			h, err := Open(s, &Options{Observe: true, Log: slog.New(slog.DiscardHandler), exporter: exporter})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.Close() //nolint:errcheck // nothing runs
+			call := func(id skill.ID) {
+				t.Helper()
+				if r := h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: id, Input: []byte("{}"), TraceID: skill.TraceID("t-" + id)}); !r.Success {
+					t.Fatalf("%s: %+v", id, r.Error)
+				}
+			}
+			call("asker")
+			spans := awaitSpan(t, exporter, tracing.ID("t-asker"), "door")
+			if !within(spans, "egress", "run") {
+				t.Errorf("%q", tree(spans, "", 0))
+			}
+			if text := fmt.Sprintf("%+v", spans); strings.Contains(text, "secret-path") || strings.Contains(text, out.URL) {
+				t.Errorf("the address is in the trace: %s", text)
+			}
+			call("far")
+			spans = awaitSpan(t, exporter, tracing.ID("t-far"), "door")
+			told, _ := parent.Load().(string)
+			p, ok := tracing.ParseParent([]byte(told))
+			if !ok || p.TraceID() != tracing.ID("t-far") || !slices.ContainsFunc(spans, func(s tracetest.SpanStub) bool { return s.SpanContext.SpanID().String() == told[36:52] }) {
+				t.Errorf("told %q of %q", told, tree(spans, "", 0))
+			}
+		})
+	}
+}
+
+// TestModelsAreTraced: what a model is asked is a part of the request, without its words.
+func TestModelsAreTraced(t *testing.T) {
+	model, err := llmtest.New(llmtest.Script{Rules: []llmtest.Rule{{When: llmtest.When{User: "secret words"}, Say: "an answer"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, exporter := traced(t, "openai-api-base", llmtest.NewServer(model, nil).Start(t)+"/v1", "openai-model", "scripted")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/agent/chat", strings.NewReader(`{"message": "secret words"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-Trace-Id", "talk")
+	res, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusOK || !strings.Contains(string(body), "an answer") {
+		t.Fatalf("%d %s", res.StatusCode, body)
+	}
+	spans := awaitSpan(t, exporter, tracing.ID("talk"), "http")
+	if !within(spans, "model", "http") {
+		t.Errorf("%q", tree(spans, "", 0))
+	}
+	if text := fmt.Sprintf("%+v", spans); strings.Contains(text, "secret words") || strings.Contains(text, "an answer") {
+		t.Errorf("what was said is in the trace: %s", text)
 	}
 }
 

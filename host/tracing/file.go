@@ -1,17 +1,13 @@
 package tracing
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
-	"go.opentelemetry.io/otel/codes"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
@@ -27,9 +23,10 @@ type File struct {
 	dir  string
 	half int64
 
-	mu   sync.Mutex
-	f    *os.File // nil after Shutdown
-	size int64
+	mu    sync.Mutex
+	f     *os.File // nil after Shutdown
+	size  int64
+	lines []byte // those of one batch
 }
 
 // OpenFile makes the folder where there is none. most is what its files may have
@@ -55,74 +52,40 @@ func (f *File) open() error {
 	return nil
 }
 
-// line is one span.
-type line struct {
-	TraceID    string         `json:"trace_id"`
-	SpanID     string         `json:"span_id"`
-	ParentID   string         `json:"parent_id,omitempty"`
-	Name       string         `json:"name"`
-	Start      time.Time      `json:"start"`
-	DurationUS float64        `json:"duration_us"`
-	Error      string         `json:"error,omitempty"` // the code
-	Attributes map[string]any `json:"attributes,omitempty"`
-}
-
-func lineOf(s sdk.ReadOnlySpan) line {
-	l := line{
-		TraceID: s.SpanContext().TraceID().String(), SpanID: s.SpanContext().SpanID().String(), Name: s.Name(),
-		Start: s.StartTime().UTC(), DurationUS: float64(s.EndTime().Sub(s.StartTime()).Nanoseconds()) / 1e3,
-	}
-	if s.Parent().SpanID().IsValid() {
-		l.ParentID = s.Parent().SpanID().String()
-	}
-	if s.Status().Code == codes.Error {
-		l.Error = s.Status().Description
-	}
-	for _, a := range s.Attributes() {
-		if l.Attributes == nil {
-			l.Attributes = map[string]any{}
-		}
-		l.Attributes[string(a.Key)] = a.Value.AsInterface()
-	}
-	return l
-}
-
 var errClosed = errors.New("tracing: the file is closed")
 
 // ExportSpans implements the SDK's SpanExporter. A span is written whole or not at all.
 func (f *File) ExportSpans(_ context.Context, spans []sdk.ReadOnlySpan) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var b bytes.Buffer
+	f.lines = f.lines[:0]
 	for _, s := range spans {
-		text, err := json.Marshal(lineOf(s))
-		if err != nil {
-			return fmt.Errorf("tracing: %w", err)
-		}
-		text = append(text, '\n')
-		if int64(len(text)) > f.half {
-			continue // it would push out all others
-		}
-		if f.size+int64(b.Len()+len(text)) > f.half {
-			if err := errors.Join(f.write(&b), f.turn()); err != nil {
+		whole := len(f.lines)
+		f.lines = appendLine(f.lines, s)
+		size := int64(len(f.lines) - whole)
+		switch {
+		case size > f.half: // it would push out all others
+			f.lines = f.lines[:whole]
+		case f.size+int64(len(f.lines)) > f.half:
+			last := f.lines[whole:]
+			if err := errors.Join(f.write(f.lines[:whole]), f.turn()); err != nil {
 				return err
 			}
+			f.lines = append(f.lines[:0], last...)
 		}
-		b.Write(text)
 	}
-	return f.write(&b)
+	return f.write(f.lines)
 }
 
 // write appends lines; what is written in part, because the disk is full, is taken back.
-func (f *File) write(b *bytes.Buffer) error {
+func (f *File) write(lines []byte) error {
 	if f.f == nil {
 		return errClosed
 	}
-	if b.Len() == 0 {
+	if len(lines) == 0 {
 		return nil
 	}
-	n, err := f.f.Write(b.Bytes())
-	b.Reset()
+	n, err := f.f.Write(lines)
 	if err != nil {
 		_ = f.f.Truncate(f.size) // the next line begins behind what is left
 		return fmt.Errorf("tracing: %w", err)

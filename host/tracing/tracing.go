@@ -101,9 +101,10 @@ func (t *Tracer) Root(ctx context.Context, name, id string, parent Parent) (cont
 	return t.begin(context.WithValue(ctx, idKey{}, id), name, id)
 }
 
-// Start begins a part of what ctx is a part of. Without such a thing there is no span.
+// Start begins a part of what ctx is a part of. Without such a thing, or where its trace is
+// not kept, there is no span.
 func (t *Tracer) Start(ctx context.Context, name string) (context.Context, *Span) {
-	if t == nil || !trace.SpanContextFromContext(ctx).IsValid() {
+	if t == nil || !trace.SpanContextFromContext(ctx).IsSampled() {
 		return ctx, nil
 	}
 	id, _ := ctx.Value(idKey{}).(string)
@@ -131,7 +132,7 @@ func (t *Tracer) begin(ctx context.Context, name, id string, o ...trace.SpanStar
 
 // Past tells of a part that is over, and that somebody else has measured.
 func (t *Tracer) Past(ctx context.Context, name string, began time.Time, took time.Duration) {
-	if t == nil || !trace.SpanContextFromContext(ctx).IsValid() {
+	if t == nil || !trace.SpanContextFromContext(ctx).IsSampled() {
 		return
 	}
 	id, _ := ctx.Value(idKey{}).(string)

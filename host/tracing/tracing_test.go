@@ -111,6 +111,24 @@ func TestNothing(t *testing.T) {
 	}
 }
 
+// TestNotKept: of a trace that is not kept there are no parts, and who is called next is
+// told that.
+func TestNotKept(t *testing.T) {
+	exporter := tracetest.NewInMemoryExporter()
+	tr := New(Options{Exporter: exporter, AtOnce: true})
+	ctx, root := tr.Root(t.Context(), "http", "0123456789abcdef0123456789abcdef", Parent{})
+	c, part := tr.StartOrRoot(ctx, "door", "other")
+	tr.Past(c, "guest", time.Now(), time.Second)
+	if header := tr.Header(c); part != nil || !strings.HasPrefix(header, "00-0123456789abcdef0123456789abcdef-") || !strings.HasSuffix(header, "-00") {
+		t.Errorf("%v, %q", part, header)
+	}
+	part.End()
+	root.End()
+	if err := tr.Close(t.Context()); err != nil || len(exporter.GetSpans()) != 0 {
+		t.Errorf("%v, %+v", err, exporter.GetSpans())
+	}
+}
+
 func spansOf(t testing.TB, tr *Tracer, n int, name string) {
 	t.Helper()
 	for i := range n {
@@ -118,6 +136,18 @@ func spansOf(t testing.TB, tr *Tracer, n int, name string) {
 		s.Number("i", int64(i))
 		s.End()
 	}
+}
+
+// line is one span, as a reader has it.
+type line struct {
+	TraceID    string         `json:"trace_id"`
+	SpanID     string         `json:"span_id"`
+	ParentID   string         `json:"parent_id"`
+	Name       string         `json:"name"`
+	Start      time.Time      `json:"start"`
+	DurationUS float64        `json:"duration_us"`
+	Error      string         `json:"error"`
+	Attributes map[string]any `json:"attributes"`
 }
 
 // read gives the lines of a folder of traces, the oldest first, each of which must be
