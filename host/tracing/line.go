@@ -58,7 +58,7 @@ func appendValue(b []byte, v attribute.Value) []byte {
 	case attribute.BOOL:
 		return strconv.AppendBool(b, v.AsBool())
 	}
-	return appendText(b, v.Emit())
+	return appendText(b, v.String())
 }
 
 // appendText appends a string of JSON. Almost all are plain: names of the host's making, and
