@@ -24,7 +24,7 @@ import (
 // TestKilledUnderLoad kills a host that answers calls, at random moments: every call
 // that was answered has its two records, none of the others is left running, the chain
 // is whole, and SQLite finds nothing wrong. OPENSKILL_KILLS says how often; 200 takes
-// some minutes.
+// half a minute.
 func TestKilledUnderLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts a host again and again")
