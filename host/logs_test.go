@@ -24,9 +24,9 @@ func complains() []byte {
 }
 
 // TestLogsOfARun: what a skill wrote to standard error in its worker can be read at its
-// execution, of failed runs if nobody chose, of none if that was chosen.
+// execution where the operator chose that, and is kept nowhere if nobody chose.
 func TestLogsOfARun(t *testing.T) {
-	for keep, want := range map[string]string{"": "Traceback:\n  line 1[31m", "none": ""} {
+	for keep, want := range map[string]string{"": "", "failed": "Traceback:\n  line 1[31m", "none": ""} {
 		flags := map[string]string{}
 		if keep != "" {
 			flags["keep-logs"] = keep

@@ -98,7 +98,7 @@ type Settings struct {
 	AuditPayloadKB uint64       `env:"OPENSKILL_AUDIT_PAYLOAD_KB" envDefault:"16" flag:"audit-payload-kb" min:"1" max:"1024" doc:"most that it keeps of either, in KiB"`
 	AuditDays      uint64       `env:"OPENSKILL_AUDIT_DAYS" envDefault:"400" flag:"audit-days" min:"1" max:"36500" doc:"how long records are kept, in days"`
 	ResultMinutes  uint64       `env:"OPENSKILL_RESULT_MINUTES" envDefault:"60" flag:"result-minutes" min:"1" max:"43200" doc:"how long results of long calls, and artifacts, are kept, in minutes"`
-	KeepLogs       KeepLogs     `env:"OPENSKILL_KEEP_LOGS" envDefault:"failed" flag:"keep-logs" accepts:"none, failed or all" doc:"of which runs the end of what they wrote to standard error is kept, as long as artifacts"`
+	KeepLogs       KeepLogs     `env:"OPENSKILL_KEEP_LOGS" envDefault:"none" flag:"keep-logs" accepts:"none, failed or all" doc:"of which runs the end of what they wrote to standard error is kept, as long as artifacts"`
 	Record         Record       `env:"OPENSKILL_RECORD" envDefault:"off" flag:"record" accepts:"off or on" doc:"whether all that a run was given is kept, so that it can be replayed"`
 	RecordMB       uint64       `env:"OPENSKILL_RECORD_MB" envDefault:"16" flag:"record-mb" min:"1" max:"128" doc:"most that is kept of one run to replay it, in MiB"`
 
