@@ -82,20 +82,34 @@ type serving struct {
 func serve(t testing.TB, s *config.Settings) *serving {
 	t.Helper()
 	r, w := io.Pipe()
-	lines := make(chan []byte, 1000) // more than any test logs: the host never waits for it
-	go func() {
-		for b := range lines {
-			_, _ = w.Write(b)
-		}
-		_ = w.Close()
-	}()
 	var mu sync.Mutex
+	var lines [][]byte // without a bound: the host never waits for a test that reads none
 	ended := false
+	more := sync.NewCond(&mu)
+	go func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for {
+			for len(lines) == 0 && !ended {
+				more.Wait()
+			}
+			if len(lines) == 0 {
+				_ = w.Close()
+				return
+			}
+			b := lines[0]
+			lines = lines[1:]
+			mu.Unlock()
+			_, _ = w.Write(b)
+			mu.Lock()
+		}
+	}()
 	log := writer(func(b []byte) {
 		mu.Lock()
 		defer mu.Unlock()
 		if !ended { // a host does not wait without end for its parts, and they may log later
-			lines <- bytes.Clone(b)
+			lines = append(lines, bytes.Clone(b))
+			more.Signal()
 		}
 	})
 	h, err := Open(s, &Options{Uploads: true, Log: slog.New(slog.NewJSONHandler(log, nil))})
@@ -118,7 +132,7 @@ func serve(t testing.TB, s *config.Settings) *serving {
 		mu.Lock()
 		defer mu.Unlock()
 		ended = true
-		close(lines)
+		more.Signal()
 		return err
 	}
 	t.Cleanup(func() { _ = v.stop() })
@@ -271,11 +285,23 @@ func TestStopLetsCallsFinish(t *testing.T) {
 	v := serve(t, settings(t, map[string]string{"concurrency": "1", "concurrency-per-skill": "1"}))
 	v.await(t, `"what":"slow"`) // compiled: what follows is the run alone
 	answer := make(chan *skill.Result, 1)
-	go func() { answer <- v.post(t, "slow") }()
+	go func() {
+		for { // it may find the place taken as well
+			if r := v.post(t, "slow"); r.Error == nil || r.Error.Code != skill.RateLimited {
+				answer <- r
+				return
+			}
+		}
+	}()
 	// There is one place: once another call finds none, slow is running.
 	for {
 		if r := v.post(t, "quick"); r.Error != nil && r.Error.Code == skill.RateLimited {
 			break
+		}
+		select {
+		case r := <-answer:
+			t.Fatalf("slow ended, and no call beside it was refused: %+v", r.Error)
+		default:
 		}
 	}
 	if err := v.stop(); err != nil {
