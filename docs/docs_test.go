@@ -65,6 +65,7 @@ var notRun = map[string]string{
 	"make skills\nmake runtimes":                                                  "they fetch, and write into the repository",
 	"make bench":                                                                  "it takes minutes and prints other numbers on each machine",
 	"make race":                                                                   "it takes some minutes of two processors",
+	"make package-boot":                                                           "it needs root, and boots a Debian in a container; CI runs it by itself",
 	"make screenshots":                                                            "it needs a browser, and writes into the repository",
 	"make licenses\nmake vulnerabilities":                                         "they fetch, the second one a database",
 	"make lint":                                                                   "CI runs it by itself; it takes minutes the first time",
