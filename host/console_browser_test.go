@@ -401,7 +401,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	b.open("/console/approvals")
 	b.waits(".card", "convert.py")
 	b.shows("approvals")
-	b.presses("Allow")
+	b.presses("Approve")
 	b.waits(".note.good", "approved")
 	b.open("/console/agent-skills/unit-converter")
 	b.waits("#run", "Run a script")
