@@ -25,7 +25,7 @@ left out: the host checks every call against the skill's own schema.`,
   openskill tools --format anthropic
   openskill tools ./skills --format mcp --json`,
 	}
-	flags := bindSettings(cmd, "skills", "cli-dir", "agent-skills")
+	flags := bindSettings(cmd, "skills", "cli-dir", "agent-skills", "state")
 	cmd.Flags().Var(&word{&format, "FORMAT"}, "format", strings.Join(tools.Formats(), ", ")+"; default "+tools.Formats()[0])
 	cmd.Flags().BoolVar(&asJSON, "json", false, "on one line")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
