@@ -304,7 +304,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	b.shows("signin")
 	b.fill("#credential", "osk_wrong")
 	b.presses("Sign in")
-	b.waits(".problem", "not a valid key")
+	b.waits(".problem", "not a valid API key")
 	b.fill("#credential", made["operator"].text)
 	b.presses("Sign in")
 	b.waits("h1", "Skills") // where it was asked for
@@ -401,7 +401,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	b.open("/console/approvals")
 	b.waits(".card", "convert.py")
 	b.shows("approvals")
-	b.presses("Allow")
+	b.presses("Approve")
 	b.waits(".note.good", "approved")
 	b.open("/console/agent-skills/unit-converter")
 	b.waits("#run", "Run a script")

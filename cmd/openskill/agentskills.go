@@ -139,9 +139,9 @@ func (a *app) agentSkillsRunCommand() *cobra.Command {
 	o := agentRun{fuel: fuelFlag(), memory: memoryFlag()}
 	cmd := &cobra.Command{
 		Use:   "run SKILL SCRIPT [-- ARGS…]",
-		Short: "Runs a script of an Agent Skill in the sandbox, without a server",
-		Long: `Runs a script through the same door as the server and prints the Normalized Skill
-Result, whose data is {"output": what the script printed}. The exit code is 0 only if
+		Short: "Runs a script of an Agent Skill in the sandbox, without a running host",
+		Long: `Runs a script through the same door as a running host and prints the Normalized
+Skill Result, whose data is {"output": what the script printed}. The exit code is 0 only if
 the result says "success": true. openskill script runs a script of any folder, and
 passes its streams through.
 

@@ -17,7 +17,7 @@ import (
 func (a *app) approvalsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approvals",
-		Short: "Shows what scripts asked to be allowed, and decides",
+		Short: "Shows the approvals that scripts asked for, and decides",
 		Long: `Shows and decides what scripts of Agent Skills asked, where the operator wants to be
 asked (OPENSKILL_SCRIPT_APPROVAL). It works on the record in the state folder; a
 host that runs sees at once what is decided here.`,
@@ -138,15 +138,15 @@ func (a *app) approvalsDecideCommand(approve bool) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "approve ID…",
-		Short: "Allows what was asked",
-		Long: `Allows what was asked: all runs of scripts of this version of the skill, or the one
+		Short: "Approves what was asked",
+		Long: `Approves what was asked: all runs of scripts of this version of the skill, or the one
 call, as the record says.`,
 		Example: "  openskill approvals approve 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f",
 		Args:    takes(1, many),
 	}
 	if !approve {
-		cmd.Use, cmd.Short = "deny ID…", "Refuses what was asked, or withdraws what was approved"
-		cmd.Long = "Refuses what was asked, or withdraws what was approved. Runs under way go on."
+		cmd.Use, cmd.Short = "deny ID…", "Denies what was asked, or withdraws what was approved"
+		cmd.Long = "Denies what was asked, or withdraws what was approved. Runs under way go on."
 		cmd.Example = "  openskill approvals deny 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f"
 	}
 	flags := bindSettings(cmd, "state")

@@ -297,7 +297,7 @@ func (c *chatting) prompts(ctx context.Context, in lines) error {
 	for c.screen.failure == nil {
 		prompt, asked := c.screen.styled("1;36", ">")+" ", len(c.pending) > 0
 		if asked {
-			prompt = "allow? [y/n] "
+			prompt = "approve? [y/n] "
 			in.Forget() // nobody can have meant a question that was not there yet
 		}
 		line, err := readWhole(in, prompt, !asked)

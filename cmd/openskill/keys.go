@@ -336,8 +336,8 @@ func (a *app) keysRevokeCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "revoke ID…",
-		Short: "Ends keys, on every host within a second",
-		Long: `Ends keys for good, on every host within a second. Calls under way go on. Instead of
+		Short: "Revokes keys, on every host within a second",
+		Long: `Revokes keys for good, on every host within a second. Calls under way go on. Instead of
 the id the key itself is taken too, for whoever finds one where it should not be.`,
 		Example: "  openskill keys revoke pvgqyfyx5dc6zpxs",
 		Args:    takes(1, many),

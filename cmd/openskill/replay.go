@@ -19,10 +19,11 @@ func (a *app) replayCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "replay ID",
-		Short: "Makes a recorded run again, and says whether it ends the same",
-		Long: `Makes the run of an execution again, and says whether it ends as it did: with the same
-status, data, artifacts and fuel. What the run was told by clocks, by chance and by the
-network is what it was told then; no clock is looked at, and nothing is sent.
+		Short: "Replays an execution, and says whether it ends the same",
+		Long: `Makes the run of an execution again, by its recording, and says whether it ends as
+it did: with the same status, data, artifacts and fuel. What the run was told by clocks,
+by chance and by the network is what it was told then; no clock is looked at, and nothing
+is sent.
 
 Runs are recorded while OPENSKILL_RECORD is on. A replay needs the skill in the version
 that ran, and the files that it looked at, as they were; what has changed is named, and

@@ -31,7 +31,7 @@ func (a *app) scriptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "script FOLDER SCRIPT [-- ARGS…]",
 		Short: "Runs a script of an Agent Skill's folder in the sandbox, unmodified",
-		Long: `Runs one script of a folder with a SKILL.md through the same door as the server.
+		Long: `Runs one script of a folder with a SKILL.md through the same door as a running host.
 SCRIPT is its path in the folder; a leading scripts/ may be left out. Its working
 folder is the skill's, where it may write as it would outside: nothing of that reaches
 the folder, and --artifacts keeps it. Its standard input, output and error and its exit

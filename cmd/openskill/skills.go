@@ -46,7 +46,7 @@ func (a *app) skillsListCommand() *cobra.Command {
 skipped, and why, goes to standard error.`,
 		Example: "  openskill skills list ./skills --json",
 	}
-	flags := bindSettings(cmd, "skills", "cli-dir")
+	flags := bindSettings(cmd, "skills", "cli-dir", "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"data": […], "problems": […]}`)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		for _, folder := range args {
@@ -140,7 +140,7 @@ the path of a skill's folder.`,
 		Example: "  openskill skills show calculator\n  openskill skills show ./my-skill --json",
 		Args:    takes(1, many),
 	}
-	flags := bindSettings(cmd, "skills", "cli-dir")
+	flags := bindSettings(cmd, "skills", "cli-dir", "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a skill")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		for _, name := range args {

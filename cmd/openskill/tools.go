@@ -16,7 +16,7 @@ func (a *app) toolsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "tools [FOLDER…]",
-		Short: "Prints the skills as tools, in the form that a model's vendor wants",
+		Short: "Prints the skills as tools, in the form that a model's provider wants",
 		Long: `Prints the enabled skills of the catalogue as tools for models, and the tools by which
 they load, read and run Agent Skills where there are any; with folders, of those in
 them instead. What a vendor refuses in a schema is said in another way for it, or
@@ -25,7 +25,7 @@ left out: the host checks every call against the skill's own schema.`,
   openskill tools --format anthropic
   openskill tools ./skills --format mcp --json`,
 	}
-	flags := bindSettings(cmd, "skills", "cli-dir", "agent-skills")
+	flags := bindSettings(cmd, "skills", "cli-dir", "agent-skills", "state")
 	cmd.Flags().Var(&word{&format, "FORMAT"}, "format", strings.Join(tools.Formats(), ", ")+"; default "+tools.Formats()[0])
 	cmd.Flags().BoolVar(&asJSON, "json", false, "on one line")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

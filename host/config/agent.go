@@ -34,7 +34,7 @@ type Agent struct {
 	AgentPrices    string `env:"OPENSKILL_AGENT_PRICES" flag:"agent-prices" accepts:"entries between semicolons, like gpt-4o=2.5/10" reload:"yes" doc:"what models cost, in dollars for a million tokens of prompt and of reply"`
 	LLMTimeoutS    uint64 `env:"OPENSKILL_LLM_TIMEOUT_S" envDefault:"60" flag:"llm-timeout-s" min:"1" max:"3600" doc:"time of one answer of a model, in seconds"`
 
-	AgentIterations    int    `env:"OPENSKILL_AGENT_ITERATIONS" envDefault:"10" flag:"agent-iterations" min:"1" max:"1000" doc:"questions to the model in one turn of a conversation"`
+	AgentIterations    int    `env:"OPENSKILL_AGENT_ITERATIONS" envDefault:"10" flag:"agent-iterations" min:"1" max:"1000" doc:"rounds of one turn of a conversation, each a question to the model"`
 	AgentToolCalls     int    `env:"OPENSKILL_AGENT_TOOL_CALLS" envDefault:"32" flag:"agent-tool-calls" min:"1" max:"10000" doc:"calls of tools in one turn, and in one task"`
 	AgentTokens        int    `env:"OPENSKILL_AGENT_TOKENS" envDefault:"65536" flag:"agent-tokens" min:"1" max:"100000000" doc:"tokens of one turn, prompts and replies together"`
 	AgentReplyTokens   int    `env:"OPENSKILL_AGENT_REPLY_TOKENS" envDefault:"4096" flag:"agent-reply-tokens" min:"1" max:"1000000" doc:"tokens of one answer of a model in a conversation"`

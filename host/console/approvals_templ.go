@@ -41,7 +41,7 @@ func approvalsPage(f *frame, d *approvalsData) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = heading("Approvals", "What scripts asked to be allowed, the newest first.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Approvals", "What scripts asked an approval for, the newest first.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -355,12 +355,12 @@ func approvalsPage(f *frame, d *approvalsData) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					if a.State == "pending" {
-						templ_7745c5c3_Err = approvalButton(f.CSRF, a.ID, "approve", "Allow").Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = approvalButton(f.CSRF, a.ID, "approve", "Approve").Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 					}
-					templ_7745c5c3_Err = approvalButton(f.CSRF, a.ID, "deny", "Refuse").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = approvalButton(f.CSRF, a.ID, "deny", "Deny").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -20,7 +20,7 @@ import (
 type Options struct {
 	// API answers requests of the HTTP API as a principal; required.
 	API func(ctx context.Context, p skill.Principal, r *http.Request) (*http.Response, error)
-	// Authenticate says whose a credential is, a key or a token; it is asked again for each
+	// Authenticate says whose a credential is, an API key or a JWT; it is asked again for each
 	// request of a session. nil: nobody is asked, and all who reach the host are Operator.
 	Authenticate func(ctx context.Context, credential string) (skill.Principal, error)
 	Operator     skill.Principal // who calls where Authenticate is nil
@@ -303,7 +303,7 @@ func (v *view) links() []navLink {
 func (v *view) home() error {
 	links := v.links()
 	if len(links) == 0 {
-		return v.fail(http.StatusForbidden, "None of the pages is for you: your key or token has no scope that opens one.")
+		return v.fail(http.StatusForbidden, "None of the pages is for you: your API key or JWT has no scope that opens one.")
 	}
 	return v.redirect(links[0].Path)
 }

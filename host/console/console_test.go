@@ -204,6 +204,18 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// Who makes a key reads what each scope allows, and not its name alone.
+func TestScopesHaveWords(t *testing.T) {
+	for _, scope := range skill.Scopes() {
+		if scopeWords[scope] == "" {
+			t.Errorf("%s has no words", scope)
+		}
+	}
+	if len(scopeWords) != len(skill.Scopes()) {
+		t.Errorf("words for %d scopes, of %d", len(scopeWords), len(skill.Scopes()))
+	}
+}
+
 // Each page is for who has its scope, and the navigation shows no other.
 func TestScopesOfPages(t *testing.T) {
 	f := open(t, func(o *Options) {

@@ -138,5 +138,6 @@ var scopeWords = map[string]string{
 	skill.ScopeAgent:         "use the agent",
 	skill.ScopeExecutions:    "look at its own calls",
 	skill.ScopeAllExecutions: "look at all calls of its tenant",
-	skill.ScopeHost:          "make keys, and look at the calls of all",
+	skill.ScopeMetrics:       "read the metrics of the whole host",
+	skill.ScopeHost:          "make keys, see settings, and look at the calls of every tenant",
 }

@@ -759,7 +759,7 @@ func signInView(f *frame, next, problem string) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "<div class=\"signin card\"><h1>Sign in</h1><p>With an API key of this host, or a token that it accepts. What you see and may do here is what the key or token may do.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "<div class=\"signin card\"><h1>Sign in</h1><p>With an API key of this host, or a JWT that it accepts. What you see and may do here is what its scopes allow.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -808,7 +808,7 @@ func signInView(f *frame, next, problem string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 66, "\"> <label for=\"credential\">Key or token</label> <input id=\"credential\" name=\"credential\" type=\"password\" autocomplete=\"current-password\" required autofocus spellcheck=\"false\" aria-describedby=\"how\"><p class=\"help\" id=\"how\">It is kept in the memory of the host until you sign out, and in no cookie.</p><button type=\"submit\">Sign in</button></form></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 66, "\"> <label for=\"credential\">API key or JWT</label> <input id=\"credential\" name=\"credential\" type=\"password\" autocomplete=\"current-password\" required autofocus spellcheck=\"false\" aria-describedby=\"how\"><p class=\"help\" id=\"how\">It is kept in the memory of the host until you sign out, and in no cookie.</p><button type=\"submit\">Sign in</button></form></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -10,7 +10,7 @@ import (
 	"openskill/sdk/skill"
 )
 
-// mostCredential is the longest key or token, in bytes, that is looked at.
+// mostCredential is the longest API key or JWT, in bytes, that is looked at.
 const mostCredential = 8 << 10
 
 func (c *Console) signInPage(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +27,7 @@ func (c *Console) showSignIn(w http.ResponseWriter, r *http.Request, status int,
 	_ = c.render(w, r, status, signInView(f, next, problem)) // there is nothing else to say
 }
 
-// signIn takes a key or a token. Whatever is wrong with it, the answer is the same.
+// signIn takes an API key or a JWT. Whatever is wrong with it, the answer is the same.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {
 		c.plain(w, r, http.StatusBadRequest, "The form could not be read.")
@@ -55,7 +55,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	case err != nil, p.ID == "", p.Type == skill.Anonymous:
 		c.attempts.failed(r)
-		c.showSignIn(w, r, http.StatusUnauthorized, next, "This is not a valid key or token. Keys begin with osk_; the operator makes them with openskill keys create.")
+		c.showSignIn(w, r, http.StatusUnauthorized, next, "This is not a valid API key or JWT. Keys begin with osk_; the operator makes them with openskill keys create.")
 		return
 	}
 	c.begin(w, r, credential)

@@ -171,7 +171,7 @@ func (m *Manager) Keep(ctx context.Context, s *audit.Started, artifacts []skill.
 	if err := m.put(ctx, s.Tenant, s.ExecutionID, items); err != nil {
 		return &skill.Error{
 			Op: "executions.Keep", Code: skill.AuditUnavailable, Subject: s.ExecutionID,
-			Message: "the files that the run left cannot be kept now, so that its result would not hold; try again in a moment", Err: err,
+			Message: "the artifacts of the run cannot be kept now, so that its result would not hold; try again in a moment", Err: err,
 		}
 	}
 	return nil

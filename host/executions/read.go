@@ -343,7 +343,7 @@ func (m *Manager) File(ctx context.Context, p skill.Principal, id, name string) 
 	}
 	gone := &skill.Error{
 		Op: "executions.File", Code: skill.NotFound, Subject: skill.CleanText(name, 80),
-		Message: "the execution has left no such file, or it is not kept any more",
+		Message: "the execution has no such artifact, or it is not kept any more",
 	}
 	if m.o.Results == nil || !fitName(name) {
 		return nil, gone
@@ -366,7 +366,7 @@ func (m *Manager) Replay(ctx context.Context, p skill.Principal, id string) (any
 	if m.o.Replay == nil {
 		return nil, &skill.Error{
 			Op: "executions.Replay", Code: skill.NotFound, Subject: id,
-			Message: "nothing was recorded by which the execution could run again; its operator turns that on by OPENSKILL_RECORD",
+			Message: "there is no recording by which the execution could be replayed; the operator turns that on by OPENSKILL_RECORD",
 		}
 	}
 	return m.o.Replay(ctx, p, id)

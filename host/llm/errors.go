@@ -16,7 +16,7 @@ type BusyError struct {
 }
 
 // Error implements error.
-func (b *BusyError) Error() string { return fmt.Sprintf("the vendor is busy (status %d)", b.Status) }
+func (b *BusyError) Error() string { return fmt.Sprintf("the provider is busy (status %d)", b.Status) }
 
 // Unavailable is the error of a vendor that answered with a status, or was not reached
 // (0). said is what it said of that, or what went wrong; it is shown to callers and to

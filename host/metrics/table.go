@@ -84,7 +84,7 @@ var table = []Family{
 	{workerCrashes, Counter, nil, "Worker processes that ended before they were told to."},
 	{agentTurns, Counter, []string{"kind", "end"}, "Turns of conversations (chat) and tasks (task), by how they ended: the stop reason, the status, or the error code."},
 	{modelRequests, Counter, []string{"provider", "code"}, "Requests to models, by the name of the provider in the settings and error code (OK for success)."},
-	{modelTokens, Counter, []string{"provider", "kind"}, "Tokens that models read (prompt) and wrote (completion), as far as the vendor says."},
+	{modelTokens, Counter, []string{"provider", "kind"}, "Tokens that models read (prompt) and wrote (completion), as far as the provider says."},
 	{modelDuration, Histogram, []string{"provider"}, "Time of a request to a model, in seconds, to the end of its answer."},
 	{uploadsTotal, Counter, []string{"verdict"}, "Uploads, by what admission said: accepted, dry_run, or the error code of the refusal."},
 	{stateFree, Gauge, nil, "Free bytes on the disk of the state folder; only where the system tells."},

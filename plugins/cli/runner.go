@@ -171,7 +171,7 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	if call.Trust < skill.Trusted {
 		return nil, &skill.Error{
 			Op: "cli.Run", Code: skill.Forbidden, Subject: string(call.SkillID),
-			Message: "skills of the community run in a sandbox only; " + string(r.Kind()) + " is for skills in the operator's own folders",
+			Message: "community skills run in the sandbox only; " + string(r.Kind()) + " is for skills in the operator's own folders",
 		}
 	}
 	path, err := r.entry(call.Folder, call.Entry)

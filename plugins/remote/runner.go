@@ -80,7 +80,7 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	if call.Trust < skill.Trusted {
 		return nil, &skill.Error{
 			Op: "remote.Run", Code: skill.Forbidden, Subject: string(call.SkillID),
-			Message: "skills of the community run in a sandbox only; http is for skills in the operator's own folders",
+			Message: "community skills run in the sandbox only; http is for skills in the operator's own folders",
 		}
 	}
 	if err := r.network(); err != nil {

@@ -65,11 +65,6 @@ func (w *Wazero) Run(ctx context.Context, script string, stdin []byte) ([]byte, 
 	return w.w.Run(ctx, append(w.args[:len(w.args):len(w.args)], scriptsAt+"/"+script), stdin)
 }
 
-// Hold starts a script that waits for its input until ctx ends.
-func (w *Wazero) Hold(ctx context.Context, script string) error {
-	return w.w.Hold(ctx, append(w.args[:len(w.args):len(w.args)], scriptsAt+"/"+script))
-}
-
 // way is one way to run a script: what it printed, and what a whole call took.
 type way struct {
 	name string

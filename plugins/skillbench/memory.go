@@ -132,23 +132,3 @@ func Held(pid int) (int64, error) {
 	}
 	return 0, fmt.Errorf("the kernel tells no proportional set")
 }
-
-// BareMemory tells what n sandboxes of a runtime take on bare wazero that wait for
-// input, in this process.
-func (b *Bench) BareMemory(ctx context.Context, name string, n int) (int64, error) {
-	before, err := Held(os.Getpid())
-	if err != nil {
-		return 0, err
-	}
-	w, err := b.Bare(ctx, name)
-	if err != nil {
-		return 0, err
-	}
-	for range n {
-		if err := w.Hold(ctx, "stdlib.py"); err != nil {
-			return 0, err
-		}
-	}
-	after, err := Held(os.Getpid())
-	return after - before, err
-}

@@ -203,7 +203,7 @@ export type ChatAnswer = {
   /** What a turn waits for that ended as `approval_required`. */
   approvals?: ChatApproval[];
   conversation_id: string;
-  /** Questions to the model. */
+  /** Rounds. */
   iterations: number;
   model: string;
   provider: string;
@@ -329,7 +329,7 @@ export type ChatUsage = {
 export type Conversation = {
   created_at: string;
   id: string;
-  /** Questions to the model so far. */
+  /** Rounds so far. */
   iterations: number;
   /** Those that are kept. */
   messages: ConversationMessage[];
@@ -1096,7 +1096,7 @@ export interface paths {
     };
   };
   "/approvals": {
-    /** What scripts asked to be allowed, the newest first, one page at a time. (listApprovals) */
+    /** Approvals that scripts asked for, the newest first, one page at a time. (listApprovals) */
     GET: {
       query?: {
         /** Only those in this state. */
@@ -1158,7 +1158,7 @@ export interface paths {
     };
   };
   "/approvals/{id}:approve": {
-    /** Allow what was asked. (approveApproval) */
+    /** Approve what was asked. (approveApproval) */
     POST: {
       path: {
         /** The id of an approval. */
@@ -1189,7 +1189,7 @@ export interface paths {
     };
   };
   "/approvals/{id}:deny": {
-    /** Refuse what was asked, or withdraw what was approved. (denyApproval) */
+    /** Deny what was asked, or withdraw what was approved. (denyApproval) */
     POST: {
       path: {
         /** The id of an approval. */
@@ -1295,7 +1295,7 @@ export interface paths {
     };
   };
   "/executions": {
-    /** Records of calls, the newest first, one page at a time. (listExecutions) */
+    /** Executions, the newest first, one page at a time. (listExecutions) */
     GET: {
       query?: {
         /** Only those of this skill or Agent Skill. */
@@ -1402,7 +1402,7 @@ export interface paths {
     };
   };
   "/executions/{id}/artifacts/{artifact}": {
-    /** A file that an execution left, while it is kept. (getArtifact) */
+    /** An artifact of an execution, while it is kept. (getArtifact) */
     GET: {
       path: {
         /** The id of an execution. */
@@ -1436,7 +1436,7 @@ export interface paths {
     };
   };
   "/executions/{id}:replay": {
-    /** Run an execution again with what was recorded of it, and compare. (replayExecution) */
+    /** Replay an execution by its recording, and compare. (replayExecution) */
     POST: {
       path: {
         /** The id of an execution. */

@@ -60,40 +60,6 @@ func (w *Wazero) Run(ctx context.Context, args []string, stdin []byte) (stdout [
 	return out.Bytes(), took, err
 }
 
-// Hold starts the program with an input that never comes, and returns when it has
-// asked for it. It stays until ctx ends.
-func (w *Wazero) Hold(ctx context.Context, args []string) error {
-	asked, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		var problem bytes.Buffer
-		exit, err := w.start(ctx, args, &silent{asked: asked, done: ctx.Done()}, io.Discard, &problem)
-		ended <- errors.Join(err, fmt.Errorf("ended without input, exit code %d: %.300s", exit, problem.Bytes()))
-	}()
-	select {
-	case <-asked:
-		return nil
-	case err := <-ended:
-		return err
-	}
-}
-
-// silent is an input that is asked for once, and comes when all is over.
-type silent struct {
-	asked chan struct{}
-	done  <-chan struct{}
-	was   bool
-}
-
-// Read implements io.Reader.
-func (s *silent) Read([]byte) (int, error) {
-	if !s.was {
-		s.was = true
-		close(s.asked)
-	}
-	<-s.done
-	return 0, io.EOF
-}
-
 func (w *Wazero) start(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (exit uint32, err error) {
 	files := wazero.NewFSConfig()
 	for at, f := range w.p.Mounts {

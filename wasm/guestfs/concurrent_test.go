@@ -2,7 +2,6 @@ package guestfs_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -12,16 +11,11 @@ import (
 // One tree serves many guests at once.
 func TestManyGuestsAtOnce(t *testing.T) {
 	dir := folder(t, sample)
-	single, err := guestfs.OpenFile(filepath.Join(dir, "a.txt"), guestfs.DirOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer single.Close()
 	work := guestfs.NewMemory(guestfs.Limits{})
 	tr := tree(t,
 		guestfs.Mount{Path: "/data", FS: openDir(t, dir)},
 		guestfs.Mount{Path: "/zip", FS: guestfs.FromFS(archive(t, sample))},
-		guestfs.Mount{Path: "/one", FS: single},
+		guestfs.Mount{Path: "/one", FS: guestfs.Bytes([]byte("alpha"))},
 		guestfs.Mount{Path: "/work", FS: work})
 	var guests sync.WaitGroup
 	for i := range 8 {

@@ -3,7 +3,7 @@
 // put together from.
 //
 //   - [OpenDir]: a read-only view of one host folder;
-//   - [OpenFile] and [Bytes]: one read-only file;
+//   - [Bytes]: one read-only file;
 //   - [FromFS]: a read-only view of an io/fs.FS, such as a zip archive;
 //   - [NewMemory]: writable scratch space in memory, with caps, and links of its own;
 //   - [Null] and [Chance]: files that keep nothing;

@@ -11,7 +11,7 @@ import (
 // Mount says where a file system is seen in a [Tree].
 type Mount struct {
 	Path string // absolute and clean, such as "/data"; never "/" itself
-	FS   FS     // its root may be a regular file, as with [OpenFile]
+	FS   FS     // its root may be a regular file, as with [Bytes]
 	// Unlisted says that the folder that it is in does not list it: it is there for who
 	// asks for it by name.
 	Unlisted bool

@@ -166,18 +166,6 @@ func (m modules) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// GoFunction is one function of preview1 or of [OutgoingModule], for an embedder that puts its own in
-// front of it: the same World, the same rules. It is nil if there is none of that
-// name.
-func GoFunction(name string) api.GoModuleFunction {
-	for _, f := range hostFunctions() {
-		if f.name == name {
-			return goFunction(f.call)
-		}
-	}
-	return nil
-}
-
 func goFunction(call func(w *World, p []uint64) guestfs.Errno) api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
 		w, ok := ctx.Value(worldKey{}).(*World)

@@ -168,15 +168,10 @@ func TestReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := dataFolder(t)
-	single, err := guestfs.OpenFile(filepath.Join(data, "a.txt"), guestfs.DirOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer single.Close()
 	root, err := guestfs.NewTree(
 		guestfs.Mount{Path: "/data", FS: openDir(t, data)},
 		guestfs.Mount{Path: "/zip", FS: guestfs.FromFS(zipped)},
-		guestfs.Mount{Path: "/etc/one.txt", FS: single})
+		guestfs.Mount{Path: "/etc/one.txt", FS: guestfs.Bytes([]byte("alpha"))})
 	if err != nil {
 		t.Fatal(err)
 	}

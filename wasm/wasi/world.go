@@ -194,13 +194,6 @@ func (w *World) Stopped() *Stop {
 // Written is how many bytes the guest has written to its standard streams.
 func (w *World) Written() (stdout, stderr int64) { return w.out[0].count, w.out[1].count }
 
-// IsStdin reports whether a descriptor is the standard input now: a guest can
-// renumber it.
-func (w *World) IsStdin(fd uint32) bool {
-	d := w.fd(uint64(fd))
-	return d != nil && d.kind == isStdin
-}
-
 // enter prepares for one host call.
 func (w *World) enter(ctx context.Context, mod api.Module) {
 	if w.stopped.Reason != 0 {

@@ -110,15 +110,8 @@ func (b *Builder) Export(name string, f uint32) {
 func (b *Builder) Start(f uint32) { b.m.Start = &f }
 
 // Memory defines and exports a memory of min pages of 64 KiB, without a maximum.
-func (b *Builder) Memory(minPages uint32) { b.memory(binary.Extent{Min: minPages}) }
-
-// MemoryMax is Memory with a maximum.
-func (b *Builder) MemoryMax(minPages, maxPages uint32) {
-	b.memory(binary.Extent{Min: minPages, Max: maxPages, HasMax: true})
-}
-
-func (b *Builder) memory(x binary.Extent) {
-	b.m.Memories = append(b.m.Memories, x)
+func (b *Builder) Memory(minPages uint32) {
+	b.m.Memories = append(b.m.Memories, binary.Extent{Min: minPages})
 	b.m.Exports = append(b.m.Exports, binary.Export{Name: "memory", Kind: binary.ExternMemory})
 }
 

@@ -59,9 +59,6 @@ func New(r *llm.Request) *Builder {
 	return b
 }
 
-// Any reports whether there is a call.
-func (b *Builder) Any() bool { return len(b.calls) > 0 }
-
 // Whole adds a call that came in one piece.
 func (b *Builder) Whole(id, name, arguments string) error {
 	c, err := b.open(id)
