@@ -159,6 +159,7 @@ func (e *events) send(b []byte) {
 	late.Stop()
 	if err != nil {
 		e.over = true
+		e.to.end() // at once, so that who tells of the turn does not go on for nobody
 		return
 	}
 	e.to.Flush()
