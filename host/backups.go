@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"openskill/host/approval"
@@ -65,6 +66,14 @@ func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logg
 // with a database that this program can open, or not at all.
 func Restore(ctx context.Context, stateDir string, r io.Reader) (*backup.Index, error) {
 	return backup.Restore(ctx, r, stateDir, func(ctx context.Context, dir string, x *backup.Index) error {
+		for _, f := range x.Files {
+			if !backedUp(f.Path) {
+				return &skill.Error{
+					Op: "host.Restore", Code: skill.InvalidArgument,
+					Message: "the archive is of no use: it has " + skill.CleanText(f.Path, 100) + ", which no backup has",
+				}
+			}
+		}
 		if x.Database != string(store.SQLite) {
 			return nil
 		}
@@ -74,4 +83,18 @@ func Restore(ctx context.Context, stateDir string, r io.Reader) (*backup.Index, 
 		}
 		return store.Check(ctx, file)
 	})
+}
+
+// backedUp reports whether a file is of what Backup writes. A state folder has more, such
+// as compiled modules, which a host trusts as it does itself: machine code in an archive of
+// somebody else's would be that of every call.
+func backedUp(name string) bool {
+	top, _, below := strings.Cut(name, "/")
+	switch top {
+	case store.File:
+		return !below
+	case filepath.Base(UploadsDir("")), filepath.Base(approval.Dir("")):
+		return below
+	}
+	return false
 }

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
 	"openskill/host/audit"
+	"openskill/host/backup"
 	"openskill/host/config"
 	"openskill/sdk/skill"
 )
@@ -117,5 +120,28 @@ func TestBackupsThatCannotBe(t *testing.T) {
 	}
 	if _, err := Restore(t.Context(), s.StateDir, &b); skill.CodeOf(err) != skill.InvalidArgument || !missing(s.StateDir) {
 		t.Errorf("of nothing: %v", err)
+	}
+}
+
+// TestBackupsOfStrangers: an archive brings what a backup has, and nothing that a host would
+// run as its own.
+func TestBackupsOfStrangers(t *testing.T) {
+	from := t.TempDir()
+	file := filepath.Join(from, "file")
+	if err := os.WriteFile(file, []byte("machine code"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"cache/wasm/v1/00-trusted/code", "runtimes/slim/python.wasm", "recording.key", "openskill.db-wal", "openskill.db/x", "skills", "approvals", ".env", "shared/x",
+	} {
+		var b bytes.Buffer
+		x := &backup.Index{Program: Version, Database: "postgres"}
+		if err := backup.Write(t.Context(), &b, x, []backup.Part{{Name: name, From: file}}); err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), "state")
+		if _, err := Restore(t.Context(), dir, &b); skill.CodeOf(err) != skill.InvalidArgument || !strings.Contains(err.Error(), "which no backup has") || !missing(dir) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

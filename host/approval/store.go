@@ -336,7 +336,7 @@ const MaxPage = 100
 
 // List gives at most limit (1 to MaxPage) approvals, the newest first, and the cursor of
 // the next page or "". Who has skills:admin sees those of all tenants, who has
-// skills:read those of its own.
+// skills:read those of its own; what was given to a script is shown to fewer, see told.
 func (s *Store) List(p skill.Principal, cursor string, limit int) ([]Approval, string, error) {
 	return s.ListState(p, "", cursor, limit)
 }
@@ -360,7 +360,7 @@ func (s *Store) ListState(p skill.Principal, state State, cursor string, limit i
 				next = page[limit-1].ID
 				return
 			}
-			page = append(page, shown)
+			page = append(page, told(p, shown))
 		}
 	})
 	if err != nil {
@@ -378,7 +378,7 @@ func (s *Store) Get(p skill.Principal, id string) (Approval, error) {
 	found := false
 	err := s.look(func(now time.Time) {
 		if a := s.all[id]; a != nil && visible(p, a) {
-			shown, found = a.at(now), true
+			shown, found = told(p, a.at(now)), true
 		}
 	})
 	if err == nil && !found {
@@ -462,6 +462,16 @@ func errNone(id string) error {
 
 func visible(p skill.Principal, a *Approval) bool {
 	return p.May(skill.ScopeAdmin) || p.Tenant == a.Tenant
+}
+
+// told is an approval as p is told of it. What a call gave its script is as the record of
+// that call: for who made it, who may read the calls of all, and who decides.
+func told(p skill.Principal, a Approval) Approval {
+	own := p.ID == a.Caller && p.Tenant == a.Tenant
+	if !own && !p.May(skill.ScopeAdmin) && !p.May(skill.ScopeAllExecutions) {
+		a.Arguments, a.ArgumentsCut, a.CallHash = []string{}, a.ArgumentsCut || len(a.Arguments) > 0, "" // a hash can be guessed at
+	}
+	return a
 }
 
 func mayLook(p skill.Principal) error {

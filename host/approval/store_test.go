@@ -350,6 +350,35 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
+// TestWhoSeesArguments: what a call gave its script is nobody's who only finds the skill.
+func TestWhoSeesArguments(t *testing.T) {
+	s := open(t, approval.Options{Policy: approval.PerCall})
+	id := asks(t, s, ask(), "pending").ID
+	for _, tc := range []struct {
+		name string
+		p    skill.Principal
+		sees bool
+	}{
+		{"who asked", skill.Principal{ID: "agent-1", Tenant: "acme", Scopes: []string{skill.ScopeRead}}, true},
+		{"who decides", skill.Principal{ID: "x", Tenant: "other", Scopes: []string{skill.ScopeAdmin}}, true},
+		{"who reads all calls of the tenant", skill.Principal{ID: "x", Tenant: "acme", Scopes: []string{skill.ScopeRead, skill.ScopeAllExecutions}}, true},
+		{"the operator", skill.Local(), true},
+		{"who reads its own calls", skill.Principal{ID: "x", Tenant: "acme", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, skill.ScopeExecutions}}, false},
+		{"who finds skills", skill.Principal{ID: "x", Tenant: "acme", Scopes: []string{skill.ScopeRead}}, false},
+	} {
+		got, err := s.Get(tc.p, id)
+		list, _, listErr := s.List(tc.p, "", 10)
+		if err != nil || listErr != nil || len(list) != 1 {
+			t.Fatalf("%s: %v, %v, %d", tc.name, err, listErr, len(list))
+		}
+		for _, a := range []approval.Approval{got, list[0]} {
+			if len(a.Arguments) > 0 != tc.sees || a.Arguments == nil || a.CallHash != "" != tc.sees || a.ArgumentsCut == tc.sees {
+				t.Errorf("%s: %q, cut %v, %q", tc.name, a.Arguments, a.ArgumentsCut, a.CallHash)
+			}
+		}
+	}
+}
+
 func TestWhoMay(t *testing.T) {
 	s := open(t, approval.Options{Policy: approval.PerVersion})
 	id := asks(t, s, ask(), "pending").ID

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/backup"
+	"openskill/host/upload/uploadtest"
 	"openskill/sdk/skill"
 )
 
@@ -213,9 +214,13 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		"a link":           {rewrite(t, good, extra(&tar.Header{Typeflag: tar.TypeSymlink, Name: "skills/l", Linkname: "/etc"}, nil)), "no host writes"},
 		"a hard link":      {rewrite(t, good, extra(&tar.Header{Typeflag: tar.TypeLink, Name: "skills/l", Linkname: "openskill.db"}, nil)), "no host writes"},
 		"a device":         {rewrite(t, good, extra(&tar.Header{Typeflag: tar.TypeFifo, Name: "skills/p"}, nil)), "no host writes"},
-		"a later format":   {rewrite(t, good, index(func(x map[string]any) { x["format"] = 2 })), "its format is 2"},
-		"no format":        {rewrite(t, good, index(func(x map[string]any) { delete(x, "format") })), "its format is 0"},
-		"a list":           {rewrite(t, good, index(func(x map[string]any) { x["files"] = "none" })), "not as a host writes it"},
+		"a file with holes": {uploadtest.Tar{Blocks: []uploadtest.Block{
+			uploadtest.PAX("GNU.sparse.major", "0", "GNU.sparse.minor", "1", "GNU.sparse.name", "skills/b", "GNU.sparse.size", "1000000", "GNU.sparse.numblocks", "1", "GNU.sparse.map", "0,1"),
+			{Name: "x", Body: []byte("x")},
+		}}.Bytes(), "no host writes"},
+		"a later format": {rewrite(t, good, index(func(x map[string]any) { x["format"] = 2 })), "its format is 2"},
+		"no format":      {rewrite(t, good, index(func(x map[string]any) { delete(x, "format") })), "its format is 0"},
+		"a list":         {rewrite(t, good, index(func(x map[string]any) { x["files"] = "none" })), "not as a host writes it"},
 		"a file named twice": {rewrite(t, good, index(func(x map[string]any) {
 			x["files"] = append(x["files"].([]any), x["files"].([]any)[0])
 		})), "is missing in it"},

@@ -98,7 +98,7 @@ func extract(ctx context.Context, r io.Reader, dir string) (*Index, error) {
 		if h.Name == indexName {
 			return conclude(t, z, h, found)
 		}
-		if h.Typeflag != tar.TypeReg || !fs.ValidPath(h.Name) || strings.ContainsFunc(h.Name, unusual) {
+		if h.Typeflag != tar.TypeReg || !fs.ValidPath(h.Name) || strings.ContainsFunc(h.Name, unusual) || sparse(h) {
 			return nil, broken("it has an entry %q that no host writes", skill.CleanText(h.Name, 100))
 		}
 		if _, twice := found[h.Name]; twice {
@@ -108,6 +108,16 @@ func extract(ctx context.Context, r io.Reader, dir string) (*Index, error) {
 			return nil, err
 		}
 	}
+}
+
+// sparse reports whether an entry has holes, which unpack to any size.
+func sparse(h *tar.Header) bool {
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
 }
 
 func unusual(r rune) bool { return r == '\\' || r == ':' || !unicode.IsPrint(r) }

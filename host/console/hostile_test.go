@@ -276,7 +276,10 @@ func TestMarkdown(t *testing.T) {
 			t.Errorf("%q: %q", in, got)
 		}
 	}
-	for _, deep := range []string{strings.Repeat("> ", 60_000), strings.Repeat("- > ", 60_000), strings.Repeat("[a](", 30_000), strings.Repeat("![", 60_000)} {
+	for _, deep := range []string{
+		strings.Repeat("> ", 60_000), strings.Repeat("- > ", 60_000), strings.Repeat("[a](", 30_000), strings.Repeat("![", 60_000),
+		strings.Repeat("**a_b_", 20_000), strings.Repeat("*a_\n", 20_000), strings.Repeat("1. ", 40_000), strings.Repeat("1)\t", 40_000),
+	} {
 		if !strings.HasPrefix(markdown(deep), "<pre>") {
 			t.Errorf("%.10q is read as Markdown, which takes the square of its length", deep)
 		}
@@ -284,8 +287,13 @@ func TestMarkdown(t *testing.T) {
 	if got := markdown(strings.Repeat("[", mostBrackets+1) + "<b>"); !strings.Contains(got, "&lt;b&gt;") {
 		t.Errorf("what is shown as it is: %.40s", got)
 	}
-	if strings.HasPrefix(markdown(strings.Repeat("[a](https://x.example/) ", mostBrackets)), "<pre>") {
-		t.Error("at the limit it is not read")
+	for _, fair := range []string{
+		strings.Repeat("[a](https://x.example/) ", mostBrackets), strings.Repeat("snake_case\n", mostMarks), strings.Repeat("*a* and _b_\n\n", 5000),
+		strings.Repeat("* one\n* two\n\n", 4000), strings.Repeat("1. ", mostQuotes) + "x", strings.Repeat("-", 500), strings.Repeat("* ", 60),
+	} {
+		if strings.HasPrefix(markdown(fair), "<pre>") {
+			t.Errorf("%.20q: at the limit it is not read", fair)
+		}
 	}
 }
 

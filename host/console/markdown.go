@@ -32,10 +32,12 @@ func markdown(source string) string {
 }
 
 // The bounds of what is read as Markdown. Reading brackets takes the square of their number,
-// and so do quotes in quotes: a file of nothing else would take half a minute.
+// so do quotes and lists in each other, and stars and underscores of one paragraph can take
+// more than that: a file of nothing else would take half a minute.
 const (
 	mostBrackets = 2000
-	mostQuotes   = 64 // at the beginning of a line
+	mostQuotes   = 64   // at the beginning of a line, and of items of lists there
+	mostMarks    = 2000 // stars, underscores and tildes of lines without an empty one between
 )
 
 // dear reports whether a text is better shown as it is.
@@ -43,13 +45,27 @@ func dear(source string) bool {
 	if strings.Count(source, "[") > mostBrackets {
 		return true
 	}
+	marks := 0
 	for line := range strings.SplitSeq(source, "\n") {
 		begin := line[:len(line)-len(strings.TrimLeft(line, "> \t-+*0123456789.)"))]
-		if strings.Count(begin, ">")+strings.Count(begin, "-")+strings.Count(begin, "*")+strings.Count(begin, "+") > mostQuotes && strings.ContainsAny(begin, ">") {
+		if items(begin) > mostQuotes ||
+			strings.Count(begin, ">")+strings.Count(begin, "-")+strings.Count(begin, "*")+strings.Count(begin, "+") > mostQuotes && strings.ContainsAny(begin, ">") {
+			return true
+		}
+		if strings.Trim(line, " \t") == "" {
+			marks = 0
+		}
+		if marks += strings.Count(line, "*") + strings.Count(line, "_") + strings.Count(line, "~"); marks > mostMarks {
 			return true
 		}
 	}
 	return false
+}
+
+// items is how many items of numbered lists begin at the beginning of a line, each within
+// the one before.
+func items(begin string) int {
+	return strings.Count(begin, ". ") + strings.Count(begin, ") ") + strings.Count(begin, ".\t") + strings.Count(begin, ")\t")
 }
 
 // withoutFrontmatter is a SKILL.md without the lines between its first two ---.

@@ -42,6 +42,7 @@ type web struct {
 	stream http.Handler // without; for requests that want notifications
 	single http.Handler // without; one JSON object
 
+	open      *open
 	exchanges sync.Map // by number
 	lastID    uint64   // guarded by mu
 
@@ -60,7 +61,7 @@ type session struct {
 type callerKey struct{}
 
 func newWeb(s *Server) *web {
-	w := &web{s: s, callers: map[string]*caller{}, sessions: map[string]*session{}}
+	w := &web{s: s, open: newOpen(s.opt.MaxOpen), callers: map[string]*caller{}, sessions: map[string]*session{}}
 	server := func(r *http.Request) *mcp.Server {
 		c, _ := r.Context().Value(callerKey{}).(*caller)
 		if c == nil {
@@ -105,6 +106,12 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		refuseAs(rw, http.StatusMethodNotAllowed, invalid("mcpserver.ServeHTTP", r.Method, "MCP takes POST, and GET and DELETE of a session"))
 		return
 	}
+	leave, err := w.open.enter(p.Tenant)
+	if err != nil {
+		refuse(rw, err)
+		return
+	}
+	defer leave()
 	body, err := s.bodyOf(r)
 	if err != nil {
 		refuse(rw, err)
@@ -398,8 +405,11 @@ func refuse(rw http.ResponseWriter, err error) { refuseAs(rw, skill.CodeOf(err).
 func refuseAs(rw http.ResponseWriter, status int, err error) {
 	wire, _ := protocolError(err).(*jsonrpc.Error) //nolint:errorlint // it is never wrapped
 	wire.Code = jsonrpc.CodeInvalidRequest
-	if status == http.StatusUnauthorized {
+	switch status {
+	case http.StatusUnauthorized:
 		rw.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusTooManyRequests:
+		rw.Header().Set("Retry-After", "1")
 	}
 	writeError(rw, status, nil, wire)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -332,6 +333,67 @@ func TestRoomForSessions(t *testing.T) {
 	s.web.mu.Unlock()
 	if n > 16 {
 		t.Errorf("%d sessions are open", n)
+	}
+}
+
+// TestRoomForOthers: what is open is bounded, streams without an end like calls, so that
+// one tenant does not take every connection of a host.
+func TestRoomForOthers(t *testing.T) {
+	d := newDoor()
+	began, _ := waiting(d)
+	web, s := listen(t, Options{Door: d, Catalogue: d, MaxOpen: 8})
+	stream, streams := modern("subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
+	list, lists := modern("tools/list", "")
+	call, calls := modern("tools/call", `"name":"waits"`)
+	as := func(caller string, headers []string) []string {
+		return append([]string{"X-Caller", caller}, headers...)
+	}
+
+	leaves := make([]context.CancelFunc, 3)
+	for i := range leaves {
+		var ctx context.Context
+		ctx, leaves[i] = context.WithCancel(t.Context())
+		defer leaves[i]()
+		res, err := post(t, ctx, web.URL, stream, as("greedy", streams)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			t.Fatalf("stream %d: %d", i+1, res.StatusCode)
+		}
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if res, err := post(t, ctx, web.URL, call, as("greedy", calls)...); err == nil {
+			_ = res.Body.Close()
+		}
+	}()
+	<-began
+
+	for what, m := range map[string]struct {
+		body    string
+		headers []string
+	}{"a stream": {stream, streams}, "a list": {list, lists}, "a session": {hello, nil}} {
+		if status, text, h := send(t, web.URL, m.body, as("greedy", m.headers)...); status != http.StatusTooManyRequests || h.Get("Retry-After") == "" {
+			t.Errorf("%s beyond what may be open: %d %s", what, status, text)
+		}
+	}
+	if status, text, _ := send(t, web.URL, list, as("other", lists)...); status != http.StatusOK {
+		t.Errorf("another tenant: %d %s", status, text)
+	}
+	leaves[0]()
+	leave()
+	<-over
+	for busy := 4; busy > 2; runtime.Gosched() { // the server sees by and by that they have left
+		s.web.open.mu.Lock()
+		busy = s.web.open.tenants["greedy"]
+		s.web.open.mu.Unlock()
+	}
+	if status, text, _ := send(t, web.URL, list, as("greedy", lists)...); status != http.StatusOK {
+		t.Errorf("after two have ended: %d %s", status, text)
 	}
 }
 

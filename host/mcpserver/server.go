@@ -71,6 +71,7 @@ type Options struct {
 	ResourceLimit int64 // bytes of one file of a skill; 0: 16 MiB
 	MaxPending    int   // requests under way on one standard input; 0: 256
 	MaxSessions   int   // sessions over HTTP, an eighth of them of one principal; 0: 1024. The one that has waited longest makes room
+	MaxOpen       int   // requests under way over HTTP, streams included, half of them of one tenant; 0: 2048, half of the connections of a host. More are refused
 
 	SessionIdle   time.Duration // until an unused session over HTTP ends; 0: 4 hours
 	ProgressEvery time.Duration // between notifications of progress; 0: 500 ms
@@ -92,6 +93,7 @@ func (o Options) withDefaults() Options {
 	or(&o.ResourceLimit, 16<<20)
 	or(&o.MaxPending, 256)
 	or(&o.MaxSessions, 1024)
+	or(&o.MaxOpen, 2048)
 	or(&o.SessionIdle, 4*time.Hour)
 	or(&o.ProgressEvery, 500*time.Millisecond)
 	or(&o.KeepAlive, 10*time.Second)

@@ -3,7 +3,9 @@ package share
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -315,6 +317,55 @@ func TestShareHosts(t *testing.T) {
 	}
 	w.wrap = nil
 	if err := pull(only); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestShareLeadsNear: a registry that is elsewhere leads nobody to services of this machine,
+// which answer whoever reaches them: not by a redirect, not by the address of its tokens.
+func TestShareLeadsNear(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	local := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	t.Cleanup(local.Close)
+	w := newWorld(t)
+	w.push(w.folder("greeter", "0.1.0", "hello"), "greeter")
+	const remote = "registry.example"
+	away := NewRemote(RemoteOptions{PlainHTTP: true, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if strings.HasPrefix(address, remote) {
+			address = w.host
+		} else if !Loopback(address) {
+			return nil, errors.New("the network of this test is loopback alone")
+		}
+		var d net.Dialer
+		return d.DialContext(ctx, network, address)
+	}})
+	defer away.Close()
+	ref, err := ParseReference(remote + strings.TrimPrefix(w.ref("greeter").String(), w.host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pull := func() error {
+		_, err := w.carrier.Pull(t.Context(), away, ref, PullOptions{Dir: w.dir, Policy: unsigned})
+		return err
+	}
+	for _, to := range []string{local.URL, strings.Replace(local.URL, "127.0.0.1", "localhost", 1), "http://169.254.169.254", "http://[fe80::1]", "http://0.0.0.0:1"} {
+		w.wrap = served(http.MethodGet, "/blobs/", func(rw http.ResponseWriter, r *http.Request) {
+			http.Redirect(rw, r, to, http.StatusFound)
+		})
+		w.refused("led to "+to, skill.NetworkDenied, "another host", pull)
+		w.wrap = func(rw http.ResponseWriter, _ *http.Request) bool {
+			rw.Header().Set("WWW-Authenticate", `Bearer realm="`+to+`/token",service="x"`)
+			rw.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		w.refused("a token from "+to, skill.ToolInvocationError, "", pull) // oras looks at that itself
+	}
+	if n := asked.Load(); n != 0 {
+		t.Errorf("a service of this machine was asked %d times", n)
+	}
+	w.wrap = nil
+	if err := pull(); err != nil {
 		t.Error(err)
 	}
 }

@@ -73,7 +73,6 @@ type RemoteOptions struct {
 // Remote speaks with registries. It is safe for concurrent use.
 type Remote struct {
 	o         RemoteOptions
-	client    *http.Client
 	transport *http.Transport
 	docker    credentials.Store
 	broken    error // of Docker's configuration
@@ -105,7 +104,6 @@ func NewRemote(o RemoteOptions) *Remote {
 		MaxResponseHeaderBytes: maxHeader, DisableCompression: true, IdleConnTimeout: o.Idle, ForceAttemptHTTP2: true,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 	}
-	r.client = &http.Client{Transport: guard{r}, CheckRedirect: redirect}
 	if o.Docker && o.Username == "" {
 		r.docker, r.broken = credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	}
@@ -146,12 +144,15 @@ func (p *patient) Write(b []byte) (int, error) {
 
 // guard looks at every request: also at those for tokens, and those that a registry's
 // answer leads to.
-type guard struct{ r *Remote }
+type guard struct {
+	r    *Remote
+	home string // the registry that was named, with its port
+}
 
 // RoundTrip implements http.RoundTripper.
 func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
-	case !g.r.allowed(req.URL.Host):
+	case !g.r.allowed(req.URL.Host), near(req.URL.Host) && !near(g.home):
 		return nil, errNotAllowed
 	case req.URL.Scheme != "https" && !g.r.plain(req.URL.Host):
 		return nil, errPlainHTTP
@@ -199,12 +200,24 @@ func Loopback(host string) bool {
 	return err == nil && a.Unmap().IsLoopback()
 }
 
+// near reports whether a host is of this machine or its own link: loopback, where services
+// trust whoever reaches them, and the addresses at which clouds tell a machine its secrets.
+// A registry that is elsewhere has no business there.
+func near(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	a, err := netip.ParseAddr(strings.Trim(name, "[]"))
+	return Loopback(host) || err == nil && (a.Unmap().IsLinkLocalUnicast() || a.IsUnspecified())
+}
+
 // authorized is the client with the credentials for one registry.
 func (r *Remote) authorized(host string) (*auth.Client, error) {
 	if !r.allowed(host) {
 		return nil, &skill.Error{Op: "share", Code: skill.NetworkDenied, Message: skill.CleanText("the host "+host+" is not one of those that may be pulled from", skill.MaxMessage)}
 	}
-	c := &auth.Client{Client: r.client, Header: r.headers, Cache: auth.NewCache(), ClientID: "openskill"}
+	c := &auth.Client{Client: &http.Client{Transport: guard{r, host}, CheckRedirect: redirect}, Header: r.headers, Cache: auth.NewCache(), ClientID: "openskill"}
 	switch {
 	case r.o.Username != "":
 		c.Credential = auth.StaticCredential(host, auth.Credential{Username: r.o.Username, Password: r.o.Password})

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -28,6 +30,7 @@ func newSpawner() *spawner { return &spawner{work: make(chan func()), stop: make
 
 func (s *spawner) start(cmd *exec.Cmd) error {
 	s.once.Do(func() {
+		keepInherited()
 		go func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
@@ -52,6 +55,23 @@ func (s *spawner) start(cmd *exec.Cmd) error {
 
 // close lets the thread go; processes that are left end with it or have ended.
 func (s *spawner) close() { s.end.Do(func() { close(s.stop) }) }
+
+// keepInherited keeps descriptors that this process was started with, beside the three that
+// every process has, from its own children: Go closes in them what it has opened itself,
+// and whatever a shell or supervisor left open would go on into a worker, which is to have
+// its channel alone.
+func keepInherited() {
+	const first = 3
+	if unix.CloseRange(first, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	list, _ := os.ReadDir("/proc/self/fd") // before Linux 5.11; without it there is no other way
+	for _, e := range list {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd >= first {
+			unix.CloseOnExec(fd)
+		}
+	}
+}
 
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}

@@ -143,6 +143,12 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		return say("%s", b)
 	case "write":
 		return say("%v", os.WriteFile(arg, []byte("x"), 0o600))
+	case "tell":
+		fd, err := strconv.Atoi(arg)
+		if err == nil {
+			_, err = syscall.Write(fd, []byte("x"))
+		}
+		return say("%v", err)
 	case "socket":
 		fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 		return say("%d %v", fd, err)

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,26 @@ func world(t *testing.T, spares int) {
 	}
 	if got := run(t, r, "a", "say on"); string(got.Stdout) != "on" {
 		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+// TestInheritedDescriptors: what the host itself was started with is not handed on: a pipe of
+// a supervisor's, a file that a shell has left open.
+func TestInheritedDescriptors(t *testing.T) {
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	defer out.Close()
+	left, err := unix.FcntlInt(out.Fd(), unix.F_DUPFD, 100) // without FD_CLOEXEC, as one that was inherited
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(left) //nolint:errcheck // of this test
+	_, r := pool(t, nil)
+	if got := string(run(t, r, "a", "tell "+strconv.Itoa(left)).Stdout); !strings.Contains(got, "bad file descriptor") {
+		t.Errorf("a worker writes to descriptor %d of its host: %s", left, got)
 	}
 }
 

@@ -161,12 +161,12 @@ export type Amount = number;
 
 /** What a script asked, and what became of it. */
 export type Approval = {
-  /** Of the call that asked, up to a length; those that hold what cannot be seen are quoted. */
+  /** Of the call that asked, up to a length; those that hold what cannot be seen are quoted. None for who neither asked, nor decides, nor reads all calls of the tenant. */
   arguments: string[];
-  /** There are more arguments or longer ones. */
+  /** There are more arguments or longer ones, or they are not shown. */
   arguments_cut?: boolean;
   asked_at: string;
-  /** SHA-256 over the script, all arguments and standard input. */
+  /** SHA-256 over the script, all arguments and standard input; empty where these are not shown. */
   call_hash: string;
   caller: string;
   decided_at?: string;

@@ -95,13 +95,13 @@ func (r *run) begin(ctx context.Context) (err error) {
 		return err
 	}
 	r.o.Log.LogAttrs(ctx, slog.LevelInfo, "a task begins",
-		slog.String("trace_id", string(r.task.Trace)), slog.String("session_id", r.session.ID), slog.String("task", r.session.Task),
+		slog.String("trace_id", string(r.task.Trace)), slog.String("session_id", r.session.ID), slog.Int("task_bytes", len(r.task.Text)),
 		slog.String("principal", skill.CleanText(r.p.ID, 128)), slog.String("tenant", skill.CleanText(r.p.Tenant, 128)),
 		slog.String("provider", r.model.Provider), slog.String("model", r.model.Name))
 	return nil
 }
 
-// beginning is what of a task is kept and logged.
+// beginning is what of a task is kept; the log has its length alone.
 func beginning(text string) string {
 	const characters = 200
 	text = skill.CleanText(text, len(text))
