@@ -26,7 +26,9 @@ func kept(t *testing.T, a *Admission) *Admitted {
 	b.Memory(1)
 	b.Command(wasmtest.I32(1) + wasmtest.I32(0) + wasmtest.I32(0) + wasmtest.I32(8) + wasmtest.Call(write) + wasmtest.Drop)
 	archive := uploadtest.Zip{Entries: []uploadtest.Entry{
-		{Name: "z.txt", Body: []byte("last by name, first in the archive")}, {Name: "docs/a.txt", Body: []byte("text")}, {Name: "m.wasm", Body: b.Bytes()},
+		{Name: "z.txt", Body: []byte("last by name, first in the archive")},
+		{Name: "docs/a.txt", Body: []byte("text")},
+		{Name: "m.wasm", Body: b.Bytes()},
 		{Name: "skill.yaml", Body: []byte("id: up\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: m.wasm\nlimits: {timeout_ms: 30000}\npermissions: {scratch: true}\n")},
 	}}.Bytes()
 	got, err := a.Admit(t.Context(), Source{Archive: spool(t, archive), Owner: "acme"}, staging(t))
