@@ -330,6 +330,11 @@ func TestConsoleInABrowser(t *testing.T) {
 	b.run("choose", chromedp.SetUploadFiles(chromedp.CSS("#archive"), []string{file}), chromedp.Click(`//form[.//input[@id="archive"]]//button`))
 	b.waits(".problem", "It was refused")
 
+	// What was found in a version can be read again.
+	b.open("/console/skills/greeter/versions/1.0.0")
+	b.waits("#found", "What the check found")
+	b.waits(".reasons code", "wasi_snapshot_preview1")
+
 	// It is tried by its form; what is wrong is said at its field.
 	b.open("/console/skills")
 	b.waits("#skills h2", "greeter")

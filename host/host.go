@@ -123,6 +123,9 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 		if h.trace, err = openTraces(s, o.exporter, h.log); err != nil {
 			return err
 		}
+		if h.trace != nil { // all that is made below writes its lines with their spans
+			h.log = slog.New(tracing.SpanIDs(h.log.Handler()))
+		}
 	}
 	h.openLately()
 	if err := h.openKept(); err != nil {

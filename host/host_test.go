@@ -74,6 +74,7 @@ func settings(t *testing.T, flags map[string]string) *config.Settings {
 
 // serving is a host that serves; stop ends it and gives what Serve returned.
 type serving struct {
+	host *Host
 	url  string
 	log  *bufio.Scanner
 	stop func() error
@@ -119,7 +120,7 @@ func serve(t testing.TB, s *config.Settings) *serving {
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan net.Addr, 1), make(chan error, 1)
 	go func() { done <- h.Serve(ctx, func(a net.Addr) { ready <- a }) }()
-	v := &serving{log: bufio.NewScanner(r)}
+	v := &serving{host: h, log: bufio.NewScanner(r)}
 	stopped := false
 	v.stop = func() error {
 		if stopped {

@@ -30,6 +30,15 @@ func (h *Host) openMetrics() {
 			w.Live, w.Spares, w.Busy, w.Starts, w.Crashes = s.Live, s.Spares, s.Busy, s.Starts, s.Crashes
 			return w
 		},
+		Images: func() metrics.Images {
+			if h.workers == nil || h.workers.pool == nil {
+				if h.engine == nil {
+					return metrics.Images{}
+				}
+				return metrics.Images(h.engine.Images())
+			}
+			return metrics.Images(h.workers.pool.Stats().Images)
+		},
 		Disk: func() (free, size uint64, ok bool) { return disk(h.settings.StateDir) },
 	}})
 	h.ended = append(h.ended, h.metrics.Call)

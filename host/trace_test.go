@@ -31,12 +31,18 @@ import (
 // calls.
 func traced(t *testing.T, flags ...string) (string, *tracetest.InMemoryExporter) {
 	t.Helper()
+	return tracedAndLogged(t, slog.New(slog.DiscardHandler), flags...)
+}
+
+// tracedAndLogged is traced with a log.
+func tracedAndLogged(t *testing.T, log *slog.Logger, flags ...string) (string, *tracetest.InMemoryExporter) {
+	t.Helper()
 	all := map[string]string{}
 	for i := 0; i < len(flags); i += 2 {
 		all[flags[i]] = flags[i+1]
 	}
 	spans := tracetest.NewInMemoryExporter()
-	h, err := Open(settings(t, all), &Options{Uploads: true, Log: slog.New(slog.DiscardHandler), exporter: spans})
+	h, err := Open(settings(t, all), &Options{Uploads: true, Log: log, exporter: spans})
 	if err != nil {
 		t.Fatal(err)
 	}

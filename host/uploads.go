@@ -211,6 +211,36 @@ func (o *oneUpload) admit(ctx context.Context, parts httpapi.Parts, dryRun bool)
 	return result, nil
 }
 
+// Report makes the admission report of a version that the caller finds.
+func (u *uploads) Report(ctx context.Context, p skill.Principal, id skill.ID, version string) (*skill.UploadResult, error) {
+	none := func(why string) error {
+		return &skill.Error{Op: "host.Report", Code: skill.NotFound, Subject: string(id), Message: "there is no report of this version: " + why}
+	}
+	if u.ahead.host.skills.Knows(id) {
+		return nil, none("it is a skill of the operator's own, which was not uploaded")
+	}
+	s, err := u.store.Get(p.Tenant, id, version)
+	if err != nil {
+		return nil, err
+	}
+	d := &s.Descriptor
+	if s.Folder == "" { // quarantined, because its files are not those that were admitted
+		return nil, none(d.Reason)
+	}
+	made, err := u.admission.Again(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if made.Verdict == upload.Accepted {
+		made.Preflight = u.ahead.look(ctx, s.Folder, s.Owner)
+	}
+	report, err := json.Marshal(made)
+	if err != nil {
+		return nil, fmt.Errorf("host.Report: %w", err)
+	}
+	return &skill.UploadResult{ID: d.ID, Version: d.Version, Digest: d.Digest, State: d.State, Report: report}, nil
+}
+
 // withReport adds the admission report to an error about an upload that was admitted:
 // whoever made a dry run wanted to see it.
 func withReport(err error, report *upload.Report) error {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"openskill/host/hosttest"
 	"openskill/host/httpapi"
@@ -191,6 +192,15 @@ func TestLifeOfAnUpload(t *testing.T) {
 	if a := v.call(t, "up"); a.got() != `200 {"v":1}` || a.Meta.Digest != first.Digest || a.Meta.Version != "1.0.0" {
 		t.Errorf("after going back: %s, %+v", a.got(), a.Meta)
 	}
+	for _, of := range []answer{first, two} { // the reports of both, whichever is current
+		a := v.do(t, "GET", "/skills/up/versions/"+of.Version, "", nil)
+		byPath := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
+		if diff := cmp.Diff(of.Report, a.Report, byPath); a.Status != 200 || a.ID != "up" || a.Digest != of.Digest || diff != "" {
+			t.Errorf("the report of %s: %d %+v %s", of.Version, a.Status, a.Error, diff)
+		}
+	}
+	expect(t, "the report of no version", v.do(t, "GET", "/skills/up/versions/9.0.0", "", nil), "404 NOT_FOUND")
+	expect(t, "the report of the operator's", v.do(t, "GET", "/skills/quick/versions/0.1.0", "", nil), "404 NOT_FOUND")
 	expect(t, "going back further", v.act(t, "up", "rollback", ""), "409 CONFLICT")
 	expect(t, "the other version", v.do(t, "GET", "/skills/up?version=1.1.0", "", nil), "200 1.1.0 disabled")
 	expect(t, "deleting", v.do(t, "DELETE", "/skills/up/versions/1.0.0", "", nil), "200 1.0.0 deleted")

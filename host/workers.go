@@ -118,7 +118,10 @@ func workerMain(args []string) error {
 		return err
 	}
 	debug.FreeOSMemory()
-	duty := &worker.Duty{Runners: list, Protections: held, Outside: outside}
+	duty := &worker.Duty{
+		Runners: list, Protections: held, Outside: outside,
+		Images: func() worker.Images { return worker.Images(e.Images()) },
+	}
 	if !c.NoLandlock && worker.Narrows {
 		duty.Narrow = worker.Narrow
 	}

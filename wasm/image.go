@@ -391,6 +391,7 @@ func (im *Image) gone(in *instance) {
 	if in.saved != nil && in.saved.memory != im.memory {
 		im.others--
 		in.saved.memory.Close()
+		im.e.images.dropped.Add(1)
 	}
 	select {
 	case <-in.parked:
@@ -414,6 +415,7 @@ func (im *Image) gone(in *instance) {
 	if im.live == 0 && im.memory != nil {
 		im.memory.Close()
 		im.memory = nil
+		im.e.images.dropped.Add(1)
 	}
 	for range im.waiters {
 		im.grow(true)
@@ -448,6 +450,7 @@ func (im *Image) freeze(content []byte) *image.Memory {
 	} else {
 		im.others++
 	}
+	im.e.images.made.Add(1)
 	return m
 }
 

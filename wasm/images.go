@@ -26,12 +26,41 @@ type images struct {
 	bytes uint64      // of memory that images and idle instances hold
 	full  atomic.Bool // they held more when they were last looked at
 
+	made, dropped, restored atomic.Uint64 // see ImageStats
+
 	mu     sync.Mutex
 	all    map[*Image]struct{}
 	idle   int
 	closed bool
 	stop   chan struct{}
 	swept  chan struct{} // closed when the goroutine has ended
+}
+
+// ImageStats are what an engine's images are now, and what became of them so far. An
+// image that is there is one that was made and not dropped.
+type ImageStats struct {
+	Bytes    uint64 // of memory that images and idle instances hold, as ImageBytes bounds it
+	Made     uint64 // memories of started programs that were kept
+	Dropped  uint64 // those that were let go
+	Restored uint64 // runs after which an instance was put back to its image
+}
+
+// Images tells of the engine's images. It is quick, and safe for concurrent use.
+func (e *Engine) Images() ImageStats {
+	s := &e.images
+	// In this order, or one that is made and dropped meanwhile would be dropped alone.
+	st := ImageStats{Dropped: s.dropped.Load(), Restored: s.restored.Load()}
+	st.Made = s.made.Load()
+	s.mu.Lock()
+	all := make([]*Image, 0, len(s.all))
+	for im := range s.all {
+		all = append(all, im)
+	}
+	s.mu.Unlock()
+	for _, im := range all {
+		st.Bytes += im.held()
+	}
+	return st
 }
 
 func (s *images) add(im *Image) {

@@ -404,6 +404,7 @@ func (in *instance) finish() {
 	if !again || !in.reset() {
 		panic(errRetired)
 	}
+	in.im.e.images.restored.Add(1)
 	in.next()
 	s.stack.restore(in.x.world.Answer(&in.live, in.mod, s.pending))
 }

@@ -44,6 +44,7 @@ var table = []Route{
 	{Method: "GET", Path: "/skills", Scopes: []string{skill.ScopeRead}},
 	{Method: "GET", Path: "/skills/{id}", Scopes: []string{skill.ScopeRead}},
 	{Method: "GET", Path: "/skills/{id}/versions", Scopes: []string{skill.ScopeRead}},
+	{Method: "GET", Path: "/skills/{id}/versions/{version}", Scopes: []string{skill.ScopeRead}},
 	{Method: "GET", Path: "/tools", Scopes: []string{skill.ScopeRead}},
 
 	// The operator's own skills: what is so of them.

@@ -14,8 +14,8 @@ func TestAllow(t *testing.T) {
 	for path, want := range map[string]string{
 		"/skills": "GET, HEAD, POST, OPTIONS", "/skills/": "GET, HEAD, POST, OPTIONS", "/skills/echo": "GET, HEAD, PATCH, DELETE, OPTIONS",
 		"/skills/echo:enable": "POST, OPTIONS", "/skills/echo:disable": "POST, OPTIONS", "/skills/echo:approve": "POST, OPTIONS", "/skills/echo:rollback": "POST, OPTIONS",
-		"/skills/echo/versions/1.0.0": "DELETE, OPTIONS", "/skills/echo/versions/1.0.0+b": "DELETE, OPTIONS",
-		"/skills/echo/versions/": "GET, HEAD, OPTIONS", "/skills/echo/versions/a/b": "", "/skills/echo/versions/1.0.0:enable": "DELETE, OPTIONS", "/skills/:enable": "",
+		"/skills/echo/versions/1.0.0": "GET, HEAD, DELETE, OPTIONS", "/skills/echo/versions/1.0.0+b": "GET, HEAD, DELETE, OPTIONS",
+		"/skills/echo/versions/": "GET, HEAD, OPTIONS", "/skills/echo/versions/a/b": "", "/skills/echo/versions/1.0.0:enable": "GET, HEAD, DELETE, OPTIONS", "/skills/:enable": "",
 		"/skills/echo/versions": "GET, HEAD, OPTIONS", "/skills/echo:invoke": "POST, OPTIONS", "/docs": "GET, HEAD, OPTIONS",
 		"/docs/docs.js": "GET, HEAD, OPTIONS",
 		"/agent-skills": get, "/agent-skills/": get, "/agent-skills/x": get, "/agent-skills/x:y": "", "/agent-skills/x/": get, "/agent-skills//resources/y": "",

@@ -106,6 +106,7 @@ func (c *Console) routes() {
 
 	get("/skills", (*view).skills)
 	get("/skills/{id}", (*view).skill)
+	get("/skills/{id}/versions/{version}", (*view).version)
 	post("/skills/{id}/try", (*view).try)
 	post("/skills/{id}/{action}", (*view).decide)
 	get("/upload", (*view).uploadPage)
@@ -140,7 +141,7 @@ func (c *Console) routes() {
 }
 
 // policy lets pages use what this host itself serves, and nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // ServeHTTP implements http.Handler.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {

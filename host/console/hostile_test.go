@@ -107,6 +107,8 @@ func TestHostileText(t *testing.T) {
 	approval := `{"id":"` + id + `","state":"pending","policy":"call","skill":"S","script":"C","digest":"sha256:0","previous_digest":"sha256:1","trust":"T","arguments":["A"],"call_hash":"","tenant":"N","caller":"P","asked_at":"2026-11-22T10:00:00Z","decided_by":"B"}`
 	conversation := `{"id":"` + id + `","title":"T","total_tokens":1,"messages":[{"role":"user","text":"M","at":"2026-11-22T10:00:00Z"},{"role":"assistant","text":"A","calls":[{"id":"c","name":"N","arguments":"G"}],"at":"2026-11-22T10:00:00Z"},{"role":"tool","text":"R","at":"2026-11-22T10:00:00Z"}],"pending":[{"approval_id":"x","skill_id":"S","script":"C"}]}`
 	replay := `{"replay_id":"` + id + `","identical":false,"differences":[{"field":"F","name":"N","pointer":"P","then":"T","now":"W"}],"notes":["O"]}`
+	// Whoever sent an archive has named its files, what its module imports, and what it asks.
+	report := `{"id":"echo","version":"1.0.0","digest":"sha256:0","state":"disabled","report":{"verdict":"refused","files":[{"path":"P","size":1}],"asks":{"permissions":{"env":["E"]},"limits":{},"requires":["Q"]},"gets":{"permissions":{"http":["H"]},"limits":{}},"refused":[{"file":"F","line":3,"code":"C","message":"M"}],"warnings":["W"],"module":{"size":8,"features":["U"],"imports":[{"module":"O","name":"N"}],"exports":["X"]},"preflight":{"scripts":["S"]}}}`
 	list := func(one string) string { return `{"data":[` + one + `],"next":null}` }
 
 	// field finds the values that stand for one: capital letters.
@@ -120,6 +122,9 @@ func TestHostileText(t *testing.T) {
 		{name: "skill", key: "GET /skills/echo", body: descriptor, path: "/console/skills/echo", also: map[string]string{"GET /skills/echo/versions": list(descriptor)}},
 		{name: "failed try", key: "POST /skills/echo:invoke", body: result, path: "/console/skills/echo/try", form: []string{"x", "y"}, also: map[string]string{"GET /skills/echo": strings.NewReplacer(`["O"]`, `["a"]`).Replace(descriptor), "GET /skills/echo/versions": list(descriptor)}},
 		{name: "try", key: "POST /skills/echo:invoke", body: success, path: "/console/skills/echo/try", form: []string{"x", "y"}, also: map[string]string{"GET /skills/echo": descriptor, "GET /skills/echo/versions": list(descriptor)}},
+		{name: "version", key: "GET /skills/echo/versions/1.0.0", body: report, path: "/console/skills/echo/versions/1.0.0", also: map[string]string{"GET /skills/echo": descriptor, "GET /skills/echo/versions": list(descriptor)}},
+		{name: "version without a report", key: "GET /skills/echo/versions/1.0.0", body: `404 {"error":{"code":"E","status":404,"message":"M"}}`, path: "/console/skills/echo/versions/1.0.0", also: map[string]string{"GET /skills/echo": descriptor, "GET /skills/echo/versions": list(descriptor)}},
+		{name: "the skill of a version", key: "GET /skills/echo", body: descriptor, path: "/console/skills/echo/versions/1.0.0", also: map[string]string{"GET /skills/echo/versions/1.0.0": report, "GET /skills/echo/versions": list(descriptor)}},
 		{name: "executions", key: "GET /executions", body: list(execution), path: "/console/executions"},
 		{name: "execution", key: "GET /executions/" + id, body: execution, path: "/console/executions/" + id},
 		{name: "replay", key: "POST /executions/" + id + ":replay", body: replay, path: "/console/executions/" + id + "/replay", form: []string{"x", "y"}, also: map[string]string{"GET /executions/" + id: execution}},

@@ -15,34 +15,7 @@ import (
 type uploadData struct {
 	Result  *skill.UploadResult // of one that was accepted
 	Problem *apiError
-	Report  *report
-	Raw     string // the report as it is
-}
-
-// report is what pages show of an admission report.
-type report struct {
-	Verdict string `json:"verdict"`
-	ID      string `json:"id"`
-	Version string `json:"version"`
-	Files   []struct {
-		Path string `json:"path"`
-		Size int64  `json:"size"`
-	} `json:"files"`
-	Asks    *asks `json:"asks"`
-	Gets    *asks `json:"gets"`
-	Refused []struct {
-		File    string `json:"file"`
-		Line    int    `json:"line"`
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	} `json:"refused"`
-	Warnings []string `json:"warnings"`
-}
-
-type asks struct {
-	Permissions json.RawMessage  `json:"permissions"`
-	Limits      skill.LimitsJSON `json:"limits"`
-	Requires    []string         `json:"requires"`
+	found
 }
 
 func (v *view) uploadPage() error {
@@ -127,14 +100,6 @@ func (v *view) takeUpload() error {
 		}
 	}
 	return v.show(status, uploadView(v.frame("skills", "Upload"), d))
-}
-
-func (d *uploadData) read(raw json.RawMessage) {
-	d.Raw = pretty(raw)
-	var r report
-	if len(raw) > 0 && json.Unmarshal(raw, &r) == nil {
-		d.Report = &r
-	}
 }
 
 // handOn copies the files of an upload. Fields that were left empty are left out.

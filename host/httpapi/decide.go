@@ -105,11 +105,11 @@ func (s *Server) deleteVersion(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	// A plus in a path has been read as a space, which no version has.
-	which := Which{ID: id, Version: strings.ReplaceAll(c.Params("version"), " ", "+")}
-	if n := utf8.RuneCountInString(which.Version); n == 0 || n > 64 {
-		return invalidField("version", "must be 1 to 64 characters long")
+	version, err := versionOf(c)
+	if err != nil {
+		return err
 	}
+	which := Which{ID: id, Version: version}
 	if tenant != nil {
 		which.Tenant = *tenant
 	}
@@ -119,4 +119,14 @@ func (s *Server) deleteVersion(c *fiber.Ctx) error {
 	}
 	s.writeJSON(c.Context(), fasthttp.StatusOK, now)
 	return nil
+}
+
+// versionOf reads the version that a path names.
+func versionOf(c *fiber.Ctx) (string, error) {
+	// A plus in a path has been read as a space, which no version has.
+	version := strings.ReplaceAll(c.Params("version"), " ", "+")
+	if n := utf8.RuneCountInString(version); n == 0 || n > 64 {
+		return "", invalidField("version", "must be 1 to 64 characters long")
+	}
+	return version, nil
 }

@@ -35,7 +35,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	defer s.traced(ctx, trace)()
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.LogAttrs(context.Background(), slog.LevelError, "panic in a handler",
+			s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelError, "panic in a handler",
 				slog.String("trace_id", string(trace)), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 			ctx.Response.Reset()
 			s.commonHeaders(ctx, trace)
@@ -79,7 +79,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		s.fiber(ctx)
 	}
 	if s.log.Enabled(context.Background(), slog.LevelDebug) {
-		s.log.LogAttrs(context.Background(), slog.LevelDebug, "request", slog.String("trace_id", string(trace)),
+		s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelDebug, "request", slog.String("trace_id", string(trace)),
 			slog.String("method", string(ctx.Method())), slog.String("path", skill.CleanText(path, 200)),
 			slog.Int("status", ctx.Response.StatusCode()))
 	}

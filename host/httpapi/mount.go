@@ -134,7 +134,7 @@ func (s *Server) serveMounted(h http.Handler, a *answer, req *http.Request) {
 	defer func() {
 		p := recover()
 		if p != nil && p != http.ErrAbortHandler { //nolint:errorlint // it is this very value that is thrown
-			s.log.LogAttrs(context.Background(), slog.LevelError, "panic in a mounted handler",
+			s.log.LogAttrs(context.WithoutCancel(req.Context()), slog.LevelError, "panic in a mounted handler",
 				slog.String("trace_id", req.Header.Get(headerTrace)), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 		}
 		a.finish(p)

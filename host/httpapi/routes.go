@@ -73,6 +73,7 @@ func (s *Server) routes(app *fiber.App) {
 	get("/skills", s.listSkills)
 	get("/skills/{id}", s.getSkill)
 	get("/skills/{id}/versions", s.listVersions)
+	get("/skills/{id}/versions/{version}", s.getReport)
 	get("/agent-skills", s.listAgentSkills)
 	get("/agent-skills/{name}", s.loadAgentSkill)
 	get("/agent-skills/{name}/resources/{path}", s.readResource)

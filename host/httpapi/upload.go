@@ -27,6 +27,9 @@ type Uploads interface {
 	Approve(p skill.Principal, which Which) (skill.VersionState, error)
 	Rollback(p skill.Principal, which Which) (skill.VersionState, error)
 	Delete(p skill.Principal, which Which) (skill.VersionState, error)
+
+	// Report makes the admission report of a version that the caller finds, anew.
+	Report(ctx context.Context, p skill.Principal, id skill.ID, version string) (*skill.UploadResult, error)
 }
 
 // Upload is one upload under way; it is for one goroutine.

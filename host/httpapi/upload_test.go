@@ -464,7 +464,7 @@ func TestDecisions(t *testing.T) {
 		{"POST", "/skills/uploaded:enable", `{"version": "1.0.0", "version": "2.0.0"}`, 400, "more than once"},
 		{"POST", "/skills/uploaded:approve", `{"word": "` + strings.Repeat("x", 401) + `"}`, 400, "1 to 400"},
 		{"GET", "/skills/uploaded:enable", "", 405, "POST"},
-		{"GET", "/skills/uploaded/versions/1.0.0", "", 405, "DELETE"},
+		{"POST", "/skills/uploaded/versions/1.0.0", "", 405, "DELETE"},
 		{"DELETE", "/skills/uploaded/versions/" + strings.Repeat("1", 65), "", 400, "1 to 64"},
 		{"DELETE", "/skills/up:enable/versions/1.0.0", "", 404, "NOT_FOUND"},
 		{"POST", "/skills/uploaded:release", "", 404, "no such path"},

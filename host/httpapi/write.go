@@ -52,7 +52,7 @@ func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
 	r.Error.Status = status
 	s.refused(reasonOf(err, status))
 	if status >= 500 {
-		s.log.LogAttrs(context.Background(), slog.LevelError, "request failed at the edge",
+		s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelError, "request failed at the edge",
 			slog.String("trace_id", string(r.TraceID)), slog.Int("status", status), slog.String("error", err.Error()))
 	}
 	if isRun {
@@ -167,7 +167,7 @@ func (s *Server) writeJSON(ctx *fasthttp.RequestCtx, status int, v any) {
 	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false) // a skill's data goes out as the skill wrote it
 	if err := enc.Encode(v); err != nil {
-		s.log.LogAttrs(context.Background(), slog.LevelError, "an answer is not JSON",
+		s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelError, "an answer is not JSON",
 			slog.String("trace_id", string(traceOf(ctx))), slog.String("error", err.Error()))
 		switch v.(type) {
 		case wire.Problem, wire.AgentProblem:

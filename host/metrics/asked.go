@@ -10,6 +10,8 @@ type Sources struct {
 	Load func() (running, waiting, places, waitingPlaces int)
 	// Workers tells of the worker processes, which may be at most Most.
 	Workers func() Workers
+	// Images tells of the images in memory, in workers or in the host's own process.
+	Images func() Images
 	// Disk tells of the disk of the state folder, in bytes; ok is false where the system
 	// does not say.
 	Disk func() (free, size uint64, ok bool)
@@ -21,6 +23,12 @@ type Workers struct {
 	Starts, Crashes          uint64
 }
 
+// Images are programs that were started once, whose memory calls begin with.
+type Images struct {
+	Bytes                   uint64
+	Made, Dropped, Restored uint64 // ever
+}
+
 // asked is the collector of Sources.
 type asked struct {
 	from   Sources
@@ -30,7 +38,7 @@ type asked struct {
 var descriptions = func() map[string]*prometheus.Desc {
 	all := map[string]*prometheus.Desc{}
 	for _, name := range []string{
-		callsRunning, callsWaiting, callPlaces, waitingPlaces, workersLive, workersMost, workerCalls, workerStarts, workerCrashes, stateFree, stateSize, skillLabels,
+		callsRunning, callsWaiting, callPlaces, waitingPlaces, workersLive, workersMost, workerCalls, workerStarts, workerCrashes, images, imageBytes, imagesMade, imagesDropped, imageRestores, stateFree, stateSize, skillLabels,
 	} {
 		f := row(name)
 		all[name] = prometheus.NewDesc(f.Name, f.Help, f.Labels, nil)
@@ -70,6 +78,14 @@ func (a *asked) Collect(to chan<- prometheus.Metric) {
 		tell(workerCalls, float64(w.Busy))
 		tell(workerStarts, float64(w.Starts))
 		tell(workerCrashes, float64(w.Crashes))
+	}
+	if a.from.Images != nil {
+		im := a.from.Images()
+		tell(images, float64(im.Made-im.Dropped))
+		tell(imageBytes, float64(im.Bytes))
+		tell(imagesMade, float64(im.Made))
+		tell(imagesDropped, float64(im.Dropped))
+		tell(imageRestores, float64(im.Restored))
 	}
 	if a.from.Disk != nil {
 		if free, size, ok := a.from.Disk(); ok {

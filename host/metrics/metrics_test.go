@@ -149,7 +149,8 @@ func everything(t testing.TB) *metrics.Metrics {
 		Workers: func() metrics.Workers {
 			return metrics.Workers{Live: 4, Spares: 1, Busy: 3, Most: 8, Starts: 9, Crashes: 2}
 		},
-		Disk: func() (uint64, uint64, bool) { return 10, 20, true },
+		Images: func() metrics.Images { return metrics.Images{Bytes: 4096, Made: 7, Dropped: 4, Restored: 90} },
+		Disk:   func() (uint64, uint64, bool) { return 10, 20, true },
 	}})
 	m.Call(ended("echo", true, "", ""))
 	m.Call(ended("echo", true, "", skill.RateLimited))
@@ -233,6 +234,11 @@ func TestValues(t *testing.T) {
 		"openskill_uploads_total":         {"verdict=accepted": 1, "verdict=dry_run": 1, "verdict=INVALID_MODULE": 1},
 		"openskill_workers":               {"state=assigned": 3, "state=spare": 1},
 		"openskill_worker_crashes_total":  {"": 2},
+		"openskill_images":                {"": 3},
+		"openskill_image_bytes":           {"": 4096},
+		"openskill_images_made_total":     {"": 7},
+		"openskill_images_dropped_total":  {"": 4},
+		"openskill_image_restores_total":  {"": 90},
 		"openskill_calls_waiting":         {"": 2},
 		"openskill_http_refused_total":    {"reason=host": 1},
 	} {

@@ -42,6 +42,11 @@ const (
 	workerCalls       = "openskill_worker_calls"
 	workerStarts      = "openskill_worker_starts_total"
 	workerCrashes     = "openskill_worker_crashes_total"
+	images            = "openskill_images"
+	imageBytes        = "openskill_image_bytes"
+	imagesMade        = "openskill_images_made_total"
+	imagesDropped     = "openskill_images_dropped_total"
+	imageRestores     = "openskill_image_restores_total"
 	agentTurns        = "openskill_agent_turns_total"
 	modelRequests     = "openskill_model_requests_total"
 	modelTokens       = "openskill_model_tokens_total" //nolint:gosec // tokens of text
@@ -82,6 +87,11 @@ var table = []Family{
 	{workerCalls, Gauge, nil, "Calls that workers have now."},
 	{workerStarts, Counter, nil, "Worker processes that were started."},
 	{workerCrashes, Counter, nil, "Worker processes that ended before they were told to."},
+	{images, Gauge, nil, "Images in memory: skills and runtimes that were started once, whose memory calls begin with. Of all workers, each as of the end of its latest call; without workers, of the host."},
+	{imageBytes, Gauge, nil, "Bytes that images and the idle instances on them hold; of all workers, as openskill_images."},
+	{imagesMade, Counter, nil, "Images that were made."},
+	{imagesDropped, Counter, nil, "Images that were dropped: unused for long, to make room, or with their worker."},
+	{imageRestores, Counter, nil, "Calls after which an instance was put back to its image, for the next call; after all others it ended."},
 	{agentTurns, Counter, []string{"kind", "end"}, "Turns of conversations (chat) and tasks (task), by how they ended: the stop reason, the status, or the error code."},
 	{modelRequests, Counter, []string{"provider", "code"}, "Requests to models, by the name of the provider in the settings and error code (OK for success)."},
 	{modelTokens, Counter, []string{"provider", "kind"}, "Tokens that models read (prompt) and wrote (completion), as far as the provider says."},

@@ -247,12 +247,17 @@ func (w *work) inspect(ctx context.Context, src Source) (*registry.Skill, error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	return s, w.entries(ctx, s)
+}
+
+// entries looks at what a skill starts with.
+func (w *work) entries(ctx context.Context, s *registry.Skill) error {
 	if s.Fallback != nil {
 		if err := w.entry(ctx, *s.Fallback); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return s, w.entry(ctx, s.Primary)
+	return w.entry(ctx, s.Primary)
 }
 
 // problems takes over what the registry found.

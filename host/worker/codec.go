@@ -60,6 +60,7 @@ type wireReply struct {
 	Files    []wireFile
 	Differs  string
 	Recorded *wireRecording // nil: none
+	Images   Images         // of the worker, also where it refused
 }
 
 // wireRecording is a skill.Recording.
@@ -176,6 +177,9 @@ func (w *wireReply) append(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(rec.Seen)) //nolint:gosec // a length
 		b = appendBool(b, rec.More)
 	}
+	for _, n := range []uint64{w.Images.Bytes, w.Images.Made, w.Images.Dropped, w.Images.Restored} {
+		b = binary.AppendUvarint(b, n)
+	}
 	return b
 }
 
@@ -202,6 +206,7 @@ func (w *wireReply) read(head []byte) error {
 	if r.bool() {
 		w.Recorded = &wireRecording{Draws: r.length(), Missing: r.text(), Seen: r.length(), More: r.bool()}
 	}
+	w.Images = Images{Bytes: r.number(), Made: r.number(), Dropped: r.number(), Restored: r.number()}
 	return r.end()
 }
 

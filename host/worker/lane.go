@@ -136,7 +136,11 @@ func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Cal
 	var reply *skill.Reply
 	var refused error
 	if err == nil {
-		reply, refused, err = decodeReply(f, call)
+		var said wireReply
+		if err = said.read(f.head); err == nil {
+			w.imagesAre(said.Images)
+			reply, refused, err = said.reply(f, call)
+		}
 	}
 	switch {
 	case err == nil:

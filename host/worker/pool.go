@@ -58,6 +58,7 @@ type Pool struct {
 	all     sync.WaitGroup
 	stop    chan struct{}
 	crashes uint64
+	gone    Images // of workers that have ended
 	starts  uint64
 	hello   *Hello // of the latest worker
 }
@@ -374,6 +375,7 @@ func (p *Pool) mourn(w *process) {
 	crashed := errors.As(w.cause(), &crash)
 	p.mu.Lock()
 	delete(p.live, w)
+	p.gone.count(w, true)
 	for i, spare := range p.spares {
 		if spare == w {
 			p.spares = append(p.spares[:i], p.spares[i+1:]...)
@@ -524,6 +526,7 @@ type Stats struct {
 	Spares  int          `json:"spares"`
 	Starts  uint64       `json:"starts"`
 	Crashes uint64       `json:"crashes"`
+	Images  Images       `json:"images"`
 	Held    []Protection `json:"protections"` // what holds the latest one
 	Pids    []int        `json:"pids"`
 }
@@ -532,12 +535,13 @@ type Stats struct {
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Stats{Live: len(p.live), Spares: len(p.spares), Starts: p.starts, Crashes: p.crashes}
+	s := Stats{Live: len(p.live), Spares: len(p.spares), Starts: p.starts, Crashes: p.crashes, Images: p.gone}
 	for w := range p.live {
 		s.Pids = append(s.Pids, w.cmd.Process.Pid)
 		w.mu.Lock()
 		s.Busy += w.busy
 		w.mu.Unlock()
+		s.Images.count(w, false)
 	}
 	if p.hello != nil {
 		s.Held = append(append(s.Held, p.hello.Protections...), p.bounds.protection(p.o.Memory))

@@ -41,6 +41,7 @@ type process struct {
 	life     context.Context //nolint:containedctx // ends with it
 	died     context.CancelFunc
 	outgoing skill.Outgoing // does what its guests ask of the host; nil: nothing
+	memory   uint64         // bytes that it may have
 	maxReply uint32         // bytes of an answer, whatever the call's limits are
 
 	mu      sync.Mutex
@@ -50,6 +51,7 @@ type process struct {
 	next    uint64             // calls, ever
 	dead    error              // why it ends, or nil
 	retired bool               // it is to end when its calls have
+	images  Images             // as it said at the end of its latest call
 
 	// Of watch alone.
 	looked   look
@@ -86,7 +88,7 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 	}
 	w := &process{
 		link: link, ch: newChannel(link.conn, besideCalls), view: view, stderr: &tail{}, ended: make(chan struct{}),
-		lanes: map[*lane]struct{}{}, outgoing: p.o.Outgoing, maxReply: p.o.MaxReply,
+		lanes: map[*lane]struct{}{}, outgoing: p.o.Outgoing, maxReply: p.o.MaxReply, memory: p.o.Memory,
 	}
 	w.life, w.died = context.WithCancel(context.Background())
 	args := append([]string{}, p.o.Command[1:]...)

@@ -19,6 +19,9 @@ type Duty struct {
 	// that, and a worker has its folders from its start.
 	Narrow      func(folders []string) error
 	Protections []Protection // what holds this process
+	// Images tells of the images in this process, of which replies tell the host; nil: there
+	// are none.
+	Images func() Images
 	// Outside is what Runners were given for what a guest asks of the host; nil: they
 	// have nothing of the kind.
 	Outside *Outside
@@ -170,6 +173,9 @@ func (w *served) follow(ctx context.Context, ch *channel) error {
 			return err
 		}
 		head, body := w.work(ctx, ch, f, c)
+		if w.d.Images != nil {
+			head.Images = w.d.Images()
+		}
 		err = ch.send(kindReply, f.call, head, body)
 		if errors.Is(err, errTooLarge) {
 			err = ch.send(kindReply, f.call, &wireReply{Refused: refusalOf(err)}, nil)

@@ -208,6 +208,11 @@ func decodeReply(f *frame, call *skill.Call) (reply *skill.Reply, refused, err e
 	if err := w.read(f.head); err != nil {
 		return nil, nil, err
 	}
+	return w.reply(f, call)
+}
+
+// reply is the rest of decodeReply.
+func (w *wireReply) reply(f *frame, call *skill.Call) (reply *skill.Reply, refused, err error) {
 	if w.Refused != nil {
 		return nil, w.Refused.error(), nil
 	}

@@ -700,6 +700,17 @@ export type UploadResult = {
   version: string;
 };
 
+/** A version of an uploaded skill, and what its admission finds. */
+export type VersionReport = {
+  /** SHA-256 over the files. */
+  digest: string;
+  id: SkillId;
+  /** What the skill asks for, what it gets, and what was found. */
+  report: Record<string, unknown>;
+  state: "disabled" | "enabled" | "quarantined";
+  version: string;
+};
+
 export type VersionState = {
   digest: string;
   id: SkillId;
@@ -1798,6 +1809,41 @@ export interface paths {
     };
   };
   "/skills/{id}/versions/{version}": {
+    /** A version of an uploaded skill, with its admission report. (getSkillVersion) */
+    GET: {
+      path: {
+        /** The id of a skill. */
+        id: SkillId;
+        /** A version. */
+        version: string;
+      };
+      query?: {
+        /** Whose uploads are meant, for the operator (`skills:admin`); the caller's own if it is left out. */
+        tenant?: string;
+      };
+      header?: {
+        /**
+         * Ties the log lines, records and answer of this call together. A value
+         * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: VersionReport;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        415: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
+        500: Problem;
+      };
+    };
     /** Delete a version of an uploaded skill. (deleteSkillVersion) */
     DELETE: {
       path: {

@@ -238,3 +238,11 @@ func (u *Uploads) Rollback(p skill.Principal, w httpapi.Which) (skill.VersionSta
 func (u *Uploads) Delete(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
 	return u.decide(p, skill.ScopeUpload, "delete", w, skill.StateDeleted)
 }
+
+// Report answers for the version of the skill that there is, to those of its tenant.
+func (u *Uploads) Report(_ context.Context, p skill.Principal, id skill.ID, version string) (*skill.UploadResult, error) {
+	if u.Skill == "" && id != "uploaded" || u.Skill != "" && u.Skill != id || u.Owner != "" && u.Owner != p.Tenant {
+		return nil, &skill.Error{Code: skill.NotFound, Message: "there is no such skill"}
+	}
+	return &skill.UploadResult{ID: id, Version: version, Digest: "sha256:0", State: skill.StateDisabled, Report: json.RawMessage(`{"verdict":"accepted"}`)}, nil
+}

@@ -507,6 +507,9 @@ type UploadRequest = json.RawMessage
 // UploadResult defines model for UploadResult.
 type UploadResult = skill.UploadResult
 
+// VersionReport A version of an uploaded skill, and what its admission finds.
+type VersionReport = skill.UploadResult
+
 // VersionState defines model for VersionState.
 type VersionState = skill.VersionState
 
@@ -873,6 +876,16 @@ type ListSkillVersionsParams struct {
 
 // DeleteSkillVersionParams defines parameters for DeleteSkillVersion.
 type DeleteSkillVersionParams struct {
+	// Tenant Whose uploads are meant, for the operator (`skills:admin`); the caller's own if it is left out.
+	Tenant *TenantQuery `form:"tenant,omitempty" json:"tenant,omitempty"`
+
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// GetSkillVersionParams defines parameters for GetSkillVersion.
+type GetSkillVersionParams struct {
 	// Tenant Whose uploads are meant, for the operator (`skills:admin`); the caller's own if it is left out.
 	Tenant *TenantQuery `form:"tenant,omitempty" json:"tenant,omitempty"`
 

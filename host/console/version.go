@@ -1,0 +1,116 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"openskill/sdk/skill"
+)
+
+// found is an admission report as pages show it.
+type found struct {
+	Report *report
+	Raw    string // the report as it is
+}
+
+// report is what pages show of an admission report.
+type report struct {
+	Verdict string `json:"verdict"`
+	ID      string `json:"id"`
+	Version string `json:"version"`
+	Files   []struct {
+		Path string `json:"path"`
+		Size int64  `json:"size"`
+	} `json:"files"`
+	Asks    *asks `json:"asks"`
+	Gets    *asks `json:"gets"`
+	Refused []struct {
+		File    string `json:"file"`
+		Line    int    `json:"line"`
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"refused"`
+	Warnings []string `json:"warnings"`
+	Module   *struct {
+		Size     int64      `json:"size"`
+		Features []string   `json:"features"`
+		Imports  []imported `json:"imports"`
+	} `json:"module"`
+}
+
+type asks struct {
+	Permissions json.RawMessage  `json:"permissions"`
+	Limits      skill.LimitsJSON `json:"limits"`
+	Requires    []string         `json:"requires"`
+}
+
+type imported struct {
+	Module string `json:"module"`
+	Name   string `json:"name"`
+}
+
+func (d *found) read(raw json.RawMessage) {
+	d.Raw = pretty(raw)
+	var r report
+	if len(raw) > 0 && json.Unmarshal(raw, &r) == nil {
+		d.Report = &r
+	}
+}
+
+// fromOne is what is imported from one module.
+type fromOne struct{ Module, Names string }
+
+// byModule puts imports of the same module into one line, in the order of the first.
+func byModule(all []imported) []fromOne {
+	var list []fromOne
+	names := map[string][]string{}
+	for _, in := range all {
+		if names[in.Module] == nil {
+			list = append(list, fromOne{Module: in.Module})
+		}
+		if !slices.Contains(names[in.Module], in.Name) {
+			names[in.Module] = append(names[in.Module], in.Name)
+		}
+	}
+	for i := range list {
+		list[i].Names = strings.Join(names[list[i].Module], ", ")
+	}
+	return list
+}
+
+// versionData is one version of a skill that was uploaded.
+type versionData struct {
+	skillData
+	found
+	Problem *apiError // why there is no report
+}
+
+// version shows what admission finds in a version. The host makes the report again, so
+// that there is one of versions of any age.
+func (v *view) version() error {
+	if err := v.allowed("skills"); err != nil {
+		return err
+	}
+	id, version, tenant := v.r.PathValue("id"), v.r.PathValue("version"), v.r.URL.Query().Get("tenant")
+	s, err := v.loadSkill(id, version, tenant)
+	if err != nil {
+		return err
+	}
+	d := &versionData{skillData: *s}
+	var made skill.UploadResult
+	if err := v.ask("GET", pathOf("skills", id, "versions", version), values("tenant", tenant), nil, &made); err != nil {
+		if !errors.As(err, &d.Problem) {
+			return err
+		}
+	} else {
+		d.read(made.Report)
+	}
+	status := http.StatusOK
+	if d.Problem != nil {
+		status = d.Problem.Status
+	}
+	return v.show(status, versionView(v.frame("skills", oneLine(id+" "+version, 120)), d))
+}
