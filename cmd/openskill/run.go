@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host"
+	"openskill/host/registry"
 	"openskill/sdk/skill"
 )
 
@@ -102,6 +103,9 @@ func (a *app) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, n
 		a.skipped(h) // it may be there, but with a problem
 		if _, err := os.Stat(s.SkillsDir); err != nil && !isFolder {
 			a.say("openskill: there is no folder %s; --skills names the one of your skills", quote(s.SkillsDir))
+		}
+		if _, err := os.Stat(filepath.Join(name, registry.ManifestFile)); err == nil && !isFolder {
+			a.say("openskill: a folder of this name is here, and is called with a / in it: %s", quote("./"+name))
 		}
 	}
 	if err := a.printJSON(r); err != nil {

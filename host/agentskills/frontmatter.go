@@ -179,11 +179,7 @@ func parse(file, folder string, src []byte) *parsed {
 	r.document = d
 	root, problems := safeyaml.Parse(d.front)
 	for _, p := range problems {
-		message := strings.Replace(p.Message, "the file", "the frontmatter", 1)
-		if strings.Contains(message, "mapping values are not allowed") {
-			message += "; text with a colon in it needs quotes"
-		}
-		r.problem(behindFence(p.Line), "%s", message)
+		r.problem(behindFence(p.Line), "%s", strings.Replace(p.Message, "the file", "the frontmatter", 1))
 	}
 	if len(problems) == 0 {
 		r.root(root)

@@ -282,18 +282,21 @@ func (v *view) allowed(section string) error {
 	return &apiError{Status: http.StatusForbidden, Code: string(skill.Forbidden), Message: "This page needs the scope " + strings.Join(needs[section], " or ") + ", which you do not have."}
 }
 
+// navigation is every page that is led to, for those who have its scope.
+var navigation = []navLink{
+	{"/overview", "Overview", "overview"},
+	{"/skills", "Skills", "skills"},
+	{"/agent-skills", "Agent Skills", "agent-skills"},
+	{"/executions", "Executions", "executions"},
+	{"/approvals", "Approvals", "approvals"},
+	{"/chat", "Chat", "chat"},
+	{"/keys", "Keys", "keys"},
+	{"/settings", "Settings", "settings"},
+}
+
 func (v *view) links() []navLink {
 	var out []navLink
-	for _, l := range []navLink{
-		{"/overview", "Overview", "overview"},
-		{"/skills", "Skills", "skills"},
-		{"/agent-skills", "Agent Skills", "agent-skills"},
-		{"/executions", "Executions", "executions"},
-		{"/approvals", "Approvals", "approvals"},
-		{"/chat", "Chat", "chat"},
-		{"/keys", "Keys", "keys"},
-		{"/settings", "Settings", "settings"},
-	} {
+	for _, l := range navigation {
 		if v.may(l.Section) {
 			out = append(out, l)
 		}

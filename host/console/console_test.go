@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -213,6 +214,29 @@ func TestScopesHaveWords(t *testing.T) {
 	}
 	if len(scopeWords) != len(skill.Scopes()) {
 		t.Errorf("words for %d scopes, of %d", len(scopeWords), len(skill.Scopes()))
+	}
+}
+
+// A page without a scope is shown to nobody, and no other test would miss it.
+func TestEveryPageHasAScope(t *testing.T) {
+	said, err := os.ReadFile("../../docs/console.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := regexp.MustCompile(`(?m)^\| ([A-Z][A-Za-z, ]+) \| .*`+"`").FindAllStringSubmatch(string(said), -1)
+	named := map[string]bool{}
+	for _, row := range table {
+		for _, name := range strings.Split(row[1], ", ") {
+			named[name] = true
+		}
+	}
+	for _, l := range navigation {
+		if len(needs[l.Section]) == 0 {
+			t.Errorf("%s has no scope, so nobody sees it: give %q a row in needs, and the page one in TestScopesOfPages", l.Path, l.Section)
+		}
+		if !named[l.Name] {
+			t.Errorf("docs/console.md has no row for the page %s and its scope", l.Name)
+		}
 	}
 }
 

@@ -525,6 +525,9 @@ func (p *parser) schema(n *yaml.Node, what string) *field {
 		p.report(n.Line, "%s must be a map: a JSON Schema", what)
 		return nil
 	}
+	if p.cutText(n, what) {
+		return nil
+	}
 	text, problems := safeyaml.JSON(n)
 	for _, q := range problems {
 		p.report(q.Line, "%s: %s", what, q.Message)
@@ -540,6 +543,23 @@ func (p *parser) schema(n *yaml.Node, what string) *field {
 		return nil
 	}
 	return &field{text: text, compiled: compiled}
+}
+
+// cutText reports text that a comma cut in two, as in {description: One, two}. YAML
+// takes the rest for a key without a value, and JSON Schema would ignore it, so a
+// model would read half a sentence.
+func (p *parser) cutText(n *yaml.Node, what string) (found bool) {
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && n.Style&yaml.FlowStyle != 0 {
+			v := n.Content[i+1]
+			if v.Kind == yaml.ScalarNode && v.Tag == "!!null" && v.Value == "" && strings.ContainsAny(c.Value, " \t") {
+				p.report(c.Line, "%s: %s has no value; text with a comma in it needs quotes", what, safeyaml.Quote(c.Value))
+				found = true
+			}
+		}
+		found = p.cutText(c, what) || found
+	}
+	return found
 }
 
 // lineAt finds the line of the node that a JSON pointer names, or of the last one

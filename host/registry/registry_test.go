@@ -148,6 +148,8 @@ func TestProblems(t *testing.T) {
 		line     int
 		want     string
 	}{
+		"a colon in text":      {with("description: By its checksum: a guess"), 3, "text with a colon in it needs quotes"},
+		"a comma in text":      {with("input_schema: {properties: {n: {description: One, two of them}}}"), 7, `"two of them" has no value; text with a comma in it needs quotes`},
 		"unknown key":          {with("permissons: {}"), 7, `"permissons" is not known`},
 		"trust is no key":      {with("trust: builtin"), 7, `"trust" is not known`},
 		"id":                   {with("id: Calculator"), 1, "is no skill id"},

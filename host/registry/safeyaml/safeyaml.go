@@ -205,6 +205,9 @@ func syntaxProblem(err error) Problem {
 	if r := []rune(msg); len(r) > 160 {
 		msg = string(r[:160]) + "…"
 	}
+	if strings.Contains(msg, "mapping values are not allowed") {
+		msg = strings.TrimSpace(msg) + "; text with a colon in it needs quotes"
+	}
 	return Problem{line, "not valid YAML: " + strings.TrimSpace(msg)}
 }
 
