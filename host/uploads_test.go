@@ -381,6 +381,17 @@ func TestTenants(t *testing.T) {
 	if got := say(a); !strings.HasPrefix(got, "NOT_FOUND") {
 		t.Errorf("disabled by the operator: %s", got)
 	}
+	// Who decides about uploads need not be able to upload.
+	decides := skill.Principal{ID: "decider", Type: skill.Agent, Tenant: "ops", Scopes: []string{skill.ScopeAdmin}}
+	if _, err := h.uploads.Enable(decides, whichOf("a", "up")); err != nil {
+		t.Error(err)
+	}
+	if got := say(a); got != `{"of": "a"}` {
+		t.Errorf("enabled by who decides: %s", got)
+	}
+	if _, err := h.uploads.Begin(decides); skill.CodeOf(err) != skill.Forbidden {
+		t.Errorf("who decides begins an upload: %v", err)
+	}
 }
 
 func which(id skill.ID, version string) httpapi.Which { return httpapi.Which{ID: id, Version: version} }
