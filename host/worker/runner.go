@@ -274,7 +274,7 @@ func (r *Runner) ended(ctx, within context.Context, call *skill.Call, err error)
 // waited for is done without it, so that the same call may end well a moment later.
 func unready(call *skill.Call) *skill.Reply {
 	return &skill.Reply{
-		Code:    skill.Timeout,
+		Code: skill.Timeout, Bystander: true,
 		Message: fmt.Sprintf("the skill was still being compiled, or its process started, after %d ms; that work goes on, so call again shortly", call.Limits.Timeout.Milliseconds()),
 	}
 }

@@ -66,8 +66,9 @@ type Reply struct {
 	Stdout   []byte // what was written before the end, at most Limits.Output
 	Stderr   []byte // the same
 	Usage    Usage
-	// Bystander says that the run was ended for another one's sake, which shared its
-	// process: nothing of it is this skill's doing. Code is then WorkerCrashed.
+	// Bystander says that nothing of this end is the skill's doing: it shared a process
+	// that was ended for another run's sake (Code is WorkerCrashed), or its time was over
+	// before it began (Timeout).
 	Bystander bool
 	// Artifacts are the files that the guest left in the top folder of /work,
 	// in order of name; nil unless scratch was granted.
