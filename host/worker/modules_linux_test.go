@@ -291,6 +291,24 @@ func TestSupply(t *testing.T) {
 	}
 }
 
+// TestSlowToCompile holds that a call whose time is over before its module is compiled is
+// told so: the same call again may end well, and its skill is not to blame.
+func TestSlowToCompile(t *testing.T) {
+	digest := digestOf("hang")
+	p, err := worker.New(worker.Options{Command: command(t), Dir: t.TempDir(), Modules: modules(t, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := p.Runner(front{map[string]string{digest: "hang"}})
+	defer p.Close() //nolint:errcheck // a test
+	defer r.Close() //nolint:errcheck // a test
+	c := callOf("a", "module "+strings.TrimPrefix(digest, "sha256:"))
+	c.Limits.Timeout = 300 * time.Millisecond
+	if got, err := r.Run(t.Context(), c); err != nil || got.Code != skill.Timeout || !got.Bystander || !strings.Contains(got.Message, "still being compiled") || !strings.Contains(got.Message, "after 300 ms") {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // TestDamaged has a worker find that what was compiled is of no use: where that is so, it
 // is compiled again; where it only says so, not.
 func TestDamaged(t *testing.T) {

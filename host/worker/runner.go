@@ -170,7 +170,7 @@ func (r *Runner) attempt(ctx context.Context, k kind, call *skill.Call, began ti
 		}
 		left := call.Limits.Timeout - time.Since(began)
 		if left <= 0 {
-			return timedOut(call), nil
+			return unready(call), nil
 		}
 		handed := time.Now() //nolint:forbidigo // real time
 		reply, err := w.do(span.In(ctx), k, r.Kind(), call, left)
@@ -258,18 +258,25 @@ func (r *Runner) ended(ctx, within context.Context, call *skill.Call, err error)
 	switch {
 	case ctx.Err() != nil:
 		return &skill.Reply{Code: skill.Cancelled, Message: "the caller left before the skill ended"}, nil //nolint:nilerr // that is the reply
-	case errors.Is(err, errHung) || within.Err() != nil:
-		return timedOut(call), nil
-	case errors.As(err, &crash):
-		return &skill.Reply{
+	case errors.Is(err, errHung) || errors.As(err, &crash) && within.Err() != nil:
+		return &skill.Reply{Code: skill.Timeout, Message: fmt.Sprintf("the skill did not end within its limit of %d ms", call.Limits.Timeout.Milliseconds())}, nil
+	case within.Err() != nil:
+		return unready(call), nil //nolint:nilerr // that is the reply
+	case crash != nil:
+		return &skill.Reply{ //nolint:nilerr // as above
 			Code: skill.WorkerCrashed, Bystander: crash.hung, Message: "the process that ran the skill ended before the skill did; nothing of the call is left, and it may be made again",
 		}, nil
 	}
 	return nil, err
 }
 
-func timedOut(call *skill.Call) *skill.Reply {
-	return &skill.Reply{Code: skill.Timeout, Message: fmt.Sprintf("the skill did not end within its limit of %d ms", call.Limits.Timeout.Milliseconds())}
+// unready is the reply to a call whose time was over before a process had it: what it
+// waited for is done without it, so that the same call may end well a moment later.
+func unready(call *skill.Call) *skill.Reply {
+	return &skill.Reply{
+		Code: skill.Timeout, Bystander: true,
+		Message: fmt.Sprintf("the skill was still being compiled, or its process started, after %d ms; that work goes on, so call again shortly", call.Limits.Timeout.Milliseconds()),
+	}
 }
 
 // keepLoaded has spares load a runtime from now on.

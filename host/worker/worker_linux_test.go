@@ -114,7 +114,7 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		<-ctx.Done()
 		return &skill.Reply{Code: skill.Cancelled, Message: "the call ended"}, nil
 	case "ask":
-		ctx, cancel := context.WithTimeout(ctx, call.Limits.Timeout)
+		ctx, cancel := context.WithTimeout(ctx, call.Limits.Timeout-call.Spent)
 		defer cancel()
 		return say("%s", o.outside.For(call)(ctx, []byte(arg)))
 	case "give":

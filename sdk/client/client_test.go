@@ -107,6 +107,9 @@ func TestInvoke(t *testing.T) {
 	c := answers(t, nil, map[string]http.HandlerFunc{
 		"POST /skills/echo:invoke":  wants(t, `{"input":{"text":"hi"}}`, `{"success": true, "skill_id": "echo", "trace_id": "t-1", "data": {"echoed": "hi"}, "error": null, "meta": {"latency_ms": 1}}`),
 		"POST /skills/empty:invoke": wants(t, `{"input":{}}`, `{"success": true, "skill_id": "empty", "trace_id": "t-1", "data": {}, "error": null, "meta": {}}`),
+		"POST /skills/old:invoke": wants(t, `{"input":{"n":1},"version":"1.0.0","limits":{"timeout_ms":200,"memory_mb":16}}`,
+			`{"success": true, "skill_id": "old", "trace_id": "t-1", "data": {}, "error": null, "meta": {}}`),
+		"POST /skills/later:invoke": wants(t, `{"input":{},"version":"2.0.0"}`, `{"success": true, "skill_id": "later", "trace_id": "t-1", "data": {}, "error": null, "meta": {"execution_id": "e-3"}}`),
 		"POST /skills/slow:invoke":  says(408, failed),
 		"POST /skills/lost:invoke":  says(200, `{"id": "x"}`),
 		"POST /skills/nope:invoke":  says(401, `{"error": {"code": "UNAUTHORIZED", "status": 401, "message": "who is it?"}}`),
@@ -117,6 +120,13 @@ func TestInvoke(t *testing.T) {
 	}
 	if _, err := c.Invoke(t.Context(), "empty", nil); err != nil {
 		t.Error(err)
+	}
+	with := CallOptions{Version: "1.0.0", Limits: skill.LimitsJSON{TimeoutMS: 200, MemoryMB: 16}}
+	if _, err := c.InvokeWith(t.Context(), "old", map[string]int{"n": 1}, with); err != nil {
+		t.Error(err)
+	}
+	if run, err := c.StartWith(t.Context(), "later", nil, CallOptions{Version: "2.0.0"}); err != nil || run.ID != "e-3" {
+		t.Errorf("%+v, %v", run, err)
 	}
 	r, err = c.Invoke(t.Context(), "slow", struct{}{})
 	var e *Error

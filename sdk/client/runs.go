@@ -22,15 +22,15 @@ type Run struct {
 // Start begins a call that goes on by itself, and gives it as soon as it is on record. Who
 // may not read executions (executions:read) waits for the answer here; the Run has it then.
 func (c *Client) Start(ctx context.Context, id skill.ID, input any) (*Run, error) {
-	if _, err := skill.ParseID(string(id)); err != nil {
+	return c.StartWith(ctx, id, input, CallOptions{})
+}
+
+// StartWith is Start of a version, or within limits of the caller's.
+func (c *Client) StartWith(ctx context.Context, id skill.ID, input any, o CallOptions) (*Run, error) {
+	body, err := requestOf(id, input, o)
+	if err != nil {
 		return nil, err
 	}
-	if input == nil {
-		input = struct{}{}
-	}
-	body := struct {
-		Input any `json:"input"`
-	}{input}
 	res, err := c.send(context.WithValue(ctx, preferKey{}, "respond-async"), http.MethodPost, "/skills/"+string(id)+":invoke", body, typeJSON)
 	if err != nil {
 		return nil, err

@@ -17,17 +17,23 @@ import (
 // JSON; nil is {}. If the call failed, the error is an [*Error], and the result is there
 // too where the host has given one: its Meta says what ran.
 func (c *Client) Invoke(ctx context.Context, id skill.ID, input any) (*skill.Result, error) {
-	if _, err := skill.ParseID(string(id)); err != nil {
+	return c.InvokeWith(ctx, id, input, CallOptions{})
+}
+
+// CallOptions are what a call may say beside its input; the zero value says nothing.
+type CallOptions struct {
+	Version string           // of the skill; "": the one that is enabled
+	Limits  skill.LimitsJSON // can only lower what the skill and the host allow; 0: no opinion
+}
+
+// InvokeWith is Invoke of a version, or within limits of the caller's.
+func (c *Client) InvokeWith(ctx context.Context, id skill.ID, input any, o CallOptions) (*skill.Result, error) {
+	body, err := requestOf(id, input, o)
+	if err != nil {
 		return nil, err
 	}
-	if input == nil {
-		input = struct{}{}
-	}
-	body := struct {
-		Input any `json:"input"`
-	}{input}
 	r := &skill.Result{}
-	err := c.call(ctx, http.MethodPost, "/skills/"+string(id)+":invoke", body, r)
+	err = c.call(ctx, http.MethodPost, "/skills/"+string(id)+":invoke", body, r)
 	var e *Error
 	switch {
 	case errors.As(err, &e):
@@ -41,6 +47,21 @@ func (c *Client) Invoke(ctx context.Context, id skill.ID, input any) (*skill.Res
 		return nil, errors.New("client: the answer is no Normalized Skill Result of a call that succeeded; is there an openSkill host at the base URL?")
 	}
 	return r, nil
+}
+
+// requestOf is the body of a call.
+func requestOf(id skill.ID, input any, o CallOptions) (any, error) {
+	if _, err := skill.ParseID(string(id)); err != nil {
+		return nil, err
+	}
+	if input == nil {
+		input = struct{}{}
+	}
+	return struct {
+		Input   any              `json:"input"`
+		Version string           `json:"version,omitempty"`
+		Limits  skill.LimitsJSON `json:"limits,omitzero"`
+	}{input, o.Version, o.Limits}, nil
 }
 
 // Skills goes through the catalogue. Pages are asked for as they are needed.

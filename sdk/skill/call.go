@@ -41,7 +41,10 @@ type Call struct {
 	Requires    []string // packages that the manifest names, which choose the runtime; nil: none
 	Stdin       []byte
 	Limits      Limits // resolved: no field is zero
-	Grants      Grants
+	// Spent is how much of Limits.Timeout was over before the runner was asked: messages
+	// name the limit as the caller knows it, and the run ends when that is over.
+	Spent  time.Duration
+	Grants Grants
 	// Script says that the entry is a program of the command line, as scripts of Agent
 	// Skills are: its working folder is the skill's own, which it sees as if it could
 	// write there, Args are its arguments, Stdin comes as it is, and it may print what it
@@ -63,8 +66,9 @@ type Reply struct {
 	Stdout   []byte // what was written before the end, at most Limits.Output
 	Stderr   []byte // the same
 	Usage    Usage
-	// Bystander says that the run was ended for another one's sake, which shared its
-	// process: nothing of it is this skill's doing. Code is then WorkerCrashed.
+	// Bystander says that nothing of this end is the skill's doing: it shared a process
+	// that was ended for another run's sake (Code is WorkerCrashed), or its time was over
+	// before it began (Timeout).
 	Bystander bool
 	// Artifacts are the files that the guest left in the top folder of /work,
 	// in order of name; nil unless scratch was granted.

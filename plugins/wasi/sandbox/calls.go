@@ -78,7 +78,7 @@ func (c *Calls) Run(ctx context.Context, call *skill.Call, starter Starter) (*sk
 		return nil, err
 	}
 	defer c.Gate.Leave()
-	began := time.Now() //nolint:forbidigo // a limit of real time
+	began := time.Now().Add(-call.Spent) //nolint:forbidigo // a limit of real time
 	if ctx.Err() != nil {
 		return gone(), nil
 	}

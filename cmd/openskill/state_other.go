@@ -1,0 +1,8 @@
+//go:build !unix
+
+package main
+
+import "openskill/host/config"
+
+// ownState is of Unix.
+func ownState(*config.Settings) error { return nil }
