@@ -2,8 +2,11 @@ package host
 
 import (
 	"database/sql"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +75,55 @@ func TestNothingRunsUnrecorded(t *testing.T) {
 	if good != 2 {
 		t.Errorf("%d successes are on record, of 2", good)
 	}
+}
+
+// Who sends calls to several hosts leaves out one that cannot put them on record, and
+// comes back to it when it can.
+func TestReadyOnlyWithRecords(t *testing.T) {
+	s := settings(t, nil)
+	v := serve(t, s)
+	ready := func() (status int, body string) {
+		t.Helper()
+		res, err := http.DefaultClient.Do(get(t, v.url+"/readyz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close() //nolint:errcheck // read only
+		b, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, string(b)
+	}
+	if status, body := ready(); status != http.StatusOK {
+		t.Fatalf("before: %d %s", status, body)
+	}
+	other, err := sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_txlock=exclusive")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	tx, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	become := func(want int, holds string) { // without a call that asks for it
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			status, body := ready()
+			if status == want && strings.Contains(body, holds) {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%d %s, want %d", status, body, want)
+			}
+		}
+	}
+	become(http.StatusServiceUnavailable, `"AUDIT_UNAVAILABLE"`)
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	become(http.StatusOK, `"ok"`)
 }
 
 // TestALimitHoldsOverTwoHosts: what one host has let begin the other one counts.

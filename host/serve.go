@@ -33,6 +33,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(),
 	}
 	o.Origins = ownOrigins(h.settings)
+	o.Ready = h.kept.log.Ready
 	if h.uploads != nil {
 		o.Uploads, o.Definitions = h.uploads, changes{h}
 	}

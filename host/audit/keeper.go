@@ -50,10 +50,13 @@ func (l *Log) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := l.alive(ctx); err != nil && ctx.Err() == nil {
-			l.mu.Lock()
+		err := l.alive(ctx)
+		l.mu.Lock()
+		if l.silent = err != nil; l.silent {
 			l.steady = l.o.Now()
-			l.mu.Unlock()
+		}
+		l.mu.Unlock()
+		if err != nil && ctx.Err() == nil {
 			l.o.Log.Warn("audit: the database was not told that this host is alive", slog.Any("error", err))
 		}
 	}

@@ -59,6 +59,7 @@ type Log struct {
 	late    int             // of these, ends of calls that could not be written in time
 	open    map[string]*run // what has begun, and what may have, by its id
 	down    bool            // the store did not take what was written last
+	silent  bool            // the store was not told that this host is alive, when that was tried last
 	closed  bool
 	ending  bool      // the writer ends when nothing waits
 	steady  time.Time // since when the database hears from this host without a gap
@@ -181,6 +182,17 @@ func (l *Log) Started(ctx context.Context, s *Started, input []byte) error {
 		l.fell(err)
 	}
 	return err
+}
+
+// Ready is nil while the store takes records, as far as is known: by the last record, and
+// by what is written every five seconds without a call.
+func (l *Log) Ready() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down || l.silent {
+		return unavailable("audit.Ready", "no call can be put on record now, since the database takes no records; it is tried again every few seconds", nil)
+	}
+	return nil
 }
 
 // begin reserves a place for a call and lets its first record wait.

@@ -251,7 +251,7 @@ func (l *Log) revoke(r *run, code skill.Code, message string) {
 func (l *Log) up() {
 	l.mu.Lock()
 	was := l.down
-	l.down = false
+	l.down, l.silent = false, false
 	l.mu.Unlock()
 	if was {
 		l.o.Log.Info("audit: the database takes records again")
