@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"openskill/sdk/skill"
 	"openskill/wasm/image"
 	"openskill/wasm/wasmtest"
@@ -48,8 +46,9 @@ func TestMetricsOfImages(t *testing.T) {
 				}
 				return got
 			}
-			if diff := cmp.Diff(map[string]float64{"openskill_images": 0, "openskill_image_bytes": 0, "openskill_images_made_total": 0, "openskill_images_dropped_total": 0, "openskill_image_restores_total": 0}, read()); diff != "" {
-				t.Error(diff)
+			// A host of its own starts skills ahead of calls, so that there may be an image already.
+			if before := read(); before["openskill_images"] > 1 || before["openskill_images_dropped_total"] != 0 || before["openskill_image_restores_total"] != 0 {
+				t.Errorf("before any call: %v", before)
 			}
 			// An instance is put back after its call was answered, and so it is seen at a later
 			// call; how many there are is for the image to say.

@@ -31,7 +31,7 @@ func TestNothingRunsUnrecorded(t *testing.T) {
 		t.Fatalf("%+v", r.Error)
 	}
 	// Counts of calls are read from the database too, once a second at most.
-	other, err := sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_txlock=exclusive")
+	other, err := sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_txlock=exclusive&_pragma=busy_timeout(60000)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestReadyOnlyWithRecords(t *testing.T) {
 	if status, body := ready(); status != http.StatusOK {
 		t.Fatalf("before: %d %s", status, body)
 	}
-	other, err := sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_txlock=exclusive")
+	other, err := sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_txlock=exclusive&_pragma=busy_timeout(60000)")
 	if err != nil {
 		t.Fatal(err)
 	}
