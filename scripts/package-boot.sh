@@ -65,8 +65,13 @@ chroot "$root" /usr/bin/openskill skill new greeter --lang javascript --in /etc/
 systemd-nspawn -q -D "$root" --machine="$name" --boot --private-network --register=no --keep-unit --console=read-only >"$work/console" 2>&1 </dev/null &
 container=$!
 first() { leader=$(cat "/proc/$container/task/$container/children" | awk '{ print $1 }') && [ -n "$leader" ]; }
-patience 100 first || fail "systemd-nspawn does not start here"
+patience 100 first || cannot "systemd-nspawn does not start here: $(tail -n 1 "$work/console")"
 inside() { nsenter --target "$leader" --mount --uts --ipc --pid --net --cgroup --root --wd "$@"; }
+# What cannot boot anything is no fault of the package; once systemd answers, all else is.
+booted() {
+	case $(inside systemctl is-system-running 2>/dev/null) in starting | running | degraded) ;; *) return 1 ;; esac
+}
+patience 600 booted || cannot "systemd does not boot in a container here: $(tail -n 1 "$work/console")"
 call() {
 	# With the client of this machine, in the network of the container.
 	answer=$(nsenter --target "$leader" --net curl -s --max-time 20 http://127.0.0.1:8000/skills/greeter:invoke -d '{"input": {"name": "systemd"}}') &&
