@@ -334,6 +334,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	b.open("/console/skills/greeter/versions/1.0.0")
 	b.waits("#found", "What the check found")
 	b.waits(".reasons code", "wasi_snapshot_preview1")
+	b.shows("version")
 
 	// It is tried by its form; what is wrong is said at its field.
 	b.open("/console/skills")
