@@ -246,28 +246,24 @@ func (r *run) needs(ctx context.Context, c *hostile.Case, row *Row, tenant strin
 	}
 }
 
-// crash kills the worker of a call.
+// crash kills the worker of a call. A call that found no room was never in a worker, so
+// what was killed was another's, and it is tried again.
 func (r *run) crash(ctx context.Context, c *hostile.Case, row *Row, tenant string, id skill.ID) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	others := r.t.Busy() // the canary's, and what starts
-	done := make(chan *skill.Result, 1)
-	go func() { done <- r.t.Invoke(ctx, tenant, id, json.RawMessage("{}")) }()
-	var killed time.Time
-	for range 5 {
-		if r.t.Crash(others) {
-			killed = r.o.Now()
+	var res *skill.Result
+	var took time.Duration
+	for range 100 {
+		var found bool
+		res, took, found = r.killed(ctx, tenant, id)
+		limited := res.Error != nil && res.Error.Code == skill.RateLimited
+		if !found && !limited {
+			row.Verdict, row.Happened = Skip, "no worker process runs it, so none can be killed"
+			return
+		}
+		if !limited {
 			break
 		}
+		r.pause(ctx, 20*time.Millisecond)
 	}
-	if killed.IsZero() {
-		stop()
-		<-done
-		row.Verdict, row.Happened = Skip, "no worker process runs it, so none can be killed"
-		return
-	}
-	res := <-done
-	took := r.o.Now().Sub(killed)
 	row.Measured.Calls, row.Measured.MS = 1, ms(took)
 	r.said(row, res.Error)
 	var code skill.Code
@@ -281,4 +277,23 @@ func (r *run) crash(ctx context.Context, c *hostile.Case, row *Row, tenant strin
 	if took > r.o.scale(lateBound) {
 		row.slow("the call ended %.0f ms after its worker", ms(took))
 	}
+}
+
+// killed calls, kills a worker that began to work meanwhile, and says how the call ended
+// and how long after that; or that there was none to kill.
+func (r *run) killed(ctx context.Context, tenant string, id skill.ID) (*skill.Result, time.Duration, bool) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	others := r.t.Busy() // the canary's, and what starts
+	done := make(chan *skill.Result, 1)
+	go func() { done <- r.t.Invoke(ctx, tenant, id, json.RawMessage("{}")) }()
+	for range 5 {
+		if r.t.Crash(others) {
+			at := r.o.Now()
+			res := <-done
+			return res, r.o.Now().Sub(at), true
+		}
+	}
+	stop()
+	return <-done, 0, false
 }

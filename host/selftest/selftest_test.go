@@ -239,6 +239,37 @@ func TestSecondTry(t *testing.T) {
 	}
 }
 
+// A host without room for the call whose worker is to be killed is asked again: another
+// call's worker was killed, or none. One that never has room fails the row.
+func TestKillWithoutRoom(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		refused int32
+		found   bool // there was a worker to kill meanwhile
+		want    selftest.Verdict
+	}{{1, true, selftest.Pass}, {1, false, selftest.Pass}, {1000, true, selftest.Fail}, {1000, false, selftest.Fail}} {
+		crash := endless()
+		crash.Name, crash.Ends, crash.Wears = hostile.CrashName, []skill.Code{skill.WorkerCrashed}, false
+		var calls atomic.Int32
+		row := play(t, &fake{
+			crashes: func() bool {
+				<-time.After(time.Millisecond) // a call is on its way
+				return c.found || calls.Load() > c.refused
+			},
+			called: func(context.Context, string, skill.ID) *skill.Result {
+				if calls.Add(1) <= c.refused {
+					return refuse(skill.RateLimited, "busy")
+				}
+				<-time.After(10 * time.Millisecond)
+				return refuse(skill.WorkerCrashed, "gone")
+			},
+		}, crash)
+		if row.Verdict != c.want {
+			t.Errorf("%+v: %+v after %d calls", c, row, calls.Load())
+		}
+	}
+}
+
 // What is switched off fails its row, and so does a canary that is not served.
 func TestProtectionsAndCanary(t *testing.T) {
 	t.Parallel()
