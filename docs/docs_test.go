@@ -40,7 +40,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -250,6 +249,9 @@ func TestWhatThePagesShow(t *testing.T) {
 	w.registry = w.listen(t, "skill registry")
 	asks, talks := *w, *w
 	asks.env = append(slices.Clone(w.env), secured...)
+	for _, state := range []string{".openskill-keys", ".openskill-model"} {
+		t.Cleanup(hosttest.Modules(t, repo(t), filepath.Join(w.dir, state)))
+	}
 	asks.serve(t)
 	talks.env = append(slices.Clone(w.env), "OPENSKILL_STATE_DIR=.openskill-model", "OPENAI_API_BASE=http://"+w.listen(t, "fakellm")+"/v1", "OPENAI_MODEL=scripted")
 	talks.serve(t)
@@ -284,31 +286,10 @@ var secured = []string{
 	"OPENSKILL_JWT_ISSUER=login.example", "OPENSKILL_JWT_AUDIENCE=openskill",
 }
 
-// built is where TestMain has openskill built, by the first test that needs it.
-var built string
-
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "openskill-docs-")
-	if err != nil {
-		panic(err)
-	}
-	built = filepath.Join(dir, "openskill")
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
-
-var build = sync.OnceValues(func() ([]byte, error) {
-	return exec.Command("go", "build", "-C", "..", "-o", built, "./cmd/openskill").CombinedOutput()
-})
-
 // binary gives the path of openskill, built once for all tests.
 func binary(t *testing.T) string {
 	t.Helper()
-	if out, err := build(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return built
+	return hosttest.Program(t, repo(t))
 }
 
 // place is where commands run.

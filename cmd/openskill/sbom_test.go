@@ -11,18 +11,15 @@ import (
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"openskill/host/hosttest"
 )
 
 // TestSBOM asks a binary as it is built, since a test's own records other modules, and
 // holds the answer to the schema of CycloneDX, as the module of its library has it.
 func TestSBOM(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "openskill")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build has it, so that little is left to do
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	binary := hosttest.Program(t, filepath.Join("..", ".."))
 	run := func() []byte {
 		out, err := exec.Command(binary, "version", "--sbom").Output()
 		if err != nil {
@@ -40,7 +37,7 @@ func TestSBOM(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", ".")
-	list.Env = build.Env
+	list.Env = append(os.Environ(), "CGO_ENABLED=0")
 	listed, err := list.Output()
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"openskill/host/hosttest"
 )
 
 func TestMain(m *testing.M) {
@@ -68,6 +70,7 @@ func TestScripts(t *testing.T) {
 			e.Values[slotKey{}] = &slot{}
 			e.Setenv("REPO", repo)
 			e.Setenv("OPENSKILL_STATE_DIR", filepath.Join(e.WorkDir, "state"))
+			e.Defer(hosttest.Modules(e.T().(testing.TB), repo, filepath.Join(e.WorkDir, "state")))
 			e.Setenv("GOCACHE", goCache()) // or Go compiles its library anew for each script that builds
 			return nil
 		},

@@ -50,10 +50,7 @@ func TestTables(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(state, "runtimes", "slim", "python.wasm")); err != nil {
 		t.Skip("slim Python is not installed: openskill runtime install slim")
 	}
-	binary := filepath.Join(t.TempDir(), "openskill")
-	if out, err := exec.Command("go", "build", "-o", binary, "openskill/cmd/openskill").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	binary := hosttest.Program(t, root)
 	tests := []struct {
 		file string
 		args []string

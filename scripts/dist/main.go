@@ -139,13 +139,10 @@ func output(ctx context.Context, to, command string, args ...string) error {
 // archive writes a tar.gz of a folder with name as its one folder.
 func archive(target, tree, name string, at time.Time) error {
 	var packed bytes.Buffer
-	zip, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
+	zip := gzip.NewWriter(&packed) // the best level takes four times as long for 0.4 % less
 	zip.ModTime = at
 	w := tar.NewWriter(zip)
-	err = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error { // in the order of names
+	err := filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error { // in the order of names
 		if err != nil {
 			return err
 		}

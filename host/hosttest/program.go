@@ -1,0 +1,38 @@
+package hosttest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/gofrs/flock"
+)
+
+// Program gives the path of openskill, built of the sources as make build does it. All
+// tests share one, in the repository's state folder, which is linked again only when the
+// sources have changed: a link takes some seconds of a processor, and most packages that
+// start the program start it as users do. It wants Go, and fails the test without.
+func Program(t testing.TB, root string) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join(stateFolder(root), "testing", "bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock := flock.New(filepath.Join(dir, ".lock"))
+	if err := lock.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Close() }()
+	program := filepath.Join(dir, "openskill")
+	// Of a clone's history nothing is wanted, so that a commit makes no other program.
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, "./cmd/openskill") //nolint:noctx // the tests' own time limit holds
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return program
+}
