@@ -26,7 +26,8 @@ done >"$work/targets"
 # fuzz FOLDER TARGET runs one target, and adds a line to the results.
 fuzz() {
 	printf '%-24s %-18s ' "${1#./}" "$2"
-	"$go" test -run '^$' -fuzz "^$2\$" -fuzztime "$time" -fuzzminimizetime 10x ${FUZZ_PARALLEL:+-parallel "$FUZZ_PARALLEL"} "$1" >"$work/log" 2>&1
+	# In its folder: sdk/go is a module of its own.
+	"$go" test -C "$1" -run '^$' -fuzz "^$2\$" -fuzztime "$time" -fuzzminimizetime 10x ${FUZZ_PARALLEL:+-parallel "$FUZZ_PARALLEL"} . >"$work/log" 2>&1
 	failed=$?
 	found=$(grep -c 'Failing input written to' "$work/log")
 	if [ $failed -ne 0 ] && [ "$found" -eq 0 ] && [ -z "$stopped" ]; then

@@ -48,7 +48,8 @@ process, in a worker process, and a native process; what workers hold), budget (
 the time of a warm call goes, from the client's socket and back), audit (what it costs
 to have calls on record), agent (a round of a conversation beside model and skill, the
 first part of a streamed answer, a thousand conversations at once), author (from
-nothing to the first answer of a new skill, in each language).
+nothing to the first answer of a new skill, in each language), extism (plug-ins
+against Extism's own SDK), observe (what it costs to count and to trace calls).
 
 With --peers these are left, and others ways to run the same Python scripts are
 measured against native Python: suite peers. make bench-peers sets them up.`,

@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"openskill/host"
@@ -71,5 +73,39 @@ func TestUnlimitedEcho(t *testing.T) {
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left in the temporary folder: %v, %v", left, err)
+	}
+}
+
+// TestEverySuiteIsInTheHelp looks for the suites in the sources, since benchmarks are
+// made where they are measured.
+func TestEverySuiteIsInTheHelp(t *testing.T) {
+	long := (&app{}).benchCommand().Long
+	suite := regexp.MustCompile(`Suite: "([a-z0-9]+)"`)
+	found := map[string]bool{}
+	for _, pattern := range []string{"*.go", "../../plugins/*/*.go", "../../plugins/*/*/*.go", "../../wasm/bench/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			for _, m := range suite.FindAllSubmatch(b, -1) {
+				found[string(m[1])] = true
+			}
+		}
+	}
+	if len(found) < 10 {
+		t.Errorf("only %d suites are in the sources: %v", len(found), found)
+	}
+	for name := range found {
+		if !strings.Contains(long, " "+name+" (") && !strings.Contains(long, "\n"+name+" (") && !strings.Contains(long, "suite "+name) {
+			t.Errorf("bench --help says nothing of the suite %s", name)
+		}
 	}
 }

@@ -103,7 +103,7 @@ func TestMarksAreForgotten(t *testing.T) {
 	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {
 		c := marked(t)
 		var first *told
-		for i := range 40 {
+		for i := range 4 * len(endings) {
 			mark := fmt.Sprintf("MARK%04d", i)
 			got, reply, err := leave(t.Context(), r, c, mark, endings[i%len(endings)])
 			if err != nil {
