@@ -145,7 +145,7 @@ func (a *app) deeper(folder string, found []string) {
 		return
 	}
 	const most = 20_000 // files and folders; somebody's whole disk is not gone through for a hint
-	var first string
+	var parents []string
 	count, seen := 0, 0
 	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error { // what cannot be read, validate tells
 		seen++
@@ -161,14 +161,35 @@ func (a *app) deeper(folder string, found []string) {
 		case !isSkill(path):
 			return nil
 		}
-		if count++; first == "" {
-			first = filepath.Dir(path)
+		count++
+		if p := lookedFrom(folder, path); !slices.Contains(parents, p) {
+			parents = append(parents, p)
 		}
 		return fs.SkipDir
 	})
-	if count > 0 {
-		a.say("openskill: %d skills deeper in %s were not looked at, and hosts do not find them from there: name the folders that they are in, such as %s", count, quote(folder), quote(first))
+	if count == 0 {
+		return
 	}
+	slices.Sort(parents)
+	const named = 4
+	more := ""
+	if len(parents) > named {
+		parents, more = parents[:named], ", …"
+	}
+	for i, p := range parents {
+		parents[i] = quote(p)
+	}
+	a.say("openskill: %d skills deeper in %s were not looked at, and hosts do not find them from there; name the folders that have them: %s%s",
+		count, quote(folder), strings.Join(parents, ", "), more)
+}
+
+// lookedFrom is the folder highest below another from which a skill's is found.
+func lookedFrom(top, folder string) string {
+	from := filepath.Dir(folder)
+	if up := filepath.Dir(from); up != filepath.Clean(top) && slices.Contains(agentskills.Folders(up), folder) {
+		from = up
+	}
+	return from
 }
 
 // isSkill reports whether a folder is a skill's own.
