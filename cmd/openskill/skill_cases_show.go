@@ -70,6 +70,12 @@ func (p paint) outcome(o *caseOutcome, r *caseReport) string {
 	for _, d := range o.Differences {
 		p.difference(&b, d.At, first, d.Want, second, d.Got)
 	}
+	if o.Stderr != "" {
+		fmt.Fprintf(&b, "      %s\n", p.in(nameStyle, "standard error"))
+		for _, line := range lastLines(o.Stderr) {
+			fmt.Fprintf(&b, "        %s\n", cleaned(line))
+		}
+	}
 	if o.Kept != "" {
 		fmt.Fprintf(&b, "      not written: %s\n", cleaned(o.Kept))
 	}
@@ -80,6 +86,20 @@ func (p paint) outcome(o *caseOutcome, r *caseReport) string {
 		}
 	}
 	return b.String()
+}
+
+// lastLines is the end of a text, such as the part of a traceback that says why. Of long
+// ones the first line is … .
+func lastLines(text string) []string {
+	const most = 12
+	all := strings.Split(text, "\n")
+	if over := len(all) - most; over > 0 {
+		all = append([]string{"…"}, all[over+1:]...)
+	}
+	for i, line := range all {
+		all[i] = strings.TrimRight(line, " \t\r")
+	}
+	return all
 }
 
 // difference is a place, and two values below each other that begin in one column.
@@ -105,6 +125,7 @@ type (
 		Name    string        `xml:"name,attr"`
 		Seconds string        `xml:"time,attr"`
 		Failure *junitFailure `xml:"failure"`
+		Stderr  string        `xml:"system-err,omitempty"`
 	}
 	junitFailure struct {
 		Message string `xml:"message,attr"`
@@ -136,7 +157,7 @@ func writeJUnit(name string, r *caseReport) error {
 	for _, c := range r.Cases {
 		j := junitCase{Class: string(r.SkillID), Name: c.Name, Seconds: fmt.Sprintf("%.3f", float64(c.LatencyMS)/1000)}
 		if !c.Passed {
-			j.Failure = junitFailed(&c, r)
+			j.Failure, j.Stderr = junitFailed(&c, r), c.Stderr
 		}
 		s.Cases = append(s.Cases, j)
 	}

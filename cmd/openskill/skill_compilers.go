@@ -98,16 +98,27 @@ func buildRust(ctx context.Context, j *buildJob) error {
 	if _, err := exec.LookPath("cargo"); err != nil {
 		return noToolchain("cargo not found: install Rust with rustup, or your distribution's cargo")
 	}
+	locked := []string{"--quiet", "--target", target}
+	if j.has("Cargo.lock") {
+		locked = append(locked, "--locked")
+	}
+	// Before the flags are made: they name the folders that crates are unpacked into, and
+	// those of the first build on a machine are not there yet.
+	err = j.command(ctx, nil, "cargo", append([]string{"fetch"}, locked...)...).Run()
+	var ended *exec.ExitError
+	switch {
+	case errors.As(err, &ended) && ctx.Err() == nil:
+		return failed(skill.InvalidModule, "the crates that the package names cannot be had; what cargo said stands above")
+	case err != nil:
+		return j.outcome(ctx, err)
+	}
 	flags := []string{remap}
 	home, _ := os.UserHomeDir() // without one there are no crates to hide the path of
 	crates, _ := filepath.Glob(filepath.Join(firstOf(os.Getenv("CARGO_HOME"), filepath.Join(home, ".cargo")), "registry", "src", "*"))
 	for _, dir := range crates {
 		flags = append(flags, "--remap-path-prefix="+dir+"=/crates")
 	}
-	args := []string{"build", "--quiet", "--release", "--target", target, "--message-format", "json-render-diagnostics"}
-	if j.has("Cargo.lock") {
-		args = append(args, "--locked")
-	}
+	args := append([]string{"build", "--release", "--message-format", "json-render-diagnostics"}, locked...)
 	var messages bytes.Buffer
 	cmd := j.command(ctx, []string{
 		"CARGO_TARGET_DIR=" + filepath.Join(j.state, "build", "cargo"),
@@ -169,9 +180,7 @@ func (j *buildJob) rustTarget(ctx context.Context) (string, error) {
 		return "", noToolchain("rustc not found: install Rust with rustup, or your distribution's rustc and libstd-rust-dev-wasm32")
 	}
 	has := func(target string) bool {
-		cmd := j.command(ctx, nil, "rustc", "--print", "target-libdir", "--target", target)
-		cmd.Stdout, cmd.Stderr = nil, nil
-		dir, err := cmd.Output()
+		dir, err := j.rustc(ctx, "--print", "target-libdir", "--target", target).Output()
 		if err != nil {
 			return false
 		}
@@ -182,6 +191,12 @@ func (j *buildJob) rustTarget(ctx context.Context) (string, error) {
 	if has(target) {
 		return target, nil
 	}
+	// rustup's rustc is there without any Rust behind it.
+	if said, err := j.rustc(ctx, "--version").CombinedOutput(); err != nil && ctx.Err() == nil {
+		first, _, _ := strings.Cut(strings.TrimPrefix(string(said), "error: "), "\n")
+		first = strings.TrimSuffix(first, ".")
+		return "", noToolchain("rustc is installed and does not run: " + skill.CleanText(firstOf(first, err.Error()), 300) + "; with rustup, rustup default stable brings it")
+	}
 	if _, err := exec.LookPath("rustup"); err == nil && j.run(ctx, nil, "rustup", "target", "add", target) == nil && has(target) {
 		return target, nil
 	}
@@ -189,6 +204,13 @@ func (j *buildJob) rustTarget(ctx context.Context) (string, error) {
 		return before, nil
 	}
 	return "", noToolchain("rustc has no target " + target + ": rustup target add " + target + ", or your distribution's libstd-rust-dev-wasm32")
+}
+
+// rustc is asked something; what it says is for the one who asks.
+func (j *buildJob) rustc(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := j.command(ctx, nil, "rustc", args...)
+	cmd.Stdout, cmd.Stderr = nil, nil
+	return cmd
 }
 
 // buildC compiles all C files of the folder by zig, which has a C library for WASI:

@@ -56,6 +56,9 @@ and --password-stdin. Without TLS it speaks only with this machine.`,
 			return a.shareFailed(err)
 		}
 		return a.share(cmd, o, func(ctx context.Context, j *job) error {
+			if err := a.travels(args[0]); err != nil {
+				return err
+			}
 			p, err := j.Pack(ctx, args[0], j.staging)
 			if err == nil {
 				err = p.Fits(j.keys)

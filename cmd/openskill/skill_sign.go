@@ -216,6 +216,9 @@ func (a *app) sign(ctx context.Context, j *job, folder, keyFile string, p *passw
 	if err != nil {
 		return nil, usage("--key %s cannot be read: %v", quote(keyFile), plain(err))
 	}
+	if err := a.travels(folder); err != nil {
+		return nil, err
+	}
 	parcel, err := j.PackFiles(ctx, folder, j.staging)
 	if err != nil {
 		return nil, err

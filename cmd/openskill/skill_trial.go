@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
+	"openskill/cmd/openskill/internal/watch"
 	"openskill/host"
 	"openskill/host/config"
 	"openskill/host/registry"
@@ -24,6 +28,29 @@ type trial struct {
 	fallback *host.Host // nil: there is none, it is not wanted, or missing says why not
 	second   bool       // main runs the fallback too, since it cannot run the skill as it asks
 	missing  string     // why the fallback runs nothing beside main; "" where it does, or is not asked for
+	said     said
+}
+
+// said is what the last run wrote to standard error that wrote anything.
+type said struct {
+	mu       sync.Mutex
+	id, text string
+}
+
+func (s *said) hear(executionID, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.id, s.text = executionID, text
+}
+
+// of is what a run wrote, if no other has written since.
+func (s *said) of(executionID string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id != executionID {
+		return ""
+	}
+	return s.text
 }
 
 // openTrial opens the skill in folder and gets ready what it runs on. The caller closes it.
@@ -33,11 +60,10 @@ func (a *app) openTrial(ctx context.Context, s *config.Settings, folder string, 
 		return nil, err
 	}
 	// Without its module nothing could be said of the skill.
-	if entry := filepath.FromSlash(one.Primary.File()); one.Fallback == nil && filepath.Ext(entry) == ".wasm" {
-		if _, err := os.Stat(filepath.Join(folder, entry)); errors.Is(err, os.ErrNotExist) {
-			return nil, failed(skill.NotFound, "%s is not built yet: openskill skill build %s", quote(one.Primary.File()), quote(folder))
-		}
+	if err := unbuilt(one, folder); err != nil && one.Fallback == nil {
+		return nil, err
 	}
+	a.older(one, folder)
 	t := &trial{skill: one}
 	if err := a.fillTrial(ctx, s, folder, t, fallback && one.Fallback != nil); err != nil {
 		t.close()
@@ -49,7 +75,7 @@ func (a *app) openTrial(ctx context.Context, s *config.Settings, folder string, 
 func (a *app) fillTrial(ctx context.Context, s *config.Settings, folder string, t *trial, fallback bool) (err error) {
 	open := func(byFallback bool) (*host.Host, error) {
 		h, err := host.Open(s, &host.Options{ //nolint:contextcheck // nothing to wait for
-			Log: a.logger(level(s, slog.LevelError)), Roots: []string{folder}, Trial: &host.Trial{Fallback: byFallback, Unlimited: true},
+			Log: a.logger(level(s, slog.LevelError)), Roots: []string{folder}, Trial: &host.Trial{Fallback: byFallback, Unlimited: true, Said: t.said.hear},
 		})
 		if err != nil {
 			return nil, hostFailed(err)
@@ -86,6 +112,53 @@ func (a *app) fillTrial(ctx context.Context, s *config.Settings, folder string, 
 		return err
 	}
 	return nil
+}
+
+// unbuilt says that a skill's module is not there.
+func unbuilt(s *registry.Skill, folder string) error {
+	if entry := filepath.FromSlash(s.Primary.File()); filepath.Ext(entry) == ".wasm" {
+		if _, err := os.Stat(filepath.Join(folder, entry)); errors.Is(err, os.ErrNotExist) {
+			return failed(skill.NotFound, "%s is not built yet: openskill skill build %s", quote(s.Primary.File()), quote(folder))
+		}
+	}
+	return nil
+}
+
+// travels looks at what a build makes of a skill that is to be signed or to be shared.
+// What else is wrong with it, packing says.
+func (a *app) travels(folder string) error {
+	s, _, err := onlyOne(folder)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	a.older(s, folder)
+	return unbuilt(s, folder)
+}
+
+// older says that a module was built before a file of its sources was changed: whoever
+// tries or signs it may mean what he has written since.
+func (a *app) older(s *registry.Skill, folder string) {
+	if s.Language == "" || s.Language == "none" {
+		return
+	}
+	module, err := moduleOf(s)
+	if err != nil || s.Primary.File() != module { // a script, which runs as it is
+		return
+	}
+	built, err := os.Stat(filepath.Join(folder, filepath.FromSlash(module)))
+	if err != nil {
+		return
+	}
+	files, err := watch.Look(folder, module, registry.ManifestFile)
+	if err != nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if needsBuild([]string{name}) && files[name].Modified.After(built.ModTime()) {
+			a.say("openskill: %s was built before %s was changed: openskill skill build %s", quote(module), quote(name), quote(folder))
+			return
+		}
+	}
 }
 
 // call calls the skill, or its fallback.

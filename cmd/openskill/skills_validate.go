@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -62,10 +63,12 @@ or run. With --upload a folder is looked at in the same way.`,
 				v.Uploads = append(v.Uploads, admission{name, r})
 				v.Valid = v.Valid && r.Verdict == "accepted"
 			default:
-				for _, f := range skillFolders(name) {
+				found := skillFolders(name)
+				for _, f := range found {
 					v.Folders = append(v.Folders, f)
 					v.Problems = append(v.Problems, validate(f)...)
 				}
+				a.deeper(name, found)
 			}
 		}
 		v.Valid = v.Valid && len(v.Problems) == 0
@@ -99,7 +102,11 @@ func (a *app) verdict(v *verdict, asJSON bool) error {
 	case len(v.Problems) > 0:
 		a.say("openskill: %d problems", len(v.Problems))
 	case len(v.Folders) > 0:
-		return a.print("%d checked, no problems: %s\n", len(v.Folders), strings.Join(v.Folders, ", "))
+		names, more := v.Folders, ""
+		if over := len(names) - shownFolders; over > 0 {
+			names, more = names[:shownFolders], fmt.Sprintf(" and %d more", over)
+		}
+		return a.print("%d checked, no problems: %s%s\n", len(v.Folders), strings.Join(names, ", "), more)
 	}
 	return nil
 }
@@ -110,7 +117,7 @@ func skillFolders(folder string) []string {
 		_, err := os.Lstat(filepath.Join(dir, name))
 		return err == nil
 	}
-	if has(folder, registry.ManifestFile) || has(folder, agentskills.FileName) {
+	if isSkill(folder) {
 		return []string{folder}
 	}
 	found := agentskills.Folders(folder)
@@ -126,6 +133,72 @@ func skillFolders(folder string) []string {
 		found = append(found, folder)
 	}
 	return found
+}
+
+// shownFolders is how many folders are named where there is nothing to say of them.
+const shownFolders = 8
+
+// deeper says that there are skills in a folder further down than it was looked for, as
+// hosts look: whoever points at a repository of skills may think that all were checked.
+func (a *app) deeper(folder string, found []string) {
+	if isSkill(folder) { // what is in it is its own
+		return
+	}
+	const most = 20_000 // files and folders; somebody's whole disk is not gone through for a hint
+	var parents []string
+	count, seen := 0, 0
+	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error { // what cannot be read, validate tells
+		seen++
+		switch name := d.Name(); {
+		case seen > most:
+			return fs.SkipAll
+		case err != nil || !d.IsDir():
+			return nil
+		case path != folder && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "__pycache__"):
+			return fs.SkipDir
+		case path != folder && slices.Contains(found, path):
+			return fs.SkipDir
+		case !isSkill(path):
+			return nil
+		}
+		count++
+		if p := lookedFrom(folder, path); !slices.Contains(parents, p) {
+			parents = append(parents, p)
+		}
+		return fs.SkipDir
+	})
+	if count == 0 {
+		return
+	}
+	slices.Sort(parents)
+	const named = 4
+	more := ""
+	if len(parents) > named {
+		parents, more = parents[:named], ", …"
+	}
+	for i, p := range parents {
+		parents[i] = quote(p)
+	}
+	a.say("openskill: %d skills deeper in %s were not looked at, and hosts do not find them from there; name the folders that have them: %s%s",
+		count, quote(folder), strings.Join(parents, ", "), more)
+}
+
+// lookedFrom is the folder highest below another from which a skill's is found.
+func lookedFrom(top, folder string) string {
+	from := filepath.Dir(folder)
+	if up := filepath.Dir(from); up != filepath.Clean(top) && slices.Contains(agentskills.Folders(up), folder) {
+		from = up
+	}
+	return from
+}
+
+// isSkill reports whether a folder is a skill's own.
+func isSkill(folder string) bool {
+	has := func(name string) bool {
+		_, err := os.Lstat(filepath.Join(folder, name))
+		return err == nil
+	}
+	return has(registry.ManifestFile) || has(agentskills.FileName)
 }
 
 // validate gives the problems of one skill, by each of the files that make it one.

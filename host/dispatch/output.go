@@ -66,7 +66,7 @@ func (d *Dispatcher) read(s *registry.Skill, reply *skill.Reply, limits skill.Li
 	if parseErr != nil {
 		return outcome{}, &skill.Error{
 			Op: "dispatch.read", Code: skill.InvalidOutput,
-			Message: "the skill must print one JSON object: " + d.scrub(parseErr.Error(), s.Folder),
+			Message: "the skill must print one JSON object, and all else to standard error: " + d.scrub(parseErr.Error(), s.Folder),
 			Err:     logError("standard output is not one acceptable JSON object"),
 		}
 	}

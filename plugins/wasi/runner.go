@@ -39,7 +39,7 @@ func New(e *wasm.Engine, opts *Options) *Runner {
 func (r *Runner) Kind() skill.Kind { return skill.WasmWASI }
 
 // hint says where a module comes from.
-const hint = "build it (make skills builds those that come with openSkill) or correct entry in skill.yaml"
+const hint = "build it (openskill skill build; make skills builds those that come with openSkill) or correct entry in skill.yaml"
 
 // Ready implements [skill.Runner]. It looks for the module, and does not compile it.
 func (r *Runner) Ready(folder, entry string) error { return r.calls.Ready(folder, entry) }
