@@ -16,6 +16,7 @@ import (
 	"openskill/host/audit"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
+	"openskill/host/store/postgres"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
@@ -167,6 +168,25 @@ func TestSQLiteReplaced(t *testing.T) {
 	works(t, d)
 	if heads, err := d.Audit().Tenants(t.Context()); err != nil || len(heads) != 1 || heads[0].Last != 2 {
 		t.Errorf("got %+v, %v", heads, err)
+	}
+}
+
+// What was answered is there after a crash, also of a server that would answer before it
+// has written anything, unless the operator's URL says so.
+func TestPostgresWaitsForCommits(t *testing.T) {
+	url := pgtest.New(t, "synchronous_commit = off").Database(t)
+	for query, want := range map[string]string{"": "on", "&synchronous_commit=off": "off", "&synchronous_commit=local": "local"} {
+		db, err := postgres.Open(postgres.Options{URL: url + query})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		if err := db.QueryRowContext(t.Context(), "SHOW synchronous_commit").Scan(&got); err != nil || got != want {
+			t.Errorf("with %q synchronous_commit is %q, %v; want %s", query, got, err, want)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -53,7 +53,11 @@ func Open(o Options) (*sql.DB, error) {
 	}
 	// bun writes arguments into statements: prepared ones would be new each time.
 	c.DefaultQueryExecMode = pgx.QueryExecModeExec
-	db := stdlib.OpenDB(*c)
+	var after []stdlib.OptionOpenDB
+	if _, ok := c.RuntimeParams[commit]; !ok {
+		after = append(after, stdlib.OptionAfterConnect(waitForCommits))
+	}
+	db := stdlib.OpenDB(*c, after...)
 	if o.Conns <= 0 {
 		o.Conns = 10
 	}
@@ -62,6 +66,17 @@ func Open(o Options) (*sql.DB, error) {
 	db.SetConnMaxIdleTime(5 * time.Minute)
 	db.SetConnMaxLifetime(time.Hour) // so that a server behind an address that changed is left
 	return db, nil
+}
+
+// commit is the setting by which a commit is answered before it is written.
+const commit = "synchronous_commit"
+
+// waitForCommits has commits wait until they are written where the server's own setting
+// is that they do not: a server that crashes would forget runs that were answered. What
+// other servers are set to (on, local, remote_write, remote_apply) stays.
+func waitForCommits(ctx context.Context, c *pgx.Conn) error {
+	_, err := c.Exec(ctx, "SELECT set_config('"+commit+"', 'on', false) WHERE current_setting('"+commit+"') = 'off'")
+	return err
 }
 
 func set(c *pgx.ConnConfig, name, value string, always bool) {
