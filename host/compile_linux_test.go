@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"openskill/host/worker"
-	"openskill/plugins/wasi"
+	"openskill/plugins/javascript"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 	"openskill/wasm/wasmtest"
@@ -28,7 +28,7 @@ func sourceOf(module []byte, trusted bool) *worker.Source {
 // to, once the process has asked for it.
 func TestCompilersAreLimited(t *testing.T) {
 	noRace(t)
-	large, err := quickjs()
+	large, _, err := javascript.Module()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,30 +172,28 @@ func TestAModuleOfAnother(t *testing.T) {
 	for _, r := range h.roots {
 		folder = filepath.Join(r.Path, "slow")
 	}
-	f := &wasiFront{wasi.New(nil, nil)}
+	fronts := map[skill.Kind]worker.Front{}
+	for _, f := range h.workers.fronts {
+		fronts[f.Kind()] = f
+	}
+	f := fronts[skill.WasmWASI]
 	call := &skill.Call{SkillID: "slow", Folder: folder, Entry: "slow.wasm"}
 	if src, digest, err := f.Source(call, slow); err != nil || src == nil || src.Trusted || digest != slow {
 		t.Fatalf("its own: %+v, %s, %v", src, digest, err)
 	}
-	javascript, err := quickjs()
+	_, runtime, err := javascript.Module()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, digest := range map[string]string{"another skill's": quick, "a runtime's": wasm.Digest(javascript), "nobody's": "sha256:" + strings.Repeat("0", 64), "none": ""} {
+	for name, digest := range map[string]string{"another skill's": quick, "a runtime's": runtime, "nobody's": "sha256:" + strings.Repeat("0", 64), "none": ""} {
 		if src, _, err := f.Source(call, digest); err == nil || src != nil {
 			t.Errorf("%s: %+v, %v", name, src, err)
 		}
 	}
-	j := &jsFront{}
-	if src, _, err := j.Source(call, quick); err != nil || src != nil {
-		t.Errorf("a skill's, by the runner of JavaScript: %+v, %v", src, err)
-	}
-	p := newPythonFront(t.TempDir(), h.workers.modules)
-	if src, _, err := p.Source(call, quick); err != nil || src != nil {
-		t.Errorf("a skill's, by the runner of Python: %+v, %v", src, err)
-	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
+	for _, kind := range []skill.Kind{skill.WasmJavaScript, skill.WasmPython} {
+		if src, _, err := fronts[kind].Source(call, quick); err != nil || src != nil {
+			t.Errorf("a skill's, by the front of %s: %+v, %v", kind, src, err)
+		}
 	}
 }
 

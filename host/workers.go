@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,17 +15,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 
 	"openskill/host/config"
+	"openskill/host/fronts"
 	"openskill/host/versions"
 	"openskill/host/worker"
 	"openskill/plugins/all"
-	"openskill/plugins/extism"
-	"openskill/plugins/javascript"
-	"openskill/plugins/python"
-	"openskill/plugins/wasi"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 	"openskill/wasm/check"
@@ -249,7 +244,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	if w.pool, err = worker.New(o); err != nil {
 		return err
 	}
-	w.fronts = []worker.Front{&wasiFront{wasi.New(nil, nil)}, &jsFront{javascript.New(nil, nil)}, newPythonFront(d.root, w.modules), &extismFront{extism.New(nil, nil)}}
+	w.fronts = fronts.All(d.root, w.modules)
 	return nil
 }
 
@@ -429,103 +424,6 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 		}
 		return list
 	}
-}
-
-// wasiFront is wasm:wasi in the host: it looks at files.
-type wasiFront struct{ *wasi.Runner }
-
-func (f *wasiFront) ReadyWith(folder, entry string, _ []string) error { return f.Ready(folder, entry) }
-func (f *wasiFront) AvailableWith(context.Context, []string) error    { return nil }
-
-// Source is the entry of the call itself, if that has the digest: a worker is believed
-// no other.
-func (f *wasiFront) Source(call *skill.Call, digest string) (*worker.Source, string, error) {
-	return entrySource(call, call.Entry, digest, nil)
-}
-
-// extismFront is wasm:extism in the host, as wasiFront.
-type extismFront struct{ *extism.Runner }
-
-func (f *extismFront) ReadyWith(folder, entry string, _ []string) error {
-	return f.Ready(folder, entry)
-}
-func (f *extismFront) AvailableWith(context.Context, []string) error { return nil }
-
-// Source is the module that is made of the entry of the call itself.
-func (f *extismFront) Source(call *skill.Call, digest string) (*worker.Source, string, error) {
-	file, function := extism.Split(call.Entry)
-	return entrySource(call, file, digest, func(module []byte) ([]byte, error) { return extism.Command(module, function) })
-}
-
-// entrySource gives the module of a file, or what is made of it, if that has the digest.
-func entrySource(call *skill.Call, name, digest string, made func(module []byte) ([]byte, error)) (*worker.Source, string, error) {
-	if call.Folder == "" {
-		return nil, "", nil
-	}
-	root, err := os.OpenRoot(call.Folder)
-	if err != nil {
-		return nil, "", err
-	}
-	defer root.Close() //nolint:errcheck // read only
-	file, err := root.Open(filepath.FromSlash(name))
-	if err != nil {
-		return nil, "", err
-	}
-	defer file.Close() //nolint:errcheck // read only
-	module, err := io.ReadAll(io.LimitReader(file, maxModule+1))
-	if err != nil {
-		return nil, "", err
-	}
-	if made != nil {
-		if module, err = made(module); err != nil {
-			return nil, "", &skill.Error{Op: "host.Source", Code: skill.InvalidModule, Subject: string(call.SkillID), Message: "the plug-in was refused", Err: err}
-		}
-	}
-	if own := wasm.Digest(module); own != digest {
-		return nil, "", &skill.Error{Op: "host.Source", Code: skill.Conflict, Subject: string(call.SkillID), Message: "the module was changed while the call began; call again"}
-	}
-	return &worker.Source{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil }}, digest, nil
-}
-
-// jsFront is wasm:javascript in the host.
-type jsFront struct{ *javascript.Runner }
-
-func (f *jsFront) ReadyWith(folder, entry string, _ []string) error { return f.Ready(folder, entry) }
-
-func (f *jsFront) AvailableWith(ctx context.Context, _ []string) error { return f.Available(ctx) }
-
-var quickjs = sync.OnceValues(func() ([]byte, error) {
-	module, _, err := javascript.Module()
-	return module, err
-})
-
-// Source is the one module that runs scripts.
-func (f *jsFront) Source(_ *skill.Call, digest string) (*worker.Source, string, error) {
-	module, err := quickjs()
-	if err != nil {
-		return nil, "", err
-	}
-	if own := wasm.Digest(module); digest == "" || digest == own {
-		return &worker.Source{Trusted: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil }}, own, nil
-	}
-	return nil, "", nil
-}
-
-// pythonFront is wasm:python in the host.
-type pythonFront struct{ *python.Front }
-
-func newPythonFront(state string, m *worker.Modules) *pythonFront {
-	return &pythonFront{python.NewFront(state, func(digest string) bool { return m.Has(digest, true) })}
-}
-
-// Source is the module of a runtime, any that is installed: what a script imports, its
-// worker has read.
-func (f *pythonFront) Source(call *skill.Call, digest string) (*worker.Source, string, error) {
-	of, open, err := f.Module(call.Requires, digest)
-	if err != nil || of == "" {
-		return nil, "", err
-	}
-	return &worker.Source{Trusted: true, Open: open}, of, nil
 }
 
 // Workers tells of the worker processes of this host; false where it has none.
