@@ -22,6 +22,10 @@ var (
 	madeUp  = regexp.MustCompile(`^(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
 	headers = regexp.MustCompile(`^(Date|Content-Length|X-Trace-Id): (?:\w{3}, .*|\d+|[0-9a-f]{32})$`)
 	took    = regexp.MustCompile(`\(\d+ ms\)`)
+	// What go test took, or that it had not to run, and lines of the code.
+	tested = regexp.MustCompile(`^((?:ok|FAIL) openskill/\S+) (?:\d+\.\d+s|\(cached\))`)
+	passed = regexp.MustCompile(`\(\d+\.\d\ds\)$`)
+	inCode = regexp.MustCompile(`^(\w+\.go):\d+:`)
 	// Digests of what a compiler made, its size, and keys that were made just now.
 	digests = regexp.MustCompile(`(sha256:)[0-9a-f]{64}( \d+ bytes$)?`)
 	signers = regexp.MustCompile(`\bRW[0-9A-Za-z+/]{54}|\b[0-9A-F]{16}\b`)
@@ -49,6 +53,7 @@ func lines(text string) (all []string) {
 		line, text, _ = strings.Cut(text, "\n")
 		line = took.ReplaceAllString(strings.Join(strings.Fields(line), " "), "(… ms)")
 		line = signers.ReplaceAllString(digests.ReplaceAllString(line, "${1}…"), "KEY")
+		line = inCode.ReplaceAllString(passed.ReplaceAllString(tested.ReplaceAllString(line, "$1 …"), "(… s)"), "$1:")
 		if m := headers.FindStringSubmatch(line); m != nil {
 			line = m[1] + ": …"
 		}
@@ -166,6 +171,11 @@ func TestComparing(t *testing.T) {
 		{`{"digest": ""}`, `{"digest": "sha256:1"}`, false},
 		{`{"trace_id": "demo-123"}`, `{"trace_id": "demo-124"}`, false},
 		{`{"trace_id": "0123456789abcdef0123456789abcdef"}`, `{"trace_id": "00000000000000000000000000000000"}`, true},
+		{"ok openskill/a 0.1s", "ok \topenskill/a\t(cached)", true},
+		{"ok openskill/a 0.1s", "ok openskill/a 0.1s [no tests to run]", false},
+		{"FAIL openskill/a 0.1s", "ok openskill/a 0.1s", false},
+		{"--- FAIL: TestA (0.00s)\n    a_test.go:12: no", "--- FAIL: TestA (1.23s)\n    a_test.go:7: no", true},
+		{"--- FAIL: TestA (0.00s)", "--- FAIL: TestB (0.00s)", false},
 		{preparing + "\n{}\n", "{}", true},
 	} {
 		if got := matches(lines(c.want), lines(c.have)); got != c.same {

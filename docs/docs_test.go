@@ -9,6 +9,7 @@
 //	                           what it prints, standard error included
 //	```sh                      commands that no test can run; see notRun
 //	```go file=hello/main.go   a file that commands after it use
+//	```diff in=copy            a change of the code, which git apply makes
 //
 // Commands run with sh in a folder that looks like the repository: bin/openskill,
 // skills, data. 127.0.0.1:8000 stands for the host that the test starts. JSON may
@@ -19,6 +20,9 @@
 // it has a state folder of its own, and the settings of [secured]. host=model is about one
 // whose model follows the script that comes with openskill fakellm. host=postgres says that
 // the block is about no host of the test's, but has a new database, where there is a server.
+//
+// in=copy says that the block is about the code: it runs in a copy of the repository, in
+// the order of the page, and nothing of the repository itself changes. See engineer_test.go.
 //
 // needs names what a block cannot do without, separated by commas; a|b is either.
 // A name with a slash is a file of the repository, tmpfs is leave to mount one in a
@@ -215,12 +219,16 @@ func TestEveryBlockIsOfAKind(t *testing.T) {
 				if b.attr["file"] == "" {
 					t.Errorf("%s:%d: code that no command uses: give it file=", page, b.line)
 				}
+			case "diff":
+				if b.attr["in"] == "" {
+					t.Errorf("%s:%d: a change that nobody makes: give it in=copy", page, b.line)
+				}
 			case "yaml", "text":
 				if strings.HasPrefix(b.text, "$ ") || strings.Contains(b.text, "\n$ ") {
 					t.Errorf("%s:%d: commands belong in a console block", page, b.line)
 				}
 			default:
-				t.Errorf("%s:%d: a block of the kind %q; there are console, sh, json, yaml, go, rust, python, js, toml, text", page, b.line, b.lang)
+				t.Errorf("%s:%d: a block of the kind %q; there are console, sh, json, yaml, go, rust, python, js, toml, diff, text", page, b.line, b.lang)
 			}
 		}
 	}
@@ -243,6 +251,7 @@ func TestWhatThePagesShow(t *testing.T) {
 			t.Skipf("%s is not here", tool)
 		}
 	}
+	t.Parallel() // with TestANewEngineer
 	w := newPlace(t)
 	w.serve(t)
 	w.awaitModules(t)
@@ -260,6 +269,7 @@ func TestWhatThePagesShow(t *testing.T) {
 		t.Run(page, func(t *testing.T) {
 			for _, b := range blocks(t, page, all[page]) {
 				switch {
+				case b.attr["in"] == "copy": // TestANewEngineer
 				case b.attr["file"] != "":
 					w.write(t, &b)
 				case b.lang == "console" && b.attr["host"] == "keys":
@@ -303,19 +313,23 @@ type place struct {
 	compiled bool // the host runs Python in the sandbox
 }
 
-func newPlace(t *testing.T) *place {
-	t.Helper()
-	root := repo(t)
-	w := &place{dir: t.TempDir()}
-	state := filepath.Join(w.dir, ".openskill")
+// environment is that of commands.
+func environment() (env []string) {
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
 		// Models are asked nothing by tests, and a name of the tests' own would be warned of.
 		if !strings.HasPrefix(name, "OPENSKILL_") && !slices.ContainsFunc(config.Table(), func(s config.Setting) bool { return s.Env == name }) {
-			w.env = append(w.env, e)
+			env = append(env, e)
 		}
 	}
-	w.env = append(w.env, "LC_ALL=C.UTF-8")
+	return append(env, "LC_ALL=C.UTF-8")
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	root := repo(t)
+	w := &place{dir: t.TempDir(), env: environment()}
+	state := filepath.Join(w.dir, ".openskill")
 	if err := os.Mkdir(filepath.Join(w.dir, "bin"), 0o700); err != nil {
 		t.Fatal(err)
 	}
