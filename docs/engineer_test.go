@@ -57,6 +57,16 @@ func TestANewEngineer(t *testing.T) {
 	}
 }
 
+// Flags of go in a copy.
+const (
+	// As make build has it, so that what does not change is compiled already, wherever the
+	// copy is.
+	asBuilt = " -trimpath -buildvcs=false -vet=off -ldflags=-w"
+	// What is above a change is compiled anew: then without making it fast, which takes twice
+	// as long. But for the guest of the runners' tests, which is kept compiled as it was.
+	plainly = " '-gcflags=openskill/host/...=-N -l' '-gcflags=openskill/plugins/...=-N -l' -gcflags=openskill/plugins/runnertest/guest="
+)
+
 // copyOfCode gives the code of the repository in a folder of its own, as it is now.
 func copyOfCode(t *testing.T) *place {
 	t.Helper()
@@ -81,10 +91,7 @@ func copyOfCode(t *testing.T) *place {
 	if postgres := os.Getenv(pgtest.Required); postgres != "" {
 		w.env = append(w.env, pgtest.Required+"="+postgres)
 	}
-	// As make build compiles, so that what is not changed is compiled already, wherever the
-	// copy is.
-	w.env = append(w.env, "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath -buildvcs=false -vet=off -ldflags=-w",
-		"GIT_CEILING_DIRECTORIES="+filepath.Dir(w.dir))
+	w.env = append(w.env, "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+asBuilt+plainly, "GIT_CEILING_DIRECTORIES="+filepath.Dir(w.dir))
 	return w
 }
 

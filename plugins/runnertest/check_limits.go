@@ -75,10 +75,10 @@ func recursion(b *bench) {
 }
 
 func cancel(b *bench) {
+	c := b.call(Program{Do: Sleep, N: 600_000}) // before the clock runs: a guest may take long to write
+	began := time.Now()
 	ctx, stop := context.WithTimeout(context.Background(), b.start())
 	defer stop()
-	c := b.call(Program{Do: Sleep, N: 600_000})
-	began := time.Now()
 	r := b.do(ctx, c)
 	b.stopped(r, skill.Cancelled)
 	b.soon(began, b.start())
