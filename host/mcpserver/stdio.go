@@ -76,6 +76,7 @@ type lines struct {
 
 	mu      sync.Mutex
 	waiting map[jsonrpc.ID]bool // requests without an answer; true: cancelled, so that none is wanted
+	leaving int                 // answers that are being written
 	idle    chan struct{}       // closed when nothing waits, made when in has ended
 
 	writing sync.Mutex
@@ -182,19 +183,31 @@ func (l *lines) take(r *jsonrpc.Request) *jsonrpc.Error {
 	if _, twice := l.waiting[r.ID]; twice {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the id of the request is that of another one, which is not answered yet"}
 	}
-	if len(l.waiting) >= l.pending {
+	if len(l.waiting)+l.leaving >= l.pending {
 		return &jsonrpc.Error{Code: codeBusy, Message: fmt.Sprintf("%d requests are under way; wait for answers before sending more", l.pending)}
 	}
 	l.waiting[r.ID] = false
 	return nil
 }
 
-// answered counts a response.
-func (l *lines) answered(r *jsonrpc.Response) {
+// answers frees the id of a request whose answer is about to be written, since who has
+// read that may use it again at once, and tells whether nobody wants the answer.
+func (l *lines) answers(r *jsonrpc.Response) (unwanted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	unwanted = l.waiting[r.ID]
 	delete(l.waiting, r.ID)
-	if l.idle != nil && len(l.waiting) == 0 {
+	l.leaving++
+	return unwanted
+}
+
+// answered is called when the answer is written: until then the request counts, or the
+// input's end could win.
+func (l *lines) answered() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaving--
+	if l.idle != nil && len(l.waiting)+l.leaving == 0 {
 		close(l.idle)
 		l.idle = nil
 	}
@@ -205,7 +218,7 @@ func (l *lines) drained() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	done := make(chan struct{})
-	if len(l.waiting) == 0 {
+	if len(l.waiting)+l.leaving == 0 {
 		close(done)
 		return done
 	}
@@ -306,9 +319,9 @@ func (l *lines) Write(_ context.Context, m jsonrpc.Message) error {
 	r, ok := m.(*jsonrpc.Response)
 	if ok {
 		tidy(r)
-		// A request counts until its answer is written, or the input's end could win.
-		defer l.answered(r)
-		if l.unwanted(r) {
+		unwanted := l.answers(r)
+		defer l.answered()
+		if unwanted {
 			return nil
 		}
 	}
@@ -333,12 +346,6 @@ func tidy(r *jsonrpc.Response) {
 		code = jsonrpc.CodeInvalidRequest
 	}
 	r.Error = &jsonrpc.Error{Code: code, Message: skill.CleanText(r.Error.Error(), skill.MaxMessage), Data: wire.Data}
-}
-
-func (l *lines) unwanted(r *jsonrpc.Response) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.waiting[r.ID]
 }
 
 // write sends one message, which has no line end in it.

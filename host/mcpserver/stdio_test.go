@@ -115,7 +115,21 @@ func TestCancelledTwice(t *testing.T) {
 		<-ended
 		c.say(`{"jsonrpc":"2.0","id":"b","method":"ping"}`)
 		if a := c.answer(); string(a.ID) != `"b"` {
-			t.Errorf("the cancelled request was answered: %+v", a)
+			t.Errorf("the cancelled request was answered: %s %+v %s", a.ID, a.Error, a.Result)
+		}
+	}
+}
+
+// Who has read an answer may use the id of its request again at once.
+func TestIDsAgain(t *testing.T) {
+	d := newDoor()
+	c := converse(t, newServer(t, Options{Door: d, Catalogue: d}), skill.Local())
+	c.say(hello)
+	c.answer()
+	for range 1000 {
+		c.say(`{"jsonrpc":"2.0","id":"b","method":"ping"}`)
+		if a := c.answer(); a.Error != nil || string(a.ID) != `"b"` {
+			t.Fatalf("%s %+v", a.ID, a.Error)
 		}
 	}
 }

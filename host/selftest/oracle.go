@@ -118,11 +118,15 @@ func (r *run) others(row *Row, from, to time.Time) {
 	health, canary := r.watch.seen(from, to.Add(after))
 	m := &row.Measured
 	m.HealthP99MS, m.CanaryP99MS, m.CanaryCalls = ms(p99(health)), ms(p99(canary)), len(canary)
-	if n, err := failures(health); n > 0 {
+	if n, _, err := failures(health); n > 0 {
 		row.fault("%d of %d questions for health failed: %v", n, len(health), err)
 	}
-	if n, err := failures(canary); n > 0 {
+	n, unrecorded, err := failures(canary)
+	if n > 0 {
 		row.fault("%d of %d calls of the canary failed: %v", n, len(canary), err)
+	}
+	if unrecorded > 0 { // a matter of time, which the next tries tell
+		row.slow("%d of %d calls of the canary were refused, since the database did not answer in time", unrecorded, len(canary))
 	}
 	if slow := p99(health); slow > r.o.scale(healthBound) {
 		row.slow("/healthz answered within %.0f ms at p99, want %v", ms(slow), r.o.scale(healthBound))

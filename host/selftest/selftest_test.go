@@ -270,6 +270,44 @@ func TestKillWithoutRoom(t *testing.T) {
 	}
 }
 
+// A canary that the database kept waiting once is a matter of time, and its row is tried
+// again; one that is refused each time, or otherwise, fails it.
+func TestCanaryRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		code  skill.Code
+		times int32
+		want  selftest.Verdict
+	}{{skill.AuditUnavailable, 1, selftest.Pass}, {skill.AuditUnavailable, 1 << 30, selftest.Fail}, {skill.RateLimited, 1, selftest.Fail}} {
+		k := endless()
+		report, err := selftest.Run(t.Context(), &refusing{fake: &fake{called: func(context.Context, string, skill.ID) *skill.Result {
+			<-time.After(100 * time.Millisecond) // canaries are called meanwhile
+			return refuse(skill.Timeout, "too late")
+		}}, code: c.code, times: c.times}, selftest.Options{Cases: []hostile.Case{k}, Filter: k.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row := report.Rows[0]; row.Verdict != c.want {
+			t.Errorf("%+v: %+v", c, row)
+		}
+	}
+}
+
+// refusing answers canaries with an error, once a case was called, so many times.
+type refusing struct {
+	*fake
+	code    skill.Code
+	times   int32
+	refused atomic.Int32
+}
+
+func (r *refusing) Invoke(ctx context.Context, tenant string, id skill.ID, in json.RawMessage) *skill.Result {
+	if own(id) && r.played.Load() && r.refused.Add(1) <= r.times {
+		return refuse(r.code, "not now")
+	}
+	return r.fake.Invoke(ctx, tenant, id, in)
+}
+
 // What is switched off fails its row, and so does a canary that is not served.
 func TestProtectionsAndCanary(t *testing.T) {
 	t.Parallel()

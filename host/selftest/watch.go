@@ -66,10 +66,16 @@ func newWatch(ctx context.Context, t Target, canary skill.ID, now func() time.Ti
 	return w
 }
 
+// errUnrecorded: the call was refused since the database did not answer in time, as one
+// does not whose disk others keep busy.
+var errUnrecorded = errors.New("AUDIT_UNAVAILABLE")
+
 // call calls the canary once, and wants its answer.
 func call(ctx context.Context, t Target, canary skill.ID) error {
 	r := t.Invoke(ctx, canaryTenant, canary, json.RawMessage("{}"))
 	switch {
+	case r.Error != nil && r.Error.Code == skill.AuditUnavailable:
+		return fmt.Errorf("%w: %s", errUnrecorded, r.Error.Message)
 	case r.Error != nil:
 		return fmt.Errorf("%s: %s", r.Error.Code, r.Error.Message)
 	case !sameJSON(r.Data, hostile.CanaryData):
@@ -150,18 +156,20 @@ func p99(all []sample) time.Duration {
 	return took[(len(took)*99+99)/100-1]
 }
 
-// failures joins the first errors of samples.
-func failures(all []sample) (n int, first error) {
+// failures counts the samples that failed, with the first error, and apart from them those
+// that could not be put on record.
+func failures(all []sample) (n, unrecorded int, first error) {
 	for _, s := range all {
-		if s.err != nil {
+		switch {
+		case s.err == nil:
+		case errors.Is(s.err, errUnrecorded):
+			unrecorded++
+		default:
 			if n == 0 {
 				first = s.err
 			}
 			n++
 		}
 	}
-	if n > 0 && first == nil {
-		first = errors.New("unknown")
-	}
-	return n, first
+	return n, unrecorded, first
 }
