@@ -9,8 +9,8 @@ import (
 // which may have slashes.
 var rests = []string{"path", "script", "artifact"}
 
-// files are the parameters whose values may have colons. In those of all others a colon
-// begins an action that there is not.
+// files are the parameters whose values may have colons, as those of all parameters may that
+// end before the path does. In others a colon begins an action that there is not.
 var files = append([]string{"version"}, rests...)
 
 // TakesRest reports whether a parameter of this name stands for all that is left of a
@@ -38,14 +38,15 @@ func compile(rows []Route) map[string][]pattern {
 	out := map[string][]pattern{}
 	for i := range rows {
 		p := pattern{route: &rows[i]}
-		for part := range strings.SplitSeq(rows[i].Path[1:], "/") {
+		parts := strings.Split(rows[i].Path[1:], "/")
+		for i, part := range parts {
 			name, action, isParam := strings.Cut(strings.TrimPrefix(part, "{"), "}")
 			if !isParam {
 				p.segments = append(p.segments, segment{literal: part})
 				continue
 			}
 			p.segments = append(p.segments, segment{
-				param: name, action: action, rest: TakesRest(name), colons: action != "" || slices.Contains(files, name),
+				param: name, action: action, rest: TakesRest(name), colons: action != "" || i < len(parts)-1 || slices.Contains(files, name),
 			})
 		}
 		first := firstOf(rows[i].Path)

@@ -90,6 +90,13 @@ func TestNamesThatLeadElsewhere(t *testing.T) {
 	if resp, body := s.rawGet(t, "/agent-skills/unit-converter/resources/"+strings.Repeat("x", 1025)); resp != 400 {
 		t.Errorf("a long name: %d %s", resp, body)
 	}
+	// A colon in the skill's name is a wrong name, and no other path.
+	for _, name := range []string{":x", "a:b", "%3A%C2%96"} {
+		resp, body := s.do(t, "POST", "/agent-skills/"+name+"/scripts/convert.py:run", ``)
+		if resp.StatusCode != 400 || !bytes.Contains(body, []byte(`"success":false`)) {
+			t.Errorf("the skill %s: %d %s", name, resp.StatusCode, body)
+		}
+	}
 	if len(a.Reads()) > 0 || len(a.Runs()) > 0 {
 		t.Errorf("reads %q, runs %v", a.Reads(), a.Runs())
 	}

@@ -154,13 +154,13 @@ func checkError(t testing.TB, status int, trace string, body []byte) {
 }
 
 // runs matches what is answered with a Normalized Skill Result.
-var runs = regexp.MustCompile(`^(/skills/.*:invoke|(?s)/agent-skills/[^/:]+/scripts/.+:run)$`)
+var runs = regexp.MustCompile(`^(/skills/.*:invoke|(?s)/agent-skills/[^/]+/scripts/.+:run)$`)
 
 // operation gives what the document says about a request; for one that it does
 // not describe, that it fails as all others do.
 func operation(doc *openapi3.T, method, path string, status int) *openapi3.Operation {
 	for template, item := range doc.Paths.Map() {
-		pattern := "^" + strings.NewReplacer(`\{id\}`, `[^/:]+`, `\{version\}`, `[^/]+`, `\{name\}`, `[^/:]+`, `\{path\}`, `.+`, `\{script\}`, `.+`, `\{artifact\}`, `.+`, `\{session_id\}`, `[^/]+`).Replace(regexp.QuoteMeta(template)) + "/?$"
+		pattern := "^" + strings.NewReplacer(`\{id\}/`, `[^/]+/`, `\{name\}/`, `[^/]+/`, `\{id\}`, `[^/:]+`, `\{version\}`, `[^/]+`, `\{name\}`, `[^/:]+`, `\{path\}`, `.+`, `\{script\}`, `.+`, `\{artifact\}`, `.+`, `\{session_id\}`, `[^/]+`).Replace(regexp.QuoteMeta(template)) + "/?$"
 		if ok, _ := regexp.MatchString(pattern, path); !ok {
 			continue
 		}

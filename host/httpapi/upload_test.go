@@ -466,7 +466,7 @@ func TestDecisions(t *testing.T) {
 		{"GET", "/skills/uploaded:enable", "", 405, "POST"},
 		{"POST", "/skills/uploaded/versions/1.0.0", "", 405, "DELETE"},
 		{"DELETE", "/skills/uploaded/versions/" + strings.Repeat("1", 65), "", 400, "1 to 64"},
-		{"DELETE", "/skills/up:enable/versions/1.0.0", "", 404, "NOT_FOUND"},
+		{"DELETE", "/skills/up:enable/versions/1.0.0", "", 400, "a skill id is"},
 		{"POST", "/skills/uploaded:release", "", 404, "no such path"},
 		{"DELETE", "/skills/uploaded", "", 403, "cannot be changed"},
 	} {
