@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"openskill/scripts/py2wasm"
@@ -112,13 +113,18 @@ func buildRust(ctx context.Context, j *buildJob) error {
 	case err != nil:
 		return j.outcome(ctx, err)
 	}
-	flags := []string{remap}
+	var flags []string
 	home, _ := os.UserHomeDir() // without one there are no crates to hide the path of
 	crates, _ := filepath.Glob(filepath.Join(firstOf(os.Getenv("CARGO_HOME"), filepath.Join(home, ".cargo")), "registry", "src", "*"))
 	for _, dir := range crates {
 		flags = append(flags, "--remap-path-prefix="+dir+"=/crates")
 	}
-	args := append([]string{"build", "--release", "--message-format", "json-render-diagnostics"}, locked...)
+	args := append([]string{"rustc", "--release", "--message-format", "json-render-diagnostics"}, locked...)
+	if j.alone(ctx, locked) {
+		args = append(args, "--", remap)
+	} else {
+		args[0], flags = "build", append(flags, remap)
+	}
 	var messages bytes.Buffer
 	cmd := j.command(ctx, []string{
 		"CARGO_TARGET_DIR=" + filepath.Join(j.state, "build", "cargo"),
@@ -134,6 +140,45 @@ func buildRust(ctx context.Context, j *buildJob) error {
 		return err
 	}
 	return copyOver(made, j.out)
+}
+
+// alone says that the package has one target and that none of the crates it is made of lies in
+// its folder. Then the folder's name is for the compiler of that target alone, and crates that
+// others have published are compiled once for all folders: cargo compiles again whatever is to
+// be compiled with other flags.
+func (j *buildJob) alone(ctx context.Context, locked []string) bool {
+	var made struct {
+		Packages []struct {
+			ManifestPath string `json:"manifest_path"`
+			Source       string
+			Targets      []struct{ Kind []string }
+		}
+	}
+	args := append([]string{"metadata", "--format-version", "1", "--offline"}, locked...)
+	args[slices.Index(args, "--target")] = "--filter-platform"
+	cmd := j.command(ctx, nil, "cargo", args...)
+	cmd.Stdout, cmd.Stderr = nil, nil
+	out, err := cmd.Output()
+	if err != nil || json.Unmarshal(out, &made) != nil {
+		return false // cargo build says what is wrong
+	}
+	own := 0
+	for _, p := range made.Packages {
+		if p.Source != "" && !strings.HasPrefix(p.ManifestPath, j.folder+string(filepath.Separator)) {
+			continue
+		}
+		if p.ManifestPath != filepath.Join(j.folder, "Cargo.toml") {
+			return false
+		}
+		for _, target := range p.Targets {
+			if !slices.ContainsFunc(target.Kind, func(kind string) bool {
+				return slices.Contains([]string{"example", "test", "bench", "custom-build"}, kind)
+			}) {
+				own++
+			}
+		}
+	}
+	return own == 1
 }
 
 // artifact finds the one program among cargo's messages, or the one library that is a
