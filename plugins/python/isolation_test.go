@@ -154,15 +154,14 @@ def found():
     gc.unfreeze()
     seen, all = set(), gc.get_objects()
     for o in all:
-        if type(o) is dict:
-            parts = list(o.values()) + [k for k in o if type(k) is str]
-        elif type(o) in (list, tuple, set, frozenset):
+        kind = type(o)
+        if kind is dict:
+            parts = [*o, *o.values()]
+        elif kind is tuple or kind is list or kind is set or kind is frozenset:
             parts = list(o)
         else:
             continue
-        for p in parts:
-            if type(p) is str and word.search(p):
-                seen.add(p)
+        seen.update([p for p in parts if type(p) is str and "MARK" in p and word.search(p)])
     return seen
 mark = sys.stdin.readline().strip()
 mine = {"x": [mark]}
