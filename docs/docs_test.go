@@ -85,7 +85,7 @@ var notRun = map[string]string{
 	"go test ./wasm/...\ngo test -race ./host/...\ngo test ./docs":              "they would run this test within itself, or take minutes",
 	"go test ./wasm/meter -run '^$' -fuzz '^FuzzMeter$' -fuzztime 1m":           "it runs for a minute",
 	"make dist\nmake dist ARCH=amd64":                                           "they build for minutes; TestPackages of cmd/openskill makes one",
-	"make dist-check":                                                           "it builds for minutes what TestPackages of cmd/openskill builds of the files here",
+	"make dist-check":                                                           "CI runs it by itself; it builds for minutes",
 	"apt install ./openskill_0.1.0_amd64.deb\nsystemctl enable --now openskill": "they change the machine; TestPackages of cmd/openskill unpacks the package",
 	"runuser -u openskill -- openskill keys create --state /var/lib/openskill --name robot --tenant acme --scopes skills:read,skills:invoke":                   "it wants an installed host; a test of cmd/openskill creates keys as root in a folder of another user",
 	"systemd-analyze security --offline=true deploy/openskill.service\nsystemd-analyze verify deploy/openskill.service":                                        "systemd is not everywhere, and rates otherwise in each version; TestUnit of cmd/openskill runs them where it is",

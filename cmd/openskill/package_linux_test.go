@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// TestPackages makes what people install twice, in two folders, and holds that each byte
-// is the same; then it unpacks the package for Debian into an empty root and starts the
-// host as its unit does, with what the unit takes away as far as that goes without
-// systemd: no capabilities, no new privileges, a user of its own where this one is root.
+// TestPackages makes what people install, unpacks the package for Debian into an empty
+// root and starts the host as its unit does, with what the unit takes away as far as that
+// goes without systemd: no capabilities, no new privileges, a user of its own where this
+// one is root. That two folders give the same bytes is held by make dist-check, which CI runs.
 func TestPackages(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds the binary twice")
+		t.Skip("it builds the binary")
 	}
 	t.Parallel()
 	repo, err := filepath.Abs("../..")
@@ -35,27 +35,17 @@ func TestPackages(t *testing.T) {
 	if err != nil {
 		t.Skip("this is no clone: git does not know the files")
 	}
-	one, another := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "elsewhere", "b")
-	for _, dir := range []string{one, another} {
-		distribute(t, repo, dir, strings.Split(strings.TrimSuffix(string(listed), "\x00"), "\x00"))
-	}
-	names, err := filepath.Glob(filepath.Join(one, "dist", "*"))
+	dir := filepath.Join(t.TempDir(), "a")
+	distribute(t, repo, dir, strings.Split(strings.TrimSuffix(string(listed), "\x00"), "\x00"))
+	names, err := filepath.Glob(filepath.Join(dir, "dist", "*"))
 	if err != nil || len(names) != 4 {
 		t.Fatalf("dist has %v, %v", names, err)
 	}
-	var deb string
-	for _, name := range names {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if other, err := os.ReadFile(filepath.Join(another, "dist", filepath.Base(name))); err != nil || !bytes.Equal(b, other) {
-			t.Errorf("%s is another one in another folder: %v", filepath.Base(name), err)
-		}
-		if strings.HasSuffix(name, ".deb") {
-			deb = name
-		}
+	debs, err := filepath.Glob(filepath.Join(dir, "dist", "*.deb"))
+	if err != nil || len(debs) != 1 {
+		t.Fatalf("dist has %v, %v", names, err)
 	}
+	deb := debs[0]
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		t.Skip("dpkg-deb is not here: the package is not unpacked")
 	}
