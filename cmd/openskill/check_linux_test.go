@@ -39,7 +39,7 @@ func TestCheckIsBounded(t *testing.T) {
 		"types.wasm": concat(magic, sectionOf(1, concat(leb(10_000), slices.Repeat(concat([]byte{0x60}, leb(1000), slices.Repeat([]byte{0x7f}, 1000), []byte{0}), 10_000)))),
 	}
 	for _, n := range []string{"w01", "w02", "w04", "w05", "w06", "w07", "w08", "w11", "e11"} {
-		files[n+".wasm"] = named[n]
+		files[n+".wasm"] = named()[n]
 	}
 	paths := []string{sparse}
 	for n, b := range files {

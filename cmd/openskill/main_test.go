@@ -63,7 +63,7 @@ func skillFolder(t *testing.T) string {
 	}
 	for name, text := range map[string]string{
 		"skill.yaml": "id: spin\nversion: 0.1.0\ndescription: Never ends.\ntype: wasm\nruntime: wasi\nentry: spin.wasm\n",
-		"spin.wasm":  string(named["spin"]),
+		"spin.wasm":  string(named()["spin"]),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -46,7 +46,7 @@ runtime: wasi
 entry: sleeps.wasm
 limits: {timeout_ms: 120000}
 `,
-		"sleeps/sleeps.wasm":                string(named["sleep"]),
+		"sleeps/sleeps.wasm":                string(named()["sleep"]),
 		"unit-converter/scripts/forever.py": "import time\ntime.sleep(600)\n",
 	}
 	const unit = "../../skills/unit-converter/"

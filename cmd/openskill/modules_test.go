@@ -4,59 +4,63 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
+	"sync"
 )
 
 // named are small modules by name, written down in bytes: programs that behave
-// badly in one way each, and the few good ones that scripts need.
-var named = map[string][]byte{
-	"empty":       program(nil, nil),
-	"unreachable": program(nil, []byte{0x00}),
-	"spin":        program(nil, loop(nil)),
-	"recurse":     program(nil, []byte{0x10, 0x00}),
-	// Two calls of the next function, thirty deep: 2^30 calls without a loop.
-	"calls": callTree(30),
-	// memory.grow by a page, touch it, for ever: ends when growing is refused.
-	"grow": program(nil, concat(
-		[]byte{0x03, 0x40, 0x41, 0x01, 0x40, 0x00, 0x41, 0x7f, 0x46, 0x04, 0x40, 0x00, 0x0b},
-		[]byte{0x3f, 0x00, 0x41, 0x80, 0x80, 0x04, 0x6c, 0x41, 0x04, 0x6b, 0x41, 0x01, 0x36, 0x02, 0x00, 0x0c, 0x00, 0x0b})),
-	"flood":    program(fdWrite, loop(concat(i32(1, 0, 1, 8), []byte{0x10, 0, 0x1a}))),
-	"sleep":    program(pollOneoff, concat(i32(64, 128, 1, 8), []byte{0x10, 0, 0x1a})),
-	"hello":    program(fdWrite, concat(i32(1, 0, 1, 8), []byte{0x10, 0, 0x1a})),
-	"halfline": program(fdWrite, concat(i32(2, 16, 1, 8), []byte{0x10, 0, 0x1a, 0x00})),
-	// Says hello, then computes for ever: whoever reads hello knows that it runs.
-	"hellospin":    program(fdWrite, concat(i32(1, 0, 1, 8), []byte{0x10, 0, 0x1a}, loop(nil))),
-	"readforever":  program(fdRead, loop(concat(i32(0, 24, 1, 8), []byte{0x10, 0, 0x1a}))),
-	"exit0":        exiting(0),
-	"exit1":        exiting(1),
-	"exit7":        exiting(7),
-	"exit256":      exiting(256),
-	"exitdeadline": exiting(0xefffffff),
-	"exitmax":      exiting(0xffffffff),
-	"denied":       program(&function{"env", "system", 1, 0}, nil),
-	"reserved":     program(&function{"openskill", "refuel", 1, 0}, nil),
-	"minimum": concat(magic, section(1, 1, 0x60, 0, 0), section(3, 1, 0), section(5, 1, 0, 0x80, 0x80, 0x04),
-		start(0), section(10, 1, 2, 0, 0x0b)),
-	"startspin": concat(magic, section(1, 1, 0x60, 0, 0), section(3, 1, 0), section(8, 0), codes(loop(nil))),
-	"nostart":   concat(magic, section(1, 1, 0x60, 0, 0), section(3, 1, 0), section(7, 1, 1, 'f', 0, 0), codes(nil)),
-	"threads":   concat(magic, section(5, 1, 0x03, 1, 1)),
-	"cut":       program(nil, nil)[:20],
-	"text":      []byte("#!/bin/sh\necho this is no module\n"),
-	"nothing":   {},
+// badly in one way each, and the few good ones that scripts need. They are made when they
+// are asked for: this binary is started as openskill a thousand times.
+var named = sync.OnceValue(func() map[string][]byte {
+	return map[string][]byte{
+		"empty":       program(nil, nil),
+		"unreachable": program(nil, []byte{0x00}),
+		"spin":        program(nil, loop(nil)),
+		"recurse":     program(nil, []byte{0x10, 0x00}),
+		// Two calls of the next function, thirty deep: 2^30 calls without a loop.
+		"calls": callTree(30),
+		// memory.grow by a page, touch it, for ever: ends when growing is refused.
+		"grow": program(nil, concat(
+			[]byte{0x03, 0x40, 0x41, 0x01, 0x40, 0x00, 0x41, 0x7f, 0x46, 0x04, 0x40, 0x00, 0x0b},
+			[]byte{0x3f, 0x00, 0x41, 0x80, 0x80, 0x04, 0x6c, 0x41, 0x04, 0x6b, 0x41, 0x01, 0x36, 0x02, 0x00, 0x0c, 0x00, 0x0b})),
+		"flood":    program(fdWrite, loop(concat(i32(1, 0, 1, 8), []byte{0x10, 0, 0x1a}))),
+		"sleep":    program(pollOneoff, concat(i32(64, 128, 1, 8), []byte{0x10, 0, 0x1a})),
+		"hello":    program(fdWrite, concat(i32(1, 0, 1, 8), []byte{0x10, 0, 0x1a})),
+		"halfline": program(fdWrite, concat(i32(2, 16, 1, 8), []byte{0x10, 0, 0x1a, 0x00})),
+		// Says hello, then computes for ever: whoever reads hello knows that it runs.
+		"hellospin":    program(fdWrite, concat(i32(1, 0, 1, 8), []byte{0x10, 0, 0x1a}, loop(nil))),
+		"readforever":  program(fdRead, loop(concat(i32(0, 24, 1, 8), []byte{0x10, 0, 0x1a}))),
+		"exit0":        exiting(0),
+		"exit1":        exiting(1),
+		"exit7":        exiting(7),
+		"exit256":      exiting(256),
+		"exitdeadline": exiting(0xefffffff),
+		"exitmax":      exiting(0xffffffff),
+		"denied":       program(&function{"env", "system", 1, 0}, nil),
+		"reserved":     program(&function{"openskill", "refuel", 1, 0}, nil),
+		"minimum": concat(magic, section(1, 1, 0x60, 0, 0), section(3, 1, 0), section(5, 1, 0, 0x80, 0x80, 0x04),
+			start(0), section(10, 1, 2, 0, 0x0b)),
+		"startspin": concat(magic, section(1, 1, 0x60, 0, 0), section(3, 1, 0), section(8, 0), codes(loop(nil))),
+		"nostart":   concat(magic, section(1, 1, 0x60, 0, 0), section(3, 1, 0), section(7, 1, 1, 'f', 0, 0), codes(nil)),
+		"threads":   concat(magic, section(5, 1, 0x03, 1, 1)),
+		"cut":       program(nil, nil)[:20],
+		"text":      []byte("#!/bin/sh\necho this is no module\n"),
+		"nothing":   {},
 
-	// Counts that are larger than any module.
-	"w01": fromHex("0061736d010000000205ffffffff0f"),
-	"w02": fromHex("0061736d010000000705ffffffff0f"),
-	"w04": fromHex("0061736d0100000001070160ffffffff0f"),
-	"w05": fromHex("0061736d01000000000c046e616d650105ffffffff0f"),
-	"w06": fromHex("0061736d01000000010401600000030201000a0a010801ffffffff0f7e0b"),
-	"w07": concat(magic, section(1, 1, 0x60, 0, 0), section(3, 1, 0), start(0),
-		codes(concat(slices.Repeat([]byte{0x02, 0x40}, 400_000), slices.Repeat([]byte{0x0b}, 400_000)))),
-	"w08": concat(magic, section(1, 1, 0x60, 0, 0), section(3, 1, 0), start(0),
-		codes(concat([]byte{0x02, 0x40, 0x41, 0, 0x0e}, leb(1_000_000), make([]byte, 1_000_001), []byte{0x0b}))),
-	"w11": concat(magic, section(1, 1, 0x60, 0, 0), sectionOf(3, concat(leb(500_000), make([]byte, 500_000))),
-		sectionOf(10, concat(leb(500_000), slices.Repeat([]byte{2, 0, 0x0b}, 500_000)))),
-	"e11": fromHex("0061736d01000000010401600000030201000404016f00000503010001071302065f73746172740000066d656d6f727902000a0c010a00d06f417efc0f001a0b"),
-}
+		// Counts that are larger than any module.
+		"w01": fromHex("0061736d010000000205ffffffff0f"),
+		"w02": fromHex("0061736d010000000705ffffffff0f"),
+		"w04": fromHex("0061736d0100000001070160ffffffff0f"),
+		"w05": fromHex("0061736d01000000000c046e616d650105ffffffff0f"),
+		"w06": fromHex("0061736d01000000010401600000030201000a0a010801ffffffff0f7e0b"),
+		"w07": concat(magic, section(1, 1, 0x60, 0, 0), section(3, 1, 0), start(0),
+			codes(concat(slices.Repeat([]byte{0x02, 0x40}, 400_000), slices.Repeat([]byte{0x0b}, 400_000)))),
+		"w08": concat(magic, section(1, 1, 0x60, 0, 0), section(3, 1, 0), start(0),
+			codes(concat([]byte{0x02, 0x40, 0x41, 0, 0x0e}, leb(1_000_000), make([]byte, 1_000_001), []byte{0x0b}))),
+		"w11": concat(magic, section(1, 1, 0x60, 0, 0), sectionOf(3, concat(leb(500_000), make([]byte, 500_000))),
+			sectionOf(10, concat(leb(500_000), slices.Repeat([]byte{2, 0, 0x0b}, 500_000)))),
+		"e11": fromHex("0061736d01000000010401600000030201000404016f00000503010001071302065f73746172740000066d656d6f727902000a0c010a00d06f417efc0f001a0b"),
+	}
+})
 
 // function is an import that takes i32s and gives i32s.
 type function struct {

@@ -96,7 +96,7 @@ func want(ts *testscript.TestScript, neg bool, args []string, n int, form string
 func cmdModule(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "module NAME…")
 	for _, n := range args {
-		b, ok := named[n]
+		b, ok := named()[n]
 		if !ok {
 			ts.Fatalf("no module is named %s", n)
 		}
