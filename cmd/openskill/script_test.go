@@ -57,7 +57,8 @@ func measured() {
 //	get PATH STATUS
 //	taken VAR                  the address that it listens on
 //	busy ID                    calls a skill that does not answer, and goes on once it runs
-//	hup N TEXT                 sends SIGHUP N times at once, and waits for one more line of its log with TEXT
+//	hup N TEXT                 sends SIGHUP N times at once, and waits for one more line of its log with TEXT,
+//	                           which is then in log.txt
 //	end SIGNAL[,SIGNAL] CODE   ends it, and wants this exit code
 func TestScripts(t *testing.T) {
 	repo, err := filepath.Abs("../..")
@@ -295,7 +296,13 @@ func cmdHup(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(r.cmd.Process.Signal(syscall.SIGHUP))
 	}
 	r.stderr.awaitMore(args[1], before)
-	ts.Check(os.WriteFile(ts.MkAbs("log.txt"), []byte(lastLine(r.stderr.String())), 0o600))
+	last := ""
+	for line := range strings.Lines(r.stderr.String()) {
+		if strings.Contains(line, args[1]) { // others may have come after it
+			last = line
+		}
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("log.txt"), []byte(last), 0o600))
 }
 
 // slot is where a script keeps what start left running.
