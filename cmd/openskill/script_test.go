@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -269,21 +270,27 @@ func (w *watched) String() string {
 	return w.b.String()
 }
 
-func (w *watched) await(text string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for !strings.Contains(w.b.String(), text) {
-		w.more.Wait()
-	}
-}
+func (w *watched) await(text string) error { return w.awaitMore(text, 0) }
 
-// awaitMore waits until a text is there more than n times.
-func (w *watched) awaitMore(text string, n int) {
+// awaitMore waits until a text is there more than n times, a minute at most.
+func (w *watched) awaitMore(text string, n int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	late := false
+	end := time.AfterFunc(time.Minute, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		late = true
+		w.more.Broadcast()
+	})
+	defer end.Stop()
 	for strings.Count(w.b.String(), text) <= n {
+		if late {
+			return fmt.Errorf("a minute without one more %s; all that was said:\n%s", text, &w.b)
+		}
 		w.more.Wait()
 	}
+	return nil
 }
 
 func cmdHup(ts *testscript.TestScript, neg bool, args []string) {
@@ -295,7 +302,7 @@ func cmdHup(ts *testscript.TestScript, neg bool, args []string) {
 	for range times {
 		ts.Check(r.cmd.Process.Signal(syscall.SIGHUP))
 	}
-	r.stderr.awaitMore(args[1], before)
+	ts.Check(r.stderr.awaitMore(args[1], before))
 	last := ""
 	for line := range strings.Lines(r.stderr.String()) {
 		if strings.Contains(line, args[1]) { // others may have come after it
@@ -350,7 +357,7 @@ func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
 	first, second, two := strings.Cut(args[0], ",")
 	ts.Check(r.cmd.Process.Signal(signals[first]))
 	if two {
-		r.stderr.await(`"msg":"stopping"`)
+		ts.Check(r.stderr.await(`"msg":"stopping"`))
 		ts.Check(r.cmd.Process.Signal(signals[second]))
 	}
 	watchdog := time.AfterFunc(30*time.Second, func() { _ = r.cmd.Process.Kill() })
