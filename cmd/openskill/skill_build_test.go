@@ -187,6 +187,35 @@ func TestSkillBuildLanguages(t *testing.T) {
 	}
 }
 
+// Packages of one name in several folders are built from their own sources each, also when
+// one is built again, though crates of others are compiled once for all of them.
+func TestRustPackagesOfOneName(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles")
+	}
+	if _, err := exec.LookPath("cargo"); err != nil {
+		t.Skip("cargo is not here")
+	}
+	state := t.TempDir()
+	folders := map[string]string{}
+	for _, says := range []string{"one", "two"} {
+		folders[says] = sources(t, "rust", map[string]string{
+			"Cargo.toml": "[package]\nname = \"made\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[[bin]]\nname = \"made\"\npath = \"made.rs\"\n\n[workspace]\n",
+			"made.rs":    `fn main() { println!("` + says + `"); }`,
+		})
+	}
+	for _, says := range []string{"one", "two", "one"} {
+		var stdout, stderr bytes.Buffer
+		if code := Run(t.Context(), []string{"skill", "build", folders[says], "--state", state}, strings.NewReader(""), &stdout, &stderr); code != 0 {
+			t.Fatalf("exit code %d, %s", code, &stderr)
+		}
+		b, err := os.ReadFile(filepath.Join(folders[says], "made.wasm"))
+		if err != nil || !bytes.Contains(b, []byte(says+"\n")) {
+			t.Errorf("the module of %s is another's: %v", says, err)
+		}
+	}
+}
+
 // TestSetUp: what cannot be had on this machine is told from a recipe that is wrong,
 // which make must not pass over.
 func TestSetUp(t *testing.T) {
