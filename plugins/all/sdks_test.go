@@ -333,7 +333,7 @@ func goSkill(t *testing.T, system, name, pkg string) (folder, entry string) {
 func rustSkill(t *testing.T, target, name string) (folder, entry string) {
 	t.Helper()
 	fetchCrates(t)
-	built := filepath.Join(sdkState(t), "build", "cargo")
+	built := cargoTarget(t)
 	args := []string{"build", "--release", "--offline", "--example", name}
 	entry = name
 	if target != "" {
@@ -375,12 +375,17 @@ func fetchCrates(t *testing.T) {
 	}
 }
 
-// cargo works on the crate, and leaves what it makes in the state folder; not where skills
-// are built, with other flags, which would compile each crate anew for either.
+// cargoTarget is where cargo leaves what it makes of the crate: in the state folder, but not
+// where skills are built, with other flags, which would compile each crate anew for either.
+func cargoTarget(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(sdkState(t), "testing", "cargo")
+}
+
 func cargo(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "cargo", append(args, "--quiet", "--locked")...)
-	cmd.Dir, cmd.Env = sdkFolder(t, "rust"), append(os.Environ(), "CARGO_TARGET_DIR="+filepath.Join(sdkState(t), "testing", "cargo"))
+	cmd.Dir, cmd.Env = sdkFolder(t, "rust"), append(os.Environ(), "CARGO_TARGET_DIR="+cargoTarget(t))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
