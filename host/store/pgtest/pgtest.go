@@ -6,7 +6,6 @@ package pgtest
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -142,7 +141,7 @@ func launch(settings []string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{programs: programs, folder: folder, as: as, password: rand.Text()}
+	s := &Server{programs: programs, folder: folder, as: as}
 	if err := s.begin(settings); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
@@ -175,35 +174,38 @@ func (s *Server) begin(settings []string) error {
 	if err := s.as.own(s.folder); err != nil {
 		return err
 	}
-	words := filepath.Join(s.folder, "password")
-	if err := os.WriteFile(words, []byte(s.password), 0o600); err != nil {
-		return err
-	}
-	if err := s.as.own(words); err != nil {
-		return err
-	}
-	// md5 is computed in no time, unlike what protects real passwords.
-	err := s.run("initdb", "-D", s.data(), "-U", "openskill", "--auth=md5", "--pwfile="+words, "-E", "UTF8", "--locale=C", "--no-sync")
-	if err != nil {
-		return err
-	}
 	if err := s.watching(); err != nil {
 		return err
 	}
-	for try := range 5 { // another process may take the port first
+	kept, err := s.keeper()
+	if err == nil && kept != "" && s.copyKept(kept) == nil && s.answers(settings) == nil {
+		return nil
+	}
+	// Nothing was kept, or it is damaged.
+	if err = errors.Join(err, os.RemoveAll(kept)); err == nil {
+		err = s.initialise(kept)
+	}
+	if err == nil {
+		err = s.answers(settings)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, s.log())
+		s.end()
+	}
+	return err
+}
+
+// answers configures and starts the server.
+func (s *Server) answers(settings []string) (err error) {
+	for range 5 { // another process may take the port first
 		if err = s.configure(settings); err != nil {
-			break
+			return err
 		}
-		if err = s.Start(); err == nil {
-			return nil
-		}
-		if try < 4 && !strings.Contains(s.log(), "Address already in use") {
-			break
+		if err = s.Start(); err == nil || !strings.Contains(s.log(), "Address already in use") {
+			return err
 		}
 	}
-	log := s.log()
-	s.end()
-	return fmt.Errorf("%w\n%s", err, log)
+	return err
 }
 
 func (s *Server) data() string { return filepath.Join(s.folder, "data") }
@@ -267,6 +269,12 @@ func (s *Server) end() {
 }
 
 func (s *Server) run(program string, args ...string) error {
+	_, err := s.say(program, args...)
+	return err
+}
+
+// say runs a program of PostgreSQL, and gives what it prints.
+func (s *Server) say(program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(s.programs, program), args...) //nolint:gosec // a program of PostgreSQL
@@ -275,16 +283,17 @@ func (s *Server) run(program string, args ...string) error {
 	// A file and no pipe: the server, which outlives pg_ctl, may hold it.
 	out, err := os.CreateTemp(s.folder, "out")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer out.Close()           //nolint:errcheck // it was read by its name
 	defer os.Remove(out.Name()) //nolint:errcheck // the folder goes with it
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Run(); err != nil {
-		said, _ := os.ReadFile(out.Name()) //nolint:errcheck // then nothing is said
-		return fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(said))
+	err = cmd.Run()
+	said, _ := os.ReadFile(out.Name()) //nolint:errcheck // then nothing is said
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(said))
 	}
-	return nil
+	return string(said), nil
 }
 
 func (s *Server) log() string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,40 @@ func TestEndsWithItsProcess(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatalf("%s is still there", folder)
 		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// What initdb made is kept for the next server, which answers as well where that is damaged.
+func TestKept(t *testing.T) {
+	pgtest.Need(t) // skips where there is none
+	state := t.TempDir()
+	t.Setenv("OPENSKILL_STATE_DIR", state)
+	answers(t, pgtest.New(t).Database(t))
+	control, err := filepath.Glob(filepath.Join(state, "testing", "postgres-*", "data", "global", "pg_control"))
+	if err != nil || len(control) != 1 {
+		t.Fatalf("kept: %v, %v", control, err)
+	}
+	before, err := os.Stat(control[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers(t, pgtest.New(t).Database(t))
+	after, err := os.Stat(control[0])
+	if err != nil || !os.SameFile(before, after) {
+		t.Errorf("it was made again, though it was kept: %v", err)
+	}
+	for _, damage := range []func() error{
+		func() error { return os.Truncate(control[0], 100) },
+		func() error { return os.Remove(control[0]) },
+		func() error { return os.Remove(filepath.Join(filepath.Dir(control[0]), "..", "..", "password")) },
+	} {
+		if err := damage(); err != nil {
+			t.Fatal(err)
+		}
+		answers(t, pgtest.New(t).Database(t))
+		if info, err := os.Stat(control[0]); err != nil || info.Size() != before.Size() {
+			t.Errorf("what is damaged was not made again: %v", err)
 		}
 	}
 }
