@@ -14,7 +14,7 @@ const mib = 1 << 20
 func deflated(b []byte) []byte {
 	var out bytes.Buffer
 	for ; len(b) > mib; b = b[mib:] {
-		if bytes.Equal(b[:mib], nothing) {
+		if bytes.Equal(b[:mib], nothing[:]) {
 			out.Write(deflatedNothing())
 		} else {
 			out.Write(piece(b[:mib], (*flate.Writer).Flush))
@@ -25,8 +25,8 @@ func deflated(b []byte) []byte {
 }
 
 var (
-	nothing         = make([]byte, mib)
-	deflatedNothing = sync.OnceValue(func() []byte { return piece(nothing, (*flate.Writer).Flush) })
+	nothing         [mib]byte // nobody writes to it: no process that never reads it has its pages
+	deflatedNothing = sync.OnceValue(func() []byte { return piece(nothing[:], (*flate.Writer).Flush) })
 )
 
 // piece compresses b and then ends it, as the last piece or as one that others follow.
