@@ -148,10 +148,14 @@ func (s *Server) commonHeaders(ctx *fasthttp.RequestCtx, trace skill.TraceID) {
 // this edge gives to whoever reaches it. Browsers name the page's origin in
 // every request that can do something; other clients do not.
 func (s *Server) sameOrigin(ctx *fasthttp.RequestCtx) bool {
-	origin := ctx.Request.Header.Peek("Origin")
-	if len(origin) == 0 {
+	origins := ctx.Request.Header.PeekAll("Origin")
+	if len(origins) > 1 {
+		return false // no browser sends two, and who forwarded them may have looked at the other
+	}
+	if len(origins) == 0 || len(origins[0]) == 0 {
 		return string(ctx.Request.Header.Peek("Sec-Fetch-Site")) != "cross-site" || ctx.IsGet() || ctx.IsHead() || ctx.IsOptions()
 	}
+	origin := origins[0]
 	if slices.Contains(s.opt.Origins, string(origin)) {
 		return true
 	}

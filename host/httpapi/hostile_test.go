@@ -506,6 +506,14 @@ func TestOrigins(t *testing.T) {
 			t.Errorf("%+v: %d %s", tc, resp.StatusCode, body)
 		}
 	}
+	// Two of them, of which any reader may take another.
+	for _, first := range []string{"https://skills.example", "http://localhost", "", "https://evil.example"} {
+		c := s.dial(t)
+		c.send(t, strings.Replace(post("echo", `{"input":{"text":"x"}}`), "\r\n\r\n", "\r\nOrigin: "+first+"\r\norigin: https://evil.example\r\n\r\n", 1))
+		if resp, body := c.answer(t, "POST", "/skills/echo:invoke"); resp.StatusCode != 403 {
+			t.Errorf("%q and another origin: %d %s", first, resp.StatusCode, body)
+		}
+	}
 }
 
 // Many clients at once, for the race detector.
