@@ -112,15 +112,15 @@ func chatPage(f *frame, all []conversationRow, next string) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var6 string
-					templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(count(c.Messages))
+					templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(counted(c.Messages, "message"))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `chat.templ`, Line: 15, Col: 135}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `chat.templ`, Line: 15, Col: 148}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, " messages</span></li>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</span></li>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -289,7 +289,7 @@ func conversationPage(f *frame, d *conversationData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = heading(oneLine(d.Title, 120), count(d.TotalTokens)+" tokens so far").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading(oneLine(d.Title, 120), counted(d.TotalTokens, "token")+" so far").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

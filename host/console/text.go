@@ -80,6 +80,14 @@ func count[T int | int64 | uint64](n T) string {
 	return s
 }
 
+// counted is how many there are of what one is called so: 1 script, 2 scripts.
+func counted[T int | int64 | uint64](n T, one string) string {
+	if n != 1 {
+		one += "s"
+	}
+	return count(n) + " " + one
+}
+
 // amount is a large number, short.
 func amount(n uint64) string {
 	switch {
