@@ -136,7 +136,7 @@ func compileModules(root string) error {
 
 // catalogue reads a folder of skills; none of them may have a problem.
 func catalogue(root string, trust skill.Trust) (*registry.Registry, error) {
-	most := skill.LimitsJSON{TimeoutMS: 120_000, MemoryMB: 1024, Fuel: 1e12, OutputKB: 16 << 10, ScratchMB: 256}.Limits()
+	most := skill.LimitsJSON{TimeoutMS: 120_000, MemoryMB: 1024, Fuel: 1e12, OutputKB: 16 << 10, ScratchMB: 64}.Limits()
 	r, err := registry.Open(registry.Options{Roots: []registry.Root{{Path: root, Trust: trust}}, Defaults: most, Caps: most, Packages: runtimes.CheckRequires})
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ type Program struct {
 // Files are what stands behind an instance's descriptors.
 type Files struct {
 	Root    guestfs.FS      // nil: nothing
-	Scratch *guestfs.Memory // the part of Root that guests can write; nil: none
+	Scratch *guestfs.Memory // the part of Root that guests can write, which counts towards Limits.Memory; nil: none
 	Begun   func()          // called once, when the start-up is over; nil: nothing
 	Close   func()          // called once, when the instance is gone; nil: nothing
 }

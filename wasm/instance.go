@@ -216,6 +216,7 @@ func (in *instance) main(ctx context.Context, l Limits) {
 	x := &execution{tank: meter.Tank{Budget: l.Fuel, Slice: m.e.o.Slice}, stack: l.Stack, mem: memory{limit: l.Memory, spaces: m.spaces}}
 	in.x = x
 	x.over = in.over
+	defer x.mem.share(in.files.Scratch)()
 	cfg := wasi.Config{
 		Args: p.Args, Env: p.Env, Stdout: &in.startup.stdout, Stderr: &in.startup.stderr,
 		StdoutLimit: l.Output, StderrLimit: l.Output, Root: in.files.Root, MaxOpenFiles: l.Files,
@@ -270,7 +271,7 @@ func (in *instance) run(m *Module) {
 	in.err = x.settle(out, err)
 	out.Total = time.Since(in.began)
 	out.Stdout, out.Stderr = in.startup.stdout.Bytes(), in.startup.stderr.Bytes()
-	out.MemoryPeak = x.mem.most()
+	out.MemoryPeak = x.mem.most
 }
 
 // errRetired ends an instance between two calls.
@@ -305,9 +306,8 @@ func (in *instance) prepare(c *call) {
 	x.tank = meter.Tank{Budget: c.limits.Fuel, Slice: x.tank.Slice}
 	x.fuel.Set(0)
 	x.stop, x.ended, x.trap, x.code = false, 0, "", 0
-	x.mem.refused, x.mem.held, x.mem.heldPeak = false, 0, 0
 	l := p.Limits.withDefaults()
-	x.mem.limit = min(l.Memory, c.limits.Memory)
+	x.mem.begin(min(l.Memory, c.limits.Memory), in.files.Scratch)
 	cfg := wasi.Config{
 		Args: p.Args, Env: p.Env, Stdin: c.Stdin, Stdout: c.writer(c.Stdout, &c.stdout), Stderr: c.writer(c.Stderr, &c.stderr),
 		Root: in.files.Root, MaxOpenFiles: l.Files, Random: c.Random, Wall: c.Wall, Mono: c.Mono, Charge: x.charge, Hold: x.mem.hold, Space: image.Zeros, Release: image.Release, Exit: in.exit,
@@ -330,7 +330,7 @@ func (in *instance) prepare(c *call) {
 	switch {
 	case over:
 		x.end(OutputOverflow)
-	case x.mem.peak > x.mem.limit: // the start-up alone took more
+	case x.mem.most > x.mem.limit: // the start-up alone took more
 		x.end(OutOfMemory)
 	}
 }
@@ -415,7 +415,7 @@ func (in *instance) settle(c *call, err error) {
 	x, out := in.x, &Outcome{StartFuel: in.startFuel, Shared: in.only == nil}
 	x.account(out)
 	c.err = x.settle(out, err)
-	out.MemoryPeak = x.mem.most()
+	out.MemoryPeak = x.mem.most
 	out.Instantiate = c.entered.Sub(c.began)
 	c.outcome = out
 }

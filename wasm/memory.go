@@ -3,46 +3,84 @@ package wasm
 import (
 	"github.com/tetratelabs/wazero/experimental"
 
+	"openskill/wasm/guestfs"
 	"openskill/wasm/image"
 )
 
-// memory is the linear memory of one run. Address space is reserved up to the
+// memory is the memory of one run: its linear memory, and what the host keeps for it
+// beside that, under one limit. Address space is reserved up to the
 // limit and given back when the instance is closed; pages cost something only
 // once they are touched. wazero's own memory grows by copying, and peaks at
 // three times the limit.
 type memory struct {
-	limit    uint64
-	peak     uint64
-	refused  bool
-	spaces   *spaces
-	space    []byte
-	held     uint64 // bytes beside the linear memory, and the most that they were
-	heldPeak uint64
-	frozen   bool // an image is mapped over the space, so it cannot begin another instance
+	limit   uint64
+	peak    uint64 // of the linear memory, which never shrinks
+	held    uint64 // bytes of blocks of a plug-in
+	files   uint64 // bytes of files in scratch space
+	most    uint64 // that all of it was at once
+	refused bool
+	spaces  *spaces
+	space   []byte
+	frozen  bool // an image is mapped over the space, so it cannot begin another instance
 }
 
-// hold counts what the host keeps for the guest beside its linear memory, under the same
-// limit; it is wasi.Config.Hold.
+// room is how much there may be of a part beside all others, which take so much.
+func (m *memory) room(others uint64) uint64 { return m.limit - min(others, m.limit) }
+
+// count notes that a part grew or shrank.
+func (m *memory) count() { m.most = max(m.most, m.peak+m.held+m.files) }
+
+// begin is the memory of a run, which may have files from a start-up before it.
+func (m *memory) begin(limit uint64, scratch *guestfs.Memory) {
+	m.limit, m.held, m.files, m.most, m.refused = limit, 0, 0, 0, false
+	if scratch != nil {
+		m.files = uint64(scratch.Used()) //nolint:gosec // never negative
+	}
+	m.count()
+}
+
+// share has files in scratch space count towards the limit, until the function that it
+// gives is called. nil: there is none.
+func (m *memory) share(scratch *guestfs.Memory) (end func()) {
+	m.begin(m.limit, scratch)
+	if scratch == nil {
+		return func() {}
+	}
+	scratch.SetHold(m.holdFiles)
+	return func() { scratch.SetHold(nil) }
+}
+
+// hold counts the blocks of a plug-in; it is wasi.Config.Hold.
 func (m *memory) hold(bytes uint64) (most uint64) {
-	most = m.limit - min(m.peak, m.limit)
+	most = m.room(m.peak + m.files)
 	if bytes > most {
 		m.refused = true
 		return most
 	}
 	m.held = bytes
-	m.heldPeak = max(m.heldPeak, bytes)
+	m.count()
 	return most
 }
 
-// most is the memory that the run took, in bytes.
-func (m *memory) most() uint64 { return m.peak + m.heldPeak }
+// holdFiles counts the files in scratch space, and reports whether there is room for them;
+// see [guestfs.Memory.SetHold].
+func (m *memory) holdFiles(used int64) bool {
+	bytes := uint64(used) //nolint:gosec // never negative
+	if bytes > m.files && bytes > m.room(m.peak+m.held) {
+		m.refused = true
+		return false
+	}
+	m.files = bytes
+	m.count()
+	return true
+}
 
 // Allocate implements experimental.MemoryAllocator. An instance has one memory.
 func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 
 // Reallocate implements experimental.LinearMemory. nil makes memory.grow answer -1.
 func (m *memory) Reallocate(size uint64) []byte {
-	if size > m.limit-min(m.held, m.limit) {
+	if size > m.room(m.held+m.files) {
 		m.refused = true
 		return nil
 	}
@@ -55,6 +93,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 		return nil
 	}
 	m.peak = max(m.peak, size)
+	m.count()
 	return b
 }
 

@@ -41,7 +41,7 @@ type Outcome struct {
 	Stdout, Stderr []byte       // what was kept; nil where Run names a writer
 	Fuel           uint64       // units used; of an image's run, from the first read of input on
 	StartFuel      uint64       // units that an image's start-up used; 0 if all of it was start-up
-	MemoryPeak     uint64       // bytes of linear memory, at its largest, and of a plug-in's blocks
+	MemoryPeak     uint64       // bytes of linear memory, of a plug-in's blocks and of files in scratch space, at the most of all together
 	Plugin         PluginResult // what a plug-in of Extism set, however it ended
 	Shared         bool         // the run began in an image; false: all of it was its own
 	Instantiate    time.Duration
@@ -54,7 +54,7 @@ type PluginResult = wasi.PluginResult
 // Limits bound a run. Zero fields mean the defaults; there is no "unlimited".
 type Limits struct {
 	Fuel    uint64        // units; 10,000,000,000
-	Memory  uint64        // bytes of linear memory, rounded down to pages of 64 KiB, at most 2 GiB; 256 MiB
+	Memory  uint64        // bytes of linear memory, of a plug-in's blocks and of files in scratch space together, rounded down to pages of 64 KiB, at most 2 GiB; 256 MiB
 	Timeout time.Duration // wall time from Run's call; 15 s
 	Output  int64         // bytes of standard output, and again of standard error; 1 MiB
 	Stack   uint64        // bytes of the host's stack for nested calls; 8 MiB

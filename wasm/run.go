@@ -36,9 +36,10 @@ type Run struct {
 	// Stdout and Stderr take the output as it comes. nil keeps it for the Outcome.
 	Stdout, Stderr io.Writer
 
-	Files  guestfs.FS // what stands behind "/"; nil: nothing. The caller closes it.
-	Fetch  Fetch      // requests to the network; nil: none
-	Limits Limits
+	Files   guestfs.FS      // what stands behind "/"; nil: nothing. The caller closes it.
+	Scratch *guestfs.Memory // the part of Files that the guest can write, which counts towards Limits.Memory; nil: none
+	Fetch   Fetch           // requests to the network; nil: none
+	Limits  Limits
 
 	// Random, Wall and Mono replace chance and clocks, for replay; nil means the
 	// real ones. See wasi.Config.
@@ -194,6 +195,7 @@ func (m *Module) Run(ctx context.Context, r *Run) (*Outcome, error) {
 	defer m.done()
 
 	x := &execution{tank: meter.Tank{Budget: l.Fuel, Slice: m.e.o.Slice}, stack: l.Stack, mem: memory{limit: l.Memory, spaces: m.spaces}}
+	defer x.mem.share(r.Scratch)()
 	var stdout, stderr bytes.Buffer
 	cfg := wasi.Config{
 		Args: r.Args, Env: r.Env, Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
@@ -215,7 +217,7 @@ func (m *Module) Run(ctx context.Context, r *Run) (*Outcome, error) {
 	err = m.run(ctx, r, x, out, began)
 	out.Total = time.Since(began)
 	out.Stdout, out.Stderr = stdout.Bytes(), stderr.Bytes()
-	out.MemoryPeak = x.mem.most()
+	out.MemoryPeak = x.mem.most
 	return out, err
 }
 
@@ -250,7 +252,7 @@ func (m *Module) instantiate(ctx context.Context, x *execution, do func(api.Modu
 	case ctx.Err() != nil:
 		x.ended, x.stop = endOf(ctx), true
 		return errEnded
-	case m.memoryMin > x.mem.limit:
+	case m.memoryMin > x.mem.room(x.mem.files):
 		x.ended, x.stop = OutOfMemory, true
 		return errEnded
 	case m.startTrap != "":

@@ -105,7 +105,7 @@ func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun) e
 			return usage("--env %s: want K=V", quote(kv))
 		}
 	}
-	files, closeFiles, err := o.files()
+	files, scratch, closeFiles, err := o.files()
 	defer closeFiles()
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun) e
 	defer stderr.Close()
 	out, err := m.Run(ctx, &wasm.Run{
 		Args: append([]string{moduleName(o.file)}, o.args...), Env: o.env,
-		Stdin: a.stdin, Stdout: stdout, Stderr: stderr, Files: files, Limits: limits,
+		Stdin: a.stdin, Stdout: stdout, Stderr: stderr, Files: files, Scratch: scratch, Limits: limits,
 	})
 	if stderr.midLine() {
 		a.say("")
@@ -190,8 +190,9 @@ func compile(ctx context.Context, e *wasm.Engine, b []byte, most time.Duration) 
 	return nil, hostFailed(err)
 }
 
-// files puts the guest's files together. The function closes what was opened.
-func (o *moduleRun) files() (guestfs.FS, func(), error) {
+// files puts the guest's files together; scratch are those of them that it can write, nil
+// if there are none. The function closes what was opened.
+func (o *moduleRun) files() (all guestfs.FS, scratch *guestfs.Memory, done func(), err error) {
 	var open []io.Closer
 	closeAll := func() {
 		for _, c := range open {
@@ -207,11 +208,11 @@ func (o *moduleRun) files() (guestfs.FS, func(), error) {
 	for _, spec := range dirs {
 		from, to, err := splitDir(spec)
 		if err != nil {
-			return nil, closeAll, err
+			return nil, nil, closeAll, err
 		}
 		dir, err := guestfs.OpenDir(from)
 		if err != nil {
-			return nil, closeAll, usage("the folder %s cannot be opened: %v", quote(from), plain(err))
+			return nil, nil, closeAll, usage("the folder %s cannot be opened: %v", quote(from), plain(err))
 		}
 		open = append(open, dir)
 		if to == "/" {
@@ -221,22 +222,22 @@ func (o *moduleRun) files() (guestfs.FS, func(), error) {
 		}
 	}
 	if o.scratch.value > 0 {
-		mem := guestfs.NewMemory(guestfs.Limits{Bytes: int64(o.scratch.value) << 20}) //nolint:gosec // in range
-		mounts = append(mounts, guestfs.Mount{Path: "/work", FS: mem})
+		scratch = guestfs.NewMemory(guestfs.Limits{Bytes: int64(o.scratch.value) << 20}) //nolint:gosec // in range
+		mounts = append(mounts, guestfs.Mount{Path: "/work", FS: scratch})
 	}
 	switch {
 	case root != nil && (len(mounts) > 0 || len(open) > 1):
-		return nil, closeAll, usage("a folder at / must be the only one")
+		return nil, nil, closeAll, usage("a folder at / must be the only one")
 	case root != nil:
-		return root, closeAll, nil
+		return root, nil, closeAll, nil
 	case len(mounts) == 0:
-		return nil, closeAll, nil
+		return nil, nil, closeAll, nil
 	}
 	tree, err := guestfs.NewTree(mounts...)
 	if err != nil {
-		return nil, closeAll, usage("the folders cannot be mounted: %v", err)
+		return nil, nil, closeAll, usage("the folders cannot be mounted: %v", err)
 	}
-	return tree, closeAll, nil
+	return tree, scratch, closeAll, nil
 }
 
 // splitDir reads HOST:GUEST, or HOST alone.

@@ -119,16 +119,16 @@ type Settings struct {
 	Python      string `env:"OPENSKILL_PYTHON" envDefault:"python3" flag:"python" accepts:"the name or path of a Python 3" doc:"interpreter of the CLI runner"`
 
 	TimeoutMS uint64 `env:"OPENSKILL_TIMEOUT_MS" envDefault:"15000" flag:"timeout-ms" min:"1" max:"86400000" doc:"time of one call, in ms, where the manifest says nothing"`
-	MemoryMB  uint64 `env:"OPENSKILL_MEMORY_MB" envDefault:"256" flag:"memory-mb" min:"1" max:"2048" doc:"linear memory of one call, in MiB, where the manifest says nothing"`
+	MemoryMB  uint64 `env:"OPENSKILL_MEMORY_MB" envDefault:"256" flag:"memory-mb" min:"1" max:"2048" doc:"memory of one call, with its files below /work, in MiB, where the manifest says nothing"`
 	Fuel      uint64 `env:"OPENSKILL_FUEL" envDefault:"20000000000" flag:"fuel" min:"1" max:"4611686018427387904" doc:"fuel of one call, in units of about an instruction, where the manifest says nothing"`
 	OutputKB  uint64 `env:"OPENSKILL_OUTPUT_KB" envDefault:"1024" flag:"output-kb" min:"1" max:"65536" doc:"standard output of one call, in KiB, where the manifest says nothing"`
 	ScratchMB uint64 `env:"OPENSKILL_SCRATCH_MB" envDefault:"16" flag:"scratch-mb" min:"1" max:"65536" doc:"files of one call below /work, in MiB, where the manifest says nothing"`
 
 	MaxTimeoutMS uint64 `env:"OPENSKILL_MAX_TIMEOUT_MS" envDefault:"120000" flag:"max-timeout-ms" min:"1" max:"86400000" doc:"most time that any call gets, in ms"`
-	MaxMemoryMB  uint64 `env:"OPENSKILL_MAX_MEMORY_MB" envDefault:"1024" flag:"max-memory-mb" min:"1" max:"2048" doc:"most linear memory that any call gets, in MiB"`
+	MaxMemoryMB  uint64 `env:"OPENSKILL_MAX_MEMORY_MB" envDefault:"1024" flag:"max-memory-mb" min:"1" max:"2048" doc:"most memory that any call gets, with its files below /work, in MiB"`
 	MaxFuel      uint64 `env:"OPENSKILL_MAX_FUEL" envDefault:"1000000000000" flag:"max-fuel" min:"1" max:"4611686018427387904" doc:"most fuel that any call gets, in units"`
 	MaxOutputKB  uint64 `env:"OPENSKILL_MAX_OUTPUT_KB" envDefault:"16384" flag:"max-output-kb" min:"1" max:"65536" doc:"most standard output that any call gets, in KiB"`
-	MaxScratchMB uint64 `env:"OPENSKILL_MAX_SCRATCH_MB" envDefault:"256" flag:"max-scratch-mb" min:"1" max:"65536" doc:"most scratch that any call gets, in MiB"`
+	MaxScratchMB uint64 `env:"OPENSKILL_MAX_SCRATCH_MB" envDefault:"64" flag:"max-scratch-mb" min:"1" max:"65536" doc:"most scratch that any call gets, in MiB"`
 
 	MaxBodyKB           uint64 `env:"OPENSKILL_MAX_BODY_KB" envDefault:"1024" flag:"max-body-kb" min:"1" max:"65536" doc:"largest body of a request, in KiB"`
 	Concurrency         int    `env:"OPENSKILL_CONCURRENCY" envDefault:"32" flag:"concurrency" min:"1" max:"4096" reload:"yes" doc:"calls that run at once; more wait a moment and are then refused with 429"`

@@ -9,7 +9,7 @@ import (
 // default"; in a [Call] every field is resolved and not zero.
 type Limits struct {
 	Timeout time.Duration // wall time, from admission to the last byte
-	Memory  uint64        // bytes of linear memory
+	Memory  uint64        // bytes of linear memory, and of files in scratch space
 	Fuel    uint64        // units, about one an instruction; see docs/security.md
 	Output  uint64        // bytes of standard output, and the same again of standard error
 	Scratch uint64        // bytes of files below /work

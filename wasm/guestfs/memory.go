@@ -45,7 +45,8 @@ type Memory struct {
 	inode uint64
 	epoch uint64       // counts Resets
 	same  *MemorySaved // what all of it is the same as; nil: something was changed since
-	root  *node        // the same for good, so that a handle on it survives a Reset
+	hold  func(used int64) bool
+	root  *node // the same for good, so that a handle on it survives a Reset
 }
 
 var _ Resolver = (*Memory)(nil)
@@ -84,6 +85,25 @@ func NewMemory(lim Limits) *Memory {
 		}
 	}
 	return &Memory{lim: lim, inode: 1, root: &node{inode: 1, dir: true, names: 1, mtime: lim.Now()}}
+}
+
+// SetHold has hold told what counts against Limits.Bytes, before it grows and when it
+// shrank; where it reports false to a growth there is ENOSPC, as beyond the cap. So a run
+// can have one limit for its files and its memory. It is called with the lock of the
+// Memory held, and not by Reset and Restore. nil: nobody is asked.
+func (m *Memory) SetHold(hold func(used int64) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hold = hold
+}
+
+// take counts n bytes, which may be negative, and reports whether there is room.
+func (m *Memory) take(n int64) bool {
+	if n > m.lim.Bytes-m.used || m.hold != nil && !m.hold(m.used+n) && n > 0 {
+		return false
+	}
+	m.used += n
+	return true
 }
 
 // SetClock puts a clock in the place of Limits.Now, and gives the one that was there.
@@ -207,12 +227,11 @@ func (m *Memory) name(n *node, p place) Errno {
 	if len(p.base) > MaxName || p.depth > m.lim.Depth {
 		return ENAMETOOLONG
 	}
-	if m.files >= m.lim.Files || m.used+n.cost() > m.lim.Bytes {
+	if m.files >= m.lim.Files || !m.take(n.cost()) {
 		return ENOSPC
 	}
 	m.same = nil
 	m.files++
-	m.used += n.cost()
 	if n.target != "" {
 		m.links++
 	}
@@ -251,7 +270,7 @@ func (m *Memory) remove(dir *node, base string) {
 
 // release takes back what one name of a node counts, and its content if it has none.
 func (m *Memory) release(n *node) {
-	m.used -= n.cost()
+	m.take(-n.cost())
 	m.files--
 	if n.target != "" {
 		m.links--

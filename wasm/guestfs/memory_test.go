@@ -426,3 +426,48 @@ func heap() int64 {
 	runtime.ReadMemStats(&s)
 	return int64(s.HeapAlloc) //nolint:gosec // a size
 }
+
+// TestMemoryHold: whoever keeps the memory of a run is asked before files grow.
+func TestMemoryHold(t *testing.T) {
+	m := guestfs.NewMemory(guestfs.Limits{})
+	var told, most int64 = 0, 16 << 10
+	m.SetHold(func(used int64) bool {
+		if used > most && used > told {
+			return false
+		}
+		told = used
+		return true
+	})
+	if err := m.WriteFile("a", make([]byte, 8<<10)); err != nil {
+		t.Fatal(err)
+	}
+	if told != m.Used() {
+		t.Errorf("told of %d bytes, %d are used", told, m.Used())
+	}
+	f := mustOpen(t, m, "a", readWrite)
+	defer f.Close()
+	before := m.Used()
+	if errno := f.Truncate(1 << 20); errno != guestfs.ENOSPC {
+		t.Errorf("a hole beyond the limit: %v", errno)
+	}
+	if err := m.WriteFile("b", make([]byte, 8<<10)); !errors.Is(err, guestfs.ENOSPC) {
+		t.Errorf("a file beyond the limit: %v", err)
+	}
+	if errno := m.Unlink("b"); errno != 0 && errno != guestfs.ENOENT {
+		t.Fatal(errno)
+	}
+	if m.Used() != before || told != before {
+		t.Errorf("what was refused counts: %d bytes, told of %d, before %d", m.Used(), told, before)
+	}
+	most = 0 // what is there stays, and may shrink
+	if errno := f.Truncate(1); errno != 0 {
+		t.Error(errno)
+	}
+	if told != m.Used() || told >= before {
+		t.Errorf("told of %d bytes, %d are used, before %d", told, m.Used(), before)
+	}
+	m.SetHold(nil)
+	if errno := f.Truncate(1 << 20); errno != 0 {
+		t.Errorf("nobody is asked: %v", errno)
+	}
+}

@@ -56,10 +56,9 @@ func (m *Memory) resize(n *node, size int64) Errno {
 	}
 	m.same = nil
 	grow, names := roundUp(size)-roundUp(n.size), int64(max(n.names, 1))
-	if grow > 0 && grow > (m.lim.Bytes-m.used)/names {
+	if grow > 0 && grow > (m.lim.Bytes-m.used)/names || !m.take(grow*names) {
 		return ENOSPC
 	}
-	m.used += grow * names
 	pages := int(roundUp(size) / pageSize)
 	switch {
 	case pages < cap(n.pages)/4:

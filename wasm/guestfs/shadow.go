@@ -167,19 +167,19 @@ func (m *Memory) unshadow(n *node) Errno {
 	if n.shadow == nil {
 		return ESUCCESS
 	}
-	grow := roundUp(n.size)
-	if grow > (m.lim.Bytes-m.used)/int64(max(n.names, 1)) {
+	grow, names := roundUp(n.size), int64(max(n.names, 1))
+	if grow > (m.lim.Bytes-m.used)/names || !m.take(grow*names) {
 		return ENOSPC
 	}
 	content := make([]byte, grow)
 	if _, err := n.shadow.read(content[:n.size]); err != nil {
+		m.take(-grow * names)
 		return EIO
 	}
 	pages := make([][]byte, grow/pageSize)
 	for i := range pages {
 		pages[i] = content[i*pageSize : (i+1)*pageSize : (i+1)*pageSize]
 	}
-	m.used += grow * int64(max(n.names, 1))
 	n.pages, n.shadow = pages, nil
 	m.same = nil
 	return ESUCCESS
