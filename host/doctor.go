@@ -134,7 +134,7 @@ func (x *Examination) workers(ctx context.Context, s *config.Settings, d state) 
 }
 
 func (x *Examination) platform() {
-	x.Strength, x.Detail = "reduced", "outside Linux memory is copied when it grows, and the CLI runner has no kernel guards"
+	x.Strength, x.Detail = "reduced", "outside Linux memory is copied when it grows, and the CLI runner has no protections by the kernel"
 	if runtime.GOOS != "linux" {
 		return
 	}

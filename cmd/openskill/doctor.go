@@ -16,8 +16,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Says what this machine supports and what is missing",
 		Long: `Looks at this machine with the settings of a host: the engine, the runners, the
-tools that skills are built with, what guards scripts outside the sandbox, and what
-would run each skill. The exit code is 1 if the engine does not work; what is
+tools that skills are built with, the protections of scripts outside the sandbox, and
+what would run each skill. The exit code is 1 if the engine does not work; what is
 missing otherwise costs something, but not the host.
 
 With --bundle it also writes a tar.gz for those who help you: this report, the version,

@@ -34,9 +34,10 @@ func (a *app) skillPushCommand() *cobra.Command {
 tag is its version; --tag adds others. The skill must be built, and what a host would
 accept. The signature beside the folder goes along, if there is one.
 
-What travels are the files of the folder but hidden ones, target, node_modules and
-__pycache__; the digest is that of what travels. The same files give the same artifact.
-A version that is there with other files is refused (CONFLICT): raise the version.
+What travels are the files of the folder but hidden ones, target, node_modules,
+__pycache__ and files that end in .pyc; the digest is that of what travels. The same
+files give the same artifact. A version that is there with other files is refused
+(CONFLICT): raise the version.
 
 Credentials come from the configuration file of Docker (docker login), or from --username
 and --password-stdin. Without TLS it speaks only with this machine.`,

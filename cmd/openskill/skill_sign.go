@@ -183,7 +183,8 @@ func (a *app) skillSignCommand() *cobra.Command {
 that travel. The signature is written beside the folder, as FOLDER.minisig, and goes
 along with skill push and skill export. Sign again after each change.
 
-Hidden files, target, node_modules and __pycache__ do not travel and are not signed.`,
+Hidden files, target, node_modules, __pycache__ and files that end in .pyc do not travel
+and are not signed.`,
 		Example: "  openskill skill sign ./greeter --key acme.key",
 		Args:    takes(1, 1),
 	}
