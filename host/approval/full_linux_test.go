@@ -52,4 +52,23 @@ func TestADiskThatIsFull(t *testing.T) {
 	for _, s := range []*approval.Store{s, open(t, o)} {
 		runs(t, s, ask())
 	}
+
+	// What was approved for a version goes on then; an approval of one call would have to be
+	// used up, and is not.
+	o = approval.Options{Dir: filepath.Join(t.TempDir(), "approvals"), Policy: approval.PerCall}
+	call := open(t, o)
+	id = asks(t, call, ask(), "pending").ID
+	decide(t, call, id, true)
+	small.Cur = 0
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &small); err != nil {
+		t.Fatal(err)
+	}
+	version, once := s.Check(t.Context(), ask()), call.Check(t.Context(), ask())
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if version != nil || skill.CodeOf(once) != skill.AuditUnavailable {
+		t.Errorf("approved for its version: %v; for one call: %v", version, once)
+	}
+	runs(t, call, ask())
 }

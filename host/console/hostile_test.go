@@ -289,6 +289,15 @@ func TestMarkdown(t *testing.T) {
 			t.Errorf("%.10q is read as Markdown, which takes the square of its length", deep)
 		}
 	}
+	// 128 KiB of it are shown, read as Markdown or not, and how much more there is.
+	for _, part := range []string{strings.Repeat("ab ", 1<<17/4) + strings.Repeat("\n\n\n\n", 1<<17/16), strings.Repeat("[", 1<<17)} {
+		if got := markdown(part); !strings.Contains(got, strings.TrimSpace(part)) || strings.Contains(got, "more bytes") {
+			t.Errorf("%.4q: not all of 128 KiB is shown", part)
+		}
+		if got := markdown(part + "the end"); !strings.Contains(got, "… (7 more bytes)") || strings.Contains(got, "the end") {
+			t.Errorf("%.4q: more than 128 KiB are shown", part)
+		}
+	}
 	if got := markdown(strings.Repeat("[", mostBrackets+1) + "<b>"); !strings.Contains(got, "&lt;b&gt;") {
 		t.Errorf("what is shown as it is: %.40s", got)
 	}

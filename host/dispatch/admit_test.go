@@ -90,6 +90,14 @@ func TestGate(t *testing.T) {
 		return leave
 	}
 
+	t.Run("has 250 ms where nothing else is said", func(t *testing.T) {
+		h := open(t, nil)
+		for what, g := range map[string]*gate{"calls": h.gate, "large inputs": h.checks} {
+			if g.maxWait != 250*time.Millisecond || g.queue != 32 {
+				t.Errorf("%s: %d wait %v", what, g.queue, g.maxWait)
+			}
+		}
+	})
 	t.Run("grows and shrinks", func(t *testing.T) {
 		in(t, func(t *testing.T, g *gate) {
 			leave := []func(){enter(t, g, "a"), enter(t, g, "b")}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -144,6 +146,47 @@ func TestUploadsOfOneTenantLeaveRoom(t *testing.T) {
 	if g.running != 0 || len(g.owners) != 0 {
 		t.Errorf("left: %d, %v", g.running, g.owners)
 	}
+
+	// Half of the places are theirs where nothing else is said, also when the number changes.
+	for global, half := range map[int]int{0: 16, 1: 1, 7: 3, 8: 4} {
+		h := open(t, func(o *Options) { o.Global = global })
+		if h.gate.perOwner != half {
+			t.Errorf("of %d places a tenant's uploads get %d, want %d", global, h.gate.perOwner, half)
+		}
+		h.gate.resize(global+4, 4)
+		if h.gate.perOwner != (global+4)/2 {
+			t.Errorf("of %d places, later: %d", global+4, h.gate.perOwner)
+		}
+	}
+	// And calls of others pass those that wait for a place of their tenant's.
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(4, 4, 4, 250*time.Millisecond, time.Now)
+		g.perOwner = 2
+		enter := func(owner string, id skill.ID) func() {
+			leave, err := g.enter(t.Context(), place{owner, id}, 0)
+			if err != nil {
+				t.Errorf("%s of %q: %v", id, owner, err)
+				return func() {}
+			}
+			return leave
+		}
+		first, second := enter("a", "x"), enter("a", "y")
+		got := make(chan func(), 1)
+		go func() { got <- enter("a", "z") }()
+		synctest.Wait()
+		if g.line.Len() != 1 {
+			t.Fatalf("%d wait", g.line.Len())
+		}
+		begun := time.Now()
+		enter("b", "z")()
+		enter("", "z")()
+		if time.Since(begun) != 0 || g.line.Len() != 1 {
+			t.Errorf("others came after %v, %d wait", time.Since(begun), g.line.Len())
+		}
+		first()
+		(<-got)()
+		second()
+	})
 }
 
 // What a disabled upload says to its caller.

@@ -314,6 +314,15 @@ func TestBudget(t *testing.T) {
 	if got := fetch(t.Context(), []byte(`{"url": "http://a.example/"}`)); !strings.Contains(string(got), `"status":200`) {
 		t.Errorf("%s", got)
 	}
+	// Where the host says nothing of it, there are 16.
+	c, _, _ = world(s, egress.Options{})
+	fetch = c.For(&skill.Call{Grants: skill.Grants{HTTP: rules(t, "http://a.example")}})
+	for i := range 17 {
+		want := map[bool]string{true: `"status":200`, false: "RATE_LIMITED"}[i < 16]
+		if got := fetch(t.Context(), []byte(`{"url": "http://a.example/"}`)); !strings.Contains(string(got), want) {
+			t.Errorf("request %d: %s, want %s", i+1, got, want)
+		}
+	}
 }
 
 // What a guest writes and reads: a line of JSON, and the body behind it.

@@ -384,6 +384,25 @@ func TestRoomForOthers(t *testing.T) {
 	if status, text, _ := send(t, web.URL, list, as("other", lists)...); status != http.StatusOK {
 		t.Errorf("another tenant: %d %s", status, text)
 	}
+
+	// When the other one has its half too, there is none left for a third.
+	for i := range 4 {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		res, err := post(t, ctx, web.URL, stream, as("other", streams)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			t.Fatalf("stream %d of another tenant: %d", i+1, res.StatusCode)
+		}
+	}
+	for _, caller := range []string{"other", "third"} {
+		if status, text, h := send(t, web.URL, list, as(caller, lists)...); status != http.StatusTooManyRequests || h.Get("Retry-After") == "" {
+			t.Errorf("%s, when all that may be open is: %d %s", caller, status, text)
+		}
+	}
 	leaves[0]()
 	leave()
 	<-over
