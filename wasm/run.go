@@ -333,6 +333,9 @@ func (x *execution) settle(out *Outcome, err error) error {
 			out.Ended, out.Trap = Trapped, kind
 		}
 	}
+	if (out.Ended == Returned || out.Ended == Exited) && out.Fuel > x.tank.Spent() {
+		out.Ended, out.ExitCode = OutOfFuel, 0 // charged since the last test, but used all the same
+	}
 	if out.Ended == OutOfFuel {
 		out.Fuel = x.tank.Spent()
 	}

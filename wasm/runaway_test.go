@@ -60,7 +60,7 @@ func TestMemoryOfOneRun(t *testing.T) {
 	e := open(t, nil)
 	for _, name := range []string{
 		"E07 endless recursion", "E07 endless recursion with 5,000 locals", "E07 endless recursion through a table",
-		"E09 memory grown and touched page by page", "E11 table.grow 2^32-2", "E14 print forever", "E15 one fd_write with 1,024 vectors of 1 MiB",
+		"E09 memory grown and touched page by page", "E10 references to functions without end", "E11 table.grow 2^32-2", "E14 print forever", "E15 one fd_write with 1,024 vectors of 1 MiB",
 		"E17 4294967295 bytes at 0x1 of 32768 pages", "E18 close and renumber every descriptor", "E20 256 MiB of randomness",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,8 @@
 //
 //	… i32.and  i32.const 0  i32.or  i32.lt_u  br_if 0
 //
+// References to functions are taken from a table, see references.
+//
 // What a program computes stays the same, and all else stays byte for byte.
 package amend
 
@@ -50,6 +52,10 @@ func Module(m *binary.Module, maxStack []uint32) (*binary.Module, []uint32, erro
 		if i < len(maxStack) {
 			maxStack[i]++
 		}
+	}
+	out, err := references(out)
+	if err != nil {
+		return nil, nil, fmt.Errorf("amend: %w", err)
 	}
 	return out, maxStack, nil
 }

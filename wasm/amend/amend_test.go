@@ -131,3 +131,55 @@ func TestManyLocals(t *testing.T) {
 		t.Errorf("%d bytes more, want %d", got, len(or0))
 	}
 }
+
+// TestReferences holds that what takes references to functions does the same with a table
+// of its own, in which they are made once.
+func TestReferences(t *testing.T) {
+	b := w.New()
+	b.Memory(1)
+	at := uint32(0)
+	one := b.Func(nil, []binary.ValType{binary.I32}, nil, w.I32(1))
+	two := b.Func(nil, []binary.ValType{binary.I32}, nil, w.I32(2))
+	b.Table(4, one, two)
+	typ := b.Type(nil, []binary.ValType{binary.I32})
+	call := func(slot int64) w.Code { return w.I32(slot) + w.CallIndirect(typ) }
+	b.Export("f", b.Func(nil, nil, []binary.LocalGroup{{Count: 1, Type: binary.FuncRef}},
+		w.I32(2)+w.RefFunc(two)+w.TableSet(at)+w.RefFunc(one)+w.Set(0)+w.I32(3)+w.Get(0)+w.TableSet(at)+
+			w.Loop(w.RefFunc(two)+w.Drop)+
+			w.I32(0)+call(2)+w.I32(10)+w.Mul+call(3)+w.Add+w.Store+
+			w.I32(4)+w.RefFunc(one)+w.IsNull+w.Store+w.I32(8)+w.TableSize(at)+w.Store))
+	m, err := binary.Decode(b.Bytes(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := check.Module(m.Encode(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, stack, err := amend.Module(m, in.MaxStack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := check.Module(out.Encode(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range stack {
+		if again.MaxStack[i] > stack[i] {
+			t.Errorf("function %d: %d operands, %d were announced", i, again.MaxStack[i], stack[i])
+		}
+		r := binary.NewReader(out.Codes[i].Body, 0)
+		var x binary.Instr
+		for r.Next(&x) {
+			if x.Op == binary.OpRefFunc {
+				t.Errorf("function %d still makes a reference", i)
+			}
+		}
+	}
+	if n := len(out.Elems); n != len(m.Elems)+1 || len(out.Elems[n-1].Funcs) != 2 {
+		t.Errorf("segments: %+v", out.Elems)
+	}
+	for _, e := range passtest.Engines(api.CoreFeaturesV2) {
+		passtest.Same(t, "with a table", passtest.Run(t, e, m.Encode(), m, nil), passtest.Run(t, e, out.Encode(), m, nil))
+	}
+}

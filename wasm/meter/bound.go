@@ -10,7 +10,11 @@ func (g *graph) bound() {
 	for _, v := range g.post {
 		if int(v) >= nf {
 			for _, w := range g.all[v] {
-				b.acc[int(v)-nf] = max(b.acc[int(v)-nf], g.fns[w].acc)
+				acc := int64(exitBack) // of a function that is looked at later
+				if b.done[w] {
+					acc = g.fns[w].acc
+				}
+				b.acc[int(v)-nf] = max(b.acc[int(v)-nf], acc)
 			}
 		} else {
 			b.paths(g.fns[v])
@@ -109,7 +113,7 @@ func (b *bounds) flow(f *fn, first int64, visit func(n *node, entered int64) (le
 				}
 				b.back[s] = max(b.back[s], left)
 			}
-			if N[i].leaf || i == len(N)-1 {
+			if N[i].leaf {
 				acc = max(acc, left)
 			}
 		}
@@ -119,24 +123,28 @@ func (b *bounds) flow(f *fn, first int64, visit func(n *node, entered int64) (le
 
 // paths bounds the charges inside f.
 func (b *bounds) paths(f *fn) {
-	first := f.entry
-	if f.tested {
-		first = 0
-	}
 	atExit := int64(exitMost)
 	if f.tested || f.taken || f.back {
 		atExit = exitBack
 	}
-	N := f.nodes
+	limitOf := func(n *node) int64 {
+		if n.leaf {
+			return atExit
+		}
+		return untested
+	}
+	// The first block has no charge of its own: what it costs is charged at the entry,
+	// and so only the entry can test it.
+	first := f.entry
+	f.tested = f.tested || first > limitOf(&f.nodes[0])
+	if f.tested {
+		first = 0
+	}
 	f.acc = b.flow(f, first, func(n *node, entered int64) int64 {
 		if n.test {
 			return 0
 		}
-		limit := int64(untested)
-		if n.leaf || n == &N[len(N)-1] {
-			limit = atExit
-		}
-		if entered+n.chg > limit {
+		if entered+n.chg > limitOf(n) {
 			n.test = true
 			return 0
 		}

@@ -12,7 +12,7 @@ type node struct {
 	call, ncal int32 // its calls: fn.calls[call:call+ncal]
 	loop       bool  // a loop header
 	test       bool  // its charge is tested
-	leaf       bool  // no successor: the function is left here
+	leaf       bool  // the function is left here, always or by a branch
 	exit       exit  // whether it is reached by leaving a loop
 	free       bool  // reached from the entry without a test on the way
 	open       bool  // reached from the entry without a loop header on the way
@@ -101,6 +101,9 @@ func (g *grapher) push(op binary.Op, head, cond int32) {
 // branch notes an edge from u to the label d.
 func (g *grapher) branch(u int32, d uint32) {
 	b := &g.open[len(g.open)-1-int(d)]
+	if int(d) == len(g.open)-1 { // the label of the function, to which no edge leads
+		g.nodes[u].leaf = true
+	}
 	if b.op == binary.OpLoop {
 		g.edge(u, b.head)
 		return
@@ -263,7 +266,7 @@ func (g *grapher) finish(f *fn) {
 	for i := range N {
 		N[i].succ = at
 		at += N[i].nsuc
-		N[i].leaf = N[i].nsuc == 0
+		N[i].leaf = N[i].leaf || N[i].nsuc == 0
 		N[i].nsuc = 0
 	}
 	for _, e := range g.edges {
@@ -309,8 +312,9 @@ func structural(o binary.Op) bool {
 	return false
 }
 
-// maxStatic bounds constant lengths that are priced as part of their block.
-const maxStatic = 1 << 20
+// maxStatic bounds constant lengths that are priced as part of their block: a block is
+// charged and tested as a whole, and may have thousands of them.
+const maxStatic = 4 << 10
 
 // static reports whether a bulk operation on memory has a constant length that
 // its block can pay for.

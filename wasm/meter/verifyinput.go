@@ -55,7 +55,7 @@ func (w *walker) lengths() error {
 		if w.last != w.a.Pos {
 			return w.fail("a bulk operation is not paid by its length")
 		}
-		if w.length < 0 || w.length >= 1<<20 {
+		if w.length < 0 || w.length >= 4<<10 {
 			return w.fail("a bulk operation of length %d is not paid by its length", w.length)
 		}
 		return w.use(w.length >> 3)

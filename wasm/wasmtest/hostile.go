@@ -118,6 +118,9 @@ func endless() []Case {
 		{Name: "E02 endless start function until the deadline", Module: start.Bytes(), Want: wasm.OutOfTime, Limits: clock},
 		{Name: "E03 exponential calls without a loop", Module: tree.Bytes(), Want: wasm.OutOfFuel, Limits: fuel},
 		{Name: "E03 exponential calls until the deadline", Module: tree.Bytes(), Want: wasm.OutOfTime, Limits: clock},
+		{Name: "E03 a tree of calls whose leaves do much", Module: branches("").Bytes(), Want: wasm.OutOfFuel, Limits: fuel},
+		{Name: "E03 a tree of calls whose leaves do much, until the deadline", Module: branches("").Bytes(), Want: wasm.OutOfTime, Limits: clock},
+		{Name: "E03 a tree of calls that branches leave", Module: branches(I32(1) + BrIf(0)).Bytes(), Want: wasm.OutOfFuel, Limits: fuel},
 		{Name: "E05 straight line of memory.copy", Module: line.Bytes(), Want: wasm.OutOfFuel, Limits: fuel},
 		{Name: "E05 straight line of memory.copy until the deadline", Module: line.Bytes(), Want: wasm.OutOfTime, Limits: clock},
 		{Name: "E06 tree of memory.fill", Module: fill.Bytes(), Want: wasm.OutOfFuel, Limits: fuel},
@@ -202,6 +205,19 @@ func unwinds() []byte {
 	return b.Bytes()
 }
 
+// branches is a tree of calls without a cycle: only the sum of what its functions charge
+// makes them visit the host. Each of them ends with left.
+func branches(left Code) *Builder {
+	b := New()
+	g := b.Global(0)
+	f := b.Void(Repeat(1100, GlobalGet(g)+I32(1)+Add+GlobalSet(g)) + left)
+	for range 4 {
+		f = b.Void(Repeat(200, Call(f)) + left)
+	}
+	b.Command(Call(f))
+	return b
+}
+
 func memory() []Case {
 	// One page more each time, every byte of it written, as long as it is given.
 	grow := New()
@@ -224,7 +240,14 @@ func memory() []Case {
 		panic(err)
 	}
 
+	refs := New()
+	refs.Command(Loop(RefFunc(refs.Next()) + Drop + Br(0)))
+
 	return []Case{
+		{
+			Name: "E10 references to functions without end", Module: refs.Bytes(), Want: wasm.OutOfFuel,
+			Limits: wasm.Limits{Fuel: 60_000_000, Memory: 16 << 20, Timeout: time.Minute},
+		},
 		{
 			Name: "E09 memory grown and touched page by page", Module: grow.Bytes(), Want: wasm.OutOfMemory,
 			Limits: wasm.Limits{Memory: 64 << 20, Timeout: 20 * time.Second},
