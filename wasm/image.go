@@ -579,7 +579,7 @@ func (im *Image) held() uint64 {
 		n = im.memory.Held()
 	}
 	for _, in := range im.idle {
-		n += instanceCost + in.private
+		n += instanceCost + in.private + im.program.Module.tables
 		if in.saved == nil {
 			n += in.x.mem.peak
 			continue

@@ -15,8 +15,8 @@ const (
 	// settleTime is how long an instance keeps the pages that its last run wrote: a
 	// busy one writes the same ones again.
 	settleTime = time.Second
-	// instanceCost is what an idle instance takes beside pages, in bytes: its tables,
-	// its stack and its goroutine.
+	// instanceCost is what an idle instance takes beside pages and tables, in bytes: its
+	// stack and its goroutine.
 	instanceCost = 256 << 10
 )
 

@@ -213,7 +213,7 @@ func (in *instance) main(ctx context.Context, l Limits) {
 			defer in.files.Close()
 		}
 	}
-	x := &execution{tank: meter.Tank{Budget: l.Fuel, Slice: m.e.o.Slice}, stack: l.Stack, mem: memory{limit: l.Memory, spaces: m.spaces}}
+	x := &execution{tank: meter.Tank{Budget: l.Fuel, Slice: m.e.o.Slice}, stack: l.Stack, mem: memory{limit: l.Memory, tables: countedTables(m.tables), spaces: m.spaces}}
 	in.x = x
 	x.over = in.over
 	defer x.mem.share(in.files.Scratch)()

@@ -17,6 +17,7 @@ type memory struct {
 	peak    uint64 // of the linear memory, which never shrinks
 	held    uint64 // bytes of blocks of a plug-in
 	files   uint64 // bytes of files in scratch space
+	tables  uint64 // bytes of tables and element segments, as far as they count
 	most    uint64 // that all of it was at once
 	refused bool
 	spaces  *spaces
@@ -28,7 +29,7 @@ type memory struct {
 func (m *memory) room(others uint64) uint64 { return m.limit - min(others, m.limit) }
 
 // count notes that a part grew or shrank.
-func (m *memory) count() { m.most = max(m.most, m.peak+m.held+m.files) }
+func (m *memory) count() { m.most = max(m.most, m.peak+m.held+m.files+m.tables) }
 
 // begin is the memory of a run, which may have files from a start-up before it.
 func (m *memory) begin(limit uint64, scratch *guestfs.Memory) {
@@ -52,7 +53,7 @@ func (m *memory) share(scratch *guestfs.Memory) (end func()) {
 
 // hold counts the blocks of a plug-in; it is wasi.Config.Hold.
 func (m *memory) hold(bytes uint64) (most uint64) {
-	most = m.room(m.peak + m.files)
+	most = m.room(m.peak + m.files + m.tables)
 	if bytes > most {
 		m.refused = true
 		return most
@@ -66,7 +67,7 @@ func (m *memory) hold(bytes uint64) (most uint64) {
 // see [guestfs.Memory.SetHold].
 func (m *memory) holdFiles(used int64) bool {
 	bytes := uint64(used) //nolint:gosec // never negative
-	if bytes > m.files && bytes > m.room(m.peak+m.held) {
+	if bytes > m.files && bytes > m.room(m.peak+m.held+m.tables) {
 		m.refused = true
 		return false
 	}
@@ -80,7 +81,7 @@ func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 
 // Reallocate implements experimental.LinearMemory. nil makes memory.grow answer -1.
 func (m *memory) Reallocate(size uint64) []byte {
-	if size > m.room(m.held+m.files) {
+	if size > m.room(m.held+m.files+m.tables) {
 		m.refused = true
 		return nil
 	}

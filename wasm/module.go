@@ -28,6 +28,7 @@ type Module struct {
 	compiled wazero.CompiledModule
 
 	memoryMin uint64  // bytes that an instance begins with
+	tables    uint64  // bytes of its tables and element segments
 	startTrap string  // the trap with which every instance fails at once; "" for none
 	unfit     string  // why instances cannot be frozen; "" if they can
 	spaces    *spaces // for the memories of instances
@@ -220,7 +221,7 @@ func (e *Engine) compile(module []byte, o *CompileOptions) (*Module, error) {
 		return nil, fmt.Errorf("wasm: lay out the memory of a module: %w", err)
 	}
 	m := &Module{
-		e: e, source: module, compiled: c, memoryMin: p.MemoryMin, startTrap: p.StartTrap, unfit: p.Unfit, spaces: &spaces{content: t},
+		e: e, source: module, compiled: c, memoryMin: p.MemoryMin, tables: p.Tables, startTrap: p.StartTrap, unfit: p.Unfit, spaces: &spaces{content: t},
 		exports: c.ExportedFunctions(), size: len(module) + len(p.metered) + len(p.content), refs: 1,
 	}
 	if o != nil {

@@ -69,6 +69,8 @@ const lowUnused = 1024
 type prepared struct {
 	// MemoryMin is the memory that an instance begins with, in bytes.
 	MemoryMin uint64 `json:"memory_min"`
+	// Tables is what the tables and element segments of an instance take, in bytes.
+	Tables uint64 `json:"tables"`
 	// StartTrap names the trap of an element or data segment that does not fit: by
 	// the specification instantiation fails then. wazero ignores such an element
 	// segment, and the data segments are laid out ahead.
@@ -102,7 +104,7 @@ func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, error) {
 		}
 		res.Module = tuned.Module
 	}
-	p := &prepared{}
+	p := &prepared{Tables: tableBytes(res.Module)}
 	open := image.Prepare(res.Module, res.MaxStack)
 	p.Unfit = open.Unfit
 	rest, content, outside := initialMemory(open.Module)

@@ -194,7 +194,7 @@ func (m *Module) Run(ctx context.Context, r *Run) (*Outcome, error) {
 	}
 	defer m.done()
 
-	x := &execution{tank: meter.Tank{Budget: l.Fuel, Slice: m.e.o.Slice}, stack: l.Stack, mem: memory{limit: l.Memory, spaces: m.spaces}}
+	x := &execution{tank: meter.Tank{Budget: l.Fuel, Slice: m.e.o.Slice}, stack: l.Stack, mem: memory{limit: l.Memory, tables: countedTables(m.tables), spaces: m.spaces}}
 	defer x.mem.share(r.Scratch)()
 	var stdout, stderr bytes.Buffer
 	cfg := wasi.Config{
@@ -252,7 +252,7 @@ func (m *Module) instantiate(ctx context.Context, x *execution, do func(api.Modu
 	case ctx.Err() != nil:
 		x.ended, x.stop = endOf(ctx), true
 		return errEnded
-	case m.memoryMin > x.mem.room(x.mem.files):
+	case m.memoryMin > x.mem.room(x.mem.files+x.mem.tables):
 		x.ended, x.stop = OutOfMemory, true
 		return errEnded
 	case m.startTrap != "":

@@ -35,7 +35,7 @@ const FrameUnit = 64
 // Options say what the host adds to what the module says.
 type Options struct {
 	// TableCap is the number of entries beyond which table.grow ends the run;
-	// 0 means 1,000,000. Tables that declare a smaller maximum keep it.
+	// 0 means 250,000. Tables that declare a smaller maximum keep it.
 	TableCap uint32
 	// Workers is how many functions are examined at once; 0 means 2.
 	Workers int
@@ -104,7 +104,7 @@ func Rewrite(m *binary.Module, maxStack []uint32, opts *Options) (*Rewritten, er
 		w.o = *opts
 	}
 	if w.o.TableCap == 0 {
-		w.o.TableCap = 1_000_000
+		w.o.TableCap = 250_000
 	}
 	if w.o.Workers == 0 {
 		w.o.Workers = 2
