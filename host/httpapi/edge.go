@@ -31,6 +31,11 @@ const (
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	trace := takeTrace(ctx)
 	s.commonHeaders(ctx, trace)
+	defer func() {
+		if conn := connOf(ctx); conn != nil && !ctx.Response.IsBodyStream() {
+			conn.answered()
+		}
+	}()
 	defer s.answered(ctx)()
 	defer s.traced(ctx, trace)()
 	defer func() {

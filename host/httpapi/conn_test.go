@@ -1,0 +1,79 @@
+package httpapi
+
+import (
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Who asked long ago and reads is not the first to make room, but who has stopped reading
+// is; who is in a call, or has just been answered, never does.
+func TestWhoMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cs := newConnSet(3)
+		open := func(state int32) (c *conn, client net.Conn) {
+			client, ours := net.Pipe()
+			c = &conn{Conn: ours, set: cs}
+			c.enter(state)
+			t.Cleanup(func() { _ = client.Close() })
+			return c, client
+		}
+		calls, _ := open(busy)
+		reads, client := open(busy)
+		idle, _ := open(waiting)
+		for _, c := range []*conn{calls, reads, idle} {
+			if !cs.add(c) {
+				t.Fatal("there is room")
+			}
+		}
+		reads.answered()
+		idle.enter(waiting) // after it
+		sent := make(chan error, 1)
+		go func() {
+			_, err := reads.Write(make([]byte, 4*sendPiece))
+			sent <- err
+		}()
+		takes := func() {
+			if _, err := io.CopyN(io.Discard, client, sendPiece); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		expect := func(want ...*conn) {
+			t.Helper()
+			all := cs.all()
+			for i, c := range want {
+				if !slices.Contains(all, c) {
+					t.Errorf("number %d was closed", i)
+				}
+			}
+			if len(all) != len(want) {
+				t.Errorf("%d are open", len(all))
+			}
+		}
+		time.Sleep(2 * patience)
+		takes()
+		second, _ := open(waiting)
+		if !cs.add(second) {
+			t.Error("nobody makes room")
+		}
+		expect(calls, reads, second)
+		second.enter(busy)
+		third, _ := open(waiting)
+		if cs.add(third) { // its client has just taken something
+			t.Error("somebody makes room")
+		}
+		second.enter(waiting)
+		time.Sleep(patience)
+		if !cs.add(third) {
+			t.Error("nobody makes room")
+		}
+		expect(calls, second, third)
+		if err := <-sent; err == nil {
+			t.Error("the answer was sent")
+		}
+	})
+}
