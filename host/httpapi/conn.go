@@ -226,7 +226,7 @@ func (l *listener) refuse(c *conn) {
 const (
 	waiting   int32 = iota // for the first byte of a request
 	receiving              // a request has begun
-	busy                   // a handler runs, or a stream is sent, behind which one may still run
+	busy                   // a handler runs, also one that has a stream sent
 	sending                // the answer is sent; nobody works for it any more
 )
 
@@ -244,6 +244,8 @@ type conn struct {
 	watchedAt int    // index in watches.conns plus one, 0 while not watched; guarded by watches.mu
 	looked    bool   // a look has passed since the watch began; likewise
 	left      func() // likewise
+
+	unnoted int // bytes that were sent since taken, for the worker alone
 
 	// head is a copy of the first bytes of the current request, for the worker
 	// alone. A request that cannot be read is answered from it.
@@ -291,13 +293,17 @@ func (c *conn) spare(now int64) bool {
 	return true
 }
 
-// answered notes that the answer of a request is made, where it is not a stream.
+// answered notes that the answer of a request is made.
 func (c *conn) answered() {
 	if c.state.Load() == busy {
+		c.unnoted = 0
 		c.taken.Store(clock())
 		c.enter(sending)
 	}
 }
+
+// working notes that there is a handler behind the answer after all.
+func (c *conn) working() { c.state.CompareAndSwap(sending, busy) }
 
 // sendPiece is how much of an answer goes to the kernel at once, in bytes: a client is
 // seen to read by its taking one piece after the other.
@@ -307,12 +313,14 @@ const sendPiece = 64 << 10
 func (c *conn) Write(p []byte) (n int, err error) {
 	for {
 		m, err := c.Conn.Write(p[n:min(n+sendPiece, len(p))])
-		if n += m; err != nil || n == len(p) {
-			return n, err
-		}
-		if c.state.Load() == sending {
+		n += m
+		if c.unnoted += m; c.unnoted >= sendPiece && c.state.Load() == sending {
+			c.unnoted = 0
 			c.taken.Store(clock())
 			c.since.Store(c.set.seq.Add(1))
+		}
+		if err != nil || n == len(p) {
+			return n, err
 		}
 	}
 }

@@ -77,3 +77,50 @@ func TestWhoMakesRoom(t *testing.T) {
 		}
 	})
 }
+
+// A long answer may make room while it is sent, but not a stream behind which a handler
+// goes on.
+func TestStreamsMakeNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, ours := net.Pipe()
+		c := &conn{Conn: ours, set: newConnSet(1)}
+		a := newAnswer(c, time.Minute, func() {})
+		c.enter(busy)
+		written := make(chan error, 1)
+		go func() {
+			_, err := a.Write(make([]byte, maxHeld+1))
+			written <- err
+		}()
+		<-a.begun
+		a.isMade()
+		if c.spare(clock()) {
+			t.Error("it has just begun")
+		}
+		time.Sleep(patience)
+		if !c.spare(clock()) {
+			t.Error("it makes no room though its client takes nothing")
+		}
+		a.Flush()
+		if c.spare(clock()) {
+			t.Error("it makes room though its handler goes on")
+		}
+		c.enter(busy)
+		a.isMade()
+		if time.Sleep(patience); c.spare(clock()) {
+			t.Error("a stream makes room")
+		}
+
+		a.end()
+		if err := <-written; err == nil {
+			t.Error("the client has taken all")
+		}
+		late := newAnswer(c, time.Minute, func() {})
+		late.end()
+		c.answered() // to the next request
+		late.Flush()
+		if time.Sleep(patience); !c.spare(clock()) {
+			t.Error("a handler keeps the connection though its answer is over")
+		}
+		_, _ = client.Close(), ours.Close() // they never fail
+	})
+}
