@@ -401,6 +401,52 @@ func TestUploads(t *testing.T) {
 	}
 }
 
+// What comes before a part is kept in memory by who reads it, and so there is not much of
+// it, neither before the token nor after.
+func TestLongHeadsOfParts(t *testing.T) {
+	f := open(t, nil)
+	f.answers["POST /skills"] = `{"id":"x","version":"1.0.0","digest":"","state":"disabled"}`
+	v := f.signedIn(t, "operator")
+	long := "--x\r\nX-A: " + strings.Repeat("a", 1<<20)
+	token := "--x\r\nContent-Disposition: form-data; name=csrf\r\n\r\n" + v.csrf + "\r\n"
+	for name, body := range map[string]string{
+		"the first":             long,
+		"a head of many lines":  "--x\r\n" + strings.Repeat("X-A: a\r\n", 1<<17),
+		"before the first":      strings.Repeat("a", 1<<20) + "\r\n" + token,
+		"one behind the token":  token + long,
+		"a field for nobody":    token + "--x\r\nContent-Disposition: form-data; name=other\r\n\r\n" + strings.Repeat("a", 1<<20) + "\r\n--x--",
+		"a token that is long":  "--x\r\nContent-Disposition: form-data; name=csrf\r\n\r\n" + strings.Repeat("a", 1<<20) + "\r\n--x--",
+		"a flag that is no yes": token + "--x\r\nContent-Disposition: form-data; name=enable\r\n\r\n" + strings.Repeat("a", 1<<20) + "\r\n--x--",
+	} {
+		in := &taken{r: strings.NewReader(body)}
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/console/upload", in)
+		r.Host = "localhost:8000"
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+		r.AddCookie(v.cookie)
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, r)
+		want := http.StatusBadRequest
+		if strings.HasPrefix(name, "a token") {
+			want = http.StatusForbidden
+		}
+		if w.Code != want || in.n > 64<<10 {
+			t.Errorf("%s: %d after %d bytes", name, w.Code, in.n)
+		}
+	}
+}
+
+// taken counts what was read.
+type taken struct {
+	r io.Reader
+	n int
+}
+
+func (c *taken) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += n
+	return n, err
+}
+
 // The live view shows what its caller may see, and ends with its session.
 func TestLive(t *testing.T) {
 	f := open(t, nil)

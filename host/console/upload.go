@@ -41,11 +41,13 @@ func (v *view) takeUpload() error {
 	if err := v.allowed("upload"); err != nil {
 		return err
 	}
+	body := &partsBody{ReadCloser: v.r.Body, head: inPart}
+	v.r.Body = body
 	parts, err := v.r.MultipartReader()
 	if err != nil {
 		return v.fail(http.StatusBadRequest, "An upload is a form with a file.")
 	}
-	first, err := parts.NextRawPart()
+	first, err := body.next(parts)
 	if err != nil || first.FormName() != "csrf" {
 		return v.fail(http.StatusBadRequest, "The form is not whole. Reload the page, and try again.")
 	}
@@ -60,7 +62,7 @@ func (v *view) takeUpload() error {
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
-		err := handOn(parts, out, &enable)
+		err := handOn(body, parts, out, &enable)
 		_ = pw.CloseWithError(errors.Join(err, out.Close())) // it never fails
 	}()
 	req, err := http.NewRequestWithContext(v.r.Context(), http.MethodPost, "/skills", pr)
@@ -71,6 +73,12 @@ func (v *view) takeUpload() error {
 	resp, err := v.o.API(v.r.Context(), v.p, req)
 	_ = pr.Close() // what was not read is not wanted
 	<-copied
+	if errors.Is(body.err, errLongHead) { // what the API says of half a form is of no use
+		if err == nil {
+			_ = resp.Body.Close() // it is not read
+		}
+		return v.fail(http.StatusBadRequest, "There is too much in the form before a file, or in a field that is none. Reload the page, and try again.")
+	}
 	if err != nil {
 		return err
 	}
@@ -102,10 +110,48 @@ func (v *view) takeUpload() error {
 	return v.show(status, uploadView(v.frame("skills", "Upload"), d))
 }
 
+// maxHead is what may come before a part, in bytes: its head, which is kept in memory, a
+// boundary, and what is left of a field that is not read.
+const maxHead = 16 << 10
+
+// inPart says that what is read belongs to a part.
+const inPart = -1
+
+var errLongHead = errors.New("too much comes before a part")
+
+// partsBody is the body of a form with files. The API bounds what comes before a part as
+// well, but gets to see only the parts.
+type partsBody struct {
+	io.ReadCloser
+	head int   // bytes that may be read before the next part begins; or inPart
+	err  error // that ended it
+}
+
+func (b *partsBody) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.head != inPart {
+		if b.head = max(b.head-n, 0); b.head == 0 && err == nil {
+			err = errLongHead
+		}
+	}
+	b.err = err
+	return n, err
+}
+
+// next gives the next part of the form that is read from b.
+func (b *partsBody) next(form *multipart.Reader) (*multipart.Part, error) {
+	b.head = maxHead
+	defer func() { b.head = inPart }()
+	return form.NextRawPart()
+}
+
 // handOn copies the files of an upload. Fields that were left empty are left out.
-func handOn(in *multipart.Reader, out *multipart.Writer, enable *bool) error {
+func handOn(body *partsBody, in *multipart.Reader, out *multipart.Writer, enable *bool) error {
 	for {
-		part, err := in.NextRawPart()
+		part, err := body.next(in)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

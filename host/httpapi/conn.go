@@ -58,9 +58,12 @@ func (cs *connSet) stop() {
 	cs.listeners = nil
 }
 
-// add takes c in. At the limit, the connection that has been without a call for
-// longest makes room, so that silent clients cannot keep others out; false means
-// that all connections are in a call.
+// add takes c in. At the limit, the connection of those without a call on which nothing
+// has happened for longest makes room, so that clients that are silent, or do not read
+// their answers, cannot keep others out; false means that all connections are in a call, or their clients read.
+//
+// One that reads its answer slowly is not put behind those that say nothing: who took the
+// places of all but one by not reading would have whoever comes last close that one.
 func (cs *connSet) add(c *conn) bool {
 	cs.mu.Lock()
 	if cs.stopped {
@@ -69,9 +72,12 @@ func (cs *connSet) add(c *conn) bool {
 	}
 	var evicted *conn
 	if len(cs.open) >= cs.max {
-		oldest := uint64(math.MaxUint64)
+		oldest, now := uint64(math.MaxUint64), clock()
 		for o := range cs.open {
-			if since := o.since.Load(); o.state.Load() != busy && since < oldest {
+			if !o.spare(now) {
+				continue
+			}
+			if since := o.since.Load(); since < oldest { // read after the state, see enter
 				evicted, oldest = o, since
 			}
 		}
@@ -220,7 +226,8 @@ func (l *listener) refuse(c *conn) {
 const (
 	waiting   int32 = iota // for the first byte of a request
 	receiving              // a request has begun
-	busy                   // a handler runs, or its answer is being sent
+	busy                   // a handler runs, also one that has a stream sent
+	sending                // the answer is sent; nobody works for it any more
 )
 
 // conn is one client's connection.
@@ -229,13 +236,16 @@ type conn struct {
 	set    *connSet
 	raw    syscall.RawConn // nil where there is no socket
 	state  atomic.Int32
-	since  atomic.Uint64 // of set.seq, when state was entered
+	since  atomic.Uint64 // of set.seq, when state was entered, or the client last took a piece of its answer
+	taken  atomic.Int64  // when it did; see clock
 	linger atomic.Bool   // the client may still be sending when this closes
 	once   sync.Once
 
 	watchedAt int    // index in watches.conns plus one, 0 while not watched; guarded by watches.mu
 	looked    bool   // a look has passed since the watch began; likewise
 	left      func() // likewise
+
+	unnoted int // bytes that were sent since taken, for the worker alone
 
 	// head is a copy of the first bytes of the current request, for the worker
 	// alone. A request that cannot be read is answered from it.
@@ -258,9 +268,61 @@ func connState(c net.Conn, state fasthttp.ConnState) {
 	}
 }
 
+// enter has c in a state from now on. Its time goes first: a call that took long would
+// otherwise look, in the moment of its end, like the one that has waited longest.
 func (c *conn) enter(state int32) {
-	c.state.Store(state)
 	c.since.Store(c.set.seq.Add(1))
+	c.state.Store(state)
+}
+
+// clock is the time in nanoseconds.
+func clock() int64 { return time.Now().UnixNano() } //nolint:forbidigo // the kernel's clock, as that of deadlines
+
+// patience is how long a client may take nothing of its answer before its connection can
+// make room. Answers go out in less, or a host full of calls would lose some.
+const patience = time.Second
+
+// spare reports whether the connection can make room for another one.
+func (c *conn) spare(now int64) bool {
+	switch c.state.Load() {
+	case busy:
+		return false
+	case sending:
+		return now-c.taken.Load() >= int64(patience)
+	}
+	return true
+}
+
+// answered notes that the answer of a request is made.
+func (c *conn) answered() {
+	if c.state.Load() == busy {
+		c.unnoted = 0
+		c.taken.Store(clock())
+		c.enter(sending)
+	}
+}
+
+// working notes that there is a handler behind the answer after all.
+func (c *conn) working() { c.state.CompareAndSwap(sending, busy) }
+
+// sendPiece is how much of an answer goes to the kernel at once, in bytes: a client is
+// seen to read by its taking one piece after the other.
+const sendPiece = 64 << 10
+
+// Write sends p, and notes with each piece of an answer that the client takes it.
+func (c *conn) Write(p []byte) (n int, err error) {
+	for {
+		m, err := c.Conn.Write(p[n:min(n+sendPiece, len(p))])
+		n += m
+		if c.unnoted += m; c.unnoted >= sendPiece && c.state.Load() == sending {
+			c.unnoted = 0
+			c.taken.Store(clock())
+			c.since.Store(c.set.seq.Add(1))
+		}
+		if err != nil || n == len(p) {
+			return n, err
+		}
+	}
 }
 
 // Read notes that a request has begun, and how it begins.

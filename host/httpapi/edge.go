@@ -31,6 +31,7 @@ const (
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	trace := takeTrace(ctx)
 	s.commonHeaders(ctx, trace)
+	defer isMade(ctx)
 	defer s.answered(ctx)()
 	defer s.traced(ctx, trace)()
 	defer func() {
@@ -82,6 +83,15 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelDebug, "request", slog.String("trace_id", string(trace)),
 			slog.String("method", string(ctx.Method())), slog.String("path", skill.CleanText(path, 200)),
 			slog.Int("status", ctx.Response.StatusCode()))
+	}
+}
+
+// isMade notes that an answer is made. Of one that is written while it is sent, it knows.
+func isMade(ctx *fasthttp.RequestCtx) {
+	if a, ok := ctx.Response.BodyStream().(*answer); ok {
+		a.isMade()
+	} else if conn := connOf(ctx); conn != nil {
+		conn.answered()
 	}
 }
 

@@ -217,6 +217,46 @@ func TestSlowReadersEnd(t *testing.T) {
 	}
 }
 
+// While such a client holds its connection, it is the first to make room for others.
+func TestSlowReadersMakeRoom(t *testing.T) {
+	huge := json.RawMessage(`"` + strings.Repeat("x", 32<<20) + `"`)
+	for name, request := range map[string]string{
+		"a result": post("huge", `{"input":{}}`),
+		"a page":   "GET /console/huge HTTP/1.1\r\nHost: localhost\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := make(chan struct{}, 3)
+			s := start(t, func(o *httpapi.Options) {
+				o.MaxConns = 3
+				o.Console = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					h <- struct{}{}
+					_, _ = w.Write(huge) // its client has been put out
+				})
+			})
+			s.Door.Add("huge", func(context.Context, skill.Request) (json.RawMessage, error) { h <- struct{}{}; return huge, nil })
+			for range 3 {
+				s.dial(t).send(t, request)
+				wait(t, "a run", h)
+			}
+			status := 0
+			within(t, "room for one more", func() bool {
+				c := s.dial(t)
+				defer c.Close() //nolint:errcheck // it was read
+				c.send(t, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+				resp, err := http.ReadResponse(c.br, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				status = resp.StatusCode
+				return status == http.StatusOK
+			})
+			if status != http.StatusOK {
+				t.Errorf("it answers %d", status)
+			}
+		})
+	}
+}
+
 // A07.
 func TestTraceIDs(t *testing.T) {
 	s := start(t, nil)

@@ -22,6 +22,15 @@ type line struct {
 	waiting []*turn
 }
 
+// How many may wait in a line, of one tenant and in all. Each holds a connection, of which
+// a host has 4096, and makes no room for others; most have an upload on the disk besides.
+// All that one tenant may send at once (Receiving) can wait, and eight tenants that do
+// their worst leave seven eighths of the connections.
+const (
+	mostWaitingEach = 64
+	mostWaiting     = 512
+)
+
 type turn struct {
 	tenant string
 	ready  chan struct{} // closed when it is this one's turn
@@ -32,7 +41,7 @@ func newLine(most, perTenant int) *line {
 }
 
 // enter waits for a place, at most as long as wait, and gives the function that
-// leaves it, to be called once. wait 0 asks once.
+// leaves it, to be called once. wait 0 asks once. Nobody waits behind too many others.
 func (l *line) enter(ctx context.Context, tenant string, wait time.Duration) (leave func(), err error) {
 	l.mu.Lock()
 	if l.free(tenant) && len(l.waiting) == 0 {
@@ -43,6 +52,10 @@ func (l *line) enter(ctx context.Context, tenant string, wait time.Duration) (le
 	if wait <= 0 {
 		l.mu.Unlock()
 		return nil, tooManyUploads(time.Second)
+	}
+	if l.full(tenant) {
+		l.mu.Unlock()
+		return nil, tooManyUploads(10 * time.Second)
 	}
 	t := &turn{tenant: tenant, ready: make(chan struct{})}
 	l.waiting = append(l.waiting, t)
@@ -71,6 +84,17 @@ func (l *line) enter(ctx context.Context, tenant string, wait time.Duration) (le
 
 func (l *line) free(tenant string) bool {
 	return l.total < l.most && l.running[tenant] < l.perTenant
+}
+
+// full reports whether no more of the tenant, or of anybody, may wait.
+func (l *line) full(tenant string) bool {
+	own := 0
+	for _, t := range l.waiting {
+		if t.tenant == tenant {
+			own++
+		}
+	}
+	return own >= mostWaitingEach || len(l.waiting) >= mostWaiting
 }
 
 func (l *line) take(tenant string) {

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -42,6 +43,77 @@ func TestLineIsFairToTenants(t *testing.T) {
 		if diff := cmp.Diff([]string{"many", "many", "one", "many", "many", "many"}, order); diff != "" {
 			t.Error(diff)
 		}
+		if l.total != 0 || len(l.running) != 0 || len(l.waiting) != 0 {
+			t.Errorf("left: %d, %v, %d", l.total, l.running, len(l.waiting))
+		}
+	})
+}
+
+// Of a tenant so many wait and no more, and so it is of all together. Who comes from another
+// tenant waits all the same, and is next.
+func TestLineIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(2, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		codes := map[skill.Code]int{}
+		enter := func(tenant string) {
+			all.Go(func() {
+				leave, err := l.enter(ctx, tenant, time.Minute)
+				if err == nil {
+					<-ctx.Done()
+					leave()
+					return
+				}
+				out := skill.Failure("", "", skill.Meta{}, err).Error
+				if ms, ok := number(out.Details["retry_after_ms"]); out.Code == skill.RateLimited && (!ok || ms < 1000) {
+					t.Errorf("it is not said when to come again: %v", out.Details)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				codes[out.Code]++
+			})
+			synctest.Wait()
+		}
+		expect := func(waiting, turnedAway int) {
+			t.Helper()
+			mu.Lock()
+			defer mu.Unlock()
+			if len(l.waiting) != waiting || codes[skill.RateLimited] != turnedAway || len(codes) > 1 {
+				t.Errorf("%d wait, the others got %v; want %d and %d", len(l.waiting), codes, waiting, turnedAway)
+			}
+		}
+
+		first, err := l.enter(ctx, "many", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := l.enter(ctx, "many", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			enter("many")
+		}
+		expect(64, 36)
+		enter("one")
+		expect(65, 36)
+		first()
+		expect(64, 36)
+		if diff := cmp.Diff(map[string]int{"many": 1, "one": 1}, l.running); diff != "" {
+			t.Error(diff)
+		}
+		for i := range 1000 {
+			enter(strconv.Itoa(i % 100))
+		}
+		expect(512, 36+1000-(512-64))
+		enter("another")
+		expect(512, 36+1000-(512-64)+1)
+
+		cancel()
+		all.Wait()
+		second()
 		if l.total != 0 || len(l.running) != 0 || len(l.waiting) != 0 {
 			t.Errorf("left: %d, %v, %d", l.total, l.running, len(l.waiting))
 		}

@@ -202,6 +202,8 @@ type answer struct {
 	status   int
 	buf      []byte // not sent yet
 	stream   bool
+	live     bool // the handler has had something sent before its end
+	isOver   bool // the connection is not this answer's any more
 	panicked any
 
 	start, over sync.Once
@@ -249,8 +251,22 @@ func (a *answer) Flush() {
 	a.mu.Lock()
 	a.writeHeader(http.StatusOK)
 	a.stream = true
+	if !a.live && !a.isOver && a.conn != nil {
+		a.conn.working()
+	}
+	a.live = true
 	a.mu.Unlock()
 	a.start.Do(func() { close(a.begun) })
+}
+
+// isMade notes that the answer is on its way. One that is a stream only because it is long
+// has its handler wait for nothing but the client.
+func (a *answer) isMade() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.live && a.conn != nil {
+		a.conn.answered()
+	}
 }
 
 // finish is called when the handler has returned.
@@ -318,6 +334,9 @@ func (a *answer) Close() error {
 
 func (a *answer) end() {
 	a.over.Do(func() {
+		a.mu.Lock()
+		a.isOver = true
+		a.mu.Unlock()
 		_ = a.pr.CloseWithError(errors.Join(errClientLeft, io.ErrClosedPipe)) // never fails; who still writes is told
 		a.release()
 	})

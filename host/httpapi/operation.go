@@ -9,6 +9,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/swaggest/swgui/v5/static"
@@ -65,7 +66,7 @@ func (s *Server) ready(c *fiber.Ctx) error {
 func (s *Server) openapi(c *fiber.Ctx) error {
 	ctx := c.Context()
 	ctx.SetContentType(jsonType)
-	ctx.SetBody(openapiJSON)
+	ctx.Response.SetBodyRaw(openapiJSON)
 	return nil
 }
 
@@ -78,7 +79,7 @@ func (s *Server) docs(c *fiber.Ctx) error {
 	ctx := c.Context()
 	ctx.Response.Header.Set("Content-Security-Policy", docsPolicy)
 	ctx.SetContentType("text/html; charset=utf-8")
-	ctx.SetBody(docsHTML)
+	ctx.Response.SetBodyRaw(docsHTML)
 	return nil
 }
 
@@ -92,38 +93,49 @@ var docsAssets = map[string]string{
 }
 
 // docsAsset answers one of docsAssets. Swagger UI's files are embedded packed, and go
-// out packed to clients that can unpack them.
+// out packed to clients that can unpack them. All answers send the same bytes, which
+// nobody writes to: anybody may ask for them, and copies would be the host's memory.
 func (s *Server) docsAsset(name string) fiber.Handler {
-	return func(c *fiber.Ctx) error { return sendAsset(c.Context(), name) }
+	ours := name == "docs.js"
+	isPacked := !ours && path.Ext(name) != ".png"
+	packed := sync.OnceValues(func() ([]byte, error) { return static.FS.ReadFile(name + ".gz") })
+	plain := sync.OnceValues(func() ([]byte, error) {
+		switch {
+		case ours:
+			return docsJS, nil
+		case isPacked:
+			return unpacked(packed())
+		}
+		return static.FS.ReadFile(name)
+	})
+	return func(c *fiber.Ctx) error {
+		ctx := c.Context()
+		ctx.SetContentType(docsAssets[name])
+		ctx.Response.Header.Set("Cache-Control", "public, max-age=3600")
+		read := plain
+		if isPacked {
+			ctx.Response.Header.Set("Vary", "Accept-Encoding")
+			if strings.Contains(string(ctx.Request.Header.Peek("Accept-Encoding")), "gzip") {
+				ctx.Response.Header.Set("Content-Encoding", "gzip")
+				read = packed
+			}
+		}
+		b, err := read()
+		if err != nil {
+			return err
+		}
+		ctx.Response.SetBodyRaw(b)
+		return nil
+	}
 }
 
-func sendAsset(ctx *fasthttp.RequestCtx, name string) error {
-	ctx.SetContentType(docsAssets[name])
-	ctx.Response.Header.Set("Cache-Control", "public, max-age=3600")
-	if name == "docs.js" {
-		ctx.SetBody(docsJS)
-		return nil
-	}
-	if path.Ext(name) == ".png" {
-		b, err := static.FS.ReadFile(name)
-		ctx.SetBody(b)
-		return err
-	}
-	packed, err := static.FS.ReadFile(name + ".gz")
+func unpacked(b []byte, err error) ([]byte, error) {
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx.Response.Header.Set("Vary", "Accept-Encoding")
-	if strings.Contains(string(ctx.Request.Header.Peek("Accept-Encoding")), "gzip") {
-		ctx.Response.Header.Set("Content-Encoding", "gzip")
-		ctx.SetBody(packed)
-		return nil
-	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
+	r, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b, err := io.ReadAll(r) // our own file, not a client's
-	ctx.SetBody(b)
-	return err
+	return io.ReadAll(r) // our own file, not a client's
 }

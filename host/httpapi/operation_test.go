@@ -3,10 +3,13 @@ package httpapi_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -117,6 +120,39 @@ func TestDocsWorkOffline(t *testing.T) {
 	}
 	if resp, _ := s.do(t, "GET", "/docs/docs.js", ""); strings.Contains(resp.Header.Get("Content-Type"), "json") {
 		t.Errorf("docs.js has type %q", resp.Header.Get("Content-Type"))
+	}
+}
+
+// Whoever asks for the largest file of the page, which nobody needs credentials for, costs
+// the host no copy of it.
+func TestDocsAreNotCopied(t *testing.T) {
+	s := start(t, nil)
+	c := s.dial(t)
+	get := func(header string) (size int64) {
+		c.send(t, "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n"+header+"\r\n")
+		resp, err := http.ReadResponse(c.br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size, err = io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%d %v", resp.StatusCode, err)
+		}
+		return size
+	}
+	const times = 20
+	for name, header := range map[string]string{"plain": "", "packed": "Accept-Encoding: gzip\r\n"} {
+		size := get(header)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range times {
+			if got := get(header); got != size {
+				t.Fatalf("%s: %d bytes, and then %d", name, size, got)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		if each := (after.TotalAlloc - before.TotalAlloc) / times; each > 128<<10 {
+			t.Errorf("%s: an answer of %d bytes allocates %d", name, size, each)
+		}
 	}
 }
 

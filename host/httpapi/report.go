@@ -10,6 +10,7 @@ import (
 // getReport answers GET /skills/{id}/versions/{version}: what an upload of the version is
 // answered with. The report is made anew, which costs what admission costs, and so it
 // waits in the same line: who reads reports takes no more of the host than who uploads.
+// That there is no such version is said at once.
 func (s *Server) getReport(c *fiber.Ctx) error {
 	ctx := c.Context()
 	id, err := skill.ParseID(c.Params("id"))
@@ -26,6 +27,9 @@ func (s *Server) getReport(c *fiber.Ctx) error {
 	}
 	uploads, err := s.uploads()
 	if err != nil {
+		return err
+	}
+	if _, err := s.opt.Catalogue.Get(viewer, id, version); err != nil {
 		return err
 	}
 	run, done := s.calling(ctx)

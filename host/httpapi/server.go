@@ -94,7 +94,7 @@ type Options struct {
 
 	BodyLimit int // bytes of a request body that is no upload; 0: 1 MiB
 	HeadLimit int // bytes of request line and headers; 0: 16 KiB
-	MaxConns  int // open connections; 0: 4096. At the limit the one that has waited longest without a call makes room
+	MaxConns  int // open connections; 0: 4096. At the limit the one without a call on which nothing has happened for longest makes room
 
 	HeadTimeout  time.Duration // for request line and headers, from the first byte or the accept; 0: 10 s
 	BodyTimeout  time.Duration // for the body, from the end of the headers; 0: 30 s

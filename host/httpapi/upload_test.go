@@ -440,6 +440,24 @@ func TestManyUploads(t *testing.T) {
 	}
 }
 
+// Who asks for the report of what there is not, does not wait for those who are checked.
+func TestReportsOfNothingDoNotWait(t *testing.T) {
+	release, entered := make(chan struct{}), make(chan struct{}, 1)
+	s, u := startUploads(t, func(o *httpapi.Options) { o.Admitting, o.AdmitWait = 1, time.Minute })
+	u.Check = func(context.Context, httpapitest.Uploaded) error { entered <- struct{}{}; <-release; return nil }
+	body, ct := form(t, part{name: "archive", content: "PK"})
+	c := s.dial(t)
+	c.send(t, "POST /skills HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+ct+"\r\nContent-Length: "+itoa(len(body))+"\r\n\r\n"+body)
+	wait(t, "admission", entered)
+	if resp, answer := s.do(t, "GET", "/skills/nosuch/versions/1.0.0", ""); resp.StatusCode != 404 {
+		t.Errorf("%d %s", resp.StatusCode, answer)
+	}
+	close(release)
+	if resp, answer := c.answer(t, "POST", "/skills"); resp.StatusCode != 201 {
+		t.Errorf("%d %s", resp.StatusCode, answer)
+	}
+}
+
 func TestDecisions(t *testing.T) {
 	s, u := startUploads(t, nil)
 	for _, c := range []struct {

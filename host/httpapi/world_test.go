@@ -85,7 +85,7 @@ func (c worldCatalogue) seen(p skill.Principal) httpapitest.Catalogue {
 		return c.Catalogue
 	}
 	own := c.Catalogue[0]
-	own.ID, own.Description, own.Version, own.State, own.Trust = "mark-skill", "mark of ours", "0.1.0", skill.StateEnabled, skill.Community
+	own.ID, own.Description, own.Version, own.State, own.Trust = "mark-skill", "mark of ours", "1.0.0-mark", skill.StateEnabled, skill.Community
 	return append(c.Catalogue[:2:2], own) // before panic and sleep
 }
 
