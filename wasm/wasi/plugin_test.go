@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -238,6 +239,42 @@ func TestPluginLimits(t *testing.T) {
 		}
 		t.Error("there is no end of small variables")
 	})
+}
+
+// What does not fit into the logs is not copied to find that out: a block may take all the
+// memory that a run has, and a copy of it would be beside that. No other test runs beside this
+// one, which looks at all that is allocated.
+func TestPluginLogsAreNotCopied(t *testing.T) {
+	var logs strings.Builder
+	g := newPlugged(t, wasi.Config{StderrLimit: 100, Stderr: &logs})
+	g.ask("log_info", g.block("short"))
+	at := g.ask("alloc", 64<<20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	g.stops(wasi.ReasonOutputLimit, "log_info", at)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+		t.Errorf("the host takes %d bytes for it", n)
+	}
+	if logs.String() != "info: short\ninfo: "+strings.Repeat("\x00", 100-18) {
+		t.Errorf("written: %q", logs.String())
+	}
+	for _, tc := range []struct {
+		limit, message int
+		over           bool
+	}{{20, 13, false}, {20, 14, true}, {20, 20, true}, {20, 21, true}, {7, 0, false}, {6, 0, true}, {1, 1, true}} {
+		logs.Reset()
+		g := newPlugged(t, wasi.Config{StderrLimit: int64(tc.limit), Stderr: &logs})
+		at := g.block(strings.Repeat("x", tc.message))
+		if tc.over {
+			g.stops(wasi.ReasonOutputLimit, "log_info", at)
+		} else {
+			g.ask("log_info", at)
+		}
+		if line := "info: " + strings.Repeat("x", tc.message) + "\n"; logs.String() != line[:min(len(line), tc.limit)] {
+			t.Errorf("a message of %d bytes where %d are left: %q", tc.message, tc.limit, logs.String())
+		}
+	}
 }
 
 type endlessInput struct{}
