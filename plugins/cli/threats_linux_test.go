@@ -11,8 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"openskill/sdk/skill"
 )
@@ -278,6 +281,57 @@ for i in range(1000000):
 			t.Errorf("code %q (%s), %d artifacts, stderr %.300q", reply.Code, reply.Message, len(reply.Artifacts), reply.Stderr)
 		}
 	})
+}
+
+// A file of one byte takes a block: many of them are more on the disk than they say.
+func TestTinyFilesCountAsBlocks(t *testing.T) {
+	tiny := filepath.Join(t.TempDir(), "tiny")
+	if err := os.WriteFile(tiny, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(tiny)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Blocks*512 < 2048 {
+		t.Skip("this file system keeps small files in their inodes")
+	}
+	eachGuard(t, func(t *testing.T, r *Runner, _ *guard) {
+		c := program(t, "for i in range(1000):\n    open('work/%d' % i, 'w').write('x')\n")
+		c.Grants.Scratch, c.Limits.Scratch = true, 1<<20
+		if reply := must(t, r, c); reply.Code != skill.OutputLimit || reply.Artifacts != nil {
+			t.Errorf("code %q (%s), %d artifacts, stderr %.300q", reply.Code, reply.Message, len(reply.Artifacts), reply.Stderr)
+		}
+		c = program(t, "for i in range(100):\n    open('work/%d' % i, 'w').write('x')\n")
+		c.Grants.Scratch, c.Limits.Scratch = true, 1<<20
+		if reply := must(t, r, c); reply.Code != "" || len(reply.Artifacts) != 100 {
+			t.Errorf("of 100: code %q (%s), %d artifacts, stderr %.300q", reply.Code, reply.Message, len(reply.Artifacts), reply.Stderr)
+		}
+	})
+}
+
+// Blocks count that were allocated beyond the length of a file, and a sparse file counts by
+// its length; those that a file system sets aside while a file grows do not count.
+func TestWhatAFileTakes(t *testing.T) {
+	for _, tc := range []struct{ length, blocks, want uint64 }{
+		{0, 0, 0}, {1, 4096, 4096}, {5000, 8192, 8192}, {1 << 30, 0, 1 << 30}, {0, 1 << 30, 1 << 30},
+		{64<<10 - 1, 128 << 10, 128 << 10}, {9 << 20, 16 << 20, 9 << 20}, {9 << 20, 1 << 30, 1 << 30},
+	} {
+		if got := counted(tc.length, tc.blocks); got != tc.want {
+			t.Errorf("%d bytes in blocks of %d count as %d, want %d", tc.length, tc.blocks, got, tc.want)
+		}
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()                                                                         //nolint:errcheck // a test's
+	if err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, 3<<20); err != nil { //nolint:gosec // a descriptor
+		t.Skipf("this file system allocates nothing ahead: %v", err)
+	}
+	if info, err := f.Stat(); err != nil || info.Size() != 0 || taken(info) < 3<<20 {
+		t.Errorf("an empty file with 3 MiB allocated counts as %d: %v", taken(info), err)
+	}
 }
 
 func TestArtifactsAreTheScriptsOwnFiles(t *testing.T) {

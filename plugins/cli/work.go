@@ -19,8 +19,8 @@ var errScratch = errors.New("more below ./work than the scratch limit")
 
 // filled adds up the files below work and fails with errScratch once there is
 // more than limit bytes or maxFiles entries. What vanishes while it looks does
-// not count. Bytes are counted by length and by blocks, the larger one: neither
-// a sparse file nor many small ones get round it.
+// not count. Bytes are counted as counted says: neither a sparse file nor many
+// small ones get round it.
 func filled(work string, limit uint64) error {
 	var total uint64
 	entries := 0
@@ -35,7 +35,7 @@ func filled(work string, limit uint64) error {
 			return nil
 		}
 		if info, err := d.Info(); err == nil {
-			total += uint64(info.Size()) //nolint:gosec // never negative
+			total += taken(info)
 		}
 		if total > limit {
 			return errScratch
@@ -43,6 +43,25 @@ func filled(work string, limit uint64) error {
 		return nil
 	})
 	return err
+}
+
+// ahead is how long a file is at least for which a file system may set blocks aside
+// that nothing is in yet, and aheadTimes how many times the file's length they and
+// its own may be together: XFS does so while a file grows, by about the file's length
+// again and twice that of the piece before.
+const (
+	ahead      = 64 << 10
+	aheadTimes = 4
+)
+
+// counted is what a file takes of the scratch limit: its length or its blocks, the
+// larger one. Blocks of a long file count where they are too many to be those that a
+// file system set aside by itself.
+func counted(length, blocks uint64) uint64 {
+	if length >= ahead && blocks/aheadTimes <= length {
+		return length
+	}
+	return max(length, blocks)
 }
 
 // collect reads the regular files in the top folder of work, in order of name.
