@@ -14,8 +14,9 @@ import (
 // started; there the runner says that it is not ready.
 
 const (
-	sigXCPU   = syscall.Signal(-1)
-	openFlags = 0
+	sigXCPU     = syscall.Signal(-1)
+	openFlags   = 0
+	folderFlags = 0
 )
 
 var errSystem = errors.New("cli:python needs a Unix system")

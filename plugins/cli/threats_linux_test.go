@@ -283,6 +283,39 @@ for i in range(1000000):
 	})
 }
 
+// A script that goes down folder by folder gets to where no path leads. It is ended,
+// and nothing of it is left.
+func TestDeepFoldersStopAtTheCap(t *testing.T) {
+	long := strings.Repeat("d", 250)
+	eachGuard(t, func(t *testing.T, r *Runner, _ *guard) {
+		temp := t.TempDir()
+		own := New(&Options{TempDir: temp})
+		own.ready = r.ready
+		for _, tc := range []struct {
+			name  string
+			depth int
+			code  skill.Code
+		}{{"d", 5000, skill.OutputLimit}, {"d", maxDepth + 1, skill.OutputLimit}, {"d", maxDepth, ""}, {long, 20, skill.OutputLimit}, {long, 10, ""}} {
+			c := program(t, fmt.Sprintf(`
+import os
+os.chdir("work")
+for i in range(%d):
+    os.mkdir(%[2]q)
+    os.chdir(%[2]q)
+with open("unseen", "w") as f:
+    f.write("x" * 1000)
+`, tc.depth, tc.name))
+			c.Grants.Scratch = true
+			if reply := must(t, own, c); reply.Code != tc.code || reply.ExitCode != 0 || reply.Artifacts != nil {
+				t.Errorf("%d of %.5s: code %q (%s), exit code %d, stderr %.300q", tc.depth, tc.name, reply.Code, reply.Message, reply.ExitCode, reply.Stderr)
+			}
+			if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+				t.Errorf("%d of %.5s: left behind: %v, %v", tc.depth, tc.name, left, err)
+			}
+		}
+	})
+}
+
 // A file of one byte takes a block: many of them are more on the disk than they say.
 func TestTinyFilesCountAsBlocks(t *testing.T) {
 	tiny := filepath.Join(t.TempDir(), "tiny")

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"openskill/sdk/skill"
 )
@@ -15,34 +16,76 @@ import (
 // maxFiles is how many files and folders a run may leave below ./work.
 const maxFiles = 4096
 
+// maxDepth is how many folders of a run may be in each other below ./work. The host
+// looks at them by their paths, which have an end (4,096 bytes on Linux): a script
+// that goes down folder by folder gets beyond it, and what is there would not count.
+const maxDepth = 128
+
 var errScratch = errors.New("more below ./work than the scratch limit")
 
 // filled adds up the files below work and fails with errScratch once there is
-// more than limit bytes or maxFiles entries. What vanishes while it looks does
-// not count. Bytes are counted as counted says: neither a sparse file nor many
-// small ones get round it.
+// more than limit bytes, maxFiles entries or maxDepth folders in each other, and
+// where it cannot look. What vanishes while it looks does not count, nor what the
+// script's own mode bits close to it. Bytes are counted as counted says: neither a
+// sparse file nor many small ones get round it.
 func filled(work string, limit uint64) error {
+	type folder struct {
+		path  string
+		depth int
+	}
 	var total uint64
 	entries := 0
-	err := filepath.WalkDir(work, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // gone meanwhile, or closed to us by the script's own mode bits
-		}
-		if entries++; entries > maxFiles+1 { // one for work itself
+	for todo := []folder{{path: work}}; len(todo) > 0; {
+		last := len(todo) - 1
+		at := todo[last]
+		todo = todo[:last]
+		found, err := look(at.path, maxFiles-entries+1)
+		if err != nil && !passable(err) {
 			return errScratch
 		}
-		if !d.Type().IsRegular() {
-			return nil
-		}
-		if info, err := d.Info(); err == nil {
-			total += taken(info)
-		}
-		if total > limit {
+		if entries += len(found); entries > maxFiles {
 			return errScratch
 		}
-		return nil
-	})
-	return err
+		for _, e := range found {
+			switch {
+			case e.IsDir() && at.depth == maxDepth:
+				return errScratch
+			case e.IsDir():
+				todo = append(todo, folder{filepath.Join(at.path, e.Name()), at.depth + 1})
+			case e.Type().IsRegular():
+				info, err := e.Info()
+				if err == nil {
+					total += taken(info)
+				}
+				if err != nil && !passable(err) || total > limit {
+					return errScratch
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// look lists a folder, n entries of it at most. It does not wait for what else may
+// have its name by now.
+func look(path string, n int) ([]fs.DirEntry, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|folderFlags, 0) //nolint:gosec // its last name is not followed
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	found, err := f.ReadDir(n)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return found, err
+}
+
+// passable says of an error of looking that there is nothing more to look at: gone or
+// another thing meanwhile, or closed to us.
+func passable(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) ||
+		errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
 // ahead is how long a file is at least for which a file system may set blocks aside
