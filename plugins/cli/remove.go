@@ -38,11 +38,10 @@ func removeTree(dir string) error {
 	if !before.IsDir() {
 		return os.Remove(dir)
 	}
-	root, err := os.OpenRoot(dir)
-	if errors.Is(err, fs.ErrPermission) {
-		_ = os.Chmod(dir, 0o700) //nolint:gosec // a folder about to be deleted
-		root, err = os.OpenRoot(dir)
+	if before.Mode().Perm() != 0o700 {
+		_ = os.Chmod(dir, 0o700) //nolint:gosec // a folder about to be deleted; what this was needed for fails below
 	}
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
@@ -50,7 +49,6 @@ func removeTree(dir string) error {
 	if opened, err := root.Stat("."); err != nil || !os.SameFile(before, opened) {
 		return first(err, errSwapped)
 	}
-	_ = root.Chmod(".", 0o700) // what this was needed for fails below
 	names, err := list(root, -1)
 	for _, name := range names {
 		err = first(err, removeIn(root, name))

@@ -238,9 +238,8 @@ func (r *machine) run(ctx context.Context, p *python, g *guard, call *skill.Call
 	}
 	reply := end.reply(call.Limits)
 	if j.work != "" {
-		reply.Artifacts, err = collect(j.work, call.Limits.Scratch)
-		if err == nil {
-			err = filled(j.work, call.Limits.Scratch)
+		if err = filled(j.work, call.Limits.Scratch); err == nil {
+			reply.Artifacts, err = collect(j.work, call.Limits.Scratch)
 		}
 		if errors.Is(err, errScratch) {
 			reply.Artifacts = nil

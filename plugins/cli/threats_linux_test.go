@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -517,4 +519,55 @@ func within(t *testing.T, d time.Duration, what string, ok func() bool) {
 			t.Fatalf("not within %v: %s", d, what)
 		}
 	}
+}
+
+// A script of the host's own user cannot keep the host from looking: it may close a folder
+// and write below it all the same.
+func TestClosedFoldersCount(t *testing.T) {
+	dir := t.TempDir()
+	const nobody = 65534
+	root := os.Geteuid() == 0
+	if root { // who may look everywhere: the folders are another's, and a thread is that one
+		if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chown(dir, nobody, nobody)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this
+		if root {
+			if e := unix.Setfsuid(nobody); e != nil {
+				err <- e
+				return
+			}
+		}
+		var all []error
+		for _, mode := range []os.FileMode{0, 0o100, 0o300, 0o400, 0o600} {
+			if e := closedCounts(filepath.Join(dir, "work"), mode); e != nil {
+				all = append(all, fmt.Errorf("mode %o: %w", mode, e))
+			}
+		}
+		err <- errors.Join(all...)
+	}()
+	if err := <-err; err != nil {
+		t.Error(err)
+	}
+}
+
+func closedCounts(work string, mode os.FileMode) error {
+	closed := filepath.Join(work, "a", "closed")
+	err := errors.Join(os.MkdirAll(closed, 0o700), os.WriteFile(filepath.Join(closed, "f"), make([]byte, 5000), 0o600), os.Chmod(closed, mode))
+	if err != nil {
+		return err
+	}
+	if err := filled(work, 20_000); err != nil {
+		return fmt.Errorf("though it is little: %w", err)
+	}
+	if err := errors.Join(os.Chmod(closed, mode), os.Chmod(work, mode)); err != nil {
+		return err
+	}
+	if err := filled(work, 3000); !errors.Is(err, errScratch) {
+		return errors.Join(errors.New("what is closed does not count"), err, remove(work))
+	}
+	return errors.Join(os.Chmod(filepath.Join(work, "a"), mode), os.Chmod(work, mode), remove(work))
 }

@@ -25,9 +25,9 @@ var errScratch = errors.New("more below ./work than the scratch limit")
 
 // filled adds up the files below work and fails with errScratch once there is
 // more than limit bytes, maxFiles entries or maxDepth folders in each other, and
-// where it cannot look. What vanishes while it looks does not count, nor what the
-// script's own mode bits close to it. Bytes are counted as counted says: neither a
-// sparse file nor many small ones get round it.
+// where it cannot look. What vanishes while it looks does not count, nor what stays
+// closed to it. Bytes are counted as counted says: neither a sparse file nor many
+// small ones get round it.
 func filled(work string, limit uint64) error {
 	type folder struct {
 		path  string
@@ -40,6 +40,10 @@ func filled(work string, limit uint64) error {
 		at := todo[last]
 		todo = todo[:last]
 		found, err := look(at.path, maxFiles-entries+1)
+		if errors.Is(err, fs.ErrPermission) {
+			unclose(work, at.path)
+			found, err = look(at.path, maxFiles-entries+1)
+		}
 		if err != nil && !passable(err) {
 			return errScratch
 		}
@@ -54,6 +58,10 @@ func filled(work string, limit uint64) error {
 				todo = append(todo, folder{filepath.Join(at.path, e.Name()), at.depth + 1})
 			case e.Type().IsRegular():
 				info, err := e.Info()
+				if errors.Is(err, fs.ErrPermission) {
+					unclose(work, at.path)
+					info, err = e.Info()
+				}
 				if err == nil {
 					total += taken(info)
 				}
@@ -79,6 +87,24 @@ func look(path string, n int) ([]fs.DirEntry, error) {
 		err = nil
 	}
 	return found, err
+}
+
+// unclose gives work and the folders on the way to path the mode bits that the host needs
+// to look into them: a script of the host's own user could close them, and write below
+// them all the same.
+func unclose(work, path string) {
+	root, err := os.OpenRoot(filepath.Dir(work))
+	if err != nil {
+		return
+	}
+	defer root.Close() //nolint:errcheck // read only
+	name := filepath.Base(work)
+	_ = root.Chmod(name, 0o700) // of those that are another's it fails, and they stay closed
+	rest, _ := filepath.Rel(work, path)
+	for part := range strings.SplitSeq(rest, string(filepath.Separator)) {
+		name = filepath.Join(name, part)
+		_ = root.Chmod(name, 0o700)
+	}
 }
 
 // passable says of an error of looking that there is nothing more to look at: gone or
