@@ -46,6 +46,14 @@ func (p *plug) call(name string, args ...asm.Code) asm.Code {
 	return asm.Code(joined(args)) + asm.Call(p.fn[name])
 }
 
+// word is eight letters as store_u64 stores them.
+func word(s string) (v int64) {
+	for i := range 8 {
+		v |= int64(s[i]) << (8 * i)
+	}
+	return v
+}
+
 // answer sets {} as the output, with blanks.
 func (p *plug) answer() asm.Code {
 	return p.call("alloc", asm.I64(8)) + asm.Set(block) +
@@ -92,14 +100,20 @@ func plugins() []Case {
 	request := []string{`{"url":"`, `http://1`, `27.0.0.1`, `/"}     `}
 	sent := asks.call("alloc", asm.I64(32)) + asm.Set(block)
 	for i, s := range request {
-		v := int64(0)
-		for j := range 8 {
-			v |= int64(s[j]) << (8 * j)
-		}
-		sent += asks.call("store_u64", asm.Get(block)+asm.I64(int64(8*i))+asm.Add64, asm.I64(v))
+		sent += asks.call("store_u64", asm.Get(block)+asm.I64(int64(8*i))+asm.Add64, asm.I64(word(s)))
 	}
 	sends := asks.made(sent, asks.call("http_request", asm.Get(block), asm.I64(0)), asm.Drop,
 		asks.call("http_status_code"), asm.If("\x00"), asks.answer())
+	grows := newPlug("http_request", "http_status_code")
+	const words = 1 << 17 // a MiB, each byte of which is six as JSON is written
+	place := asm.Get(block) + asm.Get(0) + asm.Extend + asm.I64(3) + "\x86" + asm.Add64
+	swells := grows.made(
+		grows.call("alloc", asm.I64(8*words)), asm.Set(block),
+		asm.Times(words-1, 0, grows.call("store_u64", place, asm.I64(word("<<<<<<<<")))),
+		grows.call("store_u64", asm.Get(block), asm.I64(word(`{"url":"`))),
+		grows.call("store_u64", asm.Get(block)+asm.I64(8*(words-1))+asm.Add64, asm.I64(word(`"}      `))),
+		grows.call("http_request", asm.Get(block), asm.I64(0)), asm.Drop,
+		grows.call("http_status_code"), asm.If("\x00"), grows.answer())
 
 	all := []Case{
 		{Name: "E01 a loop of a plug-in, by fuel", Promise: Ends, Limit: "fuel", Limits: byFuel, Ends: []skill.Code{skill.FuelExhausted}},
@@ -117,10 +131,11 @@ func plugins() []Case {
 		{Name: "E17 a plug-in reads where there are no blocks", Promise: Contained, Limit: "the host functions", Limits: deep, Ends: []skill.Code{skill.Trap}},
 		{Name: "E17 a plug-in reads behind its last block", Promise: Contained, Limit: "the host functions", Limits: deep, Ends: []skill.Code{skill.Trap}},
 		{Name: "N01 a plug-in asks this machine", Promise: Contained, Limit: "requests go to public addresses, where manifest and operator agree", Limits: skill.Limits{Timeout: 10 * time.Second}, Ends: []skill.Code{""}, Data: `{}`},
+		{Name: "N01 a plug-in's request of 1 MiB is one of 6 MiB when it is written", Promise: Contained, Limit: "128 KiB of a request without its body", Limits: deep, Ends: []skill.Code{""}, Data: `{}`},
 	}
 	modules := []func() []byte{
 		endless, endless, starting, starting, beginning, beginning, ready(hoards), ready(hoardsSmall), ready(frees), ready(shows), ready(chatters),
-		ready(keeps), ready(reads), ready(peeks), ready(sends),
+		ready(keeps), ready(reads), ready(peeks), ready(sends), ready(swells),
 	}
 	for i := range all {
 		all[i] = ofPlugin(all[i], modules[i])

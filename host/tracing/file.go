@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -23,23 +24,27 @@ type File struct {
 	dir  string
 	half int64
 
-	mu    sync.Mutex
-	f     *os.File // nil after Shutdown
-	size  int64
-	lines []byte // those of one batch
+	mu     sync.Mutex
+	closed bool
+	f      *os.File // nil where it is closed, or could not be opened when it was last tried
+	size   int64
+	lines  []byte // those of one batch
 }
 
 // OpenFile makes the folder where there is none. most is what its files may have
 // together, in bytes.
 func OpenFile(dir string, most int64) (*File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("tracing.OpenFile: %w", err)
-	}
 	f := &File{dir: dir, half: most / 2}
-	return f, f.open()
+	if err := f.open(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 func (f *File) open() error {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return fmt.Errorf("tracing: %w", err)
+	}
 	file, err := os.OpenFile(filepath.Join(f.dir, fileNow), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("tracing: %w", err)
@@ -58,6 +63,14 @@ var errClosed = errors.New("tracing: the file is closed")
 func (f *File) ExportSpans(_ context.Context, spans []sdk.ReadOnlySpan) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.closed {
+		return errClosed
+	}
+	if f.f == nil { // a turn has failed, which is tried again with each batch: it may have been mended
+		if err := f.open(); err != nil {
+			return err
+		}
+	}
 	f.lines = f.lines[:0]
 	for _, s := range spans {
 		whole := len(f.lines)
@@ -79,9 +92,6 @@ func (f *File) ExportSpans(_ context.Context, spans []sdk.ReadOnlySpan) error {
 
 // write appends lines; what is written in part, because the disk is full, is taken back.
 func (f *File) write(lines []byte) error {
-	if f.f == nil {
-		return errClosed
-	}
 	if len(lines) == 0 {
 		return nil
 	}
@@ -94,23 +104,23 @@ func (f *File) write(lines []byte) error {
 	return nil
 }
 
-// turn begins another file, and forgets the one before the last.
+// turn begins another file, and forgets the one before the last. A file that somebody has
+// removed has nothing to keep.
 func (f *File) turn() error {
-	if f.f == nil {
-		return errClosed
-	}
-	err := errors.Join(f.f.Close(), os.Rename(filepath.Join(f.dir, fileNow), filepath.Join(f.dir, fileBefore)))
+	closing := f.f.Close()
 	f.f = nil
-	if openErr := f.open(); openErr != nil || err != nil {
-		return errors.Join(err, openErr)
+	moving := os.Rename(filepath.Join(f.dir, fileNow), filepath.Join(f.dir, fileBefore))
+	if errors.Is(moving, fs.ErrNotExist) {
+		moving = nil
 	}
-	return nil
+	return errors.Join(closing, moving, f.open())
 }
 
 // Shutdown implements the SDK's SpanExporter.
 func (f *File) Shutdown(context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.closed = true
 	if f.f == nil {
 		return nil
 	}

@@ -206,6 +206,55 @@ func TestFileIsBounded(t *testing.T) {
 	}
 }
 
+// TestFileComesBack: where another file cannot be begun, because somebody removed the folder
+// or it is unusable, spans are kept again as soon as it can be.
+func TestFileComesBack(t *testing.T) {
+	const most = 8 << 10
+	for name, what := range map[string]struct{ breaks, mends func(dir string) error }{
+		"the folder is removed": {breaks: os.RemoveAll}, // which nobody has to mend
+		"a file is in its place": {func(dir string) error {
+			return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600))
+		}, os.Remove},
+		"the file cannot be moved": {func(dir string) error {
+			return os.MkdirAll(filepath.Join(dir, fileBefore, "full"), 0o700)
+		}, func(dir string) error { return os.RemoveAll(filepath.Join(dir, fileBefore)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "traces")
+			f, err := OpenFile(dir, most)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var log strings.Builder
+			tr := New(Options{Exporter: f, PerMillion: 1e6, AtOnce: true, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			spansOf(t, tr, 3, "before")
+			if err := what.breaks(dir); err != nil {
+				t.Fatal(err)
+			}
+			spansOf(t, tr, 200, "meanwhile") // enough for some turns
+			if failed := strings.Contains(log.String(), "cannot be exported"); failed != (what.mends != nil) {
+				t.Errorf("failed is %v: %s", failed, log.String())
+			}
+			if what.mends != nil {
+				if err := what.mends(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			spansOf(t, tr, 1, "last")
+			lines, size := read(t, dir)
+			if len(lines) == 0 || lines[len(lines)-1].Name != "last" || size > most {
+				t.Errorf("%d lines, %d bytes", len(lines), size)
+			}
+			if err := errors.Join(tr.Close(t.Context()), f.Shutdown(t.Context())); err != nil {
+				t.Error(err)
+			}
+			if err := f.ExportSpans(t.Context(), nil); !errors.Is(err, errClosed) {
+				t.Errorf("after the end: %v", err)
+			}
+		})
+	}
+}
+
 // TestExportFailsQuietly: spans that cannot be written are one line in the log, and
 // nobody's failure.
 func TestExportFailsQuietly(t *testing.T) {

@@ -29,7 +29,7 @@ func (s stoppable) stop(c skill.Code, message string) {
 }
 
 func scratchMessage(l skill.Limits) string {
-	return fmt.Sprintf("the files below ./work are more than %d bytes or %d files", l.Scratch, maxFiles)
+	return fmt.Sprintf("the files below ./work are more than %d bytes or %d files, or more than %d folders deep", l.Scratch, maxFiles, maxDepth)
 }
 
 // reply turns an ending into what the caller gets. MEMORY_LIMIT is told by the

@@ -14,8 +14,9 @@ import (
 // started; there the runner says that it is not ready.
 
 const (
-	sigXCPU   = syscall.Signal(-1)
-	openFlags = 0
+	sigXCPU     = syscall.Signal(-1)
+	openFlags   = 0
+	folderFlags = 0
 )
 
 var errSystem = errors.New("cli:python needs a Unix system")
@@ -35,5 +36,7 @@ func hold(string) func() { return func() {} }
 func sweep(string, time.Time) {}
 
 func links(fs.FileInfo) uint64 { return 1 }
+
+func taken(info fs.FileInfo) uint64 { return counted(uint64(info.Size()), 0) } //nolint:gosec // never negative
 
 func (*guard) protections() []Protection { return nil }

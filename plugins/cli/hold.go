@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	sigXCPU   = syscall.SIGXCPU
-	openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+	sigXCPU     = syscall.SIGXCPU
+	openFlags   = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+	folderFlags = syscall.O_DIRECTORY | openFlags
 )
 
 // pipeDelay is how long reading what the script printed may go on once the

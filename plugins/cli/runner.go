@@ -189,7 +189,11 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	defer stop()
 	reply, err := r.run(ctx, s.python, s.guard, call, path, r.program)
 	if err != nil {
-		return nil, &skill.Error{Op: "cli.Run", Code: skill.Internal, Subject: string(call.SkillID), Message: "the script could not be started", Err: err}
+		message := "the script could not be started"
+		if errors.Is(err, errLeft) {
+			message = "what the script left could not be removed"
+		}
+		return nil, &skill.Error{Op: "cli.Run", Code: skill.Internal, Subject: string(call.SkillID), Message: message, Err: err}
 	}
 	return reply, nil
 }
@@ -234,9 +238,8 @@ func (r *machine) run(ctx context.Context, p *python, g *guard, call *skill.Call
 	}
 	reply := end.reply(call.Limits)
 	if j.work != "" {
-		reply.Artifacts, err = collect(j.work, call.Limits.Scratch)
-		if err == nil {
-			err = filled(j.work, call.Limits.Scratch)
+		if err = filled(j.work, call.Limits.Scratch); err == nil {
+			reply.Artifacts, err = collect(j.work, call.Limits.Scratch)
 		}
 		if errors.Is(err, errScratch) {
 			reply.Artifacts = nil
@@ -250,21 +253,6 @@ func (r *machine) run(ctx context.Context, p *python, g *guard, call *skill.Call
 
 // runPrefix begins the names of runs' folders.
 const runPrefix = "openskill-run-"
-
-// remove deletes a run's folder, also when the script took away its own
-// permissions on folders in it.
-func remove(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(name string, d os.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(name, 0o700) //nolint:gosec // a folder about to be deleted
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
-}
 
 // The modes of boot.py: who ends what a script leaves behind.
 const (

@@ -4,15 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"openskill/sdk/skill"
 )
@@ -280,6 +285,90 @@ for i in range(1000000):
 	})
 }
 
+// A script that goes down folder by folder gets to where no path leads. It is ended,
+// and nothing of it is left.
+func TestDeepFoldersStopAtTheCap(t *testing.T) {
+	long := strings.Repeat("d", 250)
+	eachGuard(t, func(t *testing.T, r *Runner, _ *guard) {
+		temp := t.TempDir()
+		own := New(&Options{TempDir: temp})
+		own.ready = r.ready
+		for _, tc := range []struct {
+			name  string
+			depth int
+			code  skill.Code
+		}{{"d", 5000, skill.OutputLimit}, {"d", maxDepth + 1, skill.OutputLimit}, {"d", maxDepth, ""}, {long, 20, skill.OutputLimit}, {long, 10, ""}} {
+			c := program(t, fmt.Sprintf(`
+import os
+os.chdir("work")
+for i in range(%d):
+    os.mkdir(%[2]q)
+    os.chdir(%[2]q)
+with open("unseen", "w") as f:
+    f.write("x" * 1000)
+`, tc.depth, tc.name))
+			c.Grants.Scratch = true
+			if reply := must(t, own, c); reply.Code != tc.code || reply.ExitCode != 0 || reply.Artifacts != nil {
+				t.Errorf("%d of %.5s: code %q (%s), exit code %d, stderr %.300q", tc.depth, tc.name, reply.Code, reply.Message, reply.ExitCode, reply.Stderr)
+			}
+			if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+				t.Errorf("%d of %.5s: left behind: %v, %v", tc.depth, tc.name, left, err)
+			}
+		}
+	})
+}
+
+// A file of one byte takes a block: many of them are more on the disk than they say.
+func TestTinyFilesCountAsBlocks(t *testing.T) {
+	tiny := filepath.Join(t.TempDir(), "tiny")
+	if err := os.WriteFile(tiny, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(tiny)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Blocks*512 < 2048 {
+		t.Skip("this file system keeps small files in their inodes")
+	}
+	eachGuard(t, func(t *testing.T, r *Runner, _ *guard) {
+		c := program(t, "for i in range(1000):\n    open('work/%d' % i, 'w').write('x')\n")
+		c.Grants.Scratch, c.Limits.Scratch = true, 1<<20
+		if reply := must(t, r, c); reply.Code != skill.OutputLimit || reply.Artifacts != nil {
+			t.Errorf("code %q (%s), %d artifacts, stderr %.300q", reply.Code, reply.Message, len(reply.Artifacts), reply.Stderr)
+		}
+		c = program(t, "for i in range(100):\n    open('work/%d' % i, 'w').write('x')\n")
+		c.Grants.Scratch, c.Limits.Scratch = true, 1<<20
+		if reply := must(t, r, c); reply.Code != "" || len(reply.Artifacts) != 100 {
+			t.Errorf("of 100: code %q (%s), %d artifacts, stderr %.300q", reply.Code, reply.Message, len(reply.Artifacts), reply.Stderr)
+		}
+	})
+}
+
+// Blocks count that were allocated beyond the length of a file, and a sparse file counts by
+// its length; those that a file system sets aside while a file grows do not count.
+func TestWhatAFileTakes(t *testing.T) {
+	for _, tc := range []struct{ length, blocks, want uint64 }{
+		{0, 0, 0}, {1, 4096, 4096}, {5000, 8192, 8192}, {1 << 30, 0, 1 << 30}, {0, 1 << 30, 1 << 30},
+		{64<<10 - 1, 128 << 10, 128 << 10}, {9 << 20, 16 << 20, 9 << 20}, {9 << 20, 1 << 30, 1 << 30},
+	} {
+		if got := counted(tc.length, tc.blocks); got != tc.want {
+			t.Errorf("%d bytes in blocks of %d count as %d, want %d", tc.length, tc.blocks, got, tc.want)
+		}
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()                                                                         //nolint:errcheck // a test's
+	if err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, 3<<20); err != nil { //nolint:gosec // a descriptor
+		t.Skipf("this file system allocates nothing ahead: %v", err)
+	}
+	if info, err := f.Stat(); err != nil || info.Size() != 0 || taken(info) < 3<<20 {
+		t.Errorf("an empty file with 3 MiB allocated counts as %d: %v", taken(info), err)
+	}
+}
+
 func TestArtifactsAreTheScriptsOwnFiles(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("of the host"), 0o600); err != nil {
@@ -430,4 +519,55 @@ func within(t *testing.T, d time.Duration, what string, ok func() bool) {
 			t.Fatalf("not within %v: %s", d, what)
 		}
 	}
+}
+
+// A script of the host's own user cannot keep the host from looking: it may close a folder
+// and write below it all the same.
+func TestClosedFoldersCount(t *testing.T) {
+	dir := t.TempDir()
+	const nobody = 65534
+	root := os.Geteuid() == 0
+	if root { // who may look everywhere: the folders are another's, and a thread is that one
+		if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chown(dir, nobody, nobody)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this
+		if root {
+			if e := unix.Setfsuid(nobody); e != nil {
+				err <- e
+				return
+			}
+		}
+		var all []error
+		for _, mode := range []os.FileMode{0, 0o100, 0o300, 0o400, 0o600} {
+			if e := closedCounts(filepath.Join(dir, "work"), mode); e != nil {
+				all = append(all, fmt.Errorf("mode %o: %w", mode, e))
+			}
+		}
+		err <- errors.Join(all...)
+	}()
+	if err := <-err; err != nil {
+		t.Error(err)
+	}
+}
+
+func closedCounts(work string, mode os.FileMode) error {
+	closed := filepath.Join(work, "a", "closed")
+	err := errors.Join(os.MkdirAll(closed, 0o700), os.WriteFile(filepath.Join(closed, "f"), make([]byte, 5000), 0o600), os.Chmod(closed, mode))
+	if err != nil {
+		return err
+	}
+	if err := filled(work, 20_000); err != nil {
+		return fmt.Errorf("though it is little: %w", err)
+	}
+	if err := errors.Join(os.Chmod(closed, mode), os.Chmod(work, mode)); err != nil {
+		return err
+	}
+	if err := filled(work, 3000); !errors.Is(err, errScratch) {
+		return errors.Join(errors.New("what is closed does not count"), err, remove(work))
+	}
+	return errors.Join(os.Chmod(filepath.Join(work, "a"), mode), os.Chmod(work, mode), remove(work))
 }

@@ -180,7 +180,13 @@ func pluginLog(level int, name string) func(w *World, p []uint64) uint64 {
 	}
 }
 
+// logLine writes a line of standard error. What is more than it has room for is cut before it
+// is copied, but for a byte, so that it is still too much: a message may have all the memory
+// of a run.
 func (w *World) logLine(level string, message []byte) {
+	if left := max(w.out[1].left, 0); int64(len(message)) > left {
+		message = message[:left+1]
+	}
 	line := append(append(append(make([]byte, 0, len(level)+len(message)+3), level...), ": "...), message...)
 	w.copied(len(line))
 	if _, over, _ := w.out[1].write(append(line, '\n')); over { // one that cannot be written is lost

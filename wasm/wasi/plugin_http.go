@@ -25,14 +25,24 @@ type pluginResponse struct {
 	} `json:"error"`
 }
 
+// maxPluginHead is how many bytes of a request are read beside its body. The host takes 40 KiB
+// of them, as they are written below (package egress); escapes may make what a plug-in
+// writes longer than that.
+const maxPluginHead = 128 << 10
+
+const longRequest = "a request and its body have at most 4 MiB"
+
 // pluginHTTPRequest is (request, body) -> body of the response, 0 where that is empty. A
 // request that is refused has the status 0, and as its body what was wrong, as JSON; that is in
 // the logs, too. Extism's hosts end the run then.
 func (w *World) pluginHTTPRequest(p []uint64) uint64 {
 	g := &w.plug
 	g.status, g.headers = 0, nil
-	if g.mem.Length(p[0])+g.mem.Length(p[1]) > maxRequest {
-		return w.refusedRequest("PAYLOAD_TOO_LARGE", "a request and its body have at most 4 MiB")
+	if g.mem.Length(p[0]) > maxPluginHead {
+		return w.refusedRequest("PAYLOAD_TOO_LARGE", "a request without its body has at most 128 KiB")
+	}
+	if g.mem.Length(p[1]) > maxRequest {
+		return w.refusedRequest("PAYLOAD_TOO_LARGE", longRequest)
 	}
 	var asked pluginRequest
 	err := json.Unmarshal(w.block(p[0]), &asked)
@@ -53,6 +63,9 @@ func (w *World) pluginHTTPRequest(p []uint64) uint64 {
 	}{strings.ToUpper(asked.Method), asked.URL, asked.Headers})
 	if err != nil {
 		return w.refusedRequest("INVALID_ARGUMENT", "the request cannot be written")
+	}
+	if len(head)+1+len(body) > maxRequest { // as it is written, where < has six bytes
+		return w.refusedRequest("PAYLOAD_TOO_LARGE", longRequest)
 	}
 	request := append(append(head, '\n'), body...)
 	g.mem.Free(p[0])

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -240,6 +241,42 @@ func TestPluginLimits(t *testing.T) {
 	})
 }
 
+// What does not fit into the logs is not copied to find that out: a block may take all the
+// memory that a run has, and a copy of it would be beside that. No other test runs beside this
+// one, which looks at all that is allocated.
+func TestPluginLogsAreNotCopied(t *testing.T) {
+	var logs strings.Builder
+	g := newPlugged(t, wasi.Config{StderrLimit: 100, Stderr: &logs})
+	g.ask("log_info", g.block("short"))
+	at := g.ask("alloc", 64<<20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	g.stops(wasi.ReasonOutputLimit, "log_info", at)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+		t.Errorf("the host takes %d bytes for it", n)
+	}
+	if logs.String() != "info: short\ninfo: "+strings.Repeat("\x00", 100-18) {
+		t.Errorf("written: %q", logs.String())
+	}
+	for _, tc := range []struct {
+		limit, message int
+		over           bool
+	}{{20, 13, false}, {20, 14, true}, {20, 20, true}, {20, 21, true}, {7, 0, false}, {6, 0, true}, {1, 1, true}} {
+		logs.Reset()
+		g := newPlugged(t, wasi.Config{StderrLimit: int64(tc.limit), Stderr: &logs})
+		at := g.block(strings.Repeat("x", tc.message))
+		if tc.over {
+			g.stops(wasi.ReasonOutputLimit, "log_info", at)
+		} else {
+			g.ask("log_info", at)
+		}
+		if line := "info: " + strings.Repeat("x", tc.message) + "\n"; logs.String() != line[:min(len(line), tc.limit)] {
+			t.Errorf("a message of %d bytes where %d are left: %q", tc.message, tc.limit, logs.String())
+		}
+	}
+}
+
 type endlessInput struct{}
 
 func (endlessInput) Read(p []byte) (int, error) { return len(p), nil }
@@ -333,8 +370,8 @@ func TestPluginRequests(t *testing.T) {
 	if got := g.text(g.ask("http_request", g.block("{}"), g.ask("alloc", 4<<20+1))); !strings.Contains(got, "PAYLOAD_TOO_LARGE") {
 		t.Error(got)
 	}
-	if len(asked) != n {
-		t.Errorf("requests that cannot be read were sent: %q", asked[n:])
+	for _, request := range asked[n:] {
+		t.Errorf("a request that cannot be read was sent: %.100q", request)
 	}
 	response = "no JSON"
 	if got := g.text(g.ask("http_request", g.block("{}"), 0)); !strings.Contains(got, "INTERNAL") {
@@ -343,6 +380,43 @@ func TestPluginRequests(t *testing.T) {
 	none := newPlugged(t, wasi.Config{})
 	if got := none.text(none.ask("http_request", none.block("{}"), 0)); !strings.Contains(got, "NETWORK_DENIED") {
 		t.Error(got)
+	}
+}
+
+// What is sent is held to 4 MiB as it is written, not only as the plug-in has it: a request
+// that is longer costs its worker process.
+func TestPluginRequestsAreHeld(t *testing.T) {
+	t.Parallel()
+	var headers strings.Builder
+	for i := range 350_000 {
+		fmt.Fprintf(&headers, `"%x":"",`, i)
+	}
+	// Each < is six bytes when it is written. Values of the configuration become blocks at
+	// once, and not by a call for every eight bytes.
+	long := `{"url":"` + strings.Repeat("<", 120<<10) + `"}`
+	var sent []int
+	g := newPlugged(t, wasi.Config{
+		Env: []string{"MEGABYTE=" + `{"url":"` + strings.Repeat("<", 1<<20) + `"}`, "HEADERS=" + `{"headers":{` + headers.String() + `"x":""}}`, "LONG=" + long},
+		Fetch: func(_ context.Context, request []byte) []byte {
+			sent = append(sent, len(request))
+			return []byte(`{"status":200}` + "\n")
+		},
+	})
+	for _, tc := range []struct {
+		name string
+		body int
+		code string // "": it is sent
+	}{
+		{"MEGABYTE", 0, "PAYLOAD_TOO_LARGE"},
+		{"HEADERS", 0, "PAYLOAD_TOO_LARGE"},
+		{"LONG", 4<<20 - len(long), "PAYLOAD_TOO_LARGE"},
+		{"LONG", 3 << 20, ""},
+	} {
+		sent = nil
+		got := g.text(g.ask("http_request", g.ask("config_get", g.block(tc.name)), g.ask("alloc", uint64(tc.body))))
+		if !strings.Contains(got, tc.code) || (tc.code == "") != (len(sent) == 1) || len(sent) > 0 && sent[0] > 4<<20 {
+			t.Errorf("%s and a body of %d bytes: sent %d, answer %.200q", tc.name, tc.body, sent, got)
+		}
 	}
 }
 
