@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"openskill/host/approval"
 	"openskill/host/backup"
 	"openskill/host/config"
@@ -30,11 +32,14 @@ func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	staging, err := os.MkdirTemp(d.temp, "backup-")
+	staging, err := os.MkdirTemp(d.temp, backupPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("host.Backup: %w", err)
 	}
-	defer os.RemoveAll(staging) //nolint:errcheck // what is left goes with the other temporary files
+	defer os.RemoveAll(staging) //nolint:errcheck // what is left is swept at the start of a host
+	held := lockOf(staging)
+	_, _ = held.TryLock() // where there are no locks, sweepBackups removes nothing
+	defer held.Close()    //nolint:errcheck // before the folder is removed
 	inside := func(name string) backup.Part { return backup.Part{Name: name, From: filepath.Join(staging, name)} }
 
 	// The database first: it names no upload, and an approval that is only in the files is
@@ -60,6 +65,36 @@ func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logg
 		return nil, err
 	}
 	return x, nil
+}
+
+const backupPrefix = "backup-"
+
+// lockOf is the file in the folder of a backup that is locked while it is made. The lock
+// goes with its process, which a number in the name would not say of another container's.
+func lockOf(staging string) *flock.Flock { return flock.New(filepath.Join(staging, ".lock")) }
+
+// sweepAfter spares folders of backups that have no lock yet.
+const sweepAfter = time.Minute
+
+// sweepBackups removes what backups left that were killed: each is a copy of the database.
+func sweepBackups(d state) {
+	now := time.Now()                                                 //nolint:forbidigo // compared with the times of files
+	left, _ := filepath.Glob(filepath.Join(d.temp, backupPrefix+"*")) // the pattern is a good one
+	for _, dir := range left {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() {
+			continue
+		}
+		lock := lockOf(dir)
+		if missing(lock.Path()) && now.Sub(info.ModTime()) < sweepAfter {
+			continue
+		}
+		if free, err := lock.TryLock(); err != nil || !free {
+			continue // it is being made, or another user's
+		}
+		_ = lock.Close()      // some systems remove no file that is open
+		_ = os.RemoveAll(dir) // it is tried again at the next start
+	}
 }
 
 // Restore makes a state folder of a backup. There must be none yet; it appears whole, and

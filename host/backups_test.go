@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"openskill/host/audit"
 	"openskill/host/backup"
@@ -121,6 +122,69 @@ func TestBackupsThatCannotBe(t *testing.T) {
 	if _, err := Restore(t.Context(), s.StateDir, &b); skill.CodeOf(err) != skill.InvalidArgument || !missing(s.StateDir) {
 		t.Errorf("of nothing: %v", err)
 	}
+}
+
+// What a backup left that was killed goes when a host starts, and what one makes does not.
+func TestBackupsThatWereKilled(t *testing.T) {
+	s := settings(t, nil)
+	start := func() {
+		t.Helper()
+		h, err := Open(s, &Options{Log: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			err = h.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	start()
+	temp := filepath.Join(s.StateDir, "tmp")
+	for name, age := range map[string]time.Duration{"backup-locked": 0, "backup-new": 0, "backup-old": 2 * sweepAfter, "other": 2 * sweepAfter} {
+		dir := filepath.Join(temp, name)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		files := []string{"openskill.db"}
+		if name == "backup-locked" {
+			files = append(files, ".lock") // of a process that is gone
+		}
+		for _, file := range files {
+			if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if then := time.Now().Add(-age); os.Chtimes(dir, then, then) != nil {
+			t.Fatal(name)
+		}
+	}
+	during := writing(func() {
+		start()
+		for name, want := range map[string]bool{"backup-locked": false, "backup-old": false, "backup-new": true, "other": true} {
+			if missing(filepath.Join(temp, name)) == want {
+				t.Errorf("%s: there %v, want %v", name, !want, want)
+			}
+		}
+		if made, err := filepath.Glob(filepath.Join(temp, "backup-*")); err != nil || len(made) != 2 { // backup-new, and this one
+			t.Errorf("while one is made: %q, %v", made, err)
+		}
+	})
+	if _, err := Backup(t.Context(), s, &during, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if made, err := filepath.Glob(filepath.Join(temp, "backup-*")); err != nil || len(made) != 1 {
+		t.Errorf("after it: %q, %v", made, err)
+	}
+}
+
+// writing does something when the first byte is written.
+type writing func()
+
+func (w *writing) Write(p []byte) (int, error) {
+	if *w != nil {
+		(*w)()
+		*w = nil
+	}
+	return len(p), nil
 }
 
 // TestBackupsOfStrangers: an archive brings what a backup has, and nothing that a host would

@@ -258,13 +258,12 @@ func (x *Examination) skills(ctx context.Context, s *config.Settings, list []ski
 	for _, p := range r.Problems() {
 		x.Skills = append(x.Skills, Finding{Name: p.File, Detail: p.String()})
 	}
-	page, _, _ := r.List("", 0) // the first page is always there
-	for _, d := range page {
-		k, err := r.Get(d.ID, "")
+	for _, id := range r.IDs() {
+		k, err := r.Get(id, "")
 		if err != nil {
 			continue
 		}
-		f := Finding{Name: string(d.ID)}
+		f := Finding{Name: string(id)}
 		lacks := x.lacks(ctx, list, k, k.Primary)
 		switch {
 		case lacks == "":

@@ -109,6 +109,7 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
+	sweepBackups(dirs)
 	h.given = roots
 	for _, r := range roots {
 		// A worker has another working folder, and problems name roots as they were given.

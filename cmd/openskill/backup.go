@@ -54,8 +54,7 @@ does that. FILE has the rest then.`,
 			if err != nil {
 				return backupFailed(err)
 			}
-			a.say("openskill: %s", summaryOf(x))
-			return nil
+			return a.tellBackup(a.stderr, x, "openskill: ", asJSON)
 		}
 		if _, err := os.Lstat(args[0]); err == nil && !force {
 			return failed(skill.Conflict, "%s is there already; --force replaces it", quote(args[0]))
@@ -64,7 +63,7 @@ does that. FILE has the rest then.`,
 		if err != nil {
 			return backupFailed(err)
 		}
-		return a.tellBackup(x, args[0], asJSON)
+		return a.tellBackup(a.stdout, x, skill.CleanText(args[0], 200)+"  ", asJSON)
 	}
 	return cmd
 }
@@ -123,7 +122,7 @@ brought up to date by the host that opens it first.`,
 		if err != nil {
 			return backupFailed(err)
 		}
-		return a.tellBackup(x, s.StateDir, asJSON)
+		return a.tellBackup(a.stdout, x, skill.CleanText(s.StateDir, 200)+"  ", asJSON)
 	}
 	return cmd
 }
@@ -142,18 +141,25 @@ func backupFailed(err error) error {
 	return hostFailed(err)
 }
 
-func (a *app) tellBackup(x *backup.Index, where string, asJSON bool) error {
+// tellBackup says what is in an archive, as JSON or as a line that begins with what.
+func (a *app) tellBackup(w io.Writer, x *backup.Index, what string, asJSON bool) error {
+	var err error
 	if asJSON {
-		return a.printJSON(struct {
+		err = writeJSON(w, struct {
 			*backup.Index
 			Files int   `json:"files"`
 			Bytes int64 `json:"bytes"`
 		}{x, len(x.Files), x.Bytes()})
+	} else {
+		if x.Database == string(store.Postgres) {
+			a.say("openskill: the database is PostgreSQL's, and not in it: copy it by its own tools, such as pg_dump")
+		}
+		_, err = fmt.Fprintf(w, "%s%s\n", what, summaryOf(x))
 	}
-	if x.Database == string(store.Postgres) {
-		a.say("openskill: the database is PostgreSQL's, and not in it: copy it by its own tools, such as pg_dump")
+	if err != nil {
+		return hostFailed(err)
 	}
-	return a.print("%s  %s\n", skill.CleanText(where, 200), summaryOf(x))
+	return nil
 }
 
 func summaryOf(x *backup.Index) string {

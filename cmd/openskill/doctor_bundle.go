@@ -28,8 +28,8 @@ const (
 // logFields are the fields of a log line that a bundle keeps. No other may tell of what
 // callers sent or got: messages of errors repeat parts of inputs.
 var logFields = []string{
-	"time", "level", "msg", "code", "status", "success", "skill_id", "version", "runner", "latency_ms", "fuel_used", "memory_peak_bytes",
-	"trace_id", "execution_id", "names", "changed", "signal", "grace_s",
+	"time", "level", "msg", "code", "status", "success", "skill_id", "version", "runner_type", "latency_ms", "error.code", "fuel_used",
+	"memory_peak_bytes", "trace_id", "span_id", "execution_id", "names", "changed", "grace_s",
 }
 
 // counts are how much there is in the state folder, by the host's own names.

@@ -4,10 +4,14 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +88,77 @@ planted: no line of a log
 	if code := run(); code != exitUsage {
 		t.Errorf("a file that is there: exit code %d", code)
 	}
+}
+
+// TestBundleKeepsFieldsOfTheLog holds the list of fields against a call that failed: all of
+// its line is kept but what tells of its caller, and the list has no field that nobody writes.
+func TestBundleKeepsFieldsOfTheLog(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	Run(t.Context(), []string{"run", skillFolder(t), "--state", t.TempDir(), "--fuel", "100000", "--debug"}, strings.NewReader(""), &stdout, &stderr)
+	log := filepath.Join(t.TempDir(), "host.log")
+	if err := os.WriteFile(log, stderr.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := logTail(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(lines []byte) map[string]any {
+		t.Helper()
+		for line := range bytes.Lines(lines) {
+			var fields map[string]any
+			if json.Unmarshal(line, &fields) == nil && fields["msg"] == "invoke" {
+				return fields
+			}
+		}
+		t.Fatalf("no line of a call in %q", lines)
+		return nil
+	}
+	written, shown := of(stderr.Bytes()), of(kept)
+	if shown["runner_type"] != "wasm:wasi" || shown["error.code"] != "FUEL_EXHAUSTED" {
+		t.Errorf("of the call that failed there is %v", shown)
+	}
+	for _, name := range []string{"principal", "tenant", "error.message"} { // which tell of the caller
+		if _, ok := written[name]; !ok || slices.Contains(logFields, name) {
+			t.Errorf("%s: written %v, in the list %v", name, ok, slices.Contains(logFields, name))
+		}
+		delete(written, name)
+	}
+	for name := range written {
+		if !slices.Contains(logFields, name) {
+			t.Errorf("%s is in the line of a call, and not in the list", name)
+		}
+	}
+	keys := keysWritten(t)
+	for _, name := range logFields {
+		if _, ok := written[name]; !ok && !keys[name] {
+			t.Errorf("%s is in the list, and nobody writes it", name)
+		}
+	}
+}
+
+// keysWritten are the fields that the program gives lines of logs, by its source.
+func keysWritten(t *testing.T) map[string]bool {
+	t.Helper()
+	key := regexp.MustCompile(`slog\.[A-Z][A-Za-z0-9]*\("([a-z_.]+)",`)
+	keys := map[string]bool{}
+	for _, root := range []string{".", "../../host", "../../plugins"} {
+		err := filepath.WalkDir(root, func(name string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(name)
+			for _, m := range key.FindAllSubmatch(text, -1) {
+				keys[string(m[1])] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return keys
 }
 
 func unpack(t *testing.T, file string) map[string]string {

@@ -170,14 +170,17 @@ func onlySkill(h *host.Host, folder string) (string, error) {
 	if info, err := os.Stat(filepath.Join(clean, "skill.yaml")); err != nil || info.IsDir() {
 		return "", usage("%s is not a skill's folder: it has no skill.yaml", quote(folder))
 	}
-	page, _, err := h.Catalogue().List(skill.Local(), "", 0)
-	if err != nil {
-		return "", hostFailed(err)
-	}
-	for _, d := range page {
-		if d.Version != scriptVersion || d.Runner != skill.CLIPython { // not one of the CLI folder's
-			return string(d.ID), nil
+	for cursor, more := "", true; more; more = cursor != "" {
+		page, next, err := h.Catalogue().List(skill.Local(), cursor, 0)
+		if err != nil {
+			return "", hostFailed(err)
 		}
+		for _, d := range page {
+			if d.Version != scriptVersion || d.Runner != skill.CLIPython { // not one of the CLI folder's
+				return string(d.ID), nil
+			}
+		}
+		cursor = next
 	}
 	return "", failed(skill.InvalidManifest, "the skill in %s has problems; see openskill skills validate", quote(folder))
 }

@@ -56,8 +56,8 @@ var table = []Route{
 	{Method: "POST", Path: "/skills", Scopes: []string{skill.ScopeUpload, skill.ScopeAdmin}},
 	{Method: "POST", Path: "/skills/{id}:enable", Scopes: []string{skill.ScopeUpload, skill.ScopeAdmin}},
 	{Method: "POST", Path: "/skills/{id}:disable", Scopes: []string{skill.ScopeUpload, skill.ScopeAdmin}},
-	{Method: "POST", Path: "/skills/{id}:rollback", Scopes: []string{skill.ScopeUpload}},
-	{Method: "DELETE", Path: "/skills/{id}/versions/{version}", Scopes: []string{skill.ScopeUpload}},
+	{Method: "POST", Path: "/skills/{id}:rollback", Scopes: []string{skill.ScopeUpload, skill.ScopeAdmin}},
+	{Method: "DELETE", Path: "/skills/{id}/versions/{version}", Scopes: []string{skill.ScopeUpload, skill.ScopeAdmin}},
 	{Method: "POST", Path: "/skills/{id}:approve", Scopes: []string{skill.ScopeAdmin}},
 
 	// Agent Skills.

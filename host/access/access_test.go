@@ -152,3 +152,16 @@ func BenchmarkFind(b *testing.B) {
 		})
 	}
 }
+
+// Who has skills:admin and nothing else decides about every upload, in every way.
+func TestOperatorDecidesAboutUploads(t *testing.T) {
+	p := skill.Principal{ID: "op", Tenant: "ops", Scopes: []string{skill.ScopeAdmin}}
+	for _, r := range []struct{ method, path string }{
+		{"POST", "/skills/up:enable"}, {"POST", "/skills/up:disable"}, {"POST", "/skills/up:rollback"}, {"POST", "/skills/up:approve"},
+		{"DELETE", "/skills/up/versions/1.0.0"},
+	} {
+		if route, subject := Find(r.method, r.path); route == nil || !route.LetsIn(p, subject) {
+			t.Errorf("%s %s is shut", r.method, r.path)
+		}
+	}
+}

@@ -113,7 +113,7 @@ func date(value []byte, to **jwt.NumericDate) error {
 // principal is whom the claims name.
 func (c *claims) principal() (skill.Principal, reason) {
 	switch {
-	case !plain(c.sub, longestSubject):
+	case !plain(c.sub, longestSubject), strings.ContainsFunc(c.sub, skill.Hidden): // or two would look like one
 		return skill.Principal{}, "a token whose subject (sub) is missing, too long or no plain text"
 	case strings.EqualFold(c.sub, tenantLocal), strings.EqualFold(c.sub, tenantAnonymous), len(c.sub) >= len(keyPrincipal) && strings.EqualFold(c.sub[:len(keyPrincipal)], keyPrincipal):
 		return skill.Principal{}, "a token whose subject (sub) is reserved"

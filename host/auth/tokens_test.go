@@ -251,6 +251,8 @@ func TestForgedTokens(t *testing.T) {
 		"subject local":                  hmac(good("sub", "local")),
 		"subject of a key":               hmac(good("sub", "Key:abcdefghijklmnop")),
 		"subject with invisible text":    hmac(good("sub", "ann\u200b")),
+		"subject with a joiner":          hmac(good("sub", "中\u200d文")),
+		"subject with a selector":        hmac(good("sub", "ann\ufe0f")),
 		"subject of 201 bytes":           hmac(good("sub", strings.Repeat("a", 201))),
 		"tenant twice":                   hmac(strings.Replace(good(), "{", `{"tenant":"other",`, 1)),
 		"Tenant beside tenant":           hmac(strings.Replace(good(), "{", `{"Tenant":"other",`, 1)),

@@ -43,8 +43,8 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%s lack %s: %+v", name, unset, l)
 		}
 	}
-	if s.Timeout() != 15*time.Second || s.MaxBody() != 1<<20 {
-		t.Errorf("timeout %v, body %d", s.Timeout(), s.MaxBody())
+	if timeout := s.Defaults().Timeout; timeout != 15*time.Second || s.MaxBody() != 1<<20 {
+		t.Errorf("timeout %v, body %d", timeout, s.MaxBody())
 	}
 	if got := s.Origin("OPENSKILL_LISTEN"); got != FromDefault {
 		t.Errorf("origin %q", got)

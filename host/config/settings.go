@@ -313,6 +313,3 @@ func (s *Settings) AuditRetention() time.Duration {
 func (s *Settings) ResultTime() time.Duration {
 	return time.Duration(s.ResultMinutes) * time.Minute //nolint:gosec // at most a month by its range
 }
-
-// Timeout is the default time of a call.
-func (s *Settings) Timeout() time.Duration { return s.Defaults().Timeout }

@@ -603,3 +603,27 @@ func TestSelfTestOnSettings(t *testing.T) {
 		}
 	}
 }
+
+// What the page of an upload offers is what the API would let its caller do.
+func TestDecisionsOffered(t *testing.T) {
+	f := open(t, nil)
+	up := `{"id":"up","version":"1.0.0","state":"enabled","enabled":true,"input_schema":{"type":"object"}}`
+	f.answers["GET /skills/up"], f.answers["GET /skills/up/versions"] = up, `{"data":[`+up+`],"next":null}`
+	for scope, want := range map[string]string{
+		"":                 "",
+		skill.ScopeUpload:  "disable rollback delete",
+		skill.ScopeAdmin:   "disable rollback approve delete",
+		skill.ScopeInvoke:  "",
+		skill.ScopeMetrics: "",
+	} {
+		f.mu.Lock()
+		f.keys["one"] = skill.Principal{ID: "key:one", Type: skill.Agent, Tenant: "acme", Scopes: []string{skill.ScopeRead, scope}}
+		f.mu.Unlock()
+		body := f.signedIn(t, "one").get(t, "/console/skills/up").Body.String()
+		for action := range decisions {
+			if offered := strings.Contains(body, `action="/console/skills/up/`+action+`"`); offered != strings.Contains(want, action) {
+				t.Errorf("with %q, %s is offered: %v", scope, action, offered)
+			}
+		}
+	}
+}

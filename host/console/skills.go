@@ -113,7 +113,7 @@ func (v *view) loadSkill(id, version, tenant string) (*skillData, error) {
 	d.Versions, d.Form = versions.Data, formOf(d.Skill.InputSchema)
 	d.Uploaded = d.Skill.State != ""
 	d.Call = v.p.MayInvoke(d.Skill.ID)
-	d.Own = d.Uploaded && v.p.May(skill.ScopeUpload)
+	d.Own = d.Uploaded && (v.p.May(skill.ScopeUpload) || v.p.May(skill.ScopeAdmin))
 	d.Decide = d.Own || v.p.May(skill.ScopeAdmin)
 	d.Approve = d.Uploaded && v.p.May(skill.ScopeAdmin)
 	return d, nil

@@ -93,10 +93,11 @@ func ParsePatch(b []byte) (Patch, error) {
 
 func description(s string) (string, error) {
 	s = strings.Join(strings.Fields(s), " ")
+	_, hidden := skill.Unseen(s)
 	switch {
 	case s == "" || len(s) > registry.MaxDescription:
 		return "", wrong(fieldDescription, fmt.Sprintf("must have 1 to %d bytes", registry.MaxDescription))
-	case strings.ContainsFunc(s, safeyaml.Invisible):
+	case hidden:
 		return "", wrong(fieldDescription, "holds an invisible or control character")
 	}
 	return s, nil

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,33 +64,48 @@ func (c *caller) agentTools(ctx context.Context) ([]skill.Tool, error) {
 	return c.s.opt.AgentSkills.Tools(ctx, c.p)
 }
 
-// made are tools by what they were made of: a digest is over all that a skill consists
-// of, its manifest included.
+// made are tools by what they were made of.
 type made struct {
 	mu    sync.Mutex
-	tools map[string]*mcp.Tool
+	tools map[stamp]*mcp.Tool
 }
 
 // mostTools bounds what is kept; one is a few kilobytes.
 const mostTools = 4096
 
 func (m *made) of(d *skill.Descriptor) *mcp.Tool {
-	if d.Digest == "" {
-		t := describe(d)
-		return toolOf(&t, d)
-	}
-	key := string(d.ID) + "\x00" + d.Version + "\x00" + d.Digest
+	key := stampOf(d)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if t := m.tools[key]; t != nil {
 		return t
 	}
 	if m.tools == nil || len(m.tools) >= mostTools {
-		m.tools = map[string]*mcp.Tool{}
+		m.tools = map[stamp]*mcp.Tool{}
 	}
 	t := describe(d)
 	m.tools[key] = toolOf(&t, d)
 	return m.tools[key]
+}
+
+// stamp is a skill as its tool shows it, in little.
+type stamp [sha256.Size]byte
+
+// stampOf takes all in that a tool is made of. The digest of a skill is over its files,
+// and so says nothing of what the operator changed: another description has the same one.
+func stampOf(d *skill.Descriptor) stamp {
+	b := make([]byte, 0, 512+len(d.Description)+len(d.InputSchema)+len(d.OutputSchema))
+	part := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+	for _, s := range []string{string(d.ID), d.Version, d.Digest, d.Description, string(d.Runner), string(d.Fallback)} {
+		part(s)
+	}
+	for _, s := range [][]byte{d.InputSchema, d.OutputSchema} {
+		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
+	}
+	for _, rule := range d.Permissions.HTTP {
+		part(strings.Join(rule.Methods, " "))
+	}
+	return sha256.Sum256(b)
 }
 
 // describe is the tool of a skill. A skill whose data need not be an object has no

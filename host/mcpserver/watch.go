@@ -105,7 +105,8 @@ func (c *caller) sight(ctx context.Context) (*sight, error) {
 		}
 		for i := range page {
 			if d := &page[i]; d.Enabled {
-				_ = enc.Encode([]string{string(d.ID), d.Version, d.Digest})
+				of := stampOf(d)
+				h.Write(of[:]) // a hash does not fail
 			}
 		}
 		cursor = next
@@ -114,7 +115,7 @@ func (c *caller) sight(ctx context.Context) (*sight, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = enc.Encode(three) // to a hash, which does not fail
+	_ = enc.Encode(three)
 	h.Sum(seen.tools[:0])
 	if c.s.opt.AgentSkills != nil {
 		list, err := c.s.opt.AgentSkills.List(ctx, c.p)

@@ -2,8 +2,10 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +63,57 @@ func TestListChanged(t *testing.T) {
 	s.Refresh(t.Context())
 	if n := len(heard.tools) + len(heard.prompts) + len(heard.resources); n > 0 {
 		t.Errorf("%d notifications without a change", n)
+	}
+}
+
+// TestDescriptionChanged holds that what the operator changes of a skill, whose files and
+// digest stay the same, is told to sessions and shown in the list.
+func TestDescriptionChanged(t *testing.T) {
+	d := newDoor()
+	s := newServer(t, Options{Door: d, Catalogue: d, PollEvery: time.Hour})
+	heard, o := newEar()
+	cs := connect(t, s, skill.Local(), o)
+	shown := func() *mcp.Tool {
+		t.Helper()
+		list, err := cs.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range list.Tools {
+			if tool.Name == "echo" {
+				return tool
+			}
+		}
+		t.Fatal("the list has no echo")
+		return nil
+	}
+	shown()
+	s.Refresh(t.Context())
+	for _, change := range []struct {
+		what string
+		do   func(*skill.Descriptor)
+		is   func(*mcp.Tool) bool
+	}{
+		{"description", func(s *skill.Descriptor) { s.Description = "As the operator says." }, func(t *mcp.Tool) bool { return t.Description == "As the operator says." }},
+		{"input schema", func(s *skill.Descriptor) { s.InputSchema = json.RawMessage(`{"type":"object","title":"new"}`) }, func(t *mcp.Tool) bool {
+			b, err := json.Marshal(t.InputSchema)
+			return err == nil && strings.Contains(string(b), "new")
+		}},
+		{"output schema", func(s *skill.Descriptor) { s.OutputSchema = json.RawMessage(`{"type":"string"}`) }, func(t *mcp.Tool) bool { return t.OutputSchema == nil }},
+		{"runner", func(s *skill.Descriptor) { s.Runner = skill.WasmWASI }, func(t *mcp.Tool) bool { return t.Annotations.ReadOnlyHint }},
+		{"fallback", func(s *skill.Descriptor) { s.Fallback = skill.CLIPython }, func(t *mcp.Tool) bool { return !t.Annotations.ReadOnlyHint }},
+		{"requests", func(s *skill.Descriptor) { s.Permissions.HTTP = []skill.HTTPRule{{Methods: []string{"GET"}}} }, func(t *mcp.Tool) bool { return *t.Annotations.OpenWorldHint }},
+	} {
+		d.change("echo", change.do)
+		s.Refresh(t.Context())
+		select {
+		case <-heard.tools:
+		case <-time.After(5 * time.Second):
+			t.Errorf("%s: nobody was told", change.what)
+		}
+		if tool := shown(); !change.is(tool) {
+			t.Errorf("%s: the list has the tool of before: %+v", change.what, tool)
+		}
 	}
 }
 

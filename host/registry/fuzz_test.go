@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/registry/safeyaml"
 	"openskill/sdk/skill"
 )
 
@@ -86,10 +85,8 @@ func FuzzManifest(f *testing.F) {
 		if limits.Timeout < 0 || limits.Memory > 1<<40 || limits.Output > 1<<40 || limits.Scratch > 1<<40 {
 			t.Fatalf("limits %+v", limits)
 		}
-		for _, r := range m.description {
-			if safeyaml.Invisible(r) {
-				t.Fatalf("description %q", m.description)
-			}
+		if _, found := skill.Unseen(m.description); found {
+			t.Fatalf("description %q", m.description)
 		}
 	})
 }

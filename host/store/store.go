@@ -102,9 +102,6 @@ func (d *DB) Close() error {
 // Kind says which kind of database it is.
 func (d *DB) Kind() Kind { return d.kind }
 
-// Ping reports whether the database answers.
-func (d *DB) Ping(ctx context.Context) error { return d.write.PingContext(ctx) }
-
 // place is what a URL says.
 type place struct {
 	kind Kind

@@ -23,6 +23,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"openskill/host/registry/schema"
 	"openskill/host/tools/ordered"
@@ -176,20 +177,11 @@ func hides(v any) bool {
 	return false
 }
 
-// hidden reports whether a text has characters that cannot be seen, ends of lines and
-// tabs left aside.
+// hidden reports whether a text has what cannot be seen, ends of lines and tabs left
+// aside, or what was no text.
 func hidden(s string) bool {
-	for _, r := range s {
-		if r != '\n' && r != '\t' && r != '\r' && r != ' ' && !seen(r) {
-			return true
-		}
-	}
-	return false
-}
-
-// seen reports whether CleanText leaves a character.
-func seen(r rune) bool {
-	return skill.CleanText("x"+string(r)+"x", 16) != "xx" && r != '\ufffd'
+	_, found := skill.Unseen(s)
+	return found || strings.ContainsRune(s, utf8.RuneError)
 }
 
 // eachSchema replaces every schema directly within one.

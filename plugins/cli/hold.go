@@ -50,11 +50,12 @@ func (r *machine) firstGuard(ctx context.Context, p *python, all []*guard) (*gua
 // try runs a script that reads data, writes to ./work and starts a process, the
 // things that a guard that is too strict for this machine would spoil.
 func (r *machine) try(ctx context.Context, p *python, g *guard) error {
-	folder, err := os.MkdirTemp(r.opts.TempDir, "openskill-try-")
+	folder, err := os.MkdirTemp(r.opts.TempDir, tryPrefix)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // a temporary folder
+	defer hold(folder)()
+	defer os.RemoveAll(folder) //nolint:errcheck // what is left is swept
 	const source = "import json, os\nopen('work/a', 'w').close()\nos.listdir('data')\npid = os.fork()\n" +
 		"if not pid: os._exit(0)\nos.wait()\nprint('ok')\n"
 	name := filepath.Join(folder, "try.py")

@@ -108,7 +108,7 @@ func (j *job) ruleset(version int) (_ *os.File, err error) {
 		}
 		return nil
 	}
-	readable := slices.Concat(systemReadable, j.python.Folders, j.readable, []string{j.folder, j.dir, j.data})
+	readable := slices.Concat(systemReadable, j.python.Folders, []string{j.folder, j.dir, j.data})
 	for _, path := range readable {
 		if err := allow(path, mayRead); err != nil {
 			return nil, err

@@ -23,18 +23,12 @@ type Options struct {
 	// TempDir is where each run's folder is made and removed. Empty means
 	// os.TempDir().
 	TempDir string
-
-	// Processes is how many processes and threads one run may have, where the
-	// system counts them for each run; see Protections. Zero means 64.
-	Processes int
-
-	// Files is how many descriptors one process of a run may have. Zero means 256.
-	Files int
-
-	// Readable are folders, besides the interpreter's and the system's own,
-	// that scripts may read where Landlock restricts them. Nil means none.
-	Readable []string
 }
+
+const (
+	maxProcesses   = 64  // and threads of a run, where the system counts them for each; see Protections
+	maxDescriptors = 256 // of a process
+)
 
 // Runner executes scripts with the machine's Python, or executable files. It is safe
 // for concurrent use.
@@ -79,12 +73,6 @@ func New(opts *Options) *Runner {
 	}
 	if r.opts.TempDir == "" {
 		r.opts.TempDir = os.TempDir()
-	}
-	if r.opts.Processes <= 0 {
-		r.opts.Processes = 64
-	}
-	if r.opts.Files <= 0 {
-		r.opts.Files = 256
 	}
 	return r
 }
@@ -223,7 +211,6 @@ func (r *machine) run(ctx context.Context, p *python, g *guard, call *skill.Call
 	j := &job{
 		python: p, script: path, program: program, args: call.Args, stdin: call.Stdin,
 		folder: call.Folder, dir: dir, data: call.Grants.Data, limits: call.Limits,
-		processes: r.opts.Processes, files: r.opts.Files, readable: r.opts.Readable,
 		env: call.Grants.Env,
 	}
 	if call.Grants.Scratch {
@@ -271,9 +258,6 @@ type job struct {
 	folder, dir string
 	data, work  string // "" where not granted
 	limits      skill.Limits
-	processes   int
-	files       int
-	readable    []string
 	env         []string // of the script
 }
 
@@ -306,7 +290,7 @@ func (j *job) argv(a asked) []string {
 	bit := map[bool]int{true: 1}
 	processes := 0 // no limit: one that counts all of a user's processes would hit at random
 	if a.counts {
-		processes = j.processes
+		processes = maxProcesses
 	}
 	var file uint64
 	if j.work != "" {
@@ -323,7 +307,7 @@ func (j *job) argv(a asked) []string {
 		address, data = 2*j.limits.Memory+reserved, j.limits.Memory
 	}
 	settings := fmt.Sprintf("%d,%d,%d,%d,%d,%d,%d,%d,%d,%d", a.mode, bit[a.readonly], bit[a.landlock], bit[j.program],
-		address, data, cpu, file, j.files, processes)
+		address, data, cpu, file, maxDescriptors, processes)
 	argv := append([]string{j.python.Path}, flags...)
 	return append(append(argv, "-c", boot, settings, j.dir, j.script), j.args...)
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A host that is killed leaves the folders of its runs behind. Each folder is
-// locked for as long as its run lasts, and the lock goes with the host: what is
+// A host that is killed leaves the folders of its runs and tries behind. Each folder is
+// locked for as long as that lasts, and the lock goes with the host: what is
 // not locked belongs to nobody.
 
 // hold locks the folder of a run until release is called. A file system without
@@ -25,16 +25,17 @@ func hold(dir string) (release func()) {
 	return func() { f.Close() }                                     //nolint:errcheck,gosec // read only
 }
 
+// tryPrefix begins the names of the folders in which a host tries what holds here.
+const tryPrefix = "openskill-try-"
+
 // sweepAfter spares folders whose run may not have locked them yet.
 const sweepAfter = time.Minute
 
 // sweep removes the folders in temp that killed hosts left behind.
 func sweep(temp string, now time.Time) {
-	found, err := filepath.Glob(filepath.Join(temp, runPrefix+"*"))
-	if err != nil {
-		return
-	}
-	for _, dir := range found {
+	runs, _ := filepath.Glob(filepath.Join(temp, runPrefix+"*")) // the patterns are good ones
+	tries, _ := filepath.Glob(filepath.Join(temp, tryPrefix+"*"))
+	for _, dir := range append(runs, tries...) {
 		info, err := os.Lstat(dir)
 		if err != nil || !info.IsDir() || !own(info) || now.Sub(info.ModTime()) < sweepAfter {
 			continue

@@ -15,9 +15,12 @@ func TestSweep(t *testing.T) {
 	temp := t.TempDir()
 	now := time.Now()
 	dirs := map[string]string{}
-	for _, name := range []string{"left", "running", "new", "other"} {
+	for _, name := range []string{"left", "tried", "running", "new", "other"} {
 		prefix := runPrefix
-		if name == "other" {
+		switch name {
+		case "tried":
+			prefix = "openskill-try-"
+		case "other":
 			prefix = "something-"
 		}
 		dirs[name] = filepath.Join(temp, prefix+name)
@@ -44,7 +47,7 @@ func TestSweep(t *testing.T) {
 	defer release()
 	sweep(temp, now)
 	for name, dir := range dirs {
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) != (name == "left") {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) != (name == "left" || name == "tried") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -60,20 +60,23 @@ const MaxMessage = 400
 
 // CleanText makes text that a guest or a stranger wrote fit to be shown: ends of lines
 // become spaces, other control characters, bidirectional overrides and what else is
-// invisible vanish, invalid UTF-8 is replaced, and what is longer than most bytes is cut
-// to that, with an ellipsis at its end.
+// [Hidden] vanish, but where they are part of what is seen ([Belongs]), invalid UTF-8 is
+// replaced, and what is longer than most bytes is cut to that, with an ellipsis at its end.
 func CleanText(s string, most int) string {
 	var b strings.Builder
 	cut := 0      // where there is room for the ellipsis
 	full := false // but for spaces, which may be the last
-	for _, r := range s {
+	var before rune
+	for i, r := range s {
 		if r == '\n' || r == '\t' || r == '\r' {
 			r = ' '
 		}
 		space := unicode.IsSpace(r)
-		if invisible(r) || space && b.Len() == 0 {
+		if Hidden(r) && !Belongs(before, r, s[i+utf8.RuneLen(r):]) || space && b.Len() == 0 {
+			before = 0
 			continue
 		}
+		before = r
 		if full = full || b.Len()+utf8.RuneLen(r) > most; full {
 			if space {
 				continue
@@ -89,16 +92,3 @@ func CleanText(s string, most int) string {
 }
 
 const ellipsis = "…"
-
-// invisible reports whether r shows nothing, or changes how others are shown.
-func invisible(r rune) bool {
-	switch {
-	case r < 0x20, r >= 0x7f && r < 0xa0, // controls
-		r == 0xad, r == 0x61c, r == 0x180e, r == 0xfeff,
-		r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r >= 0xfff9 && r <= 0xfffb,
-		r == 0x115f, r == 0x1160, r == 0x3164, r == 0xffa0, // fillers of Hangul
-		r >= 0xe0000 && r <= 0xe0fff: // tags, and selectors of variants, in which text can be hidden
-		return true
-	}
-	return false
-}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"openskill/sdk/skill"
 )
 
 // What others wrote is shown so that nothing in it hides, and nothing in it is a mark: of
@@ -64,7 +66,7 @@ func (w *writer) text(s string, quoted bool) int {
 			continue
 		case r == '\n', r == '\t', r == '"', r == '\\':
 			shown = string(r)
-		case opening(r) && opens(s[i+n:]), hidden(r) && !belongs(before, r, s[i+n:]):
+		case opening(r) && opens(s[i+n:]), hidden(r) && !skill.Belongs(before, r, s[i+n:]):
 			if !w.put(escape(r, quoted)) {
 				return i
 			}
@@ -110,30 +112,10 @@ func escape(r rune, quoted bool) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// hidden reports whether a character shows nothing, or changes how others are shown.
+// hidden reports whether a character shows nothing, changes how others are shown, or is
+// none that this program knows.
 func hidden(r rune) bool {
-	switch {
-	case r >= 0x3041 && r <= 0x9fff && r != 0x3164, r >= 0xac00 && r <= 0xd7a3: // Japanese, Chinese, Korean
-		return false
-	case r == 0x2800: // the pattern of Braille without a dot
-		return true
-	}
-	return !unicode.IsGraphic(r) || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
-}
-
-// belongs reports whether a hidden character is part of what is seen there: a joiner
-// between two letters of scripts that have them or between two emoji, or a selector of
-// the form of the one before it. Each of them alone, so that no text hides in a row.
-func belongs(before, r rune, after string) bool {
-	switch r {
-	case 0xfe0e, 0xfe0f:
-		return before != 0 && !hidden(before) && !unicode.IsSpace(before)
-	case 0x200c, 0x200d:
-		next, _ := utf8.DecodeRuneInString(after)
-		joined := func(r rune) bool { return r >= 0x80 && r != utf8.RuneError && !unicode.IsSpace(r) }
-		return joined(before) && (!hidden(before) || before == 0xfe0f) && joined(next) && !hidden(next)
-	}
-	return false
+	return !unicode.IsGraphic(r) || skill.Hidden(r)
 }
 
 // opening reports whether a character is, or looks like, the sign < with which marks begin.

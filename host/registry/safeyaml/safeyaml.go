@@ -18,6 +18,8 @@ import (
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"openskill/sdk/skill"
 )
 
 // The limits of a document. They are part of the manifest's contract.
@@ -150,11 +152,9 @@ func (w *walker) mapping(n *yaml.Node, depth int) {
 func (w *walker) scalar(n *yaml.Node) {
 	switch n.ShortTag() {
 	case "!!str":
-		for _, r := range n.Value {
-			if Invisible(r) {
-				w.report(n.Line, "the text holds the invisible or control character U+%04X", r)
-				break
-			}
+		// None of these belongs in text that people approve and models read.
+		if r, found := skill.Unseen(n.Value); found {
+			w.report(n.Line, "the text holds the invisible or control character U+%04X", r)
 		}
 	case "!!timestamp":
 		// Unquoted dates are text here: JSON, which this becomes, has no dates.
@@ -163,23 +163,6 @@ func (w *walker) scalar(n *yaml.Node) {
 	default:
 		w.report(n.Line, "only strings, numbers, true, false and null are accepted as values")
 	}
-}
-
-// Invisible reports whether r is a control character other than tab and line
-// end, turns the direction of text, or cannot be seen: none of these belongs in
-// text that people approve and models read.
-func Invisible(r rune) bool {
-	switch {
-	case r == '\n', r == '\t', r == '\r':
-		return false
-	case r < 0x20, r >= 0x7f && r < 0xa0, r == 0xad, r == 0x61c, r == 0x180e:
-		return true
-	case r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f:
-		return true
-	case r == 0xfeff, r >= 0xfff9 && r <= 0xfffb, r >= 0xe0000 && r <= 0xe0fff:
-		return true
-	}
-	return false
 }
 
 // Quote gives s in quotes for a message, cut to 60 bytes, with everything that

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,29 @@ func TestAllProblemsWithTheirLines(t *testing.T) {
 	}
 	if got, want := fmt.Sprint(lines), "[1 2 3 4 5 6 7]"; got != want {
 		t.Errorf("lines %s, want %s: %v", got, want, problems)
+	}
+}
+
+// Text that nobody sees is refused, and what belongs to an emoji or a word is not.
+func TestHiddenText(t *testing.T) {
+	for text, refused := range map[string]bool{
+		"a red heart \u2764\ufe0f, a key 1\ufe0f\u20e3":     false,
+		"on fire \u2764\ufe0f\u200d\U0001f525":              false,
+		"\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645":  false,
+		"selectors a\ufe00\ufe01\ufe02":                     true,
+		"a selector \ufe0f of nothing":                      true,
+		"two \u2764\ufe0f\ufe0e":                            true,
+		"of ideographs \u4e2d\U000e0100":                    true,
+		"Mongolian \u180b\u180f":                            true,
+		"fillers \u3164\u115f\u1160\uffa0":                  true,
+		"Braille without a dot \u2800, and a joiner \u034f": true,
+		"a joiner\u200d of nothing":                         true,
+	} {
+		_, problems := Parse([]byte("a: " + strconv.QuoteToASCII(text) + "\n"))
+		is := len(problems) == 1 && problems[0].Line == 1 && strings.Contains(problems[0].Message, "invisible")
+		if is != refused || !refused && len(problems) > 0 {
+			t.Errorf("%+q: %v", text, problems)
+		}
 	}
 }
 
