@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -227,6 +228,52 @@ func TestWorkersSeeTheirOwn(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestWorkersSeeApprovedCopies holds that the copies which approved scripts run from are
+// read by those workers alone that may read the operator's skills: one of a single skill
+// has its own copy, from which its script runs, and one of another tenant's upload has none.
+func TestWorkersSeeApprovedCopies(t *testing.T) {
+	noRace(t)
+	for _, workers := range []string{"tenant", "skill"} {
+		t.Run(workers, func(t *testing.T) {
+			h, _ := withAgentSkill(t, map[string]string{"workers": workers, "workers-spare": "0", "script-approval": "version"})
+			run := func() *skill.Result {
+				r, _ := h.RunScript(t.Context(), skill.Local(), skill.ScriptRequest{Skill: "greeter", Script: "greet.js"})
+				return r
+			}
+			id, _ := run().Error.Details["approval_id"].(string)
+			if _, err := h.approvals.Decide(t.Context(), skill.Local(), id, true); err != nil {
+				t.Fatal(err)
+			}
+			if r := run(); !r.Success {
+				t.Errorf("an approved script: %+v", r.Error)
+			}
+			d := state{root: h.settings.StateDir}
+			own, other := filepath.Join(approvedDir(d.root), "own"), filepath.Join(approvedDir(d.root), "other")
+			for name, c := range map[string]struct {
+				call       skill.Call
+				own, other bool
+			}{
+				"a script":                 {skill.Call{Tenant: "a", Folder: own}, true, workers == "tenant"},
+				"an operator's skill":      {skill.Call{Tenant: "a", Folder: filepath.Join(h.roots[0].Path, "greeter")}, workers == "tenant", workers == "tenant"},
+				"an upload":                {skill.Call{Tenant: "a", Folder: filepath.Join(h.uploadsDir(), "t-a", "x")}, workers == "tenant", workers == "tenant"},
+				"another tenant's upload":  {skill.Call{Tenant: "a", Folder: filepath.Join(h.uploadsDir(), "t-b", "x")}, false, false},
+				"a program about programs": {skill.Call{Tenant: "a", Folder: AnalysisDir(d.root)}, workers == "tenant", workers == "tenant"},
+			} {
+				list := h.foldersOf(h.settings, d)("", &c.call)
+				reads := func(path string) bool {
+					return slices.ContainsFunc(list, func(dir string) bool {
+						rel, err := filepath.Rel(dir, path)
+						return err == nil && filepath.IsLocal(rel)
+					})
+				}
+				if !reads(c.call.Folder) || reads(own) != c.own || reads(other) != c.other {
+					t.Errorf("%s: reads its copy: %v, another one: %v, of %q", name, reads(own), reads(other), list)
+				}
+			}
+		})
 	}
 }
 

@@ -404,15 +404,15 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 		return nil
 	}
 	return func(_ string, call *skill.Call) []string {
-		list := []string{filepath.Join(d.root, "runtimes"), AnalysisDir(d.root), approvedDir(d.root)}
+		list := []string{filepath.Join(d.root, "runtimes"), AnalysisDir(d.root)}
 		owner := ownerOf(h.uploadsDir(), call.Folder)
 		switch own := filepath.Join(h.uploadsDir(), versions.Folder(call.Tenant)); {
 		case s.Workers == config.PerSkill:
-			list = append(list, call.Folder)
+			list = append(list, call.Folder) // of an approved script, the copy that it runs from
 		case owner != "" && owner != own:
 			list = append(list, owner)
 		default:
-			list = append(list, h.own()...)
+			list = append(append(list, approvedDir(d.root)), h.own()...) // copies are of what is the operator's
 			// It may have no uploads yet, and the kernel's rule is for a folder that is there.
 			if err := os.MkdirAll(own, 0o700); err != nil {
 				h.log.Warn("a tenant's folder cannot be made", slog.String("tenant", skill.CleanText(call.Tenant, 80)), slog.String("reason", err.Error()))
