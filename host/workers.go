@@ -123,9 +123,6 @@ func workerMain(args []string) error {
 	return worker.Serve(context.Background(), link, duty)
 }
 
-// moduleFD is the descriptor of the module in a process that compiles one.
-const moduleFD = 3
-
 // compileMain compiles one module, and ends.
 func compileMain(args []string) error {
 	c := worker.Confinement{Background: true}
@@ -150,7 +147,7 @@ func compileMain(args []string) error {
 	if _, err := worker.Confine(&c); err != nil {
 		return err
 	}
-	module, err := io.ReadAll(os.NewFile(moduleFD, "module"))
+	module, err := worker.ModuleToCompile()
 	if err != nil {
 		return err
 	}

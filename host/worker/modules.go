@@ -26,6 +26,7 @@ type Modules struct {
 	o     ModulesOptions
 	root  string // of this version
 	spawn *spawner
+	held  *bounds
 	slots chan struct{} // of strangers' modules
 	own   chan struct{} // of the host's own: they take long, and nobody else waits for them
 
@@ -125,11 +126,12 @@ func OpenModules(o ModulesOptions) (*Modules, error) {
 		o.Log = slog.Default()
 	}
 	m := &Modules{
-		o: o, root: filepath.Join(o.Dir, o.Version), spawn: newSpawner(), slots: make(chan struct{}, o.AtOnce), own: make(chan struct{}, 1),
+		o: o, root: filepath.Join(o.Dir, o.Version), spawn: newSpawner(), held: newBounds(), slots: make(chan struct{}, o.AtOnce), own: make(chan struct{}, 1),
 		flights: map[string]*compilation{}, refused: map[string]*verdict{}, looked: map[string]time.Time{},
 	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if err := os.MkdirAll(m.root, 0o700); err != nil {
+		m.held.close()
 		return nil, fmt.Errorf("worker.OpenModules: %w", err)
 	}
 	m.sweep()
@@ -170,6 +172,7 @@ func (m *Modules) Close() error {
 	m.stop()
 	m.running.Wait()
 	m.spawn.close()
+	m.held.close()
 	return nil
 }
 
@@ -298,6 +301,16 @@ func (m *Modules) fly(c *compilation, flight, n, digest string, src *Source) {
 	close(c.done)
 }
 
+// ModuleToCompile gives a compiling process its module, once the host has put the process
+// under its bounds.
+func ModuleToCompile() ([]byte, error) {
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return nil, err
+	}
+	const module = 3 // a descriptor
+	return io.ReadAll(os.NewFile(module, "module"))
+}
+
 // Compiled is what a compiling process says.
 type Compiled struct {
 	Refused *Refusal        `json:"refused,omitempty"` // the module; it is the verdict
@@ -342,10 +355,26 @@ func (m *Modules) compile(c *compilation, n, digest string, src *Source) (json.R
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = []string{}, "/", []*os.File{module}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, errs, time.Second
 	cmd.SysProcAttr = attributes()
-	began := time.Now() //nolint:forbidigo // real time
-	if err := m.spawn.start(cmd); err != nil {
+	// It reads the module when its standard input ends: until then it is under no bounds but
+	// its own.
+	waits, begin, err := os.Pipe()
+	if err != nil {
 		return nil, fmt.Errorf("worker: start a compiler: %w", err)
 	}
+	cmd.Stdin = waits
+	began := time.Now() //nolint:forbidigo // real time
+	err = m.spawn.start(cmd)
+	_ = waits.Close()
+	if err != nil {
+		_ = begin.Close()
+		return nil, fmt.Errorf("worker: start a compiler: %w", err)
+	}
+	group, err := m.held.hold(cmd.Process.Pid, limits.Memory)
+	if err != nil {
+		m.o.Log.Debug("the kernel bounds a compiler's private memory, and not all of it", slog.String("reason", err.Error()))
+	}
+	defer group.release()
+	_ = begin.Close()
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	over := make(chan error, 1)
 	go func() { over <- watchFolder(ctx, dir, limits.Memory, cmd.Process.Kill) }()

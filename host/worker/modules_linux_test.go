@@ -40,7 +40,7 @@ func beCompiler(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 3
 	}
-	b, err := io.ReadAll(os.NewFile(3, "module"))
+	b, err := worker.ModuleToCompile()
 	if err != nil {
 		return 3
 	}
@@ -64,6 +64,11 @@ func beCompiler(args []string) int {
 			}
 			all = append(all, x)
 			sink = len(all)
+		}
+	case "keep":
+		if err := keepFiles(arg); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
 		}
 	case "work": // for so many milliseconds of processors
 		ms, err := strconv.Atoi(strings.Fields(arg)[0])

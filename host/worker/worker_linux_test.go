@@ -183,6 +183,8 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		all := bytes.Repeat([]byte("x"), 400<<20)
 		<-ctx.Done()
 		return say("%d", len(all))
+	case "keep":
+		return say("%v", keepFiles(arg))
 	case "spin": // after the answer
 		go func() {
 			for n := 0; ; n++ {
