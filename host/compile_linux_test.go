@@ -70,6 +70,33 @@ func TestCompilersAreLimited(t *testing.T) {
 	}
 }
 
+// TestWorkersAreLimited looks at what the kernel holds a worker of a host to. A file in
+// memory is large enough for any image, whose memory is the next power of two.
+func TestWorkersAreLimited(t *testing.T) {
+	noRace(t)
+	for name, c := range map[string]struct {
+		flags map[string]string
+		files uint64
+	}{
+		"as large as a worker may be": {map[string]string{"worker-memory-mb": "3000"}, 3000 << 20},
+		"as large as an image may be": {map[string]string{"worker-memory-mb": "128", "max-memory-mb": "600", "memory-mb": "16"}, 1200 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.flags["workers-spare"] = "0"
+			h := openHost(t, settings(t, c.flags))
+			if r := invoke(t, h, "quick"); !r.Success {
+				t.Fatalf("%+v", r.Error)
+			}
+			for _, pid := range h.workers.pool.Stats().Pids {
+				limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+				if line := fmt.Sprintf("Max file size +%d +%d ", c.files, c.files); err != nil || !regexp.MustCompile(line).Match(limits) {
+					t.Errorf("no %q in\n%s, %v", line, limits, err)
+				}
+			}
+		})
+	}
+}
+
 // limitsOf are those of a child of this process that does what, and has limited its
 // time; "" if there is none.
 func limitsOf(what string) string {

@@ -86,6 +86,7 @@ func workerMain(args []string) error {
 	flags.StringVar(&modules, "modules", "", "folder of compiled modules")
 	flags.StringVar(&state, "state", "", "state folder of the host")
 	flags.Var(&read, "read", "folder that may be read")
+	flags.Uint64Var(&c.Files, "files", 0, "limit of each file in memory, in bytes")
 	flags.BoolVar(&c.NoLandlock, "no-landlock", false, "for comparisons")
 	flags.BoolVar(&c.NoSeccomp, "no-seccomp", false, "for comparisons")
 	if err := flags.Parse(args); err != nil {
@@ -229,6 +230,8 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 		return err
 	}
 	caps := s.Caps()
+	// Images are kept in such files, of a memory whose limit is a power of two.
+	work = append(work, "--files", strconv.FormatUint(max(s.WorkerMemoryMB<<20, 2*caps.Memory), 10))
 	o := worker.Options{
 		Command: append(append(work, "--state", d.root), without...), Dir: w.dir, Modules: w.modules,
 		Folders: h.readable(s, d), Key: keyOf(s.Workers, h.uploadsDir()), Max: s.WorkersMax, Spares: s.WorkersSpare, Calls: s.WorkerCalls,

@@ -409,6 +409,18 @@ func TestFilesInMemory(t *testing.T) {
 	}
 }
 
+// TestFileInMemory holds that one file in memory has a bound also where the kernel has no
+// control groups, and that who asks for more goes on.
+func TestFileInMemory(t *testing.T) {
+	_, r := pool(t, func(o *worker.Options) { o.Command = append(o.Command, "--files", fmt.Sprint(64<<20)) })
+	if got := run(t, r, "a", fmt.Sprint("file ", 64<<20)); string(got.Stdout) != "<nil>, <nil>" {
+		t.Errorf("at the limit: %+v", got)
+	}
+	if got := run(t, r, "a", fmt.Sprint("file ", 64<<20+1)); string(got.Stdout) != "file too large, file too large" {
+		t.Errorf("one byte beyond: %+v", got)
+	}
+}
+
 // TestDeafWorker holds that a worker which reads nothing of a call costs the call its
 // time, and no more.
 func TestDeafWorker(t *testing.T) {
