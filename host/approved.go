@@ -17,7 +17,8 @@ import (
 
 // approved are copies of Agent Skills, by their digests: where people approve what
 // scripts may run, what runs is what they approved, whatever becomes of the folder
-// between the look at it and the run.
+// between the look at it and the run. All are of the operator's skills, which are the
+// only Agent Skills of a host ([AgentRoots]): workers of any tenant may read them.
 type approved struct {
 	dir string
 
@@ -29,6 +30,7 @@ type approved struct {
 const (
 	maxApproved  = 64
 	approvedTime = time.Hour
+	leftTime     = 24 * approvedTime // without a use by any host
 )
 
 func approvedDir(stateDir string) string { return filepath.Join(stateDir, "approved") }
@@ -52,6 +54,11 @@ func (a *approved) of(folder, digest string) (string, error) {
 		a.made = map[string]time.Time{}
 	}
 	a.made[name] = now
+	// A worker may have this folder alone, and a host that starts takes it for left over when
+	// it is old: the kernel's rule does not hold for one that is made again.
+	if info, err := os.Stat(path); err == nil && now.Sub(info.ModTime()) > leftTime/2 {
+		_ = os.Chtimes(path, now, now) // it is tried again at the next use
+	}
 	a.sweep(now)
 	return path, nil
 }
@@ -60,7 +67,7 @@ func (a *approved) of(folder, digest string) (string, error) {
 func (a *approved) sweepOld() {
 	entries, _ := os.ReadDir(a.dir) // there may be none
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > 24*approvedTime {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > leftTime {
 			_ = os.RemoveAll(filepath.Join(a.dir, e.Name())) // it is tried again at the next start
 		}
 	}

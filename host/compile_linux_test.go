@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -65,6 +66,33 @@ func TestCompilersAreLimited(t *testing.T) {
 				t.Error(err)
 			}
 			<-compiled
+		})
+	}
+}
+
+// TestWorkersAreLimited looks at what the kernel holds a worker of a host to. A file in
+// memory is large enough for any image, whose memory is the next power of two.
+func TestWorkersAreLimited(t *testing.T) {
+	noRace(t)
+	for name, c := range map[string]struct {
+		flags map[string]string
+		files uint64
+	}{
+		"as large as a worker may be": {map[string]string{"worker-memory-mb": "3000"}, 3000 << 20},
+		"as large as an image may be": {map[string]string{"worker-memory-mb": "128", "max-memory-mb": "600", "memory-mb": "16"}, 1200 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.flags["workers-spare"] = "0"
+			h := openHost(t, settings(t, c.flags))
+			if r := invoke(t, h, "quick"); !r.Success {
+				t.Fatalf("%+v", r.Error)
+			}
+			for _, pid := range h.workers.pool.Stats().Pids {
+				limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+				if line := fmt.Sprintf("Max file size +%d +%d ", c.files, c.files); err != nil || !regexp.MustCompile(line).Match(limits) {
+					t.Errorf("no %q in\n%s, %v", line, limits, err)
+				}
+			}
 		})
 	}
 }
@@ -227,6 +255,52 @@ func TestWorkersSeeTheirOwn(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestWorkersSeeApprovedCopies holds that the copies which approved scripts run from are
+// read by those workers alone that may read the operator's skills: one of a single skill
+// has its own copy, from which its script runs, and one of another tenant's upload has none.
+func TestWorkersSeeApprovedCopies(t *testing.T) {
+	noRace(t)
+	for _, workers := range []string{"tenant", "skill"} {
+		t.Run(workers, func(t *testing.T) {
+			h, _ := withAgentSkill(t, map[string]string{"workers": workers, "workers-spare": "0", "script-approval": "version"})
+			run := func() *skill.Result {
+				r, _ := h.RunScript(t.Context(), skill.Local(), skill.ScriptRequest{Skill: "greeter", Script: "greet.js"})
+				return r
+			}
+			id, _ := run().Error.Details["approval_id"].(string)
+			if _, err := h.approvals.Decide(t.Context(), skill.Local(), id, true); err != nil {
+				t.Fatal(err)
+			}
+			if r := run(); !r.Success {
+				t.Errorf("an approved script: %+v", r.Error)
+			}
+			d := state{root: h.settings.StateDir}
+			own, other := filepath.Join(approvedDir(d.root), "own"), filepath.Join(approvedDir(d.root), "other")
+			for name, c := range map[string]struct {
+				call       skill.Call
+				own, other bool
+			}{
+				"a script":                 {skill.Call{Tenant: "a", Folder: own}, true, workers == "tenant"},
+				"an operator's skill":      {skill.Call{Tenant: "a", Folder: filepath.Join(h.roots[0].Path, "greeter")}, workers == "tenant", workers == "tenant"},
+				"an upload":                {skill.Call{Tenant: "a", Folder: filepath.Join(h.uploadsDir(), "t-a", "x")}, workers == "tenant", workers == "tenant"},
+				"another tenant's upload":  {skill.Call{Tenant: "a", Folder: filepath.Join(h.uploadsDir(), "t-b", "x")}, false, false},
+				"a program about programs": {skill.Call{Tenant: "a", Folder: AnalysisDir(d.root)}, workers == "tenant", workers == "tenant"},
+			} {
+				list := h.foldersOf(h.settings, d)("", &c.call)
+				reads := func(path string) bool {
+					return slices.ContainsFunc(list, func(dir string) bool {
+						rel, err := filepath.Rel(dir, path)
+						return err == nil && filepath.IsLocal(rel)
+					})
+				}
+				if !reads(c.call.Folder) || reads(own) != c.own || reads(other) != c.other {
+					t.Errorf("%s: reads its copy: %v, another one: %v, of %q", name, reads(own), reads(other), list)
+				}
+			}
+		})
 	}
 }
 

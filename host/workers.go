@@ -86,6 +86,7 @@ func workerMain(args []string) error {
 	flags.StringVar(&modules, "modules", "", "folder of compiled modules")
 	flags.StringVar(&state, "state", "", "state folder of the host")
 	flags.Var(&read, "read", "folder that may be read")
+	flags.Uint64Var(&c.Files, "files", 0, "limit of each file in memory, in bytes")
 	flags.BoolVar(&c.NoLandlock, "no-landlock", false, "for comparisons")
 	flags.BoolVar(&c.NoSeccomp, "no-seccomp", false, "for comparisons")
 	if err := flags.Parse(args); err != nil {
@@ -123,9 +124,6 @@ func workerMain(args []string) error {
 	return worker.Serve(context.Background(), link, duty)
 }
 
-// moduleFD is the descriptor of the module in a process that compiles one.
-const moduleFD = 3
-
 // compileMain compiles one module, and ends.
 func compileMain(args []string) error {
 	c := worker.Confinement{Background: true}
@@ -150,7 +148,7 @@ func compileMain(args []string) error {
 	if _, err := worker.Confine(&c); err != nil {
 		return err
 	}
-	module, err := io.ReadAll(os.NewFile(moduleFD, "module"))
+	module, err := worker.ModuleToCompile()
 	if err != nil {
 		return err
 	}
@@ -232,6 +230,8 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 		return err
 	}
 	caps := s.Caps()
+	// Images are kept in such files, of a memory whose limit is a power of two.
+	work = append(work, "--files", strconv.FormatUint(max(s.WorkerMemoryMB<<20, 2*caps.Memory), 10))
 	o := worker.Options{
 		Command: append(append(work, "--state", d.root), without...), Dir: w.dir, Modules: w.modules,
 		Folders: h.readable(s, d), Key: keyOf(s.Workers, h.uploadsDir()), Max: s.WorkersMax, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
@@ -404,15 +404,15 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 		return nil
 	}
 	return func(_ string, call *skill.Call) []string {
-		list := []string{filepath.Join(d.root, "runtimes"), AnalysisDir(d.root), approvedDir(d.root)}
+		list := []string{filepath.Join(d.root, "runtimes"), AnalysisDir(d.root)}
 		owner := ownerOf(h.uploadsDir(), call.Folder)
 		switch own := filepath.Join(h.uploadsDir(), versions.Folder(call.Tenant)); {
 		case s.Workers == config.PerSkill:
-			list = append(list, call.Folder)
+			list = append(list, call.Folder) // of an approved script, the copy that it runs from
 		case owner != "" && owner != own:
 			list = append(list, owner)
 		default:
-			list = append(list, h.own()...)
+			list = append(append(list, approvedDir(d.root)), h.own()...) // copies are of what is the operator's
 			// It may have no uploads yet, and the kernel's rule is for a folder that is there.
 			if err := os.MkdirAll(own, 0o700); err != nil {
 				h.log.Warn("a tenant's folder cannot be made", slog.String("tenant", skill.CleanText(call.Tenant, 80)), slog.String("reason", err.Error()))

@@ -87,8 +87,8 @@ func TestFilesCountAsMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryOfFiles holds that a run which fills its scratch space, however much of it it
-// may have, costs the host no more than its memory limit and 64 MiB.
+// TestMemoryOfFiles holds that a run which fills its scratch space, of whatever size,
+// costs the host no more than its memory limit and 64 MiB.
 func TestMemoryOfFiles(t *testing.T) {
 	const limit = 128 << 20
 	e := open(t, nil)

@@ -157,7 +157,10 @@ func BenchmarkFind(b *testing.B) {
 func TestOperatorDecidesAboutUploads(t *testing.T) {
 	p := skill.Principal{ID: "op", Tenant: "ops", Scopes: []string{skill.ScopeAdmin}}
 	for _, r := range []struct{ method, path string }{
-		{"POST", "/skills/up:enable"}, {"POST", "/skills/up:disable"}, {"POST", "/skills/up:rollback"}, {"POST", "/skills/up:approve"},
+		{"POST", "/skills/up:enable"},
+		{"POST", "/skills/up:disable"},
+		{"POST", "/skills/up:rollback"},
+		{"POST", "/skills/up:approve"},
 		{"DELETE", "/skills/up/versions/1.0.0"},
 	} {
 		if route, subject := Find(r.method, r.path); route == nil || !route.LetsIn(p, subject) {

@@ -23,8 +23,9 @@ type Checker interface {
 	// it. The error is an *skill.Error: INVALID_MODULE, MODULE_TOO_COMPLEX,
 	// IMPORT_DENIED and the like for a module that is refused, INTERNAL, TIMEOUT,
 	// CANCELLED or RATE_LIMITED where there is no verdict. A report beside an error
-	// is shown too.
-	Check(ctx context.Context, module []byte) (report json.RawMessage, err error)
+	// is shown too. Spent is what the modules of the upload before this one have cost in
+	// processor time; what this one costs is added, and its bound is for all together.
+	Check(ctx context.Context, module []byte, spent *time.Duration) (report json.RawMessage, err error)
 }
 
 // Options of an Admission. Zero fields mean the defaults.
@@ -170,6 +171,7 @@ type work struct {
 	report *Report
 	staged string // absolute path of the folder that is made; "" before
 	tree   *tree
+	spent  time.Duration // of processors, on modules
 }
 
 // unpack makes the folder and writes the files.
@@ -386,7 +388,7 @@ func (w *work) entry(ctx context.Context, of skill.Target) error {
 		if err != nil {
 			return err
 		}
-		report, err := w.o.Checker.Check(ctx, b)
+		report, err := w.o.Checker.Check(ctx, b, &w.spent)
 		if json.Valid(report) {
 			w.report.Module = report
 		}

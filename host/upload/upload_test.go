@@ -300,6 +300,43 @@ func empty(t *testing.T, dir string) {
 	}
 }
 
+// budget is a checker to which every module costs six seconds of ten.
+type budget struct{}
+
+func (budget) Check(_ context.Context, _ []byte, spent *time.Duration) (json.RawMessage, error) {
+	if *spent += 6 * time.Second; *spent > 10*time.Second {
+		return nil, &skill.Error{Op: "test", Code: skill.CompileTimeout, Message: "no"}
+	}
+	return nil, nil
+}
+
+// TestModulesShareTheirTime: two modules of one upload have no more time than one, and
+// those of two uploads have.
+func TestModulesShareTheirTime(t *testing.T) {
+	t.Parallel()
+	o := options()
+	o.Checker = budget{}
+	a := admission(t, o)
+	for range 2 {
+		got, err := admit(t, a, wasmArchive())
+		if err != nil {
+			t.Fatalf("one module: %+v, %v", got, err)
+		}
+	}
+	two := uploadtest.Zip{Entries: []uploadtest.Entry{
+		{Name: "skill.yaml", Body: fmt.Appendf(nil, wasmManifest+"fallback: {type: wasm, runtime: wasi, entry: second.wasm}\n", "up.wasm")},
+		{Name: "up.wasm", Body: goModule()},
+		{Name: "second.wasm", Body: goModule()},
+	}}.Bytes()
+	_, err := admit(t, a, two)
+	if skill.CodeOf(err) != skill.CompileTimeout {
+		t.Fatalf("two modules: %v", err)
+	}
+	if r := reportOf(t, err); r.Refused[0].File != "up.wasm" {
+		t.Errorf("refused: %+v", r.Refused)
+	}
+}
+
 func TestPanicLeavesNothing(t *testing.T) {
 	t.Parallel()
 	o := options()

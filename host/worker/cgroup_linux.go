@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bounds hold the memory and the threads of workers by control groups, where the host
+// bounds hold the memory and the threads of workers and compilers by control groups, where the host
 // may make some: of version 2, or of version 1's controllers. The kernel then ends the
 // process that takes more memory, and refuses it more threads: all processes of the
 // machine share their numbers.
@@ -27,7 +27,7 @@ type bounds struct {
 	n  int
 }
 
-// bound are the control groups of one worker; nil: none.
+// bound are the control groups of one process; nil: none.
 type bound struct{ dirs []string }
 
 // maxThreads bounds the threads of one worker: Go makes one for each processor, and for
@@ -61,14 +61,11 @@ func newBounds() *bounds {
 	return b
 }
 
-// groupOfHost makes the group below which those of this host's workers are.
+// groupOfHost makes a group below which those of this host's processes are. A host has two,
+// one of workers and one of compilers, and a program may have many hosts.
 func groupOfHost(above string) (string, error) {
 	sweep(above)
-	dir := filepath.Join(above, fmt.Sprintf("openskill-%d", os.Getpid()))
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // as the others there
-		return "", err
-	}
-	return dir, nil
+	return os.MkdirTemp(above, fmt.Sprintf("openskill-%d-", os.Getpid()))
 }
 
 // sweep removes the groups of hosts that were killed. One in which somebody is left
@@ -76,7 +73,8 @@ func groupOfHost(above string) (string, error) {
 func sweep(above string) {
 	left, _ := filepath.Glob(filepath.Join(above, "openskill-*")) // the pattern is a good one
 	for _, dir := range left {
-		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "openskill-"))
+		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), "openskill-"), "-")
+		pid, err := strconv.Atoi(number)
 		if err != nil || unix.Kill(pid, 0) == nil {
 			continue
 		}
@@ -161,7 +159,7 @@ type setting struct {
 	must        bool
 }
 
-// files are the settings of a worker's group.
+// files are the settings of a process's group.
 func (b *bounds) files(memory uint64) []setting {
 	most := strconv.FormatUint(memory, 10)
 	if !b.v2 { // the second is only there with swap
@@ -207,7 +205,7 @@ func (b *bounds) close() {
 
 // protection says how a worker is bounded.
 func (b *bounds) protection(memory uint64) Protection {
-	p := Protection{Name: "memory", Detail: "control groups are not to be had (" + b.why + "): the engine's own limits hold, and a worker that is seen with more is ended"}
+	p := Protection{Name: "memory", Detail: "control groups are not to be had (" + b.why + "): the engine's own limits hold, and a worker that is seen with more is ended; files in memory, which a process that escaped could make, are not seen"}
 	if b.dir != "" {
 		p.On, p.Detail = true, fmt.Sprintf("a control group: %d MiB for each worker process", memory>>20)
 	}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -125,7 +126,7 @@ func setLimits(c *Confinement) error {
 		{"open files", unix.RLIMIT_NOFILE, 4096},
 		{"message queues", unix.RLIMIT_MSGQUEUE, 0},
 		{"memory", unix.RLIMIT_DATA, c.Memory},
-		{"files", unix.RLIMIT_FSIZE, c.Memory}, // what is written was in memory
+		{"files", unix.RLIMIT_FSIZE, cmp.Or(c.Files, c.Memory)}, // what is written was in memory
 		{"processor time", unix.RLIMIT_CPU, c.Seconds},
 	}
 	for _, l := range limits {

@@ -21,3 +21,11 @@ func (p *Pool) Look() {
 		w.watch(time.Now(), 0, p.o.Memory)
 	}
 }
+
+// Unheld is why no control group holds compilers; "" if one does.
+func (m *Modules) Unheld() string {
+	if m.held.held() {
+		return ""
+	}
+	return m.held.protection(0).Detail
+}

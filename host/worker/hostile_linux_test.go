@@ -10,10 +10,13 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"openskill/host/worker"
 	"openskill/sdk/skill"
@@ -357,6 +360,65 @@ func totalAllocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
+}
+
+// keepFiles has files in memory of so many MiB together, none of them mapped.
+func keepFiles(mib string) error {
+	left, err := strconv.Atoi(strings.Fields(mib)[0])
+	b := bytes.Repeat([]byte("x"), 1<<20)
+	for ; left > 0 && err == nil; left -= 16 {
+		var fd int
+		if fd, err = unix.MemfdCreate("kept", unix.MFD_CLOEXEC); err != nil {
+			return err
+		}
+		for range min(left, 16) {
+			if _, err := unix.Write(fd, b); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}
+
+// TestFilesInMemory holds that a process which keeps its memory in files that it does not
+// map, where the kernel's limits of a process do not count it, has no more of it than
+// others: a worker, and a compiler.
+func TestFilesInMemory(t *testing.T) {
+	if underRace {
+		t.Skip("a compiler that was built with the race detector does not always fit into its memory limit")
+	}
+	m := modules(t, func(o *worker.ModulesOptions) { o.Strangers = worker.CompileLimits{Memory: 256 << 20} })
+	if why := m.Unheld(); why != "" {
+		t.Skipf("control groups are not to be had here: %s", why)
+	}
+	if _, err := m.Ensure(t.Context(), digestOf("keep 100"), sourceOf("keep 100")); err != nil {
+		t.Errorf("a compiler, 100 MiB of 256: %v", err)
+	}
+	if _, err := m.Ensure(t.Context(), digestOf("keep 400"), sourceOf("keep 400")); skill.CodeOf(err) != skill.CompileTimeout {
+		t.Errorf("a compiler, 400 MiB of 256: %v", err)
+	}
+	_, r := pool(t, func(o *worker.Options) { o.Memory = 256 << 20 })
+	if got := run(t, r, "a", "keep 100"); string(got.Stdout) != "<nil>" {
+		t.Errorf("a worker, 100 MiB of 256: %+v", got)
+	}
+	if got := run(t, r, "a", "keep 400"); got.Code != skill.WorkerCrashed {
+		t.Errorf("a worker, 400 MiB of 256: %+v", got)
+	}
+	if got := run(t, r, "a", "say on"); string(got.Stdout) != "on" {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+// TestFileInMemory holds that one file in memory has a bound also where the kernel has no
+// control groups, and that who asks for more goes on.
+func TestFileInMemory(t *testing.T) {
+	_, r := pool(t, func(o *worker.Options) { o.Command = append(o.Command, "--files", fmt.Sprint(64<<20)) })
+	if got := run(t, r, "a", fmt.Sprint("file ", 64<<20)); string(got.Stdout) != "<nil>, <nil>" {
+		t.Errorf("at the limit: %+v", got)
+	}
+	if got := run(t, r, "a", fmt.Sprint("file ", 64<<20+1)); string(got.Stdout) != "file too large, file too large" {
+		t.Errorf("one byte beyond: %+v", got)
+	}
 }
 
 // TestDeafWorker holds that a worker which reads nothing of a call costs the call its

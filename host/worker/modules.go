@@ -26,6 +26,7 @@ type Modules struct {
 	o     ModulesOptions
 	root  string // of this version
 	spawn *spawner
+	held  *bounds
 	slots chan struct{} // of strangers' modules
 	own   chan struct{} // of the host's own: they take long, and nobody else waits for them
 
@@ -57,7 +58,7 @@ type ModulesOptions struct {
 
 // CompileLimits bound one compilation.
 type CompileLimits struct {
-	CPU    time.Duration // of all processors together; 0: 10 s for strangers, 10 minutes for the host's own
+	CPU    time.Duration // of all processors together, in whole seconds; 0: 10 s for strangers, 10 minutes for the host's own
 	Wall   time.Duration // where others use the processors; 0: a minute, and 15
 	Memory uint64        // bytes; 0: 768 MiB, and 4 GiB
 }
@@ -66,11 +67,18 @@ type CompileLimits struct {
 type Source struct {
 	Open    func() (io.ReadCloser, error)
 	Trusted bool // a language runtime of the host's own choice
+	// Spent is how much of the processor time of one compilation is gone already, in what
+	// came before it; what this one takes is added. Those of one upload share it. nil: none
+	// is, and nobody asks.
+	Spent *time.Duration
 }
 
 // compilation is one under way.
 type compilation struct {
 	done   chan struct{}
+	limits CompileLimits
+	spent  time.Duration // of limits.CPU, before it began
+	took   time.Duration // of processors, when done; of the clock where that is not known
 	report json.RawMessage
 	err    error
 }
@@ -118,11 +126,12 @@ func OpenModules(o ModulesOptions) (*Modules, error) {
 		o.Log = slog.Default()
 	}
 	m := &Modules{
-		o: o, root: filepath.Join(o.Dir, o.Version), spawn: newSpawner(), slots: make(chan struct{}, o.AtOnce), own: make(chan struct{}, 1),
+		o: o, root: filepath.Join(o.Dir, o.Version), spawn: newSpawner(), held: newBounds(), slots: make(chan struct{}, o.AtOnce), own: make(chan struct{}, 1),
 		flights: map[string]*compilation{}, refused: map[string]*verdict{}, looked: map[string]time.Time{},
 	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if err := os.MkdirAll(m.root, 0o700); err != nil {
+		m.held.close()
 		return nil, fmt.Errorf("worker.OpenModules: %w", err)
 	}
 	m.sweep()
@@ -163,6 +172,7 @@ func (m *Modules) Close() error {
 	m.stop()
 	m.running.Wait()
 	m.spawn.close()
+	m.held.close()
 	return nil
 }
 
@@ -195,9 +205,9 @@ func (m *Modules) Has(digest string, trusted bool) bool {
 
 // Ensure has a module compiled, unless it is, and gives the report of its admission,
 // as the process wrote it. Everybody who waits for the same module shares one
-// process, which goes on when ctx ends, to its own limits. The error is a
-// *skill.Error with the verdict against the module, or another one if the host
-// failed, or ctx's.
+// process, which goes on when ctx ends, to its own limits; whose time is spent in part,
+// only with those who have as much left. The error is a *skill.Error with the verdict
+// against the module, or another one if the host failed, or ctx's.
 func (m *Modules) Ensure(ctx context.Context, digest string, src *Source) (json.RawMessage, error) {
 	n, err := name(digest, src.Trusted)
 	if err != nil {
@@ -215,23 +225,55 @@ func (m *Modules) Ensure(ctx context.Context, digest string, src *Source) (json.
 		m.mu.Unlock()
 		return nil, v.err
 	}
-	c := m.flights[n]
-	if c == nil {
-		c = &compilation{done: make(chan struct{})}
-		m.flights[n] = c
+	c, flight := m.begin(src), n
+	if c.spent > 0 {
+		flight += fmt.Sprintf(" in %d s", c.seconds())
+	}
+	switch going := m.flights[flight]; {
+	case going != nil:
+		c = going
+	case c.seconds() < 1:
+		m.mu.Unlock()
+		return nil, c.tooLong()
+	default:
+		m.flights[flight] = c
 		m.running.Add(1)
-		go m.fly(c, n, digest, src) //nolint:contextcheck // it goes on for others when a caller leaves
+		go m.fly(c, flight, n, digest, src) //nolint:contextcheck // it goes on for others when a caller leaves
 	}
 	m.mu.Unlock()
 	select {
 	case <-c.done:
+		if src.Spent != nil {
+			*src.Spent += c.took
+		}
 		return c.report, c.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-func (m *Modules) fly(c *compilation, n, digest string, src *Source) {
+// begin makes a compilation with the limits of its module.
+func (m *Modules) begin(src *Source) *compilation {
+	c := &compilation{done: make(chan struct{}), limits: m.o.Strangers}
+	if src.Trusted {
+		c.limits = m.o.Trusted
+	}
+	if src.Spent != nil {
+		c.spent = *src.Spent
+	}
+	return c
+}
+
+// seconds is how long it may take of processors. The kernel counts whole ones: of what is
+// left of a time, the rest is nobody's.
+func (c *compilation) seconds() int {
+	if c.spent == 0 {
+		return max(1, int(c.limits.CPU/time.Second))
+	}
+	return int((c.limits.CPU - c.spent) / time.Second)
+}
+
+func (m *Modules) fly(c *compilation, flight, n, digest string, src *Source) {
 	defer m.running.Done()
 	slots := m.slots
 	if src.Trusted {
@@ -239,23 +281,34 @@ func (m *Modules) fly(c *compilation, n, digest string, src *Source) {
 	}
 	select {
 	case slots <- struct{}{}:
-		c.report, c.err = m.compile(n, digest, src)
+		c.report, c.err = m.compile(c, n, digest, src)
 		<-slots
 	case <-m.ctx.Done():
 		c.err = context.Cause(m.ctx)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.flights, n)
+	delete(m.flights, flight)
 	var e *skill.Error
-	// A verdict is against the module. That somebody named another one is not.
-	if errors.As(c.err, &e) && e.Code != skill.Conflict {
+	// A verdict is against the module. That somebody named another one is not, nor that it
+	// had less time than others.
+	if errors.As(c.err, &e) && e.Code != skill.Conflict && c.spent == 0 {
 		if len(m.refused) >= maxRefused {
 			clear(m.refused)
 		}
 		m.refused[n] = &verdict{c.err, time.Now()} //nolint:forbidigo // compared with the same clock
 	}
 	close(c.done)
+}
+
+// ModuleToCompile gives a compiling process its module, once the host has put the process
+// under its bounds.
+func ModuleToCompile() ([]byte, error) {
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return nil, err
+	}
+	const module = 3 // a descriptor
+	return io.ReadAll(os.NewFile(module, "module"))
 }
 
 // Compiled is what a compiling process says.
@@ -266,11 +319,8 @@ type Compiled struct {
 }
 
 // compile runs the process for one module.
-func (m *Modules) compile(n, digest string, src *Source) (json.RawMessage, error) {
-	limits := m.o.Strangers
-	if src.Trusted {
-		limits = m.o.Trusted
-	}
+func (m *Modules) compile(c *compilation, n, digest string, src *Source) (json.RawMessage, error) {
+	limits := c.limits
 	ctx, cancel := context.WithTimeout(m.ctx, limits.Wall)
 	defer cancel()
 	file, err := src.Open()
@@ -295,7 +345,7 @@ func (m *Modules) compile(n, digest string, src *Source) (json.RawMessage, error
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // what is left is swept
 
-	args := append(append([]string{}, m.o.Command[1:]...), "--into", dir, fmt.Sprintf("--memory=%d", limits.Memory), fmt.Sprintf("--seconds=%d", max(1, int(limits.CPU/time.Second))))
+	args := append(append([]string{}, m.o.Command[1:]...), "--into", dir, fmt.Sprintf("--memory=%d", limits.Memory), fmt.Sprintf("--seconds=%d", c.seconds()))
 	if src.Trusted {
 		args = append(args, "--trusted")
 	}
@@ -305,13 +355,33 @@ func (m *Modules) compile(n, digest string, src *Source) (json.RawMessage, error
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = []string{}, "/", []*os.File{module}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, errs, time.Second
 	cmd.SysProcAttr = attributes()
-	if err := m.spawn.start(cmd); err != nil {
+	// It reads the module when its standard input ends: until then it is under no bounds but
+	// its own.
+	waits, begin, err := os.Pipe()
+	if err != nil {
 		return nil, fmt.Errorf("worker: start a compiler: %w", err)
 	}
+	cmd.Stdin = waits
+	began := time.Now() //nolint:forbidigo // real time
+	err = m.spawn.start(cmd)
+	_ = waits.Close()
+	if err != nil {
+		_ = begin.Close()
+		return nil, fmt.Errorf("worker: start a compiler: %w", err)
+	}
+	group, err := m.held.hold(cmd.Process.Pid, limits.Memory)
+	if err != nil {
+		m.o.Log.Debug("the kernel bounds a compiler's private memory, and not all of it", slog.String("reason", err.Error()))
+	}
+	defer group.release()
+	_ = begin.Close()
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	over := make(chan error, 1)
 	go func() { over <- watchFolder(ctx, dir, limits.Memory, cmd.Process.Kill) }()
 	err = cmd.Wait()
+	if c.took = time.Since(began); cmd.ProcessState != nil {
+		c.took = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
 	stop()
 	cancelled := ctx.Err() != nil
 	cancel()
@@ -321,13 +391,13 @@ func (m *Modules) compile(n, digest string, src *Source) (json.RawMessage, error
 	case left != nil:
 		return nil, leftTooMuch(left, src.Trusted)
 	case cancelled:
-		return nil, tooLong(limits)
+		return nil, c.tooLong()
 	case err != nil && src.Trusted:
 		return nil, fmt.Errorf("worker: a runtime could not be compiled: %w: %s", err, errs.text())
 	case err != nil:
 		// Whatever ended it, it was this module's compiler, and had no other work.
 		m.o.Log.Warn("a compiler ended early", slog.String("module", digest), slog.String("how", err.Error()), slog.String("said", errs.text()))
-		return nil, tooLong(limits)
+		return nil, c.tooLong()
 	}
 	var out Compiled
 	if err := json.Unmarshal(said.b.Bytes(), &out); err != nil {
@@ -342,10 +412,14 @@ func (m *Modules) compile(n, digest string, src *Source) (json.RawMessage, error
 	return out.Report, m.keep(dir, n, own, out.Report, limits.Memory)
 }
 
-func tooLong(l CompileLimits) error {
+func (c *compilation) tooLong() error {
+	what := "the module"
+	if c.spent > 0 {
+		what = "this module and those before it together"
+	}
 	return &skill.Error{
 		Op: "worker.Compile", Code: skill.CompileTimeout,
-		Message: fmt.Sprintf("compiling the module took more than %d s of processor time or %d MiB; make it smaller, or build it with less inlining (-Os)", int(l.CPU/time.Second), l.Memory>>20),
+		Message: fmt.Sprintf("compiling %s took more than %d s of processor time or %d MiB; make it smaller, or build it with less inlining (-Os)", what, int(c.limits.CPU/time.Second), c.limits.Memory>>20),
 	}
 }
 

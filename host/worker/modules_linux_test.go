@@ -12,8 +12,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,7 +40,7 @@ func beCompiler(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 3
 	}
-	b, err := io.ReadAll(os.NewFile(3, "module"))
+	b, err := worker.ModuleToCompile()
 	if err != nil {
 		return 3
 	}
@@ -62,6 +64,19 @@ func beCompiler(args []string) int {
 			}
 			all = append(all, x)
 			sink = len(all)
+		}
+	case "keep":
+		if err := keepFiles(arg); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	case "work": // for so many milliseconds of processors
+		ms, err := strconv.Atoi(strings.Fields(arg)[0])
+		for used := (syscall.Rusage{}); err == nil && (used.Utime.Nano()+used.Stime.Nano())/1e6 < int64(ms); {
+			err = syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+		}
+		if err != nil {
+			return 1
 		}
 	case "outside":
 		if err := os.WriteFile(arg, []byte("x"), 0o600); err != nil {
@@ -233,6 +248,50 @@ func TestModules(t *testing.T) {
 		if _, err := m.Ensure(t.Context(), bad, sourceOf("x")); err == nil {
 			t.Errorf("the digest %q was taken", bad)
 		}
+	}
+}
+
+// TestModulesOfOneUpload holds that the modules of an upload have the time of one
+// together, and that what one lacked is not held against it.
+func TestModulesOfOneUpload(t *testing.T) {
+	if underRace {
+		t.Skip("a compiler that was built with the race detector does not always fit into its memory limit")
+	}
+	m := modules(t, func(o *worker.ModulesOptions) {
+		o.Strangers = worker.CompileLimits{CPU: 3 * time.Second, Memory: 256 << 20}
+	})
+	ensure := func(text string, spent *time.Duration) error {
+		src := sourceOf(text)
+		src.Spent = spent
+		_, err := m.Ensure(t.Context(), digestOf(text), src)
+		return err
+	}
+	const half = 1700 * time.Millisecond
+	first, second := "work 1700 first", "work 1700 second"
+	var spent time.Duration
+	if err := ensure(first, &spent); err != nil || spent < half || spent > 3*time.Second {
+		t.Fatalf("the first: %v, after %s", err, spent)
+	}
+	if err := ensure("fine", &spent); err != nil {
+		t.Errorf("a second one that is small: %v", err)
+	}
+	before := spent
+	if err := ensure(second, &spent); skill.CodeOf(err) != skill.CompileTimeout || !strings.Contains(err.Error(), "together") {
+		t.Errorf("a second one that is as large: %v", err)
+	}
+	if spent-before > 1500*time.Millisecond {
+		t.Errorf("it took %s, and was to be ended after a second", spent-before)
+	}
+	over := 2500 * time.Millisecond
+	if err := ensure("not begun", &over); skill.CodeOf(err) != skill.CompileTimeout || over != 2500*time.Millisecond {
+		t.Errorf("without a whole second left: %v, %s", err, over)
+	}
+	var alone, again time.Duration
+	if err := ensure(second, &alone); err != nil || alone < half {
+		t.Errorf("the second alone: %v, after %s", err, alone)
+	}
+	if err := ensure(first, &again); err != nil || again != 0 {
+		t.Errorf("what is compiled: %v, after %s", err, again)
 	}
 }
 

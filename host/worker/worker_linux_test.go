@@ -62,6 +62,10 @@ func beWorker(args []string) error {
 			c.Read = append(c.Read, args[i+1])
 		case "--modules":
 			view = args[i+1]
+		case "--files":
+			if c.Files, err = strconv.ParseUint(args[i+1], 10, 64); err != nil {
+				return err
+			}
 		}
 	}
 	c.Read = append(c.Read, view)
@@ -183,6 +187,16 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		all := bytes.Repeat([]byte("x"), 400<<20)
 		<-ctx.Done()
 		return say("%d", len(all))
+	case "keep":
+		return say("%v", keepFiles(arg))
+	case "file": // in memory, of so many bytes
+		fd, err := unix.MemfdCreate("file", unix.MFD_CLOEXEC)
+		if err != nil {
+			return say("%v", err)
+		}
+		size, _ := strconv.Atoi(arg)
+		_, atEnd := unix.Pwrite(fd, []byte("x"), int64(size)-1)
+		return say("%v, %v", unix.Ftruncate(fd, int64(size)), atEnd)
 	case "spin": // after the answer
 		go func() {
 			for n := 0; ; n++ {

@@ -349,8 +349,14 @@ func TestTinyFilesCountAsBlocks(t *testing.T) {
 // its length; those that a file system sets aside while a file grows do not count.
 func TestWhatAFileTakes(t *testing.T) {
 	for _, tc := range []struct{ length, blocks, want uint64 }{
-		{0, 0, 0}, {1, 4096, 4096}, {5000, 8192, 8192}, {1 << 30, 0, 1 << 30}, {0, 1 << 30, 1 << 30},
-		{64<<10 - 1, 128 << 10, 128 << 10}, {9 << 20, 16 << 20, 9 << 20}, {9 << 20, 1 << 30, 1 << 30},
+		{0, 0, 0},
+		{1, 4096, 4096},
+		{5000, 8192, 8192},
+		{1 << 30, 0, 1 << 30},
+		{0, 1 << 30, 1 << 30},
+		{64<<10 - 1, 128 << 10, 128 << 10},
+		{9 << 20, 16 << 20, 9 << 20},
+		{9 << 20, 1 << 30, 1 << 30},
 	} {
 		if got := counted(tc.length, tc.blocks); got != tc.want {
 			t.Errorf("%d bytes in blocks of %d count as %d, want %d", tc.length, tc.blocks, got, tc.want)
