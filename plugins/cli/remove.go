@@ -91,7 +91,7 @@ func clearOut(root *os.Root, at string) (moved []string, err error) {
 			if gone(folder.Remove(name)) {
 				continue
 			}
-			_ = folder.Chmod(name, 0o700) // or it cannot be moved
+			_ = folder.Chmod(name, 0o700)                     // or it cannot be moved
 			to := "." + strconv.FormatUint(rand.Uint64(), 36) //nolint:gosec // any name that is not there
 			if e := root.Rename(at+"/"+name, to); e != nil {
 				err = first(err, e)
