@@ -68,7 +68,8 @@ func tree(t *testing.T, bodies [][]byte) (done, most uint64) {
 	}
 	called := wasm.Elem{Type: wasm.FuncRef, Offset: []byte{0x41, 0, 0x0b}}
 	for i, b := range bodies {
-		m.Funcs, m.Codes = append(m.Funcs, uint32(min(i, 1))), append(m.Codes, wasm.Code{Body: b}) //nolint:gosec // 0 or 1
+		// Each has a local to count with; the first one's is behind its parameter.
+		m.Funcs, m.Codes = append(m.Funcs, uint32(min(i, 1))), append(m.Codes, wasm.Code{Body: b, Locals: []wasm.LocalGroup{{Count: 2, Type: wasm.I32}}}) //nolint:gosec // 0 or 1
 		if i%2 == 1 {
 			called.Funcs = append(called.Funcs, uint32(i)) //nolint:gosec // few
 		}
@@ -140,7 +141,12 @@ func randomTree(r *rand.Rand, i int, total []uint64) (body []byte, steps uint64)
 				call = []byte{0x41, byte(to / 2), 0x11, 1, 0}
 			}
 			times := 1 + r.IntN(60)
-			add(rep(times, call...), uint64(times)*total[to]) //nolint:gosec // as above
+			calls, n := rep(times, call...), uint64(times)*total[to] //nolint:gosec // as above
+			if r.IntN(3) == 0 {                                      // a few times in a loop
+				calls = join([]byte{0x41, 3, 0x21, 1, 0x03, 0x40}, calls, []byte{0x20, 1, 0x41, 1, 0x6b, 0x22, 1, 0x0d, 0, 0x0b})
+				n *= 3
+			}
+			add(calls, n)
 		}
 		if r.IntN(4) == 0 {
 			body = append(body, left...)
