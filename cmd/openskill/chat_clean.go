@@ -107,7 +107,7 @@ func show(b *strings.Builder, r rune) { fmt.Fprintf(b, `\u{%x}`, r) }
 // unseen reports whether a terminal would obey r or show nothing of it, or whether it
 // changes how others are shown.
 func unseen(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || skill.Hidden(r)
 }
 
 // cleaned cleans a whole text.
