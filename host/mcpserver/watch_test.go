@@ -125,7 +125,7 @@ func TestListChangedOverHTTP(t *testing.T) {
 		web, _ := listen(t, Options{Door: d, Catalogue: d, PollEvery: 5 * time.Millisecond})
 		heard, o := newEar()
 		surf(t, web.URL, handshake, o) // which listens by itself
-		for i := 0; ; i++ {
+		for i := range 1000 {
 			select {
 			case <-heard.tools:
 				return
@@ -133,5 +133,6 @@ func TestListChangedOverHTTP(t *testing.T) {
 				d.change("echo", func(s *skill.Descriptor) { s.Enabled = i%2 == 0 })
 			}
 		}
+		t.Error("the list changed a thousand times, and the client was not told")
 	})
 }

@@ -43,10 +43,10 @@ type Memory struct {
 	files int
 	links int // of files, those that are symbolic links
 	inode uint64
-	epoch uint64       // counts Resets
-	same  *MemorySaved // what all of it is the same as; nil: something was changed since
-	hold  func(used int64) bool
-	root  *node // the same for good, so that a handle on it survives a Reset
+	epoch uint64                // counts Resets
+	same  *MemorySaved          // what all of it is the same as; nil: something was changed since
+	hold  func(used int64) bool // nil: nobody is asked; see SetHold
+	root  *node                 // the same for good, so that a handle on it survives a Reset
 }
 
 var _ Resolver = (*Memory)(nil)
