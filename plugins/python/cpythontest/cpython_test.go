@@ -140,11 +140,21 @@ func observed(m *module, a, b *results) *module {
 		}
 		got.tests[id] = d
 	}
-	if b != nil {
-		for id, there := range b.Outcomes {
-			if _, ok := a.Outcomes[id]; !ok {
-				got.tests[id] = difference{missingOutcome, there, unreviewed, b.Reasons[id]}
+	if b == nil {
+		b = &results{Outcomes: map[string]string{}}
+		for id, known := range m.tests {
+			if known.here == missingOutcome {
+				b.Outcomes[id] = known.there
 			}
+		}
+	}
+	for id, there := range b.Outcomes {
+		if _, ok := a.Outcomes[id]; !ok {
+			reason := m.tests[id].reason
+			if reason == "" {
+				reason = unreviewed
+			}
+			got.tests[id] = difference{missingOutcome, there, reason, b.Reasons[id]}
 		}
 	}
 	return got
