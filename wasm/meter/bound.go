@@ -75,24 +75,23 @@ func (b *bounds) callAcc(c uint32) int64 {
 	return g.fns[c-g.nimp].acc
 }
 
-// flow carries untested charges along the paths of f, twice: what comes back to
-// a header that is not tested is known only then. visit is called for each
-// block with what is charged when it is entered, and gives what is charged
-// before its calls.
+// passes is how often flow goes along the paths of a function before it tests where they
+// come back with more each time: those are loops in loops in loops, none of them tested.
+const passes = 4
+
+// flow carries untested charges along the paths of f, until no more comes back to a header
+// that is not tested than it began with: a path may come back to one loop, leave that,
+// and come back to the next one around it. visit is called for each block with what is
+// charged when it is entered, and gives what is charged before its calls.
 func (b *bounds) flow(f *fn, first int64, visit func(n *node, entered int64) (left int64)) (acc int64) {
 	N := f.nodes
-	b.in = b.in[:0]
+	b.in, b.back = b.in[:0], b.back[:0]
 	for range N {
-		b.in = append(b.in, 0)
+		b.in, b.back = append(b.in, 0), append(b.back, 0)
 	}
-	again := false
-	for pass := range 2 {
-		if pass == 1 {
-			if !again {
-				break
-			}
-			copy(b.in, b.back)
-		}
+	for pass, again := 0, true; again; pass++ {
+		again, acc = false, 0
+		copy(b.in, b.back)
 		b.in[0] = max(b.in[0], first)
 		for i := range N {
 			left := visit(&N[i], b.in[i])
@@ -100,18 +99,14 @@ func (b *bounds) flow(f *fn, first int64, visit func(n *node, entered int64) (le
 				left += b.callAcc(c)
 			}
 			for _, s := range f.succ(&N[i]) {
-				if int(s) > i {
+				switch n := &N[s]; {
+				case int(s) > i:
 					b.in[s] = max(b.in[s], left)
-					continue
+				case left > b.in[s]:
+					b.back[s] = max(b.back[s], left)
+					n.test = n.test || pass >= passes
+					again = again || !n.test
 				}
-				if !again {
-					again = true
-					b.back = b.back[:0]
-					for range N {
-						b.back = append(b.back, 0)
-					}
-				}
-				b.back[s] = max(b.back[s], left)
 			}
 			if N[i].leaf {
 				acc = max(acc, left)

@@ -7,7 +7,7 @@
 // there, and hands out the next slice or ends the run. That call is also where
 // Go can preempt the guest.
 //
-// The rules, which [Verify] checks on the rewritten bytes (of rule 3 the cycles):
+// The rules, which [Verify] checks on the rewritten bytes:
 //
 //  1. Prepaid paths. A block of the control-flow graph costs its instructions,
 //     and what its callees expect to find prepaid. Each instruction on every
@@ -20,8 +20,8 @@
 //  3. Few tests. Every cycle of control flow and of calls passes a test: loop
 //     headers do, unless each iteration passes a tested header inside it, and so
 //     do the entries of a set of functions without which the call graph has no
-//     cycle. What is charged untested between two tests stays below about
-//     [untested] units.
+//     cycle. What is charged untested between two tests stays below three times
+//     [untested] units, and a little for small loops and tail calls.
 //     What follows a call that may recurse is prepaid little, and so tested
 //     again: a stack of a million frames would otherwise unwind for seconds.
 //  4. The slow path stands out of line and re-enters the header; nothing is

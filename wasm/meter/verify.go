@@ -35,9 +35,13 @@ func (v *Violation) Error() string {
 //     1 and 2), and so are the frame of the function (rule 7) and the lengths of
 //     bulk operations (rule 6).
 //   - Every cycle of control flow, and every cycle of calls, passes a test.
+//   - At most mostUntested units are charged between two tests, on any path through
+//     any functions; and a call that may come back to its function leaves at most
+//     mostUnwound units of work for when it returns, so that a stack of calls
+//     unwinds in bounded time (rule 3).
 //
-// What is not: how much is charged between two tests, and callers in other
-// modules that share a table. The module must have been accepted by package
+// What is not: callers in other modules that share a table. A block of straight code is
+// charged at once, behind its test if it has one, and is one step however long it is. The module must have been accepted by package
 // check, and rewritten with [Options].Trace.
 func Verify(in *binary.Module, rw *Rewritten) error {
 	if rw.Proof == nil {
@@ -51,12 +55,13 @@ func Verify(in *binary.Module, rw *Rewritten) error {
 		}
 	}
 	w := &walker{v: v}
-	for i := range in.Codes {
-		if err := w.function(i); err != nil {
-			return err
-		}
+	if err := v.walks(w); err != nil {
+		return err
 	}
-	return v.callCycles()
+	if err := v.callCycles(); err != nil {
+		return err
+	}
+	return v.recursion()
 }
 
 type verifier struct {
@@ -69,6 +74,9 @@ type verifier struct {
 	nshapes int
 	taken   []bool
 	calls   [][]int32 // of functions and shapes: calls that are reached without a test
+	all     [][]int32 // of functions and shapes: all calls
+	sums    []sums    // of functions and shapes
+	unwound []unwinding
 }
 
 func broken(format string, a ...any) error {

@@ -87,6 +87,9 @@ func (w *walker) effect() error {
 	case binary.OpBrTable:
 		return w.table()
 	case binary.OpReturn, binary.OpUnreachable:
+		if a.Op == binary.OpReturn {
+			w.leave()
+		}
 		w.st = state{}
 		return nil
 	case binary.OpCall, binary.OpReturnCall:
@@ -173,7 +176,11 @@ func (w *walker) called(t *binary.FuncType, to int32) error {
 			*list = append(*list, to)
 		}
 	}
+	if err := w.enter(to); err != nil {
+		return err
+	}
 	if w.a.Op == binary.OpReturnCall || w.a.Op == binary.OpReturnCallI {
+		w.leave()
 		w.st = state{}
 		return nil
 	}
@@ -246,6 +253,9 @@ func (w *walker) end() error {
 	if c.target != len(w.opens)-1 {
 		return w.fail("an end closes another block than in the input")
 	}
+	if len(w.cons) == 1 {
+		w.leave()
+	}
 	if !o.loop {
 		if c.op == binary.OpIf && !c.els {
 			o.end = o.end.merge(c.cond)
@@ -283,5 +293,6 @@ func (w *walker) plainLoop() error {
 // paid whenever it goes on, and each branch back must have as much.
 func (w *walker) header() {
 	w.st.loop = min(w.st.loop, len(w.opens))
-	w.opens = append(w.opens, open{loop: true, pays: w.st.paid})
+	w.opens = append(w.opens, open{loop: true, head: w.nheads, pays: w.st.paid})
+	w.begins()
 }

@@ -148,6 +148,7 @@ func (w *walker) closeLoop() error {
 
 // closeFunction ends a function that tests at its entry.
 func (w *walker) closeFunction() error {
+	w.leave()
 	if err := w.expect(binary.OpReturn, 0); err != nil {
 		return err
 	}

@@ -19,6 +19,10 @@ type state struct {
 	live bool
 	paid int64 // the least that is paid and not yet used
 	free bool  // some path from the entry passed no test
+	// first is the most that was charged on paths from the entry that passed no test, here
+	// or in callees, and since the most that was charged since the last test on the
+	// others; none: there is no such path.
+	first, since int64
 	// loop is the place of the outermost open loop from whose header some path
 	// came without a test. Such a path passed the headers of all loops inside
 	// that one, so one number tells of all.
@@ -34,7 +38,10 @@ func (s state) merge(o state) state {
 	case !o.live:
 		return s
 	}
-	return state{live: true, paid: min(s.paid, o.paid), free: s.free || o.free, loop: min(s.loop, o.loop), height: s.height}
+	return state{
+		live: true, paid: min(s.paid, o.paid), free: s.free || o.free, loop: min(s.loop, o.loop), height: s.height,
+		first: max(s.first, o.first), since: max(s.since, o.since),
+	}
 }
 
 // role is why a block stands in the output.
@@ -52,6 +59,7 @@ const (
 type open struct {
 	role role
 	loop bool
+	head int   // a loop: its number among the headers of the function
 	pays int64 // a loop: what its header takes as paid
 	end  state // of the branches to its end
 }
@@ -90,6 +98,9 @@ type walker struct {
 	last   int    // where the last i32.const of the input ended
 	length int64  // and what it pushed
 	labels [2][]uint32
+	heads  []head // of loops of the output, in their order
+	nheads int    // that this walk came to
+	more   bool   // more is charged where a loop goes on than this walk began it with
 }
 
 func (w *walker) fail(format string, a ...any) error {
@@ -105,16 +116,21 @@ func (w *walker) advance() { w.aok = w.src.Next(&w.a) }
 // claimed reports whether the proof says that b is an instruction of the input.
 func (w *walker) claimed() bool { return len(w.steps) > 0 && w.steps[0].Out == w.b.Pos }
 
-// function walks over one body, and once more if the operands that the first
-// walk found make the frame larger.
+// function walks over one body, and again if the operands that a walk found make the
+// frame larger, or if more is charged where a loop goes on than where it was entered.
 func (w *walker) function(i int) error {
-	if err := w.walk(i, 0); err != nil {
-		return err
+	w.heads = w.heads[:0]
+	high := 0
+	for range mostWalks {
+		if err := w.walk(i, high); err != nil {
+			return err
+		}
+		if !w.more && w.frame(w.high) <= w.frame(high) {
+			return nil
+		}
+		high = w.high
 	}
-	if high := w.high; w.frame(high) > w.frame(0) {
-		return w.walk(i, high)
-	}
-	return nil
+	return w.fail("charges add up around loops within loops")
 }
 
 func (w *walker) walk(i, operands int) error {
@@ -124,11 +140,12 @@ func (w *walker) walk(i, operands int) error {
 	w.src.Reset(c.Body, 0)
 	w.dst.Reset(o.Body, 0)
 	w.at, w.last, w.high = -1, -1, 0
+	w.nheads, w.more = 0, false
 	t := &v.in.Types[v.in.Funcs[i]]
 	if err := w.locals(t, c, o); err != nil {
 		return err
 	}
-	w.st = state{live: true, paid: v.claim.Prepaid[i], free: true, loop: never}
+	w.st = state{live: true, paid: v.claim.Prepaid[i], free: true, loop: never, since: none}
 	w.opens = append(w.opens[:0], open{})
 	w.cons = append(w.cons[:0], construct{op: binary.OpBlock, results: len(t.Results)})
 	w.advance()
@@ -325,13 +342,14 @@ func (w *walker) charge() error {
 	if err := w.pattern([2]int64{sub}); err != nil {
 		return err
 	}
-	if w.bok && w.b.Op == binary.OpGlobalSet {
-		err = w.pattern([2]int64{gs, int64(w.v.fuel)})
-	} else {
-		err = w.settle()
-	}
 	w.st.paid += c
-	return err
+	if w.bok && w.b.Op == binary.OpGlobalSet {
+		if err := w.untested(c); err != nil {
+			return err
+		}
+		return w.pattern([2]int64{gs, int64(w.v.fuel)})
+	}
+	return w.settle()
 }
 
 // settle reads: store the counter, and ask the host if it is below zero.
@@ -348,7 +366,12 @@ func (w *walker) settle() error {
 }
 
 // tested notes that all paths to here passed a test.
-func (w *walker) tested() { w.st.free, w.st.loop = false, never }
+func (w *walker) tested() {
+	w.st.free, w.st.loop = false, never
+	if w.st.first > none || w.st.since > none {
+		w.st.first, w.st.since = none, 0
+	}
+}
 
 // bulk reads the charge for the length that stands on the stack.
 func (w *walker) bulk() error {
@@ -414,11 +437,15 @@ func (w *walker) branch(d int) error {
 	o := &w.opens[at]
 	if !o.loop {
 		o.end = o.end.merge(w.st)
+		if at == 0 {
+			w.leave()
+		}
 		return nil
 	}
 	if !w.st.live {
 		return nil
 	}
+	w.goesOn(o)
 	if w.st.paid < o.pays {
 		return w.fail("%d units are paid where a loop goes on, and %d are taken as paid there", w.st.paid, o.pays)
 	}

@@ -1,0 +1,243 @@
+package meter
+
+import (
+	"slices"
+
+	"openskill/wasm/binary"
+)
+
+// The numbers of rule 3 that are proved. The rewriter aims at less, and does not look as
+// closely: at small loops that are laid out several times, and at tail calls.
+const (
+	mostUntested = 3*32_000 + 8_000 // most that is charged between two tests
+	mostUnwound  = 1_000            // most that is paid for what follows a call that may recurse
+	mostWalks    = 64               // over one body at once; each may go one loop further out
+	mostRounds   = 1_000            // over the bodies for whose callees something changed
+)
+
+// none stands for the charges of paths that there are not.
+const none = -1
+
+// sums are what a caller has to know of a function, or of all functions of a shape that a
+// table may hold.
+type sums struct {
+	head    int64 // most that is charged from the entry to the first test, or to the return
+	through int64 // the same from the entry to the return, without a test on the way; none
+	behind  int64 // most that is charged from the last test to the return; none
+}
+
+func (s sums) merge(o sums) sums {
+	return sums{max(s.head, o.head), max(s.through, o.through), max(s.behind, o.behind)}
+}
+
+// head is what is charged where a loop of the output begins, and where it goes on.
+type head struct{ first, since int64 }
+
+// unwinding is a call behind which more than mostUnwound is paid.
+type unwinding struct {
+	fn, at int
+	to     int32 // the callee: a function, or behind those a shape
+}
+
+// walks goes over all functions, callees first, and again over those whose callees have
+// larger sums than before. When no sum grows any more, each holds for every call that
+// ends, by induction over the time at which it does.
+func (v *verifier) walks(w *walker) error {
+	order := v.callees()
+	v.sums = slices.Repeat([]sums{{0, none, none}}, len(v.all))
+	walked := slices.Repeat([]int{-1}, len(v.all)) // the step of the last walk
+	grown := slices.Repeat([]int{0}, len(v.all))   // and that at which its sums grew
+	step := 0
+	for range mostRounds {
+		again := false
+		for _, f := range order {
+			stale := walked[f] < 0
+			for _, to := range v.all[f] {
+				stale = stale || grown[to] > walked[f]
+			}
+			if !stale {
+				continue
+			}
+			step++
+			walked[f] = step
+			before := v.sums[f]
+			if int(f) < len(v.in.Codes) {
+				v.calls[f] = v.calls[f][:0]
+				if err := w.function(int(f)); err != nil {
+					return err
+				}
+			} else {
+				for _, to := range v.all[f] {
+					v.sums[f] = v.sums[f].merge(v.sums[to])
+				}
+			}
+			if v.sums[f] != before {
+				step++
+				grown[f], again = step, true
+			}
+		}
+		if !again {
+			return nil
+		}
+	}
+	return broken("what is charged between two tests grows without end")
+}
+
+// callees notes all calls of the input, and gives functions and shapes in an order in which
+// callees come first, as far as they do not call each other.
+func (v *verifier) callees() (order []int32) {
+	n := len(v.in.Codes)
+	v.all = make([][]int32, n+v.nshapes)
+	for f, taken := range v.taken {
+		if taken {
+			s := n + int(v.shapes[v.in.Funcs[f]])
+			v.all[s] = append(v.all[s], int32(f)) //nolint:gosec // at most Limits.Functions
+		}
+	}
+	met := slices.Repeat([]int{-1}, len(v.all))
+	for f := range v.in.Codes {
+		r := binary.NewReader(v.in.Codes[f].Body, 0)
+		for x := (binary.Instr{}); r.Next(&x); {
+			if to := v.callee(&x); to >= 0 && met[to] != f {
+				met[to] = f
+				v.all[f] = append(v.all[f], to)
+			}
+		}
+	}
+	type visit struct {
+		node int32
+		next int
+	}
+	seen := make([]bool, len(v.all))
+	for root := range v.all {
+		if seen[root] {
+			continue
+		}
+		seen[root] = true
+		for path := []visit{{int32(root), 0}}; len(path) > 0; { //nolint:gosec // functions and types are few
+			p := &path[len(path)-1]
+			if p.next == len(v.all[p.node]) {
+				order = append(order, p.node)
+				path = path[:len(path)-1]
+				continue
+			}
+			to := v.all[p.node][p.next]
+			p.next++
+			if !seen[to] {
+				seen[to] = true
+				path = append(path, visit{to, 0})
+			}
+		}
+	}
+	return order
+}
+
+// callee gives what an instruction of the input calls: a function, or behind those a shape;
+// none if it calls nothing, or an import.
+func (v *verifier) callee(x *binary.Instr) int32 {
+	switch x.Op {
+	case binary.OpCall, binary.OpReturnCall:
+		return max(int32(x.A)-int32(v.nimp), none) //nolint:gosec // at most Limits.Functions
+	case binary.OpCallIndirect, binary.OpReturnCallI:
+		return int32(len(v.in.Codes)) + int32(v.shapes[x.A]) //nolint:gosec // as above
+	}
+	return none
+}
+
+// plus adds a charge to what there is.
+func plus(sum, c int64) int64 {
+	if sum == none || c == none {
+		return none
+	}
+	return sum + c
+}
+
+// untested notes a charge without a test.
+func (w *walker) untested(c int64) error {
+	w.st.first, w.st.since = plus(w.st.first, c), plus(w.st.since, c)
+	return w.within(max(w.st.first, w.st.since), w.st.first)
+}
+
+// within holds what is charged between two tests against the most that may be; first is
+// as much of it as was charged from the entry on.
+func (w *walker) within(all, first int64) error {
+	if !w.st.live {
+		return nil
+	}
+	h := &w.v.sums[w.fn].head
+	*h = max(*h, first)
+	if all > mostUntested {
+		return w.fail("%d units are charged between two tests; at most %d may be", all, mostUntested)
+	}
+	return nil
+}
+
+// enter carries what is charged over a call. to is as [walker.called] has it.
+func (w *walker) enter(to int32) error {
+	if !w.st.live || to < 0 {
+		return nil
+	}
+	if w.st.paid > mostUnwound {
+		w.v.unwound = append(w.v.unwound, unwinding{w.fn, w.b.Pos, to})
+	}
+	st, s := &w.st, w.v.sums[to]
+	if st.first == none && st.since == none {
+		return nil // behind calls that do not return, as far as is known
+	}
+	if err := w.within(max(st.first, st.since)+s.head, plus(st.first, s.head)); err != nil {
+		return err
+	}
+	st.first, st.since = plus(st.first, s.through), max(plus(st.since, s.through), s.behind)
+	return w.within(max(st.first, st.since), st.first)
+}
+
+// leave notes what is untested where the function is left.
+func (w *walker) leave() {
+	if w.st.live {
+		s := &w.v.sums[w.fn]
+		s.through, s.behind = max(s.through, w.st.first), max(s.behind, w.st.since)
+	}
+}
+
+// begins takes at the header of a loop what an earlier walk found where the loop goes on.
+func (w *walker) begins() {
+	if w.nheads == len(w.heads) {
+		w.heads = append(w.heads, head{none, none})
+	}
+	h := &w.heads[w.nheads]
+	w.nheads++
+	if w.st.live {
+		h.first, h.since = max(h.first, w.st.first), max(h.since, w.st.since)
+		w.st.first, w.st.since = h.first, h.since
+	}
+}
+
+// goesOn notes what is charged where a loop goes on.
+func (w *walker) goesOn(o *open) {
+	h := &w.heads[o.head]
+	if w.st.first > h.first || w.st.since > h.since {
+		h.first, h.since, w.more = max(h.first, w.st.first), max(h.since, w.st.since), true
+	}
+}
+
+// recursion looks, for the calls behind which much is paid, whether the callee may call
+// the function again.
+func (v *verifier) recursion() error {
+	for _, u := range v.unwound {
+		seen := make([]bool, len(v.all))
+		for open := []int32{u.to}; len(open) > 0; {
+			at := open[len(open)-1]
+			open = open[:len(open)-1]
+			if int(at) == u.fn {
+				return &Violation{Func: u.fn, At: u.at, Msg: "a call that may recurse leaves much work for when it returns"}
+			}
+			for _, to := range v.all[at] {
+				if !seen[to] {
+					seen[to] = true
+					open = append(open, to)
+				}
+			}
+		}
+	}
+	return nil
+}
