@@ -142,7 +142,7 @@ export type AgentTask = {
     /** For all of it, at most as long as the host allows: 600, unless its operator has changed that. */
     timeout_seconds?: number | null;
   } | null;
-  /** What is to be done, in words. */
+  /** What is to be done, in words: something in it can be seen. */
   task: string;
 };
 
@@ -261,7 +261,7 @@ export type ChatRequest = {
   max_iterations?: AgentLimit;
   max_tokens?: AgentLimit;
   max_tool_calls?: AgentLimit;
-  /** What the caller says, 1 byte to 32 KiB in UTF-8. */
+  /** What the caller says, 1 byte to 32 KiB in UTF-8, with something in it that can be seen. */
   message: string;
   /** One of the provider's; its usual one if it is left out. */
   model?: string;
