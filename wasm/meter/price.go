@@ -1,5 +1,7 @@
 package meter
 
+import "slices"
+
 // The numbers behind rules 1 to 3. They were tuned on nbody, recursion, sieve, a
 // Go program and CPython; see RATIONALE.md.
 const (
@@ -161,7 +163,8 @@ func (s *pricer) potentials(f *fn, open bool) int64 {
 }
 
 // trim lowers charges where more arrives on every path than is needed: a block
-// is paid for the dearest of its siblings, too.
+// is paid for the dearest of its siblings, too. What is left over is not taken over a call
+// that may recurse, or a stack of calls would return through work without a test.
 func (s *pricer) trim(f *fn) {
 	const unknown = int64(1) << 60
 	N := f.nodes
@@ -183,9 +186,13 @@ func (s *pricer) trim(f *fn) {
 		case i > 0:
 			n.chg = min(n.chg, max(0, s.cost[i]+behind-in[i]))
 		}
+		recurses := slices.ContainsFunc(f.call(n), func(c uint32) bool { return s.p.g.recurses(f, c) })
 		for _, v := range f.succ(n) {
 			if int(v) > i {
 				in[v] = min(in[v], in[i]+n.chg-s.cost[i])
+				if recurses {
+					in[v] = min(in[v], N[v].p)
+				}
 			}
 		}
 	}

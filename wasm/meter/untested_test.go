@@ -109,3 +109,22 @@ func untest(rw *meter.Rewritten, fn int) {
 	}
 	rw.Module.Codes[fn].Body, rw.Proof.Steps[fn] = out, steps
 }
+
+// TestSurplusIsNotUnwound has a function with an arm that is not taken, and costs a little more than
+// the work that the other one does when a call of the function itself has returned. The
+// arm is paid in advance, being not much dearer, and what is left over must not pay for that
+// work: it would be done without a test, for each of a stack of calls.
+func TestSurplusIsNotUnwound(t *testing.T) {
+	t.Parallel()
+	const work1, levels = 2_000, 100
+	body := join([]byte{0x20, 0, 0x45, 0x04, 0x40, 0x0f, 0x0b}, // the last of the calls returns
+		[]byte{0x20, 0, 0x45, 0x04, 0x40}, steps(work1+50), []byte{0x0f, 0x0b},
+		[]byte{0x20, 0, 0x41, 1, 0x6b, 0x10, 0}, steps(work1), []byte{0x0b})
+	res, rw := traced(t, worker(0, body).Encode(), nil)
+	if err := meter.Verify(res.Module, rw); err != nil {
+		t.Error(err)
+	}
+	if done, most := work(t, rw.Module.Encode(), levels); done != levels*work1 || most > 2*work1 {
+		t.Errorf("%d steps of work of %d, and up to %d between two tests", done, levels*work1, most)
+	}
+}

@@ -36,9 +36,9 @@ func (v *Violation) Error() string {
 //     bulk operations (rule 6).
 //   - Every cycle of control flow, and every cycle of calls, passes a test.
 //   - At most mostUntested units are charged between two tests, on any path through
-//     any functions; and a call that may come back to its function leaves at most
-//     mostUnwound units of work for when it returns, so that a stack of calls
-//     unwinds in bounded time (rule 3).
+//     any functions; and behind a call that may come back to its function at most
+//     mostUnwound units of work are done beyond what is charged there, so that a
+//     stack of calls returns in bounded time (rule 3).
 //
 // What is not: callers in other modules that share a table. A block of straight code is
 // charged at once, behind its test if it has one, and is one step however long it is. The module must have been accepted by package
@@ -58,10 +58,7 @@ func Verify(in *binary.Module, rw *Rewritten) error {
 	if err := v.walks(w); err != nil {
 		return err
 	}
-	if err := v.callCycles(); err != nil {
-		return err
-	}
-	return v.recursion()
+	return v.callCycles()
 }
 
 type verifier struct {
@@ -76,7 +73,7 @@ type verifier struct {
 	calls   [][]int32 // of functions and shapes: calls that are reached without a test
 	all     [][]int32 // of functions and shapes: all calls
 	sums    []sums    // of functions and shapes
-	unwound []unwinding
+	knots   []int32 // of functions and shapes: equal for those that call each other in a cycle
 }
 
 func broken(format string, a ...any) error {

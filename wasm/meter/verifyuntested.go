@@ -10,13 +10,16 @@ import (
 // closely: at small loops that are laid out several times, and at tail calls.
 const (
 	mostUntested = 3*32_000 + 8_000 // most that is charged between two tests
-	mostUnwound  = 1_000            // most that is paid for what follows a call that may recurse
+	mostUnwound  = 1_000            // most that is paid before a call that may recurse, and done behind it
 	mostWalks    = 64               // over one body at once; each may go one loop further out
 	mostRounds   = 1_000            // over the bodies for whose callees something changed
 )
 
 // none stands for the charges of paths that there are not.
 const none = -1
+
+// nothing is owed where no call was made.
+const nothing = -1 << 60
 
 // sums are what a caller has to know of a function, or of all functions of a shape that a
 // table may hold.
@@ -31,19 +34,14 @@ func (s sums) merge(o sums) sums {
 }
 
 // head is what is charged where a loop of the output begins, and where it goes on.
-type head struct{ first, since int64 }
-
-// unwinding is a call behind which more than mostUnwound is paid.
-type unwinding struct {
-	fn, at int
-	to     int32 // the callee: a function, or behind those a shape
-}
+type head struct{ first, since, owed int64 }
 
 // walks goes over all functions, callees first, and again over those whose callees have
 // larger sums than before. When no sum grows any more, each holds for every call that
 // ends, by induction over the time at which it does.
 func (v *verifier) walks(w *walker) error {
 	order := v.callees()
+	v.knot(order)
 	v.sums = slices.Repeat([]sums{{0, none, none}}, len(v.all))
 	walked := slices.Repeat([]int{-1}, len(v.all)) // the step of the last walk
 	grown := slices.Repeat([]int{0}, len(v.all))   // and that at which its sums grew
@@ -177,8 +175,8 @@ func (w *walker) enter(to int32) error {
 	if !w.st.live || to < 0 {
 		return nil
 	}
-	if w.st.paid > mostUnwound {
-		w.v.unwound = append(w.v.unwound, unwinding{w.fn, w.b.Pos, to})
+	if w.v.knots[to] == w.v.knots[w.fn] { // a function that calls nobody who calls it is alone in its own
+		w.st.owed = max(w.st.owed, 0)
 	}
 	st, s := &w.st, w.v.sums[to]
 	if st.first == none && st.since == none {
@@ -202,42 +200,59 @@ func (w *walker) leave() {
 // begins takes at the header of a loop what an earlier walk found where the loop goes on.
 func (w *walker) begins() {
 	if w.nheads == len(w.heads) {
-		w.heads = append(w.heads, head{none, none})
+		w.heads = append(w.heads, head{none, none, nothing})
 	}
 	h := &w.heads[w.nheads]
 	w.nheads++
 	if w.st.live {
-		h.first, h.since = max(h.first, w.st.first), max(h.since, w.st.since)
-		w.st.first, w.st.since = h.first, h.since
+		h.first, h.since, h.owed = max(h.first, w.st.first), max(h.since, w.st.since), max(h.owed, w.st.owed)
+		w.st.first, w.st.since, w.st.owed = h.first, h.since, h.owed
 	}
 }
 
 // goesOn notes what is charged where a loop goes on.
 func (w *walker) goesOn(o *open) {
 	h := &w.heads[o.head]
-	if w.st.first > h.first || w.st.since > h.since {
-		h.first, h.since, w.more = max(h.first, w.st.first), max(h.since, w.st.since), true
+	if w.st.first > h.first || w.st.since > h.since || w.st.owed > h.owed && w.st.owed >= 0 {
+		h.first, h.since, h.owed = max(h.first, w.st.first), max(h.since, w.st.since), max(h.owed, w.st.owed)
+		w.more = true
 	}
 }
 
-// recursion looks, for the calls behind which much is paid, whether the callee may call
-// the function again.
-func (v *verifier) recursion() error {
-	for _, u := range v.unwound {
-		seen := make([]bool, len(v.all))
-		for open := []int32{u.to}; len(open) > 0; {
+// owes notes what is used behind a call that may recurse. What it takes beyond the charges
+// there was paid before the call, and so a stack of calls returns through as much each.
+// Tests are no help: the host is visited when charges have used up a slice, and there are
+// none.
+func (w *walker) owes(n int64) error {
+	if w.st.owed += n; w.st.owed > mostUnwound {
+		return w.fail("%d units of work are paid before a call that may recurse, and done behind it; at most %d may be", w.st.owed, mostUnwound)
+	}
+	return nil
+}
+
+// knot numbers the cycles of calls, by Kosaraju's algorithm. order has callees first.
+func (v *verifier) knot(order []int32) {
+	callers := make([][]int32, len(v.all))
+	for f, list := range v.all {
+		for _, to := range list {
+			callers[to] = append(callers[to], int32(f)) //nolint:gosec // functions and types are few
+		}
+	}
+	v.knots = slices.Repeat([]int32{none}, len(v.all))
+	for i := len(order) - 1; i >= 0; i-- {
+		if v.knots[order[i]] != none {
+			continue
+		}
+		v.knots[order[i]] = order[i]
+		for open := []int32{order[i]}; len(open) > 0; {
 			at := open[len(open)-1]
 			open = open[:len(open)-1]
-			if int(at) == u.fn {
-				return &Violation{Func: u.fn, At: u.at, Msg: "a call that may recurse leaves much work for when it returns"}
-			}
-			for _, to := range v.all[at] {
-				if !seen[to] {
-					seen[to] = true
-					open = append(open, to)
+			for _, from := range callers[at] {
+				if v.knots[from] == none {
+					v.knots[from] = order[i]
+					open = append(open, from)
 				}
 			}
 		}
 	}
-	return nil
 }

@@ -23,6 +23,9 @@ type state struct {
 	// or in callees, and since the most that was charged since the last test on the
 	// others; none: there is no such path.
 	first, since int64
+	// owed is the most that was used behind a call that may recurse, less what was charged
+	// there; far below 0 if no path came from one.
+	owed int64
 	// loop is the place of the outermost open loop from whose header some path
 	// came without a test. Such a path passed the headers of all loops inside
 	// that one, so one number tells of all.
@@ -40,7 +43,7 @@ func (s state) merge(o state) state {
 	}
 	return state{
 		live: true, paid: min(s.paid, o.paid), free: s.free || o.free, loop: min(s.loop, o.loop), height: s.height,
-		first: max(s.first, o.first), since: max(s.since, o.since),
+		first: max(s.first, o.first), since: max(s.since, o.since), owed: max(s.owed, o.owed),
 	}
 }
 
@@ -145,7 +148,7 @@ func (w *walker) walk(i, operands int) error {
 	if err := w.locals(t, c, o); err != nil {
 		return err
 	}
-	w.st = state{live: true, paid: v.claim.Prepaid[i], free: true, loop: never, since: none}
+	w.st = state{live: true, paid: v.claim.Prepaid[i], free: true, loop: never, since: none, owed: nothing}
 	w.opens = append(w.opens[:0], open{})
 	w.cons = append(w.cons[:0], construct{op: binary.OpBlock, results: len(t.Results)})
 	w.advance()
@@ -343,6 +346,7 @@ func (w *walker) charge() error {
 		return err
 	}
 	w.st.paid += c
+	w.st.owed -= c
 	if w.bok && w.b.Op == binary.OpGlobalSet {
 		if err := w.untested(c); err != nil {
 			return err
@@ -425,7 +429,7 @@ func (w *walker) use(n int64) error {
 	if w.st.paid < 0 {
 		return w.fail("%d units are used before they are paid", -w.st.paid)
 	}
-	return nil
+	return w.owes(n)
 }
 
 // branch takes the state to the block of the output that a label d names.
