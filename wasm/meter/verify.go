@@ -73,7 +73,7 @@ type verifier struct {
 	calls   [][]int32 // of functions and shapes: calls that are reached without a test
 	all     [][]int32 // of functions and shapes: all calls
 	sums    []sums    // of functions and shapes
-	knots   []int32 // of functions and shapes: equal for those that call each other in a cycle
+	knots   []int32   // of functions and shapes: equal for those that call each other in a cycle
 }
 
 func broken(format string, a ...any) error {
