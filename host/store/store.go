@@ -67,7 +67,13 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := where.connect(ctx)
+	// Who turns a new file of SQLite to its log has it for himself, and others are told that
+	// it is locked without a wait.
+	var d *DB
+	err = again(ctx, func() (err error) {
+		d, err = where.connect(ctx)
+		return err
+	})
 	if err == nil {
 		if err = where.current(ctx, d); err != nil {
 			err = errors.Join(err, d.Close())
