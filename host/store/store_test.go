@@ -2,12 +2,14 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"openskill/host/store"
 	"openskill/host/store/storetest"
@@ -107,6 +109,37 @@ func TestCloseTwice(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A host waits longer than a statement does for one that has the file for itself, as who
+// turns it to its log has.
+func TestOpenWaits(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "x.db")
+	other, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close() //nolint:errcheck // the test is over
+	tx, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), "CREATE TABLE t (a)"); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		time.Sleep(700 * time.Millisecond) // a statement waits for 500
+		ended <- tx.Rollback()
+	}()
+	d, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(<-ended, d.Close()); err != nil {
+		t.Error(err)
+	}
 }
 
 // Several hosts that start at once on an empty database all find it up to date.
