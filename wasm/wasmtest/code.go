@@ -35,6 +35,7 @@ const (
 	DivU        Code = "\x6e"
 	And         Code = "\x71"
 	Add64       Code = "\x7c"
+	DivU64      Code = "\x80"
 	Ne64        Code = "\x52"
 	Extend      Code = "\xad" // i32 to i64, unsigned
 	MemoryCopy  Code = "\xfc\x0a\x00\x00"

@@ -166,6 +166,7 @@ func recursion() []Case {
 		{Name: "E07 endless recursion in the start function", Module: start.Bytes(), Want: wasm.OutOfStack, Limits: deep},
 		{Name: "E07 endless recursion with 5,000 locals", Module: frames(1 << 30), Want: wasm.OutOfStack, Limits: deep},
 		{Name: "E07 recursion that unwinds", Module: unwinds(), Want: wasm.Exited, ExitCode: 20_000, Limits: deep, Compiled: true},
+		{Name: "E07 recursion that works on its way back, for what it paid before", Module: paidBefore(), Want: wasm.OutOfTime, Limits: clock, Compiled: true},
 	}
 }
 
@@ -202,6 +203,21 @@ func unwinds() []byte {
 	self := b.Next()
 	b.Func(i32, i32, nil, Get(0)+Eqz+If(I32(0)+Return)+Get(0)+I32(1)+Sub+Call(self)+I32(1)+Add)
 	b.Command(I32(20_000) + Call(self) + Call(exit))
+	return b.Bytes()
+}
+
+// paidBefore goes 120,000 calls deep, and divides 10,000 times behind each of them. An arm
+// that is never taken costs as much and a little more: what is paid for it on the way down
+// must not pay for the divisions, or nothing is charged on the way back, for seconds.
+func paidBefore() []byte {
+	b := New()
+	g := b.GlobalOf(TypeI64, I64(1<<62))
+	work := func(n int) Code { return GlobalGet(g) + Repeat(n, I64(1)+DivU64) + GlobalSet(g) }
+	self := b.Next()
+	b.Func([]binary.ValType{TypeI32}, nil, nil, Get(0)+Eqz+If(Return)+
+		Get(0)+Eqz+If(work(10_100)+Return)+
+		Get(0)+I32(1)+Sub+Call(self)+work(10_000))
+	b.Command(Loop(I32(120_000) + Call(self) + Br(0)))
 	return b.Bytes()
 }
 
