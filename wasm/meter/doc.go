@@ -22,8 +22,9 @@
 //     do the entries of a set of functions without which the call graph has no
 //     cycle. What is charged untested between two tests stays below three times
 //     [untested] units, and a little for small loops and tail calls.
-//     What follows a call that may recurse is prepaid little, and so tested
-//     again: a stack of a million frames would otherwise unwind for seconds.
+//     What follows a call that may recurse is prepaid little, and what is left
+//     over of other arms does not pay for it, so it is charged and tested again:
+//     a stack of a million frames would otherwise unwind for seconds.
 //  4. The slow path stands out of line and re-enters the header; nothing is
 //     stored before the test has passed. So the size of the slices changes
 //     neither the result nor the fuel.

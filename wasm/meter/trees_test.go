@@ -60,16 +60,11 @@ const mostSteps = 3 * 32_000 / 4
 // tree runs a module of functions without parameters, of which the first is called; see work.
 func tree(t *testing.T, bodies [][]byte) (done, most uint64) {
 	t.Helper()
-	m := &wasm.Module{
-		Types:   []wasm.FuncType{{Params: []wasm.ValType{wasm.I32}}, {}},
-		Globals: []wasm.Global{{GlobalType: wasm.GlobalType{Type: wasm.I32, Mutable: true}, Init: []byte{0x41, 0, 0x0b}}},
-		Tables:  []wasm.TableType{{Elem: wasm.FuncRef, Extent: wasm.Extent{Min: uint32(len(bodies))}}}, //nolint:gosec // few
-		Exports: []wasm.Export{{Name: "f", Kind: wasm.ExternFunc}, {Name: "work", Kind: wasm.ExternGlobal}},
-	}
+	// Each has a local to count with; the first one's is behind its parameter.
+	m := working(2, bodies...)
+	m.Tables = []wasm.TableType{{Elem: wasm.FuncRef, Extent: wasm.Extent{Min: uint32(len(bodies))}}} //nolint:gosec // few
 	called := wasm.Elem{Type: wasm.FuncRef, Offset: []byte{0x41, 0, 0x0b}}
-	for i, b := range bodies {
-		// Each has a local to count with; the first one's is behind its parameter.
-		m.Funcs, m.Codes = append(m.Funcs, uint32(min(i, 1))), append(m.Codes, wasm.Code{Body: b, Locals: []wasm.LocalGroup{{Count: 2, Type: wasm.I32}}}) //nolint:gosec // 0 or 1
+	for i := range bodies {
 		if i%2 == 1 {
 			called.Funcs = append(called.Funcs, uint32(i)) //nolint:gosec // few
 		}

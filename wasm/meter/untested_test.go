@@ -8,8 +8,8 @@ import (
 	"openskill/wasm/meter"
 )
 
-// worker is a module that exports f, its first function, and the work that is done.
-func worker(locals uint32, bodies ...[]byte) *binary.Module {
+// working is a module that exports f, its first function, and the work that is done.
+func working(locals uint32, bodies ...[]byte) *binary.Module {
 	m := &binary.Module{
 		Types:   []binary.FuncType{{Params: []binary.ValType{binary.I32}}, {}},
 		Globals: []binary.Global{{GlobalType: binary.GlobalType{Type: binary.I32, Mutable: true}, Init: []byte{0x41, 0, 0x0b}}},
@@ -31,21 +31,21 @@ func steps(n int) []byte { return rep(n, 0x23, 0, 0x41, 1, 0x6a, 0x24, 0) }
 // adds up over all of them.
 func TestNestedLoops(t *testing.T) {
 	t.Parallel()
-	const depth, work1 = 100, 500
+	const depth, each = 100, 500
 	body := []byte{0x41, 1, 0x21, 1} // from now on it is on its way out
 	for range depth {
-		body = join([]byte{0x02, 0x40, 0x03, 0x40}, steps(work1), // block, loop
+		body = join([]byte{0x02, 0x40, 0x03, 0x40}, steps(each), // block, loop
 			[]byte{0x20, 1, 0x0d, 1},                   // on the way out: behind the block
 			[]byte{0x03, 0x40, 0x20, 0, 0x0d, 0, 0x0b}, // a loop that tests, and is left at once
 			body,
 			[]byte{0x0c, 0, 0x0b, 0x0b}) // to the header, end, end
 	}
-	res, rw := traced(t, worker(1, join(body, []byte{0x0b})).Encode(), nil)
+	res, rw := traced(t, working(1, join(body, []byte{0x0b})).Encode(), nil)
 	if err := meter.Verify(res.Module, rw); err != nil {
 		t.Error(err)
 	}
-	if done, most := work(t, rw.Module.Encode(), 0); done != 2*depth*work1 || most > 4*work1 {
-		t.Errorf("%d steps of work of %d, and up to %d between two tests", done, 2*depth*work1, most)
+	if done, most := work(t, rw.Module.Encode(), 0); done != 2*depth*each || most > 4*each {
+		t.Errorf("%d steps of work of %d, and up to %d between two tests", done, 2*depth*each, most)
 	}
 }
 
@@ -56,8 +56,8 @@ func TestVerifyAddsCharges(t *testing.T) {
 	const times = 200
 	calls := func(f byte, n int) []byte { return rep(n, 0x10, f) }
 	for name, m := range map[string]*binary.Module{
-		"along a path":    worker(0, join(calls(1, times), []byte{0x0b}), join(steps(300), []byte{0x0b})),
-		"down and back":   worker(0, join(calls(1, 20), []byte{0x0b}), join(calls(2, 20), []byte{0x0b}), join(steps(200), []byte{0x0b})),
+		"along a path":    working(0, join(calls(1, times), []byte{0x0b}), join(steps(300), []byte{0x0b})),
+		"down and back":   working(0, join(calls(1, 20), []byte{0x0b}), join(calls(2, 20), []byte{0x0b}), join(steps(200), []byte{0x0b})),
 		"through a table": tabled(join(rep(times, 0x41, 0, 0x11, 1, 0), []byte{0x0b}), join(steps(150), []byte{0x0b})),
 	} {
 		res, rw := traced(t, m.Encode(), nil)
@@ -73,9 +73,9 @@ func TestVerifyAddsCharges(t *testing.T) {
 	}
 }
 
-// tabled is a worker with a table that has its second function.
+// tabled is a module as working makes, with a table that has its second function.
 func tabled(bodies ...[]byte) *binary.Module {
-	m := worker(0, bodies...)
+	m := working(0, bodies...)
 	m.Tables = []binary.TableType{{Elem: binary.FuncRef, Extent: binary.Extent{Min: 1}}}
 	m.Elems = []binary.Elem{{Type: binary.FuncRef, Offset: []byte{0x41, 0, 0x0b}, Funcs: []uint32{1}}}
 	return m
@@ -110,21 +110,21 @@ func untest(rw *meter.Rewritten, fn int) {
 	rw.Module.Codes[fn].Body, rw.Proof.Steps[fn] = out, steps
 }
 
-// TestSurplusIsNotUnwound has a function with an arm that is not taken, and costs a little more than
-// the work that the other one does when a call of the function itself has returned. The
-// arm is paid in advance, being not much dearer, and what is left over must not pay for that
-// work: it would be done without a test, for each of a stack of calls.
+// TestSurplusIsNotUnwound has a function with an arm that is not taken, and costs a little
+// more than the work that the other one does when a call of the function itself has
+// returned. The arm is paid in advance, and what is left over must not pay for that work:
+// it would be done without a visit to the host, for each of a stack of calls.
 func TestSurplusIsNotUnwound(t *testing.T) {
 	t.Parallel()
-	const work1, levels = 2_000, 100
+	const each, levels = 2_000, 100
 	body := join([]byte{0x20, 0, 0x45, 0x04, 0x40, 0x0f, 0x0b}, // the last of the calls returns
-		[]byte{0x20, 0, 0x45, 0x04, 0x40}, steps(work1+50), []byte{0x0f, 0x0b},
-		[]byte{0x20, 0, 0x41, 1, 0x6b, 0x10, 0}, steps(work1), []byte{0x0b})
-	res, rw := traced(t, worker(0, body).Encode(), nil)
+		[]byte{0x20, 0, 0x45, 0x04, 0x40}, steps(each+50), []byte{0x0f, 0x0b},
+		[]byte{0x20, 0, 0x41, 1, 0x6b, 0x10, 0}, steps(each), []byte{0x0b})
+	res, rw := traced(t, working(0, body).Encode(), nil)
 	if err := meter.Verify(res.Module, rw); err != nil {
 		t.Error(err)
 	}
-	if done, most := work(t, rw.Module.Encode(), levels); done != levels*work1 || most > 2*work1 {
-		t.Errorf("%d steps of work of %d, and up to %d between two tests", done, levels*work1, most)
+	if done, most := work(t, rw.Module.Encode(), levels); done != levels*each || most > 2*each {
+		t.Errorf("%d steps of work of %d, and up to %d between two tests", done, levels*each, most)
 	}
 }

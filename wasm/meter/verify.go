@@ -35,14 +35,16 @@ func (v *Violation) Error() string {
 //     1 and 2), and so are the frame of the function (rule 7) and the lengths of
 //     bulk operations (rule 6).
 //   - Every cycle of control flow, and every cycle of calls, passes a test.
-//   - At most mostUntested units are charged between two tests, on any path through
-//     any functions; and behind a call that may come back to its function at most
-//     mostUnwound units of work are done beyond what is charged there, so that a
-//     stack of calls returns in bounded time (rule 3).
+//   - At most 104,000 units are charged between two tests, on any path through any
+//     functions; and behind a call that may come back to its function at most 1,000
+//     units of work are done beyond what is charged there, so that a stack of calls
+//     returns in bounded time (rule 3).
 //
 // What is not: callers in other modules that share a table. A block of straight code is
-// charged at once, behind its test if it has one, and is one step however long it is. The module must have been accepted by package
-// check, and rewritten with [Options].Trace.
+// charged at once, behind its test if it has one, and is one step however long it is.
+//
+// The module must have been accepted by package check, and rewritten with
+// [Options].Trace.
 func Verify(in *binary.Module, rw *Rewritten) error {
 	if rw.Proof == nil {
 		return errors.New("meter: Verify needs a module that was rewritten with Options.Trace")
@@ -339,43 +341,4 @@ func (v *verifier) takenByTables() {
 	for i := range v.in.Globals {
 		expr(v.in.Globals[i].Init)
 	}
-}
-
-// callCycles looks for a cycle among the calls that are reached without a test.
-func (v *verifier) callCycles() error {
-	const open, done = 1, 2
-	state := make([]byte, len(v.calls))
-	type visit struct {
-		node int32
-		next int
-	}
-	for root := range v.calls {
-		if state[root] != 0 {
-			continue
-		}
-		state[root] = open
-		path := []visit{{int32(root), 0}} //nolint:gosec // functions and types are few
-		for len(path) > 0 {
-			p := &path[len(path)-1]
-			if p.next == len(v.calls[p.node]) {
-				state[p.node] = done
-				path = path[:len(path)-1]
-				continue
-			}
-			to := v.calls[p.node][p.next]
-			p.next++
-			switch state[to] {
-			case open:
-				for i := len(path) - 1; ; i-- { // one of them is a function: shapes do not call each other
-					if n := int(path[i].node); n < len(v.in.Codes) {
-						return &Violation{Func: n, Msg: "calls itself, directly or not, without a test on the way"}
-					}
-				}
-			case 0:
-				state[to] = open
-				path = append(path, visit{to, 0})
-			}
-		}
-	}
-	return nil
 }

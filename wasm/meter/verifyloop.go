@@ -36,7 +36,7 @@ func (w *walker) wrapper() (need int64, err error) {
 		return 0, err
 	}
 	w.st.paid += need
-	w.st.owed -= need
+	w.st.owed = owes(w.st.owed, -need)
 	w.tested()
 	return need, nil
 }

@@ -1,9 +1,8 @@
 package meter
 
 import (
+	"math"
 	"slices"
-
-	"openskill/wasm/binary"
 )
 
 // The numbers of rule 3 that are proved. The rewriter aims at less, and does not look as
@@ -18,8 +17,8 @@ const (
 // none stands for the charges of paths that there are not.
 const none = -1
 
-// nothing is owed where no call was made.
-const nothing = -1 << 60
+// nothing is owed where no path came from a call that may recurse.
+const nothing = math.MinInt64
 
 // sums are what a caller has to know of a function, or of all functions of a shape that a
 // table may hold.
@@ -79,67 +78,6 @@ func (v *verifier) walks(w *walker) error {
 		}
 	}
 	return broken("what is charged between two tests grows without end")
-}
-
-// callees notes all calls of the input, and gives functions and shapes in an order in which
-// callees come first, as far as they do not call each other.
-func (v *verifier) callees() (order []int32) {
-	n := len(v.in.Codes)
-	v.all = make([][]int32, n+v.nshapes)
-	for f, taken := range v.taken {
-		if taken {
-			s := n + int(v.shapes[v.in.Funcs[f]])
-			v.all[s] = append(v.all[s], int32(f)) //nolint:gosec // at most Limits.Functions
-		}
-	}
-	met := slices.Repeat([]int{-1}, len(v.all))
-	for f := range v.in.Codes {
-		r := binary.NewReader(v.in.Codes[f].Body, 0)
-		for x := (binary.Instr{}); r.Next(&x); {
-			if to := v.callee(&x); to >= 0 && met[to] != f {
-				met[to] = f
-				v.all[f] = append(v.all[f], to)
-			}
-		}
-	}
-	type visit struct {
-		node int32
-		next int
-	}
-	seen := make([]bool, len(v.all))
-	for root := range v.all {
-		if seen[root] {
-			continue
-		}
-		seen[root] = true
-		for path := []visit{{int32(root), 0}}; len(path) > 0; { //nolint:gosec // functions and types are few
-			p := &path[len(path)-1]
-			if p.next == len(v.all[p.node]) {
-				order = append(order, p.node)
-				path = path[:len(path)-1]
-				continue
-			}
-			to := v.all[p.node][p.next]
-			p.next++
-			if !seen[to] {
-				seen[to] = true
-				path = append(path, visit{to, 0})
-			}
-		}
-	}
-	return order
-}
-
-// callee gives what an instruction of the input calls: a function, or behind those a shape;
-// none if it calls nothing, or an import.
-func (v *verifier) callee(x *binary.Instr) int32 {
-	switch x.Op {
-	case binary.OpCall, binary.OpReturnCall:
-		return max(int32(x.A)-int32(v.nimp), none) //nolint:gosec // at most Limits.Functions
-	case binary.OpCallIndirect, binary.OpReturnCallI:
-		return int32(len(v.in.Codes)) + int32(v.shapes[x.A]) //nolint:gosec // as above
-	}
-	return none
 }
 
 // plus adds a charge to what there is.
@@ -213,46 +151,19 @@ func (w *walker) begins() {
 // goesOn notes what is charged where a loop goes on.
 func (w *walker) goesOn(o *open) {
 	h := &w.heads[o.head]
-	if w.st.first > h.first || w.st.since > h.since || w.st.owed > h.owed && w.st.owed >= 0 {
+	if w.st.first > h.first || w.st.since > h.since || w.st.owed > h.owed {
 		h.first, h.since, h.owed = max(h.first, w.st.first), max(h.since, w.st.since), max(h.owed, w.st.owed)
 		w.more = true
 	}
 }
 
-// owes notes what is used behind a call that may recurse. What it takes beyond the charges
-// there was paid before the call, and so a stack of calls returns through as much each.
-// Tests are no help: the host is visited when charges have used up a slice, and there are
-// none.
-func (w *walker) owes(n int64) error {
-	if w.st.owed += n; w.st.owed > mostUnwound {
-		return w.fail("%d units of work are paid before a call that may recurse, and done behind it; at most %d may be", w.st.owed, mostUnwound)
+// owes gives what is owed after n units more were used, or -n were charged, behind a call
+// that may recurse. What is used there beyond the charges was paid before the call, and so
+// a stack of calls returns through as much each. Tests are no help: the host is visited
+// when charges have used up a slice, and there are none.
+func owes(owed, n int64) int64 {
+	if owed == nothing {
+		return nothing
 	}
-	return nil
-}
-
-// knot numbers the cycles of calls, by Kosaraju's algorithm. order has callees first.
-func (v *verifier) knot(order []int32) {
-	callers := make([][]int32, len(v.all))
-	for f, list := range v.all {
-		for _, to := range list {
-			callers[to] = append(callers[to], int32(f)) //nolint:gosec // functions and types are few
-		}
-	}
-	v.knots = slices.Repeat([]int32{none}, len(v.all))
-	for i := len(order) - 1; i >= 0; i-- {
-		if v.knots[order[i]] != none {
-			continue
-		}
-		v.knots[order[i]] = order[i]
-		for open := []int32{order[i]}; len(open) > 0; {
-			at := open[len(open)-1]
-			open = open[:len(open)-1]
-			for _, from := range callers[at] {
-				if v.knots[from] == none {
-					v.knots[from] = order[i]
-					open = append(open, from)
-				}
-			}
-		}
-	}
+	return owed + n
 }

@@ -24,7 +24,7 @@ type state struct {
 	// others; none: there is no such path.
 	first, since int64
 	// owed is the most that was used behind a call that may recurse, less what was charged
-	// there; far below 0 if no path came from one.
+	// there; nothing: no path came from one.
 	owed int64
 	// loop is the place of the outermost open loop from whose header some path
 	// came without a test. Such a path passed the headers of all loops inside
@@ -346,7 +346,7 @@ func (w *walker) charge() error {
 		return err
 	}
 	w.st.paid += c
-	w.st.owed -= c
+	w.st.owed = owes(w.st.owed, -c)
 	if w.bok && w.b.Op == binary.OpGlobalSet {
 		if err := w.untested(c); err != nil {
 			return err
@@ -429,7 +429,10 @@ func (w *walker) use(n int64) error {
 	if w.st.paid < 0 {
 		return w.fail("%d units are used before they are paid", -w.st.paid)
 	}
-	return w.owes(n)
+	if w.st.owed = owes(w.st.owed, n); w.st.owed > mostUnwound {
+		return w.fail("%d units of work are paid before a call that may recurse, and done behind it; at most %d may be", w.st.owed, mostUnwound)
+	}
+	return nil
 }
 
 // branch takes the state to the block of the output that a label d names.
