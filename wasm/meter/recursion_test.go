@@ -39,7 +39,7 @@ func TestRandomRecursion(t *testing.T) {
 			m.Funcs = append(m.Funcs, 0)
 			m.Codes = append(m.Codes, wasm.Code{
 				Body:   randomRecursion(r, functions),
-				Locals: []wasm.LocalGroup{{Count: 1, Type: wasm.I32}},
+				Locals: []wasm.LocalGroup{{Count: deepest, Type: wasm.I32}},
 			})
 		}
 		res, rw := traced(t, m.Encode(), nil)
@@ -51,6 +51,8 @@ func TestRandomRecursion(t *testing.T) {
 		}
 	}
 }
+
+const deepest = 3 // constructs in each other, each with a local to count with
 
 // randomRecursion is the body of a function that does nothing if its parameter is 0 or no
 // entries are left, and calls others, or itself, with one less.
@@ -104,11 +106,12 @@ func randomRecursion(r *rand.Rand, functions int) []byte {
 			case 7: // a block that is left in its middle
 				out = join(out, []byte{0x02, 0x40}, parts(deep-1), whether(), []byte{0x0d, 0}, parts(deep-1), []byte{0x0b})
 			case 8: // twice
-				out = join(out, []byte{0x41, 2, 0x21, 1, 0x03, 0x40}, parts(0),
-					[]byte{0x20, 1, 0x41, 1, 0x6b, 0x22, 1, 0x0d, 0, 0x0b})
+				n := byte(deep)
+				out = join(out, []byte{0x41, 2, 0x21, n, 0x03, 0x40}, parts(deep-1),
+					[]byte{0x20, n, 0x41, 1, 0x6b, 0x22, n, 0x0d, 0, 0x0b})
 			}
 		}
 		return out
 	}
-	return join(body, parts(3), call(), some(), []byte{0x0b})
+	return join(body, parts(deepest), call(), some(), []byte{0x0b})
 }
