@@ -76,6 +76,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GOCACHE", goCache()) // or Go compiles its library anew for each script that builds
 			return nil
 		},
+		Condition: func(name string) (bool, error) {
+			if name == "race" {
+				return underRace, nil
+			}
+			return false, fmt.Errorf("no condition is called %s", name)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"module": cmdModule, "exits": cmdExits, "blocked": cmdBlocked, "last": cmdLast, "json": cmdJSON,
 			"start": cmdStart, "post": cmdPost, "get": cmdGet, "end": cmdEnd, "taken": cmdTaken, "busy": cmdBusy, "hup": cmdHup,

@@ -146,6 +146,9 @@ func TestSDKsAsTheirReadmesSay(t *testing.T) {
 			if _, err := exec.LookPath(c.needs); err != nil && c.needs != "" {
 				t.Skipf("%s is not here", c.needs)
 			}
+			if c.language == "go" {
+				noRace(t)
+			}
 			readme, err := os.ReadFile(filepath.Join("..", "..", "sdk", c.language, "README.md"))
 			if err != nil {
 				t.Fatal(err)

@@ -153,6 +153,7 @@ func TestSkillDevBuilds(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("go is not here")
 	}
+	noRace(t)
 	d := develop(t, "go")
 	r := d.next()
 	if r.Built == nil || !r.Built.Changed || r.Report.Passed != 5 {

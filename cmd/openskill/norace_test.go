@@ -1,0 +1,6 @@
+//go:build !race
+
+package main
+
+// underRace: see race_test.go.
+const underRace = false
