@@ -36,7 +36,7 @@ func withAgentSkill(t *testing.T, flags map[string]string) (*Host, func(script s
 	script := func(text string) { write("scripts/greet.js", text) }
 	script("console.log('hello', scriptArgs[1])")
 	all := map[string]string{"listen": "127.0.0.1:0"}
-	if underRace {
+	if hosttest.UnderRace {
 		all["workers"] = "off"
 	}
 	for k, v := range flags {

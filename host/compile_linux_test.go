@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/host/hosttest"
 	"openskill/host/worker"
 	"openskill/plugins/javascript"
 	"openskill/sdk/skill"
@@ -28,7 +29,7 @@ func sourceOf(module []byte, trusted bool) *worker.Source {
 // TestCompilersAreLimited looks at what the kernel holds a compiling process of a host
 // to, once the process has asked for it.
 func TestCompilersAreLimited(t *testing.T) {
-	noRace(t)
+	hosttest.NoRace(t)
 	large, _, err := javascript.Module()
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +74,7 @@ func TestCompilersAreLimited(t *testing.T) {
 // TestWorkersAreLimited looks at what the kernel holds a worker of a host to. A file in
 // memory is large enough for any image, whose memory is the next power of two.
 func TestWorkersAreLimited(t *testing.T) {
-	noRace(t)
+	hosttest.NoRace(t)
 	for name, c := range map[string]struct {
 		flags map[string]string
 		files uint64
@@ -118,7 +119,7 @@ func limitsOf(what string) string {
 // of them. What is kept is whole; what is not says why, is nobody's fault, and works
 // once there is room.
 func TestFullDisk(t *testing.T) {
-	noRace(t)
+	hosttest.NoRace(t)
 	s := settings(t, map[string]string{"workers-spare": "0"})
 	if err := os.MkdirAll(s.StateDir, 0o700); err != nil {
 		t.Fatal(err)
@@ -187,7 +188,7 @@ func fill(t *testing.T, path string, free int64) {
 // TestAModuleOfAnother holds that a worker which says that it lacks a module is given
 // none but that of the call which it was given, whoever's else is compiled.
 func TestAModuleOfAnother(t *testing.T) {
-	noRace(t)
+	hosttest.NoRace(t)
 	h := openHost(t, settings(t, map[string]string{"workers-spare": "0"}))
 	if r := invoke(t, h, "quick"); !r.Success {
 		t.Fatalf("%+v", r.Error)
@@ -228,7 +229,7 @@ func TestAModuleOfAnother(t *testing.T) {
 // TestWorkersSeeTheirOwn holds that a worker can read no other worker's compiled modules,
 // whose code they are, whether it was started for its tenant or waited for one.
 func TestWorkersSeeTheirOwn(t *testing.T) {
-	noRace(t)
+	hosttest.NoRace(t)
 	for _, workers := range []string{"tenant", "skill"} {
 		for _, spares := range []string{"0", "1"} {
 			t.Run(workers+" with spares "+spares, func(t *testing.T) {
@@ -262,7 +263,7 @@ func TestWorkersSeeTheirOwn(t *testing.T) {
 // read by those workers alone that may read the operator's skills: one of a single skill
 // has its own copy, from which its script runs, and one of another tenant's upload has none.
 func TestWorkersSeeApprovedCopies(t *testing.T) {
-	noRace(t)
+	hosttest.NoRace(t)
 	for _, workers := range []string{"tenant", "skill"} {
 		t.Run(workers, func(t *testing.T) {
 			h, _ := withAgentSkill(t, map[string]string{"workers": workers, "workers-spare": "0", "script-approval": "version"})
@@ -307,7 +308,7 @@ func TestWorkersSeeApprovedCopies(t *testing.T) {
 // TestDamagedCode holds that a module whose code was damaged on the disk is compiled
 // again when a worker cannot load it, and the call is answered.
 func TestDamagedCode(t *testing.T) {
-	noRace(t)
+	hosttest.NoRace(t)
 	s := settings(t, map[string]string{"workers-spare": "0"})
 	h := openHost(t, s)
 	if r := invoke(t, h, "quick"); !r.Success {

@@ -254,7 +254,7 @@ output_schema: {type: object}
 // OPENSKILL_SCREENSHOTS it makes the pictures of docs/console.md, with the skills of this
 // repository.
 func TestConsoleInABrowser(t *testing.T) {
-	noRace(t)
+	hosttest.NoRace(t)
 	if testing.Short() {
 		t.Skip("a browser takes its time")
 	}

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"openskill/host/config"
+	"openskill/host/hosttest"
 	"openskill/sdk/skill"
 )
 
@@ -59,7 +60,7 @@ func settings(t *testing.T, flags map[string]string) *config.Settings {
 		}
 	}
 	all := map[string]string{"listen": "127.0.0.1:0"}
-	if underRace {
+	if hosttest.UnderRace {
 		all["workers"] = "off"
 	}
 	for k, v := range flags {

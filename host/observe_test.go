@@ -9,6 +9,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"openskill/host/hosttest"
 )
 
 // scrape reads a host's metrics as Prometheus does.
@@ -103,7 +105,7 @@ func TestMetricsOfAHost(t *testing.T) {
 	if got := value(t, families["openskill_call_fuel_units_total"], "skill=quick"); got < 10 {
 		t.Errorf("fuel: %v", got)
 	}
-	if hasWorkers && !underRace {
+	if hasWorkers && !hosttest.UnderRace {
 		if n := value(t, families["openskill_worker_starts_total"]); n < 1 {
 			t.Errorf("%v workers were started", n)
 		}

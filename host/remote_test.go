@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"openskill/host/config"
+	"openskill/host/hosttest"
 	"openskill/sdk/skill"
 )
 
@@ -77,7 +78,7 @@ func TestRemoteSkill(t *testing.T) {
 	add("denied", "http://127.0.0.1:1", "/", "")
 	for _, workers := range []string{"off", "tenant"} {
 		t.Run("workers "+workers, func(t *testing.T) {
-			if underRace && workers != "off" {
+			if hosttest.UnderRace && workers != "off" {
 				t.Skip("a worker of this binary takes seconds to start; what it does not do is the same")
 			}
 			near.Workers = config.Isolation(workers)

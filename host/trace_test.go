@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"openskill/host/hosttest"
 	"openskill/host/llm/llmtest"
 	"openskill/host/tracing"
 	"openskill/sdk/skill"
@@ -118,7 +119,7 @@ func TestATraceOfACall(t *testing.T) {
 			}
 			spans := awaitSpan(t, exporter, c.id, "http") // the last one to end
 			want := []string{"http", "  door", "    admission", "    audit.started", "    run", "      worker", "        guest", "    output", "    audit.finished"}
-			if !hasWorkers || underRace {
+			if !hasWorkers || hosttest.UnderRace {
 				want = slices.DeleteFunc(want, func(s string) bool { return strings.Contains(s, "worker") || strings.Contains(s, "guest") })
 			}
 			if diff := cmp.Diff(want, tree(spans, c.parent, 0)); diff != "" {
@@ -230,7 +231,7 @@ func TestWhatGoesOutIsTraced(t *testing.T) {
 	defer out.Close()
 	for _, workers := range []string{"off", "tenant"} {
 		t.Run("workers "+workers, func(t *testing.T) {
-			if underRace && workers != "off" {
+			if hosttest.UnderRace && workers != "off" {
 				t.Skip("a worker of this binary takes seconds to start; what it does not do is the same")
 			}
 			s := settings(t, map[string]string{"workers": workers, "http-allow": out.URL + " GET; " + out.URL + " POST"})

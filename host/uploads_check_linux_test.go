@@ -5,13 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"openskill/host/hosttest"
 	"openskill/sdk/skill"
 )
 
 // TestModulesOfAnUploadShareTheirTime holds that a host takes what the modules of an upload
 // before have cost from the time of the next one, with workers and without.
 func TestModulesOfAnUploadShareTheirTime(t *testing.T) {
-	noRace(t)
+	hosttest.NoRace(t)
 	for _, workers := range []string{"tenant", "off"} {
 		t.Run(workers, func(t *testing.T) {
 			c := moduleChecker{openHost(t, settings(t, map[string]string{"workers": workers, "workers-spare": "0"}))}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/config"
+	"openskill/host/hosttest"
 	"openskill/sdk/skill"
 )
 
@@ -27,13 +28,6 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Exit(m.Run())
-}
-
-func noRace(t *testing.T) {
-	t.Helper()
-	if underRace {
-		t.Skip("a program that watches for races does not fit into the memory that a compiling process has")
-	}
 }
 
 func openHost(t *testing.T, s *config.Settings) *Host {
@@ -58,7 +52,7 @@ func invoke(t *testing.T, h *Host, id skill.ID) *skill.Result {
 // TestEveryIsolation runs skills under every value of OPENSKILL_WORKERS, and with each
 // protection switched off.
 func TestEveryIsolation(t *testing.T) {
-	noRace(t)
+	hosttest.NoRace(t)
 	for _, c := range []struct {
 		name  string
 		flags map[string]string
@@ -91,7 +85,7 @@ func TestEveryIsolation(t *testing.T) {
 // TestEveryRunnerIsInBothHosts: what a host without workers runs, one with workers runs
 // too. A sandboxed runner needs a front for that; see openWorkers.
 func TestEveryRunnerIsInBothHosts(t *testing.T) {
-	noRace(t)
+	hosttest.NoRace(t)
 	kinds := func(h *Host) (list []skill.Kind) {
 		for _, r := range h.all {
 			list = append(list, r.Kind())
@@ -107,7 +101,7 @@ func TestEveryRunnerIsInBothHosts(t *testing.T) {
 
 // TestNothingIsCompiledTwice holds that what one host compiled the next one finds.
 func TestNothingIsCompiledTwice(t *testing.T) {
-	noRace(t)
+	hosttest.NoRace(t)
 	s := settings(t, nil)
 	h := openHost(t, s)
 	invoke(t, h, "quick")
@@ -132,7 +126,7 @@ func TestNothingIsCompiledTwice(t *testing.T) {
 
 // TestWorkerIsKilled ends the process of a call in its middle.
 func TestWorkerIsKilled(t *testing.T) {
-	noRace(t)
+	hosttest.NoRace(t)
 	h := openHost(t, settings(t, nil))
 	invoke(t, h, "quick")
 	h.Prepare(t.Context(), "slow") // or the process may be killed while it is compiled elsewhere

@@ -78,7 +78,7 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: func(name string) (bool, error) {
 			if name == "race" {
-				return underRace, nil
+				return hosttest.UnderRace, nil
 			}
 			return false, fmt.Errorf("no condition is called %s", name)
 		},

@@ -147,7 +147,7 @@ func TestSDKsAsTheirReadmesSay(t *testing.T) {
 				t.Skipf("%s is not here", c.needs)
 			}
 			if c.language == "go" {
-				noRace(t)
+				hosttest.NoRace(t)
 			}
 			readme, err := os.ReadFile(filepath.Join("..", "..", "sdk", c.language, "README.md"))
 			if err != nil {

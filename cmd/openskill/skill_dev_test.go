@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/host/hosttest"
 )
 
 // develops is skill dev at work in a folder of a test.
@@ -153,7 +155,7 @@ func TestSkillDevBuilds(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("go is not here")
 	}
-	noRace(t)
+	hosttest.NoRace(t)
 	d := develop(t, "go")
 	r := d.next()
 	if r.Built == nil || !r.Built.Changed || r.Report.Passed != 5 {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"openskill/host/hosttest"
 )
 
 // What skill new begins in a language that is compiled builds and passes as it is, and in
@@ -39,7 +41,7 @@ func TestNewSkillsBuild(t *testing.T) {
 				t.Skipf("%s is not here: openskill skill build says how to get it", needs)
 			}
 			if needs == "go" {
-				noRace(t)
+				hosttest.NoRace(t)
 			}
 			var digest string
 			for range 2 {
@@ -84,13 +86,5 @@ func TestBuildOfNoPlugin(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "plug", "main.wasm")); err == nil {
 		t.Error("it is in place")
-	}
-}
-
-// noRace leaves out a test that has a large module compiled, as those are that Go makes.
-func noRace(t *testing.T) {
-	t.Helper()
-	if underRace {
-		t.Skip("a program that watches for races does not fit into the memory that a compiling process has")
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"openskill/host"
 	"openskill/host/config"
+	"openskill/host/hosttest"
 	"openskill/host/llm"
 	"openskill/host/llm/llmtest"
 	"openskill/sdk/skill"
@@ -91,9 +92,7 @@ func serve(t *testing.T) string {
 // mends it, and comes to an answer.
 func TestAgent(t *testing.T) {
 	path := python(t)
-	if underRace {
-		t.Skip("a program that watches for races does not fit into the memory that a compiling process has")
-	}
+	hosttest.NoRace(t)
 	model := llmtest.NewServer(llmtest.Provider(llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "look around"}, Calls: []llmtest.Call{
 			{Name: "echo", Arguments: `{"text": "你好"}`}, {Name: "file_search", Arguments: `{"query": "openSkill", "root_dir": "./data/docs", "limit": 1}`},

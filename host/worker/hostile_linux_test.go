@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"openskill/host/hosttest"
 	"openskill/host/worker"
 	"openskill/sdk/skill"
 )
@@ -384,9 +385,7 @@ func keepFiles(mib string) error {
 // map, where the kernel's limits of a process do not count it, has no more of it than
 // others: a worker, and a compiler.
 func TestFilesInMemory(t *testing.T) {
-	if underRace {
-		t.Skip("a compiler that was built with the race detector does not always fit into its memory limit")
-	}
+	hosttest.NoRace(t)
 	m := modules(t, func(o *worker.ModulesOptions) { o.Strangers = worker.CompileLimits{Memory: 256 << 20} })
 	if why := m.Unheld(); why != "" {
 		t.Skipf("control groups are not to be had here: %s", why)

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/host/hosttest"
 	"openskill/host/worker"
 	"openskill/sdk/skill"
 )
@@ -184,9 +185,7 @@ func sourceOf(text string) *worker.Source {
 }
 
 func TestModules(t *testing.T) {
-	if underRace {
-		t.Skip("a compiler that was built with the race detector does not always fit into its memory limit")
-	}
+	hosttest.NoRace(t)
 	short := worker.CompileLimits{CPU: time.Second, Wall: 3 * time.Second, Memory: 256 << 20}
 	m := modules(t, func(o *worker.ModulesOptions) { o.Strangers = short })
 	outside := filepath.Join(t.TempDir(), "f")
@@ -254,9 +253,7 @@ func TestModules(t *testing.T) {
 // TestModulesOfOneUpload holds that the modules of an upload have the time of one
 // together, and that what one lacked is not held against it.
 func TestModulesOfOneUpload(t *testing.T) {
-	if underRace {
-		t.Skip("a compiler that was built with the race detector does not always fit into its memory limit")
-	}
+	hosttest.NoRace(t)
 	m := modules(t, func(o *worker.ModulesOptions) {
 		o.Strangers = worker.CompileLimits{CPU: 3 * time.Second, Memory: 256 << 20}
 	})

@@ -16,8 +16,8 @@ func TestRandomRecursion(t *testing.T) {
 	t.Parallel()
 	const functions, depth, entries = 4, 200, 600
 	// What is charged between two tests, and what each frame may do beyond its charges, in
-	// steps of four units. Without either, a stack returns through up to 2,000 steps a frame.
-	const mostSteps = (104_000 + depth*1_000) / 4
+	// steps of four units. A frame has up to 2,000 of them, more in loops.
+	const bound = (104_000 + depth*1_000) / 4
 	few := uint64(60)
 	if testing.Short() || raceDetector {
 		few = 10
@@ -46,7 +46,7 @@ func TestRandomRecursion(t *testing.T) {
 		if err := meter.Verify(res.Module, rw); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
-		if done, most := work(t, rw.Module.Encode(), depth); most > mostSteps {
+		if done, most := work(t, rw.Module.Encode(), depth); most > bound {
 			t.Errorf("seed %d: %d steps of work, and up to %d between two tests", seed, done, most)
 		}
 	}

@@ -1,7 +1,0 @@
-//go:build race
-
-package main
-
-// underRace says that this test program watches for races, for which it takes many
-// times the memory: the limits of a process that compiles are not made for it.
-const underRace = true

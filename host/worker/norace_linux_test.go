@@ -1,5 +1,0 @@
-//go:build !race && linux
-
-package worker_test
-
-const underRace = false
