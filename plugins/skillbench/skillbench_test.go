@@ -1,9 +1,12 @@
 package skillbench
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -179,4 +182,65 @@ func TestHeld(t *testing.T) {
 	if n < 1<<10 || n > 1<<30 {
 		t.Errorf("a small process has %d bytes", n)
 	}
+}
+
+// TestOwn: of a process of which there are two, the program is shared, and the pages
+// that each wrote are its own, however many there are.
+func TestOwn(t *testing.T) {
+	if _, err := Held(os.Getpid()); err != nil {
+		t.Skip(err)
+	}
+	start := func() int {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOwnProcess$")
+		cmd.Env = append(os.Environ(), "OPENSKILL_TEST_OWN=1")
+		in, _ := cmd.StdinPipe()
+		out, _ := cmd.StdoutPipe()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = in.Close(), cmd.Wait() })
+		if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		return cmd.Process.Pid
+	}
+	first := start()
+	own, shared, err := Own(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own < ownPages || own > ownPages+64<<20 || shared < 1<<20 {
+		t.Errorf("own %d, shared %d bytes of a process that wrote %d", own, shared, ownPages)
+	}
+	held, err := Held(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		start()
+	}
+	if again, _, err := Own(first); err != nil || again > own+4<<20 || again < own-4<<20 {
+		t.Errorf("own %d bytes, and with three more of them %d; %v", own, again, err)
+	}
+	if again, err := Held(first); err != nil || again >= held {
+		t.Errorf("a proportional set of %d bytes, and with three more of them %d; %v", held, again, err)
+	}
+}
+
+const ownPages = 32 << 20
+
+// TestOwnProcess is the process that TestOwn looks at.
+func TestOwnProcess(*testing.T) {
+	if os.Getenv("OPENSKILL_TEST_OWN") == "" {
+		return
+	}
+	b := make([]byte, ownPages)
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 1
+	}
+	debug.FreeOSMemory()
+	_, _ = os.Stdout.Write([]byte{'.'})
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	runtime.KeepAlive(b)
+	os.Exit(0)
 }
