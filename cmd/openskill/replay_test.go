@@ -175,12 +175,15 @@ func TestReplayWithoutServer(t *testing.T) {
 		}
 	}
 	r := newRecorder(t, "OPENSKILL_HTTP_ALLOW="+server.URL, "OPENSKILL_SKILLS_DIR="+skills)
+	if _, err := os.Stat(filepath.Join(r.state, "runtimes", "slim", "python.wasm")); err != nil {
+		t.Skip("the Python runtime slim is not installed; run make runtimes")
+	}
 	out, problems, code := r.openskill("run", "asks")
 	var result skill.Result
-	if err := json.Unmarshal([]byte(out), &result); err != nil || result.Meta.Runner != skill.WasmPython {
-		t.Skipf("no Python runtime is installed: %s%s", out, problems)
+	if err := json.Unmarshal([]byte(out), &result); err != nil {
+		t.Fatalf("%v: %s%s", err, out, problems)
 	}
-	if code != 0 || !strings.Contains(string(result.Data), "answer 1") || !strings.Contains(string(result.Data), "answer 2") || asked.Load() != 2 {
+	if code != 0 || result.Meta.Runner != skill.WasmPython || !strings.Contains(string(result.Data), "answer 1") || !strings.Contains(string(result.Data), "answer 2") || asked.Load() != 2 {
 		t.Fatalf("exit code %d: %s%s", code, out, problems)
 	}
 	server.Close()

@@ -113,6 +113,9 @@ func keep(t testing.TB, root, modules, kept string) {
 // meanwhile, is left out.
 func link(t testing.TB, from, to string) {
 	t.Helper()
+	if real, err := filepath.EvalSymlinks(from); err == nil { // the folder itself may be a link
+		from = real
+	}
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil

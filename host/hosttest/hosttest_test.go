@@ -69,3 +69,19 @@ func TestNothingInstalledIsNoFailure(t *testing.T) {
 		t.Error("runtimes out of nothing")
 	}
 }
+
+// An operator may keep the runtimes elsewhere, and a link to them in the state folder:
+// tests have them all the same, and are not left out as if there were none.
+func TestLinkedRuntimes(t *testing.T) {
+	t.Setenv("OPENSKILL_STATE_DIR", "")
+	root, elsewhere, state := t.TempDir(), t.TempDir(), t.TempDir()
+	write(t, "module", elsewhere, "slim", "python.wasm")
+	write(t, "", root, ".openskill", "other")
+	if err := os.Symlink(elsewhere, filepath.Join(root, ".openskill", "runtimes")); err != nil {
+		t.Skip(err)
+	}
+	hosttest.Runtimes(t, root, state)
+	if !there(state, "runtimes", "slim", "python.wasm") {
+		t.Error("runtimes behind a link were left out")
+	}
+}
