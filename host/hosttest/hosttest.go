@@ -113,8 +113,8 @@ func keep(t testing.TB, root, modules, kept string) {
 // meanwhile, is left out.
 func link(t testing.TB, from, to string) {
 	t.Helper()
-	if real, err := filepath.EvalSymlinks(from); err == nil { // the folder itself may be a link
-		from = real
+	if folder, err := filepath.EvalSymlinks(from); err == nil { // it may be a link
+		from = folder
 	}
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
