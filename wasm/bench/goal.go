@@ -63,6 +63,14 @@ func AtMost(q float64) Goal {
 	}}
 }
 
+// MinAtMost wants a ratio to the baseline of at most q between the shortest runs, which
+// are what the code itself takes: others wait for the machine too.
+func MinAtMost(q float64) Goal {
+	return Goal{fmt.Sprintf("at most %g times the baseline's time, of minima", q), func(r, _ *Row) (string, bool) {
+		return strconv.FormatFloat(r.MinRatio, 'f', 3, 64) + " times", r.MinRatio > 0 && r.MinRatio <= q
+	}}
+}
+
 // Size wants at most so many bytes.
 func Size(n int64) Goal {
 	return Goal{"at most " + Bytes(n), func(r, _ *Row) (string, bool) { return Bytes(r.Bytes), r.Bytes <= n }}

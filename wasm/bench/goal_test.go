@@ -26,6 +26,9 @@ func TestGoals(t *testing.T) {
 		{AtMost(3.6), Row{Ratio: 3.6}, Verdict{"at most 3.6 times the baseline's time", "3.60 times", true}},
 		{AtMost(3.6), Row{Ratio: 3.7}, Verdict{"at most 3.6 times the baseline's time", "3.70 times", false}},
 		{AtMost(3.6), Row{}, Verdict{"at most 3.6 times the baseline's time", "0.00 times", false}},
+		{MinAtMost(1.08), Row{MinRatio: 1.08, Ratio: 2}, Verdict{"at most 1.08 times the baseline's time, of minima", "1.080 times", true}},
+		{MinAtMost(1.08), Row{MinRatio: 1.081, Ratio: 1}, Verdict{"at most 1.08 times the baseline's time, of minima", "1.081 times", false}},
+		{MinAtMost(1.08), Row{Ratio: 1}, Verdict{"at most 1.08 times the baseline's time, of minima", "0.000 times", false}},
 		{Size(20e6), Row{Bytes: 20e6}, Verdict{"at most 20.0 MB", "20.0 MB", true}},
 		{Size(20e6), Row{Bytes: 21e6}, Verdict{"at most 20.0 MB", "21.0 MB", false}},
 	} {

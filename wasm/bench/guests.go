@@ -154,8 +154,10 @@ func Fuel(ctx context.Context, e *wasm.Engine, gs []Guest, cacheDir string) ([]C
 			return nil, err
 		}
 		c := &sameOutput{}
+		metered := ours(m, g, c)
+		metered.Goals = []Goal{MinAtMost(1.15)}
 		cases = append(cases, Case{Suite: "fuel", Name: g.Name, Variants: []Variant{
-			raw.variant("wazero", g, c), ours(m, g, c), dl.variant("wazero with its deadline", g, c),
+			raw.variant("wazero", g, c), metered, dl.variant("wazero with its deadline", g, c),
 		}})
 	}
 	return cases, nil

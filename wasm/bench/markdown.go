@@ -60,6 +60,7 @@ func table(rows []Row) string {
 			return Bytes(r.Bytes)
 		}, has(func(r *Row) bool { return r.Bytes != 0 })},
 		{"ratio", func(r *Row) string { return Ratio(r.Ratio) }, has(func(r *Row) bool { return r.Ratio != 0 })},
+		{"of minima", func(r *Row) string { return Ratio(r.MinRatio) }, has(func(r *Row) bool { return r.MinRatio != 0 })},
 		{"runs", func(r *Row) string { return fmt.Sprint(r.N) }, true},
 		{"note", func(r *Row) string { return r.Note }, has(func(r *Row) bool { return r.Note != "" })},
 	}
