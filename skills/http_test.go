@@ -88,6 +88,9 @@ func TestHTTP(t *testing.T) {
 					if why := missing(t, f, c.skill); why != "" {
 						t.Skip(why)
 					}
+					if f == sandboxed && (c.skill == "file_search" || c.skill == "log_transform") {
+						hosttest.NoRace(t) // Go makes these
+					}
 					c.hold(t, f, at)
 				})
 			}
