@@ -47,7 +47,7 @@ part() { # PART
 	cpython) OPENSKILL_TEST_CPYTHON=1 tests cpython ./plugins/python/cpythontest ;;
 	scripts) OPENSKILL_TEST_SCRIPTS=1 OPENSKILL_TEST_FALLBACK=1 tests scripts ./plugins/python -run 'Tricks|Ends|Chance|Limits' ;;
 	scientific) OPENSKILL_TEST_SCIENTIFIC=1 tests scientific ./plugins/python ./examples/skills -run 'Numpy|Scientific' ;;
-	programs) OPENSKILL_PASS_SEEDS=60000 OPENSKILL_PASS_FIRST=2000 tests programs ./wasm/passtest ./wasm/tune ./wasm/meter ./wasm/lower -run 'Arithmetic|RandomPrograms|RandomTrees|RandomRecursion|TestPrograms' ;;
+	programs) OPENSKILL_PASS_SEEDS=15000 OPENSKILL_PASS_FIRST=2000 tests programs ./wasm/passtest ./wasm/tune ./wasm/meter ./wasm/lower -run 'Arithmetic|RandomPrograms|RandomTrees|RandomRecursion|TestPrograms' ;;
 	mutations) OPENSKILL_MUTATIONS=100000 tests mutations ./host/upload -run Mutat ;;
 	fuzz)
 		began=$(date +%s)
