@@ -119,7 +119,7 @@ func (b *bounds) flow(f *fn, first int64, visit func(n *node, entered int64) (le
 // paths bounds the charges inside f.
 func (b *bounds) paths(f *fn) {
 	atExit := int64(exitMost)
-	if f.tested || f.taken || f.back {
+	if f.granted() {
 		atExit = exitBack
 	}
 	limitOf := func(n *node) int64 {
@@ -139,12 +139,54 @@ func (b *bounds) paths(f *fn) {
 		if n.test {
 			return 0
 		}
-		if entered+n.chg > limitOf(n) {
+		left := entered + n.chg
+		// What the callee of a tail call leaves is left by f as well. That callee is bound as
+		// f is (see tails), so a test in front of the call is enough.
+		behind := int64(0)
+		if n.leaf && left > 0 && n != &f.nodes[0] {
+			for _, c := range f.call(n) {
+				behind += b.callAcc(c)
+			}
+		}
+		if left+behind > limitOf(n) {
 			n.test = true
 			return 0
 		}
-		return entered + n.chg
+		return left
 	})
+}
+
+// granted reports whether callers that are looked at before f take for granted that it
+// leaves little untested.
+func (f *fn) granted() bool { return f.tested || f.taken || f.back }
+
+// tails has what such a function calls at its very end leave as little as itself, or a
+// stack of calls would add that up on its way back.
+func (g *graph) tails() {
+	var open []*fn
+	for _, f := range g.fns {
+		if f.granted() {
+			open = append(open, f)
+		}
+	}
+	for len(open) > 0 {
+		f := open[len(open)-1]
+		open = open[:len(open)-1]
+		for i := range f.nodes {
+			if !f.nodes[i].leaf { // only a tail call is made where the function is left
+				continue
+			}
+			for _, c := range f.call(&f.nodes[i]) {
+				if c&indirect != 0 || c < g.nimp {
+					continue
+				}
+				if to := g.fns[c-g.nimp]; !to.granted() {
+					to.back = true
+					open = append(open, to)
+				}
+			}
+		}
+	}
 }
 
 // sites notes what is charged at each call of f, for its callees: for those

@@ -244,6 +244,7 @@ func (g *graph) arrange() {
 			g.fns[v].back = true
 		}
 	})
+	g.tails()
 }
 
 // knots numbers the cycles of all calls.

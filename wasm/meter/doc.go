@@ -24,7 +24,8 @@
 //     [untested] units, and a little for small loops and tail calls.
 //     What follows a call that may recurse is prepaid little, and what is left
 //     over of other arms does not pay for it, so it is charged and tested again:
-//     a stack of a million frames would otherwise unwind for seconds.
+//     a stack of a million frames would otherwise unwind for seconds. What is
+//     called there at the very end leaves as little untested as who calls it.
 //  4. The slow path stands out of line and re-enters the header; nothing is
 //     stored before the test has passed. So the size of the slices changes
 //     neither the result nor the fuel.

@@ -45,7 +45,7 @@ type fn struct {
 	taken  bool // may be called through a table
 	rooted bool // may be called by the host
 	tested bool // tests at its entry
-	back   bool // called by functions that bound looks at before it
+	back   bool // called by functions that bound looks at before it, or at the end of one that is
 
 	q     int64 // prepaid by its callers
 	entry int64 // charged at its entry

@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	wasm "openskill/wasm/binary"
+	"openskill/wasm/check"
 	"openskill/wasm/meter"
 	"openskill/wasm/passtest"
 )
 
 // TestRandomRecursion has functions of any form call themselves and each other, with work
-// before and behind the calls, and arms that cost nearly as much as what stands beside them.
+// before and behind the calls, tail calls of those and of ones that work alone, and arms that cost nearly as much as what stands beside them.
 // However deep the stack is, its way back visits the host.
 func TestRandomRecursion(t *testing.T) {
 	t.Parallel()
@@ -26,8 +27,8 @@ func TestRandomRecursion(t *testing.T) {
 	for seed := first; seed < end; seed++ {
 		m := &wasm.Module{
 			Types:  []wasm.FuncType{{Params: []wasm.ValType{wasm.I32}}},
-			Tables: []wasm.TableType{{Elem: wasm.FuncRef, Extent: wasm.Extent{Min: 2}}},
-			Elems:  []wasm.Elem{{Type: wasm.FuncRef, Offset: []byte{0x41, 0, 0x0b}, Funcs: []uint32{0, 1}}},
+			Tables: []wasm.TableType{{Elem: wasm.FuncRef, Extent: wasm.Extent{Min: 4}}},
+			Elems:  []wasm.Elem{{Type: wasm.FuncRef, Offset: []byte{0x41, 0, 0x0b}, Funcs: []uint32{0, 1, functions, functions + 1}}},
 			Globals: []wasm.Global{
 				{GlobalType: wasm.GlobalType{Type: wasm.I32, Mutable: true}, Init: []byte{0x41, 0, 0x0b}},
 				{GlobalType: wasm.GlobalType{Type: wasm.I32, Mutable: true}, Init: []byte{0x41, entries&0x7f | 0x80, entries >> 7, 0x0b}},
@@ -42,7 +43,11 @@ func TestRandomRecursion(t *testing.T) {
 				Locals: []wasm.LocalGroup{{Count: deepest, Type: wasm.I32}},
 			})
 		}
-		res, rw := traced(t, m.Encode(), nil)
+		for range 2 { // these call nobody
+			m.Funcs = append(m.Funcs, 0)
+			m.Codes = append(m.Codes, wasm.Code{Body: join(steps(1+r.IntN(990)), []byte{0x0b})})
+		}
+		res, rw := traced(t, m.Encode(), &check.Options{TailCalls: true})
 		if err := meter.Verify(res.Module, rw); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
@@ -76,6 +81,13 @@ func randomRecursion(r *rand.Rand, functions int) []byte {
 		}
 		return join(less, []byte{0x10, byte(r.IntN(functions))})
 	}
+	tail := func() []byte { // also of what works alone, which is 1 and 2 behind the others
+		less := []byte{0x20, 0, 0x41, 1, 0x6b}
+		if r.IntN(2) == 0 {
+			return join(less, []byte{0x41, byte(r.IntN(4)), 0x13, 0, 0})
+		}
+		return join(less, []byte{0x12, byte(r.IntN(functions + 2))})
+	}
 	whether := func() []byte {
 		switch r.IntN(4) {
 		case 0:
@@ -98,7 +110,11 @@ func randomRecursion(r *rand.Rand, functions int) []byte {
 			case 2, 3:
 				out = append(out, call()...)
 			case 4: // an arm that leaves
-				out = join(out, whether(), []byte{0x04, 0x40}, some(), []byte{0x0f, 0x0b})
+				leave := []byte{0x0f}
+				if r.IntN(3) == 0 {
+					leave = tail()
+				}
+				out = join(out, whether(), []byte{0x04, 0x40}, some(), leave, []byte{0x0b})
 			case 5:
 				out = join(out, whether(), []byte{0x04, 0x40}, parts(deep-1), []byte{0x0b})
 			case 6:
@@ -112,6 +128,9 @@ func randomRecursion(r *rand.Rand, functions int) []byte {
 			}
 		}
 		return out
+	}
+	if r.IntN(3) == 0 {
+		return join(body, parts(deepest), call(), tail(), []byte{0x0b})
 	}
 	return join(body, parts(deepest), call(), some(), []byte{0x0b})
 }
