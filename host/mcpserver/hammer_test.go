@@ -55,6 +55,7 @@ func TestHammer(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
+	web.Close() // a client that leaves does not wait for its handler, which forgets the exchange at its end
 	s.web.mu.Lock()
 	defer s.web.mu.Unlock()
 	for _, c := range s.web.callers {
