@@ -31,6 +31,7 @@ type moduleRun struct {
 	output          *count
 	scratch         *count
 	stats           bool
+	report          string
 }
 
 func (a *app) moduleRunCommand() *cobra.Command {
@@ -42,11 +43,12 @@ func (a *app) moduleRunCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "run FILE.wasm [-- ARGS…]",
-		Short: "Runs a WASI command in the sandbox",
-		Long: `Runs a WASI command. Its standard streams and its exit code pass through; codes
-above 255 become 255. A run that a limit ends, a trap and a module that is refused
-end with exit code 1 and, as the last line on standard error,
-{"error": {"code": …, "message": …}}.
+		Short: "Run a WASI command in the sandbox",
+		Long: `Run a WASI command. Its standard streams and its exit code pass through; exit codes
+above 124 become 124. Exit code 125 means that openSkill ended or refused the run: a
+limit, a trap, a module that is not valid. The reason is then the last line on standard
+error, {"error": {"code": …, "message": …}}. A guest can print such a line, but cannot
+exit with 125. --report writes what the host knows of the run to a file.
 
 The guest sees no files but those that are mounted, all of them read-only, and no
 environment but what --env gives.`,
@@ -82,19 +84,24 @@ environment but what --env gives.`,
 	f.Var(&words{&o.dirs, "HOST:GUEST"}, "dir", "a folder seen read-only at GUEST; without :GUEST at / and its last name; / alone makes it the root; may be repeated")
 	f.Var(&words{&o.env, "K=V"}, "env", "a value of the guest's environment; may be repeated")
 	f.BoolVar(&o.stats, "stats", false, "print fuel, peak memory and times as JSON on standard error")
+	f.Var(&word{&o.report, "FILE"}, "report", "write how the run ended to this file, as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.file, o.args = args[0], args[1:]
 		s, err := a.load(flags)
 		if err != nil {
 			return err
 		}
-		return a.runModule(cmd.Context(), s, o)
+		r, err := openReport(o.report)
+		if err != nil {
+			return err
+		}
+		return r.finish(a.runModule(cmd.Context(), s, o, r))
 	}
 	return cmd
 }
 
-func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun) error {
-	began := time.Now() //nolint:forbidigo // for --stats alone
+func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun, report *runReport) error {
+	began := time.Now() //nolint:forbidigo // for --stats and --report alone
 	for _, kv := range append(append([]string{}, o.env...), o.args...) {
 		if strings.ContainsRune(kv, 0) {
 			return usage("arguments and environment cannot hold zero bytes")
@@ -145,8 +152,12 @@ func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun) e
 	if stderr.midLine() {
 		a.say("")
 	}
-	if out != nil && o.stats {
-		_ = writeJSON(a.stderr, newStats(out, compiled, time.Since(began))) //nolint:forbidigo // as above
+	if out != nil {
+		report.GuestExitCode = &out.ExitCode
+		report.Stats = newStats(out, compiled, time.Since(began)) //nolint:forbidigo // as above
+		if o.stats {
+			_ = writeJSON(a.stderr, map[string]*statsBody{"stats": report.Stats})
+		}
 	}
 	return ending(out, err, limits)
 }
@@ -273,8 +284,7 @@ func ending(out *wasm.Outcome, err error, l wasm.Limits) error {
 	case wasm.Returned:
 		return nil
 	case wasm.Exited:
-		// The system keeps eight bits: 256 must not look like success.
-		return exit(int(min(out.ExitCode, 255)))
+		return guestExit(out.ExitCode)
 	case wasm.Trapped:
 		return failed(skill.Trap, "the module trapped: %s", out.Trap)
 	case wasm.OutOfFuel:
@@ -296,28 +306,26 @@ func ending(out *wasm.Outcome, err error, l wasm.Limits) error {
 	return hostFailed(errors.New("the run ended in an unknown way: " + out.Ended.String()))
 }
 
-// stats is what --stats prints.
-type stats struct {
-	Stats struct {
-		Ended           string  `json:"ended"` // by what; a guest cannot forge it
-		ExitCode        *uint32 `json:"exit_code,omitempty"`
-		FuelUsed        uint64  `json:"fuel_used"`
-		MemoryPeakBytes uint64  `json:"memory_peak_bytes"`
-		CompileMS       float64 `json:"compile_ms"` // or loading from the cache
-		InstantiateMS   float64 `json:"instantiate_ms"`
-		RunMS           float64 `json:"run_ms"` // instantiating included
-		TotalMS         float64 `json:"total_ms"`
-	} `json:"stats"`
+// statsBody is what --stats prints and --report has.
+type statsBody struct {
+	Ended           string  `json:"ended"` // by what; a guest cannot forge it
+	ExitCode        *uint32 `json:"exit_code,omitempty"`
+	FuelUsed        uint64  `json:"fuel_used"`
+	MemoryPeakBytes uint64  `json:"memory_peak_bytes"`
+	CompileMS       float64 `json:"compile_ms"` // or loading from the cache
+	InstantiateMS   float64 `json:"instantiate_ms"`
+	RunMS           float64 `json:"run_ms"` // instantiating included
+	TotalMS         float64 `json:"total_ms"`
 }
 
-func newStats(out *wasm.Outcome, compiled, total time.Duration) stats {
+func newStats(out *wasm.Outcome, compiled, total time.Duration) *statsBody {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	var s stats
-	t := &s.Stats
-	t.Ended, t.FuelUsed, t.MemoryPeakBytes = out.Ended.String(), out.Fuel, out.MemoryPeak
-	t.CompileMS, t.InstantiateMS, t.RunMS, t.TotalMS = ms(compiled), ms(out.Instantiate), ms(out.Total), ms(total)
+	t := &statsBody{
+		Ended: out.Ended.String(), FuelUsed: out.Fuel, MemoryPeakBytes: out.MemoryPeak,
+		CompileMS: ms(compiled), InstantiateMS: ms(out.Instantiate), RunMS: ms(out.Total), TotalMS: ms(total),
+	}
 	if out.Ended == wasm.Exited {
 		t.ExitCode = &out.ExitCode
 	}
-	return s
+	return t
 }

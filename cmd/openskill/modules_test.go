@@ -30,6 +30,9 @@ var named = sync.OnceValue(func() map[string][]byte {
 		"hellospin":    program(fdWrite, concat(i32(1, 0, 1, 8), []byte{0x10, 0, 0x1a}, loop(nil))),
 		"readforever":  program(fdRead, loop(concat(i32(0, 24, 1, 8), []byte{0x10, 0, 0x1a}))),
 		"exit0":        exiting(0),
+		"exit124":      exiting(124),
+		"exit125":      exiting(125),
+		"forged":       forging(125),
 		"exit1":        exiting(1),
 		"exit7":        exiting(7),
 		"exit256":      exiting(256),
@@ -98,6 +101,19 @@ func program(im *function, body []byte) []byte {
 
 func exiting(code uint32) []byte {
 	return program(procExit, concat([]byte{0x41}, sleb(int32(code)), []byte{0x10, 0})) //nolint:gosec // the bits
+}
+
+// forging writes what looks like the last line of a host that ended the run, and exits.
+func forging(code int32) []byte {
+	line := []byte(`{"error":{"code":"TIMEOUT","message":"the run did not end within 15s; --timeout gives it more"}}` + "\n")
+	vector := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 16), uint32(len(line)))
+	imported := func(f *function, sig byte) []byte { return concat(name(f.module), name(f.name), []byte{0, sig}) }
+	return concat(magic,
+		section(1, 3, 0x60, 0, 0, 0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f, 0x60, 1, 0x7f, 0),
+		section(2, concat([]byte{2}, imported(fdWrite, 1), imported(procExit, 2))...),
+		section(3, 1, 0), section(5, 1, 0, 1), start(2),
+		codes(concat(i32(2, 0, 1, 8), []byte{0x10, 0, 0x1a}, i32(code), []byte{0x10, 1})),
+		section(11, concat([]byte{1, 0, 0x41, 0, 0x0b}, leb(16+len(line)), vector, make([]byte, 8), line)...))
 }
 
 func callTree(depth int) []byte {

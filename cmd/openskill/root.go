@@ -184,7 +184,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 		}
 		message += "; see " + cmd.CommandPath() + " --help"
 	}
-	if strings.HasPrefix(cmd.CommandPath(), "openskill module ") {
+	if passesThrough(cmd) {
 		c := skill.InvalidArgument
 		if se != nil {
 			c = se.Code

@@ -24,19 +24,22 @@ type scriptFlags struct {
 	fuel      *count
 	memory    *count
 	artifacts string
+	report    string
 }
 
 func (a *app) scriptCommand() *cobra.Command {
 	o := scriptFlags{fuel: fuelFlag(), memory: memoryFlag()}
 	cmd := &cobra.Command{
 		Use:   "script FOLDER SCRIPT [-- ARGS…]",
-		Short: "Runs a script of an Agent Skill's folder in the sandbox, unmodified",
-		Long: `Runs one script of a folder with a SKILL.md through the same door as a running host.
-SCRIPT is its path in the folder; a leading scripts/ may be left out. Its working
-folder is the skill's, where it may write as it would outside: nothing of that reaches
-the folder, and --artifacts keeps it. Its standard input, output and error and its exit
-code pass through; where the host ended it, the reason comes last on standard error, as
-JSON, and the exit code is 1.
+		Short: "Run a script of an Agent Skill folder in the sandbox, unmodified",
+		Long: `Run one script of a folder with a SKILL.md as a running host would. SCRIPT is its path
+in the folder; a leading scripts/ may be left out. Its working folder is the skill's,
+where it may write as it would outside: the folder itself stays unchanged, and
+--artifacts keeps what was written. Its standard input, output and error and its exit
+code pass through; exit codes above 124 become 124. Exit code 125 means that openSkill
+ended or refused the run. The reason is then the last line on standard error, as JSON. A
+script can print such a line, but cannot exit with 125. --report writes what the host
+knows of the run to a file.
 
 --native runs it by this machine's python3 instead, with all that you may do yourself:
 to compare, with scripts that you trust.`,
@@ -51,13 +54,18 @@ to compare, with scripts that you trust.`,
 	f.Var(o.fuel, "fuel", "end the run after this many units, about one an instruction")
 	f.Var(o.memory, "memory-mb", "linear memory of the run, in MiB")
 	f.Var(&word{&o.artifacts, "DIR"}, "artifacts", "where the files that the script wrote are kept; it is made when missing, no file in it is replaced")
+	f.Var(&word{&o.report, "FILE"}, "report", "write how the run ended and its result to this file, as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.script(cmd.Context(), flags, &o, args)
+		r, err := openReport(o.report)
+		if err != nil {
+			return err
+		}
+		return r.finish(a.script(cmd.Context(), flags, &o, args, r))
 	}
 	return cmd
 }
 
-func (a *app) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, args []string) error {
+func (a *app) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, args []string, report *runReport) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
@@ -86,7 +94,9 @@ func (a *app) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 		Skill: id, Script: name, Args: args[2:], Stdin: stdin,
 		Limits: skill.Limits{Timeout: o.timeout.value, Fuel: o.fuel.value, Memory: o.memory.value << 20},
 	})
+	report.Result = result
 	if reply != nil {
+		report.GuestExitCode = &reply.ExitCode
 		if _, err := a.stdout.Write(reply.Stdout); err != nil {
 			return hostFailed(plain(err))
 		}
@@ -101,10 +111,9 @@ func (a *app) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 	case result.Success:
 		return nil
 	case reply != nil && reply.Code == "":
-		return exit(int(reply.ExitCode & 0xff))
+		return guestExit(reply.ExitCode)
 	}
-	a.errorLine(result.Error.Code, result.Error.Message)
-	return exit(exitFailed)
+	return failed(result.Error.Code, "%s", result.Error.Message)
 }
 
 // scriptInput reads standard input, where it is no terminal: a script has all of its
@@ -163,10 +172,9 @@ func (a *app) nativeScript(ctx context.Context, python, folder, name string, arg
 	var ended *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		a.errorLine(skill.Timeout, "the script did not end in time")
-		return exit(exitFailed)
+		return failed(skill.Timeout, "the script did not end in time")
 	case errors.As(err, &ended):
-		return exit(ended.ExitCode() & 0xff)
+		return guestExit(uint32(ended.ExitCode())) //nolint:gosec // -1, of a signal, is above 124
 	case err != nil:
 		return hostFailed(err)
 	}
