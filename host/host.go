@@ -67,6 +67,7 @@ type Host struct {
 	kept       kept
 	recordings *replay.Recordings
 	door       *dispatch.Dispatcher
+	alone      bool // all callers are one tenant, for whom nothing is kept of any gate
 	lately     lately
 	ended      []func(*dispatch.Ended) // told of every call; complete before the door is made
 	metrics    *metrics.Metrics        // nil: nobody reads them
@@ -89,7 +90,7 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	h := &Host{settings: s, log: o.Log, trial: o.Trial}
+	h := &Host{settings: s, log: o.Log, trial: o.Trial, alone: s.Auth == config.AuthNone || !o.Uploads}
 	h.live.Store(s)
 	if h.log == nil {
 		h.log = slog.Default()
@@ -162,7 +163,7 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 	}
 	h.door, err = dispatch.New(dispatch.Options{
 		Skills: tried{h.finds(), h.trial}, Observer: h.observer(), Runners: h.runners, DataRoot: s.DataRoot, Allowed: s.Allowed(),
-		MaxInput: s.MaxBody(), Global: s.Concurrency, PerSkill: s.ConcurrencyPerSkill, Log: h.log,
+		MaxInput: s.MaxBody(), Bounds: callBounds(s), Alone: h.alone, Log: h.log,
 		Scripts: scripts{h}, Approve: h.approve(), Recorder: h.metrics.Recorder(h.kept.log), Executions: h.trial.hears(h.kept.executions), Quotas: h.metrics.Quotas(h.kept.quotas), Recordings: h.records(),
 		Watch: h.watchCalls(), Trace: h.trace,
 	})

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"time"
 
 	"openskill/host/audit"
 	"openskill/host/auth"
 	"openskill/host/config"
+	"openskill/host/dispatch"
 	"openskill/host/executions"
 	"openskill/host/quota"
 	"openskill/host/store"
@@ -67,15 +67,19 @@ func (h *Host) openKept() error {
 
 // quotaLimits are the limits of callers by the settings.
 func quotaLimits(s *config.Settings) quota.Options {
-	o := quota.Options{
+	return quota.Options{
 		RateTenant: s.RateTenant, RatePrincipal: s.RatePrincipal,
-		ConcurrencyTenant: s.ConcurrencyTenant, ConcurrencyPrincipal: s.ConcurrencyPrincipal,
 		DailyExecutions: s.DailyExecutions, DailyFuel: s.DailyFuel,
 	}
-	if s.Auth == config.AuthNone { // the one who calls has the host for himself
-		o.ConcurrencyTenant, o.ConcurrencyPrincipal = math.MaxInt, math.MaxInt
+}
+
+// callBounds are how many calls run at once by the settings.
+func callBounds(s *config.Settings) dispatch.Bounds {
+	b := dispatch.Bounds{Global: s.Concurrency, PerSkill: s.ConcurrencyPerSkill}
+	if s.Auth != config.AuthNone { // where nobody is asked, the one who calls has the host
+		b.PerTenant, b.PerPrincipal = s.ConcurrencyTenant, s.ConcurrencyPrincipal
 	}
-	return o
+	return b
 }
 
 // callable refuses to begin where nobody could call: on an address that others reach,

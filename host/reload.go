@@ -48,7 +48,7 @@ func (h *Host) Reload(ctx context.Context, next *config.Settings) (*config.Chang
 		from.close()
 		return nil, err
 	}
-	h.door.Admit(s.Concurrency, s.ConcurrencyPerSkill)
+	h.door.Admit(callBounds(s))
 	h.door.Allow(s.Allowed())
 	reprice()
 	reread()

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"openskill/host/runner/fakerunner"
 	"openskill/sdk/skill"
 )
@@ -20,7 +22,7 @@ import (
 func TestTwoThousandCallsAtOnce(t *testing.T) {
 	const global, perSkill, queue, calls = 8, 5, 4, 2000
 	h := open(t, func(o *Options) {
-		o.Global, o.PerSkill, o.Queue, o.MaxWait = global, perSkill, queue, time.Minute
+		o.Global, o.PerSkill, o.Queue, o.MaxWait, o.Alone = global, perSkill, queue, time.Minute, true
 	})
 	var mu sync.Mutex
 	running, most := map[skill.ID]int{}, map[skill.ID]int{}
@@ -69,152 +71,108 @@ func TestTwoThousandCallsAtOnce(t *testing.T) {
 	if mostTotal > global || most["stats"] > perSkill || most["plain"] > perSkill {
 		t.Errorf("at once: %d in all, %v", mostTotal, most)
 	}
-	if h.gate.running != 0 || h.gate.line.Len() != 0 {
-		t.Errorf("left behind: %d running, %d waiting", h.gate.running, h.gate.line.Len())
+	if running, waiting, _, _ := h.Load(); running != 0 || waiting != 0 {
+		t.Errorf("left behind: %d running, %d waiting", running, waiting)
 	}
 }
 
-func TestGate(t *testing.T) {
-	in := func(t *testing.T, f func(t *testing.T, g *gate)) {
-		t.Helper()
-		synctest.Test(t, func(t *testing.T) {
-			f(t, newGate(2, 1, 1, 250*time.Millisecond, time.Now))
-		})
-	}
-	enter := func(t *testing.T, g *gate, id skill.ID) func() {
-		t.Helper()
-		leave, err := g.enter(context.Background(), place{id: id}, 0)
-		if err != nil {
-			t.Fatal(err)
+func TestCallersHaveBounds(t *testing.T) {
+	h := open(t, func(o *Options) { o.PerPrincipal, o.PerTenant = 2, 3 })
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
+			<-release
+			return fakerunner.Prints("{}"), nil
 		}
-		return leave
-	}
-
-	t.Run("has 250 ms where nothing else is said", func(t *testing.T) {
-		h := open(t, nil)
-		for what, g := range map[string]*gate{"calls": h.gate, "large inputs": h.checks} {
-			if g.maxWait != 250*time.Millisecond || g.queue != 32 {
-				t.Errorf("%s: %d wait %v", what, g.queue, g.maxWait)
+		bob := of("acme")
+		bob.ID = "bob"
+		run := func(p skill.Principal) { go h.Invoke(context.Background(), p, ask("stats", "{}")) }
+		refused := func(p skill.Principal, message, what string, limit int64) {
+			t.Helper()
+			r := h.Invoke(context.Background(), p, ask("stats", "{}"))
+			want := map[string]any{"what": what, "unit": "calls_at_once", "limit": limit, "remaining": int64(0), "retry_after_ms": int64(250), "reset_ms": int64(250)}
+			if r.Error == nil || r.Error.Code != skill.RateLimited || r.Error.Message != message {
+				t.Fatalf("%+v", r.Error)
+			}
+			if diff := cmp.Diff(want, r.Error.Details); diff != "" {
+				t.Error(diff)
 			}
 		}
-	})
-	t.Run("grows and shrinks", func(t *testing.T) {
-		in(t, func(t *testing.T, g *gate) {
-			leave := []func(){enter(t, g, "a"), enter(t, g, "b")}
-			in := make(chan func(), 1)
-			go func() { in <- enter(t, g, "c") }()
-			synctest.Wait() // it stands in line
-			g.resize(3, 1)
-			leave = append(leave, <-in)
-			g.resize(1, 1)
-			for _, l := range leave {
-				if _, err := g.enter(context.Background(), place{id: "d"}, 0); skill.CodeOf(err) != skill.RateLimited {
-					t.Errorf("let in beside those that run: %v", err)
-				}
-				l()
-			}
-			enter(t, g, "d")()
-		})
-	})
-	t.Run("waits as long as it may", func(t *testing.T) {
-		in(t, func(t *testing.T, g *gate) {
-			leave := enter(t, g, "a")
-			begun := time.Now()
-			_, err := g.enter(context.Background(), place{id: "a"}, 0)
-			if skill.CodeOf(err) != skill.RateLimited || time.Since(begun) != 250*time.Millisecond {
-				t.Errorf("%v after %v", err, time.Since(begun))
-			}
-			leave()
-			enter(t, g, "a")()
-		})
-	})
-	t.Run("takes a place that is given back", func(t *testing.T) {
-		in(t, func(t *testing.T, g *gate) {
-			leave := enter(t, g, "a")
-			time.AfterFunc(100*time.Millisecond, leave)
-			begun := time.Now()
-			enter(t, g, "a")()
-			if time.Since(begun) != 100*time.Millisecond {
-				t.Errorf("after %v", time.Since(begun))
-			}
-		})
-	})
-	t.Run("refuses at once when the line is full", func(t *testing.T) {
-		in(t, func(t *testing.T, g *gate) {
-			leave := enter(t, g, "a")
-			go func() {
-				if l, err := g.enter(context.Background(), place{id: "a"}, 0); err == nil {
-					l()
-				}
-			}()
-			synctest.Wait()
-			begun := time.Now()
-			_, err := g.enter(context.Background(), place{id: "a"}, 0)
-			if skill.CodeOf(err) != skill.RateLimited || time.Since(begun) != 0 {
-				t.Errorf("%v after %v", err, time.Since(begun))
-			}
-			leave()
-		})
-	})
-	t.Run("passes those who wait for another skill", func(t *testing.T) {
-		in(t, func(t *testing.T, g *gate) {
-			leave := enter(t, g, "a")
-			go func() {
-				if l, err := g.enter(context.Background(), place{id: "a"}, 0); err == nil {
-					l()
-				}
-			}()
-			synctest.Wait()
-			begun := time.Now()
-			enter(t, g, "b")()
-			if time.Since(begun) != 0 {
-				t.Errorf("b waited %v for a", time.Since(begun))
-			}
-			leave()
-		})
-	})
-	t.Run("forgets those who leave", func(t *testing.T) {
-		in(t, func(t *testing.T, g *gate) {
-			leave := enter(t, g, "a")
-			ctx, cancel := context.WithCancel(context.Background())
-			time.AfterFunc(time.Millisecond, cancel)
-			if _, err := g.enter(ctx, place{id: "a"}, 0); skill.CodeOf(err) != skill.Cancelled {
-				t.Errorf("got %v", err)
-			}
-			if g.line.Len() != 0 {
-				t.Error("it is still in line")
-			}
-			leave()
-			if g.running != 0 || g.each[place{id: "a"}].running != 0 {
-				t.Errorf("running %d, %d", g.running, g.each[place{id: "a"}].running)
-			}
-		})
+		run(of("acme"))
+		run(of("acme"))
+		synctest.Wait()
+		refused(of("acme"), "2 calls of the principal are running, which is as many as there may be at once; try again in 250 ms", "principal", 2)
+		run(bob)
+		synctest.Wait()
+		refused(bob, "3 calls of the tenant are running, which is as many as there may be at once; try again in 250 ms", "tenant", 3)
+		if running, _, _, _ := h.Load(); running != 3 {
+			t.Errorf("%d are running", running)
+		}
+		h.Admit(Bounds{PerTenant: 4})
+		run(bob)
+		synctest.Wait()
+		refused(bob, "4 calls of the tenant are running, which is as many as there may be at once; try again in 250 ms", "tenant", 4)
+		close(release)
 	})
 }
 
-func TestRateOfASkill(t *testing.T) {
-	now := time.Unix(1000, 0)
-	h := open(t, func(o *Options) { o.Now = func() time.Time { return now } })
-	invoke := func() *skill.Result { return h.Invoke(context.Background(), skill.Local(), ask("rated", "{}")) }
-	for i := range 2 {
-		if r := invoke(); !r.Success {
-			t.Fatalf("call %d: %+v", i, r.Error)
+// A refusal says of what there are too many calls.
+func TestRefusalsSayWhatIsFull(t *testing.T) {
+	for want, c := range map[string]struct {
+		change func(*Options)
+		calls  []string // tenants with a call each
+	}{
+		"too many calls are running":                                                  {func(o *Options) { o.Global = 2 }, []string{"a", "b"}},
+		"the tenant has its share of the calls that run at once":                      {func(o *Options) { o.Global = 2 }, []string{"acme"}},
+		"too many calls of the skill are running":                                     {func(o *Options) { o.PerSkill = 1 }, []string{"a"}},
+		"too many calls of the skills that this tenant uploaded are running":          {func(o *Options) { o.Global = 6; asUploads(o, "acme") }, []string{"acme", "acme", "acme"}},
+		"1 calls of the tenant are running, which is as many as there may be at once": {func(o *Options) { o.PerTenant = 1 }, []string{"acme"}},
+	} {
+		t.Run(want, func(t *testing.T) {
+			h := open(t, func(o *Options) { o.Queue = -1; c.change(o) })
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
+					<-release
+					return fakerunner.Prints("{}"), nil
+				}
+				for _, tenant := range c.calls {
+					go h.Invoke(context.Background(), of(tenant), ask("stats", "{}"))
+				}
+				synctest.Wait()
+				r := h.Invoke(context.Background(), of("acme"), ask("stats", "{}"))
+				if r.Error == nil || r.Error.Code != skill.RateLimited || r.Error.Message != want+"; try again in 250 ms" {
+					t.Errorf("%+v", r.Error)
+				}
+				close(release)
+			})
+		})
+	}
+}
+
+func TestABusySkillHoldsUpNoOther(t *testing.T) {
+	h := open(t, func(o *Options) { o.Global, o.PerSkill = 2, 1 })
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		h.wasm.Answer = func(_ context.Context, c *skill.Call) (*skill.Reply, error) {
+			if c.SkillID == "stats" {
+				<-release
+			}
+			return fakerunner.Prints("{}"), nil
 		}
-	}
-	r := invoke()
-	if r.Success || r.Error.Code != skill.RateLimited || r.Error.Details["retry_after_ms"] != int64(30_000) {
-		t.Fatalf("got %+v", r.Error)
-	}
-	now = now.Add(30 * time.Second)
-	if r := invoke(); !r.Success {
-		t.Errorf("after the time it was told: %+v", r.Error)
-	}
-	if r := invoke(); r.Success {
-		t.Error("a refused call gave a token back twice")
-	}
-	if got := len(h.wasm.Calls()); got != 3 {
-		t.Errorf("%d runs", got)
-	}
+		for range 2 { // one runs, one waits
+			go h.Invoke(context.Background(), of("acme"), ask("stats", "{}"))
+		}
+		synctest.Wait()
+		begun := time.Now()
+		if r := h.Invoke(context.Background(), of("beta"), ask("plain", "{}")); !r.Success || time.Since(begun) != 0 {
+			t.Errorf("%+v after %v", r.Error, time.Since(begun))
+		}
+		if r := h.Invoke(context.Background(), of("beta"), ask("stats", "{}")); r.Success || time.Since(begun) != 250*time.Millisecond {
+			t.Errorf("%+v after %v", r.Error, time.Since(begun))
+		}
+		close(release)
+	})
 }
 
 // TestHeavyInputs: checking large inputs is bounded too, though it comes before
@@ -224,7 +182,7 @@ func TestHeavyInputs(t *testing.T) {
 	h := open(t, func(o *Options) { o.Queue, o.MaxWait = -1, time.Millisecond })
 	held := 0
 	h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
-		if h.checks.running != held {
+		if n, _, _, _ := h.checks.Load(); n != held {
 			t.Error("a run keeps the place of its check")
 		}
 		return fakerunner.Prints("{}"), nil
@@ -232,41 +190,17 @@ func TestHeavyInputs(t *testing.T) {
 	if r := h.Invoke(context.Background(), skill.Local(), ask("stats", heavy)); !r.Success {
 		t.Fatal(r.Error)
 	}
-	for range h.checks.global { // as if so many were being checked
-		if _, err := h.checks.enter(context.Background(), place{}, 0); err != nil {
+	_, _, places, _ := h.checks.Load()
+	for ; held < places; held++ { // as if so many were being checked
+		if _, err := h.checks.TryEnter(fmt.Sprint(held)); err != nil {
 			t.Fatal(err)
 		}
-		held++
 	}
 	if r := h.Invoke(context.Background(), skill.Local(), ask("stats", heavy)); r.Error == nil || r.Error.Code != skill.RateLimited {
 		t.Errorf("got %+v", r.Error)
 	}
 	if r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}")); !r.Success {
 		t.Errorf("a light call must pass: %+v", r.Error)
-	}
-}
-
-// TestRefusedCallsAreNotCounted: a call that finds no place leaves the skill's
-// rate as it was.
-func TestRefusedCallsAreNotCounted(t *testing.T) {
-	now := time.Unix(1000, 0)
-	g := newGate(1, 1, 0, time.Millisecond, func() time.Time { return now })
-	leave, err := g.enter(context.Background(), place{id: "a"}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 5 {
-		if _, err := g.enter(context.Background(), place{id: "a"}, 2); skill.CodeOf(err) != skill.RateLimited {
-			t.Fatal(err)
-		}
-	}
-	leave()
-	if leave, err = g.enter(context.Background(), place{id: "a"}, 2); err != nil {
-		t.Fatalf("the second of two a minute: %v", err)
-	}
-	leave()
-	if _, err := g.enter(context.Background(), place{id: "a"}, 2); skill.CodeOf(err) != skill.RateLimited {
-		t.Errorf("the third of two a minute: %v", err)
 	}
 }
 
@@ -345,7 +279,7 @@ func TestARunnerWithoutADeadline(t *testing.T) {
 
 // TestCallsDoNotMix: what one call holds never shows in another.
 func TestCallsDoNotMix(t *testing.T) {
-	h := open(t, func(o *Options) { o.Global, o.PerSkill = 64, 64 })
+	h := open(t, func(o *Options) { o.Global, o.PerSkill, o.Alone = 64, 64, true })
 	h.wasm.Answer = func(_ context.Context, c *skill.Call) (*skill.Reply, error) {
 		return fakerunner.Prints(fmt.Sprintf(`{"stdin": %s}`, c.Stdin)), nil
 	}

@@ -33,6 +33,7 @@ import (
 
 	"openskill/host/audit"
 	"openskill/host/grants"
+	"openskill/host/internal/gate"
 	"openskill/host/registry"
 	"openskill/host/replay"
 	"openskill/host/tracing"
@@ -67,11 +68,10 @@ type Options struct {
 	DataRoot   string          // absolute path of the data folder that skills may be shown; "" grants none
 	Allowed    *grants.Allowed // requests and variables that skills may be granted; nil: none
 	MaxInput   int             // bytes of the input of a call; 0: 1 MiB
-	Global     int             // calls that run at once; 0: 32
-	PerSkill   int             // calls of one skill that run at once; 0: 16
-	PerOwner   int             // calls of one tenant's uploads that run at once, so that they never fill the host; 0: half of Global
+	Bounds                     // calls that run at once
 	Queue      int             // calls that may wait for a place; 0: as many as Global; negative: none
 	MaxWait    time.Duration   // how long they wait; 0: 250 ms
+	Alone      bool            // all callers are one tenant, which may have all places
 	Log        *slog.Logger    // nil: slog.Default()
 	Quotas     Quotas          // of principals and tenants; nil: none
 	Recorder   Recorder        // nil: runs are not on record
@@ -97,8 +97,9 @@ type Options struct {
 type Dispatcher struct {
 	o       Options
 	allowed atomic.Pointer[grants.Allowed]
-	gate    *gate
-	checks  *gate // of inputs that are heavy to check
+	bounds  atomic.Pointer[Bounds]
+	gate    *gate.Gate
+	checks  *gate.Gate // of inputs that are heavy to check
 	handle  handler
 
 	handleScript handler
@@ -112,15 +113,7 @@ func New(o Options) (*Dispatcher, error) {
 	if o.MaxInput <= 0 {
 		o.MaxInput = 1 << 20
 	}
-	if o.Global <= 0 {
-		o.Global = 32
-	}
-	if o.PerSkill <= 0 {
-		o.PerSkill = 16
-	}
-	if o.PerOwner <= 0 {
-		o.PerOwner = max(o.Global/2, 1)
-	}
+	o.fill()
 	if o.Queue == 0 {
 		o.Queue = o.Global
 	}
@@ -142,23 +135,18 @@ func New(o Options) (*Dispatcher, error) {
 			return id.String()
 		}
 	}
-	d := &Dispatcher{o: o, gate: newGate(o.Global, o.PerSkill, max(o.Queue, 0), o.MaxWait, o.Now)}
-	d.gate.perOwner = o.PerOwner
+	waits := gate.Options{Places: o.Global, Queue: o.Queue, Wait: o.MaxWait, Alone: o.Alone}
+	d := &Dispatcher{o: o, gate: gate.New(waits)}
+	d.bounds.Store(&o.Bounds)
 	d.allowed.Store(o.Allowed)
-	cores := runtime.GOMAXPROCS(0)
-	d.checks = newGate(cores, cores, max(o.Queue, 0), o.MaxWait, o.Now)
+	waits.Places = max(runtime.GOMAXPROCS(0), 2) // of two places no tenant has both
+	d.checks = gate.New(waits)
 	d.handle, d.handleScript = d.stack(), d.scriptStack()
 	return d, nil
 }
 
 // Allow has calls that begin from now on granted what a holds; nil: nothing.
 func (d *Dispatcher) Allow(a *grants.Allowed) { d.allowed.Store(a) }
-
-// Admit changes how many calls run at once, in all and of one skill, both above 0. Where
-// more run already, they go on.
-func (d *Dispatcher) Admit(global, perSkill int) {
-	d.gate.resize(max(global, 1), max(perSkill, 1))
-}
 
 // Invoke runs one call to its end and answers it, whatever happens: the result is
 // never nil. When ctx ends the run is ended, and the answer is CANCELLED.
@@ -213,8 +201,8 @@ func (d *Dispatcher) stack() handler {
 			d.authorized( // 401, 403
 				d.found( // 404
 					d.checked( // 400, 403 for paths, 413
-						d.within( // 429: of principal and tenant
-							d.admitted( // 429: of the host and the skill
+						d.admitted( // 429: no place; what waits for the database below has one
+							d.within( // 429: quotas of principal and tenant
 								d.recorded( // 503: on record before it begins, and before it is answered
 									d.recovered( // so that this too is on record
 										d.observed( // how strangers' skills end

@@ -507,8 +507,8 @@ func TestPanicsLeaveTheirStackInTheLog(t *testing.T) {
 			t.Fatalf("got %+v", r.Error)
 		}
 	}
-	if h.gate.running != 0 {
-		t.Errorf("%d places are lost", h.gate.running)
+	if running, _, _, _ := h.Load(); running != 0 {
+		t.Errorf("%d places are lost", running)
 	}
 	if !strings.Contains(h.log.String(), "boom") || !strings.Contains(h.log.String(), "dispatch_test.go") {
 		t.Errorf("the log lacks the stack: %s", h.log)

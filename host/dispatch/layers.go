@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"openskill/host/grants"
+	"openskill/host/internal/gate"
 	"openskill/host/registry"
 	"openskill/host/strictjson"
 	"openskill/sdk/skill"
@@ -111,9 +112,9 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 		}
 	}
 	if len(in) > heavyInput {
-		leave, err := d.checks.enter(ctx, place{}, 0)
+		leave, err := d.checks.Enter(ctx, c.principal.Tenant)
 		if err != nil {
-			return err
+			return gate.Refusal(err, "dispatch.check", "too many large inputs are being checked")
 		}
 		defer leave()
 	}
@@ -143,11 +144,7 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 
 func (d *Dispatcher) admitted(next handler) handler {
 	return func(ctx context.Context, c *call) error {
-		rate := perMinute(c.skill)
-		if d.o.Quotas != nil { // they count it, over all hosts
-			rate = 0
-		}
-		leave, err := d.gate.enter(ctx, place{c.skill.Owner, c.skill.Descriptor.ID}, rate)
+		leave, err := d.enter(ctx, c.principal, c.skill)
 		if err != nil {
 			return err
 		}

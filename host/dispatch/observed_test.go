@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -111,81 +110,36 @@ func TestHowUploadsEndIsObserved(t *testing.T) {
 	})
 }
 
-// One tenant's uploads, however many skills they are, never fill the host.
+// One tenant's uploads, however many skills they are and whoever calls them, never fill
+// the host; half of the places are theirs, also when the number changes.
 func TestUploadsOfOneTenantLeaveRoom(t *testing.T) {
-	g := newGate(4, 4, 0, 0, nil)
-	g.perOwner = 2
-	var leave []func()
-	enter := func(owner string, id skill.ID) error {
-		l, err := g.enter(t.Context(), place{owner, id}, 0)
-		if err == nil {
-			leave = append(leave, l)
-		}
-		return err
-	}
-	for i, c := range []struct {
-		owner string
-		id    skill.ID
-		code  skill.Code
-	}{
-		{"a", "x", ""},
-		{"a", "y", ""},
-		{"a", "z", skill.RateLimited},
-		{"a", "x", skill.RateLimited},
-		{"b", "x", ""},
-		{"", "x", ""},
-		{"", "y", skill.RateLimited}, // all four are taken
-	} {
-		if err := enter(c.owner, c.id); skill.CodeOf(err) != c.code {
-			t.Errorf("%d: %v, want %q", i, err, c.code)
-		}
-	}
-	for _, l := range leave {
-		l()
-	}
-	if g.running != 0 || len(g.owners) != 0 {
-		t.Errorf("left: %d, %v", g.running, g.owners)
-	}
-
-	// Half of the places are theirs where nothing else is said, also when the number changes.
-	for global, half := range map[int]int{0: 16, 1: 1, 7: 3, 8: 4} {
-		h := open(t, func(o *Options) { o.Global = global })
-		if h.gate.perOwner != half {
-			t.Errorf("of %d places a tenant's uploads get %d, want %d", global, h.gate.perOwner, half)
-		}
-		h.gate.resize(global+4, 4)
-		if h.gate.perOwner != (global+4)/2 {
-			t.Errorf("of %d places, later: %d", global+4, h.gate.perOwner)
-		}
-	}
-	// And calls of others pass those that wait for a place of their tenant's.
+	h := open(t, func(o *Options) { o.Global, o.PerSkill = 12, 12; asUploads(o, "acme") })
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(4, 4, 4, 250*time.Millisecond, time.Now)
-		g.perOwner = 2
-		enter := func(owner string, id skill.ID) func() {
-			leave, err := g.enter(t.Context(), place{owner, id}, 0)
-			if err != nil {
-				t.Errorf("%s of %q: %v", id, owner, err)
-				return func() {}
+		release := make(chan struct{})
+		h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
+			<-release
+			return fakerunner.Prints("{}"), nil
+		}
+		running := func(want int) {
+			t.Helper()
+			synctest.Wait()
+			if n, _, _, _ := h.Load(); n != want {
+				t.Errorf("%d are running, want %d", n, want)
 			}
-			return leave
 		}
-		first, second := enter("a", "x"), enter("a", "y")
-		got := make(chan func(), 1)
-		go func() { got <- enter("a", "z") }()
-		synctest.Wait()
-		if g.line.Len() != 1 {
-			t.Fatalf("%d wait", g.line.Len())
+		calls := func(tenant string) {
+			for i := range 12 {
+				go h.Invoke(context.Background(), of(tenant), ask([]skill.ID{"stats", "plain"}[i%2], "{}"))
+			}
 		}
-		begun := time.Now()
-		enter("b", "z")()
-		enter("", "z")()
-		if time.Since(begun) != 0 || g.line.Len() != 1 {
-			t.Errorf("others came after %v, %d wait", time.Since(begun), g.line.Len())
-		}
-		first()
-		(<-got)()
-		second()
+		calls("beta")
+		running(4) // two thirds of half
+		calls("acme")
+		running(6)
+		h.Admit(Bounds{Global: 16, PerSkill: 12})
+		calls("acme")
+		running(8)
+		close(release)
 	})
 }
 

@@ -19,9 +19,6 @@ type Options struct {
 	RateTenant    int // calls of a tenant a minute; 0: 6,000,000
 	RatePrincipal int // calls of a principal a minute; 0: 6,000,000
 
-	ConcurrencyTenant    int // calls of a tenant at once on this host; 0: 48
-	ConcurrencyPrincipal int // calls of a principal at once on this host; 0: 48
-
 	DailyExecutions uint64 // calls of a tenant a day; 0: 10^9
 	DailyFuel       uint64 // fuel of a tenant a day; 0: 10^18
 
@@ -54,7 +51,7 @@ type Quotas struct {
 
 	mu      sync.Mutex
 	known   map[string]*limit
-	running map[string]*load // by the keys of tenants and principals; only those with calls
+	running map[string]*load // by the keys of tenants; only those with calls
 	dirty   map[*limit]struct{}
 	waiting []*caller
 	busy    bool // a settle is under way, or about to begin
@@ -77,7 +74,7 @@ func (o *Options) bounds() error {
 	for _, l := range []struct {
 		value *int
 		zero  int
-	}{{&o.RateTenant, 6_000_000}, {&o.RatePrincipal, 6_000_000}, {&o.ConcurrencyTenant, 48}, {&o.ConcurrencyPrincipal, 48}} {
+	}{{&o.RateTenant, 6_000_000}, {&o.RatePrincipal, 6_000_000}} {
 		if *l.value < 0 {
 			return errors.New("quota: a limit is negative")
 		}
@@ -104,7 +101,6 @@ func (q *Quotas) Change(o Options) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.o.RateTenant, q.o.RatePrincipal = o.RateTenant, o.RatePrincipal
-	q.o.ConcurrencyTenant, q.o.ConcurrencyPrincipal = o.ConcurrencyTenant, o.ConcurrencyPrincipal
 	q.o.DailyExecutions, q.o.DailyFuel = o.DailyExecutions, o.DailyFuel
 	for _, l := range q.known {
 		if l.day.IsZero() {
@@ -164,17 +160,15 @@ func (q *Quotas) Enter(ctx context.Context, p skill.Principal, owner string, id 
 	return func(u skill.Usage) { once.Do(func() { q.leave(c, p.Tenant, u) }) }, nil //nolint:contextcheck // what is counted together is not one caller's
 }
 
-// begin takes a place for the call, if nothing that is known already speaks against it.
+// begin has the call run, if nothing that is known already speaks against it.
 // q.mu is held.
 func (q *Quotas) begin(c *caller, p skill.Principal, owner string, id skill.ID, perMinute int, now time.Time) error {
-	tenant, principal := q.of(c.tenant), q.of(c.principal)
-	switch {
-	case q.closed:
+	if q.closed {
 		return unavailable(errors.New("this host ends"))
-	case tenant.calls >= q.o.ConcurrencyTenant:
-		return atOnce(ofTenant, q.o.ConcurrencyTenant)
-	case principal.calls >= q.o.ConcurrencyPrincipal:
-		return atOnce(ofPrincipal, q.o.ConcurrencyPrincipal)
+	}
+	tenant := load{}
+	if l := q.running[c.tenant]; l != nil {
+		tenant = *l
 	}
 	if err := q.limits(c, p, owner, id, perMinute, now); err != nil {
 		return err
@@ -183,30 +177,17 @@ func (q *Quotas) begin(c *caller, p skill.Principal, owner string, id skill.ID, 
 	if err := c.shut(now); err != nil {
 		return err
 	}
-	for key, l := range map[string]load{c.tenant: tenant, c.principal: principal} {
-		l.calls++
-		l.fuel += c.fuel
-		q.running[key] = &l
-	}
+	q.running[c.tenant] = &load{tenant.calls + 1, tenant.fuel + c.fuel}
 	return nil
 }
 
-func (q *Quotas) of(key string) load {
-	if l := q.running[key]; l != nil {
-		return *l
-	}
-	return load{}
-}
-
-// end gives the places of a call back; q.mu is held.
+// end forgets a call that ran; q.mu is held.
 func (q *Quotas) end(c *caller) {
-	for _, key := range []string{c.tenant, c.principal} {
-		l := q.running[key]
-		l.calls--
-		l.fuel -= c.fuel
-		if l.calls == 0 {
-			delete(q.running, key)
-		}
+	l := q.running[c.tenant]
+	l.calls--
+	l.fuel -= c.fuel
+	if l.calls == 0 {
+		delete(q.running, c.tenant)
 	}
 }
 

@@ -29,7 +29,7 @@ func at(t *testing.T, test func(t *testing.T)) {
 
 func open(t *testing.T, s quota.Store, change func(o *quota.Options)) *quota.Quotas {
 	t.Helper()
-	o := quota.Options{Store: s, Log: slog.New(slog.DiscardHandler), ConcurrencyTenant: 10_000, ConcurrencyPrincipal: 10_000}
+	o := quota.Options{Store: s, Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&o)
 	}
@@ -326,35 +326,6 @@ func TestAfterAPause(t *testing.T) {
 			if err := (call{}).run(t, q); err != nil || time.Since(begun) != want {
 				t.Errorf("call %d waited %v: %v", i, time.Since(begun), err)
 			}
-		}
-	})
-}
-
-func TestAtOnce(t *testing.T) {
-	at(t, func(t *testing.T) {
-		q := open(t, &quotatest.Store{}, func(o *quota.Options) { o.ConcurrencyPrincipal, o.ConcurrencyTenant = 2, 3 })
-		enter := func(c call) func(skill.Usage) {
-			t.Helper()
-			leave, err := c.enter(t.Context(), q)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return leave
-		}
-		one, two := enter(call{}), enter(call{})
-		refuses(t, call{}.run(t, q), "2 calls of the principal are running, which is as many as there may be at once; try again in 250 ms", details("principal", "calls_at_once", 2, 250, 250))
-		three := enter(call{id: "bob"})
-		refuses(t, call{id: "bob"}.run(t, q), "3 calls of the tenant are running, which is as many as there may be at once; try again in 250 ms", details("tenant", "calls_at_once", 3, 250, 250))
-		if err := (call{tenant: "other"}).run(t, q); err != nil {
-			t.Error(err)
-		}
-		one(skill.Usage{})
-		one(skill.Usage{})
-		enter(call{id: "bob"})(skill.Usage{})
-		two(skill.Usage{})
-		three(skill.Usage{})
-		for range 10 {
-			enter(call{})(skill.Usage{})
 		}
 	})
 }

@@ -27,11 +27,6 @@ func (l *limit) promised(now time.Time) error {
 	return limited(l.what, fuelUnit, l.fuel, comeBack, l.day.Sub(now), "calls that are running may use the rest of the tenant's fuel for today (UTC), %d units", l.fuel)
 }
 
-// atOnce is a call of somebody who has as many running as there may be.
-func atOnce(what string, most int) error {
-	return limited(what, concurrentUnit, int64(most), comeBack, comeBack, "%d calls of the %s are running, which is as many as there may be at once", most, what)
-}
-
 // tooMany is a call for whose limits there is no room in memory.
 func tooMany() error {
 	return limited(ofPrincipal, concurrentUnit, mostKnown, comeBack, comeBack, "too many callers are active on this host")

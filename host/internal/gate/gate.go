@@ -57,7 +57,7 @@ type Options struct {
 type Part struct {
 	Key    any // comparable; parts with one key are one part
 	Places int // that can be held at once; what the last request says holds
-	// Owner is the tenant whose part it is. It keeps no place of it for others.
+	// Owner is the tenant whose part it is, which keeps no place of it for others; "": nobody.
 	Owner string
 }
 
@@ -251,17 +251,18 @@ func (g *Gate) share(p *pool, tenant string) bool {
 	return g.o.Alone || held == 0 || held+1 <= g.weight(tenant)*alpha*(p.places-p.taken-1)
 }
 
-func (g *Gate) room(p *pool, tenant string, own bool) bool {
-	return p.taken < p.places && (own || g.share(p, tenant))
+// room reports whether a tenant may take one more place of a pool, whose owner is given.
+func (g *Gate) room(p *pool, tenant, owner string) bool {
+	return p.taken < p.places && (owner != "" && owner == tenant || g.share(p, tenant))
 }
 
 // fits reports whether there is a place in the gate, and in each part.
 func (g *Gate) fits(r *request) bool {
-	if !g.room(&g.all, r.tenant, false) {
+	if !g.room(&g.all, r.tenant, "") {
 		return false
 	}
 	for i, p := range r.pools {
-		if !g.room(p, r.tenant, r.parts[i].Owner == r.tenant) {
+		if !g.room(p, r.tenant, r.parts[i].Owner) {
 			return false
 		}
 	}
@@ -272,9 +273,9 @@ func (g *Gate) fits(r *request) bool {
 func (g *Gate) full(r *request) *FullError {
 	f := &FullError{After: cmp.Or(g.o.Retry, g.o.Wait, time.Second), Part: -1}
 	short := &g.all
-	if g.room(&g.all, r.tenant, false) {
+	if g.room(&g.all, r.tenant, "") {
 		for i, p := range r.pools {
-			if !g.room(p, r.tenant, r.parts[i].Owner == r.tenant) {
+			if !g.room(p, r.tenant, r.parts[i].Owner) {
 				short, f.Part = p, i
 				break
 			}
@@ -315,7 +316,7 @@ func (g *Gate) leaver(r *request) func() {
 
 // wait puts a request into the queue, if it has room.
 func (g *Gate) wait(r *request) bool {
-	if !g.room(&g.queued, r.tenant, false) {
+	if !g.room(&g.queued, r.tenant, "") {
 		return false
 	}
 	g.queued.add(r.tenant, 1)
@@ -377,7 +378,7 @@ func (g *Gate) pass() {
 
 // firstFit is the first request of a tenant that can go.
 func (g *Gate) firstFit(tenant string, l *line) *request {
-	if !g.room(&g.all, tenant, false) {
+	if !g.room(&g.all, tenant, "") {
 		return nil
 	}
 	for e := l.first.Front(); e != nil; e = e.Next() {
