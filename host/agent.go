@@ -36,13 +36,8 @@ func (h *Host) openAgent() error {
 		return err
 	}
 	parallel := max(s.Concurrency/2, 1) // the rest is for callers without a model
-	share := max(min(parallel, s.ConcurrencyTenant, s.ConcurrencyPrincipal)/2, 1)
-	turns := max(s.AgentTurns/2, 1)
-	if s.Auth == config.AuthNone { // there is one tenant
-		share, turns = parallel, s.AgentTurns
-	}
 	box, err := toolbox.New(toolbox.Options{
-		Door: h.door, Catalogue: h.Catalogue(), AgentSkills: h.agents, Parallel: parallel, PerTenant: share,
+		Door: h.door, Catalogue: h.Catalogue(), AgentSkills: h.agents, Parallel: parallel, Alone: h.alone,
 		MaxText: int(s.AgentResultKB) << 10, //nolint:gosec // at most 1 MiB by its range
 		Log:     h.log,
 	})
@@ -58,7 +53,7 @@ func (h *Host) openAgent() error {
 			Time: config.Seconds(s.AgentTimeoutS),
 		},
 		ReplyTokens: s.AgentReplyTokens, History: s.AgentHistory, Keep: s.AgentKeep, ValidationRetries: s.AgentRetries,
-		Conversations: s.AgentConversations, Days: int(s.AgentDays), Concurrent: s.AgentTurns, PerTenant: turns, Log: h.log, //nolint:gosec // at most a century
+		Conversations: s.AgentConversations, Days: int(s.AgentDays), Concurrent: s.AgentTurns, Alone: h.alone, Log: h.log, //nolint:gosec // at most a century
 	})
 	if err != nil {
 		return err
@@ -68,7 +63,7 @@ func (h *Host) openAgent() error {
 		MaxIterations: s.TaskIterations, MaxTokens: s.TaskTokens, MinTokens: s.TaskMinTokens, ReplyTokens: s.TaskReplyTokens,
 		IterationTimeout: config.Seconds(s.TaskIterationS), Timeout: config.Seconds(s.TaskTimeoutS), MaxTimeout: config.Seconds(s.TaskMaxTimeoutS),
 		History: s.TaskHistory, ShortHistory: s.TaskShortHistory, Cost: cost, Fuel: s.AgentFuel, MaxCalls: s.AgentToolCalls,
-		Concurrent: s.AgentTurns, PerTenant: turns, Keep: time.Duration(s.AgentDays) * 24 * time.Hour, Log: h.log, //nolint:gosec // at most a century
+		Concurrent: s.AgentTurns, Alone: h.alone, Keep: time.Duration(s.AgentDays) * 24 * time.Hour, Log: h.log, //nolint:gosec // at most a century
 	})
 	return err
 }

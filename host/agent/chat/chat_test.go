@@ -81,7 +81,7 @@ func TestManyConversations(t *testing.T) {
 
 func TestTooManyTurns(t *testing.T) {
 	begun := make(chan struct{})
-	b := newBench(t, always(waits(begun)), func(o *Options) { o.Concurrent, o.PerTenant = 2, 2 })
+	b := newBench(t, always(waits(begun)), func(o *Options) { o.Concurrent, o.Alone = 2, true })
 	ctx, leave := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for range 2 {

@@ -10,9 +10,9 @@ import (
 
 	"openskill/host/agent/budget"
 	"openskill/host/agent/conversations"
-	"openskill/host/agent/places"
 	"openskill/host/agent/toolbox"
 	"openskill/host/approval"
+	"openskill/host/internal/gate"
 	"openskill/host/llm"
 	"openskill/sdk/skill"
 )
@@ -45,10 +45,10 @@ type Options struct {
 	// are wrong, after the first time; 0: 3.
 	ValidationRetries int
 
-	Conversations int // that are kept of one principal's, those that changed last; 0: 1000
-	Days          int // for which one is kept that nobody goes on with; 0: 30
-	Concurrent    int // turns of all callers at once, more are RATE_LIMITED; 0: 1024
-	PerTenant     int // of these, turns of one tenant; 0: half of them
+	Conversations int  // that are kept of one principal's, those that changed last; 0: 1000
+	Days          int  // for which one is kept that nobody goes on with; 0: 30
+	Concurrent    int  // turns of all callers at once, more are RATE_LIMITED; 0: 1024
+	Alone         bool // all callers are one tenant, which may have all of these
 
 	System string           // how the instructions to the model begin; "": a few sentences of the host's own
 	Log    *slog.Logger     // nil: slog.Default()
@@ -68,7 +68,6 @@ func (o Options) withDefaults() Options {
 	or(&o.Conversations, 1000)
 	or(&o.Days, 30)
 	or(&o.Concurrent, 1024)
-	or(&o.PerTenant, max(o.Concurrent/2, 1))
 	if o.System == "" {
 		o.System = defaultSystem
 	}
@@ -92,7 +91,7 @@ func or(p *int, d int) {
 type Chat struct {
 	o      Options
 	counts counts
-	under  *places.Places // turns under way
+	under  *gate.Gate // turns under way
 
 	mu      sync.Mutex
 	running map[place]context.CancelCauseFunc
@@ -119,7 +118,7 @@ func New(o Options) (*Chat, error) {
 	o = o.withDefaults()
 	o.Keep = max(o.Keep, 2+min(l.ToolCalls, maxCalls)+shownBeyond)
 	return &Chat{
-		o: o, counts: newCounts(), under: places.New(o.Concurrent, o.PerTenant),
+		o: o, counts: newCounts(), under: gate.New(gate.Options{Places: o.Concurrent, Alone: o.Alone, Retry: time.Second}),
 		running: map[place]context.CancelCauseFunc{}, many: make(chan struct{}, 1),
 	}, nil
 }
@@ -138,12 +137,9 @@ func (c *Chat) enter(ctx context.Context, at place) (in context.Context, leave f
 	if c.running[at] != nil {
 		return nil, nil, errBusy()
 	}
-	out, ok := c.under.Take(at.owner.Tenant)
-	if !ok {
-		return nil, nil, &skill.Error{
-			Op: "chat.enter", Code: skill.RateLimited, Details: map[string]any{"retry_after_ms": 1000},
-			Message: "the host has as many conversations under way as it takes on at once, of all callers or of this tenant; try again in a moment",
-		}
+	out, err := c.under.TryEnter(at.owner.Tenant)
+	if err != nil {
+		return nil, nil, gate.Refusal(err, "chat.enter", "the host has as many conversations under way as it takes on at once, of all callers or of this tenant")
 	}
 	in, cancel := context.WithCancelCause(ctx)
 	c.running[at] = cancel

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"openskill/host/agent/conversations"
-	"openskill/host/agent/places"
 	"openskill/host/agent/toolbox"
+	"openskill/host/internal/gate"
 	"openskill/host/llm"
 	"openskill/sdk/skill"
 )
@@ -43,7 +43,7 @@ type Options struct {
 
 	Temperature *float64      // nil: 0.3; below 0: as the model has it
 	Concurrent  int           // tasks under way; 0: 1024. More are refused
-	PerTenant   int           // of these, tasks of one tenant; 0: half of them
+	Alone       bool          // all callers are one tenant, which may have all of these
 	Keep        time.Duration // how long sessions are kept, see [Agent.Tend]; 0: 30 days
 
 	Log *slog.Logger     // nil: slog.Default()
@@ -53,7 +53,7 @@ type Options struct {
 // Agent works on tasks. It is safe for concurrent use.
 type Agent struct {
 	o     Options
-	under *places.Places // tasks under way
+	under *gate.Gate // tasks under way
 }
 
 // New checks the options.
@@ -104,8 +104,7 @@ func New(o Options) (*Agent, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	or(&o.PerTenant, max(o.Concurrent/2, 1))
-	return &Agent{o: o, under: places.New(o.Concurrent, o.PerTenant)}, nil
+	return &Agent{o: o, under: gate.New(gate.Options{Places: o.Concurrent, Alone: o.Alone, Retry: busyMS * time.Millisecond})}, nil
 }
 
 // positive refuses numbers below zero, which mean nothing.
@@ -127,7 +126,6 @@ func (o *Options) positive() error {
 		{"ShortHistory", o.ShortHistory < 0},
 		{"MaxTask", o.MaxTask < 0},
 		{"Concurrent", o.Concurrent < 0},
-		{"PerTenant", o.PerTenant < 0},
 		{"Keep", o.Keep < 0},
 	} {
 		if f.below {
@@ -157,12 +155,9 @@ func (a *Agent) Execute(ctx context.Context, p skill.Principal, t Task) (*Outcom
 	if err != nil {
 		return nil, err
 	}
-	leave, ok := a.under.Take(p.Tenant)
-	if !ok {
-		return nil, &skill.Error{
-			Op: "react.Execute", Code: skill.RateLimited, Details: map[string]any{"retry_after_ms": busyMS},
-			Message: fmt.Sprintf("the agent works on as many tasks as it may at once, which is %d, of one tenant %d; try again in %d ms", a.o.Concurrent, a.o.PerTenant, busyMS),
-		}
+	leave, err := a.under.TryEnter(p.Tenant)
+	if err != nil {
+		return nil, gate.Refusal(err, "react.Execute", fmt.Sprintf("the agent works on as many tasks as it may at once, of all callers, which is %d, or of this tenant", a.o.Concurrent))
 	}
 	defer leave()
 

@@ -174,7 +174,7 @@ func TestConcurrent(t *testing.T) {
 		begun <- struct{}{}
 		<-held
 		return reply(finish, 10), nil
-	}, Options: react.Options{Concurrent: 2, PerTenant: 2}})
+	}, Options: react.Options{Concurrent: 2, Alone: true}})
 	var all sync.WaitGroup
 	for range 2 {
 		all.Go(func() { h.do(t, react.Task{}) })
@@ -198,7 +198,7 @@ func TestConcurrent(t *testing.T) {
 			return reply(fmt.Sprintf(`{"action": {"type": "finish", "result": {"summary": %q}}}`, name), 10), nil
 		}
 		return reply(callEcho, 10), nil
-	}, Options: react.Options{PerTenant: 1024}})
+	}, Options: react.Options{Alone: true}})
 	for i := range 1000 {
 		all.Go(func() {
 			name := fmt.Sprintf("task %d", i)

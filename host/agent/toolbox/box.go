@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"openskill/host/internal/gate"
 	"openskill/host/tools"
 	"openskill/sdk/skill"
 )
@@ -23,13 +24,15 @@ const (
 	DefaultMaxTools = 128
 
 	leastText = 2 << 10
-	pageSize  = 200 // of the catalogue
+
+	mostWaiting = 1 << 20 // calls; turns, of which there are few, bound them first
+	pageSize    = 200     // of the catalogue
 )
 
 // Toolbox gives callers' models their tools. It is safe for concurrent use.
 type Toolbox struct {
 	o    Options
-	gate *gate
+	gate *gate.Gate
 	made made
 	left left
 }
@@ -39,8 +42,8 @@ func New(o Options) (*Toolbox, error) {
 	switch {
 	case o.Door == nil || o.Catalogue == nil:
 		return nil, errors.New("toolbox.New: Door and Catalogue are required")
-	case o.Parallel < 0 || o.PerTenant < 0 || o.MaxTools < 0:
-		return nil, errors.New("toolbox.New: Parallel, PerTenant and MaxTools must not be negative")
+	case o.Parallel < 0 || o.MaxTools < 0:
+		return nil, errors.New("toolbox.New: Parallel and MaxTools must not be negative")
 	case o.MaxText != 0 && o.MaxText < leastText:
 		return nil, fmt.Errorf("toolbox.New: MaxText must be at least %d", leastText)
 	}
@@ -59,10 +62,7 @@ func New(o Options) (*Toolbox, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.PerTenant == 0 {
-		o.PerTenant = max(o.Parallel/2, 1)
-	}
-	return &Toolbox{o: o, gate: newGate(o.Parallel, o.PerTenant)}, nil
+	return &Toolbox{o: o, gate: gate.New(gate.Options{Places: o.Parallel, Queue: mostWaiting, Alone: o.Alone})}, nil
 }
 
 // For gives the tools of a caller: the enabled skills that it finds, which takes the scope

@@ -180,7 +180,7 @@ const (
 // result of an error.
 func (b *Toolbox) run(ctx context.Context, tenant string, call func() *skill.Result, failed func(error) *skill.Result) *skill.Result {
 	for try := 1; ; try++ {
-		leave, err := b.gate.enter(ctx, tenant)
+		leave, err := b.gate.Enter(ctx, tenant)
 		if err != nil {
 			return failed(notMade(err))
 		}

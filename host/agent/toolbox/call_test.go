@@ -234,7 +234,7 @@ func TestParallel(t *testing.T) {
 			all.Add(1)
 			return &skill.Result{Success: true, Data: r.Input}
 		}}
-		b := box(t, Options{Door: d, Catalogue: &catalogue{all: []skill.Descriptor{described("convert", "", "")}}, Parallel: 8, PerTenant: 4})
+		b := box(t, Options{Door: d, Catalogue: &catalogue{all: []skill.Descriptor{described("convert", "", "")}}, Parallel: 6})
 		began := time.Now()
 		var wg sync.WaitGroup
 		for i := range 128 {
@@ -252,55 +252,40 @@ func TestParallel(t *testing.T) {
 	})
 }
 
-// TestShares: a tenant whose calls take for ever does not keep another one's waiting, and
-// who has no calls is forgotten.
+// A tenant whose calls take for ever does not keep another one's waiting.
 func TestShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(4, 2)
-		var held []func()
-		for range 2 {
-			leave, err := g.enter(t.Context(), "slow")
+		open := make(chan struct{})
+		d := &door{answer: func(_ context.Context, p skill.Principal, _ skill.Request) *skill.Result {
+			if p.Tenant == "slow" {
+				<-open
+			}
+			return &skill.Result{Success: true}
+		}}
+		b := box(t, Options{Door: d, Catalogue: &catalogue{all: []skill.Descriptor{described("convert", "", "")}}, Parallel: 4})
+		tools := func(tenant string) Tools {
+			p := skill.Local()
+			p.Tenant = tenant
+			k, err := b.For(t.Context(), p, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			held = append(held, leave)
+			return k
 		}
-		ctx, stop := context.WithCancel(t.Context())
+		slow, quick := tools("slow"), tools("quick")
 		var wg sync.WaitGroup
-		for range 10 {
-			wg.Go(func() {
-				if leave, err := g.enter(ctx, "slow"); err == nil {
-					leave()
-					t.Error("a tenant has more than its share")
-				}
-			})
+		for range 12 {
+			wg.Go(func() { slow.Call(t.Context(), Call{Name: "convert"}) })
 		}
 		synctest.Wait()
-		for range 2 {
-			leave, err := g.enter(t.Context(), "quick")
-			if err != nil {
-				t.Fatal(err)
+		began := time.Now()
+		for range 3 {
+			if out := quick.Call(t.Context(), Call{Name: "convert"}); !out.Result.Success || time.Since(began) != 0 {
+				t.Errorf("%+v after %s", out.Result.Error, time.Since(began))
 			}
-			held = append(held, leave)
 		}
-		short, end := context.WithTimeout(t.Context(), time.Second)
-		defer end()
-		if _, err := g.enter(short, "third"); err == nil {
-			t.Error("more calls run than may")
-		}
-		stop()
+		close(open)
 		wg.Wait()
-		for _, leave := range held {
-			leave()
-		}
-		if len(g.tenants) != 0 {
-			t.Errorf("%d tenants are remembered", len(g.tenants))
-		}
-		if leave, err := g.enter(t.Context(), "third"); err != nil {
-			t.Error(err)
-		} else {
-			leave()
-		}
 	})
 }
 

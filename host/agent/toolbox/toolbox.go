@@ -43,8 +43,8 @@ type Options struct {
 	// Parallel is how many calls of all callers' models run at once; others wait for their
 	// turn, in order, as long as their context allows. 0: 16.
 	Parallel int
-	// PerTenant is how many of them may be those of one tenant. 0: half of Parallel.
-	PerTenant int
+	// Alone says that all callers are one tenant, which may have all of them.
+	Alone bool
 	// MaxText is the most of a result that a model reads, in bytes, at least 2 KiB; 0: 16 KiB.
 	MaxText int
 	// MaxTools is how many tools a model is offered; 0: 128, the most that every vendor
