@@ -6,37 +6,49 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/access"
 	"openskill/sdk/skill"
 )
 
 // errBodyTooLarge is a body over its limit.
 var errBodyTooLarge = errors.New("the body is too large")
 
+// openBody is the largest body in bytes, and openTime how long it may take to come in, where
+// nobody knows the caller: signing in takes an API key or a JWT of 8 KiB, as a form.
+const (
+	openBody = 16 << 10
+	openTime = 5 * time.Second
+)
+
 // takeBody reads the body of a request that is no upload into memory of its own,
-// where it stays when the connection's next request arrives.
+// where it stays when the connection's next request arrives. Buffers grow with what has
+// come, twofold, and are counted before they are made.
 func (s *Server) takeBody(ctx *fasthttp.RequestCtx) error {
 	stream := ctx.RequestBodyStream()
 	if stream == nil {
 		return nil
 	}
-	declared := ctx.Request.Header.ContentLength() // -1: in chunks
-	if declared > s.opt.BodyLimit {
+	declared, limit := ctx.Request.Header.ContentLength(), int(s.limitOf(ctx)) // -1: in chunks
+	if declared > limit {
 		return errBodyTooLarge
 	}
-	const first = 64 << 10 // announcing more costs nothing before this much has come
-	size := first
+	size := s.firstBuffer(ctx)
 	if declared >= 0 {
-		size = min(declared+1, first) // one more: the end is seen without growing
+		size = min(declared+1, size) // one more: the end is seen without growing
+	}
+	if err := s.hold(ctx, size); err != nil {
+		return err
 	}
 	b := make([]byte, 0, size)
 	for {
 		n, err := stream.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		switch {
-		case len(b) > s.opt.BodyLimit:
+		case len(b) > limit:
 			return errBodyTooLarge
 		case err == io.EOF && declared >= 0 && len(b) < declared:
 			return io.ErrUnexpectedEOF
@@ -45,32 +57,54 @@ func (s *Server) takeBody(ctx *fasthttp.RequestCtx) error {
 			return nil
 		case err != nil:
 			return err
-		case len(b) == cap(b) && declared > len(b):
-			b = append(make([]byte, 0, declared+1), b...)
 		case len(b) == cap(b):
-			b = append(b, 0)[:len(b)]
+			if size = min(2*len(b), limit+1); declared > 0 {
+				size = min(size, declared+1)
+			}
+			if err := s.hold(ctx, size); err != nil {
+				return err
+			}
+			b = append(make([]byte, 0, size), b...)
 		}
 	}
 }
 
-// headReceived bounds the reading of a body, before any of it is read.
-func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	limit, timeout := int64(s.opt.BodyLimit), s.opt.BodyTimeout
-	if path, _, _ := strings.Cut(string(h.RequestURI()), "?"); h.IsPost() && isUploadPath(path) {
-		limit, timeout = s.opt.UploadLimit+uploadFrame, s.opt.UploadTimeout
+// firstBuffer is the size of the first buffer of a body, in bytes. Announcing more costs
+// nothing before this much has come.
+func (s *Server) firstBuffer(ctx *fasthttp.RequestCtx) int {
+	if callerOf(ctx).principal.ID == "" {
+		return 1 << 10
 	}
-	if int64(h.ContentLength()) > limit {
-		// fasthttp would wait for the beginning of the body. As if the client had asked
-		// first, it is answered now; see expect.
+	return 64 << 10
+}
+
+// headReceived bounds the reading of a body, before any of it is read. What the head alone
+// shows to be wrong is answered now, as if the client had asked first; see expect.
+func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	uri, _, _ := strings.Cut(string(h.RequestURI()), "?")
+	path := unescaped([]byte(uri))
+	limit, timeout := int64(s.opt.BodyLimit), s.opt.BodyTimeout
+	route, _ := access.Find(string(h.Method()), path)
+	switch {
+	case h.IsPost() && isUploadPath(path):
+		limit, timeout = s.opt.UploadLimit+uploadFrame, s.opt.UploadTimeout
+	case route != nil && route.Open:
+		timeout = min(timeout, openTime) // until the caller is known
+	}
+	size := h.ContentLength() // -1: in chunks; less: none
+	unknown := route == nil && strings.HasPrefix(uri, "/") && (size > 0 || size == -1)
+	if int64(size) > limit || unknown {
 		h.Set("Expect", "100-continue")
 	}
-	return fasthttp.RequestConfig{ReadTimeout: timeout}
+	// fasthttp waits for the beginning of a body, up to 8 KiB or this limit, before it
+	// calls the handler: one byte has to be enough.
+	return fasthttp.RequestConfig{ReadTimeout: timeout, MaxRequestBodySize: 1}
 }
 
 // leaveUnread closes the connection behind an answer whose request was not read to
 // its end: what is left of it must not be taken for the next request.
 func (s *Server) leaveUnread(ctx *fasthttp.RequestCtx) {
-	if ctx.RequestBodyStream() == nil {
+	if ctx.RequestBodyStream() == nil || ctx.Request.Header.ContentLength() == 0 {
 		return
 	}
 	ctx.SetConnectionClose()
@@ -81,8 +115,12 @@ func (s *Server) leaveUnread(ctx *fasthttp.RequestCtx) {
 
 // limitOf is the largest body of a request, in bytes.
 func (s *Server) limitOf(ctx *fasthttp.RequestCtx) int64 {
-	if ctx.IsPost() && isUploadPath(plainPath(ctx)) {
+	c := callerOf(ctx)
+	switch {
+	case ctx.IsPost() && isUploadPath(plainPath(ctx)):
 		return s.opt.UploadLimit + uploadFrame
+	case c.route != nil && c.route.Open && c.principal.ID == "":
+		return int64(min(s.opt.BodyLimit, openBody))
 	}
 	return int64(s.opt.BodyLimit)
 }
@@ -91,8 +129,11 @@ func (s *Server) limitOf(ctx *fasthttp.RequestCtx) int64 {
 // answered without it if it is not let in, with 413 if it would be too large.
 func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 	s.commonHeaders(ctx, takeTrace(ctx))
-	if err := s.letIn(ctx, plainPath(ctx)); err != nil {
+	path := plainPath(ctx)
+	if err := s.letIn(ctx, path); err != nil {
 		s.fail(ctx, err)
+	} else if callerOf(ctx).route == nil {
+		s.noRoute(ctx, path)
 	} else if int64(ctx.Request.Header.ContentLength()) <= s.limitOf(ctx) {
 		ctx.Response.Reset()
 		return fasthttp.StatusContinue
@@ -138,7 +179,10 @@ func (s *Server) readFailed(ctx *fasthttp.RequestCtx, err error) {
 // readError says what was wrong with a body that could not be read.
 func (s *Server) readError(ctx *fasthttp.RequestCtx, err error) error {
 	var network net.Error
+	var known *skill.Error
 	switch {
+	case errors.As(err, &known):
+		return err
 	case errors.Is(err, errBodyTooLarge), errors.Is(err, fasthttp.ErrBodyTooLarge):
 		return &skill.Error{
 			Op: "httpapi.read", Code: skill.PayloadTooLarge,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
@@ -55,6 +56,8 @@ type caller struct {
 	principal skill.Principal
 	route     *access.Route // nil where nothing was asked for that there is
 	subject   string        // first parameter of the path
+	held      int           // bytes of the body that are counted, see hold
+	holder    string        // for whom
 }
 
 type callerKey struct{}
@@ -91,8 +94,11 @@ func (s *Server) letIn(ctx *fasthttp.RequestCtx, path string) error {
 			Message: "a web page of another origin may not call this host; its operator names the origin of its own pages in OPENSKILL_HTTP_BASE_URL",
 		}
 	}
-	if c.route, c.subject = access.Find(string(ctx.Method()), path); c.route == nil || c.route.Open {
+	if c.route, c.subject = access.Find(string(ctx.Method()), path); c.route == nil {
 		return nil
+	}
+	if c.route.Open {
+		return s.letInOpen(ctx, c)
 	}
 	if in == nil && (ctx.IsGet() || ctx.IsHead()) && s.rebound(ctx) {
 		return errUnknownHost()
@@ -109,7 +115,32 @@ func (s *Server) letIn(ctx *fasthttp.RequestCtx, path string) error {
 		return &skill.Error{Op: "httpapi.access", Code: skill.Forbidden, Subject: p.ID, Message: c.route.Needs(c.subject)}
 	}
 	c.principal = p
-	return nil
+	return s.claim(ctx, &p)
+}
+
+// letInOpen finds out whose session of the console a form belongs to. Without one, its
+// caller stays unknown, which is enough to sign in.
+func (s *Server) letInOpen(ctx *fasthttp.RequestCtx, c *caller) error {
+	if !ctx.IsPost() || s.opt.ConsoleCaller == nil {
+		return nil
+	}
+	p := s.opt.ConsoleCaller(s.base, string(ctx.Host()), string(ctx.Request.Header.Peek(fasthttp.HeaderCookie)))
+	if p.ID == "" {
+		return nil
+	}
+	c.principal = p
+	if conn := connOf(ctx); conn != nil && !isUploadPath(plainPath(ctx)) {
+		_ = conn.SetReadDeadline(time.Now().Add(s.opt.BodyTimeout)) //nolint:forbidigo // the kernel's clock; failing only means closed
+	}
+	return s.claim(ctx, &p)
+}
+
+// claim has the connection count for its caller.
+func (s *Server) claim(ctx *fasthttp.RequestCtx, p *skill.Principal) error {
+	if conn := connOf(ctx); conn == nil || p.Type == skill.Anonymous || s.conns.claim(conn, p) {
+		return nil
+	}
+	return errNoRoom("you have as many connections open as one caller or tenant may; close some")
 }
 
 // principal is who asks, from within or by credentials.
@@ -127,21 +158,6 @@ func errUnauthorized(cause error) error {
 		Op: "httpapi.authenticate", Code: skill.Unauthorized, Err: cause,
 		Message: "this needs credentials that are valid: Authorization: Bearer with a key or a JWT, or a key as X-API-Key",
 	}
-}
-
-// prefetched is as much of a body, in bytes, as has come with the head of a request.
-const prefetched = 4 << 10
-
-// turnAway answers a request that is not let in. A small body is read all the same, so
-// that the connection can go on; what is larger is left, and ends it.
-func (s *Server) turnAway(ctx *fasthttp.RequestCtx, err error) {
-	if n := ctx.Request.Header.ContentLength(); n >= 0 && n <= min(prefetched, s.opt.BodyLimit) {
-		if err := s.takeBody(ctx); err != nil {
-			s.readFailed(ctx, err)
-			return
-		}
-	}
-	s.fail(ctx, err)
 }
 
 // on registers the handler of a row of the table. It answers only what was let in by

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -18,23 +17,29 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/httpapi/internal/wire"
+	"openskill/host/internal/table"
 	"openskill/sdk/skill"
 )
 
 // connSet keeps account of the open connections: how many there are, which of
 // them wait for a request, and when the last one is gone.
 type connSet struct {
-	max     int
-	refused func(reason string) // told of connections that are turned away; nil: nobody is
-	seq     atomic.Uint64       // a clock of transitions, to find who has waited longest
+	open    *table.Table[*conn]
+	refused func(reason string)   // told of connections that are turned away; nil: nobody is
+	holder  func(net.Addr) string // the address that counts for a connection without a known caller; nil: none counts
+	seq     atomic.Uint64         // a clock of transitions, to find who has waited longest
 
 	mu        sync.Mutex
-	open      map[*conn]struct{}
 	listeners []net.Listener
 	stopped   bool
 }
 
-func newConnSet(most int) *connSet { return &connSet{max: most, open: make(map[*conn]struct{})} }
+// newConnSet makes a set. Half of the connections are for one tenant, and so are those of
+// all callers that are not authenticated together; a quarter is for one principal or address.
+func newConnSet(most int) *connSet {
+	l := table.Limits{Total: most, Tenant: table.Share(most, 2), Principal: table.Share(most, 4)}
+	return &connSet{open: table.New(l, (*conn).idle)}
+}
 
 // listen wraps ln so that its connections are tracked.
 func (cs *connSet) listen(ln net.Listener, log *slog.Logger) net.Listener {
@@ -58,53 +63,55 @@ func (cs *connSet) stop() {
 	cs.listeners = nil
 }
 
-// add takes c in. At the limit, the connection of those without a call on which nothing
-// has happened for longest makes room, so that clients that are silent, or do not read
-// their answers, cannot keep others out; false means that all connections are in a call, or their clients read.
+// add takes c in, whose caller is not known yet. At a limit an idle connection makes room:
+// of the same address, or else of callers that are not authenticated, or else of the tenant
+// that has most. So clients that are silent, or do not read their answers, cannot keep others
+// out. false means that there is none: all are in a call, or their clients read.
 //
-// One that reads its answer slowly is not put behind those that say nothing: who took the
-// places of all but one by not reading would have whoever comes last close that one.
+// One that reads its answer slowly is not put behind those that say nothing: a client that
+// took the places of all but one by not reading would have the last one that comes close that one.
 func (cs *connSet) add(c *conn) bool {
+	var o table.Owner
+	if cs.holder != nil {
+		o.Principal = cs.holder(c.RemoteAddr())
+	}
 	cs.mu.Lock()
 	if cs.stopped {
 		cs.mu.Unlock()
 		return false
 	}
-	var evicted *conn
-	if len(cs.open) >= cs.max {
-		oldest, now := uint64(math.MaxUint64), clock()
-		for o := range cs.open {
-			if !o.spare(now) {
-				continue
-			}
-			if since := o.since.Load(); since < oldest { // read after the state, see enter
-				evicted, oldest = o, since
-			}
-		}
-		if evicted == nil {
-			cs.mu.Unlock()
-			return false
-		}
-	}
-	cs.open[c] = struct{}{}
+	gone, ok := cs.open.Add(c, o)
 	cs.mu.Unlock()
-	if evicted != nil {
-		evicted.abort()
+	cs.shed(gone)
+	return ok
+}
+
+// claim notes whose connection c is, which counts for that caller from now on. false means
+// that the caller has as many as it may, and all of them are at work.
+func (cs *connSet) claim(c *conn, p *skill.Principal) bool {
+	if c.known.Load() && c.tenant == p.Tenant && c.principal == p.ID {
+		return true
+	}
+	gone, ok := cs.open.Move(c, table.Owner{Tenant: "tenant " + p.Tenant, Principal: string(p.Type) + " " + p.ID})
+	if ok {
+		c.tenant, c.principal = p.Tenant, p.ID
+		c.known.Store(true)
+	}
+	cs.shed(gone)
+	return ok
+}
+
+func (cs *connSet) shed(gone []*conn) {
+	for _, c := range gone {
+		c.abort()
 		cs.tell(refusedShed)
 	}
-	return true
 }
 
 func (cs *connSet) tell(reason string) {
 	if cs.refused != nil {
 		cs.refused(reason)
 	}
-}
-
-func (cs *connSet) remove(c *conn) {
-	cs.mu.Lock()
-	delete(cs.open, c)
-	cs.mu.Unlock()
 }
 
 // drain closes the connections that wait for a request, again and again until
@@ -114,7 +121,7 @@ func (cs *connSet) drain(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		left := 0
-		for _, c := range cs.all() {
+		for _, c := range cs.open.All() {
 			if c.state.Load() == waiting {
 				c.abort()
 				continue
@@ -133,19 +140,9 @@ func (cs *connSet) drain(ctx context.Context) error {
 }
 
 func (cs *connSet) abortAll() {
-	for _, c := range cs.all() {
+	for _, c := range cs.open.All() {
 		c.abort()
 	}
-}
-
-func (cs *connSet) all() []*conn {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	all := make([]*conn, 0, len(cs.open))
-	for c := range cs.open {
-		all = append(all, c)
-	}
-	return all
 }
 
 // listener hands out tracked connections.
@@ -236,16 +233,18 @@ type conn struct {
 	set    *connSet
 	raw    syscall.RawConn // nil where there is no socket
 	state  atomic.Int32
-	since  atomic.Uint64 // of set.seq, when state was entered, or the client last took a piece of its answer
+	since  atomic.Uint64 // of set.seq, when state was entered, or the client last sent or took something
 	taken  atomic.Int64  // when it did; see clock
 	linger atomic.Bool   // the client may still be sending when this closes
+	known  atomic.Bool   // the caller of the last request was authenticated
 	once   sync.Once
 
 	watchedAt int    // index in watches.conns plus one, 0 while not watched; guarded by watches.mu
 	looked    bool   // a look has passed since the watch began; likewise
 	left      func() // likewise
 
-	unnoted int // bytes that were sent since taken, for the worker alone
+	unnoted           int    // bytes that were sent since taken, for the worker alone
+	tenant, principal string // that it counts for where known; likewise
 
 	// head is a copy of the first bytes of the current request, for the worker
 	// alone. A request that cannot be read is answered from it.
@@ -282,15 +281,20 @@ func clock() int64 { return time.Now().UnixNano() } //nolint:forbidigo // the ke
 // make room. Answers go out in less, or a host full of calls would lose some.
 const patience = time.Second
 
-// spare reports whether the connection can make room for another one.
-func (c *conn) spare(now int64) bool {
+// idle reports since when the connection could make room for another one, and whether it can.
+// A request of a known caller that comes in is work under way; its time is bounded.
+func (c *conn) idle() (since uint64, ok bool) {
 	switch c.state.Load() {
 	case busy:
-		return false
+		return 0, false
 	case sending:
-		return now-c.taken.Load() >= int64(patience)
+		ok = clock()-c.taken.Load() >= int64(patience)
+	case receiving:
+		ok = !c.known.Load()
+	default:
+		ok = true
 	}
-	return true
+	return c.since.Load(), ok // read after the state, see enter
 }
 
 // answered notes that the answer of a request is made.
@@ -325,12 +329,14 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	}
 }
 
-// Read notes that a request has begun, and how it begins.
+// Read notes that a request has begun, how it begins, and that more of it comes.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n > 0 && c.state.CompareAndSwap(waiting, receiving) {
+	if n > 0 {
+		if c.state.CompareAndSwap(waiting, receiving) {
+			c.head = c.head[:0]
+		}
 		c.since.Store(c.set.seq.Add(1))
-		c.head = c.head[:0]
 	}
 	if n > 0 && len(c.head) < headKept {
 		c.head = append(c.head, p[:min(n, headKept-len(c.head))]...)
@@ -377,7 +383,7 @@ func (c *conn) Close() error {
 			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)  // the same
 		}
 		err = c.Conn.Close()
-		c.set.remove(c)
+		c.set.open.Remove(c)
 	})
 	return err
 }
@@ -385,5 +391,5 @@ func (c *conn) Close() error {
 // abort closes at once, also under a worker that is reading or writing.
 func (c *conn) abort() {
 	_ = c.Conn.Close() // a second close is no harm
-	c.set.remove(c)
+	c.set.open.Remove(c)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+func spare(c *conn) bool { _, ok := c.idle(); return ok }
+
 // Who asked long ago and reads is not the first to make room, but who has stopped reading
 // is; who is in a call, or has just been answered, never does.
 func TestWhoMakesRoom(t *testing.T) {
@@ -44,7 +46,7 @@ func TestWhoMakesRoom(t *testing.T) {
 		}
 		expect := func(want ...*conn) {
 			t.Helper()
-			all := cs.all()
+			all := cs.open.All()
 			for i, c := range want {
 				if !slices.Contains(all, c) {
 					t.Errorf("number %d was closed", i)
@@ -93,20 +95,20 @@ func TestStreamsMakeNoRoom(t *testing.T) {
 		}()
 		<-a.begun
 		a.isMade()
-		if c.spare(clock()) {
+		if spare(c) {
 			t.Error("it has just begun")
 		}
 		time.Sleep(patience)
-		if !c.spare(clock()) {
+		if !spare(c) {
 			t.Error("it makes no room though its client takes nothing")
 		}
 		a.Flush()
-		if c.spare(clock()) {
+		if spare(c) {
 			t.Error("it makes room though its handler goes on")
 		}
 		c.enter(busy)
 		a.isMade()
-		if time.Sleep(patience); c.spare(clock()) {
+		if time.Sleep(patience); spare(c) {
 			t.Error("a stream makes room")
 		}
 
@@ -118,7 +120,7 @@ func TestStreamsMakeNoRoom(t *testing.T) {
 		late.end()
 		c.answered() // to the next request
 		late.Flush()
-		if time.Sleep(patience); !c.spare(clock()) {
+		if time.Sleep(patience); !spare(c) {
 			t.Error("a handler keeps the connection though its answer is over")
 		}
 		_, _ = client.Close(), ours.Close() // they never fail

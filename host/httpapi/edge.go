@@ -47,17 +47,22 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		}
 	}()
 	defer s.leaveUnread(ctx)
+	defer s.release(ctx)
 	path := plainPath(ctx)
 	if twoLengths(ctx) {
 		s.fail(ctx, malformed("the request has both Content-Length and Transfer-Encoding; send one of them"))
 		return
 	}
 	if err := s.letIn(ctx, path); err != nil {
-		s.turnAway(ctx, err)
+		s.fail(ctx, err)
+		return
+	}
+	if callerOf(ctx).route == nil {
+		s.noRoute(ctx, path)
 		return
 	}
 	if !ctx.IsPost() || !isUploadPath(path) {
-		if err := s.takeBody(ctx); err != nil {
+		if err := s.receiveBody(ctx); err != nil {
 			s.readFailed(ctx, err)
 			return
 		}
@@ -65,20 +70,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 			conn.enter(busy)
 		}
 	}
-	switch {
-	case ctx.IsOptions():
-		if allow := s.allowed(path); allow != "" {
-			ctx.Response.Header.Set("Allow", allow)
-			ctx.Response.Header.SetNoDefaultContentType(true)
-			ctx.SetStatusCode(fasthttp.StatusNoContent)
-			break
-		}
-		s.noRoute(ctx, path)
-	case callerOf(ctx).route == nil:
-		s.noRoute(ctx, path)
-	default:
-		s.fiber(ctx)
-	}
+	s.fiber(ctx)
 	if s.log.Enabled(context.Background(), slog.LevelDebug) {
 		s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelDebug, "request", slog.String("trace_id", string(trace)),
 			slog.String("method", string(ctx.Method())), slog.String("path", skill.CleanText(path, 200)),
@@ -97,7 +89,10 @@ func isMade(ctx *fasthttp.RequestCtx) {
 
 // plainPath is the path as fiber matches it, in memory of its own.
 func plainPath(ctx *fasthttp.RequestCtx) string {
-	p := ctx.URI().PathOriginal()
+	return unescaped(ctx.URI().PathOriginal())
+}
+
+func unescaped(p []byte) string {
 	if bytes.IndexByte(p, '%') >= 0 || bytes.IndexByte(p, '+') >= 0 {
 		p = fasthttp.AppendUnquotedArg(nil, p)
 	}
@@ -227,9 +222,16 @@ func (s *Server) fiberError(c *fiber.Ctx, err error) error {
 	return nil
 }
 
-// noRoute answers 405 for a path that exists and 404 for one that does not.
+// noRoute answers 405 for a path that exists and 404 for one that does not, and OPTIONS of
+// a path that exists with its methods.
 func (s *Server) noRoute(ctx *fasthttp.RequestCtx, path string) {
 	allow := s.allowed(path)
+	if allow != "" && ctx.IsOptions() {
+		ctx.Response.Header.Set("Allow", allow)
+		ctx.Response.Header.SetNoDefaultContentType(true)
+		ctx.SetStatusCode(fasthttp.StatusNoContent)
+		return
+	}
 	if allow == "" {
 		ctx.Response.Header.Del("Allow") // fiber may have found a route of another form
 		s.fail(ctx, &skill.Error{

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -49,6 +50,7 @@ func (s *Server) mount(ctx *fasthttp.RequestCtx, h http.Handler) error {
 		a.end()
 		return invalid("the request's target is not well-formed")
 	}
+	req.RemoteAddr = netip.AddrPortFrom(s.clientAddress(ctx), 0).String() // the port is the proxy's
 	go s.serveMounted(h, a, req)
 	<-a.begun
 	if coming != nil && coming.end() {
@@ -160,7 +162,7 @@ func standardRequest(run context.Context, ctx *fasthttp.RequestCtx, coming *comi
 		}
 	}
 	req.Header.Set(headerTrace, string(traceOf(ctx)))
-	req.Host, req.RequestURI, req.RemoteAddr = string(ctx.Host()), string(ctx.RequestURI()), ctx.RemoteAddr().String()
+	req.Host, req.RequestURI = string(ctx.Host()), string(ctx.RequestURI())
 	return req, nil
 }
 

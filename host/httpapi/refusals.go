@@ -21,7 +21,7 @@ const (
 	refusedHead         = "head_too_large" // 431
 	refusedTimeout      = "timeout"        // 408: it did not arrive in full in time
 	refusedMalformed    = "malformed"      // 400: no well-formed request
-	refusedConnections  = "connections"    // 429: no room for another connection
+	refusedConnections  = "connections"    // 429: no room for another connection, or the body of a request
 	refusedShed         = "shed"           // closed, since another one needed its room
 )
 
@@ -49,6 +49,8 @@ func reasonOf(err error, status int) string {
 		return refusedUnauthorized
 	case "httpapi.access":
 		return refusedForbidden
+	case opRoom:
+		return refusedConnections
 	case opRead:
 		switch {
 		case errors.Is(err, net.ErrClosed): // closed by the host itself; nobody asked for anything

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,6 +70,14 @@ type Options struct {
 	Trace   *tracing.Tracer // spans of requests; nil: none
 	Console http.Handler    // answers /console and all below it, and knows its callers itself; nil: there is no such path
 
+	// ConsoleCaller says whose session of the console a request is of, by its Host and
+	// Cookie; the zero value: nobody's. It is asked before the body of a form is read, of
+	// which little is taken from callers that are not known. nil: nobody has a session.
+	ConsoleCaller func(ctx context.Context, host, cookie string) skill.Principal
+	// TrustedProxies are those whose word on the address of their clients counts, in the
+	// headers Forwarded and X-Forwarded-For. nil: none.
+	TrustedProxies []netip.Prefix
+
 	// ScriptArgs makes the command line of a script of the JSON that a request has as
 	// "args": a list, an object or null. nil: only lists of strings are taken.
 	ScriptArgs func(args json.RawMessage) ([]string, error)
@@ -94,7 +103,7 @@ type Options struct {
 
 	BodyLimit int // bytes of a request body that is no upload; 0: 1 MiB
 	HeadLimit int // bytes of request line and headers; 0: 16 KiB
-	MaxConns  int // open connections; 0: 4096. At the limit the one without a call on which nothing has happened for longest makes room
+	MaxConns  int // open connections, half of them of one tenant; 0: 4096. At a limit an idle one makes room, see connSet
 
 	HeadTimeout  time.Duration // for request line and headers, from the first byte or the accept; 0: 10 s
 	BodyTimeout  time.Duration // for the body, from the end of the headers; 0: 30 s
@@ -166,6 +175,8 @@ type Server struct {
 
 	watches watches
 
+	open, bodies *budget // of the bodies of callers that are not known, and of those that are
+
 	receiving *line // uploads whose bodies come in
 	admitting *line // uploads that are checked
 
@@ -193,7 +204,8 @@ func New(o Options) (*Server, error) {
 	s := &Server{opt: o.withDefaults()}
 	s.log = s.opt.Logger
 	s.conns = newConnSet(s.opt.MaxConns)
-	s.conns.refused = s.refused
+	s.conns.refused, s.conns.holder = s.refused, s.holderOf
+	s.open, s.bodies = newBudget(openBodies), newBudget(knownBodies)
 	s.receiving = newLine(s.opt.Receiving, max(s.opt.Receiving*3/4, 1))
 	s.admitting = newLine(s.opt.Admitting, s.opt.Admitting)
 	s.health = healthBody(s.opt.Version)

@@ -1,0 +1,107 @@
+package httpapi
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+
+	"openskill/sdk/skill"
+)
+
+// The memory in bytes that the bodies of requests under way have: of all callers that are
+// not known together, and of all that are.
+const (
+	openBodies  = 4 << 20
+	knownBodies = 256 << 20
+)
+
+// opRoom is where a request is refused for which there is no room.
+const opRoom = "httpapi.room"
+
+// budget shares bytes between holders. One that holds some may take as much as it leaves
+// free, so that none can have all.
+type budget struct {
+	most int
+
+	mu   sync.Mutex
+	used int
+	held map[string]int
+}
+
+func newBudget(most int) *budget { return &budget{most: most, held: map[string]int{}} }
+
+func (b *budget) take(holder string, n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if free := b.most - b.used - n; free < 0 || b.held[holder] > 0 && b.held[holder]+n > free {
+		return false
+	}
+	b.used += n
+	b.held[holder] += n
+	return true
+}
+
+func (b *budget) give(holder string, n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used -= n
+	if b.held[holder] -= n; b.held[holder] == 0 {
+		delete(b.held, holder)
+	}
+}
+
+// hold counts a buffer of size bytes for the body of a request, which takes the place of
+// the one before, until release.
+func (s *Server) hold(ctx *fasthttp.RequestCtx, size int) error {
+	c := callerOf(ctx)
+	if insideOf(ctx) != nil || size <= c.held {
+		return nil
+	}
+	b := s.budgetOf(c)
+	if c.holder == "" {
+		if c.holder = c.principal.Tenant; c.principal.ID == "" {
+			c.holder = network(s.clientAddress(ctx))
+		}
+	}
+	if !b.take(c.holder, size-c.held) {
+		return errNoRoom("too many bodies of requests are coming in")
+	}
+	c.held = size
+	return nil
+}
+
+func (s *Server) budgetOf(c *caller) *budget {
+	if c.principal.ID == "" {
+		return s.open
+	}
+	return s.bodies
+}
+
+// release gives back what hold has counted.
+func (s *Server) release(ctx *fasthttp.RequestCtx) {
+	if c := callerOf(ctx); c.held > 0 {
+		s.budgetOf(c).give(c.holder, c.held)
+		c.held = 0
+	}
+}
+
+func errNoRoom(what string) error {
+	const retry = 1000
+	return &skill.Error{
+		Op: opRoom, Code: skill.RateLimited, Message: what + ", or try again in " + strconv.Itoa(retry) + " ms",
+		Details: map[string]any{"retry_after_ms": retry},
+	}
+}
+
+// receiveBody takes the body of a request whose head is in order.
+func (s *Server) receiveBody(ctx *fasthttp.RequestCtx) error {
+	if n := ctx.Request.Header.ContentLength(); ctx.RequestBodyStream() != nil && n != 0 {
+		if r := callerOf(ctx).route; !r.Open && r.Path != pathMCP && (ctx.IsPost() || ctx.IsPatch()) {
+			if err := checkBodyHeaders(&ctx.Request.Header); err != nil {
+				return err
+			}
+		}
+	}
+	return s.takeBody(ctx)
+}
