@@ -43,11 +43,16 @@ func (h *Host) openLately() {
 	})
 }
 
-// late is a handler that is there when requests come, and not before.
-type late struct{ http.Handler }
+// late is a console that is there when requests come, and not before.
+type late struct{ *console.Console }
+
+// CallerOf asks the console.
+func (l *late) CallerOf(ctx context.Context, host, cookie string) skill.Principal {
+	return l.Console.CallerOf(ctx, host, cookie)
+}
 
 // console makes the console of an edge, which it asks for the API.
-func (h *Host) console(o *httpapi.Options, api func(context.Context, skill.Principal, *http.Request) (*http.Response, error)) (http.Handler, error) {
+func (h *Host) console(o *httpapi.Options, api func(context.Context, skill.Principal, *http.Request) (*http.Response, error)) (*console.Console, error) {
 	out := console.Options{
 		API: api, Operator: skill.Local(), Recent: h.lately.window, Tail: h.lately.tail,
 		Settings: h.shownSettings, SelfTest: h.shownSelfTest, Chain: h.chain, Origins: o.Origins, Version: Version, Logger: h.log,

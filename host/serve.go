@@ -32,7 +32,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		Chat: h.agent.chat, React: h.agent.react,
 		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(),
 	}
-	o.Origins = ownOrigins(h.settings)
+	o.Origins, o.TrustedProxies = ownOrigins(h.settings), h.settings.Proxies()
 	o.Ready = h.kept.log.Ready
 	if h.uploads != nil {
 		o.Uploads, o.Definitions = h.uploads, changes{h}
@@ -45,10 +45,10 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	}
 	defer mcp.Close() //nolint:errcheck // its sessions end with it
 	var shown late
-	o.Console = &shown            // it asks the server, which has it
-	server, err := httpapi.New(o) //nolint:contextcheck // calls have contexts of their own
+	o.Console, o.ConsoleCaller = &shown, shown.CallerOf // it asks the server, which has it
+	server, err := httpapi.New(o)                       //nolint:contextcheck // calls have contexts of their own
 	if err == nil {
-		shown.Handler, err = h.console(&o, server.Do)
+		shown.Console, err = h.console(&o, server.Do)
 	}
 	if err != nil {
 		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet

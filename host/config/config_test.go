@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -126,6 +127,8 @@ func TestRefused(t *testing.T) {
 		"listen on a bad port": {flag: "listen=127.0.0.1:65536", want: []string{"OPENSKILL_LISTEN"}},
 		"listen everywhere":    {flag: "listen=0.0.0.0:8000", env: "OPENSKILL_AUTH=none", want: []string{"OPENSKILL_LISTEN", "--listen", "must not be none"}},
 		"listen on no host":    {flag: "auth=none", env: "OPENSKILL_LISTEN=:8000", want: []string{"OPENSKILL_LISTEN", "must not be none"}},
+		"proxies":              {env: "OPENSKILL_TRUSTED_PROXIES=10.0.0.0/8,proxy.example", want: []string{"OPENSKILL_TRUSTED_PROXIES", "no address"}},
+		"an empty proxy":       {flag: "trusted-proxies=10.0.0.1,,::1", want: []string{"OPENSKILL_TRUSTED_PROXIES", "--trusted-proxies"}},
 		"listen on a name":     {flag: "auth=none", env: "OPENSKILL_LISTEN=example.com:80", want: []string{"OPENSKILL_LISTEN"}},
 		"listen on IPv6":       {flag: "auth=none", env: "OPENSKILL_LISTEN=[::]:80", want: []string{"OPENSKILL_LISTEN", "must not be none"}},
 		"auth unknown":         {env: "OPENSKILL_AUTH=off", want: []string{"OPENSKILL_AUTH", "accepted: none"}},
@@ -220,5 +223,15 @@ func TestTableIsComplete(t *testing.T) {
 	}
 	if len(seen) < 3*20 {
 		t.Errorf("only %d names", len(seen))
+	}
+}
+
+func TestTrustedProxies(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "[]", "127.0.0.1": "[127.0.0.1/32]", " 10.1.2.3/8 , 2001:db8::1": "[10.0.0.0/8 2001:db8::1/128]", "::ffff:192.0.2.1": "[192.0.2.1/32]",
+	} {
+		if got := fmt.Sprint((&Settings{TrustedProxies: text}).Proxies()); got != want {
+			t.Errorf("%q is %s, want %s", text, got, want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -87,6 +88,7 @@ const (
 type Settings struct {
 	Listen          string `env:"OPENSKILL_LISTEN" envDefault:"127.0.0.1:8000" flag:"listen" accepts:"host:port with a loopback host, like 127.0.0.1:8000; port 0 takes a free one" doc:"address that the host listens on"`
 	HTTPBaseURL     string `env:"OPENSKILL_HTTP_BASE_URL" envDefault:"http://127.0.0.1:8000" flag:"http-base-url" accepts:"an http or https address without query" doc:"address at which clients reach the host"`
+	TrustedProxies  string `env:"OPENSKILL_TRUSTED_PROXIES" flag:"trusted-proxies" accepts:"addresses and prefixes, separated by commas, like 127.0.0.1,10.0.0.0/8" doc:"reverse proxies whose headers Forwarded and X-Forwarded-For tell the address of the client; unset: none"`
 	Auth            Auth   `env:"OPENSKILL_AUTH" flag:"auth" accepts:"none or required" doc:"whether callers must show who they are; unset: none on loopback, required elsewhere"`
 	AnonymousScopes string `env:"OPENSKILL_ANONYMOUS_SCOPES" flag:"anonymous-scopes" accepts:"scopes with commas between them, such as skills:read" doc:"what callers may do who show nothing, where callers must show who they are; unset: nothing"`
 	JWTSecret       string `env:"OPENSKILL_JWT_SECRET" accepts:"32 bytes or more" doc:"key of JWTs that are signed with HS256; unset: none are accepted"`
@@ -177,6 +179,32 @@ type Settings struct {
 
 // Allowed is what OPENSKILL_HTTP_ALLOW and OPENSKILL_ENV_ALLOW say.
 func (s *Settings) Allowed() *grants.Allowed { return s.allowed }
+
+// Proxies are those that OPENSKILL_TRUSTED_PROXIES names; nil: none.
+func (s *Settings) Proxies() []netip.Prefix {
+	list, _ := parseProxies(s.TrustedProxies) // Load has checked it
+	return list
+}
+
+func parseProxies(text string) (list []netip.Prefix, err error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	for entry := range strings.SplitSeq(text, ",") {
+		entry = strings.TrimSpace(entry)
+		p, err := netip.ParsePrefix(entry)
+		if err != nil {
+			a, err := netip.ParseAddr(entry)
+			if err != nil {
+				return nil, err
+			}
+			a = a.Unmap().WithZone("")
+			p = netip.PrefixFrom(a, a.BitLen())
+		}
+		list = append(list, p.Masked())
+	}
+	return list, nil
+}
 
 // AgentSkillsDirs are the folders that OPENSKILL_AGENT_SKILLS names; nil: none.
 func (s *Settings) AgentSkillsDirs() []string {

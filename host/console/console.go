@@ -41,8 +41,8 @@ type Options struct {
 	Now     func() time.Time // nil: the system's clock
 
 	Idle, Life   time.Duration // of a session; 0: an hour without a request, 12 hours in all
-	Sessions     int           // in all; 0: 1024
-	SessionsEach int           // of one credential; 0: 16
+	Sessions     int           // in all, a quarter of them of one tenant; 0: 1024
+	SessionsEach int           // of one principal; 0: 16
 }
 
 // Workers is what is known of the processes in which skills run.
@@ -198,7 +198,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) (*view, bool) {
 	v := &view{Console: c, w: w, r: r}
 	s, err := c.known(r.Context(), r)
 	if s == nil && err == nil && c.o.Authenticate == nil {
-		s = c.begin(w, r, "")
+		s = c.begin(w, r, "", &c.o.Operator)
 	}
 	switch {
 	case err != nil:

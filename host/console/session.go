@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -13,14 +14,14 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
+	"openskill/host/internal/table"
 	"openskill/sdk/skill"
 )
 
 // session is what is kept of somebody who signed in. Its own name, which the cookie has, is
 // kept nowhere but as a hash.
 type session struct {
+	id         [sha256.Size]byte // of its name
 	csrf       string
 	credential string // "" where nobody is asked
 	began      time.Time
@@ -60,67 +61,49 @@ func (s *session) takeNote() *note {
 // sessions holds them by the hash of their names.
 type sessions struct {
 	idle, life time.Duration
-	most, each int
 	now        func() time.Time
+	owned      *table.Table[*session] // the same ones
 
 	mu  sync.Mutex
 	all map[[sha256.Size]byte]*session
 }
 
 func newSessions(o *Options) *sessions {
-	s := &sessions{idle: o.Idle, life: o.Life, most: o.Sessions, each: o.SessionsEach, now: o.Now, all: map[[sha256.Size]byte]*session{}}
+	s := &sessions{idle: o.Idle, life: o.Life, now: o.Now, all: map[[sha256.Size]byte]*session{}}
 	if s.idle <= 0 {
 		s.idle = time.Hour
 	}
 	if s.life <= 0 {
 		s.life = 12 * time.Hour
 	}
-	if s.most <= 0 {
-		s.most = 1024
-	}
-	if s.each <= 0 {
-		s.each = 16
-	}
+	most, each := cmp.Or(max(o.Sessions, 0), 1024), cmp.Or(max(o.SessionsEach, 0), 16)
+	s.owned = table.New(table.Limits{Total: most, Tenant: table.Share(most, 4), Principal: each}, func(s *session) (uint64, bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return uint64(s.seen.UnixNano()), true //nolint:gosec // it is not before 1970
+	})
 	return s
 }
 
-// begin makes a session, and gives its name. Where there are too many of one credential or
-// in all, the one that was silent for longest ends.
-func (all *sessions) begin(credential string) (string, *session) {
+// begin makes a session of a principal, and gives its name. Where there are too many of the
+// principal, of its tenant or in all, the one that was silent for longest ends; see package
+// table for whose. A person with another credential is the same person.
+func (all *sessions) begin(credential string, p *skill.Principal) (string, *session) {
 	name, now := random(), all.now()
-	s := &session{csrf: random(), credential: credential, began: now, seen: now, over: make(chan struct{})}
+	s := &session{id: sha256.Sum256([]byte(name)), csrf: random(), credential: credential, began: now, seen: now, over: make(chan struct{})}
+	var o table.Owner // nobody is asked: all sessions are the operator's
+	if credential != "" {
+		o = table.Owner{Tenant: "tenant " + p.Tenant, Principal: string(p.Type) + " " + p.ID}
+	}
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.sweep(now)
-	all.makeRoom(all.most, func(*session) bool { return true })
-	if credential != "" {
-		all.makeRoom(all.each, func(o *session) bool { return o.credential == credential })
+	gone, _ := all.owned.Add(s, o) // all are idle, so there is room
+	for _, old := range gone {
+		all.drop(old.id)
 	}
-	all.all[sha256.Sum256([]byte(name))] = s
+	all.all[s.id] = s
 	return name, s
-}
-
-func (all *sessions) makeRoom(most int, of func(*session) bool) {
-	for {
-		n := 0
-		var oldest [sha256.Size]byte
-		var first time.Time
-		for id, s := range all.all {
-			if !of(s) {
-				continue
-			}
-			s.mu.Lock()
-			seen := s.seen
-			s.mu.Unlock()
-			if n++; first.IsZero() || seen.Before(first) {
-				oldest, first = id, seen
-			}
-		}
-		if n < most {
-			return
-		}
-		all.drop(oldest)
-	}
 }
 
 func (all *sessions) sweep(now time.Time) {
@@ -140,6 +123,7 @@ func (all *sessions) old(s *session, now time.Time) bool {
 func (all *sessions) drop(id [sha256.Size]byte) {
 	if s := all.all[id]; s != nil {
 		delete(all.all, id)
+		all.owned.Remove(s)
 		close(s.over)
 	}
 }
@@ -212,9 +196,22 @@ func (c *Console) whose(ctx context.Context, s *session) (p skill.Principal, goo
 	return p, err == nil && p.ID != "" && p.Type != skill.Anonymous, nil
 }
 
+// CallerOf says whose session the cookies of a request to a host are of; the zero value:
+// nobody's.
+func (c *Console) CallerOf(ctx context.Context, host, cookie string) skill.Principal {
+	if c.o.Authenticate == nil {
+		return c.o.Operator
+	}
+	s, err := c.known(ctx, &http.Request{Host: host, Header: http.Header{"Cookie": {cookie}}})
+	if err != nil || s == nil {
+		return skill.Principal{}
+	}
+	return s.principal
+}
+
 // begin makes a session, and its cookie.
-func (c *Console) begin(w http.ResponseWriter, r *http.Request, credential string) *known {
-	name, s := c.sessions.begin(credential)
+func (c *Console) begin(w http.ResponseWriter, r *http.Request, credential string, p *skill.Principal) *known {
+	name, s := c.sessions.begin(credential, p)
 	cookie := &http.Cookie{Name: c.cookieName(r), Value: name, Path: base, HttpOnly: true, SameSite: http.SameSiteStrictMode}
 	if c.secure(r) {
 		cookie.Path, cookie.Secure = "/", true // as __Host- asks
@@ -244,58 +241,4 @@ func (c *Console) cookieName(r *http.Request) string {
 		return "openskill-" + port
 	}
 	return "openskill"
-}
-
-// attempts counts sign-ins that failed, of each address and in all.
-type attempts struct {
-	now func() time.Time
-
-	mu   sync.Mutex
-	all  *rate.Limiter
-	each map[string]*rate.Limiter
-}
-
-// The limits of sign-ins that fail: so many at once, and then one in so long.
-const (
-	triesEach   = 10
-	trySeconds  = 6
-	triesAll    = 200
-	mostTracked = 1024
-)
-
-func newAttempts(now func() time.Time) *attempts {
-	return &attempts{now: now, all: rate.NewLimiter(10, triesAll), each: map[string]*rate.Limiter{}}
-}
-
-func (a *attempts) of(r *http.Request) *rate.Limiter {
-	address, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		address = r.RemoteAddr
-	}
-	l := a.each[address]
-	if l == nil {
-		if len(a.each) >= mostTracked {
-			clear(a.each) // who comes from so many addresses is held by the limit of all
-		}
-		l = rate.NewLimiter(rate.Every(trySeconds*time.Second), triesEach)
-		a.each[address] = l
-	}
-	return l
-}
-
-// allowed reports whether one more may be tried.
-func (a *attempts) allowed(r *http.Request) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := a.now()
-	return a.of(r).TokensAt(now) >= 1 && a.all.TokensAt(now) >= 1
-}
-
-// failed counts one that failed.
-func (a *attempts) failed(r *http.Request) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := a.now()
-	a.of(r).AllowN(now, 1)
-	a.all.AllowN(now, 1)
 }

@@ -38,11 +38,6 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
-	if !c.attempts.allowed(r) {
-		w.Header().Set("Retry-After", strconv.Itoa(trySeconds))
-		c.showSignIn(w, r, http.StatusTooManyRequests, next, "Too many attempts have failed. Wait a few seconds, and try again.")
-		return
-	}
 	credential := strings.TrimSpace(r.PostForm.Get("credential"))
 	var p skill.Principal
 	var err error
@@ -54,11 +49,15 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		c.showSignIn(w, r, http.StatusServiceUnavailable, next, messageOf(err))
 		return
 	case err != nil, p.ID == "", p.Type == skill.Anonymous:
-		c.attempts.failed(r)
+		if c.attempts.failed(r) {
+			w.Header().Set("Retry-After", strconv.Itoa(trySeconds))
+			c.showSignIn(w, r, http.StatusTooManyRequests, next, "This is not a valid API key or JWT, and too many attempts have failed. Wait a few seconds, and try again.")
+			return
+		}
 		c.showSignIn(w, r, http.StatusUnauthorized, next, "This is not a valid API key or JWT. Keys begin with osk_; the operator makes them with openskill keys create.")
 		return
 	}
-	c.begin(w, r, credential)
+	c.begin(w, r, credential, &p)
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 

@@ -1,12 +1,15 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"openskill/sdk/skill"
 )
 
 func TestSigningIn(t *testing.T) {
@@ -75,36 +78,86 @@ func TestLocalPaths(t *testing.T) {
 
 func TestTooManyAttempts(t *testing.T) {
 	f := open(t, nil)
+	f.attempts.late = time.Millisecond
 	v := &visitor{f: f}
 	for i := range triesEach {
 		if w := v.post(t, "/console/signin", "credential", "wrong"); w.Code != 401 {
 			t.Fatalf("attempt %d: %d", i, w.Code)
 		}
 	}
-	if w := v.post(t, "/console/signin", "credential", "operator"); w.Code != 429 || w.Header().Get("Retry-After") == "" || v.cookie != nil {
+	if w := v.post(t, "/console/signin", "credential", "wrong"); w.Code != 429 || w.Header().Get("Retry-After") == "" || v.cookie != nil {
 		t.Errorf("one more: %d", w.Code)
 	}
-	f.now = f.now.Add(trySeconds * time.Second)
-	if w := v.post(t, "/console/signin", "credential", "operator"); w.Code != 303 {
-		t.Errorf("a little later: %d", w.Code)
-	}
-	// Who signs in uses up nothing.
+	// A good one is not kept out by those of the same address that fail.
 	for range 2 * triesEach {
 		if w := (&visitor{f: f}).post(t, "/console/signin", "credential", "operator"); w.Code != 303 {
 			t.Fatalf("a good key: %d", w.Code)
 		}
 	}
-	a := newAttempts(f.o.Now)
-	for i := range 3 * mostTracked {
-		r := httptest.NewRequest("POST", "/", nil)
-		r.RemoteAddr = fmt.Sprintf("10.0.%d.%d:1", i/256, i%256)
-		if i >= triesAll && a.allowed(r) {
-			t.Fatalf("attempt %d, each from another address, is allowed", i)
+	f.now = f.now.Add(trySeconds * time.Second)
+	for _, want := range []int{401, 429} {
+		if w := v.post(t, "/console/signin", "credential", "wrong"); w.Code != want {
+			t.Errorf("a little later: %d, want %d", w.Code, want)
 		}
-		a.failed(r)
 	}
-	if len(a.each) > mostTracked {
+}
+
+// Failures from many addresses do not make the host forget those of others.
+func TestFailuresOfOneNetworkAreForgottenFirst(t *testing.T) {
+	f := open(t, nil)
+	a := newAttempts(f.o.Now)
+	a.late = time.Millisecond
+	from := func(address string) *http.Request {
+		r := httptest.NewRequest("POST", "/", nil)
+		r.RemoteAddr = address
+		return r
+	}
+	for range triesEach {
+		a.failed(from("192.0.2.1:1"))
+	}
+	for i := range 3 * mostTracked {
+		f.now = f.now.Add(time.Microsecond)
+		a.failed(from(fmt.Sprintf("10.0.%d.%d:1", i/256, i%256)))
+	}
+	if len(a.each) > mostTracked/4+1 {
 		t.Errorf("%d addresses are kept", len(a.each))
+	}
+	if !a.failed(from("192.0.2.1:2")) {
+		t.Error("the failures of another network are forgotten")
+	}
+	for range triesEach {
+		a.failed(from("[2001:db8::1]:1"))
+	}
+	if !a.failed(from("[2001:db8::2]:1")) {
+		t.Error("a neighbour's address of IPv6 counts anew")
+	}
+}
+
+// The answer to one too many waits, and only so many do.
+func TestFailuresWait(t *testing.T) {
+	f := open(t, nil)
+	a := newAttempts(f.o.Now)
+	a.late = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan bool, 2*mostWaiting)
+	request := httptest.NewRequest("POST", "/", nil).WithContext(ctx)
+	for range triesEach {
+		a.failed(request)
+	}
+	for range 2 * mostWaiting {
+		go func() { over <- a.failed(request) }()
+	}
+	for range 2*mostWaiting - 42 { // an address has 42 of 64 places
+		<-over
+	}
+	if waiting, _, _, _ := a.waiting.Load(); waiting != 42 {
+		t.Errorf("%d wait", waiting)
+	}
+	cancel() // their clients leave
+	for range 42 {
+		if !<-over {
+			t.Error("it is not one too many")
+		}
 	}
 }
 
@@ -168,5 +221,70 @@ func TestMostSessions(t *testing.T) {
 	f.signedIn(t, "other")
 	if n := len(f.sessions.all); n != 3 {
 		t.Errorf("%d sessions", n)
+	}
+}
+
+// A person who signs in with ever new JWTs is one person, and ends no session of another.
+func TestNewCredentialsAreNoNewPerson(t *testing.T) {
+	f := open(t, nil)
+	admin := f.signedIn(t, "operator")
+	for i := range 1030 {
+		credential := fmt.Sprint("jwt", i)
+		f.mu.Lock()
+		f.keys[credential] = skill.Principal{ID: "jwt:ann", Type: skill.Human, Tenant: "globex"}
+		f.now = f.now.Add(time.Millisecond)
+		f.mu.Unlock()
+		f.signedIn(t, credential)
+	}
+	if w := admin.get(t, "/console/x"); w.Code != 404 {
+		t.Errorf("the session of another is over: %d", w.Code)
+	}
+	if n := len(f.sessions.all); n != 17 {
+		t.Errorf("%d sessions; one principal has 16", n)
+	}
+}
+
+// Many keys of one tenant end no session of another.
+func TestNoTenantEndsSessionsOfAnother(t *testing.T) {
+	f := open(t, nil)
+	other := f.signedIn(t, "other")
+	for i := range 100 {
+		key := fmt.Sprint("key", i)
+		f.mu.Lock()
+		f.keys[key] = skill.Principal{ID: "key:" + key, Type: skill.Agent, Tenant: "acme"}
+		f.now = f.now.Add(time.Millisecond)
+		f.mu.Unlock()
+		for range 12 {
+			f.signedIn(t, key)
+		}
+	}
+	if w := other.get(t, "/console/x"); w.Code != 404 {
+		t.Errorf("the session of another tenant is over: %d", w.Code)
+	}
+	if n := len(f.sessions.all); n != 257 {
+		t.Errorf("%d sessions; one tenant has a quarter of 1024", n)
+	}
+}
+
+// Whose session a request has is known before its body is read.
+func TestCallerOf(t *testing.T) {
+	f := open(t, nil)
+	v := f.signedIn(t, "reader")
+	cookie := v.cookie.Name + "=" + v.cookie.Value
+	for _, tc := range []struct{ host, cookie, want string }{
+		{"localhost:8000", cookie, "key:reader"},
+		{"localhost:8000", "a=b; " + cookie, "key:reader"},
+		{"localhost:8001", cookie, ""},
+		{"localhost:8000", "", ""},
+		{"localhost:8000", v.cookie.Name + "=x", ""},
+		{"", cookie, ""},
+	} {
+		if p := f.CallerOf(t.Context(), tc.host, tc.cookie); p.ID != tc.want {
+			t.Errorf("%q with %q is %q, want %q", tc.host, tc.cookie, p.ID, tc.want)
+		}
+	}
+	open := open(t, func(o *Options) { o.Authenticate, o.Operator = nil, skill.Local() })
+	if p := open.CallerOf(t.Context(), "localhost", ""); p.ID != "local" {
+		t.Errorf("nobody is asked, and it is %q", p.ID)
 	}
 }

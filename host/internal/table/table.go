@@ -123,7 +123,7 @@ func (t *Table[V]) take(v V) bool {
 func (t *Table[V]) room(o Owner) (gone []V, ok bool) {
 	for {
 		var victim V
-		found := false
+		var found bool
 		switch {
 		case o.Principal != "" && t.principals[o] >= t.limits.Principal:
 			victim, found = t.oldest(func(of Owner) int { return one(of == o) })
