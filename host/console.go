@@ -73,12 +73,16 @@ func (h *Host) console(o *httpapi.Options, api func(context.Context, skill.Princ
 // shownSettings are the settings as they are in force, without secrets.
 func (h *Host) shownSettings() []console.Setting {
 	var out []console.Setting
-	for _, v := range h.live.Load().Show() {
+	live, warnings := h.live.Load(), map[string]string{}
+	for _, w := range Warnings(live) {
+		warnings[w.Name] = w.Detail
+	}
+	for _, v := range live.Show() {
 		from := v.Source
 		if from == "" {
 			from = config.FromDefault
 		}
-		out = append(out, console.Setting{Name: v.Env, Value: v.Value, From: string(from), Doc: v.Doc, Secret: v.Secret && v.Value != ""})
+		out = append(out, console.Setting{Name: v.Env, Value: v.Value, From: string(from), Doc: v.Doc, Secret: v.Secret && v.Value != "", Warning: warnings[v.Env]})
 	}
 	return out
 }

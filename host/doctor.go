@@ -36,7 +36,8 @@ type Examination struct {
 	Protections []cli.Protection `json:"protections"` // of the CLI runner; empty where it cannot run
 	Workers     []Finding        `json:"workers"`     // worker processes, and what the kernel holds them by
 	Skills      []Finding        `json:"skills"`
-	Models      []Finding        `json:"models"` // providers of models, as they are configured; none is asked
+	Models      []Finding        `json:"models"`   // providers of models, as they are configured; none is asked
+	Warnings    []Finding        `json:"warnings"` // settings that weaken a protection
 }
 
 // Finding is one thing that was looked at.
@@ -52,7 +53,7 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 	x := &Examination{
 		Version: Version, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 		Runners: []Finding{}, Tools: []Finding{}, Protections: []cli.Protection{}, Workers: []Finding{}, Skills: []Finding{},
-		Models: []Finding{},
+		Models: []Finding{}, Warnings: append([]Finding{}, Warnings(s)...),
 	}
 	x.platform()
 	x.models(s)

@@ -260,6 +260,9 @@ type state struct {
 func CacheDir(stateDir string) string { return filepath.Join(stateDir, "cache") }
 
 func stateDirs(root string) (state, error) {
+	if err := ownFolder(root); err != nil {
+		return state{}, err
+	}
 	d := state{root: root, cache: CacheDir(root), temp: filepath.Join(root, "tmp")}
 	for _, dir := range []string{d.root, d.temp, AnalysisDir(d.root), approvedDir(d.root)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

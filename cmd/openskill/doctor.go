@@ -84,5 +84,6 @@ func examination(x *host.Examination) string {
 	rows("tool", x.Tools...)
 	rows("skill", x.Skills...)
 	rows("model", x.Models...)
+	rows("warning", x.Warnings...)
 	return t.Render()
 }

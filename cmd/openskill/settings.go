@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"openskill/host"
 	"openskill/host/config"
 	"openskill/sdk/skill"
 )
@@ -86,6 +87,9 @@ func (a *app) load(f *settingsFlags) (*config.Settings, error) {
 func warnings(s *config.Settings, log *slog.Logger) {
 	for _, name := range s.Unknown() {
 		log.Warn("unknown setting, ignored", slog.String("name", skill.CleanText(name, 200)))
+	}
+	for _, w := range host.Warnings(s) {
+		log.Warn("a setting weakens a protection", slog.String("name", w.Name), slog.String("detail", w.Detail))
 	}
 }
 

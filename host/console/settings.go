@@ -12,7 +12,8 @@ import (
 // Setting is one as it is in force. The value of a secret is not in it.
 type Setting struct {
 	Name, Value, From, Doc string
-	Secret                 bool // whether it is set is all that is shown
+	Secret                 bool   // whether it is set is all that is shown
+	Warning                string // what protection this value weakens, and what to set instead; "" for none
 }
 
 // SelfTest is what came of the last self-test of this machine.
@@ -37,6 +38,7 @@ type settingsData struct {
 	Unread   bool // there is a report that cannot be read
 	Version  string
 	List     []Setting
+	Warnings []Setting // those with a warning, whatever is searched for
 	Query    string
 	Changed  bool // only those that are not the default
 }
@@ -49,6 +51,9 @@ func (v *view) settings() error {
 	d := &settingsData{Version: v.o.Version, Query: strings.TrimSpace(q.Get("q")), Changed: q.Get("changed") == "yes"}
 	if v.o.Settings != nil {
 		for _, s := range v.o.Settings() {
+			if s.Warning != "" {
+				d.Warnings = append(d.Warnings, s)
+			}
 			if strings.Contains(strings.ToLower(s.Name+" "+s.Doc), strings.ToLower(d.Query)) && (!d.Changed || s.From != "default") {
 				d.List = append(d.List, s)
 			}

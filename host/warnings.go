@@ -1,0 +1,25 @@
+package host
+
+import (
+	"openskill/host/config"
+	"openskill/host/store"
+)
+
+// Warnings returns the settings that weaken a protection of the security page, with what
+// each of them costs and what to set instead. They are told at start, by doctor and in the
+// console; Name is the setting's.
+func Warnings(s *config.Settings) []Finding {
+	var list []Finding
+	warn := func(name, detail string) { list = append(list, Finding{Name: name, Detail: detail}) }
+	switch s.Workers {
+	case config.NoWorkers:
+		warn("OPENSKILL_WORKERS", "skills run in the host's own process: a guest that escapes from the sandbox has all of it; set tenant or skill")
+	case config.Shared:
+		warn("OPENSKILL_WORKERS", "the skills of all tenants share one worker process: a guest that escapes from the sandbox reaches other tenants' calls; set tenant or skill")
+	case config.PerTenant, config.PerSkill:
+	}
+	if store.Unencrypted(s.DatabaseURL) {
+		warn("OPENSKILL_DATABASE_URL", "the connection to the database may be unencrypted: whoever reads that network reads and changes records and keys; add sslmode=verify-full")
+	}
+	return list
+}
