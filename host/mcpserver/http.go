@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"openskill/host/internal/table"
 	"openskill/sdk/skill"
 )
 
@@ -49,10 +50,12 @@ type web struct {
 	mu       sync.Mutex
 	callers  map[string]*caller  // by key
 	sessions map[string]*session // by id
+	owned    *table.Table[*session]
 }
 
 // session is one that the SDK keeps, for those who must make room.
 type session struct {
+	id   string // "" until it has begun
 	c    *caller
 	used time.Time
 	open int // requests under way
@@ -62,6 +65,9 @@ type callerKey struct{}
 
 func newWeb(s *Server) *web {
 	w := &web{s: s, open: newOpen(s.opt.MaxOpen), callers: map[string]*caller{}, sessions: map[string]*session{}}
+	most := s.opt.MaxSessions
+	limits := table.Limits{Total: most, Tenant: table.Share(most, 4), Principal: max(most/8, 1)}
+	w.owned = table.New(limits, func(s *session) (uint64, bool) { return uint64(s.used.UnixNano()), s.open == 0 }) //nolint:gosec // it is not before 1970
 	server := func(r *http.Request) *mcp.Server {
 		c, _ := r.Context().Value(callerKey{}).(*caller)
 		if c == nil {
@@ -159,6 +165,15 @@ func (w *web) route(rw *streamWriter, r *http.Request, c *caller, body []byte) {
 			refuseAs(rw, http.StatusBadRequest, invalid("mcpserver.session", "", "the request has no session; begin one with initialize, or send the header "+headerProtocol+": "+stateless))
 			return
 		}
+		room, ok := w.reserve(c)
+		if !ok {
+			refuse(rw, &skill.Error{
+				Op: "mcpserver.session", Code: skill.RateLimited, Details: map[string]any{"retry_after_ms": 1000},
+				Message: "you have as many sessions as one caller or tenant may, and all of them are at work; end some with DELETE",
+			})
+			return
+		}
+		defer w.settle(room)
 		w.keeps.ServeHTTP(rw, r)
 		return
 	}
@@ -176,7 +191,7 @@ func (w *web) route(rw *streamWriter, r *http.Request, c *caller, body []byte) {
 	w.keeps.ServeHTTP(rw, r)
 	if r.Method == http.MethodDelete {
 		w.mu.Lock()
-		delete(w.sessions, id)
+		w.drop(id)
 		w.mu.Unlock()
 	}
 }
@@ -282,7 +297,7 @@ func (w *web) callerOf(p skill.Principal) (*caller, error) {
 	c, known := w.callers[key]
 	if !known {
 		p.Scopes = scopes
-		c, err = w.s.newCaller(w.s.base, p, func() string { return w.begin(key) })
+		c, err = w.s.newCaller(w.s.base, p, func() string { return w.begin(c) })
 		if err != nil {
 			w.mu.Unlock()
 			return nil, err
@@ -298,16 +313,63 @@ func (w *web) callerOf(p skill.Principal) (*caller, error) {
 	return c, nil
 }
 
-// begin names a new session of the caller with this key, and makes room for it.
-func (w *web) begin(key string) string {
+// reserve makes room for a session of a caller, at the cost of what its principal has, or its
+// tenant; see package table. false means that all of it is at work.
+func (w *web) reserve(c *caller) (*session, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.prune()
+	s := &session{c: c, used: time.Now(), open: 1}
+	gone, ok := w.owned.Add(s, table.Owner{Tenant: "tenant " + c.p.Tenant, Principal: string(c.p.Type) + " " + c.p.ID})
+	for _, old := range gone {
+		w.end(old)
+	}
+	if ok {
+		c.coming = append(c.coming, s)
+	}
+	return s, ok
+}
+
+// begin names a session that there is room for.
+func (w *web) begin(c *caller) string {
 	id := rand.Text()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := w.callers[key]
-	w.prune()
-	w.makeRoom(c)
-	w.sessions[id] = &session{c: c, used: time.Now()}
+	if len(c.coming) > 0 {
+		s := c.coming[0]
+		c.coming = c.coming[1:]
+		s.id, w.sessions[id] = id, s
+	}
 	return id
+}
+
+// settle ends the request that was to begin a session; where none has begun, its room is free.
+func (w *web) settle(s *session) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.open, s.used = s.open-1, time.Now()
+	if s.id == "" {
+		s.c.coming = slices.DeleteFunc(s.c.coming, func(o *session) bool { return o == s })
+		w.owned.Remove(s)
+	}
+}
+
+// drop forgets a session. w.mu is held.
+func (w *web) drop(id string) {
+	if s := w.sessions[id]; s != nil {
+		delete(w.sessions, id)
+		w.owned.Remove(s)
+	}
+}
+
+// end ends a session that has made room. w.mu is held.
+func (w *web) end(s *session) {
+	delete(w.sessions, s.id)
+	for ss := range s.c.server.Sessions() {
+		if ss.ID() == s.id {
+			go func() { _ = ss.Close() }() // it may wait for what it answers
+		}
+	}
 }
 
 // enter begins a request of a session; false if it is not the caller's.
@@ -340,38 +402,7 @@ func (w *web) prune() {
 	}
 	for id, s := range w.sessions {
 		if !live[id] && s.open == 0 && time.Since(s.used) > time.Minute { // one may just begin
-			delete(w.sessions, id)
-		}
-	}
-}
-
-// makeRoom ends the session that has waited longest where c, or all together, have as
-// many as they may. w.mu is held.
-func (w *web) makeRoom(c *caller) {
-	own := 0
-	for _, s := range w.sessions {
-		if s.c == c {
-			own++
-		}
-	}
-	mine := own >= max(w.s.opt.MaxSessions/8, 1)
-	if !mine && len(w.sessions) < w.s.opt.MaxSessions {
-		return
-	}
-	oldest := ""
-	for id, s := range w.sessions {
-		if s.open == 0 && (!mine || s.c == c) && (oldest == "" || s.used.Before(w.sessions[oldest].used)) {
-			oldest = id
-		}
-	}
-	if oldest == "" {
-		return // all are at work, which the server's connections bound
-	}
-	s := w.sessions[oldest]
-	delete(w.sessions, oldest)
-	for ss := range s.c.server.Sessions() {
-		if ss.ID() == oldest {
-			go func() { _ = ss.Close() }() // it may wait for what it answers
+			w.drop(id)
 		}
 	}
 }
@@ -381,18 +412,18 @@ func (w *web) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.prune()
+	open := map[*caller]bool{}
+	for _, s := range w.sessions {
+		open[s.c] = true
+	}
 	for key, c := range w.callers {
-		if time.Since(c.used) < time.Minute {
+		if time.Since(c.used) < time.Minute || open[c] || len(c.coming) > 0 {
 			continue
 		}
-		open := false
 		for range c.server.Sessions() {
-			open = true
+			open[c] = true
 		}
-		for _, s := range w.sessions {
-			open = open || s.c == c
-		}
-		if !open {
+		if !open[c] {
 			delete(w.callers, key)
 			w.s.remove(c)
 		}

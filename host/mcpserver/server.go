@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,6 +57,13 @@ type Options struct {
 	// nil: clients are told who approves, and nobody is asked.
 	Approvals Approvals
 
+	// Revision gives a value that compares equal as long as the catalogue and the Agent Skills
+	// of a caller stay as they are. It must be quick: sessions are told of changes by it. nil,
+	// or a value that is nil: not known, so that all is read to find out.
+	Revision func(ctx context.Context, p skill.Principal) any
+	// Reads gives a place for reading a list, and what gives it back; nil: there is one.
+	Reads func(ctx context.Context, p skill.Principal) (leave func(), err error)
+
 	// Principal says who a request over HTTP acts for; its error, an *skill.Error,
 	// is the answer. nil: every request is refused.
 	Principal func(*http.Request) (skill.Principal, error)
@@ -70,7 +78,7 @@ type Options struct {
 	BodyLimit     int   // bytes of one message; 0: 1 MiB
 	ResourceLimit int64 // bytes of one file of a skill; 0: 16 MiB
 	MaxPending    int   // requests under way on one standard input; 0: 256
-	MaxSessions   int   // sessions over HTTP, an eighth of them of one principal; 0: 1024. The one that has waited longest makes room
+	MaxSessions   int   // sessions over HTTP, a quarter of them of one tenant and an eighth of one principal; 0: 1024. An idle one makes room, of the same principal or tenant first
 	MaxOpen       int   // requests under way over HTTP, streams included, half of them of one tenant; 0: 2048, half of the connections of a host. More are refused
 
 	SessionIdle   time.Duration // until an unused session over HTTP ends; 0: 4 hours
@@ -179,10 +187,12 @@ type caller struct {
 	p      skill.Principal
 	base   context.Context //nolint:containedctx // the parent of its calls
 	server *mcp.Server
-	used   time.Time // guarded by the web's mu; when a request last came over HTTP
+	used   time.Time  // guarded by the web's mu; when a request last came over HTTP
+	coming []*session // likewise; that there is room for, and that have not begun
 
 	looking sync.Mutex
 	seen    *sight // what it saw when it was last looked at; nil before
+	at      any    // the revision of seen
 
 	calling sync.Mutex
 	running map[string]map[*context.CancelCauseFunc]bool // calls under way by their session's id
@@ -225,6 +235,13 @@ var uncached = mcp.Cacheable{TTLMs: 0, CacheScope: "private"}
 // protocol to the SDK.
 func (c *caller) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if strings.HasSuffix(method, "/list") || strings.HasSuffix(method, "/read") || strings.HasSuffix(method, "/get") {
+			leave, err := c.s.reads(ctx, c.p)
+			if err != nil {
+				return nil, protocolError(err)
+			}
+			defer leave()
+		}
 		switch r := req.(type) {
 		case *mcp.ListToolsRequest:
 			return answer(c.listTools(ctx, r))
@@ -260,6 +277,14 @@ func (c *caller) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		return res, nil
 	}
+}
+
+// reads waits for a place to read in.
+func (s *Server) reads(ctx context.Context, p skill.Principal) (leave func(), err error) {
+	if s.opt.Reads == nil {
+		return func() {}, nil
+	}
+	return s.opt.Reads(ctx, p)
 }
 
 // answer keeps a nil pointer from becoming a result.

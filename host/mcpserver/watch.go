@@ -68,12 +68,18 @@ func (s *Server) Refresh(ctx context.Context) {
 func (c *caller) look(ctx context.Context) {
 	c.looking.Lock()
 	defer c.looking.Unlock()
+	var at any // before it is read
+	if c.s.opt.Revision != nil {
+		if at = c.s.opt.Revision(ctx, c.p); at != nil && at == c.at && c.seen != nil {
+			return
+		}
+	}
 	now, err := c.sight(ctx)
 	if err != nil {
 		return // whoever asks for the list is told
 	}
 	before := c.seen
-	c.seen = now
+	c.seen, c.at = now, at
 	if before == nil {
 		return
 	}
