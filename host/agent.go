@@ -47,7 +47,7 @@ func (h *Host) openAgent() error {
 	cost := llm.Money(s.AgentCents) * (llm.Dollar / 100) //nolint:gosec // at most a million dollars by its range
 	h.agent.models = models
 	h.agent.chat, err = chat.New(chat.Options{
-		Models: models, Tools: box.For, Store: h.kept.db.Conversations(), Approvals: h.approvals,
+		Models: models, Tools: box.For, Store: h.kept.db.Conversations(), Approvals: h.approvals, Quotas: h.kept.quotas,
 		Limits: budget.Limits{
 			Iterations: s.AgentIterations, ToolCalls: s.AgentToolCalls, Tokens: s.AgentTokens, Cost: cost, Fuel: s.AgentFuel,
 			Time: config.Seconds(s.AgentTimeoutS),
@@ -59,7 +59,7 @@ func (h *Host) openAgent() error {
 		return err
 	}
 	h.agent.react, err = react.New(react.Options{
-		Models: models, Tools: box.For, Sessions: h.kept.db.Sessions(),
+		Models: models, Tools: box.For, Sessions: h.kept.db.Sessions(), Quotas: h.kept.quotas,
 		MaxIterations: s.TaskIterations, MaxTokens: s.TaskTokens, MinTokens: s.TaskMinTokens, ReplyTokens: s.TaskReplyTokens,
 		IterationTimeout: config.Seconds(s.TaskIterationS), Timeout: config.Seconds(s.TaskTimeoutS), MaxTimeout: config.Seconds(s.TaskMaxTimeoutS),
 		History: s.TaskHistory, ShortHistory: s.TaskShortHistory, Cost: cost, Fuel: s.AgentFuel, MaxCalls: s.AgentToolCalls,
@@ -117,7 +117,7 @@ func (h *Host) openModels() (*llm.Models, error) {
 	if s.AgentReasoning != "" {
 		slots[llm.Reasoning] = s.AgentReasoning
 	}
-	return llm.NewModels(llm.Options{Backends: list, Slots: slots, Prices: s.Prices(), Priced: s.MoneyBounded(), Log: h.log})
+	return llm.NewModels(llm.Options{Backends: list, Slots: slots, Prices: s.Prices(), Priced: s.MoneyBounded(), Spending: h.kept.quotas, Log: h.log})
 }
 
 // Chat is where callers talk to models that call their skills.

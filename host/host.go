@@ -164,7 +164,7 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 	h.door, err = dispatch.New(dispatch.Options{
 		Skills: tried{h.finds(), h.trial}, Observer: h.observer(), Runners: h.runners, DataRoot: s.DataRoot, Allowed: s.Allowed(),
 		MaxInput: s.MaxBody(), Bounds: callBounds(s), Alone: h.alone, Log: h.log,
-		Scripts: scripts{h}, Approve: h.approve(), Recorder: h.metrics.Recorder(h.kept.log), Executions: h.trial.hears(h.kept.executions), Quotas: h.metrics.Quotas(h.kept.quotas), Recordings: h.records(),
+		Scripts: scripts{h}, Approve: h.approve(), Recorder: h.metrics.Recorder(h.kept.log), Executions: h.trial.hears(h.kept.executions), Quotas: h.kept.quotas, Recordings: h.records(),
 		Watch: h.watchCalls(), Trace: h.trace,
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"openskill/host/config"
 	"openskill/host/dispatch"
 	"openskill/host/executions"
+	"openskill/host/llm"
 	"openskill/host/quota"
 	"openskill/host/store"
 	"openskill/sdk/skill"
@@ -52,6 +53,7 @@ func (h *Host) openKept() error {
 	}
 	limits := quotaLimits(s)
 	limits.Store, limits.Log = k.db.Quotas(), h.log
+	limits.Refused = func(what, unit string) { h.metrics.QuotaRefused(what, unit) } // which is made later
 	if k.quotas, err = quota.New(limits); err != nil {
 		return err
 	}
@@ -70,6 +72,7 @@ func quotaLimits(s *config.Settings) quota.Options {
 	return quota.Options{
 		RateTenant: s.RateTenant, RatePrincipal: s.RatePrincipal,
 		DailyExecutions: s.DailyExecutions, DailyFuel: s.DailyFuel,
+		DailyModelRequests: s.DailyModelRequests, DailyModelTokens: s.DailyModelTokens, DailyModelCost: int64(s.DailyModelCents) * int64(llm.Dollar/100), //nolint:gosec // at most a million dollars by its range
 	}
 }
 

@@ -95,8 +95,11 @@ func (s *Settings) Configured() []string {
 // Prices are what OPENSKILL_AGENT_PRICES says.
 func (s *Settings) Prices() llm.Prices { return s.prices }
 
-// MoneyBounded reports whether the operator has said what a turn may cost.
-func (s *Settings) MoneyBounded() bool { return s.Origin("OPENSKILL_AGENT_CENTS") != FromDefault }
+// MoneyBounded reports whether the operator has said what a turn, or a tenant's day, may
+// cost.
+func (s *Settings) MoneyBounded() bool {
+	return s.Origin("OPENSKILL_AGENT_CENTS") != FromDefault || s.Origin("OPENSKILL_DAILY_MODEL_CENTS") != FromDefault
+}
 
 // Offered are the models of a provider that callers may name beside its own.
 func (s *Settings) Offered(provider string) []string {

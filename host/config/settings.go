@@ -112,6 +112,9 @@ type Settings struct {
 	ConcurrencyPrincipal int    `env:"OPENSKILL_CONCURRENCY_PRINCIPAL" envDefault:"0" flag:"concurrency-principal" min:"0" max:"8192" reload:"yes" doc:"calls of one principal that run at once, where callers show who they are; 0: as many as the share of its tenant, which bounds it in any case"`
 	DailyExecutions      uint64 `env:"OPENSKILL_DAILY_EXECUTIONS" envDefault:"1000000000" flag:"daily-executions" min:"1" max:"1000000000000" reload:"yes" doc:"runs of one tenant a day (UTC)"`
 	DailyFuel            uint64 `env:"OPENSKILL_DAILY_FUEL" envDefault:"1000000000000000000" flag:"daily-fuel" min:"1" max:"4611686018427387904" reload:"yes" doc:"fuel of one tenant a day (UTC), in units"`
+	DailyModelRequests   uint64 `env:"OPENSKILL_DAILY_MODEL_REQUESTS" envDefault:"10000" flag:"daily-model-requests" min:"1" max:"1000000000000" reload:"yes" doc:"questions of one tenant to models a day (UTC)"`
+	DailyModelTokens     uint64 `env:"OPENSKILL_DAILY_MODEL_TOKENS" envDefault:"20000000" flag:"daily-model-tokens" min:"1" max:"1000000000000000" reload:"yes" doc:"tokens of one tenant's questions to models a day (UTC), prompts and replies together"`
+	DailyModelCents      uint64 `env:"OPENSKILL_DAILY_MODEL_CENTS" envDefault:"10000" flag:"daily-model-cents" min:"1" max:"100000000" reload:"yes" doc:"what one tenant's questions to models may cost a day (UTC), in US cents, as far as their prices are known"`
 
 	SkillsDir   string `env:"OPENSKILL_SKILLS_DIR" envDefault:"./skills" flag:"skills" path:"dir" accepts:"a folder" doc:"folder of trusted skills, each a folder with a skill.yaml"`
 	AgentSkills string `env:"OPENSKILL_AGENT_SKILLS" flag:"agent-skills" accepts:"folders, with the separator of PATH between them" doc:"folders of Agent Skills, the folders with a SKILL.md; unset: the folder of skills"`

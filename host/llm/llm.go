@@ -58,6 +58,7 @@ type Request struct {
 	Temperature *float64     // nil: as the model has it
 	JSON        bool         // the reply is to be one JSON object; a wish, not a promise
 	Trace       skill.TraceID
+	Tenant      string // on whose behalf it is put, see [Options.Spending]; adapters do not look at it
 }
 
 // Stop is why a reply ended.

@@ -33,8 +33,19 @@ type Options struct {
 	Prices Prices
 	// Priced says that a model without a price may not be used, because money is bounded.
 	Priced bool
-	Pause  time.Duration // before the second attempt; 0: 1 s
-	Log    *slog.Logger  // nil: slog.Default()
+	// Spending bounds what the questions of each tenant come to, nil: nothing does. Those to
+	// a provider that costs nothing are not counted.
+	Spending Spending
+	Pause    time.Duration // before the second attempt; 0: 1 s
+	Log      *slog.Logger  // nil: slog.Default()
+}
+
+// Spending counts what tenants have models take; *quota.Quotas is one. Amounts of money are
+// in billionths of a US dollar.
+type Spending interface {
+	// Reserve counts a question, and the most that it may take, before it is put. settle is
+	// called once with what it took. The error is a *skill.Error, and ends the question.
+	Reserve(ctx context.Context, tenant string, tokens, cost int64) (settle func(tokens, cost int64), err error)
 }
 
 // Models are the models of a host. They are safe for concurrent use.
@@ -56,6 +67,7 @@ type Model struct {
 	Price    Price
 
 	backend *Backend
+	spends  Spending
 	slot    Slot
 	counter Counter
 	pause   time.Duration
@@ -169,7 +181,7 @@ func (m *Models) choose(now *priced, provider, model string, free bool) (*Model,
 	if m.o.Priced && !known && !b.Free {
 		return nil, wrong("model", "the model %q of %s has no price, and what an agent may spend is bounded; the operator can add one to OPENSKILL_AGENT_PRICES", skill.CleanText(model, 80), b.Name)
 	}
-	chosen := &Model{Provider: b.Name, Name: model, Price: price, backend: b, counter: Rough, pause: m.o.Pause, log: m.o.Log}
+	chosen := &Model{Provider: b.Name, Name: model, Price: price, backend: b, spends: m.o.Spending, counter: Rough, pause: m.o.Pause, log: m.o.Log}
 	if b.Counter != nil {
 		chosen.counter = b.Counter(model)
 	}
@@ -192,7 +204,7 @@ func (m *Model) Chat(ctx context.Context, r *Request, text func(part string)) (*
 			text(part)
 		}
 	}
-	reply, err := m.once(ctx, &ask, hear)
+	reply, err := m.counted(ctx, &ask, hear)
 	var busy *BusyError
 	if errors.As(err, &busy) && !begun && ctx.Err() == nil {
 		pause := m.pause
@@ -208,16 +220,57 @@ func (m *Model) Chat(ctx context.Context, r *Request, text func(part string)) (*
 			return nil, Ended(ctx)
 		case <-wait.C:
 		}
-		reply, err = m.once(ctx, &ask, hear)
+		reply, err = m.counted(ctx, &ask, hear)
 	}
+	return reply, err
+}
+
+// counted puts a question once, within what its tenant may spend, and fills in what the
+// reply took. Of a question that failed the most that it may have taken stays counted, since
+// vendors charge for what they wrote until the caller left; nothing of one that the vendor
+// turned away before it said anything.
+func (m *Model) counted(ctx context.Context, r *Request, text func(part string)) (*Reply, error) {
+	settle := func(int64, int64) {}
+	if m.spends != nil && !m.backend.Free {
+		prompt := (&Model{counter: Rough}).Tokens(r) // a cheap estimate, and rather too high
+		most := Usage{Prompt: prompt, Completion: max(r.MaxTokens, 1)}
+		var err error
+		if settle, err = m.spends.Reserve(ctx, r.Tenant, int64(most.Total()), int64(m.Price.Of(most))); err != nil {
+			return nil, err
+		}
+	}
+	said := false
+	hear := text
+	if text != nil {
+		hear = func(part string) {
+			said = true
+			text(part)
+		}
+	}
+	reply, err := m.once(ctx, r, hear)
 	if err != nil {
+		if !said && turnedAway(err) {
+			settle(0, 0)
+		}
 		return nil, err
 	}
 	reply.Usage.Prompt, reply.Usage.Completion = credible(reply.Usage.Prompt), credible(reply.Usage.Completion)
 	if reply.Usage.Total() == 0 && !m.backend.Free {
-		reply.Usage = m.estimate(&ask, reply)
+		reply.Usage = m.estimate(r, reply)
 	}
+	settle(int64(reply.Usage.Total()), int64(m.Price.Of(reply.Usage)))
 	return reply, nil
+}
+
+// turnedAway reports whether a vendor was not reached, or answered with a status that says
+// that it did nothing.
+func turnedAway(err error) bool {
+	var busy *BusyError
+	if errors.As(err, &busy) {
+		return true
+	}
+	var known *skill.Error
+	return errors.As(err, &known) && known.Code == skill.AgentLLMUnavailable && known.Details["provider_status"] != nil
 }
 
 // credible is a number of tokens that a vendor says an answer took: one below zero, or so

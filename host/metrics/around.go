@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"openskill/host/audit"
@@ -52,34 +51,12 @@ func (r *recorder) ended(record string, began time.Time, err error) {
 	}
 }
 
-// Quotas counts the calls that quotas refuse.
-func (m *Metrics) Quotas(next dispatch.Quotas) dispatch.Quotas {
-	if m == nil || next == nil {
-		return next
+// QuotaRefused counts a call, request or question that a quota refused: whose limit it was, and
+// of what. Package quota has a fixed list of both.
+func (m *Metrics) QuotaRefused(what, unit string) {
+	if m != nil {
+		m.quota.WithLabelValues(what, unit).Inc()
 	}
-	return &quotas{m, next}
-}
-
-type quotas struct {
-	m    *Metrics
-	next dispatch.Quotas
-}
-
-func (q *quotas) Enter(ctx context.Context, p skill.Principal, owner string, id skill.ID, perMinute int, fuel uint64) (func(skill.Usage), error) {
-	leave, err := q.next.Enter(ctx, p, owner, id, perMinute, fuel)
-	var e *skill.Error
-	if errors.As(err, &e) && e.Code == skill.RateLimited {
-		q.m.quota.WithLabelValues(detail(e, "what"), detail(e, "unit")).Inc()
-	}
-	return leave, err
-}
-
-// detail is a word of an error of package quota, which has a fixed list of them.
-func detail(e *skill.Error, name string) string {
-	if s, ok := e.Details[name].(string); ok {
-		return s
-	}
-	return unknown
 }
 
 // Provider counts what is asked of a provider of models. name is its name in the settings.

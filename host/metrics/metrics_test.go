@@ -164,7 +164,7 @@ func everything(t testing.TB) *metrics.Metrics {
 	r := m.Recorder(failing{})
 	_ = r.Started(ctx, nil, nil)
 	_ = r.Finished(ctx, nil, nil, nil)
-	_, _ = m.Quotas(failing{}).Enter(ctx, skill.Local(), "", "echo", 0, 0)
+	m.QuotaRefused("tenant", "calls_per_minute")
 	_, _ = m.Provider("openai", failing{}).Chat(ctx, nil, nil)
 	return m
 }
@@ -175,10 +175,6 @@ type failing struct{}
 func (failing) Started(context.Context, *audit.Started, []byte) error { return nil }
 func (failing) Finished(context.Context, *audit.Started, *audit.Finished, []byte) error {
 	return &skill.Error{Code: skill.AuditUnavailable}
-}
-
-func (failing) Enter(context.Context, skill.Principal, string, skill.ID, int, uint64) (func(skill.Usage), error) {
-	return nil, &skill.Error{Code: skill.RateLimited, Details: map[string]any{"what": "tenant", "unit": "calls per minute"}}
 }
 
 func (failing) Chat(context.Context, *llm.Request, func(string)) (*llm.Reply, error) {
@@ -228,7 +224,7 @@ func TestValues(t *testing.T) {
 		"openskill_calls_refused_total":   {"code=RATE_LIMITED": 1},
 		"openskill_call_fuel_units_total": {"skill=echo": 10},
 		"openskill_audit_failures_total":  {"record=finished": 1, "record=started": 0},
-		"openskill_quota_refusals_total":  {"limit=tenant unit=calls per minute": 1},
+		"openskill_quota_refusals_total":  {"limit=tenant unit=calls_per_minute": 1},
 		"openskill_model_tokens_total":    {"kind=prompt provider=openai": 7, "kind=completion provider=openai": 5},
 		"openskill_model_requests_total":  {"code=INTERNAL provider=openai": 1},
 		"openskill_uploads_total":         {"verdict=accepted": 1, "verdict=dry_run": 1, "verdict=INVALID_MODULE": 1},
@@ -278,7 +274,8 @@ func TestNobodyCounts(t *testing.T) {
 	m.Refused("host")
 	m.Turn("chat", "completed")
 	m.Upload(false, nil)
-	if m.Recorder(failing{}) != (failing{}) || m.Quotas(failing{}) != (failing{}) || m.Provider("x", failing{}) != (failing{}) {
+	m.QuotaRefused("tenant", "calls_per_minute")
+	if m.Recorder(failing{}) != (failing{}) || m.Provider("x", failing{}) != (failing{}) {
 		t.Error("something stands between")
 	}
 }

@@ -84,13 +84,18 @@ func (q *Quotas) limits(c *caller, p skill.Principal, owner string, id skill.ID,
 			return err
 		}
 	}
-	if err := q.limit(c, c.principal, ofPrincipal, int64(q.o.RatePrincipal), now); err != nil {
-		return err
-	}
-	if err := q.limit(c, c.tenant, ofTenant, int64(q.o.RateTenant), now); err != nil {
+	if err := q.rates(c, p, now); err != nil {
 		return err
 	}
 	return q.limit(c, dayKey(p.Tenant, today(now)), ofTenant, 0, now)
+}
+
+// rates finds what p and its tenant may do a minute; q.mu is held.
+func (q *Quotas) rates(c *caller, p skill.Principal, now time.Time) error {
+	if err := q.limit(c, principalKey(p), ofPrincipal, int64(q.o.RatePrincipal), now); err != nil {
+		return err
+	}
+	return q.limit(c, tenantKey(p.Tenant), ofTenant, int64(q.o.RateTenant), now)
 }
 
 // limit finds one limit, or begins to know of it. Of a skill whose limit was changed

@@ -22,6 +22,14 @@ type Options struct {
 	DailyExecutions uint64 // calls of a tenant a day; 0: 10^9
 	DailyFuel       uint64 // fuel of a tenant a day; 0: 10^18
 
+	DailyModelRequests uint64 // questions of a tenant to models a day; 0: 10,000
+	DailyModelTokens   uint64 // tokens of these, prompts and replies together; 0: 20,000,000
+	DailyModelCost     int64  // what these may cost, in billionths of a US dollar; 0: a hundred dollars
+
+	// Refused is told of every call, request and question that is refused: whose limit it
+	// was, and of what. nil: nobody.
+	Refused func(what, unit string)
+
 	Log *slog.Logger     // nil: slog.Default()
 	Now func() time.Time // nil: the system's clock
 }
@@ -88,7 +96,20 @@ func (o *Options) bounds() error {
 	if o.DailyFuel == 0 {
 		o.DailyFuel = 1_000_000_000_000_000_000
 	}
+	if o.DailyModelRequests == 0 {
+		o.DailyModelRequests = 10_000
+	}
+	if o.DailyModelTokens == 0 {
+		o.DailyModelTokens = 20_000_000
+	}
+	if o.DailyModelCost == 0 {
+		o.DailyModelCost = 100_000_000_000
+	}
+	if o.DailyModelCost < 0 {
+		return errors.New("quota: a limit is negative")
+	}
 	o.DailyExecutions, o.DailyFuel = min(o.DailyExecutions, math.MaxInt64), min(o.DailyFuel, math.MaxInt64)
+	o.DailyModelRequests, o.DailyModelTokens = min(o.DailyModelRequests, math.MaxInt64), min(o.DailyModelTokens, math.MaxInt64)
 	return nil
 }
 
@@ -102,6 +123,7 @@ func (q *Quotas) Change(o Options) error {
 	defer q.mu.Unlock()
 	q.o.RateTenant, q.o.RatePrincipal = o.RateTenant, o.RatePrincipal
 	q.o.DailyExecutions, q.o.DailyFuel = o.DailyExecutions, o.DailyFuel
+	q.o.DailyModelRequests, q.o.DailyModelTokens, q.o.DailyModelCost = o.DailyModelRequests, o.DailyModelTokens, o.DailyModelCost
 	for _, l := range q.known {
 		if l.day.IsZero() {
 			continue // a rate, which finds out by itself
@@ -139,32 +161,56 @@ func New(o Options) (*Quotas, error) {
 // not answer, or that the caller left. A call that is refused is not counted.
 func (q *Quotas) Enter(ctx context.Context, p skill.Principal, owner string, id skill.ID, perMinute int, fuel uint64) (leave func(skill.Usage), err error) {
 	now := q.o.Now()
-	c := &caller{tenant: tenantKey(p.Tenant), principal: principalKey(p), fuel: min(fuel, mostFuel), done: make(chan struct{})}
+	c := &caller{tenant: tenantKey(p.Tenant), fuel: min(fuel, mostFuel), done: make(chan struct{})}
 	q.mu.Lock()
 	if err := q.begin(c, p, owner, id, perMinute, now); err != nil {
 		q.mu.Unlock()
-		return nil, err
+		return nil, q.refused(err)
 	}
-	if !c.free(now) {
-		if err := q.ask(ctx, c, now); err != nil { // which unlocks
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			q.end(c)
-			return nil, err
-		}
-	} else {
-		q.report(c)
-		q.mu.Unlock()
+	if err := q.count(ctx, c, now); err != nil { // which unlocks
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.end(c)
+		return nil, q.refused(err)
 	}
 	var once sync.Once
 	return func(u skill.Usage) { once.Do(func() { q.leave(c, p.Tenant, u) }) }, nil //nolint:contextcheck // what is counted together is not one caller's
 }
 
+// count counts what was begun: at once where what is known has room, else in the database.
+// It unlocks q.mu, which is held.
+func (q *Quotas) count(ctx context.Context, c *caller, now time.Time) error {
+	if !c.free(now) {
+		return q.ask(ctx, c, now)
+	}
+	q.report(c)
+	q.mu.Unlock()
+	return nil
+}
+
+// refused tells who wants to know of an error of a limit, and gives it.
+func (q *Quotas) refused(err error) error {
+	if e := (*skill.Error)(nil); q.o.Refused != nil && errors.As(err, &e) && e.Code == skill.RateLimited {
+		what, _ := e.Details["what"].(string)
+		unit, _ := e.Details["unit"].(string)
+		q.o.Refused(what, unit)
+	}
+	return err
+}
+
+// open reports that calls can still be counted; q.mu is held.
+func (q *Quotas) open() error {
+	if q.closed {
+		return unavailable(errors.New("this host ends"))
+	}
+	return nil
+}
+
 // begin has the call run, if nothing that is known already speaks against it.
 // q.mu is held.
 func (q *Quotas) begin(c *caller, p skill.Principal, owner string, id skill.ID, perMinute int, now time.Time) error {
-	if q.closed {
-		return unavailable(errors.New("this host ends"))
+	if err := q.open(); err != nil {
+		return err
 	}
 	tenant := load{}
 	if l := q.running[c.tenant]; l != nil {

@@ -13,10 +13,10 @@ import (
 
 // caller is a call with its limits.
 type caller struct {
-	tenant, principal string // keys
-	fuel              uint64 // that it may use at most
-	before            uint64 // that those may use which run already
-	limits            []*limit
+	tenant string // key
+	fuel   uint64 // that it may use at most
+	before uint64 // that those may use which run already
+	limits []*limit
 
 	done chan struct{} // closed when it was decided, if it waits
 	err  error         // what was decided

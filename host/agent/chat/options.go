@@ -25,6 +25,12 @@ type Approvals interface {
 	Decide(ctx context.Context, p skill.Principal, id string, approve bool) (approval.Approval, error)
 }
 
+// Quotas bound how many requests callers make; *quota.Quotas is one. The error is a
+// *skill.Error.
+type Quotas interface {
+	Request(ctx context.Context, p skill.Principal) error
+}
+
 // Options of a [Chat]. Zero never means "unlimited".
 type Options struct {
 	Models *llm.Models // required
@@ -34,6 +40,8 @@ type Options struct {
 	// Approvals is asked where a call waits for an approval; nil: nobody decides in a
 	// conversation, and a call that waited is made again when its caller says so.
 	Approvals Approvals
+	// Quotas counts each turn as a request of its caller; nil: nothing does.
+	Quotas Quotas
 
 	// Limits are the most that a turn may use, and what it may use where its caller does
 	// not ask for less. Each must be above zero.

@@ -130,6 +130,11 @@ func (c *Chat) serve(ctx context.Context, p skill.Principal, r *Request, hear fu
 		return nil, err
 	}
 	defer leave()
+	if c.o.Quotas != nil {
+		if err := c.o.Quotas.Request(ctx, p); err != nil {
+			return nil, err
+		}
+	}
 	t := &turn{
 		c: c, p: p, trace: r.Trace, hear: hear, model: model, budget: budget.New(limits, c.o.Now), began: c.o.Now(),
 		conv: &conversations.Conversation{ID: id, Owner: ownerOf(p)},
@@ -178,7 +183,7 @@ func (t *turn) open(ctx context.Context, isNew bool) error {
 	if more := tools.Instructions(); more != "" {
 		system += "\n\n" + more
 	}
-	t.request = llm.Request{System: system, Tools: tools.List(), Trace: t.trace}
+	t.request = llm.Request{System: system, Tools: tools.List(), Trace: t.trace, Tenant: t.p.Tenant}
 	t.prompt.fixed = t.c.counts.fixed(t.model, system, t.request.Tools)
 	return nil
 }

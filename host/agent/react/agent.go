@@ -24,6 +24,11 @@ type Options struct {
 	// *skill.Error, of AGENT_SKILL_NOT_FOUND where only names something else.
 	Tools    func(ctx context.Context, p skill.Principal, only []skill.ID) (toolbox.Tools, error)
 	Sessions conversations.Sessions
+	// Quotas counts each task as a request of its caller, and gives a *skill.Error where
+	// there is no room; nil: nothing does.
+	Quotas interface {
+		Request(ctx context.Context, p skill.Principal) error
+	}
 
 	MaxIterations int       // the most rounds of a task that a caller may ask for, and what it gets; 0: 10
 	MaxCalls      int       // of skills in one task, however many rounds it has; 0: as many as rounds
@@ -160,6 +165,11 @@ func (a *Agent) Execute(ctx context.Context, p skill.Principal, t Task) (*Outcom
 		return nil, gate.Refusal(err, "react.Execute", fmt.Sprintf("the agent works on as many tasks as it may at once, of all callers, which is %d, or of this tenant", a.o.Concurrent))
 	}
 	defer leave()
+	if a.o.Quotas != nil {
+		if err := a.o.Quotas.Request(ctx, p); err != nil {
+			return nil, err
+		}
+	}
 
 	r := &run{Agent: a, p: p, task: &t, limits: limits}
 	if err := r.begin(ctx); err != nil {

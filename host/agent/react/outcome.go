@@ -2,6 +2,8 @@ package react
 
 import (
 	"encoding/json"
+	"errors"
+	"maps"
 
 	"openskill/host/tools/ordered"
 	"openskill/sdk/skill"
@@ -21,9 +23,14 @@ func (r *run) outcome(end *ending) *Outcome {
 		TotalDuration: max(r.o.Now().Sub(r.begun).Milliseconds(), 0), Result: r.result(end),
 	}
 	if end.failure {
+		details := map[string]any{}
+		if cause := (*skill.Error)(nil); end.code == skill.RateLimited && errors.As(end.cause, &cause) {
+			maps.Copy(details, cause.Details) // which limit, and when to come back
+		}
+		details["session_id"], details["status"] = r.session.ID, string(end.status)
 		out.Err = &skill.Error{
 			Op: "react.Execute", Code: end.code, Subject: r.session.ID, Message: end.message, Err: end.cause,
-			Details: map[string]any{"session_id": r.session.ID, "status": string(end.status)},
+			Details: details,
 		}
 	}
 	return out

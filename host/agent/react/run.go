@@ -153,7 +153,7 @@ func (r *run) round(task context.Context) (ending, bool) {
 	ctx, cancel := within(task, r.o.IterationTimeout)
 	defer cancel()
 	reply, err := r.model.Chat(ctx, &llm.Request{
-		System: r.prompt.system, Messages: []llm.Message{{Role: llm.User, Text: text}}, Trace: r.task.Trace,
+		System: r.prompt.system, Messages: []llm.Message{{Role: llm.User, Text: text}}, Trace: r.task.Trace, Tenant: r.p.Tenant,
 		MaxTokens: min(r.o.ReplyTokens, left-tokens), Temperature: r.o.Temperature, JSON: true,
 	}, nil)
 	if err != nil {
@@ -299,12 +299,15 @@ func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), '
 // noModel is the end of a task whose model gave no answer. Before any skill was called
 // that is all there is to say; afterwards there is something to show.
 func (r *run) noModel(err error) ending {
-	message := "the model cannot be had"
+	message, code := "the model cannot be had", skill.AgentLLMUnavailable
 	var known *skill.Error
 	if errors.As(err, &known) && known.Code != skill.Internal && known.Message != "" {
 		message = known.Message
+		if known.Code == skill.RateLimited || known.Code == skill.AuditUnavailable { // the host's own
+			code = known.Code
+		}
 	}
-	return ending{status: Failed, code: skill.AgentLLMUnavailable, message: message, failure: len(r.calls) == 0, cause: err}
+	return ending{status: Failed, code: code, message: message, failure: len(r.calls) == 0, cause: err}
 }
 
 // close keeps how the task ended, and tells the log.
