@@ -74,7 +74,8 @@ func (h *Host) tools(ctx context.Context, p skill.Principal) ([]skill.Tool, erro
 // closed by the caller.
 func (h *Host) edges(o *httpapi.Options) (*mcpserver.Server, error) {
 	mcp, err := mcpserver.New(mcpserver.Options{
-		Door: h, Catalogue: h.Catalogue(), AgentSkills: h.agents, Origins: o.Origins,
+		Alone: h.alone,
+		Door:  h, Catalogue: h.Catalogue(), AgentSkills: h.agents, Origins: o.Origins,
 		Principal: func(r *http.Request) (skill.Principal, error) { return httpapi.PrincipalOf(r.Context()), nil },
 		Approvals: h.approvals, Logger: h.log, Version: Version, BodyLimit: o.BodyLimit,
 	})

@@ -47,7 +47,7 @@ func (h *Host) openKept() error {
 	if err != nil {
 		return err
 	}
-	k.executions, err = executions.New(executions.Options{Records: k.db.Audit(), Results: k.db.Results(), Keep: s.ResultTime(), Logs: executions.Logs(s.KeepLogs), Log: h.log, Replay: h.replay})
+	k.executions, err = executions.New(executions.Options{Records: k.db.Audit(), Results: k.db.Results(), Keep: s.ResultTime(), Logs: executions.Logs(s.KeepLogs), Log: h.log, Replay: h.replay, Alone: h.alone})
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	o := httpapi.Options{
 		Door: h, Catalogue: h.Catalogue(), Authenticate: h.authenticate(), Executions: h.kept.executions, Starter: h.door,
 		Chat: h.agent.chat, React: h.agent.react,
-		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(),
+		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(), Alone: h.alone,
 	}
 	o.Origins, o.TrustedProxies = ownOrigins(h.settings), h.settings.Proxies()
 	o.Ready = h.kept.log.Ready

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"openskill/host/audit"
+	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
 )
 
@@ -84,7 +85,7 @@ type Options struct {
 	Keep      time.Duration // how long results, files and logs are kept; 0: an hour
 	Logs      Logs          // of which runs logs are kept; "": of none
 	Long      int           // calls under way that outlive their requests; 0: 64
-	PerTenant int           // of those, one tenant's; 0: 16
+	Alone     bool          // all callers are one tenant, which may have all of those
 	MostOfOne int64         // bytes that are kept of one execution; 0: 64 MiB
 	MostOfAll int64         // bytes that are kept of one tenant's; 0: 1 GiB. At the limit the oldest make room
 
@@ -99,7 +100,6 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	or(&o.Keep, time.Hour)
 	or(&o.Long, 64)
-	or(&o.PerTenant, 16)
 	or(&o.MostOfOne, 64<<20)
 	or(&o.MostOfAll, 1<<30)
 	or(&o.AskEvery, 500*time.Millisecond)
@@ -127,11 +127,10 @@ type Manager struct {
 	base   context.Context //nolint:containedctx // the parent of long calls, ended by Close
 	endAll context.CancelCauseFunc
 	long   sync.WaitGroup
+	places *gate.Gate // of long calls
 
 	mu      sync.Mutex
 	running map[string]*running // every call on this host, by execution
-	tenants map[string]int      // long calls under way
-	total   int                 // the sum of them
 	closed  bool
 }
 
@@ -140,7 +139,8 @@ func New(o Options) (*Manager, error) {
 	if o.Records == nil {
 		return nil, errors.New("executions.New: Records is required")
 	}
-	m := &Manager{o: o.withDefaults(), running: map[string]*running{}, tenants: map[string]int{}}
+	o = o.withDefaults()
+	m := &Manager{o: o, running: map[string]*running{}, places: gate.New(gate.Options{Places: o.Long, Alone: o.Alone})}
 	m.base, m.endAll = context.WithCancelCause(context.Background())
 	return m, nil
 }

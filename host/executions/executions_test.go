@@ -165,7 +165,7 @@ func TestNoEndWithoutItsResult(t *testing.T) {
 }
 
 func TestACallThatIsRefusedBeforeItBegins(t *testing.T) {
-	h := newHouse(t, executions.Options{PerTenant: 1})
+	h := newHouse(t, executions.Options{Long: 1})
 	for range 3 { // none of them keeps its place
 		id, r, err := h.begin(t.Context(), ann, "refused")
 		if id != "" || err != nil || r == nil || r.Error == nil || r.Error.Code != skill.RateLimited {
@@ -177,7 +177,7 @@ func TestACallThatIsRefusedBeforeItBegins(t *testing.T) {
 // A panic on the way of a long call ends that call, and nothing of it is shown.
 func TestALongCallThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{PerTenant: 1})
+		h := newHouse(t, executions.Options{Long: 1})
 		for range 2 { // it gives its place back
 			id, r, err := h.begin(t.Context(), ann, "panics")
 			if id == "" || err != nil {
@@ -215,7 +215,7 @@ func TestWhoLeavesBeforeTheRecord(t *testing.T) {
 
 func TestLongCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{Long: 5, PerTenant: 3})
+		h := newHouse(t, executions.Options{Long: 5})
 		for i := range 3 {
 			if _, _, err := h.begin(t.Context(), ann, "held"); err != nil {
 				t.Fatalf("%d: %v", i, err)
@@ -223,16 +223,14 @@ func TestLongCallsAreBounded(t *testing.T) {
 		}
 		_, _, err := h.begin(t.Context(), amy, "held")
 		var e *skill.Error
-		if !errors.As(err, &e) || e.Code != skill.RateLimited || e.Details["limit"] != 3 || e.Details["retry_after_ms"] == nil {
+		if !errors.As(err, &e) || e.Code != skill.RateLimited || e.Details["limit"] != 5 || e.Details["retry_after_ms"] == nil {
 			t.Errorf("the fourth of the tenant: %v", err)
 		}
-		for i := range 2 {
-			if _, _, err := h.begin(t.Context(), bob, "held"); err != nil {
-				t.Fatalf("another tenant's, %d: %v", i, err)
-			}
+		if _, _, err := h.begin(t.Context(), bob, "held"); err != nil {
+			t.Fatalf("another tenant's: %v", err)
 		}
 		if _, _, err := h.begin(t.Context(), bob, "held"); code(err) != skill.RateLimited {
-			t.Errorf("the sixth of all: %v", err)
+			t.Errorf("the last place, which is kept for a third tenant: %v", err)
 		}
 		close(h.held)
 		synctest.Wait()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"openskill/host/audit"
+	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
 )
 
@@ -83,34 +84,20 @@ func (m *Manager) run(ctx context.Context, p skill.Principal, run Run, begun cha
 func (m *Manager) enter(tenant string) (leave func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case m.closed:
+	if m.closed {
 		return nil, &skill.Error{Op: "executions.Start", Code: skill.Cancelled, Message: "the host is shutting down; call again when it is back", Err: errStopping}
-	case m.tenants[tenant] >= m.o.PerTenant:
-		return nil, tooMany(fmt.Sprintf("%d long calls of this tenant are under way, which is as many as it may have", m.o.PerTenant), m.o.PerTenant)
-	case m.total >= m.o.Long:
-		return nil, tooMany(fmt.Sprintf("%d long calls are under way, which is as many as this host takes", m.o.Long), m.o.Long)
 	}
-	m.total++
-	m.tenants[tenant]++
+	out, err := m.places.TryEnter(tenant)
+	if err != nil {
+		e := gate.Refusal(err, "executions.Start", fmt.Sprintf("too many long calls are under way, of all callers (at most %d) or of this tenant; call without Prefer: respond-async", m.o.Long))
+		e.Details["limit"], e.Details["remaining"], e.Details["reset_ms"] = m.o.Long, 0, e.Details["retry_after_ms"]
+		return nil, e
+	}
 	m.long.Add(1)
 	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.total--
-		if m.tenants[tenant]--; m.tenants[tenant] == 0 {
-			delete(m.tenants, tenant)
-		}
+		out()
 		m.long.Done()
 	}, nil
-}
-
-func tooMany(what string, limit int) error {
-	const retry = 1000
-	return &skill.Error{
-		Op: "executions.Start", Code: skill.RateLimited, Message: what + "; call without Prefer: respond-async, or again when one has ended",
-		Details: map[string]any{"limit": limit, "remaining": 0, "retry_after_ms": retry, "reset_ms": retry},
-	}
 }
 
 // expectResult says that there will be a result, by an empty one.

@@ -319,10 +319,10 @@ func TestHeadersOfLimits(t *testing.T) {
 // else out.
 func TestUploadsAreCountedByTenant(t *testing.T) {
 	keys := httpapitest.Keys{"a": tenant("a", skill.ScopeUpload), "b": tenant("b", skill.ScopeUpload)}
-	s, u := startUploads(t, func(o *httpapi.Options) { o.Authenticate, o.Receiving = keys.Authenticate, 4 })
+	s, u := startUploads(t, func(o *httpapi.Options) { o.Authenticate, o.Receiving = keys.Authenticate, 5 })
 	body, ct := form(t, part{name: "archive", content: strings.Repeat("x", 100_000)})
 	var slow []*raw
-	for range 3 { // three quarters of the places
+	for range 3 { // its share of the places
 		c := s.dial(t)
 		c.send(t, "POST /skills HTTP/1.1\r\nHost: localhost\r\nX-API-Key: a\r\nContent-Type: "+ct+"\r\nContent-Length: "+itoa(len(body))+"\r\n\r\n"+body[:50_000])
 		slow = append(slow, c)

@@ -73,9 +73,9 @@ func (s *Server) pull(c *fiber.Ctx) error {
 
 // fetchInLine gets what is pulled if there is a place for one more that comes in.
 func (s *Server) fetchInLine(run context.Context, tenant string, up Upload, reference string) (*Parts, error) {
-	leave, err := s.receiving.enter(run, tenant, 0)
+	leave, err := s.receiving.TryEnter(tenant)
 	if err != nil {
-		return nil, err
+		return nil, tooManyUploads(err)
 	}
 	defer leave()
 	limited, cancel := context.WithTimeout(run, s.opt.UploadTimeout)

@@ -34,9 +34,9 @@ func (s *Server) getReport(c *fiber.Ctx) error {
 	}
 	run, done := s.calling(ctx)
 	defer done()
-	leave, err := s.admitting.enter(run, who(ctx).Tenant, s.opt.AdmitWait)
+	leave, err := s.admitting.Enter(run, who(ctx).Tenant)
 	if err != nil {
-		return err
+		return tooManyUploads(err)
 	}
 	defer leave()
 	result, err := uploads.Report(run, viewer, id, version)

@@ -15,6 +15,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/internal/gate"
 	"openskill/host/tracing"
 	"openskill/sdk/skill"
 )
@@ -113,9 +114,10 @@ type Options struct {
 
 	UploadLimit   int64         // bytes of an uploaded archive or module; 0: 32 MiB
 	UploadTimeout time.Duration // for the body of an upload, from the end of the headers; 0: 2 minutes
-	Receiving     int           // uploads that come in at once, three quarters of them of one tenant; 0: 80
-	Admitting     int           // uploads that are checked at once; 0: 2. Others wait in line, AdmitWait at most
+	Receiving     int           // uploads that come in at once; 0: 80
+	Admitting     int           // uploads that are checked at once; 0: 2. Others wait in a queue, AdmitWait at most
 	AdmitWait     time.Duration // 0: 60 s
+	Alone         bool          // all callers are one tenant, which may have all places of both
 }
 
 func (o Options) withDefaults() Options {
@@ -177,8 +179,8 @@ type Server struct {
 
 	open, bodies *budget // of the bodies of callers that are not known, and of those that are
 
-	receiving *line // uploads whose bodies come in
-	admitting *line // uploads that are checked
+	receiving *gate.Gate // uploads whose bodies come in
+	admitting *gate.Gate // uploads that are checked
 
 	health []byte // the body of /healthz
 
@@ -206,8 +208,8 @@ func New(o Options) (*Server, error) {
 	s.conns = newConnSet(s.opt.MaxConns)
 	s.conns.refused, s.conns.holder = s.refused, s.holderOf
 	s.open, s.bodies = newBudget(openBodies), newBudget(knownBodies)
-	s.receiving = newLine(s.opt.Receiving, max(s.opt.Receiving*3/4, 1))
-	s.admitting = newLine(s.opt.Admitting, s.opt.Admitting)
+	s.receiving = gate.New(gate.Options{Places: s.opt.Receiving, Retry: time.Second, Alone: s.opt.Alone})
+	s.admitting = gate.New(gate.Options{Places: s.opt.Admitting, Queue: mostWaiting, Wait: s.opt.AdmitWait, Retry: 10 * time.Second, Alone: s.opt.Alone})
 	s.health = healthBody(s.opt.Version)
 	s.base, s.endAll = context.WithCancelCause(context.Background())
 	s.listening, s.hangUp = context.WithCancelCause(s.base)

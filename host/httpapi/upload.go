@@ -13,6 +13,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
 )
 
@@ -125,11 +126,19 @@ func (s *Server) upload(c *fiber.Ctx) error {
 	return nil
 }
 
+// mostWaiting is how many uploads wait to be checked. Each holds a connection, of which a
+// host has 4096, and makes no room for others; most have an upload on the disk besides.
+const mostWaiting = 512
+
+func tooManyUploads(err error) error {
+	return gate.Refusal(err, "httpapi.upload", "too many uploads are under way")
+}
+
 // admit has an upload checked, in its turn.
 func (s *Server) admit(run context.Context, tenant string, up Upload, parts *Parts, dryRun bool) (*skill.UploadResult, error) {
-	leave, err := s.admitting.enter(run, tenant, s.opt.AdmitWait)
+	leave, err := s.admitting.Enter(run, tenant)
 	if err != nil {
-		return nil, err
+		return nil, tooManyUploads(err)
 	}
 	defer leave()
 	return up.Admit(run, *parts, dryRun)
@@ -175,9 +184,9 @@ func checkUploadHeaders(h *fasthttp.RequestHeader) (boundary string, err error) 
 
 // receiveInLine receives an upload if there is a place for one more that comes in.
 func (s *Server) receiveInLine(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, boundary string) error {
-	leave, err := s.receiving.enter(s.base, who(ctx).Tenant, 0)
+	leave, err := s.receiving.TryEnter(who(ctx).Tenant)
 	if err != nil {
-		return err
+		return tooManyUploads(err)
 	}
 	defer leave()
 	if err := s.receive(ctx, up, parts, boundary); err != nil {

@@ -386,7 +386,7 @@ func TestWaitingUploadsCount(t *testing.T) {
 func TestManyUploads(t *testing.T) {
 	release := make(chan struct{})
 	s, u := startUploads(t, func(o *httpapi.Options) {
-		o.Admitting, o.AdmitWait, o.Receiving = 1, 200*time.Millisecond, 4
+		o.Admitting, o.AdmitWait, o.Receiving = 1, 200*time.Millisecond, 5
 	})
 	var mu sync.Mutex
 	running, most := 0, 0
@@ -412,7 +412,7 @@ func TestManyUploads(t *testing.T) {
 	if resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", resp.StatusCode, answer)
 	}
-	// Three quarters of the places to come in are one tenant's.
+	// Three of five places to come in are one tenant's share.
 	var slow []*raw
 	for range 3 {
 		c := s.dial(t)

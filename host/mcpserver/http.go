@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"openskill/host/internal/gate"
 	"openskill/host/internal/table"
 	"openskill/sdk/skill"
 )
@@ -43,7 +44,10 @@ type web struct {
 	stream http.Handler // without; for requests that want notifications
 	single http.Handler // without; one JSON object
 
-	open      *open
+	// open bounds the requests that are under way at once. Some are streams without an end,
+	// each of which has one of the host's connections for itself. All requests are counted,
+	// and not those that look like streams: which ones are is for the SDK to find out.
+	open      *gate.Gate
 	exchanges sync.Map // by number
 	lastID    uint64   // guarded by mu
 
@@ -64,7 +68,7 @@ type session struct {
 type callerKey struct{}
 
 func newWeb(s *Server) *web {
-	w := &web{s: s, open: newOpen(s.opt.MaxOpen), callers: map[string]*caller{}, sessions: map[string]*session{}}
+	w := &web{s: s, open: gate.New(gate.Options{Places: s.opt.MaxOpen, Alone: s.opt.Alone}), callers: map[string]*caller{}, sessions: map[string]*session{}}
 	most := s.opt.MaxSessions
 	limits := table.Limits{Total: most, Tenant: table.Share(most, 4), Principal: max(most/8, 1)}
 	w.owned = table.New(limits, func(s *session) (uint64, bool) { return uint64(s.used.UnixNano()), s.open == 0 }) //nolint:gosec // it is not before 1970
@@ -112,9 +116,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		refuseAs(rw, http.StatusMethodNotAllowed, invalid("mcpserver.ServeHTTP", r.Method, "MCP takes POST, and GET and DELETE of a session"))
 		return
 	}
-	leave, err := w.open.enter(p.Tenant)
+	leave, err := w.open.TryEnter(p.Tenant)
 	if err != nil {
-		refuse(rw, err)
+		refuse(rw, gate.Refusal(err, "mcpserver.open", fmt.Sprintf("too many MCP requests and streams are open at once, of all callers (at most %d) or of this tenant; close some", s.opt.MaxOpen)))
 		return
 	}
 	defer leave()

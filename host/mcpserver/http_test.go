@@ -341,7 +341,7 @@ func TestRoomForSessions(t *testing.T) {
 func TestRoomForOthers(t *testing.T) {
 	d := newDoor()
 	began, _ := waiting(d)
-	web, s := listen(t, Options{Door: d, Catalogue: d, MaxOpen: 8})
+	web, s := listen(t, Options{Door: d, Catalogue: d, MaxOpen: 6})
 	stream, streams := modern("subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
 	list, lists := modern("tools/list", "")
 	call, calls := modern("tools/call", `"name":"waits"`)
@@ -385,20 +385,20 @@ func TestRoomForOthers(t *testing.T) {
 		t.Errorf("another tenant: %d %s", status, text)
 	}
 
-	// When the other one has its half too, there is none left for a third.
-	for i := range 4 {
+	// The other one has a place, the third has one, and then there is none left.
+	for i, caller := range []string{"other", "third"} {
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
-		res, err := post(t, ctx, web.URL, stream, as("other", streams)...)
+		res, err := post(t, ctx, web.URL, stream, as(caller, streams)...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer res.Body.Close()
 		if res.StatusCode != http.StatusOK {
-			t.Fatalf("stream %d of another tenant: %d", i+1, res.StatusCode)
+			t.Fatalf("stream %d of other tenants: %d", i+1, res.StatusCode)
 		}
 	}
-	for _, caller := range []string{"other", "third"} {
+	for _, caller := range []string{"other", "fourth"} {
 		if status, text, h := send(t, web.URL, list, as(caller, lists)...); status != http.StatusTooManyRequests || h.Get("Retry-After") == "" {
 			t.Errorf("%s, when all that may be open is: %d %s", caller, status, text)
 		}
@@ -406,12 +406,10 @@ func TestRoomForOthers(t *testing.T) {
 	leaves[0]()
 	leave()
 	<-over
-	for busy := 4; busy > 2; runtime.Gosched() { // the server sees by and by that they have left
-		s.web.open.mu.Lock()
-		busy = s.web.open.tenants["greedy"]
-		s.web.open.mu.Unlock()
+	for busy := 6; busy > 4; runtime.Gosched() { // the server sees by and by that they have left
+		busy, _, _, _ = s.web.open.Load()
 	}
-	if status, text, _ := send(t, web.URL, list, as("greedy", lists)...); status != http.StatusOK {
+	if status, text, _ := send(t, web.URL, list, as("fourth", lists)...); status != http.StatusOK {
 		t.Errorf("after two have ended: %d %s", status, text)
 	}
 }

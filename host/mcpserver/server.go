@@ -79,7 +79,8 @@ type Options struct {
 	ResourceLimit int64 // bytes of one file of a skill; 0: 16 MiB
 	MaxPending    int   // requests under way on one standard input; 0: 256
 	MaxSessions   int   // sessions over HTTP, a quarter of them of one tenant and an eighth of one principal; 0: 1024. An idle one makes room, of the same principal or tenant first
-	MaxOpen       int   // requests under way over HTTP, streams included, half of them of one tenant; 0: 2048, half of the connections of a host. More are refused
+	MaxOpen       int   // requests under way over HTTP, streams included; 0: 2048, half of the connections of a host. More are refused
+	Alone         bool  // all callers are one tenant, which may have all of these
 
 	SessionIdle   time.Duration // until an unused session over HTTP ends; 0: 4 hours
 	ProgressEvery time.Duration // between notifications of progress; 0: 500 ms
