@@ -54,6 +54,11 @@ part() { # PART
 		GO="$go" scripts/fuzz.sh "${TIME:-10s}" >"$state/long/fuzz.log" 2>&1
 		told fuzz $? "$(tail -n 1 "$state/long/fuzz.log")"
 		;;
+	threats)
+		began=$(date +%s)
+		"$go" run ./lab/mutants >"$state/long/threats.log" 2>&1
+		told threats $? "$(grep ' passed, ' "$state/long/threats.log" | tail -n 1)"
+		;;
 	*)
 		echo "$0: no part is called $1; there are: $all" >&2
 		exit 2
@@ -61,7 +66,7 @@ part() { # PART
 	esac
 }
 
-all="race hostile kills cpython scripts scientific programs mutations fuzz"
+all="race hostile kills cpython scripts scientific programs mutations threats fuzz"
 # shellcheck disable=SC2086 # words
 [ $# -gt 0 ] || set -- $all
 for one; do part "$one"; done
