@@ -6,11 +6,13 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 	"unicode/utf8"
 
 	"openskill/host/audit"
+	"openskill/host/strictjson"
 	"openskill/sdk/skill"
 )
 
@@ -73,7 +75,7 @@ func (n *narrow) count(v uint64) int64 {
 	return int64(min(v, math.MaxInt64)) //nolint:gosec // it fits
 }
 
-// json gives a column of JSON, NULL where there is none or PostgreSQL would refuse it.
+// json gives a column of JSON, NULL where there is none or PostgreSQL would refuse or change it.
 func (n *narrow) json(raw json.RawMessage) any {
 	if len(raw) == 0 {
 		return nil
@@ -85,44 +87,51 @@ func (n *narrow) json(raw json.RawMessage) any {
 	return string(raw)
 }
 
-// jsonFits reports whether JSONB takes raw: no \u0000, no half of a surrogate pair, not too
-// deep, and no number with an exponent, of which it writes out every digit. It rather
-// says no.
+// jsonFits reports whether JSONB takes raw and gives back an equal text. It does not take
+// \u0000 and halves of surrogate pairs, writes out every digit of an exponent, drops the sign
+// of zero, and keeps the last of a doubled key. jsonFits rather says no.
 func jsonFits(raw []byte) bool {
-	if !utf8.Valid(raw) || bytes.IndexByte(raw, 0) >= 0 || !json.Valid(raw) {
+	whole := append(append([]byte(`{"":`), raw...), '}')
+	if strictjson.Object(whole, func(_, value []byte) error {
+		if !bytes.Equal(value, bytes.TrimSpace(raw)) {
+			return errors.New("more than one value")
+		}
+		return numbersFit(value)
+	}) != nil {
 		return false
 	}
-	depth := 0
+	for i := bytes.IndexByte(raw, '\\'); i >= 0 && i < len(raw); i++ {
+		if raw[i] == '\\' {
+			if i++; bytes.HasPrefix(raw[i:], []byte("u0000")) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// numbersFit refuses a JSON text with a number that JSONB would give back as another text.
+func numbersFit(raw []byte) error {
 	for i := 0; i < len(raw); i++ {
 		switch c := raw[i]; {
 		case c == '"':
 			for i++; raw[i] != '"'; i++ {
-				if raw[i] != '\\' {
-					continue
-				}
-				i++
-				if raw[i] == 'u' && (string(raw[i+1:i+5]) == "0000" || raw[i+1]|0x20 == 'd' && raw[i+2] >= '8') {
-					return false
+				if raw[i] == '\\' {
+					i++
 				}
 			}
-		case c == '{' || c == '[':
-			if depth++; depth > 500 {
-				return false
-			}
-		case c == '}' || c == ']':
-			depth--
 		case c == '-' || c >= '0' && c <= '9':
 			begin := i
 			for i+1 < len(raw) && strings.IndexByte("+-.eE0123456789", raw[i+1]) >= 0 {
 				i++
 			}
 			number := raw[begin : i+1]
-			if len(number) > 1000 || bytes.ContainsAny(number, "eE") {
-				return false
+			if len(number) > 1000 || bytes.ContainsAny(number, "eE") || c == '-' && len(bytes.Trim(number, "-0.")) == 0 {
+				return errors.New("the number would change")
 			}
 		}
 	}
-	return true
+	return nil
 }
 
 // logRow gives the columns of an execution that ended.
