@@ -2,11 +2,9 @@ package host
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"time"
 
-	"openskill/host/audit"
 	"openskill/host/auth"
 	"openskill/host/config"
 	"openskill/host/console"
@@ -107,38 +105,6 @@ func (h *Host) shownSelfTest() (*console.SelfTest, error) {
 
 func shownRow(r selftest.Row) console.TestRow {
 	return console.TestRow{Promise: r.Promise, Case: r.Case, Limit: r.Limit, Happened: r.Happened, Verdict: string(r.Verdict), Problems: r.Problems}
-}
-
-// chainLooks is how many of the newest records of a chain the console looks at: those that
-// an operator at night asks about, in about a second.
-const chainLooks = 10_000
-
-// chain looks at the end of a tenant's chain of records.
-func (h *Host) chain(ctx context.Context, tenant string) (*console.ChainState, error) {
-	store := h.kept.db.Audit()
-	heads, err := store.Tenants(ctx)
-	if err != nil {
-		return nil, &skill.Error{Op: "host.chain", Code: skill.AuditUnavailable, Message: "the records cannot be read now, since the database does not answer", Err: err}
-	}
-	from := uint64(0)
-	for _, head := range heads {
-		if head.Tenant == tenant && head.Last > chainLooks {
-			from = head.Last - chainLooks + 1
-		}
-	}
-	report, err := audit.Verify(ctx, store, audit.VerifyOptions{Tenant: tenant, From: from})
-	if err != nil {
-		return nil, &skill.Error{Op: "host.chain", Code: skill.AuditUnavailable, Message: "the records cannot be read now, since the database does not answer", Err: err}
-	}
-	out := &console.ChainState{Tenant: tenant}
-	for _, c := range report.Chains {
-		out.From, out.Last, out.Records = max(from, c.First), c.Last, c.Records
-		if c.Fault != nil {
-			out.Fault = string(c.Fault.Wrong) + ": " + c.Fault.Message
-			h.log.WarnContext(ctx, "a chain of records is broken", slog.String("tenant", skill.CleanText(tenant, 128)), slog.String("fault", out.Fault))
-		}
-	}
-	return out, nil
 }
 
 // shownKeys are the keys as the console has them.

@@ -69,6 +69,7 @@ type Host struct {
 	door       *dispatch.Dispatcher
 	alone      bool // all callers are one tenant, for whom nothing is kept of any gate
 	lately     lately
+	check      chainCheck
 	ended      []func(*dispatch.Ended) // told of every call; complete before the door is made
 	metrics    *metrics.Metrics        // nil: nobody reads them
 	trace      *tracing.Tracer         // nil: nothing is traced

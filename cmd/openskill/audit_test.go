@@ -220,15 +220,27 @@ func TestAuditVerify(t *testing.T) {
 		"a byte of a body": {
 			`UPDATE audit_records SET body = CAST(replace(CAST(body AS TEXT), '"duration_ms":1,', '"duration_ms":2,') AS BLOB) WHERE tenant = 'acme' AND seq = 6`,
 			`UPDATE audit_records SET body = CAST(replace(CAST(body AS TEXT), '"duration_ms":2,', '"duration_ms":1,') AS BLOB) WHERE tenant = 'acme' AND seq = 6`,
-			`"acme": WRONG at record 6 (finished, execution ` + acme[2],
+			`"acme": WRONG at record 6 (finished), execution ` + acme[2],
 		},
 		"a time": {
 			`UPDATE audit_records SET time = time + 1 WHERE tenant = 'acme' AND seq = 19`, `UPDATE audit_records SET time = time - 1 WHERE tenant = 'acme' AND seq = 19`,
-			`"acme": WRONG at record 19 (started, execution ` + acme[9],
+			`"acme": WRONG at record 19 (started), execution ` + acme[9],
 		},
 		"an execution as it is shown": {
 			`UPDATE execution_logs SET fuel = 8 WHERE id = '` + acme[3] + `'`, `UPDATE execution_logs SET fuel = 7 WHERE id = '` + acme[3] + `'`,
-			`"acme": WRONG at record 8 (finished, execution ` + acme[3],
+			`"acme": WRONG at record 8 (finished), execution ` + acme[3],
+		},
+		"an execution that was added": {
+			`INSERT INTO execution_logs (id, principal_id, principal_type, session_id, skill_name, status, tenant)
+				VALUES ('019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f', 'key:ci', 'agent', '019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f', 'echo', 'success', 'acme')`,
+			`DELETE FROM execution_logs WHERE id = '019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f'`,
+			`"acme": WRONG at no record, execution 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f`,
+		},
+		"an execution of a tenant without records": {
+			`INSERT INTO execution_logs (id, principal_id, principal_type, session_id, skill_name, status, tenant)
+				VALUES ('019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f', 'key:ci', 'agent', '019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f', 'echo', 'success', 'ghost')`,
+			`DELETE FROM execution_logs WHERE tenant = 'ghost'`,
+			`"ghost": WRONG at no record, execution 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f`,
 		},
 		"a head": {
 			`UPDATE audit_heads SET last = 18 WHERE tenant = 'acme'`, `UPDATE audit_heads SET last = 19 WHERE tenant = 'acme'`, `"acme": WRONG at record 18`,

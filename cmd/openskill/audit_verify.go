@@ -24,9 +24,9 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 		Use:   "verify",
 		Short: "Finds records that were changed, removed, moved or added",
 		Long: `Reads the chain of each tenant from its oldest record to its last, and prints a line
-for each: that it is whole, or the first record with which something is wrong. The
-executions that list shows are compared with their records too. Hosts may run
-meanwhile. Exit 1 when something is wrong.
+for each that is whole, or a line for each of the first 100 places where something is
+wrong. The executions that list shows are compared with their records, and each must
+have one. Hosts may run meanwhile. Exit 1 when something is wrong.
 
 What a chain cannot prove: who may change the whole database can write a chain anew.
 --against compares with heads that were kept elsewhere.`,
@@ -82,17 +82,23 @@ func (a *app) printChain(c *audit.Chain, asJSON bool) error {
 			Whole bool `json:"whole"`
 			*audit.Chain
 		}{c.Fault == nil, c})
+	case fault == nil && c.LostSigns > 0:
+		return a.print("%s: whole, %d records, %d to %d, the last with %s; %d executions of older versions show 0 for -0\n",
+			name, c.Records, c.First, c.Last, c.Hash, c.LostSigns)
 	case fault == nil && c.Last == 0:
 		return a.print("%s: whole; nothing is on record\n", name)
 	case fault == nil:
 		return a.print("%s: whole, %d records, %d to %d, the last with %s\n", name, c.Records, c.First, c.Last, c.Hash)
-	default:
-		where := fmt.Sprintf("record %d", fault.Seq)
-		if fault.Kind != "" {
-			where += fmt.Sprintf(" (%s, execution %s, %s)", skill.CleanText(fault.Kind, 40), skill.CleanText(fault.ExecutionID, 80), fault.Time.UTC().Format(time.RFC3339Nano))
-		}
-		return a.print("%s: WRONG at %s: %s\n", name, where, fault.Message)
 	}
+	for i := range c.Faults {
+		if err := a.print("%s: WRONG at %s\n", name, &c.Faults[i]); err != nil {
+			return err
+		}
+	}
+	if c.Found > len(c.Faults) {
+		return a.print("%s: WRONG in %d places; the first %d are listed\n", name, c.Found, len(c.Faults))
+	}
+	return nil
 }
 
 func (a *app) readHeads(file string) ([]audit.Head, error) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -48,37 +50,35 @@ func (s *rows) add(r *Record) {
 
 func (s *rows) full() bool { return s.count >= maxRows || s.bytes >= maxRowsBytes }
 
-// compare asks for the executions and forgets them. The fault is that with the lowest
-// number.
-func (s *rows) compare(ctx context.Context, store Store) (*Fault, error) {
+// compared is what a comparison found.
+type compared struct {
+	faults []*Fault
+	signs  uint64 // executions that differ by the sign of a zero alone
+	lost   uint64 // executions that are not shown
+}
+
+// compare asks for the executions and forgets them.
+func (s *rows) compare(ctx context.Context, store Store) (found compared, err error) {
 	together, err := s.together(ctx, store)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	faults := make(chan *Fault, len(s.byID))
+	var mu sync.Mutex // guards found
 	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(rowsAtOnce)
 	for id, e := range s.byID {
 		all.Go(func() error {
-			fault, err := e.compare(ctx, store, id, together[id])
-			if fault != nil {
-				faults <- fault
-			}
+			one, err := e.compare(ctx, store, id, together[id])
+			mu.Lock()
+			defer mu.Unlock()
+			found.faults = append(found.faults, one.faults...)
+			found.signs += one.signs
+			found.lost += one.lost
 			return err
 		})
 	}
 	*s = rows{}
-	if err := all.Wait(); err != nil {
-		return nil, err
-	}
-	close(faults)
-	var first *Fault
-	for f := range faults {
-		if first == nil || f.Seq < first.Seq {
-			first = f
-		}
-	}
-	return first, nil
+	return found, all.Wait()
 }
 
 // together asks for the executions that began in the time of these records, which is by
@@ -120,7 +120,7 @@ func (s *rows) together(ctx context.Context, store Store) (map[string]*Execution
 }
 
 // compare compares with shown, or with what the store says if that is nil.
-func (e *row) compare(ctx context.Context, store Store, id string, shown *Execution) (fault *Fault, err error) {
+func (e *row) compare(ctx context.Context, store Store, id string, shown *Execution) (found compared, err error) {
 	r := e.started
 	if r == nil {
 		r = e.finished
@@ -128,43 +128,94 @@ func (e *row) compare(ctx context.Context, store Store, id string, shown *Execut
 	if shown == nil || shown.Finished == nil { // it may have ended meanwhile
 		shown, err = store.Execution(ctx, r.Tenant, id)
 	}
+	wrong := func(r *Record, message string) (compared, error) {
+		found.faults = append(found.faults, faultAt(WrongRow, r, message))
+		return found, nil
+	}
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return faultAt(WrongRow, r, "the execution is on record, and not among the executions"), nil
+		if e.finished != nil {
+			found.lost = 1
+		}
+		return wrong(r, "the execution is on record, and not among the executions")
 	case err != nil:
-		return nil, err
-	case e.started != nil && !says(e.started, &shown.Started):
-		return faultAt(WrongRow, e.started, "the execution, as queries show it, did not begin as its record says"), nil
-	case e.finished == nil:
-		return nil, nil //nolint:nilnil // no fault
-	case shown.Finished == nil:
-		return faultAt(WrongRow, e.finished, "the execution ended, and is shown as running"), nil
-	case !says(e.finished, shown.Finished):
-		return faultAt(WrongRow, e.finished, "the execution, as queries show it, did not end as its record says"), nil
+		return found, err
 	}
-	return nil, nil //nolint:nilnil // no fault
+	signs := false
+	if e.started != nil {
+		same, sign := says(e.started, &shown.Started)
+		if !same {
+			return wrong(e.started, "the execution, as queries show it, did not begin as its record says")
+		}
+		signs = sign
+	}
+	if e.finished != nil {
+		if shown.Finished == nil {
+			return wrong(e.finished, "the execution ended, and is shown as running")
+		}
+		same, sign := says(e.finished, shown.Finished)
+		if !same {
+			return wrong(e.finished, "the execution, as queries show it, did not end as its record says")
+		}
+		signs = signs || sign
+	}
+	if signs {
+		found.signs = 1
+	}
+	return found, nil
 }
 
-// says reports whether the body of a record is v, however it is spelt.
-func says(r *Record, v any) bool {
+// says reports whether the body of a record is v, however it is spelt. sign says that v has
+// lost the sign of a zero.
+func says(r *Record, v any) (same, sign bool) {
 	b, err := json.Marshal(v)
-	return err == nil && (bytes.Equal(b, r.Body) || sameJSON(b, r.Body))
+	switch {
+	case err != nil:
+		return false, false
+	case bytes.Equal(b, r.Body) || sameJSON(b, r.Body, false):
+		return true, false
+	}
+	sign = sameJSON(b, r.Body, true)
+	return sign, sign
 }
 
-// sameJSON compares without regard to spaces, order and spelling.
-func sameJSON(a, b []byte) bool {
+// sameJSON compares without regard to spaces, order and spelling. unsigned takes each -0 of
+// record for 0.
+func sameJSON(shown, record []byte, unsigned bool) bool {
 	decode := func(data []byte) (out any, err error) {
 		dec := json.NewDecoder(bytes.NewReader(data))
 		dec.UseNumber()
 		err = dec.Decode(&out)
 		return out, err
 	}
-	x, err1 := decode(a)
-	y, err2 := decode(b)
+	x, err1 := decode(shown)
+	y, err2 := decode(record)
 	if err1 != nil || err2 != nil {
 		return false
+	}
+	if unsigned {
+		y = withoutSigns(y)
 	}
 	p, err1 := json.Marshal(x)
 	q, err2 := json.Marshal(y)
 	return err1 == nil && err2 == nil && bytes.Equal(p, q)
+}
+
+// withoutSigns drops the sign of zeros, as JSONB does.
+func withoutSigns(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if digits, negative := strings.CutPrefix(v.String(), "-"); negative && strings.Trim(digits, "0.") == "" {
+			return json.Number(digits)
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutSigns(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = withoutSigns(v[k])
+		}
+	}
+	return v
 }

@@ -34,6 +34,9 @@ type Store interface {
 
 	// Tenants lists every tenant that has a chain, in order, with its ends.
 	Tenants(ctx context.Context) ([]Head, error)
+	// Shown lists, in order, every tenant that has a chain or executions; tenant "" means all.
+	// Head and Ended are of the same moment.
+	Shown(ctx context.Context, tenant string) ([]Shown, error)
 	// Records gives at most limit records of a tenant from a sequence number on.
 	Records(ctx context.Context, tenant string, from uint64, limit int) ([]Record, error)
 
@@ -64,6 +67,12 @@ type Head struct {
 	Prev     string `json:"prev"`  // what that one names as Prev
 	Last     uint64 `json:"last"`  // 0: the chain is empty
 	LastHash string `json:"last_hash"`
+}
+
+// Shown is the chain of a tenant beside what queries show.
+type Shown struct {
+	Head         // zero but for the tenant where there is none
+	Ended uint64 // execution logs
 }
 
 // Query chooses executions. Zero fields choose all.

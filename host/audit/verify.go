@@ -1,10 +1,12 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"openskill/sdk/skill"
@@ -15,8 +17,10 @@ type VerifyOptions struct {
 	Tenant  string       // one chain; "": all
 	From    uint64       // sequence number to begin at, whose record before is believed; 0: the oldest
 	Against []Head       // heads that were kept elsewhere: their records must still be there as they were
-	Rows    bool         // compare executions, as queries show them, with their records too; what queries show that no record tells of is not looked for
+	Rows    bool         // compare executions, as queries show them, with their records too, in both directions
 	Each    func(*Chain) // is told each chain as soon as it is verified; nil: nobody
+
+	Progress func(tenant string, done, last uint64) // is told now and then how far a chain was read; nil: nobody
 }
 
 // Report says of each chain whether it is whole.
@@ -40,9 +44,16 @@ type Chain struct {
 	First   uint64 `json:"first"`           // sequence numbers of the oldest record and of the last
 	Last    uint64 `json:"last"`            // 0: the chain is empty
 	Hash    string `json:"hash,omitempty"`  // of the last record
-	Records uint64 `json:"records"`         // that were verified
+	Records uint64 `json:"records"`         // that were read
 	Fault   *Fault `json:"fault,omitempty"` // the first thing that is wrong; nil: the chain is whole
+
+	Faults    []Fault `json:"faults,omitempty"`     // the first MaxFaults things that are wrong, by number
+	Found     int     `json:"found,omitempty"`      // all things that are wrong
+	LostSigns uint64  `json:"lost_signs,omitempty"` // executions shown with 0 where the record says -0: PostgreSQL dropped the sign of rows of version 0.11 and before
 }
+
+// MaxFaults is how many faults of a chain are listed; more are counted.
+const MaxFaults = 100
 
 // Wrong is what can be wrong with a chain.
 type Wrong string
@@ -68,12 +79,30 @@ type Fault struct {
 	Message     string    `json:"message"`
 }
 
-// Verify reads chains from their oldest record to their last and finds the first record of
-// each that was changed, removed, moved, doubled or forged after it was written. It keeps
-// no more than a page of records in memory. Records may be written and removed meanwhile.
-// An error says that the store could not be read; what is wrong with a chain is none.
+// String says where something is wrong, and what, in one line.
+func (f *Fault) String() string {
+	where := fmt.Sprintf("record %d", f.Seq)
+	if f.Seq == 0 {
+		where = "no record"
+	}
+	if f.Kind != "" {
+		where += " (" + skill.CleanText(f.Kind, 40) + ")"
+	}
+	if f.ExecutionID != "" {
+		where += ", execution " + skill.CleanText(f.ExecutionID, 80)
+	}
+	if !f.Time.IsZero() {
+		where += ", " + f.Time.UTC().Format(time.RFC3339Nano)
+	}
+	return where + ": " + f.Message
+}
+
+// Verify reads chains from their oldest record to their last and finds records that were
+// changed, removed, moved, doubled or forged after they were written. A fault does not end
+// it. It keeps no more than a page of records in memory. Records may be written and removed
+// meanwhile. An error says that the store could not be read; what is wrong with a chain is none.
 func Verify(ctx context.Context, s Store, o VerifyOptions) (*Report, error) {
-	heads, err := s.Tenants(ctx)
+	shown, err := s.Shown(ctx, o.Tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -85,12 +114,12 @@ func Verify(ctx context.Context, s Store, o VerifyOptions) (*Report, error) {
 			o.Each(c)
 		}
 	}
-	for _, h := range heads {
-		if o.Tenant != "" && h.Tenant != o.Tenant {
-			continue
+	for _, h := range shown {
+		if h.Last == 0 && !o.Rows {
+			continue // only executions name it
 		}
 		there[h.Tenant] = true
-		c, err := verifyChain(ctx, s, h, &o)
+		c, err := verifyChain(ctx, s, h.Tenant, &o)
 		if err != nil {
 			return r, err
 		}
@@ -100,9 +129,9 @@ func Verify(ctx context.Context, s Store, o VerifyOptions) (*Report, error) {
 	for _, k := range o.Against {
 		if !there[k.Tenant] && k.Last > 0 && (o.Tenant == "" || k.Tenant == o.Tenant) {
 			there[k.Tenant] = true
-			tell(&Chain{Tenant: k.Tenant, Fault: &Fault{
-				Wrong: Missing, Seq: k.Last, Message: "the whole chain is gone, of which the head was kept",
-			}})
+			c := &Chain{Tenant: k.Tenant}
+			c.add(&Fault{Wrong: Missing, Seq: k.Last, Message: "the whole chain is gone, of which the head was kept"})
+			tell(c)
 		}
 	}
 	if o.Tenant != "" && !there[o.Tenant] {
@@ -112,7 +141,7 @@ func Verify(ctx context.Context, s Store, o VerifyOptions) (*Report, error) {
 		}
 		c := &Chain{Tenant: o.Tenant}
 		if len(page) > 0 {
-			c.Fault = faultAt(WrongHead, &page[0], "there are records of this tenant, and no head")
+			c.add(faultAt(WrongHead, &page[0], "there are records of this tenant, and no head"))
 		}
 		tell(c)
 	}
@@ -122,45 +151,76 @@ func Verify(ctx context.Context, s Store, o VerifyOptions) (*Report, error) {
 // errPruned says that records were removed, on record, while they were read.
 var errPruned = errors.New("records were removed meanwhile")
 
-func verifyChain(ctx context.Context, s Store, h Head, o *VerifyOptions) (*Chain, error) {
+// add counts a fault, and lists it among the first.
+func (c *Chain) add(f *Fault) {
+	if f == nil {
+		return
+	}
+	c.Found++
+	at, _ := slices.BinarySearchFunc(c.Faults, f, func(have Fault, f *Fault) int {
+		return cmp.Or(cmp.Compare(have.Seq-1, f.Seq-1), -1) // those without a record, number 0, are last
+	})
+	if at < MaxFaults {
+		c.Faults = slices.Insert(c.Faults, at, *f)
+		c.Faults = c.Faults[:min(len(c.Faults), MaxFaults)]
+		c.Fault = &c.Faults[0]
+	}
+}
+
+func verifyChain(ctx context.Context, s Store, tenant string, o *VerifyOptions) (*Chain, error) {
 	for range 100 {
-		v := verifier{store: s, o: o, head: h, c: Chain{Tenant: h.Tenant, First: h.First, Last: h.Last, Hash: h.LastHash}}
-		err := v.verify(ctx)
+		v := verifier{store: s, o: o}
+		err := v.open(ctx, tenant)
+		if err == nil {
+			err = v.verify(ctx)
+		}
 		if err == nil {
 			return &v.c, nil
 		}
 		if !errors.Is(err, errPruned) {
 			return nil, err
 		}
-		if h, err = headOf(ctx, s, h.Tenant); err != nil {
-			return nil, err
-		}
 	}
 	return nil, &skill.Error{
-		Op: "audit.Verify", Code: skill.Conflict, Subject: h.Tenant,
+		Op: "audit.Verify", Code: skill.Conflict, Subject: tenant,
 		Message: "records are removed faster than they are verified; verify again in a while",
 	}
 }
 
 // headOf reads one head; a zero one where there is none.
-func headOf(ctx context.Context, s Store, tenant string) (Head, error) {
-	heads, err := s.Tenants(ctx)
-	for _, h := range heads {
-		if h.Tenant == tenant {
-			return h, err
-		}
+func headOf(ctx context.Context, s Store, tenant string) (Shown, error) {
+	all, err := s.Shown(ctx, tenant)
+	if err != nil || len(all) == 0 {
+		return Shown{Head: Head{Tenant: tenant}}, err
 	}
-	return Head{Tenant: tenant}, err
+	return all[0], nil
 }
 
 // verifier reads one chain.
 type verifier struct {
 	store  Store
 	o      *VerifyOptions
-	head   Head
+	head   Shown
 	c      Chain
 	pruned *Pruned // the last record of a removal
 	rows   rows    // executions that wait to be compared
+
+	running map[string]*Execution // that no record was seen of; as queries showed them before the head was read
+	ended   uint64                // records of ends
+	lost    uint64                // executions that are on record and not shown
+}
+
+// open reads what the chain is compared with.
+func (v *verifier) open(ctx context.Context, tenant string) (err error) {
+	if v.o.Rows {
+		if v.running, err = runningOf(ctx, v.store, tenant); err != nil {
+			return err
+		}
+	}
+	v.head, err = headOf(ctx, v.store, tenant)
+	h := v.head
+	v.c = Chain{Tenant: h.Tenant, First: h.First, Last: h.Last, Hash: h.LastHash}
+	return err
 }
 
 func (v *verifier) verify(ctx context.Context) error {
@@ -176,7 +236,8 @@ func (v *verifier) verify(ctx context.Context) error {
 			prev, next = page[0].Hash, from
 		}
 	}
-	whole := next == h.First
+	begin, whole := next, next == h.First
+	var since time.Time // of the first record
 	for r, err := range Records(ctx, v.store, h.Tenant, next) {
 		if err != nil {
 			return err
@@ -184,53 +245,73 @@ func (v *verifier) verify(ctx context.Context) error {
 		if r.Seq > h.Last {
 			break
 		}
-		v.c.Fault = v.record(r, next, prev)
-		if v.c.Fault != nil || v.rows.full() {
-			// Something may be wrong with an execution before it.
-			fault, err := v.rows.compare(ctx, v.store)
-			if err != nil {
+		if since.IsZero() {
+			since = r.Time
+		}
+		if v.c.Records++; v.o.Progress != nil && v.c.Records%1000 == 1 {
+			v.o.Progress(h.Tenant, r.Seq, h.Last)
+		}
+		v.see(r)
+		if r.Seq > next { // what follows the gap is looked at by itself
+			v.c.add(&Fault{Wrong: Missing, Seq: next, Message: fmt.Sprintf("no record has the number %d; the next one there is %d", next, r.Seq)})
+			prev, next = r.Prev, r.Seq
+		}
+		fault := v.record(r, next, prev)
+		v.c.add(fault)
+		if v.rows.full() {
+			if err := v.compare(ctx); err != nil {
 				return err
 			}
-			if fault != nil {
-				v.c.Fault = fault
-			}
 		}
-		if v.c.Fault != nil {
-			return v.unlessPruned(ctx, v.c.Fault.Seq)
+		if r.Seq == next {
+			prev, next = r.Hash, next+1
 		}
-		v.c.Records++
-		prev, next = r.Hash, next+1
 	}
-	if fault, err := v.rows.compare(ctx, v.store); err != nil {
+	if err := v.compare(ctx); err != nil {
 		return err
-	} else if fault != nil {
-		v.c.Fault = fault
-		return v.unlessPruned(ctx, fault.Seq)
 	}
 	switch {
 	case h.Last > 0 && next <= h.Last:
-		v.c.Fault = &Fault{Wrong: Missing, Seq: next, Message: fmt.Sprintf("records %d to %d, the last ones, are not there", next, h.Last)}
-		return v.unlessPruned(ctx, next)
+		v.c.add(&Fault{Wrong: Missing, Seq: next, Message: fmt.Sprintf("records %d to %d, the last ones, are not there", next, h.Last)})
 	case h.Last > 0 && prev != h.LastHash:
-		v.c.Fault = v.at(ctx, WrongHead, h.Last, "the head names another hash of the last record: the record or the head was written anew")
-		return nil
+		v.c.add(v.at(ctx, WrongHead, h.Last, "the head names another hash of the last record: the record or the head was written anew"))
 	}
 	if whole {
-		if v.c.Fault = v.beginning(); v.c.Fault != nil {
-			return nil
+		v.c.add(v.beginning())
+	}
+	if err := v.behind(ctx); err != nil {
+		return err
+	}
+	if v.o.Rows {
+		if err := v.shown(ctx, begin, since, whole); err != nil {
+			return err
 		}
 	}
-	return v.behind(ctx)
+	return v.unlessPruned(ctx)
 }
 
-// unlessPruned lets a fault at a record stand if that one was not removed, as is told by a
-// record, while the chain was read.
-func (v *verifier) unlessPruned(ctx context.Context, seq uint64) error {
+// compare compares the executions that wait for it.
+func (v *verifier) compare(ctx context.Context) error {
+	found, err := v.rows.compare(ctx, v.store)
+	for _, f := range found.faults {
+		v.c.add(f)
+	}
+	v.c.LostSigns += found.signs
+	v.lost += found.lost
+	return err
+}
+
+// unlessPruned lets faults stand if their records were not removed, as is told by a record,
+// while the chain was read.
+func (v *verifier) unlessPruned(ctx context.Context) error {
+	if v.c.Fault == nil {
+		return nil
+	}
 	now, err := headOf(ctx, v.store, v.head.Tenant)
 	if err != nil {
 		return err
 	}
-	if now.First > v.head.First && now.First > seq {
+	if now.First > v.head.First && slices.ContainsFunc(v.c.Faults, func(f Fault) bool { return f.Seq < now.First }) {
 		return errPruned
 	}
 	return nil
@@ -251,10 +332,7 @@ func faultAt(w Wrong, r *Record, message string) *Fault {
 
 // record verifies one record, which is to have the number next and to follow prev.
 func (v *verifier) record(r *Record, next uint64, prev string) *Fault {
-	switch {
-	case r.Seq > next:
-		return &Fault{Wrong: Missing, Seq: next, Message: fmt.Sprintf("no record has the number %d; the next one there is %d", next, r.Seq)}
-	case r.Seq < next:
+	if r.Seq < next {
 		return faultAt(Doubled, r, fmt.Sprintf("the number %d is there twice", r.Seq))
 	}
 	if r.Tenant != v.head.Tenant || !linked(*r, r.Seq) {
@@ -266,7 +344,7 @@ func (v *verifier) record(r *Record, next uint64, prev string) *Fault {
 	if message := v.body(r); message != "" {
 		return faultAt(Forged, r, message)
 	}
-	if v.o.Rows && r.Kind != KindPruned {
+	if v.o.Rows && (r.Kind == KindStarted || r.Kind == KindFinished) {
 		v.rows.add(r)
 	}
 	return nil
@@ -282,7 +360,10 @@ func linked(r Record, seq uint64) bool {
 
 // misplaced looks whether a record that is not whole at its place was so near by.
 func (v *verifier) misplaced(r *Record) *Fault {
-	const near = 1000
+	near := uint64(1000)
+	if v.c.Found >= MaxFaults {
+		near = 0 // it is only counted
+	}
 	for d := uint64(1); d <= near; d++ {
 		if r.Seq > d && linked(*r, r.Seq-d) {
 			return faultAt(Doubled, r, fmt.Sprintf("the record was written with the number %d, and stands here again", r.Seq-d))
@@ -351,17 +432,18 @@ func (v *verifier) behind(ctx context.Context) error {
 			return err
 		}
 		if now.Last < page[0].Seq {
-			v.c.Fault = faultAt(WrongHead, &page[0], fmt.Sprintf("there are records behind %d, which the head says to be the last", now.Last))
-			return nil
+			v.c.add(faultAt(WrongHead, &page[0], fmt.Sprintf("there are records behind %d, which the head says to be the last", now.Last)))
 		}
 	}
 	for _, k := range v.o.Against {
 		if k.Tenant != v.head.Tenant || k.Last == 0 {
 			continue
 		}
-		if v.c.Fault, err = v.kept(ctx, k); err != nil || v.c.Fault != nil {
+		fault, err := v.kept(ctx, k)
+		if err != nil {
 			return err
 		}
+		v.c.add(fault)
 	}
 	return nil
 }
@@ -385,7 +467,7 @@ func (v *verifier) kept(ctx context.Context, k Head) (*Fault, error) {
 		return nil, err
 	}
 	if len(page) == 0 || page[0].Seq != k.Last {
-		return nil, errPruned
+		return nil, nil //nolint:nilnil // that it is missing was found already, or it was removed meanwhile
 	}
 	if page[0].Hash != k.LastHash {
 		return faultAt(Forged, &page[0], "the chain was written anew: the head that was kept has another hash of this record"), nil

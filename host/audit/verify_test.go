@@ -287,9 +287,9 @@ func TestVerifyChosen(t *testing.T) {
 		whole bool
 		n     uint64
 	}{
-		{audit.VerifyOptions{Tenant: "acme"}, false, 6},
+		{audit.VerifyOptions{Tenant: "acme"}, false, 40},
 		{audit.VerifyOptions{Tenant: "other"}, true, 40},
-		{audit.VerifyOptions{Tenant: "acme", From: 7}, false, 0},
+		{audit.VerifyOptions{Tenant: "acme", From: 7}, false, 34},
 		{audit.VerifyOptions{Tenant: "acme", From: 8}, true, 33},
 		{audit.VerifyOptions{Tenant: "acme", From: 40}, true, 1},
 		{audit.VerifyOptions{Tenant: "acme", From: 1000}, true, 1},
@@ -305,6 +305,125 @@ func TestVerifyChosen(t *testing.T) {
 		t.Error("a store that cannot be read is whole")
 	}
 	s.Before(nil)
+}
+
+// A fault does not end a verification: later ones are listed too, up to a bound, and counted
+// beyond it.
+func TestVerifyGoesOn(t *testing.T) {
+	s := filled(t, 100) // 400 records
+	records, err := s.Records(t.Context(), "acme", 1, 400)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ChangeExecution(records[0].ExecutionID, func(e *audit.Execution) { e.Skill = "other" })
+	s.Change("acme", func(_ *audit.Head, all []audit.Record) []audit.Record {
+		all[49].Body[20] ^= 1
+		all[99].Body[20] ^= 1
+		return slices.Delete(all, 199, 202)
+	})
+	r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Tenant: "acme", Rows: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[uint64]audit.Wrong{}
+	for _, f := range r.Chains[0].Faults {
+		got[f.Seq] = f.Wrong
+	}
+	for seq, want := range map[uint64]audit.Wrong{1: audit.WrongRow, 50: audit.Changed, 100: audit.Changed, 200: audit.Missing} {
+		if got[seq] != want {
+			t.Errorf("record %d: %q, want %q", seq, got[seq], want)
+		}
+	}
+	if c := r.Chains[0]; c.Records != 397 || c.Fault.Seq != 1 || c.Found < 4 {
+		t.Errorf("%d records, %d faults, the first %+v", c.Records, c.Found, c.Fault)
+	}
+	s.Change("acme", func(_ *audit.Head, all []audit.Record) []audit.Record {
+		for i := range all {
+			all[i].Body[30] ^= 1
+		}
+		return all
+	})
+	r, err = audit.Verify(t.Context(), s, audit.VerifyOptions{Tenant: "acme", Rows: true})
+	if err != nil || len(r.Chains[0].Faults) != audit.MaxFaults || r.Chains[0].Found < 390 {
+		t.Errorf("%d of %d faults, %v", len(r.Chains[0].Faults), r.Chains[0].Found, err)
+	}
+}
+
+// An execution that is shown and was never on record is found: one that ended or runs, of
+// the time of any record or of none, of a tenant with a chain or without one, and when a
+// part of the chain is verified.
+func TestVerifyFindsAddedExecutions(t *testing.T) {
+	forge := func(tenant string, when time.Time, ended bool) *audit.Execution {
+		e := &audit.Execution{Started: *call(tenant)}
+		e.Started.Time = when
+		if ended {
+			e.Finished = success()
+			e.Finished.ExecutionID, e.Finished.Time = e.Started.ExecutionID, when
+		}
+		return e
+	}
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	for name, e := range map[string]*audit.Execution{
+		"ended":                  forge("acme", now, true),
+		"long ago":               forge("acme", now.AddDate(-1, 0, 0), true),
+		"to come":                forge("acme", now.AddDate(1, 0, 0), true),
+		"running":                forge("acme", now, false),
+		"of nobody":              forge("ghost", now, true),
+		"of nobody, and running": forge("ghost", now, false),
+	} {
+		s := filled(t, 3)
+		s.AddExecution(e)
+		r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []audit.Fault
+		for _, c := range r.Chains {
+			if c.Tenant == e.Tenant {
+				found = append(found, c.Faults...)
+			}
+		}
+		if len(found) != 1 || found[0].ExecutionID != e.Started.ExecutionID || found[0].Wrong != audit.WrongRow || r.Whole() {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+	s := filled(t, 3)
+	e := forge("acme", now.Add(time.Hour), true)
+	s.AddExecution(e)
+	r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Tenant: "acme", Rows: true, From: 5})
+	if err != nil || r.Chains[0].Fault == nil || r.Chains[0].Fault.ExecutionID != e.Started.ExecutionID {
+		t.Errorf("in part: %+v, %v", r.Chains, err)
+	}
+	// One is shown in the place of another: both are told.
+	s = filled(t, 3)
+	records, err := s.Records(t.Context(), "acme", 3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.AddExecution(forge("acme", now, true))
+	s.ChangeExecution(records[0].ExecutionID, func(e *audit.Execution) { e.Tenant = "other" })
+	r, err = audit.Verify(t.Context(), s, audit.VerifyOptions{Tenant: "acme", Rows: true})
+	if err != nil || r.Chains[0].Found != 2 {
+		t.Errorf("in the place of another: %+v, %v", r.Chains[0].Faults, err)
+	}
+}
+
+// A row of an older version, in which PostgreSQL dropped the sign of a zero, is told as that.
+func TestVerifyTellsLostSigns(t *testing.T) {
+	var s audittest.Store
+	l := open(t, &s, func(o *audit.Options) { o.Policy = audit.KeepFull })
+	a := call("acme")
+	wantCode(t, l.Started(t.Context(), a, []byte(`{"x":[-0,-0.50,-0.0]}`)), "")
+	wantCode(t, l.Finished(t.Context(), a, success(), []byte(`{}`)), "")
+	s.ChangeExecution(a.ExecutionID, func(e *audit.Execution) { e.Input.JSON = []byte(`{"x": [0, -0.50, 0.0]}`) })
+	r, err := audit.Verify(t.Context(), &s, audit.VerifyOptions{Rows: true})
+	if err != nil || !r.Whole() || r.Chains[0].LostSigns != 1 {
+		t.Errorf("%+v, %v", r.Chains, err)
+	}
+	s.ChangeExecution(a.ExecutionID, func(e *audit.Execution) { e.Input.JSON = []byte(`{"x": [0, 0.50, 0.0]}`) })
+	if r, err = audit.Verify(t.Context(), &s, audit.VerifyOptions{Rows: true}); err != nil || r.Whole() {
+		t.Errorf("%+v, %v", r.Chains, err)
+	}
 }
 
 // Records come and go while chains are verified.

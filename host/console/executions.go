@@ -252,7 +252,8 @@ type ChainState struct {
 	From    uint64 // number of the first record that was looked at
 	Last    uint64
 	Records uint64
-	Fault   string // "": it is whole
+	Faults  []string // the first ones
+	Found   int      // faults in all; 0: it is whole
 }
 
 // mayVerify reports whether the caller may have its chain looked at: who reads all records

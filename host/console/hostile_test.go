@@ -176,7 +176,7 @@ func TestHostileTextOfTheHost(t *testing.T) {
 	f := open(t, func(o *Options) {
 		o.Settings = func() []Setting { return []Setting{{Name: "OPENSKILL_X", Value: hostile, From: "flag"}} }
 		o.Chain = func(_ context.Context, _ string) (*ChainState, error) {
-			return &ChainState{Tenant: hostile, Fault: hostile}, nil
+			return &ChainState{Tenant: hostile, Faults: []string{hostile}, Found: 2}, nil
 		}
 		o.Keys = hostileKeys{}
 		row := TestRow{Case: hostile, Limit: hostile, Happened: hostile, Verdict: hostile, Problems: []string{hostile}}

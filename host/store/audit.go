@@ -41,6 +41,28 @@ func (a *auditStore) Tenants(ctx context.Context) ([]audit.Head, error) {
 	})
 }
 
+// Shown implements [audit.Store].
+func (a *auditStore) Shown(ctx context.Context, tenant string) ([]audit.Shown, error) {
+	if plain(tenant) != tenant {
+		return nil, nil // there is none
+	}
+	only, args := "", []any(nil)
+	if tenant != "" {
+		only, args = " AND tenant = ?0", []any{tenant}
+	}
+	q := strings.ReplaceAll(`WITH n AS (SELECT tenant, count(*) AS ended FROM execution_logs WHERE true ONLY GROUP BY tenant),
+		t AS (SELECT tenant FROM audit_heads WHERE last > 0 ONLY UNION SELECT tenant FROM n UNION SELECT tenant FROM running_executions WHERE true ONLY)
+		SELECT t.tenant, COALESCE(h.first, 0), COALESCE(h.prev, ''), COALESCE(h.last, 0), COALESCE(h.last_hash, ''), COALESCE(n.ended, 0)
+		FROM t LEFT JOIN audit_heads h ON h.tenant = t.tenant LEFT JOIN n ON n.tenant = t.tenant ORDER BY t.tenant`, " ONLY", only)
+	rows, err := a.db.read.QueryContext(ctx, q, args...)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(rows *sql.Rows) (s audit.Shown, err error) {
+		return s, rows.Scan(&s.Tenant, &s.First, &s.Prev, &s.Last, &s.LastHash, &s.Ended)
+	})
+}
+
 // Records implements [audit.Store].
 func (a *auditStore) Records(ctx context.Context, tenant string, from uint64, limit int) ([]audit.Record, error) {
 	if limit <= 0 || from > 1<<62 || plain(tenant) != tenant {

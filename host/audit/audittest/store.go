@@ -71,6 +71,13 @@ func (s *Store) ChangeExecution(id string, f func(e *audit.Execution)) {
 	f(s.executions[id])
 }
 
+// AddExecution lets queries show an execution that is not on record.
+func (s *Store) AddExecution(e *audit.Execution) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.executions[e.Started.ExecutionID] = e
+}
+
 // do runs an operation between the two hooks.
 func (s *Store) do(ctx context.Context, op string, f func() error) error {
 	s.mu.Lock()
@@ -158,6 +165,35 @@ func (s *Store) Tenants(ctx context.Context) (heads []audit.Head, err error) {
 		return nil
 	})
 	return heads, err
+}
+
+// Shown implements audit.Store.
+func (s *Store) Shown(ctx context.Context, tenant string) (all []audit.Shown, err error) {
+	err = s.do(ctx, "Shown", func() error {
+		by := map[string]*audit.Shown{}
+		of := func(name string) *audit.Shown {
+			if by[name] == nil {
+				by[name] = &audit.Shown{Head: audit.Head{Tenant: name}}
+			}
+			return by[name]
+		}
+		for _, c := range s.chains {
+			of(c.head.Tenant).Head = c.head
+		}
+		for _, x := range s.executions {
+			if e := of(x.Tenant); x.Finished != nil {
+				e.Ended++
+			}
+		}
+		for _, e := range by {
+			if tenant == "" || e.Tenant == tenant {
+				all = append(all, *e)
+			}
+		}
+		slices.SortFunc(all, func(a, b audit.Shown) int { return strings.Compare(a.Tenant, b.Tenant) })
+		return nil
+	})
+	return all, err
 }
 
 // Records implements audit.Store.

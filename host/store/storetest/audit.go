@@ -35,6 +35,7 @@ func Audit(t *testing.T, fresh func(t *testing.T) (open func() audit.Store)) {
 		"orphans":                                orphans,
 		"prune":                                  prune,
 		"prune waits for what runs":              pruneRunning,
+		"what is shown":                          shownBeside,
 		"strings of strangers":                   stringsOfStrangers,
 		"JSON of strangers":                      jsonOfStrangers,
 	} {
@@ -537,5 +538,26 @@ func jsonOfStrangers(t *testing.T, open func() audit.Store) {
 				t.Error("the record is not what was hashed, byte for byte")
 			}
 		})
+	}
+}
+
+// Chains are listed with the number of executions that ended.
+func shownBeside(t *testing.T, open func() audit.Store) {
+	t.Helper()
+	s := open()
+	for range 3 {
+		ran(t, s, begun("acme", noon), audit.Success)
+	}
+	write(t, s, entryOf(begun("acme", noon)), entryOf(begun("other", noon)))
+	heads, err := s.Tenants(t.Context())
+	if err != nil || len(heads) != 2 {
+		t.Fatal(heads, err)
+	}
+	for tenant, want := range map[string][]audit.Shown{
+		"": {{Head: heads[0], Ended: 3}, {Head: heads[1]}}, "acme": {{Head: heads[0], Ended: 3}}, "other": {{Head: heads[1]}}, "nobody": nil, "a\x00": nil,
+	} {
+		if got, err := s.Shown(t.Context(), tenant); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %+v, %v, want %+v", tenant, got, err, want)
+		}
 	}
 }

@@ -1,0 +1,82 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/host/console"
+	"openskill/sdk/skill"
+)
+
+// What the console verifies of a chain: its newest records, for so long.
+const (
+	chainRecords = 100_000
+	chainTime    = 30 * time.Second
+)
+
+// chainCheck lets one chain at a time be verified in a host: it costs as much as many calls.
+type chainCheck struct {
+	mu         sync.Mutex
+	done, last atomic.Uint64 // how far the running check is
+}
+
+// chain verifies the chain of a tenant as openskill audit verify does.
+func (h *Host) chain(ctx context.Context, tenant string) (*console.ChainState, error) {
+	c := &h.check
+	if !c.mu.TryLock() {
+		return nil, &skill.Error{
+			Op: "host.chain", Code: skill.Conflict,
+			Message: fmt.Sprintf("records are being verified already (%d of %d); try again in a moment", c.done.Load(), c.last.Load()),
+		}
+	}
+	defer c.mu.Unlock()
+	c.done.Store(0)
+	c.last.Store(0)
+	ctx, cancel := context.WithTimeout(ctx, chainTime)
+	defer cancel()
+	unread := func(err error) error {
+		return &skill.Error{Op: "host.chain", Code: skill.AuditUnavailable, Message: "the records cannot be read now, since the database does not answer", Err: err}
+	}
+	store := h.kept.db.Audit()
+	o := audit.VerifyOptions{Tenant: tenant, Rows: true, Progress: func(_ string, done, last uint64) {
+		c.done.Store(done)
+		c.last.Store(last)
+	}}
+	heads, err := store.Shown(ctx, tenant)
+	if err != nil {
+		return nil, unread(err)
+	}
+	for _, head := range heads {
+		if head.Last > chainRecords {
+			o.From = head.Last - chainRecords + 1
+		}
+	}
+	report, err := audit.Verify(ctx, store, o)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, &skill.Error{
+			Op: "host.chain", Code: skill.Timeout,
+			Message: fmt.Sprintf("%d of %d records were read in %s; verify them with openskill audit verify", c.done.Load(), c.last.Load(), chainTime),
+		}
+	}
+	if err != nil {
+		return nil, unread(err)
+	}
+	out := &console.ChainState{Tenant: tenant}
+	for _, chain := range report.Chains {
+		out.From, out.Last, out.Records, out.Found = max(o.From, chain.First), chain.Last, chain.Records, chain.Found
+		for i := range chain.Faults {
+			out.Faults = append(out.Faults, chain.Faults[i].String())
+		}
+	}
+	if out.Found > 0 {
+		h.log.WarnContext(ctx, "a chain of records is broken", slog.String("tenant", skill.CleanText(tenant, 128)),
+			slog.Int("faults", out.Found), slog.String("fault", out.Faults[0]))
+	}
+	return out, nil
+}
