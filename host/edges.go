@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 
 	"openskill/host/agentskills"
@@ -10,7 +9,6 @@ import (
 	"openskill/host/httpapi"
 	"openskill/host/mcpserver"
 	"openskill/host/registry"
-	"openskill/host/tools"
 	"openskill/sdk/skill"
 )
 
@@ -37,46 +35,15 @@ func (h *Host) approve() func(context.Context, skill.Principal, *registry.Skill,
 	}
 }
 
-// Tools gives what models may call, in the words of a vendor: every skill of the
-// caller's, and the tools for Agent Skills where there are any.
-func (h *Host) Tools(ctx context.Context, p skill.Principal, format string) (any, error) {
-	list, err := h.tools(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	return tools.Write(format, list)
-}
-
-func (h *Host) tools(ctx context.Context, p skill.Principal) ([]skill.Tool, error) {
-	var skills []skill.Descriptor
-	for cursor := ""; ; {
-		page, next, err := h.Catalogue().List(p, cursor, 100)
-		if err != nil {
-			return nil, err
-		}
-		skills = append(skills, page...)
-		if cursor = next; cursor == "" {
-			break
-		}
-	}
-	own, err := h.agents.Tools(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	all, left := tools.Join(own, tools.All(skills))
-	if len(left) > 0 {
-		h.log.Warn("tools whose names are taken are left out", slog.Any("names", left))
-	}
-	return all, nil
-}
-
 // edges are the options of the HTTP edge that come of other parts; the MCP server is
 // closed by the caller.
 func (h *Host) edges(o *httpapi.Options) (*mcpserver.Server, error) {
+	o.Reads = httpapi.NewReads(h.alone)
 	mcp, err := mcpserver.New(mcpserver.Options{
 		Alone: h.alone,
 		Door:  h, Catalogue: h.Catalogue(), AgentSkills: h.agents, Origins: o.Origins,
 		Principal: func(r *http.Request) (skill.Principal, error) { return httpapi.PrincipalOf(r.Context()), nil },
+		Revision:  h.revision, Reads: o.Reads,
 		Approvals: h.approvals, Logger: h.log, Version: Version, BodyLimit: o.BodyLimit,
 	})
 	if err != nil {

@@ -70,6 +70,7 @@ type Host struct {
 	alone      bool // all callers are one tenant, for whom nothing is kept of any gate
 	lately     lately
 	check      chainCheck
+	lists      lists
 	ended      []func(*dispatch.Ended) // told of every call; complete before the door is made
 	metrics    *metrics.Metrics        // nil: nobody reads them
 	trace      *tracing.Tracer         // nil: nothing is traced

@@ -96,7 +96,7 @@ func (h *Host) openUploads() error {
 
 // finds is what the door and the catalogue look skills up in.
 func (h *Host) finds() catalogue {
-	c := catalogue{own: h.skills}
+	c := catalogue{own: h.skills, settings: &h.live, lists: &h.lists}
 	if h.uploads != nil {
 		c.uploads = h.uploads.store
 	}
@@ -349,8 +349,10 @@ func (u *uploads) Delete(p skill.Principal, w httpapi.Which) (skill.VersionState
 // catalogue is what a caller finds: the operator's skills, which are everybody's,
 // and what its tenant finds of the uploads. It is what the door asks.
 type catalogue struct {
-	own     *definitions.Catalogue
-	uploads *versions.Store // nil: none
+	own      *definitions.Catalogue
+	uploads  *versions.Store // nil: none
+	settings *atomic.Pointer[config.Settings]
+	lists    *lists
 }
 
 // Get finds a skill for a caller of a tenant.
@@ -400,29 +402,58 @@ func (c View) List(p skill.Principal, cursor string, limit int) ([]skill.Descrip
 	if limit == 0 {
 		limit = registry.DefaultPage
 	}
-	var all []skill.Descriptor
-	for _, id := range own.IDs() {
-		if s, err := own.Get(id, ""); err == nil {
-			all = append(all, s.Descriptor)
-		}
-	}
-	uploaded, err := c.all.uploads.List(p.Tenant)
+	all, err := c.list(context.Background(), p.Tenant)
 	if err != nil {
 		return nil, "", err
 	}
-	for _, s := range uploaded {
-		if !own.Has(s.Descriptor.ID) {
-			all = append(all, s.Descriptor)
-		}
-	}
-	slices.SortFunc(all, func(a, b skill.Descriptor) int { return cmp.Compare(a.ID, b.ID) })
 	from, found := slices.BinarySearchFunc(all, skill.ID(cursor), func(d skill.Descriptor, id skill.ID) int { return cmp.Compare(d.ID, id) })
 	if found {
 		from++
 	}
 	to := min(from+limit, len(all))
+	page := slices.Clone(all[from:to])
 	if to == len(all) {
-		return all[from:to], "", nil
+		return page, "", nil
 	}
-	return all[from:to], string(all[to-1].ID), nil
+	return page, string(all[to-1].ID), nil
+}
+
+// revision is that of a tenant's lists now.
+func (c View) revision(tenant string) revision {
+	at := revision{own: c.all.own.Now(), settings: c.all.settings.Load()}
+	if c.all.uploads != nil {
+		at.uploads = c.all.uploads.Revision(tenant)
+	}
+	return at
+}
+
+// list gives the current version of every skill that a tenant finds, in the order of ids. It
+// is not to be changed.
+func (c View) list(ctx context.Context, tenant string) ([]skill.Descriptor, error) {
+	at := c.revision(tenant) // before anything is read
+	key := "skills " + tenant
+	if v, ok := c.all.lists.get(key, at); ok {
+		all, _ := v.([]skill.Descriptor) // of this kind of key
+		return all, nil
+	}
+	var all []skill.Descriptor
+	for _, id := range at.own.IDs() {
+		if s, err := at.own.Get(id, ""); err == nil {
+			all = append(all, s.Descriptor)
+		}
+	}
+	if c.all.uploads != nil {
+		uploaded, err := c.all.uploads.List(ctx, tenant)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range uploaded {
+			if !at.own.Has(s.Descriptor.ID) {
+				all = append(all, s.Descriptor)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b skill.Descriptor) int { return cmp.Compare(a.ID, b.ID) })
+	c.all.lists.keep(key, at, all, len(all)*1024) // schemas are the store's own
+	return all, nil
 }

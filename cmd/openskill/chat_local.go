@@ -107,11 +107,7 @@ func (t *localTalker) Skills(ctx context.Context) (list []skill.Descriptor, agen
 }
 
 func (t *localTalker) Tools(ctx context.Context) (json.RawMessage, error) {
-	v, err := t.h.Tools(ctx, skill.Local(), "openai")
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(v)
+	return t.h.Tools(ctx, skill.Local(), "openai")
 }
 
 func (t *localTalker) Approval(_ context.Context, id string) (*client.Approval, error) {

@@ -136,6 +136,9 @@ func (p *Provider) look(ctx context.Context) (*snapshot, error) {
 	return s, nil
 }
 
+// Revision gives a value that compares equal as long as the skills stay as they are.
+func (p *Provider) Revision(ctx context.Context) (any, error) { return p.look(ctx) }
+
 // visible gives the skills that exist for a caller, one of each name. The list is not
 // to be changed.
 func (s *snapshot) visible(p skill.Principal) []member {

@@ -70,6 +70,12 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 			conn.enter(busy)
 		}
 	}
+	leave, err := s.enter(ctx)
+	if err != nil {
+		s.fail(ctx, err)
+		return
+	}
+	defer leave()
 	s.fiber(ctx)
 	if s.log.Enabled(context.Background(), slog.LevelDebug) {
 		s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelDebug, "request", slog.String("trace_id", string(trace)),

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"openskill/host/access"
 )
 
 // FuzzCheckFileName: what passes names a place below a folder, and nothing else.
@@ -162,5 +164,53 @@ func TestCleanMessage(t *testing.T) {
 	}
 	if got := cleanMessage(strings.Repeat("é", maxMessage)); len(got) > maxMessage {
 		t.Errorf("a long message keeps %d bytes", len(got))
+	}
+}
+
+// Every route that needs a caller has its turn by tenants: here, or in what it starts.
+func TestEveryRouteHasAGate(t *testing.T) {
+	s := &Server{reads: NewReads(false), records: newRecords(false)}
+	known := map[string]bool{}
+	for _, r := range access.Routes() {
+		name := r.Method + " " + r.Path
+		known[name] = true
+		if g := s.gateOf(&r); (g == nil) != (r.Open || ownGate[name]) {
+			t.Errorf("%s: gate %v", name, g != nil)
+		}
+	}
+	for name := range ownGate {
+		if !known[name] {
+			t.Errorf("there is no route %s", name)
+		}
+	}
+}
+
+// One holder gets half of a budget, two a third each, and what is given back is free.
+func TestBudgetIsShared(t *testing.T) {
+	b := newBudget(900)
+	fill := func(holder string) (n int) {
+		for b.take(holder, 10) {
+			n += 10
+		}
+		return n
+	}
+	if n := fill("a"); n != 450 {
+		t.Errorf("one has %d", n)
+	}
+	if n := fill("b"); n < 220 {
+		t.Errorf("the second one has %d", n)
+	}
+	if !b.take("c", 100) {
+		t.Error("there is nothing for a third one")
+	}
+	b.give("a", 450)
+	for holder, n := range map[string]int{"b": b.held["b"], "c": b.held["c"]} {
+		b.give(holder, n)
+	}
+	if b.used != 0 || len(b.held) != 0 {
+		t.Errorf("%d bytes are held by %v", b.used, b.held)
+	}
+	if b.take("a", 901) {
+		t.Error("more than there is")
 	}
 }

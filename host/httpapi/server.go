@@ -75,6 +75,7 @@ type Options struct {
 	// Cookie; the zero value: nobody's. It is asked before the body of a form is read, of
 	// which little is taken from callers that are not known. nil: nobody has a session.
 	ConsoleCaller func(ctx context.Context, host, cookie string) skill.Principal
+	Reads         *gate.Gate // that MCP passes too; nil: one of its own
 	// TrustedProxies are those whose word on the address of their clients counts, in the
 	// headers Forwarded and X-Forwarded-For. nil: none.
 	TrustedProxies []netip.Prefix
@@ -177,6 +178,8 @@ type Server struct {
 
 	watches watches
 
+	reads, records *gate.Gate // requests that read the catalogue, and those that read records or decide
+
 	open, bodies *budget // of the bodies of callers that are not known, and of those that are
 
 	receiving *gate.Gate // uploads whose bodies come in
@@ -207,6 +210,10 @@ func New(o Options) (*Server, error) {
 	s.log = s.opt.Logger
 	s.conns = newConnSet(s.opt.MaxConns)
 	s.conns.refused, s.conns.holder = s.refused, s.holderOf
+	if s.reads = s.opt.Reads; s.reads == nil {
+		s.reads = NewReads(s.opt.Alone)
+	}
+	s.records = newRecords(s.opt.Alone)
 	s.open, s.bodies = newBudget(openBodies), newBudget(knownBodies)
 	s.receiving = gate.New(gate.Options{Places: s.opt.Receiving, Retry: time.Second, Alone: s.opt.Alone})
 	s.admitting = gate.New(gate.Options{Places: s.opt.Admitting, Queue: mostWaiting, Wait: s.opt.AdmitWait, Retry: 10 * time.Second, Alone: s.opt.Alone})

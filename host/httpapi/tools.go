@@ -2,18 +2,17 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/valyala/fasthttp"
-
 	"openskill/sdk/skill"
 )
 
-// Tools gives what a model can call, in a dialect of toolFormats, as a value for
-// package json. It is safe for concurrent use; its errors are *skill.Error.
-type Tools func(ctx context.Context, p skill.Principal, format string) (any, error)
+// Tools gives what a model can call, in a dialect of toolFormats, as JSON that nobody
+// changes. It is safe for concurrent use; its errors are *skill.Error.
+type Tools func(ctx context.Context, p skill.Principal, format string) (json.RawMessage, error)
 
 // toolFormats are the dialects; the first one is the default.
 var toolFormats = []string{"openai", "anthropic", "mcp"}
@@ -39,6 +38,8 @@ func (s *Server) listTools(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	s.writeJSON(c.Context(), fasthttp.StatusOK, list)
+	ctx := c.Context()
+	ctx.SetContentType(jsonType)
+	ctx.Response.SetBodyRaw(list)
 	return nil
 }

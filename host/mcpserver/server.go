@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
 )
 
@@ -61,8 +62,7 @@ type Options struct {
 	// of a caller stay as they are. It must be quick: sessions are told of changes by it. nil,
 	// or a value that is nil: not known, so that all is read to find out.
 	Revision func(ctx context.Context, p skill.Principal) any
-	// Reads gives a place for reading a list, and what gives it back; nil: there is one.
-	Reads func(ctx context.Context, p skill.Principal) (leave func(), err error)
+	Reads    *gate.Gate // that requests pass which read lists and files; nil: none
 
 	// Principal says who a request over HTTP acts for; its error, an *skill.Error,
 	// is the answer. nil: every request is refused.
@@ -285,7 +285,10 @@ func (s *Server) reads(ctx context.Context, p skill.Principal) (leave func(), er
 	if s.opt.Reads == nil {
 		return func() {}, nil
 	}
-	return s.opt.Reads(ctx, p)
+	if leave, err = s.opt.Reads.Enter(ctx, p.Tenant); err != nil {
+		return nil, gate.Refusal(err, "mcpserver.reads", "too many lists and files are being read by this tenant, or by all")
+	}
+	return leave, nil
 }
 
 // answer keeps a nil pointer from becoming a result.

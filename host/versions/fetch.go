@@ -67,7 +67,7 @@ func (s *Store) mark(k key, folder string, here bool, refused string) {
 		}
 	}
 	s.skills[k] = st
-	s.index()
+	s.index(k.tenant)
 }
 
 // lost fetches the files of a version again, which are not those that were admitted any

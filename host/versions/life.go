@@ -340,6 +340,7 @@ func (s *Store) remove(k key) {
 	}
 	s.mu.Lock()
 	delete(s.skills, k)
+	s.index(k.tenant)
 	s.mu.Unlock()
 	s.forgetEmpty(k)
 }

@@ -206,7 +206,7 @@ func (u *Upload) Publish(ctx context.Context, a *Admitted, by string) (skill.Ver
 	u.bytes = 0
 	delete(s.garbage, folder)
 	s.skills[k] = st
-	s.index()
+	s.index(k.tenant)
 	return v.public(k.id), nil
 }
 

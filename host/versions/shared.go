@@ -283,7 +283,7 @@ func (s *Store) apply(k key, st *state, revision uint64) {
 		s.skills[k] = st
 	}
 	s.shared.revisions[k], s.shared.newest = revision, max(s.shared.newest, revision)
-	s.index()
+	s.index(k.tenant)
 	s.mu.Unlock()
 	if old == nil {
 		return
@@ -393,7 +393,7 @@ func (s *Store) owe(k key, version string, d *Decision) {
 	st = st.clone()
 	s.hold(k, st)
 	s.skills[k] = st
-	s.index()
+	s.index(k.tenant)
 }
 
 // payOwed writes the quarantines that could not be written before.

@@ -60,6 +60,10 @@ type Store struct {
 	skills   map[key]*state
 	approved map[skill.ID]string // tenant of the approved versions of an id
 	reserved map[string]int64    // bytes, by tenant, of uploads under way
+
+	changes   map[string]uint64 // of the skills of each tenant
+	approvals uint64            // changes of the skills of tenants that have approved ones
+
 	closed   bool
 	problems []registry.Problem
 	garbage  map[string]bool // folders that could not be removed
@@ -103,7 +107,7 @@ func Open(o Options) (*Store, error) {
 		o.Now = time.Now //nolint:forbidigo // the default of the clock field
 	}
 	s := &Store{
-		o: o, skills: map[key]*state{}, approved: map[skill.ID]string{},
+		o: o, skills: map[key]*state{}, approved: map[skill.ID]string{}, changes: map[string]uint64{},
 		reserved: map[string]int64{}, garbage: map[string]bool{}, fetcher: make(chan struct{}, fetchers),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -212,7 +216,7 @@ func (s *Store) read() error {
 			s.readSkill(filepath.Join(dir, id.Name()))
 		}
 	}
-	s.index()
+	s.index("") // of all; nobody has a revision yet
 	return nil
 }
 
@@ -309,15 +313,41 @@ func (s *Store) discard(path string) {
 	}
 }
 
-// index finds out again whose approved versions an id means; mu is held, or nobody
-// else has the store yet.
-func (s *Store) index() {
+// Revision changes with everything that is kept of the skills that a tenant finds: two of
+// one tenant that are equal mean the same lists.
+type Revision struct{ own, approved uint64 }
+
+// Revision is the one of a tenant now.
+func (s *Store) Revision(tenant string) Revision {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return Revision{s.changes[tenant], s.approvals}
+}
+
+// index finds out again whose approved versions an id means, after a change of a tenant's
+// skills; mu is held, or nobody else has the store yet.
+func (s *Store) index(changed string) {
+	s.changes[changed]++
+	shared := s.shares(changed)
 	clear(s.approved)
 	for k, st := range s.skills {
 		if slices.ContainsFunc(st.live(), func(v *version) bool { return v.Approved != nil && !v.absent }) {
 			s.approved[k.id] = k.tenant
 		}
 	}
+	if shared || s.shares(changed) {
+		s.approvals++ // all tenants see it
+	}
+}
+
+// shares reports whether a tenant has approved versions, which others find.
+func (s *Store) shares(tenant string) bool {
+	for _, owner := range s.approved {
+		if owner == tenant {
+			return true
+		}
+	}
+	return false
 }
 
 // changing holds change for a decision, and gives what ends it. Where records are shared
@@ -363,7 +393,7 @@ func (s *Store) update(k key, must bool, do func(st *state) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.skills[k] = st
-	s.index()
+	s.index(k.tenant)
 	return err
 }
 

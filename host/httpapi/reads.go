@@ -1,0 +1,71 @@
+package httpapi
+
+import (
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"openskill/host/access"
+	"openskill/host/internal/gate"
+)
+
+// The bounds of requests that read or decide. A list is work of the processor; a record is
+// waited for, and so more of them go on at once.
+const (
+	recordPlaces = 16
+	readQueue    = 256
+	readWait     = 10 * time.Second
+)
+
+// NewReads makes the gate for requests that read the catalogue: one for each processor, so
+// that calls and the health of the host are left alone. alone says that all callers are one
+// tenant.
+func NewReads(alone bool) *gate.Gate {
+	return gate.New(gate.Options{Places: max(runtime.NumCPU(), 2), Queue: readQueue, Wait: readWait, Retry: time.Second, Alone: alone})
+}
+
+func newRecords(alone bool) *gate.Gate {
+	return gate.New(gate.Options{Places: recordPlaces, Queue: readQueue, Wait: readWait, Retry: time.Second, Alone: alone})
+}
+
+// ownGate lists the routes whose handlers pass a gate of their own, or start something that
+// does: calls, uploads and reports, turns of the agent, MCP.
+var ownGate = map[string]bool{
+	"POST " + pathInvoke: true, "POST " + pathRun: true, "POST /skills": true, "GET /skills/{id}/versions/{version}": true,
+	"POST /executions/{id}:replay": true, "POST /agent/chat": true, "POST /agent/conversations/{id}:approve": true, "POST /api/agent/execute": true,
+	"GET " + pathMCP: true, "POST " + pathMCP: true, "DELETE " + pathMCP: true,
+}
+
+// gateOf is the gate of a route; nil: it has its own, or needs none.
+func (s *Server) gateOf(r *access.Route) *gate.Gate {
+	switch {
+	case r.Open, ownGate[r.Method+" "+r.Path]:
+		return nil
+	case r.Method != fiber.MethodGet:
+		return s.records // a decision
+	}
+	for _, of := range []string{"/executions", "/agent/", "/approvals", "/api/agent/executions"} {
+		if strings.HasPrefix(r.Path, of) {
+			return s.records
+		}
+	}
+	return s.reads
+}
+
+// enter waits for the turn of a request's tenant. A client that leaves waits no more.
+func (s *Server) enter(ctx *fasthttp.RequestCtx) (leave func(), err error) {
+	c := callerOf(ctx)
+	g := s.gateOf(c.route)
+	if g == nil {
+		return func() {}, nil
+	}
+	run, done := s.calling(ctx)
+	defer done()
+	if leave, err = g.Enter(run, c.principal.Tenant); err != nil {
+		return nil, gate.Refusal(err, "httpapi.enter", "too many requests of this tenant, or of all, are being answered")
+	}
+	return leave, nil
+}

@@ -1,0 +1,187 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"log/slog"
+	"sync"
+
+	"openskill/host/config"
+	"openskill/host/registry"
+	"openskill/host/tools"
+	"openskill/host/versions"
+	"openskill/sdk/skill"
+)
+
+// revision compares equal as long as what the callers of a tenant find stays as it is: the
+// operator's skills, the uploads of the tenant, those that are approved for all, and the
+// settings that say what they are granted.
+type revision struct {
+	own      *registry.Registry
+	uploads  versions.Revision
+	settings *config.Settings
+}
+
+// mostKept bounds what is kept of lists, in bytes. One answer has a quarter of it at most.
+const mostKept = 64 << 20
+
+// lists keeps what was made of the catalogue for each tenant, until its revision changes: to
+// make it takes much longer than to give it. It is safe for concurrent use.
+type lists struct {
+	mu    sync.Mutex
+	all   map[string]*listed
+	bytes int
+	clock uint64
+}
+
+type listed struct {
+	at    revision
+	value any
+	bytes int
+	used  uint64
+}
+
+func (l *lists) get(key string, at revision) (any, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.all[key]
+	if e == nil || e.at != at {
+		return nil, false
+	}
+	l.clock++
+	e.used = l.clock
+	return e.value, true
+}
+
+// keep keeps a value that was made at a revision, in place of others that were not used for
+// longest.
+func (l *lists) keep(key string, at revision, value any, bytes int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(key)
+	if bytes += 256; bytes > mostKept/4 { // the entry itself
+		return
+	}
+	for l.bytes+bytes > mostKept {
+		oldest := ""
+		for k, e := range l.all {
+			if oldest == "" || e.used < l.all[oldest].used {
+				oldest = k
+			}
+		}
+		l.drop(oldest)
+	}
+	if l.all == nil {
+		l.all = map[string]*listed{}
+	}
+	l.clock++
+	l.bytes += bytes
+	l.all[key] = &listed{at, value, bytes, l.clock}
+}
+
+func (l *lists) drop(key string) {
+	if e := l.all[key]; e != nil {
+		l.bytes -= e.bytes
+		delete(l.all, key)
+	}
+}
+
+// Tools gives what models may call, in the words of a vendor: every skill of the caller's,
+// and the tools for Agent Skills where there are any. It is JSON, which is not to be changed.
+func (h *Host) Tools(ctx context.Context, p skill.Principal, format string) (json.RawMessage, error) {
+	view := h.Catalogue()
+	at := view.revision(p.Tenant) // before anything is read
+	own, err := h.agents.Tools(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(own)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(b)
+	key := "tools " + format + " " + string(sum[:]) + " " + p.Tenant
+	if v, ok := h.lists.get(key, at); ok {
+		out, _ := v.(json.RawMessage) // of this kind of key
+		return out, nil
+	}
+	list, err := h.tools(ctx, p, own)
+	if err != nil {
+		return nil, err
+	}
+	out, err := written(ctx, format, list)
+	if err != nil {
+		return nil, err
+	}
+	h.lists.keep(key, at, out, len(out))
+	return out, nil
+}
+
+// written is a list of tools in a format, as JSON. It ends with ctx.
+func written(ctx context.Context, format string, list []skill.Tool) (json.RawMessage, error) {
+	out := bytes.NewBufferString("[")
+	var one bytes.Buffer
+	enc := json.NewEncoder(&one)
+	enc.SetEscapeHTML(false)
+	for i := range list {
+		if ctx.Err() != nil {
+			return nil, listLeft(ctx)
+		}
+		v, err := tools.Write(format, list[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		one.Reset()
+		if err := enc.Encode(v); err != nil {
+			return nil, err
+		}
+		inner := bytes.TrimSuffix(bytes.TrimPrefix(bytes.TrimSpace(one.Bytes()), []byte("[")), []byte("]"))
+		if len(inner) > 0 && out.Len() > 1 { // a vendor may not take one
+			out.WriteByte(',')
+		}
+		out.Write(inner)
+	}
+	out.WriteString("]\n")
+	return out.Bytes(), nil
+}
+
+// tools joins the tools for Agent Skills and those of the skills that a caller finds.
+func (h *Host) tools(ctx context.Context, p skill.Principal, own []skill.Tool) ([]skill.Tool, error) {
+	skills, err := h.Catalogue().list(ctx, p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	made := []skill.Tool{}
+	for i := range skills {
+		if ctx.Err() != nil {
+			return nil, listLeft(ctx)
+		}
+		if skills[i].Enabled {
+			made = append(made, tools.Of(&skills[i]))
+		}
+	}
+	all, taken := tools.Join(own, made)
+	if len(taken) > 0 {
+		h.log.Warn("tools whose names are taken are left out", slog.Any("names", taken))
+	}
+	return all, nil
+}
+
+// revision is that of all that MCP lists for a caller.
+func (h *Host) revision(ctx context.Context, p skill.Principal) any {
+	agents, err := h.agents.Revision(ctx)
+	if err != nil {
+		return nil // it is looked at, and whoever asks is told
+	}
+	return struct {
+		skills revision
+		agents any
+	}{h.Catalogue().revision(p.Tenant), agents}
+}
+
+// listLeft is the error of a list whose caller does not wait for it any more.
+func listLeft(ctx context.Context) error {
+	return &skill.Error{Op: "host.list", Code: skill.Cancelled, Message: "the caller left", Err: context.Cause(ctx)}
+}
