@@ -149,7 +149,7 @@ func written(ctx context.Context, format string, list []skill.Tool) (json.RawMes
 
 // tools joins the tools for Agent Skills and those of the skills that a caller finds.
 func (h *Host) tools(ctx context.Context, p skill.Principal, own []skill.Tool) ([]skill.Tool, error) {
-	skills, err := h.Catalogue().list(ctx, p.Tenant)
+	skills, err := h.Catalogue().list(p.Tenant)
 	if err != nil {
 		return nil, err
 	}

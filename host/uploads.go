@@ -402,7 +402,7 @@ func (c View) List(p skill.Principal, cursor string, limit int) ([]skill.Descrip
 	if limit == 0 {
 		limit = registry.DefaultPage
 	}
-	all, err := c.list(context.Background(), p.Tenant)
+	all, err := c.list(p.Tenant)
 	if err != nil {
 		return nil, "", err
 	}
@@ -429,7 +429,7 @@ func (c View) revision(tenant string) revision {
 
 // list gives the current version of every skill that a tenant finds, in the order of ids. It
 // is not to be changed.
-func (c View) list(ctx context.Context, tenant string) ([]skill.Descriptor, error) {
+func (c View) list(tenant string) ([]skill.Descriptor, error) {
 	at := c.revision(tenant) // before anything is read
 	key := "skills " + tenant
 	if v, ok := c.all.lists.get(key, at); ok {
@@ -443,7 +443,7 @@ func (c View) list(ctx context.Context, tenant string) ([]skill.Descriptor, erro
 		}
 	}
 	if c.all.uploads != nil {
-		uploaded, err := c.all.uploads.List(ctx, tenant)
+		uploaded, err := c.all.uploads.List(tenant)
 		if err != nil {
 			return nil, err
 		}

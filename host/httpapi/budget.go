@@ -22,19 +22,22 @@ const opRoom = "httpapi.room"
 // budget shares bytes between holders. One that holds some may take as much as it leaves
 // free, so that none can have all.
 type budget struct {
-	most int
+	most  int
+	alone bool // one holder may have all
 
 	mu   sync.Mutex
 	used int
 	held map[string]int
 }
 
-func newBudget(most int) *budget { return &budget{most: most, held: map[string]int{}} }
+func newBudget(most int, alone bool) *budget {
+	return &budget{most: most, alone: alone, held: map[string]int{}}
+}
 
 func (b *budget) take(holder string, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if free := b.most - b.used - n; free < 0 || b.held[holder] > 0 && b.held[holder]+n > free {
+	if free := b.most - b.used - n; free < 0 || !b.alone && b.held[holder] > 0 && b.held[holder]+n > free {
 		return false
 	}
 	b.used += n

@@ -15,7 +15,7 @@ func spare(c *conn) bool { _, ok := c.idle(); return ok }
 // is; who is in a call, or has just been answered, never does.
 func TestWhoMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cs := newConnSet(3)
+		cs := newConnSet(3, false)
 		open := func(state int32) (c *conn, client net.Conn) {
 			client, ours := net.Pipe()
 			c = &conn{Conn: ours, set: cs}
@@ -85,7 +85,7 @@ func TestWhoMakesRoom(t *testing.T) {
 func TestStreamsMakeNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, ours := net.Pipe()
-		c := &conn{Conn: ours, set: newConnSet(1)}
+		c := &conn{Conn: ours, set: newConnSet(1, false)}
 		a := newAnswer(c, time.Minute, func() {})
 		c.enter(busy)
 		written := make(chan error, 1)

@@ -187,7 +187,7 @@ func TestEveryRouteHasAGate(t *testing.T) {
 
 // One holder gets half of a budget, two a third each, and what is given back is free.
 func TestBudgetIsShared(t *testing.T) {
-	b := newBudget(900)
+	b := newBudget(900, false)
 	fill := func(holder string) (n int) {
 		for b.take(holder, 10) {
 			n += 10
@@ -212,5 +212,8 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 	if b.take("a", 901) {
 		t.Error("more than there is")
+	}
+	if b = newBudget(900, true); fill("a") != 900 {
+		t.Error("the one tenant of a host has not all")
 	}
 }

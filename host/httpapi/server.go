@@ -118,7 +118,7 @@ type Options struct {
 	Receiving     int           // uploads that come in at once; 0: 80
 	Admitting     int           // uploads that are checked at once; 0: 2. Others wait in a queue, AdmitWait at most
 	AdmitWait     time.Duration // 0: 60 s
-	Alone         bool          // all callers are one tenant, which may have all places of both
+	Alone         bool          // all callers are one tenant, which may have all places, connections and memory
 }
 
 func (o Options) withDefaults() Options {
@@ -208,13 +208,13 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{opt: o.withDefaults()}
 	s.log = s.opt.Logger
-	s.conns = newConnSet(s.opt.MaxConns)
+	s.conns = newConnSet(s.opt.MaxConns, s.opt.Alone)
 	s.conns.refused, s.conns.holder = s.refused, s.holderOf
 	if s.reads = s.opt.Reads; s.reads == nil {
 		s.reads = NewReads(s.opt.Alone)
 	}
 	s.records = newRecords(s.opt.Alone)
-	s.open, s.bodies = newBudget(openBodies), newBudget(knownBodies)
+	s.open, s.bodies = newBudget(openBodies, false), newBudget(knownBodies, s.opt.Alone)
 	s.receiving = gate.New(gate.Options{Places: s.opt.Receiving, Retry: time.Second, Alone: s.opt.Alone})
 	s.admitting = gate.New(gate.Options{Places: s.opt.Admitting, Queue: mostWaiting, Wait: s.opt.AdmitWait, Retry: 10 * time.Second, Alone: s.opt.Alone})
 	s.health = healthBody(s.opt.Version)

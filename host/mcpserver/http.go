@@ -71,6 +71,9 @@ func newWeb(s *Server) *web {
 	w := &web{s: s, open: gate.New(gate.Options{Places: s.opt.MaxOpen, Alone: s.opt.Alone}), callers: map[string]*caller{}, sessions: map[string]*session{}}
 	most := s.opt.MaxSessions
 	limits := table.Limits{Total: most, Tenant: table.Share(most, 4), Principal: max(most/8, 1)}
+	if s.opt.Alone {
+		limits.Tenant = most
+	}
 	w.owned = table.New(limits, func(s *session) (uint64, bool) { return uint64(s.used.UnixNano()), s.open == 0 }) //nolint:gosec // it is not before 1970
 	server := func(r *http.Request) *mcp.Server {
 		c, _ := r.Context().Value(callerKey{}).(*caller)

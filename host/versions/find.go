@@ -2,7 +2,6 @@ package versions
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -255,8 +254,8 @@ func (s *Store) skill(st *state, v *version, may bool) (*registry.Skill, error) 
 var anyObject = []byte(`{"type":"object"}`)
 
 // List gives the current version of every skill that a tenant finds, in the order
-// of ids. The error is the host's own, or says that ctx has ended.
-func (s *Store) List(ctx context.Context, tenant string) ([]*registry.Skill, error) {
+// of ids. The error is the host's own.
+func (s *Store) List(tenant string) ([]*registry.Skill, error) {
 	s.mu.RLock()
 	ids := map[skill.ID]bool{}
 	for k := range s.skills {
@@ -270,9 +269,6 @@ func (s *Store) List(ctx context.Context, tenant string) ([]*registry.Skill, err
 	s.mu.RUnlock()
 	list := make([]*registry.Skill, 0, len(ids))
 	for id := range ids {
-		if ctx.Err() != nil {
-			return nil, &skill.Error{Op: "versions.List", Code: skill.Cancelled, Message: "the caller left", Err: context.Cause(ctx)}
-		}
 		found, err := s.Get(tenant, id, "")
 		switch {
 		case err == nil:

@@ -246,7 +246,7 @@ func TestWhoFindsWhat(t *testing.T) {
 		t.Errorf("a version that is not approved: %v", err)
 	}
 	ids := func(tenant string) (list []string) {
-		for _, f := range must(s.List(t.Context(), tenant)) {
+		for _, f := range must(s.List(tenant)) {
 			list = append(list, string(f.Descriptor.ID))
 		}
 		return list

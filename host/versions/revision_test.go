@@ -11,8 +11,17 @@ func TestRevisionFollowsDecisions(t *testing.T) {
 		do  string
 		all bool
 	}{
-		{"publish 1.0.0", false}, {"enable 1.0.0", false}, {"publish 2.0.0", false}, {"enable 2.0.0", false}, {"rollback", false},
-		{"approve 1.0.0", true}, {"enable 2.0.0", true}, {"disable 2.0.0", true}, {"quarantine 1.0.0", true}, {"delete 1.0.0", true}, {"delete 2.0.0", false},
+		{"publish 1.0.0", false},
+		{"enable 1.0.0", false},
+		{"publish 2.0.0", false},
+		{"enable 2.0.0", false},
+		{"rollback", false},
+		{"approve 1.0.0", true},
+		{"enable 2.0.0", true},
+		{"disable 2.0.0", true},
+		{"quarantine 1.0.0", true},
+		{"delete 1.0.0", true},
+		{"delete 2.0.0", false},
 	} {
 		if err := s.play(tc.do); err != nil {
 			t.Fatalf("%s: %v", tc.do, err)
