@@ -28,6 +28,8 @@ type arithmetic struct {
 	budget int
 	loops  int
 	calls  int
+	pool   func(kind int) int // chooses the local of a value; nil: local does
+	lean   bool               // bits of floats are replaced only where the machine chose them
 }
 
 // kinds are the types of values; each function has perKind locals of each, behind its
@@ -78,6 +80,9 @@ func (a *arithmetic) scratch(kind byte) int { return a.counter(counters) + kindO
 
 // local chooses a local of a kind.
 func (a *arithmetic) local(kind int) int {
+	if a.pool != nil {
+		return a.pool(kind)
+	}
 	if at := slices.Index(a.params, kinds[kind]); at >= 0 && a.one(3) {
 		return at
 	}
@@ -267,9 +272,20 @@ func (a *arithmetic) instruction(op binary.Op, depth int) {
 	}
 	a.code(op)
 	a.immediates(op)
-	if i+1 < len(s) {
+	if i+1 < len(s) && !(a.lean && exact(op)) {
 		a.number(op, s[i+1])
 	}
+}
+
+// exact reports whether an instruction that gives a float gives bits that the
+// specification names, whatever it is given: loads, abs, neg, copysign, conversions of
+// integers, reinterpretations.
+func exact(op binary.Op) bool {
+	switch op {
+	case 0x2a, 0x2b, 0x8b, 0x8c, 0x98, 0x99, 0x9a, 0xa6, 0xb2, 0xb3, 0xb4, 0xb5, 0xb7, 0xb8, 0xb9, 0xba, 0xbe, 0xbf:
+		return true
+	}
+	return false
 }
 
 func (a *arithmetic) code(op binary.Op) {

@@ -35,6 +35,14 @@ func TestArithmetic(t *testing.T) {
 	}
 }
 
+// TestPressure is TestArithmetic for functions that hold more than fits into registers.
+func TestPressure(t *testing.T) {
+	first, end := passtest.Seeds(t, 60)
+	for seed := first; seed < end; seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { compute(t, passtest.Pressure(passtest.Bytes(seed, 8))) })
+	}
+}
+
 func compute(t *testing.T, wasm []byte) {
 	t.Helper()
 	res, err := check.Module(wasm, nil)
