@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// laid are the files that go into the copy of wazero.
+//
+//go:embed all:_wazero
+var laid embed.FS
+
+const (
+	wazero  = "github.com/tetratelabs/wazero"
+	version = "v1.12.0" // whose compilers the checker knows
+	wazevo  = "internal/engine/wazevo/"
+)
+
+// edit is a change of one file of wazero. Old must be there exactly once.
+type edit struct{ file, old, new string }
+
+// edits are the calls of the checker.
+var edits = []edit{
+	{wazevo + "backend/isa/amd64/machine.go", "\tm.regAlloc.DoAllocation(&rf)\n", "\tm.regAlloc.DoAllocation(&rf)\n\tm.checkAllocation()\n"},
+	{wazevo + "backend/isa/arm64/machine.go", "\tm.regAlloc.DoAllocation(&m.regAllocFn)\n", "\tm.regAlloc.DoAllocation(&m.regAllocFn)\n\tm.checkAllocation()\n"},
+	{wazevo + "engine.go", "\tbe.Init()\n\n\t// Lower Wasm to SSA.\n", "\tbe.Init()\n\tregcheck.Begin(localFunctionIndex)\n"},
+	{wazevo + "engine.go", "\t\"" + wazero + "/" + wazevo + "frontend\"\n", "\t\"" + wazero + "/" + wazevo + "backend/regcheck\"\n\t\"" + wazero + "/" + wazevo + "frontend\"\n"},
+}
+
+// forArm64 has an amd64 program compile for arm64: what it compiles is checked, and never run.
+var forArm64 = []edit{
+	{wazevo + "isa_amd64.go", "return amd64.NewBackend()", "return arm64.NewBackend()"},
+	{wazevo + "isa_amd64.go", "/isa/amd64\"\n", "/isa/amd64\"\n\t\"" + wazero + "/" + wazevo + "backend/isa/arm64\"\n"},
+}
+
+// build makes the program that compiles and checks, with what it needs in dir.
+func build(ctx context.Context, dir, arch, program string) error {
+	var module struct{ Version, Dir string }
+	out, err := command(ctx, "list", "-m", "-json", wazero)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(out, &module); err != nil {
+		return err
+	}
+	if module.Version != version || module.Dir == "" {
+		return fmt.Errorf("the checker is for wazero %s and the project has %s; look at what changed there, and at _wazero", version, module.Version)
+	}
+	changes := edits
+	switch arch {
+	case "amd64":
+	case "arm64":
+		changes = append(changes[:len(changes):len(changes)], forArm64...)
+	default:
+		return fmt.Errorf("architecture %q has no compiler; use amd64 or arm64", arch)
+	}
+	copied := filepath.Join(dir, "wazero")
+	if err := copyModule(module.Dir, copied); err != nil {
+		return err
+	}
+	if err := lay(copied); err != nil {
+		return err
+	}
+	for _, e := range changes {
+		if err := e.apply(copied); err != nil {
+			return err
+		}
+	}
+	modfile, err := replaced(ctx, dir, copied)
+	if err != nil {
+		return err
+	}
+	_, err = command(ctx, "build", "-trimpath", "-modfile="+modfile, "-o", program, "openskill/lab/regcheck/compile")
+	return err
+}
+
+// command runs the go command. It builds for amd64, where both compilers can be looked at.
+func command(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // words of this file
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH=amd64", "GOWORK=off")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w\n%s", args[0], err, stderr.Bytes())
+	}
+	return out, nil
+}
+
+// copyModule copies the sources of a module, without its tests and what they read.
+func copyModule(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		switch {
+		case d.IsDir() && (name == "testdata" || name == "integration_test" || name == "site" || name == "examples"):
+			return filepath.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(to, rel), 0o700)
+		case strings.HasSuffix(name, "_test.go") || !strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, ".s") && name != "go.mod":
+			return nil
+		}
+		b, err := os.ReadFile(path) //nolint:gosec // of the module cache
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), b, 0o600)
+	})
+}
+
+// lay puts the checker into the copy: a package of its own, and a part for each backend.
+func lay(copied string) error {
+	places := map[string]string{"regcheck": "backend/regcheck", "amd64": "backend/isa/amd64", "arm64": "backend/isa/arm64"}
+	for from, to := range places {
+		files, err := fs.Glob(laid, "_wazero/"+from+"/*.go")
+		if err != nil || len(files) == 0 {
+			return fmt.Errorf("no files of _wazero/%s: %w", from, err)
+		}
+		folder := filepath.Join(copied, wazevo, to)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
+		for _, f := range files {
+			b, err := laid.ReadFile(f)
+			if err != nil {
+				return err
+			}
+			// A part for one processor is built on every one.
+			name := strings.NewReplacer("_amd64", "", "_arm64", "").Replace(filepath.Base(f))
+			if err := os.WriteFile(filepath.Join(folder, name), b, 0o600); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (e *edit) apply(copied string) error {
+	path := filepath.Join(copied, e.file)
+	b, err := os.ReadFile(path) //nolint:gosec // copied above
+	if err != nil {
+		return err
+	}
+	if n := bytes.Count(b, []byte(e.old)); n != 1 {
+		return fmt.Errorf("%s has %q %d times and not once: look at what changed in wazero", e.file, e.old, n)
+	}
+	return os.WriteFile(path, bytes.Replace(b, []byte(e.old), []byte(e.new), 1), 0o600)
+}
+
+// replaced writes a go.mod beside the project's own, by which wazero is the copy.
+func replaced(ctx context.Context, dir, copied string) (string, error) {
+	out, err := command(ctx, "env", "GOMOD")
+	if err != nil {
+		return "", err
+	}
+	gomod := strings.TrimSpace(string(out))
+	if gomod == "" || gomod == os.DevNull {
+		return "", errors.New("run it in a folder of the project")
+	}
+	b, err := os.ReadFile(gomod) //nolint:gosec // of the project
+	if err != nil {
+		return "", err
+	}
+	sums, err := os.ReadFile(strings.TrimSuffix(gomod, ".mod") + ".sum") //nolint:gosec // as above
+	if err != nil {
+		return "", err
+	}
+	b = fmt.Appendf(b, "\nreplace %s => %s\n", wazero, copied)
+	modfile := filepath.Join(dir, "go.mod")
+	if err := os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o600); err != nil {
+		return "", err
+	}
+	return modfile, os.WriteFile(modfile, b, 0o600)
+}

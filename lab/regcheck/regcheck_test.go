@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// checkerFor builds the program for a processor.
+func checkerFor(t *testing.T, arch string) string {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the program that compiles and checks runs on amd64")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "compile")
+	if err := build(context.Background(), dir, arch, program); err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// check runs it, and gives its exit code and what it printed.
+func check(t *testing.T, program string, args ...string) (int, string) {
+	t.Helper()
+	out, err := exec.Command(program, args...).CombinedOutput()
+	exit := &exec.ExitError{}
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if err == nil {
+		return 0, string(out)
+	}
+	return exit.ExitCode(), string(out)
+}
+
+// TestFlagsKnownFaults holds that the checker finds what wazero v1.12.0 compiles wrongly,
+// which is what its silence about other modules is worth.
+func TestFlagsKnownFaults(t *testing.T) {
+	for _, arch := range []string{"amd64", "arm64"} {
+		t.Run(arch, func(t *testing.T) {
+			t.Parallel()
+			program := checkerFor(t, arch)
+			for _, s := range shapes {
+				want, known := s.faults[arch]
+				if !known {
+					continue
+				}
+				file := filepath.Join(t.TempDir(), s.name+".wasm")
+				if err := os.WriteFile(file, s.module(), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				status, out := check(t, program, "-raw", file)
+				if want == "" && status != 0 || want != "" && (status != 1 || !strings.Contains(out, want)) {
+					t.Errorf("%s ended with %d and not with %q:\n%s", s.name, status, want, out)
+				}
+			}
+		})
+	}
+}
+
+// TestRefusesAnotherWazero holds that the checker is not laid into what it does not know.
+func TestRefusesAnotherWazero(t *testing.T) {
+	dir := t.TempDir()
+	e := edit{file: "machine.go", old: "there", new: "here"}
+	for _, text := range []string{"nowhere", "there and there"} {
+		if err := os.WriteFile(filepath.Join(dir, e.file), []byte(strings.ReplaceAll(text, "nowhere", "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.apply(dir); err == nil {
+			t.Errorf("%q was edited", text)
+		}
+	}
+}
+
+// TestNeedsTheChecker holds that a program without it says so, and does not say that all is well.
+func TestNeedsTheChecker(t *testing.T) {
+	out, err := exec.Command("go", "run", "openskill/lab/regcheck/compile", "-count", "1", "-generate", "pressure").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "built without the checker") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
