@@ -14,6 +14,7 @@ help:
 	@echo 'make race     the packages where goroutines meet, under the race detector, which needs a C compiler'
 	@echo 'make race-all all of them, which takes half an hour'
 	@echo 'make long     what make test and CI leave out because it takes an hour and more; PARTS="kills fuzz" takes some of it'
+	@echo 'make long PARTS=regcheck   the registers in what the compiler makes of all modules and 300,000 generated programs'
 	@echo 'make build    bin/openskill'
 	@echo 'make dist     static binaries for linux, amd64 and arm64: tar.gz, deb, SBOM and checksums in dist/'
 	@echo 'make dist-check   the same from two clones in two folders, compared byte by byte'

@@ -47,12 +47,17 @@ part() { # PART
 	cpython) OPENSKILL_TEST_CPYTHON=1 tests cpython ./plugins/python/cpythontest ;;
 	scripts) OPENSKILL_TEST_SCRIPTS=1 OPENSKILL_TEST_FALLBACK=1 tests scripts ./plugins/python -run 'Tricks|Ends|Chance|Limits' ;;
 	scientific) OPENSKILL_TEST_SCIENTIFIC=1 tests scientific ./plugins/python ./examples/skills -run 'Numpy|Scientific' ;;
-	programs) OPENSKILL_PASS_SEEDS=15000 OPENSKILL_PASS_FIRST=2000 tests programs ./wasm/passtest ./wasm/tune ./wasm/meter ./wasm/lower -run 'Arithmetic|RandomPrograms|RandomTrees|RandomRecursion|TestPrograms' ;;
+	programs) OPENSKILL_PASS_SEEDS=15000 OPENSKILL_PASS_FIRST=2000 tests programs ./wasm/passtest ./wasm/tune ./wasm/meter ./wasm/lower -run 'Arithmetic|Pressure|RandomPrograms|RandomTrees|RandomRecursion|TestPrograms' ;;
 	mutations) OPENSKILL_MUTATIONS=100000 tests mutations ./host/upload -run Mutat ;;
 	fuzz)
 		began=$(date +%s)
 		GO="$go" scripts/fuzz.sh "${TIME:-10s}" >"$state/long/fuzz.log" 2>&1
 		told fuzz $? "$(tail -n 1 "$state/long/fuzz.log")"
+		;;
+	regcheck)
+		began=$(date +%s)
+		GO="$go" scripts/regcheck.sh >"$state/long/regcheck.log" 2>&1
+		told regcheck $? "$(grep -c '^  a' "$state/long/regcheck.log") sets of modules, $(grep -c ', function ' "$state/long/regcheck.log") faults"
 		;;
 	threats)
 		began=$(date +%s)
@@ -66,7 +71,7 @@ part() { # PART
 	esac
 }
 
-all="race hostile kills cpython scripts scientific programs mutations threats fuzz"
+all="race hostile kills cpython scripts scientific programs regcheck mutations threats fuzz"
 # shellcheck disable=SC2086 # words
 [ $# -gt 0 ] || set -- $all
 for one; do part "$one"; done

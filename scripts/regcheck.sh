@@ -1,0 +1,65 @@
+#!/bin/sh
+# regcheck.sh [PROGRAMS]: checks the registers in all that wazero's compilers make of
+# modules, as the engine hands them over (lab/regcheck): for amd64 the runtimes, skills and
+# plug-ins that are there, and PROGRAMS generated ones (300,000), a third of them with more
+# values than registers; a thirtieth of them as for processors without some instructions;
+# for arm64 the modules, and a thirtieth of the programs. It takes two processors.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+go=${GO:-go}
+state=${OPENSKILL_STATE_DIR:-.openskill}
+programs=${1:-300000}
+few=$((programs / 30))
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+for arch in amd64 arm64; do
+	"$go" run ./lab/regcheck -arch $arch -build "$work/$arch" || exit 2
+done
+quickjs=$("$go" list -m -f '{{.Dir}}' github.com/paralin/go-quickjs-wasi) || exit 2
+extism=$("$go" list -m -f '{{.Dir}}' github.com/extism/go-sdk) || exit 2
+
+# check TITLE ARCH ARGUMENT...: one line of what was looked at, after the faults.
+check() {
+	title=$1 arch=$2
+	shift 2
+	"$work/$arch" "$@" || bad=1
+	echo "  $arch, $title"
+}
+
+files() { # ARCH
+	check runtimes "$1" -trusted "$state"/runtimes/*/python.wasm "$quickjs"/*.wasm
+	check 'skills, plug-ins' "$1" skills/*/*.wasm "$state"/bench/*.wasm "$extism"/wasm/*.wasm
+}
+
+generated() { # ARCH GENERATOR COUNT
+	check "generated $2" "$1" -generate "$2" -count "$3"
+}
+
+computing() {
+	bad=0
+	files arm64
+	generated arm64 pressure $few
+	generated amd64 arithmetic $((programs / 3))
+	generated amd64 program $((programs / 6))
+	generated amd64 addresses $((programs / 6))
+	return $bad
+}
+
+pressed() {
+	bad=0
+	files amd64
+	generated amd64 pressure $((programs / 3))
+	for feature in bmi1 popcnt sse41; do
+		echo "without $feature:"
+		GODEBUG=cpu.$feature=off generated amd64 pressure $((few / 3))
+	done
+	return $bad
+}
+
+status=0
+computing >"$work/computing" 2>&1 &
+other=$!
+pressed 2>&1 || status=1
+wait $other || status=1
+cat "$work/computing"
+exit $status
