@@ -25,10 +25,10 @@ type moduleChecker struct{ host *Host }
 const compileTime = 10 * time.Second
 
 // Check implements upload.Checker.
-func (c moduleChecker) Check(ctx context.Context, module []byte, spent *time.Duration) (json.RawMessage, error) {
+func (c moduleChecker) Check(ctx context.Context, owner string, module []byte, spent *time.Duration) (json.RawMessage, error) {
 	if w := c.host.workers; w != nil {
 		return w.modules.Ensure(ctx, wasm.Digest(module), &worker.Source{
-			Open:  func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil },
+			Tenant: owner, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil },
 			Spent: spent,
 		})
 	}

@@ -212,7 +212,7 @@ func (h *Host) compile(ctx context.Context, s *registry.Skill) error {
 	}
 	if h.workers != nil {
 		_, err = h.workers.modules.Ensure(ctx, wasm.Digest(b), &worker.Source{
-			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil },
+			Tenant: s.Owner, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil },
 		})
 		return err
 	}

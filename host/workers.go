@@ -252,7 +252,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 func OpenModules(stateDir string, command []string, h *Host) (*worker.Modules, error) {
 	o := worker.ModulesOptions{Dir: filepath.Join(stateDir, "modules"), Version: moduleVersion(), Command: command, Name: wasm.PreparedName}
 	if h != nil {
-		o.Log = h.log
+		o.Log, o.Alone = h.log, h.alone
 	}
 	return worker.OpenModules(o)
 }

@@ -74,7 +74,7 @@ func (a *app) admission(ctx context.Context, flags *settingsFlags, name string, 
 // checker checks modules in this process, which does nothing else and ends.
 type checker struct{}
 
-func (checker) Check(_ context.Context, module []byte, _ *time.Duration) (json.RawMessage, error) {
+func (checker) Check(_ context.Context, _ string, module []byte, _ *time.Duration) (json.RawMessage, error) {
 	report, err := wasm.Check(module, nil)
 	text, broken := json.Marshal(report)
 	if broken != nil {

@@ -87,7 +87,7 @@ func entrySource(call *skill.Call, name, digest string, made func(module []byte)
 	if own := wasm.Digest(module); own != digest {
 		return nil, "", &skill.Error{Op: "host.Source", Code: skill.Conflict, Subject: string(call.SkillID), Message: "the module was changed while the call began; call again"}
 	}
-	return &worker.Source{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil }}, digest, nil
+	return &worker.Source{Tenant: call.Tenant, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil }}, digest, nil
 }
 
 // jsFront is wasm:javascript in the host.

@@ -21,7 +21,7 @@ import (
 // engine is the real checker, in this process.
 type engine struct{}
 
-func (engine) Check(_ context.Context, module []byte, _ *time.Duration) (json.RawMessage, error) {
+func (engine) Check(_ context.Context, _ string, module []byte, _ *time.Duration) (json.RawMessage, error) {
 	report, err := wasm.Check(module, nil)
 	b, _ := json.Marshal(report)
 	var refused *check.Error
@@ -34,7 +34,7 @@ func (engine) Check(_ context.Context, module []byte, _ *time.Duration) (json.Ra
 // checkerFunc is a checker that does what a test wants.
 type checkerFunc func(ctx context.Context, module []byte) (json.RawMessage, error)
 
-func (f checkerFunc) Check(ctx context.Context, module []byte, _ *time.Duration) (json.RawMessage, error) {
+func (f checkerFunc) Check(ctx context.Context, _ string, module []byte, _ *time.Duration) (json.RawMessage, error) {
 	return f(ctx, module)
 }
 

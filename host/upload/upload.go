@@ -23,9 +23,9 @@ type Checker interface {
 	// it. The error is an *skill.Error: INVALID_MODULE, MODULE_TOO_COMPLEX,
 	// IMPORT_DENIED and the like for a module that is refused, INTERNAL, TIMEOUT,
 	// CANCELLED or RATE_LIMITED where there is no verdict. A report beside an error
-	// is shown too. Spent is what the modules of the upload before this one have cost in
+	// is shown too. Owner is the tenant whose upload it is; "" where there are none. Spent is what the modules of the upload before this one have cost in
 	// processor time; what this one costs is added, and its bound is for all together.
-	Check(ctx context.Context, module []byte, spent *time.Duration) (report json.RawMessage, err error)
+	Check(ctx context.Context, owner string, module []byte, spent *time.Duration) (report json.RawMessage, err error)
 }
 
 // Options of an Admission. Zero fields mean the defaults.
@@ -255,11 +255,11 @@ func (w *work) inspect(ctx context.Context, src Source) (*registry.Skill, error)
 // entries looks at what a skill starts with.
 func (w *work) entries(ctx context.Context, s *registry.Skill) error {
 	if s.Fallback != nil {
-		if err := w.entry(ctx, *s.Fallback); err != nil {
+		if err := w.entry(ctx, s.Owner, *s.Fallback); err != nil {
 			return err
 		}
 	}
-	return w.entry(ctx, s.Primary)
+	return w.entry(ctx, s.Owner, s.Primary)
 }
 
 // problems takes over what the registry found.
@@ -378,7 +378,7 @@ func (w *work) sent(f *os.File, what string) (int64, error) {
 }
 
 // entry looks at a file that the skill starts with.
-func (w *work) entry(ctx context.Context, of skill.Target) error {
+func (w *work) entry(ctx context.Context, owner string, of skill.Target) error {
 	name := of.File()
 	if of.Kind == skill.CLIExec { // a program of any kind, of a skill that is trusted
 		return nil
@@ -388,7 +388,7 @@ func (w *work) entry(ctx context.Context, of skill.Target) error {
 		if err != nil {
 			return err
 		}
-		report, err := w.o.Checker.Check(ctx, b, &w.spent)
+		report, err := w.o.Checker.Check(ctx, owner, b, &w.spent)
 		if json.Valid(report) {
 			w.report.Module = report
 		}

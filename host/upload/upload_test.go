@@ -303,7 +303,7 @@ func empty(t *testing.T, dir string) {
 // budget is a checker to which every module costs six seconds of ten.
 type budget struct{}
 
-func (budget) Check(_ context.Context, _ []byte, spent *time.Duration) (json.RawMessage, error) {
+func (budget) Check(_ context.Context, _ string, _ []byte, spent *time.Duration) (json.RawMessage, error) {
 	if *spent += 6 * time.Second; *spent > 10*time.Second {
 		return nil, &skill.Error{Op: "test", Code: skill.CompileTimeout, Message: "no"}
 	}

@@ -30,7 +30,7 @@ func limits() skill.Limits {
 // checker is the engine of one host; nil accepts every module.
 type checker func(module []byte) error
 
-func (c checker) Check(_ context.Context, module []byte, _ *time.Duration) (json.RawMessage, error) {
+func (c checker) Check(_ context.Context, _ string, module []byte, _ *time.Duration) (json.RawMessage, error) {
 	if c == nil {
 		return nil, nil
 	}

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
 )
 
@@ -27,7 +28,7 @@ type Modules struct {
 	root  string // of this version
 	spawn *spawner
 	held  *bounds
-	slots chan struct{} // of strangers' modules
+	slots *gate.Gate    // of strangers' modules
 	own   chan struct{} // of the host's own: they take long, and nobody else waits for them
 
 	mu      sync.Mutex
@@ -49,7 +50,8 @@ type ModulesOptions struct {
 	// Name is what the files are called that a compiler leaves of a module, beside its
 	// code: it leaves none of another name.
 	Name   func(module io.Reader, trusted bool) (string, error)
-	AtOnce int // compilations of strangers' modules at once; 0: 2. Beside them one of the host's own
+	AtOnce int  // compilations of strangers' modules at once; 0: 2. Beside them one of the host's own
+	Alone  bool // all callers are one tenant, which may have all of these
 	// Strangers and Trusted bound the compilation of one module.
 	Strangers, Trusted CompileLimits
 	Bytes              int64 // that are kept; beyond it what was not used for the longest goes; 0: 4 GiB
@@ -66,7 +68,8 @@ type CompileLimits struct {
 // Source is where a module comes from.
 type Source struct {
 	Open    func() (io.ReadCloser, error)
-	Trusted bool // a language runtime of the host's own choice
+	Trusted bool   // a language runtime of the host's own choice
+	Tenant  string // on whose behalf a stranger's module is compiled; they take turns
 	// Spent is how much of the processor time of one compilation is gone already, in what
 	// came before it; what this one takes is added. Those of one upload share it. nil: none
 	// is, and nobody asks.
@@ -94,6 +97,8 @@ const (
 	maxRefused = 10_000
 	// remembered is how long a refusal holds without a new look: the limits may change.
 	remembered = 10 * time.Minute
+	// mostCompilations may wait.
+	mostCompilations = 10_000
 	// maxReport bounds what a compiling process may say.
 	maxReport = 4 << 20
 )
@@ -126,7 +131,7 @@ func OpenModules(o ModulesOptions) (*Modules, error) {
 		o.Log = slog.Default()
 	}
 	m := &Modules{
-		o: o, root: filepath.Join(o.Dir, o.Version), spawn: newSpawner(), held: newBounds(), slots: make(chan struct{}, o.AtOnce), own: make(chan struct{}, 1),
+		o: o, root: filepath.Join(o.Dir, o.Version), spawn: newSpawner(), held: newBounds(), slots: gate.New(gate.Options{Places: o.AtOnce, Queue: mostCompilations, Alone: o.Alone}), own: make(chan struct{}, 1),
 		flights: map[string]*compilation{}, refused: map[string]*verdict{}, looked: map[string]time.Time{},
 	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
@@ -204,9 +209,10 @@ func (m *Modules) Has(digest string, trusted bool) bool {
 }
 
 // Ensure has a module compiled, unless it is, and gives the report of its admission,
-// as the process wrote it. Everybody who waits for the same module shares one
+// as the process wrote it. All of a tenant who wait for the same module share one
 // process, which goes on when ctx ends, to its own limits; whose time is spent in part,
-// only with those who have as much left. The error is a *skill.Error with the verdict
+// only with those who have as much left. What others wait for may be compiled sooner for
+// another tenant. The error is a *skill.Error with the verdict
 // against the module, or another one if the host failed, or ctx's.
 func (m *Modules) Ensure(ctx context.Context, digest string, src *Source) (json.RawMessage, error) {
 	n, err := name(digest, src.Trusted)
@@ -225,7 +231,7 @@ func (m *Modules) Ensure(ctx context.Context, digest string, src *Source) (json.
 		m.mu.Unlock()
 		return nil, v.err
 	}
-	c, flight := m.begin(src), n
+	c, flight := m.begin(src), n+" of "+src.Tenant
 	if c.spent > 0 {
 		flight += fmt.Sprintf(" in %d s", c.seconds())
 	}
@@ -275,16 +281,13 @@ func (c *compilation) seconds() int {
 
 func (m *Modules) fly(c *compilation, flight, n, digest string, src *Source) {
 	defer m.running.Done()
-	slots := m.slots
-	if src.Trusted {
-		slots = m.own
-	}
-	select {
-	case slots <- struct{}{}:
-		c.report, c.err = m.compile(c, n, digest, src)
-		<-slots
-	case <-m.ctx.Done():
-		c.err = context.Cause(m.ctx)
+	if leave, err := m.turn(src); err != nil {
+		c.err = err
+	} else {
+		if c.report, err = os.ReadFile(filepath.Join(m.root, n, reportFile)); err != nil { //nolint:gosec // a name of ours
+			c.report, c.err = m.compile(c, n, digest, src)
+		} // or it was compiled for another tenant meanwhile
+		leave()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -292,13 +295,30 @@ func (m *Modules) fly(c *compilation, flight, n, digest string, src *Source) {
 	var e *skill.Error
 	// A verdict is against the module. That somebody named another one is not, nor that it
 	// had less time than others.
-	if errors.As(c.err, &e) && e.Code != skill.Conflict && c.spent == 0 {
+	if errors.As(c.err, &e) && e.Code != skill.Conflict && e.Code != skill.RateLimited && c.spent == 0 {
 		if len(m.refused) >= maxRefused {
 			clear(m.refused)
 		}
 		m.refused[n] = &verdict{c.err, time.Now()} //nolint:forbidigo // compared with the same clock
 	}
 	close(c.done)
+}
+
+// turn waits until a module may be compiled.
+func (m *Modules) turn(src *Source) (leave func(), err error) {
+	if src.Trusted {
+		select {
+		case m.own <- struct{}{}:
+			return func() { <-m.own }, nil
+		case <-m.ctx.Done():
+			return nil, context.Cause(m.ctx)
+		}
+	}
+	leave, err = m.slots.Enter(m.ctx, src.Tenant)
+	if full := (*gate.FullError)(nil); errors.As(err, &full) {
+		return nil, gate.Refusal(full, "worker.turn", "too many modules wait to be compiled")
+	}
+	return leave, err
 }
 
 // ModuleToCompile gives a compiling process its module, once the host has put the process

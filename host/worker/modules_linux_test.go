@@ -321,6 +321,32 @@ func TestOneCompiler(t *testing.T) {
 	}
 }
 
+// TestTenantsCompileByTurns: modules of one tenant that take as long as they may do not
+// keep another one's waiting.
+func TestTenantsCompileByTurns(t *testing.T) {
+	m := modules(t, nil)
+	ensure := func(ctx context.Context, tenant, text string) error {
+		_, err := m.Ensure(ctx, digestOf(text), &worker.Source{Tenant: tenant, Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(text)), nil
+		}})
+		return err
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i := range 10 {
+		if err := ensure(gone, "many", fmt.Sprint("hang ", i)); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 30*time.Second) // of the minute that one of them takes
+	defer cancel()
+	for i := range 3 {
+		if err := ensure(soon, "other", fmt.Sprint("fine ", i)); err != nil {
+			t.Errorf("module %d of another tenant: %v", i, err)
+		}
+	}
+}
+
 // TestSupply has a worker run a module that it has not got.
 func TestSupply(t *testing.T) {
 	m := modules(t, nil)
