@@ -8,11 +8,27 @@ import (
 	"openskill/sdk/skill"
 )
 
-// outgoing makes the requests of guests; nil where the settings allow none, so that
-// nothing in the process could make one.
-func outgoing(s *config.Settings, log *slog.Logger) skill.Outgoing {
+// outgoing makes the requests of guests. Where the settings permit none, nothing in the
+// process could make one. denied is told of each request that was refused.
+func outgoing(s *config.Settings, log *slog.Logger, denied func(*skill.Call)) skill.Outgoing {
 	if !s.Allowed().HTTP() {
-		return nil
+		return egress.Nowhere(denied)
 	}
-	return egress.New(&egress.Options{Log: log})
+	return egress.New(&egress.Options{Log: log, Denied: denied})
+}
+
+// denied tells operators, at once, that a skill tried to reach what it was not granted: in
+// the metrics, in the log and in the console.
+func (h *Host) denied(c *skill.Call) {
+	owner := ""
+	if c.Trust < skill.Trusted {
+		owner = c.Tenant
+	}
+	h.metrics.Denied(string(c.SkillID), owner, c.Tenant)
+	h.lately.window.Denied(c.Tenant, string(c.SkillID))
+	if !h.settings.Allowed().HTTP() { // a client writes a line that says where to
+		h.log.Warn("a request of a skill was denied",
+			slog.String("skill_id", string(c.SkillID)), slog.String("tenant", skill.CleanText(c.Tenant, 100)),
+			slog.String("trace_id", string(c.TraceID)), slog.String("code", string(skill.NetworkDenied)))
+	}
 }

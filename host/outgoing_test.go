@@ -2,15 +2,18 @@ package host
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"openskill/host/config"
+	"openskill/host/recent"
 	"openskill/sdk/skill"
 	"openskill/wasm/wasmtest"
 )
@@ -77,7 +80,8 @@ func TestOutgoing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				h, err := Open(set, nil)
+				var said logged
+				h, err := Open(set, &Options{Observe: true, Log: slog.New(slog.NewJSONHandler(&said, nil))})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -89,6 +93,22 @@ func TestOutgoing(t *testing.T) {
 				}
 				if sent := asked.Load() > before; sent != c.sent {
 					t.Errorf("a request was sent: %v", sent)
+				}
+				want := []recent.Count{{Name: "asker", N: 1}}
+				if c.sent {
+					want = nil
+				}
+				if got := h.lately.window.Of("local").Denied; !slices.Equal(got, want) {
+					t.Errorf("denied requests: %v, want %v", got, want)
+				}
+				_, told := said.of(t, "t")["a request of a skill was denied"]
+				if told == c.sent {
+					t.Errorf("the log tells of a denied request: %v", told)
+				}
+				answer := httptest.NewRecorder()
+				h.metrics.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+				if counted := strings.Contains(answer.Body.String(), `openskill_egress_denied_total{skill="asker",tenant="local"} 1`); counted == c.sent {
+					t.Errorf("the metrics have a denied request: %v", counted)
 				}
 			})
 		}

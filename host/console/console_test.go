@@ -298,6 +298,14 @@ func TestScopesOfPages(t *testing.T) {
 	if w := v.post(t, "/console/executions/verify", "tenant", "acme"); strings.Contains(w.Body.String(), "chain of acme") {
 		t.Error("the chain of another tenant is looked at")
 	}
+	// A request that a skill was not permitted to send is told of at once.
+	f.o.Recent.Denied("acme", "denied-skill")
+	if w := v.get(t, "/console/overview"); strings.Contains(w.Body.String(), "denied-skill") {
+		t.Error("denied requests of another tenant are shown")
+	}
+	if w := f.signedIn(t, "operator").get(t, "/console/overview"); !strings.Contains(w.Body.String(), "denied-skill") {
+		t.Error("the operator does not see denied requests")
+	}
 	if w := f.signedIn(t, "operator").get(t, "/console/overview?tenant=acme"); !strings.Contains(w.Body.String(), "secret-skill") {
 		t.Error("the operator does not see figures")
 	}

@@ -37,6 +37,10 @@ type Options struct {
 
 	Log *slog.Logger // gets a line for each request of a guest; nil: none
 
+	// Denied is told of each request that was refused with NETWORK_DENIED, at most
+	// MaxRequests of a run; nil: nobody is.
+	Denied func(call *skill.Call)
+
 	Resolver Resolver       // nil: the system's
 	RootCAs  *x509.CertPool // nil: the system's
 
@@ -44,6 +48,9 @@ type Options struct {
 	// looks at the address once more when the connection is made.
 	Dial func(ctx context.Context, network string, address netip.AddrPort) (net.Conn, error)
 }
+
+// maxRequests is the default of [Options].MaxRequests.
+const maxRequests = 16
 
 // Client makes requests. It is safe for concurrent use, and keeps nothing of one
 // for the next.
@@ -59,7 +66,7 @@ func New(opts *Options) *Client {
 		c.o = *opts
 	}
 	for field, def := range map[*int]int{
-		&c.o.MaxRequests: 16, &c.o.MaxRequest: 1 << 20, &c.o.MaxResponse: 4 << 20, &c.o.MaxHeader: 32 << 10,
+		&c.o.MaxRequests: maxRequests, &c.o.MaxRequest: 1 << 20, &c.o.MaxResponse: 4 << 20, &c.o.MaxHeader: 32 << 10,
 		&c.o.MaxRedirects: 3, &c.o.Concurrency: 64,
 	} {
 		if *field == 0 || *field < 0 && field != &c.o.MaxRedirects {

@@ -57,6 +57,9 @@ func (c *Client) For(call *skill.Call) skill.Fetch {
 		}
 		left = min(left, before-1) // what is refused at once counts too
 		c.note(ctx, call, r, resp, err, time.Since(began))
+		if c.o.Denied != nil && skill.CodeOf(err) == skill.NetworkDenied {
+			c.o.Denied(call)
+		}
 		if err != nil {
 			return Refusal(err)
 		}
@@ -89,6 +92,10 @@ func (c *Client) note(ctx context.Context, call *skill.Call, r *Request, resp *R
 		if e.Err != nil {
 			attrs = append(attrs, slog.String("error", skill.CleanText(e.Err.Error(), 500)))
 		}
+	}
+	if skill.CodeOf(err) == skill.NetworkDenied {
+		c.o.Log.LogAttrs(ctx, slog.LevelWarn, "a request of a skill was denied", attrs...)
+		return
 	}
 	c.o.Log.LogAttrs(ctx, slog.LevelInfo, "a skill sent a request", attrs...)
 }

@@ -46,6 +46,9 @@ type Metrics struct {
 	tokens       *prometheus.CounterVec
 	modelTimes   *prometheus.HistogramVec
 	uploads      *prometheus.CounterVec
+
+	tenants names
+	denied  *prometheus.CounterVec
 }
 
 // New makes the metrics of a host.
@@ -55,7 +58,7 @@ func New(o Options) *Metrics {
 	m.fuel, m.memory, m.refused = m.counter(callFuel), m.histogram(callMemory, sizes), m.counter(callsRefused)
 	m.quota, m.audit, m.unrecorded = m.counter(quotaRefusals), m.histogram(auditDuration, times), m.counter(auditFailures)
 	m.requests, m.requestTimes, m.edge = m.counter(httpRequests), m.histogram(httpDuration, times), m.counter(httpRefused)
-	m.turns, m.uploads = m.counter(agentTurns), m.counter(uploadsTotal)
+	m.turns, m.uploads, m.denied = m.counter(agentTurns), m.counter(uploadsTotal), m.counter(egressDenied)
 	m.models, m.tokens, m.modelTimes = m.counter(modelRequests), m.counter(modelTokens), m.histogram(modelDuration, waits)
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -168,6 +171,14 @@ func statusLabel(status int) string {
 func (m *Metrics) Refused(reason string) {
 	if m != nil {
 		m.edge.WithLabelValues(reason).Inc()
+	}
+}
+
+// Denied counts a request that a skill was not permitted to send. owner is the tenant that
+// uploaded it, "" for the operator's own; tenant is the caller's.
+func (m *Metrics) Denied(id, owner, tenant string) {
+	if m != nil {
+		m.denied.WithLabelValues(m.skills.label(id, owner), m.tenants.label(tenant, "")).Inc()
 	}
 }
 

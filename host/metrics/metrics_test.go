@@ -157,6 +157,7 @@ func everything(t testing.TB) *metrics.Metrics {
 	m.Answered("GET", "/skills", 200, time.Millisecond)
 	m.Refused("host")
 	m.Turn("chat", "completed")
+	m.Denied("weather", "acme", "acme")
 	m.Upload(false, nil)
 	m.Upload(true, nil)
 	m.Upload(false, &skill.Error{Code: skill.InvalidModule})

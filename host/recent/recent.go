@@ -75,6 +75,24 @@ func (w *Window) Add(c *Call) {
 	w.tenant(c.Tenant, minute).add(c, minute, w.o.Skills)
 }
 
+// Denied counts a request to the network that a skill was not permitted to send.
+func (w *Window) Denied(tenant, skill string) {
+	minute := minuteOf(w.o.Now())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range []*series{w.all, w.tenant(tenant, minute)} {
+		m := s.at(minute)
+		if m.denied == nil {
+			m.denied = map[string]uint64{}
+		}
+		name := skill
+		if _, known := m.denied[name]; !known && len(m.denied) >= w.o.Skills {
+			name = Others
+		}
+		m.denied[name]++
+	}
+}
+
 // tenant finds a tenant's series. The one that was silent for an hour makes room.
 func (w *Window) tenant(name string, minute int64) *series {
 	if s := w.tenants[name]; s != nil {
@@ -125,6 +143,7 @@ type Figures struct {
 	P50     time.Duration // how long calls took, to about a sixth; 0: there were none
 	P95     time.Duration //
 	P99     time.Duration //
+	Denied  []Count       // requests to the network that were denied, by skill, the most frequent first
 }
 
 // Minute is one of them.
@@ -179,6 +198,7 @@ type minute struct {
 	calls, failed uint64
 	fuel, memory  uint64
 	codes         map[string]uint64
+	denied        map[string]uint64 // by skill
 	took          times
 }
 
@@ -193,11 +213,7 @@ type skillSlot struct {
 func newSeries() *series { return &series{skills: map[string]*skillSeries{}} }
 
 func (s *series) add(c *Call, at int64, mostSkills int) {
-	s.latest = max(s.latest, at)
-	m := &s.minutes[at%Minutes]
-	if m.at != at {
-		*m = minute{at: at}
-	}
+	m := s.at(at)
 	m.calls++
 	m.fuel += c.Fuel
 	m.memory = max(m.memory, c.Memory)
@@ -216,6 +232,16 @@ func (s *series) add(c *Call, at int64, mostSkills int) {
 	if c.Skill != "" {
 		s.skill(c, at, mostSkills)
 	}
+}
+
+// at gives the minute that is counted in now.
+func (s *series) at(minuteNow int64) *minute {
+	s.latest = max(s.latest, minuteNow)
+	m := &s.minutes[minuteNow%Minutes]
+	if m.at != minuteNow {
+		*m = minute{at: minuteNow}
+	}
+	return m
 }
 
 func (s *series) skill(c *Call, at int64, most int) {
@@ -258,11 +284,17 @@ func (k *skillSeries) sum(now int64) (n, failed uint64) {
 
 func (s *series) figures(now int64) Figures {
 	var f Figures
-	codes := map[string]uint64{}
+	codes, denied := map[string]uint64{}, map[string]uint64{}
 	var took times
 	for at := now - Minutes + 1; at <= now; at++ {
 		out := Minute{At: time.Unix(at*60, 0).UTC()}
-		if m := &s.minutes[((at%Minutes)+Minutes)%Minutes]; m.at == at && m.calls > 0 {
+		m := &s.minutes[((at%Minutes)+Minutes)%Minutes]
+		if m.at == at {
+			for name, n := range m.denied {
+				denied[name] += n
+			}
+		}
+		if m.at == at && m.calls > 0 {
 			out.Calls, out.Failed, out.Fuel, out.Memory = m.calls, m.failed, m.fuel, m.memory
 			out.P50, out.P95 = m.took.percentile(50), m.took.percentile(95)
 			f.Calls, f.Failed, f.Fuel, f.Memory = f.Calls+m.calls, f.Failed+m.failed, f.Fuel+m.fuel, max(f.Memory, m.memory)
@@ -274,10 +306,7 @@ func (s *series) figures(now int64) Figures {
 		f.Minutes = append(f.Minutes, out)
 	}
 	f.P50, f.P95, f.P99 = took.percentile(50), took.percentile(95), took.percentile(99)
-	for code, n := range codes {
-		f.Codes = append(f.Codes, Count{code, n})
-	}
-	slices.SortFunc(f.Codes, func(a, b Count) int { return byCount(a.N, b.N, a.Name, b.Name) })
+	f.Codes, f.Denied = counts(codes), counts(denied)
 	for name, k := range s.skills {
 		if n, failed := k.sum(now / 10); n > 0 {
 			f.Skills = append(f.Skills, SkillCount{name, n, failed})
@@ -340,4 +369,14 @@ func (t *times) percentile(p uint64) time.Duration {
 		rank -= uint64(n)
 	}
 	return 0
+}
+
+// counts lists how often each was, the most frequent first.
+func counts(of map[string]uint64) []Count {
+	var list []Count
+	for name, n := range of {
+		list = append(list, Count{name, n})
+	}
+	slices.SortFunc(list, func(a, b Count) int { return byCount(a.N, b.N, a.Name, b.Name) })
+	return list
 }

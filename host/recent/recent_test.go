@@ -214,3 +214,23 @@ func TestAllAtOnce(t *testing.T) {
 		t.Errorf("%d calls", f.Calls)
 	}
 }
+
+func TestDeniedRequestsAreCountedBySkill(t *testing.T) {
+	now := time.Date(2026, 11, 25, 12, 0, 30, 0, time.UTC)
+	w := New(Options{Skills: 2, Now: func() time.Time { return now }})
+	for _, d := range [][2]string{{"acme", "a"}, {"acme", "b"}, {"beta", "a"}, {"acme", "b"}, {"acme", "c"}, {"acme", "d"}} {
+		w.Denied(d[0], d[1])
+	}
+	want := func(of Figures, list ...Count) {
+		t.Helper()
+		if !slices.Equal(of.Denied, list) {
+			t.Errorf("%v, want %v", of.Denied, list)
+		}
+	}
+	want(w.Of("acme"), Count{Others, 2}, Count{"b", 2}, Count{"a", 1})
+	want(w.Of("beta"), Count{"a", 1})
+	want(w.Of("gamma"))
+	want(w.All(), Count{Others, 2}, Count{"a", 2}, Count{"b", 2})
+	now = now.Add(time.Hour)
+	want(w.All())
+}
