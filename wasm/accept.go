@@ -9,12 +9,12 @@ import (
 	"openskill/wasm/lower"
 )
 
-// accept checks a module, takes the exceptions out of one that has any, and amends
-// what wazero gets wrong. The report is that of the module as it came.
+// accept checks a module, takes the exceptions out of one that has any, and has
+// references to functions taken from a table. The report is that of the module as it came.
 func (e *Engine) accept(module []byte, o *CompileOptions) (*check.Result, error) {
 	res, err := e.lowered(module, o)
 	if err == nil {
-		res.Module, res.MaxStack, err = amend.Module(res.Module, res.MaxStack)
+		res.Module, err = amend.References(res.Module)
 	}
 	return res, err
 }

@@ -76,6 +76,9 @@ func Open(opts *Options) (*Engine, error) {
 	if opts != nil {
 		e.o = *opts
 	}
+	if err := e.o.compiler(); err != nil {
+		return nil, err
+	}
 	def(&e.o.Resident, 640<<20)
 	def(&e.o.Slice, 100_000)
 	def(&e.o.Instances, 1024)

@@ -10,8 +10,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 
+	"openskill/wasm/amend"
 	wbin "openskill/wasm/binary"
 	"openskill/wasm/image"
 	"openskill/wasm/meter"
@@ -20,7 +22,7 @@ import (
 
 // generation names what checking and metering make of a module. It goes up with
 // every change of theirs, so that no cache holds the work of an older one.
-const generation = "12"
+const generation = "13"
 
 // Generation names what this program makes of modules: what was compiled by a
 // program of another one is of no use to it.
@@ -122,7 +124,11 @@ func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wasm: meter: %w", err)
 	}
-	p.metered = rw.Module.Encode()
+	last, err := amend.Module(rw.Module, runtime.GOARCH)
+	if err != nil {
+		return nil, fmt.Errorf("wasm: %w", err)
+	}
+	p.metered = last.Encode()
 	if path != "" {
 		// A cache that cannot be written costs time, not correctness.
 		_ = storePrepared(path, p)
@@ -143,7 +149,7 @@ func (e *Engine) preparedPath(module []byte, o *CompileOptions) string {
 // its content, by the caps that it was held against, and by what made them.
 func PreparedName(module io.Reader, trusted bool) (string, error) {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "openskill metered module %s trusted=%t\n", generation, trusted)
+	_, _ = fmt.Fprintf(h, "openskill metered module %s %s trusted=%t\n", generation, runtime.GOARCH, trusted)
 	if _, err := io.Copy(h, module); err != nil {
 		return "", err
 	}

@@ -1,19 +1,41 @@
 // Package amend rewrites what wazero's compiler gets wrong, so that it gets it right.
+// What a program computes stays the same, and all else stays byte for byte.
 //
-// On amd64, v1.12.0 branches wrongly on a comparison whose left side is the constant 0
-// and whose right side is the result of and: it tests the bits of the right side, as
+// [Module] goes last, over the module that the compiler gets: a pass behind it could
+// take apart what it put together. The faults of v1.12.0 are of two kinds.
+//
+// # A comparison with 0 on its left
+//
+// On amd64 a branch on a comparison whose left side is the constant 0 and whose right
+// side is the result of and is wrong: the compiler tests the bits of the right side, as
 // for 0 on the right, and then asks for less where it should ask for more.
 //
 //	i32.const 0  local.get $a  local.get $b  i32.and  i32.lt_u  br_if 0
 //
 // never branches. Where a comparison could be one of that kind, its right side goes
-// through an or with 0, which the compiler does not look through:
+// through an or with 0, which the compiler does not look through.
 //
-//	… i32.and  i32.const 0  i32.or  i32.lt_u  br_if 0
+// # Operands that are loaded in the middle of a sequence
 //
-// References to functions are taken from a table, see references.
+// The compiler makes several machine instructions of one of these instructions, and
+// tells the register allocator less than they do: that they change a register, that they
+// read one, or that a branch among them leaves one of them out. Where an operand was put
+// on the stack and has to be loaded in between, a value is lost: the result, or the
+// operand later on, is what another register holds, which can be what the host left in
+// it, an address of the host's, or an address in the memory that nothing has tested.
 //
-// What a program computes stays the same, and all else stays byte for byte.
+// So the operand is defined again right before the instruction, by something that keeps
+// its bits and that the compiler does not look through. Then it is in a register, is not
+// needed afterwards, and nothing has to be loaded:
+//
+//	… local.get $a  local.get $b  i32.reinterpret_f32  f32.reinterpret_i32 …
+//
+// Which instructions these are, the tables in shapes.go say for each processor.
+//
+// A function gets at most four locals more. Fuel is counted before, so it does not depend on
+// the processor.
+//
+// References to functions are taken from a table, see [References].
 package amend
 
 import (
@@ -22,206 +44,63 @@ import (
 	"openskill/wasm/binary"
 )
 
-// Module gives m with its bodies amended; it must be valid, has no exceptions, and is
-// not changed. maxStack is the height of the operand stack of each function, as package
-// check gives it, and so is the result.
-func Module(m *binary.Module, maxStack []uint32) (*binary.Module, []uint32, error) {
-	out := m
-	f := finder{m: m}
+// Module gives m with its bodies amended for the compiler of a processor, by its name in
+// Go; it must be valid, has no exceptions, and is not changed.
+func Module(m *binary.Module, arch string) (*binary.Module, error) {
+	w := walker{m: m, arch: arch}
+	if arch != "amd64" && arch != "arm64" {
+		return m, nil // no compiler
+	}
 	for i := range m.Imports {
-		if m.Imports[i].Kind == binary.ExternFunc {
-			f.types = append(f.types, m.Imports[i].Type)
+		switch m.Imports[i].Kind {
+		case binary.ExternFunc:
+			w.funcs = append(w.funcs, m.Imports[i].Type)
+		case binary.ExternGlobal:
+			w.globals = append(w.globals, m.Imports[i].Global.Type)
+		default:
 		}
 	}
-	f.types = append(f.types, m.Funcs...)
+	w.funcs = append(w.funcs, m.Funcs...)
+	for i := range m.Globals {
+		w.globals = append(w.globals, m.Globals[i].Type)
+	}
+	out := m
 	for i := range m.Codes {
-		body, err := f.function(i)
-		if err != nil {
-			return nil, nil, fmt.Errorf("amend: function %d: %w", i, err)
+		if err := w.function(i); err != nil {
+			return nil, fmt.Errorf("amend: function %d: %w", i, err)
 		}
-		if body == nil {
+		if len(w.edits) == 0 {
 			continue
 		}
 		if out == m {
 			changed := *m
 			out = &changed
 			out.Codes = append([]binary.Code(nil), m.Codes...)
-			maxStack = append([]uint32(nil), maxStack...)
 		}
-		out.Codes[i].Body = body
-		if i < len(maxStack) {
-			maxStack[i]++
-		}
+		c := &out.Codes[i]
+		c.Body = w.body(c.Body)
+		c.Locals = append(c.Locals[:len(c.Locals):len(c.Locals)], w.extra...)
 	}
-	out, err := references(out)
-	if err != nil {
-		return nil, nil, fmt.Errorf("amend: %w", err)
-	}
-	return out, maxStack, nil
+	return out, nil
 }
 
-// may is what a value may be, as far as is known.
-type may uint8
-
-const (
-	zero may = 1 << iota // the constant 0
-	and                  // the result of and
-)
-
-const unknown = zero | and
-
-// finder follows the values of one function after the other.
-type finder struct {
-	m      *binary.Module
-	types  []uint32 // of all functions
-	locals []may
-	stack  []may // the top of the operand stack; below it nothing is known
-	again  bool  // a local may be more than was taken for granted
-	places []int // bytes before which a right side is to be changed
-	wide   []bool
+// edit replaces the bytes [at, end) of a body.
+type edit struct {
+	at, end int
+	code    []byte
 }
 
-// function gives the new body of a function; nil if it stays as it is.
-func (f *finder) function(i int) ([]byte, error) {
-	c := &f.m.Codes[i]
-	f.locals = append(f.locals[:0], make([]may, len(f.m.Types[f.m.Funcs[i]].Params))...)
-	for _, g := range c.Locals {
-		for range g.Count {
-			f.locals = append(f.locals, zero) // what no one has set is a constant
-		}
+func (w *walker) body(old []byte) []byte {
+	n := len(old)
+	for i := range w.edits {
+		n += len(w.edits[i].code)
 	}
-	// A local may be what any local may be that it is set from, somewhere; values are
-	// handed on from local to local only so often.
-	for round := 0; ; round++ {
-		if round == rounds {
-			for l := range f.locals {
-				f.locals[l] = unknown
-			}
-		}
-		f.stack, f.places, f.wide, f.again = f.stack[:0], f.places[:0], f.wide[:0], false
-		r := binary.NewReader(c.Body, c.Offset)
-		var in binary.Instr
-		for r.Next(&in) {
-			f.instr(&in)
-		}
-		if err := r.Err(); err != nil {
-			return nil, err
-		}
-		if len(f.places) == 0 && !f.again {
-			return nil, nil
-		}
-		if !f.again {
-			return f.changed(c.Body), nil
-		}
-	}
-}
-
-// rounds is how often a function is looked at before its locals may be anything.
-const rounds = 8
-
-func (f *finder) changed(body []byte) []byte {
-	out := make([]byte, 0, len(body)+3*len(f.places))
+	out := make([]byte, 0, n)
 	from := 0
-	for i, at := range f.places {
-		out = append(out, body[from:at]...)
-		if f.wide[i] {
-			out = append(out, byte(binary.OpI64Const), 0, 0x84)
-		} else {
-			out = append(out, byte(binary.OpI32Const), 0, 0x72)
-		}
-		from = at
+	for i := range w.edits {
+		e := &w.edits[i]
+		out = append(append(out, old[from:e.at]...), e.code...)
+		from = e.end
 	}
-	return append(out, body[from:]...)
-}
-
-func (f *finder) push(m may) { f.stack = append(f.stack, m) }
-
-func (f *finder) pop() may {
-	n := len(f.stack)
-	if n == 0 {
-		return unknown
-	}
-	m := f.stack[n-1]
-	f.stack = f.stack[:n-1]
-	return m
-}
-
-func (f *finder) call(t uint32) {
-	for range f.m.Types[t].Params {
-		f.pop()
-	}
-	for range f.m.Types[t].Results {
-		f.push(0)
-	}
-}
-
-func (f *finder) set(l uint32, m may) {
-	if f.locals[l]|m != f.locals[l] {
-		f.locals[l] |= m
-		f.again = true
-	}
-}
-
-func (f *finder) instr(in *binary.Instr) {
-	switch op := in.Op; {
-	case op == binary.OpI32Const || op == binary.OpI64Const:
-		m := may(0)
-		if in.Const == 0 {
-			m = zero
-		}
-		f.push(m)
-	case op == 0x71 || op == 0x83: // and
-		f.pop()
-		f.pop()
-		f.push(and)
-	case op >= 0x74 && op <= 0x76 || op >= 0x86 && op <= 0x88: // shifts, by 0 perhaps
-		f.pop()
-		f.push(f.pop())
-	case op >= 0x48 && op <= 0x4f || op >= 0x53 && op <= 0x5a: // less, greater
-		y, x := f.pop(), f.pop()
-		if y&and != 0 && x&zero != 0 {
-			f.places, f.wide = append(f.places, in.Pos), append(f.wide, op >= 0x53)
-		}
-		f.push(0)
-	case op == binary.OpLocalGet:
-		f.push(f.locals[in.A])
-	case op == binary.OpLocalSet:
-		f.set(in.A, f.pop())
-	case op == binary.OpLocalTee:
-		m := f.pop()
-		f.set(in.A, m)
-		f.push(m)
-	case op == binary.OpGlobalGet:
-		f.push(0)
-	case op == binary.OpGlobalSet || op == binary.OpDrop:
-		f.pop()
-	case op == binary.OpSelect || op == binary.OpSelectT:
-		f.pop()
-		f.pop()
-		f.pop()
-		f.push(0)
-	case op == binary.OpCall:
-		f.call(f.types[in.A])
-	case op == binary.OpCallIndirect:
-		f.pop()
-		f.call(in.A)
-	case !f.plain(op):
-		f.stack = f.stack[:0] // what is on the stack may be what a block gives
-	}
-}
-
-// plain follows an instruction that has a type of its own.
-func (f *finder) plain(op binary.Op) bool {
-	sig := op.Signature()
-	if sig == "" {
-		return false
-	}
-	at := 0
-	for ; sig[at] != ':'; at++ {
-		f.pop()
-	}
-	if at+1 < len(sig) {
-		f.push(0)
-	}
-	return true
+	return append(out, old[from:]...)
 }

@@ -282,6 +282,22 @@ func (c *cost) call(values, globals int) {
 	}
 }
 
+// choose counts what package amend adds to a select.
+func (c *cost) choose(t binary.ValType) {
+	if c.cur == dead {
+		return
+	}
+	switch t {
+	case binary.F32, binary.F64:
+		c.linear += priceAgain
+		c.memory += priceAgain
+	case binary.V128:
+		c.linear += priceAgainVector
+		c.memory += priceAgainVector
+	default:
+	}
+}
+
 func (c *cost) returns(values int) {
 	if c.cur != dead {
 		c.linear += priceArgument * int64(values)

@@ -93,6 +93,7 @@ func (f *funcValidator) instr() {
 		if a == anyType {
 			a = b
 		}
+		f.cost.choose(a)
 		f.push(a)
 	case binary.OpSelectT:
 		if in.A != 1 {
@@ -104,6 +105,7 @@ func (f *funcValidator) instr() {
 		f.pop(binary.I32)
 		f.pop(t)
 		f.pop(t)
+		f.cost.choose(t)
 		f.push(t)
 	default:
 		f.reference()

@@ -49,20 +49,20 @@ func compute(t *testing.T, wasm []byte) {
 	if err != nil {
 		t.Fatalf("the generated module is refused: %v", err)
 	}
-	m, stack, err := amend.Module(res.Module, res.MaxStack)
+	m, err := amend.References(res.Module)
 	if err != nil {
 		t.Fatal(err)
 	}
 	engines := passtest.Engines(api.CoreFeaturesV2)
 	want := passtest.Run(t, engines[0], wasm, m, nil)
-	passtest.Same(t, "compiled", want, passtest.Run(t, engines[1], m.Encode(), m, nil))
-	rw, err := meter.Rewrite(m, stack, nil)
+	passtest.Same(t, "compiled", want, passtest.Run(t, engines[1], passtest.Amended(t, m), m, nil))
+	rw, err := meter.Rewrite(m, res.MaxStack, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tank := &meter.Tank{Budget: 1 << 50, Slice: 1000}
 	passtest.Same(t, "metered", want,
-		passtest.Run(t, engines[1], rw.Module.Encode(), m, &passtest.Counted{Tank: tank, Counter: meter.ExportFuel}))
+		passtest.Run(t, engines[1], passtest.Amended(t, rw.Module), m, &passtest.Counted{Tank: tank, Counter: meter.ExportFuel}))
 }
 
 // TestGenerated holds that generated modules are valid, use every instruction, and

@@ -1,18 +1,21 @@
 package amend
 
 import (
+	"fmt"
+
 	"openskill/wasm/binary"
 )
 
-// references has bodies take references to functions from a table of their own, which
+// References has bodies take references to functions from a table of their own, which
 // no instruction of the module can name. wazero v1.12.0 makes a new object for each
 // execution of ref.func on a function of the module, and keeps it as long as the
 // instance lives: a loop of three instructions takes 32 bytes of the host's memory each
 // time, which no limit of the guest's bounds. In a table each function has one.
 //
 // References cannot be compared, so that nobody can tell the two apart. The height of
-// operand stacks stays the same.
-func references(m *binary.Module) (*binary.Module, error) {
+// operand stacks stays the same. The table counts, so this goes before metering. m must be
+// valid, and is not changed.
+func References(m *binary.Module) (*binary.Module, error) {
 	slots := map[uint32]int64{} // by function
 	var funcs []uint32
 	table := m.Imported(binary.ExternTable) + uint32(len(m.Tables)) //nolint:gosec // at most Limits.Tables and Imports
@@ -38,7 +41,7 @@ func references(m *binary.Module) (*binary.Module, error) {
 			from = in.End
 		}
 		if err := r.Err(); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("amend: %w", err)
 		}
 		if body == nil {
 			continue

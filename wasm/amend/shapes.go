@@ -1,0 +1,149 @@
+package amend
+
+import (
+	"openskill/wasm/binary"
+)
+
+// form is what becomes of an instruction.
+type form uint8
+
+const (
+	_ form = iota
+	// one defines the operand on top again.
+	one
+	// two defines both operands again.
+	two
+	// below defines the one below the top again.
+	below
+	// choose defines the one of a select that is taken where the condition holds.
+	choose
+	// divide takes a remainder from a division, see remainder.
+	divide
+)
+
+// shapes says what becomes of instructions for each processor. In the words of wazero
+// v1.12.0, internal/engine/wazevo/backend/isa:
+var shapes = map[string]map[binary.Op]form{
+	"amd64": {
+		// xmmCMov does not declare that it reads its destination.
+		binary.OpSelect: choose, binary.OpSelectT: choose,
+		// Instructions that change a temporary do not declare that they define it, so
+		// that it is stored before the change, and loaded after it.
+		0x98: below, 0xa6: below, // copysign
+		0x252:                 below,           // v128.bitselect
+		0x262:                 one,             // i8x16.popcnt
+		binary.OpI8x16Shuffle: two,             //
+		0x2d5:                 two,             // i64x2.mul
+		0x2e8:                 two, 0x2e9: two, // f32x4.min, max
+		0x2f4: two, 0x2f5: two, // f64x2.min, max
+		// movsd as an xmmUnaryRmR does not declare that it keeps the other lane.
+		0x222: one, // f64x2.replace_lane
+		// Branches inside the sequence of an instruction, of which the allocator does not
+		// know; the last four on processors without BMI1 or ABM.
+		0xb5: one, 0xba: one, // f32.convert_i64_u, f64.convert_i64_u
+		0x67: one, 0x68: one, 0x79: one, 0x7a: one, // clz, ctz
+	},
+	"arm64": {
+		// vecMovElement does not declare that it reads its destination.
+		0x220: one, 0x222: one, // f32x4.replace_lane, f64x2.replace_lane
+		// lowerIRem defines its result twice: by the division, and by the multiplication
+		// and subtraction behind the test for 0. Only the second one is stored, and between
+		// the two the execution context may have to be loaded, so that the quotient is
+		// loaded from where nothing was stored. A division defines its result once.
+		0x6f: divide, 0x70: divide, 0x81: divide, 0x82: divide, // rem
+	},
+}
+
+// amend notes what becomes of an instruction whose operands are still on the stack. typ
+// is that of the operands of a select.
+func (w *walker) amend(in *binary.Instr, typ binary.ValType) {
+	f, ok := shapes[w.arch][in.Op]
+	if !ok || w.top().dead {
+		return
+	}
+	if f != choose {
+		typ = letter(in.Op.Signature()[0])
+	}
+	e := edit{at: in.Pos, end: in.Pos}
+	switch f {
+	case one:
+		if sig := in.Op.Signature(); sig[1] != ':' {
+			typ = letter(sig[1]) // the number that goes into a lane
+		}
+		e.code = again(nil, typ)
+	case two:
+		y := w.local(typ, 0)
+		e.code = get(again(set(again(nil, typ), y), typ), y)
+	case below:
+		y := w.local(typ, 0)
+		e.code = get(again(set(nil, y), typ), y)
+	case choose:
+		if typ != binary.F32 && typ != binary.F64 && typ != binary.V128 {
+			return
+		}
+		c, y := w.local(binary.I32, 0), w.local(typ, 0)
+		e.code = get(get(again(set(set(nil, c), y), typ), y), c)
+	case divide:
+		e.code, e.end = w.remainder(in.Op, typ), in.End
+	}
+	w.edits = append(w.edits, e)
+}
+
+// remainder is x - (x / y) * y. The smallest number by -1 has a remainder, which is 0,
+// but no quotient; by 1 the remainder is 0 for all numbers, so 1 stands for -1.
+func (w *walker) remainder(op binary.Op, typ binary.ValType) []byte {
+	x, y := w.local(typ, 0), w.local(typ, 1)
+	konst, eq, div, mul, sub := byte(binary.OpI32Const), byte(0x46), byte(op)-2, byte(binary.OpI32Mul), byte(binary.OpI32Sub)
+	if typ == binary.I64 {
+		konst, eq, mul, sub = byte(binary.OpI64Const), 0x51, byte(binary.OpI64Mul), byte(binary.OpI64Sub)
+	}
+	var b []byte
+	if signed := op == 0x6f || op == 0x81; signed {
+		b = append(set(b, y), konst, 1)
+		b = get(b, y)
+		b = append(get(b, y), konst, 0x7f, eq, byte(binary.OpSelect))
+	}
+	b = set(b, y)
+	b = get(set(b, x), x)
+	b = get(get(b, x), y)
+	b = append(get(append(b, div), y), mul, sub)
+	return b
+}
+
+// local gives local number n of a type among those that are added.
+func (w *walker) local(t binary.ValType, n int) uint32 {
+	for i, g := range w.extra {
+		if g.Type == t {
+			if n == 0 {
+				return uint32(len(w.locals) + i) //nolint:gosec // at most Limits.Locals and Values
+			}
+			n--
+		}
+	}
+	for ; n > 0; n-- {
+		w.extra = append(w.extra, binary.LocalGroup{Count: 1, Type: t})
+	}
+	w.extra = append(w.extra, binary.LocalGroup{Count: 1, Type: t})
+	return uint32(len(w.locals) + len(w.extra) - 1) //nolint:gosec // as above
+}
+
+func set(b []byte, l uint32) []byte { return binary.AppendU32(append(b, byte(binary.OpLocalSet)), l) }
+func get(b []byte, l uint32) []byte { return binary.AppendU32(append(b, byte(binary.OpLocalGet)), l) }
+
+// again makes a new value of the same bits of the one on top.
+func again(b []byte, t binary.ValType) []byte {
+	switch t {
+	case binary.F32:
+		return append(b, 0xbc, 0xbe) // i32.reinterpret_f32, f32.reinterpret_i32
+	case binary.F64:
+		return append(b, 0xbd, 0xbf)
+	case binary.V128:
+		b = append(b, 0xfd, byte(binary.OpV128Const-0x200))
+		b = append(b, make([]byte, 16)...)
+		return append(b, 0xfd, 80) // v128.or
+	case binary.I64:
+		return append(b, byte(binary.OpI64Const), 0, 0x84) // i64.or
+	default:
+		return append(b, byte(binary.OpI32Const), 0, 0x72)
+	}
+}

@@ -1,0 +1,194 @@
+package amend_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"openskill/wasm/amend"
+	wbin "openskill/wasm/binary"
+	"openskill/wasm/check"
+	"openskill/wasm/meter"
+	"openskill/wasm/passtest"
+	w "openskill/wasm/wasmtest"
+)
+
+// TestKeepsResults holds that what is amended gives what it gave, bit by bit, for the
+// numbers where it could differ: signed zeros, NaNs with a payload, the smallest number by -1.
+func TestKeepsResults(t *testing.T) {
+	types := map[byte]wbin.ValType{'i': wbin.I32, 'l': wbin.I64, 'f': wbin.F32, 'd': wbin.F64, 'v': wbin.V128}
+	loads := map[byte]w.Code{'i': "\x28\x00\x00", 'l': "\x29\x00\x00", 'f': "\x2a\x00\x00", 'd': "\x2b\x00\x00", 'v': "\xfd\x00\x00\x00"}
+	stores := map[byte]w.Code{'i': "\x36\x00\x00", 'l': "\x37\x00\x00", 'f': "\x38\x00\x00", 'd': "\x39\x00\x00", 'v': "\xfd\x0b\x00\x00"}
+	numbers := []uint64{
+		0, 1, 5, math.MaxUint64, 1 << 63, 1<<63 - 1, 1 << 31, 0xffffffff, 0x80000000_80000000, 0x7fffffff_7fffffff, 0xffffffff_7fa00001,
+		math.Float64bits(1.5), math.Float64bits(math.Copysign(0, -1)), 0x7ff4000000000123, 0xfff8000000000001, 0x3fc00000_bfc00000, 0x0102030405060708,
+	}
+	type form struct {
+		sig string
+		op  w.Code
+	}
+	list := []form{{"vvv:v", "\xfd\x52"}, {"v:v", "\xfd\x62"}, {"vv:v", "\xfd\xd5\x01"}, {"vf:v", "\xfd\x20\x02"}, {"vd:v", "\xfd\x22\x00"}, {"vd:v", "\xfd\x22\x01"}, {"vv:v", "\xfd\x0d" + "\x00\x11\x02\x13\x04\x05\x06\x1f\x08\x19\x0a\x0b\x0c\x0d\x1e\x0f"}}
+	for _, op := range []byte{0xe8, 0xe9, 0xf4, 0xf5} {
+		list = append(list, form{"vv:v", w.Code([]byte{0xfd, op, 1})})
+	}
+	for _, op := range []byte{0x67, 0x68, 0x6f, 0x70, 0x79, 0x7a, 0x81, 0x82, 0x98, 0xa6, 0xb5, 0xba, 0x49, 0x54} {
+		list = append(list, form{wbin.Op(op).Signature(), w.Code([]byte{op})})
+	}
+	for _, c := range "ilfdv" {
+		s := string(c)
+		list = append(list, form{s + s + "i:" + s, w.Code([]byte{0x1c, 1, byte(types[byte(c)])})})
+		if c != 'v' {
+			list = append(list, form{s + s + "i:" + s, "\x1b"})
+		}
+	}
+	list = append(list, form{"vvi:v", "\x1b"})
+	ctx := context.Background()
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2))
+	defer func() { _ = r.Close(ctx) }()
+	for _, c := range list {
+		t.Run(fmt.Sprintf("%x", c.op), func(t *testing.T) {
+			params, result, _ := strings.Cut(c.sig, ":")
+			b := w.New()
+			b.Memory(1)
+			body := w.I32(128)
+			for i := range params {
+				body += w.I32(int64(16*i)) + loads[params[i]]
+			}
+			b.Export("f", b.Func(nil, nil, nil, body+c.op+stores[result[0]]))
+			m, err := wbin.Decode(b.Bytes(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := func(m *wbin.Module) (all []string) {
+				if _, err := check.Module(m.Encode(), nil); err != nil {
+					t.Fatal(err)
+				}
+				inst, err := r.InstantiateWithConfig(ctx, m.Encode(), wazero.NewModuleConfig().WithName(""))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = inst.Close(ctx) }()
+				for _, x := range numbers {
+					for _, y := range numbers {
+						for i, n := range []uint64{x, y, y, x, y &^ 1, x} {
+							inst.Memory().WriteUint64Le(uint32(8*i), n) //nolint:gosec // small
+						}
+						if len(params) == 3 && params[2] == 'i' {
+							inst.Memory().WriteUint64Le(32, x&1)
+						}
+						_, err := inst.ExportedFunction("f").Call(ctx)
+						got, _ := inst.Memory().Read(128, 16)
+						end := ""
+						if err != nil {
+							end = passtest.Trap(err)
+						}
+						all = append(all, fmt.Sprintf("%x %x: %x %s", x, y, got, end))
+					}
+				}
+				return all
+			}
+			want := run(m)
+			for _, arch := range []string{"amd64", "arm64"} {
+				out, err := amend.Module(m, arch)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := run(out)
+				for i := range want {
+					if got[i] != want[i] {
+						t.Errorf("for %s: %s, want %s", arch, got[i], want[i])
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestSecret has a guest select a vector after a call of the host that copied a secret,
+// which is still in a register: as it is, the guest gets it.
+func TestSecret(t *testing.T) {
+	lacking(t)
+	secret := []byte("SECRET-OF-HOST!!SECRET-OF-HOST!!SECRET-OF-HOST!!SECRET-OF-HOST!!")
+	sink := make([]byte, 64)
+	b := w.New()
+	h := b.ImportFunc("env", "h", nil, nil)
+	b.Memory(1)
+	b.Data(64, "AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB")
+	load := func(at int64) w.Code { return w.I32(at) + "\xfd\x00\x00\x00" }
+	const c, d, x, y, res = 0, 1, 2, 3, 4
+	pick := func(x, y uint32) w.Code { return w.Get(x) + w.Get(y) + w.Get(c) + "\x1b" }
+	b.Export("f", b.Func([]wbin.ValType{wbin.I32, wbin.I32}, nil, []wbin.LocalGroup{{Count: 3, Type: wbin.V128}},
+		load(64)+w.Set(x)+load(80)+w.Set(y)+w.Call(h)+w.Get(x)+
+			w.Get(d)+"\x04\x7b"+pick(x, y)+"\x05"+pick(y, x)+"\x0b"+w.Set(res)+w.Drop+
+			w.I32(128)+w.Get(res)+"\xfd\x0b\x00\x00"+w.I32(144)+w.Get(x)+"\xfd\x0b\x00\x00"+w.I32(160)+w.Get(y)+"\xfd\x0b\x00\x00"))
+	m, err := wbin.Decode(b.Bytes(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2))
+	defer func() { _ = r.Close(ctx) }()
+	_, err = r.NewHostModuleBuilder("env").NewFunctionBuilder().
+		WithGoFunction(api.GoFunc(func(context.Context, []uint64) { copy(sink, secret[:32+len(m.Funcs)-1]) }), nil, nil).Export("h").Instantiate(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inst, err := r.Instantiate(ctx, passtest.Amended(t, m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c := range uint64(2) {
+		for d := range uint64(2) {
+			if _, err := inst.ExportedFunction("f").Call(ctx, c, d); err != nil {
+				t.Fatal(err)
+			}
+			want := "AAAAAAAAAAAAAAAA"
+			if c != d {
+				want = "BBBBBBBBBBBBBBBB"
+			}
+			if got, _ := inst.Memory().Read(128, 16); string(got) != want {
+				t.Errorf("%d %d: %q, want %q", c, d, got, want)
+			}
+		}
+	}
+}
+
+// TestMeteringAddsNothing holds that metering adds no instruction that is amended: fuel is
+// counted before, so it is the same on every processor, and what is amended is the guest's.
+func TestMeteringAddsNothing(t *testing.T) {
+	count := func(m *wbin.Module) (n int) {
+		for _, arch := range []string{"amd64", "arm64"} {
+			out, err := amend.Module(m, arch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range m.Codes {
+				if !slices.Equal(out.Codes[i].Body, m.Codes[i].Body) {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	for seed := range uint64(50) {
+		data := binary.LittleEndian.AppendUint64(nil, seed)
+		res, err := check.Module(passtest.Program(data), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rw, err := meter.Rewrite(res.Module, res.MaxStack, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := count(rw.Module), count(res.Module); got != want {
+			t.Errorf("seed %d: %d functions are amended, without metering %d", seed, got, want)
+		}
+	}
+}
