@@ -14,6 +14,17 @@ import (
 	"openskill/wasm/amend"
 )
 
+// target is the processor that modules are amended for; "" is this one. The laboratory's
+// checker of registers sets another by the linker: it compiles for that, and runs nothing.
+var target string
+
+func arch() string {
+	if target != "" {
+		return target
+	}
+	return runtime.GOARCH
+}
+
 // processor refuses a processor for which wazero v1.12.0 compiles clz and ctz into
 // branches: unless they are amended, a guest can load from any address there. It looks
 // where wazero looks, which GODEBUG=cpu.bmi1=off changes for both.
@@ -47,7 +58,7 @@ var compilerRight = sync.OnceValue(func() error {
 })
 
 func compileAndRun(k amend.Known) ([]uint64, error) {
-	m, err := amend.Module(k.Module, runtime.GOARCH)
+	m, err := amend.Module(k.Module, arch())
 	if err != nil {
 		return nil, err
 	}
@@ -63,10 +74,10 @@ func compileAndRun(k amend.Known) ([]uint64, error) {
 
 // compiler holds that guests can be compiled here, or run if they were compiled elsewhere.
 func (o *Options) compiler() error {
-	if o.Interpreter {
+	if o.Interpreter || target != "" {
 		return nil
 	}
-	if err := processor(runtime.GOARCH, cpu.X86.HasBMI1, cpu.X86.HasBMI2, cpu.X86.HasPOPCNT); err != nil || o.CompiledOnly {
+	if err := processor(arch(), cpu.X86.HasBMI1, cpu.X86.HasBMI2, cpu.X86.HasPOPCNT); err != nil || o.CompiledOnly {
 		return err
 	}
 	return compilerRight()

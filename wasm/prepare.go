@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 
 	"openskill/wasm/amend"
@@ -124,7 +123,7 @@ func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wasm: meter: %w", err)
 	}
-	last, err := amend.Module(rw.Module, runtime.GOARCH)
+	last, err := amend.Module(rw.Module, arch())
 	if err != nil {
 		return nil, fmt.Errorf("wasm: %w", err)
 	}
@@ -149,7 +148,7 @@ func (e *Engine) preparedPath(module []byte, o *CompileOptions) string {
 // its content, by the caps that it was held against, and by what made them.
 func PreparedName(module io.Reader, trusted bool) (string, error) {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "openskill metered module %s %s trusted=%t\n", generation, runtime.GOARCH, trusted)
+	_, _ = fmt.Fprintf(h, "openskill metered module %s %s trusted=%t\n", generation, arch(), trusted)
 	if _, err := io.Copy(h, module); err != nil {
 		return "", err
 	}

@@ -79,7 +79,7 @@ func build(ctx context.Context, dir, arch, program string) error {
 	if err != nil {
 		return err
 	}
-	_, err = command(ctx, "build", "-trimpath", "-modfile="+modfile, "-o", program, "openskill/lab/regcheck/compile")
+	_, err = command(ctx, "build", "-trimpath", "-modfile="+modfile, "-ldflags=-X openskill/wasm.target="+arch, "-o", program, "openskill/lab/regcheck/compile")
 	return err
 }
 
