@@ -12,6 +12,7 @@ import (
 	"openskill/host/httpapi"
 	"openskill/host/recent"
 	"openskill/host/selftest"
+	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
@@ -63,7 +64,7 @@ func (h *Host) console(o *httpapi.Options, api func(context.Context, skill.Princ
 		out.Authenticate = func(ctx context.Context, credential string) (skill.Principal, error) {
 			return callers.Authenticate(ctx, auth.Credentials{Authorization: []string{"Bearer " + credential}})
 		}
-		out.Keys = shownKeys{auth.NewKeys(h.kept.db.Keys(), nil)}
+		out.Keys = shownKeys{h.kept.db}
 	}
 	return console.New(out)
 }
@@ -108,7 +109,7 @@ func shownRow(r selftest.Row) console.TestRow {
 }
 
 // shownKeys are the keys as the console has them.
-type shownKeys struct{ keys *auth.Keys }
+type shownKeys struct{ db *store.DB }
 
 func shownKey(k *auth.Key) console.Key {
 	return console.Key{
@@ -119,7 +120,7 @@ func shownKey(k *auth.Key) console.Key {
 }
 
 func (s shownKeys) List(ctx context.Context, cursor string) ([]console.Key, string, error) {
-	page, next, err := s.keys.List(ctx, auth.KeyQuery{Cursor: cursor, Limit: 50})
+	page, next, err := ManageKeys(s.db, skill.Principal{}).List(ctx, auth.KeyQuery{Cursor: cursor, Limit: 50})
 	if err != nil {
 		return nil, "", err
 	}
@@ -130,16 +131,16 @@ func (s shownKeys) List(ctx context.Context, cursor string) ([]console.Key, stri
 	return out, next, nil
 }
 
-func (s shownKeys) Create(ctx context.Context, n console.NewKey) (console.Key, string, error) {
-	return shown(s.keys.Create(ctx, auth.NewKey{Name: n.Name, Tenant: n.Tenant, Scopes: n.Scopes, Life: n.Life, By: n.By}))
+func (s shownKeys) Create(ctx context.Context, by skill.Principal, n console.NewKey) (console.Key, string, error) {
+	return shown(ManageKeys(s.db, by).Create(ctx, auth.NewKey{Name: n.Name, Tenant: n.Tenant, Scopes: n.Scopes, Life: n.Life, By: n.By}))
 }
 
-func (s shownKeys) Rotate(ctx context.Context, id string, overlap time.Duration) (console.Key, string, error) {
-	return shown(s.keys.Rotate(ctx, id, overlap))
+func (s shownKeys) Rotate(ctx context.Context, by skill.Principal, id string, overlap time.Duration) (console.Key, string, error) {
+	return shown(ManageKeys(s.db, by).Rotate(ctx, id, overlap))
 }
 
-func (s shownKeys) Revoke(ctx context.Context, id string) (console.Key, error) {
-	k, err := s.keys.Revoke(ctx, id)
+func (s shownKeys) Revoke(ctx context.Context, by skill.Principal, id string) (console.Key, error) {
+	k, err := ManageKeys(s.db, by).Revoke(ctx, id)
 	if err != nil {
 		return console.Key{}, err
 	}

@@ -49,6 +49,7 @@ func (h *Host) openDefinitions(roots []registry.Root, named bool) error {
 // Definitions gives the operator's skills as a database has them. Of the options, what
 // was read of the settings' folders is required.
 func Definitions(ctx context.Context, s *config.Settings, db *store.DB, o definitions.Options) (*definitions.Catalogue, error) {
+	o.Record = recordDefinitions(db)
 	o.Store, o.Registry = db.Definitions(), readOptions(s, Roots(s, nil))
 	return definitions.Open(ctx, o)
 }

@@ -17,7 +17,7 @@ func (h *Host) openApprovals(d state) (err error) {
 	h.copies.dir = approvedDir(d.root)
 	h.copies.sweepOld()
 	h.approvals, err = approval.Open(approval.Options{
-		Dir: approval.Dir(d.root), Policy: approval.Policy(h.settings.ScriptApproval), Log: h.log,
+		Dir: approval.Dir(d.root), Policy: approval.Policy(h.settings.ScriptApproval), Log: h.log, Record: RecordApprovals(h.kept.db),
 	})
 	return err
 }

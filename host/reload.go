@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
+	"openskill/host/audit"
 	"openskill/host/config"
 	"openskill/host/registry"
 	"openskill/sdk/skill"
@@ -41,6 +43,11 @@ func (h *Host) Reload(ctx context.Context, next *config.Settings) (*config.Chang
 	}
 	reread, err := h.skills.Reread(ctx, own)
 	if err != nil {
+		from.close()
+		return nil, err
+	}
+	change := audit.Change{Action: "settings.reload", Subject: "settings", Details: map[string]string{"taken": strings.Join(c.Taken, " "), "waiting": strings.Join(c.Waiting, " ")}}
+	if err := audit.Around(ctx, h.kept.db.Audit(), skill.Local(), change, func() error { return nil }); err != nil {
 		from.close()
 		return nil, err
 	}

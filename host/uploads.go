@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"openskill/host/audit"
 	"openskill/host/config"
 	"openskill/host/definitions"
 	"openskill/host/dispatch"
@@ -201,7 +202,13 @@ func (o *oneUpload) admit(ctx context.Context, parts httpapi.Parts, dryRun bool)
 	if dryRun {
 		return result, withReport(o.Check(kept), admitted.Report)
 	}
-	now, err := o.Publish(ctx, kept, o.by.ID)
+	var now skill.VersionState
+	change := audit.Change{Tenant: o.by.Tenant, Action: "skill.upload", Subject: string(d.ID), Details: map[string]string{"version": d.Version, "digest": admitted.Digest, "origin": o.origin()}}
+	err = audit.Around(ctx, o.of.ahead.host.kept.db.Audit(), o.by, change, func() error {
+		var err error
+		now, err = o.Publish(ctx, kept, o.by.ID)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +274,13 @@ func (u *uploads) decided(p skill.Principal, scope, what string, w httpapi.Which
 	if err != nil {
 		return skill.VersionState{}, err
 	}
-	now, err := act(owner, by)
+	var now skill.VersionState
+	change := audit.Change{Tenant: owner, Action: "skill." + what, Subject: string(w.ID), Details: map[string]string{"version": w.Version, "word": skill.CleanText(w.Word, 400)}}
+	err = audit.Around(u.ctx, u.ahead.host.kept.db.Audit(), p, change, func() error {
+		var err error
+		now, err = act(owner, by)
+		return err
+	})
 	if err == nil {
 		u.log.Info("a decision about an upload", slog.String("decision", what), slog.String("principal", skill.CleanText(p.ID, 128)),
 			slog.String("tenant", skill.CleanText(owner, 128)), slog.String("skill_id", string(w.ID)), slog.String("version", now.Version), slog.String("word", skill.CleanText(w.Word, 400)))

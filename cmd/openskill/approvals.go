@@ -10,7 +10,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"openskill/host"
 	"openskill/host/approval"
+	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
@@ -30,12 +32,12 @@ host that runs sees at once what is decided here.`,
 }
 
 // approvals opens the record of the settings' state folder.
-func (a *app) approvals(flags *settingsFlags) (*approval.Store, error) {
+func (a *app) approvals(flags *settingsFlags, record approval.Record) (*approval.Store, error) {
 	s, err := a.load(flags)
 	if err != nil {
 		return nil, err
 	}
-	store, err := approval.Open(approval.Options{Dir: approval.Dir(s.StateDir), Log: a.logger(level(s, slog.LevelWarn))})
+	store, err := approval.Open(approval.Options{Dir: approval.Dir(s.StateDir), Record: record, Log: a.logger(level(s, slog.LevelWarn))})
 	if err != nil {
 		return nil, hostFailed(cause(err))
 	}
@@ -72,7 +74,7 @@ func (a *app) approvalsListCommand() *cobra.Command {
 				return usage("--only %s: there is no such state; there are pending, approved, denied, expired and used", quote(state))
 			}
 		}
-		store, err := a.approvals(flags)
+		store, err := a.approvals(flags, nil)
 		if err != nil {
 			return err
 		}
@@ -152,17 +154,19 @@ call, as the record says.`,
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object an approval")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		store, err := a.approvals(flags)
-		if err != nil {
-			return err
-		}
-		defer store.Close() //nolint:errcheck // what was decided is on the disk
-		for _, id := range args {
-			if err := a.decide(cmd.Context(), store, id, approve, asJSON); err != nil {
+		return a.withDatabase(cmd.Context(), flags, hostFailed, func(db *store.DB) error {
+			approvals, err := a.approvals(flags, host.RecordApprovals(db))
+			if err != nil {
 				return err
 			}
-		}
-		return nil
+			defer approvals.Close() //nolint:errcheck // what was decided is on the disk
+			for _, id := range args {
+				if err := a.decide(cmd.Context(), approvals, id, approve, asJSON); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
 	return cmd
 }

@@ -19,9 +19,9 @@ import (
 func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Lists, shows, verifies and exports the records of runs",
-		Long: `Reads the records of runs: who called what, when, and how it ended. It works on the
-database of the settings, whether hosts use it or not.
+		Short: "Lists, shows, verifies and exports the records of runs and changes",
+		Long: `Reads the records of runs: who called what, when, and how it ended; and of changes of
+keys, skills, approvals and settings: who made them. It works on the database of the settings, whether hosts use it or not.
 
 Each record has a hash of itself and of the record before it, so that verify finds a
 record that was changed, removed, moved or added. Who can change the whole database
@@ -31,7 +31,7 @@ with verify --against.`,
   openskill audit verify`,
 	}
 	group(cmd)
-	cmd.AddCommand(a.auditListCommand(), a.auditShowCommand(), a.auditVerifyCommand(), a.auditHeadCommand(), a.auditExportCommand())
+	cmd.AddCommand(a.auditListCommand(), a.auditChangesCommand(), a.auditShowCommand(), a.auditVerifyCommand(), a.auditHeadCommand(), a.auditExportCommand())
 	return cmd
 }
 

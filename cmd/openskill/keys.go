@@ -10,6 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"openskill/host"
 	"openskill/host/auth"
 	"openskill/host/store"
 	"openskill/sdk/skill"
@@ -32,7 +33,7 @@ here. A key is shown once, when it is made: only a hash of it is kept.`,
 
 // withKeys opens the keys of the settings' database for as long as do takes.
 func (a *app) withKeys(ctx context.Context, flags *settingsFlags, do func(*auth.Keys) error) error {
-	return a.withDatabase(ctx, flags, keysFailed, func(db *store.DB) error { return do(auth.NewKeys(db.Keys(), nil)) })
+	return a.withDatabase(ctx, flags, keysFailed, func(db *store.DB) error { return do(host.ManageKeys(db, skill.Local())) })
 }
 
 // keysFailed says whose fault an error is.

@@ -25,9 +25,13 @@ type Options struct {
 	MaxBytes   int64 // of the record, above which it is begun anew; 0: 4 MiB
 	MaxPast    int   // asks that are over, of one tenant, that a record begun anew keeps; 0: 200
 
-	Now func() time.Time // nil: the system's clock
-	Log *slog.Logger     // nil: slog.Default()
+	Record Record           // of decisions; nil: they are in this store alone
+	Now    func() time.Time // nil: the system's clock
+	Log    *slog.Logger     // nil: slog.Default()
 }
+
+// Record puts a decision on record, of which a says what is so afterwards, and then makes it.
+type Record func(ctx context.Context, by skill.Principal, a *Approval, do func() error) error
 
 // Store keeps approvals. It is safe for concurrent use, and several processes may have
 // one of the same folder.
@@ -427,10 +431,19 @@ func (s *Store) Decide(ctx context.Context, p skill.Principal, id string, approv
 	}
 	// What is nobody's to decide costs no lock and no file.
 	var early error
-	if err := s.look(func(now time.Time) { _, early = decide(now) }); err != nil || early != nil {
+	var lines []*line
+	if err := s.look(func(now time.Time) { lines, early = decide(now) }); err != nil || early != nil {
 		return Approval{}, cmp.Or(err, early)
 	}
-	if err := s.alter(ctx, decide); err != nil {
+	alter := func() error { return s.alter(ctx, decide) }
+	if s.o.Record != nil && len(lines) > 0 {
+		asked := out
+		if err := s.o.Record(ctx, p, &asked, alter); err != nil {
+			return Approval{}, err
+		}
+		return out, nil
+	}
+	if err := alter(); err != nil {
 		return Approval{}, err
 	}
 	return out, nil

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -556,4 +557,36 @@ func lines(t *testing.T, dir string) (events []string) {
 		events = append(events, e.Event)
 	}
 	return events
+}
+
+// A decision that cannot be put on record is not made, and one that is made is on record
+// once, with what it decided.
+func TestDecisionsArePutOnRecord(t *testing.T) {
+	var seen []approval.State
+	var refuse error
+	s := open(t, approval.Options{Policy: approval.PerVersion, Record: func(_ context.Context, by skill.Principal, a *approval.Approval, do func() error) error {
+		if refuse != nil {
+			return refuse
+		}
+		if by.ID == "" || a.Digest == "" {
+			t.Errorf("by %+v: %+v", by, a)
+		}
+		seen = append(seen, a.State)
+		return do()
+	}})
+	id := asks(t, s, ask(), "pending").ID
+	refuse = &skill.Error{Code: skill.AuditUnavailable}
+	if _, err := s.Decide(t.Context(), skill.Local(), id, true); skill.CodeOf(err) != skill.AuditUnavailable {
+		t.Errorf("without a record: %v", err)
+	}
+	if a := get(t, s, id); a.State != approval.Pending {
+		t.Errorf("it is %s", a.State)
+	}
+	refuse = nil
+	decide(t, s, id, true)
+	decide(t, s, id, true) // changes nothing
+	decide(t, s, id, false)
+	if !slices.Equal(seen, []approval.State{approval.Approved, approval.Denied}) {
+		t.Errorf("on record: %v", seen)
+	}
 }

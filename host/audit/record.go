@@ -91,11 +91,11 @@ type Record struct {
 	Tenant      string          `json:"tenant"`
 	Seq         uint64          `json:"seq"` // from 1, without gaps
 	Kind        string          `json:"kind"`
-	ExecutionID string          `json:"execution_id,omitempty"`
-	Time        time.Time       `json:"time"` // UTC, in microseconds
-	Body        json.RawMessage `json:"body"` // a [Started], [Finished] or [Pruned], byte for byte as it was hashed
-	Prev        string          `json:"prev"` // hash of the record before; 64 zeros of the first
-	Hash        string          `json:"hash"` // of all fields above, see [Link]
+	ExecutionID string          `json:"execution_id,omitempty"` // of a [Change], its id
+	Time        time.Time       `json:"time"`                   // UTC, in microseconds
+	Body        json.RawMessage `json:"body"`                   // a [Started], [Finished], [Change] or [Pruned], byte for byte as it was hashed
+	Prev        string          `json:"prev"`                   // hash of the record before; 64 zeros of the first
+	Hash        string          `json:"hash"`                   // of all fields above, see [Link]
 }
 
 // Execution is one call as its records tell it.

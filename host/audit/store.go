@@ -10,12 +10,13 @@ import (
 var ErrNotFound = errors.New("no such execution")
 
 // Entry is a record to be written, with what it means for the tables that are asked:
-// exactly one of Started and Finished is set. Records of what was removed are written by
+// exactly one of Started, Finished and Change is set. Records of what was removed are written by
 // [Store.Prune] alone.
 type Entry struct {
 	Record   // Tenant, Kind, ExecutionID, Time and Body are set; the store sets Seq, Prev and Hash
 	Started  *Started
 	Finished *Finished
+	Change   *Change
 	Of       *Started // of a Finished: what its execution began with
 }
 
@@ -45,6 +46,9 @@ type Store interface {
 	// Executions gives a page, newest first, running ones included, and the cursor of
 	// the next page or "".
 	Executions(ctx context.Context, q Query) ([]*Execution, string, error)
+
+	// Changes lists changes, newest first.
+	Changes(ctx context.Context, q ChangeQuery) ([]Change, error)
 
 	// Alive says that an instance of a host runs, Gone that it does not any more.
 	Alive(ctx context.Context, instance string, now time.Time) error

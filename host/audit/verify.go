@@ -49,7 +49,7 @@ type Chain struct {
 
 	Faults    []Fault `json:"faults,omitempty"`     // the first MaxFaults things that are wrong, by number
 	Found     int     `json:"found,omitempty"`      // all things that are wrong
-	LostSigns uint64  `json:"lost_signs,omitempty"` // executions shown with 0 where the record says -0: PostgreSQL dropped the sign of rows of version 0.11 and before
+	LostSigns uint64  `json:"lost_signs,omitempty"` // executions shown with 0 where the record says -0: PostgreSQL dropped the sign of rows that older builds wrote
 }
 
 // MaxFaults is how many faults of a chain are listed; more are counted.
@@ -385,6 +385,15 @@ func (v *verifier) body(r *Record) string {
 			return "the record of a removal cannot be read"
 		}
 		v.pruned = &p
+		return ""
+	case KindChange:
+		var c Change
+		if err := json.Unmarshal(r.Body, &c); err != nil {
+			return "its body cannot be read"
+		}
+		if c.ID != r.ExecutionID || c.Tenant != r.Tenant || !c.Time.Equal(r.Time) {
+			return "its body is that of another record"
+		}
 		return ""
 	case KindStarted, KindFinished:
 	default:

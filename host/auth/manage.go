@@ -39,8 +39,25 @@ type NewKey struct {
 
 // Keys is how the operator makes and ends keys. It is safe for concurrent use.
 type Keys struct {
-	store KeyStore
-	now   func() time.Time
+	store  KeyStore
+	now    func() time.Time
+	record Record
+}
+
+// Record puts a change of a key on record and then makes it: create, rotate or revoke.
+type Record func(ctx context.Context, what string, k *Key, do func() error) error
+
+// Recorded gives keys whose changes record puts on record. Hosts and the command line
+// change keys by these alone.
+func (m *Keys) Recorded(record Record) *Keys {
+	return &Keys{store: m.store, now: m.now, record: record}
+}
+
+func (m *Keys) change(ctx context.Context, what string, k *Key, do func() error) error {
+	if m.record == nil {
+		return do()
+	}
+	return m.record(ctx, what, k, do)
 }
 
 // NewKeys manages the keys of a store. now nil is the system's clock.
@@ -75,8 +92,14 @@ func (m *Keys) Create(ctx context.Context, n NewKey) (*Key, string, error) {
 	}
 	text := newText(k.ID)
 	k.Hash = hashOf(text)
-	if err := m.store.Create(ctx, k); err != nil {
-		return nil, "", notStored("auth.Create", err)
+	err = m.change(ctx, "create", k, func() error {
+		if err := m.store.Create(ctx, k); err != nil {
+			return notStored("auth.Create", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, "", err
 	}
 	return k, text, nil
 }
@@ -87,25 +110,45 @@ func (m *Keys) Rotate(ctx context.Context, id string, overlap time.Duration) (*K
 	if overlap < 0 || overlap > LongestOverlap {
 		return nil, "", wrongKey("the overlap of two secrets is at most %d h", int(LongestOverlap.Hours()))
 	}
-	now := m.time()
-	text := newText(id)
-	switch done, err := m.store.Rotate(ctx, id, hashOf(text), now.Add(overlap), now); {
-	case err != nil:
-		return nil, "", notStored("auth.Rotate", err)
-	case !done:
-		return nil, "", &skill.Error{
-			Op: "auth.Rotate", Code: skill.Conflict, Subject: id,
-			Message: "the key was revoked or has expired, so that it cannot be rotated; create another one",
-		}
-	}
 	k, err := m.Get(ctx, id)
+	if err != nil {
+		return nil, "", err
+	}
+	text := newText(id)
+	err = m.change(ctx, "rotate", k, func() error {
+		now := m.time()
+		switch done, err := m.store.Rotate(ctx, id, hashOf(text), now.Add(overlap), now); {
+		case err != nil:
+			return notStored("auth.Rotate", err)
+		case !done:
+			return &skill.Error{
+				Op: "auth.Rotate", Code: skill.Conflict, Subject: id,
+				Message: "the key was revoked or has expired, so that it cannot be rotated; create another one",
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	k, err = m.Get(ctx, id)
 	return k, text, err
 }
 
 // Revoke ends a key, on every host within a second.
 func (m *Keys) Revoke(ctx context.Context, id string) (*Key, error) {
-	if err := m.store.Revoke(ctx, id, m.time()); err != nil {
-		return nil, notStored("auth.Revoke", err)
+	k, err := m.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	err = m.change(ctx, "revoke", k, func() error {
+		if err := m.store.Revoke(ctx, id, m.time()); err != nil {
+			return notStored("auth.Revoke", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return m.Get(ctx, id)
 }

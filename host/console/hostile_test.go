@@ -402,14 +402,14 @@ func (k hostileKeys) List(context.Context, string) ([]Key, string, error) {
 	return []Key{k.key()}, hostile, nil
 }
 
-func (k hostileKeys) Create(context.Context, NewKey) (Key, string, error) {
+func (k hostileKeys) Create(context.Context, skill.Principal, NewKey) (Key, string, error) {
 	return k.key(), "osk_x", nil
 }
 
-func (k hostileKeys) Rotate(context.Context, string, time.Duration) (Key, string, error) {
+func (k hostileKeys) Rotate(context.Context, skill.Principal, string, time.Duration) (Key, string, error) {
 	return k.key(), "osk_x", nil
 }
 
-func (k hostileKeys) Revoke(context.Context, string) (Key, error) {
+func (k hostileKeys) Revoke(context.Context, skill.Principal, string) (Key, error) {
 	return Key{}, &skill.Error{Code: skill.NotFound, Message: hostile}
 }

@@ -15,10 +15,10 @@ import (
 type Keys interface {
 	List(ctx context.Context, cursor string) ([]Key, string, error)
 	// Create makes a key, and gives the text that its holder shows, which nobody sees again.
-	Create(ctx context.Context, k NewKey) (Key, string, error)
+	Create(ctx context.Context, by skill.Principal, k NewKey) (Key, string, error)
 	// Rotate gives a key a new text; the one before is good for overlap.
-	Rotate(ctx context.Context, id string, overlap time.Duration) (Key, string, error)
-	Revoke(ctx context.Context, id string) (Key, error)
+	Rotate(ctx context.Context, by skill.Principal, id string, overlap time.Duration) (Key, string, error)
+	Revoke(ctx context.Context, by skill.Principal, id string) (Key, error)
 }
 
 // Key is one without its secret. Zero times mean never.
@@ -87,7 +87,7 @@ func (v *view) createKey() error {
 		d.Problem, status = "A key is good for 1 to 3650 days.", http.StatusUnprocessableEntity
 	} else {
 		d.Form.Life = time.Duration(days) * 24 * time.Hour
-		if d.Of, d.Text, err = v.o.Keys.Create(v.r.Context(), d.Form); err != nil {
+		if d.Of, d.Text, err = v.o.Keys.Create(v.r.Context(), v.p, d.Form); err != nil {
 			d.Problem, status = messageOf(err), http.StatusUnprocessableEntity
 		} else if err := v.loadKeys(d); err != nil {
 			return err
@@ -108,7 +108,7 @@ func (v *view) changeKey() error {
 	id := v.r.PathValue("id")
 	switch v.r.PathValue("word") {
 	case "revoke":
-		if k, err := v.o.Keys.Revoke(v.r.Context(), id); err != nil {
+		if k, err := v.o.Keys.Revoke(v.r.Context(), v.p, id); err != nil {
 			v.s.leave(false, messageOf(err))
 		} else {
 			v.s.leave(true, "The key "+k.Name+" is revoked. Who holds it is refused within a second.")
@@ -117,7 +117,7 @@ func (v *view) changeKey() error {
 	case "rotate":
 		d := &keysData{Days: "365"}
 		var err error
-		if d.Of, d.Text, err = v.o.Keys.Rotate(v.r.Context(), id, 24*time.Hour); err != nil {
+		if d.Of, d.Text, err = v.o.Keys.Rotate(v.r.Context(), v.p, id, 24*time.Hour); err != nil {
 			v.s.leave(false, messageOf(err))
 			return v.redirect("/keys")
 		}

@@ -22,7 +22,9 @@ type Options struct {
 	// Registry is what Own was read with: definitions that came without files look for
 	// their code there.
 	Registry registry.Options
-	Look     bool // whether nothing is seeded: for those who only look
+	// Record puts a change on record and then makes it; nil: nothing is on record.
+	Record func(ctx context.Context, by skill.Principal, what string, id skill.ID, do func() error) error
+	Look   bool // whether nothing is seeded: for those who only look
 
 	Log   *slog.Logger     // nil: slog.Default()
 	Now   func() time.Time // nil: the system's clock

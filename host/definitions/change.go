@@ -278,9 +278,28 @@ func (c *Catalogue) change(ctx context.Context, by skill.Principal, id skill.ID,
 	if c.o.Store == nil {
 		return nil, &skill.Error{Op: "definitions.Change", Code: skill.Conflict, Subject: string(id), Message: "these skills were read of folders that were named, and no database has them"}
 	}
-	err = c.o.Store.Change(ctx, "", id, func(now *Definition) (*Definition, error) {
+	record := c.o.Record
+	if record == nil {
+		record = func(_ context.Context, _ skill.Principal, _ string, _ skill.ID, do func() error) error { return do() }
+	}
+	err = record(ctx, by, what, id, func() error {
+		return c.put(ctx, by, id, &made, do)
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.o.Log.Info("a definition was changed", slog.String("change", what), slog.String("skill_id", string(id)), slog.String("principal", skill.CleanText(by.ID, 128)))
+	if err := c.Refresh(ctx); err != nil { // it holds all the same; who watches reads it again
+		c.o.Log.Warn("a change of a definition is seen here with the next look at the database", slog.String("error", err.Error()))
+	}
+	return made, nil
+}
+
+// put makes a change in the database.
+func (c *Catalogue) put(ctx context.Context, by skill.Principal, id skill.ID, made **Definition, do func(*Definition) (*Definition, error)) error {
+	err := c.o.Store.Change(ctx, "", id, func(now *Definition) (*Definition, error) {
 		next, err := do(now)
-		made = next
+		*made = next
 		switch {
 		case err != nil || next == nil:
 			return nil, err
@@ -293,15 +312,11 @@ func (c *Catalogue) change(ctx context.Context, by skill.Principal, id skill.ID,
 	var told *skill.Error
 	switch {
 	case errors.As(err, &told):
-		return nil, err
+		return err
 	case err != nil:
-		return nil, unavailable(err)
+		return unavailable(err)
 	}
-	c.o.Log.Info("a definition was changed", slog.String("change", what), slog.String("skill_id", string(id)), slog.String("principal", skill.CleanText(by.ID, 128)))
-	if err := c.Refresh(ctx); err != nil { // it holds all the same; who watches reads it again
-		c.o.Log.Warn("a change of a definition is seen here with the next look at the database", slog.String("error", err.Error()))
-	}
-	return made, nil
+	return nil
 }
 
 // show is the skill as this host's catalogue has it, or what its row says of one whose

@@ -350,6 +350,34 @@ func parseCursor(op, cursor string) (mark, error) {
 	}
 }
 
+// Changes implements [audit.Store].
+func (a *auditStore) Changes(ctx context.Context, q audit.ChangeQuery) ([]audit.Change, error) {
+	if plain(q.Tenant) != q.Tenant {
+		return nil, nil // there is none
+	}
+	s := a.db.read.NewSelect().TableExpr("audit_records").ColumnExpr("body").Where("kind = 'change'")
+	if q.Tenant != "" {
+		s = s.Where("tenant = ?", q.Tenant)
+	}
+	if !q.Since.IsZero() {
+		s = s.Where("time >= ?", ceil(q.Since))
+	}
+	if !q.Until.IsZero() {
+		s = s.Where("time < ?", ceil(q.Until))
+	}
+	rows, err := s.OrderExpr("time DESC, tenant, seq DESC").Limit(int64(min(max(q.Limit, 1), 1000))).Rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(rows *sql.Rows) (c audit.Change, err error) {
+		var body []byte
+		if err := rows.Scan(&body); err != nil {
+			return c, err
+		}
+		return c, json.Unmarshal(body, &c)
+	})
+}
+
 // forgotten is when an instance that was not alive since is not kept any longer: it says
 // no more than one that is not there.
 const forgotten = 24 * time.Hour

@@ -24,7 +24,9 @@ func (a *auditStore) Append(ctx context.Context, entries []*audit.Entry) error {
 			return err
 		}
 		e.Time = e.Time.UTC().Truncate(time.Microsecond) // as it is read again
-		tenants, ids = append(tenants, e.Tenant), append(ids, lower(e.ExecutionID))
+		if tenants = append(tenants, e.Tenant); e.Change == nil {
+			ids = append(ids, lower(e.ExecutionID))
+		}
 	}
 	slices.Sort(tenants) // the order in which all hosts lock them
 	tenants = slices.Compact(tenants)
@@ -81,6 +83,11 @@ func link(entries []*audit.Entry, k *known) (*batch, error) {
 	for _, e := range entries {
 		id := lower(e.ExecutionID)
 		e.Seq, e.Prev, e.Hash = 0, "", ""
+		if e.Change != nil { // written twice where it is open whether it was written, with one id
+			b.next(k.heads[e.Tenant], &e.Record)
+			moved[e.Tenant] = true
+			continue
+		}
 		if k.phase[id] == ended || e.Started != nil && k.phase[id] == begun {
 			continue // it was written before
 		}

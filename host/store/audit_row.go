@@ -245,6 +245,17 @@ func checkEntry(e *audit.Entry) error {
 	wrong := func(what string) error {
 		return &skill.Error{Op: "store.Append", Code: skill.Internal, Subject: "entry", Message: "the record cannot be written: " + what}
 	}
+	if c := e.Change; c != nil {
+		switch {
+		case e.Kind != audit.KindChange || e.Started != nil || e.Finished != nil:
+			return wrong("it is not of one kind")
+		case e.Tenant == "" || len(e.Tenant) > mostWord || plain(e.Tenant) != e.Tenant:
+			return wrong("a tenant is 1 to 200 bytes of UTF-8 without NUL")
+		case c.Tenant != e.Tenant || c.ID != e.ExecutionID || !isUUID(c.ID) || !c.Time.Equal(e.Time) || e.Time.IsZero() || len(e.Body) == 0:
+			return wrong("it does not say what its change is")
+		}
+		return nil
+	}
 	kinds := map[string]bool{audit.KindStarted: e.Started != nil, audit.KindFinished: e.Finished != nil}
 	of := e.Started
 	if f := e.Finished; f != nil {

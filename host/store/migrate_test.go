@@ -170,6 +170,9 @@ func (r raw) dump(t *testing.T) map[string]string {
 	return out
 }
 
+// addsIndex is the step that adds no more than an index.
+const addsIndex = 8
+
 // Each step goes down and up again, and takes away a table or a column at least; what it
 // did not make keeps its rows.
 func TestMigrationsKeepRows(t *testing.T) {
@@ -199,7 +202,7 @@ func TestMigrationsKeepRows(t *testing.T) {
 			before := r.dump(t)
 			to(version)
 			below := r.dump(t)
-			if len(below) == len(before) || version == 0 && len(below) != 0 {
+			if len(below) == len(before) && version != addsIndex-1 || version == 0 && len(below) != 0 {
 				t.Errorf("down to %d leaves %v", version, slices.Collect(maps.Keys(below)))
 			}
 			to(m.Latest())

@@ -117,7 +117,7 @@ func (s *Store) chain(tenant string) *chain {
 func (s *Store) Append(ctx context.Context, entries []*audit.Entry) error {
 	return s.do(ctx, "Append", func() error {
 		for _, e := range entries {
-			if e.Started == nil && e.Finished == nil || e.Finished != nil && e.Of == nil {
+			if e.Started == nil && e.Finished == nil && e.Change == nil || e.Finished != nil && e.Of == nil {
 				return errors.New("an entry without what it says")
 			}
 		}
@@ -134,6 +134,7 @@ func (s *Store) append(e *audit.Entry) {
 	c := s.chain(e.Tenant)
 	x := s.executions[e.ExecutionID]
 	switch {
+	case e.Change != nil:
 	case e.Started != nil && x != nil, e.Finished != nil && x != nil && x.Finished != nil:
 		return // it was written before
 	case e.Started != nil:
@@ -165,6 +166,28 @@ func (s *Store) Tenants(ctx context.Context) (heads []audit.Head, err error) {
 		return nil
 	})
 	return heads, err
+}
+
+// Changes implements audit.Store.
+func (s *Store) Changes(ctx context.Context, q audit.ChangeQuery) (all []audit.Change, err error) {
+	err = s.do(ctx, "Changes", func() error {
+		for _, c := range s.chains {
+			for _, r := range c.records {
+				if r.Kind != audit.KindChange || q.Tenant != "" && r.Tenant != q.Tenant || r.Time.Before(q.Since) || !q.Until.IsZero() && !r.Time.Before(q.Until) {
+					continue
+				}
+				var c audit.Change
+				if err := json.Unmarshal(r.Body, &c); err != nil {
+					return err
+				}
+				all = append(all, c)
+			}
+		}
+		slices.SortStableFunc(all, func(a, b audit.Change) int { return b.Time.Compare(a.Time) })
+		all = all[:min(len(all), min(max(q.Limit, 1), 1000))]
+		return nil
+	})
+	return all, err
 }
 
 // Shown implements audit.Store.

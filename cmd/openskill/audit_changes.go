@@ -1,0 +1,68 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"openskill/host/audit"
+	"openskill/sdk/skill"
+)
+
+func (a *app) auditChangesCommand() *cobra.Command {
+	var asJSON bool
+	var q audit.ChangeQuery
+	var since, until instant
+	limit := count{value: 50, low: 1, high: 1000, name: "N"}
+	cmd := &cobra.Command{
+		Use:   "changes",
+		Short: "Lists changes of keys, skills, approvals and settings, the newest first",
+		Long: `Lists changes of keys, skills, approvals and settings, the newest first: who made them,
+and of what. A change is on record before it is made; one that failed has a second
+record with the code of the error.`,
+		Example: `  openskill audit changes --tenant acme --since 7d
+  openskill audit changes --json --limit 1000`,
+		Args: takes(0, 0),
+	}
+	flags := bindSettings(cmd, "state")
+	f := cmd.Flags()
+	f.BoolVar(&asJSON, "json", false, `print {"data": […]}`)
+	f.Var(&word{&q.Tenant, "TENANT"}, "tenant", "only those that concern this tenant; local: the host itself")
+	f.Var(&since, "since", "only those of then or later: 2026-11-22, 2026-11-22T10:30:00Z, or how long ago: 24h, 7d")
+	f.Var(&until, "until", "only those of before")
+	f.Var(&limit, "limit", "how many")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		q.Since, q.Until, q.Limit = since.Time, until.Time, int(limit.value) //nolint:gosec // at most 1000
+		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
+			all, err := s.Changes(cmd.Context(), q)
+			if err != nil {
+				return auditFailed(err)
+			}
+			if asJSON {
+				return a.printJSON(struct {
+					Data []audit.Change `json:"data"`
+				}{append([]audit.Change{}, all...)})
+			}
+			t := newTable("TIME", "ACTION", "SUBJECT", "TENANT", "PRINCIPAL", "OF", "FAILED", "DETAILS")
+			for i := range all {
+				c := &all[i]
+				var details []string
+				for _, name := range slices.Sorted(maps.Keys(c.Details)) {
+					if v := c.Details[name]; v != "" {
+						details = append(details, name+"="+v)
+					}
+				}
+				t.AppendRow(table.Row{
+					c.Time.UTC().Format(time.RFC3339), skill.CleanText(c.Action, 40), skill.CleanText(c.Subject, 80), skill.CleanText(c.Tenant, 40),
+					skill.CleanText(c.Principal, 40), skill.CleanText(c.Of, 40), skill.CleanText(string(c.Failed), 40), skill.CleanText(strings.Join(details, " "), 120),
+				})
+			}
+			return a.print("%s\n", t.Render())
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,43 @@
+package host
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"openskill/host/approval"
+	"openskill/host/audit"
+	"openskill/host/auth"
+	"openskill/host/store"
+	"openskill/sdk/skill"
+)
+
+// Each function here puts a kind of change on record before it is made; see [audit.Around].
+
+// ManageKeys gives the keys of a database as a principal changes them, on record.
+func ManageKeys(db *store.DB, by skill.Principal) *auth.Keys {
+	return auth.NewKeys(db.Keys(), nil).Recorded(func(ctx context.Context, what string, k *auth.Key, do func() error) error {
+		details := map[string]string{"name": k.Name, "scopes": strings.Join(k.Scopes, " ")}
+		if !k.ExpiresAt.IsZero() {
+			details["expires_at"] = k.ExpiresAt.UTC().Format(time.RFC3339)
+		}
+		return audit.Around(ctx, db.Audit(), by, audit.Change{Tenant: k.Tenant, Action: "key." + what, Subject: k.ID, Details: details}, do)
+	})
+}
+
+// RecordDefinitions puts changes of the operator's skills on record.
+func recordDefinitions(db *store.DB) func(ctx context.Context, by skill.Principal, what string, id skill.ID, do func() error) error {
+	return func(ctx context.Context, by skill.Principal, what string, id skill.ID, do func() error) error {
+		return audit.Around(ctx, db.Audit(), by, audit.Change{Action: "definition." + what, Subject: string(id)}, do)
+	}
+}
+
+// RecordApprovals puts decisions about scripts on record.
+func RecordApprovals(db *store.DB) approval.Record {
+	return func(ctx context.Context, by skill.Principal, a *approval.Approval, do func() error) error {
+		return audit.Around(ctx, db.Audit(), by, audit.Change{
+			Tenant: a.Tenant, Action: "script." + string(a.State), Subject: a.Skill + "/" + a.Script,
+			Details: map[string]string{"approval": a.ID, "digest": a.Digest},
+		}, do)
+	}
+}

@@ -1,0 +1,141 @@
+package host
+
+import (
+	"database/sql"
+	"encoding/json"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"openskill/host/audit"
+	"openskill/host/auth"
+	"openskill/host/httpapi"
+	"openskill/host/store"
+	"openskill/sdk/skill"
+)
+
+// Who changes keys, skills and settings is on record, with what was changed, in the chain
+// that audit verify reads; no key is in it.
+func TestChangesAreOnRecord(t *testing.T) {
+	s := settings(t, map[string]string{"auth": "required"})
+	h, err := Open(s, &Options{Uploads: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	ctx := t.Context()
+	by := skill.Principal{ID: "ada", Type: skill.Human, Tenant: "ops", Scopes: skill.Scopes()}
+	keys := ManageKeys(h.kept.db, by)
+	k, text, err := keys.Create(ctx, auth.NewKey{Name: "ci", Tenant: "acme", Scopes: []string{skill.ScopeRead}, By: by.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := keys.Rotate(ctx, k.ID, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keys.Revoke(ctx, k.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := keys.Rotate(ctx, k.ID, 0); skill.CodeOf(err) != skill.Conflict {
+		t.Fatal(err)
+	}
+	if _, err := (changes{h}).Disable(ctx, by, httpapi.Which{ID: "quick"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Reload(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	all, err := h.kept.db.Audit().Changes(ctx, audit.ChangeQuery{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range all {
+		c := &all[i]
+		got = append(got, c.Tenant+" "+c.Action+" "+strings.ReplaceAll(c.Subject, k.ID, "K")+" "+c.Principal+" "+string(c.Failed))
+		body, err := json.Marshal(c)
+		if err != nil || strings.Contains(string(body), text) {
+			t.Errorf("%s, %v", body, err)
+		}
+	}
+	slices.Reverse(got)
+	want := []string{
+		"acme key.create K ada ", "acme key.rotate K ada ", "acme key.revoke K ada ", "acme key.rotate K ada ", "acme key.rotate K ada CONFLICT",
+		"local definition.update quick ada ", "local settings.reload settings local ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("on record\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	r, err := audit.Verify(ctx, h.kept.db.Audit(), audit.VerifyOptions{Rows: true})
+	if err != nil || !r.Whole() {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Each decision about an upload is on record, in the chain of its owner.
+func TestDecisionsAreOnRecord(t *testing.T) {
+	s := settings(t, nil)
+	v := serve(t, s)
+	expect(t, "the upload", v.upload(t, "", map[string][]byte{"module": says("{}", 0), "manifest": []byte(manifestOf("up", "1.0.0", wasiEntry))}), "201 1.0.0 disabled")
+	expect(t, "enabling", v.act(t, "up", "enable", ""), "200 1.0.0 enabled")
+	expect(t, "publishing", v.act(t, "up", "approve", ""), "200 1.0.0 enabled")
+	expect(t, "disabling", v.act(t, "up", "disable", ""), "200 1.0.0 disabled")
+	v.do(t, "DELETE", "/skills/up/versions/1.0.0", "", nil)
+	db, err := OpenStore(t.Context(), s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	all, err := db.Audit().Changes(t.Context(), audit.ChangeQuery{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range all {
+		got = append(got, c.Tenant+" "+c.Action+" "+c.Subject+" "+c.Principal+string(c.Failed))
+	}
+	slices.Reverse(got)
+	want := []string{"local skill.upload up local", "local skill.enable up local", "local skill.approve up local", "local skill.disable up local", "local skill.delete up local"}
+	if !slices.Equal(got, want) {
+		t.Errorf("on record %q\nwant %q", got, want)
+	}
+}
+
+// Without a record there is no change: neither of a script's approval nor of settings.
+func TestRefusesChangesWithoutARecord(t *testing.T) {
+	s := settings(t, nil)
+	h, err := Open(s, &Options{Uploads: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_pragma=busy_timeout(60000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("CREATE TRIGGER refuse BEFORE INSERT ON audit_records BEGIN SELECT RAISE(ABORT, 'full'); END"); err != nil {
+		t.Fatal(err)
+	}
+	by := skill.Local()
+	_, _, err = ManageKeys(h.kept.db, by).Create(t.Context(), auth.NewKey{Name: "ci", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
+	wantUnavailable := func(what string, err error) {
+		t.Helper()
+		if skill.CodeOf(err) != skill.AuditUnavailable {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	wantUnavailable("a key", err)
+	if keys, _, err := h.kept.db.Keys().Keys(t.Context(), auth.KeyQuery{Limit: 10}); err != nil || len(keys) != 0 {
+		t.Errorf("%d keys, %v", len(keys), err)
+	}
+	_, err = changes{h}.Disable(t.Context(), by, httpapi.Which{ID: "quick"})
+	wantUnavailable("a definition", err)
+	if d, err := h.Catalogue().Get(by, "quick", ""); err != nil || !d.Enabled {
+		t.Errorf("%+v, %v", d, err)
+	}
+	_, err = h.Reload(t.Context(), s)
+	wantUnavailable("settings", err)
+}

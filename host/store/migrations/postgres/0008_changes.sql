@@ -1,0 +1,7 @@
+-- +goose Up
+
+-- Changes of keys, skills, approvals and settings are records like those of runs.
+CREATE INDEX idx_audit_records_changes ON agent.audit_records (time DESC, tenant, seq) WHERE kind = 'change';
+
+-- +goose Down
+DROP INDEX agent.idx_audit_records_changes;
