@@ -176,6 +176,7 @@ func (r *run) steps() []step {
 	}
 	all = append(all, r.attacks()...)
 	all = append(all, r.crowds()...)
+	all = append(all, r.floods()...)
 	all = append(all,
 		step{"load: eight hostile calls at once", hostile.Responsive, "fuel, deadlines and the processes of tenants", r.load},
 		step{"kill -9 during uploads", hostile.Durable, "atomic publication", r.durable})
