@@ -81,3 +81,18 @@ func TestRefusesTurnsBeyondTheQuota(t *testing.T) {
 		})
 	}
 }
+
+// A replay is a request, also one that makes no run because something differs or there
+// is no recording: all of it takes a look at what was kept.
+func TestRefusesReplaysBeyondTheQuota(t *testing.T) {
+	t.Parallel()
+	v := serve(t, settings(t, map[string]string{"rate-tenant": "2"}))
+	go func() {
+		for v.log.Scan() { // nobody reads it
+		}
+	}()
+	id := v.call(t, "quick").Meta.ExecutionID
+	for i, want := range []string{"404 NOT_FOUND", "429 RATE_LIMITED"} {
+		expect(t, fmt.Sprint("replay ", i), v.do(t, http.MethodPost, "/executions/"+id+":replay", "application/json", nil), want)
+	}
+}

@@ -113,7 +113,10 @@ func (h *Host) Record() *audit.Log { return h.kept.log }
 
 // OpenStore opens the database that settings name.
 func OpenStore(ctx context.Context, s *config.Settings, log *slog.Logger) (*store.DB, error) {
-	db, err := store.Open(ctx, store.Options{URL: s.DatabaseURL, StateDir: s.StateDir, Log: log})
+	db, err := store.Open(ctx, store.Options{
+		URL: s.DatabaseURL, StateDir: s.StateDir, Log: log,
+		Recordings: store.Quota{Bytes: int64(s.RecordingsMB) << 20}, Conversations: store.Quota{Bytes: int64(s.AgentStoredMB) << 20}, //nolint:gosec // at most 16 TiB by their ranges
+	})
 	if err != nil {
 		return nil, fmt.Errorf("the database: %w", err)
 	}

@@ -48,6 +48,9 @@ func mostRecorded(s *config.Settings) uint64 {
 // skill. It waits for a runtime that is not ready. The error is a *skill.Error; that the
 // two differ is none.
 func (h *Host) Replay(ctx context.Context, p skill.Principal, id string) (*replay.Report, error) {
+	if err := h.kept.quotas.Request(ctx, p); err != nil { // what differs is found without a run, and takes as long
+		return nil, err
+	}
 	e, err := h.kept.executions.Execution(ctx, p, id)
 	switch {
 	case err != nil:

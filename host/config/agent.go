@@ -46,6 +46,7 @@ type Agent struct {
 	AgentKeep          int    `env:"OPENSKILL_AGENT_KEEP" envDefault:"200" flag:"agent-keep" min:"2" max:"100000" doc:"messages of a conversation that are kept"`
 	AgentConversations int    `env:"OPENSKILL_AGENT_CONVERSATIONS" envDefault:"1000" flag:"agent-conversations" min:"1" max:"1000000" doc:"conversations of one principal that are kept"`
 	AgentDays          uint64 `env:"OPENSKILL_AGENT_DAYS" envDefault:"30" flag:"agent-days" min:"1" max:"36500" doc:"how long conversations and tasks are kept, in days since they last changed"`
+	AgentStoredMB      uint64 `env:"OPENSKILL_AGENT_STORED_MB" envDefault:"256" flag:"agent-stored-mb" min:"16" max:"16777216" doc:"conversations of one tenant that are kept, in MiB; more drop its oldest"`
 	AgentTurns         int    `env:"OPENSKILL_AGENT_TURNS" envDefault:"1024" flag:"agent-turns" min:"1" max:"100000" doc:"turns and tasks under way at once; more are refused with 429"`
 	AgentResultKB      uint64 `env:"OPENSKILL_AGENT_RESULT_KB" envDefault:"16" flag:"agent-result-kb" min:"1" max:"1024" doc:"most that a model reads of the result of one call, in KiB"`
 

@@ -105,6 +105,7 @@ type Settings struct {
 	KeepLogs       KeepLogs     `env:"OPENSKILL_KEEP_LOGS" envDefault:"none" flag:"keep-logs" accepts:"none, failed or all" doc:"of which runs the end of what they wrote to standard error is kept, as long as artifacts"`
 	Record         Record       `env:"OPENSKILL_RECORD" envDefault:"off" flag:"record" accepts:"off or on" doc:"whether all that a run was given is kept, so that it can be replayed"`
 	RecordMB       uint64       `env:"OPENSKILL_RECORD_MB" envDefault:"16" flag:"record-mb" min:"1" max:"128" doc:"most that is kept of one run to replay it, in MiB"`
+	RecordingsMB   uint64       `env:"OPENSKILL_RECORDINGS_MB" envDefault:"1024" flag:"recordings-mb" min:"128" max:"16777216" doc:"recordings of one tenant's runs that are kept, in MiB; more drop its oldest"`
 
 	RateTenant           int    `env:"OPENSKILL_RATE_TENANT" envDefault:"6000000" flag:"rate-tenant" min:"1" max:"100000000" reload:"yes" doc:"calls of one tenant a minute"`
 	RatePrincipal        int    `env:"OPENSKILL_RATE_PRINCIPAL" envDefault:"6000000" flag:"rate-principal" min:"1" max:"100000000" reload:"yes" doc:"calls of one principal a minute"`

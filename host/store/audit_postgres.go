@@ -39,7 +39,7 @@ func (s statement) name() string {
 }
 
 func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, plan func(*known) (*batch, error)) error {
-	c, err := a.db.write.DB.Conn(ctx)
+	c, err := a.db.records.DB.Conn(ctx)
 	if err != nil {
 		return err
 	}

@@ -68,12 +68,16 @@ func (s conversationStore) Create(ctx context.Context, c *conversations.Conversa
 	}
 	insert := s.db.marked("INSERT INTO conversations (id, tenant, principal, title, created_at, updated_at, messages, iterations, tokens, pending, revision)" +
 		" VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, 1)")
-	err = s.db.inTurn(ctx, func() error {
-		return again(ctx, func() error {
+	err = s.db.inTurn(ctx, c.Owner.Tenant, func() error {
+		err := again(ctx, func() error {
 			_, err := s.db.write.DB.ExecContext(ctx, insert, lower(c.ID), c.Owner.Tenant, c.Owner.Principal, first(c.Title, 80),
 				at(c.CreatedAt).of(s.db.kind), at(c.UpdatedAt).of(s.db.kind), c.Iterations, c.Tokens, pending)
 			return err
 		})
+		if err != nil {
+			return err
+		}
+		return s.fit(ctx, c)
 	})
 	if err == nil {
 		c.Revision, c.Messages = 1, 0
@@ -145,12 +149,25 @@ func (s conversationStore) Append(ctx context.Context, c *conversations.Conversa
 		return err
 	}
 	r := round{conversationStore: s, c: c, n: len(add), bodies: bodies, pending: pending, keep: keep}
-	if err := s.db.inTurn(ctx, func() error { return r.write(ctx) }); err != nil {
+	err = s.db.inTurn(ctx, c.Owner.Tenant, func() error {
+		if err := r.write(ctx); err != nil {
+			return err
+		}
+		return s.fit(ctx, c)
+	})
+	if err != nil {
 		return err
 	}
 	c.Revision++
 	c.Messages = r.total
 	return nil
+}
+
+// fit drops the tenant's conversations that changed longest ago, but not this one, until
+// it is within its quota.
+func (s conversationStore) fit(ctx context.Context, c *conversations.Conversation) error {
+	return s.db.fit(ctx, c.Owner.Tenant, conversationsKind, s.db.most.conversations,
+		"DELETE FROM conversations WHERE id IN (SELECT id FROM conversations WHERE tenant = ? AND id <> ? ORDER BY updated_at LIMIT ?)", lower(c.ID))
 }
 
 // round is what Append writes.
@@ -162,7 +179,7 @@ type round struct {
 	pending any
 	keep    int
 
-	advance, insert, shorten query
+	advance, insert, shorten, bytes query
 
 	total int // messages afterwards, since the first one
 }
@@ -173,6 +190,7 @@ func (r *round) write(ctx context.Context) error {
 			ofOwner + " AND revision = ? RETURNING messages": &r.advance,
 		insertMessage: &r.insert,
 		"DELETE FROM conversation_messages WHERE conversation_id = ? AND seq < ?": &r.shorten,
+		"SELECT bytes FROM conversations WHERE id = ?":                            &r.bytes,
 	} {
 		var err error
 		if *q, err = r.db.query(ctx, text); err != nil {
@@ -201,10 +219,22 @@ func (r *round) within(ctx context.Context, tx bun.Tx) error {
 	if err != nil {
 		return err
 	}
-	if err := r.messages(ctx, tx, id, when); err != nil || r.total <= r.keep {
+	if err := r.messages(ctx, tx, id, when); err != nil {
 		return err
 	}
-	return r.shorten.exec(ctx, tx, id, r.total-r.keep)
+	if r.total > r.keep {
+		if err := r.shorten.exec(ctx, tx, id, r.total-r.keep); err != nil {
+			return err
+		}
+	}
+	var bytes, most int64 = 0, r.db.most.conversations.Bytes
+	if err := r.bytes.row(ctx, tx, id).Scan(&bytes); err != nil || bytes <= most {
+		return err
+	}
+	return &skill.Error{
+		Op: "store.Conversations", Code: skill.PayloadTooLarge,
+		Message: fmt.Sprintf("the conversation takes %d bytes, and all conversations of the tenant may take %d; begin a new one", bytes, most),
+	}
 }
 
 const insertMessage = "INSERT INTO conversation_messages (conversation_id, seq, created_at, body) VALUES (?, ?, ?, ?)"
@@ -353,7 +383,7 @@ func (s conversationStore) pruneWhere(ctx context.Context, most int, condition s
 
 // change runs one statement in turn, and says how many rows it changed.
 func (d *DB) change(ctx context.Context, statement string, args ...any) (n int, err error) {
-	err = d.inTurn(ctx, func() (err error) {
+	err = d.inTurn(ctx, "", func() (err error) {
 		n, err = d.exec(ctx, statement, args...)
 		return err
 	})

@@ -15,6 +15,8 @@ import (
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect"
 	"github.com/uptrace/bun/schema"
+
+	"openskill/host/internal/gate"
 )
 
 // postgres reports whether the database is PostgreSQL.
@@ -99,20 +101,37 @@ const (
 // the database was locked, for as long as ctx allows and [retryFor] at most. fn must
 // change nothing but by tx, and give the database's errors as they are.
 func (d *DB) inTx(ctx context.Context, fn func(ctx context.Context, tx bun.Tx) error) error {
-	return again(ctx, func() error { return d.write.RunInTx(ctx, nil, fn) })
+	return d.inTxOn(ctx, d.write, fn)
+}
+
+func (d *DB) inTxOn(ctx context.Context, pool *bun.DB, fn func(ctx context.Context, tx bun.Tx) error) error {
+	return again(ctx, func() error { return pool.RunInTx(ctx, nil, fn) })
 }
 
 // inTurn calls do when few others do something of this kind: what there is much of, and
 // may wait. A pool gives its connections in no order, and records and quotas, which calls
 // wait for, would stand among all of it. On SQLite one at a time is in turn, on PostgreSQL
-// as many as half the pool has connections; who waits is served in order.
-func (d *DB) inTurn(ctx context.Context, do func() error) error {
-	select {
-	case d.turns <- struct{}{}:
-	case <-ctx.Done():
+// as many as half the pool has connections; tenants that wait take turns.
+func (d *DB) inTurn(ctx context.Context, tenant string, do func() error) error {
+	return passing(ctx, d.turns, tenant, "too much of this tenant waits to be stored", do)
+}
+
+// inTopic calls do when no other change of a topic is under way on this host. Each would
+// hold a connection while it waits for the row of the topic, and of all of them the
+// database lets one go on; here tenants that wait take turns.
+func (d *DB) inTopic(ctx context.Context, topic, tenant string, do func() error) error {
+	return passing(ctx, d.changes, tenant, "too many changes of this tenant wait for their turn", do, gate.Part{Key: topic, Places: 1})
+}
+
+func passing(ctx context.Context, through *gate.Gate, tenant, full string, do func() error, parts ...gate.Part) error {
+	leave, err := through.Enter(ctx, tenant, parts...)
+	switch {
+	case ctx.Err() != nil && err != nil:
 		return ctx.Err()
+	case err != nil:
+		return gate.Refusal(err, "store.wait", full)
 	}
-	defer func() { <-d.turns }()
+	defer leave()
 	return do()
 }
 

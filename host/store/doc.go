@@ -21,7 +21,9 @@
 // What may be large goes to the driver as it is, in a statement of d.marked: in bun's it
 // would be text, of bytes twice as long.
 //
-// What there is much of and may wait goes by d.inTurn, so that records and quotas do not.
+// What there is much of and may wait goes by d.inTurn, and changes of a topic by d.inTopic,
+// so that records and quotas do not wait for them. On PostgreSQL these have connections of
+// their own besides (d.records): what others hold while they wait for a row is not theirs.
 //
 // Within d.inTx everything goes by its tx: on SQLite it has the one connection that
 // d.write gives, and who waits for another one waits for ever.

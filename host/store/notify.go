@@ -19,12 +19,14 @@ const channel = "openskill_changes"
 // one topic come one after the other, in the order of the revisions that fn is given, and
 // whoever watches learns of it when it is committed. An error of fn undoes all.
 func (d *DB) changing(ctx context.Context, topic string, fn func(ctx context.Context, tx bun.Tx, revision uint64) error) error {
-	return d.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		revision, err := d.raise(ctx, tx, topic)
-		if err != nil {
-			return err
-		}
-		return fn(ctx, tx, revision)
+	return d.inTopic(ctx, topic, "", func() error {
+		return d.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
+			revision, err := d.raise(ctx, tx, topic)
+			if err != nil {
+				return err
+			}
+			return fn(ctx, tx, revision)
+		})
 	})
 }
 

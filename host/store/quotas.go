@@ -33,7 +33,7 @@ func (s quotaStore) Exchange(ctx context.Context, keys []string, do func(rows []
 		do(nil)
 		return nil
 	}
-	return s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	return s.db.inTxOn(ctx, s.db.records, func(ctx context.Context, tx bun.Tx) error {
 		rows, err := s.locked(ctx, tx, keys)
 		if err != nil {
 			return err

@@ -35,13 +35,18 @@ func (s recordingStore) Keep(ctx context.Context, r *replay.Row) error {
 	if body == nil {
 		body = []byte{} // nil would be NULL
 	}
-	return s.db.inTurn(ctx, func() error {
-		return again(ctx, func() error {
+	return s.db.inTurn(ctx, r.Tenant, func() error {
+		err := again(ctx, func() error {
 			_, err := s.db.write.DB.ExecContext(ctx,
 				s.db.marked("INSERT INTO recordings (execution_id, tenant, created_at, missing, size, body) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (execution_id) DO NOTHING"),
 				r.ExecutionID, plain(r.Tenant), at(r.Created).of(s.db.kind), plain(r.Missing), r.Size, body)
 			return err
 		})
+		if err != nil {
+			return err
+		}
+		return s.db.fit(ctx, r.Tenant, recordingsKind, s.db.most.recordings,
+			"DELETE FROM recordings WHERE execution_id IN (SELECT execution_id FROM recordings WHERE tenant = ? AND execution_id <> ? ORDER BY created_at LIMIT ?)", r.ExecutionID)
 	})
 }
 

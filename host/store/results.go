@@ -32,7 +32,7 @@ type key struct {
 
 // Put implements [executions.Results].
 func (s resultStore) Put(ctx context.Context, k *executions.Kept, most int64) error {
-	return s.db.inTurn(ctx, func() error {
+	return s.db.inTurn(ctx, k.Tenant, func() error {
 		return s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error { return s.put(ctx, tx, k, most) })
 	})
 }

@@ -46,11 +46,16 @@ func (s sessionStore) Begin(ctx context.Context, one *conversations.Session) err
 		Task: first(one.Task, 200), Status: stillRunning, Iterations: one.Iterations, Tokens: one.Tokens, DurationMS: one.DurationMS,
 		CreatedAt: at(one.CreatedAt), EndsBy: at(one.EndsBy),
 	}
-	return s.db.inTurn(ctx, func() error {
-		return again(ctx, func() error {
+	return s.db.inTurn(ctx, one.Owner.Tenant, func() error {
+		err := again(ctx, func() error {
 			_, err := s.db.write.NewInsert().Model(row).Exec(ctx)
 			return err
 		})
+		if err != nil {
+			return err
+		}
+		return s.db.fit(ctx, row.Tenant, tasksKind, s.db.most.tasks,
+			"DELETE FROM agent_sessions WHERE id IN (SELECT id FROM agent_sessions WHERE tenant = ? AND id <> ? ORDER BY created_at LIMIT ?)", row.ID)
 	})
 }
 

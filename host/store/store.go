@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/uptrace/bun/dialect/pgdialect"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 
+	"openskill/host/internal/gate"
 	"openskill/host/store/migrations"
 	"openskill/host/store/postgres"
 	"openskill/host/store/sqlite"
@@ -28,8 +30,12 @@ const File = "openskill.db"
 type Options struct {
 	URL      string       // sqlite:FILE or postgres://…; "": File in StateDir
 	StateDir string       // required where URL is ""
-	Conns    int          // most connections to a PostgreSQL server; 0: 10
+	Conns    int          // most connections to a PostgreSQL server, two fifths of them for records and counts of calls; 0: 10
 	Log      *slog.Logger // nil: slog.Default()
+
+	// What each tenant may have stored. At the bound the tenant's oldest go.
+	Recordings    Quota // 0: 1 GiB, 100,000
+	Conversations Quota // 0: 256 MiB, 20,000
 }
 
 // Kind is a kind of database.
@@ -49,7 +55,12 @@ type DB struct {
 	url   string  // of PostgreSQL, for the connection that listens; it may hold a password
 	write *bun.DB // SQLite: one connection
 	read  *bun.DB // SQLite: cannot write; PostgreSQL: the same as write
-	turns chan struct{}
+	// records is write, but on PostgreSQL a pool of its own: what records and counts of calls
+	// need must not be held by what may wait.
+	records *bun.DB
+	turns   *gate.Gate // see inTurn
+	changes *gate.Gate // see inTopic
+	most    quotas
 
 	preparing sync.Mutex // guards prepared
 	prepared  map[string]*sql.Stmt
@@ -67,6 +78,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	where.most = quotas{recordings: o.Recordings, conversations: o.Conversations}
 	// Who turns a new file of SQLite to its log has it for himself, and others are told that
 	// it is locked without a wait.
 	var d *DB
@@ -111,6 +123,7 @@ func (d *DB) Kind() Kind { return d.kind }
 // place is what a URL says.
 type place struct {
 	kind Kind
+	most quotas
 	log  *slog.Logger
 	file sqlite.Options   // of SQLite
 	net  postgres.Options // of PostgreSQL
@@ -148,21 +161,29 @@ func (o Options) parse() (*place, error) {
 
 // connect opens the database as it is.
 func (p *place) connect(ctx context.Context) (*DB, error) {
-	d := &DB{kind: p.kind, log: p.log, turns: make(chan struct{}, 1), prepared: map[string]*sql.Stmt{}}
+	d := &DB{kind: p.kind, log: p.log, most: p.most.withDefaults(), changes: gate.New(gate.Options{Places: 4, Queue: 256}), prepared: map[string]*sql.Stmt{}}
+	together := 1 // on SQLite one transaction writes
 	switch p.kind {
 	case Postgres:
-		db, err := postgres.Open(p.net)
+		own, others := p.net, p.net
+		own.Conns = max(cmp.Or(p.net.Conns, 10)*2/5, 1)
+		others.Conns = max(cmp.Or(p.net.Conns, 10)-own.Conns, 1)
+		db, err := postgres.Open(others)
+		if err != nil {
+			return nil, p.wrongURL(err)
+		}
+		records, err := postgres.Open(own)
 		if err != nil {
 			return nil, p.wrongURL(err)
 		}
 		d.url = p.net.URL
-		d.turns = make(chan struct{}, max(db.Stats().MaxOpenConnections/2, 1))
-		d.write = bun.NewDB(db, pgdialect.New())
-		d.read, d.close = d.write, db.Close
+		together = max(others.Conns/2, 1)
+		d.write, d.records = bun.NewDB(db, pgdialect.New()), bun.NewDB(records, pgdialect.New())
+		d.read, d.close = d.write, func() error { return errors.Join(db.Close(), records.Close()) }
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		if err := db.PingContext(ctx); err != nil {
-			return nil, errors.Join(err, db.Close())
+			return nil, errors.Join(err, d.close())
 		}
 	default:
 		pools, err := sqlite.Open(ctx, p.file)
@@ -170,8 +191,9 @@ func (p *place) connect(ctx context.Context) (*DB, error) {
 			return nil, err
 		}
 		d.write = bun.NewDB(pools.Write, sqlitedialect.New())
-		d.read, d.close = bun.NewDB(pools.Read, sqlitedialect.New()), pools.Close
+		d.read, d.close, d.records = bun.NewDB(pools.Read, sqlitedialect.New()), pools.Close, d.write
 	}
+	d.turns = gate.New(gate.Options{Places: together, Queue: 4096})
 	d.audit.db = d
 	return d, nil
 }

@@ -50,7 +50,7 @@ func (s uploadStore) Change(ctx context.Context, tenant string, id skill.ID, fil
 		return 0, &skill.Error{Op: "store.Uploads", Code: skill.InvalidArgument, Subject: "tenant", Message: "the name of the tenant is not text that the database can hold"}
 	}
 	var revision uint64
-	err := s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	change := func(ctx context.Context, tx bun.Tx) error {
 		if files != nil {
 			if err := s.write(ctx, tx, files); err != nil {
 				return err
@@ -69,7 +69,8 @@ func (s uploadStore) Change(ctx context.Context, tenant string, id skill.ID, fil
 			return err
 		}
 		return s.record(ctx, tx, tenant, id, next, revision)
-	})
+	}
+	err := s.db.inTopic(ctx, versions.Topic, tenant, func() error { return s.db.inTx(ctx, change) })
 	return revision, err
 }
 

@@ -1,0 +1,127 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // its driver
+
+	"openskill/host/quota"
+	"openskill/host/store/pgtest"
+	"openskill/host/store/storetest"
+	"openskill/host/versions"
+)
+
+// While a row is locked for which one tenant's changes wait, others' calls are counted and
+// put on record: what waits holds no connection that they need.
+func TestStalledChangesHoldNoConnectionOfRecords(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Start(t)
+	db := storetest.Open(t, url)
+	other, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	held, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held.ExecContext(t.Context(), "SELECT 1 FROM agent.revisions WHERE topic = $1 FOR UPDATE", versions.Topic); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var changes sync.WaitGroup
+	for i := range 20 {
+		changes.Go(func() {
+			_, err := db.Uploads().Change(ctx, "acme", "slow", nil, func(versions.Now) (*versions.Next, error) { return &versions.Next{}, nil })
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	// All that wait for the row, wait; 19 of them here and not in the database.
+	waiting := func() (n int) {
+		err := other.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for waiting() == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	for i := range 100 {
+		one, end := context.WithTimeout(t.Context(), 10*time.Second)
+		if err := db.Quotas().Exchange(one, []string{fmt.Sprint("beta ", i)}, func([]quota.Row) {}); err != nil {
+			t.Errorf("a call of another tenant is not counted: %v", err)
+		}
+		if _, err := db.Audit().Tenants(one); err != nil {
+			t.Errorf("a page of another tenant is not read: %v", err)
+		}
+		end()
+		if t.Failed() {
+			break
+		}
+	}
+	if n := waiting(); n != 1 {
+		t.Errorf("%d changes wait in the database, want 1", n)
+	}
+	stop()
+	if err := held.Rollback(); err != nil {
+		t.Error(err)
+	}
+	changes.Wait()
+}
+
+// Where changes of several tenants wait, none waits for all of another's.
+func TestChangesTakeTurnsByTenant(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Start(t)
+	db := storetest.Open(t, url)
+	var (
+		all   sync.WaitGroup
+		mu    sync.Mutex
+		order []string
+	)
+	begun, release := make(chan struct{}), make(chan struct{})
+	change := func(tenant string, wait bool) {
+		_, err := db.Uploads().Change(t.Context(), tenant, "one", nil, func(versions.Now) (*versions.Next, error) {
+			if wait {
+				close(begun)
+				<-release
+			}
+			mu.Lock()
+			order = append(order, tenant)
+			mu.Unlock()
+			return &versions.Next{}, nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	all.Go(func() { change("acme", true) })
+	<-begun
+	for range 20 {
+		all.Go(func() { change("acme", false) })
+	}
+	time.Sleep(200 * time.Millisecond) // they wait; sooner or later makes no difference to what must hold
+	all.Go(func() { change("beta", false) })
+	time.Sleep(200 * time.Millisecond)
+	close(release)
+	all.Wait()
+	for i, tenant := range order {
+		if tenant == "beta" && i > 3 {
+			t.Errorf("another tenant came after %d changes", i)
+		}
+	}
+	if len(order) != 22 {
+		t.Errorf("%d changes", len(order))
+	}
+}

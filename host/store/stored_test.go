@@ -1,0 +1,215 @@
+package store_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"openskill/host/agent/conversations"
+	"openskill/host/llm"
+	"openskill/host/replay"
+	"openskill/host/store"
+	"openskill/host/store/storetest"
+	"openskill/sdk/skill"
+)
+
+// withQuotas opens a database in which little may be stored.
+func withQuotas(t *testing.T, test func(t *testing.T, db *store.DB)) {
+	t.Helper()
+	storetest.EachURL(t, func(t *testing.T, fresh func(t *testing.T) string) {
+		db, err := store.Open(t.Context(), store.Options{
+			URL: fresh(t), Recordings: store.Quota{Bytes: 10_000, Items: 8}, Conversations: store.Quota{Bytes: 20_000, Items: 5},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close() //nolint:errcheck // a test
+		test(t, db)
+	})
+}
+
+// has gives what a tenant has stored of a kind.
+func has(t *testing.T, db *store.DB, tenant, kind string) store.Quota {
+	t.Helper()
+	list, err := db.Stored(t.Context(), tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range list {
+		if one.Kind == kind {
+			return one.Has
+		}
+	}
+	t.Fatalf("%s is not counted", kind)
+	return store.Quota{}
+}
+
+// Recordings of a tenant beyond its quota, in bytes or in number, drop its own oldest and
+// nobody else's.
+func TestRecordingsWithinQuota(t *testing.T) {
+	t.Parallel()
+	withQuotas(t, func(t *testing.T, db *store.DB) {
+		s := db.Recordings()
+		row := func(tenant string, n, size int) *replay.Row {
+			return &replay.Row{
+				ExecutionID: fmt.Sprintf("0190a1b2-%04d-7000-8000-%012d", len(tenant), n), Tenant: tenant, Size: 1,
+				Created: time.Date(2026, 1, 1, 0, n, 0, 0, time.UTC), Body: bytes.Repeat([]byte{7}, size),
+			}
+		}
+		keep := func(rows ...*replay.Row) {
+			t.Helper()
+			for _, r := range rows {
+				if err := s.Keep(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		keep(row("beta", 0, 9000))
+		for n := range 6 {
+			keep(row("acme", n, 3000))
+		}
+		keep(row("acme", 5, 3000)) // twice counts once
+		if got := has(t, db, "acme", "recordings"); got != (store.Quota{Bytes: 9000, Items: 3}) {
+			t.Errorf("%+v", got)
+		}
+		for n := range 6 {
+			if got, err := s.Get(t.Context(), "acme", row("acme", n, 1).ExecutionID); err != nil || (got != nil) != (n >= 3) {
+				t.Errorf("%d: %v, %v", n, got != nil, err)
+			}
+		}
+		for n := range 12 {
+			keep(row("acme", 100+n, 1))
+		}
+		if got := has(t, db, "acme", "recordings"); got.Items != 8 || got.Bytes > 10_000 {
+			t.Errorf("%+v", got)
+		}
+		if got := has(t, db, "beta", "recordings"); got != (store.Quota{Bytes: 9000, Items: 1}) {
+			t.Errorf("another tenant has %+v", got)
+		}
+		if _, err := s.Prune(t.Context(), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), 100); err != nil {
+			t.Fatal(err)
+		}
+		for _, tenant := range []string{"acme", "beta"} {
+			if got := has(t, db, tenant, "recordings"); got != (store.Quota{}) {
+				t.Errorf("after all were removed %s has %+v", tenant, got)
+			}
+		}
+	})
+}
+
+// Conversations of a tenant, whosever they are, are within its quota; one that would not
+// fit alone is refused.
+func TestConversationsWithinQuota(t *testing.T) {
+	t.Parallel()
+	withQuotas(t, func(t *testing.T, db *store.DB) {
+		s := db.Conversations()
+		n := 0
+		begin := func(tenant, principal string) *conversations.Conversation {
+			t.Helper()
+			n++
+			when := time.Date(2026, 1, 1, 0, n, 0, 0, time.UTC)
+			c := &conversations.Conversation{ID: uuid.NewString(), Owner: conversations.Owner{Tenant: tenant, Principal: principal}, CreatedAt: when, UpdatedAt: when}
+			if err := s.Create(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		say := func(c *conversations.Conversation, size int) error {
+			return s.Append(t.Context(), c, []llm.Message{{Role: llm.User, Text: strings.Repeat("é", size/2)}}, 3)
+		}
+		other := begin("beta", "bob")
+		if err := say(other, 15_000); err != nil {
+			t.Fatal(err)
+		}
+		first := begin("acme", "alice")
+		for range 6 { // of which three are kept
+			if err := say(first, 4000); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := has(t, db, "acme", "conversations"); got.Items != 1 || got.Bytes < 12_000 || got.Bytes > 12_500 {
+			t.Errorf("%+v", got)
+		}
+		second := begin("acme", "carol")
+		second.Pending = bytes.Repeat([]byte("7"), 1000)
+		if err := say(second, 9000); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Get(t.Context(), first.Owner, first.ID); err == nil {
+			t.Error("the tenant's oldest conversation is kept beyond the quota")
+		}
+		if got := has(t, db, "acme", "conversations"); got.Items != 1 || got.Bytes < 10_000 || got.Bytes > 10_500 {
+			t.Errorf("%+v", got)
+		}
+		if err := say(second, 15_000); skill.CodeOf(err) != skill.PayloadTooLarge {
+			t.Errorf("a conversation that is larger than all may be: %v", err)
+		}
+		for range 9 {
+			begin("acme", "dave")
+		}
+		if got := has(t, db, "acme", "conversations"); got.Items != 5 {
+			t.Errorf("%+v", got)
+		}
+		if _, err := s.Get(t.Context(), other.Owner, other.ID); err != nil {
+			t.Errorf("another tenant's: %v", err)
+		}
+		if _, err := s.Prune(t.Context(), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), 1); err != nil {
+			t.Fatal(err)
+		}
+		for _, tenant := range []string{"acme", "beta"} {
+			if got := has(t, db, tenant, "conversations"); got != (store.Quota{}) {
+				t.Errorf("after all were removed %s has %+v", tenant, got)
+			}
+		}
+	})
+}
+
+// Many who write and drop at once leave the sums right.
+func TestStoredSumsAreRight(t *testing.T) {
+	t.Parallel()
+	withQuotas(t, func(t *testing.T, db *store.DB) {
+		s := db.Conversations()
+		var all sync.WaitGroup
+		for w := range 6 {
+			all.Go(func() {
+				for i := range 8 {
+					when := time.Date(2026, 1, 1, w, i, 0, 0, time.UTC)
+					c := &conversations.Conversation{ID: uuid.NewString(), Owner: conversations.Owner{Tenant: "acme", Principal: fmt.Sprint("p", w)}, CreatedAt: when, UpdatedAt: when}
+					if err := s.Create(t.Context(), c); err != nil {
+						t.Error(err)
+						return
+					}
+					// Another one's conversation may have made room for itself meanwhile.
+					_ = s.Append(t.Context(), c, []llm.Message{{Role: llm.User, Text: strings.Repeat("x", 1000)}}, 3)
+				}
+			})
+		}
+		all.Wait()
+		got := has(t, db, "acme", "conversations")
+		var list []*conversations.Conversation
+		bytes := int64(0)
+		for w := range 6 {
+			o := conversations.Owner{Tenant: "acme", Principal: fmt.Sprint("p", w)}
+			page, _, err := s.List(t.Context(), o, conversations.Query{Limit: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range page {
+				messages, err := s.Messages(t.Context(), o, c.ID, 10)
+				if err != nil {
+					t.Fatal(err)
+				}
+				bytes += int64(len(messages)) * int64(len(`{"role":"user","text":""}`)+1000)
+			}
+			list = append(list, page...)
+		}
+		if int64(len(list)) != got.Items || bytes != got.Bytes || got.Items > 5 {
+			t.Errorf("counted %+v, there are %d of %d bytes", got, len(list), bytes)
+		}
+	})
+}
