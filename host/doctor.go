@@ -71,7 +71,7 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 	}
 	defer e.Close() //nolint:errcheck,contextcheck // nothing ran in it
 	x.engine(ctx, e)
-	list, err := runners(e, s, dirs, outgoing(s, nil, func(*skill.Call) {}))
+	list, err := runners(e, s, dirs, outgoing(s, nil, true, func(*skill.Call) {}))
 	if err != nil {
 		x.Engine.OK, x.Engine.Detail = false, err.Error()
 		return x

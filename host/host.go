@@ -208,7 +208,7 @@ func (h *Host) openRunners(s *config.Settings, d state) (err error) {
 	if h.engine, err = OpenEngine(d.cache); err != nil {
 		return err
 	}
-	h.all, err = runners(h.engine, s, d, h.traced(outgoing(s, h.log, h.denied)))
+	h.all, err = runners(h.engine, s, d, h.traced(outgoing(s, h.log, h.alone, h.denied)))
 	return err
 }
 

@@ -9,12 +9,13 @@ import (
 )
 
 // outgoing makes the requests of guests. Where the settings permit none, nothing in the
-// process could make one. denied is told of each request that was refused.
-func outgoing(s *config.Settings, log *slog.Logger, denied func(*skill.Call)) skill.Outgoing {
+// process could make one. denied is told of each request that was refused; alone is as in
+// [egress.Options].
+func outgoing(s *config.Settings, log *slog.Logger, alone bool, denied func(*skill.Call)) skill.Outgoing {
 	if !s.Allowed().HTTP() {
 		return egress.Nowhere(denied)
 	}
-	return egress.New(&egress.Options{Log: log, Denied: denied})
+	return egress.New(&egress.Options{Log: log, Denied: denied, Alone: alone})
 }
 
 // denied tells operators, at once, that a skill tried to reach what it was not granted: in

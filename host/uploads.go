@@ -72,7 +72,7 @@ func (h *Host) openUploads() error {
 	o := versions.Options{
 		Dir: h.uploadsDir(), Reserved: h.skills.Knows, Log: h.log,
 		Read:   func(folder string) (*registry.Skill, []registry.Problem) { return registry.ReadFolder(folder, read) },
-		Skills: s.UploadSkills, Versions: s.UploadVersions, Bytes: s.UploadBytes(), Grace: s.UploadGrace(),
+		Skills: s.UploadSkills, Versions: s.UploadVersions, Bytes: s.UploadBytes(), Grace: s.UploadGrace(), Alone: h.alone,
 	}
 	h.share(&o, admission)
 	pulls, err := openPulls(s, admission)

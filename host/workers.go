@@ -202,7 +202,7 @@ type workers struct {
 
 // openWorkers makes the pool; no process is started yet.
 func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
-	w := &workers{outgoing: h.traced(outgoing(s, h.log, h.denied))}
+	w := &workers{outgoing: h.traced(outgoing(s, h.log, h.alone, h.denied))}
 	compile, err := self(compileCommand)
 	if err != nil {
 		return err

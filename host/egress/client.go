@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
 )
 
@@ -34,6 +35,7 @@ type Options struct {
 	MaxRedirects int           // followed for one request; 0: 3; negative: none
 	Timeout      time.Duration // of one request with its redirects, within the run's own; 0: 30 s
 	Concurrency  int           // requests of all runs at once; more wait, within their time; 0: 64
+	Alone        bool          // all runs are of one tenant, which may have all of these
 
 	Log *slog.Logger // gets a line for each request of a guest; nil: none
 
@@ -56,8 +58,11 @@ const maxRequests = 16
 // for the next.
 type Client struct {
 	o     Options
-	slots chan struct{}
+	slots *gate.Gate
 }
+
+// mostWaiting is how many requests wait; calls, of which there are fewer, bound them first.
+const mostWaiting = 10_000
 
 // New makes a client. It connects to nothing.
 func New(opts *Options) *Client {
@@ -86,7 +91,7 @@ func New(opts *Options) *Client {
 	if c.o.Dial == nil {
 		c.o.Dial = dial
 	}
-	c.slots = make(chan struct{}, c.o.Concurrency)
+	c.slots = gate.New(gate.Options{Places: c.o.Concurrency, Queue: mostWaiting, Alone: c.o.Alone})
 	return c
 }
 
@@ -113,6 +118,11 @@ type Response struct {
 // NETWORK_DENIED, PAYLOAD_TOO_LARGE, RATE_LIMITED, TIMEOUT, CANCELLED, or
 // TOOL_INVOCATION_ERROR where the network or the other side failed.
 func (c *Client) Do(ctx context.Context, rules []skill.HTTPRule, r *Request, budget *int) (*Response, error) {
+	return c.do(ctx, "", rules, r, budget)
+}
+
+// do is Do for a run of a tenant.
+func (c *Client) do(ctx context.Context, tenant string, rules []skill.HTTPRule, r *Request, budget *int) (*Response, error) {
 	t, err := parseTarget(r.URL)
 	if err != nil {
 		return nil, err
@@ -142,7 +152,7 @@ func (c *Client) Do(ctx context.Context, rules []skill.HTTPRule, r *Request, bud
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	w := walk{c: c, rules: rules, method: method, header: header, body: r.Body, budget: budget}
+	w := walk{c: c, tenant: tenant, rules: rules, method: method, header: header, body: r.Body, budget: budget}
 	out, err := w.follow(ctx, t)
 	if err != nil {
 		return nil, told(caller, ctx, err, timeout)
@@ -194,6 +204,7 @@ func denied(format string, args ...any) error {
 // walk is one request of a guest on its way through redirects.
 type walk struct {
 	c      *Client
+	tenant string
 	rules  []skill.HTTPRule
 	method string
 	header http.Header
@@ -202,12 +213,11 @@ type walk struct {
 }
 
 func (w *walk) follow(ctx context.Context, t *target) (*Response, error) {
-	select {
-	case w.c.slots <- struct{}{}:
-		defer func() { <-w.c.slots }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	leave, err := w.c.slots.Enter(ctx, w.tenant)
+	if err != nil {
+		return nil, gate.Refusal(err, "egress.Do", "too many requests of skills wait to be made")
 	}
+	defer leave()
 	for hop := 0; ; hop++ {
 		if *w.budget <= 0 {
 			return nil, w.c.exhausted()

@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -417,6 +418,41 @@ func TestEndOfTheRun(t *testing.T) {
 	_, err := c.Do(ctx, rules(t, "http://a.example"), &egress.Request{URL: "http://a.example"}, nil)
 	wantCode(t, err, skill.Cancelled)
 	<-gone // the connection is closed
+}
+
+// Requests of one tenant that are never answered leave room for those of another.
+func TestSlowRequestsOfOneTenantLeaveRoomForOthers(t *testing.T) {
+	leave, came := make(chan struct{}), make(chan struct{}, 20)
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			came <- struct{}{}
+			<-leave
+		}
+		_, _ = io.WriteString(w, "ok")
+	})
+	c, _, _ := world(s, egress.Options{Concurrency: 6})
+	ask := func(tenant, path, ms string) string {
+		fetch := c.For(&skill.Call{SkillID: "asker", Tenant: tenant, Grants: skill.Grants{HTTP: rules(t, "http://a.example")}})
+		return string(fetch(t.Context(), []byte(`{"url":"http://a.example`+path+`","timeout_ms":`+ms+`}`)))
+	}
+	var slow sync.WaitGroup
+	for range 20 {
+		slow.Go(func() { ask("many", "/slow", "30000") })
+	}
+	for more := true; more; { // until it has its share
+		select {
+		case <-came:
+		case <-time.After(300 * time.Millisecond):
+			more = false
+		}
+	}
+	for range 3 {
+		if got := ask("other", "/", "2000"); !strings.Contains(got, "ok") {
+			t.Errorf("another tenant is told %s", got)
+		}
+	}
+	close(leave)
+	slow.Wait()
 }
 
 // Requests wait for each other where there are many, and no longer than they may.

@@ -53,7 +53,7 @@ func (c *Client) For(call *skill.Call) skill.Fetch {
 		r, err := c.read(request)
 		var resp *Response
 		if err == nil {
-			resp, err = c.Do(ctx, rules, r, &left)
+			resp, err = c.do(ctx, call.Tenant, rules, r, &left)
 		}
 		left = min(left, before-1) // what is refused at once counts too
 		c.note(ctx, call, r, resp, err, time.Since(began))

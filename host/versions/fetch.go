@@ -128,13 +128,12 @@ func (s *Store) fetch(k key, v *version) {
 		s.mu.Unlock()
 	}()
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
-		select {
-		case s.fetcher <- struct{}{}:
-		case <-s.ctx.Done():
-			return
+		leave, err := s.fetcher.Enter(s.ctx, k.tenant)
+		if err != nil {
+			return // the host ends; or too many wait, and the next look asks again
 		}
-		err := s.fetchOnce(k, v)
-		<-s.fetcher
+		err = s.fetchOnce(k, v)
+		leave()
 		switch {
 		case err == nil, s.ctx.Err() != nil, !s.wanted(k, folder):
 			return

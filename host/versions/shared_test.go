@@ -332,6 +332,30 @@ func TestSharedFilesAreACopy(t *testing.T) {
 	}
 }
 
+// A host that joins fetches by turns of tenants: versions of one that take long leave room
+// for another's.
+func TestTenantsFetchByTurns(t *testing.T) {
+	m := &versionstest.Memory{}
+	release := make(chan struct{})
+	a := newHost(t, m, nil, nil)
+	for i := range 8 {
+		a.must(a.upload("many", skill.ID(fmt.Sprint("slow", i)), "1.0.0", "slow"))
+	}
+	for _, id := range []skill.ID{"one", "two"} {
+		a.must(a.upload("other", id, "1.0.0", "quick"))
+	}
+	b := newHost(t, m, func(module []byte) error {
+		if bytes.Contains(module, []byte("slow")) {
+			<-release
+		}
+		return nil
+	}, nil)
+	defer close(release) // before b is closed
+	for _, id := range []skill.ID{"one", "two"} {
+		b.learns("other", id, "1.0.0 false: 1.0.0=disabled quick")
+	}
+}
+
 // Each host's own engine decides, and a database that was changed by hand is found.
 func TestSharedFilesAreRefused(t *testing.T) {
 	m := &versionstest.Memory{}

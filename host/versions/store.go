@@ -16,6 +16,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"openskill/host/internal/gate"
 	"openskill/host/registry"
 	"openskill/sdk/skill"
 )
@@ -32,6 +33,7 @@ type Options struct {
 	Versions int           // of one skill; 0: 20
 	Bytes    int64         // of one tenant's versions on the disk, in blocks of 4 KiB; 0: 1 GiB
 	Grace    time.Duration // from the deletion of a version to that of its files; 0: 10 minutes
+	Alone    bool          // all uploads are of one tenant, which may have all fetches
 
 	// Shared is where several hosts keep their uploads together. nil: the files in Dir are
 	// all that there is, of this host alone. With it Pack and Readmit are required.
@@ -72,7 +74,7 @@ type Store struct {
 
 	shared     *sharing // nil: the files are this host's alone
 	refreshing sync.Mutex
-	fetcher    chan struct{}   // a place for each version that is fetched at once
+	fetcher    *gate.Gate      // of versions that are fetched
 	ctx        context.Context //nolint:containedctx // of what goes on in the background, until Close
 	stop       context.CancelFunc
 	fetches    sync.WaitGroup
@@ -108,7 +110,7 @@ func Open(o Options) (*Store, error) {
 	}
 	s := &Store{
 		o: o, skills: map[key]*state{}, approved: map[skill.ID]string{}, changes: map[string]uint64{},
-		reserved: map[string]int64{}, garbage: map[string]bool{}, fetcher: make(chan struct{}, fetchers),
+		reserved: map[string]int64{}, garbage: map[string]bool{}, fetcher: gate.New(gate.Options{Places: fetchers, Queue: 1 << 20, Alone: o.Alone}),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
