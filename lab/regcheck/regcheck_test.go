@@ -59,6 +59,9 @@ func TestFlagsKnownFaults(t *testing.T) {
 				if want == "" && status != 0 || want != "" && (status != 1 || !strings.Contains(out, want)) {
 					t.Errorf("%s ended with %d and not with %q:\n%s", s.name, status, want, out)
 				}
+				if status, out := check(t, program, file); status != 0 {
+					t.Errorf("%s is wrong after the passes of the engine too, %d:\n%s", s.name, status, out)
+				}
 			}
 		})
 	}

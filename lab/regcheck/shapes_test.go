@@ -22,7 +22,8 @@ var shapes = []shape{
 	{"select", func() []byte { return behindCall(0x20, 2, 0x1b) }, map[string]string{"amd64": "xmmcmov"}},
 	{"convert-under-pressure", convert, map[string]string{"amd64": "(i64) from"}},
 	{"splat", splat, map[string]string{"amd64": "", "arm64": ""}},
-	// Generated: passtest.Pressure of seeds 88, 711 and 86.
+	// Generated: passtest.Pressure of seeds 112076, 88, 711 and 86.
+	{"convert-low", kept("amd64-convert-low"), map[string]string{"amd64": "unpcklps"}}, // f64x2.convert_low_i32x4_u
 	{"replace-lane", kept("amd64-lane"), map[string]string{"amd64": "movsd"}},
 	{"replace-lane", kept("arm64-lane"), map[string]string{"arm64": "mov v"}},
 	{"remainder", kept("arm64-remainder"), map[string]string{"amd64": "", "arm64": "msub"}},
