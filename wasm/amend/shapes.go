@@ -36,6 +36,9 @@ var shapes = map[string]map[binary.Op]form{
 		0x2d5:                 two,             // i64x2.mul
 		0x2e8:                 two, 0x2e9: two, // f32x4.min, max
 		0x2f4: two, 0x2f5: two, // f64x2.min, max
+		// These define their temporary twice, for a constant each: it is stored after the
+		// second one, and loaded before that from where nothing was stored.
+		0x2fb: one, 0x2ff: one, // f32x4.convert_i32x4_u, f64x2.convert_low_i32x4_u
 		// movsd as an xmmUnaryRmR does not declare that it keeps the other lane.
 		0x222: one, // f64x2.replace_lane
 		// Branches inside the sequence of an instruction, of which the allocator does not
@@ -46,6 +49,8 @@ var shapes = map[string]map[binary.Op]form{
 	"arm64": {
 		// vecMovElement does not declare that it reads its destination.
 		0x220: one, 0x222: one, // f32x4.replace_lane, f64x2.replace_lane
+		// These define their result, or a temporary, twice.
+		0x2ba: two, 0x2c4: one, 0x2d5: two, // i32x4.dot_i16x8_s, i64x2.bitmask, i64x2.mul
 		// lowerIRem defines its result twice: by the division, and by the multiplication
 		// and subtraction behind the test for 0. Only the second one is stored, and between
 		// the two the execution context may have to be loaded, so that the quotient is

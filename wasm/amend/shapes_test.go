@@ -34,7 +34,7 @@ func TestKeepsResults(t *testing.T) {
 		sig string
 		op  w.Code
 	}
-	list := []form{{"vvv:v", "\xfd\x52"}, {"v:v", "\xfd\x62"}, {"vv:v", "\xfd\xd5\x01"}, {"vf:v", "\xfd\x20\x02"}, {"vd:v", "\xfd\x22\x00"}, {"vd:v", "\xfd\x22\x01"}, {"vv:v", "\xfd\x0d" + "\x00\x11\x02\x13\x04\x05\x06\x1f\x08\x19\x0a\x0b\x0c\x0d\x1e\x0f"}}
+	list := []form{{"vvv:v", "\xfd\x52"}, {"v:v", "\xfd\x62"}, {"vv:v", "\xfd\xd5\x01"}, {"vf:v", "\xfd\x20\x02"}, {"vd:v", "\xfd\x22\x00"}, {"vd:v", "\xfd\x22\x01"}, {"v:v", "\xfd\xfb\x01"}, {"v:v", "\xfd\xff\x01"}, {"vv:v", "\xfd\xba\x01"}, {"v:i", "\xfd\xc4\x01"}, {"vv:v", "\xfd\x0d" + "\x00\x11\x02\x13\x04\x05\x06\x1f\x08\x19\x0a\x0b\x0c\x0d\x1e\x0f"}}
 	for _, op := range []byte{0xe8, 0xe9, 0xf4, 0xf5} {
 		list = append(list, form{"vv:v", w.Code([]byte{0xfd, op, 1})})
 	}

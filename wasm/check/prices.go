@@ -55,7 +55,10 @@ func buildPrices() (t [0x300]price) {
 		{[]binary.Op{0x20d, 0x2d5, 0x2e8, 0x2e9, 0x2f4, 0x2f5}, price{3_000 + 2*priceAgainVector, 2_000 + 2*priceAgainVector}},
 		{[]binary.Op{0x20e, 0x26b, 0x26c, 0x26d, 0x27f, 0x28b, 0x28c, 0x28d, 0x29d, 0x29e, 0x29f}, price{3_000, 2_000}}, // many instructions each
 		{[]binary.Op{0x2ab, 0x2ac, 0x2ad, 0x2bd, 0x2bf, 0x2c0, 0x2cb, 0x2cc, 0x2cd}, price{3_000, 2_000}},
-		{[]binary.Op{0x2dc, 0x2dd, 0x2de, 0x2df, 0x2f8, 0x2f9, 0x2fa, 0x2fb, 0x2fc, 0x2fd, 0x2fe, 0x2ff}, price{4_000, 2_500}},
+		{[]binary.Op{0x2dc, 0x2dd, 0x2de, 0x2df, 0x2f8, 0x2f9, 0x2fa, 0x2fc, 0x2fd, 0x2fe}, price{4_000, 2_500}},
+		{[]binary.Op{0x2fb, 0x2ff}, price{4_000 + priceAgainVector, 2_500 + priceAgainVector}},
+		{[]binary.Op{0x2ba}, price{3_000 + 2*priceAgainVector, 2_000 + 2*priceAgainVector}},
+		{[]binary.Op{0x2c4}, price{3_000 + priceAgainVector, 2_000 + priceAgainVector}},
 		{[]binary.Op{binary.OpTableGet}, price{4_000, 3_500}},
 		{[]binary.Op{binary.OpTableSet}, price{5_000, 3_500}},
 		{[]binary.Op{binary.OpCall, binary.OpReturnCall}, price{1_000, 1_500}},
