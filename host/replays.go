@@ -62,7 +62,7 @@ func (h *Host) Replay(ctx context.Context, p skill.Principal, id string) (*repla
 	default:
 		h.Prepare(ctx, skill.ID(e.Skill))
 	}
-	return h.recordings.Replayer(h.door, h.settings.DataRoot).Replay(ctx, p, id)
+	return h.recordings.Replayer(h.door).Replay(ctx, p, id)
 }
 
 // replay is Replay for an edge that writes whatever it is given.

@@ -68,7 +68,7 @@ func openTested(ctx context.Context, s *config.Settings, dir string, log *slog.L
 	own.Auth, own.DatabaseURL = config.AuthNone, ""
 	own.StateDir, own.DataRoot = filepath.Join(dir, "state"), filepath.Join(dir, "data")
 	own.CLIDir = ""
-	if err := errors.Join(os.Mkdir(own.StateDir, 0o700), os.Mkdir(own.DataRoot, 0o700)); err != nil {
+	if err := errors.Join(own.Allow(hostile.DataAllow()), os.Mkdir(own.StateDir, 0o700), os.Mkdir(own.DataRoot, 0o700)); err != nil {
 		return nil, err
 	}
 	if err := hostile.Plant(own.DataRoot); err != nil {

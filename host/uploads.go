@@ -114,11 +114,15 @@ func (h *Host) observer() dispatch.Observer {
 
 // Granted gives what an upload gets of what it asks, by the settings of a host.
 func Granted(settings *config.Settings, s *registry.Skill) skill.Permissions {
-	asked := s.Permissions
-	got := skill.Permissions{Data: asked.Data && settings.DataRoot != "", Scratch: asked.Scratch}
-	http, env := settings.Allowed().For(grants.Skill{ID: s.Descriptor.ID, Trust: skill.Community, Owner: s.Owner}, asked)
-	got.HTTP = http
-	for _, v := range env {
+	return granted(settings, s, skill.Community)
+}
+
+// granted is what the door grants a skill of this trust. A folder of data that cannot be
+// used is not granted: the call says what is wrong with it.
+func granted(settings *config.Settings, s *registry.Skill, trust skill.Trust) skill.Permissions {
+	g, err := settings.Allowed().Grants(settings.DataRoot, grants.Skill{ID: s.Descriptor.ID, Trust: trust, Owner: s.Owner}, s.Permissions)
+	got := skill.Permissions{Data: err == nil && g.Data != "", Scratch: g.Scratch, HTTP: g.HTTP}
+	for _, v := range g.Env {
 		name, _, _ := strings.Cut(v, "=") // never the value
 		got.Env = append(got.Env, name)
 	}
@@ -376,8 +380,15 @@ func (c catalogue) Get(tenant string, id skill.ID, version string) (*registry.Sk
 	return c.uploads.Get(tenant, id, version)
 }
 
-// View is what the host's skills look like from outside, to each caller.
+// View is what the host's skills look like from outside, to each caller. Their
+// permissions are those that calls are granted.
 type View struct{ all catalogue }
+
+func (c View) shown(s *registry.Skill) skill.Descriptor {
+	d := s.Descriptor
+	d.Permissions = granted(c.all.settings.Load(), s, d.Trust)
+	return d
+}
 
 var _ httpapi.Catalogue = View{}
 
@@ -387,29 +398,29 @@ func (c View) Get(p skill.Principal, id skill.ID, version string) (skill.Descrip
 	if err != nil {
 		return skill.Descriptor{}, err
 	}
-	return s.Descriptor, nil
+	return c.shown(s), nil
 }
 
 // Versions gives every version of a skill that the caller finds.
 func (c View) Versions(p skill.Principal, id skill.ID) ([]skill.Descriptor, error) {
 	if own := c.all.own.Now(); c.all.uploads == nil || own.Has(id) {
-		return own.Versions(id)
+		s, err := own.Get(id, "")
+		if err != nil {
+			return nil, err
+		}
+		return []skill.Descriptor{c.shown(s)}, nil
 	}
 	found, err := c.all.uploads.Versions(p.Tenant, id)
 	list := make([]skill.Descriptor, len(found))
 	for i, s := range found {
-		list[i] = s.Descriptor
+		list[i] = c.shown(s)
 	}
 	return list, err
 }
 
 // List gives a page in the order of ids; see [registry.Registry.List].
 func (c View) List(p skill.Principal, cursor string, limit int) ([]skill.Descriptor, string, error) {
-	own := c.all.own.Now()
-	if c.all.uploads == nil {
-		return own.List(cursor, limit)
-	}
-	if _, _, err := own.List(cursor, limit); err != nil {
+	if _, _, err := c.all.own.Now().List(cursor, limit); err != nil {
 		return nil, "", err // what is wrong with cursor or limit
 	}
 	if limit == 0 {
@@ -452,7 +463,7 @@ func (c View) list(tenant string) ([]skill.Descriptor, error) {
 	var all []skill.Descriptor
 	for _, id := range at.own.IDs() {
 		if s, err := at.own.Get(id, ""); err == nil {
-			all = append(all, s.Descriptor)
+			all = append(all, c.shown(s))
 		}
 	}
 	if c.all.uploads != nil {
@@ -462,7 +473,7 @@ func (c View) list(tenant string) ([]skill.Descriptor, error) {
 		}
 		for _, s := range uploaded {
 			if !at.own.Has(s.Descriptor.ID) {
-				all = append(all, s.Descriptor)
+				all = append(all, c.shown(s))
 			}
 		}
 	}

@@ -124,7 +124,11 @@ func (h *Host) startAll(ctx context.Context, skills []*registry.Skill) {
 		h.done(ctx, "started ahead of calls", string(s.Descriptor.ID), func() error {
 			bounded, stop := context.WithTimeout(ctx, starting)
 			defer stop()
-			return r.Start(bounded, h.callOf(s))
+			call, err := h.callOf(s)
+			if err != nil {
+				return err
+			}
+			return r.Start(bounded, call)
 		})
 	}
 }
@@ -137,16 +141,20 @@ func (h *Host) ready(s *registry.Skill) error {
 }
 
 // callOf is a call of a skill as the door would make it, but for its input and time.
-func (h *Host) callOf(s *registry.Skill) *skill.Call {
+func (h *Host) callOf(s *registry.Skill) (*skill.Call, error) {
+	granted, err := h.door.Grants(s)
+	if err != nil {
+		return nil, err
+	}
 	c := &skill.Call{
 		SkillID: s.Descriptor.ID, Tenant: skill.Local().Tenant, Folder: s.Folder, Entry: s.Primary.Entry, Digest: s.Descriptor.Digest,
-		Trust: s.Descriptor.Trust, Requires: s.Descriptor.Requires, Limits: s.Limits, Grants: h.door.Grants(s),
+		Trust: s.Descriptor.Trust, Requires: s.Descriptor.Requires, Limits: s.Limits, Grants: granted,
 	}
 	c.Limits.Timeout = starting
 	if r := h.records(); r != nil { // runs that are recorded begin in images of their own
 		c.Record = r.Most()
 	}
-	return c
+	return c, nil
 }
 
 // done does one piece of work ahead of calls and logs how it went.

@@ -103,7 +103,8 @@ func hostileServer(t *testing.T, dir, state string) *selftest.Remote {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	cmd := exec.Command("openskill", "serve", "--listen", "127.0.0.1:0", "--skills", skills, "--data", data, "--state", state, "--workers", "skill")
+	cmd := exec.Command("openskill", "serve", "--listen", "127.0.0.1:0", "--skills", skills, "--data", data, "--state", state, "--workers", "skill",
+		"--data-allow", hostile.DataAllow())
 	cmd.Dir, cmd.Stderr = dir, &log
 	out, err := cmd.StdoutPipe()
 	if err != nil {

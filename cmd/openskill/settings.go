@@ -59,7 +59,7 @@ func valueName(s config.Setting) string {
 		return "FILE"
 	case "pull-hosts":
 		return "HOSTS"
-	case "http-allow", "env-allow", "agent-prices":
+	case "http-allow", "env-allow", "data-allow", "agent-prices":
 		return "ENTRIES"
 	}
 	return "N"

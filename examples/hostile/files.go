@@ -2,13 +2,29 @@ package hostile
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"openskill/sdk/skill"
 	asm "openskill/wasm/wasmtest"
 )
 
-// files are the F cases. They expect a data folder that [Plant] has filled.
+// DataAllow are the entries of OPENSKILL_DATA_ALLOW that the F cases expect: all of them
+// are granted the data folder but one, which asks for it all the same.
+func DataAllow() string {
+	var b strings.Builder
+	for _, c := range files() {
+		if c.Name != ungranted {
+			b.WriteString("@*/" + string(c.ID()) + "; ")
+		}
+	}
+	return b.String()
+}
+
+const ungranted = "F08 an upload that asks for data without a grant"
+
+// files are the F cases. They expect a data folder that [Plant] has filled, and the
+// entries of [DataAllow].
 func files() []Case {
 	case_ := func(name, limit, data string, module []byte) Case {
 		return ofModule(Case{
@@ -29,6 +45,7 @@ func files() []Case {
 		opens,
 		case_("F06 offsets at 2^63 and cookies without a folder", "offsets are checked", `{"accepted": 0}`, offsets()),
 		swapped,
+		case_(ungranted, "data is a grant of the operator's", `{"granted": 0, "listed": 0}`, nosy()),
 	}
 }
 
@@ -37,6 +54,13 @@ func files() []Case {
 func (g *guest) granted() asm.Code {
 	return g.open(asm.I32(root), "data/"+Granted, 0, rightRead, 0) +
 		ifOK(g.first()+asm.I32(int64(GrantedText[0]))+asm.Eq+asm.If(g.count("granted"))+g.shut())
+}
+
+// nosy lists the data folder and opens the file in it.
+func nosy() []byte {
+	g := newGuest(2, "path_open", "fd_close", "fd_read")
+	g.Command(g.granted() + g.open(asm.I32(root), "data", oDir, rightRead, 0) + ifOK(g.count("listed")+g.shut()) + g.answer())
+	return g.Bytes()
 }
 
 func tricks() []byte {

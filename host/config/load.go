@@ -461,11 +461,11 @@ func (l *loader) pulls(s *Settings) {
 }
 
 func (l *loader) allowances(s *Settings) {
-	allowed, http, env := grants.Parse(s.HTTPAllow, s.EnvAllow, func(name string) (string, bool) {
+	allowed, http, env, data := grants.Parse(s.HTTPAllow, s.EnvAllow, s.DataAllow, func(name string) (string, bool) {
 		v, ok := l.host[name]
 		return v, ok
 	})
-	for name, err := range map[string]error{"OPENSKILL_HTTP_ALLOW": http, "OPENSKILL_ENV_ALLOW": env} {
+	for name, err := range map[string]error{"OPENSKILL_HTTP_ALLOW": http, "OPENSKILL_ENV_ALLOW": env, "OPENSKILL_DATA_ALLOW": data} {
 		if err != nil {
 			l.report("%s (from %s): %v; accepted: %s", name, l.values[name].where, err, l.row(name).Accepts)
 		}

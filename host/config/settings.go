@@ -120,7 +120,7 @@ type Settings struct {
 	SkillsDir   string `env:"OPENSKILL_SKILLS_DIR" envDefault:"./skills" flag:"skills" path:"dir" accepts:"a folder" doc:"folder of trusted skills, each a folder with a skill.yaml"`
 	AgentSkills string `env:"OPENSKILL_AGENT_SKILLS" flag:"agent-skills" accepts:"folders, with the separator of PATH between them" doc:"folders of Agent Skills, the folders with a SKILL.md; unset: the folder of skills"`
 	CLIDir      string `env:"OPENSKILL_CLI_DIR" envDefault:"./skills_cli" flag:"cli-dir" path:"dir" accepts:"a folder" doc:"folder of trusted scripts named {id}.py"`
-	DataRoot    string `env:"OPENSKILL_ALLOWED_ROOT" envDefault:"./data" flag:"data" path:"dir" accepts:"a folder" doc:"the one folder that skills may read, shown to them as /data; without it skills see no data"`
+	DataRoot    string `env:"OPENSKILL_ALLOWED_ROOT" envDefault:"./data" flag:"data" path:"dir" accepts:"a folder" doc:"the one folder that skills may read, shown to them as /data (OPENSKILL_DATA_ALLOW says to which); without it skills see no data"`
 	StateDir    string `env:"OPENSKILL_STATE_DIR" envDefault:"./.openskill" flag:"state" path:"any" accepts:"a folder outside the data folder; made when missing" doc:"folder of the host's own files: caches, work in progress"`
 	Python      string `env:"OPENSKILL_PYTHON" envDefault:"python3" flag:"python" accepts:"the name or path of a Python 3" doc:"interpreter of the CLI runner"`
 
@@ -153,6 +153,8 @@ type Settings struct {
 	HTTPAllow string `env:"OPENSKILL_HTTP_ALLOW" flag:"http-allow" accepts:"entries between semicolons or line ends, like https://api.example.com/v1/ GET,POST; for an upload @tenant/skill before it" reload:"yes" doc:"requests that skills may make, of those that their manifests ask for; unset: none"`
 	EnvAllow  string `env:"OPENSKILL_ENV_ALLOW" flag:"env-allow" accepts:"entries between semicolons or line ends, each NAME=value, or NAME of a variable of the host; for an upload @tenant/skill before it" reload:"yes" secret:"yes" doc:"variables that skills may be given, of those that their manifests ask for; unset: none"`
 
+	DataAllow string `env:"OPENSKILL_DATA_ALLOW" flag:"data-allow" accepts:"entries between semicolons or line ends, each @tenant/skill for an upload or @skill for one of your own, and after it a folder below the data folder; without a folder: all of it" reload:"yes" doc:"data that skills may read, of those whose manifests ask for it; unset: your own skills read all of the data folder, uploads and pulled skills of strangers nothing"`
+
 	TrustPolicy string `env:"OPENSKILL_TRUST_POLICY" flag:"trust-policy" path:"file" accepts:"a file" reload:"yes" doc:"file that says whose skills are accepted when they are pulled; unset: nobody's, unless a command names keys"`
 	PullHosts   string `env:"OPENSKILL_PULL_HOSTS" flag:"pull-hosts" accepts:"hosts with commas between them, each with its port if it is not 443" reload:"yes" doc:"registries, and the hosts that they lead to, from which uploads may be pulled (POST /skills with a reference); needs a trust policy; unset: none"`
 
@@ -181,7 +183,7 @@ type Settings struct {
 	files   []string // that they were read from
 }
 
-// Allowed is what OPENSKILL_HTTP_ALLOW and OPENSKILL_ENV_ALLOW say.
+// Allowed is what OPENSKILL_HTTP_ALLOW, OPENSKILL_ENV_ALLOW and OPENSKILL_DATA_ALLOW say.
 func (s *Settings) Allowed() *grants.Allowed { return s.allowed }
 
 // Proxies are those that OPENSKILL_TRUSTED_PROXIES names; nil: none.
@@ -208,6 +210,13 @@ func parseProxies(text string) (list []netip.Prefix, err error) {
 		list = append(list, p.Masked())
 	}
 	return list, nil
+}
+
+// Allow replaces what skills are granted by entries for data alone.
+func (s *Settings) Allow(data string) (err error) {
+	s.HTTPAllow, s.EnvAllow, s.DataAllow = "", "", data
+	s.allowed, _, _, err = grants.Parse("", "", data, nil)
+	return err
 }
 
 // AgentSkillsDirs are the folders that OPENSKILL_AGENT_SKILLS names; nil: none.

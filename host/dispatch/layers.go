@@ -198,6 +198,10 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	if ctx.Err() != nil { // the caller left while waiting
 		return cancelled(ctx)
 	}
+	granted, err := d.Grants(s)
+	if err != nil {
+		return err
+	}
 	runCtx, stop := context.WithTimeout(ctx, limits.Timeout+backstop)
 	defer stop()
 	work := &skill.Call{
@@ -211,7 +215,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 		Trust:       s.Descriptor.Trust,
 		Requires:    s.Descriptor.Requires,
 		Limits:      limits,
-		Grants:      d.Grants(s),
+		Grants:      granted,
 	}
 	if c.script != nil {
 		work.Script, work.Args, work.Stdin = true, c.script.Args, c.script.Stdin
@@ -268,15 +272,10 @@ func timedOut(after time.Duration) error {
 	}
 }
 
-// Grants is what a skill asks and the operator has: the smaller of both.
-func (d *Dispatcher) Grants(s *registry.Skill) skill.Grants {
-	asked := s.Permissions
-	g := skill.Grants{Scratch: asked.Scratch}
-	if asked.Data {
-		g.Data = d.o.DataRoot
-	}
-	g.HTTP, g.Env = d.allowed.Load().For(grants.Skill{ID: s.Descriptor.ID, Trust: s.Descriptor.Trust, Owner: s.Owner}, asked)
-	return g
+// Grants is what a skill asks and the operator allows: the smaller of both. The error is
+// a *skill.Error.
+func (d *Dispatcher) Grants(s *registry.Skill) (skill.Grants, error) {
+	return d.allowed.Load().Grants(d.o.DataRoot, grants.Skill{ID: s.Descriptor.ID, Trust: s.Descriptor.Trust, Owner: s.Owner}, s.Permissions)
 }
 
 // stdin is the guest's standard input. The input goes in as it was written: it was

@@ -43,8 +43,9 @@ func (d *Dispatcher) Plan(ctx context.Context, p skill.Principal, a *replay.Agai
 		if err != nil {
 			return err
 		}
-		plan = &replay.Plan{Digest: s.Descriptor.Digest, Target: target, Limits: s.Limits.Lower(c.request.Limits), Grants: d.Grants(s)}
-		return nil
+		granted, err := d.Grants(s)
+		plan = &replay.Plan{Digest: s.Descriptor.Digest, Target: target, Limits: s.Limits.Lower(c.request.Limits), Grants: granted}
+		return err
 	}))(ctx, c)
 	return plan, err
 }

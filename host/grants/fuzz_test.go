@@ -24,7 +24,7 @@ func FuzzSmaller(f *testing.F) {
 		if err != nil {
 			return
 		}
-		operator, problem, _ := Parse("@acme/up "+allowed, "", nil)
+		operator, problem, _, _ := Parse("@acme/up "+allowed, "", "", nil)
 		if problem != nil {
 			return
 		}

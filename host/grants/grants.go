@@ -1,5 +1,5 @@
-// Package grants holds what the operator lets skills have beside files: requests to
-// the network, and values of the environment.
+// Package grants holds what the operator lets skills have: the data folder, requests
+// to the network, and values of the environment.
 //
 // A skill gets the smaller of what its manifest asks and what an entry of the
 // operator's allows. An entry is for the operator's own skills unless it names
@@ -12,23 +12,34 @@
 //	@acme/* https://api.example.com          every upload of that tenant
 //	@*/* https://api.example.com             every upload
 //
+// An entry for data names a folder below the data folder, or nothing for all of it:
+//
+//	@acme/weather reports/2026               that folder is the upload's /data
+//	@weather reports                         the operator's own skill weather sees no more than that
+//
+// The operator's own skills that ask for data and that no entry is about have all of it.
+//
 // Entries stand on lines of their own or between semicolons.
 package grants
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"openskill/sdk/skill"
 )
 
-// Allowed is what the operator allows. The zero value allows nothing. It is not
-// changed, and may be shared.
+// Allowed is what the operator allows. The zero value allows the operator's own skills
+// the data folder, and nothing else. It is not changed, and may be shared.
 type Allowed struct {
 	http []entry[skill.HTTPRule]
 	env  []entry[variable]
+	data []entry[string] // relative to the data folder
 }
 
 type variable struct{ name, value string }
@@ -54,11 +65,12 @@ const (
 	maxValue   = 4096 // bytes of a variable's value
 )
 
-// Parse reads the entries of the settings for HTTP and for the environment. lookup
-// gives variables of the host, for entries that name one without a value. The
+// Parse reads the entries of the settings for HTTP, for the environment and for data.
+// lookup gives variables of the host, for entries that name one without a value. The
 // problems name entries by their number, and never show a value.
-func Parse(http, env string, lookup func(name string) (value string, ok bool)) (a *Allowed, httpProblem, envProblem error) {
+func Parse(http, env, data string, lookup func(name string) (value string, ok bool)) (a *Allowed, httpProblem, envProblem, dataProblem error) {
 	a = &Allowed{}
+	a.data, dataProblem = entries(data, folder)
 	a.http, httpProblem = entries(http, skill.ParseHTTPRule)
 	a.env, envProblem = entries(env, func(s string) (variable, error) {
 		name, value, given := strings.Cut(s, "=")
@@ -76,7 +88,18 @@ func Parse(http, env string, lookup func(name string) (value string, ok bool)) (
 		}
 		return v, nil
 	})
-	return a, httpProblem, envProblem
+	return a, httpProblem, envProblem, dataProblem
+}
+
+// folder reads the folder of an entry for data.
+func folder(s string) (string, error) {
+	if s == "" {
+		return ".", nil
+	}
+	if !fs.ValidPath(s) || strings.ContainsAny(s, "\\\x00") || !filepath.IsLocal(filepath.FromSlash(s)) {
+		return "", errors.New("the folder must be below the data folder, like reports/2026: without .., and without / at either end")
+	}
+	return s, nil
 }
 
 func entries[T any](text string, parse func(string) (T, error)) ([]entry[T], error) {
@@ -138,8 +161,65 @@ func (e *entry[T]) fits(s Skill) bool {
 		(!e.uploads || e.owner == "*" || e.owner == s.Owner)
 }
 
-// For gives what a skill is granted of what it asks: rules that permit exactly the
-// requests that both permit, and variables as NAME=value in order of name. Of two
+// Grants gives all that a skill is granted of what it asks. root is the data folder of
+// the host, "" for none. The error, a *skill.Error, is about a folder of an entry.
+func (a *Allowed) Grants(root string, s Skill, asked skill.Permissions) (g skill.Grants, err error) {
+	g.Scratch = asked.Scratch
+	g.HTTP, g.Env = a.For(s, asked)
+	if asked.Data && root != "" {
+		g.Data, err = a.dataFor(root, s)
+	}
+	return g, err
+}
+
+// dataFor gives the folder that a skill sees as /data, "" for none: of the first entry
+// that is about the skill. Without one, the operator's own have all.
+func (a *Allowed) dataFor(root string, s Skill) (string, error) {
+	if a != nil {
+		for i := range a.data {
+			if a.data[i].fits(s) {
+				return below(root, a.data[i].what)
+			}
+		}
+	}
+	if s.Trust >= skill.Trusted {
+		return root, nil
+	}
+	return "", nil
+}
+
+// below gives a folder of the data folder behind all links, which do not lead out.
+func below(root, name string) (string, error) {
+	if name == "." {
+		return root, nil
+	}
+	from, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return "", unusable(name, err)
+	}
+	to, err := filepath.EvalSymlinks(filepath.Join(from, filepath.FromSlash(name)))
+	if err != nil {
+		return "", unusable(name, err)
+	}
+	rel, err := filepath.Rel(from, to)
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", unusable(name, errors.New("a link leads out of the data folder"))
+	}
+	if info, err := os.Stat(to); err != nil || !info.IsDir() {
+		return "", unusable(name, errors.Join(err, errors.New("is not a folder")))
+	}
+	return to, nil
+}
+
+func unusable(name string, cause error) error {
+	return &skill.Error{
+		Op: "grants.Grants", Code: skill.ToolInvocationError, Subject: "data", Err: cause,
+		Message: fmt.Sprintf("the folder %.100s that this skill is granted cannot be used: it must be a folder below the data folder; its operator mends OPENSKILL_DATA_ALLOW", name),
+	}
+}
+
+// For gives what a skill is granted of the requests and variables that it asks: rules
+// that permit exactly the requests that both permit, and variables as NAME=value in order of name. Of two
 // entries for one variable the first counts.
 func (a *Allowed) For(s Skill, asked skill.Permissions) (http []skill.HTTPRule, env []string) {
 	if a == nil {

@@ -30,7 +30,7 @@ func lookup(name string) (string, bool) {
 
 func parse(t *testing.T, http, env string) *grants.Allowed {
 	t.Helper()
-	a, err, err2 := grants.Parse(http, env, lookup)
+	a, err, err2, _ := grants.Parse(http, env, "", lookup)
 	if err != nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
@@ -146,7 +146,7 @@ func TestProblems(t *testing.T) {
 		{env: "A=" + strings.Repeat("hush", 1025), want: "the value of A"},
 		{env: "A=hu\x00sh", want: "the value of A"},
 	} {
-		_, err, err2 := grants.Parse(tc.http, tc.env, lookup)
+		_, err, err2, _ := grants.Parse(tc.http, tc.env, "", lookup)
 		if err == nil {
 			err = err2
 		}

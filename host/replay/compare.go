@@ -87,7 +87,7 @@ func (r *Replayer) compareGiven(ctx context.Context, report *Report, rec *Record
 	}
 	r.compareGrants(report, &rec.Granted, grantedOf(&plan.Grants, r.o.Key))
 	if rec.Granted.Data && plan.Grants.Data != "" {
-		r.compareFiles(ctx, report, rec)
+		report.compareFiles(ctx, rec, plan.Grants.Data)
 	}
 }
 

@@ -206,7 +206,7 @@ func replace(path, target string) error {
 func TestGrantsThatChanged(t *testing.T) {
 	allow := func(env ...string) *grants.Allowed {
 		t.Helper()
-		a, _, err := grants.Parse("", strings.Join(env, "\n"), nil)
+		a, _, err, _ := grants.Parse("", strings.Join(env, "\n"), "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,17 +16,18 @@ import (
 	"openskill/sdk/skill"
 )
 
-// compareFiles looks whether what a run saw in the folder of data is there as it was.
-func (r *Replayer) compareFiles(ctx context.Context, report *Report, rec *Recording) {
+// compareFiles looks whether what a run saw in its folder of data is there as it was. data
+// is the folder that it is granted now.
+func (r *Report) compareFiles(ctx context.Context, rec *Recording, data string) {
 	if rec.More {
-		report.Notes = append(report.Notes, "the run looked at more of the data folder than was noted: "+strconv.Itoa(len(rec.Seen))+" files and folders were compared")
+		r.Notes = append(r.Notes, "the run looked at more of the data folder than was noted: "+strconv.Itoa(len(rec.Seen))+" files and folders were compared")
 	}
 	if len(rec.Seen) == 0 {
 		return
 	}
-	root, err := os.OpenRoot(r.dataRoot)
+	root, err := os.OpenRoot(data)
 	if err != nil {
-		report.differ(Difference{Field: "file", Name: ".", Then: "a folder", Now: "the data folder cannot be opened"})
+		r.differ(Difference{Field: "file", Name: ".", Then: "a folder", Now: "the data folder cannot be opened"})
 		return
 	}
 	defer root.Close() //nolint:errcheck // it was only read
@@ -36,7 +37,7 @@ func (r *Replayer) compareFiles(ctx context.Context, report *Report, rec *Record
 		}
 		now, same := look(root, then)
 		if !same {
-			report.differ(Difference{Field: "file", Name: then.Path, Then: shownSeen(then), Now: now})
+			r.differ(Difference{Field: "file", Name: then.Path, Then: shownSeen(then), Now: now})
 		}
 	}
 }

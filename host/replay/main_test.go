@@ -176,7 +176,7 @@ func build(p plan) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.replayer = h.keeps.Replayer(h.door, p.data)
+	h.replayer = h.keeps.Replayer(h.door)
 	return h, nil
 }
 

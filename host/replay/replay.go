@@ -176,15 +176,12 @@ func (r *Recordings) Tend(ctx context.Context, keep time.Duration, log *slog.Log
 type Replayer struct {
 	*Recordings
 
-	door     Door
-	dataRoot string
+	door Door
 }
 
 // Replayer gives what makes the runs again that r keeps: by a door, which may itself
-// have r to keep runs with. dataRoot is the folder of data, "" for none.
-func (r *Recordings) Replayer(door Door, dataRoot string) *Replayer {
-	return &Replayer{r, door, dataRoot}
-}
+// have r to keep runs with.
+func (r *Recordings) Replayer(door Door) *Replayer { return &Replayer{r, door} }
 
 // Replay makes the run of an execution again, as a new execution of p's, who must be let
 // see the one and call the skill. The error is a *skill.Error; that the two differ is

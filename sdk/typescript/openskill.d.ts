@@ -624,10 +624,11 @@ export type Skill = {
   /** JSON Schema 2020-12. */
   output_schema: Record<string, unknown> | boolean | null;
   permissions: {
+    /** Whether it reads the data folder, or a folder below it. */
     data: boolean;
-    /** Names of the variables that it asks for; missing if there are none. */
+    /** Names of the variables that it is granted; missing if there are none. */
     env?: string[];
-    /** Requests that it asks for, each as in "https://api.example.com/v1/ GET,POST"; missing if there are none. */
+    /** Requests that it is granted, each as in "https://api.example.com/v1/ GET,POST"; missing if there are none. */
     http?: string[];
     scratch: boolean;
   };
