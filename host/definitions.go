@@ -42,7 +42,7 @@ func (h *Host) openDefinitions(roots []registry.Root, named bool) error {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), opening)
 	defer stop()
-	h.skills, err = Definitions(ctx, h.settings, h.kept.db, definitions.Options{Own: own, Log: h.log})
+	h.skills, err = Definitions(ctx, h.settings, h.kept.db, definitions.Options{Own: own, Log: h.log, Remote: true})
 	return err
 }
 

@@ -25,6 +25,9 @@ type Options struct {
 	// Record puts a change on record and then makes it; nil: nothing is on record.
 	Record func(ctx context.Context, by skill.Principal, what string, id skill.ID, do func() error) error
 	Look   bool // whether nothing is seeded: for those who only look
+	// Remote says that changes are asked over a network: they do not enable code outside the
+	// sandbox that its files keep off.
+	Remote bool
 
 	Log   *slog.Logger     // nil: slog.Default()
 	Now   func() time.Time // nil: the system's clock
@@ -143,7 +146,7 @@ func (c *Catalogue) made(ctx context.Context, own *registry.Registry) (*registry
 		id := s.Descriptor.ID
 		if d := rows[id]; !have[id] && (d == nil || d.DeletedAt.IsZero() && d.Source == Seeded) {
 			have[id] = true
-			skills = append(skills, withoutCode(overlaid(s, d), "the code that its list names is not there"))
+			skills = append(skills, withoutCode(overlaid(s, d), "the skill is defined, but has no code on this host: the code that its list names is not there"))
 		}
 	}
 	for _, d := range all {
@@ -175,11 +178,11 @@ func overlaid(s *registry.Skill, d *Definition) *registry.Skill {
 }
 
 // withoutCode is a skill that can only be looked at.
-func withoutCode(s *registry.Skill, missing string) *registry.Skill {
+func withoutCode(s *registry.Skill, why string) *registry.Skill {
 	out := *s
 	out.Folder = ""
 	out.Descriptor.Enabled = false
-	out.Descriptor.Reason = "the skill is defined, but has no code on this host: " + missing
+	out.Descriptor.Reason = why
 	return &out
 }
 
@@ -196,12 +199,16 @@ func (c *Catalogue) define(d *Definition) *registry.Skill {
 		return nil
 	}
 	s = overlaid(s, d)
-	if missing == "" {
+	switch {
+	case len(problems) > 0: // made by an earlier release
+		c.tell(d.Name, "a definition of the database does not run: files alone can say what it says", missing)
+		return withoutCode(s, missing)
+	case missing == "":
 		delete(c.told, d.Name)
 		return s
 	}
 	c.tell(d.Name, "a definition has no code on this host and cannot be called", missing)
-	return withoutCode(s, missing)
+	return withoutCode(s, "the skill is defined, but has no code on this host: "+missing)
 }
 
 // tell logs what is so of a definition, once until it changes.

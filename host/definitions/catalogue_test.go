@@ -30,6 +30,8 @@ type site struct {
 	dir   string
 	store definitions.Store
 	log   bytes.Buffer
+
+	remote bool // changes come over a network
 }
 
 func newSite(t *testing.T, store definitions.Store) *site {
@@ -73,7 +75,7 @@ func (s *site) start() (*definitions.Catalogue, error) {
 		s.t.Fatal(err)
 	}
 	return definitions.Open(s.t.Context(), definitions.Options{
-		Store: s.store, Own: own, Registry: s.registry(), Log: slog.New(slog.NewTextHandler(&s.log, nil)),
+		Store: s.store, Own: own, Registry: s.registry(), Log: slog.New(slog.NewTextHandler(&s.log, nil)), Remote: s.remote,
 		Now: func() time.Time { return time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC) },
 	})
 }

@@ -249,7 +249,7 @@ func (c *Catalogue) Create(ctx context.Context, by skill.Principal, entry []byte
 		return skill.Descriptor{}, fmt.Errorf("definitions.Create: %w", err)
 	}
 	s, _, problems := registry.Define(text, c.o.Registry)
-	if s == nil {
+	if len(problems) > 0 {
 		return skill.Descriptor{}, refused(problems)
 	}
 	id := s.Descriptor.ID
@@ -303,6 +303,11 @@ func (c *Catalogue) put(ctx context.Context, by skill.Principal, id skill.ID, ma
 		switch {
 		case err != nil || next == nil:
 			return nil, err
+		case c.o.Remote && c.keptOff(now, next):
+			return nil, &skill.Error{
+				Op: "definitions.Change", Code: skill.Forbidden, Subject: string(id),
+				Message: "the files of this skill keep it off, and it runs outside the sandbox: it is enabled in its files, or by openskill skills enable on the host's machine",
+			}
 		case now != nil && next.same(now):
 			return nil, ErrUnchanged
 		}
@@ -317,6 +322,16 @@ func (c *Catalogue) put(ctx context.Context, by skill.Principal, id skill.ID, ma
 		return unavailable(err)
 	}
 	return nil
+}
+
+// keptOff reports whether a change turns code outside the sandbox on that is off by its
+// files.
+func (c *Catalogue) keptOff(now, next *Definition) bool {
+	if !next.Enabled || next.Seed.Enabled || next.Source != Seeded || now != nil && now.Enabled && now.DeletedAt.IsZero() {
+		return false
+	}
+	s, err := c.own.Load().Get(next.Name, "")
+	return err != nil || !registry.Sandboxed(s.Primary.Kind) || s.Fallback != nil && !registry.Sandboxed(s.Fallback.Kind)
 }
 
 // show is the skill as this host's catalogue has it, or what its row says of one whose

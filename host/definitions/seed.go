@@ -75,7 +75,7 @@ func (c *Catalogue) seeded(own *registry.Registry, now, want *Definition) *Defin
 	if now.Source == Created {
 		next.Source, next.Manifest = Seeded, nil
 		next.mark(fieldDescription, now.Description != want.Description)
-		next.mark(fieldEnabled, now.Enabled != want.Enabled)
+		next.mark(fieldEnabled, want.Enabled && !now.Enabled) // what came over an edge turns off what the files turn on, never the other way
 		next.mark(fieldCost, !Values{Cost: now.Cost}.same(Values{Cost: want.Cost}))
 	}
 	next.settle()

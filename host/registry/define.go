@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"openskill/sdk/skill"
 )
@@ -67,7 +68,8 @@ func (r *Registry) Of(skills []*Skill) *Registry {
 // an entry without "type" the script of the CLI folder that has its name, otherwise
 // the folder of its name below a root, which needs no skill.yaml. Without code here
 // the skill has no Folder, and missing says what would be its code.
-// The skill is nil if there are problems.
+// The skill is nil if there are problems with the entry. One that asks for what files
+// alone can say has a problem too, and comes without its code, to be shown.
 func Define(entry []byte, o Options) (s *Skill, missing string, problems []Problem) {
 	const file = "definition"
 	if err := o.check(); err != nil {
@@ -81,6 +83,9 @@ func Define(entry []byte, o Options) (s *Skill, missing string, problems []Probl
 	m := p.manifest(n, true)
 	if len(p.problems) > 0 {
 		return nil, "", p.problems
+	}
+	if why := ofFiles(m); why != "" {
+		return o.codeless(m, entry), why, []Problem{{File: file, Message: why}}
 	}
 	if m.primary.Kind == "" {
 		script(m)
@@ -103,11 +108,48 @@ func Define(entry []byte, o Options) (s *Skill, missing string, problems []Probl
 		if info, err := os.Lstat(own); err != nil || !info.IsDir() || exists(own, ManifestFile) {
 			continue
 		}
+		if inAgentSkill(own, m.primary.Entry) {
+			return o.codeless(m, entry), fmt.Sprintf("the folder %s is of an Agent Skill, whose scripts run as its scripts alone", m.id), nil
+		}
 		if digest, ok := usable(own, m); ok {
 			return o.build(m, own, digest, skill.Trusted), "", nil
 		}
 	}
 	return o.codeless(m, entry), fmt.Sprintf("no folder of skills has a folder %s with %s", m.id, m.primary.Entry), nil
+}
+
+// ofFiles says why an entry must stand in a file on the operator's machine; "" where it
+// need not. Who may write the database of a host, or ask it over a network, does not by
+// that get native code or a grant. A script of the CLI folder is native by lying there.
+func ofFiles(m *manifest) string {
+	what := ""
+	switch p := m.permissions; {
+	case m.primary.Kind != "" && !Sandboxed(m.primary.Kind):
+		what = "code outside the sandbox (" + string(m.primary.Kind) + ")"
+	case m.fallback != nil && !Sandboxed(m.fallback.Kind):
+		what = "a fallback outside the sandbox (" + string(m.fallback.Kind) + ")"
+	case p != nil && (p.Data || len(p.HTTP) > 0 || len(p.Env) > 0):
+		what = "permissions for data, http or env"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("%s is for files on the host's own machine alone: write %s/%s into a folder of skills there", what, m.id, ManifestFile)
+}
+
+// Sandboxed reports whether skills of a kind run in the engine's sandbox.
+func Sandboxed(k skill.Kind) bool { return strings.HasPrefix(string(k), "wasm:") }
+
+// inAgentSkill reports whether an entry lies in the folder of an Agent Skill, whose
+// scripts may need somebody's approval.
+func inAgentSkill(folder, entry string) bool {
+	for dir := filepath.Dir(filepath.Join(folder, filepath.FromSlash(entry))); ; dir = filepath.Dir(dir) {
+		if exists(dir, "SKILL.md") {
+			return true
+		}
+		if dir == folder || len(dir) < len(folder) {
+			return false
+		}
+	}
 }
 
 // usable gives the digest of a folder that has all that an entry starts with.
