@@ -121,6 +121,8 @@ func TestRefused(t *testing.T) {
 		"zero":                 {env: "OPENSKILL_TIMEOUT_MS=0", want: []string{"OPENSKILL_TIMEOUT_MS", "out of range"}},
 		"negative":             {flag: "concurrency=-1", want: []string{"OPENSKILL_CONCURRENCY", "the flag --concurrency", "from 1 to 4096"}},
 		"too large":            {env: "OPENSKILL_MEMORY_MB=4097", want: []string{"OPENSKILL_MEMORY_MB", "out of range"}},
+		"over 2 GiB":           {env: "OPENSKILL_MEMORY_MB=2049", want: []string{"OPENSKILL_MEMORY_MB", "from 1 to 2048"}},
+		"cap over 2 GiB":       {env: "OPENSKILL_MAX_MEMORY_MB=2049", want: []string{"OPENSKILL_MAX_MEMORY_MB", "from 1 to 2048"}},
 		"default over cap":     {env: "OPENSKILL_MEMORY_MB=2048", want: []string{"OPENSKILL_MEMORY_MB", "more than OPENSKILL_MAX_MEMORY_MB", "the default"}},
 		"debug":                {dotenv: "OPENSKILL_DEBUG=perhaps\n", want: []string{"OPENSKILL_DEBUG", ".env", "0 or 1"}},
 		"listen nowhere":       {flag: "listen=8000", want: []string{"OPENSKILL_LISTEN", "--listen", "host:port"}},
