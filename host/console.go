@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -75,6 +76,9 @@ func (h *Host) shownSettings() []console.Setting {
 	live, warnings := h.live.Load(), map[string]string{}
 	for _, w := range Warnings(live) {
 		warnings[w.Name] = w.Detail
+	}
+	if ahead := h.kept.log.Skew(); ahead.Abs() >= time.Second {
+		warnings["OPENSKILL_DATABASE_URL"] = fmt.Sprintf("the clock of this host is %s ahead of the database's: set both by NTP", ahead.Round(time.Millisecond))
 	}
 	for _, v := range live.Show() {
 		from := v.Source

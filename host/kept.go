@@ -47,12 +47,15 @@ func (h *Host) openKept() error {
 	if err != nil {
 		return err
 	}
-	k.executions, err = executions.New(executions.Options{Records: k.db.Audit(), Results: k.db.Results(), Keep: s.ResultTime(), Logs: executions.Logs(s.KeepLogs), Log: h.log, Replay: h.replay, Alone: h.alone})
+	if err := k.sameClock(); err != nil {
+		return err
+	}
+	k.executions, err = executions.New(executions.Options{Now: k.log.DatabaseTime, Records: k.db.Audit(), Results: k.db.Results(), Keep: s.ResultTime(), Logs: executions.Logs(s.KeepLogs), Log: h.log, Replay: h.replay, Alone: h.alone})
 	if err != nil {
 		return err
 	}
 	limits := quotaLimits(s)
-	limits.Store, limits.Log = k.db.Quotas(), h.log
+	limits.Store, limits.Log, limits.Now = k.db.Quotas(), h.log, k.log.DatabaseTime
 	limits.Refused = func(what, unit string) { h.metrics.QuotaRefused(what, unit) } // which is made later
 	if k.quotas, err = quota.New(limits); err != nil {
 		return err
@@ -65,6 +68,19 @@ func (h *Host) openKept() error {
 		Anonymous: s.Anonymous(), Log: h.log,
 	})
 	return err
+}
+
+// sameClock refuses a host on a shared database whose clock is far from the database's: its
+// records would have wrong times, and keys and tokens would end at others.
+func (k *kept) sameClock() error {
+	if ahead := k.log.Skew(); k.db.Kind() == store.Postgres && ahead.Abs() > audit.MaxSkew {
+		return &skill.Error{
+			Op: "host.Open", Code: skill.Conflict, Subject: "OPENSKILL_DATABASE_URL",
+			Message: fmt.Sprintf("the clock of this host is %s ahead of the database's, and at most %s either way are allowed: set both clocks by NTP, then start again",
+				ahead.Round(time.Millisecond), audit.MaxSkew),
+		}
+	}
+	return nil
 }
 
 // quotaLimits are the limits of callers by the settings.

@@ -23,7 +23,7 @@ func (h *Host) openRecordings() error {
 		return err
 	}
 	h.recordings, err = replay.New(replay.Options{
-		Store: h.kept.db.Recordings(), Executions: h.kept.executions, Most: h.settings.RecordMB << 20, Key: key, Version: Version,
+		Store: h.kept.db.Recordings(), Executions: h.kept.executions, Most: h.settings.RecordMB << 20, Key: key, Version: Version, Now: h.kept.log.DatabaseTime,
 	})
 	return err
 }

@@ -70,7 +70,7 @@ func (h *Host) openUploads() error {
 		return err
 	}
 	o := versions.Options{
-		Dir: h.uploadsDir(), Reserved: h.skills.Knows, Log: h.log,
+		Dir: h.uploadsDir(), Reserved: h.skills.Knows, Log: h.log, Now: h.kept.log.DatabaseTime,
 		Read:   func(folder string) (*registry.Skill, []registry.Problem) { return registry.ReadFolder(folder, read) },
 		Skills: s.UploadSkills, Versions: s.UploadVersions, Bytes: s.UploadBytes(), Grace: s.UploadGrace(), Alone: h.alone,
 	}

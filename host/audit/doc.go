@@ -8,8 +8,8 @@
 // # Several hosts
 //
 // Hosts on one database say every five seconds that they are alive, and what a host left
-// that was silent for 15 is ended on record by the others. They go by their clocks, which
-// must be no more than some seconds apart.
+// that was silent for 15 is ended on record by the others. They go by the clock of the
+// database; see [Log.DatabaseTime] and [Log.Skew].
 //
 // # What a chain proves
 //

@@ -179,7 +179,7 @@ func (l *Log) endOrphans(ctx context.Context) {
 	for {
 		const limit = 200
 		asked, cancel := context.WithTimeout(ctx, askLimit)
-		orphans, err := l.o.Store.Orphans(asked, l.o.Now().UTC().Add(-deadAfter), limit)
+		orphans, err := l.o.Store.Orphans(asked, deadAfter, limit)
 		cancel()
 		if err != nil {
 			l.o.Log.Warn("audit: executions without a host could not be looked for; this is tried again", slog.Any("error", err))

@@ -124,7 +124,7 @@ func TestOpenNeedsTheStore(t *testing.T) {
 func TestOrphans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s audittest.Store
-		if err := s.Alive(t.Context(), "crashed", time.Now()); err != nil {
+		if _, err := s.Alive(t.Context(), "crashed"); err != nil {
 			t.Fatal(err)
 		}
 		var left []*audit.Started
@@ -152,7 +152,7 @@ func TestOrphans(t *testing.T) {
 func TestOrphansAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s audittest.Store
-		if err := s.Alive(t.Context(), "crashed", time.Now()); err != nil {
+		if _, err := s.Alive(t.Context(), "crashed"); err != nil {
 			t.Fatal(err)
 		}
 		c, gone := abandoned(t, &s, "crashed"), abandoned(t, &s, "said that it is gone")
@@ -193,7 +193,7 @@ func TestTakenForDead(t *testing.T) {
 		a := open(t, &s, nil)
 		c := call("acme")
 		wantCode(t, a.Started(t.Context(), c, nil), "")
-		if err := s.Alive(t.Context(), a.Instance(), time.Now().Add(-time.Minute)); err != nil {
+		if err := s.Gone(t.Context(), a.Instance()); err != nil {
 			t.Fatal(err)
 		}
 		open(t, &s, nil)
@@ -250,7 +250,7 @@ func TestDeadProcess(t *testing.T) {
 	}
 	var s audittest.Store
 	for _, i := range []string{dead, alive} {
-		if err := s.Alive(t.Context(), i, time.Now()); err != nil {
+		if _, err := s.Alive(t.Context(), i); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -261,12 +261,12 @@ func TestDeadProcess(t *testing.T) {
 		"alive": alive, "no process": "elsewhere", "other boot": at(dead, 1, "0b9c"), "other namespace": at(dead, 2, "7"),
 		"not a number": at(dead, 3, "x"), "more": dead + "/1", "negative": at(dead, 3, "-1"), "empty": "",
 	} {
-		if err := s.Alive(t.Context(), instance, time.Now()); err != nil {
+		if _, err := s.Alive(t.Context(), instance); err != nil {
 			t.Fatal(err)
 		}
 		left[name] = abandoned(t, &s, instance)
 	}
-	if err := s.Alive(t.Context(), at(alive, 4, "17"), time.Now()); err != nil {
+	if _, err := s.Alive(t.Context(), at(alive, 4, "17")); err != nil {
 		t.Fatal(err)
 	}
 	open(t, &s, nil)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"openskill/sdk/skill"
@@ -51,6 +52,8 @@ type Log struct {
 	stop    context.CancelFunc
 	drained chan struct{} // closed when the writer has ended
 	kept    chan struct{} // closed when the keeper has
+
+	skew atomic.Int64 // how far the clock of this host is ahead of the database's, in nanoseconds
 
 	mu      sync.Mutex
 	waiting []*job          // in the order in which it came
@@ -114,7 +117,9 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the default of the clock field
 	}
-	if err := o.Store.Alive(ctx, o.Instance, o.Now().UTC()); err != nil {
+	before := o.Now()
+	there, err := o.Store.Alive(ctx, o.Instance)
+	if err != nil {
 		return nil, unavailable("audit.Open", "records cannot be written to the database", err)
 	}
 	own, stop := context.WithCancel(context.WithoutCancel(ctx)) // a Log outlives the call that opens it
@@ -123,6 +128,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		wake: make(chan struct{}, 1), nudge: make(chan struct{}, 1), drained: make(chan struct{}), kept: make(chan struct{}),
 	}
 	l.steady = o.Now()
+	l.compareClocks(before, there, o.Now())
 	go l.write(own)
 	l.endDead(ctx)
 	l.endOrphans(ctx)

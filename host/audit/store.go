@@ -50,12 +50,13 @@ type Store interface {
 	// Changes lists changes, newest first.
 	Changes(ctx context.Context, q ChangeQuery) ([]Change, error)
 
-	// Alive says that an instance of a host runs, Gone that it does not any more.
-	Alive(ctx context.Context, instance string, now time.Time) error
+	// Alive says that an instance of a host runs, Gone that it does not any more. Alive gives
+	// the time of the database, by which it is kept.
+	Alive(ctx context.Context, instance string) (time.Time, error)
 	Gone(ctx context.Context, instance string) error
-	// Orphans gives at most limit running executions of instances that have not been
-	// alive since a time, oldest first.
-	Orphans(ctx context.Context, since time.Time, limit int) ([]*Started, error)
+	// Orphans gives at most limit running executions of instances that have been silent for
+	// longer than a time, by the database's clock, oldest first.
+	Orphans(ctx context.Context, silent time.Duration, limit int) ([]*Started, error)
 
 	// Prune removes records and execution logs of a tenant from before a time, at most
 	// limit records, from the oldest on and without a gap; a record whose execution runs

@@ -179,7 +179,12 @@ func (l *Log) try(ctx context.Context, batch []*job) error {
 func (l *Log) alive(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.o.Wait)
 	defer cancel()
-	return l.o.Store.Alive(ctx, l.o.Instance, l.o.Now().UTC())
+	before := l.o.Now()
+	there, err := l.o.Store.Alive(ctx, l.o.Instance)
+	if err == nil {
+		l.compareClocks(before, there, l.o.Now())
+	}
+	return err
 }
 
 // foreign marks entries that the store left out, since there are other ones in their

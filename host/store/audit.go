@@ -382,17 +382,32 @@ func (a *auditStore) Changes(ctx context.Context, q audit.ChangeQuery) ([]audit.
 // no more than one that is not there.
 const forgotten = 24 * time.Hour
 
+// clock is the time of the database: that which all hosts have in common. A file of SQLite is
+// on their one machine, and its time is that machine's.
+func (a *auditStore) clock(ctx context.Context, on bun.IDB) (now stamp, err error) {
+	q := "SELECT CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
+	if a.db.postgres() {
+		q = "SELECT clock_timestamp()"
+	}
+	return now, on.QueryRowContext(ctx, q).Scan(&now)
+}
+
 // Alive implements [audit.Store].
-func (a *auditStore) Alive(ctx context.Context, instance string, now time.Time) error {
-	return a.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		_, err := tx.ExecContext(ctx, "INSERT INTO instances (id, seen) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET seen = excluded.seen",
-			fit(instance, mostWord), at(now))
+func (a *auditStore) Alive(ctx context.Context, instance string) (time.Time, error) {
+	var now stamp
+	err := a.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
+		if now, err = a.clock(ctx, tx); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "INSERT INTO instances (id, seen) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET seen = excluded.seen",
+			fit(instance, mostWord), now)
 		if err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, "DELETE FROM instances WHERE seen < ?", at(now.Add(-forgotten)))
 		return err
 	})
+	return now.Time, err
 }
 
 // Gone implements [audit.Store].
@@ -404,9 +419,13 @@ func (a *auditStore) Gone(ctx context.Context, instance string) error {
 }
 
 // Orphans implements [audit.Store].
-func (a *auditStore) Orphans(ctx context.Context, since time.Time, limit int) ([]*audit.Started, error) {
+func (a *auditStore) Orphans(ctx context.Context, silent time.Duration, limit int) ([]*audit.Started, error) {
+	now, err := a.clock(ctx, a.db.read)
+	if err != nil {
+		return nil, err
+	}
 	rows, err := a.db.read.QueryContext(ctx, `SELECT started FROM running_executions r
-		WHERE NOT EXISTS (SELECT 1 FROM instances i WHERE i.id = r.instance AND i.seen >= ?) ORDER BY created_at, id LIMIT ?`, ceil(since), limit)
+		WHERE NOT EXISTS (SELECT 1 FROM instances i WHERE i.id = r.instance AND i.seen >= ?) ORDER BY created_at, id LIMIT ?`, ceil(now.Add(-silent)), limit)
 	if err != nil {
 		return nil, err
 	}

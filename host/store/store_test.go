@@ -54,7 +54,7 @@ func TestFileIsPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close() //nolint:errcheck // the test is over
-	if err := d.Audit().Alive(t.Context(), "x", when); err != nil {
+	if _, err := d.Audit().Alive(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]os.FileMode{
