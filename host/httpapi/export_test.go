@@ -4,3 +4,10 @@ import "runtime"
 
 // ReadPlaces is how many lists are made at once.
 func ReadPlaces() int { return max(runtime.NumCPU(), 2) }
+
+// OpenBodies is how many bytes are held of bodies of callers that are not known.
+func OpenBodies(s *Server) int {
+	s.open.mu.Lock()
+	defer s.open.mu.Unlock()
+	return s.open.used
+}

@@ -59,6 +59,37 @@ func TestUnauthenticatedBodiesTakeLittleMemory(t *testing.T) {
 	}
 }
 
+// As many connections as a host has stall what a sign-in may send at most: the host counts
+// what it holds for them, and has room for known callers beside.
+func TestStalledSignInsStayWithinTheirBudget(t *testing.T) {
+	keys := httpapitest.Keys{"good": tenant("a", skill.ScopeInvoke)}
+	s := start(t, func(o *httpapi.Options) { o.Authenticate, o.Console = keys.Authenticate, signIn })
+	head := "POST /console/signin HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16384\r\n\r\n" + strings.Repeat("x", 16000)
+	before, open := heap(), 0
+	for range 4096 {
+		c, err := net.Dial("tcp", s.Addr)
+		if err != nil {
+			break // there are no more descriptors
+		}
+		defer c.Close() //nolint:errcheck // nothing is expected of it
+		_, _ = io.WriteString(c, head)
+		open++
+	}
+	if open < 500 {
+		t.Fatalf("only %d connections: nothing is tried", open)
+	}
+	if most := httpapi.OpenBodies(s.Server); most > 4<<20 || most == 0 {
+		t.Errorf("%d bytes of bodies are held", most)
+	}
+	if grown := int64(heap()) - int64(before); grown > 96<<20 { //nolint:gosec // it fits
+		t.Errorf("%d connections have %d MiB", open, grown>>20)
+	}
+	body := `{"input":{"text":"x"}}`
+	if resp, got := s.do(t, "POST", "/skills/echo:invoke", body, "X-API-Key", "good", "Content-Type", "application/json"); resp.StatusCode != 200 {
+		t.Errorf("a known caller: %d %s", resp.StatusCode, got)
+	}
+}
+
 // Bodies that are small enough share a budget, of which one address gets half.
 func TestUnauthenticatedBodiesHaveABudget(t *testing.T) {
 	s := start(t, func(o *httpapi.Options) { o.Console = signIn })
