@@ -27,7 +27,9 @@ import (
 // notHere are the rows that a server over HTTP is not held to, each with the reason and
 // what holds it instead.
 var notHere = map[string]string{
-	"kill -9 during uploads": "it kills hosts of its own: TestNothingAcknowledgedIsLost",
+	"kill -9 during uploads":              "it kills hosts of its own: TestNothingAcknowledgedIsLost",
+	"C01 slow calls of one tenant":        "it takes several tenants: openskill selftest",
+	"C02 sleeping uploads of two tenants": "it takes several tenants: openskill selftest",
 }
 
 // TestHostileServer holds a server in a process of its own to the hostile corpus, over

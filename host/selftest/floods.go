@@ -106,6 +106,7 @@ func (r *run) readList(ctx context.Context) (status int) {
 // anybody if there were no shares, and fails to sign in to the console.
 func (r *run) sessionFlood(ctx context.Context, row *Row) {
 	const many = 1170
+	r.atOnce = 32 // as above
 	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"selftest","version":"1"}}}`
 	var ids []string
 	lives := func(id string) bool {
@@ -149,6 +150,7 @@ func (r *run) post(ctx context.Context, path, contentType, header, body string) 
 // bodyFlood sends bodies of 1 MiB but for their last byte to routes that know no caller.
 func (r *run) bodyFlood(ctx context.Context, row *Row) {
 	const many = 1000
+	r.atOnce = 32 // as above
 	was := r.watch.resetMemory()
 	body := make([]byte, 1<<20-1)
 	var open []net.Conn
@@ -185,6 +187,7 @@ func (r *run) bodyFlood(ctx context.Context, row *Row) {
 // connectionFlood opens more connections than a host has while an upload comes in slowly.
 func (r *run) connectionFlood(ctx context.Context, row *Row) {
 	const many = 4200
+	r.atOnce = 32 // as above
 	u := hostile.Harmful("slow upload", time.Second)
 	form, contentType, err := encode(u)
 	if err != nil {
