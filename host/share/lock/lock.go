@@ -2,7 +2,8 @@
 // openskill.lock: each skill's version and digest, where it came from and who signed it.
 //
 // By it the same skills can be had again somewhere else, an older version is known for
-// one, and a host knows that what was pulled is not the operator's own.
+// one, and a host knows that what was pulled is not the operator's own. So does it by the
+// mark in each pulled folder. What the operator trusts by name is in the state folder.
 package lock
 
 import (
@@ -53,27 +54,37 @@ var digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 // Read reads the file of a folder. Where there is none, nothing is locked. A damaged file
 // is an error, whose text is for the operator.
 func Read(folder string) (*File, error) {
-	none := &File{Lock: Generation, Skills: map[skill.ID]*Entry{}}
-	name := filepath.Join(folder, FileName)
-	info, err := os.Lstat(name)
+	b, info, err := readSmall(filepath.Join(folder, FileName), FileName)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return none, nil
 	case err != nil:
-		return nil, plain(err)
-	case !info.Mode().IsRegular():
-		return nil, errors.New(FileName + " is not a regular file")
-	}
-	f, err := os.Open(name) //nolint:gosec // the operator's own folder
-	if err != nil {
-		return nil, plain(err)
-	}
-	defer f.Close() //nolint:errcheck // read only
-	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, plain(err)
+		return nil, err
+	case info == nil:
+		return &File{Lock: Generation, Skills: map[skill.ID]*Entry{}}, nil
 	}
 	return Parse(b)
+}
+
+// readSmall reads a regular file of at most maxFile bytes. info is nil where there is none.
+func readSmall(path, name string) (b []byte, info fs.FileInfo, err error) {
+	info, err = os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, plain(err)
+	case !info.Mode().IsRegular():
+		return nil, nil, errors.New(name + " is not a regular file")
+	}
+	f, err := os.Open(path) //nolint:gosec // the operator's own folder
+	if err != nil {
+		return nil, nil, plain(err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	b, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = fmt.Errorf("%s has more than %d bytes", name, maxFile)
+	}
+	return b, info, plain(err)
 }
 
 // Parse reads the content of a file.
@@ -152,7 +163,7 @@ func (f *File) Encode() ([]byte, error) {
 func plain(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
-		return fmt.Errorf("%s: %w", FileName, pe.Err)
+		return fmt.Errorf("%s: %w", filepath.Base(pe.Path), pe.Err)
 	}
 	return err
 }

@@ -1,0 +1,144 @@
+package lock
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"openskill/sdk/skill"
+)
+
+func digestOf(n int) string { return fmt.Sprintf("sha256:%064x", n) }
+
+func TestTrustIsForOneDigestOfAName(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	for _, n := range []int{1, 2} {
+		if err := Trust(t.Context(), dir, "a", digestOf(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Trust(t.Context(), dir, "b", digestOf(3)); err != nil {
+		t.Fatal(err)
+	}
+	n, err := ReadNamed(dir)
+	if err != nil || n.Has(digestOf(1)) || !n.Has(digestOf(2)) || !n.Has(digestOf(3)) || n.Has("") {
+		t.Errorf("%+v, %v", n, err)
+	}
+	for i, want := range []bool{true, false} {
+		if was, err := Untrust(t.Context(), dir, "a"); err != nil || was != want {
+			t.Errorf("untrust, time %d: %t, %v", i+1, was, err)
+		}
+	}
+	if n, err := ReadNamed(dir); err != nil || n.Has(digestOf(2)) || !n.Has(digestOf(3)) {
+		t.Errorf("%+v, %v", n, err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, NamedFile)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// Commands that run at once lose nothing that another one has written.
+func TestTrustAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := Trust(t.Context(), dir, "gone", digestOf(99)); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			if err := Trust(t.Context(), dir, skill.ID(fmt.Sprintf("s%d", i)), digestOf(i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Go(func() {
+		if _, err := Untrust(t.Context(), dir, "gone"); err != nil {
+			t.Error(err)
+		}
+	})
+	all.Wait()
+	n, err := ReadNamed(dir)
+	if err != nil || n.Has(digestOf(99)) {
+		t.Errorf("%+v, %v", n, err)
+	}
+	for i := range 8 {
+		if !n.Has(digestOf(i)) {
+			t.Errorf("s%d is lost", i)
+		}
+	}
+}
+
+// A record that cannot be believed trusts nothing, and is not written over.
+func TestDamagedRecordsTrustNothing(t *testing.T) {
+	t.Parallel()
+	good := `{"trusted":1,"skills":{"` + zeros + `":"a"}}`
+	for what, text := range map[string]string{
+		"nothing":             "",
+		"cut off":             good[:len(good)-3],
+		"no JSON":             "x",
+		"another generation":  strings.Replace(good, ":1", ":2", 1),
+		"no digest":           strings.Replace(good, "sha256", "sha1", 1),
+		"no name":             strings.Replace(good, `"a"`, `"../a"`, 1),
+		"a name of no text":   strings.Replace(good, `"a"`, `1`, 1),
+		"an unknown key":      strings.Replace(good, `"skills"`, `"skill"`, 1),
+		"the same twice":      strings.Replace(good, `{"s`, `{"`+zeros+`":"b","s`, 1),
+		"more than is read":   good + strings.Repeat(" ", maxFile),
+		"more than one value": good + good,
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, NamedFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := ReadNamed(dir); err == nil || n.Has(zeros) {
+			t.Errorf("%s: %+v, %v", what, n, err)
+		}
+		if err := Trust(t.Context(), dir, "b", digestOf(1)); err == nil {
+			t.Errorf("%s: it was written over", what)
+		}
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, NamedFile)
+	if err := os.WriteFile(file, []byte(good), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := ReadNamed(dir); err != nil || !n.Has(zeros) {
+		t.Fatalf("%+v, %v", n, err)
+	}
+	if err := os.Chmod(file, 0o620); err != nil { //nolint:gosec // what is refused
+		t.Fatal(err)
+	}
+	if n, err := ReadNamed(dir); err == nil || n.Has(zeros) || !strings.Contains(err.Error(), "by others") {
+		t.Errorf("others may write it: %+v, %v", n, err)
+	}
+	if err := os.Rename(file, file+".real"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file+".real", file); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := ReadNamed(dir); err == nil || n.Has(zeros) {
+		t.Errorf("a link: %+v, %v", n, err)
+	}
+}
+
+func TestMarkedIsClosed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if Marked(dir) {
+		t.Error("an empty folder is marked")
+	}
+	if err := os.Mkdir(filepath.Join(dir, MarkFile), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if !Marked(dir) {
+		t.Error("a folder of that name is no mark")
+	}
+	if !Marked(filepath.Join(dir, strings.Repeat("x", 300))) {
+		t.Error("where nobody can tell there is no mark")
+	}
+}
