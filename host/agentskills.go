@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"log/slog"
 	"path"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,7 @@ import (
 )
 
 // AgentRoots are the folders of Agent Skills that settings name, or those given
-// instead; the operator's own, all of them.
+// instead. What is in them is trusted as far as [registry.Origins] say.
 func AgentRoots(s *config.Settings, given []string) []agentskills.Root {
 	optional := false
 	if given == nil {
@@ -47,8 +48,27 @@ func (h *Host) openAgentSkills(given []string) error {
 		}), nil
 	}
 	var err error
-	h.agents, err = agentskills.NewBuilder().UseRoots(roots, nil).UseFileScriptRunner(run).UseLogger(h.log).Build()
+	h.agents, err = agentskills.NewBuilder().UseRoots(roots, AgentOptions(h.settings)).UseFilter(h.offered).UseFileScriptRunner(run).UseLogger(h.log).Build()
 	return err
+}
+
+// AgentOptions are what folders of Agent Skills are read with.
+func AgentOptions(s *config.Settings) *agentskills.FileOptions {
+	return &agentskills.FileOptions{StateDir: s.StateDir}
+}
+
+// offered reports whether an Agent Skill is given to callers. One whose folder has a skill
+// too is disabled with it, and one that was pulled has no name of the operator's own skills.
+func (h *Host) offered(s agentskills.Skill) bool {
+	f, ok := s.(*agentskills.FileSkill)
+	if !ok || h.skills == nil {
+		return true
+	}
+	why := h.skills.Hides(f.Path(), skill.ID(f.Frontmatter().Name), f.Pulled())
+	if told, _ := h.hidden.Swap(f.Path(), why); why != "" && told != why {
+		h.log.Warn("Agent Skill skipped", slog.String("problem", skill.CleanText(f.Path()+" "+why, 1000)))
+	}
+	return why == ""
 }
 
 // AgentSkills gives Agent Skills to callers.
@@ -89,11 +109,12 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 	return &registry.Skill{
 		Descriptor: skill.Descriptor{
 			ID: skill.ID(t.Skill.Frontmatter().Name), Version: t.Skill.Frontmatter().Metadata["version"], Description: t.Skill.Frontmatter().Description,
-			Runner: kind, Trust: t.Skill.Trust(), Digest: t.Skill.Digest(), Enabled: true,
+			Runner: kind, Trust: t.Skill.Trust(), Digest: t.Skill.Digest(), Enabled: s.offered(t.Skill), // which may have changed since the list was made
 		},
 		Owner: t.Skill.Owner(), Folder: folder, Limits: limits,
 		Primary: skill.Target{Kind: kind, Entry: t.Script.Path()},
-		// What the operator put there may read what the operator shows to skills.
+		// A skill of the operator's own, or one that the operator trusts, may read what the
+		// operator shows to skills.
 		Permissions: skill.Permissions{Data: t.Skill.Trust() >= skill.Trusted},
 	}, nil
 }

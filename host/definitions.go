@@ -24,7 +24,7 @@ func SharedDir(stateDir string) string { return filepath.Join(stateDir, "shared"
 
 // readOptions are what the folders of skills are read with.
 func readOptions(s *config.Settings, roots []registry.Root) registry.Options {
-	return registry.Options{Roots: roots, CLIDir: s.CLIDir, Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires}
+	return registry.Options{Roots: roots, CLIDir: s.CLIDir, StateDir: s.StateDir, Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires}
 }
 
 // openDefinitions reads the folders of skills and seeds the database with them. Folders

@@ -78,6 +78,7 @@ type Host struct {
 	trace      *tracing.Tracer         // nil: nothing is traced
 
 	agentDirs []string // of Agent Skills
+	hidden    sync.Map // why an Agent Skill is not offered, as it was logged last, by its folder
 	watched   watched
 
 	live      atomic.Pointer[config.Settings] // with what was reloaded; settings has what the host was opened with

@@ -20,7 +20,9 @@ type FileSkill struct {
 	content   string
 	path      string
 	digest    string
+	whole     func() string // registry.Digest of the folder, "" where it has none
 	trust     skill.Trust
+	pulled    bool
 	owner     string
 	resources []Resource
 	scripts   []Script
@@ -45,8 +47,11 @@ func (s *FileSkill) Path() string { return s.path }
 // more than 64 MiB, one that counts where they lead, and their size and time.
 func (s *FileSkill) Digest() string { return s.digest }
 
-// Trust is that of the folder's root.
+// Trust is what [registry.Origins] say of the folder.
 func (s *FileSkill) Trust() skill.Trust { return s.trust }
+
+// Pulled reports whether the folder came from elsewhere, whatever its trust.
+func (s *FileSkill) Pulled() bool { return s.pulled }
 
 // Owner is that of the folder's root.
 func (s *FileSkill) Owner() string { return s.owner }

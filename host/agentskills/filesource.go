@@ -35,7 +35,7 @@ func DefaultScriptExtensions() []string { return []string{".py", ".js", ".sh", "
 // Root is a folder of skills, or the folder of one.
 type Root struct {
 	Path     string
-	Trust    skill.Trust // the zero value is community
+	Trust    skill.Trust // the most that a skill there is trusted; the zero value is community
 	Owner    string      // the tenant whose skills they are; required of community skills
 	Optional bool        // it is no problem if it does not exist
 	// Lenient takes the root for one skill's folder whatever its SKILL.md says, also
@@ -53,6 +53,7 @@ type FileOptions struct {
 	MaxFiles           int          // resources and scripts of a skill; 0: DefaultMaxFiles
 	MaxResource        int64        // bytes of a file that is read; 0: DefaultMaxResource
 	Depth              int          // folders below a root in which skills are looked for; 0: DefaultDepth
+	StateDir           string       // has what the operator trusts by name; "": nothing
 	Log                *slog.Logger // nil: slog.Default()
 }
 
@@ -155,22 +156,30 @@ func (f *FileSource) Skills(ctx context.Context) ([]Skill, error) {
 	var list []Skill
 	var problems []registry.Problem
 	seen := make(map[string]*folder, len(f.known))
+	origins := registry.NewOrigins(f.options.StateDir)
+	report := func(p registry.Problem) {
+		problems = append(problems, p)
+		f.warn(f.problems, p)
+	}
+	for _, p := range origins.Problems() {
+		report(p)
+	}
 	for i := range f.roots {
-		err := find(&f.roots[i], f.options.Depth, func(p place) error {
+		err := find(&f.roots[i], f.options.Depth, origins, func(p place) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			if seen[p.dir] != nil {
 				return nil // of an earlier root
 			}
-			found := f.look(p)
+			found := f.look(p, origins)
 			seen[p.dir] = found
 			problems = append(append(problems, found.skipped...), found.remarks...)
 			if found.skill != nil {
 				list = append(list, found.skill)
 			}
 			return nil
-		}, func(p registry.Problem) { problems = append(problems, p) })
+		}, report)
 		if err != nil {
 			return nil, err
 		}
@@ -186,18 +195,39 @@ func (f *FileSource) Problems() []registry.Problem {
 	return slices.Clone(f.problems)
 }
 
-// look reads a folder, unless it is as it was.
-func (f *FileSource) look(p place) *folder {
-	if k := f.known[p.dir]; k != nil && !k.young && unchanged(k.stamps) {
-		return k
+// look reads a folder, unless it is as it was, and then asks whose it is: a record may have
+// come, or have gone, that is not in the folder.
+func (f *FileSource) look(p place, origins *registry.Origins) *folder {
+	before := f.known[p.dir]
+	k := before
+	if k == nil || k.young || !unchanged(k.stamps) {
+		if k = readFolder(p, f.options); k.read != nil {
+			k.read.source, k.read.place = f, p
+		}
 	}
-	k := readFolder(p, f.options)
-	if k.skill != nil {
-		k.skill.source, k.skill.place = f, p
+	if k.read != nil {
+		k = k.of(origins.Of(p.dir, p.root.Trust, k.read.whole), p)
 	}
-	f.log(f.known[p.dir], k)
+	f.log(before, k)
 	f.known[p.dir] = k
 	return k
+}
+
+// of is what is given of a folder of this origin.
+func (k *folder) of(origin registry.Origin, p place) *folder {
+	if k.asked && k.origin == origin {
+		return k
+	}
+	now := *k
+	now.asked, now.origin, now.skill, now.skipped = true, origin, nil, nil
+	if origin.Changed {
+		now.skip(p.shown, 0, "%s", registry.ChangedProblem)
+		return &now
+	}
+	s := *k.read // callers may have the one before
+	s.trust, s.pulled = origin.Trust, origin.Pulled
+	now.skill = &s
+	return &now
 }
 
 // log tells the operator what is new since the folder was read before.
@@ -207,9 +237,7 @@ func (f *FileSource) log(before, now *folder) {
 		told = append(slices.Clone(before.skipped), before.remarks...)
 	}
 	for _, p := range now.skipped {
-		if !slices.Contains(told, p) {
-			f.options.Log.Warn("Agent Skill skipped", slog.String("problem", skill.CleanText(p.String(), 1000)))
-		}
+		f.warn(told, p)
 	}
 	for _, p := range now.remarks {
 		if !slices.Contains(told, p) {
@@ -218,11 +246,18 @@ func (f *FileSource) log(before, now *folder) {
 	}
 }
 
+// warn tells the operator what is skipped, unless that was told.
+func (f *FileSource) warn(told []registry.Problem, p registry.Problem) {
+	if !slices.Contains(told, p) {
+		f.options.Log.Warn("Agent Skill skipped", slog.String("problem", skill.CleanText(p.String(), 1000)))
+	}
+}
+
 // again gives a skill of this source as its folder is now, or what is wrong with it.
 func (f *FileSource) again(s *FileSkill) (now *FileSkill, problem string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	k := f.look(s.place)
+	k := f.look(s.place, registry.NewOrigins(f.options.StateDir))
 	if k.skill != nil {
 		return k.skill, ""
 	}
@@ -235,8 +270,9 @@ func (f *FileSource) again(s *FileSkill) (now *FileSkill, problem string) {
 }
 
 // find calls visit with every folder of a root that has a SKILL.md, in order of path,
-// and report with what is wrong beside them. It follows no links below the root.
-func find(root *Root, depth int, visit func(place) error, report func(registry.Problem)) error {
+// and report with what is wrong beside them. It follows no links below the root. What is in
+// the folder of another skill is none.
+func find(root *Root, depth int, origins *registry.Origins, visit func(place) error, report func(registry.Problem)) error {
 	abs, err := filepath.Abs(root.Path)
 	if err == nil {
 		abs, err = filepath.EvalSymlinks(abs)
@@ -250,10 +286,22 @@ func find(root *Root, depth int, visit func(place) error, report func(registry.P
 	if has(abs, FileName) || root.Lenient {
 		return visit(place{abs, root.Path, root, true})
 	}
-	return descend(place{abs, root.Path, root, false}, depth, visit, report)
+	in := place{abs, root.Path, root, false}
+	if origins.IsSkill(abs) {
+		visit = nested(in, report)
+	}
+	return descend(in, depth, origins, visit, report)
 }
 
-func descend(in place, depth int, visit func(place) error, report func(registry.Problem)) error {
+// nested tells of a folder that it is no skill.
+func nested(in place, report func(registry.Problem)) func(place) error {
+	return func(p place) error {
+		report(registry.Problem{File: p.shown, Message: "is in the folder of the skill " + in.shown + ", and is no skill of its own"})
+		return nil
+	}
+}
+
+func descend(in place, depth int, origins *registry.Origins, visit func(place) error, report func(registry.Problem)) error {
 	children, err := os.ReadDir(in.dir)
 	if err != nil {
 		report(registry.Problem{File: in.shown, Message: "cannot be listed: " + plain(err)})
@@ -277,10 +325,13 @@ func descend(in place, depth int, visit func(place) error, report func(registry.
 			}
 			continue
 		}
-		if has(p.dir, FileName) {
+		switch {
+		case has(p.dir, FileName):
 			err = visit(p)
-		} else if depth > 1 {
-			err = descend(p, depth-1, visit, report)
+		case depth > 1 && origins.IsSkill(p.dir):
+			err = descend(p, depth-1, origins, nested(p, report), report)
+		case depth > 1:
+			err = descend(p, depth-1, origins, visit, report)
 		}
 		if err != nil {
 			return err
@@ -298,7 +349,7 @@ func has(dir, name string) bool {
 // default depth finds them.
 func Folders(path string) (list []string) {
 	root := &Root{Path: path, Trust: skill.Trusted}
-	_ = find(root, DefaultDepth, func(p place) error { // visit gives no error
+	_ = find(root, DefaultDepth, registry.NewOrigins(""), func(p place) error { // visit gives no error
 		list = append(list, p.shown)
 		return nil
 	}, func(registry.Problem) {})

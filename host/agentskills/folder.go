@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -26,7 +27,10 @@ const maxEntries = 2 * registry.MaxFiles
 
 // folder is what one look at a skill's folder gave.
 type folder struct {
-	skill   *FileSkill         // nil: it has problems
+	read    *FileSkill // what is in it; nil: it has problems
+	asked   bool       // whose it is
+	origin  registry.Origin
+	skill   *FileSkill         // what is given of that; nil: nothing
 	skipped []registry.Problem // why it is not served
 	remarks []registry.Problem // what its author should know
 	stamps  []stamp            // of everything in it; nil where that could not be had
@@ -83,11 +87,15 @@ func readFolder(at place, o *FileOptions) *folder {
 		return f
 	}
 	s := &FileSkill{
-		front: p.front, content: p.text(), path: dir, digest: digest, trust: at.root.Trust, owner: at.root.Owner,
+		front: p.front, content: p.text(), path: dir, digest: digest, owner: at.root.Owner,
 		refused: in.refused, stamps: in.stamps, young: f.young,
 	}
 	s.fill(in, o, func(format string, args ...any) { f.remark(shown, format, args...) })
-	f.skill = s
+	s.whole = func() string { return digest }
+	if len(in.links)+len(in.large) > 0 {
+		s.whole = sync.OnceValue(func() string { d, _ := registry.Digest(dir); return d }) // which says nothing of links
+	}
+	f.read = s
 	return f
 }
 

@@ -124,7 +124,8 @@ type deduplicate struct {
 	problems []registry.Problem
 }
 
-// Deduplicate gives one skill of each name: the first one. The skills of tenants do not
+// Deduplicate gives one skill of each name: the first one that was not pulled, or else the
+// first one. The skills of tenants do not
 // hide those of others, and are hidden by those that are everybody's. What is left out
 // is logged, once. A nil log is slog.Default().
 func Deduplicate(s Source, log *slog.Logger) Source {
@@ -140,7 +141,7 @@ func (d *deduplicate) Skills(ctx context.Context) ([]Skill, error) {
 	first := make(map[key]Skill, len(all))
 	for _, s := range all {
 		_, _, owner := origin(s)
-		if k := (key{owner, s.Frontmatter().Name}); first[k] == nil {
+		if k := (key{owner, s.Frontmatter().Name}); first[k] == nil || pulled(first[k]) && !pulled(s) {
 			first[k] = s
 		}
 	}
@@ -153,16 +154,18 @@ func (d *deduplicate) Skills(ctx context.Context) ([]Skill, error) {
 		other := first[key{"", name}]
 		switch {
 		case owner != "" && other != nil: // everybody's comes first
-		case seen[key{owner, name}]:
+		case seen[key{owner, name}] || pulled(s) && !pulled(first[key{owner, name}]):
 			other = first[key{owner, name}]
 		default:
 			seen[key{owner, name}] = true
 			kept = append(kept, s)
 			continue
 		}
-		problems = append(problems, registry.Problem{
-			File: where(s), Message: fmt.Sprintf("the name %s is already taken by %s; this one is skipped", name, where(other)),
-		})
+		message := fmt.Sprintf("the name %s is already taken by %s; this one is skipped", name, where(other))
+		if pulled(s) && !pulled(other) {
+			message = fmt.Sprintf("the name %s is that of the operator's own %s; this one was pulled, and is skipped", name, where(other))
+		}
+		problems = append(problems, registry.Problem{File: where(s), Message: message})
 	}
 	d.report(problems)
 	return kept, nil
@@ -183,6 +186,12 @@ func (d *deduplicate) Problems() []registry.Problem {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append(problemsOf(d.Source), d.problems...)
+}
+
+// pulled reports whether a skill is a folder that came from elsewhere.
+func pulled(s Skill) bool {
+	f, ok := s.(*FileSkill)
+	return ok && f.pulled
 }
 
 // where says where a skill comes from, for the operator.

@@ -232,3 +232,23 @@ func Still(own *registry.Registry) *Catalogue {
 // Knows reports whether an id is that of one of the operator's skills, deleted ones
 // included whose files are here.
 func (c *Catalogue) Knows(id skill.ID) bool { return c.own.Load().Has(id) || c.Now().Has(id) }
+
+// Hides says why the Agent Skill in a folder is not offered, "" if it is: the skill of the
+// folder may not be called now, or one of the operator's own has the name of a pulled one.
+func (c *Catalogue) Hides(folder string, name skill.ID, pulled bool) string {
+	own, now := c.own.Load(), c.Now()
+	for _, id := range own.IDs() {
+		s, err := own.Get(id, "")
+		switch {
+		case err != nil:
+		case s.Folder == folder:
+			if s, err = now.Get(id, ""); err != nil || s.Folder != folder || !s.Descriptor.Enabled {
+				return fmt.Sprintf("is not offered: the skill %s, whose folder it is, is disabled or deleted", id)
+			}
+			return ""
+		case id == name && pulled && !own.Pulled(id):
+			return fmt.Sprintf("was pulled, and its name is that of the operator's own %s", own.Place(id))
+		}
+	}
+	return ""
+}

@@ -115,6 +115,9 @@ func (d *Dispatcher) scriptFound(next handler) handler {
 			return err
 		}
 		c.skill, c.target = s, s.Primary
+		if !s.Descriptor.Enabled {
+			return disabled(&s.Descriptor)
+		}
 		return next(ctx, c)
 	}
 }

@@ -16,9 +16,12 @@ import (
 // the line of an entry in a list. "" for an id that is not here.
 func (r *Registry) Place(id skill.ID) string { return r.places[id] }
 
-// Bare reports whether a skill is a script of the CLI folder that nothing defines: a
-// definition from elsewhere may.
-func (r *Registry) Bare(id skill.ID) bool { return r.bare[id] }
+// Bare reports whether a definition from elsewhere may have an id: a skill is a script of
+// the CLI folder that nothing defines, or was pulled.
+func (r *Registry) Bare(id skill.ID) bool { return r.bare[id] || r.pulled[id] }
+
+// Pulled reports whether a skill came from elsewhere, whatever its trust.
+func (r *Registry) Pulled(id skill.ID) bool { return r.pulled[id] }
 
 // Defined gives the entries of lists that are sound but have no code on this host, in
 // the order of the lists. They can be shown, and not called; each is among the
@@ -54,7 +57,7 @@ const MaxDescription = maxDescription
 // Of makes a registry of skills that are known already, each of another id. It keeps
 // places and problems of r.
 func (r *Registry) Of(skills []*Skill) *Registry {
-	out := &Registry{skills: make(map[skill.ID]*Skill, len(skills)), places: r.places, problems: r.problems, defined: r.defined, bare: r.bare}
+	out := &Registry{skills: make(map[skill.ID]*Skill, len(skills)), places: r.places, problems: r.problems, defined: r.defined, bare: r.bare, pulled: r.pulled}
 	for _, s := range skills {
 		out.skills[s.Descriptor.ID] = s
 		out.order = append(out.order, s.Descriptor.ID)
@@ -87,9 +90,10 @@ func Define(entry []byte, o Options) (s *Skill, missing string, problems []Probl
 	if why := ofFiles(m); why != "" {
 		return o.codeless(m, entry), why, []Problem{{File: file, Message: why}}
 	}
+	origins := NewOrigins(o.StateDir)
 	if m.primary.Kind == "" {
 		script(m)
-		folder, err := realFolder(o.CLIDir)
+		folder, err := o.cliFolder(origins)
 		if o.CLIDir == "" || err != nil {
 			return o.codeless(m, entry), "there is no CLI folder with a script " + m.primary.Entry, nil
 		}
@@ -111,7 +115,8 @@ func Define(entry []byte, o Options) (s *Skill, missing string, problems []Probl
 		if inAgentSkill(own, m.primary.Entry) {
 			return o.codeless(m, entry), fmt.Sprintf("the folder %s is of an Agent Skill, whose scripts run as its scripts alone", m.id), nil
 		}
-		if digest, ok := usable(own, m); ok {
+		digest, ok := usable(own, m)
+		if ok && origins.Of(own, skill.Trusted, func() string { return digest }).Trust == skill.Trusted { // no code of a stranger's
 			return o.build(m, own, digest, skill.Trusted), "", nil
 		}
 	}

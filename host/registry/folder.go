@@ -20,7 +20,7 @@ func ReadFolderAs(trust skill.Trust, folder string, o Options) (*Skill, []Proble
 	if err != nil {
 		return nil, []Problem{{File: ManifestFile, Message: plain(err)}}
 	}
-	m, digest, problems := readFolder(target, ".", trust, o.Packages, true)
+	m, digest, problems := readFolder(target, ".", o.Packages, true, as(trust))
 	if m == nil || len(problems) > 0 {
 		return nil, problems
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"openskill/host/registry/safeyaml"
-	"openskill/host/share/lock"
 	"openskill/sdk/skill"
 )
 
@@ -33,6 +32,8 @@ type Options struct {
 	CLIDir   string       // folder of {id}.py scripts, trusted; "" or a missing folder for none
 	Defaults skill.Limits // for what a manifest leaves out; no field may be zero
 	Caps     skill.Limits // that no manifest exceeds; no field may be zero
+	// StateDir has the record of what the operator trusts by name; "": nothing.
+	StateDir string
 	// Packages says what is wrong with the packages that a manifest requires, in words
 	// for its author; nil: there are no packages.
 	Packages Packages
@@ -58,8 +59,9 @@ type Registry struct {
 	places   map[skill.ID]string // where each came from, for the message about a duplicate
 	defined  []*Skill            // entries of lists without code
 	bare     map[skill.ID]bool   // scripts of the CLI folder that nothing defines
+	pulled   map[skill.ID]bool
 	problems []Problem
-	locks    locks
+	origins  *Origins
 }
 
 // Open reads all skills. Skills with problems are left out; see [Registry.Problems].
@@ -68,7 +70,8 @@ func Open(o Options) (*Registry, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	r := &Registry{skills: map[skill.ID]*Skill{}, places: map[skill.ID]string{}, bare: map[skill.ID]bool{}, locks: locks{}}
+	r := &Registry{skills: map[skill.ID]*Skill{}, places: map[skill.ID]string{}, bare: map[skill.ID]bool{}, pulled: map[skill.ID]bool{}, origins: NewOrigins(o.StateDir)}
+	r.problems = r.origins.Problems()
 	for _, root := range o.Roots {
 		r.addRoot(&o, root)
 	}
@@ -87,13 +90,18 @@ func (r *Registry) report(file, format string, args ...any) {
 	r.problems = append(r.problems, Problem{File: file, Message: fmt.Sprintf(format, args...)})
 }
 
-func (r *Registry) add(s *Skill, place string) {
+// add adds a skill. Of two with one id the operator's own is served, and else the first.
+func (r *Registry) add(s *Skill, place string, pulled bool) {
 	id := s.Descriptor.ID
-	if first, taken := r.places[id]; taken {
+	first, taken := r.places[id]
+	switch {
+	case taken && r.pulled[id] && !pulled:
+		r.report(first, "the id %s is that of the operator's own %s; this one was pulled, and is skipped", id, place)
+	case taken:
 		r.report(place, "the id %s is already taken by %s; this one is skipped", id, first)
 		return
 	}
-	r.skills[id], r.places[id] = s, place
+	r.skills[id], r.places[id], r.pulled[id] = s, place, pulled
 }
 
 func (r *Registry) addRoot(o *Options, root Root) {
@@ -121,7 +129,7 @@ func (r *Registry) addRoot(o *Options, root Root) {
 			r.addFolder(o, filepath.Join(folder, e.Name()), shown, root.Trust)
 		}
 	}
-	if err := r.locks.read(folder).err; err != nil {
+	if err := r.origins.lock(folder).err; err != nil {
 		r.report(root.Path, "%s; until it is mended all skills there are taken for strangers'", err)
 	}
 	if exists(folder, ListFile) {
@@ -131,22 +139,29 @@ func (r *Registry) addRoot(o *Options, root Root) {
 
 // addFolder adds the skill of one folder. shown is the folder as the operator
 // named it.
-func (r *Registry) addFolder(o *Options, folder, shown string, trust skill.Trust) {
-	trust, entry := r.pulled(folder, trust)
-	m, digest, problems := readFolder(folder, shown, trust, o.Packages, false)
+func (r *Registry) addFolder(o *Options, folder, shown string, most skill.Trust) {
+	var origin Origin
+	m, digest, problems := readFolder(folder, shown, o.Packages, false, func(digest string) skill.Trust {
+		origin = r.origins.Of(folder, most, func() string { return digest })
+		return origin.Trust
+	})
 	r.problems = append(r.problems, problems...)
-	if m != nil && len(problems) == 0 && entry != nil && digest != entry.Digest {
-		r.report(shown, "was changed since it was pulled, and is skipped: take it back with openskill skill pull --locked, or take it out of %s", lock.FileName)
-		return
-	}
-	if m != nil && len(problems) == 0 {
-		r.add(o.build(m, folder, digest, trust), filepath.Join(shown, ManifestFile))
+	switch {
+	case m == nil || len(problems) > 0:
+	case origin.Changed:
+		r.report(shown, "%s", ChangedProblem)
+	default:
+		r.add(o.build(m, folder, digest, origin.Trust), filepath.Join(shown, ManifestFile), origin.Pulled)
 	}
 }
 
+// ChangedProblem says why a folder is not served that is not as it was pulled.
+const ChangedProblem = "was changed since it was pulled, and is skipped: take it back with openskill skill pull --locked, or take it out of openskill.lock: it stays a stranger's"
+
 // readFolder reads and checks everything about one folder. built says that nothing
-// of it is still to be built.
-func readFolder(folder, shown string, trust skill.Trust, packages Packages, built bool) (*manifest, string, []Problem) {
+// of it is still to be built, trust what a folder with a digest is trusted with; the digest
+// is "" where there is none, which is a problem.
+func readFolder(folder, shown string, packages Packages, built bool, trust func(digest string) skill.Trust) (*manifest, string, []Problem) {
 	file := filepath.Join(shown, ManifestFile)
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -157,15 +172,20 @@ func readFolder(folder, shown string, trust skill.Trust, packages Packages, buil
 	if err != nil {
 		return nil, "", []Problem{{file, 0, plain(err)}}
 	}
-	m, problems := parseManifest(file, src, trust, packages)
+	digest, undigested := Digest(folder)
+	m, problems := parseManifest(file, src, trust(digest), packages)
 	if m != nil {
 		problems = append(problems, checkEntries(root, m, file, built)...)
 	}
-	digest, err := Digest(folder)
-	if err != nil {
-		problems = append(problems, Problem{shown, 0, plain(err)})
+	if undigested != nil {
+		problems = append(problems, Problem{shown, 0, plain(undigested)})
 	}
 	return m, digest, problems
+}
+
+// as trusts every folder the same.
+func as(trust skill.Trust) func(string) skill.Trust {
+	return func(string) skill.Trust { return trust }
 }
 
 // checkEntries looks at the files that a manifest starts with. One that is not
@@ -224,10 +244,12 @@ func (r *Registry) addList(o *Options, folder, shown string, trust skill.Trust) 
 		digest, err := Digest(own)
 		if err != nil {
 			entries = append(entries, Problem{file, m.line, plain(err)})
+		} else if r.origins.Of(own, trust, func() string { return digest }).Trust < trust {
+			entries = append(entries, Problem{file, m.line, fmt.Sprintf("the folder of %s was pulled, and is no code of the operator's list; openskill skills trust %s has it trusted as it is", m.id, m.id)})
 		}
 		r.problems = append(r.problems, entries...)
 		if len(entries) == 0 {
-			r.add(o.build(m, own, digest, trust), fmt.Sprintf("%s:%d", file, m.line))
+			r.add(o.build(m, own, digest, trust), fmt.Sprintf("%s:%d", file, m.line), false)
 		}
 	}
 }
@@ -239,7 +261,7 @@ func (r *Registry) addListedScript(o *Options, m *manifest, file string, trust s
 		r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no type, and a script of the CLI folder is for trusted skills only", m.id)})
 		return
 	}
-	folder, err := realFolder(o.CLIDir)
+	folder, err := o.cliFolder(r.origins)
 	if o.CLIDir == "" || err != nil {
 		r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no type, and there is no CLI folder with a script for it", m.id)})
 		r.define(o, m, file)
@@ -252,7 +274,7 @@ func (r *Registry) addListedScript(o *Options, m *manifest, file string, trust s
 		r.define(o, m, file)
 		return
 	}
-	r.add(o.build(m, folder, digest, trust), fmt.Sprintf("%s:%d", file, m.line))
+	r.add(o.build(m, folder, digest, trust), fmt.Sprintf("%s:%d", file, m.line), false)
 }
 
 // script completes a manifest by the convention of the CLI folder: the operator
@@ -264,11 +286,21 @@ func script(m *manifest) {
 	}
 }
 
+// cliFolder gives the CLI folder, all of whose scripts are trusted. One that was pulled is
+// none.
+func (o *Options) cliFolder(origins *Origins) (string, error) {
+	folder, err := realFolder(o.CLIDir)
+	if err == nil && origins.Of(folder, skill.Trusted, func() string { return "" }).Trust != skill.Trusted {
+		err = errors.New("it was pulled, and scripts there would be trusted")
+	}
+	return folder, err
+}
+
 func (r *Registry) addScripts(o *Options) {
 	if o.CLIDir == "" {
 		return
 	}
-	folder, err := realFolder(o.CLIDir)
+	folder, err := o.cliFolder(r.origins)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -304,8 +336,8 @@ func (r *Registry) addScripts(o *Options) {
 			r.report(shown, "%s", plain(err))
 			continue
 		}
-		r.bare[id] = r.places[id] == ""
-		r.add(o.build(m, folder, digest, skill.Trusted), shown)
+		r.bare[id] = r.places[id] == "" || r.pulled[id]
+		r.add(o.build(m, folder, digest, skill.Trusted), shown, false)
 	}
 }
 
@@ -333,7 +365,7 @@ func Validate(folder string, packages Packages) []Problem {
 		return []Problem{{folder, 0, plain(err)}}
 	}
 	if exists(target, ManifestFile) || !exists(target, ListFile) {
-		_, _, problems := readFolder(target, folder, skill.Trusted, packages, false)
+		_, _, problems := readFolder(target, folder, packages, false, as(skill.Trusted))
 		return problems
 	}
 	file := filepath.Join(folder, ListFile)
