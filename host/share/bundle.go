@@ -213,7 +213,7 @@ func (c *Carrier) readIndex(file string) ([]byte, error) {
 // of which one skill is refused is installed. The error is an *skill.Error.
 func (c *Carrier) Import(ctx context.Context, b *Bundle, o PullOptions) ([]*Pulled, error) {
 	done := []*Pulled{}
-	err := within(ctx, o.Dir, func(in *install) error {
+	err := c.within(ctx, o.Dir, func(in *install) error {
 		var ready []func() (*Pulled, error)
 		seen := map[skill.ID]bool{}
 		for _, desc := range b.index {

@@ -30,12 +30,15 @@ type install struct {
 	dir       string // absolute
 	staging   string // below it, so that a rename is enough; removed at the end
 	lock      *lock.File
-	restoring bool // what the lock file has holds, whatever is in the folders
+	restoring bool                // what the lock file has holds, whatever is in the folders
+	replacing map[skill.ID]string // digests of folders that a pull that was cut off meant to replace
+	torn      bool                // staging is left for the next one, which reads that there
+	step      func(string) error  // of tests: what happens instead of the next step
 }
 
 // within calls do with the folder dir, which is made where it is missing, and removed
 // again if nothing was put into it. Others who want to change it wait.
-func within(ctx context.Context, dir string, do func(*install) error) (err error) {
+func (c *Carrier) within(ctx context.Context, dir string, do func(*install) error) (err error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return hostFault(err)
@@ -55,7 +58,7 @@ func within(ctx context.Context, dir string, do func(*install) error) (err error
 		return err
 	}
 	defer unlock()
-	in := &install{dir: abs}
+	in := &install{dir: abs, step: c.step, replacing: map[skill.ID]string{}}
 	if in.lock, err = lock.Read(abs); err != nil {
 		return &skill.Error{Op: "share.Pull", Code: skill.Conflict, Message: skill.CleanText(err.Error()+"; mend it, or take it away", skill.MaxMessage), Err: err}
 	}
@@ -64,10 +67,18 @@ func within(ctx context.Context, dir string, do func(*install) error) (err error
 		return hostFault(err)
 	}
 	defer func() {
+		if in.torn {
+			return
+		}
 		if e := upload.Discard(in.staging); e != nil && err == nil {
 			err = hostFault(e)
 		}
 	}()
+	for id := range in.lock.Skills { // pulled before there were marks
+		if _, err := os.Stat(in.path(id)); err == nil {
+			_ = in.mark(in.path(id)) // the next one tries again; the entry says the same
+		}
+	}
 	return do(in)
 }
 
@@ -98,7 +109,12 @@ func alone(ctx context.Context, dir string) (unlock func(), err error) {
 	return func() { _ = l.Close() }, nil
 }
 
-// sweep removes what pulls that were killed have left. None is under way: this one is alone.
+// replacingPrefix begins the names of files in staging folders that hold the digest of the
+// folder of a skill that is about to be replaced.
+const replacingPrefix = "replacing-"
+
+// sweep removes what pulls that were killed have left, and remembers what they were about to
+// replace. None is under way: this one is alone.
 func (in *install) sweep() {
 	entries, err := os.ReadDir(in.dir)
 	if err != nil {
@@ -106,6 +122,12 @@ func (in *install) sweep() {
 	}
 	for _, e := range entries {
 		if e.IsDir() && strings.HasPrefix(e.Name(), stagingPrefix) {
+			notes, _ := filepath.Glob(filepath.Join(in.dir, e.Name(), replacingPrefix+"*")) // the pattern is a good one
+			for _, n := range notes {
+				if b, err := os.ReadFile(n); err == nil { //nolint:gosec // a file of ours
+					in.replacing[skill.ID(strings.TrimPrefix(filepath.Base(n), replacingPrefix))] = string(b)
+				}
+			}
 			_ = upload.Discard(filepath.Join(in.dir, e.Name())) // the next one tries again
 		}
 	}
@@ -146,7 +168,7 @@ func (in *install) may(id skill.ID, e *lock.Entry, downgrade bool) error {
 	}
 	if old == nil {
 		if is != "" && is != e.Digest {
-			return conflict("share.Pull", "there is a folder %s already that was not pulled; move it away first", id)
+			return conflict("share.Pull", "there is a folder %s already that was not pulled, or whose entry in the lock file is lost; move it away first", id)
 		}
 		return nil
 	}
@@ -161,15 +183,19 @@ func (in *install) may(id skill.ID, e *lock.Entry, downgrade bool) error {
 	case !downgrade && old.Version != e.Version && Compare(e.Version, old.Version) <= 0:
 		return &skill.Error{Op: "share.Pull", Code: skill.DowngradeRefused, Message: fmt.Sprintf(
 			"%s %s is here, and %s is not higher; --allow-downgrade takes it all the same", id, old.Version, e.Version)}
-	case !in.restoring && is != "" && is != old.Digest && is != e.Digest:
+	case !in.restoring && is != "" && is != old.Digest && is != e.Digest && is != in.replacing[id]:
 		return conflict("share.Pull", "the folder %s was changed since it was pulled; move it away, or take it back with openskill skill pull --locked", id)
 	}
 	return nil
 }
 
-// keep is place for a skill whose folder is right as it is.
+// keep is place for a skill whose folder is right as it is, but for the mark of origin, which
+// one of the operator's own has not.
 func (in *install) keep(id skill.ID, e *lock.Entry, sig []byte) (*Pulled, error) {
 	old, is := in.lock.Skills[id], Pulled{ID: id, Path: in.path(id), Entry: *e}
+	if err := in.mark(in.path(id)); err != nil {
+		return nil, hostFault(err)
+	}
 	if old != nil && *old == *e {
 		if now, err := ReadSignature(in.path(id)); err == nil && bytes.Equal(now, sig) {
 			return &is, nil
@@ -179,50 +205,74 @@ func (in *install) keep(id skill.ID, e *lock.Entry, sig []byte) (*Pulled, error)
 	return &is, in.record(id, e, sig)
 }
 
-// place puts an admitted folder in place of what is there, then its signature and the lock
-// file. A process that is killed in between leaves a folder that is not the one of the
-// lock file, which no host serves, and which the same pull again makes whole.
+// place puts an admitted folder in place of what is there. A stranger's folder is at no
+// moment without its records: the mark is in it, and the signature and the lock file are on
+// the disk, before it is where a host finds it. On an error they are as they were. A process
+// that is killed in between leaves an entry of the lock file whose folder is missing or is
+// another one, which no host serves, and which the same pull again makes whole.
 func (in *install) place(id skill.ID, folder string, e *lock.Entry, sig []byte) (*Pulled, error) {
-	if err := settle(folder); err != nil {
+	if err := in.settle(folder); err != nil {
 		return nil, hostFault(err)
 	}
-	to := in.path(id)
-	if err := exchange(folder, to, filepath.Join(in.staging, "before")); err != nil {
+	to, old := in.path(id), in.lock.Skills[id]
+	is, err := in.digest(id)
+	if err == nil && is != "" {
+		err = in.write(filepath.Join(in.staging, replacingPrefix+string(id)), []byte(is))
+	}
+	if err != nil {
 		return nil, hostFault(err)
 	}
-	if err := in.record(id, e, sig); err != nil {
-		return nil, err
+	before, err := ReadSignature(to)
+	if err != nil {
+		before = nil // nobody could read it
 	}
-	return &Pulled{ID: id, Path: to, Changed: true, Entry: *e}, nil
+	err = in.record(id, e, sig)
+	if err == nil {
+		err = in.step("exchange")
+	}
+	if err == nil {
+		if err = exchange(folder, to, filepath.Join(in.staging, "before")); err == nil || in.intact(id, e.Digest) {
+			return &Pulled{ID: id, Path: to, Changed: true, Entry: *e}, asFault(err) // a folder that is there keeps its records
+		}
+	}
+	undone := in.record(id, old, before)
+	in.torn = undone != nil
+	return nil, hostFault(errors.Join(err, undone))
 }
 
-// record writes the signature beside the folder, and the lock file.
+// record writes the lock file and the signature beside the folder. nil takes one away.
 func (in *install) record(id skill.ID, e *lock.Entry, sig []byte) error {
-	beside := in.path(id) + signature.Ext
-	var err error
-	if sig == nil {
-		if err = os.Remove(beside); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
+	if e == nil {
+		delete(in.lock.Skills, id)
 	} else {
-		err = in.write(beside, sig)
+		in.lock.Skills[id] = e
 	}
-	if err != nil {
-		return hostFault(err)
-	}
-	in.lock.Skills[id] = e
 	b, err := in.lock.Encode()
-	if err == nil {
-		err = in.write(filepath.Join(in.dir, lock.FileName), b)
+	file := filepath.Join(in.dir, lock.FileName)
+	if err == nil && len(in.lock.Skills) == 0 {
+		if err = os.Remove(file); err == nil || errors.Is(err, fs.ErrNotExist) { // the first installation failed
+			err = through(in.dir)
+		}
+	} else if err == nil {
+		err = in.write(file, b)
 	}
 	if err != nil {
 		return hostFault(err)
 	}
-	return nil
+	beside := in.path(id) + signature.Ext
+	if sig != nil {
+		err = in.write(beside, sig)
+	} else if err = os.Remove(beside); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return asFault(err)
 }
 
 // write replaces a file, whole or not at all.
 func (in *install) write(to string, b []byte) error {
+	if err := in.step("write " + filepath.Base(to)); err != nil {
+		return err
+	}
 	f, err := os.CreateTemp(in.staging, "file-")
 	if err != nil {
 		return err
@@ -234,9 +284,23 @@ func (in *install) write(to string, b []byte) error {
 	return errors.Join(os.Rename(f.Name(), to), through(filepath.Dir(to)))
 }
 
-// settle makes an admitted folder one that its owner can remove, and writes it through to
-// the disk. Its files stay read-only: what was pulled is not edited where it is.
-func settle(folder string) error {
+// mark puts the mark of origin into a folder.
+func (in *install) mark(folder string) error {
+	if lock.Marked(folder) { // one that is another makes the digest another
+		return nil
+	}
+	return in.write(filepath.Join(folder, lock.MarkFile), []byte(lock.Mark))
+}
+
+// settle makes an admitted folder one that its owner can remove, marks it, and writes it
+// through to the disk. Its files stay read-only: what was pulled is not edited where it is.
+func (in *install) settle(folder string) error {
+	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // a folder, which hosts of other users read
+		return err
+	}
+	if err := in.mark(folder); err != nil {
+		return err
+	}
 	return filepath.WalkDir(folder, func(p string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			err = os.Chmod(p, 0o755) //nolint:gosec // a folder, which hosts of other users read
@@ -258,6 +322,14 @@ func through(name string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// asFault is hostFault, of nothing too.
+func asFault(err error) error {
+	if err == nil {
+		return nil
+	}
+	return hostFault(err)
 }
 
 // hostFault is what the operator must mend.

@@ -19,6 +19,7 @@ import (
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content/memory"
 
+	"openskill/host/share/lock"
 	"openskill/host/share/policy"
 	"openskill/host/share/signature"
 	"openskill/host/upload"
@@ -83,7 +84,10 @@ type Options struct {
 }
 
 // Carrier packs skills and unpacks them. It is safe for concurrent use.
-type Carrier struct{ o Options }
+type Carrier struct {
+	o    Options
+	step func(string) error // tests fail the steps of an installation here
+}
 
 // New makes a carrier. The error is non-nil only for incomplete Options.
 func New(o Options) (*Carrier, error) {
@@ -96,7 +100,7 @@ func New(o Options) (*Carrier, error) {
 	if o.Watch == nil {
 		o.Watch = func(_ string, _ int64, r io.Reader) io.Reader { return r }
 	}
-	return &Carrier{o}, nil
+	return &Carrier{o: o, step: func(string) error { return nil }}, nil
 }
 
 // stays says what of a folder does not travel: what is hidden, which is where secrets
@@ -179,6 +183,9 @@ const maxLeftOut = 20
 func (p *Parcel) leave(name string, folder bool) {
 	if folder {
 		name += "/"
+	}
+	if name == lock.MarkFile { // of this machine alone
+		return
 	}
 	if len(p.LeftOut) < maxLeftOut {
 		p.LeftOut = append(p.LeftOut, skill.CleanText(name, 200))

@@ -33,7 +33,7 @@ type Pulled struct {
 // nothing. The error is an *skill.Error.
 func (c *Carrier) Pull(ctx context.Context, r *Remote, ref Reference, o PullOptions) (*Pulled, error) {
 	var done *Pulled
-	err := within(ctx, o.Dir, func(in *install) error {
+	err := c.within(ctx, o.Dir, func(in *install) error {
 		src, repo, at, err := r.open(ctx, ref)
 		if err != nil {
 			return err
@@ -54,7 +54,7 @@ func (c *Carrier) Pull(ctx context.Context, r *Remote, ref Reference, o PullOpti
 // stay installed. The error is an *skill.Error.
 func (c *Carrier) Restore(ctx context.Context, r *Remote, o PullOptions) ([]*Pulled, error) {
 	done := []*Pulled{}
-	err := within(ctx, o.Dir, func(in *install) error {
+	err := c.within(ctx, o.Dir, func(in *install) error {
 		in.restoring = true
 		ids := make([]skill.ID, 0, len(in.lock.Skills))
 		for id := range in.lock.Skills {
