@@ -15,6 +15,7 @@ import (
 	"openskill/host/approval"
 	"openskill/host/backup"
 	"openskill/host/config"
+	"openskill/host/share/lock"
 	"openskill/host/store"
 	"openskill/host/versions"
 	"openskill/sdk/skill"
@@ -49,7 +50,8 @@ func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	parts, folders := []backup.Part{database}, []string{UploadsDir(d.root), approval.Dir(d.root)}
+	named := backup.Part{Name: lock.NamedFile, From: filepath.Join(d.root, lock.NamedFile)} // it is replaced whole
+	parts, folders := []backup.Part{database, named}, []string{UploadsDir(d.root), approval.Dir(d.root)}
 	if kind == store.Postgres {
 		folders = folders[1:] // files of uploads are in the database, and here are copies
 	}
@@ -85,14 +87,14 @@ func sweepBackups(d state) {
 		if err != nil || !info.IsDir() {
 			continue
 		}
-		lock := lockOf(dir)
-		if missing(lock.Path()) && now.Sub(info.ModTime()) < sweepAfter {
+		held := lockOf(dir)
+		if missing(held.Path()) && now.Sub(info.ModTime()) < sweepAfter {
 			continue
 		}
-		if free, err := lock.TryLock(); err != nil || !free {
+		if free, err := held.TryLock(); err != nil || !free {
 			continue // it is being made, or another user's
 		}
-		_ = lock.Close()      // some systems remove no file that is open
+		_ = held.Close()      // some systems remove no file that is open
 		_ = os.RemoveAll(dir) // it is tried again at the next start
 	}
 }
@@ -126,7 +128,7 @@ func Restore(ctx context.Context, stateDir string, r io.Reader) (*backup.Index, 
 func backedUp(name string) bool {
 	top, _, below := strings.Cut(name, "/")
 	switch top {
-	case store.File:
+	case store.File, lock.NamedFile:
 		return !below
 	case filepath.Base(UploadsDir("")), filepath.Base(approval.Dir("")):
 		return below
