@@ -66,9 +66,14 @@ skipped, and why, goes to standard error.`,
 		for _, problem := range l.Problems {
 			a.say("openskill: %s", skill.CleanText(problem.String(), 1000))
 		}
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		shown := trustShown(s)
 		t := newTable("NAME", "TRUST", "RESOURCES", "SCRIPTS", "DESCRIPTION")
-		for _, s := range l.Data {
-			t.AppendRow(table.Row{s.Name, s.Trust, len(s.Resources), len(s.Scripts), skill.CleanText(s.Description, 70)})
+		for _, k := range l.Data {
+			t.AppendRow(table.Row{k.Name, shown(k.Trust, k.Digest), len(k.Resources), len(k.Scripts), skill.CleanText(k.Description, 70)})
 		}
 		return a.print("%s\n", t.Render())
 	}
@@ -151,7 +156,7 @@ whose {"value": 1} becomes --value 1.`,
   openskill agent-skills run unit-converter convert.py --args '{"value": 26.2, "factor": 1.60934}'`,
 		Args: takes(2, many),
 	}
-	flags := bindSettings(cmd, append([]string{"cli-dir", "data", "state", "python", "debug"}, agentSettings...)...)
+	flags := bindSettings(cmd, append([]string{"cli-dir", "data", "python", "debug"}, agentSettings...)...)
 	f := cmd.Flags()
 	f.Var(&word{&o.args, "JSON"}, "args", "the arguments as a list or an object; not together with those after --")
 	f.Var(&word{&o.input, "TEXT"}, "input", "what the script reads from standard input; @FILE reads it from a file, - from standard input")
@@ -213,7 +218,7 @@ func (a *app) runAgentScript(ctx context.Context, flags *settingsFlags, o *agent
 }
 
 // agentSettings are the settings that say where Agent Skills are.
-var agentSettings = []string{"skills", "agent-skills"}
+var agentSettings = []string{"skills", "agent-skills", "state"}
 
 // agentSkills gives the Agent Skills of folders, or of the settings if there are none,
 // to look at: nothing of them runs.
@@ -226,7 +231,7 @@ func (a *app) agentSkills(flags *settingsFlags, folders []string) (*agentskills.
 		folders = nil
 	}
 	quiet := slog.New(slog.DiscardHandler) // problems are told with the list
-	p, err := agentskills.NewBuilder().UseRoots(host.AgentRoots(s, folders), nil).UseLogger(quiet).Build()
+	p, err := agentskills.NewBuilder().UseRoots(host.AgentRoots(s, folders), host.AgentOptions(s)).UseLogger(quiet).Build()
 	if err != nil {
 		return nil, usage("%v", err)
 	}

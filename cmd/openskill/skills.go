@@ -28,6 +28,7 @@ func (a *app) skillsCommand() *cobra.Command {
 	group(cmd)
 	cmd.AddCommand(a.skillsListCommand(), a.skillsShowCommand(), a.skillsValidateCommand(), a.skillsCheckCommand(), a.skillsParityCommand())
 	cmd.AddCommand(a.skillsDecideCommand(true), a.skillsDecideCommand(false), a.skillsUpdateCommand(), a.skillsDeleteCommand(), a.skillsCreateCommand())
+	cmd.AddCommand(a.skillsTrustCommand(), a.skillsUntrustCommand())
 	return cmd
 }
 
@@ -69,13 +70,18 @@ skipped, and why, goes to standard error.`,
 		if len(l.Data) == 0 && len(args) == 0 {
 			a.say("openskill: there are no skills here; --skills names their folder")
 		}
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		shown := trustShown(s)
 		t := newTable("ID", "VERSION", "RUNNER", "FALLBACK", "TRUST", "STATE", "DESCRIPTION")
 		for _, d := range l.Data {
 			state := "enabled"
 			if !d.Enabled {
 				state = "disabled"
 			}
-			t.AppendRow(table.Row{d.ID, d.Version, d.Runner, d.Fallback, d.Trust, state, skill.CleanText(d.Description, 60)})
+			t.AppendRow(table.Row{d.ID, d.Version, d.Runner, d.Fallback, shown(d.Trust, d.Digest), state, skill.CleanText(d.Description, 60)})
 		}
 		return a.print("%s\n", t.Render())
 	}

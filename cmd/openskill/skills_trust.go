@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"openskill/host"
+	"openskill/host/agentskills"
+	"openskill/host/config"
+	"openskill/host/registry"
+	"openskill/host/share/lock"
+	"openskill/sdk/skill"
+)
+
+func (a *app) skillsTrustCommand() *cobra.Command {
+	var digest string
+	cmd := &cobra.Command{
+		Use:   "trust SKILL",
+		Short: "Trust a pulled skill as its folder is now",
+		Long: `Trust a skill that came from elsewhere, as if it were your own: it may have what only
+trusted skills may, and its scripts may read the data folder. The trust is for the folder
+as it is now: after any change the skill is a stranger's again.
+
+SKILL is the name of a skill, of an Agent Skill, or of the folder of one. Look at what it
+holds first. --digest makes sure that what you looked at is what you trust. The record is in
+the state folder, and only this command writes it. A host that runs reads Agent Skills
+again within seconds, and other skills when it reloads or starts.`,
+		Example: "  openskill skills trust greeter --digest sha256:…",
+		Args:    takes(1, 1),
+	}
+	flags := bindSettings(cmd, append([]string{"cli-dir"}, agentSettings...)...)
+	cmd.Flags().Var(&word{&digest, "DIGEST"}, "digest", "digest that the folder must have; openskill skills show prints it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		name, err := skill.ParseID(args[0])
+		if err != nil {
+			return usage("%s is not a valid skill name: use 1 to 64 of a-z, 0-9, - and _", quote(args[0]))
+		}
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		folder, is, err := a.toTrust(cmd.Context(), s, name, digest)
+		if err != nil {
+			return err
+		}
+		if err := lock.Trust(cmd.Context(), s.StateDir, name, is); err != nil {
+			return hostFailed(err)
+		}
+		return a.print("%s %s in %s is trusted\n", name, is, folder)
+	}
+	return cmd
+}
+
+// toTrust finds the one folder that a name and, where it is not "", a digest mean.
+func (a *app) toTrust(ctx context.Context, s *config.Settings, name skill.ID, wanted string) (folder, digest string, err error) {
+	folders, err := a.foldersOf(ctx, s, name)
+	if err != nil {
+		return "", "", err
+	}
+	origins := registry.NewOrigins("") // whatever was trusted before
+	found, own := map[string]string{}, ""
+	for _, at := range folders {
+		is, err := registry.Digest(at)
+		if err != nil {
+			return "", "", failed(skill.InvalidManifest, "the folder %s cannot be trusted: %s", at, plain(err))
+		}
+		origin := origins.Of(at, skill.Trusted, func() string { return is })
+		switch {
+		case origin.Changed:
+			return "", "", failed(skill.Conflict, "the folder %s was changed since it was pulled: take it back with openskill skill pull --locked, or take it out of openskill.lock and trust it as it is", at)
+		case origin.Trust == skill.Trusted:
+			own = at
+		default:
+			found[is] = at
+		}
+	}
+	all := slices.Sorted(maps.Keys(found))
+	switch {
+	case found[wanted] != "":
+		return found[wanted], wanted, nil
+	case len(all) > 0 && wanted != "":
+		return "", "", failed(skill.Conflict, "%s has the digest %s now, and not the one of --digest: look at what changed", name, strings.Join(all, " or "))
+	case len(all) == 1:
+		return found[all[0]], all[0], nil
+	case len(all) > 1:
+		return "", "", failed(skill.Conflict, "there are %d folders of %s with different files: name the one to trust with --digest, %s", len(all), name, strings.Join(all, " or "))
+	case own != "":
+		return "", "", failed(skill.Conflict, "%s in %s is trusted already: it was not pulled, or its publisher is trusted", name, own)
+	}
+	return "", "", failed(skill.NotFound, "there is no skill %s; openskill skills list and openskill agent-skills list show the existing ones", name)
+}
+
+// foldersOf gives the folders of the skills and Agent Skills of a name, and those of the name
+// itself, which may hold a skill that is refused until it is trusted.
+func (a *app) foldersOf(ctx context.Context, s *config.Settings, name skill.ID) ([]string, error) {
+	all := map[string]bool{}
+	roots := host.Roots(s, nil)
+	r, err := host.Catalogue(s, roots)
+	if err != nil {
+		return nil, hostFailed(err)
+	}
+	if k, err := r.Get(name, ""); err == nil {
+		all[k.Folder] = true
+	}
+	agents := host.AgentRoots(s, nil)
+	options := host.AgentOptions(s)
+	options.Log = slog.New(slog.DiscardHandler)
+	source, err := agentskills.NewFileSource(agents, options)
+	if err != nil {
+		return nil, usage("%v", err)
+	}
+	list, err := source.Skills(ctx)
+	if err != nil {
+		return nil, failure(err)
+	}
+	for _, k := range list {
+		if f, ok := k.(*agentskills.FileSkill); ok && f.Frontmatter().Name == string(name) {
+			all[f.Path()] = true
+		}
+	}
+	for _, r := range roots {
+		agents = append(agents, agentskills.Root{Path: r.Path})
+	}
+	for _, r := range agents {
+		for _, at := range []string{r.Path, filepath.Join(r.Path, string(name))} {
+			at, err := filepath.Abs(at)
+			if err == nil {
+				at, err = filepath.EvalSymlinks(at)
+			}
+			if err == nil && filepath.Base(at) == string(name) && registry.NewOrigins("").IsSkill(at) {
+				all[at] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all)), nil
+}
+
+func (a *app) skillsUntrustCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "untrust SKILL…",
+		Short: "Take back the trust in skills",
+		Long: `Take back what openskill skills trust recorded. The skills are strangers' again: for a
+host that runs, Agent Skills within seconds, other skills when it reloads or starts.`,
+		Example: "  openskill skills untrust greeter",
+		Args:    takes(1, many),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		for _, name := range args {
+			was, err := lock.Untrust(cmd.Context(), s.StateDir, skill.ID(name))
+			switch {
+			case err != nil:
+				return hostFailed(err)
+			case !was:
+				return failed(skill.NotFound, "no skill is trusted by the name %s", quote(name))
+			}
+			if err := a.print("%s is not trusted by name any more\n", name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// trustShown is the trust of a folder with a digest, as lists show it.
+func trustShown(s *config.Settings) func(trust skill.Trust, digest string) string {
+	named, _ := lock.ReadNamed(s.StateDir) // told with the problems
+	return func(trust skill.Trust, digest string) string {
+		if trust == skill.Trusted && named.Has(digest) {
+			return "trusted by name"
+		}
+		return trust.String()
+	}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"openskill/host/registry"
+	"openskill/host/share/lock"
+)
+
+// The operator's word for a folder holds as long as it is as it was, for the skill and for the
+// Agent Skill.
+func TestSkillsTrust(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	skills, state := filepath.Join(dir, "skills"), filepath.Join(dir, "state")
+	folder := filepath.Join(skills, "greet.bak")
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(want int, args ...string) string {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		args = append(args, "--state", state)
+		if args[1] != "untrust" {
+			args = append(args, "--skills", skills)
+		}
+		if code := Run(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != want {
+			t.Fatalf("%v: exit code %d, want %d: %s%s", args, code, want, &stdout, &stderr)
+		}
+		return stdout.String() + stderr.String()
+	}
+	says := func(what, got string, want ...string) {
+		t.Helper()
+		for _, w := range want {
+			if !strings.Contains(got, w) {
+				t.Errorf("%s: %q is missing in\n%s", what, w, got)
+			}
+		}
+	}
+	write("skill.yaml", "id: greet\nversion: 1.0.0\ndescription: D.\ntype: cli\nruntime: python\nentry: main.py\n")
+	write("main.py", "print('{}')\n")
+	write("SKILL.md", "---\nname: greet.bak\ndescription: D.\n---\n")
+	write(lock.MarkFile, lock.Mark)
+	says("a stranger's", run(0, "skills", "list"), "trusted skills only")
+	digest, err := registry.Digest(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	says("no skill", run(exitFailed, "skills", "trust", "other"), "there is no skill other")
+	says("no name", run(exitUsage, "skills", "trust", "../greet"), "not a valid skill name")
+	folder = filepath.Join(skills, "greet")
+	if err := os.Rename(filepath.Join(skills, "greet.bak"), folder); err != nil {
+		t.Fatal(err)
+	}
+	says("other files", run(exitFailed, "skills", "trust", "greet", "--digest", "sha256:0"), "look at what changed", digest)
+	says("trust", run(0, "skills", "trust", "greet", "--digest", digest), digest, "is trusted")
+	says("trusted", run(0, "skills", "list"), "cli:python", "trusted by name")
+	write("main.py", "print('other')\n")
+	says("changed", run(0, "skills", "list"), "trusted skills only")
+	says("trust again", run(0, "skills", "trust", "greet"), "is trusted")
+	says("untrust", run(0, "skills", "untrust", "greet"), "not trusted by name any more")
+	says("untrusted", run(0, "skills", "list"), "trusted skills only")
+	says("untrust again", run(exitFailed, "skills", "untrust", "greet"), "no skill is trusted by the name")
+	if err := os.Remove(filepath.Join(folder, lock.MarkFile)); err != nil {
+		t.Fatal(err)
+	}
+	says("the operator's own", run(exitFailed, "skills", "trust", "greet"), "is trusted already")
+}
