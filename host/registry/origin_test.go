@@ -111,7 +111,10 @@ func scripted(t *testing.T, folder, id, version string) {
 	write(t, filepath.Join(folder, "a.mjs"), "")
 }
 
-func marked(t *testing.T, folder string) { write(t, filepath.Join(folder, lock.MarkFile), lock.Mark) }
+func marked(t *testing.T, folder string) {
+	t.Helper()
+	write(t, filepath.Join(folder, lock.MarkFile), lock.Mark)
+}
 
 // Of one id the operator's own skill is served, whatever is found first and wherever it is.
 func TestOwnSkillsWinOverPulledOnes(t *testing.T) {
