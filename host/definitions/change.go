@@ -344,7 +344,7 @@ func (c *Catalogue) show(d *Definition) skill.Descriptor {
 		return s.Descriptor
 	}
 	return skill.Descriptor{
-		ID: d.Name, Version: d.Version, Digest: d.Digest, Runner: d.Kind, Trust: skill.Trusted, Description: d.Description, Cost: d.Cost,
+		ID: d.Name, Version: d.Version, Digest: d.Digest, Runner: d.Kind, Description: d.Description, Cost: d.Cost,
 		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Reason: "this host has no files of the skill",
 	}
 }
