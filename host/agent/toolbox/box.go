@@ -201,7 +201,7 @@ func (b *Toolbox) broken(ctx context.Context, trace skill.TraceID, v any) {
 }
 
 // made are tools by what they were made of: a digest is over all that a skill consists
-// of, its manifest included.
+// of, its manifest included, and the description may be changed beside it.
 type made struct {
 	mu    sync.RWMutex
 	tools map[key]skill.Tool
@@ -210,6 +210,7 @@ type made struct {
 type key struct {
 	id              skill.ID
 	version, digest string
+	description     string // which the operator may change without a new digest
 }
 
 // mostMade bounds what is kept; one is a few kilobytes.
@@ -224,10 +225,11 @@ func (m *made) add(before []skill.Tool, skills []*skill.Descriptor) []skill.Tool
 	m.mu.RLock()
 	for i := range skills {
 		d := skills[i]
-		t, ok := m.tools[key{d.ID, d.Version, d.Digest}]
+		t, ok := m.tools[key{d.ID, d.Version, d.Digest, d.Description}]
 		if !ok {
 			lacking = append(lacking, i)
 		}
+		t.Cost = d.Cost // which the operator may change too
 		to[i] = t
 	}
 	m.mu.RUnlock()
@@ -244,7 +246,7 @@ func (m *made) add(before []skill.Tool, skills []*skill.Descriptor) []skill.Tool
 	}
 	for _, i := range lacking {
 		if d := skills[i]; d.Digest != "" {
-			m.tools[key{d.ID, d.Version, d.Digest}] = to[i]
+			m.tools[key{d.ID, d.Version, d.Digest, d.Description}] = to[i]
 		}
 	}
 	return list

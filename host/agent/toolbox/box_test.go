@@ -150,11 +150,10 @@ func TestToolsAreMadeOnce(t *testing.T) {
 	c := four()
 	b := box(t, Options{Catalogue: c})
 	first := toolsOf(t, b).List()
-	c.all[0].Description = "Changed, and not the digest."
 	if again := toolsOf(t, b).List(); again[0].Description != first[0].Description || &again[0].InputSchema[0] != &first[0].InputSchema[0] {
 		t.Errorf("made anew: %+v", again[0])
 	}
-	c.all[0].Digest = "sha256:other"
+	c.all[0].Description = "Changed, and not the digest."
 	if again := toolsOf(t, b).List(); again[0].Description != "Changed, and not the digest." {
 		t.Errorf("not made anew: %+v", again[0])
 	}
@@ -252,5 +251,20 @@ func TestOptions(t *testing.T) {
 	b := box(t, Options{})
 	if b.o.Parallel != DefaultParallel || b.o.MaxText != DefaultMaxText || b.o.MaxTools != DefaultMaxTools || b.o.Log == nil || b.o.Now == nil {
 		t.Errorf("%+v", b.o)
+	}
+}
+
+// A description and costs that the operator changed, with the same digest, are what the
+// model's next turn is told.
+func TestToolsFollowTheirDescriptions(t *testing.T) {
+	d := described("echo", "Echoes.", "")
+	d.Version, d.Digest = "1.0.0", "sha256:00"
+	var m made
+	m.add(nil, []*skill.Descriptor{&d})
+	d.Description, d.Cost = "Repeats what it hears.", &skill.Cost{EstimatedTokens: 7}
+	for range 2 {
+		if got := m.add(nil, []*skill.Descriptor{&d})[0]; !strings.Contains(got.Description, "Repeats") || got.Cost == nil || got.Cost.EstimatedTokens != 7 {
+			t.Errorf("%+v", got)
+		}
 	}
 }
