@@ -87,3 +87,33 @@ func TestDataIsGrantedAtReload(t *testing.T) {
 		}
 	}
 }
+
+// What the operator approves and enables is what was looked at.
+func TestApprovalsOfUploadsArePinned(t *testing.T) {
+	v := serve(t, settings(t, nil))
+	upload := func(text string) answer {
+		t.Helper()
+		return v.upload(t, "", map[string][]byte{"module": says(text, 0), "manifest": []byte(manifestOf("bait", "0.1.0", wasiEntry))})
+	}
+	seen := upload("reviewed")
+	expect(t, "the upload", seen, "201 0.1.0 disabled")
+	expect(t, "deleting it", v.do(t, "DELETE", "/skills/bait/versions/0.1.0", "application/json", nil), "200 0.1.0 deleted")
+	if a := upload("others"); a.Status != 409 {
+		t.Errorf("other files under the same name: %s", a.got())
+	}
+	expect(t, "the same files", upload("reviewed"), "201 0.1.0 disabled")
+	other := strings.Replace(seen.Digest, seen.Digest[10:14], "0000", 1)
+	for _, action := range []string{"enable", "approve", "disable"} {
+		if a := v.act(t, "bait", action, `{"version": "0.1.0", "digest": "`+other+`"}`); a.Status != 409 || a.Error.Code != skill.Conflict {
+			t.Errorf("%s with another digest: %s", action, a.got())
+		}
+		if a := v.act(t, "bait", action, `{"digest": "`+seen.Digest+`"}`); a.Status != 200 {
+			t.Errorf("%s with its digest: %s", action, a.got())
+		}
+	}
+	for _, action := range []string{"disable", "enable"} { // the operator's own too
+		if a := v.act(t, "quick", action, `{"digest": "`+other+`"}`); a.Status != 409 {
+			t.Errorf("%s of an own skill with another digest: %s", action, a.got())
+		}
+	}
+}

@@ -154,10 +154,19 @@ func (c changes) Disable(ctx context.Context, p skill.Principal, w httpapi.Which
 }
 
 func (c changes) decided(ctx context.Context, p skill.Principal, what string, w httpapi.Which, act func(context.Context, skill.Principal, skill.ID) (skill.Descriptor, error)) (skill.VersionState, error) {
-	if now := c.h.skills.Now(); w.Version != "" && now.Has(w.ID) { // there is one version of each
-		if _, err := now.Get(w.ID, w.Version); err != nil {
+	if now := c.h.skills.Now(); now.Has(w.ID) { // there is one version of each
+		s, err := now.Get(w.ID, w.Version)
+		if err != nil {
 			return skill.VersionState{}, err
 		}
+		if d := s.Descriptor.Digest; w.Digest != "" && w.Digest != d {
+			return skill.VersionState{}, &skill.Error{
+				Op: "host.decided", Code: skill.Conflict, Subject: string(w.ID),
+				Message: "the skill has the digest " + d + " now, and not the one that was named: look at it again", Details: map[string]any{"digest": d},
+			}
+		}
+	} else if w.Digest != "" {
+		return skill.VersionState{}, &skill.Error{Op: "host.decided", Code: skill.Conflict, Subject: string(w.ID), Message: "the skill is deleted, and its digest not known here: name none"}
 	}
 	d, err := act(ctx, p, w.ID)
 	if err != nil {

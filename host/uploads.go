@@ -273,7 +273,7 @@ func (u *uploads) decided(p skill.Principal, scope, what string, w httpapi.Which
 	if err := may(p, slices.Compact([]string{scope, skill.ScopeAdmin})...); err != nil { // the operator decides about every upload
 		return skill.VersionState{}, err
 	}
-	by := versions.By{ID: p.ID, Operator: p.May(skill.ScopeAdmin), Word: w.Word}
+	by := versions.By{ID: p.ID, Operator: p.May(skill.ScopeAdmin), Word: w.Word, Digest: w.Digest}
 	owner, err := u.store.Owner(p.Tenant, w.Tenant, w.ID, by.Operator)
 	if err != nil {
 		return skill.VersionState{}, err
@@ -337,8 +337,8 @@ func (h *Host) warmUpload(ctx context.Context, s *registry.Skill) {
 
 // Disable stops a version, or all, from being called.
 func (u *uploads) Disable(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
-	return u.decided(p, skill.ScopeUpload, "disable", w, func(owner string, _ versions.By) (skill.VersionState, error) {
-		return u.store.Disable(owner, w.ID, w.Version)
+	return u.decided(p, skill.ScopeUpload, "disable", w, func(owner string, by versions.By) (skill.VersionState, error) {
+		return u.store.Disable(owner, w.ID, w.Version, by)
 	})
 }
 
@@ -351,15 +351,15 @@ func (u *uploads) Approve(p skill.Principal, w httpapi.Which) (skill.VersionStat
 
 // Rollback goes back to the version before.
 func (u *uploads) Rollback(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
-	return u.decided(p, skill.ScopeUpload, "rollback", w, func(owner string, _ versions.By) (skill.VersionState, error) {
-		return u.store.Rollback(owner, w.ID)
+	return u.decided(p, skill.ScopeUpload, "rollback", w, func(owner string, by versions.By) (skill.VersionState, error) {
+		return u.store.Rollback(owner, w.ID, by)
 	})
 }
 
 // Delete takes a version away.
 func (u *uploads) Delete(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
-	return u.decided(p, skill.ScopeUpload, "delete", w, func(owner string, _ versions.By) (skill.VersionState, error) {
-		return u.store.Delete(owner, w.ID, w.Version)
+	return u.decided(p, skill.ScopeUpload, "delete", w, func(owner string, by versions.By) (skill.VersionState, error) {
+		return u.store.Delete(owner, w.ID, w.Version, by)
 	})
 }
 

@@ -625,12 +625,12 @@ func versionView(f *frame, d *versionData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if !d.Skill.Enabled {
-					templ_7745c5c3_Err = decideButton(f.CSRF, &d.skillData, "enable", "Enable this version", d.Skill.Version).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = decideButton(f.CSRF, &d.skillData, "enable", "Enable this version", d.Skill.Version, d.Skill.Digest).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = decideButton(f.CSRF, &d.skillData, "delete", "Delete", d.Skill.Version).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = decideButton(f.CSRF, &d.skillData, "delete", "Delete", d.Skill.Version, "").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

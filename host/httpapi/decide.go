@@ -19,13 +19,16 @@ type Which struct {
 	Tenant  string // whose skill it is, for the operator; "": the caller's own
 	ID      skill.ID
 	Version string // "": what the action means without one
+	Digest  string // that it must have; "": any
 	Word    string // the reason, for the record
 }
 
-// maxTenant and maxWord are how long, in characters, a tenant and a reason may be.
+// maxTenant, maxWord and maxDigest are how long, in characters, a tenant, a reason and a
+// digest may be.
 const (
 	maxTenant = 128
 	maxWord   = 400
+	maxDigest = 71
 )
 
 // deciding answers POST /skills/{id}:{action} for an action on a version.
@@ -73,10 +76,12 @@ func decodeWhich(b []byte, to *Which) error {
 			field, most = &to.Version, 64
 		case "tenant":
 			field, most = &to.Tenant, maxTenant
+		case "digest":
+			field, most = &to.Digest, maxDigest
 		case "word":
 			field, most = &to.Word, maxWord
 		default:
-			return invalidField(string(key), "is not a known key; version, tenant and word are")
+			return invalidField(string(key), "is not a known key; version, tenant, digest and word are")
 		}
 		var v string
 		if value[0] != '"' || json.Unmarshal(value, &v) != nil {

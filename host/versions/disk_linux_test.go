@@ -94,8 +94,8 @@ func fillAndFree(dir string) error {
 		return err
 	}
 	again := func() error { return upload("up") }
-	disable := func() error { _, err := s.Disable("acme", "up", ""); return err }
-	remove := func() error { _, err := s.Delete("acme", "up", "1.0.0"); return err }
+	disable := func() error { _, err := s.Disable("acme", "up", "", By{}); return err }
+	remove := func() error { _, err := s.Delete("acme", "up", "1.0.0", By{}); return err }
 
 	// No descriptors: nothing is changed, and nothing is taken for damaged.
 	var limit syscall.Rlimit

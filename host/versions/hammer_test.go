@@ -40,11 +40,11 @@ func TestHammer(t *testing.T) {
 				case 4, 5:
 					_, err = s.Enable(tenant, id, name, By{Operator: random.IntN(2) == 0})
 				case 6:
-					_, err = s.Disable(tenant, id, name)
+					_, err = s.Disable(tenant, id, name, By{})
 				case 7:
-					_, err = s.Rollback(tenant, id)
+					_, err = s.Rollback(tenant, id, By{})
 				case 8:
-					_, err = s.Delete(tenant, id, name)
+					_, err = s.Delete(tenant, id, name, By{})
 				case 9:
 					_, err = s.Approve(tenant, id, name, By{Operator: true})
 				case 10:

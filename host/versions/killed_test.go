@@ -54,7 +54,7 @@ func uploadForever(dir, round string) error {
 		fmt.Println("enabled", tenant, id, version, v.Digest) //nolint:forbidigo // as above
 		if i%4 == 3 {
 			fmt.Println("deleting", tenant, id, version, v.Digest) //nolint:forbidigo // as above
-			if _, err := s.Delete(tenant, id, version); err != nil {
+			if _, err := s.Delete(tenant, id, version, By{}); err != nil {
 				return err
 			}
 			fmt.Println("deleted", tenant, id, version, v.Digest) //nolint:forbidigo // as above

@@ -15,6 +15,20 @@ type By struct {
 	ID       string // of the principal
 	Operator bool   // may decide about uploads of every tenant
 	Word     string // the reason, kept on record; may be empty
+	Digest   string // that the version must have; "": any
+}
+
+// pinned refuses a version that is not the one that whoever decides has seen. It is asked
+// where the version is changed, so that none comes between.
+func (by By) pinned(id skill.ID, v *version) error {
+	if by.Digest == "" || by.Digest == v.Digest {
+		return nil
+	}
+	return &skill.Error{
+		Op: "versions.pinned", Code: skill.Conflict, Subject: string(id),
+		Message: fmt.Sprintf("version %s of %s has the digest %s, and not the one that was named: look at it again", v.Version, id, v.Digest),
+		Details: map[string]any{"version": v.Version, "digest": v.Digest},
+	}
 }
 
 func (s *Store) decision(by By) *Decision {
@@ -65,7 +79,7 @@ func (s *Store) Owner(caller, named string, id skill.ID, operator bool) (string,
 }
 
 // changeVersion changes one version, which pick chooses where none is named.
-func (s *Store) changeVersion(tenant string, id skill.ID, name string, pick func(*state) *version, do func(*state, *version) error) (skill.VersionState, error) {
+func (s *Store) changeVersion(tenant string, id skill.ID, name string, by By, pick func(*state) *version, do func(*state, *version) error) (skill.VersionState, error) {
 	defer s.changing()()
 	var v *version
 	err := s.update(key{tenant, id}, false, func(st *state) error {
@@ -77,6 +91,9 @@ func (s *Store) changeVersion(tenant string, id skill.ID, name string, pick func
 		}
 		if v == nil {
 			return noVersion(id, st.names())
+		}
+		if err := by.pinned(id, v); err != nil {
+			return err
 		}
 		return do(st, v)
 	})
@@ -117,7 +134,7 @@ func (st *state) currentOr() *version {
 // newest that was never enabled; else the current one. One that is quarantined is
 // for the operator, whose word is kept.
 func (s *Store) Enable(tenant string, id skill.ID, name string, by By) (skill.VersionState, error) {
-	return s.changeVersion(tenant, id, name, (*state).toEnable, func(st *state, v *version) error {
+	return s.changeVersion(tenant, id, name, by, (*state).toEnable, func(st *state, v *version) error {
 		if v.Quarantine != nil {
 			if !by.Operator {
 				return quarantined(id, v)
@@ -152,8 +169,8 @@ func (st *state) makeCurrent(name string) {
 func last[T any](list []T, most int) []T { return list[max(len(list)-most, 0):] }
 
 // Disable stops a version from being called; "" stops all versions. What runs goes on.
-func (s *Store) Disable(tenant string, id skill.ID, name string) (skill.VersionState, error) {
-	return s.changeVersion(tenant, id, name, (*state).currentOr, func(st *state, v *version) error {
+func (s *Store) Disable(tenant string, id skill.ID, name string, by By) (skill.VersionState, error) {
+	return s.changeVersion(tenant, id, name, by, (*state).currentOr, func(st *state, v *version) error {
 		v.Enabled = false
 		if name == "" {
 			for _, other := range st.Versions {
@@ -166,7 +183,7 @@ func (s *Store) Disable(tenant string, id skill.ID, name string) (skill.VersionS
 
 // Rollback disables the current version and enables the one that was current before
 // it. One that was deleted or quarantined since is passed over.
-func (s *Store) Rollback(tenant string, id skill.ID) (skill.VersionState, error) {
+func (s *Store) Rollback(tenant string, id skill.ID, by By) (skill.VersionState, error) {
 	defer s.changing()()
 	var to *version
 	err := s.update(key{tenant, id}, false, func(st *state) error {
@@ -187,6 +204,9 @@ func (s *Store) Rollback(tenant string, id skill.ID) (skill.VersionState, error)
 				Message: fmt.Sprintf("%s has no version to go back to: none that is still here was enabled before the current one", id),
 			}
 		}
+		if err := by.pinned(id, to); err != nil {
+			return err
+		}
 		if from := st.find(st.Current); from != nil {
 			from.Enabled = false
 		}
@@ -200,9 +220,9 @@ func (s *Store) Rollback(tenant string, id skill.ID) (skill.VersionState, error)
 }
 
 // Delete takes a version out of the catalogue at once; its files go after the grace,
-// so that calls under way end well. Until then it can only come again as it was.
-func (s *Store) Delete(tenant string, id skill.ID, name string) (skill.VersionState, error) {
-	return s.changeVersion(tenant, id, name, func(*state) *version { return nil }, func(st *state, v *version) error {
+// so that calls under way end well. It can only come again as it was, for good.
+func (s *Store) Delete(tenant string, id skill.ID, name string, by By) (skill.VersionState, error) {
+	return s.changeVersion(tenant, id, name, by, func(*state) *version { return nil }, func(st *state, v *version) error {
 		now := s.o.Now().UTC()
 		v.Deleted, v.Enabled = &now, false
 		st.History = slices.DeleteFunc(st.History, func(n string) bool { return n == name })
@@ -216,7 +236,7 @@ func (s *Store) Delete(tenant string, id skill.ID, name string) (skill.VersionSt
 // Approve shows a version to all tenants; "" is the current one. It does not enable
 // it. It is the operator's decision, which the caller has checked.
 func (s *Store) Approve(tenant string, id skill.ID, name string, by By) (skill.VersionState, error) {
-	return s.changeVersion(tenant, id, name, (*state).currentOr, func(st *state, v *version) error {
+	return s.changeVersion(tenant, id, name, by, (*state).currentOr, func(st *state, v *version) error {
 		other := s.approvedOf(st)
 		switch {
 		case other != "" && other != tenant:
@@ -295,80 +315,25 @@ func (s *Store) Sweep() {
 	for _, k := range due {
 		s.sweep(k, now)
 	}
-	if len(due) > 0 {
-		s.forgetGone()
-	}
-}
-
-// forgetGone removes the records of skills of which only quarantines are left, the
-// oldest first, beyond what is remembered of one tenant: nothing else counts them.
-func (s *Store) forgetGone() {
-	gone := map[string][]key{}
-	s.mu.RLock()
-	since := map[key]time.Time{}
-	for k, st := range s.skills {
-		if len(st.onDisk()) > 0 {
-			continue
-		}
-		gone[k.tenant] = append(gone[k.tenant], k)
-		for _, v := range st.Versions {
-			if v.Deleted.After(since[k]) {
-				since[k] = *v.Deleted
-			}
-		}
-	}
-	s.mu.RUnlock()
-	for _, all := range gone {
-		slices.SortFunc(all, func(a, b key) int { return since[a].Compare(since[b]) })
-		for _, k := range all[:max(len(all)-maxGoneSkills, 0)] {
-			s.remove(k)
-		}
-	}
-}
-
-// remove takes a skill that has no version on disk out of the store.
-func (s *Store) remove(k key) {
-	if s.shared != nil {
-		_ = s.updateShared(k, func(st *state) error { // the next Sweep tries again
-			if len(st.onDisk()) > 0 {
-				return errNothing
-			}
-			st.Versions = nil
-			return nil
-		})
-		return
-	}
-	s.mu.Lock()
-	delete(s.skills, k)
-	s.index(k.tenant)
-	s.mu.Unlock()
-	s.forgetEmpty(k)
 }
 
 func (s *Store) over(v *version, now time.Time) bool {
 	return v.Deleted != nil && !v.Gone && now.Sub(*v.Deleted) >= s.o.Grace
 }
 
+// sweep removes the files of a skill's versions whose grace is over. What is known of them
+// stays: the name of a version means one digest for ever.
 func (s *Store) sweep(k key, now time.Time) {
 	var gone []string
-	empty := false
 	err := s.update(k, false, func(st *state) error {
 		gone = nil
-		st.Versions = slices.DeleteFunc(st.Versions, func(v *version) bool {
-			if !s.over(v, now) {
-				return false
-			}
-			gone = append(gone, filepath.Join(s.at(k), v.folder()))
-			v.Gone = true
-			return v.Quarantine == nil
-		})
-		for i := range st.Versions {
-			if len(st.Versions)-len(st.onDisk()) > maxGone && st.Versions[i].Gone {
-				st.Versions = slices.Delete(st.Versions, i, i+1)
-				break // one more with each sweep
+		for i, v := range st.Versions {
+			if s.over(v, now) {
+				gone = append(gone, filepath.Join(s.at(k), v.folder()))
+				st.Versions[i] = &version{Version: v.Version, Digest: v.Digest, UploadedAt: v.UploadedAt, Deleted: v.Deleted, Quarantine: v.Quarantine, Gone: true}
 			}
 		}
-		if empty = len(st.Versions) == 0; len(gone) == 0 {
+		if len(gone) == 0 {
 			return errNothing // another host was faster
 		}
 		return nil
@@ -385,8 +350,5 @@ func (s *Store) sweep(k key, now time.Time) {
 	for _, path := range gone {
 		s.loaded.forget(path)
 		s.discard(path)
-	}
-	if empty {
-		s.remove(k)
 	}
 }

@@ -56,11 +56,11 @@ func (s *Store) play(do string) error {
 	case "release":
 		_, err = s.Enable("acme", "up", version, By{ID: "op", Operator: true, Word: "fine"})
 	case "disable":
-		_, err = s.Disable("acme", "up", version)
+		_, err = s.Disable("acme", "up", version, By{})
 	case "rollback":
-		_, err = s.Rollback("acme", "up")
+		_, err = s.Rollback("acme", "up", By{})
 	case "delete":
-		_, err = s.Delete("acme", "up", version)
+		_, err = s.Delete("acme", "up", version, By{})
 	case "approve":
 		_, err = s.Approve("acme", "up", version, By{ID: "op", Operator: true})
 	case "quarantine":
@@ -182,7 +182,7 @@ func TestGraceAndRecord(t *testing.T) {
 	if _, err := s.Enable("acme", "up", "2.0.0", By{ID: "op", Operator: true, Word: "it was\nthe disk"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Delete("acme", "up", "1.0.0"); err != nil {
+	if _, err := s.Delete("acme", "up", "1.0.0", By{}); err != nil {
 		t.Fatal(err)
 	}
 	c.pass(time.Minute - 1)
@@ -197,16 +197,16 @@ func TestGraceAndRecord(t *testing.T) {
 	}
 	st := must(readState(s.at(key{"acme", "up"})))
 	want := []*Decision{{By: "op", At: time.Unix(1e9, 0).UTC(), Word: "it was the disk"}}
-	if diff := cmp.Diff(want, st.Versions[0].Released); diff != "" {
+	if diff := cmp.Diff(want, st.find("2.0.0").Released); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := s.Delete("acme", "up", "2.0.0"); err != nil {
+	if _, err := s.Delete("acme", "up", "2.0.0", By{}); err != nil {
 		t.Fatal(err)
 	}
 	c.pass(time.Hour)
 	s.Sweep()
-	if _, err := os.Stat(s.at(key{"acme", "up"})); !os.IsNotExist(err) {
-		t.Errorf("the folder of a skill without versions: %v", err)
+	if left, err := os.ReadDir(s.at(key{"acme", "up"})); err != nil || len(left) != 1 || left[0].Name() != StateFile {
+		t.Errorf("of a skill without versions there is %v, %v; want its record alone", left, err)
 	}
 	if used, skills := s.used("acme"); used != 0 || skills != 0 {
 		t.Errorf("%d bytes, %d skills are counted of nothing", used, skills)
@@ -285,13 +285,13 @@ func TestWhoFindsWhat(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, owner, err)
 		}
 	}
-	if _, err := s.Disable("a", "up", "1.0.0"); err != nil {
+	if _, err := s.Disable("a", "up", "1.0.0", By{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := seen(s, "c", "up"); got != "1.0.0 false: 1.0.0=disabled+shared" {
 		t.Errorf("approved and disabled: %s", got)
 	}
-	if _, err := s.Delete("a", "up", "1.0.0"); err != nil {
+	if _, err := s.Delete("a", "up", "1.0.0", By{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := seen(s, "c", "up"); got != "NOT_FOUND" {
@@ -310,7 +310,7 @@ func TestQuarantineOutlivesFiles(t *testing.T) {
 		if err := s.Quarantine("acme", "up", v, "it crashed"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Delete("acme", "up", v); err != nil {
+		if _, err := s.Delete("acme", "up", v, By{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -331,32 +331,10 @@ func TestQuarantineOutlivesFiles(t *testing.T) {
 		t.Errorf("what is gone: %s", got)
 	}
 	mustPublish(t, s, "acme", "up", "1.0.0", "1.0.0")
-	mustPublish(t, s, "acme", "up", "2.0.0", "mended")
-	if got, want := seen(s, "acme", "up"), "2.0.0 false: 1.0.0=quarantined 2.0.0=disabled"; got != want {
+	mustPublish(t, s, "acme", "up", "2.0.1", "mended")
+	if got, want := seen(s, "acme", "up"), "2.0.1 false: 1.0.0=quarantined 2.0.1=disabled"; got != want {
 		t.Errorf("again: %s, want %s", got, want)
 	}
 	_, err := s.Enable("acme", "up", "1.0.0", By{ID: "ann"})
 	wants(t, err, skill.Forbidden)
-}
-
-// What is remembered of skills that are gone is bounded, and the oldest goes first.
-func TestQuarantinesAreNotRememberedForEver(t *testing.T) {
-	s := open(t, t.TempDir(), func(o *Options) { o.Skills = 1 << 20 })
-	mustPublish(t, s, "acme", "here", "1.0.0", "x")
-	const more = 3
-	for i := range maxGoneSkills + more {
-		at := time.Unix(int64(1e9+i), 0)
-		k := key{"acme", skill.ID(fmt.Sprintf("gone%d", i))}
-		s.skills[k] = &state{Tenant: k.tenant, ID: k.id, Versions: []*version{{Version: "1.0.0", Gone: true, Deleted: &at, Quarantine: &Decision{}}}}
-	}
-	s.skills[key{"other", "gone0"}] = s.skills[key{"acme", "gone0"}]
-	s.forgetGone()
-	if n := len(s.skills); n != maxGoneSkills+2 {
-		t.Errorf("%d skills are remembered, want %d", n, maxGoneSkills+2)
-	}
-	for _, k := range []key{{"acme", "gone3"}, {"acme", "here"}, {"other", "gone0"}} {
-		if s.skills[k] == nil {
-			t.Errorf("%v is forgotten", k)
-		}
-	}
 }

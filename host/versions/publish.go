@@ -252,6 +252,16 @@ func (st *state) remembered(name, digest string) (q *Decision) {
 	return q
 }
 
+// remembered is how many skills of a tenant there are or have been; mu is held.
+func (s *Store) remembered(tenant string) (n int) {
+	for k := range s.skills {
+		if k.tenant == tenant {
+			n++
+		}
+	}
+	return n
+}
+
 // takes says whether a version can be added that takes space on the disk, and gives a
 // copy of the skill's state.
 func (s *Store) takes(u *Upload, k key, a *Admitted, space int64) (*state, error) {
@@ -287,12 +297,16 @@ func (s *Store) admits(u *Upload, st *state, a *Admitted, space, bytes int64, sk
 		}
 		return conflict(fmt.Sprintf("version %s of %s is here already, with other files; versions do not change: raise the version in skill.yaml", d.Version, k.id), same)
 	}
-	if v := st.deleted(d.Version); v != nil {
-		if v.Digest == a.Digest {
-			return nil
-		}
-		return conflict(fmt.Sprintf("version %s of %s was deleted a moment ago and had other files; raise the version in skill.yaml, or wait %s",
-			d.Version, k.id, minutes(s.o.Grace-s.o.Now().Sub(*v.Deleted))), same)
+	i := slices.IndexFunc(st.Versions, func(v *version) bool { return v.Version == d.Version }) // deleted
+	switch {
+	case i >= 0 && st.Versions[i].Digest != a.Digest:
+		return conflict(fmt.Sprintf("version %s of %s was deleted and had other files; versions are not used again: raise the version in skill.yaml", d.Version, k.id), same)
+	case i >= 0 && !st.Versions[i].Gone:
+		return nil
+	case i < 0 && len(st.Versions) >= maxRemembered:
+		return conflict(fmt.Sprintf("%s has had %d versions, the most of one skill; choose another id in skill.yaml", k.id, maxRemembered), map[string]any{"quota": "versions", "limit": maxRemembered})
+	case len(st.Versions) == 0 && s.remembered(k.tenant) >= s.o.Skills+maxGoneSkills:
+		return conflict(fmt.Sprintf("%d skills were deleted, and their ids stay taken; choose an id that was used before", maxGoneSkills), map[string]any{"quota": "skills", "limit": maxGoneSkills})
 	}
 	if len(st.onDisk()) >= s.o.Versions {
 		return conflict(fmt.Sprintf("the quota of %d versions of a skill is used up; delete one of %s first (its place is free %s later)", s.o.Versions, k.id, minutes(s.o.Grace)),

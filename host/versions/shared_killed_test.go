@@ -49,7 +49,7 @@ func uploadUntilKilled(t *testing.T) {
 		}{
 			{"disabled", func() (skill.VersionState, error) { return h.upload("acme", id, "1.0.0", fmt.Sprintf("%d", n)) }},
 			{"enabled", func() (skill.VersionState, error) { return h.store.Enable("acme", id, "", by) }},
-			{"deleted", func() (skill.VersionState, error) { return h.store.Delete("acme", id, "1.0.0") }},
+			{"deleted", func() (skill.VersionState, error) { return h.store.Delete("acme", id, "1.0.0", versions.By{}) }},
 		} {
 			if do.said == "deleted" && n%3 > 0 {
 				continue

@@ -231,7 +231,7 @@ func TestSharedLife(t *testing.T) {
 	b.must(b.upload("other", "up", "3.0.0", "three"))
 	_, err := b.store.Approve("other", "up", "", versions.By{ID: "op", Operator: true})
 	wants(t, "approving an id of two tenants", err, skill.Conflict)
-	b.must(b.store.Rollback("acme", "up"))
+	b.must(b.store.Rollback("acme", "up", versions.By{}))
 	a.learns("acme", "up", "1.0.0 true: 1.0.0=enabled 1.1.0=disabled one")
 	if err := b.store.Quarantine("acme", "up", "1.0.0", "it crashed"); err != nil {
 		t.Fatal(err)
@@ -239,7 +239,7 @@ func TestSharedLife(t *testing.T) {
 	a.learns("acme", "up", "1.0.0 false: 1.0.0=quarantined 1.1.0=disabled one")
 	_, err = a.store.Enable("acme", "up", "1.0.0", by)
 	wants(t, "enabling what is quarantined", err, skill.Forbidden)
-	a.must(a.store.Delete("acme", "up", "1.1.0"))
+	a.must(a.store.Delete("acme", "up", "1.1.0", versions.By{}))
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=quarantined one")
 }
 
@@ -487,7 +487,7 @@ func TestSharedQuarantineIsOwed(t *testing.T) {
 	if got := a.seen("acme", "up"); got != "1.0.0 false: 1.0.0=quarantined one" {
 		t.Errorf("while the database is gone: %s", got)
 	}
-	if _, err := a.store.Disable("acme", "up", ""); skill.CodeOf(err) != skill.Internal {
+	if _, err := a.store.Disable("acme", "up", "", versions.By{}); skill.CodeOf(err) != skill.Internal {
 		t.Errorf("a decision meanwhile: %v", err)
 	}
 	if got := b.seen("acme", "up"); got != "1.0.0 true: 1.0.0=enabled one" {
@@ -515,14 +515,14 @@ func TestSharedSweep(t *testing.T) {
 	a, b := newHost(t, m, nil, clock), newHost(t, m, nil, clock)
 	a.must(a.upload("acme", "up", "1.0.0", "one"))
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
-	b.must(b.store.Delete("acme", "up", "1.0.0"))
+	b.must(b.store.Delete("acme", "up", "1.0.0", versions.By{}))
 	a.learns("acme", "up", "NOT_FOUND")
 	if len(a.folders()) != 1 || len(b.folders()) != 1 {
 		t.Errorf("before the grace is over: %v, %v", a.folders(), b.folders())
 	}
 	a.must(a.upload("acme", "up", "1.0.0", "one")) // back as it was
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
-	b.must(b.store.Delete("acme", "up", "1.0.0"))
+	b.must(b.store.Delete("acme", "up", "1.0.0", versions.By{}))
 	mu.Lock()
 	passed = 2 * time.Hour
 	mu.Unlock()
@@ -532,6 +532,11 @@ func TestSharedSweep(t *testing.T) {
 	if len(a.folders()) != 0 || len(b.folders()) != 0 || m.Archives() != 0 {
 		t.Errorf("after it: %v, %v, %d archives", a.folders(), b.folders(), m.Archives())
 	}
-	a.must(a.upload("acme", "up", "1.0.0", "another"))
-	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled another")
+	for _, h := range []*host{a, b} { // the name stays that of those files, on every host
+		if _, err := h.upload("acme", "up", "1.0.0", "another"); skill.CodeOf(err) != skill.Conflict {
+			t.Errorf("other files under the name of a deleted version: %v", err)
+		}
+	}
+	a.must(a.upload("acme", "up", "1.0.0", "one"))
+	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
 }

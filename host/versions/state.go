@@ -25,10 +25,11 @@ const (
 	maxState = 4 << 20
 	// maxHistory is how many steps back a skill can be rolled.
 	maxHistory = 50
-	// maxGone is how many quarantines of one skill are remembered beyond their files, and
-	// maxGoneSkills how many skills of a tenant of which nothing else is left.
-	maxGone       = 50
-	maxGoneSkills = 1000
+	// maxRemembered is how many versions one skill can have over all time, and maxGoneSkills
+	// how many skills of a tenant are remembered of which nothing else is left. Beyond them
+	// nothing new is taken: what is known is never forgotten, so that a name is not used again.
+	maxRemembered = 2000
+	maxGoneSkills = 5000
 	// maxReleases is how many releases from quarantine are kept on record.
 	maxReleases = 20
 )
@@ -59,7 +60,7 @@ type version struct {
 	Quarantine *Decision   `json:"quarantine,omitempty"` // who put it there is the host
 	Released   []*Decision `json:"released,omitempty"`
 	Deleted    *time.Time  `json:"deleted,omitempty"`
-	Gone       bool        `json:"gone,omitempty"` // the files too: a quarantine outlives them
+	Gone       bool        `json:"gone,omitempty"` // the files too: what the version was is remembered
 
 	absent bool // of a shared one: the files are not on this host yet
 }

@@ -153,7 +153,7 @@ func TestQuotas(t *testing.T) {
 		wants(t, err, skill.Conflict)
 		mustPublish(t, s, "acme", "b", "1.1.0", "x")
 		mustPublish(t, s, "other", "c", "1.0.0", "x")
-		if _, err := s.Delete("acme", "a", "1.0.0"); err != nil {
+		if _, err := s.Delete("acme", "a", "1.0.0", By{}); err != nil {
 			t.Fatal(err)
 		}
 		mustPublish(t, s, "acme", "c", "1.0.0", "x")
@@ -165,7 +165,7 @@ func TestQuotas(t *testing.T) {
 		mustPublish(t, s, "acme", "a", "1.1.0", "x")
 		_, err := publish(s, "acme", "a", "1.2.0", "x")
 		wants(t, err, skill.Conflict)
-		if _, err := s.Delete("acme", "a", "1.0.0"); err != nil {
+		if _, err := s.Delete("acme", "a", "1.0.0", By{}); err != nil {
 			t.Fatal(err)
 		}
 		_, err = publish(s, "acme", "a", "1.2.0", "x") // its files are still there

@@ -376,6 +376,8 @@ export type ConversationSummary = {
 
 /** What is decided about. All of it may be left out. */
 export type Decision = {
+  /** The digest that the version must have, else the answer is CONFLICT: of a rollback, the version that becomes the current one. */
+  digest?: string;
   /** Whose skill it is, for the operator; the caller's own if it is left out. */
   tenant?: string;
   /** A version. */
