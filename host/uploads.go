@@ -279,7 +279,7 @@ func (u *uploads) decided(p skill.Principal, scope, what string, w httpapi.Which
 		return skill.VersionState{}, err
 	}
 	var now skill.VersionState
-	change := audit.Change{Tenant: owner, Action: "skill." + what, Subject: string(w.ID), Details: map[string]string{"version": w.Version, "word": skill.CleanText(w.Word, 400)}}
+	change := audit.Change{Tenant: owner, Action: "skill." + what, Subject: string(w.ID), Details: map[string]string{"version": w.Version, "digest": skill.CleanText(w.Digest, 71), "word": skill.CleanText(w.Word, 400)}}
 	err = audit.Around(u.ctx, u.ahead.host.kept.db.Audit(), p, change, func() error {
 		var err error
 		now, err = act(owner, by)
