@@ -127,7 +127,7 @@ func Define(entry []byte, o Options) (s *Skill, missing string, problems []Probl
 // need not. Who may write the database of a host, or ask it over a network, does not by
 // that get native code or a grant. A script of the CLI folder is native by lying there.
 func ofFiles(m *manifest) string {
-	what := ""
+	var what string
 	switch p := m.permissions; {
 	case m.primary.Kind != "" && !Sandboxed(m.primary.Kind):
 		what = "code outside the sandbox (" + string(m.primary.Kind) + ")"
