@@ -124,7 +124,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.MkdirAll(s.StateDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("tmpfs", s.StateDir, "tmpfs", 0, "size=4m"); err != nil {
+	if err := syscall.Mount("tmpfs", s.StateDir, "tmpfs", 0, "size=4m,mode=700"); err != nil {
 		t.Skipf("a small disk is needed, which this test may not have: %v", err)
 	}
 	t.Cleanup(func() {
