@@ -71,7 +71,7 @@ const Version = "0.1.0"
 // All gives the cases, in the order of their numbers.
 func All() []Case {
 	var all []Case
-	for _, part := range [][]Case{modules(), execution(), results(), files(), isolation(), network(), plugins(), archives(), manifests(), realSkills()} {
+	for _, part := range [][]Case{modules(), compiler(), execution(), results(), files(), isolation(), network(), plugins(), archives(), manifests(), realSkills()} {
 		all = append(all, part...)
 	}
 	return all
