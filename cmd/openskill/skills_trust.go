@@ -12,9 +12,11 @@ import (
 
 	"openskill/host"
 	"openskill/host/agentskills"
+	"openskill/host/audit"
 	"openskill/host/config"
 	"openskill/host/registry"
 	"openskill/host/share/lock"
+	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
@@ -49,8 +51,11 @@ again within seconds, and other skills when it reloads or starts.`,
 		if err != nil {
 			return err
 		}
-		if err := lock.Trust(cmd.Context(), s.StateDir, name, is); err != nil {
-			return hostFailed(err)
+		err = a.recordTrust(cmd.Context(), flags, audit.Change{Action: "skill.trust", Subject: string(name), Details: map[string]string{"digest": is}}, func() error {
+			return lock.Trust(cmd.Context(), s.StateDir, name, is)
+		})
+		if err != nil {
+			return err
 		}
 		return a.print("%s %s in %s is trusted\n", name, is, folder)
 	}
@@ -157,12 +162,15 @@ host that runs, Agent Skills within seconds, other skills when it reloads or sta
 			return err
 		}
 		for _, name := range args {
-			was, err := lock.Untrust(cmd.Context(), s.StateDir, skill.ID(name))
-			switch {
-			case err != nil:
-				return hostFailed(err)
-			case !was:
-				return failed(skill.NotFound, "no skill is trusted by the name %s", quote(name))
+			err := a.recordTrust(cmd.Context(), flags, audit.Change{Action: "skill.untrust", Subject: name}, func() error {
+				was, err := lock.Untrust(cmd.Context(), s.StateDir, skill.ID(name))
+				if err == nil && !was {
+					err = &skill.Error{Op: "skills.untrust", Code: skill.NotFound, Message: "no skill is trusted by the name " + quote(name)}
+				}
+				return err
+			})
+			if err != nil {
+				return err
 			}
 			if err := a.print("%s is not trusted by name any more\n", name); err != nil {
 				return err
@@ -171,6 +179,16 @@ host that runs, Agent Skills within seconds, other skills when it reloads or sta
 		return nil
 	}
 	return cmd
+}
+
+// recordTrust puts a change of trust on record before it is made.
+func (a *app) recordTrust(ctx context.Context, flags *settingsFlags, c audit.Change, do func() error) error {
+	return a.withDatabase(ctx, flags, hostFailed, func(db *store.DB) error {
+		if err := audit.Around(ctx, db.Audit(), skill.Local(), c, do); err != nil {
+			return keysFailed(err)
+		}
+		return nil
+	})
 }
 
 // trustShown is the trust of a folder with a digest, as lists show it.

@@ -2,13 +2,17 @@ package main
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"openskill/host/audit"
 	"openskill/host/registry"
 	"openskill/host/share/lock"
+	"openskill/host/store"
 )
 
 // The operator's word for a folder holds as long as it is as it was, for the skill and for the
@@ -72,6 +76,28 @@ func TestSkillsTrust(t *testing.T) {
 	says("untrust", run(0, "skills", "untrust", "greet"), "not trusted by name any more")
 	says("untrusted", run(0, "skills", "list"), "trusted skills only")
 	says("untrust again", run(exitFailed, "skills", "untrust", "greet"), "no skill is trusted by the name")
+	db, err := store.Open(t.Context(), store.Options{StateDir: state, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	all, err := db.Audit().Changes(t.Context(), audit.ChangeQuery{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record []string
+	for i := range all {
+		c := &all[i]
+		record = append(record, strings.TrimSpace(c.Action+" "+c.Subject+" "+c.Principal+" "+string(c.Failed)))
+		if c.Action == "skill.trust" && !strings.HasPrefix(c.Details["digest"], "sha256:") {
+			t.Errorf("the record of trust has no digest: %+v", c)
+		}
+	}
+	slices.Reverse(record)
+	want := []string{"skill.trust greet local", "skill.trust greet local", "skill.untrust greet local", "skill.untrust greet local", "skill.untrust greet local NOT_FOUND"}
+	if !slices.Equal(record, want) {
+		t.Errorf("on record %q\nwant %q", record, want)
+	}
 	if err := os.Remove(filepath.Join(folder, lock.MarkFile)); err != nil {
 		t.Fatal(err)
 	}
