@@ -38,7 +38,8 @@ func byHistory(_ context.Context, r *llm.Request, text func(string)) (*llm.Reply
 // else, and no place is left taken.
 func TestManyConversations(t *testing.T) {
 	const n, turns = 1000, 3
-	b := newBench(t, model(byHistory))
+	// As many places as leave each of seven tenants its share of a thousand turns.
+	b := newBench(t, model(byHistory), func(o *Options) { o.Concurrent = 2 * n })
 	var all sync.WaitGroup
 	errs := make(chan error, n)
 	for i := range n {
