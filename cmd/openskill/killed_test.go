@@ -156,6 +156,7 @@ func TestKilledWhileWarmingUp(t *testing.T) {
 	k.kill()
 	if n, size := countFiles(t, cache); n != files || size != bytes {
 		t.Errorf("%d files of %d bytes in the cache an hour later; want %d of %d", n, size, files, bytes)
+		each(t, cache, func(path string, info fs.FileInfo) { t.Log(path, info.Size(), info.ModTime()) })
 	}
 }
 

@@ -32,7 +32,8 @@ type Modules struct {
 	own   chan struct{} // of the host's own: they take long, and nobody else waits for them
 
 	mu      sync.Mutex
-	flights map[string]*compilation
+	flights map[string]*compilation // that wait for their turn or have it, by module, tenant and time
+	having  map[string]*compilation // that have their turn, by module and time
 	refused map[string]*verdict
 	looked  map[string]time.Time // when it was last looked whether a module is damaged
 	closed  bool
@@ -132,7 +133,7 @@ func OpenModules(o ModulesOptions) (*Modules, error) {
 	}
 	m := &Modules{
 		o: o, root: filepath.Join(o.Dir, o.Version), spawn: newSpawner(), held: newBounds(), slots: gate.New(gate.Options{Places: o.AtOnce, Queue: mostCompilations, Alone: o.Alone}), own: make(chan struct{}, 1),
-		flights: map[string]*compilation{}, refused: map[string]*verdict{}, looked: map[string]time.Time{},
+		flights: map[string]*compilation{}, having: map[string]*compilation{}, refused: map[string]*verdict{}, looked: map[string]time.Time{},
 	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if err := os.MkdirAll(m.root, 0o700); err != nil {
@@ -208,12 +209,12 @@ func (m *Modules) Has(digest string, trusted bool) bool {
 	return err == nil
 }
 
-// Ensure has a module compiled, unless it is, and gives the report of its admission,
-// as the process wrote it. All of a tenant who wait for the same module share one
-// process, which goes on when ctx ends, to its own limits; whose time is spent in part,
-// only with those who have as much left. What others wait for may be compiled sooner for
-// another tenant. The error is a *skill.Error with the verdict
-// against the module, or another one if the host failed, or ctx's.
+// Ensure has a module compiled, unless it is, and gives the report of its admission, as the
+// compiling process wrote it. Tenants that want the same module wait for their own turns and
+// share the process of the first turn, which goes on when ctx ends, to its own limits. A
+// compilation whose time is spent in part is shared only with those that have as much left.
+// The error is a *skill.Error with the verdict against the module, or another one if the
+// host failed, or the cause of ctx.
 func (m *Modules) Ensure(ctx context.Context, digest string, src *Source) (json.RawMessage, error) {
 	n, err := name(digest, src.Trusted)
 	if err != nil {
@@ -231,10 +232,11 @@ func (m *Modules) Ensure(ctx context.Context, digest string, src *Source) (json.
 		m.mu.Unlock()
 		return nil, v.err
 	}
-	c, flight := m.begin(src), n+" of "+src.Tenant
+	c, shared := m.begin(src), n
 	if c.spent > 0 {
-		flight += fmt.Sprintf(" in %d s", c.seconds())
+		shared += fmt.Sprintf(" in %d s", c.seconds())
 	}
+	flight := shared + " of " + src.Tenant
 	switch going := m.flights[flight]; {
 	case going != nil:
 		c = going
@@ -244,7 +246,7 @@ func (m *Modules) Ensure(ctx context.Context, digest string, src *Source) (json.
 	default:
 		m.flights[flight] = c
 		m.running.Add(1)
-		go m.fly(c, flight, n, digest, src) //nolint:contextcheck // it goes on for others when a caller leaves
+		go m.fly(c, flight, shared, n, digest, src) //nolint:contextcheck // it goes on for others when a caller leaves
 	}
 	m.mu.Unlock()
 	select {
@@ -279,19 +281,34 @@ func (c *compilation) seconds() int {
 	return int((c.limits.CPU - c.spent) / time.Second)
 }
 
-func (m *Modules) fly(c *compilation, flight, n, digest string, src *Source) {
+func (m *Modules) fly(c *compilation, flight, shared, n, digest string, src *Source) {
 	defer m.running.Done()
 	if leave, err := m.turn(src); err != nil {
 		c.err = err
 	} else {
-		if c.report, err = os.ReadFile(filepath.Join(m.root, n, reportFile)); err != nil { //nolint:gosec // a name of ours
-			c.report, c.err = m.compile(c, n, digest, src)
-		} // or it was compiled for another tenant meanwhile
-		leave()
+		m.mu.Lock()
+		first := m.having[shared]
+		if first == nil {
+			m.having[shared] = c
+		}
+		m.mu.Unlock()
+		if first != nil { // another tenant's turn came sooner
+			leave()
+			<-first.done
+			c.report, c.err, c.took = first.report, first.err, first.took
+		} else {
+			if c.report, err = os.ReadFile(filepath.Join(m.root, n, reportFile)); err != nil { //nolint:gosec // a name of ours
+				c.report, c.err = m.compile(c, n, digest, src)
+			} // or another tenant's turn is over already
+			leave()
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.flights, flight)
+	if m.having[shared] == c {
+		delete(m.having, shared)
+	}
 	var e *skill.Error
 	// A verdict is against the module. That somebody named another one is not, nor that it
 	// had less time than others.

@@ -292,25 +292,28 @@ func TestModulesOfOneUpload(t *testing.T) {
 	}
 }
 
-// TestOneCompiler holds that all who wait for a module share one process, also when the first leaves.
+// TestOneCompiler holds that all callers that wait for a module share one process, those of
+// several tenants too, and also when the first leaves.
 func TestOneCompiler(t *testing.T) {
 	m := modules(t, nil)
 	text, opened, mu := "fine too", 0, sync.Mutex{}
-	src := &worker.Source{Open: func() (io.ReadCloser, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		opened++
-		return io.NopCloser(strings.NewReader(text)), nil
-	}}
+	source := func(tenant string) *worker.Source {
+		return &worker.Source{Tenant: tenant, Open: func() (io.ReadCloser, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			opened++
+			return io.NopCloser(strings.NewReader(text)), nil
+		}}
+	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := m.Ensure(gone, digestOf(text), src); !errors.Is(err, context.Canceled) {
+	if _, err := m.Ensure(gone, digestOf(text), source("")); !errors.Is(err, context.Canceled) {
 		t.Errorf("who left was told %v", err)
 	}
 	var all sync.WaitGroup
-	for range 20 {
+	for i := range 20 {
 		all.Go(func() {
-			if _, err := m.Ensure(context.Background(), digestOf(text), src); err != nil {
+			if _, err := m.Ensure(context.Background(), digestOf(text), source(fmt.Sprint("tenant ", i%4))); err != nil {
 				t.Error(err)
 			}
 		})
