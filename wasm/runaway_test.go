@@ -59,7 +59,7 @@ const mayExceed = 64 << 20
 func TestMemoryOfOneRun(t *testing.T) {
 	e := open(t, nil)
 	for _, name := range []string{
-		"E07 endless recursion", "E07 endless recursion with 5,000 locals", "E07 endless recursion through a table",
+		"E07 endless recursion", "E07 endless recursion with 5,000 locals", "E07 endless recursion through a table", "E07 endless recursion with instructions that are rewritten",
 		"E09 memory grown and touched page by page", "E10 references to functions without end", "E11 table.grow 2^32-2", "E14 print forever", "E15 one fd_write with 1,024 vectors of 1 MiB",
 		"E17 4294967295 bytes at 0x1 of 32768 pages", "E18 close and renumber every descriptor", "E20 256 MiB of randomness",
 	} {
@@ -84,7 +84,7 @@ func TestMemoryOfOneRun(t *testing.T) {
 func TestEightRecursions(t *testing.T) {
 	e := open(t, nil)
 	before := measure()
-	for _, name := range []string{"E07 endless recursion", "E07 endless recursion with 5,000 locals", "E07 endless mutual recursion"} {
+	for _, name := range []string{"E07 endless recursion", "E07 endless recursion with 5,000 locals", "E07 endless mutual recursion", "E07 endless recursion with instructions that are rewritten"} {
 		c := find(t, name)
 		compile(t, e, c.Module)
 		got := peak(t, func() {

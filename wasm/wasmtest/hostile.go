@@ -165,6 +165,7 @@ func recursion() []Case {
 		{Name: "E07 endless recursion through a table", Module: indirect.Bytes(), Want: wasm.OutOfStack, Limits: deep},
 		{Name: "E07 endless recursion in the start function", Module: start.Bytes(), Want: wasm.OutOfStack, Limits: deep},
 		{Name: "E07 endless recursion with 5,000 locals", Module: frames(1 << 30), Want: wasm.OutOfStack, Limits: deep},
+		{Name: "E07 endless recursion with instructions that are rewritten", Module: rewritten(), Want: wasm.OutOfStack, Limits: deep},
 		{Name: "E07 recursion that unwinds", Module: unwinds(), Want: wasm.Exited, ExitCode: 20_000, Limits: deep, Compiled: true},
 		{Name: "E07 recursion that works on its way back, for what it paid before", Module: paidBefore(), Want: wasm.OutOfTime, Limits: clock, Compiled: true},
 	}
@@ -191,6 +192,32 @@ func frames(n int64) []byte {
 		GlobalGet(0)+I32(1)+Sub+GlobalSet(0)+
 			GlobalGet(0)+Eqz+If(I32(0)+Return)+
 			before+Call(self)+after)
+	b.Command(Call(self) + Drop)
+	return b.Bytes()
+}
+
+// rewritten recurses with values that stay alive across the call and come of instructions
+// which package amend rewrites: the locals that it adds, and the values that these hold, are
+// in no price of a call.
+func rewritten() []byte {
+	const vectors, floats = 300, 300
+	b := New()
+	b.Global(1)
+	i32 := []binary.ValType{TypeI32}
+	one := b.Func(nil, i32, nil, GlobalGet(0))
+	var before, after Code
+	for i := range uint32(vectors) {
+		before += Get(i) + Get((i+1)%vectors) + Call(one) + "\x1b" + Set(i) // select
+		after += Get(i) + "\xfd\x53" + Add                                  // v128.any_true
+	}
+	for i := range uint32(floats) {
+		x := vectors + i
+		before += Get(x) + Get(vectors+(i+1)%floats) + "\xa6" + Call(one) + "\x67\xad\xba\xa0" + Set(x) // copysign, clz, extend, convert, add
+		after += Get(x) + "\xbd\xa7" + Add                                                              // reinterpret, wrap
+	}
+	self := b.Next()
+	b.Func(nil, i32, []binary.LocalGroup{{Count: vectors, Type: binary.V128}, {Count: floats, Type: binary.F64}},
+		GlobalGet(0)+Eqz+If(I32(0)+Return)+before+Call(self)+after)
 	b.Command(Call(self) + Drop)
 	return b.Bytes()
 }
