@@ -98,7 +98,7 @@ func (a *app) toTrust(ctx context.Context, s *config.Settings, name skill.ID, wa
 	case own != "":
 		return "", "", failed(skill.Conflict, "%s in %s is trusted already: it was not pulled, or its publisher is trusted", name, own)
 	}
-	return "", "", failed(skill.NotFound, "there is no skill %s; openskill skills list and openskill agent-skills list show the existing ones", name)
+	return "", "", failed(skill.NotFound, "skill %s not found; list skills with openskill skills list and openskill agent-skills list", name)
 }
 
 // foldersOf gives the folders of the skills and Agent Skills of a name, and those of the name

@@ -61,7 +61,7 @@ func TestSkillsTrust(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says("no skill", run(exitFailed, "skills", "trust", "other"), "there is no skill other")
+	says("no skill", run(exitFailed, "skills", "trust", "other"), "skill other not found")
 	says("no name", run(exitUsage, "skills", "trust", "../greet"), "not a valid skill name")
 	folder = filepath.Join(skills, "greet")
 	if err := os.Rename(filepath.Join(skills, "greet.bak"), folder); err != nil {

@@ -98,7 +98,7 @@ var table = []Family{
 	{modelTokens, Counter, []string{"provider", "kind"}, "Tokens that models read (prompt) and wrote (completion), as far as the provider says."},
 	{modelDuration, Histogram, []string{"provider"}, "Time of a request to a model, in seconds, to the end of its answer."},
 	{uploadsTotal, Counter, []string{"verdict"}, "Uploads, by what admission said: accepted, dry_run, or the error code of the refusal."},
-	{egressDenied, Counter, []string{"skill", "tenant"}, "Requests to the network that were denied (NETWORK_DENIED), at most 16 of a call, by skill and the caller's tenant; the 200 first tenants have a label of their own, all others are other."},
+	{egressDenied, Counter, []string{"skill", "tenant"}, "Denied requests to the network (NETWORK_DENIED), at most 16 a call, by skill and the caller's tenant. The first 200 tenants have their own label; the rest are other."},
 	{stateFree, Gauge, nil, "Free bytes on the disk of the state folder; only where the system tells."},
 	{stateSize, Gauge, nil, "Bytes of the disk of the state folder; only where the system tells."},
 	{buildInfo, Gauge, []string{"version", "go", "revision"}, "1, and in the labels what this host was built of."},

@@ -1,0 +1,81 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"openskill/host/audit"
+	"openskill/sdk/skill"
+)
+
+// Chains are listed with the number of executions that ended.
+func shownBeside(t *testing.T, open func() audit.Store) {
+	t.Helper()
+	s := open()
+	for range 3 {
+		ran(t, s, begun("acme", noon), audit.Success)
+	}
+	write(t, s, entryOf(begun("acme", noon)), entryOf(begun("other", noon)))
+	heads, err := s.Tenants(t.Context())
+	if err != nil || len(heads) != 2 {
+		t.Fatal(heads, err)
+	}
+	for tenant, want := range map[string][]audit.Shown{
+		"": {{Head: heads[0], Ended: 3}, {Head: heads[1]}}, "acme": {{Head: heads[0], Ended: 3}}, "other": {{Head: heads[1]}}, "nobody": nil, "a\x00": nil,
+	} {
+		if got, err := s.Shown(t.Context(), tenant); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %+v, %v, want %+v", tenant, got, err, want)
+		}
+	}
+}
+
+// Changes are records of a chain, and are listed newest first.
+func changes(t *testing.T, open func() audit.Store) {
+	t.Helper()
+	s := open()
+	ran(t, s, begun("acme", noon), audit.Success)
+	by := skill.Principal{ID: "key:root", Type: skill.Human, Tenant: "ops"}
+	do := func(tenant, subject string, err error) {
+		c := audit.Change{Tenant: tenant, Action: "key.create", Subject: subject, Details: map[string]string{"name": "a \x00 name"}}
+		if got := audit.Around(t.Context(), s, by, c, func() error { return err }); !errors.Is(got, err) {
+			t.Fatal(got)
+		}
+	}
+	do("acme", "k1", nil)
+	do("other", "k2", nil)
+	do("acme", "k3", errors.New("no"))
+	for tenant, want := range map[string]string{"": "k3 INTERNAL,k3 ,k2 ,k1 ", "acme": "k3 INTERNAL,k3 ,k1 ", "nobody": "", "a\x00": ""} {
+		all, err := s.Changes(t.Context(), audit.ChangeQuery{Tenant: tenant, Limit: 10})
+		var got []string
+		for _, c := range all {
+			got = append(got, c.Subject+" "+string(c.Failed))
+			if c.Principal != by.ID || c.PrincipalType != by.Type || c.Of != "ops" || c.Details["name"] != "a \x00 name" {
+				t.Errorf("%+v", c)
+			}
+		}
+		if err != nil || strings.Join(got, ",") != want {
+			t.Errorf("%q: %q, %v, want %q", tenant, got, err, want)
+		}
+	}
+	if all, err := s.Changes(t.Context(), audit.ChangeQuery{Until: noon, Limit: 10}); err != nil || len(all) != 0 {
+		t.Errorf("of before: %v, %v", all, err)
+	}
+	if all, err := s.Changes(t.Context(), audit.ChangeQuery{Since: noon, Limit: 2}); err != nil || len(all) != 2 {
+		t.Errorf("two: %v, %v", all, err)
+	}
+	chain(t, s, "acme")
+	r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true})
+	if err != nil || !r.Whole() {
+		t.Errorf("%+v, %v", r, err)
+	}
+	// What is not on record is not done.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = audit.Around(ctx, s, by, audit.Change{Action: "key.create", Subject: "k4"}, func() error { t.Error("the change was made"); return nil })
+	if skill.CodeOf(err) != skill.AuditUnavailable {
+		t.Errorf("without a record: %v", err)
+	}
+}
