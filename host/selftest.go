@@ -272,7 +272,7 @@ func (t *tested) protections() []selftest.Protection {
 		return all
 	}
 	for _, held := range t.host.workers.pool.Stats().Held {
-		p := selftest.Protection{Name: held.Name, On: held.On, Detail: held.Detail, Optional: held.Name == memoryBound}
+		p := selftest.Protection{Name: held.Name, On: held.On, Detail: held.Detail, Optional: held.Name == memoryBound || held.Name == closedNames}
 		i := slices.IndexFunc(all, func(x selftest.Protection) bool { return x.Name == p.Name })
 		if i < 0 {
 			all = append(all, p)
@@ -283,9 +283,12 @@ func (t *tested) protections() []selftest.Protection {
 	return all
 }
 
-// memoryBound is the protection that hosts do without where the kernel does not offer
-// it: the engine's own limits hold.
-const memoryBound = "memory"
+// memoryBound and closedNames are the protections that hosts do without where the kernel does
+// not offer them: the engine's own limits hold, and Landlock.
+const (
+	memoryBound = "memory"
+	closedNames = "names"
+)
 
 // Protections are the layers around the sandbox, and whether settings have them; what
 // the kernel of this machine grants is known when a worker runs.
@@ -302,6 +305,7 @@ func Protections(s *config.Settings) []selftest.Protection {
 	all := []selftest.Protection{workers}
 	for _, p := range []struct{ name, setting string }{
 		{"capabilities", ""},
+		{closedNames, ""},
 		{"landlock", switchedOff(s.WorkerLandlock, "OPENSKILL_WORKER_LANDLOCK is 0")},
 		{"seccomp", switchedOff(s.WorkerSeccomp, "OPENSKILL_WORKER_SECCOMP is 0")},
 		{memoryBound, ""},

@@ -87,6 +87,7 @@ func workerMain(args []string) error {
 	flags.StringVar(&state, "state", "", "state folder of the host")
 	flags.Var(&read, "read", "folder that may be read")
 	flags.Uint64Var(&c.Files, "files", 0, "limit of each file in memory, in bytes")
+	flags.BoolVar(&c.Apart, "apart", false, "in a mount namespace of its own")
 	flags.BoolVar(&c.NoLandlock, "no-landlock", false, "for comparisons")
 	flags.BoolVar(&c.NoSeccomp, "no-seccomp", false, "for comparisons")
 	if err := flags.Parse(args); err != nil {
@@ -133,6 +134,7 @@ func compileMain(args []string) error {
 	flags.Uint64Var(&c.Memory, "memory", 0, "limit of memory, in bytes")
 	flags.Uint64Var(&c.Seconds, "seconds", 0, "limit of processor time")
 	flags.BoolVar(&trusted, "trusted", false, "lift the caps for strangers")
+	flags.BoolVar(&c.Apart, "apart", false, "in a mount namespace of its own")
 	flags.BoolVar(&c.NoLandlock, "no-landlock", false, "for comparisons")
 	flags.BoolVar(&c.NoSeccomp, "no-seccomp", false, "for comparisons")
 	if err := flags.Parse(args); err != nil {

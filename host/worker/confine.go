@@ -11,6 +11,7 @@ type Confinement struct {
 	// Files bounds each file that is written, those in memory as well, in bytes; 0: Memory.
 	Files      uint64
 	Background bool // others go first
+	Apart      bool // this process was started in a mount namespace of its own
 	// By the operator's settings.
 	NoLandlock, NoSeccomp bool
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,7 +28,14 @@ func Confine(c *Confinement) ([]Protection, error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("worker: close this process to others: %w", err)
 	}
-	all := []Protection{dropCapabilities()}
+	names := Protection{Name: "names", Detail: "the kernel gives this user no mount namespace; " + namesSeen}
+	if c.Apart {
+		var err error
+		if names, err = hideNames(append(slices.Clone(c.Read), c.Write)); err != nil {
+			return nil, err
+		}
+	}
+	all := []Protection{dropCapabilities(), names}
 	if c.NoLandlock {
 		all = append(all, Protection{Name: "landlock", Detail: "switched off by a setting"})
 	} else {

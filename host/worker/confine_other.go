@@ -12,7 +12,7 @@ import (
 // Confine holds this process where the platform can.
 func Confine(*Confinement) ([]Protection, error) {
 	const why = "this platform has no such thing that openskill uses"
-	return []Protection{{Name: "capabilities", Detail: why}, {Name: "landlock", Detail: why}, {Name: "seccomp", Detail: why}}, nil
+	return []Protection{{Name: "capabilities", Detail: why}, {Name: "names", Detail: why}, {Name: "landlock", Detail: why}, {Name: "seccomp", Detail: why}}, nil
 }
 
 // Narrow does nothing here.

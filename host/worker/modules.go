@@ -391,7 +391,6 @@ func (m *Modules) compile(c *compilation, n, digest string, src *Source) (json.R
 	cmd.Args[0] = programName
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = []string{}, "/", []*os.File{module}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, errs, time.Second
-	cmd.SysProcAttr = attributes()
 	// It reads the module when its standard input ends: until then it is under no bounds but
 	// its own.
 	waits, begin, err := os.Pipe()

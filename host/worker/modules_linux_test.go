@@ -34,6 +34,7 @@ func beCompiler(args []string) int {
 	flags.Uint64Var(&c.Memory, "memory", 0, "")
 	flags.Uint64Var(&c.Seconds, "seconds", 0, "")
 	flags.Bool("trusted", false, "")
+	flags.BoolVar(&c.Apart, "apart", false, "")
 	if flags.Parse(args) != nil {
 		return 2
 	}

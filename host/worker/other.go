@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"syscall"
 )
 
 type spawner struct{}
@@ -14,7 +13,6 @@ type spawner struct{}
 func newSpawner() *spawner                 { return &spawner{} }
 func (*spawner) start(cmd *exec.Cmd) error { return cmd.Start() }
 func (*spawner) close()                    {}
-func attributes() *syscall.SysProcAttr     { return &syscall.SysProcAttr{} }
 
 var errNoChannel = errors.New("worker: processes for skills exist on Linux only; set OPENSKILL_WORKERS=off")
 

@@ -109,7 +109,6 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 	w.cmd.ExtraFiles = theirs
 	w.cmd.Stderr = w.stderr
 	w.cmd.WaitDelay = time.Second
-	w.cmd.SysProcAttr = attributes()
 	err = p.spawner.start(w.cmd)
 	for _, f := range theirs {
 		_ = f.Close()

@@ -24,6 +24,8 @@ type spawner struct {
 	work chan func()
 	stop chan struct{}
 	end  sync.Once
+
+	together bool // the kernel refuses mount namespaces; of that thread alone
 }
 
 func newSpawner() *spawner { return &spawner{work: make(chan func()), stop: make(chan struct{})} }
@@ -45,8 +47,9 @@ func (s *spawner) start(cmd *exec.Cmd) error {
 		}()
 	})
 	done := make(chan error, 1)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	select {
-	case s.work <- func() { done <- cmd.Start() }:
+	case s.work <- func() { done <- s.apart(cmd) }:
 		return <-done
 	case <-s.stop:
 		return os.ErrClosed
@@ -71,10 +74,6 @@ func keepInherited() {
 			unix.CloseOnExec(fd)
 		}
 	}
-}
-
-func attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
 // link is the host's end of the two connections that a worker is started with: one

@@ -60,6 +60,8 @@ func beWorker(args []string) error {
 		switch a {
 		case "--read":
 			c.Read = append(c.Read, args[i+1])
+		case "--apart":
+			c.Apart = true
 		case "--modules":
 			view = args[i+1]
 		case "--files":
@@ -145,6 +147,9 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 			return say("error: %v", err)
 		}
 		return say("%s", b)
+	case "look":
+		_, err := os.Stat(arg)
+		return say("%v", err)
 	case "write":
 		return say("%v", os.WriteFile(arg, []byte("x"), 0o600))
 	case "tell":

@@ -16,16 +16,20 @@ import (
 
 // TestWorldOfAWorker asks from inside what the kernel lets a worker do.
 func TestWorldOfAWorker(t *testing.T) {
-	t.Run("started for a key", func(t *testing.T) { world(t, -1) })
+	t.Run("started for a key", func(t *testing.T) { world(t, -1, true) })
 	t.Run("spare", func(t *testing.T) {
 		if !worker.Narrows {
 			t.Skip("with C's threads a spare worker cannot give up folders, and is not used; CGO_ENABLED=0 go test runs this")
 		}
-		world(t, 1)
+		world(t, 1, true)
+	})
+	t.Run("where the kernel gives no namespace", func(t *testing.T) {
+		worker.RefuseNamespaces(t)
+		world(t, -1, false)
 	})
 }
 
-func world(t *testing.T, spares int) {
+func world(t *testing.T, spares int, apart bool) {
 	t.Helper()
 	open, closed := t.TempDir(), t.TempDir()
 	for _, dir := range []string{open, closed} {
@@ -47,13 +51,28 @@ func world(t *testing.T, spares int) {
 		on[held.Name] = held.On
 		t.Logf("%+v", held)
 	}
+	if on["names"] != (apart && worker.MayMount()) {
+		t.Errorf("names are closed: %v", on["names"])
+	}
+	elsewhere, seen := "no such file", "no such file"
+	if !on["names"] {
+		elsewhere, seen = "permission denied", "<nil>"
+	}
+	sibling := elsewhere
+	if spares > 0 {
+		sibling = "permission denied" // spares begin with the folders of all
+	}
 	for _, c := range []struct{ does, needs, want string }{
+		{"look " + filepath.Join(open, "f"), "", "<nil>"},
+		{"look /etc/passwd", "", seen},
+		{"look /proc/1/environ", "", seen},
+		{"look " + filepath.Dir(os.Args[0]), "", seen},
 		{"env", "", "[]"},
 		{"read " + filepath.Join(open, "f"), "", "content"},
-		{"read " + filepath.Join(closed, "f"), "landlock", "permission denied"},
-		{"read /etc/passwd", "landlock", "permission denied"},
-		{"read /proc/1/environ", "landlock", "permission denied"},
-		{"files", "landlock", "permission denied"},
+		{"read " + filepath.Join(closed, "f"), "landlock", sibling},
+		{"read /etc/passwd", "landlock", elsewhere},
+		{"read /proc/1/environ", "landlock", elsewhere},
+		{"files", "landlock", elsewhere},
 		{"write " + filepath.Join(open, "new"), "landlock", "denied"},
 		{"write " + filepath.Join(open, "new"), "seccomp", "not permitted"},
 		{"socket", "seccomp", "-1 operation not permitted"},
