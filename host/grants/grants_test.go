@@ -1,6 +1,7 @@
 package grants_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -115,6 +116,24 @@ func TestForEnv(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", d)
 			}
 		})
+	}
+}
+
+// What is granted beyond the most rules is left out, whoever asks for how many.
+func TestGrantsOfOneSkillAreBounded(t *testing.T) {
+	var asks, allows []string
+	for i := range 64 {
+		asks = append(asks, fmt.Sprintf("https://*.example.com/%d/ GET", i))
+	}
+	for i := range 256 {
+		allows = append(allows, fmt.Sprintf("https://h%d.example.com GET", i))
+	}
+	a, err, _, _ := grants.Parse(strings.Join(allows, ";"), "", "", lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if http, _ := a.For(own, skill.Permissions{HTTP: rules(t, asks...)}); len(http) != 1024 {
+		t.Errorf("%d rules", len(http))
 	}
 }
 

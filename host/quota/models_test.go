@@ -57,6 +57,24 @@ func TestRefusesQuestionsBeyondTheDay(t *testing.T) {
 	})
 }
 
+func TestRefusesTooManyQuestionsOfADay(t *testing.T) {
+	at(t, func(t *testing.T) {
+		q := open(t, &quotatest.Store{}, func(o *quota.Options) { o.DailyModelRequests = 3 })
+		for range 3 {
+			settle, err := q.Reserve(t.Context(), "acme", 0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			settle(0, 0)
+		}
+		_, err := q.Reserve(t.Context(), "acme", 0, 0)
+		var e *skill.Error
+		if !errors.As(err, &e) || e.Code != skill.RateLimited || e.Details["unit"] != "model_requests_per_day" {
+			t.Errorf("the fourth: %v", err)
+		}
+	})
+}
+
 // Two hosts on one database together let no more through than one.
 func TestReservesOverHosts(t *testing.T) {
 	at(t, func(t *testing.T) {

@@ -377,6 +377,26 @@ func TestWhoMayReplay(t *testing.T) {
 	}
 }
 
+// The recording of one execution under the name of another is not replayed as that one.
+func TestRefusesTheRecordingOfAnotherExecution(t *testing.T) {
+	root := write(t, "mine", "", "import sys\nsys.stdin.read()\nprint({})")
+	h := open(t, plan{roots: []string{root}})
+	one, other := h.ran(t, "mine", `{"a": 1}`), h.ran(t, "mine", `{"a": 2}`)
+	row, err := h.store.Get(t.Context(), "local", other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row.ExecutionID = one
+	swapped := &replay.Memory{}
+	if err := swapped.Keep(t.Context(), row); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, plan{roots: []string{root}, records: h.records, store: swapped})
+	if r, err := again.replayer.Replay(t.Context(), skill.Local(), one); r != nil || skill.CodeOf(err) != skill.Conflict {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // TestKept holds what is kept of runs that cannot be replayed, and that old recordings
 // go.
 func TestKept(t *testing.T) {

@@ -132,6 +132,7 @@ func TestCut(t *testing.T) {
 	for name, r := range map[string]*skill.Result{
 		"data":    {Success: true, Data: data},
 		"array":   {Success: true, Data: json.RawMessage("[" + strings.Repeat("1,", 5000) + "1]")},
+		"by one":  {Success: true, Data: json.RawMessage(`"` + strings.Repeat("é", 5000) + `"`)},
 		"error":   {Error: &skill.ResultError{Code: skill.Trap, Message: long}},
 		"details": {Error: &skill.ResultError{Code: skill.Trap, Message: "x", Details: map[string]any{"a": long}}},
 	} {

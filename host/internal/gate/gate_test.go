@@ -233,6 +233,18 @@ func TestAFullPartHoldsUpNobody(t *testing.T) {
 			}
 			l()
 		}
+		other := Part{Key: "other", Places: 1}
+		free, err := g.TryEnter("a", other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		passed := false
+		waits(t.Context(), g, "b", func(l func(), err error) { passed = err == nil; l() }, other)
+		free()
+		synctest.Wait()
+		if !passed {
+			t.Error("a request waits behind one of its tenant for another part")
+		}
 		if went {
 			t.Error("two hold a part of one place")
 		}

@@ -74,7 +74,11 @@ func TestRead(t *testing.T) {
 	if f, err := Read(dir); err != nil || len(f.Skills) != 0 {
 		t.Errorf("where there is none: %v, %v", f, err)
 	}
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, FileName)); err != nil {
+	good := filepath.Join(dir, "elsewhere")
+	if err := os.WriteFile(good, []byte(`{"lock":1,"skills":{}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(good, filepath.Join(dir, FileName)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Read(dir); err == nil || strings.Contains(err.Error(), dir) {

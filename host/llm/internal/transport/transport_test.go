@@ -195,6 +195,30 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A redirect is an error, and nobody else is asked, with the key in the request's head.
+func TestRefusesRedirects(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another host is asked, with the key %q", r.Header.Get("X-Api-Key"))
+	}))
+	defer other.Close()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, status) }))
+		c := New(Options{Vendor: "v", Key: "sk-secret", HTTP: s.Client()})
+		err := c.Ask(t.Context(), func(ctx context.Context) (*http.Response, error) {
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader("{}"))
+			if err != nil {
+				return nil, err
+			}
+			req.Header.Set("X-Api-Key", "sk-secret")
+			return c.HTTP().Do(req)
+		}, func(*Answer) error { return nil })
+		s.Close()
+		if skill.CodeOf(err) != skill.AgentLLMUnavailable {
+			t.Errorf("%d: %v", status, err)
+		}
+	}
+}
+
 // An error that says already what happened is kept; an end of the caller's comes first.
 func TestExplain(t *testing.T) {
 	c := New(Options{Vendor: "v"})
