@@ -39,11 +39,15 @@ func (h *Host) approve() func(context.Context, skill.Principal, *registry.Skill,
 // closed by the caller.
 func (h *Host) edges(o *httpapi.Options) (*mcpserver.Server, error) {
 	o.Reads = httpapi.NewReads(h.alone)
+	var over func(context.Context, skill.Principal) bool
+	if h.kept.callers != nil {
+		over = h.kept.callers.Over
+	}
 	mcp, err := mcpserver.New(mcpserver.Options{
 		Alone: h.alone,
 		Door:  h, Catalogue: h.Catalogue(), AgentSkills: h.agents, Origins: o.Origins,
 		Principal: func(r *http.Request) (skill.Principal, error) { return httpapi.PrincipalOf(r.Context()), nil },
-		Revision:  h.revision, Reads: o.Reads,
+		Over:      over, Revision: h.revision, Reads: o.Reads,
 		Approvals: h.approvals, Logger: h.log, Version: Version, BodyLimit: o.BodyLimit,
 	})
 	if err != nil {

@@ -99,6 +99,16 @@ func (a *Authenticator) Authenticate(ctx context.Context, c Credentials) (skill.
 	return *a.anonymous, nil
 }
 
+// Over reports whether the key that made a principal known was revoked or has expired. False
+// means too that the database does not tell now.
+func (a *Authenticator) Over(ctx context.Context, p skill.Principal) bool {
+	if a.keys == nil || p.Key == "" {
+		return false
+	}
+	e, err := a.keys.find(ctx, p.Key)
+	return err == nil && (e == stranger || e.over(a.now()) != "")
+}
+
 func (a *Authenticator) answer(ctx context.Context, p skill.Principal, id string, err error) (skill.Principal, error) {
 	var why reason
 	switch {

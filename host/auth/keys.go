@@ -107,14 +107,23 @@ func (e *entry) judge(hash [sha256.Size]byte, now time.Time) reason {
 		return "no key has this id"
 	case is|was == 0:
 		return "a key with another secret"
-	case !e.key.RevokedAt.IsZero():
-		return "a revoked key"
-	case !e.key.ExpiresAt.IsZero() && !now.Before(e.key.ExpiresAt):
-		return "an expired key"
+	case e.over(now) != "":
+		return e.over(now)
 	case is == 0 && !now.Before(e.key.OldUntil):
 		return "a key that was rotated, after its overlap"
 	case e.principal.ID == "":
 		return "a key whose row in the database is damaged"
+	}
+	return ""
+}
+
+// over says why a key that was good is none any more.
+func (e *entry) over(now time.Time) reason {
+	switch {
+	case !e.key.RevokedAt.IsZero():
+		return "a revoked key"
+	case !e.key.ExpiresAt.IsZero() && !now.Before(e.key.ExpiresAt):
+		return "an expired key"
 	}
 	return ""
 }

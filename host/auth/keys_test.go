@@ -165,6 +165,31 @@ func TestWrongKeys(t *testing.T) {
 
 // A revocation holds on every host within half a second, and costs each of them four
 // questions a second whatever the number of keys.
+// What knows a principal by its key is told when that has ended, and of no other key.
+func TestOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openKeys(t)
+		one, _ := h.create(t, 0)
+		two, _ := h.create(t, time.Hour)
+		over := func(want ...bool) {
+			t.Helper()
+			for i, p := range []skill.Principal{one.Principal(), two.Principal(), {ID: "ann", Type: skill.Human, Tenant: "acme"}} {
+				if got := h.Over(t.Context(), p); got != want[i] {
+					t.Errorf("%s: %v", p.ID, got)
+				}
+			}
+		}
+		over(false, false, false)
+		if _, err := h.keys.Revoke(t.Context(), one.ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(500 * time.Millisecond)
+		over(true, false, false)
+		time.Sleep(time.Hour)
+		over(true, true, false)
+	})
+}
+
 func TestRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openKeys(t)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -137,7 +138,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancelCause(context.WithValue(s.base, callerKey{}, c)) //nolint:contextcheck // the request's memory is not its own behind some servers; the line below ties them
 	defer cancel(nil)
-	defer context.AfterFunc(r.Context(), func() { cancel(errClientLeft) })()
+	defer context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })() //nolint:contextcheck // it is the one that has ended
 	e := &exchange{ctx, newStreamWriter(rw, s.opt.KeepAlive, cancel)}
 	defer e.out.finish()
 	number, forget := w.remember(e)
@@ -411,6 +412,30 @@ func (w *web) prune() {
 		if !live[id] && s.open == 0 && time.Since(s.used) > time.Minute { // one may just begin
 			w.drop(id)
 		}
+	}
+}
+
+// endOver ends the sessions of callers whose key was revoked or has expired. What they have
+// under way ends with its request.
+func (w *web) endOver() {
+	if w.s.opt.Over == nil {
+		return
+	}
+	w.mu.Lock()
+	all := slices.Collect(maps.Values(w.callers))
+	w.mu.Unlock()
+	for _, c := range all {
+		if c.p.Key == "" || !w.s.opt.Over(w.s.base, c.p) {
+			continue
+		}
+		w.mu.Lock()
+		for _, s := range w.sessions {
+			if s.c == c {
+				w.owned.Remove(s)
+				w.end(s)
+			}
+		}
+		w.mu.Unlock()
 	}
 }
 

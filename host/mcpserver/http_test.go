@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -254,6 +255,49 @@ func TestClientLeaves(t *testing.T) {
 }
 
 // TestSessions holds sessions to their callers, and to their end.
+// Sessions end with the key that began them, also where nothing of theirs is under way.
+func TestSessionsEndWithTheirKey(t *testing.T) {
+	d := newDoor()
+	var revoked atomic.Bool
+	web, s := listen(t, Options{
+		Door: d, Catalogue: d, PollEvery: 20 * time.Millisecond,
+		Principal: func(r *http.Request) (skill.Principal, error) {
+			p, err := named(r)
+			p.Key = r.Header.Get("X-Caller")
+			return p, err
+		},
+		Over: func(_ context.Context, p skill.Principal) bool { return revoked.Load() && p.Key == "anna" },
+	})
+	_, _, anna := send(t, web.URL, hello, "X-Caller", "anna")
+	_, _, ben := send(t, web.URL, hello, "X-Caller", "ben")
+	open := func() (n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for c := range s.callers {
+			for range c.server.Sessions() {
+				n++
+			}
+		}
+		return n
+	}
+	if n := open(); n != 2 {
+		t.Fatalf("%d sessions", n)
+	}
+	revoked.Store(true)
+	for until := time.Now().Add(5 * time.Second); open() > 1; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("the session goes on")
+		}
+	}
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	for caller, want := range map[string]int{"anna": 404, "ben": 200} {
+		h := map[string]http.Header{"anna": anna, "ben": ben}[caller]
+		if status, text, _ := send(t, web.URL, ping, "X-Caller", caller, "Mcp-Session-Id", h.Get("Mcp-Session-Id")); status != want {
+			t.Errorf("%s: %d %s", caller, status, text)
+		}
+	}
+}
+
 func TestSessions(t *testing.T) {
 	d := newDoor()
 	began, ended := waiting(d)

@@ -67,6 +67,9 @@ type Options struct {
 	// Principal says who a request over HTTP acts for; its error, an *skill.Error,
 	// is the answer. nil: every request is refused.
 	Principal func(*http.Request) (skill.Principal, error)
+	// Over reports whether the key of a principal was revoked or has expired: its sessions
+	// over HTTP end then. It is asked every PollEvery. nil: keys do not end.
+	Over func(ctx context.Context, p skill.Principal) bool
 	// Origins are further origins (as in https://skills.example) under which this
 	// server is reached. Hosts that are localhost or a numeric address need no entry;
 	// names do, because whoever owns a name can make it point here. nil: none.

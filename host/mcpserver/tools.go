@@ -270,7 +270,7 @@ func (c *caller) callContext(ctx context.Context, r *mcp.CallToolRequest) (conte
 	stops := []func() bool{context.AfterFunc(c.base, func() { cancel(errShutdown) })}
 	if e := c.s.web.exchangeOf(r.Extra); e != nil {
 		e.out.settled()
-		stops = append(stops, context.AfterFunc(e.ctx, func() { cancel(errClientLeft) }))
+		stops = append(stops, context.AfterFunc(e.ctx, func() { cancel(context.Cause(e.ctx)) }))
 	}
 	c.calling.Lock()
 	if c.running[id] == nil {

@@ -42,6 +42,7 @@ func (s *Server) watch(done chan<- struct{}) {
 			return
 		case <-tick.C:
 			s.Refresh(s.base)
+			s.web.endOver()
 			s.web.forget()
 		}
 	}
