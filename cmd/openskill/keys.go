@@ -338,8 +338,9 @@ func (a *app) keysRevokeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke ID…",
 		Short: "Revokes keys, on every host within a second",
-		Long: `Revokes keys for good, on every host within a second. Calls under way go on. Instead of
-the id the key itself is taken too, for whoever finds one where it should not be.`,
+		Long: `Revokes keys for good, on every host within a second. Calls, tasks, chat turns and MCP
+sessions of a key end within two seconds. Instead of the id the key itself is taken too,
+for whoever finds one where it should not be.`,
 		Example: "  openskill keys revoke pvgqyfyx5dc6zpxs",
 		Args:    takes(1, many),
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"openskill/host/internal/lease"
 	"openskill/host/recent"
 	"openskill/sdk/skill"
 )
@@ -172,11 +173,12 @@ type view struct {
 // session.
 func (c *Console) page(h func(*view) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v, ok := c.enter(w, r)
-		if !ok {
+		v, leave := c.enter(w, r)
+		if v == nil {
 			return
 		}
-		if r.Method == http.MethodPost {
+		defer leave()
+		if r = v.r; r.Method == http.MethodPost {
 			if err := r.ParseForm(); err != nil {
 				_ = v.fail(http.StatusBadRequest, "The form could not be read.")
 				return
@@ -193,9 +195,8 @@ func (c *Console) page(h func(*view) error) http.HandlerFunc {
 }
 
 // enter finds out who asks, by the cookie; whoever is not known is shown the way to the
-// sign-in page.
-func (c *Console) enter(w http.ResponseWriter, r *http.Request) (*view, bool) {
-	v := &view{Console: c, w: w, r: r}
+// sign-in page, and has no view. The context of the request ends with the session, until leave.
+func (c *Console) enter(w http.ResponseWriter, r *http.Request) (v *view, leave func()) {
 	s, err := c.known(r.Context(), r)
 	if s == nil && err == nil && c.o.Authenticate == nil {
 		s = c.begin(w, r, "", &c.o.Operator)
@@ -203,10 +204,11 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) (*view, bool) {
 	switch {
 	case err != nil:
 		c.plain(w, r, http.StatusServiceUnavailable, "It cannot be looked up now who you are: "+messageOf(err))
-		return nil, false
 	case s != nil:
-		v.s, v.p = s.session, s.principal
-		return v, true
+		v = &view{Console: c, w: w, s: s.session, p: s.principal}
+		ctx, stop := lease.Start(r.Context(), v.stillGood)
+		v.r = r.WithContext(ctx)
+		return v, stop
 	case r.Header.Get("Hx-Request") != "":
 		w.Header().Set("HX-Redirect", base+"/signin")
 		w.WriteHeader(http.StatusUnauthorized)
@@ -219,7 +221,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) (*view, bool) {
 		}
 		http.Redirect(w, r, to, http.StatusSeeOther)
 	}
-	return nil, false
+	return nil, nil
 }
 
 // frame is what every page shows around its own part.

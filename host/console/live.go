@@ -14,11 +14,8 @@ import (
 	"openskill/sdk/skill"
 )
 
-// How often a stream makes sure that its session is still good, and says that it is alive.
-const (
-	askEvery  = time.Second
-	beatEvery = 15 * time.Second
-)
+// beatEvery is how often a stream says that it is alive.
+const beatEvery = 15 * time.Second
 
 // sight says which calls a principal sees: its own, those of its tenant, or all, as the
 // records of the API do. nil: none.
@@ -57,10 +54,7 @@ func (v *view) live() error {
 	}
 	defer watcher.Close()
 
-	ctx, cancel := context.WithCancel(v.r.Context())
-	defer cancel()
-	go v.guard(ctx, cancel)
-
+	ctx := v.r.Context()
 	out := &stream{w: v.w}
 	out.begin()
 	for {
@@ -85,29 +79,6 @@ func (v *view) live() error {
 		}
 		if out.err != nil {
 			return nil //nolint:nilerr // the client has left
-		}
-	}
-}
-
-// guard ends a stream when its session does.
-func (v *view) guard(ctx context.Context, cancel context.CancelFunc) {
-	defer cancel()
-	tick := time.NewTicker(askEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-v.s.over:
-			return
-		case <-tick.C:
-			if v.sessions.old(v.s, v.o.Now()) {
-				return
-			}
-			p, good, err := v.whose(ctx, v.s)
-			if err == nil && (!good || p.ID != v.p.ID || strings.Join(p.Scopes, " ") != strings.Join(v.p.Scopes, " ")) {
-				return
-			}
 		}
 	}
 }

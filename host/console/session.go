@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -194,6 +195,24 @@ func (c *Console) whose(ctx context.Context, s *session) (p skill.Principal, goo
 		return p, false, err
 	}
 	return p, err == nil && p.ID != "" && p.Type != skill.Anonymous, nil
+}
+
+// stillGood refuses a request whose session is over, or whose caller is not the same any more.
+func (v *view) stillGood(ctx context.Context) error {
+	over := &skill.Error{Op: "console.session", Code: skill.Unauthorized, Message: "the session is over"}
+	select {
+	case <-v.s.over:
+		return over
+	default:
+	}
+	if v.sessions.old(v.s, v.o.Now()) {
+		return over
+	}
+	p, good, err := v.whose(ctx, v.s)
+	if err == nil && (!good || p.ID != v.p.ID || !slices.Equal(p.Scopes, v.p.Scopes)) {
+		return over
+	}
+	return err
 }
 
 // CallerOf says whose session the cookies of a request to a host are of; the zero value:

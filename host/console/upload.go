@@ -28,10 +28,11 @@ func (v *view) uploadPage() error {
 // upload hands an upload on to the API while it comes in. Its first part is the token of the
 // session, so that nothing of a stranger's form is read further.
 func (c *Console) upload(w http.ResponseWriter, r *http.Request) {
-	v, ok := c.enter(w, r)
-	if !ok {
+	v, leave := c.enter(w, r)
+	if v == nil {
 		return
 	}
+	defer leave()
 	if err := v.takeUpload(); err != nil {
 		v.failed(err)
 	}

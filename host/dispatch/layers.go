@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/grants"
 	"openskill/host/internal/gate"
+	"openskill/host/internal/lease"
 	"openskill/host/registry"
 	"openskill/host/strictjson"
 	"openskill/sdk/skill"
@@ -257,10 +258,13 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	return err
 }
 
-// cancelled says why the caller's context ended.
+// cancelled says why the caller's context ended: in the words of the host, if that has ended it.
 func cancelled(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &skill.Error{Op: "dispatch.run", Code: skill.Timeout, Message: "the time that the caller gave ran out"}
+	}
+	if err := lease.Refused(ctx); err != nil {
+		return err
 	}
 	return &skill.Error{Op: "dispatch.run", Code: skill.Cancelled, Message: "the call was cancelled, or its caller left, before the skill ended"}
 }

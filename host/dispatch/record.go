@@ -195,7 +195,7 @@ func statusOf(code skill.Code) audit.Status {
 	switch code { //nolint:exhaustive // all others failed
 	case skill.Timeout:
 		return audit.TimedOut
-	case skill.Cancelled:
+	case skill.Cancelled, skill.Unauthorized: // of a run, the end of its caller's credentials
 		return audit.Terminated
 	}
 	return audit.Failed

@@ -46,7 +46,7 @@ func (s *Server) calling(ctx *fasthttp.RequestCtx) (run context.Context, done fu
 	if conn != nil {
 		s.watches.add(conn, func() { cancel(errClientLeft) })
 	}
-	stop := endsWith(ctx, cancel)
+	stop := s.endsWith(callerOf(ctx), cancel)
 	return run, func() {
 		if conn != nil {
 			s.watches.remove(conn)

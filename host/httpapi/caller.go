@@ -58,6 +58,9 @@ type caller struct {
 	subject   string        // first parameter of the path
 	held      int           // bytes of the body that are counted, see hold
 	holder    string        // for whom
+
+	credentials shown           // that it was let in by
+	asker       context.Context //nolint:containedctx // ends when the caller is no longer let in; from within, with the one who asks; nil before it was let in
 }
 
 type callerKey struct{}
@@ -103,7 +106,7 @@ func (s *Server) letIn(ctx *fasthttp.RequestCtx, path string) error {
 	if in == nil && (ctx.IsGet() || ctx.IsHead()) && s.rebound(ctx) {
 		return errUnknownHost()
 	}
-	p, err := s.principal(ctx, in)
+	p, err := s.principal(ctx, c, in)
 	switch {
 	case err == nil && p.ID == "", skill.CodeOf(err) == skill.Unauthorized:
 		return errUnauthorized(err)
@@ -144,11 +147,14 @@ func (s *Server) claim(ctx *fasthttp.RequestCtx, p *skill.Principal) error {
 }
 
 // principal is who asks, from within or by credentials.
-func (s *Server) principal(ctx *fasthttp.RequestCtx, in *inside) (skill.Principal, error) {
+func (s *Server) principal(ctx *fasthttp.RequestCtx, c *caller, in *inside) (skill.Principal, error) {
 	if in != nil {
+		c.asker = in.ctx
 		return in.principal, nil
 	}
-	return s.opt.Authenticate(s.base, credentials(ctx))
+	given := credentials(ctx)
+	c.credentials = shownOf(given)
+	return s.opt.Authenticate(s.base, given)
 }
 
 // errUnauthorized is the answer to whoever is not known. It is the same whatever was

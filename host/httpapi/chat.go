@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/agent/chat"
+	"openskill/host/internal/lease"
 	"openskill/sdk/skill"
 )
 
@@ -149,6 +150,9 @@ func (s *Server) streamTurn(ctx *fasthttp.RequestCtx, take taking) error {
 	go func() {
 		defer a.finish(nil)
 		said, err := s.guarded(run, events.trace, take, events.hear)
+		if err != nil {
+			err = cmp.Or(lease.Refused(run), err)
+		}
 		if !events.end(said, err) {
 			refused = err
 			return

@@ -16,6 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/internal/lease"
 	"openskill/host/tracing"
 	"openskill/sdk/skill"
 )
@@ -57,6 +58,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		s.fail(ctx, err)
 		return
 	}
+	defer s.lookAfter(callerOf(ctx))()
 	if callerOf(ctx).route == nil {
 		s.noRoute(ctx, path)
 		return
@@ -76,6 +78,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	defer leave()
+	if err := lease.Refused(callerOf(ctx).asker); err != nil { // while the body came in
+		s.fail(ctx, err)
+		return
+	}
 	s.fiber(ctx)
 	if s.log.Enabled(context.Background(), slog.LevelDebug) {
 		s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelDebug, "request", slog.String("trace_id", string(trace)),

@@ -79,7 +79,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx, call executions.Run) error {
 		inner := call
 		call = func(run context.Context, started func(string)) *skill.Result { return inner(span.In(run), started) }
 	}
-	id, r, err := s.opt.Executions.Start(run, who(ctx), call)
+	id, r, err := s.opt.Executions.Start(run, who(ctx), s.whileLetIn(callerOf(ctx), call))
 	switch {
 	case err != nil:
 		return err

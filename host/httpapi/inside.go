@@ -79,13 +79,3 @@ type insideBody struct {
 }
 
 func (b *insideBody) Close() error { return b.of.CloseBodyStream() }
-
-// endsWith has a context end with that of who asks from within; stop is called when it is not
-// needed any more.
-func endsWith(ctx *fasthttp.RequestCtx, cancel context.CancelCauseFunc) (stop func() bool) {
-	in := insideOf(ctx)
-	if in == nil {
-		return func() bool { return true }
-	}
-	return context.AfterFunc(in.ctx, func() { cancel(errClientLeft) })
-}

@@ -16,6 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/internal/lease"
 	"openskill/sdk/skill"
 )
 
@@ -66,6 +67,10 @@ func (s *Server) mount(ctx *fasthttp.RequestCtx, h http.Handler) error {
 	if a.streams() {
 		a.send(ctx)
 		return nil
+	}
+	if err := lease.Refused(callerOf(ctx).asker); err != nil && len(a.buf) == 0 { // the handler has given up
+		a.end()
+		return err
 	}
 	ctx.SetStatusCode(status)
 	copyHeader(&ctx.Response.Header, header)
@@ -121,7 +126,7 @@ func (s *Server) answering(parent context.Context, ctx *fasthttp.RequestCtx, wat
 	if watched = watched && conn != nil; watched {
 		s.watches.add(conn, func() { cancel(errClientLeft) })
 	}
-	stop := endsWith(ctx, cancel)
+	stop := s.endsWith(callerOf(ctx), cancel)
 	return run, newAnswer(conn, s.opt.WriteTimeout, func() {
 		if watched {
 			s.watches.remove(conn)

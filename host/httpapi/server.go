@@ -194,6 +194,8 @@ type Server struct {
 
 	listening context.Context //nolint:containedctx // the parent of streams without an end, ended when Shutdown begins
 	hangUp    context.CancelCauseFunc
+
+	leases leases
 }
 
 var (
@@ -217,6 +219,7 @@ func New(o Options) (*Server, error) {
 	s.open, s.bodies = newBudget(openBodies, false), newBudget(knownBodies, s.opt.Alone)
 	s.receiving = gate.New(gate.Options{Places: s.opt.Receiving, Retry: time.Second, Alone: s.opt.Alone})
 	s.admitting = gate.New(gate.Options{Places: s.opt.Admitting, Queue: mostWaiting, Wait: s.opt.AdmitWait, Retry: 10 * time.Second, Alone: s.opt.Alone})
+	s.leases.all = map[shown]*shared{}
 	s.health = healthBody(s.opt.Version)
 	s.base, s.endAll = context.WithCancelCause(context.Background())
 	s.listening, s.hangUp = context.WithCancelCause(s.base)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/httpapi/internal/wire"
+	"openskill/host/internal/lease"
 	"openskill/sdk/skill"
 )
 
@@ -36,8 +38,12 @@ func invalidField(field, problem string) *skill.Error {
 }
 
 // fail answers err with the status of its code, as a Normalized Skill Result
-// where the path asks for one.
+// where the path asks for one. Whatever failed because the caller is no longer let in, that is
+// the answer.
 func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
+	if asker := callerOf(ctx).asker; asker != nil {
+		err = cmp.Or(lease.Refused(asker), err)
+	}
 	s.failAs(ctx, skill.CodeOf(err).Status(), err)
 }
 
