@@ -24,7 +24,7 @@ import (
 // module that it compiled, so only that is taken which a compiler leaves of this module:
 // few files, that nobody else can read or execute, and none that is another module's.
 // Code is called by what it was made of, which cannot be seen from its name: see Give.
-func (m *Modules) keep(dir, n, own string, report []byte, most uint64) error {
+func (m *Modules) keep(dir, n, own, tenant string, report []byte, most uint64) error {
 	k := &keeper{dir: dir, own: own, files: maxKept, bytes: most}
 	err := k.look(".")
 	if errors.Is(err, errLeft) {
@@ -32,6 +32,9 @@ func (m *Modules) keep(dir, n, own string, report []byte, most uint64) error {
 	}
 	if err == nil {
 		err = writeSums(dir)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, tenantFile), []byte(tenant), 0o600)
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, reportFile), report, 0o600)
@@ -149,8 +152,8 @@ func (k *keeper) entry(rel string, e fs.DirEntry) error {
 		return err
 	}
 	size := uint64(info.Size()) //nolint:gosec // not negative
-	ours := len(parts) == 3 && parts[0] == "code" || len(parts) == 2 && (parts[0] == "metered" || parts[0] == "pages") && parts[1] == k.own
-	if !info.Mode().IsRegular() || !ours || size > k.bytes {
+	code := len(parts) == 3 && parts[0] == "code" || len(parts) == 2 && (parts[0] == "metered" || parts[0] == "pages") && parts[1] == k.own
+	if !info.Mode().IsRegular() || !code || size > k.bytes {
 		return fmt.Errorf("%w: %s of %d bytes, which is nothing that it makes", errLeft, info.Mode(), size)
 	}
 	k.bytes -= size
@@ -186,7 +189,7 @@ func (m *Modules) Give(view, digest string, trusted bool) error {
 		}
 		rel, err := filepath.Rel(from, path)
 		switch {
-		case err != nil || rel == reportFile || rel == sumsFile:
+		case err != nil || ours(rel):
 			return err
 		case strings.HasPrefix(rel, "metered"):
 			last = append(last, rel) // whoever sees it counts on the code
@@ -208,6 +211,10 @@ func (m *Modules) Give(view, digest string, trusted bool) error {
 // sumsFile has the SHA-256 of each file that a compiler left.
 const sumsFile = "sums.json"
 
+// ours reports whether a file of a compiled module is the host's own, beside what the
+// compiler left.
+func ours(rel string) bool { return rel == reportFile || rel == sumsFile || rel == tenantFile }
+
 // sums are those of the files of a folder, by their names in it.
 func sums(dir string) (map[string]string, error) {
 	all := map[string]string{}
@@ -216,7 +223,7 @@ func sums(dir string) (map[string]string, error) {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)
-		if err != nil || rel == sumsFile || rel == reportFile {
+		if err != nil || ours(rel) {
 			return err
 		}
 		f, err := os.Open(path) //nolint:gosec // a name of ours

@@ -55,7 +55,7 @@ type ModulesOptions struct {
 	Alone  bool // all callers are one tenant, which may have all of these
 	// Strangers and Trusted bound the compilation of one module.
 	Strangers, Trusted CompileLimits
-	Bytes              int64 // that are kept; beyond it what was not used for the longest goes; 0: 4 GiB
+	Bytes              int64 // that are kept; beyond it the tenant that has the most loses some; 0: 4 GiB
 	Log                *slog.Logger
 }
 
@@ -221,6 +221,7 @@ func (m *Modules) Ensure(ctx context.Context, digest string, src *Source) (json.
 		return nil, err
 	}
 	if report, err := os.ReadFile(filepath.Join(m.root, n, reportFile)); err == nil { //nolint:gosec // a name of ours
+		m.shared(n, src.Tenant)
 		return report, nil
 	}
 	m.mu.Lock()
@@ -445,7 +446,7 @@ func (m *Modules) compile(c *compilation, n, digest string, src *Source) (json.R
 	case out.Failed != "":
 		return nil, fmt.Errorf("worker: a compiler failed: %s", skill.CleanText(out.Failed, 1000))
 	}
-	return out.Report, m.keep(dir, n, own, out.Report, limits.Memory)
+	return out.Report, m.keep(dir, n, own, src.Tenant, out.Report, limits.Memory)
 }
 
 func (c *compilation) tooLong() error {

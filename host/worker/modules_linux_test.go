@@ -454,6 +454,38 @@ func TestTrimmed(t *testing.T) {
 	}
 }
 
+// TestTrimmedByTenant holds that what one tenant has compiled, by dry runs or not, takes no
+// room of another tenant, of a module that several use, or of a runtime.
+func TestTrimmedByTenant(t *testing.T) {
+	m := modules(t, func(o *worker.ModulesOptions) { o.Bytes = 1500 })
+	ensure := func(tenant, text string, trusted bool) {
+		t.Helper()
+		src := sourceOf(text)
+		src.Tenant, src.Trusted = tenant, trusted
+		if _, err := m.Ensure(t.Context(), digestOf(text), src); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ensure("", "a runtime", true)
+	ensure("beta", "of beta", false)
+	ensure("acme", "of both", false)
+	ensure("beta", "of both", false)
+	for i := range 20 {
+		ensure("acme", fmt.Sprint("dry run ", i), false)
+	}
+	if !m.Has(digestOf("a runtime"), true) {
+		t.Error("the runtime is gone")
+	}
+	for _, text := range []string{"of beta", "of both"} {
+		if !m.Has(digestOf(text), false) {
+			t.Errorf("the module %s is gone", text)
+		}
+	}
+	if m.Has(digestOf("dry run 0"), false) || !m.Has(digestOf("dry run 19"), false) {
+		t.Error("of the tenant that has the most, the oldest module does not make room")
+	}
+}
+
 // TestCodeOfOneName holds that what a compiler made of one module is not run for
 // another one: a worker that has the code of the one is not given the other's, if they
 // are not the same.
