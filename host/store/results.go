@@ -17,7 +17,8 @@ import (
 func (d *DB) Results() executions.Results { return resultStore{d} }
 
 // resultStore keeps items in the table results and the sum of each tenant's in
-// result_bytes, whose row is what two writers of one tenant wait for.
+// result_bytes, whose row is what two writers of one tenant wait for. Large items are in
+// result_parts.
 type resultStore struct{ db *DB }
 
 var _ executions.Results = resultStore{}
@@ -32,31 +33,46 @@ type key struct {
 
 // Put implements [executions.Results].
 func (s resultStore) Put(ctx context.Context, k *executions.Kept, most int64) error {
-	return s.db.inTurn(ctx, k.Tenant, func() error {
-		return s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error { return s.put(ctx, tx, k, most) })
-	})
+	ids, err := s.writeParts(ctx, k)
+	gone := ids
+	if err == nil {
+		err = s.db.inTurn(ctx, k.Tenant, func() error {
+			return s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
+				gone, err = s.put(ctx, tx, k, ids, most)
+				return err
+			})
+		})
+		if err != nil {
+			gone = ids
+		}
+	}
+	_ = s.dropParts(ctx, k.Tenant, gone) // or Sweep does
+	return err
 }
 
-func (s resultStore) put(ctx context.Context, tx bun.Tx, k *executions.Kept, most int64) error {
+// put gives the ids of the parts that nothing names any more.
+func (s resultStore) put(ctx context.Context, tx bun.Tx, k *executions.Kept, ids []string, most int64) (gone []string, err error) {
 	total, err := s.sum(ctx, tx, k.Tenant)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, item := range k.Items {
+	for i, item := range k.Items {
 		total += int64(len(item.Data))
-		freed, err := s.remove(ctx, tx, key{ExecutionID: k.ExecutionID, Name: item.Name})
+		freed, parts, err := s.remove(ctx, tx, key{ExecutionID: k.ExecutionID, Name: item.Name})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		total -= freed
-		if err := s.insert(ctx, tx, k, item); err != nil {
-			return err
+		gone = append(gone, parts)
+		if err := s.insert(ctx, tx, k, item, ids[i]); err != nil {
+			return nil, err
 		}
 	}
-	if total, err = s.makeRoom(ctx, tx, k, total, most); err != nil {
-		return err
+	total, more, err := s.makeRoom(ctx, tx, k, total, most)
+	if err != nil {
+		return nil, err
 	}
-	return s.setSum(ctx, tx, k.Tenant, total)
+	return append(gone, more...), s.setSum(ctx, tx, k.Tenant, total)
 }
 
 // sum gives the bytes of a tenant, and holds them until the transaction ends.
@@ -75,64 +91,73 @@ func (s resultStore) setSum(ctx context.Context, tx bun.Tx, tenant string, total
 
 // insert hands the bytes to the driver as they are: bun would write them into the text of
 // the statement, twice as long, which the database would have to read.
-func (s resultStore) insert(ctx context.Context, tx bun.Tx, k *executions.Kept, item executions.Item) error {
+func (s resultStore) insert(ctx context.Context, tx bun.Tx, k *executions.Kept, item executions.Item, parts string) error {
 	body := item.Data
-	if body == nil {
+	if body == nil || parts != "" {
 		body = []byte{} // nil would be NULL
 	}
 	_, err := tx.Tx.ExecContext(ctx,
-		s.db.marked("INSERT INTO results (execution_id, name, tenant, bytes, created_at, expires_at, body) VALUES (?, ?, ?, ?, ?, ?, ?)"),
-		k.ExecutionID, plain(item.Name), plain(k.Tenant), len(body), at(k.At).of(s.db.kind), at(k.Until).of(s.db.kind), body)
+		s.db.marked("INSERT INTO results (execution_id, name, tenant, bytes, created_at, expires_at, body, parts) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
+		k.ExecutionID, plain(item.Name), plain(k.Tenant), len(item.Data), at(k.At).of(s.db.kind), at(k.Until).of(s.db.kind), body, sql.NullString{String: parts, Valid: parts != ""})
 	return err
 }
 
-// remove removes an item, if it is there, and says how many bytes it had.
-func (s resultStore) remove(ctx context.Context, tx bun.Tx, k key) (bytes int64, err error) {
-	err = tx.NewRaw("DELETE FROM results WHERE execution_id = ? AND name = ? RETURNING bytes", k.ExecutionID, plain(k.Name)).Scan(ctx, &bytes)
+// remove removes an item, if it is there, and says how many bytes it had and the id of its
+// parts, which are still there.
+func (s resultStore) remove(ctx context.Context, tx bun.Tx, k key) (bytes int64, parts string, err error) {
+	err = tx.NewRaw("DELETE FROM results WHERE execution_id = ? AND name = ? RETURNING bytes, COALESCE(parts, '')", k.ExecutionID, plain(k.Name)).Scan(ctx, &bytes, &parts)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
+		return 0, "", nil
 	}
-	return bytes, err
+	return bytes, parts, err
 }
 
 // oldest is how many items are looked at that may have to go.
 const oldest = 100
 
 // makeRoom removes what expires first of a tenant's until it has no more than most bytes,
-// and gives what it has then.
-func (s resultStore) makeRoom(ctx context.Context, tx bun.Tx, k *executions.Kept, total, most int64) (int64, error) {
+// and gives what it has then, and the ids of the parts of what went.
+func (s resultStore) makeRoom(ctx context.Context, tx bun.Tx, k *executions.Kept, total, most int64) (left int64, gone []string, err error) {
 	for total > most {
 		var first []key
 		err := tx.NewRaw("SELECT CAST(execution_id AS TEXT) AS execution_id, name, tenant, bytes FROM results"+
 			" WHERE tenant = ? AND execution_id <> ? ORDER BY expires_at, execution_id, name LIMIT ?",
 			plain(k.Tenant), k.ExecutionID, oldest).Scan(ctx, &first)
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 		if len(first) == 0 {
-			return total, nil // all of it is this execution's
+			break // all of it is this execution's
 		}
 		for _, one := range first {
 			if total <= most {
 				break
 			}
-			freed, err := s.remove(ctx, tx, one)
+			freed, parts, err := s.remove(ctx, tx, one)
 			if err != nil {
-				return 0, err
+				return 0, nil, err
 			}
 			total -= freed
+			gone = append(gone, parts)
 		}
 	}
-	return total, nil
+	return total, gone, nil
 }
 
 // Get implements [executions.Results].
 func (s resultStore) Get(ctx context.Context, tenant, executionID, name string, now time.Time) ([]byte, error) {
-	var body []byte
-	err := s.db.read.NewRaw("SELECT body FROM results WHERE execution_id = ? AND name = ? AND tenant = ? AND expires_at > ?",
-		executionID, plain(name), plain(tenant), at(now)).Scan(ctx, &body)
-	if errors.Is(err, sql.ErrNoRows) {
+	var (
+		body  []byte
+		size  int
+		parts string
+	)
+	err := s.db.read.NewRaw("SELECT body, bytes, COALESCE(parts, '') FROM results WHERE execution_id = ? AND name = ? AND tenant = ? AND expires_at > ?",
+		executionID, plain(name), plain(tenant), at(now)).Scan(ctx, &body, &size, &parts)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
 		return nil, executions.ErrNotKept
+	case err == nil && parts != "":
+		return s.readParts(ctx, parts, size)
 	}
 	return body, err
 }
@@ -196,25 +221,35 @@ func (s resultStore) Sweep(ctx context.Context, now time.Time, limit int) (int, 
 		}
 		gone = gone[n:]
 	}
-	return removed, nil
+	return removed, s.dropAbandoned(ctx, now, limit)
 }
 
 // sweepTenant removes items of one tenant, unless they were kept anew meanwhile.
 func (s resultStore) sweepTenant(ctx context.Context, items []key, now time.Time) error {
 	tenant := items[0].Tenant
-	return s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
+	var gone []string
+	err := s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
+		gone = nil
 		total, err := s.sum(ctx, tx, tenant)
 		if err != nil {
 			return err
 		}
 		for _, k := range items {
-			var bytes int64
-			err := tx.NewRaw("DELETE FROM results WHERE execution_id = ? AND name = ? AND expires_at <= ? RETURNING bytes", k.ExecutionID, k.Name, at(now)).Scan(ctx, &bytes)
+			var (
+				bytes int64
+				parts string
+			)
+			err := tx.NewRaw("DELETE FROM results WHERE execution_id = ? AND name = ? AND expires_at <= ? RETURNING bytes, COALESCE(parts, '')", k.ExecutionID, k.Name, at(now)).Scan(ctx, &bytes, &parts)
 			if err != nil && !errors.Is(err, sql.ErrNoRows) {
 				return err
 			}
 			total -= bytes
+			gone = append(gone, parts)
 		}
 		return s.setSum(ctx, tx, tenant, total)
 	})
+	if err != nil {
+		return err
+	}
+	return s.dropParts(ctx, tenant, gone)
 }

@@ -1,0 +1,90 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"openskill/host/executions"
+)
+
+const (
+	// resultPart is how many bytes of an item one transaction writes. SQLite has one
+	// connection that writes, and records, which calls wait for, would wait for all of it.
+	resultPart = 1 << 20
+	// partsAtOnce is how many parts are removed in one transaction.
+	partsAtOnce = mostFreed / resultPart
+	// abandoned is when parts that no item names are removed: those of a host that was killed.
+	abandoned = 10 * time.Minute
+)
+
+// writeParts writes the items that are larger than a part, each part in a turn of its own.
+// It returns their ids, "" for the other items; those of an error may be written in part.
+func (s resultStore) writeParts(ctx context.Context, k *executions.Kept) (ids []string, err error) {
+	ids = make([]string, len(k.Items))
+	for i, item := range k.Items {
+		if len(item.Data) <= resultPart {
+			continue
+		}
+		ids[i] = uuid.NewString()
+		n := 0
+		for body := range slices.Chunk(item.Data, resultPart) {
+			err := s.db.inTurn(ctx, k.Tenant, func() error {
+				return again(ctx, func() error {
+					_, err := s.db.write.DB.ExecContext(ctx, s.db.marked("INSERT INTO result_parts (id, part, created_at, body) VALUES (?, ?, ?, ?)"),
+						ids[i], n, at(k.At).of(s.db.kind), body)
+					return err
+				})
+			})
+			if err != nil {
+				return ids, err
+			}
+			n++
+		}
+	}
+	return ids, nil
+}
+
+// readParts reads an item that is in parts.
+func (s resultStore) readParts(ctx context.Context, id string, size int) ([]byte, error) {
+	var parts [][]byte
+	if err := s.db.read.NewRaw("SELECT body FROM result_parts WHERE id = ? ORDER BY part", id).Scan(ctx, &parts); err != nil {
+		return nil, err
+	}
+	body := bytes.Join(parts, nil)
+	if len(body) != size {
+		return nil, executions.ErrNotKept // it is being removed
+	}
+	return body, nil
+}
+
+// dropParts removes the parts of items of a tenant, the first part last: it is what
+// dropAbandoned looks for.
+func (s resultStore) dropParts(ctx context.Context, tenant string, ids []string) error {
+	for _, id := range ids {
+		for n := partsAtOnce; id != "" && n == partsAtOnce; {
+			err := s.db.inTurn(ctx, tenant, func() (err error) {
+				n, err = s.db.exec(ctx, "DELETE FROM result_parts WHERE id = ? AND part IN (SELECT part FROM result_parts WHERE id = ? ORDER BY part DESC LIMIT ?)", id, id, partsAtOnce)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dropAbandoned removes parts that no item names.
+func (s resultStore) dropAbandoned(ctx context.Context, now time.Time, limit int) error {
+	var ids []string
+	err := s.db.read.NewRaw("SELECT id FROM result_parts WHERE part = 0 AND created_at <= ? AND NOT EXISTS (SELECT 1 FROM results WHERE results.parts = result_parts.id) LIMIT ?",
+		at(now.Add(-abandoned)), limit).Scan(ctx, &ids)
+	if err != nil {
+		return err
+	}
+	return s.dropParts(ctx, "", ids)
+}
