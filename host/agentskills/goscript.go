@@ -160,7 +160,7 @@ func (s *GoScript) check(object []byte) (json.RawMessage, error) {
 			}
 		}
 	}
-	if faults := s.checked.Check(value); faults != nil && faults.Total > 0 {
+	if faults := s.checked.Check(value, schema.MaxSteps); faults != nil && faults.Total > 0 {
 		return nil, wrong(faults.Summary(), map[string]any{"fields": faults.Fields})
 	}
 	b, err := json.Marshal(value)

@@ -341,10 +341,10 @@ func TestToolSchemas(t *testing.T) {
 			t.Errorf("%s: %v %v", tool.Name, problems, more)
 			continue
 		}
-		if f := in.Check(value(t, []byte(calls[tool.Name]))); f != nil && f.Total > 0 {
+		if f := in.Check(value(t, []byte(calls[tool.Name])), schema.MaxSteps); f != nil && f.Total > 0 {
 			t.Errorf("%s: %s", tool.Name, f.Summary())
 		}
-		if f := out.Check(value(t, call(t, p, tool.Name, calls[tool.Name]).Data)); f != nil && f.Total > 0 {
+		if f := out.Check(value(t, call(t, p, tool.Name, calls[tool.Name]).Data), schema.MaxSteps); f != nil && f.Total > 0 {
 			t.Errorf("%s gives what it does not say: %s", tool.Name, f.Summary())
 		}
 		if len(tool.Description) > 1024 || tool.ReadOnly == (tool.Name == ToolRun) {

@@ -154,7 +154,7 @@ func TestREQ009RunSkillScriptIsATool(t *testing.T) {
 		`{"skill_name": "pdf-processing", "script_file": "analyze.py", "args": {"file": "a.pdf"}}`,
 		`{"skill_name": "pdf-processing", "script_file": "analyze.py"}`,
 	} {
-		if f := s.Check(value(t, []byte(args))); f != nil && f.Total > 0 {
+		if f := s.Check(value(t, []byte(args)), schema.MaxSteps); f != nil && f.Total > 0 {
 			t.Errorf("%s: %s", args, f.Summary())
 		}
 		if r := call(t, p, "run_skill_script", args); !r.Success {

@@ -13,6 +13,7 @@ import (
 
 	"openskill/host/capability"
 	"openskill/host/registry"
+	"openskill/host/registry/schema"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -55,7 +56,7 @@ func loaded(t *testing.T, dir string, id skill.ID) *registry.Skill {
 // call runs a skill as the door does: its input and its data are held to the schemas.
 func call(t *testing.T, s *registry.Skill, input string) (data string, said *skill.ResultError) {
 	t.Helper()
-	if err := s.CheckInput(value(t, input)); err != nil {
+	if err := s.CheckInput(value(t, input), schema.MaxSteps); err != nil {
 		var e *skill.Error
 		errors.As(err, &e)
 		return "", &skill.ResultError{Code: e.Code, Message: e.Message}

@@ -285,6 +285,8 @@ func TestMarkdown(t *testing.T) {
 	for _, deep := range []string{
 		strings.Repeat("> ", 60_000), strings.Repeat("- > ", 60_000), strings.Repeat("[a](", 30_000), strings.Repeat("![", 60_000),
 		strings.Repeat("**a_b_", 20_000), strings.Repeat("*a_\n", 20_000), strings.Repeat("1. ", 40_000), strings.Repeat("1)\t", 40_000),
+		strings.Repeat("|a", 300) + "|\n" + strings.Repeat("|-", 300) + "|\n" + strings.Repeat("|\n", 100),
+		strings.Repeat(strings.Repeat("|a", 50)+"\n"+strings.Repeat("|-", 50)+"\n"+strings.Repeat("x\n", 50)+"\n", 10),
 	} {
 		if !strings.HasPrefix(markdown(deep), "<pre>") {
 			t.Errorf("%.10q is read as Markdown, which takes the square of its length", deep)
@@ -305,6 +307,7 @@ func TestMarkdown(t *testing.T) {
 	for _, fair := range []string{
 		strings.Repeat("[a](https://x.example/) ", mostBrackets), strings.Repeat("snake_case\n", mostMarks), strings.Repeat("*a* and _b_\n\n", 5000),
 		strings.Repeat("* one\n* two\n\n", 4000), strings.Repeat("1. ", mostQuotes) + "x", strings.Repeat("-", 500), strings.Repeat("* ", 60),
+		"|a|b|c|\n|-|-|-|\n" + strings.Repeat("|x|y|z|\n", 4000), strings.Repeat("|a|b|\n|-|-|\n|x|y|\n\n", 1500),
 	} {
 		if strings.HasPrefix(markdown(fair), "<pre>") {
 			t.Errorf("%.20q: at the limit it is not read", fair)

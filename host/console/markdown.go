@@ -33,11 +33,13 @@ func markdown(source string) string {
 
 // The bounds of what is read as Markdown. Reading brackets takes the square of their number,
 // so do quotes and lists in each other, and stars and underscores of one paragraph can take
-// more than that: a file of nothing else would take half a minute.
+// more than that; and each row of a table has as many cells as its head, whatever it says: a
+// file of nothing else would take half a minute, and gigabytes.
 const (
 	mostBrackets = 2000
 	mostQuotes   = 64   // at the beginning of a line, and of items of lists there
 	mostMarks    = 2000 // stars, underscores and tildes of lines without an empty one between
+	mostCells    = 20_000
 )
 
 // dear reports whether a text is better shown as it is.
@@ -45,7 +47,7 @@ func dear(source string) bool {
 	if strings.Count(source, "[") > mostBrackets {
 		return true
 	}
-	marks := 0
+	marks, cells, rows, columns := 0, 0, 0, 0
 	for line := range strings.SplitSeq(source, "\n") {
 		begin := line[:len(line)-len(strings.TrimLeft(line, "> \t-+*0123456789.)"))]
 		if items(begin) > mostQuotes ||
@@ -53,7 +55,12 @@ func dear(source string) bool {
 			return true
 		}
 		if strings.Trim(line, " \t") == "" {
-			marks = 0
+			cells += rows * columns
+			marks, rows, columns = 0, 0, 0
+		}
+		rows, columns = rows+1, max(columns, strings.Count(line, "|"))
+		if cells+rows*columns > mostCells {
+			return true
 		}
 		if marks += strings.Count(line, "*") + strings.Count(line, "_") + strings.Count(line, "~"); marks > mostMarks {
 			return true

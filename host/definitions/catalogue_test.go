@@ -17,6 +17,7 @@ import (
 	"openskill/host/definitions"
 	"openskill/host/definitions/definitionstest"
 	"openskill/host/registry"
+	"openskill/host/registry/schema"
 	"openskill/sdk/skill"
 )
 
@@ -257,11 +258,11 @@ func TestCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	wants(t, "with its script", shown(c), `echo "Echoes." 0 true`, `made "Made 😀 here." 0 true`)
-	if m, err := c.Now().Get("made", ""); err != nil || m.CheckInput(map[string]any{"n": "x"}) == nil || m.Primary.Kind != skill.CLIPython {
+	if m, err := c.Now().Get("made", ""); err != nil || m.CheckInput(map[string]any{"n": "x"}, schema.MaxSteps) == nil || m.Primary.Kind != skill.CLIPython {
 		t.Errorf("%+v, %v", m, err)
 	}
 
-	if m, err := s.mustStart().Now().Get("made", ""); err != nil || m.CheckInput(map[string]any{"n": "x"}) == nil || m.Descriptor.Description == "" {
+	if m, err := s.mustStart().Now().Get("made", ""); err != nil || m.CheckInput(map[string]any{"n": "x"}, schema.MaxSteps) == nil || m.Descriptor.Description == "" {
 		t.Errorf("after a restart: %+v, %v", m, err)
 	}
 	// A script that was there before its definition.

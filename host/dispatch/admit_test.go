@@ -204,6 +204,31 @@ func TestHeavyInputs(t *testing.T) {
 	}
 }
 
+// TestSlowChecks: so is what is small and takes long to check.
+func TestSlowChecks(t *testing.T) {
+	h := open(t, func(o *Options) { o.Queue, o.MaxWait = -1, time.Millisecond })
+	items := func(n int) string { return `{"a":[1` + strings.Repeat(",1", n-1) + `]}` }
+	if r := h.Invoke(context.Background(), skill.Local(), ask("slow", items(50))); !r.Success {
+		t.Fatal(r.Error)
+	}
+	r := h.Invoke(context.Background(), skill.Local(), ask("slow", items(5000)))
+	if r.Error == nil || r.Error.Code != skill.InvalidArgument || !strings.Contains(r.Error.Message, "too many steps") {
+		t.Errorf("more steps than a check may take: %+v", r.Error)
+	}
+	_, _, places, _ := h.checks.Load()
+	for i := range places {
+		if _, err := h.checks.TryEnter(fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := h.Invoke(context.Background(), skill.Local(), ask("slow", items(50))); r.Error == nil || r.Error.Code != skill.RateLimited {
+		t.Errorf("without a place: %+v", r.Error)
+	}
+	if r := h.Invoke(context.Background(), skill.Local(), ask("slow", items(1))); !r.Success {
+		t.Errorf("a quick check must pass: %+v", r.Error)
+	}
+}
+
 // TestTheCallerLeaves is case E25.
 func TestTheCallerLeaves(t *testing.T) {
 	for name, c := range map[string]struct {

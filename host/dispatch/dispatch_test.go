@@ -68,6 +68,8 @@ func open(t *testing.T, change func(*Options)) *house {
 	write("trusted/stats/skill.yaml", manifest)
 	write("trusted/off/skill.yaml", strings.Replace(manifest, "id: stats", "id: off\nis_enabled: false", 1))
 	write("trusted/plain/skill.yaml", "id: plain\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: p.wasm\n")
+	// A small input that takes long to check: 4,001 comparisons of numbers for each item.
+	write("trusted/slow/skill.yaml", "id: slow\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: p.wasm\ninput_schema: {type: object, properties: {a: {type: array, items: {enum: [1"+strings.Repeat(", 7", 4000)+"]}}}}\n")
 	write("trusted/rated/skill.yaml", "id: rated\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: p.wasm\ncost_metadata: {rate_limit_per_minute: 2}\n")
 	write("trusted/frames/skill.yaml", "id: frames\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: python\nentry: p.py\nrequires: [pandas, numpy]\n")
 	host := skill.Limits{Timeout: 10 * time.Second, Memory: 128 << 20, Fuel: 5000, Output: 1 << 20, Scratch: 1 << 20}

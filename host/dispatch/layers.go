@@ -14,6 +14,7 @@ import (
 	"openskill/host/internal/gate"
 	"openskill/host/internal/lease"
 	"openskill/host/registry"
+	"openskill/host/registry/schema"
 	"openskill/host/strictjson"
 	"openskill/sdk/skill"
 )
@@ -23,8 +24,9 @@ import (
 const backstop = time.Second
 
 // heavyInput is the size, in bytes, from which on an input is checked only on as
-// many at once as there are cores: checking comes before admission, so that a
-// wrong call is told what is wrong, and must not become a way around it.
+// many at once as there are cores; a smaller one only where the check takes long. Checking
+// comes before admission, so that a wrong call is told what is wrong, and must not
+// become a way around it.
 const heavyInput = 16 << 10
 
 // panicError is a panic on the way of a call; the stack is for the log alone.
@@ -112,10 +114,18 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 			Message: fmt.Sprintf("the input has %d bytes; at most %d are accepted", len(in), d.o.MaxInput),
 		}
 	}
+	steps := schema.FewSteps
+	heavy := func() (leave func(), err error) {
+		steps = schema.MaxSteps
+		if leave, err = d.checks.Enter(ctx, c.principal.Tenant); err != nil {
+			err = gate.Refusal(err, "dispatch.check", "too many large inputs are being checked")
+		}
+		return leave, err
+	}
 	if len(in) > heavyInput {
-		leave, err := d.checks.Enter(ctx, c.principal.Tenant)
+		leave, err := heavy()
 		if err != nil {
-			return gate.Refusal(err, "dispatch.check", "too many large inputs are being checked")
+			return err
 		}
 		defer leave()
 	}
@@ -131,7 +141,15 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 			Err: logError("input is not one acceptable JSON object"),
 		}
 	}
-	err = c.skill.CheckInput(value)
+	err = c.skill.CheckInput(value, steps)
+	if errors.Is(err, registry.ErrSteps) && steps < schema.MaxSteps {
+		leave, full := heavy()
+		if full != nil {
+			return full
+		}
+		defer leave()
+		err = c.skill.CheckInput(value, steps)
+	}
 	var e *skill.Error
 	if errors.As(err, &e) {
 		words := logError("the input does not match the skill's input_schema")

@@ -423,7 +423,7 @@ func TestListAndScripts(t *testing.T) {
 	if s.Primary.Entry != "voc_search.py" || s.Folder != scripts || !s.Permissions.Data {
 		t.Errorf("got %+v", s)
 	}
-	if err := s.CheckInput(map[string]any{"top_k": json.Number("21")}); skill.CodeOf(err) != skill.InvalidArgument {
+	if err := s.CheckInput(map[string]any{"top_k": json.Number("21")}, schema.MaxSteps); skill.CodeOf(err) != skill.InvalidArgument {
 		t.Errorf("the schema of the list is not used: %v", err)
 	}
 	problems := fmt.Sprint(r.Problems())
@@ -462,7 +462,7 @@ func TestCheckInput(t *testing.T) {
 		"path and more":  {map[string]any{"root_dir": "../x"}, skill.ForbiddenPath, "/numbers"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := s.CheckInput(c.input)
+			err := s.CheckInput(c.input, schema.MaxSteps)
 			if got := skill.CodeOf(err); got != c.want {
 				t.Fatalf("code %q, want %q", got, c.want)
 			}

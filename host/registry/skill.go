@@ -2,8 +2,10 @@ package registry
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"openskill/host/registry/schema"
 	"openskill/sdk/skill"
@@ -32,8 +34,9 @@ var anyObject = json.RawMessage(`{"type":"object"}`)
 // with the code INVALID_ARGUMENT, or FORBIDDEN_PATH where a field of the format
 // [schema.DataPath] leaves the data folder. Details hold {"fields": […]}, and
 // "total" where there are more than are listed. The numbers in value are
-// json.Number, with bounded exponents.
-func (s *Skill) CheckInput(value any) error {
+// json.Number, with bounded exponents. A check that would take more steps is such an
+// error too, and wraps [ErrSteps].
+func (s *Skill) CheckInput(value any, steps int) error {
 	object, ok := value.(map[string]any)
 	if !ok {
 		return s.fault(skill.InvalidArgument, &schema.Faults{Total: 1, Fields: []schema.Field{{
@@ -43,7 +46,7 @@ func (s *Skill) CheckInput(value any) error {
 	if s.input == nil {
 		return nil
 	}
-	faults := s.input.Check(value)
+	faults := s.input.Check(value, steps)
 	if faults == nil {
 		faults = &schema.Faults{}
 	}
@@ -61,32 +64,46 @@ func (s *Skill) CheckInput(value any) error {
 // declared one only in case. Some guests match names without case, and would take
 // the undeclared, unchecked field for the declared one.
 func (s *Skill) twins(object map[string]any, faults *schema.Faults) {
-	declared := s.input.Properties()
-	for _, name := range declared {
-		for given := range object {
-			if given == name || !strings.EqualFold(given, name) || contains(declared, given) {
-				continue
-			}
-			faults.Total++
-			if len(faults.Fields) < schema.MaxFields {
-				faults.Fields = append(faults.Fields, schema.Field{
-					Field: skill.CleanText("/"+given, 200), Problem: "is not known", Expected: "the name written as " + name,
-				})
-			}
+	if len(object) == 0 {
+		return
+	}
+	declared := map[string]string{}
+	for _, name := range s.input.Properties() {
+		declared[folded(name)] = name
+	}
+	for given := range object {
+		name, ok := declared[folded(given)]
+		if !ok || s.input.Has(given) {
+			continue
+		}
+		faults.Total++
+		if len(faults.Fields) < schema.MaxFields {
+			faults.Fields = append(faults.Fields, schema.Field{
+				Field: skill.CleanText("/"+given, 200), Problem: "is not known", Expected: "the name written as " + name,
+			})
 		}
 	}
 }
 
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
+// folded is the same text for names that differ in case alone, as strings.EqualFold has it.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
 		}
-	}
-	return false
+		return least
+	}, name)
 }
+
+// ErrSteps is why a check ended that would take more steps than it may.
+var ErrSteps = errors.New("the check takes too many steps")
 
 func (s *Skill) fault(code skill.Code, faults *schema.Faults) error {
+	var why error
+	if faults.Over {
+		why = ErrSteps
+	}
 	details := map[string]any{"fields": faults.Fields}
 	if faults.Total > len(faults.Fields) {
 		details["total"] = faults.Total
@@ -97,7 +114,7 @@ func (s *Skill) fault(code skill.Code, faults *schema.Faults) error {
 	}
 	return &skill.Error{
 		Op: "registry.CheckInput", Code: code, Subject: string(s.Descriptor.ID),
-		Message: skill.CleanText(what+faults.Summary(), skill.MaxMessage), Details: details,
+		Message: skill.CleanText(what+faults.Summary(), skill.MaxMessage), Details: details, Err: why,
 	}
 }
 
@@ -107,7 +124,7 @@ func (s *Skill) CheckOutput(value any) error {
 	if s.output == nil {
 		return nil
 	}
-	faults := s.output.Check(value)
+	faults := s.output.Check(value, schema.MaxSteps)
 	if faults == nil {
 		return nil
 	}

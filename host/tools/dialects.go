@@ -161,8 +161,8 @@ func adapted(raw json.RawMessage, v vendor) json.RawMessage {
 	if err != nil {
 		return json.RawMessage(`{"type":"object","properties":{}}`)
 	}
-	spent := 0
-	o = inline(o, o.Clone(), nil, &spent)
+	in := &inliner{root: o.Clone(), schemas: maxInlined, bytes: maxInlinedBytes}
+	o = in.inline(o, nil)
 	flatten(o)
 	v.adapt(o, true)
 	if o.Object("properties") == nil {
@@ -176,31 +176,40 @@ func adapted(raw json.RawMessage, v vendor) json.RawMessage {
 	return b
 }
 
-// maxInlined is how many schemas one may grow to, when references are replaced: each may
-// stand for many.
-const maxInlined = 2000
+// maxInlined is how many schemas one may grow to, when references are replaced, and
+// maxInlinedBytes by how many bytes: each may stand for many.
+const (
+	maxInlined      = 2000
+	maxInlinedBytes = 128 << 10
+)
 
-// inline replaces references by what they refer to in root. within are those around it.
-func inline(o, root *ordered.Object, within []string, spent *int) *ordered.Object {
-	if *spent++; *spent > maxInlined {
+// inliner replaces references by what they refer to in root.
+type inliner struct {
+	root           *ordered.Object
+	schemas, bytes int // that may still be made
+}
+
+// inline replaces the references in o. within are those around it.
+func (in *inliner) inline(o *ordered.Object, within []string) *ordered.Object {
+	if in.schemas--; in.schemas < 0 {
 		return &ordered.Object{}
 	}
 	if ref := o.Text("$ref"); ref != "" {
-		target := resolve(root, ref)
+		target := resolve(in.root, ref)
 		rounds := 0
 		for _, w := range within {
 			if w == ref {
 				rounds++
 			}
 		}
-		if target == nil || rounds >= 2 {
+		if target == nil || rounds >= 2 || !in.room(target) {
 			kept := &ordered.Object{}
 			if d := o.Text("description"); d != "" {
 				kept.Set("description", d)
 			}
 			return kept
 		}
-		made := inline(target.Clone(), root, append(slices.Clone(within), ref), spent)
+		made := in.inline(target.Clone(), append(slices.Clone(within), ref))
 		for _, m := range o.Members { // what stands beside it holds too
 			if m.Key != "$ref" && m.Key != "$defs" && m.Key != "definitions" {
 				made.Set(m.Key, m.Value)
@@ -210,8 +219,18 @@ func inline(o, root *ordered.Object, within []string, spent *int) *ordered.Objec
 	}
 	o.Delete("$defs")
 	o.Delete("definitions")
-	eachSchema(o, func(s *ordered.Object) *ordered.Object { return inline(s, root, within, spent) })
+	eachSchema(o, func(s *ordered.Object) *ordered.Object { return in.inline(s, within) })
 	return o
+}
+
+// room takes the bytes of a copy; false: there are not so many left.
+func (in *inliner) room(o *ordered.Object) bool {
+	if in.bytes <= 0 {
+		return false
+	}
+	b, err := ordered.Encode(o)
+	in.bytes -= len(b)
+	return err == nil && in.bytes >= 0
 }
 
 // resolve finds what a reference within the document refers to.

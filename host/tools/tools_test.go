@@ -254,14 +254,21 @@ func TestBounds(t *testing.T) {
 	for i := range 30 { // each of the next twice
 		defs = append(defs, fmt.Sprintf(`"d%d":{"properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}}`, i, i+1, i+1))
 	}
-	tool = tools.Of(&skill.Descriptor{ID: "x", InputSchema: json.RawMessage(`{"$ref":"#/$defs/d0","$defs":{` + strings.Join(defs, ",") + `}}`)})
-	for _, format := range tools.Formats() {
-		v, err := tools.Write(format, []skill.Tool{tool})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := len(lines(t, v)); n > 200_000 {
-			t.Errorf("%s has %d bytes", format, n)
+	words := `{"enum":["` + strings.Repeat(`word","`, 3000) + `"]}`
+	for name, schema := range map[string]string{
+		"a doubling chain": `{"$ref":"#/$defs/d0","$defs":{` + strings.Join(defs, ",") + `}}`,
+		"a large enum": `{"properties":{"a":{"prefixItems":[` + strings.Repeat(`{"$ref":"#/$defs/b"},`, 400) + `{}]},"c":{"anyOf":[` +
+			strings.Repeat(`{"$ref":"#/$defs/b"},`, 400) + `{}]}},"$defs":{"b":` + words + `}}`,
+	} {
+		tool = tools.Of(&skill.Descriptor{ID: "x", InputSchema: json.RawMessage(schema)})
+		for _, format := range tools.Formats() {
+			v, err := tools.Write(format, []skill.Tool{tool})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(lines(t, v)); n > 300_000 {
+				t.Errorf("%s, %s: %d bytes", name, format, n)
+			}
 		}
 	}
 	for _, raw := range []string{"", "null", "[]", "{", `"x"`, "true", strings.Repeat(`{"a":`, 100_000)} {

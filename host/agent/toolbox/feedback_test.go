@@ -68,7 +68,7 @@ func TestSuggestions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		faults := compiled.Check(v)
+		faults := compiled.Check(v, schema.MaxSteps)
 		if faults == nil {
 			t.Errorf("%s: nothing is wrong", name)
 			continue

@@ -39,7 +39,7 @@ func (d *door) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *
 		if err != nil {
 			return skill.Failure(r.SkillID, r.TraceID, meta, &skill.Error{Code: skill.InvalidArgument, Message: err.Error()})
 		}
-		if f := compiled.Check(v); f != nil {
+		if f := compiled.Check(v, schema.MaxSteps); f != nil {
 			details := map[string]any{"fields": f.Fields}
 			if f.Total > len(f.Fields) {
 				details["total"] = f.Total

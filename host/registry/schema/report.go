@@ -21,13 +21,16 @@ type reporter struct {
 	faults Faults
 }
 
+// maxText bounds what is said of a field, in bytes. Lists that would be cut are not made.
+const maxText = 200
+
 func (r *reporter) add(at []string, problem, expected string) {
 	r.faults.Total++
 	if len(r.faults.Fields) < MaxFields {
 		r.faults.Fields = append(r.faults.Fields, Field{
 			Field:    skill.CleanText(pointer(at), 200),
 			Problem:  problem,
-			Expected: skill.CleanText(expected, 200),
+			Expected: skill.CleanText(expected, maxText),
 		})
 	}
 }
@@ -44,6 +47,10 @@ func (r *reporter) walk(e *jsonschema.ValidationError) {
 	})
 	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
+		if len(r.faults.Fields) == MaxFields {
+			r.count(e)
+			return
+		}
 		if len(e.Causes) > 0 {
 			r.oneOf(e)
 			return
@@ -73,7 +80,6 @@ func (r *reporter) walk(e *jsonschema.ValidationError) {
 		return
 	case *kind.Format:
 		if k.Want == DataPath {
-			r.faults.Forbidden = true
 			r.add(e.InstanceLocation, errDataPath.Error(), dataPathExpected)
 			return
 		}
@@ -91,6 +97,12 @@ func (r *reporter) walk(e *jsonschema.ValidationError) {
 	r.add(e.InstanceLocation, problem, expected)
 }
 
+// leavesData reports whether a path that leaves the data folder is among what is wrong.
+func leavesData(e *jsonschema.ValidationError) bool {
+	f, ok := e.ErrorKind.(*kind.Format)
+	return ok && f.Want == DataPath || slices.ContainsFunc(e.Causes, leavesData)
+}
+
 // count counts an error without words.
 func (r *reporter) count(e *jsonschema.ValidationError) {
 	switch k := e.ErrorKind.(type) {
@@ -102,9 +114,6 @@ func (r *reporter) count(e *jsonschema.ValidationError) {
 		r.faults.Total += len(k.Properties)
 	default:
 		r.faults.Total++
-		if f, ok := k.(*kind.Format); ok && f.Want == DataPath {
-			r.faults.Forbidden = true
-		}
 	}
 }
 
@@ -112,10 +121,13 @@ func (r *reporter) count(e *jsonschema.ValidationError) {
 // wrong with every branch helps nobody.
 func (r *reporter) oneOf(e *jsonschema.ValidationError) {
 	var forms []string
+	length := 0
 	for _, c := range e.Causes {
+		if length > maxText {
+			break
+		}
 		sub := &reporter{doc: r.doc}
 		sub.walk(c)
-		r.faults.Forbidden = r.faults.Forbidden || sub.faults.Forbidden
 		for _, f := range sub.faults.Fields {
 			form := f.Expected
 			if form == "" {
@@ -126,6 +138,7 @@ func (r *reporter) oneOf(e *jsonschema.ValidationError) {
 			}
 			if !slices.Contains(forms, form) {
 				forms = append(forms, form)
+				length += len(form)
 			}
 		}
 	}
@@ -204,7 +217,7 @@ func (r *reporter) known(e *jsonschema.ValidationError) string {
 	if len(props) == 0 {
 		return "no such field"
 	}
-	return "one of " + strings.Join(sortedKeys(props), ", ")
+	return "one of " + cut(strings.Join(sortedKeys(props), ", "), maxText)
 }
 
 func wanted(p map[string]any) string {
@@ -250,12 +263,17 @@ func (r *reporter) at(location string) any {
 
 func values(list []any) string {
 	var parts []string
+	length := 0
 	for _, v := range list {
+		if length > maxText {
+			break
+		}
 		b, err := json.Marshal(v)
 		if err != nil {
 			continue
 		}
-		parts = append(parts, cut(string(b), 40))
+		part := cut(string(b), 40)
+		parts, length = append(parts, part), length+len(part)
 	}
 	if len(parts) == 1 {
 		return parts[0]

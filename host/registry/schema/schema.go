@@ -2,13 +2,14 @@
 // field, what is wrong with a value.
 //
 // Schemas are written by strangers, so compiling and checking are bounded: no
-// reference leaves the document, patterns are RE2, sizes are capped, and one check
-// may evaluate at most [MaxEvaluations] subschemas. What is wrong is told without
-// repeating the value, so that the text may be logged.
+// reference leaves the document, patterns are RE2 and small, sizes are capped, and one check
+// takes at most [MaxSteps]. What is wrong is told without repeating the value, so that the
+// text may be logged.
 package schema
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -19,11 +20,14 @@ import (
 
 // The limits of a schema and of one check against it.
 const (
-	MaxBytes       = 32 << 10  // of one schema as JSON
-	MaxDepth       = 32        // of objects and arrays within one schema
-	MaxEvaluations = 1_000_000 // of subschemas in one check
-	MaxFields      = 20        // wrong fields that are listed
-	maxIdle        = 4         // compiled copies kept per schema
+	MaxBytes  = 32 << 10   // of one schema as JSON
+	MaxDepth  = 32         // of objects and arrays within one schema
+	MaxSteps  = 10_000_000 // of one check; about a second
+	FewSteps  = 200_000    // of a check that nobody need wait for
+	MaxFields = 20         // wrong fields that are listed
+	maxIdle   = 4          // compiled copies kept per schema
+	maxNumber = 256        // characters of a number
+	maxPower  = 400        // of ten, of a number
 )
 
 // Draft is the only accepted value of "$schema".
@@ -44,6 +48,7 @@ type Faults struct {
 	Fields    []Field // at most MaxFields
 	Total     int     // how many there are
 	Forbidden bool    // one of them is a path that leaves the data folder
+	Over      bool    // the check ended before it was done: it takes more steps than it may
 }
 
 // Summary lists the first fields.
@@ -81,18 +86,20 @@ func (e *CompileError) Error() string { return e.Pointer + ": " + e.Message }
 
 // Schema is a compiled schema; safe for concurrent use.
 type Schema struct {
-	doc  any // as UnmarshalJSON gives it
-	idle chan *validator
+	doc     any    // as UnmarshalJSON gives it
+	counted any    // as it is compiled; see counted
+	costs   []cost // of its subschemas
+	idle    chan *validator
 }
 
-// validator is one compiled copy. Copies exist because the count of evaluations
+// validator is one compiled copy. Copies exist because the count of steps
 // belongs to one check at a time.
 type validator struct {
 	schema *jsonschema.Schema
-	spent  int
+	left   int
 }
 
-// tooMuch unwinds a check that is over MaxEvaluations; see budget.Validate.
+// tooMuch unwinds a check that takes more steps than it may.
 type tooMuch struct{}
 
 // Compile checks and compiles a schema. It reports every problem that it finds.
@@ -107,11 +114,12 @@ func Compile(src []byte) (*Schema, []*CompileError) {
 	if _, isObject := doc.(map[string]any); !isObject {
 		return nil, []*CompileError{{"", "a schema is an object"}}
 	}
-	if problems := inspect(doc, "", 1); len(problems) > 0 {
+	spent := 0
+	if problems := inspect(doc, "", 1, &spent); len(problems) > 0 {
 		return nil, problems
 	}
 	s := &Schema{doc: doc, idle: make(chan *validator, maxIdle)}
-	v, err := s.compile()
+	v, err := s.prepare()
 	if err != nil {
 		return nil, compileErrors(err)
 	}
@@ -119,10 +127,17 @@ func Compile(src []byte) (*Schema, []*CompileError) {
 	return s, nil
 }
 
-// inspect finds what the compiler would accept and this release does not.
-func inspect(v any, at string, depth int) (problems []*CompileError) {
+// inspect finds what the compiler would accept and this release does not. patterns counts the
+// instructions of those before.
+func inspect(v any, at string, depth int, patterns *int) (problems []*CompileError) {
 	if depth > MaxDepth {
 		return []*CompileError{{at, fmt.Sprintf("nested more than %d deep", MaxDepth)}}
+	}
+	large := func(at, pattern string) {
+		if *patterns += instructions(pattern); *patterns > MaxInstructions {
+			problems = append(problems, &CompileError{at, fmt.Sprintf("the patterns of a schema may have %d instructions together, and (a{100}){100} is 10000; repeat less", MaxInstructions)})
+			*patterns = 0 // each is told once
+		}
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -135,41 +150,91 @@ func inspect(v any, at string, depth int) (problems []*CompileError) {
 				problems = append(problems, &CompileError{here, "only " + Draft + " is accepted as $schema"})
 			case (key == "$ref" || key == "$dynamicRef") && !strings.HasPrefix(text, "#"):
 				problems = append(problems, &CompileError{here, "a reference must stay in this schema and begin with #"})
+			case key == "pattern":
+				large(here, text)
 			}
-			problems = append(problems, inspect(v[key], here, depth+1)...)
+			if key == "patternProperties" {
+				names, _ := v[key].(map[string]any)
+				for _, name := range sortedKeys(names) {
+					large(here+"/"+escape(name), name)
+				}
+			}
+			problems = append(problems, inspect(v[key], here, depth+1, patterns)...)
 		}
 	case []any:
 		for i, e := range v {
-			problems = append(problems, inspect(e, at+"/"+strconv.Itoa(i), depth+1)...)
+			problems = append(problems, inspect(e, at+"/"+strconv.Itoa(i), depth+1, patterns)...)
+		}
+	case json.Number:
+		if !bounded(v) {
+			problems = append(problems, &CompileError{at, "the number is beyond the range of a double"})
 		}
 	}
 	return problems
 }
 
+// bounded reports whether a number can be compared exactly at a small price.
+func bounded(n json.Number) bool {
+	_, power, has := strings.Cut(strings.ToLower(string(n)), "e")
+	if len(n) > maxNumber || !has {
+		return len(n) <= maxNumber
+	}
+	p, err := strconv.Atoi(power)
+	return err == nil && -maxPower <= p && p <= maxPower
+}
+
+// prepare compiles the first copy.
+func (s *Schema) prepare() (v *validator, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			v, err = nil, errCannot
+		}
+	}()
+	if s.counted, s.costs, err = counted(s.doc); err != nil {
+		return nil, err
+	}
+	return s.compile()
+}
+
+var errCannot = errors.New("the schema cannot be compiled")
+
 func (s *Schema) compile() (v *validator, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			v, err = nil, fmt.Errorf("the schema cannot be compiled")
+			v, err = nil, errCannot
 		}
 	}()
 	v = &validator{}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(refuseAll{})
-	c.AssertFormat()
-	c.RegisterFormat(&jsonschema.Format{Name: DataPath, Validate: checkDataPath})
-	c.RegisterVocabulary(&jsonschema.Vocabulary{
-		URL: "mem:///vocabulary/budget",
-		Compile: func(*jsonschema.CompilerContext, map[string]any) (jsonschema.SchemaExt, error) {
-			return budget{v}, nil
-		},
-	})
-	c.AssertVocabs()
-	if err := c.AddResource(resource, s.doc); err != nil {
+	c := compiler()
+	for i := range s.costs {
+		c.RegisterFormat(&jsonschema.Format{Name: formatOf(i), Validate: func(value any) error {
+			v.spend(s.costs[i].of(value))
+			return nil
+		}})
+	}
+	if err := c.AddResource(resource, s.counted); err != nil {
 		return nil, err
 	}
 	v.schema, err = c.Compile(resource)
 	return v, err
+}
+
+// spend ends the check where it takes too many steps: references and choices can double the
+// work at every level, which no cap on size bounds.
+func (v *validator) spend(steps int) {
+	if v.left -= steps; v.left < 0 {
+		panic(tooMuch{})
+	}
+}
+
+func compiler() *jsonschema.Compiler {
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(refuseAll{})
+	c.UseRegexpEngine(pattern)
+	c.AssertFormat()
+	c.RegisterFormat(&jsonschema.Format{Name: DataPath, Validate: checkDataPath})
+	return c
 }
 
 // refuseAll is the loader of references: the default one would read files.
@@ -179,21 +244,11 @@ func (refuseAll) Load(string) (any, error) {
 	return nil, errors.New("a reference must stay in this schema and begin with #")
 }
 
-// budget is a keyword that every subschema has and no one writes. It is asked at
-// each evaluation and so can count them: references and allOf can double the work
-// at every level, which no cap on size bounds.
-type budget struct{ v *validator }
-
-func (b budget) Validate(*jsonschema.ValidatorContext, any) {
-	if b.v.spent++; b.v.spent > MaxEvaluations {
-		panic(tooMuch{})
-	}
-}
-
 // Check reports what is wrong with value, nil if nothing is. Numbers in value are
 // json.Number, objects map[string]any, arrays []any. Numbers must have been
-// bounded before (the exponents too): they are compared exactly.
-func (s *Schema) Check(value any) *Faults {
+// bounded before (the exponents too): they are compared exactly. A check takes at most
+// so many steps; see [Faults.Over].
+func (s *Schema) Check(value any, steps int) *Faults {
 	var v *validator
 	select {
 	case v = <-s.idle:
@@ -203,21 +258,22 @@ func (s *Schema) Check(value any) *Faults {
 			return whole("cannot be checked", "")
 		}
 	}
-	v.spent = 0
+	v.left = steps
 	err, over := v.check(value)
 	select {
 	case s.idle <- v:
 	default:
 	}
-	if over {
-		return whole("takes too many steps to check against the schema", fmt.Sprintf("a value that needs at most %d", MaxEvaluations))
-	}
 	var ve *jsonschema.ValidationError
 	switch {
+	case over:
+		faults := whole("takes too many steps to check against the schema", "a smaller value, or a simpler schema")
+		faults.Over = true
+		return faults
 	case err == nil:
 		return nil
 	case errors.As(err, &ve):
-		r := &reporter{doc: s.doc}
+		r := &reporter{doc: s.doc, faults: Faults{Forbidden: leavesData(ve)}}
 		r.walk(ve)
 		if len(r.faults.Fields) > 0 {
 			return &r.faults
@@ -241,11 +297,19 @@ func (v *validator) check(value any) (err error, over bool) {
 	return v.schema.Validate(value), false
 }
 
-// Properties gives the names that the schema declares at its top.
-func (s *Schema) Properties() []string {
+// Properties gives the names that the schema declares at its top, in their order.
+func (s *Schema) Properties() []string { return sortedKeys(s.properties()) }
+
+// Has reports whether the schema declares a name at its top.
+func (s *Schema) Has(name string) bool {
+	_, ok := s.properties()[name]
+	return ok
+}
+
+func (s *Schema) properties() map[string]any {
 	top, _ := s.doc.(map[string]any)
 	props, _ := top["properties"].(map[string]any)
-	return sortedKeys(props)
+	return props
 }
 
 func compileErrors(err error) []*CompileError {
