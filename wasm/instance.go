@@ -268,7 +268,7 @@ func (in *instance) run(m *Module) {
 		return
 	}
 	x.account(out)
-	in.err = x.settle(out, err)
+	in.err = x.settle(x.ctx, out, err)
 	out.Total = time.Since(in.began)
 	out.Stdout, out.Stderr = in.startup.stdout.Bytes(), in.startup.stderr.Bytes()
 	out.MemoryPeak = x.mem.most
@@ -414,7 +414,7 @@ func (in *instance) settle(c *call, err error) {
 	in.untape()
 	x, out := in.x, &Outcome{StartFuel: in.startFuel, Shared: in.only == nil}
 	x.account(out)
-	c.err = x.settle(out, err)
+	c.err = x.settle(c.ctx, out, err)
 	out.MemoryPeak = x.mem.most
 	out.Instantiate = c.entered.Sub(c.began)
 	c.outcome = out

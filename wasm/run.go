@@ -242,7 +242,7 @@ func (m *Module) run(ctx context.Context, r *Run, x *execution, out *Outcome, be
 		return nil
 	})
 	x.account(out)
-	return x.settle(out, err)
+	return x.settle(ctx, out, err)
 }
 
 // instantiate makes an instance, lets do work with it, and throws it away. The
@@ -302,7 +302,7 @@ func (m *Module) entries(r *Run) []string {
 
 // settle decides how the run ended, from what the host recorded. What the guest
 // did after the host had refused it memory counts as the refusal.
-func (x *execution) settle(out *Outcome, err error) error {
+func (x *execution) settle(ctx context.Context, out *Outcome, err error) error {
 	refused := x.mem.refused || x.tank.MemoryRefused
 	stop := x.world.Stopped()
 	switch {
@@ -333,14 +333,23 @@ func (x *execution) settle(out *Outcome, err error) error {
 			out.Ended, out.Trap = Trapped, kind
 		}
 	}
-	if (out.Ended == Returned || out.Ended == Exited) && out.Fuel > x.tank.Spent() {
+	switch done := out.Ended == Returned || out.Ended == Exited; {
+	case done && out.Fuel > x.tank.Spent():
 		out.Ended, out.ExitCode = OutOfFuel, 0 // charged since the last test, but used all the same
+	case done && late(ctx):
+		out.Ended, out.ExitCode = OutOfTime, 0 // one bulk operation on 2 GiB takes seconds, without a test in it
 	}
 	if out.Ended == OutOfFuel {
 		out.Fuel = x.tank.Spent()
 	}
 	out.Plugin = x.world.Plugin()
 	return nil
+}
+
+// late reports whether the deadline has passed; its timer may not have had its turn yet.
+func late(ctx context.Context) bool {
+	d, ok := ctx.Deadline()
+	return ok && time.Now().After(d)
 }
 
 var exits = map[wasi.Reason]Ended{

@@ -56,7 +56,7 @@ const (
 // call, and each may be run any number of times.
 func Hostile() []Case {
 	var all []Case
-	for _, part := range [][]Case{endless(), recursion(), memory(), streams(), calls(), isolation()} {
+	for _, part := range [][]Case{endless(), bulk(), recursion(), memory(), streams(), calls(), isolation()} {
 		all = append(all, part...)
 	}
 	return all
