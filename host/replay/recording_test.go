@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -287,5 +288,33 @@ func TestLook(t *testing.T) {
 	}
 	if now, same := look(root, skill.Seen{Path: "../x", Kind: skill.SeenMissing}); same {
 		t.Error(now)
+	}
+}
+
+// TestBashkit2282RefusesBombs is Bashkit #2282, where a saved state that unpacks to far more
+// than it says was unpacked before a limit was looked at.
+func TestBashkit2282RefusesBombs(t *testing.T) {
+	const unpacked = 256 << 20
+	var bomb bytes.Buffer
+	w, err := flate.NewWriter(&bomb, flate.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range unpacked >> 20 {
+		if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, says := range []int64{0, 1000, 1 << 20, ceiling + 1, 1 << 62} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := decode(bomb.Bytes(), says)
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, ErrDamaged) || got > 16<<20 {
+			t.Errorf("%d bytes that unpack to %d and say %d: %v, and the host allocates %d bytes", bomb.Len(), unpacked, says, err, got)
+		}
 	}
 }

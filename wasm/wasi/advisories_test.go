@@ -2,6 +2,8 @@ package wasi_test
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -24,14 +26,15 @@ func TestEryxGHSA8h84RefusesSparseWrites(t *testing.T) {
 	g := newGuest(t, wasi.Config{Root: root})
 	fd := g.mustOpen("work/f", oCreate, rightRead|rightWrite)
 	ptr, n := g.iovs(atData, 1)
-	const far = 1 << 40
 	got := allocated(func() {
-		g.want(guestfs.ENOSPC, "fd_pwrite", fd, ptr, n, far, atResult)
-		g.want(0, "fd_seek", fd, far, 0, atResult)
-		g.want(guestfs.ENOSPC, "fd_write", fd, ptr, n, atResult)
-		g.want(guestfs.ENOSPC, "fd_filestat_set_size", fd, far)
-		if errno := g.call("fd_allocate", fd, 0, far); errno == 0 {
-			t.Error("fd_allocate of 2^40 bytes succeeds")
+		for _, far := range []uint64{1 << 32, 1 << 40} {
+			g.want(guestfs.ENOSPC, "fd_pwrite", fd, ptr, n, far, atResult)
+			g.want(0, "fd_seek", fd, far, 0, atResult)
+			g.want(guestfs.ENOSPC, "fd_write", fd, ptr, n, atResult)
+			g.want(guestfs.ENOSPC, "fd_filestat_set_size", fd, far)
+			if errno := g.call("fd_allocate", fd, 0, far); errno == 0 {
+				t.Errorf("fd_allocate of %d bytes succeeds", far)
+			}
 		}
 	})
 	if got > 1<<20 {
@@ -126,6 +129,55 @@ func TestWasmtimeGHSA4ch3RefusesSecondNames(t *testing.T) {
 	}
 	if _, errno := g.open("work/a.txt", 0, rightWrite, 0); errno != guestfs.ENOENT {
 		t.Errorf("the second name: %v", errno)
+	}
+	if fingerprint(t, data) != before {
+		t.Error("the read-only folder changed")
+	}
+}
+
+// Bashkit #2281: ".." that was left in a path chose a folder by its spelling, and was
+// joined to that folder's path on the host.
+func TestBashkit2281ChoosesMountsByMeaning(t *testing.T) {
+	data := dataFolder(t)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(data), "f"), []byte("outside"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := fingerprint(t, data)
+	root, err := guestfs.NewTree(
+		guestfs.Mount{Path: "/data", FS: openDir(t, data)},
+		guestfs.Mount{Path: "/data/own", FS: guestfs.NewMemory(guestfs.Limits{})},
+		guestfs.Mount{Path: "/work", FS: guestfs.NewMemory(guestfs.Limits{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newGuest(t, wasi.Config{Root: root})
+	g.file("work/f", "of work")
+	g.file("data/own/f", "of own")
+	for path, want := range map[string]string{
+		"data/../work/f":           "of work",
+		"data/own/../../work/f":    "of work",
+		"work/../data/own/f":       "of own",
+		"work/.././data//own/./f":  "of own",
+		"data/own/../a.txt":        "alpha",
+		"data/sub/../own/../a.txt": "alpha",
+		"data/../f":                "ENOENT",
+		"data/own/../f":            "ENOENT",
+		"data/../../f":             "EPERM",
+		"work/../../f":             "EPERM",
+		"data/own/../../../f":      "EPERM",
+	} {
+		if got := g.content(path); got != want {
+			t.Errorf("%s reads %q, want %q", path, got, want)
+		}
+	}
+	// What may not be written may not be written by another spelling.
+	for _, path := range []string{"data/a.txt", "data/own/../a.txt", "work/../data/a.txt", "work/../data/own/../sub/new"} {
+		if _, errno := g.open(path, oCreate, rightWrite, 0); errno == 0 {
+			t.Errorf("%s can be written", path)
+		}
+		if errno := g.two("path_rename", "work/f", path); errno == 0 {
+			t.Errorf("a file moves to %s", path)
+		}
 	}
 	if fingerprint(t, data) != before {
 		t.Error("the read-only folder changed")
