@@ -10,6 +10,8 @@ import (
 
 	"openskill/wasm"
 	"openskill/wasm/check"
+	"openskill/wasm/image"
+	"openskill/wasm/meter"
 	"openskill/wasm/wasmtest"
 )
 
@@ -133,6 +135,21 @@ func TestSegmentsThatDoNotFit(t *testing.T) {
 			if fits && out.Ended != wasm.Returned || !fits && (out.Ended != wasm.Trapped || !strings.Contains(out.Trap, "table")) {
 				t.Errorf("offset %x: %v %q", string(offset), out.Ended, out.Trap)
 			}
+		}
+	}
+}
+
+// TestRefusesReservedExports holds that no module exports a name that the host looks for: by
+// one that was its own it would set its fuel, or how much of it was touched.
+func TestRefusesReservedExports(t *testing.T) {
+	e := open(t, nil)
+	for _, name := range []string{meter.ExportFuel, meter.ExportMain, meter.ExportStart, image.ExportTouched, image.GlobalName(0), meter.Reserved} {
+		b := wasmtest.New()
+		b.Memory(1)
+		b.Export(name, b.Command(""))
+		var refused *check.Error
+		if _, err := e.Compile(context.Background(), b.Bytes(), nil); !errors.As(err, &refused) || refused.Code != check.InvalidModule {
+			t.Errorf("an export %s: %v", name, err)
 		}
 	}
 }
