@@ -192,12 +192,6 @@ func (c *caller) read(ctx context.Context, s *skill.AgentSkill, file string) (sk
 	if list[i].Size > c.s.opt.ResourceLimit {
 		return skill.AgentResource{}, c.tooLarge(file)
 	}
-	select {
-	case c.s.reading <- struct{}{}:
-		defer func() { <-c.s.reading }()
-	case <-ctx.Done():
-		return skill.AgentResource{}, &skill.Error{Op: op, Code: skill.Cancelled, Message: "the request was cancelled"}
-	}
 	got, err := c.s.opt.AgentSkills.ReadResource(ctx, c.p, s.Name, file)
 	if err == nil && int64(len(got.Data)) > c.s.opt.ResourceLimit {
 		return skill.AgentResource{}, c.tooLarge(file)

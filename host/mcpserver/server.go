@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"openskill/host/internal/gate"
+	"openskill/host/tools"
 	"openskill/sdk/skill"
 )
 
@@ -62,7 +63,7 @@ type Options struct {
 	// of a caller stay as they are. It must be quick: sessions are told of changes by it. nil,
 	// or a value that is nil: not known, so that all is read to find out.
 	Revision func(ctx context.Context, p skill.Principal) any
-	Reads    *gate.Gate // that requests pass which read lists and files; nil: none
+	Reads    *gate.Gate // for requests that read lists and files; nil: one of its own
 
 	// Principal says who a request over HTTP acts for; its error, an *skill.Error,
 	// is the answer. nil: every request is refused.
@@ -126,7 +127,6 @@ type Server struct {
 	secret  []byte  // binds what clients bring back to what they were given
 	made    made    // tools
 	entries entries // of the Skills extension
-	reading chan struct{}
 	web     *web
 
 	base   context.Context //nolint:containedctx // the parent of every call, ended by Close
@@ -143,7 +143,7 @@ var (
 	errShutdown   = errors.New("the host is shutting down")
 )
 
-// readers is how many files of skills are read at once.
+// readers is how many requests read at once where the host gives no gate for them.
 const readers = 8
 
 // New makes a server. It starts nothing.
@@ -151,9 +151,9 @@ func New(o Options) (*Server, error) {
 	if o.Door == nil || o.Catalogue == nil {
 		return nil, &skill.Error{Op: "mcpserver.New", Code: skill.Internal, Message: "Options.Door and Options.Catalogue are required"}
 	}
-	s := &Server{
-		opt: o.withDefaults(), secret: make([]byte, 32), callers: map[*caller]bool{},
-		reading: make(chan struct{}, readers),
+	s := &Server{opt: o.withDefaults(), secret: make([]byte, 32), callers: map[*caller]bool{}}
+	if s.opt.Reads == nil {
+		s.opt.Reads = gate.New(gate.Options{Places: readers, Queue: s.opt.MaxPending, Alone: s.opt.Alone})
 	}
 	_, _ = rand.Read(s.secret) // never fails since Go 1.24
 	s.log = s.opt.Logger
@@ -239,8 +239,8 @@ var uncached = mcp.Cacheable{TTLMs: 0, CacheScope: "private"}
 // protocol to the SDK.
 func (c *caller) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if strings.HasSuffix(method, "/list") || strings.HasSuffix(method, "/read") || strings.HasSuffix(method, "/get") {
-			leave, err := c.s.reads(ctx, c.p)
+		if reads(method, req) {
+			leave, err := c.s.enter(ctx, c.p)
 			if err != nil {
 				return nil, protocolError(err)
 			}
@@ -283,13 +283,19 @@ func (c *caller) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// reads waits for a place to read in.
-func (s *Server) reads(ctx context.Context, p skill.Principal) (leave func(), err error) {
-	if s.opt.Reads == nil {
-		return func() {}, nil
+// reads reports whether a request reads lists or files. So do the tools by which models
+// read Agent Skills; all others pass the gate for calls.
+func reads(method string, req mcp.Request) bool {
+	if call, ok := req.(*mcp.CallToolRequest); ok {
+		return call.Params.Name == tools.LoadSkill || call.Params.Name == tools.ReadResource
 	}
+	return strings.HasSuffix(method, "/list") || strings.HasSuffix(method, "/read") || strings.HasSuffix(method, "/get")
+}
+
+// enter waits for a place to read.
+func (s *Server) enter(ctx context.Context, p skill.Principal) (leave func(), err error) {
 	if leave, err = s.opt.Reads.Enter(ctx, p.Tenant); err != nil {
-		return nil, gate.Refusal(err, "mcpserver.reads", "too many lists and files are being read by this tenant, or by all")
+		return nil, gate.Refusal(err, "mcpserver.enter", "too many lists and files are being read by this tenant, or by all")
 	}
 	return leave, nil
 }

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -132,5 +133,81 @@ func TestIdleSessionsReadNothing(t *testing.T) {
 	s.Refresh(t.Context())
 	for range 40 {
 		<-heard.tools
+	}
+}
+
+// stuck are Agent Skills whose files of one tenant are not read until end is closed.
+type stuck struct {
+	AgentSkills
+	begun atomic.Int64
+	end   chan struct{}
+}
+
+func (s *stuck) wait(ctx context.Context, p skill.Principal) {
+	if p.Tenant != "acme" {
+		return
+	}
+	s.begun.Add(1)
+	select {
+	case <-s.end:
+	case <-ctx.Done():
+	}
+}
+
+func (s *stuck) ReadResource(ctx context.Context, p skill.Principal, name, resource string) (skill.AgentResource, error) {
+	s.wait(ctx, p)
+	return s.AgentSkills.ReadResource(ctx, p, name, resource)
+}
+
+func (s *stuck) CallTool(ctx context.Context, p skill.Principal, name string, args json.RawMessage, trace skill.TraceID) *skill.Result {
+	s.wait(ctx, p)
+	return s.AgentSkills.CallTool(ctx, p, name, args, trace)
+}
+
+// Eight slow reads of files by one tenant were all that a host read at once.
+func TestOneTenantCannotFillReads(t *testing.T) {
+	for _, c := range []struct{ name, method, params string }{
+		{"resource", "resources/read", `"uri":"skill://unit-converter/references/table.md"`},
+		{"tool", "tools/call", `"name":"read_skill_resource","arguments":{"skill_name":"unit-converter","resource_name":"references/table.md"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			agents, _ := folders(t, converter())
+			a := &stuck{AgentSkills: agents, end: make(chan struct{})}
+			web, _ := listen(t, Options{AgentSkills: a})
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			read := func(caller string) error {
+				body, headers := modern(c.method, c.params)
+				res, err := post(t, ctx, web.URL, body, append(headers, "X-Caller", caller)...)
+				if err != nil {
+					return err
+				}
+				defer res.Body.Close()
+				b, err := io.ReadAll(res.Body)
+				if err == nil && (res.StatusCode != 200 || strings.Contains(string(b), `"isError":true`)) {
+					err = fmt.Errorf("%d %s", res.StatusCode, b)
+				}
+				return err
+			}
+			const many = 24
+			ends := make(chan error, many)
+			for range many {
+				go func() { ends <- read("acme") }()
+			}
+			for i := range 100 {
+				if err := read("beta"); err != nil {
+					t.Fatalf("read %d of another tenant, while %d of one are under way: %v", i, a.begun.Load(), err)
+				}
+			}
+			if n := a.begun.Load(); n > readers*3/4 {
+				t.Errorf("%d reads of one tenant are under way at once", n)
+			}
+			close(a.end)
+			for range many {
+				if err := <-ends; err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
 }
