@@ -25,7 +25,7 @@ type lately struct {
 
 // openLately has the door tell of calls.
 func (h *Host) openLately() {
-	h.lately = lately{recent.New(recent.Options{}), recent.NewTail()}
+	h.lately = lately{recent.New(recent.Options{}), recent.NewTail(h.alone)}
 	h.ended = append(h.ended, func(e *dispatch.Ended) {
 		c := &recent.Call{
 			ID: e.Result.Meta.ExecutionID, Tenant: e.Principal.Tenant, Principal: e.Principal.ID, Kind: string(e.Principal.Type),

@@ -69,7 +69,7 @@ func open(t testing.TB, change func(*Options)) *fake {
 		},
 	}
 	o := Options{
-		API: f.api, Recent: recent.New(recent.Options{}), Tail: recent.NewTail(), Version: "0.1.0",
+		API: f.api, Recent: recent.New(recent.Options{}), Tail: recent.NewTail(false), Version: "0.1.0",
 		Now: func() time.Time { f.mu.Lock(); defer f.mu.Unlock(); return f.now },
 		Authenticate: func(_ context.Context, credential string) (skill.Principal, error) {
 			f.mu.Lock()
@@ -424,7 +424,7 @@ func TestLive(t *testing.T) {
 		})
 	}
 	srv.Close() // waits for them
-	if w, err := f.o.Tail.Watch("acme\x00key:viewer", func(*recent.Call) bool { return true }); err != nil {
+	if w, err := f.o.Tail.Watch(skill.Principal{Tenant: "acme", ID: "key:viewer"}, func(*recent.Call) bool { return true }); err != nil {
 		t.Errorf("the places of those who have left are taken: %v", err)
 	} else {
 		w.Close()

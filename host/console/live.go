@@ -46,7 +46,7 @@ func (v *view) live() error {
 		return v.fail(http.StatusNotFound, "This host has no live view.")
 	}
 	only := v.r.URL.Query().Get("skill")
-	watcher, err := v.o.Tail.Watch(v.p.Tenant+"\x00"+v.p.ID, func(c *recent.Call) bool {
+	watcher, err := v.o.Tail.Watch(v.p, func(c *recent.Call) bool {
 		return c.ID != "" && (only == "" || c.Skill == only) && sees(c)
 	})
 	if err != nil {

@@ -121,8 +121,8 @@ func TestBounds(t *testing.T) {
 
 func TestWatching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tail := NewTail()
-		w, err := tail.Watch("ann", func(c *Call) bool { return c.Tenant == "a" })
+		tail := NewTail(false)
+		w, err := tail.Watch(skill.Principal{ID: "ann"}, func(c *Call) bool { return c.Tenant == "a" })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,39 +160,61 @@ func TestWatching(t *testing.T) {
 }
 
 func TestMostWatchers(t *testing.T) {
-	tail := NewTail()
-	all := func(*Call) bool { return true }
+	tail := NewTail(false)
+	watch := func(tenant, id string) (*Watcher, error) {
+		return tail.Watch(skill.Principal{Tenant: tenant, ID: id}, func(*Call) bool { return true })
+	}
 	var mine []*Watcher
 	for range mostOfOne {
-		w, err := tail.Watch("ann", all)
+		w, err := watch("acme", "ann")
 		if err != nil {
 			t.Fatal(err)
 		}
 		mine = append(mine, w)
 	}
-	if _, err := tail.Watch("ann", all); skill.CodeOf(err) != skill.RateLimited {
+	if _, err := watch("acme", "ann"); skill.CodeOf(err) != skill.RateLimited {
 		t.Errorf("one more of one: %v", err)
 	}
 	for i := range mostWatchers - mostOfOne {
-		if _, err := tail.Watch(fmt.Sprint(i), all); err != nil {
+		if _, err := watch(fmt.Sprint(i), "x"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := tail.Watch("bob", all); skill.CodeOf(err) != skill.RateLimited {
+	if _, err := watch("beta", "bob"); skill.CodeOf(err) != skill.RateLimited {
 		t.Errorf("one more: %v", err)
 	}
 	mine[0].Close()
-	if _, err := tail.Watch("bob", all); err != nil {
+	mine[0].Close()
+	if _, err := watch("beta", "bob"); err != nil {
 		t.Errorf("after one has left: %v", err)
+	}
+	if _, err := watch("beta", "eve"); skill.CodeOf(err) != skill.RateLimited {
+		t.Errorf("one that closes twice leaves two places: %v", err)
+	}
+}
+
+// Sixteen keys of one tenant opened all the live views that a host has.
+func TestOneTenantCannotHaveAllLiveViews(t *testing.T) {
+	tail, n := NewTail(false), 0
+	for i := range 2 * mostWatchers {
+		if _, err := tail.Watch(skill.Principal{Tenant: "acme", ID: fmt.Sprint(i % 40)}, func(*Call) bool { return true }); err == nil {
+			n++
+		}
+	}
+	if n < mostWatchers/2 || n > mostWatchers*3/4 {
+		t.Errorf("one tenant has %d of %d views", n, mostWatchers)
+	}
+	if _, err := tail.Watch(skill.Principal{Tenant: "beta", ID: "bob"}, func(*Call) bool { return true }); err != nil {
+		t.Errorf("another tenant has none: %v", err)
 	}
 }
 
 func TestAllAtOnce(t *testing.T) {
-	w, tail := New(Options{}), NewTail()
+	w, tail := New(Options{}), NewTail(false)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			watcher, err := tail.Watch(fmt.Sprint(i), func(*Call) bool { return true })
+			watcher, err := tail.Watch(skill.Principal{Tenant: fmt.Sprint(i)}, func(*Call) bool { return true })
 			if err != nil {
 				t.Error(err)
 				return

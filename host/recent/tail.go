@@ -4,12 +4,13 @@ import (
 	"context"
 	"sync"
 
+	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
 )
 
 // The bounds of those who watch.
 const (
-	mostWatchers = 64  // of all principals together
+	mostWatchers = 64  // of all principals together; tenants share them
 	mostOfOne    = 4   // of one principal
 	mostWaiting  = 200 // calls that a watcher has not taken yet; then it loses the oldest
 )
@@ -17,17 +18,22 @@ const (
 // Tail tells those who watch of the calls that end. It is safe for concurrent use; nobody
 // who watches can hold up a call.
 type Tail struct {
+	places *gate.Gate
+
 	mu       sync.Mutex
-	watchers map[*Watcher]string
+	watchers map[*Watcher]bool
 }
 
-// NewTail makes a tail that nobody watches.
-func NewTail() *Tail { return &Tail{watchers: map[*Watcher]string{}} }
+// NewTail makes a tail that nobody watches. alone says that all principals are one tenant.
+func NewTail(alone bool) *Tail {
+	return &Tail{places: gate.New(gate.Options{Places: mostWatchers, Alone: alone}), watchers: map[*Watcher]bool{}}
+}
 
 // Watcher is one who watches.
 type Watcher struct {
-	tail *Tail
-	sees func(*Call) bool
+	tail  *Tail
+	sees  func(*Call) bool
+	leave func()
 
 	mu      sync.Mutex
 	waiting []Call
@@ -35,25 +41,17 @@ type Watcher struct {
 	wake    chan struct{} // has room for one
 }
 
-// Watch begins to watch the calls that sees says yes to; it must be quick. who is whose place
-// is taken. The caller closes the watcher.
-func (t *Tail) Watch(who string, sees func(*Call) bool) (*Watcher, error) {
+// Watch begins to watch the calls that sees says yes to; it must be quick. p takes a place
+// of its tenant's share. The caller closes the watcher.
+func (t *Tail) Watch(p skill.Principal, sees func(*Call) bool) (*Watcher, error) {
+	leave, err := t.places.TryEnter(p.Tenant, gate.Part{Key: [2]string{p.Tenant, p.ID}, Places: mostOfOne, Owner: p.Tenant})
+	if err != nil {
+		return nil, gate.Refusal(err, "recent.Watch", "too many live views are open; close one of them, or reload this page to see what there is")
+	}
+	w := &Watcher{tail: t, sees: sees, leave: leave, wake: make(chan struct{}, 1)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	same := 0
-	for _, other := range t.watchers {
-		if other == who {
-			same++
-		}
-	}
-	if same >= mostOfOne || len(t.watchers) >= mostWatchers {
-		return nil, &skill.Error{
-			Op: "recent.Watch", Code: skill.RateLimited,
-			Message: "too many live views are open; close one of them, or reload this page to see what there is",
-		}
-	}
-	w := &Watcher{tail: t, sees: sees, wake: make(chan struct{}, 1)}
-	t.watchers[w] = who
+	t.watchers[w] = true
 	return w, nil
 }
 
@@ -108,4 +106,5 @@ func (w *Watcher) Close() {
 	w.tail.mu.Lock()
 	defer w.tail.mu.Unlock()
 	delete(w.tail.watchers, w)
+	w.leave()
 }
