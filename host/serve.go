@@ -111,7 +111,7 @@ func (h *Host) authenticate() func(context.Context, httpapi.Credentials) (skill.
 		return func(context.Context, httpapi.Credentials) (skill.Principal, error) { return skill.Local(), nil }
 	}
 	return func(ctx context.Context, c httpapi.Credentials) (skill.Principal, error) {
-		return h.kept.callers.Authenticate(ctx, auth.Credentials{Authorization: c.Authorization, APIKey: c.APIKey, Query: c.Query})
+		return h.kept.callers.Authenticate(ctx, auth.Credentials{Authorization: c.Authorization, APIKey: c.APIKey, From: c.From, Query: c.Query})
 	}
 }
 

@@ -88,7 +88,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, c Credentials) (skill.
 	case is == aKey && a.keys == nil, is == aToken && a.tokens == nil:
 		return skill.Principal{}, a.refused(ctx, "a kind of credential that is not accepted here", "")
 	case is == aKey:
-		p, id, err := a.keys.principal(ctx, text)
+		p, id, err := a.keys.principal(ctx, c.From, text)
 		return a.answer(ctx, p, id, err)
 	case is == aToken:
 		p, err := a.tokens.principal(ctx, text)
@@ -105,7 +105,7 @@ func (a *Authenticator) Over(ctx context.Context, p skill.Principal) bool {
 	if a.keys == nil || p.Key == "" {
 		return false
 	}
-	e, err := a.keys.find(ctx, p.Key)
+	e, err := a.keys.find(ctx, "tenant "+p.Tenant, p.Key)
 	return err == nil && (e == stranger || e.over(a.now()) != "")
 }
 

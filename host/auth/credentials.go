@@ -7,6 +7,7 @@ import "strings"
 type Credentials struct {
 	Authorization []string // values of the header Authorization, one for each time that it is there
 	APIKey        []string // values of the header X-API-Key
+	From          string   // the network of the client: networks take turns to have unknown keys looked up
 	Query         bool     // credentials are in the query, which logs and histories keep: they prove nothing any more
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/maypok86/otter/v2"
 	"golang.org/x/sync/singleflight"
 
+	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
 )
 
@@ -30,6 +31,7 @@ const (
 	mostUnknown = 4 << 10  // ids that are known to be no key's
 	mostChanges = 1000     // with more at once, everything is forgotten
 	newcomers   = 8        // ids looked up at once that are not known, so that those who make ids up leave room for others
+	mostWaiting = 4 << 10  // more of them wait; networks take turns
 )
 
 // keys knows keys by heart, as far as the last look at changes reaches.
@@ -42,7 +44,7 @@ type keys struct {
 	unknown *otter.Cache[string, time.Time] // when it was looked up
 
 	loads singleflight.Group
-	room  chan struct{} // one place for each newcomer
+	room  *gate.Gate // of newcomers, by where they come from
 
 	mu       sync.Mutex
 	asked    time.Time     // the beginning of the last look at changes that was answered
@@ -65,7 +67,7 @@ type entry struct {
 }
 
 func newKeys(o *Options) (*keys, error) {
-	k := &keys{store: o.Keys, log: o.Log, now: o.Now, room: make(chan struct{}, newcomers), used: map[string]time.Time{}, noted: o.Now()}
+	k := &keys{store: o.Keys, log: o.Log, now: o.Now, room: gate.New(gate.Options{Places: newcomers, Queue: mostWaiting, Wait: askWithin}), used: map[string]time.Time{}, noted: o.Now()}
 	var err error
 	if k.known, err = otter.New(&otter.Options[string, *entry]{MaximumSize: mostKnown}); err != nil {
 		return nil, err
@@ -76,13 +78,13 @@ func newKeys(o *Options) (*keys, error) {
 
 // principal says whose key it is. Its error is a reason, or that of a database that does
 // not answer. The id is for the log.
-func (k *keys) principal(ctx context.Context, text string) (p skill.Principal, id string, err error) {
+func (k *keys) principal(ctx context.Context, from, text string) (p skill.Principal, id string, err error) {
 	id, why := readKey(text)
 	if why != "" {
 		return p, id, why
 	}
 	hash := hashOf(text)
-	e, err := k.find(ctx, id)
+	e, err := k.find(ctx, from, id)
 	if err != nil {
 		return p, id, err
 	}
@@ -129,7 +131,7 @@ func (e *entry) over(now time.Time) reason {
 }
 
 // find gives what is known of a key; stranger where there is none.
-func (k *keys) find(ctx context.Context, id string) (*entry, error) {
+func (k *keys) find(ctx context.Context, from, id string) (*entry, error) {
 	if err := k.current(ctx); err != nil {
 		return nil, err
 	}
@@ -142,10 +144,14 @@ func (k *keys) find(ctx context.Context, id string) (*entry, error) {
 		return stranger, nil
 	}
 	if !known {
-		if err := k.enter(ctx); err != nil {
-			return nil, err
+		leave, err := k.room.Enter(ctx, from)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil, left(ctx)
+		case err != nil:
+			return nil, unavailable(errors.New("too many unknown keys are being looked up"))
 		}
-		defer func() { <-k.room }()
+		defer leave()
 	}
 	loaded := k.loads.DoChan(id, func() (any, error) { return k.load(context.WithoutCancel(ctx), id) })
 	select {
@@ -157,25 +163,6 @@ func (k *keys) find(ctx context.Context, id string) (*entry, error) {
 		return e, nil
 	case <-ctx.Done():
 		return nil, left(ctx)
-	}
-}
-
-// enter waits for a place among the newcomers.
-func (k *keys) enter(ctx context.Context) error {
-	select {
-	case k.room <- struct{}{}:
-		return nil
-	default:
-	}
-	t := time.NewTimer(askWithin)
-	defer t.Stop()
-	select {
-	case k.room <- struct{}{}:
-		return nil
-	case <-t.C:
-		return unavailable(errors.New("too many unknown keys are being looked up"))
-	case <-ctx.Done():
-		return left(ctx)
 	}
 }
 

@@ -364,10 +364,8 @@ func TestManyUnknownKeys(t *testing.T) {
 		h.is(t, text, true)
 		release := h.store.Block()
 		var all sync.WaitGroup
-		letters := "abcdefghijklmnopqrstuvwxyz234567"
-		for i := range 500 {
-			body := "osk_aaaaaaaaaaaaaa" + string(letters[i/32]) + string(letters[i%32]) + text[20:73]
-			shown := bearer(fmt.Sprintf("%s%08x", body, crc32.ChecksumIEEE([]byte(body))))
+		for _, k := range made(text, 500) {
+			shown := bearer(k)
 			all.Go(func() {
 				if _, err := h.Authenticate(t.Context(), shown); skill.CodeOf(err) != skill.AuditUnavailable && skill.CodeOf(err) != skill.Unauthorized {
 					t.Error(err)
@@ -382,6 +380,50 @@ func TestManyUnknownKeys(t *testing.T) {
 		release()
 		all.Wait()
 		h.is(t, text, true)
+	})
+}
+
+// made gives keys that nobody has, of the form of text.
+func made(text string, n int) []string {
+	const letters = "abcdefghijklmnopqrstuvwxyz234567"
+	out := make([]string, n)
+	for i := range out {
+		body := "osk_aaaaaaaaaaaaaa" + string(letters[i/32]) + string(letters[i%32]) + text[20:73]
+		out[i] = fmt.Sprintf("%s%08x", body, crc32.ChecksumIEEE([]byte(body)))
+	}
+	return out
+}
+
+// One network that makes ids up took all places, and the first request with a good key from
+// elsewhere waited behind it.
+func TestNetworksTakeTurnsToBeLookedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openKeys(t)
+		_, text := h.create(t, 0)
+		_, known := h.create(t, 0)
+		h.is(t, known, true)
+		release := h.store.Block()
+		var all sync.WaitGroup
+		show := func(from, text string, want skill.Code) {
+			all.Go(func() {
+				c := bearer(text)
+				c.From = from
+				if _, err := h.Authenticate(t.Context(), c); skill.CodeOf(err) != want {
+					t.Errorf("from %s: %v", from, err)
+				}
+			})
+			synctest.Wait()
+		}
+		for _, k := range made(text, 100) {
+			show("198.51.100.1", k, skill.Unauthorized)
+		}
+		before := h.store.Asked("Key")
+		show("192.0.2.1", text, "")
+		if n := h.store.Asked("Key"); n != before+1 {
+			t.Errorf("%d keys are looked up, %d before: the one from another network waits", n, before)
+		}
+		release()
+		all.Wait()
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 type Credentials struct {
 	Authorization []string // values of the header Authorization, as they came; nil: there is none
 	APIKey        []string // values of the header X-API-Key; nil: there is none
+	From          string   // the network of the client
 	// Query says that the query has a parameter that is named like a credential. What is
 	// in a query is in logs and histories too, so it proves nothing any more.
 	Query bool
@@ -153,6 +154,7 @@ func (s *Server) principal(ctx *fasthttp.RequestCtx, c *caller, in *inside) (ski
 		return in.principal, nil
 	}
 	given := credentials(ctx)
+	given.From = network(s.clientAddress(ctx))
 	c.credentials = shownOf(given)
 	return s.opt.Authenticate(s.base, given)
 }
