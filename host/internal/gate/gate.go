@@ -7,7 +7,7 @@
 // A tenant that holds no place may take any free one. A tenant that holds some may take
 // one more only while
 //
-//	held+1 <= weight × 2 × (free-1)
+//	held+1 <= 2 × (free-1)
 //
 // where free counts the places that nobody holds. This is the dynamic threshold of
 // Choudhury and Hahne for shared memory switches, computed after the place is taken. One
@@ -48,8 +48,6 @@ type Options struct {
 	// Alone says that all callers are one tenant, so that there is nobody to keep places
 	// for.
 	Alone bool
-	// Weight gives the weight of a tenant, at least 1. nil: 1 for each.
-	Weight func(tenant string) int
 }
 
 // Part is a part of a gate, with a bound of its own: the calls of one skill, say. Tenants
@@ -238,17 +236,10 @@ func (g *Gate) drop(r *request) {
 	}
 }
 
-func (g *Gate) weight(tenant string) int {
-	if g.o.Weight == nil {
-		return 1
-	}
-	return max(g.o.Weight(tenant), 1)
-}
-
 // share reports whether a tenant may take one more place of a pool that has a free one.
 func (g *Gate) share(p *pool, tenant string) bool {
 	held := p.held[tenant]
-	return g.o.Alone || held == 0 || held+1 <= g.weight(tenant)*alpha*(p.places-p.taken-1)
+	return g.o.Alone || held == 0 || held+1 <= alpha*(p.places-p.taken-1)
 }
 
 // room reports whether a tenant may take one more place of a pool, whose owner is given.
@@ -391,6 +382,6 @@ func (g *Gate) firstFit(tenant string, l *line) *request {
 
 // before reports whether it is a's turn and not yet b's.
 func (g *Gate) before(a string, la *line, b string, lb *line) bool {
-	x, y := g.all.held[a]*g.weight(b), g.all.held[b]*g.weight(a)
+	x, y := g.all.held[a], g.all.held[b]
 	return x < y || x == y && la.turn < lb.turn
 }

@@ -78,24 +78,6 @@ func TestSharesFollowTheTenants(t *testing.T) {
 	}
 }
 
-func TestWeights(t *testing.T) {
-	g := New(Options{Places: 100, Weight: func(tenant string) int { return map[string]int{"gold": 3}[tenant] }})
-	leaves := map[string][]func(){}
-	for range 2000 { // both ask all the time, and places become free one by one
-		for _, tenant := range []string{"gold", "lead"} {
-			if l, err := g.TryEnter(tenant); err == nil {
-				leaves[tenant] = append(leaves[tenant], l)
-			} else {
-				leaves[tenant][0]()
-				leaves[tenant] = leaves[tenant][1:]
-			}
-		}
-	}
-	if gold, lead := g.all.held["gold"], g.all.held["lead"]; gold < 2*lead || lead < 15 {
-		t.Errorf("gold holds %d places, lead %d", gold, lead)
-	}
-}
-
 func TestAloneHasAllPlaces(t *testing.T) {
 	g := New(Options{Places: 3, Alone: true})
 	if n := len(fill(t, g, "", Part{Key: "skill", Places: 2})) + len(fill(t, g, "")); n != 3 {
