@@ -38,7 +38,7 @@ func (h *Host) approve() func(context.Context, skill.Principal, *registry.Skill,
 // edges are the options of the HTTP edge that come of other parts; the MCP server is
 // closed by the caller.
 func (h *Host) edges(o *httpapi.Options) (*mcpserver.Server, error) {
-	o.Reads = httpapi.NewReads(h.alone)
+	o.Reads, o.Rates = httpapi.NewReads(h.alone), h.rates
 	var over func(context.Context, skill.Principal) bool
 	if h.kept.callers != nil {
 		over = h.kept.callers.Over
@@ -47,7 +47,7 @@ func (h *Host) edges(o *httpapi.Options) (*mcpserver.Server, error) {
 		Alone: h.alone,
 		Door:  h, Catalogue: h.Catalogue(), AgentSkills: h.agents, Origins: o.Origins,
 		Principal: func(r *http.Request) (skill.Principal, error) { return httpapi.PrincipalOf(r.Context()), nil },
-		Over:      over, Revision: h.revision, Reads: o.Reads,
+		Over:      over, Revision: h.revision, Reads: o.Reads, Rate: o.Rates.Request,
 		Approvals: h.approvals, Logger: h.log, Version: Version, BodyLimit: o.BodyLimit,
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"openskill/host/config"
 	"openskill/host/definitions"
 	"openskill/host/dispatch"
+	"openskill/host/httpapi"
 	"openskill/host/metrics"
 	"openskill/host/registry"
 	"openskill/host/replay"
@@ -72,6 +73,7 @@ type Host struct {
 	alone      bool // all callers are one tenant, for whom nothing is kept of any gate
 	lately     lately
 	check      chainCheck
+	rates      *httpapi.Rates
 	lists      lists
 	ended      []func(*dispatch.Ended) // told of every call; complete before the door is made
 	metrics    *metrics.Metrics        // nil: nobody reads them
@@ -97,6 +99,7 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	}
 	h := &Host{settings: s, log: o.Log, trial: o.Trial, alone: (s.Auth == config.AuthNone || !o.Uploads) && !o.tenants}
 	h.live.Store(s)
+	h.rates = httpapi.NewRates(s.RateRequests, nil)
 	if h.log == nil {
 		h.log = slog.Default()
 	}

@@ -55,6 +55,7 @@ func (h *Host) Reload(ctx context.Context, next *config.Settings) (*config.Chang
 		from.close()
 		return nil, err
 	}
+	h.rates.Set(s.RateRequests)
 	h.door.Admit(callBounds(s))
 	h.door.Allow(s.Allowed())
 	reprice()

@@ -109,6 +109,7 @@ type Settings struct {
 
 	RateTenant           int    `env:"OPENSKILL_RATE_TENANT" envDefault:"6000000" flag:"rate-tenant" min:"1" max:"100000000" reload:"yes" doc:"calls of one tenant a minute"`
 	RatePrincipal        int    `env:"OPENSKILL_RATE_PRINCIPAL" envDefault:"6000000" flag:"rate-principal" min:"1" max:"100000000" reload:"yes" doc:"calls of one principal a minute"`
+	RateRequests         int    `env:"OPENSKILL_RATE_REQUESTS" envDefault:"30000" flag:"rate-requests" min:"1" max:"100000000" reload:"yes" doc:"requests of one principal a minute that are not calls, and of one address without a valid credential; a tenant has twice as many"`
 	ConcurrencyTenant    int    `env:"OPENSKILL_CONCURRENCY_TENANT" envDefault:"0" flag:"concurrency-tenant" min:"0" max:"8192" reload:"yes" doc:"calls of one tenant that run at once, where callers show who they are; 0: as many as its share of OPENSKILL_CONCURRENCY, which bounds it in any case"`
 	ConcurrencyPrincipal int    `env:"OPENSKILL_CONCURRENCY_PRINCIPAL" envDefault:"0" flag:"concurrency-principal" min:"0" max:"8192" reload:"yes" doc:"calls of one principal that run at once, where callers show who they are; 0: as many as the share of its tenant, which bounds it in any case"`
 	DailyExecutions      uint64 `env:"OPENSKILL_DAILY_EXECUTIONS" envDefault:"1000000000" flag:"daily-executions" min:"1" max:"1000000000000" reload:"yes" doc:"runs of one tenant a day (UTC)"`

@@ -57,6 +57,7 @@ type caller struct {
 	principal skill.Principal
 	route     *access.Route // nil where nothing was asked for that there is
 	subject   string        // first parameter of the path
+	ran       bool          // what it calls has begun, and passed the limits of calls
 	held      int           // bytes of the body that are counted, see hold
 	holder    string        // for whom
 

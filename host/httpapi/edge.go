@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -54,11 +55,16 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		s.fail(ctx, malformed("the request has both Content-Length and Transfer-Encoding; send one of them"))
 		return
 	}
-	if err := s.letIn(ctx, path); err != nil {
+	err := s.letIn(ctx, path)
+	if err == nil || skill.CodeOf(err) == skill.Unauthorized {
+		err = cmp.Or(s.pace(ctx), err)
+	}
+	if err != nil {
 		s.fail(ctx, err)
 		return
 	}
 	defer s.lookAfter(callerOf(ctx))()
+	defer s.paceRefused(ctx)
 	if callerOf(ctx).route == nil {
 		s.noRoute(ctx, path)
 		return

@@ -89,6 +89,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx, call executions.Run) error {
 		s.writeResult(ctx, r)
 		return nil
 	}
+	callerOf(ctx).ran = true
 	h := &ctx.Response.Header
 	h.Set(fasthttp.HeaderLocation, "/executions/"+id)
 	h.Set("Preference-Applied", respondAsync)

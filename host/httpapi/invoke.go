@@ -54,6 +54,7 @@ func (s *Server) invoke(c *fiber.Ctx) error {
 	if r == nil {
 		return errors.New("the door returned no result")
 	}
+	callerOf(ctx).ran = r.Meta.Ran
 	s.writeResult(ctx, r)
 	return nil
 }

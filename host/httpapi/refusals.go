@@ -22,11 +22,15 @@ const (
 	refusedTimeout      = "timeout"        // 408: it did not arrive in full in time
 	refusedMalformed    = "malformed"      // 400: no well-formed request
 	refusedConnections  = "connections"    // 429: no room for another connection, or the body of a request
+	refusedRate         = "rate"           // 429: too many requests a minute
 	refusedShed         = "shed"           // closed, since another one needed its room
 )
 
 // opRead is where requests are read; what it finds wrong is of no handler.
 const opRead = "httpapi.read"
+
+// opRate is where requests a minute are counted.
+const opRate = "httpapi.rate"
 
 // reasonOf says why a request was refused before any handler; "": it was not, or it is
 // the host that failed.
@@ -49,6 +53,8 @@ func reasonOf(err error, status int) string {
 		return refusedUnauthorized
 	case "httpapi.access":
 		return refusedForbidden
+	case opRate:
+		return refusedRate
 	case opRoom:
 		return refusedConnections
 	case opRead:

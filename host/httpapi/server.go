@@ -76,6 +76,7 @@ type Options struct {
 	// which little is taken from callers that are not known. nil: nobody has a session.
 	ConsoleCaller func(ctx context.Context, host, cookie string) skill.Principal
 	Reads         *gate.Gate // that MCP passes too; nil: one of its own
+	Rates         *Rates     // that MCP counts in too; nil: 30,000 requests a minute
 	// TrustedProxies are those whose word on the address of their clients counts, in the
 	// headers Forwarded and X-Forwarded-For. nil: none.
 	TrustedProxies []netip.Prefix
@@ -130,6 +131,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Authenticate == nil {
 		o.Authenticate = refuseAll
+	}
+	if o.Rates == nil {
+		o.Rates = NewRates(30_000, o.Now)
 	}
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }

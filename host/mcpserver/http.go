@@ -21,6 +21,7 @@ import (
 
 	"openskill/host/internal/gate"
 	"openskill/host/internal/table"
+	"openskill/host/tools"
 	"openskill/sdk/skill"
 )
 
@@ -131,6 +132,11 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		refuse(rw, err)
 		return
 	}
+	m := peek(body)
+	if err := s.opt.Rate(r, m.requests()); err != nil {
+		refuse(rw, err)
+		return
+	}
 	c, err := w.callerOf(p)
 	if err != nil {
 		refuse(rw, err)
@@ -138,21 +144,20 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancelCause(context.WithValue(s.base, callerKey{}, c)) //nolint:contextcheck // the request's memory is not its own behind some servers; the line below ties them
 	defer cancel(nil)
-	defer context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })() //nolint:contextcheck // it is the one that has ended
-	e := &exchange{ctx, newStreamWriter(rw, s.opt.KeepAlive, cancel)}
+	defer context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })()              //nolint:contextcheck // it is the one that has ended
+	e := &exchange{ctx, newStreamWriter(rw, s.opt.KeepAlive, cancel), func() { _ = s.opt.Rate(r, 1) }} // the next one is refused
 	defer e.out.finish()
 	number, forget := w.remember(e)
 	defer forget()
-	w.route(e.out, copyOf(ctx, r, body, number), c, body) //nolint:contextcheck // see above
+	w.route(e.out, copyOf(ctx, r, body, number), c, &m, body) //nolint:contextcheck // see above
 }
 
 // route hands a request to the handler for its revision.
-func (w *web) route(rw *streamWriter, r *http.Request, c *caller, body []byte) {
+func (w *web) route(rw *streamWriter, r *http.Request, c *caller, m *glance, body []byte) {
 	if r.Method == http.MethodPost && !json.Valid(body) { // the SDK would say so in plain text
 		writeError(rw, http.StatusBadRequest, nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the body is not JSON, or nested too deep"})
 		return
 	}
-	m := peek(body)
 	if wrong := checkParams(m.Method, m.Params); wrong != nil {
 		writeError(rw, http.StatusBadRequest, m.ID, wrong)
 		return
@@ -219,6 +224,21 @@ func peek(body []byte) (m glance) {
 	return m
 }
 
+// requests is how many requests a message counts for before it is looked at. A call of a skill
+// has a rate of its own, and counts where it is refused before it runs.
+func (m *glance) requests() int {
+	var p struct {
+		Name string `json:"name"`
+	}
+	if m.Method != "tools/call" || json.Unmarshal(m.Params, &p) != nil || readsFor(p.Name) {
+		return 1
+	}
+	if _, err := tools.IDOf(p.Name); err != nil {
+		return 1
+	}
+	return 0
+}
+
 // wantsStream reports whether there can be notifications before the answer.
 func (m *glance) wantsStream() bool {
 	var p struct {
@@ -268,8 +288,9 @@ func copyOf(ctx context.Context, r *http.Request, body []byte, number string) *h
 
 // exchange is one HTTP request under way.
 type exchange struct {
-	ctx context.Context //nolint:containedctx // of the request that it stands for
-	out *streamWriter
+	ctx     context.Context //nolint:containedctx // of the request that it stands for
+	out     *streamWriter
+	refused func() // counts a call that did not run
 }
 
 // remember gives a number by which an exchange is found.

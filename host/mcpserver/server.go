@@ -65,6 +65,9 @@ type Options struct {
 	Revision func(ctx context.Context, p skill.Principal) any
 	Reads    *gate.Gate // for requests that read lists and files; nil: one of its own
 
+	// Rate takes n requests of what the caller of a request over HTTP may make, or with 0 looks
+	// whether there is one left; its error, a *skill.Error, is the answer. nil: there is no bound.
+	Rate func(r *http.Request, n int) error
 	// Principal says who a request over HTTP acts for; its error, an *skill.Error,
 	// is the answer. nil: every request is refused.
 	Principal func(*http.Request) (skill.Principal, error)
@@ -100,6 +103,9 @@ func (o Options) withDefaults() Options {
 		o.Principal = func(*http.Request) (skill.Principal, error) {
 			return skill.Principal{}, &skill.Error{Op: "mcpserver.Principal", Code: skill.Unauthorized, Message: "this host does not serve MCP over HTTP"}
 		}
+	}
+	if o.Rate == nil {
+		o.Rate = func(*http.Request, int) error { return nil }
 	}
 	o.Origins = append([]string(nil), o.Origins...)
 	or(&o.BodyLimit, 1<<20)
@@ -287,10 +293,13 @@ func (c *caller) receive(next mcp.MethodHandler) mcp.MethodHandler {
 // read Agent Skills; all others pass the gate for calls.
 func reads(method string, req mcp.Request) bool {
 	if call, ok := req.(*mcp.CallToolRequest); ok {
-		return call.Params.Name == tools.LoadSkill || call.Params.Name == tools.ReadResource
+		return readsFor(call.Params.Name)
 	}
 	return strings.HasSuffix(method, "/list") || strings.HasSuffix(method, "/read") || strings.HasSuffix(method, "/get")
 }
+
+// readsFor reports whether a tool only reads.
+func readsFor(tool string) bool { return tool == tools.LoadSkill || tool == tools.ReadResource }
 
 // enter waits for a place to read.
 func (s *Server) enter(ctx context.Context, p skill.Principal) (leave func(), err error) {

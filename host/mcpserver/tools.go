@@ -166,7 +166,11 @@ func (c *caller) callTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 	if tools.Reserved(name) && c.s.opt.AgentSkills != nil {
 		return c.runApproved(ctx, r, func() *skill.Result {
 			defer c.reportProgress(ctx, r)()
-			return c.s.opt.AgentSkills.CallTool(ctx, c.p, name, args, trace)
+			res := c.s.opt.AgentSkills.CallTool(ctx, c.p, name, args, trace)
+			if !readsFor(name) {
+				c.count(r, res)
+			}
+			return res
 		})
 	}
 	id, err := tools.IDOf(name)
@@ -177,6 +181,7 @@ func (c *caller) callTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 	defer stop()
 	res := c.s.opt.Door.Invoke(ctx, c.p, skill.Request{SkillID: id, Input: args, TraceID: trace})
 	stop()
+	c.count(r, res)
 	if res.Error != nil && res.Error.Code == skill.NotFound {
 		// A skill may say so itself, of something else.
 		if _, err := c.s.opt.Catalogue.Get(c.p, id, ""); skill.CodeOf(err) == skill.NotFound {
@@ -184,6 +189,13 @@ func (c *caller) callTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 		}
 	}
 	return toolResult(res, dataContent), nil
+}
+
+// count counts a call that was refused before it ran, and so by no rate of calls.
+func (c *caller) count(r *mcp.CallToolRequest, res *skill.Result) {
+	if e := c.s.web.exchangeOf(r.Extra); e != nil && !res.Meta.Ran {
+		e.refused()
+	}
 }
 
 func unknownTool(name string) error {

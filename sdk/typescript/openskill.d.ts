@@ -752,6 +752,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
       };
@@ -780,6 +781,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
       };
@@ -814,6 +816,7 @@ export interface paths {
         408: Problem;
         413: Problem;
         422: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
       };
@@ -920,6 +923,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         499: Problem;
         500: Problem;
@@ -950,6 +954,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         499: Problem;
         500: Problem;
@@ -979,6 +984,7 @@ export interface paths {
         408: Problem;
         409: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         499: Problem;
         500: Problem;
@@ -1078,6 +1084,7 @@ export interface paths {
         408: AgentProblem;
         413: AgentProblem;
         422: AgentProblem;
+        429: AgentProblem;
         431: AgentProblem;
         500: AgentProblem;
         503: AgentProblem;
@@ -1103,6 +1110,7 @@ export interface paths {
         405: AgentProblem;
         408: AgentProblem;
         413: AgentProblem;
+        429: AgentProblem;
         431: AgentProblem;
         500: AgentProblem;
         503: AgentProblem;
@@ -1136,6 +1144,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
         503: Problem;
@@ -1165,6 +1174,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
         503: Problem;
@@ -1196,6 +1206,7 @@ export interface paths {
         409: Problem;
         413: Problem;
         415: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
         503: Problem;
@@ -1227,6 +1238,7 @@ export interface paths {
         409: Problem;
         413: Problem;
         415: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
         503: Problem;
@@ -1303,6 +1315,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
       };
@@ -1351,6 +1364,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
         503: Problem;
@@ -1380,6 +1394,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
         503: Problem;
@@ -1409,6 +1424,7 @@ export interface paths {
         408: Problem;
         409: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
         503: Problem;
@@ -1443,6 +1459,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
         503: Problem;
@@ -1587,6 +1604,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
         503: Problem;
@@ -1603,6 +1621,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
       };
@@ -1650,6 +1669,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
       };
@@ -1718,6 +1738,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
       };
@@ -1744,6 +1765,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         499: Problem;
         500: Problem;
@@ -1773,6 +1795,7 @@ export interface paths {
         408: Problem;
         413: Problem;
         415: Problem;
+        429: Problem;
         431: Problem;
         499: Problem;
         500: Problem;
@@ -1806,6 +1829,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
       };
@@ -1877,6 +1901,7 @@ export interface paths {
         409: Problem;
         413: Problem;
         415: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
       };
@@ -1908,6 +1933,7 @@ export interface paths {
         409: Problem;
         413: Problem;
         415: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
       };
@@ -1939,6 +1965,7 @@ export interface paths {
         409: Problem;
         413: Problem;
         415: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
       };
@@ -1970,6 +1997,7 @@ export interface paths {
         409: Problem;
         413: Problem;
         415: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
       };
@@ -2040,6 +2068,7 @@ export interface paths {
         409: Problem;
         413: Problem;
         415: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
       };
@@ -2069,6 +2098,7 @@ export interface paths {
         408: Problem;
         409: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
       };
