@@ -57,8 +57,9 @@ func tenantKey(tenant string) string { return plainKey("tenant " + tenant) }
 
 func principalKey(p skill.Principal) string { return plainKey("principal " + p.Tenant + " " + p.ID) }
 
-func skillKey(owner string, id skill.ID) string {
-	return plainKey("skill " + owner + " " + string(id))
+// skillKey is of one tenant's calls of a skill: what tenants have together, one of them has alone.
+func skillKey(tenant, owner string, id skill.ID) string {
+	return plainKey("skill " + owner + " " + string(id) + " " + tenant)
 }
 
 func dayKey(tenant string, day time.Time) string {
@@ -80,7 +81,7 @@ func today(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour) 
 // limits finds the limits of a call; q.mu is held.
 func (q *Quotas) limits(c *caller, p skill.Principal, owner string, id skill.ID, perMinute int, now time.Time) error {
 	if perMinute > 0 {
-		if err := q.limit(c, skillKey(owner, id), ofSkill, int64(perMinute), now); err != nil {
+		if err := q.limit(c, skillKey(p.Tenant, owner, id), ofSkill, int64(perMinute), now); err != nil {
 			return err
 		}
 	}

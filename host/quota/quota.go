@@ -155,7 +155,7 @@ func New(o Options) (*Quotas, error) {
 
 // Enter counts a call of p, and gives the function that is called once when the call is
 // over, with what it used. owner is the tenant that uploaded the skill, or ""; perMinute
-// is how often the skill may be called (0 or less: it has no limit of its own), fuel the
+// is how often a tenant may call the skill (0 or less: it has no limit of its own), fuel the
 // most that the call may use. The error is an *skill.Error: RATE_LIMITED with details that
 // say which limit it was and when to come back, AUDIT_UNAVAILABLE where the database does
 // not answer, or that the caller left. A call that is refused is not counted.

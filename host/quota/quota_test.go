@@ -109,14 +109,15 @@ func TestRateOfASkill(t *testing.T) {
 		if n := c.begins(t, q, 10); n != 2 {
 			t.Fatalf("%d calls began", n)
 		}
-		refuses(t, c.run(t, q), "the skill may be called 2 times a minute; try again in 30000 ms", details("skill", "calls_per_minute", 2, 60_000, 30_000))
+		refuses(t, c.run(t, q), "the skill may be called by a tenant 2 times a minute; try again in 30000 ms", details("skill", "calls_per_minute", 2, 60_000, 30_000))
 		time.Sleep(30*time.Second - time.Millisecond)
-		refuses(t, c.run(t, q), "the skill may be called 2 times a minute; try again in 1 ms", details("skill", "calls_per_minute", 2, 30_001, 1))
+		refuses(t, c.run(t, q), "the skill may be called by a tenant 2 times a minute; try again in 1 ms", details("skill", "calls_per_minute", 2, 30_001, 1))
 		time.Sleep(time.Millisecond)
 		if n := c.begins(t, q, 10); n != 1 {
 			t.Errorf("after the time that it was told, %d calls began", n)
 		}
 		for name, other := range map[string]call{
+			"another tenant":        {perMinute: 2, tenant: "beta"},
 			"another skill":         {perMinute: 2, skill: "other"},
 			"another owner's skill": {perMinute: 2, owner: "acme"},
 			"one without a limit":   {skill: "free"},

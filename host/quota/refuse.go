@@ -18,7 +18,7 @@ func (l *limit) refused(now time.Time) error {
 		return limited(l.what, l.why, l.calls, wait, l.full.Sub(now), "the tenant may make %d calls a day (UTC)", l.calls)
 	}
 	return limited(l.what, l.why, l.perMinute, wait, l.full.Sub(now), "the %s %s %d times a minute", l.what, map[string]string{
-		ofSkill: "may be called", ofPrincipal: "may call", ofTenant: "may call",
+		ofSkill: "may be called by a tenant", ofPrincipal: "may call", ofTenant: "may call",
 	}[l.what], l.perMinute)
 }
 
