@@ -18,8 +18,12 @@ To trust it as it is, run: openskill skills trust NAME
 `
 
 // Marked reports whether a folder has a mark, of whatever type or content. Where nobody can
-// tell, it has one.
+// tell, it has one: also a folder that was moved away after somebody had read it.
 func Marked(folder string) bool {
 	_, err := os.Lstat(filepath.Join(folder, MarkFile))
-	return !errors.Is(err, fs.ErrNotExist)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, gone := os.Lstat(folder)
+		return gone != nil
+	}
+	return true
 }

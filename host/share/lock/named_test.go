@@ -141,4 +141,7 @@ func TestMarkedIsClosed(t *testing.T) {
 	if !Marked(filepath.Join(dir, strings.Repeat("x", 300))) {
 		t.Error("where nobody can tell there is no mark")
 	}
+	if !Marked(filepath.Join(dir, "moved away")) {
+		t.Error("a folder that is gone has no mark")
+	}
 }
