@@ -92,6 +92,30 @@ func TestTwoProcessesSeeEachOther(t *testing.T) {
 	}
 }
 
+// What one process withdraws in a record that it has begun anew, another one sees.
+func TestWithdrawnInANewRecord(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "approvals")
+	clock := newClock()
+	o := approval.Options{Dir: dir, Policy: approval.PerVersion, Now: clock.Now}
+	host := open(t, o)
+	id := asks(t, host, ask(), "pending").ID
+	decide(t, host, id, true)
+	runs(t, host, ask())
+	before, err := os.ReadFile(recordOf(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another file of that name, which is longer than what the host has read.
+	if err := os.Rename(recordOf(dir), recordOf(dir)+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(recordOf(dir), append(bytes.Repeat([]byte("\n"), 4096), before...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	decide(t, open(t, o), id, false)
+	asks(t, host, ask(), "denied")
+}
+
 func TestDamagedLines(t *testing.T) {
 	for name, damage := range map[string]string{
 		"torn":             `{"event":"approved","at":"2026-01-01T00:00:00Z","appro`,

@@ -444,6 +444,7 @@ func TestWhatIsKeptOfArguments(t *testing.T) {
 		}, false},
 		{"long", []string{strings.Repeat("é", 1000), "next"}, []string{strings.Repeat("é", 200) + "…", "next"}, true},
 		{"many", strings.Split(strings.Repeat("x,", 100), ","), strings.Split(strings.Repeat("x,", 63)+"x", ","), true},
+		{"many that are hidden", strings.Split(strings.Repeat(strings.Repeat("\x00", 400)+",", 9), ","), slices.Repeat([]string{`"` + strings.Repeat(`\x00`, 400) + `"`}, 5), true},
 		{"a megabyte", []string{strings.Repeat("\x00", 1<<20)}, []string{`"` + strings.Repeat(`\x00`, 400) + `\u2026"`}, true},
 	} {
 		a := ask()

@@ -75,6 +75,25 @@ func TestRefusesNativeCodeAndGrants(t *testing.T) {
 	}
 }
 
+// A row of the database whose manifest is about another skill makes neither of both.
+func TestRefusesRowsOfAnotherName(t *testing.T) {
+	store := &definitionstest.Memory{}
+	s := newSite(t, store)
+	s.write("skills/other/run.mjs", "code")
+	err := store.Change(t.Context(), "", "made", func(*definitions.Definition) (*definitions.Definition, error) {
+		return &definitions.Definition{
+			ID: "00000000-0000-7000-8000-000000000000", Name: "made", Version: "1.0.0", Kind: "wasm:javascript", Entry: "run.mjs", Source: definitions.Created,
+			Manifest: entryOf("other", sandboxed), Values: definitions.Values{Description: "d", Enabled: true},
+		}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids := s.mustStart().Now().IDs(); len(ids) > 0 {
+		t.Errorf("%v is served", ids)
+	}
+}
+
 // A script of an Agent Skill may need somebody's approval: it does not run as a skill.
 func TestRefusesScriptsOfAgentSkills(t *testing.T) {
 	for _, at := range []string{"skills/made/SKILL.md", "skills/made/scripts/SKILL.md"} {

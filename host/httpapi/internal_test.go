@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
 	"openskill/host/access"
 )
 
@@ -181,6 +184,31 @@ func TestEveryRouteHasAGate(t *testing.T) {
 	for name := range ownGate {
 		if !known[name] {
 			t.Errorf("there is no route %s", name)
+		}
+	}
+}
+
+// A handler answers what was let in by its own row of the table, and nothing that a router
+// takes for it.
+func TestAnswersOnlyWhatItsRowLetIn(t *testing.T) {
+	called := 0
+	app := fiber.New()
+	on(app, fiber.MethodGet, "/skills/{id}", func(*fiber.Ctx) error { called++; return nil })
+	for _, route := range []*access.Route{
+		nil,
+		{Method: fiber.MethodGet, Path: "/skills"},
+		{Method: fiber.MethodPatch, Path: "/skills/{id}"},
+		{Method: fiber.MethodGet, Path: "/docs", Open: true},
+		{Method: fiber.MethodGet, Path: "/skills/{id}"},
+	} {
+		var ctx fasthttp.RequestCtx
+		ctx.Request.SetRequestURI("/skills/echo")
+		ctx.SetUserValue(callerKey{}, &caller{route: route})
+		before := called
+		app.Handler()(&ctx)
+		own := route != nil && route.Method == fiber.MethodGet && route.Path == "/skills/{id}"
+		if (called > before) != own || (ctx.Response.StatusCode() == fasthttp.StatusOK) != own {
+			t.Errorf("%+v: %d, called %t", route, ctx.Response.StatusCode(), called > before)
 		}
 	}
 }

@@ -273,3 +273,30 @@ func TestDigestLeavesOutTheMarkAlone(t *testing.T) {
 		t.Error("a mark below does not count")
 	}
 }
+
+// A list in a stranger's folder names no script of the operator's CLI folder.
+func TestListsOfStrangersHaveNoNativeCode(t *testing.T) {
+	dir, scripts := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(dir, ListFile), "skills:\n- {name: tool, description: d, input_schema: {type: object}, output_schema: {type: object}}\n")
+	write(t, filepath.Join(scripts, "tool.py"), "")
+	r, err := Open(Options{Roots: []Root{{Path: dir}}, CLIDir: scripts, Defaults: limits(1), Caps: limits(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := r.Get("tool", ""); err != nil || s.Descriptor.Description == "d" {
+		t.Errorf("the operator's own script is %+v, %v", s, err)
+	}
+	if got := fmt.Sprint(r.Problems()); !strings.Contains(got, "trusted skills only") {
+		t.Errorf("problems %v", got)
+	}
+}
+
+// Hidden folders are no skills: pulls unpack in them what is not accepted yet.
+func TestHiddenFoldersAreNoSkills(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, ".openskill-pull-1", ManifestFile), fmt.Sprintf(small, "half"))
+	write(t, filepath.Join(dir, "whole", ManifestFile), fmt.Sprintf(small, "whole"))
+	if r := open(t, Root{dir, skill.Trusted}); fmt.Sprint(r.IDs()) != "[whole]" {
+		t.Errorf("%v is served", r.IDs())
+	}
+}

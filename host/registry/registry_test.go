@@ -490,6 +490,23 @@ func TestCheckInput(t *testing.T) {
 	}
 }
 
+// A guest that reads names without case takes an undeclared field for a declared one, which
+// no schema has looked at.
+func TestRefusesFieldsInAnotherCase(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, ManifestFile), fmt.Sprintf(small, "a")+"input_schema: {type: object, properties: {sink: {type: string}, Sink: {type: string}}}\n")
+	s, err := open(t, Root{dir, skill.Trusted}).Get("a", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for given, refused := range map[string]bool{"sink": false, "Sink": false, "other": false, "SINK": true, "\u017fink": true, "sin\u212a": true} {
+		err := s.CheckInput(map[string]any{given: "x"}, schema.MaxSteps)
+		if (skill.CodeOf(err) == skill.InvalidArgument) != refused {
+			t.Errorf("%s: %v", given, err)
+		}
+	}
+}
+
 func TestPages(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 7 {
