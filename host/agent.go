@@ -54,6 +54,7 @@ func (h *Host) openAgent() error {
 		},
 		ReplyTokens: s.AgentReplyTokens, History: s.AgentHistory, Keep: s.AgentKeep, ValidationRetries: s.AgentRetries,
 		Conversations: s.AgentConversations, Days: int(s.AgentDays), Concurrent: s.AgentTurns, Alone: h.alone, Log: h.log, //nolint:gosec // at most a century
+		Now: h.kept.log.DatabaseTime,
 	})
 	if err != nil {
 		return err
@@ -64,6 +65,7 @@ func (h *Host) openAgent() error {
 		IterationTimeout: config.Seconds(s.TaskIterationS), Timeout: config.Seconds(s.TaskTimeoutS), MaxTimeout: config.Seconds(s.TaskMaxTimeoutS),
 		History: s.TaskHistory, ShortHistory: s.TaskShortHistory, Cost: cost, Fuel: s.AgentFuel, MaxCalls: s.AgentToolCalls,
 		Concurrent: s.AgentTurns, Alone: h.alone, Keep: time.Duration(s.AgentDays) * 24 * time.Hour, Log: h.log, //nolint:gosec // at most a century
+		Now: h.kept.log.DatabaseTime,
 	})
 	return err
 }

@@ -63,7 +63,7 @@ func TestHostileTextWidensNoRights(t *testing.T) {
 	}
 	defer db.Close()
 	key := func(tenant string, scopes ...string) string {
-		_, secret, err := auth.NewKeys(db.Keys(), nil).Create(t.Context(), auth.NewKey{Name: "of " + tenant, Tenant: tenant, Scopes: scopes, By: "test"})
+		_, secret, err := auth.NewKeys(db.Keys()).Create(t.Context(), auth.NewKey{Name: "of " + tenant, Tenant: tenant, Scopes: scopes, By: "test"})
 		if err != nil {
 			t.Fatal(err)
 		}

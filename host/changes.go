@@ -16,7 +16,7 @@ import (
 
 // ManageKeys gives the keys of a database as a principal changes them, on record.
 func ManageKeys(db *store.DB, by skill.Principal) *auth.Keys {
-	return auth.NewKeys(db.Keys(), nil).Recorded(func(ctx context.Context, what string, k *auth.Key, do func() error) error {
+	return auth.NewKeys(db.Keys()).Recorded(func(ctx context.Context, what string, k *auth.Key, do func() error) error {
 		details := map[string]string{"name": k.Name, "scopes": strings.Join(k.Scopes, " ")}
 		if !k.ExpiresAt.IsZero() {
 			details["expires_at"] = k.ExpiresAt.UTC().Format(time.RFC3339)

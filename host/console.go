@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -78,7 +77,7 @@ func (h *Host) shownSettings() []console.Setting {
 		warnings[w.Name] = w.Detail
 	}
 	if ahead := h.kept.log.Skew(); ahead.Abs() >= time.Second {
-		warnings["OPENSKILL_DATABASE_URL"] = fmt.Sprintf("the clock of this host is %s ahead of the database's: set both by NTP", ahead.Round(time.Millisecond))
+		warnings["OPENSKILL_DATABASE_URL"] = clockOff(ahead)
 	}
 	for _, v := range live.Show() {
 		from := v.Source

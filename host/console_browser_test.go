@@ -477,7 +477,7 @@ func keysOf(t *testing.T, s *config.Settings) (*auth.Keys, map[string]aKey) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	keys, out := auth.NewKeys(db.Keys(), nil), map[string]aKey{}
+	keys, out := auth.NewKeys(db.Keys()), map[string]aKey{}
 	for name, scopes := range map[string][]string{
 		"operator": skill.Scopes(),
 		"agent":    {skill.ScopeRead, skill.ScopeInvoke, skill.ScopeExecutions, skill.ScopeAgent},

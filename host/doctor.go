@@ -13,6 +13,7 @@ import (
 
 	"openskill/host/config"
 	"openskill/host/registry"
+	"openskill/host/store"
 	"openskill/host/worker"
 	"openskill/plugins/all"
 	"openskill/plugins/cli"
@@ -57,6 +58,7 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 	}
 	x.platform()
 	x.models(s)
+	x.clock(ctx, s)
 	x.cache(s)
 	x.tools(ctx, s)
 	dirs, err := stateDirs(s.StateDir)
@@ -100,6 +102,20 @@ func (x *Examination) models(s *config.Settings) {
 		}
 		x.Models = append(x.Models, f)
 	}
+}
+
+// clock compares the clock of this machine with that of the database server.
+func (x *Examination) clock(ctx context.Context, s *config.Settings) {
+	f := Finding{Name: "OPENSKILL_DATABASE_URL"}
+	switch ahead, err := store.Skew(ctx, store.Options{URL: s.DatabaseURL, StateDir: s.StateDir}); {
+	case err != nil:
+		f.Detail = "the clock of the database cannot be read: " + err.Error()
+	case ahead.Abs() >= time.Second:
+		f.Detail = clockOff(ahead)
+	default:
+		return
+	}
+	x.Warnings = append(x.Warnings, f)
 }
 
 // workers starts a worker process, and tells what holds it.

@@ -65,7 +65,7 @@ func (h *Host) openKept() error {
 	}
 	k.callers, err = auth.New(auth.Options{
 		Keys: k.db.Keys(), Secret: s.JWTSecret, KeySet: s.JWTJWKS, Issuer: s.JWTIssuer, Audience: s.JWTAudience, Skew: s.JWTSkew(),
-		Anonymous: s.Anonymous(), Log: h.log,
+		Anonymous: s.Anonymous(), Log: h.log, Now: k.log.DatabaseTime,
 	})
 	return err
 }
@@ -76,11 +76,20 @@ func (k *kept) sameClock() error {
 	if ahead := k.log.Skew(); k.db.Kind() == store.Postgres && ahead.Abs() > audit.MaxSkew {
 		return &skill.Error{
 			Op: "host.Open", Code: skill.Conflict, Subject: "OPENSKILL_DATABASE_URL",
-			Message: fmt.Sprintf("the clock of this host is %s ahead of the database's, and at most %s either way are allowed: set both clocks by NTP, then start again",
-				ahead.Round(time.Millisecond), audit.MaxSkew),
+			Message: clockOff(ahead),
 		}
 	}
 	return nil
+}
+
+// clockOff says what is wrong with a clock that is not that of the database.
+func clockOff(ahead time.Duration) string {
+	than := "ahead of"
+	if ahead < 0 {
+		than = "behind"
+	}
+	return fmt.Sprintf("the clock of this host is %s %s the database's: set both clocks by NTP; a host that is more than %s away from a PostgreSQL database does not start",
+		ahead.Abs().Round(time.Millisecond), than, audit.MaxSkew)
 }
 
 // quotaLimits are the limits of callers by the settings.

@@ -88,7 +88,7 @@ func TestTenantsFindNothingOfEachOther(t *testing.T) {
 	defer db.Close()
 	keys := map[string]string{}
 	for _, tenant := range []string{"mark-a", "b"} {
-		if _, keys[tenant], err = auth.NewKeys(db.Keys(), nil).Create(t.Context(), auth.NewKey{Name: "of " + tenant, Tenant: tenant, Scopes: scopes, By: "test"}); err != nil {
+		if _, keys[tenant], err = auth.NewKeys(db.Keys()).Create(t.Context(), auth.NewKey{Name: "of " + tenant, Tenant: tenant, Scopes: scopes, By: "test"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +161,7 @@ func TestTenantsFindNothingOfEachOther(t *testing.T) {
 
 	// A key that is revoked is good for nothing within a second.
 	id := strings.Split(keys["b"], "_")[1]
-	if _, err := auth.NewKeys(db.Keys(), nil).Revoke(t.Context(), id); err != nil {
+	if _, err := auth.NewKeys(db.Keys()).Revoke(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {

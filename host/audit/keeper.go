@@ -236,7 +236,7 @@ func (l *Log) Prune(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := l.o.Now().UTC().Add(-l.o.Retention)
+	before := l.DatabaseTime().UTC().Add(-l.o.Retention)
 	rest := time.NewTimer(pruneRest)
 	defer rest.Stop()
 	for _, h := range heads {

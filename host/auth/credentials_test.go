@@ -17,7 +17,7 @@ import (
 // that was signed, everybody else reads the same, and the log repeats nothing.
 func FuzzCredentials(f *testing.F) {
 	store := &authtest.Keys{}
-	k, text, err := auth.NewKeys(store, nil).Create(f.Context(), auth.NewKey{Name: "n", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
+	k, text, err := auth.NewKeys(store).Create(f.Context(), auth.NewKey{Name: "n", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func FuzzCredentials(f *testing.F) {
 // known or not.
 func BenchmarkAuthenticate(b *testing.B) {
 	store := &authtest.Keys{}
-	_, text, err := auth.NewKeys(store, nil).Create(b.Context(), auth.NewKey{Name: "n", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
+	_, text, err := auth.NewKeys(store).Create(b.Context(), auth.NewKey{Name: "n", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
 	if err != nil {
 		b.Fatal(err)
 	}

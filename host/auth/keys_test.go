@@ -30,7 +30,7 @@ func openKeys(t *testing.T) *house {
 	store := &authtest.Keys{}
 	return &house{
 		harness: open(t, func(o *auth.Options) { o.Keys = store }),
-		store:   store, keys: auth.NewKeys(store, nil),
+		store:   store, keys: auth.NewKeys(store),
 	}
 }
 

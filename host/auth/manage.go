@@ -40,7 +40,6 @@ type NewKey struct {
 // Keys is how the operator makes and ends keys. It is safe for concurrent use.
 type Keys struct {
 	store  KeyStore
-	now    func() time.Time
 	record Record
 }
 
@@ -50,7 +49,7 @@ type Record func(ctx context.Context, what string, k *Key, do func() error) erro
 // Recorded gives keys whose changes record puts on record. Hosts and the command line
 // change keys by these alone.
 func (m *Keys) Recorded(record Record) *Keys {
-	return &Keys{store: m.store, now: m.now, record: record}
+	return &Keys{store: m.store, record: record}
 }
 
 func (m *Keys) change(ctx context.Context, what string, k *Key, do func() error) error {
@@ -60,20 +59,17 @@ func (m *Keys) change(ctx context.Context, what string, k *Key, do func() error)
 	return m.record(ctx, what, k, do)
 }
 
-// NewKeys manages the keys of a store. now nil is the system's clock.
-func NewKeys(store KeyStore, now func() time.Time) *Keys {
-	if now == nil {
-		now = time.Now //nolint:forbidigo // the default of the clock
-	}
-	return &Keys{store: store, now: now}
-}
+// NewKeys manages the keys of a store.
+func NewKeys(store KeyStore) *Keys { return &Keys{store: store} }
 
 // Create makes a key, and gives the text that its holder shows. It is not kept: this is
 // the only time that anybody sees it.
 func (m *Keys) Create(ctx context.Context, n NewKey) (*Key, string, error) {
-	now := m.time()
+	now, err := m.time(ctx, "auth.Create")
+	if err != nil {
+		return nil, "", err
+	}
 	k := &Key{ID: newKeyID(), Name: n.Name, Tenant: n.Tenant, CreatedAt: now, CreatedBy: n.By}
-	var err error
 	if k.Scopes, err = checkScopes(n.Scopes); err != nil {
 		return nil, "", err
 	}
@@ -116,7 +112,10 @@ func (m *Keys) Rotate(ctx context.Context, id string, overlap time.Duration) (*K
 	}
 	text := newText(id)
 	err = m.change(ctx, "rotate", k, func() error {
-		now := m.time()
+		now, err := m.time(ctx, "auth.Rotate")
+		if err != nil {
+			return err
+		}
 		switch done, err := m.store.Rotate(ctx, id, hashOf(text), now.Add(overlap), now); {
 		case err != nil:
 			return notStored("auth.Rotate", err)
@@ -142,7 +141,11 @@ func (m *Keys) Revoke(ctx context.Context, id string) (*Key, error) {
 		return nil, err
 	}
 	err = m.change(ctx, "revoke", k, func() error {
-		if err := m.store.Revoke(ctx, id, m.time()); err != nil {
+		now, err := m.time(ctx, "auth.Revoke")
+		if err != nil {
+			return err
+		}
+		if err := m.store.Revoke(ctx, id, now); err != nil {
 			return notStored("auth.Revoke", err)
 		}
 		return nil
@@ -177,8 +180,14 @@ func (m *Keys) List(ctx context.Context, q KeyQuery) ([]*Key, string, error) {
 	return list, next, nil
 }
 
-// time is now as databases keep it.
-func (m *Keys) time() time.Time { return m.now().UTC().Truncate(time.Microsecond) }
+// time is now by the clock of the database, which is that of all hosts, as databases keep it.
+func (m *Keys) time(ctx context.Context, op string) (time.Time, error) {
+	now, err := m.store.Now(ctx)
+	if err != nil {
+		return time.Time{}, notStored(op, err)
+	}
+	return now.UTC().Truncate(time.Microsecond), nil
+}
 
 // validOwner reports whether keys can be of a tenant.
 func validOwner(tenant string) bool {

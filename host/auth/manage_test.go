@@ -11,7 +11,7 @@ import (
 )
 
 func TestNewKeys(t *testing.T) {
-	keys := auth.NewKeys(&authtest.Keys{}, nil)
+	keys := auth.NewKeys(&authtest.Keys{})
 	read := []string{skill.ScopeRead}
 	many := make([]string, 65)
 	for i := range many {
@@ -59,7 +59,7 @@ func TestNewKeys(t *testing.T) {
 
 func TestManage(t *testing.T) {
 	store := &authtest.Keys{}
-	keys := auth.NewKeys(store, nil)
+	keys := auth.NewKeys(store)
 	for name, err := range map[string]error{
 		"get":    second(keys.Get(t.Context(), "aaaaaaaaaaaaaaaa")),
 		"revoke": second(keys.Revoke(t.Context(), "aaaaaaaaaaaaaaaa")),

@@ -32,6 +32,9 @@ type Lookup interface {
 type KeyStore interface {
 	Lookup
 
+	// Now gives the time by the clock that all hosts with these keys share.
+	Now(ctx context.Context) (time.Time, error)
+
 	// Create adds a key. An id that is there already is an error.
 	Create(ctx context.Context, k *Key) error
 

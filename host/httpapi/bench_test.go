@@ -151,7 +151,7 @@ func (c *benchConn) turn(b *testing.B, text []byte) time.Duration {
 // where everybody is the operator. The two take turns within every iteration.
 func BenchmarkCaller(b *testing.B) {
 	store := &authtest.Keys{}
-	_, key, err := auth.NewKeys(store, nil).Create(b.Context(), auth.NewKey{Name: "bench", Tenant: "acme", Scopes: []string{skill.ScopeInvoke}})
+	_, key, err := auth.NewKeys(store).Create(b.Context(), auth.NewKey{Name: "bench", Tenant: "acme", Scopes: []string{skill.ScopeInvoke}})
 	if err != nil {
 		b.Fatal(err)
 	}

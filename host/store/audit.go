@@ -382,21 +382,11 @@ func (a *auditStore) Changes(ctx context.Context, q audit.ChangeQuery) ([]audit.
 // no more than one that is not there.
 const forgotten = 24 * time.Hour
 
-// clock is the time of the database: that which all hosts have in common. A file of SQLite is
-// on their one machine, and its time is that machine's.
-func (a *auditStore) clock(ctx context.Context, on bun.IDB) (now stamp, err error) {
-	q := "SELECT CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
-	if a.db.postgres() {
-		q = "SELECT clock_timestamp()"
-	}
-	return now, on.QueryRowContext(ctx, q).Scan(&now)
-}
-
 // Alive implements [audit.Store].
 func (a *auditStore) Alive(ctx context.Context, instance string) (time.Time, error) {
 	var now stamp
 	err := a.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
-		if now, err = a.clock(ctx, tx); err != nil {
+		if now, err = a.db.clock(ctx, tx); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, "INSERT INTO instances (id, seen) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET seen = excluded.seen",
@@ -420,7 +410,7 @@ func (a *auditStore) Gone(ctx context.Context, instance string) error {
 
 // Orphans implements [audit.Store].
 func (a *auditStore) Orphans(ctx context.Context, silent time.Duration, limit int) ([]*audit.Started, error) {
-	now, err := a.clock(ctx, a.db.read)
+	now, err := a.db.clock(ctx, a.db.read)
 	if err != nil {
 		return nil, err
 	}

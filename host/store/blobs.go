@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"time"
 
 	"github.com/uptrace/bun"
 
@@ -19,9 +18,13 @@ const partSize = 512 << 10
 // write keeps the files of a version. Their row is locked until the transaction ends:
 // others with the same files wait, and Tidy leaves them alone.
 func (s uploadStore) write(ctx context.Context, tx bun.Tx, files *versions.Files) error {
+	now, err := s.db.clock(ctx, tx)
+	if err != nil {
+		return err
+	}
 	var parts int
-	err := tx.NewRaw("INSERT INTO skill_blobs (digest, parts, used_at) VALUES (?, 0, ?) ON CONFLICT (digest) DO UPDATE SET used_at = EXCLUDED.used_at RETURNING parts",
-		files.Digest, at(time.Now())).Scan(ctx, &parts) //nolint:forbidigo // the age of a row, by this host's clock
+	err = tx.NewRaw("INSERT INTO skill_blobs (digest, parts, used_at) VALUES (?, 0, ?) ON CONFLICT (digest) DO UPDATE SET used_at = EXCLUDED.used_at RETURNING parts",
+		files.Digest, now).Scan(ctx, &parts)
 	if err != nil || parts > 0 {
 		return err
 	}

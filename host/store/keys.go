@@ -56,6 +56,12 @@ func (r *keyRow) key() *auth.Key {
 	return k
 }
 
+// Now implements auth.KeyStore.
+func (s keyStore) Now(ctx context.Context) (time.Time, error) {
+	now, err := s.db.clock(ctx, s.db.read)
+	return now.Time, err
+}
+
 // Key implements auth.Lookup.
 func (s keyStore) Key(ctx context.Context, id string) (*auth.Key, error) {
 	r := &keyRow{}

@@ -37,7 +37,7 @@ func TestKeysOnTwoHosts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
 		open := fresh(t)
-		here, there := auth.NewKeys(open().Keys(), nil), newHost(t, open())
+		here, there := auth.NewKeys(open().Keys()), newHost(t, open())
 		k, text, err := here.Create(t.Context(), auth.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func TestKeysOfAServerThatIsGone(t *testing.T) {
 	server := pgtest.New(t, "synchronous_commit = on") // it is killed, and must know what it acknowledged
 	db := storetest.Open(t, server.Database(t))
 	h := newHost(t, db)
-	_, text, err := auth.NewKeys(db.Keys(), nil).Create(t.Context(), auth.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
+	_, text, err := auth.NewKeys(db.Keys()).Create(t.Context(), auth.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,6 +152,13 @@ func (s *Keys) Touch(ctx context.Context, used map[string]time.Time) error {
 	return nil
 }
 
+// Now implements [auth.KeyStore].
+func (s *Keys) Now(ctx context.Context) (time.Time, error) {
+	err := s.enter(ctx, "Now")
+	defer s.mu.Unlock()
+	return time.Now(), err
+}
+
 // Create implements [auth.KeyStore].
 func (s *Keys) Create(ctx context.Context, k *auth.Key) error {
 	err := s.enter(ctx, "Create")

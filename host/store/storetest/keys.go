@@ -342,5 +342,11 @@ func keysContext(t *testing.T, s, _ auth.KeyStore) {
 	if _, _, err := s.Changes(ctx, 0, 1); err == nil {
 		t.Error("changes after the end")
 	}
+	if _, err := s.Now(ctx); err == nil {
+		t.Error("a time after the end")
+	}
+	if now, err := s.Now(t.Context()); err != nil || time.Since(now).Abs() > time.Minute {
+		t.Errorf("the time is %s, %v", now, err)
+	}
 	create(t, s, k)
 }
