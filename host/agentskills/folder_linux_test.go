@@ -45,3 +45,32 @@ func TestPipes(t *testing.T) {
 		t.Fatal("a pipe is waited for")
 	}
 }
+
+// A hard link that takes the place of a listed file is not read: its other name may be anywhere.
+func TestRefusesHardLinksInThePlaceOfFiles(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, root, map[string]string{"demo/SKILL.md": md("demo", "D"), "demo/a.md": "x", "secret": "hush"})
+	list := skillsOf(t, source(t, nil, root))
+	path := filepath.Join(root, "demo", "a.md")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(filepath.Join(root, "secret"), path); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := list[0].Resources()[0].Read(t.Context()); skill.CodeOf(err) != skill.ForbiddenPath {
+		t.Errorf("%q is read, %v", b, err)
+	}
+}
+
+// A name with an end of line would be more than one name to whoever reads a list.
+func TestRefusesNamesWithControlCharacters(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, root, map[string]string{"demo/SKILL.md": md("demo", "D"), "demo/a\nb.md": "x", "demo/c\x1b[2J.py": "x", "demo/\xff.md": "x", "demo/good.md": "x"})
+	s := skillsOf(t, source(t, nil, root))[0]
+	if got := append(infoNames(resourceInfos(s)), infoNames(scriptInfos(s))...); len(got) != 1 || got[0] != "good.md" {
+		t.Errorf("%q are listed", got)
+	}
+}
