@@ -12,10 +12,10 @@ import (
 	"openskill/host/internal/gate"
 )
 
-// The bounds of requests that read or decide. A list is work of the processor; a record is
-// waited for, and so more of them go on at once.
+// The bounds of requests that read or decide. A list is work of the processor; so are records,
+// but on PostgreSQL, and SQLite has four connections that read.
 const (
-	recordPlaces = 16
+	recordPlaces = 4
 	readQueue    = 256
 	readWait     = 10 * time.Second
 )

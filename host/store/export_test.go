@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -36,3 +37,20 @@ func (d *DB) Within(ctx context.Context, do func() error) error {
 
 // Waiting is how often somebody had to wait for a connection that writes.
 func (d *DB) Waiting() int64 { return d.write.DB.Stats().WaitCount }
+
+// HoldReaders takes all connections that lists of callers read by, and gives them back.
+func (d *DB) HoldReaders(ctx context.Context) (release func(), err error) {
+	var held []*sql.Conn
+	for range d.read.DB.Stats().MaxOpenConnections {
+		c, err := d.read.DB.Conn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		held = append(held, c)
+	}
+	return func() {
+		for _, c := range held {
+			_ = c.Close()
+		}
+	}, nil
+}

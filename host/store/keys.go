@@ -65,7 +65,7 @@ func (s keyStore) Now(ctx context.Context) (time.Time, error) {
 // Key implements auth.Lookup.
 func (s keyStore) Key(ctx context.Context, id string) (*auth.Key, error) {
 	r := &keyRow{}
-	err := s.db.read.NewSelect().Model(r).Where("id = ?", plain(id)).Scan(ctx)
+	err := s.db.urgent.NewSelect().Model(r).Where("id = ?", plain(id)).Scan(ctx)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, auth.ErrNoKey
@@ -79,7 +79,7 @@ func (s keyStore) Key(ctx context.Context, id string) (*auth.Key, error) {
 // api_key_changes may be that of a transaction whose row cannot be seen yet.
 func (s keyStore) Changes(ctx context.Context, after uint64, most int) (ids []string, now uint64, err error) {
 	var rows []*keyRow
-	err = s.db.read.NewSelect().Model(&rows).Column("id", "revision").
+	err = s.db.urgent.NewSelect().Model(&rows).Column("id", "revision").
 		Where("revision > ?", int64(min(after, 1<<62))).Order("revision DESC").Limit(int64(most)).Scan(ctx) //nolint:gosec // it is within an int64 by then
 	if err != nil {
 		return nil, 0, err

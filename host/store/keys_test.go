@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -111,4 +112,29 @@ func (h *host) is(t *testing.T, text string, want skill.Code) {
 	if skill.CodeOf(err) != want || (want == "") != (p.Tenant == "acme") {
 		t.Errorf("%+v, %v, want %q", p, err, want)
 	}
+}
+
+// TestListsHoldUpNoKeys: while lists have every connection that they may have, keys are looked up.
+func TestListsHoldUpNoKeys(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
+		db := fresh(t)()
+		key, _, err := auth.NewKeys(db.Keys()).Create(t.Context(), auth.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		release, err := db.HoldReaders(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+		defer stop()
+		if _, err := db.Keys().Key(ctx, key.ID); err != nil {
+			t.Errorf("a key: %v", err)
+		}
+		if _, _, err := db.Keys().Changes(ctx, 0, 10); err != nil {
+			t.Errorf("which keys were changed: %v", err)
+		}
+	})
 }

@@ -105,7 +105,7 @@ func (d *DB) look(ctx context.Context, seen map[string]int64, changed func(ctx c
 		Revision int64
 	}
 	bounded, stop := context.WithTimeout(ctx, looking)
-	err := d.read.NewRaw("SELECT topic, revision FROM revisions ORDER BY topic").Scan(bounded, &rows)
+	err := d.urgent.NewRaw("SELECT topic, revision FROM revisions ORDER BY topic").Scan(bounded, &rows)
 	stop()
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ const File = "openskill.db"
 type Options struct {
 	URL      string       // sqlite:FILE or postgres://…; "": File in StateDir
 	StateDir string       // required where URL is ""
-	Conns    int          // most connections to a PostgreSQL server, two fifths of them for records and counts of calls; 0: 10
+	Conns    int          // most connections to a PostgreSQL server, two fifths of them for records and counts of calls, one for keys; 0: 10
 	Log      *slog.Logger // nil: slog.Default()
 
 	// What each tenant may have stored. At the bound the tenant's oldest go.
@@ -58,6 +58,9 @@ type DB struct {
 	// records is write, but on PostgreSQL a pool of its own: what records and counts of calls
 	// need must not be held by what may wait.
 	records *bun.DB
+	// urgent is read, with connections of its own: every request waits for a look at its key, and
+	// lists of callers are not to hold that up.
+	urgent  *bun.DB
 	turns   *gate.Gate // see inTurn
 	changes *gate.Gate // see inTopic
 	most    quotas
@@ -165,9 +168,10 @@ func (p *place) connect(ctx context.Context) (*DB, error) {
 	together := 1 // on SQLite one transaction writes
 	switch p.kind {
 	case Postgres:
-		own, others := p.net, p.net
+		own, look, others := p.net, p.net, p.net
 		own.Conns = max(cmp.Or(p.net.Conns, 10)*2/5, 1)
-		others.Conns = max(cmp.Or(p.net.Conns, 10)-own.Conns, 1)
+		look.Conns = max(cmp.Or(p.net.Conns, 10)/5, 1)
+		others.Conns = max(cmp.Or(p.net.Conns, 10)-own.Conns-look.Conns, 1)
 		db, err := postgres.Open(others)
 		if err != nil {
 			return nil, p.wrongURL(err)
@@ -176,10 +180,15 @@ func (p *place) connect(ctx context.Context) (*DB, error) {
 		if err != nil {
 			return nil, p.wrongURL(err)
 		}
+		urgent, err := postgres.Open(look)
+		if err != nil {
+			return nil, p.wrongURL(err)
+		}
 		d.url = p.net.URL
 		together = max(others.Conns/2, 1)
 		d.write, d.records = bun.NewDB(db, pgdialect.New()), bun.NewDB(records, pgdialect.New())
-		d.read, d.close = d.write, func() error { return errors.Join(db.Close(), records.Close()) }
+		d.urgent = bun.NewDB(urgent, pgdialect.New())
+		d.read, d.close = d.write, func() error { return errors.Join(db.Close(), records.Close(), urgent.Close()) }
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		if err := db.PingContext(ctx); err != nil {
@@ -192,6 +201,7 @@ func (p *place) connect(ctx context.Context) (*DB, error) {
 		}
 		d.write = bun.NewDB(pools.Write, sqlitedialect.New())
 		d.read, d.close, d.records = bun.NewDB(pools.Read, sqlitedialect.New()), pools.Close, d.write
+		d.urgent = bun.NewDB(pools.Look, sqlitedialect.New())
 	}
 	d.turns = gate.New(gate.Options{Places: together, Queue: 4096})
 	d.audit.db = d

@@ -22,7 +22,7 @@ type uploadStore struct{ db *DB }
 // revisions, so that whoever sees one sees all before it.
 func (s uploadStore) Records(ctx context.Context, after uint64) ([]versions.Record, uint64, error) {
 	var upTo int64
-	if err := s.db.read.NewRaw("SELECT revision FROM revisions WHERE topic = ?", versions.Topic).Scan(ctx, &upTo); err != nil {
+	if err := s.db.urgent.NewRaw("SELECT revision FROM revisions WHERE topic = ?", versions.Topic).Scan(ctx, &upTo); err != nil {
 		return nil, 0, err
 	}
 	var rows []struct {
@@ -31,7 +31,7 @@ func (s uploadStore) Records(ctx context.Context, after uint64) ([]versions.Reco
 		Revision int64
 		State    string
 	}
-	err := s.db.read.NewRaw("SELECT tenant, id, revision, state FROM skill_uploads WHERE revision > ? ORDER BY revision", int64(after)).Scan(ctx, &rows) //nolint:gosec // it counts from 0
+	err := s.db.urgent.NewRaw("SELECT tenant, id, revision, state FROM skill_uploads WHERE revision > ? ORDER BY revision", int64(after)).Scan(ctx, &rows) //nolint:gosec // it counts from 0
 	if err != nil {
 		return nil, 0, err
 	}

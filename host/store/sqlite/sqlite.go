@@ -33,6 +33,7 @@ type Options struct {
 type Pools struct {
 	Write *sql.DB // one connection; its transactions take the lock when they begin
 	Read  *sql.DB // connections that cannot write
+	Look  *sql.DB // two more, for what every request waits for
 }
 
 // Open makes the file, if it is not there, and gives its connections.
@@ -51,10 +52,12 @@ func Open(ctx context.Context, o Options) (*Pools, error) {
 	if err := private(file); err != nil {
 		return nil, err
 	}
-	p := &Pools{Write: o.pool(false), Read: o.pool(true)}
+	p := &Pools{Write: o.pool(false), Read: o.pool(true), Look: o.pool(true)}
 	p.Write.SetMaxOpenConns(1)
 	p.Read.SetMaxOpenConns(o.Readers)
 	p.Read.SetMaxIdleConns(o.Readers)
+	p.Look.SetMaxOpenConns(2)
+	p.Look.SetMaxIdleConns(2)
 	if err := p.Write.PingContext(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -62,7 +65,7 @@ func Open(ctx context.Context, o Options) (*Pools, error) {
 }
 
 // Close closes the connections. It may be called twice.
-func (p *Pools) Close() error { return errors.Join(p.Read.Close(), p.Write.Close()) }
+func (p *Pools) Close() error { return errors.Join(p.Read.Close(), p.Look.Close(), p.Write.Close()) }
 
 // private makes the file for its owner alone. SQLite gives the files beside it (the log
 // and its index) the same mode.
