@@ -79,6 +79,9 @@ var table = []Route{
 	{Method: "POST", Path: "/executions/{id}:replay", Scopes: readExecutions},
 	{Method: "DELETE", Path: "/executions/{id}", Scopes: []string{skill.ScopeInvoke, invokeSome, skill.ScopeHost}},
 
+	// Records of changes: who created keys, published skills, decided.
+	{Method: "GET", Path: "/audit/changes", Scopes: []string{skill.ScopeHost}},
+
 	// The agent. It acts as its caller, who may do through it what its other scopes allow.
 	{Method: "POST", Path: "/agent/chat", Scopes: []string{skill.ScopeAgent}},
 	{Method: "GET", Path: "/agent/conversations", Scopes: []string{skill.ScopeAgent}},

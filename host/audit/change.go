@@ -33,6 +33,7 @@ type ChangeQuery struct {
 	Tenant string
 	Since  time.Time // at or after
 	Until  time.Time // before
+	After  string    // the id of the last change of the page before
 	Limit  int       // 1 to 1000
 }
 

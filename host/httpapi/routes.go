@@ -90,6 +90,7 @@ func (s *Server) routes(app *fiber.App) {
 	get("/executions/{id}/artifacts/{artifact}", s.getArtifact)
 	post("/agent/chat", s.postChat)
 	post("/agent/conversations/{id}:approve", s.approveCall)
+	get("/audit/changes", s.listChanges)
 	get("/agent/conversations", s.listConversations)
 	get("/agent/conversations/{id}", s.getConversation)
 	remove("/agent/conversations/{id}", s.deleteConversation)

@@ -60,6 +60,7 @@ type Options struct {
 	Tools       Tools        // nil: there are no tool definitions
 	Approvals   Approvals    // nil: there are none
 	Executions  Executions   // nil: nothing is on record
+	Changes     Changes      // nil: nothing is on record
 	Starter     Starter      // nil, or without Executions: no call outlives its request
 	Chat        Chat         // the agent; nil: it is off
 	React       React        // the agent that works on tasks; nil: it is off

@@ -365,7 +365,10 @@ func (a *auditStore) Changes(ctx context.Context, q audit.ChangeQuery) ([]audit.
 	if !q.Until.IsZero() {
 		s = s.Where("time < ?", ceil(q.Until))
 	}
-	rows, err := s.OrderExpr("time DESC, tenant, seq DESC").Limit(int64(min(max(q.Limit, 1), 1000))).Rows(ctx)
+	if q.After != "" {
+		s = s.Where("(time, execution_id) < (SELECT time, execution_id FROM audit_records WHERE kind = 'change' AND execution_id = ?)", lower(plain(q.After)))
+	}
+	rows, err := s.OrderExpr("time DESC, execution_id DESC").Limit(int64(min(max(q.Limit, 1), 1000))).Rows(ctx)
 	if err != nil {
 		return nil, err
 	}

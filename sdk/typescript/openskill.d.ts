@@ -196,6 +196,31 @@ export type ApprovalList = {
   next: string | null;
 };
 
+export type Change = {
+  /** What was done, as in key.create. */
+  action: string;
+  details?: Record<string, string>;
+  /** The code of the error; missing where the change was made. */
+  failed?: string;
+  /** A UUID of version 7. */
+  id: string;
+  /** Who asked for it; `host` is the host itself. */
+  principal: string;
+  principal_tenant: string;
+  principal_type: string;
+  /** The key, skill or approval. */
+  subject: string;
+  /** Whom it concerns; `local` is the host. */
+  tenant: string;
+  time: string;
+};
+
+export type ChangeList = {
+  data: Change[];
+  /** The cursor of the next page; null on the last one. */
+  next: string | null;
+};
+
 /** What a turn came to. */
 export type ChatAnswer = {
   /** What the model said last. */
@@ -1238,6 +1263,44 @@ export interface paths {
         409: Problem;
         413: Problem;
         415: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/audit/changes": {
+    /** Changes of keys, skills, approvals and settings, the newest first, one page at a time. (listChanges) */
+    GET: {
+      query?: {
+        /** Only those that concern this tenant; `local` is the host itself. */
+        tenant?: string;
+        /** Only those of then or later. */
+        since?: string;
+        /** Only those of before. */
+        until?: string;
+        /** The most entries to answer with. */
+        limit?: number;
+        /** The value of `next` of the page before. */
+        cursor?: string;
+      };
+      header?: {
+        /**
+         * Ties the log lines, records and answer of this call together. A value
+         * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: ChangeList;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
         429: Problem;
         431: Problem;
         500: Problem;

@@ -183,7 +183,14 @@ func (s *Store) Changes(ctx context.Context, q audit.ChangeQuery) (all []audit.C
 				all = append(all, c)
 			}
 		}
-		slices.SortStableFunc(all, func(a, b audit.Change) int { return b.Time.Compare(a.Time) })
+		slices.SortFunc(all, func(a, b audit.Change) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.ID, a.ID)) })
+		if q.After != "" {
+			if i := slices.IndexFunc(all, func(c audit.Change) bool { return c.ID == q.After }); i >= 0 {
+				all = all[i+1:]
+			} else {
+				all = nil
+			}
+		}
 		all = all[:min(len(all), min(max(q.Limit, 1), 1000))]
 		return nil
 	})

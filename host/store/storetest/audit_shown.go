@@ -66,6 +66,15 @@ func changes(t *testing.T, open func() audit.Store) {
 	if all, err := s.Changes(t.Context(), audit.ChangeQuery{Since: noon, Limit: 2}); err != nil || len(all) != 2 {
 		t.Errorf("two: %v, %v", all, err)
 	}
+	first, err := s.Changes(t.Context(), audit.ChangeQuery{Limit: 3})
+	if err != nil || len(first) != 3 {
+		t.Fatalf("%v, %v", first, err)
+	}
+	for after, want := range map[string]int{first[2].ID: 1, first[0].ID: 3, "01a202dd-0000-7000-8000-000000000000": 0} {
+		if all, err := s.Changes(t.Context(), audit.ChangeQuery{After: after, Limit: 10}); err != nil || len(all) != want {
+			t.Errorf("after %s: %v, %v", after, all, err)
+		}
+	}
 	chain(t, s, "acme")
 	r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true})
 	if err != nil || !r.Whole() {

@@ -297,6 +297,17 @@ type ApprovalList struct {
 	Next *string `json:"next"`
 }
 
+// Change defines model for Change.
+type Change = audit.Change
+
+// ChangeList defines model for ChangeList.
+type ChangeList struct {
+	Data []Change `json:"data"`
+
+	// Next The cursor of the next page; null on the last one.
+	Next *string `json:"next"`
+}
+
 // ChatAnswer What a turn came to.
 type ChatAnswer = chat.Answer
 
@@ -683,6 +694,28 @@ type ApproveApprovalParams struct {
 
 // DenyApprovalParams defines parameters for DenyApproval.
 type DenyApprovalParams struct {
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
+
+// ListChangesParams defines parameters for ListChanges.
+type ListChangesParams struct {
+	// Tenant Only those that concern this tenant; `local` is the host itself.
+	Tenant *string `form:"tenant,omitempty" json:"tenant,omitempty"`
+
+	// Since Only those of then or later.
+	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until Only those of before.
+	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
+
+	// Limit The most entries to answer with.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The value of `next` of the page before.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
