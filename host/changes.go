@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -39,5 +40,26 @@ func RecordApprovals(db *store.DB) approval.Record {
 			Tenant: a.Tenant, Action: "script." + string(a.State), Subject: a.Skill + "/" + a.Script,
 			Details: map[string]string{"approval": a.ID, "digest": a.Digest},
 		}, do)
+	}
+}
+
+// hostItself is who makes the changes that nobody asked for.
+var hostItself = skill.Principal{ID: "host", Type: skill.Operator, Tenant: skill.Local().Tenant}
+
+// recordQuarantine puts what the host takes out of service on record. A version that does harm
+// is taken out of service even when that cannot be put on record.
+func recordQuarantine(db *store.DB, log *slog.Logger) func(tenant string, id skill.ID, version, reason string, do func() error) error {
+	return func(tenant string, id skill.ID, version, reason string, do func() error) error {
+		done := false
+		c := audit.Change{Tenant: tenant, Action: "skill.quarantine", Subject: string(id), Details: map[string]string{"version": version, "reason": reason}}
+		err := audit.Around(context.Background(), db.Audit(), hostItself, c, func() error {
+			done = true
+			return do()
+		})
+		if done {
+			return err
+		}
+		log.Warn("a quarantine is not on record", slog.String("tenant", skill.CleanText(tenant, 128)), slog.String("skill_id", string(id)), slog.String("version", version), slog.String("error", err.Error()))
+		return do()
 	}
 }

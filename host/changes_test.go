@@ -3,7 +3,9 @@ package host
 import (
 	"database/sql"
 	"encoding/json"
+	"io"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -100,6 +102,76 @@ func TestDecisionsAreOnRecord(t *testing.T) {
 	want := []string{"local skill.upload up local", "local skill.enable up local", "local skill.approve up local", "local skill.disable up local", "local skill.delete up local"}
 	if !slices.Equal(got, want) {
 		t.Errorf("on record %q\nwant %q", got, want)
+	}
+}
+
+// read gives the body of an answer.
+func (v *serving) read(t *testing.T, path string) []byte {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.url+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %s, %v", path, resp.StatusCode, b, err)
+	}
+	return b
+}
+
+// What the host takes out of service itself is on record as its own decision; where it cannot
+// be put on record, it is taken out of service all the same.
+func TestQuarantinesAreOnRecord(t *testing.T) {
+	s := settings(t, nil)
+	v := serve(t, s)
+	expect(t, "the upload", v.upload(t, "", map[string][]byte{"module": says("{}", 0), "manifest": []byte(manifestOf("up", "1.0.0", wasiEntry))}), "201 1.0.0 disabled")
+	expect(t, "enabling", v.act(t, "up", "enable", ""), "200 1.0.0 enabled")
+	if err := v.host.uploads.store.Quarantine("local", "up", "1.0.0", "its worker process crashed"); err != nil {
+		t.Fatal(err)
+	}
+	db := v.host.kept.db
+	all, err := db.Audit().Changes(t.Context(), audit.ChangeQuery{Limit: 1})
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	if c := all[0]; c.Action != "skill.quarantine" || c.Tenant != "local" || c.Subject != "up" || c.Principal != "host" || c.Failed != "" || c.Details["version"] != "1.0.0" || c.Details["reason"] == "" {
+		t.Errorf("on record is %+v", c)
+	}
+	var got []string
+	for cursor := ""; ; {
+		var page struct {
+			Data []audit.Change `json:"data"`
+			Next *string        `json:"next"`
+		}
+		if err := json.Unmarshal(v.read(t, "/audit/changes?limit=2"+cursor), &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range page.Data {
+			got = append(got, c.Action)
+		}
+		if page.Next == nil {
+			break
+		}
+		cursor = "&cursor=" + *page.Next
+	}
+	if want := []string{"skill.quarantine", "skill.enable", "skill.upload"}; !slices.Equal(got, want) {
+		t.Errorf("over HTTP: %q, want %q", got, want)
+	}
+	gone, err := store.Open(t.Context(), store.Options{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, done := recordQuarantine(gone, slog.New(slog.DiscardHandler)), 0
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := record("local", "up", "1.0.0", "why", func() error { done++; return nil }); err != nil || done != 1 {
+		t.Errorf("without a record it is done %d times: %v", done, err)
 	}
 }
 

@@ -73,6 +73,7 @@ func (h *Host) openUploads() error {
 		Dir: h.uploadsDir(), Reserved: h.skills.Knows, Log: h.log, Now: h.kept.log.DatabaseTime,
 		Read:   func(folder string) (*registry.Skill, []registry.Problem) { return registry.ReadFolder(folder, read) },
 		Skills: s.UploadSkills, Versions: s.UploadVersions, Bytes: s.UploadBytes(), Grace: s.UploadGrace(), Alone: h.alone,
+		RecordQuarantine: recordQuarantine(h.kept.db, h.log),
 	}
 	h.share(&o, admission)
 	pulls, err := openPulls(s, admission)

@@ -256,6 +256,14 @@ func (s *Store) Approve(tenant string, id skill.ID, name string, by By) (skill.V
 // Quarantine disables a version until the operator enables it. It holds in this
 // process even if it cannot be written.
 func (s *Store) Quarantine(tenant string, id skill.ID, name, reason string) error {
+	do := func() error { return s.quarantine(tenant, id, name, reason) }
+	if s.o.RecordQuarantine == nil {
+		return do()
+	}
+	return s.o.RecordQuarantine(tenant, id, name, reason, do)
+}
+
+func (s *Store) quarantine(tenant string, id skill.ID, name, reason string) error {
 	defer s.changing()()
 	why := s.decision(By{ID: byHost, Word: reason})
 	err := s.update(key{tenant, id}, true, func(st *state) error { return st.quarantine(id, name, why) })

@@ -44,6 +44,9 @@ type Options struct {
 	// Readmit does with what Pack wrote on another host as admission does with an upload.
 	Readmit func(ctx context.Context, archive *os.File, tenant, staging string) (*Admitted, error)
 
+	// RecordQuarantine puts a quarantine on record, and calls do in any case. nil: none is.
+	RecordQuarantine func(tenant string, id skill.ID, version, reason string, do func() error) error
+
 	Log *slog.Logger     // nil: slog.Default()
 	Now func() time.Time // nil: the system's clock
 }
