@@ -124,6 +124,7 @@ func (c *Console) routes() {
 	post("/executions/{id}/end", (*view).endExecution)
 	get("/executions/{id}/artifacts/{name...}", (*view).artifact)
 
+	get("/changes", (*view).changes)
 	get("/overview", (*view).overview)
 	get("/overview/figures", (*view).figures)
 	get("/approvals", (*view).approvals)
@@ -263,6 +264,7 @@ var needs = map[string][]string{
 	"executions":   {skill.ScopeExecutions, skill.ScopeAllExecutions, skill.ScopeHost},
 	"approvals":    {skill.ScopeRead, skill.ScopeAdmin},
 	"chat":         {skill.ScopeAgent},
+	"changes":      {skill.ScopeHost},
 	"keys":         {skill.ScopeHost},
 	"settings":     {skill.ScopeHost},
 }
@@ -292,6 +294,7 @@ var navigation = []navLink{
 	{"/executions", "Executions", "executions"},
 	{"/approvals", "Approvals", "approvals"},
 	{"/chat", "Chat", "chat"},
+	{"/changes", "Changes", "changes"},
 	{"/keys", "Keys", "keys"},
 	{"/settings", "Settings", "settings"},
 }

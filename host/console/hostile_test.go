@@ -131,6 +131,7 @@ func TestHostileText(t *testing.T) {
 		{name: "agent skills", key: "GET /agent-skills", body: list(agentSkill), path: "/console/agent-skills"},
 		{name: "agent skill", key: "GET /agent-skills/asker", body: agentSkill, path: "/console/agent-skills/asker"},
 		{name: "approvals", key: "GET /approvals", body: list(approval), path: "/console/approvals"},
+		{name: "changes", key: "GET /audit/changes", body: list(`{"id":"` + id + `","tenant":"T","action":"A","subject":"S","details":{"N":"D"},"failed":"F","principal":"P","principal_type":"human","principal_tenant":"O","time":"2026-11-22T10:00:00Z"}`), path: "/console/changes"},
 		{name: "conversations", key: "GET /agent/conversations", body: list(`{"id":"` + id + `","title":"T","updated_at":"2026-11-22T10:00:00Z","messages":1}`), path: "/console/chat"},
 		{name: "conversation", key: "GET /agent/conversations/" + id, body: conversation, path: "/console/chat/" + id},
 		{name: "an error", key: "GET /skills", body: `422 {"error":{"code":"E","status":422,"message":"M"}}`, path: "/console/skills"},
