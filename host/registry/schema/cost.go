@@ -15,7 +15,7 @@ import (
 // done, since nothing interrupts the validator.
 const (
 	stepsOfOne     = 4   // an evaluation, with what is kept for its errors
-	stepsOfChild   = 6   // one that may end before its own steps are counted: its type is wrong
+	stepsOfChild   = 10  // one that may end before its own steps are counted: its type is wrong
 	stepsOfNumber  = 12  // a comparison of numbers, which is exact
 	stepsOfBounds  = 30  // minimum, maximum and multipleOf
 	stepsOfRegex   = 10  // a byte of text that is to be a pattern

@@ -169,6 +169,9 @@ func TestSchemasThatAreRefused(t *testing.T) {
 		"a tiny number":      {`{"enum": [1e-999999]}`, "/enum/0", "range of a double"},
 		"a huge repetition":  {`{"pattern": "((a{1000}){1000}){1000}"}`, "/pattern", "RE2"},
 		"a wrong type":       {`{"properties": {"a": {"type": "text"}}}`, "/properties/a/type", "one of"},
+		"a loop":             {`{"anyOf": [{"type": "null"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {"not": {"$ref": "#"}}}}`, "", "leads back to itself"},
+		"a dynamic loop":     {`{"$dynamicAnchor": "a", "allOf": [{"$dynamicRef": "#a"}]}`, "", "leads back to itself"},
+		"a long chain":       {`{"$ref": "#/$defs/1", "$defs": {` + chainOf(101) + `}}`, "", "more than 100 subschemas"},
 		"no such definition": {`{"$ref": "#/$defs/x"}`, "", "not a valid JSON Schema"},
 		"depth":              {deep, strings.Repeat("/not", 32), "nested more than 32 deep"},
 		"size":               {`{"description": "` + strings.Repeat("x", MaxBytes) + `"}`, "", "at most 32768"},
@@ -184,6 +187,33 @@ func TestSchemasThatAreRefused(t *testing.T) {
 			}
 			t.Errorf("got %v, want one at %q with %q", problems, c.pointer, c.want)
 		})
+	}
+}
+
+// chainOf are n definitions, each a reference to the next; the last goes into the value, and
+// to the first.
+func chainOf(n int) string {
+	var b strings.Builder
+	for i := 1; i < n; i++ {
+		fmt.Fprintf(&b, `"%d": {"$ref": "#/$defs/%d"}, `, i, i+1)
+	}
+	return fmt.Sprintf(`%s"%d": {"items": {"$ref": "#/$defs/1"}}`, b.String(), n)
+}
+
+// TestStackIsBounded: what a schema and a value come to together is known before the validator
+// goes into them.
+func TestStackIsBounded(t *testing.T) {
+	nested := func(n int) any { return value(t, strings.Repeat("[", n)+strings.Repeat("]", n)) }
+	s := compile(t, `{"$ref": "#/$defs/1", "$defs": {`+chainOf(90)+`}}`)
+	if f := s.Check(nested(100), MaxSteps); f != nil {
+		t.Errorf("a chain of 90 and a depth of 100: %v", f)
+	}
+	if f := s.Check(nested(500), MaxSteps); f == nil || !f.Over {
+		t.Errorf("a chain of 90 and a depth of 500: %v", f)
+	}
+	tree := compile(t, `{"$dynamicAnchor": "a", "items": {"$dynamicRef": "#a"}}`)
+	if f := tree.Check(nested(500), MaxSteps); f != nil {
+		t.Errorf("a tree that is 500 deep: %v", f)
 	}
 }
 
