@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -334,5 +335,24 @@ func TestWords(t *testing.T) {
 	m := &binary.Module{Imports: []binary.Import{{Kind: binary.ExternFunc}, {Kind: binary.ExternGlobal}, {Kind: binary.ExternFunc}}}
 	if n := m.Imported(binary.ExternFunc); n != 2 {
 		t.Errorf("%d functions are imported, want 2", n)
+	}
+}
+
+// TestCountsAreNotBelieved holds that a few bytes which announce as many items as there may
+// be do not have the decoder make room for them.
+func TestCountsAreNotBelieved(t *testing.T) {
+	for id := byte(1); id <= 13; id++ {
+		for _, n := range []uint32{1_000, 10_000, 100_000, 200_000, 1 << 31, 1<<32 - 1} {
+			body := append(binary.AppendU32(nil, n), 0, 0, 0)
+			module := append([]byte("\x00asm\x01\x00\x00\x00"), id, byte(len(body)))
+			module = append(module, body...)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := binary.Decode(module, nil)
+			runtime.ReadMemStats(&after)
+			if got := after.TotalAlloc - before.TotalAlloc; got > 64<<10 {
+				t.Errorf("section %d of %d items in 3 bytes: %d bytes are allocated, %v", id, n, got, err)
+			}
+		}
 	}
 }

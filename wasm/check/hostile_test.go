@@ -291,3 +291,46 @@ func TestCutModules(t *testing.T) {
 		judge(t, fmt.Sprintf("W10 cut at byte %d", n), whole[:n], opts, check.InvalidModule, "")
 	}
 }
+
+// TestEstimatesHold reaches each cap on what compiling is estimated to take, with the others
+// out of reach: one function or all of them, time and memory.
+func TestEstimatesHold(t *testing.T) {
+	const far, most = 1000 * time.Hour, 1 << 40
+	branches := bytes.Repeat([]byte{0x02, 0x40, 0x41, 0, 0x0d, 0, 0x0b}, 1000) // block, i32.const 0, br_if 0, end
+	one := with(branches).Encode()
+	many := with(slicesOf(50, branches)...).Encode()
+	locals := with(nil, nil)
+	locals.Codes[0].Locals = []binary.LocalGroup{{Count: 5000, Type: binary.I32}}
+	caps := func(function, module time.Duration, memory int64) *check.Options {
+		return &check.Options{CompileFunction: function, CompileModule: module, CompileMemory: memory}
+	}
+	judge(t, "nothing is reached", many, caps(far, far, most), accepted, "")
+	judge(t, "time of one function", one, caps(time.Microsecond, far, most), check.ModuleTooComplex, "function 0 alone would take about")
+	judge(t, "time of all functions", one, caps(far, time.Microsecond, most), check.ModuleTooComplex, "all functions together")
+	judge(t, "time of all functions, not far beyond", one, caps(far, estimated(t, one)*3/4, most), check.ModuleTooComplex, "all functions together would take about")
+	judge(t, "memory of one function", one, caps(far, far, 1<<20), check.ModuleTooComplex, "MiB to compile")
+	judge(t, "memory of all functions", many, caps(far, far, 9<<20), check.ModuleTooComplex, "it would take about")
+	judge(t, "locals", locals.Encode(), caps(far, far, 1<<14), check.ModuleTooComplex, "locals of all functions")
+}
+
+func slicesOf(n int, body []byte) (out [][]byte) {
+	for range n {
+		out = append(out, body)
+	}
+	return out
+}
+
+// estimated finds by halves what compiling a module is estimated to take.
+func estimated(t *testing.T, module []byte) time.Duration {
+	t.Helper()
+	least, most := time.Duration(1), time.Hour
+	for most-least > 1000 {
+		mid := least + (most-least)/2
+		if _, err := check.Module(module, &check.Options{CompileFunction: 1000 * time.Hour, CompileModule: mid, CompileMemory: 1 << 40}); err != nil {
+			least = mid
+		} else {
+			most = mid
+		}
+	}
+	return most
+}

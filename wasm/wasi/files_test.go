@@ -420,3 +420,45 @@ func TestTrailingSlash(t *testing.T) {
 		}
 	}
 }
+
+// listed counts the entries that the host reads of its folders.
+type listed struct {
+	guestfs.FS
+	entries int
+}
+
+func (l *listed) Open(name string, flags guestfs.OpenFlag) (guestfs.File, guestfs.Errno) {
+	f, errno := l.FS.Open(name, flags)
+	return &listedFile{f, l}, errno
+}
+
+type listedFile struct {
+	guestfs.File
+	of *listed
+}
+
+func (f *listedFile) ReadDir(n int) ([]guestfs.Dirent, guestfs.Errno) {
+	out, errno := f.File.ReadDir(n)
+	f.of.entries += len(out)
+	return out, errno
+}
+
+// TestF06ReadsOneWindow holds that a call which has room for few entries of a huge folder
+// does not have the host read all of them.
+func TestF06ReadsOneWindow(t *testing.T) {
+	work := guestfs.NewMemory(guestfs.Limits{Files: 5000})
+	for i := range 4000 {
+		if err := work.WriteFile(fmt.Sprintf("file-%06d", i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := &listed{FS: work}
+	g := newGuest(t, wasi.Config{Root: root})
+	for range 2 {
+		root.entries = 0
+		g.want(0, "fd_readdir", 3, atData, 4096, 0, atResult)
+		if root.entries == 0 || root.entries > 1024 {
+			t.Errorf("the host reads %d entries for a buffer of 4 KiB", root.entries)
+		}
+	}
+}
