@@ -356,3 +356,19 @@ func TestCountsAreNotBelieved(t *testing.T) {
 		}
 	}
 }
+
+// TestCustomSectionsCountTogether holds that many custom sections have no more bytes than one
+// may have.
+func TestCustomSectionsCountTogether(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		m := &binary.Module{}
+		for range n {
+			m.Customs = append(m.Customs, binary.Custom{Name: "x", Data: make([]byte, 40)})
+		}
+		var e *binary.Error
+		_, err := binary.Decode(m.Encode(), &binary.Limits{CustomBytes: 100})
+		if n < 3 && err != nil || n == 3 && !errors.As(err, &e) {
+			t.Errorf("%d sections of 42 bytes, of 100 that there may be: %v", n, err)
+		}
+	}
+}
