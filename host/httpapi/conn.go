@@ -28,6 +28,7 @@ type connSet struct {
 	refused func(reason string)   // told of connections that are turned away; nil: nobody is
 	holder  func(net.Addr) string // the address that counts for a connection without a known caller; nil: none counts
 	seq     atomic.Uint64         // a clock of transitions, to find who has waited longest
+	stall   time.Duration         // how long a client may take for a piece of an answer
 
 	mu        sync.Mutex
 	listeners []net.Listener
@@ -42,7 +43,7 @@ func newConnSet(most int, alone bool) *connSet {
 	if alone {
 		l.Tenant, l.Principal = most, most
 	}
-	return &connSet{open: table.New(l, (*conn).idle)}
+	return &connSet{open: table.New(l, (*conn).idle), stall: stallTime}
 }
 
 // listen wraps ln so that its connections are tracked.
@@ -250,6 +251,8 @@ type conn struct {
 	unnoted           int    // bytes that were sent since taken, for the worker alone
 	tenant, principal string // that it counts for where known; likewise
 
+	until time.Time // when the answer must be sent; zero: no bound. For the worker alone
+
 	// head is a copy of the first bytes of the current request, for the worker
 	// alone. A request that cannot be read is answered from it.
 	head []byte
@@ -317,9 +320,25 @@ func (c *conn) working() { c.state.CompareAndSwap(sending, busy) }
 // seen to read by its taking one piece after the other.
 const sendPiece = 64 << 10
 
-// Write sends p, and notes with each piece of an answer that the client takes it.
+// stallTime is how long a client may take for a piece. Then its connection is closed, however
+// many there are: what it does not take is memory.
+const stallTime = 10 * time.Second
+
+// SetWriteDeadline sets when an answer must be sent as a whole; see Write.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.until = t
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// Write sends p, and notes with each piece of an answer that the client takes it. It fails
+// where the client takes a piece too slowly.
 func (c *conn) Write(p []byte) (n int, err error) {
 	for {
+		late := time.Now().Add(c.set.stall) //nolint:forbidigo // the kernel's clock
+		if !c.until.IsZero() && c.until.Before(late) {
+			late = c.until
+		}
+		_ = c.Conn.SetWriteDeadline(late) // failing only means closed
 		m, err := c.Conn.Write(p[n:min(n+sendPiece, len(p))])
 		n += m
 		if c.unnoted += m; c.unnoted >= sendPiece && c.state.Load() == sending {

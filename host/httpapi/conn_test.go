@@ -80,6 +80,44 @@ func TestWhoMakesRoom(t *testing.T) {
 	})
 }
 
+// A client that takes nothing was closed only where connections ran out, or with the
+// deadline of the whole answer.
+func TestStalledClientsAreClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, takes := range []bool{false, true} {
+			client, ours := net.Pipe()
+			c := &conn{Conn: ours, set: newConnSet(100, false)}
+			if !c.set.add(c) || c.SetWriteDeadline(time.Now().Add(time.Minute)) != nil {
+				t.Fatal("there is room")
+			}
+			c.enter(busy)
+			c.answered()
+			sent, began := make(chan error, 1), time.Now()
+			go func() {
+				_, err := c.Write(make([]byte, 4*sendPiece))
+				sent <- err
+			}()
+			for range 4 {
+				if time.Sleep(stallTime - time.Second); takes {
+					_, _ = io.CopyN(io.Discard, client, sendPiece) // Write says what is wrong
+				}
+			}
+			if err := <-sent; (err == nil) != takes {
+				t.Errorf("takes a piece each %v: %v; it was sent: %v", stallTime-time.Second, takes, err == nil)
+			}
+			c.enter(busy)
+			_ = c.SetWriteDeadline(began.Add(stallTime*4 + time.Second)) // never fails
+			if _, err := c.Write([]byte("x")); err == nil {
+				t.Error("nobody has read it")
+			}
+			if took := time.Since(began); took > 5*stallTime {
+				t.Errorf("the deadline of the whole answer has passed, after %v", took)
+			}
+			_, _ = client.Close(), c.Close() // they never fail
+		}
+	})
+}
+
 // A long answer may make room while it is sent, but not a stream behind which a handler
 // goes on.
 func TestStreamsMakeNoRoom(t *testing.T) {

@@ -113,6 +113,7 @@ type Options struct {
 	BodyTimeout  time.Duration // for the body, from the end of the headers; 0: 30 s
 	IdleTimeout  time.Duration // between two requests of a connection; 0: 60 s
 	WriteTimeout time.Duration // for sending an answer, from the end of the call, or one part of a stream; 0: 30 s
+	StallTimeout time.Duration // for sending each 64 KiB of an answer or stream; 0: 10 s
 	KeepAlive    time.Duration // how long a stream of events is silent before it says that it is alive; 0: 15 s
 
 	UploadLimit   int64         // bytes of an uploaded archive or module; 0: 32 MiB
@@ -150,6 +151,7 @@ func (o Options) withDefaults() Options {
 	orTime(&o.BodyTimeout, 30*time.Second)
 	orTime(&o.IdleTimeout, 60*time.Second)
 	orTime(&o.WriteTimeout, 30*time.Second)
+	orTime(&o.StallTimeout, stallTime)
 	orTime(&o.KeepAlive, 15*time.Second)
 	if o.UploadLimit <= 0 {
 		o.UploadLimit = 32 << 20
@@ -216,7 +218,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{opt: o.withDefaults()}
 	s.log = s.opt.Logger
 	s.conns = newConnSet(s.opt.MaxConns, s.opt.Alone)
-	s.conns.refused, s.conns.holder = s.refused, s.holderOf
+	s.conns.refused, s.conns.holder, s.conns.stall = s.refused, s.holderOf, s.opt.StallTimeout
 	if s.reads = s.opt.Reads; s.reads == nil {
 		s.reads = NewReads(s.opt.Alone)
 	}
