@@ -55,8 +55,8 @@ type Results interface {
 	// Get gives an item that has not expired by now, ErrNotKept if there is none. tenant
 	// is that of the execution.
 	Get(ctx context.Context, tenant, executionID, name string, now time.Time) ([]byte, error)
-	// Names gives the names of the items of an execution that have not expired by now, in order.
-	Names(ctx context.Context, tenant, executionID string, now time.Time) ([]string, error)
+	// Sizes gives the bytes of the items of an execution that have not expired by now, by name.
+	Sizes(ctx context.Context, tenant, executionID string, now time.Time) (map[string]int, error)
 	// Ask notes that an execution shall end; twice is once.
 	Ask(ctx context.Context, executionID string, at time.Time) error
 	// Asked gives those of ids, at most 4096, that shall end.

@@ -128,8 +128,8 @@ func TestALongCall(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if names, err := h.results.Names(t.Context(), "a", id, time.Time{}); err != nil || len(names) > 0 {
-			t.Errorf("it is still there: %q, %v", names, err)
+		if sizes, err := h.results.Sizes(t.Context(), "a", id, time.Time{}); err != nil || len(sizes) > 0 {
+			t.Errorf("it is still there: %v, %v", sizes, err)
 		}
 	})
 }

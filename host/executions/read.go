@@ -171,22 +171,25 @@ func (m *Manager) view(ctx context.Context, e *audit.Execution) (*View, error) {
 		return v, nil
 	}
 	now := m.o.Now().UTC()
-	names, err := m.o.Results.Names(ctx, e.Tenant, e.ExecutionID, now)
+	sizes, err := m.o.Results.Sizes(ctx, e.Tenant, e.ExecutionID, now)
 	if err != nil {
 		return nil, unavailable("executions.Get", err)
 	}
+	if err := room(ctx, sizes[logsName]+sizes[""]); err != nil {
+		return nil, err
+	}
 	for i := range v.Artifacts {
-		kept := slices.Contains(names, v.Artifacts[i].Name)
+		_, kept := sizes[v.Artifacts[i].Name]
 		v.Artifacts[i].Kept = &kept
 	}
-	if slices.Contains(names, logsName) {
+	if _, kept := sizes[logsName]; kept {
 		logs, err := m.o.Results.Get(ctx, e.Tenant, e.ExecutionID, logsName, now)
 		if err != nil && !errors.Is(err, ErrNotKept) { // expired since
 			return nil, unavailable("executions.Get", err)
 		}
 		v.Logs = string(logs)
 	}
-	if e.Finished == nil || !slices.Contains(names, "") {
+	if _, kept := sizes[""]; e.Finished == nil || !kept {
 		return v, nil
 	}
 	result, err := m.o.Results.Get(ctx, e.Tenant, e.ExecutionID, "", now)
@@ -335,6 +338,21 @@ func shorten(p *audit.Payload, room int) int {
 	return len(p.JSON)
 }
 
+type roomKey struct{}
+
+// WithRoom has ask called with the bytes of what is kept of an execution before they are read
+// into memory; its error is that of the call.
+func WithRoom(ctx context.Context, ask func(bytes int) error) context.Context {
+	return context.WithValue(ctx, roomKey{}, ask)
+}
+
+func room(ctx context.Context, bytes int) error {
+	if ask, ok := ctx.Value(roomKey{}).(func(int) error); ok {
+		return ask(bytes)
+	}
+	return nil
+}
+
 // File gives a file that an execution left, while it is kept.
 func (m *Manager) File(ctx context.Context, p skill.Principal, id, name string) ([]byte, error) {
 	e, err := m.find(ctx, p, id)
@@ -348,7 +366,15 @@ func (m *Manager) File(ctx context.Context, p skill.Principal, id, name string) 
 	if m.o.Results == nil || !fitName(name) {
 		return nil, gone
 	}
-	data, err := m.o.Results.Get(ctx, e.Tenant, e.ExecutionID, name, m.o.Now().UTC())
+	now := m.o.Now().UTC()
+	sizes, err := m.o.Results.Sizes(ctx, e.Tenant, e.ExecutionID, now)
+	if err != nil {
+		return nil, unavailable("executions.File", err)
+	}
+	if err := room(ctx, sizes[name]); err != nil {
+		return nil, err
+	}
+	data, err := m.o.Results.Get(ctx, e.Tenant, e.ExecutionID, name, now)
 	switch {
 	case errors.Is(err, ErrNotKept):
 		return nil, gone

@@ -116,8 +116,7 @@ func (s *Server) loadAgentSkill(c *fiber.Ctx) error {
 	ctx.Response.Header.Set("Vary", "Accept")
 	if wantsMarkdown(string(ctx.Request.Header.Peek("Accept"))) {
 		ctx.SetContentType("text/markdown; charset=utf-8")
-		ctx.SetBodyString(content)
-		return nil
+		return s.setBody(ctx, []byte(content))
 	}
 	s.writeJSON(ctx, fasthttp.StatusOK, loadedSkill{listed(a), content})
 	return nil
@@ -224,8 +223,7 @@ func (s *Server) readResource(c *fiber.Ctx) error {
 		ctx.Response.Header.Set("Content-Disposition", disposition)
 	}
 	ctx.SetContentType(mediaType)
-	ctx.SetBody(r.Data)
-	return nil
+	return s.setBody(ctx, r.Data)
 }
 
 // plainTypes are what browsers show as text and nothing else, beside text/plain.

@@ -28,10 +28,11 @@ type budget struct {
 	mu   sync.Mutex
 	used int
 	held map[string]int
+	owed map[string]int // of held: what there was no room for. It is not in used, and keeps nobody else from room
 }
 
 func newBudget(most int, alone bool) *budget {
-	return &budget{most: most, alone: alone, held: map[string]int{}}
+	return &budget{most: most, alone: alone, held: map[string]int{}, owed: map[string]int{}}
 }
 
 func (b *budget) take(holder string, n int) bool {
@@ -45,10 +46,38 @@ func (b *budget) take(holder string, n int) bool {
 	return true
 }
 
+// owe counts n bytes that are there already. Where there is no room for them, the holder gets
+// no more until it has given so much back.
+func (b *budget) owe(holder string, n int) {
+	if b.take(holder, n) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held[holder] += n
+	b.owed[holder] += n
+}
+
+// mayOwe reports whether a holder may begin what it may come to owe for: it holds nothing, or
+// less than it leaves free.
+func (b *budget) mayOwe(holder string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	held, free := b.held[holder], b.most-b.used
+	if b.alone {
+		free = b.most
+	}
+	return held == 0 || held < free
+}
+
 func (b *budget) give(holder string, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.used -= n
+	paid := min(n, b.owed[holder])
+	if b.owed[holder] -= paid; b.owed[holder] == 0 {
+		delete(b.owed, holder)
+	}
+	b.used -= n - paid
 	if b.held[holder] -= n; b.held[holder] == 0 {
 		delete(b.held, holder)
 	}
@@ -61,13 +90,7 @@ func (s *Server) hold(ctx *fasthttp.RequestCtx, size int) error {
 	if insideOf(ctx) != nil || size <= c.held {
 		return nil
 	}
-	b := s.budgetOf(c)
-	if c.holder == "" {
-		if c.holder = c.principal.Tenant; c.principal.ID == "" {
-			c.holder = network(s.clientAddress(ctx))
-		}
-	}
-	if !b.take(c.holder, size-c.held) {
+	if !s.budgetOf(c).take(s.holder(ctx), size-c.held) {
 		return errNoRoom("too many bodies of requests are coming in")
 	}
 	c.held = size

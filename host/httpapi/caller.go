@@ -59,6 +59,7 @@ type caller struct {
 	subject   string        // first parameter of the path
 	ran       bool          // what it calls has begun, and passed the limits of calls
 	held      int           // bytes of the body that are counted, see hold
+	answer    int           // bytes of the answer that are counted, see reserve
 	holder    string        // for whom
 
 	credentials shown           // that it was let in by

@@ -251,6 +251,7 @@ type conn struct {
 	unnoted           int    // bytes that were sent since taken, for the worker alone
 	tenant, principal string // that it counts for where known; likewise
 
+	sent  func()    // called when the answer is with the kernel, or cannot be; nil: nobody waits for it. For the worker alone
 	until time.Time // when the answer must be sent; zero: no bound. For the worker alone
 
 	// head is a copy of the first bytes of the current request, for the worker
@@ -270,7 +271,16 @@ func connOf(ctx *fasthttp.RequestCtx) *conn {
 func connState(c net.Conn, state fasthttp.ConnState) {
 	if c, ok := c.(*conn); ok && state == fasthttp.StateIdle {
 		c.head = c.head[:0]
+		c.isSent()
 		c.enter(waiting)
+	}
+}
+
+// isSent notes that the connection has no answer any more.
+func (c *conn) isSent() {
+	if c.sent != nil {
+		c.sent()
+		c.sent = nil
 	}
 }
 
@@ -407,6 +417,7 @@ func (c *conn) Close() error {
 		}
 		err = c.Conn.Close()
 		c.set.open.Remove(c)
+		c.isSent()
 	})
 	return err
 }

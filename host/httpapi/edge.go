@@ -34,6 +34,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	trace := takeTrace(ctx)
 	s.commonHeaders(ctx, trace)
 	defer isMade(ctx)
+	defer s.keepAnswer(ctx)
 	defer s.answered(ctx)()
 	defer s.traced(ctx, trace)()
 	defer func() {
@@ -84,7 +85,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	defer leave()
-	if err := lease.Refused(callerOf(ctx).asker); err != nil { // while the body came in
+	if err := cmp.Or(lease.Refused(callerOf(ctx).asker), s.mayAnswer(ctx)); err != nil { // refused while the body came in
 		s.fail(ctx, err)
 		return
 	}

@@ -207,6 +207,9 @@ func (s *Server) cancelExecution(c *fiber.Ctx) error {
 	return s.execution(c, Executions.Cancel)
 }
 
+// jsonCopies is how many times a result is in memory while it is written as JSON.
+const jsonCopies = 3
+
 func (s *Server) execution(c *fiber.Ctx, ask func(Executions, context.Context, skill.Principal, string) (*executions.View, error)) error {
 	all, err := s.executions()
 	if err != nil {
@@ -214,6 +217,7 @@ func (s *Server) execution(c *fiber.Ctx, ask func(Executions, context.Context, s
 	}
 	ctx, done := s.calling(c.Context())
 	defer done()
+	ctx = executions.WithRoom(ctx, func(size int) error { return s.reserve(c.Context(), jsonCopies*size) })
 	v, err := ask(all, ctx, who(c.Context()), c.Params("id"))
 	if err != nil {
 		return err
@@ -267,6 +271,7 @@ func (s *Server) getArtifact(c *fiber.Ctx) error {
 	}
 	run, done := s.calling(ctx)
 	defer done()
+	run = executions.WithRoom(run, func(size int) error { return s.reserve(ctx, 2*size) }) // the database's copy and ours
 	data, err := all.File(run, who(ctx), id, name)
 	if err != nil {
 		return err
@@ -277,6 +282,5 @@ func (s *Server) getArtifact(c *fiber.Ctx) error {
 	}
 	ctx.Response.Header.Set(fasthttp.HeaderContentDisposition, disposition)
 	ctx.SetContentType("application/octet-stream") // a stranger's file is nothing that is shown
-	ctx.SetBody(data)
-	return nil
+	return s.setBody(ctx, data)
 }

@@ -11,3 +11,13 @@ func OpenBodies(s *Server) int {
 	defer s.open.mu.Unlock()
 	return s.open.used
 }
+
+// Unread is how many bytes are held of answers that are not read yet.
+func Unread(s *Server) (n int) {
+	s.answers.mu.Lock()
+	defer s.answers.mu.Unlock()
+	for _, held := range s.answers.held {
+		n += held
+	}
+	return n
+}

@@ -16,6 +16,7 @@ import (
 type inside struct {
 	ctx       context.Context //nolint:containedctx // of the one who asks
 	principal skill.Principal
+	sent      func() // gives back what is counted of the answer; nil: nothing is
 }
 
 type insideKey struct{}
@@ -53,7 +54,8 @@ func (s *Server) Do(ctx context.Context, p skill.Principal, r *http.Request) (*h
 		}
 		fc.Request.SetBodyStream(r.Body, size)
 	}
-	fc.SetUserValue(insideKey{}, &inside{ctx: ctx, principal: p})
+	in := &inside{ctx: ctx, principal: p}
+	fc.SetUserValue(insideKey{}, in)
 	s.handle(&fc) //nolint:contextcheck // what runs ends with ctx, see endsWith
 
 	out := &http.Response{
@@ -68,8 +70,23 @@ func (s *Server) Do(ctx context.Context, p skill.Principal, r *http.Request) (*h
 		return out, nil
 	}
 	body := fc.Response.Body()
-	out.ContentLength, out.Body = int64(len(body)), io.NopCloser(bytes.NewReader(body))
+	out.ContentLength, out.Body = int64(len(body)), &madeBody{Reader: bytes.NewReader(body), sent: in.sent}
 	return out, nil
+}
+
+// madeBody is the body of an answer that is made. It is read in pieces: nobody needs all of
+// it at once.
+type madeBody struct {
+	io.Reader
+	sent func()
+}
+
+func (b *madeBody) Close() error {
+	if b.sent != nil {
+		b.sent()
+		b.sent = nil
+	}
+	return nil
 }
 
 // insideBody is the body of an answer that is made while it is read.

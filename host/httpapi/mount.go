@@ -40,6 +40,9 @@ func (s *Server) mount(ctx *fasthttp.RequestCtx, h http.Handler) error {
 	if len(ctx.Request.Header.Peek("Content-Encoding")) > 0 {
 		return checkBodyHeaders(&ctx.Request.Header)
 	}
+	if tenant, known := s.readerOf(ctx); known && !s.answers.mayOwe(tenant) {
+		return errUnread()
+	}
 	parent := s.base
 	if ctx.IsGet() {
 		parent = s.listening // a stream without an end, which a host that stops does not wait for
@@ -127,13 +130,20 @@ func (s *Server) answering(parent context.Context, ctx *fasthttp.RequestCtx, wat
 		s.watches.add(conn, func() { cancel(errClientLeft) })
 	}
 	stop := s.endsWith(callerOf(ctx), cancel)
-	return run, newAnswer(conn, s.opt.WriteTimeout, func() {
+	a := newAnswer(conn, s.opt.WriteTimeout, func() {
 		if watched {
 			s.watches.remove(conn)
 		}
 		stop()
 		cancel(errClientLeft)
 	})
+	if tenant, known := s.readerOf(ctx); known {
+		a.counted = func(size int) func() {
+			s.answers.owe(tenant, size)
+			return func() { s.answers.give(tenant, size) }
+		}
+	}
+	return run, a
 }
 
 // serveMounted runs the handler and ends its answer.
@@ -198,6 +208,7 @@ type answer struct {
 	conn    *conn // nil where there is none
 	timeout time.Duration
 	release func() // called once, when all is over
+	counted func(size int) (sent func()) // told of what is written at once and long; nil: nobody is
 
 	begun chan struct{} // closed when the head is known
 	pr    *io.PipeReader
@@ -250,6 +261,9 @@ func (a *answer) Write(p []byte) (int, error) {
 	a.stream = true
 	a.mu.Unlock()
 	a.start.Do(func() { close(a.begun) })
+	if len(p) > smallAnswer && a.counted != nil {
+		defer a.counted(len(p))()
+	}
 	return a.pw.Write(p)
 }
 

@@ -187,6 +187,7 @@ type Server struct {
 
 	reads, records *gate.Gate // requests that read the catalogue, and those that read records or decide
 
+	answers      *budget // that are not read yet
 	open, bodies *budget // of the bodies of callers that are not known, and of those that are
 
 	receiving *gate.Gate // uploads whose bodies come in
@@ -224,6 +225,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.records = newRecords(s.opt.Alone)
 	s.open, s.bodies = newBudget(openBodies, false), newBudget(knownBodies, s.opt.Alone)
+	s.answers = newBudget(knownAnswers, s.opt.Alone)
 	s.receiving = gate.New(gate.Options{Places: s.opt.Receiving, Retry: time.Second, Alone: s.opt.Alone})
 	s.admitting = gate.New(gate.Options{Places: s.opt.Admitting, Queue: mostWaiting, Wait: s.opt.AdmitWait, Retry: 10 * time.Second, Alone: s.opt.Alone})
 	s.leases.all = map[shown]*shared{}

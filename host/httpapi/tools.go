@@ -41,6 +41,5 @@ func (s *Server) listTools(c *fiber.Ctx) error {
 	}
 	ctx := c.Context()
 	ctx.SetContentType(jsonType)
-	ctx.Response.SetBodyRaw(list)
-	return nil
+	return s.setBody(ctx, list)
 }

@@ -137,6 +137,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.server = start(t, func(o *httpapi.Options) {
+		o.WriteTimeout, o.StallTimeout = time.Minute, time.Minute
 		o.Door, o.Starter, o.Executions, o.Authenticate = w.door, w.door, w.manager, w.keys.Authenticate
 		o.Catalogue, o.Uploads, o.Approvals, o.MCP, o.Definitions = worldCatalogue{httpapitest.NewCatalogue()}, w.uploads, w.approvals, m, &httpapitest.Definitions{}
 		o.Metrics = httpapitest.Metrics

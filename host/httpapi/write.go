@@ -182,10 +182,16 @@ func (s *Server) writeJSON(ctx *fasthttp.RequestCtx, status int, v any) {
 		}
 		return
 	}
+	if err := s.made(ctx, buf.Cap()); err != nil {
+		s.fail(ctx, err)
+		return
+	}
 	ctx.SetStatusCode(status)
 	ctx.SetContentType(jsonType)
-	ctx.SetBody(buf.Bytes())
-	if buf.Cap() <= 64<<10 { // one huge answer must not stay in memory for good
-		buffers.Put(buf)
+	if buf.Cap() > smallAnswer { // it goes with the answer: no copy, and none that stays
+		ctx.Response.SetBodyRaw(buf.Bytes())
+		return
 	}
+	ctx.SetBody(buf.Bytes())
+	buffers.Put(buf)
 }

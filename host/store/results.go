@@ -162,13 +162,16 @@ func (s resultStore) Get(ctx context.Context, tenant, executionID, name string, 
 	return body, err
 }
 
-// Names implements [executions.Results].
-func (s resultStore) Names(ctx context.Context, tenant, executionID string, now time.Time) ([]string, error) {
-	var names []string
-	err := s.db.read.NewRaw("SELECT name FROM results WHERE execution_id = ? AND tenant = ? AND expires_at > ?",
-		executionID, plain(tenant), at(now)).Scan(ctx, &names)
-	slices.Sort(names) // the databases have orders of their own
-	return names, err
+// Sizes implements [executions.Results].
+func (s resultStore) Sizes(ctx context.Context, tenant, executionID string, now time.Time) (map[string]int, error) {
+	var items []key
+	err := s.db.read.NewRaw("SELECT name, bytes FROM results WHERE execution_id = ? AND tenant = ? AND expires_at > ?",
+		executionID, plain(tenant), at(now)).Scan(ctx, &items)
+	sizes := make(map[string]int, len(items))
+	for _, k := range items {
+		sizes[k.Name] = int(k.Bytes)
+	}
+	return sizes, err
 }
 
 // Ask implements [executions.Results].

@@ -104,17 +104,17 @@ func (r *Results) Get(ctx context.Context, tenant, id, name string, now time.Tim
 	return data, err
 }
 
-// Names implements executions.Results.
-func (r *Results) Names(ctx context.Context, tenant, id string, now time.Time) (names []string, err error) {
+// Sizes implements executions.Results.
+func (r *Results) Sizes(ctx context.Context, tenant, id string, now time.Time) (sizes map[string]int, err error) {
+	sizes = map[string]int{}
 	err = r.do(ctx, func() {
 		for k, i := range r.items {
 			if k.id == id && i.tenant == tenant && i.until.After(now) {
-				names = append(names, k.name)
+				sizes[k.name] = len(i.data)
 			}
 		}
-		slices.Sort(names)
 	})
-	return names, err
+	return sizes, err
 }
 
 // Ask implements executions.Results.

@@ -81,16 +81,16 @@ func resultsRoundTrip(t *testing.T, s, another executions.Results) {
 			t.Errorf("%q: %d bytes of %d, %v", i.Name, len(got), len(i.Data), err)
 		}
 	}
-	names, err := another.Names(t.Context(), "acme", runID(1), day)
-	if diff := cmp.Diff([]string{"", "big", "empty", "é/ü.csv"}, names); err != nil || diff != "" {
+	sizes, err := another.Sizes(t.Context(), "acme", runID(1), day)
+	if diff := cmp.Diff(map[string]int{"": len(items[0].Data), "big": len(big), "empty": 0, "é/ü.csv": len(all)}, sizes); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	keepItems(t, s, "acme", 1, day.Add(time.Hour), plenty, executions.Item{Data: []byte("anew")})
 	if got, err := another.Get(t.Context(), "acme", runID(1), "", day); err != nil || string(got) != "anew" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if names, err := s.Names(t.Context(), "acme", runID(2), day); err != nil || len(names) > 0 {
-		t.Errorf("of another execution: %q, %v", names, err)
+	if sizes, err := s.Sizes(t.Context(), "acme", runID(2), day); err != nil || len(sizes) > 0 {
+		t.Errorf("of another execution: %v, %v", sizes, err)
 	}
 }
 
@@ -103,8 +103,8 @@ func resultsExpire(t *testing.T, s, _ executions.Results) {
 	if got, want := keptOf(t, s, "acme", 5, at), []int{3, 4}; !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if names, err := s.Names(t.Context(), "acme", runID(2), at); err != nil || len(names) > 0 {
-		t.Errorf("%q, %v", names, err)
+	if sizes, err := s.Sizes(t.Context(), "acme", runID(2), at); err != nil || len(sizes) > 0 {
+		t.Errorf("%v, %v", sizes, err)
 	}
 	for _, want := range []int{4, 2, 0} { // of six items, four at once
 		if n, err := s.Sweep(t.Context(), at, 4); err != nil || n != want {
@@ -132,8 +132,8 @@ func resultsTenants(t *testing.T, s, _ executions.Results) {
 		if b, err := s.Get(t.Context(), tenant, runID(1), "x", day); !errors.Is(err, executions.ErrNotKept) {
 			t.Errorf("%q: %d bytes, %v", tenant, len(b), err)
 		}
-		if names, err := s.Names(t.Context(), tenant, runID(1), day); err != nil || len(names) > 0 {
-			t.Errorf("%q: %q, %v", tenant, names, err)
+		if sizes, err := s.Sizes(t.Context(), tenant, runID(1), day); err != nil || len(sizes) > 0 {
+			t.Errorf("%q: %v, %v", tenant, sizes, err)
 		}
 	}
 }
