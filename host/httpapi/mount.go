@@ -207,7 +207,7 @@ const maxHeld = 64 << 10
 type answer struct {
 	conn    *conn // nil where there is none
 	timeout time.Duration
-	release func() // called once, when all is over
+	release func()                       // called once, when all is over
 	counted func(size int) (sent func()) // told of what is written at once and long; nil: nobody is
 
 	begun chan struct{} // closed when the head is known
