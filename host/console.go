@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"openskill/host/auth"
@@ -73,7 +74,7 @@ func (h *Host) console(o *httpapi.Options, api func(context.Context, skill.Princ
 func (h *Host) shownSettings() []console.Setting {
 	var out []console.Setting
 	live, warnings := h.live.Load(), map[string]string{}
-	for _, w := range Warnings(live) {
+	for _, w := range slices.Concat(Warnings(live), Shortages(live)) {
 		warnings[w.Name] = w.Detail
 	}
 	if ahead := h.kept.log.Skew(); ahead.Abs() >= time.Second {

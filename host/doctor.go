@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"openskill/host/config"
@@ -54,7 +55,7 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 	x := &Examination{
 		Version: Version, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 		Runners: []Finding{}, Tools: []Finding{}, Protections: []cli.Protection{}, Workers: []Finding{}, Skills: []Finding{},
-		Models: []Finding{}, Warnings: append([]Finding{}, Warnings(s)...),
+		Models: []Finding{}, Warnings: slices.Concat([]Finding{}, Warnings(s), Shortages(s)),
 	}
 	x.platform()
 	x.models(s)

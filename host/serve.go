@@ -28,7 +28,7 @@ const closing = 2 * time.Second
 // ctx was what ended it.
 func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	o := httpapi.Options{
-		Door: h, Catalogue: h.Catalogue(), Authenticate: h.authenticate(), Executions: h.kept.executions, Starter: h.door,
+		Door: h, Catalogue: h.Catalogue(), Authenticate: h.authenticate(), Executions: h.kept.executions, Starter: h.door, Usage: h.Usage,
 		Chat: h.agent.chat, React: h.agent.react,
 		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(), Alone: h.alone,
 	}
@@ -69,6 +69,11 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	tended.Go(func() { h.kept.executions.Tend(warming) })
 	tended.Go(func() { h.tendAgent(warming) })
 	tended.Go(func() { h.recordings.Tend(warming, h.settings.AuditRetention(), h.log) })
+	tended.Go(func() {
+		tick := time.NewTicker(time.Minute)
+		defer tick.Stop()
+		watchStorage(warming, h.log, tick.C, func() []Finding { return Shortages(h.settings) })
+	})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
 	ready(ln.Addr())

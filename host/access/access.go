@@ -82,6 +82,9 @@ var table = []Route{
 	// Records of changes: who created keys, published skills, decided.
 	{Method: "GET", Path: "/audit/changes", Scopes: []string{skill.ScopeHost}},
 
+	// What a tenant has stored and used: the caller's own, of others for the operator.
+	{Method: "GET", Path: "/usage", Scopes: []string{skill.ScopeRead, skill.ScopeAllExecutions, skill.ScopeHost}},
+
 	// The agent. It acts as its caller, who may do through it what its other scopes allow.
 	{Method: "POST", Path: "/agent/chat", Scopes: []string{skill.ScopeAgent}},
 	{Method: "GET", Path: "/agent/conversations", Scopes: []string{skill.ScopeAgent}},

@@ -313,6 +313,18 @@ func (s *Store) surplus(now time.Time, a *Ask) *Approval {
 	return oldest
 }
 
+// Waiting gives how many asks of a tenant are pending, and the most that may be.
+func (s *Store) Waiting(tenant string) (n, most int, err error) {
+	err = s.look(func(now time.Time) {
+		for _, a := range s.all {
+			if a.Tenant == tenant && a.at(now).State == Pending {
+				n++
+			}
+		}
+	})
+	return n, s.o.MaxPending, err
+}
+
 // refused is what a caller is told whose script may not run yet.
 func refused(a *Approval) error {
 	until := a.ExpiresAt.UTC().Format(time.RFC3339)

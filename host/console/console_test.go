@@ -311,6 +311,23 @@ func TestScopesOfPages(t *testing.T) {
 	}
 }
 
+// The overview of a tenant shows what it has stored and used, as the API tells who is signed in.
+func TestOverviewShowsUsage(t *testing.T) {
+	f := open(t, nil)
+	f.answers["GET /usage"] = `{"tenant":"beta","stored":[{"kind":"uploads","count":3,"count_limit":100,"bytes":2097152,"bytes_limit":1073741824},{"kind":"keys","count":2,"count_limit":null,"bytes":null,"bytes_limit":null}],
+		"today":[{"kind":"model_cost","used":2500000,"limit":100000000}],"resets_at":"2026-01-02T00:00:00Z"}`
+	page := f.signedIn(t, "other").get(t, "/console/overview").Body.String()
+	for _, want := range []string{"Storage and limits", "3 of 100", "2.0 MiB of 1.0 GiB", "$2.50 of $100.00"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	delete(f.answers, "GET /usage")
+	if page := f.signedIn(t, "other").get(t, "/console/overview").Body.String(); !strings.Contains(page, "Storage and limits cannot be shown") {
+		t.Error("the page does not say that usage cannot be read")
+	}
+}
+
 // Where nobody is asked who they are, pages say so, and forms need their token all the same.
 func TestOpenHost(t *testing.T) {
 	f := open(t, func(o *Options) { o.Authenticate, o.Operator = nil, skill.Local() })

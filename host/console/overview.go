@@ -17,7 +17,9 @@ type overviewData struct {
 	Tenant  string // "" of all
 	Tenants []string
 	Workers *Workers
-	Missing bool // there are no figures
+	Usage   *skill.TenantUsage // of Tenant; nil: not shown
+	NoUsage string             // why
+	Missing bool               // there are no figures
 	Path    string
 }
 
@@ -57,7 +59,44 @@ func (v *view) overview() error {
 	if err != nil {
 		return err
 	}
+	if d.Tenant != "" {
+		d.Usage = &skill.TenantUsage{}
+		if err := v.ask(http.MethodGet, "/usage", values("tenant", d.Tenant), nil, d.Usage); err != nil {
+			d.Usage, d.NoUsage = nil, messageOf(err)
+		}
+	}
 	return v.show(http.StatusOK, overviewPage(v.frame("overview", "Overview"), d))
+}
+
+// storedBytes is what is shown of bytes and their limit.
+func storedBytes(n, limit *int64) string {
+	switch {
+	case n == nil:
+		return "–"
+	case limit == nil:
+		return size(*n)
+	}
+	return size(*n) + " of " + size(*limit)
+}
+
+// storedCount is the same of a number.
+func storedCount(n int64, limit *int64) string {
+	if limit == nil {
+		return count(n)
+	}
+	return count(n) + " of " + count(*limit)
+}
+
+// usedToday is what was used of a limit of the day.
+func usedToday(u skill.DailyUsage) string {
+	if u.Kind == "model_cost" {
+		return dollars(u.Used) + " of " + dollars(u.Limit)
+	}
+	return amount(uint64(max(u.Used, 0))) + " of " + amount(uint64(max(u.Limit, 0))) //nolint:gosec // not negative
+}
+
+func dollars(millionths int64) string {
+	return "$" + strconv.FormatFloat(float64(millionths)/1e6, 'f', 2, 64)
 }
 
 // figures is the part of the page that changes.

@@ -75,6 +75,9 @@ const (
 	LogsOfAll    Logs = "all"
 )
 
+// MostOfTenant is the default of [Options.MostOfAll].
+const MostOfTenant = 1 << 30
+
 // Options configure a [Manager]. Zero never means "unlimited".
 type Options struct {
 	Records Records // required
@@ -101,7 +104,7 @@ func (o Options) withDefaults() Options {
 	or(&o.Keep, time.Hour)
 	or(&o.Long, 64)
 	or(&o.MostOfOne, 64<<20)
-	or(&o.MostOfAll, 1<<30)
+	or(&o.MostOfAll, MostOfTenant)
 	or(&o.AskEvery, 500*time.Millisecond)
 	or(&o.SweepEvery, time.Minute)
 	or(&o.EndWait, time.Second)

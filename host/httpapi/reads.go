@@ -47,7 +47,7 @@ func (s *Server) gateOf(r *access.Route) *gate.Gate {
 	case r.Method != fiber.MethodGet:
 		return s.records // a decision
 	}
-	for _, of := range []string{"/executions", "/audit/", "/agent/", "/approvals", "/api/agent/executions"} {
+	for _, of := range []string{"/executions", "/audit/", "/agent/", "/approvals", "/usage", "/api/agent/executions"} {
 		if strings.HasPrefix(r.Path, of) {
 			return s.records
 		}

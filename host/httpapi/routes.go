@@ -88,6 +88,7 @@ func (s *Server) routes(app *fiber.App) {
 	get("/executions/{id}", s.getExecution)
 	remove("/executions/{id}", s.cancelExecution)
 	get("/executions/{id}/artifacts/{artifact}", s.getArtifact)
+	get("/usage", s.getUsage)
 	post("/agent/chat", s.postChat)
 	post("/agent/conversations/{id}:approve", s.approveCall)
 	get("/audit/changes", s.listChanges)

@@ -59,6 +59,7 @@ type Options struct {
 	AgentSkills AgentSkills  // nil: there are none
 	Tools       Tools        // nil: there are no tool definitions
 	Approvals   Approvals    // nil: there are none
+	Usage       Usage        // nil: nothing is counted
 	Executions  Executions   // nil: nothing is on record
 	Changes     Changes      // nil: nothing is on record
 	Starter     Starter      // nil, or without Executions: no call outlives its request

@@ -80,7 +80,7 @@ func (q *Quotas) Reserve(ctx context.Context, tenant string, tokens, cost int64)
 func (q *Quotas) spend(ctx context.Context, tenant string, day time.Time, do func(sum *Spent)) error {
 	ctx, stop := context.WithTimeout(ctx, askWithin)
 	defer stop()
-	key := plainKey("model " + day.Format(time.DateOnly) + " " + tenant)
+	key := modelKey(tenant, day)
 	return q.o.Store.Exchange(ctx, []string{key, key + " cost"}, func(rows []Row) {
 		sum := Spent{Requests: rows[0].Calls, Tokens: rows[0].Fuel, Cost: rows[1].Fuel}
 		do(&sum)
@@ -89,6 +89,10 @@ func (q *Quotas) spend(ctx context.Context, tenant string, day time.Time, do fun
 			rows[i].Ends = day.Add(25 * time.Hour) // a host whose clock is late may still ask
 		}
 	})
+}
+
+func modelKey(tenant string, day time.Time) string {
+	return plainKey("model " + day.Format(time.DateOnly) + " " + tenant)
 }
 
 func dollars(billionths int64) float64 { return float64(billionths) / 1e9 }

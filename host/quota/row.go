@@ -27,6 +27,9 @@ type Store interface {
 	// was lost to another one; only the last time counts.
 	Exchange(ctx context.Context, keys []string, do func(rows []Row)) error
 
+	// Read reads the rows of some keys as Exchange does, and changes none.
+	Read(ctx context.Context, keys []string) ([]Row, error)
+
 	// Sweep deletes rows that ended before a time, no more than most of them, and says how
 	// many.
 	Sweep(ctx context.Context, before time.Time, most int) (int, error)

@@ -40,7 +40,7 @@ func (s quotaStore) Exchange(ctx context.Context, keys []string, do func(rows []
 		}
 		out := make([]quota.Row, len(rows))
 		for i, r := range rows {
-			out[i] = quota.Row{Key: r.ID, Until: r.UntilNS, Calls: r.Calls, Fuel: r.Fuel, Ends: r.EndsAt.Time}
+			out[i] = r.row()
 		}
 		do(out)
 		for i, r := range out {
@@ -50,6 +50,28 @@ func (s quotaStore) Exchange(ctx context.Context, keys []string, do func(rows []
 			Set("until_ns = EXCLUDED.until_ns").Set("calls = EXCLUDED.calls").Set("fuel = EXCLUDED.fuel").Set("ends_at = EXCLUDED.ends_at").Exec(ctx)
 		return err
 	})
+}
+
+func (r *quotaRow) row() quota.Row {
+	return quota.Row{Key: r.ID, Until: r.UntilNS, Calls: r.Calls, Fuel: r.Fuel, Ends: r.EndsAt.Time}
+}
+
+// Read implements quota.Store.
+func (s quotaStore) Read(ctx context.Context, keys []string) ([]quota.Row, error) {
+	var found []*quotaRow
+	if err := s.db.read.NewSelect().Model(&found).Where("id IN (?)", bun.List(keys)).Scan(ctx); err != nil {
+		return nil, err
+	}
+	out := make([]quota.Row, len(keys))
+	for i, key := range keys {
+		out[i].Key = key
+		for _, r := range found {
+			if r.ID == key {
+				out[i] = r.row()
+			}
+		}
+	}
+	return out, nil
 }
 
 // locked reads rows that no other transaction changes before this one ends, in the order

@@ -77,12 +77,25 @@ func (d *DB) Stored(ctx context.Context, tenant string) ([]Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	records := Stored{Kind: "records"} // their bytes would take a look at each
-	err = d.read.NewRaw("SELECT last - first + 1 FROM audit_heads WHERE tenant = ?", plain(tenant)).Scan(ctx, &records.Has.Items)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+	list = append(list, results)
+	for _, one := range []struct{ kind, count string }{
+		{"records", "SELECT COALESCE(MAX(last - first + 1), 0) FROM audit_heads WHERE tenant = ?"},
+		{"keys", "SELECT COUNT(*) FROM api_keys WHERE tenant = ?"},
+		{"definitions", "SELECT COUNT(*) FROM skill_definitions WHERE owner = ? AND deleted_at IS NULL"},
+	} {
+		of := Stored{Kind: one.kind}
+		if err := d.read.NewRaw(one.count, plain(tenant)).Scan(ctx, &of.Has.Items); err != nil {
+			return nil, err
+		}
+		list = append(list, of)
 	}
-	return append(list, results, records), err
+	// Of records, bytes are those of the newest hundred times their number: a sum would take
+	// a look at each.
+	records := &list[len(list)-3]
+	var size float64
+	err = d.read.NewRaw("SELECT CAST(COALESCE(AVG(octet_length(body)), 0) AS DOUBLE PRECISION) FROM (SELECT body FROM audit_records WHERE tenant = ? ORDER BY seq DESC LIMIT 100) AS newest", plain(tenant)).Scan(ctx, &size)
+	records.Has.Bytes = int64(size * float64(records.Has.Items))
+	return list, err
 }
 
 // quotas are those of the kinds.

@@ -142,6 +142,14 @@ func (s *Store) used(tenant string) (bytes int64, skills int) {
 	return bytes, skills
 }
 
+// Used gives the skills of a tenant and their bytes on the disk, and the most of each.
+func (s *Store) Used(tenant string) (skills, mostSkills int, bytes, mostBytes int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	bytes, skills = s.used(tenant)
+	return skills, s.o.Skills, bytes, s.o.Bytes
+}
+
 // room refuses bytes that a tenant, which uses some, has no room for; mu is held.
 func (s *Store) room(tenant string, used, bytes int64) error {
 	if used+s.reserved[tenant]+bytes <= s.o.Bytes {

@@ -289,6 +289,7 @@ func TestReads(t *testing.T) {
 	t.Parallel()
 	c := answers(t, nil, map[string]http.HandlerFunc{
 		"GET /tools?format=open+ai":       says(200, ` [{"type": "function"}] `),
+		"GET /usage?tenant=a+b":           says(200, `{"tenant": "a b", "stored": [{"kind": "keys", "count": 2, "count_limit": null, "bytes": null, "bytes_limit": null}], "today": [{"kind": "calls", "used": 1, "limit": 9}], "resets_at": "2026-01-03T00:00:00Z"}`),
 		"GET /agent-skills/a":             says(200, `{"name": "a", "trust": "trusted", "content": "# A"}`),
 		"GET /executions/e-1":             says(200, `{"id": "e-1", "status": "failed", "finished_at": "2026-01-02T03:04:05Z", "error": {"code": "TRAP", "message": "x"}, "input": {"bytes": 3}}`),
 		"GET /api/agent/executions/s-1":   says(200, `{"data": {"session_id": "s-1", "iterations": [{"index": 0, "skill_name": "echo", "duration_ms": null}]}, "meta": {}}`),
@@ -300,6 +301,9 @@ func TestReads(t *testing.T) {
 	ctx := t.Context()
 	if b, err := c.Tools(ctx, "open ai"); err != nil || !json.Valid(b) {
 		t.Error(string(b), err)
+	}
+	if u, err := c.Usage(ctx, "a b"); err != nil || u.Tenant != "a b" || u.Stored[0].Count != 2 || u.Stored[0].CountLimit != nil || u.Today[0].Limit != 9 || u.ResetsAt.Day() != 3 {
+		t.Error(u, err)
 	}
 	if s, text, err := c.AgentSkill(ctx, "a"); err != nil || s.Trust != skill.Trusted || text != "# A" {
 		t.Error(s, text, err)

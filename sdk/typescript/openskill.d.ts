@@ -704,6 +704,28 @@ export type SkillSuccess = {
   trace_id: TraceId;
 };
 
+export type TenantUsage = {
+  /** When today ends (UTC). */
+  resets_at: string;
+  stored: {
+    /** Null where they are not counted; those of records are estimated. */
+    bytes: number | null;
+    /** Null where there is none. */
+    bytes_limit: number | null;
+    count: number;
+    /** Null where there is none. */
+    count_limit: number | null;
+    kind: "uploads" | "recordings" | "conversations" | "tasks" | "results" | "records" | "keys" | "definitions" | "approvals";
+  }[];
+  tenant: string;
+  today: {
+    /** `model_cost` is in millionths of a US dollar. */
+    kind: "calls" | "fuel" | "model_requests" | "model_tokens" | "model_cost";
+    limit: number;
+    used: number;
+  }[];
+};
+
 export type TraceId = string;
 
 /** Either `archive`, or `module` and `manifest`; each part once, nothing else. */
@@ -2164,6 +2186,35 @@ export interface paths {
         429: Problem;
         431: Problem;
         500: Problem;
+      };
+    };
+  };
+  "/usage": {
+    /** What a tenant has stored and what it has used today, with its limits. (getUsage) */
+    GET: {
+      query?: {
+        /** Of this tenant, for the operator (`admin`); the caller's own if it is left out. */
+        tenant?: string;
+      };
+      header?: {
+        /**
+         * Ties the log lines, records and answer of this call together. A value
+         * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: TenantUsage;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
       };
     };
   };

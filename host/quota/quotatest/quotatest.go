@@ -68,6 +68,26 @@ func (s *Store) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// read is called with s.mu held.
+func (s *Store) read(keys []string) []quota.Row {
+	rows := make([]quota.Row, len(keys))
+	for i, key := range keys {
+		rows[i] = s.rows[key]
+		rows[i].Key = key
+	}
+	return rows
+}
+
+// Read implements [quota.Store].
+func (s *Store) Read(ctx context.Context, keys []string) ([]quota.Row, error) {
+	if err := s.wait(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.read(keys), s.down
+}
+
 // Exchange implements [quota.Store].
 func (s *Store) Exchange(ctx context.Context, keys []string, do func(rows []quota.Row)) error {
 	if err := s.wait(ctx); err != nil {
@@ -82,14 +102,7 @@ func (s *Store) Exchange(ctx context.Context, keys []string, do func(rows []quot
 	if s.rows == nil {
 		s.rows = map[string]quota.Row{}
 	}
-	read := func() []quota.Row {
-		rows := make([]quota.Row, len(keys))
-		for i, key := range keys {
-			rows[i] = s.rows[key]
-			rows[i].Key = key
-		}
-		return rows
-	}
+	read := func() []quota.Row { return s.read(keys) }
 	if s.exchanges%3 == 0 { // as if the transaction had been lost
 		do(read())
 	}

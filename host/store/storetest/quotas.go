@@ -38,8 +38,15 @@ func Quotas(t *testing.T, open func(t *testing.T) (store, another quota.Store)) 
 // rows reads rows without changing them.
 func rows(t *testing.T, s quota.Store, keys ...string) (got []quota.Row) {
 	t.Helper()
+	read, err := s.Read(t.Context(), keys)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Exchange(t.Context(), keys, func(r []quota.Row) { got = slices.Clone(r) }); err != nil {
 		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(got, read); diff != "" {
+		t.Errorf("Read: %s", diff)
 	}
 	return got
 }

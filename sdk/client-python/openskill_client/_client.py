@@ -27,6 +27,7 @@ from ._types import (
     Meta,
     Outcome,
     Session,
+    TenantUsage,
     UploadResult,
     VersionState,
 )
@@ -197,6 +198,11 @@ class Client:
     def approval(self, approval_id: str) -> Approval:
         """What a script asked, and what became of it, for those who may decide about it."""
         return cast(Approval, self._object("GET", "/approvals/" + segment("id of an approval", approval_id)))
+
+    def usage(self, tenant: str = "") -> TenantUsage:
+        """Returns what a tenant has stored and used today, with its limits. "" is the
+        caller's own; another one needs the scope admin."""
+        return cast(TenantUsage, self._object("GET", "/usage" + ("?tenant=" + quote(tenant, safe="") if tenant else "")))
 
     # The agent
 

@@ -234,6 +234,33 @@ class Session(TypedDict, total=False):
     created_at: str
 
 
+class StoredUsage(TypedDict):
+    """What a tenant has stored of one kind. A limit is None where there is none."""
+
+    kind: str
+    count: int
+    count_limit: Optional[int]
+    bytes: Optional[int]
+    bytes_limit: Optional[int]
+
+
+class DailyUsage(TypedDict):
+    """What a tenant has used today of one kind; model_cost is in millionths of a US dollar."""
+
+    kind: str
+    used: int
+    limit: int
+
+
+class TenantUsage(TypedDict):
+    """What a tenant has stored and used today."""
+
+    tenant: str
+    stored: List[StoredUsage]
+    today: List[DailyUsage]
+    resets_at: str
+
+
 class Approval(TypedDict, total=False):
     """What a script of an Agent Skill asked, and what became of it."""
 

@@ -199,6 +199,14 @@ class Requests(unittest.TestCase):
             list(Client(s.url).skills())
 
 
+    def test_usage(self):
+        usage = {"tenant": "a b", "stored": [], "today": [{"kind": "calls", "used": 1, "limit": 9}], "resets_at": "2026-01-03T00:00:00Z"}
+        with Server((200, {}, usage), (200, {}, usage)) as s:
+            self.assertEqual(Client(s.url).usage("a b"), usage)
+            self.assertEqual(Client(s.url).usage()["today"][0]["limit"], 9)
+            self.assertEqual([a[1] for a in s.asked], ["/usage?tenant=a%20b", "/usage"])
+
+
 class Retries(unittest.TestCase):
     def tries(self, answers, method="invoke", **options):
         slept = []

@@ -509,6 +509,9 @@ type SkillResult = skill.Result
 // SkillSuccess defines model for SkillSuccess.
 type SkillSuccess = skill.Result
 
+// TenantUsage defines model for TenantUsage.
+type TenantUsage = skill.TenantUsage
+
 // TraceId defines model for TraceId.
 type TraceId = skill.TraceID
 
@@ -977,6 +980,16 @@ type ListToolsParams struct {
 
 // ListToolsParamsFormat defines parameters for ListTools.
 type ListToolsParamsFormat string
+
+// GetUsageParams defines parameters for GetUsage.
+type GetUsageParams struct {
+	// Tenant Of this tenant, for the operator (`admin`); the caller's own if it is left out.
+	Tenant *string `form:"tenant,omitempty" json:"tenant,omitempty"`
+
+	// XTraceId Ties the log lines, records and answer of this call together. A value
+	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
+}
 
 // RunAgentSkillScriptJSONRequestBody defines body for RunAgentSkillScript for application/json ContentType.
 type RunAgentSkillScriptJSONRequestBody = ScriptRunRequest
