@@ -11,6 +11,10 @@ import (
 // window is how many entries of a directory are kept in memory at once.
 const window = 1024
 
+// mostListings is how many directories have a window: names are the host's memory, and a guest
+// may have many directories open.
+const mostListings = 8
+
 // listing is a window on the entries of an open directory. It is a cache: a cookie
 // is the number of an entry, "." and ".." being the first two, and any entry can
 // be asked for at any time. A folder of at most 1,024 entries is listed by name; a
@@ -85,6 +89,7 @@ func (w *World) entry(h *handle, file guestfs.File, number uint64) (guestfs.Dire
 		if errno := file.Rewind(); errno != 0 {
 			return guestfs.Dirent{}, false, errno
 		}
+		w.keep(h)
 		*l = listing{started: true}
 		if errno := w.fill(l, file); errno != 0 {
 			return guestfs.Dirent{}, false, errno
@@ -100,6 +105,19 @@ func (w *World) entry(h *handle, file guestfs.File, number uint64) (guestfs.Dire
 		}
 	}
 	return l.entries[number-l.base], true, 0
+}
+
+// keep makes room for the window of h: the one that was made the longest ago goes.
+func (w *World) keep(h *handle) {
+	i := slices.Index(w.listings, h)
+	switch {
+	case i >= 0:
+		w.listings = slices.Delete(w.listings, i, i+1)
+	case len(w.listings) == mostListings:
+		w.listings[0].list = listing{}
+		w.listings = slices.Delete(w.listings, 0, 1)
+	}
+	w.listings = append(w.listings, h)
 }
 
 // fill reads the next window.

@@ -41,6 +41,8 @@ func (w *World) Restore(s *Saved, cfg Config) error {
 			h.list = listing{} // a listing is of its run's files
 		}
 	}
+	clear(w.listings)
+	w.listings = w.listings[:0]
 	w.unplug()
 	cfg.Root, cfg.MaxOpenFiles = w.cfg.Root, w.cfg.MaxOpenFiles
 	w.configure(cfg)

@@ -133,6 +133,8 @@ type World struct {
 	out    [2]output // stdout, stderr
 	talk   exchange
 	plug   plugin
+	// Directories whose entries are in memory, the oldest first.
+	listings []*handle
 
 	began   time.Time
 	stopped Stop
