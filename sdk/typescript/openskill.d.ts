@@ -2212,6 +2212,7 @@ export interface paths {
         405: Problem;
         408: Problem;
         413: Problem;
+        429: Problem;
         431: Problem;
         500: Problem;
         503: Problem;
