@@ -13,6 +13,10 @@ import (
 // references to functions taken from a table. The report is that of the module as it came.
 func (e *Engine) accept(module []byte, o *CompileOptions) (*check.Result, error) {
 	res, err := e.lowered(module, o)
+	if err == nil && !amend.Callable(res.Module, arch()) {
+		err = &check.Error{Code: check.ModuleTooComplex, Msg: "a type of a function has more than 256 bytes of parameters and results beside those in registers, which is not compiled for this processor; pass them in memory"}
+		res.Report.Refuse(err)
+	}
 	if err == nil {
 		res.Module, err = amend.References(res.Module)
 	}

@@ -19,6 +19,8 @@ const (
 	choose
 	// divide takes a remainder from a division, see remainder.
 	divide
+	// signs takes the lanes one by one, see lanes.
+	signs
 )
 
 // shapes says what becomes of instructions for each processor. In the words of wazero
@@ -49,8 +51,10 @@ var shapes = map[string]map[binary.Op]form{
 	"arm64": {
 		// vecMovElement does not declare that it reads its destination.
 		0x220: one, 0x222: one, // f32x4.replace_lane, f64x2.replace_lane
-		// These define their result, or a temporary, twice.
-		0x2ba: two, 0x2c4: one, 0x2d5: two, // i32x4.dot_i16x8_s, i64x2.bitmask, i64x2.mul
+		// These define a temporary twice.
+		0x2ba: two, 0x2d5: two, // i32x4.dot_i16x8_s, i64x2.mul
+		// This one defines its result three times, and is stored after one of them.
+		0x2c4: signs, // i64x2.bitmask
 		// lowerIRem defines its result twice: by the division, and by the multiplication
 		// and subtraction behind the test for 0. Only the second one is stored, and between
 		// the two the execution context may have to be loaded, so that the quotient is
@@ -90,6 +94,8 @@ func (w *walker) amend(in *binary.Instr, typ binary.ValType) {
 		e.code = get(get(again(set(set(nil, c), y), typ), y), c)
 	case divide:
 		e.code, e.end = w.remainder(in.Op, typ), in.End
+	case signs:
+		e.code, e.end = w.lanes(), in.End
 	}
 	w.edits = append(w.edits, e)
 }
@@ -113,6 +119,15 @@ func (w *walker) remainder(op binary.Op, typ binary.ValType) []byte {
 	b = get(get(b, x), y)
 	b = append(get(append(b, div), y), mul, sub)
 	return b
+}
+
+// lanes is i64x2.bitmask of the sign of each lane, shifted to its place.
+func (w *walker) lanes() []byte {
+	const extract, shl, shrU, or, wrap = 0x1d, 0x86, 0x88, 0x84, 0xa7
+	x := w.local(binary.V128, 0)
+	b := append(get(set(nil, x), x), 0xfd, extract, 0, byte(binary.OpI64Const), 63, shrU)
+	b = append(get(b, x), 0xfd, extract, 1, byte(binary.OpI64Const), 63, shrU)
+	return append(b, byte(binary.OpI64Const), 1, shl, or, wrap)
 }
 
 // local gives local number n of a type among those that are added.
