@@ -203,6 +203,9 @@ func TestAuditVerify(t *testing.T) {
 		t.Errorf("a person reads:\n%s", stdout)
 	}
 	heads, _ := runAudit(t, state, 0, "head", "--json")
+	if kept, err := audit.ReadHeads(strings.NewReader(heads)); err != nil || len(kept) != 2 || kept[0].Time.IsZero() || kept[1].Time.IsZero() {
+		t.Errorf("%+v, %v: want the times of both", kept, err)
+	}
 	file := filepath.Join(t.TempDir(), "heads.jsonl")
 	if err := os.WriteFile(file, []byte(heads), 0o600); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,8 @@ wrong. The executions that list shows are compared with their records, and each 
 have one. Hosts may run meanwhile. Exit 1 when something is wrong.
 
 What a chain cannot prove: who may change the whole database can write a chain anew.
---against compares with heads that were kept elsewhere.`,
+--against compares with heads that were kept elsewhere. A head whose record was removed
+cannot be compared, and is told as wrong: compare with one that is newer.`,
 		Example: `  openskill audit verify
   openskill audit verify --tenant acme --against heads.jsonl`,
 		Args: takes(0, 0),
@@ -49,6 +50,11 @@ What a chain cannot prove: who may change the whole database can write a chain a
 				return err
 			}
 		}
+		set, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		o.Retention = set.AuditRetention()
 		var printed error
 		o.Each = func(c *audit.Chain) {
 			if printed == nil {
@@ -127,7 +133,7 @@ func (a *app) auditHeadCommand() *cobra.Command {
 		Long: `Prints the number and the hash of the last record of each tenant. Kept where who can
 change the database cannot change them, they show with verify --against later whether
 the records up to there are still the same.`,
-		Example: "  openskill audit head --json >> heads.jsonl",
+		Example: "  openskill audit head --json > heads.jsonl",
 		Args:    takes(0, 0),
 	}
 	flags := bindSettings(cmd, "state")
@@ -140,6 +146,9 @@ the records up to there are still the same.`,
 				return err
 			}
 			if asJSON {
+				if err := datedHeads(cmd.Context(), s, heads); err != nil {
+					return auditFailed(err)
+				}
 				if err := audit.WriteHeads(a.stdout, heads); err != nil {
 					return hostFailed(err)
 				}
@@ -170,6 +179,21 @@ func chosenHeads(ctx context.Context, s audit.Store, tenant string) ([]audit.Hea
 		}
 	}
 	return nil, failed(skill.NotFound, "nothing is on record of the tenant %s", quote(tenant))
+}
+
+// datedHeads sets the times of heads. One whose record is gone meanwhile has none.
+func datedHeads(ctx context.Context, s audit.Store, heads []audit.Head) error {
+	for i := range heads {
+		h := &heads[i]
+		last, err := s.Records(ctx, h.Tenant, h.Last, 1)
+		if err != nil {
+			return err
+		}
+		if len(last) > 0 && last[0].Seq == h.Last {
+			h.Time = last[0].Time
+		}
+	}
+	return nil
 }
 
 func (a *app) auditExportCommand() *cobra.Command {

@@ -316,8 +316,12 @@ func TestRetention(t *testing.T) {
 			t.Fatalf("the chain is %+v, %v", heads, err)
 		}
 		wantWhole(t, &s)
-		// A head that was kept before the removal cannot be compared any more, and is no fault.
+		// A head from before the removal cannot be compared any more. One that is new can.
 		r, err := audit.Verify(t.Context(), &s, audit.VerifyOptions{Against: kept})
+		if err != nil || r.Whole() || r.Chains[0].Found != 1 || r.Chains[0].Fault.Wrong != audit.NotThere {
+			t.Errorf("%+v, %v", r, err)
+		}
+		r, err = audit.Verify(t.Context(), &s, audit.VerifyOptions{Against: heads})
 		if err != nil || !r.Whole() {
 			t.Errorf("%+v, %v", r, err)
 		}

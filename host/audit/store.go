@@ -72,6 +72,8 @@ type Head struct {
 	Prev     string `json:"prev"`  // what that one names as Prev
 	Last     uint64 `json:"last"`  // 0: the chain is empty
 	LastHash string `json:"last_hash"`
+
+	Time time.Time `json:"time,omitzero"` // of the last record; only heads that are kept elsewhere have it
 }
 
 // Shown is the chain of a tenant beside what queries show.

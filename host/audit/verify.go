@@ -14,11 +14,14 @@ import (
 
 // VerifyOptions choose what is verified. Their zero value verifies every chain whole.
 type VerifyOptions struct {
-	Tenant  string       // one chain; "": all
-	From    uint64       // sequence number to begin at, whose record before is believed; 0: the oldest
-	Against []Head       // heads that were kept elsewhere: their records must still be there as they were
-	Rows    bool         // compare executions, as queries show them, with their records too, in both directions
-	Each    func(*Chain) // is told each chain as soon as it is verified; nil: nobody
+	Tenant  string // one chain; "": all
+	From    uint64 // sequence number to begin at, whose record before is believed; 0: the oldest
+	Against []Head // heads that were kept elsewhere: their records must still be there as they were
+
+	Retention time.Duration // for which records must be there, where Against has their time; 0: not known
+
+	Rows bool         // compare executions, as queries show them, with their records too, in both directions
+	Each func(*Chain) // is told each chain as soon as it is verified; nil: nobody
 
 	Progress func(tenant string, done, last uint64) // is told now and then how far a chain was read; nil: nobody
 }
@@ -66,6 +69,7 @@ const (
 	Doubled   Wrong = "doubled"   // a record is there twice
 	Forged    Wrong = "forged"    // a record is whole by itself, and yet does not belong where it stands
 	WrongHead Wrong = "head"      // the ends of the chain are not what its head says
+	NotThere  Wrong = "removed"   // a head that was kept cannot be compared: a record says that its record was removed
 	WrongRow  Wrong = "row"       // an execution is not what its records say
 )
 
@@ -226,8 +230,8 @@ func (v *verifier) open(ctx context.Context, tenant string) (err error) {
 func (v *verifier) verify(ctx context.Context) error {
 	h := v.head
 	prev, next := h.Prev, h.First
-	if v.o.From > h.First && h.Last > 0 {
-		from := min(v.o.From, h.Last)
+	if from := v.from(); from > h.First && h.Last > 0 {
+		from = min(from, h.Last)
 		page, err := v.store.Records(ctx, h.Tenant, from-1, 1)
 		if err != nil {
 			return err
@@ -288,6 +292,17 @@ func (v *verifier) verify(ctx context.Context) error {
 		}
 	}
 	return v.unlessPruned(ctx)
+}
+
+// from is where to begin. A head that was kept says nothing of records that are not linked to it.
+func (v *verifier) from() uint64 {
+	from := v.o.From
+	for _, k := range v.o.Against {
+		if k.Tenant == v.head.Tenant && k.Last > 0 {
+			from = min(from, k.Last)
+		}
+	}
+	return from
 }
 
 // compare compares the executions that wait for it.
@@ -384,6 +399,12 @@ func (v *verifier) body(r *Record) string {
 		if err := json.Unmarshal(r.Body, &p); err != nil || p.Next > r.Seq {
 			return "the record of a removal cannot be read"
 		}
+		if !p.Time.Equal(r.Time) {
+			return "its body is that of another record"
+		}
+		if v.pruned != nil && p.Next <= v.pruned.Next {
+			return fmt.Sprintf("the records before %d are removed a second time; those before %d were removed already", p.Next, v.pruned.Next)
+		}
 		v.pruned = &p
 		return ""
 	case KindChange:
@@ -463,12 +484,19 @@ func (v *verifier) kept(ctx context.Context, k Head) (*Fault, error) {
 	switch {
 	case k.Last > h.Last:
 		return &Fault{Wrong: Missing, Seq: h.Last + 1, Message: fmt.Sprintf("the chain ends with %d; the head that was kept has %d", h.Last, k.Last)}, nil
-	case k.Last < h.First-1:
-		return nil, nil //nolint:nilnil // it was removed on record, and cannot be compared any more
+	case k.Last == h.First-1 && k.LastHash != h.Prev:
+		return &Fault{Wrong: Forged, Seq: k.Last, Message: "the record that was removed last is not that of the head that was kept"}, nil
+	case k.Last < h.First && v.early(k):
+		return &Fault{
+			Wrong: NotThere, Seq: k.Last, Time: k.Time,
+			Message: fmt.Sprintf("the record of the head that was kept was removed before it was %d days old, as records must be", v.o.Retention/(24*time.Hour)),
+		}, nil
+	case k.Last < h.First-1: // who writes the chain anew can write any record of a removal too
+		return &Fault{
+			Wrong: NotThere, Seq: k.Last, Time: k.Time,
+			Message: "the head that was kept cannot be compared: its record was removed; compare with a newer head",
+		}, nil
 	case k.Last == h.First-1:
-		if k.LastHash != h.Prev {
-			return &Fault{Wrong: Forged, Seq: k.Last, Message: "the record that was removed last is not that of the head that was kept"}, nil
-		}
 		return nil, nil //nolint:nilnil // no fault
 	}
 	page, err := v.store.Records(ctx, h.Tenant, k.Last, 1)
@@ -476,10 +504,20 @@ func (v *verifier) kept(ctx context.Context, k Head) (*Fault, error) {
 		return nil, err
 	}
 	if len(page) == 0 || page[0].Seq != k.Last {
-		return nil, nil //nolint:nilnil // that it is missing was found already, or it was removed meanwhile
+		return &Fault{Wrong: Missing, Seq: k.Last, Message: "the record of the head that was kept is not there"}, nil
 	}
 	if page[0].Hash != k.LastHash {
 		return faultAt(Forged, &page[0], "the chain was written anew: the head that was kept has another hash of this record"), nil
 	}
 	return nil, nil //nolint:nilnil // no fault
+}
+
+// early reports whether the record of k was removed before the retention allows it. A record
+// of a removal does not make itself late by a time that is to come.
+func (v *verifier) early(k Head) bool {
+	removed := time.Now() //nolint:forbidigo // no record may say what the time is now
+	if p := v.pruned; p != nil && p.Time.Before(removed) {
+		removed = p.Time
+	}
+	return !k.Time.IsZero() && removed.Sub(k.Time) < v.o.Retention-apart
 }
