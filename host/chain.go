@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"openskill/host/audit"
 	"openskill/host/console"
+	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
 )
 
@@ -20,33 +20,27 @@ const (
 	chainTime    = 30 * time.Second
 )
 
-// chainCheck lets one chain at a time be verified in a host: it costs as much as many calls.
-type chainCheck struct {
-	mu         sync.Mutex
-	done, last atomic.Uint64 // how far the running check is
-}
+// chainChecks lets one chain at a time be verified in a host, by turns of tenants: it costs as
+// much as many calls.
+var chainChecks = gate.Options{Places: 1, Queue: 64, Wait: chainTime + 5*time.Second, Retry: time.Second}
 
 // chain verifies the chain of a tenant as openskill audit verify does.
 func (h *Host) chain(ctx context.Context, tenant string) (*console.ChainState, error) {
-	c := &h.check
-	if !c.mu.TryLock() {
-		return nil, &skill.Error{
-			Op: "host.chain", Code: skill.Conflict,
-			Message: fmt.Sprintf("records are being verified already (%d of %d); try again in a moment", c.done.Load(), c.last.Load()),
-		}
+	leave, err := h.check.Enter(ctx, tenant)
+	if err != nil {
+		return nil, gate.Refusal(err, "host.chain", "records are being verified already")
 	}
-	defer c.mu.Unlock()
-	c.done.Store(0)
-	c.last.Store(0)
+	defer leave()
+	var done, last atomic.Uint64 // how far it is
 	ctx, cancel := context.WithTimeout(ctx, chainTime)
 	defer cancel()
 	unread := func(err error) error {
 		return &skill.Error{Op: "host.chain", Code: skill.AuditUnavailable, Message: "the records cannot be read now, since the database does not answer", Err: err}
 	}
 	store := h.kept.db.Audit()
-	o := audit.VerifyOptions{Tenant: tenant, Rows: true, Progress: func(_ string, done, last uint64) {
-		c.done.Store(done)
-		c.last.Store(last)
+	o := audit.VerifyOptions{Tenant: tenant, Rows: true, Progress: func(_ string, at, of uint64) {
+		done.Store(at)
+		last.Store(of)
 	}}
 	heads, err := store.Shown(ctx, tenant)
 	if err != nil {
@@ -61,7 +55,7 @@ func (h *Host) chain(ctx context.Context, tenant string) (*console.ChainState, e
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil, &skill.Error{
 			Op: "host.chain", Code: skill.Timeout,
-			Message: fmt.Sprintf("%d of %d records were read in %s; verify them with openskill audit verify", c.done.Load(), c.last.Load(), chainTime),
+			Message: fmt.Sprintf("%d of %d records were read in %s; verify them with openskill audit verify", done.Load(), last.Load(), chainTime),
 		}
 	}
 	if err != nil {

@@ -1,8 +1,10 @@
 package host
 
 import (
+	"context"
 	"database/sql"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -52,7 +54,7 @@ func TestConsoleFindsAddedExecutions(t *testing.T) {
 	for range 40 {
 		all.Go(func() {
 			switch state, err := h.chain(t.Context(), "acme"); {
-			case skill.CodeOf(err) == skill.Conflict:
+			case skill.CodeOf(err) == skill.RateLimited:
 			case err != nil:
 				t.Error(err)
 			case state.Found != 1 || len(state.Faults) != 1:
@@ -61,9 +63,34 @@ func TestConsoleFindsAddedExecutions(t *testing.T) {
 		})
 	}
 	all.Wait()
-	h.check.mu.Lock()
-	if _, err := h.chain(t.Context(), "acme"); skill.CodeOf(err) != skill.Conflict {
+	// While a check of one tenant goes on and more of it wait, the next turn but one is another's.
+	leave, err := h.check.Enter(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := h.chain(short, "acme"); skill.CodeOf(err) != skill.Timeout || strings.ContainsAny(err.Error(), "123456789") {
 		t.Errorf("a second check at the same time: %v", err)
 	}
-	h.check.mu.Unlock()
+	first := make(chan string, 3)
+	for _, tenant := range []string{"acme", "acme", "gamma"} {
+		all.Go(func() {
+			leave, err := h.check.Enter(t.Context(), tenant)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer leave()
+			first <- tenant
+		})
+	}
+	for _, waiting, _, _ := h.check.Load(); waiting < 3; _, waiting, _, _ = h.check.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	leave()
+	all.Wait()
+	if a, b := <-first, <-first; a != "gamma" && b != "gamma" {
+		t.Errorf("the first turns are of %s and %s", a, b)
+	}
 }

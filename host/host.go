@@ -17,6 +17,7 @@ import (
 	"openskill/host/definitions"
 	"openskill/host/dispatch"
 	"openskill/host/httpapi"
+	"openskill/host/internal/gate"
 	"openskill/host/metrics"
 	"openskill/host/registry"
 	"openskill/host/replay"
@@ -72,7 +73,7 @@ type Host struct {
 	door       *dispatch.Dispatcher
 	alone      bool // all callers are one tenant, for whom nothing is kept of any gate
 	lately     lately
-	check      chainCheck
+	check      *gate.Gate // of chains that the console verifies
 	rates      *httpapi.Rates
 	lists      lists
 	ended      []func(*dispatch.Ended) // told of every call; complete before the door is made
@@ -97,7 +98,7 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	h := &Host{settings: s, log: o.Log, trial: o.Trial, alone: (s.Auth == config.AuthNone || !o.Uploads) && !o.tenants}
+	h := &Host{settings: s, check: gate.New(chainChecks), log: o.Log, trial: o.Trial, alone: (s.Auth == config.AuthNone || !o.Uploads) && !o.tenants}
 	h.live.Store(s)
 	h.rates = httpapi.NewRates(s.RateRequests, nil)
 	if h.log == nil {

@@ -46,6 +46,21 @@ func TestRefusesStateFolderOfOthers(t *testing.T) {
 	if err := open(dir); err != nil {
 		t.Error(err)
 	}
+	for _, part := range []string{"modules", "skills", "recording.key", "openskill.db"} {
+		path := filepath.Join(dir, part)
+		if _, err := os.Stat(path); err != nil {
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(path, 0o722); err != nil { //nolint:gosec // this is refused
+			t.Fatal(err)
+		}
+		refused(dir, part)
+		if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // a folder, or a file
+			t.Fatal(err)
+		}
+	}
 	if os.Geteuid() != 0 {
 		t.Log("only root can give a folder away: the owner is not tried")
 		return
