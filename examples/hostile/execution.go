@@ -50,7 +50,7 @@ func fromEngine() []Case {
 			s.Ends = []skill.Code{ends[c.Want]}
 		}
 		switch {
-		case c.Limits.Fuel == asm.Fuel:
+		case c.Limits.Fuel == asm.Fuel || c.Want == wasm.OutOfFuel:
 			s.Limits = byFuel
 		case c.Limits.Timeout == asm.Short:
 			s.Limits = byTime
