@@ -97,6 +97,9 @@ func TestDecisionsAreOnRecord(t *testing.T) {
 	var got []string
 	for _, c := range all {
 		got = append(got, c.Tenant+" "+c.Action+" "+c.Subject+" "+c.Principal+string(c.Failed))
+		if c.Details["version"] != "1.0.0" || !strings.HasPrefix(c.Details["digest"], "sha256:") {
+			t.Errorf("%s does not say of which files: %v", c.Action, c.Details)
+		}
 	}
 	slices.Reverse(got)
 	want := []string{"local skill.upload up local", "local skill.enable up local", "local skill.approve up local", "local skill.disable up local", "local skill.delete up local"}

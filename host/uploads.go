@@ -276,11 +276,20 @@ func (u *uploads) decided(p skill.Principal, scope, what string, w httpapi.Which
 	}
 	by := versions.By{ID: p.ID, Operator: p.May(skill.ScopeAdmin), Word: w.Word, Digest: w.Digest}
 	owner, err := u.store.Owner(p.Tenant, w.Tenant, w.ID, by.Operator)
+	if err == nil && owner != p.Tenant {
+		err = named(owner, what, w)
+	}
 	if err != nil {
 		return skill.VersionState{}, err
 	}
+	// What is on record is what is done, and nothing else: a change in between is a conflict.
+	version, digest, err := u.store.Meant(owner, w.ID, what, w.Version)
+	if err != nil {
+		return skill.VersionState{}, err
+	}
+	by.Digest = cmp.Or(w.Digest, digest)
 	var now skill.VersionState
-	change := audit.Change{Tenant: owner, Action: "skill." + what, Subject: string(w.ID), Details: map[string]string{"version": w.Version, "digest": skill.CleanText(w.Digest, 71), "word": skill.CleanText(w.Word, 400)}}
+	change := audit.Change{Tenant: owner, Action: "skill." + what, Subject: string(w.ID), Details: map[string]string{"version": version, "digest": skill.CleanText(by.Digest, 71), "word": skill.CleanText(w.Word, 400)}}
 	err = audit.Around(u.ctx, u.ahead.host.kept.db.Audit(), p, change, func() error {
 		var err error
 		now, err = act(owner, by)
@@ -293,9 +302,23 @@ func (u *uploads) decided(p skill.Principal, scope, what string, w httpapi.Which
 	return now, err
 }
 
+// named refuses a decision of the operator about another tenant's skill that says neither whose it is
+// nor which files: the tenant that had the id when the operator looked may have deleted it, and
+// another one uploaded it since. To enable or approve is to trust files, so it takes their
+// version too, which is never used again, or their digest.
+func named(owner, what string, w httpapi.Which) error {
+	if w.Digest != "" || w.Tenant != "" && (w.Version != "" || what != versions.ToEnable && what != versions.ToApprove) {
+		return nil
+	}
+	return &skill.Error{
+		Op: "host.decided", Code: skill.InvalidArgument, Subject: string(w.ID), Details: map[string]any{"tenant": owner},
+		Message: fmt.Sprintf("the skill %s belongs to the tenant %s: name the digest, or the tenant and the version", w.ID, skill.CleanText(owner, 128)),
+	}
+}
+
 // Enable lets a version be called.
 func (u *uploads) Enable(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
-	return u.decided(p, skill.ScopeUpload, "enable", w, func(owner string, by versions.By) (skill.VersionState, error) {
+	return u.decided(p, skill.ScopeUpload, versions.ToEnable, w, func(owner string, by versions.By) (skill.VersionState, error) {
 		now, err := u.store.Enable(owner, w.ID, w.Version, by)
 		if err == nil {
 			u.getReady(owner, now)
@@ -338,28 +361,28 @@ func (h *Host) warmUpload(ctx context.Context, s *registry.Skill) {
 
 // Disable stops a version, or all, from being called.
 func (u *uploads) Disable(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
-	return u.decided(p, skill.ScopeUpload, "disable", w, func(owner string, by versions.By) (skill.VersionState, error) {
+	return u.decided(p, skill.ScopeUpload, versions.ToDisable, w, func(owner string, by versions.By) (skill.VersionState, error) {
 		return u.store.Disable(owner, w.ID, w.Version, by)
 	})
 }
 
 // Approve shows a version to all tenants.
 func (u *uploads) Approve(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
-	return u.decided(p, skill.ScopeAdmin, "approve", w, func(owner string, by versions.By) (skill.VersionState, error) {
+	return u.decided(p, skill.ScopeAdmin, versions.ToApprove, w, func(owner string, by versions.By) (skill.VersionState, error) {
 		return u.store.Approve(owner, w.ID, w.Version, by)
 	})
 }
 
 // Rollback goes back to the version before.
 func (u *uploads) Rollback(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
-	return u.decided(p, skill.ScopeUpload, "rollback", w, func(owner string, by versions.By) (skill.VersionState, error) {
+	return u.decided(p, skill.ScopeUpload, versions.ToRollback, w, func(owner string, by versions.By) (skill.VersionState, error) {
 		return u.store.Rollback(owner, w.ID, by)
 	})
 }
 
 // Delete takes a version away.
 func (u *uploads) Delete(p skill.Principal, w httpapi.Which) (skill.VersionState, error) {
-	return u.decided(p, skill.ScopeUpload, "delete", w, func(owner string, by versions.By) (skill.VersionState, error) {
+	return u.decided(p, skill.ScopeUpload, versions.ToDelete, w, func(owner string, by versions.By) (skill.VersionState, error) {
 		return u.store.Delete(owner, w.ID, w.Version, by)
 	})
 }

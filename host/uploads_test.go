@@ -368,7 +368,19 @@ func TestTenants(t *testing.T) {
 		t.Errorf("a page: %v, %q, %v", list, next, err)
 	}
 
-	if v, err := h.uploads.Approve(operator, enable); err != nil || !v.Shared {
+	of := whichOf("a", "up")
+	// What the operator says of another tenant's files names them: the id alone, or with the version,
+	// may be of other files by now, and so may the tenant's current version.
+	for what, w := range map[string]httpapi.Which{"the id": enable, "a version": which("up", "1.0.0"), "the tenant": of} {
+		if _, err := h.uploads.Approve(operator, w); skill.CodeOf(err) != skill.InvalidArgument {
+			t.Errorf("approved by %s alone: %v", what, err)
+		}
+	}
+	if _, err := h.uploads.Delete(operator, which("up", "1.0.0")); skill.CodeOf(err) != skill.InvalidArgument {
+		t.Errorf("deleted by the version alone: %v", err)
+	}
+	of.Version = "1.0.0"
+	if v, err := h.uploads.Approve(operator, of); err != nil || !v.Shared {
 		t.Fatal(v, err)
 	}
 	if got := say(b); got != `{"of": "a"}` {
@@ -395,7 +407,7 @@ func TestTenants(t *testing.T) {
 	}
 	// Who decides about uploads need not be able to upload.
 	decides := skill.Principal{ID: "decider", Type: skill.Agent, Tenant: "ops", Scopes: []string{skill.ScopeAdmin}}
-	if _, err := h.uploads.Enable(decides, whichOf("a", "up")); err != nil {
+	if _, err := h.uploads.Enable(decides, of); err != nil {
 		t.Error(err)
 	}
 	if got := say(a); got != `{"of": "a"}` {

@@ -78,6 +78,62 @@ func (s *Store) Owner(caller, named string, id skill.ID, operator bool) (string,
 	}
 }
 
+// Decisions about a version, for [Store.Meant].
+const (
+	ToEnable   = "enable"
+	ToDisable  = "disable"
+	ToApprove  = "approve"
+	ToRollback = "rollback"
+	ToDelete   = "delete"
+)
+
+// Meant gives the version and digest that a decision is about, where it names none. A decision
+// that has this digest in By is made for just these files.
+func (s *Store) Meant(tenant string, id skill.ID, decision, name string) (version, digest string, err error) {
+	s.sync()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st := s.skills[key{tenant, id}]
+	if st == nil || len(st.live()) == 0 {
+		return "", "", notFound(id)
+	}
+	v := st.find(name)
+	switch {
+	case decision == ToRollback:
+		v, _ = st.before()
+		if v == nil {
+			return "", "", nothingBefore(id)
+		}
+	case name != "":
+	case decision == ToEnable:
+		v = st.toEnable()
+	case decision != ToDelete:
+		v = st.currentOr()
+	}
+	if v == nil {
+		return "", "", noVersion(id, st.names())
+	}
+	return v.Version, v.Digest, nil
+}
+
+// before is the version that was current before the current one, and what is left of the history
+// without it. One that was deleted or quarantined since is passed over.
+func (st *state) before() (*version, []string) {
+	for i := len(st.History) - 1; i >= 0; i-- {
+		if v := st.find(st.History[i]); v != nil && st.History[i] != st.Current && v.Quarantine == nil {
+			return v, st.History[:i]
+		}
+	}
+	return nil, nil
+}
+
+func nothingBefore(id skill.ID) error {
+	return &skill.Error{
+		Op: "versions.Rollback", Code: skill.Conflict, Subject: string(id),
+		Message: fmt.Sprintf("%s has no version to go back to: none that is still here was enabled before the current one", id),
+	}
+}
+
 // changeVersion changes one version, which pick chooses where none is named.
 func (s *Store) changeVersion(tenant string, id skill.ID, name string, by By, pick func(*state) *version, do func(*state, *version) error) (skill.VersionState, error) {
 	defer s.changing()()
@@ -187,26 +243,17 @@ func (s *Store) Rollback(tenant string, id skill.ID, by By) (skill.VersionState,
 	defer s.changing()()
 	var to *version
 	err := s.update(key{tenant, id}, false, func(st *state) error {
-		to = nil
 		if len(st.live()) == 0 {
 			return notFound(id)
 		}
-		for len(st.History) > 0 && to == nil {
-			name := st.History[len(st.History)-1]
-			st.History = st.History[:len(st.History)-1]
-			if v := st.find(name); v != nil && name != st.Current && v.Quarantine == nil {
-				to = v
-			}
-		}
-		if to == nil {
-			return &skill.Error{
-				Op: "versions.Rollback", Code: skill.Conflict, Subject: string(id),
-				Message: fmt.Sprintf("%s has no version to go back to: none that is still here was enabled before the current one", id),
-			}
+		var left []string
+		if to, left = st.before(); to == nil {
+			return nothingBefore(id)
 		}
 		if err := by.pinned(id, to); err != nil {
 			return err
 		}
+		st.History = left
 		if from := st.find(st.Current); from != nil {
 			from.Enabled = false
 		}
