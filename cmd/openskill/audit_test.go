@@ -218,6 +218,12 @@ func TestAuditVerify(t *testing.T) {
 	runAudit(t, state, 1, "head", "--tenant", "nobody")
 	runAudit(t, state, 2, "verify", "--against", filepath.Join(state, store.File))
 	runAudit(t, state, 2, "verify", "--against", "not-there")
+	// Where nothing would be compared, nothing is whole.
+	runAudit(t, state, 2, "verify", "--against", file, "--tenant", "nobody")
+	if err := os.WriteFile(file+".empty", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runAudit(t, state, 2, "verify", "--against", file+".empty")
 
 	for name, c := range map[string]struct{ change, back, want string }{
 		"a byte of a body": {

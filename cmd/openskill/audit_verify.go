@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ cannot be compared, and is told as wrong: compare with one that is newer.`,
 		o := audit.VerifyOptions{Tenant: tenant, From: from.value, Rows: !chainOnly}
 		if against != "" {
 			var err error
-			if o.Against, err = a.readHeads(against); err != nil {
+			if o.Against, err = a.readHeads(against, tenant); err != nil {
 				return err
 			}
 		}
@@ -107,7 +108,9 @@ func (a *app) printChain(c *audit.Chain, asJSON bool) error {
 	return nil
 }
 
-func (a *app) readHeads(file string) ([]audit.Head, error) {
+// readHeads reads heads that were kept. There must be one, since nothing would be compared:
+// of the tenant, if one is named.
+func (a *app) readHeads(file, tenant string) ([]audit.Head, error) {
 	in := a.stdin
 	if file != "-" {
 		f, err := os.Open(file) //nolint:gosec // a file that the operator named
@@ -120,6 +123,9 @@ func (a *app) readHeads(file string) ([]audit.Head, error) {
 	heads, err := audit.ReadHeads(in)
 	if err != nil {
 		return nil, usage("--against: %v; it is to be what openskill audit head --json printed", err)
+	}
+	if !slices.ContainsFunc(heads, func(h audit.Head) bool { return h.Last > 0 && (tenant == "" || h.Tenant == tenant) }) {
+		return nil, usage("--against: there is no head to compare with in %s; it is to be what openskill audit head --json printed", quote(file))
 	}
 	return heads, nil
 }
