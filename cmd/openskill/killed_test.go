@@ -247,8 +247,15 @@ func each(t *testing.T, dir string, do func(path string, info fs.FileInfo)) {
 	}
 }
 
+// countFiles leaves out how long the name of the tenant is: it is that of the call that
+// came before the host itself compiled the module, if one did.
 func countFiles(t *testing.T, dir string) (files int, bytes int64) {
 	t.Helper()
-	each(t, dir, func(_ string, info fs.FileInfo) { files, bytes = files+1, bytes+info.Size() })
+	each(t, dir, func(_ string, info fs.FileInfo) {
+		files++
+		if info.Name() != "tenant" {
+			bytes += info.Size()
+		}
+	})
 	return files, bytes
 }
