@@ -1,9 +1,9 @@
 #!/bin/sh
 # regcheck.sh [PROGRAMS]: checks the registers in all that wazero's compilers make of
 # modules, as the engine hands them over (lab/regcheck): for amd64 the runtimes, skills and
-# plug-ins that are there, and PROGRAMS generated ones (300,000), a third of them with more
-# values than registers; a thirtieth of them as for processors without some instructions;
-# for arm64 the modules, and a thirtieth of the programs. It takes two processors.
+# plug-ins that are there, and PROGRAMS generated ones (300,000), half of them with more
+# values than registers, half of those in calls that pass many on the stack; a thirtieth as
+# for processors without some instructions; for arm64 the modules, and a tenth as many programs. It takes two processors.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 go=${GO:-go}
@@ -38,8 +38,9 @@ generated() { # ARCH GENERATOR COUNT
 computing() {
 	bad=0
 	files arm64
-	generated arm64 pressure $few
-	generated amd64 arithmetic $((programs / 3))
+	generated arm64 pressure $((few * 3 / 2))
+	generated arm64 calls $((few * 3 / 2))
+	generated amd64 arithmetic $((programs / 6))
 	generated amd64 program $((programs / 6))
 	generated amd64 addresses $((programs / 6))
 	return $bad
@@ -48,7 +49,8 @@ computing() {
 pressed() {
 	bad=0
 	files amd64
-	generated amd64 pressure $((programs / 3))
+	generated amd64 pressure $((programs / 4))
+	generated amd64 calls $((programs / 4))
 	for feature in bmi1 popcnt sse41; do
 		echo "without $feature:"
 		GODEBUG=cpu.$feature=off generated amd64 pressure $((few / 3))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"openskill/wasm/binary"
+	"openskill/wasm/passtest"
 )
 
 // shape is a module and what an allocation of it does wrong, a part of a report; "" is
@@ -22,11 +23,17 @@ var shapes = []shape{
 	{"select", func() []byte { return behindCall(0x20, 2, 0x1b) }, map[string]string{"amd64": "xmmcmov"}},
 	{"convert-under-pressure", convert, map[string]string{"amd64": "(i64) from"}},
 	{"splat", splat, map[string]string{"amd64": "", "arm64": ""}},
-	// Generated: passtest.Pressure of seeds 112076, 88, 711 and 86.
+	// Reduced from programs of passtest.Pressure.
 	{"convert-low", kept("amd64-convert-low"), map[string]string{"amd64": "unpcklps"}}, // f64x2.convert_low_i32x4_u
 	{"replace-lane", kept("amd64-lane"), map[string]string{"amd64": "movsd"}},
 	{"replace-lane", kept("arm64-lane"), map[string]string{"arm64": "mov v"}},
 	{"remainder", kept("arm64-remainder"), map[string]string{"amd64": "", "arm64": "msub"}},
+	{"bitmask", calls(1426), map[string]string{"arm64": "lsr x"}},                                // i64x2.bitmask
+	{"constant-on-the-stack", calls(160), map[string]string{"amd64": "", "arm64": "str w21, ["}}, // refused
+}
+
+func calls(seed uint64) func() []byte {
+	return func() []byte { return passtest.Calls(passtest.Bytes(seed, 8)) }
 }
 
 func kept(name string) func() []byte {

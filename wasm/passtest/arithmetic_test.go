@@ -43,6 +43,14 @@ func TestPressure(t *testing.T) {
 	}
 }
 
+// TestCalls is TestArithmetic for functions whose values are passed on the stack.
+func TestCalls(t *testing.T) {
+	first, end := passtest.Seeds(t, 60)
+	for seed := first; seed < end; seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { compute(t, passtest.Calls(passtest.Bytes(seed, 8))) })
+	}
+}
+
 func compute(t *testing.T, wasm []byte) {
 	t.Helper()
 	res, err := check.Module(wasm, nil)

@@ -8,7 +8,8 @@
 //	passtest.Same(t, "rewritten", want, got)
 //
 // [Program] has control flow, calls and bulk operations, [Arithmetic] every
-// instruction that computes, [Addresses] what package tune looks for.
+// instruction that computes, [Addresses] what package tune looks for, [Pressure] and
+// [Calls] more values than there are registers.
 package passtest
 
 import (

@@ -1,6 +1,10 @@
 package passtest
 
-import "openskill/wasm/binary"
+import (
+	"slices"
+
+	"openskill/wasm/binary"
+)
 
 // Pressure makes a module like Arithmetic, whose functions hold more values of every type
 // than there are registers, most of them over calls, loops, branches by table and operations
@@ -8,13 +12,34 @@ import "openskill/wasm/binary"
 // instructions. It ends, and leaves in its memory all that it held.
 func Pressure(data []byte) []byte {
 	p := &pressure{arithmetic: arithmetic{chance: newChance(data)}}
+	p.common = binary.FuncType{Params: carried, Results: []binary.ValType{binary.I64}}
+	return p.module()
+}
+
+// Calls makes a module like Pressure, whose functions take and give more values than
+// registers pass: some 20 of each in half of the modules, and up to 120 in the others, which
+// not every processor is given. Arguments are often constants, and the same one more than once.
+func Calls(data []byte) []byte {
+	p := &pressure{arithmetic: arithmetic{chance: newChance(data)}, constants: true}
+	most := 24
+	if p.one(2) {
+		most = 120
+	}
+	p.common = binary.FuncType{Params: p.types(most), Results: p.types(most)}
+	return p.module()
+}
+
+func (p *pressure) module() []byte {
 	p.lean, p.pool = true, p.held
-	leaf := binary.FuncType{Params: carried, Results: []binary.ValType{binary.I64}}
+	p.often = sequences[p.n(len(sequences))]
+	if ops := giving[p.n(len(kinds))]; p.one(2) {
+		p.often = ops[(p.n(16)*16+p.n(16))%len(ops)]
+	}
 	functions := leaves + p.n(3)
 	for i := range functions {
-		p.function(i, leaf)
+		p.function(i, p.common, false)
 	}
-	p.function(functions, binary.FuncType{})
+	p.function(functions, binary.FuncType{}, true)
 	p.m.Memories = []binary.Extent{{Min: 1, Max: 2, HasMax: true}}
 	p.m.Tables = []binary.TableType{{Elem: binary.FuncRef, Extent: binary.Extent{Min: 4, Max: 4, HasMax: true}}}
 	p.m.Elems = []binary.Elem{{Type: binary.FuncRef, Offset: []byte{0x41, 0, 0x0b}, Funcs: []uint32{0, 1, 1, 0}}}
@@ -26,8 +51,7 @@ func Pressure(data []byte) []byte {
 // leaves are functions that call nothing, so that they can be called from loops.
 const leaves = 2
 
-// carried are the parameters of all functions but the last: more integers than the
-// convention of calls has registers.
+// carried are parameters: more integers than the convention of calls has registers.
 var carried = []binary.ValType{
 	binary.I32, binary.I64, binary.I64, binary.I64, binary.I64, binary.I64, binary.I64, binary.I64, binary.I64, binary.I64, binary.F32, binary.F64, binary.V128,
 }
@@ -41,16 +65,19 @@ var many = [...]int{10, 12, 7, 7, 7}
 var sequences = []binary.Op{
 	0x67, 0x68, 0x69, 0x79, 0x7a, 0x7b, 0x6f, 0x70, 0x81, 0x82, 0x98, 0xa6, 0xb3, 0xb4, 0xb5, 0xb8, 0xb9, 0xba,
 	0x96, 0x97, 0xa4, 0xa5, 0x20d, 0x20e, 0x220, 0x222, 0x21a, 0x21c, 0x21e, 0x252, 0x262, 0x26b, 0x26c, 0x26d,
-	0x2cb, 0x2cc, 0x2cd, 0x2d5, 0x2e8, 0x2e9, 0x2f4, 0x2f5, 0x2f8, 0x2f9, 0x2fc, 0x2fd,
+	0x263, 0x264, 0x283, 0x284, 0x2a3, 0x2a4, 0x2c3, 0x2c4, 0x2cb, 0x2cc, 0x2cd, 0x2d5, 0x2e8, 0x2e9, 0x2f4, 0x2f5, 0x2f8, 0x2f9, 0x2fc, 0x2fd,
 }
 
 type pressure struct {
 	arithmetic
-	many   [len(many)]int
-	index  int
-	hot    int // how many of the values of a kind most instructions take
-	deep   int
-	counts int
+	common    binary.FuncType // of all functions but the last
+	constants bool            // arguments are often constants
+	often     binary.Op       // what the program computes with more than with others
+	many      [len(many)]int
+	index     int
+	hot       int // how many of the values of a kind most instructions take
+	deep      int
+	counts    int
 }
 
 // held chooses the local of a value; those that are used often are used soon again.
@@ -65,10 +92,13 @@ func (p *pressure) held(kind int) int {
 	return at + p.n(p.many[kind])
 }
 
-func (p *pressure) function(i int, t binary.FuncType) {
-	last := len(t.Params) == 0
+func (p *pressure) function(i int, t binary.FuncType, last bool) {
 	p.index, p.hot, p.deep, p.counts = i, 1+p.n(6), 0, 0
-	for k, times := 0, 1+p.n(3); k < len(many); k++ {
+	times := 1 + p.n(3)
+	if p.constants && p.one(3) {
+		times *= 3
+	}
+	for k := range many {
 		p.many[k] = many[k] * times
 	}
 	p.m.Types = append(p.m.Types, t)
@@ -93,11 +123,14 @@ func (p *pressure) function(i int, t binary.FuncType) {
 	p.statements(6 + p.n(40))
 	if last {
 		p.dump()
-	} else {
-		p.opu(0x20, p.held(1))
-		for range 3 {
-			p.opu(0x20, p.held(1))
-			p.op(0x85) // xor
+	}
+	for _, r := range t.Results {
+		p.opu(0x20, p.held(kindOf(letterOf(r))))
+		if r == binary.I64 {
+			for range 3 {
+				p.opu(0x20, p.held(1))
+				p.op(0x85) // xor
+			}
 		}
 	}
 	p.op(0x0b)
@@ -187,8 +220,11 @@ func (p *pressure) plain() {
 	k := p.n(len(kinds) + 1)
 	ops := giving[k]
 	op := ops[(p.n(16)*16+p.n(16))%len(ops)]
-	if p.one(3) {
+	switch p.n(6) {
+	case 0:
 		op = sequences[p.n(len(sequences))]
+	case 1:
+		op = p.often
 	}
 	p.instruction(op, 0)
 	if s := op.Signature(); s[len(s)-1] != ':' {
@@ -220,9 +256,8 @@ func (p *pressure) invoke() {
 		return
 	}
 	p.counts++
-	for _, t := range carried {
-		k := kindOf(letterOf(t))
-		p.opu(0x20, p.held(k))
+	for _, t := range p.common.Params {
+		p.argument(kindOf(letterOf(t)))
 	}
 	switch {
 	case p.one(3):
@@ -237,7 +272,21 @@ func (p *pressure) invoke() {
 	default:
 		p.opu(0x10, p.n(leaves))
 	}
-	p.opu(0x21, p.held(1))
+	for _, t := range slices.Backward(p.common.Results) {
+		p.opu(0x21, p.held(kindOf(letterOf(t))))
+	}
+}
+
+// argument pushes one of a call.
+func (p *pressure) argument(kind int) {
+	switch {
+	case !p.constants || p.one(3):
+		p.opu(0x20, p.held(kind))
+	case p.one(3):
+		p.constant(kind)
+	default: // a local of arithmetic, which is zero here
+		p.opu(0x20, len(p.params)+kind*perKind+p.n(perKind))
+	}
 }
 
 func letterOf(t binary.ValType) byte {
