@@ -141,6 +141,7 @@ func OpenStore(ctx context.Context, s *config.Settings, log *slog.Logger) (*stor
 	db, err := store.Open(ctx, store.Options{
 		URL: s.DatabaseURL, StateDir: s.StateDir, Log: log,
 		Recordings: store.Quota{Bytes: int64(s.RecordingsMB) << 20}, Conversations: store.Quota{Bytes: int64(s.AgentStoredMB) << 20}, //nolint:gosec // at most 16 TiB by their ranges
+		Records: store.Quota{Bytes: int64(s.AuditMB) << 20}, //nolint:gosec // as above
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the database: %w", err)

@@ -33,7 +33,7 @@ func (h *Host) Usage(ctx context.Context, p skill.Principal, tenant string) (*sk
 	for _, one := range list {
 		switch one.Kind {
 		case "results":
-			one.Quota.Bytes = executions.MostOfTenant
+			one.Quota = store.Quota{Bytes: executions.MostBytesOfTenant, Items: executions.MostItemsOfTenant}
 		case "keys", "definitions": // a few hundred bytes each
 			u.Stored = append(u.Stored, skill.StoredUsage{Kind: one.Kind, Count: one.Has.Items})
 			continue

@@ -19,7 +19,7 @@ func TestUsageOfATenant(t *testing.T) {
 	ann := skill.Principal{ID: "ann", Tenant: "acme", Scopes: []string{skill.ScopeRead}}
 	now := time.Now()
 	kept := &executions.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []executions.Item{{Name: "x", Data: make([]byte, 2<<20)}}, At: now, Until: now.Add(time.Hour)}
-	if err := h.kept.db.Results().Put(t.Context(), kept, 1<<30); err != nil {
+	if err := h.kept.db.Results().Put(t.Context(), kept, executions.Room{Bytes: 1 << 30, Items: 10}); err != nil {
 		t.Fatal(err)
 	}
 	settle, err := h.kept.quotas.Reserve(t.Context(), "acme", 100, 5_000_000)
@@ -40,8 +40,11 @@ func TestUsageOfATenant(t *testing.T) {
 			t.Errorf("%s are missing", kind)
 		}
 	}
-	if r := stored["results"]; r.Count != 1 || r.Bytes == nil || *r.Bytes != 2<<20 || r.BytesLimit == nil || *r.BytesLimit != 1<<30 {
+	if r := stored["results"]; r.Count != 1 || r.Bytes == nil || *r.Bytes != executions.Size("x", 2<<20) || r.BytesLimit == nil || *r.BytesLimit != 1<<30 || r.CountLimit == nil {
 		t.Errorf("results: %+v", r)
+	}
+	if r := stored["records"]; r.BytesLimit == nil || *r.BytesLimit != 100<<30 {
+		t.Errorf("records: %+v", r)
 	}
 	if r := stored["recordings"]; r.CountLimit == nil || r.BytesLimit == nil {
 		t.Errorf("recordings: %+v", r)

@@ -295,6 +295,9 @@ func executionLines(e *audit.Execution) string {
 	for _, x := range f.Artifacts {
 		line("artifact", fmt.Sprintf("%s, %d bytes %s", x.Name, x.Size, x.SHA256))
 	}
+	if u := f.Unlisted; u != nil {
+		line("artifacts", fmt.Sprintf("%d more of %d bytes, without room in the record; sha256 of the whole list %s", u.Count, u.Bytes, u.SHA256))
+	}
 	line("runner", string(f.Runner))
 	line("used", fmt.Sprintf("%d ms, fuel %d, memory %d bytes, %d tokens", f.DurationMS, f.Fuel, f.MemoryPeak, f.Tokens))
 	return b.String()

@@ -238,7 +238,7 @@ func (l *Log) Finished(_ context.Context, of *Started, f *Finished, output []byt
 	f.Time = l.moment(f.Time)
 	kept := *f
 	kept.Message = l.o.Policy.message(f.Message)
-	kept.Artifacts = l.o.Policy.artifacts(f.Artifacts)
+	kept.Artifacts, kept.Unlisted = l.o.Policy.artifacts(f.Artifacts)
 
 	began := *of
 	e, err := finishedEntry(&began, &kept)
@@ -343,6 +343,14 @@ const (
 	hostEnded       = "the host ended before the call did"
 )
 
+// fullError is of a call whose tenant has as many records as it may.
+func fullError() *skill.Error {
+	return &skill.Error{
+		Op: "audit.Started", Code: skill.RateLimited, Err: ErrFull, Details: map[string]any{"retry_after_ms": pruneEvery.Milliseconds()},
+		Message: "the records of your tenant take as much room as they may; call again when old ones were removed, or ask the operator to raise OPENSKILL_AUDIT_MB",
+	}
+}
+
 func unavailable(op, message string, cause error) *skill.Error {
 	return &skill.Error{Op: op, Code: skill.AuditUnavailable, Message: message, Err: cause}
 }
@@ -386,7 +394,7 @@ func strippedEntry(of *Started, f *Finished) *Entry {
 		kept.Message = ""
 	}
 	kept.Output.Truncated = kept.Output.Truncated || kept.Output.JSON != nil
-	kept.Output.JSON, kept.Artifacts = nil, nil
+	kept.Output.JSON, kept.Artifacts, kept.Unlisted = nil, nil, nil
 	e, err := finishedEntry(of, &kept)
 	if err != nil {
 		panic(fmt.Sprintf("audit: a record of numbers and names cannot be written: %v", err))

@@ -95,8 +95,31 @@ func (p Policy) message(s string) string {
 	return skill.CleanText(s, skill.MaxMessage)
 }
 
-// artifacts are files' names, sizes and hashes as p keeps them. A name is a guest's word.
-func (p Policy) artifacts(all []ArtifactInfo) []ArtifactInfo {
+// mostListed is how many bytes of JSON a record has of artifacts: a guest chooses their
+// number and their names.
+const mostListed = 16 << 10
+
+// artifacts are files' names, sizes and hashes as p keeps them, the first of them, and what
+// stands for the others. A name is a guest's word.
+func (p Policy) artifacts(all []ArtifactInfo) ([]ArtifactInfo, *Unlisted) {
+	all = p.named(all)
+	size := 2
+	for i := range all {
+		one, _ := json.Marshal(&all[i]) // text and numbers can always be written
+		if size += len(one) + 1; size <= mostListed {
+			continue
+		}
+		whole, _ := json.Marshal(all)
+		left := &Unlisted{Count: len(all) - i, SHA256: sum(whole)}
+		for _, a := range all[i:] {
+			left.Bytes += a.Size
+		}
+		return all[:i], left
+	}
+	return all, nil
+}
+
+func (p Policy) named(all []ArtifactInfo) []ArtifactInfo {
 	if p == KeepFull || len(all) == 0 {
 		return all
 	}

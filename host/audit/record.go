@@ -69,7 +69,8 @@ type Finished struct {
 	Tokens      int            `json:"tokens"` // of models, by the agent
 	Output      Payload        `json:"output"`
 	Artifacts   []ArtifactInfo `json:"artifacts,omitempty"`
-	Time        time.Time      `json:"time"` // UTC, in microseconds
+	Unlisted    *Unlisted      `json:"unlisted,omitempty"` // artifacts that are not among Artifacts; nil: all are
+	Time        time.Time      `json:"time"`               // UTC, in microseconds
 }
 
 // ArtifactInfo is what is known of a file that a run left.
@@ -77,6 +78,13 @@ type ArtifactInfo struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"` // 64 hex digits
+}
+
+// Unlisted stands for the artifacts for which a record has no room.
+type Unlisted struct {
+	Count  int    `json:"count"`
+	Bytes  int64  `json:"bytes"`  // of their content
+	SHA256 string `json:"sha256"` // of the JSON of the whole list, those that are listed included
 }
 
 // Pruned says what was removed: every record of the tenant before Next.

@@ -18,7 +18,14 @@ type Entry struct {
 	Finished *Finished
 	Change   *Change
 	Of       *Started // of a Finished: what its execution began with
+	Left     error    // set by Append: why it left this one out, [ErrFull]
 }
+
+// ErrFull says that the records of a tenant take as much as they may: nothing begins.
+var ErrFull = errors.New("the records of the tenant take as much as they may")
+
+// RecordSize is what a record counts for, in bytes: with its row, beside its body.
+func RecordSize(body int) int64 { return 200 + int64(body) }
 
 // Store keeps records and executions. Implementations are safe for concurrent use, by
 // several processes too; storetest is the suite that each one passes. Errors are as
@@ -29,8 +36,9 @@ type Store interface {
 	// makes the execution running, a Finished ends it and makes it an execution log; a
 	// second Finished of an execution is left out without an error, which says that it
 	// was written before: Append may be repeated after an error that leaves it open
-	// whether the entries were written, and so is a second Started. An entry that was left
-	// out has Seq 0.
+	// whether the entries were written, and so is a second Started. A Started of a tenant
+	// whose records take as much as they may is left out with ErrFull. An entry that was
+	// left out has Seq 0.
 	Append(ctx context.Context, entries []*Entry) error
 
 	// Tenants lists every tenant that has a chain, in order, with its ends.
@@ -72,6 +80,7 @@ type Head struct {
 	Prev     string `json:"prev"`  // what that one names as Prev
 	Last     uint64 `json:"last"`  // 0: the chain is empty
 	LastHash string `json:"last_hash"`
+	Bytes    int64  `json:"-"` // of all its records, by [RecordSize]
 
 	Time time.Time `json:"time,omitzero"` // of the last record; only heads that are kept elsewhere have it
 }

@@ -194,7 +194,7 @@ func (l *Log) alive(ctx context.Context) error {
 func (l *Log) foreign(ctx context.Context, batch []*job) {
 	for _, j := range batch {
 		switch f := j.entry.Finished; {
-		case j.entry.Seq != 0 || j.again:
+		case j.entry.Seq != 0 || j.again || j.entry.Left != nil:
 		case f == nil:
 			e, err := l.execution(ctx, j.entry.Started)
 			if err != nil && !errors.Is(err, ErrNotFound) {
@@ -220,6 +220,12 @@ func (l *Log) written(batch []*job) {
 		}
 		id := j.entry.ExecutionID
 		switch {
+		case j.entry.Left != nil:
+			delete(l.open, id)
+			if !j.gone {
+				j.done <- fullError()
+			}
+			continue
 		case j.unsure != nil:
 			l.doubt(j, j.unsure)
 			continue

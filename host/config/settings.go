@@ -101,6 +101,7 @@ type Settings struct {
 	AuditPayload   AuditPayload `env:"OPENSKILL_AUDIT_PAYLOAD" envDefault:"hash" flag:"audit-payload" accepts:"none, hash, redacted or full" doc:"what the record of a call keeps of input and output"`
 	AuditPayloadKB uint64       `env:"OPENSKILL_AUDIT_PAYLOAD_KB" envDefault:"16" flag:"audit-payload-kb" min:"1" max:"1024" doc:"most that it keeps of either, in KiB"`
 	AuditDays      uint64       `env:"OPENSKILL_AUDIT_DAYS" envDefault:"400" flag:"audit-days" min:"1" max:"36500" doc:"how long records are kept, in days"`
+	AuditMB        uint64       `env:"OPENSKILL_AUDIT_MB" envDefault:"102400" flag:"audit-mb" min:"1" max:"16777216" doc:"records of one tenant, in MiB; at the bound its calls are refused until old ones are removed"`
 	ResultMinutes  uint64       `env:"OPENSKILL_RESULT_MINUTES" envDefault:"60" flag:"result-minutes" min:"1" max:"43200" doc:"how long results of long calls, and artifacts, are kept, in minutes"`
 	KeepLogs       KeepLogs     `env:"OPENSKILL_KEEP_LOGS" envDefault:"none" flag:"keep-logs" accepts:"none, failed or all" doc:"of which runs the end of what they wrote to standard error is kept, as long as artifacts"`
 	Record         Record       `env:"OPENSKILL_RECORD" envDefault:"off" flag:"record" accepts:"off or on" doc:"whether all that a run was given is kept, so that it can be replayed"`

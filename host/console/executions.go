@@ -45,6 +45,11 @@ type execution struct {
 		SHA256 string `json:"sha256"`
 		Kept   *bool  `json:"kept"`
 	} `json:"artifacts"`
+	Unlisted *struct {
+		Count  int    `json:"count"`
+		Bytes  int64  `json:"bytes"`
+		SHA256 string `json:"sha256"`
+	} `json:"unlisted"`
 	Logs   string          `json:"logs"`
 	Result json.RawMessage `json:"result"`
 }

@@ -36,6 +36,15 @@ type Item struct {
 	Data []byte
 }
 
+// rowBytes is about what a row of a database takes beside its name and its data.
+const rowBytes = 200
+
+// Size is what an item counts for: with its name and its row, so that empty ones count too.
+func Size(name string, bytes int64) int64 { return rowBytes + int64(len(name)) + bytes }
+
+// Room is how much may be kept.
+type Room struct{ Bytes, Items int64 }
+
 // Kept are things of one execution.
 type Kept struct {
 	Tenant      string
@@ -49,9 +58,9 @@ type Kept struct {
 // Errors are as the database gave them; times are told by the caller.
 type Results interface {
 	// Put keeps all items or none; one that is there already is replaced. Where the
-	// tenant has more than most bytes then, what expires first of the tenant's goes until
-	// it has not, but nothing of this execution.
-	Put(ctx context.Context, k *Kept, most int64) error
+	// tenant has more than most then, what expires first of the tenant's goes until it has
+	// not, but nothing of this execution. Bytes are counted by [Size].
+	Put(ctx context.Context, k *Kept, most Room) error
 	// Get gives an item that has not expired by now, ErrNotKept if there is none. tenant
 	// is that of the execution.
 	Get(ctx context.Context, tenant, executionID, name string, now time.Time) ([]byte, error)
@@ -75,8 +84,11 @@ const (
 	LogsOfAll    Logs = "all"
 )
 
-// MostOfTenant is the default of [Options.MostOfAll].
-const MostOfTenant = 1 << 30
+// The default of [Options.MostOfAll].
+const (
+	MostBytesOfTenant = 1 << 30
+	MostItemsOfTenant = 1_000_000
+)
 
 // Options configure a [Manager]. Zero never means "unlimited".
 type Options struct {
@@ -90,7 +102,7 @@ type Options struct {
 	Long      int           // calls under way that outlive their requests; 0: 64
 	Alone     bool          // all callers are one tenant, which may have all of those
 	MostOfOne int64         // bytes that are kept of one execution; 0: 64 MiB
-	MostOfAll int64         // bytes that are kept of one tenant's; 0: 1 GiB. At the limit the oldest make room
+	MostOfAll Room          // what is kept of one tenant's; 0: 1 GiB, a million items. At the limit the oldest make room
 
 	AskEvery   time.Duration // between looks at what other hosts want ended; 0: 500 ms
 	SweepEvery time.Duration // between removals of what has expired; 0: a minute
@@ -104,7 +116,8 @@ func (o Options) withDefaults() Options {
 	or(&o.Keep, time.Hour)
 	or(&o.Long, 64)
 	or(&o.MostOfOne, 64<<20)
-	or(&o.MostOfAll, MostOfTenant)
+	or(&o.MostOfAll.Bytes, MostBytesOfTenant)
+	or(&o.MostOfAll.Items, MostItemsOfTenant)
 	or(&o.AskEvery, 500*time.Millisecond)
 	or(&o.SweepEvery, time.Minute)
 	or(&o.EndWait, time.Second)

@@ -142,7 +142,7 @@ func (m *Manager) Keep(ctx context.Context, s *audit.Started, artifacts []skill.
 	var items []Item
 	left, cut := m.o.MostOfOne, 0
 	for _, a := range artifacts {
-		size := int64(len(a.Data))
+		size := Size(a.Name, int64(len(a.Data)))
 		switch {
 		case !fitName(a.Name): // it is not in the result either
 		case size > left:

@@ -43,8 +43,9 @@ type View struct {
 	Input     audit.Payload    `json:"input"`
 	Output    *audit.Payload   `json:"output,omitempty"`
 	Artifacts []Artifact       `json:"artifacts,omitempty"`
-	Logs      string           `json:"logs,omitempty"`   // the end of standard error with its lines, while it is kept
-	Result    json.RawMessage  `json:"result,omitempty"` // of a long call: the Normalized Skill Result, while it is kept
+	Unlisted  *audit.Unlisted  `json:"unlisted,omitempty"` // artifacts beyond those
+	Logs      string           `json:"logs,omitempty"`     // the end of standard error with its lines, while it is kept
+	Result    json.RawMessage  `json:"result,omitempty"`   // of a long call: the Normalized Skill Result, while it is kept
 }
 
 // Failure says how an execution failed.
@@ -220,7 +221,7 @@ func viewOf(e *audit.Execution) *View {
 	}
 	at := f.Time.UTC()
 	v.FinishedAt, v.DurationMS, v.Fuel, v.MemoryPeak, v.Tokens = &at, &f.DurationMS, &f.Fuel, &f.MemoryPeak, &f.Tokens
-	v.Runner, v.Output = f.Runner, &f.Output
+	v.Runner, v.Output, v.Unlisted = f.Runner, &f.Output, f.Unlisted
 	if f.Code != "" {
 		v.Error = &Failure{f.Code, f.Message}
 	}

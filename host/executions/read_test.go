@@ -84,7 +84,7 @@ func TestWhoSeesWhat(t *testing.T) {
 // The files of a run are there for who may see it, as long as they are kept.
 func TestFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{MostOfOne: 100, MostOfAll: 250, Keep: time.Hour})
+		h := newHouse(t, executions.Options{MostOfOne: 510, MostOfAll: executions.Room{Bytes: 1000}, Keep: time.Hour})
 		run := func(files string) string {
 			r := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "files", Input: json.RawMessage(files)})
 			if !r.Success {

@@ -50,7 +50,7 @@ func (w *world) keep(t *testing.T, caller, name string, data []byte) (id string)
 		t.Fatalf("%d %s", resp.StatusCode, body)
 	}
 	k := executions.Kept{Tenant: w.keys[caller].Tenant, ExecutionID: r.Meta.ExecutionID, Items: []executions.Item{{Name: name, Data: data}}, At: worldTime, Until: worldTime.Add(time.Hour)}
-	if err := w.results.Put(t.Context(), &k, 1<<40); err != nil {
+	if err := w.results.Put(t.Context(), &k, executions.Room{Bytes: 1 << 40, Items: 10}); err != nil {
 		t.Fatal(err)
 	}
 	return r.Meta.ExecutionID

@@ -31,7 +31,7 @@ func (a *auditStore) Append(ctx context.Context, entries []*audit.Entry) error {
 	slices.Sort(tenants) // the order in which all hosts lock them
 	tenants = slices.Compact(tenants)
 	once := func() error {
-		return a.append(ctx, tenants, ids, func(k *known) (*batch, error) { return link(entries, k) })
+		return a.append(ctx, tenants, ids, func(k *known) (*batch, error) { return link(entries, k, a.db.most.records.Bytes) })
 	}
 	return again(ctx, func() error {
 		err := once()
@@ -76,13 +76,13 @@ type batch [statementCount][][]any
 func (b *batch) add(s statement, row ...any) { b[s] = append(b[s], row) }
 
 // link chains the entries to their tenants' records and says what is to be written.
-func link(entries []*audit.Entry, k *known) (*batch, error) {
+func link(entries []*audit.Entry, k *known, most int64) (*batch, error) {
 	b := &batch{}
 	begins := map[string]int{} // executions that begin in this batch, with their places in it
 	moved := map[string]bool{}
 	for _, e := range entries {
 		id := lower(e.ExecutionID)
-		e.Seq, e.Prev, e.Hash = 0, "", ""
+		e.Seq, e.Prev, e.Hash, e.Left = 0, "", "", nil
 		if e.Change != nil { // written twice where it is open whether it was written, with one id
 			b.next(k.heads[e.Tenant], &e.Record)
 			moved[e.Tenant] = true
@@ -90,6 +90,10 @@ func link(entries []*audit.Entry, k *known) (*batch, error) {
 		}
 		if k.phase[id] == ended || e.Started != nil && k.phase[id] == begun {
 			continue // it was written before
+		}
+		if e.Started != nil && k.heads[e.Tenant].Bytes >= most { // what began may end, and what is changed is on record
+			e.Left = audit.ErrFull
+			continue
 		}
 		if e.Started != nil {
 			k.phase[id], begins[id] = begun, len(b[insertRunning])
@@ -122,11 +126,12 @@ func (b *batch) next(h *audit.Head, r *audit.Record) {
 	r.Seq = h.Last + 1
 	audit.Link(h.LastHash, r)
 	h.Last, h.LastHash = r.Seq, r.Hash
+	h.Bytes += audit.RecordSize(len(r.Body))
 	b.add(insertRecord, r.Tenant, int64(r.Seq), r.Kind, plain(r.ExecutionID), at(r.Time), []byte(r.Body), r.Prev, r.Hash) //nolint:gosec // not in 100,000 years
 }
 
 func (b *batch) setTo(h *audit.Head) {
-	b.add(setHead, h.Tenant, int64(h.First), h.Prev, int64(h.Last), h.LastHash) //nolint:gosec // as above
+	b.add(setHead, h.Tenant, int64(h.First), h.Prev, int64(h.Last), h.LastHash, max(h.Bytes, 0)) //nolint:gosec // as above
 }
 
 // newHead is the chain of a tenant before its first record.
@@ -158,8 +163,8 @@ func (s statement) into() (table, columns, update string) {
 	case insertLog:
 		return "execution_logs", logRowOf, ""
 	default:
-		return "audit_heads", "tenant text, first bigint, prev text, last bigint, last_hash text",
-			" ON CONFLICT (tenant) DO UPDATE SET first = excluded.first, prev = excluded.prev, last = excluded.last, last_hash = excluded.last_hash"
+		return "audit_heads", "tenant text, first bigint, prev text, last bigint, last_hash text, bytes bigint",
+			" ON CONFLICT (tenant) DO UPDATE SET first = excluded.first, prev = excluded.prev, last = excluded.last, last_hash = excluded.last_hash, bytes = excluded.bytes"
 	}
 }
 

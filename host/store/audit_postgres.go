@@ -19,7 +19,7 @@ const (
 	makeHeads = `INSERT INTO audit_heads (tenant, first, prev, last, last_hash)
 		SELECT t, 1, $2, 0, $2 FROM unnest($1::text[]) t WHERE NOT EXISTS (SELECT 1 FROM audit_heads h WHERE h.tenant = t)
 		ORDER BY t ON CONFLICT DO NOTHING`
-	lockHeads = `SELECT tenant, first, prev, last, last_hash FROM audit_heads WHERE tenant = ANY($1::text[]) ORDER BY tenant FOR UPDATE`
+	lockHeads = `SELECT tenant, first, prev, last, last_hash, bytes FROM audit_heads WHERE tenant = ANY($1::text[]) ORDER BY tenant FOR UPDATE`
 	askPhases = `SELECT id::text, false FROM running_executions WHERE id = ANY($1::uuid[])
 		UNION ALL SELECT id::text, true FROM execution_logs WHERE id = ANY($1::uuid[])`
 )
@@ -77,7 +77,7 @@ func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, plan f
 	ask.Queue("audit_lock_heads", tenants).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			h := &audit.Head{}
-			if err := rows.Scan(&h.Tenant, &h.First, &h.Prev, &h.Last, &h.LastHash); err != nil {
+			if err := rows.Scan(&h.Tenant, &h.First, &h.Prev, &h.Last, &h.LastHash, &h.Bytes); err != nil {
 				return err
 			}
 			k.heads[h.Tenant] = h

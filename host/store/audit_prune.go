@@ -31,8 +31,8 @@ func (a *auditStore) Prune(ctx context.Context, tenant string, before time.Time,
 
 func (a *auditStore) prune(ctx context.Context, tx bun.Tx, tenant string, before time.Time, limit int) (int, error) {
 	h := newHead(tenant)
-	err := tx.QueryRowContext(ctx, "SELECT first, prev, last, last_hash FROM audit_heads WHERE tenant = ?"+a.db.forUpdate(), tenant).
-		Scan(&h.First, &h.Prev, &h.Last, &h.LastHash)
+	err := tx.QueryRowContext(ctx, "SELECT first, prev, last, last_hash, bytes FROM audit_heads WHERE tenant = ?"+a.db.forUpdate(), tenant).
+		Scan(&h.First, &h.Prev, &h.Last, &h.LastHash, &h.Bytes)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -47,7 +47,7 @@ func (a *auditStore) prune(ctx context.Context, tx bun.Tx, tenant string, before
 	for _, id := range running {
 		p.running[id] = true
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT seq, kind, execution_id, time, hash FROM audit_records WHERE tenant = ? AND seq >= ? ORDER BY seq LIMIT ?",
+	rows, err := tx.QueryContext(ctx, "SELECT seq, kind, execution_id, time, hash, octet_length(body) FROM audit_records WHERE tenant = ? AND seq >= ? ORDER BY seq LIMIT ?",
 		tenant, int64(h.First), limit) //nolint:gosec // it fits
 	if err != nil {
 		return 0, err
@@ -107,7 +107,8 @@ func (p *pruning) look(rows *sql.Rows) error {
 		var seq uint64
 		var kind, id, hash string
 		var when stamp
-		if err := rows.Scan(&seq, &kind, &id, &when, &hash); err != nil {
+		var size int
+		if err := rows.Scan(&seq, &kind, &id, &when, &hash, &size); err != nil {
 			return err
 		}
 		// A gap is left for who verifies the chain.
@@ -116,6 +117,7 @@ func (p *pruning) look(rows *sql.Rows) error {
 		}
 		p.removed++
 		p.head.First, p.head.Prev = seq+1, hash
+		p.head.Bytes -= audit.RecordSize(size)
 		if kind == audit.KindFinished && isUUID(id) {
 			p.over = append(p.over, lower(id))
 		}

@@ -142,7 +142,7 @@ func logRow(s *audit.Started, f *audit.Finished) ([]any, error) {
 		return nil, err
 	}
 	var artifacts []byte
-	if f.Artifacts != nil {
+	if n.lost = f.Unlisted != nil; f.Artifacts != nil && !n.lost { // no column has what stands for the others
 		if artifacts, err = json.Marshal(f.Artifacts); err != nil {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ func (l *lite) prepare(ctx context.Context, db *sql.DB) error {
 		}
 		return s
 	}
-	l.head = stmt("SELECT first, prev, last, last_hash FROM audit_heads WHERE tenant = ?")
+	l.head = stmt("SELECT first, prev, last, last_hash, bytes FROM audit_heads WHERE tenant = ?")
 	l.phases = stmt(`SELECT j.value, EXISTS (SELECT 1 FROM execution_logs WHERE id = j.value) FROM json_each(?) j
 		WHERE EXISTS (SELECT 1 FROM execution_logs WHERE id = j.value) OR EXISTS (SELECT 1 FROM running_executions WHERE id = j.value)`)
 	for s := range statementCount {
@@ -72,7 +72,7 @@ func (a *auditStore) appendIn(ctx context.Context, tx *sql.Tx, tenants, ids []st
 	head := tx.StmtContext(ctx, a.lite.head)
 	for _, tenant := range tenants {
 		h := newHead(tenant)
-		err := head.QueryRowContext(ctx, tenant).Scan(&h.First, &h.Prev, &h.Last, &h.LastHash)
+		err := head.QueryRowContext(ctx, tenant).Scan(&h.First, &h.Prev, &h.Last, &h.LastHash, &h.Bytes)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}

@@ -67,7 +67,7 @@ func TestWhatMayWaitWaitsItsTurn(t *testing.T) {
 			return errors.Join(d.Sessions().Begin(ctx, one), d.Sessions().End(ctx, one))
 		},
 		"results": func(ctx context.Context, d *store.DB, i int) error {
-			return d.Results().Put(ctx, &executions.Kept{Tenant: "acme", ExecutionID: id(i), Items: []executions.Item{{Name: "x"}}, At: when, Until: when}, 1000)
+			return d.Results().Put(ctx, &executions.Kept{Tenant: "acme", ExecutionID: id(i), Items: []executions.Item{{Name: "x"}}, At: when, Until: when}, executions.Room{Bytes: 1000, Items: 10})
 		},
 		"recordings": func(ctx context.Context, d *store.DB, i int) error {
 			return d.Recordings().Keep(ctx, &replay.Row{Tenant: "acme", ExecutionID: id(i), Created: when})

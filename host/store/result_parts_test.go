@@ -37,7 +37,7 @@ func TestLargeResultsLetOthersWrite(t *testing.T) {
 	}
 	before := wrote.Load()
 	k := &executions.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []executions.Item{{Name: "x", Data: make([]byte, 56<<20)}}, At: when, Until: when.Add(time.Hour)}
-	if err := d.Results().Put(t.Context(), k, 1<<30); err != nil {
+	if err := d.Results().Put(t.Context(), k, executions.Room{Bytes: 1 << 30, Items: 100}); err != nil {
 		t.Fatal(err)
 	}
 	if n := wrote.Load() - before; n < 20 {
@@ -61,7 +61,7 @@ func TestPartsAreRemoved(t *testing.T) {
 		put := func(id int, until time.Time, most int64, data []byte) error {
 			return d.Results().Put(t.Context(), &executions.Kept{
 				Tenant: "acme", ExecutionID: fmt.Sprintf("00000000-0000-7000-8000-%012d", id), At: when, Until: until, Items: []executions.Item{{Name: "x", Data: data}},
-			}, most)
+			}, executions.Room{Bytes: most, Items: 100})
 		}
 		parts := func(what string, want int) {
 			t.Helper()

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -16,8 +17,8 @@ import (
 // Results keeps what runs left behind for a while.
 func (d *DB) Results() executions.Results { return resultStore{d} }
 
-// resultStore keeps items in the table results and the sum of each tenant's in
-// result_bytes, whose row is what two writers of one tenant wait for. Large items are in
+// resultStore keeps items in the table results and the sums of each tenant's in
+// result_sums, whose row is what two writers of one tenant wait for. Large items are in
 // result_parts.
 type resultStore struct{ db *DB }
 
@@ -32,7 +33,7 @@ type key struct {
 }
 
 // Put implements [executions.Results].
-func (s resultStore) Put(ctx context.Context, k *executions.Kept, most int64) error {
+func (s resultStore) Put(ctx context.Context, k *executions.Kept, most executions.Room) error {
 	ids, err := s.writeParts(ctx, k)
 	gone := ids
 	if err == nil {
@@ -51,97 +52,146 @@ func (s resultStore) Put(ctx context.Context, k *executions.Kept, most int64) er
 }
 
 // put gives the ids of the parts that nothing names any more.
-func (s resultStore) put(ctx context.Context, tx bun.Tx, k *executions.Kept, ids []string, most int64) (gone []string, err error) {
-	total, err := s.sum(ctx, tx, k.Tenant)
+func (s resultStore) put(ctx context.Context, tx bun.Tx, k *executions.Kept, ids []string, most executions.Room) (gone []string, err error) {
+	has, err := s.lock(ctx, tx, k.Tenant)
 	if err != nil {
 		return nil, err
+	}
+	names := make([]string, len(k.Items))
+	for i, item := range k.Items {
+		names[i] = plain(item.Name)
+	}
+	var before []removed
+	err = tx.NewRaw("DELETE FROM results WHERE execution_id = ? AND name IN (?)"+returning, k.ExecutionID, bun.List(names)).Scan(ctx, &before)
+	if err != nil {
+		return nil, err
+	}
+	gone = has.subtract(before)
+	for first := 0; first < len(k.Items); first += insertedTogether {
+		end := min(first+insertedTogether, len(k.Items))
+		if err := s.insert(ctx, tx, k, k.Items[first:end], ids[first:end]); err != nil {
+			return nil, err
+		}
 	}
 	for i, item := range k.Items {
-		total += int64(len(item.Data))
-		freed, parts, err := s.remove(ctx, tx, key{ExecutionID: k.ExecutionID, Name: item.Name})
-		if err != nil {
-			return nil, err
-		}
-		total -= freed
-		gone = append(gone, parts)
-		if err := s.insert(ctx, tx, k, item, ids[i]); err != nil {
-			return nil, err
-		}
+		has.Bytes += executions.Size(names[i], int64(len(item.Data)))
+		has.Items++
 	}
-	total, more, err := s.makeRoom(ctx, tx, k, total, most)
+	more, err := s.makeRoom(ctx, tx, k, has, most)
 	if err != nil {
 		return nil, err
 	}
-	return append(gone, more...), s.setSum(ctx, tx, k.Tenant, total)
+	return append(gone, more...), s.count(ctx, tx, k.Tenant, has)
 }
 
-// sum gives the bytes of a tenant, and holds them until the transaction ends.
-func (s resultStore) sum(ctx context.Context, tx bun.Tx, tenant string) (total int64, err error) {
-	if _, err := tx.NewRaw("INSERT INTO result_bytes (tenant, bytes) VALUES (?, 0) ON CONFLICT (tenant) DO NOTHING", plain(tenant)).Exec(ctx); err != nil {
-		return 0, err
+// sums are what a tenant has.
+type sums Quota
+
+// subtract takes off what was removed, and gives the ids of its parts, which are still there.
+func (has *sums) subtract(gone []removed) (parts []string) {
+	for _, r := range gone {
+		has.Bytes -= executions.Size(r.Name, r.Bytes)
+		has.Items--
+		if r.Parts != "" {
+			parts = append(parts, r.Parts)
+		}
 	}
-	err = tx.NewRaw("SELECT bytes FROM result_bytes WHERE tenant = ?"+s.db.forUpdate(), plain(tenant)).Scan(ctx, &total)
-	return total, err
+	return parts
 }
 
-func (s resultStore) setSum(ctx context.Context, tx bun.Tx, tenant string, total int64) error {
-	_, err := tx.NewRaw("UPDATE result_bytes SET bytes = ? WHERE tenant = ?", max(total, 0), plain(tenant)).Exec(ctx)
+// removed is an item that a statement deleted.
+type removed struct {
+	Name  string `bun:"name"`
+	Bytes int64  `bun:"bytes"`
+	Parts string `bun:"parts"`
+}
+
+// returning ends a statement that deletes items.
+const returning = " RETURNING name, bytes, COALESCE(parts, '') AS parts"
+
+// lock gives what a tenant has, and holds it until the transaction ends.
+func (s resultStore) lock(ctx context.Context, tx bun.Tx, tenant string) (*sums, error) {
+	_, err := tx.NewRaw("INSERT INTO result_sums (tenant, bytes, items) VALUES (?, 0, 0) ON CONFLICT (tenant) DO NOTHING", plain(tenant)).Exec(ctx)
+	if err != nil {
+		return nil, err
+	}
+	has := &sums{}
+	err = tx.NewRaw("SELECT bytes, items FROM result_sums WHERE tenant = ?"+s.db.forUpdate(), plain(tenant)).Scan(ctx, &has.Bytes, &has.Items)
+	return has, err
+}
+
+func (s resultStore) count(ctx context.Context, tx bun.Tx, tenant string, has *sums) error {
+	_, err := tx.NewRaw("UPDATE result_sums SET bytes = ?, items = ? WHERE tenant = ?", max(has.Bytes, 0), max(has.Items, 0), plain(tenant)).Exec(ctx)
 	return err
 }
+
+// insertedTogether is how many items one statement inserts.
+const insertedTogether = 100
 
 // insert hands the bytes to the driver as they are: bun would write them into the text of
 // the statement, twice as long, which the database would have to read.
-func (s resultStore) insert(ctx context.Context, tx bun.Tx, k *executions.Kept, item executions.Item, parts string) error {
-	body := item.Data
-	if body == nil || parts != "" {
-		body = []byte{} // nil would be NULL
+func (s resultStore) insert(ctx context.Context, tx bun.Tx, k *executions.Kept, items []executions.Item, ids []string) error {
+	args := make([]any, 0, 8*len(items))
+	for i, item := range items {
+		body := item.Data
+		if body == nil || ids[i] != "" {
+			body = []byte{} // nil would be NULL
+		}
+		args = append(args, k.ExecutionID, plain(item.Name), plain(k.Tenant), len(item.Data), at(k.At).of(s.db.kind), at(k.Until).of(s.db.kind), body,
+			sql.NullString{String: ids[i], Valid: ids[i] != ""})
 	}
-	_, err := tx.Tx.ExecContext(ctx,
-		s.db.marked("INSERT INTO results (execution_id, name, tenant, bytes, created_at, expires_at, body, parts) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
-		k.ExecutionID, plain(item.Name), plain(k.Tenant), len(item.Data), at(k.At).of(s.db.kind), at(k.Until).of(s.db.kind), body, sql.NullString{String: parts, Valid: parts != ""})
+	_, err := tx.Tx.ExecContext(ctx, s.db.marked("INSERT INTO results (execution_id, name, tenant, bytes, created_at, expires_at, body, parts) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"+
+		strings.Repeat(", (?, ?, ?, ?, ?, ?, ?, ?)", len(items)-1)), args...)
 	return err
-}
-
-// remove removes an item, if it is there, and says how many bytes it had and the id of its
-// parts, which are still there.
-func (s resultStore) remove(ctx context.Context, tx bun.Tx, k key) (bytes int64, parts string, err error) {
-	err = tx.NewRaw("DELETE FROM results WHERE execution_id = ? AND name = ? RETURNING bytes, COALESCE(parts, '')", k.ExecutionID, plain(k.Name)).Scan(ctx, &bytes, &parts)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, "", nil
-	}
-	return bytes, parts, err
 }
 
 // oldest is how many items are looked at that may have to go.
 const oldest = 100
 
-// makeRoom removes what expires first of a tenant's until it has no more than most bytes,
-// and gives what it has then, and the ids of the parts of what went.
-func (s resultStore) makeRoom(ctx context.Context, tx bun.Tx, k *executions.Kept, total, most int64) (left int64, gone []string, err error) {
-	for total > most {
+// makeRoom removes what expires first of a tenant's until it has no more than most, and
+// gives the ids of the parts of what went.
+func (s resultStore) makeRoom(ctx context.Context, tx bun.Tx, k *executions.Kept, has *sums, most executions.Room) (gone []string, err error) {
+	for has.Bytes > most.Bytes || has.Items > most.Items {
 		var first []key
-		err := tx.NewRaw("SELECT CAST(execution_id AS TEXT) AS execution_id, name, tenant, bytes FROM results"+
+		err := tx.NewRaw("SELECT CAST(execution_id AS TEXT) AS execution_id, name, bytes FROM results"+
 			" WHERE tenant = ? AND execution_id <> ? ORDER BY expires_at, execution_id, name LIMIT ?",
 			plain(k.Tenant), k.ExecutionID, oldest).Scan(ctx, &first)
 		if err != nil {
-			return 0, nil, err
+			return nil, err
 		}
 		if len(first) == 0 {
 			break // all of it is this execution's
 		}
-		for _, one := range first {
-			if total <= most {
-				break
-			}
-			freed, parts, err := s.remove(ctx, tx, one)
-			if err != nil {
-				return 0, nil, err
-			}
-			total -= freed
-			gone = append(gone, parts)
+		left, n := *has, 0
+		for n < len(first) && (left.Bytes > most.Bytes || left.Items > most.Items) {
+			left.Bytes -= executions.Size(first[n].Name, first[n].Bytes)
+			left.Items--
+			n++
 		}
+		parts, err := s.remove(ctx, tx, has, first[:n], "")
+		if err != nil {
+			return nil, err
+		}
+		gone = append(gone, parts...)
 	}
-	return total, gone, nil
+	return gone, nil
+}
+
+// remove removes items, as far as they are there and fit the condition, and gives the ids of
+// their parts.
+func (s resultStore) remove(ctx context.Context, tx bun.Tx, has *sums, items []key, and string, args ...any) ([]string, error) {
+	which := make([]any, 0, 2*len(items)+len(args))
+	for _, k := range items {
+		which = append(which, k.ExecutionID, k.Name)
+	}
+	id := "?"
+	if s.db.postgres() {
+		id = "CAST(? AS UUID)"
+	}
+	var gone []removed
+	err := tx.NewRaw("DELETE FROM results WHERE (execution_id, name) IN (VALUES ("+id+", ?)"+strings.Repeat(", ("+id+", ?)", len(items)-1)+")"+and+returning,
+		append(which, args...)...).Scan(ctx, &gone)
+	return has.subtract(gone), err
 }
 
 // Get implements [executions.Results].
@@ -232,24 +282,14 @@ func (s resultStore) sweepTenant(ctx context.Context, items []key, now time.Time
 	tenant := items[0].Tenant
 	var gone []string
 	err := s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		gone = nil
-		total, err := s.sum(ctx, tx, tenant)
+		has, err := s.lock(ctx, tx, tenant)
 		if err != nil {
 			return err
 		}
-		for _, k := range items {
-			var (
-				bytes int64
-				parts string
-			)
-			err := tx.NewRaw("DELETE FROM results WHERE execution_id = ? AND name = ? AND expires_at <= ? RETURNING bytes, COALESCE(parts, '')", k.ExecutionID, k.Name, at(now)).Scan(ctx, &bytes, &parts)
-			if err != nil && !errors.Is(err, sql.ErrNoRows) {
-				return err
-			}
-			total -= bytes
-			gone = append(gone, parts)
+		if gone, err = s.remove(ctx, tx, has, items, " AND expires_at <= ?", at(now)); err != nil {
+			return err
 		}
-		return s.setSum(ctx, tx, tenant, total)
+		return s.count(ctx, tx, tenant, has)
 	})
 	if err != nil {
 		return err

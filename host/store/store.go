@@ -36,6 +36,9 @@ type Options struct {
 	// What each tenant may have stored. At the bound the tenant's oldest go.
 	Recordings    Quota // 0: 1 GiB, 100,000
 	Conversations Quota // 0: 256 MiB, 20,000
+
+	// What the records of each tenant may take. At the bound its calls are refused.
+	Records Quota // 0: 100 GiB. Their number is not bounded here
 }
 
 // Kind is a kind of database.
@@ -81,7 +84,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	where.most = quotas{recordings: o.Recordings, conversations: o.Conversations}
+	where.most = quotas{recordings: o.Recordings, conversations: o.Conversations, records: o.Records}
 	// Who turns a new file of SQLite to its log has it for himself, and others are told that
 	// it is locked without a wait.
 	var d *DB

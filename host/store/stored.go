@@ -72,39 +72,32 @@ func (d *DB) Stored(ctx context.Context, tenant string) ([]Stored, error) {
 			return nil, err
 		}
 	}
-	results := Stored{Kind: "results"}
-	err = d.read.NewRaw("SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT), COUNT(*) FROM results WHERE tenant = ?", plain(tenant)).Scan(ctx, &results.Has.Bytes, &results.Has.Items)
-	if err != nil {
-		return nil, err
-	}
-	list = append(list, results)
-	for _, one := range []struct{ kind, count string }{
-		{"records", "SELECT COALESCE(MAX(last - first + 1), 0) FROM audit_heads WHERE tenant = ?"},
-		{"keys", "SELECT COUNT(*) FROM api_keys WHERE tenant = ?"},
-		{"definitions", "SELECT COUNT(*) FROM skill_definitions WHERE owner = ? AND deleted_at IS NULL"},
+	for _, one := range []struct{ kind, sums string }{
+		{"results", "SELECT COALESCE(MAX(items), 0), COALESCE(MAX(bytes), 0) FROM result_sums WHERE tenant = ?"},
+		{"records", "SELECT COALESCE(MAX(last - first + 1), 0), COALESCE(MAX(bytes), 0) FROM audit_heads WHERE tenant = ?"},
+		{"keys", "SELECT COUNT(*), 0 FROM api_keys WHERE tenant = ?"},
+		{"definitions", "SELECT COUNT(*), 0 FROM skill_definitions WHERE owner = ? AND deleted_at IS NULL"},
 	} {
 		of := Stored{Kind: one.kind}
-		if err := d.read.NewRaw(one.count, plain(tenant)).Scan(ctx, &of.Has.Items); err != nil {
+		if one.kind == "records" {
+			of.Quota = d.most.records
+		}
+		if err := d.read.NewRaw(one.sums, plain(tenant)).Scan(ctx, &of.Has.Items, &of.Has.Bytes); err != nil {
 			return nil, err
 		}
 		list = append(list, of)
 	}
-	// Of records, bytes are those of the newest hundred times their number: a sum would take
-	// a look at each.
-	records := &list[len(list)-3]
-	var size float64
-	err = d.read.NewRaw("SELECT CAST(COALESCE(AVG(octet_length(body)), 0) AS DOUBLE PRECISION) FROM (SELECT body FROM audit_records WHERE tenant = ? ORDER BY seq DESC LIMIT 100) AS newest", plain(tenant)).Scan(ctx, &size)
-	records.Has.Bytes = int64(size * float64(records.Has.Items))
-	return list, err
+	return list, nil
 }
 
 // quotas are those of the kinds.
-type quotas struct{ recordings, conversations, tasks Quota }
+type quotas struct{ recordings, conversations, tasks, records Quota }
 
 // withDefaults fills in what is zero, which is never "any amount".
 func (q quotas) withDefaults() quotas {
 	for _, one := range []struct{ q, zero *Quota }{
 		{&q.recordings, &Quota{1 << 30, 100_000}}, {&q.conversations, &Quota{256 << 20, 20_000}}, {&q.tasks, &Quota{256 << 20, 100_000}},
+		{&q.records, &Quota{Bytes: 100 << 30}},
 	} {
 		if one.q.Bytes <= 0 {
 			one.q.Bytes = one.zero.Bytes

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"openskill/host/agent/conversations"
+	"openskill/host/audit"
 	"openskill/host/llm"
 	"openskill/host/replay"
 	"openskill/host/store"
@@ -23,7 +25,7 @@ func withQuotas(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	t.Helper()
 	storetest.EachURL(t, func(t *testing.T, fresh func(t *testing.T) string) {
 		db, err := store.Open(t.Context(), store.Options{
-			URL: fresh(t), Recordings: store.Quota{Bytes: 10_000, Items: 8}, Conversations: store.Quota{Bytes: 20_000, Items: 5},
+			URL: fresh(t), Recordings: store.Quota{Bytes: 10_000, Items: 8}, Conversations: store.Quota{Bytes: 20_000, Items: 5}, Records: store.Quota{Bytes: 5000},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -210,6 +212,82 @@ func TestStoredSumsAreRight(t *testing.T) {
 		}
 		if int64(len(list)) != got.Items || bytes != got.Bytes || got.Items > 5 {
 			t.Errorf("counted %+v, there are %d of %d bytes", got, len(list), bytes)
+		}
+	})
+}
+
+// The records of a tenant are counted with every one that is written and removed. At the
+// quota nothing of the tenant begins, but what runs ends, what is changed is on record, and
+// other tenants go on.
+func TestRecordsWithinQuota(t *testing.T) {
+	t.Parallel()
+	withQuotas(t, func(t *testing.T, db *store.DB) {
+		s := db.Audit()
+		when := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		entry := func(tenant string) *audit.Entry {
+			when = when.Add(time.Second)
+			id := uuid.NewString()
+			b := &audit.Started{ExecutionID: id, Tenant: tenant, Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo", Time: when}
+			return &audit.Entry{Started: b, Record: audit.Record{Tenant: tenant, Kind: audit.KindStarted, ExecutionID: id, Time: when, Body: bytes.Repeat([]byte("1"), 300)}}
+		}
+		end := func(e *audit.Entry) *audit.Entry {
+			f := &audit.Finished{ExecutionID: e.ExecutionID, Status: audit.Success, Time: when}
+			return &audit.Entry{Finished: f, Of: e.Started, Record: audit.Record{Tenant: e.Tenant, Kind: audit.KindFinished, ExecutionID: e.ExecutionID, Time: when, Body: bytes.Repeat([]byte("2"), 100)}}
+		}
+		write := func(all ...*audit.Entry) {
+			t.Helper()
+			if err := s.Append(t.Context(), all); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var begun []*audit.Entry
+		for n := range 12 {
+			e := entry("acme")
+			write(e, entry("beta"+fmt.Sprint(n)))
+			if n >= 10 {
+				if !errors.Is(e.Left, audit.ErrFull) || e.Seq != 0 {
+					t.Errorf("call %d begins: %+v", n, e)
+				}
+				continue
+			}
+			if e.Left != nil || e.Seq == 0 {
+				t.Fatalf("call %d does not begin: %v", n, e.Left)
+			}
+			begun = append(begun, e)
+		}
+		if got := has(t, db, "acme", "records"); got != (store.Quota{Bytes: 5000, Items: 10}) {
+			t.Errorf("%+v", got)
+		}
+		id := uuid.NewString()
+		c := &audit.Change{ID: id, Tenant: "acme", Action: "key.revoke", Time: when}
+		change := &audit.Entry{Change: c, Record: audit.Record{Tenant: "acme", Kind: audit.KindChange, ExecutionID: id, Time: when, Body: []byte("{}")}}
+		last := end(begun[9])
+		write(change, last)
+		if change.Seq == 0 || last.Seq == 0 {
+			t.Errorf("a change: %v; an end: %v", change.Left, last.Left)
+		}
+		for _, e := range begun[:9] {
+			write(end(e))
+		}
+		if got := has(t, db, "acme", "records"); got != (store.Quota{Bytes: 5000 + 202 + 10*300, Items: 21}) {
+			t.Errorf("%+v", got)
+		}
+		if n, err := s.Prune(t.Context(), "acme", when.Add(time.Hour), 20); err != nil || n != 20 {
+			t.Errorf("%d were removed, %v", n, err)
+		}
+		got, sum := has(t, db, "acme", "records"), int64(0)
+		for r, err := range audit.Records(t.Context(), s, "acme", 1) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += audit.RecordSize(len(r.Body))
+		}
+		if got != (store.Quota{Bytes: sum, Items: 2}) {
+			t.Errorf("%+v after old ones were removed, and there are %d bytes", got, sum)
+		}
+		e := entry("acme")
+		if write(e); e.Left != nil || e.Seq == 0 {
+			t.Errorf("with room again: %v", e.Left)
 		}
 	})
 }

@@ -514,6 +514,17 @@ export type Execution = {
   /** Of models, by an agent. */
   tokens?: number;
   trace_id: string;
+  /**
+   * Stands for more artifacts, for which the record has no room (16 KiB of JSON). Each that is
+   * kept can be fetched by its name, which the result of the call has.
+   */
+  unlisted?: {
+    /** Of their content. */
+    bytes: number;
+    count: number;
+    /** Of the JSON of the whole list, those that are listed included. */
+    sha256: string;
+  };
   version: string;
 };
 
@@ -708,7 +719,7 @@ export type TenantUsage = {
   /** When today ends (UTC). */
   resets_at: string;
   stored: {
-    /** Null where they are not counted; those of records are estimated. */
+    /** Null where they are not counted. Results and records count about 200 bytes more each. */
     bytes: number | null;
     /** Null where there is none. */
     bytes_limit: number | null;

@@ -27,6 +27,7 @@ type Store struct {
 	appends    []int // how many entries each Append brought
 	before     func(ctx context.Context, op string) error
 	after      func(ctx context.Context, op string) error
+	full       map[string]bool
 }
 
 type chain struct {
@@ -42,6 +43,13 @@ func (s *Store) Before(f func(ctx context.Context, op string) error) { s.hook(&s
 
 // After has every operation call f last, and fail with its error although it did all. nil: none.
 func (s *Store) After(f func(ctx context.Context, op string) error) { s.hook(&s.after, f) }
+
+// Fill has the records of a tenant take as much as they may.
+func (s *Store) Fill(tenant string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.full = map[string]bool{tenant: true}
+}
 
 func (s *Store) hook(at *func(context.Context, string) error, f func(context.Context, string) error) {
 	s.mu.Lock()
@@ -130,13 +138,16 @@ func (s *Store) Append(ctx context.Context, entries []*audit.Entry) error {
 }
 
 func (s *Store) append(e *audit.Entry) {
-	e.Seq, e.Prev, e.Hash = 0, "", ""
+	e.Seq, e.Prev, e.Hash, e.Left = 0, "", "", nil
 	c := s.chain(e.Tenant)
 	x := s.executions[e.ExecutionID]
 	switch {
 	case e.Change != nil:
 	case e.Started != nil && x != nil, e.Finished != nil && x != nil && x.Finished != nil:
 		return // it was written before
+	case e.Started != nil && s.full[e.Tenant]:
+		e.Left = audit.ErrFull
+		return
 	case e.Started != nil:
 		x = &audit.Execution{Started: *e.Started}
 		s.executions[e.ExecutionID] = x

@@ -55,24 +55,29 @@ func (r *Results) do(ctx context.Context, f func()) error {
 }
 
 // Put implements executions.Results.
-func (r *Results) Put(ctx context.Context, k *executions.Kept, most int64) error {
+func (r *Results) Put(ctx context.Context, k *executions.Kept, most executions.Room) error {
 	return r.do(ctx, func() {
 		for _, i := range k.Items {
 			r.items[key{k.ExecutionID, i.Name}] = item{k.Tenant, slices.Clone(i.Data), k.Until}
 		}
-		for r.bytes(k.Tenant) > most && r.drop(k.Tenant, k.ExecutionID) {
+		for {
+			has := r.has(k.Tenant)
+			if has.Bytes <= most.Bytes && has.Items <= most.Items || !r.drop(k.Tenant, k.ExecutionID) {
+				return
+			}
 		}
 	})
 }
 
-// bytes are those of a tenant. r.mu is held.
-func (r *Results) bytes(tenant string) (total int64) {
-	for _, i := range r.items {
+// has is what is kept of a tenant. r.mu is held.
+func (r *Results) has(tenant string) (all executions.Room) {
+	for k, i := range r.items {
 		if i.tenant == tenant {
-			total += int64(len(i.data))
+			all.Bytes += executions.Size(k.name, int64(len(i.data)))
+			all.Items++
 		}
 	}
-	return total
+	return all
 }
 
 // drop removes what expires first of a tenant's; false if there is nothing but what

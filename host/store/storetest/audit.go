@@ -25,6 +25,7 @@ func Audit(t *testing.T, fresh func(t *testing.T) (open func() audit.Store)) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, func() audit.Store){
 		"an execution from its start to its end": lifeOfExecution,
+		"artifacts without room":                 artifactsWithoutRoom,
 		"written once":                           writtenOnce,
 		"who may see one":                        whoSees,
 		"eight writers":                          eightWriters,
@@ -193,6 +194,21 @@ func lifeOfExecution(t *testing.T, open func() audit.Store) {
 	}
 	if want := endOf(began, ended); !bytes.Equal(records[1].Body, want.Body) || !records[1].Time.Equal(want.Time) {
 		t.Errorf("got %s at %v", records[1].Body, records[1].Time)
+	}
+}
+
+// What stands for artifacts that a record has no room for is shown as it is on record.
+func artifactsWithoutRoom(t *testing.T, open func() audit.Store) {
+	t.Helper()
+	s := open()
+	began := begun("acme", noon)
+	ended := over(began, audit.Success)
+	ended.Artifacts = []audit.ArtifactInfo{{Name: "a.csv", Size: 5, SHA256: strings.Repeat("d", 64)}}
+	ended.Unlisted = &audit.Unlisted{Count: 999, Bytes: 1 << 40, SHA256: strings.Repeat("e", 64)}
+	write(t, s, entryOf(began), endOf(began, ended))
+	same(t, one(t, open(), "acme", began.ExecutionID), &audit.Execution{Started: *began, Finished: ended})
+	if r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true}); err != nil || !r.Whole() {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

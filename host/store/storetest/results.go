@@ -25,6 +25,8 @@ func Results(t *testing.T, open func(t *testing.T) (store, another executions.Re
 		"tenants":                  resultsTenants,
 		"room":                     resultsRoom,
 		"room for many at once":    resultsManyAtOnce,
+		"empty ones":               resultsEmpty,
+		"number":                   resultsNumber,
 		"what shall end":           resultsAsked,
 		"all or nothing":           resultsContext,
 		"hostile names and tenant": resultsHostile,
@@ -39,7 +41,7 @@ func Results(t *testing.T, open func(t *testing.T) (store, another executions.Re
 // runID is the id of the nth execution.
 func runID(n int) string { return fmt.Sprintf("00000000-0000-7000-8000-%012x", n) }
 
-func keepItems(t *testing.T, s executions.Results, tenant string, n int, until time.Time, most int64, items ...executions.Item) {
+func keepItems(t *testing.T, s executions.Results, tenant string, n int, until time.Time, most executions.Room, items ...executions.Item) {
 	t.Helper()
 	if err := s.Put(t.Context(), &executions.Kept{Tenant: tenant, ExecutionID: runID(n), Items: items, At: day, Until: until}, most); err != nil {
 		t.Fatal(err)
@@ -60,7 +62,13 @@ func keptOf(t *testing.T, s executions.Results, tenant string, n int, now time.T
 	return list
 }
 
-const plenty = 1 << 40
+var plenty = executions.Room{Bytes: 1 << 40, Items: 1 << 40}
+
+// roomFor is as many bytes as items with names of one letter take whose data have size bytes
+// together.
+func roomFor(items, size int64) executions.Room {
+	return executions.Room{Bytes: items*executions.Size("x", 0) + size, Items: 1 << 40}
+}
 
 func item(name string, size int) executions.Item {
 	return executions.Item{Name: name, Data: bytes.Repeat([]byte{'d'}, size)}
@@ -115,11 +123,11 @@ func resultsExpire(t *testing.T, s, _ executions.Results) {
 		t.Errorf("left are %v, want %v", got, want)
 	}
 	// The room of what was swept is free again, and no more than that.
-	keepItems(t, s, "acme", 9, day.Add(9*time.Hour), 100, item("x", 60))
+	keepItems(t, s, "acme", 9, day.Add(9*time.Hour), roomFor(5, 100), item("x", 60))
 	if got, want := keptOf(t, s, "acme", 5, day), []int{3, 4}; !cmp.Equal(got, want) {
 		t.Errorf("within the bound left are %v, want %v", got, want)
 	}
-	keepItems(t, s, "acme", 9, day.Add(9*time.Hour), 100, item("y", 1))
+	keepItems(t, s, "acme", 9, day.Add(9*time.Hour), roomFor(5, 100), item("y", 1))
 	if got, want := keptOf(t, s, "acme", 5, day), []int{4}; !cmp.Equal(got, want) {
 		t.Errorf("beyond it left are %v, want %v", got, want)
 	}
@@ -141,30 +149,85 @@ func resultsTenants(t *testing.T, s, _ executions.Results) {
 func resultsRoom(t *testing.T, s, _ executions.Results) {
 	t.Helper()
 	for i, hours := range []int{3, 1, 2, 4} {
-		keepItems(t, s, "acme", i, day.Add(time.Duration(hours)*time.Hour), 100, item("x", 25))
-		keepItems(t, s, "other", 10+i, day.Add(time.Hour), 100, item("x", 25))
+		keepItems(t, s, "acme", i, day.Add(time.Duration(hours)*time.Hour), roomFor(4, 100), item("x", 25))
+		keepItems(t, s, "other", 10+i, day.Add(time.Hour), roomFor(4, 100), item("x", 25))
 	}
 	if got := keptOf(t, s, "acme", 4, day); len(got) != 4 {
 		t.Errorf("with room for all: %v", got)
 	}
-	keepItems(t, s, "acme", 0, day.Add(3*time.Hour), 100, item("x", 25)) // the same again takes no more
+	keepItems(t, s, "acme", 0, day.Add(3*time.Hour), roomFor(4, 100), item("x", 25)) // the same again takes no more
 	if got := keptOf(t, s, "acme", 4, day); len(got) != 4 {
 		t.Errorf("the same again: %v", got)
 	}
-	keepItems(t, s, "acme", 5, day.Add(time.Minute), 100, item("x", 26))
+	keepItems(t, s, "acme", 5, day.Add(time.Minute), roomFor(4, 100), item("x", 26))
 	if got, want := keptOf(t, s, "acme", 6, day), []int{0, 3, 5}; !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v: what expires first goes, but what was just kept", got, want)
 	}
-	keepItems(t, s, "acme", 6, day.Add(time.Minute), 100, item("x", 300))
+	keepItems(t, s, "acme", 6, day.Add(time.Minute), roomFor(4, 100), item("x", 1000))
 	if got, want := keptOf(t, s, "acme", 7, day), []int{6}; !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v: one that is too large alone", got, want)
 	}
 	if got := keptOf(t, s, "other", 14, day); len(got) != 4 {
 		t.Errorf("another tenant has %v", got)
 	}
-	keepItems(t, s, "acme", 7, day.Add(time.Hour), 100, item("x", 30))
+	keepItems(t, s, "acme", 7, day.Add(time.Hour), roomFor(4, 100), item("x", 30))
 	if got, want := keptOf(t, s, "acme", 8, day), []int{7}; !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Items without data take room too: their names and rows do.
+func resultsEmpty(t *testing.T, s, another executions.Results) {
+	t.Helper()
+	name := strings.Repeat("n", 200)
+	most := executions.Room{Bytes: 20 * executions.Size("n000"+name, 0), Items: 1 << 40}
+	if most.Bytes < 20*400 {
+		t.Fatalf("twenty of them count %d bytes", most.Bytes)
+	}
+	for i := range 5 {
+		var all []executions.Item
+		for n := range 300 { // more than one statement inserts
+			all = append(all, executions.Item{Name: fmt.Sprintf("n%03d%s", n, name)})
+		}
+		keepItems(t, s, "acme", i, day.Add(time.Duration(1+i)*time.Hour), most, all[:15+i]...)
+		if i == 4 {
+			keepItems(t, another, "acme", i, day.Add(time.Duration(1+i)*time.Hour), most, all...)
+		}
+		total := 0
+		for n := range 5 {
+			sizes, err := s.Sizes(t.Context(), "acme", runID(n), day)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += len(sizes)
+		}
+		if want := []int{15, 20, 20, 20, 300}[i]; total != want {
+			t.Errorf("%d are kept after %d executions, want %d", total, i+1, want)
+		}
+	}
+	if n, err := s.Sweep(t.Context(), day.Add(5*time.Hour), 1000); err != nil || n != 300 {
+		t.Errorf("swept %d, %v", n, err)
+	}
+	keepItems(t, s, "acme", 9, day.Add(9*time.Hour), most, item("x", int(most.Bytes-executions.Size("x", 0))))
+	if got, want := keptOf(t, s, "acme", 10, day), []int{9}; !cmp.Equal(got, want) {
+		t.Errorf("%v, want %v: the room of what was swept is free", got, want)
+	}
+}
+
+// However small they are, there are only so many of a tenant.
+func resultsNumber(t *testing.T, s, _ executions.Results) {
+	t.Helper()
+	most := executions.Room{Bytes: 1 << 40, Items: 3}
+	for i := range 6 {
+		keepItems(t, s, "acme", i, day.Add(time.Duration(9-i)*time.Hour), most, item("x", 1))
+		keepItems(t, s, "acme", i, day.Add(time.Duration(9-i)*time.Hour), most, item("x", 1)) // twice is one
+		keepItems(t, s, "other", 10+i, day.Add(time.Hour), plenty, item("x", 1))
+	}
+	if got, want := keptOf(t, s, "acme", 6, day), []int{0, 1, 5}; !cmp.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := keptOf(t, s, "other", 16, day); len(got) != 6 {
+		t.Errorf("another tenant has %v", got)
 	}
 }
 
@@ -181,7 +244,7 @@ func resultsManyAtOnce(t *testing.T, s, another executions.Results) {
 			for i := range 10 {
 				n := w*10 + i
 				k := &executions.Kept{Tenant: "acme", ExecutionID: runID(n), Items: []executions.Item{item("x", 10)}, At: day, Until: day.Add(time.Duration(1+n) * time.Hour)}
-				if err := store.Put(context.Background(), k, 100); err != nil {
+				if err := store.Put(context.Background(), k, roomFor(10, 100)); err != nil {
 					t.Error(err)
 				}
 			}
