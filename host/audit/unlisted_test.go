@@ -51,7 +51,8 @@ func TestRecordsListSoManyArtifacts(t *testing.T) {
 				t.Fatal(err)
 			}
 			listed, left := e.Finished.Artifacts, e.Finished.Unlisted
-			if (left == nil) != c.all || c.all && len(listed) != c.files {
+			all := c.all || policy != audit.KeepFull && c.files == 1 // others cut a name
+			if (left == nil) != all || all && len(listed) != c.files {
 				t.Errorf("%s, %s: %d are listed, %+v", name, policy, len(listed), left)
 			}
 			if left == nil {

@@ -96,7 +96,9 @@ type quotas struct{ recordings, conversations, tasks, records Quota }
 // withDefaults fills in what is zero, which is never "any amount".
 func (q quotas) withDefaults() quotas {
 	for _, one := range []struct{ q, zero *Quota }{
-		{&q.recordings, &Quota{1 << 30, 100_000}}, {&q.conversations, &Quota{256 << 20, 20_000}}, {&q.tasks, &Quota{256 << 20, 100_000}},
+		{&q.recordings, &Quota{1 << 30, 100_000}},
+		{&q.conversations, &Quota{256 << 20, 20_000}},
+		{&q.tasks, &Quota{256 << 20, 100_000}},
 		{&q.records, &Quota{Bytes: 100 << 30}},
 	} {
 		if one.q.Bytes <= 0 {
