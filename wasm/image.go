@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"openskill/wasm/guestfs"
@@ -56,6 +57,12 @@ type Call struct {
 	Limits Limits
 
 	Fetch Fetch // requests to the network; nil: none
+
+	// StartFuel is added what the start-ups use that are begun for this run, which is
+	// none where an instance waits, and the ones that replace what it spoilt. They outlive
+	// the run, and so does this: the caller takes from it what it has counted. nil: nobody
+	// counts.
+	StartFuel *atomic.Uint64
 
 	// Done is called when the guest has ended, before anything of the run is taken
 	// away; it may read files, and must not keep them. It may be called on another
@@ -127,7 +134,7 @@ type Image struct {
 	mu       sync.Mutex
 	closed   bool
 	idle     []*instance // the latest used last
-	waiters  []chan ready
+	waiters  []*waiter
 	live     int
 	starting int
 	starts   int                    // ever
@@ -142,6 +149,12 @@ type Image struct {
 	used     time.Time
 	all      sync.WaitGroup
 	slots    chan struct{} // one for each instance that is started for one run
+}
+
+// waiter is a run that waits for an instance.
+type waiter struct {
+	told chan ready
+	pays *atomic.Uint64 // its Call.StartFuel
 }
 
 // ready is what a run that waits is told: an instance that waits for it, or that
@@ -181,10 +194,10 @@ func (im *Image) Run(ctx context.Context, r *Call) (*Outcome, error) {
 	var cancel context.CancelFunc
 	c.ctx, cancel = context.WithTimeout(ctx, c.limits.Timeout)
 	defer cancel()
-	in, err := im.acquire(c.ctx) //nolint:contextcheck // a start-up outlives the call that it is begun for
+	in, err := im.acquire(c.ctx, r.StartFuel) //nolint:contextcheck // a start-up outlives the call that it is begun for
 	switch {
-	case err != nil && c.ctx.Err() != nil:
-		return &Outcome{Ended: endOf(c.ctx), Total: time.Since(c.began)}, nil //nolint:contextcheck // a start-up outlives the call that it is begun for
+	case err != nil && c.ctx.Err() != nil: // all of its run was start-up
+		return &Outcome{Ended: endOf(c.ctx), Fuel: c.startFuel(), Total: time.Since(c.began)}, nil //nolint:contextcheck // a start-up outlives the call that it is begun for
 	case err != nil:
 		return nil, err
 	case in == nil:
@@ -192,6 +205,14 @@ func (im *Image) Run(ctx context.Context, r *Call) (*Outcome, error) {
 	}
 	in.serve(c) // the guest sees the context, and every wait of the host's ends with it
 	return c.result()
+}
+
+// startFuel takes what start-ups have used for c so far.
+func (c *call) startFuel() uint64 {
+	if c.StartFuel == nil {
+		return 0
+	}
+	return c.StartFuel.Swap(0)
 }
 
 // only runs c on an instance that is started for it: under its limits from the
@@ -211,7 +232,7 @@ func (im *Image) only(c *call) (*Outcome, error) {
 	im.live++
 	im.starts++
 	im.all.Add(1)
-	in := im.start(c)
+	in := im.start(c, c.StartFuel)
 	im.mu.Unlock()
 	select {
 	case <-in.parked:
@@ -232,7 +253,7 @@ func (im *Image) only(c *call) (*Outcome, error) {
 func (in *instance) alone(c *call) (*Outcome, error) {
 	switch {
 	case in.err != nil && c.ctx.Err() != nil:
-		return &Outcome{Ended: endOf(c.ctx), Total: time.Since(c.began)}, nil
+		return &Outcome{Ended: endOf(c.ctx), Fuel: in.outcome.Fuel, Total: time.Since(c.began)}, nil
 	case in.err != nil:
 		return nil, in.err
 	}
@@ -254,8 +275,8 @@ func (in *instance) alone(c *call) (*Outcome, error) {
 }
 
 // acquire waits for an instance, and starts one where that is quicker. It gives
-// nil where the run is to have one of its own.
-func (im *Image) acquire(ctx context.Context) (*instance, error) {
+// nil where the run is to have one of its own. Pays is added what is started.
+func (im *Image) acquire(ctx context.Context, pays *atomic.Uint64) (*instance, error) {
 	im.mu.Lock()
 	im.used = time.Now() //nolint:forbidigo // compared with the same clock
 	switch n := len(im.idle); {
@@ -272,21 +293,21 @@ func (im *Image) acquire(ctx context.Context) (*instance, error) {
 		im.e.images.left(1)
 		return in, nil
 	}
-	w := make(chan ready, 1)
+	w := &waiter{make(chan ready, 1), pays}
 	im.waiters = append(im.waiters, w)
-	im.grow(false) //nolint:contextcheck // a start-up outlives the call that it is begun for
+	im.grow(false, pays) //nolint:contextcheck // a start-up outlives the call that it is begun for
 	patience := max(2*im.took, 20*time.Millisecond)
 	im.mu.Unlock()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
 		select {
-		case r := <-w:
+		case r := <-w.told:
 			return r.in, r.err
 		case <-timer.C:
 			// Those that run take longer than another one takes to start.
 			im.mu.Lock()
-			im.grow(true) //nolint:contextcheck // a start-up outlives the call that it is begun for
+			im.grow(true, pays) //nolint:contextcheck // a start-up outlives the call that it is begun for
 			im.mu.Unlock()
 			timer.Reset(patience)
 		case <-ctx.Done():
@@ -298,7 +319,7 @@ func (im *Image) acquire(ctx context.Context) (*instance, error) {
 			im.mu.Unlock()
 			im.abandon()
 			if i < 0 { // it was told just now
-				if r := <-w; r.in != nil {
+				if r := <-w.told; r.in != nil {
 					im.put(r.in, false)
 				}
 			}
@@ -331,7 +352,7 @@ func (im *Image) abandon() {
 }
 
 // grow starts an instance if runs wait for one and it would be of use. Im.mu is held.
-func (im *Image) grow(impatient bool) {
+func (im *Image) grow(impatient bool, pays *atomic.Uint64) {
 	enough := max(im.spare, runtime.GOMAXPROCS(0))
 	switch {
 	case im.closed || im.live >= im.max || im.starting >= len(im.waiters):
@@ -341,16 +362,17 @@ func (im *Image) grow(impatient bool) {
 	case im.live >= enough && !impatient:
 		return // one of them is soon free
 	}
-	im.launch()
+	im.launch(pays)
 }
 
-// launch starts an instance. Im.mu is held.
-func (im *Image) launch() {
+// launch starts an instance. Pays is added what its start-up uses; nil: nobody counts.
+// Im.mu is held.
+func (im *Image) launch(pays *atomic.Uint64) {
 	im.live++
 	im.starting++
 	im.starts++
 	im.all.Add(1)
-	im.latest = im.start(nil)
+	im.latest = im.start(nil, pays)
 	im.fresh[im.latest] = struct{}{}
 }
 
@@ -373,7 +395,7 @@ func (im *Image) put(in *instance, first bool) {
 	case len(im.waiters) > 0:
 		w := im.waiters[0]
 		im.waiters = im.waiters[1:]
-		w <- ready{in: in}
+		w.told <- ready{in: in}
 		im.mu.Unlock()
 		return
 	}
@@ -408,7 +430,7 @@ func (im *Image) gone(in *instance) {
 			im.failures++
 		}
 		for _, w := range im.waiters {
-			w <- ready{err: in.err}
+			w.told <- ready{err: in.err}
 		}
 		im.waiters = nil
 	}
@@ -417,13 +439,13 @@ func (im *Image) gone(in *instance) {
 		im.memory = nil
 		im.e.images.dropped.Add(1)
 	}
-	for range im.waiters {
-		im.grow(true)
+	for _, w := range im.waiters {
+		im.grow(true, w.pays)
 	}
 	// A run that spoilt its instance is one reason to start another ahead. That one was
 	// taken back, or did not start, is none: the next would go the same way, for ever.
 	if in.spoilt() && !im.closed && !im.silent && !im.once && im.live < im.spare && len(im.waiters) == 0 && !im.e.images.full.Load() {
-		im.launch()
+		im.launch(in.given.StartFuel)
 	}
 }
 
@@ -481,7 +503,7 @@ func (im *Image) Warm(ctx context.Context, n int) error {
 			im.mu.Unlock()
 			return nil
 		case im.live < n && im.starting < runtime.GOMAXPROCS(0):
-			im.launch() //nolint:contextcheck // a start-up outlives the call that it is begun for
+			im.launch(nil) //nolint:contextcheck // a start-up outlives the call that it is begun for
 		}
 		in := im.latest
 		for in = range im.fresh { // one that still starts, if there is any
@@ -524,7 +546,7 @@ func (im *Image) Close() error {
 	im.mu.Unlock()
 	im.e.images.left(len(idle))
 	for _, w := range waiters {
-		w <- ready{err: ErrClosed}
+		w.told <- ready{err: ErrClosed}
 	}
 	for _, in := range idle {
 		in.retire()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -33,6 +34,7 @@ type instance struct {
 	// only is the call that the instance is started for, with the real clock and real
 	// chance, since all of the run may be start-up; nil: it is started for any.
 	only *call
+	pays *atomic.Uint64 // for the start-up; nil: nobody counts
 
 	cancel context.CancelFunc // of the start-up's time
 
@@ -129,8 +131,8 @@ type outputs struct{ stdout, stderr bytes.Buffer }
 
 // start makes an instance and lets it run to its first read of input. only is nil,
 // or the one call that it serves.
-func (im *Image) start(only *call) *instance {
-	in := &instance{im: im, only: only, parked: make(chan struct{}), ended: make(chan struct{})}
+func (im *Image) start(only *call, pays *atomic.Uint64) *instance {
+	in := &instance{im: im, only: only, pays: pays, parked: make(chan struct{}), ended: make(chan struct{})}
 	in.began = time.Now() //nolint:forbidigo // a limit of real time
 	l := im.program.Limits.withDefaults()
 	ctx, cancel := context.WithTimeout(context.Background(), l.Timeout)
@@ -216,6 +218,9 @@ func (in *instance) main(ctx context.Context, l Limits) {
 	x := &execution{tank: meter.Tank{Budget: l.Fuel, Slice: m.e.o.Slice}, stack: l.Stack, mem: memory{limit: l.Memory, tables: countedTables(m.tables), spaces: m.spaces}}
 	in.x = x
 	x.over = in.over
+	if in.only == nil {
+		x.pays = in.pays // as it goes: a start-up may outlive the run that it is begun for
+	}
 	defer x.mem.share(in.files.Scratch)()
 	cfg := wasi.Config{
 		Args: p.Args, Env: p.Env, Stdout: &in.startup.stdout, Stderr: &in.startup.stderr,
@@ -269,6 +274,7 @@ func (in *instance) run(m *Module) {
 	}
 	x.account(out)
 	in.err = x.settle(x.ctx, out, err)
+	x.pay(out.Fuel)
 	out.Total = time.Since(in.began)
 	out.Stdout, out.Stderr = in.startup.stdout.Bytes(), in.startup.stderr.Bytes()
 	out.MemoryPeak = x.mem.most
@@ -280,6 +286,9 @@ var errRetired = errors.New("wasm: the instance is not needed any more")
 // begin is called by the guest's first read: the start-up is over.
 func (in *instance) begin(ctx context.Context, mod api.Module, p wasi.Pending) {
 	in.startFuel = in.x.used()
+	in.x.pays = in.pays
+	in.x.pay(in.startFuel)
+	in.x.pays = nil // what comes is a run's
 	if in.files.Begun != nil {
 		in.files.Begun()
 	}

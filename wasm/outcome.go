@@ -39,7 +39,7 @@ type Outcome struct {
 	Trap     string // the kind of trap, such as "unreachable"; no text of the guest
 
 	Stdout, Stderr []byte       // what was kept; nil where Run names a writer
-	Fuel           uint64       // units used; of an image's run, from the first read of input on
+	Fuel           uint64       // units used; of an image's run, from the first read of input on, or by the start-up that it did not outlast
 	StartFuel      uint64       // units that an image's start-up used; 0 if all of it was start-up
 	MemoryPeak     uint64       // bytes of linear memory, of a plug-in's blocks and of files in scratch space, at the most of all together
 	Plugin         PluginResult // what a plug-in of Extism set, however it ended

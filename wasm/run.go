@@ -9,6 +9,7 @@ import (
 	"io"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -65,6 +66,8 @@ type execution struct {
 	code  uint32        // what the main function returned
 
 	ctx       context.Context //nolint:containedctx // the guest's, for refuel
+	pays      *atomic.Uint64  // is added the fuel as it is used; nil: the outcome has it
+	paid      uint64          // of that
 	fuel      api.MutableGlobal
 	exception api.Global // not 0 when a function came back by an exception; nil: none can
 	over      func()     // called when the main function is over; nil: nothing
@@ -82,6 +85,14 @@ func (x *execution) used() uint64 {
 		return x.tank.Used(0)
 	}
 	return x.tank.Used(int64(x.fuel.Get())) //nolint:gosec // bits
+}
+
+// pay adds what was used since the last time.
+func (x *execution) pay(used uint64) {
+	if x.pays != nil && used > x.paid {
+		x.pays.Add(used - x.paid)
+		x.paid = used
+	}
 }
 
 // account notes the fuel of a run that is over.
@@ -130,6 +141,7 @@ func (e *Engine) refuel(ctx context.Context, s []uint64) {
 		return
 	case meter.NeedsFuel:
 	}
+	x.pay(x.tank.Used(int64(s[0]))) //nolint:gosec // bits
 	select {
 	case <-ctx.Done():
 		x.end(endOf(ctx))

@@ -128,7 +128,7 @@ func (q *Quotas) giveBack(c *caller) {
 // leave ends a call, and counts its fuel: in one step, or others would begin on fuel that
 // is neither promised nor used.
 func (q *Quotas) leave(c *caller, tenant string, u skill.Usage) {
-	fuel := int64(min(u.Fuel, 1<<62)) //nolint:gosec // it fits
+	fuel := add(int64(min(u.Fuel, 1<<62)), int64(min(u.StartFuel, 1<<62))) //nolint:gosec // they fit
 	now := q.o.Now()
 	key := dayKey(tenant, today(now))
 	q.mu.Lock()

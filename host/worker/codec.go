@@ -162,7 +162,7 @@ func (w *wireReply) append(b []byte) []byte {
 	b = appendJSON(b, w.Refused, w.Refused != nil)
 	b = appendText(b, w.Code)
 	b = appendText(b, w.Message)
-	for _, n := range []uint64{uint64(w.ExitCode), uint64(w.Stdout), uint64(w.Stderr), w.Usage.Fuel, w.Usage.MemoryPeak, uint64(len(w.Files))} { //nolint:gosec // lengths
+	for _, n := range []uint64{uint64(w.ExitCode), uint64(w.Stdout), uint64(w.Stderr), w.Usage.Fuel, w.Usage.MemoryPeak, w.Usage.StartFuel, uint64(len(w.Files))} { //nolint:gosec // lengths
 		b = binary.AppendUvarint(b, n)
 	}
 	b = binary.AppendVarint(b, w.Usage.Began)
@@ -192,7 +192,7 @@ func (w *wireReply) read(head []byte) error {
 	exit := r.number()
 	w.ExitCode = uint32(exit) //nolint:gosec // compared below
 	w.Stdout, w.Stderr = r.length(), r.length()
-	w.Usage = skill.Usage{Fuel: r.number(), MemoryPeak: r.number()}
+	w.Usage = skill.Usage{Fuel: r.number(), MemoryPeak: r.number(), StartFuel: r.number()}
 	n := r.length()
 	w.Usage.Began, w.Usage.Took = r.signed(), time.Duration(r.signed())
 	if exit != uint64(w.ExitCode) || n > maxFiles {

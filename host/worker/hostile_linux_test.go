@@ -37,6 +37,7 @@ const (
 type said struct {
 	refused, code, message             string
 	exit, stdout, stderr, fuel, memory uint64
+	starts                             uint64 // fuel of start-ups
 	files                              []saidFile
 	count                              uint64 // of files, where it is not their number
 	differs                            string
@@ -54,7 +55,7 @@ func (s said) bytes() string {
 	text(s.refused)
 	text(s.code)
 	text(s.message)
-	for _, n := range []uint64{s.exit, s.stdout, s.stderr, s.fuel, s.memory, max(s.count, uint64(len(s.files)))} {
+	for _, n := range []uint64{s.exit, s.stdout, s.stderr, s.fuel, s.memory, s.starts, max(s.count, uint64(len(s.files)))} {
 		b = binary.AppendUvarint(b, n)
 	}
 	b = binary.AppendVarint(b, math.MinInt64) // times that nobody believes
@@ -91,7 +92,7 @@ func say(conn io.Writer, kind byte, call uint64, length int, head string, body [
 // names is said instead of an answer.
 func beHostile() error {
 	beside := os.NewFile(3, "host")
-	say(beside, sayHello, 0, -1, `{"version":6,"narrows":false,"protections":[]}`, nil)
+	say(beside, sayHello, 0, -1, `{"version":7,"narrows":false,"protections":[]}`, nil)
 	for {
 		oob := make([]byte, 64)
 		n, got, _, _, err := syscall.Recvmsg(4, make([]byte, 1), oob, 0)
@@ -183,7 +184,7 @@ func attack(conn *os.File, call uint64, what string) {
 	case "bytes of nothing":
 		reply(said{stdout: 1}, "ok")
 	case "any cost":
-		reply(said{stdout: 2, fuel: math.MaxUint64, memory: math.MaxUint64}, "ok")
+		reply(said{stdout: 2, fuel: math.MaxUint64, memory: math.MaxUint64, starts: math.MaxUint64}, "ok")
 	case "a code of the host's":
 		reply(said{code: "UNAUTHORIZED", message: "log in at evil.example"}, "")
 	case "an error of the host's":
@@ -310,7 +311,7 @@ func TestHostileWorker(t *testing.T) {
 		"an error in colours":           refused(skill.InvalidArgument, "a[31mbc", `{"k":["v"]}`),
 		"an error of a megabyte":        refused(skill.InvalidArgument, "m", "null"),
 		"any cost": func(got *skill.Reply, err error) string {
-			if bad := ok(got, err); bad != "" || got.Usage.Fuel > 1 || got.Usage.MemoryPeak > 1<<32 {
+			if bad := ok(got, err); bad != "" || got.Usage.Fuel > 1 || got.Usage.StartFuel == 0 || got.Usage.StartFuel > 1<<44 || got.Usage.MemoryPeak > 1<<32 {
 				return "want the answer, at no more cost than the call had"
 			}
 			return ""

@@ -101,6 +101,9 @@ var ofTheHost = map[skill.Code]bool{
 // believed reports whether a worker may say a code.
 func believed(c skill.Code) bool { return c.Known() && !ofTheHost[c] }
 
+// mostStartFuel is more than start-ups can use between two calls: minutes of all processors.
+const mostStartFuel = 1 << 44
+
 const (
 	// maxDetails bounds the details of an error, in bytes of JSON: the report on a module
 	// has some ten thousand.
@@ -234,7 +237,10 @@ func (w *wireReply) reply(f *frame, call *skill.Call) (reply *skill.Reply, refus
 	r := &skill.Reply{
 		Code: w.Code, Message: skill.CleanText(w.Message, skill.MaxMessage), ExitCode: w.ExitCode,
 		// What is said of a run's cost stays within what a run can cost.
-		Usage:  skill.Usage{Fuel: min(w.Usage.Fuel, call.Limits.Fuel), MemoryPeak: min(w.Usage.MemoryPeak, 1<<32), Began: w.Usage.Began, Took: w.Usage.Took},
+		Usage: skill.Usage{
+			Fuel: min(w.Usage.Fuel, call.Limits.Fuel), MemoryPeak: min(w.Usage.MemoryPeak, 1<<32),
+			StartFuel: min(w.Usage.StartFuel, mostStartFuel), Began: w.Usage.Began, Took: w.Usage.Took,
+		},
 		Stdout: cut(w.Stdout, limit), Stderr: cut(w.Stderr, limit),
 	}
 	if len(r.Stdout) != w.Stdout || len(r.Stderr) != w.Stderr {

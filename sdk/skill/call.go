@@ -82,8 +82,11 @@ type Reply struct {
 
 // Usage is what a run cost.
 type Usage struct {
-	Fuel       uint64 // units; 0 where the runner does not meter
+	Fuel       uint64 // units, at most those of Limits; 0 where the runner does not meter
 	MemoryPeak uint64 // bytes
+	// StartFuel is what start-ups used beside Fuel, in units: those that were begun for
+	// this call, and those of earlier calls of the tenant that went on after their call.
+	StartFuel uint64
 	// Began and Took are when the process that ran it had it, and for how long; zero where
 	// that was the host's own.
 	Began int64 // Unix time, in ns

@@ -10,6 +10,7 @@ import (
 	"math/bits"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"openskill/sdk/skill"
@@ -33,6 +34,7 @@ type Images struct {
 	mu     sync.Mutex
 	all    map[imageKey]*kept
 	clock  uint64
+	starts map[string]*atomic.Uint64 // by tenant: fuel of start-ups that no call has told yet
 	closed bool
 }
 
@@ -129,7 +131,8 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 				made.saw = w.take()
 			}
 		},
-		Fetch: s.fetch(call),
+		Fetch:     s.fetch(call),
+		StartFuel: s.startsOf(call.Tenant),
 	}
 	if t != nil {
 		run.Stdin, run.Record, run.Replay = start.whole(call), t.record, t.replay
@@ -143,6 +146,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 		return nil, err
 	}
 	r := reply(ctx, call, out, time.Since(began))
+	r.Usage.StartFuel += run.StartFuel.Swap(0)
 	if start.Plugin {
 		plugged(r, call, out, printed.Bytes())
 	}
@@ -151,6 +155,22 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 		t.note(r, out, made.saw)
 	}
 	return r, nil
+}
+
+// startsOf gives what counts the start-ups of a tenant's calls. A start-up may go on when
+// its call, and its image, are gone; a later call tells what it used.
+func (s *Images) startsOf(tenant string) *atomic.Uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.starts[tenant]
+	if n == nil {
+		if s.starts == nil {
+			s.starts = map[string]*atomic.Uint64{}
+		}
+		n = &atomic.Uint64{}
+		s.starts[tenant] = n
+	}
+	return n
 }
 
 func (s *Start) stdin(call *skill.Call) io.Reader {

@@ -55,8 +55,9 @@ var ends = map[wasm.Ended]end{
 func reply(ctx context.Context, call *skill.Call, out *wasm.Outcome, took time.Duration) *skill.Reply {
 	r := &skill.Reply{
 		Stdout: out.Stdout, Stderr: out.Stderr,
-		Usage: skill.Usage{Fuel: out.Fuel, MemoryPeak: out.MemoryPeak},
+		Usage: skill.Usage{Fuel: min(out.Fuel, call.Limits.Fuel), MemoryPeak: out.MemoryPeak},
 	}
+	r.Usage.StartFuel = out.Fuel - r.Usage.Fuel // a start-up has fuel of its own
 	ended := out.Ended
 	if ended == wasm.OutOfTime && ctx.Err() != nil && took < call.Limits.Timeout {
 		ended = wasm.Cancelled
