@@ -255,11 +255,17 @@ func TestHostileWorker(t *testing.T) {
 		if err != nil || got.Code != skill.WorkerCrashed {
 			return "want WORKER_CRASHED"
 		}
+		if got.Usage.Fuel != 1 {
+			return "want the fuel that the call might have used"
+		}
 		return ""
 	}
 	timeout := func(got *skill.Reply, err error) string {
 		if err != nil || got.Code != skill.Timeout {
 			return "want TIMEOUT"
+		}
+		if got.Usage.Fuel != 1 {
+			return "want the fuel that the call might have used"
 		}
 		return ""
 	}

@@ -255,16 +255,20 @@ func (r *Runner) compile(ctx context.Context, call *skill.Call, digest string) e
 // ended says how a call ended that has no reply of its worker's.
 func (r *Runner) ended(ctx, within context.Context, call *skill.Call, err error) (*skill.Reply, error) {
 	var crash *crashedError
+	var used skill.Usage
+	if errors.Is(err, errHung) || errors.As(err, &crash) {
+		used.Fuel = call.Limits.Fuel // nobody can say how much of it
+	}
 	switch {
 	case ctx.Err() != nil:
-		return &skill.Reply{Code: skill.Cancelled, Message: "the caller left before the skill ended"}, nil //nolint:nilerr // that is the reply
-	case errors.Is(err, errHung) || errors.As(err, &crash) && within.Err() != nil:
-		return &skill.Reply{Code: skill.Timeout, Message: fmt.Sprintf("the skill did not end within its limit of %d ms", call.Limits.Timeout.Milliseconds())}, nil
+		return &skill.Reply{Code: skill.Cancelled, Usage: used, Message: "the caller left before the skill ended"}, nil //nolint:nilerr // that is the reply
+	case errors.Is(err, errHung) || crash != nil && within.Err() != nil:
+		return &skill.Reply{Code: skill.Timeout, Usage: used, Message: fmt.Sprintf("the skill did not end within its limit of %d ms", call.Limits.Timeout.Milliseconds())}, nil
 	case within.Err() != nil:
 		return unready(call), nil //nolint:nilerr // that is the reply
 	case crash != nil:
 		return &skill.Reply{ //nolint:nilerr // as above
-			Code: skill.WorkerCrashed, Bystander: crash.hung, Message: "the process that ran the skill ended before the skill did; nothing of the call is left, and it may be made again",
+			Code: skill.WorkerCrashed, Bystander: crash.hung, Usage: used, Message: "the process that ran the skill ended before the skill did; nothing of the call is left, and it may be made again",
 		}, nil
 	}
 	return nil, err
