@@ -81,7 +81,7 @@ func (m *Manager) seenToEnd(ctx context.Context, e *audit.Execution) (*View, err
 	deadline := time.NewTimer(m.o.EndWait)
 	defer deadline.Stop()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		v, err := m.view(ctx, e)
+		v, err := m.view(ctx, e, Whole)
 		if err != nil || v.Status != audit.Running {
 			return v, err
 		}

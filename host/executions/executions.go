@@ -61,9 +61,9 @@ type Results interface {
 	// tenant has more than most then, what expires first of the tenant's goes until it has
 	// not, but nothing of this execution. Bytes are counted by [Size].
 	Put(ctx context.Context, k *Kept, most Room) error
-	// Get gives an item that has not expired by now, ErrNotKept if there is none. tenant
-	// is that of the execution.
-	Get(ctx context.Context, tenant, executionID, name string, now time.Time) ([]byte, error)
+	// Get gives the first most bytes of an item that has not expired by now, ErrNotKept if
+	// there is none. tenant is that of the execution.
+	Get(ctx context.Context, tenant, executionID, name string, most int, now time.Time) ([]byte, error)
 	// Sizes gives the bytes of the items of an execution that have not expired by now, by name.
 	Sizes(ctx context.Context, tenant, executionID string, now time.Time) (map[string]int, error)
 	// Ask notes that an execution shall end; twice is once.

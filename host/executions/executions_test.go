@@ -109,12 +109,12 @@ func TestALongCall(t *testing.T) {
 		}
 		leave()
 		synctest.Wait()
-		if v, err := h.Get(t.Context(), ann, id); err != nil || v.Status != audit.Running || v.Result != nil || v.FinishedAt != nil {
+		if v, err := h.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Status != audit.Running || v.Result != nil || v.FinishedAt != nil {
 			t.Fatalf("while it runs: %+v, %v", v, err)
 		}
 		close(h.held)
 		synctest.Wait()
-		v, err := h.Get(t.Context(), ann, id)
+		v, err := h.Get(t.Context(), ann, id, executions.Whole)
 		if err != nil || v.Status != audit.Success || v.FinishedAt == nil {
 			t.Fatalf("afterwards: %+v, %v", v, err)
 		}
@@ -123,7 +123,7 @@ func TestALongCall(t *testing.T) {
 			t.Errorf("result %s, %v", v.Result, err)
 		}
 		time.Sleep(10*time.Minute + time.Second)
-		if v, err := h.Get(t.Context(), ann, id); err != nil || v.Status != audit.Success || v.Result != nil {
+		if v, err := h.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Status != audit.Success || v.Result != nil {
 			t.Errorf("when it has expired: %+v, %v", v, err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -149,16 +149,16 @@ func TestNoEndWithoutItsResult(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if v, err := h.Get(t.Context(), ann, id); err != nil || v.Status != audit.Running || v.FinishedAt != nil || v.Output != nil {
+		if v, err := h.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Status != audit.Running || v.FinishedAt != nil || v.Output != nil {
 			t.Errorf("between: %+v, %v", v, err)
 		}
 		time.Sleep(time.Minute) // whoever should have kept it is gone
-		if v, err := h.Get(t.Context(), ann, id); err != nil || v.Status != audit.Success || v.Result != nil {
+		if v, err := h.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Status != audit.Success || v.Result != nil {
 			t.Errorf("a minute later: %+v, %v", v, err)
 		}
 		close(gate)
 		synctest.Wait()
-		if v, err := h.Get(t.Context(), ann, id); err != nil || v.Result == nil {
+		if v, err := h.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Result == nil {
 			t.Errorf("in the end: %+v, %v", v, err)
 		}
 	})
@@ -184,7 +184,7 @@ func TestALongCallThatPanics(t *testing.T) {
 				t.Fatalf("%q, %+v, %v", id, r, err)
 			}
 			synctest.Wait()
-			b, err := h.results.Get(t.Context(), "a", id, "", time.Time{})
+			b, err := h.results.Get(t.Context(), "a", id, "", executions.Whole, time.Time{})
 			if err != nil || !strings.Contains(string(b), "INTERNAL") || strings.Contains(string(b), "secret") {
 				t.Errorf("%s, %v", b, err)
 			}
@@ -312,7 +312,7 @@ func TestCancelOnAnotherHost(t *testing.T) {
 		}
 		time.Sleep(time.Second - time.Since(at))
 		synctest.Wait()
-		if v, err := other.Get(t.Context(), ann, id); err != nil || v.Status != audit.Terminated || v.Result == nil {
+		if v, err := other.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Status != audit.Terminated || v.Result == nil {
 			t.Errorf("a second later: %+v, %v", v, err)
 		}
 		h.results.Fail(errors.New("gone"))
@@ -335,7 +335,7 @@ func TestAHostThatStops(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if v, err := h.Get(t.Context(), ann, id); err != nil || v.Status != audit.Terminated || !strings.Contains(string(v.Result), "CANCELLED") {
+		if v, err := h.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Status != audit.Terminated || !strings.Contains(string(v.Result), "CANCELLED") {
 			t.Errorf("%+v, %v", v, err)
 		}
 		if _, _, err := h.begin(t.Context(), ann, "echo"); code(err) != skill.Cancelled {

@@ -1,12 +1,14 @@
 package executions
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -119,7 +121,7 @@ func (m *Manager) keepResult(ctx context.Context, tenant, id string, r *skill.Re
 	if m.o.Results == nil {
 		return
 	}
-	b, err := json.Marshal(r)
+	b, err := Written(r)
 	if err == nil && int64(len(b)) > m.o.MostOfOne {
 		err = fmt.Errorf("it has %d bytes, and at most %d are kept", len(b), m.o.MostOfOne)
 	}
@@ -130,6 +132,20 @@ func (m *Manager) keepResult(ctx context.Context, tenant, id string, r *skill.Re
 		m.o.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "the result of a long call is not kept",
 			slog.String("execution_id", id), slog.String("error", err.Error()))
 	}
+}
+
+// Written returns a result as JSON. Its data is copied as the door gave it, and not read: the
+// door has made sure that it is JSON, and it may be long.
+func Written(r *skill.Result) ([]byte, error) {
+	plain := *r
+	plain.Data = nil
+	b, err := json.Marshal(&plain)
+	if err != nil || len(r.Data) == 0 {
+		return b, err
+	}
+	const data = `"data":` // no text of JSON has a quote in it
+	before, after, _ := bytes.Cut(b, []byte(data+"null"))
+	return slices.Concat(before, []byte(data), r.Data, after), nil
 }
 
 // Keep keeps the files that a run left, so that they can be fetched; those beyond

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +46,10 @@ type View struct {
 	Artifacts []Artifact       `json:"artifacts,omitempty"`
 	Unlisted  *audit.Unlisted  `json:"unlisted,omitempty"` // artifacts beyond those
 	Logs      string           `json:"logs,omitempty"`     // the end of standard error with its lines, while it is kept
-	Result    json.RawMessage  `json:"result,omitempty"`   // of a long call: the Normalized Skill Result, while it is kept
+	// Of a result that is longer than its reader wants to have: its size, and its beginning as text.
+	ResultBytes int             `json:"result_bytes,omitempty"`
+	ResultHead  string          `json:"result_head,omitempty"`
+	Result      json.RawMessage `json:"result,omitempty"` // of a long call: the Normalized Skill Result, while it is kept
 }
 
 // Failure says how an execution failed.
@@ -156,17 +160,21 @@ func (m *Manager) execution(ctx context.Context, s sight, id string) (*audit.Exe
 	return e, nil
 }
 
-// Get gives an execution that the caller may see, with its result where that is kept.
-func (m *Manager) Get(ctx context.Context, p skill.Principal, id string) (*View, error) {
+// Whole is the most that [Manager.Get] gives of a result: all of it.
+const Whole = math.MaxInt
+
+// Get gives an execution that the caller may see, with its result where that is kept. Of one
+// that is longer than most bytes it reads the beginning only.
+func (m *Manager) Get(ctx context.Context, p skill.Principal, id string, most int) (*View, error) {
 	e, err := m.find(ctx, p, id)
 	if err != nil {
 		return nil, err
 	}
-	return m.view(ctx, e)
+	return m.view(ctx, e, most)
 }
 
-// view is an execution with what is kept of it.
-func (m *Manager) view(ctx context.Context, e *audit.Execution) (*View, error) {
+// view is an execution with what is kept of it, and at most so many bytes of its result.
+func (m *Manager) view(ctx context.Context, e *audit.Execution, most int) (*View, error) {
 	v := viewOf(e)
 	if m.o.Results == nil {
 		return v, nil
@@ -176,7 +184,7 @@ func (m *Manager) view(ctx context.Context, e *audit.Execution) (*View, error) {
 	if err != nil {
 		return nil, unavailable("executions.Get", err)
 	}
-	if err := room(ctx, sizes[logsName]+sizes[""]); err != nil {
+	if err := room(ctx, sizes[logsName]+min(sizes[""], most)); err != nil {
 		return nil, err
 	}
 	for i := range v.Artifacts {
@@ -184,20 +192,23 @@ func (m *Manager) view(ctx context.Context, e *audit.Execution) (*View, error) {
 		v.Artifacts[i].Kept = &kept
 	}
 	if _, kept := sizes[logsName]; kept {
-		logs, err := m.o.Results.Get(ctx, e.Tenant, e.ExecutionID, logsName, now)
+		logs, err := m.o.Results.Get(ctx, e.Tenant, e.ExecutionID, logsName, sizes[logsName], now)
 		if err != nil && !errors.Is(err, ErrNotKept) { // expired since
 			return nil, unavailable("executions.Get", err)
 		}
 		v.Logs = string(logs)
 	}
-	if _, kept := sizes[""]; e.Finished == nil || !kept {
+	size, kept := sizes[""]
+	if e.Finished == nil || !kept {
 		return v, nil
 	}
-	result, err := m.o.Results.Get(ctx, e.Tenant, e.ExecutionID, "", now)
+	result, err := m.o.Results.Get(ctx, e.Tenant, e.ExecutionID, "", min(size, most), now)
 	switch {
 	case errors.Is(err, ErrNotKept): // expired since
 	case err != nil:
 		return nil, unavailable("executions.Get", err)
+	case size > most:
+		v.ResultBytes, v.ResultHead = size, strings.ToValidUTF8(string(result), "") // it may be cut within a character
 	case len(result) > 0:
 		v.Result = result
 	case now.Sub(e.Finished.Time) < storeTime:
@@ -375,7 +386,7 @@ func (m *Manager) File(ctx context.Context, p skill.Principal, id, name string) 
 	if err := room(ctx, sizes[name]); err != nil {
 		return nil, err
 	}
-	data, err := m.o.Results.Get(ctx, e.Tenant, e.ExecutionID, name, now)
+	data, err := m.o.Results.Get(ctx, e.Tenant, e.ExecutionID, name, sizes[name], now)
 	switch {
 	case errors.Is(err, ErrNotKept):
 		return nil, gone

@@ -50,7 +50,7 @@ func TestWhoSeesWhat(t *testing.T) {
 			if !strings.Contains(" "+tc.sees+" ", " "+owner+" ") {
 				want = skill.NotFound
 			}
-			_, byID := h.Get(t.Context(), tc.who, id)
+			_, byID := h.Get(t.Context(), tc.who, id, executions.Whole)
 			_, bySession := h.Session(t.Context(), tc.who, id)
 			if code(byID) != want || code(bySession) != want {
 				t.Errorf("%s: %s by id %v, by session %v", tc.name, owner, byID, bySession)
@@ -94,7 +94,7 @@ func TestFiles(t *testing.T) {
 			return r.Meta.ExecutionID
 		}
 		id := run(`[{"name":"a.csv","size":60},{"name":"b","size":50},{"name":"c","size":40},{"name":"\u001bd","size":0}]`)
-		v, err := h.Get(t.Context(), ann, id)
+		v, err := h.Get(t.Context(), ann, id, executions.Whole)
 		if err != nil || len(v.Artifacts) != 4 {
 			t.Fatalf("%+v, %v", v, err)
 		}
@@ -142,7 +142,7 @@ func TestLogs(t *testing.T) {
 				r := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "files", Input: json.RawMessage(`[{"name":"a","size":1}]`)})
 				id := r.Meta.ExecutionID
 				h.KeepLogs(t.Context(), &audit.Started{Tenant: ann.Tenant, ExecutionID: id}, failed, func() string { return "said" })
-				if v, err := h.Get(t.Context(), ann, id); err != nil || v.Logs != want || len(v.Artifacts) != 1 {
+				if v, err := h.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Logs != want || len(v.Artifacts) != 1 {
 					t.Errorf("%q, failed %v: %+v, %v", c.of, failed, v, err)
 				}
 				if list, _, err := h.List(t.Context(), ann, executions.Query{}); err != nil || list[0].Logs != "" {
@@ -153,7 +153,7 @@ func TestLogs(t *testing.T) {
 						t.Errorf("%q is a file: %q, %v", name, b, err)
 					}
 				}
-				if v, err := h.Get(t.Context(), bob, id); code(err) != skill.NotFound {
+				if v, err := h.Get(t.Context(), bob, id, executions.Whole); code(err) != skill.NotFound {
 					t.Errorf("seen by another tenant: %+v, %v", v, err)
 				}
 			}
@@ -162,21 +162,21 @@ func TestLogs(t *testing.T) {
 		r := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "files", Input: json.RawMessage(`[]`)})
 		of := &audit.Started{Tenant: ann.Tenant, ExecutionID: r.Meta.ExecutionID}
 		h.KeepLogs(t.Context(), of, false, func() string { return "" })
-		if v, err := h.Get(t.Context(), ann, of.ExecutionID); err != nil || v.Logs != "" {
+		if v, err := h.Get(t.Context(), ann, of.ExecutionID, executions.Whole); err != nil || v.Logs != "" {
 			t.Errorf("%+v, %v", v, err)
 		}
 		h.KeepLogs(t.Context(), of, false, func() string { return "said" })
 		h.results.Fail(errors.New("full"))
 		h.KeepLogs(t.Context(), of, false, func() string { return "more" }) // is told in the log alone
-		if _, err := h.Get(t.Context(), ann, of.ExecutionID); code(err) != skill.AuditUnavailable {
+		if _, err := h.Get(t.Context(), ann, of.ExecutionID, executions.Whole); code(err) != skill.AuditUnavailable {
 			t.Errorf("logs that cannot be read: %v", err)
 		}
 		h.results.Fail(nil)
-		if v, err := h.Get(t.Context(), ann, of.ExecutionID); err != nil || v.Logs != "said" {
+		if v, err := h.Get(t.Context(), ann, of.ExecutionID, executions.Whole); err != nil || v.Logs != "said" {
 			t.Errorf("%+v, %v", v, err)
 		}
 		time.Sleep(2 * time.Hour)
-		if v, err := h.Get(t.Context(), ann, of.ExecutionID); err != nil || v.Logs != "" {
+		if v, err := h.Get(t.Context(), ann, of.ExecutionID, executions.Whole); err != nil || v.Logs != "" {
 			t.Errorf("kept for ever: %+v, %v", v, err)
 		}
 	})
@@ -264,7 +264,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 	h := newHouse(t, executions.Options{})
 	id := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "echo", Input: json.RawMessage("{}")}).Meta.ExecutionID
 	h.records.Before(func(context.Context, string) error { return errors.New("database is locked at /secret") })
-	_, get := h.Get(t.Context(), ann, id)
+	_, get := h.Get(t.Context(), ann, id, executions.Whole)
 	_, _, list := h.List(t.Context(), ann, executions.Query{Limit: 10})
 	_, cancel := h.Cancel(t.Context(), ann, id)
 	_, session := h.Session(t.Context(), ann, id)

@@ -65,7 +65,7 @@ func TestTwoHostsOnOneDatabase(t *testing.T) {
 		ended := func(id string) *executions.View {
 			t.Helper()
 			for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-				v, err := two.Get(t.Context(), ann, id)
+				v, err := two.Get(t.Context(), ann, id, executions.Whole)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -102,7 +102,7 @@ func TestTwoHostsOnOneDatabase(t *testing.T) {
 			t.Errorf("%d bytes, %v", len(b), err)
 		}
 		for _, p := range []skill.Principal{bob, amy} {
-			_, byID := two.Get(t.Context(), p, files)
+			_, byID := two.Get(t.Context(), p, files, executions.Whole)
 			_, file := two.File(t.Context(), p, files, "a b.csv")
 			_, session := two.Session(t.Context(), p, files)
 			list, _, err := two.List(t.Context(), p, executions.Query{TraceID: "t-1", Session: files, Limit: 10})

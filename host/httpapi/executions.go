@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"mime"
 	"net/url"
@@ -30,7 +31,8 @@ type Executions interface {
 	Start(ctx context.Context, p skill.Principal, run executions.Run) (id string, r *skill.Result, err error)
 	// List gives a page, newest first, and the cursor of the next one or "".
 	List(ctx context.Context, p skill.Principal, q executions.Query) ([]*executions.View, string, error)
-	Get(ctx context.Context, p skill.Principal, id string) (*executions.View, error)
+	// Get gives an execution with its result, or the beginning of one that is longer than most bytes.
+	Get(ctx context.Context, p skill.Principal, id string, most int) (*executions.View, error)
 	// Cancel ends an execution, and gives it as it is then.
 	Cancel(ctx context.Context, p skill.Principal, id string) (*executions.View, error)
 	// File gives a file that an execution left.
@@ -197,9 +199,24 @@ func queryTime(name, text string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
+// resultHead is how many bytes of a result are given to who wants its beginning.
+const resultHead = 64 << 10
+
 // getExecution answers GET /executions/{id}.
 func (s *Server) getExecution(c *fiber.Ctx) error {
-	return s.execution(c, Executions.Get)
+	most := executions.Whole
+	switch given, err := query(c, "result", 8); {
+	case err != nil:
+		return err
+	case given == nil || *given == "full":
+	case *given == "head":
+		most = resultHead
+	default:
+		return invalidField("result", "must be full or head")
+	}
+	return s.execution(c, func(all Executions, ctx context.Context, p skill.Principal, id string) (*executions.View, error) {
+		return all.Get(ctx, p, id, most)
+	})
 }
 
 // cancelExecution answers DELETE /executions/{id}: 202 while it still runs.
@@ -207,8 +224,8 @@ func (s *Server) cancelExecution(c *fiber.Ctx) error {
 	return s.execution(c, Executions.Cancel)
 }
 
-// jsonCopies is how many times a result is in memory while it is written as JSON.
-const jsonCopies = 3
+// resultCopies is how many times a result is in memory while its answer is made.
+const resultCopies = 2
 
 func (s *Server) execution(c *fiber.Ctx, ask func(Executions, context.Context, skill.Principal, string) (*executions.View, error)) error {
 	all, err := s.executions()
@@ -217,7 +234,7 @@ func (s *Server) execution(c *fiber.Ctx, ask func(Executions, context.Context, s
 	}
 	ctx, done := s.calling(c.Context())
 	defer done()
-	ctx = executions.WithRoom(ctx, func(size int) error { return s.reserve(c.Context(), jsonCopies*size) })
+	ctx = executions.WithRoom(ctx, func(size int) error { return s.reserve(c.Context(), resultCopies*size) })
 	v, err := ask(all, ctx, who(c.Context()), c.Params("id"))
 	if err != nil {
 		return err
@@ -226,8 +243,25 @@ func (s *Server) execution(c *fiber.Ctx, ask func(Executions, context.Context, s
 	if v.Status == audit.Running && !c.Context().IsGet() && !c.Context().IsHead() {
 		status = fasthttp.StatusAccepted
 	}
-	s.writeJSON(c.Context(), status, v)
-	return nil
+	return s.writeExecution(c.Context(), status, v)
+}
+
+// writeExecution answers with an execution. A long result is not read: it was written as JSON
+// when it was stored.
+func (s *Server) writeExecution(ctx *fasthttp.RequestCtx, status int, v *executions.View) error {
+	if len(v.Result) <= smallAnswer {
+		s.writeJSON(ctx, status, v)
+		return nil
+	}
+	plain := *v
+	plain.Result = nil
+	head, err := json.Marshal(&plain)
+	if err != nil {
+		return err
+	}
+	ctx.SetStatusCode(status)
+	ctx.SetContentType(jsonType)
+	return s.setBody(ctx, slices.Concat(bytes.TrimSuffix(head, []byte("}")), []byte(`,"result":`), v.Result, []byte("}\n")))
 }
 
 // replay answers POST /executions/{id}:replay.

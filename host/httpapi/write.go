@@ -14,6 +14,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/executions"
 	"openskill/host/httpapi/internal/wire"
 	"openskill/host/internal/lease"
 	"openskill/sdk/skill"
@@ -97,7 +98,19 @@ func (s *Server) writeResult(ctx *fasthttp.RequestCtx, r *skill.Result) {
 		out.Data, out.Error, status = nil, &e, e.Status
 		hints(ctx, &e)
 	}
-	s.writeJSON(ctx, status, &out)
+	if len(out.Data) <= smallAnswer {
+		s.writeJSON(ctx, status, &out)
+		return
+	}
+	b, err := executions.Written(&out)
+	if err == nil {
+		ctx.SetStatusCode(status)
+		ctx.SetContentType(jsonType)
+		err = s.setBody(ctx, append(b, '\n'))
+	}
+	if err != nil {
+		s.fail(ctx, err)
+	}
 }
 
 // hints sets the headers that go with an error: how to show who one is, and, from the

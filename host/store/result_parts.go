@@ -1,8 +1,8 @@
 package store
 
 import (
-	"bytes"
 	"context"
+	"database/sql"
 	"slices"
 	"time"
 
@@ -48,13 +48,25 @@ func (s resultStore) writeParts(ctx context.Context, k *executions.Kept) (ids []
 	return ids, nil
 }
 
-// readParts reads an item that is in parts.
-func (s resultStore) readParts(ctx context.Context, id string, size int) ([]byte, error) {
-	var parts [][]byte
-	if err := s.db.read.NewRaw("SELECT body FROM result_parts WHERE id = ? ORDER BY part", id).Scan(ctx, &parts); err != nil {
+// readParts reads the first size bytes of an item that is in parts: one part at a time, into
+// memory that is taken once.
+func (s resultStore) readParts(ctx context.Context, id string, size int) (body []byte, err error) {
+	rows, err := s.db.read.DB.QueryContext(ctx, s.db.marked("SELECT body FROM result_parts WHERE id = ? AND part < ? ORDER BY part"), id, (size+resultPart-1)/resultPart)
+	if err != nil {
 		return nil, err
 	}
-	body := bytes.Join(parts, nil)
+	defer rows.Close() //nolint:errcheck // it was read
+	body = make([]byte, 0, size)
+	for rows.Next() {
+		var part sql.RawBytes
+		if err := rows.Scan(&part); err != nil {
+			return nil, err
+		}
+		body = append(body, part[:min(len(part), size-len(body))]...)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
 	if len(body) != size {
 		return nil, executions.ErrNotKept // it is being removed
 	}

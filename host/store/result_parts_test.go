@@ -99,7 +99,7 @@ func TestPartsAreRemoved(t *testing.T) {
 		parts("perhaps not finished yet", 24)
 		sweep(11 * time.Minute)
 		parts("never finished", 4)
-		if b, err := d.Results().Get(t.Context(), "acme", "00000000-0000-7000-8000-000000000005", "x", when); err != nil || !bytes.Equal(b, large) {
+		if b, err := d.Results().Get(t.Context(), "acme", "00000000-0000-7000-8000-000000000005", "x", executions.Whole, when); err != nil || !bytes.Equal(b, large) {
 			t.Errorf("%d bytes, %v", len(b), err)
 		}
 	})

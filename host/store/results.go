@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -195,19 +196,19 @@ func (s resultStore) remove(ctx context.Context, tx bun.Tx, has *sums, items []k
 }
 
 // Get implements [executions.Results].
-func (s resultStore) Get(ctx context.Context, tenant, executionID, name string, now time.Time) ([]byte, error) {
+func (s resultStore) Get(ctx context.Context, tenant, executionID, name string, most int, now time.Time) ([]byte, error) {
 	var (
 		body  []byte
 		size  int
 		parts string
 	)
-	err := s.db.read.NewRaw("SELECT body, bytes, COALESCE(parts, '') FROM results WHERE execution_id = ? AND name = ? AND tenant = ? AND expires_at > ?",
-		executionID, plain(name), plain(tenant), at(now)).Scan(ctx, &body, &size, &parts)
+	err := s.db.read.NewRaw("SELECT substr(body, 1, ?), bytes, COALESCE(parts, '') FROM results WHERE execution_id = ? AND name = ? AND tenant = ? AND expires_at > ?",
+		min(most, math.MaxInt32), executionID, plain(name), plain(tenant), at(now)).Scan(ctx, &body, &size, &parts)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, executions.ErrNotKept
 	case err == nil && parts != "":
-		return s.readParts(ctx, parts, size)
+		return s.readParts(ctx, parts, min(size, most))
 	}
 	return body, err
 }

@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"runtime"
 	"testing"
+	"time"
 
 	"openskill/host/executions"
 	"openskill/host/executions/executionstest"
@@ -23,5 +25,29 @@ func TestResults(t *testing.T) {
 			open := fresh(t)
 			return open().Results(), open().Results()
 		})
+	})
+}
+
+// To read a large result, memory is taken for it once, and for what the driver hands over of it.
+func TestReadingAResultTakesItsSizeOnce(t *testing.T) {
+	const size = 16 << 20
+	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
+		results, until := fresh(t)().Results(), time.Now().Add(time.Hour)
+		k := &executions.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []executions.Item{{Data: make([]byte, size)}}, At: until, Until: until}
+		if err := results.Put(t.Context(), k, executions.Room{Bytes: 1 << 30, Items: 10}); err != nil {
+			t.Fatal(err)
+		}
+		for most, bound := range map[int]uint64{executions.Whole: 3 * size, 64 << 10: size / 2} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			b, err := results.Get(t.Context(), k.Tenant, k.ExecutionID, "", min(most, size), until.Add(-time.Minute))
+			runtime.ReadMemStats(&after)
+			if err != nil || len(b) != min(most, size) {
+				t.Fatalf("%d bytes, %v", len(b), err)
+			}
+			if n := after.TotalAlloc - before.TotalAlloc; n > bound {
+				t.Errorf("%d KiB are allocated to read %d", n>>10, len(b)>>10)
+			}
+		}
 	})
 }

@@ -500,6 +500,10 @@ export type Execution = {
   replay_of?: string;
   /** Of a call with `Prefer: respond-async`, while it is kept. */
   result?: SkillSuccess | SkillFailure;
+  /** The size of the result. Only with `result_head`. */
+  result_bytes?: number;
+  /** The first 64 KiB of the JSON of a longer result, where it was asked for so. */
+  result_head?: string;
   /** type:runtime, as in wasm:wasi; missing while it runs. */
   runner?: string;
   /** Of an Agent Skill, its path; missing of a call of a skill. */
@@ -1473,6 +1477,13 @@ export interface paths {
       path: {
         /** The id of an execution. */
         id: string;
+      };
+      query?: {
+        /**
+         * `head` gives a result of more than 64 KiB as `result_head` and `result_bytes` in the
+         * place of `result`.
+         */
+        result?: "full" | "head";
       };
       header?: {
         /**

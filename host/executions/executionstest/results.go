@@ -97,11 +97,11 @@ func (r *Results) drop(tenant, but string) bool {
 }
 
 // Get implements executions.Results.
-func (r *Results) Get(ctx context.Context, tenant, id, name string, now time.Time) (data []byte, err error) {
+func (r *Results) Get(ctx context.Context, tenant, id, name string, most int, now time.Time) (data []byte, err error) {
 	err = executions.ErrNotKept
 	if failed := r.do(ctx, func() {
 		if i, ok := r.items[key{id, name}]; ok && i.tenant == tenant && i.until.After(now) {
-			data, err = slices.Clone(i.data), nil
+			data, err = slices.Clone(i.data[:min(most, len(i.data))]), nil
 		}
 	}); failed != nil {
 		return nil, failed

@@ -52,7 +52,7 @@ func keepItems(t *testing.T, s executions.Results, tenant string, n int, until t
 func keptOf(t *testing.T, s executions.Results, tenant string, n int, now time.Time) (list []int) {
 	t.Helper()
 	for i := range n {
-		switch _, err := s.Get(t.Context(), tenant, runID(i), "x", now); {
+		switch _, err := s.Get(t.Context(), tenant, runID(i), "x", executions.Whole, now); {
 		case err == nil:
 			list = append(list, i)
 		case !errors.Is(err, executions.ErrNotKept):
@@ -84,9 +84,15 @@ func resultsRoundTrip(t *testing.T, s, another executions.Results) {
 	items := []executions.Item{{Data: []byte(`{"success":true}`)}, {Name: "é/ü.csv", Data: all}, {Name: "big", Data: big}, {Name: "empty"}}
 	keepItems(t, s, "acme", 1, day.Add(time.Hour), plenty, items...)
 	for _, i := range items {
-		got, err := another.Get(t.Context(), "acme", runID(1), i.Name, day)
+		got, err := another.Get(t.Context(), "acme", runID(1), i.Name, executions.Whole, day)
 		if err != nil || !bytes.Equal(got, i.Data) {
 			t.Errorf("%q: %d bytes of %d, %v", i.Name, len(got), len(i.Data), err)
+		}
+		for _, most := range []int{0, 1, 100, 1 << 20, 1<<20 + 1, 3<<20 - 1, 4 << 20} {
+			got, err := another.Get(t.Context(), "acme", runID(1), i.Name, most, day)
+			if err != nil || !bytes.Equal(got, i.Data[:min(most, len(i.Data))]) {
+				t.Errorf("%q: at most %d bytes: %d, %v", i.Name, most, len(got), err)
+			}
 		}
 	}
 	sizes, err := another.Sizes(t.Context(), "acme", runID(1), day)
@@ -94,7 +100,7 @@ func resultsRoundTrip(t *testing.T, s, another executions.Results) {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	keepItems(t, s, "acme", 1, day.Add(time.Hour), plenty, executions.Item{Data: []byte("anew")})
-	if got, err := another.Get(t.Context(), "acme", runID(1), "", day); err != nil || string(got) != "anew" {
+	if got, err := another.Get(t.Context(), "acme", runID(1), "", executions.Whole, day); err != nil || string(got) != "anew" {
 		t.Errorf("%q, %v", got, err)
 	}
 	if sizes, err := s.Sizes(t.Context(), "acme", runID(2), day); err != nil || len(sizes) > 0 {
@@ -137,7 +143,7 @@ func resultsTenants(t *testing.T, s, _ executions.Results) {
 	t.Helper()
 	keepItems(t, s, "acme", 1, day.Add(time.Hour), plenty, item("x", 10), item("", 10))
 	for _, tenant := range []string{"other", "", "ACME", "acme ", "%"} {
-		if b, err := s.Get(t.Context(), tenant, runID(1), "x", day); !errors.Is(err, executions.ErrNotKept) {
+		if b, err := s.Get(t.Context(), tenant, runID(1), "x", executions.Whole, day); !errors.Is(err, executions.ErrNotKept) {
 			t.Errorf("%q: %d bytes, %v", tenant, len(b), err)
 		}
 		if sizes, err := s.Sizes(t.Context(), tenant, runID(1), day); err != nil || len(sizes) > 0 {
@@ -318,13 +324,13 @@ func resultsHostile(t *testing.T, s, _ executions.Results) {
 	t.Helper()
 	for i, text := range []string{"a'; DROP TABLE results; --", `a"b\c`, "?", "$1", "%s", "a?0b", strings.Repeat("n", 1000), "☃\u202e"} {
 		keepItems(t, s, text, i, day.Add(time.Hour), plenty, item(text, 3))
-		if b, err := s.Get(t.Context(), text, runID(i), text, day); err != nil || len(b) != 3 {
+		if b, err := s.Get(t.Context(), text, runID(i), text, executions.Whole, day); err != nil || len(b) != 3 {
 			t.Errorf("%q: %d bytes, %v", text, len(b), err)
 		}
 	}
 	for _, text := range []string{"a\x00b", "a\xffb"} {
 		keepItems(t, s, text, 50, day.Add(time.Hour), plenty, item(text, 3))
-		if b, err := s.Get(t.Context(), text, runID(50), text, day); err != nil || len(b) != 3 {
+		if b, err := s.Get(t.Context(), text, runID(50), text, executions.Whole, day); err != nil || len(b) != 3 {
 			t.Errorf("%q: %d bytes, %v", text, len(b), err)
 		}
 	}

@@ -126,6 +126,24 @@ func (e ListApprovalsParamsState) Valid() bool {
 	}
 }
 
+// Defines values for GetExecutionParamsResult.
+const (
+	Full GetExecutionParamsResult = "full"
+	Head GetExecutionParamsResult = "head"
+)
+
+// Valid indicates whether the value is a known member of the GetExecutionParamsResult enum.
+func (e GetExecutionParamsResult) Valid() bool {
+	switch e {
+	case Full:
+		return true
+	case Head:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for UploadSkillParamsDryRun.
 const (
 	False UploadSkillParamsDryRun = "false"
@@ -794,10 +812,17 @@ type CancelExecutionParams struct {
 
 // GetExecutionParams defines parameters for GetExecution.
 type GetExecutionParams struct {
+	// Result `head` gives a result of more than 64 KiB as `result_head` and `result_bytes` in the
+	// place of `result`.
+	Result *GetExecutionParamsResult `form:"result,omitempty" json:"result,omitempty"`
+
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
+
+// GetExecutionParamsResult defines parameters for GetExecution.
+type GetExecutionParamsResult string
 
 // GetArtifactParams defines parameters for GetArtifact.
 type GetArtifactParams struct {
