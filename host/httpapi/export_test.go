@@ -1,9 +1,7 @@
 package httpapi
 
-import "runtime"
-
 // ReadPlaces is how many lists are made at once.
-func ReadPlaces() int { return max(runtime.NumCPU(), 2) }
+func ReadPlaces() int { return 2 }
 
 // OpenBodies is how many bytes are held of bodies of callers that are not known.
 func OpenBodies(s *Server) int {

@@ -12,8 +12,8 @@ import (
 	"openskill/host/internal/gate"
 )
 
-// The bounds of requests that read or decide. A list is work of the processor; so are records,
-// but on PostgreSQL, and SQLite has four connections that read.
+// The bounds of requests that read or decide. Both wait for the database, and SQLite has four
+// connections that read; what is read is work of the processor too.
 const (
 	recordPlaces = 4
 	readQueue    = 256
@@ -24,8 +24,10 @@ const (
 // that calls and the health of the host are left alone. alone says that all callers are one
 // tenant.
 func NewReads(alone bool) *gate.Gate {
-	return gate.New(gate.Options{Places: max(runtime.NumCPU(), 2), Queue: readQueue, Wait: readWait, Retry: time.Second, Alone: alone})
+	return gate.New(gate.Options{Places: readPlaces(), Queue: readQueue, Wait: readWait, Retry: time.Second, Alone: alone})
 }
+
+func readPlaces() int { return max(runtime.NumCPU(), 2) }
 
 func newRecords(alone bool) *gate.Gate {
 	return gate.New(gate.Options{Places: recordPlaces, Queue: readQueue, Wait: readWait, Retry: time.Second, Alone: alone})
@@ -39,32 +41,32 @@ var ownGate = map[string]bool{
 	"GET " + pathMCP: true, "POST " + pathMCP: true, "DELETE " + pathMCP: true,
 }
 
-// gateOf is the gate of a route; nil: it has its own, or needs none.
-func (s *Server) gateOf(r *access.Route) *gate.Gate {
+// gateOf is the gate of a route, and the part of it; nil: it has its own, or needs none.
+func (s *Server) gateOf(r *access.Route) (*gate.Gate, []gate.Part) {
 	switch {
 	case r.Open, ownGate[r.Method+" "+r.Path]:
-		return nil
+		return nil, nil
 	case r.Method != fiber.MethodGet:
-		return s.records // a decision
+		return s.records, nil // a decision
 	}
 	for _, of := range []string{"/executions", "/audit/", "/agent/", "/approvals", "/usage", "/api/agent/executions"} {
 		if strings.HasPrefix(r.Path, of) {
-			return s.records
+			return s.records, []gate.Part{{Key: "read", Places: readPlaces()}}
 		}
 	}
-	return s.reads
+	return s.reads, nil
 }
 
 // enter waits for the turn of a request's tenant. A client that leaves waits no more.
 func (s *Server) enter(ctx *fasthttp.RequestCtx) (leave func(), err error) {
 	c := callerOf(ctx)
-	g := s.gateOf(c.route)
+	g, parts := s.gateOf(c.route)
 	if g == nil {
 		return func() {}, nil
 	}
 	run, done := s.calling(ctx)
 	defer done()
-	if leave, err = g.Enter(run, c.principal.Tenant); err != nil {
+	if leave, err = g.Enter(run, c.principal.Tenant, parts...); err != nil {
 		return nil, gate.Refusal(err, "httpapi.enter", "too many requests of this tenant, or of all, are being answered")
 	}
 	return leave, nil

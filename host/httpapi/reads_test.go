@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/host/executions"
 	"openskill/host/httpapi"
 	"openskill/host/httpapi/httpapitest"
 	"openskill/sdk/skill"
@@ -108,5 +109,71 @@ func TestReadsEndWithTheirClients(t *testing.T) {
 	}
 	if n := lists.begun.Load(); n > 30 {
 		t.Errorf("%d lists were begun for clients that had left", n)
+	}
+}
+
+// slowRecords are records that take until they are let go. What reads one is counted.
+type slowRecords struct {
+	httpapi.Executions
+	slowTools
+}
+
+func (s *slowRecords) Get(context.Context, skill.Principal, string, int) (*executions.View, error) {
+	if n := s.now.Add(1); n > s.most.Load() {
+		s.most.Store(n)
+	}
+	defer s.now.Add(-1)
+	s.begun.Add(1)
+	<-s.goOn
+	return &executions.View{}, nil
+}
+
+func (s *slowRecords) List(context.Context, skill.Principal, executions.Query) ([]*executions.View, string, error) {
+	_, err := s.Get(context.Background(), skill.Principal{}, "", 0)
+	return nil, "", err
+}
+
+func (s *slowRecords) File(context.Context, skill.Principal, string, string) ([]byte, error) {
+	_, err := s.Get(context.Background(), skill.Principal{}, "", 0)
+	return nil, err
+}
+
+func (s *slowRecords) Cancel(context.Context, skill.Principal, string) (*executions.View, error) {
+	return nil, &skill.Error{Code: skill.NotFound, Message: "there is no such execution"}
+}
+
+// However many tenants read executions, their results and files, no more are read at once than
+// there are processors; decisions have places that reads do not take.
+func TestRecordsAreReadByAsManyAsThereAreProcessors(t *testing.T) {
+	records := &slowRecords{slowTools: slowTools{goOn: make(chan struct{})}}
+	keys := httpapitest.Keys{}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		keys[name] = tenant(name, all()...)
+	}
+	s := start(t, func(o *httpapi.Options) { o.Authenticate, o.Executions, o.Starter = keys.Authenticate, records, nil })
+	var all []*raw
+	for name := range keys {
+		for _, path := range []string{"/executions", "/executions/x", "/executions/x?result=head", "/executions/x/artifacts/y"} {
+			c := s.dial(t)
+			c.send(t, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nX-API-Key: "+name+"\r\n\r\n")
+			all = append(all, c)
+		}
+	}
+	places := int64(min(httpapi.ReadPlaces(), 4))
+	within(t, "all places taken", func() bool { return records.begun.Load() >= places })
+	if places < 4 {
+		if resp, body := s.do(t, "DELETE", "/executions/x", "", "X-API-Key", "a"); resp.StatusCode != 404 {
+			t.Errorf("a decision: %d %s", resp.StatusCode, body)
+		}
+	}
+	close(records.goOn)
+	for _, c := range all {
+		if _, err := http.ReadResponse(c.br, nil); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+	}
+	if records.begun.Load() != int64(len(all)) || records.most.Load() > places {
+		t.Errorf("%d of %d were read, %d at once; there are %d places", records.begun.Load(), len(all), records.most.Load(), places)
 	}
 }
