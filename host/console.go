@@ -55,7 +55,7 @@ func (l *late) CallerOf(ctx context.Context, host, cookie string) skill.Principa
 func (h *Host) console(o *httpapi.Options, api func(context.Context, skill.Principal, *http.Request) (*http.Response, error)) (*console.Console, error) {
 	out := console.Options{
 		API: api, Operator: skill.Local(), Recent: h.lately.window, Tail: h.lately.tail,
-		Settings: h.shownSettings, SelfTest: h.shownSelfTest, Chain: h.chain, Origins: o.Origins, Version: Version, Logger: h.log,
+		Settings: h.shownSettings, SelfTest: h.shownSelfTest, Chain: h.chain, Reads: o.Reads, Origins: o.Origins, Version: Version, Logger: h.log,
 		Workers: func() (console.Workers, bool) {
 			s, ok := h.Workers()
 			return console.Workers{Live: s.Live, Busy: s.Busy, Spares: s.Spares, Starts: s.Starts, Crashes: s.Crashes}, ok

@@ -39,6 +39,11 @@ func (v *view) loadAgentSkill() (*agentSkillData, error) {
 	if err := v.ask("GET", pathOf("agent-skills", v.r.PathValue("name")), nil, nil, d); err != nil {
 		return nil, err
 	}
+	leave, err := v.turn(int64(len(d.Content)))
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	d.HTML = markdown(withoutFrontmatter(d.Content))
 	d.Call = v.p.MayInvoke(skill.ID(d.Name))
 	return d, nil

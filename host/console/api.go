@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
 )
 
@@ -40,8 +41,14 @@ func messageOf(err error) string {
 	return e.Message
 }
 
-// mostAnswer is the longest answer of the API that is read, in bytes.
-const mostAnswer = 64 << 20
+// mostAnswer is the longest answer of the API that is read, in bytes; one of more than
+// longAnswer is read when it is its tenant's turn.
+const (
+	mostAnswer = 64 << 20
+	longAnswer = 64 << 10
+)
+
+var errTooLong = &apiError{Status: http.StatusBadGateway, Code: string(skill.Internal), Message: "The answer is too long to be shown."}
 
 // pathOf makes a path of the API of segments, each escaped.
 func pathOf(segments ...string) string {
@@ -86,17 +93,37 @@ func (v *view) ask(method, path string, query url.Values, body, into any) error 
 	if err != nil {
 		return err
 	}
-	return read(resp, into)
+	return v.read(resp, into)
 }
 
-func read(resp *http.Response, into any) error {
+// turn waits until something of size bytes may be read or made, which takes a processor for a
+// while if it is long.
+func (v *view) turn(size int64) (leave func(), err error) {
+	if v.o.Reads == nil || size <= longAnswer {
+		return func() {}, nil
+	}
+	if leave, err = v.o.Reads.Enter(v.r.Context(), v.p.Tenant); err != nil {
+		return nil, gate.Refusal(err, "console.turn", "too many pages of this tenant, or of all, are being made")
+	}
+	return leave, nil
+}
+
+func (v *view) read(resp *http.Response, into any) error {
 	defer resp.Body.Close() //nolint:errcheck // it is read
+	if resp.ContentLength > mostAnswer {
+		return errTooLong
+	}
+	leave, err := v.turn(resp.ContentLength)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
 	if err != nil {
 		return err
 	}
 	if len(b) > mostAnswer {
-		return &apiError{Status: http.StatusBadGateway, Code: string(skill.Internal), Message: "The answer is too long to be shown."}
+		return errTooLong
 	}
 	if resp.StatusCode >= 400 {
 		var p struct {

@@ -113,7 +113,7 @@ func (v *view) stream() error {
 		return v.problem(err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return v.problem(read(resp, nil))
+		return v.problem(v.read(resp, nil))
 	}
 	defer resp.Body.Close() //nolint:errcheck // what was not read is not wanted
 	return handOnEvents(v.w, resp.Body)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"openskill/host/internal/gate"
 	"openskill/host/internal/lease"
 	"openskill/host/recent"
 	"openskill/sdk/skill"
@@ -33,6 +34,7 @@ type Options struct {
 	Settings func() []Setting
 	SelfTest func() (*SelfTest, error) // the last one; nil: there was none
 	Chain    func(ctx context.Context, tenant string) (*ChainState, error)
+	Reads    *gate.Gate // long answers are read in turns of tenants; nil: at once
 
 	// Origins are those of the host's own pages besides addresses and localhost; cookies of
 	// one that is https are sent over https alone.

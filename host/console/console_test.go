@@ -52,7 +52,7 @@ func (f *fake) api(_ context.Context, p skill.Principal, r *http.Request) (*http
 	} else if _, err := fmt.Sscanf(text, "%d ", &status); err == nil {
 		_, text, _ = strings.Cut(text, " ")
 	}
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
+	return &http.Response{StatusCode: status, Header: http.Header{}, ContentLength: int64(len(text)), Body: io.NopCloser(strings.NewReader(text))}, nil
 }
 
 // open makes a console whose keys are "operator" with all scopes and "reader" of tenant acme

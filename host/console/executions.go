@@ -50,8 +50,10 @@ type execution struct {
 		Bytes  int64  `json:"bytes"`
 		SHA256 string `json:"sha256"`
 	} `json:"unlisted"`
-	Logs   string          `json:"logs"`
-	Result json.RawMessage `json:"result"`
+	Logs        string          `json:"logs"`
+	Result      json.RawMessage `json:"result"`
+	ResultHead  string          `json:"result_head"` // of a long one
+	ResultBytes int             `json:"result_bytes"`
 }
 
 type payload struct {
@@ -182,7 +184,7 @@ func (v *view) loadExecution() (*executionData, error) {
 		return nil, err
 	}
 	d := &executionData{}
-	if err := v.ask("GET", pathOf("executions", v.r.PathValue("id")), nil, nil, &d.execution); err != nil {
+	if err := v.ask("GET", pathOf("executions", v.r.PathValue("id")), values("result", "head"), nil, &d.execution); err != nil {
 		return nil, err
 	}
 	d.MayEnd = d.Status == "running" && (v.p.May(skill.ScopeHost) || d.Principal == v.p.ID && v.p.MayInvokeSome())
@@ -233,7 +235,7 @@ func (v *view) artifact() error {
 		return err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return read(resp, nil)
+		return v.read(resp, nil)
 	}
 	defer resp.Body.Close() //nolint:errcheck // it is read
 	h := v.w.Header()

@@ -164,22 +164,12 @@ func (v *view) run(path string, body any) (*resultData, error) {
 	}
 	resp.StatusCode = http.StatusOK // the result says it
 	var r skill.Result
-	var raw json.RawMessage
-	if err := read(resp, &raw); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, err
-	}
-	var data struct {
-		Data json.RawMessage `json:"data"`
-	}
-	if err := json.Unmarshal(raw, &data); err != nil {
+	if err := v.read(resp, &r); err != nil {
 		return nil, err
 	}
 	out := &resultData{Success: r.Success, Meta: r.Meta, Execution: r.Meta.ExecutionID, Readable: v.may("executions")}
 	if r.Success {
-		out.Data = pretty(data.Data)
+		out.Data = pretty(r.Data)
 	} else if r.Error != nil {
 		out.Code, out.Message = visible(string(r.Error.Code), 64), visible(r.Error.Message, 1000)
 		if r.Error.Details != nil {

@@ -14,11 +14,15 @@ import (
 // visible makes text of strangers fit to be shown: what cannot be seen, or changes how other
 // text is shown, is written out as ‹U+202E›, and what is longer than most bytes is cut, with
 // how much that was. Ends of lines and tabs stay.
-func visible(s string, most int) string {
+func visible(s string, most int) string { return visibleHead(s, len(s), most) }
+
+// visibleHead is visible for a text of size bytes of which only the beginning is there.
+func visibleHead(s string, size, most int) string {
 	var b strings.Builder
 	for i, r := range s {
 		if b.Len() >= most {
-			return b.String() + fmt.Sprintf(" … (%d more bytes)", len(s)-i)
+			s = s[:i]
+			break
 		}
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
@@ -30,6 +34,9 @@ func visible(s string, most int) string {
 		default:
 			b.WriteRune(r)
 		}
+	}
+	if size > len(s) {
+		fmt.Fprintf(&b, " … (%d more bytes)", size-len(s))
 	}
 	return b.String()
 }
@@ -59,16 +66,17 @@ func oneLine(s string, most int) string {
 // mostShown is how much of a JSON value a page shows, in bytes.
 const mostShown = 64 << 10
 
-// pretty is JSON as people read it. What is no JSON is shown as it is.
+// pretty is JSON as people read it. What is no JSON, or much longer than what is shown, is
+// shown as it is.
 func pretty(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
 	}
 	var b bytes.Buffer
-	if len(raw) <= 4<<20 && json.Indent(&b, raw, "", "  ") == nil {
+	if len(raw) <= 4*mostShown && json.Indent(&b, raw, "", "  ") == nil {
 		return visible(b.String(), mostShown)
 	}
-	return visible(string(raw), mostShown)
+	return visibleHead(string(raw[:min(len(raw), mostShown+utf8.UTFMax)]), len(raw), mostShown)
 }
 
 // count is a number with its thousands apart.

@@ -86,7 +86,7 @@ func (v *view) takeUpload() error {
 	d := &uploadData{}
 	status := http.StatusCreated
 	var done skill.UploadResult
-	if err := read(resp, &done); err != nil {
+	if err := v.read(resp, &done); err != nil {
 		if !errors.As(err, &d.Problem) {
 			return err
 		}
