@@ -236,7 +236,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	work = append(work, "--files", strconv.FormatUint(max(s.WorkerMemoryMB<<20, 2*caps.Memory), 10))
 	o := worker.Options{
 		Command: append(append(work, "--state", d.root), without...), Dir: w.dir, Modules: w.modules,
-		Folders: h.readable(s, d), Key: keyOf(s.Workers, h.uploadsDir()), Max: s.WorkersMax, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
+		Folders: h.readable(s, d), Key: keyOf(s.Workers, h.uploadsDir()), Max: s.WorkersMax, Alone: h.alone, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
 		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+mostRecorded(s), 1<<31-1)), //nolint:gosec // bounded
 		FoldersOf: h.foldersOf(s, d), Outgoing: w.outgoing, Log: h.log, Trace: h.trace,
 	}

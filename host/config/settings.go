@@ -143,7 +143,7 @@ type Settings struct {
 	ConcurrencyPerSkill int    `env:"OPENSKILL_CONCURRENCY_PER_SKILL" envDefault:"16" flag:"concurrency-per-skill" min:"1" max:"4096" reload:"yes" doc:"calls of one skill that run at once"`
 
 	Workers        Isolation `env:"OPENSKILL_WORKERS" envDefault:"tenant" flag:"workers" accepts:"tenant, skill, shared or off" doc:"whose calls share a worker process: those of a tenant, of a skill, or all; off: skills run in the host's own process"`
-	WorkersMax     int       `env:"OPENSKILL_WORKERS_MAX" envDefault:"32" flag:"workers-max" min:"1" max:"4096" doc:"worker processes at once; the one that was idle the longest makes room for another"`
+	WorkersMax     int       `env:"OPENSKILL_WORKERS_MAX" envDefault:"32" flag:"workers-max" min:"1" max:"4096" doc:"worker processes at once, shared between tenants; an idle one of the tenant with most makes room for another"`
 	WorkersSpare   int       `env:"OPENSKILL_WORKERS_SPARE" envDefault:"1" flag:"workers-spare" min:"0" max:"64" doc:"worker processes that are kept ready for a tenant (or skill) that comes"`
 	WorkerMemoryMB uint64    `env:"OPENSKILL_WORKER_MEMORY_MB" envDefault:"2048" flag:"worker-memory-mb" min:"128" max:"1048576" doc:"memory of one worker process, in MiB; the kernel ends one that goes beyond, where it can be told to"`
 	WorkerCalls    int       `env:"OPENSKILL_WORKER_CALLS" envDefault:"10000" flag:"worker-calls" min:"1" max:"1000000000" doc:"calls after which a worker process is replaced"`

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"openskill/host/internal/gate"
 	"openskill/host/tracing"
 	"openskill/sdk/skill"
 )
@@ -29,6 +30,7 @@ type Options struct {
 	Key func(call *skill.Call) string
 
 	Max    int           // workers at once; 0: 32
+	Alone  bool          // all callers are one tenant, which may have all of them
 	Spares int           // workers that are ready for a key that comes; 0: 1, negative: none
 	Idle   time.Duration // how long a worker is kept without a call; 0: 5 minutes
 	Calls  int           // calls after which a worker is replaced; 0: 10,000
@@ -46,6 +48,7 @@ type Pool struct {
 	o       Options
 	spawner *spawner
 	bounds  *bounds
+	places  *gate.Gate // for workers that are a key's, by the tenant that they were started for
 
 	mu      sync.Mutex
 	closed  bool
@@ -107,7 +110,7 @@ func New(o Options) (*Pool, error) {
 		return nil, fmt.Errorf("worker.New: %w", err)
 	}
 	p := &Pool{
-		o: o, spawner: newSpawner(), bounds: newBounds(), slots: map[string]*slot{}, live: map[*process]struct{}{},
+		o: o, spawner: newSpawner(), bounds: newBounds(), places: gate.New(gate.Options{Places: o.Max, Alone: o.Alone}), slots: map[string]*slot{}, live: map[*process]struct{}{},
 		stop: make(chan struct{}),
 	}
 	p.all.Add(1)
@@ -172,17 +175,15 @@ func (p *Pool) acquire(ctx context.Context, key string, call *skill.Call) (*proc
 			continue
 		}
 		if s.starting == nil {
-			if !p.room() {
+			leave, err := p.place(call.Tenant)
+			if err != nil {
 				p.mu.Unlock()
-				return nil, &skill.Error{
-					Op: "worker.acquire", Code: skill.RateLimited,
-					Message: fmt.Sprintf("all %d worker processes are busy for others; call again shortly", p.o.Max),
-				}
+				return nil, err
 			}
 			s.w, s.err, s.starting = nil, nil, make(chan struct{})
 			p.begun++
 			p.all.Add(1)
-			go p.fill(s, call) //nolint:contextcheck // the worker is for later calls as well
+			go p.fill(s, call, leave) //nolint:contextcheck // the worker is for later calls as well
 		}
 		starting := s.starting
 		p.mu.Unlock()
@@ -234,36 +235,18 @@ func cannotStart(err error) error {
 	}
 }
 
-// room reports whether one more worker may be started, and makes room where one is
-// idle, the longest unused first; spares go before those that are somebody's. P.mu is held.
-func (p *Pool) room() bool {
-	n := len(p.spares)
-	if len(p.live)+p.begun < p.o.Max || n > 0 && (p.o.FoldersOf == nil || p.spares[n-1].hello.Narrows) {
-		return true
-	}
-	var oldest *slot
-	for _, s := range p.slots {
-		if s.w != nil && s.w.cause() == nil && s.w.idle() && (oldest == nil || s.used.Before(oldest.used)) {
-			oldest = s
-		}
-	}
-	if oldest == nil {
-		return false
-	}
-	w := oldest.w
-	delete(p.slots, oldest.key)
-	delete(p.live, w)
-	w.retire()
-	return true
-}
-
-// fill gives a slot its worker: a spare one, or a new one.
-func (p *Pool) fill(s *slot, call *skill.Call) {
+// fill gives a slot its worker: a spare one, or a new one. leave gives back its place.
+func (p *Pool) fill(s *slot, call *skill.Call, leave func()) {
 	defer p.all.Done()
 	w, err := p.ready(s.key, call)
 	p.mu.Lock()
 	p.begun--
 	s.w, s.err = w, err
+	if _, lives := p.live[w]; lives {
+		w.tenant, w.leave = call.Tenant, leave
+	} else {
+		leave()
+	}
 	if err != nil {
 		p.failed(s)
 		s.err = cannotStart(err)
@@ -374,7 +357,7 @@ func (p *Pool) mourn(w *process) {
 	var crash *crashedError
 	crashed := errors.As(w.cause(), &crash)
 	p.mu.Lock()
-	delete(p.live, w)
+	p.forget(w)
 	p.gone.count(w, true)
 	for i, spare := range p.spares {
 		if spare == w {
@@ -498,7 +481,12 @@ func (p *Pool) restock() {
 			p.mu.Lock()
 			p.coming--
 			p.begun--
-			if err == nil && !p.closed {
+			switch {
+			case err != nil || p.closed:
+			case len(p.live)+p.begun > p.o.Max: // a key was faster
+				p.forget(w)
+				w.retire()
+			default:
 				p.spares = append(p.spares, w)
 			}
 			p.mu.Unlock()

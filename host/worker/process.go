@@ -44,6 +44,10 @@ type process struct {
 	memory   uint64         // bytes that it may have
 	maxReply uint32         // bytes of an answer, whatever the call's limits are
 
+	// Guarded by Pool.mu.
+	tenant string // that it was started for
+	leave  func() // gives back its place; nil: it has none, as a spare one
+
 	mu      sync.Mutex
 	lanes   map[*lane]struct{} // all
 	free    []*lane            // those without a call

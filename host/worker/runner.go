@@ -295,7 +295,7 @@ func (p *Pool) keepLoaded(c *wireCall, digest string) {
 	}
 	p.loads = append(p.loads, c)
 	for _, w := range p.spares { // they know less; others are started
-		delete(p.live, w)
+		p.forget(w)
 		w.retire()
 	}
 	p.spares = nil
