@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -80,9 +81,10 @@ const sweepAfter = time.Minute
 
 // sweepBackups removes what backups left that were killed: each is a copy of the database.
 func sweepBackups(d state) {
-	now := time.Now()                                                 //nolint:forbidigo // compared with the times of files
-	left, _ := filepath.Glob(filepath.Join(d.temp, backupPrefix+"*")) // the pattern is a good one
-	for _, dir := range left {
+	now := time.Now()                                      //nolint:forbidigo // compared with the times of files
+	left, _ := fs.Glob(os.DirFS(d.temp), backupPrefix+"*") // the pattern is a good one
+	for _, name := range left {
+		dir := filepath.Join(d.temp, name)
 		info, err := os.Lstat(dir)
 		if err != nil || !info.IsDir() {
 			continue

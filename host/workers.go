@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -162,7 +163,7 @@ func compileMain(args []string) error {
 	}
 	if out.Report, _ = json.Marshal(report); err == nil && left(c.Write) < before+2 {
 		// An engine goes on without files that it could not write.
-		return say(&worker.Compiled{Failed: "what was compiled could not be written: is the disk full?"})
+		return say(&worker.Compiled{Failed: "not every file that was compiled could be written to the state folder; look whether its disk is full"})
 	}
 	var refused *check.Error
 	switch {
@@ -181,8 +182,8 @@ func compileMain(args []string) error {
 // left counts the files that an engine has made: a metered module, and code, of which
 // it has some of its own.
 func left(dir string) int {
-	metered, _ := filepath.Glob(filepath.Join(dir, "metered/*")) // the patterns are good ones
-	code, _ := filepath.Glob(filepath.Join(dir, "code/*/*"))
+	metered, _ := fs.Glob(os.DirFS(dir), "metered/*") // the patterns are good ones
+	code, _ := fs.Glob(os.DirFS(dir), "code/*/*")
 	n := 0
 	for _, path := range append(metered, code...) {
 		if !strings.HasSuffix(path, ".tmp") {
@@ -322,13 +323,13 @@ const workersPrefix = "workers-"
 
 // sweepWorkers removes what hosts left that were killed.
 func sweepWorkers(d state) {
-	left, _ := filepath.Glob(filepath.Join(d.temp, workersPrefix+"*")) // the pattern is a good one
-	for _, dir := range left {
-		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), workersPrefix), "-")
+	left, _ := fs.Glob(os.DirFS(d.temp), workersPrefix+"*") // the pattern is a good one
+	for _, name := range left {
+		number, _, _ := strings.Cut(strings.TrimPrefix(name, workersPrefix), "-")
 		if pid, err := strconv.Atoi(number); err == nil && alive(pid) {
 			continue
 		}
-		_ = os.RemoveAll(dir) // it is tried again at the next start
+		_ = os.RemoveAll(filepath.Join(d.temp, name)) // it is tried again at the next start
 	}
 }
 

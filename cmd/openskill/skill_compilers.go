@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,9 +116,10 @@ func buildRust(ctx context.Context, j *buildJob) error {
 	}
 	var flags []string
 	home, _ := os.UserHomeDir() // without one there are no crates to hide the path of
-	crates, _ := filepath.Glob(filepath.Join(firstOf(os.Getenv("CARGO_HOME"), filepath.Join(home, ".cargo")), "registry", "src", "*"))
-	for _, dir := range crates {
-		flags = append(flags, "--remap-path-prefix="+dir+"=/crates")
+	sources := filepath.Join(firstOf(os.Getenv("CARGO_HOME"), filepath.Join(home, ".cargo")), "registry", "src")
+	crates, _ := fs.Glob(os.DirFS(sources), "*") // the pattern is a good one
+	for _, name := range crates {
+		flags = append(flags, "--remap-path-prefix="+filepath.Join(sources, name)+"=/crates")
 	}
 	args := append([]string{"rustc", "--release", "--message-format", "json-render-diagnostics"}, locked...)
 	if j.alone(ctx, locked) {
@@ -229,7 +231,7 @@ func (j *buildJob) rustTarget(ctx context.Context) (string, error) {
 		if err != nil {
 			return false
 		}
-		found, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "libstd-*.rlib"))
+		found, _ := fs.Glob(os.DirFS(strings.TrimSpace(string(dir))), "libstd-*.rlib")
 		return len(found) > 0
 	}
 	const target, before = "wasm32-wasip1", "wasm32-wasi" // its name until Rust 1.78
@@ -268,7 +270,7 @@ func buildC(ctx context.Context, j *buildJob) error {
 			return noToolchain("zig not found: install zig, or pip install ziglang==0.15.2 and put its zig on the PATH")
 		}
 	}
-	sources, err := filepath.Glob(filepath.Join(j.folder, "*.c"))
+	sources, err := fs.Glob(os.DirFS(j.folder), "*.c")
 	if err != nil || len(sources) == 0 {
 		return failed(skill.InvalidManifest, "build.language c needs a .c file in the folder")
 	}
@@ -277,9 +279,7 @@ func buildC(ctx context.Context, j *buildJob) error {
 		args = append(args, "-mexec-model=reactor", "-Wl,--export="+j.function)
 	}
 	args = append(args, "--target=wasm32-wasi", "-O2", "-Wl,--strip-all", "-ffile-prefix-map="+j.folder+"=/src", "-o", j.out)
-	for _, source := range sources {
-		args = append(args, filepath.Base(source))
-	}
+	args = append(args, sources...)
 	cache := filepath.Join(j.state, "build", "zig")
 	return j.run(ctx, []string{"ZIG_GLOBAL_CACHE_DIR=" + cache, "ZIG_LOCAL_CACHE_DIR=" + cache}, zig, args...)
 }

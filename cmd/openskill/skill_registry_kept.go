@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/url"
@@ -100,13 +101,13 @@ func (k *keptRegistry) keep(m keptManifest) error {
 
 // replay tells the registry what it knew: indexes last, which name others.
 func (k *keptRegistry) replay() error {
-	files, err := filepath.Glob(filepath.Join(k.manifests, "*.json"))
+	files, err := fs.Glob(os.DirFS(k.manifests), "*.json")
 	if err != nil {
 		return err
 	}
 	var later []keptManifest
 	for _, name := range files {
-		b, err := readFile(name, 2*maxKept)
+		b, err := readFile(filepath.Join(k.manifests, name), 2*maxKept)
 		var m keptManifest
 		if err == nil {
 			err = json.Unmarshal(b, &m)

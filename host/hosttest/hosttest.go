@@ -55,13 +55,13 @@ func stateFolder(root string) string {
 // skills, which are their SHA-256.
 func skills(t testing.TB, root string) map[string]bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, "skills", "*", "*.wasm"))
+	files, err := fs.Glob(os.DirFS(root), "skills/*/*.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
 	names := map[string]bool{}
 	for _, file := range files {
-		b, err := os.ReadFile(file) //nolint:gosec // of the repository
+		b, err := os.ReadFile(filepath.Join(root, file)) //nolint:gosec // of the repository
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it is being built anew
 		}
@@ -77,13 +77,13 @@ func skills(t testing.TB, root string) map[string]bool {
 // finds them: each whole, or not at all.
 func keep(t testing.TB, root, modules, kept string) {
 	t.Helper()
-	reports, err := filepath.Glob(filepath.Join(modules, "*", "*", "report.json"))
+	reports, err := fs.Glob(os.DirFS(modules), "*/*/report.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	own := skills(t, root)
 	for _, report := range reports {
-		from := filepath.Dir(report)
+		from := filepath.Join(modules, filepath.Dir(report))
 		if name := filepath.Base(from); !strings.HasSuffix(name, "-trusted") && !own[name] {
 			continue // a stranger's, or a test's
 		}

@@ -122,10 +122,11 @@ func (in *install) sweep() {
 	}
 	for _, e := range entries {
 		if e.IsDir() && strings.HasPrefix(e.Name(), stagingPrefix) {
-			notes, _ := filepath.Glob(filepath.Join(in.dir, e.Name(), replacingPrefix+"*")) // the pattern is a good one
+			staged := os.DirFS(filepath.Join(in.dir, e.Name()))
+			notes, _ := fs.Glob(staged, replacingPrefix+"*") // the pattern is a good one
 			for _, n := range notes {
-				if b, err := os.ReadFile(n); err == nil { //nolint:gosec // a file of ours
-					in.replacing[skill.ID(strings.TrimPrefix(filepath.Base(n), replacingPrefix))] = string(b)
+				if b, err := fs.ReadFile(staged, n); err == nil {
+					in.replacing[skill.ID(strings.TrimPrefix(n, replacingPrefix))] = string(b)
 				}
 			}
 			_ = upload.Discard(filepath.Join(in.dir, e.Name())) // the next one tries again

@@ -41,7 +41,7 @@ func Snapshot(ctx context.Context, o Options, to string) (kind Kind, schema int6
 
 // Check looks whether a SQLite file is whole and of a release that this program can open.
 func Check(ctx context.Context, file string) error {
-	m, err := Migrate(ctx, Options{URL: "sqlite:" + file})
+	m, err := Migrate(ctx, Options{file: file})
 	if err != nil {
 		return err
 	}

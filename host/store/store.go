@@ -39,6 +39,8 @@ type Options struct {
 
 	// What the records of each tenant may take. At the bound its calls are refused.
 	Records Quota // 0: 100 GiB. Their number is not bounded here
+
+	file string // of SQLite, whatever its name; instead of URL
 }
 
 // Kind is a kind of database.
@@ -144,6 +146,8 @@ func (o Options) parse() (*place, error) {
 	}
 	scheme, rest, ok := strings.Cut(o.URL, ":")
 	switch {
+	case o.file != "":
+		return &place{kind: SQLite, log: o.Log, file: sqlite.Options{File: o.file}}, nil
 	case o.URL == "" && o.StateDir == "":
 		return wrong("without a URL of a database a state folder is needed")
 	case o.URL == "":

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -116,12 +117,13 @@ func (s *Store) openShared() error {
 	if err := s.clearStaging(); err != nil {
 		return err
 	}
-	found, err := filepath.Glob(filepath.Join(s.o.Dir, "*", "*", "*@*"))
+	found, err := fs.Glob(os.DirFS(s.o.Dir), "*/*/*@*")
 	if err != nil {
 		return err
 	}
-	for _, folder := range found {
-		s.shared.here[folder] = true
+	for i, name := range found {
+		found[i] = filepath.Join(s.o.Dir, name)
+		s.shared.here[found[i]] = true
 	}
 	ctx, stop := context.WithTimeout(s.ctx, patience)
 	defer stop()

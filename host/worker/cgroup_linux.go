@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,18 +72,19 @@ func groupOfHost(above string) (string, error) {
 // sweep removes the groups of hosts that were killed. One in which somebody is left
 // cannot be removed.
 func sweep(above string) {
-	left, _ := filepath.Glob(filepath.Join(above, "openskill-*")) // the pattern is a good one
-	for _, dir := range left {
-		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), "openskill-"), "-")
+	groups := os.DirFS(above)
+	left, _ := fs.Glob(groups, "openskill-*") // the pattern is a good one
+	for _, name := range left {
+		number, _, _ := strings.Cut(strings.TrimPrefix(name, "openskill-"), "-")
 		pid, err := strconv.Atoi(number)
 		if err != nil || unix.Kill(pid, 0) == nil {
 			continue
 		}
-		workers, _ := filepath.Glob(filepath.Join(dir, "[0-9]*"))
+		workers, _ := fs.Glob(groups, name+"/[0-9]*")
 		for _, w := range workers {
-			_ = os.Remove(w) // what is busy is for the next host
+			_ = os.Remove(filepath.Join(above, w)) // what is busy is for the next host
 		}
-		_ = os.Remove(dir)
+		_ = os.Remove(filepath.Join(above, name))
 	}
 }
 

@@ -33,9 +33,10 @@ const sweepAfter = time.Minute
 
 // sweep removes the folders in temp that killed hosts left behind.
 func sweep(temp string, now time.Time) {
-	runs, _ := filepath.Glob(filepath.Join(temp, runPrefix+"*")) // the patterns are good ones
-	tries, _ := filepath.Glob(filepath.Join(temp, tryPrefix+"*"))
-	for _, dir := range append(runs, tries...) {
+	runs, _ := fs.Glob(os.DirFS(temp), runPrefix+"*") // the patterns are good ones
+	tries, _ := fs.Glob(os.DirFS(temp), tryPrefix+"*")
+	for _, name := range append(runs, tries...) {
+		dir := filepath.Join(temp, name)
 		info, err := os.Lstat(dir)
 		if err != nil || !info.IsDir() || !own(info) || now.Sub(info.ModTime()) < sweepAfter {
 			continue

@@ -155,7 +155,7 @@ func find() (string, error) {
 			return filepath.Dir(program), nil
 		}
 	}
-	all, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	all, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") //nolint:forbidigo // no folder of anybody
 	if err != nil || len(all) == 0 {
 		return "", noneError{"no PostgreSQL here (neither in PATH nor below /usr/lib/postgresql), so that this is not tested: apt-get install postgresql"}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,12 +102,12 @@ func run(ctx context.Context, dir, name string, args ...string) error {
 
 // theOnly finds the one file that matches.
 func theOnly(dir, pattern string) (string, error) {
-	found, err := filepath.Glob(filepath.Join(dir, pattern))
+	found, err := fs.Glob(os.DirFS(dir), pattern)
 	if err != nil {
 		return "", err
 	}
 	if len(found) != 1 {
 		return "", &missing{"the package manager brought no archive", errors.New(pattern)}
 	}
-	return found[0], nil
+	return filepath.Join(dir, found[0]), nil
 }
