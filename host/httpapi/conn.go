@@ -37,11 +37,12 @@ type connSet struct {
 
 // newConnSet makes a set. Half of the connections are for one tenant, and so are those of
 // all callers that are not authenticated together; a quarter is for one principal or address.
+// An eighth is left to connections whose caller is not known yet, as each is at first.
 // alone says that all callers are one tenant, which may have all.
 func newConnSet(most int, alone bool) *connSet {
-	l := table.Limits{Total: most, Tenant: table.Share(most, 2), Principal: table.Share(most, 4)}
+	l := table.Limits{Total: most, Tenant: table.Share(most, 2), Principal: table.Share(most, 4), Newcomers: most / 8}
 	if alone {
-		l.Tenant, l.Principal = most, most
+		l = table.Limits{Total: most, Tenant: most, Principal: most}
 	}
 	return &connSet{open: table.New(l, (*conn).idle), stall: stallTime}
 }

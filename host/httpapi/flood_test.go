@@ -234,6 +234,44 @@ func TestNoTenantTakesAllConnections(t *testing.T) {
 	}
 }
 
+// Two tenants hold what connections they can get, idle. New ones had only each other to make
+// room: each was cut off by the next, before its request was there.
+func TestNewConnectionsDoNotCutEachOtherOff(t *testing.T) {
+	keys := httpapitest.Keys{"c": tenant("c", skill.ScopeInvoke)}
+	for _, key := range []string{"a1", "a2", "b1", "b2"} {
+		keys[key] = skill.Principal{ID: key, Type: skill.Agent, Tenant: key[:1], Scopes: []string{skill.ScopeInvoke}}
+	}
+	s := start(t, func(o *httpapi.Options) { o.Authenticate, o.MaxConns = keys.Authenticate, 64 })
+	const body = `{"input":{"text":"x"}}`
+	call := func(c *raw, key string) {
+		t.Helper()
+		c.send(t, "POST /skills/echo:invoke HTTP/1.1\r\nHost: localhost\r\nX-API-Key: "+key+"\r\nContent-Type: application/json\r\nContent-Length: "+itoa(len(body))+"\r\n\r\n"+body)
+		resp, err := http.ReadResponse(c.br, nil)
+		if err != nil {
+			t.Fatalf("%s was cut off: %v", key, err)
+		}
+		if _, err = io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != 200 {
+			t.Errorf("%s: %d, %v", key, resp.StatusCode, err)
+		}
+	}
+	for i := range 64 {
+		call(s.dial(t), []string{"a1", "a2", "b1", "b2"}[i%4])
+	}
+	came := s.dial(t)
+	elsewhere := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	for range 100 {
+		c, err := elsewhere.DialContext(t.Context(), "tcp", s.Addr)
+		if err != nil {
+			t.Skipf("loopback has no second address here: %v", err)
+		}
+		defer c.Close() //nolint:errcheck // it says nothing
+	}
+	if resp, _ := s.do(t, "GET", "/healthz", ""); resp.StatusCode != 200 { // all of them are in
+		t.Errorf("/healthz answers %d", resp.StatusCode)
+	}
+	call(came, "c")
+}
+
 // Whoever comes through a trusted proxy is the last address that is not a proxy's.
 func TestClientAddress(t *testing.T) {
 	seen := make(chan string, 1)

@@ -16,6 +16,10 @@ type Owner struct{ Tenant, Principal string }
 // Limits are numbers of entries.
 type Limits struct {
 	Total, Tenant, Principal int
+	// Newcomers is how many of Total tenants together leave to callers that are not
+	// authenticated. Where tenants have all, those have only each other to make room. They
+	// share what is theirs by principal: the one with most makes room first.
+	Newcomers int
 }
 
 // least is the smallest share: in a table of few, shares would refuse what there is room for.
@@ -129,6 +133,8 @@ func (t *Table[V]) room(o Owner) (gone []V, ok bool) {
 			victim, found = t.oldest(func(of Owner) int { return one(of == o) })
 		case t.tenants[o.Tenant] >= t.limits.Tenant:
 			victim, found = t.oldest(func(of Owner) int { return one(of.Tenant == o.Tenant) + one(of == o) })
+		case o.Tenant != "" && len(t.owners)-t.tenants[""] >= t.limits.Total-t.limits.Newcomers:
+			victim, found = t.oldest(func(of Owner) int { return t.surplus(of, o) * one(of.Tenant != "") })
 		case len(t.owners) >= t.limits.Total:
 			victim, found = t.oldest(func(of Owner) int { return t.surplus(of, o) })
 		default:

@@ -90,6 +90,35 @@ func TestEntriesOfUnauthenticatedCallersGoFirst(t *testing.T) {
 	}
 }
 
+// Tenants that have all that they can have leave some to callers that are not known yet: a
+// flood of one address has itself make room.
+func TestTenantsLeaveRoomForNewcomers(t *testing.T) {
+	in := newTable(Limits{Total: 64, Tenant: 32, Principal: 32, Newcomers: 8})
+	var clock uint64
+	large := fill(t, in, Owner{"large", "x"}, 32, &clock)
+	small := fill(t, in, Owner{"small", "x"}, 28, &clock)
+	if in.Has(large[3]) || !in.Has(large[4]) {
+		t.Error("it is not the tenant with most that left room")
+	}
+	came := fill(t, in, Owner{"", "192.0.2.1"}, 1, &clock)[0]
+	for range 100 {
+		fill(t, in, Owner{"", "192.0.2.2"}, 1, &clock)
+	}
+	if n := len(in.All()); n != 64 || !in.Has(came) {
+		t.Errorf("%d entries; the one that came first is there: %v", n, in.Has(came))
+	}
+	if gone, ok := in.Move(came, Owner{"new", "x"}); !ok || len(gone) != 1 || gone[0] != large[4] && gone[0] != small[0] {
+		t.Errorf("%v, %v: it is not a tenant with most that made room", gone, ok)
+	}
+	for _, e := range append(append(large, small...), came) {
+		e.busy = true
+	}
+	came = fill(t, in, Owner{"", "192.0.2.1"}, 1, &clock)[0]
+	if _, ok := in.Move(came, Owner{"other", "x"}); ok {
+		t.Error("a tenant has what is for newcomers")
+	}
+}
+
 func TestBusyEntriesStay(t *testing.T) {
 	in := newTable(Limits{Total: 20, Tenant: 18, Principal: 17})
 	var clock uint64
