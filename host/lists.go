@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"openskill/host/config"
@@ -88,40 +89,89 @@ func (l *lists) drop(key string) {
 	}
 }
 
-// Tools gives what models may call, in the words of a vendor: every skill of the caller's,
-// and the tools for Agent Skills where there are any. It is JSON, which is not to be changed.
-func (h *Host) Tools(ctx context.Context, p skill.Principal, format string) (json.RawMessage, error) {
+// toolList is what models may call, in the words of a vendor: the tools for Agent Skills, and
+// after them those of skills, in the order of their ids.
+type toolList struct {
+	all   json.RawMessage
+	first int      // where the tools of skills begin in all
+	ids   []string // of the skills
+	ends  []int    // where the tool of each ends in all
+}
+
+// page is the part of a list of limit skills after cursor; the first page has the tools for
+// Agent Skills besides. next is the cursor of the page after it, "" if there is none.
+func (l *toolList) page(cursor string, limit int) (part json.RawMessage, next string, err error) {
+	from, begin := 0, 1
+	if cursor != "" {
+		id, err := skill.ParseID(cursor)
+		if err != nil {
+			return nil, "", &skill.Error{Op: "host.Tools", Code: skill.InvalidArgument, Subject: "cursor", Message: "cursor must be the next of the page before"}
+		}
+		found := false
+		if from, found = slices.BinarySearch(l.ids, string(id)); found {
+			from++
+		}
+		begin = l.end(from)
+	}
+	to := from + min(limit, len(l.ids)-from)
+	if from == 0 && begin == 1 && to == len(l.ids) {
+		return l.all, "", nil
+	}
+	if to < len(l.ids) {
+		next = l.ids[to-1]
+	}
+	part = bytes.TrimPrefix(l.all[begin:l.end(to)], []byte(","))
+	return slices.Concat([]byte("["), part, []byte("]\n")), next, nil
+}
+
+// end is where the tools of the first n skills end.
+func (l *toolList) end(n int) int {
+	if n == 0 {
+		return l.first
+	}
+	return l.ends[n-1]
+}
+
+// Tools gives a page of what models may call, in the words of a vendor: every skill of the
+// caller's, and the tools for Agent Skills where there are any. It is JSON, which is not to be
+// changed. limit is of skills.
+func (h *Host) Tools(ctx context.Context, p skill.Principal, format, cursor string, limit int) (list json.RawMessage, next string, err error) {
 	view := h.Catalogue()
 	at := view.revision(p.Tenant) // before anything is read
 	own, err := h.agents.Tools(ctx, p)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	b, err := json.Marshal(own)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	sum := sha256.Sum256(b)
 	key := "tools " + format + " " + string(sum[:]) + " " + p.Tenant
 	if v, ok := h.lists.get(key, at); ok {
-		out, _ := v.(json.RawMessage) // of this kind of key
-		return out, nil
+		kept, _ := v.(*toolList) // of this kind of key
+		return kept.page(cursor, limit)
 	}
-	list, err := h.tools(ctx, p, own)
+	all, err := h.tools(ctx, p, own)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	out, err := written(ctx, format, list)
+	made, err := written(ctx, format, all, len(own))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	h.lists.keep(key, at, out, len(out))
-	return out, nil
+	h.lists.keep(key, at, made, len(made.all)+len(made.ids)*mostID)
+	return made.page(cursor, limit)
 }
 
-// written is a list of tools in a format, as JSON. It ends with ctx.
-func written(ctx context.Context, format string, list []skill.Tool) (json.RawMessage, error) {
+// mostID is about what the id of a skill and where its tool ends take in memory.
+const mostID = 96
+
+// written is a list of tools in a format, of which the first ones are for Agent Skills. It
+// ends with ctx.
+func written(ctx context.Context, format string, list []skill.Tool, own int) (*toolList, error) {
 	out := bytes.NewBufferString("[")
+	made := &toolList{first: 1}
 	var one bytes.Buffer
 	enc := json.NewEncoder(&one)
 	enc.SetEscapeHTML(false)
@@ -142,9 +192,15 @@ func written(ctx context.Context, format string, list []skill.Tool) (json.RawMes
 			out.WriteByte(',')
 		}
 		out.Write(inner)
+		if i < own {
+			made.first = out.Len()
+			continue
+		}
+		made.ids, made.ends = append(made.ids, list[i].Name), append(made.ends, out.Len())
 	}
 	out.WriteString("]\n")
-	return out.Bytes(), nil
+	made.all = out.Bytes()
+	return made, nil
 }
 
 // tools joins the tools for Agent Skills and those of the skills that a caller finds.

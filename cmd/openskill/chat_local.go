@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"log/slog"
+	"math"
 	"sync"
 
 	"openskill/host"
@@ -107,7 +108,8 @@ func (t *localTalker) Skills(ctx context.Context) (list []skill.Descriptor, agen
 }
 
 func (t *localTalker) Tools(ctx context.Context) (json.RawMessage, error) {
-	return t.h.Tools(ctx, skill.Local(), "openai")
+	list, _, err := t.h.Tools(ctx, skill.Local(), "openai", "", math.MaxInt)
+	return list, err
 }
 
 func (t *localTalker) Approval(_ context.Context, id string) (*client.Approval, error) {

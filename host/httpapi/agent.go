@@ -39,26 +39,37 @@ func (s *Server) failAgent(ctx *fasthttp.RequestCtx, status int, e skill.ResultE
 	s.writeJSON(ctx, status, wire.AgentProblem{Error: e, Meta: s.envelopeMeta(ctx)})
 }
 
-// agentCatalogue answers GET /api/agent/skills: every skill that the caller can find and
-// that is enabled.
+// agentCatalogue answers GET /api/agent/skills: a page of the skills that the caller can find
+// and that are enabled.
 func (s *Server) agentCatalogue(c *fiber.Ctx) error {
-	out := wire.AgentCatalogue{Data: []wire.AgentDefinition{}, Meta: s.envelopeMeta(c.Context())}
-	for cursor := ""; ; {
-		page, next, err := s.opt.Catalogue.List(who(c.Context()), cursor, 100)
+	ctx := c.Context()
+	cursor, limit, err := pageOf(c, mostTools, mostTools)
+	if err != nil {
+		return err
+	}
+	out := wire.AgentCatalogue{Data: []wire.AgentDefinition{}, Meta: s.envelopeMeta(ctx)}
+	for {
+		page, next, err := s.opt.Catalogue.List(who(ctx), cursor, 100)
 		if err != nil {
 			return err
 		}
 		for i := range page {
-			if page[i].Enabled {
-				out.Data = append(out.Data, definition(&page[i]))
+			if !page[i].Enabled {
+				continue
 			}
+			if len(out.Data) == limit {
+				linkNext(ctx, out.Data[limit-1].Name, limit)
+				next = ""
+				break
+			}
+			out.Data = append(out.Data, definition(&page[i]))
 		}
 		if next == "" || next == cursor {
 			break
 		}
 		cursor = next
 	}
-	s.writeJSON(c.Context(), fasthttp.StatusOK, out)
+	s.writeJSON(ctx, fasthttp.StatusOK, out)
 	return nil
 }
 

@@ -45,15 +45,17 @@ func (s *Server) listSkills(c *fiber.Ctx) error {
 }
 
 // page reads which page of a list is asked for.
-func page(c *fiber.Ctx) (cursor string, limit int, err error) {
-	limit = 50
+func page(c *fiber.Ctx) (cursor string, limit int, err error) { return pageOf(c, 50, 100) }
+
+// pageOf is page for a list whose pages usually have limit entries, and at most so many.
+func pageOf(c *fiber.Ctx, limit, most int) (string, int, error) {
 	given, err := query(c, "limit", 8)
 	if err != nil {
 		return "", 0, err
 	}
 	if given != nil {
-		if limit, err = strconv.Atoi(*given); err != nil || limit < 1 || limit > 100 {
-			return "", 0, invalidField("limit", "must be a whole number from 1 to 100")
+		if limit, err = strconv.Atoi(*given); err != nil || limit < 1 || limit > most {
+			return "", 0, invalidField("limit", "must be a whole number from 1 to "+strconv.Itoa(most))
 		}
 	}
 	after, err := query(c, "cursor", 256)

@@ -22,9 +22,9 @@ type slowTools struct {
 	goOn  chan struct{}
 }
 
-func (s *slowTools) tools(ctx context.Context, p skill.Principal, _ string) (json.RawMessage, error) {
+func (s *slowTools) tools(ctx context.Context, p skill.Principal, _, _ string, _ int) (json.RawMessage, string, error) {
 	if p.Tenant != "a" {
-		return json.RawMessage(`[]`), nil
+		return json.RawMessage(`[]`), "", nil
 	}
 	s.begun.Add(1)
 	if n := s.now.Add(1); n > s.most.Load() {
@@ -33,9 +33,9 @@ func (s *slowTools) tools(ctx context.Context, p skill.Principal, _ string) (jso
 	defer s.now.Add(-1)
 	select {
 	case <-s.goOn:
-		return json.RawMessage(`[]`), nil
+		return json.RawMessage(`[]`), "", nil
 	case <-ctx.Done():
-		return nil, &skill.Error{Code: skill.Cancelled, Message: "the caller left"}
+		return nil, "", &skill.Error{Code: skill.Cancelled, Message: "the caller left"}
 	}
 }
 

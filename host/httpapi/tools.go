@@ -3,17 +3,25 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"openskill/sdk/skill"
 )
 
-// Tools gives what a model can call, in a dialect of toolFormats, as JSON that nobody
-// changes. It is safe for concurrent use; its errors are *skill.Error.
-type Tools func(ctx context.Context, p skill.Principal, format string) (json.RawMessage, error)
+// Tools gives a page of what a model can call, in a dialect of toolFormats, as JSON that nobody
+// changes, and the cursor of the next page or "". limit counts skills. It is safe for
+// concurrent use; its errors are *skill.Error.
+type Tools func(ctx context.Context, p skill.Principal, format, cursor string, limit int) (list json.RawMessage, next string, err error)
+
+// mostTools is how many tools, or skills of the agent service, a page has. These lists were
+// without pages once, and few have more.
+const mostTools = 1000
 
 // toolFormats are the dialects; the first one is the default.
 var toolFormats = []string{"openai", "anthropic", "mcp"}
@@ -33,13 +41,30 @@ func (s *Server) listTools(c *fiber.Ctx) error {
 			return invalidField("format", "must be one of "+strings.Join(toolFormats, ", "))
 		}
 	}
-	run, done := s.calling(c.Context())
-	defer done()
-	list, err := s.opt.Tools(run, who(c.Context()), format)
+	cursor, limit, err := pageOf(c, mostTools, mostTools)
 	if err != nil {
 		return err
 	}
 	ctx := c.Context()
+	run, done := s.calling(ctx)
+	defer done()
+	list, next, err := s.opt.Tools(run, who(ctx), format, cursor, limit)
+	if err != nil {
+		return err
+	}
+	linkNext(ctx, next, limit, "format", format)
 	ctx.SetContentType(jsonType)
 	return s.setBody(ctx, list)
+}
+
+// linkNext names the next page of a list in a header, where the body has no place for it.
+func linkNext(ctx *fasthttp.RequestCtx, next string, limit int, more ...string) {
+	if next == "" {
+		return
+	}
+	q := url.Values{"cursor": {next}, "limit": {strconv.Itoa(limit)}}
+	for i := 0; i+1 < len(more); i += 2 {
+		q.Set(more[i], more[i+1])
+	}
+	ctx.Response.Header.Set("Link", "<"+plainPath(ctx)+"?"+q.Encode()+`>; rel="next"`)
 }

@@ -1154,8 +1154,14 @@ export interface paths {
     };
   };
   "/api/agent/skills": {
-    /** Every enabled skill, in the words of the agent-service documents. (agentSkillCatalogue) */
+    /** The enabled skills, in the words of the agent-service documents, one page at a time. (agentSkillCatalogue) */
     GET: {
+      query?: {
+        /** The most skills to answer with. */
+        limit?: number;
+        /** Of the `Link` of the page before. */
+        cursor?: string;
+      };
       header?: {
         /**
          * Ties the log lines, records and answer of this call together. A value
@@ -1172,6 +1178,7 @@ export interface paths {
         405: AgentProblem;
         408: AgentProblem;
         413: AgentProblem;
+        422: AgentProblem;
         429: AgentProblem;
         431: AgentProblem;
         500: AgentProblem;
@@ -2182,11 +2189,15 @@ export interface paths {
     };
   };
   "/tools": {
-    /** Everything that a model can call here, as tool definitions of one dialect. (listTools) */
+    /** What a model can call here, as tool definitions of one dialect, one page at a time. (listTools) */
     GET: {
       query?: {
         /** The dialect. */
         format?: "openai" | "anthropic" | "mcp";
+        /** The most skills to answer with. The first page has the tools for Agent Skills besides. */
+        limit?: number;
+        /** Of the `Link` of the page before. */
+        cursor?: string;
       };
       header?: {
         /**

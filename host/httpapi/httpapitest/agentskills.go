@@ -154,6 +154,7 @@ func (a *AgentSkills) RunScript(ctx context.Context, p skill.Principal, r skill.
 }
 
 // Tools gives one tool, in no dialect but with the format's name.
-func Tools(_ context.Context, _ skill.Principal, format string) (json.RawMessage, error) {
-	return json.Marshal([]any{map[string]any{"format": format, "name": "echo"}})
+func Tools(_ context.Context, _ skill.Principal, format, _ string, _ int) (json.RawMessage, string, error) {
+	list, err := json.Marshal([]any{map[string]any{"format": format, "name": "echo"}})
+	return list, "", err
 }

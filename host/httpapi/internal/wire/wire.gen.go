@@ -675,6 +675,12 @@ type AgentSessionExecutionsParams struct {
 
 // AgentSkillCatalogueParams defines parameters for AgentSkillCatalogue.
 type AgentSkillCatalogueParams struct {
+	// Limit The most skills to answer with.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Of the `Link` of the page before.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
@@ -997,6 +1003,12 @@ type RollbackSkillParams struct {
 type ListToolsParams struct {
 	// Format The dialect.
 	Format *ListToolsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
+	// Limit The most skills to answer with. The first page has the tools for Agent Skills besides.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Of the `Link` of the page before.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
