@@ -11,10 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"openskill/host/audit"
 	"openskill/host/auth"
 	"openskill/host/httpapi"
 	"openskill/host/store"
+	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )
 
@@ -164,6 +167,20 @@ func TestQuarantinesAreOnRecord(t *testing.T) {
 	}
 	if want := []string{"skill.quarantine", "skill.enable", "skill.upload"}; !slices.Equal(got, want) {
 		t.Errorf("over HTTP: %q, want %q", got, want)
+	}
+	c, err := client.New(v.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var byClient []client.Change
+	for change, err := range c.Changes(t.Context(), client.ChangeQuery{Tenant: "local", Since: all[0].Time}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		byClient = append(byClient, *change)
+	}
+	if diff := cmp.Diff([]client.Change{client.Change(all[0])}, byClient); diff != "" {
+		t.Errorf("by the client:\n%s", diff)
 	}
 	gone, err := store.Open(t.Context(), store.Options{StateDir: t.TempDir()})
 	if err != nil {

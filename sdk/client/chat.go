@@ -209,7 +209,7 @@ type Call struct {
 // Conversations goes through the caller's conversations, the one that changed last first.
 // Pages are asked for as they are needed.
 func (c *Client) Conversations(ctx context.Context) iter.Seq2[*ConversationSummary, error] {
-	return all[ConversationSummary](ctx, c, conversationsPath)
+	return all[ConversationSummary](ctx, c, conversationsPath, nil)
 }
 
 // Conversation reads one.

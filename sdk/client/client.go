@@ -220,6 +220,8 @@ func unmarshal(res *http.Response, b []byte, out any) error {
 	return nil
 }
 
+var errEndless = errors.New("client: the host's list does not end: it gives the same cursor again")
+
 // page is one of a list.
 type page[T any] struct {
 	Data []T     `json:"data"`
@@ -228,10 +230,14 @@ type page[T any] struct {
 
 // all goes through the pages of a list, which are asked for as they are needed. After an
 // error there is nothing more.
-func all[T any](ctx context.Context, c *Client, path string) iter.Seq2[*T, error] {
+func all[T any](ctx context.Context, c *Client, path string, query url.Values) iter.Seq2[*T, error] {
+	path += "?limit=100"
+	if len(query) > 0 {
+		path += "&" + query.Encode()
+	}
 	return func(yield func(*T, error) bool) {
 		for cursor := ""; ; {
-			ask := path + "?limit=100"
+			ask := path
 			if cursor != "" {
 				ask += "&cursor=" + url.QueryEscape(cursor)
 			}
@@ -249,7 +255,7 @@ func all[T any](ctx context.Context, c *Client, path string) iter.Seq2[*T, error
 				return
 			}
 			if *p.Next == cursor {
-				yield(nil, errors.New("client: the host's list does not end: it gives the same cursor again"))
+				yield(nil, errEndless)
 				return
 			}
 			cursor = *p.Next

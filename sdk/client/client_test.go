@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"openskill/sdk/skill"
 )
@@ -281,6 +282,62 @@ func TestPages(t *testing.T) {
 	}
 	if skill.CodeOf(last) != skill.Internal { // any error that is no *skill.Error
 		t.Error(last)
+	}
+}
+
+// The tools of several pages become one list; a cursor of another address is one of this host.
+func TestPagesOfTools(t *testing.T) {
+	t.Parallel()
+	links := func(link, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Add("Link", `</openapi.json>; rel="service-desc"`)
+			w.Header().Add("Link", link)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	c := answers(t, &Options{MaxAnswer: 100}, map[string]http.HandlerFunc{
+		"GET /tools?format=mcp":              links(`<https://other.example/x?cursor=a%26b>; rel="next"`, `[{"name": "<a>"}]`),
+		"GET /tools?cursor=a%26b&format=mcp": links(`</tools?cursor=c>; rel="prev", </tools?cursor=c&limit=1>; rel="next"`, `[{"name": "b"}, {"name": "c"}]`),
+		"GET /tools?cursor=c&format=mcp":     says(200, `[]`),
+		"GET /tools?format=same":             links(`</tools?cursor=c>; rel="next"`, `[]`),
+		"GET /tools?cursor=c&format=same":    links(`</tools?cursor=c>; rel="next"`, `[]`),
+		"GET /tools?format=object":           links(`</tools?cursor=c>; rel="next"`, `{}`),
+		"GET /tools?format=long":             links(`</tools?cursor=a>; rel="next"`, `["`+strings.Repeat("x", 60)+`"]`),
+		"GET /tools?cursor=a&format=long":    links(`</tools?cursor=b>; rel="next"`, `["`+strings.Repeat("x", 60)+`"]`),
+		"GET /tools?format=odd":              links(`<%zz?cursor=c>; rel="next", <`, `[1]`),
+	})
+	for format, want := range map[string]string{"mcp": `[{"name":"\u003ca\u003e"},{"name":"b"},{"name":"c"}]`, "odd": "[1]", "same": "does not end", "object": "no list", "long": "longer than 100 bytes"} {
+		b, err := c.Tools(t.Context(), format)
+		if err != nil && !strings.Contains(err.Error(), want) || err == nil && string(b) != want {
+			t.Errorf("%s: %s, %v", format, b, err)
+		}
+	}
+}
+
+// Changes come in pages, chosen by tenant and time.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 11, 26, 10, 0, 0, 5000, time.FixedZone("", 3600))
+	c := answers(t, nil, map[string]http.HandlerFunc{
+		"GET /audit/changes?limit=100": says(200, `{"data": [], "next": null}`),
+		"GET /audit/changes?limit=100&since=2026-11-26T09%3A00%3A00.000005Z&tenant=a+b&until=2026-12-01T00%3A00%3A00Z":          says(200, `{"data": [{"id": "1", "tenant": "a b", "action": "key.create", "subject": "k", "details": {"scopes": "admin"}, "principal": "local", "principal_type": "operator", "principal_tenant": "local", "time": "2026-11-26T09:00:01Z"}], "next": "1"}`),
+		"GET /audit/changes?limit=100&since=2026-11-26T09%3A00%3A00.000005Z&tenant=a+b&until=2026-12-01T00%3A00%3A00Z&cursor=1": says(200, `{"data": [{"id": "2", "failed": "CONFLICT"}], "next": null}`),
+	})
+	for _, err := range c.Changes(t.Context(), ChangeQuery{}) {
+		t.Errorf("of nothing: %v", err)
+	}
+	list := c.Changes(t.Context(), ChangeQuery{Tenant: "a b", Since: since, Until: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)})
+	for range 2 { // it can be gone through again
+		var got []Change
+		for change, err := range list {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, *change)
+		}
+		if len(got) != 2 || got[0].Action != "key.create" || got[0].Details["scopes"] != "admin" || got[0].Of != "local" || got[0].Time.Minute() != 0 || got[1].Failed != skill.Conflict {
+			t.Errorf("%+v", got)
+		}
 	}
 }
 

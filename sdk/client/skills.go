@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"openskill/sdk/skill"
@@ -66,7 +68,7 @@ func requestOf(id skill.ID, input any, o CallOptions) (any, error) {
 
 // Skills goes through the catalogue. Pages are asked for as they are needed.
 func (c *Client) Skills(ctx context.Context) iter.Seq2[*skill.Descriptor, error] {
-	return all[skill.Descriptor](ctx, c, "/skills")
+	return all[skill.Descriptor](ctx, c, "/skills", nil)
 }
 
 // Skill gives one skill of the catalogue.
@@ -81,18 +83,69 @@ func (c *Client) Skill(ctx context.Context, id skill.ID) (*skill.Descriptor, err
 	return d, nil
 }
 
-// Tools gives what models may call, in the words of a vendor: openai, anthropic or mcp.
+// Tools gives what models may call, in the words of a vendor: openai, anthropic or mcp. It asks
+// for all pages.
 func (c *Client) Tools(ctx context.Context, format string) (json.RawMessage, error) {
-	var out json.RawMessage
-	if err := c.call(ctx, http.MethodGet, "/tools?format="+url.QueryEscape(format), nil, &out); err != nil {
-		return nil, err
+	query := url.Values{"format": {format}}
+	var all []json.RawMessage
+	for left := c.maxAnswer; ; {
+		b, next, err := c.tools(ctx, "/tools?"+query.Encode())
+		switch {
+		case err != nil || next == "" && all == nil: // of one page as it came
+			return b, err
+		case next != "" && next == query.Get("cursor"):
+			return nil, errEndless
+		}
+		var page []json.RawMessage
+		if err := json.Unmarshal(b, &page); err != nil {
+			return nil, errors.New("client: a page of tools is no list; is there an openSkill host at the base URL?")
+		}
+		all = append(all, page...)
+		if left -= int64(len(b)); left < 0 {
+			return nil, fmt.Errorf("client: the pages of tools are longer than %d bytes", c.maxAnswer)
+		}
+		if next == "" {
+			return json.Marshal(all)
+		}
+		query.Set("cursor", next)
 	}
-	return out, nil
+}
+
+// tools gives a page of tools, and the cursor of the next one.
+func (c *Client) tools(ctx context.Context, path string) (list json.RawMessage, next string, err error) {
+	res, err := c.send(ctx, http.MethodGet, path, nil, typeJSON)
+	if err != nil {
+		return nil, "", err
+	}
+	defer res.Body.Close() //nolint:errcheck // it was only read
+	b, err := c.body(res)
+	if err != nil {
+		return nil, "", err
+	}
+	return list, nextCursor(res.Header), unmarshal(res, b, &list)
+}
+
+// nextCursor is the cursor of the next page in the headers Link of an answer; "": there is none.
+// Of its address nothing else counts: the key goes nowhere else.
+func nextCursor(h http.Header) string {
+	rest := strings.Join(h.Values("Link"), ", ")
+	for {
+		_, after, ok := strings.Cut(rest, "<")
+		if !ok {
+			return ""
+		}
+		target, after, _ := strings.Cut(after, ">")
+		parameters, _, _ := strings.Cut(after, "<")
+		if u, err := url.Parse(target); err == nil && strings.Contains(parameters, `rel="next"`) {
+			return u.Query().Get("cursor")
+		}
+		rest = after
+	}
 }
 
 // AgentSkills goes through the Agent Skills. Pages are asked for as they are needed.
 func (c *Client) AgentSkills(ctx context.Context) iter.Seq2[*skill.AgentSkill, error] {
-	return all[skill.AgentSkill](ctx, c, "/agent-skills")
+	return all[skill.AgentSkill](ctx, c, "/agent-skills", nil)
 }
 
 // AgentSkill gives one Agent Skill, and the text of its SKILL.md.

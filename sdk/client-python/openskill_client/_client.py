@@ -14,10 +14,11 @@ from . import _pack
 from ._agent import Agent
 from ._errors import _TRACE, Error, OpenSkillError, TimedOut, from_answer
 from ._events import Event, event_of
-from ._http import Transport, segment
+from ._http import Transport, next_cursor, segment
 from ._types import (
     AgentSkill,
     Approval,
+    Change,
     ChatAnswer,
     Conversation,
     ConversationSummary,
@@ -99,10 +100,11 @@ class Client:
             raise OpenSkillError("the answer is no object; is there an openSkill host at the base URL?")
         return v
 
-    def _all(self, path: str) -> Iterator[Dict[str, Any]]:
+    def _all(self, path: str, **query: str) -> Iterator[Dict[str, Any]]:
         cursor = ""
+        more = "".join(f"&{name}={quote(value, safe='')}" for name, value in query.items() if value)
         while True:
-            page = self._object("GET", path + "?limit=100" + ("&cursor=" + quote(cursor, safe="") if cursor else ""))
+            page = self._object("GET", path + "?limit=100" + more + ("&cursor=" + quote(cursor, safe="") if cursor else ""))
             data = page.get("data")
             if not isinstance(data, list):
                 raise OpenSkillError("the answer is no list; is there an openSkill host at the base URL?")
@@ -144,9 +146,24 @@ class Client:
         return cast(Descriptor, self._object("GET", "/skills/" + segment("skill id", skill_id)))
 
     def tools(self, format: str = "openai") -> List[Dict[str, Any]]:
-        """What models may call, in the words of a vendor: openai, anthropic or mcp."""
-        v = self._call("GET", "/tools?format=" + quote(format, safe=""))
-        return cast(List[Dict[str, Any]], v["tools"] if isinstance(v, dict) and isinstance(v.get("tools"), list) else v)
+        """What models may call, in the words of a vendor: openai, anthropic or mcp. It asks for
+        all pages."""
+        tools: List[Dict[str, Any]] = []
+        cursors = {""}
+        cursor = ""
+        while True:
+            path = "/tools?format=" + quote(format, safe="") + ("&cursor=" + quote(cursor, safe="") if cursor else "")
+            headers, v = self._http.call("GET", path, None, self._headers())[1:]
+            v = v["tools"] if isinstance(v, dict) and isinstance(v.get("tools"), list) else v
+            if not isinstance(v, list):
+                raise OpenSkillError("the answer is no list; is there an openSkill host at the base URL?")
+            tools += v
+            cursor = next_cursor(headers.get("link", ""))
+            if not cursor:
+                return tools
+            if cursor in cursors or len(cursors) >= 1000:
+                raise OpenSkillError("the host's list does not end")
+            cursors.add(cursor)
 
     def agent_skills(self) -> Iterator[AgentSkill]:
         """Goes through the Agent Skills."""
@@ -203,6 +220,12 @@ class Client:
         """Returns what a tenant has stored and used today, with its limits. "" is the
         caller's own; another one needs the scope admin."""
         return cast(TenantUsage, self._object("GET", "/usage" + ("?tenant=" + quote(tenant, safe="") if tenant else "")))
+
+    def changes(self, tenant: str = "", since: str = "", until: str = "") -> Iterator[Change]:
+        """Goes through the changes of keys, skills, approvals and settings on record, the newest
+        first; it needs the scope admin. tenant is whom they concern; since and until are times
+        as in 2026-11-22T10:00:00Z."""
+        return cast(Iterator[Change], self._all("/audit/changes", tenant=tenant, since=since, until=until))
 
     # The agent
 

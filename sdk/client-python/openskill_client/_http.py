@@ -7,11 +7,12 @@ import http.client
 import io
 import json
 import random
+import re
 import socket
 import ssl
 import time
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from ._errors import Error, OpenSkillError, TimedOut, clean, from_answer
 from ._events import Reader
@@ -240,3 +241,13 @@ def segment(what: str, s: str) -> str:
     if not isinstance(s, str) or not s or len(s) > 1024 or s in (".", ".."):
         raise OpenSkillError(f"{clean(s)[:80]!r} is no {what}")
     return quote(s, safe="")
+
+
+def next_cursor(link: str) -> str:
+    """The cursor of the next page in a header Link, "" if there is none. Of its address nothing
+    else counts: the key goes nowhere else."""
+    for target, parameters in re.findall(r"<([^>]*)>([^<]*)", link):
+        if 'rel="next"' in parameters:
+            with contextlib.suppress(ValueError):
+                return parse_qs(urlsplit(target).query).get("cursor", [""])[0]
+    return ""

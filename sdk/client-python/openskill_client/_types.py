@@ -261,6 +261,21 @@ class TenantUsage(TypedDict):
     resets_at: str
 
 
+class Change(TypedDict, total=False):
+    """A change of a key, skill, approval or setting. failed is missing where it was made."""
+
+    id: str
+    tenant: str
+    action: str
+    subject: str
+    details: Dict[str, str]
+    failed: str
+    principal: str
+    principal_type: str
+    principal_tenant: str
+    time: str
+
+
 class Approval(TypedDict, total=False):
     """What a script of an Agent Skill asked, and what became of it."""
 

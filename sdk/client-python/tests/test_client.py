@@ -198,6 +198,27 @@ class Requests(unittest.TestCase):
         with Server(*[(200, {}, {"data": [], "next": "x"})] * 3) as s, self.assertRaisesRegex(OpenSkillError, "does not end"):
             list(Client(s.url).skills())
 
+    def test_pages_of_tools(self):
+        def link(cursor):
+            return {"Link": f'</x>; rel="prev", <https://other.example/x?cursor={cursor}&limit=1>; rel="next"'}
+
+        with Server((200, link("a%26b"), [{"name": "a"}]), (200, link("c"), [{"name": "b"}]), (200, {"Link": '<%zz>; rel="next"'}, [])) as s:
+            self.assertEqual(Client(s.url).tools("mcp"), [{"name": "a"}, {"name": "b"}])
+            self.assertEqual([a[1] for a in s.asked], ["/tools?format=mcp", "/tools?format=mcp&cursor=a%26b", "/tools?format=mcp&cursor=c"])
+        with Server((200, {}, {"tools": [{"name": "a"}]})) as s:
+            self.assertEqual(Client(s.url).tools(), [{"name": "a"}])
+        with Server(*[(200, link("a"), [])] * 2) as s, self.assertRaisesRegex(OpenSkillError, "does not end"):
+            Client(s.url).tools()
+        with Server((200, {}, {})) as s, self.assertRaisesRegex(OpenSkillError, "no list"):
+            Client(s.url).tools()
+
+    def test_changes(self):
+        change = {"id": "1", "tenant": "a b", "action": "key.create", "subject": "k", "principal": "local"}
+        with Server((200, {}, {"data": [change], "next": "1"}), (200, {}, {"data": [], "next": None}), (200, {}, {"data": [], "next": None})) as s:
+            self.assertEqual(list(Client(s.url).changes("a b", since="2026-11-26T09:00:00+01:00")), [change])
+            self.assertEqual(list(Client(s.url).changes()), [])
+            first = "/audit/changes?limit=100&tenant=a%20b&since=2026-11-26T09%3A00%3A00%2B01%3A00"
+            self.assertEqual([a[1] for a in s.asked], [first, first + "&cursor=1", "/audit/changes?limit=100"])
 
     def test_usage(self):
         usage = {"tenant": "a b", "stored": [], "today": [{"kind": "calls", "used": 1, "limit": 9}], "resets_at": "2026-01-03T00:00:00Z"}
