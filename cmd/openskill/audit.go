@@ -189,10 +189,11 @@ type shownExecution struct {
 	Status audit.Status `json:"status"`
 	audit.Started
 	Finished *audit.Finished `json:"finished"` // null while it runs
+	Damaged  string          `json:"damaged,omitempty"`
 }
 
 func showExecution(e *audit.Execution) shownExecution {
-	return shownExecution{e.Status(), e.Started, e.Finished}
+	return shownExecution{e.Status(), e.Started, e.Finished, e.Damaged}
 }
 
 func executionTable(page []*audit.Execution) string {
@@ -267,6 +268,7 @@ func executionLines(e *audit.Execution) string {
 	clock := func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 	line("execution", e.Started.ExecutionID)
 	line("status", string(e.Status()))
+	line("damaged", e.Damaged)
 	if f := e.Finished; f != nil {
 		line("code", string(f.Code))
 		line("message", f.Message)

@@ -239,6 +239,10 @@ func TestAuditVerify(t *testing.T) {
 			`UPDATE execution_logs SET fuel = 8 WHERE id = '` + acme[3] + `'`, `UPDATE execution_logs SET fuel = 7 WHERE id = '` + acme[3] + `'`,
 			`"acme": WRONG at record 8 (finished), execution ` + acme[3],
 		},
+		"an execution that cannot be read": {
+			`UPDATE execution_logs SET artifacts = 'x' WHERE id = '` + acme[3] + `'`, `UPDATE execution_logs SET artifacts = NULL WHERE id = '` + acme[3] + `'`,
+			`"acme": WRONG at record 7 (started), execution ` + acme[3],
+		},
 		"an execution that was added": {
 			`INSERT INTO execution_logs (id, principal_id, principal_type, session_id, skill_name, status, tenant)
 				VALUES ('019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f', 'key:ci', 'agent', '019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f', 'echo', 'success', 'acme')`,

@@ -264,7 +264,7 @@ func exportChain(ctx context.Context, w io.Writer, s audit.Store, h audit.Head, 
 		case !since.IsZero() && r.Time.Before(since), !until.IsZero() && !r.Time.Before(until):
 			continue
 		}
-		if !json.Valid(r.Body) {
+		if y := r.Time.Year(); !json.Valid(r.Body) || y < 1 || y > 9999 {
 			return n, fmt.Errorf("record %d of the tenant %s is damaged, and nothing from it on was written; see openskill audit verify", r.Seq, quote(h.Tenant))
 		}
 		if err := writeJSON(b, r); err != nil {

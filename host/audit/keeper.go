@@ -239,13 +239,17 @@ func (l *Log) Prune(ctx context.Context) error {
 	before := l.DatabaseTime().UTC().Add(-l.o.Retention)
 	rest := time.NewTimer(pruneRest)
 	defer rest.Stop()
+	var errs []error // one tenant's keeps nobody else's records
 	for _, h := range heads {
 		for {
 			asked, cancel := context.WithTimeout(ctx, askLimit)
 			n, err := l.o.Store.Prune(asked, h.Tenant, before, pruneStep)
 			cancel()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			if err != nil {
-				return err
+				errs = append(errs, err)
 			}
 			if n < pruneStep {
 				break
@@ -258,5 +262,5 @@ func (l *Log) Prune(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

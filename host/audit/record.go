@@ -110,6 +110,7 @@ type Record struct {
 type Execution struct {
 	Started
 	Finished *Finished // nil while it runs
+	Damaged  string    // what the database has that cannot be read, and is left zero; "": nothing
 }
 
 // Status is the status of e.

@@ -140,6 +140,8 @@ func (e *row) compare(ctx context.Context, store Store, id string, shown *Execut
 		return wrong(r, "the execution is on record, and not among the executions")
 	case err != nil:
 		return found, err
+	case shown.Damaged != "":
+		return wrong(r, "the execution, as queries show it, was changed: "+shown.Damaged)
 	}
 	signs := false
 	if e.started != nil {

@@ -111,6 +111,7 @@ func Verify(ctx context.Context, s Store, o VerifyOptions) (*Report, error) {
 		return nil, err
 	}
 	there := map[string]bool{}
+	var busy error
 	r := &Report{}
 	tell := func(c *Chain) {
 		r.Chains = append(r.Chains, *c)
@@ -124,10 +125,14 @@ func Verify(ctx context.Context, s Store, o VerifyOptions) (*Report, error) {
 		}
 		there[h.Tenant] = true
 		c, err := verifyChain(ctx, s, h.Tenant, &o)
-		if err != nil {
+		if err != nil && c.Found > 0 || err == nil {
+			tell(c) // of one that could not be read to its end, what was found
+		}
+		if skill.CodeOf(err) == skill.Conflict {
+			busy = err // which is of this chain alone
+		} else if err != nil {
 			return r, err
 		}
-		tell(c)
 	}
 	// A tenant that is known from elsewhere, and has no head.
 	for _, k := range o.Against {
@@ -149,7 +154,7 @@ func Verify(ctx context.Context, s Store, o VerifyOptions) (*Report, error) {
 		}
 		tell(c)
 	}
-	return r, nil
+	return r, busy
 }
 
 // errPruned says that records were removed, on record, while they were read.
@@ -171,6 +176,7 @@ func (c *Chain) add(f *Fault) {
 	}
 }
 
+// verifyChain gives what was found, after an error too.
 func verifyChain(ctx context.Context, s Store, tenant string, o *VerifyOptions) (*Chain, error) {
 	for range 100 {
 		v := verifier{store: s, o: o}
@@ -178,14 +184,11 @@ func verifyChain(ctx context.Context, s Store, tenant string, o *VerifyOptions) 
 		if err == nil {
 			err = v.verify(ctx)
 		}
-		if err == nil {
-			return &v.c, nil
-		}
 		if !errors.Is(err, errPruned) {
-			return nil, err
+			return &v.c, err
 		}
 	}
-	return nil, &skill.Error{
+	return &Chain{Tenant: tenant}, &skill.Error{
 		Op: "audit.Verify", Code: skill.Conflict, Subject: tenant,
 		Message: "records are removed faster than they are verified; verify again in a while",
 	}
@@ -342,7 +345,11 @@ func (v *verifier) at(ctx context.Context, w Wrong, seq uint64, message string) 
 }
 
 func faultAt(w Wrong, r *Record, message string) *Fault {
-	return &Fault{Wrong: w, Seq: r.Seq, Kind: r.Kind, ExecutionID: r.ExecutionID, Time: r.Time, Message: message}
+	when := r.Time
+	if y := when.Year(); y < 1 || y > 9999 {
+		when = time.Time{} // which JSON can have
+	}
+	return &Fault{Wrong: w, Seq: r.Seq, Kind: r.Kind, ExecutionID: r.ExecutionID, Time: when, Message: message}
 }
 
 // record verifies one record, which is to have the number next and to follow prev.

@@ -124,8 +124,8 @@ func TestVerifyRefusesRemovalsThatDoNotFit(t *testing.T) {
 		"twice": func(all []audit.Record) []audit.Record {
 			return append(all, removal(t, 7, all[0].Prev), removal(t, 7, all[0].Prev))
 		},
-		"one that removed less": func(all []audit.Record) []audit.Record {
-			return append(all, removal(t, 7, all[0].Prev), removal(t, 5, all[0].Prev))
+		"behind one that removed more": func(all []audit.Record) []audit.Record {
+			return append(all, removal(t, 9, all[1].Hash), removal(t, 7, all[0].Prev)) // the last one fits the beginning
 		},
 		"of another time": func(all []audit.Record) []audit.Record {
 			r := removal(t, 7, all[0].Prev)

@@ -3,6 +3,7 @@ package audit_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -457,4 +458,29 @@ func TestVerifyMeanwhile(t *testing.T) {
 	}
 	cancel()
 	all.Wait()
+}
+
+// An error of the store ends a verification, and what was found before it is told: chains
+// that were read, and faults of the one that was being read.
+func TestVerifyTellsWhatItFoundBeforeAnError(t *testing.T) {
+	s := filled(t, 100)
+	s.Change("other", func(_ *audit.Head, all []audit.Record) []audit.Record { all[3].Body[20] ^= 1; return all })
+	gone := errors.New("gone")
+	left := 4 // pages of records: those of acme, and the first of other
+	s.Before(func(_ context.Context, op string) error {
+		if op == "Records" {
+			if left--; left < 0 {
+				return gone
+			}
+		}
+		return nil
+	})
+	var told []audit.Chain
+	r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Each: func(c *audit.Chain) { told = append(told, *c) }})
+	if !errors.Is(err, gone) || len(told) != 2 || told[0].Tenant != "acme" || told[0].Fault != nil || told[1].Tenant != "other" || told[1].Fault == nil || told[1].Fault.Seq != 4 {
+		t.Errorf("%+v, %v", told, err)
+	}
+	if r == nil || r.Whole() {
+		t.Errorf("the report: %+v", r)
+	}
 }

@@ -45,6 +45,7 @@ type execution struct {
 		SHA256 string `json:"sha256"`
 		Kept   *bool  `json:"kept"`
 	} `json:"artifacts"`
+	Damaged  string `json:"damaged"`
 	Unlisted *struct {
 		Count  int    `json:"count"`
 		Bytes  int64  `json:"bytes"`

@@ -32,6 +32,8 @@ type View struct {
 	Iteration     int                 `json:"iteration"`
 	ReplayOf      string              `json:"replay_of,omitempty"`
 
+	Damaged string `json:"damaged,omitempty"` // what of the record cannot be read
+
 	StartedAt  time.Time  `json:"started_at"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"` // missing, as what follows, while it runs
 	DurationMS *int64     `json:"duration_ms,omitempty"`
@@ -224,7 +226,7 @@ func viewOf(e *audit.Execution) *View {
 	v := &View{
 		ID: e.ExecutionID, Status: e.Status(), Skill: e.Skill, Script: e.Script, Version: e.Version, Digest: e.Digest,
 		Tenant: e.Tenant, Principal: e.Principal, PrincipalType: e.PrincipalType, Key: e.Key, TraceID: e.TraceID,
-		Session: e.Session, Iteration: e.Iteration, ReplayOf: e.ReplayOf, StartedAt: e.Time.UTC(), Limits: e.Limits, Input: e.Input,
+		Session: e.Session, Iteration: e.Iteration, ReplayOf: e.ReplayOf, StartedAt: e.Time.UTC(), Limits: e.Limits, Input: e.Input, Damaged: e.Damaged,
 	}
 	f := e.Finished
 	if f == nil {

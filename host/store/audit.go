@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -36,9 +35,7 @@ func (a *auditStore) Tenants(ctx context.Context) ([]audit.Head, error) {
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(rows *sql.Rows) (h audit.Head, err error) {
-		return h, rows.Scan(&h.Tenant, &h.First, &h.Prev, &h.Last, &h.LastHash)
-	})
+	return collect(rows, func(rows *sql.Rows) (audit.Head, error) { return scanHead(rows) })
 }
 
 // Shown implements [audit.Store].
@@ -59,9 +56,20 @@ func (a *auditStore) Shown(ctx context.Context, tenant string) ([]audit.Shown, e
 		return nil, err
 	}
 	return collect(rows, func(rows *sql.Rows) (s audit.Shown, err error) {
-		return s, rows.Scan(&s.Tenant, &s.First, &s.Prev, &s.Last, &s.LastHash, &s.Ended)
+		s.Head, err = scanHead(rows, &s.Ended)
+		return s, err
 	})
 }
+
+// scanHead reads a head. Numbers that none can have, of somebody who has the database, are 0.
+func scanHead(rows *sql.Rows, more ...any) (h audit.Head, err error) {
+	var first, last int64
+	err = rows.Scan(append([]any{&h.Tenant, &first, &h.Prev, &last, &h.LastHash}, more...)...)
+	h.First, h.Last = uint64(max(first, 0)), uint64(max(last, 0)) //nolint:gosec // not negative
+	return h, err
+}
+
+var recordColumns = []string{"tenant", "seq", "kind", "execution_id", "time", "body", "prev", "hash"}
 
 // Records implements [audit.Store].
 func (a *auditStore) Records(ctx context.Context, tenant string, from uint64, limit int) ([]audit.Record, error) {
@@ -77,7 +85,8 @@ func (a *auditStore) Records(ctx context.Context, tenant string, from uint64, li
 	return collect(rows, func(rows *sql.Rows) (r audit.Record, err error) {
 		var when stamp
 		var body []byte
-		err = rows.Scan(&r.Tenant, &r.Seq, &r.Kind, &r.ExecutionID, &when, &body, &r.Prev, &r.Hash)
+		l := &lax{names: recordColumns} // what is left zero is not what was hashed
+		err = rows.Scan(laxly(l, &r.Tenant), &r.Seq, laxly(l, &r.Kind), laxly(l, &r.ExecutionID), laxly(l, &when), laxly(l, &body), laxly(l, &r.Prev), laxly(l, &r.Hash))
 		r.Time, r.Body = when.Time, body
 		return r, err
 	})
@@ -102,23 +111,6 @@ func collectUntil[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error), enough
 		}
 	}
 	return out, rows.Err()
-}
-
-func scanStarted(rows *sql.Rows) (*audit.Started, error) {
-	var body []byte
-	if err := rows.Scan(&body); err != nil {
-		return nil, err
-	}
-	s := &audit.Started{}
-	return s, json.Unmarshal(body, s)
-}
-
-func scanRunning(rows *sql.Rows) (*audit.Execution, error) {
-	s, err := scanStarted(rows)
-	if err != nil {
-		return nil, err
-	}
-	return &audit.Execution{Started: *s}, nil
 }
 
 // Execution implements [audit.Store].
@@ -148,7 +140,7 @@ func (a *auditStore) Execution(ctx context.Context, tenant, id string) (*audit.E
 }
 
 func (a *auditStore) running(ctx context.Context, choose func(*bun.SelectQuery) *bun.SelectQuery) ([]*audit.Execution, error) {
-	rows, err := choose(a.db.read.NewSelect().TableExpr("running_executions").ColumnExpr("started")).Rows(ctx)
+	rows, err := choose(a.db.read.NewSelect().TableExpr("running_executions").Column(runningColumns...)).Rows(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +149,7 @@ func (a *auditStore) running(ctx context.Context, choose func(*bun.SelectQuery) 
 
 // logs gives executions that ended; full says that it left off, as they are large.
 func (a *auditStore) logs(ctx context.Context, table string, choose func(*bun.SelectQuery) *bun.SelectQuery) (found []*audit.Execution, full bool, err error) {
-	names, _ := split(logRowOf)
-	rows, err := choose(a.db.read.NewSelect().TableExpr(table).Column(names...)).Rows(ctx)
+	rows, err := choose(a.db.read.NewSelect().TableExpr(table).Column(logColumns...)).Rows(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -190,7 +181,7 @@ func (a *auditStore) Executions(ctx context.Context, q audit.Query) ([]*audit.Ex
 		return nil, "", nil // there is none
 	}
 	choose := func(s *bun.SelectQuery) *bun.SelectQuery {
-		return chosen(s, &q, after).OrderExpr("created_at DESC, id DESC").Limit(int64(limit) + 1)
+		return a.chosen(s, &q, after).OrderExpr("created_at DESC, id DESC").Limit(int64(limit) + 1)
 	}
 	var running, logs []*audit.Execution
 	var full bool
@@ -221,8 +212,18 @@ func (a *auditStore) Executions(ctx context.Context, q audit.Query) ([]*audit.Ex
 	return page[:end], mark{at(page[end-1].Started.Time), lower(page[end-1].ExecutionID)}.cursor(), nil
 }
 
+// The times that JSON and cursors can have. Rows with others were made by somebody who has
+// the database, and are not among executions.
+var (
+	firstYear     = time.Date(1, 1, 1, 0, 0, 0, 1000, time.UTC)
+	yearAfterLast = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+)
+
+// uuids is the pattern of ids.
+var uuids = strings.NewReplacer("x", "[0-9a-f]").Replace("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
+
 // chosen is what both tables are asked.
-func chosen(s *bun.SelectQuery, q *audit.Query, after mark) *bun.SelectQuery {
+func (a *auditStore) chosen(s *bun.SelectQuery, q *audit.Query, after mark) *bun.SelectQuery {
 	for _, w := range []struct{ column, value string }{
 		{"tenant", q.Tenant},
 		{"principal_id", fit(q.Principal, mostPrincipal)},
@@ -234,11 +235,16 @@ func chosen(s *bun.SelectQuery, q *audit.Query, after mark) *bun.SelectQuery {
 			s = s.Where("? = ?", bun.Ident(w.column), w.value)
 		}
 	}
-	if !q.Since.IsZero() {
-		s = s.Where("created_at >= ?", ceil(q.Since))
+	since, until := q.Since, q.Until
+	if since.IsZero() {
+		since = firstYear
 	}
-	if !q.Until.IsZero() {
-		s = s.Where("created_at < ?", ceil(q.Until))
+	if until.IsZero() {
+		until = yearAfterLast
+	}
+	s = s.Where("created_at >= ?", ceil(since)).Where("created_at < ?", ceil(until))
+	if a.db.kind == SQLite {
+		s = s.Where("id GLOB ?", uuids) // cursors can have no other; PostgreSQL holds no other
 	}
 	if after.id != "" {
 		// The first part is what an index understands.
@@ -355,7 +361,7 @@ func (a *auditStore) Changes(ctx context.Context, q audit.ChangeQuery) ([]audit.
 	if plain(q.Tenant) != q.Tenant {
 		return nil, nil // there is none
 	}
-	s := a.db.read.NewSelect().TableExpr("audit_records").ColumnExpr("body").Where("kind = 'change'")
+	s := a.db.read.NewSelect().TableExpr("audit_records").Column("tenant", "execution_id", "time", "body").Where("kind = 'change'")
 	if q.Tenant != "" {
 		s = s.Where("tenant = ?", q.Tenant)
 	}
@@ -374,10 +380,16 @@ func (a *auditStore) Changes(ctx context.Context, q audit.ChangeQuery) ([]audit.
 	}
 	return collect(rows, func(rows *sql.Rows) (c audit.Change, err error) {
 		var body []byte
-		if err := rows.Scan(&body); err != nil {
+		var when stamp
+		l, of := &lax{names: []string{"tenant", "execution_id", "time", "body"}}, audit.Change{Action: "damaged", Subject: "the record cannot be read; see openskill audit verify"}
+		if err := rows.Scan(laxly(l, &of.Tenant), laxly(l, &of.ID), laxly(l, &when), laxly(l, &body)); err != nil {
 			return c, err
 		}
-		return c, json.Unmarshal(body, &c)
+		of.Time = l.time("time", when)
+		if json.Unmarshal(body, &c) != nil || c.ID != of.ID || c.Tenant != of.Tenant || !at(c.Time).Equal(of.Time) {
+			return of, nil // by which the next page is asked for
+		}
+		return c, nil
 	})
 }
 
@@ -417,10 +429,16 @@ func (a *auditStore) Orphans(ctx context.Context, silent time.Duration, limit in
 	if err != nil {
 		return nil, err
 	}
-	rows, err := a.db.read.QueryContext(ctx, `SELECT started FROM running_executions r
+	rows, err := a.db.read.QueryContext(ctx, "SELECT "+strings.Join(runningColumns, ", ")+` FROM running_executions r
 		WHERE NOT EXISTS (SELECT 1 FROM instances i WHERE i.id = r.instance AND i.seen >= ?) ORDER BY created_at, id LIMIT ?`, ceil(now.Add(-silent)), limit)
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, scanStarted)
+	return collect(rows, func(rows *sql.Rows) (*audit.Started, error) {
+		e, err := scanRunning(rows)
+		if err != nil {
+			return nil, err
+		}
+		return &e.Started, nil
+	})
 }

@@ -158,8 +158,7 @@ func (s statement) into() (table, columns, update string) {
 	case insertRecord:
 		return "audit_records", "tenant text, seq bigint, kind text, execution_id text, time timestamptz, body bytea, prev text, hash text", ""
 	case insertRunning:
-		return "running_executions", `id uuid, tenant text, principal_id text, skill_name text, session_id uuid, trace_id text, instance text,
-			created_at timestamptz, started bytea`, ""
+		return "running_executions", runningRowOf, ""
 	case insertLog:
 		return "execution_logs", logRowOf, ""
 	default:

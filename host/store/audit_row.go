@@ -173,47 +173,77 @@ type exactly struct {
 	Finished *audit.Finished `json:"finished"`
 }
 
-// scanLog reads the columns of logRowOf.
+// logColumns are the names of the columns of logRowOf.
+var logColumns, _ = split(logRowOf)
+
+// scanLog reads the columns of logRowOf. The id, the tenant and the time are those of the
+// columns, by which rows are found.
 func scanLog(rows *sql.Rows) (*audit.Execution, error) {
 	e := &audit.Execution{Finished: &audit.Finished{}}
 	s, f := &e.Started, e.Finished
+	l := &lax{names: logColumns}
 	var created, finished stamp
 	var input, output, limits, artifacts, exact []byte
-	var tokens, duration sql.NullInt64
-	var message sql.NullString
 	err := rows.Scan(
-		&s.ExecutionID, &s.Principal, &s.PrincipalType, &s.Session, &s.Skill, &s.Iteration,
-		&input, &output, &tokens, &duration, &f.Status, &message, &created,
-		&s.Tenant, &s.Key, &s.TraceID, &s.Owner, &s.Script, &s.Version, &s.Digest, &f.Runner, &f.Code, &f.Fuel, &f.MemoryPeak,
-		&limits, &s.Instance, &s.ReplayOf, &s.Input.Bytes, &s.Input.SHA256, &s.Input.Truncated,
-		&f.Output.Bytes, &f.Output.SHA256, &f.Output.Truncated, &artifacts, &finished, &exact,
+		laxly(l, &s.ExecutionID), laxly(l, &s.Principal), laxly(l, &s.PrincipalType), laxly(l, &s.Session), laxly(l, &s.Skill), laxly(l, &s.Iteration),
+		laxly(l, &input), laxly(l, &output), laxly(l, &f.Tokens), laxly(l, &f.DurationMS), laxly(l, &f.Status), laxly(l, &f.Message), laxly(l, &created),
+		laxly(l, &s.Tenant), laxly(l, &s.Key), laxly(l, &s.TraceID), laxly(l, &s.Owner), laxly(l, &s.Script),
+		laxly(l, &s.Version), laxly(l, &s.Digest), laxly(l, &f.Runner), laxly(l, &f.Code), laxly(l, &f.Fuel), laxly(l, &f.MemoryPeak),
+		laxly(l, &limits), laxly(l, &s.Instance), laxly(l, &s.ReplayOf), laxly(l, &s.Input.Bytes), laxly(l, &s.Input.SHA256), laxly(l, &s.Input.Truncated),
+		laxly(l, &f.Output.Bytes), laxly(l, &f.Output.SHA256), laxly(l, &f.Output.Truncated), laxly(l, &artifacts), laxly(l, &finished), laxly(l, &exact),
 	)
 	if err != nil {
 		return nil, err
 	}
+	f.ExecutionID = s.ExecutionID
+	s.Time, f.Time = l.time("created_at", created), l.time("finished_at", finished)
+	s.Input.JSON, f.Output.JSON = l.valid("input_params", input), l.valid("output_result", output)
+	l.decode("limits", limits, &s.Limits)
+	l.decode("artifacts", artifacts, &f.Artifacts)
 	if exact != nil {
-		return e, json.Unmarshal(exact, &exactly{s, f})
-	}
-	f.ExecutionID, f.Message, f.Tokens, f.DurationMS = s.ExecutionID, message.String, int(tokens.Int64), duration.Int64
-	s.Time, f.Time = created.Time, finished.Time
-	s.Input.JSON, f.Output.JSON = input, output
-	if err := json.Unmarshal(limits, &s.Limits); err != nil {
-		return nil, err
-	}
-	if artifacts != nil {
-		if err := json.Unmarshal(artifacts, &f.Artifacts); err != nil {
-			return nil, err
+		x := exactly{&audit.Started{}, &audit.Finished{}}
+		switch err := json.Unmarshal(exact, &x); {
+		case err != nil || x.Started == nil || x.Finished == nil, lower(x.Started.ExecutionID) != s.ExecutionID, x.Started.Tenant != s.Tenant, !at(x.Started.Time).Equal(s.Time):
+			l.note("exact")
+		default:
+			*s, *f, l.wrong = *x.Started, *x.Finished, nil
 		}
 	}
+	e.Damaged = l.damage()
 	return e, nil
 }
 
 // runningRow gives the columns of an execution that began, of which body is the record.
 func runningRow(s *audit.Started, body []byte) []any {
-	return []any{
+	return []any{ // in the order of runningColumns
 		lower(s.ExecutionID), s.Tenant, fit(s.Principal, mostPrincipal), fit(s.Skill, mostSkill), lower(s.Session), fit(s.TraceID, mostWord),
 		fit(s.Instance, mostWord), at(s.Time), body,
 	}
+}
+
+// runningColumns are the columns of running_executions.
+var runningColumns, _ = split(runningRowOf)
+
+const runningRowOf = `id uuid, tenant text, principal_id text, skill_name text, session_id uuid, trace_id text, instance text,
+	created_at timestamptz, started bytea`
+
+// scanRunning reads these columns. The columns by which rows are found say what they are.
+func scanRunning(rows *sql.Rows) (*audit.Execution, error) {
+	var c, s audit.Started
+	var created stamp
+	var body []byte
+	l := &lax{names: runningColumns}
+	err := rows.Scan(laxly(l, &c.ExecutionID), laxly(l, &c.Tenant), laxly(l, &c.Principal), laxly(l, &c.Skill), laxly(l, &c.Session), laxly(l, &c.TraceID),
+		laxly(l, &c.Instance), laxly(l, &created), laxly(l, &body))
+	if err != nil {
+		return nil, err
+	}
+	c.Time, c.PrincipalType = l.time("created_at", created), skill.Anonymous
+	if json.Unmarshal(body, &s) != nil || lower(s.ExecutionID) != c.ExecutionID || s.Tenant != c.Tenant || !at(s.Time).Equal(c.Time) {
+		l.note("started")
+		s = c
+	}
+	return &audit.Execution{Started: s, Damaged: l.damage()}, nil
 }
 
 // lower is the one form of a UUID that is kept, so that both databases order them alike.

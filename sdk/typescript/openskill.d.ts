@@ -469,6 +469,8 @@ export type Execution = {
     sha256: string;
     size: number;
   }[];
+  /** What the database has of it that cannot be read; those fields are empty. */
+  damaged?: string;
   /** Of the skill as it ran. */
   digest: string;
   duration_ms?: number;
