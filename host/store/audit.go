@@ -386,7 +386,7 @@ func (a *auditStore) Changes(ctx context.Context, q audit.ChangeQuery) ([]audit.
 			return c, err
 		}
 		of.Time = l.time("time", when)
-		if json.Unmarshal(body, &c) != nil || c.ID != of.ID || c.Tenant != of.Tenant || !at(c.Time).Equal(of.Time) {
+		if l.decode("body", body, &c); len(l.wrong) > 0 || c.ID != of.ID || c.Tenant != of.Tenant || !at(c.Time).Equal(of.Time) {
 			return of, nil // by which the next page is asked for
 		}
 		return c, nil
