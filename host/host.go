@@ -17,6 +17,7 @@ import (
 	"openskill/host/definitions"
 	"openskill/host/dispatch"
 	"openskill/host/httpapi"
+	"openskill/host/internal/cache"
 	"openskill/host/internal/gate"
 	"openskill/host/metrics"
 	"openskill/host/registry"
@@ -75,7 +76,7 @@ type Host struct {
 	lately     lately
 	check      *gate.Gate // of chains that the console verifies
 	rates      *httpapi.Rates
-	lists      lists
+	lists      *cache.Cache            // of the catalogue, in the forms that callers get
 	ended      []func(*dispatch.Ended) // told of every call; complete before the door is made
 	metrics    *metrics.Metrics        // nil: nobody reads them
 	trace      *tracing.Tracer         // nil: nothing is traced
@@ -98,7 +99,7 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	h := &Host{settings: s, check: gate.New(chainChecks), log: o.Log, trial: o.Trial, alone: (s.Auth == config.AuthNone || !o.Uploads) && !o.tenants}
+	h := &Host{settings: s, check: gate.New(chainChecks), lists: cache.New(mostKept), log: o.Log, trial: o.Trial, alone: (s.Auth == config.AuthNone || !o.Uploads) && !o.tenants}
 	h.live.Store(s)
 	h.rates = httpapi.NewRates(s.RateRequests, nil)
 	if h.log == nil {

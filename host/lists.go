@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
-	"sync"
 
 	"openskill/host/config"
 	"openskill/host/registry"
@@ -25,69 +24,8 @@ type revision struct {
 	settings *config.Settings
 }
 
-// mostKept bounds what is kept of lists, in bytes. One answer has a quarter of it at most.
+// mostKept is the size in bytes of the cache of lists, which tenants share.
 const mostKept = 64 << 20
-
-// lists keeps what was made of the catalogue for each tenant, until its revision changes: to
-// make it takes much longer than to give it. It is safe for concurrent use.
-type lists struct {
-	mu    sync.Mutex
-	all   map[string]*listed
-	bytes int
-	clock uint64
-}
-
-type listed struct {
-	at    revision
-	value any
-	bytes int
-	used  uint64
-}
-
-func (l *lists) get(key string, at revision) (any, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.all[key]
-	if e == nil || e.at != at {
-		return nil, false
-	}
-	l.clock++
-	e.used = l.clock
-	return e.value, true
-}
-
-// keep keeps a value that was made at a revision, in place of others that were not used for
-// longest.
-func (l *lists) keep(key string, at revision, value any, bytes int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.drop(key)
-	if bytes += 256; bytes > mostKept/4 { // the entry itself
-		return
-	}
-	for l.bytes+bytes > mostKept {
-		oldest := ""
-		for k, e := range l.all {
-			if oldest == "" || e.used < l.all[oldest].used {
-				oldest = k
-			}
-		}
-		l.drop(oldest)
-	}
-	if l.all == nil {
-		l.all = map[string]*listed{}
-	}
-	l.clock++
-	l.bytes += bytes
-	l.all[key] = &listed{at, value, bytes, l.clock}
-}
-
-func (l *lists) drop(key string) {
-	if e := l.all[key]; e != nil {
-		l.bytes -= e.bytes
-		delete(l.all, key)
-	}
-}
 
 // toolList is what models may call, in the words of a vendor: the tools for Agent Skills, and
 // after them those of skills, in the order of their ids.
@@ -147,8 +85,8 @@ func (h *Host) Tools(ctx context.Context, p skill.Principal, format, cursor stri
 		return nil, "", err
 	}
 	sum := sha256.Sum256(b)
-	key := "tools " + format + " " + string(sum[:]) + " " + p.Tenant
-	if v, ok := h.lists.get(key, at); ok {
+	key := "tools " + format + " " + string(sum[:])
+	if v, ok := h.lists.Get(p.Tenant, key, at); ok {
 		kept, _ := v.(*toolList) // of this kind of key
 		return kept.page(cursor, limit)
 	}
@@ -160,7 +98,7 @@ func (h *Host) Tools(ctx context.Context, p skill.Principal, format, cursor stri
 	if err != nil {
 		return nil, "", err
 	}
-	h.lists.keep(key, at, made, len(made.all)+len(made.ids)*mostID)
+	h.lists.Put(p.Tenant, key, at, made, len(made.all)+len(made.ids)*mostID)
 	return made.page(cursor, limit)
 }
 

@@ -10,48 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/config"
 	"openskill/host/tools"
 	"openskill/sdk/skill"
 )
-
-// Lists are kept until the revision changes, and within a bound; those that were not used
-// for longest go first.
-func TestListsAreBounded(t *testing.T) {
-	var l lists
-	at := revision{settings: &config.Settings{}}
-	l.keep("a", at, 1, mostKept/8)
-	if v, ok := l.get("a", at); !ok || v != 1 {
-		t.Errorf("%v %v", v, ok)
-	}
-	if _, ok := l.get("a", revision{settings: &config.Settings{}}); ok {
-		t.Error("a list of another revision")
-	}
-	for i := range 100 {
-		l.keep(fmt.Sprint(i), at, i, mostKept/10)
-		if _, ok := l.get("a", at); !ok {
-			t.Fatal("a list that is used is gone")
-		}
-		if l.bytes > mostKept {
-			t.Fatalf("%d bytes are kept", l.bytes)
-		}
-	}
-	if _, ok := l.get("0", at); ok {
-		t.Error("one that is not used is kept")
-	}
-	l.keep("a", at, 2, mostKept/4)
-	if _, ok := l.get("a", at); ok {
-		t.Error("one that takes more than its part is kept")
-	}
-	for len(l.all) > 0 {
-		for key := range l.all {
-			l.drop(key)
-		}
-	}
-	if l.bytes != 0 {
-		t.Errorf("%d bytes of nothing", l.bytes)
-	}
-}
 
 // A list is made once, again when something of it changes, and not for a caller that left.
 func TestToolsAreMadeOnce(t *testing.T) {

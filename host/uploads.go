@@ -21,6 +21,7 @@ import (
 	"openskill/host/dispatch"
 	"openskill/host/grants"
 	"openskill/host/httpapi"
+	"openskill/host/internal/cache"
 	"openskill/host/metrics"
 	"openskill/host/quarantine"
 	"openskill/host/registry"
@@ -98,7 +99,7 @@ func (h *Host) openUploads() error {
 
 // finds is what the door and the catalogue look skills up in.
 func (h *Host) finds() catalogue {
-	c := catalogue{own: h.skills, settings: &h.live, lists: &h.lists}
+	c := catalogue{own: h.skills, settings: &h.live, lists: h.lists}
 	if h.uploads != nil {
 		c.uploads = h.uploads.store
 	}
@@ -393,7 +394,7 @@ type catalogue struct {
 	own      *definitions.Catalogue
 	uploads  *versions.Store // nil: none
 	settings *atomic.Pointer[config.Settings]
-	lists    *lists
+	lists    *cache.Cache
 }
 
 // Get finds a skill for a caller of a tenant.
@@ -479,8 +480,8 @@ func (c View) revision(tenant string) revision {
 // is not to be changed.
 func (c View) list(tenant string) ([]skill.Descriptor, error) {
 	at := c.revision(tenant) // before anything is read
-	key := "skills " + tenant
-	if v, ok := c.all.lists.get(key, at); ok {
+	const key = "skills"
+	if v, ok := c.all.lists.Get(tenant, key, at); ok {
 		all, _ := v.([]skill.Descriptor) // of this kind of key
 		return all, nil
 	}
@@ -502,6 +503,6 @@ func (c View) list(tenant string) ([]skill.Descriptor, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b skill.Descriptor) int { return cmp.Compare(a.ID, b.ID) })
-	c.all.lists.keep(key, at, all, len(all)*1024) // schemas are the store's own
+	c.all.lists.Put(tenant, key, at, all, len(all)*1024) // schemas are the store's own
 	return all, nil
 }
