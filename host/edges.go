@@ -47,7 +47,7 @@ func (h *Host) edges(o *httpapi.Options) (*mcpserver.Server, error) {
 		Alone: h.alone,
 		Door:  h, Catalogue: h.Catalogue(), AgentSkills: h.agents, Origins: o.Origins,
 		Principal: func(r *http.Request) (skill.Principal, error) { return httpapi.PrincipalOf(r.Context()), nil },
-		Over:      over, Revision: h.revision, Reads: o.Reads, Rate: o.Rates.Request,
+		Over:      over, Revision: h.revision, Lists: h.lists, Reads: o.Reads, Rate: o.Rates.Request,
 		Approvals: h.approvals, Logger: h.log, Version: Version, BodyLimit: o.BodyLimit,
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -107,4 +108,26 @@ func TestMCPCallsEndWithTheirConnection(t *testing.T) {
 	if err := wait(t, "the run's end", h.ended); err == nil {
 		t.Error("the run ended by itself")
 	}
+}
+
+// A result that MCP has made is in memory once, and counts until its client has read it.
+func TestUnreadResultsOfMCPCount(t *testing.T) {
+	s := mcpServer(t)
+	const size = 20 << 20
+	huge := json.RawMessage(`{"text":"` + strings.Repeat("x", size) + `"}`)
+	s.Door.Add("huge", func(context.Context, skill.Request) (json.RawMessage, error) { return huge, nil })
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"huge","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	call := "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n" +
+		"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: huge\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
+	clients := unread{of: s}
+	for n := range 5 {
+		if status := clients.ask(t, call); status != 200 {
+			t.Fatalf("call %d: %d", n, status)
+		}
+		within(t, "the result being counted", func() bool { return httpapi.Unread(s.Server) > n*size })
+	}
+	if held := httpapi.Unread(s.Server); held > 6*size {
+		t.Errorf("%d bytes are held of five results of %d", held, size)
+	}
+	clients.leave(t)
 }

@@ -220,8 +220,9 @@ type answer struct {
 	status   int
 	buf      []byte // not sent yet
 	stream   bool
-	live     bool // the handler has had something sent before its end
-	isOver   bool // the connection is not this answer's any more
+	live     bool     // the handler has had something sent before its end
+	isOver   bool     // the connection is not this answer's any more
+	held     []func() // give back what Hold counted
 	panicked any
 
 	start, over sync.Once
@@ -265,6 +266,22 @@ func (a *answer) Write(p []byte) (int, error) {
 		defer a.counted(len(p))()
 	}
 	return a.pw.Write(p)
+}
+
+// Hold counts size bytes that the handler keeps in memory until the answer is sent, and
+// writes in pieces.
+func (a *answer) Hold(size int) {
+	if size <= smallAnswer || a.counted == nil {
+		return
+	}
+	sent := a.counted(size)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.isOver {
+		sent()
+		return
+	}
+	a.held = append(a.held, sent)
 }
 
 // Flush implements http.Flusher.
@@ -357,6 +374,9 @@ func (a *answer) end() {
 	a.over.Do(func() {
 		a.mu.Lock()
 		a.isOver = true
+		for _, sent := range a.held {
+			sent()
+		}
 		a.mu.Unlock()
 		_ = a.pr.CloseWithError(errors.Join(errClientLeft, io.ErrClosedPipe)) // never fails; who still writes is told
 		a.release()

@@ -49,7 +49,7 @@ func pendingOf(res *skill.Result) string {
 // call is answered with the question, and comes again with what was said.
 func (c *caller) runApproved(ctx context.Context, r *mcp.CallToolRequest, run func() *skill.Result) (*mcp.CallToolResult, error) {
 	if !c.mayAsk(r) {
-		return toolResult(run(), agentContent), nil
+		return c.scriptResult(ctx, r, run()), nil
 	}
 	if said, ok := r.Params.InputResponses[question].(*mcp.ElicitResult); ok {
 		if id, ok := c.unseal(r); ok {
@@ -61,11 +61,11 @@ func (c *caller) runApproved(ctx context.Context, r *mcp.CallToolRequest, run fu
 	res := run()
 	id := pendingOf(res)
 	if id == "" || r.Params.InputResponses[question] != nil { // one question a call
-		return toolResult(res, agentContent), nil
+		return c.scriptResult(ctx, r, res), nil
 	}
 	asked, err := c.s.opt.Approvals.Get(c.p, id)
 	if err != nil {
-		return toolResult(res, agentContent), nil //nolint:nilerr // the result says what to do instead
+		return c.scriptResult(ctx, r, res), nil //nolint:nilerr // the result says what to do instead
 	}
 	ask := &mcp.ElicitParams{Mode: "form", Message: questionOf(&asked), RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
 	if r.ProtocolVersion() >= stateless {
@@ -78,12 +78,12 @@ func (c *caller) runApproved(ctx context.Context, r *mcp.CallToolRequest, run fu
 	}
 	said, err := r.Session.Elicit(ctx, ask)
 	if err != nil {
-		return toolResult(res, agentContent), nil //nolint:nilerr // the person was not reached; the result says what to do instead
+		return c.scriptResult(ctx, r, res), nil //nolint:nilerr // the person was not reached; the result says what to do instead
 	}
 	if err := c.decide(ctx, id, said.Action); err != nil {
 		return nil, err
 	}
-	return toolResult(run(), agentContent), nil
+	return c.scriptResult(ctx, r, run()), nil
 }
 
 // decide puts on record what the person said; who said neither has not decided.

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -49,7 +50,8 @@ func BenchmarkSight(b *testing.B) {
 
 func benchmarkHTTP(b *testing.B, d *door, method, params string) {
 	b.Helper()
-	s, err := New(Options{Door: d, Catalogue: d, Principal: named})
+	revision := func(context.Context, skill.Principal) any { return 1 }
+	s, err := New(Options{Door: d, Catalogue: d, Principal: named, Revision: revision})
 	if err != nil {
 		b.Fatal(err)
 	}

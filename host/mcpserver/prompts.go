@@ -28,6 +28,9 @@ func (c *caller) listPrompts(ctx context.Context, r *mcp.ListPromptsRequest) (*m
 	}
 	page, next := pageOf(list, func(s skill.AgentSkill) string { return s.Name }, last, pageSize)
 	res := &mcp.ListPromptsResult{Prompts: make([]*mcp.Prompt, len(page)), Cacheable: uncached}
+	if r.ProtocolVersion() >= stateless {
+		res.ResultType = complete
+	}
 	for i := range page {
 		res.Prompts[i] = &mcp.Prompt{
 			Name: page[i].Name, Description: page[i].Description,
@@ -47,14 +50,16 @@ func (c *caller) getPrompt(ctx context.Context, r *mcp.GetPromptRequest) (*mcp.G
 	if err != nil {
 		return nil, err
 	}
+	out := c.outgoing(r)
+	out.holding(len(text))
 	res := &mcp.GetPromptResult{Description: s.Description, Messages: []*mcp.PromptMessage{
-		{Role: "user", Content: &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: uriOf(s.Name, skillFile), MIMEType: markdown, Text: text}}},
+		{Role: "user", Content: &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: uriOf(s.Name, skillFile), MIMEType: markdown, Text: out.text([]byte(text))}}},
 	}}
 	task := strings.TrimSpace(r.Params.Arguments[taskArgument])
 	words := "Follow the instructions of the Agent Skill " + s.Name + " above"
 	if task != "" {
 		words += " for this task: " + task
 	}
-	res.Messages = append(res.Messages, &mcp.PromptMessage{Role: "user", Content: &mcp.TextContent{Text: words}})
+	res.Messages = append(res.Messages, &mcp.PromptMessage{Role: "user", Content: &mcp.TextContent{Text: out.text([]byte(words))}})
 	return res, nil
 }

@@ -133,6 +133,9 @@ func (c *caller) listResources(ctx context.Context, r *mcp.ListResourcesRequest)
 		}
 	}
 	res := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}, Cacheable: uncached}
+	if r.ProtocolVersion() >= stateless {
+		res.ResultType = complete
+	}
 	for i := range min(len(all), pageSize) {
 		res.Resources = append(res.Resources, all[i].r)
 	}
@@ -165,17 +168,22 @@ func (c *caller) readResource(ctx context.Context, r *mcp.ReadResourceRequest) (
 	if err != nil {
 		return nil, resourceError(r.Params.URI, err)
 	}
-	content := &mcp.ResourceContents{URI: r.Params.URI, MIMEType: markdown, Text: text}
-	if file != skillFile {
+	out := c.outgoing(r)
+	content := &mcp.ResourceContents{URI: r.Params.URI, MIMEType: markdown}
+	if file == skillFile {
+		out.holding(len(text))
+		content.Text = out.text([]byte(text))
+	} else {
 		got, err := c.read(ctx, &s, file)
 		if err != nil {
 			return nil, resourceError(r.Params.URI, err)
 		}
-		content.MIMEType, content.Text = got.MediaType, ""
+		content.MIMEType = got.MediaType
+		out.holding(len(got.Data))
 		if isText(got.Data) {
-			content.Text, content.MIMEType = string(got.Data), cmp.Or(content.MIMEType, "text/plain")
+			content.Text, content.MIMEType = out.text(got.Data), cmp.Or(content.MIMEType, "text/plain")
 		} else {
-			content.Blob, content.MIMEType = got.Data, cmp.Or(content.MIMEType, "application/octet-stream")
+			content.Blob, content.MIMEType = out.blob(got.Data), cmp.Or(content.MIMEType, "application/octet-stream")
 		}
 	}
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{content}, Cacheable: uncached}, nil

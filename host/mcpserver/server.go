@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"openskill/host/internal/cache"
 	"openskill/host/internal/gate"
 	"openskill/host/tools"
 	"openskill/sdk/skill"
@@ -60,10 +61,12 @@ type Options struct {
 	Approvals Approvals
 
 	// Revision gives a value that compares equal as long as the catalogue and the Agent Skills
-	// of a caller stay as they are. It must be quick: sessions are told of changes by it. nil,
-	// or a value that is nil: not known, so that all is read to find out.
+	// of a caller stay as they are. It must be quick: sessions are told of changes by it. Callers
+	// of a tenant find the same skills at one revision. nil, or a value that is nil: not known,
+	// so that all is read to find out.
 	Revision func(ctx context.Context, p skill.Principal) any
-	Reads    *gate.Gate // for requests that read lists and files; nil: one of its own
+	Lists    *cache.Cache // keeps lists as they are sent, by tenant and revision; nil: one of its own
+	Reads    *gate.Gate   // for requests that read lists and files; nil: one of its own
 
 	// Rate takes n requests of what the caller of a request over HTTP may make, or with 0 looks
 	// whether there is one left; its error, a *skill.Error, is the answer. nil: there is no bound.
@@ -108,6 +111,9 @@ func (o Options) withDefaults() Options {
 		o.Rate = func(*http.Request, int) error { return nil }
 	}
 	o.Origins = append([]string(nil), o.Origins...)
+	if o.Lists == nil {
+		o.Lists = cache.New(16 << 20)
+	}
 	or(&o.BodyLimit, 1<<20)
 	or(&o.ResourceLimit, 16<<20)
 	or(&o.MaxPending, 256)
@@ -128,12 +134,10 @@ func or[T int | int64 | time.Duration](p *T, d T) {
 
 // Server serves MCP to any number of sessions. It is safe for concurrent use.
 type Server struct {
-	opt     Options
-	log     *slog.Logger
-	secret  []byte  // binds what clients bring back to what they were given
-	made    made    // tools
-	entries entries // of the Skills extension
-	web     *web
+	opt    Options
+	log    *slog.Logger
+	secret []byte // binds what clients bring back to what they were given
+	web    *web
 
 	base   context.Context //nolint:containedctx // the parent of every call, ended by Close
 	endAll context.CancelCauseFunc
@@ -197,6 +201,7 @@ type caller struct {
 	p      skill.Principal
 	base   context.Context //nolint:containedctx // the parent of its calls
 	server *mcp.Server
+	lines  *lines     // of a session over standard input; else nil
 	used   time.Time  // guarded by the web's mu; when a request last came over HTTP
 	coming []*session // likewise; that there is room for, and that have not begun
 
@@ -252,50 +257,74 @@ func (c *caller) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 			defer leave()
 		}
-		switch r := req.(type) {
-		case *mcp.ListToolsRequest:
-			return answer(c.listTools(ctx, r))
-		case *mcp.CallToolRequest:
-			res, err := answer(c.callTool(ctx, r))
-			return completed(r.ProtocolVersion(), res), err
-		}
-		if c.s.opt.AgentSkills != nil {
-			switch r := req.(type) {
-			case *mcp.ListResourcesRequest:
-				return answer(c.listResources(ctx, r))
-			case *mcp.ListResourceTemplatesRequest:
-				return answer(c.listTemplates(r))
-			case *mcp.ReadResourceRequest:
-				res, err := answer(c.readResource(ctx, r))
-				return completed(r.ProtocolVersion(), res), err
-			case *mcp.ListPromptsRequest:
-				return answer(c.listPrompts(ctx, r))
-			case *mcp.GetPromptRequest:
-				res, err := answer(c.getPrompt(ctx, r))
-				return completed(r.ProtocolVersion(), res), err
-			}
-		}
-		res, err := next(ctx, method, req)
+		res, err := c.handle(ctx, method, req, next)
 		if err != nil {
 			return nil, err
 		}
-		switch r := res.(type) {
-		case *mcp.InitializeResult:
-			r.Instructions = c.instructions(ctx)
-		case *mcp.DiscoverResult:
-			r.Instructions = c.instructions(ctx)
-		}
-		return res, nil
+		return c.outgoing(req).lists(res)
 	}
 }
 
-// reads reports whether a request reads lists or files. So do the tools by which models
+// handle answers one request. Large values of its result are in the bodies of the request.
+func (c *caller) handle(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	switch r := req.(type) {
+	case *mcp.ListToolsRequest:
+		res, err := c.listTools(ctx, r)
+		if err != nil {
+			return nil, protocolError(err)
+		}
+		return res, nil
+	case *mcp.CallToolRequest:
+		res, err := answer(c.callTool(ctx, r))
+		return completed(r.ProtocolVersion(), res), err
+	}
+	if c.s.opt.AgentSkills != nil {
+		switch r := req.(type) {
+		case *mcp.ListResourcesRequest:
+			return answer(c.listResources(ctx, r))
+		case *mcp.ListResourceTemplatesRequest:
+			return answer(c.listTemplates(r))
+		case *mcp.ReadResourceRequest:
+			res, err := answer(c.readResource(ctx, r))
+			return completed(r.ProtocolVersion(), res), err
+		case *mcp.ListPromptsRequest:
+			return answer(c.listPrompts(ctx, r))
+		case *mcp.GetPromptRequest:
+			res, err := answer(c.getPrompt(ctx, r))
+			return completed(r.ProtocolVersion(), res), err
+		}
+	}
+	res, err := next(ctx, method, req)
+	if err != nil {
+		return nil, err
+	}
+	switch r := res.(type) {
+	case *mcp.InitializeResult:
+		r.Instructions = c.outgoing(req).text([]byte(c.instructions(ctx)))
+	case *mcp.DiscoverResult:
+		r.Instructions = c.outgoing(req).text([]byte(c.instructions(ctx)))
+	}
+	return res, nil
+}
+
+// outgoing returns the bodies of the connection that a request came by.
+func (c *caller) outgoing(req mcp.Request) *bodies {
+	if e := c.s.web.exchangeOf(req.GetExtra()); e != nil {
+		return &e.out.bodies
+	}
+	if c.lines != nil {
+		return &c.lines.bodies
+	}
+	return &bodies{} // the client has left
+}
+
+// reads reports whether a request reads lists, files or instructions. So do the tools by which models
 // read Agent Skills; all others pass the gate for calls.
 func reads(method string, req mcp.Request) bool {
 	if call, ok := req.(*mcp.CallToolRequest); ok {
 		return readsFor(call.Params.Name)
 	}
-	return strings.HasSuffix(method, "/list") || strings.HasSuffix(method, "/read") || strings.HasSuffix(method, "/get")
+	return method == "initialize" || method == "server/discover" || strings.HasSuffix(method, "/list") || strings.HasSuffix(method, "/read") || strings.HasSuffix(method, "/get")
 }
 
 // readsFor reports whether a tool only reads.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -137,39 +136,15 @@ func (c *caller) getSkill(ctx context.Context, _ *mcp.ServerSession, p *getSkill
 	return &getSkillResult{Cacheable: uncached, ResultType: complete, Skill: e}, nil
 }
 
-// entries are those that were made, by what they were made of: a digest is over all
-// that a skill consists of.
-type entries struct {
-	mu   sync.Mutex
-	made map[string]*skillEntry
-}
-
-// mostEntries bounds what is kept; one is a few kilobytes.
-const mostEntries = 4096
-
-func (e *entries) get(key string) *skillEntry {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.made[key]
-}
-
-func (e *entries) put(key string, made *skillEntry) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.made == nil || len(e.made) >= mostEntries {
-		e.made = map[string]*skillEntry{}
-	}
-	e.made[key] = made
-}
-
 // entry describes one skill by the digests of all its files.
 func (c *caller) entry(ctx context.Context, name string) (*skillEntry, error) {
 	s, text, err := c.load(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	key := s.Name + "\x00" + s.Digest
-	if made := c.s.entries.get(key); made != nil {
+	key := "mcp entry " + s.Name
+	if v, ok := c.s.opt.Lists.Get(c.p.Tenant, key, s.Digest); ok { // which is over all files
+		made, _ := v.(*skillEntry) // of this kind of key
 		return made, nil
 	}
 	e := &skillEntry{URI: uriOf(s.Name, skillFile), Frontmatter: frontmatter(&s, text), Resources: dynamic}
@@ -181,7 +156,7 @@ func (c *caller) entry(ctx context.Context, name string) (*skillEntry, error) {
 		if e.Resources, err = json.Marshal(digests); err != nil {
 			return nil, err
 		}
-		c.s.entries.put(key, e)
+		c.s.opt.Lists.Put(c.p.Tenant, key, s.Digest, e, len(e.Frontmatter)+len(e.Resources))
 	}
 	return e, nil
 }

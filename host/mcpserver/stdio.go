@@ -36,6 +36,7 @@ func (s *Server) ServeStdio(ctx context.Context, p skill.Principal, in io.Reader
 	s.add(c)
 	defer s.remove(c)
 	conn := newLines(in, out, s.opt.BodyLimit, s.opt.MaxPending)
+	c.lines = conn
 	defer conn.Close() //nolint:errcheck // it has no error
 	ss, err := c.server.Connect(context.WithoutCancel(ctx), transport{conn}, nil)
 	if err != nil {
@@ -81,6 +82,7 @@ type lines struct {
 
 	writing sync.Mutex
 	out     io.Writer
+	bodies  bodies // of the messages to come
 }
 
 func newLines(in io.Reader, out io.Writer, most, pending int) *lines {
@@ -322,7 +324,7 @@ func (l *lines) Write(_ context.Context, m jsonrpc.Message) error {
 		unwanted := l.answers(r)
 		defer l.answered()
 		if unwanted {
-			return nil
+			return l.bodies.writeTo(io.Discard, r.Result)
 		}
 	}
 	b, err := jsonrpc.EncodeMessage(m)
@@ -352,8 +354,7 @@ func tidy(r *jsonrpc.Response) {
 func (l *lines) write(b []byte) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	_, err := l.out.Write(append(b, '\n'))
-	return err
+	return l.bodies.writeTo(l.out, append(b, '\n'))
 }
 
 // Close implements mcp.Connection. It may be called twice.

@@ -13,8 +13,9 @@ import (
 // something can, or where it takes long.
 type streamWriter struct {
 	http.ResponseWriter
-	every time.Duration
-	left  context.CancelCauseFunc // for a client that no longer takes what is sent
+	bodies bodies // of the messages to come
+	every  time.Duration
+	left   context.CancelCauseFunc // for a client that no longer takes what is sent
 
 	mu     sync.Mutex
 	timer  *time.Timer
@@ -25,6 +26,9 @@ type streamWriter struct {
 
 func newStreamWriter(w http.ResponseWriter, every time.Duration, left context.CancelCauseFunc) *streamWriter {
 	s := &streamWriter{ResponseWriter: w, every: every, left: left}
+	if h, ok := w.(interface{ Hold(size int) }); ok { // an answer of the HTTP edge
+		s.bodies.hold = h.Hold
+	}
 	s.mu.Lock() // alive may be early
 	defer s.mu.Unlock()
 	s.timer = time.AfterFunc(every, s.alive)
@@ -62,15 +66,18 @@ func (s *streamWriter) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
-	return s.write(b)
+	if err := s.write(b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
-func (s *streamWriter) write(b []byte) (int, error) {
-	n, err := s.ResponseWriter.Write(b)
+func (s *streamWriter) write(b []byte) error {
+	err := s.bodies.writeTo(s.ResponseWriter, b)
 	if err != nil {
 		s.left(errClientLeft)
 	}
-	return n, err
+	return err
 }
 
 // FlushError implements what http.ResponseController looks for.
@@ -104,7 +111,7 @@ func (s *streamWriter) alive() {
 		return
 	}
 	s.open = true
-	if _, err := s.write([]byte(": waiting\n\n")); err == nil {
+	if s.write([]byte(": waiting\n\n")) == nil {
 		_ = s.flush() // what it finds is told
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -22,7 +21,7 @@ import (
 
 // listTools gives a page: the tools of Agent Skills before those of the catalogue. A
 // page has a hundred skills at most, and fewer where some are disabled.
-func (c *caller) listTools(ctx context.Context, r *mcp.ListToolsRequest) (*mcp.ListToolsResult, error) {
+func (c *caller) listTools(ctx context.Context, r *mcp.ListToolsRequest) (mcp.Result, error) {
 	res := &mcp.ListToolsResult{Tools: []*mcp.Tool{}, Cacheable: uncached}
 	if !c.p.May(skill.ScopeRead) {
 		return res, nil
@@ -35,6 +34,10 @@ func (c *caller) listTools(ctx context.Context, r *mcp.ListToolsRequest) (*mcp.L
 	if err != nil {
 		return nil, err
 	}
+	if r.ProtocolVersion() >= stateless {
+		res.ResultType = complete
+	}
+	at := c.revision(ctx) // before anything is read
 	if cursor == "" {
 		three, err := c.agentTools(ctx)
 		if err != nil {
@@ -44,17 +47,41 @@ func (c *caller) listTools(ctx context.Context, r *mcp.ListToolsRequest) (*mcp.L
 			res.Tools = append(res.Tools, toolOf(&three[i], nil))
 		}
 	}
+	head, err := encode(res) // not all callers of a tenant have the same tools for Agent Skills
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(head)
+	key := "mcp " + string(sum[:]) + last
+	if v, ok := c.s.opt.Lists.Get(c.p.Tenant, key, at); ok {
+		made, _ := v.(json.RawMessage) // of this kind of key
+		return c.outgoing(r).raw(made), nil
+	}
 	page, next, err := c.s.opt.Catalogue.List(c.p, last, pageSize)
 	if err != nil {
 		return nil, err
 	}
 	for i := range page {
 		if d := &page[i]; d.Enabled {
-			res.Tools = append(res.Tools, c.s.made.of(d))
+			t := describe(d)
+			res.Tools = append(res.Tools, toolOf(&t, d))
 		}
 	}
 	res.NextCursor = encodeCursor("tools", next)
-	return res, nil
+	made, err := encode(res)
+	if err != nil {
+		return nil, err
+	}
+	c.s.opt.Lists.Put(c.p.Tenant, key, at, made, len(made))
+	return c.outgoing(r).raw(made), nil
+}
+
+// revision is that of what the caller finds; nil where it is not known.
+func (c *caller) revision(ctx context.Context) any {
+	if c.s.opt.Revision == nil {
+		return nil
+	}
+	return c.s.opt.Revision(ctx, c.p)
 }
 
 func (c *caller) agentTools(ctx context.Context) ([]skill.Tool, error) {
@@ -62,30 +89,6 @@ func (c *caller) agentTools(ctx context.Context) ([]skill.Tool, error) {
 		return nil, nil
 	}
 	return c.s.opt.AgentSkills.Tools(ctx, c.p)
-}
-
-// made are tools by what they were made of.
-type made struct {
-	mu    sync.Mutex
-	tools map[stamp]*mcp.Tool
-}
-
-// mostTools bounds what is kept; one is a few kilobytes.
-const mostTools = 4096
-
-func (m *made) of(d *skill.Descriptor) *mcp.Tool {
-	key := stampOf(d)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if t := m.tools[key]; t != nil {
-		return t
-	}
-	if m.tools == nil || len(m.tools) >= mostTools {
-		m.tools = map[stamp]*mcp.Tool{}
-	}
-	t := describe(d)
-	m.tools[key] = toolOf(&t, d)
-	return m.tools[key]
 }
 
 // stamp is a skill as its tool shows it, in little.
@@ -188,7 +191,7 @@ func (c *caller) callTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 			return nil, unknownTool(name)
 		}
 	}
-	return toolResult(res, dataContent), nil
+	return c.outgoing(r).toolResult(res, dataContent), nil
 }
 
 // count counts a call that was refused before it ran, and so by no rate of calls.
@@ -208,34 +211,35 @@ func unknownTool(name string) error {
 // toolResult is the result of a call: its data as structured content, and as text for
 // models and for clients that know no other; a failure as text that begins with its
 // code. What else a Normalized Skill Result tells is in _meta.
-func toolResult(res *skill.Result, content func(data json.RawMessage) []mcp.Content) *mcp.CallToolResult {
+func (b *bodies) toolResult(res *skill.Result, content func(data json.RawMessage) [][]byte) *mcp.CallToolResult {
 	rest := *res
 	rest.Data = nil
 	out := &mcp.CallToolResult{Meta: mcp.Meta{metaResult: &rest}}
 	if res.Error != nil {
 		out.IsError = true
-		out.Content = text(errorText(res.Error))
+		out.Content = []mcp.Content{&mcp.TextContent{Text: errorText(res.Error)}}
 		return out
 	}
 	data := res.Data
 	if len(data) == 0 {
 		data = json.RawMessage("null")
 	}
+	b.holding(len(data))
 	if data[0] == '{' {
-		out.StructuredContent = data
+		out.StructuredContent = b.json(data)
 	}
-	out.Content = content(data)
+	for _, text := range content(data) {
+		out.Content = append(out.Content, &mcp.TextContent{Text: b.text(text)})
+	}
 	return out
 }
 
-func text(s string) []mcp.Content { return []mcp.Content{&mcp.TextContent{Text: s}} }
-
 // dataContent is what a model reads of a skill's data.
-func dataContent(data json.RawMessage) []mcp.Content { return text(string(data)) }
+func dataContent(data json.RawMessage) [][]byte { return [][]byte{data} }
 
 // agentContent is what a model reads of the data of the three tools: instructions,
 // files and outputs as the text that they are, and then what else there is.
-func agentContent(data json.RawMessage) []mcp.Content {
+func agentContent(data json.RawMessage) [][]byte {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil {
 		return dataContent(data)
@@ -245,17 +249,32 @@ func agentContent(data json.RawMessage) []mcp.Content {
 		if v, ok := fields[key]; !ok || json.Unmarshal(v, &s) != nil || s == nil {
 			continue
 		}
-		out := text(*s)
+		out := [][]byte{[]byte(*s)}
 		if delete(fields, key); len(fields) > 0 {
 			rest, err := json.Marshal(fields)
 			if err != nil {
 				break
 			}
-			out = append(out, &mcp.TextContent{Text: string(rest)})
+			out = append(out, rest)
 		}
 		return out
 	}
 	return dataContent(data)
+}
+
+// scriptResult is the result of one of the tools for Agent Skills. To take a large one apart is
+// work of the processor, which has a place of those that read.
+func (c *caller) scriptResult(ctx context.Context, r *mcp.CallToolRequest, res *skill.Result) *mcp.CallToolResult {
+	content := agentContent
+	if len(res.Data) > inline && !readsFor(r.Params.Name) { // which have a place
+		leave, err := c.s.enter(ctx, c.p)
+		if err != nil {
+			content = dataContent // the script has run, and this is all of its result
+		} else {
+			defer leave()
+		}
+	}
+	return c.outgoing(r).toolResult(res, content)
 }
 
 func errorText(e *skill.ResultError) string {

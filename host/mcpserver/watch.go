@@ -69,13 +69,11 @@ func (s *Server) Refresh(ctx context.Context) {
 func (c *caller) look(ctx context.Context) {
 	c.looking.Lock()
 	defer c.looking.Unlock()
-	var at any // before it is read
-	if c.s.opt.Revision != nil {
-		if at = c.s.opt.Revision(ctx, c.p); at != nil && at == c.at && c.seen != nil {
-			return
-		}
+	at := c.revision(ctx) // before it is read
+	if at != nil && at == c.at && c.seen != nil {
+		return
 	}
-	now, err := c.sight(ctx)
+	now, err := c.sight(ctx, at)
 	if err != nil {
 		return // whoever asks for the list is told
 	}
@@ -98,26 +96,18 @@ func (c *caller) look(ctx context.Context) {
 	}
 }
 
-func (c *caller) sight(ctx context.Context) (*sight, error) {
+func (c *caller) sight(ctx context.Context, at any) (*sight, error) {
 	var seen sight
 	if !c.p.May(skill.ScopeRead) {
 		return &seen, nil
 	}
-	h := sha256.New()
-	enc := json.NewEncoder(h)
-	for cursor, more := "", true; more; more = cursor != "" {
-		page, next, err := c.s.opt.Catalogue.List(c.p, cursor, pageSize)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page {
-			if d := &page[i]; d.Enabled {
-				of := stampOf(d)
-				h.Write(of[:]) // a hash does not fail
-			}
-		}
-		cursor = next
+	of, err := c.catalogue(at)
+	if err != nil {
+		return nil, err
 	}
+	h := sha256.New()
+	h.Write(of[:]) // a hash does not fail
+	enc := json.NewEncoder(h)
 	three, err := c.agentTools(ctx)
 	if err != nil {
 		return nil, err
@@ -136,4 +126,30 @@ func (c *caller) sight(ctx context.Context) (*sight, error) {
 		h.Sum(seen.skills[:0])
 	}
 	return &seen, nil
+}
+
+// catalogue is a digest of the tools of all skills. Callers of a tenant share it.
+func (c *caller) catalogue(at any) (sum stamp, err error) {
+	const key = "mcp digest"
+	if v, ok := c.s.opt.Lists.Get(c.p.Tenant, key, at); ok {
+		sum, _ = v.(stamp) // of this kind of key
+		return sum, nil
+	}
+	h := sha256.New()
+	for cursor, more := "", true; more; more = cursor != "" {
+		page, next, err := c.s.opt.Catalogue.List(c.p, cursor, pageSize)
+		if err != nil {
+			return sum, err
+		}
+		for i := range page {
+			if d := &page[i]; d.Enabled {
+				of := stampOf(d)
+				h.Write(of[:]) // a hash does not fail
+			}
+		}
+		cursor = next
+	}
+	h.Sum(sum[:0])
+	c.s.opt.Lists.Put(c.p.Tenant, key, at, sum, len(sum))
+	return sum, nil
 }
