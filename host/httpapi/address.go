@@ -26,6 +26,22 @@ func network(a netip.Addr) string {
 	return a.String()
 }
 
+// wideNetwork is the network that a [network] is a part of, and its addresses share: one
+// attacker has many of IPv6.
+func wideNetwork(of string) string {
+	text, _, _ := strings.Cut(of, "/")
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return "wide " + of
+	}
+	bits := 16
+	if a.Is6() {
+		bits = 32
+	}
+	p, _ := a.Prefix(bits) // it fits
+	return p.String()
+}
+
 func (s *Server) isProxy(a netip.Addr) bool {
 	for _, p := range s.opt.TrustedProxies {
 		if p.Contains(a) {

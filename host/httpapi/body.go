@@ -24,6 +24,12 @@ const (
 	openTime = 5 * time.Second
 )
 
+// firstOpen and firstKnown are the first buffers of bodies, in bytes.
+const (
+	firstOpen  = 1 << 10
+	firstKnown = 64 << 10
+)
+
 // takeBody reads the body of a request that is no upload into memory of its own,
 // where it stays when the connection's next request arrives. Buffers grow with what has
 // come, twofold, and are counted before they are made.
@@ -73,9 +79,9 @@ func (s *Server) takeBody(ctx *fasthttp.RequestCtx) error {
 // nothing before this much has come.
 func (s *Server) firstBuffer(ctx *fasthttp.RequestCtx) int {
 	if callerOf(ctx).principal.ID == "" {
-		return 1 << 10
+		return firstOpen
 	}
-	return 64 << 10
+	return firstKnown
 }
 
 // headReceived bounds the reading of a body, before any of it is read. What the head alone

@@ -23,7 +23,8 @@ const opRoom = "httpapi.room"
 // free, so that none can have all.
 type budget struct {
 	most  int
-	alone bool // one holder may have all
+	alone bool                // one holder may have all
+	wide  func(string) string // what holders are a part of, which is held to the same; nil: of nothing
 
 	mu   sync.Mutex
 	used int
@@ -38,12 +39,30 @@ func newBudget(most int, alone bool) *budget {
 func (b *budget) take(holder string, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if free := b.most - b.used - n; free < 0 || !b.alone && b.held[holder] > 0 && b.held[holder]+n > free {
+	free := b.most - b.used - n
+	if free < 0 || b.over(holder, n, free) || b.wide != nil && b.over(b.wide(holder), n, free) {
 		return false
 	}
 	b.used += n
-	b.held[holder] += n
+	b.add(holder, n)
 	return true
+}
+
+// over reports whether a holder that has some would have more than is free.
+func (b *budget) over(holder string, n, free int) bool {
+	return !b.alone && b.held[holder] > 0 && b.held[holder]+n > free
+}
+
+func (b *budget) add(holder string, n int) {
+	if b.wide != nil {
+		b.held[b.wide(holder)] += n
+		if b.held[b.wide(holder)] == 0 {
+			delete(b.held, b.wide(holder))
+		}
+	}
+	if b.held[holder] += n; b.held[holder] == 0 {
+		delete(b.held, holder)
+	}
 }
 
 // owe counts n bytes that are there already. Where there is no room for them, the holder gets
@@ -54,7 +73,7 @@ func (b *budget) owe(holder string, n int) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.held[holder] += n
+	b.add(holder, n)
 	b.owed[holder] += n
 }
 
@@ -78,16 +97,15 @@ func (b *budget) give(holder string, n int) {
 		delete(b.owed, holder)
 	}
 	b.used -= n - paid
-	if b.held[holder] -= n; b.held[holder] == 0 {
-		delete(b.held, holder)
-	}
+	b.add(holder, -n)
 }
 
 // hold counts a buffer of size bytes for the body of a request, which takes the place of
-// the one before, until release.
+// the one before, until release. The first one of a caller that is not known is not counted,
+// so that nobody's stalled bodies keep a sign-in with an API key out: connections bound them.
 func (s *Server) hold(ctx *fasthttp.RequestCtx, size int) error {
 	c := callerOf(ctx)
-	if insideOf(ctx) != nil || size <= c.held {
+	if insideOf(ctx) != nil || size <= c.held || c.principal.ID == "" && size <= firstOpen {
 		return nil
 	}
 	if !s.budgetOf(c).take(s.holder(ctx), size-c.held) {

@@ -116,6 +116,37 @@ func TestUnauthenticatedBodiesHaveABudget(t *testing.T) {
 	}
 }
 
+// Clients of many networks stall what all bodies of unknown callers may have together. A
+// sign-in with an API key is read all the same.
+func TestStalledBodiesKeepNoSignInOut(t *testing.T) {
+	s := start(t, func(o *httpapi.Options) { o.Console = signIn })
+	held := 0
+	for i := range 271 { // all of 4 MiB: the last ones by the KiB, of which each client has one at once
+		size, patience := 16<<10, time.Second
+		if i >= 255 {
+			size, patience = 1<<10, 20*time.Millisecond
+		}
+		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, byte(i%255), 0, byte(2+i/255))}}
+		c, err := from.DialContext(t.Context(), "tcp", s.Addr)
+		if err != nil {
+			t.Skipf("loopback has no other addresses here: %v", err)
+		}
+		defer c.Close() //nolint:errcheck // nothing is expected of it
+		_, _ = io.WriteString(c, "POST /console/signin HTTP/1.1\r\nHost: localhost\r\nContent-Length: "+itoa(size-1)+"\r\n\r\n"+strings.Repeat("x", size-2))
+		held += size
+		for began := time.Now(); httpapi.OpenBodies(s.Server) < held && time.Since(began) < patience; {
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+	if n := httpapi.OpenBodies(s.Server); n < 3<<20 {
+		t.Fatalf("only %d bytes are held: nothing is tried", n)
+	}
+	form := "credential=" + strings.Repeat("k", 200)
+	if resp, body := s.do(t, "POST", "/console/signin", form, "Content-Type", "application/x-www-form-urlencoded"); resp.StatusCode != 401 {
+		t.Errorf("a sign-in: %d %s", resp.StatusCode, body)
+	}
+}
+
 // What the head shows to be wrong is answered before any of the body has come.
 func TestRefusesByTheHead(t *testing.T) {
 	keys := httpapitest.Keys{"good": tenant("a", skill.ScopeInvoke)}

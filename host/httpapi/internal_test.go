@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -243,5 +244,38 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 	if b = newBudget(900, true); fill("a") != 900 {
 		t.Error("the one tenant of a host has not all")
+	}
+}
+
+// Holders of one wide network have no more together than one holder has.
+func TestWideNetworksShareABudget(t *testing.T) {
+	for _, network := range []string{"2001:db8:%x::/64", "192.0.2.%d", "invalid IP"} {
+		b := newBudget(900, false)
+		b.wide = wideNetwork
+		of := func(i int) string {
+			return strings.Replace(strings.Replace(network, "%x", strconv.FormatInt(int64(i), 16), 1), "%d", strconv.Itoa(i), 1)
+		}
+		had := 0
+		for i := range 250 {
+			for b.take(of(i), 10) {
+				had += 10
+			}
+		}
+		if had != 450 {
+			t.Errorf("%s: one network has %d of 900 bytes", network, had)
+		}
+		if !b.take("198.51.100.1", 100) || !b.take("2001:db9::/64", 100) {
+			t.Errorf("%s: there is nothing for others", network)
+		}
+		b.give("198.51.100.1", 100)
+		b.give("2001:db9::/64", 100)
+		for i := range 250 {
+			if n := b.held[of(i)]; n > 0 {
+				b.give(of(i), n)
+			}
+		}
+		if b.used != 0 || len(b.held) != 0 {
+			t.Errorf("%s: %d bytes are held by %v", network, b.used, b.held)
+		}
 	}
 }

@@ -226,6 +226,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.records = newRecords(s.opt.Alone)
 	s.open, s.bodies = newBudget(openBodies, false), newBudget(knownBodies, s.opt.Alone)
+	s.open.wide = wideNetwork
 	s.answers = newBudget(knownAnswers, s.opt.Alone)
 	s.receiving = gate.New(gate.Options{Places: s.opt.Receiving, Retry: time.Second, Alone: s.opt.Alone})
 	s.admitting = gate.New(gate.Options{Places: s.opt.Admitting, Queue: mostWaiting, Wait: s.opt.AdmitWait, Retry: 10 * time.Second, Alone: s.opt.Alone})
