@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -54,14 +53,16 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // A05: clients that send slowly or nothing cost a connection each, and nobody
-// else's answer.
+// else's answer. What waited for one of them would wait for an hour.
 func TestSlowClientsDoNotKeepOthersOut(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		conns int // of the server
 	}{{"room for all", 0}, {"room for fewer", 100}} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := start(t, func(o *httpapi.Options) { o.MaxConns = tc.conns })
+			s := start(t, func(o *httpapi.Options) {
+				o.MaxConns, o.HeadTimeout, o.BodyTimeout, o.IdleTimeout = tc.conns, time.Hour, time.Hour, time.Hour
+			})
 			begun := []string{
 				"", "P", "POST /skills/echo:invoke HTTP/1.1\r\nHost: x\r\nX-A: ",
 				"POST /skills/echo:invoke HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{",
@@ -70,17 +71,10 @@ func TestSlowClientsDoNotKeepOthersOut(t *testing.T) {
 				c := s.dial(t)
 				_, _ = io.WriteString(c, begun[i%len(begun)]) // may have been put out already
 			}
-			var took []time.Duration
 			for range 100 {
-				at := time.Now()
-				resp, _ := s.do(t, "GET", "/healthz", "")
-				if took = append(took, time.Since(at)); resp.StatusCode != 200 {
+				if resp, _ := s.do(t, "GET", "/healthz", ""); resp.StatusCode != 200 {
 					t.Fatalf("/healthz answered %d", resp.StatusCode)
 				}
-			}
-			slices.Sort(took)
-			if p99 := took[98]; p99 > 100*time.Millisecond {
-				t.Errorf("/healthz p99 %v", p99)
 			}
 		})
 	}
