@@ -154,7 +154,7 @@ call, as the record says.`,
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object an approval")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withDatabase(cmd.Context(), flags, hostFailed, func(db *store.DB) error {
+		return a.withDatabase(cmd.Context(), flags, false, hostFailed, func(db *store.DB) error {
 			approvals, err := a.approvals(flags, host.RecordApprovals(db))
 			if err != nil {
 				return err

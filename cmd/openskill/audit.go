@@ -37,12 +37,13 @@ with verify --against.`,
 
 // withAudit opens the records of the settings' database for as long as do takes.
 func (a *app) withAudit(ctx context.Context, flags *settingsFlags, do func(audit.Store) error) error {
-	return a.withDatabase(ctx, flags, auditFailed, func(db *store.DB) error { return do(db.Audit()) })
+	return a.withDatabase(ctx, flags, true, auditFailed, func(db *store.DB) error { return do(db.Audit()) })
 }
 
-// withDatabase opens the settings' database for as long as do takes. failed says whose
-// fault it is where it cannot be opened.
-func (a *app) withDatabase(ctx context.Context, flags *settingsFlags, failed func(error) error, do func(*store.DB) error) error {
+// withDatabase opens the settings' database for as long as do takes. existing says that it
+// must be there: a command that only reads makes none, which would look like one that holds
+// nothing. failed says whose fault it is where it cannot be opened.
+func (a *app) withDatabase(ctx context.Context, flags *settingsFlags, existing bool, failed func(error) error, do func(*store.DB) error) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func (a *app) withDatabase(ctx context.Context, flags *settingsFlags, failed fun
 	if err := ownState(s); err != nil {
 		return err
 	}
-	db, err := store.Open(ctx, store.Options{URL: s.DatabaseURL, StateDir: s.StateDir, Log: a.logger(level(s, slog.LevelWarn))})
+	db, err := store.Open(ctx, store.Options{URL: s.DatabaseURL, StateDir: s.StateDir, Existing: existing, Log: a.logger(level(s, slog.LevelWarn))})
 	if err != nil {
 		return failed(err)
 	}
@@ -72,6 +73,8 @@ func auditFailed(err error) error {
 		return hostFailed(err)
 	case e.Code == skill.InvalidArgument:
 		return usage("%s", e.Message)
+	case e.Code == skill.NotFound:
+		return failed(e.Code, "%s", e.Message)
 	case e.Err != nil:
 		return hostFailed(fmt.Errorf("%s: %w", e.Message, e.Err))
 	}

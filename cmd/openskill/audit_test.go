@@ -210,7 +210,12 @@ func TestAuditVerify(t *testing.T) {
 	if err := os.WriteFile(file, []byte(heads), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	runAudit(t, state, 0, "verify", "--against", file)
+	if stdout, _ := runAudit(t, state, 0, "verify", "--against", file); !strings.HasSuffix(stdout, "\ncompared with 2 heads of "+quote(file)+"\n") {
+		t.Errorf("a person reads:\n%s", stdout)
+	}
+	if stdout, _ := runAudit(t, state, 0, "verify", "--against", file, "--tenant", "acme"); !strings.HasSuffix(stdout, "\ncompared with 1 heads of "+quote(file)+"\n") {
+		t.Errorf("a person reads:\n%s", stdout)
+	}
 	runAudit(t, state, 0, "verify", "--tenant", "other", "--from", "5")
 	if stdout, _ = runAudit(t, state, 0, "head", "--tenant", "acme"); !strings.Contains(stdout, "acme") || strings.Contains(stdout, "other") {
 		t.Errorf("a person reads:\n%s", stdout)
@@ -224,6 +229,16 @@ func TestAuditVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	runAudit(t, state, 2, "verify", "--against", file+".empty")
+	if stdout, stderr := runAudit(t, state, 1, "verify", "--tenant", "nobody"); strings.Contains(stdout, "whole") || !strings.Contains(stderr, "nothing is on record") {
+		t.Errorf("of a tenant without records: %s%s", stdout, stderr)
+	}
+	if stdout, stderr := runAudit(t, state, 1, "verify", "--tenant", "other", "--from", "21"); strings.Contains(stdout, "whole") || !strings.Contains(stderr, "no record with a number of 21") {
+		t.Errorf("from beyond the end: %s%s", stdout, stderr)
+	}
+	// Of two chains one has the record.
+	if stdout, _ := runAudit(t, state, 0, "verify", "--from", "20"); !strings.Contains(stdout, `"acme": ends with record 19, before`) || !strings.Contains(stdout, `"other": whole, 1 records`) {
+		t.Errorf("a person reads:\n%s", stdout)
+	}
 
 	for name, c := range map[string]struct{ change, back, want string }{
 		"a byte of a body": {
@@ -352,5 +367,27 @@ func TestBenchAudit(t *testing.T) {
 	}
 	if rows, err := a.benchAudit(t.Context(), &benchOptions{filter: "http/"}); err != nil || len(rows) != 0 {
 		t.Errorf("%d rows that nobody asked for, %v", len(rows), err)
+	}
+}
+
+// A command that only reads makes no database, which would say that nothing is on record.
+func TestReadingMakesNoDatabase(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"audit", "verify"}, {"audit", "verify", "--json"}, {"audit", "head"}, {"audit", "list"}, {"audit", "changes"}, {"audit", "export"}, {"audit", "show", "x"},
+		{"keys", "list"}, {"keys", "show", "pvgqyfyx5dc6zpxs"}, {"keys", "revoke", "pvgqyfyx5dc6zpxs"}, {"keys", "rotate", "pvgqyfyx5dc6zpxs"}, {"db", "migrate", "--status"}, {"backup", filepath.Join(t.TempDir(), "b.tar.gz")},
+		{"approvals", "list"}, {"skills", "list"}, {"doctor"},
+	} {
+		for _, state := range []string{t.TempDir(), filepath.Join(t.TempDir(), "wrong")} {
+			var out, err bytes.Buffer
+			code := Run(t.Context(), append(args, "--state", state), strings.NewReader(""), &out, &err)
+			if _, there := os.Stat(filepath.Join(state, store.File)); !os.IsNotExist(there) {
+				t.Errorf("%q made a database", args)
+			}
+			reads := args[0] == "audit" || args[0] == "keys" || args[0] == "db"
+			if reads && (code != exitFailed || !strings.Contains(err.String(), "there is no database")) {
+				t.Errorf("%q: exit code %d: %s%s", args, code, &out, &err)
+			}
+		}
 	}
 }

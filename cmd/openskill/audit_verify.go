@@ -31,7 +31,8 @@ have one. Hosts may run meanwhile. Exit 1 when something is wrong.
 
 What a chain cannot prove: who may change the whole database can write a chain anew.
 --against compares with heads that were kept elsewhere. A head whose record was removed
-cannot be compared, and is told as wrong: compare with one that is newer.`,
+cannot be compared, and is told as wrong: compare with one that is newer. Exit 1 also
+when nothing is verified: the tenant has no records, or they end before --from.`,
 		Example: `  openskill audit verify
   openskill audit verify --tenant acme --against heads.jsonl`,
 		Args: takes(0, 0),
@@ -64,20 +65,43 @@ cannot be compared, and is told as wrong: compare with one that is newer.`,
 		}
 		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
 			r, err := audit.Verify(cmd.Context(), s, o)
-			switch {
-			case err != nil:
+			if err != nil {
 				return auditFailed(err)
+			}
+			if against != "" && printed == nil {
+				printed = a.printCompared(o.Against, tenant, against, asJSON)
+			}
+			switch {
 			case printed != nil:
 				return printed
 			case !r.Whole():
 				return exit(exitFailed)
 			case len(r.Chains) == 0 && !asJSON:
 				return a.print("nothing is on record\n")
+			case tenant != "" && r.Chains[0].Last == 0:
+				return failed(skill.NotFound, "nothing is on record of the tenant %s", quote(tenant))
+			case len(r.Chains) > 0 && !slices.ContainsFunc(r.Chains, func(c audit.Chain) bool { return !c.Beyond }):
+				return failed(skill.NotFound, "there is no record with a number of %d or more; --from begins at a record that is there", from.value)
 			}
 			return nil
 		})
 	}
 	return cmd
+}
+
+// printCompared says how many heads were compared.
+func (a *app) printCompared(heads []audit.Head, tenant, file string, asJSON bool) error {
+	n := 0
+	for _, h := range heads {
+		if h.Last > 0 && (tenant == "" || h.Tenant == tenant) {
+			n++
+		}
+	}
+	if asJSON {
+		a.say("compared with %d heads of %s", n, quote(file))
+		return nil
+	}
+	return a.print("compared with %d heads of %s\n", n, quote(file))
 }
 
 // printChain says what was found of a chain.
@@ -93,7 +117,9 @@ func (a *app) printChain(c *audit.Chain, asJSON bool) error {
 		return a.print("%s: whole, %d records, %d to %d, the last with %s; %d executions of older versions show 0 for -0\n",
 			name, c.Records, c.First, c.Last, c.Hash, c.LostSigns)
 	case fault == nil && c.Last == 0:
-		return a.print("%s: whole; nothing is on record\n", name)
+		return a.print("%s: nothing is on record\n", name)
+	case fault == nil && c.Beyond:
+		return a.print("%s: ends with record %d, before the one to begin at; only the last one, with %s, was read\n", name, c.Last, c.Hash)
 	case fault == nil:
 		return a.print("%s: whole, %d records, %d to %d, the last with %s\n", name, c.Records, c.First, c.Last, c.Hash)
 	}

@@ -60,7 +60,7 @@ it. A database of a newer release is left alone, and the exit code is 1.`,
 		if err := ownState(s); err != nil {
 			return err
 		}
-		m, err := store.Migrate(cmd.Context(), store.Options{URL: s.DatabaseURL, StateDir: s.StateDir, Log: a.logger(level(s, slog.LevelWarn))})
+		m, err := store.Migrate(cmd.Context(), store.Options{URL: s.DatabaseURL, StateDir: s.StateDir, Existing: status, Log: a.logger(level(s, slog.LevelWarn))})
 		if err != nil {
 			return keysFailed(err)
 		}

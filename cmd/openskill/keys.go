@@ -31,9 +31,10 @@ here. A key is shown once, when it is made: only a hash of it is kept.`,
 	return cmd
 }
 
-// withKeys opens the keys of the settings' database for as long as do takes.
-func (a *app) withKeys(ctx context.Context, flags *settingsFlags, do func(*auth.Keys) error) error {
-	return a.withDatabase(ctx, flags, keysFailed, func(db *store.DB) error { return do(host.ManageKeys(db, skill.Local())) })
+// withKeys opens the keys of the settings' database, which only the first key makes, for as
+// long as do takes.
+func (a *app) withKeys(ctx context.Context, flags *settingsFlags, first bool, do func(*auth.Keys) error) error {
+	return a.withDatabase(ctx, flags, !first, keysFailed, func(db *store.DB) error { return do(host.ManageKeys(db, skill.Local())) })
 }
 
 // keysFailed says whose fault an error is.
@@ -169,7 +170,7 @@ and skills:invoke:ID for calls of one skill.`,
 		if n.Life, err = lifeFlag(expires); err != nil {
 			return err
 		}
-		return a.withKeys(cmd.Context(), flags, func(keys *auth.Keys) error {
+		return a.withKeys(cmd.Context(), flags, true, func(keys *auth.Keys) error {
 			k, text, err := keys.Create(cmd.Context(), n)
 			if err != nil {
 				return keysFailed(err)
@@ -216,7 +217,7 @@ func (a *app) keysListCommand() *cobra.Command {
 		if tenant != "" && !auth.ValidTenant(tenant) {
 			return usage("--tenant %s: a tenant has 1 to 64 characters of A-Z, a-z, 0-9, and . _ : and -", quote(tenant))
 		}
-		return a.withKeys(cmd.Context(), flags, func(keys *auth.Keys) error {
+		return a.withKeys(cmd.Context(), flags, false, func(keys *auth.Keys) error {
 			all, err := everyKey(cmd.Context(), keys, tenant)
 			switch {
 			case err != nil:
@@ -285,7 +286,7 @@ func (a *app) keysShowCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.withKeys(cmd.Context(), flags, func(keys *auth.Keys) error {
+		return a.withKeys(cmd.Context(), flags, false, func(keys *auth.Keys) error {
 			k, err := keys.Get(cmd.Context(), id)
 			if err != nil {
 				return keysFailed(err)
@@ -322,7 +323,7 @@ tenant, scopes and the end of the key stay as they are.`,
 				return usage("--overlap %s: want a time with its unit, such as 30m or 24h, from 0s to %d h", quote(overlap), int(auth.LongestOverlap.Hours()))
 			}
 		}
-		return a.withKeys(cmd.Context(), flags, func(keys *auth.Keys) error {
+		return a.withKeys(cmd.Context(), flags, false, func(keys *auth.Keys) error {
 			k, text, err := keys.Rotate(cmd.Context(), id, d)
 			if err != nil {
 				return keysFailed(err)
@@ -354,7 +355,7 @@ for whoever finds one where it should not be.`,
 				return err
 			}
 		}
-		return a.withKeys(cmd.Context(), flags, func(keys *auth.Keys) error {
+		return a.withKeys(cmd.Context(), flags, false, func(keys *auth.Keys) error {
 			for _, id := range ids {
 				if err := a.revoke(cmd.Context(), keys, id, asJSON); err != nil {
 					return err

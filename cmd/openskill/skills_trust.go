@@ -183,7 +183,7 @@ host that runs, Agent Skills within seconds, other skills when it reloads or sta
 
 // recordTrust puts a change of trust on record before it is made.
 func (a *app) recordTrust(ctx context.Context, flags *settingsFlags, c audit.Change, do func() error) error {
-	return a.withDatabase(ctx, flags, hostFailed, func(db *store.DB) error {
+	return a.withDatabase(ctx, flags, false, hostFailed, func(db *store.DB) error {
 		if err := audit.Around(ctx, db.Audit(), skill.Local(), c, do); err != nil {
 			return keysFailed(err)
 		}

@@ -44,11 +44,12 @@ func (r *Report) Whole() bool {
 // Chain is what was found of a tenant's chain.
 type Chain struct {
 	Tenant  string `json:"tenant"`
-	First   uint64 `json:"first"`           // sequence numbers of the oldest record and of the last
-	Last    uint64 `json:"last"`            // 0: the chain is empty
-	Hash    string `json:"hash,omitempty"`  // of the last record
-	Records uint64 `json:"records"`         // that were read
-	Fault   *Fault `json:"fault,omitempty"` // the first thing that is wrong; nil: the chain is whole
+	First   uint64 `json:"first"`            // sequence numbers of the oldest record and of the last
+	Last    uint64 `json:"last"`             // 0: the chain is empty
+	Hash    string `json:"hash,omitempty"`   // of the last record
+	Records uint64 `json:"records"`          // that were read
+	Beyond  bool   `json:"beyond,omitempty"` // it ends before the record to begin at, so that only its last one was read
+	Fault   *Fault `json:"fault,omitempty"`  // the first thing that is wrong; nil: the chain is whole
 
 	Faults    []Fault `json:"faults,omitempty"`     // the first MaxFaults things that are wrong, by number
 	Found     int     `json:"found,omitempty"`      // all things that are wrong
@@ -234,6 +235,7 @@ func (v *verifier) verify(ctx context.Context) error {
 	h := v.head
 	prev, next := h.Prev, h.First
 	if from := v.from(); from > h.First && h.Last > 0 {
+		v.c.Beyond = from > h.Last
 		from = min(from, h.Last)
 		page, err := v.store.Records(ctx, h.Tenant, from-1, 1)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ const File = "openskill.db"
 type Options struct {
 	URL      string       // sqlite:FILE or postgres://…; "": File in StateDir
 	StateDir string       // required where URL is ""
+	Existing bool         // refuse a file of SQLite that is not there: none is made
 	Conns    int          // most connections to a PostgreSQL server, two fifths of them for records and counts of calls, one for keys; 0: 10
 	Log      *slog.Logger // nil: slog.Default()
 
@@ -151,7 +153,7 @@ func (o Options) parse() (*place, error) {
 	case o.URL == "" && o.StateDir == "":
 		return wrong("without a URL of a database a state folder is needed")
 	case o.URL == "":
-		return &place{kind: SQLite, log: o.Log, file: sqlite.Options{File: filepath.Join(o.StateDir, File)}}, nil
+		return o.there(&place{kind: SQLite, log: o.Log, file: sqlite.Options{File: filepath.Join(o.StateDir, File)}})
 	case ok && (scheme == "postgres" || scheme == "postgresql"):
 		return &place{kind: Postgres, log: o.Log, net: postgres.Options{URL: o.URL, Conns: o.Conns}}, nil
 	case !ok || scheme != "sqlite":
@@ -166,7 +168,21 @@ func (o Options) parse() (*place, error) {
 	case file == "" || strings.HasPrefix(file, ":") || strings.ContainsRune(file, 0):
 		return wrong("sqlite: needs the name of a file, such as sqlite:/var/lib/openskill/openskill.db")
 	}
-	return &place{kind: SQLite, log: o.Log, file: sqlite.Options{File: file, Full: full}}, nil
+	return o.there(&place{kind: SQLite, log: o.Log, file: sqlite.Options{File: file, Full: full}})
+}
+
+// there refuses a file that must be there and is not.
+func (o Options) there(p *place) (*place, error) {
+	if !o.Existing {
+		return p, nil
+	}
+	if _, err := os.Stat(p.file.File); err != nil {
+		return nil, &skill.Error{
+			Op: "store.Open", Code: skill.NotFound, Subject: File, Err: err,
+			Message: "there is no database " + skill.CleanText(p.file.File, 300) + "; name the state folder of the host (--state)",
+		}
+	}
+	return p, nil
 }
 
 // connect opens the database as it is.
