@@ -45,7 +45,7 @@ func (l *toolList) page(cursor string, limit int) (part json.RawMessage, next st
 		if err != nil {
 			return nil, "", &skill.Error{Op: "host.Tools", Code: skill.InvalidArgument, Subject: "cursor", Message: "cursor must be the next of the page before"}
 		}
-		found := false
+		var found bool
 		if from, found = slices.BinarySearch(l.ids, string(id)); found {
 			from++
 		}

@@ -44,7 +44,7 @@ func visibleHead(s string, size, most int) string {
 // hidden reports whether a character shows nothing, or not what it is.
 func hidden(r rune) bool {
 	switch {
-	case r == ' ':
+	case r >= ' ' && r < 0x7f: // most of a long text, which is looked up nowhere
 		return false
 	case r < 0x20, r == 0x7f, r >= 0x80 && r <= 0x9f:
 		return true
