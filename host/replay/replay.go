@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"openskill/host/audit"
+	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
 )
 
@@ -68,7 +70,13 @@ type Options struct {
 // Recordings keeps runs and makes them again. It is safe for concurrent use.
 type Recordings struct {
 	o Options
+	// turns bounds how many recordings are unpacked and compared at once, which takes a
+	// processor for a while: one for each processor, shared by tenants.
+	turns *gate.Gate
 }
+
+// mostWaiting is how many replays may wait for their turn.
+const mostWaiting = 256
 
 // New makes Recordings.
 func New(o Options) (*Recordings, error) {
@@ -82,7 +90,8 @@ func New(o Options) (*Recordings, error) {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the default of the clock field
 	}
-	return &Recordings{o}, nil
+	turns := gate.New(gate.Options{Places: max(runtime.NumCPU(), 2), Queue: mostWaiting, Retry: time.Second})
+	return &Recordings{o, turns}, nil
 }
 
 // Most is how many bytes the draws of one run may have.
@@ -187,6 +196,11 @@ func (r *Recordings) Replayer(door Door) *Replayer { return &Replayer{r, door} }
 // see the one and call the skill. The error is a *skill.Error; that the two differ is
 // none.
 func (r *Replayer) Replay(ctx context.Context, p skill.Principal, id string) (*Report, error) {
+	leave, err := r.turn(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { leave() }() // which is another one after the run
 	rec, err := r.get(ctx, p, id)
 	if err != nil {
 		return nil, err
@@ -209,12 +223,16 @@ func (r *Replayer) Replay(ctx context.Context, p skill.Principal, id string) (*R
 	if len(report.Differences) > 0 {
 		return report, nil
 	}
+	leave()
 	result, reply := r.door.Replay(ctx, p, again)
 	if reply == nil { // it was refused on its way
 		return nil, refusal(result)
 	}
 	if code := reply.Code; code == skill.Cancelled || code == skill.WorkerCrashed {
 		return nil, refusal(result)
+	}
+	if leave, err = r.turn(ctx, p); err != nil {
+		return nil, err
 	}
 	report.ReplayID = result.Meta.ExecutionID
 	if reply.Differs != "" {
@@ -223,6 +241,14 @@ func (r *Replayer) Replay(ctx context.Context, p skill.Principal, id string) (*R
 	report.compareEnds(&rec.End, endOf(result))
 	report.Identical = len(report.Differences) == 0
 	return report, nil
+}
+
+// turn waits for the turn of the caller's tenant.
+func (r *Replayer) turn(ctx context.Context, p skill.Principal) (leave func(), err error) {
+	if leave, err = r.turns.Enter(ctx, p.Tenant); err != nil {
+		return func() {}, gate.Refusal(err, "replay.Replay", "too many replays of this tenant, or of all, wait")
+	}
+	return leave, nil
 }
 
 // get finds the recording of an execution.
