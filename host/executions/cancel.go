@@ -45,7 +45,8 @@ func (m *Manager) end(id string) bool {
 
 // Cancel ends an execution of the caller's own; who holds the scope admin ends any. It
 // gives the execution as it is then: ended, or running for a moment more. One that has
-// ended before stays as it is.
+// ended before stays as it is. Of a long result it has the beginning only: who cancels wants
+// to know the end, and not to read.
 func (m *Manager) Cancel(ctx context.Context, p skill.Principal, id string) (*View, error) {
 	e, err := m.mine(ctx, p, id)
 	if err != nil {
@@ -81,7 +82,7 @@ func (m *Manager) seenToEnd(ctx context.Context, e *audit.Execution) (*View, err
 	deadline := time.NewTimer(m.o.EndWait)
 	defer deadline.Stop()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		v, err := m.view(ctx, e, Whole)
+		v, err := m.view(ctx, e, Head)
 		if err != nil || v.Status != audit.Running {
 			return v, err
 		}

@@ -162,8 +162,11 @@ func (m *Manager) execution(ctx context.Context, s sight, id string) (*audit.Exe
 	return e, nil
 }
 
-// Whole is the most that [Manager.Get] gives of a result: all of it.
-const Whole = math.MaxInt
+// Bytes of a result that [Manager.Get] gives: all, or the beginning that fits on a page.
+const (
+	Whole = math.MaxInt
+	Head  = 64 << 10
+)
 
 // Get gives an execution that the caller may see, with its result where that is kept. Of one
 // that is longer than most bytes it reads the beginning only.

@@ -199,9 +199,6 @@ func queryTime(name, text string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// resultHead is how many bytes of a result are given to who wants its beginning.
-const resultHead = 64 << 10
-
 // getExecution answers GET /executions/{id}.
 func (s *Server) getExecution(c *fiber.Ctx) error {
 	most := executions.Whole
@@ -210,7 +207,7 @@ func (s *Server) getExecution(c *fiber.Ctx) error {
 		return err
 	case given == nil || *given == "full":
 	case *given == "head":
-		most = resultHead
+		most = executions.Head
 	default:
 		return invalidField("result", "must be full or head")
 	}

@@ -102,6 +102,9 @@ func TestTheBeginningOfAResultIsAllThatIsRead(t *testing.T) {
 			t.Errorf("a short one: %s", body)
 		}
 	}
+	if resp, body := w.as(t, "one", "DELETE", "/executions/"+long, ""); resp.StatusCode != 200 || !bytes.Contains(body, []byte(`"result_bytes":`)) || len(body) > 1<<17 {
+		t.Errorf("DELETE of one that has ended: %d, %d bytes", resp.StatusCode, len(body))
+	}
 	for _, query := range []string{"?result=", "?result=tail", "?result=head&result=head"} {
 		if resp, _ := w.as(t, "one", "GET", "/executions/"+short+query, ""); resp.StatusCode != 400 {
 			t.Errorf("%s: %d", query, resp.StatusCode)
