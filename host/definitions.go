@@ -23,8 +23,8 @@ import (
 func SharedDir(stateDir string) string { return filepath.Join(stateDir, "shared") }
 
 // readOptions are what the folders of skills are read with.
-func readOptions(s *config.Settings, roots []registry.Root) registry.Options {
-	return registry.Options{Roots: roots, CLIDir: s.CLIDir, StateDir: s.StateDir, Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires}
+func readOptions(s *config.Settings, roots []registry.Root, schemas *registry.Schemas) registry.Options {
+	return registry.Options{Roots: roots, CLIDir: s.CLIDir, StateDir: s.StateDir, Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires, Schemas: schemas}
 }
 
 // openDefinitions reads the folders of skills and seeds the database with them. Folders
@@ -32,7 +32,7 @@ func readOptions(s *config.Settings, roots []registry.Root) registry.Options {
 //
 //nolint:contextcheck // opening a host is no call that somebody could leave
 func (h *Host) openDefinitions(roots []registry.Root, named bool) error {
-	own, err := Catalogue(h.settings, roots)
+	own, err := registry.Open(readOptions(h.settings, roots, h.schemas))
 	if err != nil {
 		return err
 	}
@@ -42,15 +42,15 @@ func (h *Host) openDefinitions(roots []registry.Root, named bool) error {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), opening)
 	defer stop()
-	h.skills, err = Definitions(ctx, h.settings, h.kept.db, definitions.Options{Own: own, Log: h.log, Remote: true})
+	h.skills, err = Definitions(ctx, h.settings, h.kept.db, definitions.Options{Own: own, Log: h.log, Remote: true, Registry: registry.Options{Schemas: h.schemas}})
 	return err
 }
 
 // Definitions gives the operator's skills as a database has them. Of the options, what
-// was read of the settings' folders is required.
+// was read of the settings' folders is required; of Registry, Schemas is taken.
 func Definitions(ctx context.Context, s *config.Settings, db *store.DB, o definitions.Options) (*definitions.Catalogue, error) {
 	o.Record = recordDefinitions(db)
-	o.Store, o.Registry = db.Definitions(), readOptions(s, Roots(s, nil))
+	o.Store, o.Registry = db.Definitions(), readOptions(s, Roots(s, nil), o.Registry.Schemas)
 	return definitions.Open(ctx, o)
 }
 

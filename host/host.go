@@ -76,6 +76,7 @@ type Host struct {
 	lately     lately
 	check      *gate.Gate // of chains that the console verifies
 	rates      *httpapi.Rates
+	schemas    *registry.Schemas       // of skills, compiled
 	lists      *cache.Cache            // of the catalogue, in the forms that callers get
 	ended      []func(*dispatch.Ended) // told of every call; complete before the door is made
 	metrics    *metrics.Metrics        // nil: nobody reads them
@@ -99,7 +100,7 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	h := &Host{settings: s, check: gate.New(chainChecks), lists: cache.New(mostKept), log: o.Log, trial: o.Trial, alone: (s.Auth == config.AuthNone || !o.Uploads) && !o.tenants}
+	h := &Host{settings: s, check: gate.New(chainChecks), lists: cache.New(mostKept), schemas: registry.NewSchemas(), log: o.Log, trial: o.Trial, alone: (s.Auth == config.AuthNone || !o.Uploads) && !o.tenants}
 	h.live.Store(s)
 	h.rates = httpapi.NewRates(s.RateRequests, nil)
 	if h.log == nil {
@@ -256,7 +257,7 @@ func missing(path string) bool {
 // Catalogue reads the skills of roots and of the CLI folder, for those who only
 // want to look at them.
 func Catalogue(s *config.Settings, roots []registry.Root) (*registry.Registry, error) {
-	return registry.Open(readOptions(s, roots))
+	return registry.Open(readOptions(s, roots, nil))
 }
 
 // state are the folders of the host's own files.

@@ -81,7 +81,7 @@ func (h *Host) readAgain(s *config.Settings) (*registry.Registry, error) {
 			return nil, &skill.Error{Op: "host.Reload", Code: skill.InvalidArgument, Subject: "OPENSKILL_SKILLS_DIR", Err: err, Message: "the folder of skills cannot be read: " + plainly(err)}
 		}
 	}
-	return Catalogue(s, h.given)
+	return registry.Open(readOptions(s, h.given, h.schemas))
 }
 
 func plainly(err error) string {

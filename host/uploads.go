@@ -62,7 +62,7 @@ var _ httpapi.Uploads = (*uploads)(nil)
 // already: uploads may not take their ids.
 func (h *Host) openUploads() error {
 	s := h.settings
-	read := registry.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires}
+	read := registry.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires, Schemas: h.schemas}
 	admission, err := upload.New(upload.Options{
 		Registry: read, Checker: moduleChecker{h}, MaxArchive: s.MaxUpload(),
 		Grant: func(k *registry.Skill) skill.Permissions { return Granted(h.live.Load(), k) },

@@ -229,6 +229,33 @@ func TestSlowChecks(t *testing.T) {
 	}
 }
 
+// To compile a large schema takes as long as to check a large input, so it has a place as well.
+func TestLargeSchemasAreCompiledByTurns(t *testing.T) {
+	h := open(t, func(o *Options) { o.Queue, o.MaxWait = -1, time.Millisecond })
+	_, _, places, _ := h.checks.Load()
+	var all []func()
+	for i := range places {
+		leave, err := h.checks.TryEnter(fmt.Sprint(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, leave)
+	}
+	if r := h.Invoke(context.Background(), skill.Local(), ask("wide", "{}")); r.Error == nil || r.Error.Code != skill.RateLimited {
+		t.Errorf("without a place: %+v", r.Error)
+	}
+	all[0]()
+	if r := h.Invoke(context.Background(), skill.Local(), ask("wide", "{}")); !r.Success {
+		t.Errorf("with one: %+v", r.Error)
+	}
+	if _, err := h.checks.TryEnter("0"); err != nil {
+		t.Fatal(err)
+	}
+	if r := h.Invoke(context.Background(), skill.Local(), ask("wide", "{}")); !r.Success {
+		t.Errorf("once it is compiled: %+v", r.Error)
+	}
+}
+
 // TestTheCallerLeaves is case E25.
 func TestTheCallerLeaves(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -70,12 +70,13 @@ func open(t *testing.T, change func(*Options)) *house {
 	write("trusted/plain/skill.yaml", "id: plain\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: p.wasm\n")
 	// A small input that takes long to check: 4,001 comparisons of numbers for each item.
 	write("trusted/slow/skill.yaml", "id: slow\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: p.wasm\ninput_schema: {type: object, properties: {a: {type: array, items: {enum: [1"+strings.Repeat(", 7", 4000)+"]}}}}\n")
+	write("trusted/wide/skill.yaml", "id: wide\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: p.wasm\ninput_schema: {type: object, anyOf: [{}"+strings.Repeat(", {}", 1500)+"]}\n")
 	write("trusted/rated/skill.yaml", "id: rated\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: p.wasm\ncost_metadata: {rate_limit_per_minute: 2}\n")
 	write("trusted/frames/skill.yaml", "id: frames\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: python\nentry: p.py\nrequires: [pandas, numpy]\n")
 	host := skill.Limits{Timeout: 10 * time.Second, Memory: 128 << 20, Fuel: 5000, Output: 1 << 20, Scratch: 1 << 20}
 	reg, err := registry.Open(registry.Options{
 		Roots: []registry.Root{{Path: filepath.Join(dir, "trusted"), Trust: skill.Trusted}}, Defaults: host, Caps: host,
-		Packages: func([]string) error { return nil },
+		Packages: func([]string) error { return nil }, Schemas: registry.NewSchemas(),
 	})
 	if err != nil || len(reg.Problems()) > 0 {
 		t.Fatal(err, reg.Problems())

@@ -24,7 +24,8 @@ import (
 const backstop = time.Second
 
 // heavyInput is the size, in bytes, from which on an input is checked only on as
-// many at once as there are cores; a smaller one only where the check takes long. Checking
+// many at once as there are cores; a smaller one only where the check takes long, or where a
+// large schema has to be compiled for it. Checking
 // comes before admission, so that a wrong call is told what is wrong, and must not
 // become a way around it.
 const heavyInput = 16 << 10
@@ -122,7 +123,7 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 		}
 		return leave, err
 	}
-	if len(in) > heavyInput {
+	if len(in) > heavyInput || c.skill.SlowToCheck() {
 		leave, err := heavy()
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path"
@@ -57,10 +58,12 @@ type manifest struct {
 	backLine    int
 }
 
-// field is a schema with its text.
+// field is a schema as text, which compiles.
 type field struct {
-	text     []byte
-	compiled *schema.Schema
+	text  []byte
+	sum   string   // its SHA-256
+	names []string // that it declares at its top, in order
+	size  int      // bytes of memory, compiled
 }
 
 // runtimes are those of each type that has any.
@@ -542,7 +545,8 @@ func (p *parser) schema(n *yaml.Node, what string) *field {
 	if len(errs) > 0 {
 		return nil
 	}
-	return &field{text: text, compiled: compiled}
+	sum := sha256.Sum256(text)
+	return &field{text, string(sum[:]), compiled.Properties(), compiled.Size()}
 }
 
 // cutText reports text that a comma cut in two, as in {description: One, two}. YAML

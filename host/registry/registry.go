@@ -37,6 +37,7 @@ type Options struct {
 	// Packages says what is wrong with the packages that a manifest requires, in words
 	// for its author; nil: there are no packages.
 	Packages Packages
+	Schemas  *Schemas // keeps compiled schemas of skills; nil: each check compiles its own
 }
 
 // check names what must be set and is not.

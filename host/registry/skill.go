@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -24,7 +25,8 @@ type Skill struct {
 	Permissions skill.Permissions
 	Language    string // build.language of the manifest; "" where it says nothing
 
-	input, output *schema.Schema // nil: any object
+	input, output *field // nil: any object
+	schemas       *Schemas
 }
 
 // anyObject is the schema in the catalogue of a skill that has none.
@@ -46,7 +48,11 @@ func (s *Skill) CheckInput(value any, steps int) error {
 	if s.input == nil {
 		return nil
 	}
-	faults := s.input.Check(value, steps)
+	compiled, err := s.schemas.of(s.Owner, s.input)
+	if err != nil {
+		return err
+	}
+	faults := compiled.Check(value, steps)
 	if faults == nil {
 		faults = &schema.Faults{}
 	}
@@ -68,12 +74,12 @@ func (s *Skill) twins(object map[string]any, faults *schema.Faults) {
 		return
 	}
 	declared := map[string]string{}
-	for _, name := range s.input.Properties() {
+	for _, name := range s.input.names {
 		declared[folded(name)] = name
 	}
 	for given := range object {
 		name, ok := declared[folded(given)]
-		if !ok || s.input.Has(given) {
+		if _, known := slices.BinarySearch(s.input.names, given); !ok || known {
 			continue
 		}
 		faults.Total++
@@ -124,7 +130,11 @@ func (s *Skill) CheckOutput(value any) error {
 	if s.output == nil {
 		return nil
 	}
-	faults := s.output.Check(value, schema.MaxSteps)
+	compiled, err := s.schemas.of(s.Owner, s.output)
+	if err != nil {
+		return err
+	}
+	faults := compiled.Check(value, schema.MaxSteps)
 	if faults == nil {
 		return nil
 	}
@@ -145,6 +155,7 @@ func (o *Options) build(m *manifest, folder, digest string, trust skill.Trust) *
 	limits := want.Or(o.Defaults).Lower(o.Caps)
 	s := &Skill{
 		Folder: folder, Primary: m.primary, Fallback: m.fallback, Limits: limits, Asked: m.limits, Language: m.language,
+		schemas: o.Schemas,
 	}
 	if m.permissions != nil {
 		s.Permissions = *m.permissions
@@ -159,10 +170,10 @@ func (o *Options) build(m *manifest, folder, digest string, trust skill.Trust) *
 		s.Descriptor.Fallback = m.fallback.Kind
 	}
 	if m.input != nil {
-		s.input, s.Descriptor.InputSchema = m.input.compiled, m.input.text
+		s.input, s.Descriptor.InputSchema = m.input, m.input.text
 	}
 	if m.output != nil {
-		s.output, s.Descriptor.OutputSchema = m.output.compiled, m.output.text
+		s.output, s.Descriptor.OutputSchema = m.output, m.output.text
 	}
 	return s
 }

@@ -25,9 +25,20 @@ const (
 	MaxSteps  = 5_000_000 // of one check; about half a second, and 100 MB for what is wrong
 	FewSteps  = 200_000   // of a check that nobody need wait for
 	MaxFields = 20        // wrong fields that are listed
+	MaxSize   = 2 << 20   // of one compiled copy, as estimated; see Size
 	maxIdle   = 4         // compiled copies kept per schema
 	maxNumber = 256       // characters of a number
 	maxPower  = 400       // of ten, of a number
+)
+
+// What a compiled copy takes in memory, at most, in bytes.
+const (
+	sizeOfSchema      = 1000 // an object or a boolean, which may be a schema, without its place
+	sizeOfCount       = 700  // what counts the steps of one that has keywords
+	sizeOfPlace       = 3    // a byte of the place of a schema, escaped
+	sizeOfValue       = 150  // any other value
+	sizeOfPattern     = 500  // without its instructions
+	sizeOfInstruction = 100
 )
 
 // Draft is the only accepted value of "$schema".
@@ -90,8 +101,12 @@ type Schema struct {
 	counted any    // as it is compiled; see counted
 	costs   []cost // of its subschemas
 	chain   int    // subschemas that follow one from another at one value, at most
+	size    int    // of a copy
 	idle    chan *validator
 }
+
+// Size estimates how many bytes of memory the schema takes with as many copies as it keeps.
+func (s *Schema) Size() int { return maxIdle * s.size }
 
 // validator is one compiled copy. Copies exist because the count of steps
 // belongs to one check at a time.
@@ -115,11 +130,14 @@ func Compile(src []byte) (*Schema, []*CompileError) {
 	if _, isObject := doc.(map[string]any); !isObject {
 		return nil, []*CompileError{{"", "a schema is an object"}}
 	}
-	spent := 0
-	if problems := inspect(doc, "", 1, &spent); len(problems) > 0 {
+	var all total
+	if problems := inspect(doc, "", 1, &all); len(problems) > 0 {
 		return nil, problems
 	}
-	s := &Schema{doc: doc, idle: make(chan *validator, maxIdle)}
+	if all.size > MaxSize {
+		return nil, []*CompileError{{"", fmt.Sprintf("the schema would take more than %d KiB of memory; use fewer subschemas, or shorter names", MaxSize>>10)}}
+	}
+	s := &Schema{doc: doc, size: all.size, idle: make(chan *validator, maxIdle)}
 	v, err := s.prepare()
 	if err != nil {
 		return nil, compileErrors(err)
@@ -128,16 +146,42 @@ func Compile(src []byte) (*Schema, []*CompileError) {
 	return s, nil
 }
 
-// inspect finds what the compiler would accept and this release does not. patterns counts the
-// instructions of those before.
-func inspect(v any, at string, depth int, patterns *int) (problems []*CompileError) {
+// total is what the parts of a schema come to.
+type total struct {
+	patterns int // instructions
+	size     int // bytes of a compiled copy
+}
+
+// inspect finds what the compiler would accept and this release does not, and adds up what
+// the parts of the schema come to. It ends where that is too much.
+func inspect(v any, at string, depth int, all *total) (problems []*CompileError) {
+	switch v := v.(type) {
+	case map[string]any:
+		n := 1
+		for _, key := range []string{"format", "enum", "const"} {
+			if _, late := v[key]; late { // which count makes a schema of its own
+				n = 2
+			}
+		}
+		all.size += n * (sizeOfSchema + min(len(v), 1)*sizeOfCount + sizeOfPlace*len(at))
+	case bool:
+		all.size += sizeOfSchema + sizeOfPlace*len(at)
+	default:
+		all.size += sizeOfValue
+	}
+	if all.size > MaxSize {
+		return nil
+	}
 	if depth > MaxDepth {
 		return []*CompileError{{at, fmt.Sprintf("nested more than %d deep", MaxDepth)}}
 	}
 	large := func(at, pattern string) {
-		if *patterns += instructions(pattern); *patterns > MaxInstructions {
+		n := instructions(pattern)
+		if all.patterns += n; all.patterns <= MaxInstructions {
+			all.size += sizeOfPattern + n*sizeOfInstruction
+		} else {
 			problems = append(problems, &CompileError{at, fmt.Sprintf("the patterns of a schema may have %d instructions together, and (a{100}){100} is 10000; repeat less", MaxInstructions)})
-			*patterns = 0 // each is told once
+			all.patterns = 0 // each is told once
 		}
 	}
 	switch v := v.(type) {
@@ -160,11 +204,11 @@ func inspect(v any, at string, depth int, patterns *int) (problems []*CompileErr
 					large(here+"/"+escape(name), name)
 				}
 			}
-			problems = append(problems, inspect(v[key], here, depth+1, patterns)...)
+			problems = append(problems, inspect(v[key], here, depth+1, all)...)
 		}
 	case []any:
 		for i, e := range v {
-			problems = append(problems, inspect(e, at+"/"+strconv.Itoa(i), depth+1, patterns)...)
+			problems = append(problems, inspect(e, at+"/"+strconv.Itoa(i), depth+1, all)...)
 		}
 	case json.Number:
 		if !bounded(v) {
