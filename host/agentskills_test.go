@@ -3,11 +3,14 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"openskill/host/agentskills"
 	"openskill/host/config"
 	"openskill/host/hosttest"
 	"openskill/sdk/skill"
@@ -174,4 +177,18 @@ func TestApprovedIsWhatRuns(t *testing.T) {
 		t.Errorf("at the end: %+v", r.Error)
 	}
 	t.Logf("%d of 200 ran while the folder changed", ran)
+}
+
+// What agents are told that runs is what is run, and is listed.
+func TestScriptsThatRun(t *testing.T) {
+	t.Parallel()
+	runs := slices.Sorted(slices.Values(agentskills.DefaultRunExtensions()))
+	if got := slices.Sorted(maps.Keys(scriptKinds)); !slices.Equal(got, runs) {
+		t.Errorf("the host runs %v, and agents are told %v", got, runs)
+	}
+	for _, ext := range runs {
+		if !slices.Contains(agentskills.DefaultScriptExtensions(), ext) {
+			t.Errorf("%s is run and not listed", ext)
+		}
+	}
 }

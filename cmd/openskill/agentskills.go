@@ -134,10 +134,10 @@ func (a *app) agentSkillsReadCommand() *cobra.Command {
 
 // agentRun are the flags of agent-skills run beside the settings.
 type agentRun struct {
-	args, input, trace string
-	timeout            duration
-	fuel               *count
-	memory             *count
+	args, input, trace, artifacts string
+	timeout                       duration
+	fuel                          *count
+	memory                        *count
 }
 
 func (a *app) agentSkillsRunCommand() *cobra.Command {
@@ -160,6 +160,7 @@ whose {"value": 1} becomes --value 1.`,
 	f := cmd.Flags()
 	f.Var(&word{&o.args, "JSON"}, "args", "the arguments as a list or an object; not together with those after --")
 	f.Var(&word{&o.input, "TEXT"}, "input", "what the script reads from standard input; @FILE reads it from a file, - from standard input")
+	f.Var(&word{&o.artifacts, "DIR"}, "artifacts", "where the files that the script wrote are kept; it is made when missing, no file in it is replaced")
 	f.Var(&word{&o.trace, "ID"}, "trace-id", "1 to 64 of 0-9 A-Z a-z . _ -; default: a new one")
 	f.Var(&o.timeout, "timeout", "end the run after this time, such as 500ms")
 	f.Var(o.fuel, "fuel", "end the run after this many units, about one an instruction")
@@ -210,6 +211,9 @@ func (a *app) runAgentScript(ctx context.Context, flags *settingsFlags, o *agent
 	result := h.AgentSkills().RunScript(ctx, skill.Local(), r)
 	if err := a.printJSON(result); err != nil {
 		return err
+	}
+	if err := writeArtifacts(o.artifacts, result.Meta.Artifacts); err != nil {
+		return hostFailed(fmt.Errorf("artifacts cannot be written: %w", err))
 	}
 	if !result.Success {
 		return exit(exitFailed)

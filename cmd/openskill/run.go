@@ -112,7 +112,7 @@ func (a *app) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, n
 		return err
 	}
 	if err := writeArtifacts(o.artifacts, r.Meta.Artifacts); err != nil {
-		return hostFailed(fmt.Errorf("the artifacts cannot be written: %w", plain(err)))
+		return hostFailed(fmt.Errorf("artifacts cannot be written: %w", err))
 	}
 	if !r.Success {
 		return exit(exitFailed)
@@ -134,17 +134,26 @@ func writeArtifacts(dir string, list []skill.Artifact) error {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // the files are closed
+	var failed error   // one file that cannot be written keeps no other from it
 	for _, f := range list {
-		out, err := root.OpenFile(f.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = out.Write(f.Data)
-		if err = errors.Join(err, out.Close()); err != nil {
-			return err
+		if err := writeArtifact(root, f); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", quote(f.Name), plain(err)))
 		}
 	}
-	return nil
+	return failed
+}
+
+func writeArtifact(root *os.Root, f skill.Artifact) error {
+	name := filepath.FromSlash(f.Name)
+	if err := root.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+		return err
+	}
+	out, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(f.Data)
+	return errors.Join(err, out.Close())
 }
 
 // after says something if it takes longer than d until the function is called.

@@ -105,7 +105,7 @@ func (a *app) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 		}
 	}
 	if err := writeArtifacts(o.artifacts, result.Meta.Artifacts); err != nil {
-		return hostFailed(fmt.Errorf("the files cannot be written: %w", plain(err)))
+		return hostFailed(fmt.Errorf("artifacts cannot be written: %w", err))
 	}
 	switch {
 	case result.Success:

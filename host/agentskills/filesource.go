@@ -30,7 +30,9 @@ func DefaultResourceExtensions() []string {
 
 // DefaultScriptExtensions are those of files that are scripts, whether or not
 // something here can run them.
-func DefaultScriptExtensions() []string { return []string{".py", ".js", ".sh", ".ps1", ".cs", ".csx"} }
+func DefaultScriptExtensions() []string {
+	return []string{".py", ".js", ".mjs", ".sh", ".ps1", ".cs", ".csx"}
+}
 
 // Root is a folder of skills, or the folder of one.
 type Root struct {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"openskill/host/agentskills"
 	"openskill/host/preflight"
 	"openskill/host/pyast"
 	"openskill/plugins/python/pythontest"
@@ -405,5 +406,27 @@ func TestHostFails(t *testing.T) {
 	o := &preflight.Options{Python: broken{}, Modules: func(string) (preflight.Home, bool) { return preflight.Home{}, false }}
 	if _, err := preflight.Check(t.Context(), folder(t, map[string]string{"a.py": ""}), o); skill.CodeOf(err) != skill.WorkerCrashed {
 		t.Errorf("%v", err)
+	}
+}
+
+// What the check calls runnable is what agents are told that runs.
+func TestScriptsThatRun(t *testing.T) {
+	files := map[string]string{}
+	for _, ext := range agentskills.DefaultScriptExtensions() {
+		files["a"+ext] = "\n"
+	}
+	r, err := preflight.Check(t.Context(), folder(t, files), options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs []string
+	for _, s := range r.Scripts {
+		if s.Verdict == preflight.Runs {
+			runs = append(runs, filepath.Ext(s.Name))
+		}
+	}
+	slices.Sort(runs)
+	if want := slices.Sorted(slices.Values(agentskills.DefaultRunExtensions())); !slices.Equal(runs, want) {
+		t.Errorf("the check says that %v run, agents are told %v", runs, want)
 	}
 }
