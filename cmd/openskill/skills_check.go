@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host"
+	"openskill/host/agentskills"
 	"openskill/host/preflight"
 	"openskill/host/pyast"
 	"openskill/plugins/python/runtimes"
@@ -95,27 +96,12 @@ The exit code is 1 if a script cannot run.`,
 	return cmd
 }
 
-// agentFolders are the Agent Skills of a folder: itself, or those directly in it.
-// A folder without any is looked at as it is.
+// agentFolders are the Agent Skills of a folder. One without any is looked at as it is.
 func agentFolders(folder string) []string {
-	isSkill := func(dir string) bool {
-		info, err := os.Stat(filepath.Join(dir, "SKILL.md"))
-		return err == nil && info.Mode().IsRegular()
+	if found, _ := agentskills.Folders(folder); len(found) > 0 {
+		return found
 	}
-	if isSkill(folder) {
-		return []string{folder}
-	}
-	var found []string
-	entries, _ := os.ReadDir(folder) // one that cannot be read is found out when it is looked at
-	for _, e := range entries {
-		if sub := filepath.Join(folder, e.Name()); e.IsDir() && isSkill(sub) {
-			found = append(found, sub)
-		}
-	}
-	if len(found) == 0 {
-		found = []string{folder}
-	}
-	return found
+	return []string{folder}
 }
 
 // withPython gives the sandboxed Python of a host of these settings, compiled.

@@ -63,7 +63,8 @@ or run. With --upload a folder is looked at in the same way.`,
 				v.Uploads = append(v.Uploads, admission{name, r})
 				v.Valid = v.Valid && r.Verdict == "accepted"
 			default:
-				found := skillFolders(name)
+				found, problems := skillFolders(name)
+				v.Problems = append(v.Problems, problems...)
 				for _, f := range found {
 					v.Folders = append(v.Folders, f)
 					v.Problems = append(v.Problems, validate(f)...)
@@ -111,16 +112,16 @@ func (a *app) verdict(v *verdict, asJSON bool) error {
 	return nil
 }
 
-// skillFolders are the skills of a folder: itself, or those directly in it.
-func skillFolders(folder string) []string {
+// skillFolders are the skills of a folder, itself or those in it, and what is wrong beside them.
+func skillFolders(folder string) ([]string, []registry.Problem) {
 	has := func(dir, name string) bool {
 		_, err := os.Lstat(filepath.Join(dir, name))
 		return err == nil
 	}
 	if isSkill(folder) {
-		return []string{folder}
+		return []string{folder}, nil
 	}
-	found := agentskills.Folders(folder)
+	found, problems := agentskills.Folders(folder)
 	entries, _ := os.ReadDir(folder) // an unreadable one is a problem that Validate tells
 	for _, e := range entries {
 		sub := filepath.Join(folder, e.Name())
@@ -129,10 +130,10 @@ func skillFolders(folder string) []string {
 		}
 	}
 	slices.Sort(found)
-	if len(found) == 0 || has(folder, registry.ListFile) {
+	if len(found)+len(problems) == 0 || has(folder, registry.ListFile) {
 		found = append(found, folder)
 	}
-	return found
+	return found, problems
 }
 
 // shownFolders is how many folders are named where there is nothing to say of them.
@@ -186,7 +187,10 @@ func (a *app) deeper(folder string, found []string) {
 // lookedFrom is the folder highest below another from which a skill's is found.
 func lookedFrom(top, folder string) string {
 	from := filepath.Dir(folder)
-	if up := filepath.Dir(from); up != filepath.Clean(top) && slices.Contains(agentskills.Folders(up), folder) {
+	for up := filepath.Dir(from); len(up) > len(filepath.Clean(top)); up = filepath.Dir(up) {
+		if found, _ := agentskills.Folders(up); !slices.Contains(found, folder) {
+			break
+		}
 		from = up
 	}
 	return from

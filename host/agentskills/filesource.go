@@ -20,7 +20,8 @@ import (
 const (
 	DefaultMaxFiles    = 1000
 	DefaultMaxResource = 1 << 20
-	DefaultDepth       = 2
+	DefaultDepth       = 4
+	mostFolders        = 20_000 // that are looked at below a root
 )
 
 // DefaultResourceExtensions are those of files that are resources.
@@ -40,10 +41,8 @@ type Root struct {
 	Trust    skill.Trust // the most that a skill there is trusted; the zero value is community
 	Owner    string      // the tenant whose skills they are; required of community skills
 	Optional bool        // it is no problem if it does not exist
-	// Lenient takes the root for one skill's folder whatever its SKILL.md says, also
-	// without one: for who names a folder to run a script of it. What is against the
-	// specification is told and keeps nobody from using it; a name that is none becomes
-	// one that is made of the folder's.
+	// Lenient takes the root for one skill's folder also without a SKILL.md, or with one that
+	// cannot be read: for who names a folder to run a script of it.
 	Lenient bool
 }
 
@@ -147,7 +146,6 @@ type place struct {
 	dir   string // absolute
 	shown string // as the operator would name it
 	root  *Root
-	alone bool // it is the root itself, whose name is the operator's affair
 }
 
 // Skills looks at all folders and gives their skills, those of the first root first,
@@ -286,13 +284,14 @@ func find(root *Root, depth int, origins *registry.Origins, visit func(place) er
 		return nil
 	}
 	if has(abs, FileName) || root.Lenient {
-		return visit(place{abs, root.Path, root, true})
+		return visit(place{abs, root.Path, root})
 	}
-	in := place{abs, root.Path, root, false}
+	in := place{abs, root.Path, root}
 	if origins.IsSkill(abs) {
 		visit = nested(in, report)
 	}
-	return descend(in, depth, origins, visit, report)
+	left := mostFolders
+	return descend(in, depth, &left, origins, visit, report)
 }
 
 // nested tells of a folder that it is no skill.
@@ -303,7 +302,13 @@ func nested(in place, report func(registry.Problem)) func(place) error {
 	}
 }
 
-func descend(in place, depth int, origins *registry.Origins, visit func(place) error, report func(registry.Problem)) error {
+func descend(in place, depth int, left *int, origins *registry.Origins, visit func(place) error, report func(registry.Problem)) error {
+	if *left--; *left < 0 {
+		if *left == -1 {
+			report(registry.Problem{File: in.root.Path, Message: fmt.Sprintf("has more than %d folders; name those that have skills", mostFolders)})
+		}
+		return nil
+	}
 	children, err := os.ReadDir(in.dir)
 	if err != nil {
 		report(registry.Problem{File: in.shown, Message: "cannot be listed: " + plain(err)})
@@ -311,7 +316,7 @@ func descend(in place, depth int, origins *registry.Origins, visit func(place) e
 	}
 	for _, c := range children {
 		name := c.Name()
-		p := place{filepath.Join(in.dir, name), filepath.Join(in.shown, name), in.root, false}
+		p := place{filepath.Join(in.dir, name), filepath.Join(in.shown, name), in.root}
 		if strings.HasPrefix(name, ".") || slices.Contains(foreign, name) {
 			continue
 		}
@@ -331,9 +336,9 @@ func descend(in place, depth int, origins *registry.Origins, visit func(place) e
 		case has(p.dir, FileName):
 			err = visit(p)
 		case depth > 1 && origins.IsSkill(p.dir):
-			err = descend(p, depth-1, origins, nested(p, report), report)
+			err = descend(p, depth-1, left, origins, nested(p, report), report)
 		case depth > 1:
-			err = descend(p, depth-1, origins, visit, report)
+			err = descend(p, depth-1, left, origins, visit, report)
 		}
 		if err != nil {
 			return err
@@ -348,14 +353,14 @@ func has(dir, name string) bool {
 }
 
 // Folders lists the folders of skills at or below a folder, as a [FileSource] of the
-// default depth finds them.
-func Folders(path string) (list []string) {
+// default depth finds them, and what is wrong beside them.
+func Folders(path string) (list []string, problems []registry.Problem) {
 	root := &Root{Path: path, Trust: skill.Trusted}
 	_ = find(root, DefaultDepth, registry.NewOrigins(""), func(p place) error { // visit gives no error
 		list = append(list, p.shown)
 		return nil
-	}, func(registry.Problem) {})
-	return list
+	}, func(p registry.Problem) { problems = append(problems, p) })
+	return list, problems
 }
 
 // Validate reads one folder with a SKILL.md and reports every problem with it, those
@@ -373,7 +378,7 @@ func Validate(path string) []registry.Problem {
 	if err != nil {
 		return []registry.Problem{{File: path, Message: err.Error()}}
 	}
-	f := readFolder(place{abs, path, &Root{Path: path, Trust: skill.Trusted}, true}, o)
+	f := readFolder(place{abs, path, &Root{Path: path, Trust: skill.Trusted}}, o)
 	list := append(slices.Clone(f.skipped), f.remarks...)
 	slices.SortStableFunc(list, func(a, b registry.Problem) int {
 		if a.File != b.File {

@@ -103,15 +103,9 @@ func readFolder(at place, o *FileOptions) *folder {
 func (f *folder) instructions(r *os.Root, file string, at place) *parsed {
 	name := filepath.Base(at.dir)
 	p := &parsed{}
-	src, err := readFile(r, FileName, MaxContent+1)
-	switch {
-	case err != nil:
+	if src, err := readFile(r, FileName, MaxContent+1); err != nil {
 		p.problems = []registry.Problem{{File: file, Message: plain(err)}}
-	case at.alone:
-		if p = parse(file, "", src); p.front.Name != name && skill.ValidAgentSkillName(p.front.Name) {
-			p.remarks = append(p.remarks, registry.Problem{File: file, Line: p.nameLine, Message: misnamed(p.front.Name, name)})
-		}
-	default:
+	} else {
 		p = parse(file, name, src)
 	}
 	if at.root.Lenient {

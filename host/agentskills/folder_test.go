@@ -168,13 +168,13 @@ func TestDiscovery(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, map[string]string{
 		"b/SKILL.md": md("b", "D"), "a/SKILL.md": md("a", "D"), "a/inner/SKILL.md": md("inner", "D"),
-		"group/c/SKILL.md": md("c", "D"), "group/deeper/d/SKILL.md": md("d", "D"),
+		"group/c/SKILL.md": md("c", "D"), "group/deep/er/d/SKILL.md": md("d", "D"), "group/deep/er/still/f/SKILL.md": md("f", "D"),
 		".hidden/SKILL.md": md(".hidden", "D"), "node_modules/e/SKILL.md": md("e", "D"),
 		"broken/SKILL.md": "# no frontmatter\n", "wrong/SKILL.md": md("other", "D"), "lower/skill.md": md("lower", "D"),
 		"none/readme.md": "x", "file.md": "x",
 	})
 	src := source(t, nil, root)
-	if diff := cmp.Diff([]string{"a", "b", "c"}, namesOf(skillsOf(t, src))); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b", "c", "d", "other"}, namesOf(skillsOf(t, src))); diff != "" {
 		t.Error(diff)
 	}
 	var told []string
@@ -193,7 +193,7 @@ func TestDiscovery(t *testing.T) {
 	if diff := cmp.Diff([]string{"a"}, namesOf(skillsOf(t, source(t, nil, filepath.Join(root, "a"))))); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, namesOf(skillsOf(t, source(t, &FileOptions{Depth: 3}, root)))); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b", "c", "d", "f", "other"}, namesOf(skillsOf(t, source(t, &FileOptions{Depth: 5}, root)))); diff != "" {
 		t.Error(diff)
 	}
 	gone := filepath.Join(root, "gone")
@@ -233,10 +233,10 @@ func TestLenient(t *testing.T) {
 	}{
 		"fine":          {md("fine", "D"), "fine", "fine", 0},
 		"copy-7":        {md("original", "D"), "original", "original", 1},
-		"SEO Optimizer": {md("SEO Optimizer", "D"), "", "seo-optimizer", 1},
+		"SEO Optimizer": {md("SEO Optimizer", "D"), "seo-optimizer", "seo-optimizer", 1},
 		"no-front":      {"# Text\n", "", "no-front", 1},
-		"no-yaml":       {"---\ndescription: a: b\n---\n", "", "no-yaml", 1},
-		"long":          {md("long", long), "", "long", 1},
+		"no-yaml":       {"---\ndescription: a: b\n---\n", "no-yaml", "no-yaml", 2},
+		"long":          {md("long", long), "long", "long", 1},
 		"no-file":       {"", "", "no-file", 1},
 		"017_漢":         {"---\n---\n", "", "017", 1},
 		"漢":             {"---\n---\n", "", "skill", 1},
@@ -270,11 +270,15 @@ func TestFolders(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, map[string]string{"b/SKILL.md": "x", "g/a/SKILL.md": "x", "x/y.md": "x"})
 	want := []string{filepath.Join(root, "b"), filepath.Join(root, "g", "a")}
-	if diff := cmp.Diff(want, Folders(root)); diff != "" {
-		t.Error(diff)
+	for path, want := range map[string][]string{root: want, want[0]: want[:1]} {
+		found, problems := Folders(path)
+		if diff := cmp.Diff(want, found); diff != "" || len(problems) > 0 {
+			t.Error(diff, problems)
+		}
 	}
-	if diff := cmp.Diff([]string{want[0]}, Folders(want[0])); diff != "" {
-		t.Error(diff)
+	write(t, root, map[string]string{"low/skill.md": "x"})
+	if found, problems := Folders(root); len(found) != 2 || len(problems) != 1 || problems[0].Message != "must be written SKILL.md" {
+		t.Error(found, problems)
 	}
 }
 

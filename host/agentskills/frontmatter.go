@@ -2,6 +2,7 @@ package agentskills
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -63,32 +64,36 @@ func (f *Frontmatter) Problems() (list []string) {
 type document struct {
 	text  string // the whole, without a byte order mark
 	front []byte // the YAML between the lines of ---
+	line  int    // of the file, on which the YAML begins
 	body  string
 }
 
 // mark is the byte order mark, which some editors write.
 const mark = "\xef\xbb\xbf"
 
-// split cuts a SKILL.md in two at its lines of ---, whatever ends its lines.
-func split(src []byte) (*document, *safeyaml.Problem) {
-	src = bytes.TrimPrefix(src, []byte(mark))
-	if line := invalidLine(src); line > 0 {
-		return nil, &safeyaml.Problem{Line: line, Message: "the file is not valid UTF-8"}
-	}
-	d := &document{text: string(src)}
-	first, rest, more := strings.Cut(d.text, "\n")
-	if !fence(first) {
-		return nil, &safeyaml.Problem{Line: 1, Message: "must begin with a line of three hyphens (---), then name and description as YAML, then another line of ---"}
-	}
-	begin := len(first) + 1
-	for at := begin; more; {
+// split cuts a SKILL.md in two at its lines of ---, whatever ends its lines. Lines without
+// text may be before the first.
+func split(text string) (*document, *safeyaml.Problem) {
+	d := &document{text: text, line: 1}
+	rest, more := text, true
+	for opened, begin, at := false, 0, 0; more; d.line++ {
 		var line string
 		line, rest, more = strings.Cut(rest, "\n")
-		if fence(line) {
-			d.front, d.body = []byte(d.text[begin:at]), rest
-			return d, nil
-		}
 		at += len(line) + 1
+		switch {
+		case opened && fence(line):
+			d.front, d.body = []byte(text[begin:at-len(line)-1]), rest
+			d.line = 1 + strings.Count(text[:begin], "\n")
+			return d, nil
+		case opened || strings.TrimSpace(line) == "":
+		case fence(line):
+			opened, begin = true, at
+		default:
+			return nil, &safeyaml.Problem{Line: d.line, Message: "must begin with a line of three hyphens (---), then name and description as YAML, then another line of ---"}
+		}
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil, &safeyaml.Problem{Line: 1, Message: "must begin with a line of three hyphens (---), then name and description as YAML, then another line of ---"}
 	}
 	return nil, &safeyaml.Problem{Line: 1, Message: "the frontmatter that begins here does not end: a second line of three hyphens (---) must close it"}
 }
@@ -115,11 +120,11 @@ func invalidLine(src []byte) int {
 	return line
 }
 
-// parsed is what reading a SKILL.md gave. With problems the skill is not served;
-// remarks are for its author and keep nobody from using it.
+// parsed is what reading a SKILL.md gave. With problems the skill is not served: it has no
+// description, or a head that cannot be read. Remarks are what the specification has against
+// it, are for its author, and keep nobody from using it.
 type parsed struct {
 	front             Frontmatter
-	nameLine          int       // of the key name; 0: it is missing
 	document          *document // nil: there is none that could be cut in two
 	problems, remarks []registry.Problem
 }
@@ -135,15 +140,12 @@ func (p *parsed) text() string {
 // lenient turns problems into remarks, and what they are about into what is valid.
 func (p *parsed) lenient(folder string) {
 	p.problems, p.remarks = nil, append(p.problems, p.remarks...)
-	if !skill.ValidAgentSkillName(p.front.Name) {
+	if p.front.Name == "" {
 		p.front.Name = nameOf(folder)
 	}
 	if p.front.Description == "" {
 		p.front.Description = "The skill " + p.front.Name + ", which does not say what it is for."
 	}
-	p.front.Description = skill.CleanText(p.front.Description, MaxDescription)
-	p.front.Compatibility = skill.CleanText(p.front.Compatibility, MaxCompatibility)
-	p.front.License = skill.CleanText(p.front.License, MaxLicense)
 }
 
 // nameOf makes a skill's name of a folder's.
@@ -159,45 +161,54 @@ func nameOf(folder string) string {
 	return name
 }
 
-func misnamed(name, folder string) string {
-	return fmt.Sprintf("the name is %s and the folder is %s; they must be the same", safeyaml.Quote(name), safeyaml.Quote(folder))
-}
-
-// parse reads a SKILL.md. file is how problems name it; folder is the name that the
-// skill must have, "" for any.
+// parse reads a SKILL.md. file is how problems name it; folder is the one that it is in.
 func parse(file, folder string, src []byte) *parsed {
 	r := &reader{file: file, folder: folder}
 	if len(src) > MaxContent {
 		r.problem(0, "has %d bytes; a SKILL.md of at most %d is accepted: move details into files beside it", len(src), MaxContent)
 		return &r.parsed
 	}
-	d, broken := split(src)
+	src = bytes.TrimPrefix(src, []byte(mark))
+	if line := invalidLine(src); line > 0 {
+		r.remark(line, "the file is not valid UTF-8; what is not is read as \uFFFD")
+		src = bytes.ToValidUTF8(src, []byte("\uFFFD"))
+	}
+	d, broken := split(string(src))
 	if broken != nil {
 		r.problem(broken.Line, "%s", broken.Message)
 		return &r.parsed
 	}
 	r.document = d
-	root, problems := safeyaml.Parse(d.front)
-	for _, p := range problems {
-		r.problem(behindFence(p.Line), "%s", strings.Replace(p.Message, "the file", "the frontmatter", 1))
+	if d.line > 2 {
+		r.remark(1, "lines are before the first line of three hyphens (---); it must be the first one")
 	}
-	if len(problems) == 0 {
+	root, problems := safeyaml.Parse(d.front)
+	tell := r.problem
+	if len(problems) > 0 {
+		if text, still := safeyaml.Parse(repair(d.front)); len(still) == 0 {
+			root, tell = text, r.remark
+		}
+	}
+	for _, p := range problems {
+		tell(r.at(p.Line), "%s", strings.Replace(p.Message, "the file", "the frontmatter", 1))
+	}
+	if root != nil {
 		r.root(root)
 	}
 	return &r.parsed
 }
 
-// behindFence turns a line of the YAML into one of the file.
-func behindFence(line int) int {
-	if line == 0 {
-		return 0
-	}
-	return line + 1
-}
-
 type reader struct {
 	parsed
 	file, folder string
+}
+
+// at turns a line of the YAML into one of the file.
+func (r *reader) at(line int) int {
+	if line == 0 {
+		return 0
+	}
+	return r.document.line + line - 1
 }
 
 func (r *reader) problem(line int, format string, args ...any) {
@@ -210,7 +221,7 @@ func (r *reader) remark(line int, format string, args ...any) {
 
 func (r *reader) root(n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
-		r.problem(behindFence(n.Line), "the frontmatter must be keys and values, such as name: and description:")
+		r.problem(r.at(n.Line), "the frontmatter must be keys and values, such as name: and description:")
 		return
 	}
 	lines := map[string]int{}
@@ -226,26 +237,33 @@ func (r *reader) root(n *yaml.Node) {
 		k, v := n.Content[i], n.Content[i+1]
 		read, ok := known[k.Value]
 		if !ok {
-			r.remark(behindFence(k.Line), "the key %s is not of the specification and is ignored; it knows %s, and metadata has room for others",
+			r.remark(r.at(k.Line), "the key %s is not of the specification and is ignored; it knows %s, and metadata has room for others",
 				safeyaml.Quote(k.Value), strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 			continue
 		}
-		lines[k.Value] = behindFence(k.Line)
+		lines[k.Value] = r.at(k.Line)
 		read(v)
 	}
-	for _, key := range []string{"name", "description"} {
-		if lines[key] == 0 {
-			r.problem(1, "the frontmatter lacks the key %s", key)
+	first := r.document.line - 1
+	switch {
+	case lines["description"] == 0:
+		r.problem(first, "the frontmatter lacks the key description")
+	case r.front.Description == "":
+		r.problem(lines["description"], "description is empty; say in 1 to %d characters what the skill does and when to use it", MaxDescription)
+	}
+	if lines["name"] == 0 {
+		r.remark(first, "the frontmatter lacks the key name")
+	}
+	for key, text := range map[string]string{"compatibility": r.front.Compatibility, "license": r.front.License} {
+		if line := lines[key]; line > 0 && text == "" && !r.told(line) {
+			r.remark(line, "%s is empty; leave it out, or say what it is", key)
 		}
 	}
-	if line := lines["compatibility"]; line > 0 && r.front.Compatibility == "" {
-		r.problem(line, "compatibility is empty; leave it out, or say in at most %d characters what the skill needs", MaxCompatibility)
-	}
-	r.nameLine = lines["name"]
 	r.rules(lines)
 }
 
-// rules holds what was read against the rules, at the lines where it stands.
+// rules holds what was read against the rules, at the lines where it stands, and makes of it
+// what keeps to them.
 func (r *reader) rules(lines map[string]int) {
 	for _, p := range r.front.Problems() {
 		key, _, _ := strings.Cut(p, " ")
@@ -253,32 +271,57 @@ func (r *reader) rules(lines map[string]int) {
 			key = "name" // its message begins with the value
 		}
 		if line := lines[key]; line > 0 && !r.told(line) {
-			r.problem(line, "%s", p)
+			r.remark(line, "%s", p)
 		}
 	}
-	if line := lines["name"]; line > 0 && r.folder != "" && r.front.Name != r.folder && !r.told(line) {
-		r.problem(line, "%s", misnamed(r.front.Name, r.folder))
+	if line := lines["name"]; line > 0 && r.front.Name != r.folder && !r.told(line) {
+		r.remark(line, "the name is %s and the folder is %s; they must be the same", safeyaml.Quote(r.front.Name), safeyaml.Quote(r.folder))
 	}
+	if !skill.ValidAgentSkillName(r.front.Name) {
+		r.front.Name = nameOf(cmp.Or(r.front.Name, r.folder))
+	}
+	r.front.Description = cut(r.front.Description, MaxDescription)
+	r.front.Compatibility = cut(r.front.Compatibility, MaxCompatibility)
+	r.front.License = cut(r.front.License, MaxLicense)
 }
 
-// told reports whether a line has a problem already: one that is no text is not too
-// short as well.
+// cut gives so many characters of a text, the last of which says that there are more.
+func cut(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return strings.TrimSpace(string([]rune(s)[:most-1])) + "…"
+}
+
+// told reports whether something was said of a line already: one that is no text is not
+// too short as well.
 func (r *reader) told(line int) bool {
-	return slices.ContainsFunc(r.problems, func(p registry.Problem) bool { return p.Line == line })
+	on := func(p registry.Problem) bool { return p.Line == line }
+	return slices.ContainsFunc(r.problems, on) || slices.ContainsFunc(r.remarks, on)
 }
 
+// text takes a single value of any kind as the text that it was written as, and the texts of
+// a list with commas between them.
 func (r *reader) text(n *yaml.Node, key string, to *string) {
-	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
-		r.problem(behindFence(n.Line), "%s must be text; put it in quotes if it looks like a number or a list", key)
-		return
+	var texts []string
+	for _, v := range append([]*yaml.Node{n}, n.Content...) {
+		if v.Kind == yaml.ScalarNode && v.ShortTag() != "!!null" {
+			texts = append(texts, v.Value)
+		}
 	}
-	*to = strings.TrimSpace(n.Value)
+	if n.Kind == yaml.MappingNode {
+		texts = nil
+	}
+	*to = strings.TrimSpace(strings.Join(texts, ", "))
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" && *to != "" {
+		r.remark(r.at(n.Line), "%s must be text; put it in quotes if it looks like a number or a list", key)
+	}
 }
 
 // metadata takes single values of any kind as the text that they were written as.
 func (r *reader) metadata(n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
-		r.problem(behindFence(n.Line), "metadata must be keys with text, each on a line of its own")
+		r.remark(r.at(n.Line), "metadata must be keys with text, each on a line of its own")
 		return
 	}
 	m := make(map[string]string, len(n.Content)/2)
@@ -290,11 +333,11 @@ func (r *reader) metadata(n *yaml.Node) {
 		}
 		b, problems := safeyaml.JSON(v)
 		if len(problems) > 0 {
-			r.problem(behindFence(problems[0].Line), "metadata %s: %s", safeyaml.Quote(k.Value), problems[0].Message)
+			r.remark(r.at(problems[0].Line), "metadata %s: %s", safeyaml.Quote(k.Value), problems[0].Message)
 			continue
 		}
 		m[k.Value] = string(b)
-		r.remark(behindFence(k.Line), "metadata %s is no text, as the specification wants it; it is kept as JSON", safeyaml.Quote(k.Value))
+		r.remark(r.at(k.Line), "metadata %s is no text, as the specification wants it; it is kept as JSON", safeyaml.Quote(k.Value))
 	}
 	if len(m) > 0 {
 		r.front.Metadata = m
@@ -309,13 +352,13 @@ func (r *reader) tools(n *yaml.Node) {
 	case n.Kind == yaml.SequenceNode:
 		for _, c := range n.Content {
 			if c.Kind != yaml.ScalarNode || c.ShortTag() != "!!str" {
-				r.problem(behindFence(c.Line), "allowed-tools must be text, with spaces between the tools, or a list of text")
+				r.remark(r.at(c.Line), "allowed-tools must be text, with spaces between the tools, or a list of text")
 				return
 			}
 			r.front.AllowedTools = append(r.front.AllowedTools, strings.TrimSpace(c.Value))
 		}
 	default:
-		r.problem(behindFence(n.Line), "allowed-tools must be text, with spaces between the tools, or a list of text")
+		r.remark(r.at(n.Line), "allowed-tools must be text, with spaces between the tools, or a list of text")
 	}
 }
 

@@ -78,6 +78,13 @@ func TestFrontmatter(t *testing.T) {
 func TestFrontmatterProblems(t *testing.T) {
 	t.Parallel()
 	const whole = "SKILL.md: "
+	unusable := map[string]bool{}
+	for _, name := range []string{
+		"nothing", "no frontmatter", "text before it", "four hyphens", "not closed", "only a fence", "empty", "a list", "no description", "empty description",
+		"a key twice", "several", "257 keys", "over 64 KiB", "over 256 KiB", "two documents",
+	} {
+		unusable[name] = true
+	}
 	for name, c := range map[string]struct {
 		src  string
 		want []string // beginnings
@@ -85,7 +92,8 @@ func TestFrontmatterProblems(t *testing.T) {
 		"nothing":          {"", []string{"SKILL.md:1: must begin with a line of three hyphens"}},
 		"no frontmatter":   {"# A skill\n", []string{"SKILL.md:1: must begin with a line of three hyphens"}},
 		"four hyphens":     {"----\nname: demo\n", []string{"SKILL.md:1: must begin with a line of three hyphens"}},
-		"a line before it": {"\n" + good, []string{"SKILL.md:1: must begin with a line of three hyphens"}},
+		"a line before it": {"\n" + good, []string{"SKILL.md:1: lines are before the first line of three hyphens"}},
+		"text before it":   {"# A skill\n" + good, []string{"SKILL.md:1: must begin with a line of three hyphens"}},
 		"not closed":       {"---\nname: demo\ndescription: D\n", []string{"SKILL.md:1: the frontmatter that begins here does not end"}},
 		"only a fence":     {"---", []string{"SKILL.md:1: the frontmatter that begins here does not end"}},
 		"empty":            {"---\n---\n", []string{whole + "the frontmatter is empty"}},
@@ -121,14 +129,18 @@ func TestFrontmatterProblems(t *testing.T) {
 		"invisible":   {"---\nname: demo\ndescription: \"a\u200bb\"\n---\n", []string{"SKILL.md:3: the text holds the invisible or control character U+200B"}},
 		"several": {
 			"---\nname: Demo\ndescription: \"\"\ncompatibility: \"\"\n---\n",
-			[]string{"SKILL.md:4: compatibility is empty", `SKILL.md:2: "Demo" is no skill name`, "SKILL.md:3: description is empty"},
+			[]string{"SKILL.md:3: description is empty", "SKILL.md:4: compatibility is empty", `SKILL.md:2: "Demo" is no skill name`},
 		},
 		"257 keys":      {"---\n" + manyKeys(257) + "---\n", []string{"SKILL.md:2: a map with 257 keys; at most 256 are accepted"}},
 		"over 64 KiB":   {"---\nname: demo\ndescription: " + strings.Repeat("x", safeyaml.MaxBytes) + "\n---\n", []string{whole + "the frontmatter has "}},
 		"over 256 KiB":  {good + strings.Repeat("x", MaxContent), []string{whole + "has 262"}},
 		"two documents": {"---\nname: demo\n...\nname: demo\ndescription: D\n---\n", []string{""}},
 	} {
-		got := lines(parse("SKILL.md", "demo", []byte(c.src)).problems)
+		p := parse("SKILL.md", "demo", []byte(c.src))
+		if f := p.front.Problems(); len(p.problems) > 0 != unusable[name] || len(p.problems) == 0 && len(f) > 0 {
+			t.Errorf("%s: problems %q, remarks %q, and then %q", name, lines(p.problems), lines(p.remarks), f)
+		}
+		got := lines(append(p.problems, p.remarks...))
 		if len(got) != len(c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 			continue
@@ -137,6 +149,49 @@ func TestFrontmatterProblems(t *testing.T) {
 			if !strings.HasPrefix(got[i], c.want[i]) {
 				t.Errorf("%s: %q, want it to begin with %q", name, got[i], c.want[i])
 			}
+		}
+	}
+}
+
+// What people write and YAML does not know is read as what they meant.
+func TestFrontmatterAsWritten(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		front string
+		want  Frontmatter
+	}{
+		"a colon":             {"name: demo\ndescription: Use when: asked\n", Frontmatter{Description: "Use when: asked"}},
+		"a colon, two lines":  {"name: demo\ndescription: Use when: asked\n  and: else\nlicense: MIT\n", Frontmatter{Description: "Use when: asked and: else", License: "MIT"}},
+		"an at sign":          {"name: demo\ndescription: @x does it\n", Frontmatter{Description: "@x does it"}},
+		"brackets":            {"name: demo\ndescription: D\nargument-hint: [a] - x\n", Frontmatter{Description: "D"}},
+		"a quote in quotes":   {"name: demo\ndescription: 'it's for this'\n", Frontmatter{Description: "it's for this"}},
+		"text behind a quote": {"name: demo\ndescription: \"Do\" it\n", Frontmatter{Description: `Do" it`}},
+		"a percent sign":      {"name: demo\ndescription: %d is a number\n", Frontmatter{Description: "%d is a number"}},
+		"a tab":               {"name: demo\ndescription: D\nmetadata:\n\tauthor: ada\n", Frontmatter{Description: "D", Metadata: map[string]string{"author": "ada"}}},
+		"a space that breaks": {"name: demo\ndescription:\u00a0D\n", Frontmatter{Description: "D"}},
+		"an empty license":    {"name: demo\ndescription: D\nlicense:\n", Frontmatter{Description: "D"}},
+		"a number":            {"name: demo\ndescription: 12\n", Frontmatter{Description: "12"}},
+		"a list":              {"name: demo\ndescription: [a, b]\n", Frontmatter{Description: "a, b"}},
+		"lines of Windows":    {"name: demo\r\ndescription: a: b\r\nlicense: MIT\r\n", Frontmatter{Description: "a: b", License: "MIT"}},
+		"an anchor":           {"name: demo\ndescription: &x is not one\n", Frontmatter{Description: "&x is not one"}},
+		"invisible":           {"name: demo\ndescription: a\u200bb\n", Frontmatter{Description: "ab"}},
+		"a block":             {"name: demo\ndescription: |\n  a: b\n  c\nlicense: a: b\n", Frontmatter{Description: "a: b\nc", License: "a: b"}},
+		"tools that are none": {"name: demo\ndescription: D\nallowed-tools: {a: b}\n", Frontmatter{Description: "D"}},
+	} {
+		c.want.Name = "demo"
+		p := parse("SKILL.md", "demo", []byte("---\n"+c.front+"---\nDo it.\n"))
+		if len(p.problems) > 0 || len(p.remarks) == 0 {
+			t.Errorf("%s: problems %q, remarks %q", name, lines(p.problems), lines(p.remarks))
+			continue
+		}
+		if diff := cmp.Diff(c.want, p.front); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+	// A name that is none becomes one.
+	for name, want := range map[string]string{"My Skill": "my-skill", "de--mo": "de-mo", "Demo_2": "demo-2", "漢": "skill", strings.Repeat("a", 70): strings.Repeat("a", 64)} {
+		if p := parse("SKILL.md", "x", []byte("---\nname: "+name+"\ndescription: D\n---\n")); p.front.Name != want || len(p.problems) > 0 || len(p.remarks) == 0 {
+			t.Errorf("%q: %q %q", name, p.front.Name, lines(p.problems))
 		}
 	}
 }
@@ -192,7 +247,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		p := parse("SKILL.md", "", []byte(s))
+		p := parse("SKILL.md", "demo", []byte(s))
 		if len(p.problems) > 0 {
 			return
 		}

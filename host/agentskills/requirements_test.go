@@ -65,7 +65,7 @@ func TestREQ004WrongOnesAreSkipped(t *testing.T) {
 	t.Parallel()
 	root := withPDF(t)
 	write(t, root, map[string]string{
-		"no-front/SKILL.md": "text", "no-name/SKILL.md": "---\ndescription: D\n---\n", "no-description/SKILL.md": "---\nname: no-description\n---\n",
+		"no-front/SKILL.md": "text", "no-end/SKILL.md": "---\ndescription: D\n", "no-description/SKILL.md": "---\nname: no-description\n---\n",
 		"no-yaml/SKILL.md": "---\n{\n---\n", "no-file/README.md": "x",
 	})
 	var log strings.Builder
@@ -77,7 +77,7 @@ func TestREQ004WrongOnesAreSkipped(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Name != "pdf-processing" {
 		t.Errorf("%+v, %v", list, err)
 	}
-	for _, name := range []string{"no-front", "no-name", "no-description", "no-yaml"} {
+	for _, name := range []string{"no-front", "no-end", "no-description", "no-yaml"} {
 		if !strings.Contains(log.String(), filepath.Join(name, FileName)+":") {
 			t.Errorf("the log does not warn of %s: %s", name, &log)
 		}

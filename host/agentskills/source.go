@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"sync"
@@ -124,8 +125,8 @@ type deduplicate struct {
 	problems []registry.Problem
 }
 
-// Deduplicate gives one skill of each name: the first one that was not pulled, or else the
-// first one. The skills of tenants do not
+// Deduplicate gives one skill of each name: one that was not pulled before one that was, one
+// whose folder has the name before others, and else the first one. The skills of tenants do not
 // hide those of others, and are hidden by those that are everybody's. What is left out
 // is logged, once. A nil log is slog.Default().
 func Deduplicate(s Source, log *slog.Logger) Source {
@@ -138,29 +139,28 @@ func (d *deduplicate) Skills(ctx context.Context) ([]Skill, error) {
 		return nil, err
 	}
 	type key struct{ owner, name string }
-	first := make(map[key]Skill, len(all))
-	for _, s := range all {
+	first := make(map[key]int, len(all))
+	for i, s := range all {
 		_, _, owner := origin(s)
-		if k := (key{owner, s.Frontmatter().Name}); first[k] == nil || pulled(first[k]) && !pulled(s) {
-			first[k] = s
+		k := key{owner, s.Frontmatter().Name}
+		if at, there := first[k]; !there || claim(s) > claim(all[at]) {
+			first[k] = i
 		}
 	}
 	var problems []registry.Problem
-	kept := all[:0]
-	seen := make(map[key]bool, len(all))
-	for _, s := range all {
+	var kept []Skill
+	for i, s := range all {
 		name := s.Frontmatter().Name
 		_, _, owner := origin(s)
-		other := first[key{"", name}]
-		switch {
-		case owner != "" && other != nil: // everybody's comes first
-		case seen[key{owner, name}] || pulled(s) && !pulled(first[key{owner, name}]):
-			other = first[key{owner, name}]
-		default:
-			seen[key{owner, name}] = true
+		at, everybodys := first[key{"", name}]
+		if owner != "" && !everybodys {
+			at = first[key{owner, name}]
+		}
+		if at == i {
 			kept = append(kept, s)
 			continue
 		}
+		other := all[at]
 		message := fmt.Sprintf("the name %s is already taken by %s; this one is skipped", name, where(other))
 		if pulled(s) && !pulled(other) {
 			message = fmt.Sprintf("the name %s is that of the operator's own %s; this one was pulled, and is skipped", name, where(other))
@@ -169,6 +169,17 @@ func (d *deduplicate) Skills(ctx context.Context) ([]Skill, error) {
 	}
 	d.report(problems)
 	return kept, nil
+}
+
+// claim is how good a skill's claim to its name is.
+func claim(s Skill) (n int) {
+	if !pulled(s) {
+		n += 2
+	}
+	if f, ok := s.(*FileSkill); !ok || filepath.Base(f.path) == f.front.Name {
+		n++
+	}
+	return n
 }
 
 func (d *deduplicate) report(problems []registry.Problem) {
