@@ -23,9 +23,10 @@ import (
 )
 
 const (
-	headerTrace  = "X-Trace-Id"
-	headerParent = "Traceparent" // W3C Trace Context
-	jsonType     = "application/json"
+	headerTrace   = "X-Trace-Id"
+	headerRequest = "X-Request-Id" // what proxies and other services call it
+	headerParent  = "Traceparent"  // W3C Trace Context
+	jsonType      = "application/json"
 )
 
 // handle is the outermost handler: what holds for every request, also for those
@@ -126,11 +127,13 @@ func twoLengths(ctx *fasthttp.RequestCtx) bool {
 		bytes.Contains(bytes.ToLower(ctx.Request.Header.RawHeaders()), []byte("content-length"))
 }
 
-// takeTrace gives the request's trace id: the caller's own word for it, else that of its
-// traceparent, else a new one. What is not well-formed is as if it were not there.
+// takeTrace gives the request's trace id: the caller's own word for it, by either name, else
+// that of its traceparent, else a new one. What is not well-formed is as if it were not there.
 func takeTrace(ctx *fasthttp.RequestCtx) skill.TraceID {
-	if given := string(ctx.Request.Header.Peek(headerTrace)); skill.ValidTraceID(given) {
-		return skill.TraceID(given)
+	for _, name := range [...]string{headerTrace, headerRequest} {
+		if given := string(ctx.Request.Header.Peek(name)); skill.ValidTraceID(given) {
+			return skill.TraceID(given)
+		}
 	}
 	if p, ok := tracing.ParseParent(ctx.Request.Header.Peek(headerParent)); ok {
 		return skill.TraceID(p.TraceID())
@@ -163,6 +166,11 @@ var standing = [...][2][]byte{
 func (s *Server) commonHeaders(ctx *fasthttp.RequestCtx, trace skill.TraceID) {
 	h := &ctx.Response.Header
 	h.Set(headerTrace, string(trace))
+	if given := ctx.Request.Header.Peek(headerRequest); skill.ValidTraceID(string(given)) {
+		h.SetBytesV(headerRequest, given)
+	} else if len(given) > 0 {
+		h.Set(headerRequest, string(trace))
+	}
 	for i := range standing {
 		h.SetCanonical(standing[i][0], standing[i][1])
 	}

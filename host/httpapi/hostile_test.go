@@ -276,7 +276,16 @@ func TestTraceIDs(t *testing.T) {
 			if got := resp.Header.Get("X-Trace-Id"); (got == tc.value) != tc.kept {
 				t.Errorf("%s on %s: %q", tc.name, path, got)
 			}
+			// The other name of the same.
+			resp, _ = s.do(t, "GET", path, "", "X-Request-Id", tc.value)
+			got, trace := resp.Header.Get("X-Request-Id"), resp.Header.Get("X-Trace-Id")
+			if (got == tc.value) != (tc.kept || tc.value == "") || tc.value != "" && got != trace {
+				t.Errorf("X-Request-Id %s on %s: %q, and the trace id is %q", tc.name, path, got, trace)
+			}
 		}
+	}
+	if resp, _ := s.do(t, "GET", "/healthz", "", "X-Request-Id", "r-1", "X-Trace-Id", "t-1"); resp.Header.Get("X-Request-Id") != "r-1" || resp.Header.Get("X-Trace-Id") != "t-1" {
+		t.Errorf("both: %v", resp.Header)
 	}
 	for name, head := range map[string]string{
 		"CRLF in the value":    "X-Trace-Id: a\r\nX-Injected: yes",

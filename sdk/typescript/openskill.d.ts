@@ -804,6 +804,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -833,6 +834,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -867,6 +869,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -904,6 +907,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -937,6 +941,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -975,6 +980,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1006,6 +1012,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1035,6 +1042,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1067,6 +1075,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1099,6 +1108,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1135,6 +1145,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1168,6 +1179,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1203,6 +1215,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1233,6 +1246,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1263,6 +1277,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1295,6 +1310,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1335,6 +1351,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1361,6 +1378,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1383,6 +1401,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1403,6 +1422,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1461,6 +1481,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1498,6 +1519,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1526,6 +1548,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1563,6 +1586,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1593,6 +1617,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1654,6 +1679,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1671,6 +1697,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1689,6 +1716,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1708,6 +1736,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1774,6 +1803,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1800,6 +1830,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1842,6 +1873,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1869,6 +1901,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1897,6 +1930,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1933,6 +1967,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -1968,6 +2003,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -2003,6 +2039,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -2034,6 +2071,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -2066,6 +2104,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -2098,6 +2137,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -2132,6 +2172,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -2169,6 +2210,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -2205,6 +2247,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };
@@ -2235,6 +2278,7 @@ export interface paths {
         /**
          * Ties the log lines, records and answer of this call together. A value
          * that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+         * `X-Request-Id` is read where this header is missing, and answered.
          */
         "X-Trace-Id"?: string;
       };

@@ -591,6 +591,7 @@ type ListAgentSkillsParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -598,6 +599,7 @@ type ListAgentSkillsParams struct {
 type LoadAgentSkillParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -605,6 +607,7 @@ type LoadAgentSkillParams struct {
 type ReadAgentSkillResourceParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -615,6 +618,7 @@ type RunAgentSkillScriptParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -622,6 +626,7 @@ type RunAgentSkillScriptParams struct {
 type ChatParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -635,6 +640,7 @@ type ListConversationsParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -642,6 +648,7 @@ type ListConversationsParams struct {
 type DeleteConversationParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -649,6 +656,7 @@ type DeleteConversationParams struct {
 type GetConversationParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -656,6 +664,7 @@ type GetConversationParams struct {
 type ApproveCallParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -663,6 +672,7 @@ type ApproveCallParams struct {
 type ExecuteTaskParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -670,6 +680,7 @@ type ExecuteTaskParams struct {
 type AgentSessionExecutionsParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -683,6 +694,7 @@ type AgentSkillCatalogueParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -699,6 +711,7 @@ type ListApprovalsParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -709,6 +722,7 @@ type ListApprovalsParamsState string
 type GetApprovalParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -716,6 +730,7 @@ type GetApprovalParams struct {
 type ApproveApprovalParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -723,6 +738,7 @@ type ApproveApprovalParams struct {
 type DenyApprovalParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -745,6 +761,7 @@ type ListChangesParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -752,6 +769,7 @@ type ListChangesParams struct {
 type ConsoleParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -759,6 +777,7 @@ type ConsoleParams struct {
 type ConsolePageParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -766,6 +785,7 @@ type ConsolePageParams struct {
 type ConsoleFormParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -806,6 +826,7 @@ type ListExecutionsParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -813,6 +834,7 @@ type ListExecutionsParams struct {
 type CancelExecutionParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -824,6 +846,7 @@ type GetExecutionParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -834,6 +857,7 @@ type GetExecutionParamsResult string
 type GetArtifactParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -841,6 +865,7 @@ type GetArtifactParams struct {
 type ReplayExecutionParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -848,6 +873,7 @@ type ReplayExecutionParams struct {
 type EndMCPParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -855,6 +881,7 @@ type EndMCPParams struct {
 type ListenMCPParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -865,6 +892,7 @@ type PostMCPJSONBody = json.RawMessage
 type PostMCPParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -872,6 +900,7 @@ type PostMCPParams struct {
 type MetricsParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -888,6 +917,7 @@ type ListSkillsParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -898,6 +928,7 @@ type UploadSkillParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -908,6 +939,7 @@ type UploadSkillParamsDryRun string
 type DeleteSkillParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -921,6 +953,7 @@ type GetSkillParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -928,6 +961,7 @@ type GetSkillParams struct {
 type UpdateSkillParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -938,6 +972,7 @@ type ListSkillVersionsParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -948,6 +983,7 @@ type DeleteSkillVersionParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -958,6 +994,7 @@ type GetSkillVersionParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -965,6 +1002,7 @@ type GetSkillVersionParams struct {
 type ApproveSkillParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -972,6 +1010,7 @@ type ApproveSkillParams struct {
 type DisableSkillParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -979,6 +1018,7 @@ type DisableSkillParams struct {
 type EnableSkillParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -989,6 +1029,7 @@ type InvokeSkillParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -996,6 +1037,7 @@ type InvokeSkillParams struct {
 type RollbackSkillParams struct {
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -1012,6 +1054,7 @@ type ListToolsParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
@@ -1025,6 +1068,7 @@ type GetUsageParams struct {
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
+	// `X-Request-Id` is read where this header is missing, and answered.
 	XTraceId *TraceIdHeader `json:"X-Trace-Id,omitempty"`
 }
 
