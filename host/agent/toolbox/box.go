@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"openskill/host/internal/cache"
 	"openskill/host/internal/gate"
 	"openskill/host/tools"
 	"openskill/sdk/skill"
@@ -33,7 +34,7 @@ const (
 type Toolbox struct {
 	o    Options
 	gate *gate.Gate
-	made made
+	made *cache.Cache // tools of skills
 	left left
 }
 
@@ -62,7 +63,7 @@ func New(o Options) (*Toolbox, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Toolbox{o: o, gate: gate.New(gate.Options{Places: o.Parallel, Queue: mostWaiting, Alone: o.Alone})}, nil
+	return &Toolbox{o: o, made: cache.New(mostMade), gate: gate.New(gate.Options{Places: o.Parallel, Queue: mostWaiting, Alone: o.Alone})}, nil
 }
 
 // For gives the tools of a caller: the enabled skills that it finds, which takes the scope
@@ -111,7 +112,7 @@ func (b *Toolbox) For(ctx context.Context, p skill.Principal, only []skill.ID) (
 		b.left.tell(ctx, b.o.Log, p.Tenant, skills[room:])
 		skills = skills[:room]
 	}
-	k.agents, k.list = len(agents), b.made.add(agents, skills)
+	k.agents, k.list = len(agents), b.add(p.Tenant, agents, skills)
 	k.ids = make([]skill.ID, len(skills)) // and not the descriptors, which would live as long as a turn
 	for i, d := range skills {
 		k.ids[i] = d.ID
@@ -200,54 +201,28 @@ func (b *Toolbox) broken(ctx context.Context, trace skill.TraceID, v any) {
 		slog.String("trace_id", string(trace)), slog.Any("cause", v), slog.String("stack", string(debug.Stack())))
 }
 
-// made are tools by what they were made of: a digest is over all that a skill consists
+// mostMade bounds what is kept of tools, in bytes. Tenants share it.
+const mostMade = 16 << 20
+
+// madeOf is what the tool of a skill is made of: a digest is over all that a skill consists
 // of, its manifest included, and the description may be changed beside it.
-type made struct {
-	mu    sync.RWMutex
-	tools map[key]skill.Tool
-}
+type madeOf struct{ version, digest, description string }
 
-type key struct {
-	id              skill.ID
-	version, digest string
-	description     string // which the operator may change without a new digest
-}
-
-// mostMade bounds what is kept; one is a few kilobytes.
-const mostMade = 4096
-
-// add puts the tools of skills behind others.
-func (m *made) add(before []skill.Tool, skills []*skill.Descriptor) []skill.Tool {
-	list := make([]skill.Tool, len(before)+len(skills))
-	copy(list, before)
-	to := list[len(before):]
-	var lacking []int
-	m.mu.RLock()
-	for i := range skills {
-		d := skills[i]
-		t, ok := m.tools[key{d.ID, d.Version, d.Digest, d.Description}]
-		if !ok {
-			lacking = append(lacking, i)
+// add puts the tools of a tenant's skills behind others.
+func (b *Toolbox) add(tenant string, before []skill.Tool, skills []*skill.Descriptor) []skill.Tool {
+	list := slices.Grow(slices.Clone(before), len(skills))
+	for _, d := range skills {
+		at := madeOf{d.Version, d.Digest, d.Description}
+		v, kept := b.made.Get(tenant, string(d.ID), at)
+		t, _ := v.(skill.Tool) // all are
+		if !kept {
+			t = toolOf(d)
+			if d.Digest != "" {
+				b.made.Put(tenant, string(d.ID), at, t, len(t.Description)+len(t.InputSchema)+len(t.OutputSchema))
+			}
 		}
 		t.Cost = d.Cost // which the operator may change too
-		to[i] = t
-	}
-	m.mu.RUnlock()
-	if len(lacking) == 0 {
-		return list
-	}
-	for _, i := range lacking { // others need not wait for that
-		to[i] = toolOf(skills[i])
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.tools)+len(lacking) > mostMade || m.tools == nil {
-		m.tools = map[key]skill.Tool{}
-	}
-	for _, i := range lacking {
-		if d := skills[i]; d.Digest != "" {
-			m.tools[key{d.ID, d.Version, d.Digest, d.Description}] = to[i]
-		}
+		list = append(list, t)
 	}
 	return list
 }

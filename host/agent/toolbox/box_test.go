@@ -164,19 +164,6 @@ func TestToolsAreMadeOnce(t *testing.T) {
 			t.Errorf("without a digest: %+v", again[0])
 		}
 	}
-	for i := range 3 * mostMade / 128 {
-		c.all[0] = described("calc", "", "")
-		var many []*skill.Descriptor
-		for j := range 128 {
-			d := described("calc", "", "")
-			d.Digest = fmt.Sprint(i, j)
-			many = append(many, &d)
-		}
-		b.made.add(nil, many)
-	}
-	if n := len(b.made.tools); n > mostMade {
-		t.Errorf("%d tools are kept", n)
-	}
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -254,16 +241,32 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// All tools were made anew, of all tenants, when one had had 4,096 made.
+func TestToolsOfATenantAreKeptWhateverOthersHave(t *testing.T) {
+	b := box(t, Options{Catalogue: four()})
+	own := described("own", "", "")
+	own.Digest = "sha256:00"
+	first := b.add("beta", nil, []*skill.Descriptor{&own})
+	for i := range 6000 {
+		d := described("calc", strings.Repeat("d", 3000), "")
+		d.ID, d.Digest = skill.ID(fmt.Sprint("calc-", i)), fmt.Sprint(i)
+		b.add("acme", nil, []*skill.Descriptor{&d})
+	}
+	if again := b.add("beta", nil, []*skill.Descriptor{&own}); &again[0].InputSchema[0] != &first[0].InputSchema[0] {
+		t.Error("the tool of a tenant is made anew after another tenant had many made")
+	}
+}
+
 // A description and costs that the operator changed, with the same digest, are what the
 // model's next turn is told.
 func TestToolsFollowTheirDescriptions(t *testing.T) {
 	d := described("echo", "Echoes.", "")
 	d.Version, d.Digest = "1.0.0", "sha256:00"
-	var m made
-	m.add(nil, []*skill.Descriptor{&d})
+	b := box(t, Options{Catalogue: four()})
+	b.add("acme", nil, []*skill.Descriptor{&d})
 	d.Description, d.Cost = "Repeats what it hears.", &skill.Cost{EstimatedTokens: 7}
 	for range 2 {
-		if got := m.add(nil, []*skill.Descriptor{&d})[0]; !strings.Contains(got.Description, "Repeats") || got.Cost == nil || got.Cost.EstimatedTokens != 7 {
+		if got := b.add("acme", nil, []*skill.Descriptor{&d})[0]; !strings.Contains(got.Description, "Repeats") || got.Cost == nil || got.Cost.EstimatedTokens != 7 {
 			t.Errorf("%+v", got)
 		}
 	}
