@@ -77,7 +77,15 @@ func putChange(ctx context.Context, s Store, c Change) error {
 	if err != nil {
 		return err
 	}
-	return s.Append(ctx, []*Entry{{
-		Record: Record{Tenant: c.Tenant, Kind: KindChange, ExecutionID: c.ID, Time: c.Time, Body: body}, Change: &c,
-	}})
+	e := &Entry{Record: Record{Tenant: c.Tenant, Kind: KindChange, ExecutionID: c.ID, Time: c.Time, Body: body}, Change: &c, Wait: true}
+	for {
+		if err := s.Append(ctx, []*Entry{e}); err != nil || e.Left == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return e.Left
+		case <-time.After(heldPause):
+		}
+	}
 }

@@ -56,13 +56,14 @@ type Log struct {
 	skew atomic.Int64 // how far the clock of this host is ahead of the database's, in nanoseconds
 
 	mu      sync.Mutex
-	waiting []*job          // in the order in which it came
-	starts  int             // of these, records of beginnings
-	bytes   int             // of their bodies
-	late    int             // of these, ends of calls that could not be written in time
-	open    map[string]*run // what has begun, and what may have, by its id
-	down    bool            // the store did not take what was written last
-	silent  bool            // the store was not told that this host is alive, when that was tried last
+	waiting []*job            // in the order in which it came
+	starts  int               // of these, records of beginnings
+	bytes   int               // of their bodies
+	late    map[string]int    // of these, by tenant, ends of calls that could not be written in time
+	held    map[string][]*job // what waits for chains that another host holds, by tenant; nil: nothing does
+	open    map[string]*run   // what has begun, and what may have, by its id
+	down    bool              // the store did not take what was written last
+	silent  bool              // the store was not told that this host is alive, when that was tried last
 	closed  bool
 	ending  bool      // the writer ends when nothing waits
 	steady  time.Time // since when the database hears from this host without a gap
@@ -124,7 +125,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	own, stop := context.WithCancel(context.WithoutCancel(ctx)) // a Log outlives the call that opens it
 	l := &Log{
-		o: o, stop: stop, open: map[string]*run{},
+		o: o, stop: stop, open: map[string]*run{}, late: map[string]int{},
 		wake: make(chan struct{}, 1), nudge: make(chan struct{}, 1), drained: make(chan struct{}), kept: make(chan struct{}),
 	}
 	l.steady = o.Now()
@@ -183,8 +184,9 @@ func (l *Log) Started(ctx context.Context, s *Started, input []byte) error {
 	default:
 	}
 	j.gone = true
+	_, held := l.held[s.Tenant]
 	l.mu.Unlock()
-	if skill.CodeOf(err) == skill.AuditUnavailable {
+	if skill.CodeOf(err) == skill.AuditUnavailable && !held { // which says nothing of the database
 		l.fell(err)
 	}
 	return err
@@ -214,8 +216,10 @@ func (l *Log) begin(j *job) error {
 		return misused("audit.Started", s.ExecutionID, "the execution has begun already")
 	case l.down:
 		why = "the database does not take records"
-	case l.late > 0:
+	case l.late[s.Tenant] > 0:
 		why = "records of calls that ended wait to be written"
+	case len(l.held[s.Tenant]) >= mostHeld:
+		why = "another host holds the records of the tenant"
 	case l.starts >= l.o.Queue, l.bytes+len(j.entry.Body) > maxWaiting:
 		why = "too many records wait to be written"
 	case len(l.open) >= l.o.Open:

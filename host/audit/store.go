@@ -18,8 +18,13 @@ type Entry struct {
 	Finished *Finished
 	Change   *Change
 	Of       *Started // of a Finished: what its execution began with
-	Left     error    // set by Append: why it left this one out, [ErrFull]
+	Wait     bool     // of all entries of an Append: wait a moment for chains that are held
+	Left     error    // set by Append: why it left this one out, [ErrFull] or [ErrHeld]
 }
+
+// ErrHeld says that another host has the chain of a tenant in a transaction: nothing of the
+// tenant was written, and it can be tried again.
+var ErrHeld = errors.New("another host holds the records of the tenant")
 
 // ErrFull says that the records of a tenant take as much as they may: nothing begins.
 var ErrFull = errors.New("the records of the tenant take as much as they may")
@@ -37,8 +42,9 @@ type Store interface {
 	// second Finished of an execution is left out without an error, which says that it
 	// was written before: Append may be repeated after an error that leaves it open
 	// whether the entries were written, and so is a second Started. A Started of a tenant
-	// whose records take as much as they may is left out with ErrFull. An entry that was
-	// left out has Seq 0.
+	// whose records take as much as they may is left out with ErrFull, and all entries of a
+	// tenant whose chain is held elsewhere with ErrHeld: others do not wait for it. An entry
+	// that was left out has Seq 0.
 	Append(ctx context.Context, entries []*Entry) error
 
 	// Tenants lists every tenant that has a chain, in order, with its ends.

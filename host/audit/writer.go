@@ -16,7 +16,11 @@ func (l *Log) push(j *job) {
 	if j.entry.Finished != nil && l.bytes+len(j.entry.Body) > maxWaiting {
 		l.strip(j)
 	}
-	l.waiting = append(l.waiting, j)
+	if l.held[j.entry.Tenant] != nil {
+		l.held[j.entry.Tenant] = append(l.held[j.entry.Tenant], j)
+	} else {
+		l.waiting = append(l.waiting, j)
+	}
 	l.count(j, 1)
 	l.poke()
 }
@@ -28,7 +32,22 @@ func (l *Log) count(j *job, n int) {
 		l.starts += n
 	}
 	if j.late {
-		l.late += n
+		l.lateBy(j, n)
+	}
+}
+
+// lateBy counts ends that are late. l.mu is held.
+func (l *Log) lateBy(j *job, n int) {
+	if l.late[j.entry.Tenant] += n; l.late[j.entry.Tenant] == 0 {
+		delete(l.late, j.entry.Tenant)
+	}
+}
+
+// landed undoes what taken does for a late end, which holds up its tenant while it is
+// written. l.mu is held.
+func (l *Log) landed(j *job) {
+	if j.late {
+		l.lateBy(j, -1)
 	}
 }
 
@@ -41,7 +60,7 @@ func (l *Log) strip(j *job) {
 func (l *Log) delay(j *job) {
 	if !j.late {
 		j.late = true
-		l.late++
+		l.lateBy(j, 1)
 	}
 }
 
@@ -102,7 +121,7 @@ func (l *Log) next() (batch []*job, down, end bool) {
 		return nil, true, false
 	}
 	batch = l.take()
-	return batch, false, l.ending && len(batch) == 0
+	return batch, false, l.ending && len(batch) == 0 && l.held == nil
 }
 
 // again takes what is to be tried again.
@@ -115,8 +134,18 @@ func (l *Log) again() []*job {
 // take gives a batch from the front. Beginnings whose callers were refused are left out:
 // they are certain not to be on record. l.mu is held.
 func (l *Log) take() (batch []*job) {
-	n, size := 0, 0
-	for _, j := range l.waiting {
+	batch, n := l.taken(l.waiting)
+	clear(l.waiting[:n])
+	if l.waiting = l.waiting[n:]; len(l.waiting) == 0 {
+		l.waiting = nil // the array is given back
+	}
+	return batch
+}
+
+// taken gives a batch of a list, and how much of the list that is. l.mu is held.
+func (l *Log) taken(list []*job) (batch []*job, n int) {
+	size := 0
+	for _, j := range list {
 		if len(batch) >= l.o.Batch || len(batch) > 0 && size+len(j.entry.Body) > maxBatch {
 			break
 		}
@@ -129,17 +158,13 @@ func (l *Log) take() (batch []*job) {
 		batch = append(batch, j)
 		size += len(j.entry.Body)
 	}
-	clear(l.waiting[:n])
-	if l.waiting = l.waiting[n:]; len(l.waiting) == 0 {
-		l.waiting = nil // the array is given back
-	}
-	// A late end keeps new calls from beginning until it is written.
+	// A late end keeps new calls of its tenant from beginning until it is written.
 	for _, j := range batch {
 		if j.late {
-			l.late++
+			l.lateBy(j, 1)
 		}
 	}
-	return batch
+	return batch, n
 }
 
 // put writes a batch. One that fails although the store works is tried in halves, so
@@ -148,6 +173,7 @@ func (l *Log) put(ctx context.Context, batch []*job, limit time.Time) (works boo
 	err := l.try(ctx, batch)
 	switch {
 	case err == nil:
+		batch = l.setAside(ctx, batch)
 		l.foreign(ctx, batch)
 		l.written(batch)
 		return true
@@ -215,9 +241,7 @@ func (l *Log) written(batch []*job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, j := range batch {
-		if j.late {
-			l.late--
-		}
+		l.landed(j)
 		id := j.entry.ExecutionID
 		switch {
 		case j.entry.Left != nil:
@@ -290,11 +314,16 @@ func (l *Log) failed(batch []*job, err error) {
 	l.fell(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var kept []*job
+	l.waiting = append(l.unwritten(batch, err), l.waiting...)
+	// What waits behind will not be written soon either.
+	l.refuseWaiting(unavailable("audit.Started", refusedMessage, err))
+}
+
+// unwritten refuses the beginnings of a batch that could not be written, and gives what waits
+// further. l.mu is held.
+func (l *Log) unwritten(batch []*job, err error) (kept []*job) {
 	for _, j := range batch {
-		if j.late {
-			l.late-- // it is counted again where it waits
-		}
+		l.landed(j) // it is counted again where it waits
 		switch {
 		case j.entry.Started != nil:
 			l.doubt(j, err)
@@ -305,9 +334,7 @@ func (l *Log) failed(batch []*job, err error) {
 			kept = append(kept, j)
 		}
 	}
-	l.waiting = append(kept, l.waiting...)
-	// What waits behind will not be written soon either.
-	l.refuseWaiting(unavailable("audit.Started", refusedMessage, err))
+	return kept
 }
 
 // refuseWaiting refuses the beginnings that wait. l.mu is held.
@@ -358,9 +385,7 @@ func (l *Log) refused(j *job, err error) (works bool) {
 		j.done <- err
 		return true
 	}
-	if j.late {
-		l.late--
-	}
+	l.landed(j)
 	l.strip(j)
 	l.count(j, 1)
 	l.waiting = append([]*job{j}, l.waiting...)

@@ -409,7 +409,7 @@ func (a *auditStore) Alive(ctx context.Context, instance string) (time.Time, err
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "DELETE FROM instances WHERE seen < ?", at(now.Add(-forgotten)))
+		_, err = tx.ExecContext(ctx, "DELETE FROM instances WHERE id IN (SELECT id FROM instances WHERE seen < ?"+a.db.unlocked()+")", at(now.Add(-forgotten)))
 		return err
 	})
 	return now.Time, err

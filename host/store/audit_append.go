@@ -31,7 +31,7 @@ func (a *auditStore) Append(ctx context.Context, entries []*audit.Entry) error {
 	slices.Sort(tenants) // the order in which all hosts lock them
 	tenants = slices.Compact(tenants)
 	once := func() error {
-		return a.append(ctx, tenants, ids, func(k *known) (*batch, error) { return link(entries, k, a.db.most.records.Bytes) })
+		return a.append(ctx, tenants, ids, entries[0].Wait, func(k *known) (*batch, error) { return link(entries, k, a.db.most.records.Bytes) })
 	}
 	return again(ctx, func() error {
 		err := once()
@@ -56,7 +56,8 @@ func unreachable(err error) bool {
 	return errors.As(err, &connect)
 }
 
-// known is what the database has of the tenants and executions of a batch.
+// known is what the database has of the tenants and executions of a batch. A tenant without
+// a head is left out.
 type known struct {
 	heads map[string]*audit.Head
 	phase map[string]phase
@@ -82,6 +83,10 @@ func link(entries []*audit.Entry, k *known, most int64) (*batch, error) {
 	moved := map[string]bool{}
 	for _, e := range entries {
 		id := lower(e.ExecutionID)
+		if k.heads[e.Tenant] == nil {
+			e.Seq, e.Prev, e.Hash, e.Left = 0, "", "", audit.ErrHeld
+			continue
+		}
 		e.Seq, e.Prev, e.Hash, e.Left = 0, "", "", nil
 		if e.Change != nil { // written twice where it is open whether it was written, with one id
 			b.next(k.heads[e.Tenant], &e.Record)
@@ -200,9 +205,9 @@ func (s statement) forRows() string {
 }
 
 // append runs the transaction of a batch: what plan says of what is known is written.
-func (a *auditStore) append(ctx context.Context, tenants, ids []string, plan func(*known) (*batch, error)) error {
+func (a *auditStore) append(ctx context.Context, tenants, ids []string, wait bool, plan func(*known) (*batch, error)) error {
 	if a.db.postgres() {
-		return a.appendPostgres(ctx, tenants, ids, plan)
+		return a.appendPostgres(ctx, tenants, ids, wait, plan)
 	}
 	return a.appendSQLite(ctx, tenants, ids, plan)
 }

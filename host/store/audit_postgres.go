@@ -14,12 +14,16 @@ import (
 
 // What Append asks a PostgreSQL server, in two round trips: the first one begins a
 // transaction, locks the chains and asks what is there; the second one writes and commits.
+// A chain that another host has locked is left out: that host may have frozen.
 const (
-	// makeHeads gives new tenants a chain that can be locked.
+	// makeHeads gives new tenants a chain that can be locked. It is a transaction of its own:
+	// others wait for who makes the same.
 	makeHeads = `INSERT INTO audit_heads (tenant, first, prev, last, last_hash)
 		SELECT t, 1, $2, 0, $2 FROM unnest($1::text[]) t WHERE NOT EXISTS (SELECT 1 FROM audit_heads h WHERE h.tenant = t)
 		ORDER BY t ON CONFLICT DO NOTHING`
-	lockHeads = `SELECT tenant, first, prev, last, last_hash, bytes FROM audit_heads WHERE tenant = ANY($1::text[]) ORDER BY tenant FOR UPDATE`
+	waitHeads = `SELECT tenant, first, prev, last, last_hash, bytes FROM audit_heads WHERE tenant = ANY($1::text[]) ORDER BY tenant FOR UPDATE`
+	lockHeads = waitHeads + " SKIP LOCKED"
+	askHeads  = `SELECT tenant FROM audit_heads WHERE tenant = ANY($1::text[])`
 	askPhases = `SELECT id::text, false FROM running_executions WHERE id = ANY($1::uuid[])
 		UNION ALL SELECT id::text, true FROM execution_logs WHERE id = ANY($1::uuid[])`
 )
@@ -27,7 +31,7 @@ const (
 // prepared are these statements and those of a batch, by the names under which each
 // connection has them.
 var prepared = func() map[string]string {
-	all := map[string]string{"audit_make_heads": makeHeads, "audit_lock_heads": lockHeads, "audit_ask_phases": askPhases}
+	all := map[string]string{"audit_make_heads": makeHeads, "audit_lock_heads": lockHeads, "audit_wait_heads": waitHeads, "audit_ask_heads": askHeads, "audit_ask_phases": askPhases}
 	for s := range statementCount {
 		all[s.name()] = s.forRows()
 	}
@@ -38,7 +42,7 @@ func (s statement) name() string {
 	return [...]string{"audit_record", "audit_ended", "audit_begun", "audit_log", "audit_head"}[s]
 }
 
-func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, plan func(*known) (*batch, error)) error {
+func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, wait bool, plan func(*known) (*batch, error)) error {
 	c, err := a.db.records.DB.Conn(ctx)
 	if err != nil {
 		return err
@@ -55,7 +59,7 @@ func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, 
 				return err
 			}
 		}
-		err := appendOn(ctx, conn, tenants, ids, plan)
+		err := appendOn(ctx, conn, tenants, ids, wait, plan)
 		if err != nil && !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
 			// The context may be over. A connection that cannot even do this is closed, and
 			// then the server rolls back.
@@ -69,12 +73,55 @@ func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, 
 	})
 }
 
-func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, plan func(*known) (*batch, error)) error {
-	k := &known{heads: map[string]*audit.Head{}, phase: map[string]phase{}}
+// waitForHeads is how long a chain is waited for: longer than another host has it that works.
+const waitForHeads = "SET LOCAL lock_timeout = '50ms'"
+
+func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait bool, plan func(*known) (*batch, error)) error {
+	k, there, err := lock(ctx, conn, tenants, ids, wait)
+	if err == nil && len(there) < len(tenants) {
+		if _, err = conn.Exec(ctx, "ROLLBACK"); err == nil {
+			_, err = conn.Exec(ctx, "audit_make_heads", tenants, audit.Origin)
+		}
+		if err == nil {
+			k, _, err = lock(ctx, conn, tenants, ids, wait)
+		}
+	}
+	if wait && err != nil && ReasonOf(err) == Locked {
+		_, err = conn.Exec(ctx, "ROLLBACK")
+		k = &known{}
+		if err == nil {
+			_, err = plan(k)
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	b, err := plan(k)
+	if err != nil {
+		return err
+	}
+	tell := &pgx.Batch{}
+	for s, rows := range b {
+		if len(rows) > 0 {
+			tell.Queue(statement(s).name(), columns(rows)...)
+		}
+	}
+	tell.Queue("COMMIT")
+	return conn.SendBatch(ctx, tell).Close()
+}
+
+// lock begins a transaction and says what is known, and which tenants have a chain.
+func lock(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait bool) (k *known, there []string, err error) {
+	k = &known{heads: map[string]*audit.Head{}, phase: map[string]phase{}}
 	ask := &pgx.Batch{}
 	ask.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
-	ask.Queue("audit_make_heads", tenants, audit.Origin)
-	ask.Queue("audit_lock_heads", tenants).Query(func(rows pgx.Rows) error {
+	heads := "audit_lock_heads"
+	if wait {
+		heads = "audit_wait_heads"
+		ask.Queue(waitForHeads)
+	}
+	ask.Queue(heads, tenants).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			h := &audit.Head{}
 			if err := rows.Scan(&h.Tenant, &h.First, &h.Prev, &h.Last, &h.LastHash, &h.Bytes); err != nil {
@@ -83,6 +130,10 @@ func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, plan f
 			k.heads[h.Tenant] = h
 		}
 		return rows.Err()
+	})
+	ask.Queue("audit_ask_heads", tenants).Query(func(rows pgx.Rows) error {
+		there, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
 	})
 	ask.Queue("audit_ask_phases", ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -99,20 +150,9 @@ func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, plan f
 		return rows.Err()
 	})
 	if err := conn.SendBatch(ctx, ask).Close(); err != nil {
-		return err
+		return nil, nil, err
 	}
-	b, err := plan(k)
-	if err != nil {
-		return err
-	}
-	tell := &pgx.Batch{}
-	for s, rows := range b {
-		if len(rows) > 0 {
-			tell.Queue(statement(s).name(), columns(rows)...)
-		}
-	}
-	tell.Queue("COMMIT")
-	return conn.SendBatch(ctx, tell).Close()
+	return k, there, nil
 }
 
 // columns makes an array of each column, of its type in Go.

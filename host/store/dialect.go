@@ -30,6 +30,14 @@ func (d *DB) forUpdate() string {
 	return ""
 }
 
+// unlocked ends a SELECT of rows for which the transaction does not wait.
+func (d *DB) unlocked() string {
+	if d.postgres() {
+		return " FOR UPDATE SKIP LOCKED"
+	}
+	return ""
+}
+
 // marked is a statement with question marks as the driver takes it: for values that are
 // too large for bun, which would write them into its text.
 func (d *DB) marked(statement string) string {

@@ -192,6 +192,7 @@ func (p *place) connect(ctx context.Context) (*DB, error) {
 	switch p.kind {
 	case Postgres:
 		own, look, others := p.net, p.net, p.net
+		own.Brief = true
 		own.Conns = max(cmp.Or(p.net.Conns, 10)*2/5, 1)
 		look.Conns = max(cmp.Or(p.net.Conns, 10)/5, 1)
 		others.Conns = max(cmp.Or(p.net.Conns, 10)-own.Conns-look.Conns, 1)

@@ -28,6 +28,7 @@ type Store struct {
 	before     func(ctx context.Context, op string) error
 	after      func(ctx context.Context, op string) error
 	full       map[string]bool
+	held       string // tenant whose chain another host holds
 }
 
 type chain struct {
@@ -49,6 +50,13 @@ func (s *Store) Fill(tenant string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.full = map[string]bool{tenant: true}
+}
+
+// Hold has another host hold the chain of a tenant; "": of none.
+func (s *Store) Hold(tenant string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = tenant
 }
 
 func (s *Store) hook(at *func(context.Context, string) error, f func(context.Context, string) error) {
@@ -139,6 +147,10 @@ func (s *Store) Append(ctx context.Context, entries []*audit.Entry) error {
 
 func (s *Store) append(e *audit.Entry) {
 	e.Seq, e.Prev, e.Hash, e.Left = 0, "", "", nil
+	if e.Tenant == s.held {
+		e.Left = audit.ErrHeld
+		return
+	}
 	c := s.chain(e.Tenant)
 	x := s.executions[e.ExecutionID]
 	switch {

@@ -21,6 +21,9 @@ type Options struct {
 	URL   string // postgres://…; what it says of statement_timeout and the like holds
 	Conns int    // most connections; 0: 10
 
+	// Brief has the server end transactions in which nothing comes for a second: those whose
+	// rows calls wait for, and between whose statements no client has much to do.
+	Brief bool
 	// Patient leaves out the bounds on the time of a statement, for changes of the schema.
 	Patient bool
 }
@@ -46,7 +49,11 @@ func Open(o Options) (*sql.DB, error) {
 		set(c, "statement_timeout", "10s", false)
 		set(c, "lock_timeout", "5s", false)
 		// A host that hangs must not hold for others what it locked.
-		set(c, "idle_in_transaction_session_timeout", "10s", false)
+		idle := "10s"
+		if o.Brief {
+			idle = "1s"
+		}
+		set(c, "idle_in_transaction_session_timeout", idle, false)
 	}
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = 5 * time.Second

@@ -1,0 +1,120 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// What waits for chains that another host holds, by its tenant, apart from all else: a host
+// that froze in a transaction must not stop the records of tenants whose chains it has not.
+
+const (
+	mostHeld  = 256                   // records of a tenant that wait for its chain; more calls of it are refused
+	heldPause = 10 * time.Millisecond // between rounds over what waits, where nothing came free
+)
+
+// aside lets jobs of held chains wait by themselves. l.mu is held.
+func (l *Log) aside(ctx context.Context, jobs ...*job) {
+	if l.held == nil {
+		l.held = map[string][]*job{}
+		go l.follow(ctx)
+	}
+	for _, j := range jobs {
+		l.held[j.entry.Tenant] = append(l.held[j.entry.Tenant], j)
+		l.count(j, 1)
+	}
+}
+
+// setAside takes the entries out of a batch that were left out since their chains are held.
+func (l *Log) setAside(ctx context.Context, batch []*job) []*job {
+	held := func(j *job) bool { return errors.Is(j.entry.Left, ErrHeld) }
+	if !slices.ContainsFunc(batch, held) {
+		return batch
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rest := make([]*job, 0, len(batch))
+	for _, j := range batch {
+		if !held(j) {
+			rest = append(rest, j)
+			continue
+		}
+		l.landed(j)
+		l.aside(ctx, j)
+	}
+	return rest
+}
+
+// follow writes what waits for chains, one after the other, until nothing does.
+func (l *Log) follow(ctx context.Context) {
+	for {
+		l.mu.Lock()
+		tenants := make([]string, 0, len(l.held))
+		for tenant := range l.held {
+			tenants = append(tenants, tenant)
+		}
+		if len(tenants) == 0 || ctx.Err() != nil {
+			l.held = nil
+			l.mu.Unlock()
+			l.poke()
+			return
+		}
+		l.mu.Unlock()
+		pause := heldPause
+		for _, tenant := range tenants {
+			switch free, err := l.writeHeld(ctx, tenant); {
+			case err != nil:
+				pause = probeEvery
+			case free:
+				pause = 0
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// writeHeld tries to write what waits of a tenant, and says whether its chain was free.
+func (l *Log) writeHeld(ctx context.Context, tenant string) (free bool, err error) {
+	l.mu.Lock()
+	waiting := l.held[tenant]
+	batch, n := l.taken(waiting)
+	l.held[tenant] = waiting[n:]
+	l.mu.Unlock()
+	if len(batch) > 0 {
+		for _, j := range batch {
+			j.entry.Wait = true
+		}
+		err = l.try(ctx, batch)
+	}
+	free = err == nil
+	switch {
+	case len(batch) == 0:
+	case err != nil:
+		l.mu.Lock()
+		l.held[tenant] = append(l.unwritten(batch, err), l.held[tenant]...)
+		l.mu.Unlock()
+	case errors.Is(batch[0].entry.Left, ErrHeld):
+		free = false
+		l.mu.Lock()
+		for _, j := range batch {
+			l.landed(j)
+			l.count(j, 1)
+		}
+		l.held[tenant] = append(batch, l.held[tenant]...)
+		l.mu.Unlock()
+	default:
+		l.foreign(ctx, batch)
+		l.written(batch)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.held[tenant]) == 0 {
+		delete(l.held, tenant)
+	}
+	return free, err
+}

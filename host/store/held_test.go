@@ -1,0 +1,135 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"openskill/host/audit"
+	"openskill/host/quota"
+	"openskill/host/store/pgtest"
+	"openskill/host/store/storetest"
+	"openskill/sdk/skill"
+)
+
+// heldElsewhere has a second connection, as of a host that froze, hold what a statement locks
+// until the function that it gives is called.
+func heldElsewhere(t *testing.T, url, statement string, args ...any) (free func()) {
+	t.Helper()
+	other, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close() })
+	tx, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), statement, args...); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
+			t.Error(err)
+		}
+	}
+}
+
+// A host that freezes in a transaction with the chain of one tenant stops the records of that
+// tenant alone.
+func TestHeldChainStopsItsTenantAlone(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Start(t)
+	db := storetest.Open(t, url)
+	s := db.Audit()
+	l, err := audit.Open(t.Context(), audit.Options{Store: s, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	begin := func(tenant string) (*audit.Started, error) {
+		n++
+		id := fmt.Sprintf("0198c2f0-0000-7000-8000-%012d", n)
+		b := &audit.Started{ExecutionID: id, Tenant: tenant, Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo"}
+		return b, l.Started(t.Context(), b, nil)
+	}
+	call := func(tenant string) error {
+		b, err := begin(tenant)
+		if err == nil {
+			err = l.Finished(t.Context(), b, &audit.Finished{Status: audit.Success}, nil)
+		}
+		return err
+	}
+	for _, tenant := range []string{"acme", "gamma"} {
+		if err := call(tenant); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs, err := begin("acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := heldElsewhere(t, url, "SELECT 1 FROM agent.audit_heads WHERE tenant = 'acme' FOR UPDATE")
+	ended := make(chan error, 1)
+	go func() { ended <- l.Finished(t.Context(), runs, &audit.Finished{Status: audit.Success}, nil) }()
+	waits := make(chan error, 1)
+	late, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	go func() {
+		waits <- audit.Around(late, s, skill.Local(), audit.Change{Tenant: "acme", Action: "key.create"}, func() error { t.Error("a change without a record"); return nil })
+	}()
+	for i := range 100 {
+		// A tenant that is new has no chain yet, and gets one.
+		for _, tenant := range []string{"gamma", fmt.Sprint("new", i%5)} {
+			if err := call(tenant); err != nil {
+				t.Fatalf("call %d of %s: %v", i, tenant, err)
+			}
+		}
+	}
+	if err := audit.Around(t.Context(), s, skill.Local(), audit.Change{Tenant: "gamma", Action: "key.create"}, func() error { return nil }); err != nil {
+		t.Errorf("a change of another tenant: %v", err)
+	}
+	if err := <-waits; skill.CodeOf(err) != skill.AuditUnavailable {
+		t.Errorf("a change of the tenant: %v", err)
+	}
+	if err := call("acme"); skill.CodeOf(err) != skill.AuditUnavailable {
+		t.Errorf("a call of the tenant: %v", err)
+	}
+	if err := l.Ready(); err != nil {
+		t.Error(err)
+	}
+	<-ended // in time or not, its record is kept
+	free()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if e, err := s.Execution(t.Context(), "acme", runs.ExecutionID); err == nil && e.Finished != nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the end of the call is not on record")
+		}
+	}
+	if err := call("acme"); err != nil {
+		t.Error(err)
+	}
+	if r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true}); err != nil || !r.Whole() {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The server ends what a host that froze holds of records and counts after a second.
+func TestServerEndsFrozenTransactionsOfRecords(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, pgtest.Start(t))
+	err := db.Quotas().Exchange(t.Context(), []string{"acme"}, func([]quota.Row) { time.Sleep(3 * time.Second) })
+	if err == nil || !strings.Contains(err.Error(), "25P03") && !strings.Contains(err.Error(), "EOF") && !strings.Contains(err.Error(), "closed") {
+		t.Errorf("a transaction in which nothing came for 3 seconds went on: %v", err)
+	}
+}
