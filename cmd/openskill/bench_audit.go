@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -193,11 +194,11 @@ func (c *recordedCalls) append(ctx context.Context, s *audit.Started, f *audit.F
 	if err != nil {
 		return err
 	}
-	e := &audit.Entry{Record: audit.Record{Tenant: s.Tenant, Kind: kind, ExecutionID: s.ExecutionID, Time: when, Body: b}}
+	e := &audit.Entry{Record: audit.Record{Tenant: s.Tenant, Kind: kind, ExecutionID: s.ExecutionID, Time: when, Body: b}, Wait: true}
 	if f == nil {
 		e.Started = s
 	} else {
 		e.Finished, e.Of = f, s
 	}
-	return c.db.Audit().Append(ctx, []*audit.Entry{e})
+	return cmp.Or(c.db.Audit().Append(ctx, []*audit.Entry{e}), e.Left)
 }

@@ -36,8 +36,8 @@ func RecordSize(body int) int64 { return 200 + int64(body) }
 // several processes too; storetest is the suite that each one passes. Errors are as
 // the database gave them; ErrNotFound is what Execution says of what is not there.
 type Store interface {
-	// Append writes entries in their order, all or none, each linked by [Link] to the
-	// last record of its tenant. When it returns nil they outlive the process. A Started
+	// Append writes entries in their order, all of a tenant or none, each linked by [Link] to
+	// the last record of its tenant. When it returns nil they outlive the process. A Started
 	// makes the execution running, a Finished ends it and makes it an execution log; a
 	// second Finished of an execution is left out without an error, which says that it
 	// was written before: Append may be repeated after an error that leaves it open

@@ -81,14 +81,32 @@ func (q *Quotas) spend(ctx context.Context, tenant string, day time.Time, do fun
 	ctx, stop := context.WithTimeout(ctx, askWithin)
 	defer stop()
 	key := modelKey(tenant, day)
-	return q.o.Store.Exchange(ctx, []string{key, key + " cost"}, func(rows []Row) {
-		sum := Spent{Requests: rows[0].Calls, Tokens: rows[0].Fuel, Cost: rows[1].Fuel}
-		do(&sum)
-		rows[0].Calls, rows[0].Fuel, rows[1].Fuel = sum.Requests, sum.Tokens, sum.Cost
-		for i := range rows {
-			rows[i].Ends = day.Add(25 * time.Hour) // a host whose clock is late may still ask
+	for {
+		held := false
+		err := q.o.Store.Exchange(ctx, []string{key, key + " cost"}, func(rows []Row) {
+			if held = len(rows) < 2; held {
+				return
+			}
+			countModels(rows, day, do)
+		})
+		if err != nil || !held {
+			return err
 		}
-	})
+		select {
+		case <-ctx.Done():
+			return errHeld
+		case <-time.After(heldPause):
+		}
+	}
+}
+
+func countModels(rows []Row, day time.Time, do func(sum *Spent)) {
+	sum := Spent{Requests: rows[0].Calls, Tokens: rows[0].Fuel, Cost: rows[1].Fuel}
+	do(&sum)
+	rows[0].Calls, rows[0].Fuel, rows[1].Fuel = sum.Requests, sum.Tokens, sum.Cost
+	for i := range rows {
+		rows[i].Ends = day.Add(25 * time.Hour) // a host whose clock is late may still ask
+	}
 }
 
 func modelKey(tenant string, day time.Time) string {

@@ -23,7 +23,8 @@ type Store interface {
 	// Exchange reads the rows of some keys, which are text without NUL, sorted, and each
 	// there once; hands them to do in that order; and writes them as do leaves them, in one
 	// transaction that excludes all others of these keys. A row that is not there comes
-	// with its Key alone. do may be called again with other values where the transaction
+	// with its Key alone; one that another host has in a transaction is left out, and must
+	// be asked for again: that host may have frozen. do may be called again with other values where the transaction
 	// was lost to another one; only the last time counts.
 	Exchange(ctx context.Context, keys []string, do func(rows []Row)) error
 

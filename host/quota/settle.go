@@ -21,7 +21,15 @@ type caller struct {
 	done chan struct{} // closed when it was decided, if it waits
 	err  error         // what was decided
 	left bool          // nobody waits any more
+
+	held time.Time // since when another host has a row of it; zero: none has
 }
+
+// errHeld says that another host has the counts of a caller in a transaction.
+var errHeld = errors.New("another host holds the counts of the caller")
+
+// heldPause is how long nothing is asked for again after something was held.
+const heldPause = 10 * time.Millisecond
 
 // shut refuses the call if it is known that there is no room; where several limits are
 // reached, it tells of the one that lasts longest.
@@ -152,7 +160,7 @@ type batch struct {
 	begun   map[string]asked // as it was when the batch began
 	callers []*caller
 
-	rows map[string]Row // as they were left
+	rows map[string]Row // as they were left; those that were held elsewhere are missing
 	in   []bool         // for each caller: it was counted
 }
 
@@ -194,6 +202,9 @@ func (q *Quotas) settle() {
 			q.o.Log.Error("calls cannot be counted", slog.String("error", err.Error()))
 		case err == nil && failing:
 			q.o.Log.Info("calls can be counted again")
+		}
+		if err == nil && b.held() {
+			time.Sleep(heldPause)
 		}
 	}
 }
@@ -260,6 +271,9 @@ func (b *batch) decide(rows []Row, now time.Time) {
 	}
 	b.in = make([]bool, len(b.callers))
 	for i, c := range b.callers {
+		if c.holds(at) {
+			continue
+		}
 		b.in[i] = !slices.ContainsFunc(c.limits, func(l *limit) bool { return !b.begun[l.key].has(at[l.key], c.before, now) })
 		if !b.in[i] {
 			continue
@@ -274,12 +288,21 @@ func (b *batch) decide(rows []Row, now time.Time) {
 	}
 }
 
+// holds reports whether a row of the caller is held elsewhere.
+func (c *caller) holds(at map[string]*Row) bool {
+	return slices.ContainsFunc(c.limits, func(l *limit) bool { return at[l.key] == nil })
+}
+
+// held reports whether a row that was asked for is held elsewhere.
+func (b *batch) held() bool { return b.rows != nil && len(b.rows) < len(b.limits) }
+
 // apply takes over what was decided; q.mu is held.
 func (q *Quotas) apply(b *batch, err error) {
 	now := q.o.Now()
 	for key, l := range b.limits {
 		l.settling = false
-		if err != nil {
+		r, got := b.rows[key]
+		if err != nil || !got {
 			if l.owed != 0 || l.owedFuel != 0 {
 				q.dirty[l] = struct{}{}
 			}
@@ -287,7 +310,6 @@ func (q *Quotas) apply(b *batch, err error) {
 		}
 		l.owed -= b.begun[key].owed
 		l.owedFuel -= b.begun[key].owedFuel
-		r := b.rows[key]
 		l.read(&r, now)
 		l.free = max(l.free-max(l.owed, 0), 0) // what began in the meantime
 	}
@@ -298,9 +320,18 @@ func (q *Quotas) apply(b *batch, err error) {
 		q.waiting = nil
 	}
 	for i, c := range b.callers {
+		held := err == nil && slices.ContainsFunc(c.limits, func(l *limit) bool { _, got := b.rows[l.key]; return !got })
+		if held && c.held.IsZero() {
+			c.held = now
+		}
 		switch {
 		case err != nil:
 			c.err = unavailable(err)
+		case held && !c.left && now.Sub(c.held) < askWithin:
+			q.waiting = append(q.waiting, c)
+			continue
+		case held:
+			c.err = unavailable(errHeld)
 		case !b.in[i]:
 			c.err = c.noRoom(now)
 		case c.left:

@@ -233,7 +233,13 @@ func TestPostgresLocked(t *testing.T) {
 	if _, err := tx.ExecContext(t.Context(), "SELECT * FROM audit_heads FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	cannot(t, d, store.Locked)
+	for _, wait := range []bool{false, true} {
+		held := startOf("acme")
+		held.Wait = wait
+		if err := d.Audit().Append(t.Context(), []*audit.Entry{held}); err != nil || !errors.Is(held.Left, audit.ErrHeld) || held.Seq != 0 {
+			t.Errorf("a chain that another one has: %+v, %v", held, err)
+		}
+	}
 	other := startOf("other") // which nobody locked
 	if err := d.Audit().Append(t.Context(), []*audit.Entry{other}); err != nil {
 		t.Errorf("a tenant waits for another one: %v", err)

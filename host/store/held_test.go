@@ -133,3 +133,50 @@ func TestServerEndsFrozenTransactionsOfRecords(t *testing.T) {
 		t.Errorf("a transaction in which nothing came for 3 seconds went on: %v", err)
 	}
 }
+
+// A row of counts that another host holds is left out, and stops no others.
+func TestHeldCountsStopNoOthers(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Start(t)
+	db := storetest.Open(t, url)
+	q, err := quota.New(quota.Options{Store: db.Quotas(), RateTenant: 60, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	enter := func(tenant string) error {
+		leave, err := q.Enter(t.Context(), skill.Principal{ID: tenant, Tenant: tenant}, "", "echo", 0, 1)
+		if err == nil {
+			leave(skill.Usage{Fuel: 1})
+		}
+		return err
+	}
+	if err := enter("acme"); err != nil {
+		t.Fatal(err)
+	}
+	free := heldElsewhere(t, url, "SELECT 1 FROM agent.quota_counters WHERE id LIKE '%acme%' FOR UPDATE")
+	refused := make(chan error, 1)
+	go func() { refused <- enter("acme") }()
+	for i := range 50 {
+		if err := enter(fmt.Sprint("other ", i)); err != nil {
+			t.Fatalf("call %d of another tenant: %v", i, err)
+		}
+	}
+	if settle, err := q.Reserve(t.Context(), "other", 1, 1); err != nil {
+		t.Errorf("a question of another tenant: %v", err)
+	} else {
+		settle(1, 1)
+	}
+	if err := <-refused; skill.CodeOf(err) != skill.AuditUnavailable {
+		t.Errorf("a call of the tenant: %v", err)
+	}
+	if n, err := db.Quotas().Sweep(t.Context(), time.Now().Add(1000*time.Hour), 1000); err != nil || n == 0 {
+		t.Errorf("%d rows are deleted, %v", n, err)
+	}
+	free()
+	if err := enter("acme"); err != nil {
+		t.Errorf("with its counts free: %v", err)
+	}
+	if err := q.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,6 +1,7 @@
 package executionstest
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -127,8 +128,8 @@ func (d *Door) append(ctx context.Context, e *audit.Entry) error {
 	if err != nil {
 		return err
 	}
-	e.Tenant, e.ExecutionID, e.Time, e.Body = s.Tenant, s.ExecutionID, d.now(), body
-	if err := d.Store.Append(ctx, []*audit.Entry{e}); err != nil {
+	e.Tenant, e.ExecutionID, e.Time, e.Body, e.Wait = s.Tenant, s.ExecutionID, d.now(), body, true
+	if err := cmp.Or(d.Store.Append(ctx, []*audit.Entry{e}), e.Left); err != nil {
 		return &skill.Error{Op: "executionstest.Door", Code: skill.AuditUnavailable, Message: "nothing can be put on record now", Err: err}
 	}
 	return nil

@@ -96,12 +96,19 @@ func quotasExclude(t *testing.T, s, another quota.Store) {
 				keys := []string{all[(w+i)%5], all[(w+2*i+1)%5]}
 				slices.Sort(keys)
 				keys = slices.Compact(keys)
-				if err := to.Exchange(t.Context(), keys, func(r []quota.Row) {
-					for i := range r {
-						r[i].Calls++
+				for len(keys) > 0 { // those that another one has meanwhile are asked for again
+					var got []string
+					if err := to.Exchange(t.Context(), keys, func(r []quota.Row) {
+						got = nil
+						for i := range r {
+							r[i].Calls++
+							got = append(got, r[i].Key)
+						}
+					}); err != nil {
+						t.Error(err)
+						return
 					}
-				}); err != nil {
-					t.Error(err)
+					keys = slices.DeleteFunc(keys, func(k string) bool { return slices.Contains(got, k) })
 				}
 			}
 		})
