@@ -374,9 +374,22 @@ func TestBenchAudit(t *testing.T) {
 func TestReadingMakesNoDatabase(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"audit", "verify"}, {"audit", "verify", "--json"}, {"audit", "head"}, {"audit", "list"}, {"audit", "changes"}, {"audit", "export"}, {"audit", "show", "x"},
-		{"keys", "list"}, {"keys", "show", "pvgqyfyx5dc6zpxs"}, {"keys", "revoke", "pvgqyfyx5dc6zpxs"}, {"keys", "rotate", "pvgqyfyx5dc6zpxs"}, {"db", "migrate", "--status"}, {"backup", filepath.Join(t.TempDir(), "b.tar.gz")},
-		{"approvals", "list"}, {"skills", "list"}, {"doctor"},
+		{"audit", "verify"},
+		{"audit", "verify", "--json"},
+		{"audit", "head"},
+		{"audit", "list"},
+		{"audit", "changes"},
+		{"audit", "export"},
+		{"audit", "show", "x"},
+		{"keys", "list"},
+		{"keys", "show", "pvgqyfyx5dc6zpxs"},
+		{"keys", "revoke", "pvgqyfyx5dc6zpxs"},
+		{"keys", "rotate", "pvgqyfyx5dc6zpxs"},
+		{"db", "migrate", "--status"},
+		{"backup", filepath.Join(t.TempDir(), "b.tar.gz")},
+		{"approvals", "list"},
+		{"skills", "list"},
+		{"doctor"},
 	} {
 		for _, state := range []string{t.TempDir(), filepath.Join(t.TempDir(), "wrong")} {
 			var out, err bytes.Buffer
