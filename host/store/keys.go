@@ -100,26 +100,23 @@ func (s keyStore) Changes(ctx context.Context, after uint64, most int) (ids []st
 const touchedTogether = 200
 
 // Touch implements auth.Lookup. It locks the keys in order, so that two hosts that touch
-// the same ones do not wait for each other in a circle.
+// the same ones do not wait for each other in a circle, and by one statement, in which no
+// host can freeze that holds keys of all tenants.
 func (s keyStore) Touch(ctx context.Context, used map[string]time.Time) error {
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(used)), touchedTogether) {
 		names := make([]string, len(ids))
-		args := make([]any, 0, 2*len(ids))
+		args := make([]any, 0, 2*len(ids)+1)
 		for i, id := range ids {
 			names[i] = plain(id)
 			args = append(args, names[i], at(used[id]))
 		}
-		err := s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
-			if s.db.postgres() {
-				if _, err := tx.ExecContext(ctx, "SELECT 1 FROM api_keys WHERE id IN (?) ORDER BY id FOR UPDATE", bun.List(names)); err != nil {
-					return err
-				}
-			}
-			_, err := tx.ExecContext(ctx, "UPDATE api_keys SET last_used_at = CAST(v.column2 AS TIMESTAMPTZ) FROM (VALUES (?, ?)"+strings.Repeat(", (?, ?)", len(ids)-1)+") AS v"+
-				" WHERE id = v.column1 AND (last_used_at IS NULL OR last_used_at < CAST(v.column2 AS TIMESTAMPTZ))", args...)
-			return err
-		})
-		if err != nil {
+		statement := "UPDATE api_keys SET last_used_at = CAST(v.column2 AS TIMESTAMPTZ) FROM (VALUES (?, ?)" + strings.Repeat(", (?, ?)", len(ids)-1) + ") AS v" +
+			" WHERE id = v.column1 AND (last_used_at IS NULL OR last_used_at < CAST(v.column2 AS TIMESTAMPTZ))"
+		if s.db.postgres() {
+			statement += " AND id IN (SELECT id FROM api_keys WHERE id IN (?) ORDER BY id FOR UPDATE)"
+			args = append(args, bun.List(names))
+		}
+		if _, err := s.db.exec(ctx, statement, args...); err != nil {
 			return err
 		}
 	}
