@@ -3,6 +3,7 @@ package upload
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,10 +15,18 @@ import (
 )
 
 // clean checks the name of an entry. A folder is one whose name ends with a slash.
-// What is returned is the name without that slash; it leads nowhere but into the
-// folder, on any system.
+// What is returned is the name without that slash, and without the ./ that begins all names
+// where a packer was given the folder as "."; it leads nowhere but into the folder, on any
+// system. The folder itself has the name "".
 func (t *tree) clean(raw string) (name string, folder bool, err error) {
-	name, folder = strings.CutSuffix(raw, "/")
+	if raw == "." || raw == "./" {
+		if t.claimedRoot {
+			return "", false, reject(raw, "the entry is there twice")
+		}
+		t.claimedRoot = true
+		return "", true, nil
+	}
+	name, folder = strings.CutSuffix(strings.TrimPrefix(raw, "./"), "/")
 	if why := t.wrong(name); why != "" {
 		return "", false, reject(raw, "%s", why)
 	}
@@ -58,11 +67,16 @@ func (t *tree) wrong(name string) string {
 			return "a part of the name begins or ends with a space, or ends with a dot, which some systems drop"
 		case device(part):
 			return "a part of the name is that of a device on some systems"
-		case part == "__MACOSX" || strings.HasPrefix(part, "._"):
-			return "this is a resource file of macOS and no part of the skill; pack with `zip -r -X`, or with COPYFILE_DISABLE=1 tar"
 		}
 	}
 	return ""
+}
+
+// ofFinder reports whether a file is one that macOS puts beside those of a folder. It is
+// read as others are, and left out.
+func ofFinder(name string) bool {
+	base := path.Base(name)
+	return strings.HasPrefix(base, "._") || base == ".DS_Store" || slices.Contains(strings.Split(name, "/"), "__MACOSX")
 }
 
 // device reports whether Windows takes a name for that of a device, whatever follows a

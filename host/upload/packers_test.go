@@ -36,14 +36,19 @@ func TestRealPackers(t *testing.T) {
 		t.Fatal(err)
 	}
 	python := `import sys, shutil; shutil.make_archive(sys.argv[1], sys.argv[2], "up")`
-	streamed := `import sys, os, zipfile
+	// With a file or a pipe, and with room for sizes of 64 bits or without.
+	written := `import sys, os, zipfile
 class Pipe:
     def __init__(self, f): self.f = f
     def write(self, b): return self.f.write(b)
     def flush(self): pass
-with open("streamed.zip", "wb") as f, zipfile.ZipFile(Pipe(f), "w", zipfile.ZIP_DEFLATED) as z:
+to, pipe, large = sys.argv[1], "pipe" in sys.argv, "zip64" in sys.argv
+with open(to, "wb") as f, zipfile.ZipFile(Pipe(f) if pipe else f, "w", zipfile.ZIP_DEFLATED) as z:
     for top, _, names in os.walk("up"):
-        for n in names: z.write(os.path.join(top, n))`
+        for n in names:
+            name = os.path.join(top, n)
+            with open(name, "rb") as body, z.open(name, "w", force_zip64=large) as out: out.write(body.read())`
+	mac := `mkdir -p mac/__MACOSX && cp -r up mac/ && touch mac/.DS_Store mac/up/.DS_Store mac/up/._main.js mac/__MACOSX/._up && cd mac && zip -qr ../mac.zip .`
 	git := `cd up && git init -q . && git add . && git -c user.name=a -c user.email=a@example.invalid -c commit.gpgsign=false commit -qm a &&
 git archive -o ../git.tar.gz HEAD && git archive --prefix=up-1/ -o ../git.zip HEAD && rm -rf .git`
 	for _, c := range []struct {
@@ -60,7 +65,11 @@ git archive -o ../git.tar.gz HEAD && git archive --prefix=up-1/ -o ../git.zip HE
 		{"sparse.tgz", []string{"tar", "-Sczf", "sparse.tgz", "up"}},
 		{"py.zip", []string{"python3", "-c", python, "py", "zip"}},
 		{"py.tar.gz", []string{"python3", "-c", python, "py", "gztar"}},
-		{"streamed.zip", []string{"python3", "-c", streamed}},
+		{"streamed.zip", []string{"python3", "-c", written, "streamed.zip", "pipe"}},
+		{"zip64.zip", []string{"python3", "-c", written, "zip64.zip", "zip64"}},
+		{"streamed64.zip", []string{"python3", "-c", written, "streamed64.zip", "pipe", "zip64"}},
+		{"mac.zip", []string{"sh", "-c", mac}},
+		{"members.tgz", []string{"sh", "-c", "tar cf members.tar up && head -c 3000 members.tar | gzip > members.tgz && tail -c +3001 members.tar | gzip >> members.tgz"}},
 		{"bsd.tgz", []string{"bsdtar", "-czf", "bsd.tgz", "up"}},
 		{"bsd.zip", []string{"bsdtar", "-a", "-cf", "bsd.zip", "up"}},
 		{"7z.zip", []string{"7z", "a", "-bd", "7z.zip", "up"}},

@@ -22,14 +22,14 @@ func (t *tree) untar(f *os.File, size int64) error {
 	if err != nil {
 		return damaged("", err)
 	}
-	g.Multistream(false)
-	if len(g.Extra) > 0 {
-		return reject("", "the header of the compressed data has extra data, where another archive may be")
+	from := &members{g: g, packed: packed}
+	if err := from.begin(); err != nil {
+		return err
 	}
 	if err := (&zipReader{from: f, size: size}).none(); err != nil {
 		return err
 	}
-	s := &stream{from: g, tree: t}
+	s := &stream{from: from, tree: t}
 	r := tar.NewReader(s)
 	for {
 		h, err := r.Next()
@@ -43,16 +43,44 @@ func (t *tree) untar(f *os.File, size int64) error {
 			return err
 		}
 	}
-	if err := s.end(); err != nil {
-		return err
-	}
-	if _, err := packed.Peek(1); !errors.Is(err, io.EOF) {
-		if err != nil {
-			return err
-		}
-		return reject("", "there is something behind the compressed data, or more than one part of it")
+	return s.end()
+}
+
+// members reads compressed data of one member or of several, one behind the other, as some
+// packers write. Behind the end of the tar there are zeros in all of them, so that a reader
+// that stops after the first sees no other archive.
+type members struct {
+	g      *gzip.Reader
+	packed *bufio.Reader
+	err    error // after which nothing is read
+}
+
+func (m *members) begin() error {
+	m.g.Multistream(false)
+	if len(m.g.Extra) > 0 {
+		return reject("", "the header of the compressed data has extra data, where another archive may be")
 	}
 	return nil
+}
+
+func (m *members) Read(p []byte) (n int, err error) {
+	if m.err != nil {
+		return 0, m.err
+	}
+	if n, m.err = m.g.Read(p); errors.Is(m.err, io.EOF) {
+		m.err = m.next()
+	}
+	return n, m.err
+}
+
+func (m *members) next() error {
+	if _, err := m.packed.Peek(1); err != nil {
+		return err
+	}
+	if err := m.g.Reset(m.packed); err != nil {
+		return reject("", "there is something behind the compressed data")
+	}
+	return m.begin()
 }
 
 // tarEntry unpacks one entry.
@@ -82,23 +110,11 @@ func (t *tree) tarEntry(h *tar.Header, from io.Reader) error {
 	if h.Linkname != "" {
 		return reject(h.Name, "the entry is a file and a link")
 	}
-	raw := h.Name
-	// `tar -C folder .` begins every name so.
-	if raw == "." || raw == "./" {
-		if h.Typeflag != tar.TypeDir {
-			return reject(raw, "the name is empty")
-		}
-		if t.claimedRoot {
-			return reject(raw, "the entry is there twice")
-		}
-		t.claimedRoot = true
-		return nil
-	}
-	name, slash, err := t.clean(strings.TrimPrefix(raw, "./"))
+	raw, folder := h.Name, h.Typeflag == tar.TypeDir
+	name, slash, err := t.clean(raw)
 	if err != nil {
 		return err
 	}
-	folder := h.Typeflag == tar.TypeDir
 	if slash && !folder {
 		return reject(raw, "the entry is a file and a folder")
 	}

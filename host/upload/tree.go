@@ -3,7 +3,6 @@ package upload
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -29,7 +28,8 @@ type tree struct {
 	made                         map[string]bool
 	files                        []File
 	entries                      int    // of a tar, so far
-	claimedRoot                  bool   // by an entry ./ of a tar
+	claimedRoot                  bool   // by an entry ./
+	leftOut                      int    // files of macOS
 	special                      int    // entries with bits that are dropped
 	buf                          []byte // of copy
 
@@ -74,8 +74,14 @@ func (t *tree) fits(n int64) error {
 	return nil
 }
 
-// write makes a file of exactly size bytes. The name is clean and claimed.
+// write makes a file of exactly size bytes, but of those of macOS. The name is clean and
+// claimed.
 func (t *tree) write(name string, from io.Reader, size int64) error {
+	if ofFinder(name) {
+		t.leftOut++
+		n, err := t.copy(io.Discard, io.LimitReader(from, size+1), name)
+		return errors.Join(err, exactly(name, n, size))
+	}
 	if err := t.makeFolder(parent(name)); err != nil {
 		return err
 	}
@@ -84,8 +90,8 @@ func (t *tree) write(name string, from io.Reader, size int64) error {
 		return err
 	}
 	n, err := t.copy(f, io.LimitReader(from, size+1), name)
-	if err == nil && n != size {
-		err = reject(name, "the entry says that it has %d bytes, and has %s", size, more(n, size))
+	if err == nil {
+		err = exactly(name, n, size)
 	}
 	if err == nil {
 		err = f.Chmod(0o444)
@@ -97,11 +103,14 @@ func (t *tree) write(name string, from io.Reader, size int64) error {
 	return nil
 }
 
-func more(n, size int64) string {
-	if n > size {
-		return "more"
+func exactly(name string, n, size int64) error {
+	switch {
+	case n > size:
+		return reject(name, "the entry says that it has %d bytes, and has more", size)
+	case n < size:
+		return reject(name, "the entry says that it has %d bytes, and has %d", size, n)
 	}
-	return fmt.Sprint(n)
+	return nil
 }
 
 // copy copies, and counts what it copies against the caps.

@@ -296,6 +296,9 @@ func (w *work) archive(f *os.File) error {
 	if n := w.tree.special; n > 0 {
 		w.report.warn(fmt.Sprintf("%d entries have set-uid, set-gid or sticky bits, which are dropped", n))
 	}
+	if n := w.tree.leftOut; n > 0 {
+		w.report.warn(fmt.Sprintf("%d files of macOS's Finder (.DS_Store, ._*, __MACOSX) are left out", n))
+	}
 	return w.strip()
 }
 

@@ -237,8 +237,11 @@ func (z *zipReader) add(t *tree, b []byte) (int, error) {
 	case e.folder && e.size != 0:
 		return 0, reject(e.raw, "the entry is a folder with content")
 	}
-	if err := checkExtra(e.raw, b[zipCentralSize+nameLen:zipCentralSize+nameLen+extraLen]); err != nil {
+	switch sizes, err := checkExtra(e.raw, b[zipCentralSize+nameLen:zipCentralSize+nameLen+extraLen]); {
+	case err != nil:
 		return 0, err
+	case sizes != nil:
+		return 0, rejectZip64(e.raw)
 	}
 	if err := z.kind(t, &e, attributes); err != nil {
 		return 0, err
@@ -252,24 +255,28 @@ func rejectZip64(name string) error {
 }
 
 // checkExtra looks at the extra data of an entry, in the directory or before its data:
-// fields that some readers take a size or a name from must say nothing new.
-func checkExtra(name string, extra []byte) error {
+// fields that some readers take a name from must say nothing new. It gives the field from
+// which readers of zip64 take sizes, nil for none.
+func checkExtra(name string, extra []byte) (sizes []byte, err error) {
 	for le := binary.LittleEndian; len(bytes.Trim(extra, "\x00")) > 0; { // zeros are padding
 		if len(extra) < 4 || len(extra) < 4+int(le.Uint16(extra[2:])) {
-			return reject(name, "the entry's extra data is damaged")
+			return nil, reject(name, "the entry's extra data is damaged")
 		}
 		n := 4 + int(le.Uint16(extra[2:]))
 		switch body := extra[4:n]; le.Uint16(extra) {
 		case extraZip64:
-			return rejectZip64(name)
+			if sizes != nil || len(body) != 16 {
+				return nil, rejectZip64(name)
+			}
+			sizes = body
 		case extraUnicode: // its version, the CRC-32 of the other name, then this one
 			if len(body) < 5 || string(body[5:]) != name {
-				return reject(name, "the entry has two names; pack with names in UTF-8")
+				return nil, reject(name, "the entry has two names; pack with names in UTF-8")
 			}
 		}
 		extra = extra[n:]
 	}
-	return nil
+	return sizes, nil
 }
 
 // kind holds the modes of an entry against its name: those of Unix in the upper
@@ -359,13 +366,22 @@ func (z *zipReader) local(e *zipEntry, limit int64) (int64, error) {
 	}
 	name, extra := names[:nameLen], names[nameLen:]
 	crc, packed, size := le.Uint32(b[14:]), int64(le.Uint32(b[18:])), int64(le.Uint32(b[22:]))
+	// Packers that do not know how much follows leave room for a zip64's sizes.
+	sizes, err := checkExtra(e.raw, extra)
+	if err != nil {
+		return 0, err
+	}
+	if sizes != nil {
+		const elsewhere = 0xffffffff
+		if size != elsewhere || packed != elsewhere {
+			return 0, lies
+		}
+		size, packed = int64(le.Uint64(sizes)), int64(le.Uint64(sizes[8:])) //nolint:gosec // compared with what they must be
+	}
 	later := e.flags&flagDescriptor != 0 // what is not known yet is 0; some packers know the size
 	same := (crc == e.crc || later && crc == 0) && (packed == e.packed || later && packed == 0) && (size == e.size || later && size == 0)
 	if string(name) != e.raw || le.Uint16(b[6:])&^flagLevel != e.flags&^flagLevel || le.Uint16(b[8:]) != e.method || !same {
 		return 0, lies
-	}
-	if err := checkExtra(e.raw, extra); err != nil {
-		return 0, err
 	}
 	e.data = e.offset + zipLocalSize + int64(nameLen) + int64(extraLen)
 	e.dataEnds = e.data + e.packed
@@ -375,8 +391,13 @@ func (z *zipReader) local(e *zipEntry, limit int64) (int64, error) {
 	if e.flags&flagDescriptor == 0 {
 		return e.dataEnds, nil
 	}
-	want := le.AppendUint32(le.AppendUint32(le.AppendUint32(le.AppendUint32(nil, zipDescriptor), e.crc), uint32(e.packed)), uint32(e.size)) //nolint:gosec // read as such
-	if limit-e.dataEnds == 12 {                                                                                                             // the signature is optional
+	want := le.AppendUint32(le.AppendUint32(nil, zipDescriptor), e.crc)
+	if sizes == nil {
+		want = le.AppendUint32(le.AppendUint32(want, uint32(e.packed)), uint32(e.size)) //nolint:gosec // read as such
+	} else {
+		want = le.AppendUint64(le.AppendUint64(want, uint64(e.packed)), uint64(e.size)) //nolint:gosec // as above
+	}
+	if limit-e.dataEnds == int64(len(want)-4) { // the signature is optional
 		want = want[4:]
 	}
 	got, err := z.at(e.dataEnds, min(len(want), int(limit-e.dataEnds)))

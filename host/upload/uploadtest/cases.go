@@ -3,6 +3,7 @@ package uploadtest
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -64,7 +65,14 @@ func good() []Case {
 		return z, t
 	}
 	folderZip, folderTar := in("up/")
-	_, dotTar := in("./")
+	dotZip, dotTar := in("./")
+	finder := []string{".DS_Store", "._up", "__MACOSX/._up", "__MACOSX/up/._main.js", "up/.DS_Store"}
+	finderZip, finderTar := slices.Clone(folderZip), slices.Clone(folderTar)
+	for _, name := range finder {
+		finderZip = append(finderZip, Entry{Name: name, Body: []byte("of the Finder"), Deflate: true})
+		finderTar = append(finderTar, Block{Name: name, Body: []byte("of the Finder")})
+	}
+	whole := Tar{Blocks: baseTar()}.Plain()
 	later := base()
 	for i := range later {
 		later[i].Later = true
@@ -74,6 +82,12 @@ func good() []Case {
 		{Name: "good-tar", Bytes: tarOf()},
 		{Name: "good-zip-folder", Bytes: Zip{Entries: append([]Entry{{Name: "up/"}}, folderZip...)}.Bytes()},
 		{Name: "good-tar-folder", Bytes: Tar{Blocks: append([]Block{{Name: "up/"}}, folderTar...)}.Bytes()},
+		{Name: "good-zip64-before", Bytes: zipOf(Entry{Name: "a", Body: []byte("x"), Local: elsewhere, Before: extra(1, size64(1, 1))})},
+		{Name: "good-zip64-behind", Bytes: zip64Later()},
+		{Name: "good-zip-dot", Bytes: Zip{Entries: append([]Entry{{Name: "./"}}, dotZip...)}.Bytes()},
+		{Name: "good-zip-finder", Bytes: Zip{Entries: finderZip}.Bytes()},
+		{Name: "good-tar-finder", Bytes: Tar{Blocks: finderTar}.Bytes()},
+		{Name: "good-tar-members", Bytes: slices.Concat(Gzip(whole[:700]), Gzip(nil), Gzip(whole[700:]))},
 		{Name: "good-tar-dot", Bytes: Tar{Blocks: append([]Block{{Name: "./"}}, dotTar...)}.Bytes()},
 		{Name: "good-tar-git", Bytes: Tar{Blocks: append([]Block{Global("comment", strings.Repeat("0", 40))}, folderTar...)}.Bytes()},
 		{Name: "good-zip-sizes-later", Bytes: Zip{Entries: later}.Bytes()},
@@ -130,15 +144,16 @@ func names() []Case {
 		{"deep", strings.Repeat("d/", 16) + "f", "parts"},
 		{"long-name", strings.Repeat("n", 256), "bytes"},
 		{"long-path", strings.Repeat(strings.Repeat("n", 100)+"/", 10) + strings.Repeat("n", 15), "bytes"},
-		{"macos-folder", "__MACOSX/._main.js", "macOS"},
-		{"macos-file", "._main.js", "macOS"},
+		{"macos-folder-up", "__MACOSX/../../evil", ".."},
 	} {
 		list = append(list,
 			rejected("U01-zip-"+n.name, zipOf(Entry{Name: n.raw, Body: []byte("x")}), n.says),
 			rejected("U01-tar-"+n.name, tarOf(PAX("path", n.raw), Block{Name: "x", Body: []byte("x")}), n.says))
 	}
 	return append(list,
-		rejected("U01-zip-dot", zipOf(Entry{Name: "./evil", Body: []byte("x")}), "part ."),
+		rejected("U01-zip-dots", zipOf(Entry{Name: "././evil", Body: []byte("x")}), "part ."),
+		rejected("U01-zip-dot-twice", zipOf(Entry{Name: "./"}, Entry{Name: "./"}), "twice"),
+		rejected("U01-zip-dot-same", zipOf(Entry{Name: "./main.js", Body: []byte("x")}), "twice"),
 		rejected("U01-zip-empty", zipOf(Entry{Name: "", Body: []byte("x")}), "empty"),
 		rejected("U01-zip-nul", zipOf(Entry{Name: "main.js\x00.txt", Body: []byte("x")}), "control"),
 		rejected("U01-zip-folder-up", zipOf(Entry{Name: "../evil/"}), ".."),

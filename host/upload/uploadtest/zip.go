@@ -176,6 +176,27 @@ func size32[T ~[]byte | ~string](v T) uint32 { return uint32(len(v)) } //nolint:
 func put16(at int, v uint16) func([]byte) { return func(h []byte) { le.PutUint16(h[at:], v) } }
 func put32(at int, v uint32) func([]byte) { return func(h []byte) { le.PutUint32(h[at:], v) } }
 
+// elsewhere makes a header before data one whose sizes are in the extra data.
+func elsewhere(h []byte) {
+	le.PutUint32(h[18:], 0xffffffff)
+	le.PutUint32(h[22:], 0xffffffff)
+}
+
+// size64 is what a zip64's extra data has, and what stands behind its data.
+func size64(size, packed uint64) []byte { return le.AppendUint64(le.AppendUint64(nil, size), packed) }
+
+// zip64Later is what packers write that do not know how much will follow.
+func zip64Later() []byte {
+	body := []byte("x")
+	behind := append(le.AppendUint32(le.AppendUint32(nil, 0x08074b50), crc32.ChecksumIEEE(body)), size64(1, 1)...)
+	flagged := func(at int) func([]byte) { return func(h []byte) { le.PutUint16(h[at:], le.Uint16(h[at:])|8) } }
+	return zipOf(Entry{Name: "a", Body: body, Before: extra(1, size64(0, 0)), Behind: behind, Central: flagged(8), Local: func(h []byte) {
+		flagged(6)(h)
+		elsewhere(h)
+		le.PutUint32(h[14:], 0)
+	}})
+}
+
 // extra is a field of extra data.
 func extra(id uint16, body []byte) []byte {
 	return append(le.AppendUint16(le.AppendUint16(nil, id), size16(body)), body...)
