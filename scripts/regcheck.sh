@@ -3,7 +3,8 @@
 # modules, as the engine hands them over (lab/regcheck): for amd64 the runtimes, skills and
 # plug-ins that are there, and PROGRAMS generated ones (300,000), half of them with more
 # values than registers, half of those in calls that pass many on the stack; a thirtieth as
-# for processors without some instructions; for arm64 the modules, and a tenth as many programs. It takes two processors.
+# for processors without some instructions; for arm64 the modules, and a tenth as many programs;
+# and all kinds once more by allocators that have three or ten registers of a kind. It takes two processors.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 go=${GO:-go}
@@ -15,6 +16,8 @@ trap 'rm -rf "$work"' EXIT
 for arch in amd64 arm64; do
 	"$go" run ./lab/regcheck -arch $arch -build "$work/$arch" || exit 2
 done
+"$go" run ./lab/regcheck -arch amd64 -few 3 -build "$work/amd64-few" || exit 2
+"$go" run ./lab/regcheck -arch arm64 -few 10 -build "$work/arm64-few" || exit 2
 quickjs=$("$go" list -m -f '{{.Dir}}' github.com/paralin/go-quickjs-wasi) || exit 2
 extism=$("$go" list -m -f '{{.Dir}}' github.com/extism/go-sdk) || exit 2
 
@@ -40,6 +43,10 @@ computing() {
 	files arm64
 	generated arm64 pressure $((few * 3 / 2))
 	generated arm64 calls $((few * 3 / 2))
+	files arm64-few
+	for generator in arithmetic pressure calls; do
+		generated arm64-few $generator $((few / 2))
+	done
 	generated amd64 arithmetic $((programs / 6))
 	generated amd64 program $((programs / 6))
 	generated amd64 addresses $((programs / 6))
@@ -49,6 +56,10 @@ computing() {
 pressed() {
 	bad=0
 	files amd64
+	files amd64-few
+	for generator in arithmetic pressure calls program; do
+		generated amd64-few $generator $few
+	done
 	generated amd64 pressure $((programs / 4))
 	generated amd64 calls $((programs / 4))
 	for feature in bmi1 popcnt sse41; do

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -42,8 +43,29 @@ var forArm64 = []edit{
 	{wazevo + "isa_amd64.go", "/isa/amd64\"\n", "/isa/amd64\"\n\t\"" + wazero + "/" + wazevo + "backend/isa/arm64\"\n"},
 }
 
-// build makes the program that compiles and checks, with what it needs in dir.
-func build(ctx context.Context, dir, arch, program string) error {
+// withFew are the edits that leave the allocator only so many registers of each kind to choose
+// from, the last ones, which no convention of calls uses.
+func withFew(few string) []edit {
+	const file, find, free = wazevo + "backend/regalloc/regalloc.go", "\tr = RealRegInvalid\n\t// First, check if", "func (s *state[I, B, F]) findAllocatable("
+	return []edit{
+		{file, find, "\tallocatable, preferred = fewOf(allocatable, preferred)\n" + find},
+		{file, free, strings.ReplaceAll(`func fewOf(all []RealReg, preferred RealReg) ([]RealReg, RealReg) {
+	all = all[len(all)-N:]
+	for _, r := range all {
+		if r == preferred {
+			return all, preferred
+		}
+	}
+	return all, RealRegInvalid
+}
+
+`, "N", few) + free},
+	}
+}
+
+// build makes the program that compiles and checks, with what it needs in dir. few is how many
+// registers of a kind it has, "" all.
+func build(ctx context.Context, dir, arch, few, program string) error {
 	var module struct{ Version, Dir string }
 	out, err := command(ctx, "list", "-m", "-json", wazero)
 	if err != nil {
@@ -62,6 +84,12 @@ func build(ctx context.Context, dir, arch, program string) error {
 		changes = append(changes[:len(changes):len(changes)], forArm64...)
 	default:
 		return fmt.Errorf("architecture %q has no compiler; use amd64 or arm64", arch)
+	}
+	if few != "" {
+		if n, err := strconv.Atoi(few); err != nil || n < 2 || n > 14 {
+			return fmt.Errorf("-few %q: want 2 to 14 registers", few)
+		}
+		changes = append(changes[:len(changes):len(changes)], withFew(few)...)
 	}
 	copied := filepath.Join(dir, "wazero")
 	if err := copyModule(module.Dir, copied); err != nil {

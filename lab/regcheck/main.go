@@ -7,8 +7,12 @@
 //	go run ./lab/regcheck -trusted .openskill/runtimes/slim/python.wasm
 //	go run ./lab/regcheck -generate pressure -count 1000
 //	go run ./lab/regcheck -arch arm64 -generate pressure -count 1000
+//	go run ./lab/regcheck -few 3 -generate pressure -count 1000
 //	go run ./lab/regcheck -build PROGRAM
 //
+// With -few the allocator has so many registers of each kind to choose from, so that it takes
+// one from another value almost wherever it needs one: what a sequence of instructions does not
+// tell it is a fault then in many programs, and not in one of some ten thousand.
 // The last one leaves the program, which takes the same arguments, to be run more than once.
 //
 // It exits with 1 if there is a fault, and with 2 if it could not check.
@@ -38,6 +42,7 @@ func run(ctx context.Context, args []string) (int, error) {
 	if arch == "" {
 		arch = runtime.GOARCH
 	}
+	few, args := option("few", args)
 	program, args := option("build", args)
 	only := program != ""
 	dir, err := os.MkdirTemp("", "regcheck")
@@ -48,7 +53,7 @@ func run(ctx context.Context, args []string) (int, error) {
 	if !only {
 		program = filepath.Join(dir, "compile")
 	}
-	if err := build(ctx, dir, arch, program); err != nil {
+	if err := build(ctx, dir, arch, few, program); err != nil {
 		return 2, err
 	}
 	if only {

@@ -12,14 +12,14 @@ import (
 )
 
 // checkerFor builds the program for a processor.
-func checkerFor(t *testing.T, arch string) string {
+func checkerFor(t *testing.T, arch, few string) string {
 	t.Helper()
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the program that compiles and checks runs on amd64")
 	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "compile")
-	if err := build(context.Background(), dir, arch, program); err != nil {
+	if err := build(context.Background(), dir, arch, few, program); err != nil {
 		t.Fatal(err)
 	}
 	return program
@@ -45,7 +45,7 @@ func TestFlagsKnownFaults(t *testing.T) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		t.Run(arch, func(t *testing.T) {
 			t.Parallel()
-			program := checkerFor(t, arch)
+			program := checkerFor(t, arch, "")
 			for _, s := range shapes {
 				want, known := s.faults[arch]
 				if !known {
@@ -62,6 +62,30 @@ func TestFlagsKnownFaults(t *testing.T) {
 				if status, out := check(t, program, file); status != 0 {
 					t.Errorf("%s is wrong after the passes of the engine too, %d:\n%s", s.name, status, out)
 				}
+			}
+		})
+	}
+}
+
+// TestFewRegisters holds that what the engine hands over is compiled rightly by an allocator
+// that takes a register from another value almost wherever it needs one, as it does where a
+// loop keeps values in all others.
+func TestFewRegisters(t *testing.T) {
+	for arch, few := range map[string]string{"amd64": "3", "arm64": "10"} {
+		t.Run(arch, func(t *testing.T) {
+			t.Parallel()
+			program := checkerFor(t, arch, few)
+			for _, generator := range []string{"arithmetic", "pressure", "calls"} {
+				status, out := check(t, program, "-generate", generator, "-count", "60")
+				if status != 0 {
+					t.Errorf("%s ended with %d:\n%.4000s", generator, status, out)
+				}
+				if _, short, ok := strings.Cut(out, " had too few registers"); ok {
+					t.Errorf("%s: not all are compiled: %s", generator, short)
+				}
+			}
+			if status, out := check(t, program, "-raw", "-generate", "pressure", "-count", "60"); status != 1 {
+				t.Errorf("without the passes it ended with %d and not with faults:\n%.4000s", status, out)
 			}
 		})
 	}

@@ -24,16 +24,18 @@
 // operand later on, is what another register holds, which can be what the host left in
 // it, an address of the host's, or an address in the memory that nothing has tested.
 //
-// So the operand is defined again right before the instruction, by something that keeps
-// its bits and that the compiler does not look through. Then it is in a register, is not
-// needed afterwards, and nothing has to be loaded:
+// So such an instruction is computed with others, of each of which the compiler makes one
+// machine instruction, or a copy, a change of the copy, and a copy of that, between which
+// nothing else takes a register. Then it is right however few registers there are:
 //
-//	… local.get $a  local.get $b  i32.reinterpret_f32  f32.reinterpret_i32 …
+//	f32.copysign  becomes  x & 0x7fffffff | y & 0x80000000, as integers
 //
+// To define an operand again right before the instruction, so that it is in a register, is not
+// enough: values that a loop keeps can hold all registers but two.
 // Which instructions these are, the tables in shapes.go say for each processor.
 //
-// A function gets at most four locals more. Fuel is counted before, so it does not depend on
-// the processor.
+// A function gets some locals more. Fuel is counted before, so it does not depend on the
+// processor.
 //
 // References to functions are taken from a table, see [References].
 package amend

@@ -11,16 +11,14 @@ const (
 	_ form = iota
 	// one defines the operand on top again.
 	one
-	// two defines both operands again.
-	two
-	// below defines the one below the top again.
-	below
-	// choose defines the one of a select that is taken where the condition holds.
+	// choose is a branch instead of a select.
 	choose
 	// divide takes a remainder from a division, see remainder.
 	divide
 	// signs takes the lanes one by one, see lanes.
 	signs
+	// simple is computed with other instructions, see [walker.simple].
+	simple
 )
 
 // shapes says what becomes of instructions for each processor. In the words of wazero
@@ -29,30 +27,36 @@ var shapes = map[string]map[binary.Op]form{
 	"amd64": {
 		// xmmCMov does not declare that it reads its destination.
 		binary.OpSelect: choose, binary.OpSelectT: choose,
-		// Instructions that change a temporary do not declare that they define it, so
-		// that it is stored before the change, and loaded after it.
-		0x98: below, 0xa6: below, // copysign
-		0x252:                 below,           // v128.bitselect
-		0x262:                 one,             // i8x16.popcnt
-		binary.OpI8x16Shuffle: two,             //
-		0x2d5:                 two,             // i64x2.mul
-		0x2e8:                 two, 0x2e9: two, // f32x4.min, max
-		0x2f4: two, 0x2f5: two, // f64x2.min, max
+		// Instructions that change a temporary do not declare that they define it, so that it
+		// is stored before the change, and loaded after it, where another instruction of the
+		// same sequence takes its register.
+		0x98: simple, 0xa6: simple, // copysign
+		0x252:                 simple,                                              // v128.bitselect
+		0x262:                 simple,                                              // i8x16.popcnt
+		binary.OpI8x16Shuffle: simple,                                              //
+		0x26c:                 simple,                                              // i8x16.shr_s
+		0x2d5:                 simple,                                              // i64x2.mul
+		0x2dc:                 simple, 0x2dd: simple, 0x2de: simple, 0x2df: simple, // i64x2.extmul, which are a mul
+		0x2e8: simple, 0x2e9: simple, // f32x4.min, max
+		0x2f4: simple, 0x2f5: simple, // f64x2.min, max
+		0x2f8: simple, 0x2f9: simple, // i32x4.trunc_sat_f32x4_s, u
+		0x2fc: simple, 0x2fd: simple, // i32x4.trunc_sat_f64x2_s_zero, u_zero
 		// These define their temporary twice, for a constant each: it is stored after the
 		// second one, and loaded before that from where nothing was stored.
-		0x2fb: one, 0x2ff: one, // f32x4.convert_i32x4_u, f64x2.convert_low_i32x4_u
+		0x2fb: simple, 0x2ff: simple, // f32x4.convert_i32x4_u, f64x2.convert_low_i32x4_u
 		// movsd as an xmmUnaryRmR does not declare that it keeps the other lane.
-		0x222: one, // f64x2.replace_lane
+		0x222: simple, // f64x2.replace_lane
 		// Branches inside the sequence of an instruction, of which the allocator does not
-		// know; the last four on processors without BMI1 or ABM.
-		0xb5: one, 0xba: one, // f32.convert_i64_u, f64.convert_i64_u
+		// know; the last four on processors without BMI1 or ABM, which are refused.
+		0xb5: simple, 0xba: simple, // f32.convert_i64_u, f64.convert_i64_u
 		0x67: one, 0x68: one, 0x79: one, 0x7a: one, // clz, ctz
 	},
 	"arm64": {
 		// vecMovElement does not declare that it reads its destination.
-		0x220: one, 0x222: one, // f32x4.replace_lane, f64x2.replace_lane
+		0x220: simple, 0x222: simple, // f32x4.replace_lane, f64x2.replace_lane
 		// These define a temporary twice.
-		0x2ba: two, 0x2d5: two, // i32x4.dot_i16x8_s, i64x2.mul
+		0x2ba: simple, 0x2d5: simple, // i32x4.dot_i16x8_s, i64x2.mul
+		0x2dc: simple, 0x2dd: simple, 0x2de: simple, 0x2df: simple, // i64x2.extmul
 		// This one defines its result three times, and is stored after one of them.
 		0x2c4: signs, // i64x2.bitmask
 		// lowerIRem defines its result twice: by the division, and by the multiplication
@@ -76,22 +80,14 @@ func (w *walker) amend(in *binary.Instr, typ binary.ValType) {
 	e := edit{at: in.Pos, end: in.Pos}
 	switch f {
 	case one:
-		if sig := in.Op.Signature(); sig[1] != ':' {
-			typ = letter(sig[1]) // the number that goes into a lane
-		}
 		e.code = again(nil, typ)
-	case two:
-		y := w.local(typ, 0)
-		e.code = get(again(set(again(nil, typ), y), typ), y)
-	case below:
-		y := w.local(typ, 0)
-		e.code = get(again(set(nil, y), typ), y)
 	case choose:
 		if typ != binary.F32 && typ != binary.F64 && typ != binary.V128 {
 			return
 		}
-		c, y := w.local(binary.I32, 0), w.local(typ, 0)
-		e.code = get(get(again(set(set(nil, c), y), typ), y), c)
+		e.code, e.end = w.branch(typ), in.End
+	case simple:
+		e.code, e.end = w.simple(in), in.End
 	case divide:
 		e.code, e.end = w.remainder(in.Op, typ), in.End
 	case signs:

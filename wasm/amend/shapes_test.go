@@ -29,15 +29,24 @@ func TestKeepsResults(t *testing.T) {
 	numbers := []uint64{
 		0, 1, 5, math.MaxUint64, 1 << 63, 1<<63 - 1, 1 << 31, 0xffffffff, 0x80000000_80000000, 0x7fffffff_7fffffff, 0xffffffff_7fa00001,
 		math.Float64bits(1.5), math.Float64bits(math.Copysign(0, -1)), 0x7ff4000000000123, 0xfff8000000000001, 0x3fc00000_bfc00000, 0x0102030405060708,
+		// Halfway between two floats, and a bit more or less.
+		1<<63 | 1<<39, 1<<63 | 1<<39 | 1, 1<<63 | 3<<39, 1<<63 | 1<<10, 1<<63 | 1<<10 | 1, 1<<63 | 3<<10, 1<<63 - 1<<9, 1<<53 | 1, 0xffffff8000000000, 0xffffff7fffffffff, 0xfffffffffffffbff,
 	}
 	type form struct {
 		sig string
 		op  w.Code
 	}
 	list := []form{{"vvv:v", "\xfd\x52"}, {"v:v", "\xfd\x62"}, {"vv:v", "\xfd\xd5\x01"}, {"vf:v", "\xfd\x20\x02"}, {"vd:v", "\xfd\x22\x00"}, {"vd:v", "\xfd\x22\x01"}, {"v:v", "\xfd\xfb\x01"}, {"v:v", "\xfd\xff\x01"}, {"vv:v", "\xfd\xba\x01"}, {"v:i", "\xfd\xc4\x01"}, {"vv:v", "\xfd\x0d" + "\x00\x11\x02\x13\x04\x05\x06\x1f\x08\x19\x0a\x0b\x0c\x0d\x1e\x0f"}}
-	for _, op := range []byte{0xe8, 0xe9, 0xf4, 0xf5} {
+	for _, op := range []byte{0xdc, 0xdd, 0xde, 0xdf, 0xe8, 0xe9, 0xf4, 0xf5} {
 		list = append(list, form{"vv:v", w.Code([]byte{0xfd, op, 1})})
 	}
+	for _, op := range []byte{0xf8, 0xf9, 0xfc, 0xfd} {
+		list = append(list, form{"v:v", w.Code([]byte{0xfd, op, 1})})
+	}
+	for n := range byte(10) { // by a number, and then by what is there
+		list = append(list, form{"v:v", w.Code([]byte{0x41, n, 0xfd, 0x6c})})
+	}
+	list = append(list, form{"vi:v", "\xfd\x6c"})
 	for _, op := range []byte{0x67, 0x68, 0x6f, 0x70, 0x79, 0x7a, 0x81, 0x82, 0x98, 0xa6, 0xb5, 0xba, 0x49, 0x54} {
 		list = append(list, form{wbin.Op(op).Signature(), w.Code([]byte{op})})
 	}

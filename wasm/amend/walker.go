@@ -33,6 +33,7 @@ type walker struct {
 	arch    string
 	funcs   []uint32 // types of all functions
 	globals []binary.ValType
+	source  []byte // the body of the function
 
 	locals []value
 	stack  []value
@@ -48,7 +49,7 @@ const rounds = 8
 // function finds what is to be changed in a function.
 func (w *walker) function(i int) error {
 	c, t := &w.m.Codes[i], w.m.Types[w.m.Funcs[i]]
-	w.locals = w.locals[:0]
+	w.source, w.locals = c.Body, w.locals[:0]
 	for _, p := range t.Params {
 		w.locals = append(w.locals, value{typ: p})
 	}

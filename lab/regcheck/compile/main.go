@@ -49,6 +49,7 @@ type compiler struct {
 	modules      int
 	refused      int
 	faults       int
+	short        int // of registers
 }
 
 // generators make programs; they are those that the tests of the passes use.
@@ -93,6 +94,9 @@ func (c *compiler) run(generate string, first, count uint64, files []string) err
 			}
 		}
 	}
+	if c.short > 0 {
+		fmt.Printf("%d had too few registers\n", c.short)
+	}
 	fmt.Printf("%d modules, %v functions, %v instructions, %d refused, %d faults, %v\n", c.modules,
 		expvar.Get("regcheck.functions"), expvar.Get("regcheck.instructions"), c.refused, c.faults, time.Since(began).Round(time.Second/10))
 	return nil
@@ -120,6 +124,8 @@ func (c *compiler) module(name string, module []byte, generated bool) error {
 		if !generated {
 			fmt.Printf("%s is refused: %v\n", name, err)
 		}
+	} else if err != nil && strings.Contains(err.Error(), "not found any allocatable register") {
+		c.short++
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
