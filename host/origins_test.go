@@ -252,7 +252,7 @@ func TestMarkOfOriginIsEnough(t *testing.T) {
 		t.Errorf("changed since it is %s", got)
 	}
 	h := m.open()
-	if got, want := offers(t, h), "copied (copied) community, forged (with another mark) community"; got != want {
+	if got, want := offers(t, h), "copied (copied) community, forged (with another mark) community, greet-bak (copied) community"; got != want {
 		t.Errorf("Agent Skills: %s, want %s", got, want)
 	}
 	digest, err = registry.Digest(filepath.Join(m.dir, "skills", "copied"))
