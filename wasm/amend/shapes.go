@@ -34,6 +34,7 @@ var shapes = map[string]map[binary.Op]form{
 		0x252:                 simple,                                              // v128.bitselect
 		0x262:                 simple,                                              // i8x16.popcnt
 		binary.OpI8x16Shuffle: simple,                                              //
+		0x20f:                 simple,                                              // i8x16.splat
 		0x26c:                 simple,                                              // i8x16.shr_s
 		0x2d5:                 simple,                                              // i64x2.mul
 		0x2dc:                 simple, 0x2dd: simple, 0x2de: simple, 0x2df: simple, // i64x2.extmul, which are a mul

@@ -46,7 +46,7 @@ func TestKeepsResults(t *testing.T) {
 	for n := range byte(10) { // by a number, and then by what is there
 		list = append(list, form{"v:v", w.Code([]byte{0x41, n, 0xfd, 0x6c})})
 	}
-	list = append(list, form{"vi:v", "\xfd\x6c"})
+	list = append(list, form{"vi:v", "\xfd\x6c"}, form{"i:v", "\xfd\x0f"})
 	for _, op := range []byte{0x67, 0x68, 0x6f, 0x70, 0x79, 0x7a, 0x81, 0x82, 0x98, 0xa6, 0xb5, 0xba, 0x49, 0x54} {
 		list = append(list, form{wbin.Op(op).Signature(), w.Code([]byte{op})})
 	}

@@ -91,6 +91,8 @@ func (w *walker) unsigned(c *code, t wasm.ValType, convert, add byte) {
 func (w *walker) vectors(c *code, in *wasm.Instr) {
 	x, y := w.local(wasm.V128, 0), w.local(wasm.V128, 1)
 	switch in.Op {
+	case 0x20f: // i8x16.splat
+		c.i32(0xff).op(0x71).i32(0x01010101).op(0x6c).v(vSplat32)
 	case 0x220: // f32x4.replace_lane
 		c.op(0xbc).lane(vPut32, byte(in.A)) //nolint:gosec // below 4
 	case 0x222: // f64x2.replace_lane
