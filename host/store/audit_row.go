@@ -206,7 +206,11 @@ func scanLog(rows *sql.Rows) (*audit.Execution, error) {
 		case err != nil || x.Started == nil || x.Finished == nil, lower(x.Started.ExecutionID) != s.ExecutionID, x.Started.Tenant != s.Tenant, !at(x.Started.Time).Equal(s.Time):
 			l.note("exact")
 		default:
+			c, status, code := *s, f.Status, f.Code
 			*s, *f, l.wrong = *x.Started, *x.Finished, nil
+			l.found(&c, s)
+			l.same("status", string(status), string(f.Status))
+			l.same("code", string(code), fit(string(f.Code), mostWord))
 		}
 	}
 	e.Damaged = l.damage()
@@ -243,7 +247,17 @@ func scanRunning(rows *sql.Rows) (*audit.Execution, error) {
 		l.note("started")
 		s = c
 	}
+	l.found(&c, &s)
 	return &audit.Execution{Started: s, Damaged: l.damage()}, nil
+}
+
+// found notes the columns by which lists find an execution that are not what the record beside
+// them says: they would hide it.
+func (l *lax) found(columns, s *audit.Started) {
+	l.same("principal_id", columns.Principal, fit(s.Principal, mostPrincipal))
+	l.same("skill_name", columns.Skill, fit(s.Skill, mostSkill))
+	l.same("session_id", columns.Session, lower(s.Session))
+	l.same("trace_id", columns.TraceID, fit(s.TraceID, mostWord))
 }
 
 // lower is the one form of a UUID that is kept, so that both databases order them alike.

@@ -14,6 +14,7 @@ type lax struct {
 	names []string // of the columns, in the order in which they are scanned
 	n     int
 	wrong []string // columns that cannot be read
+	other []string // columns that say something else than the record beside them
 }
 
 func (l *lax) note(column string) {
@@ -22,12 +23,23 @@ func (l *lax) note(column string) {
 	}
 }
 
-// damage says what cannot be read; "" if all can.
-func (l *lax) damage() string {
-	if len(l.wrong) == 0 {
-		return ""
+// same notes a column that does not have what it must.
+func (l *lax) same(column, has, must string) {
+	if has != must {
+		l.other = append(l.other, column)
 	}
-	return strings.Join(l.wrong, ", ") + " cannot be read"
+}
+
+// damage says what cannot be read, and what is not what it must be; "" for nothing.
+func (l *lax) damage() string {
+	var what []string
+	if len(l.wrong) > 0 {
+		what = append(what, strings.Join(l.wrong, ", ")+" cannot be read")
+	}
+	if len(l.other) > 0 {
+		what = append(what, strings.Join(l.other, ", ")+" not as on record")
+	}
+	return strings.Join(what, "; ")
 }
 
 // laxly is the next column.

@@ -201,3 +201,38 @@ func TestMeteringAddsNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestShapesAreGone holds that the compiler for amd64 gets none of the instructions of which it
+// makes sequences that need registers in between; TestFewRegisters of lab/regcheck finds them.
+func TestShapesAreGone(t *testing.T) {
+	ops := []wbin.Op{
+		0x98, 0xa6, 0xb5, 0xba, 0x20d, 0x20f, 0x222, 0x252, 0x262, 0x26c, 0x2d5, 0x2dc, 0x2dd, 0x2de, 0x2df,
+		0x2e8, 0x2e9, 0x2f4, 0x2f5, 0x2f8, 0x2f9, 0x2fb, 0x2fc, 0x2fd, 0x2ff,
+	}
+	seen := map[wbin.Op]int{}
+	count := func(m *wbin.Module, counted func(op wbin.Op)) {
+		for i := range m.Codes {
+			r := wbin.NewReader(m.Codes[i].Body, 0)
+			for in := (wbin.Instr{}); r.Next(&in); {
+				if slices.Contains(ops, in.Op) {
+					counted(in.Op)
+				}
+			}
+		}
+	}
+	for seed := range uint64(200) {
+		res, err := check.Module(passtest.Pressure(passtest.Bytes(seed, 8)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count(res.Module, func(op wbin.Op) { seen[op]++ })
+		out, err := amend.Module(res.Module, "amd64")
+		if err != nil {
+			t.Fatal(err)
+		}
+		count(out, func(op wbin.Op) { t.Errorf("seed %d: %v is left", seed, op) })
+	}
+	if len(seen) != len(ops) {
+		t.Errorf("%d of %d instructions were there: %v", len(seen), len(ops), seen)
+	}
+}

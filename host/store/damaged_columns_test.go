@@ -1,0 +1,77 @@
+package store_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"openskill/host/audit"
+	"openskill/host/store/storetest"
+	"openskill/sdk/skill"
+)
+
+// Lists find executions by their columns. One that no longer says what its record does hides the
+// execution from who looks for it, also where the row has the record's own words beside it, as
+// that of any call whose input has a number like 1e5.
+func TestVerifyNamesColumnsThatHideExecutions(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, fresh func(*testing.T) string) {
+		url := fresh(t)
+		db, r := storetest.Open(t, url), rawOf(t, url)
+		s := db.Audit()
+		l, err := audit.Open(t.Context(), audit.Options{Store: s, Policy: audit.KeepFull, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := func(n int, ends bool) string {
+			t.Helper()
+			id := fmt.Sprintf("0198c2f0-0000-7000-8000-%012d", n)
+			b := &audit.Started{ExecutionID: id, Tenant: "acme", Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo", TraceID: "t"}
+			if err := l.Started(t.Context(), b, []byte(`{"a": 1e5}`)); err != nil {
+				t.Fatal(err)
+			}
+			if ends {
+				if err := l.Finished(t.Context(), b, &audit.Finished{Status: audit.Failed, Code: skill.Timeout}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return id
+		}
+		edits := []string{"principal_id = 'q'", "skill_name = 'other'", "session_id = '0198c2f0-0000-7000-8000-999999999999'", "trace_id = 'u'"}
+		logs := append([]string{"status = 'success'", "code = ''"}, edits...)
+		var ids []string
+		for n := range logs {
+			ids = append(ids, call(n, true))
+		}
+		for n := range edits {
+			ids = append(ids, call(100+n, false))
+		}
+		call(200, true)
+		call(201, false)
+		if report, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true}); err != nil || !report.Whole() {
+			t.Fatalf("before anything is changed: %+v, %v", report, err)
+		}
+		for n, edit := range logs {
+			r.exec(t, "UPDATE execution_logs SET "+edit+" WHERE id = $1", ids[n])
+		}
+		for n, edit := range edits {
+			r.exec(t, "UPDATE running_executions SET "+edit+" WHERE id = $1", ids[len(logs)+n])
+		}
+		report, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := map[string]bool{}
+		for _, f := range report.Chains[0].Faults {
+			named[f.ExecutionID] = true
+		}
+		for n, id := range ids {
+			if !named[id] {
+				t.Errorf("%s: nothing is wrong with %s", append(logs, edits...)[n], id)
+			}
+		}
+		if len(named) != len(ids) {
+			t.Errorf("%d executions have faults, and %d were changed", len(named), len(ids))
+		}
+	})
+}
