@@ -94,6 +94,18 @@ func (l *Log) writeHeld(ctx context.Context, tenant string) (free bool, err erro
 	free = err == nil
 	switch {
 	case len(batch) == 0:
+	case err != nil && l.alive(ctx) == nil:
+		// The store works, so there is a record among them that it will not have. The writer
+		// tries them in halves, as it does with others.
+		l.mu.Lock()
+		for _, j := range batch {
+			j.entry.Wait = false
+			l.landed(j)
+			l.count(j, 1)
+		}
+		l.waiting = append(batch, l.waiting...)
+		l.mu.Unlock()
+		l.poke()
 	case err != nil:
 		l.mu.Lock()
 		l.held[tenant] = append(l.unwritten(batch, err), l.held[tenant]...)
