@@ -209,8 +209,8 @@ func scanLog(rows *sql.Rows) (*audit.Execution, error) {
 			c, status, code := *s, f.Status, f.Code
 			*s, *f, l.wrong = *x.Started, *x.Finished, nil
 			l.found(&c, s)
-			l.same("status", string(status), string(f.Status))
-			l.same("code", string(code), fit(string(f.Code), mostWord))
+			l.same("status", status == f.Status)
+			l.same("code", fits(string(code), string(f.Code), mostWord))
 		}
 	}
 	e.Damaged = l.damage()
@@ -254,10 +254,30 @@ func scanRunning(rows *sql.Rows) (*audit.Execution, error) {
 // found notes the columns by which lists find an execution that are not what the record beside
 // them says: they would hide it.
 func (l *lax) found(columns, s *audit.Started) {
-	l.same("principal_id", columns.Principal, fit(s.Principal, mostPrincipal))
-	l.same("skill_name", columns.Skill, fit(s.Skill, mostSkill))
-	l.same("session_id", columns.Session, lower(s.Session))
-	l.same("trace_id", columns.TraceID, fit(s.TraceID, mostWord))
+	l.same("principal_id", fits(columns.Principal, s.Principal, mostPrincipal))
+	l.same("skill_name", fits(columns.Skill, s.Skill, mostSkill))
+	l.same("session_id", columns.Session == lower(s.Session))
+	l.same("trace_id", fits(columns.TraceID, s.TraceID, mostWord))
+}
+
+// fits reports whether a column has what fit makes of a text of a record. Of what was not
+// UTF-8 the record has less than the digest in the column is of.
+func fits(column, text string, most int) bool {
+	if column == fit(text, most) {
+		return true
+	}
+	const digest = len("…") + 32
+	if !strings.ContainsRune(text, utf8.RuneError) || len(column) < digest {
+		return false
+	}
+	// One stands for each byte in the record, and for several together in the column.
+	once := func(s string) string {
+		for strings.Contains(s, "\uFFFD\uFFFD") {
+			s = strings.ReplaceAll(s, "\uFFFD\uFFFD", "\uFFFD")
+		}
+		return s
+	}
+	return strings.HasPrefix(once(plain(text)), once(column[:len(column)-digest]))
 }
 
 // lower is the one form of a UUID that is kept, so that both databases order them alike.

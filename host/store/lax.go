@@ -24,8 +24,8 @@ func (l *lax) note(column string) {
 }
 
 // same notes a column that does not have what it must.
-func (l *lax) same(column, has, must string) {
-	if has != must {
+func (l *lax) same(column string, same bool) {
+	if !same {
 		l.other = append(l.other, column)
 	}
 }
