@@ -44,7 +44,7 @@ var forArm64 = []edit{
 }
 
 // withFew are the edits that leave the allocator only so many registers of each kind to choose
-// from, the last ones, which no convention of calls uses.
+// from, the last ones, which no convention of calls uses, and have it take the worst of them.
 func withFew(few string) []edit {
 	const file, find, free = wazevo + "backend/regalloc/regalloc.go", "\tr = RealRegInvalid\n\t// First, check if", "func (s *state[I, B, F]) findAllocatable("
 	return []edit{
@@ -60,6 +60,8 @@ func withFew(few string) []edit {
 }
 
 `, "N", few) + free},
+		// What is used soonest goes, and not what is used last.
+		{file, "(lastUseAt != -1 && last > lastUseAt)", "(lastUseAt != -1 && last < lastUseAt)"},
 	}
 }
 

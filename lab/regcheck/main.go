@@ -10,9 +10,9 @@
 //	go run ./lab/regcheck -few 3 -generate pressure -count 1000
 //	go run ./lab/regcheck -build PROGRAM
 //
-// With -few the allocator has so many registers of each kind to choose from, so that it takes
-// one from another value almost wherever it needs one: what a sequence of instructions does not
-// tell it is a fault then in many programs, and not in one of some ten thousand.
+// With -few the allocator has so many registers of each kind to choose from, and takes that of
+// the value that is needed soonest: what a sequence of instructions does not tell it is a fault
+// then in many programs, and not in one of some ten thousand.
 // The last one leaves the program, which takes the same arguments, to be run more than once.
 //
 // It exits with 1 if there is a fault, and with 2 if it could not check.

@@ -31,13 +31,19 @@ var shapes = map[string]map[binary.Op]form{
 		// is stored before the change, and loaded after it, where another instruction of the
 		// same sequence takes its register.
 		0x98: simple, 0xa6: simple, // copysign
-		0x252:                 simple,                                              // v128.bitselect
-		0x262:                 simple,                                              // i8x16.popcnt
-		binary.OpI8x16Shuffle: simple,                                              //
-		0x20f:                 simple,                                              // i8x16.splat
-		0x26c:                 simple,                                              // i8x16.shr_s
-		0x2d5:                 simple,                                              // i64x2.mul
-		0x2dc:                 simple, 0x2dd: simple, 0x2de: simple, 0x2df: simple, // i64x2.extmul, which are a mul
+		0x252:                 simple, // v128.bitselect
+		0x262:                 simple, // i8x16.popcnt
+		binary.OpI8x16Shuffle: simple, //
+		// Comparisons that are the opposite of another one.
+		0x224: simple, 0x226: simple, 0x228: simple, 0x229: simple, 0x22b: simple, // i8x16.ne, lt_u, gt_u, le_s, ge_s
+		0x22e: simple, 0x230: simple, 0x232: simple, 0x233: simple, 0x235: simple, // i16x8
+		0x238: simple, 0x23a: simple, 0x23c: simple, 0x23d: simple, 0x23f: simple, // i32x4
+		0x2d7: simple, 0x2da: simple, 0x2db: simple, // i64x2.ne, le_s, ge_s
+		0x207: simple, 0x20f: simple, // v128.load8_splat, i8x16.splat
+		0x26b: simple, 0x26d: simple, // i8x16.shl, shr_u
+		0x26c: simple,                                              // i8x16.shr_s
+		0x2d5: simple,                                              // i64x2.mul
+		0x2dc: simple, 0x2dd: simple, 0x2de: simple, 0x2df: simple, // i64x2.extmul, which are a mul
 		0x2e8: simple, 0x2e9: simple, // f32x4.min, max
 		0x2f4: simple, 0x2f5: simple, // f64x2.min, max
 		0x2f8: simple, 0x2f9: simple, // i32x4.trunc_sat_f32x4_s, u
@@ -59,7 +65,8 @@ var shapes = map[string]map[binary.Op]form{
 		0x2ba: simple, 0x2d5: simple, // i32x4.dot_i16x8_s, i64x2.mul
 		0x2dc: simple, 0x2dd: simple, 0x2de: simple, 0x2df: simple, // i64x2.extmul
 		// This one defines its result three times, and is stored after one of them.
-		0x2c4: signs, // i64x2.bitmask
+		0x2c4: signs,                                // i64x2.bitmask
+		0x264: simple, 0x284: simple, 0x2a4: simple, // those of smaller lanes define a temporary twice
 		// lowerIRem defines its result twice: by the division, and by the multiplication
 		// and subtraction behind the test for 0. Only the second one is stored, and between
 		// the two the execution context may have to be loaded, so that the quotient is

@@ -40,13 +40,23 @@ func TestKeepsResults(t *testing.T) {
 	for _, op := range []byte{0xdc, 0xdd, 0xde, 0xdf, 0xe8, 0xe9, 0xf4, 0xf5} {
 		list = append(list, form{"vv:v", w.Code([]byte{0xfd, op, 1})})
 	}
+	for op := byte(0x23); op <= 0x40; op++ {
+		list = append(list, form{"vv:v", w.Code([]byte{0xfd, op})})
+	}
+	for op := byte(0xd6); op <= 0xdb; op++ {
+		list = append(list, form{"vv:v", w.Code([]byte{0xfd, op, 1})})
+	}
+	list = append(list, form{"v:i", "\xfd\x64"}, form{"v:i", "\xfd\x84\x01"}, form{"v:i", "\xfd\xa4\x01"})
 	for _, op := range []byte{0xf8, 0xf9, 0xfc, 0xfd} {
 		list = append(list, form{"v:v", w.Code([]byte{0xfd, op, 1})})
 	}
 	for n := range byte(10) { // by a number, and then by what is there
-		list = append(list, form{"v:v", w.Code([]byte{0x41, n, 0xfd, 0x6c})})
+		for op := byte(0x6b); op <= 0x6d; op++ {
+			list = append(list, form{"v:v", w.Code([]byte{0x41, n, 0xfd, op})})
+		}
 	}
-	list = append(list, form{"vi:v", "\xfd\x6c"}, form{"i:v", "\xfd\x0f"})
+	list = append(list, form{"vi:v", "\xfd\x6b"}, form{"vi:v", "\xfd\x6c"}, form{"vi:v", "\xfd\x6d"}, form{"i:v", "\xfd\x0f"})
+	list = append(list, form{":v", "\x41\x00\xfd\x07\x00\x03"}, form{":v", "\x41\x00\xfd\x07\x00\x88\x00"})
 	for _, op := range []byte{0x67, 0x68, 0x6f, 0x70, 0x79, 0x7a, 0x81, 0x82, 0x98, 0xa6, 0xb5, 0xba, 0x49, 0x54} {
 		list = append(list, form{wbin.Op(op).Signature(), w.Code([]byte{op})})
 	}
@@ -206,7 +216,8 @@ func TestMeteringAddsNothing(t *testing.T) {
 // makes sequences that need registers in between; TestFewRegisters of lab/regcheck finds them.
 func TestShapesAreGone(t *testing.T) {
 	ops := []wbin.Op{
-		0x98, 0xa6, 0xb5, 0xba, 0x20d, 0x20f, 0x222, 0x252, 0x262, 0x26c, 0x2d5, 0x2dc, 0x2dd, 0x2de, 0x2df,
+		0x98, 0xa6, 0xb5, 0xba, 0x207, 0x20d, 0x20f, 0x222, 0x224, 0x226, 0x228, 0x229, 0x22b, 0x22e, 0x230, 0x232, 0x233, 0x235, 0x238, 0x23a, 0x23c, 0x23d, 0x23f, 0x2d7, 0x2da, 0x2db,
+		0x252, 0x262, 0x26b, 0x26c, 0x26d, 0x2d5, 0x2dc, 0x2dd, 0x2de, 0x2df,
 		0x2e8, 0x2e9, 0x2f4, 0x2f5, 0x2f8, 0x2f9, 0x2fb, 0x2fc, 0x2fd, 0x2ff,
 	}
 	seen := map[wbin.Op]int{}

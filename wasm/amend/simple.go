@@ -15,6 +15,7 @@ const (
 	vLane64, vPut64             = 29, 30
 	vLaneF32, vLaneF64          = 31, 33
 	vEqF32, vEqF64              = 65, 71
+	vNot, vNarrow16, vNarrow32  = 77, 101, 133
 	vAnd, vAndNot, vOr, vXor    = 78, 79, 80, 81
 	vAdd8, vSub8                = 110, 113
 	vShl16, vShrS16, vShrU16    = 139, 140, 141
@@ -91,12 +92,46 @@ func (w *walker) unsigned(c *code, t wasm.ValType, convert, add byte) {
 func (w *walker) vectors(c *code, in *wasm.Instr) {
 	x, y := w.local(wasm.V128, 0), w.local(wasm.V128, 1)
 	switch in.Op {
+	case 0x207: // v128.load8_splat
+		c.op(0x2d).op(memarg(w.source[in.Pos:in.End])...).i32(0x01010101).op(0x6c).v(vSplat32)
 	case 0x20f: // i8x16.splat
 		c.i32(0xff).op(0x71).i32(0x01010101).op(0x6c).v(vSplat32)
+	case 0x26b, 0x26d: // i8x16.shl, shr_u: of pairs, without the bits that come from the other one
+		n, shift, bits := w.local(wasm.I32, 0), uint32(vShl16), byte(0x74) // i32.shl
+		if in.Op == 0x26d {
+			shift, bits = vShrU16, 0x76
+		}
+		c.i32(7).op(0x71).set(n).get(n).v(shift)
+		c.i32(0xff).get(n).op(bits).i32(0xff).op(0x71).i32(0x01010101).op(0x6c).v(vSplat32).v(vAnd)
 	case 0x220: // f32x4.replace_lane
 		c.op(0xbc).lane(vPut32, byte(in.A)) //nolint:gosec // below 4
 	case 0x222: // f64x2.replace_lane
 		c.op(0xbd).lane(vPut64, byte(in.A)) //nolint:gosec // 0 or 1
+	case 0x224, 0x22e, 0x238, 0x2d7: // ne
+		c.v(uint32(in.Op - 0x200 - 1)).v(vNot)
+	case 0x229, 0x22b, 0x233, 0x235, 0x23d, 0x23f: // le_s, ge_s: not gt_s, lt_s
+		c.v(uint32(in.Op - 0x200 - 2 - (in.Op-0x229)%10*2)).v(vNot)
+	case 0x2da, 0x2db: // i64x2.le_s, ge_s
+		c.v(uint32(0xd9 - (in.Op - 0x2da))).v(vNot)
+	case 0x226, 0x228, 0x230, 0x232, 0x23a, 0x23c: // lt_u, gt_u: not the one that is the smaller one
+		lanes := (in.Op - 0x226) / 10
+		eq, minU, smaller := uint32(0x23+10*lanes), uint32(0x77+32*lanes), x
+		if (in.Op-0x226)%10 == 0 {
+			smaller = y
+		}
+		c.set(y).set(x).get(x).get(y).v(minU).get(smaller).v(eq).v(vNot)
+	case 0x264: // i8x16.bitmask
+		c.set(x)
+		w.signs(c, x, 0)
+		w.signs(c, x, 1)
+		c.i32(8).op(0x74, 0x72)
+	case 0x284: // i16x8.bitmask, of lanes made small, which keep their signs
+		c.set(x).get(x).get(x).v(vNarrow16).set(x)
+		w.signs(c, x, 0)
+	case 0x2a4: // i32x4.bitmask
+		c.set(x).get(x).get(x).v(vNarrow32).set(x).get(x).get(x).v(vNarrow16).set(x)
+		w.signs(c, x, 0)
+		c.i32(15).op(0x71)
 	case 0x252: // v128.bitselect: x & z | y & ^z
 		z := w.local(wasm.V128, 2)
 		c.set(z).get(z).v(vAndNot).set(y).get(z).v(vAnd).get(y).v(vOr)
@@ -167,6 +202,20 @@ func (w *walker) extreme(c *code, op wasm.Op, both uint32) {
 	c.set(y).set(x).get(x).get(x).v(eq).get(y).get(y).v(eq).v(vAnd).set(numbers)
 	c.get(x).get(y).v(pseudo).get(y).get(x).v(pseudo).v(both).get(numbers).v(vAnd)
 	c.get(y).get(x).v(add).get(numbers).v(vAndNot).v(vOr)
+}
+
+// signs gathers the signs of the bytes of a half by a product that moves each to the top.
+func (w *walker) signs(c *code, x uint32, half byte) {
+	c.get(x).lane(vLane64, half).i64(7).op(0x88).i64(0x0101010101010101).op(0x83).i64(0x0102040810204080).op(0x7e).i64(56).op(0x88, 0xa7)
+}
+
+// memarg is what stands behind the code of an instruction with a prefix.
+func memarg(in []byte) []byte {
+	in = in[1:]
+	for in[0]&0x80 != 0 {
+		in = in[1:]
+	}
+	return in[1:]
 }
 
 // shuffle takes what comes of each operand from it alone: an index that is none gives 0.
