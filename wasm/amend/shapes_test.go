@@ -37,8 +37,11 @@ func TestKeepsResults(t *testing.T) {
 		op  w.Code
 	}
 	list := []form{{"vvv:v", "\xfd\x52"}, {"v:v", "\xfd\x62"}, {"vv:v", "\xfd\xd5\x01"}, {"vf:v", "\xfd\x20\x02"}, {"vd:v", "\xfd\x22\x00"}, {"vd:v", "\xfd\x22\x01"}, {"v:v", "\xfd\xfb\x01"}, {"v:v", "\xfd\xff\x01"}, {"vv:v", "\xfd\xba\x01"}, {"v:i", "\xfd\xc4\x01"}, {"vv:v", "\xfd\x0d" + "\x00\x11\x02\x13\x04\x05\x06\x1f\x08\x19\x0a\x0b\x0c\x0d\x1e\x0f"}}
+	extremes := map[w.Code]bool{}
 	for _, op := range []byte{0xdc, 0xdd, 0xde, 0xdf, 0xe8, 0xe9, 0xf4, 0xf5} {
-		list = append(list, form{"vv:v", w.Code([]byte{0xfd, op, 1})})
+		code := w.Code([]byte{0xfd, op, 1})
+		extremes[code] = op >= 0xe8
+		list = append(list, form{"vv:v", code})
 	}
 	for op := byte(0x23); op <= 0x40; op++ {
 		list = append(list, form{"vv:v", w.Code([]byte{0xfd, op})})
@@ -96,6 +99,9 @@ func TestKeepsResults(t *testing.T) {
 				defer func() { _ = inst.Close(ctx) }()
 				for _, x := range numbers {
 					for _, y := range numbers {
+						if extremes[c.op] && bothNaN(x, y) {
+							continue // which of the two is given is the machine's choice
+						}
 						for i, n := range []uint64{x, y, y, x, y &^ 1, x} {
 							inst.Memory().WriteUint64Le(uint32(8*i), n) //nolint:gosec // small
 						}
@@ -177,6 +183,16 @@ func TestSecret(t *testing.T) {
 			}
 		}
 	}
+}
+
+// bothNaN reports whether two numbers are none, as one of 64 bits or as one of two.
+func bothNaN(x, y uint64) bool {
+	nan := func(n uint64, shift int) bool {
+		f := math.Float32frombits(uint32(n >> shift)) //nolint:gosec // half of it
+		return f != f
+	}
+	f, g := math.Float64frombits(x), math.Float64frombits(y)
+	return f != f && g != g || nan(x, 0) && nan(y, 0) || nan(x, 32) && nan(y, 32)
 }
 
 // TestMeteringAddsNothing holds that metering adds no instruction that is amended: fuel is
