@@ -81,7 +81,7 @@ when nothing is verified: the tenant has no records, or they end before --from.`
 			case tenant != "" && r.Chains[0].Last == 0:
 				return failed(skill.NotFound, "nothing is on record of the tenant %s", quote(tenant))
 			case len(r.Chains) > 0 && !slices.ContainsFunc(r.Chains, func(c audit.Chain) bool { return !c.Beyond }):
-				return failed(skill.NotFound, "there is no record with a number of %d or more; --from begins at a record that is there", from.value)
+				return failed(skill.NotFound, "no record has the number %d or a higher one; give --from the number of a record", from.value)
 			}
 			return nil
 		})
@@ -151,7 +151,7 @@ func (a *app) readHeads(file, tenant string) ([]audit.Head, error) {
 		return nil, usage("--against: %v; it is to be what openskill audit head --json printed", err)
 	}
 	if !slices.ContainsFunc(heads, func(h audit.Head) bool { return h.Last > 0 && (tenant == "" || h.Tenant == tenant) }) {
-		return nil, usage("--against: there is no head to compare with in %s; it is to be what openskill audit head --json printed", quote(file))
+		return nil, usage("--against: %s has no head to compare with; give the output of openskill audit head --json", quote(file))
 	}
 	return heads, nil
 }
