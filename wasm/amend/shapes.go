@@ -11,7 +11,7 @@ const (
 	_ form = iota
 	// one defines the operand on top again.
 	one
-	// choose is a branch instead of a select.
+	// choose is a select of integers, or a mask, see [walker.choice].
 	choose
 	// divide takes a remainder from a division, see remainder.
 	divide
@@ -93,7 +93,7 @@ func (w *walker) amend(in *binary.Instr, typ binary.ValType) {
 		if typ != binary.F32 && typ != binary.F64 && typ != binary.V128 {
 			return
 		}
-		e.code, e.end = w.branch(typ), in.End
+		e.code, e.end = w.choice(typ), in.End
 	case simple:
 		e.code, e.end = w.simple(in), in.End
 	case divide:

@@ -17,7 +17,7 @@ const (
 	vEqF32, vEqF64              = 65, 71
 	vNot, vNarrow16, vNarrow32  = 77, 101, 133
 	vAnd, vAndNot, vOr, vXor    = 78, 79, 80, 81
-	vAdd8, vSub8                = 110, 113
+	vAdd8                       = 110
 	vShl16, vShrS16, vShrU16    = 139, 140, 141
 	vShl32, vShrS32, vShrU32    = 171, 172, 173
 	vAdd32, vMul32              = 174, 181
@@ -48,15 +48,19 @@ func (c *code) each64(n uint64) *code {
 	return c.vector(bytes.Repeat(binary.LittleEndian.AppendUint64(nil, n), 2))
 }
 
-func (c *code) branch(t wasm.ValType) { c.op(byte(wasm.OpIf), byte(t)) }
-
-// branch is a select by branches. The condition, and what is on the stack, are kept first.
-func (w *walker) branch(t wasm.ValType) []byte {
-	x, y := w.local(t, 0), w.local(t, 1)
-	i := w.local(wasm.I32, 0)
-	c := new(code).set(i).set(y).set(x).get(i)
-	c.branch(t)
-	return c.get(x).op(byte(wasm.OpElse)).get(y).op(byte(wasm.OpEnd)).Bytes()
+// choice is a select of floats as a select of integers, and of vectors by a mask.
+func (w *walker) choice(t wasm.ValType) []byte {
+	c := &code{}
+	if t == wasm.V128 { // x & m | y & ^m, where m is -1 or 0
+		y, m := w.local(t, 1), w.local(t, 2)
+		c.op(0x45, 0xad).i64(1).op(0x7d).v(vSplat64).set(m)
+		return c.get(m).v(vAndNot).set(y).get(m).v(vAnd).get(y).v(vOr).Bytes()
+	}
+	i, bits, toBits, fromBits := w.local(wasm.I32, 0), w.local(wasm.I32, 1), byte(0xbc), byte(0xbe)
+	if t == wasm.F64 {
+		bits, toBits, fromBits = w.local(wasm.I64, 0), 0xbd, 0xbf
+	}
+	return c.set(i).op(toBits).set(bits).op(toBits).get(bits).get(i).op(byte(wasm.OpSelect), fromBits).Bytes()
 }
 
 // simple computes what an instruction computes with others. All are exact, and bits of NaNs
@@ -71,22 +75,22 @@ func (w *walker) simple(in *wasm.Instr) []byte {
 		t := w.local(wasm.I64, 0)
 		c.op(0xbd).i64(-1<<63).op(0x83).set(t).op(0xbd).i64(1<<63-1).op(0x83).get(t).op(0x84, 0xbf)
 	case 0xb5: // f32.convert_i64_u
-		w.unsigned(c, wasm.F32, 0xb4, 0x92)
+		w.unsigned(c, 0xb4, 0x94)
 	case 0xba: // f64.convert_i64_u
-		w.unsigned(c, wasm.F64, 0xb9, 0xa0)
+		w.unsigned(c, 0xb9, 0xa2)
 	default:
 		w.vectors(c, in)
 	}
 	return c.Bytes()
 }
 
-// unsigned converts a number of 64 bits as a signed one; of one that is none the half, in which
-// the last bit says whether there were any below, so that it is rounded once.
-func (w *walker) unsigned(c *code, t wasm.ValType, convert, add byte) {
-	x, f := w.local(wasm.I64, 0), w.local(t, 0)
-	c.set(x).get(x).i64(63).op(0x88, 0xa7).branch(t)
-	c.get(x).i64(1).op(0x88).get(x).i64(1).op(0x83, 0x84, convert).set(f).get(f).get(f).op(add)
-	c.op(byte(wasm.OpElse)).get(x).op(convert, byte(wasm.OpEnd))
+// unsigned converts a number of 64 bits as a signed one, and times 1. Of one that is none it is the
+// half, whose last bit says whether any below was set, so that it is rounded once, and times 2.
+func (w *walker) unsigned(c *code, convert, mul byte) {
+	x, sign := w.local(wasm.I64, 0), w.local(wasm.I64, 1) // -1 or 0
+	c.set(x).get(x).i64(63).op(0x87).set(sign)
+	c.get(x).get(sign).i64(1).op(0x83, 0x88).get(x).get(sign).op(0x83).i64(1).op(0x83, 0x84, convert)
+	c.i64(1).get(sign).op(0x7d, convert, mul)
 }
 
 func (w *walker) vectors(c *code, in *wasm.Instr) {
@@ -135,11 +139,10 @@ func (w *walker) vectors(c *code, in *wasm.Instr) {
 	case 0x252: // v128.bitselect: x & z | y & ^z
 		z := w.local(wasm.V128, 2)
 		c.set(z).get(z).v(vAndNot).set(y).get(z).v(vAnd).get(y).v(vOr)
-	case 0x262: // i8x16.popcnt: of pairs of bits, of four bits, of bytes
-		fives, threes, low := bytes.Repeat([]byte{0x55}, 16), bytes.Repeat([]byte{0x33}, 16), bytes.Repeat([]byte{0x0f}, 16)
-		c.set(x).get(x).get(x).i32(1).v(vShrU16).vector(fives).v(vAnd).v(vSub8).set(x)
-		c.get(x).vector(threes).v(vAnd).get(x).i32(2).v(vShrU16).vector(threes).v(vAnd).v(vAdd8).set(x)
-		c.get(x).get(x).i32(4).v(vShrU16).v(vAdd8).vector(low).v(vAnd)
+	case 0x262: // i8x16.popcnt: of both halves of each byte, from a table
+		table, low := []byte{0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4}, bytes.Repeat([]byte{15}, 16)
+		c.set(x).vector(table).get(x).vector(low).v(vAnd).v(vSwizzle)
+		c.vector(table).get(x).i32(4).v(vShrU16).vector(low).v(vAnd).v(vSwizzle).v(vAdd8)
 	case 0x26c: // i8x16.shr_s: the high byte of each pair, and the low one
 		n := w.local(wasm.I32, 0)
 		c.i32(7).op(0x71).set(n).set(x)

@@ -282,20 +282,21 @@ func (c *cost) call(values, globals int) {
 	}
 }
 
-// choose counts what package amend adds to a select.
+// choose counts what package amend makes of a select.
 func (c *cost) choose(t binary.ValType) {
 	if c.cur == dead {
 		return
 	}
+	var p price
 	switch t {
 	case binary.F32, binary.F64:
-		c.linear += priceAgain
-		c.memory += priceAgain
+		p = priceChoice
 	case binary.V128:
-		c.linear += priceAgainVector
-		c.memory += priceAgainVector
+		p = priceChoiceVector
 	default:
 	}
+	c.linear += int64(p.ns)
+	c.memory += int64(p.bytes)
 }
 
 func (c *cost) returns(values int) {

@@ -19,10 +19,13 @@ const (
 	priceTarget   = 4_500 // of a branch table
 	priceReload   = 200   // a global that is read anew after a call
 	bytesReload   = 150
-	// An operand that package amend defines again; and as many bytes. The prices of
-	// instructions of which it does that have it in them.
-	priceAgain       = 600
-	priceAgainVector = 2_000
+)
+
+// What package amend makes of a select of floats, and of one of vectors. The prices of other
+// instructions are those of what it makes of them, on the processor where that is more.
+var (
+	priceChoice       = price{900, 1_200}
+	priceChoiceVector = price{6_500, 5_000}
 )
 
 func buildPrices() (t [0x300]price) {
@@ -45,20 +48,31 @@ func buildPrices() (t [0x300]price) {
 		{[]binary.Op{binary.OpGlobalGet, binary.OpGlobalSet, binary.OpTableSize, 0x3f}, price{500, 500}},
 		{[]binary.Op{0x95, 0x9a, 0xa3}, price{600, 500}}, // divisions and negations of floats
 		{[]binary.Op{0x96, 0x97, 0xa4, 0xa5}, price{2_500, 2_000}},
-		{[]binary.Op{0x98, 0xa6}, price{2_500 + priceAgain, 2_000 + priceAgain}},                     // copysign
-		{[]binary.Op{0xb5, 0xba, 0x67, 0x68, 0x79, 0x7a}, price{220 + priceAgain, 300 + priceAgain}}, // conversions of unsigned numbers, clz, ctz
-		{[]binary.Op{0x6d, 0x6e, 0x7f, 0x80}, price{3_000, 2_000}},                                   // divisions
-		{[]binary.Op{0x6f, 0x70, 0x81, 0x82}, price{4_000, 3_500}},                                   // remainders, which may become divisions
-		{[]binary.Op{0xa8, 0xa9, 0xaa, 0xab, 0xae, 0xaf, 0xb0, 0xb1}, price{6_000, 6_000}},           // conversions that trap
-		{[]binary.Op{0x100, 0x101, 0x102, 0x103, 0x104, 0x105, 0x106, 0x107}, price{3_000, 4_000}},   // that saturate
-		{[]binary.Op{0x252, 0x262}, price{3_000 + priceAgainVector, 2_000 + priceAgainVector}},
-		{[]binary.Op{0x20d, 0x2d5, 0x2e8, 0x2e9, 0x2f4, 0x2f5}, price{3_000 + 2*priceAgainVector, 2_000 + 2*priceAgainVector}},
-		{[]binary.Op{0x20e, 0x26b, 0x26c, 0x26d, 0x27f, 0x28b, 0x28c, 0x28d, 0x29d, 0x29e, 0x29f}, price{3_000, 2_000}}, // many instructions each
+		{[]binary.Op{0x98, 0xa6}, price{3_000, 2_500}},                                                                         // copysign
+		{[]binary.Op{0xb5, 0xba}, price{2_500, 3_500}},                                                                         // conversions of unsigned numbers
+		{[]binary.Op{0x67, 0x68, 0x79, 0x7a}, price{900, 1_000}},                                                               // clz, ctz
+		{[]binary.Op{0x6d, 0x6e, 0x7f, 0x80}, price{3_000, 2_000}},                                                             // divisions
+		{[]binary.Op{0x6f, 0x70, 0x81, 0x82}, price{4_000, 3_500}},                                                             // remainders, which may become divisions
+		{[]binary.Op{0xa8, 0xa9, 0xaa, 0xab, 0xae, 0xaf, 0xb0, 0xb1}, price{6_000, 6_000}},                                     // conversions that trap
+		{[]binary.Op{0x100, 0x101, 0x102, 0x103, 0x104, 0x105, 0x106, 0x107}, price{3_000, 4_000}},                             // that saturate
+		{[]binary.Op{0x20f}, price{1_500, 1_500}},                                                                              // i8x16.splat
+		{[]binary.Op{0x207}, price{2_500, 2_500}},                                                                              // v128.load8_splat
+		{[]binary.Op{0x224, 0x229, 0x22b, 0x22e, 0x233, 0x235, 0x238, 0x23d, 0x23f, 0x2d7, 0x2da, 0x2db}, price{2_000, 1_800}}, // comparisons
+		{[]binary.Op{0x226, 0x228, 0x230, 0x232, 0x23a, 0x23c}, price{3_200, 2_800}},                                           // of unsigned numbers
+		{[]binary.Op{0x264, 0x284, 0x2a4, 0x2c4}, price{6_000, 7_500}},                                                         // bitmasks
+		{[]binary.Op{0x26b, 0x26d}, price{6_500, 5_500}},                                                                       // i8x16.shl, shr_u
+		{[]binary.Op{0x26c}, price{18_500, 11_500}},                                                                            // i8x16.shr_s
+		{[]binary.Op{0x252, 0x2d5, 0x2dc, 0x2dd, 0x2de, 0x2df}, price{7_500, 7_000}},                                           // bitselect, products
+		{[]binary.Op{0x20d, 0x2e8, 0x2e9, 0x2f4, 0x2f5}, price{11_500, 8_500}},                                                 // shuffle, min, max
+		{[]binary.Op{0x262}, price{20_500, 11_500}},                                                                            // i8x16.popcnt
+		{[]binary.Op{0x20e, 0x27f, 0x28b, 0x28c, 0x28d, 0x29d, 0x29e, 0x29f}, price{3_000, 2_000}},                             // many instructions each
 		{[]binary.Op{0x2ab, 0x2ac, 0x2ad, 0x2bd, 0x2bf, 0x2c0, 0x2cb, 0x2cc, 0x2cd}, price{3_000, 2_000}},
-		{[]binary.Op{0x2dc, 0x2dd, 0x2de, 0x2df, 0x2f8, 0x2f9, 0x2fa, 0x2fc, 0x2fd, 0x2fe}, price{4_000, 2_500}},
-		{[]binary.Op{0x2fb, 0x2ff}, price{4_000 + priceAgainVector, 2_500 + priceAgainVector}},
-		{[]binary.Op{0x2ba}, price{3_000 + 2*priceAgainVector, 2_000 + 2*priceAgainVector}},
-		{[]binary.Op{0x2c4}, price{3_000 + priceAgainVector, 2_000 + priceAgainVector}},
+		{[]binary.Op{0x2fa, 0x2fe}, price{4_000, 2_500}},
+		{[]binary.Op{0x2f8, 0x2f9}, price{34_500, 21_500}}, // conversions of vectors, lane by lane
+		{[]binary.Op{0x2fc, 0x2fd}, price{15_500, 11_500}},
+		{[]binary.Op{0x2fb}, price{19_000, 11_500}},
+		{[]binary.Op{0x2ff}, price{8_500, 5_500}},
+		{[]binary.Op{0x2ba}, price{30_500, 15_500}}, // i32x4.dot_i16x8_s
 		{[]binary.Op{binary.OpTableGet}, price{4_000, 3_500}},
 		{[]binary.Op{binary.OpTableSet}, price{5_000, 3_500}},
 		{[]binary.Op{binary.OpCall, binary.OpReturnCall}, price{1_000, 1_500}},
