@@ -3,8 +3,8 @@ package runnertest
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -111,11 +111,12 @@ func measure() footprint {
 	if fds, err := os.ReadDir("/proc/self/fd"); err == nil {
 		f.descriptors = len(fds)
 	}
-	if stats, err := filepath.Glob("/proc/[0-9]*/stat"); err == nil && f.descriptors >= 0 {
+	proc := os.DirFS("/proc")
+	if stats, err := fs.Glob(proc, "[0-9]*/stat"); err == nil && f.descriptors >= 0 {
 		f.children = 0
 		self := strconv.Itoa(os.Getpid())
 		for _, name := range stats {
-			b, err := os.ReadFile(name)
+			b, err := fs.ReadFile(proc, name)
 			if err != nil {
 				continue
 			}

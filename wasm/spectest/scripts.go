@@ -6,6 +6,7 @@ package spectest
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,14 +83,14 @@ func WazeroDir(tb testing.TB) string {
 func Load(tb testing.TB, s Suite) []*Script {
 	tb.Helper()
 	dir := filepath.Join(WazeroDir(tb), "internal", "integration_test", "spectest", string(s), "testdata")
-	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	files, err := fs.Glob(os.DirFS(dir), "*.json")
 	if err != nil || len(files) == 0 {
 		tb.Fatalf("no scripts of suite %s in %s (%v)", s, dir, err)
 	}
 	sort.Strings(files)
 	scripts := make([]*Script, 0, len(files))
 	for _, f := range files {
-		b, err := os.ReadFile(f)
+		b, err := os.ReadFile(filepath.Join(dir, f))
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -100,7 +101,7 @@ func Load(tb testing.TB, s Suite) []*Script {
 			tb.Fatalf("%s: %v", f, err)
 		}
 		scripts = append(scripts, &Script{
-			Name: strings.TrimSuffix(filepath.Base(f), ".json"), Commands: doc.Commands, dir: dir,
+			Name: strings.TrimSuffix(f, ".json"), Commands: doc.Commands, dir: dir,
 		})
 	}
 	return scripts

@@ -21,6 +21,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -43,14 +44,14 @@ var update = flag.Bool("update", false, "write what is sent and understood into 
 // Run replays all exchanges of a folder. dial makes the provider for an address.
 func Run(t *testing.T, folder string, dial func(base string) (llm.Provider, error)) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "*.txtar"))
+	files, err := fs.Glob(os.DirFS(folder), "*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no exchanges in %s: %v", folder, err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+		t.Run(strings.TrimSuffix(file, ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			replay(t, file, dial)
+			replay(t, filepath.Join(folder, file), dial)
 		})
 	}
 }
