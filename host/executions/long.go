@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -145,7 +144,7 @@ func Written(r *skill.Result) ([]byte, error) {
 	}
 	const data = `"data":` // no text of JSON has a quote in it
 	before, after, _ := bytes.Cut(b, []byte(data+"null"))
-	return slices.Concat(before, []byte(data), r.Data, after), nil
+	return bytes.Join([][]byte{before, []byte(data), r.Data, after}, nil), nil
 }
 
 // Keep keeps the files that a run left, so that they can be fetched; those beyond

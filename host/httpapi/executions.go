@@ -258,7 +258,7 @@ func (s *Server) writeExecution(ctx *fasthttp.RequestCtx, status int, v *executi
 	}
 	ctx.SetStatusCode(status)
 	ctx.SetContentType(jsonType)
-	return s.setBody(ctx, slices.Concat(bytes.TrimSuffix(head, []byte("}")), []byte(`,"result":`), v.Result, []byte("}\n")))
+	return s.setBody(ctx, bytes.Join([][]byte{bytes.TrimSuffix(head, []byte("}")), []byte(`,"result":`), v.Result, []byte("}\n")}, nil))
 }
 
 // replay answers POST /executions/{id}:replay.
