@@ -30,7 +30,8 @@
 //     stored before the test has passed. So the size of the slices changes
 //     neither the result nor the fuel.
 //  5. Small loops without calls are laid out four times under one charge.
-//  6. Bulk operations pay for their length first, and test.
+//  6. Bulk operations pay for their length first, and test. Memory, which only the host
+//     knows whether it grows, is paid behind it: its limit bounds what that can be.
 //  7. A call pays for the stack that it takes, one unit for [FrameUnit] bytes of
 //     an estimate of its frame. So between two visits to the host the stack grows
 //     by a few megabytes at most, and measuring it there is enough: recursion is

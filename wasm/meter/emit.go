@@ -31,6 +31,7 @@ type label struct {
 func (e *emitter) op(b ...byte)         { e.out = append(e.out, b...) }
 func (e *emitter) opu(b byte, x uint32) { e.out = binary.AppendU32(append(e.out, b), x) }
 func (e *emitter) i64(x int64)          { e.out = binary.AppendS64(append(e.out, byte(binary.OpI64Const)), x) }
+func (e *emitter) i32(x int64)          { e.out = binary.AppendS64(append(e.out, byte(binary.OpI32Const)), x) }
 func (e *emitter) get(local uint32)     { e.opu(byte(binary.OpLocalGet), local) }
 func (e *emitter) load()                { e.opu(byte(binary.OpGlobalGet), e.w.fuel) }
 func (e *emitter) store()               { e.opu(byte(binary.OpGlobalSet), e.w.fuel) }
@@ -52,6 +53,8 @@ const (
 	opShrU     = 0x88
 	opExtendU  = 0xad
 	opGtU      = 0x56
+	opEq       = 0x46
+	opNe       = 0x47
 	opUnreach  = byte(binary.OpUnreachable)
 )
 
@@ -243,12 +246,15 @@ func (e *emitter) label(d uint32) uint32 {
 	return uint32(e.depth - 1 - e.labels[len(e.labels)-1-int(d)].abs) //nolint:gosec // nesting is capped
 }
 
-// plain copies an instruction, with the function that it names at its new place.
+// plain copies an instruction, with the function that it names at its new place. The
+// memory grows in a function, which pays for it.
 func (e *emitter) plain(in *binary.Instr) {
 	e.mark(in)
 	switch in.Op {
 	case binary.OpCall, binary.OpReturnCall, binary.OpRefFunc:
 		e.opu(byte(in.Op), e.w.moved(in.A))
+	case binary.OpMemoryGrow:
+		e.call(e.w.helpers.pages)
 	default:
 		e.out = append(e.out, e.code.Body[in.Pos:in.End]...)
 	}
@@ -272,8 +278,6 @@ func (e *emitter) bulk(in *binary.Instr) {
 		e.i64(3)
 		e.op(opShrU, opSub)
 		e.settle(true)
-	case binary.OpMemoryGrow:
-		e.call(e.w.helpers.pages)
 	case binary.OpTableInit, binary.OpTableCopy, binary.OpTableFill:
 		e.call(e.w.helpers.entries)
 	case binary.OpTableGrow:

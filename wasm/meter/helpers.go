@@ -72,51 +72,64 @@ func (w *rewriter) frame() {
 		e.get(0)
 	})
 	w.helpers.pages = add(tLength, t, func(e *emitter) {
-		// A page costs as much as filling it. More than a memory can have is refused
-		// by memory.grow itself, and must not overflow the counter here.
+		if !hasMemory(w.m) { // nobody calls it
+			e.get(0)
+			return
+		}
+		// Only the host knows what it will refuse, so the memory grows first, which its
+		// limit bounds, and is then paid for: a page costs as much as filling it.
 		e.t = 1
-		e.load()
 		e.get(0)
-		e.op(opExtendU)
-		e.i64(1 << 16)
-		e.get(0)
-		e.op(byte(binary.OpI32Const))
-		e.out = binary.AppendS64(e.out, 1<<16)
-		e.op(byte(binary.OpI32LtU), byte(binary.OpSelect))
-		e.i64(13)
-		e.op(opShl, opSub)
-		e.settle(true)
+		e.op(byte(binary.OpMemoryGrow), 0)
+		e.opu(byte(binary.OpLocalSet), 0)
 		if w.unboundedMemory() {
 			// Beyond 4 GiB the instruction answers by itself; the host is told of it here.
-			e.op(byte(binary.OpMemorySize), 0, opExtendU)
 			e.get(0)
-			e.op(opExtendU, byte(binary.OpI64Add))
-			e.i64(1 << 16)
-			e.op(opGtU, opIf, emptyBlock)
+			e.i32(refused)
+			e.op(opEq, opIf, emptyBlock)
 			e.i64(needMemory)
 			e.call(w.refuelNeed)
 			e.op(opEnd)
 		}
+		e.load()
+		e.op(byte(binary.OpMemorySize), 0)
+		e.get(0)
+		e.op(byte(binary.OpI32Sub), opExtendU)
+		e.i64(13)
+		e.op(opShl)
+		e.i64(0)
+		e.get(0)
+		e.i32(refused)
+		e.op(opNe, byte(binary.OpSelect), opSub)
+		e.i64(askMemory)
+		e.op(opSub)
+		e.settle(true)
 		e.get(0)
 	})
 	w.helpers.grow = map[uint32]uint32{}
-	tables := w.m.Imported(binary.ExternTable) + uint32(len(m.Tables)) //nolint:gosec // at most Limits.Tables
+	imported := w.m.Imported(binary.ExternTable)
+	tables := imported + uint32(len(m.Tables)) //nolint:gosec // at most Limits.Tables
 	for k := range tables {
 		w.helpers.grow[k] = add(tLength, t, func(e *emitter) {
+			e.t = 1
 			if w.capped(k) { // looked at before the charge, which could use up the fuel
-				e.op(0xfc)
-				e.out = binary.AppendU32(e.out, uint32(binary.OpTableSize-0x100))
-				e.out = binary.AppendU32(e.out, k)
-				e.op(opExtendU)
-				e.get(0)
-				e.op(opExtendU, byte(binary.OpI64Add))
-				e.i64(int64(w.o.TableCap))
-				e.op(opGtU, opIf, emptyBlock)
+				e.beyond(k, w.o.TableCap)
+				e.op(opIf, emptyBlock)
 				e.i64(needTable)
 				e.call(w.refuelNeed)
 				e.op(opEnd)
+				e.entries()
+			} else if k < imported {
+				e.entries()
+			} else { // what the table's own maximum refuses costs nothing
+				e.load()
+				e.i64(0)
+				e.get(0)
+				e.op(opExtendU)
+				e.beyond(k, w.m.Tables[k-imported].Max)
+				e.op(byte(binary.OpSelect), opSub)
+				e.settle(true)
 			}
-			e.entries()
 			e.get(0)
 		})
 	}
@@ -145,6 +158,11 @@ func (w *rewriter) main(e *emitter) {
 		e.store()
 	}
 }
+
+const (
+	refused   = -1  // what memory.grow answers
+	askMemory = 256 // units of a call of memory.grow, which leaves the guest, whatever its answer
+)
 
 // What the guest says instead of a need of fuel: that a table would grow beyond
 // its cap, or the memory beyond what the host can give.
@@ -179,6 +197,10 @@ func VisitOf(need int64) (v Visit, code uint32) {
 	return NeedsFuel, 0
 }
 
+func hasMemory(m *binary.Module) bool {
+	return m.Imported(binary.ExternMemory) > 0 || len(m.Memories) > 0
+}
+
 // unboundedMemory reports whether the module has a memory without a maximum.
 func (w *rewriter) unboundedMemory() bool {
 	return len(w.m.Memories) == 1 && !w.m.Memories[0].HasMax
@@ -193,6 +215,18 @@ func (e *emitter) entries() {
 	e.settle(true)
 }
 
+// beyond pushes whether table k would have more than most entries with those of local 0.
+func (e *emitter) beyond(k, most uint32) {
+	e.op(0xfc)
+	e.out = binary.AppendU32(e.out, uint32(binary.OpTableSize-0x100))
+	e.out = binary.AppendU32(e.out, k)
+	e.op(opExtendU)
+	e.get(0)
+	e.op(opExtendU, byte(binary.OpI64Add))
+	e.i64(int64(most))
+	e.op(opGtU)
+}
+
 // capped reports whether the host's cap, and not a maximum of the module's own,
 // is what bounds table k; its maximum is then set to the cap.
 func (w *rewriter) capped(k uint32) bool {
@@ -201,7 +235,7 @@ func (w *rewriter) capped(k uint32) bool {
 		return false // whose table it is, bounds it
 	}
 	t := w.m.Tables[k-imported]
-	return !t.HasMax || t.Max > w.o.TableCap
+	return !t.HasMax || t.Max > max(w.o.TableCap, t.Min)
 }
 
 func (w *rewriter) elems() {

@@ -46,13 +46,17 @@ func (v *verifier) helpers() error {
 	refuel := begin().constant(0x42, 0).index(0x10, ask).index(0x24, v.fuel).op(0x0b)
 	need := begin().index(0x20, 0).index(0x10, ask).index(0x24, v.fuel).op(0x0b)
 	entries := spend(begin().index(0x20, 0).op(0xad), 1).index(0x20, 0)
-	pages := spend(begin().index(0x20, 0).op(0xad).constant(0x42, 1<<16).index(0x20, 0).
-		constant(0x41, 1<<16).op(0x49, 0x1b).constant(0x42, 13).op(0x86), 1)
+	pages := listing{}.index(0x20, 0).op(0x40, 0).index(0x21, 0)
 	if len(in.Memories) == 1 && !in.Memories[0].HasMax { // the host hears of growth beyond 4 GiB
-		pages = pages.op(0x3f, 0, 0xad).index(0x20, 0).op(0xad, 0x7c).constant(0x42, 1<<16).op(0x56, 0x04, 0x40)
+		pages = pages.index(0x20, 0).constant(0x41, -1).op(0x46, 0x04, 0x40)
 		pages = pages.constant(0x42, -1<<63+1).index(0x10, v.first+helperNeed).op(0x0b)
 	}
-	pages = pages.index(0x20, 0).op(0x0b)
+	pages = pages.index(0x23, v.fuel).op(0x3f, 0).index(0x20, 0).op(0x6b, 0xad).constant(0x42, 13).op(0x86).
+		constant(0x42, 0).index(0x20, 0).constant(0x41, -1).op(0x47, 0x1b, 0x7d).constant(0x42, 256)
+	pages = spend(pages, 1).index(0x20, 0).op(0x0b)
+	if !hasMemory(in) {
+		pages = listing{}.index(0x20, 0).op(0x0b)
+	}
 
 	i32, i64 := []binary.ValType{binary.I32}, []binary.ValType{binary.I64}
 	if err := v.helper(helperRefuel, nil, nil, refuel); err != nil {
@@ -68,13 +72,19 @@ func (v *verifier) helpers() error {
 		return err
 	}
 	for k := range tables {
+		beyond := func(l listing, most int64) listing {
+			return listing(binary.AppendU32(l.op(0xfc, 0x10), k)).op(0xad).index(0x20, 0).op(0xad, 0x7c).constant(0x42, most).op(0x56)
+		}
 		want := listing{}
 		if limit, ok := v.tableCap(k, imported); ok {
-			want = binary.AppendU32(want.op(0xfc, 0x10), k)
-			want = want.op(0xad).index(0x20, 0).op(0xad, 0x7c).constant(0x42, limit).op(0x56, 0x04, 0x40)
-			want = want.constant(0x42, -1<<63).index(0x10, v.first+helperNeed).op(0x0b)
+			want = beyond(want, limit).op(0x04, 0x40).constant(0x42, -1<<63).index(0x10, v.first+helperNeed).op(0x0b)
+			want = append(want, entries...)
+		} else if k < imported {
+			want = append(want, entries...)
+		} else { // what the table's own maximum refuses costs nothing
+			want = spend(beyond(begin().constant(0x42, 0).index(0x20, 0).op(0xad), int64(out.Tables[k-imported].Max)).op(0x1b), 1).index(0x20, 0)
 		}
-		want = append(append(want, entries...), 0x0b)
+		want = want.op(0x0b)
 		if err := v.helper(helperGrow+k, i32, i32, want); err != nil {
 			return err
 		}
@@ -141,7 +151,7 @@ func (v *verifier) tableCap(k, imported uint32) (int64, bool) {
 		return 0, false
 	}
 	a, b := v.in.Tables[k-imported], v.out.Tables[k-imported]
-	if a == b && a.HasMax && !v.mentions(k) {
+	if a == b && a.HasMax {
 		return 0, false
 	}
 	if b.Max > b.Min {
@@ -151,9 +161,6 @@ func (v *verifier) tableCap(k, imported uint32) (int64, bool) {
 	// as good, as long as the helper ends every growth.
 	return min(v.capOf(k), int64(b.Min)), true
 }
-
-// mentions reports whether the helper of table k looks at the table's size.
-func (v *verifier) mentions(k uint32) bool { return v.capOf(k) >= 0 }
 
 // capOf reads the constant that the helper of table k compares with; -1 if it
 // compares with none.

@@ -7,7 +7,11 @@ import (
 // original reads an instruction that the proof claims to be the input's next.
 func (w *walker) original() error {
 	s := w.steps[0]
-	if !w.aok || s.In != w.a.Pos || w.a.Op != w.b.Op {
+	op := w.a.Op
+	if op == binary.OpMemoryGrow {
+		op = binary.OpCall // of the function that grows and pays
+	}
+	if !w.aok || s.In != w.a.Pos || op != w.b.Op {
 		return w.fail("the instruction at byte %d of the input is claimed here, and %v at byte %d comes next", s.In, w.a.Op, w.a.Pos)
 	}
 	w.steps = w.steps[1:]
@@ -59,9 +63,9 @@ func (w *walker) lengths() error {
 			return w.fail("a bulk operation of length %d is not paid by its length", w.length)
 		}
 		return w.use(w.length >> 3)
-	case binary.OpMemoryGrow, binary.OpTableInit, binary.OpTableCopy, binary.OpTableFill, binary.OpTableGrow:
+	case binary.OpTableInit, binary.OpTableCopy, binary.OpTableFill, binary.OpTableGrow:
 		if w.at != w.b.Pos {
-			return w.fail("growing, or an operation on tables, is not paid by its length")
+			return w.fail("an operation on tables is not paid by its length")
 		}
 	}
 	return nil
@@ -103,6 +107,10 @@ func (w *walker) effect() error {
 			return err
 		}
 		return w.called(&w.v.in.Types[a.A], int32(len(w.v.in.Codes))+int32(w.v.shapes[a.A])) //nolint:gosec // as above
+	case binary.OpMemoryGrow:
+		if b.A != w.v.first+helperPages {
+			return w.fail("memory.grow became a call of function %d", b.A)
+		}
 	case binary.OpRefFunc:
 		if b.A != w.v.at(a.A) {
 			return w.fail("a reference to function %d became one to %d", a.A, b.A)

@@ -397,12 +397,10 @@ func (w *walker) bulk() error {
 	return nil
 }
 
-// helperCall reads the call that pays for memory.grow or an operation on tables.
+// helperCall reads the call that pays for an operation on tables.
 func (w *walker) helperCall() error {
 	var want uint32
 	switch w.a.Op {
-	case binary.OpMemoryGrow:
-		want = helperPages
 	case binary.OpTableInit, binary.OpTableCopy, binary.OpTableFill:
 		want = helperEntries
 	case binary.OpTableGrow:

@@ -115,6 +115,18 @@ func (b *Builder) Memory(minPages uint32) {
 	b.m.Exports = append(b.m.Exports, binary.Export{Name: "memory", Kind: binary.ExternMemory})
 }
 
+// Limit gives the memory a maximum of so many pages.
+func (b *Builder) Limit(pages uint32) {
+	m := &b.m.Memories[0]
+	m.HasMax, m.Max = true, pages
+}
+
+// LimitTable gives the last table a maximum of so many entries.
+func (b *Builder) LimitTable(entries uint32) {
+	t := &b.m.Tables[len(b.m.Tables)-1]
+	t.HasMax, t.Max = true, entries
+}
+
 // Data puts bytes into the memory at an address.
 func (b *Builder) Data(at int64, bytes string) {
 	b.m.Datas = append(b.m.Datas, binary.Data{Offset: binary.ConstExpr(I32(at) + "\x0b"), Init: []byte(bytes)})
