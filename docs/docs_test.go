@@ -294,6 +294,7 @@ func TestWhatThePagesShow(t *testing.T) {
 var secured = []string{
 	"OPENSKILL_STATE_DIR=.openskill-keys", "OPENSKILL_AUTH=required", "OPENSKILL_JWT_SECRET=an example, of 32 bytes at least",
 	"OPENSKILL_JWT_ISSUER=login.example", "OPENSKILL_JWT_AUDIENCE=openskill",
+	"OPENSKILL_JWT_CLAIMS=roles=realm_access.roles", "OPENSKILL_JWT_TENANT=acme", "OPENSKILL_JWT_ROLES=staff=skills:read,skills:invoke",
 }
 
 // binary gives the path of openskill, built once for all tests.

@@ -65,6 +65,7 @@ func (h *Host) openKept() error {
 	}
 	k.callers, err = auth.New(auth.Options{
 		Keys: k.db.Keys(), Secret: s.JWTSecret, KeySet: s.JWTJWKS, Issuer: s.JWTIssuer, Audience: s.JWTAudience, Skew: s.JWTSkew(),
+		Claims: auth.Claims(s.JWTClaimNames()), Tenant: s.JWTTenant, Roles: s.JWTRoleScopes(),
 		Anonymous: s.Anonymous(), Log: h.log, Now: k.log.DatabaseTime,
 	})
 	return err

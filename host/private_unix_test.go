@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,34 @@ func TestWarningsNameWeakSettings(t *testing.T) {
 			t.Errorf("%s: %+v", workers, list)
 		case want != "" && (len(list) != 1 || list[0].Name != "OPENSKILL_WORKERS" || !strings.Contains(list[0].Detail, want)):
 			t.Errorf("%s: %+v, want %q", workers, list, want)
+		}
+	}
+}
+
+// A host's own secret may be used without issuer and audience, which is told.
+func TestWarningsNameUncheckedClaims(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		flags map[string]string
+		want  []string
+	}{
+		"neither":     {nil, []string{"OPENSKILL_JWT_ISSUER", "OPENSKILL_JWT_AUDIENCE"}},
+		"no audience": {map[string]string{"jwt-issuer": "i"}, []string{"OPENSKILL_JWT_AUDIENCE"}},
+		"both":        {map[string]string{"jwt-issuer": "i", "jwt-audience": "a"}, nil},
+	} {
+		s := settings(t, c.flags)
+		if list := Warnings(s); slices.ContainsFunc(list, func(f Finding) bool { return strings.HasPrefix(f.Name, "OPENSKILL_JWT") }) {
+			t.Errorf("%s: no JWTs are accepted: %+v", name, list)
+		}
+		s.JWTSecret = jwtSecret
+		var names []string
+		for _, w := range Warnings(s) {
+			if strings.HasPrefix(w.Name, "OPENSKILL_JWT") {
+				names = append(names, w.Name)
+			}
+		}
+		if !slices.Equal(names, c.want) {
+			t.Errorf("%s: %v, want %v", name, names, c.want)
 		}
 	}
 }

@@ -21,5 +21,13 @@ func Warnings(s *config.Settings) []Finding {
 	if store.Unencrypted(s.DatabaseURL) {
 		warn("OPENSKILL_DATABASE_URL", "the connection to the database may be unencrypted: whoever reads that network reads and changes records and keys; add sslmode=verify-full")
 	}
+	if s.JWTSecret != "" { // with a key set both must be there
+		if s.JWTIssuer == "" {
+			warn("OPENSKILL_JWT_ISSUER", "a JWT of any program that has the secret is accepted; set the issuer (iss) of your JWTs")
+		}
+		if s.JWTAudience == "" {
+			warn("OPENSKILL_JWT_AUDIENCE", "a JWT that was made for another service with the same secret is accepted; set the audience (aud) of your JWTs")
+		}
+	}
 	return list
 }

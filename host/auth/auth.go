@@ -21,9 +21,13 @@ type Options struct {
 
 	Secret   string        // of HS256, 32 bytes or more; "": no such tokens are accepted
 	KeySet   string        // a file, or an https address (http on loopback); "": no tokens of RS256, ES256 and EdDSA are accepted
-	Issuer   string        // required with Secret or KeySet
-	Audience string        // required with Secret or KeySet
+	Issuer   string        // required with KeySet; "": tokens of any issuer who has Secret
+	Audience string        // required with KeySet; "": tokens for anybody
 	Skew     time.Duration // how far clocks may be apart; 0: not at all
+
+	Claims Claims              // their names
+	Tenant string              // of tokens that name none; "": they are refused
+	Roles  map[string][]string // scopes of the roles that tokens name; "*" is every token; nil: none
 
 	Anonymous []string // scopes of those who show nothing; nil: they are refused
 

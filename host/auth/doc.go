@@ -30,10 +30,18 @@
 //
 // A JWT is signed with HS256 and the operator's secret, or with RS256, ES256 or EdDSA and
 // a key of the operator's key set (JWKS). The algorithm belongs to the kind of key, never
-// to what the token says. iss, aud, exp, sub and tenant must be there; nbf and iat hold
-// where they are; scope is a list with spaces, of which scopes that are not known here
-// are dropped. A token without a tenant is refused: there is none that it could mean
-// without seeing what is another's.
+// to what the token says. exp and sub must be there, and iss and aud as the operator sets
+// them; nbf and iat hold where they are. A key set belongs to an issuer that signs tokens for
+// others too, so with one both must be set.
+//
+// [Claims] names the claims for tenant, scopes, roles and a name. Scopes that are not known
+// here are dropped. A role is worth the scopes that the operator gives it, and nothing by
+// its own name: an issuer's role admin is hardly the scope admin. A token without a tenant
+// is of Options.Tenant, or refused: there is none that it could mean without seeing what is
+// another's. Keys have no roles.
+//
+// Who somebody is says sub alone. The name is for people to read: issuers let users
+// change theirs.
 //
 // Whoever issues tokens says who people are, but not that they are the operator of this
 // machine, nobody, or a key: the tenants local and anonymous, subjects of these names and

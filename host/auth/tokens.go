@@ -45,6 +45,10 @@ type tokens struct {
 	parser  *jwt.Parser
 	now     func() time.Time
 
+	names  Claims
+	tenant string // of tokens that name none; "": refused
+	roles  map[string][]string
+
 	verified *otter.Cache[[sha256.Size]byte, *verified]
 }
 
@@ -55,10 +59,12 @@ type verified struct {
 }
 
 func newTokens(o *Options) (*tokens, error) {
-	t := &tokens{now: o.Now}
+	t := &tokens{now: o.Now, names: o.Claims, tenant: o.Tenant, roles: o.Roles}
 	switch {
-	case o.Issuer == "" || o.Audience == "":
-		return nil, wrongOption("OPENSKILL_JWT_ISSUER and OPENSKILL_JWT_AUDIENCE must be set where JWTs are accepted")
+	case o.KeySet != "" && (o.Issuer == "" || o.Audience == ""): // its keys sign tokens for others, too
+		return nil, wrongOption("OPENSKILL_JWT_ISSUER and OPENSKILL_JWT_AUDIENCE must be set with OPENSKILL_JWT_JWKS")
+	case o.Tenant != "" && (!ValidTenant(o.Tenant) || reservedTenant(o.Tenant)):
+		return nil, wrongOption("OPENSKILL_JWT_TENANT must be 1 to 64 letters, digits and . _ : -, and neither local nor anonymous")
 	case o.Secret != "" && len(o.Secret) < minSecret:
 		return nil, wrongOption("OPENSKILL_JWT_SECRET must have %d bytes or more", minSecret)
 	case o.Secret != "":
@@ -75,10 +81,17 @@ func newTokens(o *Options) (*tokens, error) {
 		}
 		t.methods = append(t.methods, algRS256, algES256, algEdDSA)
 	}
-	t.parser = jwt.NewParser(
-		jwt.WithValidMethods(t.methods), jwt.WithIssuer(o.Issuer), jwt.WithAudience(o.Audience), jwt.WithExpirationRequired(),
+	rules := []jwt.ParserOption{
+		jwt.WithValidMethods(t.methods), jwt.WithExpirationRequired(),
 		jwt.WithIssuedAt(), jwt.WithLeeway(max(o.Skew, 0)), jwt.WithTimeFunc(o.Now), jwt.WithStrictDecoding(),
-	)
+	}
+	if o.Issuer != "" {
+		rules = append(rules, jwt.WithIssuer(o.Issuer))
+	}
+	if o.Audience != "" {
+		rules = append(rules, jwt.WithAudience(o.Audience))
+	}
+	t.parser = jwt.NewParser(rules...)
 	var err error
 	t.verified, err = otter.New(&otter.Options[[sha256.Size]byte, *verified]{MaximumSize: mostTokens})
 	return t, err
@@ -102,7 +115,7 @@ func (t *tokens) principal(ctx context.Context, text string) (skill.Principal, e
 	if why != "" {
 		return skill.Principal{}, why
 	}
-	p, why := c.principal()
+	p, why := c.principal(t.tenant, t.roles)
 	if why != "" {
 		return skill.Principal{}, why
 	}
@@ -123,7 +136,7 @@ func (t *tokens) verify(ctx context.Context, text string) (*claims, reason) {
 	if !slices.Contains(t.methods, h.alg) {
 		return nil, errOtherAlgorithm
 	}
-	c := &claims{}
+	c := &claims{names: &t.names}
 	_, err := t.parser.ParseWithClaims(text, c, func(*jwt.Token) (any, error) {
 		key, why := t.key(ctx, h)
 		if why != "" {

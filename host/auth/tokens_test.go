@@ -270,7 +270,8 @@ func TestForgedTokens(t *testing.T) {
 		"exp of 1e300":                   hmac(raw("exp", "1e300")),
 		"exp null":                       hmac(raw("exp", "null")),
 		"exp negative":                   hmac(raw("exp", "-1")),
-		"scope as a list":                hmac(good("scope", []string{"admin"})),
+		"scope as a number":              hmac(good("scope", 1)),
+		"scope with a number in a list":  hmac(good("scope", []any{"admin", 1})),
 		"audience with null":             hmac(raw("aud", `[null,"`+aud+`"]`)),
 		"claims are a list":              hmac(`[]`),
 		"four parts":                     ours + "." + parts[2],
@@ -352,6 +353,8 @@ func TestTokens(t *testing.T) {
 		"not valid yet, within the skew": token(t, hs, good("nbf", now+20, "iat", now+20), []byte(secret)),
 		"times with fractions":           token(t, hs, raw("exp", fmt.Sprintf("%d.5", now+60)), []byte(secret)),
 		"without nbf and iat":            token(t, hs, good("nbf", nil, "iat", nil), []byte(secret)),
+		"scope as a list":                token(t, hs, good("scope", []string{"skills:read", "skills:invoke:echo", "skills:read admin"}), []byte(secret)),
+		"a scope twice":                  token(t, hs, good("scope", "skills:read skills:invoke:echo skills:read"), []byte(secret)),
 		"members that nobody knows":      token(t, `{"alg":"HS256","x5t":"x","jku":"http://127.0.0.1:1/"}`, good("roles", []string{"admin"}, "scp", "admin"), []byte(secret)),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -418,8 +421,12 @@ func writeSet(t testing.TB, text string) string {
 func TestWrongOptions(t *testing.T) {
 	for name, o := range map[string]auth.Options{
 		"short secret":       {Secret: strings.Repeat("x", 31), Issuer: issuer, Audience: aud},
-		"no issuer":          {Secret: secret, Audience: aud},
-		"no audience":        {Secret: secret, Issuer: issuer},
+		"no issuer":          {KeySet: writeSet(t, wholeSet(t)), Audience: aud},
+		"no audience":        {KeySet: writeSet(t, wholeSet(t)), Issuer: issuer},
+		"neither, and both":  {Secret: secret, KeySet: writeSet(t, wholeSet(t))},
+		"a reserved tenant":  {Secret: secret, Tenant: "Local"},
+		"nobody's tenant":    {Secret: secret, Tenant: "anonymous"},
+		"a wrong tenant":     {Secret: secret, Tenant: "a/b"},
 		"no such file":       {KeySet: filepath.Join(t.TempDir(), "none"), Issuer: issuer, Audience: aud},
 		"a folder":           {KeySet: t.TempDir(), Issuer: issuer, Audience: aud},
 		"plain http":         {KeySet: "http://issuer.example/jwks", Issuer: issuer, Audience: aud},

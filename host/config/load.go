@@ -404,16 +404,7 @@ func (l *loader) authentication(s *Settings, local bool) {
 	default:
 		l.wrong(l.row("OPENSKILL_AUTH"), "is not known")
 	}
-	if n := len(s.JWTSecret); n > 0 && n < minSecret {
-		l.report("OPENSKILL_JWT_SECRET (from %s) has %d bytes; accepted: %d bytes or more", l.values["OPENSKILL_JWT_SECRET"].where, n, minSecret)
-	}
-	if s.JWTSecret != "" || s.JWTJWKS != "" {
-		for name, v := range map[string]string{"OPENSKILL_JWT_ISSUER": s.JWTIssuer, "OPENSKILL_JWT_AUDIENCE": s.JWTAudience} {
-			if v == "" {
-				l.report("%s is not set, and JWTs are accepted; accepted: %s", name, l.row(name).Accepts)
-			}
-		}
-	}
+	l.tokens(s)
 	for _, scope := range s.Anonymous() {
 		if !skill.ValidScope(scope) {
 			l.wrong(l.row("OPENSKILL_ANONYMOUS_SCOPES"), "names a scope that there is not: "+safeyaml.Quote(scope))

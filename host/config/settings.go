@@ -93,8 +93,11 @@ type Settings struct {
 	AnonymousScopes string `env:"OPENSKILL_ANONYMOUS_SCOPES" flag:"anonymous-scopes" accepts:"scopes with commas between them, such as skills:read" doc:"what callers may do who show nothing, where callers must show who they are; unset: nothing"`
 	JWTSecret       string `env:"OPENSKILL_JWT_SECRET" accepts:"32 bytes or more" doc:"key of JWTs that are signed with HS256; unset: none are accepted"`
 	JWTJWKS         string `env:"OPENSKILL_JWT_JWKS" flag:"jwt-jwks" accepts:"a file, or an https address" doc:"public keys (JWKS) of JWTs that are signed with RS256, ES256 or EdDSA; unset: none are accepted"`
-	JWTIssuer       string `env:"OPENSKILL_JWT_ISSUER" flag:"jwt-issuer" accepts:"the claim iss" doc:"who must have issued a JWT; needed where JWTs are accepted"`
-	JWTAudience     string `env:"OPENSKILL_JWT_AUDIENCE" flag:"jwt-audience" accepts:"the claim aud" doc:"whom a JWT must be for; needed where JWTs are accepted"`
+	JWTIssuer       string `env:"OPENSKILL_JWT_ISSUER" flag:"jwt-issuer" accepts:"the claim iss" doc:"who must have issued a JWT; needed with OPENSKILL_JWT_JWKS; unset: anybody who has OPENSKILL_JWT_SECRET"`
+	JWTAudience     string `env:"OPENSKILL_JWT_AUDIENCE" flag:"jwt-audience" accepts:"the claim aud" doc:"whom a JWT must be for; needed with OPENSKILL_JWT_JWKS; unset: anybody"`
+	JWTClaims       string `env:"OPENSKILL_JWT_CLAIMS" flag:"jwt-claims" accepts:"entries between semicolons or line ends: tenant, scopes, roles or name, = and a claim; for scopes and roles several with commas between them, like tenant=tid; scopes=scp; roles=realm_access.roles" doc:"names of the claims that a JWT has; unset: tenant=tenant; scopes=scope; name=name, and no roles"`
+	JWTTenant       string `env:"OPENSKILL_JWT_TENANT" flag:"jwt-tenant" accepts:"1 to 64 characters of letters, digits and . _ : -" doc:"tenant of JWTs that have no claim for it; unset: such JWTs are refused"`
+	JWTRoles        string `env:"OPENSKILL_JWT_ROLES" flag:"jwt-roles" accepts:"entries between semicolons or line ends: a role, = and scopes with commas between them, like staff=skills:read,skills:invoke; * stands for every JWT" doc:"scopes of the roles that a JWT has; unset: roles give no scopes"`
 	JWTSkewS        uint64 `env:"OPENSKILL_JWT_SKEW_S" envDefault:"30" flag:"jwt-skew-s" min:"0" max:"300" doc:"how far clocks may be apart when times of a JWT are checked, in seconds"`
 
 	DatabaseURL    string       `env:"OPENSKILL_DATABASE_URL" accepts:"postgres://… or sqlite:FILE" doc:"where keys, records and definitions are kept; unset: a SQLite file in the state folder"`
@@ -334,7 +337,7 @@ func (s *Settings) UploadGrace() time.Duration {
 
 // Anonymous are the scopes of callers who show nothing; nil: none.
 func (s *Settings) Anonymous() []string {
-	return strings.FieldsFunc(s.AnonymousScopes, func(r rune) bool { return r == ',' || r == ' ' })
+	return scopeList(s.AnonymousScopes)
 }
 
 // JWTSkew is how far clocks may be apart.

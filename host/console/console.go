@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -232,6 +233,7 @@ type frame struct {
 	Title   string
 	Section string
 	Who     string // "" where nobody is signed in
+	Name    string // as people read it
 	Open    bool   // nobody is asked who they are
 	CSRF    string
 	Version string
@@ -252,7 +254,7 @@ type note struct {
 
 func (v *view) frame(section, title string) *frame {
 	return &frame{
-		Title: title, Section: section, Who: visible(v.p.ID, 80), Open: v.o.Authenticate == nil, CSRF: v.s.csrf,
+		Title: title, Section: section, Who: visible(v.p.ID, 80), Name: visible(cmp.Or(v.p.Name, v.p.ID), 80), Open: v.o.Authenticate == nil, CSRF: v.s.csrf,
 		Version: v.o.Version, Host: visible(v.r.Host, 80), Links: v.links(), file: v.fileURL, Note: v.s.takeNote(),
 	}
 }

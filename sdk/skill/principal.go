@@ -8,6 +8,7 @@ import (
 // Principal is who calls. The zero value may do nothing.
 type Principal struct {
 	ID     string        // "" is nobody
+	Name   string        // for people to read, and nothing else: its holder may choose it; "": none
 	Type   PrincipalType // human, agent, operator or anonymous
 	Tenant string
 	Scopes []string
