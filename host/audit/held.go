@@ -15,19 +15,18 @@ const (
 	heldPause = 10 * time.Millisecond // between rounds over what waits, where nothing came free
 )
 
-// aside lets jobs of held chains wait by themselves. l.mu is held.
-func (l *Log) aside(ctx context.Context, jobs ...*job) {
+// aside lets a job of a held chain wait by itself. l.mu is held.
+func (l *Log) aside(ctx context.Context, j *job) {
 	if l.held == nil {
 		l.held = map[string][]*job{}
 		go l.follow(ctx)
 	}
-	for _, j := range jobs {
-		l.held[j.entry.Tenant] = append(l.held[j.entry.Tenant], j)
-		l.count(j, 1)
-	}
+	l.held[j.entry.Tenant] = append(l.held[j.entry.Tenant], j)
+	l.count(j, 1)
 }
 
 // setAside takes the entries out of a batch that were left out since their chains are held.
+// Those that somebody asks for again do not wait.
 func (l *Log) setAside(ctx context.Context, batch []*job) []*job {
 	held := func(j *job) bool { return errors.Is(j.entry.Left, ErrHeld) }
 	if !slices.ContainsFunc(batch, held) {
@@ -42,6 +41,10 @@ func (l *Log) setAside(ctx context.Context, batch []*job) []*job {
 			continue
 		}
 		l.landed(j)
+		if j.again {
+			j.done <- ErrHeld
+			continue
+		}
 		l.aside(ctx, j)
 	}
 	return rest

@@ -166,7 +166,7 @@ func (l *Log) endDead(ctx context.Context) {
 				left = append(left, &e.Started)
 			}
 		}
-		if l.endAll(ctx, left) != nil || next == "" {
+		if _, err := l.endAll(ctx, left); err != nil || next == "" {
 			return
 		}
 		cursor = next
@@ -191,15 +191,16 @@ func (l *Log) endOrphans(ctx context.Context) {
 				others = append(others, s)
 			}
 		}
-		if len(others) == 0 || l.endAll(ctx, others) != nil || len(orphans) < limit {
+		if n, err := l.endAll(ctx, others); err != nil || n == 0 || len(orphans) < limit {
 			return
 		}
 	}
 }
 
 // endAll ends executions whose host is gone, with the code of a worker that crashed: the
-// process in which they ran is gone. CANCELLED would say that somebody wanted it.
-func (l *Log) endAll(ctx context.Context, left []*Started) error {
+// process in which they ran is gone. CANCELLED would say that somebody wanted it. It gives
+// how many it ended: not those of tenants whose chains are held, which are found again.
+func (l *Log) endAll(ctx context.Context, left []*Started) (ended int, err error) {
 	jobs := make([]*job, len(left))
 	l.mu.Lock()
 	for i, s := range left {
@@ -213,18 +214,22 @@ func (l *Log) endAll(ctx context.Context, left []*Started) error {
 	for i, j := range jobs {
 		select {
 		case err := <-j.done:
+			if errors.Is(err, ErrHeld) {
+				continue
+			}
 			if err != nil {
-				return err
+				return ended, err
 			}
 		case <-l.drained:
-			return errors.New("the log is closed")
+			return ended, errors.New("the log is closed")
 		case <-ctx.Done():
-			return ctx.Err()
+			return ended, ctx.Err()
 		}
+		ended++
 		l.o.Log.Warn("audit: an execution was ended on record, since its host is gone",
 			slog.String("execution_id", left[i].ExecutionID), slog.String("instance", left[i].Instance))
 	}
-	return nil
+	return ended, nil
 }
 
 // Prune removes what is older than the retention, of all tenants, in small steps. The Log

@@ -16,10 +16,14 @@ func (l *Log) push(j *job) {
 	if j.entry.Finished != nil && l.bytes+len(j.entry.Body) > maxWaiting {
 		l.strip(j)
 	}
-	if l.held[j.entry.Tenant] != nil {
-		l.held[j.entry.Tenant] = append(l.held[j.entry.Tenant], j)
-	} else {
+	switch {
+	case l.held[j.entry.Tenant] == nil:
 		l.waiting = append(l.waiting, j)
+	case j.again:
+		j.done <- ErrHeld
+		return
+	default:
+		l.held[j.entry.Tenant] = append(l.held[j.entry.Tenant], j)
 	}
 	l.count(j, 1)
 	l.poke()
