@@ -12,6 +12,7 @@ import (
 
 const (
 	mostHeld  = 256                   // records of a tenant that wait for its chain; more calls of it are refused
+	mostBytes = maxWaiting / 2        // of the bodies of all that wait for chains; the other half is for those that wait for none
 	heldPause = 10 * time.Millisecond // between rounds over what waits, where nothing came free
 )
 
@@ -23,6 +24,17 @@ func (l *Log) aside(ctx context.Context, j *job) {
 	}
 	l.held[j.entry.Tenant] = append(l.held[j.entry.Tenant], j)
 	l.count(j, 1)
+}
+
+// heldFull reports whether the body of a job has no room among what waits for chains. l.mu is held.
+func (l *Log) heldFull(j *job) bool {
+	bytes := len(j.entry.Body)
+	for _, waiting := range l.held {
+		for _, w := range waiting {
+			bytes += len(w.entry.Body)
+		}
+	}
+	return bytes > mostBytes
 }
 
 // setAside takes the entries out of a batch that were left out since their chains are held.
@@ -41,9 +53,19 @@ func (l *Log) setAside(ctx context.Context, batch []*job) []*job {
 			continue
 		}
 		l.landed(j)
-		if j.again {
+		full := l.heldFull(j)
+		switch {
+		case j.again:
 			j.done <- ErrHeld
 			continue
+		case full && j.entry.Started != nil: // it is certain not to be on record
+			delete(l.open, j.entry.ExecutionID)
+			if !j.gone {
+				j.done <- unavailable("audit.Started", refusedMessage, ErrHeld)
+			}
+			continue
+		case full:
+			l.strip(j)
 		}
 		l.aside(ctx, j)
 	}

@@ -218,7 +218,7 @@ func (l *Log) begin(j *job) error {
 		why = "the database does not take records"
 	case l.late[s.Tenant] > 0:
 		why = "records of calls that ended wait to be written"
-	case len(l.held[s.Tenant]) >= mostHeld:
+	case len(l.held[s.Tenant]) >= mostHeld, l.held[s.Tenant] != nil && l.heldFull(j):
 		why = "another host holds the records of the tenant"
 	case l.starts >= l.o.Queue, l.bytes+len(j.entry.Body) > maxWaiting:
 		why = "too many records wait to be written"

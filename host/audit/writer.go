@@ -13,11 +13,12 @@ import (
 // push lets an entry wait. An end that finds no room is stripped, and so always finds
 // some. l.mu is held.
 func (l *Log) push(j *job) {
-	if j.entry.Finished != nil && l.bytes+len(j.entry.Body) > maxWaiting {
+	held := l.held[j.entry.Tenant] != nil
+	if j.entry.Finished != nil && (l.bytes+len(j.entry.Body) > maxWaiting || held && l.heldFull(j)) {
 		l.strip(j)
 	}
 	switch {
-	case l.held[j.entry.Tenant] == nil:
+	case !held:
 		l.waiting = append(l.waiting, j)
 	case j.again:
 		j.done <- ErrHeld
