@@ -2,14 +2,18 @@ package python
 
 import (
 	_ "embed"
+	"strings"
 
 	"openskill/plugins/python/runtimes"
 	"openskill/plugins/wasi/sandbox"
-	"openskill/wasm/guestfs"
+	"openskill/wasm"
 )
 
 //go:embed first.py
 var firstScript string
+
+//go:embed waits.py
+var waitsScript string
 
 //go:embed program.py
 var programScript string
@@ -21,8 +25,14 @@ var bootScript string
 const bootFile = "/openskill/boot.py"
 
 // boot is that file, for a runtime.
-func boot(runtime string) guestfs.FS {
-	return guestfs.Bytes([]byte(runtimes.Bootstrap(runtime) + firstScript + "\n" + programScript + "\n" + bootScript))
+func boot(runtime string) []byte {
+	return []byte(runtimes.Bootstrap(runtime) + waitsScript + "\n" + firstScript + "\n" + programScript + "\n" + bootScript)
+}
+
+// started names what a start begins with, by digest of the module and of the boot file:
+// a recording of another one is not made again.
+func started(module string, boot []byte) string {
+	return module + strings.TrimPrefix(wasm.Digest(boot), "sha256")[:17]
 }
 
 // interpreter is about what an interpreter takes before a script does anything, in

@@ -11,14 +11,18 @@
 //
 // # What a script sees
 //
-//	python -B -s -X utf8 /openskill/boot.py /skill/ENTRY ARGUMENTS…
+//	python -B -s -u -X utf8 /openskill/boot.py /skill/ENTRY ARGUMENTS…
 //
 // in the working directory "/", with the files that package sandbox shows. boot.py
 // runs the script as the interpreter would: __main__, sys.argv, sys.path and
 // tracebacks are the script's own. The environment is what was granted, and TMPDIR and
 // HOME are /work where scratch is granted, so that module tempfile works; what is
 // left in /work becomes an artifact. -B, since the folder cannot be written; -s,
-// since there are no users; -X utf8, since there is no locale.
+// since there are no users; -u, so that what was printed stays when a trap or a limit
+// ends the run; -X utf8, since there is no locale.
+//
+// waits.py makes locks and queues those of one thread: a wait with a timeout sleeps and
+// times out, and one that nothing can end is a RuntimeError.
 //
 // There are no threads, processes, sockets or signals, and no ssl, ctypes or
 // packages from pip beside those of the runtime.

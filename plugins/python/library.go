@@ -44,6 +44,7 @@ type loading struct {
 	run    *runtimes.Runtime
 	mounts []guestfs.Mount // of the runtime's own files
 	boot   guestfs.FS
+	name   string // of Start
 	close  func() error
 }
 
@@ -92,7 +93,8 @@ func (a *loading) open(l *library, name string) error {
 	if a.mounts, a.close, err = a.run.Mount(); err != nil {
 		return unavailable("a file of the Python runtime cannot be opened; run openskill runtime verify", err)
 	}
-	a.boot = boot(name)
+	b := boot(name)
+	a.boot, a.name = guestfs.Bytes(b), started(a.run.Module.Digest, b)
 	return nil
 }
 

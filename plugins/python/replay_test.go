@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"openskill/sdk/skill"
+	"openskill/wasm"
 )
 
 // everything is a script that shows whatever can differ between two of its runs.
@@ -187,5 +188,14 @@ elif what == "folders":
 		if strings.Join(got, " ") != what.want {
 			t.Errorf("%s: %s\nwant %s", what.input, strings.Join(got, " "), what.want)
 		}
+	}
+}
+
+// A recording names what it began with: another boot file is another start.
+func TestStartNamesBoot(t *testing.T) {
+	module := wasm.Digest(nil)
+	a, b := started(module, boot("slim")), started(module, append(boot("slim"), '#'))
+	if a == b || !strings.HasPrefix(a, module+":") || len(a) > 100 {
+		t.Errorf("%s and %s", a, b)
 	}
 }

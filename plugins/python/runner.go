@@ -119,7 +119,7 @@ func (r *Runner) Close() error {
 }
 
 // flags of the interpreter; see doc.go.
-var flags = []string{"-B", "-s", "-X", "utf8", bootFile}
+var flags = []string{"-B", "-s", "-u", "-X", "utf8", bootFile}
 
 // startFuel is what any script may use to start, in units: CPython takes up to a
 // thousand million, and a large package several times that.
@@ -180,7 +180,7 @@ func (r *Runner) start(ctx context.Context, p *sandbox.Pending) (*sandbox.Start,
 	}
 	env = append(env, p.Grants.Env...)
 	return &sandbox.Start{
-		Module: m, Name: l.run.Module.Digest, Args: args, Env: env, Entry: entry, Fuel: startFuel, Time: startTime,
+		Module: m, Name: l.name, Args: args, Env: env, Entry: entry, Fuel: startFuel, Time: startTime,
 		Each: len(p.Args) > 0 && !p.Script, Head: head,
 		Mounts: append(slices.Clone(l.mounts),
 			guestfs.Mount{Path: bootFile, FS: l.boot},

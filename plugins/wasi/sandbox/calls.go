@@ -33,7 +33,7 @@ type CallsOf struct {
 // NewCalls makes the calls of a runner.
 func NewCalls(of CallsOf) *Calls {
 	c := &Calls{of: of}
-	c.Images = Images{Engine: of.Engine, Folders: &c.Folders, Outgoing: of.Outgoing}
+	c.Images = Images{Engine: of.Engine, Runtime: of.Runtime, Folders: &c.Folders, Outgoing: of.Outgoing}
 	return c
 }
 

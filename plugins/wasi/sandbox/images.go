@@ -28,6 +28,7 @@ import (
 // of its own.
 type Images struct {
 	Engine   *wasm.Engine
+	Runtime  string // of CallsOf
 	Folders  *Folders
 	Outgoing skill.Outgoing // nil: no network
 
@@ -145,7 +146,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	if err != nil {
 		return nil, err
 	}
-	r := reply(ctx, call, out, time.Since(began))
+	r := reply(ctx, call, out, time.Since(began), s.Runtime)
 	r.Usage.StartFuel += run.StartFuel.Swap(0)
 	if start.Plugin {
 		plugged(r, call, out, printed.Bytes())

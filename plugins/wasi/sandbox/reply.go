@@ -51,8 +51,9 @@ var ends = map[wasm.Ended]end{
 }
 
 // reply tells in the words of package skill how a run of call ended. ctx is the
-// caller's: where its own deadline ended the run, that is Cancelled.
-func reply(ctx context.Context, call *skill.Call, out *wasm.Outcome, took time.Duration) *skill.Reply {
+// caller's: where its own deadline ended the run, that is Cancelled. runtime is the
+// language whose runtime the module is; "" for a module of the skill's own.
+func reply(ctx context.Context, call *skill.Call, out *wasm.Outcome, took time.Duration, runtime string) *skill.Reply {
 	r := &skill.Reply{
 		Stdout: out.Stdout, Stderr: out.Stderr,
 		Usage: skill.Usage{Fuel: min(out.Fuel, call.Limits.Fuel), MemoryPeak: out.MemoryPeak},
@@ -64,6 +65,9 @@ func reply(ctx context.Context, call *skill.Call, out *wasm.Outcome, took time.D
 	}
 	if e, ok := ends[ended]; ok {
 		r.Code, r.Message = e.code, e.text(&call.Limits, out)
+		if ended == wasm.Trapped && runtime != "" {
+			r.Message = fmt.Sprintf("the %s runtime trapped: %s; what the script printed before is kept: change the step that follows it", runtime, out.Trap)
+		}
 	} else {
 		r.ExitCode = out.ExitCode
 	}

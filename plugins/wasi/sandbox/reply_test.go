@@ -32,7 +32,7 @@ func TestEnds(t *testing.T) {
 		wasm.OutputOverflow: {skill.OutputLimit, []string{"999 bytes", "limits.output_kb"}},
 		wasm.Cancelled:      {skill.Cancelled, []string{"left"}},
 	} {
-		r := reply(t.Context(), &skill.Call{Limits: limits}, &wasm.Outcome{Ended: ended, Trap: "unreachable", ExitCode: 7}, time.Hour)
+		r := reply(t.Context(), &skill.Call{Limits: limits}, &wasm.Outcome{Ended: ended, Trap: "unreachable", ExitCode: 7}, time.Hour, "")
 		if r.Code != want.code || r.ExitCode != 0 || skill.CleanText(r.Message, skill.MaxMessage) != r.Message {
 			t.Errorf("%v: %+v; want %s", ended, r, want.code)
 		}
@@ -47,10 +47,19 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// A trap inside a language's runtime is not called a bug of the skill.
+func TestTrapInRuntime(t *testing.T) {
+	out := &wasm.Outcome{Ended: wasm.Trapped, Trap: "unreachable"}
+	r := reply(t.Context(), &skill.Call{Limits: limits}, out, 0, "Python")
+	if r.Code != skill.Trap || !strings.Contains(r.Message, "the Python runtime trapped: unreachable") || strings.Contains(r.Message, "bug in the skill") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // Whatever a guest's exit code looks like, it is an exit code.
 func TestExitCodesAreTheGuests(t *testing.T) {
 	for _, code := range []uint32{0, 1, 0xefffffff, 0xffffffff} {
-		r := reply(t.Context(), &skill.Call{Limits: limits}, &wasm.Outcome{Ended: wasm.Exited, ExitCode: code}, 0)
+		r := reply(t.Context(), &skill.Call{Limits: limits}, &wasm.Outcome{Ended: wasm.Exited, ExitCode: code}, 0, "")
 		if r.Code != "" || r.ExitCode != code || r.Message != "" {
 			t.Errorf("%#x: %+v", code, r)
 		}
@@ -71,7 +80,7 @@ func TestWhoseDeadline(t *testing.T) {
 		{ctx, 2 * time.Second, skill.Timeout},
 		{t.Context(), 2 * time.Second, skill.Timeout},
 	} {
-		if r := reply(c.ctx, &skill.Call{Limits: limits}, out, c.took); r.Code != c.want {
+		if r := reply(c.ctx, &skill.Call{Limits: limits}, out, c.took, ""); r.Code != c.want {
 			t.Errorf("after %v: %s; want %s", c.took, r.Code, c.want)
 		}
 	}
