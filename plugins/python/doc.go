@@ -22,7 +22,8 @@
 // ends the run; -X utf8, since there is no locale.
 //
 // waits.py makes locks and queues those of one thread: a wait with a timeout sleeps and
-// times out, and one that nothing can end is a RuntimeError.
+// times out, and one that nothing can end is a RuntimeError. glibc.py does what the C
+// library of WASI silently does otherwise than that of Linux: dates and names of locales.
 //
 // There are no threads, processes, sockets or signals, and no ssl, ctypes or
 // packages from pip beside those of the runtime.
