@@ -66,6 +66,15 @@ func (b *bodies) text(s []byte) string {
 	return b.add(func(w io.Writer) error { return writeString(w, s) }).String()
 }
 
+// content returns the text of a resource. The SDK leaves out an empty one, which the protocol
+// requires: it gets a placeholder, too.
+func (b *bodies) content(s []byte) string {
+	if len(s) > 0 {
+		return b.text(s)
+	}
+	return b.add(func(w io.Writer) error { return writeString(w, s) }).String()
+}
+
 // blob returns bytes that a message has as base64, or their placeholder.
 func (b *bodies) blob(p []byte) []byte {
 	if len(p) <= inline {

@@ -53,7 +53,7 @@ func (c *caller) getPrompt(ctx context.Context, r *mcp.GetPromptRequest) (*mcp.G
 	out := c.outgoing(r)
 	out.holding(len(text))
 	res := &mcp.GetPromptResult{Description: s.Description, Messages: []*mcp.PromptMessage{
-		{Role: "user", Content: &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: uriOf(s.Name, skillFile), MIMEType: markdown, Text: out.text([]byte(text))}}},
+		{Role: "user", Content: &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: uriOf(s.Name, skillFile), MIMEType: markdown, Text: out.content([]byte(text))}}},
 	}}
 	task := strings.TrimSpace(r.Params.Arguments[taskArgument])
 	words := "Follow the instructions of the Agent Skill " + s.Name + " above"

@@ -147,6 +147,9 @@ func (c *caller) listResources(ctx context.Context, r *mcp.ListResourcesRequest)
 
 func (c *caller) listTemplates(r *mcp.ListResourceTemplatesRequest) (*mcp.ListResourceTemplatesResult, error) {
 	res := &mcp.ListResourceTemplatesResult{ResourceTemplates: []*mcp.ResourceTemplate{}, Cacheable: uncached}
+	if r.ProtocolVersion() >= stateless {
+		res.ResultType = complete
+	}
 	if r.Params != nil && r.Params.Cursor != "" {
 		return nil, invalid("mcpserver.cursor", "cursor", "the list of templates has one page, and takes no cursor")
 	}
@@ -172,7 +175,7 @@ func (c *caller) readResource(ctx context.Context, r *mcp.ReadResourceRequest) (
 	content := &mcp.ResourceContents{URI: r.Params.URI, MIMEType: markdown}
 	if file == skillFile {
 		out.holding(len(text))
-		content.Text = out.text([]byte(text))
+		content.Text = out.content([]byte(text))
 	} else {
 		got, err := c.read(ctx, &s, file)
 		if err != nil {
@@ -181,7 +184,7 @@ func (c *caller) readResource(ctx context.Context, r *mcp.ReadResourceRequest) (
 		content.MIMEType = got.MediaType
 		out.holding(len(got.Data))
 		if isText(got.Data) {
-			content.Text, content.MIMEType = out.text(got.Data), cmp.Or(content.MIMEType, "text/plain")
+			content.Text, content.MIMEType = out.content(got.Data), cmp.Or(content.MIMEType, "text/plain")
 		} else {
 			content.Blob, content.MIMEType = out.blob(got.Data), cmp.Or(content.MIMEType, "application/octet-stream")
 		}

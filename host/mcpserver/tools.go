@@ -23,6 +23,9 @@ import (
 // page has a hundred skills at most, and fewer where some are disabled.
 func (c *caller) listTools(ctx context.Context, r *mcp.ListToolsRequest) (mcp.Result, error) {
 	res := &mcp.ListToolsResult{Tools: []*mcp.Tool{}, Cacheable: uncached}
+	if r.ProtocolVersion() >= stateless {
+		res.ResultType = complete
+	}
 	if !c.p.May(skill.ScopeRead) {
 		return res, nil
 	}
@@ -33,9 +36,6 @@ func (c *caller) listTools(ctx context.Context, r *mcp.ListToolsRequest) (mcp.Re
 	last, err := decodeCursor("tools", cursor)
 	if err != nil {
 		return nil, err
-	}
-	if r.ProtocolVersion() >= stateless {
-		res.ResultType = complete
 	}
 	at := c.revision(ctx) // before anything is read
 	if cursor == "" {
