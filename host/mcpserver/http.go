@@ -21,7 +21,6 @@ import (
 
 	"openskill/host/internal/gate"
 	"openskill/host/internal/table"
-	"openskill/host/tools"
 	"openskill/sdk/skill"
 )
 
@@ -37,6 +36,9 @@ const (
 	// with a session can a later request cancel an earlier one.
 	stateless = "2026-07-28"
 )
+
+// served are the revisions of the protocol that are served.
+var served = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", stateless}
 
 // web serves MCP over HTTP. One handler of the SDK cannot do both kinds of revisions,
 // nor answer both in JSON and in streams, so there are three.
@@ -103,7 +105,7 @@ func newWeb(s *Server) *web {
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w := s.web
 	if err := s.sameSite(r); err != nil {
-		refuse(rw, err)
+		refuse(rw, nil, err)
 		return
 	}
 	p, err := s.opt.Principal(r)
@@ -111,35 +113,38 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		err = &skill.Error{Op: "mcpserver.ServeHTTP", Code: skill.Unauthorized, Message: "the request names no caller"}
 	}
 	if err != nil {
-		refuse(rw, err)
+		refuse(rw, nil, err)
 		return
 	}
 	switch r.Method {
 	case http.MethodPost, http.MethodGet, http.MethodDelete:
 	default:
 		rw.Header().Set("Allow", "GET, POST, DELETE")
-		refuseAs(rw, http.StatusMethodNotAllowed, invalid("mcpserver.ServeHTTP", r.Method, "MCP takes POST, and GET and DELETE of a session"))
+		refuseAs(rw, http.StatusMethodNotAllowed, nil, invalid("mcpserver.ServeHTTP", r.Method, "MCP takes POST, and GET and DELETE of a session"))
 		return
 	}
 	leave, err := w.open.TryEnter(p.Tenant)
 	if err != nil {
-		refuse(rw, gate.Refusal(err, "mcpserver.open", fmt.Sprintf("too many MCP requests and streams are open at once, of all callers (at most %d) or of this tenant; close some", s.opt.MaxOpen)))
+		refuse(rw, nil, gate.Refusal(err, "mcpserver.open", fmt.Sprintf("too many MCP requests and streams are open at once, of all callers (at most %d) or of this tenant; close some", s.opt.MaxOpen)))
 		return
 	}
 	defer leave()
 	body, err := s.bodyOf(r)
 	if err != nil {
-		refuse(rw, err)
+		refuse(rw, nil, err)
 		return
 	}
-	m := peek(body)
+	var m glance
+	if r.Method == http.MethodPost {
+		m = peek(body)
+	}
 	if err := s.opt.Rate(r, m.requests()); err != nil {
-		refuse(rw, err)
+		refuse(rw, m.ID, err)
 		return
 	}
 	c, err := w.callerOf(p)
 	if err != nil {
-		refuse(rw, err)
+		refuse(rw, m.ID, err)
 		return
 	}
 	ctx, cancel := context.WithCancelCause(context.WithValue(s.base, callerKey{}, c)) //nolint:contextcheck // the request's memory is not its own behind some servers; the line below ties them
@@ -149,20 +154,23 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer e.out.finish()
 	number, forget := w.remember(e)
 	defer forget()
-	w.route(e.out, copyOf(ctx, r, body, number), c, &m, body) //nolint:contextcheck // see above
+	e.out.id = m.ID
+	w.route(e.out, copyOf(ctx, r, body, number), c, &m) //nolint:contextcheck // see above
 }
 
 // route hands a request to the handler for its revision.
-func (w *web) route(rw *streamWriter, r *http.Request, c *caller, m *glance, body []byte) {
-	if r.Method == http.MethodPost && !json.Valid(body) { // the SDK would say so in plain text
-		writeError(rw, http.StatusBadRequest, nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the body is not JSON, or nested too deep"})
+func (w *web) route(rw *streamWriter, r *http.Request, c *caller, m *glance) {
+	version := r.Header.Get(headerProtocol)
+	if status, wrong := m.refused(version); wrong != nil {
+		writeError(rw, status, m.ID, wrong)
 		return
 	}
-	if wrong := checkParams(m.Method, m.Params); wrong != nil {
-		writeError(rw, http.StatusBadRequest, m.ID, wrong)
+	if version != "" && !slices.Contains(served, version) {
+		data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: served, Requested: skill.CleanText(version, 40)}) // plain data
+		writeError(rw, http.StatusBadRequest, m.ID, &jsonrpc.Error{Code: mcp.CodeUnsupportedProtocolVersion, Message: "unsupported protocol version", Data: data})
 		return
 	}
-	if r.Header.Get(headerProtocol) >= stateless && r.Method == http.MethodPost {
+	if version >= stateless && r.Method == http.MethodPost {
 		r.Header.Del(headerSession)
 		if m.wantsStream() {
 			rw.live()
@@ -175,12 +183,12 @@ func (w *web) route(rw *streamWriter, r *http.Request, c *caller, m *glance, bod
 	id := r.Header.Get(headerSession)
 	if id == "" {
 		if m.Method != "initialize" {
-			refuseAs(rw, http.StatusBadRequest, invalid("mcpserver.session", "", "the request has no session; begin one with initialize, or send the header "+headerProtocol+": "+stateless))
+			refuseAs(rw, http.StatusBadRequest, m.ID, invalid("mcpserver.session", "", "the request has no session; begin one with initialize, or send the header "+headerProtocol+": "+stateless))
 			return
 		}
 		room, ok := w.reserve(c)
 		if !ok {
-			refuse(rw, &skill.Error{
+			refuse(rw, m.ID, &skill.Error{
 				Op: "mcpserver.session", Code: skill.RateLimited, Details: map[string]any{"retry_after_ms": 1000},
 				Message: "you have as many sessions as one caller or tenant may, and all of them are at work; end some with DELETE",
 			})
@@ -191,7 +199,7 @@ func (w *web) route(rw *streamWriter, r *http.Request, c *caller, m *glance, bod
 		return
 	}
 	if !w.enter(id, c) {
-		refuseAs(rw, http.StatusNotFound, notFound("mcpserver.session", "", "the session is over, or another caller's; begin a new one with initialize"))
+		refuseAs(rw, http.StatusNotFound, m.ID, notFound("mcpserver.session", "", "the session is over, or another caller's; begin a new one with initialize"))
 		return
 	}
 	defer w.leave(id)
@@ -207,46 +215,6 @@ func (w *web) route(rw *streamWriter, r *http.Request, c *caller, m *glance, bod
 		w.drop(id)
 		w.mu.Unlock()
 	}
-}
-
-// glance is what has to be known of a message before the SDK reads it.
-type glance struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-}
-
-// peek reads a message; what is not one has no method.
-func peek(body []byte) (m glance) {
-	if json.Unmarshal(body, &m) != nil {
-		return glance{}
-	}
-	return m
-}
-
-// requests is how many requests a message counts for before it is looked at. A call of a skill
-// has a rate of its own, and counts where it is refused before it runs.
-func (m *glance) requests() int {
-	var p struct {
-		Name string `json:"name"`
-	}
-	if m.Method != "tools/call" || json.Unmarshal(m.Params, &p) != nil || readsFor(p.Name) {
-		return 1
-	}
-	if _, err := tools.IDOf(p.Name); err != nil {
-		return 1
-	}
-	return 0
-}
-
-// wantsStream reports whether there can be notifications before the answer.
-func (m *glance) wantsStream() bool {
-	var p struct {
-		Meta struct {
-			Token any `json:"progressToken"`
-		} `json:"_meta"`
-	}
-	return m.Method == "subscriptions/listen" || json.Unmarshal(m.Params, &p) == nil && p.Meta.Token != nil
 }
 
 // bodyOf reads a request's body, at most BodyLimit of it.
@@ -484,9 +452,11 @@ func (w *web) forget() {
 }
 
 // refuse answers a request that no session gets to see.
-func refuse(rw http.ResponseWriter, err error) { refuseAs(rw, skill.CodeOf(err).Status(), err) }
+func refuse(rw http.ResponseWriter, id json.RawMessage, err error) {
+	refuseAs(rw, skill.CodeOf(err).Status(), id, err)
+}
 
-func refuseAs(rw http.ResponseWriter, status int, err error) {
+func refuseAs(rw http.ResponseWriter, status int, id json.RawMessage, err error) {
 	wire, _ := protocolError(err).(*jsonrpc.Error) //nolint:errorlint // it is never wrapped
 	wire.Code = jsonrpc.CodeInvalidRequest
 	switch status {
@@ -495,18 +465,11 @@ func refuseAs(rw http.ResponseWriter, status int, err error) {
 	case http.StatusTooManyRequests:
 		rw.Header().Set("Retry-After", "1")
 	}
-	writeError(rw, status, nil, wire)
+	writeError(rw, status, id, wire)
 }
 
 func writeError(rw http.ResponseWriter, status int, id json.RawMessage, wire *jsonrpc.Error) {
-	if len(id) == 0 || len(id) > 200 || id[0] == '{' || id[0] == '[' {
-		id = json.RawMessage("null")
-	}
-	b, _ := json.Marshal(struct { // plain data
-		JSONRPC string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Error   *jsonrpc.Error  `json:"error"`
-	}{"2.0", id, wire})
+	b := errorMessage(id, wire)
 	rw.Header().Set("Content-Type", "application/json")
 	rw.WriteHeader(status)
 	_, _ = rw.Write(b) // the client may have left

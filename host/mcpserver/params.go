@@ -11,6 +11,20 @@ import (
 	"openskill/sdk/skill"
 )
 
+// methods are those that are served: requests, true where they need params, and notifications.
+var (
+	methods = map[string]bool{
+		"initialize": true, "ping": false, "server/discover": false, "completion/complete": true, "logging/setLevel": true,
+		"tools/list": false, "tools/call": true, "prompts/list": false, "prompts/get": true,
+		"resources/list": false, "resources/templates/list": false, "resources/read": true,
+		"resources/subscribe": true, "resources/unsubscribe": true, "subscriptions/listen": true,
+		"skills/list": false, "skills/get": true, "resources/directory/read": true,
+	}
+	notifications = map[string]bool{
+		"notifications/cancelled": true, "notifications/initialized": true, "notifications/progress": true, "notifications/roots/list_changed": true,
+	}
+)
+
 // paramsOf gives what the params of a method are read into; nil for methods that are
 // not looked at before the SDK does.
 func paramsOf(method string) any {
@@ -50,10 +64,12 @@ func checkParams(method string, params json.RawMessage) *jsonrpc.Error {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: skill.CleanText(fmt.Sprintf(format, args...), skill.MaxMessage)}
 	}
 	into := paramsOf(method)
-	if into == nil || len(params) == 0 {
+	if none := len(params) == 0 || string(params) == "null"; none && methods[method] {
+		return wrong("%s needs params", method)
+	} else if none || into == nil {
 		return nil
 	}
-	if params[0] != '{' && string(params) != "null" {
+	if params[0] != '{' {
 		return wrong("the params of %s must be an object", method)
 	}
 	err := json.Unmarshal(params, into)

@@ -14,9 +14,6 @@ import (
 	"openskill/sdk/skill"
 )
 
-// every is each revision of the protocol that is served.
-var every = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", stateless}
-
 // spoken is a client of one revision and transport. It sends a message as it is, and returns
 // what came back: over HTTP with the status and media type.
 type spoken func(t *testing.T, message string) (status int, kind, answer string)
@@ -149,7 +146,7 @@ func TestEmptyValuesMatchTheSchema(t *testing.T) {
 		o    Options
 	}{{"empty values", Options{Door: d, Catalogue: d, AgentSkills: agents}}, {"nothing there", Options{Door: &door{}, Catalogue: &door{}, AgentSkills: none}}} {
 		web, s := listen(t, world.o)
-		for _, revision := range every {
+		for _, revision := range served {
 			for transport, say := range map[string]spoken{
 				"http": overHTTP(t, web.URL, revision), "lines": overLines(t, s, skill.Local(), revision),
 				"no scopes": overLines(t, s, skill.Principal{ID: "x", Tenant: "x"}, revision),

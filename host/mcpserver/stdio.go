@@ -129,24 +129,18 @@ func (l *lines) next() (jsonrpc.Message, error) {
 		return nil, nil
 	case size > l.most:
 		wrong = jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("the message has %d bytes; at most %d are accepted", size, l.most)}
-	case !json.Valid(line):
-		wrong = jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not JSON; each message is one line of it"}
-	case line[0] != '{':
-		wrong = jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a message is a JSON object; send each one by itself, without batches"}
 	default:
-		m, err := jsonrpc.DecodeMessage(line)
-		if err != nil {
-			wrong = jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the object is not a message of JSON-RPC 2.0, which has jsonrpc, method, and an id if it wants an answer"}
+		m := peek(line)
+		if _, bad := m.refused(stateless); bad != nil && (m.Method == "" || m.ID != nil) { // else a notification, which has no answer
+			wrong = *bad
 			break
 		}
-		r, ok := m.(*jsonrpc.Request)
-		if ok && r.IsCall() {
-			if bad := checkParams(r.Method, r.Params); bad != nil {
-				wrong = *bad
-				break
-			}
+		msg, err := jsonrpc.DecodeMessage(line)
+		if err != nil {
+			wrong = *errNotAMessage
+			break
 		}
-		if ok {
+		if r, ok := msg.(*jsonrpc.Request); ok {
 			if bad := l.take(r); bad != nil {
 				if bad.Code == jsonrpc.CodeInvalidRequest {
 					line = nil // the id is that of another request, whose answer this is not
@@ -155,7 +149,7 @@ func (l *lines) next() (jsonrpc.Message, error) {
 				break
 			}
 		}
-		return m, nil
+		return msg, nil
 	}
 	return nil, l.refuse(line, &wrong)
 }
@@ -260,15 +254,7 @@ var lastID = regexp.MustCompile(`"id"\s*:\s*("[^"\\]{1,200}"|-?[0-9]{1,18})\s*(?
 
 // refuse answers a line that is not passed on.
 func (l *lines) refuse(line []byte, wrong *jsonrpc.Error) error {
-	b, err := json.Marshal(struct {
-		JSONRPC string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Error   *jsonrpc.Error  `json:"error"`
-	}{"2.0", idOf(line), wrong})
-	if err != nil {
-		return err
-	}
-	return l.write(b)
+	return l.write(errorMessage(idOf(line), wrong))
 }
 
 // idOf is the id of a message that cannot be read as a whole; null if it has none to
@@ -285,8 +271,8 @@ func idOf(line []byte) json.RawMessage {
 			if dec.Decode(&v) != nil {
 				break
 			}
-			if key == "id" && len(v) > 0 && len(v) <= 200 && (v[0] == '"' || v[0] == '-' || v[0] >= '0' && v[0] <= '9') {
-				return v
+			if id := idFor(v); key == "id" && id != nil && len(id) <= 200 {
+				return id
 			}
 		}
 	}

@@ -2,10 +2,15 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"openskill/sdk/skill"
 )
 
 // streamWriter sends an answer as a whole where nothing comes before it, which spares
@@ -13,7 +18,8 @@ import (
 // something can, or where it takes long.
 type streamWriter struct {
 	http.ResponseWriter
-	bodies bodies // of the messages to come
+	id     json.RawMessage // of the request, for what the SDK refuses
+	bodies bodies          // of the messages to come
 	every  time.Duration
 	left   context.CancelCauseFunc // for a client that no longer takes what is sent
 
@@ -22,6 +28,7 @@ type streamWriter struct {
 	events bool // it is a stream of events, and its headers are settled
 	open   bool // flushed at each event
 	over   bool
+	plain  int // the status of an answer of the SDK in plain text, whose words come next
 }
 
 func newStreamWriter(w http.ResponseWriter, every time.Duration, left context.CancelCauseFunc) *streamWriter {
@@ -58,14 +65,27 @@ func (s *streamWriter) WriteHeader(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
+	if strings.HasPrefix(s.Header().Get("Content-Type"), "text/plain") {
+		s.plain = status
+		return
+	}
 	s.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter. An event is one write.
+// Write implements http.ResponseWriter. An event is one write, and so is a refusal of the SDK in
+// plain text, which goes out as an error of JSON-RPC.
 func (s *streamWriter) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
+	if s.plain != 0 {
+		number := int64(jsonrpc.CodeInvalidRequest)
+		if s.plain >= http.StatusInternalServerError {
+			number = jsonrpc.CodeInternalError
+		}
+		writeError(s.ResponseWriter, s.plain, s.id, &jsonrpc.Error{Code: number, Message: skill.CleanText(string(b), skill.MaxMessage)})
+		return len(b), nil
+	}
 	if err := s.write(b); err != nil {
 		return 0, err
 	}
