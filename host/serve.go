@@ -39,6 +39,10 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	}
 	h.watchEdge(&o)
 	o.Trace = h.trace
+	var err error
+	if o.Resource, err = resource(h.settings); err != nil {
+		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet
+	}
 	mcp, err := h.edges(&o) //nolint:contextcheck // calls have contexts of their own
 	if err != nil {
 		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet

@@ -23,6 +23,8 @@ type Route struct {
 	// skills:invoke:{id} the parameter of the path is meant, and skills:invoke:* is any
 	// scope that allows calls of one skill.
 	Scopes []string
+	// Ask are the scopes that a client should ask for, if not the first of Scopes alone.
+	Ask []string
 	// Stream says that a GET has no end, and so no answer to HEAD.
 	Stream bool
 }
@@ -33,6 +35,11 @@ const (
 	invokeNamed = skill.ScopeInvoke + ":{name}"
 	invokeSome  = skill.ScopeInvoke + ":*"
 )
+
+var mcpScopes = []string{skill.ScopeRead, skill.ScopeInvoke}
+
+// MCPScopes are those that a client of MCP has use for.
+func MCPScopes() []string { return slices.Clone(mcpScopes) }
 
 var readExecutions = []string{skill.ScopeExecutions, skill.ScopeAllExecutions, skill.ScopeHost}
 
@@ -98,9 +105,9 @@ var table = []Route{
 	{Method: "GET", Path: "/api/agent/executions/{session_id}", Scopes: readExecutions},
 
 	// The Model Context Protocol, which shows each caller what it may see.
-	{Method: "GET", Path: "/mcp", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, invokeSome}, Stream: true},
-	{Method: "POST", Path: "/mcp", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, invokeSome}},
-	{Method: "DELETE", Path: "/mcp", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, invokeSome}},
+	{Method: "GET", Path: "/mcp", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, invokeSome}, Ask: mcpScopes, Stream: true},
+	{Method: "POST", Path: "/mcp", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, invokeSome}, Ask: mcpScopes},
+	{Method: "DELETE", Path: "/mcp", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, invokeSome}, Ask: mcpScopes},
 
 	// Of the whole host, and so for whoever its operator lets see that.
 	{Method: "GET", Path: "/metrics", Scopes: []string{skill.ScopeMetrics, skill.ScopeHost}},
@@ -108,6 +115,10 @@ var table = []Route{
 	{Method: "GET", Path: "/console", Open: true},
 	{Method: "GET", Path: "/console/{path}", Open: true},
 	{Method: "POST", Path: "/console/{path}", Open: true},
+
+	// Where clients of MCP get tokens, by RFC 9728.
+	{Method: "GET", Path: "/.well-known/oauth-protected-resource", Open: true},
+	{Method: "GET", Path: "/.well-known/oauth-protected-resource/{path}", Open: true},
 
 	// For load balancers and people.
 	{Method: "GET", Path: "/health", Open: true},
@@ -154,6 +165,15 @@ func (r *Route) LetsIn(p skill.Principal, subject string) bool {
 		}
 	}
 	return false
+}
+
+// Asks are the scopes that a client should ask for to be let in. None of them has a part
+// of the path in it.
+func (r *Route) Asks() []string {
+	if r.Ask != nil || len(r.Scopes) == 0 {
+		return r.Ask
+	}
+	return r.Scopes[:1]
 }
 
 // Needs says which scopes open r, for the caller who has none of them.

@@ -77,7 +77,7 @@ func requestFor(t testing.TB, r access.Route, about things) request {
 	out := request{method: r.Method}
 	out.path = strings.NewReplacer(
 		"/executions/{id}", "/executions/"+about.execution, "/approvals/{id}", "/approvals/"+about.approval, "{session_id}", about.execution,
-		"/conversations/{id}", "/conversations/"+about.conversation, "{id}", about.skill, "{name}", "unit-converter", "{path}", "references/conversion-table.md", "{script}", "convert.py",
+		"/conversations/{id}", "/conversations/"+about.conversation, "{id}", about.skill, "{name}", "unit-converter", "protected-resource/{path}", "protected-resource/mcp", "{path}", "references/conversion-table.md", "{script}", "convert.py",
 		"{version}", about.version, "{artifact}", about.artifact,
 	).Replace(r.Path)
 	switch r.Method + " " + r.Path {

@@ -118,7 +118,7 @@ func (s *Server) letIn(ctx *fasthttp.RequestCtx, path string) error {
 	case !c.route.LetsIn(p, c.subject) && p.Type == skill.Anonymous:
 		return errUnauthorized(nil) // who has shown nothing may have forgotten it
 	case !c.route.LetsIn(p, c.subject):
-		return &skill.Error{Op: "httpapi.access", Code: skill.Forbidden, Subject: p.ID, Message: c.route.Needs(c.subject)}
+		return errScope(c.route, c.subject, p.ID)
 	}
 	c.principal = p
 	return s.claim(ctx, &p)

@@ -59,7 +59,7 @@ func (s *Server) executeTask(c *fiber.Ctx) error {
 func (s *Server) taskFailed(ctx *fasthttp.RequestCtx, out *react.Outcome) {
 	e := skill.Failure("", traceOf(ctx), skill.Meta{}, out.Err).Error
 	e.Message = cleanMessage(e.Message)
-	hints(ctx, e)
+	s.hints(ctx, e)
 	s.writeJSON(ctx, e.Status, wire.AgentTaskProblem{Error: *e, Data: out, Meta: s.envelopeMeta(ctx)})
 }
 

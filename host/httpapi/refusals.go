@@ -51,7 +51,7 @@ func reasonOf(err error, status int) string {
 		return refusedRoute
 	case "httpapi.authenticate":
 		return refusedUnauthorized
-	case "httpapi.access":
+	case opScope:
 		return refusedForbidden
 	case opRate:
 		return refusedRate

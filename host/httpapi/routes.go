@@ -74,6 +74,8 @@ func (s *Server) routes(app *fiber.App) {
 	get("/skills/{id}", s.getSkill)
 	get("/skills/{id}/versions", s.listVersions)
 	get("/skills/{id}/versions/{version}", s.getReport)
+	get(pathResource, s.resourceMetadata)
+	get(pathResource+"/{path}", s.resourceMetadata)
 	get("/agent-skills", s.listAgentSkills)
 	get("/agent-skills/{name}", s.loadAgentSkill)
 	get("/agent-skills/{name}/resources/{path}", s.readResource)

@@ -106,6 +106,8 @@ type Options struct {
 	// entry; names do, because whoever owns a name can make it point here.
 	Origins []string
 
+	Resource Resource // where clients of MCP get tokens
+
 	BodyLimit int // bytes of a request body that is no upload; 0: 1 MiB
 	HeadLimit int // bytes of request line and headers; 0: 16 KiB
 	MaxConns  int // open connections, half of them of one tenant; 0: 4096. At a limit an idle one makes room, see connSet

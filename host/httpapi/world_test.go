@@ -141,6 +141,8 @@ func newWorld(t *testing.T) *world {
 		o.Door, o.Starter, o.Executions, o.Authenticate = w.door, w.door, w.manager, w.keys.Authenticate
 		o.Catalogue, o.Uploads, o.Approvals, o.MCP, o.Definitions = worldCatalogue{httpapitest.NewCatalogue()}, w.uploads, w.approvals, m, &httpapitest.Definitions{}
 		o.Metrics, o.Usage = httpapitest.Metrics, httpapitest.Usage
+		metadata := []byte(`{"resource": "https://skills.example.com/mcp", "authorization_servers": ["https://login.example.com"]}`)
+		o.Resource.Documents = map[string][]byte{"": metadata, "/mcp": metadata}
 		o.Console = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") })
 		o.Chat, o.React, o.Now = w.chat, w.react, func() time.Time { return worldTime }
 	})

@@ -62,12 +62,16 @@ func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
 		s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelError, "request failed at the edge",
 			slog.String("trace_id", string(r.TraceID)), slog.Int("status", status), slog.String("error", err.Error()))
 	}
+	var e *skill.Error
+	if errors.As(err, &e) && e.Op == opScope {
+		s.challenge(ctx, status)
+	}
 	if isRun {
 		s.writeResult(ctx, r)
 		return
 	}
 	r.Error.Message = cleanMessage(r.Error.Message)
-	hints(ctx, r.Error)
+	s.hints(ctx, r.Error)
 	if strings.HasPrefix(plainPath(ctx), agentPath) {
 		s.failAgent(ctx, status, *r.Error)
 		return
@@ -96,7 +100,7 @@ func (s *Server) writeResult(ctx *fasthttp.RequestCtx, r *skill.Result) {
 		}
 		e.Message = cleanMessage(e.Message)
 		out.Data, out.Error, status = nil, &e, e.Status
-		hints(ctx, &e)
+		s.hints(ctx, &e)
 	}
 	if len(out.Data) <= smallAnswer {
 		s.writeJSON(ctx, status, &out)
@@ -116,11 +120,11 @@ func (s *Server) writeResult(ctx *fasthttp.RequestCtx, r *skill.Result) {
 // hints sets the headers that go with an error: how to show who one is, and, from the
 // details of RATE_LIMITED, when to come again and what of which limit is left. Times are
 // whole seconds, at least one.
-func hints(ctx *fasthttp.RequestCtx, e *skill.ResultError) {
+func (s *Server) hints(ctx *fasthttp.RequestCtx, e *skill.ResultError) {
 	h := &ctx.Response.Header
 	switch e.Code { //nolint:exhaustive // the others say all in the body
 	case skill.Unauthorized:
-		h.Set(fasthttp.HeaderWWWAuthenticate, "Bearer")
+		s.challenge(ctx, fasthttp.StatusUnauthorized)
 	case skill.RateLimited:
 		ms, _ := number(e.Details["retry_after_ms"])
 		h.Set(fasthttp.HeaderRetryAfter, seconds(ms))

@@ -634,6 +634,17 @@ export type RequestLimits = {
   timeout_ms?: Amount;
 };
 
+export type ResourceMetadata = {
+  /** The issuers of tokens for it. */
+  authorization_servers: string[];
+  bearer_methods_supported?: string[];
+  /** The address of the resource. */
+  resource: string;
+  resource_name?: string;
+  /** The scopes that a client should ask for. */
+  scopes_supported?: string[];
+};
+
 /** All of it may be left out. */
 export type ScriptRunRequest = {
   /**
@@ -791,6 +802,44 @@ export type VersionState = {
 
 /** What is sent and answered, by path and method. answers are by status; what is left out has no body. */
 export interface paths {
+  "/.well-known/oauth-protected-resource": {
+    /** Where tokens for this host are issued. (resourceMetadata) */
+    GET: {
+      answers: {
+        200: ResourceMetadata;
+        400: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+      };
+    };
+  };
+  "/.well-known/oauth-protected-resource/{path}": {
+    /** Where tokens for a part of this host are issued. (resourceMetadataOf) */
+    GET: {
+      path: {
+        /** The path of the resource, such as mcp. */
+        path: string;
+      };
+      answers: {
+        200: ResourceMetadata;
+        400: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+      };
+    };
+  };
   "/agent-skills": {
     /** The Agent Skills that there are, in order of name, one page at a time. (listAgentSkills) */
     GET: {

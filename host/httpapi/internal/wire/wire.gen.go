@@ -500,6 +500,20 @@ type PullRequest struct {
 // allow; a higher value, and zero, change nothing.
 type RequestLimits = skill.LimitsJSON
 
+// ResourceMetadata defines model for ResourceMetadata.
+type ResourceMetadata struct {
+	// AuthorizationServers The issuers of tokens for it.
+	AuthorizationServers   []string  `json:"authorization_servers"`
+	BearerMethodsSupported *[]string `json:"bearer_methods_supported,omitempty"`
+
+	// Resource The address of the resource.
+	Resource     string  `json:"resource"`
+	ResourceName *string `json:"resource_name,omitempty"`
+
+	// ScopesSupported The scopes that a client should ask for.
+	ScopesSupported *[]string `json:"scopes_supported,omitempty"`
+}
+
 // ScriptRunRequest All of it may be left out.
 type ScriptRunRequest = json.RawMessage
 
