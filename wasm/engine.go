@@ -193,6 +193,9 @@ func (e *Engine) Import(module, name string) (binary.FuncType, bool) {
 // ErrClosed is what a closed engine answers.
 var ErrClosed = errors.New("wasm: the engine is closed")
 
+// Compiles reports whether modules are compiled here.
+func (e *Engine) Compiles() bool { return !e.o.CompiledOnly }
+
 // Close waits for compilations and runs under way and frees everything. It may be
 // called twice.
 func (e *Engine) Close() error {

@@ -19,8 +19,8 @@ import (
 	"openskill/sdk/skill"
 )
 
-// backstop is how long after its limit a run is still waited for before the door
-// ends it itself. Runners end runs within 250 ms; this catches one that does not.
+// backstop is how long after its limit, and all that it may wait before, a run is still
+// waited for before the door ends it itself. Runners end runs within 250 ms; this catches one that does not.
 const backstop = time.Second
 
 // heavyInput is the size, in bytes, from which on an input is checked only on as
@@ -222,7 +222,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	runCtx, stop := context.WithTimeout(ctx, limits.Timeout+backstop)
+	runCtx, stop := context.WithTimeout(ctx, skill.Preparing+limits.Timeout+backstop)
 	defer stop()
 	work := &skill.Call{
 		SkillID:     s.Descriptor.ID,

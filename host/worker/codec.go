@@ -131,7 +131,6 @@ func (w *wireCall) append(b []byte) []byte {
 	for _, n := range []uint64{c.Limits.Memory, c.Limits.Fuel, c.Limits.Output, c.Limits.Scratch} {
 		b = binary.AppendUvarint(b, n)
 	}
-	b = binary.AppendVarint(b, int64(c.Spent))
 	b = appendText(b, c.Grants.Data)
 	b = appendBool(b, c.Grants.Scratch)
 	b = appendJSON(b, c.Grants.HTTP, c.Grants.HTTP != nil)
@@ -149,7 +148,6 @@ func (w *wireCall) read(head []byte) error {
 	c.Tenant, c.Folder, c.Entry, c.Digest, c.Trust = r.text(), r.text(), r.text(), r.text(), skill.Trust(r.number()) //nolint:gosec // the host's word
 	c.Args, c.Requires = r.texts(), r.texts()
 	c.Limits = skill.Limits{Timeout: time.Duration(r.signed()), Memory: r.number(), Fuel: r.number(), Output: r.number(), Scratch: r.number()}
-	c.Spent = time.Duration(r.signed())
 	c.Grants.Data, c.Grants.Scratch = r.text(), r.bool()
 	r.json(&c.Grants.HTTP)
 	c.Grants.Env = r.texts()

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"openskill/sdk/skill"
 )
@@ -76,7 +75,7 @@ func FuzzWorkerSays(f *testing.F) {
 		}()
 		go func() { w.end(&crashedError{why: "as when a process is reaped"}) }()
 		call := &skill.Call{Limits: skill.Limits{Output: 1000, Scratch: 500, Fuel: 100}, Grants: skill.Grants{Scratch: true}, Record: 300, Replay: []byte("tape")}
-		r, err := w.do(t.Context(), kindRun, "wasm:test", call, time.Second)
+		r, err := w.do(t.Context(), kindRun, "wasm:test", call)
 		answered(t, r, err, call)
 	})
 }

@@ -108,9 +108,9 @@ func (w *process) release(l *lane) {
 // errHung is what a call is told whose time is over, though its worker did not say so.
 var errHung = errors.New("worker: the call did not end in time")
 
-// do runs one call to its end; left is what it has of its time. The error is a
+// do runs one call to its end, or to that of its time. The error is a
 // *crashedError where the worker died of anything, or why there is no reply.
-func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Call, left time.Duration) (*skill.Reply, error) {
+func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Call) (*skill.Reply, error) {
 	l, id, err := w.take()
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Cal
 	if k == kindRun {
 		l.left = mostOf(call, w.maxReply)
 	}
-	end := time.Now().Add(left + Grace) //nolint:forbidigo // real time
+	end := time.Now().Add(call.Limits.Timeout + Grace) //nolint:forbidigo // real time
 	_ = l.conn.SetDeadline(end)
 	told := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -129,7 +129,7 @@ func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Cal
 		close(told)
 		_ = w.ch.send(kindCancel, id, nil, nil) // if not, the deadline sees to it
 	})
-	f, err := w.talk(ctx, l, id, k, of, call, left)
+	f, err := w.talk(ctx, l, id, k, of, call)
 	if !stop() {
 		<-told // the lane's next call has its own deadline
 	}
@@ -160,9 +160,8 @@ func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Cal
 
 // talk says what the call is and gives the frame that ends it. What its guest asks
 // for meanwhile is done here: it waits for the answer, as the caller does for both.
-func (w *process) talk(ctx context.Context, l *lane, id uint64, k kind, of skill.Kind, call *skill.Call, left time.Duration) (*frame, error) {
+func (w *process) talk(ctx context.Context, l *lane, id uint64, k kind, of skill.Kind, call *skill.Call) (*frame, error) {
 	wire := wireCall{Kind: of, Call: *call}
-	wire.Call.Spent = call.Limits.Timeout - left
 	if call.Replay != nil {
 		wire.Replay = len(call.Replay) + 1
 	}
@@ -188,7 +187,7 @@ func (w *process) talk(ctx context.Context, l *lane, id uint64, k kind, of skill
 			if fetch == nil {
 				fetch = w.outgoing.For(call)
 				var done context.CancelFunc
-				asking, done = context.WithTimeout(ctx, left) //nolint:fatcontext // once
+				asking, done = context.WithTimeout(ctx, call.Limits.Timeout) //nolint:fatcontext // once
 				defer done()
 				defer context.AfterFunc(w.life, done)() //nolint:contextcheck // it ends with the worker, too
 			}

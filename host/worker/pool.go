@@ -33,9 +33,11 @@ type Options struct {
 	Alone  bool          // all callers are one tenant, which may have all of them
 	Spares int           // workers that are ready for a key that comes; 0: 1, negative: none
 	Idle   time.Duration // how long a worker is kept without a call; 0: 5 minutes
-	Calls  int           // calls after which a worker is replaced; 0: 10,000
-	Memory uint64        // bytes that a worker may have; 0: 2 GiB
-	Growth uint64        // bytes from which on a worker is replaced when it can be; 0: three quarters of Memory
+	// Preparing is how long a call waits for a worker that has its module; 0: skill.Preparing.
+	Preparing time.Duration
+	Calls     int    // calls after which a worker is replaced; 0: 10,000
+	Memory    uint64 // bytes that a worker may have; 0: 2 GiB
+	Growth    uint64 // bytes from which on a worker is replaced when it can be; 0: three quarters of Memory
 
 	MaxReply uint32          // bytes of what a call may leave, beside the call's own limits; 0: 256 MiB
 	Outgoing skill.Outgoing  // does what a guest asks of the host while it runs; nil: nothing
@@ -91,6 +93,9 @@ func New(o Options) (*Pool, error) {
 		o.Spares = 1
 	}
 	o.Spares = max(o.Spares, 0)
+	if o.Preparing <= 0 {
+		o.Preparing = skill.Preparing
+	}
 	if o.Idle <= 0 {
 		o.Idle = 5 * time.Minute
 	}

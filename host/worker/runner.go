@@ -113,7 +113,7 @@ func (r *Runner) Start(ctx context.Context, call *skill.Call) error {
 		return err
 	}
 	defer r.runs.Done()
-	reply, err := r.attempt(ctx, kindStart, call, time.Now()) //nolint:forbidigo // real time
+	reply, err := r.attempt(ctx, kindStart, call)
 	if err == nil && reply.Code != "" {
 		err = &skill.Error{Op: "worker.Start", Code: reply.Code, Message: reply.Message}
 	}
@@ -126,7 +126,7 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		return nil, err
 	}
 	defer r.runs.Done()
-	return r.attempt(ctx, kindRun, call, time.Now()) //nolint:forbidigo // a limit of real time
+	return r.attempt(ctx, kindRun, call)
 }
 
 // Close waits for the runs under way. The pool is the caller's. It may be called twice.
@@ -156,8 +156,10 @@ const attempts = 8
 // mostGifts bounds how often a worker is given again what it was given.
 const mostGifts = 3
 
-func (r *Runner) attempt(ctx context.Context, k kind, call *skill.Call, began time.Time) (*skill.Reply, error) {
-	within, cancel := context.WithTimeout(ctx, call.Limits.Timeout-time.Since(began))
+// attempt waits for a worker that has the call's module, for as long as Preparing says;
+// the call's own time begins when it is handed over.
+func (r *Runner) attempt(ctx context.Context, k kind, call *skill.Call) (*skill.Reply, error) {
+	within, cancel := context.WithTimeout(ctx, r.p.o.Preparing)
 	defer cancel()
 	within, span := r.p.o.Trace.Start(within, "worker")
 	defer span.End()
@@ -166,14 +168,10 @@ func (r *Runner) attempt(ctx context.Context, k kind, call *skill.Call, began ti
 	for range attempts {
 		w, err := r.p.acquire(within, key, call)
 		if err != nil {
-			return r.ended(ctx, within, call, err)
-		}
-		left := call.Limits.Timeout - time.Since(began)
-		if left <= 0 {
-			return unready(call), nil
+			return r.ended(ctx, within, call, 0, err)
 		}
 		handed := time.Now() //nolint:forbidigo // real time
-		reply, err := w.do(span.In(ctx), k, r.Kind(), call, left)
+		reply, err := w.do(span.In(ctx), k, r.Kind(), call)
 		digest := NotCompiled(err)
 		switch {
 		case err == nil:
@@ -210,7 +208,7 @@ func (r *Runner) attempt(ctx context.Context, k kind, call *skill.Call, began ti
 		case errors.Is(err, errHung):
 			r.p.doubted(key, w)
 		}
-		return r.ended(ctx, within, call, err)
+		return r.ended(ctx, within, call, time.Since(handed), err)
 	}
 	return nil, fmt.Errorf("worker: no process took the call in %d attempts", attempts)
 }
@@ -252,8 +250,8 @@ func (r *Runner) compile(ctx context.Context, call *skill.Call, digest string) e
 	return err
 }
 
-// ended says how a call ended that has no reply of its worker's.
-func (r *Runner) ended(ctx, within context.Context, call *skill.Call, err error) (*skill.Reply, error) {
+// ended says how a call ended that has no reply of its worker's, which had it for so long.
+func (r *Runner) ended(ctx, within context.Context, call *skill.Call, had time.Duration, err error) (*skill.Reply, error) {
 	var crash *crashedError
 	var used skill.Usage
 	if errors.Is(err, errHung) || errors.As(err, &crash) {
@@ -262,10 +260,10 @@ func (r *Runner) ended(ctx, within context.Context, call *skill.Call, err error)
 	switch {
 	case ctx.Err() != nil:
 		return &skill.Reply{Code: skill.Cancelled, Usage: used, Message: "the caller left before the skill ended"}, nil //nolint:nilerr // that is the reply
-	case errors.Is(err, errHung) || crash != nil && within.Err() != nil:
+	case errors.Is(err, errHung) || crash != nil && had >= call.Limits.Timeout:
 		return &skill.Reply{Code: skill.Timeout, Usage: used, Message: fmt.Sprintf("the skill did not end within its limit of %d ms", call.Limits.Timeout.Milliseconds())}, nil
-	case within.Err() != nil:
-		return unready(call), nil //nolint:nilerr // that is the reply
+	case crash == nil && within.Err() != nil:
+		return r.unready(), nil //nolint:nilerr // that is the reply
 	case crash != nil:
 		return &skill.Reply{ //nolint:nilerr // as above
 			Code: skill.WorkerCrashed, Bystander: crash.hung, Usage: used, Message: "the process that ran the skill ended before the skill did; nothing of the call is left, and it may be made again",
@@ -274,12 +272,12 @@ func (r *Runner) ended(ctx, within context.Context, call *skill.Call, err error)
 	return nil, err
 }
 
-// unready is the reply to a call whose time was over before a process had it: what it
+// unready is the reply to a call that waited in vain before a process had it: what it
 // waited for is done without it, so that the same call may end well a moment later.
-func unready(call *skill.Call) *skill.Reply {
+func (r *Runner) unready() *skill.Reply {
 	return &skill.Reply{
 		Code: skill.Timeout, Bystander: true,
-		Message: fmt.Sprintf("the skill was still being compiled, or its process started, after %d ms; that work goes on, so call again shortly", call.Limits.Timeout.Milliseconds()),
+		Message: fmt.Sprintf("the skill was still being compiled, or its process started, after %d ms; that work goes on, so call again shortly", r.p.o.Preparing.Milliseconds()),
 	}
 }
 
@@ -287,7 +285,7 @@ func unready(call *skill.Call) *skill.Reply {
 func (p *Pool) keepLoaded(c *wireCall, digest string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c.Call.Digest = digest
+	c.Call.Digest, c.Call.Limits.Timeout = digest, time.Minute
 	for _, l := range p.loads {
 		if l.Kind == c.Kind && l.Call.Digest == digest {
 			return
@@ -303,12 +301,12 @@ func (p *Pool) keepLoaded(c *wireCall, digest string) {
 
 // load has a worker load a runtime, as far as that is compiled.
 func (p *Pool) load(w *process, c *wireCall) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), c.Call.Limits.Timeout)
 	defer cancel()
 	if p.o.Modules != nil && p.o.Modules.Give(w.view, c.Call.Digest, true) != nil {
 		return // the first call tells
 	}
-	if _, err := w.do(ctx, kindStart, c.Kind, &c.Call, time.Minute); err != nil {
+	if _, err := w.do(ctx, kindStart, c.Kind, &c.Call); err != nil {
 		p.o.Log.Warn("a spare worker process could not load its runtime", slog.String("kind", string(c.Kind)), slog.String("reason", err.Error()))
 	}
 }

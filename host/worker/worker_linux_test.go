@@ -120,7 +120,7 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		<-ctx.Done()
 		return &skill.Reply{Code: skill.Cancelled, Message: "the call ended"}, nil
 	case "ask":
-		ctx, cancel := context.WithTimeout(ctx, call.Limits.Timeout-call.Spent)
+		ctx, cancel := context.WithTimeout(ctx, call.Limits.Timeout)
 		defer cancel()
 		return say("%s", o.outside.For(call)(ctx, []byte(arg)))
 	case "give":

@@ -51,16 +51,6 @@ func running(t testing.TB) func(t testing.TB, c *skill.Call) *skill.Reply {
 	}
 }
 
-// A call of which a part of the time was over when the runner had it ends with what is
-// left, and its caller is told of the limit as it was asked for.
-func TestSpentTime(t *testing.T) {
-	c := script(t, "for (;;);")
-	c.Spent, c.Limits.Fuel = c.Limits.Timeout-200*time.Millisecond, 1e15
-	if r := running(t)(t, c); r.Code != skill.Timeout || !strings.Contains(r.Message, "60000 ms") {
-		t.Errorf("%s: %s", r.Code, r.Message)
-	}
-}
-
 // What a script exits with is its own; what the host ended it for is not.
 func TestEnds(t *testing.T) {
 	run := running(t)

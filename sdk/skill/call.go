@@ -41,10 +41,7 @@ type Call struct {
 	Requires    []string // packages that the manifest names, which choose the runtime; nil: none
 	Stdin       []byte
 	Limits      Limits // resolved: no field is zero
-	// Spent is how much of Limits.Timeout was over before the runner was asked: messages
-	// name the limit as the caller knows it, and the run ends when that is over.
-	Spent  time.Duration
-	Grants Grants
+	Grants      Grants
 	// Script says that the entry is a program of the command line, as scripts of Agent
 	// Skills are: its working folder is the skill's own, which it sees as if it could
 	// write there, Args are its arguments, Stdin comes as it is, and it may print what it

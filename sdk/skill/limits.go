@@ -8,12 +8,16 @@ import (
 // Limits bound one run. In a manifest or a request zero means "the host's
 // default"; in a [Call] every field is resolved and not zero.
 type Limits struct {
-	Timeout time.Duration // wall time, from admission to the last byte
+	Timeout time.Duration // wall time, from when the skill is ready to run to the last byte
 	Memory  uint64        // bytes of linear memory, and of files in scratch space
 	Fuel    uint64        // units, about one an instruction; see docs/security.md
 	Output  uint64        // bytes of standard output, and the same again of standard error
 	Scratch uint64        // bytes of files below /work
 }
+
+// Preparing is how long a call waits for what its run needs: that the skill is compiled, and
+// a process is there. That is the host's work, and does not count against Limits.Timeout.
+const Preparing = 2 * time.Minute
 
 // Lower gives the smaller of l and o, field by field, where zero in either one
 // means "no opinion".

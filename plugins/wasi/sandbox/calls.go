@@ -43,6 +43,17 @@ type Pending struct {
 
 	Folder *Folder // of the skill
 	began  time.Time
+	wait   time.Duration // how long it waits for what it is started from
+}
+
+// pending begins the time that a call may wait. A worker only loads what is compiled, in
+// the call's own time; where modules are compiled, that is not the call's.
+func (c *Calls) pending(call *skill.Call, granted *Granted) *Pending {
+	p := &Pending{call, granted.folder, time.Now(), call.Limits.Timeout} //nolint:forbidigo // a limit of real time
+	if c.of.Engine.Compiles() {
+		p.wait = skill.Preparing
+	}
+	return p
 }
 
 // Starter says how the skill of a call is started. The error is a *skill.Error, one of
@@ -52,9 +63,9 @@ type Starter func(ctx context.Context, p *Pending) (*Start, error)
 var errWaited = errors.New("the call ended before what it waited for was done")
 
 // Within does work that calls may have to wait for, such as compiling, in what is left
-// of the call's time. The error is work's, or says that the time was over.
+// of the time that it waits. The error is work's, or says that the time was over.
 func (p *Pending) Within(ctx context.Context, work func(ctx context.Context) error) error {
-	ctx, stop := context.WithTimeout(ctx, p.Limits.Timeout-time.Since(p.began))
+	ctx, stop := context.WithTimeout(ctx, p.wait-time.Since(p.began))
 	defer stop()
 	err := work(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -78,7 +89,6 @@ func (c *Calls) Run(ctx context.Context, call *skill.Call, starter Starter) (*sk
 		return nil, err
 	}
 	defer c.Gate.Leave()
-	began := time.Now().Add(-call.Spent) //nolint:forbidigo // a limit of real time
 	if ctx.Err() != nil {
 		return gone(), nil
 	}
@@ -87,17 +97,21 @@ func (c *Calls) Run(ctx context.Context, call *skill.Call, starter Starter) (*sk
 		return nil, err
 	}
 	defer granted.Close()
-	start, err := starter(ctx, &Pending{call, granted.folder, began})
+	p := c.pending(call, granted)
+	start, err := starter(ctx, p)
 	if err == nil {
+		if c.of.Engine.Compiles() {
+			p.began = time.Now() //nolint:forbidigo // of the call's own time
+		}
 		var r *skill.Reply
-		if r, err = c.Images.Run(ctx, call, granted, start, began); err == nil {
+		if r, err = c.Images.Run(ctx, call, granted, start, p.began); err == nil {
 			return r, nil
 		}
 	}
 	var refused *skill.Error
 	switch {
 	case errors.Is(err, errWaited):
-		return waited(ctx, &call.Limits), nil
+		return waited(ctx, p.wait), nil
 	case errors.As(err, &refused):
 		return nil, err
 	case c.of.Runtime != "":
@@ -144,7 +158,7 @@ func (c *Calls) started(ctx context.Context, what string, call *skill.Call, star
 		return err
 	}
 	defer granted.Close()
-	start, err := starter(ctx, &Pending{call, granted.folder, time.Now()}) //nolint:forbidigo // as in Run
+	start, err := starter(ctx, c.pending(call, granted))
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	l := &call.Limits
 	left := l.Timeout - time.Since(began)
 	if left <= 0 {
-		return waited(ctx, l), nil
+		return waited(ctx, l.Timeout), nil
 	}
 	t, err := tapeOf(call, start.Name)
 	if err != nil {

@@ -96,12 +96,12 @@ func gone() *skill.Reply {
 
 // waited is the reply to a call whose context or time ended before its module was
 // compiled.
-func waited(ctx context.Context, l *skill.Limits) *skill.Reply {
+func waited(ctx context.Context, after time.Duration) *skill.Reply {
 	if ctx.Err() != nil {
 		return gone()
 	}
 	return &skill.Reply{
 		Code:    skill.Timeout,
-		Message: fmt.Sprintf("the skill was still being compiled after %d ms; that work goes on, so call again shortly", l.Timeout.Milliseconds()),
+		Message: fmt.Sprintf("the skill was still being compiled after %d ms; that work goes on, so call again shortly", after.Milliseconds()),
 	}
 }

@@ -84,10 +84,10 @@ func TestWhoseDeadline(t *testing.T) {
 			t.Errorf("after %v: %s; want %s", c.took, r.Code, c.want)
 		}
 	}
-	if r := waited(ctx, &limits); r.Code != skill.Cancelled {
+	if r := waited(ctx, limits.Timeout); r.Code != skill.Cancelled {
 		t.Errorf("%+v; want CANCELLED", r)
 	}
-	if r := waited(t.Context(), &limits); r.Code != skill.Timeout || !strings.Contains(r.Message, "1500 ms") {
+	if r := waited(t.Context(), limits.Timeout); r.Code != skill.Timeout || !strings.Contains(r.Message, "1500 ms") {
 		t.Errorf("%+v; want TIMEOUT", r)
 	}
 }
