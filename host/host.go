@@ -74,6 +74,7 @@ type Host struct {
 	door       *dispatch.Dispatcher
 	alone      bool // all callers are one tenant, for whom nothing is kept of any gate
 	lately     lately
+	warming    atomic.Pointer[[]string]
 	check      *gate.Gate // of chains that the console verifies
 	rates      *httpapi.Rates
 	schemas    *registry.Schemas       // of skills, compiled

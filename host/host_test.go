@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -114,7 +115,7 @@ func serve(t testing.TB, s *config.Settings) *serving {
 			more.Signal()
 		}
 	})
-	h, err := Open(s, &Options{Uploads: true, Log: slog.New(slog.NewJSONHandler(log, nil))})
+	h, err := Open(s, &Options{Uploads: true, Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,8 +237,26 @@ func TestPagesOfTheBaseURL(t *testing.T) {
 	}
 }
 
-// Modules are compiled after the host listens, one log line each; what a runner
-// lacks is logged too.
+// warming is what /readyz says of it.
+func (v *serving) warming(t *testing.T) []string {
+	t.Helper()
+	resp, err := http.DefaultClient.Do(get(t, v.url+"/readyz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var got struct {
+		Status  string
+		Warming []string
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil || resp.StatusCode != http.StatusOK || got.Status != "ok" {
+		t.Fatalf("%v: %d %+v", err, resp.StatusCode, got)
+	}
+	return got.Warming
+}
+
+// Modules are compiled after the host listens, one log line each at the level DEBUG; what
+// a runner lacks is logged for everybody, as is the end. Until then /readyz names what is left.
 func TestWarmsUp(t *testing.T) {
 	s := settings(t, nil)
 	folder := filepath.Join(s.SkillsDir, "script")
@@ -248,6 +267,9 @@ func TestWarmsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := serve(t, s)
+	if kinds := v.warming(t); len(kinds) > 0 && !slices.Contains(kinds, "wasm:wasi") && !slices.Contains(kinds, "wasm:python") {
+		t.Errorf("warming: %q", kinds)
+	}
 	v.await(t, `"warmed up"`, `"what":"quick"`)
 	v.await(t, `"warmed up"`, `"what":"slow"`)
 	// No skill asks for JavaScript, so the next one is Python.
@@ -255,8 +277,12 @@ func TestWarmsUp(t *testing.T) {
 		t.Errorf("%s; want that the Python runtime is missing", line)
 	}
 	// Then what runs is started, once each. Quick asks for no input, which is no fault.
-	if line := v.await(t, `"started ahead of calls"`); !strings.Contains(line, `"INFO"`) || !strings.Contains(line, `"what":"quick"`) {
+	if line := v.await(t, `"started ahead of calls"`); !strings.Contains(line, `"DEBUG"`) || !strings.Contains(line, `"what":"quick"`) {
 		t.Errorf("%s; want that quick is started", line)
+	}
+	v.await(t, `"INFO"`, `"skills are ready"`)
+	if kinds := v.warming(t); kinds != nil {
+		t.Errorf("when all is ready, %q are warming", kinds)
 	}
 }
 

@@ -33,6 +33,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(), Alone: h.alone,
 	}
 	o.Origins, o.TrustedProxies = ownOrigins(h.settings), h.settings.Proxies()
+	o.Warming = h.Warming
 	o.Ready, o.Changes = h.kept.log.Ready, h.kept.db.Audit().Changes
 	if h.uploads != nil {
 		o.Uploads, o.Definitions = h.uploads, changes{h}

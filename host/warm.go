@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,22 +35,67 @@ type starter interface {
 	Start(ctx context.Context, call *skill.Call) error
 }
 
+// A chore is a piece of work ahead of calls.
+type chore struct {
+	msg, what string
+	kind      skill.Kind
+	left      func() bool // whether there is something to do
+	do        func() error
+}
+
 // warm gets what skills use ready in the background, one after the other so that
 // calls keep the processors. The channel is closed when it is done or ctx has ended.
 func (h *Host) warm(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		began := time.Now() //nolint:forbidigo // for the log alone
 		skills := h.enabled()
+		var list []chore
 		for _, s := range skills {
-			if ctx.Err() == nil && s.Primary.Kind.OwnModule() && h.runner(s).Ready(s.Folder, s.Primary.Entry) == nil {
-				h.done(ctx, "warmed up", string(s.Descriptor.ID), func() error { return h.compile(ctx, s) })
+			if s.Primary.Kind.OwnModule() {
+				list = append(list, chore{
+					"warmed up", string(s.Descriptor.ID), s.Primary.Kind,
+					func() bool { return h.runner(s).Ready(s.Folder, s.Primary.Entry) == nil },
+					func() error { return h.compile(ctx, s) },
+				})
 			}
 		}
-		h.warmRuntimes(ctx, append(skills[:len(skills):len(skills)], h.oneScriptEach(ctx)...))
-		h.startAll(ctx, skills)
+		list = append(list, h.runtimeChores(ctx, append(skills[:len(skills):len(skills)], h.oneScriptEach(ctx)...))...)
+		list = append(list, h.startChores(ctx, skills)...)
+		for i, c := range list {
+			h.warming.Store(kindsOf(list[i:]))
+			if ctx.Err() != nil {
+				return
+			}
+			if c.left() {
+				h.done(ctx, c.msg, c.what, c.do)
+			}
+		}
+		h.warming.Store(kindsOf(nil))
+		h.log.Info("skills are ready", slog.Int64("ms", time.Since(began).Milliseconds())) //nolint:forbidigo // as above
 	}()
 	return done
+}
+
+// kindsOf names the kinds of skills that chores are for.
+func kindsOf(list []chore) *[]string {
+	var kinds []string
+	for _, c := range list {
+		kinds = append(kinds, string(c.kind))
+	}
+	slices.Sort(kinds)
+	kinds = slices.Compact(kinds)
+	return &kinds
+}
+
+// Warming names the kinds of skills of which some are still being compiled or started:
+// the first calls of those wait for that.
+func (h *Host) Warming() []string {
+	if kinds := h.warming.Load(); kinds != nil {
+		return *kinds
+	}
+	return nil
 }
 
 // oneScriptEach gives a script of the operator's Agent Skills for each runner that some need.
@@ -74,9 +120,9 @@ func (h *Host) oneScriptEach(ctx context.Context) (list []*registry.Skill) {
 	return list
 }
 
-// warmRuntimes compiles the language runtimes that skills ask for first, those for
+// runtimeChores compile the language runtimes that skills ask for first, those for
 // what they require included; one that none asks for is not loaded.
-func (h *Host) warmRuntimes(ctx context.Context, skills []*registry.Skill) {
+func (h *Host) runtimeChores(ctx context.Context, skills []*registry.Skill) (list []chore) {
 	done := map[string]bool{}
 	for _, r := range h.all {
 		w, ok := r.(warmer)
@@ -88,13 +134,14 @@ func (h *Host) warmRuntimes(ctx context.Context, skills []*registry.Skill) {
 			if requires := s.Descriptor.Requires; len(requires) > 0 {
 				what += " with " + strings.Join(requires, ", ")
 			}
-			if s.Primary.Kind != r.Kind() || done[what] || ctx.Err() != nil {
+			if s.Primary.Kind != r.Kind() || done[what] {
 				continue
 			}
 			done[what] = true
-			h.done(ctx, "warmed up", what, func() error { return warmFor(ctx, w, s) })
+			list = append(list, chore{"warmed up", what, r.Kind(), func() bool { return true }, func() error { return warmFor(ctx, w, s) }})
 		}
 	}
+	return list
 }
 
 func warmFor(ctx context.Context, w warmer, s *registry.Skill) error {
@@ -112,25 +159,35 @@ const (
 	starting = time.Minute
 )
 
-// startAll starts skills that can be started once for all their calls.
-func (h *Host) startAll(ctx context.Context, skills []*registry.Skill) {
+// startChores start skills that can be started once for all their calls.
+func (h *Host) startChores(ctx context.Context, skills []*registry.Skill) (list []chore) {
 	n := 0
 	for _, s := range skills {
 		r, ok := h.runner(s).(starter)
-		if !ok || n == maxStarted || ctx.Err() != nil || h.ready(s) != nil {
+		if !ok {
 			continue
 		}
-		n++
-		h.done(ctx, "started ahead of calls", string(s.Descriptor.ID), func() error {
-			bounded, stop := context.WithTimeout(ctx, starting)
-			defer stop()
-			call, err := h.callOf(s)
-			if err != nil {
-				return err
-			}
-			return r.Start(bounded, call)
+		list = append(list, chore{
+			"started ahead of calls", string(s.Descriptor.ID), s.Primary.Kind,
+			func() bool {
+				left := n < maxStarted && h.ready(s) == nil
+				if left {
+					n++
+				}
+				return left
+			},
+			func() error {
+				bounded, stop := context.WithTimeout(ctx, starting)
+				defer stop()
+				call, err := h.callOf(s)
+				if err != nil {
+					return err
+				}
+				return r.Start(bounded, call)
+			},
 		})
 	}
+	return list
 }
 
 // ready reports whether a skill would run as it asks first; the reason against it is
@@ -157,7 +214,8 @@ func (h *Host) callOf(s *registry.Skill) (*skill.Call, error) {
 	return c, nil
 }
 
-// done does one piece of work ahead of calls and logs how it went.
+// done does one piece of work ahead of calls and logs how it went, at the default level
+// only what failed.
 func (h *Host) done(ctx context.Context, msg, what string, do func() error) {
 	began := time.Now() //nolint:forbidigo // for the log alone
 	err := do()
@@ -165,7 +223,7 @@ func (h *Host) done(ctx context.Context, msg, what string, do func() error) {
 		slog.String("what", what),
 		slog.Int64("ms", time.Since(began).Milliseconds()), //nolint:forbidigo // as above
 	}
-	level := slog.LevelInfo
+	level := slog.LevelDebug
 	switch {
 	case ctx.Err() != nil:
 		return // stopping: nobody waits for it

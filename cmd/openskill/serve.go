@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -15,6 +16,7 @@ import (
 
 	"openskill/host"
 	"openskill/host/config"
+	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
 
@@ -32,10 +34,19 @@ anything wrong everything is as before.`,
 		Args:    takes(0, 0),
 	}
 	flags := bindSettings(cmd)
+	var install bool
+	cmd.Flags().BoolVar(&install, "install-runtimes", false, "first install the default Python runtime, if there is none")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		s, err := a.load(flags)
 		if err != nil {
 			return err
+		}
+		noPython := !havePython(s.StateDir)
+		if install && noPython {
+			if err := a.installDefault(cmd.Context(), s.StateDir); err != nil {
+				return err
+			}
+			noPython = false
 		}
 		hangups := make(chan os.Signal, 1) // signals that come while one is followed are one
 		signal.Notify(hangups, syscall.SIGHUP)
@@ -59,7 +70,7 @@ anything wrong everything is as before.`,
 		ctx, stop := context.WithCancel(cmd.Context())
 		var reloads sync.WaitGroup
 		err = h.Serve(ctx, func(addr net.Addr) {
-			unsaid = a.announce(h, addr, s.Auth)
+			unsaid = a.announce(h, addr, s.Auth, noPython)
 			reloads.Go(func() { a.reloads(ctx, h, flags, hangups, log, &at) })
 		})
 		stop()
@@ -113,9 +124,26 @@ var samples = []struct {
 	{"calculator", `{"numbers": [10.5, 9.9, 11.2], "ops": ["mean", "max"]}`},
 }
 
-// announce prints the line that says that the host is ready, and calls to copy
-// of skills that are there.
-func (a *app) announce(h *host.Host, addr net.Addr, auth config.Auth) error {
+// havePython reports whether a Python runtime is installed.
+func havePython(stateDir string) bool {
+	return slices.ContainsFunc(runtimes.New(stateDir).List(), func(s runtimes.Status) bool { return s.State == runtimes.Installed })
+}
+
+// installDefault installs the default Python runtime, and compiles it.
+func (a *app) installDefault(ctx context.Context, stateDir string) error {
+	store := runtimes.New(stateDir)
+	name := store.Names()[0]
+	report, err := a.installRuntime(ctx, store, name, "")
+	if err != nil {
+		return runtimeFailed(err)
+	}
+	a.say("openskill: %s (Python %s) is installed", report.Name, report.Version)
+	return a.compileAhead(ctx, stateDir, name)
+}
+
+// announce prints the line that says that the host is ready, calls to copy of skills that
+// are there, and where a browser finds it.
+func (a *app) announce(h *host.Host, addr net.Addr, auth config.Auth, noPython bool) error {
 	url := "http://" + addr.String()
 	text := fmt.Sprintf("openskill %s listening on %s\n", host.Version, url)
 	shown := ""
@@ -129,6 +157,10 @@ func (a *app) announce(h *host.Host, addr net.Addr, auth config.Auth) error {
 		}
 	}
 	text += fmt.Sprintf("  curl -s %s/agent/chat%s -d '{\"message\": \"echo: hello\"}'\n", url, shown)
+	text += fmt.Sprintf("console %s/console, API %s/docs\n", url, url)
+	if noPython {
+		text += "no Python runtime is installed, so that skills in Python do not run in the sandbox: openskill serve --install-runtimes\n"
+	}
 	if h.OnlyRules() {
 		text += "no model is configured, so that rules answer /agent/chat: set OPENAI_API_KEY, or see openskill doctor\n"
 	}

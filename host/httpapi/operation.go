@@ -28,12 +28,15 @@ var docsHTML []byte
 //go:embed docs.js
 var docsJS []byte
 
-func healthBody(version string) []byte {
+func healthBody(version string, warming []string) []byte {
 	h := wire.Health{Status: wire.Ok}
+	if warming != nil {
+		h.Warming = &warming
+	}
 	if version != "" {
 		h.Version = &version
 	}
-	b, _ := json.Marshal(h) // two strings
+	b, _ := json.Marshal(h) // strings
 	return append(b, '\n')
 }
 
@@ -51,6 +54,14 @@ func (s *Server) ready(c *fiber.Ctx) error {
 	err := s.opt.Ready()
 	if s.closing.Load() {
 		err = &skill.Error{Op: "httpapi.ready", Code: skill.Cancelled, Message: "the host is shutting down", Err: errShutdown}
+	}
+	if err == nil && s.opt.Warming != nil {
+		if kinds := s.opt.Warming(); len(kinds) > 0 {
+			ctx := c.Context()
+			ctx.SetContentType(jsonType)
+			ctx.SetBody(healthBody(s.opt.Version, kinds))
+			return nil
+		}
 	}
 	if err == nil {
 		return s.alive(c)

@@ -60,6 +60,21 @@ func TestReadyz(t *testing.T) {
 	}
 }
 
+// What is still being compiled or started is named to everybody, by kinds alone.
+func TestReadyNamesWhatIsWarming(t *testing.T) {
+	kinds := []string{"wasm:python", "wasm:wasi"}
+	s := start(t, func(o *httpapi.Options) { o.Warming = func() []string { return kinds } })
+	if resp, body := s.do(t, "GET", "/readyz", ""); resp.StatusCode != 200 || !bytes.Contains(body, []byte(`"status":"ok","version":"0.1.0","warming":["wasm:python","wasm:wasi"]}`)) {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if resp, body := s.do(t, "GET", path, ""); resp.StatusCode != 200 || bytes.Contains(body, []byte("warming")) {
+			t.Errorf("%d %s", resp.StatusCode, body)
+		}
+		kinds = nil
+	}
+}
+
 func TestPanicsAreLoggedAndNotShown(t *testing.T) {
 	var log bytes.Buffer
 	s := start(t, func(o *httpapi.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })

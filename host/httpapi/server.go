@@ -90,6 +90,9 @@ type Options struct {
 	// Ready says whether the host can run skills; /readyz answers 503 with its
 	// error. It must be quick. nil: always ready.
 	Ready func() error
+	// Warming names the kinds of skills whose first calls still wait for something to be
+	// compiled or started, as /readyz tells. nil: none.
+	Warming func() []string
 
 	// Authenticate says who a request acts for. It is asked once for each request that
 	// is not open to all, before its body is read, and must not wait for long; its
@@ -233,7 +236,7 @@ func New(o Options) (*Server, error) {
 	s.receiving = gate.New(gate.Options{Places: s.opt.Receiving, Retry: time.Second, Alone: s.opt.Alone})
 	s.admitting = gate.New(gate.Options{Places: s.opt.Admitting, Queue: mostWaiting, Wait: s.opt.AdmitWait, Retry: 10 * time.Second, Alone: s.opt.Alone})
 	s.leases.all = map[shown]*shared{}
-	s.health = healthBody(s.opt.Version)
+	s.health = healthBody(s.opt.Version, nil)
 	s.base, s.endAll = context.WithCancelCause(context.Background())
 	s.listening, s.hangUp = context.WithCancelCause(s.base)
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -342,14 +343,15 @@ func (p *Pool) start(ctx context.Context, folders []string) (*process, error) {
 
 // tell logs what holds workers here: once, since it is the same for all.
 func (p *Pool) tell(h *Hello) {
+	var on []string
 	for _, held := range append(h.Protections[:len(h.Protections):len(h.Protections)], p.bounds.protection(p.o.Memory)) {
-		level := slog.LevelInfo
-		if !held.On {
-			level = slog.LevelWarn
+		if held.On {
+			on = append(on, held.Name)
+			continue
 		}
-		p.o.Log.LogAttrs(context.Background(), level, "worker processes are held by",
-			slog.String("what", held.Name), slog.Bool("on", held.On), slog.String("detail", held.Detail))
+		p.o.Log.Warn("worker processes are not held by", slog.String("what", held.Name), slog.String("detail", held.Detail))
 	}
+	p.o.Log.Info("worker processes are held by", slog.String("what", strings.Join(on, ", ")))
 }
 
 // mourn sees to what a worker leaves behind.

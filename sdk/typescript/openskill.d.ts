@@ -546,6 +546,8 @@ export type Health = {
   status: "ok";
   /** The version of the host. */
   version?: string;
+  /** Of `/readyz`: the kinds of skills of which some are still being compiled or started. Their calls are taken, and wait for that. */
+  warming?: string[];
 };
 
 export type InvokeRequest = {

@@ -452,6 +452,9 @@ type Health struct {
 
 	// Version The version of the host.
 	Version *string `json:"version,omitempty"`
+
+	// Warming Of `/readyz`: the kinds of skills of which some are still being compiled or started. Their calls are taken, and wait for that.
+	Warming *[]string `json:"warming,omitempty"`
 }
 
 // HealthStatus defines model for Health.Status.
