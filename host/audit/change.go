@@ -1,8 +1,10 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,23 +51,29 @@ func Around(ctx context.Context, s Store, by skill.Principal, c Change, do func(
 	if c.Tenant == "" {
 		c.Tenant = skill.Local().Tenant
 	}
-	if err := putChange(ctx, s, c); err != nil {
+	own := by.Type != skill.Operator && !by.May(skill.ScopeAdmin) && !by.May(skill.ScopeHost)
+	err := putChange(ctx, s, c, own)
+	if errors.Is(err, ErrFull) {
+		return fullError("audit.Around")
+	}
+	if err != nil {
 		return &skill.Error{
 			Op: "audit.Around", Code: skill.AuditUnavailable, Subject: c.Subject, Err: err,
 			Message: "the change was refused, since it cannot be put on record now; nothing was changed; try again in a moment",
 		}
 	}
-	err := do()
+	err = do()
 	if err != nil {
 		if c.Failed = skill.CodeOf(err); c.Failed == "" {
 			c.Failed = skill.Internal
 		}
-		_ = putChange(context.WithoutCancel(ctx), s, c) //nolint:errcheck // the caller is told why the change failed
+		_ = putChange(context.WithoutCancel(ctx), s, c, own) //nolint:errcheck // the caller is told why the change failed
 	}
 	return err
 }
 
-func putChange(ctx context.Context, s Store, c Change) error {
+// putChange writes c. Own is of one that a tenant made by itself.
+func putChange(ctx context.Context, s Store, c Change, own bool) error {
 	ctx, cancel := context.WithTimeout(ctx, changeWait)
 	defer cancel()
 	id, err := uuid.NewV7()
@@ -77,10 +85,10 @@ func putChange(ctx context.Context, s Store, c Change) error {
 	if err != nil {
 		return err
 	}
-	e := &Entry{Record: Record{Tenant: c.Tenant, Kind: KindChange, ExecutionID: c.ID, Time: c.Time, Body: body}, Change: &c, Wait: true}
+	e := &Entry{Record: Record{Tenant: c.Tenant, Kind: KindChange, ExecutionID: c.ID, Time: c.Time, Body: body}, Change: &c, Own: own, Wait: true}
 	for {
-		if err := s.Append(ctx, []*Entry{e}); err != nil || e.Left == nil {
-			return err
+		if err := s.Append(ctx, []*Entry{e}); err != nil || !errors.Is(e.Left, ErrHeld) {
+			return cmp.Or(err, e.Left)
 		}
 		select {
 		case <-ctx.Done():

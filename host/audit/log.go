@@ -347,11 +347,11 @@ const (
 	hostEnded       = "the host ended before the call did"
 )
 
-// fullError is of a call whose tenant has as many records as it may.
-func fullError() *skill.Error {
+// fullError is of what would be one record more than a tenant may have.
+func fullError(op string) *skill.Error {
 	return &skill.Error{
-		Op: "audit.Started", Code: skill.RateLimited, Err: ErrFull, Details: map[string]any{"retry_after_ms": pruneEvery.Milliseconds()},
-		Message: "the records of your tenant take as much room as they may; call again when old ones were removed, or ask the operator to raise OPENSKILL_AUDIT_MB",
+		Op: op, Code: skill.RateLimited, Err: ErrFull, Details: map[string]any{"retry_after_ms": pruneEvery.Milliseconds()},
+		Message: "the records of your tenant take as much room as they may; try again when old ones were removed, or ask the operator to raise OPENSKILL_AUDIT_MB",
 	}
 }
 

@@ -18,6 +18,7 @@ type Entry struct {
 	Finished *Finished
 	Change   *Change
 	Of       *Started // of a Finished: what its execution began with
+	Own      bool     // of a Change: its tenant made it by itself, and can make any number
 	Wait     bool     // of all entries of an Append: wait a moment for chains that are held
 	Left     error    // set by Append: why it left this one out, [ErrFull] or [ErrHeld]
 }
@@ -26,7 +27,8 @@ type Entry struct {
 // tenant was written, and it can be tried again.
 var ErrHeld = errors.New("another host holds the records of the tenant")
 
-// ErrFull says that the records of a tenant take as much as they may: nothing begins.
+// ErrFull says that the records of a tenant take as much as they may: nothing begins. A
+// sixteenth more is for what the tenant changes by itself; other changes have no bound.
 var ErrFull = errors.New("the records of the tenant take as much as they may")
 
 // RecordSize is what a record counts for, in bytes: with its row, beside its body.
@@ -41,8 +43,8 @@ type Store interface {
 	// makes the execution running, a Finished ends it and makes it an execution log; a
 	// second Finished of an execution is left out without an error, which says that it
 	// was written before: Append may be repeated after an error that leaves it open
-	// whether the entries were written, and so is a second Started. A Started of a tenant
-	// whose records take as much as they may is left out with ErrFull, and all entries of a
+	// whether the entries were written, and so is a second Started. What begins
+	// or is changed beyond what the records of a tenant may take is left out with ErrFull, and all entries of a
 	// tenant whose chain is held elsewhere with ErrHeld: others do not wait for it. An entry
 	// that was left out has Seq 0.
 	Append(ctx context.Context, entries []*Entry) error

@@ -252,7 +252,7 @@ func (l *Log) written(batch []*job) {
 		case j.entry.Left != nil:
 			delete(l.open, id)
 			if !j.gone {
-				j.done <- fullError()
+				j.done <- fullError("audit.Started")
 			}
 			continue
 		case j.unsure != nil:

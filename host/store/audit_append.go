@@ -88,6 +88,10 @@ func link(entries []*audit.Entry, k *known, most int64) (*batch, error) {
 			continue
 		}
 		e.Seq, e.Prev, e.Hash, e.Left = 0, "", "", nil
+		if e.Own && k.heads[e.Tenant].Bytes >= most+most/16 {
+			e.Left = audit.ErrFull
+			continue
+		}
 		if e.Change != nil { // written twice where it is open whether it was written, with one id
 			b.next(k.heads[e.Tenant], &e.Record)
 			moved[e.Tenant] = true

@@ -291,3 +291,37 @@ func TestRecordsWithinQuota(t *testing.T) {
 		}
 	})
 }
+
+// What a tenant changes by itself is on record too, and bounded: it could go on for ever. The
+// operator's changes are always taken.
+func TestRecordsOfOwnChangesAreBounded(t *testing.T) {
+	t.Parallel()
+	withQuotas(t, func(t *testing.T, db *store.DB) {
+		s, failed := db.Audit(), &skill.Error{Code: skill.Conflict}
+		by := skill.Principal{ID: "p", Type: skill.Agent, Tenant: "acme", Scopes: []string{skill.ScopeUpload}}
+		change := audit.Change{Tenant: "acme", Action: "skill.disable", Subject: "echo"}
+		for n := 0; ; n++ {
+			made := false
+			err := audit.Around(t.Context(), s, by, change, func() error { made = true; return failed })
+			if skill.CodeOf(err) == skill.RateLimited {
+				if made {
+					t.Error("a change that is not on record is made")
+				}
+				break
+			}
+			if skill.CodeOf(err) != skill.Conflict || n > 100 {
+				t.Fatalf("change %d: %v", n, err)
+			}
+		}
+		if got := has(t, db, "acme", "records"); got.Bytes < 5000 || got.Bytes > 6500 {
+			t.Errorf("%+v, want about 5312 bytes", got)
+		}
+		if err := audit.Around(t.Context(), s, skill.Local(), change, func() error { return nil }); err != nil {
+			t.Errorf("the operator's change: %v", err)
+		}
+		by.Tenant, change.Tenant = "beta", "beta"
+		if err := audit.Around(t.Context(), s, by, change, func() error { return nil }); err != nil {
+			t.Errorf("another tenant's change: %v", err)
+		}
+	})
+}
