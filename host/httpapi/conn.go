@@ -120,15 +120,15 @@ func (cs *connSet) tell(reason string) {
 	}
 }
 
-// drain closes the connections that wait for a request, again and again until
-// none is open or ctx ends.
+// drain closes the connections that wait for a request, and those that are read on for
+// longer than a moment, again and again until none is open or ctx ends.
 func (cs *connSet) drain(ctx context.Context) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		left := 0
 		for _, c := range cs.open.All() {
-			if c.state.Load() == waiting {
+			if _, spare := c.idle(); c.state.Load() == waiting || spare && c.linger.Load() {
 				c.abort()
 				continue
 			}
@@ -217,7 +217,9 @@ func (l *listener) refuse(c *conn) {
 	case l.refusals <- struct{}{}:
 		c.linger.Store(true)
 		go func() {
-			_ = c.Close() // within lingerTime
+			late := time.AfterFunc(lingerPause, c.abort) // it is not counted, and cannot make room
+			_ = c.Close()
+			late.Stop()
 			<-l.refusals
 		}()
 	default:
@@ -399,12 +401,15 @@ func (c *conn) firstWords() (method, target, trace []byte) {
 	return words[0], words[1], nil
 }
 
-// The bounds of reading on after an answer that the client did not wait for.
-// Closing at once would make the kernel send a reset, which takes the answer out
-// of the client's hands.
+// The bounds of reading on after an answer that the client did not wait for. Closing at once
+// would make the kernel send a reset, which takes the answer out of the client's hands. What is
+// read is thrown away, so it costs no memory; and the connection makes room as soon as somebody
+// else needs it.
 const (
-	lingerTime  = 2 * time.Second
-	lingerBytes = 32 << 20
+	lingerTime  = 30 * time.Second
+	lingerBytes = 256 << 20
+	lingerPause = 2 * time.Second // for a piece
+	lingerPiece = 64 << 10
 )
 
 // Close closes the connection, after the client has had its chance to read the
@@ -413,14 +418,32 @@ func (c *conn) Close() error {
 	var err error
 	c.once.Do(func() {
 		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.linger.Load() && half.CloseWrite() == nil {
-			_ = c.SetReadDeadline(time.Now().Add(lingerTime)) //nolint:forbidigo // the kernel's clock; failing only means closed
-			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)  // the same
+			c.readOn()
 		}
 		err = c.Conn.Close()
 		c.set.open.Remove(c)
 		c.isSent()
 	})
 	return err
+}
+
+// readOn reads what the client still sends.
+func (c *conn) readOn() {
+	if c.known.Load() { // others make room already
+		c.taken.Store(clock())
+		c.enter(sending)
+	}
+	end := time.Now().Add(lingerTime) //nolint:forbidigo // the kernel's clock
+	for left := lingerBytes; left > 0; left -= lingerPiece {
+		late := time.Now().Add(lingerPause) //nolint:forbidigo // as above
+		if late.After(end) {
+			late = end
+		}
+		_ = c.SetReadDeadline(late) // failing only means closed
+		if _, err := io.CopyN(io.Discard, c.Conn, lingerPiece); err != nil {
+			return
+		}
+	}
 }
 
 // abort closes at once, also under a worker that is reading or writing.

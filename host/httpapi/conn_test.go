@@ -164,3 +164,74 @@ func TestStreamsMakeNoRoom(t *testing.T) {
 		_, _ = client.Close(), ours.Close() // they never fail
 	})
 }
+
+// halfPipe is a pipe whose one end can be closed for writing alone, as a socket can.
+type halfPipe struct{ net.Conn }
+
+func (halfPipe) CloseWrite() error { return nil }
+
+// A client that was refused while it sends is read from, so that it finds the answer, but not
+// for ever: not more than so many bytes, not through silence, not drop by drop, and not where
+// somebody else needs the connection.
+func TestLingeringHasBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		piece     int           // bytes that the client sends at once
+		every     time.Duration // between two pieces
+		most      int64         // bytes that are read
+		least     time.Duration // until the connection is closed
+		latest    time.Duration
+		crowd     bool // others want the connection
+		shutsDown bool
+	}{
+		"bytes":    {piece: 1 << 20, most: lingerBytes, latest: time.Second},
+		"silence":  {piece: 0, every: time.Hour, least: lingerPause, latest: lingerPause},
+		"too slow": {piece: 1, every: time.Millisecond, most: lingerPiece, least: lingerPause, latest: lingerPause},
+		"long":     {piece: lingerPiece, every: lingerPause / 2, most: 100 * lingerPiece, least: lingerTime, latest: lingerTime},
+		"crowd":    {piece: lingerPiece, every: lingerPause / 2, most: 2 * lingerPiece, least: patience, latest: patience + time.Second, crowd: true},
+		"shutdown": {piece: lingerPiece, every: lingerPause / 2, most: 2 * lingerPiece, least: patience, latest: patience + time.Second, shutsDown: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, ours := net.Pipe()
+				set := newConnSet(1, true)
+				refused := &conn{Conn: halfPipe{ours}, set: set}
+				refused.known.Store(true)
+				refused.enter(receiving) // the rest of the body is not read
+				if !set.add(refused) {
+					t.Fatal("there is room")
+				}
+				refused.linger.Store(true)
+				began, took := time.Now(), int64(0)
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					for b := make([]byte, c.piece); ; time.Sleep(c.every) {
+						n, err := client.Write(b)
+						if took += int64(n); err != nil {
+							return
+						}
+					}
+				}()
+				if c.crowd {
+					go func() {
+						another, _ := net.Pipe()
+						for time.Sleep(time.Millisecond); !set.add(&conn{Conn: another, set: set}); {
+							time.Sleep(50 * time.Millisecond)
+						}
+					}()
+				}
+				if c.shutsDown {
+					go func() { _ = set.drain(t.Context()) }()
+				}
+				_ = refused.Close() // its error is that of a socket
+				if d := time.Since(began); d < c.least || d > c.latest {
+					t.Errorf("it lingered for %v, want %v to %v", d, c.least, c.latest)
+				}
+				_ = client.Close()
+				if <-done; took > c.most {
+					t.Errorf("%d bytes were read, want at most %d", took, c.most)
+				}
+			})
+		})
+	}
+}
