@@ -228,7 +228,6 @@ var rules = map[string]*rule{
 	"os.chown":                users,
 	"os.lchown":               users,
 	"shutil.chown":            users,
-	"os.umask":                machine,
 	"os.nice":                 lacking,
 	"os.mkfifo":               lacking,
 	"os.mknod":                lacking,

@@ -18,6 +18,9 @@ var waitsScript string
 //go:embed glibc.py
 var glibcScript string
 
+//go:embed modes.py
+var modesScript string
+
 //go:embed program.py
 var programScript string
 
@@ -29,7 +32,7 @@ const bootFile = "/openskill/boot.py"
 
 // boot is that file, for a runtime.
 func boot(runtime string) []byte {
-	return []byte(runtimes.Bootstrap(runtime) + waitsScript + "\n" + glibcScript + "\n" + firstScript + "\n" + programScript + "\n" + bootScript)
+	return []byte(runtimes.Bootstrap(runtime) + waitsScript + "\n" + glibcScript + "\n" + modesScript + "\n" + firstScript + "\n" + programScript + "\n" + bootScript)
 }
 
 // started names what a start begins with, by digest of the module and of the boot file:

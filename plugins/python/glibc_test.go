@@ -59,6 +59,7 @@ print(said(lambda: time.strftime("%k", (2026, 13) + (1,) * 7)), said(lambda: tim
 class Log: converter = time.gmtime; form = time.strftime
 print(Log().converter(0)[:3], Log().form("%P", (2026,) + (1,) * 8))
 `
+	//nolint:dupword // values
 	const want = `Error: unsupported locale setting
 Error: unsupported locale setting
 Error: unsupported locale setting

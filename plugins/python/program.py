@@ -39,7 +39,7 @@ def _program():
             print(f"sh: 1: {word[0]}: not found", file=sys.stderr)
         return 127 << 8
 
-    for function, value in (("umask", 0o22), ("getuid", 1000), ("geteuid", 1000), ("getgid", 1000), ("getegid", 1000), ("getppid", 1)):
+    for function, value in (("getuid", 1000), ("geteuid", 1000), ("getgid", 1000), ("getegid", 1000), ("getppid", 1)):
         if not hasattr(os, function):
             setattr(os, function, lambda *_, value=value: value)
     if not hasattr(os, "system"):
