@@ -21,7 +21,7 @@ import (
 func (a *app) agentSkillsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent-skills",
-		Short: "Lists, loads, reads and runs Agent Skills, the folders with a SKILL.md",
+		Short: "List, load, read and run Agent Skills: folders with a SKILL.md",
 		Long: `Shows Agent Skills (agentskills.io) as agents see them: folders with a SKILL.md of
 instructions, and files and scripts beside it. openskill skills validate checks them.`,
 		Example: `  openskill agent-skills list

@@ -19,7 +19,7 @@ import (
 func (a *app) approvalsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approvals",
-		Short: "Shows the approvals that scripts asked for, and decides",
+		Short: "List and decide the approvals that scripts requested",
 		Long: `Shows and decides what scripts of Agent Skills asked, where the operator wants to be
 asked (OPENSKILL_SCRIPT_APPROVAL). It works on the record in the state folder; a
 host that runs sees at once what is decided here.`,

@@ -19,7 +19,7 @@ import (
 func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Lists, shows, verifies and exports the records of runs and changes",
+		Short: "List, show, verify and export the records of runs and changes",
 		Long: `Reads the records of runs: who called what, when, and how it ended; and of changes of
 keys, skills, approvals and settings: who made them. It works on the database of the settings, whether hosts use it or not.
 

@@ -22,7 +22,7 @@ func (a *app) backupCommand() *cobra.Command {
 	var asJSON, force bool
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Writes what a host must not lose to one file",
+		Short: "Back up a host to one file",
 		Long: `Writes the database, uploaded skills and what people approved to FILE, a tar that is
 compressed by gzip, or to standard output for "-". Hosts may go on working: the copy
 is of one moment, and what is on record in it is whole. Runtimes and compiled
@@ -89,7 +89,7 @@ func (a *app) restoreCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Makes a state folder of a backup",
+		Short: "Restore a state folder from a backup",
 		Long: `Makes the state folder of the settings out of what openskill backup wrote; "-" is
 standard input. The folder must not be there, or be empty: what a host has is never
 replaced. It appears when every file has been compared with the archive's index and

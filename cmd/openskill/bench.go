@@ -32,7 +32,7 @@ func (a *app) benchCommand() *cobra.Command {
 	var markdown string
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measures this machine: metered against bare execution, starts, skills, HTTP",
+		Short: "Measure this machine: execution, starts, skills, HTTP",
 		Long: `Runs the benchmarks, each against its baseline in the same run, interleaved, and
 prints minimum, median and ratios, and the goals with what was measured. Needs what
 make bench-guests and make runtimes bring; what is missing is named and left out.

@@ -28,8 +28,8 @@ func (a *app) chatCommand() *cobra.Command {
 	var o chatFlags
 	cmd := &cobra.Command{
 		Use:   "chat [MESSAGE…]",
-		Short: "Talks with a model that can call the skills",
-		Long: `Talks with a model that can call the skills, in the terminal: text and calls are
+		Short: "Chat with a model that can call the skills",
+		Long: `Chat with a model that can call the skills, in the terminal: text and calls are
 shown as they come, Ctrl-C stops a turn and not the program, /help lists commands.
 With a MESSAGE it is one turn. Where standard input is no terminal, each line of it is
 a message; answers go to standard output, and calls of tools to standard error.

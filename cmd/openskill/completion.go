@@ -13,7 +13,7 @@ import (
 func (a *app) completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
-		Short: "Prints a script by which a shell completes commands, flags and skills",
+		Short: "Print a completion script for a shell",
 		Long: `Prints the completions of a shell. Packages install them; elsewhere the shell reads
 them when it starts: source <(openskill completion bash), or the file in a folder
 where the shell looks for completions.`,

@@ -16,7 +16,7 @@ import (
 func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "config",
-		Short:   "Shows the settings as they hold, and where each came from",
+		Short:   "Show the effective settings and their sources",
 		Example: "  openskill config print\n  openskill config sample",
 	}
 	group(cmd)

@@ -14,8 +14,8 @@ import (
 func (a *app) dbCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "db",
-		Short: "Looks after the database",
-		Long: `Looks after the database of the settings: a SQLite file in the state folder, or what
+		Short: "Maintain the database",
+		Long: `Maintain the database of the settings: a SQLite file in the state folder, or what
 OPENSKILL_DATABASE_URL names. Records of runs, keys and definitions are in it.`,
 		Example: "  openskill db migrate --status",
 	}

@@ -14,7 +14,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var bundle, log string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Says what this machine supports and what is missing",
+		Short: "Report what this machine supports and what is missing",
 		Long: `Looks at this machine with the settings of a host: the engine, the runners, the
 tools that skills are built with, the protections of scripts outside the sandbox, and
 what would run each skill. The exit code is 1 if the engine does not work; what is

@@ -22,7 +22,7 @@ func (a *app) fakeLLMCommand() *cobra.Command {
 	o := &fakeLLM{listen: "127.0.0.1:0"}
 	cmd := &cobra.Command{
 		Use:   "fakellm",
-		Short: "Serves a model that follows a script, for demonstrations and tests without a network",
+		Short: "Serve a scripted model, for demonstrations and tests without a network",
 		Long: `Serves a model that follows a script, on loopback alone, until it is told to stop. It
 speaks as OpenAI's Chat Completions, Anthropic's Messages and the llm-service do,
 streamed and not. Once it is ready it prints its address, and the settings by which

@@ -19,7 +19,7 @@ import (
 func (a *app) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
-		Short: "Creates, rotates and revokes the API keys of agents",
+		Short: "Create, rotate and revoke API keys",
 		Long: `Manages the API keys by which agents show who they are. It works on the database of
 the settings; every host on that database knows within a second what is changed
 here. A key is shown once, when it is made: only a hash of it is kept.`,

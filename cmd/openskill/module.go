@@ -12,7 +12,7 @@ import (
 func (a *app) moduleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "module",
-		Short:   "Runs and checks WebAssembly modules, without skills around them",
+		Short:   "Run and check WebAssembly modules without a skill",
 		Example: "  openskill module check program.wasm\n  openskill module run program.wasm -- an argument",
 	}
 	group(cmd)

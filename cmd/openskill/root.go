@@ -71,8 +71,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "openskill",
 		Short: "Runs the skills of AI agents, written by strangers, safely and fast",
-		Long: `openskill runs the skills of AI agents in a WebAssembly sandbox, each call in
-an instance of its own, within limits that are enforced and reported.
+		Long: `openskill runs skills for AI agents. Each call gets a fresh WebAssembly sandbox with
+enforced limits, and is recorded.
 
 Results go to standard output, progress and logs to standard error. Exit codes:
 0 success, 1 the skill or the check failed, 2 wrong usage or settings, 3 the host
@@ -105,7 +105,7 @@ failed.`,
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND…]",
-		Short:   "Shows the help of a command",
+		Short:   "Show help for a command",
 		Example: "  openskill help module run",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)

@@ -36,7 +36,7 @@ func (a *app) runCommand() *cobra.Command {
 	o := runFlags{fuel: fuelFlag(), memory: memoryFlag()}
 	cmd := &cobra.Command{
 		Use:   "run SKILL",
-		Short: "Calls one skill, without a running host",
+		Short: "Call a skill without a running host",
 		Long: `Calls one skill through the same door as a running host and prints the
 Normalized Skill Result. SKILL is an id of the catalogue, or the path of a skill's folder
 (with a / in it). The exit code is 0 only if the result says "success": true.

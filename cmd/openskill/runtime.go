@@ -18,7 +18,7 @@ import (
 func (a *app) runtimeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runtime",
-		Short: "Installs and checks the Python runtimes that skills run on",
+		Short: "Install and check Python runtimes",
 		Long: `The runtimes lie in the state folder: slim, the default; scientific, with numpy,
 pandas, matplotlib and more; python-3.12, for machines without pip. What each one
 has, openskill runtime list --modules NAME prints.`,

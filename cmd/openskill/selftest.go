@@ -23,7 +23,7 @@ func (a *app) selftestCommand() *cobra.Command {
 	var o selftest.Options
 	cmd := &cobra.Command{
 		Use:   "selftest",
-		Short: "Proves the limits of this machine and these settings with hostile skills",
+		Short: "Test the limits of this machine and its settings with hostile skills",
 		Long: `Starts a host of its own with the settings of serve, plays the hostile corpus
 against it, and prints what each case did: the promise, the case, what must hold
 it, what happened, and whether the promise held. A protection that is switched

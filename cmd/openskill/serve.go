@@ -23,7 +23,7 @@ import (
 func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serves the skills over HTTP until it is told to stop",
+		Short: "Serve the skills over HTTP",
 		Long: `Serves the skills over HTTP. When it is ready it prints one line with the address
 on standard output, and calls to copy. SIGTERM or SIGINT stops it: it accepts
 nothing new and lets calls finish for 10 seconds; a second signal ends it at once.

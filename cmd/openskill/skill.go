@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 func (a *app) skillCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "skill",
-		Short:   "Makes skills, for those who write them, and shares them",
+		Short:   "Create, test, sign and share skills",
 		Example: "  openskill skill new my-skill --lang go\n  openskill skill build ./my-skill\n  openskill skill test ./my-skill\n  openskill skill pull registry.example.com/acme/greeter --key acme.pub",
 	}
 	group(cmd)

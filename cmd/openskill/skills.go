@@ -19,7 +19,7 @@ import (
 func (a *app) skillsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "skills",
-		Short: "Shows, checks and changes skills",
+		Short: "List, check and change skills",
 		Example: `  openskill skills list
   openskill skills show calculator
   openskill skills disable calculator

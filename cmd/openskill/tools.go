@@ -16,7 +16,7 @@ func (a *app) toolsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "tools [FOLDER…]",
-		Short: "Prints the skills as tools, in the form that a model's provider wants",
+		Short: "Print the skills as tools for a model provider",
 		Long: `Prints the enabled skills of the catalogue as tools for models, and the tools by which
 they load, read and run Agent Skills where there are any; with folders, of those in
 them instead. What a vendor refuses in a schema is said in another way for it, or

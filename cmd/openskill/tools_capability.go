@@ -32,7 +32,7 @@ type importedSkill struct {
 func (a *app) capabilityCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "capability",
-		Short: "Makes skills of functions of Python that have no manifest",
+		Short: "Create skills from Python functions",
 		Example: `  openskill capability show tools.py --function add
   openskill capability import capability_registry.json`,
 	}

@@ -47,8 +47,8 @@ func (a *app) versionCommand() *cobra.Command {
 	var of string
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Says what this binary was built from",
-		Long: `Says what this binary was built from. With --sbom it prints a bill of materials
+		Short: "Print the version and what the binary was built from",
+		Long: `Print the version and what the binary was built from. With --sbom it prints a bill of materials
 (CycloneDX 1.6): the modules that the build recorded in the binary, with versions and
 the sums of go.sum. Licences are not recorded there, so that it names none.`,
 		Example: "  openskill version --json\n  openskill version --sbom > openskill.cdx.json",
