@@ -104,7 +104,8 @@ func keys(t *testing.T, manifest string) []string {
 	if err := os.WriteFile(filepath.Join(dir, registry.ManifestFile), []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range registry.Validate(dir, runtimes.CheckRequires) {
+	problems, _ := registry.Validate(dir, registry.Options{Packages: runtimes.CheckRequires})
+	for _, p := range problems {
 		if strings.Contains(p.Message, `"no_such_key"`) {
 			_, list, ok := strings.Cut(p.Message, "accepted are ")
 			if ok {

@@ -104,7 +104,7 @@ func (a *app) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, n
 		if _, err := os.Stat(s.SkillsDir); err != nil && !isFolder {
 			a.say("openskill: there is no folder %s; --skills names the one of your skills", quote(s.SkillsDir))
 		}
-		if _, err := os.Stat(filepath.Join(name, registry.ManifestFile)); err == nil && !isFolder {
+		if registry.Manifest(name) != "" && !isFolder {
 			a.say("openskill: a folder of this name is here, and is called with a / in it: %s", quote("./"+name))
 		}
 	}
@@ -176,7 +176,7 @@ func onlySkill(h *host.Host, folder string) (string, error) {
 	if err != nil {
 		return "", hostFailed(err)
 	}
-	if info, err := os.Stat(filepath.Join(clean, "skill.yaml")); err != nil || info.IsDir() {
+	if registry.Manifest(clean) == "" {
 		return "", usage("%s is not a skill's folder: it has no skill.yaml", quote(folder))
 	}
 	for cursor, more := "", true; more; more = cursor != "" {

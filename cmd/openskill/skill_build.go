@@ -96,7 +96,7 @@ func onlyOne(folder string) (*registry.Skill, []registry.Problem, error) {
 		return nil, nil, hostFailed(err)
 	}
 	all := every(r)
-	if _, err := os.Lstat(filepath.Join(folder, registry.ManifestFile)); err != nil || len(all) != 1 {
+	if registry.Manifest(folder) == "" || len(all) != 1 {
 		return nil, r.Problems(), failed(skill.InvalidManifest, "%s is not the folder of one skill without problems", quote(folder))
 	}
 	s, err := r.Get(all[0].ID, "")

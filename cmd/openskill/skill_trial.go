@@ -149,7 +149,7 @@ func (a *app) older(s *registry.Skill, folder string) {
 	if err != nil {
 		return
 	}
-	files, err := watch.Look(folder, module, registry.ManifestFile)
+	files, err := watch.Look(folder, module, registry.Manifest(folder))
 	if err != nil {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -170,7 +169,7 @@ the path of a skill's folder.`,
 
 // find looks a skill up by folder or id. The error says why there is none.
 func (a *app) find(flags *settingsFlags, name string) (*skill.Descriptor, error) {
-	if _, err := os.Stat(filepath.Join(name, registry.ManifestFile)); err == nil {
+	if registry.Manifest(name) != "" {
 		r, err := a.catalogue(flags, []string{name})
 		if err != nil {
 			return nil, err

@@ -23,7 +23,8 @@ type verdict struct {
 	Valid    bool               `json:"valid"`
 	Folders  []string           `json:"folders"` // that were looked at as the operator's own
 	Problems []registry.Problem `json:"problems"`
-	Uploads  []admission        `json:"uploads"` // that were looked at as those of strangers
+	Warnings []registry.Problem `json:"warnings"` // what hosts assume in the place of what is missing
+	Uploads  []admission        `json:"uploads"`  // that were looked at as those of strangers
 }
 
 func (a *app) skillsValidateCommand() *cobra.Command {
@@ -46,10 +47,10 @@ or run. With --upload a folder is looked at in the same way.`,
 		Args: takes(1, many),
 	}
 	flags := bindSettings(cmd, "") // --config alone: caps come from the environment or a file
-	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"valid": …, "folders": […], "problems": […], "uploads": […]}`)
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"valid": …, "folders": […], "problems": […], "warnings": […], "uploads": […]}`)
 	cmd.Flags().BoolVar(&upload, "upload", false, "look at folders as at uploads of strangers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		v := verdict{Valid: true, Problems: []registry.Problem{}, Uploads: []admission{}}
+		v := verdict{Valid: true, Problems: []registry.Problem{}, Warnings: []registry.Problem{}, Uploads: []admission{}}
 		for _, name := range args {
 			info, err := os.Stat(name)
 			switch {
@@ -63,11 +64,17 @@ or run. With --upload a folder is looked at in the same way.`,
 				v.Uploads = append(v.Uploads, admission{name, r})
 				v.Valid = v.Valid && r.Verdict == "accepted"
 			default:
+				s, err := a.load(flags)
+				if err != nil {
+					return err
+				}
 				found, problems := skillFolders(name)
 				v.Problems = append(v.Problems, problems...)
 				for _, f := range found {
 					v.Folders = append(v.Folders, f)
-					v.Problems = append(v.Problems, validate(f)...)
+					problems, warnings := validate(f, s.CLIDir)
+					v.Problems = append(v.Problems, problems...)
+					v.Warnings = append(v.Warnings, warnings...)
 				}
 				a.deeper(name, found)
 			}
@@ -94,6 +101,12 @@ func (a *app) verdict(v *verdict, asJSON bool) error {
 			return err
 		}
 	}
+	for _, p := range v.Warnings {
+		p.Message = "warning: " + p.Message
+		if err := a.print("%s\n", skill.CleanText(p.String(), 2000)); err != nil {
+			return err
+		}
+	}
 	for _, u := range v.Uploads {
 		if err := a.print("%s: %s", skill.CleanText(u.Name, 200), u.Report.Text()); err != nil {
 			return err
@@ -114,10 +127,6 @@ func (a *app) verdict(v *verdict, asJSON bool) error {
 
 // skillFolders are the skills of a folder, itself or those in it, and what is wrong beside them.
 func skillFolders(folder string) ([]string, []registry.Problem) {
-	has := func(dir, name string) bool {
-		_, err := os.Lstat(filepath.Join(dir, name))
-		return err == nil
-	}
 	if isSkill(folder) {
 		return []string{folder}, nil
 	}
@@ -125,12 +134,12 @@ func skillFolders(folder string) ([]string, []registry.Problem) {
 	entries, _ := os.ReadDir(folder) // an unreadable one is a problem that Validate tells
 	for _, e := range entries {
 		sub := filepath.Join(folder, e.Name())
-		if e.Type()&fs.ModeSymlink == 0 && e.IsDir() && !strings.HasPrefix(e.Name(), ".") && has(sub, registry.ManifestFile) && !slices.Contains(found, sub) {
+		if e.Type()&fs.ModeSymlink == 0 && e.IsDir() && !strings.HasPrefix(e.Name(), ".") && registry.Manifest(sub) != "" && !slices.Contains(found, sub) {
 			found = append(found, sub)
 		}
 	}
 	slices.Sort(found)
-	if len(found)+len(problems) == 0 || has(folder, registry.ListFile) {
+	if _, err := os.Lstat(filepath.Join(folder, registry.ListFile)); err == nil || len(found)+len(problems) == 0 || registry.HasFlat(folder) {
 		found = append(found, folder)
 	}
 	return found, problems
@@ -198,42 +207,48 @@ func lookedFrom(top, folder string) string {
 
 // isSkill reports whether a folder is a skill's own.
 func isSkill(folder string) bool {
-	has := func(name string) bool {
-		_, err := os.Lstat(filepath.Join(folder, name))
-		return err == nil
-	}
-	return has(registry.ManifestFile) || has(agentskills.FileName)
+	_, err := os.Lstat(filepath.Join(folder, agentskills.FileName))
+	return err == nil || registry.Manifest(folder) != ""
 }
 
 // validate gives the problems of one skill, by each of the files that make it one.
-func validate(folder string) []registry.Problem {
+func validate(folder, cliDir string) (problems, warnings []registry.Problem) {
 	if _, err := os.Lstat(filepath.Join(folder, agentskills.FileName)); err != nil {
-		return validateManifest(folder)
+		return validateManifest(folder, cliDir)
 	}
-	problems := agentskills.Validate(folder)
-	if _, err := os.Lstat(filepath.Join(folder, registry.ManifestFile)); err == nil {
-		problems = append(problems, validateManifest(folder)...)
+	problems = agentskills.Validate(folder)
+	if registry.Manifest(folder) != "" {
+		var more []registry.Problem
+		more, warnings = validateManifest(folder, cliDir)
+		problems = append(problems, more...)
 	}
-	return problems
+	return problems, warnings
 }
 
 // validateManifest gives the problems of a manifest, or else of its module.
-func validateManifest(folder string) []registry.Problem {
-	if problems := registry.Validate(folder, runtimes.CheckRequires); len(problems) > 0 {
-		return problems
-	}
+func validateManifest(folder, cliDir string) (problems, warnings []registry.Problem) {
 	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1} // nothing runs
-	r, err := registry.Open(registry.Options{Roots: []registry.Root{{Path: folder, Trust: skill.Trusted}}, Defaults: one, Caps: one, Packages: runtimes.CheckRequires})
-	if err != nil {
-		return []registry.Problem{{File: folder, Message: err.Error()}}
+	o := registry.Options{
+		Roots: []registry.Root{{Path: folder, Trust: skill.Trusted}}, CLIDir: cliDir,
+		Defaults: one, Caps: one, Packages: runtimes.CheckRequires,
 	}
-	problems := r.Problems()
+	if problems, warnings = registry.Validate(folder, o); len(problems) > 0 {
+		return problems, warnings
+	}
+	r, err := registry.Open(o)
+	if err != nil {
+		return []registry.Problem{{File: folder, Message: err.Error()}}, warnings
+	}
+	problems = r.Problems()
 	for _, d := range every(r) {
 		s, err := r.Get(d.ID, "")
 		if err != nil || !s.Primary.Kind.OwnModule() {
 			continue
 		}
 		entry := filepath.Join(folder, filepath.FromSlash(s.Primary.File()))
+		if registry.Manifest(folder) == "" { // beside a list, or a flat manifest
+			entry = filepath.Join(folder, string(d.ID), filepath.FromSlash(s.Primary.File()))
+		}
 		if _, err := os.Lstat(entry); err != nil {
 			continue // still to be built
 		}
@@ -254,5 +269,5 @@ func validateManifest(folder string) []registry.Problem {
 			problems = append(problems, registry.Problem{File: entry, Message: err.Error()})
 		}
 	}
-	return problems
+	return problems, warnings
 }

@@ -71,7 +71,7 @@ func TestUploadsAreWhatTheySay(t *testing.T) {
 		default:
 			continue // admission judges it, in its own tests
 		}
-		if problems := registry.Validate(dir, nil); len(problems) > 0 {
+		if problems, _ := registry.Validate(dir, registry.Options{}); len(problems) > 0 {
 			t.Errorf("%s: %v", c.Name, problems)
 		}
 		if u.Module == nil {

@@ -94,6 +94,40 @@ func TestGrantsOfData(t *testing.T) {
 	}
 }
 
+// What a manifest narrows the data folder to is below what the operator shows it.
+func TestAllowedRootNarrows(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{"logs/2026", "reports/logs"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(t.TempDir(), filepath.Join(root, "out")); err != nil {
+		t.Fatal(err)
+	}
+	own := grants.Skill{ID: "weather", Trust: skill.Trusted}
+	root, _ = filepath.EvalSymlinks(root)
+	for name, tc := range map[string]struct{ allow, root, want, at string }{
+		"a folder":                {"", "data/logs", filepath.Join(root, "logs"), "logs"},
+		"a folder below":          {"", "data/logs/2026", filepath.Join(root, "logs/2026"), "logs/2026"},
+		"below what the operator": {"@weather reports", "data/logs", filepath.Join(root, "reports/logs"), "logs"},
+		"nothing there":           {"", "data/none", "", ""},
+		"a link out":              {"", "data/out", "", ""},
+		"not what others have":    {"@weather reports", "data/logs/2026", "", ""},
+		"up":                      {"", "data/../..", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, err := data(t, tc.allow).Grants(root, own, skill.Permissions{Data: true, AllowedRoot: tc.root})
+			if g.Data != tc.want || (tc.want == "") != (err != nil) || tc.want != "" && g.DataAt != tc.at {
+				t.Errorf("%+v, %v", g, err)
+			}
+		})
+	}
+	if g, err := data(t, "").Grants(root, grants.Skill{ID: "weather", Owner: "acme"}, skill.Permissions{Data: true, AllowedRoot: "data/logs"}); g.Data != "" || err != nil {
+		t.Errorf("a stranger has %+v, %v", g, err)
+	}
+}
+
 func must(g skill.Grants, err error) skill.Grants {
 	if err != nil {
 		panic(err)

@@ -169,6 +169,10 @@ func (a *Allowed) Grants(root string, s Skill, asked skill.Permissions) (g skill
 	if asked.Data && root != "" {
 		g.Data, err = a.dataFor(root, s)
 	}
+	if part := strings.TrimPrefix(asked.AllowedRoot, "data/"); asked.AllowedRoot != "" && g.Data != "" && err == nil {
+		g.Data, err = below(g.Data, part)
+		g.DataAt = part
+	}
 	return g, err
 }
 
@@ -214,7 +218,7 @@ func below(root, name string) (string, error) {
 func unusable(name string, cause error) error {
 	return &skill.Error{
 		Op: "grants.Grants", Code: skill.ToolInvocationError, Subject: "data", Err: cause,
-		Message: fmt.Sprintf("the folder %.100s that this skill is granted cannot be used: it must be a folder below the data folder; its operator mends OPENSKILL_DATA_ALLOW", name),
+		Message: fmt.Sprintf("the folder %.100s that this skill is granted cannot be used: it must be a folder below the data folder; its operator mends OPENSKILL_DATA_ALLOW, or allowed_root in the manifest", name),
 	}
 }
 

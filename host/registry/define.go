@@ -109,7 +109,7 @@ func Define(entry []byte, o Options) (s *Skill, missing string, problems []Probl
 			continue
 		}
 		own := filepath.Join(folder, string(m.id))
-		if info, err := os.Lstat(own); err != nil || !info.IsDir() || exists(own, ManifestFile) {
+		if info, err := os.Lstat(own); err != nil || !info.IsDir() || Manifest(own) != "" {
 			continue
 		}
 		if inAgentSkill(own, m.primary.Entry) {

@@ -16,7 +16,7 @@ func TestFIFOs(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, ManifestFile), 0o600); err != nil {
 		t.Skip("no FIFOs here:", err)
 	}
-	if p := Validate(dir, nil); len(p) == 0 || !strings.Contains(fmt.Sprint(p), "regular file") {
+	if p := problemsOf(dir, nil); len(p) == 0 || !strings.Contains(fmt.Sprint(p), "regular file") {
 		t.Errorf("problems %v", p)
 	}
 	dir = t.TempDir()

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path"
@@ -13,7 +12,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"openskill/host/registry/safeyaml"
-	"openskill/host/registry/schema"
 	"openskill/sdk/skill"
 )
 
@@ -56,14 +54,7 @@ type manifest struct {
 	line        int
 	entryLine   int
 	backLine    int
-}
-
-// field is a schema as text, which compiles.
-type field struct {
-	text  []byte
-	sum   string   // its SHA-256
-	names []string // that it declares at its top, in order
-	size  int      // bytes of memory, compiled
+	warnings    []Problem // what was left out and is assumed; no reason to skip the skill
 }
 
 // runtimes are those of each type that has any.
@@ -78,8 +69,14 @@ var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9
 type parser struct {
 	file     string
 	trust    skill.Trust
+	files    bool // it is a file in the operator's own folders, which may leave things out; see relaxed
 	packages Packages
 	problems []Problem
+}
+
+// fileParser reads a file. What came from strangers is read strictly.
+func fileParser(file string, trust skill.Trust, packages Packages) *parser {
+	return &parser{file: file, trust: trust, files: trust >= skill.Trusted, packages: packages}
 }
 
 func (p *parser) report(line int, format string, args ...any) {
@@ -88,16 +85,20 @@ func (p *parser) report(line int, format string, args ...any) {
 
 // root checks the text and gives its top node, nil with problems.
 func (p *parser) root(src []byte) *yaml.Node {
-	n, problems := safeyaml.Parse(src)
+	parse := safeyaml.Parse
+	if path.Ext(p.file) == ".json" {
+		parse = safeyaml.ParseJSON
+	}
+	n, problems := parse(src)
 	for _, q := range problems {
 		p.problems = append(p.problems, Problem{p.file, q.Line, q.Message})
 	}
 	return n
 }
 
-// parseManifest reads a skill.yaml.
+// parseManifest reads the manifest of one skill.
 func parseManifest(file string, src []byte, trust skill.Trust, packages Packages) (*manifest, []Problem) {
-	p := &parser{file: file, trust: trust, packages: packages}
+	p := fileParser(file, trust, packages)
 	n := p.root(src)
 	if n == nil {
 		return nil, p.problems
@@ -112,7 +113,7 @@ func parseManifest(file string, src []byte, trust skill.Trust, packages Packages
 // parseList reads a skills.yaml. Entries without problems are returned even where
 // others have some.
 func parseList(file string, src []byte, trust skill.Trust, packages Packages) ([]*manifest, []Problem) {
-	p := &parser{file: file, trust: trust, packages: packages}
+	p := fileParser(file, trust, packages)
 	n := p.root(src)
 	if n == nil {
 		return nil, p.problems
@@ -161,7 +162,11 @@ func (p *parser) manifest(n *yaml.Node, inList bool) *manifest {
 		known["name"] = known["id"]
 		delete(known, "id")
 		required = []string{"name", "description", "input_schema", "output_schema"}
-		m.version = "0.0.0"
+		m.version = noVersion
+	}
+	var relaxed relaxed
+	if p.files {
+		required = relaxed.keys(p, known, required)
 	}
 	given := p.fields(n, "a skill", required, known)
 	if inList && !given["type"] && !given["runtime"] && !given["entry"] {
@@ -169,6 +174,7 @@ func (p *parser) manifest(n *yaml.Node, inList bool) *manifest {
 			p.report(n.Line, "fallback needs type, runtime and entry beside it")
 		}
 		p.network(m, skill.CLIPython)
+		relaxed.apply(p, m, given)
 		return m
 	}
 	if inList {
@@ -184,6 +190,7 @@ func (p *parser) manifest(n *yaml.Node, inList bool) *manifest {
 		p.report(m.requireLine, "requires names Python packages, which only type wasm with runtime python has; this is %s", k)
 	}
 	p.network(m, m.primary.Kind)
+	relaxed.apply(p, m, given)
 	return m
 }
 
@@ -519,81 +526,4 @@ func (p *parser) cost(n *yaml.Node, m *manifest) {
 		}
 	}
 	p.fields(n, "cost_metadata", nil, known)
-}
-
-// schema reads and compiles a schema, and gives each problem the line of the part
-// that it is about.
-func (p *parser) schema(n *yaml.Node, what string) *field {
-	if n.Kind != yaml.MappingNode {
-		p.report(n.Line, "%s must be a map: a JSON Schema", what)
-		return nil
-	}
-	if p.cutText(n, what) {
-		return nil
-	}
-	text, problems := safeyaml.JSON(n)
-	for _, q := range problems {
-		p.report(q.Line, "%s: %s", what, q.Message)
-	}
-	if len(problems) > 0 {
-		return nil
-	}
-	compiled, errs := schema.Compile(text)
-	for _, e := range errs {
-		p.report(lineAt(n, e.Pointer), "%s%s: %s", what, e.Pointer, e.Message)
-	}
-	if len(errs) > 0 {
-		return nil
-	}
-	sum := sha256.Sum256(text)
-	return &field{text, string(sum[:]), compiled.Properties(), compiled.Size()}
-}
-
-// cutText reports text that a comma cut in two, as in {description: One, two}. YAML
-// takes the rest for a key without a value, and JSON Schema would ignore it, so a
-// model would read half a sentence.
-func (p *parser) cutText(n *yaml.Node, what string) (found bool) {
-	for i, c := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 0 && n.Style&yaml.FlowStyle != 0 {
-			v := n.Content[i+1]
-			if v.Kind == yaml.ScalarNode && v.Tag == "!!null" && v.Value == "" && strings.ContainsAny(c.Value, " \t") {
-				p.report(c.Line, "%s: %s has no value; text with a comma in it needs quotes", what, safeyaml.Quote(c.Value))
-				found = true
-			}
-		}
-		found = p.cutText(c, what) || found
-	}
-	return found
-}
-
-// lineAt finds the line of the node that a JSON pointer names, or of the last one
-// on the way.
-func lineAt(n *yaml.Node, pointer string) int {
-	line := n.Line
-	for _, token := range strings.Split(pointer, "/") {
-		if token == "" {
-			continue
-		}
-		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
-		var next *yaml.Node
-		switch n.Kind {
-		case yaml.MappingNode:
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				if n.Content[i].Value == token {
-					line, next = n.Content[i].Line, n.Content[i+1]
-				}
-			}
-		case yaml.SequenceNode:
-			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(n.Content) {
-				next = n.Content[i]
-				line = next.Line
-			}
-		default: // nothing is below a scalar
-		}
-		if next == nil {
-			return line
-		}
-		n = next
-	}
-	return line
 }

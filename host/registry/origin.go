@@ -93,7 +93,7 @@ func (o *Origins) Of(folder string, most skill.Trust, digest func() string) Orig
 // IsSkill reports whether a folder is that of a skill: by its manifest, or because it was
 // pulled. What is in the folder of a skill belongs to it, and is no skill of its own.
 func (o *Origins) IsSkill(folder string) bool {
-	if exists(folder, ManifestFile) || o.marked(folder) {
+	if Manifest(folder) != "" || o.marked(folder) {
 		return true
 	}
 	beside := o.lock(filepath.Dir(folder))

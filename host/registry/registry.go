@@ -13,11 +13,24 @@ import (
 	"openskill/sdk/skill"
 )
 
-// The names that make a folder a skill, or a root a list.
+// The names that make a folder a skill, or a root a list. Strangers' skills have the first.
 const (
 	ManifestFile = "skill.yaml"
+	ManifestJSON = "skill.json"
 	ListFile     = "skills.yaml"
 )
+
+// Manifest gives the name of the manifest in a folder, "" where it has none. A skill.json
+// beside a SKILL.md is a file of that Agent Skill, as many public ones have.
+func Manifest(folder string) string {
+	switch {
+	case exists(folder, ManifestFile):
+		return ManifestFile
+	case exists(folder, ManifestJSON) && !exists(folder, "SKILL.md"):
+		return ManifestJSON
+	}
+	return ""
+}
 
 // Root is a folder of skills. Its trust is the operator's word; the zero value is
 // community.
@@ -111,7 +124,7 @@ func (r *Registry) addRoot(o *Options, root Root) {
 		r.report(root.Path, "no folder of skills: %s", plain(err))
 		return
 	}
-	if exists(folder, ManifestFile) {
+	if Manifest(folder) != "" {
 		r.addFolder(o, folder, root.Path, root.Trust)
 		return
 	}
@@ -120,22 +133,28 @@ func (r *Registry) addRoot(o *Options, root Root) {
 		r.report(root.Path, "cannot be listed: %s", plain(err))
 		return
 	}
+	var flat []string
 	for _, e := range entries {
 		shown := filepath.Join(root.Path, e.Name())
 		switch {
 		case strings.HasPrefix(e.Name(), "."):
 		case e.Type()&fs.ModeSymlink != 0:
 			r.report(shown, "is a symbolic link and is skipped")
-		case e.IsDir() && exists(filepath.Join(folder, e.Name()), ManifestFile):
+		case isFlat(e):
+			flat = append(flat, e.Name())
+		case e.IsDir() && Manifest(filepath.Join(folder, e.Name())) != "":
 			r.addFolder(o, filepath.Join(folder, e.Name()), shown, root.Trust)
 		}
 	}
 	if err := r.origins.lock(folder).err; err != nil {
 		r.report(root.Path, "%s; until it is mended all skills there are taken for strangers'", err)
 	}
+	// A folder that was pulled brings no manifests for the operator's scripts.
+	trust := r.origins.Of(folder, root.Trust, func() string { return "" }).Trust
 	if exists(folder, ListFile) {
-		r.addList(o, folder, root.Path, root.Trust)
+		r.addList(o, folder, root.Path, trust)
 	}
+	r.addFlat(o, folder, root.Path, trust, flat)
 }
 
 // addFolder adds the skill of one folder. shown is the folder as the operator
@@ -152,7 +171,14 @@ func (r *Registry) addFolder(o *Options, folder, shown string, most skill.Trust)
 	case origin.Changed:
 		r.report(shown, "%s", ChangedProblem)
 	default:
-		r.add(o.build(m, folder, digest, origin.Trust), filepath.Join(shown, ManifestFile), origin.Pulled)
+		file := filepath.Join(shown, Manifest(folder))
+		if name, ok := o.inCLIFolder(m.primary); ok && !exists(folder, m.primary.Entry) {
+			m.primary.Entry = name
+			r.addListedScript(o, m, file, origin.Trust)
+			return
+		}
+		m.describe(folder, file)
+		r.add(o.build(m, folder, digest, origin.Trust), file, origin.Pulled)
 	}
 }
 
@@ -163,18 +189,26 @@ const ChangedProblem = "was changed since it was pulled, and is skipped: take it
 // of it is still to be built, trust what a folder with a digest is trusted with; the digest
 // is "" where there is none, which is a problem.
 func readFolder(folder, shown string, packages Packages, built bool, trust func(digest string) skill.Trust) (*manifest, string, []Problem) {
-	file := filepath.Join(shown, ManifestFile)
+	name := Manifest(folder)
+	if name == "" {
+		name = ManifestFile
+	}
+	file := filepath.Join(shown, name)
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil, "", []Problem{{file, 0, plain(err)}}
 	}
 	defer root.Close() //nolint:errcheck // read only
-	src, err := readSmall(root, ManifestFile, safeyaml.MaxBytes)
+	src, err := readSmall(root, name, safeyaml.MaxBytes)
 	if err != nil {
 		return nil, "", []Problem{{file, 0, plain(err)}}
 	}
 	digest, undigested := Digest(folder)
-	m, problems := parseManifest(file, src, trust(digest), packages)
+	is := trust(digest)
+	if name == ManifestJSON && is < skill.Trusted {
+		return nil, "", []Problem{{file, 0, "is read in trusted folders only; a skill of strangers has a " + ManifestFile}}
+	}
+	m, problems := parseManifest(file, src, is, packages)
 	if m != nil {
 		problems = append(problems, checkEntries(root, m, file, built)...)
 	}
@@ -229,59 +263,80 @@ func (r *Registry) addList(o *Options, folder, shown string, trust skill.Trust) 
 	list, problems := parseList(file, src, trust, o.Packages)
 	r.problems = append(r.problems, problems...)
 	for _, m := range list {
-		if m.primary.Kind == "" {
-			r.addListedScript(o, m, file, trust)
-			continue
-		}
-		own := filepath.Join(folder, string(m.id))
-		sub, err := os.OpenRoot(own)
-		if err != nil {
-			r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no folder of that name beside the list", m.id)})
-			r.define(o, m, file)
-			continue
-		}
-		entries := checkEntries(sub, m, file, false)
-		_ = sub.Close() // opened to look only
-		digest, err := Digest(own)
-		if err != nil {
-			entries = append(entries, Problem{file, m.line, plain(err)})
-		} else if r.origins.Of(own, trust, func() string { return digest }).Trust < trust {
-			entries = append(entries, Problem{file, m.line, fmt.Sprintf("the folder of %s was pulled, and is no code of the operator's list; openskill skills trust %s has it trusted as it is", m.id, m.id)})
-		}
-		r.problems = append(r.problems, entries...)
-		if len(entries) == 0 {
-			r.add(o.build(m, own, digest, trust), fmt.Sprintf("%s:%d", file, m.line), false)
-		}
+		r.addEntry(o, m, folder, file, trust)
 	}
 }
 
-// addListedScript adds a list's entry that is run by the CLI folder's script of
-// its name.
+// addEntry adds a skill whose manifest is not in its own folder: its code is a script of the
+// CLI folder, or the folder of its name beside the manifest.
+func (r *Registry) addEntry(o *Options, m *manifest, folder, file string, trust skill.Trust) {
+	name, inCLI := o.inCLIFolder(m.primary)
+	if inCLI {
+		m.primary.Entry = name
+	}
+	if m.primary.Kind == "" || inCLI {
+		r.addListedScript(o, m, file, trust)
+		return
+	}
+	own := filepath.Join(folder, string(m.id))
+	sub, err := os.OpenRoot(own)
+	if err != nil {
+		r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no folder of that name beside the list", m.id)})
+		r.define(o, m, file)
+		return
+	}
+	entries := checkEntries(sub, m, file, false)
+	_ = sub.Close() // opened to look only
+	digest, err := Digest(own)
+	if err != nil {
+		entries = append(entries, Problem{file, m.line, plain(err)})
+	} else if r.origins.Of(own, trust, func() string { return digest }).Trust < trust {
+		entries = append(entries, Problem{file, m.line, fmt.Sprintf("the folder of %s was pulled, and is no code of the operator's list; openskill skills trust %s has it trusted as it is", m.id, m.id)})
+	}
+	r.problems = append(r.problems, entries...)
+	if len(entries) == 0 {
+		m.describe(own, file)
+		r.add(o.build(m, own, digest, trust), fmt.Sprintf("%s:%d", file, m.line), false)
+	}
+}
+
+// addListedScript adds a skill that is run by a script of the CLI folder: that which its
+// manifest names, or that of its own name.
 func (r *Registry) addListedScript(o *Options, m *manifest, file string, trust skill.Trust) {
+	none := func(format string, args ...any) {
+		what := " has no type, and "
+		if m.primary.Kind != "" {
+			what = " has its entry in the CLI folder, and "
+		}
+		r.problems = append(r.problems, Problem{file, m.line, string(m.id) + what + fmt.Sprintf(format, args...)})
+	}
 	if trust == skill.Community {
-		r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no type, and a script of the CLI folder is for trusted skills only", m.id)})
+		none("a script of the CLI folder is for trusted skills only")
 		return
 	}
 	folder, err := o.cliFolder(r.origins)
 	if o.CLIDir == "" || err != nil {
-		r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no type, and there is no CLI folder with a script for it", m.id)})
+		none("there is no CLI folder with a script for it")
 		r.define(o, m, file)
 		return
 	}
 	script(m)
 	digest, err := digestScript(folder, m.primary.Entry)
 	if err != nil {
-		r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no type, and the CLI folder has no usable %s: %s", m.id, m.primary.Entry, plain(err))})
+		none("the CLI folder has no usable %s: %s", m.primary.Entry, plain(err))
 		r.define(o, m, file)
 		return
 	}
+	m.describe(folder, file)
 	r.add(o.build(m, folder, digest, trust), fmt.Sprintf("%s:%d", file, m.line), false)
 }
 
 // script completes a manifest by the convention of the CLI folder: the operator
 // put the script there, so it gets what such scripts have always had.
 func script(m *manifest) {
-	m.primary = skill.Target{Kind: skill.CLIPython, Entry: string(m.id) + ".py"}
+	if m.primary.Kind == "" {
+		m.primary = skill.Target{Kind: skill.CLIPython, Entry: string(m.id) + ".py"}
+	}
 	if m.permissions == nil {
 		m.permissions = &skill.Permissions{Data: true, Scratch: true}
 	}
@@ -328,7 +383,7 @@ func (r *Registry) addScripts(o *Options) {
 			continue // the script of an entry in a list
 		}
 		m := &manifest{
-			id: id, version: "0.0.0", enabled: true,
+			id: id, version: noVersion, enabled: true,
 			description: "The script " + e.Name() + " of the CLI folder; it has no manifest.",
 		}
 		script(m)
@@ -355,32 +410,6 @@ func digestScript(folder, name string) (string, error) {
 		return "", errors.New("must be a regular file, not a link, a folder or a device")
 	}
 	return digestOf(root, []string{name}, MaxFolderBytes)
-}
-
-// Validate reads one folder as a trusted skill, or as a list, and reports every
-// problem; none means that a host would serve it. A file to be built may be missing.
-// packages is that of [Options].
-func Validate(folder string, packages Packages) []Problem {
-	target, err := realFolder(folder)
-	if err != nil {
-		return []Problem{{folder, 0, plain(err)}}
-	}
-	if exists(target, ManifestFile) || !exists(target, ListFile) {
-		_, _, problems := readFolder(target, folder, packages, false, as(skill.Trusted))
-		return problems
-	}
-	file := filepath.Join(folder, ListFile)
-	root, err := os.OpenRoot(target)
-	if err != nil {
-		return []Problem{{file, 0, plain(err)}}
-	}
-	defer root.Close() //nolint:errcheck // read only
-	src, err := readSmall(root, ListFile, safeyaml.MaxBytes)
-	if err != nil {
-		return []Problem{{file, 0, plain(err)}}
-	}
-	_, problems := parseList(file, src, skill.Trusted, packages)
-	return problems
 }
 
 // realFolder gives the absolute path of a folder that the operator named, behind

@@ -51,6 +51,12 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
+// problemsOf are what [Validate] reports.
+func problemsOf(dir string, packages Packages) []Problem {
+	problems, _ := Validate(dir, Options{Packages: packages})
+	return problems
+}
+
 func limits(scale uint64) skill.Limits {
 	return skill.Limits{
 		Timeout: time.Duration(scale) * time.Second, Memory: scale << 20, Fuel: scale * 1000, //nolint:gosec // small
@@ -204,7 +210,7 @@ func TestProblems(t *testing.T) {
 		"schema reference":     {with("output_schema:\n  $ref: file:///etc/passwd"), 8, "must stay in this schema"},
 		"schema list":          {with("input_schema: []"), 7, "JSON Schema"},
 		"schema infinity":      {with("input_schema: {maximum: .inf}"), 7, "JSON can hold"},
-		"missing key":          {strings.Replace(with("is_enabled: true"), "version: 1.0.0\n", "", 1), 1, "lacks the key version"},
+		"missing key":          {strings.Replace(with("is_enabled: true"), "type: wasm\n", "", 1), 1, "lacks the key type"},
 		"not a map":            {"- a\n", 1, "must be a map"},
 		"empty":                {"", 0, "is empty"},
 		"alias":                {with("limits: &a {fuel: 1}"), 7, "anchors"},
@@ -213,7 +219,7 @@ func TestProblems(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, ManifestFile), c.manifest)
 			write(t, filepath.Join(dir, "sub", "x"), "")
-			problems := Validate(dir, known)
+			problems := problemsOf(dir, known)
 			for _, p := range problems {
 				if p.Line == c.line && strings.Contains(p.Message, c.want) {
 					if p.File != filepath.Join(dir, ManifestFile) {
@@ -240,7 +246,7 @@ func TestRequires(t *testing.T) {
 	if diff := cmp.Diff([]string{"pandas", "numpy"}, s.Descriptor.Requires); diff != "" {
 		t.Error(diff)
 	}
-	problems := Validate(dir, nil)
+	problems := problemsOf(dir, nil)
 	if len(problems) != 1 || problems[0].Line != 7 || !strings.Contains(problems[0].Message, "this host has no packages") {
 		t.Errorf("%v; want that there are no packages", problems)
 	}
@@ -250,12 +256,12 @@ func TestAllProblemsAreReported(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, ManifestFile), "id: A\nversion: x\nlimits: {fuel: -1, cpu: 1}\ntype: x\n")
 	got := map[string]bool{}
-	for _, p := range Validate(dir, known) {
+	for _, p := range problemsOf(dir, known) {
 		got[strings.TrimPrefix(p.String(), filepath.Join(dir, ManifestFile))[:10]] = true
 	}
 	want := map[string]bool{}
 	for _, start := range []string{
-		`:1: "A" is no skill id`, `:1: a skill lacks the key description`, `:2: "x" is no semantic version`,
+		`:1: "A" is no skill id`, `:1: a skill lacks the key entry`, `:2: "x" is no semantic version`,
 		":3: limits.fuel must be", `:3: the key "cpu"`,
 	} {
 		want[start[:10]] = true
@@ -263,8 +269,8 @@ func TestAllProblemsAreReported(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if n := len(Validate(dir, known)); n != 7 { // description, runtime and entry are missing
-		t.Errorf("%d problems, want 7: %v", n, Validate(dir, known))
+	if n := len(problemsOf(dir, known)); n != 6 { // runtime and entry are missing
+		t.Errorf("%d problems, want 6: %v", n, problemsOf(dir, known))
 	}
 }
 
@@ -332,7 +338,7 @@ func TestManifestThatIsALink(t *testing.T) {
 	if err := os.Symlink("../elsewhere.yaml", filepath.Join(dir, "s", ManifestFile)); err != nil {
 		t.Fatal(err)
 	}
-	if p := Validate(filepath.Join(dir, "s"), known); len(p) == 0 || !strings.Contains(p[0].Message, "regular file") {
+	if p := problemsOf(filepath.Join(dir, "s"), known); len(p) == 0 || !strings.Contains(p[0].Message, "regular file") {
 		t.Errorf("problems %v", p)
 	}
 }

@@ -132,6 +132,7 @@ func (w *wireCall) append(b []byte) []byte {
 		b = binary.AppendUvarint(b, n)
 	}
 	b = appendText(b, c.Grants.Data)
+	b = appendText(b, c.Grants.DataAt)
 	b = appendBool(b, c.Grants.Scratch)
 	b = appendJSON(b, c.Grants.HTTP, c.Grants.HTTP != nil)
 	b = appendTexts(b, c.Grants.Env)
@@ -148,7 +149,7 @@ func (w *wireCall) read(head []byte) error {
 	c.Tenant, c.Folder, c.Entry, c.Digest, c.Trust = r.text(), r.text(), r.text(), r.text(), skill.Trust(r.number()) //nolint:gosec // the host's word
 	c.Args, c.Requires = r.texts(), r.texts()
 	c.Limits = skill.Limits{Timeout: time.Duration(r.signed()), Memory: r.number(), Fuel: r.number(), Output: r.number(), Scratch: r.number()}
-	c.Grants.Data, c.Grants.Scratch = r.text(), r.bool()
+	c.Grants.Data, c.Grants.DataAt, c.Grants.Scratch = r.text(), r.text(), r.bool()
 	r.json(&c.Grants.HTTP)
 	c.Grants.Env = r.texts()
 	c.Script = r.bool()

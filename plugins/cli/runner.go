@@ -204,7 +204,8 @@ func (r *machine) run(ctx context.Context, p *python, g *guard, call *skill.Call
 		release()
 	}()
 	if call.Grants.Data != "" {
-		if err := os.Symlink(call.Grants.Data, filepath.Join(dir, "data")); err != nil {
+		at := filepath.Join(dir, "data", filepath.FromSlash(call.Grants.DataAt))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(call.Grants.Data, at)); err != nil { //nolint:gosec // of the run, which may have another user
 			return nil, err
 		}
 	}

@@ -71,6 +71,27 @@ func dataRead(b *bench) {
 	b.stdout(r, []byte("refused\n"))
 }
 
+// A part of the data folder has the path that it has in the whole, and the rest is not there.
+func dataInPart(b *bench) {
+	dir := dataFolder(b.t)
+	part := func(c *skill.Call) { c.Grants.Data, c.Grants.DataAt = filepath.Join(dir, "logs"), "logs" }
+	for name, want := range map[string]string{"data/logs/b.txt": "beta\n", "./data/../data/logs/b.txt": "beta\n"} {
+		r := b.run(Program{Do: ReadFile, Names: []string{name}}, part)
+		b.ended(r, 0)
+		b.stdout(r, []byte(want))
+	}
+	for _, name := range []string{"data/a.txt", "data/b.txt", "data/logs/../a.txt", "data/logs/../../a.txt"} {
+		r := b.run(Program{Do: ReadFile, Names: []string{name}}, part)
+		b.ended(r, 3)
+		b.stdout(r, []byte("refused\n"))
+	}
+	before := state(b.t, dir)
+	b.ended(b.run(Program{Do: WriteData}, part), 0)
+	if diff := cmp.Diff(before, state(b.t, dir)); diff != "" {
+		b.t.Fatalf("the data folder changed (-before +after):\n%s", diff)
+	}
+}
+
 func dataNotGranted(b *bench) {
 	r := b.run(Program{Do: ReadFile, Names: []string{"data/a.txt"}})
 	b.ended(r, 3)

@@ -38,6 +38,7 @@ var checks = []check{
 	{"cancel", cancel},
 	{"cancel-before", cancelBefore},
 	{"data-read", dataRead},
+	{"data-in-part", dataInPart},
 	{"data-not-granted", dataNotGranted},
 	{"data-unchanged", dataUnchanged},
 	{"skill-folder-unchanged", skillFolderUnchanged},

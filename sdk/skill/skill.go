@@ -96,6 +96,7 @@ func (t *Trust) UnmarshalText(b []byte) error {
 // Grants are what the operator lets a run touch. The zero value grants nothing.
 type Grants struct {
 	Data    string     // host folder shown read-only as /data; "" for none
+	DataAt  string     // where in /data it is shown, such as logs; "": it is /data
 	Scratch bool       // an empty, writable /work that lives as long as the run
 	HTTP    []HTTPRule // requests that the run may make; nil: none
 	Env     []string   // variables of the guest's environment, NAME=value, in order of name; may hold secrets
@@ -104,10 +105,11 @@ type Grants struct {
 // Permissions are what a manifest asks for; the door turns them into [Grants]
 // by what the operator allows.
 type Permissions struct {
-	Data    bool       `json:"data"`
-	Scratch bool       `json:"scratch"`
-	HTTP    []HTTPRule `json:"http,omitempty"`
-	Env     []string   `json:"env,omitempty"` // names
+	Data        bool       `json:"data"`
+	AllowedRoot string     `json:"allowed_root,omitempty"` // what of the data folder is asked for, such as data/logs; "": all
+	Scratch     bool       `json:"scratch"`
+	HTTP        []HTTPRule `json:"http,omitempty"`
+	Env         []string   `json:"env,omitempty"` // names
 }
 
 // Target is one way to execute a skill: a runner and the file it starts with.

@@ -681,6 +681,8 @@ export type Skill = {
   /** JSON Schema 2020-12. */
   output_schema: Record<string, unknown> | boolean | null;
   permissions: {
+    /** The part of the data folder that it asks for, such as data/logs; missing for all of it. */
+    allowed_root?: string;
     /** Whether it reads the data folder, or a folder below it. */
     data: boolean;
     /** Names of the variables that it is granted; missing if there are none. */

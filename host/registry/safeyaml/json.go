@@ -3,9 +3,12 @@ package safeyaml
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -98,4 +101,40 @@ func (e *encoder) text(s string) {
 
 func (e *encoder) problem(n *yaml.Node, what string) {
 	e.problems = append(e.problems, Problem{n.Line, fmt.Sprintf("%s %s", Quote(n.Value), what)})
+}
+
+// ParseJSON is [Parse] of a document that is JSON, whose lines it keeps. JSON is YAML but for
+// tabs, and for characters that are written as two halves.
+func ParseJSON(src []byte) (root *yaml.Node, problems []Problem) {
+	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
+	if len(src) <= MaxBytes && utf8.Valid(src) {
+		var v any
+		if err := json.Unmarshal(src, &v); err != nil {
+			line := 0
+			var syntax *json.SyntaxError
+			if errors.As(err, &syntax) {
+				line = 1 + bytes.Count(src[:syntax.Offset], []byte("\n"))
+			}
+			return nil, []Problem{{line, "not valid JSON: " + err.Error()}}
+		}
+		src = joinHalves(bytes.ReplaceAll(src, []byte("\t"), []byte(" "))) // valid JSON has none in its text
+	}
+	return Parse(src)
+}
+
+var escaped = regexp.MustCompile(`\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)`)
+
+// joinHalves writes out what YAML has no escape for: the slash, and the characters beyond the
+// first 65,536, each an escape of two.
+func joinHalves(src []byte) []byte {
+	return escaped.ReplaceAllFunc(src, func(b []byte) []byte {
+		var s string
+		if len(b) != len(`\ud83d\ude00`) && string(b) != `\/` {
+			return b
+		}
+		if err := json.Unmarshal(slices.Concat([]byte(`"`), b, []byte(`"`)), &s); err != nil {
+			return b
+		}
+		return []byte(s)
+	})
 }

@@ -170,3 +170,31 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// JSON is read as JSON, whatever YAML would make of it.
+func TestParseJSON(t *testing.T) {
+	src := "\ufeff{\n\t\"a\": \"\\ud83d\\ude00 \\/ \\\\ud83d \\u00e9\",\r\n\t\"b\":\t[1e3, -2, null, true], \"c\": \"x: y # z\"}"
+	n, problems := ParseJSON([]byte(src))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	got, _ := JSON(n)
+	if want := `{"a":"😀 / \\ud83d é","b":[1e3,-2,null,true],"c":"x: y # z"}`; string(got) != want {
+		t.Errorf("%s", got)
+	}
+	for src, want := range map[string]string{
+		"{\n\"a\": 1,\n}":   "not valid JSON",
+		"a: 1":              "not valid JSON",
+		"{} {}":             "not valid JSON",
+		`{"a": 1, "a": 2}`:  "appears twice",
+		`{"a": "\u202e"}`:   "invisible or control",
+		`{"a": "\ud800"}`:   "not valid YAML",
+		"{\"a\": \"\xff\"}": "not valid UTF-8",
+		strings.Repeat("[", 5000) + strings.Repeat("]", 5000): "nested",
+		`"` + strings.Repeat("x", MaxBytes) + `"`:             "at most",
+	} {
+		if n, problems := ParseJSON([]byte(src)); n != nil || len(problems) == 0 || !strings.Contains(problems[0].Message, want) {
+			t.Errorf("%.30q: %v", src, problems)
+		}
+	}
+}

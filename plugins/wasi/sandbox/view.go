@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"math"
+	"path"
 	"time"
 
 	"openskill/sdk/skill"
@@ -90,7 +91,7 @@ func (f *Folders) view(call *skill.Call, begin *wasm.Start, more []guestfs.Mount
 			v.watched = &watched{FS: g.data}
 			data = v.watched
 		}
-		mounts = append(mounts, guestfs.Mount{Path: "/data", FS: data})
+		mounts = append(mounts, guestfs.Mount{Path: path.Join("/data", call.Grants.DataAt), FS: data})
 	}
 	if call.Grants.Scratch && !call.Script {
 		v.work = guestfs.NewMemory(scratch)

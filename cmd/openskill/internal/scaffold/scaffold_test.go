@@ -41,7 +41,8 @@ func TestWrite(t *testing.T) {
 				}
 			}
 		}
-		for _, p := range registry.Validate(dir, nil) {
+		problems, _ := registry.Validate(dir, registry.Options{})
+		for _, p := range problems {
 			if !Builds(name) || !strings.Contains(p.Message, "main.wasm") {
 				t.Errorf("%s: %v", name, p)
 			}
