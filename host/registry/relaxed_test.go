@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/host/share/lock"
 	"openskill/sdk/skill"
 )
 
@@ -84,6 +85,7 @@ func TestStrangersManifestsStayStrict(t *testing.T) {
 	wasm := strings.Replace(strings.Replace(seedManifest, "type: cli", "type: wasm", 1), "./skills_cli/calculator.py", "main.py", 1)
 	dir := seedFiles(t, map[string]string{
 		"skills/calculator.yaml": seedManifest, "skills/a/skill.yaml": wasm, "skills/a/main.py": "", "skills/b/skill.json": "{}",
+		"skills/c.yaml": "id: c\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: python\nentry: main.py\n", "skills/c/main.py": "",
 		"skills_cli/other.py": "", "skills_cli/calculator.py": seedScript,
 	})
 	r := openSeed(t, dir, skill.Community)
@@ -99,6 +101,9 @@ func TestStrangersManifestsStayStrict(t *testing.T) {
 	}
 	if s, err := r.Get("calculator", ""); err != nil || s.Descriptor.Limits.TimeoutMS == 12000 {
 		t.Errorf("a flat manifest of strangers was read: %+v, %v", s, err)
+	}
+	if s, err := r.Get("c", ""); err == nil {
+		t.Errorf("a flat manifest of strangers was read: %+v", s)
 	}
 	if _, problems := ReadFolder(filepath.Join(dir, "skills", "a"), Options{Defaults: limits(10), Caps: limits(100)}); len(problems) != 4 {
 		t.Errorf("%v", problems)
@@ -159,6 +164,35 @@ func TestDocLine(t *testing.T) {
 	} {
 		if got := docLine(src); got != want {
 			t.Errorf("%.40q: %q", src, got)
+		}
+	}
+}
+
+// A root that was pulled brings no manifests for the operator's scripts, and code in the
+// sandbox sees only the folder of its own skill.
+func TestPulledRootBringsNoManifests(t *testing.T) {
+	dir := seedFiles(t, map[string]string{
+		"skills/calculator.yaml": seedManifest, "skills/skills.yaml": "skills: [{name: sum, description: d, input_schema: {}, output_schema: {}}]\n",
+		"skills/" + lock.MarkFile: lock.Mark, "skills_cli/calculator.py": seedScript, "skills_cli/sum.py": seedScript,
+	})
+	r := openSeed(t, dir, skill.Trusted)
+	for _, id := range []skill.ID{"calculator", "sum"} {
+		if s, err := r.Get(id, ""); err != nil || s.Descriptor.Description != "The script "+string(id)+".py of the CLI folder; it has no manifest." {
+			t.Errorf("%+v, %v", s, err)
+		}
+	}
+}
+
+func TestOnlyNativeCodeIsInTheCLIFolder(t *testing.T) {
+	for _, text := range []string{
+		strings.Replace(seedManifest, "type: cli", "type: wasm", 1),
+		strings.Replace(seedManifest, "./skills_cli/calculator.py", "./other_cli/calculator.py", 1),
+		strings.Replace(seedManifest, "./skills_cli/calculator.py", "calculator.py", 1),
+		strings.Replace(seedManifest, "./skills_cli/calculator.py", "cli/calculator.py", 1),
+	} {
+		dir := seedFiles(t, map[string]string{"skills/calculator.yaml": text, "skills/calculator/README": "", "skills_cli/calculator.py": seedScript})
+		if s, err := openSeed(t, dir, skill.Trusted).Get("calculator", ""); err != nil || filepath.Base(s.Folder) != "calculator" {
+			t.Errorf("%s: %+v, %v", text, s, err)
 		}
 	}
 }
