@@ -276,7 +276,7 @@ func TestFailures(t *testing.T) {
 		"a name twice":        {request: ask("stats", `{"numbers": [], "n\u0075mbers": [1]}`), code: skill.InvalidArgument, message: "numbers: appears more than once"},
 		"too deep":            {request: ask("stats", `{"a":`+strings.Repeat("[", 70)+strings.Repeat("]", 70)+"}"), code: skill.InvalidArgument, message: "deeper than 64"},
 		"too large":           {request: ask("stats", `{"a":"`+strings.Repeat("x", 1<<20)+`"}`), code: skill.PayloadTooLarge, message: "1048576"},
-		"wrong fields":        {request: ask("stats", `{"numbers": ["a", 1, null]}`), code: skill.InvalidArgument, message: "/numbers/0", details: `{"field":"/numbers/2","problem":"is a null","expected":"number"}`},
+		"wrong fields":        {request: ask("stats", `{"numbers": ["a", 1, null]}`), code: skill.InvalidArgument, message: "/numbers/0", details: `{"field":"/numbers/2","problem":"is null","expected":"number"}`},
 		"a path out":          {request: ask("stats", `{"root_dir": "../x"}`), code: skill.ForbiddenPath, details: "/root_dir"},
 		"an absolute path":    {request: ask("stats", `{"root_dir": "/data/x"}`), code: skill.ForbiddenPath},
 		"a path without data": {request: ask("stats", `{"root_dir": "docs"}`), code: skill.ForbiddenPath},

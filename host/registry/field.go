@@ -43,6 +43,10 @@ func (p *parser) schema(n *yaml.Node, what string) *field {
 	if len(errs) > 0 {
 		return nil
 	}
+	if !compiled.TakesObjects() {
+		p.report(lineAt(n, "/type"), "%s accepts no object, and the input of a call and its data are objects: put the value into a property", what)
+		return nil
+	}
 	sum := sha256.Sum256(text)
 	return &field{text, string(sum[:]), compiled.Properties(), compiled.Size()}
 }

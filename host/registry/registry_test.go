@@ -209,6 +209,8 @@ func TestProblems(t *testing.T) {
 		"schema type":          {with("input_schema:\n  properties:\n    a:\n      type: text"), 10, "one of"},
 		"schema reference":     {with("output_schema:\n  $ref: file:///etc/passwd"), 8, "must stay in this schema"},
 		"schema list":          {with("input_schema: []"), 7, "JSON Schema"},
+		"schema of arrays":     {with("input_schema: {type: array, items: {type: string}}"), 7, "accepts no object"},
+		"output of texts":      {with("output_schema:\n  title: t\n  type: string"), 9, "accepts no object"},
 		"schema infinity":      {with("input_schema: {maximum: .inf}"), 7, "JSON can hold"},
 		"missing key":          {strings.Replace(with("is_enabled: true"), "type: wasm\n", "", 1), 1, "lacks the key type"},
 		"not a map":            {"- a\n", 1, "must be a map"},

@@ -3,8 +3,10 @@ package tools
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"openskill/host/tools/ordered"
@@ -236,19 +238,31 @@ func (in *inliner) room(o *ordered.Object) bool {
 // resolve finds what a reference within the document refers to.
 func resolve(root *ordered.Object, ref string) *ordered.Object {
 	pointer, ok := strings.CutPrefix(ref, "#")
-	if !ok {
+	pointer, err := url.PathUnescape(pointer)
+	if !ok || err != nil {
 		return nil
 	}
-	at := root
+	if pointer == "" {
+		return root
+	}
+	var at any = root
 	for _, token := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
-		if token == "" {
-			continue
-		}
-		if at = at.Object(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")); at == nil {
+		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		switch node := at.(type) {
+		case *ordered.Object:
+			at = node.Get(token)
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(node) {
+				return nil
+			}
+			at = node[i]
+		default:
 			return nil
 		}
 	}
-	return at
+	o, _ := at.(*ordered.Object)
+	return o
 }
 
 // flatten takes from the top of a schema what vendors refuse there.

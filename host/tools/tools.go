@@ -6,6 +6,7 @@
 // is said in another way there, or left out; the door checks every call against the
 // skill's own schema, whatever a model was shown:
 //
+//   - A schema of an older draft is said in the words of 2020-12; see [Modern].
 //   - $schema, $id, $comment and the like are left out.
 //   - References are replaced by what they refer to; where that contains itself, any value
 //     stands in the third round. MCP keeps references.
@@ -83,6 +84,7 @@ func Schema(raw json.RawMessage) json.RawMessage {
 	if err != nil {
 		return json.RawMessage(`{"type":"object"}`)
 	}
+	Modern(o)
 	cleanSchema(o, 0)
 	if o.Text("type") != "object" {
 		o.First("type", "object")

@@ -416,11 +416,11 @@ export type Definition = {
   /** Numbers, as those of a manifest. */
   cost_metadata?: Record<string, unknown>;
   description: string;
-  /** JSON Schema 2020-12. */
+  /** JSON Schema, of the draft that its $schema names, else 2020-12. */
   input_schema: Record<string, unknown>;
   is_enabled?: boolean;
   name: SkillId;
-  /** JSON Schema 2020-12. */
+  /** JSON Schema, of the draft that its $schema names, else 2020-12. */
   output_schema: Record<string, unknown>;
   /** A semantic version. */
   version?: string;
@@ -675,10 +675,10 @@ export type Skill = {
   /** What runs it when the runner is not ready. */
   fallback?: string;
   id: SkillId;
-  /** JSON Schema 2020-12. */
+  /** JSON Schema, of the draft that its $schema names, else 2020-12. */
   input_schema: Record<string, unknown> | boolean | null;
   limits: RequestLimits;
-  /** JSON Schema 2020-12. */
+  /** JSON Schema, of the draft that its $schema names, else 2020-12. */
   output_schema: Record<string, unknown> | boolean | null;
   permissions: {
     /** The part of the data folder that it asks for, such as data/logs; missing for all of it. */

@@ -58,6 +58,7 @@ func schemaOf(raw json.RawMessage) json.RawMessage {
 	if err != nil {
 		return anyObject
 	}
+	tools.Modern(o)
 	for _, bare := range []bool{false, true} {
 		made := builder{bare}.schema(o, 0)
 		if made.Text("type") != "object" {
@@ -98,7 +99,7 @@ var keywords = map[string]kind{
 	"minimum": ofNumber, "maximum": ofNumber, "exclusiveMinimum": ofNumber, "exclusiveMaximum": ofNumber, "multipleOf": ofNumber,
 	"minLength": ofNumber, "maxLength": ofNumber, "minItems": ofNumber, "maxItems": ofNumber, "minProperties": ofNumber, "maxProperties": ofNumber,
 	"minContains": ofNumber, "maxContains": ofNumber,
-	"uniqueItems": ofFlag, "deprecated": ofFlag, "readOnly": ofFlag, "writeOnly": ofFlag, "nullable": ofFlag,
+	"uniqueItems": ofFlag, "deprecated": ofFlag, "readOnly": ofFlag, "writeOnly": ofFlag,
 	"required": ofNames, "dependentRequired": ofNameLists,
 	"items": ofSchema, "additionalProperties": ofSchema, "propertyNames": ofSchema, "contains": ofSchema, "not": ofSchema,
 	"if": ofSchema, "then": ofSchema, "else": ofSchema, "unevaluatedItems": ofSchema, "unevaluatedProperties": ofSchema,

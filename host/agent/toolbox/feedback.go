@@ -76,7 +76,7 @@ func (a *advisor) suggest(f *field) string {
 	case "leaves the data folder":
 		return "begin the path with ./data/"
 	}
-	if strings.HasPrefix(f.Problem, "is a ") {
+	if strings.HasPrefix(f.Problem, "is a ") || strings.HasPrefix(f.Problem, "is an ") || f.Problem == "is null" {
 		v, ok := a.valueAt(at)
 		if !ok {
 			return ""

@@ -59,7 +59,15 @@ func counted(doc any) (_ any, costs []cost, err error) {
 	if _, err := c.Compile(resource); err != nil {
 		return nil, nil, err
 	}
+	draft, err := draftOf(doc)
+	if err != nil {
+		return nil, nil, err
+	}
 	for i, o := range all {
+		if refAlone(draft) {
+			wrapRef(o)
+		}
+		allowNull(o)
 		costs = append(costs, costOf(o))
 		count(o, formatOf(i))
 	}
@@ -106,6 +114,10 @@ func costOf(o map[string]any) cost {
 			switch key {
 			case "dependentSchemas", "dependencies":
 				c.fixed += stepsOfChild * len(v)
+				for _, d := range v {
+					names, _ := d.([]any) // before 2019-09
+					c.fixed += len(names)
+				}
 			case "dependentRequired":
 				c.fixed += sizeOf(v)
 			case "patternProperties":

@@ -151,7 +151,7 @@ func describe(k jsonschema.ErrorKind) (problem, expected string) {
 	atMost := func(n int, of string) (string, string) { return "is too long", "at most " + plural(n, of) }
 	switch k := k.(type) {
 	case *kind.Type:
-		return "is a " + k.Got, strings.Join(k.Want, " or ")
+		return isOf(k.Got), strings.Join(k.Want, " or ")
 	case *kind.Enum:
 		return "is not one of the accepted values", values(k.Want)
 	case *kind.Const:
@@ -200,6 +200,17 @@ func describe(k jsonschema.ErrorKind) (problem, expected string) {
 	default:
 		return "does not match the schema", ""
 	}
+}
+
+// isOf says of what type a value is.
+func isOf(kind string) string {
+	switch kind {
+	case "null":
+		return "is null"
+	case "object", "array", "integer":
+		return "is an " + kind
+	}
+	return "is a " + kind
 }
 
 // property says what the schema wants of one property, from the schema that

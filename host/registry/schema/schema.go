@@ -1,5 +1,5 @@
-// Package schema compiles the JSON Schemas (2020-12) of skills and says, field by
-// field, what is wrong with a value.
+// Package schema compiles the JSON Schemas of skills and says, field by field, what is wrong
+// with a value. A schema is of the draft that its $schema names, and else of 2020-12.
 //
 // Schemas are written by strangers, so compiling and checking are bounded: no
 // reference leaves the document, patterns are RE2 and small, sizes are capped, and one check
@@ -40,9 +40,6 @@ const (
 	sizeOfPattern     = 500  // without its instructions
 	sizeOfInstruction = 100
 )
-
-// Draft is the only accepted value of "$schema".
-const Draft = "https://json-schema.org/draft/2020-12/schema"
 
 // resource is the name of the document to itself; it is not a place.
 const resource = "mem:///schema"
@@ -102,6 +99,7 @@ type Schema struct {
 	costs   []cost // of its subschemas
 	chain   int    // subschemas that follow one from another at one value, at most
 	size    int    // of a copy
+	objects bool   // an object may be right
 	idle    chan *validator
 }
 
@@ -131,8 +129,14 @@ func Compile(src []byte) (*Schema, []*CompileError) {
 		return nil, []*CompileError{{"", "a schema is an object"}}
 	}
 	var all total
+	if all.draft, err = draftOf(doc); err != nil {
+		return nil, []*CompileError{{"/$schema", err.Error()}}
+	}
 	if problems := inspect(doc, "", 1, &all); len(problems) > 0 {
 		return nil, problems
+	}
+	if all.recursive != "" && all.resources { // where it leads depends on the way there
+		return nil, []*CompileError{{all.recursive, "$recursiveRef is accepted where no part of the schema has an $id"}}
 	}
 	if all.size > MaxSize {
 		return nil, []*CompileError{{"", fmt.Sprintf("the schema would take more than %d KiB of memory; use fewer subschemas, or shorter names", MaxSize>>10)}}
@@ -148,8 +152,11 @@ func Compile(src []byte) (*Schema, []*CompileError) {
 
 // total is what the parts of a schema come to.
 type total struct {
-	patterns int // instructions
-	size     int // bytes of a compiled copy
+	draft     *jsonschema.Draft
+	recursive string // where a $recursiveRef is; "": nowhere
+	resources bool   // a part of it has an $id, and may be a schema of its own
+	patterns  int    // instructions
+	size      int    // bytes of a compiled copy
 }
 
 // inspect finds what the compiler would accept and this release does not, and adds up what
@@ -162,6 +169,9 @@ func inspect(v any, at string, depth int, all *total) (problems []*CompileError)
 			if _, late := v[key]; late { // which count makes a schema of its own
 				n = 2
 			}
+		}
+		if _, ref := v["$ref"]; ref && refAlone(all.draft) { // which wrapRef does
+			n = 2
 		}
 		all.size += n * (sizeOfSchema + min(len(v), 1)*sizeOfCount + sizeOfPlace*len(at))
 	case bool:
@@ -191,8 +201,16 @@ func inspect(v any, at string, depth int, all *total) (problems []*CompileError)
 			text, isText := v[key].(string)
 			switch {
 			case !isText:
-			case key == "$schema" && strings.TrimSuffix(text, "#") != Draft:
-				problems = append(problems, &CompileError{here, "only " + Draft + " is accepted as $schema"})
+			case key == "$schema":
+				if d, err := draftNamed(text); err != nil || d != all.draft {
+					problems = append(problems, &CompileError{here, "a schema is of one draft; $schema here names another one than at the top"})
+				}
+			case key == "$recursiveRef":
+				if all.recursive = here; text != "#" {
+					problems = append(problems, &CompileError{here, "$recursiveRef must be #"})
+				}
+			case key == "$id" && depth > 1:
+				all.resources = true
 			case (key == "$ref" || key == "$dynamicRef") && !strings.HasPrefix(text, "#"):
 				problems = append(problems, &CompileError{here, "a reference must stay in this schema and begin with #"})
 			case key == "pattern":
@@ -240,6 +258,9 @@ func (s *Schema) prepare() (v *validator, err error) {
 	}
 	if v, err = s.compile(); err == nil {
 		s.chain, err = longestChain(v.schema)
+	}
+	if err == nil {
+		s.objects = takesObjects(v.schema, map[*jsonschema.Schema]bool{})
 	}
 	return v, err
 }

@@ -53,6 +53,8 @@ func TestCompiledSchemasAreAsLargeAsTheySay(t *testing.T) {
 		"long names":  {`{"properties":{"` + strings.Repeat("n", 8<<10) + `":{"anyOf":[*]}}}`, `{}`},
 		"escapes":     {`{"properties":{"` + strings.Repeat("%/", 4<<10) + `":{"anyOf":[*]}}}`, `{}`},
 		"references":  {`{"$defs":{"a":{}},"allOf":[*]}`, `{"$ref":"#/$defs/a"}`},
+		"of draft 7":  {`{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"a":{}},"allOf":[*]}`, `{"$ref":"#/definitions/a"}`},
+		"nullable":    {`{"allOf":[*]}`, `{"type":"string","nullable":true}`},
 		"resources":   {`{"$defs":{*}}`, `"@":{"$id":"mem:///@"}`},
 		"anchors":     {`{"$defs":{*}}`, `"@":{"$dynamicAnchor":"a@"}`},
 		"names":       {`{"patternProperties":{*}}`, `"@":{}`},

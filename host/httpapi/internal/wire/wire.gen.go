@@ -395,12 +395,12 @@ type Definition struct {
 	CostMetadata *map[string]interface{} `json:"cost_metadata,omitempty"`
 	Description  string                  `json:"description"`
 
-	// InputSchema JSON Schema 2020-12.
+	// InputSchema JSON Schema, of the draft that its $schema names, else 2020-12.
 	InputSchema map[string]interface{} `json:"input_schema"`
 	IsEnabled   *bool                  `json:"is_enabled,omitempty"`
 	Name        SkillId                `json:"name"`
 
-	// OutputSchema JSON Schema 2020-12.
+	// OutputSchema JSON Schema, of the draft that its $schema names, else 2020-12.
 	OutputSchema map[string]interface{} `json:"output_schema"`
 
 	// Version A semantic version.
