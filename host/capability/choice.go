@@ -2,6 +2,7 @@ package capability
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,9 @@ func (t *typer) union(of []*pyast.Expr) (*ordered.Object, error) {
 	var refused error
 	for _, e := range of {
 		s, err := t.schema(e)
+		if errors.Is(err, errTooMany) {
+			return nil, err
+		}
 		if err != nil {
 			refused = err
 			continue

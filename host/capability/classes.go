@@ -2,6 +2,7 @@ package capability
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,28 +61,13 @@ func (t *typer) kind(c *pyast.Class, deep int) (kind int, word string) {
 	return kind, word
 }
 
-// class makes the schema of a class. One that contains itself has it in $defs.
 func (t *typer) class(c *pyast.Class) (*ordered.Object, error) {
-	if t.recursive[c.Name] {
-		ref := ordered.Of("$ref", "#/$defs/"+c.Name)
-		if t.defs.Has(c.Name) {
-			return ref, nil
-		}
-		t.defs.Set(c.Name, &ordered.Object{}) // begun
+	return t.once(c.Name, func() (*ordered.Object, error) {
+		t.self = append(t.self, c)
 		s, err := t.made(c)
-		if err != nil {
-			return nil, err
-		}
-		t.defs.Set(c.Name, s)
-		return ref, nil
-	}
-	if slices.Contains(t.within, c.Name) {
-		panic(again{c.Name})
-	}
-	t.within = append(t.within, c.Name)
-	s, err := t.made(c)
-	t.within = t.within[:len(t.within)-1]
-	return s, err
+		t.self = t.self[:len(t.self)-1]
+		return s, err
+	})
 }
 
 func (t *typer) made(c *pyast.Class) (s *ordered.Object, err error) {
@@ -250,6 +236,9 @@ func (t *typer) object(list []oneField, defaults bool) (*ordered.Object, error) 
 		f := &list[i]
 		s, err := t.schema(f.Annotation)
 		if err != nil {
+			if errors.Is(err, errTooMany) {
+				return nil, err
+			}
 			if !f.required {
 				continue
 			}
@@ -274,6 +263,22 @@ func (t *typer) object(list []oneField, defaults bool) (*ordered.Object, error) 
 		s.Set("additionalProperties", false)
 	}
 	return s, nil
+}
+
+// isRequired says whether a key of a TypedDict must be there.
+func isRequired(e *pyast.Expr, total bool) bool {
+	for ; e != nil && e.Kind == pyast.KindGeneric && len(e.Of) > 0; e = e.Of[0] {
+		switch canonical(e.Name) {
+		case "NotRequired":
+			return false
+		case "Required":
+			return true
+		case "ReadOnly", "Annotated":
+			continue
+		}
+		break
+	}
+	return total
 }
 
 // gather lists the fields of a class and of its bases, those first.
@@ -307,18 +312,7 @@ func (t *typer) gather(c *pyast.Class, kind, deep int) (list []oneField) {
 		}
 		one := oneField{Field: f, required: f.Default == nil, doc: docs.params[f.Name]}
 		if kind == dictClass {
-			one.required = total
-			for e := f.Annotation; e != nil && e.Kind == pyast.KindGeneric && len(e.Of) > 0; e = e.Of[0] {
-				switch canonical(e.Name) {
-				case "NotRequired":
-					one.required = false
-				case "Required":
-					one.required = true
-				case "ReadOnly", "Annotated":
-					continue
-				}
-				break
-			}
+			one.required = isRequired(f.Annotation, total)
 		}
 		if d := f.Default; d != nil && d.Kind == pyast.KindCall && isField(d.Name) {
 			if made, ok := d.Keyword("init").Bool(); ok && !made {
@@ -459,7 +453,7 @@ func (t *typer) typedDictCall(e *pyast.Expr) (*ordered.Object, error) {
 		if !ok || i >= len(e.Of[1].Of) {
 			return typed("object"), nil
 		}
-		list = append(list, oneField{Field: pyast.Field{Name: name, Annotation: e.Of[1].Of[i]}, required: total})
+		list = append(list, oneField{Field: pyast.Field{Name: name, Annotation: e.Of[1].Of[i]}, required: isRequired(e.Of[1].Of[i], total)})
 	}
 	return t.object(list, false)
 }

@@ -2,6 +2,7 @@ package capability
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,7 +41,8 @@ type Function struct {
 	Line        int             `json:"line"`
 	Input       json.RawMessage `json:"input_schema"`  // of an object with its parameters
 	Output      json.RawMessage `json:"output_schema"` // of {"result": …}
-	// Notes say what was left out: parameters that no JSON could be given for.
+	// Notes say what was left out, or accepts anything: parameters that no JSON could be given
+	// for, or whose type no schema says.
 	Notes []string `json:"notes,omitempty"`
 	// Types tells whether any parameter has a type that was said, and not guessed.
 	Types bool `json:"types"`
@@ -76,6 +78,7 @@ func Extract(m *pyast.Module, name string) (*Function, []Problem) {
 	if err != nil || len(problems) > 0 {
 		return nil, problems
 	}
+	out.Notes = append(out.Notes, t.notes...)
 	if len(t.defs.Members) > 0 {
 		input.Set("$defs", t.defs)
 	}
@@ -160,6 +163,9 @@ func (t *typer) input(f *pyast.Function, docs docstring, out *Function, problems
 		s, err := t.parameter(p, doc, out)
 		switch {
 		case err == nil:
+		case errors.Is(err, errTooMany):
+			s = &ordered.Object{}
+			out.Notes = append(out.Notes, p.Name+" accepts anything: "+err.Error())
 		case p.Default != nil || p.Kind == pyast.VarPositional || p.Kind == pyast.VarKeyword:
 			out.Notes = append(out.Notes, fmt.Sprintf("%s is left out, and keeps its default: %s", p.Name, err))
 			continue
@@ -174,11 +180,11 @@ func (t *typer) input(f *pyast.Function, docs docstring, out *Function, problems
 			props.Set(p.Name, list)
 			continue
 		case pyast.VarKeyword:
-			if inner := s.Object("properties"); p.Annotation != nil && canonical(p.Annotation.Name) == "Unpack" && inner != nil {
+			if inner := t.resolved(s).Object("properties"); p.Annotation != nil && canonical(p.Annotation.Name) == "Unpack" && inner != nil {
 				for _, m := range inner.Members {
 					props.Set(m.Key, m.Value)
 				}
-				required = append(required, s.List("required")...)
+				required = append(required, t.resolved(s).List("required")...)
 				continue
 			}
 			more = s

@@ -2,6 +2,7 @@ package capability
 
 import (
 	"encoding/json"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +19,10 @@ func (e *noFormError) Error() string { return e.what + " has no form in JSON" }
 
 func without(what string) error { return &noFormError{skill.CleanText(what, 80)} }
 
+// errTooMany says that a type has too many parts for a schema. Values of it may well be
+// written as JSON: what has such a type accepts anything.
+var errTooMany = errors.New("its type has too many parts for a schema")
+
 // typer makes schemas of the types of one module.
 type typer struct {
 	m *pyast.Module
@@ -25,10 +30,12 @@ type typer struct {
 	// nor to the fields that are known.
 	output    bool
 	within    []string        // classes and aliases whose schema is being made
+	self      []*pyast.Class  // the classes of those, for Self
 	recursive map[string]bool // those that contain themselves
 	defs      *ordered.Object // their schemas
 	vars      map[string]*pyast.Expr
-	spent     int // steps; see spend
+	notes     []string // what accepts anything
+	spent     int      // steps; see spend
 }
 
 // maxSteps bounds the work on one schema: classes that have each other twice would double
@@ -45,10 +52,11 @@ func newTyper(m *pyast.Module, output bool) *typer {
 	return &typer{m: m, output: output, recursive: map[string]bool{}, defs: &ordered.Object{}, vars: map[string]*pyast.Expr{}}
 }
 
-// again unwinds to where a schema is begun: a class was found to contain itself.
+// again unwinds to where a schema is begun: a class or an alias was found to contain itself.
 type again struct{ name string }
 
-// whole makes a schema by make, as often as there are classes that contain themselves.
+// whole makes a schema by build, as often as there are classes and aliases that contain
+// themselves.
 func (t *typer) whole(build func() error) (err error) {
 	for {
 		repeat := false
@@ -58,7 +66,7 @@ func (t *typer) whole(build func() error) (err error) {
 				case nil:
 				case again:
 					t.recursive[p.name], repeat = true, true
-					t.within, t.defs = nil, &ordered.Object{}
+					t.within, t.self, t.notes, t.defs = nil, nil, nil, &ordered.Object{}
 				default:
 					panic(p)
 				}
@@ -66,9 +74,71 @@ func (t *typer) whole(build func() error) (err error) {
 			return build()
 		}()
 		if !repeat {
+			t.open()
 			return err
 		}
 	}
+}
+
+// simpleName is a name as Python has it, with those of its modules.
+var simpleName = regexp.MustCompile(`^[\pL_][\pL\pN_]*(\.[\pL_][\pL\pN_]*)*$`)
+
+// anything is the schema of what no schema says, with a note.
+func (t *typer) anything(why string) *ordered.Object {
+	if note := why + ", which accepts anything"; !slices.Contains(t.notes, note) {
+		t.notes = append(t.notes, note)
+	}
+	return &ordered.Object{}
+}
+
+// open takes out of a type what is only itself again: A = Union["A", int] is int. Where more is
+// in the way no schema says it, and it accepts anything.
+func (t *typer) open() {
+	for i := range t.defs.Members {
+		name := t.defs.Members[i].Key
+		if s := t.defs.Object(name); len(s.Members) == 1 && s.Has("anyOf") {
+			var others []*ordered.Object
+			for _, e := range s.List("anyOf") {
+				if o, ok := e.(*ordered.Object); ok && o.Text("$ref") != "#/$defs/"+name {
+					others = append(others, o)
+				}
+			}
+			if len(others) > 0 {
+				t.defs.Members[i].Value = anyOf(others)
+			}
+		}
+		if t.reaches(t.defs.Object(name), "#/$defs/"+name, map[string]bool{}) {
+			t.defs.Members[i].Value = t.anything("the type " + name + " is only itself again")
+		}
+	}
+}
+
+// reaches reports whether a schema leads to a reference at one and the same value.
+func (t *typer) reaches(s *ordered.Object, ref string, seen map[string]bool) bool {
+	if s == nil {
+		return false
+	}
+	if to := s.Text("$ref"); to != "" {
+		if to == ref {
+			return true
+		}
+		if !seen[to] {
+			seen[to] = true
+			return t.reaches(t.resolved(s), ref, seen)
+		}
+	}
+	return slices.ContainsFunc(s.List("anyOf"), func(e any) bool {
+		o, _ := e.(*ordered.Object)
+		return t.reaches(o, ref, seen)
+	})
+}
+
+// resolved is the schema that a reference leads to, and any other as it is.
+func (t *typer) resolved(s *ordered.Object) *ordered.Object {
+	if name, ok := strings.CutPrefix(s.Text("$ref"), "#/$defs/"); ok {
+		return t.defs.Object(name)
+	}
+	return s
 }
 
 // libraries are modules whose names are told apart by their last part.
@@ -126,18 +196,24 @@ var wrappers = map[string]bool{
 	"Awaitable": true, "Coroutine": true,
 }
 
-// schema makes the schema of a type. The error is a *noFormError.
+// schema makes the schema of a type. The error is a *noFormError, or errTooMany.
 func (t *typer) schema(e *pyast.Expr) (*ordered.Object, error) {
 	if e == nil {
 		return &ordered.Object{}, nil
 	}
 	if !t.spend() {
-		return nil, without("a type of so many parts")
+		return nil, errTooMany
 	}
 	switch e.Kind {
 	case pyast.KindValue:
 		if e.IsNone() {
 			return typed("null"), nil
+		}
+		if text, ok := e.Text(); ok { // within a call, where Python reads it as text
+			if simpleName.MatchString(text) {
+				return t.named(text, nil)
+			}
+			return t.anything(skill.CleanText(text, 80) + " is text in the place of a type"), nil
 		}
 	case pyast.KindName:
 		return t.named(e.Name, nil)
@@ -205,8 +281,12 @@ func (t *typer) named(name string, of []*pyast.Expr) (*ordered.Object, error) {
 		return t.schema(of[len(of)-1]) // of Coroutine[…] the last is what it gives
 	}
 	switch short {
-	case "Any", "object", "Hashable", "JSON", "Unpack":
+	case "Any", "object", "Hashable", "JSON", "Unpack", "pydantic.JsonValue":
 		return &ordered.Object{}, nil
+	case "Self":
+		if len(t.self) > 0 {
+			return t.class(t.self[len(t.self)-1])
+		}
 	case "tuple", "Tuple":
 		return t.tuple(of)
 	case "Optional":
@@ -248,13 +328,36 @@ func (t *typer) named(name string, of []*pyast.Expr) (*ordered.Object, error) {
 
 var none = &pyast.Expr{Kind: pyast.KindValue, Value: json.RawMessage("null")}
 
+// once makes the schema of a class or an alias. One that contains itself has it in $defs.
+func (t *typer) once(name string, build func() (*ordered.Object, error)) (*ordered.Object, error) {
+	if t.recursive[name] {
+		ref := ordered.Of("$ref", "#/$defs/"+name)
+		if t.defs.Has(name) {
+			return ref, nil
+		}
+		t.defs.Set(name, &ordered.Object{}) // begun
+		s, err := build()
+		if err != nil {
+			return nil, err
+		}
+		t.defs.Set(name, s)
+		return ref, nil
+	}
+	if slices.Contains(t.within, name) {
+		panic(again{name})
+	}
+	t.within = append(t.within, name)
+	s, err := build()
+	t.within = t.within[:len(t.within)-1]
+	return s, err
+}
+
 // alias follows a name that was given a type.
 func (t *typer) alias(a *pyast.Alias) (*ordered.Object, error) {
-	if slices.Contains(t.within, a.Name) {
-		return nil, without(a.Name)
-	}
-	t.within = append(t.within, a.Name)
-	defer func() { t.within = t.within[:max(0, len(t.within)-1)] }()
+	return t.once(a.Name, func() (*ordered.Object, error) { return t.aliased(a) })
+}
+
+func (t *typer) aliased(a *pyast.Alias) (*ordered.Object, error) {
 	for _, p := range a.TypeParams {
 		t.vars[p.Name] = p.Bound
 	}
