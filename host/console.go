@@ -65,7 +65,7 @@ func (h *Host) console(o *httpapi.Options, api func(context.Context, skill.Princ
 		out.Authenticate = func(ctx context.Context, credential string) (skill.Principal, error) {
 			return callers.Authenticate(ctx, auth.Credentials{Authorization: []string{"Bearer " + credential}})
 		}
-		out.Keys = shownKeys{h.kept.db}
+		out.Keys, out.Provider, out.PublicURL = shownKeys{h.kept.db}, h.provider(), h.settings.PublicURL()
 	}
 	return console.New(out)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -187,16 +186,11 @@ func sourceOf(text string, transport http.RoundTripper) (source, error) {
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
 		return nil, wrongOption("OPENSKILL_JWT_JWKS must be a file, or an https address without user and fragment")
 	}
-	ip := net.ParseIP(u.Hostname())
-	local := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
-	if u.Scheme != "https" && (u.Scheme != "http" || !local) {
+	if !SafeAddress(text) {
 		return nil, wrongOption("OPENSKILL_JWT_JWKS must be a file or an https address; http is accepted on loopback alone")
 	}
 	if transport == nil {
-		transport = &http.Transport{
-			Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, DisableCompression: true,
-			ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10,
-		}
+		transport = newTransport()
 	}
 	return &keyAddress{url: u.String(), client: &http.Client{
 		Transport: transport, Timeout: fetchWithin,

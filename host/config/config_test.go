@@ -136,6 +136,8 @@ func TestRefused(t *testing.T) {
 		"auth unknown":         {env: "OPENSKILL_AUTH=off", want: []string{"OPENSKILL_AUTH", "accepted: none"}},
 		"a short secret":       {env: "OPENSKILL_JWT_SECRET=hush", want: []string{"OPENSKILL_JWT_SECRET", "has 4 bytes", "32 bytes or more"}},
 		"JWTs for anybody":     {env: "OPENSKILL_JWT_JWKS=https://login.example/keys", want: []string{"OPENSKILL_JWT_ISSUER is not set", "OPENSKILL_JWT_AUDIENCE is not set"}},
+		"a client of nobody":   {flag: "oidc-client-id=console", env: "OPENSKILL_AUTH=required", want: []string{"OPENSKILL_OIDC_CLIENT_ID", "needs OPENSKILL_JWT_JWKS", "https address"}},
+		"no openid":            {flag: "oidc-scopes=profile", want: []string{"OPENSKILL_OIDC_SCOPES", "lacks openid"}},
 		"claims of no kind":    {flag: "jwt-claims=tenant=tid; scope=scp", want: []string{"OPENSKILL_JWT_CLAIMS", "--jwt-claims", `"scope=scp"`, "scopes="}},
 		"claims without =":     {flag: "jwt-claims=tid", want: []string{"OPENSKILL_JWT_CLAIMS", `"tid"`}},
 		"two tenant claims":    {flag: "jwt-claims=tenant=tid,org_id", want: []string{"OPENSKILL_JWT_CLAIMS", "several claims for the tenant"}},
@@ -219,7 +221,7 @@ func TestMissingFileThatWasNamed(t *testing.T) {
 func TestTableIsComplete(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range Table() {
-		secret := strings.HasSuffix(s.Env, "_KEY") || s.Env == "OPENSKILL_JWT_SECRET" || s.Env == "OPENSKILL_DATABASE_URL"
+		secret := strings.HasSuffix(s.Env, "_KEY") || s.Env == "OPENSKILL_JWT_SECRET" || s.Env == "OPENSKILL_OIDC_CLIENT_SECRET" || s.Env == "OPENSKILL_DATABASE_URL"
 		if s.Env == "" || (s.Flag == "") != secret || s.Key == "" || s.Doc == "" || s.Accepts == "" || strings.HasSuffix(s.Accepts, " to ") {
 			t.Errorf("an incomplete row: %+v", s)
 		}

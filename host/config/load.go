@@ -368,7 +368,7 @@ func (l *loader) addresses(s *Settings) {
 	if err != nil || portErr != nil || strconv.FormatUint(n, 10) != port {
 		l.wrong(l.row("OPENSKILL_LISTEN"), "is no address")
 	}
-	l.authentication(s, Loopback(host))
+	l.authentication(s, loopback(host))
 	switch s.Workers {
 	case PerTenant, PerSkill, Shared, NoWorkers:
 	default:
@@ -465,9 +465,9 @@ func (l *loader) allowances(s *Settings) {
 	s.allowed = allowed
 }
 
-// Loopback reports whether only this machine reaches the host. A name other than
+// loopback reports whether only this machine reaches the host. A name other than
 // localhost is not asked for: what it means can change.
-func Loopback(host string) bool {
+func loopback(host string) bool {
 	if host == "localhost" {
 		return true
 	}

@@ -20,7 +20,7 @@ func (l *loader) observing(s *Settings) {
 	switch {
 	case err != nil || portErr != nil || strconv.FormatUint(n, 10) != port:
 		l.wrong(l.row("OPENSKILL_ADMIN_LISTEN"), "is no address")
-	case !Loopback(host):
+	case !loopback(host):
 		l.wrong(l.row("OPENSKILL_ADMIN_LISTEN"), "is reachable from other machines, which must not look into a host")
 	}
 }

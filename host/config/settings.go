@@ -100,6 +100,10 @@ type Settings struct {
 	JWTRoles        string `env:"OPENSKILL_JWT_ROLES" flag:"jwt-roles" accepts:"entries between semicolons or line ends: a role, = and scopes with commas between them, like staff=skills:read,skills:invoke; * stands for every JWT" doc:"scopes of the roles that a JWT has; unset: roles give no scopes"`
 	JWTSkewS        uint64 `env:"OPENSKILL_JWT_SKEW_S" envDefault:"30" flag:"jwt-skew-s" min:"0" max:"300" doc:"how far clocks may be apart when times of a JWT are checked, in seconds"`
 
+	OIDCClientID     string `env:"OPENSKILL_OIDC_CLIENT_ID" flag:"oidc-client-id" accepts:"a client id; OPENSKILL_JWT_ISSUER, OPENSKILL_JWT_JWKS and OPENSKILL_HTTP_BASE_URL must be set too" doc:"client id of this host at the OpenID provider where people sign in to the console; unset: they sign in by API key or JWT"`
+	OIDCClientSecret string `env:"OPENSKILL_OIDC_CLIENT_SECRET" accepts:"a client secret" doc:"client secret of this host at the OpenID provider; unset: none, as for public clients"`
+	OIDCScopes       string `env:"OPENSKILL_OIDC_SCOPES" envDefault:"openid,profile" flag:"oidc-scopes" accepts:"scopes with commas between them, openid among them" doc:"scopes that the console asks the OpenID provider for"`
+
 	DatabaseURL    string       `env:"OPENSKILL_DATABASE_URL" accepts:"postgres://… or sqlite:FILE" doc:"where keys, records and definitions are kept; unset: a SQLite file in the state folder"`
 	AuditPayload   AuditPayload `env:"OPENSKILL_AUDIT_PAYLOAD" envDefault:"hash" flag:"audit-payload" accepts:"none, hash, redacted or full" doc:"what the record of a call keeps of input and output"`
 	AuditPayloadKB uint64       `env:"OPENSKILL_AUDIT_PAYLOAD_KB" envDefault:"16" flag:"audit-payload-kb" min:"1" max:"1024" doc:"most that it keeps of either, in KiB"`

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -31,6 +32,32 @@ func (s *Settings) JWTRoleScopes() map[string][]string {
 	return roles
 }
 
+// Provider gives the issuer of JWTs where that is the address of one that signs people in;
+// "": it is not.
+func (s *Settings) Provider() string {
+	u, err := url.Parse(s.JWTIssuer)
+	if s.JWTJWKS == "" || err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return ""
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+		return ""
+	}
+	return s.JWTIssuer
+}
+
+// PublicURL is the address that the operator gives to this host, without a slash at its end;
+// "": none. The default is nobody's word.
+func (s *Settings) PublicURL() string {
+	origin, path, err := skill.ParseHTTPOrigin(s.HTTPBaseURL)
+	if err != nil || s.Origin("OPENSKILL_HTTP_BASE_URL") == FromDefault {
+		return ""
+	}
+	return origin.String() + strings.TrimSuffix(path, "/")
+}
+
+// OIDCScopeList are the scopes that the console asks for.
+func (s *Settings) OIDCScopeList() []string { return scopeList(s.OIDCScopes) }
+
 // tokens checks what JWTs must have and what is read of them.
 func (l *loader) tokens(s *Settings) {
 	if n := len(s.JWTSecret); n > 0 && n < minSecret {
@@ -42,6 +69,19 @@ func (l *loader) tokens(s *Settings) {
 				l.report("%s is not set, and OPENSKILL_JWT_JWKS is; accepted: %s", name, l.row(name).Accepts)
 			}
 		}
+	}
+	if s.OIDCClientID != "" {
+		switch {
+		case s.Provider() == "":
+			l.wrong(l.row("OPENSKILL_OIDC_CLIENT_ID"), "needs OPENSKILL_JWT_JWKS, and an https address in OPENSKILL_JWT_ISSUER")
+		case s.PublicURL() == "":
+			l.wrong(l.row("OPENSKILL_OIDC_CLIENT_ID"), "needs the address of this host in OPENSKILL_HTTP_BASE_URL")
+		case s.Auth == AuthNone:
+			l.wrong(l.row("OPENSKILL_OIDC_CLIENT_ID"), "needs OPENSKILL_AUTH=required: nobody signs in otherwise")
+		}
+	}
+	if !slices.Contains(scopeList(s.OIDCScopes), "openid") {
+		l.wrong(l.row("OPENSKILL_OIDC_SCOPES"), "lacks openid")
 	}
 	if _, err := parseClaims(s.JWTClaims); err != nil {
 		l.wrong(l.row("OPENSKILL_JWT_CLAIMS"), err.Error())

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,6 +30,38 @@ func TestClaimsAndRoles(t *testing.T) {
 // tells of it.
 func TestSecretNeedsNoIssuer(t *testing.T) {
 	if _, err := Load(Sources{Dir: t.TempDir(), Environ: []string{"OPENSKILL_JWT_SECRET=0123456789abcdef0123456789abcdef"}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// The console signs people in where all that it takes is set, and says what is missing.
+func TestSigningInNeedsAProvider(t *testing.T) {
+	good := map[string]string{
+		"auth": "required", "oidc-client-id": "console", "jwt-issuer": "https://login.example.com", "jwt-jwks": "https://login.example.com/keys",
+		"jwt-audience": "console", "http-base-url": "https://skills.example.com/host/",
+	}
+	s, err := Load(Sources{Dir: t.TempDir(), Flags: good})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Provider() != "https://login.example.com" || s.PublicURL() != "https://skills.example.com/host" {
+		t.Errorf("%q at %q", s.PublicURL(), s.Provider())
+	}
+	for flag, c := range map[string]struct{ value, want string }{
+		"jwt-issuer":    {"login.example.com", "https address"},
+		"jwt-jwks":      {"", "needs OPENSKILL_JWT_JWKS"},
+		"http-base-url": {"", "OPENSKILL_HTTP_BASE_URL"},
+		"auth":          {"none", "OPENSKILL_AUTH=required"},
+	} {
+		flags := maps.Clone(good)
+		flags[flag] = c.value
+		if _, err := Load(Sources{Dir: t.TempDir(), Flags: flags}); err == nil || !strings.Contains(err.Error(), "OPENSKILL_OIDC_CLIENT_ID") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s=%s: %v", flag, c.value, err)
+		}
+	}
+	flags := maps.Clone(good)
+	flags["jwt-issuer"] = "http://127.0.0.1:5556/dex"
+	if _, err := Load(Sources{Dir: t.TempDir(), Flags: flags}); err != nil {
 		t.Error(err)
 	}
 }

@@ -27,6 +27,8 @@ type Options struct {
 	// request of a session. nil: nobody is asked, and all who reach the host are Operator.
 	Authenticate func(ctx context.Context, credential string) (skill.Principal, error)
 	Operator     skill.Principal // who calls where Authenticate is nil
+	Provider     Provider        // where people sign in too; it needs Authenticate
+	PublicURL    string          // where browsers reach the host; for Provider
 
 	Recent   *recent.Window // figures of the last hour
 	Tail     *recent.Tail   // the calls that end now
@@ -62,6 +64,7 @@ type Console struct {
 	mux      *http.ServeMux
 	sessions *sessions
 	attempts *attempts
+	asking   *gate.Gate // the provider
 	cross    *http.CrossOriginProtection
 	files    map[string]file
 }
@@ -86,7 +89,8 @@ func New(o Options) (*Console, error) {
 	}
 	c := &Console{
 		o: o, log: o.Logger, mux: http.NewServeMux(), sessions: newSessions(&o), attempts: newAttempts(o.Now),
-		cross: http.NewCrossOriginProtection(), files: files,
+		asking: gate.New(gate.Options{Places: mostAsking}),
+		cross:  http.NewCrossOriginProtection(), files: files,
 	}
 	for _, origin := range o.Origins {
 		if err := c.cross.AddTrustedOrigin(origin); err != nil {
@@ -104,6 +108,8 @@ func (c *Console) routes() {
 	c.mux.HandleFunc("GET "+base+"/assets/{name}", c.asset)
 	c.mux.HandleFunc("GET "+base+"/signin", c.signInPage)
 	c.mux.HandleFunc("POST "+base+"/signin", c.signIn)
+	c.mux.HandleFunc("GET "+startPath, c.startSignIn)
+	c.mux.HandleFunc("GET "+CallbackPath, c.endSignIn)
 	post("/signout", (*view).signOut)
 	get("", (*view).home)
 	get("/{$}", (*view).home)
@@ -239,7 +245,8 @@ type frame struct {
 	Version string
 	Host    string
 	Links   []navLink
-	Note    *note // "": none
+	Note    *note  // "": none
+	Next    string // the page that this one leads to by itself; "": none
 	file    func(name string) string
 }
 

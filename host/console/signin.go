@@ -24,7 +24,11 @@ func (c *Console) signInPage(w http.ResponseWriter, r *http.Request) {
 
 func (c *Console) showSignIn(w http.ResponseWriter, r *http.Request, status int, next, problem string) {
 	f := &frame{Title: "Sign in", Version: c.o.Version, Host: visible(r.Host, 80), file: c.fileURL}
-	_ = c.render(w, r, status, signInView(f, next, problem)) // there is nothing else to say
+	provider := ""
+	if c.o.Provider != nil {
+		provider = visible(c.o.Provider.Name(), 80)
+	}
+	_ = c.render(w, r, status, signInView(f, next, problem, provider, c.startLink(next))) // there is nothing else to say
 }
 
 // signIn takes an API key or a JWT. Whatever is wrong with it, the answer is the same.
