@@ -16,6 +16,7 @@ type Runner struct {
 	engine  *wasm.Engine
 	runtime func() runtime // made by the first call of it
 	files   []guestfs.Mount
+	command []string // how a script is started; see doc.go
 	calls   *sandbox.Calls
 }
 
@@ -34,7 +35,7 @@ func New(e *wasm.Engine, opts *Options) *Runner {
 	if opts != nil {
 		of.Outgoing = opts.Outgoing
 	}
-	return &Runner{engine: e, runtime: sync.OnceValue(newRuntime), files: files(), calls: sandbox.NewCalls(of)}
+	return &Runner{engine: e, runtime: sync.OnceValue(newRuntime), files: files(), command: []string{"qjs", "--std", "--include", preludeFile}, calls: sandbox.NewCalls(of)}
 }
 
 // Kind is wasm:javascript.
@@ -72,9 +73,6 @@ func (r *Runner) Warm(ctx context.Context) error {
 // It may be called twice.
 func (r *Runner) Close() error { return r.calls.Close() }
 
-// command is how a script is started; see doc.go.
-var command = []string{"qjs", "--std", "--include", preludeFile}
-
 // Run implements [skill.Runner].
 func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
 	return r.calls.Run(ctx, call, r.start)
@@ -96,7 +94,7 @@ func (r *Runner) start(ctx context.Context, p *sandbox.Pending) (*sandbox.Start,
 	if start.Entry, err = p.Folder.Entry(p.Entry, hint); err != nil {
 		return nil, err
 	}
-	start.Args = append(make([]string, 0, len(command)+1+len(p.Args)), command...)
+	start.Args = append(make([]string, 0, len(r.command)+1+len(p.Args)), r.command...)
 	start.Args = append(append(start.Args, sandbox.Dir(p.Call)+"/"+p.Entry), p.Args...)
 	if p.Script { // a start takes a millisecond, so that each run has its own
 		start.Each = true

@@ -59,6 +59,7 @@ func TestEnds(t *testing.T) {
 		code   skill.Code
 		exit   uint32
 		stderr string // part of it
+		files  []string
 	}{
 		"ends":                  {text: "const x = 1"},
 		"exits":                 {text: "std.exit(7)", exit: 7},
@@ -66,13 +67,25 @@ func TestEnds(t *testing.T) {
 		"throws a text":         {text: "throw 'just this'", exit: 1, stderr: "just this"},
 		"throws undefined":      {text: "throw undefined", exit: 1, stderr: "undefined"},
 		"throws in a timer":     {text: "setTimeout(() => { throw new TypeError('late') }, 1)", exit: 1, stderr: "TypeError: late"},
-		"rejects":               {text: "Promise.reject(new Error('unseen'))", exit: 1, stderr: "unhandled promise rejection: Error: unseen"},
+		"rejects":               {text: "Promise.reject(new Error('unseen'))", exit: 1, stderr: "unhandled promise rejection: /skill/main.js:1\nPromise.reject(new Error('unseen'))\n                  ^\n\nError: unseen\n    at"},
 		"rejects at the top":    {text: "await Promise.reject(new RangeError('awaited'))", exit: 1, stderr: "RangeError: awaited"},
 		"rejects, caught":       {text: "try { await Promise.reject(1) } catch {}"},
 		"syntax error":          {text: "const x = = 1", exit: 1, stderr: "SyntaxError: unexpected token in expression: '='\n    at /skill/main.js:1"},
 		"not UTF-8":             {text: "'\xff'", exit: 1, stderr: "SyntaxError: invalid UTF-8"},
 		"no such module":        {text: "import './none.js'", exit: 1, stderr: "could not load module filename '/skill/none.js'"},
 		"CommonJS":              {text: "const fs = require('fs')", exit: 1, stderr: "require is not defined"},
+		"the line itself":       {text: "let a;\n\ta.b.c\n", exit: 1, stderr: "/skill/main.js:2\n\ta.b.c\n\t^\n\nTypeError: cannot read property 'b' of undefined\n    at"},
+		"a cause":               {text: "throw Object.assign(new Error('a', { cause: new TypeError('b') }), { code: 7 })", exit: 1, stderr: " {\n  code: 7,\n  [cause]: TypeError: b\n      at"},
+		"a module's own error":  {text: "import './std.mjs';\nconst x = = 2", exit: 1, stderr: "/skill/main.js:2\nconst x = = 2\n"},
+		"JSON, imported":        {text: "import d from './main.json' with { type: 'json' }", exit: 1, stderr: "import attributes are not there; JSON files cannot be imported here: read them by JSON.parse(std.loadFile(path))"},
+		"JSON, as a module":     {text: "import d from './x.json'", files: []string{"x.json", `{"a": 1}`}, exit: 1, stderr: "/skill/x.json:1\n{\"a\": 1}\n"},
+		"JSON, required":        {text: "\nconst d = require('./x.json')", exit: 1, stderr: "/skill/main.js:2\n"},
+		"a module of Node":      {text: "\nimport fs from 'node:fs'", exit: 1, stderr: "/skill/main.js:2\nimport fs from 'node:fs'\n"},
+		"a set of letters":      {text: "\nconst r = /[a--b]/v", exit: 1, stderr: "/skill/main.js:2\nconst r = /[a--b]/v\n\n[SyntaxError: invalid class range]\nsets in regular expressions"},
+		"its own text of it":    {text: "class E extends Error { toString() { return 'mine' } } throw new E('x')", exit: 1, stderr: "mine\n    at"},
+		"no frames wanted":      {text: "Error.stackTraceLimit = 0; throw new Error('bare')", exit: 1, stderr: "Error: bare\n"},
+		"a frozen one":          {text: "throw Object.freeze(new Error('cold'))", exit: 1, stderr: "Error: cold\n    at"},
+		"a long line":           {text: "/*" + strings.Repeat("x", 300) + "*/ null.x", exit: 1, stderr: "/skill/main.js:1\n\nTypeError"},
 		"loops":                 {text: "for (;;);", code: skill.FuelExhausted},
 		"waits for nothing":     {text: "await new Promise(() => {})", code: skill.FuelExhausted},
 		"backtracks":            {text: "/^(a+)+$/.test('a'.repeat(40) + 'b')", code: skill.FuelExhausted},
@@ -85,7 +98,7 @@ func TestEnds(t *testing.T) {
 		"out of memory, caught": {text: "try { new ArrayBuffer(2 ** 30) } catch (e) { if (e.message !== 'out of memory') throw e }"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reply := run(t, script(t, c.text))
+			reply := run(t, script(t, c.text, c.files...))
 			if reply.Code != c.code || reply.ExitCode != c.exit || !strings.Contains(string(reply.Stderr), c.stderr) {
 				t.Errorf("code %q (%s), exit code %d; want %q, %d and %q on standard error\n%.500s",
 					reply.Code, reply.Message, reply.ExitCode, c.code, c.exit, c.stderr, reply.Stderr)
