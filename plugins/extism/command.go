@@ -62,27 +62,63 @@ func Command(module []byte, function string) ([]byte, error) {
 		return nil, &check.Error{Code: check.InvalidModule, Msg: fmt.Sprintf(
 			"the plug-in exports no function %s; entry names another one as in plugin.wasm#name", skill.CleanText(function, 80))}
 	}
-	if at, ok := beginning(m); ok {
-		exports = append(exports, binary.Export{Name: initialize, Kind: binary.ExternFunc, Index: at})
+	// A _start begins the module itself, and _initialize is what would be called before.
+	if function != "_start" && function != initialize {
+		if at, ok := beginning(m); ok {
+			exports = append(exports, binary.Export{Name: initialize, Kind: binary.ExternFunc, Index: at})
+		}
 	}
 	m.Exports = exports
 	return m.Encode(), nil
 }
 
-// beginning is the function that begins a module: that of a reactor, or of one whose
-// constructors are to be called by the host.
+// beginning is the function that begins a module, as Extism's own hosts do: _initialize of a
+// reactor and then hs_init, which Haskell's runtime wants; or constructors that are to be called by
+// the host, which neither of both leaves to it.
 func beginning(m *binary.Module) (uint32, bool) {
-	for _, name := range []string{initialize, "__wasm_call_ctors"} {
-		for _, e := range m.Exports {
-			if e.Name != name || e.Kind != binary.ExternFunc {
-				continue
-			}
-			if t := m.FuncType(e.Index); len(t.Params)+len(t.Results) == 0 {
-				return e.Index, true
-			}
+	reactor, isReactor := exported(m, initialize, nothing)
+	haskell, isHaskell := exported(m, "hs_init", argcArgv)
+	switch {
+	case isHaskell:
+		return haskellBeginning(m, reactor, isReactor, haskell), true
+	case isReactor:
+		return reactor, true
+	}
+	return exported(m, "__wasm_call_ctors", nothing)
+}
+
+// haskellBeginning adds the function that calls both, without arguments of a command line.
+func haskellBeginning(m *binary.Module, reactor uint32, isReactor bool, haskell uint32) uint32 {
+	var body []byte
+	if isReactor {
+		body = binary.AppendU32(append(body, byte(binary.OpCall)), reactor)
+	}
+	body = append(body, byte(binary.OpI32Const), 0, byte(binary.OpI32Const), 0)
+	body = binary.AppendU32(append(body, byte(binary.OpCall)), haskell)
+	for range m.FuncType(haskell).Results {
+		body = append(body, byte(binary.OpDrop))
+	}
+	index := m.Imported(binary.ExternFunc) + uint32(len(m.Funcs)) //nolint:gosec // bounded by the decoder
+	m.Types = append(m.Types, binary.FuncType{})
+	m.Funcs = append(m.Funcs, uint32(len(m.Types)-1)) //nolint:gosec // bounded by the decoder
+	m.Codes = append(m.Codes, binary.Code{Body: append(body, byte(binary.OpEnd))})
+	return index
+}
+
+// exported finds a function by its name, if it has the type that is called.
+func exported(m *binary.Module, name string, called func(binary.FuncType) bool) (uint32, bool) {
+	for _, e := range m.Exports {
+		if e.Name == name && e.Kind == binary.ExternFunc && called(m.FuncType(e.Index)) {
+			return e.Index, true
 		}
 	}
 	return 0, false
+}
+
+func nothing(t binary.FuncType) bool { return len(t.Params)+len(t.Results) == 0 }
+
+func argcArgv(t binary.FuncType) bool {
+	return len(t.Params) == 2 && t.Params[0] == binary.I32 && t.Params[1] == binary.I32
 }
 
 func callable(t binary.FuncType) bool {

@@ -76,6 +76,7 @@ func TestEntries(t *testing.T) {
 	r := New(engine(t), nil)
 	t.Cleanup(func() { r.Close() }) //nolint:errcheck // nothing runs
 	// A global tells what was called before: one digit each.
+	var haskell []binary.ValType // of hs_init
 	counted := func(exports ...string) []byte {
 		p := newPlug()
 		calls := p.Global(0)
@@ -86,10 +87,19 @@ func TestEntries(t *testing.T) {
 			p.function(name, nil, mark(int64(i+1)))
 		}
 		p.Start(p.Void(mark(9)))
+		if haskell != nil { // its result is dropped, and it is called without a command line
+			p.Export("hs_init", p.Func([]binary.ValType{asm.TypeI32, asm.TypeI32}, haskell, nil,
+				asm.GlobalGet(calls)+asm.I32(10)+asm.Mul+asm.I32(8)+asm.Add+asm.Get(0)+asm.Add+asm.Get(1)+asm.Add+asm.GlobalSet(calls)+asm.Code(strings.Repeat(string(asm.I32(5)), len(haskell)))))
+		}
 		// The answer has the digits as a number of the base 2^32 of the text.
 		p.function("invoke", nil, p.text("")+
 			asm.Get(0)+asm.GlobalGet(calls)+asm.Extend+asm.Call(p.store)+asm.Get(0)+asm.I64(8)+asm.Call(p.set))
 		return p.Bytes()
+	}
+	withHaskell := func(results []binary.ValType, exports ...string) []byte {
+		haskell = results
+		defer func() { haskell = nil }()
+		return counted(exports...)
 	}
 	number := func(n uint32) string {
 		return string([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24), 0, 0, 0, 0})
@@ -115,6 +125,14 @@ func TestEntries(t *testing.T) {
 		{"a reactor", "m.wasm", counted("_initialize"), "", 0, number(91), ""},
 		{"constructors", "m.wasm", counted("__wasm_call_ctors"), "", 0, number(91), ""},
 		{"a reactor does its constructors itself", "m.wasm", counted("__wasm_call_ctors", "_initialize"), "", 0, number(92), ""},
+		{"Haskell's runtime", "m.wasm", withHaskell([]binary.ValType{}), "", 0, number(98), ""},
+		{"Haskell's runtime after the reactor", "m.wasm", withHaskell([]binary.ValType{}, "_initialize"), "", 0, number(918), ""},
+		{"Haskell's runtime with a result", "m.wasm", withHaskell(i32, "_initialize"), "", 0, number(918), ""},
+		{"Haskell's runtime and no constructors", "m.wasm", withHaskell([]binary.ValType{}, "__wasm_call_ctors"), "", 0, number(98), ""},
+		{"another hs_init", "m.wasm", counted("hs_init", "_initialize"), "", 0, number(92), ""},
+		{"_start begins by itself", "m.wasm#_start", newPlug().function("_initialize", nil, "\x00").function("_start", nil, newPlug().says("start")).Bytes(), "", 0, "start   ", ""},
+		{"_initialize is called once", "m.wasm#_initialize", newPlug().function("_initialize", nil, newPlug().says("init")).Bytes(), "", 0, "init    ", ""},
+		{"a beginning that traps", "m.wasm", newPlug().function("_initialize", nil, "\x00").function("invoke", nil, "").Bytes(), skill.Trap, 0, "", ""},
 		{"no such function", "m.wasm#nothing", newPlug().function("invoke", nil, "").Bytes(), skill.InvalidModule, 0, "", "exports no function nothing"},
 		{"no invoke", "m.wasm", newPlug().function("main", nil, "").Bytes(), skill.InvalidModule, 0, "", "exports no function invoke"},
 		{"a memory is no function", "m.wasm#memory", newPlug().function("invoke", nil, "").Bytes(), skill.InvalidModule, 0, "", "exports no function memory"},

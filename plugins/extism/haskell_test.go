@@ -1,0 +1,33 @@
+package extism
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A plug-in that Extism's PDK for Haskell made, as it stands among the tests of Extism's
+// SDK for Go, runs as it does there.
+func TestHaskell(t *testing.T) {
+	t.Parallel()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/extism/go-sdk").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "wasm", "hello_haskell.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := New(engine(t), nil)
+	t.Cleanup(func() { r.Close() }) //nolint:errcheck // nothing runs
+	for name, want := range map[string]string{"John": "Howdy, John", "Ada": "Howdy, Ada"} {
+		call := pluginOf(t, module, "m.wasm#testing")
+		call.Stdin, call.Grants.Env = []byte(name), []string{"greeting=Howdy"}
+		reply, err := r.Run(t.Context(), call)
+		if err != nil || reply.Code != "" || string(reply.Stdout) != want {
+			t.Errorf("%+v, %v\n%s", reply, err, reply.Stderr)
+		}
+	}
+}
