@@ -44,14 +44,14 @@ var httpCalls = []httpCall{
 	{skill: "calculator", name: "an op that there is not", input: `{"numbers":[1],"ops":["product"]}`, status: 400, code: "INVALID_ARGUMENT"},
 	{skill: "calculator", name: "a result beyond the doubles", input: `{"numbers":[1e308,1e308],"ops":["sum"]}`, status: 400, code: "INVALID_ARGUMENT", inside: true},
 
-	{skill: "file_search", name: "success", input: `{"query":"started"}`, want: `{"matches":[{"path":"./data/a.log","line_no":1,"snippet":"INFO started"}],"truncated":false}`},
+	{skill: "file_search", name: "success", input: `{"query":"started"}`, want: `{"matches":[{"path":"./data/a.log","line_no":1,"snippet":"INFO started"}],"skipped":{},"truncated":false}`},
 	{skill: "file_search", name: "nothing to find", input: `{"query":""}`, status: 400, code: "INVALID_ARGUMENT"},
 	{skill: "file_search", name: "no such folder", input: `{"query":"x","root_dir":"data/none"}`, status: 400, code: "INVALID_ARGUMENT", inside: true},
 	{skill: "file_search", name: "a path out", input: `{"query":"x","root_dir":"data/../.."}`, status: 403, code: "FORBIDDEN_PATH"},
 	{skill: "file_search", name: "a link out", input: `{"query":"x","root_dir":"data/link"}`, status: 403, code: "FORBIDDEN_PATH", inside: true},
 
-	{skill: "log_transform", name: "success", input: `{"input_path":"./data/a.log"}`, want: `{"records":[{"line_no":1,"timestamp":null,"level":"INFO","message":"started"}],"stats":{"lines":1,"records":1,"dropped":0,"truncated":false}}`},
-	{skill: "log_transform", name: "success with a file", input: `{"input_path":"./data/a.log","output":"file"}`, want: `{"output_path":"work/a.jsonl","stats":{"lines":1,"records":1,"dropped":0,"truncated":false}}`, artifacts: `[{"name":"a.jsonl","size":66}]`},
+	{skill: "log_transform", name: "success", input: `{"input_path":"./data/a.log"}`, want: `{"records":[{"line_no":1,"timestamp":null,"level":"INFO","message":"started"}],"read_as":{"format":"text","encoding":"utf-8","compression":"none"},"stats":{"lines":1,"records":1,"dropped":0,"dropped_reasons":{},"truncated":false}}`},
+	{skill: "log_transform", name: "success with a file", input: `{"input_path":"./data/a.log","output":"file"}`, want: `{"output_path":"work/a.jsonl","read_as":{"format":"text","encoding":"utf-8","compression":"none"},"stats":{"lines":1,"records":1,"dropped":0,"dropped_reasons":{},"truncated":false}}`, artifacts: `[{"name":"a.jsonl","size":66}]`},
 	{skill: "log_transform", name: "a format that there is not", input: `{"input_path":"data/a.log","format":"xml"}`, status: 400, code: "INVALID_ARGUMENT"},
 	{skill: "log_transform", name: "no such file", input: `{"input_path":"data/none.log"}`, status: 400, code: "INVALID_ARGUMENT", inside: true},
 	{skill: "log_transform", name: "a path out", input: `{"input_path":"/data/../x.log"}`, status: 403, code: "FORBIDDEN_PATH"},

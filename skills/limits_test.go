@@ -29,10 +29,13 @@ func TestLimits(t *testing.T) {
 		}
 		return strings.Join(items, ",")
 	}
-	stats := func(lines, records, dropped int, truncated bool) string {
-		return fmt.Sprintf(`{"lines":%d,"records":%d,"dropped":%d,"truncated":%t}`, lines, records, dropped, truncated)
+	stats := func(lines, records int, drops string, truncated bool) string {
+		return `{` + counts(lines, records, drops, truncated) + `}`
 	}
-	records := func(list, stats string) string { return `{"records":[` + list + `],"stats":` + stats + `}` }
+	readAs := func(format string) string {
+		return `"read_as":{"format":"` + format + `","encoding":"utf-8","compression":"none"},"stats":`
+	}
+	records := func(list, stats string) string { return `{"records":[` + list + `],` + readAs("text") + stats + `}` }
 	invalid := func(field, reason string) *wantError { return &wantError{"INVALID_ARGUMENT", field, reason} }
 	down := func(n int) string { return rep("d/", n) }
 
@@ -68,7 +71,7 @@ func TestLimits(t *testing.T) {
 			skill: "file_search", name: "1000 characters to find",
 			files: map[string]string{"a.txt": rep("q", 1000) + "\n"},
 			input: `{"query":"` + rep("q", 1000) + `"}`,
-			want:  `{"matches":[` + match("a.txt", 1, rep("q", 200)+"…") + `],"truncated":false}`,
+			want:  `{"matches":[` + match("a.txt", 1, rep("q", 200)+"…") + `],"skipped":{},"truncated":false}`,
 		},
 		{
 			skill: "file_search", name: "1001 characters to find",
@@ -89,82 +92,82 @@ func TestLimits(t *testing.T) {
 		{
 			skill: "file_search", name: "20 matches where nothing else is said",
 			files: map[string]string{"a.txt": rep("many\n", 21)}, input: `{"query":"many"}`,
-			want: `{"matches":[` + many(20, func(i int) string { return match("a.txt", i+1, "many") }) + `],"truncated":true}`,
+			want: `{"matches":[` + many(20, func(i int) string { return match("a.txt", i+1, "many") }) + `],"skipped":{},"truncated":true}`,
 		},
 		{
 			skill: "file_search", name: "1000 matches at most",
 			files: map[string]string{"a.txt": rep("many\n", 1200)}, input: `{"query":"many","limit":1000}`,
-			want: `{"matches":[` + many(1000, func(i int) string { return match("a.txt", i+1, "many") }) + `],"truncated":true}`,
+			want: `{"matches":[` + many(1000, func(i int) string { return match("a.txt", i+1, "many") }) + `],"skipped":{},"truncated":true}`,
 		},
 		{
 			skill: "file_search", name: "folders deeper than 32 are not entered, and the rest is searched",
 			files: map[string]string{"a/" + down(31) + "x": "deep\n", "a/" + down(32) + "y": "deep\n", "b": "deep\n"},
 			input: `{"query":"deep"}`,
-			want:  `{"matches":[` + match("a/"+down(31)+"x", 1, "deep") + "," + match("b", 1, "deep") + `],"truncated":true}`,
+			want:  `{"matches":[` + match("a/"+down(31)+"x", 1, "deep") + "," + match("b", 1, "deep") + `],"skipped":{"too_deep":1},"truncated":true}`,
 		},
 		{
 			skill: "file_search", name: "a file of 5 MiB and one of a byte more",
 			files: map[string]string{"a": "hit" + rep("\n", 5<<20-3), "b": "hit" + rep("\n", 5<<20-2)},
-			input: `{"query":"hit"}`, want: `{"matches":[` + match("a", 1, "hit") + `],"truncated":false}`,
+			input: `{"query":"hit"}`, want: `{"matches":[` + match("a", 1, "hit") + `],"skipped":{"too_large":1},"truncated":false}`,
 		},
 		{
 			skill: "file_search", name: "200 characters are not cut, 201 are",
 			files: map[string]string{"a": rep("😀", 200) + "\n" + rep("😀", 201) + "\n"}, input: `{"query":"😀"}`,
-			want: `{"matches":[` + match("a", 1, rep("😀", 200)) + "," + match("a", 2, rep("😀", 200)+"…") + `],"truncated":false}`,
+			want: `{"matches":[` + match("a", 1, rep("😀", 200)) + "," + match("a", 2, rep("😀", 200)+"…") + `],"skipped":{},"truncated":false}`,
 		},
 		{
 			skill: "file_search", name: "the cut is around the hit",
 			files: map[string]string{"a": rep("技", 300) + "hit" + rep("能", 300) + "\n" + rep("é", 300) + "hit\n"}, input: `{"query":"hit"}`,
 			want: `{"matches":[` + match("a", 1, "…"+rep("技", 60)+"hit"+rep("能", 137)+"…") + "," +
-				match("a", 2, "…"+rep("é", 197)+"hit") + `],"truncated":false}`,
+				match("a", 2, "…"+rep("é", 197)+"hit") + `],"skipped":{},"truncated":false}`,
 		},
 
 		{
 			skill: "log_transform", name: "200 records where nothing else is said",
 			files: map[string]string{"a.log": rep("INFO x\n", 201)}, input: `{"input_path":"data/a.log"}`,
-			want: records(many(200, func(i int) string { return info(i+1, "x") }), stats(200, 200, 0, true)),
+			want: records(many(200, func(i int) string { return info(i+1, "x") }), stats(200, 200, "", true)),
 		},
 		{
 			skill: "log_transform", name: "10000 records at most",
 			files: map[string]string{"a.log": rep("INFO x\n", 10_001)}, input: `{"input_path":"data/a.log","limit":10000}`,
-			want: records(many(10_000, func(i int) string { return info(i+1, "x") }), stats(10_000, 10_000, 0, true)),
+			want: records(many(10_000, func(i int) string { return info(i+1, "x") }), stats(10_000, 10_000, "", true)),
 		},
 		{
 			skill: "log_transform", name: "a mebibyte of records on standard output",
 			files: map[string]string{"a.log": rep("INFO "+rep("w", 60_000)+"\n", 30)}, input: `{"input_path":"data/a.log"}`,
-			want: records(many(17, func(i int) string { return info(i+1, rep("w", 60_000)) }), stats(17, 17, 0, true)),
+			want: records(many(17, func(i int) string { return info(i+1, rep("w", 60_000)) }), stats(17, 17, "", true)),
 		},
 		{
 			skill: "log_transform", name: "a line of 64 KiB and one of a byte more",
 			files: map[string]string{"a.log": "INFO " + rep("x", 64<<10-5) + "\nINFO " + rep("x", 64<<10-4) + "\n"},
-			input: `{"input_path":"data/a.log"}`, want: records(info(1, rep("x", 64<<10-5)), stats(2, 1, 1, false)),
+			input: `{"input_path":"data/a.log"}`, want: records(info(1, rep("x", 64<<10-5)), stats(2, 1, `"too_long":1`, false)),
 		},
 		{
 			skill: "log_transform", name: "the whole lines in 5 MiB",
 			files: map[string]string{"a.log": rep("TRACE "+rep("h", 1017)+"\n", 5*1024) + "TRACE end\n"},
-			input: `{"input_path":"data/a.log","output":"file"}`, want: `{"output_path":"work/a.jsonl","stats":` + stats(5120, 5120, 0, true) + `}`,
+			input: `{"input_path":"data/a.log","output":"file"}`, want: `{"output_path":"work/a.jsonl",` + readAs("text") + stats(5120, 5120, "", true) + `}`,
 		},
 		{
 			skill: "log_transform", name: "the last line in 5 MiB is not whole",
 			files: map[string]string{"a.log": "INFO x\n" + rep("y", 5<<20)},
-			input: `{"input_path":"data/a.log"}`, want: records(info(1, "x"), stats(1, 1, 0, true)),
+			input: `{"input_path":"data/a.log"}`, want: records(info(1, "x"), stats(1, 1, "", true)),
 		},
 		{
 			skill: "log_transform", name: "100000 lines",
 			files: map[string]string{"a.log": rep("\n", 99_999) + "INFO x\n"},
-			input: `{"input_path":"data/a.log"}`, want: records(info(100_000, "x"), stats(100_000, 1, 0, false)),
+			input: `{"input_path":"data/a.log"}`, want: records(info(100_000, "x"), stats(100_000, 1, "", false)),
 		},
 		{
 			skill: "log_transform", name: "100001 lines",
 			files: map[string]string{"a.log": rep("\n", 100_000) + "INFO x\n"},
-			input: `{"input_path":"data/a.log"}`, want: records("", stats(100_000, 0, 0, true)),
+			input: `{"input_path":"data/a.log"}`, want: records("", stats(100_000, 0, "", true)),
 		},
 		{
 			// A record and its line end are 131 bytes: 64035 of them fit 8 MiB.
 			skill: "log_transform", name: "8 MiB of records in a file",
 			files: map[string]string{"a.csv": rep("k", 60) + "," + rep("l", 55) + "\n" + rep("1,2\n", 70_000)},
 			input: `{"input_path":"data/a.csv","output":"file"}`,
-			want:  `{"output_path":"work/a.jsonl","stats":` + stats(64036, 64035, 0, true) + `}`,
+			want:  `{"output_path":"work/a.jsonl",` + readAs("csv") + stats(64036, 64035, "", true) + `}`,
 		},
 		{
 			skill: "log_transform", name: "256 columns and one more",
@@ -175,19 +178,19 @@ func TestLimits(t *testing.T) {
 			skill: "log_transform", name: "time and level are looked for in 1000 characters",
 			files: map[string]string{"a.log": rep("-", 1000) + " 2026-01-05T08:00:00Z INFO far\n" + rep("é", 996) + " INFO near" + rep("z", 40) + "\n" + rep("é", 994) + " INFO\n"},
 			input: `{"input_path":"data/a.log"}`,
-			want:  records(info(3, rep("é", 994)), stats(3, 1, 2, false)),
+			want:  records(info(3, rep("é", 994)), stats(3, 1, `"no_time_or_level":2`, false)),
 		},
 		{
 			skill: "log_transform", name: "JSON nested 64 deep and one more",
 			files: map[string]string{"a.jsonl": `{"a":` + rep("[", 64) + rep("]", 64) + "}\n" + `{"a":` + rep("[", 65) + rep("]", 65) + "}\n" + `{"a":` + rep("[", 20_000) + rep("]", 20_000) + "}\n"},
 			input: `{"input_path":"data/a.jsonl"}`,
-			want:  records(`{"a":`+rep("[", 64)+rep("]", 64)+`}`, stats(3, 1, 2, false)),
+			want:  `{"records":[{"a":` + rep("[", 64) + rep("]", 64) + `}],` + readAs("jsonl") + stats(3, 1, `"not_a_json_object":2`, false) + `}`,
 		},
 		{
 			skill: "log_transform", name: "a long name is cut to 60 characters",
 			files: map[string]string{rep("n", 100) + ".log": "INFO x\n"},
 			input: `{"input_path":"data/` + rep("n", 100) + `.log","output":"file"}`,
-			want:  `{"output_path":"work/` + rep("n", 60) + `.jsonl","stats":` + stats(1, 1, 0, false) + `}`,
+			want:  `{"output_path":"work/` + rep("n", 60) + `.jsonl",` + readAs("text") + stats(1, 1, "", false) + `}`,
 		},
 		{
 			skill: "log_transform", name: "a pattern of 201 characters",
@@ -245,7 +248,7 @@ func TestEntryLimit(t *testing.T) {
 	writeFile(t, data, "199/needle", "needle\n")
 	one := testCase{
 		Input: json.RawMessage(`{"query":"needle","glob":"**/needle"}`),
-		Want:  json.RawMessage(`{"matches":[{"path":"./data/000/needle","line_no":1,"snippet":"needle"}],"truncated":true}`),
+		Want:  json.RawMessage(`{"matches":[{"path":"./data/000/needle","line_no":1,"snippet":"needle"}],"skipped":{},"truncated":true}`),
 	}
 	answerAlike(t, "file_search", data, one)
 }

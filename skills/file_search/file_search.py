@@ -1,14 +1,19 @@
 """The skill file_search: finds lines with a text in the files below ./data. The
 CLI form; it answers exactly as main.go does. Standard library only, POSIX."""
 
+import codecs
 import errno
 import json
 import os
 import re
 import stat
 import sys
+import zlib
 
-MAX_FILE = 5 << 20  # bytes of a file; larger ones are skipped
+MAX_FILE = 5 << 20  # bytes of a file, also unpacked; larger ones are skipped
+MAX_UNPACK = 64 << 20  # bytes that are unpacked in one call
+MAX_RATIO = 1032  # bytes that one of gzip data can become
+CHUNK = 16 << 10  # bytes of compressed data that are unpacked at once
 MAX_ENTRIES = 20_000  # files and folders looked at in one call
 MAX_DEPTH = 32  # folders below root_dir
 MAX_PATH = 1024  # characters of a path that is looked at
@@ -189,36 +194,137 @@ def match_path(glob, names):
     return match_list(glob, names, "**", match_name)
 
 
-def skipped(path, why):
-    line = "skipped ./%s: %s\n" % (path, why)
-    sys.stderr.write(line.encode("ascii", "backslashreplace").decode("ascii"))
+GZIP = b"\x1f\x8b\x08"
+
+
+def unpack(packed, most):
+    """The contents of all members of gzip data, or the first most + 1 bytes of
+    them. ValueError and zlib.error say that it is damaged or cut off: how much of
+    it could be read depends on the decoder, so nothing of it is read. The members'
+    headers are read here, because gzip readers differ in what they accept there."""
+    out = bytearray()
+    at = 0
+    while True:
+        at = member(packed, at)
+        inflater, start, checksum = zlib.decompressobj(-15), len(out), 0
+        while not inflater.eof:
+            chunk = packed[at : at + CHUNK]
+            if not chunk:
+                raise ValueError("cut off")
+            piece = inflater.decompress(chunk, most + 1 - len(out))
+            at += len(chunk) - len(inflater.unused_data) - len(inflater.unconsumed_tail)
+            out += piece
+            checksum = zlib.crc32(piece, checksum)
+            if len(out) > most:
+                return bytes(out)
+        end = checksum.to_bytes(4, "little") + (len(out) - start).to_bytes(4, "little")
+        if packed[at : at + 8] != end:
+            raise ValueError("damaged")
+        at += 8
+        # Tapes and block devices pad with zeros.
+        while packed[at : at + 1] == b"\0":
+            at += 1
+        if at == len(packed):
+            return bytes(out)
+
+
+def member(packed, at):
+    """Where the data of the gzip member at this place begins (RFC 1952)."""
+    if packed[at : at + 3] != GZIP or len(packed) < at + 10 or packed[at + 3] & 0xE0:
+        raise ValueError("not a member")
+    flags = packed[at + 3]
+    at += 10
+    if flags & 4:  # extra fields
+        if len(packed) < at + 2:
+            raise ValueError("cut off")
+        at += 2 + int.from_bytes(packed[at : at + 2], "little")
+    for flag in (8, 16):  # name, comment
+        if flags & flag:
+            at = packed.index(b"\0", at) + 1
+    return at + 2 if flags & 2 else at  # checksum of the header
+
+
+def decode(data):
+    """Data as UTF-8 where it is UTF-16, by its byte order mark or by the zeros in
+    its first kibibyte, and the name of its encoding. Other data is returned as it
+    is, without the byte order mark of UTF-8; see mend."""
+    order = None
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        order, data = "le" if data[0] == 0xFF else "be", data[2:]
+    else:
+        # Most text of logs is ASCII: half of its units have a zero, on the same side.
+        units = min(len(data), 1024) // 2
+        first, second = data[: units * 2 : 2].count(0), data[1 : units * 2 : 2].count(0)
+        if units >= 2 and first * 8 <= units <= second * 2:
+            order = "le"
+        elif units >= 2 and second * 8 <= units <= first * 2:
+            order = "be"
+    if order is None:
+        return data.removeprefix(b"\xef\xbb\xbf"), "utf-8"
+    whole = len(data) // 2 * 2
+    text = re.sub("[\ud800-\udfff]", "\ufffd", data[:whole].decode("utf-16-" + order, "surrogatepass"))
+    if whole < len(data):
+        text += "\ufffd"
+    return text.encode("utf-8"), "utf-16" + order
+
+
+def mend(data):
+    """Text in which the bytes that are not UTF-8 are read as Windows-1252, of which
+    Latin-1 is a part; None for what is not text: not UTF-8, and with control
+    characters that text does not have."""
+    if re.search(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]", data):
+        return None
+    return data.decode("utf-8", "windows-1252")
+
+
+def stray_byte(error):
+    byte = error.object[error.start]
+    try:
+        return bytes([byte]).decode("cp1252"), error.start + 1
+    except UnicodeDecodeError:  # five of them stand for themselves, as in browsers
+        return chr(byte), error.start + 1
+
+
+codecs.register_error("windows-1252", stray_byte)
+
+
+class LeftOut(Exception):
+    """Why a file is left out, as it is counted in skipped."""
 
 
 class Search:
     def __init__(self, query, glob, limit):
         self.query, self.glob, self.limit = query, glob, limit
         self.entries = 0
+        self.unpack = MAX_UNPACK  # bytes that may still be unpacked
         self.matches = []
+        self.skipped = {}  # files that match the glob and folders, by why they were left out
         self.truncated = False
         self.stopped = False  # nothing more is to be looked at
 
     def stop(self):
         self.stopped = self.truncated = True
 
+    def skip(self, path, why):
+        self.skipped[why] = self.skipped.get(why, 0) + 1
+        line = "skipped ./%s: %s\n" % (path, why)
+        sys.stderr.write(line.encode("ascii", "backslashreplace").decode("ascii"))
+
     def folder(self, folder, path, below):
         """Searches an open folder and what is below it, in the order of whole
         paths, byte by byte. below holds the folder's name from root_dir on."""
-        for is_folder, name in self.list(folder):
-            self.entries += 1
+        for kind, name in self.list(folder):
+            self.entries += kind in ("file", "folder")
             if self.entries > MAX_ENTRIES:
                 self.stop()
             if self.stopped:
                 return
             inner = below + [name]
             whole = path + "/" + name
-            if is_folder and len(inner) > MAX_DEPTH:
+            if kind == "folder" and len(inner) > MAX_DEPTH:
                 self.truncated = True
-            elif is_folder:
+                self.skip(whole, "too_deep")
+            elif kind == "folder":
                 try:
                     child = open_name(folder, name)
                     try:
@@ -226,12 +332,15 @@ class Search:
                     finally:
                         os.close(child)
                 except OSError:
-                    skipped(whole, "cannot be listed")
+                    self.skip(whole, "unreadable")
             elif match_path(self.glob, inner):
-                self.file(folder, name, whole)
+                if kind == "file":
+                    self.file(folder, name, whole)
+                else:
+                    self.skip(whole, kind)
 
     def list(self, folder):
-        """Regular files and folders with names in UTF-8, as (is_folder, name),
+        """What is in a folder, but for names that are not UTF-8, as (kind, name),
         sorted so that a walk meets whole paths in order."""
         found = []
         with os.scandir(folder) as entries:
@@ -242,38 +351,26 @@ class Search:
                     entry.name.encode("utf-8")
                 except UnicodeEncodeError:
                     continue
+                kind = "not_a_file"
                 if entry.is_dir(follow_symlinks=False):
-                    found.append((True, entry.name))
+                    kind = "folder"
                 elif entry.is_file(follow_symlinks=False):
-                    found.append((False, entry.name))
+                    kind = "file"
+                elif entry.is_symlink():
+                    kind = "link"
+                found.append((kind, entry.name))
         # Code points sort as their bytes in UTF-8 do.
-        found.sort(key=lambda entry: entry[1] + "/" if entry[0] else entry[1])
+        found.sort(key=lambda entry: entry[1] + "/" if entry[0] == "folder" else entry[1])
         return found
 
     def file(self, folder, name, path):
         """Adds the file's matching lines. A file that is too large, binary or not
         to be read is left out: one bad file must not hide the answers in the others."""
         try:
-            with open(open_name(folder, name), "rb") as f:
-                info = os.fstat(f.fileno())
-                # The sandbox shows no file that has a second name either.
-                if not stat.S_ISREG(info.st_mode) or info.st_nlink != 1:
-                    raise OSError(errno.EPERM, "not a plain file")
-                data = f.read(MAX_FILE + 1)
-        except OSError:
-            skipped(path, "cannot be read")
+            text = self.read(folder, name)
+        except LeftOut as why:
+            self.skip(path, str(why))
             return
-        if len(data) > MAX_FILE:
-            skipped(path, "larger than 5 MiB")
-            return
-        try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError:
-            text = "\0"
-        if "\0" in text:
-            skipped(path, "not text in UTF-8")
-            return
-        text = text.removeprefix("\ufeff")
         if self.query not in text:
             return
         for number, line in enumerate(text.split("\n"), 1):
@@ -285,6 +382,52 @@ class Search:
                 self.stop()
                 return
             self.matches.append({"path": "./" + path, "line_no": number, "snippet": snippet(line, hit)})
+
+    def read(self, folder, name):
+        """The text of a file; raises LeftOut."""
+        try:
+            with open(open_name(folder, name), "rb") as f:
+                info = os.fstat(f.fileno())
+                # The sandbox shows no file that has a second name either.
+                if not stat.S_ISREG(info.st_mode) or info.st_nlink != 1:
+                    raise OSError(errno.EPERM, "not a plain file")
+                data = f.read(MAX_FILE + 1)
+        except OSError:
+            raise LeftOut("unreadable") from None
+        if len(data) > MAX_FILE:
+            raise LeftOut("too_large")
+        if data.startswith(GZIP):
+            data = self.unpacked(data)
+        data = decode(data)[0]
+        if b"\0" in data:
+            raise LeftOut("binary")
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError:
+            text = mend(data)
+        if text is None:
+            raise LeftOut("binary")
+        return text
+
+    def unpacked(self, data):
+        # The length that the end of gzip data tells spares unpacking what is too
+        # large. Where it lies, or cannot be true, the limits below hold.
+        told = int.from_bytes(data[-4:], "little") if len(data) >= 4 else 0
+        if MAX_FILE < told <= len(data) * MAX_RATIO:
+            raise LeftOut("too_large")
+        most = min(MAX_FILE, self.unpack)
+        try:
+            content = unpack(data, most)
+        except (ValueError, zlib.error):
+            # No more than that was unpacked.
+            self.unpack = max(0, self.unpack - min(most, len(data) * MAX_RATIO))
+            raise LeftOut("damaged_gzip") from None
+        self.unpack = max(0, self.unpack - len(content))
+        if len(content) > MAX_FILE:
+            raise LeftOut("too_large")
+        if len(content) > most:
+            raise LeftOut("unpack_limit")
+        return content
 
 
 def snippet(line, hit):
@@ -315,7 +458,7 @@ def run(given):
         raise open_fault("root_dir", error) from None
     finally:
         os.close(folder)
-    return {"matches": search.matches, "truncated": search.truncated}
+    return {"matches": search.matches, "skipped": search.skipped, "truncated": search.truncated}
 
 
 def main():

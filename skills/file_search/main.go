@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -17,11 +18,25 @@ import (
 )
 
 const (
-	maxFile    = 5 << 20 // bytes of a file; larger ones are skipped
-	maxEntries = 20_000  // files and folders looked at in one call
-	maxDepth   = 32      // folders below root_dir
-	maxSnippet = 200     // characters, without the … that mark a cut
-	lead       = 60      // characters kept before a hit in a cut line
+	maxFile    = 5 << 20  // bytes of a file, also unpacked; larger ones are skipped
+	maxUnpack  = 64 << 20 // bytes that are unpacked in one call
+	maxRatio   = 1032     // bytes that one of gzip data can become
+	maxEntries = 20_000   // files and folders looked at in one call
+	maxDepth   = 32       // folders below root_dir
+	maxSnippet = 200      // characters, without the … that mark a cut
+	lead       = 60       // characters kept before a hit in a cut line
+)
+
+// Why a file or folder is left out, as it is counted in skipped.
+const (
+	binaryFile  = "binary"
+	damagedGzip = "damaged_gzip"
+	link        = "link"
+	notAFile    = "not_a_file"
+	tooDeep     = "too_deep"
+	tooLarge    = "too_large"
+	unpackLimit = "unpack_limit"
+	unreadable  = "unreadable"
 )
 
 func main() {
@@ -30,7 +45,7 @@ func main() {
 }
 
 func rehearsal(guest.Input) (any, error) {
-	return Result{Matches: []Match{{Path: "./data/x", LineNo: 1, Snippet: "…"}}}, nil
+	return Result{Matches: []Match{{Path: "./data/x", LineNo: 1, Snippet: "…"}}, Skipped: map[string]int{link: 1}}, nil
 }
 
 // Match is one line that holds the query.
@@ -42,8 +57,9 @@ type Match struct {
 
 // Result is the skill's data.
 type Result struct {
-	Matches   []Match `json:"matches"`
-	Truncated bool    `json:"truncated"`
+	Matches   []Match        `json:"matches"`
+	Skipped   map[string]int `json:"skipped"` // files that match the glob and folders, by why they were left out
+	Truncated bool           `json:"truncated"`
 }
 
 func run(in guest.Input) (any, error) {
@@ -84,7 +100,7 @@ func run(in guest.Input) (any, error) {
 	if !info.IsDir() {
 		return nil, guest.Invalid("root_dir", "not_a_folder", "root_dir: must be a folder, this is a file")
 	}
-	s := &search{query: []byte(query), glob: glob, limit: limit, result: Result{Matches: []Match{}}}
+	s := &search{query: []byte(query), glob: glob, limit: limit, unpack: maxUnpack, result: Result{Matches: []Match{}, Skipped: map[string]int{}}}
 	if err := s.folder(root, nil); err != nil {
 		return nil, guest.OpenFault("root_dir", err)
 	}
@@ -96,11 +112,17 @@ type search struct {
 	glob    []string
 	limit   int
 	entries int
+	unpack  int  // bytes that may still be unpacked
 	stopped bool // nothing more is to be looked at
 	result  Result
 }
 
 func (s *search) stop() { s.stopped, s.result.Truncated = true, true }
+
+func (s *search) skip(path, why string) {
+	s.result.Skipped[why]++
+	_, _ = fmt.Fprintf(os.Stderr, "skipped ./%s: %s\n", path, why)
+}
 
 // folder searches a folder and what is below it, in the order of whole paths,
 // byte by byte. below holds the folder's name from root_dir on. The error says
@@ -111,7 +133,10 @@ func (s *search) folder(path string, below []string) error {
 		return err
 	}
 	for _, e := range list {
-		if s.entries++; s.entries > maxEntries {
+		if e.IsDir() || e.Type().IsRegular() {
+			s.entries++
+		}
+		if s.entries > maxEntries {
 			s.stop()
 		}
 		if s.stopped {
@@ -122,31 +147,51 @@ func (s *search) folder(path string, below []string) error {
 		switch {
 		case e.IsDir() && len(inner) > maxDepth:
 			s.result.Truncated = true
+			s.skip(name, tooDeep)
 		case e.IsDir():
 			if err := s.folder(name, inner); err != nil {
-				skipped(name, "cannot be listed")
+				s.skip(name, unreadable)
 			}
-		case e.Type().IsRegular() && matchPath(s.glob, inner):
+		case !matchPath(s.glob, inner): // nobody asked for it
+		case e.Type()&fs.ModeSymlink != 0:
+			s.skip(name, link)
+		case !e.Type().IsRegular():
+			s.skip(name, notAFile)
+		default:
 			s.file(name)
 		}
 	}
 	return nil
 }
 
-// list is what is in a folder: regular files and folders with names in UTF-8,
-// sorted so that a walk meets whole paths in order.
+// list is what is in a folder, but for names that are not UTF-8, sorted so that a
+// walk meets whole paths in order.
 func (s *search) list(path string) ([]fs.DirEntry, error) {
 	f, err := os.Open(guest.Root + path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
-	list, err := f.ReadDir(maxEntries + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+	var list []fs.DirEntry
+	odd := false
+	for len(list) <= maxEntries {
+		part, err := f.ReadDir(maxEntries + 1 - len(list))
+		list = append(list, part...)
+		if err == nil || errors.Is(err, io.EOF) {
+			break
+		}
+		// A pipe or a device, of which the sandbox tells the name only; the next call
+		// goes on behind it.
+		if refused := new(fs.PathError); !errors.As(err, &refused) || refused.Op == "readdirent" {
+			return nil, err
+		}
+		odd = true
+	}
+	if odd {
+		list = append(list, oddEntries(f, list)...)
 	}
 	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool {
-		return !utf8.ValidString(e.Name()) || !e.IsDir() && !e.Type().IsRegular()
+		return !utf8.ValidString(e.Name())
 	})
 	key := func(e fs.DirEntry) string {
 		if e.IsDir() {
@@ -158,28 +203,42 @@ func (s *search) list(path string) ([]fs.DirEntry, error) {
 	return list, nil
 }
 
+// oddEntry is neither a file, a folder nor a link.
+type oddEntry struct {
+	fs.DirEntry
+	name string
+}
+
+func (o oddEntry) Name() string      { return o.name }
+func (o oddEntry) IsDir() bool       { return false }
+func (o oddEntry) Type() fs.FileMode { return fs.ModeIrregular }
+
+// oddEntries are the names in a folder that are not in list.
+func oddEntries(f *os.File, list []fs.DirEntry) (odd []fs.DirEntry) {
+	known := map[string]bool{}
+	for _, e := range list {
+		known[e.Name()] = true
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil
+	}
+	names, _ := f.Readdirnames(maxEntries + 1) //nolint:errcheck // what could be listed is
+	for _, name := range names {
+		if !known[name] {
+			odd = append(odd, oddEntry{name: name})
+		}
+	}
+	return odd
+}
+
 // file adds the file's matching lines. A file that is too large, binary or not
 // to be read is left out: one bad file must not hide the answers in the others.
 func (s *search) file(path string) {
-	f, err := os.Open(guest.Root + path)
-	if err != nil {
-		skipped(path, "cannot be read")
+	data, why := s.read(path)
+	if why != "" {
+		s.skip(path, why)
 		return
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	switch {
-	case err != nil:
-		skipped(path, "cannot be read")
-		return
-	case len(data) > maxFile:
-		skipped(path, "larger than 5 MiB")
-		return
-	case bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data):
-		skipped(path, "not text in UTF-8")
-		return
-	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !bytes.Contains(data, s.query) {
 		return
 	}
@@ -200,6 +259,62 @@ func (s *search) file(path string) {
 	}
 }
 
+// read returns the text of a file in UTF-8, or why it is left out.
+func (s *search) read(path string) (text []byte, why string) {
+	f, err := os.Open(guest.Root + path)
+	if err != nil {
+		return nil, unreadable
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, unreadable
+	case len(data) > maxFile:
+		return nil, tooLarge
+	}
+	if guest.Packed(data) {
+		// The length that the end of gzip data tells spares unpacking what is too
+		// large. Where it lies, or cannot be true, the limits below hold.
+		n := len(data)
+		if told := length(data); told > maxFile && told <= n*maxRatio {
+			return nil, tooLarge
+		}
+		most := min(maxFile, s.unpack)
+		if data, err = guest.Unpack(data, most); err == nil {
+			n = len(data)
+		} else {
+			n = min(most, n*maxRatio) // no more than that was unpacked
+		}
+		s.unpack = max(0, s.unpack-n)
+		switch {
+		case err != nil:
+			return nil, damagedGzip
+		case len(data) > maxFile:
+			return nil, tooLarge
+		case len(data) > most:
+			return nil, unpackLimit
+		}
+	}
+	data, _ = guest.Decode(data)
+	ok := bytes.IndexByte(data, 0) < 0
+	if ok && !utf8.Valid(data) {
+		data, ok = guest.Mend(data)
+	}
+	if !ok {
+		return nil, binaryFile
+	}
+	return data, ""
+}
+
+// length is what the end of gzip data tells of the length of its last member.
+func length(packed []byte) int {
+	if len(packed) < 4 {
+		return 0
+	}
+	return int(binary.LittleEndian.Uint32(packed[len(packed)-4:]))
+}
+
 // snippet is the line, or the part of a long line around the character hit.
 func snippet(line string, hit int) string {
 	chars := []rune(line)
@@ -217,5 +332,3 @@ func snippet(line string, hit int) string {
 	}
 	return cut
 }
-
-func skipped(path, why string) { _, _ = fmt.Fprintf(os.Stderr, "skipped ./%s: %s\n", path, why) }

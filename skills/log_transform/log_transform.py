@@ -2,12 +2,14 @@
 form; it answers exactly as the Go form does, and the files of both are the same
 byte for byte. Standard library only, POSIX."""
 
+import codecs
 import errno
 import json
 import os
 import re
 import stat
 import sys
+import zlib
 
 MAX_INPUT = 5 << 20  # bytes of the file that are read
 MAX_LINE = 64 << 10  # bytes of a line; longer ones are dropped
@@ -19,6 +21,8 @@ MAX_REPEAT = 1000  # of one thing in a pattern, nested repetitions multiplied
 MAX_GROUPS = 10  # in a pattern
 MAX_DEPTH = 64  # of a JSON line
 WINDOW = 1000  # characters of a line that are searched for time and level
+SNIFFING = 20  # lines that are looked at to tell the format
+CHUNK = 16 << 10  # bytes of compressed data that are unpacked at once
 
 
 class Fault(Exception):
@@ -355,6 +359,8 @@ class Rules:
                     raise Fault(field, "length", message)
 
     def level(self, name):
+        # Loggers that write JSON put colours into it too.
+        name = ESCAPES.sub("", name)
         return self.levels.get(name, name)
 
 
@@ -374,6 +380,10 @@ DEFAULT_TIMESTAMP = (
     r"\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|[+-]\d{2}:?\d{2})?"
     r"|\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4}"
 )
+
+
+class NoRecord(Exception):
+    """Why a line is not a record, as it is counted in dropped_reasons."""
 
 
 class TextLines:
@@ -404,7 +414,7 @@ class TextLines:
                 parts[index : index + 1] = cut(parts[index], match.start(), match.end())
                 break
         if timestamp is None and level is None:
-            return None
+            raise NoRecord("no_time_or_level")
         parts[-1] += far
         words = [word for word in map(trim, parts) if word]
         return encode({"line_no": number, "timestamp": timestamp, "level": level, "message": " ".join(words)})
@@ -453,12 +463,57 @@ class JSONLines:
         try:
             value = parse(line)
             if not isinstance(value, dict) or not fits(value):
-                return None
+                raise NoRecord("not_a_json_object")
             if isinstance(value.get("level"), str):
                 value["level"] = self.rules.level(value["level"])
             return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
         except (ValueError, RecursionError):
-            return None
+            raise NoRecord("not_a_json_object") from None
+
+
+class MixedLines:
+    """JSON lines, and as text the lines that are not."""
+
+    def __init__(self, rules):
+        self.json = JSONLines(rules)
+        self.text = TextLines(rules)
+
+    def record(self, line, number):
+        try:
+            return self.json.record(line, number)
+        except NoRecord as why:
+            try:
+                return self.text.record(line, number)
+            except NoRecord:
+                raise why from None
+
+    def sniff(self, lines):
+        """Tells JSON lines from text where the name does not: of the first lines
+        more are JSON objects than are records as text."""
+        seen = objects = 0
+        for piece in lines.pieces[:MAX_LINES]:
+            try:
+                line = lines.read(piece)
+            except NoRecord:
+                line = None
+            if line == "":
+                continue
+            seen += 1
+            if line and makes_record(self.json, line):
+                objects += 1
+            elif line and makes_record(self.text, line):
+                objects -= 1
+            if seen == SNIFFING:
+                break
+        lines.mended = False
+        return objects > 0
+
+
+def makes_record(parser, line):
+    try:
+        return bool(parser.record(line, 0))
+    except NoRecord:
+        return False
 
 
 class CommaLines:
@@ -481,7 +536,7 @@ class CommaLines:
             self.columns = fields
             return ""
         if fields is None or len(fields) != len(self.columns):
-            return None
+            raise NoRecord("not_a_csv_row")
         values = dict(zip(self.columns, fields))
         if "level" in values:
             values["level"] = self.rules.level(values["level"])
@@ -519,13 +574,127 @@ def split_commas(line):
 
 
 def format_of(name):
+    """The format by the file's name, or None where that says nothing."""
     extension = name[name.rfind(".") :].lower() if "." in name else ""
-    return {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}.get(extension, "text")
+    return {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}.get(extension)
+
+
+def base_name(parts):
+    """The file's name without the .gz of a compressed one."""
+    name = parts[-1] if parts else ""
+    return name[:-3] if name.lower().endswith(".gz") and len(name) > 3 else name
+
+
+def unpack(packed, most):
+    """The contents of all members of gzip data, or the first most + 1 bytes of
+    them. ValueError and zlib.error say that it is damaged or cut off: how much of
+    it could be read depends on the decoder, so nothing of it is read. The members'
+    headers are read here, because gzip readers differ in what they accept there."""
+    out = bytearray()
+    at = 0
+    while True:
+        at = member(packed, at)
+        inflater, start, checksum = zlib.decompressobj(-15), len(out), 0
+        while not inflater.eof:
+            chunk = packed[at : at + CHUNK]
+            if not chunk:
+                raise ValueError("cut off")
+            piece = inflater.decompress(chunk, most + 1 - len(out))
+            at += len(chunk) - len(inflater.unused_data) - len(inflater.unconsumed_tail)
+            out += piece
+            checksum = zlib.crc32(piece, checksum)
+            if len(out) > most:
+                return bytes(out)
+        end = checksum.to_bytes(4, "little") + (len(out) - start).to_bytes(4, "little")
+        if packed[at : at + 8] != end:
+            raise ValueError("damaged")
+        at += 8
+        # Tapes and block devices pad with zeros.
+        while packed[at : at + 1] == b"\0":
+            at += 1
+        if at == len(packed):
+            return bytes(out)
+
+
+def member(packed, at):
+    """Where the data of the gzip member at this place begins (RFC 1952)."""
+    if packed[at : at + 3] != GZIP or len(packed) < at + 10 or packed[at + 3] & 0xE0:
+        raise ValueError("not a member")
+    flags = packed[at + 3]
+    at += 10
+    if flags & 4:  # extra fields
+        if len(packed) < at + 2:
+            raise ValueError("cut off")
+        at += 2 + int.from_bytes(packed[at : at + 2], "little")
+    for flag in (8, 16):  # name, comment
+        if flags & flag:
+            at = packed.index(b"\0", at) + 1
+    return at + 2 if flags & 2 else at  # checksum of the header
+
+
+def decode(data):
+    """Data as UTF-8 where it is UTF-16, by its byte order mark or by the zeros in
+    its first kibibyte, and the name of its encoding. Other data is returned as it
+    is, without the byte order mark of UTF-8; see mend."""
+    order = None
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        order, data = "le" if data[0] == 0xFF else "be", data[2:]
+    else:
+        # Most text of logs is ASCII: half of its units have a zero, on the same side.
+        units = min(len(data), 1024) // 2
+        first, second = data[: units * 2 : 2].count(0), data[1 : units * 2 : 2].count(0)
+        if units >= 2 and first * 8 <= units <= second * 2:
+            order = "le"
+        elif units >= 2 and second * 8 <= units <= first * 2:
+            order = "be"
+    if order is None:
+        return data.removeprefix(b"\xef\xbb\xbf"), "utf-8"
+    whole = len(data) // 2 * 2
+    text = re.sub("[\ud800-\udfff]", "\ufffd", data[:whole].decode("utf-16-" + order, "surrogatepass"))
+    if whole < len(data):
+        text += "\ufffd"
+    return text.encode("utf-8"), "utf-16" + order
+
+
+def mend(data):
+    """Text in which the bytes that are not UTF-8 are read as Windows-1252, of which
+    Latin-1 is a part; None for what is not text: not UTF-8, and with control
+    characters that text does not have."""
+    if re.search(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]", data):
+        return None
+    return data.decode("utf-8", "windows-1252")
+
+
+def stray_byte(error):
+    byte = error.object[error.start]
+    try:
+        return bytes([byte]).decode("cp1252"), error.start + 1
+    except UnicodeDecodeError:  # five of them stand for themselves, as in browsers
+        return chr(byte), error.start + 1
+
+
+codecs.register_error("windows-1252", stray_byte)
+
+# The escape sequences of terminals: control sequences such as colours, operating
+# system commands such as links, and character sets.
+ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~])")
+
+GZIP = b"\x1f\x8b\x08"
+
+# The first bytes of compressed files that are not unpacked.
+FOREIGN = [
+    ("zip", b"PK\x03\x04"),
+    ("bzip2", b"BZh91AY&SY"),
+    ("xz", b"\xfd7zXZ\x00"),
+    ("zstd", b"\x28\xb5\x2f\xfd"),
+    ("lz4", b"\x04\x22\x4d\x18"),
+    ("7z", b"7z\xbc\xaf\x27\x1c"),
+]
 
 
 def load(parts):
-    """The file, or the whole lines in its first MAX_INPUT bytes, and whether
-    there was more."""
+    """The file, unpacked and in UTF-8 but for stray bytes, or the whole lines in
+    its first MAX_INPUT bytes; what it was taken for; whether there was more."""
     field = "input_path"
     with_file = open_data(field, parts)
     try:
@@ -536,50 +705,87 @@ def load(parts):
         if info.st_nlink != 1:
             raise open_fault(field, OSError(errno.EPERM, "a file with a second name"))
         with open(with_file, "rb", closefd=False) as f:
-            data = f.read(MAX_INPUT + 1)
+            # Of compressed data more is read, because it may be longer than what is in it.
+            data = f.read(2 * MAX_INPUT)
     except OSError as error:
         raise open_fault(field, error) from None
     finally:
         os.close(with_file)
+    for name, magic in FOREIGN:
+        if data.startswith(magic):
+            raise Fault(field, "compressed", "%s: compressed with %s; unpack it first, or use gzip" % (field, name))
+    compression = "none"
+    if data.startswith(GZIP):
+        compression = "gzip"
+        try:
+            data = unpack(data, MAX_INPUT)
+        except (ValueError, zlib.error):
+            message = field + ": the gzip data is damaged or cut off; unpack what is left of it with gzip -dc"
+            raise Fault(field, "gzip", message) from None
     cut_off = len(data) > MAX_INPUT
+    data, encoding = decode(data[:MAX_INPUT])
     if cut_off:
-        data = data[: data.rfind(b"\n", 0, MAX_INPUT) + 1]
-    return data.removeprefix(b"\xef\xbb\xbf"), cut_off
+        data = data[: data.rfind(b"\n") + 1]
+    return data, {"encoding": encoding, "compression": compression}, cut_off
 
 
-def transform(data, parser, limit, size):
+class Lines:
+    """Goes through the lines of a file."""
+
+    def __init__(self, data):
+        self.pieces = data.split(b"\n", MAX_LINES)
+        if not self.pieces[-1]:
+            self.pieces.pop()  # nothing behind the last line's end
+        self.mended = False  # a line held bytes that are not UTF-8
+
+    def read(self, piece):
+        """The line in UTF-8 and without colours, "" for a blank one."""
+        piece = piece.removesuffix(b"\r")
+        if len(piece) > MAX_LINE and piece.strip(b" \t"):
+            raise NoRecord("too_long")
+        try:
+            line = piece.decode("utf-8")
+        except UnicodeDecodeError:
+            line = mend(piece)
+            if line is None:
+                raise NoRecord("not_text") from None
+            self.mended = True
+        line = ESCAPES.sub("", line) if "\x1b" in line else line
+        return line if line.strip(" \t") else ""
+
+
+def transform(lines, parser, limit, size):
     """Makes records of lines until the lines or one of the limits end."""
     records = []
-    lines = dropped = 0
+    number = 0
+    reasons = {}
     truncated = False
-    pieces = data.split(b"\n", MAX_LINES)
-    if not pieces[-1]:
-        pieces.pop()  # nothing behind the last line's end
-    for piece in pieces:
-        if lines == MAX_LINES:
+    for piece in lines.pieces:
+        if number == MAX_LINES:
             truncated = True
             break
-        piece = piece.removesuffix(b"\r")
-        lines += 1
-        if not piece.strip(b" \t"):
+        number += 1
+        try:
+            line = lines.read(piece)
+            record = line and parser.record(line, number)
+        except NoRecord as why:
+            reasons[str(why)] = reasons.get(str(why), 0) + 1
             continue
-        record = None
-        if len(piece) <= MAX_LINE:
-            try:
-                record = parser.record(piece.decode("utf-8"), lines)
-            except UnicodeDecodeError:
-                pass
-        if record is None:
-            dropped += 1
-        elif record:  # "" is a line of another use, the header of a CSV file
+        if record:  # "" is a blank line or one of another use, the header of a CSV file
             size -= len(record.encode("utf-8")) + 1
             if size < 0 or len(records) == limit:
-                lines -= 1  # this line is the first of what is left out
+                number -= 1  # this line is the first of what is left out
                 truncated = True
                 break
             records.append(record)
-    stats = {"lines": lines, "records": len(records), "dropped": dropped, "truncated": truncated}
-    return records, stats
+    dropped = sum(reasons.values())
+    return records, {
+        "lines": number,
+        "records": len(records),
+        "dropped": dropped,
+        "dropped_reasons": reasons,
+        "truncated": truncated,
+    }
 
 
 def save(name, records):
@@ -603,20 +809,32 @@ def save(name, records):
 def run(given):
     check_fields(given, ("input_path", "format", "output", "rules", "limit"))
     parts = data_path("input_path", get_string(given, "input_path", None, 0, MAX_PATH))
-    name = parts[-1] if parts else ""
+    name = base_name(parts)
     form = get_choice(given, "format", format_of(name), ("text", "jsonl", "csv"))
     output = get_choice(given, "output", "stdout", ("stdout", "file"))
     rules = Rules(given)
     most, size = (MAX_LINES, MAX_OUTPUT) if output == "file" else (200, MAX_STDOUT)
     limit = get_integer(given, "limit", most, 1, 10_000) if "limit" in given else most
 
-    data, cut_off = load(parts)
-    parser = {"jsonl": JSONLines, "csv": CommaLines, "text": TextLines}[form](rules)
-    records, stats = transform(data, parser, limit, size)
+    data, read_as, cut_off = load(parts)
+    lines = Lines(data)
+    if form:
+        parser = {"jsonl": JSONLines, "csv": CommaLines, "text": TextLines}[form](rules)
+    else:
+        parser = MixedLines(rules)
+        form = "jsonl" if parser.sniff(lines) else "text"
+        parser = parser if form == "jsonl" else parser.text
+    read_as["format"] = form
+    records, stats = transform(lines, parser, limit, size)
     stats["truncated"] = stats["truncated"] or cut_off
+    if lines.mended:
+        read_as["encoding"] = "windows-1252"
+    answer = {"read_as": read_as, "stats": stats}
     if output == "stdout":
-        return {"records": [json.loads(record) for record in records], "stats": stats}
-    return {"output_path": save(name, records), "stats": stats}
+        answer["records"] = [json.loads(record) for record in records]
+    else:
+        answer["output_path"] = save(name, records)
+    return answer
 
 
 def main():

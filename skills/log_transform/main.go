@@ -13,7 +13,6 @@ import (
 	"path"
 	"strings"
 	"syscall"
-	"unicode/utf8"
 
 	"openskill/skills/internal/guest"
 )
@@ -34,32 +33,47 @@ func main() {
 
 // rehearsal makes records of lines of its own.
 func rehearsal(guest.Input) (any, error) {
-	const lines = "2026-01-02T03:04:05.678Z ERROR [worker-1] the first: a line of some length, code=1\n" +
+	const sample = "2026-01-02T03:04:05.678Z ERROR [worker-1] the first: a line of some length, code=1\n" +
 		"02/Jan/2026:03:04:05 +0000 WARN the second\n"
-	records, stats, err := transform([]byte(strings.Repeat(lines, 8)), newTextLines(rules{}), 16, maxStdout)
-	return Result{Records: &records, Stats: stats}, err
+	l := lines{data: []byte(strings.Repeat(sample, 8))}
+	records, stats, err := transform(&l, newTextLines(rules{}), 16, maxStdout)
+	return Result{Records: &records, ReadAs: ReadAs{Format: "text"}, Stats: stats}, err
 }
 
 // Stats is what became of the lines that were read.
 type Stats struct {
-	Lines     int  `json:"lines"`     // read, blank ones and the header of a CSV file included
-	Records   int  `json:"records"`   // returned or written
-	Dropped   int  `json:"dropped"`   // not blank, and no record could be made of them
-	Truncated bool `json:"truncated"` // there is more than was read, returned or written
+	Lines     int            `json:"lines"`           // read, blank ones and the header of a CSV file included
+	Records   int            `json:"records"`         // returned or written
+	Dropped   int            `json:"dropped"`         // not blank, and no record could be made of them
+	Reasons   map[string]int `json:"dropped_reasons"` // why, with the count of each
+	Truncated bool           `json:"truncated"`       // there is more than was read, returned or written
+}
+
+func (s *Stats) drop(why string) {
+	s.Dropped++
+	s.Reasons[why]++
+}
+
+// ReadAs is what the file was taken for.
+type ReadAs struct {
+	Format      string `json:"format"`
+	Encoding    string `json:"encoding"`
+	Compression string `json:"compression"`
 }
 
 // Result is the skill's data; one of Records and OutputPath is there.
 type Result struct {
 	Records    *[]json.RawMessage `json:"records,omitempty"`
 	OutputPath string             `json:"output_path,omitempty"`
+	ReadAs     ReadAs             `json:"read_as"`
 	Stats      Stats              `json:"stats"`
 }
 
 // parser makes the record of one line, as JSON in the one spelling of encode.go.
-// It returns nil for a line that is not a record; used says whether the line was
-// of another use (the header of a CSV file) and thus is not dropped.
+// Where it returns nil, why is the reason, or "" for a line of another use (the
+// header of a CSV file).
 type parser interface {
-	record(line string, number int) (rec []byte, used bool, err error)
+	record(line string, number int) (rec []byte, why string, err error)
 }
 
 func run(in guest.Input) (any, error) {
@@ -73,7 +87,7 @@ func run(in guest.Input) (any, error) {
 	if file, err = guest.DataPath("input_path", file); err != nil {
 		return nil, err
 	}
-	format, err := in.Choice("format", formatOf(file), "text", "jsonl", "csv")
+	format, err := in.Choice("format", formatOf(baseName(file)), "text", "jsonl", "csv")
 	if err != nil {
 		return nil, err
 	}
@@ -94,99 +108,140 @@ func run(in guest.Input) (any, error) {
 		return nil, err
 	}
 
-	data, cut, err := load(file)
+	data, as, cut, err := load(file)
 	if err != nil {
 		return nil, err
 	}
 	var p parser
-	switch format {
+	switch as.Format = format; format {
 	case "jsonl":
 		p = &jsonLines{rules: r}
 	case "csv":
 		p = &commaLines{rules: r}
-	default:
+	case "text":
 		p = newTextLines(r)
+	default:
+		mixed := &mixedLines{json: jsonLines{rules: r}, text: newTextLines(r)}
+		if as.Format, p = "jsonl", mixed; !mixed.sniff(data) {
+			as.Format, p = "text", mixed.text
+		}
 	}
-	records, stats, err := transform(data, p, limit, size)
+	l := lines{data: data}
+	records, stats, err := transform(&l, p, limit, size)
 	if err != nil {
 		return nil, err
 	}
 	stats.Truncated = stats.Truncated || cut
-	if output == "stdout" {
-		return Result{Records: &records, Stats: stats}, nil
+	if l.mended {
+		as.Encoding = guest.Windows1252
 	}
-	name, err := save(file, records)
-	if err != nil {
+	result := Result{ReadAs: as, Stats: stats}
+	if output == "stdout" {
+		result.Records = &records
+		return result, nil
+	}
+	if result.OutputPath, err = save(file, records); err != nil {
 		return nil, err
 	}
-	return Result{OutputPath: name, Stats: stats}, nil
+	return result, nil
 }
 
-// formatOf guesses the format by the file's name.
-func formatOf(file string) string {
-	switch strings.ToLower(path.Ext(file)) {
+// formatOf tells the format by the file's name, or "" where that says nothing.
+func formatOf(name string) string {
+	switch strings.ToLower(path.Ext(name)) {
 	case ".jsonl", ".ndjson":
 		return "jsonl"
 	case ".csv":
 		return "csv"
 	default:
-		return "text"
+		return ""
 	}
 }
 
-// load reads the file, or the whole lines in its first maxInput bytes; cut says
-// that there was more.
-func load(file string) (data []byte, cut bool, err error) {
+// baseName is the file's name without the .gz of a compressed one.
+func baseName(file string) string {
+	name := path.Base(file)
+	if ext := path.Ext(name); strings.ToLower(ext) == ".gz" && name != ext {
+		return strings.TrimSuffix(name, ext)
+	}
+	return name
+}
+
+// foreign are the first bytes of compressed files that are not unpacked.
+var foreign = []struct{ name, magic string }{
+	{"zip", "PK\x03\x04"},
+	{"bzip2", "BZh91AY&SY"},
+	{"xz", "\xfd7zXZ\x00"},
+	{"zstd", "\x28\xb5\x2f\xfd"},
+	{"lz4", "\x04\x22\x4d\x18"},
+	{"7z", "7z\xbc\xaf\x27\x1c"},
+}
+
+// load reads the file, unpacked and in UTF-8 but for stray bytes, or the whole
+// lines in its first maxInput bytes; cut says that there was more.
+func load(file string) (data []byte, as ReadAs, cut bool, err error) {
 	const field = "input_path"
 	info, err := guest.Stat(field, file)
 	if err != nil {
-		return nil, false, err
+		return nil, as, false, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, false, guest.Invalid(field, "not_a_file", field+": must be a plain file")
+		return nil, as, false, guest.Invalid(field, "not_a_file", field+": must be a plain file")
 	}
 	f, err := os.Open(guest.Root + file)
 	if err != nil {
-		return nil, false, guest.OpenFault(field, err)
+		return nil, as, false, guest.OpenFault(field, err)
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
-	data, err = io.ReadAll(io.LimitReader(f, maxInput+1))
+	// Of compressed data more is read, because it may be longer than what is in it.
+	data, err = io.ReadAll(io.LimitReader(f, 2*maxInput))
 	if err != nil {
-		return nil, false, guest.OpenFault(field, err)
+		return nil, as, false, guest.OpenFault(field, err)
 	}
-	if len(data) > maxInput {
-		cut = true
-		data = data[:bytes.LastIndexByte(data[:maxInput], '\n')+1]
+	for _, other := range foreign {
+		if bytes.HasPrefix(data, []byte(other.magic)) {
+			return nil, as, false, guest.Invalid(field, "compressed", field+": compressed with "+other.name+"; unpack it first, or use gzip")
+		}
 	}
-	return bytes.TrimPrefix(data, []byte("\ufeff")), cut, nil
+	as.Compression = "none"
+	if guest.Packed(data) {
+		as.Compression = "gzip"
+		if data, err = guest.Unpack(data, maxInput); err != nil {
+			return nil, as, false, guest.Invalid(field, "gzip", field+": "+err.Error()+"; unpack what is left of it with gzip -dc")
+		}
+	}
+	cut = len(data) > maxInput
+	data, as.Encoding = guest.Decode(data[:min(len(data), maxInput)])
+	if cut {
+		data = data[:bytes.LastIndexByte(data, '\n')+1]
+	}
+	return data, as, cut, nil
 }
 
 // transform makes records of lines until the lines or one of the limits end.
-func transform(data []byte, p parser, limit, size int) ([]json.RawMessage, Stats, error) {
-	records, stats := []json.RawMessage{}, Stats{}
-	for len(data) > 0 {
+func transform(l *lines, p parser, limit, size int) ([]json.RawMessage, Stats, error) {
+	records, stats := []json.RawMessage{}, Stats{Reasons: map[string]int{}}
+	for len(l.data) > 0 {
 		if stats.Lines == maxLines {
 			stats.Truncated = true
 			break
 		}
-		line, rest, _ := bytes.Cut(data, []byte("\n"))
-		data = rest
-		line = bytes.TrimSuffix(line, []byte("\r"))
 		stats.Lines++
-		if len(bytes.Trim(line, " \t")) == 0 {
+		line, why := l.next()
+		if why != "" {
+			stats.drop(why)
 			continue
 		}
-		if len(line) > maxLine || !utf8.Valid(line) {
-			stats.Dropped++
+		if line == "" {
 			continue
 		}
-		rec, used, err := p.record(string(line), stats.Lines)
+		rec, why, err := p.record(line, stats.Lines)
 		if err != nil {
 			return nil, Stats{}, err
 		}
 		if rec == nil {
-			if !used {
-				stats.Dropped++
+			if why != "" {
+				stats.drop(why)
 			}
 			continue
 		}
@@ -208,7 +263,7 @@ func save(file string, records []json.RawMessage) (string, error) {
 		buf.Write(rec)
 		buf.WriteByte('\n')
 	}
-	name := "work/" + outputName(path.Base(file)) + ".jsonl"
+	name := "work/" + outputName(baseName(file)) + ".jsonl"
 	if err := os.WriteFile(guest.Root+name, buf.Bytes(), 0o644); err != nil { //nolint:gosec // a log's records, in scratch
 		fault := &guest.Fault{Code: guest.Internal, Field: "output", Reason: "write", Message: "output: the file could not be written"}
 		switch {

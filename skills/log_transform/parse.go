@@ -94,7 +94,7 @@ func (t *textLines) level(s string) (from, to int) {
 
 func wordByte(c byte) bool { return letter(rune(c)) || digit(rune(c)) }
 
-func (t *textLines) record(line string, number int) ([]byte, bool, error) {
+func (t *textLines) record(line string, number int) ([]byte, string, error) {
 	near, far := line, ""
 	if len(line) > window {
 		chars := 0
@@ -123,7 +123,7 @@ func (t *textLines) record(line string, number int) ([]byte, bool, error) {
 		}
 	}
 	if timestamp == nil && level == nil {
-		return nil, false, nil
+		return nil, noMark, nil
 	}
 	parts[len(parts)-1] += far
 	var words []string
@@ -137,7 +137,7 @@ func (t *textLines) record(line string, number int) ([]byte, bool, error) {
 	rec = appendOptional(append(rec, `,"timestamp":`...), timestamp)
 	rec = appendOptional(append(rec, `,"level":`...), level)
 	rec = appendString(append(rec, `,"message":`...), strings.Join(words, " "))
-	return append(rec, '}'), true, nil
+	return append(rec, '}'), "", nil
 }
 
 // cut takes s[from:to] out of s, with a pair of brackets directly around it.
@@ -164,16 +164,16 @@ func trim(part string) string {
 // jsonLines reads one JSON object a line.
 type jsonLines struct{ rules rules }
 
-func (j *jsonLines) record(line string, _ int) ([]byte, bool, error) {
+func (j *jsonLines) record(line string, _ int) ([]byte, string, error) {
 	raw := bytes.Trim([]byte(line), " \t\r\n")
 	if len(raw) == 0 || raw[0] != '{' || !guest.Text(raw) {
-		return nil, false, nil
+		return nil, notJSON, nil
 	}
 	rec, ok := appendValue(nil, raw, 0, j.rules.level)
 	if !ok {
-		return nil, false, nil
+		return nil, notJSON, nil
 	}
-	return rec, true, nil
+	return rec, "", nil
 }
 
 // commaLines reads CSV as RFC 4180 has it, but for line breaks in quotes: a line
@@ -183,18 +183,18 @@ type commaLines struct {
 	columns []string
 }
 
-func (c *commaLines) record(line string, _ int) ([]byte, bool, error) {
+func (c *commaLines) record(line string, _ int) ([]byte, string, error) {
 	fields, ok := splitCommas(line)
 	if c.columns == nil {
 		if !ok || len(fields) > 256 || slices.Contains(fields, "") || len(fields) != len(unique(fields)) {
-			return nil, false, guest.Invalid("format", "header",
+			return nil, "", guest.Invalid("format", "header",
 				"format: the file is no CSV that can be read: its first line must name 1 to 256 columns, none empty and none twice")
 		}
 		c.columns = fields
-		return nil, true, nil
+		return nil, "", nil
 	}
 	if !ok || len(fields) != len(c.columns) {
-		return nil, false, nil
+		return nil, notARow, nil
 	}
 	rec := []byte{'{'}
 	for i, column := range c.columns {
@@ -207,7 +207,7 @@ func (c *commaLines) record(line string, _ int) ([]byte, bool, error) {
 		}
 		rec = appendString(append(appendString(rec, column), ':'), value)
 	}
-	return append(rec, '}'), true, nil
+	return append(rec, '}'), "", nil
 }
 
 func splitCommas(line string) (fields []string, ok bool) {

@@ -14,8 +14,10 @@ type rules struct {
 	levels    map[string]string // nil for none
 }
 
-// level is the name that the caller wants for a level.
+// level is the name that the caller wants for a level. Loggers that write JSON put
+// colours into it too.
 func (r rules) level(name string) string {
+	name = string(plain([]byte(name)))
 	if to, ok := r.levels[name]; ok {
 		return to
 	}
