@@ -44,7 +44,7 @@ var httpCalls = []httpCall{
 	{skill: "calculator", name: "an op that there is not", input: `{"numbers":[1],"ops":["product"]}`, status: 400, code: "INVALID_ARGUMENT"},
 	{skill: "calculator", name: "a result beyond the doubles", input: `{"numbers":[1e308,1e308],"ops":["sum"]}`, status: 400, code: "INVALID_ARGUMENT", inside: true},
 
-	{skill: "file_search", name: "success", input: `{"query":"started"}`, want: `{"matches":[{"path":"./data/a.log","line_no":1,"snippet":"INFO started"}],"skipped":{},"truncated":false}`},
+	{skill: "file_search", name: "success", input: `{"query":"started"}`, want: `{"matches":[{"path":"./data/a.log","line_no":1,"snippet":"INFO started"}],"skipped":{"link":1},"truncated":false}`},
 	{skill: "file_search", name: "nothing to find", input: `{"query":""}`, status: 400, code: "INVALID_ARGUMENT"},
 	{skill: "file_search", name: "no such folder", input: `{"query":"x","root_dir":"data/none"}`, status: 400, code: "INVALID_ARGUMENT", inside: true},
 	{skill: "file_search", name: "a path out", input: `{"query":"x","root_dir":"data/../.."}`, status: 403, code: "FORBIDDEN_PATH"},
