@@ -55,7 +55,7 @@ func openBrowser(t *testing.T, url string) *browser {
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(path), chromedp.DisableGPU, chromedp.WindowSize(1180, 900),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), // nothing else is there
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE 127.0.0.2"), // nothing else is there
 		chromedp.WSURLReadTimeout(time.Minute),
 	)
 	if os.Getuid() == 0 {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+	mcpauth "github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"github.com/zitadel/oidc/v3/example/server/exampleop"
 	"github.com/zitadel/oidc/v3/example/server/storage"
 	"github.com/zitadel/oidc/v3/pkg/op"
@@ -22,12 +27,15 @@ import (
 
 const clientID = "console"
 
-// identityProvider starts a real OpenID provider with one client. Where jwt holds, its access
+// identityProvider starts a real OpenID provider at a host with one client. Where jwt holds, its access
 // tokens are JWTs for that client, too; else they mean nothing to others.
-func identityProvider(t *testing.T, secret, redirect string, jwt bool) (issuer string) {
+func identityProvider(t *testing.T, host, secret, redirect string, jwt bool) (issuer string) {
 	t.Helper()
 	var listen net.ListenConfig
-	ln, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	ln, err := listen.Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
+	if err != nil && host != "127.0.0.1" {
+		t.Skipf("this machine has no second address of its own: %v", err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,11 +86,11 @@ type visiting struct {
 	seen    []string // the addresses that the browser went to
 }
 
-func visit(t *testing.T, secret string, jwt bool, more map[string]string) *visiting {
+func visit(t *testing.T, providerHost, secret string, jwt bool, more map[string]string) *visiting {
 	t.Helper()
 	address := freePort(t)
 	base := "http://" + address
-	v := &visiting{issuer: identityProvider(t, secret, base+"/console/signin/callback", jwt)}
+	v := &visiting{issuer: identityProvider(t, providerHost, secret, base+"/console/signin/callback", jwt)}
 	flags := map[string]string{
 		"listen": address, "http-base-url": base, "auth": "required", "oidc-client-id": clientID,
 		"jwt-issuer": v.issuer, "jwt-jwks": v.issuer + "/keys", "jwt-audience": clientID,
@@ -175,7 +183,7 @@ func TestSignsInByOpenIDConnect(t *testing.T) {
 		"public client": {"", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := visit(t, c.secret, c.jwt, nil)
+			v := visit(t, "127.0.0.1", c.secret, c.jwt, nil)
 			res, page := v.password(t, v.begin(t, "/console/skills?q=x"))
 			if res.StatusCode != http.StatusOK || !strings.Contains(page, `content="0; url=/console/skills?q=x"`) {
 				t.Fatalf("%d %s", res.StatusCode, page)
@@ -219,7 +227,7 @@ func TestSignsInByOpenIDConnect(t *testing.T) {
 // TestRefusesForeignCallbacks: an answer of the provider is good once, and in the browser
 // that asked.
 func TestRefusesForeignCallbacks(t *testing.T) {
-	v := visit(t, "a client secret", false, nil)
+	v := visit(t, "127.0.0.1", "a client secret", false, nil)
 	id := v.begin(t, "/console")
 	victim := v.browser
 	v.newBrowser(t)
@@ -257,7 +265,7 @@ func TestRefusesTokensForOthers(t *testing.T) {
 		"another audience": {"jwt-audience": "another"},
 		"no tenant":        {"jwt-tenant": ""},
 	} {
-		v := visit(t, "a client secret", true, more)
+		v := visit(t, "127.0.0.1", "a client secret", true, more)
 		res, page := v.password(t, v.begin(t, "/console"))
 		if res.StatusCode != http.StatusForbidden || !strings.Contains(page, "does not accept its tokens") {
 			t.Errorf("%s: %d %s", name, res.StatusCode, page)
@@ -286,5 +294,73 @@ func TestKeysSignInWhileTheProviderIsAway(t *testing.T) {
 	}
 	if res, page := v.do(t, http.MethodPost, v.url+"/console/signin", url.Values{"credential": {key}}); res.StatusCode != http.StatusOK || res.Request.URL.Path != "/console/skills" {
 		t.Errorf("%d %s", res.StatusCode, page)
+	}
+}
+
+// TestSignsInWithABrowser: to a browser the provider is another site, which cookies and the
+// policies of pages depend on.
+func TestSignsInWithABrowser(t *testing.T) {
+	v := visit(t, "127.0.0.2", "a client secret", false, nil)
+	b := openBrowser(t, v.url)
+	b.open("/console/skills?q=x")
+	b.run("go to the provider", chromedp.Click("//main//a[contains(., 'Sign in at')]"), chromedp.WaitVisible(chromedp.CSS("#password")))
+	b.fill("#username", "test-user@127.0.0.2")
+	b.fill("#password", "verysecure")
+	b.run("sign in", chromedp.Click("//button"))
+	b.waits(".who .name", "Test User")
+	b.waits("h1", "Skills")
+	if at, err := chromedp.Run(b.ctx, chromedp.Location()); err != nil || at != v.url+"/console/skills?q=x" {
+		t.Error(at, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, text := range b.seen {
+		if !strings.HasPrefix(text, "a request to "+v.issuer+"/") {
+			t.Error(text)
+		}
+	}
+}
+
+// TestMCPClientSignsIn connects the official client, which knows the address of /mcp and no
+// token: the host tells it where to get one.
+func TestMCPClientSignsIn(t *testing.T) {
+	v := visit(t, "127.0.0.1", "a client secret", true, nil)
+	addSkills(t, v.host.settings.SkillsDir, map[string]string{"echo": `{"echoed": "x"}`})
+	callback := v.url + "/console/signin/callback" // which is the client's here
+	v.browser.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+		if strings.HasPrefix(r.URL.String(), callback) {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}
+	signIn := func(_ context.Context, args *mcpauth.AuthorizationArgs) (*mcpauth.AuthorizationResult, error) {
+		_, page := v.get(t, args.URL)
+		ask := authRequest.FindStringSubmatch(page)
+		if ask == nil {
+			return nil, fmt.Errorf("the provider does not ask: %s", page)
+		}
+		res, _ := v.password(t, ask[1])
+		back, err := res.Location()
+		if err != nil {
+			return nil, err
+		}
+		return &mcpauth.AuthorizationResult{Code: back.Query().Get("code"), State: back.Query().Get("state")}, nil
+	}
+	handler, err := mcpauth.NewAuthorizationCodeHandler(&mcpauth.AuthorizationCodeHandlerConfig{
+		PreregisteredClient:      &oauthex.ClientCredentials{ClientID: clientID, ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: "a client secret"}},
+		RedirectURL:              callback,
+		AuthorizationCodeFetcher: signIn,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: v.url + "/mcp", OAuthHandler: handler}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close() //nolint:errcheck // the host ends
+	if _, err := session.ListTools(t.Context(), nil); err != nil {
+		t.Error(err)
 	}
 }

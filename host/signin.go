@@ -23,9 +23,9 @@ func resource(s *config.Settings) (r httpapi.Resource, err error) {
 	if err != nil {
 		return r, err
 	}
-	var scopes []string
-	if s.JWTRoles == "" { // where roles give scopes, the provider knows none of ours
-		scopes = access.MCPScopes()
+	scopes := access.MCPScopes()
+	if s.JWTRoles != "" { // roles give scopes, and the provider knows none of ours
+		scopes = s.OIDCScopeList()
 	}
 	r.Documents = map[string][]byte{}
 	for _, p := range []string{path, path + "/mcp"} {

@@ -102,7 +102,7 @@ type Settings struct {
 
 	OIDCClientID     string `env:"OPENSKILL_OIDC_CLIENT_ID" flag:"oidc-client-id" accepts:"a client id; OPENSKILL_JWT_ISSUER, OPENSKILL_JWT_JWKS and OPENSKILL_HTTP_BASE_URL must be set too" doc:"client id of this host at the OpenID provider where people sign in to the console; unset: they sign in by API key or JWT"`
 	OIDCClientSecret string `env:"OPENSKILL_OIDC_CLIENT_SECRET" accepts:"a client secret" doc:"client secret of this host at the OpenID provider; unset: none, as for public clients"`
-	OIDCScopes       string `env:"OPENSKILL_OIDC_SCOPES" envDefault:"openid,profile" flag:"oidc-scopes" accepts:"scopes with commas between them, openid among them" doc:"scopes that the console asks the OpenID provider for"`
+	OIDCScopes       string `env:"OPENSKILL_OIDC_SCOPES" envDefault:"openid,profile" flag:"oidc-scopes" accepts:"scopes with commas between them, openid among them" doc:"scopes that the console asks the OpenID provider for, and clients of MCP where OPENSKILL_JWT_ROLES is set"`
 
 	DatabaseURL    string       `env:"OPENSKILL_DATABASE_URL" accepts:"postgres://… or sqlite:FILE" doc:"where keys, records and definitions are kept; unset: a SQLite file in the state folder"`
 	AuditPayload   AuditPayload `env:"OPENSKILL_AUDIT_PAYLOAD" envDefault:"hash" flag:"audit-payload" accepts:"none, hash, redacted or full" doc:"what the record of a call keeps of input and output"`
