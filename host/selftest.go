@@ -67,7 +67,7 @@ func openTested(ctx context.Context, s *config.Settings, dir string, log *slog.L
 	// Nobody else can reach it, and what it does is not for the records of this host.
 	own.Auth, own.DatabaseURL = config.AuthNone, ""
 	own.StateDir, own.DataRoot = filepath.Join(dir, "state"), filepath.Join(dir, "data")
-	own.CLIDir = ""
+	own.CLIDir, own.SkillConfigPath = "", ""
 	if err := errors.Join(own.Allow(hostile.DataAllow()), os.Mkdir(own.StateDir, 0o700), os.Mkdir(own.DataRoot, 0o700)); err != nil {
 		return nil, err
 	}

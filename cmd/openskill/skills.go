@@ -96,7 +96,7 @@ func (a *app) catalogue(flags *settingsFlags, folders []string) (*registry.Regis
 	if len(folders) == 0 {
 		folders = nil
 	} else {
-		s.CLIDir = "" // these folders and nothing else
+		s.CLIDir, s.SkillConfigPath = "", "" // these folders and nothing else
 	}
 	r, err := host.Catalogue(s, host.Roots(s, folders))
 	if err != nil {

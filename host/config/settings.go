@@ -126,12 +126,13 @@ type Settings struct {
 	DailyModelTokens     uint64 `env:"OPENSKILL_DAILY_MODEL_TOKENS" envDefault:"20000000" flag:"daily-model-tokens" min:"1" max:"1000000000000000" reload:"yes" doc:"tokens of one tenant's questions to models a day (UTC), prompts and replies together"`
 	DailyModelCents      uint64 `env:"OPENSKILL_DAILY_MODEL_CENTS" envDefault:"10000" flag:"daily-model-cents" min:"1" max:"100000000" reload:"yes" doc:"what one tenant's questions to models may cost a day (UTC), in US cents, as far as their prices are known"`
 
-	SkillsDir   string `env:"OPENSKILL_SKILLS_DIR" envDefault:"./skills" flag:"skills" path:"dir" accepts:"a folder" doc:"folder of trusted skills, each a folder with a skill.yaml"`
-	AgentSkills string `env:"OPENSKILL_AGENT_SKILLS" flag:"agent-skills" accepts:"folders, with the separator of PATH between them" doc:"folders of Agent Skills, the folders with a SKILL.md; unset: the folder of skills"`
-	CLIDir      string `env:"OPENSKILL_CLI_DIR" envDefault:"./skills_cli" flag:"cli-dir" path:"dir" accepts:"a folder" doc:"folder of trusted scripts named {id}.py"`
-	DataRoot    string `env:"OPENSKILL_ALLOWED_ROOT" envDefault:"./data" flag:"data" path:"dir" accepts:"a folder" doc:"the one folder that skills may read, shown to them as /data (OPENSKILL_DATA_ALLOW says to which); without it skills see no data"`
-	StateDir    string `env:"OPENSKILL_STATE_DIR" envDefault:"./.openskill" flag:"state" path:"any" accepts:"a folder outside the data folder; made when missing" doc:"folder of the host's own files: caches, work in progress"`
-	Python      string `env:"OPENSKILL_PYTHON" envDefault:"python3" flag:"python" accepts:"the name or path of a Python 3" doc:"interpreter of the CLI runner"`
+	SkillsDir       string `env:"OPENSKILL_SKILLS_DIR" envDefault:"./skills" flag:"skills" path:"dir" accepts:"a folder" doc:"folder of trusted skills, each a folder with a skill.yaml"`
+	SkillConfigPath string `env:"OPENSKILL_SKILL_CONFIG_PATH" envDefault:"./configs/skills.yaml" flag:"skill-config-path" accepts:"a file" doc:"list of trusted skills in one file; their code is in the folder of skills or of scripts"`
+	AgentSkills     string `env:"OPENSKILL_AGENT_SKILLS" flag:"agent-skills" accepts:"folders, with the separator of PATH between them" doc:"folders of Agent Skills, the folders with a SKILL.md; unset: the folder of skills"`
+	CLIDir          string `env:"OPENSKILL_CLI_DIR" envDefault:"./skills_cli" flag:"cli-dir" path:"dir" accepts:"a folder" doc:"folder of trusted scripts named {id}.py"`
+	DataRoot        string `env:"OPENSKILL_ALLOWED_ROOT" envDefault:"./data" flag:"data" path:"dir" accepts:"a folder" doc:"the one folder that skills may read, shown to them as /data (OPENSKILL_DATA_ALLOW says to which); without it skills see no data"`
+	StateDir        string `env:"OPENSKILL_STATE_DIR" envDefault:"./.openskill" flag:"state" path:"any" accepts:"a folder outside the data folder; made when missing" doc:"folder of the host's own files: caches, work in progress"`
+	Python          string `env:"OPENSKILL_PYTHON" envDefault:"python3" flag:"python" accepts:"the name or path of a Python 3" doc:"interpreter of the CLI runner"`
 
 	TimeoutMS uint64 `env:"OPENSKILL_TIMEOUT_MS" envDefault:"15000" flag:"timeout-ms" min:"1" max:"86400000" doc:"time of one call, in ms, where the manifest says nothing"`
 	MemoryMB  uint64 `env:"OPENSKILL_MEMORY_MB" envDefault:"256" flag:"memory-mb" min:"1" max:"2048" doc:"memory of one call, with its files below /work, in MiB, where the manifest says nothing"`

@@ -121,10 +121,16 @@ func (d *Definition) same(o *Definition) bool {
 }
 
 func (v Values) same(o Values) bool {
-	if (v.Cost == nil) != (o.Cost == nil) || v.Cost != nil && *v.Cost != *o.Cost {
+	if (v.Cost == nil) != (o.Cost == nil) || v.Cost != nil && !sameCost(*v.Cost, *o.Cost) {
 		return false
 	}
 	return v.Description == o.Description && v.Enabled == o.Enabled
+}
+
+func sameCost(a, b skill.Cost) bool {
+	other := sameJSON(json.RawMessage(a.Other), json.RawMessage(b.Other))
+	a.Other, b.Other = "", ""
+	return a == b && other
 }
 
 // sameJSON compares values and not text: a database may write JSON its own way.

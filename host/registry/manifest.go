@@ -525,5 +525,8 @@ func (p *parser) cost(n *yaml.Node, m *manifest) {
 			*to = int(p.whole(n, "cost_metadata."+name, 1_000_000_000)) //nolint:gosec // bounded by the argument before
 		}
 	}
+	if p.trust >= skill.Trusted {
+		n = p.otherCost(n, known, m.cost)
+	}
 	p.fields(n, "cost_metadata", nil, known)
 }

@@ -42,6 +42,7 @@ type Root struct {
 // Options say where skills come from and what they may use.
 type Options struct {
 	Roots    []Root       // in order of precedence; a root that does not exist is a problem, not an error
+	List     string       // a list beside the roots, trusted; "" for none
 	CLIDir   string       // folder of {id}.py scripts, trusted; "" or a missing folder for none
 	Defaults skill.Limits // for what a manifest leaves out; no field may be zero
 	Caps     skill.Limits // that no manifest exceeds; no field may be zero
@@ -89,6 +90,7 @@ func Open(o Options) (*Registry, error) {
 	for _, root := range o.Roots {
 		r.addRoot(&o, root)
 	}
+	r.addConfigured(&o)
 	r.addScripts(&o)
 	for id := range r.skills {
 		r.order = append(r.order, id)
@@ -152,7 +154,7 @@ func (r *Registry) addRoot(o *Options, root Root) {
 	// A folder that was pulled brings no manifests for the operator's scripts.
 	trust := r.origins.Of(folder, root.Trust, func() string { return "" }).Trust
 	if exists(folder, ListFile) {
-		r.addList(o, folder, root.Path, trust)
+		r.addList(o, filepath.Join(folder, ListFile), filepath.Join(root.Path, ListFile), folder, trust)
 	}
 	r.addFlat(o, folder, root.Path, trust, flat)
 }
@@ -246,23 +248,43 @@ func checkEntries(root *os.Root, m *manifest, file string, built bool) (problems
 	return problems
 }
 
-// addList adds the skills of a skills.yaml.
-func (r *Registry) addList(o *Options, folder, shown string, trust skill.Trust) {
-	file := filepath.Join(shown, ListFile)
-	root, err := os.OpenRoot(folder)
+// addConfigured adds the skills of the list that is in no folder of skills. Their code is in
+// the first trusted one.
+func (r *Registry) addConfigured(o *Options) {
+	if o.List == "" {
+		return
+	}
+	folder, err := realFolder(filepath.Dir(o.List))
+	if err != nil {
+		r.report(o.List, "no list of skills: %s", plain(err))
+		return
+	}
+	code := folder
+	for _, root := range slices.Backward(o.Roots) {
+		if at, err := realFolder(root.Path); err == nil && root.Trust >= skill.Trusted {
+			code = at
+		}
+	}
+	trust := r.origins.Of(folder, skill.Trusted, func() string { return "" }).Trust
+	r.addList(o, filepath.Join(folder, filepath.Base(o.List)), o.List, code, trust)
+}
+
+// addList adds the skills of a skills.yaml, whose code is in folder.
+func (r *Registry) addList(o *Options, list, file, folder string, trust skill.Trust) {
+	root, err := os.OpenRoot(filepath.Dir(list))
 	if err != nil {
 		r.report(file, "%s", plain(err))
 		return
 	}
 	defer root.Close() //nolint:errcheck // read only
-	src, err := readSmall(root, ListFile, safeyaml.MaxBytes)
+	src, err := readSmall(root, filepath.Base(list), safeyaml.MaxBytes)
 	if err != nil {
 		r.report(file, "%s", plain(err))
 		return
 	}
-	list, problems := parseList(file, src, trust, o.Packages)
+	entries, problems := parseList(file, src, trust, o.Packages)
 	r.problems = append(r.problems, problems...)
-	for _, m := range list {
+	for _, m := range entries {
 		r.addEntry(o, m, folder, file, trust)
 	}
 }
@@ -281,7 +303,7 @@ func (r *Registry) addEntry(o *Options, m *manifest, folder, file string, trust 
 	own := filepath.Join(folder, string(m.id))
 	sub, err := os.OpenRoot(own)
 	if err != nil {
-		r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no folder of that name beside the list", m.id)})
+		r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no folder of that name among the skills", m.id)})
 		r.define(o, m, file)
 		return
 	}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path"
@@ -151,4 +152,39 @@ func (o *Options) inCLIFolder(t skill.Target) (name string, ok bool) {
 		return "", false
 	}
 	return name, strings.HasSuffix(filepath.ToSlash(at)+"/", "/"+dir)
+}
+
+// maxOtherCost is how many bytes of JSON the keys of cost_metadata have that nothing here reads.
+const maxOtherCost = 4 << 10
+
+// otherCost keeps the keys that are not known, and gives the map without them.
+func (p *parser) otherCost(n *yaml.Node, known map[string]func(*yaml.Node), to *skill.Cost) *yaml.Node {
+	if n.Kind != yaml.MappingNode {
+		return n
+	}
+	rest := *n
+	rest.Content = nil
+	other := map[string]json.RawMessage{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if known[key.Value] != nil {
+			rest.Content = append(rest.Content, key, value)
+			continue
+		}
+		text, problems := safeyaml.JSON(value)
+		for _, q := range problems {
+			p.report(q.Line, "cost_metadata: %s", q.Message)
+		}
+		if len(problems) == 0 {
+			other[key.Value] = text
+		}
+	}
+	if len(other) > 0 {
+		text, err := json.Marshal(other)
+		if err != nil || len(text) > maxOtherCost {
+			p.report(n.Line, "the further keys of cost_metadata have %d bytes as JSON; at most %d are accepted", len(text), maxOtherCost)
+		}
+		to.Other = string(text)
+	}
+	return &rest
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -194,5 +195,68 @@ func TestOnlyNativeCodeIsInTheCLIFolder(t *testing.T) {
 		if s, err := openSeed(t, dir, skill.Trusted).Get("calculator", ""); err != nil || filepath.Base(s.Folder) != "calculator" {
 			t.Errorf("%s: %+v, %v", text, s, err)
 		}
+	}
+}
+
+// What a manifest says of the cost besides is kept for who asks the catalogue; of strangers it
+// is refused.
+func TestKeepsOtherKeysOfCost(t *testing.T) {
+	text := "id: a\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: python\nentry: main.py\ncost_metadata: {estimated_tokens: 5, tier: gold, per: {unit: [1, 2.5]}}\n"
+	m, problems := parseManifest("skill.yaml", []byte(text), skill.Trusted, nil)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	b, err := json.Marshal(m.cost)
+	if want := `{"estimated_tokens":5,"estimated_duration_ms":0,"rate_limit_per_minute":0,"per":{"unit":[1,2.5]},"tier":"gold"}`; err != nil || string(b) != want {
+		t.Errorf("%s, %v", b, err)
+	}
+	var back skill.Cost
+	if err := json.Unmarshal(b, &back); err != nil || back != *m.cost {
+		t.Errorf("%+v, %v", back, err)
+	}
+	if _, problems := parseManifest("skill.yaml", []byte(text), skill.Community, nil); len(problems) != 2 || !strings.Contains(problems[0].Message, `"tier" is not known`) {
+		t.Errorf("of strangers: %v", problems)
+	}
+	large := strings.Replace(text, "gold", strings.Repeat("g", maxOtherCost), 1)
+	if _, problems := parseManifest("skill.yaml", []byte(large), skill.Trusted, nil); len(problems) != 1 || !strings.Contains(problems[0].Message, "at most 4096") {
+		t.Errorf("large: %v", problems)
+	}
+}
+
+// A list in a file of its own is read as one in a folder of skills, whose folders have its code.
+func TestReadsConfiguredList(t *testing.T) {
+	const entry = "input_schema: {}, output_schema: {}"
+	dir := seedFiles(t, map[string]string{
+		"configs/skills.yaml": "skills:\n- {name: mean, description: d, " + entry + "}\n" +
+			"- {name: box, description: d, type: wasm, runtime: python, entry: main.py, " + entry + "}\n- {name: none, description: d, " + entry + "}\n",
+		"skills/box/main.py": "", "skills_cli/mean.py": seedScript,
+	})
+	open := func(list string) *Registry {
+		r, err := Open(Options{
+			Roots: []Root{{Path: filepath.Join(dir, "skills"), Trust: skill.Trusted}}, CLIDir: filepath.Join(dir, "skills_cli"), List: list,
+			Defaults: limits(10), Caps: limits(100),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := open(filepath.Join(dir, "configs", "skills.yaml"))
+	for id, folder := range map[skill.ID]string{"mean": "skills_cli", "box": "box"} {
+		if s, err := r.Get(id, ""); err != nil || s.Descriptor.Description != "d" || filepath.Base(s.Folder) != folder {
+			t.Errorf("%s: %+v, %v", id, s, err)
+		}
+	}
+	if len(r.Defined()) != 1 || len(r.Problems()) != 1 {
+		t.Errorf("%v, %v", r.Defined(), r.Problems())
+	}
+	if p := open(filepath.Join(dir, "none", "skills.yaml")).Problems(); len(p) != 1 || !strings.Contains(p[0].Message, "no list of skills") {
+		t.Errorf("%v", p)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "configs", lock.MarkFile), []byte(lock.Mark), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := open(filepath.Join(dir, "configs", "skills.yaml")).Get("mean", ""); err != nil || s.Descriptor.Description == "d" {
+		t.Errorf("the list of a pulled folder: %+v, %v", s, err)
 	}
 }

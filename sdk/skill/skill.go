@@ -2,6 +2,7 @@ package skill
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -160,4 +161,36 @@ type Cost struct {
 	EstimatedTokens     int `json:"estimated_tokens"`
 	EstimatedDurationMS int `json:"estimated_duration_ms"`
 	RateLimitPerMinute  int `json:"rate_limit_per_minute"`
+	// Other are the further keys of the manifest, as a JSON object; "": none. They are shown,
+	// and nothing here reads them.
+	Other string `json:"-"`
+}
+
+// MarshalJSON writes all keys into one object.
+func (c Cost) MarshalJSON() ([]byte, error) { //nolint:recvcheck // as encoding/json wants both
+	type numbers Cost
+	b, err := json.Marshal(numbers(c))
+	if err == nil && len(c.Other) > len("{}") {
+		b = append(append(b[:len(b)-1], ','), c.Other[1:]...)
+	}
+	return b, err
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (c *Cost) UnmarshalJSON(b []byte) error {
+	type numbers Cost
+	var other map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(b, (*numbers)(c)), json.Unmarshal(b, &other)); err != nil {
+		return err
+	}
+	for _, known := range []string{"estimated_tokens", "estimated_duration_ms", "rate_limit_per_minute"} {
+		delete(other, known)
+	}
+	c.Other = ""
+	if len(other) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(other) // in the order of the keys
+	c.Other = string(text)
+	return err
 }

@@ -664,6 +664,7 @@ export type ScriptRunRequest = {
  * where it lives on the host.
  */
 export type Skill = {
+  /** Further keys are those of the manifest, which nothing here reads. */
   cost_metadata?: {
     estimated_duration_ms: number;
     estimated_tokens: number;
