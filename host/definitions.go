@@ -24,11 +24,7 @@ func SharedDir(stateDir string) string { return filepath.Join(stateDir, "shared"
 
 // readOptions are what the folders of skills are read with.
 func readOptions(s *config.Settings, roots []registry.Root, schemas *registry.Schemas) registry.Options {
-	list := s.SkillConfigPath
-	if s.Origin("OPENSKILL_SKILL_CONFIG_PATH") == config.FromDefault && missing(list) {
-		list = ""
-	}
-	return registry.Options{Roots: roots, List: list, CLIDir: s.CLIDir, StateDir: s.StateDir, Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires, Schemas: schemas}
+	return registry.Options{Roots: roots, List: s.SkillConfigPath, CLIDir: s.CLIDir, StateDir: s.StateDir, Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires, Schemas: schemas}
 }
 
 // openDefinitions reads the folders of skills and seeds the database with them. Folders

@@ -492,6 +492,8 @@ func (l *loader) folders(s *Settings) {
 		f.SetString(filepath.Clean(path))
 		info, err := os.Stat(path)
 		switch {
+		case row.path == "file" && errors.Is(err, fs.ErrNotExist) && l.values[row.Env].source == FromDefault:
+			f.SetString("") // it need not be there
 		case row.path == "file":
 			if err != nil || !info.Mode().IsRegular() {
 				l.wrong(row, "is not a file that can be read")

@@ -127,7 +127,7 @@ type Settings struct {
 	DailyModelCents      uint64 `env:"OPENSKILL_DAILY_MODEL_CENTS" envDefault:"10000" flag:"daily-model-cents" min:"1" max:"100000000" reload:"yes" doc:"what one tenant's questions to models may cost a day (UTC), in US cents, as far as their prices are known"`
 
 	SkillsDir       string `env:"OPENSKILL_SKILLS_DIR" envDefault:"./skills" flag:"skills" path:"dir" accepts:"a folder" doc:"folder of trusted skills, each a folder with a skill.yaml"`
-	SkillConfigPath string `env:"OPENSKILL_SKILL_CONFIG_PATH" envDefault:"./configs/skills.yaml" flag:"skill-config-path" accepts:"a file" doc:"list of trusted skills in one file; their code is in the folder of skills or of scripts"`
+	SkillConfigPath string `env:"OPENSKILL_SKILL_CONFIG_PATH" envDefault:"./configs/skills.yaml" flag:"skill-config-path" path:"file" accepts:"a file" doc:"list of trusted skills in one file; their code is in the folder of skills or of scripts"`
 	AgentSkills     string `env:"OPENSKILL_AGENT_SKILLS" flag:"agent-skills" accepts:"folders, with the separator of PATH between them" doc:"folders of Agent Skills, the folders with a SKILL.md; unset: the folder of skills"`
 	CLIDir          string `env:"OPENSKILL_CLI_DIR" envDefault:"./skills_cli" flag:"cli-dir" path:"dir" accepts:"a folder" doc:"folder of trusted scripts named {id}.py"`
 	DataRoot        string `env:"OPENSKILL_ALLOWED_ROOT" envDefault:"./data" flag:"data" path:"dir" accepts:"a folder" doc:"the one folder that skills may read, shown to them as /data (OPENSKILL_DATA_ALLOW says to which); without it skills see no data"`
