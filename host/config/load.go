@@ -482,7 +482,7 @@ func (l *loader) folders(s *Settings) {
 			continue
 		}
 		f := v.FieldByName(row.field)
-		path := f.String()
+		path, given := f.String(), f.String()
 		if row.path == "file" && path == "" {
 			continue
 		}
@@ -492,7 +492,7 @@ func (l *loader) folders(s *Settings) {
 		f.SetString(filepath.Clean(path))
 		info, err := os.Stat(path)
 		switch {
-		case row.path == "file" && errors.Is(err, fs.ErrNotExist) && l.values[row.Env].source == FromDefault:
+		case row.path == "file" && errors.Is(err, fs.ErrNotExist) && given == row.Default:
 			f.SetString("") // it need not be there
 		case row.path == "file":
 			if err != nil || !info.Mode().IsRegular() {
