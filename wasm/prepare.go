@@ -21,7 +21,7 @@ import (
 
 // generation names what checking and metering make of a module. It goes up with
 // every change of theirs, so that no cache holds the work of an older one.
-const generation = "19"
+const generation = "21"
 
 // Generation names what this program makes of modules: what was compiled by a
 // program of another one is of no use to it.
@@ -66,6 +66,11 @@ func (e *NotCompiledError) NotCompiled() string { return e.Digest }
 // runtimes that the host chose, and not of modules from strangers.
 const lowUnused = 1024
 
+// pythonStack is how much of its stack a CPython is told of, in bytes. With less, source
+// of a usual depth does not compile; with more, what is nested without an end meets the
+// limit of the host's stack before its own, which a script can catch.
+const pythonStack = 4 << 20
+
 // prepared is what a module's runs need to know beside its code.
 type prepared struct {
 	// MemoryMin is the memory that an instance begins with, in bytes.
@@ -99,7 +104,7 @@ func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, error) {
 		return nil, err
 	}
 	if o != nil && o.Trusted {
-		tuned, err := tune.Module(res.Module, &tune.Options{Low: lowUnused})
+		tuned, err := tune.Module(res.Module, &tune.Options{Low: lowUnused, Stack: pythonStack})
 		if err != nil {
 			return nil, fmt.Errorf("wasm: tune: %w", err)
 		}

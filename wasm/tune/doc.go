@@ -16,6 +16,9 @@
 // ([Options].Low), by the way in which it was linked. Nothing else
 // changes: not the order of accesses, not what they yield.
 //
+// A CPython is told of more of its stack than who built it said, and the functions that
+// look how much is left take some: see stack.go. There a program goes on where it failed.
+//
 // Functions that only trap are taken out of tables as well, whose entries each
 // instance pays for; calling such an entry is another kind of trap then.
 //

@@ -13,13 +13,17 @@ type Options struct {
 	// changes. A C program that the linker gave its stack first has its stack's far end
 	// there; one with its data first has nothing in the first 1,024 bytes.
 	Low uint32
+	// Stack is how much of its stack a CPython is told of, in bytes, where it is told
+	// of less; see stack.go. 0 leaves that as it is.
+	Stack uint32
 }
 
 // Stats counts what was done.
 type Stats struct {
-	Direct  int // additions that became offsets
-	Entries int // of tables, taken out because their function only traps
-	Shared  int // accesses that go through the local that theirs was computed from
+	Direct  int  // additions that became offsets
+	Entries int  // of tables, taken out because their function only traps
+	Shared  int  // accesses that go through the local that theirs was computed from
+	Stack   bool // it is a CPython that is told of more of its stack
 }
 
 // Tuned is a module that was rewritten.
@@ -57,5 +61,9 @@ func Module(m *binary.Module, opts *Options) (*Tuned, error) {
 		out.Codes[i] = c
 	}
 	t.Stats.Entries = entries(&out)
+	var err error
+	if t.Stats.Stack, err = stack(&out, opts.Stack); err != nil {
+		return nil, fmt.Errorf("tune: stack: %w", err)
+	}
 	return t, nil
 }
