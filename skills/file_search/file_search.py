@@ -11,7 +11,7 @@ import sys
 import zlib
 
 MAX_FILE = 5 << 20  # bytes of a file, also unpacked; larger ones are skipped
-MAX_UNPACK = 64 << 20  # bytes that are unpacked in one call
+MAX_UNPACK = 16 << 20  # bytes that are unpacked in one call
 MAX_RATIO = 1032  # bytes that one of gzip data can become
 CHUNK = 16 << 10  # bytes of compressed data that are unpacked at once
 MAX_ENTRIES = 20_000  # files and folders looked at in one call

@@ -19,7 +19,7 @@ import (
 
 const (
 	maxFile    = 5 << 20  // bytes of a file, also unpacked; larger ones are skipped
-	maxUnpack  = 64 << 20 // bytes that are unpacked in one call
+	maxUnpack  = 16 << 20 // bytes that are unpacked in one call
 	maxRatio   = 1032     // bytes that one of gzip data can become
 	maxEntries = 20_000   // files and folders looked at in one call
 	maxDepth   = 32       // folders below root_dir
