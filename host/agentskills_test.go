@@ -192,3 +192,23 @@ func TestScriptsThatRun(t *testing.T) {
 		}
 	}
 }
+
+// What a script writes comes back byte for byte, also where it is no text, from HTTP's door
+// and from the tools that models call.
+func TestScriptOutputKeepsItsBytes(t *testing.T) {
+	h, script := withAgentSkill(t, nil)
+	script("import * as std from 'std'\nstd.out.write(new Uint8Array([0x89, 0xff, 0]).buffer, 0, 3)\n")
+	const want = `{"encoding":"base64","output":"if8A"}`
+	p := skill.Local()
+	if r, _ := h.RunScript(t.Context(), p, skill.ScriptRequest{Skill: "greeter", Script: "greet.js"}); string(r.Data) != want {
+		t.Errorf("by the door: %s, %+v", r.Data, r.Error)
+	}
+	if r := h.AgentSkills().CallTool(t.Context(), p, "run_skill_script", json.RawMessage(`{"skill_name": "greeter", "script_file": "greet.js"}`), "t"); string(r.Data) != want {
+		t.Errorf("by the tool: %s, %+v", r.Data, r.Error)
+	}
+	script("for (;;) console.log('a line')\n")
+	r, _ := h.RunScript(t.Context(), p, skill.ScriptRequest{Skill: "greeter", Script: "greet.js", Limits: skill.Limits{Output: 1 << 10}})
+	if r.Error == nil || r.Error.Code != skill.OutputLimit || r.Error.Details["output"] != strings.Repeat("a line\n", 147)[:1024] {
+		t.Errorf("over the limit: %s, %+v", r.Data, r.Error)
+	}
+}

@@ -146,8 +146,8 @@ func (a *app) agentSkillsRunCommand() *cobra.Command {
 		Use:   "run SKILL SCRIPT [-- ARGS…]",
 		Short: "Runs a script of an Agent Skill in the sandbox, without a running host",
 		Long: `Runs a script through the same door as a running host and prints the Normalized
-Skill Result, whose data is {"output": what the script printed}. The exit code is 0 only if
-the result says "success": true. openskill script runs a script of any folder, and
+Skill Result, whose data is {"output": what the script printed}. Output that is not UTF-8 is
+base64 there, and "encoding" says so. The exit code is 0 only if the result says "success": true. openskill script runs a script of any folder, and
 passes its streams through.
 
 Arguments follow after --, or come as JSON with --args: a list of texts, or an object,

@@ -470,7 +470,7 @@ func result(id skill.ID, trace skill.TraceID, meta skill.Meta, value any, err er
 	}
 	var data json.RawMessage
 	if err == nil {
-		data, err = marshal(map[string]string{"output": output})
+		data, err = marshal(skill.OutputFields([]byte(output)))
 	}
 	if err != nil {
 		return skill.Failure(id, trace, meta, err)

@@ -92,7 +92,8 @@ const (
 		"args": {"description": "Arguments of the command line: a list of texts, such as [\"--value\", \"1\"], or an object, such as {\"value\": 1}, which becomes --value 1. In an object true gives the option alone, false and null leave it out, and a list gives its values behind the option.",
 			"anyOf": [{"type": "array", "items": {"type": ["string", "number", "boolean"]}}, {"type": "object"}, {"type": "null"}]},
 		"input": {"type": "string", "description": "Text that the script reads from standard input, for what is long or has several lines."}}}`
-	runOutput = `{"type": "object", "required": ["output"], "properties": {"output": {"type": "string"}}}`
+	runOutput = `{"type": "object", "required": ["output"], "properties": {"output": {"type": "string"},
+		"encoding": {"type": "string", "enum": ["base64"], "description": "Of output that is no text."}}}`
 )
 
 // describe says what load_skill is for and which skills there are, as far as there is
@@ -148,7 +149,7 @@ var takes = map[string]struct {
 // CallTool runs one of the three tools for a model. It never gives nil. Data of
 // load_skill is {"content", "resources", "scripts"}, of read_skill_resource {"content"},
 // or {"base64", "media_type"} for what is no text, of run_skill_script what the runner
-// gave, {"output": …}.
+// gave, {"output": …}, with "encoding": "base64" where that is no text.
 func (p *Provider) CallTool(ctx context.Context, who skill.Principal, name string, args json.RawMessage, trace skill.TraceID) *skill.Result {
 	return p.CallToolIn(ctx, who, name, args, trace, skill.Turn{}, skill.Limits{})
 }

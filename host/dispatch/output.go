@@ -44,10 +44,8 @@ func (d *Dispatcher) read(s *registry.Skill, reply *skill.Reply, limits skill.Li
 		return outcome{truncated: reply.Code == skill.OutputLimit}, d.ended(s, reply)
 	}
 	if uint64(len(reply.Stdout)) > limits.Output {
-		return outcome{truncated: true}, &skill.Error{
-			Op: "dispatch.read", Code: skill.OutputLimit,
-			Message: fmt.Sprintf("the skill printed more than its limit of %d bytes", limits.Output),
-		}
+		return outcome{truncated: true}, endedWith(skill.OutputLimit,
+			fmt.Sprintf("the skill printed more than its limit of %d bytes", limits.Output), reply.Stdout[:limits.Output])
 	}
 	mendPairs(reply.Stdout)
 	var data []byte // of a whole result, as it was written
@@ -118,7 +116,7 @@ func (d *Dispatcher) ended(s *registry.Skill, reply *skill.Reply) error {
 	if message == "" {
 		message = "the run was ended: " + string(reply.Code)
 	}
-	return &skill.Error{Op: "dispatch.read", Code: reply.Code, Message: message}
+	return endedWith(reply.Code, message, reply.Stdout)
 }
 
 // exited is the error of a guest that ended badly and said nothing usable. The

@@ -25,8 +25,9 @@ const (
 )
 
 // RunScript is Invoke for a script of an Agent Skill. The data of its result is
-// {"output": what it printed}; one that ends with another exit code than 0 is
-// GUEST_EXIT, and the end of its standard error is the message.
+// {"output": what it printed}, with "encoding": "base64" where that is not UTF-8; one that
+// ends with another exit code than 0 is GUEST_EXIT, and the end of its standard error is
+// the message.
 func (d *Dispatcher) RunScript(ctx context.Context, p skill.Principal, r skill.ScriptRequest) *skill.Result {
 	return d.StartScript(ctx, p, r, nil)
 }
@@ -139,14 +140,12 @@ func (d *Dispatcher) printed(s *registry.Skill, reply *skill.Reply, limits skill
 	case reply.Code != "":
 		return outcome{truncated: reply.Code == skill.OutputLimit}, d.ended(s, reply)
 	case uint64(len(reply.Stdout)) > limits.Output:
-		return outcome{truncated: true}, &skill.Error{
-			Op: "dispatch.printed", Code: skill.OutputLimit,
-			Message: fmt.Sprintf("the script printed more than its limit of %d bytes", limits.Output),
-		}
+		return outcome{truncated: true}, endedWith(skill.OutputLimit,
+			fmt.Sprintf("the script printed more than its limit of %d bytes", limits.Output), reply.Stdout[:limits.Output])
 	case reply.ExitCode != 0:
 		return outcome{}, d.scriptExited(s, reply)
 	}
-	data, err := json.Marshal(map[string]string{"output": strings.ToValidUTF8(string(reply.Stdout), "\uFFFD")})
+	data, err := json.Marshal(skill.OutputFields(reply.Stdout))
 	if err != nil {
 		return outcome{}, fmt.Errorf("dispatch.printed: %w", err)
 	}

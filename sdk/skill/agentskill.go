@@ -1,8 +1,10 @@
 package skill
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"regexp"
+	"unicode/utf8"
 )
 
 // AgentSkill is an Agent Skill (agentskills.io) as callers see it: what its SKILL.md
@@ -52,6 +54,15 @@ type ScriptRequest struct {
 	TraceID TraceID  // valid, as in a Request
 	Limits  Limits   // may only lower what the host says; zero: no opinion
 	Turn    Turn     // of the agent that asks; zero: none does
+}
+
+// OutputFields is what a script printed as fields of JSON: "output" is the text; where the
+// bytes are not UTF-8 it is their base64, and "encoding" says so.
+func OutputFields(b []byte) map[string]any {
+	if utf8.Valid(b) {
+		return map[string]any{"output": string(b)}
+	}
+	return map[string]any{"output": base64.StdEncoding.EncodeToString(b), "encoding": "base64"}
 }
 
 // Tool is a skill as models see one: a function with a name, a description and

@@ -450,7 +450,9 @@ export type Error = {
   /**
    * More for programs; a refused upload has its `report`. INVALID_ARGUMENT names the parts of the request
    * that were wrong as `fields`, a list of `{"field", "problem"}`;
-   * RATE_LIMITED has `retry_after_ms`.
+   * RATE_LIMITED has `retry_after_ms`. Of a run that a limit or a trap ended, `output` is the
+   * beginning of what it printed, at most 8 KiB, in base64 where `encoding` says so, and
+   * `output_bytes` is how much was printed until then.
    */
   details?: Record<string, unknown>;
   /** What was wrong and what is accepted; at most 512 bytes, no control characters. */
