@@ -51,7 +51,8 @@ func (t *localTalker) close() {
 func (t *localTalker) Turn(ctx context.Context, r client.ChatRequest, hear func(client.Event)) (*client.ChatAnswer, error) {
 	a, err := t.h.Chat().Turn(ctx, skill.Local(), chat.Request{
 		Message: r.Message, Conversation: r.Conversation, Provider: r.Provider, Model: r.Model,
-		MaxIterations: r.MaxIterations, MaxToolCalls: r.MaxToolCalls, MaxTokens: r.MaxTokens, Trace: skill.TraceID(rand.Text()),
+		MaxIterations: r.MaxIterations, MaxToolCalls: r.MaxToolCalls, MaxTokens: r.MaxTokens,
+		MaxRetries: r.MaxValidationRetries, TimeoutMS: r.TimeoutMS, Trace: skill.TraceID(rand.Text()),
 	}, hearing(hear))
 	return answerOf(a), err
 }
@@ -59,7 +60,8 @@ func (t *localTalker) Turn(ctx context.Context, r client.ChatRequest, hear func(
 func (t *localTalker) Decide(ctx context.Context, conversation string, d client.Decision, hear func(client.Event)) (*client.ChatAnswer, error) {
 	a, err := t.h.Chat().Approve(ctx, skill.Local(), conversation, chat.Decision{
 		ApprovalID: d.ApprovalID, Approve: d.Approve, Provider: d.Provider, Model: d.Model,
-		MaxIterations: d.MaxIterations, MaxToolCalls: d.MaxToolCalls, MaxTokens: d.MaxTokens, Trace: skill.TraceID(rand.Text()),
+		MaxIterations: d.MaxIterations, MaxToolCalls: d.MaxToolCalls, MaxTokens: d.MaxTokens,
+		MaxRetries: d.MaxValidationRetries, TimeoutMS: d.TimeoutMS, Trace: skill.TraceID(rand.Text()),
 	}, hearing(hear))
 	return answerOf(a), err
 }

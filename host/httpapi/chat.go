@@ -85,7 +85,7 @@ func decodeChat(b []byte, stream *bool) (r chat.Request, err error) {
 			return text(&r.Message, 0)(field, value)
 		}},
 		{"conversation_id", text(&r.Conversation, maxConversation)},
-	}, turnMembers(&r.Provider, &r.Model, &r.MaxIterations, &r.MaxToolCalls, &r.MaxTokens, stream)...))
+	}, turnMembers(&r, stream)...))
 	if err == nil && !said {
 		err = invalidField("message", `is missing; send {"message": "…"}`)
 	}
@@ -93,13 +93,15 @@ func decodeChat(b []byte, stream *bool) (r chat.Request, err error) {
 }
 
 // turnMembers are the keys that say how a turn is to be taken.
-func turnMembers(provider, model *string, iterations, calls, tokens *int, stream *bool) []member {
+func turnMembers(r *chat.Request, stream *bool) []member {
 	return []member{
-		{"provider", text(provider, maxProvider)},
-		{"model", text(model, maxModel)},
-		{"max_iterations", count(iterations)},
-		{"max_tool_calls", count(calls)},
-		{"max_tokens", count(tokens)},
+		{"provider", text(&r.Provider, maxProvider)},
+		{"model", text(&r.Model, maxModel)},
+		{"max_iterations", count(&r.MaxIterations)},
+		{"max_tool_calls", count(&r.MaxToolCalls)},
+		{"max_tokens", count(&r.MaxTokens)},
+		{"max_validation_retries", count(&r.MaxRetries)},
+		{"timeout_ms", count(&r.TimeoutMS)},
 		{"stream", flag(stream)},
 	}
 }

@@ -52,7 +52,7 @@ func TestBodiesOfTurns(t *testing.T) {
 		want chat.Request
 	}{
 		"the least":    {`{"message":"x"}`, chat.Request{Message: "x"}},
-		"all of it":    {`{"message":"\u4f60\n","provider":"p","model":"m","max_iterations":1,"max_tool_calls":2.0,"max_tokens":3e2,"stream":false}`, chat.Request{Message: "你\n", Provider: "p", Model: "m", MaxIterations: 1, MaxToolCalls: 2, MaxTokens: 300}},
+		"all of it":    {`{"message":"\u4f60\n","provider":"p","model":"m","max_iterations":1,"max_tool_calls":2.0,"max_tokens":3e2,"max_validation_retries":4,"timeout_ms":5,"stream":false}`, chat.Request{Message: "你\n", Provider: "p", Model: "m", MaxIterations: 1, MaxToolCalls: 2, MaxTokens: 300, MaxRetries: 4, TimeoutMS: 5}},
 		"huge numbers": {`{"message":"x","max_tokens":9007199254740991}`, chat.Request{Message: "x", MaxTokens: long - 1}},
 		"a NUL":        {`{"message":"a\u0000b"}`, chat.Request{Message: "a\x00b"}}, // text is the agent's to judge
 		"white space":  {" \r\n{ \"message\" : \"x\" }\n", chat.Request{Message: "x"}},
@@ -76,7 +76,7 @@ func TestBodiesOfTurns(t *testing.T) {
 		want chat.Decision
 	}{
 		{"", chat.Decision{Approve: true}},
-		{`{"approval_id":"a3","approve":false,"provider":"p","model":"m","max_iterations":1,"max_tool_calls":2,"max_tokens":3}`, chat.Decision{ApprovalID: "a3", Provider: "p", Model: "m", MaxIterations: 1, MaxToolCalls: 2, MaxTokens: 3}},
+		{`{"approval_id":"a3","approve":false,"provider":"p","model":"m","max_iterations":1,"max_tool_calls":2,"max_tokens":3,"max_validation_retries":4,"timeout_ms":5}`, chat.Decision{ApprovalID: "a3", Provider: "p", Model: "m", MaxIterations: 1, MaxToolCalls: 2, MaxTokens: 3, MaxRetries: 4, TimeoutMS: 5}},
 		{`{}`, chat.Decision{Approve: true}},
 	} {
 		resp, body := s.do(t, "POST", "/agent/conversations/"+id+":approve", tc.body, "X-Trace-Id", "t-1")
@@ -109,6 +109,8 @@ func TestBodiesOfTurns(t *testing.T) {
 		{`{"max_tool_calls":"1"}`, "max_tool_calls", "must be a whole number, 1 or more"},
 		{`{"max_tokens":9007199254740992}`, "max_tokens", "must be a whole number, 1 or more"},
 		{`{"max_tokens":1e999}`, "max_tokens", "must be a whole number, 1 or more"},
+		{`{"max_validation_retries":0}`, "max_validation_retries", "must be a whole number, 1 or more"},
+		{`{"timeout_ms":"1"}`, "timeout_ms", "must be a whole number, 1 or more"},
 		{`{"max_tokens":null}`, "max_tokens", "must be a whole number, 1 or more"},
 		{`[]`, "body", "expected a JSON object"},
 		{`{"model":"` + "a\x00b" + `"}`, "model", ""},

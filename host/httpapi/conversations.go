@@ -99,8 +99,12 @@ func decodeDecision(b []byte, stream *bool) (chat.Decision, error) {
 	if len(b) == 0 {
 		return d, nil
 	}
-	return d, readMembers(b, "", append([]member{
+	var r chat.Request
+	err := readMembers(b, "", append([]member{
 		{"approval_id", text(&d.ApprovalID, maxApproval)},
 		{"approve", flag(&d.Approve)},
-	}, turnMembers(&d.Provider, &d.Model, &d.MaxIterations, &d.MaxToolCalls, &d.MaxTokens, stream)...))
+	}, turnMembers(&r, stream)...))
+	d.Provider, d.Model, d.MaxIterations, d.MaxToolCalls, d.MaxTokens = r.Provider, r.Model, r.MaxIterations, r.MaxToolCalls, r.MaxTokens
+	d.MaxRetries, d.TimeoutMS = r.MaxRetries, r.TimeoutMS
+	return d, err
 }

@@ -22,6 +22,9 @@ type ChatRequest struct {
 	MaxIterations int `json:"max_iterations,omitempty"`
 	MaxToolCalls  int `json:"max_tool_calls,omitempty"`
 	MaxTokens     int `json:"max_tokens,omitempty"`
+	// MaxValidationRetries is how often in a row the model may mend wrong calls.
+	MaxValidationRetries int `json:"max_validation_retries,omitempty"`
+	TimeoutMS            int `json:"timeout_ms,omitempty"` // of each call of a tool
 }
 
 // Decision is what a person says about a call that waits for an approval.
@@ -34,6 +37,9 @@ type Decision struct {
 	MaxIterations int    `json:"max_iterations,omitempty"`
 	MaxToolCalls  int    `json:"max_tool_calls,omitempty"`
 	MaxTokens     int    `json:"max_tokens,omitempty"`
+
+	MaxValidationRetries int `json:"max_validation_retries,omitempty"`
+	TimeoutMS            int `json:"timeout_ms,omitempty"`
 }
 
 // ChatAnswer is what a turn came to.

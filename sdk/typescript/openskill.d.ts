@@ -260,12 +260,14 @@ export type ChatDecision = {
   max_iterations?: AgentLimit;
   max_tokens?: AgentLimit;
   max_tool_calls?: AgentLimit;
+  max_validation_retries?: AgentLimit;
   /** One of the provider's; its usual one if it is left out. */
   model?: string;
   /** Whose model; the host's choice if it is left out. */
   provider?: string;
   /** Answer with server-sent events; what `Accept` says if it is left out. */
   stream?: boolean;
+  timeout_ms?: AgentLimit;
 };
 
 /** What the events of a stream have as `data`, by their names. */
@@ -286,6 +288,7 @@ export type ChatRequest = {
   max_iterations?: AgentLimit;
   max_tokens?: AgentLimit;
   max_tool_calls?: AgentLimit;
+  max_validation_retries?: AgentLimit;
   /** What the caller says, 1 byte to 32 KiB in UTF-8, with something in it that can be seen. */
   message: string;
   /** One of the provider's; its usual one if it is left out. */
@@ -294,6 +297,7 @@ export type ChatRequest = {
   provider?: string;
   /** Answer with server-sent events; what `Accept` says if it is left out. */
   stream?: boolean;
+  timeout_ms?: AgentLimit;
 };
 
 export type ChatStart = {

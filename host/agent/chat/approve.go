@@ -50,7 +50,8 @@ const (
 func (c *Chat) Approve(ctx context.Context, p skill.Principal, id string, d Decision, hear func(Event)) (*Answer, error) {
 	r := Request{
 		Conversation: id, Provider: d.Provider, Model: d.Model,
-		MaxIterations: d.MaxIterations, MaxToolCalls: d.MaxToolCalls, MaxTokens: d.MaxTokens, Trace: d.Trace,
+		MaxIterations: d.MaxIterations, MaxToolCalls: d.MaxToolCalls, MaxTokens: d.MaxTokens,
+		MaxRetries: d.MaxRetries, TimeoutMS: d.TimeoutMS, Trace: d.Trace,
 	}
 	return c.serve(ctx, p, &r, hear, func(ctx context.Context, t *turn) error {
 		return t.decide(ctx, &d)

@@ -18,6 +18,8 @@ type Request struct {
 	MaxIterations int
 	MaxToolCalls  int
 	MaxTokens     int
+	MaxRetries    int // as Options.ValidationRetries
+	TimeoutMS     int // of each call of a tool, in milliseconds
 	Trace         skill.TraceID
 }
 
@@ -31,6 +33,8 @@ type Decision struct {
 	MaxIterations int
 	MaxToolCalls  int
 	MaxTokens     int
+	MaxRetries    int
+	TimeoutMS     int
 	Trace         skill.TraceID
 }
 

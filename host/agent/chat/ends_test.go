@@ -150,6 +150,17 @@ func TestWrongCalls(t *testing.T) {
 			t.Errorf("answer: %s", a.Answer)
 		}
 	})
+	t.Run("as often as the caller allows, at most as the host does", func(t *testing.T) {
+		for asked, rounds := range map[int]int{1: 2, 2: 3, 300: 3} {
+			b := newBench(t, always(calls("echo", "wrong")), func(o *Options) { o.ValidationRetries = 2 })
+			a := b.turn(t, Request{Message: "Go", MaxRetries: asked}, nil)
+			same(t, "reason", a.StopReason, InvalidCalls)
+			same(t, "rounds", a.Iterations, rounds)
+			if want := fmt.Sprintf("wrong calls %d times in a row", rounds); !strings.Contains(a.Answer, want) {
+				t.Errorf("answer: %s, want %s", a.Answer, want)
+			}
+		}
+	})
 	t.Run("arguments without end", func(t *testing.T) {
 		long := `{"text":"` + strings.Repeat("x", maxArguments) + `"}`
 		half := `{"text":"` + strings.Repeat("\x01", maxArguments/2) + `"}`
@@ -165,6 +176,16 @@ func TestWrongCalls(t *testing.T) {
 		}
 		same(t, "calls of the second answer that were made", made, 3)
 	})
+}
+
+// The time that a caller gives each call goes with it; the door lowers it to the host's.
+func TestCallsHaveTheTimeOfTheirTurn(t *testing.T) {
+	b := newBench(t, scripted(calls("echo", "{}", "echo", "{}"), says("Done."), calls("echo", "{}"), says("Done.")))
+	a := b.turn(t, Request{Message: "Go", TimeoutMS: 1500}, nil)
+	b.turn(t, Request{Message: "Go", Conversation: a.Conversation}, nil)
+	for i, want := range []time.Duration{1500 * time.Millisecond, 1500 * time.Millisecond, 0} {
+		same(t, "time", b.box.calls[i].Limits.Timeout, want)
+	}
 }
 
 // What a model and its vendor can do beside answering.

@@ -175,7 +175,7 @@ func (t *turn) after(ctx context.Context, calls []asked) (StopReason, error) {
 		return reason, nil
 	case t.beyond > 0:
 		return StopReason(budget.ToolCalls), nil
-	case t.wrong > t.c.o.ValidationRetries:
+	case t.wrong > t.retries:
 		return InvalidCalls, nil
 	}
 	return "", nil
@@ -267,7 +267,7 @@ func (t *turn) call(ctx context.Context, calls []asked) {
 		t.say(Event{Kind: EventToolGo, Tool: toBeCalled(&calls[i])})
 	}
 	t.made += n
-	limits := skill.Limits{Fuel: t.budget.FuelShare(n)}
+	limits := skill.Limits{Fuel: t.budget.FuelShare(n), Timeout: t.callTime}
 	begin := len(t.calls)
 	t.calls = append(t.calls, make([]ToolCall, len(calls))...)
 	var running sync.WaitGroup

@@ -33,6 +33,9 @@ type turn struct {
 	budget *budget.Budget
 	began  time.Time
 
+	retries  int           // answers in a row with calls that are wrong, after the first
+	callTime time.Duration // of each call; 0: as the skill and the host have it
+
 	conv    *conversations.Conversation
 	first   int  // the conversation's rounds before this turn
 	tokens  int  // and its tokens
@@ -80,24 +83,27 @@ func checkMessage(m string) error {
 	return nil
 }
 
-// limits are what a turn may use: what its caller asks for, at most what the host allows.
-func (c *Chat) limits(r *Request) (budget.Limits, error) {
-	l := c.o.Limits
+// limits are what a turn may use, and how often its model may mend calls: what its caller
+// asks for, at most what the host allows.
+func (c *Chat) limits(r *Request) (l budget.Limits, retries int, err error) {
+	l, retries = c.o.Limits, c.o.ValidationRetries
+	most := r.TimeoutMS // which the door lowers
 	for _, f := range []struct {
 		name  string
 		asked int
 		limit *int
 	}{
 		{"max_iterations", r.MaxIterations, &l.Iterations}, {"max_tool_calls", r.MaxToolCalls, &l.ToolCalls}, {"max_tokens", r.MaxTokens, &l.Tokens},
+		{"max_validation_retries", r.MaxRetries, &retries}, {"timeout_ms", r.TimeoutMS, &most},
 	} {
 		if f.asked < 0 {
-			return l, invalid(f.name, "must be a whole number from 1")
+			return l, 0, invalid(f.name, "must be a whole number from 1")
 		}
 		if f.asked > 0 {
 			*f.limit = min(*f.limit, f.asked)
 		}
 	}
-	return l, nil
+	return l, retries, nil
 }
 
 // serve is a turn from its first check to its last event. begin runs when the
@@ -106,7 +112,7 @@ func (c *Chat) serve(ctx context.Context, p skill.Principal, r *Request, hear fu
 	if err := mayChat(p); err != nil {
 		return nil, err
 	}
-	limits, err := c.limits(r)
+	limits, retries, err := c.limits(r)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +143,8 @@ func (c *Chat) serve(ctx context.Context, p skill.Principal, r *Request, hear fu
 	}
 	t := &turn{
 		c: c, p: p, trace: r.Trace, hear: hear, model: model, budget: budget.New(limits, c.o.Now), began: c.o.Now(),
-		conv: &conversations.Conversation{ID: id, Owner: ownerOf(p)},
+		conv:    &conversations.Conversation{ID: id, Owner: ownerOf(p)},
+		retries: retries, callTime: time.Duration(r.TimeoutMS) * time.Millisecond,
 	}
 	defer func() {
 		if v := recover(); v != nil {

@@ -181,6 +181,8 @@ func TestTurnsRefused(t *testing.T) {
 		{"iterations", someone, Request{Message: "x", MaxIterations: -1}, skill.InvalidArgument, "max_iterations"},
 		{"calls", someone, Request{Message: "x", MaxToolCalls: -1}, skill.InvalidArgument, "max_tool_calls"},
 		{"tokens", someone, Request{Message: "x", MaxTokens: -1}, skill.InvalidArgument, "max_tokens"},
+		{"retries", someone, Request{Message: "x", MaxRetries: -1}, skill.InvalidArgument, "max_validation_retries"},
+		{"time", someone, Request{Message: "x", TimeoutMS: -1}, skill.InvalidArgument, "timeout_ms"},
 		{"provider", someone, Request{Message: "x", Provider: "other"}, skill.InvalidArgument, "fake"},
 		{"model", someone, Request{Message: "x", Model: "other"}, skill.InvalidArgument, "m1"},
 		{"conversation", someone, Request{Message: "x", Conversation: "0198c0de-0000-7000-8000-000000000000"}, skill.NotFound, "conversation"},

@@ -230,18 +230,20 @@ class Client:
     # The agent
 
     def chat(
-        self, message: str, conversation: str = "", provider: str = "", model: str = "", *, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0
+        self, message: str, conversation: str = "", provider: str = "", model: str = "", *, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0,
+        max_validation_retries: int = 0, timeout_ms: int = 0
     ) -> ChatAnswer:
         """Sends a message and waits for the whole answer. Limits may only lower what the host
-        allows; 0 is no opinion."""
-        return cast(ChatAnswer, self._object("POST", "/agent/chat", _turn({"message": message}, conversation, provider, model, max_iterations, max_tool_calls, max_tokens)))
+        allows; 0 is no opinion. timeout_ms is of each call of a tool."""
+        return cast(ChatAnswer, self._object("POST", "/agent/chat", _turn({"message": message}, conversation, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms)))
 
     def chat_stream(
-        self, message: str, conversation: str = "", provider: str = "", model: str = "", *, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0
+        self, message: str, conversation: str = "", provider: str = "", model: str = "", *, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0,
+        max_validation_retries: int = 0, timeout_ms: int = 0
     ) -> Iterator[Event]:
         """Sends a message and gives what happens as it happens. Nothing is sent before the first
         event is asked for. To leave the loop cancels the turn. The last event is done."""
-        body = _turn({"message": message}, conversation, provider, model, max_iterations, max_tool_calls, max_tokens)
+        body = _turn({"message": message}, conversation, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms)
         return self._stream("/agent/chat", body)
 
     def approve(self, conversation: str, approve: bool, approval_id: str = "", provider: str = "", model: str = "") -> ChatAnswer:
@@ -354,7 +356,8 @@ def _request(input: Optional[Mapping[str, Any]], version: str, limits: Optional[
 
 
 def _turn(
-    body: Dict[str, Any], conversation: str, provider: str, model: str, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0
+    body: Dict[str, Any], conversation: str, provider: str, model: str, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0,
+    max_validation_retries: int = 0, timeout_ms: int = 0
 ) -> Dict[str, Any]:
     given = {
         "conversation_id": conversation,
@@ -363,6 +366,8 @@ def _turn(
         "max_iterations": max_iterations,
         "max_tool_calls": max_tool_calls,
         "max_tokens": max_tokens,
+        "max_validation_retries": max_validation_retries,
+        "timeout_ms": timeout_ms,
     }
     return dict(body, **{k: v for k, v in given.items() if v})
 
