@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/cmd/openskill/internal/load"
+	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )
 
@@ -38,7 +40,7 @@ func (a *app) benchLoadCommand() *cobra.Command {
 	connections := &count{value: 256, low: 1, high: mostConnections, name: "N"}
 	o := loadOptions{rate: "100"}
 	cmd := &cobra.Command{
-		Use:   "load URL",
+		Use:   "load [URL]",
 		Short: "Calls a running host at a steady rate, and measures how long answers take",
 		Long: `Sends calls to a running host at a rate that does not depend on its answers, and
 prints the latency by percentiles, from when a call was due: a host that stands still
@@ -50,11 +52,12 @@ late, it says so.
 --skill echo=3 --skill calculator=1 calls three times as much of echo. The built-in skills
 have an input; others need one: --input '{"text":"hi"}' for all, --input 'mine={}' for one.
 
+Without a URL, the host is the one at OPENSKILL_HTTP_BASE_URL in the environment.
 Only hosts on this machine are called, unless --remote is given: ask who runs it first.
 Interrupted, it prints what there is. The exit code is 1 if calls failed or were not sent.`,
 		Example: "  openskill bench load http://127.0.0.1:8000 --rate 200 --duration 30s --skill echo=3 --skill calculator=1\n" +
 			"  openskill bench load http://127.0.0.1:8000 --rate 500 --plot latency.svg --histogram latency.hgrm",
-		Args: takes(1, 1),
+		Args: takes(0, 1),
 	}
 	f := cmd.Flags()
 	f.Var(&word{&o.rate, "N"}, "rate", "calls a second, from 0.1 to 200000; default 100")
@@ -81,12 +84,16 @@ Interrupted, it prints what there is. The exit code is 1 if calls failed or were
 		if o.key, err = readKey(o.key); err != nil {
 			return err
 		}
-		t, err := load.Open(args[0], load.Options{Key: o.key, Connections: p.Connections, Timeout: p.Timeout, Remote: o.remote})
+		url := cmp.Or(append(args, a.environment(client.BaseURLVariable))...)
+		if url == "" {
+			return usage("name the address of the host, like http://127.0.0.1:8000, or set %s", client.BaseURLVariable)
+		}
+		t, err := load.Open(url, load.Options{Key: o.key, Connections: p.Connections, Timeout: p.Timeout, Remote: o.remote})
 		if errors.Is(err, load.ErrNotLoopback) {
-			return usage("%s is not on this machine; --remote calls it all the same", quote(args[0]))
+			return usage("%s is not on this machine; --remote calls it all the same", quote(url))
 		}
 		if err != nil {
-			return usage("%s is %v", quote(args[0]), err)
+			return usage("%s is %v", quote(url), err)
 		}
 		return a.runLoad(cmd.Context(), p, t, &o)
 	}

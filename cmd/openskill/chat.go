@@ -34,7 +34,8 @@ shown as they come, Ctrl-C stops a turn and not the program, /help lists command
 With a MESSAGE it is one turn. Where standard input is no terminal, each line of it is
 a message; answers go to standard output, and calls of tools to standard error.
 
-The host is opened in this process, or is the one at --remote. Its settings say which
+The host is the one at --remote, or at OPENSKILL_HTTP_BASE_URL in the environment; else,
+or with --skills and other settings, it is opened in this process. Its settings say which
 model there is (OPENAI_API_KEY, DASHSCOPE_API_KEY, ANTHROPIC_API_KEY and others);
 without one, rules choose a skill by the words of a message.
 
@@ -70,6 +71,9 @@ func (a *app) chat(ctx context.Context, flags *settingsFlags, o *chatFlags, args
 		return err
 	}
 	c := &chatting{provider: o.provider, model: o.model, conversation: o.conversation}
+	if o.remote == "" && localFlag(flags) == "" {
+		o.remote = a.environment(client.BaseURLVariable)
+	}
 	if o.remote != "" {
 		if c.talk, err = a.remote(flags, o); err != nil {
 			return err
@@ -102,12 +106,20 @@ func (a *app) chat(ctx context.Context, flags *settingsFlags, o *chatFlags, args
 	return a.everyLine(ctx, c, o)
 }
 
-// remote is the host that a flag names.
-func (a *app) remote(flags *settingsFlags, o *chatFlags) (talker, error) {
+// localFlag is one that is given of a host in this process, "" if there is none.
+func localFlag(flags *settingsFlags) string {
 	for _, row := range flags.rows {
 		if g := flags.cmd.Flags().Lookup(row.Flag); g.Changed && row.Flag != "state" && row.Flag != "debug" {
-			return nil, usage("--%s is of a host in this process, and the one at --remote has its own", row.Flag)
+			return row.Flag
 		}
+	}
+	return ""
+}
+
+// remote is the host that a flag names, or the environment.
+func (a *app) remote(flags *settingsFlags, o *chatFlags) (talker, error) {
+	if own := localFlag(flags); own != "" {
+		return nil, usage("--%s is of a host in this process, and the one at --remote has its own", own)
 	}
 	key := ""
 	if o.keyEnv != "" {

@@ -104,6 +104,31 @@ func TestChatJSON(t *testing.T) {
 	}
 }
 
+// The seed has clients find the host by OPENSKILL_HTTP_BASE_URL.
+func TestChatReadsTheAddressOfTheEnvironment(t *testing.T) {
+	h := newChatHost(t)
+	t.Setenv(client.BaseURLVariable, h.URL)
+	var out, log bytes.Buffer
+	if exit := Run(t.Context(), []string{"chat", "--state", t.TempDir(), "the mean"}, strings.NewReader(""), &out, &log); exit != 0 || len(h.turns()) != 1 {
+		t.Errorf("exit code %d, %d turns there; %s", exit, len(h.turns()), &log)
+	}
+	// A flag of a host in this process asks for one, and an address for that one.
+	log.Reset()
+	_ = Run(t.Context(), []string{"chat", "--state", t.TempDir(), "--skills", t.TempDir(), "the mean"}, strings.NewReader(""), &out, &log)
+	if len(h.turns()) != 1 {
+		t.Errorf("--skills: the host at the address was asked; %s", &log)
+	}
+	other := newChatHost(t)
+	if exit := Run(t.Context(), []string{"chat", "--state", t.TempDir(), "--remote", other.URL, "the mean"}, strings.NewReader(""), &out, &log); exit != 0 || len(h.turns()) != 1 || len(other.turns()) != 1 {
+		t.Errorf("--remote: exit code %d, %d and %d turns; %s", exit, len(h.turns()), len(other.turns()), &log)
+	}
+	t.Setenv(client.BaseURLVariable, "host.example")
+	log.Reset()
+	if exit := Run(t.Context(), []string{"chat", "--state", t.TempDir(), "the mean"}, strings.NewReader(""), &out, &log); exit != 2 || !strings.Contains(log.String(), client.BaseURLVariable) {
+		t.Errorf("exit code %d; %s", exit, &log)
+	}
+}
+
 func TestChatUsage(t *testing.T) {
 	h := newChatHost(t)
 	h.key = "osk_right"

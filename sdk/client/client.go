@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -49,13 +51,23 @@ type Client struct {
 	sleep     func(ctx context.Context, d time.Duration) error
 }
 
-// New makes a client of the host at baseURL, like http://127.0.0.1:8000. It sends nothing.
+// BaseURLVariable is the environment variable with the address of the host.
+const BaseURLVariable = "OPENSKILL_HTTP_BASE_URL"
+
+// New makes a client of the host at baseURL; for "", at the address in BaseURLVariable, or
+// else at http://127.0.0.1:8000. It sends nothing.
 func New(baseURL string, o *Options) (*Client, error) {
 	if o == nil {
 		o = &Options{}
 	}
+	named := baseURL == ""
+	if named {
+		baseURL = cmp.Or(os.Getenv(BaseURLVariable), "http://127.0.0.1:8000")
+	}
 	base, err := parseBase(baseURL)
-	if err != nil {
+	if err != nil && named {
+		return nil, fmt.Errorf("%w (it comes from the environment variable %s)", err, BaseURLVariable)
+	} else if err != nil {
 		return nil, err
 	}
 	if strings.ContainsFunc(o.Key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {

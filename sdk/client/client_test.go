@@ -60,7 +60,7 @@ func wants(t *testing.T, sent, body string) http.HandlerFunc {
 func TestNew(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{
-		"", "127.0.0.1:8000", "ftp://host", "http://", "http://:80", "http://u:secret@host", "http://host?key=secret", "http://host/#x",
+		"127.0.0.1:8000", "ftp://host", "http://", "http://:80", "http://u:secret@host", "http://host?key=secret", "http://host/#x",
 		"http://ho st/", "http://host?", "%zz", "http://[::1",
 	} {
 		if _, err := New(bad, nil); err == nil || strings.Contains(err.Error(), "secret") {
@@ -447,5 +447,22 @@ func TestUnreachable(t *testing.T) {
 	cancel()
 	if _, err := c.Chat(gone, ChatRequest{Message: "x"}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// The seed has clients find the host by OPENSKILL_HTTP_BASE_URL.
+func TestReadsTheAddressOfTheEnvironment(t *testing.T) {
+	for named, want := range map[string]string{"": "http://127.0.0.1:8000", "https://skills.example/a/": "https://skills.example/a"} {
+		t.Setenv(BaseURLVariable, named)
+		if c, err := New("", nil); err != nil || c.base != want {
+			t.Errorf("%q: %+v, %v", named, c, err)
+		}
+		if c, err := New("http://localhost:1", nil); err != nil || c.base != "http://localhost:1" {
+			t.Errorf("the argument: %+v, %v", c, err)
+		}
+	}
+	t.Setenv(BaseURLVariable, "http://u:secret@host")
+	if _, err := New("", nil); err == nil || !strings.Contains(err.Error(), BaseURLVariable) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%v", err)
 	}
 }

@@ -34,6 +34,7 @@ from ._types import (
 )
 
 KEY_VARIABLE = "OPENSKILL_API_KEY"
+BASE_VARIABLE = "OPENSKILL_HTTP_BASE_URL"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Result:
 class Client:
     """Calls one host. Threads may share it, and it needs no closing.
 
+    base_url is its address; without one the variable OPENSKILL_HTTP_BASE_URL is read, and else
+    it is http://127.0.0.1:8000.
     api_key is an API key or a JWT; without one the variable OPENSKILL_API_KEY is read, and ""
     shows none, which hosts on loopback accept. It goes to the base URL as it is: to another
     machine use https. timeout is how many seconds a request with its retries may take, and
@@ -60,7 +63,7 @@ class Client:
 
     def __init__(
         self,
-        base_url: str = "http://127.0.0.1:8000",
+        base_url: Optional[str] = None,
         api_key: Optional[str] = None,
         *,
         timeout: float = 60.0,
@@ -72,6 +75,8 @@ class Client:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         key = os.environ.get(KEY_VARIABLE, "") if api_key is None else api_key
+        if base_url is None:
+            base_url = os.environ.get(BASE_VARIABLE) or "http://127.0.0.1:8000"
         self._http = Transport(base_url, key, timeout, retries, user_agent, max_answer, max_event, ssl_context, sleep)
         self._sleep = sleep
         self._trace = ""

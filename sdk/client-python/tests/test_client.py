@@ -12,6 +12,7 @@ import traceback
 import unittest
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from unittest.mock import patch
 
 from openskill_client import Client, Error, Event, OpenSkillError, StoppedError, TimedOut
 from openskill_client._events import Reader
@@ -114,6 +115,16 @@ class Requests(unittest.TestCase):
                 else:
                     os.environ["OPENSKILL_API_KEY"] = before
             self.assertEqual([a[2].get("Authorization") for a in s.asked], ["Bearer " + KEY, None, "Bearer other"])
+
+    def test_address_of_the_environment(self):
+        with Server((200, {}, {}), (200, {}, {})) as s:
+            with patch.dict(os.environ, {"OPENSKILL_HTTP_BASE_URL": s.url}):
+                Client().skill("a")
+            with patch.dict(os.environ, {"OPENSKILL_HTTP_BASE_URL": "http://127.0.0.1:1"}):
+                Client(s.url).skill("a")
+            self.assertEqual(len(s.asked), 2)
+        with patch.dict(os.environ, {"OPENSKILL_HTTP_BASE_URL": ""}):
+            self.assertIn("http://127.0.0.1:8000", repr(Client()))
 
     def test_wrong_arguments(self):
         for url in ("", "127.0.0.1:8000", "ftp://host", "http://", "http://:80", "http://u:geheim@host", "http://host?key=geheim", "http://host/#x", "http://ho st", "http://host:x", "http://host\r\nX: y"):
