@@ -31,7 +31,8 @@ type Executions interface {
 	// Track makes a run known that is on record and about to begin. It runs with the
 	// context, and done is called when it has ended.
 	Track(ctx context.Context, s *audit.Started) (run context.Context, done func())
-	// Keep is called before a run that left artifacts is on record as finished.
+	// Keep is called before a run that left artifacts is on record as finished. It sets the
+	// URL of those that it keeps.
 	Keep(ctx context.Context, of *audit.Started, artifacts []skill.Artifact) error
 	// KeepLogs is called before a run that wrote to standard error is on record as finished;
 	// text gives the end of that.
@@ -173,6 +174,8 @@ func (d *Dispatcher) finished(ctx context.Context, c *call, err error) error {
 	if d.o.Executions != nil && len(r.Meta.Artifacts) > 0 {
 		if unkept = d.o.Executions.Keep(ctx, c.started, r.Meta.Artifacts); unkept != nil {
 			f.Status, f.Code, f.Message, f.Artifacts = audit.Failed, skill.CodeOf(unkept), "the artifacts could not be kept", nil
+		} else {
+			c.reply.Artifacts = r.Meta.Artifacts // which say where they are
 		}
 	}
 	if d.o.Executions != nil && c.reply != nil && len(c.reply.Stderr) > 0 {

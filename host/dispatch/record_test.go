@@ -219,8 +219,9 @@ func (a *attic) Track(ctx context.Context, s *audit.Started) (context.Context, f
 }
 
 func (a *attic) Keep(_ context.Context, of *audit.Started, list []skill.Artifact) error {
-	for _, f := range list {
+	for i, f := range list {
 		a.kept = append(a.kept, of.Tenant+"/"+f.Name)
+		list[i].URL = "/" + f.Name
 	}
 	return a.fail
 }
@@ -283,7 +284,7 @@ func TestArtifactsAreKept(t *testing.T) {
 		r.Artifacts = []skill.Artifact{{Name: "a.txt", Data: []byte("a"), Size: 1}, {Name: "../b", Data: []byte("b"), Size: 1}}
 		return r, nil
 	}
-	if r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}")); !r.Success || !slices.Equal(a.kept, []string{"local/a.txt"}) {
+	if r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}")); !r.Success || !slices.Equal(a.kept, []string{"local/a.txt"}) || len(r.Meta.Artifacts) != 1 || r.Meta.Artifacts[0].URL != "/a.txt" {
 		t.Errorf("%+v, kept %v", r, a.kept)
 	}
 	if f := b.finished[0]; len(f.Artifacts) != 1 || f.Artifacts[0].SHA256 != "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" {
@@ -294,7 +295,7 @@ func TestArtifactsAreKept(t *testing.T) {
 	}
 	a.fail = &skill.Error{Op: "test", Code: skill.AuditUnavailable, Message: "full"}
 	r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}"))
-	if f := b.finished[1]; r.Success || r.Error.Code != skill.AuditUnavailable || f.Status != audit.Failed || f.Artifacts != nil {
+	if f := b.finished[1]; r.Success || r.Error.Code != skill.AuditUnavailable || r.Meta.Artifacts[0].URL != "" || f.Status != audit.Failed || f.Artifacts != nil {
 		t.Errorf("%+v, %+v", r.Error, f)
 	}
 }

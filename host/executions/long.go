@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -149,14 +150,17 @@ func Written(r *skill.Result) ([]byte, error) {
 
 // Keep keeps the files that a run left, so that they can be fetched; those beyond
 // [Options.MostOfOne] are left out, in their order. The door calls it before the end of
-// the execution is on record. After an error nothing is kept.
+// the execution is on record. Those that are kept get the URL under which the HTTP API gives
+// them. After an error nothing is kept.
 func (m *Manager) Keep(ctx context.Context, s *audit.Started, artifacts []skill.Artifact) error {
 	if m.o.Results == nil || len(artifacts) == 0 {
 		return nil
 	}
 	var items []Item
+	var kept []*skill.Artifact
 	left, cut := m.o.MostOfOne, 0
-	for _, a := range artifacts {
+	for i := range artifacts {
+		a := &artifacts[i]
 		size := Size(a.Name, int64(len(a.Data)))
 		switch {
 		case !fitName(a.Name): // it is not in the result either
@@ -164,6 +168,7 @@ func (m *Manager) Keep(ctx context.Context, s *audit.Started, artifacts []skill.
 			cut++
 		default:
 			items = append(items, Item{a.Name, a.Data})
+			kept = append(kept, a)
 			left -= size
 		}
 	}
@@ -175,6 +180,9 @@ func (m *Manager) Keep(ctx context.Context, s *audit.Started, artifacts []skill.
 			Op: "executions.Keep", Code: skill.AuditUnavailable, Subject: s.ExecutionID,
 			Message: "the artifacts of the run cannot be kept now, so that its result would not hold; try again in a moment", Err: err,
 		}
+	}
+	for _, a := range kept {
+		a.URL = "/executions/" + s.ExecutionID + "/artifacts/" + url.PathEscape(a.Name)
 	}
 	return nil
 }

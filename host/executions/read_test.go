@@ -85,12 +85,14 @@ func TestWhoSeesWhat(t *testing.T) {
 func TestFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, executions.Options{MostOfOne: 510, MostOfAll: executions.Room{Bytes: 1000}, Keep: time.Hour})
+		var left []skill.Artifact
 		run := func(files string) string {
 			r := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "files", Input: json.RawMessage(files)})
 			if !r.Success {
 				t.Fatalf("%+v", r.Error)
 			}
 			time.Sleep(time.Second)
+			left = r.Meta.Artifacts
 			return r.Meta.ExecutionID
 		}
 		id := run(`[{"name":"a.csv","size":60},{"name":"b","size":50},{"name":"c","size":40},{"name":"\u001bd","size":0}]`)
@@ -102,6 +104,9 @@ func TestFiles(t *testing.T) {
 			if a := v.Artifacts[i]; a.Kept == nil || *a.Kept != want {
 				t.Errorf("%q kept: %v", a.Name, a.Kept)
 			}
+			if url := "/executions/" + id + "/artifacts/" + left[i].Name; (left[i].URL == url) != want || !want && left[i].URL != "" {
+				t.Errorf("%q is at %q, kept: %v", left[i].Name, left[i].URL, want)
+			}
 		}
 		if b, err := h.File(t.Context(), ann, id, "a.csv"); err != nil || len(b) != 60 {
 			t.Errorf("%d bytes, %v", len(b), err)
@@ -110,6 +115,9 @@ func TestFiles(t *testing.T) {
 			if b, err := h.File(t.Context(), p, id, name); code(err) != skill.NotFound {
 				t.Errorf("%q of %s: %d bytes, %v", name, p.ID, len(b), err)
 			}
+		}
+		if run(`[{"name":"out/of a?.csv","size":9}]`); !strings.HasSuffix(left[0].URL, "/artifacts/out%2Fof%20a%3F.csv") {
+			t.Errorf("a name with odd characters is at %s", left[0].URL)
 		}
 		run(`[{"name":"x","size":90}]`)
 		last := run(`[{"name":"x","size":90}]`)

@@ -95,6 +95,7 @@ type Artifact struct {
 	Name string `json:"name"` // no slash, but in those of scripts: a path in the working folder
 	Data []byte `json:"-"`
 	Size int64  `json:"size"`
+	URL  string `json:"url,omitempty"` // of the file on the host, below its base URL; "": it is not kept
 }
 
 // Runner is one way to execute skills. Implementations are safe for concurrent

@@ -588,6 +588,8 @@ export type Meta = {
   artifacts?: {
     name: string;
     size: number;
+    /** Where it is on this host, below its base URL. Missing: it is not kept. */
+    url?: string;
   }[];
   /** Of the skill's folder; empty if none was chosen. */
   digest: string;

@@ -16,9 +16,10 @@ class Limits(TypedDict, total=False):
     scratch_mb: int
 
 
-class Artifact(TypedDict):
+class Artifact(TypedDict, total=False):
     name: str
     size: int
+    url: str  # below the base URL; missing: it is not kept
 
 
 class Meta(TypedDict, total=False):
