@@ -93,8 +93,11 @@ func (c *Chat) limits(r *Request) (l budget.Limits, retries int, err error) {
 		asked int
 		limit *int
 	}{
-		{"max_iterations", r.MaxIterations, &l.Iterations}, {"max_tool_calls", r.MaxToolCalls, &l.ToolCalls}, {"max_tokens", r.MaxTokens, &l.Tokens},
-		{"max_validation_retries", r.MaxRetries, &retries}, {"timeout_ms", r.TimeoutMS, &most},
+		{"max_iterations", r.MaxIterations, &l.Iterations},
+		{"max_tool_calls", r.MaxToolCalls, &l.ToolCalls},
+		{"max_tokens", r.MaxTokens, &l.Tokens},
+		{"max_validation_retries", r.MaxRetries, &retries},
+		{"timeout_ms", r.TimeoutMS, &most},
 	} {
 		if f.asked < 0 {
 			return l, 0, invalid(f.name, "must be a whole number from 1")
