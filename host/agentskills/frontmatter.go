@@ -185,8 +185,11 @@ func parse(file, folder string, src []byte) *parsed {
 	root, problems := safeyaml.Parse(d.front)
 	tell := r.problem
 	if len(problems) > 0 {
-		if text, still := safeyaml.Parse(repair(d.front)); len(still) == 0 {
-			root, tell = text, r.remark
+		if repaired, remarks := repair(d.front); repaired != nil {
+			root, tell = repaired, r.remark
+			if len(remarks) > 0 {
+				problems = remarks
+			}
 		}
 	}
 	for _, p := range problems {
@@ -242,6 +245,10 @@ func (r *reader) root(n *yaml.Node) {
 			continue
 		}
 		lines[k.Value] = r.at(k.Line)
+		if v.ShortTag() == "!!null" && k.LineComment != "" {
+			v.Tag, v.Value = "!!str", strings.TrimLeft(k.LineComment, "# \t")
+			r.remark(r.at(k.Line), "%s begins with #, which YAML takes for a comment; it is read as text, as if in quotes", k.Value)
+		}
 		read(v)
 	}
 	first := r.document.line - 1
@@ -407,10 +414,10 @@ func render(f *Frontmatter, instructions string) string {
 	return b.String()
 }
 
-func quoted(s string) string {
+func quoted(v any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // text always encodes
+	_ = enc.Encode(v) // text and what was read as JSON always encode
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -80,7 +80,7 @@ func TestFrontmatterProblems(t *testing.T) {
 	const whole = "SKILL.md: "
 	unusable := map[string]bool{}
 	for _, name := range []string{
-		"nothing", "no frontmatter", "text before it", "four hyphens", "not closed", "only a fence", "empty", "a list", "no description", "empty description",
+		"nothing", "no frontmatter", "text before it", "four hyphens", "not closed", "only a fence", "empty", "a list", "no description", "empty description", "no text but a comment mark",
 		"a key twice", "several", "257 keys", "over 64 KiB", "over 256 KiB", "two documents",
 	} {
 		unusable[name] = true
@@ -98,7 +98,7 @@ func TestFrontmatterProblems(t *testing.T) {
 		"only a fence":     {"---", []string{"SKILL.md:1: the frontmatter that begins here does not end"}},
 		"empty":            {"---\n---\n", []string{whole + "the frontmatter is empty"}},
 		"a list":           {"---\n- name\n---\n", []string{"SKILL.md:2: the frontmatter must be keys and values"}},
-		"not YAML":         {"---\nname: demo\ndescription: Use when: asked\n---\n", []string{"SKILL.md:3: not valid YAML: mapping values are not allowed in this context; text with a colon in it needs quotes"}},
+		"not YAML":         {"---\nname: demo\ndescription: Use when: asked\n---\n", []string{"SKILL.md:3: description is read as text, as if in quotes: not valid YAML: mapping values are not allowed in this context; text with a colon in it needs quotes"}},
 		"not UTF-8":        {"---\nname: demo\ndescription: \xff\n---\n", []string{"SKILL.md:3: the file is not valid UTF-8"}},
 		"body not UTF-8":   {good + "\xff", []string{"SKILL.md:7: the file is not valid UTF-8"}},
 		"no name":          {"---\ndescription: D\n---\n", []string{"SKILL.md:1: the frontmatter lacks the key name"}},
@@ -124,9 +124,30 @@ func TestFrontmatterProblems(t *testing.T) {
 		"tools, a list of lists": {
 			"---\nname: demo\ndescription: D\nallowed-tools:\n  - [a]\n---\n", []string{"SKILL.md:5: allowed-tools must be text"},
 		},
-		"a key twice": {"---\nname: demo\nname: demo\ndescription: D\n---\n", []string{`SKILL.md:3: the key "name" appears twice; it is first set at line`}},
-		"an alias":    {"---\nname: &n demo\ndescription: *n\n---\n", []string{"SKILL.md:2: anchors", "SKILL.md:3: aliases"}},
-		"invisible":   {"---\nname: demo\ndescription: \"a\u200bb\"\n---\n", []string{"SKILL.md:3: the text holds the invisible or control character U+200B"}},
+		"a key twice":   {"---\nname: demo\nname: demo\ndescription: D\n---\n", []string{`SKILL.md:3: the key "name" appears twice; it is first set at line`}},
+		"an alias":      {"---\nname: &n demo\ndescription: *n\n---\n", []string{"SKILL.md:2: name is read as text, as if in quotes: anchors", "SKILL.md:3: description is read as text"}},
+		"invisible":     {"---\nname: demo\ndescription: \"a\u200bb\"\n---\n", []string{"SKILL.md:3: description is read as text, as if in quotes: the text holds the invisible or control character U+200B"}},
+		"the first key": {"---\ndescription: Use when: asked\nname: demo\n---\n", []string{"SKILL.md:2: description is read as text, as if in quotes"}},
+		"a later key": {
+			"---\nname: demo\ndescription: D\nargument-hint: [a] [b]\n---\n",
+			[]string{"SKILL.md:4: argument-hint is read as text, as if in quotes", `SKILL.md:4: the key "argument-hint" is not of the specification`},
+		},
+		"two keys": {
+			"---\nname: demo\nlicense: @x\ndescription: Use when: asked\n---\n",
+			[]string{"SKILL.md:3: license is read as text", "SKILL.md:4: description is read as text"},
+		},
+		"tabs": {
+			"---\nname: demo\ndescription: D\nmetadata:\n\tauthor: ada\n---\n",
+			[]string{"SKILL.md:5: metadata has tabs or no-break spaces, which are read as spaces"},
+		},
+		"a comment": {"---\nname: demo\ndescription: # Chemistry\n---\n", []string{"SKILL.md:3: description begins with #"}},
+		"no text but a comment mark": {
+			"---\nname: demo\ndescription: #\n---\n", []string{"SKILL.md:3: description is empty", "SKILL.md:3: description begins with #"},
+		},
+		"metadata, a key twice": {
+			"---\nname: demo\ndescription: D\nmetadata:\n  a: 1\n  b: 2\n  a: 3\n---\n",
+			[]string{`SKILL.md:7: metadata is left out: the key "a" appears twice`},
+		},
 		"several": {
 			"---\nname: Demo\ndescription: \"\"\ncompatibility: \"\"\n---\n",
 			[]string{"SKILL.md:3: description is empty", "SKILL.md:4: compatibility is empty", `SKILL.md:2: "Demo" is no skill name`},
@@ -176,7 +197,13 @@ func TestFrontmatterAsWritten(t *testing.T) {
 		"an anchor":           {"name: demo\ndescription: &x is not one\n", Frontmatter{Description: "&x is not one"}},
 		"invisible":           {"name: demo\ndescription: a\u200bb\n", Frontmatter{Description: "ab"}},
 		"a block":             {"name: demo\ndescription: |\n  a: b\n  c\nlicense: a: b\n", Frontmatter{Description: "a: b\nc", License: "a: b"}},
-		"tools that are none": {"name: demo\ndescription: D\nallowed-tools: {a: b}\n", Frontmatter{Description: "D"}},
+		"a comment":           {"name: demo\ndescription: # Chemistry & drugs\nlicense: MIT\n", Frontmatter{Description: "Chemistry & drugs", License: "MIT"}},
+		"JSON that YAML refuses": {
+			`metadata: {"openclaw": {"emoji": "\ud83d\udd2d", "n": [1]}}` + "\nname: demo\ndescription: D\n",
+			Frontmatter{Description: "D", Metadata: map[string]string{"openclaw": `{"emoji":"🔭","n":[1]}`}},
+		},
+		"metadata that cannot be read": {"name: demo\ndescription: D\nmetadata:\n  a: b: c\n", Frontmatter{Description: "D"}},
+		"tools that are none":          {"name: demo\ndescription: D\nallowed-tools: {a: b}\n", Frontmatter{Description: "D"}},
 	} {
 		c.want.Name = "demo"
 		p := parse("SKILL.md", "demo", []byte("---\n"+c.front+"---\nDo it.\n"))
