@@ -342,7 +342,7 @@ func newPlace(t *testing.T) *place {
 	}
 	hosttest.Runtimes(t, root, state)
 	// What takes much space, or was fetched, is that of the repository, where it is there.
-	for name, ready := range map[string]string{toolchain: "ready", mcpClient: "venv/bin/python", publicSkills: "ready"} {
+	for name, ready := range map[string]string{toolchain: "ready", mcpClient: "venv/bin/python", publicSkills: "bmad.ready"} {
 		if _, err := os.Stat(filepath.Join(root, name, ready)); err == nil {
 			if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o700), os.Symlink(filepath.Join(root, name), filepath.Join(w.dir, name))); err != nil {
 				t.Fatal(err)
