@@ -111,6 +111,11 @@ func TestPython(t *testing.T) {
 			want: []string{"s.py:5: runs: import numpy needs the scientific runtime"},
 		},
 		{name: "an event loop", text: "import asyncio\nasyncio.run(f())\n", verdict: preflight.Runs, runtime: "slim"},
+		{
+			name: "names that this Python lacks", text: "import hashlib, locale, time\nfrom bs4 import BeautifulSoup\nBeautifulSoup(x, 'html.parser')\nlocale.setlocale(locale.LC_ALL, '')\ntime.tzset()\nhashlib.pbkdf2_hmac('sha256', b'', salt, 1)\nhashlib.scrypt(b'')\nBeautifulSoup(x, 'lxml')\nBeautifulSoup(x, features='xml')\nlocale.setlocale(locale.LC_ALL, 'de_DE.UTF-8')\n",
+			verdict: preflight.CannotRun, runtime: "slim",
+			want: []string{"s.py:5: cannot run: time.tzset is not there", "s.py:6: cannot run: hashlib.pbkdf2_hmac is not there", "s.py:7: cannot run: hashlib.scrypt is not there", "s.py:8: cannot run: bs4.BeautifulSoup with lxml", "s.py:10: cannot run: locale.setlocale knows C"},
+		},
 		{name: "what a sandbox does not have", text: "import os\nos.nice(0)\n", verdict: preflight.CannotRun, runtime: "slim", want: []string{"s.py:2: cannot run: os.nice is not there"}},
 		{
 			name: "a package that is nowhere", text: "import requests\nimport cv2\nimport frobnicate.sub\n", verdict: preflight.CannotRun, runtime: "slim",

@@ -1,13 +1,17 @@
 package preflight
 
+import "slices"
+
 // rule is what the sandbox makes of a use. A nil rule in the table takes a name out
 // of the one in front of it.
 type rule struct {
 	kind     Kind
 	severity Severity
-	call     bool   // only calls count: a constant or an exception of the module is there
-	once     bool   // told once a file
-	what     string // %s: the name
+	call     bool                     // only calls count: a constant or an exception of the module is there
+	once     bool                     // told once a file
+	small    bool                     // not on a large runtime, which has it
+	word     func(second string) bool // only calls whose second argument is a text of which this holds
+	what     string                   // %s: the name
 	instead  string
 }
 
@@ -71,6 +75,16 @@ var (
 	terminal = &rule{
 		kind: KindSystem, severity: CannotRun, call: true,
 		what: "%s needs a terminal, and the sandbox has none", instead: "take the value as an argument or on standard input",
+	}
+	locales = &rule{
+		kind: KindSystem, severity: CannotRun, call: true,
+		what: "%s knows C, POSIX and C.UTF-8: any other is a locale.Error", instead: "format numbers and dates in the script",
+		word: func(name string) bool { return !slices.Contains([]string{"", "C", "POSIX", "C.UTF-8", "C.utf8"}, name) },
+	}
+	parser = &rule{
+		kind: KindImport, severity: CannotRun, call: true, small: true,
+		what: "%s with lxml needs the scientific runtime, which a script gets that imports lxml", instead: `use "html.parser"`,
+		word: func(name string) bool { return slices.Contains([]string{"lxml", "lxml-xml", "xml"}, name) },
 	}
 	search = &rule{
 		kind: KindProcess, severity: MayDiffer, call: true,
@@ -228,6 +242,11 @@ var rules = map[string]*rule{
 	"os.chown":                users,
 	"os.lchown":               users,
 	"shutil.chown":            users,
+	"time.tzset":              lacking,
+	"hashlib.pbkdf2_hmac":     lacking,
+	"hashlib.scrypt":          lacking,
+	"locale.setlocale":        locales,
+	"bs4.BeautifulSoup":       parser,
 	"os.nice":                 lacking,
 	"os.mkfifo":               lacking,
 	"os.mknod":                lacking,

@@ -22,7 +22,7 @@ func (c *check) uses(file string, m *pyast.Module) {
 		u := &m.Uses[i]
 		c.path(file, u)
 		r, ok := ruleOf(u.Name)
-		if !ok || r.call && !u.Call {
+		if !ok || r.call && !u.Call || r.word != nil && !r.word(second(u)) || r.small && c.o.Large[c.python[file].runtime] {
 			continue
 		}
 		// Once a function is enough: a script that reads 40 variables needs no 40 lines.
@@ -41,6 +41,22 @@ func (c *check) uses(file string, m *pyast.Module) {
 		}
 		c.find(file, u.Line, severity, r.kind, r.said(u), r.instead)
 	}
+}
+
+// second is the second argument of a call, or that of the name that both functions with
+// such a rule give it, if it is a text.
+func second(u *pyast.Use) string {
+	var e *pyast.Expr
+	if len(u.Args) > 1 {
+		e = u.Args[1]
+	}
+	for i := range u.Keywords {
+		if n := u.Keywords[i].Name; n == "features" || n == "locale" {
+			e = u.Keywords[i].Value
+		}
+	}
+	text, _ := e.Text()
+	return text
 }
 
 // said is what a finding says of a use.

@@ -29,7 +29,9 @@ if big:
     def f(): f()
     print(endless(f), endless(lambda: compile("x" + "[0]" * 10_000, "x", "exec")))
 `
+	//nolint:dupword // values
 	const want = "True\nTrue True True True\nfreed\n"
+	//nolint:dupword // values
 	ends := map[string]string{"slim": "RecursionError RecursionError RecursionError\nRecursionError RecursionError\n"}
 	runners(t, []string{"slim", "python-3.12", "scientific"}, func(t *testing.T, r *Runner) {
 		name := r.library.catalogue.(always).name
