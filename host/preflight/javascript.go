@@ -9,11 +9,17 @@ import (
 
 // javaScripts finds what a line uses. It takes 3 ms to make, which no start of the program, or of a
 // worker, pays.
-var javaScripts = sync.OnceValue(func() *struct{ imports, requires, globals *regexp.Regexp } {
-	return &struct{ imports, requires, globals *regexp.Regexp }{
+var javaScripts = sync.OnceValue(func() *struct{ imports, requires, globals, sets *regexp.Regexp } {
+	return &struct{ imports, requires, globals, sets *regexp.Regexp }{
 		regexp.MustCompile(`(?:^|[;\s}])(?:import|export)\b[^'"();]*?\bfrom\s*['"]([^'"\n]{1,200})['"]|(?:^|[;\s])import\s*['"]([^'"\n]{1,200})['"]|\bimport\s*\(\s*['"]([^'"\n]{1,200})['"]`),
 		regexp.MustCompile(`(?:^|[^.\w$])require\s*\(\s*['"]([^'"\n]{1,200})['"]`),
-		regexp.MustCompile(`(?:^|[^.\w$'"])(fetch\s*\(|process\.|Buffer\.|Deno\.|Bun\.|document\.|window\.|new\s+(?:URL|TextEncoder|TextDecoder|Worker|WebSocket|XMLHttpRequest)\b|Intl\.|__dirname|__filename|localStorage\.)`),
+		// Names of Node 20 and of browsers that QuickJS has not.
+		regexp.MustCompile(`(?:^|[^.\w$'"])((?:fetch|structuredClone|atob|btoa|setImmediate|clearImmediate)\s*\(|` +
+			`(?:process|Buffer|Deno|Bun|document|window|Intl|localStorage|global|Atomics|WebAssembly|crypto|URL|AbortSignal)\.|module\.exports\b|exports\.\w|` +
+			`performance\.(?:mark|measure|getEntries|timerify)|Symbol\.(?:asyncDispose|dispose)\b|__dirname|__filename|` +
+			`new\s+(?:URL|URLSearchParams|TextEncoder|TextDecoder|Worker|WebSocket|XMLHttpRequest|AbortController|Event|EventTarget|CustomEvent|Blob|File|FormData|Headers|` +
+			`Request|Response|BroadcastChannel|MessageChannel|(?:Readable|Writable|Transform|Compression|Decompression|TextEncoder|TextDecoder)Stream|PerformanceObserver)\b)`),
+		regexp.MustCompile(`/(?:[^/\n\\]|\\.)*\[(?:[^/\n\\]|\\.)*(?:--|&&)(?:[^/\n\\]|\\.)*/[a-z]*v`),
 	}
 })
 
@@ -40,8 +46,16 @@ func (c *check) javaScript(name string, s *Script) error {
 			c.jsModule(name, n, m[1]+m[2]+m[3], s)
 		}
 		for _, m := range find.requires.FindAllStringSubmatch(line, 20) {
-			c.find(name, n, CannotRun, KindImport, "require("+m[1]+"): there is no require", "write import … from with a module of the folder; what Node brings is not there")
+			instead := "write import … from with a module of the folder; what Node brings is not there"
+			if strings.HasSuffix(m[1], ".json") {
+				instead = insteadJSON
+			}
+			c.find(name, n, CannotRun, KindImport, "require("+m[1]+"): there is no require", instead)
 		}
+		if find.sets.MatchString(line) {
+			c.find(name, n, CannotRun, KindSyntax, "sets in regular expressions (-- and && with the flag v) are not there", "write the characters out")
+		}
+		c.jsLocale(name, n, line)
 		for _, m := range find.globals.FindAllStringSubmatch(line, 20) {
 			word := strings.TrimSpace(strings.Trim(m[1], "(."))
 			if !told[word] {
@@ -56,6 +70,8 @@ func (c *check) javaScript(name string, s *Script) error {
 func (c *check) jsModule(name string, line int, module string, s *Script) {
 	switch bare := strings.TrimPrefix(module, "qjs:"); {
 	case bare == "std" || bare == "os":
+	case strings.HasSuffix(module, ".json"):
+		c.find(name, line, CannotRun, KindImport, "import "+module+": JSON files cannot be imported", insteadJSON)
 	case strings.HasPrefix(module, "./") || strings.HasPrefix(module, "../"):
 		file := path.Join(path.Dir(name), module)
 		if _, ok := c.files[file]; ok {
@@ -68,6 +84,8 @@ func (c *check) jsModule(name string, line int, module string, s *Script) {
 		c.find(name, line, CannotRun, KindImport, "import "+module+": modules of Node and of its registry are not there", "put the module into the folder, or bundle it into the script")
 	}
 }
+
+const insteadJSON = "read it by JSON.parse(std.loadFile(path))"
 
 func jsInstead(word string) string {
 	switch word {
