@@ -403,6 +403,45 @@ func (s *Store) Get(p skill.Principal, id string) (Approval, error) {
 	return shown, err
 }
 
+// waitEvery is how often Wait looks: other processes may decide too.
+const waitEvery = 200 * time.Millisecond
+
+// Wait returns nil when an ask is pending no more, and the error of ctx when that ends
+// before. It tells nothing of the ask, and therefore asks for no scope.
+func (s *Store) Wait(ctx context.Context, id string) error {
+	tick := time.NewTicker(waitEvery)
+	defer tick.Stop()
+	for {
+		pending := false
+		err := s.look(func(now time.Time) {
+			a := s.all[id]
+			pending = a != nil && a.at(now).State == Pending
+		})
+		if err != nil || !pending {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// PendingID is the approval that a refused run waits for; "" if it is refused for another
+// reason.
+func PendingID(r *skill.Result) string {
+	if r == nil || r.Error == nil || r.Error.Code != skill.Forbidden {
+		return ""
+	}
+	d := r.Error.Details
+	if d["reason"] != "approval_required" || d["state"] != string(Pending) {
+		return ""
+	}
+	id, _ := d["approval_id"].(string)
+	return id
+}
+
 // Decide approves or denies. It is CONFLICT if that cannot be any more: what is denied,
 // expired or used is not approved, and what is expired or used is not denied. The same
 // decision again changes nothing.

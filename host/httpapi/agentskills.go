@@ -290,7 +290,7 @@ func (s *Server) runScript(c *fiber.Ctx) error {
 	}
 	run, done := s.calling(ctx)
 	defer done()
-	r := skills.RunScript(run, p, req)
+	r := s.whenApproved(ctx, run, func() *skill.Result { return skills.RunScript(run, p, req) })
 	if r == nil {
 		return errors.New("the door returned no result")
 	}

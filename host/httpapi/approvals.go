@@ -22,6 +22,8 @@ type Approvals interface {
 	Get(p skill.Principal, id string) (approval.Approval, error)
 	// Decide approves or denies.
 	Decide(ctx context.Context, p skill.Principal, id string, approve bool) (approval.Approval, error)
+	// Wait returns when an ask is pending no more, or with the error of ctx.
+	Wait(ctx context.Context, id string) error
 }
 
 // listApprovals answers GET /approvals.

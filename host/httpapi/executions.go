@@ -57,17 +57,24 @@ func (s *Server) wantsLong(ctx *fasthttp.RequestCtx) bool {
 	return s.opt.Executions != nil && s.opt.Starter != nil && prefersAsync(ctx) && executions.MayRead(who(ctx))
 }
 
-// prefersAsync looks for respond-async among the preferences of RFC 7240.
+// prefersAsync looks for respond-async among the preferences of a request.
 func prefersAsync(ctx *fasthttp.RequestCtx) bool {
+	_, ok := preference(ctx, respondAsync)
+	return ok
+}
+
+// preference gives the value of a preference of RFC 7240, and whether the request has it.
+func preference(ctx *fasthttp.RequestCtx, wanted string) (value string, ok bool) {
 	for _, line := range ctx.Request.Header.PeekAll("Prefer") {
 		for part := range strings.SplitSeq(string(line), ",") {
-			name, _, _ := strings.Cut(part, ";")
-			if strings.EqualFold(strings.TrimSpace(name), respondAsync) {
-				return true
+			part, _, _ = strings.Cut(part, ";")
+			name, value, _ := strings.Cut(part, "=")
+			if strings.EqualFold(strings.TrimSpace(name), wanted) {
+				return strings.Trim(strings.TrimSpace(value), `"`), true
 			}
 		}
 	}
-	return false
+	return "", false
 }
 
 const respondAsync = "respond-async"

@@ -198,6 +198,7 @@ type Server struct {
 
 	receiving *gate.Gate // uploads whose bodies come in
 	admitting *gate.Gate // uploads that are checked
+	undecided *gate.Gate // runs of scripts whose requests wait for an approval
 
 	health []byte // the body of /healthz
 
@@ -235,6 +236,7 @@ func New(o Options) (*Server, error) {
 	s.answers = newBudget(knownAnswers, s.opt.Alone)
 	s.receiving = gate.New(gate.Options{Places: s.opt.Receiving, Retry: time.Second, Alone: s.opt.Alone})
 	s.admitting = gate.New(gate.Options{Places: s.opt.Admitting, Queue: mostWaiting, Wait: s.opt.AdmitWait, Retry: 10 * time.Second, Alone: s.opt.Alone})
+	s.undecided = gate.New(gate.Options{Places: maxUndecided, Alone: s.opt.Alone})
 	s.leases.all = map[shown]*shared{}
 	s.health = healthBody(s.opt.Version, nil)
 	s.base, s.endAll = context.WithCancelCause(context.Background())

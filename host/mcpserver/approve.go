@@ -35,15 +35,6 @@ func (c *caller) mayAsk(r *mcp.CallToolRequest) bool {
 	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
 }
 
-// pendingOf is the approval that a run waits for, "" if it is another that it lacks.
-func pendingOf(res *skill.Result) string {
-	if res.Error == nil || res.Error.Code != skill.Forbidden || res.Error.Details["reason"] != "approval_required" || fmt.Sprint(res.Error.Details["state"]) != string(approval.Pending) {
-		return ""
-	}
-	id, _ := res.Error.Details["approval_id"].(string)
-	return id
-}
-
 // runApproved runs a script, and where the operator has to approve it first, asks. In
 // revisions with a handshake the client is asked while the call waits; in the others the
 // call is answered with the question, and comes again with what was said.
@@ -59,7 +50,7 @@ func (c *caller) runApproved(ctx context.Context, r *mcp.CallToolRequest, run fu
 		}
 	}
 	res := run()
-	id := pendingOf(res)
+	id := approval.PendingID(res)
 	if id == "" || r.Params.InputResponses[question] != nil { // one question a call
 		return c.scriptResult(ctx, r, res), nil
 	}

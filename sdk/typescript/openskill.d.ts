@@ -964,7 +964,11 @@ export interface paths {
         script: string;
       };
       header?: {
-        /** `respond-async` (RFC 7240): answer as soon as the call is on record. */
+        /**
+         * `respond-async` (RFC 7240): answer as soon as the call is on record. `wait=60`: where
+         * the call needs an approval, wait for the decision so many seconds, at most 60, and
+         * then run or answer as without it. Not both.
+         */
         Prefer?: string;
         /**
          * Ties the log lines, records and answer of this call together. A value

@@ -630,8 +630,10 @@ type ReadAgentSkillResourceParams struct {
 
 // RunAgentSkillScriptParams defines parameters for RunAgentSkillScript.
 type RunAgentSkillScriptParams struct {
-	// Prefer `respond-async` (RFC 7240): answer as soon as the call is on record.
-	Prefer *Prefer `json:"Prefer,omitempty"`
+	// Prefer `respond-async` (RFC 7240): answer as soon as the call is on record. `wait=60`: where
+	// the call needs an approval, wait for the decision so many seconds, at most 60, and
+	// then run or answer as without it. Not both.
+	Prefer *string `json:"Prefer,omitempty"`
 
 	// XTraceId Ties the log lines, records and answer of this call together. A value
 	// that is not 1 to 64 of `0-9 A-Z a-z . _ -` is replaced, never refused.
