@@ -25,6 +25,7 @@ type Reader struct {
 	hear   func(string)
 
 	text    strings.Builder
+	thought thought
 	calls   *calls.Builder
 	usage   llm.Usage
 	finish  string
@@ -125,7 +126,7 @@ func (r *Reader) take(a *answer) error {
 func (r *Reader) choose(c *choice) error {
 	r.chosen = true
 	for _, m := range []*message{&c.Message, &c.Delta} {
-		r.say(string(m.Content))
+		r.content(string(m.Content))
 		if m.Refusal != "" {
 			r.refused = true
 			r.say(string(m.Refusal))
@@ -141,6 +142,9 @@ func (r *Reader) choose(c *choice) error {
 	}
 	return nil
 }
+
+// content takes a part of the text that is not a refusal.
+func (r *Reader) content(text string) { r.say(r.thought.add(text)) }
 
 func (r *Reader) say(text string) {
 	if text == "" {
@@ -237,6 +241,7 @@ func (r *Reader) Reply() (*llm.Reply, error) {
 	if err != nil {
 		return nil, r.client.Unreadable(err.Error(), nil)
 	}
+	r.say(r.thought.end())
 	reply := &llm.Reply{Text: r.text.String(), Calls: asked, Stop: llm.StopEnd, Usage: r.usage}
 	switch {
 	case r.refused || r.finish == "content_filter":
