@@ -25,7 +25,7 @@ func AgentRoots(s *config.Settings, given []string) []agentskills.Root {
 	}
 	roots := make([]agentskills.Root, len(given))
 	for i, path := range given {
-		roots[i] = agentskills.Root{Path: path, Trust: skill.Trusted, Optional: optional}
+		roots[i] = agentskills.Root{Path: path, Trust: skill.Trusted, Optional: optional, Native: s.AgentNative != "" && filepath.Clean(path) == s.AgentNative}
 	}
 	return roots
 }
@@ -99,6 +99,10 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 			Message: "the sandbox runs scripts that end in .py, .js and .mjs; do by other means what this one says, or ask its author for one of those",
 		}
 	}
+	native := kind == skill.WasmPython && t.Skill.Native()
+	if native {
+		kind = skill.CLIPython
+	}
 	folder := t.Skill.Path()
 	if s.approvals.Policy() != approval.Never {
 		if folder, err = s.copies.of(folder, t.Skill.Digest()); err != nil {
@@ -115,6 +119,6 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 		Primary: skill.Target{Kind: kind, Entry: t.Script.Path()},
 		// A skill of the operator's own, or one that the operator trusts, may read what the
 		// operator shows to skills.
-		Permissions: skill.Permissions{Data: t.Skill.Trust() >= skill.Trusted},
+		Permissions: skill.Permissions{Data: t.Skill.Trust() >= skill.Trusted, Scratch: native},
 	}, nil
 }

@@ -18,6 +18,9 @@ func Warnings(s *config.Settings) []Finding {
 		warn("OPENSKILL_WORKERS", "the skills of all tenants share one worker process: a guest that escapes from the sandbox reaches other tenants' calls; set tenant or skill")
 	case config.PerTenant, config.PerSkill:
 	}
+	if s.AgentNative != "" {
+		warn("OPENSKILL_AGENT_SKILLS_NATIVE", "Python scripts of Agent Skills in this folder run on this machine's Python, outside the sandbox: a script can use what the protections of the CLI runner leave open; unset it to run them in the sandbox")
+	}
 	if store.Unencrypted(s.DatabaseURL) {
 		warn("OPENSKILL_DATABASE_URL", "the connection to the database may be unencrypted: whoever reads that network reads and changes records and keys; add sslmode=verify-full")
 	}

@@ -53,6 +53,13 @@ func (s *FileSkill) Trust() skill.Trust { return s.trust }
 // Pulled reports whether the folder came from elsewhere, whatever its trust.
 func (s *FileSkill) Pulled() bool { return s.pulled }
 
+// Native reports whether its Python scripts run outside the sandbox: the operator says so of
+// its root, and it is the operator's own. What came from elsewhere never is, whatever its
+// trust.
+func (s *FileSkill) Native() bool {
+	return s.place.root != nil && s.place.root.Native && s.trust >= skill.Trusted && !s.pulled && s.owner == ""
+}
+
 // Owner is that of the folder's root.
 func (s *FileSkill) Owner() string { return s.owner }
 

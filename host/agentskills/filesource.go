@@ -44,6 +44,8 @@ type Root struct {
 	// Lenient takes the root for one skill's folder also without a SKILL.md, or with one that
 	// cannot be read: for who names a folder to run a script of it.
 	Lenient bool
+	// Native says that Python scripts of the root's own skills run outside the sandbox.
+	Native bool
 }
 
 // FileOptions of a [FileSource]; nil and zero fields mean the defaults.

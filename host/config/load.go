@@ -360,6 +360,19 @@ func (l *loader) agentSkills(s *Settings) {
 		}
 	}
 	s.AgentSkills = strings.Join(list, string(filepath.ListSeparator))
+	if s.AgentNative == "" {
+		return
+	}
+	if !filepath.IsAbs(s.AgentNative) {
+		s.AgentNative = filepath.Join(l.dir, s.AgentNative)
+	}
+	s.AgentNative = filepath.Clean(s.AgentNative)
+	if list == nil {
+		list = []string{s.SkillsDir}
+	}
+	if !slices.Contains(list, s.AgentNative) {
+		l.wrong(l.row("OPENSKILL_AGENT_SKILLS_NATIVE"), "is none of the folders of Agent Skills")
+	}
 }
 
 func (l *loader) addresses(s *Settings) {
