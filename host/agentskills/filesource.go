@@ -24,11 +24,6 @@ const (
 	mostFolders        = 20_000 // that are looked at below a root
 )
 
-// DefaultResourceExtensions are those of files that are resources.
-func DefaultResourceExtensions() []string {
-	return []string{".md", ".json", ".yaml", ".yml", ".csv", ".xml", ".txt"}
-}
-
 // DefaultScriptExtensions are those of files that are scripts, whether or not
 // something here can run them.
 func DefaultScriptExtensions() []string {
@@ -50,7 +45,7 @@ type Root struct {
 
 // FileOptions of a [FileSource]; nil and zero fields mean the defaults.
 type FileOptions struct {
-	ResourceExtensions []string     // such as ".md"; nil: DefaultResourceExtensions
+	ResourceExtensions []string     // such as ".md"; nil: of whatever extension, or none
 	ScriptExtensions   []string     // nil: DefaultScriptExtensions; they win over those of resources
 	Runner             ScriptRunner // runs these scripts, of whatever extension; nil: the provider's runner
 	MaxFiles           int          // resources and scripts of a skill; 0: DefaultMaxFiles
@@ -67,7 +62,7 @@ func (o *FileOptions) complete() (*FileOptions, error) {
 		c = *o
 	}
 	var err error
-	if c.ResourceExtensions, err = extensions(c.ResourceExtensions, DefaultResourceExtensions()); err != nil {
+	if c.ResourceExtensions, err = extensions(c.ResourceExtensions, nil); err != nil {
 		return nil, err
 	}
 	if c.ScriptExtensions, err = extensions(c.ScriptExtensions, DefaultScriptExtensions()); err != nil {

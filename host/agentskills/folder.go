@@ -224,7 +224,7 @@ func (s *FileSkill) fill(in *entries, o *FileOptions, remark func(string, ...any
 		}
 		ext := strings.ToLower(path.Ext(p))
 		script := slices.Contains(o.ScriptExtensions, ext)
-		if !script && !slices.Contains(o.ResourceExtensions, ext) {
+		if !script && o.ResourceExtensions != nil && !slices.Contains(o.ResourceExtensions, ext) {
 			continue
 		}
 		if len(s.resources)+len(s.scripts) == o.MaxFiles {

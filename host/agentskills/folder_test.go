@@ -113,14 +113,14 @@ func TestFolder(t *testing.T) {
 		t.Fatal(namesOf(list))
 	}
 	s := list[0].(*FileSkill)
-	want := []string{"README.md", "references/b.JSON", "references/deep/er/a.csv", "scripts/data.txt"}
+	want := []string{"LICENSE", "README.md", "assets/logo.png", "references/b.JSON", "references/deep/er/a.csv", "scripts/data.txt"}
 	if diff := cmp.Diff(want, infoNames(resourceInfos(s))); diff != "" {
 		t.Error("resources: (-want +got)\n" + diff)
 	}
 	if diff := cmp.Diff([]string{"scripts/run.py", "scripts/run.sh", "top.js"}, infoNames(scriptInfos(s))); diff != "" {
 		t.Error("scripts: (-want +got)\n" + diff)
 	}
-	if got := s.Resources()[0].Info(); got.MediaType != "text/markdown" || got.Size != 1 {
+	if got := s.Resources()[1].Info(); got.MediaType != "text/markdown" || got.Size != 1 {
 		t.Errorf("%+v", got)
 	}
 	digest, err := registry.Digest(filepath.Join(root, "demo"))
@@ -130,7 +130,7 @@ func TestFolder(t *testing.T) {
 	if !strings.Contains(s.Content(), "Instructions of demo.") || s.Trust() != skill.Trusted || s.Owner() != "" {
 		t.Errorf("%q %v %q", s.Content(), s.Trust(), s.Owner())
 	}
-	b, err := s.Resources()[1].Read(t.Context())
+	b, err := s.Resources()[3].Read(t.Context())
 	if err != nil || string(b) != "{}" {
 		t.Errorf("%q, %v", b, err)
 	}
