@@ -98,8 +98,6 @@ var endings = []string{"return", "exit", "_exit", "error", "memory"}
 // kinds of it, and end in every way. Each call sees what the first one saw, to the
 // addresses of new objects, whether the instance served others before or is new.
 func TestMarksAreForgotten(t *testing.T) {
-	// What a runtime does not have, by kind.
-	absent := map[string][]string{"slim": nil, "python-3.12": {"locale"}} // whose C library has but one
 	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {
 		c := marked(t)
 		var first *told
@@ -118,9 +116,8 @@ func TestMarksAreForgotten(t *testing.T) {
 						same = append(same, kind)
 					}
 				}
-				slices.Sort(same)
-				if d := cmp.Diff(absent[r.library.catalogue.(always).name], same); d != "" {
-					t.Errorf("these kinds of state were not changed, so nothing is shown of them:\n%s\n%s", d, strings.Join(got.Failed, "\n"))
+				if len(same) > 0 {
+					t.Errorf("these kinds of state were not changed, so nothing is shown of them: %q\n%s", same, strings.Join(got.Failed, "\n"))
 				}
 				t.Logf("%d kinds of state", len(got.Changed))
 				continue

@@ -3,6 +3,7 @@
 def _modes():
     import _io
     import builtins
+    import errno
     import io
     import os
 
@@ -37,10 +38,15 @@ def _modes():
     def chmod(path, mode, *, dir_fd=None, follow_symlinks=True):
         if not follow_symlinks:
             plain["chmod"](path, mode, dir_fd=dir_fd, follow_symlinks=False)
-        note(plain["stat"](path, dir_fd=dir_fd), mode & 0o7777)
+        change(plain["stat"](path, dir_fd=dir_fd), mode, path)
 
     def fchmod(fd, mode):
-        note(plain["fstat"](fd), mode & 0o7777)
+        change(plain["fstat"](fd), mode)
+
+    def change(st, mode, *path):
+        if not written(st):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), *path)
+        note(st, mode & 0o7777)
 
     def umask(new, /):
         nonlocal mask

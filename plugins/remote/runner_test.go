@@ -88,6 +88,7 @@ func TestRunner(t *testing.T) {
 			"memory":               nature + "memory of its own",
 			"recursion":            nature + "a stack of its own",
 			"data-read":            nature + "no files here",
+			"data-in-part":         nature + "no files here",
 			"data-unchanged":       nature + "no files here",
 			"scratch-fresh":        nature + "no files here",
 			"scratch-cap":          nature + "no files here",
