@@ -62,7 +62,9 @@ var notRun = map[string]string{
 	"bin/openskill runtime install scientific":                                                          "it fetches 98 MB and compiles for minutes",
 	"bin/openskill runtime list\nbin/openskill runtime verify\nbin/openskill runtime remove scientific": "they look at what is installed on this machine, or remove it",
 	"go build -tags otlp -o bin/openskill ./cmd/openskill":                                              "it would build the program that the other commands run",
-	"make run\nmake test":          "make run does not end, and make test would run this test within itself",
+	"make run\nmake test": "make run does not end, and make test would run this test within itself",
+	"OPENSKILL_AGENT_SKILLS=./mine OPENSKILL_AGENT_SKILLS_NATIVE=./mine openskill serve": "it does not end; tests of host have such a folder",
+
 	"bin/openskill serve":          "it does not end; the test starts it, on a port of its own",
 	"bin/openskill skill registry": "it does not end; the test starts it, on a port of its own",
 	"bin/openskill chat":           "it talks to a terminal; the tests of cmd/openskill have one",

@@ -207,7 +207,7 @@ func (l *listener) refuse(c *conn) {
 		Message: "the host has no room for another connection; try again in a second",
 		Details: map[string]any{"retry_after_ms": 1000},
 	}})
-	_ = c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)) //nolint:forbidigo // the kernel's clock; best effort, as the rest
+	_ = c.SetWriteDeadline(time.Now().Add(time.Second)) //nolint:forbidigo // the kernel's clock; a busy machine takes its time
 	head := "HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: " + jsonType + "\r\n"
 	for _, h := range standing {
 		head += string(h[0]) + ": " + string(h[1]) + "\r\n"
