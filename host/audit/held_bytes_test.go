@@ -46,5 +46,6 @@ func leaveRoom(t *testing.T, pause bool) {
 		<-refused
 	}
 	s.Hold("")
+	time.Sleep(10 * time.Second) // a look that began before may still find it held
 	wantCode(t, l.Started(t.Context(), call("acme"), input), "")
 }
