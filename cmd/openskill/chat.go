@@ -106,7 +106,7 @@ func (a *app) chat(ctx context.Context, flags *settingsFlags, o *chatFlags, args
 	return a.everyLine(ctx, c, o)
 }
 
-// localFlag is one that is given of a host in this process, "" if there is none.
+// localFlag returns the first flag set that configures a host in this process, or "".
 func localFlag(flags *settingsFlags) string {
 	for _, row := range flags.rows {
 		if g := flags.cmd.Flags().Lookup(row.Flag); g.Changed && row.Flag != "state" && row.Flag != "debug" {

@@ -35,7 +35,7 @@ anything wrong everything is as before.`,
 	}
 	flags := bindSettings(cmd)
 	var install bool
-	cmd.Flags().BoolVar(&install, "install-runtimes", false, "first install the default Python runtime, if there is none")
+	cmd.Flags().BoolVar(&install, "install-runtimes", false, "install the default Python runtime first, if none is installed")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		s, err := a.load(flags)
 		if err != nil {

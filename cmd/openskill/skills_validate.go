@@ -23,7 +23,7 @@ type verdict struct {
 	Valid    bool               `json:"valid"`
 	Folders  []string           `json:"folders"` // that were looked at as the operator's own
 	Problems []registry.Problem `json:"problems"`
-	Warnings []registry.Problem `json:"warnings"` // what hosts assume in the place of what is missing
+	Warnings []registry.Problem `json:"warnings"` // defaults for missing keys
 	Uploads  []admission        `json:"uploads"`  // that were looked at as those of strangers
 }
 

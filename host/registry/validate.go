@@ -10,7 +10,7 @@ import (
 
 // Validate reads one folder as a trusted skill, or as one with a list or with flat manifests,
 // and reports every problem; none means that a host would serve it. A file to be built may be
-// missing. Warnings say what a host assumes in the place of what is missing. Only CLIDir and
+// missing. Warnings name the defaults for missing keys. Only CLIDir and
 // Packages of o matter.
 func Validate(folder string, o Options) (problems, warnings []Problem) {
 	target, err := realFolder(folder)
