@@ -67,7 +67,7 @@ func TestSettings(t *testing.T) {
 		return
 	}
 	if *update {
-		if err := os.WriteFile("operations.md", []byte(before+begin+b.String()+end+after), 0o644); err != nil { //nolint:gosec // a page for everybody
+		if err := os.WriteFile("operations.md", []byte(before+begin+b.String()+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -320,7 +320,7 @@ func TestNamedTests(t *testing.T) {
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil //nolint:nilerr // others may be at work beside this test
+			return nil
 		case d.IsDir() && p != root && strings.HasPrefix(d.Name(), "."):
 			return filepath.SkipDir
 		case !strings.HasSuffix(p, "_test.go"):

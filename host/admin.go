@@ -26,7 +26,7 @@ type admin struct {
 // openAdmin begins it; nil where the settings name no address.
 func (h *Host) openAdmin(ctx context.Context) (*admin, error) {
 	if h.settings.AdminListen == "" {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil
 	}
 	var listen net.ListenConfig
 	ln, err := listen.Listen(ctx, "tcp", h.settings.AdminListen)

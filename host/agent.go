@@ -38,13 +38,13 @@ func (h *Host) openAgent() error {
 	parallel := max(s.Concurrency/2, 1) // the rest is for callers without a model
 	box, err := toolbox.New(toolbox.Options{
 		Door: h.door, Catalogue: h.Catalogue(), AgentSkills: h.agents, Parallel: parallel, Alone: h.alone,
-		MaxText: int(s.AgentResultKB) << 10, //nolint:gosec // at most 1 MiB by its range
+		MaxText: int(s.AgentResultKB) << 10, // at most 1 MiB by its range
 		Log:     h.log,
 	})
 	if err != nil {
 		return err
 	}
-	cost := llm.Money(s.AgentCents) * (llm.Dollar / 100) //nolint:gosec // at most a million dollars by its range
+	cost := llm.Money(s.AgentCents) * (llm.Dollar / 100) // at most a million dollars by its range
 	h.agent.models = models
 	h.agent.chat, err = chat.New(chat.Options{
 		Models: models, Tools: box.For, Store: h.kept.db.Conversations(), Approvals: h.approvals, Quotas: h.kept.quotas,
@@ -53,7 +53,7 @@ func (h *Host) openAgent() error {
 			Time: config.Seconds(s.AgentTimeoutS),
 		},
 		ReplyTokens: s.AgentReplyTokens, History: s.AgentHistory, Keep: s.AgentKeep, ValidationRetries: s.AgentRetries,
-		Conversations: s.AgentConversations, Days: int(s.AgentDays), Concurrent: s.AgentTurns, Alone: h.alone, Log: h.log, //nolint:gosec // at most a century
+		Conversations: s.AgentConversations, Days: int(s.AgentDays), Concurrent: s.AgentTurns, Alone: h.alone, Log: h.log, // at most a century
 		Now: h.kept.log.DatabaseTime,
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func (h *Host) openAgent() error {
 		MaxIterations: s.TaskIterations, MaxTokens: s.TaskTokens, MinTokens: s.TaskMinTokens, ReplyTokens: s.TaskReplyTokens,
 		IterationTimeout: config.Seconds(s.TaskIterationS), Timeout: config.Seconds(s.TaskTimeoutS), MaxTimeout: config.Seconds(s.TaskMaxTimeoutS),
 		History: s.TaskHistory, ShortHistory: s.TaskShortHistory, Cost: cost, Fuel: s.AgentFuel, MaxCalls: s.AgentToolCalls,
-		Concurrent: s.AgentTurns, Alone: h.alone, Keep: time.Duration(s.AgentDays) * 24 * time.Hour, Log: h.log, //nolint:gosec // at most a century
+		Concurrent: s.AgentTurns, Alone: h.alone, Keep: time.Duration(s.AgentDays) * 24 * time.Hour, Log: h.log, // at most a century
 		Now: h.kept.log.DatabaseTime,
 	})
 	return err

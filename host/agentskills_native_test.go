@@ -27,12 +27,12 @@ func natives(t *testing.T, flags map[string]string) (h *Host, root string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // see above
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"own/mine", "own/pulled", "other/theirs"} {
 		folder := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Join(folder, "scripts"), 0o755); err != nil { //nolint:gosec // see above
+		if err := os.MkdirAll(filepath.Join(folder, "scripts"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		files := map[string]string{
@@ -44,7 +44,7 @@ func natives(t *testing.T, flags map[string]string) (h *Host, root string) {
 			files[".openskill-origin"] = "https://example.com/skills\n"
 		}
 		for file, text := range files {
-			if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o644); err != nil { //nolint:gosec // see above
+			if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -43,7 +43,7 @@ func (a *approved) of(folder, digest string) (string, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := time.Now() //nolint:forbidigo // the age of folders
+	now := time.Now()
 	path := filepath.Join(a.dir, name)
 	if missing(path) { // it may have been removed by another host since
 		if err := a.copy(folder, digest, path); err != nil {
@@ -87,12 +87,12 @@ func (a *approved) copy(folder, digest, path string) (err error) {
 	if err != nil {
 		return changed(err)
 	}
-	defer from.Close() //nolint:errcheck // it was only read
+	defer from.Close()
 	to, err := os.OpenRoot(half)
 	if err != nil {
 		return err
 	}
-	defer to.Close() //nolint:errcheck // the files are closed
+	defer to.Close()
 	err = fs.WalkDir(from.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -126,7 +126,7 @@ func copyFile(from, to *os.Root, name string) error {
 	if err != nil {
 		return changed(err)
 	}
-	defer in.Close() //nolint:errcheck // it was only read
+	defer in.Close()
 	out, err := to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

@@ -38,10 +38,10 @@ func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logg
 	if err != nil {
 		return nil, fmt.Errorf("host.Backup: %w", err)
 	}
-	defer os.RemoveAll(staging) //nolint:errcheck // what is left is swept at the start of a host
+	defer os.RemoveAll(staging)
 	held := lockOf(staging)
 	_, _ = held.TryLock() // where there are no locks, sweepBackups removes nothing
-	defer held.Close()    //nolint:errcheck // before the folder is removed
+	defer held.Close()
 	inside := func(name string) backup.Part { return backup.Part{Name: name, From: filepath.Join(staging, name)} }
 
 	// The database first: it names no upload, and an approval that is only in the files is
@@ -63,7 +63,7 @@ func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logg
 		}
 		parts = append(parts, p)
 	}
-	x := &backup.Index{Program: Version, Made: time.Now().UTC(), Database: string(kind), Schema: schema} //nolint:forbidigo // for people
+	x := &backup.Index{Program: Version, Made: time.Now().UTC(), Database: string(kind), Schema: schema}
 	if err := backup.Write(ctx, w, x, parts); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ const sweepAfter = time.Minute
 
 // sweepBackups removes what backups left that were killed: each is a copy of the database.
 func sweepBackups(d state) {
-	now := time.Now()                                      //nolint:forbidigo // compared with the times of files
+	now := time.Now()
 	left, _ := fs.Glob(os.DirFS(d.temp), backupPrefix+"*") // the pattern is a good one
 	for _, name := range left {
 		dir := filepath.Join(d.temp, name)

@@ -133,7 +133,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	})
 	h := openHost(t, s)
-	defer h.Close() //nolint:errcheck // twice, and before the disk goes
+	defer h.Close()
 	filler, failed, kept := filepath.Join(s.StateDir, "filler"), 0, 0
 	for i, free := range []int64{0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 64, 96, 128, 256} {
 		b := wasmtest.New()
@@ -179,7 +179,7 @@ func fill(t *testing.T, path string, free int64) {
 	if err := syscall.Statfs(filepath.Dir(path), &disk); err != nil {
 		t.Fatal(err)
 	}
-	n := int64(disk.Bavail)*disk.Bsize - free //nolint:gosec // a small disk
+	n := int64(disk.Bavail)*disk.Bsize - free
 	if err := os.WriteFile(path, make([]byte, max(n, 0)), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ type shownKeys struct{ db *store.DB }
 func shownKey(k *auth.Key) console.Key {
 	return console.Key{
 		ID: k.ID, Name: k.Name, Tenant: k.Tenant, Scopes: k.Scopes, CreatedBy: k.CreatedBy,
-		State:     k.State(time.Now()), //nolint:forbidigo // what is shown is so now
+		State:     k.State(time.Now()),
 		CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, LastUsedAt: k.LastUsedAt,
 	}
 }

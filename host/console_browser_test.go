@@ -201,7 +201,7 @@ func small(t *testing.T, shot []byte) []byte {
 			c := at(x, y)
 			i, known := index[c]
 			if !known {
-				i = uint8(palette.Index(c)) //nolint:gosec // of 256
+				i = uint8(palette.Index(c))
 				index[c] = i
 			}
 			out.SetColorIndex(x, y, i)

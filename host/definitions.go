@@ -30,7 +30,7 @@ func readOptions(s *config.Settings, roots []registry.Root, schemas *registry.Sc
 // openDefinitions reads the folders of skills and seeds the database with them. Folders
 // that were named for this host alone seed nothing: they are somebody's who tries them.
 //
-//nolint:contextcheck // opening a host is no call that somebody could leave
+// opening a host is no call that somebody could leave
 func (h *Host) openDefinitions(roots []registry.Root, named bool) error {
 	own, err := registry.Open(readOptions(h.settings, roots, h.schemas))
 	if err != nil {

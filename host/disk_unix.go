@@ -10,6 +10,6 @@ func disk(folder string) (free, size uint64, ok bool) {
 	if err := unix.Statfs(folder, &s); err != nil {
 		return 0, 0, false
 	}
-	block := uint64(s.Bsize) //nolint:gosec,unconvert // a size; signed on some systems
+	block := uint64(s.Bsize)
 	return s.Bavail * block, s.Blocks * block, true
 }

@@ -67,12 +67,12 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 		x.Engine = Finding{Name: "engine", Detail: err.Error()}
 		return x
 	}
-	e, err := OpenEngine(dirs.cache) //nolint:contextcheck // nothing to wait for
+	e, err := OpenEngine(dirs.cache) // nothing to wait for
 	if err != nil {
 		x.Engine = Finding{Name: "engine", Detail: err.Error()}
 		return x
 	}
-	defer e.Close() //nolint:errcheck,contextcheck // nothing ran in it
+	defer e.Close() // nothing ran in it
 	x.engine(ctx, e)
 	list, err := runners(e, s, dirs, outgoing(s, nil, true, func(*skill.Call) {}))
 	if err != nil {
@@ -80,7 +80,7 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 		return x
 	}
 	for _, r := range list {
-		defer r.Close() //nolint:errcheck // nothing ran in it
+		defer r.Close()
 	}
 	x.runners(ctx, list)
 	x.workers(ctx, s, dirs)
@@ -135,7 +135,7 @@ func (x *Examination) workers(ctx context.Context, s *config.Settings, d state) 
 		return
 	}
 	h := &Host{settings: s, log: slog.New(slog.DiscardHandler), roots: Roots(s, nil)}
-	err := h.openWorkers(s, d) //nolint:contextcheck // nothing to wait for
+	err := h.openWorkers(s, d) // nothing to wait for
 	if err == nil {
 		var held []worker.Protection
 		held, err = h.workers.pool.Probe(ctx)
@@ -207,7 +207,7 @@ func (x *Examination) cache(s *config.Settings) {
 func size(dir string) (files int, bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil //nolint:nilerr // what cannot be seen is not counted
+			return nil
 		}
 		if info, err := d.Info(); err == nil {
 			files, bytes = files+1, bytes+info.Size()
@@ -240,7 +240,7 @@ func (x *Examination) tools(ctx context.Context, s *config.Settings) {
 			continue
 		}
 		bounded, stop := context.WithTimeout(ctx, asking)
-		out, err := exec.CommandContext(bounded, path, t.ask...).Output() //nolint:gosec // names from the table above and from the operator
+		out, err := exec.CommandContext(bounded, path, t.ask...).Output()
 		stop()
 		f.OK, f.Detail = err == nil, skill.CleanText(string(out), 80)
 		if err != nil {
@@ -260,7 +260,7 @@ func (x *Examination) runners(ctx context.Context, list []skill.Runner) {
 	}
 	for _, r := range list {
 		if native, ok := r.(*cli.Runner); ok {
-			if guards, err := native.Protections(); err == nil { //nolint:contextcheck // bounded; what it lacks is told above
+			if guards, err := native.Protections(); err == nil { // bounded; what it lacks is told above
 				x.Protections = guards
 			}
 		}

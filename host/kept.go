@@ -98,7 +98,7 @@ func quotaLimits(s *config.Settings) quota.Options {
 	return quota.Options{
 		RateTenant: s.RateTenant, RatePrincipal: s.RatePrincipal,
 		DailyExecutions: s.DailyExecutions, DailyFuel: s.DailyFuel,
-		DailyModelRequests: s.DailyModelRequests, DailyModelTokens: s.DailyModelTokens, DailyModelCost: int64(s.DailyModelCents) * int64(llm.Dollar/100), //nolint:gosec // at most a million dollars by its range
+		DailyModelRequests: s.DailyModelRequests, DailyModelTokens: s.DailyModelTokens, DailyModelCost: int64(s.DailyModelCents) * int64(llm.Dollar/100), // at most a million dollars by its range
 	}
 }
 
@@ -141,8 +141,8 @@ func (h *Host) Record() *audit.Log { return h.kept.log }
 func OpenStore(ctx context.Context, s *config.Settings, log *slog.Logger) (*store.DB, error) {
 	db, err := store.Open(ctx, store.Options{
 		URL: s.DatabaseURL, StateDir: s.StateDir, Log: log,
-		Recordings: store.Quota{Bytes: int64(s.RecordingsMB) << 20}, Conversations: store.Quota{Bytes: int64(s.AgentStoredMB) << 20}, //nolint:gosec // at most 16 TiB by their ranges
-		Records: store.Quota{Bytes: int64(s.AuditMB) << 20}, //nolint:gosec // as above
+		Recordings: store.Quota{Bytes: int64(s.RecordingsMB) << 20}, Conversations: store.Quota{Bytes: int64(s.AgentStoredMB) << 20}, // at most 16 TiB by their ranges
+		Records: store.Quota{Bytes: int64(s.AuditMB) << 20},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the database: %w", err)

@@ -88,7 +88,7 @@ func TestReadyOnlyWithRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer res.Body.Close() //nolint:errcheck // read only
+		defer res.Body.Close()
 		b, err := io.ReadAll(res.Body)
 		if err != nil {
 			t.Fatal(err)

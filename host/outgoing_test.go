@@ -85,7 +85,7 @@ func TestOutgoing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer h.Close() //nolint:errcheck // nothing runs
+				defer h.Close()
 				before := asked.Load()
 				r := h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: "asker", Input: []byte("{}"), TraceID: "t"})
 				if !r.Success || !strings.Contains(string(r.Data), c.want) {

@@ -78,7 +78,7 @@ func (a *ahead) look(ctx context.Context, folder, tenant string) json.RawMessage
 	if err != nil {
 		return nil
 	}
-	defer root.Close() //nolint:errcheck // it was only read
+	defer root.Close()
 	o, err := a.options()
 	if err == nil {
 		own := *o

@@ -41,7 +41,7 @@ func TestRefusesStateFolderOfOthers(t *testing.T) {
 		}
 		refused(dir, "chmod go-w")
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // others may look, as they may in folders of old
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := open(dir); err != nil {
@@ -54,11 +54,11 @@ func TestRefusesStateFolderOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := os.Chmod(path, 0o722); err != nil { //nolint:gosec // this is refused
+		if err := os.Chmod(path, 0o722); err != nil {
 			t.Fatal(err)
 		}
 		refused(dir, part)
-		if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // a folder, or a file
+		if err := os.Chmod(path, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -30,7 +30,7 @@ func TestProgramSkill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.Close() //nolint:errcheck // the test is over
+	defer h.Close()
 	call := func(input string) *skill.Result {
 		return h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: "shout", Input: []byte(input)})
 	}

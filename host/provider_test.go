@@ -359,7 +359,7 @@ func TestMCPClientSignsIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer session.Close() //nolint:errcheck // the host ends
+	defer session.Close()
 	if _, err := session.ListTools(t.Context(), nil); err != nil {
 		t.Error(err)
 	}

@@ -86,7 +86,7 @@ func TestRemoteSkill(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer h.Close() //nolint:errcheck // the test is over
+			defer h.Close()
 			for id, want := range map[skill.ID]struct {
 				input string
 				code  skill.Code

@@ -75,7 +75,7 @@ func (h *Host) replay(ctx context.Context, p skill.Principal, id string) (any, e
 // cannot be compared, which a replay says.
 func recordingKey(stateDir string, makes bool) ([]byte, error) {
 	path := filepath.Join(stateDir, "recording.key")
-	key, err := os.ReadFile(path) //nolint:gosec // of the state folder
+	key, err := os.ReadFile(path)
 	switch {
 	case err == nil && len(key) == keySize:
 		return key, nil
@@ -88,7 +88,7 @@ func recordingKey(stateDir string, makes bool) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the key of recordings: %w", err)
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // it has another name by then, or is of no use
+	defer os.Remove(f.Name())
 	key = make([]byte, keySize)
 	_, _ = rand.Read(key) // never fails
 	_, err = f.Write(key)

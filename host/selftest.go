@@ -35,7 +35,7 @@ func SelfTest(ctx context.Context, s *config.Settings, o selftest.Options, log *
 	if err != nil {
 		return nil, fmt.Errorf("no temporary folder: %w", err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // what cannot be removed is the system's to remove
+	defer os.RemoveAll(dir)
 	t, err := openTested(ctx, s, dir, log)
 	if err != nil {
 		return nil, err
@@ -141,15 +141,15 @@ func second(from, to string) error {
 }
 
 func copyOf(from, to string) error {
-	in, err := os.Open(from) //nolint:gosec // of the host's own cache
+	in, err := os.Open(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer in.Close()                                            //nolint:errcheck // read only
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // in the temporary folder
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (t *tested) Health(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close() //nolint:errcheck // read to its end
+	defer res.Body.Close()
 	_, err = io.Copy(io.Discard, res.Body)
 	if err == nil && res.StatusCode != http.StatusOK {
 		err = fmt.Errorf("/healthz answers %d", res.StatusCode)
@@ -233,7 +233,7 @@ func (t *tested) admit(ctx context.Context, tenant string, u *hostile.Upload) er
 	if err != nil {
 		return err
 	}
-	defer place.Close() //nolint:errcheck // what it leaves is below the temporary folder
+	defer place.Close()
 	parts := httpapi.Parts{Manifest: u.Manifest}
 	for _, p := range []struct {
 		content []byte
@@ -246,7 +246,7 @@ func (t *tested) admit(ctx context.Context, tenant string, u *hostile.Upload) er
 		if err != nil {
 			return err
 		}
-		defer f.Close() //nolint:errcheck // removed with the upload
+		defer f.Close()
 		_, err = f.Write(p.content)
 		if err == nil {
 			_, err = f.Seek(0, io.SeekStart)

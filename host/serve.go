@@ -42,30 +42,30 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	o.Trace = h.trace
 	var err error
 	if o.Resource, err = resource(h.settings); err != nil {
-		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet
+		return errors.Join(err, h.Close())
 	}
-	mcp, err := h.edges(&o) //nolint:contextcheck // calls have contexts of their own
+	mcp, err := h.edges(&o) // calls have contexts of their own
 	if err != nil {
-		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet
+		return errors.Join(err, h.Close())
 	}
-	defer mcp.Close() //nolint:errcheck // its sessions end with it
+	defer mcp.Close()
 	var shown late
 	o.Console, o.ConsoleCaller = &shown, shown.CallerOf // it asks the server, which has it
-	server, err := httpapi.New(o)                       //nolint:contextcheck // calls have contexts of their own
+	server, err := httpapi.New(o)                       // calls have contexts of their own
 	if err == nil {
 		shown.Console, err = h.console(&o, server.Do)
 	}
 	if err != nil {
-		return errors.Join(err, h.Close()) //nolint:contextcheck // nothing runs yet
+		return errors.Join(err, h.Close())
 	}
 	var listen net.ListenConfig
 	ln, err := listen.Listen(ctx, "tcp", h.settings.Listen)
 	if err != nil {
-		return errors.Join(fmt.Errorf("the address cannot be listened on: %w", err), h.Close()) //nolint:contextcheck // as above
+		return errors.Join(fmt.Errorf("the address cannot be listened on: %w", err), h.Close())
 	}
-	admin, err := h.openAdmin(ctx) //nolint:contextcheck // its requests have contexts of their own
+	admin, err := h.openAdmin(ctx) // its requests have contexts of their own
 	if err != nil {
-		return errors.Join(err, ln.Close(), h.Close()) //nolint:contextcheck // nothing runs yet
+		return errors.Join(err, ln.Close(), h.Close())
 	}
 	defer admin.close()
 	warming, coolDown := context.WithCancel(ctx)
@@ -99,7 +99,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	}
 	coolDown()
 	tended.Wait()
-	return errors.Join(err, h.closeSoon(warm)) //nolint:contextcheck // after ctx has ended
+	return errors.Join(err, h.closeSoon(warm)) // after ctx has ended
 }
 
 // ownOrigins are those whose web pages may call this host beside those that it serves: the

@@ -26,7 +26,7 @@ func Shortages(s *config.Settings) []Finding {
 	if s.DatabaseURL == "" {
 		for _, suffix := range []string{"", "-wal"} {
 			if info, err := os.Stat(filepath.Join(s.StateDir, store.File+suffix)); err == nil {
-				records += uint64(info.Size()) //nolint:gosec // not negative
+				records += uint64(info.Size()) // not negative
 			}
 		}
 	}

@@ -18,7 +18,7 @@ func TracesDir(stateDir string) string { return filepath.Join(stateDir, "traces"
 // openTraces makes what the settings say; nil where nothing is traced. to takes the
 // spans instead, at once.
 //
-//nolint:contextcheck // a host is opened without one: what is made here outlives every caller
+// a host is opened without one: what is made here outlives every caller
 func openTraces(s *config.Settings, to tracing.Exporter, log *slog.Logger) (*tracing.Tracer, error) {
 	o := tracing.Options{Exporter: to, AtOnce: to != nil, Version: Version, PerMillion: s.TracesPerMillion, Log: log}
 	var err error
@@ -31,7 +31,7 @@ func openTraces(s *config.Settings, to tracing.Exporter, log *slog.Logger) (*tra
 		defer cancel()
 		o.Exporter, err = otlp.New(ctx)
 	default:
-		return nil, nil //nolint:nilnil // a nil one traces nothing
+		return nil, nil
 	}
 	if err != nil {
 		return nil, &skill.Error{

@@ -247,7 +247,7 @@ func TestWhatGoesOutIsTraced(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer h.Close() //nolint:errcheck // nothing runs
+			defer h.Close()
 			call := func(id skill.ID) {
 				t.Helper()
 				if r := h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: id, Input: []byte("{}"), TraceID: skill.TraceID("t-" + id)}); !r.Success {

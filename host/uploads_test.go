@@ -33,11 +33,11 @@ func says(text string, after time.Duration) []byte {
 	b.Memory(1)
 	clock := make([]byte, 48)
 	clock[16] = 1                                            // monotonic
-	binary.LittleEndian.PutUint64(clock[24:], uint64(after)) //nolint:gosec // not negative
+	binary.LittleEndian.PutUint64(clock[24:], uint64(after)) // not negative
 	b.Data(0, string(clock))
 	vec := make([]byte, 8)
 	binary.LittleEndian.PutUint32(vec, 512)
-	binary.LittleEndian.PutUint32(vec[4:], uint32(len(text))) //nolint:gosec // short
+	binary.LittleEndian.PutUint32(vec[4:], uint32(len(text)))
 	b.Data(256, string(vec))
 	b.Data(512, text)
 	var body wasmtest.Code
@@ -312,7 +312,7 @@ func TestTenants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.Close() //nolint:errcheck // another test looks at it
+	defer h.Close()
 	a := skill.Principal{ID: "ann", Type: skill.Human, Tenant: "a", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, skill.ScopeUpload}}
 	b := skill.Principal{ID: "bob", Type: skill.Human, Tenant: "b", Scopes: a.Scopes}
 	operator := skill.Principal{ID: "op", Type: skill.Human, Tenant: "ops", Scopes: append([]string{skill.ScopeAdmin}, a.Scopes...)}
@@ -431,12 +431,12 @@ func (h *Host) publish(t *testing.T, p skill.Principal, id, version, text string
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer u.Close() //nolint:errcheck // never fails
+	defer u.Close()
 	module, err := u.File()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer module.Close() //nolint:errcheck // a file that is gone
+	defer module.Close()
 	if err := os.WriteFile(module.Name(), says(text, 0), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func TestUsageOfATenant(t *testing.T) {
 func TestUsageOverHTTP(t *testing.T) {
 	t.Parallel()
 	v := talk(t, nil, llmtest.Rule{Say: "x"})
-	res, err := http.Get(v.url + "/usage") //nolint:noctx // a test
+	res, err := http.Get(v.url + "/usage")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func (h *Host) warm(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		began := time.Now() //nolint:forbidigo // for the log alone
+		began := time.Now()
 		skills := h.enabled()
 		var list []chore
 		for _, s := range skills {
@@ -73,7 +73,7 @@ func (h *Host) warm(ctx context.Context) <-chan struct{} {
 			}
 		}
 		h.warming.Store(kindsOf(nil))
-		h.log.Info("skills are ready", slog.Int64("ms", time.Since(began).Milliseconds())) //nolint:forbidigo // as above
+		h.log.Info("skills are ready", slog.Int64("ms", time.Since(began).Milliseconds()))
 	}()
 	return done
 }
@@ -217,11 +217,11 @@ func (h *Host) callOf(s *registry.Skill) (*skill.Call, error) {
 // done does one piece of work ahead of calls and logs how it went, at the default level
 // only what failed.
 func (h *Host) done(ctx context.Context, msg, what string, do func() error) {
-	began := time.Now() //nolint:forbidigo // for the log alone
+	began := time.Now()
 	err := do()
 	attrs := []slog.Attr{
 		slog.String("what", what),
-		slog.Int64("ms", time.Since(began).Milliseconds()), //nolint:forbidigo // as above
+		slog.Int64("ms", time.Since(began).Milliseconds()),
 	}
 	level := slog.LevelDebug
 	switch {
@@ -260,12 +260,12 @@ func (h *Host) compile(ctx context.Context, s *registry.Skill) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	f, err := root.Open(filepath.FromSlash(s.Primary.File()))
 	if err != nil {
 		return err
 	}
-	defer f.Close()                                      //nolint:errcheck // read only
+	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxModule+1)) // one more, for the cap to see
 	if err != nil {
 		return err

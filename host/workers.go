@@ -98,7 +98,7 @@ func workerMain(args []string) error {
 	if err != nil {
 		return err
 	}
-	defer link.Close() //nolint:errcheck // the process ends
+	defer link.Close()
 	// The engine is opened before the doors are closed: it makes folders, and asks the
 	// kernel for what it will need.
 	e, err := wasm.Open(&wasm.Options{CacheDir: modules, CompiledOnly: true, ShareCode: true})
@@ -141,7 +141,7 @@ func compileMain(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	debug.SetMemoryLimit(int64(c.Memory / 4 * 3)) //nolint:gosec // bytes of a machine
+	debug.SetMemoryLimit(int64(c.Memory / 4 * 3))
 	say := func(out *worker.Compiled) error { return json.NewEncoder(os.Stdout).Encode(out) }
 	e, err := wasm.Open(&wasm.Options{CacheDir: c.Write, ShareCode: true})
 	if err != nil {
@@ -238,7 +238,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	o := worker.Options{
 		Command: append(append(work, "--state", d.root), without...), Dir: w.dir, Modules: w.modules,
 		Folders: h.readable(s, d), Key: keyOf(s.Workers, h.uploadsDir()), Max: s.WorkersMax, Alone: h.alone, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
-		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+mostRecorded(s), 1<<31-1)), //nolint:gosec // bounded
+		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+mostRecorded(s), 1<<31-1)), // bounded
 		FoldersOf: h.foldersOf(s, d), Outgoing: w.outgoing, Log: h.log, Trace: h.trace,
 	}
 	if s.WorkersSpare == 0 {
@@ -274,24 +274,24 @@ func CompileRuntime(ctx context.Context, stateDir, path, digest string) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.Ensure(ctx, digest, &worker.Source{Trusted: true, Open: func() (io.ReadCloser, error) { return os.Open(path) }}) //nolint:gosec // a file of ours
+	_, err = m.Ensure(ctx, digest, &worker.Source{Trusted: true, Open: func() (io.ReadCloser, error) { return os.Open(path) }})
 	return errors.Join(err, m.Close())
 }
 
 func compileHere(ctx context.Context, stateDir, path, digest string) error {
-	module, err := os.ReadFile(path) //nolint:gosec // a file of ours
+	module, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
 	if wasm.Digest(module) != digest {
 		return &skill.Error{Op: "host.CompileRuntime", Code: skill.Conflict, Message: "the runtime was changed while it was read"}
 	}
-	e, err := OpenEngine(CacheDir(stateDir)) //nolint:contextcheck // nothing to wait for
+	e, err := OpenEngine(CacheDir(stateDir)) // nothing to wait for
 	if err != nil {
 		return err
 	}
 	_, err = e.Compile(ctx, module, &wasm.CompileOptions{Trusted: true})
-	return errors.Join(err, e.Close()) //nolint:contextcheck // as above
+	return errors.Join(err, e.Close())
 }
 
 // moduleVersion names what makes modules: a program that makes them otherwise does

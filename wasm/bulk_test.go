@@ -32,10 +32,10 @@ func TestBulkOperationsAreCharged(t *testing.T) {
 			none := with(context.Background(), compile(t, e, op.Module(1, 0)), 1<<40)
 			m := compile(t, e, op.Module(1, length))
 			all := with(context.Background(), m, 1<<40)
-			if none.Ended != wasm.Returned || all.Ended != wasm.Returned || all.Fuel-none.Fuel != uint64(units) { //nolint:gosec // positive
+			if none.Ended != wasm.Returned || all.Ended != wasm.Returned || all.Fuel-none.Fuel != uint64(units) { // positive
 				t.Errorf("%v for %d units without a length, %v for %d with one of %d: it costs %d", none.Ended, none.Fuel, all.Ended, all.Fuel, length, units)
 			}
-			if out := with(context.Background(), m, uint64(units)-1); out.Ended != wasm.OutOfFuel { //nolint:gosec // positive
+			if out := with(context.Background(), m, uint64(units)-1); out.Ended != wasm.OutOfFuel { // positive
 				t.Errorf("one unit too few: %v", out.Ended)
 			}
 			// The largest length there can be does not overflow the price, and is paid before it

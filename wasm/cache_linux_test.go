@@ -22,10 +22,10 @@ func TestReadOnlyCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { os.RemoveAll(home) }) //nolint:errcheck,gosec // a temporary folder
+		t.Cleanup(func() { os.RemoveAll(home) })
 		moved := filepath.Join(home, "cache")
 		// The folders above a test's own are closed to other users.
-		if err := errors.Join(os.Chmod(home, 0o755), os.CopyFS(moved, os.DirFS(dir)), copyFile(cmd.Path, filepath.Join(home, "self"))); err != nil { //nolint:gosec // as said
+		if err := errors.Join(os.Chmod(home, 0o755), os.CopyFS(moved, os.DirFS(dir)), copyFile(cmd.Path, filepath.Join(home, "self"))); err != nil {
 			t.Fatal(err)
 		}
 		dir = moved
@@ -40,7 +40,7 @@ func TestReadOnlyCache(t *testing.T) {
 		mode := os.FileMode(0o400)
 		if info.IsDir() {
 			mode = 0o500
-			t.Cleanup(func() { os.Chmod(path, 0o700) }) //nolint:errcheck,gosec // so that it can be removed
+			t.Cleanup(func() { os.Chmod(path, 0o700) })
 		}
 		if os.Getuid() == 0 {
 			err = os.Chown(path, nobody, nobody)
@@ -61,12 +61,12 @@ func TestReadOnlyCache(t *testing.T) {
 }
 
 func copyFile(from, to string) error {
-	in, err := os.Open(from) //nolint:gosec // the test binary
+	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
-	defer in.Close()                                                      //nolint:errcheck // read only
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755) //nolint:gosec // executable by another user
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
 	if err != nil {
 		return err
 	}

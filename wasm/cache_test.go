@@ -57,7 +57,7 @@ func wantExit(t testing.TB, e *wasm.Engine, code int64) {
 		return
 	}
 	out, err := m.Run(context.Background(), &wasm.Run{})
-	if err != nil || out.Ended != wasm.Exited || out.ExitCode != uint32(code) { //nolint:gosec // small
+	if err != nil || out.Ended != wasm.Exited || out.ExitCode != uint32(code) {
 		t.Errorf("module %d: %+v, %v", code, out, err)
 	}
 }
@@ -232,7 +232,7 @@ func child(t testing.TB, role, dir string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "-test.run=^$") //nolint:gosec // this very binary
+	cmd := exec.Command(self, "-test.run=^$")
 	cmd.Env = append(os.Environ(), roleEnv+"="+role, "WASM_TEST_DIR="+dir)
 	cmd.Stderr = os.Stderr
 	return cmd
@@ -294,7 +294,7 @@ func fillForever(dir string) error {
 			if _, err := e.Compile(context.Background(), exits(int64(i)), nil); err != nil {
 				return err
 			}
-			fmt.Println(i) //nolint:forbidigo // tells the parent how far it came
+			fmt.Println(i)
 		}
 		if err := e.Close(); err != nil {
 			return err
@@ -314,7 +314,7 @@ func readCache(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer e.Close() //nolint:errcheck // the process ends
+	defer e.Close()
 	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err == nil {
 		return errors.New("the folder can be written, so nothing is tested")
 	}
@@ -327,7 +327,7 @@ func readCache(dir string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Print(out.ExitCode, " ") //nolint:forbidigo // tells the parent
+		fmt.Print(out.ExitCode, " ")
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func (e *Engine) sweepCache(now time.Time) {
 	for _, dir := range []string{e.codeDir(), filepath.Join(e.o.CacheDir, "metered")} {
 		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() || !strings.HasSuffix(path, ".tmp") && !strings.HasPrefix(d.Name(), ".") {
-				return nil //nolint:nilerr // what cannot be seen cannot be removed
+				return nil
 			}
 			if info, err := d.Info(); err == nil && now.Sub(info.ModTime()) > leftOver {
 				_ = os.Remove(path) // it is tried again the next time

@@ -64,7 +64,7 @@ func compileAndRun(k amend.Known) ([]uint64, error) {
 	}
 	ctx := context.Background()
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2))
-	defer r.Close(ctx) //nolint:errcheck // what it has run is known
+	defer r.Close(ctx)
 	inst, err := r.Instantiate(ctx, m.Encode())
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func TestRefusesToOpenOnOldProcessors(t *testing.T) {
 		t.Skip("these are features of amd64")
 	}
 	for _, feature := range []string{"bmi1", "bmi2", "popcnt"} {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // this test
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 		cmd.Env = append(os.Environ(), "WASM_TEST_PROCESSOR=old", "GODEBUG=cpu."+feature+"=off")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("without %s: %v\n%s", feature, err, out)

@@ -101,7 +101,7 @@ func Open(opts *Options) (*Engine, error) {
 		}
 		e.cache = c
 		if !e.o.CompiledOnly {
-			e.sweepCache(time.Now()) //nolint:forbidigo // compared with the times of files
+			e.sweepCache(time.Now())
 		}
 		cfg = cfg.WithCompilationCache(c)
 	}
@@ -129,7 +129,7 @@ func (e *Engine) start(ctx context.Context) error {
 	}
 	e.modules, err = otter.New(&otter.Options[string, *Module]{
 		MaximumWeight: e.o.Resident,
-		Weigher:       func(_ string, m *Module) uint32 { return uint32(min(m.size, 1<<31)) }, //nolint:gosec // bounded
+		Weigher:       func(_ string, m *Module) uint32 { return uint32(min(m.size, 1<<31)) }, // bounded
 		OnDeletion:    func(d otter.DeletionEvent[string, *Module]) { d.Value.release() },
 	})
 	if err != nil {
@@ -142,7 +142,7 @@ func (e *Engine) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer probe.Close(ctx) //nolint:errcheck // code that nothing uses any more
+	defer probe.Close(ctx)
 	return e.probe.open(ctx, e.runtime, probe)
 }
 
@@ -175,7 +175,7 @@ func private(dir string) error {
 	if info.Mode().Perm()&0o077 == 0 {
 		return nil // also one that cannot be written, which is of use as it is
 	}
-	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder needs its x
+	if err := os.Chmod(dir, 0o700); err != nil {
 		return fmt.Errorf("wasm: protect the cache folder: %w", err)
 	}
 	return nil

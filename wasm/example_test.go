@@ -40,7 +40,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer e.Close() //nolint:errcheck // nothing is kept
+	defer e.Close()
 	for _, module := range [][]byte{cat(), endless()} {
 		m, err := e.Compile(ctx, module, nil)
 		if err != nil {
@@ -67,7 +67,7 @@ func ExampleEngine_Compile_refused() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer e.Close() //nolint:errcheck // nothing is kept
+	defer e.Close()
 	b := wasmtest.New()
 	b.ImportFunc("env", "system", nil, nil)
 	_, err = e.Compile(ctx, b.Bytes(), nil)
@@ -85,13 +85,13 @@ func ExampleImage() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer e.Close() //nolint:errcheck // nothing is kept
+	defer e.Close()
 	m, err := e.Compile(ctx, cat(), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	im := e.Image(&wasm.Program{Module: m, Args: []string{"cat"}}, nil)
-	defer im.Close() //nolint:errcheck // nothing is kept
+	defer im.Close()
 	for _, input := range []string{"one", "two"} {
 		out, err := im.Run(ctx, &wasm.Call{Stdin: strings.NewReader(input)})
 		if err != nil {

@@ -34,12 +34,12 @@ func hostileFolder(t *testing.T) (dir string, closed []string) {
 			t.Fatal(err)
 		}
 	}
-	must(os.MkdirAll(filepath.Join(dir, "sub"), 0o755))                              //nolint:gosec // a folder of a test
-	must(os.MkdirAll(filepath.Join(top, "other"), 0o755))                            //nolint:gosec // as above
-	must(os.WriteFile(filepath.Join(top, "secret"), []byte(secret), 0o666))          //nolint:gosec // the guest would be let in
-	must(os.WriteFile(filepath.Join(top, "other", "secret"), []byte(secret), 0o666)) //nolint:gosec // as above
-	must(os.WriteFile(filepath.Join(dir, "a.txt"), []byte("alpha"), 0o666))          //nolint:gosec // writable by all that the host cares
-	must(os.WriteFile(filepath.Join(dir, "sub", "b.txt"), []byte("beta"), 0o666))    //nolint:gosec // as above
+	must(os.MkdirAll(filepath.Join(dir, "sub"), 0o755))
+	must(os.MkdirAll(filepath.Join(top, "other"), 0o755))
+	must(os.WriteFile(filepath.Join(top, "secret"), []byte(secret), 0o666))
+	must(os.WriteFile(filepath.Join(top, "other", "secret"), []byte(secret), 0o666))
+	must(os.WriteFile(filepath.Join(dir, "a.txt"), []byte("alpha"), 0o666))
+	must(os.WriteFile(filepath.Join(dir, "sub", "b.txt"), []byte("beta"), 0o666))
 	for name, target := range map[string]string{
 		"absolute": filepath.Join(top, "secret"), "relative": "../secret", "sub/deep": "../../secret", "folder": "../other",
 		"root": "/", "proc": "/proc/self/environ", "dangling": "nothing", "loop": "loop", "loop1": "loop2", "loop2": "loop1",
@@ -58,7 +58,7 @@ func hostileFolder(t *testing.T) (dir string, closed []string) {
 	must(syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o666))
 	l, err := net.Listen("unix", filepath.Join(dir, "socket"))
 	must(err)
-	t.Cleanup(func() { l.Close() }) //nolint:errcheck,gosec // a socket of the test
+	t.Cleanup(func() { l.Close() })
 	return dir, append(closed, "hard", "fifo", "socket")
 }
 
@@ -78,7 +78,7 @@ func fingerprint(t testing.TB, dir string) string {
 		fmt.Fprintln(h, path, info.Mode(), info.ModTime().UnixNano(), info.Size())
 		switch {
 		case info.Mode().IsRegular():
-			b, err := os.ReadFile(path) //nolint:gosec // of the test's own
+			b, err := os.ReadFile(path)
 			fmt.Fprintf(h, "%q\n", b)
 			return err
 		case info.Mode()&fs.ModeSymlink != 0:
@@ -163,7 +163,7 @@ func TestHugeFolder(t *testing.T) {
 	oneGoroutine(t)
 	dir := t.TempDir()
 	for i := range 10_000 {
-		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("file-%05d", i))) //nolint:gosec // of the test's own
+		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("file-%05d", i)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func TestSwappedFile(t *testing.T) {
 	dir := filepath.Join(top, "data")
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for _, err := range []error{
-		os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(top, "secret"), []byte(secret), 0o600), //nolint:gosec // a test's
+		os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(top, "secret"), []byte(secret), 0o600),
 	} {
 		if err != nil {
 			t.Fatal(err)

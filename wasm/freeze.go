@@ -33,7 +33,7 @@ func (in *instance) freeze(ctx context.Context, p wasi.Pending) {
 		if !ok {
 			return
 		}
-		s.scratch = scratchSaved{scratch, saved, 2 * uint64(scratch.Used())} //nolint:gosec // not negative
+		s.scratch = scratchSaved{scratch, saved, 2 * uint64(scratch.Used())} // not negative
 	}
 	if touched, ok := s.touched.(api.MutableGlobal); ok {
 		touched.Set(0) // what start-up changed is the same in all instances

@@ -90,8 +90,8 @@ type Start struct {
 
 // NewStart makes one out of chance and the time of day.
 func NewStart() Start {
-	s := Start{Made: time.Now().Truncate(time.Second)} //nolint:forbidigo // what all instances see
-	_, _ = rand.Read(s.Seed[:])                        // never fails
+	s := Start{Made: time.Now().Truncate(time.Second)}
+	_, _ = rand.Read(s.Seed[:]) // never fails
 	return s
 }
 
@@ -177,18 +177,18 @@ func (im *Image) chance() io.Reader { return mathrand.NewChaCha8(im.begin.Seed) 
 // Run runs the program once, from its first read of input. The error is non-nil
 // only if the host failed.
 func (im *Image) Run(ctx context.Context, r *Call) (*Outcome, error) {
-	c := &call{Call: r, limits: r.Limits.withDefaults(), began: time.Now()} //nolint:forbidigo // a limit of real time
+	c := &call{Call: r, limits: r.Limits.withDefaults(), began: time.Now()}
 	var cancel context.CancelFunc
 	c.ctx, cancel = context.WithTimeout(ctx, c.limits.Timeout)
 	defer cancel()
-	in, err := im.acquire(c.ctx, r.StartFuel) //nolint:contextcheck // a start-up outlives the call that it is begun for
+	in, err := im.acquire(c.ctx, r.StartFuel) // a start-up outlives the call that it is begun for
 	switch {
 	case err != nil && c.ctx.Err() != nil: // all of its run was start-up
-		return &Outcome{Ended: endOf(c.ctx), Fuel: c.startFuel(), Total: time.Since(c.began)}, nil //nolint:contextcheck // a start-up outlives the call that it is begun for
+		return &Outcome{Ended: endOf(c.ctx), Fuel: c.startFuel(), Total: time.Since(c.began)}, nil // a start-up outlives the call that it is begun for
 	case err != nil:
 		return nil, err
 	case in == nil:
-		return im.only(c) //nolint:contextcheck // a start-up outlives the call that it is begun for
+		return im.only(c) // a start-up outlives the call that it is begun for
 	}
 	in.serve(c) // the guest sees the context, and every wait of the host's ends with it
 	return c.result()
@@ -306,7 +306,7 @@ func (im *Image) Warm(ctx context.Context, n int) error {
 	}()
 	for {
 		im.mu.Lock()
-		im.used = time.Now() //nolint:forbidigo // compared with the same clock
+		im.used = time.Now()
 		switch {
 		case im.closed:
 			im.mu.Unlock()
@@ -315,7 +315,7 @@ func (im *Image) Warm(ctx context.Context, n int) error {
 			im.mu.Unlock()
 			return nil
 		case im.live < n && im.starting < runtime.GOMAXPROCS(0):
-			im.launch(nil) //nolint:contextcheck // a start-up outlives the call that it is begun for
+			im.launch(nil) // a start-up outlives the call that it is begun for
 		}
 		in := im.latest
 		for in = range im.fresh { // one that still starts, if there is any

@@ -62,7 +62,7 @@ func TestStartUpsAreCountedOnce(t *testing.T) {
 			calm(t, im)
 			_ = im.Close()
 			n := im.Starts()
-			if got, want := counted.Load(), uint64(n)*each.Load(); n < c.starts || got != want { //nolint:gosec // not negative
+			if got, want := counted.Load(), uint64(n)*each.Load(); n < c.starts || got != want { // not negative
 				t.Errorf("%d start-ups of %d units: %d are counted, want %d", n, each.Load(), got, want)
 			}
 		})

@@ -64,7 +64,7 @@ const (
 
 func (g *guestState) path() int64    { return rPath + 6*int64(g.rng.IntN(rPaths)) }
 func (g *guestState) address() int64 { return rHeap + 13_000*int64(g.rng.IntN(8)) }
-func (g *guestState) value() int64   { return int64(int32(g.rng.Uint32())) } //nolint:gosec // bits
+func (g *guestState) value() int64   { return int64(int32(g.rng.Uint32())) }
 
 // opening opens a path of six bytes in the only preopen.
 func (g *guestState) opening(path, oflags int64) wasmtest.Code {

@@ -25,7 +25,7 @@ type ready struct {
 // nil where the run is to have one of its own. Pays is added what is started.
 func (im *Image) acquire(ctx context.Context, pays *atomic.Uint64) (*instance, error) {
 	im.mu.Lock()
-	im.used = time.Now() //nolint:forbidigo // compared with the same clock
+	im.used = time.Now()
 	switch n := len(im.idle); {
 	case im.closed:
 		im.mu.Unlock()
@@ -42,7 +42,7 @@ func (im *Image) acquire(ctx context.Context, pays *atomic.Uint64) (*instance, e
 	}
 	w := &waiter{make(chan ready, 1), pays}
 	im.waiters = append(im.waiters, w)
-	im.grow(false, pays) //nolint:contextcheck // a start-up outlives the call that it is begun for
+	im.grow(false, pays) // a start-up outlives the call that it is begun for
 	patience := max(2*im.took, 20*time.Millisecond)
 	im.mu.Unlock()
 	timer := time.NewTimer(patience)
@@ -54,7 +54,7 @@ func (im *Image) acquire(ctx context.Context, pays *atomic.Uint64) (*instance, e
 		case <-timer.C:
 			// Those that run take longer than another one takes to start.
 			im.mu.Lock()
-			im.grow(true, pays) //nolint:contextcheck // a start-up outlives the call that it is begun for
+			im.grow(true, pays) // a start-up outlives the call that it is begun for
 			im.mu.Unlock()
 			timer.Reset(patience)
 		case <-ctx.Done():
@@ -126,7 +126,7 @@ func (im *Image) launch(pays *atomic.Uint64) {
 // put offers an instance that waits for a call.
 func (im *Image) put(in *instance, first bool) {
 	im.mu.Lock()
-	in.since = time.Now() //nolint:forbidigo // compared with the same clock
+	in.since = time.Now()
 	if first {
 		im.starting--
 		delete(im.fresh, in)

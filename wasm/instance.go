@@ -90,7 +90,7 @@ func (c *call) fetch() Fetch {
 	if c.Fetch == nil {
 		return nil
 	}
-	return func(_ context.Context, request []byte) []byte { return c.Fetch(c.ctx, request) } //nolint:contextcheck // that of the call, which the instance has not
+	return func(_ context.Context, request []byte) []byte { return c.Fetch(c.ctx, request) } // that of the call, which the instance has not
 }
 
 // result is what the caller is told of a call that was served.
@@ -133,7 +133,7 @@ type outputs struct{ stdout, stderr bytes.Buffer }
 // or the one call that it serves.
 func (im *Image) start(only *call, pays *atomic.Uint64) *instance {
 	in := &instance{im: im, only: only, pays: pays, parked: make(chan struct{}), ended: make(chan struct{})}
-	in.began = time.Now() //nolint:forbidigo // a limit of real time
+	in.began = time.Now()
 	l := im.program.Limits.withDefaults()
 	ctx, cancel := context.WithTimeout(context.Background(), l.Timeout)
 	if only != nil {
@@ -141,7 +141,7 @@ func (im *Image) start(only *call, pays *atomic.Uint64) *instance {
 		l.Fuel, l.Memory, l.Output = only.limits.Fuel, min(l.Memory, only.limits.Memory), only.limits.Output
 	}
 	in.cancel = cancel
-	next, _ := iter.Pull(func(yield func(struct{}) bool) { //nolint:contextcheck // a start-up outlives the call that it is begun for
+	next, _ := iter.Pull(func(yield func(struct{}) bool) { // a start-up outlives the call that it is begun for
 		in.wait = func() { yield(struct{}{}) }
 		in.main(ctx, l)
 	})
@@ -152,7 +152,7 @@ func (im *Image) start(only *call, pays *atomic.Uint64) *instance {
 		}
 		close(in.parked)
 		if only == nil {
-			im.put(in, true) //nolint:contextcheck // as above
+			im.put(in, true)
 		}
 	}()
 	return in
@@ -200,7 +200,7 @@ func (in *instance) main(ctx context.Context, l Limits) {
 	p := &in.im.program
 	in.outcome = &Outcome{}
 	defer close(in.ended)
-	defer in.im.gone(in) //nolint:contextcheck // a start-up outlives the call that it is begun for
+	defer in.im.gone(in) // a start-up outlives the call that it is begun for
 	m, err := p.Module.lease(ctx)
 	if err != nil {
 		in.err = err
@@ -238,12 +238,12 @@ func (in *instance) main(ctx context.Context, l Limits) {
 	if in.only != nil {
 		in.tape(in.only)
 	}
-	defer x.world.Close() //nolint:errcheck // descriptors of read-only files and of memory
+	defer x.world.Close()
 	defer x.mem.Free()
 	in.live.now = ctx //nolint:fatcontext // of the call under way, and then of the next
 	in.live.Context = wasi.WithWorld(context.WithValue(context.Background(), executionKey{}, x), x.world)
 	x.ctx = &in.live
-	in.run(m) //nolint:contextcheck // a start-up outlives the call that it is begun for
+	in.run(m) // a start-up outlives the call that it is begun for
 	if in.saved != nil {
 		_ = in.saved.world.Release()
 	}
@@ -304,7 +304,7 @@ func (in *instance) next() {
 		panic(errRetired)
 	}
 	in.now = c
-	c.entered = time.Now() //nolint:forbidigo // for the outcome
+	c.entered = time.Now()
 	in.prepare(c)
 }
 

@@ -75,7 +75,7 @@ func TestTenantsDoNotMeet(t *testing.T) {
 				for _, shared := range []bool{false, true} {
 					wg.Go(func() {
 						module := marker(mark)
-						want := uint32(mark) //nolint:gosec // small
+						want := uint32(mark)
 						if shared {
 							module, want = marker(33), 33
 						}

@@ -35,7 +35,7 @@ func (m *memory) count() { m.most = max(m.most, m.peak+m.held+m.files+m.tables) 
 func (m *memory) begin(limit uint64, scratch *guestfs.Memory) {
 	m.limit, m.held, m.files, m.most, m.refused = limit, 0, 0, 0, false
 	if scratch != nil {
-		m.files = uint64(scratch.Used()) //nolint:gosec // never negative
+		m.files = uint64(scratch.Used()) // never negative
 	}
 	m.count()
 }
@@ -66,7 +66,7 @@ func (m *memory) hold(bytes uint64) (most uint64) {
 // holdFiles counts the files in scratch space, and reports whether there is room for them;
 // see [guestfs.Memory.SetHold].
 func (m *memory) holdFiles(used int64) bool {
-	bytes := uint64(used) //nolint:gosec // never negative
+	bytes := uint64(used) // never negative
 	if bytes > m.files && bytes > m.room(m.peak+m.held+m.tables) {
 		m.refused = true
 		return false

@@ -43,7 +43,7 @@ func TestRefusesMemoryOver2GiB(t *testing.T) {
 				if e == slow && c.code == 0 {
 					continue // it zeroes all of it
 				}
-				if out := run(t, e, m, &wasm.Run{Limits: limits}); out.Ended != wasm.Exited && c.code == 0 || out.Ended == wasm.Exited && int32(out.ExitCode) != c.code { //nolint:gosec // 0 or 1
+				if out := run(t, e, m, &wasm.Run{Limits: limits}); out.Ended != wasm.Exited && c.code == 0 || out.Ended == wasm.Exited && int32(out.ExitCode) != c.code {
 					t.Errorf("%v %d", out.Ended, out.ExitCode)
 				}
 			}

@@ -107,7 +107,7 @@ func TestFetchOfImages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			im := e.Image(p, &wasm.ImageOptions{Instances: 1})
-			defer im.Close() //nolint:errcheck // nothing runs
+			defer im.Close()
 			for _, who := range []string{"one", "two", "", "three"} {
 				c := &wasm.Call{Stdin: strings.NewReader("hello")}
 				want := ""
@@ -131,7 +131,7 @@ func TestFetchOfImages(t *testing.T) {
 func TestFetchSeesItsOwnRun(t *testing.T) {
 	e := open(t, nil)
 	im := e.Image(&wasm.Program{Module: compile(t, e, asker(false))}, &wasm.ImageOptions{Instances: 1})
-	defer im.Close()       //nolint:errcheck // nothing runs
+	defer im.Close()
 	var first func() error // the end of the first run
 	out, err := im.Run(t.Context(), &wasm.Call{Stdin: strings.NewReader("x"), Limits: wasm.Limits{Timeout: 50 * time.Millisecond}, Fetch: func(ctx context.Context, _ []byte) []byte {
 		first = ctx.Err

@@ -179,7 +179,7 @@ func storePrepared(path string, p *prepared) error {
 	if err != nil {
 		return err
 	}
-	rest := binary.LittleEndian.AppendUint32(nil, uint32(len(head))) //nolint:gosec // a few dozen bytes
+	rest := binary.LittleEndian.AppendUint32(nil, uint32(len(head)))
 	rest = append(append(append(rest, head...), p.content...), p.metered...)
 	return replace(path, append(sum(path, rest), rest...))
 }
@@ -188,7 +188,7 @@ func loadPrepared(path string) (*prepared, bool) {
 	if path == "" {
 		return nil, false
 	}
-	b, err := os.ReadFile(path) //nolint:gosec // a name of ours in a folder of ours
+	b, err := os.ReadFile(path)
 	if err != nil || len(b) < sha256.Size+4 {
 		return nil, false
 	}
@@ -250,7 +250,7 @@ func misfit(m *wbin.Module) bool {
 			continue
 		}
 		at := uint64(constI32(s.Offset))
-		if at+uint64(max(len(s.Funcs), len(s.Exprs))) > uint64(m.Tables[s.Table].Min) { //nolint:gosec // lengths
+		if at+uint64(max(len(s.Funcs), len(s.Exprs))) > uint64(m.Tables[s.Table].Min) {
 			return true
 		}
 	}
@@ -266,7 +266,7 @@ func constI32(x wbin.ConstExpr) uint32 {
 		n := len(stack)
 		switch in.Op {
 		case wbin.OpI32Const:
-			stack = append(stack, uint32(in.Const)) //nolint:gosec // the bits of an i32
+			stack = append(stack, uint32(in.Const))
 		case wbin.OpI32Add:
 			stack = append(stack[:n-2], stack[n-2]+stack[n-1])
 		case wbin.OpI32Sub:

@@ -34,7 +34,7 @@ var guests sources
 func goGuest(t testing.TB, dir string) []byte {
 	t.Helper()
 	return guests.get(t, dir, func(to string) *exec.Cmd {
-		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", to, "./"+dir) //nolint:gosec // of the repository's own
+		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", to, "./"+dir)
 		cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
 		return cmd
 	})
@@ -55,7 +55,7 @@ func rustGuest(t testing.TB, path string) []byte {
 		t.Skip("the target wasm32-wasip1 is not installed")
 	}
 	return guests.get(t, path, func(to string) *exec.Cmd {
-		return exec.Command("rustc", "--edition=2021", "--target=wasm32-wasip1", "-Copt-level=3", "-Cpanic=abort", "-Cstrip=symbols", "-o", to, path) //nolint:gosec // of the repository's own
+		return exec.Command("rustc", "--edition=2021", "--target=wasm32-wasip1", "-Copt-level=3", "-Cpanic=abort", "-Cstrip=symbols", "-o", to, path)
 	})
 }
 
@@ -69,7 +69,7 @@ func (s *sources) get(t testing.TB, name string, command func(to string) *exec.C
 		if out, err := command(to).CombinedOutput(); err != nil {
 			b.err = fmt.Errorf("%w: %s", err, out)
 		} else {
-			b.module, b.err = os.ReadFile(to) //nolint:gosec // just made
+			b.module, b.err = os.ReadFile(to)
 		}
 		if s.built == nil {
 			s.built = map[string]built{}
@@ -210,7 +210,7 @@ func dataRoot(t testing.TB, dir string) guestfs.FS {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { data.Close() }) //nolint:errcheck,gosec // a folder for reading
+	t.Cleanup(func() { data.Close() })
 	root, err := guestfs.NewTree(
 		guestfs.Mount{Path: "/data", FS: data}, guestfs.Mount{Path: "/work", FS: guestfs.NewMemory(guestfs.Limits{})})
 	if err != nil {

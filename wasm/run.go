@@ -84,7 +84,7 @@ func (x *execution) used() uint64 {
 	if x.fuel == nil {
 		return x.tank.Used(0)
 	}
-	return x.tank.Used(int64(x.fuel.Get())) //nolint:gosec // bits
+	return x.tank.Used(int64(x.fuel.Get()))
 }
 
 // pay adds what was used since the last time.
@@ -128,7 +128,7 @@ func (e *Engine) refuel(ctx context.Context, s []uint64) {
 	if !ok {
 		panic(errors.New("wasm: a guest runs without its state"))
 	}
-	switch visit, code := meter.VisitOf(int64(s[1])); visit { //nolint:gosec // bits
+	switch visit, code := meter.VisitOf(int64(s[1])); visit {
 	case meter.Return:
 		x.returned()
 		return // with the fuel that is left
@@ -141,7 +141,7 @@ func (e *Engine) refuel(ctx context.Context, s []uint64) {
 		return
 	case meter.NeedsFuel:
 	}
-	x.pay(x.tank.Used(int64(s[0]))) //nolint:gosec // bits
+	x.pay(x.tank.Used(int64(s[0])))
 	select {
 	case <-ctx.Done():
 		x.end(endOf(ctx))
@@ -150,14 +150,14 @@ func (e *Engine) refuel(ctx context.Context, s []uint64) {
 	if depth(x.top, s) > x.stack {
 		x.end(OutOfStack)
 	}
-	next, err := x.tank.Refuel(int64(s[0]), int64(s[1])) //nolint:gosec // bits
+	next, err := x.tank.Refuel(int64(s[0]), int64(s[1]))
 	switch {
 	case errors.Is(err, meter.ErrTable):
 		x.end(OutOfTable)
 	case err != nil:
 		x.end(OutOfFuel)
 	}
-	s[0] = uint64(next) //nolint:gosec // bits
+	s[0] = uint64(next)
 }
 
 // charge pays for what a host function does.
@@ -170,8 +170,8 @@ func (x *execution) charge(units uint64) {
 	if x.fuel == nil || x.tank.Charge(rest) != nil {
 		x.end(OutOfFuel)
 	}
-	left := int64(x.fuel.Get()) - int64(units-rest) //nolint:gosec // bits, and a cost of a call
-	x.fuel.Set(uint64(left))                        //nolint:gosec // bits
+	left := int64(x.fuel.Get()) - int64(units-rest)
+	x.fuel.Set(uint64(left))
 	if left < 0 {
 		x.end(OutOfFuel)
 	}
@@ -221,8 +221,8 @@ func (m *Module) Run(ctx context.Context, r *Run) (*Outcome, error) {
 		cfg.Stderr = &stderr
 	}
 	x.world = wasi.NewWorld(cfg)
-	defer x.world.Close() //nolint:errcheck // descriptors of read-only files and of memory
-	defer x.mem.Free()    // wazero does it for instances, but not where a data segment does not fit
+	defer x.world.Close()
+	defer x.mem.Free() // wazero does it for instances, but not where a data segment does not fit
 	ctx = context.WithValue(ctx, executionKey{}, x)
 	ctx = wasi.WithWorld(ctx, x.world)
 
@@ -275,7 +275,7 @@ func (m *Module) instantiate(ctx context.Context, x *execution, do func(api.Modu
 	if err != nil {
 		return err
 	}
-	defer inst.Close(ctx) //nolint:errcheck // frees memory; there is no file behind it
+	defer inst.Close(ctx)
 	return do(inst)
 }
 

@@ -68,7 +68,7 @@ func TestMemoryOfOneRun(t *testing.T) {
 			compile(t, e, c.Module)
 			limit := int64(256 << 20)
 			if c.Limits.Memory != 0 {
-				limit = int64(c.Limits.Memory) //nolint:gosec // at most 4 GiB
+				limit = int64(c.Limits.Memory) // at most 4 GiB
 			}
 			if got := peak(t, func() { hold(t, e, c) }); got > limit+mayExceed && !raceDetector {
 				t.Errorf("%d MiB more, limit %d MiB", got>>20, limit>>20)

@@ -106,7 +106,7 @@ func compileShape(which string, compile bool) error {
 	}
 	var m []byte
 	if n == 0 {
-		if m, err = os.ReadFile(name); err != nil { //nolint:gosec // the caller's own
+		if m, err = os.ReadFile(name); err != nil {
 			return err
 		}
 	} else {
@@ -122,9 +122,9 @@ func compileShape(which string, compile bool) error {
 	for _, c := range res.Report.Counts {
 		switch c.Property {
 		case "estimated milliseconds to compile":
-			s.Millis = int(c.Value) //nolint:gosec // small
+			s.Millis = int(c.Value)
 		case "estimated MiB to compile":
-			s.MiB = int(c.Value) //nolint:gosec // small
+			s.MiB = int(c.Value)
 		}
 	}
 	rw, err := meter.Rewrite(res.Module, res.MaxStack, nil)

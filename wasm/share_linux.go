@@ -126,7 +126,7 @@ func (e *Engine) sharing(prepared string, compile func() error) error {
 	}
 	after, err := e.maps.executable()
 	if err != nil {
-		return nil //nolint:nilerr // as said
+		return nil
 	}
 	for _, s := range news(before, after) {
 		if s.to-s.from < shareFrom {
@@ -144,16 +144,16 @@ func (e *Engine) sharing(prepared string, compile func() error) error {
 
 // takePages puts the pages of a file over code that is the same.
 func takePages(path string, s span) {
-	f, err := os.Open(path) //nolint:gosec // a name of ours in a folder of ours
+	f, err := os.Open(path)
 	if err != nil {
 		return
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || info.Size() <= 0 || info.Size()%int64(os.Getpagesize()) != 0 || info.Size() > 1<<30 {
 		return
 	}
-	fd := int(f.Fd()) //nolint:gosec // a descriptor
+	fd := int(f.Fd())
 	view, err := unix.Mmap(fd, 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
 	if err != nil {
 		return
@@ -164,8 +164,8 @@ func takePages(path string, s span) {
 		return
 	}
 	// The same bytes at the same address: who is running there does not notice.
-	to := span{s.from + uintptr(at), 0}                                                                                       //nolint:gosec // an offset
-	_, _ = unix.MmapPtr(fd, int64(from), to.at(), uintptr(n), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_FIXED) //nolint:gosec // sizes
+	to := span{s.from + uintptr(at), 0}
+	_, _ = unix.MmapPtr(fd, int64(from), to.at(), uintptr(n), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_FIXED)
 }
 
 // maxShift is how many pages apart code may lie in two processes: wazero maps what

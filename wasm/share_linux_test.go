@@ -65,7 +65,7 @@ func TestSharedCode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer e.Close() //nolint:errcheck // a test
+			defer e.Close()
 			m, err := e.Compile(t.Context(), module, nil)
 			if err != nil {
 				t.Fatal(err)

@@ -30,7 +30,7 @@ func (p *stackProbe) open(ctx context.Context, r wazero.Runtime, probe wazero.Co
 	if err != nil {
 		return err
 	}
-	defer m.Close(ctx) //nolint:errcheck // closing a module that nothing uses
+	defer m.Close(ctx)
 	v := reflect.ValueOf(m.ExportedFunction("f"))
 	if v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {
 		if f, ok := v.Elem().Type().FieldByName("stackTop"); ok && f.Type.Kind() == reflect.Uintptr {

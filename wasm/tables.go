@@ -18,7 +18,7 @@ const freeTables = 8 << 20
 func tableBytes(m *wbin.Module) uint64 {
 	n := uint64(0)
 	for i := range m.Elems {
-		n += segmentEntry * uint64(len(m.Elems[i].Funcs)+len(m.Elems[i].Exprs)) //nolint:gosec // at most Limits.TableEntries
+		n += segmentEntry * uint64(len(m.Elems[i].Funcs)+len(m.Elems[i].Exprs)) // at most Limits.TableEntries
 	}
 	for i := range m.Tables {
 		n += tableEntry * uint64(m.Tables[i].Min)

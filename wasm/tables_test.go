@@ -40,7 +40,7 @@ func TestTablesCountAsMemory(t *testing.T) {
 		if err != nil || out.Ended != c.want {
 			t.Errorf("with %d MiB: %+v, %v", c.memory>>20, out, err)
 		}
-		if most := int64(c.memory) + mayExceed; got > most && !raceDetector { //nolint:gosec // small
+		if most := int64(c.memory) + mayExceed; got > most && !raceDetector {
 			t.Errorf("with %d MiB: %d MiB more", c.memory>>20, got>>20)
 		}
 		if c.want == wasm.Returned && out.MemoryPeak < takes-(8<<20) {

@@ -45,7 +45,7 @@ func threats() map[string][]judged {
 		return b.Bytes()
 	}
 	branches := func(n int) wasmtest.Code {
-		return wasmtest.Get(0) + wasmtest.Code(binary.AppendU32([]byte{0x0e}, uint32(n))) + wasmtest.Repeat(n+1, "\x00") //nolint:gosec // a count
+		return wasmtest.Get(0) + wasmtest.Code(binary.AppendU32([]byte{0x0e}, uint32(n))) + wasmtest.Repeat(n+1, "\x00")
 	}
 	custom := func(size int) []byte {
 		b := wasmtest.New()
@@ -182,7 +182,7 @@ type verdict struct {
 
 // checkFile judges one module and prints a verdict.
 func checkFile(path string) error {
-	b, err := os.ReadFile(path) //nolint:gosec // of the test's own
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}

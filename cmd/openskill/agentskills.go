@@ -200,11 +200,11 @@ func (a *app) runAgentScript(ctx context.Context, flags *settingsFlags, o *agent
 	case o.input != "":
 		r.Stdin = []byte(o.input)
 	}
-	h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError))}) //nolint:contextcheck // nothing to wait for
+	h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError))}) // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}
-	defer h.Close() //nolint:errcheck,contextcheck // the answer is there; the process ends
+	defer h.Close() // the answer is there; the process ends
 	stop := a.after(time.Second, "openskill: getting the script's runtime ready; the first time takes some seconds")
 	h.PrepareScript(ctx, r.Skill, r.Script)
 	stop()

@@ -78,7 +78,7 @@ func (a *app) approvalsListCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		defer store.Close() //nolint:errcheck // it was only read
+		defer store.Close()
 		all, err := everyApproval(store, only)
 		if err != nil {
 			return hostFailed(cause(err))
@@ -159,7 +159,7 @@ call, as the record says.`,
 			if err != nil {
 				return err
 			}
-			defer approvals.Close() //nolint:errcheck // what was decided is on the disk
+			defer approvals.Close()
 			for _, id := range args {
 				if err := a.decide(cmd.Context(), approvals, id, approve, asJSON); err != nil {
 					return err

@@ -56,7 +56,7 @@ func (a *app) withDatabase(ctx context.Context, flags *settingsFlags, existing b
 		return failed(err)
 	}
 	if err := do(db); err != nil {
-		_ = db.Close() //nolint:errcheck // there is another error to tell
+		_ = db.Close()
 		return err
 	}
 	if err := db.Close(); err != nil {
@@ -159,7 +159,7 @@ last one ends with the cursor of the next.`,
 		if status != "" && q.Status == "" {
 			return usage("--status %s: there is no such status; there are running, success, failed, terminated and timeout", quote(status))
 		}
-		q.Since, q.Until, q.Limit = since.Time, until.Time, int(limit.value) //nolint:gosec // at most 1000
+		q.Since, q.Until, q.Limit = since.Time, until.Time, int(limit.value) // at most 1000
 		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
 			page, next, err := s.Executions(cmd.Context(), q)
 			if err != nil {

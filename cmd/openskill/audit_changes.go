@@ -36,7 +36,7 @@ record with the code of the error.`,
 	f.Var(&until, "until", "only those of before")
 	f.Var(&limit, "limit", "how many")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		q.Since, q.Until, q.Limit = since.Time, until.Time, int(limit.value) //nolint:gosec // at most 1000
+		q.Since, q.Until, q.Limit = since.Time, until.Time, int(limit.value) // at most 1000
 		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
 			all, err := s.Changes(cmd.Context(), q)
 			if err != nil {

@@ -139,11 +139,11 @@ func (a *app) printChain(c *audit.Chain, asJSON bool) error {
 func (a *app) readHeads(file, tenant string) ([]audit.Head, error) {
 	in := a.stdin
 	if file != "-" {
-		f, err := os.Open(file) //nolint:gosec // a file that the operator named
+		f, err := os.Open(file)
 		if err != nil {
 			return nil, usage("--against: %v", err)
 		}
-		defer f.Close() //nolint:errcheck // it was only read
+		defer f.Close()
 		in = f
 	}
 	heads, err := audit.ReadHeads(in)
@@ -304,7 +304,7 @@ func exportChain(ctx context.Context, w io.Writer, s audit.Store, h audit.Head, 
 // intoNewFile writes a file that is there whole or not at all, and that nobody else may
 // read.
 func intoNewFile(name string, write func(io.Writer) error) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // a file that the operator named
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

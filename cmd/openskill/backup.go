@@ -74,7 +74,7 @@ func intoFile(name string, write func(io.Writer) (*backup.Index, error)) (*backu
 	if err != nil {
 		return nil, failed(skill.NotFound, "%s cannot be written: %v", quote(name), plain(err))
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // it has another name by then, or is of no use
+	defer os.Remove(f.Name())
 	x, err := write(f)
 	if err == nil {
 		err = f.Sync()
@@ -115,7 +115,7 @@ brought up to date by the host that opens it first.`,
 			if err != nil {
 				return failed(skill.NotFound, "%s cannot be read: %v", quote(args[0]), plain(err))
 			}
-			defer f.Close() //nolint:errcheck // it was only read
+			defer f.Close()
 			from = f
 		}
 		x, err := host.Restore(cmd.Context(), dir, from)

@@ -157,7 +157,7 @@ func (a *app) bench(ctx context.Context, s *config.Settings, wanted func(suite, 
 	if err != nil {
 		return nil, err
 	}
-	defer e.Close() //nolint:errcheck // nothing is written by it
+	defer e.Close()
 	var rows []bench.Row
 	if wanted("gc", "pause") { // before the guests are loaded: a large heap takes longer to collect
 		a.say("gc: pauses while eight guests spin")
@@ -420,7 +420,7 @@ func copyUnlimited(folder, to string) error {
 	if err != nil {
 		return fmt.Errorf("the skill echo is not there: %w", err)
 	}
-	defer from.Close() //nolint:errcheck // read only
+	defer from.Close()
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}

@@ -57,12 +57,12 @@ func (a *app) benchAgent(ctx context.Context, s *config.Settings, o *benchOption
 		if err != nil {
 			return nil, err
 		}
-		defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+		defer os.RemoveAll(dir)
 		db, err := store.Open(ctx, store.Options{URL: "sqlite:" + filepath.Join(dir, "agent.db"), Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return nil, err
 		}
-		defer db.Close() //nolint:errcheck // what was measured is told
+		defer db.Close()
 		c := &bench.Case{Suite: "agent", Name: agentRound, N: rounds, Most: most}
 		for _, v := range []struct {
 			name  string
@@ -264,7 +264,7 @@ func (v *servedAgent) converse(ctx context.Context, n int) (time.Duration, error
 			if err != nil {
 				return err
 			}
-			defer res.Body.Close() //nolint:errcheck // it was read
+			defer res.Body.Close()
 			b, err := io.ReadAll(res.Body)
 			if err == nil && (res.StatusCode != http.StatusOK || !bytes.Contains(b, []byte(`"stop_reason":"completed"`)) || !bytes.Contains(b, []byte("It said hello."))) {
 				err = fmt.Errorf("a turn failed: %d %.300s", res.StatusCode, b)
@@ -288,7 +288,7 @@ func firstPart(ctx context.Context, url, body, word string) (time.Duration, erro
 	if err != nil {
 		return 0, err
 	}
-	defer res.Body.Close() //nolint:errcheck // what is needed was read
+	defer res.Body.Close()
 	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
 		if strings.Contains(lines.Text(), word) {
 			took := time.Since(began)
@@ -305,7 +305,7 @@ func resident() uint64 {
 	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
 		var total, held uint64
 		if n, _ := fmt.Sscan(string(b), &total, &held); n == 2 {
-			return held * uint64(os.Getpagesize()) //nolint:gosec // not negative
+			return held * uint64(os.Getpagesize()) // not negative
 		}
 	}
 	var m runtime.MemStats

@@ -41,7 +41,7 @@ func (a *app) benchAudit(ctx context.Context, o *benchOptions) (rows []bench.Row
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(dir)
 	var variants []bench.Variant
 	var measured []*recordedCalls
 	for _, v := range []struct {
@@ -60,7 +60,7 @@ func (a *app) benchAudit(ctx context.Context, o *benchOptions) (rows []bench.Row
 		if err != nil {
 			return nil, err
 		}
-		defer c.Close() //nolint:errcheck // what was measured is told
+		defer c.Close()
 		measured = append(measured, c)
 		variants = append(variants, bench.Variant{Name: v.name, Run: c.run, Note: c.note})
 	}

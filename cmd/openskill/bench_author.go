@@ -71,7 +71,7 @@ func (n *author) run(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(dir)
 	n.made++
 	id := fmt.Sprintf("bench_%d_%d", os.Getpid(), n.made)
 	folder := filepath.Join(dir, id)
@@ -101,9 +101,9 @@ func (n *author) step(ctx context.Context, args []string) (time.Duration, error)
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.CommandContext(ctx, self, args...) //nolint:gosec // this program
+	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Env = append(append([]string{}, n.app.environ...), "OPENSKILL_DATABASE_URL="+n.s.DatabaseURL)
-	began := time.Now() //nolint:forbidigo // what is measured
+	began := time.Now()
 	out, err := cmd.Output()
 	took := time.Since(began)
 	var ended *exec.ExitError

@@ -43,7 +43,7 @@ func (a *app) benchBudget(ctx context.Context, s *config.Settings, o *benchOptio
 				return b.BelowRust(ctx, input)
 			},
 			floor: func(_ context.Context, _ *skillbench.Bench, _ *skillbench.Native, _ string, fuel uint64) string {
-				return fmt.Sprintf("%d units of fuel: %s at four a nanosecond", fuel, bench.Span(int64(fuel/4))) //nolint:gosec // small
+				return fmt.Sprintf("%d units of fuel: %s at four a nanosecond", fuel, bench.Span(int64(fuel/4)))
 			},
 		},
 		{
@@ -168,7 +168,7 @@ func (a *app) budget(ctx context.Context, s *config.Settings, o *benchOptions, n
 		func(ctx context.Context, n int) (map[string][]time.Duration, error) {
 			var all []time.Duration
 			for range n {
-				began := time.Now() //nolint:forbidigo // what is measured
+				began := time.Now()
 				if r := here.Invoke(ctx, skill.Local(), request); !r.Success {
 					return nil, errors.New(r.Error.Message)
 				}
@@ -221,7 +221,7 @@ func records(ctx context.Context, log *audit.Log, c *budgeted, n int) (all []tim
 			Skill: string(c.id), Version: "0.1.0", Digest: "sha256:0",
 		}
 		f := &audit.Finished{Status: audit.Success, Runner: skill.WasmWASI}
-		began := time.Now() //nolint:forbidigo // what is measured
+		began := time.Now()
 		if err := log.Started(ctx, s, []byte(c.input)); err != nil {
 			return nil, err
 		}
@@ -245,7 +245,7 @@ func fakes(ctx context.Context, h *host.Host, result *skill.Result, answer []byt
 		if i == 0 {
 			_, body, _ := bytes.Cut(answer, []byte("\r\n\r\n"))
 			stop = httpbench.Constant(ln, body)
-		} else if stop, err = httpbench.Edge(ln, h.Catalogue(), result); err != nil { //nolint:contextcheck // a server has those of its requests
+		} else if stop, err = httpbench.Edge(ln, h.Catalogue(), result); err != nil { // a server has those of its requests
 			return nil, errors.Join(err, ln.Close())
 		}
 		*stops = append(*stops, func() { _ = stop() }) // the bench ends

@@ -73,7 +73,7 @@ Interrupted, it prints what there is. The exit code is 1 if calls failed or were
 	f.Var(&word{&o.plot, "FILE"}, "plot", "draw the latency by percentile into this SVG file")
 	f.Var(&word{&o.histogram, "FILE"}, "histogram", "write the distribution into this file (.hgrm, in ms)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p := &load.Plan{Duration: length.value, Warmup: warmup.value, Timeout: timeout.value, Connections: int(connections.value)} //nolint:gosec // bounded
+		p := &load.Plan{Duration: length.value, Warmup: warmup.value, Timeout: timeout.value, Connections: int(connections.value)} // bounded
 		var err error
 		if p.Rate, err = strconv.ParseFloat(o.rate, 64); err != nil || !(p.Rate >= 0.1 && p.Rate <= mostRate) {
 			return usage("--rate is %s; want calls a second, from 0.1 to %d", quote(o.rate), mostRate)
@@ -121,7 +121,7 @@ func (a *app) runLoad(ctx context.Context, p *load.Plan, t *load.Target, o *load
 	if o.plot != "" {
 		svg, err := r.Plot(fmt.Sprintf("Latency at %g calls a second, for %s", p.Rate, r.Took.Round(time.Millisecond)))
 		if err == nil {
-			err = os.WriteFile(o.plot, svg, 0o644) //nolint:gosec // a picture for everybody
+			err = os.WriteFile(o.plot, svg, 0o644)
 		}
 		if err != nil {
 			return hostFailed(err)
@@ -131,7 +131,7 @@ func (a *app) runLoad(ctx context.Context, p *load.Plan, t *load.Target, o *load
 		var b strings.Builder
 		_, err := r.All.Latency.PercentilesPrint(&b, 5, 1000)
 		if err == nil {
-			err = os.WriteFile(o.histogram, []byte(b.String()), 0o644) //nolint:gosec // figures for everybody
+			err = os.WriteFile(o.histogram, []byte(b.String()), 0o644)
 		}
 		if err != nil {
 			return hostFailed(err)
@@ -253,7 +253,7 @@ func readSmall(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() || info.Size() > mostInput {
 		return nil, fmt.Errorf("%s is not a file of up to 16 MiB", quote(path))
 	}
-	return os.ReadFile(path) //nolint:gosec // what the operator named
+	return os.ReadFile(path)
 }
 
 // loadPercentiles are those that are shown.

@@ -41,7 +41,7 @@ func (a *app) benchObserve(ctx context.Context, s *config.Settings, o *benchOpti
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(skills) //nolint:errcheck // what cannot be removed is the system's to remove
+	defer os.RemoveAll(skills)
 	for _, v := range []struct {
 		name       string
 		watch      bool
@@ -62,7 +62,7 @@ func (a *app) benchObserve(ctx context.Context, s *config.Settings, o *benchOpti
 		if err != nil {
 			return nil, err
 		}
-		defer h.Close() //nolint:errcheck // what was measured is told
+		defer h.Close()
 		h.Prepare(ctx, "echo")
 		// Trace ids as hosts make them for callers who send none.
 		var calls atomic.Uint64
@@ -81,7 +81,7 @@ func (a *app) benchObserve(ctx context.Context, s *config.Settings, o *benchOpti
 		}
 		timed := func(run func(ctx context.Context) error, of int) func(ctx context.Context) (time.Duration, error) {
 			return func(ctx context.Context) (time.Duration, error) {
-				began := time.Now() //nolint:forbidigo // what is measured
+				began := time.Now()
 				err := run(ctx)
 				return time.Since(began) / time.Duration(of), err
 			}

@@ -285,7 +285,7 @@ func peerPlot(rows []bench.Row) []byte {
 
 // writeBench writes the tables into a document, and the plot of peers beside it.
 func writeBench(file string, rows []bench.Row) error {
-	doc, err := os.ReadFile(file) //nolint:gosec // what the operator named
+	doc, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
@@ -300,12 +300,12 @@ func writeBench(file string, rows []bench.Row) error {
 	}
 	if plot := peerPlot(rows); plot != nil {
 		folder := filepath.Join(filepath.Dir(file), "benchmarks")
-		if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // a document
+		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(folder, "peers.svg"), plot, 0o644); err != nil { //nolint:gosec // a document
+		if err := os.WriteFile(filepath.Join(folder, "peers.svg"), plot, 0o644); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(file, doc, 0o644) //nolint:gosec // a document
+	return os.WriteFile(file, doc, 0o644)
 }

@@ -144,7 +144,7 @@ func (a *app) itself(ctx context.Context, s *config.Settings, args ...string) *e
 		self = "openskill" // and the start says that it is not there
 	}
 	args = append(args, "--state", s.StateDir, "--skills", s.SkillsDir, "--data", s.DataRoot)
-	return exec.CommandContext(ctx, self, args...) //nolint:gosec // this program
+	return exec.CommandContext(ctx, self, args...)
 }
 
 // The skills that are measured over HTTP: one script by two runners.
@@ -156,7 +156,7 @@ const (
 
 // pythonSkills makes a folder with them, which the caller removes.
 func pythonSkills() (string, error) {
-	script, err := os.ReadFile(filepath.Join(benchScripts, "stdlib.py")) //nolint:gosec // a file of the repository
+	script, err := os.ReadFile(filepath.Join(benchScripts, "stdlib.py"))
 	if err != nil {
 		return "", err
 	}
@@ -248,7 +248,7 @@ func (a *app) benchStart(ctx context.Context, s *config.Settings, o *benchOption
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(skills) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(skills)
 	own := *s
 	own.SkillsDir = skills
 	var called time.Duration

@@ -72,13 +72,13 @@ The exit code is 1 if something grows, or a call did not end as it must.`,
 			return usage("URL and --pid belong together: a host that is there, and its process")
 		}
 		r := &soak.Run{
-			Clients: int(clients.value), Duration: length.value, Calls: int64(calls.value), //nolint:gosec // bounded
+			Clients: int(clients.value), Duration: length.value, Calls: int64(calls.value), // bounded
 			Kinds: soak.Mix(), Every: min(max(length.value/400, 100*time.Millisecond), 5*time.Second),
 			Log: func(line string) { a.say("soak: %s", line) },
 		}
 		var out *soak.Outcome
 		if len(args) == 1 {
-			out, err = a.soakThere(cmd.Context(), r, args[0], int(pid.value), key) //nolint:gosec // bounded
+			out, err = a.soakThere(cmd.Context(), r, args[0], int(pid.value), key) // bounded
 		} else {
 			out, err = a.soakOwn(cmd.Context(), s, r)
 		}
@@ -171,7 +171,7 @@ const (
 )
 
 func writeSoak(file, text string) error {
-	doc, err := os.ReadFile(file) //nolint:gosec // what the operator named
+	doc, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func writeSoak(file, text string) error {
 		return fmt.Errorf("%s has no place for the table: the lines %q and %q", file, strings.TrimSpace(soakBegins), strings.TrimSpace(soakEnds))
 	}
 	doc = bytes.Join([][]byte{before, []byte(soakBegins), []byte(text), []byte(soakEnds), after}, nil)
-	return os.WriteFile(file, doc, 0o644) //nolint:gosec // a document
+	return os.WriteFile(file, doc, 0o644)
 }
 
 // soakThere soaks a host that is there.

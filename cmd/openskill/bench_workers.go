@@ -43,12 +43,12 @@ func (a *app) benchWorkers(ctx context.Context, s *config.Settings, o *benchOpti
 	if err != nil {
 		return nil, err
 	}
-	defer here.Close() //nolint:errcheck // nothing is written by it
+	defer here.Close()
 	there, err := openFor(s, config.PerTenant, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer there.Close() //nolint:errcheck // as above
+	defer there.Close()
 	if _, ok := there.Workers(); !ok {
 		a.say("workers: this platform has none")
 		return nil, nil
@@ -74,7 +74,7 @@ func (a *app) benchWorkers(ctx context.Context, s *config.Settings, o *benchOpti
 			{Name: "in process", Times: c.warm, Run: through(here, c.id, c.input)},
 			{Name: "worker", Times: c.warm, Run: through(there, c.id, c.input)},
 			{Name: "native process (/bin/cat)", Run: func(ctx context.Context) (time.Duration, error) {
-				began := time.Now() //nolint:forbidigo // what is measured
+				began := time.Now()
 				cmd := exec.CommandContext(ctx, "/bin/cat")
 				cmd.Stdin = bytes.NewReader([]byte(c.input))
 				_, err := cmd.Output()
@@ -83,8 +83,8 @@ func (a *app) benchWorkers(ctx context.Context, s *config.Settings, o *benchOpti
 		}
 		if n != nil {
 			variants = append(variants, bench.Variant{Name: "native process (python3)", Run: func(ctx context.Context) (time.Duration, error) {
-				began := time.Now()                                                                                      //nolint:forbidigo // what is measured
-				cmd := exec.CommandContext(ctx, n.Path, "-I", "-c", "import sys, json; json.load(sys.stdin); print({})") //nolint:gosec // the machine's own
+				began := time.Now()
+				cmd := exec.CommandContext(ctx, n.Path, "-I", "-c", "import sys, json; json.load(sys.stdin); print({})")
 				cmd.Stdin = bytes.NewReader([]byte(c.input))
 				_, err := cmd.Output()
 				return time.Since(began), err
@@ -99,7 +99,7 @@ func (a *app) benchWorkers(ctx context.Context, s *config.Settings, o *benchOpti
 			{Name: "worker", Run: func(ctx context.Context) (time.Duration, error) {
 				p := skill.Local()
 				p.Tenant = fmt.Sprint("bench-", tenant.Add(1))
-				began := time.Now() //nolint:forbidigo // what is measured
+				began := time.Now()
 				err := called(ctx, there, p, "echo", `{"text":"hello"}`)
 				return time.Since(began), err
 			}, Note: func() string { return "a process is started, and its module loaded" }},
@@ -135,7 +135,7 @@ func workersHold(ctx context.Context, s *config.Settings, names []string) (rows 
 	if err != nil {
 		return nil, err
 	}
-	defer h.Close() //nolint:errcheck // nothing is written by it
+	defer h.Close()
 	add := func(name string, h *host.Host, goal int64) error {
 		stats, _ := h.Workers()
 		if len(stats.Pids) != 2 {
@@ -186,7 +186,7 @@ func workersHold(ctx context.Context, s *config.Settings, names []string) (rows 
 	if err != nil {
 		return nil, err
 	}
-	defer with.Close() //nolint:errcheck // as above
+	defer with.Close()
 	with.Prepare(ctx, "calculator")
 	for ctx.Err() == nil {
 		if stats, _ := with.Workers(); stats.Spares == len(both) {
@@ -217,7 +217,7 @@ func called(ctx context.Context, h *host.Host, p skill.Principal, id, input stri
 
 func through(h *host.Host, id, input string) func(ctx context.Context) (time.Duration, error) {
 	return func(ctx context.Context) (time.Duration, error) {
-		began := time.Now() //nolint:forbidigo // what is measured
+		began := time.Now()
 		err := called(ctx, h, skill.Local(), id, input)
 		return time.Since(began), err
 	}

@@ -86,7 +86,7 @@ func (a *app) chat(ctx context.Context, flags *settingsFlags, o *chatFlags, args
 		if err != nil {
 			return err
 		}
-		defer h.close() //nolint:contextcheck // everything is answered; the process ends
+		defer h.close() // everything is answered; the process ends
 		c.talk, c.local, c.onlyRules = h, true, o.provider == "" && h.h.OnlyRules()
 	}
 	in, out, typed := a.typing()
@@ -270,7 +270,7 @@ func (a *app) converse(ctx context.Context, c *chatting, s *config.Settings, in,
 	if err != nil {
 		return hostFailed(err)
 	}
-	defer typed.Close() //nolint:errcheck // the terminal is as it was
+	defer typed.Close()
 	c.screen.width = typed.width
 	// The program's own way with this signal is to end; here it is the turn that ends.
 	// Nothing else listens to it while a line is typed: then it is a character.
@@ -321,7 +321,7 @@ func (c *chatting) prompts(ctx context.Context, in lines) error {
 			c.screen.note(dimStyle, "  Ctrl-C again leaves, as Ctrl-D does")
 			continue
 		case err != nil:
-			return nil //nolint:nilerr // the end of what is typed
+			return nil
 		}
 		interrupted = false
 		yes, decided := yesOrNo(line)

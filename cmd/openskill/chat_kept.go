@@ -28,7 +28,7 @@ func (k *keptLines) load() []string {
 	if err != nil {
 		return nil
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	from := max(info.Size()-mostKeptBytes, 0)
 	b := make([]byte, info.Size()-from)
 	n, err := f.ReadAt(b, from)
@@ -76,7 +76,7 @@ func (k *keptLines) add(line string) {
 	if err != nil {
 		return
 	}
-	defer f.Close()                   //nolint:errcheck // there is nothing to be done about it
+	defer f.Close()
 	_, _ = f.WriteString(line + "\n") // in one piece: several chats may write
 	if info, err := f.Stat(); err == nil && info.Mode().Perm() != 0o600 {
 		_ = f.Chmod(0o600)

@@ -28,7 +28,7 @@ var _ talker = (*localTalker)(nil)
 // of several turns.
 func (a *app) openLocal(ctx context.Context, s *config.Settings, ahead bool) (*localTalker, error) {
 	log := slog.New(slog.NewJSONHandler(cleanWriter{a.stderr}, &slog.HandlerOptions{Level: level(s, slog.LevelError)}))
-	h, err := host.Open(s, &host.Options{Log: log}) //nolint:contextcheck // nothing to wait for
+	h, err := host.Open(s, &host.Options{Log: log}) // nothing to wait for
 	if err != nil {
 		return nil, hostFailed(err)
 	}

@@ -64,10 +64,10 @@ it. A database of a newer release is left alone, and the exit code is 1.`,
 		if err != nil {
 			return keysFailed(err)
 		}
-		defer m.Close() //nolint:errcheck // what was done is committed
+		defer m.Close()
 		var named *int64
 		if cmd.Flags().Changed("to") {
-			version := int64(to.value) //nolint:gosec // at most 2^31 by its range
+			version := int64(to.value) // at most 2^31 by its range
 			named = &version
 		}
 		steps, err := migrate(cmd.Context(), m, status, down, named)

@@ -52,7 +52,7 @@ func writeSupport(file, log string, s *config.Settings, x *host.Examination) (er
 			return usage("--log %s cannot be read: %s", quote(log), errText(err))
 		}
 	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user named it
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return usage("--bundle %s is there already; name a file that is not", quote(file))
 	}
@@ -68,7 +68,7 @@ func writeSupport(file, log string, s *config.Settings, x *host.Examination) (er
 	clean := hider(s)
 	zip := gzip.NewWriter(f)
 	w := tar.NewWriter(zip)
-	now := time.Now() //nolint:forbidigo // when it was made
+	now := time.Now()
 	for _, part := range []struct {
 		name string
 		v    any
@@ -114,11 +114,11 @@ func hider(s *config.Settings) func([]byte) []byte {
 // logTail gives the last lines of a log of the host, with the fields that may be seen.
 // What is no line of such a log is left out.
 func logTail(name string) ([]byte, error) {
-	f, err := os.Open(name) //nolint:gosec // the user named it
+	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
@@ -159,7 +159,7 @@ func stateCounts(s *config.Settings, x *host.Examination) counts {
 		var n folderCount
 		_ = filepath.WalkDir(filepath.Join(s.StateDir, e.Name()), func(_ string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
-				return nil //nolint:nilerr // what cannot be seen is not counted
+				return nil
 			}
 			if info, err := d.Info(); err == nil {
 				n.Files, n.Bytes = n.Files+1, n.Bytes+info.Size()

@@ -92,7 +92,7 @@ func (o *fakeLLM) model() (*llmtest.Model, error) {
 		if err != nil {
 			return nil, usage("--script %s cannot be read", quote(o.script))
 		}
-		defer f.Close() //nolint:errcheck // it was only read
+		defer f.Close()
 		if text, err = io.ReadAll(io.LimitReader(f, llmtest.MaxScript+1)); err != nil {
 			return nil, usage("--script %s cannot be read", quote(o.script))
 		}

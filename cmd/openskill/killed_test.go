@@ -79,7 +79,7 @@ func (k *killable) answers(t *testing.T, want map[string]string) {
 		t.Fatalf("first line %q", k.out.Text())
 	}
 	for id, data := range want {
-		res, err := http.Post(url+"/skills/"+id+":invoke", "application/json", strings.NewReader(`{"input": {}}`)) //nolint:noctx // a test's own host
+		res, err := http.Post(url+"/skills/"+id+":invoke", "application/json", strings.NewReader(`{"input": {}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestKilledWhileWarmingUp(t *testing.T) {
 	k.kill()
 	files, bytes := countFiles(t, cache)
 
-	moments := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // any moments
+	moments := rand.New(rand.NewPCG(1, 2))
 	kills := 25
 	if os.Getenv("OPENSKILL_TEST_KILL") != "" {
 		kills = 100
@@ -196,7 +196,7 @@ func TestKilledWhileWarmingUpPython(t *testing.T) {
 		}
 		_, url, _ := strings.Cut(k.out.Text(), "listening on ")
 		for {
-			res, err := http.Post(url+"/skills/script:invoke", "application/json", strings.NewReader(`{"input": {}}`)) //nolint:noctx // a test's own host
+			res, err := http.Post(url+"/skills/script:invoke", "application/json", strings.NewReader(`{"input": {}}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +216,7 @@ func TestKilledWhileWarmingUpPython(t *testing.T) {
 		}
 	}
 	took := ready()
-	moments := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // any moments
+	moments := rand.New(rand.NewPCG(3, 4))
 	for i := range 8 {
 		if i%2 == 0 {
 			if err := os.RemoveAll(filepath.Join(state, "modules")); err != nil {

@@ -38,11 +38,11 @@ func killed(s os.Signal) int {
 // Run executes one command line and gives its exit code. When ctx ends, the
 // command stops what it does.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if code, is := host.Child(args); is { //nolint:contextcheck // it ends with its channel
+	if code, is := host.Child(args); is { // it ends with its channel
 		return code
 	}
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, environ: os.Environ()}
-	root := a.rootCommand() //nolint:contextcheck // commands get theirs from ExecuteContextC
+	root := a.rootCommand() // commands get theirs from ExecuteContextC
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	return a.report(cmd, err)

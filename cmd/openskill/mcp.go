@@ -36,20 +36,20 @@ func (a *app) serveMCP(ctx context.Context, flags *settingsFlags) error {
 		return err
 	}
 	log := a.logger(level(s, slog.LevelError))
-	h, err := host.Open(s, &host.Options{Log: log}) //nolint:contextcheck // nothing to wait for
+	h, err := host.Open(s, &host.Options{Log: log}) // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}
-	defer h.Close() //nolint:errcheck,contextcheck // everything is answered; the process ends
+	defer h.Close() // everything is answered; the process ends
 	a.skipped(h)
-	m, err := mcpserver.New(mcpserver.Options{ //nolint:contextcheck // calls have contexts of their own
+	m, err := mcpserver.New(mcpserver.Options{ // calls have contexts of their own
 		Door: h, Catalogue: h.Catalogue(), AgentSkills: h.AgentSkills(), Approvals: h.Approvals(),
 		Logger: log, Version: host.Version, BodyLimit: s.MaxBody(),
 	})
 	if err != nil {
 		return hostFailed(err)
 	}
-	defer m.Close() //nolint:errcheck // it has no error
+	defer m.Close()
 	warming, cool := context.WithCancel(ctx)
 	var warm sync.WaitGroup
 	warm.Go(func() { prepareAll(warming, h) })

@@ -30,7 +30,7 @@ func readModule(name string) (b []byte, size int64, err error) {
 	if err != nil {
 		return nil, 0, usage("the module %s cannot be read: %v", quote(name), plain(err))
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	size = info.Size()
 	if size > maxModule {
 		return nil, size, nil

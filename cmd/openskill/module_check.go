@@ -26,7 +26,7 @@ The exit code is 0 if it is accepted and 1 if it is refused.`,
 			report := check.Report{
 				Size: int(size), Error: &check.Verdict{Code: check.ModuleTooComplex, Message: fmt.Sprintf(tooLarge, size, maxModule)},
 				Features: []string{}, Imports: []check.Imported{}, Exports: []string{},
-				Counts: []check.Count{{Property: "bytes", Value: uint64(size), Cap: maxModule}}, //nolint:gosec // never negative
+				Counts: []check.Count{{Property: "bytes", Value: uint64(size), Cap: maxModule}}, // never negative
 			}
 			if b != nil {
 				report, _ = wasm.Check(b, nil) // the verdict is in the report

@@ -101,7 +101,7 @@ environment but what --env gives.`,
 }
 
 func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun, report *runReport) error {
-	began := time.Now() //nolint:forbidigo // for --stats and --report alone
+	began := time.Now()
 	for _, kv := range append(append([]string{}, o.env...), o.args...) {
 		if strings.ContainsRune(kv, 0) {
 			return usage("arguments and environment cannot hold zero bytes")
@@ -125,9 +125,9 @@ func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun, r
 		return refusedSize(size)
 	}
 	// Without a cache folder modules run as well, only slower.
-	engine, err := host.OpenEngine(host.CacheDir(s.StateDir)) //nolint:contextcheck // nothing to wait for
+	engine, err := host.OpenEngine(host.CacheDir(s.StateDir)) // nothing to wait for
 	if err != nil {
-		engine, err = host.OpenEngine("") //nolint:contextcheck // as above
+		engine, err = host.OpenEngine("")
 	}
 	if err != nil {
 		return hostFailed(err)
@@ -136,8 +136,8 @@ func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun, r
 	if err != nil {
 		return err // the engine may still be at it: it ends with the process
 	}
-	compiled := time.Since(began) //nolint:forbidigo // as above
-	defer engine.Close()          //nolint:errcheck,contextcheck // the process ends
+	compiled := time.Since(began)
+	defer engine.Close()
 
 	limits := o.limits(s)
 	live, stop := context.WithTimeout(ctx, limits.Timeout)
@@ -154,7 +154,7 @@ func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun, r
 	}
 	if out != nil {
 		report.GuestExitCode = &out.ExitCode
-		report.Stats = newStats(out, compiled, time.Since(began)) //nolint:forbidigo // as above
+		report.Stats = newStats(out, compiled, time.Since(began))
 		if o.stats {
 			_ = writeJSON(a.stderr, map[string]*statsBody{"stats": report.Stats})
 		}
@@ -166,7 +166,7 @@ func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun, r
 // host's caps do not hold: this is the operator's own command.
 func (o *moduleRun) limits(s *config.Settings) wasm.Limits {
 	d := s.Defaults()
-	l := wasm.Limits{Fuel: d.Fuel, Memory: d.Memory, Timeout: d.Timeout, Output: int64(d.Output)} //nolint:gosec // in range
+	l := wasm.Limits{Fuel: d.Fuel, Memory: d.Memory, Timeout: d.Timeout, Output: int64(d.Output)}
 	if o.fuel.value > 0 {
 		l.Fuel = o.fuel.value
 	}
@@ -177,7 +177,7 @@ func (o *moduleRun) limits(s *config.Settings) wasm.Limits {
 		l.Timeout = o.timeout.value
 	}
 	if o.output.value > 0 {
-		l.Output = int64(o.output.value) << 10 //nolint:gosec // in range
+		l.Output = int64(o.output.value) << 10
 	}
 	return l
 }
@@ -233,7 +233,7 @@ func (o *moduleRun) files() (all guestfs.FS, scratch *guestfs.Memory, done func(
 		}
 	}
 	if o.scratch.value > 0 {
-		scratch = guestfs.NewMemory(guestfs.Limits{Bytes: int64(o.scratch.value) << 20}) //nolint:gosec // in range
+		scratch = guestfs.NewMemory(guestfs.Limits{Bytes: int64(o.scratch.value) << 20})
 		mounts = append(mounts, guestfs.Mount{Path: "/work", FS: scratch})
 	}
 	switch {

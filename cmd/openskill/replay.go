@@ -47,11 +47,11 @@ func (a *app) replay(ctx context.Context, flags *settingsFlags, id string, asJSO
 	if err != nil {
 		return err
 	}
-	h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError))}) //nolint:contextcheck // nothing to wait for
+	h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError))}) // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}
-	defer h.Close() //nolint:errcheck,contextcheck // the answer is there; the process ends
+	defer h.Close() // the answer is there; the process ends
 	stop := a.after(3*time.Second, "openskill: getting the skill's runtime ready; the first time takes some seconds")
 	r, err := h.Replay(ctx, skill.Local(), id)
 	stop()

@@ -81,11 +81,11 @@ func (a *app) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, n
 	if isFolder {
 		opts.Roots = []string{name}
 	}
-	h, err := host.Open(s, opts) //nolint:contextcheck // nothing to wait for
+	h, err := host.Open(s, opts) // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}
-	defer h.Close() //nolint:errcheck,contextcheck // the answer is there; the process ends
+	defer h.Close() // the answer is there; the process ends
 	if isFolder {
 		if name, err = onlySkill(h, name); err != nil {
 			a.skipped(h)
@@ -133,8 +133,8 @@ func writeArtifacts(dir string, list []skill.Artifact) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close() //nolint:errcheck // the files are closed
-	var failed error   // one file that cannot be written keeps no other from it
+	defer root.Close()
+	var failed error // one file that cannot be written keeps no other from it
 	for _, f := range list {
 		if err := writeArtifact(root, f); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", quote(f.Name), plain(err)))
@@ -284,7 +284,7 @@ func readFile(name string, most int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, int64(most)+1))
 }
 
@@ -296,7 +296,7 @@ func openRegular(name string) (*os.File, os.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := os.Open(name) //nolint:gosec // the user's own file
+	f, err := os.Open(name)
 	return f, info, err
 }
 

@@ -73,8 +73,8 @@ func (a *app) compileAhead(ctx context.Context, stateDir, name string) error {
 	}
 	bounded, stop := context.WithTimeout(ctx, compileTime)
 	defer stop()
-	cmd := exec.CommandContext(bounded, self, "runtime", "compile", name, "--state", stateDir) //nolint:gosec // this binary
-	cmd.Args[0] = "openskill"                                                                  // whatever the file is called
+	cmd := exec.CommandContext(bounded, self, "runtime", "compile", name, "--state", stateDir)
+	cmd.Args[0] = "openskill" // whatever the file is called
 	endTogether(cmd)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -100,7 +100,7 @@ func (a *app) elapsed(ctx context.Context, name, what string) (finish func()) {
 		a.say("openskill: %s: %s", name, what)
 		return func() {}
 	}
-	began := time.Now() //nolint:forbidigo // shown to a person
+	began := time.Now()
 	var ended atomic.Bool
 	progress := mpb.NewWithContext(ctx, mpb.WithOutput(a.stderr), mpb.WithAutoRefresh())
 	bar := progress.New(1, mpb.SpinnerStyle(), mpb.BarRemoveOnComplete(),

@@ -78,11 +78,11 @@ func (a *app) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 	if err != nil {
 		return err
 	}
-	h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}}) //nolint:contextcheck // nothing to wait for
+	h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}}) // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}
-	defer h.Close() //nolint:errcheck,contextcheck // the answer is there; the process ends
+	defer h.Close() // the answer is there; the process ends
 	id, err := a.onlyAgentSkill(ctx, h, folder)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (a *app) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 func (a *app) scriptInput(ctx context.Context, most int) ([]byte, error) {
 	if f, ok := a.stdin.(*os.File); ok {
 		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {
-			return nil, nil //nolint:nilerr // a closed one has nothing to give
+			return nil, nil
 		}
 	}
 	return readAll(ctx, a.stdin, most)
@@ -165,7 +165,7 @@ func (a *app) nativeScript(ctx context.Context, python, folder, name string, arg
 		ctx, stop = context.WithTimeout(ctx, timeout)
 		defer stop()
 	}
-	cmd := exec.CommandContext(ctx, python, append([]string{path}, args...)...) //nolint:gosec // what the flag says
+	cmd := exec.CommandContext(ctx, python, append([]string{path}, args...)...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = folder, a.stdin, a.stdout, a.stderr
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
@@ -174,7 +174,7 @@ func (a *app) nativeScript(ctx context.Context, python, folder, name string, arg
 	case ctx.Err() != nil:
 		return failed(skill.Timeout, "the script did not end in time")
 	case errors.As(err, &ended):
-		return guestExit(uint32(ended.ExitCode())) //nolint:gosec // -1, of a signal, is above 124
+		return guestExit(uint32(ended.ExitCode()))
 	case err != nil:
 		return hostFailed(err)
 	}

@@ -140,7 +140,7 @@ func command(ts *testscript.TestScript, args ...string) *exec.Cmd {
 			break
 		}
 	}
-	cmd := exec.Command(binary, args...) //nolint:gosec // the test's own binary
+	cmd := exec.Command(binary, args...)
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "OPENSKILL_STATE_DIR=" + ts.Getenv("OPENSKILL_STATE_DIR")}
 	return cmd

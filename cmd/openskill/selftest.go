@@ -72,7 +72,7 @@ it.`,
 			o.Each = each
 			report, err := host.SelfTest(cmd.Context(), s, o, log)
 			if err == nil && o.Filter == "" && cmd.Context().Err() == nil {
-				kept := &selftest.Kept{At: time.Now().UTC(), Version: host.Version, Report: *report} //nolint:forbidigo // when it was
+				kept := &selftest.Kept{At: time.Now().UTC(), Version: host.Version, Report: *report}
 				if err := selftest.Keep(s.StateDir, kept); err != nil {
 					a.say("openskill: the report is not kept for the console: %v", err)
 				}

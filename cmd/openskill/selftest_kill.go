@@ -37,7 +37,7 @@ func killHosts(ctx context.Context, exe string) (d selftest.Durability, err erro
 	if err != nil {
 		return d, err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // what cannot be removed is the system's to remove
+	defer os.RemoveAll(dir)
 	skills := filepath.Join(dir, "skills")
 	if err := os.Mkdir(skills, 0o700); err != nil {
 		return d, err
@@ -97,7 +97,7 @@ type aHost struct {
 }
 
 func startHost(ctx context.Context, exe, dir, skills string) (*aHost, error) {
-	cmd := exec.CommandContext(ctx, exe, "serve", "--listen", "127.0.0.1:0", "--skills", skills, "--state", filepath.Join(dir, "state")) //nolint:gosec // this program
+	cmd := exec.CommandContext(ctx, exe, "serve", "--listen", "127.0.0.1:0", "--skills", skills, "--state", filepath.Join(dir, "state"))
 	cmd.Dir = dir
 	for _, e := range os.Environ() {
 		if !strings.HasPrefix(e, "OPENSKILL_") {

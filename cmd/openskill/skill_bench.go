@@ -93,7 +93,7 @@ func (a *app) benchSkill(ctx context.Context, s *config.Settings, folder string,
 	if err != nil {
 		return hostFailed(plain(err))
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(dir)
 	own := *s
 	own.DatabaseURL = "sqlite:" + filepath.Join(dir, "bench.db")
 	t, err := a.openTrial(ctx, &own, folder, !o.noFallback)
@@ -101,7 +101,7 @@ func (a *app) benchSkill(ctx context.Context, s *config.Settings, folder string,
 		return err
 	}
 	defer t.close()
-	m, err := t.measure(ctx, c, int(o.n.value)) //nolint:gosec // at most 100,000
+	m, err := t.measure(ctx, c, int(o.n.value)) // at most 100,000
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (t *trial) measure(ctx context.Context, c *cases.Case, n int) (*benchReport
 		if i > 0 { // they are for the sandbox
 			limits = skill.Limits{}
 		}
-		began := time.Now() //nolint:forbidigo // what is measured
+		began := time.Now()
 		first := t.call(ctx, h, c.Input, limits)
 		v := benchCall{Runner: first.Meta.Runner, FirstNS: time.Since(began).Nanoseconds()}
 		if !cases.Comparable(first) || !first.Meta.Ran && first.Error != nil {
@@ -144,7 +144,7 @@ func (t *trial) measure(ctx context.Context, c *cases.Case, n int) (*benchReport
 		k := len(m.Variants)
 		m.Variants = append(m.Variants, v)
 		work.Variants = append(work.Variants, bench.Variant{Name: string(v.Runner), Run: func(ctx context.Context) (time.Duration, error) {
-			began := time.Now() //nolint:forbidigo // as above
+			began := time.Now()
 			got := t.call(ctx, h, c.Input, limits)
 			took := time.Since(began)
 			if got.Success != first.Success || got.Error != nil && got.Error.Code != first.Error.Code {
@@ -185,7 +185,7 @@ func (a *app) tellMeasured(m *benchReport, t *trial) error {
 			row[6] = v.Fuel
 		}
 		if v.MemoryPeak > 0 {
-			row[7] = bench.Bytes(int64(v.MemoryPeak)) //nolint:gosec // at most some GiB
+			row[7] = bench.Bytes(int64(v.MemoryPeak)) // at most some GiB
 		}
 		tab.AppendRow(row)
 	}

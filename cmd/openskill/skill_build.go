@@ -134,7 +134,7 @@ func (a *app) build(ctx context.Context, folder, state string) (*builtModule, er
 	if err != nil {
 		return nil, hostFailed(plain(err))
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // at worst a file is left below the state folder
+	defer os.RemoveAll(work)
 	out := filepath.Join(work, "out.wasm")
 	j := &buildJob{app: a, folder: s.Folder, module: module, out: out, state: state}
 	if s.Primary.Kind == skill.WasmExtism {

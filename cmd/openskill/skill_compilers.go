@@ -43,7 +43,7 @@ func noToolchain(message string) error {
 // command prepares a tool. What it prints goes to standard error: standard output
 // is for the result. It and all that it starts end with ctx.
 func (j *buildJob) command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // compilers, by the author's own manifest
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = j.folder, append(append([]string{}, j.app.environ...), env...)
 	cmd.Stdout, cmd.Stderr = j.app.stderr, j.app.stderr
 	endTogether(cmd)
@@ -345,7 +345,7 @@ func firstOf(words ...string) string {
 
 // copyOver writes the bytes of a file into one that is there.
 func copyOver(from, to string) error {
-	b, err := os.ReadFile(from) //nolint:gosec // what a compiler made
+	b, err := os.ReadFile(from)
 	if err == nil {
 		err = os.WriteFile(to, b, 0o600)
 	}

@@ -169,7 +169,7 @@ func (d *developing) once(ctx context.Context) error {
 func (d *developing) work(ctx context.Context, changed []string) (ended bool, err error) {
 	r, problem := d.round(ctx, changed)
 	if ctx.Err() != nil {
-		return false, nil //nolint:nilerr // interrupted: what came of it is nobody's concern
+		return false, nil
 	}
 	if err := d.tell(r); err != nil {
 		return true, err

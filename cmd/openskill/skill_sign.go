@@ -40,7 +40,7 @@ func (p *password) read(a *app, ask string) (string, error) {
 		if err != nil {
 			return "", usage("--password-file %s cannot be read: %v", quote(p.file), plain(err))
 		}
-		defer f.Close() //nolint:errcheck // read only
+		defer f.Close()
 		line, err := readLine(f)
 		if err != nil {
 			return "", usage("--password-file %s: %v", quote(p.file), err)
@@ -146,7 +146,7 @@ func (a *app) keygen(out string, p *password) (*newKey, error) {
 
 // writeNew makes a file where none is.
 func writeNew(name string, b []byte, mode os.FileMode) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode) //nolint:gosec // the name that was asked for
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return hostFailed(plain(err))
 	}

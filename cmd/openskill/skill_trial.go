@@ -74,7 +74,7 @@ func (a *app) openTrial(ctx context.Context, s *config.Settings, folder string, 
 
 func (a *app) fillTrial(ctx context.Context, s *config.Settings, folder string, t *trial, fallback bool) (err error) {
 	open := func(byFallback bool) (*host.Host, error) {
-		h, err := host.Open(s, &host.Options{ //nolint:contextcheck // nothing to wait for
+		h, err := host.Open(s, &host.Options{ // nothing to wait for
 			Log: a.logger(level(s, slog.LevelError)), Roots: []string{folder}, Trial: &host.Trial{Fallback: byFallback, Unlimited: true, Said: t.said.hear},
 		})
 		if err != nil {
@@ -129,7 +129,7 @@ func unbuilt(s *registry.Skill, folder string) error {
 func (a *app) travels(folder string) error {
 	s, _, err := onlyOne(folder)
 	if err != nil {
-		return nil //nolint:nilerr // see above
+		return nil
 	}
 	a.older(s, folder)
 	return unbuilt(s, folder)

@@ -43,7 +43,7 @@ func (a *app) withDefinitions(ctx context.Context, flags *settingsFlags, do func
 		err = do(all)
 	}
 	if err = changeFailed(err); err != nil {
-		_ = db.Close() //nolint:errcheck // there is another error to tell
+		_ = db.Close()
 		return err
 	}
 	if err := db.Close(); err != nil {
@@ -75,7 +75,7 @@ func changeFailed(err error) error {
 // no database yet, nothing was changed, and none is made to look.
 func (a *app) asChanged(ctx context.Context, s *config.Settings, own *registry.Registry) (*registry.Registry, error) {
 	if _, err := os.Stat(filepath.Join(s.StateDir, store.File)); err != nil && s.DatabaseURL == "" {
-		return own, nil //nolint:nilerr // as said
+		return own, nil
 	}
 	log := a.logger(level(s, slog.LevelError))
 	db, err := host.OpenStore(ctx, s, log)
@@ -298,11 +298,11 @@ const maxEntry = 256 << 10
 func (a *app) readEntry(name string) ([]byte, error) {
 	from := a.stdin
 	if name != "-" {
-		f, err := os.Open(name) //nolint:gosec // what the command line names
+		f, err := os.Open(name)
 		if err != nil {
 			return nil, usage("%s cannot be read", quote(name))
 		}
-		defer f.Close() //nolint:errcheck // it was only read
+		defer f.Close()
 		from = f
 	}
 	b, err := io.ReadAll(io.LimitReader(from, maxEntry+1))

@@ -124,7 +124,7 @@ func (a *app) withColdPython(flags *settingsFlags, use func(store *runtimes.Stor
 	if err != nil {
 		return hostFailed(err)
 	}
-	defer h.Close() //nolint:errcheck // the process ends
+	defer h.Close()
 	r, err := h.Python()
 	if err != nil {
 		return hostFailed(err)
@@ -163,7 +163,7 @@ func preflightFolder(ctx context.Context, folder string, o *preflight.Options) (
 	if err != nil {
 		return nil, usage("%s cannot be read: %v", quote(folder), plain(err))
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	r, err := preflight.Check(ctx, root, o)
 	var told *skill.Error
 	switch {

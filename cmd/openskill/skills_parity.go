@@ -145,11 +145,11 @@ func verdictWords(v parity.Verdict) string {
 // alone, as openskill script does.
 func (a *app) sandboxed(s *config.Settings) func(context.Context, string, skill.ScriptRequest) (*skill.Reply, error) {
 	return func(ctx context.Context, folder string, r skill.ScriptRequest) (*skill.Reply, error) {
-		h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}}) //nolint:contextcheck // nothing to wait for
+		h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}}) // nothing to wait for
 		if err != nil {
 			return nil, err
 		}
-		defer h.Close() //nolint:errcheck,contextcheck // the answer is there
+		defer h.Close() // the answer is there
 		if r.Skill, err = a.onlyAgentSkill(ctx, h, folder); err != nil {
 			return nil, err
 		}

@@ -44,7 +44,7 @@ func (a *app) admission(ctx context.Context, flags *settingsFlags, name string, 
 		archive, _, err = openRegular(name)
 	}
 	if archive != nil {
-		defer archive.Close() //nolint:errcheck // read only, or for a moment
+		defer archive.Close()
 	}
 	if err != nil {
 		return nil, usage("%s cannot be read: %v", quote(name), plain(err))

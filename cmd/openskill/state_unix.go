@@ -25,7 +25,7 @@ func ownState(s *config.Settings) error {
 	}
 	info, err := os.Stat(s.StateDir)
 	if err != nil {
-		return nil //nolint:nilerr // it is made, as root's
+		return nil
 	}
 	owner := ownerOf(info)
 	if owner == 0 {

@@ -108,7 +108,7 @@ script reads by argparse; "partial" says that its parser was not followed to the
 
 // commandLine shows what a script's parser of the command line takes.
 func (a *app) commandLine(ctx context.Context, flags *settingsFlags, file string, asJSON bool) error {
-	f, err := os.Open(file) //nolint:gosec // the file that was named
+	f, err := os.Open(file)
 	if err != nil {
 		return usage("%s cannot be read: %v", quote(file), plain(err))
 	}

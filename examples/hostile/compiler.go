@@ -26,8 +26,8 @@ func compiler() []Case {
 func compared(k *amend.Known) []byte {
 	m := *k.Module
 	m.Types = append(m.Types[:len(m.Types):len(m.Types)], binary.FuncType{})
-	m.Funcs = append(m.Funcs[:len(m.Funcs):len(m.Funcs)], uint32(len(m.Types)-1))                                                 //nolint:gosec // a few
-	m.Exports = append(m.Exports[:len(m.Exports):len(m.Exports)], binary.Export{Name: "_start", Index: uint32(len(m.Funcs) - 1)}) //nolint:gosec // a few
+	m.Funcs = append(m.Funcs[:len(m.Funcs):len(m.Funcs)], uint32(len(m.Types)-1))
+	m.Exports = append(m.Exports[:len(m.Exports):len(m.Exports)], binary.Export{Name: "_start", Index: uint32(len(m.Funcs) - 1)})
 	f := m.Types[m.Funcs[0]]
 	var b []byte
 	for i, t := range f.Params {
@@ -58,10 +58,10 @@ func compared(k *amend.Known) []byte {
 func constant(b []byte, t binary.ValType, bits uint64) []byte {
 	switch t {
 	case binary.I32:
-		return binary.AppendS64(append(b, byte(binary.OpI32Const)), int64(int32(bits))) //nolint:gosec // the bits
+		return binary.AppendS64(append(b, byte(binary.OpI32Const)), int64(int32(bits)))
 	case binary.F64:
 		return append(constant(b, binary.I64, bits), 0xbf) // f64.reinterpret_i64
 	default:
-		return binary.AppendS64(append(b, byte(binary.OpI64Const)), int64(bits)) //nolint:gosec // the bits
+		return binary.AppendS64(append(b, byte(binary.OpI64Const)), int64(bits))
 	}
 }

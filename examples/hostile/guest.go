@@ -41,7 +41,7 @@ func (g *guest) text(s string) int64 {
 func (g *guest) numbers(n ...int64) int64 {
 	var b []byte
 	for _, x := range n {
-		b = binary.LittleEndian.AppendUint32(b, uint32(x)) //nolint:gosec // addresses and lengths of a few KiB
+		b = binary.LittleEndian.AppendUint32(b, uint32(x))
 	}
 	return g.text(string(b))
 }
@@ -75,7 +75,7 @@ func (g *guest) count(name string) asm.Code {
 func (g *guest) counter(name string) uint32 {
 	for i, t := range g.tally {
 		if t == name {
-			return uint32(i) //nolint:gosec // a handful
+			return uint32(i)
 		}
 	}
 	g.tally = append(g.tally, name)
@@ -97,7 +97,7 @@ func (g *guest) answer() asm.Code {
 	at := g.text(text.String())
 	var c asm.Code
 	for i, d := range digits {
-		n := uint32(i) //nolint:gosec // a handful
+		n := uint32(i)
 		c += asm.I32(9) + asm.GlobalGet(n) + asm.LtU + asm.If(asm.I32(9)+asm.GlobalSet(n)) +
 			asm.I32(at+int64(d)) + asm.GlobalGet(n) + asm.I32('0') + asm.Add + asm.Store8
 	}

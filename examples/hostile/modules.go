@@ -109,7 +109,7 @@ func modules() []Case {
 }
 
 func branches(n int) asm.Code {
-	return asm.Get(0) + asm.Code(binary.AppendU32([]byte{0x0e}, uint32(n))) + asm.Repeat(n+1, "\x00") //nolint:gosec // a count
+	return asm.Get(0) + asm.Code(binary.AppendU32([]byte{0x0e}, uint32(n))) + asm.Repeat(n+1, "\x00")
 }
 
 type feature struct {

@@ -27,7 +27,7 @@ const mostSeed = 64 << 10
 
 // NewMutator begins a sequence.
 func NewMutator(seed uint64) *Mutator {
-	m := &Mutator{rnd: rand.New(rand.NewPCG(seed, 0x6d757461))} //nolint:gosec // chance, not secrecy
+	m := &Mutator{rnd: rand.New(rand.NewPCG(seed, 0x6d757461))}
 	add := func(module []byte) {
 		if len(module) <= mostSeed {
 			if s := sections(module); len(s) > 0 {
@@ -111,7 +111,7 @@ func (m *Mutator) Next() []byte {
 	b := []byte("\x00asm\x01\x00\x00\x00")
 	for _, s := range module {
 		b = append(b, s.id)
-		b = binary.AppendU32(b, uint32(len(s.content))) //nolint:gosec // a few KiB
+		b = binary.AppendU32(b, uint32(len(s.content)))
 		b = append(b, s.content...)
 	}
 	switch m.rnd.IntN(20) {

@@ -108,7 +108,7 @@ func TestMutations(t *testing.T) {
 			runtime.GC()
 		}
 	}
-	if many >= 1000 && (accepted < int(many)/50 || ran < int(many)/100) { //nolint:gosec // a count
+	if many >= 1000 && (accepted < int(many)/50 || ran < int(many)/100) {
 		t.Errorf("only %d accepted and %d run: the mutations are too coarse to try anything", accepted, ran)
 	}
 	t.Logf("%d modules: %d accepted, %d run, refused %v; at most %v and %d MiB", many, accepted, ran, verdicts, longest, greatest>>20)

@@ -10,7 +10,7 @@ import (
 // prints is a module that answers with a text, whatever it is.
 func prints(text string) func() []byte {
 	return func() []byte {
-		g := newGuest(uint32(len(text)>>16) + 2) //nolint:gosec // a few pages
+		g := newGuest(uint32(len(text)>>16) + 2)
 		g.Command(g.print(text))
 		return g.Bytes()
 	}

@@ -107,7 +107,7 @@ func (f *file) read(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return fail(skill.NotFound, "the skill's folder is gone")
 	}
-	defer r.Close() //nolint:errcheck // read only
+	defer r.Close()
 	in, size, err := open(r, f.info.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -115,7 +115,7 @@ func (f *file) read(ctx context.Context) ([]byte, error) {
 	case err != nil:
 		return fail(skill.ForbiddenPath, "%s cannot be read: it %s", f.info.Name, reason(err))
 	}
-	defer in.Close() //nolint:errcheck // read only
+	defer in.Close()
 	if size > f.most {
 		return fail(skill.PayloadTooLarge, "%s has %s; at most %s are read at once. A script of the skill can work on it instead", f.info.Name, sized(size), sized(f.most))
 	}

@@ -68,7 +68,7 @@ func readFolder(at place, o *FileOptions) *folder {
 		f.skip(shown, 0, "%s", plain(err))
 		return f
 	}
-	defer r.Close() //nolint:errcheck // read only
+	defer r.Close()
 	in, err := list(r, dir, maxEntries)
 	if err != nil {
 		f.skip(shown, 0, "%s", plain(err))
@@ -255,7 +255,7 @@ func readFile(r *os.Root, name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, most))
 }
 

@@ -61,7 +61,7 @@ func Open(o Options) (*Store, error) {
 	or(&o.MaxBytes, 4<<20)
 	or(&o.MaxPast, 200)
 	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+		o.Now = time.Now
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()

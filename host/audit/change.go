@@ -67,7 +67,7 @@ func Around(ctx context.Context, s Store, by skill.Principal, c Change, do func(
 		if c.Failed = skill.CodeOf(err); c.Failed == "" {
 			c.Failed = skill.Internal
 		}
-		_ = putChange(context.WithoutCancel(ctx), s, c, own) //nolint:errcheck // the caller is told why the change failed
+		_ = putChange(context.WithoutCancel(ctx), s, c, own)
 	}
 	return err
 }
@@ -80,7 +80,7 @@ func putChange(ctx context.Context, s Store, c Change, own bool) error {
 	if err != nil {
 		return err
 	}
-	c.ID, c.Time = id.String(), time.Now().UTC().Truncate(time.Microsecond) //nolint:forbidigo // it says when it was written
+	c.ID, c.Time = id.String(), time.Now().UTC().Truncate(time.Microsecond)
 	body, err := json.Marshal(c)
 	if err != nil {
 		return err

@@ -116,7 +116,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		o.Log = slog.Default()
 	}
 	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+		o.Now = time.Now
 	}
 	before := o.Now()
 	there, err := o.Store.Alive(ctx, o.Instance)

@@ -157,7 +157,7 @@ func TestOutagesOfPostgres(t *testing.T) {
 		db := database(t, address)
 		conn, err := pgx.Connect(t.Context(), address)
 		must(t, err)
-		defer conn.Close(context.Background()) //nolint:errcheck // the test is over
+		defer conn.Close(context.Background())
 		do := func(statement string) func() {
 			return func() {
 				_, err := conn.Exec(t.Context(), statement)
@@ -180,7 +180,7 @@ func cutUnderLoad(t *testing.T, s audit.Store, address string) {
 	must(t, err)
 	conn, err := pgx.Connect(t.Context(), address)
 	must(t, err)
-	defer conn.Close(context.Background()) //nolint:errcheck // the test is over
+	defer conn.Close(context.Background())
 	l := open(t, s, nil)
 	var mu sync.Mutex
 	began, ended := map[string]bool{}, map[string]bool{}

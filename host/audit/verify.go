@@ -506,7 +506,7 @@ func (v *verifier) kept(ctx context.Context, k Head) (*Fault, error) {
 			Message: "the head that was kept cannot be compared: its record was removed; compare with a newer head",
 		}, nil
 	case k.Last == h.First-1:
-		return nil, nil //nolint:nilnil // no fault
+		return nil, nil
 	}
 	page, err := v.store.Records(ctx, h.Tenant, k.Last, 1)
 	if err != nil {
@@ -518,13 +518,13 @@ func (v *verifier) kept(ctx context.Context, k Head) (*Fault, error) {
 	if page[0].Hash != k.LastHash {
 		return faultAt(Forged, &page[0], "the chain was written anew: the head that was kept has another hash of this record"), nil
 	}
-	return nil, nil //nolint:nilnil // no fault
+	return nil, nil
 }
 
 // early reports whether the record of k was removed before the retention allows it. A record
 // of a removal does not make itself late by a time that is to come.
 func (v *verifier) early(k Head) bool {
-	removed := time.Now() //nolint:forbidigo // no record may say what the time is now
+	removed := time.Now()
 	if p := v.pruned; p != nil && p.Time.Before(removed) {
 		removed = p.Time
 	}

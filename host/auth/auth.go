@@ -60,7 +60,7 @@ func New(o Options) (*Authenticator, error) {
 		o.Log = slog.Default()
 	}
 	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+		o.Now = time.Now
 	}
 	a := &Authenticator{log: o.Log, now: o.Now, lines: rate.NewLimiter(20, 100)}
 	if o.Keys != nil {

@@ -221,7 +221,7 @@ func (f *keyFile) load(last os.FileInfo) ([]byte, os.FileInfo, error) {
 	if err != nil {
 		return nil, nil, plainError(err)
 	}
-	defer file.Close() //nolint:errcheck // read only
+	defer file.Close()
 	b, err := io.ReadAll(io.LimitReader(file, longestSet+1))
 	if err != nil {
 		return nil, nil, plainError(err)
@@ -260,7 +260,7 @@ func (a *keyAddress) read(ctx context.Context, _ os.FileInfo) ([]byte, os.FileIn
 	if err != nil {
 		return nil, nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // read only
+	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return nil, nil, fmt.Errorf("the server answers %d", resp.StatusCode)
 	}

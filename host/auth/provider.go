@@ -70,7 +70,7 @@ func NewProvider(o *ProviderOptions) *Provider {
 		p.o.Log = slog.Default()
 	}
 	if p.o.Now == nil {
-		p.o.Now = time.Now //nolint:forbidigo // the default of the clock field
+		p.o.Now = time.Now
 	}
 	transport := p.o.Transport
 	if transport == nil {

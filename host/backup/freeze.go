@@ -24,7 +24,7 @@ func Freeze(ctx context.Context, from, to, record string) error {
 		return err
 	}
 	for range tries {
-		before, err := os.ReadFile(filepath.Join(from, record)) //nolint:gosec // in the state folder
+		before, err := os.ReadFile(filepath.Join(from, record))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -33,7 +33,7 @@ func Freeze(ctx context.Context, from, to, record string) error {
 		if !whole {
 			return err
 		}
-		after, late := os.ReadFile(filepath.Join(from, record)) //nolint:gosec // as above
+		after, late := os.ReadFile(filepath.Join(from, record))
 		if err == nil && late == nil && bytes.Equal(before, after) {
 			return nil
 		}
@@ -113,16 +113,16 @@ func link(from, to string) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	in, err := os.Open(from) //nolint:gosec // in the state folder
+	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
-	defer in.Close() //nolint:errcheck // it was only read
+	defer in.Close()
 	info, err := in.Stat()
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()&0o700|0o200) //nolint:gosec // beside it
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()&0o700|0o200)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 func keepOwner(dir, staging string) error {
 	info, err := os.Stat(dir)
 	if err != nil || os.Geteuid() != 0 {
-		return nil //nolint:nilerr // there is no folder, or it is this user's own
+		return nil
 	}
 	was, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || was.Uid == 0 {

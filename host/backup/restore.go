@@ -36,7 +36,7 @@ func Restore(ctx context.Context, r io.Reader, dir string, check func(ctx contex
 	if err != nil {
 		return nil, fmt.Errorf("backup.Restore: %w", err)
 	}
-	defer os.RemoveAll(staging) //nolint:errcheck // by then it has another name, or is of no use
+	defer os.RemoveAll(staging)
 	x, err := extract(ctx, r, staging)
 	if err == nil && check != nil {
 		err = check(ctx, staging, x)
@@ -81,7 +81,7 @@ func extract(ctx context.Context, r io.Reader, dir string) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("backup.Restore: %w", err)
 	}
-	defer root.Close() //nolint:errcheck // nothing is written through it
+	defer root.Close()
 	z, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, broken("it is not compressed by gzip")
@@ -137,7 +137,7 @@ func unpack(root *os.Root, t *tar.Reader, h *tar.Header) (File, error) {
 	if err := root.MkdirAll(path.Dir(h.Name), 0o700); err != nil {
 		return File{}, fmt.Errorf("backup.Restore: %w", err)
 	}
-	f, err := root.OpenFile(h.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(h.Mode)&0o700|0o600) //nolint:gosec // masked
+	f, err := root.OpenFile(h.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(h.Mode)&0o700|0o600)
 	if err != nil {
 		return File{}, fmt.Errorf("backup.Restore: %w", err)
 	}

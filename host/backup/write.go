@@ -72,11 +72,11 @@ func addPart(ctx context.Context, t *tar.Writer, x *Index, p Part) error {
 }
 
 func addFile(t *tar.Writer, from, to string) (File, error) {
-	f, err := os.Open(from) //nolint:gosec // in the state folder
+	f, err := os.Open(from)
 	if err != nil {
 		return File{}, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return File{}, err

@@ -38,7 +38,7 @@ func (mk *Maker) Import(ctx context.Context, file, function string) ([]*Source, 
 	if err != nil {
 		return nil, nil, unreadable(base, err)
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	switch strings.ToLower(filepath.Ext(base)) {
 	case ".py":
 		code, err := read(root, base, pyast.MaxSource)
@@ -93,7 +93,7 @@ func read(root *os.Root, name string, most int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 	if err == nil && len(b) > most {
 		err = &tooLargeError{most}

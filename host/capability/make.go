@@ -279,7 +279,7 @@ func (s *Skill) Write(dir string) (folder string, err error) {
 	for range 10 { // until no other is in the way
 		old := false
 		if _, err := os.Lstat(folder); err == nil {
-			manifest, err := os.ReadFile(filepath.Join(folder, "skill.yaml")) //nolint:gosec // of the folder that the operator named
+			manifest, err := os.ReadFile(filepath.Join(folder, "skill.yaml"))
 			switch {
 			case err != nil && errors.Is(err, fs.ErrNotExist) && gone(folder):
 				continue
@@ -318,7 +318,7 @@ func (s *Skill) write(dir, folder string, old bool) (err error) {
 	}
 	away := half + "-old"
 	defer func() { err = errors.Join(err, os.RemoveAll(half), os.RemoveAll(away)) }()
-	if err := os.Chmod(half, 0o750); err != nil { //nolint:gosec // workers of another user may read it
+	if err := os.Chmod(half, 0o750); err != nil {
 		return err
 	}
 	for _, name := range sorted(s.Files) {

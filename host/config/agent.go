@@ -115,7 +115,7 @@ func (s *Settings) Offered(provider string) []string {
 
 // Seconds gives a number of seconds of a setting as a time.
 func Seconds(n uint64) time.Duration {
-	return time.Duration(n) * time.Second //nolint:gosec // at most a day by the ranges of all such settings
+	return time.Duration(n) * time.Second // at most a day by the ranges of all such settings
 }
 
 // agent checks what its fields' own rules do not say.

@@ -290,7 +290,7 @@ func (l *loader) check(s *Settings) {
 		{"OPENSKILL_FUEL", "OPENSKILL_MAX_FUEL", s.Fuel, s.MaxFuel},
 		{"OPENSKILL_OUTPUT_KB", "OPENSKILL_MAX_OUTPUT_KB", s.OutputKB, s.MaxOutputKB},
 		{"OPENSKILL_SCRATCH_MB", "OPENSKILL_MAX_SCRATCH_MB", s.ScratchMB, s.MaxScratchMB},
-		{"OPENSKILL_CONCURRENCY_PER_SKILL", "OPENSKILL_CONCURRENCY", uint64(s.ConcurrencyPerSkill), uint64(s.Concurrency)}, //nolint:gosec // both in range by now
+		{"OPENSKILL_CONCURRENCY_PER_SKILL", "OPENSKILL_CONCURRENCY", uint64(s.ConcurrencyPerSkill), uint64(s.Concurrency)},
 	} {
 		if pair.defValue <= pair.value || l.told[pair.def] || l.told[pair.most] {
 			continue
@@ -313,7 +313,7 @@ func (l *loader) lower(s *Settings, name string, n uint64) {
 		f.SetUint(n)
 		return
 	}
-	f.SetInt(int64(n)) //nolint:gosec // a value of the same setting's type
+	f.SetInt(int64(n))
 }
 
 func (l *loader) ranges(s *Settings) {
@@ -559,11 +559,11 @@ func readSmall(name string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("it is not a regular file")
 	}
-	f, err := os.Open(name) //nolint:gosec // a file of settings that the operator named
+	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, safeyaml.MaxBytes+1))
 	if err == nil && len(b) > safeyaml.MaxBytes {
 		err = fmt.Errorf("it has more than %d bytes", safeyaml.MaxBytes)

@@ -323,22 +323,22 @@ func (s *Settings) Caps() skill.Limits {
 
 // MaxBody is the largest body of a request, in bytes.
 func (s *Settings) MaxBody() int {
-	return int(s.MaxBodyKB) << 10 //nolint:gosec // at most 64 MiB by its range
+	return int(s.MaxBodyKB) << 10 // at most 64 MiB by its range
 }
 
 // MaxUpload is the largest uploaded archive or module, in bytes.
 func (s *Settings) MaxUpload() int64 {
-	return int64(s.UploadMB) << 20 //nolint:gosec // at most 1 GiB by its range
+	return int64(s.UploadMB) << 20 // at most 1 GiB by its range
 }
 
 // UploadBytes is what the uploads of one tenant may take, in bytes.
 func (s *Settings) UploadBytes() int64 {
-	return int64(s.UploadQuotaMB) << 20 //nolint:gosec // at most 1 TiB by its range
+	return int64(s.UploadQuotaMB) << 20 // at most 1 TiB by its range
 }
 
 // UploadGrace is how long the files of a deleted version stay.
 func (s *Settings) UploadGrace() time.Duration {
-	return time.Duration(s.UploadGraceS) * time.Second //nolint:gosec // at most a year by its range
+	return time.Duration(s.UploadGraceS) * time.Second // at most a year by its range
 }
 
 // Anonymous are the scopes of callers who show nothing; nil: none.
@@ -348,20 +348,20 @@ func (s *Settings) Anonymous() []string {
 
 // JWTSkew is how far clocks may be apart.
 func (s *Settings) JWTSkew() time.Duration {
-	return time.Duration(s.JWTSkewS) * time.Second //nolint:gosec // at most five minutes by its range
+	return time.Duration(s.JWTSkewS) * time.Second // at most five minutes by its range
 }
 
 // AuditPayloadBytes is how much a record keeps of an input or an output.
 func (s *Settings) AuditPayloadBytes() int {
-	return int(s.AuditPayloadKB) << 10 //nolint:gosec // at most 1 MiB by its range
+	return int(s.AuditPayloadKB) << 10 // at most 1 MiB by its range
 }
 
 // AuditRetention is how long records are kept.
 func (s *Settings) AuditRetention() time.Duration {
-	return time.Duration(s.AuditDays) * 24 * time.Hour //nolint:gosec // at most a century by its range
+	return time.Duration(s.AuditDays) * 24 * time.Hour // at most a century by its range
 }
 
 // ResultTime is how long results of long calls are kept.
 func (s *Settings) ResultTime() time.Duration {
-	return time.Duration(s.ResultMinutes) * time.Minute //nolint:gosec // at most a month by its range
+	return time.Duration(s.ResultMinutes) * time.Minute // at most a month by its range
 }

@@ -109,7 +109,7 @@ func (v *view) turn(size int64) (leave func(), err error) {
 }
 
 func (v *view) read(resp *http.Response, into any) error {
-	defer resp.Body.Close() //nolint:errcheck // it is read
+	defer resp.Body.Close()
 	if resp.ContentLength > mostAnswer {
 		return errTooLong
 	}

@@ -45,7 +45,7 @@ func newAttempts(now func() time.Time) *attempts {
 	limits := table.Limits{Total: mostTracked, Tenant: table.Share(mostTracked, 4), Principal: 1}
 	return &attempts{
 		now: now, late: 2 * time.Second, waiting: gate.New(gate.Options{Places: mostWaiting}), each: map[string]*failures{},
-		owned: table.New(limits, func(f *failures) (uint64, bool) { return uint64(f.last.UnixNano()), true }), //nolint:gosec // it is not before 1970
+		owned: table.New(limits, func(f *failures) (uint64, bool) { return uint64(f.last.UnixNano()), true }),
 	}
 }
 

@@ -115,7 +115,7 @@ func (v *view) stream() error {
 	if resp.StatusCode != http.StatusOK {
 		return v.problem(v.read(resp, nil))
 	}
-	defer resp.Body.Close() //nolint:errcheck // what was not read is not wanted
+	defer resp.Body.Close()
 	return handOnEvents(v.w, resp.Body)
 }
 
@@ -142,7 +142,7 @@ func handOnEvents(w http.ResponseWriter, in io.Reader) error {
 			line = append([]byte("data: "), visibleJSON(data)...)
 		}
 		if _, err := w.Write(append(line, '\n')); err != nil {
-			return nil //nolint:nilerr // the client has left
+			return nil
 		}
 		if f, ok := w.(http.Flusher); ok && len(line) == 0 {
 			f.Flush()

@@ -81,7 +81,7 @@ func New(o Options) (*Console, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+		o.Now = time.Now
 	}
 	files, err := readFiles()
 	if err != nil {

@@ -238,7 +238,7 @@ func (v *view) artifact() error {
 	if resp.StatusCode != http.StatusOK {
 		return v.read(resp, nil)
 	}
-	defer resp.Body.Close() //nolint:errcheck // it is read
+	defer resp.Body.Close()
 	h := v.w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
@@ -300,7 +300,7 @@ func share(used *uint64, limit uint64) int {
 	if used == nil || limit == 0 {
 		return -1
 	}
-	return int(min(*used*100/limit, 100)) //nolint:gosec // at most 100
+	return int(min(*used*100/limit, 100)) // at most 100
 }
 
 // badge is the look of a status.

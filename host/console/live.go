@@ -67,7 +67,7 @@ func (v *view) live() error {
 			return nil
 		case err != nil:
 			if out.beat() != nil {
-				return nil //nolint:nilerr // the client has left
+				return nil
 			}
 			continue
 		}
@@ -78,7 +78,7 @@ func (v *view) live() error {
 			out.part(ctx, "call", liveRow(&calls[i]))
 		}
 		if out.err != nil {
-			return nil //nolint:nilerr // the client has left
+			return nil
 		}
 	}
 }

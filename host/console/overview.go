@@ -92,7 +92,7 @@ func usedToday(u skill.DailyUsage) string {
 	if u.Kind == "model_cost" {
 		return dollars(u.Used) + " of " + dollars(u.Limit)
 	}
-	return amount(uint64(max(u.Used, 0))) + " of " + amount(uint64(max(u.Limit, 0))) //nolint:gosec // not negative
+	return amount(uint64(max(u.Used, 0))) + " of " + amount(uint64(max(u.Limit, 0))) // not negative
 }
 
 func dollars(millionths int64) string {

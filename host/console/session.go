@@ -81,7 +81,7 @@ func newSessions(o *Options) *sessions {
 	s.owned = table.New(table.Limits{Total: most, Tenant: table.Share(most, 4), Principal: each}, func(s *session) (uint64, bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return uint64(s.seen.UnixNano()), true //nolint:gosec // it is not before 1970
+		return uint64(s.seen.UnixNano()), true
 	})
 	return s
 }
@@ -168,11 +168,11 @@ func random() string {
 func (c *Console) known(ctx context.Context, r *http.Request) (*known, error) {
 	cookie, err := r.Cookie(c.cookieName(r))
 	if err != nil || cookie.Value == "" {
-		return nil, nil //nolint:nilerr,nilnil // without a cookie there is none
+		return nil, nil
 	}
 	s := c.sessions.find(cookie.Value, true)
 	if s == nil {
-		return nil, nil //nolint:nilnil // see above
+		return nil, nil
 	}
 	p, good, err := c.whose(ctx, s)
 	if err != nil {
@@ -180,7 +180,7 @@ func (c *Console) known(ctx context.Context, r *http.Request) (*known, error) {
 	}
 	if !good {
 		c.sessions.end(cookie.Value)
-		return nil, nil //nolint:nilnil // see above
+		return nil, nil
 	}
 	return &known{s, p}, nil
 }

@@ -81,7 +81,7 @@ func pretty(raw json.RawMessage) string {
 
 // count is a number with its thousands apart.
 func count[T int | int64 | uint64](n T) string {
-	s := strconv.FormatInt(int64(n), 10) //nolint:gosec // figures are far below
+	s := strconv.FormatInt(int64(n), 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + " " + s[i:]
 	}

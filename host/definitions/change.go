@@ -219,7 +219,7 @@ func (c *Catalogue) Delete(ctx context.Context, by skill.Principal, id skill.ID)
 		case now == nil || !now.DeletedAt.IsZero():
 			return nil, notFound(id)
 		case now.Source == Created:
-			return nil, nil //nolint:nilnil // the row goes
+			return nil, nil
 		}
 		next := now.clone()
 		next.DeletedAt = c.o.Now().UTC().Truncate(microsecond)

@@ -50,8 +50,8 @@ func (d *Dispatcher) trace(span *tracing.Span, c *call) {
 	r := c.result
 	span.Text("openskill.execution_id", r.Meta.ExecutionID)
 	span.Text("openskill.runner", string(r.Meta.Runner))
-	span.Number("openskill.fuel", int64(min(r.Meta.FuelUsed, 1<<62)))               //nolint:gosec // bounded
-	span.Number("openskill.memory_peak", int64(min(r.Meta.MemoryPeakBytes, 1<<62))) //nolint:gosec // bounded
+	span.Number("openskill.fuel", int64(min(r.Meta.FuelUsed, 1<<62)))               // bounded
+	span.Number("openskill.memory_peak", int64(min(r.Meta.MemoryPeakBytes, 1<<62))) // bounded
 	if r.Error != nil {
 		span.Fail(string(r.Error.Code))
 	}

@@ -124,7 +124,7 @@ func New(o Options) (*Dispatcher, error) {
 		o.Log = slog.Default()
 	}
 	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+		o.Now = time.Now
 	}
 	if o.NewID == nil {
 		o.NewID = func() string {

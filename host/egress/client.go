@@ -284,7 +284,7 @@ func (w *walk) once(ctx context.Context, t *target) (resp *Response, location st
 	if err != nil {
 		return nil, "", err
 	}
-	defer got.Body.Close() //nolint:errcheck // it was read, or is not wanted
+	defer got.Body.Close()
 	resp = &Response{Status: got.StatusCode, URL: t.String(), Header: make(map[string][]string, len(got.Header))}
 	switch got.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:

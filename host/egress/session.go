@@ -49,7 +49,7 @@ func (c *Client) For(call *skill.Call) skill.Fetch {
 			return Refusal(c.exhausted()) // and no more lines in the log
 		}
 		before := left
-		began := time.Now() //nolint:forbidigo // for the log alone
+		began := time.Now()
 		r, err := c.read(request)
 		var resp *Response
 		if err == nil {

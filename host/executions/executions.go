@@ -125,7 +125,7 @@ func (o Options) withDefaults() Options {
 		o.Log = slog.Default()
 	}
 	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+		o.Now = time.Now
 	}
 	return o
 }

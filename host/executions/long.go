@@ -31,7 +31,7 @@ type Run func(ctx context.Context, started func(executionID string)) *skill.Resu
 // Start runs a call that goes on when its caller leaves. It gives the id of its execution
 // as soon as that is on record, or the result of a call that ended before. Until then
 // the call ends with ctx; afterwards it ends by itself, by [Manager.Cancel] or with the host.
-func (m *Manager) Start(ctx context.Context, p skill.Principal, run Run) (id string, r *skill.Result, err error) { //nolint:contextcheck // it outlives ctx, that is what it is for
+func (m *Manager) Start(ctx context.Context, p skill.Principal, run Run) (id string, r *skill.Result, err error) { // it outlives ctx, that is what it is for
 	leave, err := m.enter(p.Tenant)
 	if err != nil {
 		return "", nil, err

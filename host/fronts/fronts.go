@@ -69,12 +69,12 @@ func entrySource(call *skill.Call, name, digest string, made func(module []byte)
 	if err != nil {
 		return nil, "", err
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	file, err := root.Open(filepath.FromSlash(name))
 	if err != nil {
 		return nil, "", err
 	}
-	defer file.Close() //nolint:errcheck // read only
+	defer file.Close()
 	module, err := io.ReadAll(io.LimitReader(file, maxModule+1))
 	if err != nil {
 		return nil, "", err

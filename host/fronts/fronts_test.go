@@ -18,7 +18,7 @@ func TestEveryRunnerHasAFront(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close() //nolint:errcheck // the last use
+	defer e.Close()
 	list, err := all.Sandboxed(all.Options{Engine: e, StateDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

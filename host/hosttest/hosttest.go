@@ -61,7 +61,7 @@ func skills(t testing.TB, root string) map[string]bool {
 	}
 	names := map[string]bool{}
 	for _, file := range files {
-		b, err := os.ReadFile(filepath.Join(root, file)) //nolint:gosec // of the repository
+		b, err := os.ReadFile(filepath.Join(root, file))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it is being built anew
 		}
@@ -151,7 +151,7 @@ func link(t testing.TB, from, to string) {
 }
 
 func copyFile(from, to string) error {
-	b, err := os.ReadFile(from) //nolint:gosec // of the state folder
+	b, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}

@@ -116,11 +116,11 @@ func (s *Server) agentSession(c *fiber.Ctx) error {
 // task gives what is kept of a task, nil if there is none of this id.
 func (s *Server) task(ctx context.Context, p skill.Principal, id string) (*conversations.Session, error) {
 	if s.opt.React == nil {
-		return nil, nil //nolint:nilnil // there is none, and that is no fault
+		return nil, nil
 	}
 	kept, err := s.opt.React.Session(ctx, p, id)
 	if skill.CodeOf(err) == skill.NotFound {
-		return nil, nil //nolint:nilnil // likewise
+		return nil, nil
 	}
 	return kept, err
 }

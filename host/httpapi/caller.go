@@ -136,7 +136,7 @@ func (s *Server) letInOpen(ctx *fasthttp.RequestCtx, c *caller) error {
 	}
 	c.principal = p
 	if conn := connOf(ctx); conn != nil && !isUploadPath(plainPath(ctx)) {
-		_ = conn.SetReadDeadline(time.Now().Add(s.opt.BodyTimeout)) //nolint:forbidigo // the kernel's clock; failing only means closed
+		_ = conn.SetReadDeadline(time.Now().Add(s.opt.BodyTimeout))
 	}
 	return s.claim(ctx, &p)
 }

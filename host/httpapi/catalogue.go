@@ -124,7 +124,7 @@ func (s *Server) writeList(ctx *fasthttp.RequestCtx, skills []skill.Descriptor, 
 func query(c *fiber.Ctx, name string, most int) (*string, error) {
 	all := c.Context().QueryArgs().PeekMulti(name)
 	if len(all) == 0 {
-		return nil, nil //nolint:nilnil // absent and faultless
+		return nil, nil
 	}
 	if len(all) > 1 {
 		return nil, invalidField(name, "appears more than once")

@@ -207,7 +207,7 @@ func (l *listener) refuse(c *conn) {
 		Message: "the host has no room for another connection; try again in a second",
 		Details: map[string]any{"retry_after_ms": 1000},
 	}})
-	_ = c.SetWriteDeadline(time.Now().Add(time.Second)) //nolint:forbidigo // the kernel's clock; a busy machine takes its time
+	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 	head := "HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: " + jsonType + "\r\n"
 	for _, h := range standing {
 		head += string(h[0]) + ": " + string(h[1]) + "\r\n"
@@ -295,7 +295,7 @@ func (c *conn) enter(state int32) {
 }
 
 // clock is the time in nanoseconds.
-func clock() int64 { return time.Now().UnixNano() } //nolint:forbidigo // the kernel's clock, as that of deadlines
+func clock() int64 { return time.Now().UnixNano() }
 
 // patience is how long a client may take nothing of its answer before its connection can
 // make room. Answers go out in less, or a host full of calls would lose some.
@@ -347,7 +347,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 // where the client takes a piece too slowly.
 func (c *conn) Write(p []byte) (n int, err error) {
 	for {
-		late := time.Now().Add(c.set.stall) //nolint:forbidigo // the kernel's clock
+		late := time.Now().Add(c.set.stall)
 		if !c.until.IsZero() && c.until.Before(late) {
 			late = c.until
 		}
@@ -433,9 +433,9 @@ func (c *conn) readOn() {
 		c.taken.Store(clock())
 		c.enter(sending)
 	}
-	end := time.Now().Add(lingerTime) //nolint:forbidigo // the kernel's clock
+	end := time.Now().Add(lingerTime)
 	for left := lingerBytes; left > 0; left -= lingerPiece {
-		late := time.Now().Add(lingerPause) //nolint:forbidigo // as above
+		late := time.Now().Add(lingerPause)
 		if late.After(end) {
 			late = end
 		}

@@ -52,7 +52,7 @@ func TestUnauthenticatedBodiesTakeLittleMemory(t *testing.T) {
 			for range 300 {
 				<-done
 			}
-			if grown := int64(heap()) - int64(before); grown > 24<<20 { //nolint:gosec // it fits
+			if grown := int64(heap()) - int64(before); grown > 24<<20 {
 				t.Errorf("300 connections have %d MiB", grown>>20)
 			}
 		})
@@ -71,7 +71,7 @@ func TestStalledSignInsStayWithinTheirBudget(t *testing.T) {
 		if err != nil {
 			break // there are no more descriptors
 		}
-		defer c.Close() //nolint:errcheck // nothing is expected of it
+		defer c.Close()
 		_, _ = io.WriteString(c, head)
 		open++
 	}
@@ -81,7 +81,7 @@ func TestStalledSignInsStayWithinTheirBudget(t *testing.T) {
 	if most := httpapi.OpenBodies(s.Server); most > 4<<20 || most == 0 {
 		t.Errorf("%d bytes of bodies are held", most)
 	}
-	if grown := int64(heap()) - int64(before); grown > 96<<20 { //nolint:gosec // it fits
+	if grown := int64(heap()) - int64(before); grown > 96<<20 {
 		t.Errorf("%d connections have %d MiB", open, grown>>20)
 	}
 	body := `{"input":{"text":"x"}}`
@@ -131,7 +131,7 @@ func TestStalledBodiesKeepNoSignInOut(t *testing.T) {
 		if err != nil {
 			t.Skipf("loopback has no other addresses here: %v", err)
 		}
-		defer c.Close() //nolint:errcheck // nothing is expected of it
+		defer c.Close()
 		_, _ = io.WriteString(c, "POST /console/signin HTTP/1.1\r\nHost: localhost\r\nContent-Length: "+itoa(size-1)+"\r\n\r\n"+strings.Repeat("x", size-2))
 		held += size
 		for began := time.Now(); httpapi.OpenBodies(s.Server) < held && time.Since(began) < patience; {
@@ -295,7 +295,7 @@ func TestNewConnectionsDoNotCutEachOtherOff(t *testing.T) {
 		if err != nil {
 			t.Skipf("loopback has no second address here: %v", err)
 		}
-		defer c.Close() //nolint:errcheck // it says nothing
+		defer c.Close()
 	}
 	if resp, _ := s.do(t, "GET", "/healthz", ""); resp.StatusCode != 200 { // all of them are in
 		t.Errorf("/healthz answers %d", resp.StatusCode)

@@ -239,7 +239,7 @@ func TestSlowReadersMakeRoom(t *testing.T) {
 			status := 0
 			within(t, "room for one more", func() bool {
 				c := s.dial(t)
-				defer c.Close() //nolint:errcheck // it was read
+				defer c.Close()
 				c.send(t, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
 				resp, err := http.ReadResponse(c.br, nil)
 				if err != nil {

@@ -56,7 +56,7 @@ func (s *Server) Do(ctx context.Context, p skill.Principal, r *http.Request) (*h
 	}
 	in := &inside{ctx: ctx, principal: p}
 	fc.SetUserValue(insideKey{}, in)
-	s.handle(&fc) //nolint:contextcheck // what runs ends with ctx, see endsWith
+	s.handle(&fc) // what runs ends with ctx, see endsWith
 
 	out := &http.Response{
 		StatusCode: fc.Response.StatusCode(), Status: http.StatusText(fc.Response.StatusCode()),

@@ -28,7 +28,7 @@ func (w *world) ask(t *testing.T, key, path string) (allocated uint64, body []by
 	if err != nil || resp.StatusCode != 200 {
 		t.Fatalf("%v, %v", resp, err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // of memory
+	defer resp.Body.Close()
 	var b bytes.Buffer
 	if _, err := b.ReadFrom(resp.Body); err != nil {
 		t.Fatal(err)

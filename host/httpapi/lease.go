@@ -103,7 +103,7 @@ func (s *Server) whileLetIn(c *caller, call executions.Run) executions.Run {
 	return func(run context.Context, started func(string)) *skill.Result {
 		run, cancel := context.WithCancelCause(run)
 		defer cancel(nil)
-		defer s.endsWith(&caller{credentials: c.credentials}, cancel)() //nolint:contextcheck // that of the credentials is another one
+		defer s.endsWith(&caller{credentials: c.credentials}, cancel)() // that of the credentials is another one
 		return call(run, started)
 	}
 }

@@ -63,7 +63,7 @@ func count(to *int) func(string, []byte) error {
 		if !ok || n < 1 {
 			return invalidField(field, "must be a whole number, 1 or more")
 		}
-		*to = int(min(n, math.MaxInt32)) //nolint:gosec // it fits
+		*to = int(min(n, math.MaxInt32))
 		return nil
 	}
 }

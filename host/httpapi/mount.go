@@ -359,7 +359,7 @@ func (a *answer) Read(p []byte) (int, error) {
 		n, err = a.pr.Read(p)
 	}
 	if a.conn != nil {
-		_ = a.conn.SetWriteDeadline(time.Now().Add(a.timeout)) //nolint:forbidigo // the kernel's clock; failing only means closed
+		_ = a.conn.SetWriteDeadline(time.Now().Add(a.timeout))
 	}
 	return n, err
 }

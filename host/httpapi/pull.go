@@ -48,7 +48,7 @@ func (s *Server) pull(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	defer up.Close() //nolint:errcheck // what cannot be removed now is tried again by its owner
+	defer up.Close()
 	run, done := s.calling(ctx)
 	defer done()
 	parts, err := s.fetchInLine(run, caller.Tenant, up, reference)

@@ -35,7 +35,7 @@ const mostCallers = 64 << 10
 // NewRates makes Rates; at least one request a minute is allowed. now nil: the system's clock.
 func NewRates(perMinute int, now func() time.Time) *Rates {
 	if now == nil {
-		now = time.Now //nolint:forbidigo // the default of the clock field
+		now = time.Now
 	}
 	r := &Rates{now: now, free: map[string]time.Time{}}
 	r.Set(perMinute)

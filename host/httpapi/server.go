@@ -135,7 +135,7 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+		o.Now = time.Now
 	}
 	if o.Authenticate == nil {
 		o.Authenticate = refuseAll

@@ -105,7 +105,7 @@ func (s *Server) upload(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	defer up.Close() //nolint:errcheck // what cannot be removed now is tried again by its owner
+	defer up.Close()
 	parts := &Parts{}
 	defer parts.close()
 	if err := s.receiveInLine(ctx, up, parts, boundary); err != nil {

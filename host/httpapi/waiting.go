@@ -34,7 +34,7 @@ func (s *Server) whenApproved(ctx *fasthttp.RequestCtx, run context.Context, cal
 	defer leave()
 	patient, stop := context.WithTimeout(run, wait)
 	defer stop()
-	defer context.AfterFunc(s.listening, stop)() //nolint:contextcheck // that of the server
+	defer context.AfterFunc(s.listening, stop)() // that of the server
 	if s.opt.Approvals.Wait(patient, id) != nil {
 		return r // which says what to do
 	}
@@ -49,5 +49,5 @@ func prefersWait(ctx *fasthttp.RequestCtx) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return min(time.Duration(seconds)*time.Second, maxWait) //nolint:gosec // 31 bits
+	return min(time.Duration(seconds)*time.Second, maxWait)
 }

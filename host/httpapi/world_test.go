@@ -190,7 +190,7 @@ func (w *world) plain(t testing.TB, key string, r request) (*http.Response, []by
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func (c *caller) runApproved(ctx context.Context, r *mcp.CallToolRequest, run fu
 	}
 	asked, err := c.s.opt.Approvals.Get(c.p, id)
 	if err != nil {
-		return c.scriptResult(ctx, r, res), nil //nolint:nilerr // the result says what to do instead
+		return c.scriptResult(ctx, r, res), nil
 	}
 	ask := &mcp.ElicitParams{Mode: "form", Message: questionOf(&asked), RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
 	if r.ProtocolVersion() >= stateless {
@@ -69,7 +69,7 @@ func (c *caller) runApproved(ctx context.Context, r *mcp.CallToolRequest, run fu
 	}
 	said, err := r.Session.Elicit(ctx, ask)
 	if err != nil {
-		return c.scriptResult(ctx, r, res), nil //nolint:nilerr // the person was not reached; the result says what to do instead
+		return c.scriptResult(ctx, r, res), nil
 	}
 	if err := c.decide(ctx, id, said.Action); err != nil {
 		return nil, err

@@ -78,7 +78,7 @@ func newWeb(s *Server) *web {
 	if s.opt.Alone {
 		limits.Tenant = most
 	}
-	w.owned = table.New(limits, func(s *session) (uint64, bool) { return uint64(s.used.UnixNano()), s.open == 0 }) //nolint:gosec // it is not before 1970
+	w.owned = table.New(limits, func(s *session) (uint64, bool) { return uint64(s.used.UnixNano()), s.open == 0 })
 	server := func(r *http.Request) *mcp.Server {
 		c, _ := r.Context().Value(callerKey{}).(*caller)
 		if c == nil {
@@ -147,15 +147,15 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		refuse(rw, m.ID, err)
 		return
 	}
-	ctx, cancel := context.WithCancelCause(context.WithValue(s.base, callerKey{}, c)) //nolint:contextcheck // the request's memory is not its own behind some servers; the line below ties them
+	ctx, cancel := context.WithCancelCause(context.WithValue(s.base, callerKey{}, c)) // the request's memory is not its own behind some servers; the line below ties them
 	defer cancel(nil)
-	defer context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })()              //nolint:contextcheck // it is the one that has ended
+	defer context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })()              // it is the one that has ended
 	e := &exchange{ctx, newStreamWriter(rw, s.opt.KeepAlive, cancel), func() { _ = s.opt.Rate(r, 1) }} // the next one is refused
 	defer e.out.finish()
 	number, forget := w.remember(e)
 	defer forget()
 	e.out.id = m.ID
-	w.route(e.out, copyOf(ctx, r, body, number), c, &m) //nolint:contextcheck // see above
+	w.route(e.out, copyOf(ctx, r, body, number), c, &m)
 }
 
 // route hands a request to the handler for its revision.

@@ -25,10 +25,10 @@ const closing = 2 * time.Second
 // At the end of in it answers what was asked before; at the end of ctx, calls under
 // way are cancelled. The error is nil in both cases.
 func (s *Server) ServeStdio(ctx context.Context, p skill.Principal, in io.Reader, out io.Writer) error {
-	base, cancel := context.WithCancelCause(s.base) //nolint:contextcheck // ends with ctx as well, by the line below
+	base, cancel := context.WithCancelCause(s.base) // ends with ctx as well, by the line below
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(errShutdown) })()
-	c, err := s.newCaller(base, p, nil) //nolint:contextcheck // as above
+	c, err := s.newCaller(base, p, nil)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (s *Server) ServeStdio(ctx context.Context, p skill.Principal, in io.Reader
 	defer s.remove(c)
 	conn := newLines(in, out, s.opt.BodyLimit, s.opt.MaxPending)
 	c.lines = conn
-	defer conn.Close() //nolint:errcheck // it has no error
+	defer conn.Close()
 	ss, err := c.server.Connect(context.WithoutCancel(ctx), transport{conn}, nil)
 	if err != nil {
 		return err

@@ -31,14 +31,14 @@ type recorder struct {
 }
 
 func (r *recorder) Started(ctx context.Context, s *audit.Started, input []byte) error {
-	began := time.Now() //nolint:forbidigo // a duration
+	began := time.Now()
 	err := r.next.Started(ctx, s, input)
 	r.ended(started, began, err)
 	return err
 }
 
 func (r *recorder) Finished(ctx context.Context, of *audit.Started, f *audit.Finished, output []byte) error {
-	began := time.Now() //nolint:forbidigo // a duration
+	began := time.Now()
 	err := r.next.Finished(ctx, of, f, output)
 	r.ended(finished, began, err)
 	return err
@@ -74,7 +74,7 @@ type provider struct {
 }
 
 func (p *provider) Chat(ctx context.Context, r *llm.Request, text func(part string)) (*llm.Reply, error) {
-	began := time.Now() //nolint:forbidigo // a duration
+	began := time.Now()
 	reply, err := p.next.Chat(ctx, r, text)
 	p.m.modelTimes.WithLabelValues(p.name).Observe(time.Since(began).Seconds())
 	p.m.models.WithLabelValues(p.name, codeOfError(err)).Inc()

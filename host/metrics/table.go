@@ -49,7 +49,7 @@ const (
 	imageRestores     = "openskill_image_restores_total"
 	agentTurns        = "openskill_agent_turns_total"
 	modelRequests     = "openskill_model_requests_total"
-	modelTokens       = "openskill_model_tokens_total" //nolint:gosec // tokens of text
+	modelTokens       = "openskill_model_tokens_total"
 	modelDuration     = "openskill_model_request_duration_seconds"
 	uploadsTotal      = "openskill_uploads_total"
 	egressDenied      = "openskill_egress_denied_total"

@@ -15,7 +15,7 @@ import (
 func TestJavaScriptIsAsChecked(t *testing.T) {
 	o := options(t)
 	r := javascript.New(shared.Engine(), nil)
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	for verdict, texts := range map[preflight.Severity][]string{
 		preflight.Runs: {
 			"console.table([{ a: 1 }]); console.group('x'); console.groupEnd(); console.count(); console.time(); console.assert(true); console.dir({}); console.log({}, '%d');",

@@ -67,7 +67,7 @@ func New(o Options) *Watch {
 		o.Limits = 20
 	}
 	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+		o.Now = time.Now
 	}
 	return &Watch{o: o, counts: map[version]*count{}}
 }

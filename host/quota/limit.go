@@ -120,7 +120,7 @@ func (q *Quotas) limit(c *caller, key, what string, perMinute int64, now time.Ti
 func (q *Quotas) learn(key, what string, perMinute int64, now time.Time) *limit {
 	l := &limit{key: key, what: what, bounds: bounds{perMinute: perMinute}, used: now}
 	if perMinute == 0 {
-		l.calls, l.fuel, l.day = int64(q.o.DailyExecutions), int64(q.o.DailyFuel), today(now).Add(24*time.Hour) //nolint:gosec // New has bounded both
+		l.calls, l.fuel, l.day = int64(q.o.DailyExecutions), int64(q.o.DailyFuel), today(now).Add(24*time.Hour)
 	}
 	q.known[key] = l
 	return l
@@ -190,7 +190,7 @@ func (b bounds) has(r *Row, before uint64, now time.Time) bool {
 
 // burnt reports whether nothing is left of a day's fuel, with what calls may still use.
 func (b bounds) burnt(used int64, running uint64) bool {
-	return used >= b.fuel || running >= uint64(b.fuel-used) //nolint:gosec // it is above 0 here
+	return used >= b.fuel || running >= uint64(b.fuel-used)
 }
 
 // count counts n calls in a row, or gives them back.

@@ -32,7 +32,7 @@ func (q *Quotas) Reserve(ctx context.Context, tenant string, tokens, cost int64)
 	now := q.o.Now()
 	day := today(now)
 	q.mu.Lock()
-	most := Spent{int64(q.o.DailyModelRequests), int64(q.o.DailyModelTokens), q.o.DailyModelCost} //nolint:gosec // bounds has bounded them
+	most := Spent{int64(q.o.DailyModelRequests), int64(q.o.DailyModelTokens), q.o.DailyModelCost}
 	q.mu.Unlock()
 	var full error
 	err = q.spend(ctx, tenant, day, func(sum *Spent) {

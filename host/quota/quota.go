@@ -128,7 +128,7 @@ func (q *Quotas) Change(o Options) error {
 		if l.day.IsZero() {
 			continue // a rate, which finds out by itself
 		}
-		l.calls, l.fuel = int64(o.DailyExecutions), int64(o.DailyFuel) //nolint:gosec // bounds has bounded both
+		l.calls, l.fuel = int64(o.DailyExecutions), int64(o.DailyFuel)
 		l.seen, l.free, l.shut = time.Time{}, 0, time.Time{}
 	}
 	return nil
@@ -146,7 +146,7 @@ func New(o Options) (*Quotas, error) {
 		o.Log = slog.Default()
 	}
 	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+		o.Now = time.Now
 	}
 	q := &Quotas{o: o, known: map[string]*limit{}, running: map[string]*load{}, dirty: map[*limit]struct{}{}, tidied: o.Now(), swept: o.Now()}
 	q.idle = sync.NewCond(&q.mu)
@@ -174,7 +174,7 @@ func (q *Quotas) Enter(ctx context.Context, p skill.Principal, owner string, id 
 		return nil, q.refused(err)
 	}
 	var once sync.Once
-	return func(u skill.Usage) { once.Do(func() { q.leave(c, p.Tenant, u) }) }, nil //nolint:contextcheck // what is counted together is not one caller's
+	return func(u skill.Usage) { once.Do(func() { q.leave(c, p.Tenant, u) }) }, nil // what is counted together is not one caller's
 }
 
 // count counts what was begun: at once where what is known has room, else in the database.

@@ -46,12 +46,12 @@ func parts(n, perMinute int64) int64 {
 	if negative {
 		n = -n
 	}
-	hi, lo := bits.Mul64(uint64(n), uint64(minute)) //nolint:gosec // neither is negative
-	if hi >= uint64(perMinute) {                    //nolint:gosec // a limit is 1 or more
+	hi, lo := bits.Mul64(uint64(n), uint64(minute))
+	if hi >= uint64(perMinute) {
 		return math.MaxInt64 / 4 // more than any bucket
 	}
-	q, _ := bits.Div64(hi, lo, uint64(perMinute)) //nolint:gosec // as above
-	p := int64(min(q, math.MaxInt64/4))           //nolint:gosec // it fits
+	q, _ := bits.Div64(hi, lo, uint64(perMinute))
+	p := int64(min(q, math.MaxInt64/4))
 	if negative {
 		return -p
 	}
@@ -70,9 +70,9 @@ func (r *Row) room(perMinute, now int64) int64 {
 	if free <= 0 {
 		return 0
 	}
-	hi, lo := bits.Mul64(uint64(free), uint64(perMinute)) //nolint:gosec // neither is negative
-	q, _ := bits.Div64(hi, lo, uint64(minute))            //nolint:gosec // hi is below minute, as free is at most that
-	return int64(min(q, math.MaxInt64))                   //nolint:gosec // it fits
+	hi, lo := bits.Mul64(uint64(free), uint64(perMinute))
+	q, _ := bits.Div64(hi, lo, uint64(minute))
+	return int64(min(q, math.MaxInt64))
 }
 
 // take counts n calls of a rate, or gives them back.

@@ -105,7 +105,7 @@ func (q *Quotas) ask(ctx context.Context, c *caller, now time.Time) error {
 	for _, l := range c.limits {
 		l.pins++
 	}
-	q.start() //nolint:contextcheck // what is counted together is not one caller's
+	q.start() // what is counted together is not one caller's
 	q.mu.Unlock()
 	select {
 	case <-c.done:
@@ -136,7 +136,7 @@ func (q *Quotas) giveBack(c *caller) {
 // leave ends a call, and counts its fuel: in one step, or others would begin on fuel that
 // is neither promised nor used.
 func (q *Quotas) leave(c *caller, tenant string, u skill.Usage) {
-	fuel := add(int64(min(u.Fuel, 1<<62)), int64(min(u.StartFuel, 1<<62))) //nolint:gosec // they fit
+	fuel := add(int64(min(u.Fuel, 1<<62)), int64(min(u.StartFuel, 1<<62)))
 	now := q.o.Now()
 	key := dayKey(tenant, today(now))
 	q.mu.Lock()

@@ -17,8 +17,8 @@ type Today struct {
 func (q *Quotas) Today(ctx context.Context, tenant string) (t Today, err error) {
 	day := today(q.o.Now())
 	q.mu.Lock()
-	t.CallLimit, t.FuelLimit = int64(q.o.DailyExecutions), int64(q.o.DailyFuel)                           //nolint:gosec // bounds has bounded them
-	t.ModelLimits = Spent{int64(q.o.DailyModelRequests), int64(q.o.DailyModelTokens), q.o.DailyModelCost} //nolint:gosec // as above
+	t.CallLimit, t.FuelLimit = int64(q.o.DailyExecutions), int64(q.o.DailyFuel)
+	t.ModelLimits = Spent{int64(q.o.DailyModelRequests), int64(q.o.DailyModelTokens), q.o.DailyModelCost}
 	q.mu.Unlock()
 	t.Ends = day.Add(24 * time.Hour)
 	ctx, stop := context.WithTimeout(ctx, askWithin)

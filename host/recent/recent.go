@@ -61,7 +61,7 @@ func New(o Options) *Window {
 		o.Skills = 100
 	}
 	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+		o.Now = time.Now
 	}
 	return &Window{o: o, all: newSeries(), tenants: map[string]*series{}}
 }

@@ -163,7 +163,7 @@ func usable(folder string, m *manifest) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	if len(checkEntries(root, m, "", true)) > 0 {
 		return "", false
 	}

@@ -46,7 +46,7 @@ func digestFolder(folder string, maxFiles int, maxBytes int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	var paths []string
 	err = fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
 		switch {
@@ -109,7 +109,7 @@ func digestOf(root *os.Root, paths []string, maxBytes int64) (string, error) {
 		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
 		h.Write(n[:])
 		_, _ = io.WriteString(h, p)
-		binary.BigEndian.PutUint64(n[:], uint64(size)) //nolint:gosec // a count of bytes
+		binary.BigEndian.PutUint64(n[:], uint64(size))
 		h.Write(n[:])
 		h.Write(sum)
 	}
@@ -123,7 +123,7 @@ func hashFile(root *os.Root, p string, most int64) (int64, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return 0, nil, err
@@ -150,7 +150,7 @@ func readSmall(root *os.Root, name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(b)) > most {
 		err = fmt.Errorf("has more than %d bytes", most)

@@ -44,7 +44,7 @@ func readFlat(folder, name, file string, trust skill.Trust, packages Packages) (
 	if err != nil {
 		return nil, []Problem{{file, 0, plain(err)}}
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	src, err := readSmall(root, name, safeyaml.MaxBytes)
 	if err != nil {
 		return nil, []Problem{{file, 0, plain(err)}}

@@ -522,7 +522,7 @@ func (p *parser) cost(n *yaml.Node, m *manifest) {
 		"rate_limit_per_minute": &m.cost.RateLimitPerMinute,
 	} {
 		known[name] = func(n *yaml.Node) {
-			*to = int(p.whole(n, "cost_metadata."+name, 1_000_000_000)) //nolint:gosec // bounded by the argument before
+			*to = int(p.whole(n, "cost_metadata."+name, 1_000_000_000)) // bounded by the argument before
 		}
 	}
 	if p.trust >= skill.Trusted {

@@ -200,7 +200,7 @@ func readFolder(folder, shown string, packages Packages, built bool, trust func(
 	if err != nil {
 		return nil, "", []Problem{{file, 0, plain(err)}}
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	src, err := readSmall(root, name, safeyaml.MaxBytes)
 	if err != nil {
 		return nil, "", []Problem{{file, 0, plain(err)}}
@@ -276,7 +276,7 @@ func (r *Registry) addList(o *Options, list, file, folder string, trust skill.Tr
 		r.report(file, "%s", plain(err))
 		return
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	src, err := readSmall(root, filepath.Base(list), safeyaml.MaxBytes)
 	if err != nil {
 		r.report(file, "%s", plain(err))
@@ -425,7 +425,7 @@ func digestScript(folder, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	if info, err := root.Lstat(name); err != nil {
 		return "", err
 	} else if !info.Mode().IsRegular() {

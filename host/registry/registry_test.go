@@ -59,7 +59,7 @@ func problemsOf(dir string, packages Packages) []Problem {
 
 func limits(scale uint64) skill.Limits {
 	return skill.Limits{
-		Timeout: time.Duration(scale) * time.Second, Memory: scale << 20, Fuel: scale * 1000, //nolint:gosec // small
+		Timeout: time.Duration(scale) * time.Second, Memory: scale << 20, Fuel: scale * 1000,
 		Output: scale << 10, Scratch: scale << 20,
 	}
 }

@@ -41,7 +41,7 @@ func Validate(folder string, o Options) (problems, warnings []Problem) {
 	if err != nil {
 		return append(problems, Problem{file, 0, plain(err)}), warnings
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	src, err := readSmall(root, ListFile, safeyaml.MaxBytes)
 	if err != nil {
 		return append(problems, Problem{file, 0, plain(err)}), warnings

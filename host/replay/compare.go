@@ -78,7 +78,7 @@ func (r *Replayer) compareGiven(ctx context.Context, report *Report, rec *Record
 		name      string
 		then, now uint64
 	}{
-		{"timeout_ms", uint64(then.Timeout.Milliseconds()), uint64(now.Timeout.Milliseconds())}, //nolint:gosec // not negative
+		{"timeout_ms", uint64(then.Timeout.Milliseconds()), uint64(now.Timeout.Milliseconds())}, // not negative
 		{"memory", then.Memory, now.Memory}, {"fuel", then.Fuel, now.Fuel}, {"output", then.Output, now.Output}, {"scratch", then.Scratch, now.Scratch},
 	} {
 		if l.then != l.now {

@@ -30,7 +30,7 @@ func (r *Report) compareFiles(ctx context.Context, rec *Recording, data string) 
 		r.differ(Difference{Field: "file", Name: ".", Then: "a folder", Now: "the data folder cannot be opened"})
 		return
 	}
-	defer root.Close() //nolint:errcheck // it was only read
+	defer root.Close()
 	for _, then := range rec.Seen {
 		if ctx.Err() != nil {
 			return // the replay itself says so
@@ -98,7 +98,7 @@ func contentOf(root *os.Root, path string, size int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return "", errors.Join(err, fs.ErrInvalid) // it was replaced just now
 	}
@@ -117,7 +117,7 @@ func listed(root *os.Root, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	entries, err := f.ReadDir(mostListed)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", err

@@ -277,7 +277,7 @@ func elsewhere(t *testing.T, j job) *said {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$") //nolint:gosec // this program
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), "OPENSKILL_TEST_RECORD_IN="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -286,7 +286,7 @@ func elsewhere(t *testing.T, j job) *said {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	var s said
 	if err := gob.NewDecoder(f).Decode(&s); err != nil {
 		t.Fatal(err)

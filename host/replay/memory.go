@@ -36,7 +36,7 @@ func (m *Memory) Get(_ context.Context, tenant, executionID string) (*Row, error
 	defer m.mu.Unlock()
 	r, there := m.rows[executionID]
 	if !there || r.Tenant != tenant {
-		return nil, nil //nolint:nilnil // as Store says
+		return nil, nil
 	}
 	r.Body = slices.Clone(r.Body)
 	return &r, nil

@@ -186,10 +186,10 @@ func parse(b []byte) (*Recording, error) {
 	}
 	rest := sealed[len(mark):]
 	n, width := binary.Uvarint(rest)
-	if width <= 0 || n > uint64(len(rest)-width) { //nolint:gosec // it has that many
+	if width <= 0 || n > uint64(len(rest)-width) {
 		return nil, ErrDamaged
 	}
-	header, draws := rest[width:width+int(n)], rest[width+int(n):] //nolint:gosec // compared
+	header, draws := rest[width:width+int(n)], rest[width+int(n):] // compared
 	r := &Recording{Draws: draws}
 	d := json.NewDecoder(bytes.NewReader(header))
 	d.DisallowUnknownFields()

@@ -88,7 +88,7 @@ func New(o Options) (*Recordings, error) {
 	}
 	o.Most = min(o.Most, ceiling)
 	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+		o.Now = time.Now
 	}
 	turns := gate.New(gate.Options{Places: max(runtime.NumCPU(), 2), Queue: mostWaiting, Retry: time.Second})
 	return &Recordings{o, turns}, nil

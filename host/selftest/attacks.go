@@ -39,7 +39,7 @@ func (r *run) dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, c.SetDeadline(time.Now().Add(talking)) //nolint:forbidigo // the kernel's clock
+	return c, c.SetDeadline(time.Now().Add(talking))
 }
 
 // response is one answer, read to its end.
@@ -55,7 +55,7 @@ func (r *run) ask(ctx context.Context, request string) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()                                   //nolint:errcheck // the answer is there, or the error
+	defer c.Close()
 	go func() { _, _ = io.WriteString(c, request) }() // the host may refuse it before it has read all
 	return read(bufio.NewReader(c))
 }
@@ -65,7 +65,7 @@ func read(b *bufio.Reader) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer res.Body.Close() //nolint:errcheck // read to its end
+	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	return &response{res.StatusCode, res.Header, body}, err
 }
@@ -117,7 +117,7 @@ func (r *run) slowConnections(ctx context.Context, row *Row) {
 		if err != nil {
 			continue // the host may put them out
 		}
-		defer c.Close() //nolint:errcheck // nothing was asked
+		defer c.Close()
 		_, _ = io.WriteString(c, begun[i%len(begun)])
 		open++
 	}
@@ -134,7 +134,7 @@ func (r *run) oneConnection(ctx context.Context, row *Row) {
 		row.fault("no connection: %v", err)
 		return
 	}
-	defer c.Close() //nolint:errcheck // read to the end
+	defer c.Close()
 	b := bufio.NewReader(c)
 	const rounds = 300
 	for i := range rounds {

@@ -86,7 +86,7 @@ func (r *run) readList(ctx context.Context) (status int) {
 	if err != nil {
 		return 0
 	}
-	defer c.Close() //nolint:errcheck // read to its end, or left
+	defer c.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	if _, err := io.WriteString(c, "GET /tools HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {
 		return 0
@@ -95,7 +95,7 @@ func (r *run) readList(ctx context.Context) (status int) {
 	if err != nil {
 		return 0
 	}
-	defer res.Body.Close() //nolint:errcheck // as above
+	defer res.Body.Close()
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
 		return 0
 	}
@@ -166,7 +166,7 @@ func (r *run) bodyFlood(ctx context.Context, row *Row) {
 		}
 		open = append(open, c)
 		path := []string{"/nowhere", "/healthz", "/mcp/nowhere"}[i%3]
-		_ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)) //nolint:forbidigo // the kernel's clock
+		_ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
 		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", path, len(body)+1)
 		if err == nil {
 			_, _ = c.Write(body) // it may be refused by then
@@ -199,7 +199,7 @@ func (r *run) connectionFlood(ctx context.Context, row *Row) {
 		row.fault("no connection: %v", err)
 		return
 	}
-	defer up.Close() //nolint:errcheck // the answer is there, or the error
+	defer up.Close()
 	half := len(form) / 2
 	_, err = fmt.Fprintf(up, "POST /skills HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", contentType, len(form), form[:half])
 	if err != nil {

@@ -52,14 +52,14 @@ func Keep(stateDir string, k *Kept) error {
 
 // Last gives the last report of a state folder; nil: there is none.
 func Last(stateDir string) (*Kept, error) {
-	f, err := os.Open(filepath.Join(stateDir, keptFile)) //nolint:gosec // of the state folder
+	f, err := os.Open(filepath.Join(stateDir, keptFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxKept+1))
 	if err != nil {
 		return nil, err

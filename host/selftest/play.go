@@ -211,9 +211,9 @@ func (t *tally) tell(row *Row) {
 
 // wore compares the memory that runs took with their limits.
 func (r *run) wore(c *hostile.Case, row *Row, was, runs int64) {
-	limit := int64(r.o.Memory) //nolint:gosec // at most 4 GiB
+	limit := int64(r.o.Memory) // at most 4 GiB
 	if c.Limits.Memory > 0 {
-		limit = int64(c.Limits.Memory) //nolint:gosec // as above
+		limit = int64(c.Limits.Memory)
 	}
 	peak := r.watch.peak()
 	if was == 0 || peak == 0 {

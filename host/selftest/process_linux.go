@@ -29,7 +29,7 @@ const tick = 10 * time.Millisecond
 func (t *Tree) Children() []int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now := time.Now(); now.Sub(t.looked) > looking { //nolint:forbidigo // how old a list is
+	if now := time.Now(); now.Sub(t.looked) > looking {
 		t.children, t.looked = below(t.PID), now
 	}
 	return t.children
@@ -76,8 +76,8 @@ func resident(pid int) (all, shared int64) {
 		return 0, 0
 	}
 	page := int64(os.Getpagesize())
-	all, _ = strconv.ParseInt(f[1], 10, 64)    //nolint:errcheck // of the kernel
-	shared, _ = strconv.ParseInt(f[2], 10, 64) //nolint:errcheck // as above
+	all, _ = strconv.ParseInt(f[1], 10, 64)
+	shared, _ = strconv.ParseInt(f[2], 10, 64)
 	return all * page, shared * page
 }
 
@@ -105,7 +105,7 @@ func used(pid int, ended bool) (sum time.Duration) {
 		last += 2
 	}
 	for i := first; i < last && i < len(f); i++ {
-		n, _ := strconv.ParseInt(f[i], 10, 64) //nolint:errcheck // of the kernel
+		n, _ := strconv.ParseInt(f[i], 10, 64)
 		sum += time.Duration(n) * tick
 	}
 	return sum

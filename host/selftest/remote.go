@@ -58,7 +58,7 @@ func (r *Remote) answer(ctx context.Context, method, path, contentType string, b
 	if err != nil {
 		return 0, nil, err
 	}
-	defer res.Body.Close() //nolint:errcheck // read to its end
+	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	return res.StatusCode, b, err
 }
@@ -287,8 +287,8 @@ func DataState(dir string) (string, error) {
 			_, _ = fmt.Fprintf(h, "%q\n", to) // as above
 			return err
 		case info.Mode().IsRegular():
-			b, err := os.ReadFile(path) //nolint:gosec // in a folder that was planted
-			_, _ = h.Write(b)           // as above
+			b, err := os.ReadFile(path)
+			_, _ = h.Write(b) // as above
 			return err
 		}
 		return nil

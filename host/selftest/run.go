@@ -107,7 +107,7 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 		o.Slack = 1
 	}
 	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+		o.Now = time.Now
 	}
 	if o.Each == nil {
 		o.Each = func(Row) {}

@@ -126,7 +126,7 @@ func addEntry(t *tar.Writer, name string, size int64, open func() (io.ReadCloser
 	if err != nil {
 		return err
 	}
-	defer r.Close() //nolint:errcheck // read only
+	defer r.Close()
 	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
 	if err := t.WriteHeader(h); err != nil {
 		return err
@@ -169,11 +169,11 @@ func (c *Carrier) OpenBundle(file string) (*Bundle, error) {
 // readIndex goes through the whole archive before anybody looks things up in it, and gives
 // its index.
 func (c *Carrier) readIndex(file string) ([]byte, error) {
-	f, err := os.Open(file) //nolint:gosec // the file that was named
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, invalid("share.Import", "the bundle cannot be opened: %s", unpathed(err))
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	var index []byte
 	seen := map[string]bool{}
 	t := tar.NewReader(f)

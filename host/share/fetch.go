@@ -61,7 +61,7 @@ func small(ctx context.Context, src *source, desc ocispec.Descriptor) ([]byte, e
 	if err != nil {
 		return nil, told(ctx, src.host, err)
 	}
-	defer r.Close() //nolint:errcheck // it was read, or is not wanted
+	defer r.Close()
 	b, err := content.ReadAll(r, desc)
 	if err != nil {
 		return nil, unsound(ctx, src.host, err)
@@ -91,12 +91,12 @@ func (c *Carrier) fetchInto(ctx context.Context, src *source, p *Parcel, into fu
 	if err != nil {
 		return told(ctx, src.host, err)
 	}
-	defer r.Close() //nolint:errcheck // it was read, or is not wanted
+	defer r.Close()
 	f, err := into()
 	if err != nil {
 		return fmt.Errorf("share.Fetch: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // the digest was compared; what is lost is read again
+	defer f.Close()
 	checked := content.NewVerifyReader(c.o.Watch(string(p.ID), desc.Size, &stoppable{ctx, r}), desc)
 	if _, err := io.Copy(f, checked); err != nil {
 		return unsound(ctx, src.host, err)
@@ -128,7 +128,7 @@ func (c *Carrier) Unpack(ctx context.Context, p *Parcel, trust skill.Trust, owne
 	if err != nil {
 		return nil, fmt.Errorf("share.Unpack: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	a, err := c.o.Admission.Admit(ctx, upload.Source{Archive: f, Trust: trust, Owner: owner}, staging)
 	if err != nil {
 		return nil, err

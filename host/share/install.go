@@ -49,7 +49,7 @@ func (c *Carrier) within(ctx context.Context, dir string, do func(*install) erro
 	}
 	defer func() {
 		if made != "" && err != nil {
-			for at := abs; len(at) >= len(made) && os.Remove(at) == nil; at = filepath.Dir(at) { //nolint:revive // up to what was there, as long as they are empty
+			for at := abs; len(at) >= len(made) && os.Remove(at) == nil; at = filepath.Dir(at) {
 			}
 		}
 	}()
@@ -90,7 +90,7 @@ func makeFolder(abs string) (top string, err error) {
 		}
 		top = at
 	}
-	return top, os.MkdirAll(abs, 0o755) //nolint:gosec // skills are for hosts of other users too
+	return top, os.MkdirAll(abs, 0o755)
 }
 
 // alone waits until nobody else changes the folder. The kernel lets go of a process that dies.
@@ -149,7 +149,7 @@ func (in *install) digest(id skill.ID) (string, error) {
 	}
 	d, err := registry.Digest(in.path(id))
 	if err != nil {
-		return "something else", nil //nolint:nilerr // it has no digest, so it is not what was pulled
+		return "something else", nil
 	}
 	return d, nil
 }
@@ -296,7 +296,7 @@ func (in *install) mark(folder string) error {
 // settle makes an admitted folder one that its owner can remove, marks it, and writes it
 // through to the disk. Its files stay read-only: what was pulled is not edited where it is.
 func (in *install) settle(folder string) error {
-	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // a folder, which hosts of other users read
+	if err := os.Chmod(folder, 0o755); err != nil {
 		return err
 	}
 	if err := in.mark(folder); err != nil {
@@ -304,7 +304,7 @@ func (in *install) settle(folder string) error {
 	}
 	return filepath.WalkDir(folder, func(p string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
-			err = os.Chmod(p, 0o755) //nolint:gosec // a folder, which hosts of other users read
+			err = os.Chmod(p, 0o755)
 		}
 		if err != nil {
 			return err
@@ -318,7 +318,7 @@ func through(name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
-	f, err := os.Open(name) //nolint:gosec // a file of ours
+	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}

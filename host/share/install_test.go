@@ -248,7 +248,7 @@ func TestKilledInstallationsLeaveNoTrust(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestKilledInstallationsLeaveNoTrust$") //nolint:gosec // this program
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestKilledInstallationsLeaveNoTrust$")
 			cmd.Env = append(os.Environ(), killedAt+"="+at, killedAt+"_HOST="+w.host, killedAt+"_DIR="+w.dir)
 			out, err := cmd.CombinedOutput()
 			var ended *exec.ExitError

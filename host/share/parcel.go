@@ -152,7 +152,7 @@ func (c *Carrier) PackFiles(ctx context.Context, folder, staging string) (*Parce
 	if err != nil {
 		return nil, fmt.Errorf("share.Pack: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // it was synced to nobody: it is read again from here
+	defer f.Close()
 	p.archive = f.Name()
 	err = upload.PackSome(f, folder, func(name string, folder bool) bool {
 		out := stays(name, folder)
@@ -229,7 +229,7 @@ func ReadSignature(folder string) ([]byte, error) {
 	}
 	var b []byte
 	if err == nil {
-		b, err = os.ReadFile(name) //nolint:gosec // beside the folder that was named
+		b, err = os.ReadFile(name)
 	}
 	if err != nil {
 		return nil, &skill.Error{Op: "share.ReadSignature", Code: skill.SignatureInvalid, Message: skill.CleanText("the signature beside the folder cannot be read: "+unpathed(err), skill.MaxMessage), Err: err}
@@ -285,7 +285,7 @@ func (p *Parcel) seal(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("share.Pack: the manifest: %w", err)
 	}
-	defer r.Close() //nolint:errcheck // of memory
+	defer r.Close()
 	if p.manifest, err = io.ReadAll(r); err != nil {
 		return fmt.Errorf("share.Pack: the manifest: %w", err)
 	}
@@ -296,11 +296,11 @@ func (p *Parcel) seal(ctx context.Context) error {
 
 // describe hashes the archive.
 func describe(archive string) (ocispec.Descriptor, error) {
-	f, err := os.Open(archive) //nolint:gosec // a file of ours
+	f, err := os.Open(archive)
 	if err != nil {
 		return ocispec.Descriptor{}, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	h := digest.SHA256.Digester()
 	n, err := io.Copy(h.Hash(), f)
 	return ocispec.Descriptor{MediaType: ArchiveType, Digest: h.Digest(), Size: n}, err

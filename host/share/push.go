@@ -144,6 +144,6 @@ func put(ctx context.Context, repo *remote.Repository, desc ocispec.Descriptor, 
 	if err != nil {
 		return fmt.Errorf("share.Push: %w", err)
 	}
-	defer r.Close() //nolint:errcheck // read only
+	defer r.Close()
 	return repo.Blobs().Push(ctx, desc, r)
 }

@@ -65,7 +65,7 @@ func (a *auditStore) Shown(ctx context.Context, tenant string) ([]audit.Shown, e
 func scanHead(rows *sql.Rows, more ...any) (h audit.Head, err error) {
 	var first, last int64
 	err = rows.Scan(append([]any{&h.Tenant, &first, &h.Prev, &last, &h.LastHash}, more...)...)
-	h.First, h.Last = uint64(max(first, 0)), uint64(max(last, 0)) //nolint:gosec // not negative
+	h.First, h.Last = uint64(max(first, 0)), uint64(max(last, 0)) // not negative
 	return h, err
 }
 
@@ -78,7 +78,7 @@ func (a *auditStore) Records(ctx context.Context, tenant string, from uint64, li
 	}
 	rows, err := a.db.read.QueryContext(ctx,
 		"SELECT tenant, seq, kind, execution_id, time, body, prev, hash FROM audit_records WHERE tenant = ? AND seq >= ? ORDER BY seq LIMIT ?",
-		tenant, int64(from), limit) //nolint:gosec // it fits
+		tenant, int64(from), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func collect[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) ([]T, error
 
 // collectUntil reads rows up to the one of which enough is true, and closes them.
 func collectUntil[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error), enough func(T) bool) ([]T, error) {
-	defer rows.Close() //nolint:errcheck // it was only read
+	defer rows.Close()
 	var out []T
 	for rows.Next() {
 		one, err := scan(rows)
@@ -336,7 +336,7 @@ type mark struct {
 
 // cursor is the mark as callers get it.
 func (m mark) cursor() string {
-	b := binary.BigEndian.AppendUint64(nil, uint64(m.at.UnixMicro())) //nolint:gosec // the same bits
+	b := binary.BigEndian.AppendUint64(nil, uint64(m.at.UnixMicro()))
 	return base64.RawURLEncoding.EncodeToString(append(b, m.id...))
 }
 
@@ -344,7 +344,7 @@ func parseCursor(op, cursor string) (mark, error) {
 	const size = 8 + 36
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err == nil && len(b) == size && len(cursor) == base64.RawURLEncoding.EncodedLen(size) { // it passes over ends of lines
-		when := time.UnixMicro(int64(binary.BigEndian.Uint64(b))).UTC() //nolint:gosec // the same bits
+		when := time.UnixMicro(int64(binary.BigEndian.Uint64(b))).UTC()
 		id := string(b[8:])
 		if isUUID(id) && id == lower(id) && when.Year() >= 1 && when.Year() <= 9999 { // as PostgreSQL reads times
 			return mark{stamp{when}, id}, nil

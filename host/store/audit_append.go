@@ -136,11 +136,11 @@ func (b *batch) next(h *audit.Head, r *audit.Record) {
 	audit.Link(h.LastHash, r)
 	h.Last, h.LastHash = r.Seq, r.Hash
 	h.Bytes += audit.RecordSize(len(r.Body))
-	b.add(insertRecord, r.Tenant, int64(r.Seq), r.Kind, plain(r.ExecutionID), at(r.Time), []byte(r.Body), r.Prev, r.Hash) //nolint:gosec // not in 100,000 years
+	b.add(insertRecord, r.Tenant, int64(r.Seq), r.Kind, plain(r.ExecutionID), at(r.Time), []byte(r.Body), r.Prev, r.Hash)
 }
 
 func (b *batch) setTo(h *audit.Head) {
-	b.add(setHead, h.Tenant, int64(h.First), h.Prev, int64(h.Last), h.LastHash, max(h.Bytes, 0)) //nolint:gosec // as above
+	b.add(setHead, h.Tenant, int64(h.First), h.Prev, int64(h.Last), h.LastHash, max(h.Bytes, 0))
 }
 
 // newHead is the chain of a tenant before its first record.

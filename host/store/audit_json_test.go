@@ -24,7 +24,7 @@ import (
 func TestPayloadsComeBackEqual(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, fresh func(*testing.T) func() *store.DB) {
 		s := fresh(t)().Audit()
-		r := rand.New(rand.NewPCG(1, 2026)) //nolint:gosec // the same documents each time
+		r := rand.New(rand.NewPCG(1, 2026))
 		texts := []string{
 			`-0`, `{"x":-0}`, `[-0.0, -0.000]`, `-0e0`, `1e400`, `-1e-400`, `1.500`, `100.00`, `0.0000000000000000000000000000001000`, `1E5`,
 			`{"a":1,"a":2}`, `{"a":1,"\u0061":1}`, `{"b":{"a":1,"a":1}}`, `"\u0000"`, `{"\u0000":1}`, `"\ud800"`, `"\udc00\ud800"`, `"\ud83d\ude00"`,

@@ -47,7 +47,7 @@ func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, 
 	if err != nil {
 		return err
 	}
-	defer c.Close() //nolint:errcheck // it goes back to the pool
+	defer c.Close()
 	return c.Raw(func(under any) error {
 		std, ok := under.(*stdlib.Conn)
 		if !ok {
@@ -66,7 +66,7 @@ func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, 
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
 			if _, back := conn.Exec(ctx, "ROLLBACK"); back != nil {
-				_ = conn.Close(ctx) //nolint:errcheck // closed it is
+				_ = conn.Close(ctx)
 			}
 		}
 		return err

@@ -48,14 +48,14 @@ func (a *auditStore) prune(ctx context.Context, tx bun.Tx, tenant string, before
 		p.running[id] = true
 	}
 	rows, err := tx.QueryContext(ctx, "SELECT seq, kind, execution_id, time, hash, octet_length(body) FROM audit_records WHERE tenant = ? AND seq >= ? ORDER BY seq LIMIT ?",
-		tenant, int64(h.First), limit) //nolint:gosec // it fits
+		tenant, int64(h.First), limit)
 	if err != nil {
 		return 0, err
 	}
 	if err := p.look(rows); err != nil || p.removed == 0 {
 		return 0, err
 	}
-	_, err = tx.ExecContext(ctx, "DELETE FROM audit_records WHERE tenant = ? AND seq < ?", tenant, int64(h.First)) //nolint:gosec // it fits
+	_, err = tx.ExecContext(ctx, "DELETE FROM audit_records WHERE tenant = ? AND seq < ?", tenant, int64(h.First))
 	if err != nil {
 		return 0, err
 	}
@@ -102,7 +102,7 @@ type pruning struct {
 
 // look goes through the oldest records, and closes rows.
 func (p *pruning) look(rows *sql.Rows) error {
-	defer rows.Close() //nolint:errcheck // it was only read
+	defer rows.Close()
 	for rows.Next() {
 		var seq uint64
 		var kind, id, hash string
@@ -128,7 +128,7 @@ func (p *pruning) look(rows *sql.Rows) error {
 
 // tell makes the record of what was removed.
 func (p *pruning) tell() error {
-	now := at(time.Now()).Time //nolint:forbidigo // it says when it was done
+	now := at(time.Now()).Time
 	body, err := json.Marshal(audit.Pruned{Next: p.head.First, Hash: p.head.Prev, Time: now})
 	p.record = audit.Record{Tenant: p.head.Tenant, Kind: audit.KindPruned, Time: now, Body: body}
 	return err

@@ -72,7 +72,7 @@ func (n *narrow) number(v int64, most int64) int64 {
 
 func (n *narrow) count(v uint64) int64 {
 	n.lost = n.lost || v > math.MaxInt64
-	return int64(min(v, math.MaxInt64)) //nolint:gosec // it fits
+	return int64(min(v, math.MaxInt64))
 }
 
 // json gives a column of JSON, NULL where there is none or PostgreSQL would refuse or change it.

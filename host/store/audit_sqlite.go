@@ -31,7 +31,7 @@ func (l *lite) prepare(ctx context.Context, db *sql.DB) error {
 	var err error
 	stmt := func(text string) (s *sql.Stmt) {
 		if err == nil {
-			s, err = db.PrepareContext(ctx, text) //nolint:sqlclosecheck // closed with the database
+			s, err = db.PrepareContext(ctx, text)
 		}
 		return s
 	}
@@ -113,7 +113,7 @@ func phasesIn(ctx context.Context, stmt *sql.Stmt, ids []string, into map[string
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // it was only read
+	defer rows.Close()
 	for rows.Next() {
 		var id string
 		var over bool

@@ -29,8 +29,8 @@ func Skew(ctx context.Context, o Options) (ahead time.Duration, err error) {
 	if err != nil {
 		return 0, opening(err)
 	}
-	defer d.Close()      //nolint:errcheck // nothing was written
-	before := time.Now() //nolint:forbidigo // the clock that is compared
+	defer d.Close()
+	before := time.Now()
 	there, err := d.clock(ctx, d.read)
 	if err != nil {
 		return 0, opening(err)

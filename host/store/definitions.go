@@ -76,7 +76,7 @@ func rowOf(d *definitions.Definition) (*definitionRow, error) {
 		CreatedAt: at(d.CreatedAt), Owner: plain(d.Owner), Version: plain(d.Version), Digest: d.Digest,
 		Type: d.Type(), Runtime: d.Runtime(), Entry: plain(d.Entry), Source: d.Source, Place: plain(d.Place),
 		Manifest: sql.NullString{String: plain(string(d.Manifest)), Valid: d.Manifest != nil}, SeedValues: string(seed), ChangedFields: string(changed),
-		UpdatedAt: at(d.UpdatedAt), UpdatedBy: plain(d.UpdatedBy), DeletedAt: at(d.DeletedAt), Revision: int64(d.Revision), //nolint:gosec // it counts from 0
+		UpdatedAt: at(d.UpdatedAt), UpdatedBy: plain(d.UpdatedBy), DeletedAt: at(d.DeletedAt), Revision: int64(d.Revision),
 	}, nil
 }
 
@@ -139,7 +139,7 @@ func (r *definitionRow) definition() (*definitions.Definition, error) {
 		Entry: r.Entry, Source: r.Source, Place: r.Place,
 		Values:      definitions.Values{Description: r.Description.String, Enabled: r.IsEnabled.Bool || !r.IsEnabled.Valid},
 		InputSchema: json.RawMessage(r.InputSchema), OutputSchema: json.RawMessage(r.OutputSchema),
-		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time, UpdatedBy: r.UpdatedBy, DeletedAt: r.DeletedAt.Time, Revision: uint64(r.Revision), //nolint:gosec // as above
+		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time, UpdatedBy: r.UpdatedBy, DeletedAt: r.DeletedAt.Time, Revision: uint64(r.Revision),
 	}
 	if r.Type != "" {
 		d.Kind = skill.Kind(r.Type + ":" + r.Runtime)

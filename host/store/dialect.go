@@ -72,7 +72,7 @@ func (d *DB) query(ctx context.Context, text string) (query, error) {
 	}
 	var stmt *sql.Stmt
 	err := again(ctx, func() (err error) {
-		stmt, err = d.write.DB.PrepareContext(ctx, text) //nolint:sqlclosecheck // closed with the database
+		stmt, err = d.write.DB.PrepareContext(ctx, text)
 		return err
 	})
 	if err != nil {
@@ -145,7 +145,7 @@ func passing(ctx context.Context, through *gate.Gate, tenant, full string, do fu
 
 // again calls do until it did what it does, or says that waiting does not help.
 func again(ctx context.Context, do func() error) error {
-	end := time.Now().Add(retryFor) //nolint:forbidigo // a bound on a wait, which no test's clock moves
+	end := time.Now().Add(retryFor)
 	pause := firstPause
 	var before error
 	for {
@@ -158,7 +158,7 @@ func again(ctx context.Context, do func() error) error {
 		default:
 			return err
 		}
-		if time.Now().After(end) { //nolint:forbidigo // as above
+		if time.Now().After(end) {
 			return err
 		}
 		wait := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // so that two do not meet again

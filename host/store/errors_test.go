@@ -68,7 +68,7 @@ func TestSQLiteLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close() //nolint:errcheck // the test is over
+	defer other.Close()
 	for _, statement := range []string{"BEGIN IMMEDIATE", "COMMIT"} {
 		if _, err := other.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -229,7 +229,7 @@ func TestPostgresLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback() //nolint:errcheck // the test is over
+	defer tx.Rollback()
 	if _, err := tx.ExecContext(t.Context(), "SELECT * FROM audit_heads FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}

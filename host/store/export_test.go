@@ -15,7 +15,7 @@ func (d *DB) Write(ctx context.Context, statement string) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close() //nolint:errcheck // it goes back to the pool
+	defer c.Close()
 	if d.postgres() {
 		if _, err := c.ExecContext(ctx, "SET statement_timeout = 0"); err != nil {
 			return err

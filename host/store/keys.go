@@ -80,14 +80,14 @@ func (s keyStore) Key(ctx context.Context, id string) (*auth.Key, error) {
 func (s keyStore) Changes(ctx context.Context, after uint64, most int) (ids []string, now uint64, err error) {
 	var rows []*keyRow
 	err = s.db.urgent.NewSelect().Model(&rows).Column("id", "revision").
-		Where("revision > ?", int64(min(after, 1<<62))).Order("revision DESC").Limit(int64(most)).Scan(ctx) //nolint:gosec // it is within an int64 by then
+		Where("revision > ?", int64(min(after, 1<<62))).Order("revision DESC").Limit(int64(most)).Scan(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	now = after
 	for i, r := range rows {
 		if i == 0 {
-			now = uint64(r.Revision) //nolint:gosec // it counts from 0
+			now = uint64(r.Revision)
 		}
 		ids = append(ids, r.ID)
 	}

@@ -172,7 +172,7 @@ func (s *steps) upToDate(ctx context.Context, d *DB) bool {
 	if err != nil {
 		return false // it is new
 	}
-	defer rows.Close() //nolint:errcheck // it was only read
+	defer rows.Close()
 	all := s.ListSources()
 	n := 0
 	for ; rows.Next(); n++ {
@@ -208,5 +208,5 @@ func (p *place) lock(ctx context.Context, db *sql.DB) (unlock func(), err error)
 	if ok, err := l.TryLockContext(ctx, 10*time.Millisecond); err != nil || !ok {
 		return nil, fmt.Errorf("store: the lock of the database's schema cannot be had: %w", err)
 	}
-	return func() { _ = l.Unlock() }, nil //nolint:errcheck // closing it unlocks it
+	return func() { _ = l.Unlock() }, nil
 }

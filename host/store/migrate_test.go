@@ -49,7 +49,7 @@ func (r raw) rows(t *testing.T, query string) (out [][]string) {
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
-	defer rows.Close() //nolint:errcheck // it was only read
+	defer rows.Close()
 	names, err := rows.Columns()
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func (r raw) rows(t *testing.T, query string) (out [][]string) {
 		}
 		var texts []string
 		for _, v := range row {
-			texts = append(texts, fmt.Sprint(*v.(*any))) //nolint:errcheck,forcetypeassert // made above
+			texts = append(texts, fmt.Sprint(*v.(*any)))
 		}
 		out = append(out, texts)
 	}
@@ -182,7 +182,7 @@ func TestMigrationsKeepRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer m.Close() //nolint:errcheck // the test is over
+		defer m.Close()
 		to := func(version int64) {
 			t.Helper()
 			steps, err := m.To(t.Context(), version)
@@ -241,7 +241,7 @@ func TestLaterRelease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer m.Close() //nolint:errcheck // the test is over
+		defer m.Close()
 		if _, err := m.To(t.Context(), 0); skill.CodeOf(err) != skill.Conflict {
 			t.Errorf("got %v", err)
 		}

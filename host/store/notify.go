@@ -36,7 +36,7 @@ func (d *DB) changing(ctx context.Context, topic string, fn func(ctx context.Con
 // a revision again that hosts have seen already.
 func (d *DB) raise(ctx context.Context, tx bun.Tx, topic string) (uint64, error) {
 	var revision int64
-	clock := time.Now().UnixMicro() //nolint:forbidigo // any number that grows from one run to the next
+	clock := time.Now().UnixMicro()
 	err := tx.NewRaw("UPDATE revisions SET revision = CASE WHEN revision < ? THEN ? ELSE revision + 1 END WHERE topic = ? RETURNING revision", clock, clock, topic).Scan(ctx, &revision)
 	if err != nil {
 		return 0, err
@@ -46,7 +46,7 @@ func (d *DB) raise(ctx context.Context, tx bun.Tx, topic string) (uint64, error)
 			return 0, err
 		}
 	}
-	return uint64(revision), nil //nolint:gosec // it counts from 0
+	return uint64(revision), nil
 }
 
 // The times of Watch.

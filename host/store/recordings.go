@@ -53,13 +53,13 @@ func (s recordingStore) Keep(ctx context.Context, r *replay.Row) error {
 // Get implements [replay.Store].
 func (s recordingStore) Get(ctx context.Context, tenant, executionID string) (*replay.Row, error) {
 	if _, err := uuid.Parse(executionID); err != nil || len(executionID) != 36 {
-		return nil, nil //nolint:nilerr,nilnil // there is none of another form
+		return nil, nil
 	}
 	row := &recordingRow{}
 	err := s.db.read.NewSelect().Model(row).Where("execution_id = ?", executionID).Where("tenant = ?", plain(tenant)).Scan(ctx)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return nil, nil //nolint:nilnil // as replay.Store says
+		return nil, nil
 	case err != nil:
 		return nil, err
 	}

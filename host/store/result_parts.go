@@ -55,7 +55,7 @@ func (s resultStore) readParts(ctx context.Context, id string, size int) (body [
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // it was read
+	defer rows.Close()
 	body = make([]byte, 0, size)
 	for rows.Next() {
 		var part sql.RawBytes

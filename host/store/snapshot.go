@@ -28,7 +28,7 @@ func Snapshot(ctx context.Context, o Options, to string) (kind Kind, schema int6
 	if err != nil {
 		return SQLite, 0, err
 	}
-	defer m.Close() //nolint:errcheck // it was only read
+	defer m.Close()
 	if schema, err = m.steps.known(ctx); err != nil {
 		return SQLite, 0, opening(err)
 	}
@@ -45,7 +45,7 @@ func Check(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	defer m.Close() //nolint:errcheck // it was only read
+	defer m.Close()
 	if _, err := m.steps.known(ctx); err != nil {
 		return opening(err)
 	}

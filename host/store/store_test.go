@@ -53,7 +53,7 @@ func TestFileIsPrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close() //nolint:errcheck // the test is over
+	defer d.Close()
 	if _, err := d.Audit().Alive(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestStateFolderOfAnyName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close() //nolint:errcheck // the test is over
+	defer d.Close()
 	works(t, d)
 	if info, err := os.Stat(filepath.Join(state, store.File)); err != nil || info.Size() == 0 {
 		t.Errorf("the database is elsewhere: %v, %v", info, err)
@@ -86,17 +86,17 @@ func TestStateFolderOfAnyName(t *testing.T) {
 // A file that others could read is made private when it is opened.
 func TestFileBecomesPrivate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "wide.db")
-	if err := os.WriteFile(file, nil, 0o666); err != nil { //nolint:gosec // that is the point
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(file, 0o666); err != nil { //nolint:gosec // as above
+	if err := os.Chmod(file, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	d, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + file + "?synchronous=full"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close() //nolint:errcheck // the test is over
+	defer d.Close()
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("got %v, %v", info.Mode(), err)
 	}
@@ -120,7 +120,7 @@ func TestOpenWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close() //nolint:errcheck // the test is over
+	defer other.Close()
 	tx, err := other.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func withQuotas(t *testing.T, test func(t *testing.T, db *store.DB)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer db.Close() //nolint:errcheck // a test
+		defer db.Close()
 		test(t, db)
 	})
 }

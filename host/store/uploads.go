@@ -31,16 +31,16 @@ func (s uploadStore) Records(ctx context.Context, after uint64) ([]versions.Reco
 		Revision int64
 		State    string
 	}
-	err := s.db.urgent.NewRaw("SELECT tenant, id, revision, state FROM skill_uploads WHERE revision > ? ORDER BY revision", int64(after)).Scan(ctx, &rows) //nolint:gosec // it counts from 0
+	err := s.db.urgent.NewRaw("SELECT tenant, id, revision, state FROM skill_uploads WHERE revision > ? ORDER BY revision", int64(after)).Scan(ctx, &rows)
 	if err != nil {
 		return nil, 0, err
 	}
 	list := make([]versions.Record, len(rows))
 	for i, r := range rows {
-		list[i] = versions.Record{Tenant: r.Tenant, ID: skill.ID(r.ID), Revision: uint64(r.Revision), State: []byte(r.State)} //nolint:gosec // as above
+		list[i] = versions.Record{Tenant: r.Tenant, ID: skill.ID(r.ID), Revision: uint64(r.Revision), State: []byte(r.State)}
 		upTo = max(upTo, r.Revision)
 	}
-	return list, uint64(upTo), nil //nolint:gosec // as above
+	return list, uint64(upTo), nil
 }
 
 // Change implements versions.Shared. The files are written before the turn of this
@@ -106,7 +106,7 @@ func (s uploadStore) record(ctx context.Context, tx bun.Tx, tenant string, id sk
 	}
 	_, err := tx.NewRaw(`INSERT INTO skill_uploads (tenant, id, state, approved, live, revision) VALUES (?, ?, ?, ?, ?, ?)
 		ON CONFLICT (tenant, id) DO UPDATE SET state = EXCLUDED.state, approved = EXCLUDED.approved, live = EXCLUDED.live, revision = EXCLUDED.revision`,
-		tenant, string(id), string(next.State), next.Approved, next.Live, int64(revision)).Exec(ctx) //nolint:gosec // it counts from 0
+		tenant, string(id), string(next.State), next.Approved, next.Live, int64(revision)).Exec(ctx)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func SpanIDs(to slog.Handler) slog.Handler { return spanIDs{to} }
 type spanIDs struct{ slog.Handler }
 
 // Handle implements [slog.Handler].
-func (h spanIDs) Handle(ctx context.Context, r slog.Record) error { //nolint:gocritic // the interface has it so
+func (h spanIDs) Handle(ctx context.Context, r slog.Record) error {
 	if c := trace.SpanContextFromContext(ctx); c.IsSampled() && c.HasSpanID() && !c.IsRemote() {
 		r = r.Clone()
 		r.AddAttrs(slog.String("span_id", c.SpanID().String()))

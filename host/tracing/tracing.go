@@ -207,7 +207,7 @@ func (c *careful) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) err
 	if err == nil {
 		return nil
 	}
-	now := time.Now().Unix() //nolint:forbidigo // a pause between lines of the log
+	now := time.Now().Unix()
 	if last := c.last.Load(); now-last >= 60 && c.last.CompareAndSwap(last, now) {
 		c.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "traces cannot be exported", slog.Int("spans", len(spans)), slog.String("reason", err.Error()))
 	}

@@ -77,7 +77,7 @@ func TestAgainUnderOtherRules(t *testing.T) {
 		t.Errorf("a host that is busy: %v", err)
 	}
 	fails = errors.New("a disk that is gone")
-	if _, err := a.Again(t.Context(), got.Skill); skill.CodeOf(err) != skill.Internal || strings.Contains(err.(*skill.Error).Message, "gone") { //nolint:errorlint,forcetypeassert // as it is made
+	if _, err := a.Again(t.Context(), got.Skill); skill.CodeOf(err) != skill.Internal || strings.Contains(err.(*skill.Error).Message, "gone") { //nolint:errorlint // as it is made
 		t.Errorf("a host that fails: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -186,7 +186,7 @@ func TestMutatedModules(t *testing.T) {
 // mutations are how many a test makes, and by which seed.
 func mutations(t *testing.T) (count int, seed uint64) {
 	t.Helper()
-	count, seed = 500, uint64(time.Now().UnixNano()) //nolint:gosec // any bits do
+	count, seed = 500, uint64(time.Now().UnixNano())
 	if testing.Short() {
 		count = 200
 	}
@@ -248,7 +248,7 @@ func damage(random *rand.Rand, b []byte, seeds []uploadtest.Case) []byte {
 				b = slices.Insert(b, at, other[from:min(from+n, len(other))]...)
 			}
 		case 5:
-			values := []uint32{0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0xfffffffe, uint32(len(b)), uint32(at)} //nolint:gosec // small
+			values := []uint32{0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0xfffffffe, uint32(len(b)), uint32(at)}
 			if at+4 <= len(b) {
 				binary.LittleEndian.PutUint32(b[at:], values[random.IntN(len(values))])
 			}

@@ -28,7 +28,7 @@ func pack(w io.Writer, folder string, leave func(name string, folder bool) bool,
 	if err != nil {
 		return err
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	z := zip.NewWriter(w)
 	files, left := 0, mostBytes
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
@@ -65,7 +65,7 @@ func packFile(z *zip.Writer, root *os.Root, name string, most int64) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	h := &zip.FileHeader{Name: name, Method: zip.Deflate}
 	h.SetMode(0o644)
 	out, err := z.CreateHeader(h)

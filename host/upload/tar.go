@@ -262,5 +262,5 @@ func tarSize(b []byte) (n int64, ok bool) {
 		return 0, true
 	}
 	size, err := strconv.ParseUint(text, 8, 40)
-	return int64(size), err == nil //nolint:gosec // 40 bits
+	return int64(size), err == nil
 }

@@ -175,7 +175,7 @@ func (t *tree) read(name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err

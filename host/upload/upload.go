@@ -230,7 +230,7 @@ func Discard(folder string) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
-		return os.Chmod(p, 0o700) //nolint:gosec // a folder, and its owner's alone
+		return os.Chmod(p, 0o700)
 	})
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -376,7 +376,7 @@ func (z *zipReader) local(e *zipEntry, limit int64) (int64, error) {
 		if size != elsewhere || packed != elsewhere {
 			return 0, lies
 		}
-		size, packed = int64(le.Uint64(sizes)), int64(le.Uint64(sizes[8:])) //nolint:gosec // compared with what they must be
+		size, packed = int64(le.Uint64(sizes)), int64(le.Uint64(sizes[8:])) // compared with what they must be
 	}
 	later := e.flags&flagDescriptor != 0 // what is not known yet is 0; some packers know the size
 	same := (crc == e.crc || later && crc == 0) && (packed == e.packed || later && packed == 0) && (size == e.size || later && size == 0)
@@ -393,9 +393,9 @@ func (z *zipReader) local(e *zipEntry, limit int64) (int64, error) {
 	}
 	want := le.AppendUint32(le.AppendUint32(nil, zipDescriptor), e.crc)
 	if sizes == nil {
-		want = le.AppendUint32(le.AppendUint32(want, uint32(e.packed)), uint32(e.size)) //nolint:gosec // read as such
+		want = le.AppendUint32(le.AppendUint32(want, uint32(e.packed)), uint32(e.size))
 	} else {
-		want = le.AppendUint64(le.AppendUint64(want, uint64(e.packed)), uint64(e.size)) //nolint:gosec // as above
+		want = le.AppendUint64(le.AppendUint64(want, uint64(e.packed)), uint64(e.size))
 	}
 	if limit-e.dataEnds == int64(len(want)-4) { // the signature is optional
 		want = want[4:]
@@ -416,7 +416,7 @@ func (z *zipReader) extract(t *tree, e *zipEntry) error {
 	var from io.Reader = packed
 	if e.method == methodDeflate {
 		inflate := flate.NewReader(packed)
-		defer inflate.Close() //nolint:errcheck // of a reader in memory
+		defer inflate.Close()
 		from = inflate
 	}
 	sum := &summed{from: from}

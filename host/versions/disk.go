@@ -84,7 +84,7 @@ const block = 4 << 10
 func spaceOf(folder string) (n int64) {
 	_ = filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // what cannot be counted cannot be read either
+			return nil
 		}
 		size := int64(block)
 		if info, err := d.Info(); err == nil && d.Type().IsRegular() {
@@ -99,13 +99,13 @@ func spaceOf(folder string) (n int64) {
 // move renames a folder, through to the disk. Moving a folder writes to it, so it is
 // made writable first and is read-only afterwards.
 func move(from, to string) error {
-	if err := os.Chmod(from, 0o700); err != nil { //nolint:gosec // a folder, for its owner
+	if err := os.Chmod(from, 0o700); err != nil {
 		return err
 	}
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Chmod(to, 0o555), writeThrough(filepath.Dir(to))); err != nil { //nolint:gosec // read-only
+	if err := errors.Join(os.Chmod(to, 0o555), writeThrough(filepath.Dir(to))); err != nil {
 		return errors.Join(err, removeAll(to))
 	}
 	return nil
@@ -119,9 +119,9 @@ func removeAll(folder string) error {
 	}
 	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700) //nolint:gosec // removing tells whether it helped
+			_ = os.Chmod(path, 0o700)
 		}
-		return nil //nolint:nilerr // the same
+		return nil
 	})
 	return os.RemoveAll(folder)
 }

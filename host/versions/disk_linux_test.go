@@ -23,7 +23,7 @@ const smallDisk = "OPENSKILL_TEST_SMALL_DISK"
 // restart.
 func TestFullAndReadOnlyDisk(t *testing.T) {
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this program
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), smallDisk+"="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
@@ -85,7 +85,7 @@ func fillAndFree(dir string) error {
 		if err != nil {
 			return err
 		}
-		defer u.Close() //nolint:errcheck // never fails
+		defer u.Close()
 		a, err := pack(u.Staging(), id, "2.0.0", strings.Repeat("x", 100_000))
 		if err != nil {
 			return &skill.Error{Code: skill.Internal, Err: err} // admission has no place to unpack it

@@ -9,7 +9,7 @@ import (
 
 // writeThrough writes a file, or the names in a folder, to the disk for good.
 func writeThrough(path string) error {
-	f, err := os.Open(path) //nolint:gosec // of our own
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}

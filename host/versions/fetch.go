@@ -161,18 +161,18 @@ func (s *Store) wanted(k key, folder string) bool {
 // fetchOnce brings the files of a version here. What this host refuses counts as here:
 // it is shown with the reason, and not called.
 //
-//nolint:contextcheck // it goes on when the call is over that has found something missing
+// it goes on when the call is over that has found something missing
 func (s *Store) fetchOnce(k key, v *version) error {
 	u, err := s.begin(k.tenant)
 	if err != nil {
 		return err
 	}
-	defer u.Close() //nolint:errcheck // never fails
+	defer u.Close()
 	f, err := u.File()
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it is removed with the upload
+	defer f.Close()
 	ctx, stop := context.WithTimeout(s.ctx, 2*patience)
 	defer stop()
 	if err := s.o.Shared.Archive(ctx, v.Digest, f); err != nil {

@@ -28,7 +28,7 @@ func TestHammer(t *testing.T) {
 	var published atomic.Int32
 	for worker := range uint64(8) {
 		all.Go(func() {
-			random := rand.New(rand.NewPCG(worker, 6)) //nolint:gosec // any order
+			random := rand.New(rand.NewPCG(worker, 6))
 			for range 60 {
 				tenant, id, name := tenants[random.IntN(2)], ids[random.IntN(3)], names[random.IntN(4)]
 				var err error

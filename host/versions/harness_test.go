@@ -94,7 +94,7 @@ func publish(s *Store, tenant string, id skill.ID, version, content string) (ski
 	if err != nil {
 		return skill.VersionState{}, err
 	}
-	defer u.Close() //nolint:errcheck // never fails
+	defer u.Close()
 	a, err := pack(u.Staging(), id, version, content)
 	if err != nil {
 		return skill.VersionState{}, err

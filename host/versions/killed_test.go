@@ -47,17 +47,17 @@ func uploadForever(dir, round string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Println("published", tenant, id, version, v.Digest) //nolint:forbidigo // the parent reads it
+		fmt.Println("published", tenant, id, version, v.Digest)
 		if _, err := s.Enable(tenant, id, version, By{ID: "child"}); err != nil {
 			return err
 		}
-		fmt.Println("enabled", tenant, id, version, v.Digest) //nolint:forbidigo // as above
+		fmt.Println("enabled", tenant, id, version, v.Digest)
 		if i%4 == 3 {
-			fmt.Println("deleting", tenant, id, version, v.Digest) //nolint:forbidigo // as above
+			fmt.Println("deleting", tenant, id, version, v.Digest)
 			if _, err := s.Delete(tenant, id, version, By{}); err != nil {
 				return err
 			}
-			fmt.Println("deleted", tenant, id, version, v.Digest) //nolint:forbidigo // as above
+			fmt.Println("deleted", tenant, id, version, v.Digest)
 			s.Sweep()
 		}
 	}
@@ -90,7 +90,7 @@ func TestKilledWhileUploading(t *testing.T) {
 
 func killOne(t *testing.T, dir string, round int, last map[string]string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this program
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), childDir+"="+dir, fmt.Sprintf("OPENSKILL_TEST_ROUND=%d", round))
 	cmd.Stderr = t.Output()
 	out, err := cmd.StdoutPipe()
@@ -100,7 +100,7 @@ func killOne(t *testing.T, dir string, round int, last map[string]string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	kill := time.AfterFunc(time.Duration(5+rand.IntN(300))*time.Millisecond, func() { _ = cmd.Process.Kill() }) //nolint:gosec // no secret
+	kill := time.AfterFunc(time.Duration(5+rand.IntN(300))*time.Millisecond, func() { _ = cmd.Process.Kill() })
 	defer kill.Stop()
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		f := strings.Fields(lines.Text())
@@ -117,7 +117,7 @@ func killOne(t *testing.T, dir string, round int, last map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close() //nolint:errcheck // it was only read
+	defer s.Close()
 	if p := s.Problems(); len(p) > 0 {
 		t.Errorf("round %d: problems: %v", round, p)
 	}

@@ -212,7 +212,7 @@ func (s *Store) forgetLost(records []Record) {
 // sync is Refresh for a decision: it must know what other hosts have just taken in. What
 // the database cannot tell now, the decision itself will find.
 //
-//nolint:contextcheck // decisions have no context; the store's own ends with it
+// decisions have no context; the store's own ends with it
 func (s *Store) sync() {
 	if s.shared == nil {
 		return
@@ -425,7 +425,7 @@ func (u *Upload) publishShared(ctx context.Context, k key, a *Admitted, space in
 	if err != nil {
 		return skill.VersionState{}, err
 	}
-	defer archive.Close() //nolint:errcheck // it is removed with the upload
+	defer archive.Close()
 	if err := s.o.Pack(archive, a.Folder); err != nil {
 		return skill.VersionState{}, s.disk("versions.Publish", k, err)
 	}

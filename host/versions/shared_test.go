@@ -103,7 +103,7 @@ func (h *host) upload(tenant string, id skill.ID, version, content string) (skil
 	if err != nil {
 		return skill.VersionState{}, err
 	}
-	defer u.Close() //nolint:errcheck // never fails
+	defer u.Close()
 	f, err := u.File()
 	if err != nil {
 		return skill.VersionState{}, err

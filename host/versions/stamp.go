@@ -34,9 +34,9 @@ func stamp(paths []string) (uint64, error) {
 		}
 		changed, node := identity(info)
 		binary.LittleEndian.PutUint64(b[0:], uint64(info.Mode()))
-		binary.LittleEndian.PutUint64(b[8:], uint64(info.Size()))                //nolint:gosec // bits
-		binary.LittleEndian.PutUint64(b[16:], uint64(info.ModTime().UnixNano())) //nolint:gosec // bits
-		binary.LittleEndian.PutUint64(b[24:], uint64(changed))                   //nolint:gosec // bits
+		binary.LittleEndian.PutUint64(b[8:], uint64(info.Size()))
+		binary.LittleEndian.PutUint64(b[16:], uint64(info.ModTime().UnixNano()))
+		binary.LittleEndian.PutUint64(b[24:], uint64(changed))
 		binary.LittleEndian.PutUint64(b[32:], node)
 		_, _ = h.Write(b[:])
 	}

@@ -143,11 +143,11 @@ var (
 
 // readState reads and checks the state file of a skill's folder.
 func readState(folder string) (*state, error) {
-	f, err := os.Open(filepath.Join(folder, StateFile)) //nolint:gosec // a folder of our own
+	f, err := os.Open(filepath.Join(folder, StateFile))
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err

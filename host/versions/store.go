@@ -109,7 +109,7 @@ func Open(o Options) (*Store, error) {
 		o.Log = slog.Default()
 	}
 	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default of the clock field
+		o.Now = time.Now
 	}
 	s := &Store{
 		o: o, skills: map[key]*state{}, approved: map[skill.ID]string{}, changes: map[string]uint64{},

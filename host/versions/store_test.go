@@ -289,7 +289,7 @@ func TestUploadThatEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // a file that is gone
+	defer f.Close()
 	a, err := pack(u.Staging(), "up", "1.0.0", "one")
 	if err != nil {
 		t.Fatal(err)

@@ -125,7 +125,7 @@ func ownGroup(controller string) (dir string, v2 bool, why string) {
 			return filepath.Join(f[4], group(controller)), false, ""
 		case t[0] == "cgroup2":
 			at := filepath.Join(f[4], group(""))
-			has, err := os.ReadFile(filepath.Join(at, "cgroup.controllers")) //nolint:gosec // a place that the kernel told
+			has, err := os.ReadFile(filepath.Join(at, "cgroup.controllers"))
 			if err == nil && slices.Contains(strings.Fields(string(has)), controller) {
 				return at, true, ""
 			}
@@ -172,7 +172,7 @@ func (b *bounds) files(memory uint64) []setting {
 
 // join makes a group with settings, and puts a process into it.
 func (b *bound) join(dir string, pid int, settings []setting) error {
-	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // as the others there
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
 	b.dirs = append(b.dirs, dir)

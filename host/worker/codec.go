@@ -124,7 +124,7 @@ func (w *wireCall) append(b []byte) []byte {
 	b = appendText(b, c.Folder)
 	b = appendText(b, c.Entry)
 	b = appendText(b, c.Digest)
-	b = binary.AppendUvarint(b, uint64(c.Trust)) //nolint:gosec // one of a few
+	b = binary.AppendUvarint(b, uint64(c.Trust))
 	b = appendTexts(b, c.Args)
 	b = appendTexts(b, c.Requires)
 	b = binary.AppendVarint(b, int64(c.Limits.Timeout))
@@ -138,7 +138,7 @@ func (w *wireCall) append(b []byte) []byte {
 	b = appendTexts(b, c.Grants.Env)
 	b = appendBool(b, c.Script)
 	b = binary.AppendUvarint(b, c.Record)
-	return binary.AppendUvarint(b, uint64(w.Replay)) //nolint:gosec // a length
+	return binary.AppendUvarint(b, uint64(w.Replay))
 }
 
 func (w *wireCall) read(head []byte) error {
@@ -146,7 +146,7 @@ func (w *wireCall) read(head []byte) error {
 	c := &w.Call
 	w.Kind = skill.Kind(r.text())
 	c.SkillID, c.TraceID, c.TraceParent, c.ExecutionID = skill.ID(r.text()), skill.TraceID(r.text()), r.text(), r.text()
-	c.Tenant, c.Folder, c.Entry, c.Digest, c.Trust = r.text(), r.text(), r.text(), r.text(), skill.Trust(r.number()) //nolint:gosec // the host's word
+	c.Tenant, c.Folder, c.Entry, c.Digest, c.Trust = r.text(), r.text(), r.text(), r.text(), skill.Trust(r.number())
 	c.Args, c.Requires = r.texts(), r.texts()
 	c.Limits = skill.Limits{Timeout: time.Duration(r.signed()), Memory: r.number(), Fuel: r.number(), Output: r.number(), Scratch: r.number()}
 	c.Grants.Data, c.Grants.DataAt, c.Grants.Scratch = r.text(), r.text(), r.bool()
@@ -161,21 +161,21 @@ func (w *wireReply) append(b []byte) []byte {
 	b = appendJSON(b, w.Refused, w.Refused != nil)
 	b = appendText(b, w.Code)
 	b = appendText(b, w.Message)
-	for _, n := range []uint64{uint64(w.ExitCode), uint64(w.Stdout), uint64(w.Stderr), w.Usage.Fuel, w.Usage.MemoryPeak, w.Usage.StartFuel, uint64(len(w.Files))} { //nolint:gosec // lengths
+	for _, n := range []uint64{uint64(w.ExitCode), uint64(w.Stdout), uint64(w.Stderr), w.Usage.Fuel, w.Usage.MemoryPeak, w.Usage.StartFuel, uint64(len(w.Files))} {
 		b = binary.AppendUvarint(b, n)
 	}
 	b = binary.AppendVarint(b, w.Usage.Began)
 	b = binary.AppendVarint(b, int64(w.Usage.Took))
 	for _, f := range w.Files {
 		b = appendText(b, f.Name)
-		b = binary.AppendUvarint(b, uint64(f.Size)) //nolint:gosec // a length
+		b = binary.AppendUvarint(b, uint64(f.Size))
 	}
 	b = appendText(b, w.Differs)
 	b = appendBool(b, w.Recorded != nil)
 	if rec := w.Recorded; rec != nil {
-		b = binary.AppendUvarint(b, uint64(rec.Draws)) //nolint:gosec // a length
+		b = binary.AppendUvarint(b, uint64(rec.Draws))
 		b = appendText(b, rec.Missing)
-		b = binary.AppendUvarint(b, uint64(rec.Seen)) //nolint:gosec // a length
+		b = binary.AppendUvarint(b, uint64(rec.Seen))
 		b = appendBool(b, rec.More)
 	}
 	for _, n := range []uint64{w.Images.Bytes, w.Images.Made, w.Images.Dropped, w.Images.Restored} {
@@ -189,7 +189,7 @@ func (w *wireReply) read(head []byte) error {
 	r.json(&w.Refused)
 	w.Code, w.Message = skill.Code(r.text()), r.text()
 	exit := r.number()
-	w.ExitCode = uint32(exit) //nolint:gosec // compared below
+	w.ExitCode = uint32(exit) // compared below
 	w.Stdout, w.Stderr = r.length(), r.length()
 	w.Usage = skill.Usage{Fuel: r.number(), MemoryPeak: r.number(), StartFuel: r.number()}
 	n := r.length()

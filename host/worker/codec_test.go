@@ -37,7 +37,7 @@ func fill(v reflect.Value, n *uint64) {
 	case reflect.String:
 		v.SetString(fmt.Sprint("text ", *n))
 	case reflect.Int, reflect.Int64:
-		v.SetInt(int64(*n)) //nolint:gosec // small
+		v.SetInt(int64(*n))
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		v.SetUint(*n)
 	case reflect.Bool:
@@ -119,8 +119,8 @@ func FuzzHeads(f *testing.F) {
 // TestFramesInPieces holds that a deadline in the middle of a frame loses none of it.
 func TestFramesInPieces(t *testing.T) {
 	a, b := net.Pipe()
-	defer a.Close() //nolint:errcheck // a pipe
-	defer b.Close() //nolint:errcheck // a pipe
+	defer a.Close()
+	defer b.Close()
 	body := make([]byte, 3<<20)
 	for i := range body {
 		body[i] = byte(i)

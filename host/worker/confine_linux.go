@@ -71,7 +71,7 @@ func restrict(read []string, write string) (Protection, error) {
 	abi, err := ll.LandlockGetABIVersion()
 	if err != nil || abi < 1 {
 		p.Detail = "this kernel has no Landlock, or it is not enabled: a process that escaped could read what the host can"
-		return p, nil //nolint:nilerr // what is not there is told, and is no error
+		return p, nil
 	}
 	rules := make([]landlock.Rule, 0, len(read)+1)
 	for _, path := range read {
@@ -167,7 +167,7 @@ func resident(pid int) uint64 {
 	if _, err := fmt.Fscan(strings.NewReader(string(b)), &size, &pages); err != nil {
 		return 0
 	}
-	return pages * uint64(os.Getpagesize()) //nolint:gosec // a size
+	return pages * uint64(os.Getpagesize())
 }
 
 // processorTime is what a process has used of processors; 0 if that cannot be told.
@@ -193,9 +193,9 @@ func processorTime(pid int) time.Duration {
 // allocated is what a file takes of the disk, in bytes.
 func allocated(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(s.Blocks) * 512 //nolint:gosec // not negative
+		return uint64(s.Blocks) * 512 // not negative
 	}
-	return uint64(info.Size()) //nolint:gosec // not negative
+	return uint64(info.Size()) // not negative
 }
 
 // nameless makes a file that has no name.
@@ -204,5 +204,5 @@ func nameless() (*os.File, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
-	return os.NewFile(uintptr(fd), "module"), nil //nolint:gosec // a descriptor
+	return os.NewFile(uintptr(fd), "module"), nil
 }

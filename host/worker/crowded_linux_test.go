@@ -50,10 +50,10 @@ func beCrowdedHost(dir string) int {
 		reply, err := r.Run(context.Background(), callOf(tenant, does))
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			fmt.Println(tenant, skill.CodeOf(err)) //nolint:forbidigo // the answer of this process
+			fmt.Println(tenant, skill.CodeOf(err))
 			return
 		}
-		fmt.Println(tenant, string(reply.Stdout)+string(reply.Code)) //nolint:forbidigo // as that
+		fmt.Println(tenant, string(reply.Stdout)+string(reply.Code))
 	}
 	call("a", "say on")
 	var limit unix.Rlimit
@@ -84,7 +84,7 @@ func TestNoMoreProcesses(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, d := range []string{filepath.Dir(dir), dir} {
-		if err := os.Chmod(d, 0o755); err != nil { //nolint:gosec // somebody else looks into it
+		if err := os.Chmod(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestNoMoreProcesses(t *testing.T) {
 	program, state := filepath.Join(dir, "program"), filepath.Join(dir, "state")
 	b, err := os.ReadFile(self)
 	if err == nil {
-		err = os.WriteFile(program, b, 0o755) //nolint:gosec // somebody else runs it
+		err = os.WriteFile(program, b, 0o755)
 	}
 	const user = 54321
 	if err == nil {
@@ -107,7 +107,7 @@ func TestNoMoreProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "be-a-crowded-host", state) //nolint:noctx // it ends by itself
+	cmd := exec.Command(program, "be-a-crowded-host", state)
 	cmd.Dir, cmd.Env = "/", []string{"GOMAXPROCS=2"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	var said, errs strings.Builder

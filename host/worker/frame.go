@@ -113,10 +113,10 @@ func (c *channel) send(k kind, call uint64, head any, body []byte) error {
 	if n > 1<<31-1 || heads > maxHead {
 		return fmt.Errorf("%w: %d bytes", errTooLarge, n)
 	}
-	binary.LittleEndian.PutUint32(b, uint32(n)) //nolint:gosec // bounded above
+	binary.LittleEndian.PutUint32(b, uint32(n)) // bounded above
 	b[4] = byte(k)
 	binary.LittleEndian.PutUint64(b[5:], call)
-	binary.LittleEndian.PutUint32(b[13:], uint32(heads)) //nolint:gosec // bounded above
+	binary.LittleEndian.PutUint32(b[13:], uint32(heads)) // bounded above
 	if len(body) <= 16<<10 {                             // one write costs less than a copy of so little
 		b, body = append(b, body...), nil
 	}
@@ -124,7 +124,7 @@ func (c *channel) send(k kind, call uint64, head any, body []byte) error {
 		c.out = b
 	}
 	if c.patience > 0 {
-		_ = c.conn.SetWriteDeadline(time.Now().Add(c.patience)) //nolint:forbidigo // real time
+		_ = c.conn.SetWriteDeadline(time.Now().Add(c.patience))
 	}
 	_, err := c.conn.Write(b)
 	if err == nil && body != nil {

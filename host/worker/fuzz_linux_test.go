@@ -15,10 +15,10 @@ import (
 
 // frameOf is a frame as it is on a channel.
 func frameOf(k kind, call uint64, head, body string) []byte {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(frameHeader-4+len(head)+len(body))) //nolint:gosec // a test
+	b := binary.LittleEndian.AppendUint32(nil, uint32(frameHeader-4+len(head)+len(body)))
 	b = append(b, byte(k))
 	b = binary.LittleEndian.AppendUint64(b, call)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(head))) //nolint:gosec // a test
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(head)))
 	return append(append(b, head...), body...)
 }
 
@@ -32,7 +32,7 @@ func (echo) For(*skill.Call) skill.Fetch {
 // FuzzWorkerSays lets a worker say anything while it has a call: what the host makes of
 // it is an answer within the call's limits, or none.
 func FuzzWorkerSays(f *testing.F) {
-	ended := exec.Command(os.Args[0], "-test.run=^$") //nolint:gosec,noctx // this program; a process that is killed again and again
+	ended := exec.Command(os.Args[0], "-test.run=^$")
 	if err := ended.Run(); err != nil {
 		f.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func answered(t *testing.T, r *skill.Reply, err error, call *skill.Call) {
 	case r.Recording != nil && (uint64(len(r.Recording.Draws)) > call.Record || len(r.Recording.Seen) > maxSeen || (r.Recording.Draws == nil) == (r.Recording.Missing == "")):
 		t.Errorf("%+v", r.Recording)
 	default:
-		left, last := int(call.Limits.Scratch), "" //nolint:gosec // small
+		left, last := int(call.Limits.Scratch), ""
 		for _, a := range r.Artifacts {
 			if left -= len(a.Data); left < 0 || a.Name <= last || len(a.Name) > 255 {
 				t.Errorf("%+v", r.Artifacts)

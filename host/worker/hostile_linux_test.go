@@ -81,10 +81,10 @@ func say(conn io.Writer, kind byte, call uint64, length int, head string, body [
 	if length < 0 {
 		length = 13 + len(head) + len(body)
 	}
-	b := binary.LittleEndian.AppendUint32(nil, uint32(length)) //nolint:gosec // a test
+	b := binary.LittleEndian.AppendUint32(nil, uint32(length))
 	b = append(b, kind)
 	b = binary.LittleEndian.AppendUint64(b, call)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(head))) //nolint:gosec // a test
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(head)))
 	_, _ = conn.Write(append(append(b, head...), body...))
 }
 
@@ -101,7 +101,7 @@ func beHostile() error {
 			continue
 		}
 		if err != nil || n == 0 {
-			return nil //nolint:nilerr // the host is done with it
+			return nil
 		}
 		messages, err := syscall.ParseSocketControlMessage(oob[:got])
 		if err != nil {
@@ -114,7 +114,7 @@ func beHostile() error {
 		for len(os.Args) > 2 && os.Args[2] == "deaf" {
 			time.Sleep(time.Hour)
 		}
-		go listen(os.NewFile(uintptr(fds[0]), "lane")) //nolint:gosec // a descriptor
+		go listen(os.NewFile(uintptr(fds[0]), "lane"))
 	}
 }
 
@@ -233,7 +233,7 @@ func attack(conn *os.File, call uint64, what string) {
 		for range 50 { // a request that the host answers with no
 			b := []byte{14, 0, 0, 0, sayRequest, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, '1'}
 			binary.LittleEndian.PutUint64(b[5:], call)
-			_ = syscall.Sendmsg(int(conn.Fd()), b, syscall.UnixRights(int(f.Fd()), int(f.Fd())), nil, 0) //nolint:gosec // descriptors
+			_ = syscall.Sendmsg(int(conn.Fd()), b, syscall.UnixRights(int(f.Fd()), int(f.Fd())), nil, 0)
 			_, _ = io.ReadFull(conn, make([]byte, 17+len("false")))
 		}
 		reply(said{stdout: 2}, "ok")

@@ -91,11 +91,11 @@ func watchFolder(ctx context.Context, dir string, most uint64, kill func() error
 // taken is how much of the disk a folder takes, in bytes. It looks at so many files and
 // folders; what comes and goes meanwhile is not counted.
 func taken(dir string, files *int) (n uint64) {
-	f, err := os.Open(dir) //nolint:gosec // a name of ours
+	f, err := os.Open(dir)
 	if err != nil {
 		return 0
 	}
-	defer f.Close()                             //nolint:errcheck // it was only read
+	defer f.Close()
 	entries, _ := f.ReadDir(max(*files, 0) + 1) // of what cannot be read there is no more
 	for _, e := range entries {
 		if *files--; *files < 0 {
@@ -119,14 +119,14 @@ type keeper struct {
 
 func (k *keeper) look(folder string) error {
 	path := filepath.Join(k.dir, folder)
-	if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // a folder needs its x
+	if err := os.Chmod(path, 0o700); err != nil {
 		return err
 	}
-	f, err := os.Open(path) //nolint:gosec // a name of ours
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	entries, err := f.ReadDir(k.files + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -151,7 +151,7 @@ func (k *keeper) entry(rel string, e fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	size := uint64(info.Size()) //nolint:gosec // not negative
+	size := uint64(info.Size()) // not negative
 	code := len(parts) == 3 && parts[0] == "code" || len(parts) == 2 && (parts[0] == "metered" || parts[0] == "pages") && parts[1] == k.own
 	if !info.Mode().IsRegular() || !code || size > k.bytes {
 		return fmt.Errorf("%w: %s of %d bytes, which is nothing that it makes", errLeft, info.Mode(), size)
@@ -169,7 +169,7 @@ func (m *Modules) Give(view, digest string, trusted bool) error {
 		return err
 	}
 	from := filepath.Join(m.root, n)
-	now := time.Now()              //nolint:forbidigo // what trim looks at
+	now := time.Now()
 	_ = os.Chtimes(from, now, now) // or it counts as older than it is
 	var last []string
 	link := func(rel string) error {
@@ -226,11 +226,11 @@ func sums(dir string) (map[string]string, error) {
 		if err != nil || ours(rel) {
 			return err
 		}
-		f, err := os.Open(path) //nolint:gosec // a name of ours
+		f, err := os.Open(path)
 		if err != nil {
 			return err
 		}
-		defer f.Close() //nolint:errcheck // it was only read
+		defer f.Close()
 		h := sha256.New()
 		_, err = io.Copy(h, f)
 		all[rel] = hex.EncodeToString(h.Sum(nil))
@@ -267,7 +267,7 @@ func (m *Modules) Damaged(digest string, trusted bool) bool {
 	if len(m.looked) >= maxRefused {
 		clear(m.looked)
 	}
-	now := time.Now() //nolint:forbidigo // compared with the same clock
+	now := time.Now()
 	if now.Sub(before) >= lookAgain {
 		m.looked[n] = now
 	}
@@ -280,7 +280,7 @@ func (m *Modules) Damaged(digest string, trusted bool) bool {
 		return false // refused, or being compiled
 	}
 	var left map[string]string
-	b, err := os.ReadFile(filepath.Join(dir, sumsFile)) //nolint:gosec // a name of ours
+	b, err := os.ReadFile(filepath.Join(dir, sumsFile))
 	if err == nil {
 		err = json.Unmarshal(b, &left)
 	}
@@ -294,16 +294,16 @@ func (m *Modules) Damaged(digest string, trusted bool) bool {
 
 // same makes sure that two files have the same content.
 func same(a, b string) error {
-	x, err := os.Open(a) //nolint:gosec // a name of ours
+	x, err := os.Open(a)
 	if err != nil {
 		return err
 	}
-	defer x.Close()      //nolint:errcheck // it was only read
-	y, err := os.Open(b) //nolint:gosec // as that
+	defer x.Close()
+	y, err := os.Open(b)
 	if err != nil {
 		return err
 	}
-	defer y.Close() //nolint:errcheck // as that
+	defer y.Close()
 	ofX, err := x.Stat()
 	if err != nil {
 		return err

@@ -119,11 +119,11 @@ func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Cal
 	if k == kindRun {
 		l.left = mostOf(call, w.maxReply)
 	}
-	end := time.Now().Add(call.Limits.Timeout + Grace) //nolint:forbidigo // real time
+	end := time.Now().Add(call.Limits.Timeout + Grace)
 	_ = l.conn.SetDeadline(end)
 	told := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		if soon := time.Now().Add(Grace); soon.Before(end) { //nolint:forbidigo // real time
+		if soon := time.Now().Add(Grace); soon.Before(end) {
 			_ = l.conn.SetReadDeadline(soon)
 		}
 		close(told)
@@ -189,7 +189,7 @@ func (w *process) talk(ctx context.Context, l *lane, id uint64, k kind, of skill
 				var done context.CancelFunc
 				asking, done = context.WithTimeout(ctx, call.Limits.Timeout) //nolint:fatcontext // once
 				defer done()
-				defer context.AfterFunc(w.life, done)() //nolint:contextcheck // it ends with the worker, too
+				defer context.AfterFunc(w.life, done)() // it ends with the worker, too
 			}
 			answer = fetch(asking, f.body)
 		}
@@ -218,7 +218,7 @@ const linger = 600 * time.Millisecond
 // outstayed waits a little for a call that nobody waits for any more, and then ends
 // its worker.
 func (w *process) outstayed(l *lane) {
-	_ = l.conn.SetDeadline(time.Now().Add(linger)) //nolint:forbidigo // real time
+	_ = l.conn.SetDeadline(time.Now().Add(linger))
 	for {
 		f, err := l.ch.receive()
 		if err == nil && f.kind == kindReply {

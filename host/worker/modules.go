@@ -151,7 +151,7 @@ func (m *Modules) sweep() {
 	if err != nil {
 		return // it is tried again at the next start
 	}
-	old := time.Now().Add(-m.o.Trusted.Wall - time.Minute) //nolint:forbidigo // compared with the times of files
+	old := time.Now().Add(-m.o.Trusted.Wall - time.Minute)
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || e.Name() == m.o.Version || !info.ModTime().Before(old) {
@@ -220,7 +220,7 @@ func (m *Modules) Ensure(ctx context.Context, digest string, src *Source) (json.
 	if err != nil {
 		return nil, err
 	}
-	if report, err := os.ReadFile(filepath.Join(m.root, n, reportFile)); err == nil { //nolint:gosec // a name of ours
+	if report, err := os.ReadFile(filepath.Join(m.root, n, reportFile)); err == nil {
 		m.shared(n, src.Tenant)
 		return report, nil
 	}
@@ -247,7 +247,7 @@ func (m *Modules) Ensure(ctx context.Context, digest string, src *Source) (json.
 	default:
 		m.flights[flight] = c
 		m.running.Add(1)
-		go m.fly(c, flight, shared, n, digest, src) //nolint:contextcheck // it goes on for others when a caller leaves
+		go m.fly(c, flight, shared, n, digest, src) // it goes on for others when a caller leaves
 	}
 	m.mu.Unlock()
 	select {
@@ -298,7 +298,7 @@ func (m *Modules) fly(c *compilation, flight, shared, n, digest string, src *Sou
 			<-first.done
 			c.report, c.err, c.took = first.report, first.err, first.took
 		} else {
-			if c.report, err = os.ReadFile(filepath.Join(m.root, n, reportFile)); err != nil { //nolint:gosec // a name of ours
+			if c.report, err = os.ReadFile(filepath.Join(m.root, n, reportFile)); err != nil {
 				c.report, c.err = m.compile(c, n, digest, src)
 			} // or another tenant's turn is over already
 			leave()
@@ -317,7 +317,7 @@ func (m *Modules) fly(c *compilation, flight, shared, n, digest string, src *Sou
 		if len(m.refused) >= maxRefused {
 			clear(m.refused)
 		}
-		m.refused[n] = &verdict{c.err, time.Now()} //nolint:forbidigo // compared with the same clock
+		m.refused[n] = &verdict{c.err, time.Now()}
 	}
 	close(c.done)
 }
@@ -365,14 +365,14 @@ func (m *Modules) compile(c *compilation, n, digest string, src *Source) (json.R
 	if err != nil {
 		return nil, fmt.Errorf("worker: open a module: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	// What is compiled is what has that digest, and neither less nor more of it: the
 	// process reads a copy of which nobody else has a name.
 	module, err := copied(file, digest)
 	if err != nil {
 		return nil, err
 	}
-	defer module.Close() //nolint:errcheck // it was only read
+	defer module.Close()
 	own, err := m.o.Name(io.NewSectionReader(module, 0, 1<<40), src.Trusted)
 	if err != nil {
 		return nil, fmt.Errorf("worker: name a compiled module: %w", err)
@@ -381,14 +381,14 @@ func (m *Modules) compile(c *compilation, n, digest string, src *Source) (json.R
 	if err != nil {
 		return nil, fmt.Errorf("worker: make a folder for a compiled module: %w", err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // what is left is swept
+	defer os.RemoveAll(dir)
 
 	args := append(append([]string{}, m.o.Command[1:]...), "--into", dir, fmt.Sprintf("--memory=%d", limits.Memory), fmt.Sprintf("--seconds=%d", c.seconds()))
 	if src.Trusted {
 		args = append(args, "--trusted")
 	}
 	said, errs := &capped{max: maxReport}, &tail{}
-	cmd := exec.Command(m.o.Command[0], args...) //nolint:gosec,noctx // this program; it is killed below
+	cmd := exec.Command(m.o.Command[0], args...) //nolint:noctx // killed below
 	cmd.Args[0] = programName
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = []string{}, "/", []*os.File{module}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, errs, time.Second
@@ -399,7 +399,7 @@ func (m *Modules) compile(c *compilation, n, digest string, src *Source) (json.R
 		return nil, fmt.Errorf("worker: start a compiler: %w", err)
 	}
 	cmd.Stdin = waits
-	began := time.Now() //nolint:forbidigo // real time
+	began := time.Now()
 	err = m.spawn.start(cmd)
 	_ = waits.Close()
 	if err != nil {

@@ -126,7 +126,7 @@ func beCompiler(args []string) int {
 			}
 		}
 	case "talk":
-		fmt.Print(strings.Repeat("much ", 2<<20)) //nolint:forbidigo // that is the test
+		fmt.Print(strings.Repeat("much ", 2<<20))
 	case "program":
 		leave("code/v/"+sumName, []byte("made"))
 		_ = os.Chmod(filepath.Join(c.Write, "code/v", sumName), 0o755|os.ModeSetuid)
@@ -367,8 +367,8 @@ func TestSupply(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := p.Runner(front{map[string]string{digest: text}})
-	defer p.Close() //nolint:errcheck // a test
-	defer r.Close() //nolint:errcheck // a test
+	defer p.Close()
+	defer r.Close()
 	for range 3 {
 		if got := run(t, r, "a", "module "+strings.TrimPrefix(digest, "sha256:")); string(got.Stdout) != "compiled" {
 			t.Fatalf("%+v", got)
@@ -388,8 +388,8 @@ func TestSlowToCompile(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := p.Runner(front{map[string]string{digest: "hang"}})
-	defer p.Close() //nolint:errcheck // a test
-	defer r.Close() //nolint:errcheck // a test
+	defer p.Close()
+	defer r.Close()
 	c := callOf("a", "module "+strings.TrimPrefix(digest, "sha256:"))
 	if got, err := r.Run(t.Context(), c); err != nil || got.Code != skill.Timeout || !got.Bystander || !strings.Contains(got.Message, "still being compiled") || !strings.Contains(got.Message, "after 300 ms") {
 		t.Errorf("%+v, %v", got, err)
@@ -405,8 +405,8 @@ func TestCompilingIsNotInTheTimeOfACall(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := p.Runner(front{map[string]string{digest: "wait"}})
-	defer p.Close() //nolint:errcheck // a test
-	defer r.Close() //nolint:errcheck // a test
+	defer p.Close()
+	defer r.Close()
 	c := callOf("a", "module "+strings.TrimPrefix(digest, "sha256:"))
 	c.Limits.Timeout = 500 * time.Millisecond // of which the compilation takes more
 	if got, err := r.Run(t.Context(), c); err != nil || string(got.Stdout) != "compiled" {
@@ -432,8 +432,8 @@ func TestDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := p.Runner(front{map[string]string{digest: text}})
-	defer p.Close() //nolint:errcheck // a test
-	defer r.Close() //nolint:errcheck // a test
+	defer p.Close()
+	defer r.Close()
 	does := "module " + strings.TrimPrefix(digest, "sha256:")
 	if got := run(t, r, "a", does); string(got.Stdout) != "compiled" || compiled != 1 {
 		t.Fatalf("%+v, compiled %d times", got, compiled)

@@ -165,7 +165,7 @@ func (p *Pool) acquire(ctx context.Context, key string, call *skill.Call) (*proc
 			s = &slot{key: key}
 			p.slots[key] = s
 		}
-		s.used = time.Now() //nolint:forbidigo // compared with the same clock
+		s.used = time.Now()
 		if s.w != nil && s.w.cause() == nil {
 			w := s.w
 			p.mu.Unlock()
@@ -189,7 +189,7 @@ func (p *Pool) acquire(ctx context.Context, key string, call *skill.Call) (*proc
 			s.w, s.err, s.starting = nil, nil, make(chan struct{})
 			p.begun++
 			p.all.Add(1)
-			go p.fill(s, call, leave) //nolint:contextcheck // the worker is for later calls as well
+			go p.fill(s, call, leave) // the worker is for later calls as well
 		}
 		starting := s.starting
 		p.mu.Unlock()
@@ -332,7 +332,7 @@ func (p *Pool) start(ctx context.Context, folders []string) (*process, error) {
 	p.live[w] = struct{}{}
 	p.starts++
 	if p.hello == nil {
-		p.tell(&w.hello) //nolint:contextcheck // a line in the log
+		p.tell(&w.hello) // a line in the log
 	}
 	p.hello = &w.hello
 	p.all.Add(1)
@@ -402,7 +402,7 @@ func (p *Pool) bury(s *slot) {
 func (p *Pool) failed(s *slot) {
 	s.failures++
 	if n := s.failures - 3; n > 0 {
-		s.not = time.Now().Add(min(50*time.Millisecond<<min(n, 10), 10*time.Second)) //nolint:forbidigo // compared with the same clock
+		s.not = time.Now().Add(min(50*time.Millisecond<<min(n, 10), 10*time.Second))
 	}
 }
 
@@ -418,7 +418,7 @@ func (p *Pool) served(key string, w *process) {
 		return
 	}
 	s.failures = 0
-	if n >= uint64(p.o.Calls) || n%64 == 0 && resident(w.cmd.Process.Pid) > p.o.Growth { //nolint:gosec // a positive number
+	if n >= uint64(p.o.Calls) || n%64 == 0 && resident(w.cmd.Process.Pid) > p.o.Growth {
 		s.w = nil // the next call has another one; those under way end here
 		w.retire()
 	}

@@ -106,7 +106,7 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 		args = append(args, "--read", dir)
 	}
 	w.ch.patience = patience
-	w.cmd = exec.Command(p.o.Command[0], args...) //nolint:gosec,noctx // this program; its end is the channel's or a kill
+	w.cmd = exec.Command(p.o.Command[0], args...) //nolint:noctx // ends with its channel, or is killed
 	w.cmd.Args[0] = programName
 	w.cmd.Env = []string{}
 	w.cmd.Dir = "/"
@@ -136,7 +136,7 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 
 // greeted waits for the hello.
 func (w *process) greeted(ctx context.Context) error {
-	until := time.Now().Add(helloTime) //nolint:forbidigo // real time
+	until := time.Now().Add(helloTime)
 	if d, ok := ctx.Deadline(); ok && d.Before(until) {
 		until = d
 	}
@@ -169,7 +169,7 @@ func besideCalls(k kind, _ uint64) int64 {
 
 // assign gives a worker to an isolation key, with the folders that it may go on reading.
 func (w *process) assign(ctx context.Context, folders []string) error {
-	_ = w.link.conn.SetReadDeadline(time.Now().Add(helloTime)) //nolint:forbidigo // real time
+	_ = w.link.conn.SetReadDeadline(time.Now().Add(helloTime))
 	defer context.AfterFunc(ctx, func() { _ = w.link.conn.SetReadDeadline(time.Unix(1, 0)) })()
 	if err := w.ch.send(kindAssign, 0, &Assignment{Folders: folders}, nil); err != nil {
 		return err

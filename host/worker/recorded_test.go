@@ -101,7 +101,7 @@ func TestRecordingsOfAnybody(t *testing.T) {
 	}
 }
 
-func answer(r *skill.Recording, call *skill.Call) (*skill.Reply, error, error) { //nolint:revive // as decodeReply
+func answer(r *skill.Recording, call *skill.Call) (*skill.Reply, error, error) {
 	head, body := encodeReply(&skill.Reply{Recording: r})
 	return decodeReply(&frame{head: head.append(nil), body: body}, call)
 }

@@ -103,7 +103,7 @@ func (r *Runner) WarmWith(ctx context.Context, requires []string) error {
 		}
 	}
 	r.p.keepLoaded(&wireCall{Kind: r.Kind(), Call: *call}, digest)
-	r.p.restock() //nolint:contextcheck // spares are for later calls
+	r.p.restock() // spares are for later calls
 	return nil
 }
 
@@ -170,13 +170,13 @@ func (r *Runner) attempt(ctx context.Context, k kind, call *skill.Call) (*skill.
 		if err != nil {
 			return r.ended(ctx, within, call, 0, err)
 		}
-		handed := time.Now() //nolint:forbidigo // real time
+		handed := time.Now()
 		reply, err := w.do(span.In(ctx), k, r.Kind(), call)
 		digest := NotCompiled(err)
 		switch {
 		case err == nil:
 			r.p.served(key, w)
-			clamp(&reply.Usage, handed, time.Now()) //nolint:forbidigo // real time
+			clamp(&reply.Usage, handed, time.Now())
 			r.p.o.Trace.Past(within, "guest", time.Unix(0, reply.Usage.Began), reply.Usage.Took)
 			return reply, nil
 		case errors.Is(err, errGone) || errors.Is(err, errRetired):
@@ -259,13 +259,13 @@ func (r *Runner) ended(ctx, within context.Context, call *skill.Call, had time.D
 	}
 	switch {
 	case ctx.Err() != nil:
-		return &skill.Reply{Code: skill.Cancelled, Usage: used, Message: "the caller left before the skill ended"}, nil //nolint:nilerr // that is the reply
+		return &skill.Reply{Code: skill.Cancelled, Usage: used, Message: "the caller left before the skill ended"}, nil
 	case errors.Is(err, errHung) || crash != nil && had >= call.Limits.Timeout:
 		return &skill.Reply{Code: skill.Timeout, Usage: used, Message: fmt.Sprintf("the skill did not end within its limit of %d ms", call.Limits.Timeout.Milliseconds())}, nil
 	case crash == nil && within.Err() != nil:
-		return r.unready(), nil //nolint:nilerr // that is the reply
+		return r.unready(), nil
 	case crash != nil:
-		return &skill.Reply{ //nolint:nilerr // as above
+		return &skill.Reply{
 			Code: skill.WorkerCrashed, Bystander: crash.hung, Usage: used, Message: "the process that ran the skill ended before the skill did; nothing of the call is left, and it may be made again",
 		}, nil
 	}

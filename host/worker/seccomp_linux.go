@@ -98,7 +98,7 @@ func rules(writes bool) []rule {
 		rule{unix.SYS_CLONE, []test{{arg: 0, mask: ^uint32(threadToo), value: thread}}}, // no process, and no namespace
 		rule{unix.SYS_IOCTL, is(1, pagemapScan)},
 		// Go sends signals to its own threads.
-		rule{unix.SYS_TGKILL, is(0, uint32(unix.Getpid()))}, //nolint:gosec // a number of a process
+		rule{unix.SYS_TGKILL, is(0, uint32(unix.Getpid()))},
 		// Limits are asked for and not set, and those of this process: whoever has the same
 		// user could set the host's.
 		rule{unix.SYS_PRLIMIT64, append(is(0, 0), isNull(2)...)},
@@ -145,7 +145,7 @@ func program(allowed []rule) []bpf.Instruction {
 		}
 		p = append(p,
 			bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
-			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(r.nr), SkipFalse: uint8(n)}, //nolint:gosec // numbers of calls; few tests
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(r.nr), SkipFalse: uint8(n)},
 		)
 		for i, t := range r.tests {
 			after := n - 4*(i+1) // instructions behind this test
@@ -157,7 +157,7 @@ func program(allowed []rule) []bpf.Instruction {
 				bpf.LoadAbsolute{Off: at, Size: 4},
 				bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: t.mask},
 				bpf.JumpIf{Cond: bpf.JumpEqual, Val: t.value, SkipTrue: 1},
-				bpf.Jump{Skip: uint32(after)}, //nolint:gosec // small
+				bpf.Jump{Skip: uint32(after)},
 			)
 		}
 		p = append(p, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW})
@@ -165,7 +165,7 @@ func program(allowed []rule) []bpf.Instruction {
 	p = append(p, bpf.LoadAbsolute{Off: offsetNumber, Size: 4})
 	for _, nr := range fatal {
 		p = append(p,
-			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, //nolint:gosec // numbers of calls
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1},
 			bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
 		)
 	}
@@ -191,7 +191,7 @@ func filter(writes bool) (Protection, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return p, fmt.Errorf("worker: no_new_privs: %w", err)
 	}
-	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}                                                                            //nolint:gosec // some hundred
+	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // the kernel reads it
 	if errno == 0 {
 		p.On, p.Detail = true, fmt.Sprintf("%d system calls; no process, socket or file can be made", len(allowedNumbers(rules(writes))))

@@ -17,7 +17,7 @@ func TestFilter(t *testing.T) {
 		kill  = uint32(unix.SECCOMP_RET_KILL_PROCESS & 0xffffffff)
 		other = uint32(unix.SECCOMP_RET_ERRNO | unix.ENOSYS)
 	)
-	pid := uint64(unix.Getpid()) //nolint:gosec // a number of a process
+	pid := uint64(unix.Getpid())
 	for _, c := range []struct {
 		name   string
 		writes bool
@@ -82,11 +82,11 @@ func TestFilter(t *testing.T) {
 			binary.BigEndian.PutUint32(data[offsetNumber:], c.nr)
 			binary.BigEndian.PutUint32(data[offsetArch:], c.arch)
 			for i, a := range c.args {
-				binary.BigEndian.PutUint32(data[offsetArgs+8*i:], uint32(a))       //nolint:gosec // the low half
-				binary.BigEndian.PutUint32(data[offsetArgs+8*i+4:], uint32(a>>32)) //nolint:gosec // the high half
+				binary.BigEndian.PutUint32(data[offsetArgs+8*i:], uint32(a))
+				binary.BigEndian.PutUint32(data[offsetArgs+8*i+4:], uint32(a>>32))
 			}
 			got, err := vm.Run(data)
-			if err != nil || uint32(got) != c.want { //nolint:gosec // 32 bits
+			if err != nil || uint32(got) != c.want {
 				t.Errorf("%#x, %v; want %#x", got, err, c.want)
 			}
 		})

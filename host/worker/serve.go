@@ -143,7 +143,7 @@ func (w *served) accept(ctx context.Context) {
 			return
 		}
 		go func() {
-			defer conn.Close() //nolint:errcheck // the host sees its end
+			defer conn.Close()
 			if err := w.follow(ctx, newChannel(conn, anything)); !errors.Is(err, io.EOF) {
 				w.fail(err)
 			}
@@ -220,7 +220,7 @@ func (w *served) do(ctx context.Context, k kind, c *wireCall) (*wireReply, []byt
 			debug.FreeOSMemory()
 			return &wireReply{Refused: refusalOf(err)}, nil
 		}
-		began := time.Now() //nolint:forbidigo // real time
+		began := time.Now()
 		reply, err := r.Run(ctx, &c.Call)
 		if err == nil && reply == nil {
 			err = errors.New("neither a reply nor an error")

@@ -89,10 +89,10 @@ func newLink() (*link, []*os.File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	theirs := []*os.File{os.NewFile(uintptr(told), "host")} //nolint:gosec // a descriptor
+	theirs := []*os.File{os.NewFile(uintptr(told), "host")}
 	ours, handed, err := socketPair(unix.SOCK_SEQPACKET)
 	if err == nil {
-		theirs = append(theirs, os.NewFile(uintptr(handed), "lanes")) //nolint:gosec // as above
+		theirs = append(theirs, os.NewFile(uintptr(handed), "lanes"))
 		var lanes *net.UnixConn
 		if lanes, err = unixConn(ours); err == nil {
 			return &link{conn: conn, lanes: lanes}, theirs, nil
@@ -126,7 +126,7 @@ func (l *link) open() (stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = l.lanes.SetWriteDeadline(time.Now().Add(patience)) //nolint:forbidigo // real time
+	_ = l.lanes.SetWriteDeadline(time.Now().Add(patience))
 	_, _, err = l.lanes.WriteMsgUnix([]byte{0}, unix.UnixRights(theirs), nil)
 	_ = unix.Close(theirs) // the worker has its own
 	if err != nil {
@@ -145,7 +145,7 @@ func socketPair(kind int) (ours *os.File, theirs int, err error) {
 	if err != nil {
 		return nil, 0, os.NewSyscallError("socketpair", err)
 	}
-	return os.NewFile(uintptr(fds[0]), "worker"), fds[1], nil //nolint:gosec // a descriptor
+	return os.NewFile(uintptr(fds[0]), "worker"), fds[1], nil
 }
 
 // Link is a worker's end of what it was started with.
@@ -192,7 +192,7 @@ func (l *Link) accept() (stream, error) {
 		receiveErr error
 	)
 	err = raw.Read(func(fd uintptr) bool {
-		n, got, flags, _, receiveErr = unix.Recvmsg(int(fd), b[:], oob, unix.MSG_CMSG_CLOEXEC) //nolint:gosec // a descriptor
+		n, got, flags, _, receiveErr = unix.Recvmsg(int(fd), b[:], oob, unix.MSG_CMSG_CLOEXEC)
 		return !errors.Is(receiveErr, unix.EAGAIN) && !errors.Is(receiveErr, unix.EINTR)
 	})
 	switch {
@@ -213,5 +213,5 @@ func (l *Link) accept() (stream, error) {
 	if err != nil || len(fds) != 1 {
 		return nil, errFrame
 	}
-	return os.NewFile(uintptr(fds[0]), "lane"), nil //nolint:gosec // a descriptor
+	return os.NewFile(uintptr(fds[0]), "lane"), nil
 }

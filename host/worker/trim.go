@@ -16,7 +16,7 @@ const tenantFile = "tenant"
 // shared notes that a tenant asks for a compiled module, which may be another one's.
 func (m *Modules) shared(n, tenant string) {
 	path := filepath.Join(m.root, n, tenantFile)
-	if of, err := os.ReadFile(path); err == nil && len(of) > 0 && string(of) != tenant { //nolint:gosec // a name of ours
+	if of, err := os.ReadFile(path); err == nil && len(of) > 0 && string(of) != tenant {
 		_ = os.WriteFile(path, nil, 0o600) // or it has been removed
 	}
 }
@@ -72,12 +72,12 @@ func (m *Modules) list() (all []compiled, total int64) {
 			continue
 		}
 		c := compiled{path: filepath.Join(m.root, e.Name()), used: info.ModTime(), trusted: strings.HasSuffix(e.Name(), trustedSuffix)}
-		if of, err := os.ReadFile(filepath.Join(c.path, tenantFile)); err == nil { //nolint:gosec // a name of ours
+		if of, err := os.ReadFile(filepath.Join(c.path, tenantFile)); err == nil {
 			c.tenant = string(of)
 		}
 		_ = filepath.WalkDir(c.path, func(_ string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
-				return nil //nolint:nilerr // what cannot be read is not counted
+				return nil
 			}
 			if info, err := d.Info(); err == nil {
 				c.size += info.Size()

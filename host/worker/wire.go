@@ -184,7 +184,7 @@ func mostOf(call *skill.Call, limit uint32) int64 {
 	for _, more := range []uint64{call.Limits.Output, call.Limits.Output, scratchOf(call), call.Record, seen} {
 		n += min(more, uint64(limit))
 	}
-	return maxHead + int64(min(n, uint64(limit))) //nolint:gosec // a uint32
+	return maxHead + int64(min(n, uint64(limit)))
 }
 
 // scratchOf is how many bytes of files a call can leave.
@@ -262,7 +262,7 @@ func (w *wireReply) reply(f *frame, call *skill.Call) (reply *skill.Reply, refus
 		if len(data) != file.Size {
 			return bad("a file larger than the limit, or than there is")
 		}
-		left -= uint64(file.Size) //nolint:gosec // it was compared
+		left -= uint64(file.Size)
 		r.Artifacts = append(r.Artifacts, skill.Artifact{Name: file.Name, Data: data, Size: int64(file.Size)})
 	}
 	if w.Recorded != nil {

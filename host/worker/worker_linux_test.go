@@ -179,11 +179,11 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 			return say("%v", err)
 		}
 		_, _ = unix.Write(fd, binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 4321), 4321))
-		_, _, errno := syscall.RawSyscall6(syscall.SYS_MMAP, at, 4096, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_FIXED, uintptr(fd), 0) //nolint:gosec // a descriptor
+		_, _, errno := syscall.RawSyscall6(syscall.SYS_MMAP, at, 4096, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_FIXED, uintptr(fd), 0)
 		if errno != 0 {
 			return say("%v", errno)
 		}
-		_, _, errno = syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(syscall.Getppid()), unix.RLIMIT_MSGQUEUE, at, 0, 0, 0) //nolint:gosec // a number
+		_, _, errno = syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(syscall.Getppid()), unix.RLIMIT_MSGQUEUE, at, 0, 0, 0)
 		return say("%v", errno)
 	case "signal": // have the kernel send one to the host, for an event on the channel
 		_, _, errno := syscall.RawSyscall(syscall.SYS_FCNTL, 3, unix.F_SETOWN, uintptr(syscall.Getppid()))

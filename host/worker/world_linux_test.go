@@ -123,7 +123,7 @@ func TestInheritedDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(left) //nolint:errcheck // of this test
+	defer unix.Close(left)
 	_, r := pool(t, nil)
 	if got := string(run(t, r, "a", "tell "+strconv.Itoa(left)).Stdout); !strings.Contains(got, "bad file descriptor") {
 		t.Errorf("a worker writes to descriptor %d of its host: %s", left, got)

@@ -63,7 +63,7 @@ func (m *mutant) tried(ctx context.Context, root string) (why string, err error)
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(dir)
 	file, overlay := filepath.Join(dir, filepath.Base(m.file)), filepath.Join(dir, "overlay.json")
 	laid, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, filepath.FromSlash(m.file)): file}})
 	if err != nil {
@@ -90,7 +90,7 @@ func (m *mutant) tried(ctx context.Context, root string) (why string, err error)
 // test may have kept. The overlay is in the environment, so that programs which the test
 // builds have it too.
 func (m *mutant) goTest(ctx context.Context, root, overlay string) (out string, ok bool) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-timeout", "10m", "-run", m.pattern(), m.pkg) //nolint:gosec // of this checkout
+	cmd := exec.CommandContext(ctx, "go", "test", "-timeout", "10m", "-run", m.pattern(), m.pkg)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if overlay != "" {

@@ -115,7 +115,7 @@ func build(ctx context.Context, dir, arch, few, program string) error {
 
 // command runs the go command. It builds for amd64, where both compilers can be looked at.
 func command(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // words of this file
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH=amd64", "GOWORK=off")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -145,7 +145,7 @@ func copyModule(from, to string) error {
 		case strings.HasSuffix(name, "_test.go") || !strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, ".s") && name != "go.mod":
 			return nil
 		}
-		b, err := os.ReadFile(path) //nolint:gosec // of the module cache
+		b, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func lay(copied string) error {
 
 func (e *edit) apply(copied string) error {
 	path := filepath.Join(copied, e.file)
-	b, err := os.ReadFile(path) //nolint:gosec // copied above
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
@@ -202,11 +202,11 @@ func replaced(ctx context.Context, dir, copied string) (string, error) {
 	if gomod == "" || gomod == os.DevNull {
 		return "", errors.New("run it in a folder of the project")
 	}
-	b, err := os.ReadFile(gomod) //nolint:gosec // of the project
+	b, err := os.ReadFile(gomod)
 	if err != nil {
 		return "", err
 	}
-	sums, err := os.ReadFile(strings.TrimSuffix(gomod, ".mod") + ".sum") //nolint:gosec // as above
+	sums, err := os.ReadFile(strings.TrimSuffix(gomod, ".mod") + ".sum")
 	if err != nil {
 		return "", err
 	}

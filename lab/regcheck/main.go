@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string) (int, error) {
 	if only {
 		return 0, nil
 	}
-	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // built above
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	err = cmd.Run()
 	if exit := (&exec.ExitError{}); errors.As(err, &exit) && exit.Exited() {

@@ -27,14 +27,14 @@ func TestSkillsInTheSandbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close() //nolint:errcheck // the last use
+	defer e.Close()
 	list, err := Runners(Options{Engine: e, StateDir: state})
 	if err != nil {
 		t.Fatal(err)
 	}
 	byKind := map[skill.Kind]skill.Runner{}
 	for _, r := range list {
-		defer r.Close() //nolint:errcheck // nothing runs
+		defer r.Close()
 		byKind[r.Kind()] = r
 	}
 	if !testing.Short() {

@@ -90,7 +90,7 @@ func TestProgramEntries(t *testing.T) {
 		}
 	}
 	r := New(nil).Programs()
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	if r.Kind() != skill.CLIExec {
 		t.Errorf("it is %s", r.Kind())
 	}
@@ -148,7 +148,7 @@ func main() {
 		t.Fatalf("%v: %s", err, out)
 	}
 	r := New(nil).Programs()
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	c := &skill.Call{
 		SkillID: "p", Folder: dir, Entry: "tool", Trust: skill.Trusted,
 		Limits: skill.Limits{Timeout: 20 * time.Second, Memory: 128 << 20, Fuel: 1, Output: 1 << 20, Scratch: 1 << 20},

@@ -62,7 +62,7 @@ func (e *ending) reply(l skill.Limits) stoppable {
 	case e.status.Signaled():
 		r.stop(skill.Trap, fmt.Sprintf("the script was ended by signal %d (%v)", int(e.status.Signal()), e.status.Signal()))
 	default:
-		r.ExitCode = uint32(e.status.ExitStatus()) //nolint:gosec // 0 to 255
+		r.ExitCode = uint32(e.status.ExitStatus())
 	}
 	return r
 }
@@ -88,7 +88,7 @@ func (c *capped) Write(b []byte) (int, error) {
 			c.over = true
 			c.full()
 		}
-		return int(room), io.ErrShortWrite //nolint:gosec // below len(b)
+		return int(room), io.ErrShortWrite // below len(b)
 	}
 	c.buf = append(c.buf, b...)
 	return len(b), nil

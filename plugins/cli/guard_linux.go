@@ -117,7 +117,7 @@ func (j *job) start(ctx context.Context, g *guard) (*ending, error) {
 	defer func() {
 		for _, f := range extra {
 			if f != nil {
-				f.Close() //nolint:errcheck,gosec // the child has its own
+				_ = f.Close()
 			}
 		}
 	}()
@@ -125,7 +125,7 @@ func (j *job) start(ctx context.Context, g *guard) (*ending, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer report.Close() //nolint:errcheck // read only
+	defer report.Close()
 	extra[0] = w
 
 	if g.userNS {

@@ -22,8 +22,8 @@ func (j *job) execute(ctx context.Context, _ *guard) (*ending, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer report.Close() //nolint:errcheck // read only
-	defer w.Close()      //nolint:errcheck // the child has its own
+	defer report.Close()
+	defer w.Close()
 	return j.wait(ctx, modeGroup, &exec.Cmd{
 		Path: j.python.Path, Args: j.argv(asked{mode: modeGroup}), Env: j.environ(), Dir: "/",
 		Stdin: bytes.NewReader(j.stdin), WaitDelay: pipeDelay(modeGroup), ExtraFiles: []*os.File{w},

@@ -55,7 +55,7 @@ func (r *machine) try(ctx context.Context, p *python, g *guard) error {
 		return err
 	}
 	defer hold(folder)()
-	defer os.RemoveAll(folder) //nolint:errcheck // what is left is swept
+	defer os.RemoveAll(folder)
 	const source = "import json, os\nopen('work/a', 'w').close()\nos.listdir('data')\npid = os.fork()\n" +
 		"if not pid: os._exit(0)\nos.wait()\nprint('ok')\n"
 	name := filepath.Join(folder, "try.py")
@@ -99,14 +99,14 @@ func (j *job) wait(ctx context.Context, mode int, cmd *exec.Cmd, report, w *os.F
 	if err != nil {
 		return nil, err
 	}
-	w.Close() //nolint:errcheck,gosec // the child has its own
+	_ = w.Close()
 
 	var work sync.WaitGroup
 	work.Go(func() {
 		b, _ := io.ReadAll(io.LimitReader(report, 64))
 		var status, peak uint64
 		if n, _ := fmt.Sscanf(string(b), "%d %d\n", &status, &peak); n == 2 {
-			end.reported, end.status, end.peak = true, syscall.WaitStatus(status), peak //nolint:gosec // 16 bits
+			end.reported, end.status, end.peak = true, syscall.WaitStatus(status), peak
 			close(h.reported)
 		}
 	})

@@ -19,7 +19,7 @@ func landlockVersion() int {
 	if errno != 0 {
 		return 0
 	}
-	return int(v) //nolint:gosec // a small number
+	return int(v)
 }
 
 const (
@@ -80,7 +80,7 @@ func (j *job) ruleset(version int) (_ *os.File, err error) {
 	rules := os.NewFile(fd, "landlock")
 	defer func() {
 		if err != nil {
-			rules.Close() //nolint:errcheck,gosec // it failed already
+			_ = rules.Close()
 		}
 	}()
 	allow := func(path string, access uint64) error {
@@ -94,7 +94,7 @@ func (j *job) ruleset(version int) (_ *os.File, err error) {
 		if err != nil {
 			return err
 		}
-		defer unix.Close(at) //nolint:errcheck // a path only
+		defer unix.Close(at)
 		var st unix.Stat_t
 		if err := unix.Fstat(at, &st); err != nil {
 			return err
@@ -102,7 +102,7 @@ func (j *job) ruleset(version int) (_ *os.File, err error) {
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			access &= mayReadFile | mayUseFile // the others are rights on folders
 		}
-		rule := unix.LandlockPathBeneathAttr{Allowed_access: access & attr.Handled_access_fs, Parent_fd: int32(at)}                                             //nolint:gosec // a descriptor
+		rule := unix.LandlockPathBeneathAttr{Allowed_access: access & attr.Handled_access_fs, Parent_fd: int32(at)}
 		if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, fd, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 { //nolint:gosec // the kernel reads it
 			return fmt.Errorf("landlock_add_rule: %w", errno)
 		}

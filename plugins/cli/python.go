@@ -70,7 +70,7 @@ func ask(ctx context.Context, name string) (*python, error) {
 	ctx, stop := context.WithTimeout(ctx, askTime)
 	defer stop()
 	var out, diag bytes.Buffer
-	cmd := exec.CommandContext(ctx, path, append(append([]string{}, flags...), "-c", question)...) //nolint:gosec // the operator's interpreter
+	cmd := exec.CommandContext(ctx, path, append(append([]string{}, flags...), "-c", question)...)
 	cmd.Stdout, cmd.Stderr = &out, &diag
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil {
@@ -118,7 +118,7 @@ func script(folder, entry string) (string, error) {
 	if err != nil {
 		return "", refuse("the skill's folder cannot be opened", err)
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	info, err := root.Stat(local)
 	switch {
 	case errors.Is(err, os.ErrNotExist):

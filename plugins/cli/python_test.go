@@ -53,7 +53,7 @@ func TestPythonThatIsNone(t *testing.T) {
 		"old":    "#!/bin/sh\necho '{\"version\": [2, 7]}'\n",
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // it is to be executed
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		c := program(t, "")
@@ -164,7 +164,7 @@ func TestGrantedVariables(t *testing.T) {
 	t.Setenv("OF_THE_HOST", "hush")
 	c := program(t, "import json, os; print(json.dumps(dict(os.environ), sort_keys=True))")
 	r := New(nil)
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	for _, env := range [][]string{{"A=1", "B=two = words", "TZ=UTC"}, {"EMPTY="}, nil} {
 		want := map[int]string{3: `{"A": "1", "B": "two = words", "TZ": "UTC"}`, 1: `{"EMPTY": ""}`, 0: `{}`}[len(env)]
 		c.Grants.Env = env

@@ -39,13 +39,13 @@ func removeTree(dir string) error {
 		return os.Remove(dir)
 	}
 	if before.Mode().Perm() != 0o700 {
-		_ = os.Chmod(dir, 0o700) //nolint:gosec // a folder about to be deleted; what this was needed for fails below
+		_ = os.Chmod(dir, 0o700)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	if opened, err := root.Stat("."); err != nil || !os.SameFile(before, opened) {
 		return first(err, errSwapped)
 	}
@@ -84,7 +84,7 @@ func clearOut(root *os.Root, at string) (moved []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer folder.Close() //nolint:errcheck // read only
+	defer folder.Close()
 	for {
 		names, err := list(folder, removeAtOnce)
 		for _, name := range names {
@@ -111,7 +111,7 @@ func list(folder *os.Root, n int) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	names, err := f.Readdirnames(n)
 	if errors.Is(err, io.EOF) {
 		err = nil

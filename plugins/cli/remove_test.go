@@ -80,7 +80,7 @@ func TestRemoveHasFewDescriptors(t *testing.T) {
 		}
 	}
 	deep(t, work, 500)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestRemoveHasFewDescriptors$") //nolint:gosec // this test
+	cmd := exec.Command(os.Args[0], "-test.run=^TestRemoveHasFewDescriptors$")
 	cmd.Env = append(os.Environ(), "CLI_TEST_REMOVE="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %.1000s", err, out)

@@ -205,7 +205,7 @@ func (r *machine) run(ctx context.Context, p *python, g *guard, call *skill.Call
 	}()
 	if call.Grants.Data != "" {
 		at := filepath.Join(dir, "data", filepath.FromSlash(call.Grants.DataAt))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(call.Grants.Data, at)); err != nil { //nolint:gosec // of the run, which may have another user
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(call.Grants.Data, at)); err != nil {
 			return nil, err
 		}
 	}
@@ -299,7 +299,7 @@ func (j *job) argv(a asked) []string {
 	}
 	// A backstop should the host not be able to kill: a script may use all
 	// processors for the whole of its time.
-	cpu := (uint64(j.limits.Timeout/time.Second) + 2) * uint64(runtime.NumCPU()) //nolint:gosec // both positive
+	cpu := (uint64(j.limits.Timeout/time.Second) + 2) * uint64(runtime.NumCPU())
 	address, data := j.python.Address+j.limits.Memory, uint64(0)
 	if j.program {
 		// Runtimes of compiled languages reserve address space by the gigabyte: what is

@@ -17,9 +17,9 @@ func links(info fs.FileInfo) uint64 {
 
 // taken is what a file takes of the scratch limit.
 func taken(info fs.FileInfo) uint64 {
-	length, blocks := uint64(info.Size()), uint64(0) //nolint:gosec // never negative
+	length, blocks := uint64(info.Size()), uint64(0) // never negative
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		blocks = uint64(st.Blocks) * 512 //nolint:gosec // never negative; in this unit whatever the file system's
+		blocks = uint64(st.Blocks) * 512 // never negative; in this unit whatever the file system's
 	}
 	return counted(length, blocks)
 }

@@ -17,12 +17,12 @@ import (
 // hold locks the folder of a run until release is called. A file system without
 // locks leaves it unlocked, where sweep does not remove it either.
 func hold(dir string) (release func()) {
-	f, err := os.Open(dir) //nolint:gosec // the host made it
+	f, err := os.Open(dir)
 	if err != nil {
 		return func() {}
 	}
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor
-	return func() { f.Close() }                                     //nolint:errcheck,gosec // read only
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	return func() { _ = f.Close() }
 }
 
 // tryPrefix begins the names of the folders in which a host tries what holds here.
@@ -41,14 +41,14 @@ func sweep(temp string, now time.Time) {
 		if err != nil || !info.IsDir() || !own(info) || now.Sub(info.ModTime()) < sweepAfter {
 			continue
 		}
-		f, err := os.Open(dir) //nolint:gosec // a folder that was looked at before
+		f, err := os.Open(dir)
 		if err != nil {
 			continue
 		}
-		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil { //nolint:gosec // a descriptor
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 			_ = remove(dir)
 		}
-		f.Close() //nolint:errcheck,gosec // read only
+		_ = f.Close()
 	}
 }
 

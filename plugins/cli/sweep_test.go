@@ -42,7 +42,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { remove(temp) }) //nolint:errcheck // closed folders, which TempDir cannot remove
+	t.Cleanup(func() { remove(temp) })
 	release := hold(dirs["running"])
 	defer release()
 	sweep(temp, now)

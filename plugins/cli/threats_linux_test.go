@@ -366,8 +366,8 @@ func TestWhatAFileTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()                                                                         //nolint:errcheck // a test's
-	if err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, 3<<20); err != nil { //nolint:gosec // a descriptor
+	defer f.Close()
+	if err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, 3<<20); err != nil {
 		t.Skipf("this file system allocates nothing ahead: %v", err)
 	}
 	if info, err := f.Stat(); err != nil || info.Size() != 0 || taken(info) < 3<<20 {
@@ -429,7 +429,7 @@ func TestSecretsAndSockets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close() //nolint:errcheck // a listener
+	defer listener.Close()
 	text := fmt.Sprintf(`
 import json, os, socket
 found = {"environment": dict(os.environ), "descriptors": []}
@@ -497,7 +497,7 @@ func TestHostKilled(t *testing.T) {
 		t.Fatalf("the run ended: %v", err)
 	}
 	c := program(t, survivor+"time.sleep(60)")
-	cmd := exec.Command(os.Args[0], "-test.run=^TestHostKilled$") //nolint:gosec // this test
+	cmd := exec.Command(os.Args[0], "-test.run=^TestHostKilled$")
 	cmd.Env = append(os.Environ(), "CLI_TEST_HOST="+c.Folder, "TMPDIR="+t.TempDir())
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ func parents() map[int]int {
 	if err != nil {
 		return nil
 	}
-	defer dir.Close() //nolint:errcheck // read only
+	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
 	all := make(map[int]int, len(names))
 	for _, name := range names {

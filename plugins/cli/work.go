@@ -77,11 +77,11 @@ func filled(work string, limit uint64) error {
 // look lists a folder, n entries of it at most. It does not wait for what else may
 // have its name by now.
 func look(path string, n int) ([]fs.DirEntry, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|folderFlags, 0) //nolint:gosec // its last name is not followed
+	f, err := os.OpenFile(path, os.O_RDONLY|folderFlags, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	found, err := f.ReadDir(n)
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -97,7 +97,7 @@ func unclose(work, path string) {
 	if err != nil {
 		return
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	name := filepath.Base(work)
 	_ = root.Chmod(name, 0o700) // of those that are another's it fails, and they stay closed
 	rest, _ := filepath.Rel(work, path)
@@ -141,12 +141,12 @@ func collect(work string, limit uint64) ([]skill.Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	top, err := root.Open(".")
 	if err != nil {
 		return nil, err
 	}
-	defer top.Close() //nolint:errcheck // read only
+	defer top.Close()
 	entries, err := top.ReadDir(maxFiles + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -180,7 +180,7 @@ func read(root *os.Root, name string, limit uint64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -188,7 +188,6 @@ func read(root *os.Root, name string, limit uint64) ([]byte, error) {
 	if !info.Mode().IsRegular() || links(info) > 1 {
 		return nil, errNotOwn
 	}
-	//nolint:gosec // limits are far below 2^63
 	b, err := io.ReadAll(io.LimitReader(f, int64(min(limit, 1<<62))+1))
 	if err != nil {
 		return nil, err

@@ -98,9 +98,9 @@ func haskellBeginning(m *binary.Module, reactor uint32, isReactor bool, haskell 
 	for range m.FuncType(haskell).Results {
 		body = append(body, byte(binary.OpDrop))
 	}
-	index := m.Imported(binary.ExternFunc) + uint32(len(m.Funcs)) //nolint:gosec // bounded by the decoder
+	index := m.Imported(binary.ExternFunc) + uint32(len(m.Funcs)) // bounded by the decoder
 	m.Types = append(m.Types, binary.FuncType{})
-	m.Funcs = append(m.Funcs, uint32(len(m.Types)-1)) //nolint:gosec // bounded by the decoder
+	m.Funcs = append(m.Funcs, uint32(len(m.Types)-1)) // bounded by the decoder
 	m.Codes = append(m.Codes, binary.Code{Body: append(body, byte(binary.OpEnd))})
 	return index
 }

@@ -74,7 +74,7 @@ var i32 = []binary.ValType{asm.TypeI32}
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	r := New(engine(t), nil)
-	t.Cleanup(func() { r.Close() }) //nolint:errcheck // nothing runs
+	t.Cleanup(func() { r.Close() })
 	// A global tells what was called before: one digit each.
 	var haskell []binary.ValType // of hs_init
 	counted := func(exports ...string) []byte {
@@ -169,7 +169,7 @@ func imports(module, name string) []byte {
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	r := New(engine(t), nil)
-	t.Cleanup(func() { r.Close() }) //nolint:errcheck // nothing runs
+	t.Cleanup(func() { r.Close() })
 	for text, want := range map[string]string{
 		"broken":                                 `{"data":null,"error":{"code":"TOOL_INVOCATION_ERROR","message":"broken  "},"success":false}`,
 		"a\xffb":                                 `{"data":null,"error":{"code":"TOOL_INVOCATION_ERROR","message":"a�b     "},"success":false}`,
@@ -220,7 +220,7 @@ func TestRunsAreApart(t *testing.T) {
 		asm.I32(1) + asm.GlobalSet(seen) + p.says("fresh") + p.text("to log") + asm.Get(0) + asm.Call(p.log)
 	module := p.function("invoke", nil, asm.Call(p.length)+"\x1a"+body).Bytes()
 	r := New(engine(t), nil)
-	t.Cleanup(func() { r.Close() }) //nolint:errcheck // nothing runs
+	t.Cleanup(func() { r.Close() })
 	call := pluginOf(t, module, "m.wasm")
 	var all sync.WaitGroup
 	for range 4 {

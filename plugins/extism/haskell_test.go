@@ -21,7 +21,7 @@ func TestHaskell(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := New(engine(t), nil)
-	t.Cleanup(func() { r.Close() }) //nolint:errcheck // nothing runs
+	t.Cleanup(func() { r.Close() })
 	for name, want := range map[string]string{"John": "Howdy, John", "Ada": "Howdy, Ada"} {
 		call := pluginOf(t, module, "m.wasm#testing")
 		call.Stdin, call.Grants.Env = []byte(name), []string{"greeting=Howdy"}

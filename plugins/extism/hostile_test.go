@@ -42,7 +42,7 @@ func TestHostile(t *testing.T) {
 		wasm.OutOfTable: skill.TableLimit, wasm.OutOfStack: skill.StackLimit, wasm.OutputOverflow: skill.OutputLimit,
 	}
 	r := New(engine(t), nil)
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	tried := 0
 	for _, c := range asm.Hostile() {
 		if c.Refused == "" && !strings.Contains(string(c.Module), "_start") {
@@ -53,7 +53,7 @@ func TestHostile(t *testing.T) {
 			call := pluginOf(t, c.Module, "m.wasm#_start")
 			call.Limits = skill.Limits{
 				Timeout: cmp.Or(c.Limits.Timeout, 15*time.Second), Memory: cmp.Or(c.Limits.Memory, 256<<20),
-				Fuel: cmp.Or(c.Limits.Fuel, 10_000_000_000), Output: uint64(cmp.Or(c.Limits.Output, 1<<20)), Scratch: 1 << 20, //nolint:gosec // not negative
+				Fuel: cmp.Or(c.Limits.Fuel, 10_000_000_000), Output: uint64(cmp.Or(c.Limits.Output, 1<<20)), Scratch: 1 << 20, // not negative
 			}
 			if c.Stdin != nil {
 				in, done := c.Stdin()

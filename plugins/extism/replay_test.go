@@ -55,7 +55,7 @@ func TestReplay(t *testing.T) {
 	t.Parallel()
 	net := &numbering{}
 	r := New(engine(t), &Options{Outgoing: net})
-	t.Cleanup(func() { r.Close() }) //nolint:errcheck // nothing runs
+	t.Cleanup(func() { r.Close() })
 	call := pluginOf(t, draws(), "m.wasm")
 	call.Record = 1 << 20
 	run := func(c skill.Call) *skill.Reply {

@@ -42,7 +42,6 @@ func write(t testing.TB, dir string, _ runnertest.Program) (entry string) {
 	if err != nil {
 		t.Fatalf("compiling the guest: %v", err)
 	}
-	//nolint:gosec // a guest that runs as another user reads it
 	if err := os.WriteFile(filepath.Join(dir, "guest.wasm"), b, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func TestTenantsOfJavaScript(t *testing.T) {
 		calls = 50
 	}
 	r := New(warm(t), nil)
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	skills := []*skill.Call{script(t, keeper), script(t, keeper)}
 	var mu sync.Mutex
 	first := ""

@@ -19,7 +19,7 @@ func (network) For(*skill.Call) skill.Fetch {
 // A script asks the network through a file, and sees the variables that it was granted.
 func TestNetwork(t *testing.T) {
 	r := New(warm(t), &Options{Outgoing: network{}})
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	c := script(t, `
 function fetch(request) {
   const f = std.open('/dev/http', 'r+');

@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "compile the prelude, and have Node prin
 // that runs it. Each is one function or block, so that a script sees no name of theirs.
 func TestPreludeIsCompiled(t *testing.T) {
 	r := New(warm(t), nil)
-	defer r.Close()                      //nolint:errcheck // nothing runs
+	defer r.Close()
 	r.command = []string{"qjs", "--std"} // without the prelude, which may be what is broken
 	for name, code := range map[string]struct {
 		have                []byte

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 func warm(t testing.TB) *wasm.Engine {
 	t.Helper()
 	r := New(shared, nil)
-	defer r.Close() //nolint:errcheck // it has run nothing
+	defer r.Close()
 	if err := r.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ print(JSON.stringify(said))`)
 // deeper than many honest ones: the reason why it is not run as it is.
 func TestUpstreamOverrunsItsStack(t *testing.T) {
 	r := New(warm(t), nil)
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	c := script(t, "const f = n => n ? f(n - 1) + 1 : 0; print(f(600))")
 	if reply, err := r.Run(t.Context(), c); err != nil || string(reply.Stdout) != "600\n" {
 		t.Fatalf("%+v, %v; want 600", reply, err)

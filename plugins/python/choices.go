@@ -37,7 +37,7 @@ const (
 // runtime chooses one for a call. The error is a *skill.Error.
 func (c *choices) runtime(p *sandbox.Pending, stamp sandbox.Stamp) (choice, error) {
 	key := choiceKey{p.Call.Folder, p.Entry, p.Digest}
-	now := time.Now() //nolint:forbidigo // compared with the same clock
+	now := time.Now()
 	c.mu.Lock()
 	k, seen := c.all[key]
 	c.mu.Unlock()

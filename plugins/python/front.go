@@ -50,7 +50,7 @@ func (f *Front) runtime(name string) (*runtimes.Runtime, error) {
 		return k.r, k.err
 	}
 	r, err := f.store.Open(name)
-	f.known[name] = opened{r, err, time.Now()} //nolint:forbidigo // compared with the same clock
+	f.known[name] = opened{r, err, time.Now()}
 	return r, err
 }
 

@@ -76,7 +76,7 @@ func (l *library) load(name string) (*loading, error) {
 	go func() {
 		defer close(a.done)
 		a.err = a.open(l, name)
-		a.at = time.Now() //nolint:forbidigo // compared with the same clock
+		a.at = time.Now()
 	}()
 	return a, nil
 }
@@ -127,7 +127,7 @@ func unavailable(message string, err error) error {
 
 // get gives a runtime when it is loaded. The error is a *skill.Error, or ctx's.
 func (l *library) get(ctx context.Context, name string) (*loading, error) {
-	a, err := l.load(name) //nolint:contextcheck // the work goes on for others when a caller leaves
+	a, err := l.load(name) // the work goes on for others when a caller leaves
 	if err != nil {
 		return nil, err
 	}

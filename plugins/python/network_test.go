@@ -21,7 +21,7 @@ func (network) For(*skill.Call) skill.Fetch {
 func TestNetwork(t *testing.T) {
 	e, state := warm(t)
 	r := New(e, &Options{StateDir: state, Outgoing: network{}})
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	c := script(t, `
 import json, os, sys
 

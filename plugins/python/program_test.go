@@ -14,7 +14,7 @@ import (
 func TestPrograms(t *testing.T) {
 	e, state := warm(t)
 	r := New(e, &Options{StateDir: state})
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	program := func(t *testing.T, text string) *skill.Call {
 		t.Helper()
 		c := script(t, "")

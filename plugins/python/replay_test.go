@@ -39,7 +39,7 @@ func replayed(t *testing.T, c *skill.Call) (then, now *skill.Reply) {
 	e, state := warm(t)
 	run := func(c *skill.Call) *skill.Reply {
 		r := New(e, &Options{StateDir: state})
-		defer r.Close() //nolint:errcheck // nothing runs
+		defer r.Close()
 		reply, err := r.Run(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestReplaySleeps(t *testing.T) {
 	began := time.Now()
 	_, state := warm(t)
 	r := New(engine.opened, &Options{StateDir: state})
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	again := *c
 	again.Replay, again.Limits.Timeout = then.Recording.Draws, time.Minute
 	reply, err := r.Run(t.Context(), &again)
@@ -118,7 +118,7 @@ func TestReplaySleeps(t *testing.T) {
 func TestReplayOther(t *testing.T) {
 	e, state := warm(t)
 	r := New(e, &Options{StateDir: state})
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	c := script(t, "import sys, time\nsys.stdin.read()\nprint(time.time())")
 	then, _ := replayed(t, c)
 	for name, other := range map[string]struct{ text, want string }{
@@ -166,7 +166,7 @@ elif what == "folders":
 	c.Grants.Data, c.Record = data, 1<<20
 	e, state := warm(t)
 	r := New(e, &Options{StateDir: state})
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	for _, what := range []struct{ input, want string }{
 		{"files", "a.txt file 5 8ed3f6ad b.txt file 4  none.txt missing 0  start.txt file 5 f408830b"},
 		{"folders", "start.txt file 5 f408830b sub folder 0 41cc041e sub/c.txt file 5 "},

@@ -57,7 +57,7 @@ func warm(t testing.TB) (*wasm.Engine, string) {
 		t.Fatal(engine.err)
 	}
 	r := New(engine.opened, &Options{StateDir: state})
-	defer r.Close() //nolint:errcheck // it has run nothing
+	defer r.Close()
 	if err := r.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}

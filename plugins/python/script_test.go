@@ -13,7 +13,7 @@ import (
 func TestScripts(t *testing.T) {
 	e, state := warm(t)
 	r := New(e, &Options{StateDir: state})
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	run := func(t *testing.T, c *skill.Call) *skill.Reply {
 		t.Helper()
 		reply, err := r.Run(t.Context(), c)
@@ -142,7 +142,7 @@ open("work/out.txt", "w").write("kept")
 func BenchmarkCall(b *testing.B) {
 	e, state := warm(b)
 	r := New(e, &Options{StateDir: state})
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	dir := b.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "main.py"), []byte("import json, sys; json.dump(json.load(sys.stdin), sys.stdout)"), 0o600); err != nil {
 		b.Fatal(err)

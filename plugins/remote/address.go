@@ -84,7 +84,7 @@ func content(folder, entry string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	info, err := root.Stat(local)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func content(folder, entry string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, maxEntry+1))
 }
 

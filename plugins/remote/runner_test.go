@@ -53,7 +53,7 @@ func (n *network) do(ctx context.Context, h *head, body []byte) (int, []byte, er
 	if err != nil {
 		return 0, nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it is only read
+	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 4<<20))
 	return resp.StatusCode, b, err
 }
@@ -140,7 +140,7 @@ func behave(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "bye")
 	case runnertest.Sleep:
 		select {
-		case <-time.After(time.Duration(n) * time.Millisecond): //nolint:gosec // the suite's own
+		case <-time.After(time.Duration(n) * time.Millisecond):
 		case <-r.Context().Done():
 		}
 	case runnertest.Spin:

@@ -86,7 +86,7 @@ func TestGuestsAgree(t *testing.T) {
 		}
 		put(t, filepath.Join(dir, "data", "a.txt"), []byte("alpha\n"))
 		var out, diag bytes.Buffer
-		cmd := exec.CommandContext(ctx, name, append(args, p.Arguments()...)...) //nolint:gosec // programs of this test
+		cmd := exec.CommandContext(ctx, name, append(args, p.Arguments()...)...)
 		cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, []string{}, strings.NewReader("some input"), &out, &diag
 		_ = cmd.Run() // the exit code is compared
 		files := map[string]string{}

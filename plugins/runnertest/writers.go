@@ -35,7 +35,7 @@ func Compile(pkg string, flags ...string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "guest.wasm")
 	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out}, flags...)
 	cmd := exec.Command("go", append(args, pkg)...)
@@ -62,7 +62,6 @@ func GoWASI(t testing.TB, dir string, _ Program) (entry string) {
 
 func put(t testing.TB, name string, b []byte) {
 	t.Helper()
-	//nolint:gosec // a guest that runs as another user reads it
 	if err := os.WriteFile(name, b, 0o644); err != nil {
 		t.Fatal(err)
 	}

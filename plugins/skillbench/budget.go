@@ -94,7 +94,7 @@ func (w *Below) parts(ctx context.Context) (p Parts, err error) {
 	l := w.call.Limits
 	began = time.Now()
 	out, err := w.image.Run(ctx, &wasm.Call{
-		Stdin: in, Limits: wasm.Limits{Fuel: l.Fuel, Timeout: l.Timeout, Output: int64(l.Output)}, //nolint:gosec // a constant
+		Stdin: in, Limits: wasm.Limits{Fuel: l.Fuel, Timeout: l.Timeout, Output: int64(l.Output)},
 		Done: func(wasm.Files) { ended = time.Now() },
 	})
 	over := time.Now()
@@ -136,7 +136,7 @@ sys.__stdout__.write(str(times[1000]))
 // Again is how long native Python takes for the same script once all is imported: the
 // least that its guest could take.
 func (b *Bench) Again(ctx context.Context, n *Native, input string) (time.Duration, error) {
-	out, err := exec.CommandContext(ctx, n.Path, "-I", "-c", again, filepath.Join(b.o.Scripts, "stdlib.py"), string(stdin(input))).Output() //nolint:gosec // the machine's own
+	out, err := exec.CommandContext(ctx, n.Path, "-I", "-c", again, filepath.Join(b.o.Scripts, "stdlib.py"), string(stdin(input))).Output()
 	if err != nil {
 		return 0, err
 	}

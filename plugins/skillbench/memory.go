@@ -28,7 +28,7 @@ func (b *Bench) Memory(ctx context.Context, n int) ([]bench.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer first.Close() //nolint:errcheck // the process ends soon
+	defer first.Close()
 	if err := first.Warm(ctx, 1); err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (b *Bench) Memory(ctx context.Context, n int) ([]bench.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer second.Close() //nolint:errcheck // as above
+	defer second.Close()
 	if err := second.Warm(ctx, 1); err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc + m.StackInuse) //nolint:gosec // far from the limit
+	return int64(m.HeapAlloc + m.StackInuse)
 }
 
 func (b *Bench) image(ctx context.Context, call *skill.Call, n int) (*wasm.Image, error) {
@@ -102,7 +102,7 @@ func (b *Bench) image(ctx context.Context, call *skill.Call, n int) (*wasm.Image
 func answers(ctx context.Context, im *wasm.Image, call *skill.Call) error {
 	out, err := im.Run(ctx, &wasm.Call{
 		Stdin:  strings.NewReader(string(call.Stdin)),
-		Limits: wasm.Limits{Fuel: call.Limits.Fuel, Timeout: call.Limits.Timeout, Output: int64(call.Limits.Output)}, //nolint:gosec // a constant
+		Limits: wasm.Limits{Fuel: call.Limits.Fuel, Timeout: call.Limits.Timeout, Output: int64(call.Limits.Output)},
 	})
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func Own(pid int) (own, shared int64, err error) {
 // rollup reads lines of what the kernel tells of a process's memory (proc_pid_smaps(5)),
 // in bytes.
 func rollup(pid int, names ...string) (map[string]int64, error) {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup") //nolint:gosec // a number
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
 	if err != nil {
 		return nil, fmt.Errorf("memory is measured on Linux only: %w", err)
 	}

@@ -20,7 +20,7 @@ type Native struct {
 
 // FindNative finds the interpreter behind a name.
 func FindNative(ctx context.Context, name string) (*Native, error) {
-	out, err := exec.CommandContext(ctx, name, "-c", "import sys; print(sys.executable); print(sys.version.split()[0])").Output() //nolint:gosec // what the operator named
+	out, err := exec.CommandContext(ctx, name, "-c", "import sys; print(sys.executable); print(sys.version.split()[0])").Output()
 	path, version, ok := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	if err != nil || !ok || path == "" {
 		return nil, fmt.Errorf("native Python does not start: %w", errors.Join(err, errors.New("install python3")))
@@ -31,7 +31,7 @@ func FindNative(ctx context.Context, name string) (*Native, error) {
 // Command is a process of its own for a script, as openSkill would start it
 // without a sandbox.
 func (n *Native) Command(ctx context.Context, script string, stdin []byte, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, n.Path, append([]string{"-I", "-B", script}, args...)...) //nolint:gosec // as above
+	cmd := exec.CommandContext(ctx, n.Path, append([]string{"-I", "-B", script}, args...)...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	return cmd
 }

@@ -39,7 +39,7 @@ type PeerAnswer struct {
 
 // StartPeer starts one. The caller closes it.
 func StartPeer(ctx context.Context, name string, argv ...string) (*Peer, error) {
-	p := &Peer{Name: name, cmd: exec.CommandContext(ctx, argv[0], argv[1:]...)} //nolint:gosec // what make bench-peers set up
+	p := &Peer{Name: name, cmd: exec.CommandContext(ctx, argv[0], argv[1:]...)}
 	p.cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -106,8 +106,8 @@ func (b *Bench) Peers(ctx context.Context, folder string) (peers []*Peer, missin
 	if err != nil {
 		return nil, []string{"wasmtime, Extism: slim Python is not installed; run make runtimes"}
 	}
-	library := filepath.Join(folder, "lib")             // as wasmtime wants it, a folder to mount
-	if err := os.MkdirAll(library, 0o755); err != nil { //nolint:gosec // nothing secret
+	library := filepath.Join(folder, "lib") // as wasmtime wants it, a folder to mount
+	if err := os.MkdirAll(library, 0o755); err != nil {
 		return nil, []string{err.Error()}
 	}
 	zip := slim.Mounts[0]
@@ -155,7 +155,7 @@ func copyOnce(to, from string) error {
 	if there, err := os.Stat(to); err == nil && there.Size() == want.Size() {
 		return nil
 	}
-	b, err := os.ReadFile(from) //nolint:gosec // of the runtime
+	b, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (b *Bench) HoldNative(ctx context.Context, n *Native, count int) (held int6
 		}
 	}()
 	for range count {
-		cmd := exec.CommandContext(ctx, n.Path, "-I", "-B", filepath.Join(b.o.Scripts, "hold.py"), filepath.Join(b.o.Scripts, "stdlib.py")) //nolint:gosec // the machine's own
+		cmd := exec.CommandContext(ctx, n.Path, "-I", "-B", filepath.Join(b.o.Scripts, "hold.py"), filepath.Join(b.o.Scripts, "stdlib.py"))
 		if _, err := cmd.StdinPipe(); err != nil {
 			return 0, err
 		}

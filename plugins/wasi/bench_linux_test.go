@@ -25,7 +25,7 @@ import (
 func rust(t testing.TB, dir string) string {
 	t.Helper()
 	out := filepath.Join(dir, "hello.wasm")
-	cmd := exec.Command("rustc", "--target", "wasm32-wasip1", "-C", "opt-level=s", "-C", "panic=abort", "-C", "lto", //nolint:gosec // a compiler
+	cmd := exec.Command("rustc", "--target", "wasm32-wasip1", "-C", "opt-level=s", "-C", "panic=abort", "-C", "lto",
 		"-C", "codegen-units=1", "-C", "strip=symbols", "-o", out, filepath.Join("testdata", "hello.rs"))
 	if b, err := cmd.CombinedOutput(); err != nil {
 		t.Skipf("rustc for wasm32-wasip1 is needed: %v\n%s", err, b)
@@ -53,7 +53,7 @@ func benchmarkCall(b *testing.B, write func(dir string) string, args []string) {
 	path := filepath.Join(dir, entry)
 	aged(b, path)
 	r := New(engine(b), nil)
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	call := &skill.Call{
 		SkillID: "hello", Folder: dir, Entry: entry, Digest: "sha256:hello", Args: args, Stdin: []byte("world"),
 		Limits: runnertest.DefaultLimits(), Grants: skill.Grants{Data: b.TempDir()},

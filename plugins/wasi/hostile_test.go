@@ -93,7 +93,7 @@ func TestHostileModules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := New(engine(t), nil)
-			defer r.Close() //nolint:errcheck // nothing runs
+			defer r.Close()
 			call := skillOf(t, c.module)
 			call.Limits = call.Limits.Lower(c.limits)
 			for range 2 { // the second is answered from what is known
@@ -125,7 +125,7 @@ func TestRunawaysLeaveNothing(t *testing.T) {
 		runs = 20
 	}
 	r := New(engine(t), nil)
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	loop := skillOf(t, command(t, "0003400c000b0b", start))
 	loop.Limits.Timeout = 2 * time.Millisecond
 	loop.Grants = skill.Grants{Data: t.TempDir(), Scratch: true}
@@ -191,7 +191,7 @@ func marks(t testing.TB) []byte {
 // first one of all finds nothing either, so the module is right.
 func TestNothingStaysBetweenCalls(t *testing.T) {
 	r := New(engine(t), nil)
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	a, b := skillOf(t, marks(t)), skillOf(t, marks(t))
 	wantExit(t, r, a, 0)
 	var wg sync.WaitGroup

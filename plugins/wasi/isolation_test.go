@@ -38,7 +38,7 @@ func TestTenantsOfGo(t *testing.T) {
 	}
 	module := built(t, "dumper")
 	r := New(engine(t), nil)
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	skills := []*skill.Call{skillOf(t, module), skillOf(t, module)}
 	var wg sync.WaitGroup
 	for tenant := range 4 {

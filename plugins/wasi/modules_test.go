@@ -50,7 +50,7 @@ func TestEditedModule(t *testing.T) {
 	r := New(engine(t), nil)
 	r.modules.Now = func() time.Time { return now }
 	r.calls.Folders.Fresh = -1 // every call looks
-	defer r.Close()            //nolint:errcheck // nothing runs
+	defer r.Close()
 	call := skillOf(t, exits(t, 1))
 	call.Trust = skill.Trusted
 	write(t, call, exits(t, 1), written)
@@ -74,7 +74,7 @@ func TestEditedModule(t *testing.T) {
 func TestReplacedFolder(t *testing.T) {
 	r := New(engine(t), nil)
 	r.calls.Folders.Fresh = -1 // every call looks
-	defer r.Close()            //nolint:errcheck // nothing runs
+	defer r.Close()
 	call := skillOf(t, exits(t, 1))
 	call.Trust = skill.Trusted
 	wantExit(t, r, call, 1)
@@ -89,7 +89,7 @@ func TestReplacedFolder(t *testing.T) {
 func TestAdmittedModuleDoesNotChange(t *testing.T) {
 	r := New(engine(t), nil)
 	r.calls.Folders.Fresh = -1 // every call looks
-	defer r.Close()            //nolint:errcheck // nothing runs
+	defer r.Close()
 	call := skillOf(t, exits(t, 1))
 	wantExit(t, r, call, 1)
 	write(t, call, exits(t, 1), time.Now().Add(-time.Minute))
@@ -115,9 +115,9 @@ func TestModulesThatPushEachOtherOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close() //nolint:errcheck // nothing runs
+	defer e.Close()
 	r := New(e, nil)
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	modules := [][]byte{large(exits(t, 1)), large(exits(t, 2))}
 	one, two := skillOf(t, modules[0]), skillOf(t, modules[1])
 	for range 20 {
@@ -157,7 +157,7 @@ func TestSizeCap(t *testing.T) {
 func TestTimeOverWhileCompiling(t *testing.T) {
 	r := New(engine(t), nil)
 	r.calls.Folders.Fresh = -1 // every call looks
-	defer r.Close()            //nolint:errcheck // nothing runs
+	defer r.Close()
 	call := skillOf(t, exits(t, 1))
 	call.Limits.Timeout = 1
 	reply, err := r.Run(t.Context(), call)
@@ -171,7 +171,7 @@ func TestTimeOverWhileCompiling(t *testing.T) {
 func TestDataFolderMissing(t *testing.T) {
 	r := New(engine(t), nil)
 	r.calls.Folders.Fresh = -1 // every call looks
-	defer r.Close()            //nolint:errcheck // nothing runs
+	defer r.Close()
 	call := skillOf(t, exits(t, 1))
 	call.Grants.Data = filepath.Join(t.TempDir(), "none")
 	reply, err := r.Run(t.Context(), call)
@@ -184,7 +184,7 @@ func TestDataFolderMissing(t *testing.T) {
 func TestReadyNamesWhatIsMissing(t *testing.T) {
 	r := New(engine(t), nil)
 	r.calls.Folders.Fresh = -1 // every call looks
-	defer r.Close()            //nolint:errcheck // nothing runs
+	defer r.Close()
 	var e *skill.Error
 	if err := r.Ready(t.TempDir(), "echo.wasm"); !errors.As(err, &e) || e.Code != skill.NotFound ||
 		!strings.HasPrefix(e.Message, "echo.wasm is not") || !strings.Contains(e.Message, "make skills") {

@@ -53,7 +53,7 @@ func eachItsOwn(t *testing.T, e *wasm.Engine, c skill.Call, by string) {
 	t.Helper()
 	net := &network{}
 	r := New(e, &Options{Outgoing: net})
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	c.Grants.Env = []string{"FETCH_BY=" + by, "KEY=granted"}
 	var wg sync.WaitGroup
 	for i := range 20 {
@@ -84,7 +84,7 @@ func eachItsOwn(t *testing.T, e *wasm.Engine, c skill.Call, by string) {
 func eachItsVariables(t *testing.T, e *wasm.Engine, c skill.Call) {
 	t.Helper()
 	r := New(e, nil)
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	c.Stdin = []byte("x")
 	for range 3 {
 		for _, env := range [][]string{{"KEY=one"}, {"KEY=two"}, nil, {"KEY=one", "OTHER=x"}} {
@@ -101,7 +101,7 @@ func eachItsVariables(t *testing.T, e *wasm.Engine, c skill.Call) {
 func noNetwork(t *testing.T, e *wasm.Engine, c skill.Call) {
 	t.Helper()
 	r := New(e, nil)
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	c.Stdin = []byte("x")
 	reply, err := r.Run(t.Context(), &c)
 	if err != nil {
@@ -118,7 +118,7 @@ func noNetwork(t *testing.T, e *wasm.Engine, c skill.Call) {
 func silentNetwork(t *testing.T, e *wasm.Engine, c skill.Call) {
 	t.Helper()
 	r := New(e, &Options{Outgoing: &network{}})
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	c.Stdin = []byte("x")
 	if _, err := r.Run(t.Context(), &c); err != nil { // started
 		t.Fatal(err)

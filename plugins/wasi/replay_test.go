@@ -94,7 +94,7 @@ func replays(t *testing.T, e *wasm.Engine, c *skill.Call, asks bool) {
 	run := func(c skill.Call) *skill.Reply {
 		t.Helper()
 		r := New(e, &Options{Outgoing: net})
-		defer r.Close() //nolint:errcheck // nothing runs
+		defer r.Close()
 		reply, err := r.Run(t.Context(), &c)
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func replays(t *testing.T, e *wasm.Engine, c *skill.Call, asks bool) {
 func manyReplay(t *testing.T, e *wasm.Engine, c *skill.Call) {
 	t.Helper()
 	r := New(e, nil)
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	data := t.TempDir()
 	for i := range 20 {
 		if err := os.WriteFile(filepath.Join(data, strconv.Itoa(i)), []byte{byte(i)}, 0o600); err != nil {
@@ -180,7 +180,7 @@ func TestRecordedBound(t *testing.T) {
 		t.Skip("it compiles a Go program")
 	}
 	r := New(engine(t), nil)
-	defer r.Close() //nolint:errcheck // nothing runs
+	defer r.Close()
 	c := skillOf(t, built(t, "draws"))
 	c.Record = 300
 	reply, err := r.Run(t.Context(), c)

@@ -59,7 +59,7 @@ func debian(target, tree, version, arch string, at time.Time) error {
 			Deb:     nfpm.Deb{Compression: "gzip"},
 		},
 	})
-	f, err := os.Create(target) //nolint:gosec // a name that the caller made
+	f, err := os.Create(target)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func main() {
 	defer stop()
 	if err := run(ctx, *repo, *to, *native, strings.Split(*arches, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "dist:", err)
-		os.Exit(1) //nolint:gocritic // nobody waits for a signal any more
+		os.Exit(1)
 	}
 }
 
@@ -53,7 +53,7 @@ func run(ctx context.Context, repo, to, native string, arches []string) error {
 		return errors.New("SOURCE_DATE_EPOCH must be the time of the commit, in seconds")
 	}
 	at := time.Unix(epoch, 0).UTC()
-	out, err := exec.CommandContext(ctx, native, "--version").Output() //nolint:gosec // the binary that was just built
+	out, err := exec.CommandContext(ctx, native, "--version").Output()
 	if err != nil {
 		return fmt.Errorf("%s --version: %w", native, err)
 	}
@@ -68,11 +68,11 @@ func run(ctx context.Context, repo, to, native string, arches []string) error {
 		if err := archive(filepath.Join(to, name+".tar.gz"), tree, name, at); err != nil {
 			return err
 		}
-		bill, err := os.ReadFile(filepath.Join(tree, "openskill.cdx.json")) //nolint:gosec // it was just made
+		bill, err := os.ReadFile(filepath.Join(tree, "openskill.cdx.json"))
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(to, name+".cdx.json"), bill, 0o644); err != nil { //nolint:gosec // for everybody
+		if err := os.WriteFile(filepath.Join(to, name+".cdx.json"), bill, 0o644); err != nil {
 			return err
 		}
 		deb := fmt.Sprintf("openskill_%s_%s.deb", version, arch)
@@ -90,7 +90,7 @@ func stage(ctx context.Context, repo, tree, native, binary, arch string) error {
 		return err
 	}
 	for _, dir := range []string{"bin", "completions", "man/man1", "debian"} {
-		if err := os.MkdirAll(filepath.Join(tree, dir), 0o755); err != nil { //nolint:gosec // for everybody
+		if err := os.MkdirAll(filepath.Join(tree, dir), 0o755); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func stage(ctx context.Context, repo, tree, native, binary, arch string) error {
 			return err
 		}
 	}
-	if out, err := exec.CommandContext(ctx, native, "man", filepath.Join(tree, "man/man1")).CombinedOutput(); err != nil { //nolint:gosec // as above
+	if out, err := exec.CommandContext(ctx, native, "man", filepath.Join(tree, "man/man1")).CombinedOutput(); err != nil {
 		return fmt.Errorf("openskill man: %w: %s", err, out)
 	}
 	// A binary tells what it is made of to whoever reads it, also on another machine.
@@ -121,19 +121,19 @@ func stage(ctx context.Context, repo, tree, native, binary, arch string) error {
 }
 
 func copyFile(from, to string) error {
-	b, err := os.ReadFile(from) //nolint:gosec // files of the repository and of the build
+	b, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, b, 0o644) //nolint:gosec // for everybody
+	return os.WriteFile(to, b, 0o644)
 }
 
 func output(ctx context.Context, to, command string, args ...string) error {
-	out, err := exec.CommandContext(ctx, command, args...).Output() //nolint:gosec // the binary that was just built
+	out, err := exec.CommandContext(ctx, command, args...).Output()
 	if err != nil {
 		return fmt.Errorf("openskill %s: %w", strings.Join(args, " "), err)
 	}
-	return os.WriteFile(to, out, 0o644) //nolint:gosec // for everybody
+	return os.WriteFile(to, out, 0o644)
 }
 
 // archive writes a tar.gz of a folder with name as its one folder.
@@ -165,7 +165,7 @@ func archive(target, tree, name string, at time.Time) error {
 			h.Name += "/"
 			return w.WriteHeader(h)
 		}
-		b, err := os.ReadFile(path) //nolint:gosec // what stage made
+		b, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func archive(target, tree, name string, at time.Time) error {
 	if err := errors.Join(err, w.Close(), zip.Close()); err != nil {
 		return err
 	}
-	return os.WriteFile(target, packed.Bytes(), 0o644) //nolint:gosec // for everybody
+	return os.WriteFile(target, packed.Bytes(), 0o644)
 }
 
 // sums writes SHA256SUMS, which sha256sum -c reads.
@@ -190,12 +190,12 @@ func sums(dir string, names []string) error {
 	slices.Sort(names)
 	var list strings.Builder
 	for _, name := range names {
-		b, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // what was just made
+		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			return err
 		}
 		sum := sha256.Sum256(b)
 		fmt.Fprintf(&list, "%s  %s\n", hex.EncodeToString(sum[:]), name)
 	}
-	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(list.String()), 0o644) //nolint:gosec // for everybody
+	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(list.String()), 0o644)
 }

@@ -26,7 +26,7 @@ const Missing = 3
 // Write puts the recipe into dir, which it makes. Files that are as they should be
 // stay untouched: another process may be running them.
 func Write(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // programs for everybody
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	entries, err := fs.ReadDir(files, "recipe")
@@ -39,7 +39,7 @@ func Write(dir string) error {
 			return err
 		}
 		to := filepath.Join(dir, e.Name())
-		if have, err := os.ReadFile(to); err == nil && bytes.Equal(have, want) { //nolint:gosec // of the state folder
+		if have, err := os.ReadFile(to); err == nil && bytes.Equal(have, want) {
 			continue
 		}
 		if err := replace(to, want); err != nil {
@@ -59,7 +59,7 @@ func replace(to string, b []byte) error {
 		err = e
 	}
 	if err == nil {
-		err = os.Chmod(f.Name(), 0o755) //nolint:gosec // programs for everybody
+		err = os.Chmod(f.Name(), 0o755)
 	}
 	if err == nil {
 		err = os.Rename(f.Name(), to)

@@ -248,7 +248,7 @@ func (c *Client) stream(ctx context.Context, path string, body any) iter.Seq2[Ev
 			yield(Event{}, err)
 			return
 		}
-		defer res.Body.Close() //nolint:errcheck // it was only read
+		defer res.Body.Close()
 		if !isEvents(res.Header.Get("Content-Type")) {
 			yield(Event{}, errors.New("client: the answer is no stream of events; is there an openSkill host at the base URL?"))
 			return

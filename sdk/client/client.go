@@ -180,7 +180,7 @@ func (c *Client) once(ctx context.Context, method, path string, body raw, accept
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
-		defer res.Body.Close() //nolint:errcheck // it was only read
+		defer res.Body.Close()
 		return nil, c.refused(res)
 	}
 	return res, nil
@@ -192,7 +192,7 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close() //nolint:errcheck // it was only read
+	defer res.Body.Close()
 	if out == nil {
 		return nil
 	}

@@ -42,7 +42,7 @@ func (e *Error) wait(n int) time.Duration {
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	s := h.Get("Retry-After")
 	if n, err := strconv.ParseUint(s, 10, 31); err == nil {
-		return time.Duration(n) * time.Second //nolint:gosec // 31 bits
+		return time.Duration(n) * time.Second
 	}
 	if at, err := http.ParseTime(s); err == nil {
 		return max(at.Sub(now), 0)

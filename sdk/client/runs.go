@@ -35,7 +35,7 @@ func (c *Client) StartWith(ctx context.Context, id skill.ID, input any, o CallOp
 	if err != nil {
 		return nil, err
 	}
-	defer res.Body.Close() //nolint:errcheck // it was only read
+	defer res.Body.Close()
 	b, err := c.body(res)
 	if err != nil {
 		return nil, err

@@ -117,7 +117,7 @@ func (c *Client) tools(ctx context.Context, path string) (list json.RawMessage, 
 	if err != nil {
 		return nil, "", err
 	}
-	defer res.Body.Close() //nolint:errcheck // it was only read
+	defer res.Body.Close()
 	b, err := c.body(res)
 	if err != nil {
 		return nil, "", err

@@ -102,7 +102,7 @@ func (j LimitsJSON) Limits() Limits {
 		*f.Value = min(*f.Value, f.Most)
 	}
 	return Limits{
-		Timeout: time.Duration(j.TimeoutMS) * time.Millisecond, //nolint:gosec // at most a day
+		Timeout: time.Duration(j.TimeoutMS) * time.Millisecond, // at most a day
 		Memory:  j.MemoryMB << 20,
 		Fuel:    j.Fuel,
 		Output:  j.OutputKB << 10,
@@ -114,7 +114,7 @@ func (j LimitsJSON) Limits() Limits {
 func (l Limits) JSON() LimitsJSON {
 	up := func(n, unit uint64) uint64 { return n/unit + min(n%unit, 1) }
 	return LimitsJSON{
-		TimeoutMS: up(uint64(max(l.Timeout, 0)), uint64(time.Millisecond)), //nolint:gosec // not negative any more
+		TimeoutMS: up(uint64(max(l.Timeout, 0)), uint64(time.Millisecond)), // not negative any more
 		MemoryMB:  up(l.Memory, 1<<20),
 		Fuel:      l.Fuel,
 		OutputKB:  up(l.Output, 1<<10),

@@ -167,7 +167,7 @@ type Cost struct {
 }
 
 // MarshalJSON writes all keys into one object.
-func (c Cost) MarshalJSON() ([]byte, error) { //nolint:recvcheck // as encoding/json wants both
+func (c Cost) MarshalJSON() ([]byte, error) {
 	type numbers Cost
 	b, err := json.Marshal(numbers(c))
 	if err == nil && len(c.Other) > len("{}") {

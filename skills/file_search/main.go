@@ -171,7 +171,7 @@ func (s *search) list(path string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
+	defer f.Close()
 	var list []fs.DirEntry
 	odd := false
 	for len(list) <= maxEntries {
@@ -222,7 +222,7 @@ func oddEntries(f *os.File, list []fs.DirEntry) (odd []fs.DirEntry) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil
 	}
-	names, _ := f.Readdirnames(maxEntries + 1) //nolint:errcheck // what could be listed is
+	names, _ := f.Readdirnames(maxEntries + 1)
 	for _, name := range names {
 		if !known[name] {
 			odd = append(odd, oddEntry{name: name})
@@ -265,7 +265,7 @@ func (s *search) read(path string) (text []byte, why string) {
 	if err != nil {
 		return nil, unreadable
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
+	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	switch {
 	case err != nil:

@@ -134,9 +134,9 @@ func (m *mixedLines) sniff(data []byte) bool {
 			continue
 		}
 		seen++
-		if rec, _, _ := m.json.record(line, 0); rec != nil { //nolint:errcheck // neither makes errors
+		if rec, _, _ := m.json.record(line, 0); rec != nil {
 			objects++
-		} else if rec, _, _ = m.text.record(line, 0); rec != nil { //nolint:errcheck // as above
+		} else if rec, _, _ = m.text.record(line, 0); rec != nil {
 			objects--
 		}
 	}

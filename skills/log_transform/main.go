@@ -192,7 +192,7 @@ func load(file string) (data []byte, as ReadAs, cut bool, err error) {
 	if err != nil {
 		return nil, as, false, guest.OpenFault(field, err)
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
+	defer f.Close()
 	// Of compressed data more is read, because it may be longer than what is in it.
 	data, err = io.ReadAll(io.LimitReader(f, 2*maxInput))
 	if err != nil {
@@ -264,7 +264,7 @@ func save(file string, records []json.RawMessage) (string, error) {
 		buf.WriteByte('\n')
 	}
 	name := "work/" + outputName(baseName(file)) + ".jsonl"
-	if err := os.WriteFile(guest.Root+name, buf.Bytes(), 0o644); err != nil { //nolint:gosec // a log's records, in scratch
+	if err := os.WriteFile(guest.Root+name, buf.Bytes(), 0o644); err != nil {
 		fault := &guest.Fault{Code: guest.Internal, Field: "output", Reason: "write", Message: "output: the file could not be written"}
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):

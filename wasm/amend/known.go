@@ -62,7 +62,7 @@ func number(b []byte, v float64) []byte {
 	b = append(b, byte(binary.OpF64Const))
 	n := math.Float64bits(v)
 	for range 8 {
-		b = append(b, byte(n)) //nolint:gosec // byte after byte
+		b = append(b, byte(n))
 		n >>= 8
 	}
 	return b

@@ -46,7 +46,7 @@ func lacking(t *testing.T) (child bool) {
 	}
 	for _, feature := range []string{"bmi1", "bmi2", "popcnt"} {
 		t.Run("without "+feature, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()[:len(t.Name())-len("/without_"+feature)]+"$") //nolint:gosec // this test
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()[:len(t.Name())-len("/without_"+feature)]+"$")
 			cmd.Env = append(os.Environ(), "AMEND_CHILD=1", "GODEBUG=cpu."+feature+"=off")
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)

@@ -37,7 +37,7 @@ func TestPrices(t *testing.T) {
 	}
 	list := []form{{"select", "ffi:f", "\x1b"}, {"select", "ddi:d", "\x1b"}, {"select", "vvi:v", "\x1b"}}
 	for op := range wbin.Op(0x300) {
-		code := w.Code([]byte{byte(op)}) //nolint:gosec // below 256 here
+		code := w.Code([]byte{byte(op)}) // below 256 here
 		if op >= 0x100 {
 			code = w.Code(wbin.AppendU32([]byte{0xfc + byte(op>>9)}, uint32(op&0xff)))
 		}

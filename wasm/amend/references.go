@@ -18,7 +18,7 @@ import (
 func References(m *binary.Module) (*binary.Module, error) {
 	slots := map[uint32]int64{} // by function
 	var funcs []uint32
-	table := m.Imported(binary.ExternTable) + uint32(len(m.Tables)) //nolint:gosec // at most Limits.Tables and Imports
+	table := m.Imported(binary.ExternTable) + uint32(len(m.Tables)) // at most Limits.Tables and Imports
 	out := m
 	for i := range m.Codes {
 		c := &m.Codes[i]
@@ -56,7 +56,7 @@ func References(m *binary.Module) (*binary.Module, error) {
 	if len(funcs) == 0 {
 		return m, nil
 	}
-	n := uint32(len(funcs)) //nolint:gosec // at most Limits.Functions
+	n := uint32(len(funcs)) // at most Limits.Functions
 	out.Tables = append(m.Tables[:len(m.Tables):len(m.Tables)], binary.TableType{Elem: binary.FuncRef, Extent: binary.Extent{Min: n, Max: n, HasMax: true}})
 	out.Elems = append(m.Elems[:len(m.Elems):len(m.Elems)], binary.Elem{
 		Mode: binary.Active, Table: table, Offset: binary.ConstExpr{byte(binary.OpI32Const), 0, 0x0b}, Type: binary.FuncRef, Funcs: funcs,

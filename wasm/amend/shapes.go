@@ -139,7 +139,7 @@ func (w *walker) local(t binary.ValType, n int) uint32 {
 	for i, g := range w.extra {
 		if g.Type == t {
 			if n == 0 {
-				return uint32(len(w.locals) + i) //nolint:gosec // at most Limits.Locals and Values
+				return uint32(len(w.locals) + i) // at most Limits.Locals and Values
 			}
 			n--
 		}
@@ -148,7 +148,7 @@ func (w *walker) local(t binary.ValType, n int) uint32 {
 		w.extra = append(w.extra, binary.LocalGroup{Count: 1, Type: t})
 	}
 	w.extra = append(w.extra, binary.LocalGroup{Count: 1, Type: t})
-	return uint32(len(w.locals) + len(w.extra) - 1) //nolint:gosec // as above
+	return uint32(len(w.locals) + len(w.extra) - 1)
 }
 
 func set(b []byte, l uint32) []byte { return binary.AppendU32(append(b, byte(binary.OpLocalSet)), l) }

@@ -103,7 +103,7 @@ func TestKeepsResults(t *testing.T) {
 							continue // which of the two is given is the machine's choice
 						}
 						for i, n := range []uint64{x, y, y, x, y &^ 1, x} {
-							inst.Memory().WriteUint64Le(uint32(8*i), n) //nolint:gosec // small
+							inst.Memory().WriteUint64Le(uint32(8*i), n)
 						}
 						if len(params) == 3 && params[2] == 'i' {
 							inst.Memory().WriteUint64Le(32, x&1)
@@ -188,7 +188,7 @@ func TestSecret(t *testing.T) {
 // bothNaN reports whether two numbers are none, as one of 64 bits or as one of two.
 func bothNaN(x, y uint64) bool {
 	nan := func(n uint64, shift int) bool {
-		f := math.Float32frombits(uint32(n >> shift)) //nolint:gosec // half of it
+		f := math.Float32frombits(uint32(n >> shift))
 		return f != f
 	}
 	f, g := math.Float64frombits(x), math.Float64frombits(y)

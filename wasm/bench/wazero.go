@@ -75,7 +75,7 @@ func (w *Wazero) start(ctx context.Context, args []string, stdin io.Reader, stdo
 	if err != nil {
 		return 0, err
 	}
-	defer m.Close(ctx) //nolint:errcheck // it has run
+	defer m.Close(ctx)
 	if w.p.Init != "" {
 		_, err = m.ExportedFunction(w.p.Init).Call(ctx)
 	}

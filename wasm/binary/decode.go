@@ -44,7 +44,7 @@ type decoder struct {
 func Decode(b []byte, limits *Limits) (*Module, error) {
 	d := &decoder{reader: reader{b: b}, lim: limits.WithDefaults(), m: &Module{}}
 	if len(b) > d.lim.Size {
-		return nil, tooMany(0, "bytes of the module", uint64(len(b)), uint64(d.lim.Size)) //nolint:gosec // lengths are not negative
+		return nil, tooMany(0, "bytes of the module", uint64(len(b)), uint64(d.lim.Size))
 	}
 	if len(b) < 8 || string(b[:4]) != "\x00asm" {
 		return nil, malformed(0, "not a WebAssembly module: it does not begin with \\0asm")
@@ -163,7 +163,7 @@ func list[T any](d *decoder, dst *[]T, limit uint32, size int, what string, item
 func (d *decoder) count(limit uint32, size int, what string) int {
 	at := d.base + d.p
 	n := d.u32()
-	if d.err == nil && uint64(n)*uint64(size) > uint64(d.left()) { //nolint:gosec // sizes and what is left are small and not negative
+	if d.err == nil && uint64(n)*uint64(size) > uint64(d.left()) {
 		d.fail(malformed(at, "length out of bounds: %d %s announced in %d bytes", n, what, d.left()))
 	}
 	if d.err == nil && n > limit {
@@ -195,7 +195,7 @@ func (d *decoder) name() string {
 
 func (d *decoder) custom() {
 	if len(d.m.Customs) >= int(d.lim.Customs) {
-		d.fail(tooMany(d.base, "custom sections", uint64(len(d.m.Customs)+1), uint64(d.lim.Customs))) //nolint:gosec // a length
+		d.fail(tooMany(d.base, "custom sections", uint64(len(d.m.Customs)+1), uint64(d.lim.Customs)))
 		return
 	}
 	name := d.name()
@@ -374,7 +374,7 @@ func (d *decoder) constExpr() ConstExpr {
 			depth--
 		}
 		if in.End-d.p > maxConstExpr {
-			d.fail(tooMany(d.base+d.p, "bytes of a constant expression", uint64(in.End-d.p), maxConstExpr)) //nolint:gosec // a length
+			d.fail(tooMany(d.base+d.p, "bytes of a constant expression", uint64(in.End-d.p), maxConstExpr))
 			return nil
 		}
 		if depth < 0 {
@@ -421,8 +421,8 @@ func (d *decoder) elem() Elem {
 		size = 2
 	}
 	left := uint64(d.lim.TableEntries) - min(d.entries, uint64(d.lim.TableEntries))
-	n := d.count(uint32(left), size, "table entries in element segments") //nolint:gosec // below TableEntries
-	d.entries += uint64(n)                                                //nolint:gosec // a count
+	n := d.count(uint32(left), size, "table entries in element segments") // below TableEntries
+	d.entries += uint64(n)
 	if f&4 == 0 {
 		e.Funcs = make([]uint32, n)
 		for i := range e.Funcs {
@@ -470,7 +470,7 @@ func (d *decoder) code() Code {
 	s := &decoder{reader: reader{b: b, base: d.base + d.p - len(b)}, lim: d.lim}
 	var c Code
 	groups := s.count(s.lim.Locals, 2, "groups of locals")
-	if d.groups += uint64(groups); d.groups > uint64(d.lim.LocalGroups) && s.err == nil { //nolint:gosec // a count
+	if d.groups += uint64(groups); d.groups > uint64(d.lim.LocalGroups) && s.err == nil {
 		s.fail(tooMany(s.base, "groups of locals in all functions", d.groups, uint64(d.lim.LocalGroups)))
 	}
 	if groups > 0 && s.err == nil {

@@ -61,7 +61,7 @@ func vector[T any](e *encoder, id byte, items []T, put func([]byte, T) []byte) {
 		return
 	}
 	e.section(id, func(b []byte) []byte {
-		b = AppendU32(b, uint32(len(items))) //nolint:gosec // items were counted by a decoder with Limits
+		b = AppendU32(b, uint32(len(items)))
 		for i := range items {
 			b = put(b, items[i])
 		}
@@ -81,12 +81,12 @@ func (e *encoder) raw(id byte, put func([]byte) []byte) {
 	at := len(e.out)
 	e.out = put(e.out)
 	n := len(e.out) - at
-	head := AppendU32(e.out[:at-5], uint32(n)) //nolint:gosec // sections of modules are below 4 GiB
+	head := AppendU32(e.out[:at-5], uint32(n))
 	e.out = append(head, e.out[at:at+n]...)
 }
 
 func appendValTypes(b []byte, v []ValType) []byte {
-	b = AppendU32(b, uint32(len(v))) //nolint:gosec // at most Limits.Values
+	b = AppendU32(b, uint32(len(v))) // at most Limits.Values
 	for _, t := range v {
 		b = append(b, byte(t))
 	}
@@ -168,13 +168,13 @@ func appendElem(b []byte, s Elem) []byte {
 		}
 	}
 	if f&4 != 0 {
-		b = AppendU32(b, uint32(len(s.Exprs))) //nolint:gosec // at most Limits.TableEntries
+		b = AppendU32(b, uint32(len(s.Exprs))) // at most Limits.TableEntries
 		for _, x := range s.Exprs {
 			b = append(b, x...)
 		}
 		return b
 	}
-	b = AppendU32(b, uint32(len(s.Funcs))) //nolint:gosec // at most Limits.TableEntries
+	b = AppendU32(b, uint32(len(s.Funcs))) // at most Limits.TableEntries
 	for _, x := range s.Funcs {
 		b = AppendU32(b, x)
 	}
@@ -182,12 +182,12 @@ func appendElem(b []byte, s Elem) []byte {
 }
 
 func appendCode(b []byte, c Code) []byte {
-	n := u32Len(uint32(len(c.Locals))) + len(c.Body) //nolint:gosec // at most Limits.Locals groups
+	n := u32Len(uint32(len(c.Locals))) + len(c.Body) // at most Limits.Locals groups
 	for _, g := range c.Locals {
 		n += u32Len(g.Count) + 1
 	}
-	b = AppendU32(b, uint32(n))             //nolint:gosec // bodies are below 4 GiB
-	b = AppendU32(b, uint32(len(c.Locals))) //nolint:gosec // as above
+	b = AppendU32(b, uint32(n))
+	b = AppendU32(b, uint32(len(c.Locals)))
 	for _, g := range c.Locals {
 		b = append(AppendU32(b, g.Count), byte(g.Type))
 	}
@@ -211,5 +211,5 @@ func appendData(b []byte, s Data) []byte {
 	default:
 		b = append(append(b, 0), s.Offset...)
 	}
-	return append(AppendU32(b, uint32(len(s.Init))), s.Init...) //nolint:gosec // a view of a module below 4 GiB
+	return append(AppendU32(b, uint32(len(s.Init))), s.Init...)
 }

@@ -16,7 +16,7 @@ const BlockEmpty int64 = -64
 
 // BlockValue gives the value type of a block type that is negative and not
 // [BlockEmpty].
-func BlockValue(c int64) ValType { return ValType(c & 0x7f) } //nolint:gosec // seven bits
+func BlockValue(c int64) ValType { return ValType(c & 0x7f) }
 
 // Reader reads the instructions of a function body or expression.
 type Reader struct {
@@ -93,7 +93,7 @@ func (r *Reader) prefixed(c byte) Op {
 			if r.err == nil && r.p-at != 1+u32Len(n) {
 				r.fail(malformed(r.base+at, "the number of a vector instruction takes more bytes than it needs"))
 			}
-			return 0x200 + Op(n) //nolint:gosec // below 0x100
+			return 0x200 + Op(n) // below 0x100
 		}
 		if n < 0x114 {
 			r.fail(unsupported(r.base+at, FeatureRelaxedSIMD, "a relaxed instruction"))
@@ -162,7 +162,7 @@ func (r *Reader) rare(in *Instr, imm Imm) {
 		r.zero(in)
 	case ImmBrTable:
 		n := r.u32()
-		if uint64(n) >= uint64(r.left()) { //nolint:gosec // what is left is not negative
+		if uint64(n) >= uint64(r.left()) {
 			r.malformed("length out of bounds: %d branch targets announced, %d bytes left", n, r.left())
 			return
 		}
@@ -176,7 +176,7 @@ func (r *Reader) rare(in *Instr, imm Imm) {
 		}
 	case ImmF64:
 		if b := r.bytes(8); b != nil {
-			in.Const = int64(binary.LittleEndian.Uint64(b)) //nolint:gosec // the bits of a float
+			in.Const = int64(binary.LittleEndian.Uint64(b))
 		}
 	case ImmV128, ImmShuffle:
 		r.bytes(16)
@@ -246,7 +246,7 @@ type Catch struct {
 func (r *Reader) tryTable(in *Instr) {
 	in.Const = r.blockType()
 	n := r.u32()
-	if uint64(n)*2 > uint64(r.left()) { //nolint:gosec // what is left is not negative
+	if uint64(n)*2 > uint64(r.left()) {
 		r.malformed("length out of bounds: %d catch clauses announced, %d bytes left", n, r.left())
 		return
 	}

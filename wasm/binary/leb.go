@@ -24,7 +24,7 @@ func AppendS64(b []byte, v int64) []byte {
 
 // AppendName appends s with its length.
 func AppendName(b []byte, s string) []byte {
-	return append(AppendU32(b, uint32(len(s))), s...) //nolint:gosec // names come from a module that was decoded under Limits
+	return append(AppendU32(b, uint32(len(s))), s...)
 }
 
 // reader walks over bytes; the first failure sticks, and reads after it give zero.
@@ -62,7 +62,7 @@ func (r *reader) u8() byte {
 }
 
 func (r *reader) bytes(n uint32) []byte {
-	if uint64(n) > uint64(r.left()) { //nolint:gosec // left is never negative
+	if uint64(n) > uint64(r.left()) {
 		r.malformed("length out of bounds: %d bytes announced, %d left", n, r.left())
 		return nil
 	}

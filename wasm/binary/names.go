@@ -42,7 +42,7 @@ type nameReader struct {
 
 func (n *nameReader) name() {
 	at, size := n.base+n.p, n.u32()
-	if n.err == nil && uint64(size) > uint64(n.left()) { //nolint:gosec // never negative
+	if n.err == nil && uint64(size) > uint64(n.left()) { // never negative
 		n.lie = malformed(at, "length out of bounds: a name of %d bytes announced in %d bytes", size, n.left())
 		return
 	}
@@ -52,7 +52,7 @@ func (n *nameReader) name() {
 // assoc walks over a map, whose entries take two bytes at least.
 func (n *nameReader) assoc(value func()) {
 	at, count := n.base+n.p, n.u32()
-	if n.err == nil && uint64(count)*2 > uint64(n.left()) { //nolint:gosec // never negative
+	if n.err == nil && uint64(count)*2 > uint64(n.left()) { // never negative
 		n.lie = malformed(at, "length out of bounds: %d names announced in %d bytes", count, n.left())
 	}
 	for ; count > 0 && n.err == nil && n.lie == nil; count-- {

@@ -216,16 +216,16 @@ func buildOps() (t [numOps]opInfo) {
 	t[OpDataDrop].sig, t[OpElemDrop].sig = ":", ":"
 
 	for i, a := range []uint8{2, 3, 2, 3} {
-		mem(0x28+Op(i), a, "i:"+string("ilfd"[i])) //nolint:gosec // four rows
+		mem(0x28+Op(i), a, "i:"+string("ilfd"[i]))
 	}
 	for i, a := range []uint8{0, 0, 1, 1} {
-		mem(0x2c+Op(i), a, "i:i") //nolint:gosec // four rows
+		mem(0x2c+Op(i), a, "i:i")
 	}
 	for i, a := range []uint8{0, 0, 1, 1, 2, 2} {
-		mem(0x30+Op(i), a, "i:l") //nolint:gosec // six rows
+		mem(0x30+Op(i), a, "i:l")
 	}
 	for i, a := range []uint8{2, 3, 2, 3} {
-		mem(0x36+Op(i), a, "i"+string("ilfd"[i])+":") //nolint:gosec // four rows
+		mem(0x36+Op(i), a, "i"+string("ilfd"[i])+":")
 	}
 	mem(0x3a, 0, "ii:")
 	mem(0x3b, 1, "ii:")
@@ -254,10 +254,10 @@ func buildOps() (t [numOps]opInfo) {
 		"f:i", "d:l", "i:f", "l:d", // bc..bf
 		"i:i", "i:i", "l:l", "l:l", "l:l", // c0..c4
 	} {
-		set(0xa7+Op(i), 0xa7+Op(i), ImmNone, s) //nolint:gosec // thirty rows
+		set(0xa7+Op(i), 0xa7+Op(i), ImmNone, s)
 	}
 	for i, s := range []string{"f:i", "f:i", "d:i", "d:i", "f:l", "f:l", "d:l", "d:l"} {
-		set(0x100+Op(i), 0x100+Op(i), ImmNone, s) //nolint:gosec // eight rows
+		set(0x100+Op(i), 0x100+Op(i), ImmNone, s)
 	}
 	vectorOps(&t)
 	return t
@@ -272,7 +272,7 @@ func vectorOps(t *[numOps]opInfo) {
 	}
 	set(14, 14, "vv:v")
 	for i, s := range []string{"i:v", "i:v", "i:v", "l:v", "f:v", "d:v"} {
-		set(15+Op(i), 15+Op(i), s) //nolint:gosec // six rows
+		set(15+Op(i), 15+Op(i), s)
 	}
 	set(35, 76, "vv:v")
 	set(77, 77, "v:v")

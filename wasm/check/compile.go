@@ -107,8 +107,8 @@ func (c *cost) life(i uint32) *life {
 
 // node begins a block below its immediate dominator.
 func (c *cost) node(up int32, preds, values int) {
-	i := int32(len(c.nodes))                                                     //nolint:gosec // fewer than the bytes of a body
-	n := block{up: up, preds: int32(preds), loop: c.loop, values: int32(values)} //nolint:gosec // at most Limits.BodySize
+	i := int32(len(c.nodes))                                                     // fewer than the bytes of a body
+	n := block{up: up, preds: int32(preds), loop: c.loop, values: int32(values)} // at most Limits.BodySize
 	if up == dead {
 		n.up, n.jump = i, i
 	} else {
@@ -349,7 +349,7 @@ func (c *cost) access(i int32, bound uint64) {
 		return
 	}
 	if i != dead && int(i) < len(c.locals) {
-		l := c.life(uint32(i)) //nolint:gosec // not negative
+		l := c.life(uint32(i)) // not negative
 		if l.tested != dead && bound <= l.bound && c.above(l.tested) {
 			return
 		}
@@ -439,7 +439,7 @@ func (c *cost) under(a int32) bool {
 // rounds, of which nested loops need the more.
 func (c *cost) end() (ns, bytes float64) {
 	live, phi, lives := int32(0), 0.0, 0.0
-	most := int32(c.read) + 2 //nolint:gosec // below Limits.Locals and Values
+	most := int32(c.read) + 2 // below Limits.Locals and Values
 	for i := range c.nodes {
 		n := &c.nodes[i]
 		n.live = live

@@ -8,7 +8,7 @@ import (
 
 // raise keeps the largest value that was seen.
 func raise(a *atomic.Uint32, v int) {
-	n := uint32(v) //nolint:gosec // lengths and counts of a module under Limits
+	n := uint32(v)
 	for {
 		old := a.Load()
 		if n <= old || a.CompareAndSwap(old, n) {
@@ -100,7 +100,7 @@ func (f *funcValidator) instr() {
 			f.fail("invalid result arity of select")
 			return
 		}
-		t := binary.ValType(in.B) //nolint:gosec // a type's byte
+		t := binary.ValType(in.B)
 		f.useType(t)
 		f.pop(binary.I32)
 		f.pop(t)
@@ -136,7 +136,7 @@ func (f *funcValidator) reference() {
 	in := &f.in
 	switch in.Op {
 	case binary.OpRefNull:
-		t := binary.ValType(in.A) //nolint:gosec // a type's byte
+		t := binary.ValType(in.A)
 		f.useType(t)
 		f.push(t)
 	case binary.OpRefIsNull:

@@ -10,7 +10,7 @@ import (
 
 // branch counts an edge to a label for the estimate.
 func (f *funcValidator) branch(n uint32, table bool) {
-	if uint64(n) >= uint64(len(f.ctrls)) || f.cost.cur == dead { //nolint:gosec // a length
+	if uint64(n) >= uint64(len(f.ctrls)) || f.cost.cur == dead {
 		return
 	}
 	c := &f.ctrls[len(f.ctrls)-1-int(n)]
@@ -27,12 +27,12 @@ func (f *funcValidator) address() {
 	}
 	i := dead
 	if h := f.recent[at]; h.op == binary.OpLocalGet || h.op == binary.OpLocalTee {
-		i = int32(h.local) //nolint:gosec // at most Limits.BodySize
+		i = int32(h.local) // at most Limits.BodySize
 	}
 	if at == 1 && !f.recent[0].pushes {
 		i = dead
 	}
-	f.cost.access(i, uint64(f.in.Const)+uint64(1)<<f.in.Op.MaxAlign()) //nolint:gosec // not negative
+	f.cost.access(i, uint64(f.in.Const)+uint64(1)<<f.in.Op.MaxAlign()) // not negative
 }
 
 // recent is one of the last two instructions.
@@ -106,7 +106,7 @@ func (v *validator) compiled(i, locals, body int, c *cost) error {
 	mem := int64(min(bytes, mostCounted))
 	raiseTo(&b.slowest, ns)
 	raiseTo(&b.largest, mem)
-	index := uint32(len(v.funcs)-len(v.m.Codes)) + uint32(i) //nolint:gosec // below Limits.Functions and Imports
+	index := uint32(len(v.funcs)-len(v.m.Codes)) + uint32(i) // below Limits.Functions and Imports
 	switch {
 	case ns > int64(v.o.CompileFunction):
 		return refuse(ModuleTooComplex, v.m.Codes[i].Offset, "the module is too complex: function %d alone would take about %s to compile, at most %s are accepted; split it, or build without inlining (-Os)",

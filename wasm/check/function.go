@@ -21,7 +21,7 @@ var sigs = buildSigs()
 
 func buildSigs() (t [0x300]sig) {
 	for o := range t {
-		s := binary.Op(o).Signature() //nolint:gosec // 0x300 operations
+		s := binary.Op(o).Signature()
 		if s == "" {
 			continue
 		}
@@ -29,7 +29,7 @@ func buildSigs() (t [0x300]sig) {
 		for s[k] != ':' {
 			k++
 		}
-		g := sig{known: true, n: uint8(k)} //nolint:gosec // at most three
+		g := sig{known: true, n: uint8(k)} // at most three
 		for i := range k {
 			g.params[i] = letters[s[k-1-i]]
 		}
@@ -82,7 +82,7 @@ type funcValidator struct {
 func newFuncValidator(v *validator) *funcValidator {
 	f := &funcValidator{v: v}
 	for i := range f.single {
-		f.single[i][0] = binary.ValType(i) //nolint:gosec // a byte
+		f.single[i][0] = binary.ValType(i)
 	}
 	return f
 }
@@ -214,7 +214,7 @@ func (f *funcValidator) exception(what string) {
 }
 
 func (f *funcValidator) label(n uint32) []binary.ValType {
-	if uint64(n) >= uint64(len(f.ctrls)) { //nolint:gosec // a length
+	if uint64(n) >= uint64(len(f.ctrls)) {
 		f.fail("unknown label %d", n)
 		return nil
 	}
@@ -269,7 +269,7 @@ func (f *funcValidator) function(i int) error {
 	if f.err == nil {
 		f.err = v.compiled(i, len(f.locals), len(c.Body), &f.cost)
 	}
-	v.maxStack[i] = uint32(f.max) //nolint:gosec // below the size of a body times Limits.Values
+	v.maxStack[i] = uint32(f.max) // below the size of a body times Limits.Values
 	return f.err
 }
 

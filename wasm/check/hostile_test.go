@@ -103,7 +103,7 @@ func TestHostileModules(t *testing.T) {
 		return with(append(rep([]byte{0x02, 0x40}, n), rep([]byte{0x0b}, n)...)).Encode()
 	}
 	branches := func(n int) []byte {
-		b := binary.AppendU32([]byte{0x41, 0, 0x0e}, uint32(n)) //nolint:gosec // a count
+		b := binary.AppendU32([]byte{0x41, 0, 0x0e}, uint32(n))
 		return with(append(b, make([]byte, n+1)...)).Encode()
 	}
 	customs := func(n, size int) []byte {

@@ -20,7 +20,7 @@ import (
 func TestLongNumbers(t *testing.T) {
 	ctx := context.Background()
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2))
-	defer rt.Close(ctx) //nolint:errcheck // a test
+	defer rt.Close(ctx)
 	tried, refused := 0, 0
 	try := func(what string, short, long func(numbers) []byte, results ...binary.ValType) {
 		t.Helper()
@@ -157,7 +157,7 @@ func plainOp(n numbers, op binary.Op) []byte {
 	case binary.ImmMem:
 		return append(append(b, n.u(0)...), n.u(40)...)
 	case binary.ImmMemLane:
-		return append(append(append(b, n.u(0)...), n.u(40)...), 1%byte(op.Lanes())) //nolint:gosec // at most 16
+		return append(append(append(b, n.u(0)...), n.u(40)...), 1%byte(op.Lanes())) // at most 16
 	case binary.ImmLane, binary.ImmZero:
 		return append(b, 0)
 	case binary.ImmZero2:
@@ -220,7 +220,7 @@ func evaluate(ctx context.Context, rt wazero.Runtime, module []byte) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer m.Close(ctx) //nolint:errcheck // a test
+	defer m.Close(ctx)
 	res, err := m.ExportedFunction("f").Call(ctx)
 	if err != nil {
 		return err.Error()

@@ -344,7 +344,7 @@ func (v *validator) constExpr(e binary.ConstExpr, want binary.ValType) error {
 		case binary.OpI32Const, binary.OpI64Const, binary.OpF32Const, binary.OpF64Const, binary.OpV128Const:
 			stack = append(stack, letters[in.Op.Signature()[1]])
 		case binary.OpRefNull:
-			stack = append(stack, binary.ValType(in.A)) //nolint:gosec // a type's byte
+			stack = append(stack, binary.ValType(in.A))
 		case binary.OpRefFunc:
 			if int(in.A) >= len(v.funcs) {
 				return invalid(0, "unknown function %d in a constant expression", in.A)

@@ -48,12 +48,12 @@ func (r *Report) begin(b []byte) {
 }
 
 func (r *Report) add(p string, n int, limit uint64) {
-	r.Counts = append(r.Counts, Count{Property: p, Value: uint64(n), Cap: limit}) //nolint:gosec // lengths
+	r.Counts = append(r.Counts, Count{Property: p, Value: uint64(n), Cap: limit})
 }
 
 func (r *Report) count(m *binary.Module, o *Options) {
 	l := o.Limits.WithDefaults()
-	r.add("bytes", r.Size, uint64(l.Size)) //nolint:gosec // a positive cap
+	r.add("bytes", r.Size, uint64(l.Size))
 	r.add("types", len(m.Types), uint64(l.Types))
 	r.add("imports", len(m.Imports), uint64(l.Imports))
 	r.add("functions", len(m.Funcs), uint64(l.Functions))
@@ -85,13 +85,13 @@ func (r *Report) functions(v *validator) {
 	l := v.o.Limits.WithDefaults()
 	r.add("bytes of the largest body", int(v.body.Load()), uint64(l.BodySize))
 	r.add("locals of one function", int(v.locals.Load()), uint64(l.Locals))
-	r.add("nesting depth", int(v.depth.Load()), uint64(v.o.Depth))            //nolint:gosec // a positive cap
-	r.add("branches, blocks and calls", int(v.branches.Load()), v.o.Branches) //nolint:gosec // below the bytes of a module
+	r.add("nesting depth", int(v.depth.Load()), uint64(v.o.Depth))
+	r.add("branches, blocks and calls", int(v.branches.Load()), v.o.Branches) // below the bytes of a module
 	r.add("targets of one br_table", int(v.targets.Load()), uint64(v.o.BranchTargets))
 	b := &v.bill
-	r.add("estimated milliseconds to compile", int(b.total.Load()/1e6), uint64(v.o.CompileModule.Milliseconds()))          //nolint:gosec // a positive cap
-	r.add("estimated milliseconds of one function", int(b.slowest.Load()/1e6), uint64(v.o.CompileFunction.Milliseconds())) //nolint:gosec // a positive cap
-	r.add("estimated MiB to compile", int((b.kept.Load()+b.largest.Load())>>20), uint64(v.o.CompileMemory>>20))            //nolint:gosec // a positive cap
+	r.add("estimated milliseconds to compile", int(b.total.Load()/1e6), uint64(v.o.CompileModule.Milliseconds()))
+	r.add("estimated milliseconds of one function", int(b.slowest.Load()/1e6), uint64(v.o.CompileFunction.Milliseconds()))
+	r.add("estimated MiB to compile", int((b.kept.Load()+b.largest.Load())>>20), uint64(v.o.CompileMemory>>20))
 	if v.tail.Load() {
 		r.Features = append(r.Features, string(binary.FeatureTailCall))
 	}

@@ -153,7 +153,7 @@ func (d *Dir) step(parent *os.File, name string, flags OpenFlag) (out step, err 
 	if err != nil {
 		return step{}, err
 	}
-	control := raw.Control(func(fd uintptr) { out, err = d.stepAt(int(fd), name, flags) }) //nolint:gosec // a descriptor
+	control := raw.Control(func(fd uintptr) { out, err = d.stepAt(int(fd), name, flags) })
 	if control != nil {
 		return step{}, os.ErrClosed
 	}

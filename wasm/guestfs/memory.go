@@ -81,7 +81,7 @@ func NewMemory(lim Limits) *Memory {
 	lim.Depth = min(lim.Depth, MaxComponents)
 	if lim.Now == nil {
 		lim.Now = func() time.Time {
-			return time.Now().Truncate(time.Millisecond) //nolint:forbidigo // the default of Limits.Now
+			return time.Now().Truncate(time.Millisecond)
 		}
 	}
 	return &Memory{lim: lim, inode: 1, root: &node{inode: 1, dir: true, names: 1, mtime: lim.Now()}}
@@ -187,7 +187,7 @@ func (m *Memory) WriteFile(name string, data []byte) error {
 	if errno != 0 {
 		return errno
 	}
-	defer f.Close() //nolint:errcheck // memory
+	defer f.Close()
 	if _, errno := f.WriteAt(data, 0); errno != 0 {
 		return errno
 	}

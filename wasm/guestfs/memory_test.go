@@ -424,7 +424,7 @@ func heap() int64 {
 	runtime.GC()
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
-	return int64(s.HeapAlloc) //nolint:gosec // a size
+	return int64(s.HeapAlloc)
 }
 
 // TestMemoryHold: whoever keeps the memory of a run is asked before files grow.

@@ -17,7 +17,7 @@ type memoryFile struct {
 }
 
 func (n *node) stat() Stat {
-	st := Stat{Inode: n.inode, Kind: KindRegular, Links: uint64(n.names), Size: n.size, Mtime: n.mtime, Atime: n.atime} //nolint:gosec // not negative
+	st := Stat{Inode: n.inode, Kind: KindRegular, Links: uint64(n.names), Size: n.size, Mtime: n.mtime, Atime: n.atime} // not negative
 	switch {
 	case n.dir:
 		st.Kind = KindDirectory

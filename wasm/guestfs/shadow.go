@@ -79,7 +79,7 @@ func (s *shadowing) directory(to, of string) error {
 	if errno != 0 {
 		return errno
 	}
-	defer d.Close() //nolint:errcheck // it was only read
+	defer d.Close()
 	for {
 		list, errno := d.ReadDir(256)
 		if errno != 0 {
@@ -109,14 +109,14 @@ func join1(dir, name string) string {
 func (s *shadowing) entry(to, of string) error {
 	st, errno := s.from.Stat(of, false)
 	if errno != 0 {
-		return nil //nolint:nilerr // as said
+		return nil
 	}
 	if st.Kind == KindSymlink {
 		target, errno := s.from.Readlink(of)
 		end, errno2 := s.from.Stat(of, true)
 		switch {
 		case errno2 != 0:
-			return nil //nolint:nilerr // as said
+			return nil
 		case end.Kind == KindRegular:
 			st = end
 		case errno != 0 || strings.HasPrefix(target, "/"):
@@ -147,7 +147,7 @@ func (s *shadow) read(b []byte) ([]byte, error) {
 	if errno != 0 {
 		return nil, errno
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	for done := 0; done < len(b); {
 		n, errno := f.ReadAt(b[done:], int64(done))
 		if errno != 0 {

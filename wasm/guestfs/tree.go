@@ -52,7 +52,7 @@ func NewTree(mounts ...Mount) (*Tree, error) {
 		if slices.ContainsFunc(t.mounts, func(o treeMount) bool { return o.path == name }) {
 			return nil, fmt.Errorf("guestfs: mount path %q is taken twice", m.Path)
 		}
-		t.mounts = append(t.mounts, treeMount{path: name, fs: m.FS, dev: uint64(i) + 2, unlisted: m.Unlisted}) //nolint:gosec // an index
+		t.mounts = append(t.mounts, treeMount{path: name, fs: m.FS, dev: uint64(i) + 2, unlisted: m.Unlisted})
 	}
 	slices.SortStableFunc(t.mounts, func(a, b treeMount) int { return len(b.path) - len(a.path) })
 	return t, nil

@@ -86,13 +86,13 @@ func New(content []byte) (*Memory, error) {
 func pages(n uint64) uint64 { return (n + pageSize - 1) &^ (pageSize - 1) }
 
 func (m *Memory) fill(content []byte) error {
-	file := int64(m.runs[len(m.runs)-1].to) //nolint:gosec // a length
+	file := int64(m.runs[len(m.runs)-1].to)
 	if err := unix.Ftruncate(m.fd, file); err != nil {
 		return os.NewSyscallError("ftruncate", err)
 	}
 	for _, r := range m.runs {
 		m.held += r.to - r.from
-		if err := m.write(content[r.from:min(r.to, uint64(len(content)))], int64(r.from)); err != nil { //nolint:gosec // a length
+		if err := m.write(content[r.from:min(r.to, uint64(len(content)))], int64(r.from)); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func (m *Memory) Reserve(size uint64) []byte {
 // Zeros maps address space of zeros without memory behind it; nil if there is none to be
 // had. [Release] gives it back.
 func Zeros(size uint64) []byte {
-	b, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE) //nolint:gosec // at most 4 GiB
+	b, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE) // at most 4 GiB
 	if err != nil {
 		return nil
 	}
@@ -190,7 +190,7 @@ func (m *Memory) cover(space []byte) bool {
 // mapAt maps the part of a file, or of none, over the same part of a space.
 func mapAt(space []byte, r run, fd, flags int) bool {
 	at := unsafe.Pointer(&space[r.from]) //nolint:gosec // where to map is an address
-	offset := int64(r.from)              //nolint:gosec // a length
+	offset := int64(r.from)
 	if fd < 0 {
 		offset = 0
 	}

@@ -54,10 +54,10 @@ func Prepare(m *binary.Module, maxStack []uint32) *Prepared {
 			p.Unfit = "the module has a mutable global of type v128"
 			return p
 		}
-		out.Exports = append(out.Exports, binary.Export{Name: GlobalName(n), Kind: binary.ExternGlobal, Index: first + uint32(i)}) //nolint:gosec // at most Limits.Globals
+		out.Exports = append(out.Exports, binary.Export{Name: GlobalName(n), Kind: binary.ExternGlobal, Index: first + uint32(i)}) // at most Limits.Globals
 		n++
 	}
-	touched := first + uint32(len(m.Globals)) //nolint:gosec // at most Limits.Globals
+	touched := first + uint32(len(m.Globals)) // at most Limits.Globals
 	found := false
 	for i := range m.Codes {
 		body := mark(m.Codes[i].Body, touched)

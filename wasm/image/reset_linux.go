@@ -109,7 +109,7 @@ var pagemap = sync.OnceValue(func() int {
 	if err != nil {
 		return -1
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return -1

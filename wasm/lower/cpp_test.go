@@ -23,7 +23,7 @@ func TestCpp(t *testing.T) {
 	for name, want := range map[string]int32{
 		"test_no_throw": 42, "test_catch_specific": -1, "test_catch_base": 1, "test_rethrow": -42,
 	} {
-		if got, err := call(t, wasm, name); err != nil || int32(uint32(got[0])) != want { //nolint:gosec // an i32
+		if got, err := call(t, wasm, name); err != nil || int32(uint32(got[0])) != want {
 			t.Errorf("%s: %v, %v, want %d", name, got, err, want)
 		}
 	}

@@ -42,7 +42,7 @@ type frame struct {
 
 func newEmitter(l *lowerer) *emitter { return &emitter{l: l} }
 
-func (e *emitter) op(o binary.Op)              { e.out = append(e.out, byte(o)) } //nolint:gosec // one-byte instructions
+func (e *emitter) op(o binary.Op)              { e.out = append(e.out, byte(o)) }
 func (e *emitter) index(o binary.Op, i uint32) { e.out = index(e.out, o, i) }
 
 // flush writes what goes over unchanged, up to the instruction at hand, which
@@ -53,7 +53,7 @@ func (e *emitter) flush() {
 }
 
 // branch writes a branch to a label of the output.
-func (e *emitter) branch(o binary.Op, label int) { e.index(o, uint32(e.labels-1-label)) } //nolint:gosec // the label is open
+func (e *emitter) branch(o binary.Op, label int) { e.index(o, uint32(e.labels-1-label)) }
 
 // to gives the label of the output for a depth of the input.
 func (e *emitter) to(depth uint32) int { return e.frames[len(e.frames)-1-int(depth)].label }
@@ -170,7 +170,7 @@ func (e *emitter) instr() {
 		e.targets = e.r.Targets(in, e.targets[:0])
 		e.index(in.Op, in.A)
 		for _, t := range e.targets {
-			e.out = binary.AppendU32(e.out, uint32(e.labels-1-e.to(t))) //nolint:gosec // the label is open
+			e.out = binary.AppendU32(e.out, uint32(e.labels-1-e.to(t)))
 		}
 		e.die()
 	case binary.OpReturn, binary.OpUnreachable, binary.OpReturnCall, binary.OpReturnCallI:

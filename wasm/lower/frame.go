@@ -50,12 +50,12 @@ func (l *lowerer) addTypes(out *binary.Module) error {
 	}
 	add := func(t binary.FuncType) uint32 {
 		out.Types = append(out.Types, t)
-		return uint32(len(out.Types) - 1) //nolint:gosec // at most twice Limits.Types
+		return uint32(len(out.Types) - 1) // at most twice Limits.Types
 	}
 	l.added.into = map[uint32]uint32{}
 	for i := range l.m.Types {
 		if l.tried[i].Load() && len(l.m.Types[i].Params) > 0 {
-			l.added.into[uint32(i)] = add(binary.FuncType{Params: out.Types[i].Params}) //nolint:gosec // as above
+			l.added.into[uint32(i)] = add(binary.FuncType{Params: out.Types[i].Params})
 		}
 	}
 	if x := l.exn.types; len(x) > 1 {
@@ -82,7 +82,7 @@ func zero(b []byte, t binary.ValType) []byte {
 }
 
 func (l *lowerer) addGlobals(out *binary.Module) error {
-	if l.plan.end-uint32(len(l.globals)) > maxGlobals { //nolint:gosec // at most Limits.Globals
+	if l.plan.end-uint32(len(l.globals)) > maxGlobals { // at most Limits.Globals
 		return tooComplex("its globals of exnref would become more than %d", maxGlobals)
 	}
 	out.Globals = append([]binary.Global(nil), l.m.Globals...)

@@ -54,7 +54,7 @@ func (g *generator) n(k int) int {
 func (g *generator) op(b ...byte) { g.out = append(g.out, b...) }
 
 func (g *generator) opu(o byte, i int) {
-	g.out = binary.AppendU32(append(g.out, o), uint32(i)) //nolint:gosec // small
+	g.out = binary.AppendU32(append(g.out, o), uint32(i))
 }
 
 func (g *generator) typ(params, results []binary.ValType) uint32 {
@@ -62,7 +62,7 @@ func (g *generator) typ(params, results []binary.ValType) uint32 {
 	if i, ok := g.types[t.Key()]; ok {
 		return i
 	}
-	i := uint32(len(g.m.Types)) //nolint:gosec // small
+	i := uint32(len(g.m.Types))
 	g.m.Types = append(g.m.Types, t)
 	g.types[t.Key()] = i
 	return i
@@ -118,12 +118,12 @@ func generate(data []byte) []byte {
 	}
 	elem := binary.Elem{Offset: binary.ConstExpr{0x41, 0, 0x0b}, Type: funcref}
 	for i, t := range g.m.Funcs {
-		elem.Funcs = append(elem.Funcs, uint32(i)) //nolint:gosec // small
+		elem.Funcs = append(elem.Funcs, uint32(i))
 		if ft := g.m.Types[t]; numbers(ft.Params) && numbers(ft.Results) {
-			g.m.Exports = append(g.m.Exports, binary.Export{Name: fmt.Sprintf("f%d", i), Kind: binary.ExternFunc, Index: uint32(i)}) //nolint:gosec // small
+			g.m.Exports = append(g.m.Exports, binary.Export{Name: fmt.Sprintf("f%d", i), Kind: binary.ExternFunc, Index: uint32(i)})
 		}
 	}
-	g.m.Tables = []binary.TableType{{Elem: funcref, Extent: binary.Extent{Min: uint32(len(elem.Funcs) + 1)}}} //nolint:gosec // small
+	g.m.Tables = []binary.TableType{{Elem: funcref, Extent: binary.Extent{Min: uint32(len(elem.Funcs) + 1)}}}
 	g.m.Elems = []binary.Elem{elem}
 	share := len(g.data) / len(g.m.Funcs)
 	rest := g.data
@@ -405,7 +405,7 @@ func (g *generator) branch() {
 		g.value(i32)
 		g.opu(0x0e, len(targets)-1)
 		for _, k := range targets {
-			g.out = binary.AppendU32(g.out, uint32(k+1)) //nolint:gosec // small
+			g.out = binary.AppendU32(g.out, uint32(k+1))
 		}
 		g.op(0x0b)
 	}
@@ -431,9 +431,9 @@ func (g *generator) clause() clause {
 func (g *generator) catch(c clause, label int) {
 	g.op(byte(c.kind))
 	if c.kind < 2 {
-		g.out = binary.AppendU32(g.out, uint32(c.tag)) //nolint:gosec // small
+		g.out = binary.AppendU32(g.out, uint32(c.tag))
 	}
-	g.out = binary.AppendU32(g.out, uint32(label)) //nolint:gosec // small
+	g.out = binary.AppendU32(g.out, uint32(label))
 }
 
 // try writes a try_table, each clause of which goes to a block around it, or to
@@ -454,7 +454,7 @@ func (g *generator) try() {
 	g.value(i32) // stands on the stack while the body runs
 	g.values(params)
 	g.block(0x1f, g.typ(params, results))
-	g.out = binary.AppendU32(g.out, uint32(len(cs))) //nolint:gosec // small
+	g.out = binary.AppendU32(g.out, uint32(len(cs)))
 	for i, c := range cs {
 		label := i
 		if g.n(3) == 1 {

@@ -25,7 +25,7 @@ func (e *emitter) try() {
 	e.op(binary.OpBlock)
 	into, ok := uint32(0), false
 	if f.typ >= 0 {
-		into, ok = e.l.added.into[uint32(f.typ)] //nolint:gosec // an index of a type
+		into, ok = e.l.added.into[uint32(f.typ)]
 	}
 	if ok {
 		e.out = binary.AppendS64(e.out, int64(into))
@@ -150,7 +150,7 @@ func (e *emitter) clause(c binary.Catch, left uint64) uint64 {
 		}
 		left &^= caught(c.Tag)
 	}
-	e.extra = max(e.extra, uint32(pushed)+4) //nolint:gosec // at most Limits.Values and maxValues
+	e.extra = max(e.extra, uint32(pushed)+4) // at most Limits.Values and maxValues
 	return left
 }
 
@@ -221,7 +221,7 @@ func (e *emitter) drop(n int) {
 }
 
 func (e *emitter) global(o binary.Op, g uint32) {
-	n, extra := uint32(len(e.l.exn.types))-1, e.l.extraOf[g] //nolint:gosec // at most maxValues
+	n, extra := uint32(len(e.l.exn.types))-1, e.l.extraOf[g] // at most maxValues
 	if o == binary.OpGlobalGet {
 		e.index(o, g)
 		for k := range n {
@@ -248,11 +248,11 @@ func (e *emitter) choose() {
 	e.op(binary.OpElse)
 	first := e.locals.several()
 	for i := range slices.Backward(x) {
-		e.index(binary.OpLocalSet, first+uint32(i)) //nolint:gosec // at most maxValues
+		e.index(binary.OpLocalSet, first+uint32(i)) // at most maxValues
 	}
 	e.drop(len(x))
 	for i := range x {
-		e.index(binary.OpLocalGet, first+uint32(i)) //nolint:gosec // as above
+		e.index(binary.OpLocalGet, first+uint32(i))
 	}
 	e.op(binary.OpEnd)
 }

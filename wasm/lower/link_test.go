@@ -21,8 +21,8 @@ func link(m *binary.Module, from map[string]*binary.Module) *binary.Module {
 		if !ok {
 			p := from[module]
 			out.Types = append(out.Types, p.Types[p.Tags[i]])
-			out.Tags = append(out.Tags, uint32(len(out.Types)-1)) //nolint:gosec // a handful
-			at = uint32(len(out.Tags) - 1)                        //nolint:gosec // a handful
+			out.Tags = append(out.Tags, uint32(len(out.Types)-1))
+			at = uint32(len(out.Tags) - 1)
 			merged[origin{module, i}] = at
 		}
 		return at
@@ -53,7 +53,7 @@ func link(m *binary.Module, from map[string]*binary.Module) *binary.Module {
 	}
 	for _, t := range m.Tags {
 		out.Tags = append(out.Tags, t)
-		tags = append(tags, uint32(len(out.Tags)-1)) //nolint:gosec // a handful
+		tags = append(tags, uint32(len(out.Tags)-1))
 	}
 	for i, c := range m.Codes {
 		c.Body = renumber(c.Body, func(t uint32) uint32 { return tags[t] })

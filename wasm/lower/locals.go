@@ -35,9 +35,9 @@ func (s *locals) set(l *lowerer, i int) error {
 			s.moved = s.moved || g.Type == binary.ExnRef
 		}
 	}
-	n := uint32(len(s.x)) //nolint:gosec // at most maxValues
+	n := uint32(len(s.x)) // at most maxValues
 	if !s.moved {
-		s.next = uint32(len(t.Params)) //nolint:gosec // at most Limits.Values
+		s.next = uint32(len(t.Params)) // at most Limits.Values
 		for _, g := range c.Locals {
 			s.next += g.Count
 		}
@@ -77,7 +77,7 @@ func (s *locals) set(l *lowerer, i int) error {
 
 // write appends an instruction for all values of a local.
 func (s *locals) write(b []byte, o binary.Op, i uint32) []byte {
-	p, n := s.of[i], uint32(len(s.x)) //nolint:gosec // at most maxValues
+	p, n := s.of[i], uint32(len(s.x)) // at most maxValues
 	if !p.exn {
 		return index(b, o, p.at)
 	}

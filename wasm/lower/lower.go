@@ -172,7 +172,7 @@ func (l *lowerer) canonical() {
 		k := t.Key()
 		n, ok := seen[k]
 		if !ok {
-			n = uint32(len(seen)) //nolint:gosec // at most Limits.Types
+			n = uint32(len(seen)) // at most Limits.Types
 			seen[k] = n
 		}
 		l.canon = append(l.canon, n)
@@ -249,7 +249,7 @@ func (l *lowerer) bodies(out *binary.Module, maxStack []uint32) ([]uint32, error
 				failed.Store(true)
 			}
 			if l.fns[i].touched {
-				stack[i] *= uint32(len(l.exn.types)) //nolint:gosec // at most maxValues
+				stack[i] *= uint32(len(l.exn.types)) // at most maxValues
 			}
 			stack[i] += more
 		})

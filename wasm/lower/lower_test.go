@@ -28,7 +28,7 @@ const (
 func num(o byte, ns ...int) w.Code {
 	b := []byte{o}
 	for _, n := range ns {
-		b = binary.AppendU32(b, uint32(n)) //nolint:gosec // small
+		b = binary.AppendU32(b, uint32(n))
 	}
 	return w.Code(b)
 }
@@ -40,7 +40,7 @@ type on struct{ kind, tag, label int }
 
 // try is a try_table without parameters; result is a block type's byte.
 func try(result byte, clauses []on, body ...w.Code) w.Code {
-	c := w.Code(binary.AppendU32([]byte{0x1f, result}, uint32(len(clauses)))) //nolint:gosec // a few thousand
+	c := w.Code(binary.AppendU32([]byte{0x1f, result}, uint32(len(clauses))))
 	for _, x := range clauses {
 		c += num(byte(x.kind))
 		if x.kind < 2 {

@@ -121,7 +121,7 @@ func (s *operands) effect(in *binary.Instr) {
 	case binary.OpTableFill:
 		s.pop(3)
 	case binary.OpRefNull:
-		s.vals = append(s.vals, binary.ValType(in.A)) //nolint:gosec // a type's byte
+		s.vals = append(s.vals, binary.ValType(in.A))
 	case binary.OpRefIsNull:
 		s.pop(1)
 		s.vals = append(s.vals, binary.I32)

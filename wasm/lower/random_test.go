@@ -45,10 +45,10 @@ func TestRandomPrograms(t *testing.T) {
 }
 
 func bytesOf(seed uint64) []byte {
-	r := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // chance for tests
+	r := rand.New(rand.NewPCG(seed, 7))
 	b := make([]byte, 100+r.IntN(1500))
 	for i := range b {
-		b[i] = byte(r.Uint32()) //nolint:gosec // chance
+		b[i] = byte(r.Uint32())
 	}
 	return b
 }
@@ -136,7 +136,7 @@ func runAll(t *testing.T, cfg wazero.RuntimeConfig, wasm []byte, m *binary.Modul
 			inst.ExportedGlobal("budget").(api.MutableGlobal).Set(200)
 			var args []uint64
 			for i := range m.Types[m.Funcs[e.Index]].Params {
-				args = append(args, uint64(3*i+round)) //nolint:gosec // small
+				args = append(args, uint64(3*i+round))
 			}
 			res, err := inst.ExportedFunction(e.Name).Call(ctx, args...)
 			end := fmt.Sprint(res)

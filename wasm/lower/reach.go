@@ -22,7 +22,7 @@ func (l *lowerer) reach() {
 		}
 	}
 	for i := range l.fns {
-		raise(uint32(i), l.fns[i].throws) //nolint:gosec // at most Limits.Functions
+		raise(uint32(i), l.fns[i].throws) // at most Limits.Functions
 	}
 	for len(work) > 0 {
 		v := work[len(work)-1]
@@ -43,7 +43,7 @@ func (l *lowerer) reach() {
 func (l *lowerer) limits() {
 	for t := range l.m.Tags {
 		if l.thrown[t].Load() && (l.captured[t].Load() || l.capturedAll.Load()) {
-			l.rethrown |= bit(uint32(t)) //nolint:gosec // at most Limits.Tags
+			l.rethrown |= bit(uint32(t)) // at most Limits.Tags
 		}
 	}
 	for i := range l.fns {
@@ -57,7 +57,7 @@ func (l *lowerer) callers() (heads []uint32, backs []edge) {
 	n := len(l.fns)
 	node := func(e edge) uint32 {
 		if e.to&throughTable != 0 {
-			return uint32(n) + e.to&^throughTable //nolint:gosec // at most Limits.Functions
+			return uint32(n) + e.to&^throughTable // at most Limits.Functions
 		}
 		return e.to
 	}
@@ -83,12 +83,12 @@ func (l *lowerer) callers() (heads []uint32, backs []edge) {
 		at[v]++
 	}
 	for i := range l.fns {
-		me := uint32(i) //nolint:gosec // at most Limits.Functions
+		me := uint32(i) // at most Limits.Functions
 		for _, e := range l.fns[i].edges {
 			put(node(e), edge{me, e.mask})
 		}
 		if l.taken[i].Load() {
-			put(me, edge{uint32(n) + l.canon[l.m.Funcs[i]], everyTag}) //nolint:gosec // as above
+			put(me, edge{uint32(n) + l.canon[l.m.Funcs[i]], everyTag})
 		}
 	}
 	return heads, backs

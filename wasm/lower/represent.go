@@ -188,20 +188,20 @@ func (l *lowerer) values(ts []binary.ValType) []binary.ValType {
 
 // layout places the globals behind those of the module.
 func (l *lowerer) layout(flight *[numClasses]int) {
-	at := uint32(len(l.globals)) //nolint:gosec // at most Limits.Globals
+	at := uint32(len(l.globals)) // at most Limits.Globals
 	l.plan.tag, l.plan.value = at, at+1
 	at += 2
 	for c, n := range flight {
 		l.plan.first[c] = at
-		at += uint32(n) //nolint:gosec // at most Limits.Values
+		at += uint32(n) // at most Limits.Values
 	}
 	l.plan.extra = at
 	l.flight = *flight
 	l.extraOf = map[uint32]uint32{}
 	for g, t := range l.globals {
 		if t == binary.ExnRef {
-			l.extraOf[uint32(g)] = at          //nolint:gosec // as above
-			at += uint32(len(l.exn.types)) - 1 //nolint:gosec // at most maxValues
+			l.extraOf[uint32(g)] = at
+			at += uint32(len(l.exn.types)) - 1 // at most maxValues
 		}
 	}
 	l.plan.end = at
@@ -222,7 +222,7 @@ const (
 	opI64ShrU           = 0x88
 )
 
-func index(b []byte, op binary.Op, i uint32) []byte { return binary.AppendU32(append(b, byte(op)), i) } //nolint:gosec // one-byte instructions
+func index(b []byte, op binary.Op, i uint32) []byte { return binary.AppendU32(append(b, byte(op)), i) }
 
 func i32Const(b []byte, v int64) []byte {
 	return binary.AppendS64(append(b, byte(binary.OpI32Const)), v)
@@ -257,7 +257,7 @@ func (l *lowerer) code(ref *[numClasses]int, padding int) {
 	var order []uint32
 	for c, n := range ref {
 		for k := range n {
-			order = append(order, l.plan.first[c]+uint32(k)) //nolint:gosec // at most maxValues
+			order = append(order, l.plan.first[c]+uint32(k)) // at most maxValues
 		}
 	}
 	for range padding {
@@ -278,7 +278,7 @@ func (l *lowerer) code(ref *[numClasses]int, padding int) {
 func (l *lowerer) move(v binary.ValType, c class, at int) (put, get []byte) {
 	g := l.plan.value
 	if at >= 0 {
-		g = l.plan.first[c] + uint32(at) //nolint:gosec // at most Limits.Values
+		g = l.plan.first[c] + uint32(at) // at most Limits.Values
 	}
 	get = index(get, binary.OpGlobalGet, g)
 	switch {

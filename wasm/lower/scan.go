@@ -205,8 +205,8 @@ func (s *scanner) edge(f *fn, i, at int, e edge) {
 		}
 		return
 	}
-	if s.met[at] != int32(i) { //nolint:gosec // at most Limits.Functions
-		s.met[at] = int32(i) //nolint:gosec // as above
+	if s.met[at] != int32(i) { // at most Limits.Functions
+		s.met[at] = int32(i)
 		f.edges = append(f.edges, e)
 	}
 }

@@ -81,7 +81,7 @@ func deviations(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	list := map[string]string{}
 	for s := bufio.NewScanner(f); s.Scan(); {
 		if line := s.Text(); line != "" && !strings.HasPrefix(line, "#") {

@@ -18,17 +18,17 @@ type graph struct {
 	knot  []int32   // of all calls: equal for functions that call each other in a cycle, 0 for the others
 }
 
-func (g *graph) typeNode(canon uint32) int32 { return int32(len(g.fns)) + int32(canon) } //nolint:gosec // at most Limits.Functions + Limits.Types
+func (g *graph) typeNode(canon uint32) int32 { return int32(len(g.fns)) + int32(canon) } // at most Limits.Functions + Limits.Types
 
 func newGraph(fns []*fn, nimp uint32, canon []uint32, types int) *graph {
 	g := &graph{fns: fns, nimp: nimp, types: types}
 	g.adj, g.all = make([][]int32, len(fns)+types), make([][]int32, len(fns)+types)
 	free, met := fill(nil, len(g.adj), -1), fill(nil, len(g.adj), -1) // the caller that an edge was last noted for
 	for i, f := range fns {
-		me := int32(i) //nolint:gosec // as above
+		me := int32(i)
 		for n := range f.nodes {
 			for _, c := range f.call(&f.nodes[n]) {
-				to := int32(c - nimp) //nolint:gosec // a function's index
+				to := int32(c - nimp)
 				if c&indirect != 0 {
 					to = g.typeNode(c &^ indirect)
 				} else if c < nimp {
@@ -75,8 +75,8 @@ func (g *graph) cut(canon []uint32) (steps int) {
 	s := newComponents(n)
 	all := make([]int32, 0, n)
 	for i := range g.adj {
-		if !g.isCut(int32(i)) { //nolint:gosec // as above
-			all = append(all, int32(i)) //nolint:gosec // as above
+		if !g.isCut(int32(i)) {
+			all = append(all, int32(i))
 		}
 	}
 	work := [][]int32{all}
@@ -252,19 +252,19 @@ func (g *graph) knots() {
 	whole := &graph{adj: g.all}
 	all := make([]int32, len(g.all))
 	for i := range all {
-		all[i] = int32(i) //nolint:gosec // as above
+		all[i] = int32(i)
 	}
 	g.knot = make([]int32, len(g.all))
 	for n, scc := range newComponents(len(all)).find(whole, all) {
 		for _, v := range scc {
-			g.knot[v] = int32(n) + 1 //nolint:gosec // at most one a node
+			g.knot[v] = int32(n) + 1 // at most one a node
 		}
 	}
 }
 
 // recurses reports whether a call of c by f may come back to f before it returns.
 func (g *graph) recurses(f *fn, c uint32) bool {
-	to := int32(c - g.nimp) //nolint:gosec // a function's index
+	to := int32(c - g.nimp)
 	switch {
 	case c&indirect != 0:
 		to = g.typeNode(c &^ indirect)
@@ -290,7 +290,7 @@ func postorder(adj [][]int32, skip func(int32) bool, back func(int32)) []int32 {
 			continue
 		}
 		state[root] = open
-		frames = append(frames, struct{ v, e int32 }{int32(root), 0}) //nolint:gosec // as above
+		frames = append(frames, struct{ v, e int32 }{int32(root), 0})
 		for len(frames) > 0 {
 			f := &frames[len(frames)-1]
 			if int(f.e) < len(adj[f.v]) {

@@ -114,7 +114,7 @@ func (e *emitter) function(f *fn, c *binary.Code) binary.Code {
 		nl += int(g.Count)
 	}
 	e.f, e.code, e.next = f, c, 1
-	e.t = uint32(nl) //nolint:gosec // at most Limits.Locals and Values
+	e.t = uint32(nl) // at most Limits.Locals and Values
 	e.n, e.useT, e.useN = e.t+1, false, false
 	e.out, e.labels, e.trace = make([]byte, 0, len(c.Body)+len(c.Body)/8+32), e.labels[:0], e.trace[:0]
 	e.depth = 1
@@ -243,7 +243,7 @@ func (e *emitter) body(from, to int) {
 
 // label gives the branch depth of the output for one of the input.
 func (e *emitter) label(d uint32) uint32 {
-	return uint32(e.depth - 1 - e.labels[len(e.labels)-1-int(d)].abs) //nolint:gosec // nesting is capped
+	return uint32(e.depth - 1 - e.labels[len(e.labels)-1-int(d)].abs)
 }
 
 // plain copies an instruction, with the function that it names at its new place. The

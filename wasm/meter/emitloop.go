@@ -118,7 +118,7 @@ func (e *emitter) copied(h *node, in *binary.Instr) int {
 		e.depth++
 		e.body(in.End, end)
 		e.arm(end)
-		e.opu(opBr, uint32(e.depth-1-outer)) //nolint:gosec // nesting is capped
+		e.opu(opBr, uint32(e.depth-1-outer))
 		e.depth--
 		e.labels = e.labels[:len(e.labels)-1]
 		e.op(opEnd)

@@ -17,7 +17,7 @@ import (
 // instruction.
 func FuzzMeter(f *testing.F) {
 	for seed := range uint64(20) {
-		f.Add(passtest.Bytes(seed, int(30*(seed%9)))) //nolint:gosec // small
+		f.Add(passtest.Bytes(seed, int(30*(seed%9))))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 4096 {
@@ -32,7 +32,7 @@ func TestPrograms(t *testing.T) {
 	first, end := passtest.Seeds(t, 130)
 	for seed := first; seed < end; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			compareRuns(t, passtest.Program(passtest.Bytes(seed, int(8+30*(seed%9))))) //nolint:gosec // small
+			compareRuns(t, passtest.Program(passtest.Bytes(seed, int(8+30*(seed%9)))))
 		})
 	}
 }
@@ -84,7 +84,7 @@ const exactName = "exactly"
 // counting puts a counter before every instruction that is not structural.
 func counting(in *binary.Module) []byte {
 	m := *in
-	at := m.Imported(binary.ExternGlobal) + uint32(len(m.Globals)) //nolint:gosec // few
+	at := m.Imported(binary.ExternGlobal) + uint32(len(m.Globals))
 	m.Globals = append(append([]binary.Global(nil), m.Globals...), binary.Global{
 		GlobalType: binary.GlobalType{Type: binary.I64, Mutable: true}, Init: binary.ConstExpr{0x42, 0, 0x0b},
 	})

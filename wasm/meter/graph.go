@@ -82,8 +82,8 @@ type block struct {
 }
 
 func (g *grapher) node(at int) int32 {
-	g.nodes = append(g.nodes, node{at: int32(at), call: int32(len(g.calls))}) //nolint:gosec // bodies are below Limits.BodySize
-	return int32(len(g.nodes) - 1)                                            //nolint:gosec // as above
+	g.nodes = append(g.nodes, node{at: int32(at), call: int32(len(g.calls))})
+	return int32(len(g.nodes) - 1)
 }
 
 func (g *grapher) edge(u, v int32) { g.edges = append(g.edges, [2]int32{u, v}) }

@@ -21,7 +21,7 @@ func (w *rewriter) frame() {
 	m.Imports = append(append([]binary.Import(nil), m.Imports...), binary.Import{
 		Module: ImportModule, Name: ImportRefuel, Kind: binary.ExternFunc, Type: tRefuel,
 	})
-	w.fuel = m.Imported(binary.ExternGlobal) + uint32(len(m.Globals)) //nolint:gosec // at most Limits.Globals and Imports
+	w.fuel = m.Imported(binary.ExternGlobal) + uint32(len(m.Globals)) // at most Limits.Globals and Imports
 	m.Globals = append([]binary.Global(nil), m.Globals...)
 	for i := range m.Globals {
 		m.Globals[i].Init = w.movedExpr(m.Globals[i].Init)
@@ -51,7 +51,7 @@ func (w *rewriter) frame() {
 		body(e)
 		m.Funcs = append(m.Funcs, t)
 		m.Codes = append(m.Codes, binary.Code{Locals: locals, Body: append(e.out, opEnd)})
-		return w.nimp + uint32(len(m.Funcs)) //nolint:gosec // one import more than before, one function less than the length
+		return w.nimp + uint32(len(m.Funcs))
 	}
 	refuel := w.nimp // the import
 	w.refuel = add(tVoid, nil, func(e *emitter) {
@@ -108,7 +108,7 @@ func (w *rewriter) frame() {
 	})
 	w.helpers.grow = map[uint32]uint32{}
 	imported := w.m.Imported(binary.ExternTable)
-	tables := imported + uint32(len(m.Tables)) //nolint:gosec // at most Limits.Tables
+	tables := imported + uint32(len(m.Tables)) // at most Limits.Tables
 	for k := range tables {
 		w.helpers.grow[k] = add(tLength, t, func(e *emitter) {
 			e.t = 1
@@ -192,7 +192,7 @@ func VisitOf(need int64) (v Visit, code uint32) {
 	case need == needReturn:
 		return Return, 0
 	case need >= needEnd && need <= needEnd|math.MaxUint32:
-		return End, uint32(need) //nolint:gosec // the lower half
+		return End, uint32(need)
 	}
 	return NeedsFuel, 0
 }
@@ -243,7 +243,7 @@ func (w *rewriter) elems() {
 	m.Tables = append([]binary.TableType(nil), m.Tables...)
 	imported := w.m.Imported(binary.ExternTable)
 	for i := range m.Tables {
-		if w.capped(imported + uint32(i)) { //nolint:gosec // at most Limits.Tables
+		if w.capped(imported + uint32(i)) { // at most Limits.Tables
 			m.Tables[i].HasMax, m.Tables[i].Max = true, max(w.o.TableCap, m.Tables[i].Min)
 		}
 	}
@@ -272,14 +272,14 @@ func (w *rewriter) typeOf(params, results []binary.ValType) uint32 {
 	if w.types == nil {
 		w.types = make(map[string]uint32, len(w.out.Types))
 		for i := range w.out.Types {
-			w.types[w.out.Types[i].Key()] = uint32(i) //nolint:gosec // at most Limits.Types
+			w.types[w.out.Types[i].Key()] = uint32(i) // at most Limits.Types
 		}
 	}
 	t := binary.FuncType{Params: params, Results: results}
 	if i, ok := w.types[t.Key()]; ok {
 		return i
 	}
-	i := uint32(len(w.out.Types)) //nolint:gosec // at most Limits.Types and a few
+	i := uint32(len(w.out.Types)) // at most Limits.Types and a few
 	w.types[t.Key()] = i
 	w.out.Types = append(w.out.Types, t)
 	return i

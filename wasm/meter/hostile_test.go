@@ -21,7 +21,7 @@ func rep(n int, b ...byte) []byte { return bytes.Repeat(b, n) }
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 // uleb is n in five bytes or fewer.
-func uleb(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) } //nolint:gosec // counts
+func uleb(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
 
 // many makes a module of n functions of no type, with one memory and one table.
 func many(n int, body func(i int) []byte) *wasm.Module {
@@ -47,7 +47,7 @@ func fill(size int, body []byte) *wasm.Module {
 func taken(m *wasm.Module) *wasm.Module {
 	e := wasm.Elem{Mode: wasm.Passive, Type: wasm.FuncRef}
 	for i := range m.Funcs {
-		e.Funcs = append(e.Funcs, uint32(i)) //nolint:gosec // an index
+		e.Funcs = append(e.Funcs, uint32(i))
 	}
 	m.Elems = []wasm.Elem{e}
 	return m
@@ -244,7 +244,7 @@ var hostile = []struct {
 			m.Types = append(m.Types, t)
 		}
 		for i := range m.Funcs {
-			m.Funcs[i] = uint32(i % 9_000) //nolint:gosec // small
+			m.Funcs[i] = uint32(i % 9_000)
 			var b []byte
 			for j := range 8 {
 				b = join(b, []byte{0x00, 0x11}, uleb((i*13+j*j*101)%9_000), []byte{0})
@@ -275,7 +275,7 @@ var hostile = []struct {
 		m := many(max(size/10_000, 1), func(int) []byte { return nil })
 		for i := range m.Codes {
 			for k := range 4_900 {
-				m.Codes[i].Locals = append(m.Codes[i].Locals, wasm.LocalGroup{Count: 1, Type: wasm.I32 - wasm.ValType(k%2)}) //nolint:gosec // two types
+				m.Codes[i].Locals = append(m.Codes[i].Locals, wasm.LocalGroup{Count: 1, Type: wasm.I32 - wasm.ValType(k%2)})
 			}
 		}
 		return m
@@ -389,7 +389,7 @@ func TestHostileModules(t *testing.T) {
 			if accepted != nil {
 				steps, calls = meter.CutSteps(accepted.Module, accepted.MaxStack)
 			}
-			allocs := int(after.Mallocs - before.Mallocs) //nolint:gosec // a count
+			allocs := int(after.Mallocs - before.Mallocs)
 			t.Logf("%-40s %5.1f MiB: %3d MiB, %4.1f rounds, %4.1f times as large, %4.2f allocations a byte %s", h.name,
 				float64(len(b))/mib, got/mib, float64(steps)/float64(max(calls, 1)), float64(out)/float64(len(b)), float64(allocs)/float64(len(b)), code)
 			if got > most {

@@ -15,7 +15,7 @@ func (g *grapher) loops(f *fn) {
 	inner, outer := g.inner, g.outer // innermost loop of a block; loop around a header's loop
 	found := false
 	budget := nesting * len(N)
-	for i := int32(len(N)) - 1; i >= 0 && budget >= 0; i-- { //nolint:gosec // nodes are fewer than the bytes of a body
+	for i := int32(len(N)) - 1; i >= 0 && budget >= 0; i-- {
 		for _, s := range f.succ(&N[i]) {
 			c := s // a branch back to the header s
 			if s > i {
@@ -50,7 +50,7 @@ func (g *grapher) loops(f *fn) {
 		return
 	}
 	for i := range N {
-		if in := inner[i]; in == int32(i) { //nolint:gosec // as above
+		if in := inner[i]; in == int32(i) {
 			g.level[i] = 1
 			if o := outer[i]; o >= 0 {
 				g.level[i] = g.level[o] + 1
@@ -121,7 +121,7 @@ func (g *grapher) tests(f *fn) {
 	N := f.nodes
 	budget := 16 * len(N)
 	g.seen = fill(g.seen, len(N), -1)
-	for h := int32(len(N)) - 1; h >= 0; h-- { //nolint:gosec // as above
+	for h := int32(len(N)) - 1; h >= 0; h-- {
 		if !N[h].loop || g.inner[h] != h {
 			continue // not a header, or a loop that is never repeated
 		}

@@ -35,7 +35,7 @@ func TestRandomRecursion(t *testing.T) {
 			},
 			Exports: []wasm.Export{{Name: "f", Kind: wasm.ExternFunc}, {Name: "work", Kind: wasm.ExternGlobal}},
 		}
-		r := rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // the same each time
+		r := rand.New(rand.NewPCG(seed, 11))
 		for range functions {
 			m.Funcs = append(m.Funcs, 0)
 			m.Codes = append(m.Codes, wasm.Code{

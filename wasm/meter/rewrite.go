@@ -139,7 +139,7 @@ func (w *rewriter) canonical() {
 		k := t.Key()
 		n, ok := seen[k]
 		if !ok {
-			n = uint32(len(seen)) //nolint:gosec // at most Limits.Types
+			n = uint32(len(seen)) // at most Limits.Types
 			seen[k] = n
 		}
 		w.canon = append(w.canon, n)
@@ -177,7 +177,7 @@ func (w *rewriter) graphs(maxStack []uint32) {
 		func() *grapher { return &grapher{m: w.m, canon: w.canon, nimp: w.nimp} },
 		func(g *grapher, i int) {
 			f, c := &store[i], &w.m.Codes[i]
-			f.index, f.typ = w.nimp+uint32(i), w.m.Funcs[i] //nolint:gosec // at most Limits.Functions
+			f.index, f.typ = w.nimp+uint32(i), w.m.Funcs[i] // at most Limits.Functions
 			g.build(f, c)
 			values := int64(len(w.m.Types[f.typ].Params))
 			for _, l := range c.Locals {

@@ -50,7 +50,7 @@ func (t *Tank) Refuel(fuel, need int64) (int64, error) {
 		return 0, ErrFuel
 	}
 	t.Granted += grant
-	return fuel + int64(grant), nil //nolint:gosec // a slice, or what is missing, which fits
+	return fuel + int64(grant), nil
 }
 
 // Used gives the fuel that was used by guest and host functions together, from

@@ -62,11 +62,11 @@ func tree(t *testing.T, bodies [][]byte) (done, most uint64) {
 	t.Helper()
 	// Each has a local to count with; the first one's is behind its parameter.
 	m := working(2, bodies...)
-	m.Tables = []wasm.TableType{{Elem: wasm.FuncRef, Extent: wasm.Extent{Min: uint32(len(bodies))}}} //nolint:gosec // few
+	m.Tables = []wasm.TableType{{Elem: wasm.FuncRef, Extent: wasm.Extent{Min: uint32(len(bodies))}}}
 	called := wasm.Elem{Type: wasm.FuncRef, Offset: []byte{0x41, 0, 0x0b}}
 	for i := range bodies {
 		if i%2 == 1 {
-			called.Funcs = append(called.Funcs, uint32(i)) //nolint:gosec // few
+			called.Funcs = append(called.Funcs, uint32(i))
 		}
 	}
 	m.Elems = []wasm.Elem{called}
@@ -87,7 +87,7 @@ func TestRandomTrees(t *testing.T) {
 	}
 	first, end := passtest.Seeds(t, few)
 	for seed := first; seed < end; seed++ {
-		r := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // the same each time
+		r := rand.New(rand.NewPCG(seed, 7))
 		const functions = 7
 		bodies, total := make([][]byte, functions), make([]uint64, functions)
 		for i := functions - 1; i >= 0; i-- {
@@ -121,11 +121,11 @@ func randomTree(r *rand.Rand, i int, total []uint64) (body []byte, steps uint64)
 		n := 1 + r.IntN(1500)
 		switch r.IntN(5) {
 		case 0:
-			add(rep(n, 0x23, 0, 0x41, 1, 0x6a, 0x24, 0), uint64(n)) //nolint:gosec // positive
+			add(rep(n, 0x23, 0, 0x41, 1, 0x6a, 0x24, 0), uint64(n)) // positive
 		case 1: // in an arm
-			add(join([]byte{0x41, byte(r.IntN(2)), 0x04, 0x40}, rep(n, 0x23, 0, 0x41, 1, 0x6a, 0x24, 0), []byte{0x0b}), uint64(n)) //nolint:gosec // as above
+			add(join([]byte{0x41, byte(r.IntN(2)), 0x04, 0x40}, rep(n, 0x23, 0, 0x41, 1, 0x6a, 0x24, 0), []byte{0x0b}), uint64(n))
 		case 2: // in a block that is left in its middle, or with the whole function
-			add(join([]byte{0x02, 0x40}, rep(n, 0x23, 0, 0x41, 1, 0x6a, 0x24, 0), []byte{0x41, byte(r.IntN(2)), 0x0d, byte(r.IntN(2)), 0x0b}), uint64(n)) //nolint:gosec // as above
+			add(join([]byte{0x02, 0x40}, rep(n, 0x23, 0, 0x41, 1, 0x6a, 0x24, 0), []byte{0x41, byte(r.IntN(2)), 0x0d, byte(r.IntN(2)), 0x0b}), uint64(n))
 		default:
 			if i+1 == len(total) {
 				continue
@@ -136,8 +136,8 @@ func randomTree(r *rand.Rand, i int, total []uint64) (body []byte, steps uint64)
 				call = []byte{0x41, byte(to / 2), 0x11, 1, 0}
 			}
 			times := 1 + r.IntN(60)
-			calls, n := rep(times, call...), uint64(times)*total[to] //nolint:gosec // as above
-			if r.IntN(3) == 0 {                                      // a few times in a loop
+			calls, n := rep(times, call...), uint64(times)*total[to]
+			if r.IntN(3) == 0 { // a few times in a loop
 				calls = join([]byte{0x41, 3, 0x21, 1, 0x03, 0x40}, calls, []byte{0x20, 1, 0x41, 1, 0x6b, 0x22, 1, 0x0d, 0, 0x0b})
 				n *= 3
 			}

@@ -16,7 +16,7 @@ func working(locals uint32, bodies ...[]byte) *binary.Module {
 		Exports: []binary.Export{{Name: "f", Kind: binary.ExternFunc}, {Name: "work", Kind: binary.ExternGlobal}},
 	}
 	for i, b := range bodies {
-		m.Funcs = append(m.Funcs, uint32(min(i, 1))) //nolint:gosec // 0 or 1
+		m.Funcs = append(m.Funcs, uint32(min(i, 1)))
 		m.Codes = append(m.Codes, binary.Code{Body: b, Locals: []binary.LocalGroup{{Count: locals, Type: binary.I32}}})
 	}
 	return m

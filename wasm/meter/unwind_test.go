@@ -85,11 +85,11 @@ func work(t *testing.T, module []byte, n uint64) (done, most uint64) {
 		WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, m api.Module, s []uint64) {
 			now := m.ExportedGlobal("work").Get()
 			most, last = max(most, now-last), now
-			next, err := tank.Refuel(int64(s[0]), int64(s[1])) //nolint:gosec // the counter's bits
+			next, err := tank.Refuel(int64(s[0]), int64(s[1]))
 			if err != nil {
 				panic(err)
 			}
-			s[0] = uint64(next) //nolint:gosec // as above
+			s[0] = uint64(next)
 		}), []api.ValueType{i64, i64}, []api.ValueType{i64}).
 		Export(meter.ImportRefuel).Instantiate(ctx)
 	if err != nil {

@@ -50,7 +50,7 @@ func Verify(in *binary.Module, rw *Rewritten) error {
 		return errors.New("meter: Verify needs a module that was rewritten with Options.Trace")
 	}
 	v := &verifier{in: in, out: rw.Module, claim: rw.Proof, nimp: in.Imported(binary.ExternFunc)}
-	v.fuel = in.Imported(binary.ExternGlobal) + uint32(len(in.Globals)) //nolint:gosec // at most Limits.Globals and Imports
+	v.fuel = in.Imported(binary.ExternGlobal) + uint32(len(in.Globals)) // at most Limits.Globals and Imports
 	for _, step := range []func() error{v.sections, v.claims, v.helpers} {
 		if err := step(); err != nil {
 			return err
@@ -232,7 +232,7 @@ func (v *verifier) names() error {
 		want = append(want, binary.Export{Name: ExportStart, Kind: binary.ExternFunc, Index: v.at(*in.Start)})
 	}
 	if len(v.claim.Main) > 0 {
-		last := v.nimp + uint32(len(out.Codes)) //nolint:gosec // the last function, one import behind the others
+		last := v.nimp + uint32(len(out.Codes))
 		want = append(want, binary.Export{Name: ExportMain, Kind: binary.ExternFunc, Index: last})
 	}
 	if out.Start != nil {
@@ -259,7 +259,7 @@ func (v *verifier) claims() error {
 	for i := range in.Types {
 		k := in.Types[i].Key()
 		if _, ok := numbers[k]; !ok {
-			numbers[k] = uint32(len(numbers)) //nolint:gosec // at most Limits.Types
+			numbers[k] = uint32(len(numbers)) // at most Limits.Types
 		}
 		v.shapes = append(v.shapes, numbers[k])
 	}
@@ -289,7 +289,7 @@ func (v *verifier) claims() error {
 		}
 	}
 	for _, f := range c.Main {
-		if f >= v.nimp+uint32(len(in.Codes)) { //nolint:gosec // at most Limits.Functions
+		if f >= v.nimp+uint32(len(in.Codes)) { // at most Limits.Functions
 			return broken("the main function calls function %d, which does not exist", f)
 		}
 		if err := exported(f, "called by the main function"); err != nil {
@@ -304,7 +304,7 @@ func (v *verifier) claims() error {
 		if v.taken[f] {
 			s := v.shapes[in.Funcs[f]]
 			needs[s] = max(needs[s], q)
-			v.calls[len(in.Codes)+int(s)] = append(v.calls[len(in.Codes)+int(s)], int32(f)) //nolint:gosec // at most Limits.Functions
+			v.calls[len(in.Codes)+int(s)] = append(v.calls[len(in.Codes)+int(s)], int32(f)) // at most Limits.Functions
 		}
 	}
 	for t, q := range c.Indirect {

@@ -57,7 +57,7 @@ func TestVerifySpecModules(t *testing.T) {
 // repository is the root of this project.
 func repository(tb testing.TB) string {
 	tb.Helper()
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output() //nolint:noctx // a local question
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -82,10 +82,10 @@ func guests(tb testing.TB) map[string][]byte {
 		m[name] = b
 	}
 	for _, n := range []string{"nbody", "sieve", "recursion"} {
-		build(n, exec.Command("rustc", "--target", "wasm32-wasip1", "-Copt-level=3", "-Cpanic=abort", "-Cstrip=symbols", //nolint:gosec,noctx // names from the list above
+		build(n, exec.Command("rustc", "--target", "wasm32-wasip1", "-Copt-level=3", "-Cpanic=abort", "-Cstrip=symbols",
 			"-o", filepath.Join(dir, n+".wasm"), filepath.Join(src, n+".rs")))
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, "gojson.wasm"), ".") //nolint:gosec,noctx // as above
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, "gojson.wasm"), ".")
 	cmd.Dir = filepath.Join(src, "gojson")
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	build("gojson", cmd)

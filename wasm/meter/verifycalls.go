@@ -14,7 +14,7 @@ func (v *verifier) callees() (order []int32) {
 	for f, taken := range v.taken {
 		if taken {
 			s := n + int(v.shapes[v.in.Funcs[f]])
-			v.all[s] = append(v.all[s], int32(f)) //nolint:gosec // at most Limits.Functions
+			v.all[s] = append(v.all[s], int32(f)) // at most Limits.Functions
 		}
 	}
 	met := slices.Repeat([]int{-1}, len(v.all))
@@ -37,7 +37,7 @@ func (v *verifier) callees() (order []int32) {
 			continue
 		}
 		seen[root] = true
-		for path := []visit{{int32(root), 0}}; len(path) > 0; { //nolint:gosec // functions and types are few
+		for path := []visit{{int32(root), 0}}; len(path) > 0; {
 			p := &path[len(path)-1]
 			if p.next == len(v.all[p.node]) {
 				order = append(order, p.node)
@@ -60,9 +60,9 @@ func (v *verifier) callees() (order []int32) {
 func (v *verifier) callee(x *binary.Instr) int32 {
 	switch x.Op {
 	case binary.OpCall, binary.OpReturnCall:
-		return max(int32(x.A)-int32(v.nimp), none) //nolint:gosec // at most Limits.Functions
+		return max(int32(x.A)-int32(v.nimp), none) // at most Limits.Functions
 	case binary.OpCallIndirect, binary.OpReturnCallI:
-		return int32(len(v.in.Codes)) + int32(v.shapes[x.A]) //nolint:gosec // as above
+		return int32(len(v.in.Codes)) + int32(v.shapes[x.A])
 	}
 	return none
 }
@@ -72,7 +72,7 @@ func (v *verifier) knot(order []int32) {
 	callers := make([][]int32, len(v.all))
 	for f, list := range v.all {
 		for _, to := range list {
-			callers[to] = append(callers[to], int32(f)) //nolint:gosec // functions and types are few
+			callers[to] = append(callers[to], int32(f))
 		}
 	}
 	v.knots = slices.Repeat([]int32{none}, len(v.all))
@@ -107,7 +107,7 @@ func (v *verifier) callCycles() error {
 			continue
 		}
 		state[root] = open
-		path := []visit{{int32(root), 0}} //nolint:gosec // functions and types are few
+		path := []visit{{int32(root), 0}}
 		for len(path) > 0 {
 			p := &path[len(path)-1]
 			if p.next == len(v.calls[p.node]) {

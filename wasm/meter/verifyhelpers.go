@@ -27,9 +27,9 @@ func (l listing) constant(op byte, c int64) listing { return binary.AppendS64(ap
 func (v *verifier) helpers() error {
 	in, out := v.in, v.out
 	imported := in.Imported(binary.ExternTable)
-	tables := imported + uint32(len(in.Tables)) //nolint:gosec // at most Limits.Tables
+	tables := imported + uint32(len(in.Tables)) // at most Limits.Tables
 	n := len(in.Codes)
-	v.first = v.nimp + 1 + uint32(n) //nolint:gosec // at most Limits.Functions
+	v.first = v.nimp + 1 + uint32(n) // at most Limits.Functions
 	added := helperGrow + int(tables)
 	if len(v.claim.Main) > 0 {
 		added++ // behind the others

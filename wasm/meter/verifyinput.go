@@ -100,13 +100,13 @@ func (w *walker) effect() error {
 		if b.A != w.v.at(a.A) {
 			return w.fail("a call of function %d became one of %d", a.A, b.A)
 		}
-		return w.called(w.calleeType(a.A), int32(a.A)-int32(w.v.nimp)) //nolint:gosec // at most Limits.Functions
+		return w.called(w.calleeType(a.A), int32(a.A)-int32(w.v.nimp)) // at most Limits.Functions
 	case binary.OpCallIndirect, binary.OpReturnCallI:
 		w.st.height--
 		if err := w.same(); err != nil {
 			return err
 		}
-		return w.called(&w.v.in.Types[a.A], int32(len(w.v.in.Codes))+int32(w.v.shapes[a.A])) //nolint:gosec // as above
+		return w.called(&w.v.in.Types[a.A], int32(len(w.v.in.Codes))+int32(w.v.shapes[a.A]))
 	case binary.OpMemoryGrow:
 		if b.A != w.v.first+helperPages {
 			return w.fail("memory.grow became a call of function %d", b.A)

@@ -187,7 +187,7 @@ func (w *walker) locals(t *binary.FuncType, c, o *binary.Code) error {
 	if len(o.Locals) < n || len(o.Locals) > n+2 {
 		return w.fail("locals were lost or added")
 	}
-	w.own = uint32(len(t.Params)) //nolint:gosec // at most Limits.Values
+	w.own = uint32(len(t.Params)) // at most Limits.Values
 	for i, g := range c.Locals {
 		if o.Locals[i] != g {
 			return w.fail("local %d was changed", i)
@@ -295,7 +295,7 @@ func (w *walker) expect(op binary.Op, a int64) error {
 // pattern reads several inserted instructions.
 func (w *walker) pattern(want ...[2]int64) error {
 	for _, p := range want {
-		if err := w.expect(binary.Op(p[0]), p[1]); err != nil { //nolint:gosec // operations written below
+		if err := w.expect(binary.Op(p[0]), p[1]); err != nil {
 			return err
 		}
 	}

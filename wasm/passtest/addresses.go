@@ -18,7 +18,7 @@ func Addresses(data []byte) []byte {
 	a.op(0x0b)
 	content := make([]byte, 1<<16)
 	for i := range content {
-		content[i] = byte(a.rnd.Uint32()) //nolint:gosec // chance
+		content[i] = byte(a.rnd.Uint32())
 	}
 	m := binary.Module{
 		Types:    []binary.FuncType{{Results: []binary.ValType{i32}}, {Params: []binary.ValType{i32}, Results: []binary.ValType{i32}}},
@@ -66,7 +66,7 @@ func of(l byte) within {
 
 func (a *addresses) op(b ...byte) { a.out = append(a.out, b...) }
 
-func (a *addresses) local() byte { return byte(a.n(locals)) } //nolint:gosec // six
+func (a *addresses) local() byte { return byte(a.n(locals)) }
 
 // constant is -64 to 127, of which the first half is rare.
 func (a *addresses) constant() int64 {
@@ -78,7 +78,7 @@ func (a *addresses) constant() int64 {
 
 // offset is mostly small, and at times at the edge of what is folded.
 func (a *addresses) offset() {
-	o := uint32(a.n(128)) //nolint:gosec // below 128
+	o := uint32(a.n(128)) // below 128
 	if a.one(6) {
 		o += 897 - 64
 	}

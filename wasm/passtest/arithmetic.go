@@ -70,8 +70,8 @@ var giving = func() (by [6][]binary.Op) {
 func kindOf(letter byte) int { return slices.Index([]byte("ilfdv"), letter) }
 
 func (a *arithmetic) op(b ...byte)          { a.out = append(a.out, b...) }
-func (a *arithmetic) opu(b byte, i int)     { a.out = binary.AppendU32(append(a.out, b), uint32(i)) } //nolint:gosec // small
-func (a *arithmetic) byte() byte            { return byte(a.n(256)) }                                 //nolint:gosec // below 256
+func (a *arithmetic) opu(b byte, i int)     { a.out = binary.AppendU32(append(a.out, b), uint32(i)) }
+func (a *arithmetic) byte() byte            { return byte(a.n(256)) } // below 256
 func (a *arithmetic) blockOf(t int)         { a.op(byte(kinds[t])) }
 func (a *arithmetic) counter(depth int) int { return len(a.params) + perKind*len(kinds) + depth }
 
@@ -104,7 +104,7 @@ func (a *arithmetic) function(i int, last bool) {
 		t = binary.FuncType{Params: a.types(9), Results: a.types(5)}
 	}
 	a.m.Types = append(a.m.Types, t)
-	a.m.Funcs = append(a.m.Funcs, uint32(i)) //nolint:gosec // a handful
+	a.m.Funcs = append(a.m.Funcs, uint32(i))
 	a.out, a.params, a.budget, a.loops, a.calls = nil, t.Params, 60+a.n(200), 0, 0
 	for k := range kinds {
 		for j := range perKind {
@@ -129,7 +129,7 @@ func (a *arithmetic) function(i int, last bool) {
 	a.m.Codes = append(a.m.Codes, c)
 	if last {
 		a.m.Memories = []binary.Extent{{Min: 1, Max: 1, HasMax: true}}
-		a.m.Exports = []binary.Export{{Name: "f", Kind: binary.ExternFunc, Index: uint32(i)}, {Name: "memory", Kind: binary.ExternMemory}} //nolint:gosec // as above
+		a.m.Exports = []binary.Export{{Name: "f", Kind: binary.ExternFunc, Index: uint32(i)}, {Name: "memory", Kind: binary.ExternMemory}}
 	}
 }
 
@@ -137,14 +137,14 @@ func (a *arithmetic) function(i int, last bool) {
 func (a *arithmetic) dump() {
 	for k := range kinds {
 		for j := range perKind {
-			a.op(0x41, 0, 0x20, byte(len(a.params)+k*perKind+j)) //nolint:gosec // small
+			a.op(0x41, 0, 0x20, byte(len(a.params)+k*perKind+j))
 			switch kinds[k] {
 			case binary.V128:
 				a.op(0xfd, 11, 0)
 			default:
 				a.op([]byte{0x36, 0x37, 0x38, 0x39}[k], 0)
 			}
-			a.out = binary.AppendU32(a.out, uint32(60_000+16*(k*perKind+j))) //nolint:gosec // as above
+			a.out = binary.AppendU32(a.out, uint32(60_000+16*(k*perKind+j)))
 		}
 	}
 }
@@ -186,7 +186,7 @@ func (a *arithmetic) statement() {
 	case n == 13 && a.loops < counters:
 		c := a.counter(a.loops)
 		a.loops++
-		a.op(0x41, byte(1+a.n(9))) //nolint:gosec // below ten
+		a.op(0x41, byte(1+a.n(9))) // below ten
 		a.opu(0x21, c)
 		a.op(0x03, 0x40)
 		a.statements(1 + a.n(4))
@@ -300,11 +300,11 @@ func (a *arithmetic) code(op binary.Op) {
 }
 
 func (a *arithmetic) immediates(op binary.Op) {
-	lanes := func() byte { return byte(a.n(int(op.Lanes()))) } //nolint:gosec // at most 16
+	lanes := func() byte { return byte(a.n(int(op.Lanes()))) } // at most 16
 	switch op.Imm() {
 	case binary.ImmMem, binary.ImmMemLane:
-		a.op(byte(a.n(int(op.MaxAlign()) + 1)))                    //nolint:gosec // at most four
-		a.out = binary.AppendU32(a.out, uint32(a.n(256)*a.n(128))) //nolint:gosec // below the end of the memory
+		a.op(byte(a.n(int(op.MaxAlign()) + 1)))                    // at most four
+		a.out = binary.AppendU32(a.out, uint32(a.n(256)*a.n(128))) // below the end of the memory
 		if op.Imm() == binary.ImmMemLane {
 			a.op(lanes())
 		}
@@ -312,7 +312,7 @@ func (a *arithmetic) immediates(op binary.Op) {
 		a.op(lanes())
 	case binary.ImmShuffle:
 		for range 16 {
-			a.op(byte(a.n(32))) //nolint:gosec // below 32
+			a.op(byte(a.n(32))) // below 32
 		}
 	case binary.ImmI32, binary.ImmI64, binary.ImmF32, binary.ImmF64, binary.ImmV128:
 		a.bits(op)
@@ -357,7 +357,7 @@ func (a *arithmetic) bits(op binary.Op) {
 			v = int64(a.byte()) | int64(a.byte())<<8 | int64(a.byte())<<24 | int64(a.byte())<<56
 		}
 		if op == binary.OpI32Const {
-			v = int64(int32(v)) //nolint:gosec // the bits are what is meant
+			v = int64(int32(v))
 		}
 		a.out = binary.AppendS64(a.out, v)
 	case binary.OpF32Const:

@@ -48,7 +48,7 @@ func Bytes(seed uint64, n int) []byte {
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // as above
 	b := make([]byte, n)
 	for i := range b {
-		b[i] = byte(r.Uint32()) //nolint:gosec // chance
+		b[i] = byte(r.Uint32())
 	}
 	return b
 }

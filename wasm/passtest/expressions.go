@@ -62,7 +62,7 @@ func (g *program) expr(t binary.ValType) {
 		g.address()
 		op := map[binary.ValType]byte{i32: 0x28, i64: 0x29}[t]
 		g.op(op, 0)
-		g.out = binary.AppendU32(g.out, uint32(g.n(64))) //nolint:gosec // below 64
+		g.out = binary.AppendU32(g.out, uint32(g.n(64))) // below 64
 	}
 }
 

@@ -22,7 +22,7 @@ func TestMiscompiled(t *testing.T) {
 	engines := passtest.Engines(api.CoreFeaturesV2)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			wasm, err := os.ReadFile(file) //nolint:gosec // of this package
+			wasm, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -44,7 +44,7 @@ func (p *pressure) module() []byte {
 	p.m.Tables = []binary.TableType{{Elem: binary.FuncRef, Extent: binary.Extent{Min: 4, Max: 4, HasMax: true}}}
 	p.m.Elems = []binary.Elem{{Type: binary.FuncRef, Offset: []byte{0x41, 0, 0x0b}, Funcs: []uint32{0, 1, 1, 0}}}
 	p.m.Globals = []binary.Global{{GlobalType: binary.GlobalType{Type: binary.I64, Mutable: true}, Init: []byte{0x42, 1, 0x0b}}}
-	p.m.Exports = []binary.Export{{Name: "f", Kind: binary.ExternFunc, Index: uint32(functions)}, {Name: "memory", Kind: binary.ExternMemory}} //nolint:gosec // a handful
+	p.m.Exports = []binary.Export{{Name: "f", Kind: binary.ExternFunc, Index: uint32(functions)}, {Name: "memory", Kind: binary.ExternMemory}}
 	return p.m.Encode()
 }
 
@@ -102,7 +102,7 @@ func (p *pressure) function(i int, t binary.FuncType, last bool) {
 		p.many[k] = many[k] * times
 	}
 	p.m.Types = append(p.m.Types, t)
-	p.m.Funcs = append(p.m.Funcs, uint32(i)) //nolint:gosec // a handful
+	p.m.Funcs = append(p.m.Funcs, uint32(i))
 	p.out, p.params, p.loops, p.calls = nil, t.Params, 0, 0
 	p.budget = 40 + p.n(200)
 	if i < leaves {
@@ -141,7 +141,7 @@ func (p *pressure) function(i int, t binary.FuncType, last bool) {
 	c.Locals = append(c.Locals, binary.LocalGroup{Count: counters, Type: binary.I32},
 		binary.LocalGroup{Count: 1, Type: binary.F32}, binary.LocalGroup{Count: 1, Type: binary.F64}, binary.LocalGroup{Count: 1, Type: binary.V128})
 	for k, n := range p.many {
-		c.Locals = append(c.Locals, binary.LocalGroup{Count: uint32(n), Type: kinds[k]}) //nolint:gosec // a handful
+		c.Locals = append(c.Locals, binary.LocalGroup{Count: uint32(n), Type: kinds[k]})
 	}
 	p.m.Codes = append(p.m.Codes, c)
 }
@@ -170,9 +170,9 @@ func (p *pressure) dump() {
 			if kinds[k] == binary.V128 {
 				p.op(0xfd, 11, 0)
 			} else {
-				p.op(byte(0x36+k), 0) //nolint:gosec // the stores of i32, i64, f32 and f64
+				p.op(byte(0x36+k), 0)
 			}
-			p.out = binary.AppendU32(p.out, uint32(place)) //nolint:gosec // below 65,536
+			p.out = binary.AppendU32(p.out, uint32(place)) // below 65,536
 			l, place = l+1, place+16
 		}
 	}
@@ -240,7 +240,7 @@ func (p *pressure) choose() {
 	p.opu(0x20, p.held(0))
 	if p.one(2) {
 		p.opu(0x20, p.held(0))
-		p.op(byte(0x46 + p.n(10))) //nolint:gosec // comparisons of i32
+		p.op(byte(0x46 + p.n(10)))
 	}
 	if p.one(2) {
 		p.op(0x1c, 1, byte(kinds[k]))
@@ -314,7 +314,7 @@ func (p *pressure) bulk() {
 	place, length := []byte{0xff, 0xbf, 0x01}, []byte{0xff, 0x00}
 	switch p.n(4) {
 	case 0:
-		p.op(0x41, byte(p.n(2)), 0x40, 0) //nolint:gosec // grow by 0 or 1
+		p.op(0x41, byte(p.n(2)), 0x40, 0)
 		p.opu(0x21, p.held(0))
 	case 1:
 		p.op(0x3f, 0)
@@ -338,7 +338,7 @@ func (p *pressure) wide() {
 	p.opu(0x20, p.held(1))
 	p.op(0x42, byte(p.n(32)), 0x86, 0x7c, 0xa7, 0x41, 0xff, 0xbf, 0x01, 0x71) // shl, add, wrap, and 0x5fff
 	p.op(0x29, 0)                                                             // i64.load
-	p.out = binary.AppendU32(p.out, uint32(p.n(200)))                         //nolint:gosec // small
+	p.out = binary.AppendU32(p.out, uint32(p.n(200)))
 	p.opu(0x21, p.held(1))
 }
 
@@ -362,7 +362,7 @@ func (p *pressure) loop() {
 	p.deep++
 	c := p.counter(p.loops)
 	p.loops++
-	p.op(0x41, byte(1+p.n(4))) //nolint:gosec // below five
+	p.op(0x41, byte(1+p.n(4))) // below five
 	p.opu(0x21, c)
 	p.op(0x03, 0x40)
 	p.statements(1 + p.n(8))

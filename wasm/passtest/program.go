@@ -59,7 +59,7 @@ func (g *program) module() *binary.Module {
 	m.Types = append(m.Types, m.Types[2]) // the same shape under another number
 	nf := 2 + g.n(8)
 	for range nf {
-		m.Funcs = append(m.Funcs, uint32(g.n(len(m.Types)))) //nolint:gosec // a handful
+		m.Funcs = append(m.Funcs, uint32(g.n(len(m.Types))))
 	}
 	m.Tables = []binary.TableType{{Elem: binary.FuncRef, Extent: binary.Extent{Min: tableItems, Max: 40, HasMax: g.one(2)}}}
 	m.Memories = []binary.Extent{{Min: 1, Max: maxMemory, HasMax: true}}
@@ -80,7 +80,7 @@ func (g *program) module() *binary.Module {
 	}
 	var refs []uint32
 	for range tableItems - 2 { // two stay null
-		refs = append(refs, uint32(g.n(nf))) //nolint:gosec // a handful
+		refs = append(refs, uint32(g.n(nf)))
 	}
 	m.Elems = []binary.Elem{
 		{Type: binary.FuncRef, Offset: konst(i32, 0), Funcs: refs},
@@ -91,15 +91,15 @@ func (g *program) module() *binary.Module {
 	m.Datas = []binary.Data{{Mode: binary.Passive, Init: []byte("bytes of a passive segment, longer than eight")}}
 	for i := range nf {
 		if i < 2 || g.one(3) {
-			m.Exports = append(m.Exports, binary.Export{Name: string(rune('a' + i)), Kind: binary.ExternFunc, Index: uint32(i)}) //nolint:gosec // small
+			m.Exports = append(m.Exports, binary.Export{Name: string(rune('a' + i)), Kind: binary.ExternFunc, Index: uint32(i)})
 		}
 	}
 	m.Exports = append(m.Exports, binary.Export{Name: "memory", Kind: binary.ExternMemory})
 	for i := range m.Globals {
-		m.Exports = append(m.Exports, binary.Export{Name: "g" + string(rune('0'+i)), Kind: binary.ExternGlobal, Index: uint32(i)}) //nolint:gosec // small
+		m.Exports = append(m.Exports, binary.Export{Name: "g" + string(rune('0'+i)), Kind: binary.ExternGlobal, Index: uint32(i)})
 	}
 	for i := range nf {
-		m.Codes = append(m.Codes, g.function(uint32(i))) //nolint:gosec // small
+		m.Codes = append(m.Codes, g.function(uint32(i)))
 	}
 	return m
 }
@@ -126,7 +126,7 @@ func (g *program) function(i uint32) binary.Code {
 }
 
 func (g *program) op(b ...byte)           { g.out = append(g.out, b...) }
-func (g *program) opu(b byte, i int)      { g.out = binary.AppendU32(append(g.out, b), uint32(i)) } //nolint:gosec // small
+func (g *program) opu(b byte, i int)      { g.out = binary.AppendU32(append(g.out, b), uint32(i)) }
 func (g *program) i32c(v int64)           { g.out = binary.AppendS64(append(g.out, 0x41), v) }
 func (g *program) index(b byte, i uint32) { g.opu(b, int(i)) }
 func (g *program) push(t target)          { g.labels = append(g.labels, t) }
@@ -350,9 +350,9 @@ func (g *program) brTable() {
 	g.op(0x71)
 	g.opu(0x0e, n)
 	for _, x := range targets {
-		g.out = binary.AppendU32(g.out, uint32(x)) //nolint:gosec // small
+		g.out = binary.AppendU32(g.out, uint32(x))
 	}
-	g.out = binary.AppendU32(g.out, uint32(d+1)) //nolint:gosec // small
+	g.out = binary.AppendU32(g.out, uint32(d+1))
 	if g.one(2) {
 		g.statements(1) // dead code
 	}
@@ -410,7 +410,7 @@ func (g *program) store() {
 	g.expr(t)
 	op := map[binary.ValType]byte{i32: 0x36, i64: 0x37, f32: 0x38, f64: 0x39}[t]
 	g.op(op, 0)
-	g.out = binary.AppendU32(g.out, uint32(g.n(64))) //nolint:gosec // small
+	g.out = binary.AppendU32(g.out, uint32(g.n(64)))
 }
 
 // bulk writes an operation on memory, with a length that is constant or not.

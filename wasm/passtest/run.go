@@ -80,7 +80,7 @@ func Run(t *testing.T, engine Engine, wasm []byte, m *binary.Module, c *Counted)
 			}
 			var args []uint64
 			for i := range m.FuncType(e.Index).Params {
-				args = append(args, uint64(3*i+round)) //nolint:gosec // small
+				args = append(args, uint64(3*i+round))
 			}
 			res, err := inst.ExportedFunction(e.Name).Call(ctx, args...)
 			switch {
@@ -106,7 +106,7 @@ func Run(t *testing.T, engine Engine, wasm []byte, m *binary.Module, c *Counted)
 	if c != nil {
 		r.Fuel = inst.ExportedGlobal(c.Counter).Get()
 		if c.Tank != nil {
-			r.Fuel = c.Tank.Used(int64(r.Fuel)) //nolint:gosec // the counter's bits
+			r.Fuel = c.Tank.Used(int64(r.Fuel))
 		}
 	}
 	return r
@@ -128,11 +128,11 @@ func Provide(tank *meter.Tank) func(context.Context, wazero.Runtime) {
 		i64 := api.ValueTypeI64
 		_, err := r.NewHostModuleBuilder(meter.ImportModule).NewFunctionBuilder().
 			WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, _ api.Module, s []uint64) {
-				next, err := tank.Refuel(int64(s[0]), int64(s[1])) //nolint:gosec // bits
+				next, err := tank.Refuel(int64(s[0]), int64(s[1]))
 				if err != nil {
 					panic(err)
 				}
-				s[0] = uint64(next) //nolint:gosec // bits
+				s[0] = uint64(next)
 			}), []api.ValueType{i64, i64}, []api.ValueType{i64}).
 			Export(meter.ImportRefuel).Instantiate(ctx)
 		if err != nil {

@@ -203,7 +203,7 @@ func number(tb testing.TB, v any, width int) uint64 {
 	if err != nil {
 		tb.Fatalf("not a number: %v", v)
 	}
-	return uint64(n) //nolint:gosec // bits
+	return uint64(n)
 }
 
 // Matches reports whether results are what the script expects.
@@ -251,7 +251,7 @@ func sameLane(tb testing.TB, want any, got uint64, width int) bool {
 	tb.Helper()
 	if s, _ := want.(string); strings.HasPrefix(s, "nan:") {
 		if width == 32 {
-			return math.IsNaN(float64(math.Float32frombits(uint32(got)))) //nolint:gosec // 32 bits
+			return math.IsNaN(float64(math.Float32frombits(uint32(got))))
 		}
 		return math.IsNaN(math.Float64frombits(got))
 	}

@@ -65,7 +65,7 @@ type Value struct {
 
 // wazeroDir asks the go command where wazero is, once.
 var wazeroDir = sync.OnceValues(func() (string, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output() //nolint:noctx // a local question
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output()
 	return strings.TrimSpace(string(out)), err
 })
 

@@ -41,7 +41,7 @@ func (r *reader) number() uint64 {
 
 func (r *reader) signed() int64 {
 	u := r.number()
-	n := int64(u >> 1) //nolint:gosec // bits
+	n := int64(u >> 1)
 	if u&1 != 0 {
 		n = ^n
 	}
@@ -55,7 +55,7 @@ func (r *reader) length() int {
 		r.bad = true
 		return 0
 	}
-	return int(n) //nolint:gosec // compared
+	return int(n) // compared
 }
 
 // sum adds a difference to a time, which stays one.

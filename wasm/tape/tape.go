@@ -99,7 +99,7 @@ const (
 
 // NewRecorder makes a recorder whose tape has at most that many bytes.
 func NewRecorder(most uint64) *Recorder {
-	return &Recorder{most: int(min(most, math.MaxInt32)) - startSize - endingSize} //nolint:gosec // bounded
+	return &Recorder{most: int(min(most, math.MaxInt32)) - startSize - endingSize} // bounded
 }
 
 // room reports whether n more bytes fit.

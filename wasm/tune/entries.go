@@ -46,7 +46,7 @@ func entries(m *binary.Module) int {
 			} else {
 				part := s
 				part.Funcs = s.Funcs[from:to:to]
-				part.Offset = append(binary.AppendS64([]byte{byte(binary.OpI32Const)}, int64(int32(at)+int32(from))), byte(binary.OpEnd)) //nolint:gosec // fits its table
+				part.Offset = append(binary.AppendS64([]byte{byte(binary.OpI32Const)}, int64(int32(at)+int32(from))), byte(binary.OpEnd))
 				out = append(out, part)
 			}
 			from = to
@@ -71,11 +71,11 @@ func apart(m *binary.Module) bool {
 			continue
 		}
 		from, ok := place(s.Offset)
-		to := uint64(from) + uint64(max(len(s.Funcs), len(s.Exprs))) //nolint:gosec // lengths
+		to := uint64(from) + uint64(max(len(s.Funcs), len(s.Exprs)))
 		if !ok || s.Table < imported || to > uint64(m.Tables[s.Table-imported].Min) {
 			return false
 		}
-		spans = append(spans, span{s.Table, from, uint32(to)}) //nolint:gosec // within the table
+		spans = append(spans, span{s.Table, from, uint32(to)}) // within the table
 	}
 	slices.SortFunc(spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.from, b.from))
@@ -95,7 +95,7 @@ func place(x binary.ConstExpr) (uint32, bool) {
 	if !r.Next(&in) || in.Op != binary.OpI32Const {
 		return 0, false
 	}
-	at := uint32(in.Const) //nolint:gosec // the bits of an i32
+	at := uint32(in.Const)
 	return at, r.Next(&in) && in.Op == binary.OpEnd
 }
 

@@ -46,7 +46,7 @@ func TestEntries(t *testing.T) {
 	}
 	ctx := context.Background()
 	r := wazero.NewRuntime(ctx)
-	defer r.Close(ctx) //nolint:errcheck // a test's
+	defer r.Close(ctx)
 	for i := range uint64(7) {
 		var got [2]uint64
 		var failed [2]bool

@@ -114,7 +114,7 @@ func (f *folder) instr(in *binary.Instr, raw []byte) {
 	end := len(f.out)
 	switch in.Op {
 	case binary.OpI32Const:
-		f.push(operand{kind: constant, start: start, end: end, own: uint32(in.Const)}) //nolint:gosec // the bits of an i32
+		f.push(operand{kind: constant, start: start, end: end, own: uint32(in.Const)})
 	case binary.OpLocalGet:
 		f.push(f.get(in.A, start, end))
 	case binary.OpLocalSet:
@@ -246,10 +246,10 @@ func (f *folder) access(in *binary.Instr) {
 	if sig[1] != ':' {
 		f.pop() // the value of a store
 	}
-	offset := uint64(in.Const) //nolint:gosec // an u32
+	offset := uint64(in.Const)
 	offset += f.folded(f.pop(), offset)
-	f.out = binary.AppendU32(append(f.out, byte(in.Op)), in.A) //nolint:gosec // one-byte instructions
-	f.out = binary.AppendU32(f.out, uint32(offset))            //nolint:gosec // at most low, or as it was
+	f.out = binary.AppendU32(append(f.out, byte(in.Op)), in.A)
+	f.out = binary.AppendU32(f.out, uint32(offset)) // at most low, or as it was
 	if sig[len(sig)-1] != ':' {
 		f.push(operand{})
 	}

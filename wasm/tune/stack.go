@@ -83,7 +83,7 @@ func instructions(c *binary.Code) ([]binary.Instr, error) {
 func tells(ins []binary.Instr, top uint32) bool {
 	n := len(ins) - 5
 	return n >= 0 && ins[n+4].Op == binary.OpCall &&
-		ins[n].Op == binary.OpI32Const && uint32(ins[n].Const) == top && //nolint:gosec // bits
+		ins[n].Op == binary.OpI32Const && uint32(ins[n].Const) == top &&
 		ins[n+1].Op == binary.OpI32Const && ins[n+1].Const == -toldSize && ins[n+2].Op == binary.OpI32Add &&
 		ins[n+3].Op == binary.OpI32Const && ins[n+3].Const == toldSize
 }
@@ -176,15 +176,15 @@ func take(c *binary.Code, ins []binary.Instr) {
 // wrap puts the body of a function into another one, which it calls with a frame.
 func wrap(m *binary.Module, i int) {
 	nimp := m.Imported(binary.ExternFunc)
-	inner := nimp + uint32(len(m.Codes)) //nolint:gosec // an index
+	inner := nimp + uint32(len(m.Codes))
 	move := func(b []byte, by binary.Op) []byte {
 		b = binary.AppendU32(append(b, byte(binary.OpGlobalGet)), 0)
 		b = binary.AppendS64(append(b, byte(binary.OpI32Const)), frame)
 		return binary.AppendU32(append(b, byte(by), byte(binary.OpGlobalSet)), 0)
 	}
 	b := move(nil, binary.OpI32Sub)
-	for p := range m.FuncType(nimp + uint32(i)).Params { //nolint:gosec // an index
-		b = binary.AppendU32(append(b, byte(binary.OpLocalGet)), uint32(p)) //nolint:gosec // an index
+	for p := range m.FuncType(nimp + uint32(i)).Params {
+		b = binary.AppendU32(append(b, byte(binary.OpLocalGet)), uint32(p))
 	}
 	b = binary.AppendU32(append(b, byte(binary.OpCall)), inner)
 	b = append(move(b, binary.OpI32Add), byte(binary.OpEnd))

@@ -148,7 +148,7 @@ func TestSameResults(t *testing.T) {
 	edges := []uint64{0, 1, 4, 1020, 1024, 60_000, 65_508, 65_520, 65_524, 65_528, 65_532, 65_535, 65_536, 1 << 20, 1 << 31, 0xffff_f000}
 	ctx := t.Context()
 	r := wazero.NewRuntime(ctx)
-	defer r.Close(ctx) //nolint:errcheck // a test
+	defer r.Close(ctx)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			m := module(c.in...)
@@ -166,7 +166,7 @@ func TestSameResults(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer in.Close(ctx) //nolint:errcheck // a test
+				defer in.Close(ctx)
 				for i := uint32(0); i < 1<<16; i += 4 {
 					in.Memory().WriteUint32Le(i, i*2654435761)
 				}
@@ -194,7 +194,7 @@ func TestSameResults(t *testing.T) {
 func TestWrapTraps(t *testing.T) {
 	ctx := t.Context()
 	r := wazero.NewRuntime(ctx)
-	defer r.Close(ctx) //nolint:errcheck // a test
+	defer r.Close(ctx)
 	m := module(get, 0, i32, 8, add, load, 2, 0)
 	tuned, err := tune.Module(m, &tune.Options{Low: 1024})
 	if err != nil {

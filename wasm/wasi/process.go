@@ -1,4 +1,3 @@
-//nolint:gosec // arguments are bits of wasm integers: conversions are the calling convention
 package wasi
 
 import (

@@ -151,7 +151,7 @@ func (in *input) start() {
 // available is how much a read would return at once, as far as that is known.
 func (in *input) available() uint64 {
 	if memory, ok := in.direct.(interface{ Len() int }); ok {
-		return uint64(memory.Len()) //nolint:gosec // a length
+		return uint64(memory.Len())
 	}
 	return uint64(len(in.rest))
 }

@@ -257,7 +257,7 @@ func (w *World) charge(units uint64) {
 
 // copied charges for n bytes, and is where a long copy notices its deadline.
 func (w *World) copied(n int) {
-	w.charge(uint64(n+7) / 8) //nolint:gosec // a length
+	w.charge(uint64(n+7) / 8)
 	w.checkContext()
 }
 
@@ -269,7 +269,7 @@ func (w *World) wall() time.Time {
 	}
 	t := w.timeOfDay()
 	if r := w.cfg.Record; r != nil {
-		n := int64(nanos(t)) //nolint:gosec // it is held to what fits
+		n := int64(nanos(t))
 		r.Wall(n)
 		t = time.Unix(0, n)
 	}
@@ -295,7 +295,7 @@ func (w *World) elapsed() int64 {
 
 // realNow is the clock behind the nil clocks of Config, the only one here.
 func realNow() time.Time {
-	return time.Now() //nolint:forbidigo // Config.Wall and Config.Mono are the fields to inject
+	return time.Now()
 }
 
 func (w *World) mono() int64 {

@@ -29,11 +29,11 @@ func (b *Builder) Type(params, results []binary.ValType) uint32 {
 	t := binary.FuncType{Params: params, Results: results}
 	for i := range b.m.Types {
 		if b.m.Types[i].Equal(t) {
-			return uint32(i) //nolint:gosec // a handful
+			return uint32(i)
 		}
 	}
 	b.m.Types = append(b.m.Types, t)
-	return uint32(len(b.m.Types) - 1) //nolint:gosec // a handful
+	return uint32(len(b.m.Types) - 1)
 }
 
 // Import imports a function of preview1 or what stands beside it, with its right type.
@@ -78,7 +78,7 @@ func (b *Builder) ImportMemory(module, name string) {
 }
 
 // Next is the index that the next function will have, for calls ahead.
-func (b *Builder) Next() uint32 { return b.nimp + uint32(len(b.m.Funcs)) } //nolint:gosec // as many as a test writes
+func (b *Builder) Next() uint32 { return b.nimp + uint32(len(b.m.Funcs)) }
 
 // Func adds a function without its closing end.
 func (b *Builder) Func(params, results []binary.ValType, locals []binary.LocalGroup, body Code) (index uint32) {
@@ -136,7 +136,7 @@ func (b *Builder) Data(at int64, bytes string) {
 func (b *Builder) Table(minEntries uint32, funcs ...uint32) {
 	b.m.Tables = append(b.m.Tables, binary.TableType{Elem: binary.FuncRef, Extent: binary.Extent{Min: minEntries}})
 	if len(funcs) > 0 {
-		b.Elem(uint32(len(b.m.Tables)-1), I32(0), funcs...) //nolint:gosec // a handful
+		b.Elem(uint32(len(b.m.Tables)-1), I32(0), funcs...)
 	}
 }
 
@@ -152,7 +152,7 @@ func (b *Builder) Global(v int64) (index uint32) {
 	b.m.Globals = append(b.m.Globals, binary.Global{
 		GlobalType: binary.GlobalType{Type: TypeI32, Mutable: true}, Init: binary.ConstExpr(I32(v) + "\x0b"),
 	})
-	return uint32(len(b.m.Globals) - 1) //nolint:gosec // a handful
+	return uint32(len(b.m.Globals) - 1)
 }
 
 // GlobalOf defines a mutable global of any type.
@@ -160,7 +160,7 @@ func (b *Builder) GlobalOf(typ binary.ValType, init Code) (index uint32) {
 	b.m.Globals = append(b.m.Globals, binary.Global{
 		GlobalType: binary.GlobalType{Type: typ, Mutable: true}, Init: binary.ConstExpr(init + "\x0b"),
 	})
-	return uint32(len(b.m.Globals) - 1) //nolint:gosec // a handful
+	return uint32(len(b.m.Globals) - 1)
 }
 
 // Custom adds a custom section at the end.

@@ -46,7 +46,7 @@ const (
 )
 
 // I32 is i32.const.
-func I32(v int64) Code { return Code(binary.AppendS64([]byte{0x41}, int64(int32(v)))) } //nolint:gosec // the bits are what is meant
+func I32(v int64) Code { return Code(binary.AppendS64([]byte{0x41}, int64(int32(v)))) }
 
 // I64 is i64.const.
 func I64(v int64) Code { return Code(binary.AppendS64([]byte{0x42}, v)) }

@@ -34,7 +34,7 @@ func le(numbers ...any) string {
 // blocked is an input on which nothing ever comes.
 func blocked() (io.Reader, func()) {
 	r, w := io.Pipe()
-	return r, func() { w.Close() } //nolint:errcheck,gosec // a pipe in memory
+	return r, func() { w.Close() }
 }
 
 type zeros struct{}
@@ -96,7 +96,7 @@ func calls() []Case {
 	for _, code := range []uint32{0, 1, 0xefffffff, 0xffffffff} {
 		b := New()
 		exit := b.Import("proc_exit")
-		b.Command(I32(int64(int32(code))) + Call(exit)) //nolint:gosec // the bits
+		b.Command(I32(int64(int32(code))) + Call(exit))
 		add(Case{Name: fmt.Sprintf("E16 proc_exit %#x", code), Module: b.Bytes(), Want: wasm.Exited, ExitCode: code})
 	}
 
@@ -124,7 +124,7 @@ func calls() []Case {
 		random := b.Import("random_get")
 		exit := b.Import("proc_exit")
 		b.Memory(at.pages)
-		b.Command(I32(int64(int32(at.ptr))) + I32(int64(int32(at.len))) + Call(random) + Call(exit)) //nolint:gosec // the bits
+		b.Command(I32(int64(int32(at.ptr))) + I32(int64(int32(at.len))) + Call(random) + Call(exit))
 		add(Case{
 			Name:   fmt.Sprintf("E17 %d bytes at %#x of %d pages", at.len, at.ptr, at.pages),
 			Module: b.Bytes(), Want: wasm.Exited, ExitCode: errFault, Limits: wasm.Limits{Memory: 1 << 31},

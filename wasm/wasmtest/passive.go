@@ -5,7 +5,7 @@ import "openskill/wasm/binary"
 // PassiveData adds a data segment for memory.init.
 func (b *Builder) PassiveData(bytes string) (segment uint32) {
 	b.m.Datas = append(b.m.Datas, binary.Data{Mode: binary.Passive, Init: []byte(bytes)})
-	n := uint32(len(b.m.Datas)) //nolint:gosec // a handful
+	n := uint32(len(b.m.Datas))
 	b.m.DataCount = &n
 	return n - 1
 }
@@ -13,7 +13,7 @@ func (b *Builder) PassiveData(bytes string) (segment uint32) {
 // PassiveElem adds an element segment for table.init.
 func (b *Builder) PassiveElem(funcs ...uint32) (segment uint32) {
 	b.m.Elems = append(b.m.Elems, binary.Elem{Mode: binary.Passive, Type: binary.FuncRef, Funcs: funcs})
-	return uint32(len(b.m.Elems) - 1) //nolint:gosec // a handful
+	return uint32(len(b.m.Elems) - 1)
 }
 
 // MemoryInit is memory.init.

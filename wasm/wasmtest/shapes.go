@@ -44,7 +44,7 @@ func wide(w int, body func(n int) Code) func(n int) []byte {
 func each(n int, f func(i uint32) Code) Code {
 	all := make([]Code, n)
 	for i := range all {
-		all[i] = f(uint32(i)) //nolint:gosec // a count
+		all[i] = f(uint32(i))
 	}
 	return join(all)
 }
@@ -58,7 +58,7 @@ func numerous(n int, body func(i int) Code) func(b *Builder) {
 }
 
 func table(targets int, of func(i int) uint32) Code {
-	c := binary.AppendU32([]byte{0x0e}, uint32(targets-1)) //nolint:gosec // a count
+	c := binary.AppendU32([]byte{0x0e}, uint32(targets-1))
 	for i := range targets {
 		c = binary.AppendU32(c, of(i))
 	}
@@ -145,7 +145,7 @@ func Shapes() []Shape {
 		{"a nest of n loops with branches to the first", one(3, func(n int) Code {
 			c := Repeat(n, "\x03\x40")
 			for i := range n {
-				c += Get(0) + BrIf(uint32(n-1-i)) + "\x0b" //nolint:gosec // a count
+				c += Get(0) + BrIf(uint32(n-1-i)) + "\x0b"
 			}
 			return c
 		})},
@@ -156,14 +156,14 @@ func Shapes() []Shape {
 		{"one block left from n nested ifs", one(3, func(n int) Code {
 			c := Code("\x02\x40") + Repeat(n, Get(0)+"\x04\x40")
 			for i := range n {
-				c += Get(0) + BrIf(uint32(n-i)) + "\x0b" //nolint:gosec // a count
+				c += Get(0) + BrIf(uint32(n-i)) + "\x0b"
 			}
 			return c + "\x0b"
 		})},
 		{"n blocks left backwards", one(3, func(n int) Code {
 			c := Repeat(n, "\x02\x40")
 			for i := range n {
-				c += Get(0) + BrIf(uint32(n-1-i)) //nolint:gosec // a count
+				c += Get(0) + BrIf(uint32(n-1-i))
 			}
 			return c + Repeat(n, Get(1)+If(Return)+"\x0b")
 		})},
@@ -183,24 +183,24 @@ func Shapes() []Shape {
 			return Repeat(n, Block(Get(0)+table(100, func(int) uint32 { return 0 })))
 		})},
 		{"one branch table to n blocks", one(3, func(n int) Code {
-			return nest(n, "\x02\x40", Get(0)+table(n, func(i int) uint32 { return uint32(i) })) //nolint:gosec // a count
+			return nest(n, "\x02\x40", Get(0)+table(n, func(i int) uint32 { return uint32(i) }))
 		})},
 		{"branch tables to 1000 blocks", one(3, func(n int) Code {
-			c := Get(0) + table(1000, func(i int) uint32 { return uint32(i) }) //nolint:gosec // a count
+			c := Get(0) + table(1000, func(i int) uint32 { return uint32(i) })
 			for range 1000 {
 				c = Block(c) + Get(0) + If(Return)
 			}
 			return Repeat(n, c)
 		})},
 		{"an interpreter of n cases", one(30, func(n int) Code {
-			c := Get(0) + table(n, func(i int) uint32 { return uint32(i) }) //nolint:gosec // a count
+			c := Get(0) + table(n, func(i int) uint32 { return uint32(i) })
 			for i := range n {
-				c = Block(c) + Get(0) + Load + Tee(uint32(i%30)) + Get(uint32(i%7)) + Store + Br(uint32(n-1-i)) //nolint:gosec // counts
+				c = Block(c) + Get(0) + Load + Tee(uint32(i%30)) + Get(uint32(i%7)) + Store + Br(uint32(n-1-i))
 			}
 			return defs(30) + Loop(c)
 		})},
 		{"calls, values kept across", one(5000, func(n int) Code {
-			return each(n, func(i uint32) Code { return Call(0) + Set(i%5000) }) + uses(uint32(min(n, 5000))) //nolint:gosec // a count
+			return each(n, func(i uint32) Code { return Call(0) + Set(i%5000) }) + uses(uint32(min(n, 5000)))
 		})},
 		{"5000 locals through n ifs", one(5000, func(n int) Code { return defs(5000) + Repeat(n, Get(0)+If(Call(1))) + uses(5000) })},
 		{"500 locals through n ifs", one(500, func(n int) Code { return defs(500) + Repeat(n, Get(0)+If(Call(1))) + uses(500) })},
@@ -209,10 +209,10 @@ func Shapes() []Shape {
 		{"500 locals through n loops", one(500, func(n int) Code { return defs(500) + Repeat(n, Loop(Get(0)+BrIf(0))) + uses(500) })},
 		{"50 locals through n loops", one(50, func(n int) Code { return defs(50) + Repeat(n, Loop(Get(0)+BrIf(0))) + uses(50) })},
 		{"n locals in one loop", one(5000, func(n int) Code {
-			return defs(uint32(n)) + Loop(uses(uint32(n))+Get(0)+BrIf(0)) //nolint:gosec // a count
+			return defs(uint32(n)) + Loop(uses(uint32(n))+Get(0)+BrIf(0))
 		})},
 		{"n locals changed in one loop", one(5000, func(n int) Code {
-			return defs(uint32(n)) + Loop(defs(uint32(n))+uses(uint32(n))+Get(0)+BrIf(0)) //nolint:gosec // a count
+			return defs(uint32(n)) + Loop(defs(uint32(n))+uses(uint32(n))+Get(0)+BrIf(0))
 		})},
 		{"1000 locals changed in n ifs", one(1000, func(n int) Code {
 			return defs(1000) + each(n, func(i uint32) Code { return Get(0) + If(Call(0)+Set(i%1000)) }) + uses(1000)

@@ -134,7 +134,7 @@ func (b *Budget) FuelShare(n int) uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	left := b.limits.Fuel - min(b.used.Fuel, b.limits.Fuel)
-	return max(left/uint64(max(n, 1)), 1) //nolint:gosec // at least 1
+	return max(left/uint64(max(n, 1)), 1) // at least 1
 }
 
 // Used is what was used so far.

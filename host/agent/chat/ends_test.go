@@ -214,7 +214,7 @@ func TestOddAnswers(t *testing.T) {
 		{"busy once", []step{fails(llm.Unavailable("fake", 503, "busy", 0, nil)), says("Now.")}, Completed, "Now.", ""},
 		{"busy for good", []step{fails(llm.Unavailable("fake", 503, "busy", 0, nil)), fails(llm.Unavailable("fake", 503, "busy", 0, nil))}, "", "", skill.AgentLLMUnavailable},
 		{"an error of no kind", []step{fails(errors.New("at /srv/secret"))}, "", "", skill.AgentLoopError},
-		{"no reply", []step{func(context.Context, *llm.Request, func(string)) (*llm.Reply, error) { return nil, nil }}, "", "", skill.AgentLoopError}, //nolint:nilnil // that is the fault
+		{"no reply", []step{func(context.Context, *llm.Request, func(string)) (*llm.Reply, error) { return nil, nil }}, "", "", skill.AgentLoopError},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, scripted(c.steps...))

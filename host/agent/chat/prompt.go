@@ -180,7 +180,7 @@ func (c *counts) hash(kind byte, m *llm.Model, first string) (h maphash.Hash) {
 func part(h *maphash.Hash, s string) {
 	n := uint64(len(s))
 	for range 4 {
-		_ = h.WriteByte(byte(n)) //nolint:gosec // its lowest byte
+		_ = h.WriteByte(byte(n))
 		n >>= 8
 	}
 	_, _ = h.WriteString(s)

@@ -354,7 +354,7 @@ func (t *turn) failed(ctx context.Context, err error) error {
 // close is what is left to do of a turn that ends with an error: what it took is kept,
 // unless that is what failed, and who listens is told.
 func (t *turn) close(ctx context.Context, err error) {
-	switch skill.CodeOf(err) { //nolint:exhaustive // these are the store's own
+	switch skill.CodeOf(err) {
 	case skill.AuditUnavailable, skill.Conflict, skill.NotFound, skill.PayloadTooLarge:
 	default:
 		t.keepUsage(ctx)

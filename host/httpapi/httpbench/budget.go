@@ -24,7 +24,7 @@ func Sockets(ctx context.Context, request, answer, rounds int) (time.Duration, e
 	if err != nil {
 		return 0, err
 	}
-	defer ln.Close() //nolint:errcheck // it is only this function's
+	defer ln.Close()
 	served := make(chan error, 1)
 	go func() {
 		c, err := ln.Accept()
@@ -32,7 +32,7 @@ func Sockets(ctx context.Context, request, answer, rounds int) (time.Duration, e
 			served <- err
 			return
 		}
-		defer c.Close() //nolint:errcheck // read to its end
+		defer c.Close()
 		in, out := make([]byte, request), make([]byte, answer)
 		for {
 			if _, err := io.ReadFull(c, in); err != nil {
@@ -109,7 +109,7 @@ func Ask(addr, path, body string) (answer []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close() //nolint:errcheck // read to its end
+	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body); err != nil {
 		return nil, err

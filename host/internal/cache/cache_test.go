@@ -72,7 +72,7 @@ func TestNoTenantEvictsTheEntriesOfASmallerOne(t *testing.T) {
 func TestNeverHoldsMoreThanItsBound(t *testing.T) {
 	const most = 50 << 10
 	c := New(most)
-	chance := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's
+	chance := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		c.Put(fmt.Sprint(chance.IntN(6)), fmt.Sprint(chance.IntN(40)), chance.IntN(3), 0, chance.IntN(most/3))
 		used := 0

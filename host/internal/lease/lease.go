@@ -39,14 +39,14 @@ func Start(parent context.Context, check func(context.Context) error) (ctx conte
 func watch(ctx context.Context, check func(context.Context) error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	good := time.Now() //nolint:forbidigo // real time
+	good := time.Now()
 	for {
 		err := check(ctx)
 		switch dark := time.Since(good); {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			good = time.Now() //nolint:forbidigo // real time
+			good = time.Now()
 		case skill.CodeOf(err) == skill.Unauthorized:
 			return &skill.Error{
 				Op: "lease", Code: skill.Unauthorized, Err: err,

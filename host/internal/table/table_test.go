@@ -164,7 +164,7 @@ func TestMoveCountsForTheNewOwner(t *testing.T) {
 func TestLimitsHold(t *testing.T) {
 	limits := Limits{Total: 60, Tenant: 20, Principal: 16}
 	in := newTable(limits)
-	chance := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's
+	chance := rand.New(rand.NewPCG(1, 2))
 	victim := &entry{}
 	if _, ok := in.Add(victim, Owner{"victim", "v"}); !ok {
 		t.Fatal("no room")
@@ -174,7 +174,7 @@ func TestLimitsHold(t *testing.T) {
 		if chance.IntN(4) == 0 {
 			o = Owner{"", fmt.Sprint(chance.IntN(9))}
 		}
-		e := &entry{since: uint64(i), busy: chance.IntN(3) == 0} //nolint:gosec // not negative
+		e := &entry{since: uint64(i), busy: chance.IntN(3) == 0} // not negative
 		switch all := in.All(); chance.IntN(5) {
 		case 0:
 			if e := all[chance.IntN(len(all))]; e != victim {

@@ -38,7 +38,7 @@ func each(folder string, f func(name string, size int64) error) error {
 		}
 		info, err := d.Info()
 		if err != nil {
-			return nil //nolint:nilerr // it went away meanwhile
+			return nil
 		}
 		if files, bytes = files+1, bytes+info.Size(); files > maxFiles || bytes > maxFolder {
 			return errFolder
@@ -55,11 +55,11 @@ func each(folder string, f func(name string, size int64) error) error {
 func snapshot(folder string) (map[string]string, error) {
 	all := map[string]string{}
 	err := each(folder, func(name string, _ int64) error {
-		f, err := os.Open(filepath.Join(folder, filepath.FromSlash(name))) //nolint:gosec // found by walking the folder
+		f, err := os.Open(filepath.Join(folder, filepath.FromSlash(name)))
 		if err != nil {
 			return err
 		}
-		defer f.Close() //nolint:errcheck // read only
+		defer f.Close()
 		h := sha256.New()
 		if _, err := io.Copy(h, f); err != nil {
 			return err
@@ -89,7 +89,7 @@ func copyFolder(from, to string, files map[string]string) error {
 		if err != nil {
 			return err
 		}
-		b, err := os.ReadFile(source) //nolint:gosec // found by walking the folder
+		b, err := os.ReadFile(source)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func NewNative(ctx context.Context, python string) (*Native, error) {
 	// environment that scripts do not get.
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, python, "-I", "-c", "import sys, platform; print(sys.executable); print(platform.python_version())").Output() //nolint:gosec // the operator's
+	out, err := exec.CommandContext(ctx, python, "-I", "-c", "import sys, platform; print(sys.executable); print(platform.python_version())").Output()
 	path, version, ok := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	if err != nil || !ok {
 		return nil, &skill.Error{
@@ -62,11 +62,11 @@ func (n *Native) Run(ctx context.Context, folder string, c *Case) (*Outcome, err
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(home) //nolint:errcheck // the system's folder of temporary files
+	defer os.RemoveAll(home)
 	limit, cancel := context.WithTimeout(ctx, c.timeout())
 	defer cancel()
 	args := append([]string{"-B", "-s", "-X", "utf8", filepath.FromSlash(c.Script)}, c.Args...)
-	cmd := exec.CommandContext(limit, n.python, args...) //nolint:gosec // what the operator asked for
+	cmd := exec.CommandContext(limit, n.python, args...)
 	cmd.Dir = folder
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "TMPDIR=" + home, "LANG=C.UTF-8", "TZ=UTC"}
 	cmd.Stdin = strings.NewReader(c.Stdin)

@@ -75,11 +75,11 @@ func readSmall(path, name string) (b []byte, info fs.FileInfo, err error) {
 	case !info.Mode().IsRegular():
 		return nil, nil, errors.New(name + " is not a regular file")
 	}
-	f, err := os.Open(path) //nolint:gosec // the operator's own folder
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, plain(err)
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	b, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(b) > maxFile {
 		err = fmt.Errorf("%s has more than %d bytes", name, maxFile)

@@ -82,7 +82,7 @@ func change(ctx context.Context, stateDir string, name skill.ID, digest string) 
 	if _, err := l.TryLockContext(ctx, 20*time.Millisecond); err != nil {
 		return nil, plain(err)
 	}
-	defer l.Close() //nolint:errcheck // the kernel lets go at the latest when the command ends
+	defer l.Close()
 	now, err := ReadNamed(stateDir)
 	if err != nil {
 		return nil, err

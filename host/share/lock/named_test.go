@@ -109,7 +109,7 @@ func TestDamagedRecordsTrustNothing(t *testing.T) {
 	if n, err := ReadNamed(dir); err != nil || !n.Has(zeros) {
 		t.Fatalf("%+v, %v", n, err)
 	}
-	if err := os.Chmod(file, 0o620); err != nil { //nolint:gosec // what is refused
+	if err := os.Chmod(file, 0o620); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := ReadNamed(dir); err == nil || n.Has(zeros) || !strings.Contains(err.Error(), "by others") {

@@ -81,17 +81,17 @@ func (s *Server) keep(kept string) {
 	if err != nil {
 		return
 	}
-	defer os.RemoveAll(part) //nolint:errcheck // it lies with what can be deleted
+	defer os.RemoveAll(part)
 	mine := asUser{}
 	if copyTree(s.data(), filepath.Join(part, "data"), mine) != nil || copyFile(filepath.Join(s.folder, "password"), filepath.Join(part, "password"), mine) != nil {
 		return
 	}
-	_ = os.Rename(part, kept) //nolint:errcheck // as above
+	_ = os.Rename(part, kept)
 }
 
 // copyKept begins with what was kept.
 func (s *Server) copyKept(kept string) error {
-	password, err := os.ReadFile(filepath.Join(kept, "password")) //nolint:gosec // of the state folder
+	password, err := os.ReadFile(filepath.Join(kept, "password"))
 	if err != nil {
 		return err
 	}
@@ -117,12 +117,12 @@ func copyTree(from, to string, owner asUser) error {
 }
 
 func copyFile(from, to string, owner asUser) error {
-	in, err := os.Open(from) //nolint:gosec // of this package's folders
+	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
-	defer in.Close()                                                      //nolint:errcheck // it was read
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // as above
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

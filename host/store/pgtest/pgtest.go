@@ -59,7 +59,7 @@ func Copy(t testing.TB, name string, prepare func(address string) error) (addres
 	t.Helper()
 	Need(t)
 	made, _ := shared.copies.LoadOrStore(name, &original{})
-	o := made.(*original) //nolint:errcheck,forcetypeassert // nothing else is stored
+	o := made.(*original)
 	o.once.Do(func() {
 		if o.database, o.err = shared.server.create("template0"); o.err == nil {
 			o.err = prepare(shared.server.url(o.database))
@@ -212,7 +212,7 @@ func (s *Server) data() string { return filepath.Join(s.folder, "data") }
 
 // watching starts what ends the server when this process is gone.
 func (s *Server) watching() error {
-	s.watch = exec.Command("sh", "-c", watchScript, "sh", s.programs, s.folder) //nolint:gosec,noctx // the script above; it outlives whatever a context is for
+	s.watch = exec.Command("sh", "-c", watchScript, "sh", s.programs, s.folder)
 	s.as.become(s.watch)
 	in, err := s.watch.StdinPipe()
 	if err != nil {
@@ -223,11 +223,11 @@ func (s *Server) watching() error {
 }
 
 func (s *Server) configure(settings []string) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, and closed at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	s.port = l.Addr().(*net.TCPAddr).Port //nolint:errcheck // it listens on TCP
+	s.port = l.Addr().(*net.TCPAddr).Port
 	if err := l.Close(); err != nil {
 		return err
 	}
@@ -263,8 +263,8 @@ func (s *Server) Stop() error {
 // end stops the server for good.
 func (s *Server) end() {
 	s.ended.Do(func() {
-		_ = s.alive.Close() //nolint:errcheck // closed it is
-		_ = s.watch.Wait()  //nolint:errcheck // it tells nothing
+		_ = s.alive.Close()
+		_ = s.watch.Wait()
 	})
 }
 
@@ -277,7 +277,7 @@ func (s *Server) run(program string, args ...string) error {
 func (s *Server) say(program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(s.programs, program), args...) //nolint:gosec // a program of PostgreSQL
+	cmd := exec.CommandContext(ctx, filepath.Join(s.programs, program), args...)
 	s.as.become(cmd)
 	cmd.Dir = s.folder
 	// A file and no pipe: the server, which outlives pg_ctl, may hold it.
@@ -285,11 +285,11 @@ func (s *Server) say(program string, args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer out.Close()           //nolint:errcheck // it was read by its name
-	defer os.Remove(out.Name()) //nolint:errcheck // the folder goes with it
+	defer out.Close()
+	defer os.Remove(out.Name())
 	cmd.Stdout, cmd.Stderr = out, out
 	err = cmd.Run()
-	said, _ := os.ReadFile(out.Name()) //nolint:errcheck // then nothing is said
+	said, _ := os.ReadFile(out.Name())
 	if err != nil {
 		return "", fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(said))
 	}
@@ -297,7 +297,7 @@ func (s *Server) say(program string, args ...string) (string, error) {
 }
 
 func (s *Server) log() string {
-	said, _ := os.ReadFile(filepath.Join(s.folder, "log")) //nolint:errcheck // then nothing is said
+	said, _ := os.ReadFile(filepath.Join(s.folder, "log"))
 	return string(said)
 }
 
@@ -323,7 +323,7 @@ func (s *Server) copyOf(t testing.TB, template string) (address string) {
 	}
 	t.Cleanup(func() {
 		// A server that was stopped takes its databases along.
-		_ = s.Exec("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)") //nolint:errcheck // as above
+		_ = s.Exec("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)")
 	})
 	return s.url(name)
 }
@@ -341,7 +341,7 @@ func (s *Server) Exec(statements string) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close(ctx) //nolint:errcheck // it was waited for already
+	defer c.Close(ctx)
 	_, err = c.Exec(ctx, statements)
 	return err
 }

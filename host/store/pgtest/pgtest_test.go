@@ -20,7 +20,7 @@ func answers(t *testing.T, url string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close(t.Context()) //nolint:errcheck // it was only read
+	defer c.Close(t.Context())
 	var folder string
 	if err := c.QueryRow(t.Context(), "SELECT current_setting('data_directory')").Scan(&folder); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestEndsWithItsProcess(t *testing.T) {
 	pgtest.Start(t) // skips where there is none
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestEndsWithItsProcess$") //nolint:gosec // this program
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestEndsWithItsProcess$")
 	child.Env = append(os.Environ(), "PGTEST_CHILD=1")
 	out, err := child.StdoutPipe()
 	if err != nil {
@@ -86,7 +86,7 @@ func TestEndsWithItsProcess(t *testing.T) {
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = child.Wait() //nolint:errcheck // it was killed
+	_ = child.Wait()
 	for {
 		if _, err := os.Stat(folder); os.IsNotExist(err) {
 			return

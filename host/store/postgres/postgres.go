@@ -104,8 +104,8 @@ func Lock(ctx context.Context, db *sql.DB) (unlock func(), err error) {
 	}
 	// A connection that is closed gives up its lock, whatever happened to the context.
 	drop := func() {
-		_ = c.Raw(func(any) error { return driver.ErrBadConn }) //nolint:errcheck // the pool closes the connection
-		_ = c.Close()                                           //nolint:errcheck // it is closed already
+		_ = c.Raw(func(any) error { return driver.ErrBadConn })
+		_ = c.Close()
 	}
 	if _, err := c.ExecContext(ctx, "SELECT pg_advisory_lock($1)", int64(lockKey)); err != nil {
 		drop()

@@ -104,7 +104,7 @@ func Definitions(t *testing.T, open func() definitions.Store) {
 			}
 		}
 		for range 2 { // what is gone can be removed again
-			err := a.Change(t.Context(), "", "one", func(*definitions.Definition) (*definitions.Definition, error) { return nil, nil }) //nolint:nilnil // that removes it
+			err := a.Change(t.Context(), "", "one", func(*definitions.Definition) (*definitions.Definition, error) { return nil, nil })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -138,7 +138,7 @@ func (z Zip) Bytes() []byte {
 		le.PutUint16(h[30:], size16(e.Extra))
 		le.PutUint16(h[32:], size16(e.Note))
 		le.PutUint32(h[38:], mode<<16)
-		le.PutUint32(h[42:], uint32(offset)) //nolint:gosec // the case's own word
+		le.PutUint32(h[42:], uint32(offset))
 		if e.Central != nil {
 			e.Central(h)
 		}
@@ -153,11 +153,11 @@ func (z Zip) Bytes() []byte {
 	out.Write(z.Between)
 	h := make([]byte, 22)
 	le.PutUint32(h, 0x06054b50)
-	count := uint16(len(z.Entries)) //nolint:gosec // the same
+	count := uint16(len(z.Entries))
 	le.PutUint16(h[8:], count)
 	le.PutUint16(h[10:], count)
 	le.PutUint32(h[12:], size32(dir.Bytes()))
-	le.PutUint32(h[16:], uint32(start)) //nolint:gosec // the same
+	le.PutUint32(h[16:], uint32(start))
 	le.PutUint16(h[20:], size16(z.Comment))
 	if z.End != nil {
 		z.End(h)
@@ -169,8 +169,8 @@ func (z Zip) Bytes() []byte {
 }
 
 // size16 and size32 are sizes as headers have them; cases are small.
-func size16[T ~[]byte | ~string](v T) uint16 { return uint16(len(v)) } //nolint:gosec // the same
-func size32[T ~[]byte | ~string](v T) uint32 { return uint32(len(v)) } //nolint:gosec // the same
+func size16[T ~[]byte | ~string](v T) uint16 { return uint16(len(v)) }
+func size32[T ~[]byte | ~string](v T) uint32 { return uint32(len(v)) }
 
 // put16 and put32 change a field of a header.
 func put16(at int, v uint16) func([]byte) { return func(h []byte) { le.PutUint16(h[at:], v) } }

@@ -150,7 +150,7 @@ func (m *Memory) Change(_ context.Context, tenant string, id skill.ID, files *ve
 		if have, ok := m.blobs[files.Digest]; ok {
 			archive = have.bytes
 		}
-		m.blobs[files.Digest] = blob{archive, time.Now()} //nolint:forbidigo // the age of a row
+		m.blobs[files.Digest] = blob{archive, time.Now()}
 	}
 	if next.State == nil {
 		delete(m.rows, k)

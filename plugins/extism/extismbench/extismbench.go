@@ -36,14 +36,14 @@ func Open(ctx context.Context, e *wasm.Engine, folder string) (*Bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	module, err := os.ReadFile(filepath.Join(folder, Module)) //nolint:gosec // a guest of this repository
+	module, err := os.ReadFile(filepath.Join(folder, Module))
 	if err != nil {
 		return nil, err
 	}
 	b := &Bench{folder: folder, ours: extism.New(e, nil)}
 	for _, timeout := range []time.Duration{0, time.Minute} {
 		p, err := sdk.NewCompiledPlugin(ctx, sdk.Manifest{
-			Wasm: []sdk.Wasm{sdk.WasmData{Data: module}}, Timeout: uint64(timeout.Milliseconds()), //nolint:gosec // a minute
+			Wasm: []sdk.Wasm{sdk.WasmData{Data: module}}, Timeout: uint64(timeout.Milliseconds()),
 		}, sdk.PluginConfig{EnableWasi: true}, nil)
 		if err != nil {
 			return nil, errors.Join(err, b.Close(ctx))

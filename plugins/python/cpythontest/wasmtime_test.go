@@ -96,7 +96,7 @@ func (h *there) script(ctx context.Context, entry string, stdin []byte) (stdout,
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, h.python, filepath.Join("testdata", "peer.py")) //nolint:gosec // the developer's own choice
+	cmd := exec.CommandContext(ctx, h.python, filepath.Join("testdata", "peer.py"))
 	cmd.Stdin = bytes.NewReader(run)
 	said, failed := cmd.CombinedOutput()
 	stdout, err = os.ReadFile(filepath.Join(files, "out"))

@@ -31,11 +31,11 @@ func archiveReader(m manager, path string) (member func(name string, most int64)
 }
 
 func tarMember(path, name string, most int64) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // the archive that was fetched or given
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	g, err := gzip.NewReader(f)
 	if err != nil {
 		return nil, err

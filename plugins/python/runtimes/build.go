@@ -198,7 +198,7 @@ func (l library) store() ([]byte, error) {
 		h := &zip.FileHeader{
 			Name: name, Method: zip.Store, CRC32: crc32.ChecksumIEEE(data),
 			CompressedSize64: uint64(len(data)), UncompressedSize64: uint64(len(data)),
-			ModifiedDate: 1<<5 | 1, //nolint:staticcheck // the format's first day; Modified would add a time zone
+			ModifiedDate: 1<<5 | 1,
 		}
 		m, err := w.CreateRaw(h)
 		if err == nil {

@@ -28,14 +28,14 @@ func (s *surgeon) blank(b *blanking) error {
 		return nil
 	}
 	for i := range s.m.Codes {
-		if f := s.imported + uint32(i); int(f) < len(s.cut) && s.cut[f] { //nolint:gosec // at most 100,000
+		if f := s.imported + uint32(i); int(f) < len(s.cut) && s.cut[f] { // at most 100,000
 			continue
 		}
 		c := &s.m.Codes[i]
 		r := binary.NewReader(c.Body, c.Offset)
 		for in := (binary.Instr{}); r.Next(&in); {
 			if at, ok := named(&in); ok && b.has(at) && !slices.Contains(b.masks, at) {
-				return fmt.Errorf("%s names the address %#x of data that was cut", s.names[s.imported+uint32(i)], at) //nolint:gosec // at most 100,000
+				return fmt.Errorf("%s names the address %#x of data that was cut", s.names[s.imported+uint32(i)], at) // at most 100,000
 			}
 		}
 		if err := r.Err(); err != nil {
@@ -62,7 +62,7 @@ func (s *surgeon) blank(b *blanking) error {
 func named(in *binary.Instr) (at uint32, ok bool) {
 	imm := in.Op.Imm()
 	ok = in.Op == binary.OpI32Const || imm == binary.ImmMem || imm == binary.ImmMemLane
-	return uint32(in.Const), ok //nolint:gosec // bits
+	return uint32(in.Const), ok
 }
 
 func (b *blanking) has(at uint32) bool {
@@ -71,10 +71,10 @@ func (b *blanking) has(at uint32) bool {
 
 // split appends what is left of a segment at an address to dst.
 func (b *blanking) split(dst []binary.Data, d *binary.Data, at uint32) []binary.Data {
-	end := at + uint32(len(d.Init)) //nolint:gosec // within a memory
+	end := at + uint32(len(d.Init)) // within a memory
 	add := func(from, to uint32) {
 		if from < to {
-			expr := binary.AppendS64([]byte{byte(binary.OpI32Const)}, int64(int32(from))) //nolint:gosec // bits
+			expr := binary.AppendS64([]byte{byte(binary.OpI32Const)}, int64(int32(from)))
 			dst = append(dst, binary.Data{Offset: append(expr, byte(binary.OpEnd)), Init: d.Init[from-at : to-at]})
 		}
 	}
@@ -94,5 +94,5 @@ func offset(e binary.ConstExpr) (uint32, error) {
 	if !r.Next(&in) || in.Op != binary.OpI32Const {
 		return 0, errors.New("a segment's place is not a constant")
 	}
-	return uint32(in.Const), nil //nolint:gosec // an address
+	return uint32(in.Const), nil
 }

@@ -84,7 +84,7 @@ func fetchNpm(ctx context.Context, s *source, dir string) (string, error) {
 // run runs a package manager in dir. It reads its settings from the environment,
 // and from below HOME: services and containers may have none.
 func run(ctx context.Context, dir, name string, args ...string) error {
-	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // pip or npm, with arguments of this package
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	cmd.Env = os.Environ()
 	if os.Getenv("HOME") == "" {

@@ -42,7 +42,7 @@ func TestFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	part := make([]byte, 4)
-	if n, err := f.(io.ReaderAt).ReadAt(part, 9998); n != 2 || err != io.EOF || string(part[:2]) != "89" { //nolint:errorlint // as io.ReaderAt says
+	if n, err := f.(io.ReaderAt).ReadAt(part, 9998); n != 2 || err != io.EOF || string(part[:2]) != "89" {
 		t.Errorf("%q, %d, %v", part, n, err)
 	}
 	if _, err := fs.ReadFile(d, "../a.py"); err == nil {

@@ -98,7 +98,7 @@ func (s *Store) Remove(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // swept the next time
+	defer os.RemoveAll(work)
 	// A rename first: a folder that is half deleted must not be taken for a runtime.
 	err = os.Rename(s.folder(r), filepath.Join(work, "old"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,7 +110,7 @@ func (s *Store) Remove(ctx context.Context, name string) (bool, error) {
 // lock takes the runtime's lock between processes, which the kernel frees when its
 // owner dies.
 func (s *Store) lock(ctx context.Context, r *recipe) (unlock func(), err error) {
-	if err := os.MkdirAll(s.dir, 0o755); err != nil { //nolint:gosec // holds nothing secret
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return nil, broken(r, err)
 	}
 	l := flock.New(filepath.Join(s.dir, "."+r.name+".lock"))
@@ -145,7 +145,7 @@ func (s *Store) install(ctx context.Context, r *recipe, o *InstallOptions) error
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // swept the next time
+	defer os.RemoveAll(work)
 	archive, err := s.archive(ctx, r, o, work)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (s *Store) install(ctx context.Context, r *recipe, o *InstallOptions) error
 		return notPinned(r, sum, err)
 	}
 	made := filepath.Join(work, "new")
-	if err := os.Mkdir(made, 0o755); err != nil { //nolint:gosec // holds nothing secret
+	if err := os.Mkdir(made, 0o755); err != nil {
 		return broken(r, err)
 	}
 	if err := s.make(ctx, r, o, archive, made); err != nil {
@@ -180,7 +180,7 @@ func (s *Store) archive(ctx context.Context, r *recipe, o *InstallOptions, work 
 		return o.From, nil
 	}
 	dir := filepath.Join(work, "fetched")
-	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // holds nothing secret
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", broken(r, err)
 	}
 	dir, err := filepath.Abs(dir)
@@ -274,7 +274,7 @@ func broken(r *recipe, err error) error {
 
 // writeSynced writes a new file and waits until it is on disk.
 func writeSynced(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // holds nothing secret
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}

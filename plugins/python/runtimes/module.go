@@ -91,7 +91,7 @@ type surgeon struct {
 	reached  []bool
 }
 
-func (s *surgeon) functions() uint32 { return s.imported + uint32(len(s.m.Funcs)) } //nolint:gosec // at most 100,000
+func (s *surgeon) functions() uint32 { return s.imported + uint32(len(s.m.Funcs)) } // at most 100,000
 
 // typeOf is the index of a function's type.
 func (s *surgeon) typeOf(f uint32) uint32 {
@@ -209,7 +209,7 @@ func (s *surgeon) redirectCut() error {
 		if !cut {
 			continue
 		}
-		f := uint32(i) //nolint:gosec // at most 100,000
+		f := uint32(i) // at most 100,000
 		t := s.typeOf(f)
 		if _, ok := traps[t]; !ok {
 			traps[t] = s.add(t, []byte{byte(binary.OpUnreachable), byte(binary.OpEnd)})
@@ -225,7 +225,7 @@ func (s *surgeon) redirectCut() error {
 	}
 	c := &s.m.Codes[f-s.imported]
 	body, err := rewriteCalls(c, func(callee uint32) (uint32, bool) {
-		return callee, callee >= uint32(len(s.cut)) || !s.cut[callee] //nolint:gosec // at most 100,000
+		return callee, callee >= uint32(len(s.cut)) || !s.cut[callee] // at most 100,000
 	})
 	if err != nil {
 		return err
@@ -336,7 +336,7 @@ func (s *surgeon) renumber() error {
 	var funcs []uint32
 	var codes []binary.Code
 	for i := range s.m.Funcs {
-		if at := s.imported + uint32(i); s.reached[at] { //nolint:gosec // at most 100,000
+		if at := s.imported + uint32(i); s.reached[at] { // at most 100,000
 			number[at] = next
 			next++
 			funcs, codes = append(funcs, s.m.Funcs[i]), append(codes, s.m.Codes[i])
@@ -420,7 +420,7 @@ func (s *surgeon) dropTypes() error {
 			case in.Op == binary.OpCallIndirect || in.Op == binary.OpReturnCallI:
 				mark(in.A)
 			case (imm == binary.ImmBlock || imm == binary.ImmTryTable) && in.Const >= 0:
-				mark(uint32(in.Const)) //nolint:gosec // an index
+				mark(uint32(in.Const))
 			}
 		}
 		if err := r.Err(); err != nil {

@@ -70,12 +70,12 @@ func (g *guest) run(do string, n uint64, names []string) error {
 		return pattern(os.Stderr, n)
 	case "exit":
 		fmt.Fprint(g.stdout, "bye")
-		return exit(n) //nolint:gosec // the low 32 bits are the point
+		return exit(n)
 	case "spin":
 		for { //nolint:staticcheck // spinning is the point
 		}
 	case "sleep":
-		time.Sleep(time.Duration(n) * time.Millisecond) //nolint:gosec // the suite asks for minutes
+		time.Sleep(time.Duration(n) * time.Millisecond)
 	case "allocate":
 		var kept [][]byte
 		for {
@@ -178,7 +178,7 @@ func writeData() []string {
 		if err != nil {
 			return err
 		}
-		defer f.Close() //nolint:errcheck // the suite looks at the folder afterwards
+		defer f.Close()
 		_, err = f.WriteString(text)
 		return err
 	}

@@ -49,7 +49,7 @@ type Pending struct {
 // pending begins the time that a call may wait. A worker only loads what is compiled, in
 // the call's own time; where modules are compiled, that is not the call's.
 func (c *Calls) pending(call *skill.Call, granted *Granted) *Pending {
-	p := &Pending{call, granted.folder, time.Now(), call.Limits.Timeout} //nolint:forbidigo // a limit of real time
+	p := &Pending{call, granted.folder, time.Now(), call.Limits.Timeout}
 	if c.of.Engine.Compiles() {
 		p.wait = skill.Preparing
 	}
@@ -101,7 +101,7 @@ func (c *Calls) Run(ctx context.Context, call *skill.Call, starter Starter) (*sk
 	start, err := starter(ctx, p)
 	if err == nil {
 		if c.of.Engine.Compiles() {
-			p.began = time.Now() //nolint:forbidigo // of the call's own time
+			p.began = time.Now()
 		}
 		var r *skill.Reply
 		if r, err = c.Images.Run(ctx, call, granted, start, p.began); err == nil {

@@ -17,9 +17,9 @@ func TestWaitingIsNotInTheTimeOfACall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close() //nolint:errcheck // a test
+	defer e.Close()
 	c := NewCalls(CallsOf{Engine: e, Op: "test"})
-	defer c.Close() //nolint:errcheck // a test
+	defer c.Close()
 	b := wasmtest.New()
 	b.Memory(1)
 	b.Command("")

@@ -120,7 +120,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 		Stdin: start.stdin(call),
 		Limits: wasm.Limits{
 			Fuel: l.Fuel, Memory: l.Memory, Timeout: left,
-			Output: int64(min(l.Output, math.MaxInt64)), //nolint:gosec // bounded
+			Output: int64(min(l.Output, math.MaxInt64)), // bounded
 		},
 		Done: func(f wasm.Files) {
 			if call.Script {
@@ -325,7 +325,7 @@ func (s *Images) trim() {
 			return // all are running; they are few more than the host lets in at once
 		}
 		delete(s.all, key)
-		go oldest.image.Close() //nolint:errcheck // it has no error; it waits for what is starting
+		go func() { _ = oldest.image.Close() }()
 	}
 }
 

@@ -143,5 +143,5 @@ func (s *Modules) now() time.Time {
 	if s.Now != nil {
 		return s.Now()
 	}
-	return time.Now() //nolint:forbidigo // the default of the clock
+	return time.Now()
 }

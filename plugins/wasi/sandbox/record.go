@@ -39,7 +39,7 @@ func tapeOf(call *skill.Call, of string) (*taped, error) {
 	case call.Record > 0:
 		return &taped{record: tape.NewRecorder(call.Record), most: call.Record, of: of}, nil
 	}
-	return nil, nil //nolint:nilnil // as said
+	return nil, nil
 }
 
 // other is the reply to a replay of what another module was recorded of: a runtime that

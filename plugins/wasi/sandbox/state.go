@@ -49,7 +49,7 @@ func (d *Folder) state(trust skill.Trust) uint64 {
 	if trust < skill.Trusted {
 		return 0
 	}
-	now := time.Now() //nolint:forbidigo // compared with the same clock
+	now := time.Now()
 	l := &d.looked
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,16 +60,16 @@ func (d *Folder) state(trust skill.Trust) uint64 {
 	n := 0
 	_ = filepath.WalkDir(d.key.path, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || n >= maxLooked {
-			return nil //nolint:nilerr // what cannot be looked at cannot be read either
+			return nil
 		}
 		n++
 		info, err := e.Info()
 		if err != nil {
-			return nil //nolint:nilerr // as said
+			return nil
 		}
 		var b [16]byte
-		binary.LittleEndian.PutUint64(b[:8], uint64(info.Size()))               //nolint:gosec // bits
-		binary.LittleEndian.PutUint64(b[8:], uint64(info.ModTime().UnixNano())) //nolint:gosec // bits
+		binary.LittleEndian.PutUint64(b[:8], uint64(info.Size()))
+		binary.LittleEndian.PutUint64(b[8:], uint64(info.ModTime().UnixNano()))
 		_, _ = h.Write([]byte(path))
 		_, _ = h.Write(b[:])
 		return nil

@@ -72,7 +72,7 @@ func (f *Folders) view(call *skill.Call, begin *wasm.Start, more []guestfs.Mount
 	}
 	v := &View{Granted: g}
 	mounts := make([]guestfs.Mount, 0, 3+len(more))
-	scratch := guestfs.Limits{Bytes: int64(min(call.Limits.Scratch, math.MaxInt64))} //nolint:gosec // bounded
+	scratch := guestfs.Limits{Bytes: int64(min(call.Limits.Scratch, math.MaxInt64))} // bounded
 	if begin != nil {
 		scratch.Now = func() time.Time { return begin.Made }
 	}

@@ -195,7 +195,7 @@ func (w *watched) listing(name string) {
 	if errno != 0 {
 		return
 	}
-	defer dir.Close() //nolint:errcheck // it was only read
+	defer dir.Close()
 	var names []string
 	for {
 		list, errno := dir.ReadDir(1000)

@@ -92,7 +92,7 @@ func (p *parser) value() (any, error) {
 		return false, nil
 	case 'n':
 		p.i += len("null")
-		return nil, nil //nolint:nilnil // the value is null
+		return nil, nil
 	default:
 		return p.number()
 	}

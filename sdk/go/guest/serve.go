@@ -98,7 +98,7 @@ func invoke[In, Out any](r io.Reader, call *Call, run func(*Call, In) (Out, erro
 	return run(call, in)
 }
 
-type panicked struct { //nolint:errname // named for what happened
+type panicked struct {
 	text  string
 	stack []byte
 }

@@ -159,7 +159,7 @@ func escape(raw []byte, i int) int64 {
 	if err != nil {
 		return -1
 	}
-	return int64(n) //nolint:gosec // 16 bits
+	return int64(n)
 }
 
 // Only refuses every field that is not one of names. prefix is put before the

@@ -45,7 +45,7 @@ func Unpack(packed []byte, most int) ([]byte, error) {
 			return nil, errGzip
 		}
 		content := out.Bytes()[start:]
-		if binary.LittleEndian.Uint32(end) != crc32.ChecksumIEEE(content) || binary.LittleEndian.Uint32(end[4:]) != uint32(len(content)) { //nolint:gosec // at most a few MiB
+		if binary.LittleEndian.Uint32(end) != crc32.ChecksumIEEE(content) || binary.LittleEndian.Uint32(end[4:]) != uint32(len(content)) { // at most a few MiB
 			return nil, errGzip
 		}
 		// Tapes and block devices pad with zeros.

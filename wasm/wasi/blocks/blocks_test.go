@@ -156,7 +156,7 @@ func TestFreedIsUsedAgain(t *testing.T) {
 func TestBlocksAreApart(t *testing.T) {
 	t.Parallel()
 	var m Memory
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that is the same each time
+	r := rand.New(rand.NewPCG(1, 2))
 	kept := map[uint64][]byte{}
 	for i := range 5000 {
 		if len(kept) > 50 || i%3 == 0 {
@@ -168,7 +168,7 @@ func TestBlocksAreApart(t *testing.T) {
 		}
 		n := 1 + r.Uint64N(300)
 		at := m.Alloc(n, plenty)
-		b := bytes.Repeat([]byte{byte(i)}, int(n)) //nolint:gosec // at most 300
+		b := bytes.Repeat([]byte{byte(i)}, int(n)) // at most 300
 		copy(m.Block(at), b)
 		if _, there := kept[at]; there {
 			t.Fatalf("the block at %d is given twice", at)

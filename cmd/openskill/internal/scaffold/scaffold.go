@@ -68,7 +68,7 @@ func Write(dir string, id skill.ID, in string) (files []string, err error) {
 		return nil, ErrThere
 	}
 	parent := filepath.Dir(dir)
-	if err := os.MkdirAll(parent, 0o755); err != nil { //nolint:gosec // sources, which others may read
+	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return nil, err
 	}
 	made, err := os.MkdirTemp(parent, ".new-")
@@ -92,7 +92,7 @@ func Write(dir string, id skill.ID, in string) (files []string, err error) {
 		}
 		files = append(files, some...)
 	}
-	if err := os.Chmod(made, 0o755); err != nil { //nolint:gosec // as above
+	if err := os.Chmod(made, 0o755); err != nil {
 		return nil, err
 	}
 	// Whoever makes the same folder at the same time has it: an empty one would be replaced
@@ -118,11 +118,11 @@ func writeAll(dir, from string, fill *strings.Replacer) (files []string, err err
 		}
 		file := strings.TrimSuffix(strings.TrimPrefix(name, from+"/"), ".tmpl")
 		to := filepath.Join(dir, filepath.FromSlash(file))
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil { //nolint:gosec // sources, which others may read
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
 		files = append(files, file)
-		return os.WriteFile(to, []byte(fill.Replace(string(b))), 0o644) //nolint:gosec // as above
+		return os.WriteFile(to, []byte(fill.Replace(string(b))), 0o644)
 	})
 	return files, err
 }

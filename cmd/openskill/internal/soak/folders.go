@@ -69,7 +69,7 @@ func copySkill(from, to string) error {
 		if ext := filepath.Ext(name); name != "skill.yaml" && ext != ".wasm" && ext != ".py" || !e.Type().IsRegular() {
 			continue
 		}
-		b, err := os.ReadFile(filepath.Join(from, name)) //nolint:gosec // a skill of the operator's
+		b, err := os.ReadFile(filepath.Join(from, name))
 		if err != nil {
 			return err
 		}
@@ -119,12 +119,12 @@ func link(from, to string) error {
 }
 
 func copyFile(from, to string) error {
-	in, err := os.Open(from) //nolint:gosec // the operator's own
+	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
-	defer in.Close()                                                      //nolint:errcheck // read only
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // in a folder that was just made
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func sizeOf(folder string) float64 {
 	var sum int64
 	_ = filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // a file that is gone takes nothing
+			return nil
 		}
 		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
 			sum += info.Size()

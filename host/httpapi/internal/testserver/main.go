@@ -46,7 +46,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // what is left is in the system's temporary folder
+	defer os.RemoveAll(dir)
 	approvals, err := askedOnce(dir)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func New(write func([]skill.Tool) any) (*Tools, error) {
 	known, err := otter.New(&otter.Options[[sha256.Size]byte, json.RawMessage]{
 		MaximumWeight: mostKept,
 		Weigher: func(_ [sha256.Size]byte, tool json.RawMessage) uint32 {
-			return uint32(len(tool)) + 128 //nolint:gosec // a tool is shorter than 4 GiB
+			return uint32(len(tool)) + 128
 		},
 	})
 	if err != nil {

@@ -115,7 +115,7 @@ func replay(t *testing.T, file string, dial func(base string) (llm.Provider, err
 	compare(t, p, "request.http", sent)
 	compare(t, p, "reply.json", understood(t, reply, told, err))
 	if *update {
-		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil { //nolint:gosec // a file of the source
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

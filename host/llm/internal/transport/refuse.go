@@ -45,7 +45,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		res.Body = &limited{body: res.Body, left: most, most: most}
 		return res, nil
 	}
-	defer res.Body.Close() //nolint:errcheck // it is an error already
+	defer res.Body.Close()
 	no := &statusError{status: res.StatusCode, after: after(res.Header, time.Now())}
 	if no.status >= 300 && no.status < 400 {
 		no.said = "it answers with a redirect, which is not followed; the base URL must be the one that it redirects to"

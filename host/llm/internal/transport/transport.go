@@ -92,7 +92,7 @@ func (c *Client) Ask(ctx context.Context, send func(context.Context) (*http.Resp
 	if err != nil {
 		return c.explain(ctx, err)
 	}
-	defer res.Body.Close() //nolint:errcheck // it was read
+	defer res.Body.Close()
 	a := &Answer{Response: res, cancel: cancel}
 	defer a.stop()
 	if err := read(a); err != nil {

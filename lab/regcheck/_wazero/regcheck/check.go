@@ -203,7 +203,7 @@ func (c *checker) read(at int, v regalloc.VReg, s *state) {
 	where := "and is nowhere else on every path"
 	for other, h := range s.reg {
 		if h == v.ID() {
-			where = "and is in " + c.Info.RealRegName(regalloc.RealReg(other)) //nolint:gosec // below 64
+			where = "and is in " + c.Info.RealRegName(regalloc.RealReg(other)) // below 64
 		}
 	}
 	if w, bit, ok := c.slotOf(v.ID()); ok && s.slot[w]&bit != 0 {
@@ -214,7 +214,7 @@ func (c *checker) read(at int, v regalloc.VReg, s *state) {
 
 func (c *checker) name(v regalloc.VRegID) string {
 	if v < firstVirtual {
-		return "the register " + c.Info.RealRegName(regalloc.RealReg(v)) //nolint:gosec // below 128
+		return "the register " + c.Info.RealRegName(regalloc.RealReg(v)) // below 128
 	}
 	return fmt.Sprintf("v%d (%s)", v, c.Type(v))
 }
