@@ -29,7 +29,7 @@ func Program(t testing.TB, root string) string {
 	defer func() { _ = lock.Close() }()
 	program := filepath.Join(dir, "openskill")
 	// Of a clone's history nothing is wanted, so that a commit makes no other program.
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, "./cmd/openskill")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", program, "./cmd/openskill")
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
