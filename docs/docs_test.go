@@ -336,10 +336,12 @@ func newPlace(t *testing.T) *place {
 	if err := os.Mkdir(filepath.Join(w.dir, "bin"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := copyFile(binary(t), filepath.Join(w.dir, "bin", "openskill")); err != nil {
-		t.Fatal(err)
+	for _, program := range []string{binary(t), hosttest.Lab(t, root)} {
+		if err := copyFile(program, filepath.Join(w.dir, "bin", filepath.Base(program))); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for _, name := range []string{"skills", "data", "examples", "sdk/javascript", "sdk/client", "sdk/client-python", "sdk/skill", "sdk/sse", "go.mod", "docs/testdata"} {
+	for _, name := range []string{"skills", "data", "examples", "sdk/javascript", "sdk/client", "sdk/client-python", "sdk/skill", "go.mod", "docs/testdata"} {
 		reproduce(t, filepath.Join(root, name), filepath.Join(w.dir, name))
 	}
 	hosttest.Runtimes(t, root, state)

@@ -17,7 +17,8 @@ if grep -qv ' ' "$out/failures" || grep -qE 'WARNING: DATA RACE|"Output":"(panic
 fi
 while read -r pkg test; do
 	echo "== again: $pkg $test"
-	"${GO:-go}" test -json -count=1 -timeout 30m "$@" -run "^$test\$" "$pkg" >"$out/again" </dev/null || most=0
+	case $pkg in openskill/lab/*) module=lab ;; *) module=. ;; esac
+	"${GO:-go}" -C $module test -json -count=1 -timeout 30m "$@" -run "^$test\$" "$pkg" >"$out/again" </dev/null || most=0
 	"$out/count" <"$out/again"
 	[ "$most" != 0 ] || exit 1
 	echo "flaky: $pkg $test failed once, and passed when run again alone" >>"$out/flaky"

@@ -61,7 +61,7 @@ part() { # PART
 		;;
 	threats)
 		began=$(date +%s)
-		"$go" run ./lab/mutants >"$state/long/threats.log" 2>&1
+		"$go" -C lab run ./mutants >"$state/long/threats.log" 2>&1
 		told threats $? "$(grep ' passed, ' "$state/long/threats.log" | tail -n 1)"
 		;;
 	*)

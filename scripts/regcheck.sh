@@ -14,12 +14,12 @@ few=$((programs / 30))
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 for arch in amd64 arm64; do
-	"$go" run ./lab/regcheck -arch $arch -build "$work/$arch" || exit 2
+	"$go" -C lab run ./regcheck -arch $arch -build "$work/$arch" || exit 2
 done
-"$go" run ./lab/regcheck -arch amd64 -few 3 -build "$work/amd64-few" || exit 2
-"$go" run ./lab/regcheck -arch arm64 -few 10 -build "$work/arm64-few" || exit 2
+"$go" -C lab run ./regcheck -arch amd64 -few 3 -build "$work/amd64-few" || exit 2
+"$go" -C lab run ./regcheck -arch arm64 -few 10 -build "$work/arm64-few" || exit 2
 quickjs=$("$go" list -m -f '{{.Dir}}' github.com/paralin/go-quickjs-wasi) || exit 2
-extism=$("$go" list -m -f '{{.Dir}}' github.com/extism/go-sdk) || exit 2
+extism=$("$go" -C lab list -m -f '{{.Dir}}' github.com/extism/go-sdk) || exit 2
 
 # check TITLE ARCH ARGUMENT...: one line of what was looked at, after the faults.
 check() {

@@ -21,6 +21,7 @@ python=$(pwd)/$state/runtimes/python-3.12/python.wasm
 
 part vet
 "$go" vet ./... || status=1
+"$go" -C lab vet ./... || status=1
 "$go" build -o "$out/count" ./scripts/count
 
 # Beside the tests, many of which wait for deadlines: it keeps one processor busy for a
@@ -34,6 +35,7 @@ client=$!
 part tests
 failed=0
 "$go" test -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -json -vet=off -ldflags=-w -timeout 30m ./... >"$out/tests" 2>"$out/tests.err" || failed=1
+"$go" -C lab test -json -vet=off -ldflags=-w -timeout 30m ./... >>"$out/tests" 2>>"$out/tests.err" || failed=1
 cat "$out/tests.err"
 "$out/count" -counts "$out/counts" -failures "$out/failures" <"$out/tests"
 [ "$failed" = 0 ] || GO="$go" scripts/again.sh "$out" -vet=off -ldflags=-w || status=1

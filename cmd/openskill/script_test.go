@@ -66,9 +66,11 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	lab := filepath.Dir(hosttest.Lab(t, repo))
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("PATH", e.Getenv("PATH")+string(os.PathListSeparator)+lab)
 			e.Values[slotKey{}] = &slot{}
 			e.Setenv("REPO", repo)
 			e.Setenv("OPENSKILL_STATE_DIR", filepath.Join(e.WorkDir, "state"))

@@ -13,7 +13,7 @@ func (a *app) skillCommand() *cobra.Command {
 		a.skillNewCommand(), a.skillBuildCommand(), a.skillTestCommand(), a.skillDevCommand(), a.skillBenchCommand(),
 		a.skillKeygenCommand(), a.skillSignCommand(), a.skillVerifyCommand(),
 		a.skillPushCommand(), a.skillPullCommand(), a.skillSearchCommand(),
-		a.skillExportCommand(), a.skillImportCommand(), a.skillRegistryCommand(),
+		a.skillExportCommand(), a.skillImportCommand(), a.labCommand("registry", "Serve an OCI registry on this machine, for trying out", "skill registry"),
 	)
 	return cmd
 }

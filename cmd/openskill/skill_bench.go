@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"openskill/internal/measure"
+
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
@@ -15,7 +17,6 @@ import (
 	"openskill/host"
 	"openskill/host/config"
 	"openskill/sdk/skill"
-	"openskill/wasm/bench"
 )
 
 // benchReport is what skill bench prints with --json.
@@ -125,7 +126,7 @@ func (f *caseFile) named(name string) (*cases.Case, error) {
 // measure calls the skill, and its fallback, n times each.
 func (t *trial) measure(ctx context.Context, c *cases.Case, n int) (*benchReport, error) {
 	m := &benchReport{SkillID: t.id, Case: c.Name, Missing: t.missing}
-	work := &bench.Case{Suite: string(t.id), Name: c.Name, N: n}
+	work := &measure.Case{Suite: string(t.id), Name: c.Name, N: n}
 	for i, h := range []*host.Host{t.main, t.fallback} {
 		if h == nil {
 			continue
@@ -143,7 +144,7 @@ func (t *trial) measure(ctx context.Context, c *cases.Case, n int) (*benchReport
 		m.Version, m.Digest = first.Meta.Version, first.Meta.Digest
 		k := len(m.Variants)
 		m.Variants = append(m.Variants, v)
-		work.Variants = append(work.Variants, bench.Variant{Name: string(v.Runner), Run: func(ctx context.Context) (time.Duration, error) {
+		work.Variants = append(work.Variants, measure.Variant{Name: string(v.Runner), Run: func(ctx context.Context) (time.Duration, error) {
 			began := time.Now()
 			got := t.call(ctx, h, c.Input, limits)
 			took := time.Since(began)
@@ -180,12 +181,12 @@ func (a *app) tellMeasured(m *benchReport, t *trial) error {
 	tab := newTable("RUNNER", "FIRST CALL", "MINIMUM", "MEDIAN", "P99", "RATIO", "FUEL", "MEMORY", "CALLS")
 	for i := range m.Variants {
 		v := &m.Variants[i]
-		row := table.Row{v.Runner, bench.Span(v.FirstNS), bench.Span(v.MinNS), bench.Span(v.P50NS), bench.Span(v.P99NS), bench.Ratio(v.Ratio), "", "", v.N}
+		row := table.Row{v.Runner, measure.Span(v.FirstNS), measure.Span(v.MinNS), measure.Span(v.P50NS), measure.Span(v.P99NS), measure.Ratio(v.Ratio), "", "", v.N}
 		if v.Fuel > 0 { // a process has none
 			row[6] = v.Fuel
 		}
 		if v.MemoryPeak > 0 {
-			row[7] = bench.Bytes(int64(v.MemoryPeak)) // at most some GiB
+			row[7] = measure.Bytes(int64(v.MemoryPeak)) // at most some GiB
 		}
 		tab.AppendRow(row)
 	}

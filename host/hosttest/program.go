@@ -15,6 +15,18 @@ import (
 // start the program start it as users do. It wants Go, and fails the test without.
 func Program(t testing.TB, root string) string {
 	t.Helper()
+	return build(t, root, ".", "openskill", "./cmd/openskill")
+}
+
+// Lab returns the path of openskill-lab, made as Program makes openskill.
+func Lab(t testing.TB, root string) string {
+	t.Helper()
+	return build(t, root, "lab", "openskill-lab", "./openskill-lab")
+}
+
+// build makes the program name of the package pkg of the module in a folder of root.
+func build(t testing.TB, root, module, name, pkg string) string {
+	t.Helper()
 	dir, err := filepath.Abs(filepath.Join(stateFolder(root), "testing", "bin"))
 	if err != nil {
 		t.Fatal(err)
@@ -27,10 +39,10 @@ func Program(t testing.TB, root string) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = lock.Close() }()
-	program := filepath.Join(dir, "openskill")
+	program := filepath.Join(dir, name)
 	// Of a clone's history nothing is wanted, so that a commit makes no other program.
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", program, "./cmd/openskill")
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, pkg)
+	cmd.Dir, cmd.Env = filepath.Join(root, module), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}

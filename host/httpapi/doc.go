@@ -24,4 +24,4 @@
 package httpapi
 
 //go:generate go run ./internal/specjson openapi.yaml openapi.json
-//go:generate go run ../../scripts/opentypes openapi.json ../../sdk/typescript/openskill.d.ts
+//go:generate go -C ../../lab run ./opentypes ../host/httpapi/openapi.json ../sdk/typescript/openskill.d.ts

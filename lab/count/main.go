@@ -1,9 +1,10 @@
 // Command count prints how large the repository is, as a table in Markdown.
-// Run it in the root of a checkout.
+// It may be run anywhere in a checkout.
 package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -48,9 +49,16 @@ func main() {
 	}
 }
 
-// count writes the table for the files that git knows in the current folder.
+// count writes the table for the files that git knows.
 func count(out io.Writer) error {
-	listed, err := exec.Command("git", "ls-files", "-z", "*.go").Output()
+	root, err := exec.CommandContext(context.Background(), "git", "rev-parse", "--show-toplevel").Output()
+	if err != nil {
+		return fmt.Errorf("find the repository: %w", err)
+	}
+	if err := os.Chdir(strings.TrimSpace(string(root))); err != nil {
+		return err
+	}
+	listed, err := exec.CommandContext(context.Background(), "git", "ls-files", "-z", "*.go").Output()
 	if err != nil {
 		return fmt.Errorf("list the files of the repository: %w", err)
 	}
@@ -80,11 +88,11 @@ func count(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "| part | files | lines |\n|---|---|---|\n")
+	_, _ = fmt.Fprintf(out, "| part | files | lines |\n|---|---|---|\n")
 	for p, name := range names {
-		fmt.Fprintf(out, "| %s | %d | %d |\n", name, files[p], lines[p])
+		_, _ = fmt.Fprintf(out, "| %s | %d | %d |\n", name, files[p], lines[p])
 	}
-	fmt.Fprintf(out, "\n| | |\n|---|---|\n| packages under `host/` | %d |\n| settings | %d |\n| direct dependencies of the product | %d |\n| `nolint` | %d |\n",
+	_, _ = fmt.Fprintf(out, "\n| | |\n|---|---|\n| packages under `host/` | %d |\n| settings | %d |\n| direct dependencies of the product | %d |\n| `nolint` | %d |\n",
 		len(packages), settings, direct, nolint)
 	return nil
 }

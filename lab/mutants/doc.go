@@ -1,8 +1,8 @@
 // Command mutants removes each defence of docs/threats.md in turn, and fails if the tests of
 // its threat pass all the same.
 //
-//	go run ./lab/mutants            all of them, some hours of processor time
-//	go run ./lab/mutants T017 T018  those of these threats
+//	go -C lab run ./mutants            all of them, some hours of processor time
+//	go -C lab run ./mutants T017 T018  those of these threats
 //
 // A mutant is a change to one file that removes one defence. The folder threats has them:
 //

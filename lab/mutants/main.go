@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), ".", os.Args[1:], os.Stdout); err != nil {
+	if err := run(context.Background(), "..", os.Args[1:], os.Stdout); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}

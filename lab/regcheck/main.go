@@ -4,11 +4,11 @@
 // that with its arguments. Nothing of wazero is part of this project, and nothing of the
 // product knows of this.
 //
-//	go run ./lab/regcheck -trusted .openskill/runtimes/slim/python.wasm
-//	go run ./lab/regcheck -generate pressure -count 1000
-//	go run ./lab/regcheck -arch arm64 -generate pressure -count 1000
-//	go run ./lab/regcheck -few 3 -generate pressure -count 1000
-//	go run ./lab/regcheck -build PROGRAM
+//	go -C lab run ./regcheck -trusted ../.openskill/runtimes/slim/python.wasm
+//	go -C lab run ./regcheck -generate pressure -count 1000
+//	go -C lab run ./regcheck -arch arm64 -generate pressure -count 1000
+//	go -C lab run ./regcheck -few 3 -generate pressure -count 1000
+//	go -C lab run ./regcheck -build PROGRAM
 //
 // With -few the allocator has so many registers of each kind to choose from, and takes that of
 // the value that is needed soonest: what a sequence of instructions does not tell it is a fault

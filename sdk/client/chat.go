@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"mime"
 	"net/http"
 	"time"
 
 	"openskill/sdk/skill"
-	"openskill/sdk/sse"
 )
 
 // ChatRequest is one message to the agent.
@@ -251,14 +249,14 @@ func (c *Client) stream(ctx context.Context, path string, body any) iter.Seq2[Ev
 			return
 		}
 		defer res.Body.Close()
-		if kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type")); err != nil || kind != typeEvents {
+		if !isEvents(res.Header.Get("Content-Type")) {
 			yield(Event{}, errors.New("client: the answer is no stream of events; is there an openSkill host at the base URL?"))
 			return
 		}
 		trace := res.Header.Get("X-Trace-Id")
-		events := sse.NewReader(res.Body, c.maxEvent)
+		events := newReader(res.Body, c.maxEvent)
 		for {
-			raw, err := events.Next()
+			raw, err := events.next()
 			if err != nil {
 				yield(Event{}, fmt.Errorf("client: the stream ended before the turn did: %w", err))
 				return
@@ -274,8 +272,8 @@ func (c *Client) stream(ctx context.Context, path string, body any) iter.Seq2[Ev
 
 // eventOf reads one event. Kinds that are not known, which a host of a later release may
 // send, are left out.
-func eventOf(raw sse.Event, trace string) (e Event, known bool, err error) {
-	e.Kind = EventKind(raw.Name)
+func eventOf(raw rawEvent, trace string) (e Event, known bool, err error) {
+	e.Kind = EventKind(raw.name)
 	var into any
 	switch e.Kind {
 	case EventStart:
@@ -300,7 +298,7 @@ func eventOf(raw sse.Event, trace string) (e Event, known bool, err error) {
 		into = newOf(&e.Answer)
 	case "error":
 		var failed skill.ResultError
-		if err = json.Unmarshal(raw.Data, &failed); err == nil {
+		if err = json.Unmarshal(raw.data, &failed); err == nil {
 			err = newError(failed.Status, &failed, trace)
 		} else {
 			err = fmt.Errorf("client: the event that says why the turn failed cannot be read: %w", err)
@@ -309,7 +307,7 @@ func eventOf(raw sse.Event, trace string) (e Event, known bool, err error) {
 	default:
 		return Event{}, false, nil
 	}
-	if err := json.Unmarshal(raw.Data, into); err != nil {
+	if err := json.Unmarshal(raw.data, into); err != nil {
 		return Event{}, true, fmt.Errorf("client: an event of the kind %s cannot be read: %w", e.Kind, err)
 	}
 	return e, true, nil

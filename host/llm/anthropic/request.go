@@ -1,76 +1,48 @@
 package anthropic
 
 import (
-	"encoding/json"
 	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"openskill/host/llm"
 	"openskill/host/llm/internal/calls"
 )
 
-// The form of a request, of which only what is sent here.
-type (
-	request struct {
-		MaxTokens   int               `json:"max_tokens"`
-		Messages    []message         `json:"messages"`
-		Model       string            `json:"model"`
-		Temperature *float64          `json:"temperature,omitempty"`
-		System      []text            `json:"system,omitempty"`
-		Choice      *choice           `json:"tool_choice,omitempty"`
-		Tools       []json.RawMessage `json:"tools,omitempty"`
-		Stream      bool              `json:"stream,omitempty"`
+func (p *provider) params(r *llm.Request) (*sdk.MessageNewParams, error) {
+	out := &sdk.MessageNewParams{Model: r.Model, MaxTokens: int64(r.MaxTokens), Messages: messages(r.Messages)}
+	if !blank(r.System) {
+		out.System = []sdk.TextBlockParam{{Text: r.System}}
 	}
-	choice struct {
-		Type string `json:"type"`
-	}
-	message struct {
-		Content []any    `json:"content"` // text, toolUse, toolResult
-		Role    llm.Role `json:"role"`
-	}
-	text struct {
-		Text string `json:"text"`
-		Type string `json:"type"` // "text"
-	}
-	toolUse struct {
-		ID    string          `json:"id"`
-		Input json.RawMessage `json:"input"`
-		Name  string          `json:"name"`
-		Type  string          `json:"type"` // "tool_use"
-	}
-	toolResult struct {
-		ID      string `json:"tool_use_id"`
-		IsError bool   `json:"is_error,omitempty"`
-		Content []text `json:"content,omitempty"`
-		Type    string `json:"type"` // "tool_result"
-	}
-)
-
-func (p *provider) request(r *llm.Request, stream bool) (*request, error) {
-	out := &request{Model: r.Model, MaxTokens: r.MaxTokens, Messages: messages(r.Messages), System: texts(r.System), Stream: stream}
 	if r.Temperature != nil {
-		warm := min(*r.Temperature, 1)
-		out.Temperature = &warm
+		out.Temperature = sdk.Float(min(*r.Temperature, 1))
 	}
-	var err error
-	if out.Tools, err = p.tools.Write(r.Tools); err != nil {
+	written, err := p.tools.Write(r.Tools)
+	if err != nil {
 		return nil, err
 	}
+	for _, t := range written {
+		out.Tools = append(out.Tools, param.Override[sdk.ToolUnionParam](t))
+	}
 	if len(out.Tools) == 0 {
-		for _, name := range calls.Names(r.Messages) { // which are letters, digits, _ and -
-			out.Tools = append(out.Tools, json.RawMessage(`{"name":"`+name+`"}`))
-			out.Choice = &choice{"none"}
+		for _, name := range calls.Names(r.Messages) {
+			out.Tools = append(out.Tools, sdk.ToolUnionParam{OfTool: &sdk.ToolParam{Name: name}})
+		}
+		if len(out.Tools) > 0 {
+			out.ToolChoice.OfNone = &sdk.ToolChoiceNoneParam{}
 		}
 	}
 	return out, nil
 }
 
-func messages(list []llm.Message) []message {
-	var out []message
+func messages(list []llm.Message) []sdk.MessageParam {
+	var out []sdk.MessageParam
 	for i := range list {
 		m := &list[i]
-		role := llm.User
+		role := sdk.MessageParamRoleUser
 		if m.Role == llm.Assistant {
-			role = llm.Assistant
+			role = sdk.MessageParamRoleAssistant
 		}
 		said := blocks(m)
 		switch last := len(out) - 1; {
@@ -78,30 +50,35 @@ func messages(list []llm.Message) []message {
 		case last >= 0 && out[last].Role == role:
 			out[last].Content = append(out[last].Content, said...)
 		default:
-			out = append(out, message{Role: role, Content: said})
+			out = append(out, sdk.MessageParam{Role: role, Content: said})
 		}
 	}
 	return out
 }
 
-func blocks(m *llm.Message) (out []any) {
+func blocks(m *llm.Message) (out []sdk.ContentBlockParamUnion) {
 	if m.Role == llm.Tool {
-		return []any{toolResult{Type: "tool_result", ID: calls.PlainID(m.CallID), IsError: m.Failed, Content: texts(m.Text)}}
+		return append(out, result(m))
 	}
-	for _, t := range texts(m.Text) {
-		out = append(out, t)
+	if !blank(m.Text) {
+		out = append(out, sdk.NewTextBlock(m.Text))
 	}
 	for _, c := range m.Calls {
-		out = append(out, toolUse{Type: "tool_use", ID: calls.PlainID(c.ID), Input: calls.Object(c.Arguments), Name: calls.Name(c.Name)})
+		out = append(out, sdk.NewToolUseBlock(calls.PlainID(c.ID), calls.Object(c.Arguments), calls.Name(c.Name)))
 	}
 	return out
 }
 
-// texts is a text as a list of blocks, which is empty if the vendor would refuse the text
-// for having nothing in it.
-func texts(s string) []text {
-	if strings.TrimSpace(s) == "" {
-		return nil
+func result(m *llm.Message) sdk.ContentBlockParamUnion {
+	r := &sdk.ToolResultBlockParam{ToolUseID: calls.PlainID(m.CallID)}
+	if !blank(m.Text) {
+		r.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: m.Text}}}
 	}
-	return []text{{Type: "text", Text: s}}
+	if m.Failed {
+		r.IsError = sdk.Bool(true)
+	}
+	return sdk.ContentBlockParamUnion{OfToolResult: r}
 }
+
+// blank reports whether the vendor would refuse text for having nothing in it.
+func blank(text string) bool { return strings.TrimSpace(text) == "" }

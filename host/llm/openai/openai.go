@@ -2,7 +2,8 @@
 // servers that speak the same words, such as DashScope in its compatible mode, DeepSeek,
 // and servers on one's own machine.
 //
-// What servers do differently:
+// The vendor's module writes requests and splits streams; answers are read by a package
+// of ours, which the servers' accents do not disturb. What servers do differently:
 //
 //   - max_tokens is what all know, but OpenAI's models that think want
 //     max_completion_tokens, and no temperature. They are told so at OpenAI's own address.
@@ -15,8 +16,13 @@ package openai
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"openskill/host/llm"
 	"openskill/host/llm/internal/completions"
@@ -37,8 +43,7 @@ const official = "api.openai.com"
 
 type provider struct {
 	http   *transport.Client
-	url    string
-	header http.Header
+	sdk    sdk.Client
 	tools  *dialect.Tools
 	openAI bool        // the vendor itself
 	plain  atomic.Bool // the server takes no stream_options
@@ -62,15 +67,25 @@ func New(o Options) (llm.Provider, error) {
 	}
 	p := &provider{
 		http:   transport.New(transport.Options{Vendor: o.Name, Key: o.Key, HTTP: o.HTTP}),
-		url:    base.String() + "/chat/completions",
-		header: http.Header{},
 		tools:  written,
 		openAI: strings.EqualFold(base.Hostname(), official),
 	}
-	if o.Key != "" {
-		p.header.Set("Authorization", "Bearer "+o.Key)
-	}
+	p.sdk = sdk.Client{Options: options(p.http, base, o.Key)} // NewClient would read the environment
 	return p, nil
+}
+
+func options(c *transport.Client, base *url.URL, key string) []option.RequestOption {
+	out := []option.RequestOption{
+		option.WithBaseURL(base.String() + "/"), option.WithHTTPClient(c.HTTP()), option.WithMaxRetries(0),
+		option.WithHeader("User-Agent", "openskill"),
+	}
+	if key != "" {
+		out = append(out, option.WithAPIKey(key))
+	}
+	for _, name := range []string{"Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Retry-Count", "Timeout"} {
+		out = append(out, option.WithHeaderDel("X-Stainless-"+name)) // nobody's business
+	}
+	return out
 }
 
 // Chat implements [llm.Provider].
@@ -81,7 +96,11 @@ func (p *provider) Chat(ctx context.Context, r *llm.Request, text func(string)) 
 		return p.send(ctx, r, stream)
 	}, func(a *transport.Answer) error {
 		if a.Streamed(stream) {
-			return read.Stream(a)
+			events := ssestream.NewDecoder(a.Response)
+			return read.Stream(a, events, func() (string, []byte) {
+				e := events.Event()
+				return e.Type, e.Data
+			})
 		}
 		body, err := a.Whole()
 		if err != nil {
@@ -96,19 +115,26 @@ func (p *provider) Chat(ctx context.Context, r *llm.Request, text func(string)) 
 }
 
 func (p *provider) send(ctx context.Context, r *llm.Request, stream bool) (*http.Response, error) {
-	body, err := p.request(r)
+	params, err := p.params(r)
 	if err != nil {
 		return nil, err
 	}
-	if body.Stream = stream; !stream || p.plain.Load() {
-		return p.http.Post(ctx, p.url, p.header, body)
+	if !stream {
+		return p.post(ctx, params)
 	}
-	body.Options = &streamOptions{Usage: true}
-	res, err := p.http.Post(ctx, p.url, p.header, body)
-	if transport.Names(err, "stream_options", "include_usage") {
+	whole := *params
+	if !p.plain.Load() {
+		params.StreamOptions = sdk.ChatCompletionStreamOptionsParam{IncludeUsage: sdk.Bool(true)}
+	}
+	res, err := p.post(ctx, params, option.WithJSONSet("stream", true))
+	if !p.plain.Load() && transport.Names(err, "stream_options", "include_usage") {
 		p.plain.Store(true)
-		body.Options = nil
-		return p.http.Post(ctx, p.url, p.header, body)
+		res, err = p.post(ctx, &whole, option.WithJSONSet("stream", true))
 	}
+	return res, err
+}
+
+func (p *provider) post(ctx context.Context, params *sdk.ChatCompletionNewParams, more ...option.RequestOption) (res *http.Response, err error) {
+	err = p.sdk.Post(ctx, "chat/completions", params, &res, more...)
 	return res, err
 }

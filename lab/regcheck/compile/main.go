@@ -71,7 +71,7 @@ func names() (all []string) {
 
 func (c *compiler) run(generate string, first, count uint64, files []string) error {
 	if expvar.Get("regcheck.functions") == nil {
-		return errors.New("this program was built without the checker: run go run ./lab/regcheck")
+		return errors.New("this program was built without the checker: run go -C lab run ./regcheck")
 	}
 	began := time.Now()
 	for _, f := range files {

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"openskill/internal/measure"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"openskill/host/audit"
+	"openskill/host/store"
+	"openskill/sdk/skill"
+)
+
+// benchAudit is the suite audit: what it costs to have calls on record, before they begin
+// and before they are answered, with one caller and with many at once. The baseline
+// writes each record by itself.
+func (a *app) benchAudit(ctx context.Context, o *benchOptions) (rows []measure.Row, err error) {
+	calls, rounds := map[int]int{1: 200, 8: 800, mostClients: 3200}, 15
+	if o.quick {
+		calls, rounds = map[int]int{1: 10, 8: 40, mostClients: 200}, 2
+	}
+	var cases []measure.Case
+	for _, callers := range []int{1, 8, mostClients} {
+		if name := callersName(callers); o.wanted("audit", name) {
+			cases = append(cases, measure.Case{Suite: "audit", Name: name, N: rounds, Most: 20 * time.Second})
+		}
+	}
+	if len(cases) == 0 {
+		return nil, nil
+	}
+	dir, err := os.MkdirTemp("", "openskill-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	var variants []measure.Variant
+	var measured []*recordedCalls
+	for _, v := range []struct {
+		name, url string
+		alone     bool
+	}{
+		{"SQLite, each record by itself", "sqlite:" + dir + "/alone.db", true},
+		{"SQLite", "sqlite:" + dir + "/together.db", false},
+		{"PostgreSQL", o.postgres, false},
+	} {
+		if v.url == "" {
+			a.say("audit: PostgreSQL is measured with --postgres URL, an empty database that is filled")
+			continue
+		}
+		c, err := openRecordedCalls(ctx, v.url, v.alone)
+		if err != nil {
+			return nil, err
+		}
+		defer c.Close()
+		measured = append(measured, c)
+		variants = append(variants, measure.Variant{Name: v.name, Run: c.run, Note: c.note})
+	}
+	for i := range cases {
+		c := &cases[i]
+		for n, total := range calls {
+			if callersName(n) != c.Name {
+				continue
+			}
+			for _, m := range measured {
+				m.callers, m.total = n, total
+			}
+			c.Variants = audited(variants, n)
+		}
+		a.say("audit: %s", c.Name)
+		r, err := c.Measure(ctx)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, r...)
+	}
+	return rows, nil
+}
+
+func callersName(n int) string {
+	if n == 1 {
+		return "records of a call, 1 caller"
+	}
+	return fmt.Sprintf("records of a call, %d callers", n)
+}
+
+// audited gives variants their goals: so many calls a second when many come at once.
+func audited(variants []measure.Variant, callers int) []measure.Variant {
+	out := append([]measure.Variant(nil), variants...)
+	if callers < mostClients {
+		return out
+	}
+	for i := range out {
+		switch out[i].Name {
+		case "SQLite":
+			out[i].Goals = []measure.Goal{measure.Median(time.Second / 5000)}
+		case "PostgreSQL":
+			out[i].Goals = []measure.Goal{measure.Median(time.Second / 3000)}
+		}
+	}
+	return out
+}
+
+// recordedCalls puts calls on record that do nothing else.
+type recordedCalls struct {
+	db             *store.DB
+	log            *audit.Log
+	alone          bool // writes each record by itself, without the Log
+	callers, total int
+}
+
+func openRecordedCalls(ctx context.Context, url string, alone bool) (*recordedCalls, error) {
+	quiet := slog.New(slog.DiscardHandler)
+	db, err := store.Open(ctx, store.Options{URL: url, Log: quiet})
+	if err != nil {
+		return nil, err
+	}
+	l, err := audit.Open(ctx, audit.Options{Store: db.Audit(), Log: quiet})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &recordedCalls{db: db, log: l, alone: alone}, nil
+}
+
+// Close closes the Log and the database.
+func (c *recordedCalls) Close() error {
+	return errors.Join(c.log.Close(context.Background()), c.db.Close())
+}
+
+// run gives the time of one call among many: that of all, by their number.
+func (c *recordedCalls) run(ctx context.Context) (time.Duration, error) {
+	all, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	began := time.Now()
+	for range c.callers {
+		all.Go(func() error {
+			for {
+				i := next.Add(1)
+				if i > int64(c.total) {
+					return nil
+				}
+				if err := c.call(ctx, fmt.Sprint("tenant-", i%4)); err != nil {
+					return err
+				}
+			}
+		})
+	}
+	err := all.Wait()
+	return time.Since(began) / time.Duration(c.total), err
+}
+
+func (c *recordedCalls) note() string {
+	return fmt.Sprintf("the time of %d calls, by their number", c.total)
+}
+
+func (c *recordedCalls) call(ctx context.Context, tenant string) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	s := &audit.Started{
+		ExecutionID: id.String(), Tenant: tenant, Principal: "key:bench", PrincipalType: skill.Agent, TraceID: id.String(), Session: id.String(),
+		Skill: "echo", Version: "0.1.0", Digest: "sha256:5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03",
+		Limits: skill.LimitsJSON{TimeoutMS: 15000, MemoryMB: 64, Fuel: 2_000_000_000, OutputKB: 1024, ScratchMB: 16},
+	}
+	f := &audit.Finished{Status: audit.Success, Runner: skill.WasmWASI, Fuel: 51234, MemoryPeak: 1114112, DurationMS: 1}
+	input, output := []byte(`{"text":"hello"}`), []byte(`{"echoed":"hello"}`)
+	if !c.alone {
+		if err := c.log.Started(ctx, s, input); err != nil {
+			return err
+		}
+		return c.log.Finished(ctx, s, f, output)
+	}
+	s.Instance, s.Time, f.ExecutionID = c.log.Instance(), time.Now().UTC(), s.ExecutionID
+	s.Input, f.Output = audit.KeepHash.Payload(input, 1<<10), audit.KeepHash.Payload(output, 1<<10)
+	if err := c.append(ctx, s, nil, audit.KindStarted, s.Time, s); err != nil {
+		return err
+	}
+	f.Time = time.Now().UTC()
+	return c.append(ctx, s, f, audit.KindFinished, f.Time, f)
+}
+
+// append writes one record in a transaction of its own.
+func (c *recordedCalls) append(ctx context.Context, s *audit.Started, f *audit.Finished, kind string, when time.Time, body any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	e := &audit.Entry{Record: audit.Record{Tenant: s.Tenant, Kind: kind, ExecutionID: s.ExecutionID, Time: when, Body: b}, Wait: true}
+	if f == nil {
+		e.Started = s
+	} else {
+		e.Finished, e.Of = f, s
+	}
+	return cmp.Or(c.db.Audit().Append(ctx, []*audit.Entry{e}), e.Left)
+}
