@@ -9,7 +9,6 @@
 //	                           what it prints, standard error included
 //	```sh                      commands that no test can run; see notRun
 //	```go file=hello/main.go   a file that commands after it use
-//	```diff in=copy            a change of the code, which git apply makes
 //
 // Commands run with sh in a folder that looks like the repository: bin/openskill,
 // skills, data. 127.0.0.1:8000 stands for the host that the test starts. JSON may
@@ -20,9 +19,6 @@
 // it has a state folder of its own, and the settings of [secured]. host=model is about one
 // whose model follows the script that comes with openskill fakellm. host=postgres says that
 // the block is about no host of the test's, but has a new database, where there is a server.
-//
-// in=copy says that the block is about the code: it runs in a copy of the repository, in
-// the order of the page, and nothing of the repository itself changes. See engineer_test.go.
 //
 // needs names what a block cannot do without, separated by commas; a|b is either.
 // A name with a slash is a file of the repository, tmpfs is leave to mount one in a
@@ -221,16 +217,12 @@ func TestEveryBlockIsOfAKind(t *testing.T) {
 				if b.attr["file"] == "" {
 					t.Errorf("%s:%d: code that no command uses: give it file=", page, b.line)
 				}
-			case "diff":
-				if b.attr["in"] == "" {
-					t.Errorf("%s:%d: a change that nobody makes: give it in=copy", page, b.line)
-				}
 			case "yaml", "text":
 				if strings.HasPrefix(b.text, "$ ") || strings.Contains(b.text, "\n$ ") {
 					t.Errorf("%s:%d: commands belong in a console block", page, b.line)
 				}
 			default:
-				t.Errorf("%s:%d: a block of the kind %q; there are console, sh, json, yaml, go, rust, python, js, toml, diff, text", page, b.line, b.lang)
+				t.Errorf("%s:%d: a block of the kind %q; there are console, sh, json, yaml, go, rust, python, js, toml, text", page, b.line, b.lang)
 			}
 		}
 	}
@@ -253,7 +245,6 @@ func TestWhatThePagesShow(t *testing.T) {
 			t.Skipf("%s is not here", tool)
 		}
 	}
-	t.Parallel() // with TestANewEngineer
 	w := newPlace(t)
 	w.serve(t)
 	w.awaitModules(t)
@@ -271,7 +262,6 @@ func TestWhatThePagesShow(t *testing.T) {
 		t.Run(page, func(t *testing.T) {
 			for _, b := range blocks(t, page, all[page]) {
 				switch {
-				case b.attr["in"] == "copy": // TestANewEngineer
 				case b.attr["file"] != "":
 					w.write(t, &b)
 				case b.lang == "console" && b.attr["host"] == "keys":
