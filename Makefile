@@ -18,7 +18,7 @@ help:
 	@echo 'make race-all all of them, which takes half an hour'
 	@echo 'make long     what make test and CI leave out because it takes an hour and more; PARTS="kills fuzz" takes some of it'
 	@echo 'make long PARTS=regcheck   the registers in what the compiler makes of all modules and 300,000 generated programs'
-	@echo 'make build    bin/openskill, and bin/openskill-lab, which measures it'
+	@echo 'make build    bin/openskill, and bin/openskill-lab, which measures it; DEBUG=1 keeps the symbols for debuggers'
 	@echo 'make dist     static binaries for linux, amd64 and arm64: tar.gz, deb, SBOM and checksums in dist/'
 	@echo 'make dist-check   the same from two clones in two folders, compared byte by byte'
 	@echo 'make package-boot   the package on an empty Debian that systemd boots, where that can be tried'
@@ -41,9 +41,10 @@ help:
 run: build skills runtimes
 	@exec bin/openskill serve
 
+# DEBUG=1 keeps the symbols and the tables for debuggers.
 build: console-assets
-	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/openskill ./cmd/openskill
-	@CGO_ENABLED=0 $(GO) -C lab build -trimpath -o ../bin/openskill-lab ./openskill-lab
+	@CGO_ENABLED=0 $(GO) build -trimpath $(if $(DEBUG),,-ldflags='-s -w') -o bin/openskill ./cmd/openskill
+	@CGO_ENABLED=0 $(GO) -C lab build -trimpath $(if $(DEBUG),,-ldflags='-s -w') -o ../bin/openskill-lab ./openskill-lab
 
 # ARCH=amd64 makes one alone.
 dist:

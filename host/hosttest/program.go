@@ -41,7 +41,7 @@ func build(t testing.TB, root, module, name, pkg string) string {
 	defer func() { _ = lock.Close() }()
 	program := filepath.Join(dir, name)
 	// Of a clone's history nothing is wanted, so that a commit makes no other program.
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, pkg)
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", program, pkg)
 	cmd.Dir, cmd.Env = filepath.Join(root, module), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
