@@ -331,7 +331,7 @@ func newPlace(t *testing.T) *place {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"skills", "data", "examples", "sdk/javascript", "sdk/client", "sdk/client-python", "sdk/skill", "go.mod", "docs/testdata"} {
+	for _, name := range []string{"skills", "data", "examples", "sdk/javascript", "sdk/client", "sdk/client-python", "sdk/skill", "sdk/sse", "go.mod", "docs/testdata"} {
 		reproduce(t, filepath.Join(root, name), filepath.Join(w.dir, name))
 	}
 	hosttest.Runtimes(t, root, state)

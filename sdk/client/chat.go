@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"mime"
 	"net/http"
 	"time"
 
 	"openskill/sdk/skill"
+	"openskill/sdk/sse"
 )
 
 // ChatRequest is one message to the agent.
@@ -249,14 +251,14 @@ func (c *Client) stream(ctx context.Context, path string, body any) iter.Seq2[Ev
 			return
 		}
 		defer res.Body.Close()
-		if !isEvents(res.Header.Get("Content-Type")) {
+		if kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type")); err != nil || kind != typeEvents {
 			yield(Event{}, errors.New("client: the answer is no stream of events; is there an openSkill host at the base URL?"))
 			return
 		}
 		trace := res.Header.Get("X-Trace-Id")
-		events := newReader(res.Body, c.maxEvent)
+		events := sse.NewReader(res.Body, c.maxEvent)
 		for {
-			raw, err := events.next()
+			raw, err := events.Next()
 			if err != nil {
 				yield(Event{}, fmt.Errorf("client: the stream ended before the turn did: %w", err))
 				return
@@ -272,8 +274,8 @@ func (c *Client) stream(ctx context.Context, path string, body any) iter.Seq2[Ev
 
 // eventOf reads one event. Kinds that are not known, which a host of a later release may
 // send, are left out.
-func eventOf(raw rawEvent, trace string) (e Event, known bool, err error) {
-	e.Kind = EventKind(raw.name)
+func eventOf(raw sse.Event, trace string) (e Event, known bool, err error) {
+	e.Kind = EventKind(raw.Name)
 	var into any
 	switch e.Kind {
 	case EventStart:
@@ -298,7 +300,7 @@ func eventOf(raw rawEvent, trace string) (e Event, known bool, err error) {
 		into = newOf(&e.Answer)
 	case "error":
 		var failed skill.ResultError
-		if err = json.Unmarshal(raw.data, &failed); err == nil {
+		if err = json.Unmarshal(raw.Data, &failed); err == nil {
 			err = newError(failed.Status, &failed, trace)
 		} else {
 			err = fmt.Errorf("client: the event that says why the turn failed cannot be read: %w", err)
@@ -307,7 +309,7 @@ func eventOf(raw rawEvent, trace string) (e Event, known bool, err error) {
 	default:
 		return Event{}, false, nil
 	}
-	if err := json.Unmarshal(raw.data, into); err != nil {
+	if err := json.Unmarshal(raw.Data, into); err != nil {
 		return Event{}, true, fmt.Errorf("client: an event of the kind %s cannot be read: %w", e.Kind, err)
 	}
 	return e, true, nil

@@ -1,25 +1,25 @@
-package client
+// Package sse reads server-sent events, by the rules of the HTML standard ("Interpreting
+// an event stream"). It imports the standard library only.
+package sse
 
 import (
 	"bufio"
 	"bytes"
 	"fmt"
 	"io"
-	"mime"
 )
 
-// rawEvent is an event of a stream.
-type rawEvent struct {
-	name string // "message" where the stream gives none
-	data []byte // lines with \n between them; valid until the next event is read
+// Event is one event of a stream.
+type Event struct {
+	Name string // default: "message"
+	Data []byte // lines with \n between them; valid until the next event is read
 }
 
-// reader reads server-sent events, by the rules of the HTML standard ("Interpreting an
-// event stream"): a line ends with CR LF, LF or CR, a line that begins with a colon is a
-// comment, an empty one ends an event, one without data is none, and what is cut off at
-// the end of the stream is none either. The fields id and retry are for those who connect
-// again, which ends a turn here; they are passed over as unknown ones are.
-type reader struct {
+// Reader reads the events of one stream. A line ends with CR LF, LF or CR. A line that
+// begins with a colon is a comment. An empty line ends an event. Events without data, and
+// an unfinished one at the end of the stream, are skipped. The fields id and retry, which
+// serve to reconnect, are ignored like unknown fields.
+type Reader struct {
 	r     *bufio.Reader
 	most  int // bytes of an event, comments before it included
 	size  int // of this one
@@ -30,24 +30,20 @@ type reader struct {
 	cr    bool // the last line ended with CR: an LF that follows is its own
 }
 
-func newReader(r io.Reader, most int) *reader {
-	return &reader{r: bufio.NewReader(r), most: most}
+// NewReader returns a Reader of r that accepts events of up to most bytes, with the
+// comments before them.
+func NewReader(r io.Reader, most int) *Reader {
+	return &Reader{r: bufio.NewReader(r), most: most}
 }
 
-// isEvents reports whether a content type is that of a stream of events.
-func isEvents(contentType string) bool {
-	kind, _, err := mime.ParseMediaType(contentType)
-	return err == nil && kind == typeEvents
-}
-
-// next gives the next event. The error of a stream that ended is io.ErrUnexpectedEOF:
-// whoever calls wants more.
-func (r *reader) next() (rawEvent, error) {
+// Next returns the next event. At the end of the stream the error is io.ErrUnexpectedEOF:
+// the caller expects more.
+func (r *Reader) Next() (Event, error) {
 	r.size, r.data, r.name = 0, r.data[:0], r.name[:0]
 	data := false // there is a field of this name, which may be empty
 	for {
 		if err := r.readLine(); err != nil {
-			return rawEvent{}, err
+			return Event{}, err
 		}
 		if len(r.line) == 0 {
 			if data {
@@ -55,7 +51,7 @@ func (r *reader) next() (rawEvent, error) {
 				if name == "" {
 					name = "message"
 				}
-				return rawEvent{name, r.data[:len(r.data)-1]}, nil
+				return Event{name, r.data[:len(r.data)-1]}, nil
 			}
 			r.size, r.name = 0, r.name[:0]
 			continue
@@ -78,7 +74,7 @@ func (r *reader) next() (rawEvent, error) {
 
 // readLine reads a line into r.line, without its end. It never waits for the byte behind
 // a CR: the event is there already.
-func (r *reader) readLine() error {
+func (r *Reader) readLine() error {
 	r.line = r.line[:0]
 	for {
 		b, err := r.r.ReadByte()

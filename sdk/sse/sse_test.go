@@ -1,4 +1,4 @@
-package client
+package sse
 
 import (
 	"errors"
@@ -14,13 +14,13 @@ type event struct{ Name, Data string }
 // readAll reads a stream to its end, which must be that of the input.
 func readAll(t *testing.T, r io.Reader, most int) (out []event, err error) {
 	t.Helper()
-	events := newReader(r, most)
+	events := NewReader(r, most)
 	for {
-		e, err := events.next()
+		e, err := events.Next()
 		if err != nil {
 			return out, err
 		}
-		out = append(out, event{e.name, string(e.data)})
+		out = append(out, event{e.Name, string(e.Data)})
 	}
 }
 
@@ -70,8 +70,8 @@ func TestEventsDoNotWaitBehindCR(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	go w.Write([]byte("data: 1\r\r"))
-	e, err := newReader(r, 100).next() // it would wait for good
-	if err != nil || string(e.data) != "1" {
+	e, err := NewReader(r, 100).Next() // it would wait for good
+	if err != nil || string(e.Data) != "1" {
 		t.Fatal(e, err)
 	}
 }
