@@ -1,4 +1,4 @@
-// Package anthropic asks models by Anthropic's Messages, with the vendor's own module.
+// Package anthropic asks models by Anthropic's Messages.
 //
 // Its rules differ from what [llm.Request] says in these ways:
 //
@@ -14,17 +14,12 @@ package anthropic
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
-
 	"openskill/host/llm"
+	"openskill/host/llm/internal/completions"
 	"openskill/host/llm/internal/dialect"
 	"openskill/host/llm/internal/transport"
 	"openskill/host/tools"
@@ -39,10 +34,14 @@ type Options struct {
 }
 
 type provider struct {
-	http  *transport.Client
-	sdk   sdk.Client
-	tools *dialect.Tools
+	http   *transport.Client
+	url    string
+	header http.Header
+	tools  *dialect.Tools
 }
+
+// version is that of the vendor's interface.
+const version = "2023-06-01"
 
 // New makes a provider. It asks nothing yet.
 func New(o Options) (llm.Provider, error) {
@@ -60,25 +59,17 @@ func New(o Options) (llm.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The module adds the version.
-	base.Path, base.RawPath = strings.TrimSuffix(base.Path, "/v1"), strings.TrimSuffix(base.RawPath, "/v1")
-	p := &provider{http: transport.New(transport.Options{Vendor: o.Name, Key: o.Key, HTTP: o.HTTP}), tools: written}
-	p.sdk = sdk.Client{Options: options(p.http, base, o.Key)} // NewClient would read the environment
+	p := &provider{
+		http:   transport.New(transport.Options{Vendor: o.Name, Key: o.Key, HTTP: o.HTTP}),
+		url:    strings.TrimSuffix(base.String(), "/v1") + "/v1/messages",
+		header: http.Header{},
+		tools:  written,
+	}
+	p.header.Set("Anthropic-Version", version)
+	if o.Key != "" {
+		p.header.Set("X-Api-Key", o.Key)
+	}
 	return p, nil
-}
-
-func options(c *transport.Client, base *url.URL, key string) []option.RequestOption {
-	out := []option.RequestOption{
-		option.WithBaseURL(base.String() + "/"), option.WithHTTPClient(c.HTTP()), option.WithMaxRetries(0),
-		option.WithHeader("User-Agent", "openskill"),
-	}
-	if key != "" {
-		out = append(out, option.WithAPIKey(key))
-	}
-	for _, name := range []string{"Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Retry-Count", "Timeout"} {
-		out = append(out, option.WithHeaderDel("X-Stainless-"+name)) // nobody's business
-	}
-	return out
 }
 
 // Chat implements [llm.Provider].
@@ -86,10 +77,14 @@ func (p *provider) Chat(ctx context.Context, r *llm.Request, text func(string)) 
 	stream := text != nil
 	read := newReader(p.http, r, text)
 	err := p.http.Ask(ctx, func(ctx context.Context) (*http.Response, error) {
-		return p.send(ctx, r, stream)
+		body, err := p.request(r, stream)
+		if err != nil {
+			return nil, err
+		}
+		return p.http.Post(ctx, p.url, p.header, body)
 	}, func(a *transport.Answer) error {
 		if a.Streamed(stream) {
-			return read.stream(a, ssestream.NewDecoder(a.Response))
+			return read.stream(a)
 		}
 		body, err := a.Whole()
 		if err != nil {
@@ -103,64 +98,40 @@ func (p *provider) Chat(ctx context.Context, r *llm.Request, text func(string)) 
 	return read.reply()
 }
 
-func (p *provider) send(ctx context.Context, r *llm.Request, stream bool) (res *http.Response, err error) {
-	params, err := p.params(r)
-	if err != nil {
-		return nil, err
-	}
-	var more []option.RequestOption
-	if stream {
-		more = append(more, option.WithJSONSet("stream", true))
-	}
-	// Post rather than Messages.New, which refuses what might take longer than ten minutes:
-	// how long a question may take is its context's to say.
-	err = p.sdk.Post(ctx, "v1/messages", params, &res, more...)
-	return res, err
-}
-
-// events are what [ssestream.Decoder] gives.
-type events interface {
-	Next() bool
-	Event() ssestream.Event
-	Err() error
-}
-
 // afterwards is how long a stream may go on after the reason why the reply ended.
 const afterwards = 3 * time.Second
 
 // stream reads the events of a stream.
-func (r *reader) stream(a *transport.Answer, in events) error {
-	for in.Next() {
-		if err := r.event(in.Event()); err != nil {
+func (r *reader) stream(a *transport.Answer) error {
+	events := a.Events()
+	for !r.done {
+		e, err := events.Next()
+		if err != nil && r.stop != "" { // all has come that matters
+			return nil
+		}
+		if err != nil {
 			return err
 		}
-		if r.done {
-			return nil
+		if err := r.event(e.Name, bytes.TrimSpace(e.Data)); err != nil {
+			return err
 		}
 		if r.stop != "" {
 			a.Within(afterwards)
 		}
 	}
-	switch {
-	case r.stop != "": // all has come that matters
-		return nil
-	case in.Err() != nil:
-		return in.Err()
-	}
-	return transport.ErrCut
+	return nil
 }
 
-func (r *reader) event(e ssestream.Event) error {
-	data := bytes.TrimSpace(e.Data)
+func (r *reader) event(name string, data []byte) error {
 	switch {
-	case len(data) == 0 || e.Type == "ping":
+	case len(data) == 0 || name == "ping":
 		return nil
-	case e.Type == "error":
+	case name == "error":
 		return r.client.Failed(statusOf(data), data)
 	}
-	var ev sdk.MessageStreamEventUnion
-	if err := json.Unmarshal(data, &ev); err != nil {
+	var e event
+	if err := completions.Decode(data, &e); err != nil {
 		return r.client.Unreadable("an event of its stream is no JSON object", err)
 	}
-	return r.take(&ev, data)
+	return r.take(&e, data)
 }

@@ -1,14 +1,55 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"openskill/host/llm"
 	"openskill/host/llm/internal/calls"
+	"openskill/host/llm/internal/completions"
 	"openskill/host/llm/internal/transport"
+)
+
+// The form of an answer, of which only what is read here. What has another type than it
+// should is as if it were not there.
+type (
+	whole struct {
+		Type    completions.Word `json:"type"`
+		Stop    completions.Word `json:"stop_reason"`
+		Content []block          `json:"content"`
+		Usage   usage            `json:"usage"`
+	}
+	event struct { // of a stream
+		Type    completions.Word `json:"type"`
+		Index   int              `json:"index"`
+		Message struct {
+			Usage usage `json:"usage"`
+		} `json:"message"`
+		Block block `json:"content_block"`
+		Delta struct {
+			Type  completions.Word `json:"type"`
+			Text  completions.Word `json:"text"`
+			Input completions.Word `json:"partial_json"`
+			Stop  completions.Word `json:"stop_reason"`
+		} `json:"delta"`
+		Usage usage `json:"usage"`
+	}
+	block struct {
+		Type  completions.Word `json:"type"`
+		Text  completions.Word `json:"text"`
+		ID    completions.Word `json:"id"`
+		Name  completions.Word `json:"name"`
+		Input json.RawMessage  `json:"input"`
+	}
+	// usage counts tokens: those of the prompt that were read from a cache, and those that
+	// went into one, are counted apart.
+	usage struct {
+		Input   completions.Tokens `json:"input_tokens"`
+		Created completions.Tokens `json:"cache_creation_input_tokens"`
+		Read    completions.Tokens `json:"cache_read_input_tokens"`
+		Output  completions.Tokens `json:"output_tokens"`
+	}
 )
 
 // reader puts together one reply.
@@ -16,43 +57,37 @@ type reader struct {
 	client *transport.Client
 	hear   func(string)
 
-	text   strings.Builder
-	calls  *calls.Builder
-	given  map[int64]bool // calls whose input came whole, at their start
-	prompt counts
-	output int64
-	stop   sdk.StopReason
-	done   bool
+	text  strings.Builder
+	calls *calls.Builder
+	given map[int]bool // calls whose input came whole, at their start
+	usage usage
+	stop  string
+	done  bool
 }
 
-// counts are the tokens of a prompt: those that were read from a cache, and those that
-// went into one, are counted apart.
-type counts struct{ input, created, read int64 }
-
 func newReader(c *transport.Client, r *llm.Request, text func(string)) *reader {
-	return &reader{client: c, hear: text, calls: calls.New(r), given: map[int64]bool{}}
+	return &reader{client: c, hear: text, calls: calls.New(r), given: map[int]bool{}}
 }
 
 // whole reads an answer that is no stream.
 func (r *reader) whole(body []byte) error {
-	var m sdk.Message
-	if err := json.Unmarshal(body, &m); err != nil {
+	var m whole
+	if err := completions.Decode(body, &m); err != nil {
 		return r.client.Unreadable("it is no JSON object", err)
 	}
 	switch {
 	case m.Type == "error":
 		return r.client.Failed(statusOf(body), body)
-	case m.StopReason == "":
+	case m.Stop == "":
 		return r.client.Unreadable("it is no message", nil)
 	}
-	r.prompt = counts{m.Usage.InputTokens, m.Usage.CacheCreationInputTokens, m.Usage.CacheReadInputTokens}
-	r.output, r.stop = m.Usage.OutputTokens, m.StopReason
+	r.usage, r.stop = m.Usage, string(m.Stop)
 	for i := range m.Content {
 		switch b := &m.Content[i]; b.Type {
 		case "text":
-			r.say(b.Text)
+			r.say(string(b.Text))
 		case "tool_use":
-			if err := r.calls.Whole(b.ID, b.Name, arguments(b.JSON.Input.Raw())); err != nil {
+			if err := r.calls.Whole(string(b.ID), string(b.Name), arguments(b.Input)); err != nil {
 				return r.client.Unreadable(err.Error(), nil)
 			}
 		}
@@ -61,12 +96,10 @@ func (r *reader) whole(body []byte) error {
 }
 
 // take reads one event of a stream.
-func (r *reader) take(e *sdk.MessageStreamEventUnion, data []byte) error {
+func (r *reader) take(e *event, data []byte) error {
 	switch e.Type {
 	case "message_start":
-		u := &e.Message.Usage
-		r.prompt = counts{u.InputTokens, u.CacheCreationInputTokens, u.CacheReadInputTokens}
-		r.output = u.OutputTokens
+		r.usage = e.Message.Usage
 	case "content_block_start":
 		return r.open(e)
 	case "content_block_delta":
@@ -81,25 +114,25 @@ func (r *reader) take(e *sdk.MessageStreamEventUnion, data []byte) error {
 	return nil
 }
 
-func (r *reader) open(e *sdk.MessageStreamEventUnion) error {
-	switch b := &e.ContentBlock; b.Type {
+func (r *reader) open(e *event) error {
+	switch b := &e.Block; b.Type {
 	case "text":
-		r.say(b.Text)
+		r.say(string(b.Text))
 	case "tool_use":
-		input := arguments(b.JSON.Input.Raw())
+		input := arguments(b.Input)
 		r.given[e.Index] = input != ""
-		return r.call(calls.Part{Index: int(e.Index), Indexed: true, ID: b.ID, Name: b.Name, Arguments: input})
+		return r.call(calls.Part{Index: e.Index, Indexed: true, ID: string(b.ID), Name: string(b.Name), Arguments: input})
 	}
 	return nil
 }
 
-func (r *reader) delta(e *sdk.MessageStreamEventUnion) error {
+func (r *reader) delta(e *event) error {
 	switch d := &e.Delta; d.Type {
 	case "text_delta":
-		r.say(d.Text)
+		r.say(string(d.Text))
 	case "input_json_delta":
-		if d.PartialJSON != "" && !r.given[e.Index] {
-			return r.call(calls.Part{Index: int(e.Index), Indexed: true, Arguments: d.PartialJSON})
+		if d.Input != "" && !r.given[e.Index] {
+			return r.call(calls.Part{Index: e.Index, Indexed: true, Arguments: string(d.Input)})
 		}
 	}
 	return nil
@@ -107,23 +140,13 @@ func (r *reader) delta(e *sdk.MessageStreamEventUnion) error {
 
 // finish takes how the message ended, and its usage, whose counts are of the whole message.
 // Those that are missing are as at its start.
-func (r *reader) finish(e *sdk.MessageStreamEventUnion) {
-	if e.Delta.StopReason != "" {
-		r.stop = e.Delta.StopReason
-	}
-	u := &e.Usage
-	for _, c := range []struct {
-		into  *int64
-		count int64
-	}{
-		{&r.output, u.OutputTokens},
-		{&r.prompt.input, u.InputTokens},
-		{&r.prompt.created, u.CacheCreationInputTokens},
-		{&r.prompt.read, u.CacheReadInputTokens},
-	} {
-		if c.count > 0 {
-			*c.into = c.count
-		}
+func (r *reader) finish(e *event) {
+	r.stop = cmp.Or(string(e.Delta.Stop), r.stop)
+	r.usage = usage{
+		Input:   cmp.Or(e.Usage.Input, r.usage.Input),
+		Created: cmp.Or(e.Usage.Created, r.usage.Created),
+		Read:    cmp.Or(e.Usage.Read, r.usage.Read),
+		Output:  cmp.Or(e.Usage.Output, r.usage.Output),
 	}
 }
 
@@ -153,14 +176,14 @@ func (r *reader) reply() (*llm.Reply, error) {
 	out := &llm.Reply{
 		Text: r.text.String(), Calls: asked, Stop: llm.StopEnd,
 		Usage: llm.Usage{
-			Prompt:     tokens(r.prompt.input) + tokens(r.prompt.created) + tokens(r.prompt.read),
-			Completion: tokens(r.output),
+			Prompt:     int(r.usage.Input + r.usage.Created + r.usage.Read),
+			Completion: int(r.usage.Output),
 		},
 	}
 	switch r.stop {
-	case sdk.StopReasonRefusal:
+	case "refusal":
 		out.Stop, out.Calls = llm.StopRefused, nil
-	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded, sdk.StopReasonPauseTurn:
+	case "max_tokens", "model_context_window_exceeded", "pause_turn":
 		out.Stop = llm.StopLength // the last call may be half of one
 	default:
 		if len(asked) > 0 {
@@ -171,18 +194,12 @@ func (r *reader) reply() (*llm.Reply, error) {
 }
 
 // arguments is the input of a call that came whole; a stream begins with an empty one.
-func arguments(raw string) string {
-	if raw == "{}" || raw == "null" {
-		return ""
+func arguments(raw json.RawMessage) string {
+	if text := string(raw); text != "{}" && text != "null" {
+		return text
 	}
-	return raw
+	return ""
 }
-
-// mostTokens is more than a model can reach; a count beyond is cut, for the sake of what is
-// computed of it.
-const mostTokens = 1e9
-
-func tokens(n int64) int { return int(min(max(n, 0), mostTokens)) }
 
 // statuses are those that the vendor's kinds of errors have outside of streams.
 var statuses = map[string]int{

@@ -1,48 +1,76 @@
 package anthropic
 
 import (
+	"encoding/json"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"openskill/host/llm"
 	"openskill/host/llm/internal/calls"
 )
 
-func (p *provider) params(r *llm.Request) (*sdk.MessageNewParams, error) {
-	out := &sdk.MessageNewParams{Model: r.Model, MaxTokens: int64(r.MaxTokens), Messages: messages(r.Messages)}
-	if !blank(r.System) {
-		out.System = []sdk.TextBlockParam{{Text: r.System}}
+// The form of a request, of which only what is sent here.
+type (
+	request struct {
+		MaxTokens   int               `json:"max_tokens"`
+		Messages    []message         `json:"messages"`
+		Model       string            `json:"model"`
+		Temperature *float64          `json:"temperature,omitempty"`
+		System      []text            `json:"system,omitempty"`
+		Choice      *choice           `json:"tool_choice,omitempty"`
+		Tools       []json.RawMessage `json:"tools,omitempty"`
+		Stream      bool              `json:"stream,omitempty"`
 	}
+	choice struct {
+		Type string `json:"type"`
+	}
+	message struct {
+		Content []any    `json:"content"` // text, toolUse, toolResult
+		Role    llm.Role `json:"role"`
+	}
+	text struct {
+		Text string `json:"text"`
+		Type string `json:"type"` // "text"
+	}
+	toolUse struct {
+		ID    string          `json:"id"`
+		Input json.RawMessage `json:"input"`
+		Name  string          `json:"name"`
+		Type  string          `json:"type"` // "tool_use"
+	}
+	toolResult struct {
+		ID      string `json:"tool_use_id"`
+		IsError bool   `json:"is_error,omitempty"`
+		Content []text `json:"content,omitempty"`
+		Type    string `json:"type"` // "tool_result"
+	}
+)
+
+func (p *provider) request(r *llm.Request, stream bool) (*request, error) {
+	out := &request{Model: r.Model, MaxTokens: r.MaxTokens, Messages: messages(r.Messages), System: texts(r.System), Stream: stream}
 	if r.Temperature != nil {
-		out.Temperature = sdk.Float(min(*r.Temperature, 1))
+		warm := min(*r.Temperature, 1)
+		out.Temperature = &warm
 	}
-	written, err := p.tools.Write(r.Tools)
-	if err != nil {
+	var err error
+	if out.Tools, err = p.tools.Write(r.Tools); err != nil {
 		return nil, err
 	}
-	for _, t := range written {
-		out.Tools = append(out.Tools, param.Override[sdk.ToolUnionParam](t))
-	}
 	if len(out.Tools) == 0 {
-		for _, name := range calls.Names(r.Messages) {
-			out.Tools = append(out.Tools, sdk.ToolUnionParam{OfTool: &sdk.ToolParam{Name: name}})
-		}
-		if len(out.Tools) > 0 {
-			out.ToolChoice.OfNone = &sdk.ToolChoiceNoneParam{}
+		for _, name := range calls.Names(r.Messages) { // which are letters, digits, _ and -
+			out.Tools = append(out.Tools, json.RawMessage(`{"name":"`+name+`"}`))
+			out.Choice = &choice{"none"}
 		}
 	}
 	return out, nil
 }
 
-func messages(list []llm.Message) []sdk.MessageParam {
-	var out []sdk.MessageParam
+func messages(list []llm.Message) []message {
+	var out []message
 	for i := range list {
 		m := &list[i]
-		role := sdk.MessageParamRoleUser
+		role := llm.User
 		if m.Role == llm.Assistant {
-			role = sdk.MessageParamRoleAssistant
+			role = llm.Assistant
 		}
 		said := blocks(m)
 		switch last := len(out) - 1; {
@@ -50,35 +78,30 @@ func messages(list []llm.Message) []sdk.MessageParam {
 		case last >= 0 && out[last].Role == role:
 			out[last].Content = append(out[last].Content, said...)
 		default:
-			out = append(out, sdk.MessageParam{Role: role, Content: said})
+			out = append(out, message{Role: role, Content: said})
 		}
 	}
 	return out
 }
 
-func blocks(m *llm.Message) (out []sdk.ContentBlockParamUnion) {
+func blocks(m *llm.Message) (out []any) {
 	if m.Role == llm.Tool {
-		return append(out, result(m))
+		return []any{toolResult{Type: "tool_result", ID: calls.PlainID(m.CallID), IsError: m.Failed, Content: texts(m.Text)}}
 	}
-	if !blank(m.Text) {
-		out = append(out, sdk.NewTextBlock(m.Text))
+	for _, t := range texts(m.Text) {
+		out = append(out, t)
 	}
 	for _, c := range m.Calls {
-		out = append(out, sdk.NewToolUseBlock(calls.PlainID(c.ID), calls.Object(c.Arguments), calls.Name(c.Name)))
+		out = append(out, toolUse{Type: "tool_use", ID: calls.PlainID(c.ID), Input: calls.Object(c.Arguments), Name: calls.Name(c.Name)})
 	}
 	return out
 }
 
-func result(m *llm.Message) sdk.ContentBlockParamUnion {
-	r := &sdk.ToolResultBlockParam{ToolUseID: calls.PlainID(m.CallID)}
-	if !blank(m.Text) {
-		r.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: m.Text}}}
+// texts is a text as a list of blocks, which is empty if the vendor would refuse the text
+// for having nothing in it.
+func texts(s string) []text {
+	if strings.TrimSpace(s) == "" {
+		return nil
 	}
-	if m.Failed {
-		r.IsError = sdk.Bool(true)
-	}
-	return sdk.ContentBlockParamUnion{OfToolResult: r}
+	return []text{{Type: "text", Text: s}}
 }
-
-// blank reports whether the vendor would refuse text for having nothing in it.
-func blank(text string) bool { return strings.TrimSpace(text) == "" }

@@ -12,7 +12,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"openskill/host/llm"
 	"openskill/host/llm/internal/calls"
@@ -125,28 +124,22 @@ func (p *provider) Chat(ctx context.Context, r *llm.Request, text func(string)) 
 }
 
 func (p *provider) send(ctx context.Context, r *llm.Request) (*http.Response, error) {
-	body, err := p.body(r)
+	body, err := p.request(r)
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
-	req.Header.Set("User-Agent", "openskill")
+	header := http.Header{}
 	if p.key != "" {
-		req.Header.Set("X-API-Key", p.key)
+		header.Set("X-API-Key", p.key)
 	}
 	if r.Trace != "" {
-		req.Header.Set("X-Trace-Id", string(r.Trace))
+		header.Set("X-Trace-Id", string(r.Trace))
 	}
-	return p.http.HTTP().Do(req)
+	return p.http.Post(ctx, p.url, header, body)
 }
 
-func (p *provider) body(r *llm.Request) ([]byte, error) {
-	out := request{Slot: cmp.Or(r.Slot, llm.Reasoning), MaxTokens: r.MaxTokens, Temperature: defaultTemperature}
+func (p *provider) request(r *llm.Request) (*request, error) {
+	out := &request{Slot: cmp.Or(r.Slot, llm.Reasoning), MaxTokens: r.MaxTokens, Temperature: defaultTemperature}
 	if r.Temperature != nil {
 		out.Temperature = *r.Temperature
 	}
@@ -171,12 +164,6 @@ func (p *provider) body(r *llm.Request) ([]byte, error) {
 		out.Messages = append(out.Messages, said)
 	}
 	var err error
-	if out.Tools, err = p.tools.Write(r.Tools); err != nil {
-		return nil, err
-	}
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err = enc.Encode(out)
-	return []byte(b.String()), err
+	out.Tools, err = p.tools.Write(r.Tools)
+	return out, err
 }

@@ -2,8 +2,7 @@
 // servers that speak the same words, such as DashScope in its compatible mode, DeepSeek,
 // and servers on one's own machine.
 //
-// The vendor's module writes requests and splits streams; answers are read by a package
-// of ours, which the servers' accents do not disturb. What servers do differently:
+// What servers do differently:
 //
 //   - max_tokens is what all know, but OpenAI's models that think want
 //     max_completion_tokens, and no temperature. They are told so at OpenAI's own address.
@@ -16,13 +15,8 @@ package openai
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"openskill/host/llm"
 	"openskill/host/llm/internal/completions"
@@ -43,7 +37,8 @@ const official = "api.openai.com"
 
 type provider struct {
 	http   *transport.Client
-	sdk    sdk.Client
+	url    string
+	header http.Header
 	tools  *dialect.Tools
 	openAI bool        // the vendor itself
 	plain  atomic.Bool // the server takes no stream_options
@@ -67,25 +62,15 @@ func New(o Options) (llm.Provider, error) {
 	}
 	p := &provider{
 		http:   transport.New(transport.Options{Vendor: o.Name, Key: o.Key, HTTP: o.HTTP}),
+		url:    base.String() + "/chat/completions",
+		header: http.Header{},
 		tools:  written,
 		openAI: strings.EqualFold(base.Hostname(), official),
 	}
-	p.sdk = sdk.Client{Options: options(p.http, base, o.Key)} // NewClient would read the environment
+	if o.Key != "" {
+		p.header.Set("Authorization", "Bearer "+o.Key)
+	}
 	return p, nil
-}
-
-func options(c *transport.Client, base *url.URL, key string) []option.RequestOption {
-	out := []option.RequestOption{
-		option.WithBaseURL(base.String() + "/"), option.WithHTTPClient(c.HTTP()), option.WithMaxRetries(0),
-		option.WithHeader("User-Agent", "openskill"),
-	}
-	if key != "" {
-		out = append(out, option.WithAPIKey(key))
-	}
-	for _, name := range []string{"Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Retry-Count", "Timeout"} {
-		out = append(out, option.WithHeaderDel("X-Stainless-"+name)) // nobody's business
-	}
-	return out
 }
 
 // Chat implements [llm.Provider].
@@ -96,11 +81,7 @@ func (p *provider) Chat(ctx context.Context, r *llm.Request, text func(string)) 
 		return p.send(ctx, r, stream)
 	}, func(a *transport.Answer) error {
 		if a.Streamed(stream) {
-			events := ssestream.NewDecoder(a.Response)
-			return read.Stream(a, events, func() (string, []byte) {
-				e := events.Event()
-				return e.Type, e.Data
-			})
+			return read.Stream(a)
 		}
 		body, err := a.Whole()
 		if err != nil {
@@ -115,26 +96,19 @@ func (p *provider) Chat(ctx context.Context, r *llm.Request, text func(string)) 
 }
 
 func (p *provider) send(ctx context.Context, r *llm.Request, stream bool) (*http.Response, error) {
-	params, err := p.params(r)
+	body, err := p.request(r)
 	if err != nil {
 		return nil, err
 	}
-	if !stream {
-		return p.post(ctx, params)
+	if body.Stream = stream; !stream || p.plain.Load() {
+		return p.http.Post(ctx, p.url, p.header, body)
 	}
-	whole := *params
-	if !p.plain.Load() {
-		params.StreamOptions = sdk.ChatCompletionStreamOptionsParam{IncludeUsage: sdk.Bool(true)}
-	}
-	res, err := p.post(ctx, params, option.WithJSONSet("stream", true))
-	if !p.plain.Load() && transport.Names(err, "stream_options", "include_usage") {
+	body.Options = &streamOptions{Usage: true}
+	res, err := p.http.Post(ctx, p.url, p.header, body)
+	if transport.Names(err, "stream_options", "include_usage") {
 		p.plain.Store(true)
-		res, err = p.post(ctx, &whole, option.WithJSONSet("stream", true))
+		body.Options = nil
+		return p.http.Post(ctx, p.url, p.header, body)
 	}
-	return res, err
-}
-
-func (p *provider) post(ctx context.Context, params *sdk.ChatCompletionNewParams, more ...option.RequestOption) (res *http.Response, err error) {
-	err = p.sdk.Post(ctx, "chat/completions", params, &res, more...)
 	return res, err
 }

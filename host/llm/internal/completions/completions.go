@@ -43,17 +43,11 @@ func New(c *transport.Client, r *llm.Request, text func(string)) *Reader {
 // Whole reads an answer that is no stream.
 func (r *Reader) Whole(body []byte) error {
 	var a answer
-	if err := decode(body, &a); err != nil {
+	if err := Decode(body, &a); err != nil {
 		return r.client.Unreadable("it is no JSON object", err)
 	}
 	r.done = true
 	return r.take(&a)
-}
-
-// Events are the events of a stream, as the decoders of the vendors' modules give them.
-type Events interface {
-	Next() bool
-	Err() error
 }
 
 // afterwards is how long a stream may go on after the reason why the reply ended has come:
@@ -61,29 +55,28 @@ type Events interface {
 // the connection.
 const afterwards = 3 * time.Second
 
-// Stream reads the chunks of a stream, which event gives after each Next.
-func (r *Reader) Stream(a *transport.Answer, events Events, event func() (name string, data []byte)) error {
-	for events.Next() {
-		if err := r.Chunk(event()); err != nil {
+// Stream reads the chunks of a stream.
+func (r *Reader) Stream(a *transport.Answer) error {
+	events := a.Events()
+	for !r.done {
+		e, err := events.Next()
+		if err != nil && r.finish != "" { // all has come that matters
+			return nil
+		}
+		if err != nil {
 			return err
 		}
-		if r.done {
-			return nil
+		if err := r.Chunk(e.Name, e.Data); err != nil {
+			return err
 		}
 		if r.finish != "" {
 			a.Within(afterwards)
 		}
 	}
-	switch {
-	case r.finish != "": // all has come that matters
-		return nil
-	case events.Err() != nil:
-		return events.Err()
-	}
-	return transport.ErrCut
+	return nil
 }
 
-// Chunk reads one event of a stream; name is its kind, which is "" but for errors.
+// Chunk reads one event of a stream; name is its kind, which matters for errors alone.
 func (r *Reader) Chunk(name string, data []byte) error {
 	data = bytes.TrimSpace(data)
 	switch {
@@ -96,7 +89,7 @@ func (r *Reader) Chunk(name string, data []byte) error {
 		return r.failed(data)
 	}
 	var a answer
-	if err := decode(data, &a); err != nil {
+	if err := Decode(data, &a); err != nil {
 		return r.client.Unreadable("an event of its stream is no JSON object", err)
 	}
 	return r.take(&a)
@@ -185,19 +178,19 @@ func statusOf(said []byte) int { return status(said, true) }
 func status(said []byte, within bool) int {
 	var e struct {
 		Error  json.RawMessage `json:"error"`
-		Status tokens          `json:"status"`
-		Code   word            `json:"code"`
-		Type   word            `json:"type"`
+		Status Tokens          `json:"status"`
+		Code   Word            `json:"code"`
+		Type   Word            `json:"type"`
 	}
-	if err := decode(said, &e); err != nil {
+	if err := Decode(said, &e); err != nil {
 		return 500
 	}
 	if within && len(e.Error) > 0 && e.Error[0] == '{' {
 		return status(e.Error, false)
 	}
-	var code tokens
+	var code Tokens
 	_ = code.UnmarshalJSON([]byte(e.Code)) // it never fails
-	for _, n := range []tokens{code, e.Status} {
+	for _, n := range []Tokens{code, e.Status} {
 		if n >= 400 && n < 600 {
 			return int(n)
 		}

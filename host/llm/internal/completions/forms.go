@@ -21,7 +21,7 @@ type choice struct {
 	Index   int     `json:"index"`
 	Message message `json:"message"`
 	Delta   message `json:"delta"`
-	Finish  word    `json:"finish_reason"`
+	Finish  Word    `json:"finish_reason"`
 }
 
 type message struct {
@@ -32,21 +32,21 @@ type message struct {
 
 type call struct {
 	Index    *int `json:"index"`
-	ID       word `json:"id"`
+	ID       Word `json:"id"`
 	Function struct {
-		Name      word `json:"name"`
-		Arguments word `json:"arguments"`
+		Name      Word `json:"name"`
+		Arguments Word `json:"arguments"`
 	} `json:"function"`
 }
 
 type usage struct {
-	Prompt     tokens `json:"prompt_tokens"`
-	Completion tokens `json:"completion_tokens"`
-	Total      tokens `json:"total_tokens"`
+	Prompt     Tokens `json:"prompt_tokens"`
+	Completion Tokens `json:"completion_tokens"`
+	Total      Tokens `json:"total_tokens"`
 }
 
-// decode reads JSON of an object, and leaves out what has the wrong type.
-func decode(data []byte, into any) error {
+// Decode reads JSON of an object, and leaves out what has the wrong type.
+func Decode(data []byte, into any) error {
 	err := json.Unmarshal(data, into)
 	var mistyped *json.UnmarshalTypeError
 	if errors.As(err, &mistyped) && mistyped.Field != "" {
@@ -55,12 +55,12 @@ func decode(data []byte, into any) error {
 	return err
 }
 
-// word is a string; null is none, and anything else is its JSON. So arguments that come as
+// Word is a string; null is none, and anything else is its JSON. So arguments that come as
 // an object are kept.
-type word string
+type Word string
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (w *word) UnmarshalJSON(raw []byte) error {
+func (w *Word) UnmarshalJSON(raw []byte) error {
 	var text string
 	switch {
 	case bytes.Equal(raw, []byte("null")):
@@ -71,7 +71,7 @@ func (w *word) UnmarshalJSON(raw []byte) error {
 	default:
 		text = string(raw)
 	}
-	*w = word(text)
+	*w = Word(text)
 	return nil
 }
 
@@ -82,7 +82,7 @@ type content string
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *content) UnmarshalJSON(raw []byte) error {
 	if raw[0] != '[' {
-		var text word
+		var text Word
 		err := text.UnmarshalJSON(raw)
 		*c = content(text)
 		return err
@@ -91,7 +91,7 @@ func (c *content) UnmarshalJSON(raw []byte) error {
 		Type string `json:"type"`
 		Text string `json:"text"`
 	}
-	_ = decode(raw, &parts) // it is JSON; what is no part is left out
+	_ = Decode(raw, &parts) // it is JSON; what is no part is left out
 	var text strings.Builder
 	for _, p := range parts {
 		if p.Type == "text" {
@@ -102,18 +102,18 @@ func (c *content) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// tokens is a count, which may be written as a string or with a point. A count that no
+// Tokens is a count, which may be written as a string or with a point. A count that no
 // model can reach is cut, for the sake of what is computed of it.
-type tokens int
+type Tokens int
 
 const mostTokens = 1e9
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (t *tokens) UnmarshalJSON(raw []byte) error {
+func (t *Tokens) UnmarshalJSON(raw []byte) error {
 	n, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
 	if err != nil && !math.IsInf(n, 0) || math.IsNaN(n) {
 		n = 0
 	}
-	*t = tokens(min(max(n, 0), mostTokens))
+	*t = Tokens(min(max(n, 0), mostTokens))
 	return nil
 }

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -122,9 +121,6 @@ type lengthError struct{ most int64 }
 // Error implements error.
 func (e *lengthError) Error() string { return fmt.Sprintf("it is longer than %d MiB", e.most>>20) }
 
-// ErrCut is the error of an answer that ends before its end.
-var ErrCut = errors.New("the answer was cut off")
-
 // explain says an error in the words that [llm.Provider] promises.
 func (c *Client) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -140,8 +136,6 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		return llm.Unavailable(c.vendor, no.status, no.said, no.after, nil)
 	case errors.As(err, &long):
 		return c.Unreadable(long.Error(), nil)
-	case errors.Is(err, bufio.ErrTooLong):
-		return c.Unreadable((&lengthError{mostStreamed}).Error(), nil)
 	}
 	return llm.Unavailable(c.vendor, 0, unreached(err), 0, err)
 }
@@ -162,7 +156,7 @@ func unreached(err error) string {
 	var certificate *tls.CertificateVerificationError
 	var slow net.Error
 	switch {
-	case errors.Is(err, ErrCut), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return "its answer was cut off"
 	case errors.As(err, &name):
 		return "its host name cannot be resolved"

@@ -1,14 +1,16 @@
 // Package transport carries questions to a vendor over HTTP, so that no key, no redirect
 // and no endless answer can do harm, whichever adapter asks.
 //
-// [Client.Ask] is how adapters use it; [Client.HTTP] is the client for the vendors' own
-// modules, and what it refuses, they are never shown.
+// Adapters use [Client.Ask], and [Client.Post] within it.
 package transport
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -17,6 +19,7 @@ import (
 	"time"
 
 	"openskill/sdk/skill"
+	"openskill/sdk/sse"
 )
 
 const (
@@ -76,8 +79,25 @@ func own() *http.Client {
 	}}
 }
 
-// HTTP is the client to send requests with. Its errors are for [Client.Ask].
-func (c *Client) HTTP() *http.Client { return c.http }
+// Post sends body as JSON to url, with the headers in header besides those of JSON. Its
+// errors are for [Client.Ask].
+func (c *Client) Post(ctx context.Context, url string, header http.Header, body any) (*http.Response, error) {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(body); err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, &text)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(req.Header, header)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "openskill")
+	return c.http.Do(req)
+}
 
 // Vendor is the name in errors.
 func (c *Client) Vendor() string { return c.vendor }
@@ -122,6 +142,10 @@ func (a *Answer) Streamed(asked bool) bool {
 	}
 	return asked
 }
+
+// Events reads an answer that is a stream. The body ends with an error before an event is
+// longer than the reader allows.
+func (a *Answer) Events() *sse.Reader { return sse.NewReader(a.Response.Body, mostStreamed) }
 
 // Whole reads an answer that is no stream.
 func (a *Answer) Whole() ([]byte, error) { return io.ReadAll(a.Response.Body) }

@@ -134,7 +134,7 @@ func TestUnreached(t *testing.T) {
 
 func TestOwnClient(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://proxy.example:1")
-	guarded, ok := New(Options{}).HTTP().Transport.(*guard)
+	guarded, ok := New(Options{}).http.Transport.(*guard)
 	if !ok {
 		t.Fatal("no guard")
 	}
@@ -148,8 +148,8 @@ func TestOwnClient(t *testing.T) {
 func TestGivenClient(t *testing.T) {
 	given := &http.Client{Timeout: time.Minute}
 	c := New(Options{HTTP: given})
-	if given.Transport != nil || c.HTTP() == given || c.HTTP().Timeout != time.Minute {
-		t.Errorf("%+v, %+v", given, c.HTTP())
+	if given.Transport != nil || c.http == given || c.http.Timeout != time.Minute {
+		t.Errorf("%+v, %+v", given, c.http)
 	}
 }
 
@@ -159,7 +159,7 @@ func send(c *Client, url string) func(context.Context) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		return c.HTTP().Do(req)
+		return c.http.Do(req)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestRefusesRedirects(t *testing.T) {
 				return nil, err
 			}
 			req.Header.Set("X-Api-Key", "sk-secret")
-			return c.HTTP().Do(req)
+			return c.http.Do(req)
 		}, func(*Answer) error { return nil })
 		s.Close()
 		if skill.CodeOf(err) != skill.AgentLLMUnavailable {
