@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"openskill/host"
@@ -73,9 +72,9 @@ skipped, and why, goes to standard error.`,
 		shown := trustShown(s)
 		t := newTable("NAME", "TRUST", "RESOURCES", "SCRIPTS", "DESCRIPTION")
 		for _, k := range l.Data {
-			t.AppendRow(table.Row{k.Name, shown(k.Trust, k.Digest), len(k.Resources), len(k.Scripts), skill.CleanText(k.Description, 70)})
+			t.row(k.Name, shown(k.Trust, k.Digest), len(k.Resources), len(k.Scripts), skill.CleanText(k.Description, 70))
 		}
-		return a.print("%s\n", t.Render())
+		return a.print("%s\n", t.String())
 	}
 	return cmd
 }

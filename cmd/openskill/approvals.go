@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"openskill/host"
@@ -119,12 +118,12 @@ func approvalTable(all []approval.Approval) string {
 			digest = short(p.PreviousDigest) + " → " + digest
 		}
 		args := skill.CleanText(strings.Join(p.Arguments, " "), 60)
-		t.AppendRow(table.Row{
+		t.row(
 			p.ID, p.State, p.Policy, p.Skill, skill.CleanText(p.Script, 60), args,
 			skill.CleanText(p.Tenant, 40), skill.CleanText(p.Caller, 40), until, digest,
-		})
+		)
 	}
-	return t.Render()
+	return t.String()
 }
 
 // short is the beginning of a digest, by which a person tells two apart.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"openskill/host/audit"
@@ -202,16 +201,16 @@ func showExecution(e *audit.Execution) shownExecution {
 func executionTable(page []*audit.Execution) string {
 	t := newTable("STARTED", "EXECUTION", "STATUS", "CODE", "SKILL", "VERSION", "TENANT", "PRINCIPAL", "MS", "FUEL")
 	for _, e := range page {
-		row := table.Row{
+		row := []any{
 			e.Started.Time.UTC().Format(time.RFC3339), skill.CleanText(e.Started.ExecutionID, 40), skill.CleanText(string(e.Status()), 40), "", shownSkill(e),
 			skill.CleanText(e.Version, 40), skill.CleanText(e.Tenant, 40), skill.CleanText(e.Principal, 40), "", "",
 		}
 		if f := e.Finished; f != nil {
 			row[3], row[8], row[9] = skill.CleanText(string(f.Code), 40), f.DurationMS, f.Fuel
 		}
-		t.AppendRow(row)
+		t.row(row...)
 	}
-	return t.Render()
+	return t.String()
 }
 
 // shownSkill names a skill, or a script of one.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"openskill/host/audit"
@@ -56,12 +55,12 @@ record with the code of the error.`,
 						details = append(details, name+"="+v)
 					}
 				}
-				t.AppendRow(table.Row{
+				t.row(
 					c.Time.UTC().Format(time.RFC3339), skill.CleanText(c.Action, 40), skill.CleanText(c.Subject, 80), skill.CleanText(c.Tenant, 40),
 					skill.CleanText(c.Principal, 40), skill.CleanText(c.Of, 40), skill.CleanText(string(c.Failed), 40), skill.CleanText(strings.Join(details, " "), 120),
-				})
+				)
 			}
-			return a.print("%s\n", t.Render())
+			return a.print("%s\n", t)
 		})
 	}
 	return cmd

@@ -188,9 +188,9 @@ the records up to there are still the same.`,
 			}
 			t := newTable("TENANT", "FIRST", "LAST", "HASH OF THE LAST")
 			for _, h := range heads {
-				t.AppendRow([]any{skill.CleanText(h.Tenant, 80), h.First, h.Last, h.LastHash})
+				t.row(skill.CleanText(h.Tenant, 80), h.First, h.Last, h.LastHash)
 			}
-			return a.print("%s\n", t.Render())
+			return a.print("%s\n", t.String())
 		})
 	}
 	return cmd

@@ -8,8 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"openskill/sdk/skill"
 )
 
@@ -127,16 +125,16 @@ func (c cleanWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// oneLine makes a text one line of at most columns columns; 0: as long as it is, up to
+// oneLine makes a text one line of at most so many columns; 0: as long as it is, up to
 // some thousand characters.
-func oneLine(s string, columns int) string {
-	const most = 4000
-	if len(s) > 4*most { // all of it would be looked at for nothing
-		s = strings.ToValidUTF8(s[:4*most], "")
+func oneLine(s string, most int) string {
+	const long = 4000
+	if len(s) > 4*long { // all of it would be looked at for nothing
+		s = strings.ToValidUTF8(s[:4*long], "")
 	}
-	s = cleaned(skill.CleanText(s, most))
-	if columns > 0 {
-		s = text.Snip(s, columns, "…")
+	s = cleaned(skill.CleanText(s, long))
+	if most > 0 && columns(s) > most {
+		s = snip(s, most-1) + "…"
 	}
 	return s
 }

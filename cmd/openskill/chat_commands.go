@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )
@@ -75,9 +73,9 @@ func (c *chatting) help() {
 func (c *chatting) entry(e entry, width int) {
 	room := c.screen.room() - 2
 	name := oneLine(e.Name, min(width-1, room))
-	pad := strings.Repeat(" ", max(width-text.StringWidthWithoutEscSequences(name), 1))
+	pad := strings.Repeat(" ", max(width-columns(name), 1))
 	about := ""
-	if left := room - text.StringWidthWithoutEscSequences(name) - len(pad); left > 8 {
+	if left := room - columns(name) - len(pad); left > 8 {
 		about = pad + oneLine(e.Description, left)
 	}
 	c.screen.note(plainStyle, "  %s%s", c.screen.styled(nameStyle, name), about)
@@ -91,7 +89,7 @@ func (c *chatting) entries(list []entry, none string) {
 	}
 	width := 0
 	for _, e := range list {
-		width = max(width, text.StringWidthWithoutEscSequences(oneLine(e.Name, 0))+2)
+		width = max(width, columns(oneLine(e.Name, 0))+2)
 	}
 	for _, e := range list {
 		c.entry(e, min(width, max(c.screen.room()/2, 12)))

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/creack/pty"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/sys/unix"
 )
 
@@ -39,7 +38,7 @@ func (s *terminalScreen) newLine() {
 }
 
 func (s *terminalScreen) put(r rune) {
-	w := text.RuneWidth(r)
+	w := runeColumns(r)
 	if w == 0 {
 		if l := s.lines[s.row]; s.col > 0 && s.col <= len(l) {
 			l[s.col-1] += string(r)

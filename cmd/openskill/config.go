@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"openskill/host/config"
@@ -93,15 +91,15 @@ a setting is wrong; every wrong one is named.`,
 			return a.print("every setting has its default\n")
 		}
 		t := newTable("SETTING", "VALUE", "FROM")
-		t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, WidthMax: 90, WidthMaxEnforcer: text.WrapSoft}})
+		t.wrap(2, 90)
 		for _, row := range r.Settings {
 			value := skill.CleanText(row.Value, 1000)
 			if value == "" {
 				value = "-"
 			}
-			t.AppendRow(table.Row{row.Name, value, strings.TrimPrefix(row.Where, "the ")})
+			t.row(row.Name, value, strings.TrimPrefix(row.Where, "the "))
 		}
-		return a.print("%s\n", t.Render())
+		return a.print("%s\n", t.String())
 	}
 	return cmd
 }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"openskill/host/store"
@@ -118,7 +117,7 @@ func (a *app) printSteps(m *store.Migrator, steps []store.Migration, asJSON bool
 		if s.Applied != nil {
 			taken = s.Applied.Format(time.RFC3339)
 		}
-		t.AppendRow(table.Row{s.Version, s.Name, taken})
+		t.row(s.Version, s.Name, taken)
 	}
-	return a.print("%s\nversion %d of %d\n", t.Render(), schemaVersion(steps), m.Latest())
+	return a.print("%s\nversion %d of %d\n", t, schemaVersion(steps), m.Latest())
 }

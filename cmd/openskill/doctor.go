@@ -1,8 +1,6 @@
 package main
 
 import (
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"openskill/host"
@@ -60,13 +58,13 @@ you give it away.`,
 
 func examination(x *host.Examination) string {
 	t := newTable("WHAT", "NAME", "", "DETAIL")
-	t.SetColumnConfigs([]table.ColumnConfig{{Number: 4, WidthMax: 90, WidthMaxEnforcer: text.WrapSoft}})
+	t.wrap(4, 90)
 	row := func(what, name string, ok bool, detail string) {
 		mark := "ok"
 		if !ok {
 			mark = "-"
 		}
-		t.AppendRow(table.Row{what, skill.CleanText(name, 80), mark, skill.CleanText(detail, 400)})
+		t.row(what, skill.CleanText(name, 80), mark, skill.CleanText(detail, 400))
 	}
 	row("platform", x.OS+"/"+x.Arch, x.Strength == "full", x.Strength+" strength: "+x.Detail)
 	rows := func(what string, list ...host.Finding) {
@@ -85,5 +83,5 @@ func examination(x *host.Examination) string {
 	rows("skill", x.Skills...)
 	rows("model", x.Models...)
 	rows("warning", x.Warnings...)
-	return t.Render()
+	return t.String()
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"openskill/host"
@@ -252,12 +251,12 @@ func everyKey(ctx context.Context, keys *auth.Keys, tenant string) (all []*auth.
 func keyTable(all []*auth.Key) string {
 	t := newTable("ID", "NAME", "TENANT", "STATE", "SCOPES", "CREATED", "EXPIRES", "LAST USED")
 	for _, k := range all {
-		t.AppendRow(table.Row{
+		t.row(
 			k.ID, skill.CleanText(k.Name, 40), skill.CleanText(k.Tenant, 64), k.State(time.Now()), skill.CleanText(strings.Join(k.Scopes, ","), 80),
 			moment(k.CreatedAt, ""), moment(k.ExpiresAt, "never"), moment(k.LastUsedAt, "never"),
-		})
+		)
 	}
-	return t.Render()
+	return t.String()
 }
 
 // keyID reads the argument that names a key. What is no id is not repeated: it may be a

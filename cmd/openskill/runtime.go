@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
-	"sync/atomic"
+	"sync"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
@@ -129,25 +126,19 @@ and 3 if what was fetched is another one.`,
 
 // installRuntime installs with a progress bar, where standard error is a terminal.
 func (a *app) installRuntime(ctx context.Context, store *runtimes.Store, name, from string) (*runtimes.Report, error) {
-	const whole = 1000
-	var step atomic.Value
-	step.Store("")
-	progress := mpb.NewWithContext(ctx, mpb.WithOutput(a.stderr), mpb.WithAutoRefresh())
-	if f, ok := a.stderr.(*os.File); !ok || !terminal(f) {
-		progress = mpb.NewWithContext(ctx, mpb.WithOutput(nil))
-	}
-	bar := progress.AddBar(whole, mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.Name(skill.CleanText(name, 40)+" ")),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { s, _ := step.Load().(string); return s })))
-	report, err := store.Install(ctx, name, &runtimes.InstallOptions{From: from, Step: func(what string, done float64) {
-		step.Store(what)
-		bar.SetCurrent(int64(done * whole))
+	var mu sync.Mutex
+	step, share := "", 0.0
+	finish := a.progress(ctx, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return name + " " + bar(share) + " " + step
+	})
+	defer finish()
+	return store.Install(ctx, name, &runtimes.InstallOptions{From: from, Step: func(what string, done float64) {
+		mu.Lock()
+		defer mu.Unlock()
+		step, share = what, done
 	}})
-	if err != nil {
-		bar.Abort(true)
-	}
-	progress.Wait()
-	return report, err
 }
 
 // terminal reports whether a person reads the file.
@@ -192,9 +183,9 @@ files. With --modules it lists what scripts can import on one of them.`,
 func (a *app) printRuntimes(list []runtimes.Status) error {
 	t := newTable("NAME", "PYTHON", "STATE", "MB", "FROM", "DESCRIPTION")
 	for _, s := range list {
-		t.AppendRow(table.Row{s.Name, s.Version, s.State, s.Bytes / 1e6, s.Source, s.About})
+		t.row(s.Name, s.Version, s.State, s.Bytes/1e6, s.Source, s.About)
 	}
-	if err := a.print("%s\n", t.Render()); err != nil {
+	if err := a.print("%s\n", t); err != nil {
 		return err
 	}
 	for _, s := range list {

@@ -7,12 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"openskill/host"
 	"openskill/plugins/python/runtimes"
@@ -101,19 +98,7 @@ func (a *app) elapsed(ctx context.Context, name, what string) (finish func()) {
 		return func() {}
 	}
 	began := time.Now()
-	var ended atomic.Bool
-	progress := mpb.NewWithContext(ctx, mpb.WithOutput(a.stderr), mpb.WithAutoRefresh())
-	bar := progress.New(1, mpb.SpinnerStyle(), mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.Name(skill.CleanText(name, 40)+" ")),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
-			if ended.Load() {
-				return what
-			}
-			return fmt.Sprintf("%s: %d s", what, int(time.Since(began).Seconds()))
-		})))
-	return func() {
-		ended.Store(true)
-		bar.SetCurrent(1)
-		progress.Wait()
-	}
+	return a.progress(ctx, func() string {
+		return fmt.Sprintf("%s %s: %d s", name, what, int(time.Since(began).Seconds()))
+	})
 }

@@ -4,42 +4,75 @@ import (
 	"debug/buildinfo"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/url"
 	"runtime/debug"
 	"strings"
 
-	cdx "github.com/CycloneDX/cyclonedx-go"
-
 	"openskill/host"
 )
+
+// bill is a bill of materials in CycloneDX 1.6, as far as a build knows one.
+type bill struct {
+	Schema      string `json:"$schema"`
+	Format      string `json:"bomFormat"`
+	SpecVersion string `json:"specVersion"`
+	Version     int    `json:"version"`
+	Metadata    struct {
+		Component part `json:"component"`
+	} `json:"metadata"`
+	Components   []part    `json:"components"`
+	Dependencies []depends `json:"dependencies"`
+}
+
+// part is a component of a bill.
+type part struct {
+	Type       string     `json:"type"`
+	Ref        string     `json:"bom-ref"`
+	Name       string     `json:"name"`
+	Version    string     `json:"version"`
+	PURL       string     `json:"purl,omitempty"`
+	Properties []property `json:"properties,omitempty"`
+}
+
+type property struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+type depends struct {
+	Ref string   `json:"ref"`
+	On  []string `json:"dependsOn"`
+}
 
 // writeSBOM writes what a binary is made of, as CycloneDX 1.6 in JSON. It says what the
 // build recorded and no more: licences are not in a binary, so that none are named. The
 // same binary gives the same bytes.
 func writeSBOM(w io.Writer, info *debug.BuildInfo) error {
-	properties := []cdx.Property{}
+	bom := bill{Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", Format: "CycloneDX", SpecVersion: "1.6", Version: 1}
+	product := &bom.Metadata.Component
+	*product = part{Type: "application", Ref: "openskill", Name: "openskill", Version: host.Version}
 	for _, s := range info.Settings {
 		if name := buildFacts[s.Key]; name != "" {
-			properties = append(properties, cdx.Property{Name: name, Value: s.Value})
+			product.Properties = append(product.Properties, property{name, s.Value})
 		}
 	}
-	product := cdx.Component{
-		Type: cdx.ComponentTypeApplication, BOMRef: "openskill", Name: "openskill", Version: host.Version, Properties: &properties,
-	}
-	components := []cdx.Component{golang(info.GoVersion)}
-	all := []string{components[0].BOMRef}
+	bom.Components = []part{golang(info.GoVersion)}
 	for _, m := range info.Deps {
-		c := component(m)
-		components, all = append(components, c), append(all, c.BOMRef)
+		bom.Components = append(bom.Components, component(m))
 	}
-	bom := cdx.NewBOM()
-	bom.Metadata = &cdx.Metadata{Component: &product}
-	bom.Components = &components
 	// Which of them needs which is not in a binary; all of them are in this one.
-	bom.Dependencies = &[]cdx.Dependency{{Ref: product.BOMRef, Dependencies: &all}}
-	return cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).EncodeVersion(bom, cdx.SpecVersion1_6)
+	all := depends{Ref: product.Ref}
+	for _, c := range bom.Components {
+		all.On = append(all.On, c.Ref)
+	}
+	bom.Dependencies = []depends{all}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(&bom)
 }
 
 // buildFacts are the facts of a build that its bill has.
@@ -67,23 +100,23 @@ func builtFrom(file string) (*debug.BuildInfo, error) {
 }
 
 // golang is the standard library and the runtime, which are in the binary too.
-func golang(version string) cdx.Component {
+func golang(version string) part {
 	version, _, _ = strings.Cut(strings.TrimPrefix(version, "go"), " ")
 	purl := "pkg:golang/std@" + url.PathEscape(version)
-	return cdx.Component{Type: cdx.ComponentTypeLibrary, BOMRef: purl, Name: "std", Version: version, PackageURL: purl}
+	return part{Type: "library", Ref: purl, Name: "std", Version: version, PURL: purl}
 }
 
-func component(m *debug.Module) cdx.Component {
+func component(m *debug.Module) part {
 	if m.Replace != nil {
 		m = m.Replace
 	}
 	purl := "pkg:golang/" + (&url.URL{Path: m.Path}).EscapedPath() + "@" + url.PathEscape(m.Version)
-	c := cdx.Component{Type: cdx.ComponentTypeLibrary, BOMRef: purl, Name: m.Path, Version: m.Version, PackageURL: purl}
+	c := part{Type: "library", Ref: purl, Name: m.Path, Version: m.Version, PURL: purl}
 	// "h1:" is a SHA-256 over the list of the module's files, which is what go.sum has. It
 	// is not that of an archive: as a property nobody mistakes it for one.
 	if sum, ok := strings.CutPrefix(m.Sum, "h1:"); ok {
 		if raw, err := base64.StdEncoding.DecodeString(sum); err == nil {
-			c.Properties = &[]cdx.Property{{Name: "go:sum:h1:sha256", Value: hex.EncodeToString(raw)}}
+			c.Properties = []property{{"go:sum:h1:sha256", hex.EncodeToString(raw)}}
 		}
 	}
 	return c

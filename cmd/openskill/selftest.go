@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"openskill/host"
@@ -125,25 +123,24 @@ func (a *app) selftest(ctx context.Context, run func(each func(selftest.Row)) (*
 // reportText is the report for a person.
 func reportText(r *selftest.Report) string {
 	t := newTable("PROMISE", "CASE", "LIMIT", "WHAT HAPPENED", "")
-	t.SetColumnConfigs([]table.ColumnConfig{
-		{Number: 2, WidthMax: 50, WidthMaxEnforcer: text.WrapSoft},
-		{Number: 3, WidthMax: 34, WidthMaxEnforcer: text.WrapSoft},
-		{Number: 4, WidthMax: 70, WidthMaxEnforcer: text.WrapSoft},
-	})
+	t.wrap(2, 50)
+	t.wrap(3, 34)
+	t.wrap(4, 70)
 	for _, row := range r.Rows {
 		number := "-"
 		if row.Promise > 0 {
 			number = fmt.Sprint(row.Promise)
 		}
-		t.AppendRow(table.Row{number, skill.CleanText(row.Case, 120), row.Limit, skill.CleanText(row.Happened, 300), row.Verdict})
+		t.row(number, skill.CleanText(row.Case, 120), row.Limit, skill.CleanText(row.Happened, 300), row.Verdict)
 		for _, p := range row.Problems {
-			t.AppendRow(table.Row{"", "", "", "! " + skill.CleanText(p, 500), ""})
+			t.row("", "", "", "! "+skill.CleanText(p, 500), "")
 		}
 	}
 	p := newTable("PROMISE", "", "MEASURED", "")
-	p.SetColumnConfigs([]table.ColumnConfig{{Number: 2, WidthMax: 50, WidthMaxEnforcer: text.WrapSoft}, {Number: 3, WidthMax: 90, WidthMaxEnforcer: text.WrapSoft}})
+	p.wrap(2, 50)
+	p.wrap(3, 90)
 	for _, row := range r.Promises {
-		p.AppendRow(table.Row{row.Promise, row.Case, skill.CleanText(row.Happened, 300), row.Verdict})
+		p.row(row.Promise, row.Case, skill.CleanText(row.Happened, 300), row.Verdict)
 	}
-	return fmt.Sprintf("%s\n\n%s\n\n%d passed, %d failed, %d skipped\n", t.Render(), p.Render(), r.Passed, r.Failed, r.Skipped)
+	return fmt.Sprintf("%s\n\n%s\n\n%d passed, %d failed, %d skipped\n", t, p, r.Passed, r.Failed, r.Skipped)
 }

@@ -10,7 +10,6 @@ import (
 
 	"openskill/internal/measure"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"openskill/cmd/openskill/internal/cases"
@@ -181,16 +180,16 @@ func (a *app) tellMeasured(m *benchReport, t *trial) error {
 	tab := newTable("RUNNER", "FIRST CALL", "MINIMUM", "MEDIAN", "P99", "RATIO", "FUEL", "MEMORY", "CALLS")
 	for i := range m.Variants {
 		v := &m.Variants[i]
-		row := table.Row{v.Runner, measure.Span(v.FirstNS), measure.Span(v.MinNS), measure.Span(v.P50NS), measure.Span(v.P99NS), measure.Ratio(v.Ratio), "", "", v.N}
+		row := []any{v.Runner, measure.Span(v.FirstNS), measure.Span(v.MinNS), measure.Span(v.P50NS), measure.Span(v.P99NS), measure.Ratio(v.Ratio), "", "", v.N}
 		if v.Fuel > 0 { // a process has none
 			row[6] = v.Fuel
 		}
 		if v.MemoryPeak > 0 {
 			row[7] = measure.Bytes(int64(v.MemoryPeak)) // at most some GiB
 		}
-		tab.AppendRow(row)
+		tab.row(row...)
 	}
-	if err := a.print("%s\n%s %s: %s\n", tab.Render(), m.SkillID, m.Version, m.Case); err != nil {
+	if err := a.print("%s\n%s %s: %s\n", tab, m.SkillID, m.Version, m.Case); err != nil {
 		return err
 	}
 	if m.Missing != "" {

@@ -127,9 +127,9 @@ openskill skill pull does that.`,
 					if s.Signed {
 						signed = "yes"
 					}
-					t.AppendRow([]any{s.Reference, s.ID, skill.CleanText(strings.Join(s.Versions, " "), 60), signed, skill.CleanText(s.Description, 80)})
+					t.row(s.Reference, s.ID, skill.CleanText(strings.Join(s.Versions, " "), 60), signed, skill.CleanText(s.Description, 80))
 				}
-				if err := a.print("%s\n", t.Render()); err != nil {
+				if err := a.print("%s\n", t.String()); err != nil {
 					return err
 				}
 			}

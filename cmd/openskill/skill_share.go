@@ -8,11 +8,10 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"openskill/host"
 	"openskill/host/config"
@@ -174,35 +173,34 @@ const longTransfer = 1 << 20
 
 // watch shows how far large transfers are, where standard error is a terminal.
 func (a *app) watch(ctx context.Context) func(string, int64, io.Reader) io.Reader {
-	f, ok := a.stderr.(*os.File)
-	if !ok || !terminal(f) {
+	if f, ok := a.stderr.(*os.File); !ok || !terminal(f) {
 		return nil
 	}
 	return func(what string, size int64, r io.Reader) io.Reader {
 		if size < longTransfer {
 			return r
 		}
-		progress := mpb.NewWithContext(ctx, mpb.WithOutput(f), mpb.WithAutoRefresh())
-		bar := progress.AddBar(size, mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.Name(skill.CleanText(what, 40)+" ")),
-			mpb.AppendDecorators(decor.CountersKibiByte("% .1f of % .1f")))
-		return &shown{bar: bar, progress: progress, r: r}
+		shown := &shown{r: r}
+		shown.finish = a.progress(ctx, func() string {
+			done := shown.done.Load()
+			return fmt.Sprintf("%s %s %.1f of %.1f MB", what, bar(float64(done)/float64(size)), float64(done)/1e6, float64(size)/1e6)
+		})
+		return shown
 	}
 }
 
 // shown is a reader with a progress bar, which is gone at its end.
 type shown struct {
-	bar      *mpb.Bar
-	progress *mpb.Progress
-	r        io.Reader
+	r      io.Reader
+	done   atomic.Int64
+	finish func()
 }
 
 func (s *shown) Read(b []byte) (int, error) {
 	n, err := s.r.Read(b)
-	s.bar.IncrBy(n)
+	s.done.Add(int64(n))
 	if err != nil {
-		s.bar.Abort(true) // of one that is complete nothing more happens
-		s.progress.Wait()
+		s.finish()
 	}
 	return n, err
 }

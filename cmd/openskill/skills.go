@@ -6,8 +6,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"openskill/host"
@@ -80,9 +78,9 @@ skipped, and why, goes to standard error.`,
 			if !d.Enabled {
 				state = "disabled"
 			}
-			t.AppendRow(table.Row{d.ID, d.Version, d.Runner, d.Fallback, shown(d.Trust, d.Digest), state, skill.CleanText(d.Description, 60)})
+			t.row(d.ID, d.Version, d.Runner, d.Fallback, shown(d.Trust, d.Digest), state, skill.CleanText(d.Description, 60))
 		}
-		return a.print("%s\n", t.Render())
+		return a.print("%s\n", t)
 	}
 	return cmd
 }
@@ -125,14 +123,6 @@ func (a *app) problems(list []registry.Problem) {
 	for _, p := range list {
 		a.say("openskill: skipped: %s", skill.CleanText(p.String(), 1000))
 	}
-}
-
-func newTable(header ...any) table.Writer {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Options = table.OptionsNoBordersAndSeparators
-	t.AppendHeader(table.Row(header))
-	return t
 }
 
 func (a *app) skillsShowCommand() *cobra.Command {
@@ -193,10 +183,8 @@ func (a *app) find(flags *settingsFlags, name string) (*skill.Descriptor, error)
 }
 
 func (a *app) show(d *skill.Descriptor) error {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Options = table.OptionsNoBordersAndSeparators
-	row := func(k string, v any) { t.AppendRow(table.Row{k, v}) }
+	t := newTable()
+	row := func(k string, v any) { t.row(k, v) }
 	row("id", d.ID)
 	row("version", d.Version)
 	row("description", skill.CleanText(d.Description, 2000))
@@ -215,8 +203,8 @@ func (a *app) show(d *skill.Descriptor) error {
 	if d.Cost != nil {
 		row("cost", compact(d.Cost))
 	}
-	t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, WidthMax: 90, WidthMaxEnforcer: text.WrapSoft}})
-	return a.print("%s\n\ninput_schema:\n%s\n\noutput_schema:\n%s\n", t.Render(), indented(d.InputSchema), indented(d.OutputSchema))
+	t.wrap(2, 90)
+	return a.print("%s\n\ninput_schema:\n%s\n\noutput_schema:\n%s\n", t, indented(d.InputSchema), indented(d.OutputSchema))
 }
 
 func compact(v any) string {

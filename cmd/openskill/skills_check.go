@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"openskill/host"
@@ -184,7 +183,7 @@ func (a *app) preflights(all *preflights, quiet bool) error {
 	for _, f := range all.Folders {
 		for i := range f.Scripts {
 			s := &f.Scripts[i]
-			t.AppendRow(table.Row{skill.CleanText(filepath.ToSlash(filepath.Join(f.Folder, s.Name)), 200), s.Verdict.Words(), s.Runtime, strings.Join(s.Requires, ", ")})
+			t.row(skill.CleanText(filepath.ToSlash(filepath.Join(f.Folder, s.Name)), 200), s.Verdict.Words(), s.Runtime, strings.Join(s.Requires, ", "))
 		}
 		r, d, c := f.Count()
 		run, differ, cannot = run+r, differ+d, cannot+c
@@ -192,7 +191,7 @@ func (a *app) preflights(all *preflights, quiet bool) error {
 	if run+differ+cannot == 0 {
 		return a.print("there are no scripts in %d folders\n", len(all.Folders))
 	}
-	if err := a.print("%s\n", t.Render()); err != nil {
+	if err := a.print("%s\n", t.String()); err != nil {
 		return err
 	}
 	first := true

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"openskill/host"
@@ -105,12 +104,12 @@ func (a *app) compared(r *parity.Report) error {
 	t := newTable("CASE", "VERDICT", "EXIT", "STDOUT", "FILES", "NATIVE", "SANDBOX", "IGNORED")
 	for i := range r.Cases {
 		c := &r.Cases[i]
-		t.AppendRow(table.Row{
+		t.row(
 			skill.CleanText(c.Name, 60), verdictWords(c.Verdict), c.Exit, fmt.Sprintf("%d B", c.Stdout), c.Files,
 			fmt.Sprintf("%d ms", c.NativeMS), fmt.Sprintf("%d ms", c.SandboxMS), strings.Join(c.Ignored, ", "),
-		})
+		)
 	}
-	if err := a.print("%s\n", t.Render()); err != nil {
+	if err := a.print("%s\n", t); err != nil {
 		return err
 	}
 	for i := range r.Cases {

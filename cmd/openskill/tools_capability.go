@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"openskill/host"
@@ -216,9 +215,9 @@ func (a *app) capabilityList(all *imported, asJSON bool) error {
 	}
 	t := newTable("ID", "FUNCTION", "FOLDER", "DESCRIPTION")
 	for _, s := range all.Skills {
-		t.AppendRow(table.Row{s.ID, s.Name, s.Folder, skill.CleanText(s.Description, 60)})
+		t.row(s.ID, s.Name, s.Folder, skill.CleanText(s.Description, 60))
 	}
-	if err := a.print("%s\n", t.Render()); err != nil {
+	if err := a.print("%s\n", t.String()); err != nil {
 		return err
 	}
 	for _, s := range all.Skills {
