@@ -81,7 +81,7 @@ func (t *table) String() string {
 	return out.String()
 }
 
-// wrapped returns the lines of text, each of at most most columns where most is not 0.
+// wrapped returns the lines of text, each within most columns where most is not 0.
 // Lines are broken between words, and in a word that does not fit into a line.
 func wrapped(text string, most int) (lines []string) {
 	for line := range strings.SplitSeq(text, "\n") {
@@ -125,8 +125,7 @@ func runeColumns(r rune) int {
 	case r >= 0x1f300 && r <= 0x1faff:
 		return 2 // symbols that terminals show as wide as ideographs
 	}
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
+	if k := width.LookupRune(r).Kind(); k == width.EastAsianWide || k == width.EastAsianFullwidth {
 		return 2
 	}
 	return 1
