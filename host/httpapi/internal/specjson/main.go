@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/oasdiff/yaml"
+	"gopkg.in/yaml.v3"
 )
 
 func main() {
@@ -27,13 +27,15 @@ func convert(from, to string) error {
 	if err != nil {
 		return err
 	}
-	if b, err = yaml.YAMLToJSON(b); err != nil {
+	var document any
+	if err := yaml.Unmarshal(b, &document); err != nil {
 		return err
 	}
 	var out bytes.Buffer
-	if err := json.Indent(&out, b, "", " "); err != nil {
+	e := json.NewEncoder(&out)
+	e.SetIndent("", " ")
+	if err := e.Encode(document); err != nil {
 		return err
 	}
-	out.WriteByte('\n')
 	return os.WriteFile(to, out.Bytes(), 0o644)
 }

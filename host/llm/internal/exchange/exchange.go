@@ -33,7 +33,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"openskill/host/llm"
 	"openskill/sdk/skill"
