@@ -12,6 +12,18 @@ import (
 	"openskill/host/hosttest"
 )
 
+// TestProgramIsUnder60MB holds the program to what docs/contributing.md says of its size.
+func TestProgramIsUnder60MB(t *testing.T) {
+	t.Parallel()
+	info, err := os.Stat(hosttest.Program(t, filepath.Join("..", "..")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > 60e6 {
+		t.Errorf("the program has %d bytes; look what came in by openskill version --sbom", info.Size())
+	}
+}
+
 // TestSBOM asks a binary as it is built, since a test's own records other modules. The
 // laboratory holds the answer to the schema of CycloneDX.
 func TestSBOM(t *testing.T) {
