@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"openskill/host/auth"
-	"openskill/host/config"
 	"openskill/host/httpapi"
 	"openskill/sdk/skill"
 )
@@ -32,7 +31,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		Chat: h.agent.chat, React: h.agent.react,
 		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(), Alone: h.alone,
 	}
-	o.Origins, o.TrustedProxies = ownOrigins(h.settings), h.settings.Proxies()
+	o.Origins, o.TrustedProxies = h.settings.WebOrigins(), h.settings.Proxies()
 	o.Warming = h.Warming
 	o.Ready, o.Changes = h.kept.log.Ready, h.kept.db.Audit().Changes
 	if h.uploads != nil {
@@ -100,18 +99,6 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	coolDown()
 	tended.Wait()
 	return errors.Join(err, h.closeSoon(warm)) // after ctx has ended
-}
-
-// ownOrigins are those whose web pages may call this host beside those that it serves: the
-// one that the operator names. The default is nobody's word: on a host that listens
-// elsewhere it is the page of whatever other program has that port, as many do.
-func ownOrigins(s *config.Settings) []string {
-	const name = "OPENSKILL_HTTP_BASE_URL"
-	origin, _, err := skill.ParseHTTPOrigin(s.HTTPBaseURL)
-	if err != nil || s.Origin(name) == config.FromDefault {
-		return nil
-	}
-	return []string{origin.String()}
 }
 
 // authenticate says who a request acts for: where nobody has to show who they are,

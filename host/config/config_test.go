@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +153,14 @@ func TestRefused(t *testing.T) {
 		"payloads":             {env: "OPENSKILL_AUDIT_PAYLOAD=some", want: []string{"OPENSKILL_AUDIT_PAYLOAD", "none, hash, redacted or full"}},
 		"record":               {env: "OPENSKILL_RECORD=1", want: []string{"OPENSKILL_RECORD", "off or on"}},
 		"base URL":             {env: "OPENSKILL_HTTP_BASE_URL=ftp://x", want: []string{"OPENSKILL_HTTP_BASE_URL", "http or https"}},
+		"all origins":          {flag: "http-origins=*", want: []string{"OPENSKILL_HTTP_ORIGINS", "--http-origins", `"*"`, "https://"}},
+		"origins of a domain":  {flag: "http-origins=https://*.example.com", want: []string{"OPENSKILL_HTTP_ORIGINS", `"https://*.example.com"`}},
+		"origin of files":      {flag: "http-origins=https://a.example,null", want: []string{"OPENSKILL_HTTP_ORIGINS", `"null"`}},
+		"origin without TLS":   {flag: "http-origins=http://a.example", want: []string{"OPENSKILL_HTTP_ORIGINS", `"http://a.example"`, "loopback"}},
+		"origin of a network":  {flag: "http-origins=http://10.0.0.1:8000", want: []string{"OPENSKILL_HTTP_ORIGINS", `"http://10.0.0.1:8000"`}},
+		"origin with a path":   {flag: "http-origins=https://a.example/", want: []string{"OPENSKILL_HTTP_ORIGINS", `"https://a.example/"`}},
+		"origin with a user":   {flag: "http-origins=https://u@a.example", want: []string{"OPENSKILL_HTTP_ORIGINS"}},
+		"an empty origin":      {flag: "http-origins=https://a.example,", want: []string{"OPENSKILL_HTTP_ORIGINS", `""`}},
 		"no such folder":       {env: "OPENSKILL_SKILLS_DIR=./nowhere", want: []string{"OPENSKILL_SKILLS_DIR", "does not exist", "a folder"}},
 		"not a folder":         {env: "OPENSKILL_ALLOWED_ROOT=./file", want: []string{"OPENSKILL_ALLOWED_ROOT", "is not a folder"}},
 		"state in data":        {env: "OPENSKILL_STATE_DIR=./data/state", want: []string{"OPENSKILL_STATE_DIR", "in the data folder"}},
@@ -191,6 +200,27 @@ func TestRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The default of OPENSKILL_HTTP_BASE_URL is nobody's word, and names no origin.
+func TestOriginsThatAreNamed(t *testing.T) {
+	for _, c := range []struct {
+		flags map[string]string
+		want  []string
+	}{
+		{nil, nil},
+		{map[string]string{"http-base-url": "https://Skills.example:443/host"}, []string{"https://skills.example"}},
+		{map[string]string{"http-origins": " https://A.example:8443 ,http://127.0.0.1:3000,http://[::1]:443"}, []string{"https://a.example:8443", "http://127.0.0.1:3000", "http://[::1]:443"}},
+		{map[string]string{"http-base-url": "https://b.example", "http-origins": "https://a.example"}, []string{"https://b.example", "https://a.example"}},
+	} {
+		s, err := Load(Sources{Dir: t.TempDir(), Flags: c.flags})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.WebOrigins(); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %q, want %q", c.flags, got, c.want)
+		}
 	}
 }
 

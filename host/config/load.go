@@ -395,6 +395,9 @@ func (l *loader) addresses(s *Settings) {
 	if _, path, err := skill.ParseHTTPOrigin(s.HTTPBaseURL); err != nil || strings.ContainsAny(path, "?#") {
 		l.wrong(l.row("OPENSKILL_HTTP_BASE_URL"), "is no such address")
 	}
+	if _, err := parseOrigins(s.HTTPOrigins); err != nil {
+		l.wrong(l.row("OPENSKILL_HTTP_ORIGINS"), err.Error())
+	}
 	if _, err := parseProxies(s.TrustedProxies); err != nil {
 		l.wrong(l.row("OPENSKILL_TRUSTED_PROXIES"), "has an entry that is no address and no prefix")
 	}

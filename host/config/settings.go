@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net/netip"
 	"path/filepath"
 	"reflect"
@@ -88,6 +89,7 @@ const (
 type Settings struct {
 	Listen          string `env:"OPENSKILL_LISTEN" envDefault:"127.0.0.1:8000" flag:"listen" accepts:"host:port with a loopback host, like 127.0.0.1:8000; port 0 takes a free one" doc:"address that the host listens on"`
 	HTTPBaseURL     string `env:"OPENSKILL_HTTP_BASE_URL" envDefault:"http://127.0.0.1:8000" flag:"http-base-url" accepts:"an http or https address without query" doc:"address at which clients reach the host"`
+	HTTPOrigins     string `env:"OPENSKILL_HTTP_ORIGINS" flag:"http-origins" accepts:"origins with commas between them, like https://skills.example.com; http with a loopback host alone" doc:"further origins at which browsers reach the host, beside that of OPENSKILL_HTTP_BASE_URL; unset: none"`
 	TrustedProxies  string `env:"OPENSKILL_TRUSTED_PROXIES" flag:"trusted-proxies" accepts:"addresses and prefixes, separated by commas, like 127.0.0.1,10.0.0.0/8" doc:"reverse proxies whose headers Forwarded and X-Forwarded-For tell the address of the client; unset: none"`
 	Auth            Auth   `env:"OPENSKILL_AUTH" flag:"auth" accepts:"none or required" doc:"whether callers must show who they are; unset: none on loopback, required elsewhere"`
 	AnonymousScopes string `env:"OPENSKILL_ANONYMOUS_SCOPES" flag:"anonymous-scopes" accepts:"scopes with commas between them, such as skills:read" doc:"what callers may do who show nothing, where callers must show who they are; unset: nothing"`
@@ -196,6 +198,34 @@ type Settings struct {
 
 // Allowed is what OPENSKILL_HTTP_ALLOW, OPENSKILL_ENV_ALLOW and OPENSKILL_DATA_ALLOW say.
 func (s *Settings) Allowed() *grants.Allowed { return s.allowed }
+
+// WebOrigins lists the origins whose web pages may call the host besides those that it serves
+// at addresses and as localhost: that of OPENSKILL_HTTP_BASE_URL and those of
+// OPENSKILL_HTTP_ORIGINS. The default of the former is nobody's word: on a host that listens
+// elsewhere it is the page of whatever other program has that port, as many do.
+func (s *Settings) WebOrigins() []string {
+	list, _ := parseOrigins(s.HTTPOrigins) // Load has checked it
+	if origin, _, err := skill.ParseHTTPOrigin(s.HTTPBaseURL); err == nil && s.Origin("OPENSKILL_HTTP_BASE_URL") != FromDefault {
+		list = slices.Insert(list, 0, origin.String())
+	}
+	return list
+}
+
+// parseOrigins reads origins as browsers write them, which are compared as text.
+func parseOrigins(text string) (list []string, err error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	for entry := range strings.SplitSeq(text, ",") {
+		entry = strings.TrimSpace(entry)
+		o, rest, err := skill.ParseHTTPOrigin(entry)
+		if err != nil || rest != "" || o.Scheme != "https" && !loopback(strings.Trim(o.Host, "[]")) {
+			return nil, fmt.Errorf("has %q, which is not an exact https origin and not one of http with a loopback host", skill.CleanText(entry, 80))
+		}
+		list = append(list, o.String())
+	}
+	return list, nil
+}
 
 // Proxies are those that OPENSKILL_TRUSTED_PROXIES names; nil: none.
 func (s *Settings) Proxies() []netip.Prefix {

@@ -97,7 +97,7 @@ func (s *Server) letIn(ctx *fasthttp.RequestCtx, path string) error {
 	if in == nil && !s.sameOrigin(ctx) {
 		return &skill.Error{
 			Op: "httpapi.origin", Code: skill.Forbidden,
-			Message: "a web page of another origin may not call this host; its operator names the origin of its own pages in OPENSKILL_HTTP_BASE_URL",
+			Message: "a web page of another origin may not call this host; its operator names the origins of its own pages in OPENSKILL_HTTP_BASE_URL and OPENSKILL_HTTP_ORIGINS",
 		}
 	}
 	if c.route, c.subject = access.Find(string(ctx.Method()), path); c.route == nil {

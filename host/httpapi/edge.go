@@ -234,7 +234,7 @@ func (s *Server) rebound(ctx *fasthttp.RequestCtx) bool {
 func errUnknownHost() error {
 	return &skill.Error{
 		Op: "httpapi.host", Code: skill.Forbidden,
-		Message: "this host is not known by the name in the header Host; call it by its address or as localhost, or have its operator put the name into OPENSKILL_HTTP_BASE_URL",
+		Message: "this host is not known by the name in the header Host; call it by its address or as localhost, or have its operator put the name into OPENSKILL_HTTP_BASE_URL or OPENSKILL_HTTP_ORIGINS",
 	}
 }
 
