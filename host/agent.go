@@ -13,11 +13,9 @@ import (
 	"openskill/host/agent/toolbox"
 	"openskill/host/config"
 	"openskill/host/llm"
-	"openskill/host/llm/anthropic"
-	"openskill/host/llm/llmservice"
-	"openskill/host/llm/openai"
 	"openskill/host/llm/rules"
 	"openskill/host/llm/tokens"
+	"openskill/host/llm/vendors"
 )
 
 // agents are what works on behalf of callers with models.
@@ -89,19 +87,19 @@ func (h *Host) openModels() (*llm.Models, error) {
 		switch name {
 		case config.OpenAI:
 			b.Model = s.OpenAIModel
-			b.Provider, err = openai.New(openai.Options{Name: name, BaseURL: s.OpenAIBase, Key: s.OpenAIKey})
+			b.Provider, err = vendors.OpenAI(vendors.Options{Name: name, BaseURL: s.OpenAIBase, Key: s.OpenAIKey})
 		case config.DashScope:
 			b.Model = s.DashScopeModel
-			b.Provider, err = openai.New(openai.Options{Name: name, BaseURL: s.DashScopeBase, Key: s.DashScopeKey})
+			b.Provider, err = vendors.OpenAI(vendors.Options{Name: name, BaseURL: s.DashScopeBase, Key: s.DashScopeKey})
 		case config.DeepSeek:
 			b.Model = s.DeepSeekModel
-			b.Provider, err = openai.New(openai.Options{Name: name, BaseURL: s.DeepSeekBase, Key: s.DeepSeekKey})
+			b.Provider, err = vendors.OpenAI(vendors.Options{Name: name, BaseURL: s.DeepSeekBase, Key: s.DeepSeekKey})
 		case config.Anthropic:
 			b.Model = s.AnthropicModel
-			b.Provider, err = anthropic.New(anthropic.Options{Name: name, BaseURL: s.AnthropicBase, Key: s.AnthropicKey})
+			b.Provider, err = vendors.Anthropic(vendors.Options{Name: name, BaseURL: s.AnthropicBase, Key: s.AnthropicKey})
 		case config.LLMService:
 			b.Model = "by-slot"
-			b.Provider, err = llmservice.New(llmservice.Options{BaseURL: s.LLMServiceURL, Key: s.LLMServiceKey})
+			b.Provider, err = vendors.Service(vendors.Options{BaseURL: s.LLMServiceURL, Key: s.LLMServiceKey})
 		default:
 			b.Model, b.Free, b.Provider = "rules", true, rules.New(rules.Options{Log: h.log})
 			b.Counter = func(string) llm.Counter { return llm.Nothing }

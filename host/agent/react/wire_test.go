@@ -7,10 +7,8 @@ import (
 
 	"openskill/host/agent/react"
 	"openskill/host/llm"
-	"openskill/host/llm/anthropic"
-	"openskill/host/llm/llmservice"
 	"openskill/host/llm/llmtest"
-	"openskill/host/llm/openai"
+	"openskill/host/llm/vendors"
 	"openskill/sdk/skill"
 )
 
@@ -35,12 +33,12 @@ func TestWires(t *testing.T) {
 	base := server.Start(t)
 	for name, open := range map[string]func() (llm.Provider, error){
 		"openai": func() (llm.Provider, error) {
-			return openai.New(openai.Options{BaseURL: base + "/v1", Key: "scripted"})
+			return vendors.OpenAI(vendors.Options{BaseURL: base + "/v1", Key: "scripted"})
 		},
 		"anthropic": func() (llm.Provider, error) {
-			return anthropic.New(anthropic.Options{BaseURL: base, Key: "scripted"})
+			return vendors.Anthropic(vendors.Options{BaseURL: base, Key: "scripted"})
 		},
-		"llm-service": func() (llm.Provider, error) { return llmservice.New(llmservice.Options{BaseURL: base}) },
+		"llm-service": func() (llm.Provider, error) { return vendors.Service(vendors.Options{BaseURL: base}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := open()

@@ -11,10 +11,8 @@ import (
 	"time"
 
 	"openskill/host/llm"
-	"openskill/host/llm/anthropic"
-	"openskill/host/llm/llmservice"
 	"openskill/host/llm/llmtest"
-	"openskill/host/llm/openai"
+	"openskill/host/llm/vendors"
 	"openskill/sdk/skill"
 )
 
@@ -24,13 +22,13 @@ func everyWay(t *testing.T, script llmtest.Script, try func(t *testing.T, p llm.
 	t.Helper()
 	for name, open := range map[string]func(url string) (llm.Provider, error){
 		"openai": func(url string) (llm.Provider, error) {
-			return openai.New(openai.Options{BaseURL: url + "/v1", Key: "scripted"})
+			return vendors.OpenAI(vendors.Options{BaseURL: url + "/v1", Key: "scripted"})
 		},
 		"anthropic": func(url string) (llm.Provider, error) {
-			return anthropic.New(anthropic.Options{BaseURL: url, Key: "scripted"})
+			return vendors.Anthropic(vendors.Options{BaseURL: url, Key: "scripted"})
 		},
 		"llm-service": func(url string) (llm.Provider, error) {
-			return llmservice.New(llmservice.Options{BaseURL: url, Key: "scripted"})
+			return vendors.Service(vendors.Options{BaseURL: url, Key: "scripted"})
 		},
 		"itself": nil,
 	} {
