@@ -232,7 +232,7 @@ func TestRefusesForeignCallbacks(t *testing.T) {
 	victim := v.browser
 	v.newBrowser(t)
 	v.seen = nil
-	if res, page := v.password(t, id); res.StatusCode != http.StatusUnauthorized || !strings.Contains(page, "did not begin in this browser") {
+	if res, page := v.password(t, id); res.StatusCode != http.StatusUnauthorized || !strings.Contains(page, "began in another browser") {
 		t.Errorf("another browser: %d %s", res.StatusCode, page)
 	}
 	callback := v.seen[len(v.seen)-1]

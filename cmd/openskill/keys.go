@@ -370,7 +370,7 @@ func (a *app) revoke(ctx context.Context, keys *auth.Keys, id string, asJSON boo
 	k, err := keys.Revoke(ctx, id)
 	switch {
 	case err != nil && skill.CodeOf(err) == skill.NotFound:
-		return failed(skill.NotFound, "%s: there is no key of this id; openskill keys list shows them", id)
+		return failed(skill.NotFound, "%s: key not found; openskill keys list shows all", id)
 	case err != nil:
 		return keysFailed(err)
 	case asJSON:

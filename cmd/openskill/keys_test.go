@@ -160,9 +160,9 @@ func TestWrongKeysCommands(t *testing.T) {
 		{2, []string{"show", "osk_mistyped"}, "wants the id of a key"},
 		{2, []string{"rotate", "aaaaaaaaaaaaaaaa", "--overlap", "-1s"}, "from 0s to 720 h"},
 		{2, []string{"rotate", "aaaaaaaaaaaaaaaa", "--overlap", "721h"}, "from 0s to 720 h"},
-		{1, []string{"show", "aaaaaaaaaaaaaaaa"}, "there is no key of this id"},
-		{1, []string{"rotate", "aaaaaaaaaaaaaaaa"}, "there is no key of this id"},
-		{1, []string{"revoke", "aaaaaaaaaaaaaaaa"}, "aaaaaaaaaaaaaaaa: there is no key of this id"},
+		{1, []string{"show", "aaaaaaaaaaaaaaaa"}, "key not found"},
+		{1, []string{"rotate", "aaaaaaaaaaaaaaaa"}, "key not found"},
+		{1, []string{"revoke", "aaaaaaaaaaaaaaaa"}, "aaaaaaaaaaaaaaaa: key not found"},
 		{2, []string{"revoke", "aaaaaaaaaaaaaaaa", "x"}, "wants the id of a key"},
 	} {
 		stdout, stderr := runKeys(t, state, c.exit, c.args...)

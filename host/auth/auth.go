@@ -90,7 +90,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, c Credentials) (skill.
 	case why != "":
 		return skill.Principal{}, a.refused(ctx, why, "")
 	case is == aKey && a.keys == nil, is == aToken && a.tokens == nil:
-		return skill.Principal{}, a.refused(ctx, "a kind of credential that is not accepted here", "")
+		return skill.Principal{}, a.refused(ctx, "this kind of credential is not accepted", "")
 	case is == aKey:
 		p, id, err := a.keys.principal(ctx, c.From, text)
 		return a.answer(ctx, p, id, err)
@@ -134,13 +134,13 @@ func (a *Authenticator) refused(ctx context.Context, why reason, key string) err
 		if n := a.unlogged.Swap(0); n > 0 {
 			attrs = append(attrs, slog.Int64("others_since_the_last_line", n))
 		}
-		a.log.LogAttrs(ctx, slog.LevelInfo, "a caller was refused", attrs...)
+		a.log.LogAttrs(ctx, slog.LevelInfo, "authentication failed", attrs...)
 	} else {
 		a.unlogged.Add(1)
 	}
 	return &skill.Error{
 		Op: "auth.Authenticate", Code: skill.Unauthorized,
-		Message: "the request does not show valid credentials: one JWT or API key in the header Authorization, after Bearer and a space, or one API key in the header X-API-Key",
+		Message: "invalid or missing credentials: send one \"Authorization: Bearer TOKEN\" or \"X-API-Key: KEY\" header",
 	}
 }
 

@@ -72,7 +72,7 @@ func (c *claims) UnmarshalJSON(b []byte) error {
 	}
 	var why reason
 	if err != nil && !errors.As(err, &why) {
-		return reason("a token whose claims are not strict JSON")
+		return reason("token claims are not strict JSON")
 	}
 	return err
 }
@@ -142,7 +142,7 @@ func words(object []byte, name string, to *[]string) error {
 	return nil
 }
 
-const errWrongKind = reason("a token with a member of another kind than it must have")
+const errWrongKind = reason("token member has the wrong type")
 
 // aString reads a string, which is JSON by now.
 func aString(value []byte, to *string) error {
@@ -199,13 +199,13 @@ func (c *claims) principal(defaultTenant string, roles map[string][]string) (ski
 	}
 	switch {
 	case !plain(c.sub, longestSubject), strings.ContainsFunc(c.sub, skill.Hidden): // or two would look like one
-		return skill.Principal{}, "a token whose subject (sub) is missing, too long or no plain text"
+		return skill.Principal{}, "token subject (sub) is missing, too long or not plain text"
 	case strings.EqualFold(c.sub, tenantLocal), strings.EqualFold(c.sub, tenantAnonymous), len(c.sub) >= len(keyPrincipal) && strings.EqualFold(c.sub[:len(keyPrincipal)], keyPrincipal):
-		return skill.Principal{}, "a token whose subject (sub) is reserved"
+		return skill.Principal{}, "token subject (sub) is reserved"
 	case !ValidTenant(tenant):
-		return skill.Principal{}, "a token whose tenant is missing or malformed"
+		return skill.Principal{}, "token tenant is missing or malformed"
 	case reservedTenant(tenant):
-		return skill.Principal{}, "a token whose tenant is reserved"
+		return skill.Principal{}, "token tenant is reserved"
 	}
 	scopes := knownScopes(c.scopes)
 	for _, role := range append(c.roles, everyToken) {

@@ -37,7 +37,7 @@ func (c *Credentials) read() (is kind, text string, why reason) {
 		return nothing, "", "more than one credential"
 	case len(c.APIKey) == 1:
 		if text = c.APIKey[0]; !strings.HasPrefix(text, keyPrefix) {
-			return nothing, "", "X-API-Key is no key"
+			return nothing, "", "X-API-Key is not a valid key"
 		}
 		return aKey, text, ""
 	}

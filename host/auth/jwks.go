@@ -52,7 +52,7 @@ func parseKeySet(b []byte) ([]publicKey, error) {
 	})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("it is no key set (JWKS): %w", err)
+		return nil, fmt.Errorf("not a valid key set (JWKS): %w", err)
 	case len(raw) > mostSetKeys:
 		return nil, fmt.Errorf("it has more than %d keys", mostSetKeys)
 	}
@@ -60,18 +60,18 @@ func parseKeySet(b []byte) ([]publicKey, error) {
 	for i, r := range raw {
 		k, err := parseKey(r)
 		if err != nil {
-			return nil, fmt.Errorf("key %d of it: %w", i+1, err)
+			return nil, fmt.Errorf("key %d: %w", i+1, err)
 		}
 		if k == nil {
 			continue
 		}
 		if slices.ContainsFunc(keys, func(other publicKey) bool { return other.kid == k.kid && k.kid != "" }) {
-			return nil, fmt.Errorf("key %d of it has the kid of another one", i+1)
+			return nil, fmt.Errorf("key %d has a duplicate kid", i+1)
 		}
 		keys = append(keys, *k)
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("it has no key that signs with RS256, ES256 or EdDSA")
+		return nil, errors.New("no key for RS256, ES256 or EdDSA")
 	}
 	return keys, nil
 }
@@ -106,7 +106,7 @@ func parseKey(b []byte) (*publicKey, error) {
 			k.private = true
 		}
 		if err != nil {
-			return fmt.Errorf("%s is of another kind than it must be", key)
+			return fmt.Errorf("%s has the wrong type", key)
 		}
 		return nil
 	})
@@ -114,7 +114,7 @@ func parseKey(b []byte) (*publicKey, error) {
 	case err != nil:
 		return nil, err
 	case k.private:
-		return nil, errors.New("it is a secret or private key, which has no place in a public key set")
+		return nil, errors.New("secret or private key in a public key set; remove it")
 	case len(k.kid) > longestKeyID:
 		return nil, errors.New("its kid is too long")
 	case k.use != "" && k.use != "sig", k.ops != nil && !slices.Contains(k.ops, "verify"):
@@ -141,7 +141,7 @@ func (k *jwk) public() (key any, alg string, err error) {
 		}
 		p, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), slices.Concat([]byte{4}, x, y))
 		if err != nil {
-			return nil, "", errors.New("x and y are no point of the curve")
+			return nil, "", errors.New("x and y are not a point on the curve")
 		}
 		return p, algES256, nil
 	case k.kty == "OKP" && k.crv == "Ed25519":
@@ -163,9 +163,9 @@ func (k *jwk) rsa() (*rsa.PublicKey, error) {
 	p := &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: int(new(big.Int).SetBytes(e).Int64())}
 	switch bits := p.N.BitLen(); {
 	case bits < leastRSA || bits > mostRSA:
-		return nil, fmt.Errorf("an RSA key has %d to %d bits here, and this one %d", leastRSA, mostRSA, bits)
+		return nil, fmt.Errorf("RSA keys must have %d to %d bits, not %d", leastRSA, mostRSA, bits)
 	case p.E < 3 || p.E&1 == 0 || p.E > 1<<31-1 || p.N.Bit(0) == 0:
-		return nil, errors.New("n and e are no RSA key")
+		return nil, errors.New("n and e are not a valid RSA key")
 	}
 	return p, nil
 }

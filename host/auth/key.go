@@ -84,15 +84,15 @@ func check(text string) string {
 // readKey takes a key's text apart. An id comes back where there is one, for the log.
 func readKey(text string) (id string, why reason) {
 	if len(text) != keyLength || !strings.HasPrefix(text, keyPrefix) {
-		return "", "a key of another length"
+		return "", "wrong key length"
 	}
 	id = text[len(keyPrefix) : len(keyPrefix)+KeyIDLength]
 	if !ValidKeyID(id) {
-		return "", "a key that is misspelt"
+		return "", "mistyped key"
 	}
 	body := text[:keyLength-checkLength]
 	if body[len(keyPrefix)+KeyIDLength] != '_' || check(body) != text[keyLength-checkLength:] {
-		return id, "a key that is misspelt"
+		return id, "mistyped key"
 	}
 	return id, ""
 }

@@ -106,15 +106,15 @@ func (e *entry) judge(hash [sha256.Size]byte, now time.Time) reason {
 	was := subtle.ConstantTimeCompare(hash[:], e.key.OldHash[:])
 	switch {
 	case e.key.ID == "":
-		return "no key has this id"
+		return "unknown key id"
 	case is|was == 0:
-		return "a key with another secret"
+		return "wrong key secret"
 	case e.over(now) != "":
 		return e.over(now)
 	case is == 0 && !now.Before(e.key.OldUntil):
-		return "a key that was rotated, after its overlap"
+		return "rotated key, past its overlap"
 	case e.principal.ID == "":
-		return "a key whose row in the database is damaged"
+		return "damaged key record in the database"
 	}
 	return ""
 }
@@ -123,9 +123,9 @@ func (e *entry) judge(hash [sha256.Size]byte, now time.Time) reason {
 func (e *entry) over(now time.Time) reason {
 	switch {
 	case !e.key.RevokedAt.IsZero():
-		return "a revoked key"
+		return "revoked key"
 	case !e.key.ExpiresAt.IsZero() && !now.Before(e.key.ExpiresAt):
-		return "an expired key"
+		return "expired key"
 	}
 	return ""
 }
@@ -249,7 +249,7 @@ func (k *keys) current(ctx context.Context) error {
 	case age < believed:
 		return nil
 	case asking == nil:
-		return unavailable(errors.New("it did not answer a moment ago"))
+		return unavailable(errors.New("the database did not respond a moment ago"))
 	}
 	select {
 	case <-asking:
@@ -287,9 +287,9 @@ func (k *keys) ask(ctx context.Context, done chan struct{}) {
 	close(done)
 	switch {
 	case err != nil && !failing:
-		k.log.LogAttrs(ctx, slog.LevelError, "changes of keys cannot be read", slog.String("error", err.Error()))
+		k.log.LogAttrs(ctx, slog.LevelError, "cannot read key changes", slog.String("error", err.Error()))
 	case err == nil && failing:
-		k.log.LogAttrs(ctx, slog.LevelInfo, "changes of keys can be read again")
+		k.log.LogAttrs(ctx, slog.LevelInfo, "reading key changes works again")
 	}
 	if err == nil {
 		k.write(ctx, noteAfter)
@@ -341,7 +341,7 @@ func (k *keys) write(ctx context.Context, after time.Duration) {
 	ctx, stop := context.WithTimeout(ctx, askWithin)
 	defer stop()
 	if err := k.store.Touch(ctx, used); err != nil {
-		k.log.LogAttrs(ctx, slog.LevelWarn, "the last uses of keys cannot be written", slog.String("error", err.Error()))
+		k.log.LogAttrs(ctx, slog.LevelWarn, "cannot store when keys were last used", slog.String("error", err.Error()))
 	}
 	k.mu.Lock()
 	k.noting = false
@@ -359,11 +359,11 @@ func (k *keys) close() error {
 func unavailable(err error) error {
 	return &skill.Error{
 		Op: "auth.Authenticate", Code: skill.AuditUnavailable, Err: err,
-		Message: "API keys cannot be looked up now, since the host's database does not answer; try again in a moment",
+		Message: "API key check failed: database unavailable; retry",
 	}
 }
 
 // left is a caller who did not wait.
 func left(ctx context.Context) error {
-	return &skill.Error{Op: "auth.Authenticate", Code: skill.Cancelled, Message: "the caller left before its key was looked up", Err: context.Cause(ctx)}
+	return &skill.Error{Op: "auth.Authenticate", Code: skill.Cancelled, Message: "the client disconnected during authentication", Err: context.Cause(ctx)}
 }

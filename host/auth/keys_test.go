@@ -110,31 +110,31 @@ func TestWrongKeys(t *testing.T) {
 			shown auth.Credentials
 			why   string
 		}{
-			"off by one at the end":     {bearer(flip(last)), "misspelt"},
-			"off by one in the secret":  {bearer(flip(40)), "misspelt"},
-			"off by one, and checked":   {bearer(checked(flip(40)[:73])), "a key with another secret"},
-			"of another key":            {bearer(checked("osk_" + k.ID + "_" + secretOf(otherText))), "a key with another secret"},
-			"unknown id":                {bearer(checked("osk_aaaaaaaaaaaaaaaa_" + secretOf(text))), "no key has this id"},
-			"id in capitals":            {bearer(checked("osk_" + strings.ToUpper(k.ID) + "_" + secretOf(text))), "misspelt"},
-			"revoked":                   {bearer(revoked), "a revoked key"},
-			"cut off":                   {bearer(text[:last]), "a key of another length"},
-			"longer":                    {bearer(text + "a"), "a key of another length"},
-			"with a space behind it":    {bearer(text + " "), "a key of another length"},
+			"off by one at the end":     {bearer(flip(last)), "mistyped"},
+			"off by one in the secret":  {bearer(flip(40)), "mistyped"},
+			"off by one, and checked":   {bearer(checked(flip(40)[:73])), "wrong key secret"},
+			"of another key":            {bearer(checked("osk_" + k.ID + "_" + secretOf(otherText))), "wrong key secret"},
+			"unknown id":                {bearer(checked("osk_aaaaaaaaaaaaaaaa_" + secretOf(text))), "unknown key id"},
+			"id in capitals":            {bearer(checked("osk_" + strings.ToUpper(k.ID) + "_" + secretOf(text))), "mistyped"},
+			"revoked":                   {bearer(revoked), "revoked key"},
+			"cut off":                   {bearer(text[:last]), "wrong key length"},
+			"longer":                    {bearer(text + "a"), "wrong key length"},
+			"with a space behind it":    {bearer(text + " "), "wrong key length"},
 			"in the query":              {auth.Credentials{Query: true}, "credentials in the query"},
 			"in the query too":          {auth.Credentials{Authorization: []string{"Bearer " + text}, Query: true}, "credentials in the query"},
 			"in both headers":           {auth.Credentials{Authorization: []string{"Bearer " + text}, APIKey: []string{text}}, "more than one credential"},
 			"twice":                     {auth.Credentials{APIKey: []string{text, text}}, "more than one credential"},
 			"twice in Authorization":    {auth.Credentials{Authorization: []string{"Bearer " + text, "Bearer " + otherText}}, "more than one credential"},
-			"joined by a proxy":         {bearer(text + ", Bearer " + text), "a key of another length"},
+			"joined by a proxy":         {bearer(text + ", Bearer " + text), "wrong key length"},
 			"as a password":             {auth.Credentials{Authorization: []string{"Basic " + text}}, "another scheme"},
 			"without a scheme":          {auth.Credentials{Authorization: []string{text}}, "another scheme"},
 			"nothing behind the scheme": {auth.Credentials{Authorization: []string{"Bearer "}}, "Authorization is empty"},
 			"the scheme alone":          {auth.Credentials{Authorization: []string{"Bearer"}}, "Authorization is empty"},
 			"an empty header":           {auth.Credentials{Authorization: []string{""}}, "another scheme"},
-			"an empty X-API-Key":        {auth.Credentials{APIKey: []string{""}}, "X-API-Key is no key"},
-			"a scheme in X-API-Key":     {auth.Credentials{APIKey: []string{"Bearer " + text}}, "X-API-Key is no key"},
+			"an empty X-API-Key":        {auth.Credentials{APIKey: []string{""}}, "X-API-Key is not a valid key"},
+			"a scheme in X-API-Key":     {auth.Credentials{APIKey: []string{"Bearer " + text}}, "X-API-Key is not a valid key"},
 			"10 MB":                     {bearer(strings.Repeat("x", 10<<20)), "Authorization is too long"},
-			"10 MB of X-API-Key":        {auth.Credentials{APIKey: []string{"osk_" + strings.Repeat("x", 10<<20)}}, "a key of another length"},
+			"10 MB of X-API-Key":        {auth.Credentials{APIKey: []string{"osk_" + strings.Repeat("x", 10<<20)}}, "wrong key length"},
 			"nothing":                   {auth.Credentials{}, "no credentials"},
 		} {
 			for range 2 {
@@ -148,7 +148,7 @@ func TestWrongKeys(t *testing.T) {
 				if !strings.Contains(log, c.why) || strings.Contains(log, secretOf(text)[:8]) {
 					t.Errorf("%s: the log says %s, want %q", name, log, c.why)
 				}
-				if c.why == "a revoked key" && !strings.Contains(log, `"key":"`+revokedID+`"`) {
+				if c.why == "revoked key" && !strings.Contains(log, `"key":"`+revokedID+`"`) {
 					t.Errorf("%s: the log does not name the key: %s", name, log)
 				}
 			}
@@ -286,7 +286,7 @@ func TestRotated(t *testing.T) {
 		time.Sleep(100 * time.Hour)
 		h.is(t, fifth, false)
 		if _, _, err := h.keys.Rotate(t.Context(), k.ID, 0); skill.CodeOf(err) != skill.Conflict {
-			t.Errorf("an expired key: %v", err)
+			t.Errorf("expired key: %v", err)
 		}
 	})
 }
@@ -319,7 +319,7 @@ func TestDatabaseGone(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		h.is(t, text, true)
 		synctest.Wait()
-		if log := h.log.String(); strings.Count(log, "\n") != 2 || !strings.Contains(log, "cannot be read") || !strings.Contains(log, "can be read again") {
+		if log := h.log.String(); strings.Count(log, "\n") != 2 || !strings.Contains(log, "cannot read") || !strings.Contains(log, "works again") {
 			t.Errorf("the log says %s", log)
 		}
 	})

@@ -52,7 +52,7 @@ func newKeySet(from source, o *Options) (*keySet, error) {
 			s.keys, err = parseKeySet(b)
 		}
 		if err != nil {
-			return nil, wrongOption("OPENSKILL_JWT_JWKS names a file that cannot be used: %v", err)
+			return nil, wrongOption("OPENSKILL_JWT_JWKS names an unusable file: %v", err)
 		}
 		s.good, s.tried, s.last = s.now(), s.now(), info
 	}
@@ -137,9 +137,9 @@ func (s *keySet) read(ctx context.Context, done chan struct{}) {
 	s.mu.Unlock()
 	defer close(done) // whoever waited finds the reason in the log
 	if news && problem != "" {
-		s.log.LogAttrs(ctx, slog.LevelError, "the key set of JWTs cannot be read; its keys stay good for an hour", slog.String("error", problem))
+		s.log.LogAttrs(ctx, slog.LevelError, "cannot read the JWT key set; cached keys stay valid for 1 hour", slog.String("error", problem))
 	} else if news {
-		s.log.LogAttrs(ctx, slog.LevelInfo, "the key set of JWTs can be read again")
+		s.log.LogAttrs(ctx, slog.LevelInfo, "reading the JWT key set works again")
 	}
 }
 
@@ -156,23 +156,23 @@ func (s *keySet) pick(alg, kid string) (any, reason) {
 	keys := s.current()
 	s.mu.Unlock()
 	if len(keys) == 0 {
-		return nil, "no key set is at hand"
+		return nil, "no key set is loaded"
 	}
 	var found any
 	for _, k := range keys {
 		switch {
 		case kid != "" && k.kid == kid && k.alg != alg:
-			return nil, "a token whose key is for another algorithm"
+			return nil, "token key is for another algorithm"
 		case kid != "" && k.kid == kid:
 			return k.key, ""
 		case kid == "" && k.alg == alg && found != nil:
-			return nil, "a token that does not say which key it is signed with (kid)"
+			return nil, "token without a key id (kid)"
 		case kid == "" && k.alg == alg:
 			found = k.key
 		}
 	}
 	if found == nil {
-		return nil, "a token of an unknown key (kid)"
+		return nil, "token with an unknown key id (kid)"
 	}
 	return found, ""
 }
@@ -184,10 +184,10 @@ func sourceOf(text string, transport http.RoundTripper) (source, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
-		return nil, wrongOption("OPENSKILL_JWT_JWKS must be a file, or an https address without user and fragment")
+		return nil, wrongOption("OPENSKILL_JWT_JWKS must be a file or an https URL without user and fragment")
 	}
 	if !SafeAddress(text) {
-		return nil, wrongOption("OPENSKILL_JWT_JWKS must be a file or an https address; http is accepted on loopback alone")
+		return nil, wrongOption("OPENSKILL_JWT_JWKS must be a file or an https URL; http works on loopback only")
 	}
 	if transport == nil {
 		transport = newTransport()
@@ -213,7 +213,7 @@ func (f *keyFile) load(last os.FileInfo) ([]byte, os.FileInfo, error) {
 	case err != nil:
 		return nil, nil, plainError(err)
 	case !info.Mode().IsRegular():
-		return nil, nil, errors.New("it is no regular file")
+		return nil, nil, errors.New("not a regular file")
 	case last != nil && os.SameFile(last, info) && last.ModTime().Equal(info.ModTime()) && last.Size() == info.Size():
 		return nil, last, nil
 	}
@@ -262,7 +262,7 @@ func (a *keyAddress) read(ctx context.Context, _ os.FileInfo) ([]byte, os.FileIn
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, nil, fmt.Errorf("the server answers %d", resp.StatusCode)
+		return nil, nil, fmt.Errorf("the server responded with status %d", resp.StatusCode)
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, longestSet+1))
 	return b, nil, err

@@ -135,7 +135,7 @@ func TestIssuerGone(t *testing.T) {
 			time.Sleep(time.Minute)
 			h.shows(t, first(), true)
 		}
-		if n := strings.Count(h.log.String(), "cannot be read"); n != 2 {
+		if n := strings.Count(h.log.String(), "cannot read"); n != 2 {
 			t.Errorf("the log says so %d times", n)
 		}
 		time.Sleep(time.Minute)
@@ -201,7 +201,7 @@ func TestKeyFileChanges(t *testing.T) {
 	write("{")
 	h.shows(t, first, false) // which looks at the file
 	h.shows(t, second, true)
-	if !strings.Contains(h.log.String(), "the key set of JWTs cannot be read") {
+	if !strings.Contains(h.log.String(), "cannot read the JWT key set") {
 		t.Errorf("the log says %s", h.log)
 	}
 	now = now.Add(2 * time.Hour)
@@ -215,29 +215,29 @@ func TestWrongKeySets(t *testing.T) {
 	k := issuerKeys()
 	one := rsaJWK("one", &k.rsa.PublicKey, "")
 	for name, c := range map[string]struct{ set, why string }{
-		"empty file":        {"", "no key set"},
-		"no keys":           {jwks(), "no key that signs"},
-		"another object":    {`{"issuer":"x"}`, "no key that signs"},
+		"empty file":        {"", "not a valid key set"},
+		"no keys":           {jwks(), "no key for RS256"},
+		"another object":    {`{"issuer":"x"}`, "no key for RS256"},
 		"keys twice":        {`{"keys":[` + one + `],"keys":[]}`, "more than once"},
 		"a member twice":    {strings.Replace(jwks(one), `"kty":"RSA"`, `"kty":"RSA","kty":"RSA"`, 1), "more than once"},
-		"no list":           {`{"keys":{}}`, "no key set"},
+		"no list":           {`{"keys":{}}`, "not a valid key set"},
 		"null":              {`{"keys":[null]}`, "JSON object"},
 		"a secret":          {jwks(one, `{"kty":"oct","k":"c2VjcmV0"}`), "secret or private"},
 		"a private key":     {jwks(one, strings.Replace(one, `"kty"`, `"d":"AQAB","kty"`, 1)), "secret or private"},
-		"two of one kid":    {jwks(one, rsaJWK("one", &k.rsa2.PublicKey, "")), "kid of another"},
+		"two of one kid":    {jwks(one, rsaJWK("one", &k.rsa2.PublicKey, "")), "duplicate kid"},
 		"65 keys":           {jwks(strings.Split(strings.Repeat(`{},`, 65)+"{}", ",")...), "more than 64"},
-		"x is a number":     {jwks(rsaJWK("one", &k.rsa.PublicKey, `,"x":1`)), "another kind"},
-		"of RS512":          {jwks(rsaJWK("one", &k.rsa.PublicKey, `,"alg":"RS512"`)), "no key that signs"},
+		"x is a number":     {jwks(rsaJWK("one", &k.rsa.PublicKey, `,"x":1`)), "wrong type"},
+		"of RS512":          {jwks(rsaJWK("one", &k.rsa.PublicKey, `,"alg":"RS512"`)), "no key for RS256"},
 		"1024 bits":         {jwks(`{"kty":"RSA","n":"` + b64.EncodeToString(bytes.Repeat([]byte{0xff}, 128)) + `","e":"AQAB"}`), "2048 to 8192"},
 		"16384 bits":        {jwks(`{"kty":"RSA","n":"` + b64.EncodeToString(bytes.Repeat([]byte{0xff}, 2048)) + `","e":"AQAB"}`), "2048 to 8192"},
-		"exponent 1":        {jwks(strings.Replace(one, `"e":"AQAB"`, `"e":"AQ"`, 1)), "no RSA key"},
-		"off the curve":     {jwks(`{"kty":"EC","crv":"P-256","x":"` + b64.EncodeToString(make([]byte, 32)) + `","y":"` + b64.EncodeToString(make([]byte, 32)) + `"}`), "no point"},
+		"exponent 1":        {jwks(strings.Replace(one, `"e":"AQAB"`, `"e":"AQ"`, 1)), "not a valid RSA key"},
+		"off the curve":     {jwks(`{"kty":"EC","crv":"P-256","x":"` + b64.EncodeToString(make([]byte, 32)) + `","y":"` + b64.EncodeToString(make([]byte, 32)) + `"}`), "not a point"},
 		"half a point":      {jwks(`{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}`), "32 bytes"},
 		"half an Ed25519":   {jwks(`{"kty":"OKP","crv":"Ed25519","x":"AA"}`), "32 bytes"},
 		"300 KiB":           {jwks(one) + strings.Repeat(" ", 300<<10), "more than"},
 		"behind it":         {jwks(one) + "{}", "nothing after"},
 		"no base64":         {jwks(`{"kty":"RSA","n":"!","e":"AQAB"}`), "base64url"},
-		"a kid of a number": {jwks(strings.Replace(one, `"kid":"one"`, `"kid":1`, 1)), "another kind"},
+		"a kid of a number": {jwks(strings.Replace(one, `"kid":"one"`, `"kid":1`, 1)), "wrong type"},
 	} {
 		_, err := auth.New(auth.Options{KeySet: writeSet(t, c.set), Issuer: issuer, Audience: aud})
 		if skill.CodeOf(err) != skill.InvalidArgument || !strings.Contains(err.Error(), c.why) {

@@ -75,13 +75,13 @@ func (m *Keys) Create(ctx context.Context, n NewKey) (*Key, string, error) {
 	}
 	switch {
 	case !plain(n.Name, longestName):
-		return nil, "", wrongKey("the name of a key must have 1 to %d bytes of text without control characters", longestName)
+		return nil, "", wrongKey("invalid key name: use 1 to %d bytes of text without control characters", longestName)
 	case !validOwner(n.Tenant):
-		return nil, "", wrongKey("the tenant of a key must have 1 to 64 characters of A-Z, a-z, 0-9 and, but for the first, of . _ : and -; and it is not %s, which is who shows no key", tenantAnonymous)
+		return nil, "", wrongKey("invalid tenant: use 1 to 64 of A-Z, a-z, 0-9, ., _, : and -, starting with a letter or digit, but not %s, which is reserved", tenantAnonymous)
 	case n.Life == 0:
 		n.Life = DefaultLife
 	case n.Life < 0 || n.Life > LongestLife && n.Life != Never:
-		return nil, "", wrongKey("a key can be good for at most %d h, or for ever", int(LongestLife.Hours()))
+		return nil, "", wrongKey("invalid key lifetime: use at most %d h, or no expiry", int(LongestLife.Hours()))
 	}
 	if n.Life != Never {
 		k.ExpiresAt = now.Add(n.Life)
@@ -104,7 +104,7 @@ func (m *Keys) Create(ctx context.Context, n NewKey) (*Key, string, error) {
 // than the key itself; one that was good from a rotation before ends now.
 func (m *Keys) Rotate(ctx context.Context, id string, overlap time.Duration) (*Key, string, error) {
 	if overlap < 0 || overlap > LongestOverlap {
-		return nil, "", wrongKey("the overlap of two secrets is at most %d h", int(LongestOverlap.Hours()))
+		return nil, "", wrongKey("invalid overlap: use at most %d h", int(LongestOverlap.Hours()))
 	}
 	k, err := m.Get(ctx, id)
 	if err != nil {
@@ -122,7 +122,7 @@ func (m *Keys) Rotate(ctx context.Context, id string, overlap time.Duration) (*K
 		case !done:
 			return &skill.Error{
 				Op: "auth.Rotate", Code: skill.Conflict, Subject: id,
-				Message: "the key was revoked or has expired, so that it cannot be rotated; create another one",
+				Message: "the key is revoked or expired and cannot be rotated; create a new one",
 			}
 		}
 		return nil
@@ -168,12 +168,12 @@ func (m *Keys) Get(ctx context.Context, id string) (*Key, error) {
 // List gives a page of keys, the newest first, and the cursor of the next one or "".
 func (m *Keys) List(ctx context.Context, q KeyQuery) ([]*Key, string, error) {
 	if q.Limit < 1 || q.Limit > MaxKeyPage {
-		return nil, "", wrongKey("a page has 1 to %d keys", MaxKeyPage)
+		return nil, "", wrongKey("invalid page size: use 1 to %d", MaxKeyPage)
 	}
 	list, next, err := m.store.Keys(ctx, q)
 	switch {
 	case errors.Is(err, ErrNoKey):
-		return nil, "", wrongKey("the cursor is not one that a page before gave")
+		return nil, "", wrongKey("invalid cursor: use the next value of the previous page")
 	case err != nil:
 		return nil, "", notStored("auth.List", err)
 	}
@@ -199,12 +199,12 @@ func checkScopes(scopes []string) ([]string, error) {
 	list := slices.Compact(slices.Sorted(slices.Values(scopes)))
 	for _, s := range list {
 		if !skill.ValidScope(s) {
-			return nil, wrongKey("there is no scope %q; there are %s, and %s:<id> for calls of one skill",
+			return nil, wrongKey("unknown scope %q: use %s, or %s:<id> for one skill",
 				skill.CleanText(s, 80), strings.Join(skill.Scopes(), ", "), skill.ScopeInvoke)
 		}
 	}
 	if len(list) == 0 || len(list) > mostScopes {
-		return nil, wrongKey("a key has 1 to %d scopes; there are %s, and %s:<id> for calls of one skill",
+		return nil, wrongKey("a key needs 1 to %d scopes: use %s, or %s:<id> for one skill",
 			mostScopes, strings.Join(skill.Scopes(), ", "), skill.ScopeInvoke)
 	}
 	return list, nil
@@ -217,7 +217,7 @@ func wrongKey(format string, args ...any) error {
 // notStored is what a store could not do.
 func notStored(op string, err error) error {
 	if errors.Is(err, ErrNoKey) {
-		return &skill.Error{Op: op, Code: skill.NotFound, Message: "there is no key of this id; openskill keys list shows them"}
+		return &skill.Error{Op: op, Code: skill.NotFound, Message: "key not found; openskill keys list shows all"}
 	}
-	return &skill.Error{Op: op, Code: skill.AuditUnavailable, Message: "the keys cannot be reached now, since the database does not answer", Err: err}
+	return &skill.Error{Op: op, Code: skill.AuditUnavailable, Message: "keys unavailable: the database does not respond; retry", Err: err}
 }

@@ -26,17 +26,17 @@ func TestNewKeys(t *testing.T) {
 		"for one skill":       {auth.NewKey{Name: "n", Tenant: "a", Scopes: []string{"skills:invoke:echo"}}, ""},
 		"for ever":            {auth.NewKey{Name: "n", Tenant: "a", Scopes: read, Life: auth.Never}, ""},
 		"of a long name":      {auth.NewKey{Name: strings.Repeat("ä", 50), Tenant: "a", Scopes: read}, ""},
-		"no name":             {auth.NewKey{Tenant: "a", Scopes: read}, "the name"},
-		"101 bytes":           {auth.NewKey{Name: strings.Repeat("n", 101), Tenant: "a", Scopes: read}, "the name"},
-		"invisible":           {auth.NewKey{Name: "n\u202e", Tenant: "a", Scopes: read}, "the name"},
-		"no tenant":           {auth.NewKey{Name: "n", Scopes: read}, "the tenant"},
-		"tenant of a pattern": {auth.NewKey{Name: "n", Tenant: "*", Scopes: read}, "the tenant"},
-		"tenant with a slash": {auth.NewKey{Name: "n", Tenant: "a/b", Scopes: read}, "the tenant"},
-		"tenant of nobody":    {auth.NewKey{Name: "n", Tenant: "Anonymous", Scopes: read}, "the tenant"},
-		"65 bytes":            {auth.NewKey{Name: "n", Tenant: strings.Repeat("t", 65), Scopes: read}, "the tenant"},
+		"no name":             {auth.NewKey{Tenant: "a", Scopes: read}, "invalid key name"},
+		"101 bytes":           {auth.NewKey{Name: strings.Repeat("n", 101), Tenant: "a", Scopes: read}, "invalid key name"},
+		"invisible":           {auth.NewKey{Name: "n\u202e", Tenant: "a", Scopes: read}, "invalid key name"},
+		"no tenant":           {auth.NewKey{Name: "n", Scopes: read}, "invalid tenant"},
+		"tenant of a pattern": {auth.NewKey{Name: "n", Tenant: "*", Scopes: read}, "invalid tenant"},
+		"tenant with a slash": {auth.NewKey{Name: "n", Tenant: "a/b", Scopes: read}, "invalid tenant"},
+		"tenant of nobody":    {auth.NewKey{Name: "n", Tenant: "Anonymous", Scopes: read}, "invalid tenant"},
+		"65 bytes":            {auth.NewKey{Name: "n", Tenant: strings.Repeat("t", 65), Scopes: read}, "invalid tenant"},
 		"no scopes":           {auth.NewKey{Name: "n", Tenant: "a"}, "1 to 64 scopes"},
-		"unknown scope":       {auth.NewKey{Name: "n", Tenant: "a", Scopes: []string{"skills:reed"}}, `no scope "skills:reed"; there are skills:read,`},
-		"scope of no skill":   {auth.NewKey{Name: "n", Tenant: "a", Scopes: []string{"skills:invoke:../x"}}, "no scope"},
+		"unknown scope":       {auth.NewKey{Name: "n", Tenant: "a", Scopes: []string{"skills:reed"}}, `unknown scope "skills:reed": use skills:read,`},
+		"scope of no skill":   {auth.NewKey{Name: "n", Tenant: "a", Scopes: []string{"skills:invoke:../x"}}, "unknown scope"},
 		"65 scopes":           {auth.NewKey{Name: "n", Tenant: "a", Scopes: many}, "1 to 64 scopes"},
 		"eleven years":        {auth.NewKey{Name: "n", Tenant: "a", Scopes: read, Life: 11 * 365 * 24 * time.Hour}, "at most 87600 h"},
 		"ended before":        {auth.NewKey{Name: "n", Tenant: "a", Scopes: read, Life: -1}, "at most"},
@@ -92,7 +92,7 @@ func TestManage(t *testing.T) {
 		t.Errorf("revoked twice: %+v, %v", twice, err)
 	}
 	if _, _, err := keys.Rotate(t.Context(), k.ID, 0); skill.CodeOf(err) != skill.Conflict {
-		t.Errorf("a revoked key: %v", err)
+		t.Errorf("revoked key: %v", err)
 	}
 }
 

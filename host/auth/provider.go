@@ -133,12 +133,12 @@ func (p *Provider) Finish(ctx context.Context, attempt string, answer url.Values
 		subtle.ConstantTimeCompare([]byte(state), []byte(derive(attempt, "state"))) != 1:
 		return "", nil, &skill.Error{
 			Op: "auth.Provider", Code: skill.Unauthorized,
-			Message: "this sign-in did not begin in this browser, or took too long: sign in again",
+			Message: "this sign-in expired or began in another browser: sign in again",
 		}
 	case answer.Has("iss") && answer.Get("iss") != p.o.Issuer: // RFC 9207
-		return "", nil, p.refused(ctx, "the answer is of another issuer")
+		return "", nil, p.refused(ctx, "the response has the wrong issuer")
 	case answer.Get("code") == "":
-		return "", nil, p.refused(ctx, "the provider gave no code")
+		return "", nil, p.refused(ctx, "the provider sent no code")
 	}
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -175,7 +175,7 @@ func (p *Provider) refused(ctx context.Context, why string) error {
 	if p.lines.AllowN(p.o.Now(), 1) {
 		p.o.Log.LogAttrs(ctx, slog.LevelInfo, "a sign-in was refused", slog.String("reason", skill.CleanText(why, 300)))
 	}
-	return &skill.Error{Op: "auth.Provider", Code: skill.Unauthorized, Message: "the sign-in failed: sign in again, and if it fails again, the log of the host has the reason"}
+	return &skill.Error{Op: "auth.Provider", Code: skill.Unauthorized, Message: "sign-in failed: try again; the server log has the reason"}
 }
 
 // discover asks the provider what it is, once.
@@ -185,14 +185,14 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	if p.known != nil {
 		return p.known, nil
 	}
-	away := &skill.Error{Op: "auth.Provider", Code: skill.Internal, Message: "the identity provider cannot be asked now: try again in a few seconds; the log of the host has the reason"}
+	away := &skill.Error{Op: "auth.Provider", Code: skill.Internal, Message: "the identity provider is unavailable: try again in a few seconds; the server log has the reason"}
 	if now := p.o.Now(); now.Sub(p.failed) < againAfter && !now.Before(p.failed) {
 		return nil, away
 	}
 	known, err := p.ask(context.WithoutCancel(ctx)) // for all who wait
 	if err != nil {
 		p.failed = p.o.Now()
-		p.o.Log.LogAttrs(ctx, slog.LevelError, "the identity provider cannot be used", slog.String("error", skill.CleanText(err.Error(), 300)))
+		p.o.Log.LogAttrs(ctx, slog.LevelError, "the identity provider is unusable", slog.String("error", skill.CleanText(err.Error(), 300)))
 		return nil, away
 	}
 	p.known = known
@@ -215,7 +215,7 @@ func (p *Provider) ask(ctx context.Context) (*discovered, error) {
 	}
 	for _, address := range []string{says.AuthURL, says.TokenURL, says.KeysURL} {
 		if !SafeAddress(address) {
-			return nil, errors.New("the provider names an address that is not https")
+			return nil, errors.New("the provider's URL must be https")
 		}
 	}
 	endpoint := provider.Endpoint()

@@ -66,7 +66,7 @@ func newTokens(o *Options) (*tokens, error) {
 	case o.Tenant != "" && (!ValidTenant(o.Tenant) || reservedTenant(o.Tenant)):
 		return nil, wrongOption("OPENSKILL_JWT_TENANT must be 1 to 64 letters, digits and . _ : -, and neither local nor anonymous")
 	case o.Secret != "" && len(o.Secret) < minSecret:
-		return nil, wrongOption("OPENSKILL_JWT_SECRET must have %d bytes or more", minSecret)
+		return nil, wrongOption("OPENSKILL_JWT_SECRET must have at least %d bytes", minSecret)
 	case o.Secret != "":
 		t.secret = []byte(o.Secret)
 		t.methods = append(t.methods, algHS256)
@@ -104,7 +104,7 @@ func wrongOption(format string, args ...any) error {
 // principal says whose token it is. Its error is a reason.
 func (t *tokens) principal(ctx context.Context, text string) (skill.Principal, error) {
 	if len(text) > maxToken {
-		return skill.Principal{}, reason("a token that is too long")
+		return skill.Principal{}, reason("token too long")
 	}
 	sum := sha256.Sum256([]byte(text))
 	now := t.now()
@@ -160,7 +160,7 @@ func (t *tokens) key(ctx context.Context, h header) (any, reason) {
 	return nil, errOtherAlgorithm
 }
 
-const errOtherAlgorithm = reason("a token of an algorithm that is not accepted")
+const errOtherAlgorithm = reason("token with an unsupported algorithm")
 
 // whyNot names what the library found wrong. Its own words may repeat what a token says.
 func whyNot(err error) reason {
@@ -175,21 +175,21 @@ func whyNot(err error) reason {
 		err error
 		why reason
 	}{
-		{jwt.ErrTokenSignatureInvalid, "a token whose signature is wrong"},
-		{jwt.ErrTokenMalformed, "a token that is malformed"},
+		{jwt.ErrTokenSignatureInvalid, "token with an invalid signature"},
+		{jwt.ErrTokenMalformed, "malformed token"},
 		{jwt.ErrTokenUnverifiable, errOtherAlgorithm},
-		{jwt.ErrTokenRequiredClaimMissing, "a token without exp, iss or aud"},
-		{jwt.ErrTokenExpired, "an expired token"},
-		{jwt.ErrTokenNotValidYet, "a token from the future (nbf)"},
-		{jwt.ErrTokenUsedBeforeIssued, "a token from the future (iat)"},
-		{jwt.ErrTokenInvalidIssuer, "a token of another issuer"},
-		{jwt.ErrTokenInvalidAudience, "a token for another audience"},
+		{jwt.ErrTokenRequiredClaimMissing, "token without exp, iss or aud"},
+		{jwt.ErrTokenExpired, "expired token"},
+		{jwt.ErrTokenNotValidYet, "token not valid yet (nbf)"},
+		{jwt.ErrTokenUsedBeforeIssued, "token issued in the future (iat)"},
+		{jwt.ErrTokenInvalidIssuer, "token of another issuer"},
+		{jwt.ErrTokenInvalidAudience, "token for another audience"},
 	} {
 		if errors.Is(err, is.err) {
 			return is.why
 		}
 	}
-	return "a token that is not valid"
+	return "invalid token"
 }
 
 // header is what is read of a token's first part.
@@ -202,11 +202,11 @@ var rawURL = base64.RawURLEncoding.Strict()
 func readHeader(text string) (h header, why reason) {
 	part, _, ok := strings.Cut(text, ".")
 	if !ok || rawURL.DecodedLen(len(part)) > longestHeader {
-		return h, "a token whose header is malformed or too long"
+		return h, "token header malformed or too long"
 	}
 	b, err := rawURL.DecodeString(part)
 	if err != nil {
-		return h, "a token whose header is malformed or too long"
+		return h, "token header malformed or too long"
 	}
 	var typ string
 	err = strictjson.Object(b, func(key, value []byte) error {
@@ -218,7 +218,7 @@ func readHeader(text string) (h header, why reason) {
 		case "typ":
 			return aString(value, &typ)
 		case "crit", "b64", "zip", "enc":
-			return reason("a token whose header asks for what is not understood (" + name + ")")
+			return reason("token header with an unsupported parameter (" + name + ")")
 		default:
 			return sameName(name, "alg", "kid", "typ", "crit", "b64", "zip", "enc")
 		}
@@ -228,11 +228,11 @@ func readHeader(text string) (h header, why reason) {
 	case errors.As(err, &is):
 		return h, is
 	case err != nil:
-		return h, "a token whose header is not strict JSON"
+		return h, "token header is not strict JSON"
 	case len(h.kid) > longestKeyID:
-		return h, "a token whose kid is too long"
+		return h, "token kid too long"
 	case typ != "" && !strings.EqualFold(typ, "JWT") && !strings.EqualFold(typ, "at+jwt") && !strings.EqualFold(typ, "application/at+jwt"):
-		return h, "a token of another type (typ)"
+		return h, "token of another type (typ)"
 	}
 	return h, ""
 }
@@ -242,7 +242,7 @@ func readHeader(text string) (h header, why reason) {
 func sameName(name string, known ...string) error {
 	for _, k := range known {
 		if strings.EqualFold(name, k) {
-			return reason("a token with a member that differs from a known one in case alone")
+			return reason("token member differs from a known one only in case")
 		}
 	}
 	return nil
