@@ -214,8 +214,8 @@ func TestSelftest(t *testing.T) {
 	for setting, says := range map[string]string{
 		"--workers=off":       "OPENSKILL_WORKERS is off",
 		"--workers=shared":    "OPENSKILL_WORKERS is shared",
-		"--worker-landlock=0": "switched off by a setting",
-		"--worker-seccomp=0":  "switched off by a setting",
+		"--worker-landlock=0": "disabled by a setting",
+		"--worker-seccomp=0":  "disabled by a setting",
 	} {
 		if out := run(exitFailed, "--filter", "protection", setting); !strings.Contains(out, says) {
 			t.Errorf("%s: %s", setting, out)

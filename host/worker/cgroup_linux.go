@@ -42,7 +42,7 @@ func newBounds() *bounds {
 	}
 	own, err := groupOfHost(b.dir)
 	if err != nil {
-		b.dir, b.why = "", "no control group can be made: "+plain(err)
+		b.dir, b.why = "", "cannot create a control group: "+plain(err)
 		return b
 	}
 	b.dir = own
@@ -55,7 +55,7 @@ func newBounds() *bounds {
 	control := filepath.Join(own, "cgroup.subtree_control")
 	if err := os.WriteFile(control, []byte("+memory"), 0); err != nil {
 		_ = os.Remove(own)
-		b.dir, b.why = "", "the memory controller is not handed down to this host: "+plain(err)
+		b.dir, b.why = "", "the memory controller is not delegated to this host: "+plain(err)
 	} else if os.WriteFile(control, []byte("+pids"), 0) == nil {
 		b.tasks = own
 	}
@@ -100,11 +100,11 @@ func plain(err error) string {
 func ownGroup(controller string) (dir string, v2 bool, why string) {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return "", false, "there are no control groups"
+		return "", false, "control groups are not mounted"
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return "", false, "there are no control groups"
+		return "", false, "control groups are not mounted"
 	}
 	group := func(controller string) string {
 		for line := range strings.Lines(string(own)) {
@@ -131,7 +131,7 @@ func ownGroup(controller string) (dir string, v2 bool, why string) {
 			}
 		}
 	}
-	return "", false, "no control group here bounds " + controller
+	return "", false, "no control group limits " + controller
 }
 
 // hold puts a process under its bounds.
@@ -207,7 +207,7 @@ func (b *bounds) close() {
 
 // protection says how a worker is bounded.
 func (b *bounds) protection(memory uint64) Protection {
-	p := Protection{Name: "memory", Detail: "control groups are not to be had (" + b.why + "): the engine's own limits hold, and a worker that is seen with more is ended; files in memory, which a process that escaped could make, are not seen"}
+	p := Protection{Name: "memory", Detail: "control groups are unavailable (" + b.why + "): the engine's limits apply, and a worker that exceeds them is killed; files in memory made by an escaped process are not counted"}
 	if b.dir != "" {
 		p.On, p.Detail = true, fmt.Sprintf("a control group: %d MiB for each worker process", memory>>20)
 	}

@@ -28,7 +28,7 @@ func Confine(c *Confinement) ([]Protection, error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("worker: close this process to others: %w", err)
 	}
-	names := Protection{Name: "names", Detail: "the kernel gives this user no mount namespace; " + namesSeen}
+	names := Protection{Name: "names", Detail: "no mount namespace for this user; " + namesSeen}
 	if c.Apart {
 		var err error
 		if names, err = hideNames(append(slices.Clone(c.Read), c.Write)); err != nil {
@@ -37,7 +37,7 @@ func Confine(c *Confinement) ([]Protection, error) {
 	}
 	all := []Protection{dropCapabilities(), names}
 	if c.NoLandlock {
-		all = append(all, Protection{Name: "landlock", Detail: "switched off by a setting"})
+		all = append(all, Protection{Name: "landlock", Detail: "disabled by a setting"})
 	} else {
 		p, err := restrict(c.Read, c.Write)
 		if err != nil {
@@ -46,7 +46,7 @@ func Confine(c *Confinement) ([]Protection, error) {
 		all = append(all, p)
 	}
 	if c.NoSeccomp {
-		return append(all, Protection{Name: "seccomp", Detail: "switched off by a setting"}), nil
+		return append(all, Protection{Name: "seccomp", Detail: "disabled by a setting"}), nil
 	}
 	p, err := filter(c.Write != "")
 	if err != nil {
@@ -70,7 +70,7 @@ func restrict(read []string, write string) (Protection, error) {
 	p := Protection{Name: "landlock"}
 	abi, err := ll.LandlockGetABIVersion()
 	if err != nil || abi < 1 {
-		p.Detail = "this kernel has no Landlock, or it is not enabled: a process that escaped could read what the host can"
+		p.Detail = "Landlock is missing or disabled in this kernel: an escaped process could read the host's files"
 		return p, nil
 	}
 	rules := make([]landlock.Rule, 0, len(read)+1)
@@ -93,9 +93,9 @@ func restrict(read []string, write string) (Protection, error) {
 	if err := landlock.V8.BestEffort().Restrict(rules...); err != nil {
 		return p, fmt.Errorf("worker: landlock: %w", err)
 	}
-	p.On, p.Detail = true, fmt.Sprintf("version %d: no file but those of its skills, no network, no signals", abi)
+	p.On, p.Detail = true, fmt.Sprintf("version %d: access only to the files of its skills; no network, no signals", abi)
 	if abi < 6 {
-		p.Detail = fmt.Sprintf("version %d: no file but those of its skills", abi)
+		p.Detail = fmt.Sprintf("version %d: access only to the files of its skills", abi)
 	}
 	return p, nil
 }
@@ -106,13 +106,13 @@ func dropCapabilities() Protection {
 	p := Protection{Name: "capabilities", On: true, Detail: "none"}
 	var keep uint32
 	if os.Geteuid() == 0 {
-		keep, p.Detail = 1<<unix.CAP_DAC_READ_SEARCH, "of root's, only that to read files, within Landlock's rules"
+		keep, p.Detail = 1<<unix.CAP_DAC_READ_SEARCH, "of root's capabilities, only reading files, within Landlock's rules"
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	data := [2]unix.CapUserData{{Effective: keep, Permitted: keep}}
 	_, _, errno := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data[0])), 0) //nolint:gosec // the kernel reads them
 	if errno != 0 {
-		p.On, p.Detail = false, "they could not be given up: "+errno.Error()
+		p.On, p.Detail = false, "they could not be dropped: "+errno.Error()
 	}
 	return p
 }

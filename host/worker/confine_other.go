@@ -11,7 +11,7 @@ import (
 
 // Confine holds this process where the platform can.
 func Confine(*Confinement) ([]Protection, error) {
-	const why = "this platform has no such thing that openskill uses"
+	const why = "not available on this platform"
 	return []Protection{{Name: "capabilities", Detail: why}, {Name: "names", Detail: why}, {Name: "landlock", Detail: why}, {Name: "seccomp", Detail: why}}, nil
 }
 

@@ -395,7 +395,7 @@ func TestFilesInMemory(t *testing.T) {
 	hosttest.NoRace(t)
 	m := modules(t, func(o *worker.ModulesOptions) { o.Strangers = worker.CompileLimits{Memory: 256 << 20} })
 	if why := m.Unheld(); why != "" {
-		t.Skipf("control groups are not to be had here: %s", why)
+		t.Skipf("control groups are unavailable: %s", why)
 	}
 	if _, err := m.Ensure(t.Context(), digestOf("keep 100"), sourceOf("keep 100")); err != nil {
 		t.Errorf("a compiler, 100 MiB of 256: %v", err)

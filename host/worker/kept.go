@@ -65,7 +65,7 @@ func leftTooMuch(err error, trusted bool) error {
 	}
 	return &skill.Error{
 		Op: "worker.Compile", Code: skill.InvalidModule, Err: err,
-		Message: "compiling the module made what no module needs; the module is refused",
+		Message: "the compiler output of this module is abnormal; the module is refused",
 	}
 }
 
@@ -288,7 +288,7 @@ func (m *Modules) Damaged(digest string, trusted bool) bool {
 	if err == nil && errFound == nil && maps.Equal(left, found) {
 		return false
 	}
-	m.o.Log.Warn("a compiled module is damaged, and is compiled again", slog.String("module", digest))
+	m.o.Log.Warn("a compiled module is damaged; compiling it again", slog.String("module", digest))
 	return os.RemoveAll(dir) == nil
 }
 

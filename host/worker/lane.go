@@ -61,7 +61,7 @@ func (w *process) take() (*lane, uint64, error) {
 	w.mu.Unlock()
 	l, err := w.lane()
 	if err != nil {
-		w.end(&crashedError{why: "it could not be given a call: " + err.Error()})
+		w.end(&crashedError{why: "sending it a call failed: " + err.Error()})
 		w.release(nil)
 		return nil, 0, w.cause()
 	}
@@ -235,6 +235,6 @@ func (w *process) outstayed(l *lane) {
 			break
 		}
 	}
-	w.end(&crashedError{why: "it did not end a call in time", hung: true})
+	w.end(&crashedError{why: "it did not finish a call in time", hung: true})
 	w.release(nil)
 }

@@ -334,7 +334,7 @@ func (m *Modules) turn(src *Source) (leave func(), err error) {
 	}
 	leave, err = m.slots.Enter(m.ctx, src.Tenant)
 	if full := (*gate.FullError)(nil); errors.As(err, &full) {
-		return nil, gate.Refusal(full, "worker.turn", "too many modules wait to be compiled")
+		return nil, gate.Refusal(full, "worker.turn", "too many modules are queued for compilation")
 	}
 	return leave, err
 }
@@ -408,7 +408,7 @@ func (m *Modules) compile(c *compilation, n, digest string, src *Source) (json.R
 	}
 	group, err := m.held.hold(cmd.Process.Pid, limits.Memory)
 	if err != nil {
-		m.o.Log.Debug("the kernel bounds a compiler's private memory, and not all of it", slog.String("reason", err.Error()))
+		m.o.Log.Debug("the kernel limits a compiler's private memory only", slog.String("reason", err.Error()))
 	}
 	defer group.release()
 	_ = begin.Close()
@@ -433,7 +433,7 @@ func (m *Modules) compile(c *compilation, n, digest string, src *Source) (json.R
 		return nil, fmt.Errorf("worker: a runtime could not be compiled: %w: %s", err, errs.text())
 	case err != nil:
 		// Whatever ended it, it was this module's compiler, and had no other work.
-		m.o.Log.Warn("a compiler ended early", slog.String("module", digest), slog.String("how", err.Error()), slog.String("said", errs.text()))
+		m.o.Log.Warn("a compiler exited early", slog.String("module", digest), slog.String("how", err.Error()), slog.String("said", errs.text()))
 		return nil, c.tooLong()
 	}
 	var out Compiled
@@ -452,11 +452,11 @@ func (m *Modules) compile(c *compilation, n, digest string, src *Source) (json.R
 func (c *compilation) tooLong() error {
 	what := "the module"
 	if c.spent > 0 {
-		what = "this module and those before it together"
+		what = "this module and the previous ones together"
 	}
 	return &skill.Error{
 		Op: "worker.Compile", Code: skill.CompileTimeout,
-		Message: fmt.Sprintf("compiling %s took more than %d s of processor time or %d MiB; make it smaller, or build it with less inlining (-Os)", what, int(c.limits.CPU/time.Second), c.limits.Memory>>20),
+		Message: fmt.Sprintf("compiling %s exceeded %d s of CPU time or %d MiB; make it smaller, or build it with less inlining (-Os)", what, int(c.limits.CPU/time.Second), c.limits.Memory>>20),
 	}
 }
 
@@ -473,7 +473,7 @@ func copied(file io.Reader, digest string) (*os.File, error) {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err == nil && "sha256:"+hex.EncodeToString(h.Sum(nil)) != digest {
-		err = &skill.Error{Op: "worker.Compile", Code: skill.Conflict, Message: "the module was changed while it was read; call again"}
+		err = &skill.Error{Op: "worker.Compile", Code: skill.Conflict, Message: "the module file changed during the call; retry"}
 	}
 	if err != nil {
 		_ = f.Close()

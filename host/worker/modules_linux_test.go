@@ -391,7 +391,7 @@ func TestSlowToCompile(t *testing.T) {
 	defer p.Close()
 	defer r.Close()
 	c := callOf("a", "module "+strings.TrimPrefix(digest, "sha256:"))
-	if got, err := r.Run(t.Context(), c); err != nil || got.Code != skill.Timeout || !got.Bystander || !strings.Contains(got.Message, "still being compiled") || !strings.Contains(got.Message, "after 300 ms") {
+	if got, err := r.Run(t.Context(), c); err != nil || got.Code != skill.Timeout || !got.Bystander || !strings.Contains(got.Message, "still compiling") || !strings.Contains(got.Message, "after 300 ms") {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -69,7 +69,7 @@ func hideNames(paths []string) (Protection, error) {
 		err = unix.Mount("tmpfs", root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=1m,mode=0755")
 	}
 	if err != nil {
-		p.Detail = "the kernel lets this user mount nothing: " + err.Error() + "; " + namesSeen
+		p.Detail = "mounting is not permitted for this user: " + err.Error() + "; " + namesSeen
 		return p, nil
 	}
 	for _, path := range spellings(paths) {
@@ -85,11 +85,11 @@ func hideNames(paths []string) (Protection, error) {
 	if err := errors.Join(os.Chdir(root), unix.PivotRoot(".", "."), unix.Unmount(".", unix.MNT_DETACH), os.Chdir("/")); err != nil {
 		return p, fmt.Errorf("worker: change the root: %w", err)
 	}
-	p.On, p.Detail = true, "no file outside of its folders can be looked up"
+	p.On, p.Detail = true, "no file outside its folders is visible"
 	return p, nil
 }
 
-const namesSeen = "a process that escaped could ask for the names and sizes of files"
+const namesSeen = "an escaped process could read names and sizes of files"
 
 // bring mounts a folder or file with what is mounted in it.
 func bring(from, to string) error {

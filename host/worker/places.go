@@ -23,9 +23,9 @@ func (p *Pool) place(tenant string) (leave func(), err error) {
 		case !errors.As(err, &full):
 			return nil, err
 		case !p.evict(tenant, full.Own):
-			message := fmt.Sprintf("all %d worker processes are busy for others; call again shortly", p.o.Max)
+			message := fmt.Sprintf("all %d worker processes are busy; retry shortly", p.o.Max)
 			if full.Own {
-				message = fmt.Sprintf("this tenant has its share of the %d worker processes, and all of them are busy; call again shortly", p.o.Max)
+				message = fmt.Sprintf("this tenant's share of the %d worker processes is busy; retry shortly", p.o.Max)
 			}
 			return nil, &skill.Error{
 				Op: "worker.acquire", Code: skill.RateLimited, Message: message,

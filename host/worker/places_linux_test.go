@@ -39,7 +39,7 @@ func TestOneTenantCannotHoldAllWorkers(t *testing.T) {
 		})
 	}
 	for range 6 {
-		if err := <-refused; skill.CodeOf(err) != skill.RateLimited || !strings.Contains(err.Error(), "this tenant has its share of the 6 worker processes") {
+		if err := <-refused; skill.CodeOf(err) != skill.RateLimited || !strings.Contains(err.Error(), "this tenant's share of the 6 worker processes") {
 			t.Errorf("%v", err)
 		}
 	}

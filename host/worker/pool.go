@@ -219,7 +219,7 @@ func pause(ctx context.Context, wait time.Duration, failures int, cause error) e
 	case wait > patience:
 		return &skill.Error{
 			Op: "worker.acquire", Code: skill.WorkerCrashed, Details: map[string]any{"retry_after_ms": wait.Milliseconds()},
-			Message: fmt.Sprintf("the process for these skills crashed %d times in a row; it is tried again in %d s", failures, 1+int(wait/time.Second)),
+			Message: fmt.Sprintf("the worker process crashed %d times in a row; retry in %d s", failures, 1+int(wait/time.Second)),
 		}
 	}
 	timer := time.NewTimer(wait)
@@ -237,7 +237,7 @@ func pause(ctx context.Context, wait time.Duration, failures int, cause error) e
 func cannotStart(err error) error {
 	return &skill.Error{
 		Op: "worker.start", Code: skill.RateLimited, Err: err,
-		Message: "the host cannot start a process for this skill now; call again shortly",
+		Message: "no worker process available; retry",
 	}
 }
 
@@ -257,7 +257,7 @@ func (p *Pool) fill(s *slot, call *skill.Call, leave func()) {
 		p.failed(s)
 		s.err = cannotStart(err)
 		if !p.closed {
-			p.o.Log.Warn("a worker process could not be started", slog.String("reason", err.Error()))
+			p.o.Log.Warn("cannot start a worker process", slog.String("reason", err.Error()))
 		}
 	}
 	close(s.starting)
@@ -349,9 +349,9 @@ func (p *Pool) tell(h *Hello) {
 			on = append(on, held.Name)
 			continue
 		}
-		p.o.Log.Warn("worker processes are not held by", slog.String("what", held.Name), slog.String("detail", held.Detail))
+		p.o.Log.Warn("worker protection missing", slog.String("what", held.Name), slog.String("detail", held.Detail))
 	}
-	p.o.Log.Info("worker processes are held by", slog.String("what", strings.Join(on, ", ")))
+	p.o.Log.Info("worker protections", slog.String("what", strings.Join(on, ", ")))
 }
 
 // mourn sees to what a worker leaves behind.
@@ -382,7 +382,7 @@ func (p *Pool) mourn(w *process) {
 	}
 	p.mu.Unlock()
 	if crashed {
-		p.o.Log.Warn("a worker process ended", slog.Int("pid", w.cmd.Process.Pid), slog.String("why", crash.why), slog.String("said", w.stderr.text()))
+		p.o.Log.Warn("a worker process exited", slog.Int("pid", w.cmd.Process.Pid), slog.String("why", crash.why), slog.String("said", w.stderr.text()))
 	}
 }
 
@@ -498,7 +498,7 @@ func (p *Pool) restock() {
 			}
 			p.mu.Unlock()
 			if err != nil && !errors.Is(err, errPoolClosed) && !errors.Is(err, net.ErrClosed) {
-				p.o.Log.Warn("no spare worker process could be started", slog.String("reason", err.Error()))
+				p.o.Log.Warn("cannot start a spare worker process", slog.String("reason", err.Error()))
 			}
 		}()
 	}

@@ -123,7 +123,7 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 		return nil, fmt.Errorf("worker: start a process: %w", err)
 	}
 	if w.bound, err = p.bounds.hold(w.cmd.Process.Pid, p.o.Memory); err != nil {
-		p.o.Log.Debug("a worker's memory is not bounded by the kernel", slog.String("reason", err.Error()))
+		p.o.Log.Debug("the kernel does not limit worker memory", slog.String("reason", err.Error()))
 	}
 	go w.reap()
 	if err := w.greeted(ctx); err != nil {
@@ -154,7 +154,7 @@ func (w *process) greeted(ctx context.Context) error {
 		return err
 	}
 	if w.hello.Version != protocol {
-		return fmt.Errorf("worker: it speaks version %d, and this host %d: was the program replaced?", w.hello.Version, protocol)
+		return fmt.Errorf("worker: protocol version %d, but this host has %d: was the program replaced?", w.hello.Version, protocol)
 	}
 	return w.link.conn.SetReadDeadline(time.Time{})
 }
@@ -240,7 +240,7 @@ func (w *process) reap() {
 // more than it may.
 func (w *process) watch(now time.Time, over time.Duration, memory uint64) {
 	if w.bound == nil && resident(w.cmd.Process.Pid) > memory {
-		w.end(&crashedError{why: "it took more memory than it may"})
+		w.end(&crashedError{why: "it exceeded its memory limit"})
 		return
 	}
 	before := w.looked
@@ -256,7 +256,7 @@ func (w *process) watch(now time.Time, over time.Duration, memory uint64) {
 		return
 	}
 	if w.restless++; w.restless > 1 {
-		w.end(&crashedError{why: "it went on working without a call"})
+		w.end(&crashedError{why: "it kept working without a call"})
 	}
 }
 

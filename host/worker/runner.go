@@ -259,14 +259,14 @@ func (r *Runner) ended(ctx, within context.Context, call *skill.Call, had time.D
 	}
 	switch {
 	case ctx.Err() != nil:
-		return &skill.Reply{Code: skill.Cancelled, Usage: used, Message: "the caller left before the skill ended"}, nil
+		return &skill.Reply{Code: skill.Cancelled, Usage: used, Message: "the client disconnected before the skill finished"}, nil
 	case errors.Is(err, errHung) || crash != nil && had >= call.Limits.Timeout:
-		return &skill.Reply{Code: skill.Timeout, Usage: used, Message: fmt.Sprintf("the skill did not end within its limit of %d ms", call.Limits.Timeout.Milliseconds())}, nil
+		return &skill.Reply{Code: skill.Timeout, Usage: used, Message: fmt.Sprintf("the skill did not finish within its limit of %d ms", call.Limits.Timeout.Milliseconds())}, nil
 	case crash == nil && within.Err() != nil:
 		return r.unready(), nil
 	case crash != nil:
 		return &skill.Reply{
-			Code: skill.WorkerCrashed, Bystander: crash.hung, Usage: used, Message: "the process that ran the skill ended before the skill did; nothing of the call is left, and it may be made again",
+			Code: skill.WorkerCrashed, Bystander: crash.hung, Usage: used, Message: "the worker process crashed during the call; nothing of the call was kept; retry",
 		}, nil
 	}
 	return nil, err
@@ -277,7 +277,7 @@ func (r *Runner) ended(ctx, within context.Context, call *skill.Call, had time.D
 func (r *Runner) unready() *skill.Reply {
 	return &skill.Reply{
 		Code: skill.Timeout, Bystander: true,
-		Message: fmt.Sprintf("the skill was still being compiled, or its process started, after %d ms; that work goes on, so call again shortly", r.p.o.Preparing.Milliseconds()),
+		Message: fmt.Sprintf("still compiling, or starting a worker process, after %d ms; retry shortly", r.p.o.Preparing.Milliseconds()),
 	}
 }
 

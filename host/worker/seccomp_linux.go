@@ -194,11 +194,11 @@ func filter(writes bool) (Protection, error) {
 	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // the kernel reads it
 	if errno == 0 {
-		p.On, p.Detail = true, fmt.Sprintf("%d system calls; no process, socket or file can be made", len(allowedNumbers(rules(writes))))
+		p.On, p.Detail = true, fmt.Sprintf("%d system calls allowed; no processes, sockets or files", len(allowedNumbers(rules(writes))))
 		return p, nil
 	}
 	if errno == unix.ENOSYS || errno == unix.EINVAL {
-		p.Detail = "this kernel has no filter of system calls for all threads"
+		p.Detail = "this kernel cannot filter system calls for all threads"
 		return p, nil
 	}
 	return p, fmt.Errorf("worker: seccomp: %w", errno)

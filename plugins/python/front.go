@@ -70,7 +70,7 @@ func (f *Front) ReadyWith(folder, entry string, requires []string) error {
 		return err
 	}
 	if !f.compiled(r.Module.Digest) {
-		return unavailable("the Python runtime is being compiled, which takes seconds the first time; call again shortly", &wasm.NotCompiledError{Digest: r.Module.Digest})
+		return unavailable("the Python runtime is still compiling, which takes seconds the first time; retry shortly", &wasm.NotCompiledError{Digest: r.Module.Digest})
 	}
 	return f.folders.Ready(folder, entry, hint)
 }

@@ -149,7 +149,7 @@ func (l *library) loaded(name string) error {
 	case <-a.done:
 		return a.err
 	default:
-		return unavailable("the Python runtime is being compiled, which takes seconds the first time; call again shortly", &wasm.NotCompiledError{})
+		return unavailable("the Python runtime is still compiling, which takes seconds the first time; retry shortly", &wasm.NotCompiledError{})
 	}
 }
 

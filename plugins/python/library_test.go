@@ -121,7 +121,7 @@ func TestRuntimeComesLater(t *testing.T) {
 	}
 	s.put(true)
 	if err := r.Ready(c.Folder, c.Entry); err != nil { // unless compiling was faster
-		wantUnready(t, err, "being compiled")
+		wantUnready(t, err, "still compiling")
 	}
 	if err := r.Warm(t.Context()); err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestFirstCallLoads(t *testing.T) {
 	r, _ := standing(t)
 	c := script(t, "")
 	c.Limits.Timeout = 1
-	if reply, err := r.Run(t.Context(), c); err != nil || reply.Code != skill.Timeout || !strings.Contains(reply.Message, "compiled") {
+	if reply, err := r.Run(t.Context(), c); err != nil || reply.Code != skill.Timeout || !strings.Contains(reply.Message, "compiling") {
 		t.Errorf("%+v, %v; want TIMEOUT", reply, err)
 	}
 	c.Limits.Timeout = time.Minute

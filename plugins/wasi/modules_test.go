@@ -161,7 +161,7 @@ func TestTimeOverWhileCompiling(t *testing.T) {
 	call := skillOf(t, exits(t, 1))
 	call.Limits.Timeout = 1
 	reply, err := r.Run(t.Context(), call)
-	if err != nil || reply.Code != skill.Timeout || !strings.Contains(reply.Message, "compiled") {
+	if err != nil || reply.Code != skill.Timeout || !strings.Contains(reply.Message, "compiling") {
 		t.Errorf("%+v, %v; want TIMEOUT", reply, err)
 	}
 	call.Limits.Timeout = time.Minute

@@ -102,6 +102,6 @@ func waited(ctx context.Context, after time.Duration) *skill.Reply {
 	}
 	return &skill.Reply{
 		Code:    skill.Timeout,
-		Message: fmt.Sprintf("the skill was still being compiled after %d ms; that work goes on, so call again shortly", after.Milliseconds()),
+		Message: fmt.Sprintf("still compiling after %d ms; retry shortly", after.Milliseconds()),
 	}
 }
