@@ -72,18 +72,18 @@ func (h *Host) adminHandler() http.Handler {
 		switch origin := r.Header.Get("Origin"); {
 		case !ownName(r.Host) || origin != "" && origin != "http://"+r.Host || r.Header.Get("Sec-Fetch-Site") == "cross-site":
 			// A page of a stranger's name that points here is of no other origin to its browser.
-			http.Error(w, "call this address by its number or as localhost", http.StatusForbidden)
+			http.Error(w, "unknown host name or origin: use an IP address or localhost", http.StatusForbidden)
 			return
 		}
 		p, err := authenticate(r.Context(), httpapi.Credentials{Authorization: r.Header.Values("Authorization"), APIKey: r.Header.Values("X-Api-Key")})
 		switch {
 		case err != nil && skill.CodeOf(err) != skill.Unauthorized:
-			http.Error(w, "who calls cannot be found out now; try again in a moment", http.StatusServiceUnavailable)
+			http.Error(w, "authentication is unavailable; retry", http.StatusServiceUnavailable)
 		case err != nil || p.ID == "" || p.Type == skill.Anonymous:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "this needs credentials that are valid: Authorization: Bearer with a key or a JWT, or a key as X-API-Key", http.StatusUnauthorized)
+			http.Error(w, "invalid or missing credentials: send \"Authorization: Bearer TOKEN\" or \"X-API-Key: KEY\"", http.StatusUnauthorized)
 		case !p.May(skill.ScopeHost):
-			http.Error(w, "this needs the scope "+skill.ScopeHost, http.StatusForbidden)
+			http.Error(w, "missing scope "+skill.ScopeHost, http.StatusForbidden)
 		default:
 			mux.ServeHTTP(w, r)
 		}

@@ -43,7 +43,7 @@ func (l *toolList) page(cursor string, limit int) (part json.RawMessage, next st
 	if cursor != "" {
 		id, err := skill.ParseID(cursor)
 		if err != nil {
-			return nil, "", &skill.Error{Op: "host.Tools", Code: skill.InvalidArgument, Subject: "cursor", Message: "cursor must be the next of the page before"}
+			return nil, "", &skill.Error{Op: "host.Tools", Code: skill.InvalidArgument, Subject: "cursor", Message: "cursor must be the next value of the previous page"}
 		}
 		var found bool
 		if from, found = slices.BinarySearch(l.ids, string(id)); found {

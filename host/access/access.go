@@ -187,10 +187,10 @@ func (r *Route) Needs(subject string) string {
 	}
 	switch n := len(names); n {
 	case 0:
-		return "this is open to nobody"
+		return "access is denied to everyone"
 	case 1:
-		return "this needs the scope " + names[0]
+		return "missing scope " + names[0]
 	default:
-		return "this needs the scope " + strings.Join(names[:n-1], ", ") + " or " + names[n-1]
+		return "missing scope " + strings.Join(names[:n-1], ", ") + " or " + names[n-1]
 	}
 }

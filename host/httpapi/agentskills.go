@@ -129,7 +129,7 @@ func (s *Server) agentSkills(name string) (AgentSkills, error) {
 	case !skill.ValidAgentSkillName(name):
 		return nil, &skill.Error{
 			Op: "httpapi.agentskills", Code: skill.InvalidArgument, Subject: skill.CleanText(name, 80),
-			Message: "the name of an Agent Skill is 1 to 64 of a-z, 0-9 and single -, beginning and ending with a letter or digit",
+			Message: "invalid Agent Skill name: use 1 to 64 of a-z, 0-9 and single -, with a letter or digit at both ends",
 		}
 	case s.opt.AgentSkills == nil:
 		return nil, &skill.Error{Op: "httpapi.agentskills", Code: skill.NotFound, Message: "this host has no Agent Skills"}
@@ -166,7 +166,7 @@ func wantsMarkdown(accept string) bool {
 func partOf(ctx *fasthttp.RequestCtx, kind string) (name, rest string, err error) {
 	plain, err := url.PathUnescape(string(ctx.URI().PathOriginal()))
 	if err != nil {
-		return "", "", invalid("the path is not percent-encoded as it should be")
+		return "", "", invalid("the path is not valid percent-encoding")
 	}
 	rest, ok := strings.CutPrefix(plain, "/agent-skills/")
 	if !ok {
@@ -190,7 +190,7 @@ func checkFileName(what, name string) error {
 	case forbidden:
 		return &skill.Error{
 			Op: "httpapi.agentskills", Code: skill.ForbiddenPath, Subject: skill.CleanText(name, 80),
-			Message: "the name of a " + what + " is one of those that the skill lists: a relative path with / between its parts, without empty, . and .. parts, backslashes and control characters",
+			Message: "invalid " + what + " name: use a name that the skill lists: a relative path separated by /, without empty, . or .. parts, backslashes or control characters",
 		}
 	case len(name) > maxName:
 		return invalidField(what, "must be at most "+strconv.Itoa(maxName)+" bytes long")
@@ -292,7 +292,7 @@ func (s *Server) runScript(c *fiber.Ctx) error {
 	defer done()
 	r := s.whenApproved(ctx, run, func() *skill.Result { return skills.RunScript(run, p, req) })
 	if r == nil {
-		return errors.New("the door returned no result")
+		return errors.New("the dispatcher returned no result")
 	}
 	callerOf(ctx).ran = r.Meta.Ran
 	s.writeResult(ctx, r)
@@ -311,7 +311,7 @@ func (s *Server) decodeRun(b []byte, to *skill.ScriptRequest) error {
 		case "input":
 			var text string
 			if value[0] != '"' || json.Unmarshal(value, &text) != nil {
-				return invalidField("input", "must be a string, the text on standard input")
+				return invalidField("input", "must be a string: the text for standard input")
 			}
 			to.Stdin = []byte(text)
 		case "limits":

@@ -36,7 +36,7 @@ func (s *Server) reserve(ctx *fasthttp.RequestCtx, size int) error {
 }
 
 func errUnread() error {
-	return errNoRoom("too many large answers of this tenant, or of all, are not read yet; read them")
+	return errNoRoom("too many large responses are unread; read them")
 }
 
 // mayAnswer reports, as an error, whether a request that does something may begin. What it

@@ -175,7 +175,7 @@ func (s *Server) readFailed(ctx *fasthttp.RequestCtx, err error) {
 	if errors.As(err, &tooLong) {
 		s.failAs(ctx, fasthttp.StatusRequestHeaderFieldsTooLarge, &skill.Error{
 			Op: "httpapi.read", Code: skill.PayloadTooLarge,
-			Message: "request line and headers are too long; up to " + strconv.Itoa(s.opt.HeadLimit) + " bytes are accepted",
+			Message: "the request line and headers are too long; the limit is " + strconv.Itoa(s.opt.HeadLimit) + " bytes",
 		})
 		return
 	}
@@ -192,14 +192,14 @@ func (s *Server) readError(ctx *fasthttp.RequestCtx, err error) error {
 	case errors.Is(err, errBodyTooLarge), errors.Is(err, fasthttp.ErrBodyTooLarge):
 		return &skill.Error{
 			Op: "httpapi.read", Code: skill.PayloadTooLarge,
-			Message: "the body is too large; up to " + strconv.FormatInt(s.limitOf(ctx), 10) + " bytes are accepted",
+			Message: "the body is too large; the limit is " + strconv.FormatInt(s.limitOf(ctx), 10) + " bytes",
 		}
 	case errors.As(err, &network) && network.Timeout():
-		return &skill.Error{Op: "httpapi.read", Code: skill.Timeout, Message: "the request did not arrive in full in time"}
+		return &skill.Error{Op: "httpapi.read", Code: skill.Timeout, Message: "timeout while reading the request; send it faster"}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return malformed("the request ended before it was complete")
+		return malformed("the request ended early; send all of it")
 	}
-	e := malformed("this is not a well-formed HTTP/1.1 request")
+	e := malformed("malformed HTTP/1.1 request")
 	e.Err = err
 	return e
 }

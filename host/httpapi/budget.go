@@ -109,7 +109,7 @@ func (s *Server) hold(ctx *fasthttp.RequestCtx, size int) error {
 		return nil
 	}
 	if !s.budgetOf(c).take(s.holder(ctx), size-c.held) {
-		return errNoRoom("too many bodies of requests are coming in")
+		return errNoRoom("too many request bodies are being received")
 	}
 	c.held = size
 	return nil

@@ -97,7 +97,7 @@ func (s *Server) letIn(ctx *fasthttp.RequestCtx, path string) error {
 	if in == nil && !s.sameOrigin(ctx) {
 		return &skill.Error{
 			Op: "httpapi.origin", Code: skill.Forbidden,
-			Message: "a web page of another origin may not call this host; its operator names the origins of its own pages in OPENSKILL_HTTP_BASE_URL and OPENSKILL_HTTP_ORIGINS",
+			Message: "cross-origin request refused: add the origin to OPENSKILL_HTTP_BASE_URL or OPENSKILL_HTTP_ORIGINS",
 		}
 	}
 	if c.route, c.subject = access.Find(string(ctx.Method()), path); c.route == nil {
@@ -107,7 +107,7 @@ func (s *Server) letIn(ctx *fasthttp.RequestCtx, path string) error {
 		return s.letInOpen(ctx, c)
 	}
 	if in == nil && (ctx.IsGet() || ctx.IsHead()) && s.rebound(ctx) {
-		return errUnknownHost()
+		return errUnknownHost(string(ctx.Host()))
 	}
 	p, err := s.principal(ctx, c, in)
 	switch {
@@ -146,7 +146,7 @@ func (s *Server) claim(ctx *fasthttp.RequestCtx, p *skill.Principal) error {
 	if conn := connOf(ctx); conn == nil || p.Type == skill.Anonymous || s.conns.claim(conn, p) {
 		return nil
 	}
-	return errNoRoom("you have as many connections open as one caller or tenant may; close some")
+	return errNoRoom("too many open connections of this caller or tenant; close some")
 }
 
 // principal is who asks, from within or by credentials.
@@ -166,7 +166,7 @@ func (s *Server) principal(ctx *fasthttp.RequestCtx, c *caller, in *inside) (ski
 func errUnauthorized(cause error) error {
 	return &skill.Error{
 		Op: "httpapi.authenticate", Code: skill.Unauthorized, Err: cause,
-		Message: "this needs credentials that are valid: Authorization: Bearer with a key or a JWT, or a key as X-API-Key",
+		Message: "invalid or missing credentials: send \"Authorization: Bearer TOKEN\" or \"X-API-Key: KEY\"",
 	}
 }
 
@@ -207,5 +207,5 @@ func fiberPath(path string) string {
 
 // refuseAll is Options.Authenticate where nobody said who callers are.
 func refuseAll(context.Context, Credentials) (skill.Principal, error) {
-	return skill.Principal{}, errUnauthorized(errors.New("the host has no way to tell who calls"))
+	return skill.Principal{}, errUnauthorized(errors.New("no authentication is configured"))
 }

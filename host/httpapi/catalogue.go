@@ -20,7 +20,7 @@ func (s *Server) viewer(c *fiber.Ctx) (skill.Principal, error) {
 		return p, err
 	}
 	if !p.May(skill.ScopeAdmin) {
-		return p, &skill.Error{Op: "httpapi.catalogue", Code: skill.Forbidden, Message: "only the operator may name another tenant"}
+		return p, &skill.Error{Op: "httpapi.catalogue", Code: skill.Forbidden, Message: "only the operator can select another tenant"}
 	}
 	p.Tenant = *tenant
 	return p, nil

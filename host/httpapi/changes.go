@@ -18,7 +18,7 @@ type Changes func(ctx context.Context, q audit.ChangeQuery) ([]audit.Change, err
 // listChanges answers GET /audit/changes.
 func (s *Server) listChanges(c *fiber.Ctx) error {
 	if s.opt.Changes == nil {
-		return &skill.Error{Op: "httpapi.changes", Code: skill.NotFound, Message: "this host keeps no records of changes"}
+		return &skill.Error{Op: "httpapi.changes", Code: skill.NotFound, Message: "change records are disabled on this host"}
 	}
 	q, err := changeQuery(c)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Server) listChanges(c *fiber.Ctx) error {
 	q.Limit++ // to see whether there are more
 	list, err := s.opt.Changes(run, q)
 	if err != nil {
-		return &skill.Error{Op: "httpapi.changes", Code: skill.AuditUnavailable, Err: err, Message: "the records cannot be read now; try again in a moment"}
+		return &skill.Error{Op: "httpapi.changes", Code: skill.AuditUnavailable, Err: err, Message: "the records are unavailable; retry"}
 	}
 	l := wire.ChangeList{Data: append([]audit.Change{}, list[:min(len(list), most)]...)}
 	if len(list) > most {
@@ -45,7 +45,7 @@ func changeQuery(c *fiber.Ctx) (q audit.ChangeQuery, err error) {
 		return q, err
 	}
 	if q.After != "" && !executions.ValidID(q.After) {
-		return q, invalidField("cursor", "must be the next of the page before")
+		return q, invalidField("cursor", "must be the next value of the previous page")
 	}
 	var since, until string
 	for name, to := range map[string]*string{"tenant": &q.Tenant, "since": &since, "until": &until} {

@@ -41,7 +41,7 @@ func (s *Server) chat() (Chat, error) {
 }
 
 func errAgentOff() error {
-	return &skill.Error{Op: "httpapi.agent", Code: skill.NotFound, Message: "the agent is off on this host; skills can be called without it, by POST /skills/{id}:invoke"}
+	return &skill.Error{Op: "httpapi.agent", Code: skill.NotFound, Message: "the agent is disabled on this host; call skills with POST /skills/{id}:invoke"}
 }
 
 // postChat answers POST /agent/chat.

@@ -204,7 +204,7 @@ func passes(err error) bool {
 func (l *listener) refuse(c *conn) {
 	body, _ := json.Marshal(wire.Problem{Error: skill.ResultError{ // plain strings
 		Code: skill.RateLimited, Status: skill.RateLimited.Status(),
-		Message: "the host has no room for another connection; try again in a second",
+		Message: "too many connections; retry after 1 s",
 		Details: map[string]any{"retry_after_ms": 1000},
 	}})
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))

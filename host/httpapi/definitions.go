@@ -95,7 +95,7 @@ func (s *Server) createDefinition(c *fiber.Ctx) error {
 func errLargeDefinition() error {
 	return &skill.Error{
 		Op: "httpapi.definitions", Code: skill.PayloadTooLarge,
-		Message: "the body is too large; up to " + strconv.Itoa(maxDefinition) + " bytes are accepted",
+		Message: "the body is too large; the limit is " + strconv.Itoa(maxDefinition) + " bytes",
 	}
 }
 
@@ -143,7 +143,7 @@ func (s *Server) deleteSkill(c *fiber.Ctx) error {
 func (s *Server) defined(c *fiber.Ctx) (Definitions, skill.ID, error) {
 	id, err := skill.ParseID(c.Params("id"))
 	if err == nil && s.opt.Definitions == nil {
-		err = &skill.Error{Op: "httpapi.definitions", Code: skill.Forbidden, Message: "this host's skills cannot be changed over HTTP"}
+		err = &skill.Error{Op: "httpapi.definitions", Code: skill.Forbidden, Message: "changing skills over HTTP is disabled on this host"}
 	}
 	return s.opt.Definitions, id, err
 }

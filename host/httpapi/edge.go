@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -54,7 +55,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	defer s.release(ctx)
 	path := plainPath(ctx)
 	if twoLengths(ctx) {
-		s.fail(ctx, malformed("the request has both Content-Length and Transfer-Encoding; send one of them"))
+		s.fail(ctx, malformed("the request has both Content-Length and Transfer-Encoding; send only one"))
 		return
 	}
 	err := s.letIn(ctx, path)
@@ -231,10 +232,10 @@ func (s *Server) rebound(ctx *fasthttp.RequestCtx) bool {
 	return host != "" && len(ctx.Request.Header.Peek("Origin")) == 0 && !s.knownHost(host)
 }
 
-func errUnknownHost() error {
+func errUnknownHost(host string) error {
 	return &skill.Error{
 		Op: "httpapi.host", Code: skill.Forbidden,
-		Message: "this host is not known by the name in the header Host; call it by its address or as localhost, or have its operator put the name into OPENSKILL_HTTP_BASE_URL or OPENSKILL_HTTP_ORIGINS",
+		Message: fmt.Sprintf("unknown host name %q: use an IP address, localhost, or set OPENSKILL_HTTP_BASE_URL or OPENSKILL_HTTP_ORIGINS", skill.CleanText(host, 80)),
 	}
 }
 
@@ -263,13 +264,13 @@ func (s *Server) noRoute(ctx *fasthttp.RequestCtx, path string) {
 		ctx.Response.Header.Del("Allow") // fiber may have found a route of another form
 		s.fail(ctx, &skill.Error{
 			Op: "httpapi.route", Code: skill.NotFound,
-			Message: "no such path; /openapi.json lists all that there are",
+			Message: "not found; see /openapi.json for all paths",
 		})
 		return
 	}
 	s.failAs(ctx, fasthttp.StatusMethodNotAllowed, &skill.Error{
 		Op: "httpapi.route", Code: skill.InvalidArgument,
-		Message: "this path does not take the method; it takes " + allow,
+		Message: "method not allowed; use " + allow,
 	})
 	ctx.Response.Header.Set("Allow", allow)
 }

@@ -104,7 +104,7 @@ func ids(to *[]string) func(string, []byte) error {
 	return func(field string, value []byte) error {
 		var list []*string // null is no string
 		if value[0] != '[' || json.Unmarshal(value, &list) != nil || slices.Contains(list, nil) {
-			return invalidField(field, "must be a list of ids of skills")
+			return invalidField(field, "must be a list of skill ids")
 		}
 		*to = make([]string, 0, len(list))
 		for _, id := range list {

@@ -93,7 +93,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx, call executions.Run) error {
 	case err != nil:
 		return err
 	case id == "" && r == nil:
-		return errors.New("the door returned no result")
+		return errors.New("the dispatcher returned no result")
 	case id == "":
 		s.writeResult(ctx, r)
 		return nil
@@ -109,7 +109,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx, call executions.Run) error {
 // executions gives the records, unless there are none.
 func (s *Server) executions() (Executions, error) {
 	if s.opt.Executions == nil {
-		return nil, &skill.Error{Op: "httpapi.executions", Code: skill.NotFound, Message: "this host keeps no records of calls"}
+		return nil, &skill.Error{Op: "httpapi.executions", Code: skill.NotFound, Message: "call records are disabled on this host"}
 	}
 	return s.opt.Executions, nil
 }
@@ -198,7 +198,7 @@ func queryTime(name, text string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, strings.ReplaceAll(text, " ", "+"))
 	if err != nil {
-		return time.Time{}, invalidField(name, "must be a time as in 2026-11-22T10:00:00Z")
+		return time.Time{}, invalidField(name, "must be an RFC 3339 time such as 2026-11-22T10:00:00Z")
 	}
 	if first := time.Unix(0, 0); t.Before(first) { // there were no records before, and no time is none
 		t = first
@@ -279,7 +279,7 @@ func (s *Server) replay(c *fiber.Ctx) error {
 		return err
 	}
 	if b := bytes.TrimSpace(ctx.Request.Body()); len(b) > 0 && string(b) != "{}" {
-		return invalidField("body", "is not read; send none")
+		return invalidField("body", "is not allowed here; remove it")
 	}
 	run, done := s.calling(ctx)
 	defer done()
@@ -301,7 +301,7 @@ func (s *Server) getArtifact(c *fiber.Ctx) error {
 	}
 	plain, err := url.PathUnescape(string(ctx.URI().PathOriginal()))
 	if err != nil {
-		return invalid("the path is not percent-encoded as it should be")
+		return invalid("the path is not valid percent-encoding")
 	}
 	id, name, ok := strings.Cut(strings.TrimPrefix(plain, "/executions/"), "/artifacts/")
 	if !ok || id != callerOf(ctx).subject {

@@ -52,7 +52,7 @@ func (s *Server) invoke(c *fiber.Ctx) error {
 	defer done()
 	r := s.opt.Door.Invoke(run, p, req)
 	if r == nil {
-		return errors.New("the door returned no result")
+		return errors.New("the dispatcher returned no result")
 	}
 	callerOf(ctx).ran = r.Meta.Ran
 	s.writeResult(ctx, r)
@@ -66,7 +66,7 @@ func checkBodyHeaders(h *fasthttp.RequestHeader) error {
 	if enc := h.Peek("Content-Encoding"); len(enc) > 0 {
 		return &skill.Error{
 			Op: "httpapi.request", Code: skill.UnsupportedEncoding,
-			Message: "compressed bodies are not accepted; send the JSON as it is, without Content-Encoding",
+			Message: "compressed bodies are not supported; send the JSON without Content-Encoding",
 		}
 	}
 	mediaType, _, _ := strings.Cut(string(h.ContentType()), ";")

@@ -16,7 +16,7 @@ func (s *Server) getMetrics(c *fiber.Ctx) error {
 	}
 	req, err := standardRequest(s.base, ctx, nil)
 	if err != nil {
-		return invalid("the request's target is not well-formed")
+		return invalid("malformed request target")
 	}
 	w := &whole{header: http.Header{}, status: http.StatusOK}
 	s.opt.Metrics.ServeHTTP(w, req)

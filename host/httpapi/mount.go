@@ -35,7 +35,7 @@ func (s *Server) mounted(h http.Handler) fiber.Handler {
 
 func (s *Server) mount(ctx *fasthttp.RequestCtx, h http.Handler) error {
 	if !s.knownHost(string(ctx.Host())) {
-		return errUnknownHost()
+		return errUnknownHost(string(ctx.Host()))
 	}
 	if len(ctx.Request.Header.Peek("Content-Encoding")) > 0 {
 		return checkBodyHeaders(&ctx.Request.Header)
@@ -52,7 +52,7 @@ func (s *Server) mount(ctx *fasthttp.RequestCtx, h http.Handler) error {
 	req, err := standardRequest(run, ctx, coming)
 	if err != nil {
 		a.end()
-		return invalid("the request's target is not well-formed")
+		return invalid("malformed request target")
 	}
 	req.RemoteAddr = netip.AddrPortFrom(s.clientAddress(ctx), 0).String() // the port is the proxy's
 	go s.serveMounted(h, a, req)

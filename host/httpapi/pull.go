@@ -41,7 +41,7 @@ func (s *Server) pull(c *fiber.Ctx) error {
 		return err
 	}
 	if dryRun && enable {
-		return invalidField("enable", "cannot be true for a dry run, which keeps nothing")
+		return invalidField("enable", "must be false for a dry run: nothing is stored")
 	}
 	caller := who(ctx)
 	up, err := uploads.Begin(caller)
@@ -82,7 +82,7 @@ func (s *Server) fetchInLine(run context.Context, tenant string, up Upload, refe
 	defer cancel()
 	parts, err := up.Fetch(limited, reference)
 	if err != nil && run.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		err = &skill.Error{Op: "httpapi.pull", Code: skill.Timeout, Message: "the registry had not sent the skill in time", Err: err}
+		err = &skill.Error{Op: "httpapi.pull", Code: skill.Timeout, Message: "timeout while pulling the skill from the registry; retry", Err: err}
 	}
 	return &parts, err
 }

@@ -27,7 +27,7 @@ func TestPull(t *testing.T) {
 		{"/skills", `{"reference": "r.example.com/a:1.0.0"}`, 201, `"state":"disabled"`},
 		{"/skills", `{"enable": true, "reference": "r.example.com/b"}`, 201, `"state":"enabled"`},
 		{"/skills?dry_run=true", `{"reference": "r.example.com/c", "enable": false}`, 200, `"state":"dry_run"`},
-		{"/skills?dry_run=true", `{"reference": "r.example.com/c", "enable": true}`, 400, "cannot be true for a dry run"},
+		{"/skills?dry_run=true", `{"reference": "r.example.com/c", "enable": true}`, 400, "must be false for a dry run"},
 		{"/skills", `{"reference": "none/here"}`, 404, "NOT_FOUND"},
 		{"/skills", `{"reference": ""}`, 400, "1 to 1024"},
 		{"/skills", `{"reference": null}`, 400, "must be a string"},

@@ -90,7 +90,7 @@ func (r *Rates) one(now time.Time, what, who string, most int64, n int) error {
 	if wait > 0 {
 		ms := max(wait.Milliseconds(), 1)
 		return &skill.Error{
-			Op: opRate, Code: skill.RateLimited, Message: fmt.Sprintf("the %s may make %d requests a minute; try again in %d ms", what, most, ms),
+			Op: opRate, Code: skill.RateLimited, Message: fmt.Sprintf("too many requests: the limit of the %s is %d per minute; try again in %d ms", what, most, ms),
 			Details: map[string]any{
 				"what": what, "unit": "requests_per_minute", "limit": most, "remaining": int64(0),
 				"reset_ms": max(at.Sub(now).Milliseconds(), ms), "retry_after_ms": ms,

@@ -65,7 +65,7 @@ func TestEveryRouteHasARate(t *testing.T) {
 	for _, r := range access.Routes() {
 		resp, body := s.do(t, r.Method, fill.Replace(r.Path), "", "X-API-Key", "a")
 		health := r.Path == "/health" || r.Path == "/healthz" || r.Path == "/readyz"
-		if !health && (resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "may make 3 requests a minute")) {
+		if !health && (resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "is 3 per minute")) {
 			t.Errorf("%s %s: %d, Retry-After %q, %s", r.Method, r.Path, resp.StatusCode, resp.Header.Get("Retry-After"), body)
 		}
 		if health && resp.StatusCode != 200 {

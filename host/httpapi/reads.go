@@ -67,7 +67,7 @@ func (s *Server) enter(ctx *fasthttp.RequestCtx) (leave func(), err error) {
 	run, done := s.calling(ctx)
 	defer done()
 	if leave, err = g.Enter(run, c.principal.Tenant, parts...); err != nil {
-		return nil, gate.Refusal(err, "httpapi.enter", "too many requests of this tenant, or of all, are being answered")
+		return nil, gate.Refusal(err, "httpapi.enter", "too many requests are in progress")
 	}
 	return leave, nil
 }

@@ -29,7 +29,7 @@ func (s *Server) resourceMetadata(c *fiber.Ctx) error {
 	if doc == nil {
 		return &skill.Error{
 			Op: "httpapi.resource", Code: skill.NotFound,
-			Message: "no metadata of such a resource; the operator sets OPENSKILL_HTTP_BASE_URL, OPENSKILL_JWT_JWKS and OPENSKILL_JWT_ISSUER to publish that of /mcp",
+			Message: "resource metadata not found; to publish it for /mcp, set OPENSKILL_HTTP_BASE_URL, OPENSKILL_JWT_JWKS and OPENSKILL_JWT_ISSUER",
 		}
 	}
 	c.Context().SetContentType(jsonType)

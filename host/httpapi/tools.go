@@ -29,7 +29,7 @@ var toolFormats = []string{"openai", "anthropic", "mcp"}
 // listTools answers GET /tools.
 func (s *Server) listTools(c *fiber.Ctx) error {
 	if s.opt.Tools == nil {
-		return &skill.Error{Op: "httpapi.tools", Code: skill.NotFound, Message: "this host gives no tool definitions"}
+		return &skill.Error{Op: "httpapi.tools", Code: skill.NotFound, Message: "tool definitions are disabled on this host"}
 	}
 	format := toolFormats[0]
 	given, err := query(c, "format", 16)

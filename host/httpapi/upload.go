@@ -77,7 +77,7 @@ const (
 
 func (s *Server) uploads() (Uploads, error) {
 	if s.opt.Uploads == nil {
-		return nil, &skill.Error{Op: "httpapi.upload", Code: skill.Forbidden, Message: "this host takes no uploads"}
+		return nil, &skill.Error{Op: "httpapi.upload", Code: skill.Forbidden, Message: "uploads are disabled on this host"}
 	}
 	return s.opt.Uploads, nil
 }
@@ -131,7 +131,7 @@ func (s *Server) upload(c *fiber.Ctx) error {
 const mostWaiting = 512
 
 func tooManyUploads(err error) error {
-	return gate.Refusal(err, "httpapi.upload", "too many uploads are under way")
+	return gate.Refusal(err, "httpapi.upload", "too many uploads are in progress")
 }
 
 // admit has an upload checked, in its turn.
@@ -169,14 +169,14 @@ func checkUploadHeaders(h *fasthttp.RequestHeader) (boundary string, err error) 
 	if enc := h.Peek("Content-Encoding"); len(enc) > 0 {
 		return "", &skill.Error{
 			Op: "httpapi.upload", Code: skill.UnsupportedEncoding,
-			Message: "compressed bodies are not accepted; send the archive as it is, without Content-Encoding",
+			Message: "compressed bodies are not supported; send the archive without Content-Encoding",
 		}
 	}
 	mediaType, params, err := mime.ParseMediaType(string(h.ContentType()))
 	if err != nil || mediaType != "multipart/form-data" || params["boundary"] == "" || len(params["boundary"]) > 70 {
 		return "", &skill.Error{
 			Op: "httpapi.upload", Code: skill.UnsupportedEncoding,
-			Message: "an upload is multipart/form-data with a boundary: a part archive (zip or tar.gz), or the parts module and manifest",
+			Message: "invalid upload: send multipart/form-data with a boundary: a part archive (zip or tar.gz), or the parts module and manifest",
 		}
 	}
 	return params["boundary"], nil
@@ -209,7 +209,7 @@ func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, boun
 		body.head = inPart
 		switch {
 		case errors.Is(body.err, errLongHead):
-			return invalid("there are more than " + strconv.Itoa(maxHead) + " bytes before a part; its head has Content-Disposition, and little else")
+			return invalid("more than " + strconv.Itoa(maxHead) + " bytes of headers before a part; send Content-Disposition only")
 		case body.err != nil && !errors.Is(body.err, io.EOF):
 			return s.readError(ctx, body.err)
 		case err == io.EOF:
@@ -218,9 +218,9 @@ func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, boun
 			}
 			return s.drain(ctx, body)
 		case err != nil:
-			return invalid("the body is not well-formed multipart/form-data")
+			return invalid("malformed multipart/form-data body")
 		case len(seen) == maxParts:
-			return invalid("the upload has too many parts; it has archive, or module and manifest")
+			return invalid("too many parts; send archive, or module and manifest")
 		}
 		name := part.FormName()
 		if err := checkPart(part, seen); err != nil {
@@ -237,7 +237,7 @@ func checkPart(part *multipart.Part, seen map[string]bool) error {
 	name := part.FormName()
 	switch {
 	case name != "archive" && name != "module" && name != "manifest":
-		return invalidField(name, "is not a known part; an upload has the part archive, or the parts module and manifest")
+		return invalidField(name, "is not a known part; send the part archive, or the parts module and manifest")
 	case seen[name]:
 		return invalidField(name, "appears more than once")
 	}
@@ -245,7 +245,7 @@ func checkPart(part *multipart.Part, seen map[string]bool) error {
 	case "", "binary", "8bit", "7bit":
 		return nil
 	}
-	return invalidField(name, "must be sent as it is, without Content-Transfer-Encoding")
+	return invalidField(name, "must be sent without Content-Transfer-Encoding")
 }
 
 // part takes one part in.
@@ -293,13 +293,13 @@ func (s *Server) partError(ctx *fasthttp.RequestCtx, body *capped) error {
 	if body.err != nil {
 		return s.readError(ctx, body.err)
 	}
-	return invalid("the body is not well-formed multipart/form-data")
+	return invalid("malformed multipart/form-data body")
 }
 
 func tooLargePart(name string, most int64) error {
 	return &skill.Error{
 		Op: "httpapi.upload", Code: skill.PayloadTooLarge, Subject: name,
-		Message: name + " is too large; up to " + strconv.FormatInt(most, 10) + " bytes are accepted",
+		Message: name + " is too large; the limit is " + strconv.FormatInt(most, 10) + " bytes",
 	}
 }
 
@@ -316,7 +316,7 @@ func (s *Server) drain(ctx *fasthttp.RequestCtx, body *capped) error {
 func (p *Parts) complete() error {
 	switch archive, module, manifest := p.Archive != nil, p.Module != nil, p.Manifest != nil; {
 	case archive && (module || manifest):
-		return invalid("an upload has the part archive, or the parts module and manifest; this one has both")
+		return invalid("the upload has both forms; send the part archive, or the parts module and manifest")
 	case archive, module && manifest:
 		return nil
 	case module:
@@ -324,7 +324,7 @@ func (p *Parts) complete() error {
 	case manifest:
 		return invalidField("module", "is missing: the WebAssembly module of the manifest")
 	}
-	return invalidField("archive", "is missing: a zip or tar.gz of the skill's folder, or else the parts module and manifest")
+	return invalidField("archive", "is missing: send a zip or tar.gz of the skill's folder, or the parts module and manifest")
 }
 
 func (p *Parts) close() {
@@ -346,7 +346,7 @@ type capped struct {
 // inPart says that what is read belongs to a part, or comes after all of them.
 const inPart = -1
 
-var errLongHead = errors.New("the head of a part is too long")
+var errLongHead = errors.New("the headers of a part are too long")
 
 func (c *capped) Read(p []byte) (int, error) {
 	if c.err != nil {

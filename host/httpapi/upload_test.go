@@ -188,7 +188,7 @@ func TestRefusedUploads(t *testing.T) {
 		"archive twice":         {parts: []part{archive, archive}, status: 400, code: skill.InvalidArgument, wants: "more than once"},
 		"another part":          {parts: []part{archive, {name: "trust", content: "builtin"}}, status: 400, code: skill.InvalidArgument, wants: "not a known part"},
 		"a part without name":   {parts: []part{{name: "", content: "x"}}, status: 400, code: skill.InvalidArgument},
-		"base64":                {parts: []part{{name: "archive", content: "UEs=", header: "Content-Transfer-Encoding: base64"}}, status: 400, code: skill.InvalidArgument, wants: "as it is"},
+		"base64":                {parts: []part{{name: "archive", content: "UEs=", header: "Content-Transfer-Encoding: base64"}}, status: 400, code: skill.InvalidArgument, wants: "must be sent without"},
 		"large archive":         {parts: []part{{name: "archive", content: strings.Repeat("x", 1<<20+1)}}, status: 413, code: skill.PayloadTooLarge, wants: "1048576"},
 		"large module":          {parts: []part{manifest, {name: "module", content: strings.Repeat("x", 1<<20+1)}}, status: 413, code: skill.PayloadTooLarge, wants: "1048576"},
 		"large manifest":        {parts: []part{{name: "manifest", content: strings.Repeat("x", 64<<10+1)}, module}, status: 413, code: skill.PayloadTooLarge, wants: "65536"},
@@ -485,8 +485,8 @@ func TestDecisions(t *testing.T) {
 		{"POST", "/skills/uploaded/versions/1.0.0", "", 405, "DELETE"},
 		{"DELETE", "/skills/uploaded/versions/" + strings.Repeat("1", 65), "", 400, "1 to 64"},
 		{"DELETE", "/skills/up:enable/versions/1.0.0", "", 400, "a skill id is"},
-		{"POST", "/skills/uploaded:release", "", 404, "no such path"},
-		{"DELETE", "/skills/uploaded", "", 403, "cannot be changed"},
+		{"POST", "/skills/uploaded:release", "", 404, "not found; see"},
+		{"DELETE", "/skills/uploaded", "", 403, "is disabled"},
 	} {
 		resp, answer := s.do(t, c.method, c.path, c.body)
 		if resp.StatusCode != c.status || !bytes.Contains(answer, []byte(c.wants)) {

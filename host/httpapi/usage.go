@@ -20,7 +20,7 @@ func (s *Server) getUsage(c *fiber.Ctx) error {
 		return err
 	}
 	if s.opt.Usage == nil {
-		return &skill.Error{Op: "httpapi.usage", Code: skill.NotFound, Message: "this server counts nothing"}
+		return &skill.Error{Op: "httpapi.usage", Code: skill.NotFound, Message: "usage statistics are disabled on this host"}
 	}
 	tenant := ""
 	if given != nil {

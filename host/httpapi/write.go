@@ -59,7 +59,7 @@ func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
 	r.Error.Status = status
 	s.refused(reasonOf(err, status))
 	if status >= 500 {
-		s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelError, "request failed at the edge",
+		s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelError, "request failed",
 			slog.String("trace_id", string(r.TraceID)), slog.Int("status", status), slog.String("error", err.Error()))
 	}
 	var e *skill.Error
@@ -88,7 +88,7 @@ func (s *Server) writeResult(ctx *fasthttp.RequestCtx, r *skill.Result) {
 	case out.Success:
 		out.Error = nil
 	case out.Error == nil:
-		out = *skill.Failure(r.SkillID, out.TraceID, r.Meta, errors.New("a failure without an error"))
+		out = *skill.Failure(r.SkillID, out.TraceID, r.Meta, errors.New("failed without an error"))
 		status = out.Error.Status
 	default:
 		e := *out.Error
@@ -190,7 +190,7 @@ func (s *Server) writeJSON(ctx *fasthttp.RequestCtx, status int, v any) {
 	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false) // a skill's data goes out as the skill wrote it
 	if err := enc.Encode(v); err != nil {
-		s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelError, "an answer is not JSON",
+		s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelError, "a response is not valid JSON",
 			slog.String("trace_id", string(traceOf(ctx))), slog.String("error", err.Error()))
 		switch v.(type) {
 		case wire.Problem, wire.AgentProblem:

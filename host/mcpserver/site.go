@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,7 +19,7 @@ func (s *Server) sameSite(r *http.Request) error {
 	if !s.knownHost(r.Host) {
 		return &skill.Error{
 			Op: "mcpserver.host", Code: skill.Forbidden, Subject: skill.CleanText(r.Host, 80),
-			Message: "the Host of the request is none of this host's; use localhost, the numeric address, or an origin that its operator names in OPENSKILL_HTTP_BASE_URL or OPENSKILL_HTTP_ORIGINS",
+			Message: fmt.Sprintf("unknown host name %q: use an IP address, localhost, or set OPENSKILL_HTTP_BASE_URL or OPENSKILL_HTTP_ORIGINS", skill.CleanText(r.Host, 80)),
 		}
 	}
 	origins := r.Header.Values("Origin")
@@ -44,7 +45,7 @@ func (s *Server) sameSite(r *http.Request) error {
 func foreignOrigin(origin string) error {
 	return &skill.Error{
 		Op: "mcpserver.origin", Code: skill.Forbidden, Subject: skill.CleanText(origin, 80),
-		Message: "a web page of another origin may not call this host; its operator names the origins of its own pages in OPENSKILL_HTTP_BASE_URL and OPENSKILL_HTTP_ORIGINS",
+		Message: "cross-origin request refused: add the origin to OPENSKILL_HTTP_BASE_URL or OPENSKILL_HTTP_ORIGINS",
 	}
 }
 

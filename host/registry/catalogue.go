@@ -66,7 +66,7 @@ func (r *Registry) List(cursor string, limit int) (page []skill.Descriptor, next
 		if err != nil {
 			return nil, "", &skill.Error{
 				Op: "registry.List", Code: skill.InvalidArgument, Subject: "cursor",
-				Message: "cursor must be the next of the page before",
+				Message: "cursor must be the next value of the previous page",
 			}
 		}
 		i, found := slices.BinarySearch(r.order, id)

@@ -48,7 +48,7 @@ func (s *Store) Owner(caller, named string, id skill.ID, operator bool) (string,
 	}
 	switch {
 	case named != "" && named != caller && !operator:
-		return "", &skill.Error{Op: "versions.Owner", Code: skill.Forbidden, Subject: string(id), Message: "only the operator may name another tenant"}
+		return "", &skill.Error{Op: "versions.Owner", Code: skill.Forbidden, Subject: string(id), Message: "only the operator can select another tenant"}
 	case named != "":
 		if !has(named) {
 			return "", notFound(id)
