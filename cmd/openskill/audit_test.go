@@ -54,7 +54,7 @@ func recorded(t *testing.T) (state string, acme []string) {
 		}
 		f := &audit.Finished{Status: audit.Success, Runner: skill.WasmWASI, Fuel: 7, DurationMS: 1}
 		if i%4 == 3 {
-			f.Status, f.Code, f.Message = audit.TimedOut, skill.Timeout, "the skill did not end within its limit of 1 ms"
+			f.Status, f.Code, f.Message = audit.TimedOut, skill.Timeout, "the skill did not finish within its limit of 1 ms"
 		}
 		if tenant == "acme" {
 			acme = append(acme, s.ExecutionID)
@@ -152,7 +152,7 @@ func TestAuditShow(t *testing.T) {
 	stdout, _ := runAudit(t, state, 0, "show", acme[1], acme[9])
 	for _, want := range []string{
 		"status      timeout\ncode        TIMEOUT\n", "tenant      acme\n", "principal   key:ci (agent)\n", `: {"text":"hello","password":"[redacted]"}`,
-		"the skill did not end within its limit of 1 ms", "used        1 ms, fuel 7,", "status      running\n", "session     0198c2f0-0000-7000-8000-000000000099, iteration 0\n",
+		"the skill did not finish within its limit of 1 ms", "used        1 ms, fuel 7,", "status      running\n", "session     0198c2f0-0000-7000-8000-000000000099, iteration 0\n",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is not in\n%s", want, stdout)

@@ -83,23 +83,23 @@ func tooMany(full *gate.FullError, parts []gate.Part) error {
 	const op = "dispatch.admit"
 	if full.Part < 0 {
 		if full.Own {
-			return gate.Refusal(full, op, "the tenant has its share of the calls that run at once")
+			return gate.Refusal(full, op, "the tenant has used its share of concurrent calls")
 		}
 		return gate.Refusal(full, op, "too many calls are running")
 	}
 	var whose string
 	switch parts[full.Part].Key.(type) {
 	case ofUploads:
-		return gate.Refusal(full, op, "too many calls of the skills that this tenant uploaded are running")
+		return gate.Refusal(full, op, "too many calls to this tenant's uploaded skills are running")
 	case ofTenant:
 		whose = "tenant"
 	case ofPrincipal:
 		whose = "principal"
 	default:
-		return gate.Refusal(full, op, "too many calls of the skill are running")
+		return gate.Refusal(full, op, "too many calls to this skill are running")
 	}
 	most := parts[full.Part].Places
-	e := gate.Refusal(full, op, fmt.Sprintf("%d calls of the %s are running, which is as many as there may be at once", most, whose))
+	e := gate.Refusal(full, op, fmt.Sprintf("%d calls of the %s are running, which is the maximum", most, whose))
 	for k, v := range map[string]any{"what": whose, "unit": "calls_at_once", "limit": int64(most), "remaining": int64(0), "reset_ms": e.Details["retry_after_ms"]} {
 		e.Details[k] = v
 	}

@@ -101,17 +101,17 @@ func TestCallersHaveBounds(t *testing.T) {
 		run(of("acme"))
 		run(of("acme"))
 		synctest.Wait()
-		refused(of("acme"), "2 calls of the principal are running, which is as many as there may be at once; try again in 250 ms", "principal", 2)
+		refused(of("acme"), "2 calls of the principal are running, which is the maximum; try again in 250 ms", "principal", 2)
 		run(bob)
 		synctest.Wait()
-		refused(bob, "3 calls of the tenant are running, which is as many as there may be at once; try again in 250 ms", "tenant", 3)
+		refused(bob, "3 calls of the tenant are running, which is the maximum; try again in 250 ms", "tenant", 3)
 		if running, _, _, _ := h.Load(); running != 3 {
 			t.Errorf("%d are running", running)
 		}
 		h.Admit(Bounds{PerTenant: 4})
 		run(bob)
 		synctest.Wait()
-		refused(bob, "4 calls of the tenant are running, which is as many as there may be at once; try again in 250 ms", "tenant", 4)
+		refused(bob, "4 calls of the tenant are running, which is the maximum; try again in 250 ms", "tenant", 4)
 		close(release)
 	})
 }
@@ -122,11 +122,11 @@ func TestRefusalsSayWhatIsFull(t *testing.T) {
 		change func(*Options)
 		calls  []string // tenants with a call each
 	}{
-		"too many calls are running":                                                  {func(o *Options) { o.Global = 2 }, []string{"a", "b"}},
-		"the tenant has its share of the calls that run at once":                      {func(o *Options) { o.Global = 2 }, []string{"acme"}},
-		"too many calls of the skill are running":                                     {func(o *Options) { o.PerSkill = 1 }, []string{"a"}},
-		"too many calls of the skills that this tenant uploaded are running":          {func(o *Options) { o.Global = 6; asUploads(o, "acme") }, []string{"acme", "acme", "acme"}},
-		"1 calls of the tenant are running, which is as many as there may be at once": {func(o *Options) { o.PerTenant = 1 }, []string{"acme"}},
+		"too many calls are running":                                  {func(o *Options) { o.Global = 2 }, []string{"a", "b"}},
+		"the tenant has used its share of concurrent calls":           {func(o *Options) { o.Global = 2 }, []string{"acme"}},
+		"too many calls to this skill are running":                    {func(o *Options) { o.PerSkill = 1 }, []string{"a"}},
+		"too many calls to this tenant's uploaded skills are running": {func(o *Options) { o.Global = 6; asUploads(o, "acme") }, []string{"acme", "acme", "acme"}},
+		"1 calls of the tenant are running, which is the maximum":     {func(o *Options) { o.PerTenant = 1 }, []string{"acme"}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			h := open(t, func(o *Options) { o.Queue = -1; c.change(o) })

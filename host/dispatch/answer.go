@@ -148,7 +148,7 @@ func words(shown *skill.ResultError, err error) string {
 	var instead logError
 	switch {
 	case err == nil:
-		return "reported by the skill; its words are in the result"
+		return "reported by the skill; the result has its message"
 	case errors.As(err, &instead):
 		return string(instead)
 	}

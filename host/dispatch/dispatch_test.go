@@ -292,7 +292,7 @@ func TestFailures(t *testing.T) {
 		"neither":                  {ran: true, answer: func(context.Context, *skill.Call) (*skill.Reply, error) { return nil, nil }, code: skill.Internal},
 		"panic":                    {ran: true, answer: func(context.Context, *skill.Call) (*skill.Reply, error) { panic("goroutine /srv/secret") }, code: skill.Internal},
 
-		"exit":                   {ran: true, reply: exits(3, "", "Traceback\n  File \"/usr/lib/python3/json.py\", line 1\nValueError: no\x1b[31m"), code: skill.GuestExit, message: "exit code 3", details: `ValueError: no[31m`},
+		"exit":                   {ran: true, reply: exits(3, "", "Traceback\n  File \"/usr/lib/python3/json.py\", line 1\nValueError: no\x1b[31m"), code: skill.GuestExit, message: "exited with code 3", details: `ValueError: no[31m`},
 		"exit with data":         {ran: true, reply: exits(1, `{"mean": 1}`, ""), code: skill.GuestExit},
 		"exit with success":      {ran: true, reply: exits(1, `{"success": true, "data": {}, "error": null}`, ""), code: skill.GuestExit},
 		"exit with half a word":  {ran: true, reply: exits(1, `{"success": false, "error": "x"}`, ""), code: skill.GuestExit},

@@ -54,12 +54,12 @@ func (d *Dispatcher) authorized(next handler) handler {
 	return func(ctx context.Context, c *call) error {
 		switch p := c.principal; {
 		case p.ID == "" || p.Type == "":
-			return &skill.Error{Op: "dispatch.authorize", Code: skill.Unauthorized, Message: "this call needs a caller who is known"}
+			return &skill.Error{Op: "dispatch.authorize", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
 		case !p.MayInvoke(c.request.SkillID):
 			// Whether there is such a skill is not told: it has not been looked for.
 			return &skill.Error{
 				Op: "dispatch.authorize", Code: skill.Forbidden, Subject: p.ID,
-				Message: "the caller lacks the scope " + skill.ScopeInvoke + ", or that of this skill alone",
+				Message: "missing scope " + skill.ScopeInvoke + " or " + skill.ScopeInvoke + ":" + skill.CleanText(string(c.request.SkillID), 64),
 			}
 		}
 		return next(ctx, c)
@@ -82,15 +82,15 @@ func (d *Dispatcher) found(next handler) handler {
 
 // disabled says who can enable a skill.
 func disabled(d *skill.Descriptor) error {
-	message := "the skill is disabled; only the operator can enable it"
+	message := "the skill is disabled; ask the operator to enable it"
 	if d.State == "" && d.Reason != "" {
 		message = d.Reason // it has no code on this host
 	}
 	switch d.State {
 	case skill.StateQuarantined:
-		message = fmt.Sprintf("version %s of the skill is quarantined (%s); only the operator can enable it", d.Version, d.Reason)
+		message = fmt.Sprintf("version %s of the skill is quarantined (%s); ask the operator to enable it", d.Version, d.Reason)
 	case skill.StateDisabled, skill.StateEnabled, skill.StateDeleted, skill.StateDryRun:
-		message = fmt.Sprintf("version %s of the skill is disabled; POST /skills/%s:enable enables it", d.Version, d.ID)
+		message = fmt.Sprintf("version %s of the skill is disabled; enable it with POST /skills/%s:enable", d.Version, d.ID)
 	}
 	return &skill.Error{
 		Op: "dispatch.found", Code: skill.NotFound, Subject: string(d.ID), Message: skill.CleanText(message, skill.MaxMessage),
@@ -112,14 +112,14 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 	if len(in) > d.o.MaxInput {
 		return &skill.Error{
 			Op: "dispatch.check", Code: skill.PayloadTooLarge,
-			Message: fmt.Sprintf("the input has %d bytes; at most %d are accepted", len(in), d.o.MaxInput),
+			Message: fmt.Sprintf("the input is too large: %d bytes, the limit is %d", len(in), d.o.MaxInput),
 		}
 	}
 	steps := schema.FewSteps
 	heavy := func() (leave func(), err error) {
 		steps = schema.MaxSteps
 		if leave, err = d.checks.Enter(ctx, c.principal.Tenant); err != nil {
-			err = gate.Refusal(err, "dispatch.check", "too many large inputs are being checked")
+			err = gate.Refusal(err, "dispatch.check", "too many large inputs are being validated")
 		}
 		return leave, err
 	}
@@ -139,7 +139,7 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 			Details: map[string]any{"fields": []map[string]string{
 				{"field": "", "problem": problem, "expected": "one JSON object"},
 			}},
-			Err: logError("input is not one acceptable JSON object"),
+			Err: logError("the input is not a valid JSON object"),
 		}
 	}
 	err = c.skill.CheckInput(value, steps)
@@ -280,18 +280,18 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 // cancelled says why the caller's context ended: in the words of the host, if that has ended it.
 func cancelled(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &skill.Error{Op: "dispatch.run", Code: skill.Timeout, Message: "the time that the caller gave ran out"}
+		return &skill.Error{Op: "dispatch.run", Code: skill.Timeout, Message: "the caller's deadline expired"}
 	}
 	if err := lease.Refused(ctx); err != nil {
 		return err
 	}
-	return &skill.Error{Op: "dispatch.run", Code: skill.Cancelled, Message: "the call was cancelled, or its caller left, before the skill ended"}
+	return &skill.Error{Op: "dispatch.run", Code: skill.Cancelled, Message: "the call was cancelled before it finished"}
 }
 
 func timedOut(after time.Duration) error {
 	return &skill.Error{
 		Op: "dispatch.run", Code: skill.Timeout,
-		Message: fmt.Sprintf("the skill did not end within its limit of %d ms", after.Milliseconds()),
+		Message: fmt.Sprintf("the skill did not finish within its limit of %d ms", after.Milliseconds()),
 	}
 }
 

@@ -146,9 +146,9 @@ func TestUploadsOfOneTenantLeaveRoom(t *testing.T) {
 // What a disabled upload says to its caller.
 func TestDisabledUploads(t *testing.T) {
 	for state, want := range map[skill.State]string{
-		"":                     "the skill is disabled; only the operator can enable it",
-		skill.StateDisabled:    "version 1.0.0 of the skill is disabled; POST /skills/up:enable enables it",
-		skill.StateQuarantined: "version 1.0.0 of the skill is quarantined (it crashed); only the operator can enable it",
+		"":                     "the skill is disabled; ask the operator to enable it",
+		skill.StateDisabled:    "version 1.0.0 of the skill is disabled; enable it with POST /skills/up:enable",
+		skill.StateQuarantined: "version 1.0.0 of the skill is quarantined (it crashed); ask the operator to enable it",
 	} {
 		reason := "it crashed"
 		if state == "" {

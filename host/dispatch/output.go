@@ -64,8 +64,8 @@ func (d *Dispatcher) read(s *registry.Skill, reply *skill.Reply, limits skill.Li
 	if parseErr != nil {
 		return outcome{}, &skill.Error{
 			Op: "dispatch.read", Code: skill.InvalidOutput,
-			Message: "the skill must print one JSON object, and all else to standard error: " + d.scrub(parseErr.Error(), s.Folder),
-			Err:     logError("standard output is not one acceptable JSON object"),
+			Message: "invalid output: print exactly one JSON object to stdout and logs to stderr: " + d.scrub(parseErr.Error(), s.Folder),
+			Err:     logError("standard output is not a valid JSON object"),
 		}
 	}
 	if isEnvelope(object) {
@@ -114,7 +114,7 @@ func (d *Dispatcher) ended(s *registry.Skill, reply *skill.Reply) error {
 	}
 	message := skill.CleanText(d.scrub(reply.Message, s.Folder), skill.MaxMessage)
 	if message == "" {
-		message = "the run was ended: " + string(reply.Code)
+		message = "the host ended the run: " + string(reply.Code)
 	}
 	return endedWith(reply.Code, message, reply.Stdout)
 }
@@ -125,8 +125,8 @@ func (d *Dispatcher) exited(s *registry.Skill, reply *skill.Reply) error {
 	details := map[string]any{"exit_code": reply.ExitCode}
 	e := &skill.Error{
 		Op: "dispatch.read", Code: skill.GuestExit, Details: details,
-		Message: fmt.Sprintf("the skill ended with exit code %d and without a result", reply.ExitCode),
-		Err:     logError(fmt.Sprintf("exit code %d without a result", reply.ExitCode)),
+		Message: fmt.Sprintf("the skill exited with code %d and no result", reply.ExitCode),
+		Err:     logError(fmt.Sprintf("exit code %d, no result", reply.ExitCode)),
 	}
 	for room := 320; room >= 20; room /= 2 {
 		tail := d.tail(reply.Stderr, s.Folder, room)
@@ -229,16 +229,16 @@ func (d *Dispatcher) envelope(s *registry.Skill, raw []byte, o map[string]any) (
 	if success, _ := o["success"].(bool); !success {
 		e, ok := o["error"].(map[string]any)
 		if !ok {
-			return invalid(`has "success": false and no "error" object`)
+			return invalid(`has "success": false but no "error" object`)
 		}
 		return outcome{guest: d.guestError(s, e), truncated: truncated}, nil
 	}
 	if o["error"] != nil {
-		return invalid(`has "success": true and an "error"`)
+		return invalid(`has "success": true together with an "error"`)
 	}
 	data, ok := o["data"].(map[string]any)
 	if !ok {
-		return invalid(`has "success": true and no "data" object`)
+		return invalid(`has "success": true but no "data" object`)
 	}
 	out, err := d.data(s, raw, data)
 	out.truncated = truncated
@@ -275,7 +275,7 @@ func (d *Dispatcher) guestError(s *registry.Skill, e map[string]any) *skill.Resu
 	if given, ok := e["details"].(map[string]any); ok {
 		details, _ = d.clean(given, s.Folder, 0).(map[string]any)
 		if b, err := json.Marshal(details); err != nil || len(b) > maxDetails {
-			details = map[string]any{"omitted": fmt.Sprintf("the skill's details are over %d bytes", maxDetails)}
+			details = map[string]any{"omitted": fmt.Sprintf("the skill's details exceed %d bytes", maxDetails)}
 		}
 	}
 	code := skill.Internal

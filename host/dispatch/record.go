@@ -173,7 +173,7 @@ func (d *Dispatcher) finished(ctx context.Context, c *call, err error) error {
 	var unkept error
 	if d.o.Executions != nil && len(r.Meta.Artifacts) > 0 {
 		if unkept = d.o.Executions.Keep(ctx, c.started, r.Meta.Artifacts); unkept != nil {
-			f.Status, f.Code, f.Message, f.Artifacts = audit.Failed, skill.CodeOf(unkept), "the artifacts could not be kept", nil
+			f.Status, f.Code, f.Message, f.Artifacts = audit.Failed, skill.CodeOf(unkept), "the artifacts could not be stored", nil
 		} else {
 			c.reply.Artifacts = r.Meta.Artifacts // which say where they are
 		}

@@ -72,7 +72,7 @@ func (d *Dispatcher) tape(c *call, work *skill.Call) error {
 		if c.skill.Descriptor.Digest != c.again.Digest || c.target != c.again.Target || limits != c.again.Request.Limits {
 			return &skill.Error{
 				Op: "dispatch.replay", Code: skill.Conflict, Subject: c.again.Of,
-				Message: "the skill, its runner or its limits were changed just now; replay the execution again",
+				Message: "the skill, its runner or its limits changed during the replay; retry",
 			}
 		}
 		work.Replay = c.again.Draws

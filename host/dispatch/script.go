@@ -86,7 +86,7 @@ func (d *Dispatcher) checkLine(r *skill.ScriptRequest) error {
 		return &skill.Error{Op: "dispatch.checkLine", Code: code, Message: fmt.Sprintf(format, args...)}
 	}
 	if len(r.Args) > maxArgs {
-		return refuse(skill.InvalidArgument, "%d arguments were given; a script takes at most %d", len(r.Args), maxArgs)
+		return refuse(skill.InvalidArgument, "too many arguments: %d, the limit is %d", len(r.Args), maxArgs)
 	}
 	all := 0
 	for i, a := range r.Args {
@@ -94,13 +94,13 @@ func (d *Dispatcher) checkLine(r *skill.ScriptRequest) error {
 		switch {
 		case len(a) > maxArg || all > maxAllArgs:
 			return refuse(skill.PayloadTooLarge,
-				"argument %d has %d bytes; one may have %d and all together %d; give long text to the script's standard input", i+1, len(a), maxArg, maxAllArgs)
+				"argument %d is too large: %d bytes, the limit is %d for one and %d for all; send long text on stdin", i+1, len(a), maxArg, maxAllArgs)
 		case strings.ContainsRune(a, 0):
-			return refuse(skill.InvalidArgument, "argument %d has a NUL character, which no argument can have", i+1)
+			return refuse(skill.InvalidArgument, "argument %d has a NUL character; remove it", i+1)
 		}
 	}
 	if len(r.Stdin) > d.o.MaxInput {
-		return refuse(skill.PayloadTooLarge, "the standard input has %d bytes; at most %d are accepted", len(r.Stdin), d.o.MaxInput)
+		return refuse(skill.PayloadTooLarge, "the standard input is too large: %d bytes, the limit is %d", len(r.Stdin), d.o.MaxInput)
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (d *Dispatcher) printed(s *registry.Skill, reply *skill.Reply, limits skill
 func (d *Dispatcher) scriptExited(s *registry.Skill, reply *skill.Reply) error {
 	e := &skill.Error{
 		Op: "dispatch.printed", Code: skill.GuestExit, Details: map[string]any{"exit_code": reply.ExitCode},
-		Err: logError(fmt.Sprintf("the script ended with exit code %d", reply.ExitCode)),
+		Err: logError(fmt.Sprintf("the script exited with code %d", reply.ExitCode)),
 	}
 	said := reply.Stderr
 	if len(strings.TrimSpace(string(said))) == 0 {
@@ -172,6 +172,6 @@ func (d *Dispatcher) scriptExited(s *registry.Skill, reply *skill.Reply) error {
 			return e
 		}
 	}
-	e.Message = fmt.Sprintf("the script ended with exit code %d and said nothing that can be shown", reply.ExitCode)
+	e.Message = fmt.Sprintf("the script exited with code %d and no printable output", reply.ExitCode)
 	return e
 }

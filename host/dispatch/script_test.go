@@ -73,7 +73,7 @@ func TestScriptEnds(t *testing.T) {
 		"standard error":      {skill.Reply{ExitCode: 2, Stderr: []byte("usage: x\nx: error: no")}, skill.GuestExit, "usage: x x: error: no"},
 		"its end":             {skill.Reply{ExitCode: 1, Stderr: []byte(long)}, skill.GuestExit, "the last line says why"},
 		"only standard out":   {skill.Reply{ExitCode: 1, Stdout: []byte("failed: no file")}, skill.GuestExit, "failed: no file"},
-		"nothing":             {skill.Reply{ExitCode: 9, Stderr: []byte(" \n")}, skill.GuestExit, "ended with exit code 9 and said nothing"},
+		"nothing":             {skill.Reply{ExitCode: 9, Stderr: []byte(" \n")}, skill.GuestExit, "exited with code 9 and no printable"},
 		"a path of the host":  {skill.Reply{ExitCode: 1, Stderr: []byte("no /srv/skills/greeter/x.txt")}, skill.GuestExit, "no …/x.txt"},
 		"the host's own word": {skill.Reply{Code: skill.FuelExhausted, Message: "no fuel"}, skill.FuelExhausted, "no fuel"},
 		"too much output":     {skill.Reply{Stdout: make([]byte, 1025)}, skill.OutputLimit, "1024 bytes"},

@@ -238,5 +238,5 @@ func unavailable(op string, err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	return &skill.Error{Op: op, Code: skill.AuditUnavailable, Message: "the records cannot be read now; try again in a moment", Err: err}
+	return &skill.Error{Op: op, Code: skill.AuditUnavailable, Message: "the records are unavailable; retry", Err: err}
 }

@@ -284,7 +284,7 @@ func (m *Manager) list(ctx context.Context, p skill.Principal, q Query) ([]*audi
 func (s sight) narrow(p skill.Principal, q *Query) error {
 	if s.tenant != "" {
 		if q.Tenant != "" && q.Tenant != s.tenant {
-			return &skill.Error{Op: "executions.List", Code: skill.Forbidden, Subject: p.ID, Message: "only the operator may name another tenant"}
+			return &skill.Error{Op: "executions.List", Code: skill.Forbidden, Subject: p.ID, Message: "only the operator can select another tenant"}
 		}
 		q.Tenant = s.tenant
 	}

@@ -99,7 +99,7 @@ func (q *Quotas) start() {
 func (q *Quotas) ask(ctx context.Context, c *caller, now time.Time) error {
 	if !q.failed.IsZero() && now.Sub(q.failed) < pause {
 		q.mu.Unlock()
-		return unavailable(errors.New("it did not answer a moment ago"))
+		return unavailable(errors.New("the database did not respond a moment ago"))
 	}
 	q.waiting = append(q.waiting, c)
 	for _, l := range c.limits {

@@ -123,7 +123,7 @@ func newBox() *box {
 		"wait": func(ctx context.Context, c toolbox.Call) *toolbox.Outcome {
 			<-ctx.Done()
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return goesWrong(c, skill.Timeout, "the time that the caller gave ran out")
+				return goesWrong(c, skill.Timeout, "the caller's deadline expired")
 			}
 			return goesWrong(c, skill.Cancelled, "the call was cancelled")
 		},

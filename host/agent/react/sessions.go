@@ -36,7 +36,7 @@ func (a *Agent) Session(ctx context.Context, p skill.Principal, id string) (*con
 	case errors.Is(err, conversations.ErrNotFound):
 		return nil, notFound()
 	case err != nil:
-		return nil, unavailable("react.Session", "the records cannot be read now; try again in a moment", err)
+		return nil, unavailable("react.Session", "the records are unavailable; retry", err)
 	case own && s.PrincipalType != string(p.Type): // an API key and a person may have one id
 		return nil, notFound()
 	}

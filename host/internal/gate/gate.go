@@ -69,7 +69,7 @@ type FullError struct {
 }
 
 // Error implements error. Callers get better words from [Refusal].
-func (f *FullError) Error() string { return "there is no place" }
+func (f *FullError) Error() string { return "the queue is full" }
 
 // Refusal is the error of a gate as a caller gets it: RATE_LIMITED with the time to come
 // back, or what ended its context. what says what there is too much of.
@@ -82,9 +82,9 @@ func Refusal(err error, op, what string) *skill.Error {
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &skill.Error{Op: op, Code: skill.Timeout, Message: "the time of the request ran out while it waited for its turn", Err: err}
+		return &skill.Error{Op: op, Code: skill.Timeout, Message: "the request timed out while it was queued", Err: err}
 	}
-	return &skill.Error{Op: op, Code: skill.Cancelled, Message: "the caller left while the request waited for its turn", Err: err}
+	return &skill.Error{Op: op, Code: skill.Cancelled, Message: "the client disconnected while the request was queued", Err: err}
 }
 
 // Gate is safe for concurrent use.

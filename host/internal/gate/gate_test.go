@@ -135,8 +135,8 @@ func TestRefusal(t *testing.T) {
 	}{
 		{&FullError{After: 1500 * time.Millisecond}, skill.RateLimited, "too many lists are read; try again in 1500 ms"},
 		{fmt.Errorf("x: %w", &FullError{}), skill.RateLimited, "too many lists are read; try again in 1 ms"},
-		{context.DeadlineExceeded, skill.Timeout, "the time of the request ran out while it waited for its turn"},
-		{errors.New("it closed its connection"), skill.Cancelled, "the caller left while the request waited for its turn"},
+		{context.DeadlineExceeded, skill.Timeout, "the request timed out while it was queued"},
+		{errors.New("it closed its connection"), skill.Cancelled, "the client disconnected while the request was queued"},
 	} {
 		got := Refusal(c.err, "x", "too many lists are read")
 		if got.Code != c.code || got.Message != c.want || (got.Details["retry_after_ms"] != nil) != (c.code == skill.RateLimited) {
