@@ -171,7 +171,7 @@ func may(p skill.Principal, scope, name string) error {
 		return &skill.Error{Op: "agentskills", Code: skill.Unauthorized, Message: "who calls is not known; send a token or a key"}
 	case scope == skill.ScopeInvoke && name != "" && p.MayInvoke(skill.ID(name)):
 	case !p.May(scope):
-		return &skill.Error{Op: "agentskills", Code: skill.Forbidden, Message: "this needs the scope " + scope + ", which the caller does not have"}
+		return &skill.Error{Op: "agentskills", Code: skill.Forbidden, Message: "missing scope " + scope}
 	}
 	return nil
 }

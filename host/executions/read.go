@@ -87,7 +87,7 @@ func sees(p skill.Principal) (sight, error) {
 	case p.May(skill.ScopeExecutions):
 		return sight{p.Tenant, p.ID, p.Type}, nil
 	}
-	return sight{}, &skill.Error{Op: "executions.sees", Code: skill.Forbidden, Subject: p.ID, Message: "this needs the scope " + skill.ScopeExecutions}
+	return sight{}, &skill.Error{Op: "executions.sees", Code: skill.Forbidden, Subject: p.ID, Message: "missing scope " + skill.ScopeExecutions}
 }
 
 // has reports whether an execution is in sight.

@@ -35,7 +35,7 @@ func TestWithoutTheAgent(t *testing.T) {
 	for _, r := range agentPaths {
 		for key, status := range map[string]int{"": 401, "reader": 403, "agent": 404} {
 			resp, body := s.do(t, r[0], r[1], r[2], "X-API-Key", key)
-			if off := bytes.Contains(body, []byte("the agent is off")); resp.StatusCode != status || off != (status == 404) {
+			if off := bytes.Contains(body, []byte("the agent is disabled")); resp.StatusCode != status || off != (status == 404) {
 				t.Errorf("%s %s by %q: %d %s", r[0], r[1], key, resp.StatusCode, body)
 			}
 		}

@@ -114,7 +114,7 @@ func TestTasksThatFail(t *testing.T) {
 		{"no skill", nil, &skill.Error{Code: skill.AgentSkillNotFound, Message: "there is no skill x", Details: map[string]any{"available": []string{"echo"}}}, 404, `"available":["echo"]`},
 		{"busy", nil, &skill.Error{Code: skill.RateLimited, Message: "too many tasks", Details: map[string]any{"retry_after_ms": 10}}, 429, `"RATE_LIMITED"`},
 		{"no record", nil, &skill.Error{Code: skill.AuditUnavailable, Message: "the session cannot be written"}, 503, `"AUDIT_UNAVAILABLE"`},
-		{"not allowed", nil, &skill.Error{Code: skill.Forbidden, Message: "this needs the scope agent:run"}, 403, `"FORBIDDEN"`},
+		{"not allowed", nil, &skill.Error{Code: skill.Forbidden, Message: "missing scope agent:run"}, 403, `"FORBIDDEN"`},
 		{"a range", nil, &skill.Error{Code: skill.AgentValidationError, Message: "options.max_iterations: must be 1 to 10"}, 422, `"AGENT_VALIDATION_ERROR"`},
 		{"nothing", nil, nil, 500, `"INTERNAL"`},
 		{"an error of no kind", nil, context.DeadlineExceeded, 500, `"INTERNAL"`},

@@ -136,7 +136,7 @@ func TestTheConsoleIsMounted(t *testing.T) {
 		{"POST", "/console/x", 1001, 413, "PAYLOAD_TOO_LARGE"},
 		{"POST", "/console/upload", limit, 200, "POST /console/upload 307200"},
 		{"POST", "/console/upload", limit + 1<<20, 413, "PAYLOAD_TOO_LARGE"},
-		{"DELETE", "/console/x", 0, 405, "does not take the method"},
+		{"DELETE", "/console/x", 0, 405, "method not allowed"},
 	} {
 		resp, body := s.do(t, tc.method, tc.path, strings.Repeat("x", tc.n))
 		if resp.StatusCode != tc.status || !bytes.Contains(body, []byte(tc.want)) {

@@ -71,7 +71,7 @@ func TestPullNeedsTheScope(t *testing.T) {
 		}
 	}
 	s := start(t, func(o *httpapi.Options) { o.Definitions = &httpapitest.Definitions{} })
-	if resp, answer := s.do(t, "POST", "/skills", body, "Content-Type", "application/json"); resp.StatusCode != 403 || !bytes.Contains(answer, []byte("takes no uploads")) {
+	if resp, answer := s.do(t, "POST", "/skills", body, "Content-Type", "application/json"); resp.StatusCode != 403 || !bytes.Contains(answer, []byte("uploads are disabled")) {
 		t.Errorf("no uploads: %d %s", resp.StatusCode, answer)
 	}
 	s, _ = startUploads(t, nil)

@@ -89,7 +89,7 @@ func (d *door) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *
 	d.mu.Unlock()
 	switch {
 	case !p.May(skill.ScopeInvoke):
-		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Forbidden, Message: "this needs the scope skills:invoke"})
+		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Forbidden, Message: "missing scope skills:invoke"})
 	case run == nil:
 		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.NotFound, Message: "there is no skill of this id"})
 	}

@@ -172,7 +172,7 @@ func mayChat(p skill.Principal) error {
 	case p.ID == "" || p.Type == "":
 		return &skill.Error{Op: "chat.authorize", Code: skill.Unauthorized, Message: "conversations need a caller who is known"}
 	case !p.May(skill.ScopeAgent):
-		return &skill.Error{Op: "chat.authorize", Code: skill.Forbidden, Subject: p.ID, Message: "this needs the scope " + skill.ScopeAgent}
+		return &skill.Error{Op: "chat.authorize", Code: skill.Forbidden, Subject: p.ID, Message: "missing scope " + skill.ScopeAgent}
 	}
 	return nil
 }

@@ -196,7 +196,7 @@ func mayRun(p skill.Principal) error {
 	case p.ID == "":
 		return &skill.Error{Op: "react.Execute", Code: skill.Unauthorized, Message: "the agent works for callers who are known"}
 	case !p.May(skill.ScopeAgent):
-		return &skill.Error{Op: "react.Execute", Code: skill.Forbidden, Subject: p.ID, Message: "this needs the scope " + skill.ScopeAgent}
+		return &skill.Error{Op: "react.Execute", Code: skill.Forbidden, Subject: p.ID, Message: "missing scope " + skill.ScopeAgent}
 	case p.Tenant == "": // whose sessions nobody could tell from anybody's
 		return &skill.Error{Op: "react.Execute", Code: skill.Forbidden, Subject: p.ID, Message: "the caller belongs to no tenant, and so can have no sessions"}
 	}

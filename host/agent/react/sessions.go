@@ -29,7 +29,7 @@ func (a *Agent) Session(ctx context.Context, p skill.Principal, id string) (*con
 	case p.May(skill.ScopeExecutions), p.May(skill.ScopeAgent):
 		whose, own = conversations.Owner{Tenant: p.Tenant, Principal: p.ID}, true
 	default:
-		return nil, &skill.Error{Op: "react.Session", Code: skill.Forbidden, Subject: p.ID, Message: "this needs the scope " + skill.ScopeExecutions}
+		return nil, &skill.Error{Op: "react.Session", Code: skill.Forbidden, Subject: p.ID, Message: "missing scope " + skill.ScopeExecutions}
 	}
 	s, err := a.o.Sessions.Session(ctx, whose, id)
 	switch {

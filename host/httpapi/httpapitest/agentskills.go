@@ -140,7 +140,7 @@ func (a *AgentSkills) RunScript(ctx context.Context, p skill.Principal, r skill.
 	case p.ID == "":
 		return skill.Failure(id, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Unauthorized, Message: "this needs credentials"})
 	case !p.May(skill.ScopeInvoke):
-		return skill.Failure(id, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Forbidden, Message: "this needs the scope " + skill.ScopeInvoke})
+		return skill.Failure(id, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Forbidden, Message: "missing scope " + skill.ScopeInvoke})
 	case f == nil:
 		return skill.Failure(id, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.NotFound, Message: "the skill has no such script"})
 	}

@@ -62,7 +62,7 @@ func (d *Door) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *
 	case p.ID == "":
 		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Unauthorized, Message: "this needs credentials"})
 	case !p.MayInvoke(r.SkillID):
-		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Forbidden, Message: "this needs the scope " + skill.ScopeInvoke})
+		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Forbidden, Message: "missing scope " + skill.ScopeInvoke})
 	case f == nil:
 		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.NotFound, Message: fmt.Sprintf("there is no skill %q", r.SkillID)})
 	case r.Version != "" && r.Version != meta.Version:

@@ -93,7 +93,7 @@ func may(p skill.Principal, scope string) error {
 	case p.ID == "":
 		return &skill.Error{Code: skill.Unauthorized, Message: "this needs credentials"}
 	case !p.May(scope):
-		return &skill.Error{Code: skill.Forbidden, Message: "this needs the scope " + scope}
+		return &skill.Error{Code: skill.Forbidden, Message: "missing scope " + scope}
 	}
 	return nil
 }
