@@ -128,7 +128,7 @@ func TestApprovedSkillChanges(t *testing.T) {
 	if id == first || digest == before || previous != before {
 		t.Errorf("approval %s then %s, digest %s then %s, which names %s", first, id, before, digest, previous)
 	}
-	a, err := h.approvals.Get(p, id)
+	a, err := h.approvals.Get(t.Context(), p, id)
 	if err != nil || a.Digest != digest || a.PreviousDigest != before {
 		t.Errorf("on record: %+v, %v", a, err)
 	}

@@ -12,12 +12,12 @@ import (
 	"openskill/sdk/skill"
 )
 
-// openApprovals opens the record of what people have approved.
-func (h *Host) openApprovals(d state) (err error) {
+// openApprovals opens the store of what people have approved.
+func (h *Host) openApprovals(ctx context.Context, d state) (err error) {
 	h.copies.dir = approvedDir(d.root)
 	h.copies.sweepOld()
-	h.approvals, err = approval.Open(approval.Options{
-		Dir: approval.Dir(d.root), Policy: approval.Policy(h.settings.ScriptApproval), Log: h.log, Record: RecordApprovals(h.kept.db),
+	h.approvals, err = approval.Open(ctx, approval.Options{
+		Rows: h.kept.db.Approvals(), Dir: approval.Dir(d.root), Policy: approval.Policy(h.settings.ScriptApproval), Log: h.log, Record: RecordApprovals(h.kept.db),
 	})
 	return err
 }

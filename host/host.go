@@ -156,7 +156,7 @@ func (h *Host) open(roots []registry.Root, o *Options) (err error) {
 	if err := h.openAgentSkills(o.AgentRoots); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
-	if err := h.openApprovals(dirs); err != nil {
+	if err := h.openApprovals(context.Background(), dirs); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
 	if err := h.openRunners(s, dirs); err != nil {

@@ -41,7 +41,7 @@ func (h *Host) Usage(ctx context.Context, p skill.Principal, tenant string) (*sk
 		u.Stored = append(u.Stored, storedUsage(one.Kind, one.Has, one.Quota))
 	}
 	if h.approvals != nil {
-		n, most, err := h.approvals.Waiting(tenant)
+		n, most, err := h.approvals.Waiting(ctx, tenant)
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -20,8 +21,8 @@ func (a *app) approvalsCommand() *cobra.Command {
 		Use:   "approvals",
 		Short: "List and decide the approvals that scripts requested",
 		Long: `Shows and decides what scripts of Agent Skills asked, where the operator wants to be
-asked (OPENSKILL_SCRIPT_APPROVAL). It works on the record in the state folder; a
-host that runs sees at once what is decided here.`,
+asked (OPENSKILL_SCRIPT_APPROVAL). It works on the host's database; a host that runs
+sees at once what is decided here.`,
 		Example: `  openskill approvals list --only pending
   openskill approvals approve 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f`,
 	}
@@ -30,17 +31,23 @@ host that runs sees at once what is decided here.`,
 	return cmd
 }
 
-// approvals opens the record of the settings' state folder.
-func (a *app) approvals(flags *settingsFlags, record approval.Record) (*approval.Store, error) {
+// withApprovals calls do with the approvals in the database of the settings, which must be
+// there unless an older release left approvals in the state folder.
+func (a *app) withApprovals(ctx context.Context, flags *settingsFlags, do func(*approval.Store) error) error {
 	s, err := a.load(flags)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	store, err := approval.Open(approval.Options{Dir: approval.Dir(s.StateDir), Record: record, Log: a.logger(level(s, slog.LevelWarn))})
-	if err != nil {
-		return nil, hostFailed(cause(err))
-	}
-	return store, nil
+	_, err = os.Stat(approval.Dir(s.StateDir))
+	return a.withDatabase(ctx, flags, err != nil, auditFailed, func(db *store.DB) error {
+		approvals, err := approval.Open(ctx, approval.Options{
+			Rows: db.Approvals(), Dir: approval.Dir(s.StateDir), Record: host.RecordApprovals(db), Log: a.logger(level(s, slog.LevelWarn)),
+		})
+		if err != nil {
+			return hostFailed(cause(err))
+		}
+		return do(approvals)
+	})
 }
 
 // cause is what the operator must mend: an error's own cause where it has one.
@@ -65,7 +72,7 @@ func (a *app) approvalsListCommand() *cobra.Command {
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"data": […]}`)
 	cmd.Flags().Var(&word{&state, "STATE"}, "only", "only those in this state: pending, approved, denied, expired or used")
-	cmd.RunE = func(*cobra.Command, []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var only approval.State
 		if state != "" {
 			var err error
@@ -73,30 +80,27 @@ func (a *app) approvalsListCommand() *cobra.Command {
 				return usage("--only %s: there is no such state; there are pending, approved, denied, expired and used", quote(state))
 			}
 		}
-		store, err := a.approvals(flags, nil)
-		if err != nil {
-			return err
-		}
-		defer store.Close()
-		all, err := everyApproval(store, only)
-		if err != nil {
-			return hostFailed(cause(err))
-		}
-		if asJSON {
-			return a.printJSON(struct {
-				Data []approval.Approval `json:"data"`
-			}{all})
-		}
-		return a.print("%s\n", approvalTable(all))
+		return a.withApprovals(cmd.Context(), flags, func(approvals *approval.Store) error {
+			all, err := everyApproval(cmd.Context(), approvals, only)
+			if err != nil {
+				return hostFailed(cause(err))
+			}
+			if asJSON {
+				return a.printJSON(struct {
+					Data []approval.Approval `json:"data"`
+				}{all})
+			}
+			return a.print("%s\n", approvalTable(all))
+		})
 	}
 	return cmd
 }
 
 // everyApproval gives all pages of a list.
-func everyApproval(store *approval.Store, only approval.State) ([]approval.Approval, error) {
+func everyApproval(ctx context.Context, approvals *approval.Store, only approval.State) ([]approval.Approval, error) {
 	all := []approval.Approval{}
 	for cursor := ""; ; {
-		page, next, err := store.ListState(skill.Local(), only, cursor, approval.MaxPage)
+		page, next, err := approvals.ListState(ctx, skill.Local(), only, cursor, approval.MaxPage)
 		all = append(all, page...)
 		if err != nil || next == "" {
 			return all, err
@@ -153,12 +157,7 @@ call, as the record says.`,
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object an approval")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withDatabase(cmd.Context(), flags, false, hostFailed, func(db *store.DB) error {
-			approvals, err := a.approvals(flags, host.RecordApprovals(db))
-			if err != nil {
-				return err
-			}
-			defer approvals.Close()
+		return a.withApprovals(cmd.Context(), flags, func(approvals *approval.Store) error {
 			for _, id := range args {
 				if err := a.decide(cmd.Context(), approvals, id, approve, asJSON); err != nil {
 					return err
@@ -170,8 +169,8 @@ call, as the record says.`,
 	return cmd
 }
 
-func (a *app) decide(ctx context.Context, store *approval.Store, id string, approve, asJSON bool) error {
-	p, err := store.Decide(ctx, skill.Local(), id, approve)
+func (a *app) decide(ctx context.Context, approvals *approval.Store, id string, approve, asJSON bool) error {
+	p, err := approvals.Decide(ctx, skill.Local(), id, approve)
 	var e *skill.Error
 	switch {
 	case errors.As(err, &e) && (e.Code == skill.NotFound || e.Code == skill.Conflict):

@@ -114,8 +114,8 @@ func (t *localTalker) Tools(ctx context.Context) (json.RawMessage, error) {
 	return list, err
 }
 
-func (t *localTalker) Approval(_ context.Context, id string) (*client.Approval, error) {
-	a, err := t.h.Approvals().Get(skill.Local(), id)
+func (t *localTalker) Approval(ctx context.Context, id string) (*client.Approval, error) {
+	a, err := t.h.Approvals().Get(ctx, skill.Local(), id)
 	if err != nil {
 		return nil, err
 	}

@@ -137,39 +137,33 @@ func shownAll(args []string) (shown []string, cut bool) {
 // callHash names a run: two of them have the same one if script, arguments and standard
 // input are the same.
 func callHash(a *Ask) string {
-	h := sha256.New()
-	put := func(b []byte) {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(b)))
-		h.Write(n[:])
-		h.Write(b)
-	}
-	put([]byte(a.Script))
-	put(a.Input)
+	parts := [][]byte{[]byte(a.Script), a.Input}
 	for _, arg := range a.Arguments {
-		put([]byte(arg))
+		parts = append(parts, []byte(arg))
+	}
+	return hashed(parts)
+}
+
+// Key names what an approval is for: asks with equal keys are the same ask.
+func (a *Approval) Key() string {
+	parts := []string{string(a.Policy), a.Tenant, a.Skill, a.Digest}
+	if a.Policy == PerCall {
+		parts = append(parts, a.CallHash, a.Caller)
+	}
+	return hashed(parts)
+}
+
+// hashed is a SHA-256 over parts, with the length of each before it.
+func hashed[T string | []byte](parts []T) string {
+	h := sha256.New()
+	for _, p := range parts {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
+		h.Write(n[:])
+		h.Write([]byte(p))
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
-
-// key is what an approval is for. Asks with equal keys are the same ask.
-type key struct {
-	policy        Policy
-	tenant, skill string
-	digest        string
-	call, caller  string // by the policy call
-}
-
-func (a *Approval) key() key {
-	k := key{policy: a.Policy, tenant: a.Tenant, skill: a.Skill, digest: a.Digest}
-	if a.Policy == PerCall {
-		k.call, k.caller = a.CallHash, a.Caller
-	}
-	return k
-}
-
-// owner is whose skill an approval is about.
-type owner struct{ tenant, skill string }
 
 // at gives the approval as it is at a time: what is pending, or approved and for one
 // call, is expired when its time has come.

@@ -5,9 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,15 +14,15 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Options of a Store. Dir is required.
+// Options of a Store. Rows is required.
 type Options struct {
-	Dir    string        // for the record; made when something is first recorded. See Dir
+	Rows   Rows
+	Dir    string        // of an older release, whose approvals are imported; "": none
 	Policy Policy        // ""; Never
 	TTL    time.Duration // how long an ask is pending, an approved call can be used, and a denial holds; 0: 15 minutes
 
-	MaxPending int   // pending asks of one tenant; 0: 100
-	MaxBytes   int64 // of the record, above which it is begun anew; 0: 4 MiB
-	MaxPast    int   // asks that are over, of one tenant, that a record begun anew keeps; 0: 200
+	MaxPending int // pending asks of one tenant; 0: 100
+	MaxPast    int // asks of one tenant that are over and kept; 0: 200
 
 	Record Record           // of decisions; nil: they are in this store alone
 	Now    func() time.Time // nil: the system's clock
@@ -33,168 +32,95 @@ type Options struct {
 // Record puts a decision on record, of which a says what is so afterwards, and then makes it.
 type Record func(ctx context.Context, by skill.Principal, a *Approval, do func() error) error
 
-// Store keeps approvals. It is safe for concurrent use, and several processes may have
-// one of the same folder.
+// Store keeps approvals. It is safe for concurrent use, and several processes may have one
+// of the same rows.
 type Store struct {
-	o Options
-
-	change chan struct{} // has a place for who changes the record; taken before mu
-	mu     sync.Mutex    // guards what follows
-	record record
-	all    map[string]*Approval
-	latest map[key]*Approval   // the one that was asked last
-	before map[owner]*Approval // the one that was approved last
-	closed bool
+	o      Options
+	closed atomic.Bool
 }
 
-// Open reads the record.
-func Open(o Options) (*Store, error) {
-	if o.Dir == "" {
-		return nil, errors.New("approval.Open: Dir is required")
+// Open opens the store. Approvals of an older release in o.Dir are imported first.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.Rows == nil {
+		return nil, errors.New("approval.Open: Rows is required")
 	}
 	var err error
 	if o.Policy, err = ParsePolicy(string(o.Policy)); err != nil {
 		return nil, err
 	}
-	or(&o.TTL, 15*time.Minute)
-	or(&o.MaxPending, 100)
-	or(&o.MaxBytes, 4<<20)
-	or(&o.MaxPast, 200)
+	o.TTL, o.MaxPending, o.MaxPast = cmp.Or(o.TTL, 15*time.Minute), cmp.Or(o.MaxPending, 100), cmp.Or(o.MaxPast, 200)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	s := &Store{o: o, change: make(chan struct{}, 1)}
-	s.reset()
-	s.record = record{dir: o.Dir, log: o.Log, max: o.MaxBytes, apply: s.apply, reset: s.reset, live: s.live}
-	if err := s.record.catchUp(); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	if n := s.record.tail; n > 0 {
-		o.Log.Warn("the record of approvals ends within a line, which is skipped: a crash tore it, unless it is being written",
-			slog.String("file", recordFile), slog.Int64("at", s.record.read), slog.Int64("bytes", n))
-	}
-	return s, nil
+	s := &Store{o: o}
+	return s, s.importOld(ctx)
 }
 
-func or[T int | int64 | time.Duration](p *T, d T) {
-	if *p <= 0 {
-		*p = d
-	}
-}
-
-// Close gives the record up. It may be called twice; what is called afterwards fails.
+// Close closes the store. It may be called twice; later calls of other methods fail.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	s.record.close()
+	s.closed.Store(true)
 	return nil
 }
 
 // Policy is the one that the store was opened with, never "".
 func (s *Store) Policy() Policy { return s.o.Policy }
 
-// reset and apply are called by the record, under mu.
-func (s *Store) reset() {
-	s.all, s.latest, s.before = map[string]*Approval{}, map[key]*Approval{}, map[owner]*Approval{}
-}
+// changeWait is how long a change waits for those of others.
+const changeWait = 5 * time.Second
 
-func (s *Store) apply(l *line) {
-	a := l.Approval
-	s.all[a.ID] = a
-	if last := s.latest[a.key()]; last == nil || a.ID >= last.ID {
-		s.latest[a.key()] = a
+// find returns the approvals that q selects, the newest first.
+func (s *Store) find(ctx context.Context, q Query) ([]*Approval, error) {
+	if s.closed.Load() {
+		return nil, errClosed()
 	}
-	if a.DecidedAt.IsZero() || a.State != Approved && a.State != Used {
-		return
-	}
-	of := owner{a.Tenant, a.Skill}
-	if last := s.before[of]; last == nil || !a.DecidedAt.Before(last.DecidedAt) {
-		s.before[of] = a
-	}
-}
-
-// live is what a record that is begun anew keeps, in order of id: what holds, what was
-// approved last of each skill, and a few of what is over.
-func (s *Store) live(now time.Time) []*Approval {
-	keep := map[string]*Approval{}
-	for _, a := range s.before {
-		keep[a.ID] = s.all[a.ID] // not a itself: it may have been withdrawn since
-	}
-	past := map[string]int{}
-	for _, a := range s.sorted() {
-		if !a.holds(now) {
-			if past[a.Tenant]++; past[a.Tenant] > s.o.MaxPast {
-				continue
-			}
-		}
-		keep[a.ID] = a
-	}
-	list := make([]*Approval, 0, len(keep))
-	for _, a := range keep {
-		list = append(list, a)
-	}
-	slices.SortFunc(list, func(a, b *Approval) int { return cmp.Compare(a.ID, b.ID) })
-	return list
-}
-
-// sorted gives all, the newest first.
-func (s *Store) sorted() []*Approval {
-	list := make([]*Approval, 0, len(s.all))
-	for _, a := range s.all {
-		list = append(list, a)
-	}
-	slices.SortFunc(list, func(a, b *Approval) int { return cmp.Compare(b.ID, a.ID) })
-	return list
-}
-
-// look calls f with the record as it is now.
-func (s *Store) look(f func(now time.Time)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errClosed()
-	}
-	if err := s.record.catchUp(); err != nil {
-		return err
-	}
-	f(s.now())
-	return nil
-}
-
-// alter calls f with the record as it is now, while no other process changes it, and
-// returns when the changes that f gives are on the disk.
-func (s *Store) alter(ctx context.Context, f func(now time.Time) ([]*line, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, lockWait)
-	defer cancel()
-	select {
-	case s.change <- struct{}{}:
-		defer func() { <-s.change }()
-	case <-ctx.Done():
-		return unwritable(errors.New("others change it for too long"))
-	}
-	unlock, err := s.record.whole(ctx)
+	q.Now = s.now()
+	list, err := s.o.Rows.Select(ctx, &q)
 	if err != nil {
-		return err
+		return nil, unreadable(err)
 	}
-	defer unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	return list, nil
+}
+
+// change calls f while no other process changes approvals. The changes that it makes are
+// durable when change returns.
+func (s *Store) change(ctx context.Context, tenant string, f func(tx Tx, now time.Time) error) error {
+	if s.closed.Load() {
 		return errClosed()
 	}
-	if err := s.record.catchUp(); err != nil {
-		return err
+	ctx, cancel := context.WithTimeout(ctx, changeWait)
+	defer cancel()
+	var own error
+	err := s.o.Rows.Change(ctx, tenant, func(tx Tx) error {
+		own = f(tx, s.now())
+		return own
+	})
+	if err != nil && own == nil {
+		return unwritable(err)
 	}
-	now := s.now()
-	lines, err := f(now)
-	if err != nil || len(lines) == 0 {
-		return err
+	return own
+}
+
+// first returns the newest approval that q selects, or nil.
+func first(tx Tx, q Query) (*Approval, error) {
+	q.Limit = 1
+	list, err := tx.Select(&q)
+	if err != nil {
+		return nil, unreadable(err)
 	}
-	return s.record.add(now, lines)
+	if len(list) == 0 {
+		return nil, nil
+	}
+	return list[0], nil
+}
+
+func put(tx Tx, a *Approval) error {
+	if err := tx.Put(a); err != nil {
+		return unwritable(err)
+	}
+	return nil
 }
 
 func (s *Store) now() time.Time { return s.o.Now().UTC().Truncate(time.Millisecond) }
@@ -216,54 +142,47 @@ func (s *Store) Check(ctx context.Context, a Ask) error {
 		return &skill.Error{Op: "approval.Check", Code: skill.Internal, Message: "an ask without tenant, caller, skill, script or digest"}
 	}
 	a.Skill = skill.CleanText(a.Skill, maxName) // as it is read back from the record
-	k := (&Approval{Policy: s.o.Policy, Tenant: a.Tenant, Skill: a.Skill, Digest: a.Digest, CallHash: callHash(&a), Caller: a.Caller}).key()
-	may := false
-	var answer *Approval
-	err := s.look(func(now time.Time) {
-		last := s.latest[k]
-		if last == nil || !last.holds(now) {
-			return
-		}
-		if last.State != Approved {
-			answer = last
-		} else {
-			may = s.o.Policy == PerVersion // the other one is used up, which is a change
-		}
-	})
-	if err != nil || may {
+	key := (&Approval{Policy: s.o.Policy, Tenant: a.Tenant, Skill: a.Skill, Digest: a.Digest, CallHash: callHash(&a), Caller: a.Caller}).Key()
+	found, err := s.find(ctx, Query{Key: key, Limit: 1})
+	if err != nil {
 		return err
 	}
-	if answer != nil {
-		return refused(answer)
+	if len(found) == 1 && found[0].holds(s.now()) {
+		switch last := found[0]; {
+		case last.State != Approved:
+			return refused(last)
+		case s.o.Policy == PerVersion: // the other one is used up, which is a change
+			return nil
+		}
 	}
-	err = s.alter(ctx, func(now time.Time) ([]*line, error) {
-		last := s.latest[k]
+	var answer *Approval
+	err = s.change(ctx, a.Tenant, func(tx Tx, now time.Time) error {
+		last, err := first(tx, Query{Key: key})
 		switch {
+		case err != nil:
+			return err
 		case last == nil || !last.holds(now):
-			return s.ask(now, &a, &answer)
+			answer, err = s.ask(tx, now, &a)
+			return err
 		case last.State != Approved:
 			answer = last
-			return nil, nil
-		}
-		may = true
-		if s.o.Policy == PerVersion {
-			return nil, nil
+			return nil
+		case s.o.Policy == PerVersion:
+			return nil
 		}
 		spent := *last
 		spent.State, spent.UsedAt, spent.ExpiresAt = Used, now, time.Time{}
-		return []*line{{Event: used, At: now, By: a.Caller, Approval: &spent}}, nil
+		return put(tx, &spent)
 	})
-	switch {
-	case err != nil || may:
+	if err != nil || answer == nil {
 		return err
-	case answer == nil:
-		return &skill.Error{Op: "approval.Check", Code: skill.Internal, Message: "an ask without an answer"}
 	}
 	return refused(answer)
 }
 
-// ask makes a pending approval, and room for it.
-func (s *Store) ask(now time.Time, a *Ask, to **Approval) ([]*line, error) {
+// ask makes a pending approval, and room for it: the oldest of the same caller, or else of
+// its tenant, expires where there are too many.
+func (s *Store) ask(tx Tx, now time.Time, a *Ask) (*Approval, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return nil, &skill.Error{Op: "approval.Check", Code: skill.Internal, Err: err}
@@ -274,55 +193,39 @@ func (s *Store) ask(now time.Time, a *Ask, to **Approval) ([]*line, error) {
 		Tenant: a.Tenant, Caller: a.Caller, AskedAt: now, ExpiresAt: now.Add(s.o.TTL),
 	}
 	made.Arguments, made.ArgumentsCut = shownAll(a.Arguments)
-	if last := s.before[owner{a.Tenant, a.Skill}]; last != nil && last.Digest != a.Digest {
-		made.PreviousDigest = last.Digest
+	before, err := first(tx, Query{Tenant: a.Tenant, Skill: a.Skill, Approved: true})
+	if err != nil {
+		return nil, err
 	}
-	lines := []*line{{Event: asked, At: now, By: a.Caller, Approval: made}}
-	if goes := s.surplus(now, a); goes != nil {
-		out := *goes
-		out.State, out.ExpiresAt = Expired, now
-		lines = append([]*line{{Event: expired, At: now, Approval: &out}}, lines...)
+	if before != nil && before.Digest != a.Digest {
+		made.PreviousDigest = before.Digest
 	}
-	*to = made
-	return lines, nil
-}
-
-// surplus is the pending ask that makes room for a new one, nil if there is room: the
-// oldest of the same caller, or else of its tenant.
-func (s *Store) surplus(now time.Time, a *Ask) *Approval {
-	n := 0
-	var own, oldest *Approval
-	for _, o := range s.all {
-		if o.Tenant != a.Tenant || o.at(now).State != Pending {
-			continue
-		}
-		n++
-		if oldest == nil || o.ID < oldest.ID {
-			oldest = o
-		}
-		if o.Caller == a.Caller && (own == nil || o.ID < own.ID) {
-			own = o
-		}
+	pending, err := tx.Select(&Query{Tenant: a.Tenant, State: Pending, Now: now, Limit: s.o.MaxPending})
+	if err != nil {
+		return nil, unreadable(err)
 	}
-	switch {
-	case n < s.o.MaxPending:
-		return nil
-	case own != nil:
-		return own
-	}
-	return oldest
-}
-
-// Waiting gives how many asks of a tenant are pending, and the most that may be.
-func (s *Store) Waiting(tenant string) (n, most int, err error) {
-	err = s.look(func(now time.Time) {
-		for _, a := range s.all {
-			if a.Tenant == tenant && a.at(now).State == Pending {
-				n++
+	if len(pending) == s.o.MaxPending {
+		goes := pending[len(pending)-1]
+		for _, p := range pending {
+			if p.Caller == a.Caller {
+				goes = p // the newest come first, so that this ends with the caller's oldest
 			}
 		}
-	})
-	return n, s.o.MaxPending, err
+		goes.State, goes.ExpiresAt = Expired, now
+		if err := put(tx, goes); err != nil {
+			return nil, err
+		}
+	}
+	if err := tx.Prune(a.Tenant, now, s.o.MaxPast); err != nil {
+		return nil, unwritable(err)
+	}
+	return made, put(tx, made)
+}
+
+// Waiting returns how many asks of a tenant are pending, and the most that may be.
+func (s *Store) Waiting(ctx context.Context, tenant string) (n, most int, err error) {
+	pending, err := s.find(ctx, Query{Tenant: tenant, State: Pending, Limit: s.o.MaxPending})
+	return len(pending), s.o.MaxPending, err
 }
 
 // refused is what a caller is told whose script may not run yet.
@@ -353,54 +256,51 @@ const MaxPage = 100
 // List gives at most limit (1 to MaxPage) approvals, the newest first, and the cursor of
 // the next page or "". Who has skills:admin sees those of all tenants, who has
 // skills:read those of its own; what was given to a script is shown to fewer, see told.
-func (s *Store) List(p skill.Principal, cursor string, limit int) ([]Approval, string, error) {
-	return s.ListState(p, "", cursor, limit)
+func (s *Store) List(ctx context.Context, p skill.Principal, cursor string, limit int) ([]Approval, string, error) {
+	return s.ListState(ctx, p, "", cursor, limit)
 }
 
 // ListState is List for those in one state; "" means any.
-func (s *Store) ListState(p skill.Principal, state State, cursor string, limit int) ([]Approval, string, error) {
+func (s *Store) ListState(ctx context.Context, p skill.Principal, state State, cursor string, limit int) ([]Approval, string, error) {
 	if err := mayLook(p); err != nil {
 		return nil, "", err
 	}
 	if limit < 1 || limit > MaxPage {
 		return nil, "", &skill.Error{Op: "approval.List", Code: skill.InvalidArgument, Subject: "limit", Message: "limit: must be a whole number from 1 to " + strconv.Itoa(MaxPage)}
 	}
-	page, next := []Approval{}, ""
-	err := s.look(func(now time.Time) {
-		for _, a := range s.sorted() {
-			shown := a.at(now)
-			if cursor != "" && a.ID >= cursor || !visible(p, a) || state != "" && shown.State != state {
-				continue
-			}
-			if len(page) == limit {
-				next = page[limit-1].ID
-				return
-			}
-			page = append(page, told(p, shown))
-		}
-	})
+	q := Query{State: state, Before: cursor, Limit: limit + 1}
+	if !p.May(skill.ScopeAdmin) {
+		q.Tenant = p.Tenant
+	}
+	list, err := s.find(ctx, q)
 	if err != nil {
 		return nil, "", err
+	}
+	next := ""
+	if len(list) > limit {
+		list = list[:limit]
+		next = list[limit-1].ID
+	}
+	page, now := make([]Approval, 0, len(list)), s.now()
+	for _, a := range list {
+		page = append(page, told(p, a.at(now)))
 	}
 	return page, next, nil
 }
 
-// Get gives one approval, to those who may see it.
-func (s *Store) Get(p skill.Principal, id string) (Approval, error) {
+// Get returns one approval, to those who may see it.
+func (s *Store) Get(ctx context.Context, p skill.Principal, id string) (Approval, error) {
 	if err := mayLook(p); err != nil {
 		return Approval{}, err
 	}
-	var shown Approval
-	found := false
-	err := s.look(func(now time.Time) {
-		if a := s.all[id]; a != nil && visible(p, a) {
-			shown, found = told(p, a.at(now)), true
-		}
-	})
-	if err == nil && !found {
-		err = errNone(id)
+	list, err := s.find(ctx, Query{ID: id, Limit: 1})
+	switch {
+	case err != nil:
+		return Approval{}, err
+	case len(list) == 0 || !visible(p, list[0]):
+		return Approval{}, errNone(id)
 	}
-	return shown, err
+	return told(p, list[0].at(s.now())), nil
 }
 
 // waitEvery is how often Wait looks: other processes may decide too.
@@ -412,12 +312,11 @@ func (s *Store) Wait(ctx context.Context, id string) error {
 	tick := time.NewTicker(waitEvery)
 	defer tick.Stop()
 	for {
-		pending := false
-		err := s.look(func(now time.Time) {
-			a := s.all[id]
-			pending = a != nil && a.at(now).State == Pending
-		})
-		if err != nil || !pending {
+		pending, err := s.find(ctx, Query{ID: id, State: Pending, Limit: 1})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil || len(pending) == 0 {
 			return err
 		}
 		select {
@@ -449,55 +348,64 @@ func (s *Store) Decide(ctx context.Context, p skill.Principal, id string, approv
 	if err := mayLook(p); err != nil {
 		return Approval{}, err
 	}
-	var out Approval
-	decide := func(now time.Time) ([]*line, error) {
-		a := s.all[id]
-		if a == nil || !visible(p, a) {
-			return nil, errNone(id)
-		}
-		if err := mayDecide(p, a); err != nil {
-			return nil, err
-		}
-		out = a.at(now)
-		is, wanted := out.State, Denied
-		if approve {
-			wanted = Approved
-		}
-		if is == wanted {
-			return nil, nil
-		}
-		if is != Pending && (is != Approved || approve) {
-			return nil, over(&out)
-		}
-		out.State, out.DecidedBy, out.DecidedAt, out.ExpiresAt = wanted, p.ID, now, now.Add(s.o.TTL)
-		if approve && out.Policy == PerVersion {
-			out.ExpiresAt = time.Time{}
-		}
-		what := denied
-		if approve {
-			what = approved
-		}
-		kept := out
-		return []*line{{Event: what, At: now, By: p.ID, Approval: &kept}}, nil
+	// What cannot be decided costs no transaction and no record.
+	found, err := s.find(ctx, Query{ID: id, Limit: 1})
+	if err != nil {
+		return Approval{}, err
 	}
-	// What is nobody's to decide costs no lock and no file.
-	var early error
-	var lines []*line
-	if err := s.look(func(now time.Time) { lines, early = decide(now) }); err != nil || early != nil {
-		return Approval{}, cmp.Or(err, early)
+	out, changes, err := s.decided(p, found, s.now(), id, approve)
+	if err != nil || !changes {
+		return out, err
 	}
-	alter := func() error { return s.alter(ctx, decide) }
-	if s.o.Record != nil && len(lines) > 0 {
+	decide := func() error {
+		return s.change(ctx, out.Tenant, func(tx Tx, now time.Time) error {
+			list, err := tx.Select(&Query{ID: id, Limit: 1})
+			if err != nil {
+				return unreadable(err)
+			}
+			if out, changes, err = s.decided(p, list, now, id, approve); err != nil || !changes {
+				return err
+			}
+			kept := out
+			return put(tx, &kept)
+		})
+	}
+	if s.o.Record != nil {
 		asked := out
-		if err := s.o.Record(ctx, p, &asked, alter); err != nil {
-			return Approval{}, err
-		}
-		return out, nil
+		err = s.o.Record(ctx, p, &asked, decide)
+	} else {
+		err = decide()
 	}
-	if err := alter(); err != nil {
+	if err != nil {
 		return Approval{}, err
 	}
 	return out, nil
+}
+
+// decided returns the approval after a decision of p, and whether that changes it.
+func (s *Store) decided(p skill.Principal, found []*Approval, now time.Time, id string, approve bool) (out Approval, changes bool, err error) {
+	if len(found) == 0 || !visible(p, found[0]) {
+		return Approval{}, false, errNone(id)
+	}
+	if err := mayDecide(p, found[0]); err != nil {
+		return Approval{}, false, err
+	}
+	out = found[0].at(now)
+	is, wanted := out.State, Denied
+	if approve {
+		wanted = Approved
+	}
+	if is == wanted {
+		return out, false, nil
+	}
+	if is != Pending && (is != Approved || approve) {
+		return Approval{}, false, over(&out)
+	}
+	out.State, out.DecidedBy, out.DecidedAt, out.ExpiresAt = wanted, p.ID, now, now.Add(s.o.TTL)
+	if approve && out.Policy == PerVersion {
+		out.ExpiresAt = time.Time{}
+	}
+	return out, true, nil
 }
 
 // over says why nothing can be decided any more.

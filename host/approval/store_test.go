@@ -1,13 +1,9 @@
 package approval_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/approval"
+	"openskill/host/hosttest"
+	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
@@ -41,24 +39,29 @@ func (c *clock) set(t time.Time)      { c.now.Store(&t) }
 func (c *clock) Now() time.Time       { return *c.now.Load() }
 func (c *clock) pass(d time.Duration) { c.set(c.Now().Add(d)) }
 
-// open opens a store of a folder until the end of the test.
+// open opens a store of the database in o.Dir, or of a new one, until the end of the test.
+// Two stores of one folder are as those of two processes.
 func open(t testing.TB, o approval.Options) *approval.Store {
 	t.Helper()
-	if o.Dir == "" {
-		o.Dir = filepath.Join(t.TempDir(), "approvals")
+	dir := o.Dir
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	db, err := store.Open(t.Context(), store.Options{StateDir: dir, Log: o.Log})
+	if err != nil {
+		t.Fatal(err)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s, err := approval.Open(o)
+	o.Rows = db.Approvals()
+	s, err := approval.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for range 2 {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+		if err := errors.Join(s.Close(), s.Close(), db.Close()); err != nil {
+			t.Error(err)
 		}
 	})
 	return s
@@ -135,7 +138,7 @@ func conflict(t testing.TB, s *approval.Store, id string, approve bool) {
 
 func get(t testing.TB, s *approval.Store, id string) approval.Approval {
 	t.Helper()
-	a, err := s.Get(skill.Local(), id)
+	a, err := s.Get(t.Context(), skill.Local(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,25 +146,21 @@ func get(t testing.TB, s *approval.Store, id string) approval.Approval {
 }
 
 func TestNeverAsksNobody(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "approvals")
 	for _, policy := range []approval.Policy{"", approval.Never} {
-		s := open(t, approval.Options{Dir: dir, Policy: policy})
+		s := open(t, approval.Options{Policy: policy})
 		runs(t, s, ask())
 		runs(t, s, approval.Ask{})
 		if s.Policy() != approval.Never {
 			t.Errorf("policy %q", s.Policy())
 		}
 	}
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it made a folder: %v", err)
-	}
 }
 
 func TestOptions(t *testing.T) {
-	if _, err := approval.Open(approval.Options{}); err == nil {
-		t.Error("opened without a folder")
+	if _, err := approval.Open(t.Context(), approval.Options{}); err == nil {
+		t.Error("opened without rows")
 	}
-	if _, err := approval.Open(approval.Options{Dir: t.TempDir(), Policy: "sometimes"}); skill.CodeOf(err) != skill.InvalidArgument {
+	if _, err := approval.Open(t.Context(), approval.Options{Rows: hosttest.Database(t).Approvals(), Policy: "sometimes"}); skill.CodeOf(err) != skill.InvalidArgument {
 		t.Errorf("policy: %v", err)
 	}
 	for _, word := range []string{"never", "version", "call"} {
@@ -176,7 +175,7 @@ func TestOptions(t *testing.T) {
 
 // A skill asks once for each of its versions, whatever its scripts and arguments.
 func TestByVersion(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "approvals")
+	dir := t.TempDir()
 	s := open(t, approval.Options{Dir: dir, Policy: approval.PerVersion, Now: newClock().Now})
 	first := asks(t, s, ask(), "pending")
 	if first.Until != "2026-11-22T08:15:00Z" || first.Previous != "" {
@@ -213,12 +212,8 @@ func TestByVersion(t *testing.T) {
 	runs(t, s, ask()) // the version that was approved still is
 	decide(t, s, second.ID, true)
 	runs(t, s, changed)
-	b, err := os.ReadFile(filepath.Join(dir, "approvals.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(b), `"digest":"`+digestB+`","previous_digest":"`+digestA+`"`); n != 2 || strings.Count(string(b), "\n") != 4 {
-		t.Errorf("the record shows both digests in %d lines of\n%s", n, b)
+	if a := get(t, s, second.ID); a.Digest != digestB || a.PreviousDigest != digestA {
+		t.Errorf("the approval shows not both digests: %+v", a)
 	}
 
 	foreign := ask()
@@ -363,7 +358,7 @@ func TestPages(t *testing.T) {
 	for _, state := range []approval.State{"", approval.Pending, approval.Approved, approval.Used} {
 		var got, want []string
 		for cursor, pages := "", 0; pages == 0 || cursor != ""; pages++ {
-			page, next, err := s.ListState(skill.Local(), state, cursor, 2)
+			page, next, err := s.ListState(t.Context(), skill.Local(), state, cursor, 2)
 			if err != nil || len(page) > 2 || pages > 7 {
 				t.Fatalf("page %d: %v, %v", pages, page, err)
 			}
@@ -382,11 +377,11 @@ func TestPages(t *testing.T) {
 		}
 	}
 	for _, limit := range []int{-1, 0, 101} {
-		if _, _, err := s.List(skill.Local(), "", limit); skill.CodeOf(err) != skill.InvalidArgument {
+		if _, _, err := s.List(t.Context(), skill.Local(), "", limit); skill.CodeOf(err) != skill.InvalidArgument {
 			t.Errorf("limit %d: %v", limit, err)
 		}
 	}
-	if list, next, err := s.List(skill.Local(), "../../etc", 1); err != nil || len(list) > 0 || next != "" {
+	if list, next, err := s.List(t.Context(), skill.Local(), "../../etc", 1); err != nil || len(list) > 0 || next != "" {
 		t.Errorf("a cursor that comes before all: %v, %q, %v", list, next, err)
 	}
 }
@@ -422,7 +417,7 @@ func TestPendingAsksAreBounded(t *testing.T) {
 			t.Errorf("%s is %s, want %s", id, a.State, state)
 		}
 	}
-	pending, _, err := s.ListState(skill.Principal{ID: "x", Tenant: "acme", Scopes: []string{skill.ScopeRead}}, approval.Pending, "", 100)
+	pending, _, err := s.ListState(t.Context(), skill.Principal{ID: "x", Tenant: "acme", Scopes: []string{skill.ScopeRead}}, approval.Pending, "", 100)
 	if err != nil || len(pending) != 5 {
 		t.Errorf("%d are pending, %v", len(pending), err)
 	}
@@ -461,7 +456,7 @@ func TestWhatIsKeptOfArguments(t *testing.T) {
 
 // Many at once, through two stores of one folder, as two processes have.
 func TestAtOnce(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "approvals")
+	dir := t.TempDir()
 	clock := newClock()
 	stores := []*approval.Store{
 		open(t, approval.Options{Dir: dir, Policy: approval.PerCall, Now: clock.Now}),
@@ -538,26 +533,6 @@ func BenchmarkCheckApproved(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-}
-
-// lines gives the events of a record.
-func lines(t *testing.T, dir string) (events []string) {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, "approvals.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for l := range bytes.Lines(b) {
-		var e struct {
-			Event    string            `json:"event"`
-			Approval approval.Approval `json:"approval"`
-		}
-		if json.Unmarshal(l, &e) != nil {
-			e.Event = "damaged"
-		}
-		events = append(events, e.Event)
-	}
-	return events
 }
 
 // A decision that cannot be put on record is not made, and one that is made is on record

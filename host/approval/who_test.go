@@ -23,8 +23,8 @@ func TestWhoSeesArguments(t *testing.T) {
 		{"who reads its own calls", skill.Principal{ID: "x", Tenant: "acme", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, skill.ScopeExecutions}}, false},
 		{"who finds skills", skill.Principal{ID: "x", Tenant: "acme", Scopes: []string{skill.ScopeRead}}, false},
 	} {
-		got, err := s.Get(tc.p, id)
-		list, _, listErr := s.List(tc.p, "", 10)
+		got, err := s.Get(t.Context(), tc.p, id)
+		list, _, listErr := s.List(t.Context(), tc.p, "", 10)
 		if err != nil || listErr != nil || len(list) != 1 {
 			t.Fatalf("%s: %v, %v, %d", tc.name, err, listErr, len(list))
 		}
@@ -57,11 +57,11 @@ func TestWhoMay(t *testing.T) {
 		{"admin alone", skill.Principal{ID: "x", Tenant: "other", Type: skill.Human, Scopes: all[3:]}, "", ""},
 		{"the operator", skill.Local(), "", ""},
 	} {
-		_, err := s.Get(tc.p, id)
+		_, err := s.Get(t.Context(), tc.p, id)
 		if skill.CodeOf(err) != tc.see {
 			t.Errorf("%s: Get = %v, want %q", tc.name, err, tc.see)
 		}
-		list, _, err := s.List(tc.p, "", 10)
+		list, _, err := s.List(t.Context(), tc.p, "", 10)
 		if seen := err == nil && len(list) == 1; seen != (tc.see == "") {
 			t.Errorf("%s: List = %v, %v", tc.name, list, err)
 		}

@@ -18,8 +18,8 @@ import (
 type Approvals interface {
 	// ListState gives at most limit (1 to 100) approvals in a state ("" for any) after
 	// cursor ("" for the first page), and the cursor of the next page or "".
-	ListState(p skill.Principal, state approval.State, cursor string, limit int) ([]approval.Approval, string, error)
-	Get(p skill.Principal, id string) (approval.Approval, error)
+	ListState(ctx context.Context, p skill.Principal, state approval.State, cursor string, limit int) ([]approval.Approval, string, error)
+	Get(ctx context.Context, p skill.Principal, id string) (approval.Approval, error)
 	// Decide approves or denies.
 	Decide(ctx context.Context, p skill.Principal, id string, approve bool) (approval.Approval, error)
 	// Wait returns when an ask is pending no more, or with the error of ctx.
@@ -44,7 +44,9 @@ func (s *Server) listApprovals(c *fiber.Ctx) error {
 	}
 	l := wire.ApprovalList{Data: []approval.Approval{}}
 	if s.opt.Approvals != nil {
-		list, next, err := s.opt.Approvals.ListState(who(c.Context()), state, cursor, limit)
+		run, done := s.calling(c.Context())
+		defer done()
+		list, next, err := s.opt.Approvals.ListState(run, who(c.Context()), state, cursor, limit)
 		if err != nil {
 			return err
 		}
@@ -71,7 +73,9 @@ func (s *Server) getApproval(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	a, err := store.Get(who(c.Context()), c.Params("id"))
+	run, done := s.calling(c.Context())
+	defer done()
+	a, err := store.Get(run, who(c.Context()), c.Params("id"))
 	if err != nil {
 		return err
 	}

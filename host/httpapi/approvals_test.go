@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"openskill/host/approval"
+	"openskill/host/hosttest"
 	"openskill/host/httpapi"
 	"openskill/host/httpapi/httpapitest"
 	"openskill/sdk/skill"
@@ -17,7 +18,7 @@ import (
 // approvals starts an edge with a store of approvals, and asks for one.
 func approvals(t *testing.T, change func(*httpapi.Options)) (s *server, store *approval.Store, id string) {
 	t.Helper()
-	store, err := approval.Open(approval.Options{Dir: approval.Dir(t.TempDir()), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
+	store, err := approval.Open(t.Context(), approval.Options{Rows: hosttest.Database(t).Approvals(), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestWhoMayApproveOverHTTP(t *testing.T) {
 	if _, body := s.do(t, "GET", "/approvals", ""); bytes.Contains(body, []byte(foreign)) || !bytes.Contains(body, []byte(own)) {
 		t.Errorf("list: %s", body)
 	}
-	if a, err := store.Get(skill.Local(), own); err != nil || a.State != approval.Pending {
+	if a, err := store.Get(t.Context(), skill.Local(), own); err != nil || a.State != approval.Pending {
 		t.Errorf("it is %s, %v", a.State, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"openskill/host/approval"
+	"openskill/host/hosttest"
 	"openskill/host/httpapi"
 	"openskill/sdk/skill"
 )
@@ -38,7 +39,7 @@ func (p *patience) Wait(ctx context.Context, id string) error {
 // waiting starts an edge with a script that needs an approval, and gives its path.
 func waiting(t *testing.T) (s *server, p *patience, runs *atomic.Int32, path string) {
 	t.Helper()
-	store, err := approval.Open(approval.Options{Dir: approval.Dir(t.TempDir()), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
+	store, err := approval.Open(t.Context(), approval.Options{Rows: hosttest.Database(t).Approvals(), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"openskill/host/audit/audittest"
 	"openskill/host/executions"
 	"openskill/host/executions/executionstest"
+	"openskill/host/hosttest"
 	"openskill/host/httpapi"
 	"openskill/host/httpapi/httpapitest"
 	"openskill/host/mcpserver"
@@ -118,7 +119,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.approvals, err = approval.Open(approval.Options{Dir: approval.Dir(t.TempDir()), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
+	w.approvals, err = approval.Open(t.Context(), approval.Options{Rows: hosttest.Database(t).Approvals(), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

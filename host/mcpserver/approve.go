@@ -18,7 +18,7 @@ import (
 // Approvals is where it is kept what scripts were allowed; *approval.Store is one. It
 // authorizes; its errors are *skill.Error.
 type Approvals interface {
-	Get(p skill.Principal, id string) (approval.Approval, error)
+	Get(ctx context.Context, p skill.Principal, id string) (approval.Approval, error)
 	Decide(ctx context.Context, p skill.Principal, id string, approve bool) (approval.Approval, error)
 }
 
@@ -54,7 +54,7 @@ func (c *caller) runApproved(ctx context.Context, r *mcp.CallToolRequest, run fu
 	if id == "" || r.Params.InputResponses[question] != nil { // one question a call
 		return c.scriptResult(ctx, r, res), nil
 	}
-	asked, err := c.s.opt.Approvals.Get(c.p, id)
+	asked, err := c.s.opt.Approvals.Get(ctx, c.p, id)
 	if err != nil {
 		return c.scriptResult(ctx, r, res), nil
 	}

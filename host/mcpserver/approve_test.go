@@ -10,13 +10,14 @@ import (
 
 	"openskill/host/agentskills"
 	"openskill/host/approval"
+	"openskill/host/hosttest"
 	"openskill/sdk/skill"
 )
 
 // guarded are skills whose script needs an approval, and the record of those.
 func guarded(t *testing.T, policy approval.Policy) (*agentskills.Provider, *approval.Store) {
 	t.Helper()
-	store, err := approval.Open(approval.Options{Dir: t.TempDir(), Policy: policy})
+	store, err := approval.Open(t.Context(), approval.Options{Rows: hosttest.Database(t).Approvals(), Policy: policy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func TestApproval(t *testing.T) {
 				if len(asked) != 1 || !strings.Contains(asked[0], "word-counter") || !strings.Contains(asked[0], "run count") || !strings.HasSuffix(asked[0], "until the skill changes?") {
 					t.Errorf("asked %q", asked)
 				}
-				list, _, err := store.List(skill.Local(), "", 10)
+				list, _, err := store.List(t.Context(), skill.Local(), "", 10)
 				if err != nil || len(list) != 1 || list[0].State != c.state || c.state != approval.Pending && list[0].DecidedBy != "local" {
 					t.Errorf("on record: %+v, %v", list, err)
 				}
@@ -124,7 +125,7 @@ func TestForgedAnswers(t *testing.T) {
 	if !strings.Contains(first, `"resultType":"input_required"`) || !strings.Contains(first, "Approve this run?") {
 		t.Fatalf("%s", first)
 	}
-	list, _, err := store.List(skill.Local(), "", 10)
+	list, _, err := store.List(t.Context(), skill.Local(), "", 10)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -133,7 +134,7 @@ func TestForgedAnswers(t *testing.T) {
 			t.Errorf("the state %q: %s", state, text)
 		}
 	}
-	if a, err := store.Get(skill.Local(), list[0].ID); err != nil || a.State != approval.Pending {
+	if a, err := store.Get(t.Context(), skill.Local(), list[0].ID); err != nil || a.State != approval.Pending {
 		t.Errorf("%+v, %v", a, err)
 	}
 }

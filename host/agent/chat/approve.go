@@ -73,7 +73,7 @@ func (t *turn) decide(ctx context.Context, d *Decision) error {
 	open := undecided(waits)
 	id := d.ApprovalID
 	if id == "" && len(open) > 1 && d.Approve {
-		t.lookUp(waits)
+		t.lookUp(ctx, waits)
 		open = undecided(waits)
 	}
 	switch {
@@ -93,7 +93,7 @@ func (t *turn) decide(ctx context.Context, d *Decision) error {
 			return t.endOr(ctx, err)
 		}
 		note(waits, id, verdict)
-		t.lookUp(waits)
+		t.lookUp(ctx, waits)
 	}
 	if len(undecided(waits)) > 0 {
 		t.left = waits
@@ -120,7 +120,7 @@ func (t *turn) settle(ctx context.Context, id string, approve bool) (decided, er
 	if record == nil {
 		return verdict, nil
 	}
-	a, err := record.Get(t.p, id)
+	a, err := record.Get(ctx, t.p, id)
 	if err == nil && a.State == approval.Pending {
 		a, err = record.Decide(ctx, t.p, id, approve)
 	}
@@ -138,12 +138,12 @@ func (t *turn) settle(ctx context.Context, id string, approve bool) (decided, er
 }
 
 // lookUp notes what others have decided meanwhile.
-func (t *turn) lookUp(waits []waiting) {
+func (t *turn) lookUp(ctx context.Context, waits []waiting) {
 	if t.c.o.Approvals == nil {
 		return
 	}
 	for _, id := range undecided(waits) {
-		a, err := t.c.o.Approvals.Get(t.p, id)
+		a, err := t.c.o.Approvals.Get(ctx, t.p, id)
 		switch {
 		case err != nil: // it stays undecided
 		case a.State == approval.Approved:
@@ -230,7 +230,7 @@ func (t *turn) keepWaiting(ctx context.Context, calls []asked, add []llm.Message
 	var waits []waiting
 	for i := range calls {
 		if o := calls[i].outcome; o.Approval != "" {
-			waits = append(waits, t.waitingOf(&calls[i], o))
+			waits = append(waits, t.waitingOf(ctx, &calls[i], o))
 		}
 	}
 	if err := t.setPending(waits); err != nil {
@@ -247,7 +247,7 @@ func (t *turn) keepWaiting(ctx context.Context, calls []asked, add []llm.Message
 
 // waitingOf says what waits, in the words of the record where the caller may read it, and
 // else in those of the call.
-func (t *turn) waitingOf(c *asked, o *toolbox.Outcome) waiting {
+func (t *turn) waitingOf(ctx context.Context, c *asked, o *toolbox.Outcome) waiting {
 	var args struct {
 		Skill  string `json:"skill_name"`
 		Script string `json:"script_file"`
@@ -255,7 +255,7 @@ func (t *turn) waitingOf(c *asked, o *toolbox.Outcome) waiting {
 	_ = json.Unmarshal(o.Arguments, &args) // what is not there is ""
 	w := waiting{Call: c.call, Iteration: c.iteration, Approval: o.Approval, Skill: args.Skill, Script: args.Script}
 	if t.c.o.Approvals != nil {
-		if a, err := t.c.o.Approvals.Get(t.p, o.Approval); err == nil {
+		if a, err := t.c.o.Approvals.Get(ctx, t.p, o.Approval); err == nil {
 			w.Skill, w.Script = a.Skill, a.Script
 		}
 	}

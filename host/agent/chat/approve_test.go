@@ -13,6 +13,7 @@ import (
 	"openskill/host/agent/budget"
 	"openskill/host/agent/toolbox"
 	"openskill/host/approval"
+	"openskill/host/hosttest"
 	"openskill/host/llm"
 	"openskill/sdk/skill"
 )
@@ -32,7 +33,7 @@ type approvalBench struct {
 
 func newApprovalBench(t *testing.T, policy approval.Policy, p llm.Provider, changes ...func(*Options)) *approvalBench {
 	t.Helper()
-	record, err := approval.Open(approval.Options{Dir: t.TempDir(), Policy: policy})
+	record, err := approval.Open(t.Context(), approval.Options{Rows: hosttest.Database(t).Approvals(), Policy: policy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestTheOperatorApproves(t *testing.T) {
 	on := b.approve(t, operator, a.Conversation, Decision{ApprovalID: a.Approvals[0].ApprovalID, Approve: true}, nil)
 	same(t, "answer", on.Answer, "Converted.")
 	same(t, "runs", len(b.ran), 1)
-	got, err := b.record.Get(operator, a.Approvals[0].ApprovalID)
+	got, err := b.record.Get(t.Context(), operator, a.Approvals[0].ApprovalID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +207,7 @@ func TestNotApproved(t *testing.T) {
 			same(t, "code", on.ToolCalls[0].Error.Code, skill.Forbidden)
 			last := model.asked[1].Messages[2]
 			same(t, "the model is told", last.Text, notApproved)
-			got, err := b.record.Get(boss, a.Approvals[0].ApprovalID)
+			got, err := b.record.Get(t.Context(), boss, a.Approvals[0].ApprovalID)
 			if err != nil {
 				t.Fatal(err)
 			}

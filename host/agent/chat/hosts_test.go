@@ -133,7 +133,7 @@ type sharedRecord struct {
 	twice []string
 }
 
-func (r *sharedRecord) Get(_ skill.Principal, id string) (approval.Approval, error) {
+func (r *sharedRecord) Get(_ context.Context, _ skill.Principal, id string) (approval.Approval, error) {
 	return approval.Approval{ID: id, State: approval.Approved}, nil
 }
 

@@ -20,7 +20,7 @@ import (
 // Approvals is the record of what people have approved; [approval.Store] is one.
 type Approvals interface {
 	// Get gives one approval to those who may see it, or NOT_FOUND.
-	Get(p skill.Principal, id string) (approval.Approval, error)
+	Get(ctx context.Context, p skill.Principal, id string) (approval.Approval, error)
 	// Decide approves or denies. It is FORBIDDEN to those who may not, and to who asked.
 	Decide(ctx context.Context, p skill.Principal, id string, approve bool) (approval.Approval, error)
 }

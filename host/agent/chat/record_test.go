@@ -21,7 +21,7 @@ type record struct {
 	decided    []bool
 }
 
-func (r *record) Get(skill.Principal, string) (approval.Approval, error) {
+func (r *record) Get(context.Context, skill.Principal, string) (approval.Approval, error) {
 	return approval.Approval{ID: "a-1", Skill: "units", Script: "a.py", State: r.state}, r.get
 }
 

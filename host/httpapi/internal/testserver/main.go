@@ -20,6 +20,7 @@ import (
 	"openskill/host/executions/executionstest"
 	"openskill/host/httpapi"
 	"openskill/host/httpapi/httpapitest"
+	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
@@ -109,7 +110,11 @@ func page(w http.ResponseWriter, _ *http.Request) {
 
 // askedOnce gives a store in which one script has asked.
 func askedOnce(dir string) (*approval.Store, error) {
-	store, err := approval.Open(approval.Options{Dir: approval.Dir(dir), Policy: approval.PerVersion})
+	db, err := store.Open(context.Background(), store.Options{StateDir: dir}) // closed with the process
+	if err != nil {
+		return nil, err
+	}
+	store, err := approval.Open(context.Background(), approval.Options{Rows: db.Approvals(), Policy: approval.PerVersion})
 	if err != nil {
 		return nil, err
 	}

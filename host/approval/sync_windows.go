@@ -1,4 +1,0 @@
-package approval
-
-// syncDir does nothing: Windows has no such thing for folders.
-func syncDir(string) error { return nil }
