@@ -155,6 +155,38 @@ func TestHostileFiles(t *testing.T) {
 	canary(t, e)
 }
 
+// TestListsFoldersWithSpecialFiles: a pipe, a socket or a device hides nothing of what is
+// beside it from programs that ask of each entry what it is.
+func TestListsFoldersWithSpecialFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a guest")
+	}
+	oneGoroutine(t)
+	dir := t.TempDir()
+	for _, name := range []string{"a.txt", "z.txt"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("four"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	want := "a.txt -rw------- 4\nfifo Srw------- 0\nsocket Srw------- 0\nz.txt -rw------- 4\n"
+	if err := syscall.Mknod(filepath.Join(dir, "null"), syscall.S_IFCHR|0o600, 1<<8|3); err == nil { // only root can make one
+		want = strings.Replace(want, "socket", "null Dcrw------- 0\nsocket", 1)
+	}
+	e := open(t, nil)
+	out := run(t, e, goGuest(t, "testdata/files"), &wasm.Run{Args: []string{"files", "list", "/data"}, Files: dataRoot(t, dir), Limits: long})
+	if string(out.Stdout) != want || out.ExitCode != 0 {
+		t.Errorf("%s%s; want\n%s", out.Stdout, out.Stderr, want)
+	}
+}
+
 // TestHugeFolder walks a folder of ten thousand files (F06).
 func TestHugeFolder(t *testing.T) {
 	if testing.Short() {

@@ -172,23 +172,9 @@ func (s *search) list(path string) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	defer f.Close()
-	var list []fs.DirEntry
-	odd := false
-	for len(list) <= maxEntries {
-		part, err := f.ReadDir(maxEntries + 1 - len(list))
-		list = append(list, part...)
-		if err == nil || errors.Is(err, io.EOF) {
-			break
-		}
-		// A pipe or a device, of which the sandbox tells the name only; the next call
-		// goes on behind it.
-		if refused := new(fs.PathError); !errors.As(err, &refused) || refused.Op == "readdirent" {
-			return nil, err
-		}
-		odd = true
-	}
-	if odd {
-		list = append(list, oddEntries(f, list)...)
+	list, err := f.ReadDir(maxEntries + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
 	}
 	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool {
 		return !utf8.ValidString(e.Name())
@@ -201,34 +187,6 @@ func (s *search) list(path string) ([]fs.DirEntry, error) {
 	}
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(key(a), key(b)) })
 	return list, nil
-}
-
-// oddEntry is neither a file, a folder nor a link.
-type oddEntry struct {
-	fs.DirEntry
-	name string
-}
-
-func (o oddEntry) Name() string      { return o.name }
-func (o oddEntry) IsDir() bool       { return false }
-func (o oddEntry) Type() fs.FileMode { return fs.ModeIrregular }
-
-// oddEntries are the names in a folder that are not in list.
-func oddEntries(f *os.File, list []fs.DirEntry) (odd []fs.DirEntry) {
-	known := map[string]bool{}
-	for _, e := range list {
-		known[e.Name()] = true
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil
-	}
-	names, _ := f.Readdirnames(maxEntries + 1)
-	for _, name := range names {
-		if !known[name] {
-			odd = append(odd, oddEntry{name: name})
-		}
-	}
-	return odd
 }
 
 // file adds the file's matching lines. A file that is too large, binary or not

@@ -27,8 +27,8 @@ type DirOptions struct {
 // stays inside the folder at every step; an absolute link, a link that leaves
 // the folder, or a chain longer than eight is refused (EPERM, ELOOP). What is
 // neither a directory nor a regular file with one link (FIFO, device, socket,
-// hard link) is refused with EACCES by Open and Stat, and is listed with an
-// unknown kind.
+// hard link) is refused with EACCES by Open. Stat tells no more of a FIFO, device or
+// socket than its kind, and refuses hard links.
 //
 // Names that are swapped while a file is being opened change nothing of that: what
 // is opened had, at some moment of the call, no name but one inside the folder. On
@@ -115,11 +115,17 @@ func (d *Dir) Stat(name string, follow bool) (Stat, Errno) {
 	if err != nil {
 		return Stat{}, errnoOf(err)
 	}
-	if info.Mode()&fs.ModeSymlink != 0 {
+	switch kind := kindOf(info.Mode()); kind {
+	case KindDirectory, KindRegular:
+		return accept(nil, info, d.opt)
+	case KindSymlink:
 		inode, _ := identity(nil, info)
-		return Stat{Inode: inode, Kind: KindSymlink, Links: 1, Size: info.Size(), Mtime: info.ModTime()}, ESUCCESS
+		return Stat{Inode: inode, Kind: kind, Links: 1, Size: info.Size(), Mtime: info.ModTime()}, ESUCCESS
+	default:
+		// Not its time: that of a pipe says when somebody wrote into it.
+		inode, _ := identity(nil, info)
+		return Stat{Inode: inode, Kind: kind, Links: 1}, ESUCCESS
 	}
-	return accept(nil, info, d.opt)
 }
 
 // Readlink implements [FS]. A target that is absolute or leads out of the folder
@@ -241,8 +247,12 @@ func kindOf(mode fs.FileMode) Kind {
 		return KindDirectory
 	case mode&fs.ModeSymlink != 0:
 		return KindSymlink
+	case mode&fs.ModeCharDevice != 0:
+		return KindCharDevice
+	case mode&fs.ModeDevice != 0:
+		return KindBlockDevice
 	}
-	return KindUnknown
+	return KindSocket // or a pipe, or something of Windows that no program can open either
 }
 
 // errnoOf maps what the host said. os.Root reports a path that leaves the folder

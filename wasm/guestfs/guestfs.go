@@ -97,10 +97,11 @@ type Kind uint8
 // The kinds that appear in a guest's world.
 const (
 	KindUnknown     Kind = 0
-	KindBlockDevice Kind = 1 // standard streams
+	KindBlockDevice Kind = 1 // standard streams, too
 	KindCharDevice  Kind = 2
 	KindDirectory   Kind = 3
 	KindRegular     Kind = 4
+	KindSocket      Kind = 6 // a pipe, too: preview1 has no number for it
 	KindSymlink     Kind = 7
 )
 
@@ -117,8 +118,8 @@ type Stat struct {
 	Atime time.Time // zero: the same as Mtime
 }
 
-// Dirent is one entry of a directory. Kind may be KindUnknown for an entry that
-// cannot be opened.
+// Dirent is one entry of a directory. Kind is never KindUnknown: Go's os.ReadDir would
+// ask for the entry, and give up the whole directory where that is refused.
 type Dirent struct {
 	Name  string
 	Inode uint64

@@ -135,7 +135,7 @@ func (s *shadowing) entry(to, of string) error {
 			return err
 		}
 		n.shadow, n.size, n.mtime = &shadow{s.from, of, to}, st.Size, st.Mtime
-	case KindUnknown, KindBlockDevice, KindCharDevice, KindSymlink: // nothing that a program could use
+	case KindUnknown, KindBlockDevice, KindCharDevice, KindSocket, KindSymlink: // nothing that a program could use
 	}
 	return nil
 }

@@ -96,7 +96,8 @@ func TestF02Symlinks(t *testing.T) {
 	}
 }
 
-// F04: what is neither a folder nor a plain file is refused, at once.
+// F04: what is neither a folder nor a plain file is refused, at once, and stat tells its
+// kind only.
 func TestF04SpecialFiles(t *testing.T) {
 	data := dataFolder(t)
 	if err := syscall.Mkfifo(filepath.Join(data, "fifo"), 0o600); err != nil {
@@ -111,6 +112,7 @@ func TestF04SpecialFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := []string{"fifo", "s", "hard", "sub/b.txt"}
+	kinds := map[string]guestfs.Kind{"fifo": guestfs.KindSocket, "s": guestfs.KindSocket, "null": guestfs.KindCharDevice}
 	if err := syscall.Mknod(filepath.Join(data, "null"), syscall.S_IFCHR|0o600, 1<<8|3); err == nil {
 		names = append(names, "null") // only root can make one
 	}
@@ -121,8 +123,13 @@ func TestF04SpecialFiles(t *testing.T) {
 			t.Errorf("open %s: %v, want EACCES", name, errno)
 		}
 		ptr, n := g.put(atPath, "data/"+name)
-		if got := g.call("path_filestat_get", 3, 1, ptr, n, atResult); got != guestfs.EACCES {
-			t.Errorf("stat %s: %v, want EACCES", name, got)
+		got := g.call("path_filestat_get", 3, 1, ptr, n, atResult)
+		if kind := kinds[name]; kind == 0 {
+			if got != guestfs.EACCES {
+				t.Errorf("stat %s: %v, want EACCES", name, got)
+			}
+		} else if told, size, at := g.text(atResult+16, 1), g.u64(atResult+32), g.u64(atResult+48); got != 0 || told[0] != byte(kind) || size != 0 || at != 0 {
+			t.Errorf("stat %s: %v, kind %d, size %d, time %d; want kind %d, and nothing else", name, got, told[0], size, at, kind)
 		}
 	}
 	// They are listed, so that a guest can say what it skipped.

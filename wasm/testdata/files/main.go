@@ -19,6 +19,8 @@ func main() {
 		if b, err = os.ReadFile(path); err == nil {
 			os.Stdout.Write(b)
 		}
+	case "list":
+		err = list(path)
 	case "walk":
 		n := 0
 		err = filepath.WalkDir(path, func(_ string, _ fs.DirEntry, err error) error {
@@ -46,6 +48,30 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// list prints what is in a folder, in two ways that must tell the same.
+func list(path string) error {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	infos, err := f.Readdir(0)
+	if err != nil {
+		return err
+	}
+	for i, e := range entries {
+		if infos[i].Name() != e.Name() || infos[i].Mode().Type() != e.Type() {
+			return fmt.Errorf("%s is %v in one way, %s %v in the other", e.Name(), e.Type(), infos[i].Name(), infos[i].Mode())
+		}
+		fmt.Println(e.Name(), infos[i].Mode(), infos[i].Size())
+	}
+	return nil
 }
 
 // change tries every way to change a file or what is beside it, and prints those
