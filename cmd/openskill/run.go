@@ -148,7 +148,11 @@ func writeArtifact(root *os.Root, f skill.Artifact) error {
 	if err := root.MkdirAll(filepath.Dir(name), 0o750); err != nil {
 		return err
 	}
-	out, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	mode := os.FileMode(0o644)
+	if bytes.HasPrefix(f.Data, []byte("#!")) {
+		mode = 0o755 // WASI has no permission bits, so nothing else says that it is a program
+	}
+	out, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}

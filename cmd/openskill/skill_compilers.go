@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"openskill/plugins/python"
 	"openskill/scripts/py2wasm"
 	"openskill/sdk/skill"
 )
@@ -298,7 +299,7 @@ func buildPy2wasm(ctx context.Context, j *buildJob) error {
 	}
 	dir := j.toolchain()
 	recipe := filepath.Join(dir, "recipe")
-	if err := py2wasm.Write(recipe); err != nil {
+	if err := py2wasm.Write(recipe, python.Prelude()); err != nil {
 		return hostFailed(plain(err))
 	}
 	setup := j.command(ctx, nil, "sh", filepath.Join(recipe, "setup.sh"), dir)

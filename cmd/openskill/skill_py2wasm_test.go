@@ -43,11 +43,11 @@ func compileScript(t *testing.T, name string) string {
 	return filepath.Join(folder, "made.wasm")
 }
 
-// runCompiled runs a compiled script with arguments.
+// runCompiled runs a compiled script with arguments, and with an empty /work.
 func runCompiled(t *testing.T, module, cache string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	all := append([]string{"module", "run", module, "--state", cache, "--timeout", "1m", "--fuel", "10000000000", "--memory-mb", "256", "--"}, args...)
+	all := append([]string{"module", "run", module, "--state", cache, "--timeout", "1m", "--fuel", "10000000000", "--memory-mb", "256", "--scratch-mb", "4", "--"}, args...)
 	code = Run(t.Context(), all, strings.NewReader(""), &out, &errs)
 	return code, out.String(), errs.String()
 }
@@ -73,6 +73,23 @@ func TestCompiledFeatures(t *testing.T) {
 	}
 	if bytes.Contains(first, []byte(filepath.Dir(module))) {
 		t.Error("the module holds the path of its sources")
+	}
+}
+
+// TestCompiledLikeLinux: a compiled script begins with what makes WASI do as Linux does.
+// The values are those of CPython there.
+func TestCompiledLikeLinux(t *testing.T) {
+	const want = `0o100644 0o40755 0o22
+0o100755 -rwxr-xr-x True FileNotFoundError
+[('a', '0o755'), ('d', '0o755')]
+[('a', '0o100755'), ('d/', '0o40755')]
+ 9  9 am 9 5
+Error
+Empty False
+`
+	code, stdout, stderr := runCompiled(t, compileScript(t, "linux"), t.TempDir())
+	if d := cmp.Diff(strings.Split(want, "\n"), strings.Split(stdout, "\n")); code != 0 || d != "" {
+		t.Errorf("exit code %d, %s (-CPython +compiled):\n%s", code, stderr, d)
 	}
 }
 

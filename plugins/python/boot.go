@@ -30,9 +30,13 @@ var bootScript string
 // bootFile is what the interpreter runs; it runs the script.
 const bootFile = "/openskill/boot.py"
 
+// Prelude is what scripts begin with, so that WASI does as Linux does: those that are
+// compiled ahead of time, too.
+func Prelude() string { return waitsScript + "\n" + glibcScript + "\n" + modesScript + "\n" }
+
 // boot is that file, for a runtime.
 func boot(runtime string) []byte {
-	return []byte(runtimes.Bootstrap(runtime) + waitsScript + "\n" + glibcScript + "\n" + modesScript + "\n" + firstScript + "\n" + programScript + "\n" + bootScript)
+	return []byte(runtimes.Bootstrap(runtime) + Prelude() + firstScript + "\n" + programScript + "\n" + bootScript)
 }
 
 // started names what a start begins with, by digest of the module and of the boot file:

@@ -1,6 +1,7 @@
 // Package py2wasm holds the recipe that compiles a Python script to one closed WASI
 // module: setup.sh makes a toolchain out of what PyPI has, build.py compiles with it,
-// and patches.py says what had to be mended, and why.
+// and patches.py says what had to be mended, and why. By plugin.py a script begins with
+// what scripts on the Python runtime begin with, too.
 //
 // The recipe is inside the binary, so that an author needs no copy of this repository.
 package py2wasm
@@ -23,9 +24,10 @@ var files embed.FS
 // last line on standard error says what it is.
 const Missing = 3
 
-// Write puts the recipe into dir, which it makes. Files that are as they should be
-// stay untouched: another process may be running them.
-func Write(dir string) error {
+// Write puts the recipe into dir, which it makes. Scripts that it compiles begin with
+// prelude, which is Python. Files that are as they should be stay untouched: another
+// process may be running them.
+func Write(dir, prelude string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -38,18 +40,17 @@ func Write(dir string) error {
 		if err != nil {
 			return err
 		}
-		to := filepath.Join(dir, e.Name())
-		if have, err := os.ReadFile(to); err == nil && bytes.Equal(have, want) {
-			continue
-		}
-		if err := replace(to, want); err != nil {
+		if err := replace(filepath.Join(dir, e.Name()), want); err != nil {
 			return err
 		}
 	}
-	return nil
+	return replace(filepath.Join(dir, "prelude.py"), []byte(prelude))
 }
 
 func replace(to string, b []byte) error {
+	if have, err := os.ReadFile(to); err == nil && bytes.Equal(have, b) {
+		return nil
+	}
 	f, err := os.CreateTemp(filepath.Dir(to), ".new-*")
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 
 func TestWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "recipe")
-	if err := py2wasm.Write(dir); err != nil {
+	if err := py2wasm.Write(dir, "pass"); err != nil {
 		t.Fatal(err)
 	}
 	setup := filepath.Join(dir, "setup.sh")
@@ -25,7 +25,7 @@ func TestWrite(t *testing.T) {
 	if err := os.WriteFile(damaged, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := py2wasm.Write(dir); err != nil {
+	if err := py2wasm.Write(dir, "pass"); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(damaged); err != nil || len(b) < 1000 {
@@ -48,7 +48,7 @@ func setUp(t *testing.T, version string) (code int, said string) {
 		t.Skip("sh is not here")
 	}
 	bin, recipe := t.TempDir(), t.TempDir()
-	if err := py2wasm.Write(recipe); err != nil {
+	if err := py2wasm.Write(recipe, "pass"); err != nil {
 		t.Fatal(err)
 	}
 	if version != "" {

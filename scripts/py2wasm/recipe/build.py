@@ -36,7 +36,8 @@ def main():
         with open(toolchain / "log", "wb") as log:
             done = subprocess.run(
                 [sys.executable, "-m", "nuitka", "--standalone", "--static-libpython=yes", "--disable-ccache",
-                 "--lto=yes", "--remove-output", "--output-dir=" + str(work), "--output-filename=out.wasm", str(script)],
+                 "--lto=yes", "--remove-output", "--user-plugin=" + str(pathlib.Path(__file__).with_name("plugin.py")),
+                 "--output-dir=" + str(work), "--output-filename=out.wasm", str(script)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, cwd=work,
             )
         made = work / (script.stem + ".dist") / "out.wasm"
