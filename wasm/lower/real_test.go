@@ -10,6 +10,7 @@ import (
 	"openskill/wasm/check"
 	"openskill/wasm/lower"
 	"openskill/wasm/meter"
+	"openskill/wasm/meter/metertest"
 )
 
 // runtimeLimits are those of a language runtime of the host's own.
@@ -70,7 +71,7 @@ func TestRealModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("metered in %v", time.Since(began))
-	if err := meter.Verify(low.Module, rw); err != nil {
+	if err := metertest.Verify(low.Module, rw); err != nil {
 		t.Error(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"openskill/wasm/check"
 	"openskill/wasm/lower"
 	"openskill/wasm/meter"
+	"openskill/wasm/meter/metertest"
 	"openskill/wasm/passtest"
 	"openskill/wasm/spectest"
 )
@@ -67,7 +68,7 @@ func lowered(tb testing.TB, wasm []byte) (plainModule, metered []byte, st lower.
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := meter.Verify(low.Module, rw); err != nil {
+	if err := metertest.Verify(low.Module, rw); err != nil {
 		tb.Fatal(err)
 	}
 	return plainModule, rw.Module.Encode(), low.Stats, nil

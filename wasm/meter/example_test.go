@@ -6,6 +6,7 @@ import (
 
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
+	"openskill/wasm/meter/metertest"
 	"openskill/wasm/wasmtest"
 )
 
@@ -23,7 +24,7 @@ func ExampleRewrite() {
 		log.Fatal(err)
 	}
 	fmt.Println("loops:", metered.Stats.Loops, "of which tested:", metered.Stats.TestedLoops)
-	fmt.Println("verified:", meter.Verify(checked.Module, metered))
+	fmt.Println("verified:", metertest.Verify(checked.Module, metered))
 	// Output:
 	// loops: 1 of which tested: 1
 	// verified: <nil>

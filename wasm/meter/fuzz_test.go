@@ -8,6 +8,7 @@ import (
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
+	"openskill/wasm/meter/metertest"
 	"openskill/wasm/passtest"
 )
 
@@ -47,7 +48,7 @@ func compareRuns(t *testing.T, wasm []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := meter.Verify(res.Module, rw); err != nil {
+	if err := metertest.Verify(res.Module, rw); err != nil {
 		t.Fatal(err)
 	}
 	metered, counted := rw.Module.Encode(), counting(res.Module)

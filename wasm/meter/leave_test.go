@@ -5,6 +5,7 @@ import (
 
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
+	"openskill/wasm/meter/metertest"
 	w "openskill/wasm/wasmtest"
 )
 
@@ -26,7 +27,7 @@ func TestLeavingSeveralLoops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := meter.Verify(res.Module, rw); err != nil {
+	if err := metertest.Verify(res.Module, rw); err != nil {
 		t.Fatal(err)
 	}
 }

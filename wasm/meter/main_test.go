@@ -6,6 +6,7 @@ import (
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
+	"openskill/wasm/meter/metertest"
 )
 
 // commandBytes is a module with a start function, a function () -> () and a
@@ -38,7 +39,7 @@ func TestMainFunction(t *testing.T) {
 		return rw
 	}
 	rw := rewrite()
-	if err := meter.Verify(res.Module, rw); err != nil {
+	if err := metertest.Verify(res.Module, rw); err != nil {
 		t.Error(err)
 	}
 	out := rw.Module.Encode()
@@ -61,7 +62,7 @@ func TestMainFunction(t *testing.T) {
 		rw := rewrite()
 		rw.Proof.Main = clone(rw.Proof.Main)
 		damage(rw)
-		if meter.Verify(res.Module, rw) == nil {
+		if metertest.Verify(res.Module, rw) == nil {
 			t.Errorf("%s: not found", name)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"openskill/wasm/binary"
 	"openskill/wasm/meter"
+	"openskill/wasm/meter/metertest"
 	"openskill/wasm/passtest"
 )
 
@@ -231,7 +232,7 @@ func TestVerifyCatchesDamage(t *testing.T) {
 	counts := make([]count, len(damages))
 	for seed := range byte(12) {
 		res, rw := traced(t, passtest.Program([]byte{seed, 7 * seed, 201, 9, 77, 5 * seed}), anything)
-		if err := meter.Verify(res.Module, rw); err != nil {
+		if err := metertest.Verify(res.Module, rw); err != nil {
 			t.Fatal(err)
 		}
 		for fn := range res.Module.Codes {
@@ -244,8 +245,8 @@ func TestVerifyCatchesDamage(t *testing.T) {
 						continue
 					}
 					counts[i].done++
-					err := meter.Verify(res.Module, rw)
-					var v *meter.Violation
+					err := metertest.Verify(res.Module, rw)
+					var v *metertest.Violation
 					switch {
 					case errors.As(err, &v):
 						counts[i].caught++
@@ -414,7 +415,7 @@ func TestVerifyCatchesFalseClaims(t *testing.T) {
 			if done = c.do(res.Module, rw); !done {
 				continue
 			}
-			if err := meter.Verify(res.Module, rw); err == nil {
+			if err := metertest.Verify(res.Module, rw); err == nil {
 				t.Errorf("%s: not noticed", c.name)
 			} else {
 				t.Logf("%s: %v", c.name, err)

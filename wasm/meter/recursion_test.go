@@ -6,7 +6,7 @@ import (
 
 	wasm "openskill/wasm/binary"
 	"openskill/wasm/check"
-	"openskill/wasm/meter"
+	"openskill/wasm/meter/metertest"
 	"openskill/wasm/passtest"
 )
 
@@ -48,7 +48,7 @@ func TestRandomRecursion(t *testing.T) {
 			m.Codes = append(m.Codes, wasm.Code{Body: join(steps(1+r.IntN(990)), []byte{0x0b})})
 		}
 		res, rw := traced(t, m.Encode(), &check.Options{TailCalls: true})
-		if err := meter.Verify(res.Module, rw); err != nil {
+		if err := metertest.Verify(res.Module, rw); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 		if done, most := work(t, rw.Module.Encode(), depth); most > bound {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	wasm "openskill/wasm/binary"
-	"openskill/wasm/meter"
+	"openskill/wasm/meter/metertest"
 	"openskill/wasm/passtest"
 )
 
@@ -71,7 +71,7 @@ func tree(t *testing.T, bodies [][]byte) (done, most uint64) {
 	}
 	m.Elems = []wasm.Elem{called}
 	res, rw := traced(t, m.Encode(), nil)
-	if err := meter.Verify(res.Module, rw); err != nil {
+	if err := metertest.Verify(res.Module, rw); err != nil {
 		t.Error(err)
 	}
 	return work(t, rw.Module.Encode(), 0)
@@ -163,7 +163,7 @@ func TestConstantLengths(t *testing.T) {
 		Codes:    []wasm.Code{{Body: join(rep(1000, fill...), []byte{0x0b})}},
 	}
 	res, rw := traced(t, m.Encode(), nil)
-	if err := meter.Verify(res.Module, rw); err != nil {
+	if err := metertest.Verify(res.Module, rw); err != nil {
 		t.Error(err)
 	}
 	if most := rw.Stats.LargestCharge; most > 1_000_000 {

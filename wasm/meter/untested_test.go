@@ -6,6 +6,7 @@ import (
 
 	"openskill/wasm/binary"
 	"openskill/wasm/meter"
+	"openskill/wasm/meter/metertest"
 )
 
 // working is a module that exports f, its first function, and the work that is done.
@@ -41,7 +42,7 @@ func TestNestedLoops(t *testing.T) {
 			[]byte{0x0c, 0, 0x0b, 0x0b}) // to the header, end, end
 	}
 	res, rw := traced(t, working(1, join(body, []byte{0x0b})).Encode(), nil)
-	if err := meter.Verify(res.Module, rw); err != nil {
+	if err := metertest.Verify(res.Module, rw); err != nil {
 		t.Error(err)
 	}
 	if done, most := work(t, rw.Module.Encode(), 0); done != 2*depth*each || most > 4*each {
@@ -61,13 +62,13 @@ func TestVerifyAddsCharges(t *testing.T) {
 		"through a table": tabled(join(rep(times, 0x41, 0, 0x11, 1, 0), []byte{0x0b}), join(steps(150), []byte{0x0b})),
 	} {
 		res, rw := traced(t, m.Encode(), nil)
-		if err := meter.Verify(res.Module, rw); err != nil {
+		if err := metertest.Verify(res.Module, rw); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		for i := range rw.Module.Codes[:len(res.Module.Codes)] {
 			untest(rw, i)
 		}
-		if err := meter.Verify(res.Module, rw); err == nil || !strings.Contains(err.Error(), "between two tests") {
+		if err := metertest.Verify(res.Module, rw); err == nil || !strings.Contains(err.Error(), "between two tests") {
 			t.Errorf("%s, without tests: %v", name, err)
 		}
 	}
@@ -121,7 +122,7 @@ func TestSurplusIsNotUnwound(t *testing.T) {
 		[]byte{0x20, 0, 0x45, 0x04, 0x40}, steps(each+50), []byte{0x0f, 0x0b},
 		[]byte{0x20, 0, 0x41, 1, 0x6b, 0x10, 0}, steps(each), []byte{0x0b})
 	res, rw := traced(t, working(0, body).Encode(), nil)
-	if err := meter.Verify(res.Module, rw); err != nil {
+	if err := metertest.Verify(res.Module, rw); err != nil {
 		t.Error(err)
 	}
 	if done, most := work(t, rw.Module.Encode(), levels); done != levels*each || most > 2*each {

@@ -12,6 +12,7 @@ import (
 	wasm "openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
+	"openskill/wasm/meter/metertest"
 )
 
 // TestUnwindingIsTested lets functions call themselves, directly, through a table
@@ -62,7 +63,7 @@ func TestUnwindingIsTested(t *testing.T) {
 			m.Funcs, m.Codes = append(m.Funcs, 0), append(m.Codes, wasm.Code{Body: b})
 		}
 		res, rw := traced(t, m.Encode(), &check.Options{TailCalls: true})
-		if err := meter.Verify(res.Module, rw); err != nil {
+		if err := metertest.Verify(res.Module, rw); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if done, most := work(t, rw.Module.Encode(), levels); done != uint64(c.each)*levels || most > 16_000 {

@@ -9,6 +9,7 @@ import (
 
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
+	"openskill/wasm/meter/metertest"
 	"openskill/wasm/spectest"
 )
 
@@ -40,7 +41,7 @@ func TestVerifySpecModules(t *testing.T) {
 						continue
 					}
 					res, rw := traced(t, sc.Module(t, c), anything)
-					if err := meter.Verify(res.Module, rw); err != nil {
+					if err := metertest.Verify(res.Module, rw); err != nil {
 						t.Errorf("%s: %v", sc.Where(c), err)
 					}
 					n++
@@ -103,7 +104,7 @@ func TestVerifyPrograms(t *testing.T) {
 	t.Parallel()
 	for name, b := range guests(t) {
 		res, rw := traced(t, b, anything)
-		if err := meter.Verify(res.Module, rw); err != nil {
+		if err := metertest.Verify(res.Module, rw); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		t.Logf("%s: %+v", name, rw.Stats)
@@ -121,7 +122,7 @@ func TestVerifyCPython(t *testing.T) {
 		t.Skipf("the Python runtime is not installed here: %v", err)
 	}
 	res, rw := traced(t, b, anything)
-	if err := meter.Verify(res.Module, rw); err != nil {
+	if err := metertest.Verify(res.Module, rw); err != nil {
 		t.Error(err)
 	}
 	t.Logf("%+v", rw.Stats)

@@ -1,10 +1,11 @@
-package meter
+package metertest
 
 import (
 	"bytes"
 	"fmt"
 
 	"openskill/wasm/binary"
+	"openskill/wasm/meter"
 )
 
 // mostCharge keeps sums of charges far from the ends of the counter: the largest
@@ -90,7 +91,7 @@ type walker struct {
 	a, b   binary.Instr // the instructions that come next
 	aok    bool
 	bok    bool
-	steps  []Step
+	steps  []meter.Step
 	opens  []open
 	cons   []construct
 	st     state
@@ -178,7 +179,7 @@ func (w *walker) walk(i, operands int) error {
 
 // frame is what a call pays for the stack that the function takes (rule 7).
 func (w *walker) frame(operands int) int64 {
-	return (8*(int64(w.own)+int64(operands)) + int64(len(w.in.Body))/4) / FrameUnit
+	return (8*(int64(w.own)+int64(operands)) + int64(len(w.in.Body))/4) / meter.FrameUnit
 }
 
 // locals are those of the input, and then the places of the inserted patterns.

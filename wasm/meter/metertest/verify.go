@@ -1,4 +1,6 @@
-package meter
+// Package metertest verifies metered modules: an oracle for tests that shares no code with
+// the rewriter.
+package metertest
 
 import (
 	"bytes"
@@ -6,6 +8,7 @@ import (
 	"fmt"
 
 	"openskill/wasm/binary"
+	"openskill/wasm/meter"
 )
 
 // Violation says where a rewritten module breaks a rule.
@@ -24,7 +27,7 @@ func (v *Violation) Error() string {
 }
 
 // Verify proves on the rewritten bytes that rw is in with its fuel paid. It
-// shares no code with the rewriter, and believes nothing of [Proof]: the claims
+// shares no code with the rewriter, and believes nothing of [meter.Proof]: the claims
 // there say what to look for, and everything is looked for.
 //
 // What is proved, for every path of every function:
@@ -45,7 +48,7 @@ func (v *Violation) Error() string {
 //
 // The module must have been accepted by package check, and rewritten with
 // [Options].Trace.
-func Verify(in *binary.Module, rw *Rewritten) error {
+func Verify(in *binary.Module, rw *meter.Rewritten) error {
 	if rw.Proof == nil {
 		return errors.New("meter: Verify needs a module that was rewritten with Options.Trace")
 	}
@@ -65,7 +68,7 @@ func Verify(in *binary.Module, rw *Rewritten) error {
 
 type verifier struct {
 	in, out *binary.Module
-	claim   *Proof
+	claim   *meter.Proof
 	nimp    uint32
 	fuel    uint32   // the global
 	first   uint32   // the first helper among the functions of the output
@@ -112,9 +115,9 @@ func (v *verifier) sections() error {
 	}
 	r := out.Imports[n]
 	i64 := binary.I64
-	if r.Kind != binary.ExternFunc || r.Module != ImportModule || r.Name != ImportRefuel ||
+	if r.Kind != binary.ExternFunc || r.Module != meter.ImportModule || r.Name != meter.ImportRefuel ||
 		!v.hasType(r.Type, []binary.ValType{i64, i64}, []binary.ValType{i64}) {
-		return broken("the import behind those of the input is not %s.%s", ImportModule, ImportRefuel)
+		return broken("the import behind those of the input is not %s.%s", meter.ImportModule, meter.ImportRefuel)
 	}
 	if len(in.Funcs) > len(out.Funcs) || len(out.Funcs) != len(out.Codes) {
 		return broken("functions were lost")
@@ -227,13 +230,13 @@ func (v *verifier) names() error {
 		}
 		want = append(want, e)
 	}
-	want = append(want, binary.Export{Name: ExportFuel, Kind: binary.ExternGlobal, Index: v.fuel})
+	want = append(want, binary.Export{Name: meter.ExportFuel, Kind: binary.ExternGlobal, Index: v.fuel})
 	if in.Start != nil {
-		want = append(want, binary.Export{Name: ExportStart, Kind: binary.ExternFunc, Index: v.at(*in.Start)})
+		want = append(want, binary.Export{Name: meter.ExportStart, Kind: binary.ExternFunc, Index: v.at(*in.Start)})
 	}
 	if len(v.claim.Main) > 0 {
 		last := v.nimp + uint32(len(out.Codes))
-		want = append(want, binary.Export{Name: ExportMain, Kind: binary.ExternFunc, Index: last})
+		want = append(want, binary.Export{Name: meter.ExportMain, Kind: binary.ExternFunc, Index: last})
 	}
 	if out.Start != nil {
 		return broken("a start function would run without fuel")

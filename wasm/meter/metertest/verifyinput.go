@@ -1,4 +1,4 @@
-package meter
+package metertest
 
 import (
 	"openskill/wasm/binary"

@@ -1,4 +1,4 @@
-package meter
+package metertest
 
 import (
 	"bytes"
@@ -176,4 +176,8 @@ func (v *verifier) capOf(k uint32) int64 {
 		}
 	}
 	return -1
+}
+
+func hasMemory(m *binary.Module) bool {
+	return m.Imported(binary.ExternMemory) > 0 || len(m.Memories) > 0
 }
