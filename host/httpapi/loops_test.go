@@ -11,13 +11,13 @@ import (
 
 	"openskill/host/agent/budget"
 	"openskill/host/agent/chat"
-	"openskill/host/agent/conversations"
 	"openskill/host/agent/react"
 	"openskill/host/agent/toolbox"
 	"openskill/host/executions"
 	"openskill/host/httpapi"
 	"openskill/host/httpapi/httpapitest"
 	"openskill/host/llm"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
@@ -58,7 +58,7 @@ func looping(t *testing.T, m model) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := conversations.NewMemory()
+	kept := storetest.NewMemory()
 	talks, err := chat.New(chat.Options{Models: models, Tools: box.For, Store: kept, Log: log, Limits: budget.Limits{
 		Iterations: 10, ToolCalls: 4, Tokens: 65536, Cost: 1 << 40, Fuel: 1 << 40, Time: time.Minute,
 	}})

@@ -21,7 +21,7 @@ func TestConversations(t *testing.T) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
 		storetest.Conversations(t, func(*testing.T) (conversations.Store, conversations.Store) {
-			m := conversations.NewMemory()
+			m := storetest.NewMemory()
 			return m, m
 		})
 	})
@@ -38,7 +38,7 @@ func TestSessions(t *testing.T) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
 		storetest.Sessions(t, func(*testing.T) (conversations.Sessions, conversations.Sessions) {
-			m := conversations.NewMemory()
+			m := storetest.NewMemory()
 			return m, m
 		})
 	})

@@ -29,6 +29,7 @@ import (
 	"openskill/host/llm"
 	"openskill/host/llm/llmtest"
 	"openskill/host/store"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
@@ -70,7 +71,7 @@ func (a *app) benchAgent(ctx context.Context, s *config.Settings, o *benchOption
 			store conversations.Store
 			goals []measure.Goal
 		}{
-			{"conversations in memory", conversations.NewMemory(), nil},
+			{"conversations in memory", storetest.NewMemory(), nil},
 			{"conversations in SQLite", db.Conversations(), []measure.Goal{measure.Median(200 * time.Microsecond)}},
 		} {
 			talk, err := newRounds(v.store)

@@ -18,6 +18,7 @@ import (
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/toolbox"
 	"openskill/host/llm"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
@@ -227,7 +228,7 @@ func benchOf(t testing.TB, backends []llm.Backend, changes ...func(*Options)) *b
 		t.Fatal(err)
 	}
 	o := Options{
-		Models: models, Tools: b.box.For, Store: conversations.NewMemory(), Log: log,
+		Models: models, Tools: b.box.For, Store: storetest.NewMemory(), Log: log,
 		Limits: budget.Limits{Iterations: 10, ToolCalls: 20, Tokens: 100_000, Cost: llm.Dollar, Fuel: 1000, Time: time.Minute},
 	}
 	for _, c := range changes {

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"openskill/host/agent/conversations"
 	"openskill/host/agent/toolbox"
 	"openskill/host/approval"
 	"openskill/host/llm"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
@@ -45,7 +45,7 @@ func flawed(list []llm.Message) (flaw string) {
 // meets whatever, who loses is told so, no call that was approved is made twice, and each
 // question to a model is one that vendors take.
 func TestSeveralHosts(t *testing.T) {
-	store := conversations.NewMemory()
+	store := storetest.NewMemory()
 	r := &sharedRecord{}
 	var mu sync.Mutex
 	dice := rand.New(rand.NewPCG(3, 4))

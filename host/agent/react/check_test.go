@@ -15,6 +15,7 @@ import (
 	"openskill/host/agent/react"
 	"openskill/host/agent/toolbox"
 	"openskill/host/llm"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
@@ -152,14 +153,14 @@ func (b broken) End(ctx context.Context, s *conversations.Session) error {
 // What cannot be put on record does not begin; what has ended is answered all the same.
 func TestStoreFails(t *testing.T) {
 	disk := errors.New("disk full at somewhere")
-	h := newHouse(t, settings{model: says(finish), Options: react.Options{Sessions: broken{Sessions: conversations.NewMemory(), begin: disk}}})
+	h := newHouse(t, settings{model: says(finish), Options: react.Options{Sessions: broken{Sessions: storetest.NewMemory(), begin: disk}}})
 	out, err := h.Execute(t.Context(), caller, react.Task{Text: "x"})
 	var e *skill.Error
 	if out != nil || !asSkillError(err, &e) || e.Code != skill.AuditUnavailable || strings.Contains(e.Message, "disk") || !errors.Is(err, disk) || len(h.asked) != 0 {
 		t.Errorf("%v, %d questions", err, len(h.asked))
 	}
 
-	h = newHouse(t, settings{model: says(finish), Options: react.Options{Sessions: broken{Sessions: conversations.NewMemory(), end: disk}}})
+	h = newHouse(t, settings{model: says(finish), Options: react.Options{Sessions: broken{Sessions: storetest.NewMemory(), end: disk}}})
 	if out := h.do(t, react.Task{}); out.Status != react.Completed || !strings.Contains(h.log.String(), "disk full") {
 		t.Errorf("%+v: %s", out, h.log)
 	}
@@ -217,7 +218,7 @@ func TestNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := func() react.Options {
-		return react.Options{Models: models, Tools: bare, Sessions: conversations.NewMemory()}
+		return react.Options{Models: models, Tools: bare, Sessions: storetest.NewMemory()}
 	}
 	if _, err := react.New(good()); err != nil {
 		t.Error(err)

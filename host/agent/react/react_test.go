@@ -19,10 +19,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/agent/conversations"
 	"openskill/host/agent/react"
 	"openskill/host/agent/toolbox"
 	"openskill/host/llm"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
@@ -98,7 +98,7 @@ func failed(c toolbox.Call, code skill.Code, message string, invalid bool) *tool
 // house is an agent with a model, skills and a memory of sessions.
 type house struct {
 	*react.Agent
-	sessions *conversations.Memory
+	sessions *storetest.Memory
 	log      *bytes.Buffer
 
 	mu    sync.Mutex
@@ -117,7 +117,7 @@ type settings struct {
 
 func newHouse(t testing.TB, s settings) *house {
 	t.Helper()
-	h := &house{sessions: conversations.NewMemory(), log: &bytes.Buffer{}}
+	h := &house{sessions: storetest.NewMemory(), log: &bytes.Buffer{}}
 	quiet := slog.New(slog.DiscardHandler)
 	models, err := llm.NewModels(llm.Options{
 		Backends: []llm.Backend{{Name: "fake", Model: "one", Provider: provider{h, s.model}, Counter: s.count, Timeout: time.Hour}},

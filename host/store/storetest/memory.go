@@ -1,4 +1,4 @@
-package conversations
+package storetest
 
 import (
 	"bytes"
@@ -16,50 +16,51 @@ import (
 
 	"github.com/google/uuid"
 
+	"openskill/host/agent/conversations"
 	"openskill/host/llm"
 	"openskill/sdk/skill"
 )
 
-// Memory keeps conversations and tasks in memory: a [Store] and [Sessions] for tests,
+// Memory keeps conversations and tasks in memory: a [conversations.Store] and [conversations.Sessions] for tests,
 // which forgets when the process ends. It is safe for concurrent use.
 type Memory struct {
 	mu       sync.Mutex
-	all      map[string]*kept
-	sessions map[string]*Session
+	all      map[string]*heldConversation
+	sessions map[string]*conversations.Session
 }
 
-// kept is a conversation with its messages, which are JSON so that nobody shares memory
+// heldConversation is a conversation with its messages, which are JSON so that nobody shares memory
 // with who gave them.
-type kept struct {
-	head     Conversation
-	messages []keptMessage
+type heldConversation struct {
+	head     conversations.Conversation
+	messages []heldMessage
 }
 
-type keptMessage struct {
+type heldMessage struct {
 	seq  int
 	at   time.Time
 	body []byte
 }
 
 var (
-	_ Store    = (*Memory)(nil)
-	_ Sessions = (*Memory)(nil)
+	_ conversations.Store    = (*Memory)(nil)
+	_ conversations.Sessions = (*Memory)(nil)
 )
 
 // NewMemory makes one that is empty.
 func NewMemory() *Memory {
-	return &Memory{all: map[string]*kept{}, sessions: map[string]*Session{}}
+	return &Memory{all: map[string]*heldConversation{}, sessions: map[string]*conversations.Session{}}
 }
 
-// Create implements [Store].
-func (m *Memory) Create(ctx context.Context, c *Conversation) error {
+// Create implements [conversations.Store].
+func (m *Memory) Create(ctx context.Context, c *conversations.Conversation) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if !isUUID(c.ID) || !owns(c.Owner) {
 		return malformed("a conversation needs a UUID and an owner")
 	}
-	if len(c.Pending) > MostMessage {
+	if len(c.Pending) > conversations.MostMessage {
 		return tooLarge()
 	}
 	m.mu.Lock()
@@ -69,14 +70,14 @@ func (m *Memory) Create(ctx context.Context, c *Conversation) error {
 		return errTaken
 	}
 	c.Revision, c.Messages = 1, 0
-	k := &kept{head: *c}
+	k := &heldConversation{head: *c}
 	k.head.ID, k.head.Title, k.head.Pending = id, first(c.Title, 80), copied(c.Pending)
 	m.all[id] = k
 	return nil
 }
 
-// Get implements [Store].
-func (m *Memory) Get(ctx context.Context, o Owner, id string) (*Conversation, error) {
+// Get implements [conversations.Store].
+func (m *Memory) Get(ctx context.Context, o conversations.Owner, id string) (*conversations.Conversation, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func (m *Memory) Get(ctx context.Context, o Owner, id string) (*Conversation, er
 	defer m.mu.Unlock()
 	k := m.of(o, id)
 	if k == nil {
-		return nil, ErrNotFound
+		return nil, conversations.ErrNotFound
 	}
 	c := k.head
 	c.Pending = copied(c.Pending)
@@ -92,23 +93,23 @@ func (m *Memory) Get(ctx context.Context, o Owner, id string) (*Conversation, er
 }
 
 // of finds a conversation of an owner's; mu is held.
-func (m *Memory) of(o Owner, id string) *kept {
+func (m *Memory) of(o conversations.Owner, id string) *heldConversation {
 	if k := m.all[strings.ToLower(id)]; k != nil && owns(o) && k.head.Owner == o {
 		return k
 	}
 	return nil
 }
 
-// Messages implements [Store].
-func (m *Memory) Messages(_ context.Context, o Owner, id string, most int) ([]Message, error) {
+// Messages implements [conversations.Store].
+func (m *Memory) Messages(_ context.Context, o conversations.Owner, id string, most int) ([]conversations.Message, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.of(o, id)
 	if k == nil {
-		return nil, ErrNotFound
+		return nil, conversations.ErrNotFound
 	}
 	tail := k.messages[max(len(k.messages)-max(most, 0), 0):]
-	list := make([]Message, len(tail))
+	list := make([]conversations.Message, len(tail))
 	for i, t := range tail {
 		list[i].Seq, list[i].At = t.seq, t.at
 		if err := json.Unmarshal(t.body, &list[i].Body); err != nil {
@@ -118,13 +119,13 @@ func (m *Memory) Messages(_ context.Context, o Owner, id string, most int) ([]Me
 	return list, nil
 }
 
-// Append implements [Store].
-func (m *Memory) Append(ctx context.Context, c *Conversation, add []llm.Message, keep int) error {
+// Append implements [conversations.Store].
+func (m *Memory) Append(ctx context.Context, c *conversations.Conversation, add []llm.Message, keep int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if keep < 1 {
-		return malformed("of a conversation at least one message is kept")
+		return malformed("of a conversation at least one message is heldConversation")
 	}
 	bodies := make([][]byte, len(add))
 	for i := range add {
@@ -134,11 +135,11 @@ func (m *Memory) Append(ctx context.Context, c *Conversation, add []llm.Message,
 		if err := e.Encode(&add[i]); err != nil {
 			return err
 		}
-		if bodies[i] = b.Bytes(); len(bodies[i]) > MostMessage {
+		if bodies[i] = b.Bytes(); len(bodies[i]) > conversations.MostMessage {
 			return tooLarge()
 		}
 	}
-	if len(c.Pending) > MostMessage {
+	if len(c.Pending) > conversations.MostMessage {
 		return tooLarge()
 	}
 	m.mu.Lock()
@@ -146,12 +147,12 @@ func (m *Memory) Append(ctx context.Context, c *Conversation, add []llm.Message,
 	k := m.of(c.Owner, c.ID)
 	switch {
 	case k == nil:
-		return ErrNotFound
+		return conversations.ErrNotFound
 	case k.head.Revision != c.Revision:
-		return ErrChanged
+		return conversations.ErrChanged
 	}
 	for _, b := range bodies {
-		k.messages = append(k.messages, keptMessage{k.head.Messages, c.UpdatedAt, b})
+		k.messages = append(k.messages, heldMessage{k.head.Messages, c.UpdatedAt, b})
 		k.head.Messages++
 	}
 	if n := len(k.messages) - keep; n > 0 {
@@ -163,9 +164,9 @@ func (m *Memory) Append(ctx context.Context, c *Conversation, add []llm.Message,
 	return nil
 }
 
-// List implements [Store].
-func (m *Memory) List(_ context.Context, o Owner, q Query) ([]*Conversation, string, error) {
-	var after *Conversation
+// List implements [conversations.Store].
+func (m *Memory) List(_ context.Context, o conversations.Owner, q conversations.Query) ([]*conversations.Conversation, string, error) {
+	var after *conversations.Conversation
 	if q.Cursor != "" {
 		if after = parseCursor(q.Cursor); after == nil {
 			return nil, "", &skill.Error{
@@ -177,7 +178,7 @@ func (m *Memory) List(_ context.Context, o Owner, q Query) ([]*Conversation, str
 	limit := min(max(q.Limit, 1), 100)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	page := []*Conversation{}
+	page := []*conversations.Conversation{}
 	for _, k := range m.sorted(o) {
 		if after != nil && newerFirst(&k.head, after) <= 0 {
 			continue
@@ -193,38 +194,38 @@ func (m *Memory) List(_ context.Context, o Owner, q Query) ([]*Conversation, str
 }
 
 // sorted are an owner's, the one that changed last first; mu is held.
-func (m *Memory) sorted(o Owner) []*kept {
-	var list []*kept
+func (m *Memory) sorted(o conversations.Owner) []*heldConversation {
+	var list []*heldConversation
 	for _, k := range m.all {
 		if k.head.Owner == o {
 			list = append(list, k)
 		}
 	}
-	slices.SortFunc(list, func(a, b *kept) int { return newerFirst(&a.head, &b.head) })
+	slices.SortFunc(list, func(a, b *heldConversation) int { return newerFirst(&a.head, &b.head) })
 	return list
 }
 
-func newerFirst(a, b *Conversation) int {
+func newerFirst(a, b *conversations.Conversation) int {
 	return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(b.ID, a.ID))
 }
 
-func cursorOf(c *Conversation) string {
+func cursorOf(c *conversations.Conversation) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(c.UpdatedAt.UnixNano(), 10) + " " + c.ID))
 }
 
 // parseCursor gives what newerFirst looks at, nil where s is no cursor.
-func parseCursor(s string) *Conversation {
+func parseCursor(s string) *conversations.Conversation {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
 	nanos, id, ok := strings.Cut(string(b), " ")
 	n, numErr := strconv.ParseInt(nanos, 10, 64)
 	if err != nil || !ok || numErr != nil || !isUUID(id) {
 		return nil
 	}
-	return &Conversation{UpdatedAt: time.Unix(0, n), ID: id}
+	return &conversations.Conversation{UpdatedAt: time.Unix(0, n), ID: id}
 }
 
-// Delete implements [Store].
-func (m *Memory) Delete(ctx context.Context, o Owner, id string) error {
+// Delete implements [conversations.Store].
+func (m *Memory) Delete(ctx context.Context, o conversations.Owner, id string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -232,21 +233,21 @@ func (m *Memory) Delete(ctx context.Context, o Owner, id string) error {
 	defer m.mu.Unlock()
 	k := m.of(o, id)
 	if k == nil {
-		return ErrNotFound
+		return conversations.ErrNotFound
 	}
 	delete(m.all, k.head.ID)
 	return nil
 }
 
-// Prune implements [Store].
+// Prune implements [conversations.Store].
 func (m *Memory) Prune(_ context.Context, before time.Time, most int) (int, error) {
 	if most < 1 {
-		return 0, malformed("of an owner's conversations at least one is kept")
+		return 0, malformed("of an owner's conversations at least one is heldConversation")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := 0
-	owners := map[Owner]bool{}
+	owners := map[conversations.Owner]bool{}
 	for id, k := range m.all {
 		if k.head.UpdatedAt.Before(before) {
 			delete(m.all, id)
@@ -268,8 +269,8 @@ func (m *Memory) Prune(_ context.Context, before time.Time, most int) (int, erro
 // stillRunning is the status of a session that has not ended.
 const stillRunning = "running"
 
-// Begin implements [Sessions].
-func (m *Memory) Begin(ctx context.Context, s *Session) error {
+// Begin implements [conversations.Sessions].
+func (m *Memory) Begin(ctx context.Context, s *conversations.Session) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -287,8 +288,8 @@ func (m *Memory) Begin(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// End implements [Sessions].
-func (m *Memory) End(_ context.Context, s *Session) error {
+// End implements [conversations.Sessions].
+func (m *Memory) End(_ context.Context, s *conversations.Session) error {
 	switch s.Status {
 	case "completed", "terminated", "timeout", "failed":
 	default:
@@ -302,19 +303,19 @@ func (m *Memory) End(_ context.Context, s *Session) error {
 	return nil
 }
 
-// Session implements [Sessions].
-func (m *Memory) Session(_ context.Context, o Owner, id string) (*Session, error) {
+// Session implements [conversations.Sessions].
+func (m *Memory) Session(_ context.Context, o conversations.Owner, id string) (*conversations.Session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	one := m.sessions[strings.ToLower(id)]
 	if one == nil || o.Tenant != "" && one.Owner.Tenant != o.Tenant || o.Principal != "" && one.Owner.Principal != o.Principal {
-		return nil, ErrNotFound
+		return nil, conversations.ErrNotFound
 	}
 	s := *one
 	return &s, nil
 }
 
-// PruneSessions implements [Sessions].
+// PruneSessions implements [conversations.Sessions].
 func (m *Memory) PruneSessions(_ context.Context, before time.Time) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -330,7 +331,7 @@ func (m *Memory) PruneSessions(_ context.Context, before time.Time) (int, error)
 
 var errTaken = errors.New("conversations: there is one with this id")
 
-func owns(o Owner) bool {
+func owns(o conversations.Owner) bool {
 	plain := func(s string) bool { return s != "" && utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 	return plain(o.Tenant) && plain(o.Principal)
 }
@@ -364,6 +365,6 @@ func malformed(message string) error {
 func tooLarge() error {
 	return &skill.Error{
 		Op: "conversations", Code: skill.PayloadTooLarge,
-		Message: "a message of the conversation, or what waits for an approval, is longer than " + strconv.Itoa(MostMessage) + " bytes as JSON",
+		Message: "a message of the conversation, or what waits for an approval, is longer than " + strconv.Itoa(conversations.MostMessage) + " bytes as JSON",
 	}
 }

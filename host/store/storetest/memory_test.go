@@ -1,4 +1,4 @@
-package conversations_test
+package storetest_test
 
 import (
 	"testing"
@@ -9,11 +9,11 @@ import (
 
 func TestMemory(t *testing.T) {
 	storetest.Conversations(t, func(*testing.T) (store, another conversations.Store) {
-		m := conversations.NewMemory()
+		m := storetest.NewMemory()
 		return m, m
 	})
 	storetest.Sessions(t, func(*testing.T) (store, another conversations.Sessions) {
-		m := conversations.NewMemory()
+		m := storetest.NewMemory()
 		return m, m
 	})
 }
