@@ -196,7 +196,7 @@ func TestDisabledSkillsAreNoAgentSkills(t *testing.T) {
 	if got, want := offers(t, h), "on (own) trusted"; got != want {
 		t.Errorf("Agent Skills: %s, want %s", got, want)
 	}
-	if !strings.Contains(m.log.String(), "its name is that of the operator's own") {
+	if !strings.Contains(m.log.String(), "its name is taken by the operator's own") {
 		t.Errorf("nobody was told: %s", m.log.String())
 	}
 	if got := reads(t, h, "on"); got != readAll {

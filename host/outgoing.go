@@ -28,7 +28,7 @@ func (h *Host) denied(c *skill.Call) {
 	h.metrics.Denied(string(c.SkillID), owner, c.Tenant)
 	h.lately.window.Denied(c.Tenant, string(c.SkillID))
 	if !h.settings.Allowed().HTTP() { // a client writes a line that says where to
-		h.log.Warn("a request of a skill was denied",
+		h.log.Warn("a skill's request was denied",
 			slog.String("skill_id", string(c.SkillID)), slog.String("tenant", skill.CleanText(c.Tenant, 100)),
 			slog.String("trace_id", string(c.TraceID)), slog.String("code", string(skill.NetworkDenied)))
 	}

@@ -101,7 +101,7 @@ func TestOutgoing(t *testing.T) {
 				if got := h.lately.window.Of("local").Denied; !slices.Equal(got, want) {
 					t.Errorf("denied requests: %v, want %v", got, want)
 				}
-				_, told := said.of(t, "t")["a request of a skill was denied"]
+				_, told := said.of(t, "t")["a skill's request was denied"]
 				if told == c.sent {
 					t.Errorf("the log tells of a denied request: %v", told)
 				}

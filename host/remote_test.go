@@ -94,7 +94,7 @@ func TestRemoteSkill(t *testing.T) {
 			}{
 				"told":      {`{"text": "x"}`, "", `{"said":"hello"}`},
 				"quick":     {`{}`, skill.InvalidOutput, "nothing_has_this"},
-				"absent":    {`{}`, skill.NotFound, "there is no skill of this id"},
+				"absent":    {`{}`, skill.NotFound, "skill not found"},
 				"late":      {`{}`, skill.ToolInvocationError, `"guest_code":"TIMEOUT"`},
 				"key":       {`{"a": [1, 2]}`, "", `{"ok":true}`},
 				"html":      {`{}`, skill.GuestExit, "502"},

@@ -155,7 +155,7 @@ func (u *uploads) close() error {
 func may(p skill.Principal, scopes ...string) error {
 	switch {
 	case p.ID == "":
-		return &skill.Error{Op: "host.uploads", Code: skill.Unauthorized, Message: "this needs a caller who is known"}
+		return &skill.Error{Op: "host.uploads", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
 	case !slices.ContainsFunc(scopes, p.May):
 		return &skill.Error{Op: "host.uploads", Code: skill.Forbidden, Subject: p.ID, Message: "the caller lacks the scope " + strings.Join(scopes, " or ")}
 	}

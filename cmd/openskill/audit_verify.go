@@ -81,7 +81,7 @@ when nothing is verified: the tenant has no records, or they end before --from.`
 			case tenant != "" && r.Chains[0].Last == 0:
 				return failed(skill.NotFound, "nothing is on record of the tenant %s", quote(tenant))
 			case len(r.Chains) > 0 && !slices.ContainsFunc(r.Chains, func(c audit.Chain) bool { return !c.Beyond }):
-				return failed(skill.NotFound, "no record has the number %d or a higher one; give --from the number of a record", from.value)
+				return failed(skill.NotFound, "no record %d or higher; give --from an existing record number", from.value)
 			}
 			return nil
 		})

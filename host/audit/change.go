@@ -59,7 +59,7 @@ func Around(ctx context.Context, s Store, by skill.Principal, c Change, do func(
 	if err != nil {
 		return &skill.Error{
 			Op: "audit.Around", Code: skill.AuditUnavailable, Subject: c.Subject, Err: err,
-			Message: "the change was refused, since it cannot be put on record now; nothing was changed; try again in a moment",
+			Message: "audit log unavailable: the change cannot be recorded; nothing was changed; retry",
 		}
 	}
 	err = do()

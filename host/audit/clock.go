@@ -28,9 +28,9 @@ func (l *Log) compareClocks(before, there, after time.Time) {
 	}
 	l.skew.Store(int64(skew))
 	if skew.Abs() >= skewTold {
-		l.o.Log.Warn("the clock of this host is not that of the database: set both by NTP", slog.Duration("ahead", skew.Round(time.Millisecond)))
+		l.o.Log.Warn("this host's clock differs from the database's: use NTP on both", slog.Duration("ahead", skew.Round(time.Millisecond)))
 	} else if was.Abs() >= skewTold {
-		l.o.Log.Info("the clock of this host is that of the database again")
+		l.o.Log.Info("this host's clock matches the database's again")
 	}
 }
 

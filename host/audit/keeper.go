@@ -28,7 +28,7 @@ const forgetAfter = time.Minute
 
 // notConfirmed is what is on record of a call that was refused and came to be on record
 // nevertheless.
-const notConfirmed = "its beginning could not be confirmed in time; nothing ran"
+const notConfirmed = "its start could not be recorded in time; nothing ran"
 
 // keep does what a host owes beside its calls, until ctx ends.
 func (l *Log) keep(ctx context.Context) {
@@ -57,7 +57,7 @@ func (l *Log) beat(ctx context.Context) {
 		}
 		l.mu.Unlock()
 		if err != nil && ctx.Err() == nil {
-			l.o.Log.Warn("audit: the database was not told that this host is alive", slog.Any("error", err))
+			l.o.Log.Warn("audit: cannot write the heartbeat of this host", slog.Any("error", err))
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (l *Log) retain(ctx context.Context) {
 		case <-next.C:
 		}
 		if err := l.Prune(ctx); err != nil && ctx.Err() == nil {
-			l.o.Log.Warn("audit: old records could not be removed; this is tried again", slog.Any("error", err))
+			l.o.Log.Warn("audit: cannot remove old records; retrying", slog.Any("error", err))
 		}
 		next.Reset(pruneEvery)
 	}
@@ -151,7 +151,7 @@ func (l *Log) endDead(ctx context.Context) {
 		page, next, err := l.o.Store.Executions(asked, Query{Status: Running, Cursor: cursor, Limit: 1000})
 		cancel()
 		if err != nil {
-			l.o.Log.Warn("audit: executions of hosts that crashed could not be looked for; this is tried again", slog.Any("error", err))
+			l.o.Log.Warn("audit: cannot find executions of crashed hosts; retrying", slog.Any("error", err))
 			return
 		}
 		var left []*Started
@@ -182,7 +182,7 @@ func (l *Log) endOrphans(ctx context.Context) {
 		orphans, err := l.o.Store.Orphans(asked, deadAfter, limit)
 		cancel()
 		if err != nil {
-			l.o.Log.Warn("audit: executions without a host could not be looked for; this is tried again", slog.Any("error", err))
+			l.o.Log.Warn("audit: cannot find executions without a host; retrying", slog.Any("error", err))
 			return
 		}
 		others := orphans[:0]
@@ -226,7 +226,7 @@ func (l *Log) endAll(ctx context.Context, left []*Started) (ended int, err error
 			return ended, ctx.Err()
 		}
 		ended++
-		l.o.Log.Warn("audit: an execution was ended on record, since its host is gone",
+		l.o.Log.Warn("audit: an execution was marked terminated because its host is gone",
 			slog.String("execution_id", left[i].ExecutionID), slog.String("instance", left[i].Instance))
 	}
 	return ended, nil

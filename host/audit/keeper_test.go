@@ -73,7 +73,7 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 		wantStatus(t, &s, waits.ExecutionID, "", "")
 		wantCode(t, l.Started(t.Context(), call("acme"), nil), skill.AuditUnavailable)
 		wantCode(t, l.Finished(t.Context(), c, success(), nil), skill.AuditUnavailable)
-		if e, err := s.Execution(t.Context(), "", c.ExecutionID); err != nil || e.Finished.Message != "the host ended before the call did" {
+		if e, err := s.Execution(t.Context(), "", c.ExecutionID); err != nil || e.Finished.Message != "the host exited before the call finished" {
 			t.Errorf("%+v, %v", e, err)
 		}
 		wantWhole(t, &s)

@@ -144,7 +144,7 @@ func (k *killing) round(t *testing.T, round int, integrity bool) {
 			t.Errorf("round %d: %s of %s was acknowledged: %v", round, what, id, err)
 		case e.Status() == audit.Success:
 			k.ended++
-		case what == "finished" || e.Status() != audit.Terminated || e.Finished.Message != "the host ended before the call did":
+		case what == "finished" || e.Status() != audit.Terminated || e.Finished.Message != "the host exited before the call finished":
 			t.Errorf("round %d: %s of %s was acknowledged, and it is %s %+v", round, what, id, e.Status(), e.Finished)
 		default:
 			k.terminated++

@@ -121,7 +121,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	before := o.Now()
 	there, err := o.Store.Alive(ctx, o.Instance)
 	if err != nil {
-		return nil, unavailable("audit.Open", "records cannot be written to the database", err)
+		return nil, unavailable("audit.Open", "cannot write records to the database", err)
 	}
 	own, stop := context.WithCancel(context.WithoutCancel(ctx)) // a Log outlives the call that opens it
 	l := &Log{
@@ -172,9 +172,9 @@ func (l *Log) Started(ctx context.Context, s *Started, input []byte) error {
 	case err := <-j.done:
 		return err
 	case <-limit.C:
-		err = unavailable("audit.Started", refusedMessage, errors.New("the database did not answer in time"))
+		err = unavailable("audit.Started", refusedMessage, errors.New("the database did not respond in time"))
 	case <-ctx.Done():
-		err = &skill.Error{Op: "audit.Started", Code: skill.Cancelled, Message: "the caller left before the call began", Err: ctx.Err()}
+		err = &skill.Error{Op: "audit.Started", Code: skill.Cancelled, Message: "the client disconnected before the call began", Err: ctx.Err()}
 	}
 	l.mu.Lock()
 	select {
@@ -198,7 +198,7 @@ func (l *Log) Ready() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down || l.silent {
-		return unavailable("audit.Ready", "no call can be put on record now, since the database takes no records; it is tried again every few seconds", nil)
+		return unavailable("audit.Ready", "audit log unavailable: the database rejects writes; retrying every few seconds", nil)
 	}
 	return nil
 }
@@ -213,15 +213,15 @@ func (l *Log) begin(j *job) error {
 	case l.closed:
 		return unavailable("audit.Started", stoppingMessage, nil)
 	case l.open[s.ExecutionID] != nil:
-		return misused("audit.Started", s.ExecutionID, "the execution has begun already")
+		return misused("audit.Started", s.ExecutionID, "the execution has already begun")
 	case l.down:
-		why = "the database does not take records"
+		why = "the database rejects records"
 	case l.late[s.Tenant] > 0:
-		why = "records of calls that ended wait to be written"
+		why = "records of finished calls are waiting to be written"
 	case len(l.held[s.Tenant]) >= mostHeld, l.held[s.Tenant] != nil && l.heldFull(j):
-		why = "another host holds the records of the tenant"
+		why = "another host has locked the tenant's records"
 	case l.starts >= l.o.Queue, l.bytes+len(j.entry.Body) > maxWaiting:
-		why = "too many records wait to be written"
+		why = "too many records are waiting to be written"
 	case len(l.open) >= l.o.Open:
 		why = "too many calls are running"
 	}
@@ -268,7 +268,7 @@ func (l *Log) Finished(_ context.Context, of *Started, f *Finished, output []byt
 	default:
 	}
 	l.delay(j)
-	return unavailable("audit.Finished", withheldMessage, errors.New("the database did not answer in time"))
+	return unavailable("audit.Finished", withheldMessage, errors.New("the database did not respond in time"))
 }
 
 // end lets the last record of a call wait.
@@ -282,9 +282,9 @@ func (l *Log) end(j *job) error {
 		l.push(j)
 		return nil
 	case l.closed:
-		return unavailable("audit.Finished", "the host stopped before the call ended", nil)
+		return unavailable("audit.Finished", "the host stopped before the call finished", nil)
 	}
-	return misused("audit.Finished", j.entry.ExecutionID, "the execution has not begun, or has ended already")
+	return misused("audit.Finished", j.entry.ExecutionID, "the execution has not begun or has already ended")
 }
 
 // misused is a mistake of the program around it.
@@ -323,7 +323,7 @@ func (l *Log) Close(ctx context.Context) error {
 	}
 	switch {
 	case err != nil: // what still waits is lost with this process; the next one ends it
-		return fmt.Errorf("audit.Close: records wait that could not be written: %w", err)
+		return fmt.Errorf("audit.Close: some records could not be written: %w", err)
 	case again:
 		return nil
 	}
@@ -340,18 +340,18 @@ func (l *Log) moment(t time.Time) time.Time {
 
 // What callers read.
 const (
-	refusedMessage  = "the call was refused, since it cannot be put on record now; nothing ran; call again in a moment"
-	stoppingMessage = "the call was refused, since the host stops; nothing ran; call again when it is back"
-	withheldMessage = "the call ended, but its record cannot be written now; its result is withheld"
-	foreignMessage  = "another host took this one for dead and ended the call on record; its result is withheld"
-	hostEnded       = "the host ended before the call did"
+	refusedMessage  = "audit log unavailable: the call cannot be recorded; nothing ran; retry"
+	stoppingMessage = "the host is shutting down; nothing ran; retry when it is back"
+	withheldMessage = "the call finished, but its record cannot be written; its result is withheld"
+	foreignMessage  = "another host assumed this one crashed and recorded the call as ended; its result is withheld"
+	hostEnded       = "the host exited before the call finished"
 )
 
 // fullError is of what would be one record more than a tenant may have.
 func fullError(op string) *skill.Error {
 	return &skill.Error{
 		Op: op, Code: skill.RateLimited, Err: ErrFull, Details: map[string]any{"retry_after_ms": pruneEvery.Milliseconds()},
-		Message: "the records of your tenant take as much room as they may; try again when old ones were removed, or ask the operator to raise OPENSKILL_AUDIT_MB",
+		Message: "your tenant's record storage is full; retry when old records have expired, or ask the operator to raise OPENSKILL_AUDIT_MB",
 	}
 }
 
@@ -367,7 +367,7 @@ func (l *Log) terminated(code skill.Code, message string) *Finished {
 func startedEntry(s *Started) (*Entry, error) {
 	body, err := json.Marshal(s)
 	if err != nil {
-		return nil, &skill.Error{Op: "audit.Started", Code: skill.Internal, Subject: s.ExecutionID, Message: "the record cannot be made", Err: err}
+		return nil, &skill.Error{Op: "audit.Started", Code: skill.Internal, Subject: s.ExecutionID, Message: "cannot create the record", Err: err}
 	}
 	return &Entry{
 		Record:  Record{Tenant: s.Tenant, Kind: KindStarted, ExecutionID: s.ExecutionID, Time: s.Time, Body: body},
@@ -379,7 +379,7 @@ func finishedEntry(of *Started, f *Finished) (*Entry, error) {
 	f.ExecutionID = of.ExecutionID
 	body, err := json.Marshal(f)
 	if err != nil {
-		return nil, &skill.Error{Op: "audit.Finished", Code: skill.Internal, Subject: of.ExecutionID, Message: "the record cannot be made", Err: err}
+		return nil, &skill.Error{Op: "audit.Finished", Code: skill.Internal, Subject: of.ExecutionID, Message: "cannot create the record", Err: err}
 	}
 	return &Entry{
 		Record:   Record{Tenant: of.Tenant, Kind: KindFinished, ExecutionID: of.ExecutionID, Time: f.Time, Body: body},

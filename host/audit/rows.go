@@ -137,27 +137,27 @@ func (e *row) compare(ctx context.Context, store Store, id string, shown *Execut
 		if e.finished != nil {
 			found.lost = 1
 		}
-		return wrong(r, "the execution is on record, and not among the executions")
+		return wrong(r, "the execution is recorded but missing among the executions")
 	case err != nil:
 		return found, err
 	case shown.Damaged != "":
-		return wrong(r, "the execution, as queries show it, was changed: "+shown.Damaged)
+		return wrong(r, "the execution shown by queries was changed: "+shown.Damaged)
 	}
 	signs := false
 	if e.started != nil {
 		same, sign := says(e.started, &shown.Started)
 		if !same {
-			return wrong(e.started, "the execution, as queries show it, did not begin as its record says")
+			return wrong(e.started, "the execution shown by queries has another start than its record")
 		}
 		signs = sign
 	}
 	if e.finished != nil {
 		if shown.Finished == nil {
-			return wrong(e.finished, "the execution ended, and is shown as running")
+			return wrong(e.finished, "the execution ended but is shown as running")
 		}
 		same, sign := says(e.finished, shown.Finished)
 		if !same {
-			return wrong(e.finished, "the execution, as queries show it, did not end as its record says")
+			return wrong(e.finished, "the execution shown by queries has another end than its record")
 		}
 		signs = signs || sign
 	}

@@ -103,7 +103,7 @@ func (v *verifier) unrecorded(ctx context.Context, e *Execution) error {
 	}
 	v.c.add(&Fault{
 		Wrong: WrongRow, ExecutionID: e.Started.ExecutionID, Time: e.Started.Time,
-		Message: "the execution is shown, and no record tells of it: it was added to the database",
+		Message: "the execution is shown but not recorded: it was added to the database",
 	})
 	return err
 }

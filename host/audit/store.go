@@ -25,11 +25,11 @@ type Entry struct {
 
 // ErrHeld says that another host has the chain of a tenant in a transaction: nothing of the
 // tenant was written, and it can be tried again.
-var ErrHeld = errors.New("another host holds the records of the tenant")
+var ErrHeld = errors.New("another host has locked the tenant's records")
 
 // ErrFull says that the records of a tenant take as much as they may: nothing begins. A
 // sixteenth more is for what the tenant changes by itself; other changes have no bound.
-var ErrFull = errors.New("the records of the tenant take as much as they may")
+var ErrFull = errors.New("the tenant's record storage is full")
 
 // RecordSize is what a record counts for, in bytes: with its row, beside its body.
 func RecordSize(body int) int64 { return 200 + int64(body) }

@@ -140,7 +140,7 @@ func Verify(ctx context.Context, s Store, o VerifyOptions) (*Report, error) {
 		if !there[k.Tenant] && k.Last > 0 && (o.Tenant == "" || k.Tenant == o.Tenant) {
 			there[k.Tenant] = true
 			c := &Chain{Tenant: k.Tenant}
-			c.add(&Fault{Wrong: Missing, Seq: k.Last, Message: "the whole chain is gone, of which the head was kept"})
+			c.add(&Fault{Wrong: Missing, Seq: k.Last, Message: "the whole chain of the saved head is missing"})
 			tell(c)
 		}
 	}
@@ -151,7 +151,7 @@ func Verify(ctx context.Context, s Store, o VerifyOptions) (*Report, error) {
 		}
 		c := &Chain{Tenant: o.Tenant}
 		if len(page) > 0 {
-			c.add(faultAt(WrongHead, &page[0], "there are records of this tenant, and no head"))
+			c.add(faultAt(WrongHead, &page[0], "this tenant has records but no head"))
 		}
 		tell(c)
 	}
@@ -159,7 +159,7 @@ func Verify(ctx context.Context, s Store, o VerifyOptions) (*Report, error) {
 }
 
 // errPruned says that records were removed, on record, while they were read.
-var errPruned = errors.New("records were removed meanwhile")
+var errPruned = errors.New("records were removed during verification")
 
 // add counts a fault, and lists it among the first.
 func (c *Chain) add(f *Fault) {
@@ -191,7 +191,7 @@ func verifyChain(ctx context.Context, s Store, tenant string, o *VerifyOptions) 
 	}
 	return &Chain{Tenant: tenant}, &skill.Error{
 		Op: "audit.Verify", Code: skill.Conflict, Subject: tenant,
-		Message: "records are removed faster than they are verified; verify again in a while",
+		Message: "records are removed faster than they are verified; retry later",
 	}
 }
 
@@ -262,7 +262,7 @@ func (v *verifier) verify(ctx context.Context) error {
 		}
 		v.see(r)
 		if r.Seq > next { // what follows the gap is looked at by itself
-			v.c.add(&Fault{Wrong: Missing, Seq: next, Message: fmt.Sprintf("no record has the number %d; the next one there is %d", next, r.Seq)})
+			v.c.add(&Fault{Wrong: Missing, Seq: next, Message: fmt.Sprintf("record %d is missing; the next one is %d", next, r.Seq)})
 			prev, next = r.Prev, r.Seq
 		}
 		fault := v.record(r, next, prev)
@@ -281,9 +281,9 @@ func (v *verifier) verify(ctx context.Context) error {
 	}
 	switch {
 	case h.Last > 0 && next <= h.Last:
-		v.c.add(&Fault{Wrong: Missing, Seq: next, Message: fmt.Sprintf("records %d to %d, the last ones, are not there", next, h.Last)})
+		v.c.add(&Fault{Wrong: Missing, Seq: next, Message: fmt.Sprintf("the last records, %d to %d, are missing", next, h.Last)})
 	case h.Last > 0 && prev != h.LastHash:
-		v.c.add(v.at(ctx, WrongHead, h.Last, "the head names another hash of the last record: the record or the head was written anew"))
+		v.c.add(v.at(ctx, WrongHead, h.Last, "hash mismatch between the head and the last record: one of them was rewritten"))
 	}
 	if whole {
 		v.c.add(v.beginning())
@@ -357,13 +357,13 @@ func faultAt(w Wrong, r *Record, message string) *Fault {
 // record verifies one record, which is to have the number next and to follow prev.
 func (v *verifier) record(r *Record, next uint64, prev string) *Fault {
 	if r.Seq < next {
-		return faultAt(Doubled, r, fmt.Sprintf("the number %d is there twice", r.Seq))
+		return faultAt(Doubled, r, fmt.Sprintf("record %d exists twice", r.Seq))
 	}
 	if r.Tenant != v.head.Tenant || !linked(*r, r.Seq) {
 		return v.misplaced(r)
 	}
 	if r.Prev != prev {
-		return faultAt(Forged, r, fmt.Sprintf("the record does not follow the one before it: one of %d and %d was written anew", next-1, next))
+		return faultAt(Forged, r, fmt.Sprintf("broken chain: record %d or %d was rewritten", next-1, next))
 	}
 	if message := v.body(r); message != "" {
 		return faultAt(Forged, r, message)
@@ -390,13 +390,13 @@ func (v *verifier) misplaced(r *Record) *Fault {
 	}
 	for d := uint64(1); d <= near; d++ {
 		if r.Seq > d && linked(*r, r.Seq-d) {
-			return faultAt(Doubled, r, fmt.Sprintf("the record was written with the number %d, and stands here again", r.Seq-d))
+			return faultAt(Doubled, r, fmt.Sprintf("the record is a copy of record %d", r.Seq-d))
 		}
 		if linked(*r, r.Seq+d) {
 			return faultAt(Reordered, r, fmt.Sprintf("the record was written with the number %d", r.Seq+d))
 		}
 	}
-	return faultAt(Changed, r, "the record is not what was written: its hash is another one")
+	return faultAt(Changed, r, "hash mismatch: the record was changed")
 }
 
 // body looks whether the body of a record says what the record says, and gives what is
@@ -412,7 +412,7 @@ func (v *verifier) body(r *Record) string {
 			return "its body is that of another record"
 		}
 		if v.pruned != nil && p.Next <= v.pruned.Next {
-			return fmt.Sprintf("the records before %d are removed a second time; those before %d were removed already", p.Next, v.pruned.Next)
+			return fmt.Sprintf("the records before %d are removed a second time; those before %d were already removed", p.Next, v.pruned.Next)
 		}
 		v.pruned = &p
 		return ""
@@ -427,7 +427,7 @@ func (v *verifier) body(r *Record) string {
 		return ""
 	case KindStarted, KindFinished:
 	default:
-		return "there is no such kind of record"
+		return "unknown kind of record"
 	}
 	var b struct {
 		ExecutionID string    `json:"execution_id"`
@@ -447,13 +447,13 @@ func (v *verifier) beginning() *Fault {
 	h, p := v.head, v.pruned
 	switch {
 	case h.First <= 1 && h.Last > 0 && h.Prev != Origin:
-		return &Fault{Wrong: WrongHead, Seq: h.First, Message: "the head names something before the first record"}
+		return &Fault{Wrong: WrongHead, Seq: h.First, Message: "the head names a predecessor of the first record"}
 	case h.First <= 1 && p != nil && p.Next > 1:
-		return &Fault{Wrong: Forged, Seq: p.Next, Message: "a record says that all before this one were removed, and they are there"}
+		return &Fault{Wrong: Forged, Seq: p.Next, Message: "a record says that all earlier records were removed, but they exist"}
 	case h.First > 1 && p == nil:
-		return &Fault{Wrong: Missing, Seq: h.First - 1, Message: fmt.Sprintf("the records before %d are not there, and no record says that they were removed", h.First)}
+		return &Fault{Wrong: Missing, Seq: h.First - 1, Message: fmt.Sprintf("the records before %d are missing and no record says that they were removed", h.First)}
 	case h.First > 1 && (p.Next != h.First || p.Hash != h.Prev):
-		return &Fault{Wrong: Missing, Seq: h.First - 1, Message: fmt.Sprintf("the records before %d are not there; a record says that those before %d were removed", h.First, p.Next)}
+		return &Fault{Wrong: Missing, Seq: h.First - 1, Message: fmt.Sprintf("the records before %d are missing; a record says that only those before %d were removed", h.First, p.Next)}
 	}
 	return nil
 }
@@ -471,7 +471,7 @@ func (v *verifier) behind(ctx context.Context) error {
 			return err
 		}
 		if now.Last < page[0].Seq {
-			v.c.add(faultAt(WrongHead, &page[0], fmt.Sprintf("there are records behind %d, which the head says to be the last", now.Last)))
+			v.c.add(faultAt(WrongHead, &page[0], fmt.Sprintf("there are records after %d, the last one according to the head", now.Last)))
 		}
 	}
 	for _, k := range v.o.Against {
@@ -492,18 +492,18 @@ func (v *verifier) kept(ctx context.Context, k Head) (*Fault, error) {
 	h := v.head
 	switch {
 	case k.Last > h.Last:
-		return &Fault{Wrong: Missing, Seq: h.Last + 1, Message: fmt.Sprintf("the chain ends with %d; the head that was kept has %d", h.Last, k.Last)}, nil
+		return &Fault{Wrong: Missing, Seq: h.Last + 1, Message: fmt.Sprintf("the chain ends with %d; the saved head has %d", h.Last, k.Last)}, nil
 	case k.Last == h.First-1 && k.LastHash != h.Prev:
-		return &Fault{Wrong: Forged, Seq: k.Last, Message: "the record that was removed last is not that of the head that was kept"}, nil
+		return &Fault{Wrong: Forged, Seq: k.Last, Message: "the last removed record does not match the saved head"}, nil
 	case k.Last < h.First && v.early(k):
 		return &Fault{
 			Wrong: NotThere, Seq: k.Last, Time: k.Time,
-			Message: fmt.Sprintf("the record of the head that was kept was removed before it was %d days old, as records must be", v.o.Retention/(24*time.Hour)),
+			Message: fmt.Sprintf("the record of the saved head was removed before the retention of %d days", v.o.Retention/(24*time.Hour)),
 		}, nil
 	case k.Last < h.First-1: // who writes the chain anew can write any record of a removal too
 		return &Fault{
 			Wrong: NotThere, Seq: k.Last, Time: k.Time,
-			Message: "the head that was kept cannot be compared: its record was removed; compare with a newer head",
+			Message: "cannot compare the saved head: its record was removed; use a newer head",
 		}, nil
 	case k.Last == h.First-1:
 		return nil, nil
@@ -513,10 +513,10 @@ func (v *verifier) kept(ctx context.Context, k Head) (*Fault, error) {
 		return nil, err
 	}
 	if len(page) == 0 || page[0].Seq != k.Last {
-		return &Fault{Wrong: Missing, Seq: k.Last, Message: "the record of the head that was kept is not there"}, nil
+		return &Fault{Wrong: Missing, Seq: k.Last, Message: "the record of the saved head is missing"}, nil
 	}
 	if page[0].Hash != k.LastHash {
-		return faultAt(Forged, &page[0], "the chain was written anew: the head that was kept has another hash of this record"), nil
+		return faultAt(Forged, &page[0], "the chain was rewritten: the saved head has another hash for this record"), nil
 	}
 	return nil, nil
 }

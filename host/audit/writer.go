@@ -261,7 +261,7 @@ func (l *Log) written(batch []*job) {
 		case j.foreign:
 			delete(l.open, id)
 			if j.done != nil {
-				j.done <- unavailable("audit.Log", foreignMessage, errors.New("the store has another record in the place of this one"))
+				j.done <- unavailable("audit.Log", foreignMessage, errors.New("the database has another record with this number"))
 			}
 			continue
 		case j.entry.Finished != nil:
@@ -294,7 +294,7 @@ func (l *Log) up() {
 	l.down, l.silent = false, false
 	l.mu.Unlock()
 	if was {
-		l.o.Log.Info("audit: the database takes records again")
+		l.o.Log.Info("audit: the database accepts records again")
 		select {
 		case l.nudge <- struct{}{}:
 		default:
@@ -309,7 +309,7 @@ func (l *Log) fell(err error) {
 	l.down = true
 	l.mu.Unlock()
 	if !was {
-		l.o.Log.Error("audit: the database does not take records; no call begins until it does", slog.Any("error", err))
+		l.o.Log.Error("audit: the database rejects records; calls are refused until it accepts them", slog.Any("error", err))
 	}
 }
 

@@ -39,7 +39,7 @@ func TestAllowances(t *testing.T) {
 		{"OPENSKILL_HTTP_ALLOW=https://a.example;b.example", "OPENSKILL_HTTP_ALLOW (from the environment): entry 2: b.example must begin with"},
 		{"OPENSKILL_ENV_ALLOW=A=1;MISSING", "OPENSKILL_ENV_ALLOW (from the environment): entry 2: MISSING is not set"},
 		{"OPENSKILL_ENV_ALLOW=OPENSKILL_X=hush", "OPENSKILL_ENV_ALLOW (from the environment): entry 1:"},
-		{"OPENSKILL_DATA_ALLOW=@acme/x;@acme/y ../x", "OPENSKILL_DATA_ALLOW (from the environment): entry 2: the folder must be below"},
+		{"OPENSKILL_DATA_ALLOW=@acme/x;@acme/y ../x", "OPENSKILL_DATA_ALLOW (from the environment): entry 2: invalid folder"},
 	} {
 		_, err := Load(Sources{Dir: dir, Environ: []string{tc.setting}})
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hush") {

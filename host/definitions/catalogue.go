@@ -146,7 +146,7 @@ func (c *Catalogue) made(ctx context.Context, own *registry.Registry) (*registry
 		id := s.Descriptor.ID
 		if d := rows[id]; !have[id] && (d == nil || d.DeletedAt.IsZero() && d.Source == Seeded) {
 			have[id] = true
-			skills = append(skills, withoutCode(overlaid(s, d), "the skill is defined, but has no code on this host: the code that its list names is not there"))
+			skills = append(skills, withoutCode(overlaid(s, d), "the skill has no code on this host: the code named by its list is missing"))
 		}
 	}
 	for _, d := range all {
@@ -191,24 +191,24 @@ func withoutCode(s *registry.Skill, why string) *registry.Skill {
 func (c *Catalogue) define(d *Definition) *registry.Skill {
 	s, missing, problems := registry.Define(d.Manifest, c.o.Registry)
 	if s == nil || s.Descriptor.ID != d.Name {
-		why := "it is about another skill"
+		why := "it is for another skill"
 		if len(problems) > 0 {
 			why = problems[0].Message
 		}
-		c.tell(d.Name, "a definition is left out: this host does not accept it", why)
+		c.tell(d.Name, "a definition is ignored: this host refuses it", why)
 		return nil
 	}
 	s = overlaid(s, d)
 	switch {
 	case len(problems) > 0: // made by an earlier release
-		c.tell(d.Name, "a definition of the database does not run: files alone can say what it says", missing)
+		c.tell(d.Name, "a definition in the database is ignored: these fields are allowed in files only", missing)
 		return withoutCode(s, missing)
 	case missing == "":
 		delete(c.told, d.Name)
 		return s
 	}
-	c.tell(d.Name, "a definition has no code on this host and cannot be called", missing)
-	return withoutCode(s, "the skill is defined, but has no code on this host: "+missing)
+	c.tell(d.Name, "a definition has no code on this host; it cannot be called", missing)
+	return withoutCode(s, "the skill has no code on this host: "+missing)
 }
 
 // tell logs what is so of a definition, once until it changes.
@@ -243,11 +243,11 @@ func (c *Catalogue) Hides(folder string, name skill.ID, pulled bool) string {
 		case err != nil:
 		case s.Folder == folder:
 			if s, err = now.Get(id, ""); err != nil || s.Folder != folder || !s.Descriptor.Enabled {
-				return fmt.Sprintf("is not offered: the skill %s, whose folder it is, is disabled or deleted", id)
+				return fmt.Sprintf("is not offered: the skill %s of this folder is disabled or deleted", id)
 			}
 			return ""
 		case id == name && pulled && !own.Pulled(id):
-			return fmt.Sprintf("was pulled, and its name is that of the operator's own %s", own.Place(id))
+			return fmt.Sprintf("was pulled, but its name is taken by the operator's own %s", own.Place(id))
 		}
 	}
 	return ""

@@ -52,7 +52,7 @@ func ParsePatch(b []byte) (Patch, error) {
 			}
 			var s string
 			if json.Unmarshal(value, &s) != nil {
-				return wrong(fieldDescription, "must be a string, or null to go back to what the files say")
+				return wrong(fieldDescription, "must be a string, or null for the value in the files")
 			}
 			s, err := description(s)
 			p.Description.Value = &s
@@ -64,7 +64,7 @@ func ParsePatch(b []byte) (Patch, error) {
 			}
 			on := string(value) == "true"
 			if !on && string(value) != "false" {
-				return wrong(fieldEnabled, "must be true, false, or null to go back to what the files say")
+				return wrong(fieldEnabled, "must be true, false, or null for the value in the files")
 			}
 			p.Enabled.Value = &on
 			return nil
@@ -77,7 +77,7 @@ func ParsePatch(b []byte) (Patch, error) {
 			p.Cost.Value = c
 			return err
 		}
-		return wrong(skill.CleanText(string(key), 80), "is not known; description, is_enabled and cost_metadata can be changed")
+		return wrong(skill.CleanText(string(key), 80), "is unknown; use description, is_enabled or cost_metadata")
 	})
 	var syntax *strictjson.Error
 	switch {
@@ -86,7 +86,7 @@ func ParsePatch(b []byte) (Patch, error) {
 	case err != nil:
 		return p, err
 	case p == Patch{}:
-		return p, wrong("", "nothing is to be changed; description, is_enabled and cost_metadata can be")
+		return p, wrong("", "nothing to change; send description, is_enabled or cost_metadata")
 	}
 	return p, nil
 }
@@ -110,7 +110,7 @@ func costPatch(b []byte) (*CostPatch, error) {
 			"estimated_tokens": &c.EstimatedTokens, "estimated_duration_ms": &c.EstimatedDurationMS, "rate_limit_per_minute": &c.RateLimitPerMinute,
 		}[string(key)]
 		if to == nil {
-			return wrong(fieldCost, "has a key that is not known; estimated_tokens, estimated_duration_ms and rate_limit_per_minute are")
+			return wrong(fieldCost, "has an unknown key; use estimated_tokens, estimated_duration_ms or rate_limit_per_minute")
 		}
 		var n int
 		if json.Unmarshal(value, &n) != nil || string(value) == "null" || n < 0 || n > maxCost {
@@ -238,7 +238,7 @@ func (c *Catalogue) Create(ctx context.Context, by skill.Principal, entry []byte
 		return skill.Descriptor{}, err
 	}
 	if len(entry) > safeyaml.MaxBytes {
-		return skill.Descriptor{}, &skill.Error{Op: "definitions.Create", Code: skill.PayloadTooLarge, Message: fmt.Sprintf("a definition has at most %d bytes", safeyaml.MaxBytes)}
+		return skill.Descriptor{}, &skill.Error{Op: "definitions.Create", Code: skill.PayloadTooLarge, Message: fmt.Sprintf("the definition is too large; the limit is %d bytes", safeyaml.MaxBytes)}
 	}
 	value, err := strictjson.Decode(entry, safeyaml.MaxDepth, nil)
 	if err != nil {
@@ -276,7 +276,7 @@ func (c *Catalogue) change(ctx context.Context, by skill.Principal, id skill.ID,
 		return nil, err
 	}
 	if c.o.Store == nil {
-		return nil, &skill.Error{Op: "definitions.Change", Code: skill.Conflict, Subject: string(id), Message: "these skills were read of folders that were named, and no database has them"}
+		return nil, &skill.Error{Op: "definitions.Change", Code: skill.Conflict, Subject: string(id), Message: "skills read from named folders cannot be changed; there is no database"}
 	}
 	record := c.o.Record
 	if record == nil {
@@ -290,7 +290,7 @@ func (c *Catalogue) change(ctx context.Context, by skill.Principal, id skill.ID,
 	}
 	c.o.Log.Info("a definition was changed", slog.String("change", what), slog.String("skill_id", string(id)), slog.String("principal", skill.CleanText(by.ID, 128)))
 	if err := c.Refresh(ctx); err != nil { // it holds all the same; who watches reads it again
-		c.o.Log.Warn("a change of a definition is seen here with the next look at the database", slog.String("error", err.Error()))
+		c.o.Log.Warn("a changed definition takes effect here at the next database poll", slog.String("error", err.Error()))
 	}
 	return made, nil
 }
@@ -306,7 +306,7 @@ func (c *Catalogue) put(ctx context.Context, by skill.Principal, id skill.ID, ma
 		case c.o.Remote && c.keptOff(now, next):
 			return nil, &skill.Error{
 				Op: "definitions.Change", Code: skill.Forbidden, Subject: string(id),
-				Message: "the files of this skill keep it off, and it runs outside the sandbox: it is enabled in its files, or by openskill skills enable on the host's machine",
+				Message: "this skill runs outside the sandbox and is disabled in its files: enable it there, or with openskill skills enable on the host's machine",
 			}
 		case now != nil && next.same(now):
 			return nil, ErrUnchanged
@@ -353,7 +353,7 @@ func (c *Catalogue) show(d *Definition) skill.Descriptor {
 func may(p skill.Principal) error {
 	switch {
 	case p.ID == "":
-		return &skill.Error{Op: "definitions.may", Code: skill.Unauthorized, Message: "this needs a caller who is known"}
+		return &skill.Error{Op: "definitions.may", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
 	case !p.May(skill.ScopeAdmin):
 		return &skill.Error{Op: "definitions.may", Code: skill.Forbidden, Subject: p.ID, Message: "the caller lacks the scope " + skill.ScopeAdmin}
 	}
@@ -363,21 +363,21 @@ func may(p skill.Principal) error {
 func notFound(id skill.ID) error {
 	return &skill.Error{
 		Op: "definitions.Change", Code: skill.NotFound, Subject: skill.CleanText(string(id), 64),
-		Message: "there is no definition of this id; the catalogue lists those that there are",
+		Message: "definition not found; GET /skills lists all",
 	}
 }
 
 func taken(id skill.ID) error {
 	return &skill.Error{
 		Op: "definitions.Create", Code: skill.Conflict, Subject: string(id),
-		Message: fmt.Sprintf("there is a definition of %s already; PATCH changes what can be changed of it", id),
+		Message: fmt.Sprintf("definition %s already exists; use PATCH to change it", id),
 	}
 }
 
 func unavailable(err error) error {
 	return &skill.Error{
 		Op: "definitions.Change", Code: skill.Internal, Err: err,
-		Message: "the host's database did not take the change; look whether it was made, and try again",
+		Message: "database write failed; check the result and retry",
 	}
 }
 

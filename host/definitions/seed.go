@@ -12,7 +12,7 @@ import (
 // be read is told with file and line, and has no part in it.
 func (c *Catalogue) seed(ctx context.Context, own *registry.Registry) error {
 	for _, p := range own.Problems() {
-		c.o.Log.Warn("a definition is not seeded", slog.String("file", skill.CleanText(p.File, 400)), slog.Int("line", p.Line), slog.String("problem", skill.CleanText(p.Message, skill.MaxMessage)))
+		c.o.Log.Warn("cannot seed a definition", slog.String("file", skill.CleanText(p.File, 400)), slog.Int("line", p.Line), slog.String("problem", skill.CleanText(p.Message, skill.MaxMessage)))
 	}
 	all, err := c.o.Store.Definitions(ctx, "")
 	if err != nil {

@@ -139,7 +139,7 @@ func (c *Client) do(ctx context.Context, tenant string, rules []skill.HTTPRule, 
 		return nil, invalid("the method must be one of " + strings.Join(skill.HTTPMethods[:], ", "))
 	}
 	if len(r.Body) > c.o.MaxRequest {
-		return nil, tooLarge("the body of the request has %d bytes; at most %d are accepted", len(r.Body), c.o.MaxRequest)
+		return nil, tooLarge("the request body is too large: %d bytes, the limit is %d", len(r.Body), c.o.MaxRequest)
 	}
 	if budget == nil {
 		n := c.o.MaxRequests
@@ -171,25 +171,25 @@ func told(caller, ctx context.Context, err error, timeout time.Duration) error {
 	}
 	switch {
 	case caller.Err() != nil:
-		return &skill.Error{Op: "egress.Do", Code: skill.Cancelled, Message: "the run ended before the response came", Err: err}
+		return &skill.Error{Op: "egress.Do", Code: skill.Cancelled, Message: "the run ended before the response arrived", Err: err}
 	case ctx.Err() != nil:
 		return &skill.Error{
 			Op: "egress.Do", Code: skill.Timeout, Err: err,
-			Message: fmt.Sprintf("the other side had not answered within %d ms", timeout.Milliseconds()),
+			Message: fmt.Sprintf("the server did not respond within %d ms", timeout.Milliseconds()),
 		}
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &unknown), errors.As(err, &wrongName), errors.As(err, &invalidCert):
-		return failed("the other side's certificate is not one that this host trusts for that name")
+		return failed("the server's certificate is not trusted for this name")
 	default:
-		return failed("the request failed: the other side cannot be reached, or does not speak HTTP as it should")
+		return failed("the request failed: the server is unreachable or sent invalid HTTP")
 	}
 }
 
 func (c *Client) exhausted() error {
 	return &skill.Error{
 		Op: "egress.Do", Code: skill.RateLimited,
-		Message: fmt.Sprintf("this run has made its %d requests; there are no more of them in one call", c.o.MaxRequests),
+		Message: fmt.Sprintf("request limit of %d per call reached", c.o.MaxRequests),
 	}
 }
 
@@ -215,7 +215,7 @@ type walk struct {
 func (w *walk) follow(ctx context.Context, t *target) (*Response, error) {
 	leave, err := w.c.slots.Enter(ctx, w.tenant)
 	if err != nil {
-		return nil, gate.Refusal(err, "egress.Do", "too many requests of skills wait to be made")
+		return nil, gate.Refusal(err, "egress.Do", "too many requests of skills are queued")
 	}
 	defer leave()
 	for hop := 0; ; hop++ {
@@ -230,7 +230,7 @@ func (w *walk) follow(ctx context.Context, t *target) (*Response, error) {
 		if hop >= w.c.o.MaxRedirects {
 			return nil, &skill.Error{
 				Op: "egress.Do", Code: skill.ToolInvocationError,
-				Message: fmt.Sprintf("the other side redirects more than %d times", max(w.c.o.MaxRedirects, 0)),
+				Message: fmt.Sprintf("more than %d redirects", max(w.c.o.MaxRedirects, 0)),
 			}
 		}
 		next, err := t.redirected(location)
@@ -265,8 +265,8 @@ var harmless = [...]string{"Accept", "Accept-Encoding", "Accept-Language", "Cont
 func (w *walk) once(ctx context.Context, t *target) (resp *Response, location string, err error) {
 	rule := slices.IndexFunc(w.rules, func(r skill.HTTPRule) bool { return r.Permits(w.method, t.origin, t.path) })
 	if rule < 0 {
-		return nil, "", denied("this skill may not send %s %s%.100s: its manifest must ask for it in permissions.http, and the operator allow it in OPENSKILL_HTTP_ALLOW, "+
-			"for example as %q", w.method, t.origin, t.path, t.origin.String()+" "+w.method)
+		return nil, "", denied("request not allowed: %s %s%.100s: add it to permissions.http in the manifest, and ask the operator to add it to OPENSKILL_HTTP_ALLOW, "+
+			"for example %q", w.method, t.origin, t.path, t.origin.String()+" "+w.method)
 	}
 	addresses, err := w.c.resolve(ctx, t.origin)
 	if err != nil {
@@ -296,14 +296,14 @@ func (w *walk) once(ctx context.Context, t *target) (resp *Response, location st
 		resp.Header[strings.ToLower(name)] = values
 	}
 	if got.ContentLength > int64(w.c.o.MaxResponse) && w.method != http.MethodHead {
-		return nil, "", tooLarge("the response has %d bytes; at most %d are accepted", got.ContentLength, w.c.o.MaxResponse)
+		return nil, "", tooLarge("the response is too large: %d bytes, the limit is %d", got.ContentLength, w.c.o.MaxResponse)
 	}
 	resp.Body, err = io.ReadAll(io.LimitReader(got.Body, int64(w.c.o.MaxResponse)+1))
 	switch {
 	case err != nil:
 		return nil, "", err
 	case len(resp.Body) > w.c.o.MaxResponse:
-		return nil, "", tooLarge("the response has more than %d bytes, the most that is accepted", w.c.o.MaxResponse)
+		return nil, "", tooLarge("the response is too large; the limit is %d bytes", w.c.o.MaxResponse)
 	}
 	return resp, "", nil
 }

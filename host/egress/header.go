@@ -19,20 +19,20 @@ var ours = [...]string{
 // header checks the headers of a guest and gives them in canonical form.
 func (c *Client) header(given map[string]string) (http.Header, error) {
 	if len(given) > maxHeaders {
-		return nil, invalid("the request has more than 64 headers")
+		return nil, invalid("too many request headers; the limit is 64")
 	}
 	h := make(http.Header, len(given)+2)
 	size := 0
 	for name, value := range given {
 		if size += len(name) + len(value) + 4; size > c.o.MaxHeader {
-			return nil, tooLarge("the headers have more than %d bytes, the most that is accepted", c.o.MaxHeader)
+			return nil, tooLarge("the headers are too large; the limit is %d bytes", c.o.MaxHeader)
 		}
 		if !token(name) || !printable(value) {
-			return nil, invalid("a header has a name or value with characters that headers cannot have")
+			return nil, invalid("a header name or value has invalid characters")
 		}
 		name = http.CanonicalHeaderKey(name)
 		if slices.Contains(ours[:], name) || strings.HasPrefix(name, "Proxy-") {
-			return nil, invalid("the header " + name[:min(len(name), 40)] + " belongs to the connection, which the host makes; leave it out")
+			return nil, invalid("the header " + name[:min(len(name), 40)] + " is set by the host; leave it out")
 		}
 		if _, twice := h[name]; twice {
 			return nil, invalid("the header " + name[:min(len(name), 40)] + " is given twice")

@@ -23,8 +23,8 @@ func (c *Client) resolve(ctx context.Context, o skill.HTTPOrigin) ([]netip.Addr,
 		return []netip.Addr{a}, nil
 	}
 	private := func() error {
-		return denied("%s is an address of a private or special network, where skills may not go; "+
-			"an operator who wants that allows the address itself in OPENSKILL_HTTP_ALLOW", o.Host)
+		return denied("%s is an address of a private or special network, which skills cannot reach; "+
+			"to allow it, add the address to OPENSKILL_HTTP_ALLOW", o.Host)
 	}
 	if o.Host == "localhost" || strings.HasSuffix(o.Host, ".localhost") {
 		return nil, private() // whatever a resolver knows of it (RFC 6761, section 6.3)

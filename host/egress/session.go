@@ -94,7 +94,7 @@ func (c *Client) note(ctx context.Context, call *skill.Call, r *Request, resp *R
 		}
 	}
 	if skill.CodeOf(err) == skill.NetworkDenied {
-		c.o.Log.LogAttrs(ctx, slog.LevelWarn, "a request of a skill was denied", attrs...)
+		c.o.Log.LogAttrs(ctx, slog.LevelWarn, "a skill's request was denied", attrs...)
 		return
 	}
 	c.o.Log.LogAttrs(ctx, slog.LevelInfo, "a skill sent a request", attrs...)
@@ -104,7 +104,7 @@ func (c *Client) note(ctx context.Context, call *skill.Call, r *Request, resp *R
 func (c *Client) read(request []byte) (*Request, error) {
 	head, body, _ := bytes.Cut(request, []byte("\n"))
 	if len(head) > c.o.MaxHeader+maxURL+4096 {
-		return nil, tooLarge("the first line of the request has %d bytes; it holds the address and headers as JSON, and the body follows it", len(head))
+		return nil, tooLarge("the first line of the request is too long: %d bytes; write url and headers as JSON there, and the body after it", len(head))
 	}
 	d := json.NewDecoder(bytes.NewReader(head))
 	d.DisallowUnknownFields()

@@ -26,7 +26,7 @@ func parseTarget(s string) (*target, error) {
 	}
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\\\"<>^`{|}", c) >= 0 {
-			return nil, invalid("the url holds a character that must be escaped with %; hosts in other scripts are written as xn--…")
+			return nil, invalid("the url has a character that must be percent-encoded; write hosts in other scripts as xn--…")
 		}
 	}
 	origin, rest, err := skill.ParseHTTPOrigin(s)
@@ -35,7 +35,7 @@ func parseTarget(s string) (*target, error) {
 	}
 	t := &target{origin: origin}
 	if strings.Contains(rest, "#") {
-		return nil, invalid("the url has a fragment (#…), which is not sent; leave it out")
+		return nil, invalid("the url has a fragment (#…); leave it out")
 	}
 	if i := strings.IndexByte(rest, '?'); i >= 0 {
 		rest, t.query = rest[:i], rest[i:]
@@ -45,10 +45,10 @@ func parseTarget(s string) (*target, error) {
 		t.path = "/"
 	}
 	if _, err := url.PathUnescape(t.path); err != nil {
-		return nil, invalid("the url has a % in its path that two hexadecimal digits do not follow")
+		return nil, invalid("the url path has a % without two hexadecimal digits after it")
 	}
 	if skill.HasDotSegments(t.path) {
-		return nil, invalid("the path of the url has a part that is . or ..; write the path that is meant")
+		return nil, invalid("the url path has a . or .. part; write the full path")
 	}
 	return t, nil
 }
@@ -73,7 +73,7 @@ func (t *target) redirected(location string) (*target, error) {
 			return to, nil
 		}
 	}
-	return nil, denied("%s redirects to what is no acceptable url", t.origin)
+	return nil, denied("%s redirects to an invalid url", t.origin)
 }
 
 func invalid(message string) error {

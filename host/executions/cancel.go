@@ -68,7 +68,7 @@ func (m *Manager) stop(ctx context.Context, id string) error {
 	if m.o.Results == nil {
 		return &skill.Error{
 			Op: "executions.Cancel", Code: skill.Conflict, Subject: id,
-			Message: "the execution runs in another process, which this host has no way to tell; it ends at its timeout",
+			Message: "the execution runs in another process and cannot be cancelled from here; it ends at its timeout",
 		}
 	}
 	if err := m.o.Results.Ask(ctx, id, m.o.Now().UTC()); err != nil {

@@ -178,7 +178,7 @@ func (m *Manager) Tend(ctx context.Context) {
 		case <-ask.C:
 			err := m.endAsked(ctx)
 			if err != nil && !down {
-				m.log(ctx, "what other hosts want ended cannot be read now", err)
+				m.log(ctx, "cannot read cancellations from other hosts", err)
 			}
 			down = err != nil
 		case <-sweep.C:
@@ -194,7 +194,7 @@ func (m *Manager) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, err := m.o.Results.Sweep(ctx, m.o.Now().UTC(), sweepStep)
 		if err != nil {
-			m.log(ctx, "results that have expired cannot be removed now", err)
+			m.log(ctx, "cannot remove expired results", err)
 		}
 		if err != nil || n < sweepStep {
 			return
@@ -229,7 +229,7 @@ func (m *Manager) log(ctx context.Context, message string, err error) {
 }
 
 func notFound() error {
-	return &skill.Error{Op: "executions.find", Code: skill.NotFound, Message: "there is no such execution"}
+	return &skill.Error{Op: "executions.find", Code: skill.NotFound, Message: "execution not found"}
 }
 
 // unavailable makes an error for callers of one of a store.

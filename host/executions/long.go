@@ -21,7 +21,7 @@ import (
 var (
 	errCancelled = errors.New("the call was cancelled by DELETE")
 	errStopping  = errors.New("the host is shutting down")
-	errLeft      = errors.New("the caller left before the call was on record")
+	errLeft      = errors.New("the client disconnected before the call was recorded")
 )
 
 // Run is a call as an edge hands it over: it calls started when the call is on record,
@@ -87,11 +87,11 @@ func (m *Manager) enter(tenant string) (leave func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
-		return nil, &skill.Error{Op: "executions.Start", Code: skill.Cancelled, Message: "the host is shutting down; call again when it is back", Err: errStopping}
+		return nil, &skill.Error{Op: "executions.Start", Code: skill.Cancelled, Message: "the host is shutting down; retry when it is back", Err: errStopping}
 	}
 	out, err := m.places.TryEnter(tenant)
 	if err != nil {
-		e := gate.Refusal(err, "executions.Start", fmt.Sprintf("too many long calls are under way, of all callers (at most %d) or of this tenant; call without Prefer: respond-async", m.o.Long))
+		e := gate.Refusal(err, "executions.Start", fmt.Sprintf("too many long calls (at most %d in total, and a share per tenant); call without Prefer: respond-async", m.o.Long))
 		e.Details["limit"], e.Details["remaining"], e.Details["reset_ms"] = m.o.Long, 0, e.Details["retry_after_ms"]
 		return nil, e
 	}
@@ -108,7 +108,7 @@ func (m *Manager) expectResult(ctx context.Context, tenant, id string) {
 		return
 	}
 	if err := m.put(ctx, tenant, id, []Item{{}}); err != nil {
-		m.log(ctx, "that a result is to come cannot be noted", err)
+		m.log(ctx, "cannot record the pending result", err)
 	}
 }
 
@@ -123,13 +123,13 @@ func (m *Manager) keepResult(ctx context.Context, tenant, id string, r *skill.Re
 	}
 	b, err := Written(r)
 	if err == nil && int64(len(b)) > m.o.MostOfOne {
-		err = fmt.Errorf("it has %d bytes, and at most %d are kept", len(b), m.o.MostOfOne)
+		err = fmt.Errorf("it has %d bytes; at most %d are stored", len(b), m.o.MostOfOne)
 	}
 	if err == nil {
 		err = m.put(ctx, tenant, id, []Item{{Data: b}})
 	}
 	if err != nil {
-		m.o.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "the result of a long call is not kept",
+		m.o.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "the result of a long call is not stored",
 			slog.String("execution_id", id), slog.String("error", err.Error()))
 	}
 }
@@ -173,12 +173,12 @@ func (m *Manager) Keep(ctx context.Context, s *audit.Started, artifacts []skill.
 		}
 	}
 	if cut > 0 {
-		m.o.Log.LogAttrs(ctx, slog.LevelWarn, "files of a run are not kept: they are too large", slog.String("execution_id", s.ExecutionID), slog.Int("files", cut))
+		m.o.Log.LogAttrs(ctx, slog.LevelWarn, "artifacts not stored: too large", slog.String("execution_id", s.ExecutionID), slog.Int("files", cut))
 	}
 	if err := m.put(ctx, s.Tenant, s.ExecutionID, items); err != nil {
 		return &skill.Error{
 			Op: "executions.Keep", Code: skill.AuditUnavailable, Subject: s.ExecutionID,
-			Message: "the artifacts of the run cannot be kept now, so that its result would not hold; try again in a moment", Err: err,
+			Message: "cannot store the artifacts of the run; retry", Err: err,
 		}
 	}
 	for _, a := range kept {
@@ -203,7 +203,7 @@ func (m *Manager) KeepLogs(ctx context.Context, s *audit.Started, failed bool, t
 		return
 	}
 	if err := m.put(ctx, s.Tenant, s.ExecutionID, []Item{{logsName, []byte(logs)}}); err != nil {
-		m.o.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "what a run wrote to standard error is not kept",
+		m.o.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "standard error of a run is not stored",
 			slog.String("execution_id", s.ExecutionID), slog.String("error", err.Error()))
 	}
 }

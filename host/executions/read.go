@@ -79,9 +79,9 @@ func sees(p skill.Principal) (sight, error) {
 	case p.May(skill.ScopeHost):
 		return sight{}, nil
 	case p.ID == "":
-		return sight{}, &skill.Error{Op: "executions.sees", Code: skill.Unauthorized, Message: "this needs a caller who is known"}
+		return sight{}, &skill.Error{Op: "executions.sees", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
 	case p.Tenant == "": // of no tenant must not become of all
-		return sight{}, &skill.Error{Op: "executions.sees", Code: skill.Forbidden, Subject: p.ID, Message: "the caller belongs to no tenant, and so has no records"}
+		return sight{}, &skill.Error{Op: "executions.sees", Code: skill.Forbidden, Subject: p.ID, Message: "records require a tenant"}
 	case p.May(skill.ScopeAllExecutions):
 		return sight{tenant: p.Tenant}, nil
 	case p.May(skill.ScopeExecutions):
@@ -292,7 +292,7 @@ func (s sight) narrow(p skill.Principal, q *Query) error {
 		if q.Principal != "" && q.Principal != s.principal {
 			return &skill.Error{
 				Op: "executions.List", Code: skill.Forbidden, Subject: p.ID,
-				Message: "the calls of others need the scope " + skill.ScopeAllExecutions,
+				Message: "missing scope " + skill.ScopeAllExecutions + " to read calls of others",
 			}
 		}
 		q.Principal = s.principal
@@ -378,7 +378,7 @@ func (m *Manager) File(ctx context.Context, p skill.Principal, id, name string) 
 	}
 	gone := &skill.Error{
 		Op: "executions.File", Code: skill.NotFound, Subject: skill.CleanText(name, 80),
-		Message: "the execution has no such artifact, or it is not kept any more",
+		Message: "artifact not found or expired",
 	}
 	if m.o.Results == nil || !fitName(name) {
 		return nil, gone
@@ -409,7 +409,7 @@ func (m *Manager) Replay(ctx context.Context, p skill.Principal, id string) (any
 	if m.o.Replay == nil {
 		return nil, &skill.Error{
 			Op: "executions.Replay", Code: skill.NotFound, Subject: id,
-			Message: "there is no recording by which the execution could be replayed; the operator turns that on by OPENSKILL_RECORD",
+			Message: "not recorded: set OPENSKILL_RECORD=on to record executions",
 		}
 	}
 	return m.o.Replay(ctx, p, id)

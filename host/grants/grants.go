@@ -77,14 +77,14 @@ func Parse(http, env, data string, lookup func(name string) (value string, ok bo
 		v := variable{strings.TrimSpace(name), strings.TrimSpace(value)}
 		switch {
 		case !skill.ValidEnvName(v.name):
-			return v, fmt.Errorf("it does not begin with a name that skills can be given: letters, digits and _, and not of a runtime's own (OPENSKILL_…, PYTHON…, HOME, TMPDIR)")
+			return v, fmt.Errorf("invalid variable name: use letters, digits and _, and no reserved name (OPENSKILL_…, PYTHON…, HOME, TMPDIR)")
 		case !given:
 			if v.value, given = lookup(v.name); !given {
 				return v, fmt.Errorf("%s is not set in the host's environment; write %s=value, or set it", v.name, v.name)
 			}
 		}
 		if len(v.value) > maxValue || strings.ContainsRune(v.value, 0) {
-			return v, fmt.Errorf("the value of %s has a NUL, or more than %d bytes", v.name, maxValue)
+			return v, fmt.Errorf("the value of %s has a NUL or exceeds %d bytes", v.name, maxValue)
 		}
 		return v, nil
 	})
@@ -97,7 +97,7 @@ func folder(s string) (string, error) {
 		return ".", nil
 	}
 	if !fs.ValidPath(s) || strings.ContainsAny(s, "\\\x00") || !filepath.IsLocal(filepath.FromSlash(s)) {
-		return "", errors.New("the folder must be below the data folder, like reports/2026: without .., and without / at either end")
+		return "", errors.New("invalid folder: use a path in the data folder such as reports/2026, without .. and without / at either end")
 	}
 	return s, nil
 }
@@ -110,7 +110,7 @@ func entries[T any](text string, parse func(string) (T, error)) ([]entry[T], err
 			continue
 		}
 		if n++; n > maxEntries {
-			return nil, fmt.Errorf("there are more than %d entries", maxEntries)
+			return nil, fmt.Errorf("too many entries; the limit is %d", maxEntries)
 		}
 		e, rest, err := whose[T](s)
 		if err == nil {
@@ -145,7 +145,7 @@ func whose[T any](s string) (e entry[T], rest string, err error) {
 		e.owner, e.id = "", e.owner
 	}
 	if e.uploads && e.owner == "" {
-		return e, "", fmt.Errorf("what follows @ must be a skill, or a tenant and a skill with a / between; * stands for any")
+		return e, "", fmt.Errorf("after @, write SKILL or TENANT/SKILL; * matches any")
 	}
 	if e.id != "*" {
 		if _, err := skill.ParseID(e.id); err != nil {
@@ -218,7 +218,7 @@ func below(root, name string) (string, error) {
 func unusable(name string, cause error) error {
 	return &skill.Error{
 		Op: "grants.Grants", Code: skill.ToolInvocationError, Subject: "data", Err: cause,
-		Message: fmt.Sprintf("the folder %.100s that this skill is granted cannot be used: it must be a folder below the data folder; its operator mends OPENSKILL_DATA_ALLOW, or allowed_root in the manifest", name),
+		Message: fmt.Sprintf("the granted folder %.100s is unusable: it must be a folder in the data folder; the operator must correct OPENSKILL_DATA_ALLOW, or allowed_root in the manifest", name),
 	}
 }
 

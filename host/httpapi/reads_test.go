@@ -139,7 +139,7 @@ func (s *slowRecords) File(context.Context, skill.Principal, string, string) ([]
 }
 
 func (s *slowRecords) Cancel(context.Context, skill.Principal, string) (*executions.View, error) {
-	return nil, &skill.Error{Code: skill.NotFound, Message: "there is no such execution"}
+	return nil, &skill.Error{Code: skill.NotFound, Message: "execution not found"}
 }
 
 // However many tenants read executions, their results and files, no more are read at once than

@@ -24,7 +24,7 @@ func decodeCursor(list, cursor string) (last string, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	of, last, ok := strings.Cut(string(b), "\x00")
 	if err != nil || !ok || of != list || last == "" {
-		return "", invalid("mcpserver.cursor", "cursor", "the cursor must be the nextCursor of the page before, of the same list")
+		return "", invalid("mcpserver.cursor", "cursor", "invalid cursor: use nextCursor of the previous page of the same list")
 	}
 	return last, nil
 }

@@ -27,20 +27,20 @@ type glance struct {
 // mostBatch is how many messages a batch may have.
 const mostBatch = 100
 
-var errNotAMessage = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the object is not a message of JSON-RPC 2.0, which has jsonrpc, method, and an id if it wants an answer"}
+var errNotAMessage = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "not a JSON-RPC 2.0 message: send jsonrpc, method, and an id for requests"}
 
 // peek reads a message, or a batch of them.
 func peek(body []byte) glance {
 	body = bytes.TrimSpace(body)
 	switch {
 	case !json.Valid(body):
-		return glance{ID: idOf(body), wrong: &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the message is not JSON, or nested too deep; over standard input, each one is one line"}}
+		return glance{ID: idOf(body), wrong: &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "invalid or too deeply nested JSON; on stdin, send one message per line"}}
 	case body[0] == '{':
 		return peekOne(body)
 	case body[0] != '[':
 		return glance{wrong: errNotAMessage}
 	}
-	m := glance{wrong: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("send each message by itself; batches, of at most %d, are taken over HTTP in revisions before 2025-06-18", mostBatch)}}
+	m := glance{wrong: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("batches are not supported here; send one message at a time (HTTP accepts up to %d in revisions before 2025-06-18)", mostBatch)}}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	_, _ = dec.Token() // the bracket; it is valid
 	for dec.More() && len(m.batch) <= mostBatch {
@@ -67,7 +67,7 @@ func peekOne(body []byte) (m glance) {
 	case string(f["jsonrpc"]) != `"2.0"`, request && (json.Unmarshal(written, &method) != nil || method == nil), !request && !result && !failed:
 		m.wrong = errNotAMessage
 	case given && (m.ID == nil || !exact(m.ID)):
-		m.wrong = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "an id is a text, or an integer below 2^53"}
+		m.wrong = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "invalid id: use a string or an integer below 2^53"}
 	case request:
 		m.Method = *method
 		m.wrong = m.unknown()
@@ -81,11 +81,11 @@ func (m *glance) unknown() *jsonrpc.Error {
 	_, isCall := methods[m.Method]
 	switch isNote := notifications[m.Method]; {
 	case isCall && m.ID == nil:
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("%s is a request, which needs an id", name)}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("%s is a request and needs an id", name)}
 	case isNote && m.ID != nil:
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("%s is a notification, which has no id", name)}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("%s is a notification and must not have an id", name)}
 	case !isCall && !isNote:
-		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("there is no method %q", name)}
+		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("unknown method %q", name)}
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	p, err := s.opt.Principal(r)
 	if err == nil && p.ID == "" {
-		err = &skill.Error{Op: "mcpserver.ServeHTTP", Code: skill.Unauthorized, Message: "the request names no caller"}
+		err = &skill.Error{Op: "mcpserver.ServeHTTP", Code: skill.Unauthorized, Message: "the request has no authenticated caller"}
 	}
 	if err != nil {
 		refuse(rw, nil, err)
@@ -120,12 +120,12 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case http.MethodPost, http.MethodGet, http.MethodDelete:
 	default:
 		rw.Header().Set("Allow", "GET, POST, DELETE")
-		refuseAs(rw, http.StatusMethodNotAllowed, nil, invalid("mcpserver.ServeHTTP", r.Method, "MCP takes POST, and GET and DELETE of a session"))
+		refuseAs(rw, http.StatusMethodNotAllowed, nil, invalid("mcpserver.ServeHTTP", r.Method, "method not allowed: use POST, or GET and DELETE with a session"))
 		return
 	}
 	leave, err := w.open.TryEnter(p.Tenant)
 	if err != nil {
-		refuse(rw, nil, gate.Refusal(err, "mcpserver.open", fmt.Sprintf("too many MCP requests and streams are open at once, of all callers (at most %d) or of this tenant; close some", s.opt.MaxOpen)))
+		refuse(rw, nil, gate.Refusal(err, "mcpserver.open", fmt.Sprintf("too many open MCP requests and streams (at most %d in total, and a share per tenant); close some", s.opt.MaxOpen)))
 		return
 	}
 	defer leave()
@@ -183,14 +183,14 @@ func (w *web) route(rw *streamWriter, r *http.Request, c *caller, m *glance) {
 	id := r.Header.Get(headerSession)
 	if id == "" {
 		if m.Method != "initialize" {
-			refuseAs(rw, http.StatusBadRequest, m.ID, invalid("mcpserver.session", "", "the request has no session; begin one with initialize, or send the header "+headerProtocol+": "+stateless))
+			refuseAs(rw, http.StatusBadRequest, m.ID, invalid("mcpserver.session", "", "session missing: call initialize, or send the header "+headerProtocol+": "+stateless))
 			return
 		}
 		room, ok := w.reserve(c)
 		if !ok {
 			refuse(rw, m.ID, &skill.Error{
 				Op: "mcpserver.session", Code: skill.RateLimited, Details: map[string]any{"retry_after_ms": 1000},
-				Message: "you have as many sessions as one caller or tenant may, and all of them are at work; end some with DELETE",
+				Message: "too many sessions of this caller or tenant, all in use; end some with DELETE",
 			})
 			return
 		}
@@ -199,7 +199,7 @@ func (w *web) route(rw *streamWriter, r *http.Request, c *caller, m *glance) {
 		return
 	}
 	if !w.enter(id, c) {
-		refuseAs(rw, http.StatusNotFound, m.ID, notFound("mcpserver.session", "", "the session is over, or another caller's; begin a new one with initialize"))
+		refuseAs(rw, http.StatusNotFound, m.ID, notFound("mcpserver.session", "", "session not found; call initialize to start a new one"))
 		return
 	}
 	defer w.leave(id)
@@ -221,17 +221,17 @@ func (w *web) route(rw *streamWriter, r *http.Request, c *caller, m *glance) {
 func (s *Server) bodyOf(r *http.Request) ([]byte, error) {
 	const op = "mcpserver.body"
 	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return nil, &skill.Error{Op: op, Code: skill.UnsupportedEncoding, Message: "send the message as it is, without Content-Encoding"}
+		return nil, &skill.Error{Op: op, Code: skill.UnsupportedEncoding, Message: "compressed bodies are not supported; send the message without Content-Encoding"}
 	}
 	if r.Body == nil || r.Method != http.MethodPost {
 		return nil, nil
 	}
 	b, err := io.ReadAll(io.LimitReader(r.Body, int64(s.opt.BodyLimit)+1))
 	if err != nil {
-		return nil, &skill.Error{Op: op, Code: skill.InvalidArgument, Message: "the body ended before it was complete", Err: err}
+		return nil, &skill.Error{Op: op, Code: skill.InvalidArgument, Message: "the body ended early; send all of it", Err: err}
 	}
 	if len(b) > s.opt.BodyLimit {
-		return nil, &skill.Error{Op: op, Code: skill.PayloadTooLarge, Message: fmt.Sprintf("a message of at most %d bytes is accepted", s.opt.BodyLimit)}
+		return nil, &skill.Error{Op: op, Code: skill.PayloadTooLarge, Message: fmt.Sprintf("the message is too large; the limit is %d bytes", s.opt.BodyLimit)}
 	}
 	return b, nil
 }

@@ -91,7 +91,7 @@ func (d *door) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *
 	case !p.May(skill.ScopeInvoke):
 		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Forbidden, Message: "missing scope skills:invoke"})
 	case run == nil:
-		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.NotFound, Message: "there is no skill of this id"})
+		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.NotFound, Message: "skill not found; GET /skills lists all"})
 	}
 	return run(ctx, r)
 }
@@ -130,7 +130,7 @@ func (d *door) Get(p skill.Principal, id skill.ID, _ string) (skill.Descriptor, 
 			return s, nil
 		}
 	}
-	return skill.Descriptor{}, &skill.Error{Code: skill.NotFound, Message: "there is no skill of this id"}
+	return skill.Descriptor{}, &skill.Error{Code: skill.NotFound, Message: "skill not found; GET /skills lists all"}
 }
 
 // folders writes skills and gives what reads them anew at each request. In names,

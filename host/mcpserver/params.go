@@ -78,7 +78,7 @@ func checkParams(method string, params json.RawMessage) *jsonrpc.Error {
 	case errors.As(err, &kind) && kind.Field != "":
 		return wrong("params.%s of %s cannot be a JSON %s", skill.CleanText(kind.Field, 80), method, skill.CleanText(kind.Value, 40))
 	case err != nil:
-		return wrong("the params of %s are not as the protocol has them", method)
+		return wrong("invalid params for %s; see the MCP specification", method)
 	}
 	return nil
 }

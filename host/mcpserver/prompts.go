@@ -45,7 +45,7 @@ func (c *caller) listPrompts(ctx context.Context, r *mcp.ListPromptsRequest) (*m
 func (c *caller) getPrompt(ctx context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 	s, text, err := c.load(ctx, r.Params.Name)
 	if skill.CodeOf(err) == skill.NotFound || err == nil && s.Name != r.Params.Name {
-		return nil, invalid("mcpserver.getPrompt", r.Params.Name, "there is no prompt of this name; prompts/list names those that there are")
+		return nil, invalid("mcpserver.getPrompt", r.Params.Name, "prompt not found; prompts/list names all")
 	}
 	if err != nil {
 		return nil, err

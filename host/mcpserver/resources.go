@@ -151,7 +151,7 @@ func (c *caller) listTemplates(r *mcp.ListResourceTemplatesRequest) (*mcp.ListRe
 		res.ResultType = complete
 	}
 	if r.Params != nil && r.Params.Cursor != "" {
-		return nil, invalid("mcpserver.cursor", "cursor", "the list of templates has one page, and takes no cursor")
+		return nil, invalid("mcpserver.cursor", "cursor", "the template list has one page; send no cursor")
 	}
 	if c.p.May(skill.ScopeRead) {
 		res.ResourceTemplates = append(res.ResourceTemplates, &mcp.ResourceTemplate{
@@ -198,7 +198,7 @@ func (c *caller) read(ctx context.Context, s *skill.AgentSkill, file string) (sk
 	list := files(s)
 	i := slices.IndexFunc(list, func(f skill.AgentFile) bool { return f.Name == file })
 	if i < 0 {
-		return skill.AgentResource{}, notFound(op, file, "the skill has no such file; resources/list names those that it has")
+		return skill.AgentResource{}, notFound(op, file, "file not found in the skill; resources/list names all")
 	}
 	if list[i].Size > c.s.opt.ResourceLimit {
 		return skill.AgentResource{}, c.tooLarge(file)
@@ -213,7 +213,7 @@ func (c *caller) read(ctx context.Context, s *skill.AgentSkill, file string) (sk
 func (c *caller) tooLarge(file string) error {
 	return &skill.Error{
 		Op: "mcpserver.read", Code: skill.PayloadTooLarge, Subject: skill.CleanText(file, 80),
-		Message: fmt.Sprintf("the file is larger than the %d bytes that can be read here; a script of the skill can read it", c.s.opt.ResourceLimit),
+		Message: fmt.Sprintf("the file exceeds the limit of %d bytes; use a script of the skill to read it", c.s.opt.ResourceLimit),
 	}
 }
 
@@ -224,7 +224,7 @@ func noResource(uri string) error {
 	data, _ := json.Marshal(map[string]string{"uri": skill.CleanText(uri, 200)}) // plain data
 	return &jsonrpc.Error{
 		Code: jsonrpc.CodeInvalidParams, Data: data,
-		Message: "there is no such resource; those of Agent Skills are skill://NAME/SKILL.md and skill://NAME/PATH, and resources/list names them",
+		Message: "resource not found; Agent Skills have skill://NAME/SKILL.md and skill://NAME/PATH; resources/list names all",
 	}
 }
 

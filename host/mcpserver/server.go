@@ -333,7 +333,7 @@ func readsFor(tool string) bool { return tool == tools.LoadSkill || tool == tool
 // enter waits for a place to read.
 func (s *Server) enter(ctx context.Context, p skill.Principal) (leave func(), err error) {
 	if leave, err = s.opt.Reads.Enter(ctx, p.Tenant); err != nil {
-		return nil, gate.Refusal(err, "mcpserver.enter", "too many lists and files are being read by this tenant, or by all")
+		return nil, gate.Refusal(err, "mcpserver.enter", "too many lists and files are being read")
 	}
 	return leave, nil
 }
@@ -399,7 +399,7 @@ func (c *caller) instructions(ctx context.Context) string {
 	}
 	text, err := c.s.opt.AgentSkills.Instructions(ctx, c.p)
 	if err != nil {
-		c.s.log.LogAttrs(ctx, slog.LevelError, "no instructions for a session", slog.Any("error", err))
+		c.s.log.LogAttrs(ctx, slog.LevelError, "cannot make the session instructions", slog.Any("error", err))
 		return ""
 	}
 	return text

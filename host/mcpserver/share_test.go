@@ -84,7 +84,7 @@ func TestSessionsAtWorkMakeNoRoom(t *testing.T) {
 		}
 		s.web.mu.Unlock()
 	}
-	if status, text, _ := send(t, web.URL, hello, "X-Caller", "acme/a"); status != 429 || !strings.Contains(text, "as many sessions") {
+	if status, text, _ := send(t, web.URL, hello, "X-Caller", "acme/a"); status != 429 || !strings.Contains(text, "too many sessions") {
 		t.Errorf("%d %s", status, text)
 	}
 	if status, text, _ := send(t, web.URL, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":7}}`, "X-Caller", "acme/b"); status == 200 && !strings.Contains(text, "error") {

@@ -121,7 +121,7 @@ func (c *caller) getSkill(ctx context.Context, _ *mcp.ServerSession, p *getSkill
 	name, file, ok := parseURI(uri)
 	none := &jsonrpc.Error{
 		Code:    jsonrpc.CodeInvalidParams,
-		Message: fmt.Sprintf("no skill is served at %s; the URI of one is %sNAME/%s", skill.CleanText(uri, 200), scheme, skillFile),
+		Message: fmt.Sprintf("no skill at %s; use %sNAME/%s", skill.CleanText(uri, 200), scheme, skillFile),
 	}
 	if !ok || file != skillFile {
 		return nil, none
@@ -257,7 +257,7 @@ func (c *caller) readDirectory(ctx context.Context, _ *mcp.ServerSession, p *dir
 	}
 	none := &jsonrpc.Error{
 		Code:    jsonrpc.CodeInvalidParams,
-		Message: skill.CleanText(p.URI, 200) + " is not a folder of a skill; one is skill://NAME or skill://NAME/FOLDER, without a slash at its end",
+		Message: skill.CleanText(p.URI, 200) + " is not a skill folder; use skill://NAME or skill://NAME/FOLDER without a trailing slash",
 	}
 	name, folder, ok := parseURI(p.URI)
 	if !ok {

@@ -128,7 +128,7 @@ func (l *lines) next() (jsonrpc.Message, error) {
 	case len(line) == 0:
 		return nil, nil
 	case size > l.most:
-		wrong = jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("the message has %d bytes; at most %d are accepted", size, l.most)}
+		wrong = jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("the message is too large: %d bytes, the limit is %d", size, l.most)}
 	default:
 		m := peek(line)
 		if _, bad := m.refused(stateless); bad != nil && (m.Method == "" || m.ID != nil) { // else a notification, which has no answer
@@ -177,10 +177,10 @@ func (l *lines) take(r *jsonrpc.Request) *jsonrpc.Error {
 		return nil
 	}
 	if _, twice := l.waiting[r.ID]; twice {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the id of the request is that of another one, which is not answered yet"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "duplicate request id: another request with this id is in progress"}
 	}
 	if len(l.waiting)+l.leaving >= l.pending {
-		return &jsonrpc.Error{Code: codeBusy, Message: fmt.Sprintf("%d requests are under way; wait for answers before sending more", l.pending)}
+		return &jsonrpc.Error{Code: codeBusy, Message: fmt.Sprintf("%d requests are in progress; wait for responses before sending more", l.pending)}
 	}
 	l.waiting[r.ID] = false
 	return nil

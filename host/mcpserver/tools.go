@@ -204,7 +204,7 @@ func (c *caller) count(r *mcp.CallToolRequest, res *skill.Result) {
 func unknownTool(name string) error {
 	return &jsonrpc.Error{
 		Code:    jsonrpc.CodeInvalidParams,
-		Message: fmt.Sprintf("there is no tool %q; tools/list names those that there are", skill.CleanText(name, 64)),
+		Message: fmt.Sprintf("unknown tool %q; tools/list names all", skill.CleanText(name, 64)),
 	}
 }
 

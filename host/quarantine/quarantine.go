@@ -127,7 +127,7 @@ func (w *Watch) note(v version, code skill.Code, lowered bool) string {
 	case len(c.crashes) >= w.o.Crashes:
 		reason = fmt.Sprintf("its worker process crashed %d times within %s", len(c.crashes), w.o.Window)
 	case c.limits >= w.o.Limits:
-		reason = fmt.Sprintf("%d runs in a row were ended by a limit, the last by %s", c.limits, c.last)
+		reason = fmt.Sprintf("%d runs in a row hit a limit, the last one %s", c.limits, c.last)
 	}
 	if reason != "" || code == "" && len(c.crashes) == 0 {
 		delete(w.counts, v)

@@ -45,7 +45,7 @@ func TestWhatCounts(t *testing.T) {
 		"two crashes with a success":    {runs: []skill.Code{crash, "", crash}, want: "crashed 2 times"},
 		"two crashes far apart":         {runs: []skill.Code{crash, "", crash}, step: 5 * time.Minute},
 		"nineteen limits":               {runs: limits(19, skill.Timeout)},
-		"twenty limits":                 {runs: append(limits(19, skill.Timeout), skill.FuelExhausted), want: "20 runs in a row were ended by a limit, the last by FUEL_EXHAUSTED"},
+		"twenty limits":                 {runs: append(limits(19, skill.Timeout), skill.FuelExhausted), want: "20 runs in a row hit a limit, the last one FUEL_EXHAUSTED"},
 		"twenty limits with a success":  {runs: append(append(limits(10, skill.MemoryLimit), ""), limits(10, skill.MemoryLimit)...)},
 		"twenty limits with a failure":  {runs: append(append(limits(10, skill.StackLimit), skill.GuestExit), limits(10, skill.OutputLimit)...), want: "OUTPUT_LIMIT"},
 		"limits that the caller chose":  {runs: limits(100, skill.Timeout), lowered: true},
@@ -85,7 +85,7 @@ func TestCountsAreApart(t *testing.T) {
 		t.Fatalf("quarantined: %v", store.got)
 	}
 	w.Ended(uploaded("a", "up", "2.0.0"), skill.Timeout, false)
-	want := []string{"a/up 2.0.0: 2 runs in a row were ended by a limit, the last by TIMEOUT"}
+	want := []string{"a/up 2.0.0: 2 runs in a row hit a limit, the last one TIMEOUT"}
 	if diff := cmp.Diff(want, store.got); diff != "" {
 		t.Error(diff)
 	}

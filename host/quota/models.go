@@ -42,11 +42,11 @@ func (q *Quotas) Reserve(ctx context.Context, tenant string, tokens, cost int64)
 		}
 		switch full = nil; {
 		case sum.Requests >= most.Requests:
-			refuse(modelRequestsUnit, most.Requests, "the tenant may ask models %d times a day (UTC)", most.Requests)
+			refuse(modelRequestsUnit, most.Requests, "model quota exceeded: the tenant has %d requests a day (UTC)", most.Requests)
 		case sum.Tokens >= most.Tokens || tokens > most.Tokens-sum.Tokens:
-			refuse(modelTokensUnit, most.Tokens, "the question may take %d tokens, and of the tenant's %d for today (UTC) %d are left", tokens, most.Tokens, max(most.Tokens-sum.Tokens, 0))
+			refuse(modelTokensUnit, most.Tokens, "token quota exceeded: the request may need %d tokens; of the tenant's %d today (UTC), %d are left", tokens, most.Tokens, max(most.Tokens-sum.Tokens, 0))
 		case sum.Cost >= most.Cost || cost > most.Cost-sum.Cost:
-			refuse(modelCostUnit, most.Cost/10_000_000, "the question may cost %.4f US dollars, and of the tenant's %.2f for today (UTC) %.4f are left", dollars(cost), dollars(most.Cost), dollars(max(most.Cost-sum.Cost, 0)))
+			refuse(modelCostUnit, most.Cost/10_000_000, "cost quota exceeded: the request may cost %.4f USD; of the tenant's %.2f today (UTC), %.4f are left", dollars(cost), dollars(most.Cost), dollars(max(most.Cost-sum.Cost, 0)))
 		default:
 			sum.Requests, sum.Tokens, sum.Cost = add(sum.Requests, 1), add(sum.Tokens, tokens), add(sum.Cost, cost)
 		}
@@ -69,7 +69,7 @@ func (q *Quotas) Reserve(ctx context.Context, tenant string, tokens, cost int64)
 				sum.Tokens, sum.Cost = add(sum.Tokens, usedTokens-tokens), add(sum.Cost, usedCost-cost)
 			})
 			if err != nil {
-				q.o.Log.Warn("a question to a model is counted with the most that it may have taken", slog.String("tenant", tenant), slog.String("error", err.Error()))
+				q.o.Log.Warn("a model request is counted with its maximum cost", slog.String("tenant", tenant), slog.String("error", err.Error()))
 			}
 		})
 	}, nil

@@ -255,7 +255,7 @@ func (q *Quotas) Close() error {
 		case len(q.dirty) == 0:
 			return nil
 		case tried && !q.failed.IsZero():
-			return unavailable(errors.New("the last calls could not be counted"))
+			return unavailable(errors.New("cannot count the last calls"))
 		}
 		q.start() // one transaction may not hold all of it
 	}

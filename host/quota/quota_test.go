@@ -343,7 +343,7 @@ func TestDay(t *testing.T) {
 			}
 		}
 		for _, q := range []*quota.Quotas{first, second} {
-			refuses(t, call{}.run(t, q), "the tenant may make 50 calls a day (UTC); try again in 43200000 ms", details("tenant", "calls_per_day", 50, 43_200_000, 43_200_000))
+			refuses(t, call{}.run(t, q), "call quota exceeded: the tenant has 50 calls a day (UTC); try again in 43200000 ms", details("tenant", "calls_per_day", 50, 43_200_000, 43_200_000))
 		}
 		if err := (call{tenant: "other"}).run(t, first); err != nil {
 			t.Error(err)
@@ -382,7 +382,7 @@ func TestFuel(t *testing.T) {
 		if used < 1000 || used > 1000+2*300 {
 			t.Errorf("%d units were used", used)
 		}
-		refuses(t, c.run(t, first), "the fuel of the tenant for today (UTC), 1000 units, is used up; try again in 43180000 ms", details("tenant", "fuel_per_day", 1000, 43_180_000, 43_180_000))
+		refuses(t, c.run(t, first), "fuel quota exceeded: the tenant has 1000 units a day (UTC); try again in 43180000 ms", details("tenant", "fuel_per_day", 1000, 43_180_000, 43_180_000))
 		if err := (call{tenant: "other"}).run(t, first); err != nil {
 			t.Error(err)
 		}
@@ -411,7 +411,7 @@ func TestFuelOfRunningCalls(t *testing.T) {
 		for {
 			leave, err := c.enter(t.Context(), q)
 			if err != nil {
-				refuses(t, err, "calls that are running may use the rest of the tenant's fuel for today (UTC), 1000 units; try again in 250 ms", details("tenant", "fuel_per_day", 1000, 43_200_000, 250))
+				refuses(t, err, "running calls may use the rest of the tenant's fuel for today (UTC), 1000 units; try again in 250 ms", details("tenant", "fuel_per_day", 1000, 43_200_000, 250))
 				break
 			}
 			leaves = append(leaves, leave)

@@ -13,9 +13,9 @@ func (l *limit) refused(now time.Time) error {
 	wait := max(l.shut.Sub(now), 0)
 	switch l.why {
 	case fuelUnit:
-		return limited(l.what, l.why, l.fuel, wait, l.full.Sub(now), "the fuel of the tenant for today (UTC), %d units, is used up", l.fuel)
+		return limited(l.what, l.why, l.fuel, wait, l.full.Sub(now), "fuel quota exceeded: the tenant has %d units a day (UTC)", l.fuel)
 	case perDayUnit:
-		return limited(l.what, l.why, l.calls, wait, l.full.Sub(now), "the tenant may make %d calls a day (UTC)", l.calls)
+		return limited(l.what, l.why, l.calls, wait, l.full.Sub(now), "call quota exceeded: the tenant has %d calls a day (UTC)", l.calls)
 	}
 	return limited(l.what, l.why, l.perMinute, wait, l.full.Sub(now), "the %s %s %d times a minute", l.what, map[string]string{
 		ofSkill: "may be called by a tenant", ofPrincipal: "may call", ofTenant: "may call",
@@ -24,7 +24,7 @@ func (l *limit) refused(now time.Time) error {
 
 // promised is a call for which there is fuel only if those that run leave some.
 func (l *limit) promised(now time.Time) error {
-	return limited(l.what, fuelUnit, l.fuel, comeBack, l.day.Sub(now), "calls that are running may use the rest of the tenant's fuel for today (UTC), %d units", l.fuel)
+	return limited(l.what, fuelUnit, l.fuel, comeBack, l.day.Sub(now), "running calls may use the rest of the tenant's fuel for today (UTC), %d units", l.fuel)
 }
 
 // tooMany is a call for whose limits there is no room in memory.
@@ -52,11 +52,11 @@ func inMS(d time.Duration) int64 {
 func unavailable(err error) error {
 	return &skill.Error{
 		Op: "quota.Enter", Code: skill.AuditUnavailable, Err: err,
-		Message: "calls cannot be counted now, since the host's database does not answer; try again in a moment",
+		Message: "quota check failed: database unavailable; retry",
 	}
 }
 
 // left is a caller who did not wait.
 func left(ctx context.Context) error {
-	return &skill.Error{Op: "quota.Enter", Code: skill.Cancelled, Message: "the caller left before the call was counted", Err: context.Cause(ctx)}
+	return &skill.Error{Op: "quota.Enter", Code: skill.Cancelled, Message: "the client disconnected before the call was counted", Err: context.Cause(ctx)}
 }

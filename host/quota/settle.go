@@ -26,7 +26,7 @@ type caller struct {
 }
 
 // errHeld says that another host has the counts of a caller in a transaction.
-var errHeld = errors.New("another host holds the counts of the caller")
+var errHeld = errors.New("another host has locked the caller's counts")
 
 // heldPause is how long nothing is asked for again after something was held.
 const heldPause = 10 * time.Millisecond
@@ -199,9 +199,9 @@ func (q *Quotas) settle() {
 		q.mu.Unlock()
 		switch {
 		case err != nil && !failing:
-			q.o.Log.Error("calls cannot be counted", slog.String("error", err.Error()))
+			q.o.Log.Error("cannot count calls", slog.String("error", err.Error()))
 		case err == nil && failing:
-			q.o.Log.Info("calls can be counted again")
+			q.o.Log.Info("counting calls works again")
 		}
 		if err == nil && b.held() {
 			time.Sleep(heldPause)
@@ -356,7 +356,7 @@ func (q *Quotas) sweep(now time.Time) {
 	n, err := q.o.Store.Sweep(ctx, now, mostSweep)
 	switch {
 	case err != nil:
-		q.o.Log.Warn("old counts of calls cannot be deleted", slog.String("error", err.Error()))
+		q.o.Log.Warn("cannot delete old call counts", slog.String("error", err.Error()))
 	case n >= mostSweep: // there are more
 		q.mu.Lock()
 		q.swept = now.Add(sweepRest - sweepEvery)

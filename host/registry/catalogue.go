@@ -20,13 +20,13 @@ func (r *Registry) Get(id skill.ID, version string) (*Skill, error) {
 	if !ok {
 		return nil, &skill.Error{
 			Op: "registry.Get", Code: skill.NotFound, Subject: skill.CleanText(string(id), 64),
-			Message: "there is no skill of this id; the catalogue lists those that there are",
+			Message: "skill not found; GET /skills lists all",
 		}
 	}
 	if version != "" && version != s.Descriptor.Version {
 		return nil, &skill.Error{
 			Op: "registry.Get", Code: skill.NotFound, Subject: string(id),
-			Message: fmt.Sprintf("this version of %s is not here; available: %s", id, s.Descriptor.Version),
+			Message: fmt.Sprintf("no such version of %s; available: %s", id, s.Descriptor.Version),
 		}
 	}
 	return s, nil

@@ -355,7 +355,7 @@ func (p *parser) kind(typ, runtime string, typeLine, runtimeLine int) skill.Kind
 	case !slices.Contains(of, runtime):
 		p.report(runtimeLine, "runtime %s is not known for type %s; accepted: %s", safeyaml.Quote(runtime), typ, strings.Join(of, ", "))
 	case typ == "cli" && p.trust == skill.Community:
-		p.report(typeLine, "type cli runs outside the sandbox and is for trusted skills only; this skill is not in a trusted folder")
+		p.report(typeLine, "type cli runs outside the sandbox, for trusted skills only; this skill is not in a trusted folder")
 	default:
 		return skill.Kind(typ + ":" + runtime)
 	}

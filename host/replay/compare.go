@@ -112,7 +112,7 @@ func (r *Replayer) compareGrants(report *Report, then *Granted, now Granted) {
 		case is == nil:
 			has("env "+v.Name, true, false)
 		case then.Key == "" || then.Key != now.Key:
-			report.Notes = append(report.Notes, "whether the variable "+v.Name+" has the value that it had is not known: its hash is another host's, or was not kept")
+			report.Notes = append(report.Notes, "whether the variable "+v.Name+" has its old value is unknown: its hash is from another host or was not stored")
 		case v.Hash != is.Hash:
 			report.differ(Difference{Field: "granted", Name: "env " + v.Name, Then: "another value", Now: "a value with another hash"})
 		}

@@ -20,7 +20,7 @@ import (
 // is the folder that it is granted now.
 func (r *Report) compareFiles(ctx context.Context, rec *Recording, data string) {
 	if rec.More {
-		r.Notes = append(r.Notes, "the run looked at more of the data folder than was noted: "+strconv.Itoa(len(rec.Seen))+" files and folders were compared")
+		r.Notes = append(r.Notes, "the run read more of the data folder than was recorded: "+strconv.Itoa(len(rec.Seen))+" files and folders were compared")
 	}
 	if len(rec.Seen) == 0 {
 		return
@@ -49,7 +49,7 @@ func look(root *os.Root, then skill.Seen) (now string, same bool) {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
 		return shownSeen(skill.Seen{Kind: skill.SeenMissing}), then.Kind == skill.SeenMissing
 	case err != nil:
-		return "it cannot be looked at", false
+		return "cannot read its attributes", false
 	case info.IsDir():
 		is := skill.Seen{Path: then.Path, Kind: skill.SeenFolder}
 		if then.SHA256 != "" && then.Kind == skill.SeenFolder {

@@ -93,7 +93,7 @@ func (r *records) Execution(_ context.Context, p skill.Principal, id string) (*a
 	defer r.mu.Unlock()
 	e := r.all[id]
 	if e == nil || e.Tenant != p.Tenant || !p.May(skill.ScopeAllExecutions) {
-		return nil, &skill.Error{Code: skill.NotFound, Message: "there is no such execution"}
+		return nil, &skill.Error{Code: skill.NotFound, Message: "execution not found"}
 	}
 	return e, nil
 }

@@ -122,7 +122,7 @@ var (
 	// errTooLarge is a recording over its bound.
 	errTooLarge = errors.New("replay: the recording is too large")
 	// ErrDamaged is what is no recording, whole and as it was written.
-	ErrDamaged = errors.New("replay: the recording is damaged, or another version of openSkill made it")
+	ErrDamaged = errors.New("replay: the recording is damaged or from another openSkill version")
 )
 
 // compressors are kept: to make one takes a megabyte, most recordings a few hundred bytes.

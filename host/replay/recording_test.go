@@ -271,8 +271,8 @@ func TestLook(t *testing.T) {
 	}{
 		"nothing":     {func(string) error { return nil }, "nothing of that name"},
 		"a folder":    {func(p string) error { return os.Mkdir(p, 0o700) }, "a folder"},
-		"a link out":  {func(p string) error { return os.Symlink("/etc/passwd", p) }, "it cannot be looked at"},
-		"a loop":      {func(p string) error { return os.Symlink("a", p) }, "it cannot be looked at"},
+		"a link out":  {func(p string) error { return os.Symlink("/etc/passwd", p) }, "cannot read its attributes"},
+		"a loop":      {func(p string) error { return os.Symlink("a", p) }, "cannot read its attributes"},
 		"a pipe":      {pipe, "it is neither a file nor a folder"},
 		"another one": {func(p string) error { return os.WriteFile(p, []byte("x"), 0o600) }, "a file of 1 bytes, sha256 2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"},
 	} {

@@ -105,7 +105,7 @@ func (r *Recordings) Keep(ctx context.Context, ran *Ran) error {
 		body, size, err := r.recording(ran).encode(r.o.Most)
 		switch {
 		case errors.Is(err, errTooLarge):
-			row.Missing = fmt.Sprintf("input, result and what was drawn have %d bytes; OPENSKILL_RECORD_MB lets %d be kept", size, r.o.Most)
+			row.Missing = fmt.Sprintf("the recording has %d bytes; OPENSKILL_RECORD_MB allows %d", size, r.o.Most)
 		case err != nil:
 			return err
 		default:
@@ -122,13 +122,13 @@ func (r *Recordings) Keep(ctx context.Context, ran *Ran) error {
 func missing(ran *Ran) string {
 	switch {
 	case ran.Reply == nil:
-		return "the run left nothing behind"
+		return "the run left no recording"
 	case ran.Reply.Code == skill.WorkerCrashed:
-		return "the process of the run ended before the run did"
+		return "the worker process exited during the run"
 	case ran.Reply.Code == skill.Timeout || ran.Reply.Code == skill.Cancelled:
-		return "the clock or its caller ended the run, and how far it comes until then is not the same twice"
+		return "the run was ended by a timeout or its caller, so it cannot be reproduced"
 	case ran.Reply.Recording == nil:
-		return "runs of " + string(ran.Runner) + " are outside of the sandbox, where clocks and chance cannot be recorded"
+		return "runs of " + string(ran.Runner) + " are outside the sandbox, where time and randomness cannot be recorded"
 	case ran.Reply.Recording.Draws == nil:
 		return skill.CleanText(ran.Reply.Recording.Missing, skill.MaxMessage)
 	}
@@ -171,7 +171,7 @@ func (r *Recordings) Tend(ctx context.Context, keep time.Duration, log *slog.Log
 	defer every.Stop()
 	for {
 		if _, err := r.Prune(ctx, r.o.Now().Add(-keep)); err != nil && ctx.Err() == nil {
-			log.WarnContext(ctx, "old recordings cannot be removed now", slog.String("error", err.Error()))
+			log.WarnContext(ctx, "cannot remove old recordings", slog.String("error", err.Error()))
 		}
 		select {
 		case <-ctx.Done():
@@ -208,7 +208,7 @@ func (r *Replayer) Replay(ctx context.Context, p skill.Principal, id string) (*R
 	report := &Report{ExecutionID: id, Skill: rec.Started.Skill, Version: rec.Started.Version, Draws: len(rec.Draws)}
 	again := rec.again()
 	if rec.Host != r.o.Version {
-		report.Notes = append(report.Notes, "another version of openSkill recorded it, which may count fuel otherwise: then "+skill.CleanText(rec.Host, 64)+", now "+r.o.Version)
+		report.Notes = append(report.Notes, "recorded by another openSkill version, which may count fuel differently: then "+skill.CleanText(rec.Host, 64)+", now "+r.o.Version)
 	}
 	plan, err := r.door.Plan(ctx, p, again)
 	switch {
@@ -246,7 +246,7 @@ func (r *Replayer) Replay(ctx context.Context, p skill.Principal, id string) (*R
 // turn waits for the turn of the caller's tenant.
 func (r *Replayer) turn(ctx context.Context, p skill.Principal) (leave func(), err error) {
 	if leave, err = r.turns.Enter(ctx, p.Tenant); err != nil {
-		return func() {}, gate.Refusal(err, "replay.Replay", "too many replays of this tenant, or of all, wait")
+		return func() {}, gate.Refusal(err, "replay.Replay", "too many replays are queued")
 	}
 	return leave, nil
 }
@@ -254,7 +254,7 @@ func (r *Replayer) turn(ctx context.Context, p skill.Principal) (leave func(), e
 // get finds the recording of an execution.
 func (r *Replayer) get(ctx context.Context, p skill.Principal, id string) (*Recording, error) {
 	if r.o.Executions == nil {
-		return nil, &skill.Error{Op: "replay.Replay", Code: skill.NotFound, Message: "this host keeps no executions"}
+		return nil, &skill.Error{Op: "replay.Replay", Code: skill.NotFound, Message: "executions are not stored on this host"}
 	}
 	e, err := r.o.Executions.Execution(ctx, p, id)
 	if err != nil {
@@ -264,14 +264,14 @@ func (r *Replayer) get(ctx context.Context, p skill.Principal, id string) (*Reco
 		return &skill.Error{Op: "replay.Replay", Code: code, Subject: id, Message: message}
 	}
 	if e.Status() == audit.Running {
-		return nil, refuse(skill.Conflict, "the execution has not ended yet; replay it when it has")
+		return nil, refuse(skill.Conflict, "the execution is still running; replay it when it has ended")
 	}
 	row, err := r.o.Store.Get(ctx, e.Tenant, id)
 	switch {
 	case err != nil:
-		return nil, &skill.Error{Op: "replay.Replay", Code: skill.AuditUnavailable, Message: "recordings cannot be read now; try again", Err: err}
+		return nil, &skill.Error{Op: "replay.Replay", Code: skill.AuditUnavailable, Message: "recordings unavailable; retry", Err: err}
 	case row == nil:
-		return nil, refuse(skill.NotFound, "there is no recording of this execution; runs are recorded while OPENSKILL_RECORD is on, and kept as long as their records")
+		return nil, refuse(skill.NotFound, "recording not found: set OPENSKILL_RECORD=on to record executions; recordings expire with their records")
 	case row.Missing != "":
 		return nil, refuse(skill.Conflict, "this execution cannot be replayed: "+row.Missing)
 	}
@@ -282,7 +282,7 @@ func (r *Replayer) get(ctx context.Context, p skill.Principal, id string) (*Reco
 	if err != nil {
 		return nil, &skill.Error{
 			Op: "replay.Replay", Code: skill.Conflict, Subject: id, Err: err,
-			Message: "the recording of this execution was damaged, or another version of openSkill made it",
+			Message: "the recording of this execution is damaged or from another openSkill version",
 		}
 	}
 	return rec, nil
@@ -318,5 +318,5 @@ func messageOf(err error) string {
 	if errors.As(err, &e) && e.Message != "" {
 		return e.Message
 	}
-	return "it is not there any more"
+	return "it no longer exists"
 }

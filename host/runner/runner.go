@@ -88,7 +88,7 @@ func (s *Set) Choose(trust skill.Trust, folder string, requires []string, primar
 	if OutsideSandbox(primary.Kind) && trust < skill.Trusted {
 		return nil, skill.Target{}, &skill.Error{
 			Op: "runner.Choose", Code: skill.Forbidden, Subject: string(primary.Kind),
-			Message: fmt.Sprintf("%s runs outside the sandbox and is for trusted skills only; this skill is %s", primary.Kind, trust),
+			Message: fmt.Sprintf("%s runs outside the sandbox, for trusted skills only; this skill is %s", primary.Kind, trust),
 		}
 	}
 	r, first := s.ready(folder, primary, requires)
@@ -107,7 +107,7 @@ func (s *Set) Choose(trust skill.Trust, folder string, requires []string, primar
 	}
 	return nil, skill.Target{}, &skill.Error{
 		Op: "runner.Choose", Code: skill.ToolInvocationError, Subject: string(primary.Kind),
-		Message: skill.CleanText(fmt.Sprintf("the skill cannot run here: %s; fallback %s", says(primary.Kind, first), says(fallback.Kind, second)), skill.MaxMessage),
+		Message: skill.CleanText(fmt.Sprintf("skill not runnable on this host: %s; fallback: %s", says(primary.Kind, first), says(fallback.Kind, second)), skill.MaxMessage),
 		Err:     errors.Join(first, second),
 	}
 }
@@ -136,7 +136,7 @@ func unready(k skill.Kind, err error) error {
 	}
 	return &skill.Error{
 		Op: "runner.Choose", Code: code, Subject: string(k), Err: err,
-		Message: skill.CleanText("the skill cannot run here: "+says(k, err), skill.MaxMessage),
+		Message: skill.CleanText("skill not runnable on this host: "+says(k, err), skill.MaxMessage),
 	}
 }
 

@@ -126,7 +126,7 @@ func (r *run) others(row *Row, from, to time.Time) {
 		row.fault("%d of %d calls of the canary failed: %v", n, len(canary), err)
 	}
 	if unrecorded > 0 { // a matter of time, which the next tries tell
-		row.slow("%d of %d calls of the canary were refused, since the database did not answer in time", unrecorded, len(canary))
+		row.slow("%d of %d calls of the canary were refused, since the database did not respond in time", unrecorded, len(canary))
 	}
 	if slow := p99(health); slow > r.o.scale(healthBound) {
 		row.slow("/healthz answered within %.0f ms at p99, want %v", ms(slow), r.o.scale(healthBound))

@@ -74,7 +74,7 @@ func (s *Store) mark(k key, folder string, here bool, refused string) {
 // more: the database has them.
 func (s *Store) lost(k key, v *version, why string) {
 	folder := s.folder(k, v)
-	s.o.Log.Warn("the local files of an upload were changed; they are thrown away and fetched again",
+	s.o.Log.Warn("the local files of an upload changed; deleting and fetching them again",
 		slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("version", v.Version), slog.String("reason", why))
 	s.change.Lock()
 	s.drop(folder)
@@ -138,7 +138,7 @@ func (s *Store) fetch(k key, v *version) {
 		case err == nil, s.ctx.Err() != nil, !s.wanted(k, folder):
 			return
 		}
-		s.o.Log.Warn("the files of an upload cannot be fetched now; it is tried again",
+		s.o.Log.Warn("cannot fetch the files of an upload; retrying",
 			slog.String("skill_id", string(k.id)), slog.String("version", v.Version), slog.String("error", err.Error()))
 		timer := time.NewTimer(pause)
 		select {
@@ -187,16 +187,16 @@ func (s *Store) fetchOnce(k key, v *version) error {
 	case err != nil:
 		return err
 	case a.Digest != v.Digest || a.Skill.Descriptor.ID != k.id || a.Skill.Descriptor.Version != v.Version:
-		s.refuse(k, v, "the files in the database are not those that were admitted: their digest is "+a.Digest)
+		s.refuse(k, v, "the files in the database do not match the admitted ones: their digest is "+a.Digest)
 		return nil
 	}
 	return s.arrive(k, v, a.Folder)
 }
 
 func (s *Store) refuse(k key, v *version, why string) {
-	s.o.Log.Error("this host does not accept the files of an upload that another host has admitted",
+	s.o.Log.Error("this host refuses an upload that another host admitted",
 		slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("version", v.Version), slog.String("reason", why))
-	s.mark(k, s.folder(k, v), false, "this host does not accept it: "+skill.CleanText(why, 300))
+	s.mark(k, s.folder(k, v), false, "refused by this host: "+skill.CleanText(why, 300))
 }
 
 // coming says that a version is on its way to this host; nil where it is not.
@@ -212,7 +212,7 @@ func (st *state) coming(tenant, name string) error {
 func onItsWay(v *version, id skill.ID) error {
 	return &skill.Error{
 		Op: "versions.Get", Code: skill.NotFound, Subject: string(id),
-		Message: fmt.Sprintf("version %s of %s is on its way to this host; try again in a second", v.Version, id),
+		Message: fmt.Sprintf("version %s of %s is still being fetched; retry after 1 s", v.Version, id),
 	}
 }
 

@@ -91,7 +91,7 @@ func (s *Store) load(folder, digest string) (*registry.Skill, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &fault{"its files are not those that were admitted: some are gone", true}
+		return nil, &fault{"its files do not match the admitted ones: some are missing", true}
 	case err != nil:
 		return nil, fmt.Errorf("versions: look at a version's files: %w", err)
 	}
@@ -108,11 +108,11 @@ func (s *Store) load(folder, digest string) (*registry.Skill, error) {
 	case errors.As(err, &number) && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("versions: read a version's files: %w", err)
 	case err != nil:
-		k.fault = &fault{"its files are not those that were admitted: " + plain(err), true}
+		k.fault = &fault{"its files do not match the admitted ones: " + plain(err), true}
 	case is != digest:
-		k.fault = &fault{"its files are not those that were admitted: their digest is " + is, true}
+		k.fault = &fault{"its files do not match the admitted ones: their digest is " + is, true}
 	case len(problems) > 0:
-		k.fault = &fault{"this host does not accept it any more: " + problems[0].Message, false}
+		k.fault = &fault{"no longer accepted by this host: " + problems[0].Message, false}
 	default:
 		return nil, errors.New("versions: a version's files changed while they were read")
 	}

@@ -26,7 +26,7 @@ func (by By) pinned(id skill.ID, v *version) error {
 	}
 	return &skill.Error{
 		Op: "versions.pinned", Code: skill.Conflict, Subject: string(id),
-		Message: fmt.Sprintf("version %s of %s has the digest %s, and not the one that was named: look at it again", v.Version, id, v.Digest),
+		Message: fmt.Sprintf("digest mismatch: version %s of %s has the digest %s; check it again", v.Version, id, v.Digest),
 		Details: map[string]any{"version": v.Version, "digest": v.Digest},
 	}
 }
@@ -73,7 +73,7 @@ func (s *Store) Owner(caller, named string, id skill.ID, operator bool) (string,
 	}
 	slices.Sort(owners)
 	return "", &skill.Error{
-		Op: "versions.Owner", Code: skill.Conflict, Subject: string(id), Message: fmt.Sprintf("%d tenants have a skill %s; name one as tenant", len(owners), id),
+		Op: "versions.Owner", Code: skill.Conflict, Subject: string(id), Message: fmt.Sprintf("%d tenants have a skill %s; set tenant", len(owners), id),
 		Details: map[string]any{"tenants": owners[:min(len(owners), 50)]},
 	}
 }
@@ -130,7 +130,7 @@ func (st *state) before() (*version, []string) {
 func nothingBefore(id skill.ID) error {
 	return &skill.Error{
 		Op: "versions.Rollback", Code: skill.Conflict, Subject: string(id),
-		Message: fmt.Sprintf("%s has no version to go back to: none that is still here was enabled before the current one", id),
+		Message: fmt.Sprintf("%s has no previous version to roll back to", id),
 	}
 }
 
@@ -208,7 +208,7 @@ func (s *Store) Enable(tenant string, id skill.ID, name string, by By) (skill.Ve
 func quarantined(id skill.ID, v *version) error {
 	return &skill.Error{
 		Op: "versions.Enable", Code: skill.Forbidden, Subject: string(id),
-		Message: skill.CleanText(fmt.Sprintf("version %s of %s is quarantined (%s); only the operator can enable it, or upload another version", v.Version, id, v.Quarantine.Word), skill.MaxMessage),
+		Message: skill.CleanText(fmt.Sprintf("version %s of %s is quarantined (%s); ask the operator to enable it, or upload another version", v.Version, id, v.Quarantine.Word), skill.MaxMessage),
 	}
 }
 
@@ -289,7 +289,7 @@ func (s *Store) Approve(tenant string, id skill.ID, name string, by By) (skill.V
 		case other != "" && other != tenant:
 			return &skill.Error{
 				Op: "versions.Approve", Code: skill.Conflict, Subject: string(id),
-				Message: fmt.Sprintf("a skill %s of another tenant is approved for all already; an id can mean one of them only", id),
+				Message: fmt.Sprintf("a skill %s of another tenant is already published to all; choose another id", id),
 			}
 		case v.Quarantine != nil:
 			return quarantined(id, v)
@@ -317,7 +317,7 @@ func (s *Store) quarantine(tenant string, id skill.ID, name, reason string) erro
 	if err != nil && s.shared != nil && skill.CodeOf(err) != skill.NotFound {
 		s.owe(key{tenant, id}, name, why)
 	}
-	s.o.Log.Warn("a version is quarantined: only the operator can enable it",
+	s.o.Log.Warn("a version was quarantined; only the operator can enable it",
 		slog.String("tenant", skill.CleanText(tenant, 128)), slog.String("skill_id", string(id)), slog.String("version", name), slog.String("reason", reason))
 	return err
 }

@@ -41,7 +41,7 @@ func (v *version) public(id skill.ID) skill.VersionState {
 // its quota up. Whoever gets it closes it.
 func (s *Store) Begin(tenant string) (*Upload, error) {
 	if tenant == "" {
-		return nil, &skill.Error{Op: "versions.Begin", Code: skill.Forbidden, Message: "the caller belongs to no tenant, and an upload must belong to one"}
+		return nil, &skill.Error{Op: "versions.Begin", Code: skill.Forbidden, Message: "uploads require a tenant"}
 	}
 	s.mu.RLock()
 	used, _ := s.used(tenant)
@@ -157,7 +157,7 @@ func (s *Store) room(tenant string, used, bytes int64) error {
 	}
 	return &skill.Error{
 		Op: "versions.room", Code: skill.PayloadTooLarge, Subject: "quota",
-		Message: fmt.Sprintf("the quota of %d bytes of uploads is used up: %d are taken, this one needs %d more; delete versions that are not needed (their bytes are free %s later)",
+		Message: fmt.Sprintf("upload quota of %d bytes exceeded: %d used, %d more needed; delete unneeded versions (their bytes are freed after %s)",
 			s.o.Bytes, used+s.reserved[tenant], bytes, minutes(s.o.Grace)),
 		Details: map[string]any{"quota": "bytes", "limit": s.o.Bytes, "used": used},
 	}
@@ -188,7 +188,7 @@ func (u *Upload) Publish(ctx context.Context, a *Admitted, by string) (skill.Ver
 	s.change.Lock()
 	defer s.change.Unlock()
 	if ctx.Err() != nil {
-		return skill.VersionState{}, &skill.Error{Op: "versions.Publish", Code: skill.Cancelled, Message: "the caller left before the upload was published", Err: ctx.Err()}
+		return skill.VersionState{}, &skill.Error{Op: "versions.Publish", Code: skill.Cancelled, Message: "the client disconnected before the upload was published", Err: ctx.Err()}
 	}
 	st, err := s.takes(u, k, a, space)
 	if err != nil {
@@ -295,33 +295,33 @@ func (s *Store) admits(u *Upload, st *state, a *Admitted, space, bytes int64, sk
 		return &skill.Error{Op: "versions.Publish", Code: skill.Conflict, Subject: string(k.id), Message: message, Details: details}
 	}
 	if s.o.Reserved(k.id) {
-		return conflict(fmt.Sprintf("the id %s belongs to a skill of the operator; choose another id in skill.yaml", k.id), nil)
+		return conflict(fmt.Sprintf("id %s is taken by one of the operator's skills; choose another id in skill.yaml", k.id), nil)
 	}
 	same := map[string]any{"id": string(k.id), "version": d.Version}
 	if v := st.find(d.Version); v != nil {
 		same["digest"], same["state"] = v.Digest, string(v.state())
 		if v.Digest == a.Digest {
-			return conflict(fmt.Sprintf("version %s of %s is here already, with the same digest: nothing needs to be uploaded", d.Version, k.id), same)
+			return conflict(fmt.Sprintf("version %s of %s already exists with the same digest; nothing to upload", d.Version, k.id), same)
 		}
-		return conflict(fmt.Sprintf("version %s of %s is here already, with other files; versions do not change: raise the version in skill.yaml", d.Version, k.id), same)
+		return conflict(fmt.Sprintf("version %s of %s already exists with other files; raise the version in skill.yaml", d.Version, k.id), same)
 	}
 	i := slices.IndexFunc(st.Versions, func(v *version) bool { return v.Version == d.Version }) // deleted
 	switch {
 	case i >= 0 && st.Versions[i].Digest != a.Digest:
-		return conflict(fmt.Sprintf("version %s of %s was deleted and had other files; versions are not used again: raise the version in skill.yaml", d.Version, k.id), same)
+		return conflict(fmt.Sprintf("version %s of %s was deleted and had other files; raise the version in skill.yaml", d.Version, k.id), same)
 	case i >= 0 && !st.Versions[i].Gone:
 		return nil
 	case i < 0 && len(st.Versions) >= maxRemembered:
-		return conflict(fmt.Sprintf("%s has had %d versions, the most of one skill; choose another id in skill.yaml", k.id, maxRemembered), map[string]any{"quota": "versions", "limit": maxRemembered})
+		return conflict(fmt.Sprintf("%s has reached the limit of %d versions; choose another id in skill.yaml", k.id, maxRemembered), map[string]any{"quota": "versions", "limit": maxRemembered})
 	case len(st.Versions) == 0 && s.remembered(k.tenant) >= s.o.Skills+maxGoneSkills:
-		return conflict(fmt.Sprintf("%d skills were deleted, and their ids stay taken; choose an id that was used before", maxGoneSkills), map[string]any{"quota": "skills", "limit": maxGoneSkills})
+		return conflict(fmt.Sprintf("limit reached: the ids of %d deleted skills stay reserved; reuse one of them", maxGoneSkills), map[string]any{"quota": "skills", "limit": maxGoneSkills})
 	}
 	if len(st.onDisk()) >= s.o.Versions {
-		return conflict(fmt.Sprintf("the quota of %d versions of a skill is used up; delete one of %s first (its place is free %s later)", s.o.Versions, k.id, minutes(s.o.Grace)),
+		return conflict(fmt.Sprintf("version quota of %d exceeded; delete a version of %s first (freed after %s)", s.o.Versions, k.id, minutes(s.o.Grace)),
 			map[string]any{"quota": "versions", "limit": s.o.Versions})
 	}
 	if len(st.live()) == 0 && skills >= s.o.Skills {
-		return conflict(fmt.Sprintf("the quota of %d skills is used up; delete all versions of one that is not needed", s.o.Skills),
+		return conflict(fmt.Sprintf("skill quota of %d exceeded; delete all versions of an unneeded skill", s.o.Skills),
 			map[string]any{"quota": "skills", "limit": s.o.Skills})
 	}
 	s.reserved[k.tenant] -= u.bytes // its own reservation does not stand against it
@@ -377,7 +377,7 @@ func leftAlone(folder string) error {
 	case err == nil, errors.Is(err, fs.ErrNotExist) && !slices.ContainsFunc(names, isVersion):
 		return nil
 	}
-	return fmt.Errorf("the record of this skill is damaged, and is left alone: %w", err)
+	return fmt.Errorf("the record of this skill is damaged; it was not changed: %w", err)
 }
 
 // forgetEmpty removes the folder of a skill that has no version. Another upload may

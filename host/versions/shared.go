@@ -128,7 +128,7 @@ func (s *Store) openShared() error {
 	ctx, stop := context.WithTimeout(s.ctx, patience)
 	defer stop()
 	if err := s.Refresh(ctx); err != nil {
-		return fmt.Errorf("the records of uploads cannot be read: %w", err)
+		return fmt.Errorf("cannot read the upload records: %w", err)
 	}
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -174,7 +174,7 @@ func (s *Store) Refresh(ctx context.Context) error {
 	for _, r := range records {
 		st, err := decodeState(r.State, key{r.Tenant, r.ID})
 		if err != nil { // of a later release, or written by hand: nothing of it is used
-			s.report(s.at(key{r.Tenant, r.ID}), "its record in the database "+err.Error()+"; the skill is not served by this host")
+			s.report(s.at(key{r.Tenant, r.ID}), "its record in the database "+err.Error()+"; this host does not serve the skill")
 			st = nil
 		}
 		s.apply(key{r.Tenant, r.ID}, st, r.Revision)
@@ -203,7 +203,7 @@ func (s *Store) forgetLost(records []Record) {
 		}
 	}
 	s.mu.Unlock()
-	s.o.Log.Error("the database of uploads has lost changes that this host has seen; it goes back to what the database has", slog.Int("skills", len(lost)))
+	s.o.Log.Error("the upload database lost changes seen by this host; using the database's state", slog.Int("skills", len(lost)))
 	for _, k := range lost {
 		s.apply(k, nil, 0)
 	}
@@ -220,7 +220,7 @@ func (s *Store) sync() {
 	ctx, stop := context.WithTimeout(s.ctx, patience)
 	defer stop()
 	if err := s.Refresh(ctx); err != nil {
-		s.o.Log.Warn("uploads of other hosts are not seen now", slog.String("error", err.Error()))
+		s.o.Log.Warn("cannot read the uploads of other hosts", slog.String("error", err.Error()))
 	}
 }
 
@@ -230,7 +230,7 @@ func decodeState(b []byte, k key) (*state, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(st); err != nil {
-		return nil, errors.New("is not the JSON that this version of openskill writes")
+		return nil, errors.New("is not JSON of this openskill version")
 	}
 	if st.Tenant != k.tenant {
 		return nil, errors.New("is about another tenant")
@@ -248,7 +248,7 @@ func (st *state) next() (*Next, error) {
 		return nil, err
 	}
 	if len(b) >= maxState {
-		return nil, fmt.Errorf("the record of the skill would have more than %d bytes", maxState)
+		return nil, fmt.Errorf("the record of the skill would exceed %d bytes", maxState)
 	}
 	n := &Next{State: b, Live: len(st.live()) > 0}
 	for _, v := range st.live() {
@@ -445,14 +445,14 @@ func (u *Upload) publishShared(ctx context.Context, k key, a *Admitted, space in
 	})
 	switch {
 	case ctx.Err() != nil && skill.CodeOf(err) == skill.Internal:
-		return skill.VersionState{}, &skill.Error{Op: "versions.Publish", Code: skill.Cancelled, Message: "the caller left while the upload was published; look whether it was", Err: err}
+		return skill.VersionState{}, &skill.Error{Op: "versions.Publish", Code: skill.Cancelled, Message: "the client disconnected during publishing; check whether the version exists", Err: err}
 	case err != nil:
 		return skill.VersionState{}, err
 	}
 	// The version is there. Where its files cannot be put here now, they are fetched like
 	// those of another host.
 	if err := s.arrive(k, v, a.Folder); err != nil {
-		s.o.Log.Warn("the files of an upload are fetched again: they could not be put in their place", slog.String("skill_id", string(k.id)), slog.String("error", err.Error()))
+		s.o.Log.Warn("could not store the files of an upload; fetching them again", slog.String("skill_id", string(k.id)), slog.String("error", err.Error()))
 		s.fetchMissing()
 	}
 	s.mu.Lock()
@@ -464,9 +464,9 @@ func (u *Upload) publishShared(ctx context.Context, k key, a *Admitted, space in
 
 // database makes an error of what the database refused.
 func (s *Store) database(op string, k key, err error) error {
-	s.o.Log.Error("the database of uploads cannot be read or written; see that it is there: no restart is needed",
+	s.o.Log.Error("upload database unavailable: make it reachable; no restart needed",
 		slog.String("op", op), slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("error", strings.TrimSpace(err.Error())))
-	return &skill.Error{Op: op, Code: skill.Internal, Subject: string(k.id), Message: "the host's database did not take it; look whether it was done, and try again", Err: err}
+	return &skill.Error{Op: op, Code: skill.Internal, Subject: string(k.id), Message: "database write failed; check the result and retry", Err: err}
 }
 
 // tidy removes archives that nobody needs from the database.
@@ -477,6 +477,6 @@ func (s *Store) tidy() {
 	ctx, stop := context.WithTimeout(s.ctx, patience)
 	defer stop()
 	if err := s.o.Shared.Tidy(ctx, s.o.Now().Add(-unnamed)); err != nil && s.ctx.Err() == nil {
-		s.o.Log.Warn("archives of deleted uploads are not removed now; it is tried again", slog.String("error", err.Error()))
+		s.o.Log.Warn("cannot remove archives of deleted uploads; retrying", slog.String("error", err.Error()))
 	}
 }

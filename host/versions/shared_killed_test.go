@@ -141,7 +141,7 @@ func (h *host) arrived(tenant string, id skill.ID) string {
 		switch {
 		case err == nil:
 			return string(s.Descriptor.State)
-		case !strings.Contains(err.Error(), "on its way"):
+		case !strings.Contains(err.Error(), "still being fetched"):
 			return ""
 		}
 		select {

@@ -153,13 +153,13 @@ func readState(folder string) (*state, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxState {
-		return nil, errors.New("is no regular file of a sensible size")
+		return nil, errors.New("is not a regular file of a valid size")
 	}
 	st := &state{}
 	d := json.NewDecoder(f)
 	d.DisallowUnknownFields()
 	if err := d.Decode(st); err != nil {
-		return nil, fmt.Errorf("is not the JSON that this version of openskill writes: %w", err)
+		return nil, fmt.Errorf("is not JSON of this openskill version: %w", err)
 	}
 	return st, st.check(filepath.Base(filepath.Dir(folder)), filepath.Base(folder))
 }
@@ -179,14 +179,14 @@ func (st *state) check(tenantDir, idDir string) error {
 	for _, v := range st.Versions {
 		switch {
 		case v == nil || !versionPattern.MatchString(v.Version) || !digestPattern.MatchString(v.Digest) || v.Size < 0 || v.Gone && v.Deleted == nil:
-			return errors.New("lists a version that cannot be")
+			return errors.New("lists an invalid version")
 		case seen[v.Version]:
 			return errors.New("lists a version twice")
 		}
 		seen[v.Version] = true
 	}
 	if st.Current != "" && !seen[st.Current] {
-		return errors.New("names a current version that there is not")
+		return errors.New("names a missing current version")
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (st *state) write(folder string) error {
 		return err
 	}
 	if len(b) >= maxState { // what could not be read again
-		return fmt.Errorf("the record of the skill would have more than %d bytes", maxState)
+		return fmt.Errorf("the record of the skill would exceed %d bytes", maxState)
 	}
 	return replace(filepath.Join(folder, StateFile), append(b, '\n'))
 }

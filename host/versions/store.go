@@ -117,15 +117,15 @@ func Open(o Options) (*Store, error) {
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("the folder of uploads cannot be made: %w", err)
+		return nil, fmt.Errorf("cannot create the uploads folder: %w", err)
 	}
 	s.lock = flock.New(filepath.Join(o.Dir, ".lock"))
 	locked, err := s.lock.TryLock()
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("the folder of uploads cannot be locked: %w", err)
+		return nil, fmt.Errorf("cannot lock the uploads folder: %w", err)
 	case !locked:
-		return nil, errors.New("another openskill has this state folder's uploads open; stop it, or give this one a folder of its own with --state")
+		return nil, errors.New("another openskill uses this state folder; stop it, or choose another folder with --state")
 	}
 	if o.Shared != nil {
 		err = s.openShared()
@@ -190,10 +190,10 @@ func (s *Store) at(k key) string { return filepath.Join(s.Folder(k.tenant), stri
 // clearStaging removes what a crash left of uploads under way.
 func (s *Store) clearStaging() error {
 	if err := removeAll(s.staging()); err != nil {
-		return fmt.Errorf("what is left of uploads cannot be removed: %w", err)
+		return fmt.Errorf("cannot remove leftover upload files: %w", err)
 	}
 	if err := os.Mkdir(s.staging(), 0o700); err != nil {
-		return fmt.Errorf("the folder of uploads cannot be written: %w", err)
+		return fmt.Errorf("cannot write the uploads folder: %w", err)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func (s *Store) read() error {
 	}
 	tenants, err := os.ReadDir(s.o.Dir)
 	if err != nil {
-		return fmt.Errorf("the folder of uploads cannot be read: %w", err)
+		return fmt.Errorf("cannot read the uploads folder: %w", err)
 	}
 	for _, t := range tenants {
 		if strings.HasPrefix(t.Name(), ".") {
@@ -214,7 +214,7 @@ func (s *Store) read() error {
 		dir := filepath.Join(s.o.Dir, t.Name())
 		ids, err := os.ReadDir(dir)
 		if err != nil {
-			s.report(dir, "is no folder of a tenant and is left alone: "+plain(err))
+			s.report(dir, "is not a tenant folder; ignored: "+plain(err))
 			continue
 		}
 		for _, id := range ids {
@@ -229,7 +229,7 @@ func (s *Store) read() error {
 func (s *Store) readSkill(folder string) {
 	names, err := os.ReadDir(folder)
 	if err != nil {
-		s.report(folder, "is no folder of a skill and is left alone: "+plain(err))
+		s.report(folder, "is not a skill folder; ignored: "+plain(err))
 		return
 	}
 	st, err := readState(folder)
@@ -249,7 +249,7 @@ func (s *Store) readSkill(folder string) {
 	for _, v := range st.onDisk() {
 		known[v.folder()] = true
 		if !slices.ContainsFunc(names, func(e fs.DirEntry) bool { return e.Name() == v.folder() }) {
-			s.report(filepath.Join(folder, v.folder()), "is not there, though the version was published; it cannot be called")
+			s.report(filepath.Join(folder, v.folder()), "is missing although the version was published; it cannot be called")
 		}
 	}
 	for _, e := range names {
@@ -271,7 +271,7 @@ func (s *Store) rescue(folder string, names []fs.DirEntry, why error) {
 	tenant, ok := strings.CutPrefix(filepath.Base(filepath.Dir(folder)), "t-")
 	id, err := skill.ParseID(filepath.Base(folder))
 	if !ok || Folder(tenant) != filepath.Base(filepath.Dir(folder)) || err != nil {
-		s.report(folder, "is left alone: whose it is was in the damaged file alone")
+		s.report(folder, "is ignored: its owner was recorded only in the damaged file")
 		return
 	}
 	now := s.o.Now()
@@ -282,12 +282,12 @@ func (s *Store) rescue(folder string, names []fs.DirEntry, why error) {
 		}
 		found, problems := s.o.Read(filepath.Join(folder, e.Name()))
 		if found == nil || len(problems) > 0 || found.Descriptor.ID != id || folderName(found.Descriptor.Version, found.Descriptor.Digest) != e.Name() {
-			s.report(filepath.Join(folder, e.Name()), "is not whole and is left alone")
+			s.report(filepath.Join(folder, e.Name()), "is incomplete; ignored")
 			continue
 		}
 		st.Versions = append(st.Versions, &version{
 			Version: found.Descriptor.Version, Digest: found.Descriptor.Digest, Size: spaceOf(found.Folder), UploadedAt: now,
-			Quarantine: &Decision{By: byHost, At: now, Word: "the record of this skill was damaged; what had been decided about it is not known"},
+			Quarantine: &Decision{By: byHost, At: now, Word: "the record of this skill was damaged; past decisions about it are unknown"},
 		})
 	}
 	err = os.Rename(path, filepath.Join(folder, damagedFile))
@@ -314,7 +314,7 @@ func (s *Store) discard(path string) {
 	}
 	if !s.garbage[path] {
 		s.garbage[path] = true
-		s.o.Log.Warn("what is left of an upload cannot be removed now; it is tried again", slog.String("path", path), slog.String("error", err.Error()))
+		s.o.Log.Warn("cannot remove leftover files of an upload; retrying", slog.String("path", path), slog.String("error", err.Error()))
 	}
 }
 
@@ -407,23 +407,23 @@ var errClosed = &skill.Error{Op: "versions", Code: skill.Internal, Message: "the
 func notFound(id skill.ID) error {
 	return &skill.Error{
 		Op: "versions.Get", Code: skill.NotFound, Subject: skill.CleanText(string(id), 64),
-		Message: "there is no skill of this id; the catalogue lists those that there are",
+		Message: "skill not found; GET /skills lists all",
 	}
 }
 
 func noVersion(id skill.ID, list []string) error {
 	return &skill.Error{
 		Op: "versions.Get", Code: skill.NotFound, Subject: string(id),
-		Message: skill.CleanText(fmt.Sprintf("this version of %s is not here; available: %s", id, strings.Join(list, ", ")), skill.MaxMessage),
+		Message: skill.CleanText(fmt.Sprintf("no such version of %s; available: %s", id, strings.Join(list, ", ")), skill.MaxMessage),
 	}
 }
 
 // disk makes an error of what the system refused, which is the host's own matter:
 // the log says what to do, and nothing has changed.
 func (s *Store) disk(op string, k key, err error) error {
-	s.o.Log.Error("uploads cannot be read or written; see that the state folder has space and can be written, and that the host may open enough files: no restart is needed",
+	s.o.Log.Error("upload storage failed: check the state folder's free space and permissions, and the limit of open files; no restart needed",
 		slog.String("op", op), slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("error", err.Error()))
-	return &skill.Error{Op: op, Code: skill.Internal, Subject: string(k.id), Message: "the host's system refused it; nothing was changed", Err: err}
+	return &skill.Error{Op: op, Code: skill.Internal, Subject: string(k.id), Message: "the operating system refused it; nothing was changed", Err: err}
 }
 
 // plain takes the path out of a file error.

@@ -187,7 +187,7 @@ func TestQuotas(t *testing.T) {
 				defer mu.Unlock()
 				if err == nil {
 					accepted++
-				} else if skill.CodeOf(err) != skill.PayloadTooLarge || !strings.Contains(err.Error(), "delete versions") {
+				} else if skill.CodeOf(err) != skill.PayloadTooLarge || !strings.Contains(err.Error(), "delete unneeded versions") {
 					t.Errorf("refused with %v", err)
 				}
 			})

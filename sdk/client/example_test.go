@@ -21,7 +21,7 @@ func host(answers map[string]string) (url string, stop func()) {
 		answer, ok := answers[r.Method+" "+r.URL.Path]
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)
-			answer = `{"error": {"code": "NOT_FOUND", "status": 404, "message": "there is no skill of this id; the catalogue lists those that there are"}}`
+			answer = `{"error": {"code": "NOT_FOUND", "status": 404, "message": "skill not found; GET /skills lists all"}}`
 		}
 		_, _ = io.WriteString(w, answer)
 	}))
@@ -52,7 +52,7 @@ func ExampleClient_Invoke() {
 	}
 	// Output:
 	// {"results": {"mean": 4}} wasm:python
-	// 404 there is no skill of this id; the catalogue lists those that there are
+	// 404 skill not found; GET /skills lists all
 }
 
 // The catalogue is gone through page by page, as far as the loop wants it.

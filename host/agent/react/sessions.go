@@ -21,7 +21,7 @@ func (a *Agent) Session(ctx context.Context, p skill.Principal, id string) (*con
 	switch {
 	case p.May(skill.ScopeHost):
 	case p.ID == "":
-		return nil, &skill.Error{Op: "react.Session", Code: skill.Unauthorized, Message: "this needs a caller who is known"}
+		return nil, &skill.Error{Op: "react.Session", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
 	case p.Tenant == "": // of no tenant must not become of all
 		return nil, notFound()
 	case p.May(skill.ScopeAllExecutions):

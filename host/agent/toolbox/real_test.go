@@ -41,7 +41,7 @@ type house struct {
 
 func (h *house) Get(tenant string, id skill.ID, version string) (*registry.Skill, error) {
 	if id == "dash" && tenant != "acme" {
-		return nil, &skill.Error{Code: skill.NotFound, Message: "there is no skill of this id"}
+		return nil, &skill.Error{Code: skill.NotFound, Message: "skill not found; GET /skills lists all"}
 	}
 	return h.all.Get(id, version)
 }
