@@ -12,53 +12,53 @@ import (
 
 // Agent are the settings of models, and of the agent that has them call skills.
 type Agent struct {
-	OpenAIKey      string `env:"OPENAI_API_KEY" accepts:"the key" doc:"key of OpenAI, or of a server that speaks as it does; unset, and no address either: it is not asked"`
-	OpenAIBase     string `env:"OPENAI_API_BASE" envDefault:"https://api.openai.com/v1" flag:"openai-api-base" accepts:"an http or https address" doc:"address of OpenAI's API, or of a server that speaks as it does"`
+	OpenAIKey      string `env:"OPENAI_API_KEY" accepts:"the key" doc:"API key of OpenAI or a compatible server; default: none, the provider is off unless its address is set"`
+	OpenAIBase     string `env:"OPENAI_API_BASE" envDefault:"https://api.openai.com/v1" flag:"openai-api-base" accepts:"an http or https address" doc:"base URL of OpenAI's API or a compatible server"`
 	OpenAIModel    string `env:"OPENAI_MODEL" envDefault:"gpt-4" flag:"openai-model" accepts:"the name of a model" doc:"model of the provider openai"`
-	DashScopeKey   string `env:"DASHSCOPE_API_KEY" accepts:"the key" doc:"key of DashScope; unset: it is not asked"`
-	DashScopeBase  string `env:"DASHSCOPE_API_BASE" envDefault:"https://dashscope.aliyuncs.com/compatible-mode/v1" flag:"dashscope-api-base" accepts:"an http or https address" doc:"address of DashScope's API"`
+	DashScopeKey   string `env:"DASHSCOPE_API_KEY" accepts:"the key" doc:"API key of DashScope; default: none, the provider is off"`
+	DashScopeBase  string `env:"DASHSCOPE_API_BASE" envDefault:"https://dashscope.aliyuncs.com/compatible-mode/v1" flag:"dashscope-api-base" accepts:"an http or https address" doc:"base URL of DashScope's API"`
 	DashScopeModel string `env:"DASHSCOPE_MODEL" envDefault:"qwen-plus" flag:"dashscope-model" accepts:"the name of a model" doc:"model of the provider dashscope"`
-	DeepSeekKey    string `env:"DEEPSEEK_API_KEY" accepts:"the key" doc:"key of DeepSeek; unset: it is not asked"`
-	DeepSeekBase   string `env:"DEEPSEEK_API_BASE" envDefault:"https://api.deepseek.com/v1" flag:"deepseek-api-base" accepts:"an http or https address" doc:"address of DeepSeek's API"`
+	DeepSeekKey    string `env:"DEEPSEEK_API_KEY" accepts:"the key" doc:"API key of DeepSeek; default: none, the provider is off"`
+	DeepSeekBase   string `env:"DEEPSEEK_API_BASE" envDefault:"https://api.deepseek.com/v1" flag:"deepseek-api-base" accepts:"an http or https address" doc:"base URL of DeepSeek's API"`
 	DeepSeekModel  string `env:"DEEPSEEK_MODEL" envDefault:"deepseek-chat" flag:"deepseek-model" accepts:"the name of a model" doc:"model of the provider deepseek"`
-	AnthropicKey   string `env:"ANTHROPIC_API_KEY" accepts:"the key" doc:"key of Anthropic; unset, and no address either: it is not asked"`
-	AnthropicBase  string `env:"ANTHROPIC_API_BASE" envDefault:"https://api.anthropic.com" flag:"anthropic-api-base" accepts:"an http or https address" doc:"address of Anthropic's API"`
+	AnthropicKey   string `env:"ANTHROPIC_API_KEY" accepts:"the key" doc:"API key of Anthropic; default: none, the provider is off unless its address is set"`
+	AnthropicBase  string `env:"ANTHROPIC_API_BASE" envDefault:"https://api.anthropic.com" flag:"anthropic-api-base" accepts:"an http or https address" doc:"base URL of Anthropic's API"`
 	AnthropicModel string `env:"ANTHROPIC_MODEL" envDefault:"claude-sonnet-4-5" flag:"anthropic-model" accepts:"the name of a model" doc:"model of the provider anthropic"`
-	LLMServiceURL  string `env:"OPENSKILL_LLM_SERVICE_URL" flag:"llm-service-url" accepts:"an http or https address" doc:"address of a service that chooses models by slot (POST /api/llm/chat); unset: there is none"`
-	LLMServiceKey  string `env:"OPENSKILL_LLM_SERVICE_KEY" accepts:"the key" doc:"key for it, sent as X-API-Key; unset: none"`
+	LLMServiceURL  string `env:"OPENSKILL_LLM_SERVICE_URL" flag:"llm-service-url" accepts:"an http or https address" doc:"base URL of a service that chooses models by slot (POST /api/llm/chat); default: none"`
+	LLMServiceKey  string `env:"OPENSKILL_LLM_SERVICE_KEY" accepts:"the key" doc:"API key of that service, sent as X-API-Key; default: none"`
 
-	AgentProvider  string `env:"OPENSKILL_AGENT_PROVIDER" flag:"agent-provider" accepts:"openai, dashscope, deepseek, anthropic, llm-service or rules" doc:"provider where a caller names none; unset: the first of these that is configured"`
-	AgentModels    string `env:"OPENSKILL_AGENT_MODELS" flag:"agent-models" accepts:"PROVIDER:MODEL with commas between them" doc:"models that callers may name, beside those above; the operator may name any"`
-	AgentFast      string `env:"OPENSKILL_AGENT_FAST" flag:"agent-fast" accepts:"PROVIDER or PROVIDER:MODEL" doc:"model of conversations; unset: the provider's own"`
-	AgentReasoning string `env:"OPENSKILL_AGENT_REASONING" flag:"agent-reasoning" accepts:"PROVIDER or PROVIDER:MODEL" doc:"model of tasks; unset: the provider's own"`
-	AgentPrices    string `env:"OPENSKILL_AGENT_PRICES" flag:"agent-prices" accepts:"entries between semicolons, like gpt-4o=2.5/10" reload:"yes" doc:"what models cost, in dollars for a million tokens of prompt and of reply"`
-	LLMTimeoutS    uint64 `env:"OPENSKILL_LLM_TIMEOUT_S" envDefault:"60" flag:"llm-timeout-s" min:"1" max:"3600" doc:"time of one answer of a model, in seconds"`
+	AgentProvider  string `env:"OPENSKILL_AGENT_PROVIDER" flag:"agent-provider" accepts:"openai, dashscope, deepseek, anthropic, llm-service or rules" doc:"default model provider; default: the first configured one"`
+	AgentModels    string `env:"OPENSKILL_AGENT_MODELS" flag:"agent-models" accepts:"PROVIDER:MODEL with commas between them" doc:"additional models that callers may select; the operator may select any"`
+	AgentFast      string `env:"OPENSKILL_AGENT_FAST" flag:"agent-fast" accepts:"PROVIDER or PROVIDER:MODEL" doc:"model for conversations; default: the provider's own"`
+	AgentReasoning string `env:"OPENSKILL_AGENT_REASONING" flag:"agent-reasoning" accepts:"PROVIDER or PROVIDER:MODEL" doc:"model for tasks; default: the provider's own"`
+	AgentPrices    string `env:"OPENSKILL_AGENT_PRICES" flag:"agent-prices" accepts:"entries between semicolons, like gpt-4o=2.5/10" reload:"yes" doc:"model prices in US dollars per million tokens of prompt and of reply"`
+	LLMTimeoutS    uint64 `env:"OPENSKILL_LLM_TIMEOUT_S" envDefault:"60" flag:"llm-timeout-s" min:"1" max:"3600" doc:"time limit of one model reply in seconds"`
 
-	AgentIterations    int    `env:"OPENSKILL_AGENT_ITERATIONS" envDefault:"10" flag:"agent-iterations" min:"1" max:"1000" doc:"rounds of one turn of a conversation, each a question to the model"`
-	AgentToolCalls     int    `env:"OPENSKILL_AGENT_TOOL_CALLS" envDefault:"32" flag:"agent-tool-calls" min:"1" max:"10000" doc:"calls of tools in one turn, and in one task"`
-	AgentTokens        int    `env:"OPENSKILL_AGENT_TOKENS" envDefault:"65536" flag:"agent-tokens" min:"1" max:"100000000" doc:"tokens of one turn, prompts and replies together"`
-	AgentReplyTokens   int    `env:"OPENSKILL_AGENT_REPLY_TOKENS" envDefault:"4096" flag:"agent-reply-tokens" min:"1" max:"1000000" doc:"tokens of one answer of a model in a conversation"`
-	AgentCents         uint64 `env:"OPENSKILL_AGENT_CENTS" envDefault:"100000000" flag:"agent-cents" min:"1" max:"100000000" doc:"money that models may cost in one turn or task, in US cents; where it is set, a model without a price is refused"`
-	AgentFuel          uint64 `env:"OPENSKILL_AGENT_FUEL" envDefault:"1000000000000" flag:"agent-fuel" min:"1" max:"4611686018427387904" doc:"fuel of all calls in one turn or task, in units"`
-	AgentTimeoutS      uint64 `env:"OPENSKILL_AGENT_TIMEOUT_S" envDefault:"300" flag:"agent-timeout-s" min:"1" max:"86400" doc:"time of one turn, in seconds"`
-	AgentRetries       int    `env:"OPENSKILL_AGENT_RETRIES" envDefault:"3" flag:"agent-retries" min:"1" max:"100" doc:"how often in a row a model may mend a call whose tool or arguments were wrong"`
-	AgentHistory       int    `env:"OPENSKILL_AGENT_HISTORY" envDefault:"20" flag:"agent-history" min:"2" max:"10000" doc:"messages of a conversation that the model is shown"`
-	AgentKeep          int    `env:"OPENSKILL_AGENT_KEEP" envDefault:"200" flag:"agent-keep" min:"2" max:"100000" doc:"messages of a conversation that are kept"`
-	AgentConversations int    `env:"OPENSKILL_AGENT_CONVERSATIONS" envDefault:"1000" flag:"agent-conversations" min:"1" max:"1000000" doc:"conversations of one principal that are kept"`
-	AgentDays          uint64 `env:"OPENSKILL_AGENT_DAYS" envDefault:"30" flag:"agent-days" min:"1" max:"36500" doc:"how long conversations and tasks are kept, in days since they last changed"`
-	AgentStoredMB      uint64 `env:"OPENSKILL_AGENT_STORED_MB" envDefault:"256" flag:"agent-stored-mb" min:"16" max:"16777216" doc:"conversations of one tenant that are kept, in MiB; more drop its oldest"`
-	AgentTurns         int    `env:"OPENSKILL_AGENT_TURNS" envDefault:"1024" flag:"agent-turns" min:"1" max:"100000" doc:"turns and tasks under way at once; more are refused with 429"`
-	AgentResultKB      uint64 `env:"OPENSKILL_AGENT_RESULT_KB" envDefault:"16" flag:"agent-result-kb" min:"1" max:"1024" doc:"most that a model reads of the result of one call, in KiB"`
+	AgentIterations    int    `env:"OPENSKILL_AGENT_ITERATIONS" envDefault:"10" flag:"agent-iterations" min:"1" max:"1000" doc:"maximum rounds per turn of a conversation, each a model request"`
+	AgentToolCalls     int    `env:"OPENSKILL_AGENT_TOOL_CALLS" envDefault:"32" flag:"agent-tool-calls" min:"1" max:"10000" doc:"maximum tool calls per turn, and per task"`
+	AgentTokens        int    `env:"OPENSKILL_AGENT_TOKENS" envDefault:"65536" flag:"agent-tokens" min:"1" max:"100000000" doc:"maximum tokens per turn, prompts and replies together"`
+	AgentReplyTokens   int    `env:"OPENSKILL_AGENT_REPLY_TOKENS" envDefault:"4096" flag:"agent-reply-tokens" min:"1" max:"1000000" doc:"maximum tokens of one model reply in a conversation"`
+	AgentCents         uint64 `env:"OPENSKILL_AGENT_CENTS" envDefault:"100000000" flag:"agent-cents" min:"1" max:"100000000" doc:"maximum model cost per turn or task in US cents; if set, models without a price are refused"`
+	AgentFuel          uint64 `env:"OPENSKILL_AGENT_FUEL" envDefault:"1000000000000" flag:"agent-fuel" min:"1" max:"4611686018427387904" doc:"maximum fuel of all calls in one turn or task, in units"`
+	AgentTimeoutS      uint64 `env:"OPENSKILL_AGENT_TIMEOUT_S" envDefault:"300" flag:"agent-timeout-s" min:"1" max:"86400" doc:"time limit of one turn in seconds"`
+	AgentRetries       int    `env:"OPENSKILL_AGENT_RETRIES" envDefault:"3" flag:"agent-retries" min:"1" max:"100" doc:"maximum consecutive corrections by a model of a call with a wrong tool or wrong arguments"`
+	AgentHistory       int    `env:"OPENSKILL_AGENT_HISTORY" envDefault:"20" flag:"agent-history" min:"2" max:"10000" doc:"number of messages of a conversation sent to the model"`
+	AgentKeep          int    `env:"OPENSKILL_AGENT_KEEP" envDefault:"200" flag:"agent-keep" min:"2" max:"100000" doc:"number of messages stored per conversation"`
+	AgentConversations int    `env:"OPENSKILL_AGENT_CONVERSATIONS" envDefault:"1000" flag:"agent-conversations" min:"1" max:"1000000" doc:"number of conversations stored per principal"`
+	AgentDays          uint64 `env:"OPENSKILL_AGENT_DAYS" envDefault:"30" flag:"agent-days" min:"1" max:"36500" doc:"retention of conversations and tasks in days since their last change"`
+	AgentStoredMB      uint64 `env:"OPENSKILL_AGENT_STORED_MB" envDefault:"256" flag:"agent-stored-mb" min:"16" max:"16777216" doc:"maximum conversations stored per tenant in MiB; the oldest are removed first"`
+	AgentTurns         int    `env:"OPENSKILL_AGENT_TURNS" envDefault:"1024" flag:"agent-turns" min:"1" max:"100000" doc:"maximum concurrent turns and tasks; more are refused with 429"`
+	AgentResultKB      uint64 `env:"OPENSKILL_AGENT_RESULT_KB" envDefault:"16" flag:"agent-result-kb" min:"1" max:"1024" doc:"maximum part of one call's result sent to a model in KiB"`
 
-	TaskIterations   int    `env:"OPENSKILL_TASK_ITERATIONS" envDefault:"10" flag:"task-iterations" min:"1" max:"1000" doc:"most rounds of one task (POST /api/agent/execute)"`
-	TaskTokens       int    `env:"OPENSKILL_TASK_TOKENS" envDefault:"8192" flag:"task-tokens" min:"1" max:"100000000" doc:"tokens of one task, prompts and replies together"`
-	TaskMinTokens    int    `env:"OPENSKILL_TASK_MIN_TOKENS" envDefault:"500" flag:"task-min-tokens" min:"1" max:"1000000" doc:"tokens below which a task asks its model no more"`
-	TaskReplyTokens  int    `env:"OPENSKILL_TASK_REPLY_TOKENS" envDefault:"2048" flag:"task-reply-tokens" min:"1" max:"1000000" doc:"tokens of one answer of a model in a task"`
-	TaskIterationS   uint64 `env:"OPENSKILL_TASK_ITERATION_S" envDefault:"60" flag:"task-iteration-s" min:"1" max:"86400" doc:"time of one round of a task, in seconds"`
-	TaskTimeoutS     uint64 `env:"OPENSKILL_TASK_TIMEOUT_S" envDefault:"300" flag:"task-timeout-s" min:"1" max:"86400" doc:"time of one task, in seconds, where its caller says nothing"`
-	TaskMaxTimeoutS  uint64 `env:"OPENSKILL_TASK_MAX_TIMEOUT_S" envDefault:"600" flag:"task-max-timeout-s" min:"1" max:"86400" doc:"most time that a caller may ask for, in seconds"`
-	TaskHistory      int    `env:"OPENSKILL_TASK_HISTORY" envDefault:"5" flag:"task-history" min:"1" max:"1000" doc:"rounds of a task that its model is shown"`
-	TaskShortHistory int    `env:"OPENSKILL_TASK_SHORT_HISTORY" envDefault:"3" flag:"task-short-history" min:"1" max:"1000" doc:"rounds that it is shown where those do not fit into what is left of its tokens"`
+	TaskIterations   int    `env:"OPENSKILL_TASK_ITERATIONS" envDefault:"10" flag:"task-iterations" min:"1" max:"1000" doc:"maximum rounds of one task (POST /api/agent/execute)"`
+	TaskTokens       int    `env:"OPENSKILL_TASK_TOKENS" envDefault:"8192" flag:"task-tokens" min:"1" max:"100000000" doc:"maximum tokens per task, prompts and replies together"`
+	TaskMinTokens    int    `env:"OPENSKILL_TASK_MIN_TOKENS" envDefault:"500" flag:"task-min-tokens" min:"1" max:"1000000" doc:"minimum remaining tokens for another model request in a task"`
+	TaskReplyTokens  int    `env:"OPENSKILL_TASK_REPLY_TOKENS" envDefault:"2048" flag:"task-reply-tokens" min:"1" max:"1000000" doc:"maximum tokens of one model reply in a task"`
+	TaskIterationS   uint64 `env:"OPENSKILL_TASK_ITERATION_S" envDefault:"60" flag:"task-iteration-s" min:"1" max:"86400" doc:"time limit of one round of a task in seconds"`
+	TaskTimeoutS     uint64 `env:"OPENSKILL_TASK_TIMEOUT_S" envDefault:"300" flag:"task-timeout-s" min:"1" max:"86400" doc:"default time limit of a task in seconds"`
+	TaskMaxTimeoutS  uint64 `env:"OPENSKILL_TASK_MAX_TIMEOUT_S" envDefault:"600" flag:"task-max-timeout-s" min:"1" max:"86400" doc:"maximum time limit that a caller may set for a task, in seconds"`
+	TaskHistory      int    `env:"OPENSKILL_TASK_HISTORY" envDefault:"5" flag:"task-history" min:"1" max:"1000" doc:"number of rounds of a task sent to the model"`
+	TaskShortHistory int    `env:"OPENSKILL_TASK_SHORT_HISTORY" envDefault:"3" flag:"task-short-history" min:"1" max:"1000" doc:"number of rounds sent to the model when its remaining tokens are short"`
 }
 
 // Providers of models, in the order in which the default is looked for.

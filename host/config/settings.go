@@ -87,106 +87,106 @@ const (
 
 // Settings of one host. Paths are absolute after [Load].
 type Settings struct {
-	Listen          string `env:"OPENSKILL_LISTEN" envDefault:"127.0.0.1:8000" flag:"listen" accepts:"host:port with a loopback host, like 127.0.0.1:8000; port 0 takes a free one" doc:"address that the host listens on"`
-	HTTPBaseURL     string `env:"OPENSKILL_HTTP_BASE_URL" envDefault:"http://127.0.0.1:8000" flag:"http-base-url" accepts:"an http or https address without query" doc:"address at which clients reach the host"`
-	HTTPOrigins     string `env:"OPENSKILL_HTTP_ORIGINS" flag:"http-origins" accepts:"origins with commas between them, like https://skills.example.com; http with a loopback host alone" doc:"further origins at which browsers reach the host, beside that of OPENSKILL_HTTP_BASE_URL; unset: none"`
-	TrustedProxies  string `env:"OPENSKILL_TRUSTED_PROXIES" flag:"trusted-proxies" accepts:"addresses and prefixes, separated by commas, like 127.0.0.1,10.0.0.0/8" doc:"reverse proxies whose headers Forwarded and X-Forwarded-For tell the address of the client; unset: none"`
-	Auth            Auth   `env:"OPENSKILL_AUTH" flag:"auth" accepts:"none or required" doc:"whether callers must show who they are; unset: none on loopback, required elsewhere"`
-	AnonymousScopes string `env:"OPENSKILL_ANONYMOUS_SCOPES" flag:"anonymous-scopes" accepts:"scopes with commas between them, such as skills:read" doc:"what callers may do who show nothing, where callers must show who they are; unset: nothing"`
-	JWTSecret       string `env:"OPENSKILL_JWT_SECRET" accepts:"32 bytes or more" doc:"key of JWTs that are signed with HS256; unset: none are accepted"`
-	JWTJWKS         string `env:"OPENSKILL_JWT_JWKS" flag:"jwt-jwks" accepts:"a file, or an https address" doc:"public keys (JWKS) of JWTs that are signed with RS256, ES256 or EdDSA; unset: none are accepted"`
-	JWTIssuer       string `env:"OPENSKILL_JWT_ISSUER" flag:"jwt-issuer" accepts:"the claim iss" doc:"who must have issued a JWT; needed with OPENSKILL_JWT_JWKS; unset: anybody who has OPENSKILL_JWT_SECRET"`
-	JWTAudience     string `env:"OPENSKILL_JWT_AUDIENCE" flag:"jwt-audience" accepts:"the claim aud" doc:"whom a JWT must be for; needed with OPENSKILL_JWT_JWKS; unset: anybody"`
-	JWTClaims       string `env:"OPENSKILL_JWT_CLAIMS" flag:"jwt-claims" accepts:"entries between semicolons or line ends: tenant, scopes, roles or name, = and a claim; for scopes and roles several with commas between them, like tenant=tid; scopes=scp; roles=realm_access.roles" doc:"names of the claims that a JWT has; unset: tenant=tenant; scopes=scope; name=name, and no roles"`
-	JWTTenant       string `env:"OPENSKILL_JWT_TENANT" flag:"jwt-tenant" accepts:"1 to 64 characters of letters, digits and . _ : -" doc:"tenant of JWTs that have no claim for it; unset: such JWTs are refused"`
-	JWTRoles        string `env:"OPENSKILL_JWT_ROLES" flag:"jwt-roles" accepts:"entries between semicolons or line ends: a role, = and scopes with commas between them, like staff=skills:read,skills:invoke; * stands for every JWT" doc:"scopes of the roles that a JWT has; unset: roles give no scopes"`
-	JWTSkewS        uint64 `env:"OPENSKILL_JWT_SKEW_S" envDefault:"30" flag:"jwt-skew-s" min:"0" max:"300" doc:"how far clocks may be apart when times of a JWT are checked, in seconds"`
+	Listen          string `env:"OPENSKILL_LISTEN" envDefault:"127.0.0.1:8000" flag:"listen" accepts:"host:port with a loopback host, like 127.0.0.1:8000; port 0 takes a free one" doc:"listen address of the host"`
+	HTTPBaseURL     string `env:"OPENSKILL_HTTP_BASE_URL" envDefault:"http://127.0.0.1:8000" flag:"http-base-url" accepts:"an http or https address without query" doc:"public base URL of the host"`
+	HTTPOrigins     string `env:"OPENSKILL_HTTP_ORIGINS" flag:"http-origins" accepts:"origins with commas between them, like https://skills.example.com; http with a loopback host alone" doc:"additional browser origins of the host, besides that of OPENSKILL_HTTP_BASE_URL; default: none"`
+	TrustedProxies  string `env:"OPENSKILL_TRUSTED_PROXIES" flag:"trusted-proxies" accepts:"addresses and prefixes, separated by commas, like 127.0.0.1,10.0.0.0/8" doc:"reverse proxies whose Forwarded and X-Forwarded-For headers are trusted for the client address; default: none"`
+	Auth            Auth   `env:"OPENSKILL_AUTH" flag:"auth" accepts:"none or required" doc:"authentication of callers; default: none on loopback, required elsewhere"`
+	AnonymousScopes string `env:"OPENSKILL_ANONYMOUS_SCOPES" flag:"anonymous-scopes" accepts:"scopes with commas between them, such as skills:read" doc:"scopes of unauthenticated callers when authentication is required; default: none"`
+	JWTSecret       string `env:"OPENSKILL_JWT_SECRET" accepts:"32 bytes or more" doc:"HS256 secret for JWTs; default: none, such JWTs are rejected"`
+	JWTJWKS         string `env:"OPENSKILL_JWT_JWKS" flag:"jwt-jwks" accepts:"a file, or an https address" doc:"public keys (JWKS) for JWTs signed with RS256, ES256 or EdDSA; default: none, such JWTs are rejected"`
+	JWTIssuer       string `env:"OPENSKILL_JWT_ISSUER" flag:"jwt-issuer" accepts:"the claim iss" doc:"required issuer (iss) of JWTs; needed with OPENSKILL_JWT_JWKS; default: any issuer that has OPENSKILL_JWT_SECRET"`
+	JWTAudience     string `env:"OPENSKILL_JWT_AUDIENCE" flag:"jwt-audience" accepts:"the claim aud" doc:"required audience (aud) of JWTs; needed with OPENSKILL_JWT_JWKS; default: any"`
+	JWTClaims       string `env:"OPENSKILL_JWT_CLAIMS" flag:"jwt-claims" accepts:"entries between semicolons or line ends: tenant, scopes, roles or name, = and a claim; for scopes and roles several with commas between them, like tenant=tid; scopes=scp; roles=realm_access.roles" doc:"claim names in JWTs; default: tenant=tenant; scopes=scope; name=name, and no roles"`
+	JWTTenant       string `env:"OPENSKILL_JWT_TENANT" flag:"jwt-tenant" accepts:"1 to 64 characters of letters, digits and . _ : -" doc:"tenant of JWTs without a tenant claim; default: none, such JWTs are rejected"`
+	JWTRoles        string `env:"OPENSKILL_JWT_ROLES" flag:"jwt-roles" accepts:"entries between semicolons or line ends: a role, = and scopes with commas between them, like staff=skills:read,skills:invoke; * stands for every JWT" doc:"scopes granted by JWT roles; default: none"`
+	JWTSkewS        uint64 `env:"OPENSKILL_JWT_SKEW_S" envDefault:"30" flag:"jwt-skew-s" min:"0" max:"300" doc:"allowed clock skew when checking JWT times, in seconds"`
 
-	OIDCClientID     string `env:"OPENSKILL_OIDC_CLIENT_ID" flag:"oidc-client-id" accepts:"a client id; OPENSKILL_JWT_ISSUER, OPENSKILL_JWT_JWKS and OPENSKILL_HTTP_BASE_URL must be set too" doc:"client id of this host at the OpenID provider where people sign in to the console; unset: they sign in by API key or JWT"`
-	OIDCClientSecret string `env:"OPENSKILL_OIDC_CLIENT_SECRET" accepts:"a client secret" doc:"client secret of this host at the OpenID provider; unset: none, as for public clients"`
-	OIDCScopes       string `env:"OPENSKILL_OIDC_SCOPES" envDefault:"openid,profile" flag:"oidc-scopes" accepts:"scopes with commas between them, openid among them" doc:"scopes that the console asks the OpenID provider for, and clients of MCP where OPENSKILL_JWT_ROLES is set"`
+	OIDCClientID     string `env:"OPENSKILL_OIDC_CLIENT_ID" flag:"oidc-client-id" accepts:"a client id; OPENSKILL_JWT_ISSUER, OPENSKILL_JWT_JWKS and OPENSKILL_HTTP_BASE_URL must be set too" doc:"OpenID client id for sign-in to the console; default: none, sign-in by API key or JWT"`
+	OIDCClientSecret string `env:"OPENSKILL_OIDC_CLIENT_SECRET" accepts:"a client secret" doc:"OpenID client secret; default: none, as for public clients"`
+	OIDCScopes       string `env:"OPENSKILL_OIDC_SCOPES" envDefault:"openid,profile" flag:"oidc-scopes" accepts:"scopes with commas between them, openid among them" doc:"scopes requested from the OpenID provider by the console, and by MCP clients when OPENSKILL_JWT_ROLES is set"`
 
-	DatabaseURL    string       `env:"OPENSKILL_DATABASE_URL" accepts:"postgres://… or sqlite:FILE" doc:"where keys, records and definitions are kept; unset: a SQLite file in the state folder"`
-	AuditPayload   AuditPayload `env:"OPENSKILL_AUDIT_PAYLOAD" envDefault:"hash" flag:"audit-payload" accepts:"none, hash, redacted or full" doc:"what the record of a call keeps of input and output"`
-	AuditPayloadKB uint64       `env:"OPENSKILL_AUDIT_PAYLOAD_KB" envDefault:"16" flag:"audit-payload-kb" min:"1" max:"1024" doc:"most that it keeps of either, in KiB"`
-	AuditDays      uint64       `env:"OPENSKILL_AUDIT_DAYS" envDefault:"400" flag:"audit-days" min:"1" max:"36500" doc:"how long records are kept, in days"`
-	AuditMB        uint64       `env:"OPENSKILL_AUDIT_MB" envDefault:"102400" flag:"audit-mb" min:"1" max:"16777216" doc:"records of one tenant, in MiB; at the bound its calls are refused until old ones are removed"`
-	ResultMinutes  uint64       `env:"OPENSKILL_RESULT_MINUTES" envDefault:"60" flag:"result-minutes" min:"1" max:"43200" doc:"how long results of long calls, and artifacts, are kept, in minutes"`
-	KeepLogs       KeepLogs     `env:"OPENSKILL_KEEP_LOGS" envDefault:"none" flag:"keep-logs" accepts:"none, failed or all" doc:"of which runs the end of what they wrote to standard error is kept, as long as artifacts"`
-	Record         Record       `env:"OPENSKILL_RECORD" envDefault:"off" flag:"record" accepts:"off or on" doc:"whether all that a run was given is kept, so that it can be replayed"`
-	RecordMB       uint64       `env:"OPENSKILL_RECORD_MB" envDefault:"16" flag:"record-mb" min:"1" max:"128" doc:"most that is kept of one run to replay it, in MiB"`
-	RecordingsMB   uint64       `env:"OPENSKILL_RECORDINGS_MB" envDefault:"1024" flag:"recordings-mb" min:"128" max:"16777216" doc:"recordings of one tenant's runs that are kept, in MiB; more drop its oldest"`
+	DatabaseURL    string       `env:"OPENSKILL_DATABASE_URL" accepts:"postgres://… or sqlite:FILE" doc:"database of keys, records and definitions; default: a SQLite file in the state folder"`
+	AuditPayload   AuditPayload `env:"OPENSKILL_AUDIT_PAYLOAD" envDefault:"hash" flag:"audit-payload" accepts:"none, hash, redacted or full" doc:"input and output stored in call records"`
+	AuditPayloadKB uint64       `env:"OPENSKILL_AUDIT_PAYLOAD_KB" envDefault:"16" flag:"audit-payload-kb" min:"1" max:"1024" doc:"maximum stored input, and maximum stored output, of a call record in KiB"`
+	AuditDays      uint64       `env:"OPENSKILL_AUDIT_DAYS" envDefault:"400" flag:"audit-days" min:"1" max:"36500" doc:"retention of records in days"`
+	AuditMB        uint64       `env:"OPENSKILL_AUDIT_MB" envDefault:"102400" flag:"audit-mb" min:"1" max:"16777216" doc:"maximum records per tenant in MiB; when full, calls are refused until old records are removed"`
+	ResultMinutes  uint64       `env:"OPENSKILL_RESULT_MINUTES" envDefault:"60" flag:"result-minutes" min:"1" max:"43200" doc:"retention of artifacts and results of long calls in minutes"`
+	KeepLogs       KeepLogs     `env:"OPENSKILL_KEEP_LOGS" envDefault:"none" flag:"keep-logs" accepts:"none, failed or all" doc:"executions whose standard error tail is stored, for as long as artifacts"`
+	Record         Record       `env:"OPENSKILL_RECORD" envDefault:"off" flag:"record" accepts:"off or on" doc:"recording of executions for replay"`
+	RecordMB       uint64       `env:"OPENSKILL_RECORD_MB" envDefault:"16" flag:"record-mb" min:"1" max:"128" doc:"maximum size of one recording in MiB"`
+	RecordingsMB   uint64       `env:"OPENSKILL_RECORDINGS_MB" envDefault:"1024" flag:"recordings-mb" min:"128" max:"16777216" doc:"maximum recordings per tenant in MiB; the oldest are removed first"`
 
-	RateTenant           int    `env:"OPENSKILL_RATE_TENANT" envDefault:"6000000" flag:"rate-tenant" min:"1" max:"100000000" reload:"yes" doc:"calls of one tenant a minute"`
-	RatePrincipal        int    `env:"OPENSKILL_RATE_PRINCIPAL" envDefault:"6000000" flag:"rate-principal" min:"1" max:"100000000" reload:"yes" doc:"calls of one principal a minute"`
-	RateRequests         int    `env:"OPENSKILL_RATE_REQUESTS" envDefault:"30000" flag:"rate-requests" min:"1" max:"100000000" reload:"yes" doc:"requests of one principal a minute that are not calls, and of one address without a valid credential; a tenant has twice as many"`
-	ConcurrencyTenant    int    `env:"OPENSKILL_CONCURRENCY_TENANT" envDefault:"0" flag:"concurrency-tenant" min:"0" max:"8192" reload:"yes" doc:"calls of one tenant that run at once, where callers show who they are; 0: as many as its share of OPENSKILL_CONCURRENCY, which bounds it in any case"`
-	ConcurrencyPrincipal int    `env:"OPENSKILL_CONCURRENCY_PRINCIPAL" envDefault:"0" flag:"concurrency-principal" min:"0" max:"8192" reload:"yes" doc:"calls of one principal that run at once, where callers show who they are; 0: as many as the share of its tenant, which bounds it in any case"`
-	DailyExecutions      uint64 `env:"OPENSKILL_DAILY_EXECUTIONS" envDefault:"1000000000" flag:"daily-executions" min:"1" max:"1000000000000" reload:"yes" doc:"runs of one tenant a day (UTC)"`
-	DailyFuel            uint64 `env:"OPENSKILL_DAILY_FUEL" envDefault:"1000000000000000000" flag:"daily-fuel" min:"1" max:"4611686018427387904" reload:"yes" doc:"fuel of one tenant a day (UTC), in units"`
-	DailyModelRequests   uint64 `env:"OPENSKILL_DAILY_MODEL_REQUESTS" envDefault:"10000" flag:"daily-model-requests" min:"1" max:"1000000000000" reload:"yes" doc:"questions of one tenant to models a day (UTC)"`
-	DailyModelTokens     uint64 `env:"OPENSKILL_DAILY_MODEL_TOKENS" envDefault:"20000000" flag:"daily-model-tokens" min:"1" max:"1000000000000000" reload:"yes" doc:"tokens of one tenant's questions to models a day (UTC), prompts and replies together"`
-	DailyModelCents      uint64 `env:"OPENSKILL_DAILY_MODEL_CENTS" envDefault:"10000" flag:"daily-model-cents" min:"1" max:"100000000" reload:"yes" doc:"what one tenant's questions to models may cost a day (UTC), in US cents, as far as their prices are known"`
+	RateTenant           int    `env:"OPENSKILL_RATE_TENANT" envDefault:"6000000" flag:"rate-tenant" min:"1" max:"100000000" reload:"yes" doc:"maximum calls per tenant and minute"`
+	RatePrincipal        int    `env:"OPENSKILL_RATE_PRINCIPAL" envDefault:"6000000" flag:"rate-principal" min:"1" max:"100000000" reload:"yes" doc:"maximum calls per principal and minute"`
+	RateRequests         int    `env:"OPENSKILL_RATE_REQUESTS" envDefault:"30000" flag:"rate-requests" min:"1" max:"100000000" reload:"yes" doc:"maximum requests, other than calls, per minute and principal, or address without a valid credential; a tenant has twice as many"`
+	ConcurrencyTenant    int    `env:"OPENSKILL_CONCURRENCY_TENANT" envDefault:"0" flag:"concurrency-tenant" min:"0" max:"8192" reload:"yes" doc:"maximum concurrent calls per tenant when authentication is required; 0: its share of OPENSKILL_CONCURRENCY, which always applies"`
+	ConcurrencyPrincipal int    `env:"OPENSKILL_CONCURRENCY_PRINCIPAL" envDefault:"0" flag:"concurrency-principal" min:"0" max:"8192" reload:"yes" doc:"maximum concurrent calls per principal when authentication is required; 0: the share of its tenant, which always applies"`
+	DailyExecutions      uint64 `env:"OPENSKILL_DAILY_EXECUTIONS" envDefault:"1000000000" flag:"daily-executions" min:"1" max:"1000000000000" reload:"yes" doc:"maximum runs per tenant and day (UTC)"`
+	DailyFuel            uint64 `env:"OPENSKILL_DAILY_FUEL" envDefault:"1000000000000000000" flag:"daily-fuel" min:"1" max:"4611686018427387904" reload:"yes" doc:"maximum fuel per tenant and day (UTC), in units"`
+	DailyModelRequests   uint64 `env:"OPENSKILL_DAILY_MODEL_REQUESTS" envDefault:"10000" flag:"daily-model-requests" min:"1" max:"1000000000000" reload:"yes" doc:"maximum model requests per tenant and day (UTC)"`
+	DailyModelTokens     uint64 `env:"OPENSKILL_DAILY_MODEL_TOKENS" envDefault:"20000000" flag:"daily-model-tokens" min:"1" max:"1000000000000000" reload:"yes" doc:"maximum model tokens per tenant and day (UTC), prompts and replies together"`
+	DailyModelCents      uint64 `env:"OPENSKILL_DAILY_MODEL_CENTS" envDefault:"10000" flag:"daily-model-cents" min:"1" max:"100000000" reload:"yes" doc:"maximum model cost per tenant and day (UTC) in US cents, counting models with known prices"`
 
 	SkillsDir       string `env:"OPENSKILL_SKILLS_DIR" envDefault:"./skills" flag:"skills" path:"dir" accepts:"a folder" doc:"folder of trusted skills, each a folder with a skill.yaml"`
 	SkillConfigPath string `env:"OPENSKILL_SKILL_CONFIG_PATH" envDefault:"./configs/skills.yaml" flag:"skill-config-path" path:"file" accepts:"a file" doc:"list of trusted skills in one file; their code is in the folder of skills or of scripts"`
-	AgentSkills     string `env:"OPENSKILL_AGENT_SKILLS" flag:"agent-skills" accepts:"folders, with the separator of PATH between them" doc:"folders of Agent Skills, the folders with a SKILL.md; unset: the folder of skills"`
-	AgentNative     string `env:"OPENSKILL_AGENT_SKILLS_NATIVE" flag:"agent-skills-native" accepts:"one of the folders of Agent Skills" doc:"folder of Agent Skills whose Python scripts run by the CLI runner, outside the sandbox; pulled and untrusted skills in it stay in the sandbox; unset: none"`
+	AgentSkills     string `env:"OPENSKILL_AGENT_SKILLS" flag:"agent-skills" accepts:"folders, with the separator of PATH between them" doc:"folders of Agent Skills, which have a SKILL.md; default: the folder of skills"`
+	AgentNative     string `env:"OPENSKILL_AGENT_SKILLS_NATIVE" flag:"agent-skills-native" accepts:"one of the folders of Agent Skills" doc:"folder of Agent Skills whose Python scripts run outside the sandbox, by the CLI runner; pulled and untrusted skills stay in the sandbox; default: none"`
 	CLIDir          string `env:"OPENSKILL_CLI_DIR" envDefault:"./skills_cli" flag:"cli-dir" path:"dir" accepts:"a folder" doc:"folder of trusted scripts named {id}.py"`
-	DataRoot        string `env:"OPENSKILL_ALLOWED_ROOT" envDefault:"./data" flag:"data" path:"dir" accepts:"a folder" doc:"the one folder that skills may read, shown to them as /data (OPENSKILL_DATA_ALLOW says to which); without it skills see no data"`
-	StateDir        string `env:"OPENSKILL_STATE_DIR" envDefault:"./.openskill" flag:"state" path:"any" accepts:"a folder outside the data folder; made when missing" doc:"folder of the host's own files: caches, work in progress"`
-	Python          string `env:"OPENSKILL_PYTHON" envDefault:"python3" flag:"python" accepts:"the name or path of a Python 3" doc:"interpreter of the CLI runner"`
+	DataRoot        string `env:"OPENSKILL_ALLOWED_ROOT" envDefault:"./data" flag:"data" path:"dir" accepts:"a folder" doc:"data folder that skills may read as /data (OPENSKILL_DATA_ALLOW selects which skills); default: none"`
+	StateDir        string `env:"OPENSKILL_STATE_DIR" envDefault:"./.openskill" flag:"state" path:"any" accepts:"a folder outside the data folder; made when missing" doc:"state folder of the host: database, uploads, caches"`
+	Python          string `env:"OPENSKILL_PYTHON" envDefault:"python3" flag:"python" accepts:"the name or path of a Python 3" doc:"Python interpreter of the CLI runner"`
 
-	TimeoutMS uint64 `env:"OPENSKILL_TIMEOUT_MS" envDefault:"15000" flag:"timeout-ms" min:"1" max:"86400000" doc:"time of one call, in ms, where the manifest says nothing"`
-	MemoryMB  uint64 `env:"OPENSKILL_MEMORY_MB" envDefault:"256" flag:"memory-mb" min:"1" max:"2048" doc:"memory of one call, with its files below /work, in MiB, where the manifest says nothing"`
-	Fuel      uint64 `env:"OPENSKILL_FUEL" envDefault:"20000000000" flag:"fuel" min:"1" max:"4611686018427387904" doc:"fuel of one call, in units of about an instruction, where the manifest says nothing"`
-	OutputKB  uint64 `env:"OPENSKILL_OUTPUT_KB" envDefault:"1024" flag:"output-kb" min:"1" max:"65536" doc:"standard output of one call, in KiB, where the manifest says nothing"`
-	ScratchMB uint64 `env:"OPENSKILL_SCRATCH_MB" envDefault:"16" flag:"scratch-mb" min:"1" max:"65536" doc:"files of one call below /work, in MiB, where the manifest says nothing"`
+	TimeoutMS uint64 `env:"OPENSKILL_TIMEOUT_MS" envDefault:"15000" flag:"timeout-ms" min:"1" max:"86400000" doc:"default time limit of a call in ms"`
+	MemoryMB  uint64 `env:"OPENSKILL_MEMORY_MB" envDefault:"256" flag:"memory-mb" min:"1" max:"2048" doc:"default memory limit of a call, including its files below /work, in MiB"`
+	Fuel      uint64 `env:"OPENSKILL_FUEL" envDefault:"20000000000" flag:"fuel" min:"1" max:"4611686018427387904" doc:"default fuel limit of a call, in units of about one instruction"`
+	OutputKB  uint64 `env:"OPENSKILL_OUTPUT_KB" envDefault:"1024" flag:"output-kb" min:"1" max:"65536" doc:"default limit of standard output of a call in KiB"`
+	ScratchMB uint64 `env:"OPENSKILL_SCRATCH_MB" envDefault:"16" flag:"scratch-mb" min:"1" max:"65536" doc:"default limit of files of a call below /work in MiB"`
 
-	MaxTimeoutMS uint64 `env:"OPENSKILL_MAX_TIMEOUT_MS" envDefault:"120000" flag:"max-timeout-ms" min:"1" max:"86400000" doc:"most time that any call gets, in ms"`
-	MaxMemoryMB  uint64 `env:"OPENSKILL_MAX_MEMORY_MB" envDefault:"1024" flag:"max-memory-mb" min:"1" max:"2048" doc:"most memory that any call gets, with its files below /work, in MiB"`
-	MaxFuel      uint64 `env:"OPENSKILL_MAX_FUEL" envDefault:"1000000000000" flag:"max-fuel" min:"1" max:"4611686018427387904" doc:"most fuel that any call gets, in units"`
-	MaxOutputKB  uint64 `env:"OPENSKILL_MAX_OUTPUT_KB" envDefault:"16384" flag:"max-output-kb" min:"1" max:"65536" doc:"most standard output that any call gets, in KiB"`
-	MaxScratchMB uint64 `env:"OPENSKILL_MAX_SCRATCH_MB" envDefault:"64" flag:"max-scratch-mb" min:"1" max:"65536" doc:"most scratch that any call gets, in MiB"`
+	MaxTimeoutMS uint64 `env:"OPENSKILL_MAX_TIMEOUT_MS" envDefault:"120000" flag:"max-timeout-ms" min:"1" max:"86400000" doc:"maximum time limit of a call in ms"`
+	MaxMemoryMB  uint64 `env:"OPENSKILL_MAX_MEMORY_MB" envDefault:"1024" flag:"max-memory-mb" min:"1" max:"2048" doc:"maximum memory limit of a call, including its files below /work, in MiB"`
+	MaxFuel      uint64 `env:"OPENSKILL_MAX_FUEL" envDefault:"1000000000000" flag:"max-fuel" min:"1" max:"4611686018427387904" doc:"maximum fuel limit of a call, in units"`
+	MaxOutputKB  uint64 `env:"OPENSKILL_MAX_OUTPUT_KB" envDefault:"16384" flag:"max-output-kb" min:"1" max:"65536" doc:"maximum standard output limit of a call in KiB"`
+	MaxScratchMB uint64 `env:"OPENSKILL_MAX_SCRATCH_MB" envDefault:"64" flag:"max-scratch-mb" min:"1" max:"65536" doc:"maximum scratch limit of a call in MiB"`
 
-	MaxBodyKB           uint64 `env:"OPENSKILL_MAX_BODY_KB" envDefault:"1024" flag:"max-body-kb" min:"1" max:"65536" doc:"largest body of a request, in KiB"`
-	Concurrency         int    `env:"OPENSKILL_CONCURRENCY" envDefault:"32" flag:"concurrency" min:"1" max:"4096" reload:"yes" doc:"calls that run at once; more wait a moment and are then refused with 429"`
-	ConcurrencyPerSkill int    `env:"OPENSKILL_CONCURRENCY_PER_SKILL" envDefault:"16" flag:"concurrency-per-skill" min:"1" max:"4096" reload:"yes" doc:"calls of one skill that run at once"`
+	MaxBodyKB           uint64 `env:"OPENSKILL_MAX_BODY_KB" envDefault:"1024" flag:"max-body-kb" min:"1" max:"65536" doc:"maximum request body in KiB"`
+	Concurrency         int    `env:"OPENSKILL_CONCURRENCY" envDefault:"32" flag:"concurrency" min:"1" max:"4096" reload:"yes" doc:"maximum concurrent calls; more are queued briefly, then refused with 429"`
+	ConcurrencyPerSkill int    `env:"OPENSKILL_CONCURRENCY_PER_SKILL" envDefault:"16" flag:"concurrency-per-skill" min:"1" max:"4096" reload:"yes" doc:"maximum concurrent calls per skill"`
 
-	Workers        Isolation `env:"OPENSKILL_WORKERS" envDefault:"tenant" flag:"workers" accepts:"tenant, skill, shared or off" doc:"whose calls share a worker process: those of a tenant, of a skill, or all; off: skills run in the host's own process"`
-	WorkersMax     int       `env:"OPENSKILL_WORKERS_MAX" envDefault:"32" flag:"workers-max" min:"1" max:"4096" doc:"worker processes at once, shared between tenants; an idle one of the tenant with most makes room for another"`
-	WorkersSpare   int       `env:"OPENSKILL_WORKERS_SPARE" envDefault:"1" flag:"workers-spare" min:"0" max:"64" doc:"worker processes that are kept ready for a tenant (or skill) that comes"`
-	WorkerMemoryMB uint64    `env:"OPENSKILL_WORKER_MEMORY_MB" envDefault:"2048" flag:"worker-memory-mb" min:"128" max:"1048576" doc:"memory of one worker process, in MiB; the kernel ends one that goes beyond, where it can be told to"`
-	WorkerCalls    int       `env:"OPENSKILL_WORKER_CALLS" envDefault:"10000" flag:"worker-calls" min:"1" max:"1000000000" doc:"calls after which a worker process is replaced"`
-	WorkerLandlock bool      `env:"OPENSKILL_WORKER_LANDLOCK" envDefault:"1" flag:"worker-landlock" accepts:"0 or 1" doc:"whether the kernel keeps worker processes from files (Landlock)"`
-	WorkerSeccomp  bool      `env:"OPENSKILL_WORKER_SECCOMP" envDefault:"1" flag:"worker-seccomp" accepts:"0 or 1" doc:"whether the kernel keeps worker processes from system calls that they do not need (seccomp)"`
+	Workers        Isolation `env:"OPENSKILL_WORKERS" envDefault:"tenant" flag:"workers" accepts:"tenant, skill, shared or off" doc:"sharing of worker processes: per tenant, per skill, or one for all; off: skills run in the host's own process"`
+	WorkersMax     int       `env:"OPENSKILL_WORKERS_MAX" envDefault:"32" flag:"workers-max" min:"1" max:"4096" doc:"maximum worker processes, shared between tenants; an idle one of the tenant with the most is stopped first"`
+	WorkersSpare   int       `env:"OPENSKILL_WORKERS_SPARE" envDefault:"1" flag:"workers-spare" min:"0" max:"64" doc:"number of spare worker processes for the next tenant (or skill)"`
+	WorkerMemoryMB uint64    `env:"OPENSKILL_WORKER_MEMORY_MB" envDefault:"2048" flag:"worker-memory-mb" min:"128" max:"1048576" doc:"memory limit of a worker process in MiB; the kernel kills one that exceeds it, where control groups are available"`
+	WorkerCalls    int       `env:"OPENSKILL_WORKER_CALLS" envDefault:"10000" flag:"worker-calls" min:"1" max:"1000000000" doc:"number of calls after which a worker process is replaced"`
+	WorkerLandlock bool      `env:"OPENSKILL_WORKER_LANDLOCK" envDefault:"1" flag:"worker-landlock" accepts:"0 or 1" doc:"Landlock protection of worker processes: the kernel denies access to files"`
+	WorkerSeccomp  bool      `env:"OPENSKILL_WORKER_SECCOMP" envDefault:"1" flag:"worker-seccomp" accepts:"0 or 1" doc:"seccomp protection of worker processes: the kernel denies unneeded system calls"`
 
-	ScriptApproval Approval `env:"OPENSKILL_SCRIPT_APPROVAL" envDefault:"never" flag:"script-approval" accepts:"never, version or call" doc:"when a person must approve that a script of an Agent Skill runs: never, once for each version of the skill, or for each call"`
+	ScriptApproval Approval `env:"OPENSKILL_SCRIPT_APPROVAL" envDefault:"never" flag:"script-approval" accepts:"never, version or call" doc:"approvals required for scripts of Agent Skills: never, once per version of the skill, or for each call"`
 
-	HTTPAllow string `env:"OPENSKILL_HTTP_ALLOW" flag:"http-allow" accepts:"entries between semicolons or line ends, like https://api.example.com/v1/ GET,POST; for an upload @tenant/skill before it" reload:"yes" doc:"requests that skills may make, of those that their manifests ask for; unset: none"`
-	EnvAllow  string `env:"OPENSKILL_ENV_ALLOW" flag:"env-allow" accepts:"entries between semicolons or line ends, each NAME=value, or NAME of a variable of the host; for an upload @tenant/skill before it" reload:"yes" secret:"yes" doc:"variables that skills may be given, of those that their manifests ask for; unset: none"`
+	HTTPAllow string `env:"OPENSKILL_HTTP_ALLOW" flag:"http-allow" accepts:"entries between semicolons or line ends, like https://api.example.com/v1/ GET,POST; for an upload @tenant/skill before it" reload:"yes" doc:"HTTP requests granted to skills whose manifests ask for them; default: none"`
+	EnvAllow  string `env:"OPENSKILL_ENV_ALLOW" flag:"env-allow" accepts:"entries between semicolons or line ends, each NAME=value, or NAME of a variable of the host; for an upload @tenant/skill before it" reload:"yes" secret:"yes" doc:"environment variables granted to skills whose manifests ask for them; default: none"`
 
-	DataAllow string `env:"OPENSKILL_DATA_ALLOW" flag:"data-allow" accepts:"entries between semicolons or line ends, each @tenant/skill for an upload or @skill for one of your own, and after it a folder below the data folder; without a folder: all of it" reload:"yes" doc:"data that skills may read, of those whose manifests ask for it; unset: your own skills read all of the data folder, uploads and pulled skills of strangers nothing"`
+	DataAllow string `env:"OPENSKILL_DATA_ALLOW" flag:"data-allow" accepts:"entries between semicolons or line ends, each @tenant/skill for an upload or @skill for one of your own, and after it a folder below the data folder; without a folder: all of it" reload:"yes" doc:"data granted to skills whose manifests ask for it; default: the whole data folder for your own skills, nothing for uploads and pulled skills of strangers"`
 
-	TrustPolicy string `env:"OPENSKILL_TRUST_POLICY" flag:"trust-policy" path:"file" accepts:"a file" reload:"yes" doc:"file that says whose skills are accepted when they are pulled; unset: nobody's, unless a command names keys"`
-	PullHosts   string `env:"OPENSKILL_PULL_HOSTS" flag:"pull-hosts" accepts:"hosts with commas between them, each with its port if it is not 443" reload:"yes" doc:"registries, and the hosts that they lead to, from which uploads may be pulled (POST /skills with a reference); needs a trust policy; unset: none"`
+	TrustPolicy string `env:"OPENSKILL_TRUST_POLICY" flag:"trust-policy" path:"file" accepts:"a file" reload:"yes" doc:"trust policy file: accepted publishers of pulled skills; default: none, unless a command names keys"`
+	PullHosts   string `env:"OPENSKILL_PULL_HOSTS" flag:"pull-hosts" accepts:"hosts with commas between them, each with its port if it is not 443" reload:"yes" doc:"registries, and hosts that they redirect to, for uploads by reference (POST /skills); needs a trust policy; default: none"`
 
-	UploadMB          uint64 `env:"OPENSKILL_UPLOAD_MB" envDefault:"32" flag:"upload-mb" min:"1" max:"1024" doc:"largest archive or module that is uploaded, in MiB"`
-	UploadSkills      int    `env:"OPENSKILL_UPLOAD_SKILLS" envDefault:"100" flag:"upload-skills" min:"1" max:"100000" doc:"uploaded skills of one tenant"`
-	UploadVersions    int    `env:"OPENSKILL_UPLOAD_VERSIONS" envDefault:"20" flag:"upload-versions" min:"1" max:"10000" doc:"versions of one uploaded skill, those included that are deleted and still on disk"`
-	UploadQuotaMB     uint64 `env:"OPENSKILL_UPLOAD_QUOTA_MB" envDefault:"1024" flag:"upload-quota-mb" min:"1" max:"1048576" doc:"files of all uploads of one tenant, in MiB, those included that are deleted and still on disk"`
-	UploadGraceS      uint64 `env:"OPENSKILL_UPLOAD_GRACE_S" envDefault:"600" flag:"upload-grace-s" min:"1" max:"31536000" doc:"time from the deletion of a version to that of its files, in seconds; longer than the longest call"`
-	QuarantineCrashes int    `env:"OPENSKILL_QUARANTINE_CRASHES" envDefault:"2" flag:"quarantine-crashes" min:"1" max:"1000000" doc:"crashes of its worker within ten minutes after which an uploaded version is quarantined"`
-	QuarantineLimits  int    `env:"OPENSKILL_QUARANTINE_LIMITS" envDefault:"20" flag:"quarantine-limits" min:"1" max:"1000000" doc:"runs in a row, ended by a limit, after which an uploaded version is quarantined"`
+	UploadMB          uint64 `env:"OPENSKILL_UPLOAD_MB" envDefault:"32" flag:"upload-mb" min:"1" max:"1024" doc:"maximum uploaded archive or module in MiB"`
+	UploadSkills      int    `env:"OPENSKILL_UPLOAD_SKILLS" envDefault:"100" flag:"upload-skills" min:"1" max:"100000" doc:"maximum uploaded skills per tenant"`
+	UploadVersions    int    `env:"OPENSKILL_UPLOAD_VERSIONS" envDefault:"20" flag:"upload-versions" min:"1" max:"10000" doc:"maximum versions per uploaded skill, including deleted ones still on disk"`
+	UploadQuotaMB     uint64 `env:"OPENSKILL_UPLOAD_QUOTA_MB" envDefault:"1024" flag:"upload-quota-mb" min:"1" max:"1048576" doc:"maximum size of all uploads per tenant in MiB, including deleted ones still on disk"`
+	UploadGraceS      uint64 `env:"OPENSKILL_UPLOAD_GRACE_S" envDefault:"600" flag:"upload-grace-s" min:"1" max:"31536000" doc:"delay between the deletion of a version and of its files, in seconds; longer than the longest call"`
+	QuarantineCrashes int    `env:"OPENSKILL_QUARANTINE_CRASHES" envDefault:"2" flag:"quarantine-crashes" min:"1" max:"1000000" doc:"number of worker crashes within 10 minutes that quarantine an uploaded version"`
+	QuarantineLimits  int    `env:"OPENSKILL_QUARANTINE_LIMITS" envDefault:"20" flag:"quarantine-limits" min:"1" max:"1000000" doc:"number of consecutive runs hitting a limit that quarantine an uploaded version"`
 
 	Agent
 
-	Traces           Traces `env:"OPENSKILL_TRACES" envDefault:"off" flag:"traces" accepts:"off, file or otlp" doc:"where traces of calls go: into files of the state folder, or to a collector (in builds with the tag otlp)"`
-	TracesPerMillion int    `env:"OPENSKILL_TRACES_PER_MILLION" envDefault:"1000000" flag:"traces-per-million" min:"1" max:"1000000" doc:"how many of a million traces are kept"`
-	TracesMB         int64  `env:"OPENSKILL_TRACES_MB" envDefault:"64" flag:"traces-mb" min:"2" max:"65536" doc:"most that files of traces take, in MiB; the oldest go first"`
-	AdminListen      string `env:"OPENSKILL_ADMIN_LISTEN" flag:"admin-listen" accepts:"host:port with a loopback host, like 127.0.0.1:8001; port 0 takes a free one" doc:"address of the profiles (pprof) and metrics for who looks into a running host; unset: there is none"`
+	Traces           Traces `env:"OPENSKILL_TRACES" envDefault:"off" flag:"traces" accepts:"off, file or otlp" doc:"destination of call traces: files in the state folder, or a collector (in builds with the tag otlp)"`
+	TracesPerMillion int    `env:"OPENSKILL_TRACES_PER_MILLION" envDefault:"1000000" flag:"traces-per-million" min:"1" max:"1000000" doc:"number of traces stored per million"`
+	TracesMB         int64  `env:"OPENSKILL_TRACES_MB" envDefault:"64" flag:"traces-mb" min:"2" max:"65536" doc:"maximum size of trace files in MiB; the oldest are removed first"`
+	AdminListen      string `env:"OPENSKILL_ADMIN_LISTEN" flag:"admin-listen" accepts:"host:port with a loopback host, like 127.0.0.1:8001; port 0 takes a free one" doc:"listen address of profiles (pprof) and metrics for operators; default: none"`
 
-	Debug bool `env:"OPENSKILL_DEBUG" envDefault:"0" flag:"debug" accepts:"0 or 1" reload:"yes" doc:"log at the level debug"`
+	Debug bool `env:"OPENSKILL_DEBUG" envDefault:"0" flag:"debug" accepts:"0 or 1" reload:"yes" doc:"debug logging"`
 
 	allowed *grants.Allowed
 	prices  llm.Prices
