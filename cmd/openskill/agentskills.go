@@ -21,7 +21,7 @@ func (a *app) agentSkillsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent-skills",
 		Short: "List, load, read and run Agent Skills: folders with a SKILL.md",
-		Long: `Shows Agent Skills (agentskills.io) as agents see them: folders with a SKILL.md of
+		Long: `Show Agent Skills (agentskills.io) as agents see them: folders with a SKILL.md of
 instructions, and files and scripts beside it. openskill skills validate checks them.`,
 		Example: `  openskill agent-skills list
   openskill agent-skills load unit-converter
@@ -42,8 +42,8 @@ func (a *app) agentSkillsListCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list [FOLDER…]",
-		Short: "Lists the Agent Skills of this host, or of folders",
-		Long: `Lists the Agent Skills of the settings; with folders, those in them instead. What was
+		Short: "List the Agent Skills of this host or of folders",
+		Long: `List the Agent Skills of the settings; with folders, those in them instead. What was
 skipped, and why, goes to standard error.`,
 		Example: "  openskill agent-skills list ./skills --json",
 	}
@@ -83,7 +83,7 @@ func (a *app) agentSkillsLoadCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "load SKILL",
-		Short:   "Prints the SKILL.md of an Agent Skill",
+		Short:   "Print the SKILL.md of an Agent Skill",
 		Example: "  openskill agent-skills load unit-converter",
 		Args:    takes(1, 1),
 	}
@@ -112,7 +112,7 @@ func (a *app) agentSkillsLoadCommand() *cobra.Command {
 func (a *app) agentSkillsReadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "read SKILL RESOURCE",
-		Short:   "Prints a resource of an Agent Skill as it is",
+		Short:   "Print a resource of an Agent Skill unchanged",
 		Example: "  openskill agent-skills read unit-converter references/conversion-table.md",
 		Args:    takes(2, 2),
 	}
@@ -143,8 +143,8 @@ func (a *app) agentSkillsRunCommand() *cobra.Command {
 	o := agentRun{fuel: fuelFlag(), memory: memoryFlag()}
 	cmd := &cobra.Command{
 		Use:   "run SKILL SCRIPT [-- ARGS…]",
-		Short: "Runs a script of an Agent Skill in the sandbox, without a running host",
-		Long: `Runs a script through the same door as a running host and prints the Normalized
+		Short: "Run a script of an Agent Skill in the sandbox, without a running host",
+		Long: `Run a script as a running host would and print the Normalized
 Skill Result, whose data is {"output": what the script printed}. Output that is not UTF-8 is
 base64 there, and "encoding" says so. The exit code is 0 only if the result says "success": true. openskill script runs a script of any folder, and
 passes its streams through.
@@ -157,13 +157,13 @@ whose {"value": 1} becomes --value 1.`,
 	}
 	flags := bindSettings(cmd, append([]string{"cli-dir", "data", "python", "debug"}, agentSettings...)...)
 	f := cmd.Flags()
-	f.Var(&word{&o.args, "JSON"}, "args", "the arguments as a list or an object; not together with those after --")
-	f.Var(&word{&o.input, "TEXT"}, "input", "what the script reads from standard input; @FILE reads it from a file, - from standard input")
-	f.Var(&word{&o.artifacts, "DIR"}, "artifacts", "where the files that the script wrote are kept; it is made when missing, no file in it is replaced")
-	f.Var(&word{&o.trace, "ID"}, "trace-id", "1 to 64 of 0-9 A-Z a-z . _ -; default: a new one")
-	f.Var(&o.timeout, "timeout", "end the run after this time, such as 500ms")
-	f.Var(o.fuel, "fuel", "end the run after this many units, about one an instruction")
-	f.Var(o.memory, "memory-mb", "linear memory of the run, in MiB")
+	f.Var(&word{&o.args, "JSON"}, "args", "arguments as a JSON list or object, instead of those after --")
+	f.Var(&word{&o.input, "TEXT"}, "input", "standard input of the script; @FILE reads a file, - reads standard input")
+	f.Var(&word{&o.artifacts, "DIR"}, "artifacts", "output folder for files of the script; created if missing, existing files are kept")
+	f.Var(&word{&o.trace, "ID"}, "trace-id", "trace id, 1 to 64 of 0-9 A-Z a-z . _ -; default: a new one")
+	f.Var(&o.timeout, "timeout", "time limit, such as 500ms")
+	f.Var(o.fuel, "fuel", "fuel limit in units of about one instruction")
+	f.Var(o.memory, "memory-mb", "memory limit in MiB")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.runAgentScript(cmd.Context(), flags, &o, args)
 	}

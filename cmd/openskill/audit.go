@@ -19,7 +19,7 @@ func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "List, show, verify and export the records of runs and changes",
-		Long: `Reads the records of runs: who called what, when, and how it ended; and of changes of
+		Long: `Read the records of runs: who called what, when, and how it ended; and of changes of
 keys, skills, approvals and settings: who made them. It works on the database of the settings, whether hosts use it or not.
 
 Each record has a hash of itself and of the record before it, so that verify finds a
@@ -105,7 +105,7 @@ func (m *instant) Set(s string) error {
 	}
 	ago, err := time.ParseDuration(s)
 	if err != nil || ago < 0 || ago > 100*365*24*time.Hour {
-		return errors.New("a time is 2026-11-22, 2026-11-22T10:30:00Z, or how long ago: 90m, 24h, 7d")
+		return errors.New("invalid time: use 2026-11-22, 2026-11-22T10:30:00Z, or an age: 90m, 24h, 7d")
 	}
 	if isDays {
 		ago *= 24
@@ -128,8 +128,8 @@ func (a *app) auditListCommand() *cobra.Command {
 	limit := count{value: 50, low: 1, high: 1000, name: "N"}
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Lists executions, the newest first",
-		Long: `Lists executions, the newest first, those that run included. A page that is not the
+		Short: "List executions, newest first",
+		Long: `List executions, newest first, those that run included. A page that is not the
 last one ends with the cursor of the next.`,
 		Example: `  openskill audit list --tenant acme --status failed --since 7d
   openskill audit list --json --limit 1000`,
@@ -139,16 +139,16 @@ last one ends with the cursor of the next.`,
 	f := cmd.Flags()
 	f.BoolVar(&asJSON, "json", false, `print {"data": […], "next": cursor or null}`)
 	f.Var(&word{&q.Tenant, "TENANT"}, "tenant", "only those of this tenant")
-	f.Var(&word{&q.Principal, "ID"}, "principal", "only those that this principal called: key:ID of a key, the sub of a JWT, or local")
+	f.Var(&word{&q.Principal, "ID"}, "principal", "only calls of this principal: key:ID of a key, the sub of a JWT, or local")
 	f.Var(&word{&q.Skill, "SKILL"}, "skill", "only those of this skill")
-	f.Var(&word{&status, "STATUS"}, "status", "only those that are running, or ended with success, failed, terminated or timeout")
-	f.Var(&word{&q.Code, "CODE"}, "code", "only those that ended with this code, such as TIMEOUT")
+	f.Var(&word{&status, "STATUS"}, "status", "only executions with this status: running, success, failed, terminated or timeout")
+	f.Var(&word{&q.Code, "CODE"}, "code", "only executions with this error code, such as TIMEOUT")
 	f.Var(&word{&q.Session, "ID"}, "session", "only those of this session")
 	f.Var(&word{&q.TraceID, "ID"}, "trace", "only those with this trace id")
-	f.Var(&since, "since", "only those that began then or later: 2026-11-22, 2026-11-22T10:30:00Z, or how long ago: 24h, 7d")
-	f.Var(&until, "until", "only those that began before")
-	f.Var(&word{&q.Cursor, "CURSOR"}, "cursor", "the page that begins behind another one, which ended with this cursor")
-	f.Var(&limit, "limit", "executions of a page")
+	f.Var(&since, "since", "start of the time range: 2026-11-22, 2026-11-22T10:30:00Z, or an age: 24h, 7d")
+	f.Var(&until, "until", "end of the time range, exclusive")
+	f.Var(&word{&q.Cursor, "CURSOR"}, "cursor", "cursor that the previous page ended with")
+	f.Var(&limit, "limit", "number of executions per page")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		for _, s := range statuses {
 			if string(s) == status {
@@ -156,7 +156,7 @@ last one ends with the cursor of the next.`,
 			}
 		}
 		if status != "" && q.Status == "" {
-			return usage("--status %s: there is no such status; there are running, success, failed, terminated and timeout", quote(status))
+			return usage("--status %s: unknown status; use running, success, failed, terminated or timeout", quote(status))
 		}
 		q.Since, q.Until, q.Limit = since.Time, until.Time, int(limit.value) // at most 1000
 		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
@@ -225,20 +225,20 @@ func (a *app) auditShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "show EXECUTION…",
-		Short:   "Shows all that is on record of executions",
-		Long:    "Shows all that is on record of executions, by their ids.",
+		Short:   "Show the records of executions",
+		Long:    "Show the records of executions, by their ids.",
 		Example: "  openskill audit show 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f --json",
 		Args:    takes(1, many),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object an execution")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per execution")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
 			for i, id := range args {
 				e, err := s.Execution(cmd.Context(), "", id)
 				switch {
 				case errors.Is(err, audit.ErrNotFound):
-					return failed(skill.NotFound, "there is no execution %s on record", quote(id))
+					return failed(skill.NotFound, "execution %s not found", quote(id))
 				case err != nil:
 					return auditFailed(err)
 				case asJSON:

@@ -19,8 +19,8 @@ func (a *app) auditChangesCommand() *cobra.Command {
 	limit := count{value: 50, low: 1, high: 1000, name: "N"}
 	cmd := &cobra.Command{
 		Use:   "changes",
-		Short: "Lists changes of keys, skills, approvals and settings, the newest first",
-		Long: `Lists changes of keys, skills, approvals and settings, the newest first: who made them,
+		Short: "List changes of keys, skills, approvals and settings, newest first",
+		Long: `List changes of keys, skills, approvals and settings, newest first: who made them,
 and of what. A change is on record before it is made; one that failed has a second
 record with the code of the error.`,
 		Example: `  openskill audit changes --tenant acme --since 7d
@@ -30,9 +30,9 @@ record with the code of the error.`,
 	flags := bindSettings(cmd, "state")
 	f := cmd.Flags()
 	f.BoolVar(&asJSON, "json", false, `print {"data": […]}`)
-	f.Var(&word{&q.Tenant, "TENANT"}, "tenant", "only those that concern this tenant; local: the host itself")
-	f.Var(&since, "since", "only those of then or later: 2026-11-22, 2026-11-22T10:30:00Z, or how long ago: 24h, 7d")
-	f.Var(&until, "until", "only those of before")
+	f.Var(&word{&q.Tenant, "TENANT"}, "tenant", "only changes of this tenant; local: the host itself")
+	f.Var(&since, "since", "start of the time range: 2026-11-22, 2026-11-22T10:30:00Z, or an age: 24h, 7d")
+	f.Var(&until, "until", "end of the time range, exclusive")
 	f.Var(&limit, "limit", "how many")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		q.Since, q.Until, q.Limit = since.Time, until.Time, int(limit.value) // at most 1000

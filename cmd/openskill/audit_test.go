@@ -170,7 +170,7 @@ func TestAuditShow(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &e); err != nil || e.ID != acme[1] || e.Status != audit.TimedOut || e.Finished.Code != skill.Timeout {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if _, stderr := runAudit(t, state, 1, "show", "nothing"); !strings.Contains(stderr, "no execution") {
+	if _, stderr := runAudit(t, state, 1, "show", "nothing"); !strings.Contains(stderr, "not found") {
 		t.Errorf("what is not there: %s", stderr)
 	}
 	runAudit(t, state, 2, "show")
@@ -229,7 +229,7 @@ func TestAuditVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	runAudit(t, state, 2, "verify", "--against", file+".empty")
-	if stdout, stderr := runAudit(t, state, 1, "verify", "--tenant", "nobody"); strings.Contains(stdout, "whole") || !strings.Contains(stderr, "nothing is on record") {
+	if stdout, stderr := runAudit(t, state, 1, "verify", "--tenant", "nobody"); strings.Contains(stdout, "whole") || !strings.Contains(stderr, "no records") {
 		t.Errorf("of a tenant without records: %s%s", stdout, stderr)
 	}
 	if stdout, stderr := runAudit(t, state, 1, "verify", "--tenant", "other", "--from", "21"); strings.Contains(stdout, "whole") || !strings.Contains(stderr, "no record 21 or higher") {

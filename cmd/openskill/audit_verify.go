@@ -23,8 +23,8 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	from := count{low: 1, high: 1 << 62, name: "N"}
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Finds records that were changed, removed, moved or added",
-		Long: `Reads the chain of each tenant from its oldest record to its last, and prints a line
+		Short: "Verify that no record was changed, removed, moved or added",
+		Long: `Read the chain of each tenant from its oldest record to its last, and print a line
 for each that is whole, or a line for each of the first 100 places where something is
 wrong. The executions that list shows are compared with their records, and each must
 have one. Hosts may run meanwhile. Exit 1 when something is wrong.
@@ -39,11 +39,11 @@ when nothing is verified: the tenant has no records, or they end before --from.`
 	}
 	flags := bindSettings(cmd, "state")
 	f := cmd.Flags()
-	f.BoolVar(&asJSON, "json", false, "print one JSON object a tenant")
-	f.BoolVar(&chainOnly, "chain-only", false, "read the chains alone, and do not compare the executions with them")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object per tenant")
+	f.BoolVar(&chainOnly, "chain-only", false, "verify the chains only, without comparing the executions")
 	f.Var(&word{&tenant, "TENANT"}, "tenant", "only the chain of this tenant")
-	f.Var(&from, "from", "begin with the record of this number, and believe the one before")
-	f.Var(&word{&against, "FILE"}, "against", "what openskill audit head --json printed before; - is standard input")
+	f.Var(&from, "from", "number of the first record to verify; the previous one is trusted")
+	f.Var(&word{&against, "FILE"}, "against", "file with earlier output of openskill audit head --json; - is standard input")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o := audit.VerifyOptions{Tenant: tenant, From: from.value, Rows: !chainOnly}
 		if against != "" {
@@ -77,9 +77,9 @@ when nothing is verified: the tenant has no records, or they end before --from.`
 			case !r.Whole():
 				return exit(exitFailed)
 			case len(r.Chains) == 0 && !asJSON:
-				return a.print("nothing is on record\n")
+				return a.print("no records\n")
 			case tenant != "" && r.Chains[0].Last == 0:
-				return failed(skill.NotFound, "nothing is on record of the tenant %s", quote(tenant))
+				return failed(skill.NotFound, "no records of the tenant %s", quote(tenant))
 			case len(r.Chains) > 0 && !slices.ContainsFunc(r.Chains, func(c audit.Chain) bool { return !c.Beyond }):
 				return failed(skill.NotFound, "no record %d or higher; give --from an existing record number", from.value)
 			}
@@ -117,7 +117,7 @@ func (a *app) printChain(c *audit.Chain, asJSON bool) error {
 		return a.print("%s: whole, %d records, %d to %d, the last with %s; %d executions of older versions show 0 for -0\n",
 			name, c.Records, c.First, c.Last, c.Hash, c.LostSigns)
 	case fault == nil && c.Last == 0:
-		return a.print("%s: nothing is on record\n", name)
+		return a.print("%s: no records\n", name)
 	case fault == nil && c.Beyond:
 		return a.print("%s: ends with record %d, before the one to begin at; only the last one, with %s, was read\n", name, c.Last, c.Hash)
 	case fault == nil:
@@ -148,7 +148,7 @@ func (a *app) readHeads(file, tenant string) ([]audit.Head, error) {
 	}
 	heads, err := audit.ReadHeads(in)
 	if err != nil {
-		return nil, usage("--against: %v; it is to be what openskill audit head --json printed", err)
+		return nil, usage("--against: %v; use the output of openskill audit head --json", err)
 	}
 	if !slices.ContainsFunc(heads, func(h audit.Head) bool { return h.Last > 0 && (tenant == "" || h.Tenant == tenant) }) {
 		return nil, usage("--against: %s has no head to compare with; give the output of openskill audit head --json", quote(file))
@@ -161,15 +161,15 @@ func (a *app) auditHeadCommand() *cobra.Command {
 	var tenant string
 	cmd := &cobra.Command{
 		Use:   "head",
-		Short: "Prints the heads of the chains, to be kept elsewhere",
-		Long: `Prints the number and the hash of the last record of each tenant. Kept where who can
+		Short: "Print the heads of the chains, to store elsewhere",
+		Long: `Print the number and the hash of the last record of each tenant. Kept where who can
 change the database cannot change them, they show with verify --against later whether
 the records up to there are still the same.`,
 		Example: "  openskill audit head --json > heads.jsonl",
 		Args:    takes(0, 0),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a tenant")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per tenant")
 	cmd.Flags().Var(&word{&tenant, "TENANT"}, "tenant", "only the chain of this tenant")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
@@ -210,7 +210,7 @@ func chosenHeads(ctx context.Context, s audit.Store, tenant string) ([]audit.Hea
 			return []audit.Head{h}, nil
 		}
 	}
-	return nil, failed(skill.NotFound, "nothing is on record of the tenant %s", quote(tenant))
+	return nil, failed(skill.NotFound, "no records of the tenant %s", quote(tenant))
 }
 
 // datedHeads sets the times of heads. One whose record is gone meanwhile has none.
@@ -233,8 +233,8 @@ func (a *app) auditExportCommand() *cobra.Command {
 	var since, until instant
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Writes records as lines of JSON",
-		Long: `Writes records as lines of JSON, each as it is in its chain: of one tenant after the
+		Short: "Export records as JSON lines",
+		Long: `Export records as JSON lines, each as it is in its chain: of one tenant after the
 other, in their order, with their hashes. body is what was hashed.`,
 		Example: `  openskill audit export --since 2026-11-01 --until 2026-12-01 --out november.jsonl
   openskill audit export --tenant acme | gzip > acme.jsonl.gz`,
@@ -243,9 +243,9 @@ other, in their order, with their hashes. body is what was hashed.`,
 	flags := bindSettings(cmd, "state")
 	f := cmd.Flags()
 	f.Var(&word{&tenant, "TENANT"}, "tenant", "only the records of this tenant")
-	f.Var(&since, "since", "only those of then or later: 2026-11-22, 2026-11-22T10:30:00Z, or how long ago: 24h, 7d")
-	f.Var(&until, "until", "only those of before")
-	f.Var(&word{&out, "FILE"}, "out", "write into this file, which must not be there; default standard output")
+	f.Var(&since, "since", "start of the time range: 2026-11-22, 2026-11-22T10:30:00Z, or an age: 24h, 7d")
+	f.Var(&until, "until", "end of the time range, exclusive")
+	f.Var(&word{&out, "FILE"}, "out", "output file, which must not exist; default: standard output")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
 			heads, err := chosenHeads(cmd.Context(), s, tenant)
@@ -266,7 +266,7 @@ other, in their order, with their hashes. body is what was hashed.`,
 			if out == "" {
 				err = write(a.stdout)
 			} else if err = intoNewFile(out, write); errors.Is(err, os.ErrExist) {
-				return usage("--out %s is there already; an export writes over nothing", quote(out))
+				return usage("--out %s already exists; choose another file", quote(out))
 			}
 			if err != nil {
 				return auditFailed(err)
@@ -291,7 +291,7 @@ func exportChain(ctx context.Context, w io.Writer, s audit.Store, h audit.Head, 
 			continue
 		}
 		if y := r.Time.Year(); !json.Valid(r.Body) || y < 1 || y > 9999 {
-			return n, fmt.Errorf("record %d of the tenant %s is damaged, and nothing from it on was written; see openskill audit verify", r.Seq, quote(h.Tenant))
+			return n, fmt.Errorf("record %d of the tenant %s is damaged; the export ends before it; run openskill audit verify", r.Seq, quote(h.Tenant))
 		}
 		if err := writeJSON(b, r); err != nil {
 			return n, err

@@ -23,7 +23,7 @@ func (a *app) backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Back up a host to one file",
-		Long: `Writes the database, uploaded skills and what people approved to FILE, a tar that is
+		Long: `Write the database, uploaded skills and approvals to FILE, a tar that is
 compressed by gzip, or to standard output for "-". Hosts may go on working: the copy
 is of one moment, and what is on record in it is whole. Runtimes and compiled
 modules are not in it, since they can be had again.
@@ -36,7 +36,7 @@ does that. FILE has the rest then.`,
 		Args:    takes(1, 1),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().BoolVar(&force, "force", false, "replace FILE where it is there")
+	cmd.Flags().BoolVar(&force, "force", false, "replace FILE if it exists")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"made_at", "database", "schema", "files", "bytes", …} (to standard error for "-")`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := a.load(flags)
@@ -90,7 +90,7 @@ func (a *app) restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Restore a state folder from a backup",
-		Long: `Makes the state folder of the settings out of what openskill backup wrote; "-" is
+		Long: `Create the state folder of the settings from a file of openskill backup; "-" is
 standard input. The folder must not be there, or be empty: what a host has is never
 replaced. It appears when every file has been compared with the archive's index and
 the database was found whole, or not at all. A database of an older release is
@@ -134,7 +134,7 @@ func backupFailed(err error) error {
 	case errors.As(err, &told):
 		return err
 	case errors.Is(err, context.Canceled):
-		return failed(skill.Cancelled, "it was interrupted; nothing is left of it")
+		return failed(skill.Cancelled, "interrupted; nothing was written")
 	case errors.As(err, &e) && (e.Code == skill.InvalidArgument || e.Code == skill.NotFound || e.Code == skill.Conflict):
 		return failed(e.Code, "%s", e.Message)
 	}
@@ -152,7 +152,7 @@ func (a *app) tellBackup(w io.Writer, x *backup.Index, what string, asJSON bool)
 		}{x, len(x.Files), x.Bytes()})
 	} else {
 		if x.Database == string(store.Postgres) {
-			a.say("openskill: the database is PostgreSQL's, and not in it: copy it by its own tools, such as pg_dump")
+			a.say("openskill: the PostgreSQL database is not included: back it up with pg_dump")
 		}
 		_, err = fmt.Fprintf(w, "%s%s\n", what, summaryOf(x))
 	}

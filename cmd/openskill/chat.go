@@ -49,12 +49,12 @@ before it was completed, and 3 if the host cannot be reached.`,
 	}
 	flags := bindSettings(cmd, "skills", "agent-skills", "script-approval", "cli-dir", "data", "state", "python", "debug")
 	f := cmd.Flags()
-	f.Var(&word{&o.remote, "URL"}, "remote", "talk to the host at this address instead of opening one")
-	f.Var(&word{&o.keyEnv, "NAME"}, "key-env", "name of the environment variable with the key for it")
+	f.Var(&word{&o.remote, "URL"}, "remote", "URL of a running host to use instead of opening one")
+	f.Var(&word{&o.keyEnv, "NAME"}, "key-env", "environment variable with the API key of that host")
 	f.Var(&word{&o.provider, "NAME"}, "provider", "provider of the model, such as openai; default: the host's choice")
 	f.Var(&word{&o.model, "NAME"}, "model", "model; default: the provider's own")
-	f.Var(&word{&o.conversation, "ID"}, "conversation", "go on with this conversation")
-	f.BoolVar(&o.asJSON, "json", false, "print one JSON object a turn")
+	f.Var(&word{&o.conversation, "ID"}, "conversation", "id of the conversation to continue")
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON object per turn")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.chat(cmd.Context(), flags, &o, args)
 	}
@@ -80,7 +80,7 @@ func (a *app) chat(ctx context.Context, flags *settingsFlags, o *chatFlags, args
 		}
 	} else {
 		if o.keyEnv != "" {
-			return usage("--key-env is for --remote: the host in this process asks for no key")
+			return usage("--key-env needs --remote: a host in this process needs no key")
 		}
 		h, err := a.openLocal(ctx, s, message == "")
 		if err != nil {
@@ -119,12 +119,12 @@ func localFlag(flags *settingsFlags) string {
 // remote is the host that a flag names, or the environment.
 func (a *app) remote(flags *settingsFlags, o *chatFlags) (talker, error) {
 	if own := localFlag(flags); own != "" {
-		return nil, usage("--%s is of a host in this process, and the one at --remote has its own", own)
+		return nil, usage("--%s does not apply with --remote: that host has its own settings", own)
 	}
 	key := ""
 	if o.keyEnv != "" {
 		if key = a.environment(o.keyEnv); key == "" {
-			return nil, usage("--key-env %s: there is no such environment variable, or it is empty", quote(o.keyEnv))
+			return nil, usage("--key-env %s: this environment variable is unset or empty", quote(o.keyEnv))
 		}
 	}
 	c, err := client.New(o.remote, &client.Options{Key: key, UserAgent: "openskill-chat"})
@@ -132,7 +132,7 @@ func (a *app) remote(flags *settingsFlags, o *chatFlags) (talker, error) {
 		return nil, usage("--remote: %s", strings.TrimPrefix(err.Error(), "client: "))
 	}
 	if key != "" && readByOthers(o.remote) {
-		a.say("openskill: the key goes to %s in the clear; https:// keeps it from those in between", quote(o.remote))
+		a.say("openskill: the key is sent to %s unencrypted; use https://", quote(o.remote))
 	}
 	return remoteTalker{c}, nil
 }
@@ -248,7 +248,7 @@ func turnExit(answer *client.ChatAnswer, err error) error {
 	case err == nil, errors.Is(err, errStopped):
 		return exit(exitFailed)
 	case errors.As(err, &remote) && remote.Status == skill.Unauthorized.Status():
-		return usage("the host wants to know who calls; --key-env names the environment variable with your key")
+		return usage("authentication required: name the environment variable with your key by --key-env")
 	case errors.As(err, &remote), errors.As(err, &local):
 		return exit(exitFailed)
 	}

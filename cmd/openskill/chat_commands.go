@@ -21,13 +21,13 @@ type chatCommand struct {
 // chatCommands lists them, but for those that leave.
 func chatCommands() []chatCommand {
 	return []chatCommand{
-		{"/skills", "", "the skills that there are", func(c *chatting, ctx context.Context, _ []string) { c.showSkills(ctx) }},
-		{"/tools", "", "what the model may call", func(c *chatting, ctx context.Context, _ []string) { c.showTools(ctx) }},
-		{"/new", "", "begins a new conversation", func(c *chatting, _ context.Context, _ []string) { c.renew() }},
-		{"/approve", "[yes|no] [ID]", "answers whether a script may run", (*chatting).approve},
+		{"/skills", "", "list the skills", func(c *chatting, ctx context.Context, _ []string) { c.showSkills(ctx) }},
+		{"/tools", "", "list the tools of the model", func(c *chatting, ctx context.Context, _ []string) { c.showTools(ctx) }},
+		{"/new", "", "begin a new conversation", func(c *chatting, _ context.Context, _ []string) { c.renew() }},
+		{"/approve", "[yes|no] [ID]", "approve or deny a script", (*chatting).approve},
 		{"/history", "", "your conversations", func(c *chatting, ctx context.Context, _ []string) { c.showConversations(ctx) }},
-		{"/open", "ID", "goes on with one of them, by its number or id", (*chatting).open},
-		{"/usage", "", "what this chat has taken so far", func(c *chatting, _ context.Context, _ []string) { c.showUsage() }},
+		{"/open", "ID", "continue a conversation by number or id", (*chatting).open},
+		{"/usage", "", "show the usage of this chat", func(c *chatting, _ context.Context, _ []string) { c.showUsage() }},
 		{"/help", "", "this list", func(c *chatting, _ context.Context, _ []string) { c.help() }},
 	}
 }
@@ -56,7 +56,7 @@ func (c *chatting) command(ctx context.Context, line string) (quit bool) {
 			return false
 		}
 	}
-	c.screen.note(badStyle, "  there is no %s; /help lists what there is, and a space before it makes it a message", oneLine(words[0], 40))
+	c.screen.note(badStyle, "  unknown command %s; /help lists all; to send it as a message, begin with a space", oneLine(words[0], 40))
 	return false
 }
 
@@ -116,7 +116,7 @@ func (c *chatting) showSkills(ctx context.Context) {
 	for _, s := range agents {
 		list = append(list, entry{s.Name, "(Agent Skill, " + s.Trust.String() + ") " + s.Description})
 	}
-	c.entries(list, "there are no skills")
+	c.entries(list, "no skills found")
 }
 
 func (c *chatting) showTools(ctx context.Context) {
@@ -130,7 +130,7 @@ func (c *chatting) showTools(ctx context.Context) {
 		c.screen.failed(err)
 		return
 	}
-	c.entries(list, "there are no tools")
+	c.entries(list, "no tools found")
 }
 
 func (c *chatting) renew() {
@@ -151,15 +151,15 @@ func (c *chatting) approve(ctx context.Context, args []string) {
 	}
 	switch {
 	case len(args) > 0:
-		c.screen.note(badStyle, "  that is too much; it is /approve [yes|no] [ID]")
+		c.screen.note(badStyle, "  too many arguments; use /approve [yes|no] [ID]")
 		return
 	case len(c.pending) == 0:
-		c.screen.note(dimStyle, "  nothing waits for an approval in this conversation")
+		c.screen.note(dimStyle, "  no pending approval in this conversation")
 		return
 	case id == "":
 		id = c.pending[0].ApprovalID
 	case !slices.ContainsFunc(c.pending, func(p client.Awaited) bool { return p.ApprovalID == id }):
-		c.screen.note(badStyle, "  %s does not wait in this conversation", oneLine(id, 64))
+		c.screen.note(badStyle, "  approval %s is not pending in this conversation", oneLine(id, 64))
 		return
 	}
 	_, _ = c.decide(ctx, id, yes) // what became of it is shown
@@ -186,7 +186,7 @@ func (c *chatting) showConversations(ctx context.Context) {
 		return
 	}
 	if len(list) == 0 {
-		c.screen.note(dimStyle, "  there are no conversations yet")
+		c.screen.note(dimStyle, "  no conversations yet")
 		return
 	}
 	c.listed = nil
@@ -199,13 +199,13 @@ func (c *chatting) showConversations(ctx context.Context) {
 		head := fmt.Sprintf("%s%2d  %s  ", mark, i+1, s.UpdatedAt.Local().Format("2006-01-02 15:04"))
 		c.screen.note(plainStyle, " %s%s", head, oneLine(s.Title, max(c.screen.room()-len(head)-1, 8)))
 	}
-	c.screen.note(dimStyle, "  /open 1 goes on with the first one")
+	c.screen.note(dimStyle, "  /open 1 continues the first one")
 }
 
 // open goes on with another conversation.
 func (c *chatting) open(ctx context.Context, args []string) {
 	if len(args) != 1 {
-		c.screen.note(badStyle, "  want one number of the list that /history shows, or an id")
+		c.screen.note(badStyle, "  use a number from the list of /history, or an id")
 		return
 	}
 	id := args[0]

@@ -246,15 +246,15 @@ func (s *screen) answered(a *client.ChatAnswer, took time.Duration) {
 
 // early says why a turn ended before it was completed.
 var early = map[string]string{
-	"max_iterations": "the model was asked as often as a turn allows",
-	"max_tool_calls": "the turn has made as many calls of tools as it may",
-	"max_tokens":     "the turn has used the tokens that it may",
-	"max_cost":       "the turn has cost as much as it may",
-	"max_fuel":       "the skills have used the fuel that the turn has",
-	"timeout":        "the time of the turn is over",
-	"invalid_calls":  "the model did not mend its wrong calls",
-	"length":         "the model's answer is as long as it may be, and cut there",
-	"refused":        "the provider of the model withheld the answer",
+	"max_iterations": "round limit reached",
+	"max_tool_calls": "tool call limit reached",
+	"max_tokens":     "token limit reached",
+	"max_cost":       "cost limit reached",
+	"max_fuel":       "fuel limit reached",
+	"timeout":        "time limit reached",
+	"invalid_calls":  "the model did not correct its wrong calls",
+	"length":         "the model's reply was cut at its length limit",
+	"refused":        "the model provider withheld the reply",
 }
 
 // usageOf is what a turn took, in words.

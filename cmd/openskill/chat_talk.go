@@ -115,7 +115,7 @@ func toolNames(b json.RawMessage) (out []entry, err error) {
 		Function entry `json:"function"`
 	}
 	if err := json.Unmarshal(b, &list); err != nil {
-		return nil, fmt.Errorf("the list of tools cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot list the tools: %w", err)
 	}
 	for _, t := range list {
 		out = append(out, t.Function)

@@ -14,7 +14,7 @@ func (a *app) completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a completion script for a shell",
-		Long: `Prints the completions of a shell. Packages install them; elsewhere the shell reads
+		Long: `Print the completions of a shell. Packages install them; elsewhere the shell reads
 them when it starts: source <(openskill completion bash), or the file in a folder
 where the shell looks for completions.`,
 		Example:   "  openskill completion bash > openskill.bash",
@@ -33,7 +33,7 @@ where the shell looks for completions.`,
 			case "powershell":
 				err = root.GenPowerShellCompletionWithDesc(a.stdout)
 			default:
-				return usage("there are completions for bash, zsh, fish and powershell, and not for %s", quote(args[0]))
+				return usage("unsupported shell %s: use bash, zsh, fish or powershell", quote(args[0]))
 			}
 			if err != nil {
 				return hostFailed(err)
@@ -78,8 +78,8 @@ func skillIDs(s *config.Settings, typed string) (ids []string) {
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
-		Short:   "Writes a manual page for each command into a folder",
-		Long:    "Writes the pages of section 1 of the manual, of what --help says. Packages have them.",
+		Short:   "Write a manual page for each command to a folder",
+		Long:    "Write the help texts as manual pages of section 1. Packages include them.",
 		Example: "  openskill man /usr/local/share/man/man1",
 		Args:    takes(1, 1),
 		Hidden:  true, // for those who make packages

@@ -58,8 +58,8 @@ func (a *app) configPrintCommand() *cobra.Command {
 	var asJSON, changed bool
 	cmd := &cobra.Command{
 		Use:   "print",
-		Short: "Prints every setting as it holds, and where it came from",
-		Long: `Prints every setting as a host that is started here and now would have it, and where
+		Short: "Print the effective settings and their sources",
+		Long: `Print every setting as a host that is started here and now would have it, and where
 its value came from. Of secrets it says only that they are set. The exit code is 2 if
 a setting is wrong; every wrong one is named.`,
 		Example: "  openskill config print --changed\n  openskill config print --json",
@@ -67,7 +67,7 @@ a setting is wrong; every wrong one is named.`,
 	}
 	flags := bindSettings(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&changed, "changed", false, "only what is not the default")
+	cmd.Flags().BoolVar(&changed, "changed", false, "only settings that differ from their defaults")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		s, err := a.load(flags)
 		if err != nil {
@@ -88,7 +88,7 @@ a setting is wrong; every wrong one is named.`,
 			return a.printJSON(r)
 		}
 		if len(r.Settings) == 0 {
-			return a.print("every setting has its default\n")
+			return a.print("all settings have their defaults\n")
 		}
 		t := newTable("SETTING", "VALUE", "FROM")
 		t.wrap(2, 90)
@@ -107,12 +107,12 @@ a setting is wrong; every wrong one is named.`,
 func (a *app) configSampleCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "sample",
-		Short:   "Prints an openskill.yaml with every setting and its default, commented out",
+		Short:   "Print an openskill.yaml with all settings and their defaults, commented out",
 		Example: "  openskill config sample > openskill.yaml",
 		Args:    takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			if _, err := a.stdout.Write(config.Sample()); err != nil {
-				return hostFailed(fmt.Errorf("the sample cannot be written: %w", err))
+				return hostFailed(fmt.Errorf("cannot write the sample: %w", err))
 			}
 			return nil
 		},

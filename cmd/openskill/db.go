@@ -28,7 +28,7 @@ func (a *app) dbMigrateCommand() *cobra.Command {
 	to := count{low: 0, high: 1 << 31, name: "VERSION"}
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Brings the schema of the database to a version",
+		Short: "Migrate the database schema to a version",
 		Long: `Brings the schema of the database up to this program's, or to the version that is
 named, and lists the steps. A host does the same when it starts; this is for those
 who do it before, with the rights that it takes, and for going back to an older
@@ -44,13 +44,13 @@ it. A database of a newer release is left alone, and the exit code is 1.`,
 		Args: takes(0, 0),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().Var(&to, "to", "the version, up or down; 0 is a database without tables of openSkill")
+	cmd.Flags().Var(&to, "to", "target version, higher or lower; 0 is a database without openSkill tables")
 	cmd.Flags().BoolVar(&down, "down", false, "one step down")
-	cmd.Flags().BoolVar(&status, "status", false, "only list the steps, and which of them were taken")
+	cmd.Flags().BoolVar(&status, "status", false, "list the steps and whether they were applied")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"version", "latest", "migrations"}`)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if named := cmd.Flags().Changed("to"); named && (down || status) || down && status {
-			return usage("one of --to, --down and --status is enough")
+			return usage("use only one of --to, --down and --status")
 		}
 		s, err := a.load(flags)
 		if err != nil {

@@ -13,7 +13,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Report what this machine supports and what is missing",
-		Long: `Looks at this machine with the settings of a host: the engine, the runners, the
+		Long: `Check this machine with the settings of a host: the engine, the runners, the
 tools that skills are built with, the protections of scripts outside the sandbox, and
 what would run each skill. The exit code is 1 if the engine does not work; what is
 missing otherwise costs something, but not the host.
@@ -27,11 +27,11 @@ you give it away.`,
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir", "data", "state", "python")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().Var(&word{&bundle, "FILE"}, "bundle", "write what helps to support this host into a new file")
-	cmd.Flags().Var(&word{&log, "FILE"}, "log", "log of the host whose last lines the bundle has")
+	cmd.Flags().Var(&word{&bundle, "FILE"}, "bundle", "output file for a support bundle of this host")
+	cmd.Flags().Var(&word{&log, "FILE"}, "log", "log file of the host; the bundle gets its last lines")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if log != "" && bundle == "" {
-			return usage("--log goes with --bundle")
+			return usage("--log needs --bundle")
 		}
 		s, err := a.load(flags)
 		if err != nil {

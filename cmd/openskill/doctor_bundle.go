@@ -49,12 +49,12 @@ func writeSupport(file, log string, s *config.Settings, x *host.Examination) (er
 	var lines []byte
 	if log != "" {
 		if lines, err = logTail(log); err != nil {
-			return usage("--log %s cannot be read: %s", quote(log), errText(err))
+			return usage("cannot read --log %s: %s", quote(log), errText(err))
 		}
 	}
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return usage("--bundle %s is there already; name a file that is not", quote(file))
+		return usage("--bundle %s already exists; choose another file", quote(file))
 	}
 	if err != nil {
 		return hostFailed(err)

@@ -19,7 +19,7 @@ func (a *app) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "Create, rotate and revoke API keys",
-		Long: `Manages the API keys by which agents show who they are. It works on the database of
+		Long: `Manage the API keys that agents authenticate with. It works on the database of
 the settings; every host on that database knows within a second what is changed
 here. A key is shown once, when it is made: only a hash of it is kept.`,
 		Example: `  openskill keys create --name reports --tenant acme --scopes skills:read,skills:invoke
@@ -99,10 +99,10 @@ func (a *app) printKey(k *auth.Key, text string, asJSON bool) error {
 	case text == "":
 		return err
 	case err != nil:
-		return hostFailed(fmt.Errorf("key %s was made and could not be printed, so that nobody has it; openskill keys rotate %s --overlap 0s makes another one: %w", k.ID, k.ID, err))
+		return hostFailed(fmt.Errorf("key %s was created but could not be printed; run openskill keys rotate %s --overlap 0s for a new secret: %w", k.ID, k.ID, err))
 	}
 	if !asJSON {
-		a.say("openskill: nobody can show this key again; keep it where secrets are kept")
+		a.say("openskill: this key cannot be shown again; store it safely")
 	}
 	return nil
 }
@@ -145,18 +145,18 @@ func (a *app) keysCreateCommand() *cobra.Command {
 	var name, tenant, scopes, expires string
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Creates a key and shows it",
-		Long: `Creates a key for an agent of a tenant and shows it, this once. Scopes are
+		Short: "Create a key and show it",
+		Long: `Create a key for an agent of a tenant and show it once. Scopes are
 ` + strings.Join(skill.Scopes(), ", ") + `,
 and skills:invoke:ID for calls of one skill.`,
 		Example: "  openskill keys create --name reports --tenant acme --scopes skills:read,skills:invoke:echo --expires 720h --json",
 		Args:    takes(0, 0),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().Var(&word{&name, "NAME"}, "name", "what people call it")
-	cmd.Flags().Var(&word{&tenant, "TENANT"}, "tenant", "whose agent shows it")
-	cmd.Flags().Var(&word{&scopes, "SCOPES"}, "scopes", "what it allows, with commas between them")
-	cmd.Flags().Var(&word{&expires, "TIME"}, "expires", "how long it is good, such as 720h, at most ten years, or never; default 8760h, which is a year")
+	cmd.Flags().Var(&word{&name, "NAME"}, "name", "name of the key")
+	cmd.Flags().Var(&word{&tenant, "TENANT"}, "tenant", "tenant of the key")
+	cmd.Flags().Var(&word{&scopes, "SCOPES"}, "scopes", "comma-separated scopes of the key")
+	cmd.Flags().Var(&word{&expires, "TIME"}, "expires", "lifetime, such as 720h, at most ten years, or never; default: 8760h (one year)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id", "key", …}`)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		n := auth.NewKey{Name: name, Tenant: tenant, By: skill.Local().ID, Scopes: splitScopes(scopes)}
@@ -194,7 +194,7 @@ func lifeFlag(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d <= 0 || d > auth.LongestLife {
-		return 0, usage("--expires %s: want a time with its unit, such as 720h, of at most %d h, or never", quote(s), int(auth.LongestLife.Hours()))
+		return 0, usage("--expires %s: invalid lifetime: use a duration such as 720h, at most %d h, or never", quote(s), int(auth.LongestLife.Hours()))
 	}
 	return d, nil
 }
@@ -204,8 +204,8 @@ func (a *app) keysListCommand() *cobra.Command {
 	var tenant string
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "Lists the keys, the newest first",
-		Long:    "Lists the keys, the newest first, those included that were revoked or have expired.",
+		Short:   "List the keys, newest first",
+		Long:    "List the keys, newest first, including revoked and expired ones.",
 		Example: "  openskill keys list --tenant acme",
 		Args:    takes(0, 0),
 	}
@@ -214,7 +214,7 @@ func (a *app) keysListCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"data": […]}`)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if tenant != "" && !auth.ValidTenant(tenant) {
-			return usage("--tenant %s: a tenant has 1 to 64 characters of A-Z, a-z, 0-9, and . _ : and -", quote(tenant))
+			return usage("--tenant %s: invalid tenant: use 1 to 64 of A-Z, a-z, 0-9, ., _, : and -", quote(tenant))
 		}
 		return a.withKeys(cmd.Context(), flags, false, func(keys *auth.Keys) error {
 			all, err := everyKey(cmd.Context(), keys, tenant)
@@ -273,8 +273,8 @@ func (a *app) keysShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "show ID",
-		Short:   "Shows what is known of a key",
-		Long:    "Shows what is known of a key, but not the key: that is not kept.",
+		Short:   "Show the details of a key",
+		Long:    "Show the details of a key, but not its secret: that is not stored.",
 		Example: "  openskill keys show pvgqyfyx5dc6zpxs",
 		Args:    takes(1, 1),
 	}
@@ -301,15 +301,15 @@ func (a *app) keysRotateCommand() *cobra.Command {
 	var overlap string
 	cmd := &cobra.Command{
 		Use:   "rotate ID",
-		Short: "Gives a key a new secret and shows it",
-		Long: `Gives a key a new secret and shows the key, this once. The one before stays good for
+		Short: "Rotate a key's secret and show it",
+		Long: `Give a key a new secret and show the key once. The old one stays valid for
 the overlap, in which its holder changes over; of keys before that one, none does. Id,
 tenant, scopes and the end of the key stay as they are.`,
 		Example: "  openskill keys rotate pvgqyfyx5dc6zpxs --overlap 1h",
 		Args:    takes(1, 1),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().Var(&word{&overlap, "TIME"}, "overlap", "how long the key before stays good, from 0s to 720h; default 24h")
+	cmd.Flags().Var(&word{&overlap, "TIME"}, "overlap", "time that the old key stays valid, from 0s to 720h; default: 24h")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id", "key", …}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id, err := keyID(cmd, args[0])
@@ -319,7 +319,7 @@ tenant, scopes and the end of the key stay as they are.`,
 		d := auth.DefaultOverlap
 		if cmd.Flags().Changed("overlap") {
 			if d, err = time.ParseDuration(overlap); err != nil || d < 0 || d > auth.LongestOverlap {
-				return usage("--overlap %s: want a time with its unit, such as 30m or 24h, from 0s to %d h", quote(overlap), int(auth.LongestOverlap.Hours()))
+				return usage("--overlap %s: invalid duration: use one such as 30m or 24h, from 0s to %d h", quote(overlap), int(auth.LongestOverlap.Hours()))
 			}
 		}
 		return a.withKeys(cmd.Context(), flags, false, func(keys *auth.Keys) error {
@@ -337,15 +337,15 @@ func (a *app) keysRevokeCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "revoke ID…",
-		Short: "Revokes keys, on every host within a second",
-		Long: `Revokes keys for good, on every host within a second. Calls, tasks, chat turns and MCP
+		Short: "Revoke keys on every host within one second",
+		Long: `Revoke keys permanently, on every host within one second. Calls, tasks, chat turns and MCP
 sessions of a key end within two seconds. Instead of the id the key itself is taken too,
 for whoever finds one where it should not be.`,
 		Example: "  openskill keys revoke pvgqyfyx5dc6zpxs",
 		Args:    takes(1, many),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a key")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ids := make([]string, len(args))
 		for i, arg := range args {

@@ -79,7 +79,7 @@ func TestKeysOfARunningHost(t *testing.T) {
 		t.Errorf("%s", stdout)
 	}
 	is(last.Key, skill.Unauthorized)
-	if _, stderr := runKeys(t, state, 1, "rotate", k.ID); !strings.Contains(stderr, "revoked or has expired") {
+	if _, stderr := runKeys(t, state, 1, "rotate", k.ID); !strings.Contains(stderr, "revoked or expired") {
 		t.Errorf("%s", stderr)
 	}
 
@@ -119,7 +119,7 @@ func TestKeysForPeople(t *testing.T) {
 			t.Errorf("%q is not in %s", want, stdout)
 		}
 	}
-	if !strings.Contains(stderr, "nobody can show this key again") {
+	if !strings.Contains(stderr, "this key cannot be shown again") {
 		t.Errorf("%s", stderr)
 	}
 	if stdout, _ := runKeys(t, state, 0, "list", "--tenant", "other"); strings.Contains(stdout, "acme") {
@@ -152,8 +152,8 @@ func TestWrongKeysCommands(t *testing.T) {
 		{2, create("--tenant", "anonymous"), "the tenant"},
 		{2, create("--tenant", "a b"), "the tenant"},
 		{2, create("--name", "a\x1b[31m"), "the name"},
-		{2, create("--expires", "720"), "want a time with its unit"},
-		{2, create("--expires", "0s"), "want a time with its unit"},
+		{2, create("--expires", "720"), "invalid lifetime"},
+		{2, create("--expires", "0s"), "invalid lifetime"},
 		{2, create("--expires", "87601h"), "at most 87600 h"},
 		{2, create("more"), "takes no arguments"},
 		{2, []string{"list", "--tenant", "*"}, "a tenant has"},

@@ -41,7 +41,7 @@ func (a *app) runLab(ctx context.Context, args []string) error {
 	}
 	if _, err := os.Stat(path); err != nil {
 		if path, err = exec.LookPath(name); err != nil {
-			return usage("openskill %s needs %s, which is not beside openskill or in PATH; build it in a checkout: make build", args[0], labProgram)
+			return usage("openskill %s needs %s, which was not found beside openskill or in PATH; build it in a checkout with make build", args[0], labProgram)
 		}
 	}
 	cmd := exec.CommandContext(ctx, path, args...)

@@ -17,7 +17,7 @@ func (a *app) mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve the skills over MCP on standard input and output",
-		Long: `Serves the skills to one MCP client, as lines of JSON on standard input and
+		Long: `Serve the skills to one MCP client, as JSON lines on standard input and
 output: the way in which clients start servers by themselves. Logs go to standard
 error. It ends with success when the input ends, once everything is answered, and
 on SIGTERM, when it cancels what is under way. A host that serves over HTTP

@@ -28,7 +28,7 @@ const maxModule = 64 << 20
 func readModule(name string) (b []byte, size int64, err error) {
 	f, info, err := openRegular(name)
 	if err != nil {
-		return nil, 0, usage("the module %s cannot be read: %v", quote(name), plain(err))
+		return nil, 0, usage("cannot read the module %s: %v", quote(name), plain(err))
 	}
 	defer f.Close()
 	size = info.Size()

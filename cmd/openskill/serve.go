@@ -24,12 +24,11 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the skills over HTTP",
-		Long: `Serves the skills over HTTP. When it is ready it prints one line with the address
+		Long: `Serve the skills over HTTP. When it is ready it prints one line with the address
 on standard output, and calls to copy. SIGTERM or SIGINT stops it: it accepts
 nothing new and lets calls finish for 10 seconds; a second signal ends it at once.
-SIGHUP reads the settings and the folders of skills again: what can change while it
-runs then holds, the rest is named in the log as waiting for a restart, and after
-anything wrong everything is as before.`,
+SIGHUP reloads the settings and the folders of skills. Settings that need a restart are
+named in the log. Invalid settings are rejected as a whole.`,
 		Example: "  openskill serve --listen 127.0.0.1:8000 --skills ./skills --data ./data",
 		Args:    takes(0, 0),
 	}

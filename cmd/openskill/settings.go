@@ -36,7 +36,7 @@ func bindSettings(cmd *cobra.Command, names ...string) *settingsFlags {
 			cmd.Flags().Lookup(s.Flag).NoOptDefVal = "1"
 		}
 	}
-	cmd.Flags().Var(&word{&f.file, "FILE"}, "config", "file of settings; default openskill.yaml, which need not exist")
+	cmd.Flags().Var(&word{&f.file, "FILE"}, "config", "settings file; default: openskill.yaml, if it exists")
 	return f
 }
 

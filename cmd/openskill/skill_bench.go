@@ -52,8 +52,8 @@ func (a *app) skillBenchCommand() *cobra.Command {
 	o := skillBenchOptions{n: &count{value: 200, low: 5, high: 100_000, name: "N"}}
 	cmd := &cobra.Command{
 		Use:   "bench FOLDER",
-		Short: "Measures calls of a skill",
-		Long: `Calls the skill in FOLDER many times with the input of one of its cases, through the
+		Short: "Benchmark calls of a skill",
+		Long: `Call the skill in FOLDER many times with the input of one of its cases, through the
 same door as a host but without HTTP, and prints the time of the first call, whose
 process has to begin, the minimum, the median and the 99th percentile of the others,
 and what a call took of fuel and memory. A fallback is measured in turn with it.
@@ -64,10 +64,10 @@ It ends after N calls of each, or after 30 seconds. Runtimes are made ready befo
 	}
 	flags := bindSettings(cmd, "data", "state", "python", "debug")
 	f := cmd.Flags()
-	f.Var(&word{&o.name, "NAME"}, "case", "the case whose input is sent; default: the first one")
+	f.Var(&word{&o.name, "NAME"}, "case", "case whose input is sent; default: the first one")
 	f.Var(&word{&o.file, "FILE"}, "cases", "the cases; default: "+cases.FileName+" in the folder")
 	f.Var(o.n, "n", "how many calls")
-	f.BoolVar(&o.noFallback, "no-fallback", false, "leave the skill's fallback out")
+	f.BoolVar(&o.noFallback, "no-fallback", false, "omit the skill's fallback")
 	f.BoolVar(&o.asJSON, "json", false, `print {"skill_id": …, "case": …, "variants": [{"runner": …, "p50_ns": …}]}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := a.load(flags)

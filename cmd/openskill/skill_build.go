@@ -31,8 +31,8 @@ func (a *app) skillBuildCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "build FOLDER",
-		Short: "Builds the module of a skill as its manifest says",
-		Long: `Builds the entry of the skill in FOLDER from the sources beside it, in the language
+		Short: "Build the module of a skill as its manifest says",
+		Long: `Build the entry of the skill in FOLDER from the sources beside it, in the language
 that the manifest names; with runtime extism, a plug-in:
 
   build: {language: go}       the main package of the folder

@@ -27,8 +27,8 @@ func (a *app) skillExportCommand() *cobra.Command {
 	o := &sharing{publishes: true}
 	cmd := &cobra.Command{
 		Use:   "export REFERENCE|FOLDER… --out FILE",
-		Short: "Writes skills into a bundle, for machines without a network",
-		Long: `Writes skills into one file, with their signatures: an OCI image layout as a tar. Each is
+		Short: "Export skills to a bundle, for machines without a network",
+		Long: `Write skills into one file, with their signatures: an OCI image layout as a tar. Each is
 a folder, or a reference to a registry. The same skills give the same bytes. Nobody's
 signature is verified here; openskill skill import does that.`,
 		Example: "  openskill skill export ./greeter registry.example.com/acme/counter:1.2.0 --out bundle.tar",
@@ -37,7 +37,7 @@ signature is verified here; openskill skill import does that.`,
 	o.settings = bindSettings(cmd, "state")
 	o.bindRemote(cmd)
 	f := cmd.Flags()
-	f.Var(&word{&out, "FILE"}, "out", "the bundle, which is replaced if it is there")
+	f.Var(&word{&out, "FILE"}, "out", "bundle file; replaced if it exists")
 	f.BoolVar(&asJSON, "json", false, `print {"path": …, "data": [{"skill_id": …, "version": …, "digest": …, "manifest": …, "signed": …}]}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if out == "" {
@@ -125,8 +125,8 @@ func (a *app) skillImportCommand() *cobra.Command {
 	o := &sharing{}
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Installs the skills of a bundle, or pushes them to a registry",
-		Long: `Installs all skills of a bundle of openskill skill export into the folder that --to
+		Short: "Install the skills of a bundle, or push them to a registry",
+		Long: `Install all skills of a bundle of openskill skill export into the folder that --to
 names, by the same rules as openskill skill pull: signatures, trust policy, openskill.lock.
 If one is refused none is installed. A publisher whom the policy binds to registries is
 accepted from a bundle only if the word bundle is among them.
@@ -141,7 +141,7 @@ signatures; those who pull them verify these.`,
 	o.bindPolicy(cmd, true)
 	f := cmd.Flags()
 	f.Var(&word{&dir, "DIR"}, "to", "the folder of skills")
-	f.Var(&word{&prefix, "HOST[/PREFIX]"}, "registry", "push the skills there, and install nothing")
+	f.Var(&word{&prefix, "HOST[/PREFIX]"}, "registry", "push the skills to this registry instead of installing them")
 	f.BoolVar(&asJSON, "json", false, `print {"data": […]}, as skill pull and skill push do`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.share(cmd, o, func(ctx context.Context, j *job) error {

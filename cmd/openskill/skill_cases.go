@@ -61,9 +61,9 @@ func (a *app) skillTestCommand() *cobra.Command {
 	var o testOptions
 	cmd := &cobra.Command{
 		Use:   "test FOLDER",
-		Short: "Calls a skill with its test cases",
-		Long: `Calls the skill in FOLDER, in the sandbox and by the same door as a host, with each
-case of its cases.yaml, and says where an answer is not the one that belongs to it:
+		Short: "Test a skill with its test cases",
+		Long: `Call the skill in FOLDER, in the sandbox, as a host would, with each
+case of its cases.yaml, and report every case whose result differs from the expected one:
 
   - name: greets by name
     input: {name: Ada}
@@ -93,9 +93,9 @@ TIMEOUT, or that is another one when it is asked again is not written, and its c
 	flags := bindSettings(cmd, "data", "state", "python", "debug")
 	f := cmd.Flags()
 	f.Var(&word{&o.file, "FILE"}, "cases", "the cases; default: "+cases.FileName+" in the folder")
-	f.Var(&word{&o.junit, "FILE"}, "junit", "write a report for CI systems there, in JUnit's XML")
-	f.BoolVar(&o.update, "update", false, "write the answers of now into the file of cases")
-	f.BoolVar(&o.noFallback, "no-fallback", false, "leave the skill's fallback out")
+	f.Var(&word{&o.junit, "FILE"}, "junit", "output file for a JUnit XML report")
+	f.BoolVar(&o.update, "update", false, "update the cases file with the current results")
+	f.BoolVar(&o.noFallback, "no-fallback", false, "omit the skill's fallback")
 	f.BoolVar(&o.asJSON, "json", false, `print {"skill_id": …, "passed": …, "failed": …, "cases": [{"name": …, "passed": …, "differences": […]}]}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := a.load(flags)

@@ -60,20 +60,20 @@ func (a *app) skillDevCommand() *cobra.Command {
 	var o devOptions
 	cmd := &cobra.Command{
 		Use:   "dev FOLDER",
-		Short: "Builds and tests a skill whenever its files change",
-		Long: `Builds the skill in FOLDER, calls it with its cases, and says what is another than in
-the last run: cases that broke, cases that were mended, answers that changed. Then it
-waits until files of the folder change, and does the same again. A change meanwhile
-begins the build anew. Ctrl-C ends it.
+		Short: "Build and test a skill whenever its files change",
+		Long: `Build the skill in FOLDER, call it with its cases, and report what differs from
+the last run: cases that broke, cases that were fixed, results that changed. Then
+wait until files of the folder change, and repeat. A change meanwhile
+restarts the build. Ctrl-C ends it.
 
-Hidden files, those of editors, and what builds write are not looked at.`,
+Hidden files, editor files and build output are ignored.`,
 		Example: "  openskill skill dev ./my-skill\n  openskill skill dev ./my-skill --once --json",
 		Args:    takes(1, 1),
 	}
 	flags := bindSettings(cmd, "data", "state", "python", "debug")
 	f := cmd.Flags()
-	f.BoolVar(&o.once, "once", false, "do it once and end, with the exit code of skill test")
-	f.BoolVar(&o.noFallback, "no-fallback", false, "leave the skill's fallback out")
+	f.BoolVar(&o.once, "once", false, "build and test once, and exit with the exit code of skill test")
+	f.BoolVar(&o.noFallback, "no-fallback", false, "omit the skill's fallback")
 	f.BoolVar(&o.asJSON, "json", false, `print a line for each run: {"run": …, "changed": […], "built": …, "report": …, "since": …}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := a.load(flags)

@@ -26,8 +26,8 @@ func (a *app) skillNewCommand() *cobra.Command {
 	all := strings.Join(scaffold.Languages(), ", ")
 	cmd := &cobra.Command{
 		Use:   "new NAME --lang LANGUAGE",
-		Short: "Begins a skill: a folder that builds and passes as it is",
-		Long: `Makes the folder NAME with a skill that greets somebody: skill.yaml, the program,
+		Short: "Create a skill from a template",
+		Long: `Create the folder NAME with a skill that greets somebody: skill.yaml, the program,
 cases.yaml with what it must answer, and a README.md. NAME is the skill's id: 1 to 64
 of a-z, 0-9, _ and single -. Nothing that is there is replaced.
 
@@ -42,7 +42,7 @@ of a-z, 0-9, _ and single -. Nothing that is there is replaced.
 	}
 	f := cmd.Flags()
 	f.Var(&word{&lang, "LANGUAGE"}, "lang", "one of "+all)
-	f.Var(&word{&dir, "DIR"}, "in", "the folder in which NAME is made; default: the current one")
+	f.Var(&word{&dir, "DIR"}, "in", "parent folder of NAME; default: the current one")
 	f.BoolVar(&asJSON, "json", false, `print {"skill_id": …, "language": …, "path": …, "files": […]}`)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		id, err := skill.ParseID(args[0])

@@ -70,8 +70,8 @@ func (a *app) skillPullCommand() *cobra.Command {
 	o := &sharing{}
 	cmd := &cobra.Command{
 		Use:   "pull [REFERENCE]",
-		Short: "Installs a skill from an OCI registry, once it is verified",
-		Long: `Installs a skill into the folder that --to names, as a folder with the skill's id, the
+		Short: "Install a verified skill from an OCI registry",
+		Long: `Install a skill into the folder that --to names, as a folder with the skill's id, the
 signature beside it. REFERENCE is HOST[:PORT]/REPOSITORY with :VERSION or @DIGEST behind it;
 without one it is the newest version. Before anything is changed, the signature is
 verified by the keys of --key or of a trust policy, and the files are checked as a host

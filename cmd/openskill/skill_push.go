@@ -29,8 +29,8 @@ func (a *app) skillPushCommand() *cobra.Command {
 	o := &sharing{publishes: true}
 	cmd := &cobra.Command{
 		Use:   "push FOLDER REFERENCE",
-		Short: "Pushes a skill to an OCI registry",
-		Long: `Pushes the skill in FOLDER to a registry, where REFERENCE is HOST[:PORT]/REPOSITORY. Its
+		Short: "Push a skill to an OCI registry",
+		Long: `Push the skill in FOLDER to a registry, where REFERENCE is HOST[:PORT]/REPOSITORY. Its
 tag is its version; --tag adds others. The skill must be built, and what a host would
 accept. The signature beside the folder goes along, if there is one.
 
@@ -47,9 +47,9 @@ and --password-stdin. Without TLS it speaks only with this machine.`,
 	o.settings = bindSettings(cmd, "state")
 	o.bindRemote(cmd)
 	f := cmd.Flags()
-	f.Var(&words{&more, "TAG"}, "tag", "one more tag, such as latest; may be given many times")
-	f.Var(&words{&o.keys, "KEY"}, "key", "the public key, or its .pub file, that the signature must be by; may be given many times")
-	f.BoolVar(&force, "force", false, "replace a version that is there with other files")
+	f.Var(&words{&more, "TAG"}, "tag", "additional tag, such as latest; repeatable")
+	f.Var(&words{&o.keys, "KEY"}, "key", "accepted public key, or its .pub file; repeatable")
+	f.BoolVar(&force, "force", false, "replace an existing version that has other files")
 	f.BoolVar(&asJSON, "json", false, `print {"skill_id": …, "version": …, "digest": …, "reference": …, "manifest": …, "tags": […], "signed": …, "changed": …, "left_out": […]}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ref, err := share.ParseReference(args[1])
@@ -93,8 +93,8 @@ func (a *app) skillSearchCommand() *cobra.Command {
 	o := &sharing{publishes: true}
 	cmd := &cobra.Command{
 		Use:   "search REGISTRY[/PREFIX] [WORDS…]",
-		Short: "Looks for skills in a registry",
-		Long: `Lists the skills of a registry below PREFIX that have all WORDS in their name or
+		Short: "Search for skills in a registry",
+		Long: `List the skills of a registry below PREFIX that have all WORDS in their name or
 description, with their versions. A registry that does not list what it has is said to
 be one: name the skill itself then. What a registry says of a skill is not verified;
 openskill skill pull does that.`,

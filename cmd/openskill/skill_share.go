@@ -45,21 +45,21 @@ const shareLimit = 15 * time.Minute
 // bindRemote gives a command the flags of those who speak with registries.
 func (o *sharing) bindRemote(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&o.plainHTTP, "plain-http", false, "speak without TLS, which is otherwise so only with this machine")
-	f.Var(&word{&o.username, "NAME"}, "username", "who asks; default: what the configuration file of Docker has for the registry")
+	f.BoolVar(&o.plainHTTP, "plain-http", false, "connect without TLS, also to other machines")
+	f.Var(&word{&o.username, "NAME"}, "username", "user name; default: from Docker's configuration file")
 	f.BoolVar(&o.password, "password-stdin", false, "read the password or token from standard input")
 	o.timeout.value = shareLimit
-	f.Var(&o.timeout, "timeout", "how long it may take in all")
+	f.Var(&o.timeout, "timeout", "time limit in total")
 }
 
 // bindPolicy gives a command the flags of those who accept skills.
 func (o *sharing) bindPolicy(cmd *cobra.Command, installs bool) {
 	f := cmd.Flags()
-	f.Var(&words{&o.keys, "KEY"}, "key", "a public key, or its .pub file, by which skills are accepted; may be given many times")
-	f.Var(&word{&o.policyFile, "FILE"}, "policy", "a trust policy, which says whose skills are accepted; default: OPENSKILL_TRUST_POLICY")
+	f.Var(&words{&o.keys, "KEY"}, "key", "accepted public key, or its .pub file; repeatable")
+	f.Var(&word{&o.policyFile, "FILE"}, "policy", "trust policy file; default: OPENSKILL_TRUST_POLICY")
 	if installs {
-		f.BoolVar(&o.unsigned, "allow-unsigned", false, "accept skills that nobody vouches for, or whose signature no key was given for")
-		f.BoolVar(&o.downgrade, "allow-downgrade", false, "accept a lower version than the one that is there")
+		f.BoolVar(&o.unsigned, "allow-unsigned", false, "accept unsigned skills and signatures by unknown keys")
+		f.BoolVar(&o.downgrade, "allow-downgrade", false, "accept a lower version than the installed one")
 	}
 }
 

@@ -30,7 +30,7 @@ type password struct {
 }
 
 func (p *password) bind(cmd *cobra.Command) {
-	cmd.Flags().Var(&word{&p.file, "FILE"}, "password-file", "the password is the first line of this file; default: it is asked for on the terminal")
+	cmd.Flags().Var(&word{&p.file, "FILE"}, "password-file", "file whose first line is the password; default: prompt on the terminal")
 }
 
 // read gives the password.
@@ -68,8 +68,8 @@ func (a *app) skillKeygenCommand() *cobra.Command {
 	out := "openskill.key"
 	cmd := &cobra.Command{
 		Use:   "keygen",
-		Short: "Makes a pair of keys, to sign skills with",
-		Long: `Makes a pair of keys in the format of minisign: the private one in the file that --out
+		Short: "Generate a signing key pair",
+		Long: `Generate a minisign key pair: the private one in the file that --out
 names, which is for you alone, and the public one beside it with .pub, which is for
 those who verify your skills. Nothing that is there is replaced.
 
@@ -80,7 +80,7 @@ memory. With --no-password it is not: whoever reads the file can sign as you.`,
 	}
 	p.bind(cmd)
 	f := cmd.Flags()
-	f.Var(&word{&out, "FILE"}, "out", "the private key; the public one gets .pub behind it")
+	f.Var(&word{&out, "FILE"}, "out", "private key file; the public key file has .pub appended")
 	f.BoolVar(&p.none, "no-password", false, "do not encrypt the private key")
 	f.BoolVar(&asJSON, "json", false, `print {"key": …, "key_id": …, "private": …, "public": …, "encrypted": …}`)
 	cmd.RunE = func(_ *cobra.Command, _ []string) error {
@@ -178,8 +178,8 @@ func (a *app) skillSignCommand() *cobra.Command {
 	o := &sharing{}
 	cmd := &cobra.Command{
 		Use:   "sign FOLDER --key FILE",
-		Short: "Signs the skill in a folder",
-		Long: `Signs what the skill in FOLDER is now: its id, its version and the digest of the files
+		Short: "Sign the skill in a folder",
+		Long: `Sign what the skill in FOLDER is now: its id, its version and the digest of the files
 that travel. The signature is written beside the folder, as FOLDER.minisig, and goes
 along with skill push and skill export. Sign again after each change.
 
@@ -191,7 +191,7 @@ and are not signed.`,
 	o.settings = bindSettings(cmd, "state")
 	p.bind(cmd)
 	f := cmd.Flags()
-	f.Var(&word{&keyFile, "FILE"}, "key", "the private key, of openskill skill keygen or of minisign -G")
+	f.Var(&word{&keyFile, "FILE"}, "key", "private key file of openskill skill keygen or minisign -G")
 	f.BoolVar(&asJSON, "json", false, `print {"skill_id": …, "version": …, "digest": …, "key": …, "signature": …, "left_out": […]}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if keyFile == "" {
@@ -262,8 +262,8 @@ func (a *app) skillVerifyCommand() *cobra.Command {
 	o := &sharing{}
 	cmd := &cobra.Command{
 		Use:   "verify FOLDER",
-		Short: "Says who signed the skill in a folder",
-		Long: `Verifies the signature beside FOLDER, FOLDER.minisig, over the files that are in the
+		Short: "Verify the signature of the skill in a folder",
+		Long: `Verify the signature beside FOLDER, FOLDER.minisig, over the files that are in the
 folder now, by the keys that --key names or those of a trust policy, and says who
 signed what. The exit code is 1 if nobody did who is accepted, or if anything was
 changed since.`,

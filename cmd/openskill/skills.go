@@ -39,8 +39,8 @@ func (a *app) skillsListCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list [FOLDER…]",
-		Short: "Lists the skills of this host, or of folders",
-		Long: `Lists the skills of the catalogue; with folders, those in them instead. What was
+		Short: "List the skills of this host or of folders",
+		Long: `List the skills of the catalogue; with folders, those in them instead. What was
 skipped, and why, goes to standard error.`,
 		Example: "  openskill skills list ./skills --json",
 	}
@@ -65,7 +65,7 @@ skipped, and why, goes to standard error.`,
 		}
 		a.problems(l.Problems)
 		if len(l.Data) == 0 && len(args) == 0 {
-			a.say("openskill: there are no skills here; --skills names their folder")
+			a.say("openskill: no skills found here; --skills names their folder")
 		}
 		s, err := a.load(flags)
 		if err != nil {
@@ -129,14 +129,14 @@ func (a *app) skillsShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show SKILL…",
-		Short: "Shows everything that a caller must know of a skill",
-		Long: `Shows skills with their schemas and limits. SKILL is an id of the catalogue, or
+		Short: "Show the details of a skill",
+		Long: `Show skills with their schemas and limits. SKILL is an id of the catalogue, or
 the path of a skill's folder.`,
 		Example: "  openskill skills show calculator\n  openskill skills show ./my-skill --json",
 		Args:    takes(1, many),
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir", "state")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a skill")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per skill")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		for _, name := range args {
 			d, err := a.find(flags, name)

@@ -93,8 +93,8 @@ func (a *app) skillsDecideCommand(enable bool) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "enable SKILL…",
-		Short: "Lets skills of the operator be called",
-		Long: `Lets skills be called, whatever their files say, and brings back those that were
+		Short: "Enable skills of the operator",
+		Long: `Enable skills, whatever their files say, and restore those that were
 deleted. Every host on the database has it within two seconds. Uploaded skills are
 enabled over HTTP.`,
 		Example: "  openskill skills enable calculator",
@@ -110,7 +110,7 @@ HTTP.`
 		act = (*definitions.Catalogue).Disable
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir", "state")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a skill")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per skill")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withDefinitions(cmd.Context(), flags, func(all *definitions.Catalogue) error {
 			for _, id := range args {
@@ -159,8 +159,8 @@ func (a *app) skillsUpdateCommand() *cobra.Command {
 	tokens, duration, rate := count{high: 1_000_000_000, name: "N"}, count{high: 1_000_000_000, name: "N"}, count{high: 1_000_000_000, name: "N"}
 	cmd := &cobra.Command{
 		Use:   "update SKILL",
-		Short: "Changes what is so of a skill of the operator",
-		Long: `Changes description and cost metadata of a skill. What is changed stays so, whatever
+		Short: "Change the settings of an operator's skill",
+		Long: `Change description and cost metadata of a skill. What is changed stays so, whatever
 the skill's files say later, until --reset gives it back to them: description,
 cost_metadata or is_enabled, with commas between them.`,
 		Example: `  openskill skills update calculator --rate-limit 30
@@ -168,11 +168,11 @@ cost_metadata or is_enabled, with commas between them.`,
 		Args: takes(1, 1),
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir", "state")
-	cmd.Flags().Var(&word{&description, "TEXT"}, "description", "what callers and models read of it")
-	cmd.Flags().Var(&rate, "rate-limit", "calls a minute; 0 for no limit of its own")
+	cmd.Flags().Var(&word{&description, "TEXT"}, "description", "description for callers and models")
+	cmd.Flags().Var(&rate, "rate-limit", "calls per minute; 0: no limit of its own")
 	cmd.Flags().Var(&tokens, "tokens", "estimated tokens of a call")
-	cmd.Flags().Var(&duration, "duration-ms", "estimated time of a call, in ms")
-	cmd.Flags().Var(&word{&reset, "NAMES"}, "reset", "what the skill's files are to say again")
+	cmd.Flags().Var(&duration, "duration-ms", "estimated duration of a call in ms")
+	cmd.Flags().Var(&word{&reset, "NAMES"}, "reset", "fields to reset to the values in the skill's files")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the skill as one JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		change := map[string]any{}
@@ -236,8 +236,8 @@ func resetIn(change map[string]any, reset string) error {
 func (a *app) skillsDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete SKILL…",
-		Short: "Takes skills of the operator away",
-		Long: `Takes skills out of the catalogue of every host on the database. What was made by
+		Short: "Delete skills of the operator",
+		Long: `Remove skills from the catalogue of every host on the database. What was made by
 create is removed; what files define stays away until openskill skills enable brings
 it back. Files are not touched.`,
 		Example: "  openskill skills delete calculator",
@@ -265,8 +265,8 @@ func (a *app) skillsCreateCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "create FILE",
-		Short: "Defines a skill of the operator",
-		Long: `Defines a skill: FILE, or - for standard input, is a JSON object in the form of one
+		Short: "Create a skill of the operator",
+		Long: `Create a skill: FILE, or - for standard input, is a JSON object in the form of one
 entry of a skills.yaml, with name, description, input_schema and output_schema. Its
 code is the script {name}.py of the CLI folder or, where it has type, runtime and
 entry, the folder of its name among the skills. Until that is there the skill is

@@ -34,8 +34,8 @@ func (a *app) skillsCheckCommand() *cobra.Command {
 	var asJSON, quiet bool
 	cmd := &cobra.Command{
 		Use:   "check FOLDER…",
-		Short: "Says what the scripts of skills need, and whether the sandbox has it",
-		Long: `Says before anything runs what the scripts of Agent Skills need: modules, packages,
+		Short: "Check whether the sandbox has what the scripts of skills need",
+		Long: `Check, before anything runs, what the scripts of Agent Skills need: modules, packages,
 other programs, threads, sockets, files outside their folder. Nothing of a folder is
 run. FOLDER is a skill's own, with a SKILL.md in it, or one of skills.
 
@@ -54,7 +54,7 @@ The exit code is 1 if a script cannot run.`,
 	}
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"verdict": …, "folders": […]}`)
-	cmd.Flags().BoolVar(&quiet, "quiet", false, "leave out what is no obstacle")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "show obstacles only")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		all := preflights{Verdict: preflight.Runs, Folders: []preflighted{}}
 		var folders []string

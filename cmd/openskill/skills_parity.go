@@ -21,8 +21,8 @@ func (a *app) skillsParityCommand() *cobra.Command {
 	var cases string
 	cmd := &cobra.Command{
 		Use:   "parity FOLDER --cases FILE",
-		Short: "Runs scripts on this machine and in the sandbox, and compares",
-		Long: `Runs each case twice, by this machine's own Python and in the sandbox, each time in
+		Short: "Compare runs of scripts on this machine and in the sandbox",
+		Long: `Run each case twice, by this machine's own Python and in the sandbox, each time in
 a copy of the folder, and compares standard output, the exit code, and the files
 that were made or changed, by SHA-256. Standard error is not compared.
 

@@ -24,7 +24,7 @@ func (a *app) skillsTrustCommand() *cobra.Command {
 	var digest string
 	cmd := &cobra.Command{
 		Use:   "trust SKILL",
-		Short: "Trust a pulled skill as its folder is now",
+		Short: "Trust a pulled skill with its current files",
 		Long: `Trust a skill that came from elsewhere, as if it were your own: it may have what only
 trusted skills may, and its scripts may read the data folder. The trust is for the folder
 as it is now: after any change the skill is a stranger's again.
@@ -37,7 +37,7 @@ again within seconds, and other skills when it reloads or starts.`,
 		Args:    takes(1, 1),
 	}
 	flags := bindSettings(cmd, append([]string{"cli-dir"}, agentSettings...)...)
-	cmd.Flags().Var(&word{&digest, "DIGEST"}, "digest", "digest that the folder must have; openskill skills show prints it")
+	cmd.Flags().Var(&word{&digest, "DIGEST"}, "digest", "expected digest of the folder, as openskill skills show prints it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, err := skill.ParseID(args[0])
 		if err != nil {
@@ -149,8 +149,8 @@ func (a *app) foldersOf(ctx context.Context, s *config.Settings, name skill.ID) 
 func (a *app) skillsUntrustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "untrust SKILL…",
-		Short: "Take back the trust in skills",
-		Long: `Take back what openskill skills trust recorded. The skills are strangers' again: for a
+		Short: "Revoke the trust in skills",
+		Long: `Revoke what openskill skills trust recorded. The skills are strangers' again: for a
 host that runs, Agent Skills within seconds, other skills when it reloads or starts.`,
 		Example: "  openskill skills untrust greeter",
 		Args:    takes(1, many),

@@ -31,8 +31,8 @@ func (a *app) skillsValidateCommand() *cobra.Command {
 	var asJSON, upload bool
 	cmd := &cobra.Command{
 		Use:   "validate FOLDER|ARCHIVE…",
-		Short: "Prints every problem of skills with file and line",
-		Long: `Prints every problem of the skills in folders, one a line: file:line: message. A
+		Short: "Print all problems of skills with file and line",
+		Long: `Print every problem of the skills in folders, one a line: file:line: message. A
 folder is a skill's own, or one of skills: with a skill.yaml, or a SKILL.md, which is
 held against the specification of Agent Skills, or both. A module that is there is
 checked too; one that is still to be built is no problem. The exit code is 1 if there
@@ -48,7 +48,7 @@ or run. With --upload a folder is looked at in the same way.`,
 	}
 	flags := bindSettings(cmd, "") // --config alone: caps come from the environment or a file
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"valid": …, "folders": […], "problems": […], "warnings": […], "uploads": […]}`)
-	cmd.Flags().BoolVar(&upload, "upload", false, "look at folders as at uploads of strangers")
+	cmd.Flags().BoolVar(&upload, "upload", false, "check folders like uploads of strangers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		v := verdict{Valid: true, Problems: []registry.Problem{}, Warnings: []registry.Problem{}, Uploads: []admission{}}
 		for _, name := range args {

@@ -17,7 +17,7 @@ func (a *app) toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools [FOLDER…]",
 		Short: "Print the skills as tools for a model provider",
-		Long: `Prints the enabled skills of the catalogue as tools for models, and the tools by which
+		Long: `Print the enabled skills of the catalogue as tools for models, and the tools by which
 they load, read and run Agent Skills where there are any; with folders, of those in
 them instead. What a vendor refuses in a schema is said in another way for it, or
 left out: the host checks every call against the skill's own schema.`,

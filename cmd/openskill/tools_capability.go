@@ -45,8 +45,8 @@ func (a *app) capabilityImportCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Makes a skill of a function, or skills of a capability registry",
-		Long: `Makes a skill of a function of FILE.py, or one of each capability of a
+		Short: "Create a skill from a function, or skills from a capability registry",
+		Long: `Create a skill from a function of FILE.py, or one from each capability of a
 capability_registry.json, in folders of their ids. The schema of the input is made of
 type hints, docstring and defaults; the code is read in the sandbox and not executed.
 Files beside it that it imports go with it.
@@ -59,8 +59,8 @@ the same.`,
 		Args: takes(1, 1),
 	}
 	flags := bindSettings(cmd, "skills", "state")
-	cmd.Flags().Var(&word{&function, "NAME"}, "function", "the function, or of a registry the one capability; default: the only public one, or main, and of a registry all")
-	cmd.Flags().Var(&word{&out, "DIR"}, "out", "the folder in which the skills are put; default: the folder of skills of the settings")
+	cmd.Flags().Var(&word{&function, "NAME"}, "function", "function, or capability of a registry; default: the only public function or main, or all capabilities")
+	cmd.Flags().Var(&word{&out, "DIR"}, "out", "target folder; default: the folder of skills of the settings")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"skills": […], "problems": […]}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := a.load(flags)
@@ -80,8 +80,8 @@ func (a *app) capabilityShowCommand() *cobra.Command {
 	var asJSON, arguments bool
 	cmd := &cobra.Command{
 		Use:   "show FILE",
-		Short: "Shows the schemas that would be made of a function, a registry or a command line",
-		Long: `Shows the schemas that import would make of the functions of FILE.py or of a
+		Short: "Show the schemas for a function, a registry or a command line",
+		Long: `Show the schemas that import would make of the functions of FILE.py or of a
 capability_registry.json. With --arguments it is the schema of the command line that a
 script reads by argparse; "partial" says that its parser was not followed to the end.`,
 		Example: `  openskill capability show tools.py --function add

@@ -82,7 +82,7 @@ the sums of go.sum. Licences are not recorded there, so that it names none.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&sbom, "sbom", false, "print a bill of materials, in JSON")
-	cmd.Flags().Var(&word{&of, "FILE"}, "of", "of this binary of openskill instead, which may be one for another machine")
+	cmd.Flags().Var(&word{&of, "FILE"}, "of", "other openskill binary to inspect, also for another machine")
 	cmd.MarkFlagsMutuallyExclusive("json", "sbom")
 	return cmd
 }

@@ -398,7 +398,7 @@ func TestFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = egress.New(nil).Do(t.Context(), rules(t, "http://"+to), &egress.Request{URL: "http://" + to}, nil)
-	wantCode(t, err, skill.ToolInvocationError, "cannot be reached")
+	wantCode(t, err, skill.ToolInvocationError, "unreachable")
 	c := egress.New(&egress.Options{Resolver: &egresstest.Resolver{}})
 	_, err = c.Do(t.Context(), rules(t, "http://a.example"), &egress.Request{URL: "http://a.example"}, nil)
 	wantCode(t, err, skill.ToolInvocationError, "a.example", "cannot be resolved")

@@ -261,14 +261,14 @@ func TestN02EndlessRedirects(t *testing.T) {
 	})
 	c, _, _ := world(s, egress.Options{})
 	_, err := c.Do(t.Context(), rules(t, "http://a.example"), &egress.Request{URL: "http://a.example"}, nil)
-	wantCode(t, err, skill.ToolInvocationError, "more than 3 times")
+	wantCode(t, err, skill.ToolInvocationError, "more than 3 redirects")
 	if asked.Load() != 4 {
 		t.Errorf("%d requests, want 4", asked.Load())
 	}
 	asked.Store(0)
 	c, _, _ = world(s, egress.Options{MaxRedirects: -1})
 	_, err = c.Do(t.Context(), rules(t, "http://a.example"), &egress.Request{URL: "http://a.example"}, nil)
-	wantCode(t, err, skill.ToolInvocationError, "more than 0 times")
+	wantCode(t, err, skill.ToolInvocationError, "more than 0 redirects")
 	if asked.Load() != 1 {
 		t.Errorf("%d requests, want 1", asked.Load())
 	}

@@ -46,7 +46,7 @@ func TestChoose(t *testing.T) {
 		"P02 zero trust and no runner":   {primary: skill.Target{Kind: "cli:exec"}, code: skill.Forbidden, message: "outside the sandbox"},
 		"not ready, no fallback":         {trust: skill.Trusted, primary: wasm, wasmErr: missing, code: skill.NotFound, message: "is not built"},
 		"not ready, hidden code":         {trust: skill.Trusted, primary: cli, cliErr: noPython, code: skill.ToolInvocationError, message: "there is no python3"},
-		"neither ready":                  {trust: skill.Trusted, primary: wasm, fallback: &cli, wasmErr: missing, cliErr: noPython, code: skill.ToolInvocationError, message: "fallback cli:python: there is no python3"},
+		"neither ready":                  {trust: skill.Trusted, primary: wasm, fallback: &cli, wasmErr: missing, cliErr: noPython, code: skill.ToolInvocationError, message: "fallback: cli:python: there is no python3"},
 		"unknown kind":                   {trust: skill.Trusted, primary: skill.Target{Kind: "wasm:ruby"}, code: skill.ToolInvocationError, message: "available: cli:python, wasm:wasi"},
 		"a foreign error stays inside":   {trust: skill.Trusted, primary: wasm, wasmErr: errors.New("open /srv/x"), code: skill.ToolInvocationError, message: "wasm:wasi is not ready"},
 	} {

@@ -73,7 +73,7 @@ func Parse(src []byte) ([]Case, []Problem) {
 		text, _ := safeyaml.JSON(n) // a part of what was read
 		c := r.read(text)
 		if seen[c.Name] {
-			r.report("there are two cases named %s", safeyaml.Quote(c.Name))
+			r.report("duplicate case name %s", safeyaml.Quote(c.Name))
 		}
 		seen[c.Name] = true
 		all = append(all, c)
@@ -160,7 +160,7 @@ func (r *reader) error(b []byte) *Error {
 		})
 	}
 	if e.Code = skill.Code(code); !e.Code.Known() {
-		r.report("error needs a code that there is, such as INVALID_ARGUMENT, and not %s", safeyaml.Quote(code))
+		r.report("unknown error code %s: use a code such as INVALID_ARGUMENT", safeyaml.Quote(code))
 	}
 	return e
 }

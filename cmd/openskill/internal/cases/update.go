@@ -65,7 +65,7 @@ func Write(src []byte, now Case) ([]byte, error) {
 		}
 	}
 	if at < 0 {
-		return nil, fmt.Errorf("there is no case %s any more", safeyaml.Quote(now.Name))
+		return nil, fmt.Errorf("case %s no longer exists", safeyaml.Quote(now.Name))
 	}
 	old := "data"
 	if list[at].Error != nil {

@@ -54,7 +54,7 @@ func Builds(name string) bool {
 }
 
 // ErrThere says that the folder of a new skill exists already.
-var ErrThere = errors.New("there is something of that name already")
+var ErrThere = errors.New("a file or folder of this name already exists")
 
 // Write makes the folder dir, which must not be there, with the skill id in a language,
 // and gives the files, with slashes. All of it is there at the end, or nothing.
