@@ -137,7 +137,7 @@ func TestClockEnds(t *testing.T) {
 	h := open(t, plan{roots: []string{root}})
 	id := h.ran(t, "slow", `{}`)
 	_, err := h.replayer.Replay(t.Context(), skill.Local(), id)
-	if skill.CodeOf(err) != skill.Conflict || !strings.Contains(err.Error(), "the clock") {
+	if skill.CodeOf(err) != skill.Conflict || !strings.Contains(err.Error(), "a timeout") {
 		t.Error(err)
 	}
 }
