@@ -304,6 +304,9 @@ func executionLines(e *audit.Execution) string {
 	}
 	line("runner", string(f.Runner))
 	line("used", fmt.Sprintf("%d ms, fuel %d, memory %d bytes, %d tokens", f.DurationMS, f.Fuel, f.MemoryPeak, f.Tokens))
+	if f.Reported > 0 {
+		line("reported", fmt.Sprintf("%d tokens, by the skill's own word", f.Reported))
+	}
 	return b.String()
 }
 

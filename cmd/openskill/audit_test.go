@@ -52,7 +52,7 @@ func recorded(t *testing.T) (state string, acme []string) {
 			ExecutionID: fmt.Sprintf("0198c2f0-0000-7000-8000-%012d", i), Tenant: tenant, Principal: "key:ci", PrincipalType: skill.Agent,
 			TraceID: fmt.Sprint("trace-", i), Session: "0198c2f0-0000-7000-8000-000000000099", Skill: "echo", Version: "0.1.0", Digest: "sha256:00",
 		}
-		f := &audit.Finished{Status: audit.Success, Runner: skill.WasmWASI, Fuel: 7, DurationMS: 1}
+		f := &audit.Finished{Status: audit.Success, Runner: skill.WasmWASI, Fuel: 7, Tokens: 5, Reported: 1500, DurationMS: 1}
 		if i%4 == 3 {
 			f.Status, f.Code, f.Message = audit.TimedOut, skill.Timeout, "the skill did not finish within its limit of 1 ms"
 		}
@@ -152,7 +152,7 @@ func TestAuditShow(t *testing.T) {
 	stdout, _ := runAudit(t, state, 0, "show", acme[1], acme[9])
 	for _, want := range []string{
 		"status      timeout\ncode        TIMEOUT\n", "tenant      acme\n", "principal   key:ci (agent)\n", `: {"text":"hello","password":"[redacted]"}`,
-		"the skill did not finish within its limit of 1 ms", "used        1 ms, fuel 7,", "status      running\n", "session     0198c2f0-0000-7000-8000-000000000099, iteration 0\n",
+		"the skill did not finish within its limit of 1 ms", "used        1 ms, fuel 7, memory 0 bytes, 5 tokens\nreported    1500 tokens, by the skill's own word\n", "status      running\n", "session     0198c2f0-0000-7000-8000-000000000099, iteration 0\n",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is not in\n%s", want, stdout)

@@ -66,7 +66,8 @@ type Finished struct {
 	Fuel        uint64         `json:"fuel"`
 	MemoryPeak  uint64         `json:"memory_peak"` // bytes
 	DurationMS  int64          `json:"duration_ms"`
-	Tokens      int            `json:"tokens"` // of models, by the agent
+	Tokens      int            `json:"tokens"`                    // of models, by the agent
+	Reported    int            `json:"reported_tokens,omitempty"` // tokens by the skill's own word, by which nothing is decided; 0: none
 	Output      Payload        `json:"output"`
 	Artifacts   []ArtifactInfo `json:"artifacts,omitempty"`
 	Unlisted    *Unlisted      `json:"unlisted,omitempty"` // artifacts that are not among Artifacts; nil: all are

@@ -9,9 +9,10 @@
 //
 // Exit code 0: standard output is one JSON object. It is the result's data, or a
 // whole result where it has a boolean "success", one of "data" and "error", and no
-// other keys than skill_id, trace_id, meta. Another exit code: such a result with
-// "success": false, or {"error": {…}}, gives the error; anything else is
-// GUEST_EXIT with the end of standard error.
+// other keys than skill_id, trace_id, meta, token_usage and duration_ms. Another exit
+// code: such a result with "success": false, or {"error": {…}}, gives the error;
+// anything else is GUEST_EXIT with the end of standard error. token_usage goes on
+// record, where it is a whole number, and counts for nothing.
 //
 // The error's code may be a name or a number (an HTTP status). A guest may say
 // INVALID_ARGUMENT, FORBIDDEN_PATH, NETWORK_DENIED, NOT_FOUND, CONFLICT, INTERNAL and

@@ -441,6 +441,9 @@ func TestWholeResults(t *testing.T) {
 		"only a success":            {`{"success":true}`, `{"success":true}`, false},
 		"data with success as text": {`{"success":"yes","data":{}}`, `{"success":"yes","data":{}}`, false},
 		"more keys than a result":   {`{"success":true,"data":{},"x":1}`, `{"success":true,"data":{},"x":1}`, false},
+		"as the agent service has":  {`{"success":true,"data":{"mean":1},"error":null,"token_usage":7,"duration_ms":100}`, `{"mean":1}`, false},
+		"with odd tokens":           {`{"success":true,"data":{"mean":1},"token_usage":{"total":[]}}`, `{"mean":1}`, false},
+		"data with tokens":          {`{"mean":1,"token_usage":7}`, `{"mean":1,"token_usage":7}`, false},
 		"data that is failed":       {`{"error":{"code":1}}`, `{"error":{"code":1}}`, false},
 		"keys of another case":      {`{"mean":1,"Mean":"x"}`, `{"mean":1,"Mean":"x"}`, false},
 	} {

@@ -35,6 +35,7 @@ type outcome struct {
 	data      json.RawMessage
 	guest     *skill.ResultError // what the guest reported, nil for success
 	truncated bool
+	tokens    int // that the guest says it used; 0: none
 }
 
 // read turns what a run left behind into data or an error. The host's own word
@@ -184,8 +185,11 @@ func (d *Dispatcher) lines(stderr []byte, folder string) string {
 	return text
 }
 
-// envelopeKeys are the keys of a whole result.
-var envelopeKeys = map[string]bool{"success": true, "skill_id": true, "trace_id": true, "data": true, "error": true, "meta": true}
+// envelopeKeys are the keys of a whole result; the last two are those of the agent service's
+// SkillResult.
+var envelopeKeys = map[string]bool{
+	"success": true, "skill_id": true, "trace_id": true, "data": true, "error": true, "meta": true, "token_usage": true, "duration_ms": true,
+}
 
 // isEnvelope reports whether an object is a whole result and not data that happens
 // to hold a field of such a name.
@@ -231,7 +235,7 @@ func (d *Dispatcher) envelope(s *registry.Skill, raw []byte, o map[string]any) (
 		if !ok {
 			return invalid(`has "success": false but no "error" object`)
 		}
-		return outcome{guest: d.guestError(s, e), truncated: truncated}, nil
+		return outcome{guest: d.guestError(s, e), truncated: truncated, tokens: tokensOf(o)}, nil
 	}
 	if o["error"] != nil {
 		return invalid(`has "success": true together with an "error"`)
@@ -241,8 +245,19 @@ func (d *Dispatcher) envelope(s *registry.Skill, raw []byte, o map[string]any) (
 		return invalid(`has "success": true but no "data" object`)
 	}
 	out, err := d.data(s, raw, data)
-	out.truncated = truncated
+	out.truncated, out.tokens = truncated, tokensOf(o)
 	return out, err
+}
+
+// tokensOf is what a whole result says of tokens; 0 where that is no whole number of 31 bits,
+// as many as a column has.
+func tokensOf(o map[string]any) int {
+	n, _ := o["token_usage"].(json.Number)
+	tokens, err := strconv.ParseUint(n.String(), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int(tokens)
 }
 
 // data checks the data of a success.

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -49,6 +50,63 @@ func (b *book) Finished(ctx context.Context, of *audit.Started, f *audit.Finishe
 
 func unavailable() error {
 	return &skill.Error{Op: "test", Code: skill.AuditUnavailable, Message: "the record cannot be written"}
+}
+
+// What a skill says of the tokens that it used is on record beside those that the host has
+// counted, and is no more than a number. What is not one is left out, and the call goes on.
+func TestReportedTokensAreOnRecord(t *testing.T) {
+	for name, c := range map[string]struct {
+		said string
+		want int
+	}{
+		"nothing":       {``, 0},
+		"a number":      {`, "token_usage": 1500`, 1500},
+		"zero":          {`, "token_usage": 0`, 0},
+		"the most":      {`, "token_usage": 2147483647`, 2147483647},
+		"more":          {`, "token_usage": 2147483648`, 0},
+		"far more":      {`, "token_usage": ` + strings.Repeat("9", 200), 0},
+		"negative":      {`, "token_usage": -1`, 0},
+		"a fraction":    {`, "token_usage": 1.5`, 0},
+		"an exponent":   {`, "token_usage": 1e3`, 0},
+		"a text":        {`, "token_usage": "1500"`, 0},
+		"null":          {`, "token_usage": null`, 0},
+		"true":          {`, "token_usage": true`, 0},
+		"an object":     {`, "token_usage": {"total_tokens": 1500, "more": 1}`, 0},
+		"a long object": {`, "token_usage": {"x": "` + strings.Repeat("x", 1_000_000) + `"}`, 0},
+		"deep":          {`, "token_usage": ` + strings.Repeat("[", 200) + strings.Repeat("]", 200), 0},
+	} {
+		for _, success := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, success), func(t *testing.T) {
+				var b book
+				var left skill.Usage
+				h := open(t, func(o *Options) { o.Recorder, o.Quotas = &b, leaves(func(u skill.Usage) { left = u }) })
+				result := `{"success": true, "data": {"mean": 2}`
+				if !success {
+					result = `{"success": false, "error": {"code": "NOT_FOUND", "message": "m"}`
+				}
+				h.wasm.Answer = fakerunner.Always(skill.Reply{Stdout: []byte(result + c.said + `, "duration_ms": 3}`), Usage: skill.Usage{Fuel: 5}})
+				req := ask("plain", `{}`)
+				req.Turn = skill.Turn{Session: "0190-s", Tokens: 17}
+				r := h.Invoke(context.Background(), skill.Local(), req)
+				if r.Success != success || success && string(r.Data) != `{"mean": 2}` || !success && r.Error.Code != skill.NotFound {
+					t.Fatalf("%s %+v", r.Data, r.Error)
+				}
+				if f := b.finished[0]; f.Reported != c.want || f.Tokens != 17 {
+					t.Errorf("%d reported, %d counted; want %d and 17", f.Reported, f.Tokens, c.want)
+				}
+				if left != (skill.Usage{Fuel: 5}) {
+					t.Errorf("quotas are told %+v", left)
+				}
+			})
+		}
+	}
+}
+
+// leaves are quotas with room for everything.
+type leaves func(skill.Usage)
+
+func (l leaves) Enter(context.Context, skill.Principal, string, skill.ID, int, uint64) (func(skill.Usage), error) {
+	return l, nil
 }
 
 func TestRunsAreOnRecord(t *testing.T) {

@@ -40,7 +40,8 @@ type View struct {
 	Fuel       *uint64    `json:"fuel_used,omitempty"`
 	MemoryPeak *uint64    `json:"memory_peak_bytes,omitempty"`
 	Tokens     *int       `json:"tokens,omitempty"`
-	Error      *Failure   `json:"error,omitempty"` // missing of a success
+	Reported   int        `json:"reported_tokens,omitempty"` // by the skill's own word; missing where it gave none
+	Error      *Failure   `json:"error,omitempty"`           // missing of a success
 
 	Limits    skill.LimitsJSON `json:"limits"`
 	Input     audit.Payload    `json:"input"`
@@ -236,7 +237,7 @@ func viewOf(e *audit.Execution) *View {
 		return v
 	}
 	at := f.Time.UTC()
-	v.FinishedAt, v.DurationMS, v.Fuel, v.MemoryPeak, v.Tokens = &at, &f.DurationMS, &f.Fuel, &f.MemoryPeak, &f.Tokens
+	v.FinishedAt, v.DurationMS, v.Fuel, v.MemoryPeak, v.Tokens, v.Reported = &at, &f.DurationMS, &f.Fuel, &f.MemoryPeak, &f.Tokens, f.Reported
 	v.Runner, v.Output, v.Unlisted = f.Runner, &f.Output, f.Unlisted
 	if f.Code != "" {
 		v.Error = &Failure{f.Code, f.Message}

@@ -185,7 +185,8 @@ type Execution struct {
 	Fuel          uint64              `json:"fuel_used"`
 	MemoryPeak    uint64              `json:"memory_peak_bytes"`
 	Tokens        int                 `json:"tokens"`
-	Error         *skill.ResultError  `json:"error"` // code and message; nil of a success
+	Reported      int                 `json:"reported_tokens"` // by the skill's own word, unchecked; 0: none
+	Error         *skill.ResultError  `json:"error"`           // code and message; nil of a success
 	Limits        skill.LimitsJSON    `json:"limits"`
 	Input         Payload             `json:"input"`
 	Output        *Payload            `json:"output"`

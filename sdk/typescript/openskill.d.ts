@@ -506,6 +506,8 @@ export type Execution = {
   principal_type: "operator" | "human" | "agent" | "anonymous";
   /** The execution that this one replays. */
   replay_of?: string;
+  /** Tokens by the word of the skill (token_usage of its result), missing where it gave none. The host does not check it, and no budget or quota counts it. */
+  reported_tokens?: number;
   /** Of a call with `Prefer: respond-async`, while it is kept. */
   result?: SkillSuccess | SkillFailure;
   /** The size of the result. Only with `result_head`. */

@@ -122,6 +122,7 @@ class Execution(TypedDict, total=False):
     fuel_used: int
     memory_peak_bytes: int
     tokens: int
+    reported_tokens: int
     error: ResultError
     limits: Limits
     input: Payload
