@@ -14,8 +14,7 @@ CREATE TABLE agent.approvals (
 CREATE INDEX approvals_asks ON agent.approvals (asks, id);
 CREATE INDEX approvals_tenant ON agent.approvals (tenant, state, id);
 CREATE INDEX approvals_skill ON agent.approvals (tenant, skill, approved_at) WHERE approved_at IS NOT NULL;
-INSERT INTO agent.revisions (topic, revision) VALUES ('approvals', 0);
+INSERT INTO agent.revisions (topic, revision) VALUES ('approvals', 0) ON CONFLICT DO NOTHING; -- it stays below
 
 -- +goose Down
-DELETE FROM agent.revisions WHERE topic = 'approvals';
 DROP TABLE agent.approvals;

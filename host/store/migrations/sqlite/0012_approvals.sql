@@ -14,8 +14,7 @@ CREATE TABLE approvals (
 CREATE INDEX approvals_asks ON approvals (asks, id);
 CREATE INDEX approvals_tenant ON approvals (tenant, state, id);
 CREATE INDEX approvals_skill ON approvals (tenant, skill, approved_at) WHERE approved_at IS NOT NULL;
-INSERT INTO revisions (topic, revision) VALUES ('approvals', 0);
+INSERT INTO revisions (topic, revision) VALUES ('approvals', 0) ON CONFLICT DO NOTHING; -- it stays below
 
 -- +goose Down
-DELETE FROM revisions WHERE topic = 'approvals';
 DROP TABLE approvals;
