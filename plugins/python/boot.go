@@ -18,6 +18,9 @@ var waitsScript string
 //go:embed glibc.py
 var glibcScript string
 
+//go:embed hashes.py
+var hashesScript string
+
 //go:embed modes.py
 var modesScript string
 
@@ -32,7 +35,9 @@ const bootFile = "/openskill/boot.py"
 
 // Prelude is what scripts begin with, so that WASI does as Linux does: those that are
 // compiled ahead of time, too.
-func Prelude() string { return waitsScript + "\n" + glibcScript + "\n" + modesScript + "\n" }
+func Prelude() string {
+	return waitsScript + "\n" + glibcScript + "\n" + modesScript + "\n" + hashesScript + "\n"
+}
 
 // boot is that file, for a runtime.
 func boot(runtime string) []byte {

@@ -24,7 +24,8 @@
 // waits.py makes locks and queues those of one thread: a wait with a timeout sleeps and
 // times out, and one that nothing can end is a RuntimeError. glibc.py does what the C
 // library of WASI silently does otherwise than that of Linux: dates and names of locales.
-// modes.py remembers permission bits, which WASI has not.
+// modes.py remembers permission bits, which WASI has not. hashes.py has what hashlib takes
+// from OpenSSL alone.
 //
 // There are no threads, processes, sockets or signals, and no ssl, ctypes or
 // packages from pip beside those of the runtime.
