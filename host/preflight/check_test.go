@@ -114,7 +114,19 @@ func TestPython(t *testing.T) {
 		{
 			name: "names that this Python lacks", text: "import hashlib, locale, time\nfrom bs4 import BeautifulSoup\nBeautifulSoup(x, 'html.parser')\nlocale.setlocale(locale.LC_ALL, '')\ntime.tzset()\nhashlib.pbkdf2_hmac('sha256', b'', salt, 1)\nhashlib.scrypt(b'')\nBeautifulSoup(x, 'lxml')\nBeautifulSoup(x, features='xml')\nlocale.setlocale(locale.LC_ALL, 'de_DE.UTF-8')\n",
 			verdict: preflight.CannotRun, runtime: "slim",
-			want: []string{"s.py:5: cannot run: time.tzset is not there", "s.py:6: cannot run: hashlib.pbkdf2_hmac is not there", "s.py:7: cannot run: hashlib.scrypt is not there", "s.py:8: cannot run: bs4.BeautifulSoup with lxml", "s.py:10: cannot run: locale.setlocale knows C"},
+			want: []string{"s.py:5: cannot run: time.tzset is not there", "s.py:7: cannot run: hashlib.scrypt is not there", "s.py:8: cannot run: bs4.BeautifulSoup with lxml", "s.py:10: cannot run: locale.setlocale knows C"},
+		},
+		{
+			name: "names that are missing, taken by imports", text: "from hashlib import scrypt\nfrom multiprocessing.shared_memory import SharedMemory\nfrom multiprocessing import shared_memory\nimport signal, compression.zstd\nscrypt(b'')\n@f(signal.SIGALRM)\ndef g(): pass\n",
+			verdict: preflight.CannotRun, runtime: "slim",
+			want: []string{
+				"s.py:1: cannot run: hashlib.scrypt is not there", "s.py:2: cannot run: import multiprocessing.shared_memory: multiprocessing.shared_memory is not there",
+				"s.py:3: cannot run: multiprocessing.shared_memory is not there", "s.py:4: cannot run: import compression.zstd: compression.zstd is not there",
+			},
+		},
+		{
+			name: "names that a script can do without", text: "import os\ntry:\n    from os import memfd_create\nexcept ImportError:\n    pass\nif hasattr(os, 'sendfile'):\n    os.sendfile(a, b, 0, 1)\n", verdict: preflight.MayDiffer, runtime: "slim",
+			want: []string{"s.py:3: may differ: os.memfd_create is not there", "s.py:7: may differ: os.sendfile is not there"},
 		},
 		{name: "what a sandbox does not have", text: "import os\nos.nice(0)\n", verdict: preflight.CannotRun, runtime: "slim", want: []string{"s.py:2: cannot run: os.nice is not there"}},
 		{

@@ -133,6 +133,7 @@ func (c *check) imported(name string, f *source, im *pyast.Import) {
 	}
 	if home, ok := c.o.Modules(top); ok {
 		c.home(name, f, im, top, home)
+		c.lacks(name, im)
 		return
 	}
 	if top == "__future__" || top == "__main__" || strings.HasPrefix(top, "_") && knownPrivate[top] {

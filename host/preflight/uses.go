@@ -10,11 +10,22 @@ import (
 
 // uses looks at what a script calls, by the names that things were imported as.
 func (c *check) uses(file string, m *pyast.Module) {
-	soft := map[string]bool{} // modules whose import may fail: what is done with them may too
+	soft := map[string]bool{}  // modules whose import may fail: what is done with them may too
+	taken := map[string]bool{} // by from … import, where what is missing was found already
 	for i := range m.Imports {
-		if im := &m.Imports[i]; im.Optional {
+		im := &m.Imports[i]
+		if im.Optional {
 			top, _, _ := strings.Cut(im.Module, ".")
 			soft[top] = true
+		}
+		for _, n := range im.Names {
+			taken[im.Module+"."+n.Name] = true
+		}
+	}
+	asked := map[string]bool{} // names that the script looks for before it takes them
+	for i := range m.Uses {
+		if u := &m.Uses[i]; u.Name == "hasattr" {
+			asked[second(u)] = true
 		}
 	}
 	told := map[string]bool{}
@@ -23,6 +34,9 @@ func (c *check) uses(file string, m *pyast.Module) {
 		c.path(file, u)
 		r, ok := ruleOf(u.Name)
 		if !ok || r.call && !u.Call || r.word != nil && !r.word(second(u)) || r.small && c.o.Large[c.python[file].runtime] {
+			continue
+		}
+		if r == absent && taken[u.Name] {
 			continue
 		}
 		// Once a function is enough: a script that reads 40 variables needs no 40 lines.
@@ -36,7 +50,7 @@ func (c *check) uses(file string, m *pyast.Module) {
 		told[key] = true
 		severity := r.severity
 		top, _, _ := strings.Cut(u.Name, ".")
-		if severity == CannotRun && soft[top] {
+		if severity == CannotRun && (soft[top] || r == absent && asked[u.Name[strings.LastIndexByte(u.Name, '.')+1:]]) {
 			severity = MayDiffer
 		}
 		c.find(file, u.Line, severity, r.kind, r.said(u), r.instead)
@@ -72,6 +86,9 @@ func ruleOf(name string) (*rule, bool) {
 	for n := name; ; {
 		if r, ok := rules[n]; ok {
 			return r, r != nil
+		}
+		if missing()[n] {
+			return absent, true
 		}
 		i := strings.LastIndexByte(n, '.')
 		if i < 0 {

@@ -21,7 +21,7 @@ DOCS = 20000  # characters of a docstring
 SPENT = 200000  # expressions that are told, of the whole program
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-BUILTINS = {"open", "input", "exec", "eval", "compile", "__import__", "breakpoint", "exit", "quit"}
+BUILTINS = {"open", "input", "exec", "eval", "compile", "__import__", "breakpoint", "exit", "quit", "hasattr"}
 PARSER = "argparse.ArgumentParser"
 
 
