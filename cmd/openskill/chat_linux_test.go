@@ -74,7 +74,7 @@ func TestChatAtATerminal(t *testing.T) {
 	p.does("/tools", "load_skill")
 	p.does("/history", "the first one")
 	p.does("/usage", "$0.0042")
-	p.does("/nope", "makes it a message")
+	p.does("/nope", "begin with a space")
 	p.does("/open 3", "there is none")
 	p.does("/approve", "in this conversation")
 	p.does("/help", "is not kept")
@@ -148,7 +148,7 @@ func TestChatApproves(t *testing.T) {
 	p.types("run it\ry\r") // in one go
 	p.sees("approve? [y/n]")
 	p.types("/approve no ap-8\r")
-	p.sees("…ap-8 does not wait")
+	p.sees("…ap-8 is not pending")
 	p.sees("approve? [y/n]")
 	p.does("y", took)
 	p.types("run it\r")

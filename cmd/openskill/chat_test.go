@@ -151,7 +151,7 @@ func TestChatUsage(t *testing.T) {
 		{[]string{"--no-such"}, 2, "unknown flag"},
 		{[]string{"--remote", "http://127.0.0.1:1", "hi"}, 3, "connection refused"},
 		{[]string{"--remote", "http://127.0.0.2:1", "--key-env", "MY_KEY", "hi"}, 3, "connection refused"},
-		{[]string{"--remote", "http://host.invalid:1", "--key-env", "MY_KEY", "hi"}, 3, "in the clear"},
+		{[]string{"--remote", "http://host.invalid:1", "--key-env", "MY_KEY", "hi"}, 3, "unencrypted"},
 		{[]string{"--remote", "http://127.0.0.1:1", "--json", "hi"}, 3, ""},
 	} {
 		var out, log bytes.Buffer
