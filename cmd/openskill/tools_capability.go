@@ -117,14 +117,15 @@ func (a *app) commandLine(ctx context.Context, flags *settingsFlags, file string
 	}
 	var s *capability.Script
 	err = a.withPython(ctx, flags, func(_ *runtimes.Store, r host.Python, state string) error {
-		m, err := pyast.New(pyast.Options{Runner: r, Dir: filepath.Join(state, "pyast")}).Analyze(ctx, skill.Local().Tenant, source)
-		if err != nil {
+		var problems []capability.Problem
+		var err error
+		s, problems, err = capability.Command(ctx, pyast.New(pyast.Options{Runner: r, Dir: filepath.Join(state, "pyast")}), skill.Local().Tenant, source)
+		switch {
+		case err != nil:
 			return told(err)
-		}
-		if problems := capability.Broken(m); len(problems) > 0 {
+		case len(problems) > 0:
 			return failed(skill.InvalidArgument, "%s: %s", quote(file), problems[0])
-		}
-		if s = capability.Command(m); s == nil {
+		case s == nil:
 			return failed(skill.NotFound, "%s has no parser of argparse that could be followed", quote(file))
 		}
 		return nil

@@ -19,19 +19,16 @@ func (s *Script) Arguments(object json.RawMessage) ([]string, error) {
 	if err != nil {
 		return nil, refuse("the arguments must be a JSON object")
 	}
-	command := ""
-	if s.command != nil {
-		command, _ = given.Get(s.command.name).(string)
-	}
+	command, _ := given.Get(s.command).(string)
 	var before, places, behind, last []string
 	known := map[string]bool{}
 	for i := range s.options {
 		o := &s.options[i]
-		v := given.Get(o.name)
-		if o.subcommand != "" && o.subcommand != command {
+		v := given.Get(o.Name)
+		if o.Subcommand != "" && o.Subcommand != command {
 			continue
 		}
-		known[o.name] = true
+		known[o.Name] = true
 		if v == nil {
 			continue
 		}
@@ -40,11 +37,11 @@ func (s *Script) Arguments(object json.RawMessage) ([]string, error) {
 			return nil, err
 		}
 		switch {
-		case o.subcommand == "" && o.flag == "":
+		case o.Subcommand == "" && o.Flag == "":
 			places = append(places, words...)
-		case o.subcommand == "":
+		case o.Subcommand == "":
 			before = append(before, words...)
-		case o.flag == "":
+		case o.Flag == "":
 			last = append(last, words...)
 		default:
 			behind = append(behind, words...)
@@ -52,16 +49,14 @@ func (s *Script) Arguments(object json.RawMessage) ([]string, error) {
 	}
 	var line []string
 	for _, m := range given.Members {
-		if known[m.Key] || s.command != nil && m.Key == s.command.name {
+		if known[m.Key] || m.Key == s.command {
 			continue
 		}
 		if !s.Partial {
 			return nil, refuse(fmt.Sprintf("%s is not an argument of this script; there are %s", skill.CleanText(m.Key, 80), strings.Join(s.names(command), ", ")))
 		}
-		o := option{name: m.Key, flag: "--" + m.Key, value: true}
-		if _, o.set = m.Value.(bool); o.set {
-			o.value = false
-		}
+		o := option{Name: m.Key, Flag: "--" + m.Key}
+		_, o.Set = m.Value.(bool)
 		words, err := o.words(m.Value)
 		if err != nil {
 			return nil, err
@@ -91,17 +86,17 @@ func dashes(words []string) bool {
 // endless reports whether an option takes as many values as come.
 func endless(list []option, command string) bool {
 	return slices.ContainsFunc(list, func(o option) bool {
-		return o.flag != "" && o.list && !o.repeat && o.subcommand == "" && command == ""
+		return o.Flag != "" && o.List && !o.Repeat && o.Subcommand == "" && command == ""
 	})
 }
 
 func (s *Script) names(command string) (names []string) {
-	if s.command != nil {
-		names = append(names, s.command.name)
+	if s.command != "" {
+		names = append(names, s.command)
 	}
 	for i := range s.options {
-		if o := &s.options[i]; o.subcommand == "" || o.subcommand == command {
-			names = append(names, o.name)
+		if o := &s.options[i]; o.Subcommand == "" || o.Subcommand == command {
+			names = append(names, o.Name)
 		}
 	}
 	return names
@@ -113,53 +108,53 @@ func refuse(message string) error {
 
 // words writes one argument.
 func (o *option) words(v any) ([]string, error) {
-	wrong := func(want string) error { return refuse(o.name + " must be " + want) }
+	wrong := func(want string) error { return refuse(o.Name + " must be " + want) }
 	switch {
-	case o.set:
+	case o.Set:
 		on, ok := v.(bool)
 		switch {
 		case !ok:
 			return nil, wrong("true or false")
 		case on:
-			return []string{o.flag}, nil
-		case o.off != "":
-			return []string{o.off}, nil
+			return []string{o.Flag}, nil
+		case o.Off != "":
+			return []string{o.Off}, nil
 		}
 		return nil, nil
-	case o.count:
+	case o.Count:
 		n, err := strconv.Atoi(fmt.Sprint(v))
 		if err != nil || n < 0 || n > 100 {
 			return nil, wrong("a whole number from 0 to 100")
 		}
-		return slices.Repeat([]string{o.flag}, n), nil
-	case !o.list:
+		return slices.Repeat([]string{o.Flag}, n), nil
+	case !o.List:
 		w, ok := word(v)
 		if !ok {
 			return nil, wrong("one value")
 		}
-		if o.flag == "" {
+		if o.Flag == "" {
 			return []string{w}, nil
 		}
-		if strings.HasPrefix(w, "-") && strings.HasPrefix(o.flag, "--") {
-			return []string{o.flag + "=" + w}, nil // or it would be taken for an option
+		if strings.HasPrefix(w, "-") && strings.HasPrefix(o.Flag, "--") {
+			return []string{o.Flag + "=" + w}, nil // or it would be taken for an option
 		}
-		return []string{o.flag, w}, nil
+		return []string{o.Flag, w}, nil
 	}
 	list, ok := v.([]any)
 	if !ok {
 		list = []any{v}
 	}
 	var out []string
-	if !o.repeat && o.flag != "" {
-		out = append(out, o.flag)
+	if !o.Repeat && o.Flag != "" {
+		out = append(out, o.Flag)
 	}
 	for _, e := range list {
 		inner, isList := e.([]any)
 		if !isList {
 			inner = []any{e}
 		}
-		if o.repeat && o.flag != "" {
-			out = append(out, o.flag)
+		if o.Repeat && o.Flag != "" {
+			out = append(out, o.Flag)
 		}
 		for _, one := range inner {
 			w, ok := word(one)

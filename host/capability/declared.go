@@ -80,7 +80,9 @@ func (d *Declared) list(list []any) error {
 		if word := words[p.Text("type")]; word != "" {
 			s.Set("type", word)
 		}
-		describe(s, p.Text("description"))
+		if text := skill.CleanText(p.Text("description"), maxParameter); text != "" {
+			s.Set("description", text)
+		}
 		if list := p.List("enum"); len(list) > 0 {
 			s.Set("enum", list)
 		}
@@ -125,7 +127,7 @@ func (d *Declared) merge(f *Function) []Problem {
 		if text := skill.CleanText(declared.Text("description"), maxParameter); text != "" {
 			s.Set("description", text)
 		}
-		if !f.hinted[m.Key] && (declared.Has("type") || declared.Has("enum") || declared.Has("anyOf")) {
+		if !slices.Contains(f.hinted, m.Key) && (declared.Has("type") || declared.Has("enum") || declared.Has("anyOf")) {
 			// What a docstring or a default lets guess is less than what was declared.
 			said := &ordered.Object{}
 			for _, key := range []string{"type", "enum", "items", "properties", "required", "anyOf", "format", "minimum", "maximum"} {

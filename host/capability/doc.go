@@ -2,8 +2,11 @@
 // script's parser of the command line takes, and skills of functions that have no
 // manifest.
 //
-// The code is read by package pyast and never executed here. What is not said by type
-// hints is taken from the docstring (Google, NumPy or reST style), and then from the
+// The code is never executed: the Python program of package pyast reads it in the sandbox and
+// makes the schemas. This package cleans its answers, which may be forged, and imports and
+// writes skills.
+//
+// What is not said by type hints is taken from the docstring (Google, NumPy or reST style), and then from the
 // defaults; what nothing says is any value. A parameter that no JSON value could be given
 // for (a function, an open file) is a problem where it has no default, and is left out
 // where it has one.

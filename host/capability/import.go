@@ -114,7 +114,7 @@ func (mk *Maker) modules(ctx context.Context, root *os.Root, s *Source) ([]Probl
 	for len(queue) > 0 {
 		at := queue[0]
 		queue = queue[1:]
-		m, err := mk.o.Analyzer.Analyze(ctx, mk.o.Tenant, at.code)
+		m, err := mk.o.Analyzer.Ask(ctx, mk.o.Tenant, at.code, pyast.Question{})
 		if err != nil {
 			if skill.CodeOf(err) == skill.InvalidArgument {
 				continue // Make tells of it

@@ -37,11 +37,6 @@ const codeFolder = "code"
 // made begins the manifest of every skill that was made.
 const made = "# Made by openskill from "
 
-// Analyzer reads programs; *pyast.Analyzer is one.
-type Analyzer interface {
-	Analyze(ctx context.Context, tenant string, source []byte) (*pyast.Module, error)
-}
-
 // Options say how skills are made. Analyzer is needed.
 type Options struct {
 	Analyzer Analyzer
@@ -83,17 +78,9 @@ type Skill struct {
 // Make makes a skill of a function. Problems are what its author must mend; the error is
 // what the host could not do.
 func (mk *Maker) Make(ctx context.Context, s *Source) (*Skill, []Problem, error) {
-	m, err := mk.o.Analyzer.Analyze(ctx, mk.o.Tenant, s.Code)
-	if err != nil {
-		var told *skill.Error
-		if errors.As(err, &told) && told.Code == skill.InvalidArgument {
-			return nil, in(s.File, []Problem{at(0, told.Message)}), nil
-		}
-		return nil, nil, err
-	}
-	f, problems := Extract(m, s.Function)
-	if len(problems) > 0 {
-		return nil, in(s.File, problems), nil
+	f, problems, err := Extract(ctx, mk.o.Analyzer, mk.o.Tenant, s.Code, s.Function)
+	if err != nil || len(problems) > 0 {
+		return nil, in(s.File, problems), err
 	}
 	if s.Declared != nil {
 		if problems := s.Declared.merge(f); len(problems) > 0 {
@@ -104,8 +91,7 @@ func (mk *Maker) Make(ctx context.Context, s *Source) (*Skill, []Problem, error)
 	if problem != "" {
 		return nil, in(s.File, []Problem{at(f.Line, problem)}), nil
 	}
-	// A default that hides something is not told: manifests are text that people read.
-	f.Input, f.Output = tools.Schema(f.Input), tools.Schema(f.Output)
+	f.Input = tools.Schema(f.Input) // what was declared is cleaned too
 	if _, errs := schema.Compile(f.Input); len(errs) > 0 {
 		return nil, in(s.File, []Problem{at(f.Line, "the parameters of "+f.Name+" make no schema that is accepted: "+errs[0].Error())}), nil
 	}
@@ -118,7 +104,7 @@ func (mk *Maker) Make(ctx context.Context, s *Source) (*Skill, []Problem, error)
 	for name, code := range s.Modules {
 		out.Files[path.Join(codeFolder, name)] = code
 	}
-	target, err := target(m.Function(f.Name), path.Join(codeFolder, base))
+	target, err := target(f, path.Join(codeFolder, base))
 	if err != nil {
 		return nil, nil, &skill.Error{Op: "capability.Make", Code: skill.Internal, Err: err}
 	}
@@ -131,7 +117,7 @@ func (mk *Maker) Make(ctx context.Context, s *Source) (*Skill, []Problem, error)
 		description = "Calls the function " + f.Name + "."
 	}
 	f.Description = description
-	out.Manifest = mk.manifest(out, m, base)
+	out.Manifest = mk.manifest(out, base)
 	out.Files["skill.yaml"] = out.Manifest
 	return out, nil, nil
 }
@@ -145,10 +131,10 @@ func in(file string, list []Problem) []Problem {
 
 // target writes what entry.py knows of the function, as a literal of Python, which JSON
 // of texts and lists is.
-func target(f *pyast.Function, file string) (string, error) {
+func target(f *Function, file string) (string, error) {
 	list := []any{}
-	for _, p := range f.Parameters {
-		list = append(list, []any{p.Name, p.Kind})
+	for _, p := range f.parameters {
+		list = append(list, []any{p[0], p[1]})
 	}
 	b, err := ordered.Encode(ordered.Of("file", file, "function", f.Name, "parameters", list))
 	return string(b), err
@@ -193,7 +179,7 @@ func asID(name string) string {
 
 // manifest writes the skill.yaml. What comes from elsewhere is in it as JSON, which YAML
 // takes as it is.
-func (mk *Maker) manifest(s *Skill, m *pyast.Module, base string) []byte {
+func (mk *Maker) manifest(s *Skill, base string) []byte {
 	sum := sha256.New()
 	for _, name := range sorted(s.Files) {
 		_, _ = fmt.Fprintf(sum, "%d %s %d\n", len(name), name, len(s.Files[name])) // a hash takes everything
@@ -209,7 +195,7 @@ func (mk *Maker) manifest(s *Skill, m *pyast.Module, base string) []byte {
 	line("runtime", "python")
 	line("entry", entryFile)
 	line("permissions", "{}")
-	if list := mk.requires(m); len(list) > 0 {
+	if list := mk.requires(s.Function.imports); len(list) > 0 {
 		line("requires", yaml(list))
 	}
 	line("build", "{language: none}")
@@ -241,12 +227,12 @@ func yaml(v any) string {
 }
 
 // requires are the packages whose modules the code imports at its beginning.
-func (mk *Maker) requires(m *pyast.Module) (list []any) {
+func (mk *Maker) requires(imports []pyast.Import) (list []any) {
 	if mk.o.Package == nil {
 		return nil
 	}
 	var names []string
-	for _, i := range m.Imports {
+	for _, i := range imports {
 		if i.Level > 0 || i.TypeChecking {
 			continue
 		}

@@ -1,11 +1,11 @@
 package capability_test
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,7 +13,6 @@ import (
 	"openskill/host/capability"
 	"openskill/host/pyast"
 	"openskill/host/registry/schema"
-	"openskill/sdk/skill"
 )
 
 // Classes and parsers that refer to each other many times over end, and soon.
@@ -36,22 +35,30 @@ func TestHostileTypes(t *testing.T) {
 		"all of each other":      ring.String() + "def f(x: C0): ...",
 		"a union of itself":      "from typing import Union\nT = Union['list[T]', 'dict[str, T]']\ndef f(x: T = None): ...",
 		"aliases in a ring":      "A = 'B'\ntype B = C\ntype C = B\ndef f(x: B = None): ...",
+		"an enum, by member":     "import enum\nfrom typing import Literal\nclass E(enum.Enum):\n" + lines("  M%d = %[1]d\n", 2000) + "def f(x: Literal[" + lines("E.M%d, ", 2000) + "]): ...",
+		"a long literal, often":  "from typing import Literal\nT = Literal[" + lines("'%d', ", 2000) + "]\ndef f(x: tuple[" + strings.Repeat("T, ", 2000) + "]): ...",
 		"a thousand parameters":  "def f(" + params(1000) + "): ...",
 		"parsers of each other":  "import argparse\n" + parents(60),
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := a.Analyze(t.Context(), "test", []byte(source))
-			if err != nil || m.Problem != nil {
-				t.Fatal(err, m.Problem)
+			f, problems, err := capability.Extract(t.Context(), a, "test", []byte(source), "f")
+			if err != nil || f == nil && len(problems) == 0 || f != nil && len(f.Input) > 4<<20 {
+				t.Errorf("%v: no tool, and nothing says why; or a schema of megabytes", err)
 			}
-			if f, problems := capability.Extract(m, ""); f == nil && len(problems) == 0 || f != nil && len(f.Input) > 4<<20 {
-				t.Error("no tool, and nothing says why; or a schema of megabytes")
-			}
-			if s := capability.Command(m); s != nil && len(s.Input) > 4<<20 {
-				t.Error("a schema of megabytes")
+			s, problems, err := capability.Command(t.Context(), a, "test", []byte(source))
+			if err != nil || len(problems) > 0 || s != nil && len(s.Input) > 4<<20 {
+				t.Errorf("%v %v: no answer, or a schema of megabytes", err, problems)
 			}
 		})
 	}
+}
+
+func lines(format string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
 }
 
 func params(n int) string {
@@ -73,6 +80,9 @@ func parents(n int) string {
 	return b.String()
 }
 
+// def finds the functions at the top of a file.
+var def = regexp.MustCompile(`(?m)^(?:async )?def (\w+)`)
+
 // Code as people write it: OPENSKILL_TEST_CODE names a folder of Python, such as the
 // library of an interpreter. Each file is read or refused in words, and each public
 // function is a tool or has a problem.
@@ -92,31 +102,37 @@ func TestRealCode(t *testing.T) {
 			return err
 		}
 		files++
-		m, err := a.Analyze(t.Context(), "test", code)
-		if err != nil {
-			var e *skill.Error
-			if !errors.As(err, &e) || e.Code != skill.InvalidArgument {
-				t.Errorf("%s: %v", path, err)
+		s, problems, err := capability.Command(t.Context(), a, "test", code)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", path, err)
+			return nil
+		case len(problems) > 0:
+			t.Logf("%s: %v", path, problems)
+			refused++
+			return nil
+		case s != nil:
+			parsers++
+			if s.Partial {
+				partial++
 			}
-			refused++
-			return nil
+			if _, errs := schema.Compile(s.Input); len(errs) > 0 {
+				t.Errorf("%s: the parser: %v\n%s", path, errs[0], s.Input)
+			}
 		}
-		if m.Problem != nil {
-			t.Logf("%s: %+v", path, m.Problem)
-			refused++
-			return nil
-		}
-		for i := range m.Functions {
-			name := m.Functions[i].Name
-			if m.Functions[i].Path != name || strings.HasPrefix(name, "_") {
+		seen := map[string]bool{}
+		for _, d := range def.FindAllSubmatch(code, -1) {
+			name := string(d[1])
+			if strings.HasPrefix(name, "_") || seen[name] {
 				continue
 			}
+			seen[name] = true
 			functions++
-			f, problems := capability.Extract(m, name)
+			f, problems, err := capability.Extract(t.Context(), a, "test", code, name)
+			if err != nil || f == nil && len(problems) == 0 {
+				t.Errorf("%s: %v: %s is no tool, and nothing says why", path, err, name)
+			}
 			if f == nil {
-				if len(problems) == 0 {
-					t.Errorf("%s: %s is no tool, and nothing says why", path, name)
-				}
 				continue
 			}
 			made++
@@ -124,15 +140,6 @@ func TestRealCode(t *testing.T) {
 				if _, errs := schema.Compile(s); len(errs) > 0 {
 					t.Errorf("%s: %s: %v\n%s", path, name, errs[0], s)
 				}
-			}
-		}
-		if s := capability.Command(m); s != nil {
-			parsers++
-			if s.Partial {
-				partial++
-			}
-			if _, errs := schema.Compile(s.Input); len(errs) > 0 {
-				t.Errorf("%s: the parser: %v\n%s", path, errs[0], s.Input)
 			}
 		}
 		return nil

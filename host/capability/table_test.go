@@ -51,11 +51,10 @@ func TestFunctions(t *testing.T) {
 				if err != nil || !strings.Contains(name, "invisible") {
 					text = string(source)
 				}
-				m, err := a.Analyze(t.Context(), "test", []byte(text))
+				f, problems, err := capability.Extract(t.Context(), a, "test", []byte(text), function)
 				if err != nil {
 					t.Fatal(err)
 				}
-				f, problems := capability.Extract(m, function)
 				return shown(t, f, problems)
 			})
 		})
@@ -198,11 +197,10 @@ namespace.get("parser", namespace.get("p")).parse_args()
 func TestParsersOfCommandLines(t *testing.T) {
 	a := analyzer(t)
 	table(t, "testdata/parsers/parsers.txtar", func(_ string, source []byte, args string) string {
-		m, err := a.Analyze(t.Context(), "test", source)
-		if err != nil {
-			t.Fatal(err)
+		s, problems, err := capability.Command(t.Context(), a, "test", source)
+		if err != nil || len(problems) > 0 {
+			t.Fatal(err, problems)
 		}
-		s := capability.Command(m)
 		if s == nil {
 			return "no parser\n"
 		}

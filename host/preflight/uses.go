@@ -60,17 +60,15 @@ func (c *check) uses(file string, m *pyast.Module) {
 // second is the second argument of a call, or that of the name that both functions with
 // such a rule give it, if it is a text.
 func second(u *pyast.Use) string {
-	var e *pyast.Expr
-	if len(u.Args) > 1 {
-		e = u.Args[1]
-	}
-	for i := range u.Keywords {
-		if n := u.Keywords[i].Name; n == "features" || n == "locale" {
-			e = u.Keywords[i].Value
+	for _, name := range []string{"features", "locale"} {
+		if text, ok := u.Keywords[name]; ok {
+			return text
 		}
 	}
-	text, _ := e.Text()
-	return text
+	if len(u.Args) > 1 {
+		return u.Args[1]
+	}
+	return ""
 }
 
 // said is what a finding says of a use.
@@ -107,14 +105,7 @@ func (c *check) path(file string, u *pyast.Use) {
 	if !ok {
 		return
 	}
-	for i, a := range u.Args {
-		if i >= most {
-			return
-		}
-		p, ok := a.Text()
-		if !ok {
-			continue
-		}
+	for _, p := range u.Args[:min(most, len(u.Args))] {
 		switch {
 		case strings.HasPrefix(p, "~"):
 			c.find(file, u.Line, MayDiffer, KindFile, fmt.Sprintf("%s(%q): there is no home folder of a user", u.Name, p), insteadFiles)

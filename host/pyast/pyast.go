@@ -1,23 +1,27 @@
-// Package pyast tells what a Python program is made of, by CPython's own parser: its
-// functions with their parameters and docstrings, classes, imports, parsers of the
-// command line, and uses of what is imported.
+// Package pyast asks CPython's own parser about a Python program: what it imports and uses,
+// and which JSON Schema describes one of its functions or its command line. The program that
+// answers is written in Python, in folder python.
 //
 // The parser runs in the sandbox, as any skill does: a program that breaks it, by
 // nesting a thousand deep or by megabytes in one expression, ends one run of it and
 // nothing else. The program that is looked at is never executed.
 //
-// [Module] is the form of the answer, and of the JSON in between.
+// [Module] is the form of the answer, and of the JSON in between. It may be forged: a program
+// that breaks the parser can say what it likes.
 package pyast
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,11 +29,11 @@ import (
 	"openskill/sdk/skill"
 )
 
-//go:embed scan.py
-var scan []byte
+//go:embed python/*.py
+var program embed.FS
 
-// entry is the name of the program that reads programs.
-const entry = "scan.py"
+// entry is the file of the program at which it begins.
+const entry = "answer.py"
 
 // MaxSource is the size in bytes up to which a program is read.
 const MaxSource = 1 << 20
@@ -69,14 +73,48 @@ func New(o Options) *Analyzer { return &Analyzer{runner: o.Runner, dir: o.Dir} }
 
 // Digest tells this version of the reader from others, for those who keep what it found.
 func Digest() string {
-	sum := sha256.Sum256(scan)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	sum := sha256.New()
+	for _, f := range files() {
+		_, _ = fmt.Fprintf(sum, "%s %d\n", f.name, len(f.text)) // a hash takes everything
+		sum.Write(f.text)
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }
 
-// Analyze reads one program for a tenant. A program that is no Python is no error: the
+type file struct {
+	name string
+	text []byte
+}
+
+// files gives the program's files in the order of their names.
+var files = sync.OnceValue(func() (list []file) {
+	entries, err := program.ReadDir("python")
+	for _, e := range entries {
+		text, failed := program.ReadFile("python/" + e.Name())
+		list, err = append(list, file{e.Name(), text}), errors.Join(err, failed)
+	}
+	if err != nil {
+		panic(err) // they are part of this program
+	}
+	return list
+})
+
+// Question is what is asked of a program beside its imports.
+type Question struct {
+	Uses        bool    `json:"uses,omitempty"`
+	Function    *string `json:"function,omitempty"` // the schemas of this function; "": of the one that is meant
+	CommandLine bool    `json:"command_line,omitempty"`
+}
+
+// Analyze is [Analyzer.Ask] for the uses.
+func (a *Analyzer) Analyze(ctx context.Context, tenant string, source []byte) (*Module, error) {
+	return a.Ask(ctx, tenant, source, Question{Uses: true})
+}
+
+// Ask reads one program for a tenant. A program that is no Python is no error: the
 // Module says so, see [Module.Problem]. The error is a *skill.Error: INVALID_ARGUMENT for
 // a source that is too large or takes too much to be read, and else what a runner says.
-func (a *Analyzer) Analyze(ctx context.Context, tenant string, source []byte) (*Module, error) {
+func (a *Analyzer) Ask(ctx context.Context, tenant string, source []byte, q Question) (*Module, error) {
 	if len(source) > MaxSource {
 		return nil, &skill.Error{
 			Op: "pyast.Analyze", Code: skill.InvalidArgument,
@@ -87,9 +125,13 @@ func (a *Analyzer) Analyze(ctx context.Context, tenant string, source []byte) (*
 	if err != nil {
 		return nil, &skill.Error{Op: "pyast.Analyze", Code: skill.Internal, Err: err}
 	}
+	question, err := json.Marshal(q)
+	if err != nil {
+		return nil, &skill.Error{Op: "pyast.Analyze", Code: skill.Internal, Err: err}
+	}
 	reply, err := a.runner.Run(ctx, &skill.Call{
 		SkillID: "pyast", TraceID: "pyast", ExecutionID: fmt.Sprintf("pyast-%d", a.count.Add(1)), Tenant: tenant,
-		Folder: folder, Entry: entry, Digest: Digest(), Trust: skill.Builtin, Stdin: source, Limits: limits,
+		Folder: folder, Entry: entry, Digest: Digest(), Trust: skill.Builtin, Stdin: slices.Concat(question, []byte("\n"), source), Limits: limits,
 	})
 	if err != nil {
 		return nil, err
@@ -110,8 +152,8 @@ func read(r *skill.Reply) (*Module, error) {
 	case r.ExitCode != 0:
 		return nil, fail(skill.Internal, "", fmt.Errorf("exit code %d: %s", r.ExitCode, skill.CleanText(string(r.Stderr), 2000)))
 	}
-	m, err := Decode(r.Stdout)
-	if err != nil {
+	m := &Module{}
+	if err := json.Unmarshal(r.Stdout, m); err != nil {
 		return nil, fail(skill.Internal, "", err)
 	}
 	return m, nil
@@ -138,23 +180,25 @@ func (a *Analyzer) prepare() (string, error) {
 	if folder, err = filepath.EvalSymlinks(folder); err != nil {
 		return "", err
 	}
-	path := filepath.Join(folder, entry)
-	if old, err := os.ReadFile(path); err != nil || string(old) != string(scan) {
-		if err := replace(folder, path); err != nil {
-			return "", err
+	for _, f := range files() {
+		path := filepath.Join(folder, f.name)
+		if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, f.text) {
+			if err := replace(folder, path, f.text); err != nil {
+				return "", err
+			}
 		}
 	}
 	a.folder = folder
 	return folder, nil
 }
 
-// replace writes the program whole or not at all: another host may use the same folder.
-func replace(folder, path string) error {
+// replace writes a file whole or not at all: another host may use the same folder.
+func replace(folder, path string, text []byte) error {
 	f, err := os.CreateTemp(folder, "new-")
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(scan)
+	_, err = f.Write(text)
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path) // CreateTemp makes files of mode 0600
 	}

@@ -22,6 +22,7 @@ package tools
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -145,6 +146,9 @@ func cleanSchema(o *ordered.Object, depth int) {
 		if o.Has(key) && hides(o.Get(key)) {
 			o.Delete(key)
 		}
+	}
+	if _, err := regexp.Compile(o.Text("pattern")); err != nil { // of another language
+		o.Delete("pattern")
 	}
 	if o.Text("format") == schema.DataPath { // the host's own
 		o.Delete("format")

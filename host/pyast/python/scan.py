@@ -1,14 +1,11 @@
-# Tells what a Python program is made of, by the interpreter's own parser. Source text
-# comes on standard input, one JSON object goes to standard output; its form is that of
-# Module in module.go. The program that is looked at is never run.
+# What a Python program is made of, by the interpreter's own parser: imports, uses of what
+# is imported, functions, classes, assignments at the top and parsers of the command line.
+# The program is never run. Expressions are read when they are asked for.
 import ast
-import gc
 import inspect
 import io
-import json
 import math
-import os
-import sys
+import operator
 import tokenize
 
 MOST = 5000  # entries of one list
@@ -17,12 +14,47 @@ WIDE = 2000  # elements of one expression
 NAME = 500  # characters of a name
 LONG = 16384  # bytes of an assignment beyond which it is a table, and not told
 TEXT = 400  # characters of source text that is quoted
+SHORT = 1000  # characters of an argument of a use
 DOCS = 20000  # characters of a docstring
-SPENT = 200000  # expressions that are told, of the whole program
+SPENT = 200000  # expressions that are read, of the whole program
 
+ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow, ast.FloorDiv: operator.floordiv, ast.Div: operator.truediv}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 BUILTINS = {"open", "input", "exec", "eval", "compile", "__import__", "breakpoint", "exit", "quit", "hasattr"}
 PARSER = "argparse.ArgumentParser"
+
+NO = object()  # no value: what is no literal
+
+
+class Expr:
+    """An expression: a type, a default or an argument. Its kind is value (a text, number,
+    truth value or None), name, generic (name[of]), union (of | of), list, tuple, set, dict,
+    call (name(of, **keywords)), or source for all else. Names are resolved by the imports:
+    after "import typing as t", t.Optional is typing.Optional."""
+
+    __slots__ = ("kind", "name", "value", "of", "keys", "keywords", "source")
+
+    def __init__(self, kind, name="", value=NO, of=(), keys=(), keywords=(), source=""):
+        self.kind, self.name, self.value, self.of = kind, name, value, of
+        self.keys, self.keywords, self.source = keys, keywords, source
+
+    def text(self):
+        return self.value if isinstance(self.value, str) else None
+
+    def keyword(self, name):
+        return next((v for k, v in self.keywords if k == name), None)
+
+    def last(self):
+        return self.name.rpartition(".")[2]
+
+
+def whole(text):
+    """Text with U+FFFD in the place of halves of surrogate pairs."""
+    try:
+        text.encode()
+        return text
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class Refused(Exception):
@@ -48,26 +80,22 @@ class Scan:
             self.starts.append(self.starts[-1] + len(line) + 1)
         self.names = {}  # of the module: name -> what it was imported as
         self.handled = {}  # calls of parsers that are told already, by id
-        self.out = {
-            "docstring": self.docstring(self.tree),
-            "functions": [],
-            "classes": [],
-            "aliases": [],
-            "imports": [],
-            "uses": [],
-            "parsers": [],
-            "main": False,
-            "cut": False,
-        }
-        self.parsers = []
+        self.functions = {}  # by their paths: f, Class.f, outer.<locals>.f
+        self.classes = {}  # the same
+        self.aliases = {}  # what is assigned at the top: (value, whether it is a type, type parameters, line)
+        self.imports, self.uses, self.parsers = [], [], []
+        self.main = self.cut = self.unknown_parser = False
+        self.read = {}  # expressions that were read, by id and whether they are types
+        self.bodies = {}  # fields of classes that were read
         self.spent = 0
         self.parser_classes = {PARSER}
+        self.walk()
 
-    def add(self, what, entry):
-        if len(self.out[what]) < MOST:
-            self.out[what].append(entry)
+    def add(self, entries, entry):
+        if len(entries) < MOST:
+            entries.append(entry)
         else:
-            self.out["cut"] = True
+            self.cut = True
 
     # Text.
 
@@ -90,7 +118,7 @@ class Scan:
     def docstring(node):
         body = node.body
         if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and isinstance(body[0].value.value, str):
-            return inspect.cleandoc(body[0].value.value[:DOCS])
+            return whole(inspect.cleandoc(body[0].value.value[:DOCS]))
         return ""
 
     # Names.
@@ -118,26 +146,41 @@ class Scan:
 
     # Expressions.
 
-    def constant(self, value):
+    @staticmethod
+    def constant(value):
         if isinstance(value, bytes):
-            return {"kind": "bytes", "source": repr(value)[:TEXT]}
+            return Expr("bytes", source=repr(value)[:TEXT])
         if value is Ellipsis:
-            return {"kind": "ellipsis"}
+            return Expr("ellipsis")
         if isinstance(value, complex):
-            return {"kind": "complex", "source": repr(value)}
+            return Expr("complex", source=repr(value))
         if isinstance(value, str) and any(0xD800 <= ord(c) < 0xE000 for c in value):
-            return {"kind": "str", "source": repr(value)[:TEXT]}
+            return Expr("str", source=repr(value)[:TEXT])
         if isinstance(value, float) and not math.isfinite(value) or isinstance(value, int) and value.bit_length() > 1000:
-            return {"kind": type(value).__name__, "source": "a very large number"}
-        return {"kind": "value", "value": value}
+            return Expr(type(value).__name__, source="a very large number")
+        return Expr("value", value=value)
 
-    def expr(self, node, deep=0, hint=False):
-        """An expression. hint says that it is a type: texts in it are types to come."""
+    def expr(self, node, hint=False):
+        """An expression, None for none. hint says that it is a type: texts in it are types
+        to come."""
         if node is None:
             return None
+        key = (id(node), hint)
+        if key not in self.read:
+            self.read[key] = self.expression(node, 0, hint)
+        return self.read[key]
+
+    def call(self, node, deep=0):
+        """What a call is given."""
+        return {
+            "of": [self.expression(a, deep) for a in node.args[:WIDE]],
+            "keywords": [(k.arg or "**", self.expression(k.value, deep)) for k in node.keywords[:WIDE]],
+        }
+
+    def expression(self, node, deep, hint=False):
         self.spent += 1
         if deep > DEEP or self.spent > SPENT:
-            return {"kind": "source", "source": self.source(node) if hasattr(node, "lineno") else ""}
+            return Expr("source", source=self.source(node) if hasattr(node, "lineno") else "")
         deep += 1
         if isinstance(node, ast.Constant):
             if hint and isinstance(node.value, str):
@@ -146,19 +189,14 @@ class Scan:
         if isinstance(node, (ast.Name, ast.Attribute)):
             name, _ = self.resolved(node)
             if name is not None:
-                return {"kind": "name", "name": name}
+                return Expr("name", name)
         if isinstance(node, ast.Subscript):
             name, _ = self.resolved(node.value)
             if name is not None:
                 inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
                 last = name.rpartition(".")[2]
-                if last == "Literal":
-                    of = [self.expr(e, deep) for e in inner[:WIDE]]
-                elif last == "Annotated" and inner:
-                    of = [self.expr(inner[0], deep, hint)] + [self.expr(e, deep) for e in inner[1:WIDE]]
-                else:
-                    of = [self.expr(e, deep, hint) for e in inner[:WIDE]]
-                return {"kind": "generic", "name": name, "of": of}
+                types = {"Literal": 0, "Annotated": 1}.get(last, WIDE)  # so many of the first are types
+                return Expr("generic", name, of=[self.expression(e, deep, hint and i < types) for i, e in enumerate(inner[:WIDE])])
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             of, stack = [], [node]
             while stack and len(of) < WIDE:  # a chain leans to the left
@@ -166,64 +204,52 @@ class Scan:
                 if isinstance(e, ast.BinOp) and isinstance(e.op, ast.BitOr):
                     stack += [e.right, e.left]
                 else:
-                    of.append(self.expr(e, deep, hint))
-            return {"kind": "union", "of": of}
+                    of.append(self.expression(e, deep, hint))
+            return Expr("union", of=of)
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-            kind = {ast.List: "list", ast.Tuple: "tuple", ast.Set: "set"}[type(node)]
-            of = [self.expr(e, deep, hint) for e in node.elts[:WIDE]]
-            if all("value" in e for e in of) and len(of) == len(node.elts):
-                return {"kind": kind, "value": [e["value"] for e in of]}
-            return {"kind": kind, "of": of}
+            of = [self.expression(e, deep, hint) for e in node.elts[:WIDE]]
+            literal = all(e.value is not NO for e in of) and len(of) == len(node.elts)
+            return Expr(type(node).__name__.lower(), **({"value": [e.value for e in of]} if literal else {"of": of}))
         if isinstance(node, ast.Dict):
-            keys = [self.expr(k, deep) if k is not None else {"kind": "source", "source": "**"} for k in node.keys[:WIDE]]
-            values = [self.expr(v, deep, hint) for v in node.values[:WIDE]]
-            if len(node.keys) <= WIDE and all(k["kind"] == "value" and isinstance(k["value"], str) for k in keys) and all("value" in v for v in values):
-                return {"kind": "dict", "value": {k["value"]: v["value"] for k, v in zip(keys, values)}}
-            return {"kind": "dict", "keys": keys, "of": values}
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd, ast.Invert, ast.Not)):
-            inner = self.expr(node.operand, deep)
-            value = inner.get("value")
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and not isinstance(node.op, (ast.Invert, ast.Not)):
-                return {"kind": "value", "value": -value if isinstance(node.op, ast.USub) else value}
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Pow, ast.FloorDiv, ast.Div)):
-            left, right = self.expr(node.left, deep), self.expr(node.right, deep)
-            a, b = left.get("value"), right.get("value")
+            keys = [self.expression(k, deep) if k is not None else Expr("source", source="**") for k in node.keys[:WIDE]]
+            values = [self.expression(v, deep, hint) for v in node.values[:WIDE]]
+            if len(node.keys) <= WIDE and all(k.text() is not None for k in keys) and all(v.value is not NO for v in values):
+                return Expr("dict", value={k.value: v.value for k, v in zip(keys, values)})
+            return Expr("dict", keys=keys, of=values)
+        if isinstance(node, ast.UnaryOp):
+            value = self.expression(node.operand, deep).value
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and isinstance(node.op, (ast.USub, ast.UAdd)):
+                return Expr("value", value=-value if isinstance(node.op, ast.USub) else value)
+        if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
+            a, b = self.expression(node.left, deep).value, self.expression(node.right, deep).value
             if all(isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) < 1e12 for v in (a, b)):
-                try:  # 60 * 60, 1 << 20 and the like, of plain size
-                    if isinstance(node.op, ast.Pow):
-                        if not 0 <= b <= 64 or abs(a) > 1024:
-                            raise ValueError
-                        v = a**b
-                    else:
-                        v = {ast.Add: lambda: a + b, ast.Sub: lambda: a - b, ast.Mult: lambda: a * b, ast.FloorDiv: lambda: a // b, ast.Div: lambda: a / b}[type(node.op)]()
-                    if abs(v) < 1e15:
-                        return {"kind": "value", "value": v}
-                except (ArithmeticError, ValueError):
+                try:  # 60 * 60 and the like, of plain size
+                    if not isinstance(node.op, ast.Pow) or 0 <= b <= 64 and abs(a) <= 1024:
+                        v = ARITHMETIC[type(node.op)](a, b)
+                        if not isinstance(v, complex) and abs(v) < 1e15:
+                            return Expr("value", value=v)
+                except (ArithmeticError, ValueError, TypeError):
                     pass
             if isinstance(node.op, ast.Add) and isinstance(a, str) and isinstance(b, str) and len(a) + len(b) < DOCS:
-                return {"kind": "value", "value": a + b}
+                return Expr("value", value=a + b)
         if isinstance(node, ast.Call):
             name, _ = self.resolved(node.func)
             if name is not None:
-                return {
-                    "kind": "call",
-                    "name": name,
-                    "of": [self.expr(a, deep) for a in node.args[:WIDE]],
-                    "keywords": [{"name": k.arg or "**", "value": self.expr(k.value, deep)} for k in node.keywords[:WIDE]],
-                }
-        return {"kind": "source", "source": self.source(node)}
+                return Expr("call", name, **self.call(node, deep))
+        return Expr("source", source=self.source(node))
 
     def forward(self, text, deep):
         """A type in a text."""
+        failed = Expr("source", source=whole(text[:TEXT]))
         if len(text) > 2000:
-            return {"kind": "source", "source": text[:TEXT]}
+            return failed
         try:
             tree = ast.parse("(\n" + text + "\n)", mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return {"kind": "source", "source": text[:TEXT]}
+            return failed
         lines, self.lines = self.lines, ("(\n" + text + "\n)").encode("utf-8", "replace").split(b"\n")
         try:
-            return self.expr(tree, deep, True)
+            return self.expression(tree, deep, True)
         finally:
             self.lines = lines
 
@@ -240,7 +266,7 @@ class Scan:
                     else:
                         head = a.name.partition(".")[0]
                         self.names[head] = head
-                    self.add("imports", {
+                    self.add(self.imports, {
                         "module": a.name, "as": a.asname or "", "names": [], "level": 0, "line": node.lineno,
                         "optional": optional, "function": inside, "type_checking": checking,
                     })
@@ -250,7 +276,7 @@ class Scan:
                 for a in node.names:
                     if a.name != "*":
                         self.names[a.asname or a.name] = "." * node.level + module + ("." if module else "") + a.name
-                self.add("imports", {
+                self.add(self.imports, {
                     "module": module, "as": "", "names": [{"name": a.name, "as": a.asname or ""} for a in node.names[:WIDE]],
                     "level": node.level, "line": node.lineno, "optional": optional, "function": inside, "type_checking": checking,
                 })
@@ -286,72 +312,44 @@ class Scan:
     # Functions and classes.
 
     def parameters(self, args):
-        out = []
-
-        def one(arg, kind, default=None):
-            out.append({
-                "name": arg.arg, "kind": kind, "line": arg.lineno,
-                "annotation": self.expr(arg.annotation, 0, True), "default": self.expr(default),
-            })
-
+        """(kind, ast.arg, default) of each, the kinds as module inspect has them."""
         positional = args.posonlyargs + args.args
         defaults = [None] * (len(positional) - len(args.defaults)) + args.defaults
         for i, (arg, default) in enumerate(zip(positional, defaults)):
-            one(arg, "positional_only" if i < len(args.posonlyargs) else "positional_or_keyword", default)
+            yield "positional_only" if i < len(args.posonlyargs) else "positional_or_keyword", arg, self.expr(default)
         if args.vararg:
-            one(args.vararg, "var_positional")
+            yield "var_positional", args.vararg, None
         for arg, default in zip(args.kwonlyargs, args.kw_defaults):
-            one(arg, "keyword_only", default)
+            yield "keyword_only", arg, self.expr(default)
         if args.kwarg:
-            one(args.kwarg, "var_keyword")
+            yield "var_keyword", args.kwarg, None
+
+    def alias(self, name):
+        """What was assigned to a name at the top, None for nothing."""
+        if name not in self.aliases:
+            return None
+        value, hint, _, _ = self.aliases[name]
+        return self.expr(value, hint)
+
+    def fields(self, node):
+        """(name, annotation, default, docstring) of what is assigned in the body of a class."""
+        if node in self.bodies:
+            return self.bodies[node]
+        out = self.bodies[node] = []
+        for s, after in zip(node.body, [*node.body[1:], None]):
+            if isinstance(s, ast.AnnAssign):
+                target, annotation = s.target, self.expr(s.annotation, True)
+            elif isinstance(s, ast.Assign) and len(s.targets) == 1:
+                target, annotation = s.targets[0], None
+            else:
+                continue
+            if isinstance(target, ast.Name):
+                doc = ""
+                if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
+                    doc = whole(inspect.cleandoc(after.value.value[:DOCS]))
+                out.append((target.id, annotation, self.expr(s.value), doc))
+        del out[WIDE:]
         return out
-
-    def type_params(self, node):
-        out = []
-        for p in getattr(node, "type_params", None) or []:
-            out.append({"name": p.name, "bound": self.expr(getattr(p, "bound", None), 0, True)})
-        return out
-
-    def function(self, node, path):
-        yields, stack = False, list(node.body)
-        while stack and not yields:
-            n = stack.pop()
-            if isinstance(n, (ast.Yield, ast.YieldFrom)):
-                yields = True
-            if not isinstance(n, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
-                stack += ast.iter_child_nodes(n)
-        self.add("functions", {
-            "name": node.name, "path": ".".join([*path, node.name]), "line": node.lineno, "end_line": node.end_lineno,
-            "async": isinstance(node, ast.AsyncFunctionDef), "generator": yields,
-            "decorators": [self.expr(d) for d in node.decorator_list], "docstring": self.docstring(node),
-            "parameters": self.parameters(node.args), "returns": self.expr(node.returns, 0, True), "type_params": self.type_params(node),
-        })
-
-    def class_(self, node, path):
-        fields, methods = [], []
-        for i, s in enumerate(node.body):
-            after = node.body[i + 1] if i + 1 < len(node.body) else None
-            doc = ""
-            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
-                doc = inspect.cleandoc(after.value.value[:DOCS])
-            if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name):
-                fields.append({
-                    "name": s.target.id, "line": s.lineno, "annotation": self.expr(s.annotation, 0, True),
-                    "default": self.expr(s.value), "docstring": doc,
-                })
-            elif isinstance(s, ast.Assign) and len(s.targets) == 1 and isinstance(s.targets[0], ast.Name):
-                fields.append({"name": s.targets[0].id, "line": s.lineno, "annotation": None, "default": self.expr(s.value), "docstring": doc})
-            elif isinstance(s, FUNCTIONS):
-                methods.append(s.name)
-        bases = [self.expr(b, 0, True) for b in node.bases]
-        self.add("classes", {
-            "name": node.name, "path": ".".join([*path, node.name]), "line": node.lineno, "docstring": self.docstring(node),
-            "bases": bases, "keywords": [{"name": k.arg or "**", "value": self.expr(k.value)} for k in node.keywords],
-            "decorators": [self.expr(d) for d in node.decorator_list], "fields": fields[:WIDE], "methods": methods[:WIDE],
-            "type_params": self.type_params(node),
-        })
-        if any(b.get("name") in self.parser_classes for b in bases):
-            self.parser_classes.add(node.name)
 
     # Parsers of the command line. What a variable holds is found by its name in the
     # function and those around it, in the order of the text.
@@ -374,14 +372,8 @@ class Scan:
             self.handled[key] = self.parser_made(node, scopes)
         return self.handled[key]
 
-    def arguments(self, node):
-        return {
-            "args": [self.expr(a) for a in node.args[:WIDE]],
-            "keywords": [{"name": k.arg or "**", "value": self.expr(k.value)} for k in node.keywords[:WIDE]],
-        }
-
-    def new_parser(self, entry, node, scopes):
-        entry |= {"line": node.lineno, "arguments": [], "subparsers": [], "parents": [], "defaults": []}
+    def new_parser(self, node, scopes, parent=-1):
+        entry = {"parent": parent, "call": node, "dynamic": False, "arguments": [], "subparsers": [], "parents": []}
         for k in node.keywords:
             if k.arg == "parents" and isinstance(k.value, (ast.List, ast.Tuple)):
                 for e in k.value.elts:
@@ -396,40 +388,33 @@ class Scan:
     def parser_made(self, node, scopes):
         name, _ = self.resolved(node.func)
         if name in self.parser_classes and len(self.parsers) < 500:
-            return self.new_parser({"parent": -1, "command": "", "dynamic": False, "call": self.arguments(node)}, node, scopes)
+            return self.new_parser(node, scopes)
         if not isinstance(node.func, ast.Attribute):
             return None
         method = node.func.attr
-        if method not in ("add_argument", "add_argument_group", "add_mutually_exclusive_group", "add_subparsers", "add_parser", "set_defaults"):
+        if method not in ("add_argument", "add_argument_group", "add_mutually_exclusive_group", "add_subparsers", "add_parser"):
             return None
         held = self.holder(node.func.value, scopes)
         if held is None:
             if method in ("add_argument", "add_parser"):  # of a parser that is not found
-                self.out["unknown_parser"] = True
+                self.unknown_parser = True
             return None
-        kind, index, group = held
+        kind, index, excludes = held
         parser = self.parsers[index]
         if method == "add_parser":
             if kind != "subparsers" or len(self.parsers) >= 500:
                 return None
-            entry = {"parent": index, "command": "", "dynamic": False, "call": self.arguments(node)}
-            return self.new_parser(entry, node, scopes)
+            return self.new_parser(node, scopes, index)
         if kind != "parser":
             return None
         if method == "add_argument":
             if len(parser["arguments"]) < 500:
-                parser["arguments"].append({"line": node.lineno, "group": group, "call": self.arguments(node)})
-            return None
-        if method == "set_defaults":
-            parser["defaults"] += self.arguments(node)["keywords"]
+                parser["arguments"].append((node, excludes))
             return None
         if method == "add_subparsers":
-            parser["subparsers"].append({"line": node.lineno, "call": self.arguments(node)})
+            parser["subparsers"].append(node)
             return ("subparsers", index, None)
-        if method == "add_mutually_exclusive_group":
-            required = any(k.arg == "required" and isinstance(k.value, ast.Constant) and k.value.value is True for k in node.keywords)
-            group = {"exclusive": len(self.handled), "required": required}
-        return ("parser", index, group)
+        return ("parser", index, excludes or method == "add_mutually_exclusive_group")
 
     # Everything, in the order of the text.
 
@@ -440,24 +425,26 @@ class Scan:
         while stack:
             node, path, within, scopes, top = stack.pop()
             if isinstance(node, FUNCTIONS):
-                self.function(node, path)
+                self.functions[".".join([*path, node.name])] = node
                 inner = ((*path, node.name, "<locals>"), ".".join([*path, node.name]), (*scopes, {}), False)
                 outer = (path, within, scopes, False)
                 around = [*node.decorator_list, *(d for d in [*node.args.defaults, *node.args.kw_defaults] if d is not None)]
                 stack += reversed([(n, *outer) for n in around] + [(n, *inner) for n in node.body])
                 continue
             if isinstance(node, ast.ClassDef):
-                self.class_(node, path)
+                self.classes[".".join([*path, node.name])] = node
+                if any(self.resolved(b)[0] in self.parser_classes for b in node.bases):
+                    self.parser_classes.add(node.name)
                 inner = ((*path, node.name), within, scopes, False)
                 stack += reversed([(n, path, within, scopes, False) for n in [*node.bases, *node.decorator_list]] + [(n, *inner) for n in node.body])
                 continue
             if isinstance(node, ast.If) and top and self.is_main(node.test):
-                self.out["main"] = True
+                self.main = True
             if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
                 self.assigned(node, path, scopes)
             elif getattr(ast, "TypeAlias", None) and isinstance(node, ast.TypeAlias):
                 if not path:
-                    self.add("aliases", {"name": node.name.id, "line": node.lineno, "type": True, "value": self.expr(node.value, 0, True), "type_params": self.type_params(node)})
+                    self.aliases[node.name.id] = (node.value, True, node.type_params, node.lineno)
             if isinstance(node, ast.withitem) and node.optional_vars is not None:
                 held = self.holder(node.context_expr, scopes)
                 name = self.dotted(node.optional_vars)
@@ -487,13 +474,6 @@ class Scan:
                 children = [n for n in ast.iter_child_nodes(node) if n._fields and type(n) is not ast.Constant]
             keep = top and isinstance(node, (ast.Module, ast.If, ast.Try, ast.With, ast.ExceptHandler))
             stack += reversed([(n, path, within, scopes, keep) for n in children])
-        for p in self.parsers:
-            call = p.pop("call")
-            if p["parent"] >= 0:
-                first = call["args"][0] if call["args"] else next((k["value"] for k in call["keywords"] if k["name"] == "name"), {})
-                p["command"] = first["value"] if isinstance(first.get("value"), str) else ""
-            p["keywords"] = call["keywords"]
-        self.out["parsers"] = self.parsers
 
     def is_main(self, test):
         if not isinstance(test, ast.Compare) or len(test.comparators) != 1:
@@ -518,15 +498,14 @@ class Scan:
             elif isinstance(node.value, ast.Call):
                 scopes[-1].pop(name, None)
             if not path and "." not in name and self.size(node.value) <= LONG:
-                annotation = self.expr(node.annotation, 0, True) if isinstance(node, ast.AnnAssign) else None
-                is_type = annotation is not None and annotation.get("name", "").rpartition(".")[2] == "TypeAlias"
-                self.add("aliases", {"name": name, "line": node.lineno, "type": is_type, "value": self.expr(node.value, 0, is_type or self.looks_like_type(node.value)), "type_params": []})
+                annotation = self.expr(node.annotation, True) if isinstance(node, ast.AnnAssign) else None
+                is_type = annotation is not None and annotation.last() == "TypeAlias"
+                self.aliases[name] = (node.value, is_type or self.looks_like_type(node.value), [], node.lineno)
 
-    def looks_like_type(self, node):
+    @staticmethod
+    def looks_like_type(node):
         """Whether texts in what is assigned are types: in Optional["Tree"], and not in a list."""
-        return isinstance(node, (ast.Subscript, ast.BinOp)) and not isinstance(node, ast.BinOp) or (
-            isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)
-        )
+        return isinstance(node, ast.Subscript) or isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)
 
     def use(self, node, call, within):
         """Notes a use of what is imported, and of some functions that are always there."""
@@ -538,45 +517,11 @@ class Scan:
         entry = {"name": name, "line": node.lineno, "call": call is not None, "function": within}
         if call is not None:
             entry["args"] = [self.short(a) for a in call.args[:4]]
-            entry["keywords"] = [{"name": k.arg or "**", "value": self.short(k.value)} for k in call.keywords[:8]]
-        self.add("uses", entry)
+            entry["keywords"] = {k.arg or "**": self.short(k.value) for k in call.keywords[:8]}
+        self.add(self.uses, entry)
         return True
 
     def short(self, node):
-        """An argument, of which little is told."""
-        e = self.expr(node, DEEP - 3)
-        if len(json.dumps(e)) > 1000:
-            return {"kind": "source", "source": self.source(node)}
-        return e
-
-
-def answer(source):
-    try:
-        scan = Scan(decode(source))
-        scan.walk()
-        return scan.out
-    except Refused as e:
-        return {"error": {"kind": "encoding", "line": 1, "column": 0, "message": str(e)}}
-    except SyntaxError as e:
-        return {"error": {"kind": "syntax", "line": e.lineno or 0, "column": e.offset or 0, "message": e.msg or "not Python"}}
-    except RecursionError:
-        return {"error": {"kind": "complex", "line": 0, "column": 0, "message": "it is nested too deeply to be read"}}
-    except MemoryError:
-        return {"error": {"kind": "complex", "line": 0, "column": 0, "message": "it takes too much memory to be read"}}
-    except ValueError as e:
-        return {"error": {"kind": "syntax", "line": 0, "column": 0, "message": str(e)}}
-
-
-def write(out):
-    sys.stdout.write(json.dumps(out, ensure_ascii=True, allow_nan=False, separators=(",", ":")))
-    sys.stdout.flush()
-
-
-gc.disable()  # a tree has no circles, and a million objects are looked at again and again
-
-# What a first program needs is made before the read, so that calls need not.
-answer(b"import argparse as a\nfrom typing import Optional\ndef f(x: Optional[int] = None, *y: 'str', z=[1]) -> int | None:\n    'd'\nclass A(B):\n    c: int = 1\np = a.ArgumentParser()\np.add_argument('-x', type=int)\nif __name__ == '__main__': f()\n")
-json.dumps({"a": [1, 1.5, None, "\u00e4"]})
-
-write(answer(sys.stdin.buffer.read()))
-os._exit(0)  # the tree need not be taken apart
+        """The text that an argument is, "" for all else."""
+        text = self.expression(node, DEEP - 3).text() or ""
+        return text if len(text) <= SHORT else ""
