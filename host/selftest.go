@@ -303,25 +303,12 @@ func Protections(s *config.Settings) []selftest.Protection {
 		workers.On, workers.Detail = false, "OPENSKILL_WORKERS is shared: tenants share a process"
 	}
 	all := []selftest.Protection{workers}
-	for _, p := range []struct{ name, setting string }{
-		{"capabilities", ""},
-		{closedNames, ""},
-		{"landlock", switchedOff(s.WorkerLandlock, "OPENSKILL_WORKER_LANDLOCK is 0")},
-		{"seccomp", switchedOff(s.WorkerSeccomp, "OPENSKILL_WORKER_SECCOMP is 0")},
-		{memoryBound, ""},
-	} {
-		one := selftest.Protection{Name: p.name, On: p.setting == "", Detail: p.setting}
+	for _, name := range []string{"capabilities", closedNames, "landlock", "seccomp", memoryBound} {
+		one := selftest.Protection{Name: name, On: true}
 		if !hasWorkers || s.Workers == config.NoWorkers {
 			one.On, one.Detail = false, "there is no worker process to hold"
 		}
 		all = append(all, one)
 	}
 	return all
-}
-
-func switchedOff(on bool, words string) string {
-	if on {
-		return ""
-	}
-	return words
 }

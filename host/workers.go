@@ -89,8 +89,6 @@ func workerMain(args []string) error {
 	flags.Var(&read, "read", "folder that may be read")
 	flags.Uint64Var(&c.Files, "files", 0, "limit of each file in memory, in bytes")
 	flags.BoolVar(&c.Apart, "apart", false, "in a mount namespace of its own")
-	flags.BoolVar(&c.NoLandlock, "no-landlock", false, "for comparisons")
-	flags.BoolVar(&c.NoSeccomp, "no-seccomp", false, "for comparisons")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -120,7 +118,7 @@ func workerMain(args []string) error {
 		Runners: list, Protections: held, Outside: outside,
 		Images: func() worker.Images { return worker.Images(e.Images()) },
 	}
-	if !c.NoLandlock && worker.Narrows {
+	if worker.Narrows {
 		duty.Narrow = worker.Narrow
 	}
 	return worker.Serve(context.Background(), link, duty)
@@ -136,8 +134,6 @@ func compileMain(args []string) error {
 	flags.Uint64Var(&c.Seconds, "seconds", 0, "limit of processor time")
 	flags.BoolVar(&trusted, "trusted", false, "lift the caps for strangers")
 	flags.BoolVar(&c.Apart, "apart", false, "in a mount namespace of its own")
-	flags.BoolVar(&c.NoLandlock, "no-landlock", false, "for comparisons")
-	flags.BoolVar(&c.NoSeccomp, "no-seccomp", false, "for comparisons")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -214,14 +210,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	if err != nil {
 		return err
 	}
-	var without []string
-	if !s.WorkerLandlock {
-		without = append(without, "--no-landlock")
-	}
-	if !s.WorkerSeccomp {
-		without = append(without, "--no-seccomp")
-	}
-	if w.modules, err = OpenModules(d.root, append(compile, without...), h); err != nil {
+	if w.modules, err = OpenModules(d.root, compile, h); err != nil {
 		return err
 	}
 	h.workers = w
@@ -236,7 +225,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	// Images are kept in such files, of a memory whose limit is a power of two.
 	work = append(work, "--files", strconv.FormatUint(max(s.WorkerMemoryMB<<20, 2*caps.Memory), 10))
 	o := worker.Options{
-		Command: append(append(work, "--state", d.root), without...), Dir: w.dir, Modules: w.modules,
+		Command: append(work, "--state", d.root), Dir: w.dir, Modules: w.modules,
 		Folders: h.readable(s, d), Key: keyOf(s.Workers, h.uploadsDir()), Max: s.WorkersMax, Alone: h.alone, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
 		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+mostRecorded(s), 1<<31-1)), // bounded
 		FoldersOf: h.foldersOf(s, d), Outgoing: w.outgoing, Log: h.log, Trace: h.trace,

@@ -49,8 +49,7 @@ func invoke(t *testing.T, h *Host, id skill.ID) *skill.Result {
 	return h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: id, Input: []byte("{}"), TraceID: "t"})
 }
 
-// TestEveryIsolation runs skills under every value of OPENSKILL_WORKERS, and with each
-// protection switched off.
+// TestEveryIsolation runs skills under every value of OPENSKILL_WORKERS.
 func TestEveryIsolation(t *testing.T) {
 	hosttest.NoRace(t)
 	for _, c := range []struct {
@@ -61,8 +60,6 @@ func TestEveryIsolation(t *testing.T) {
 		{"skill", map[string]string{"workers": "skill"}},
 		{"shared", map[string]string{"workers": "shared", "workers-spare": "0"}},
 		{"off", map[string]string{"workers": "off"}},
-		{"no landlock", map[string]string{"worker-landlock": "0"}},
-		{"no seccomp", map[string]string{"worker-seccomp": "0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

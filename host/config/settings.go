@@ -158,8 +158,6 @@ type Settings struct {
 	WorkersSpare   int       `env:"OPENSKILL_WORKERS_SPARE" envDefault:"1" flag:"workers-spare" min:"0" max:"64" doc:"number of spare worker processes for the next tenant (or skill)"`
 	WorkerMemoryMB uint64    `env:"OPENSKILL_WORKER_MEMORY_MB" envDefault:"2048" flag:"worker-memory-mb" min:"128" max:"1048576" doc:"memory limit of a worker process in MiB; the kernel kills one that exceeds it, where control groups are available"`
 	WorkerCalls    int       `env:"OPENSKILL_WORKER_CALLS" envDefault:"10000" flag:"worker-calls" min:"1" max:"1000000000" doc:"number of calls after which a worker process is replaced"`
-	WorkerLandlock bool      `env:"OPENSKILL_WORKER_LANDLOCK" envDefault:"1" flag:"worker-landlock" accepts:"0 or 1" doc:"Landlock protection of worker processes: the kernel denies access to files"`
-	WorkerSeccomp  bool      `env:"OPENSKILL_WORKER_SECCOMP" envDefault:"1" flag:"worker-seccomp" accepts:"0 or 1" doc:"seccomp protection of worker processes: the kernel denies unneeded system calls"`
 
 	ScriptApproval Approval `env:"OPENSKILL_SCRIPT_APPROVAL" envDefault:"never" flag:"script-approval" accepts:"never, version or call" doc:"approvals required for scripts of Agent Skills: never, once per version of the skill, or for each call"`
 

@@ -316,7 +316,7 @@ func TestProtectionsAndCanary(t *testing.T) {
 		Protections: func() []selftest.Protection {
 			return []selftest.Protection{
 				{Name: "seccomp", On: true, Detail: "a filter"},
-				{Name: "Landlock", Detail: "OPENSKILL_WORKER_LANDLOCK is 0"},
+				{Name: "Landlock", Detail: "this kernel has none"},
 				{Name: "memory", Detail: "no control groups here", Optional: true},
 			}
 		},
@@ -324,7 +324,7 @@ func TestProtectionsAndCanary(t *testing.T) {
 	if err != nil || report.Passed != 1 || report.Failed != 1 || report.Skipped != 1 || report.OK() {
 		t.Fatalf("%+v, %v", report, err)
 	}
-	if row := report.Rows[1]; row.Verdict != selftest.Fail || !strings.Contains(row.Problems[0], "OPENSKILL_WORKER_LANDLOCK") {
+	if row := report.Rows[1]; row.Verdict != selftest.Fail || !strings.Contains(row.Problems[0], "this kernel has none") {
 		t.Errorf("%+v", row)
 	}
 	bad := &fake{add: func(*hostile.Upload) error { return nil }}

@@ -12,6 +12,4 @@ type Confinement struct {
 	Files      uint64
 	Background bool // others go first
 	Apart      bool // this process was started in a mount namespace of its own
-	// By the operator's settings.
-	NoLandlock, NoSeccomp bool
 }

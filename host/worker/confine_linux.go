@@ -35,24 +35,16 @@ func Confine(c *Confinement) ([]Protection, error) {
 			return nil, err
 		}
 	}
-	all := []Protection{dropCapabilities(), names}
-	if c.NoLandlock {
-		all = append(all, Protection{Name: "landlock", Detail: "disabled by a setting"})
-	} else {
-		p, err := restrict(c.Read, c.Write)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, p)
-	}
-	if c.NoSeccomp {
-		return append(all, Protection{Name: "seccomp", Detail: "disabled by a setting"}), nil
-	}
-	p, err := filter(c.Write != "")
+	capabilities := dropCapabilities()
+	files, err := restrict(c.Read, c.Write)
 	if err != nil {
 		return nil, err
 	}
-	return append(all, p), nil
+	calls, err := filter(c.Write != "")
+	if err != nil {
+		return nil, err
+	}
+	return []Protection{capabilities, names, files, calls}, nil
 }
 
 // Narrow gives up all folders but these, of those that are left. It works where
