@@ -41,9 +41,16 @@ func TestUnitConverter(t *testing.T) {
 			t.Errorf("%v: %s by %s, want %s", args, r.Data, r.Meta.Runner, want)
 		}
 	}
-	r := run(exitFailed, "convert.py", "--", "--value", "far", "--factor", "1")
-	if r.Error == nil || r.Error.Code != skill.GuestExit || !strings.Contains(r.Error.Message, "invalid float value: 'far'") {
-		t.Errorf("%+v", r.Error)
+	for _, bad := range []struct{ value, factor, want string }{
+		{"far", "1", "invalid float value: 'far'"},
+		{"1", "nan", "argument --factor: must be a finite number"}, // NaN and Infinity are no JSON
+		{"-inf", "1", "argument --value: must be a finite number"},
+		{"1e308", "-1e308", "the result does not fit a double"},
+	} {
+		r := run(exitFailed, "convert.py", "--", "--value="+bad.value, "--factor="+bad.factor)
+		if r.Error == nil || r.Error.Code != skill.GuestExit || !strings.Contains(r.Error.Message, bad.want) {
+			t.Errorf("%+v: %+v", bad, r.Error)
+		}
 	}
 }
 
