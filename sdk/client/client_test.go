@@ -341,6 +341,38 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// A script is run as it is asked, and where the caller wishes after its approval.
+func TestRunScript(t *testing.T) {
+	t.Parallel()
+	preferred := ""
+	answer := wants(t, `{"args":["--n",1],"input":"x","limits":{"fuel":7}}`, `{"success": true, "skill_id": "a b", "trace_id": "t", "data": {"output": "hi"}, "meta": {}}`)
+	c := answers(t, nil, map[string]http.HandlerFunc{
+		"POST /agent-skills/a%20b/scripts/sub%2Fs.py:run": func(w http.ResponseWriter, r *http.Request) {
+			preferred = r.Header.Get("Prefer")
+			answer(w, r)
+		},
+		"POST /agent-skills/a/scripts/s.py:run": wants(t, `{}`, `{"success": true, "trace_id": "t", "data": {"output": ""}, "meta": {}}`),
+	})
+	o := ScriptOptions{Args: []any{"--n", 1}, Input: "x", Limits: skill.LimitsJSON{Fuel: 7}}
+	for wait, want := range map[time.Duration]string{0: "", 1500 * time.Millisecond: "wait=1", time.Minute: "wait=60"} {
+		o.Wait = wait
+		if r, err := c.RunScript(t.Context(), "a b", "sub/s.py", o); err != nil || string(r.Data) != `{"output": "hi"}` || preferred != want {
+			t.Errorf("%v: %+v, %v, Prefer: %q; want %q", wait, r, err, preferred, want)
+		}
+	}
+	if _, err := c.RunScript(t.Context(), "a", "s.py", ScriptOptions{}); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{"", "..", strings.Repeat("a", 2000)} {
+		if _, err := c.RunScript(t.Context(), bad, "s.py", o); err == nil {
+			t.Errorf("%.10q is a skill", bad)
+		}
+		if _, err := c.RunScript(t.Context(), "a", bad, o); err == nil {
+			t.Errorf("%.10q is a script", bad)
+		}
+	}
+}
+
 // What is read one by one.
 func TestReads(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,8 +35,13 @@ func (c *Client) InvokeWith(ctx context.Context, id skill.ID, input any, o CallO
 	if err != nil {
 		return nil, err
 	}
+	return c.result(ctx, "/skills/"+string(id)+":invoke", body)
+}
+
+// result makes a call that a Normalized Skill Result answers.
+func (c *Client) result(ctx context.Context, path string, body any) (*skill.Result, error) {
 	r := &skill.Result{}
-	err = c.call(ctx, http.MethodPost, "/skills/"+string(id)+":invoke", body, r)
+	err := c.call(ctx, http.MethodPost, path, body, r)
 	var e *Error
 	switch {
 	case errors.As(err, &e):
@@ -162,6 +168,36 @@ func (c *Client) AgentSkill(ctx context.Context, name string) (*skill.AgentSkill
 		return nil, "", err
 	}
 	return &out.AgentSkill, out.Content, nil
+}
+
+// ScriptOptions are what a call of a script may say; the zero value says nothing.
+type ScriptOptions struct {
+	Args   any              // the command line: a list as it is, or a map or struct of options; nil: none
+	Input  string           // on standard input
+	Limits skill.LimitsJSON // can only lower what the host allows; 0: no opinion
+	// Wait is how long to wait for an approval, where the call needs one: in whole seconds,
+	// a minute at most. 0: it is refused at once.
+	Wait time.Duration
+}
+
+// RunScript runs a script of an Agent Skill, and gives what it printed, as Invoke does.
+func (c *Client) RunScript(ctx context.Context, name, script string, o ScriptOptions) (*skill.Result, error) {
+	part, err := segment("name of an Agent Skill", name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := segment("name of a script", script)
+	if err != nil {
+		return nil, err
+	}
+	if wait := int(o.Wait.Seconds()); wait > 0 {
+		ctx = context.WithValue(ctx, preferKey{}, "wait="+strconv.Itoa(wait))
+	}
+	return c.result(ctx, "/agent-skills/"+part+"/scripts/"+file+":run", struct {
+		Args   any              `json:"args,omitempty"`
+		Input  string           `json:"input,omitempty"`
+		Limits skill.LimitsJSON `json:"limits,omitzero"`
+	}{o.Args, o.Input, o.Limits})
 }
 
 // Execution is one call as its records tell it.

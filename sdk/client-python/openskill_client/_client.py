@@ -7,7 +7,7 @@ import os
 import ssl
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, cast
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union, cast
 from urllib.parse import quote
 
 from . import _pack
@@ -178,6 +178,17 @@ class Client:
         """One Agent Skill, with the text of its SKILL.md as content."""
         return cast(AgentSkill, self._object("GET", "/agent-skills/" + segment("name of an Agent Skill", name)))
 
+    def run_script(
+        self, name: str, script: str, args: Union[Sequence[Union[str, float]], Mapping[str, Any], None] = None, *, input: str = "",
+        limits: Optional[Limits] = None, wait: int = 0
+    ) -> Result:
+        """Runs a script of an Agent Skill, and gives what it printed, as invoke does. args is the
+        command line, or options by name; input is on standard input. Where the call needs an
+        approval, it waits for that for wait seconds: 60 at most, and less than the timeout."""
+        path = f"/agent-skills/{segment('name of an Agent Skill', name)}/scripts/{segment('name of a script', script)}:run"
+        given = {"args": args, "input": input, "limits": limits}
+        return _result(self._object("POST", path, {k: v for k, v in given.items() if v}, **({"Prefer": f"wait={int(wait)}"} if wait > 0 else {})))
+
     # Uploads
 
     def upload(self, source: _pack.Source, manifest: Optional[_pack.Source] = None, *, dry_run: bool = False) -> UploadResult:
@@ -251,14 +262,21 @@ class Client:
         body = _turn({"message": message}, conversation, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms)
         return self._stream("/agent/chat", body)
 
-    def approve(self, conversation: str, approve: bool, approval_id: str = "", provider: str = "", model: str = "") -> ChatAnswer:
-        """Decides about a call of a conversation that waits, and goes on with the turn."""
-        body = _turn({"approve": approve, **({"approval_id": approval_id} if approval_id else {})}, "", provider, model)
+    def approve(
+        self, conversation: str, approve: bool, approval_id: str = "", provider: str = "", model: str = "", *, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0,
+        max_validation_retries: int = 0, timeout_ms: int = 0
+    ) -> ChatAnswer:
+        """Decides about a call of a conversation that waits, and goes on with the turn. Limits
+        are as in chat, for what follows."""
+        body = _decision(approve, approval_id, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms)
         return cast(ChatAnswer, self._object("POST", _approve(conversation), body))
 
-    def approve_stream(self, conversation: str, approve: bool, approval_id: str = "", provider: str = "", model: str = "") -> Iterator[Event]:
+    def approve_stream(
+        self, conversation: str, approve: bool, approval_id: str = "", provider: str = "", model: str = "", *, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0,
+        max_validation_retries: int = 0, timeout_ms: int = 0
+    ) -> Iterator[Event]:
         """approve, which gives what happens as chat_stream does."""
-        body = _turn({"approve": approve, **({"approval_id": approval_id} if approval_id else {})}, "", provider, model)
+        body = _decision(approve, approval_id, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms)
         return self._stream(_approve(conversation), body)
 
     def _stream(self, path: str, body: Dict[str, Any]) -> Iterator[Event]:
@@ -358,6 +376,10 @@ def _request(input: Optional[Mapping[str, Any]], version: str, limits: Optional[
     if limits:
         body["limits"] = limits
     return body
+
+
+def _decision(approve: bool, approval_id: str, *more: Any) -> Dict[str, Any]:
+    return _turn({"approve": approve, **({"approval_id": approval_id} if approval_id else {})}, "", *more)
 
 
 def _turn(

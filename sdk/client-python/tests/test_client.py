@@ -101,6 +101,29 @@ class Requests(unittest.TestCase):
             self.assertEqual(s.asked[1][1], "/skills/a%20b%2Fc")
             self.assertNotIn("Content-Type", s.asked[1][2])
 
+    def test_a_script(self):
+        with Server(*[(200, {}, SUCCESS)] * 3) as s:
+            c = Client(s.url)
+            self.assertEqual(c.run_script("a b", "sub/s.py", ["--n", 1], input="x", limits={"fuel": 7}, wait=60).data, {"echoed": "hi"})
+            c.run_script("a", "s.py", {"n": 1}, wait=0)
+            c.run_script("a", "s.py")
+            self.assertEqual([(a[1], a[2].get("Prefer"), a[3].decode()) for a in s.asked], [
+                ("/agent-skills/a%20b/scripts/sub%2Fs.py:run", "wait=60", '{"args":["--n",1],"input":"x","limits":{"fuel":7}}'),
+                ("/agent-skills/a/scripts/s.py:run", None, '{"args":{"n":1}}'),
+                ("/agent-skills/a/scripts/s.py:run", None, "{}"),
+            ])
+
+    def test_a_decision(self):
+        done = events(("done", {"conversation_id": "c", "answer": "x", "stop_reason": "completed"}))
+        limits = {"max_iterations": 1, "max_tool_calls": 2, "max_tokens": 3, "max_validation_retries": 4, "timeout_ms": 5}
+        with Server((200, {}, {"answer": "x"}), done) as s:
+            c = Client(s.url)
+            c.approve("c", False, "ap-1", "openai", **limits)
+            list(c.approve_stream("c", True, **limits))
+            self.assertEqual([json.loads(a[3]) for a in s.asked], [
+                dict(limits, approve=False, approval_id="ap-1", provider="openai"), dict(limits, approve=True, stream=True),
+            ])
+
     def test_key_of_the_environment(self):
         with Server((200, {}, {}), (200, {}, {}), (200, {}, {})) as s:
             before = os.environ.get("OPENSKILL_API_KEY")
