@@ -57,11 +57,15 @@ func (h *Host) openAgent() error {
 	if err != nil {
 		return err
 	}
+	kinds := map[string]react.Kind{}
+	for name, k := range s.KindsOfTasks() {
+		kinds[name] = react.Kind(k)
+	}
 	h.agent.react, err = react.New(react.Options{
 		Models: models, Tools: box.For, Sessions: h.kept.db.Sessions(), Quotas: h.kept.quotas,
 		MaxIterations: s.TaskIterations, MaxTokens: s.TaskTokens, MinTokens: s.TaskMinTokens, ReplyTokens: s.TaskReplyTokens,
 		IterationTimeout: config.Seconds(s.TaskIterationS), Timeout: config.Seconds(s.TaskTimeoutS), MaxTimeout: config.Seconds(s.TaskMaxTimeoutS),
-		History: s.TaskHistory, ShortHistory: s.TaskShortHistory, Cost: cost, Fuel: s.AgentFuel, MaxCalls: s.AgentToolCalls,
+		Kinds: kinds, History: s.TaskHistory, ShortHistory: s.TaskShortHistory, Cost: cost, Fuel: s.AgentFuel, MaxCalls: s.AgentToolCalls,
 		Concurrent: s.AgentTurns, Alone: h.alone, Keep: time.Duration(s.AgentDays) * 24 * time.Hour, Log: h.log, // at most a century
 		Now: h.kept.log.DatabaseTime,
 	})

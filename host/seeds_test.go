@@ -24,7 +24,7 @@ func TestSeedsRunAsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := settings(t, map[string]string{"openai-api-base": llmtest.NewServer(model, nil).Start(t) + "/v1", "openai-model": "scripted"})
+	s := settings(t, map[string]string{"openai-api-base": llmtest.NewServer(model, nil).Start(t) + "/v1", "openai-model": "scripted", "task-kinds": "short=iterations:2"})
 	dir := filepath.Dir(s.SkillsDir)
 	if err := os.CopyFS(dir, os.DirFS("testdata/seeds")); err != nil {
 		t.Fatal(err)

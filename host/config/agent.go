@@ -3,10 +3,13 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
 	"openskill/host/llm"
+	"openskill/host/registry/safeyaml"
 	"openskill/sdk/skill"
 )
 
@@ -57,6 +60,7 @@ type Agent struct {
 	TaskIterationS   uint64 `env:"OPENSKILL_TASK_ITERATION_S" envDefault:"60" flag:"task-iteration-s" min:"1" max:"86400" doc:"time limit of one round of a task in seconds"`
 	TaskTimeoutS     uint64 `env:"OPENSKILL_TASK_TIMEOUT_S" envDefault:"300" flag:"task-timeout-s" min:"1" max:"86400" doc:"default time limit of a task in seconds"`
 	TaskMaxTimeoutS  uint64 `env:"OPENSKILL_TASK_MAX_TIMEOUT_S" envDefault:"600" flag:"task-max-timeout-s" min:"1" max:"86400" doc:"maximum time limit that a caller may set for a task, in seconds"`
+	TaskKinds        string `env:"OPENSKILL_TASK_KINDS" flag:"task-kinds" accepts:"entries between semicolons or line ends: a kind, = and limits with commas between them, like summary=iterations:3,tokens:2000,timeout_s:60; none above OPENSKILL_TASK_ITERATIONS, OPENSKILL_TASK_TOKENS and OPENSKILL_TASK_MAX_TIMEOUT_S" doc:"limits of tasks by their kind (options.kind); unset: there are no kinds"`
 	TaskHistory      int    `env:"OPENSKILL_TASK_HISTORY" envDefault:"5" flag:"task-history" min:"1" max:"1000" doc:"number of rounds of a task sent to the model"`
 	TaskShortHistory int    `env:"OPENSKILL_TASK_SHORT_HISTORY" envDefault:"3" flag:"task-short-history" min:"1" max:"1000" doc:"number of rounds sent to the model when its remaining tokens are short"`
 }
@@ -118,6 +122,62 @@ func Seconds(n uint64) time.Duration {
 	return time.Duration(n) * time.Second // at most a day by the ranges of all such settings
 }
 
+// TaskKind are the limits of the tasks of a kind; zero: those of all tasks.
+type TaskKind struct {
+	Iterations, Tokens int
+	Timeout            time.Duration
+}
+
+var kindName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// KindsOfTasks are what OPENSKILL_TASK_KINDS says.
+func (s *Settings) KindsOfTasks() map[string]TaskKind {
+	kinds, _ := s.parseKinds() // Load has checked it
+	return kinds
+}
+
+func (s *Settings) parseKinds() (map[string]TaskKind, error) {
+	kinds := map[string]TaskKind{}
+	for entry := range entries(s.TaskKinds) {
+		name, list, _ := strings.Cut(entry, "=")
+		name = strings.TrimSpace(name)
+		_, twice := kinds[name]
+		switch {
+		case !kindName.MatchString(name) || strings.TrimSpace(list) == "":
+			return nil, fmt.Errorf("has the entry %s, which is no kind with limits", safeyaml.Quote(entry))
+		case twice:
+			return nil, fmt.Errorf("has the kind %s twice", safeyaml.Quote(name))
+		}
+		var k TaskKind
+		var seconds int
+		for _, limit := range strings.Split(list, ",") {
+			key, value, _ := strings.Cut(limit, ":")
+			key = strings.TrimSpace(key)
+			to, least, most := &seconds, 1, int(s.TaskMaxTimeoutS) // at most a day by its range
+			switch key {
+			case "iterations":
+				to, most = &k.Iterations, s.TaskIterations
+			case "tokens":
+				to, least, most = &k.Tokens, s.TaskMinTokens, s.TaskTokens
+			case "timeout_s":
+			default:
+				return nil, fmt.Errorf("has %s, which is none of iterations, tokens and timeout_s", safeyaml.Quote(limit))
+			}
+			n, err := strconv.Atoi(strings.TrimSpace(value))
+			switch {
+			case *to != 0:
+				return nil, fmt.Errorf("gives the kind %s %s twice", safeyaml.Quote(name), key)
+			case err != nil || n < least || n > most:
+				return nil, fmt.Errorf("gives the kind %s other %s than a whole number from %d to %d", safeyaml.Quote(name), key, least, most)
+			}
+			*to = n
+		}
+		k.Timeout = time.Duration(seconds) * time.Second
+		kinds[name] = k
+	}
+	return kinds, nil
+}
+
 // agent checks what its fields' own rules do not say.
 func (l *loader) agent(s *Settings) {
 	for name, address := range map[string]string{
@@ -166,6 +226,9 @@ func (l *loader) agent(s *Settings) {
 			l.report("OPENSKILL_TASK_MIN_TOKENS is %d: more than OPENSKILL_TASK_TOKENS, which is %d, so that no task could begin", s.TaskMinTokens, s.TaskTokens)
 		}
 		s.TaskMinTokens = s.TaskTokens
+	}
+	if _, err := s.parseKinds(); err != nil {
+		l.wrong(l.row("OPENSKILL_TASK_KINDS"), err.Error())
 	}
 	if s.TaskShortHistory > s.TaskHistory {
 		s.TaskShortHistory = s.TaskHistory

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"openskill/host/llm"
 )
@@ -30,6 +32,17 @@ func TestProviders(t *testing.T) {
 		if len(s.Unknown()) > 0 {
 			t.Errorf("unknown are %q", s.Unknown())
 		}
+	}
+}
+
+func TestKindsOfTasks(t *testing.T) {
+	s, err := Load(Sources{Dir: t.TempDir(), Flags: map[string]string{"task-kinds": " summary = iterations:2, tokens:2000 ;\nresearch-2=timeout_s:600;", "task-min-tokens": "400"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]TaskKind{"summary": {Iterations: 2, Tokens: 2000}, "research-2": {Timeout: 10 * time.Minute}}
+	if got := s.KindsOfTasks(); !maps.Equal(got, want) {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -62,6 +75,21 @@ func TestAgentSettings(t *testing.T) {
 		"OPENSKILL_TASK_TOKENS=100 OPENSKILL_TASK_MIN_TOKENS=101": "OPENSKILL_TASK_MIN_TOKENS is 101",
 		"OPENSKILL_TASK_TIMEOUT_S=900":                            "OPENSKILL_TASK_MAX_TIMEOUT_S",
 		"OPENAI_API_KEY=hush OPENSKILL_AGENT_FAST=nope:":          "OPENSKILL_AGENT_FAST",
+		"OPENSKILL_TASK_KINDS=short":                              `"short"`,
+		"OPENSKILL_TASK_KINDS==tokens:600":                        "OPENSKILL_TASK_KINDS",
+		"OPENSKILL_TASK_KINDS=a/b=tokens:600":                     `"a/b=tokens:600"`,
+		"OPENSKILL_TASK_KINDS=a=tokens:600;a=tokens:700":          `"a" twice`,
+		"OPENSKILL_TASK_KINDS=a=tokens:600,tokens:700":            "tokens twice",
+		"OPENSKILL_TASK_KINDS=a=":                                 "OPENSKILL_TASK_KINDS",
+		"OPENSKILL_TASK_KINDS=a=money:1":                          `"money:1"`,
+		"OPENSKILL_TASK_KINDS=a=tokens:499":                       "500 to 8192",
+		"OPENSKILL_TASK_KINDS=a=tokens:8193":                      "500 to 8192",
+		"OPENSKILL_TASK_KINDS=a=iterations:0":                     "1 to 10",
+		"OPENSKILL_TASK_KINDS=a=iterations:11":                    "1 to 10",
+		"OPENSKILL_TASK_KINDS=a=timeout_s:-1":                     "1 to 600",
+		"OPENSKILL_TASK_KINDS=a=timeout_s:601":                    "1 to 600",
+		"OPENSKILL_TASK_KINDS=a=timeout_s:1e2":                    "1 to 600",
+		"OPENSKILL_TASK_KINDS=a=iterations:99999999999999999999":  "1 to 10",
 	} {
 		_, err := Load(Sources{Dir: t.TempDir(), Environ: strings.Fields(environ)})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {

@@ -90,6 +90,7 @@ func decodeTask(b []byte) (t react.Task, err error) {
 				{"max_iterations", orNull(count(&t.Options.MaxIterations))},
 				{"timeout_seconds", orNull(count(&t.Options.TimeoutSeconds))},
 				{"skills", orNull(ids(&t.Options.Skills))},
+				{"kind", orNull(text(&t.Options.Kind, 64))},
 			})
 		})},
 	})

@@ -35,9 +35,9 @@ func TestBodiesOfTasks(t *testing.T) {
 		want react.Task
 	}{
 		"the least":   {`{"task":"x"}`, react.Task{Text: "x"}},
-		"all of it":   {`{"task":"x","context":{ "a" : [1] },"options":{"max_iterations":5,"timeout_seconds":300.0,"skills":["echo","\u0061"]}}`, react.Task{Text: "x", Context: json.RawMessage(`{ "a" : [1] }`), Options: react.TaskOptions{MaxIterations: 5, TimeoutSeconds: 300, Skills: []string{"echo", "a"}}}},
+		"all of it":   {`{"task":"x","context":{ "a" : [1] },"options":{"max_iterations":5,"timeout_seconds":300.0,"skills":["echo","\u0061"],"kind":"short"}}`, react.Task{Text: "x", Context: json.RawMessage(`{ "a" : [1] }`), Options: react.TaskOptions{MaxIterations: 5, TimeoutSeconds: 300, Skills: []string{"echo", "a"}, Kind: "short"}}},
 		"nulls":       {`{"task":"x","context":null,"options":null}`, react.Task{Text: "x"}},
-		"nulls below": {`{"task":"x","options":{"max_iterations":null,"timeout_seconds":null,"skills":null}}`, react.Task{Text: "x"}},
+		"nulls below": {`{"task":"x","options":{"max_iterations":null,"timeout_seconds":null,"skills":null,"kind":null}}`, react.Task{Text: "x"}},
 		"no options":  {`{"task":"x","options":{}}`, react.Task{Text: "x"}},
 		"no skill":    {`{"task":"x","options":{"skills":[]}}`, react.Task{Text: "x", Options: react.TaskOptions{Skills: []string{}}}}, // and not all of them
 	} {
@@ -65,10 +65,12 @@ func TestBodiesOfTasks(t *testing.T) {
 		{`{"task":"x","context":"x"}`, "context", "must be an object"},
 		{`{"task":"x","context":{"a":1,"a":2}}`, "context.a", "appears more than once"},
 		{`{"task":"x","options":[]}`, "options", "must be an object"},
-		{`{"task":"x","options":{"max_tokens":1}}`, "options.max_tokens", "is not a known key; max_iterations, timeout_seconds and skills are"},
+		{`{"task":"x","options":{"max_tokens":1}}`, "options.max_tokens", "is not a known key; max_iterations, timeout_seconds, skills and kind are"},
 		{`{"task":"x","options":{"max_iterations":0}}`, "options.max_iterations", "must be a whole number, 1 or more"},
 		{`{"task":"x","options":{"max_iterations":"5"}}`, "options.max_iterations", "must be a whole number, 1 or more"},
 		{`{"task":"x","options":{"timeout_seconds":0.5}}`, "options.timeout_seconds", "must be a whole number, 1 or more"},
+		{`{"task":"x","options":{"kind":1}}`, "options.kind", "must be a string"},
+		{`{"task":"x","options":{"kind":""}}`, "options.kind", "must be 1 to 64 characters long"},
 		{`{"task":"x","options":{"skills":"echo"}}`, "options.skills", "must be a list of skill ids"},
 		{`{"task":"x","options":{"skills":{}}}`, "options.skills", "must be a list of skill ids"},
 		{`{"task":"x","options":{"skills":[1]}}`, "options.skills", "must be a list of skill ids"},

@@ -22,6 +22,7 @@ type TaskOptions struct {
 	MaxIterations  int        `json:"max_iterations,omitempty"`
 	TimeoutSeconds int        `json:"timeout_seconds,omitempty"`
 	Skills         []skill.ID `json:"skills,omitzero"` // the only ones that may be called; nil: all of the caller's; empty: refused
+	Kind           string     `json:"kind,omitempty"`  // one that the operator has named; its limits are those of the task
 }
 
 // Outcome is what a task came to.

@@ -135,6 +135,8 @@ export type AgentTask = {
   /** What the model is told besides. */
   context?: Record<string, unknown> | null;
   options?: {
+    /** One of the kinds of tasks that the operator has named (OPENSKILL_TASK_KINDS): its limits are those of the task, which the other options may lower. */
+    kind?: string | null;
     /** Rounds, at most as many as the host allows: 10, unless its operator has changed that. */
     max_iterations?: number | null;
     /** The only ones that may be called; all that the caller may call if it is left out. */

@@ -42,6 +42,10 @@ type Options struct {
 	Timeout          time.Duration // of a task whose caller says nothing; 0: 300 s, or MaxTimeout if that is less
 	MaxTimeout       time.Duration // the most that a caller may ask for; 0: 600 s, or Timeout if that is more
 
+	// Kinds have limits of their own, by the names that tasks give; nil: there are none. What
+	// is above the limits of all tasks counts as those.
+	Kinds map[string]Kind
+
 	History      int // rounds that the model is shown; 0: 5
 	ShortHistory int // the same where those do not fit into the tokens that are left; 0: 3, or History if that is less
 	MaxTask      int // characters of a task; 0: 2000
@@ -53,6 +57,12 @@ type Options struct {
 
 	Log *slog.Logger     // nil: slog.Default()
 	Now func() time.Time // nil: the system's clock
+}
+
+// Kind are limits of the tasks of a kind; zero: those of all tasks.
+type Kind struct {
+	Iterations, Tokens int
+	Timeout            time.Duration // also of a task whose caller says nothing
 }
 
 // Agent works on tasks. It is safe for concurrent use.

@@ -1,8 +1,11 @@
 package react
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -44,15 +47,25 @@ func (a *Agent) check(t *Task) (budget.Limits, error) {
 			add("context", "is no JSON object that can be read: "+skill.CleanText(err.Error(), 200), "an object")
 		}
 	}
-	rounds, asked := a.o.MaxIterations, &t.Options
+	asked := &t.Options
+	kind, ok := a.o.Kinds[asked.Kind]
+	if asked.Kind != "" && !ok {
+		add("options.kind", "is none of the kinds of tasks here", cmp.Or(strings.Join(slices.Sorted(maps.Keys(a.o.Kinds)), ", "), "no kind: the operator has named none"))
+	}
+	all := a.of(kind)
+	rounds := all.Iterations
 	switch {
 	case asked.MaxIterations == 0:
-	case asked.MaxIterations < 1 || asked.MaxIterations > a.o.MaxIterations:
-		add("options.max_iterations", "is out of range", fmt.Sprintf("a whole number from 1 to %d", a.o.MaxIterations))
+	case asked.MaxIterations < 1 || asked.MaxIterations > all.Iterations:
+		add("options.max_iterations", "is out of range", fmt.Sprintf("a whole number from 1 to %d", all.Iterations))
 	default:
 		rounds = asked.MaxIterations
 	}
-	limit, least, most := a.o.Timeout, int(min(minTimeout, a.o.MaxTimeout)/time.Second), int(a.o.MaxTimeout/time.Second)
+	limit, longest := a.o.Timeout, a.o.MaxTimeout
+	if kind.Timeout > 0 {
+		limit, longest = all.Timeout, all.Timeout
+	}
+	least, most := int(min(minTimeout, longest)/time.Second), int(longest/time.Second)
 	switch {
 	case asked.TimeoutSeconds == 0:
 	case asked.TimeoutSeconds < least || asked.TimeoutSeconds > most:
@@ -74,8 +87,16 @@ func (a *Agent) check(t *Task) (budget.Limits, error) {
 	}
 	calls := min(rounds, a.o.MaxCalls)
 	return budget.Limits{
-		Iterations: calls, ToolCalls: calls, Tokens: a.o.MaxTokens, Cost: a.o.Cost, Fuel: a.o.Fuel, Time: limit,
+		Iterations: calls, ToolCalls: calls, Tokens: all.Tokens, Cost: a.o.Cost, Fuel: a.o.Fuel, Time: limit,
 	}, nil
+}
+
+// of gives the limits of a kind, none above those of all tasks.
+func (a *Agent) of(k Kind) Kind {
+	or(&k.Iterations, a.o.MaxIterations)
+	or(&k.Tokens, a.o.MaxTokens)
+	or(&k.Timeout, a.o.MaxTimeout)
+	return Kind{min(k.Iterations, a.o.MaxIterations), min(k.Tokens, a.o.MaxTokens), min(k.Timeout, a.o.MaxTimeout)}
 }
 
 func (a *Agent) checkText(text string) error {

@@ -93,6 +93,50 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A task of a kind has the limits that the operator gave the kind, and its caller may lower
+// them; neither is above what all tasks have.
+func TestKindsOfTasks(t *testing.T) {
+	for name, c := range map[string]struct {
+		options react.TaskOptions
+		rounds  int // that the model is asked for
+		fields  string
+		says    string
+	}{
+		"none":                {react.TaskOptions{}, 6, "", ""},
+		"a kind":              {react.TaskOptions{Kind: "short"}, 2, "", ""},
+		"another":             {react.TaskOptions{Kind: "slow"}, 6, "", ""},
+		"lower":               {react.TaskOptions{Kind: "short", MaxIterations: 1, TimeoutSeconds: 30}, 1, "", ""},
+		"above all":           {react.TaskOptions{Kind: "wide"}, 6, "", ""},
+		"few tokens":          {react.TaskOptions{Kind: "poor"}, 0, "", ""},
+		"rounds above":        {react.TaskOptions{Kind: "short", MaxIterations: 3}, 0, "options.max_iterations", "from 1 to 2"},
+		"time above":          {react.TaskOptions{Kind: "short", TimeoutSeconds: 31}, 0, "options.timeout_seconds", "from 10 to 30"},
+		"time above of all":   {react.TaskOptions{Kind: "wide", TimeoutSeconds: 601}, 0, "options.timeout_seconds", "from 10 to 600"},
+		"unknown":             {react.TaskOptions{Kind: "tall"}, 0, "options.kind", "poor, short, slow, wide"},
+		"unknown and hostile": {react.TaskOptions{Kind: "x\x1b[31m" + strings.Repeat("x", 1<<20)}, 0, "options.kind", "poor, short, slow, wide"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, settings{model: always(callEcho, 1), Options: react.Options{
+				MaxIterations: 6, MaxTokens: 100_000, MinTokens: 500,
+				Kinds: map[string]react.Kind{
+					"short": {Iterations: 2, Timeout: 30 * time.Second}, "slow": {Timeout: 10 * time.Minute},
+					"wide": {Iterations: 60, Tokens: 1 << 30, Timeout: time.Hour}, "poor": {Tokens: 500},
+				},
+			}})
+			out, err := h.Execute(t.Context(), caller, react.Task{Text: "x", Options: c.options})
+			if c.fields != "" {
+				var e *skill.Error
+				if !asSkillError(err, &e) || e.Code != skill.AgentValidationError || len(e.Message) > skill.MaxMessage || !strings.Contains(e.Message, c.fields) || !strings.Contains(e.Message, c.says) || len(h.asked) > 0 {
+					t.Fatalf("%v", err)
+				}
+				return
+			}
+			if err != nil || out.Status != react.Terminated || len(h.asked) != c.rounds {
+				t.Errorf("%+v after %d rounds, %v", out, len(h.asked), err)
+			}
+		})
+	}
+}
+
 func TestWhoMay(t *testing.T) {
 	h := newHouse(t, settings{model: says(finish)})
 	for name, c := range map[string]struct {

@@ -23,6 +23,7 @@ type TaskOptions struct {
 	MaxIterations  int
 	TimeoutSeconds int
 	Skills         []string // the only ones that may be called; nil: all of the caller's
+	Kind           string   // one of Options.Kinds; "": none
 }
 
 // Status is how a task ended.

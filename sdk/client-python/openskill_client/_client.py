@@ -303,7 +303,7 @@ class Client:
 
     def execute(self, task: str, context: Optional[Mapping[str, Any]] = None, options: Optional[Mapping[str, Any]] = None) -> Outcome:
         """Gives a task to the host's agent, which works on it by itself, and waits for it. options
-        are max_iterations, timeout_seconds and skills. The Error of a task that failed has what
+        are max_iterations, timeout_seconds, skills and kind. The Error of a task that failed has what
         was reached in its result."""
         body: Dict[str, Any] = {"task": task}
         if context is not None:
