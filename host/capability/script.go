@@ -16,8 +16,8 @@ type Script struct {
 	// schema then lets more through.
 	Partial bool `json:"partial,omitempty"`
 
-	options []option
-	command string // the name of the subcommand's argument; "": there are none
+	options []option // for tests, which make command lines of them
+	command string   // the name of the subcommand's argument; "": there are none
 }
 
 // option is one argument of a parser.
@@ -37,7 +37,7 @@ type option struct {
 //
 // Options are named by their longest flag without dashes, and arguments without a flag by
 // their own name. Those of subcommands are all there, each saying in its description whose
-// it is. See [Script.Arguments] for the way back.
+// it is.
 func Command(ctx context.Context, a Analyzer, tenant string, source []byte) (*Script, []Problem, error) {
 	m, problems, err := ask(ctx, a, tenant, source, pyast.Question{CommandLine: true})
 	if err != nil || problems != nil {

@@ -11,7 +11,8 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Arguments makes the command line of an object: options first, then what goes by its
+// Arguments is how the tests ask the script's own parser whether a schema is right: it makes
+// the command line of an object: options first, then what goes by its
 // place, and a subcommand before what is its own. Members that the parser does not have
 // are refused, unless it was not followed to its end. The error is a *skill.Error.
 func (s *Script) Arguments(object json.RawMessage) ([]string, error) {
