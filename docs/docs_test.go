@@ -1,5 +1,5 @@
 // Package docs_test runs what the documents show: every command of README.md,
-// CHANGELOG.md and the pages beside this file, against a binary and a host of its
+// CHANGELOG.md and the pages beside this file and in decisions, against a binary and a host of its
 // own, and compares what they print. reference_test.go holds the tables and links
 // of the same pages against the code.
 //
@@ -122,11 +122,15 @@ func repo(t *testing.T) string {
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	names, err := filepath.Glob("*.md")
-	if err != nil {
-		t.Fatal(err)
+	names := []string{"../README.md", "../CHANGELOG.md"}
+	for _, pattern := range []string{"*.md", "decisions/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, found...)
 	}
-	for _, name := range append(names, "../README.md", "../CHANGELOG.md") {
+	for _, name := range names {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -71,7 +71,7 @@ var errMoved = errors.New("the name led elsewhere meanwhile")
 // set both times of change to a time since the clock was read. Where either is
 // another time, there was no such removal, and the name was the only one.
 //
-// The longer form, with what was measured, is in RATIONALE.md.
+// The longer form, with what was measured, is in docs/decisions/0008.
 func (d *Dir) openLocal(local string, flags OpenFlag) (*hostFile, Errno) {
 	for waited := time.Duration(0); ; waited += pause {
 		file, settled, errno := d.try(local, flags)

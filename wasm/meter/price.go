@@ -3,7 +3,7 @@ package meter
 import "slices"
 
 // The numbers behind rules 1 to 3. They were tuned on nbody, recursion, sieve, a
-// Go program and CPython; see RATIONALE.md.
+// Go program and CPython; see docs/decisions/0001.
 const (
 	slack         = 100    // an arm may be prepaid if it costs at most this much more than its cheapest sibling
 	slackCalling  = 6      // the same for the way out of a loop that calls; one that does not has none
