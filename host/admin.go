@@ -31,7 +31,7 @@ func (h *Host) openAdmin(ctx context.Context) (*admin, error) {
 	var listen net.ListenConfig
 	ln, err := listen.Listen(ctx, "tcp", h.settings.AdminListen)
 	if err != nil {
-		return nil, fmt.Errorf("the address OPENSKILL_ADMIN_LISTEN cannot be listened on: %w", err)
+		return nil, fmt.Errorf("cannot listen on OPENSKILL_ADMIN_LISTEN: %w", err)
 	}
 	a := &admin{ln: ln, done: make(chan struct{}), server: &http.Server{
 		Handler: h.adminHandler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
@@ -40,7 +40,7 @@ func (h *Host) openAdmin(ctx context.Context) (*admin, error) {
 	go func() {
 		defer close(a.done)
 		if err := a.server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-			h.log.Error("the admin address is not served any more", slog.String("reason", err.Error()))
+			h.log.Error("the admin server stopped", slog.String("reason", err.Error()))
 		}
 	}()
 	h.log.Info("profiles and metrics are served", slog.String("address", "http://"+ln.Addr().String()+"/debug/pprof/"))

@@ -96,7 +96,7 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 	if !ok {
 		return nil, &skill.Error{
 			Op: "host.Script", Code: skill.InvalidArgument, Subject: skill.CleanText(script, 80),
-			Message: "the sandbox runs scripts that end in .py, .js and .mjs; do by other means what this one says, or ask its author for one of those",
+			Message: "unsupported script type: the sandbox runs .py, .js and .mjs",
 		}
 	}
 	native := kind == skill.WasmPython && t.Skill.Native()

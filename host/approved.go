@@ -104,7 +104,7 @@ func (a *approved) copy(folder, digest, path string) (err error) {
 		case !d.Type().IsRegular():
 			return &skill.Error{
 				Op: "host.approved", Code: skill.Conflict,
-				Message: "the skill's folder has links or devices, so that nobody can approve what is in it; its operator takes them out",
+				Message: "the skill's folder has links or devices and cannot be approved; the operator must remove them",
 			}
 		}
 		return copyFile(from, to, name)
@@ -139,7 +139,7 @@ func copyFile(from, to *os.Root, name string) error {
 func changed(cause error) error {
 	return &skill.Error{
 		Op: "host.approved", Code: skill.Conflict, Err: cause,
-		Message: "the skill's folder changed while it was looked at; make the same call again",
+		Message: "the skill's folder changed during the check; retry",
 	}
 }
 

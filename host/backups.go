@@ -28,7 +28,7 @@ import (
 // begun after the call may be missing.
 func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logger) (*backup.Index, error) {
 	if missing(s.StateDir) {
-		return nil, &skill.Error{Op: "host.Backup", Code: skill.NotFound, Message: "there is no state folder yet: no host has run with these settings"}
+		return nil, &skill.Error{Op: "host.Backup", Code: skill.NotFound, Message: "state folder not found: no host has run with these settings"}
 	}
 	d, err := stateDirs(s.StateDir)
 	if err != nil {
@@ -109,7 +109,7 @@ func Restore(ctx context.Context, stateDir string, r io.Reader) (*backup.Index, 
 			if !backedUp(f.Path) {
 				return &skill.Error{
 					Op: "host.Restore", Code: skill.InvalidArgument,
-					Message: "the archive is of no use: it has " + skill.CleanText(f.Path, 100) + ", which no backup has",
+					Message: "invalid backup: unexpected file " + skill.CleanText(f.Path, 100),
 				}
 			}
 		}
@@ -118,7 +118,7 @@ func Restore(ctx context.Context, stateDir string, r io.Reader) (*backup.Index, 
 		}
 		file := filepath.Join(dir, store.File)
 		if missing(file) {
-			return &skill.Error{Op: "host.Restore", Code: skill.InvalidArgument, Message: "the archive is of no use: the database is missing in it"}
+			return &skill.Error{Op: "host.Restore", Code: skill.InvalidArgument, Message: "invalid backup: the database is missing"}
 		}
 		return store.Check(ctx, file)
 	})

@@ -28,14 +28,14 @@ var chainChecks = gate.Options{Places: 1, Queue: 64, Wait: chainTime + 5*time.Se
 func (h *Host) chain(ctx context.Context, tenant string) (*console.ChainState, error) {
 	leave, err := h.check.Enter(ctx, tenant)
 	if err != nil {
-		return nil, gate.Refusal(err, "host.chain", "records are being verified already")
+		return nil, gate.Refusal(err, "host.chain", "a verification is already running")
 	}
 	defer leave()
 	var done, last atomic.Uint64 // how far it is
 	ctx, cancel := context.WithTimeout(ctx, chainTime)
 	defer cancel()
 	unread := func(err error) error {
-		return &skill.Error{Op: "host.chain", Code: skill.AuditUnavailable, Message: "the records cannot be read now, since the database does not answer", Err: err}
+		return &skill.Error{Op: "host.chain", Code: skill.AuditUnavailable, Message: "records unavailable: the database does not respond; retry", Err: err}
 	}
 	store := h.kept.db.Audit()
 	o := audit.VerifyOptions{Tenant: tenant, Rows: true, Progress: func(_ string, at, of uint64) {

@@ -59,7 +59,7 @@ func recordQuarantine(db *store.DB, log *slog.Logger) func(tenant string, id ski
 		if done {
 			return err
 		}
-		log.Warn("a quarantine is not on record", slog.String("tenant", skill.CleanText(tenant, 128)), slog.String("skill_id", string(id)), slog.String("version", version), slog.String("error", err.Error()))
+		log.Warn("cannot record a quarantine", slog.String("tenant", skill.CleanText(tenant, 128)), slog.String("skill_id", string(id)), slog.String("version", version), slog.String("error", err.Error()))
 		return do()
 	}
 }

@@ -162,11 +162,11 @@ func (c changes) decided(ctx context.Context, p skill.Principal, what string, w 
 		if d := s.Descriptor.Digest; w.Digest != "" && w.Digest != d {
 			return skill.VersionState{}, &skill.Error{
 				Op: "host.decided", Code: skill.Conflict, Subject: string(w.ID),
-				Message: "the skill has the digest " + d + " now, and not the one that was named: look at it again", Details: map[string]any{"digest": d},
+				Message: "digest mismatch: the skill has the digest " + d + "; check it again", Details: map[string]any{"digest": d},
 			}
 		}
 	} else if w.Digest != "" {
-		return skill.VersionState{}, &skill.Error{Op: "host.decided", Code: skill.Conflict, Subject: string(w.ID), Message: "the skill is deleted, and its digest not known here: name none"}
+		return skill.VersionState{}, &skill.Error{Op: "host.decided", Code: skill.Conflict, Subject: string(w.ID), Message: "the skill is deleted and its digest unknown here: omit the digest"}
 	}
 	d, err := act(ctx, p, w.ID)
 	if err != nil {

@@ -95,7 +95,7 @@ func (x *Examination) models(s *config.Settings) {
 		switch {
 		case name == config.Rules && i == 0:
 			f.OK = false
-			f.Detail = "no model is configured: rules answer conversations, and tasks have nobody to ask; set OPENAI_API_KEY, OPENAI_API_BASE (a server of your own), DASHSCOPE_API_KEY, DEEPSEEK_API_KEY or ANTHROPIC_API_KEY"
+			f.Detail = "no model is configured: conversations use rules, and tasks are unavailable; set OPENAI_API_KEY, OPENAI_API_BASE (for your own server), DASHSCOPE_API_KEY, DEEPSEEK_API_KEY or ANTHROPIC_API_KEY"
 		case name == config.Rules:
 			f.Detail = "answers by rules where a caller names it"
 		case i == 0:
@@ -110,7 +110,7 @@ func (x *Examination) clock(ctx context.Context, s *config.Settings) {
 	f := Finding{Name: "OPENSKILL_DATABASE_URL"}
 	switch ahead, err := store.Skew(ctx, store.Options{URL: s.DatabaseURL, StateDir: s.StateDir}); {
 	case err != nil:
-		f.Detail = "the clock of the database cannot be read: " + err.Error()
+		f.Detail = "cannot read the database's clock: " + err.Error()
 	case ahead.Abs() >= time.Second:
 		f.Detail = clockOff(ahead)
 	default:
@@ -126,7 +126,7 @@ func (x *Examination) workers(ctx context.Context, s *config.Settings, d state) 
 	case !hasWorkers:
 		f.OK, f.Detail = false, "this platform has none: skills run in the host's own process"
 	case s.Workers == config.NoWorkers:
-		f.OK, f.Detail = false, "switched off by OPENSKILL_WORKERS: skills run in the host's own process"
+		f.OK, f.Detail = false, "disabled by OPENSKILL_WORKERS: skills run in the host's own process"
 	case s.Workers == config.Shared:
 		f.Detail = "one for all"
 	}
@@ -147,7 +147,7 @@ func (x *Examination) workers(ctx context.Context, s *config.Settings, d state) 
 		err = errors.Join(err, h.workers.close())
 	}
 	if err != nil {
-		x.Workers[0].OK, x.Workers[0].Detail = false, "none can be started: "+err.Error()
+		x.Workers[0].OK, x.Workers[0].Detail = false, "cannot start one: "+err.Error()
 	}
 }
 

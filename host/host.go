@@ -278,7 +278,7 @@ func stateDirs(root string) (state, error) {
 	d := state{root: root, cache: CacheDir(root), temp: filepath.Join(root, "tmp")}
 	for _, dir := range []string{d.root, d.temp, AnalysisDir(d.root), approvedDir(d.root)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return d, fmt.Errorf("host.Open: the state folder cannot be made: %w", err)
+			return d, fmt.Errorf("host.Open: cannot create the state folder: %w", err)
 		}
 	}
 	return d, nil

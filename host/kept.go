@@ -130,7 +130,7 @@ func (h *Host) callable() error {
 	}
 	return &skill.Error{
 		Op: "host.Open", Code: skill.InvalidArgument, Subject: "OPENSKILL_LISTEN",
-		Message: fmt.Sprintf("OPENSKILL_LISTEN is %q, which other machines reach, and no authentication is configured: make a key with openskill keys create, or set OPENSKILL_JWT_SECRET or OPENSKILL_JWT_JWKS", s.Listen),
+		Message: fmt.Sprintf("OPENSKILL_LISTEN %q is reachable from other machines, but no authentication is configured: create a key with openskill keys create, or set OPENSKILL_JWT_SECRET or OPENSKILL_JWT_JWKS", s.Listen),
 	}
 }
 

@@ -158,7 +158,7 @@ func (h *Host) tools(ctx context.Context, p skill.Principal, own []skill.Tool) (
 	}
 	all, taken := tools.Join(own, made)
 	if len(taken) > 0 {
-		h.log.Warn("tools whose names are taken are left out", slog.Any("names", taken))
+		h.log.Warn("tools with duplicate names are omitted", slog.Any("names", taken))
 	}
 	return all, nil
 }

@@ -96,7 +96,7 @@ func (a *ahead) look(ctx context.Context, folder, tenant string) json.RawMessage
 			}
 		}
 	}
-	a.host.log.LogAttrs(ctx, slog.LevelInfo, "the scripts of an upload were not looked at", slog.Any("reason", err))
+	a.host.log.LogAttrs(ctx, slog.LevelInfo, "the scripts of an upload were not checked", slog.Any("reason", err))
 	return nil
 }
 
@@ -114,5 +114,5 @@ func (h *Host) Python() (Python, error) {
 			return p, nil
 		}
 	}
-	return nil, &skill.Error{Op: "host.Python", Code: skill.Internal, Message: "there is no runner of Python"}
+	return nil, &skill.Error{Op: "host.Python", Code: skill.Internal, Message: "no Python runner is available"}
 }

@@ -42,10 +42,10 @@ func own(dir string) error {
 		return &skill.Error{Op: "host.Open", Code: skill.InvalidArgument, Subject: "OPENSKILL_STATE_DIR", Message: fmt.Sprintf(format, args...)}
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int64(st.Uid) != int64(os.Geteuid()) {
-		return refused("%s, where the state is, belongs to user %d, and this is user %d: run openskill as its owner, or name another folder", dir, st.Uid, os.Geteuid())
+		return refused("the state folder %s belongs to user %d, but this is user %d: run openskill as its owner, or choose another folder", dir, st.Uid, os.Geteuid())
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return refused("other users may write to %s, where the state is: look whether anybody did, then run chmod go-w on it", dir)
+		return refused("other users can write to the state folder %s: check its files, then run chmod go-w on it", dir)
 	}
 	return nil
 }

@@ -31,11 +31,11 @@ func openPulls(s *config.Settings, admission *upload.Admission) (*pulls, error) 
 	}
 	b, err := os.ReadFile(s.TrustPolicy)
 	if err != nil {
-		return nil, fmt.Errorf("host: the trust policy cannot be read: %w", err)
+		return nil, fmt.Errorf("host: cannot read the trust policy: %w", err)
 	}
 	accepts, problems := policy.Parse(b)
 	if len(problems) > 0 {
-		return nil, fmt.Errorf("host: the trust policy is wrong: %s:%s (and %d more problems)", s.TrustPolicy, problems[0], len(problems)-1)
+		return nil, fmt.Errorf("host: invalid trust policy: %s:%s (and %d more problems)", s.TrustPolicy, problems[0], len(problems)-1)
 	}
 	carrier, err := share.New(share.Options{Admission: admission, MaxArchive: s.MaxUpload()})
 	if err != nil {
@@ -55,7 +55,7 @@ func (p *pulls) close() {
 func (o *oneUpload) Fetch(ctx context.Context, reference string) (httpapi.Parts, error) {
 	p := o.of.pulls.Load()
 	if p == nil {
-		return httpapi.Parts{}, &skill.Error{Op: "host.Fetch", Code: skill.Forbidden, Message: "this host pulls no skills; its operator names registries in OPENSKILL_PULL_HOSTS"}
+		return httpapi.Parts{}, &skill.Error{Op: "host.Fetch", Code: skill.Forbidden, Message: "pulling skills is disabled on this host; the operator must set OPENSKILL_PULL_HOSTS"}
 	}
 	ref, err := share.ParseReference(reference)
 	if err != nil {

@@ -68,7 +68,7 @@ func (h *Host) Reload(ctx context.Context, next *config.Settings) (*config.Chang
 		h.log.Warn("skill skipped", slog.String("problem", p.String()))
 	}
 	if err := h.skills.Refresh(ctx); err != nil { // what others have changed meanwhile; the next change brings it too
-		h.log.Warn("definitions are as they were a moment ago", slog.String("error", err.Error()))
+		h.log.Warn("cannot read the definitions; keeping the previous ones", slog.String("error", err.Error()))
 	}
 	return c, nil
 }
@@ -78,7 +78,7 @@ func (h *Host) Reload(ctx context.Context, next *config.Settings) (*config.Chang
 func (h *Host) readAgain(s *config.Settings) (*registry.Registry, error) {
 	for _, r := range h.roots {
 		if _, err := os.ReadDir(r.Path); err != nil {
-			return nil, &skill.Error{Op: "host.Reload", Code: skill.InvalidArgument, Subject: "OPENSKILL_SKILLS_DIR", Err: err, Message: "the folder of skills cannot be read: " + plainly(err)}
+			return nil, &skill.Error{Op: "host.Reload", Code: skill.InvalidArgument, Subject: "OPENSKILL_SKILLS_DIR", Err: err, Message: "cannot read the folder of skills: " + plainly(err)}
 		}
 	}
 	return registry.Open(readOptions(s, h.given, h.schemas))

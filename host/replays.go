@@ -56,7 +56,7 @@ func (h *Host) Replay(ctx context.Context, p skill.Principal, id string) (*repla
 	case err != nil:
 		return nil, err
 	case !p.MayInvoke(skill.ID(e.Skill)):
-		return nil, &skill.Error{Op: "host.Replay", Code: skill.Forbidden, Subject: p.ID, Message: "a replay is a call of the skill, which the caller has no scope for"}
+		return nil, &skill.Error{Op: "host.Replay", Code: skill.Forbidden, Subject: p.ID, Message: "missing scope to call the skill that the replay runs"}
 	case e.Script != "":
 		h.PrepareScript(ctx, e.Skill, e.Script)
 	default:

@@ -72,7 +72,7 @@ func openTested(ctx context.Context, s *config.Settings, dir string, log *slog.L
 		return nil, err
 	}
 	if err := hostile.Plant(own.DataRoot); err != nil {
-		return nil, fmt.Errorf("the data folder of the test cannot be filled: %w", err)
+		return nil, fmt.Errorf("cannot fill the data folder of the test: %w", err)
 	}
 	if err := borrow(s.StateDir, own.StateDir); err != nil {
 		return nil, fmt.Errorf("what was compiled cannot be used: %w", err)
@@ -306,7 +306,7 @@ func Protections(s *config.Settings) []selftest.Protection {
 	for _, name := range []string{"capabilities", closedNames, "landlock", "seccomp", memoryBound} {
 		one := selftest.Protection{Name: name, On: true}
 		if !hasWorkers || s.Workers == config.NoWorkers {
-			one.On, one.Detail = false, "there is no worker process to hold"
+			one.On, one.Detail = false, "no worker process to protect"
 		}
 		all = append(all, one)
 	}

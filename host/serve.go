@@ -60,7 +60,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	var listen net.ListenConfig
 	ln, err := listen.Listen(ctx, "tcp", h.settings.Listen)
 	if err != nil {
-		return errors.Join(fmt.Errorf("the address cannot be listened on: %w", err), h.Close())
+		return errors.Join(fmt.Errorf("cannot listen on the address: %w", err), h.Close())
 	}
 	admin, err := h.openAdmin(ctx) // its requests have contexts of their own
 	if err != nil {
@@ -92,7 +92,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		ended := make(chan error, 1)
 		go func() { ended <- h.kept.executions.Close(grace) }() // those that nobody waits for
 		if errors.Join(server.Shutdown(grace), <-ended) != nil {
-			h.log.Warn("calls were cancelled: they did not end within the grace")
+			h.log.Warn("calls were cancelled: they did not finish within the grace period")
 		}
 		err = <-served
 	}
@@ -126,7 +126,7 @@ func (h *Host) closeSoon(warm <-chan struct{}) error {
 	case err := <-done:
 		return err
 	case <-timer.C:
-		h.log.Warn("stopped without waiting for everything to be closed")
+		h.log.Warn("stopped before everything was closed")
 		return nil
 	}
 }

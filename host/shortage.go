@@ -51,7 +51,7 @@ func watchStorage(ctx context.Context, log *slog.Logger, tick <-chan time.Time, 
 		now := map[string]bool{}
 		for _, f := range look() {
 			if now[f.Name] = true; !short[f.Name] {
-				log.LogAttrs(ctx, slog.LevelWarn, "storage runs short", slog.String("setting", f.Name), slog.String("detail", f.Detail))
+				log.LogAttrs(ctx, slog.LevelWarn, "storage is running out", slog.String("setting", f.Name), slog.String("detail", f.Detail))
 			}
 		}
 		short = now

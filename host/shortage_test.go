@@ -52,7 +52,7 @@ func TestShortagesAreLogged(t *testing.T) {
 	}
 	stop()
 	<-done
-	if n := strings.Count(log.String(), "storage runs short"); n != 2 || looked != len(free) {
+	if n := strings.Count(log.String(), "storage is running out"); n != 2 || looked != len(free) {
 		t.Errorf("logged %d times in %d looks, want 2: %s", n, looked, &log)
 	}
 }

@@ -157,7 +157,7 @@ func may(p skill.Principal, scopes ...string) error {
 	case p.ID == "":
 		return &skill.Error{Op: "host.uploads", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
 	case !slices.ContainsFunc(scopes, p.May):
-		return &skill.Error{Op: "host.uploads", Code: skill.Forbidden, Subject: p.ID, Message: "the caller lacks the scope " + strings.Join(scopes, " or ")}
+		return &skill.Error{Op: "host.uploads", Code: skill.Forbidden, Subject: p.ID, Message: "missing scope " + strings.Join(scopes, " or ")}
 	}
 	return nil
 }
@@ -227,10 +227,10 @@ func (o *oneUpload) admit(ctx context.Context, parts httpapi.Parts, dryRun bool)
 // Report makes the admission report of a version that the caller finds.
 func (u *uploads) Report(ctx context.Context, p skill.Principal, id skill.ID, version string) (*skill.UploadResult, error) {
 	none := func(why string) error {
-		return &skill.Error{Op: "host.Report", Code: skill.NotFound, Subject: string(id), Message: "there is no report of this version: " + why}
+		return &skill.Error{Op: "host.Report", Code: skill.NotFound, Subject: string(id), Message: "no report for this version: " + why}
 	}
 	if u.ahead.host.skills.Knows(id) {
-		return nil, none("it is a skill of the operator's own, which was not uploaded")
+		return nil, none("it is one of the operator's skills and was not uploaded")
 	}
 	s, err := u.store.Get(p.Tenant, id, version)
 	if err != nil {
@@ -313,7 +313,7 @@ func named(owner, what string, w httpapi.Which) error {
 	}
 	return &skill.Error{
 		Op: "host.decided", Code: skill.InvalidArgument, Subject: string(w.ID), Details: map[string]any{"tenant": owner},
-		Message: fmt.Sprintf("the skill %s belongs to the tenant %s: name the digest, or the tenant and the version", w.ID, skill.CleanText(owner, 128)),
+		Message: fmt.Sprintf("the skill %s belongs to the tenant %s: set digest, or tenant and version", w.ID, skill.CleanText(owner, 128)),
 	}
 }
 

@@ -16,10 +16,10 @@ func (h *Host) Usage(ctx context.Context, p skill.Principal, tenant string) (*sk
 		tenant = p.Tenant
 	}
 	if tenant == "" {
-		return nil, &skill.Error{Op: "host.Usage", Code: skill.InvalidArgument, Subject: "tenant", Message: "tenant: you belong to no tenant; name one"}
+		return nil, &skill.Error{Op: "host.Usage", Code: skill.InvalidArgument, Subject: "tenant", Message: "tenant: you have no tenant; set one"}
 	}
 	if tenant != p.Tenant && !p.May(skill.ScopeHost) {
-		return nil, &skill.Error{Op: "host.Usage", Code: skill.Forbidden, Subject: "tenant", Message: "the usage of other tenants needs the scope " + skill.ScopeHost + "; leave tenant out to read your own"}
+		return nil, &skill.Error{Op: "host.Usage", Code: skill.Forbidden, Subject: "tenant", Message: "the usage of other tenants requires the scope " + skill.ScopeHost + "; omit tenant to read your own"}
 	}
 	list, err := h.kept.db.Stored(ctx, tenant)
 	if err != nil {
@@ -79,5 +79,5 @@ func unreadableUsage(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return &skill.Error{Op: "host.Usage", Code: skill.Cancelled, Message: "the caller left", Err: err}
 	}
-	return &skill.Error{Op: "host.Usage", Code: skill.AuditUnavailable, Message: "the database cannot be read now; try again in a moment", Err: err}
+	return &skill.Error{Op: "host.Usage", Code: skill.AuditUnavailable, Message: "database unavailable; retry", Err: err}
 }

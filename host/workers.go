@@ -159,7 +159,7 @@ func compileMain(args []string) error {
 	}
 	if out.Report, _ = json.Marshal(report); err == nil && left(c.Write) < before+2 {
 		// An engine goes on without files that it could not write.
-		return say(&worker.Compiled{Failed: "not every file that was compiled could be written to the state folder; look whether its disk is full"})
+		return say(&worker.Compiled{Failed: "some compiled files could not be written to the state folder; check its free disk space"})
 	}
 	var refused *check.Error
 	switch {
@@ -273,7 +273,7 @@ func compileHere(ctx context.Context, stateDir, path, digest string) error {
 		return err
 	}
 	if wasm.Digest(module) != digest {
-		return &skill.Error{Op: "host.CompileRuntime", Code: skill.Conflict, Message: "the runtime was changed while it was read"}
+		return &skill.Error{Op: "host.CompileRuntime", Code: skill.Conflict, Message: "the runtime changed while it was read; retry"}
 	}
 	e, err := OpenEngine(CacheDir(stateDir)) // nothing to wait for
 	if err != nil {
@@ -407,7 +407,7 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 			list = append(append(list, approvedDir(d.root)), h.own()...) // copies are of what is the operator's
 			// It may have no uploads yet, and the kernel's rule is for a folder that is there.
 			if err := os.MkdirAll(own, 0o700); err != nil {
-				h.log.Warn("a tenant's folder cannot be made", slog.String("tenant", skill.CleanText(call.Tenant, 80)), slog.String("reason", err.Error()))
+				h.log.Warn("cannot create a tenant's folder", slog.String("tenant", skill.CleanText(call.Tenant, 80)), slog.String("reason", err.Error()))
 			}
 			list = append(list, own)
 		}

@@ -223,7 +223,7 @@ func told(kind, name string, err error) error {
 	case errors.As(err, &e):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return &skill.Error{Op: "agentskills.run", Code: skill.Timeout, Subject: name, Message: fmt.Sprintf("the %s %s took longer than it may", kind, name), Err: err}
+		return &skill.Error{Op: "agentskills.run", Code: skill.Timeout, Subject: name, Message: fmt.Sprintf("the %s %s timed out", kind, name), Err: err}
 	case errors.Is(err, context.Canceled):
 		return cancelled(err)
 	}

@@ -168,7 +168,7 @@ func (s *snapshot) of(tenant string) []member {
 func may(p skill.Principal, scope, name string) error {
 	switch {
 	case p.ID == "":
-		return &skill.Error{Op: "agentskills", Code: skill.Unauthorized, Message: "who calls is not known; send a token or a key"}
+		return &skill.Error{Op: "agentskills", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
 	case scope == skill.ScopeInvoke && name != "" && p.MayInvoke(skill.ID(name)):
 	case !p.May(scope):
 		return &skill.Error{Op: "agentskills", Code: skill.Forbidden, Message: "missing scope " + scope}
@@ -299,12 +299,12 @@ func (m *member) resource(given string) (readable, skill.AgentFile, error) {
 	if err := m.refused("resource", name); err != nil {
 		return nil, skill.AgentFile{}, err
 	}
-	message := fmt.Sprintf("the skill %s has no resource %q; %s", m.view.Name, skill.CleanText(given, 80), offer(name, all, "it has none"))
+	message := fmt.Sprintf("resource not found: the skill %s has no %q; %s", m.view.Name, skill.CleanText(given, 80), offer(name, all, "it has none"))
 	switch {
 	case name == FileName:
-		message = fmt.Sprintf("%s is what %s gives; it is no resource", FileName, ToolLoad)
+		message = fmt.Sprintf("%s is not a resource; %s returns it", FileName, ToolLoad)
 	case slices.ContainsFunc(m.view.Scripts, func(f skill.AgentFile) bool { return f.Name == name }):
-		message = fmt.Sprintf("%s is a script, which %s runs; it has no text to read", name, ToolRun)
+		message = fmt.Sprintf("%s is a script; use %s to run it", name, ToolRun)
 	}
 	return nil, skill.AgentFile{}, &skill.Error{
 		Op: "agentskills.resource", Code: skill.NotFound, Subject: skill.CleanText(given, 80), Message: skill.CleanText(message, skill.MaxMessage),
@@ -333,9 +333,9 @@ func (m *member) script(given string) (Script, error) {
 			return nil, err
 		}
 	}
-	message := fmt.Sprintf("the skill %s has no script %q; %s", m.view.Name, skill.CleanText(given, 80), offer(name, all, "it has none"))
+	message := fmt.Sprintf("script not found: the skill %s has no %q; %s", m.view.Name, skill.CleanText(given, 80), offer(name, all, "it has none"))
 	if slices.ContainsFunc(m.view.Resources, func(f skill.AgentFile) bool { return f.Name == name }) {
-		message = fmt.Sprintf("%s is a resource and no script; %s reads it", name, ToolRead)
+		message = fmt.Sprintf("%s is a resource, not a script; use %s to read it", name, ToolRead)
 	}
 	return nil, &skill.Error{
 		Op: "agentskills.script", Code: skill.NotFound, Subject: skill.CleanText(given, 80), Message: skill.CleanText(message, skill.MaxMessage),
@@ -352,7 +352,7 @@ func (m *member) refused(kind, name string) error {
 		if why := f.refused[at]; why != "" {
 			return &skill.Error{
 				Op: "agentskills.refused", Code: skill.ForbiddenPath, Subject: skill.CleanText(name, 80),
-				Message: skill.CleanText(fmt.Sprintf("the %s %q is not given: %s %s, and that could lead out of the skill's folder", kind, skill.CleanText(name, 80), skill.CleanText(at, 80), why), skill.MaxMessage),
+				Message: skill.CleanText(fmt.Sprintf("the %s %q is refused: %s %s, which could lead out of the skill's folder", kind, skill.CleanText(name, 80), skill.CleanText(at, 80), why), skill.MaxMessage),
 			}
 		}
 		i := strings.LastIndexByte(at, '/')
@@ -465,7 +465,7 @@ func result(id skill.ID, trace skill.TraceID, meta skill.Meta, value any, err er
 	if err == nil && len(output) > MaxOutput {
 		err = &skill.Error{
 			Op: "agentskills.run", Code: skill.OutputLimit,
-			Message: fmt.Sprintf("the script gave %s; at most %s are passed on", sized(int64(len(output))), sized(MaxOutput)),
+			Message: fmt.Sprintf("the script printed %s; at most %s are returned", sized(int64(len(output))), sized(MaxOutput)),
 		}
 	}
 	var data json.RawMessage
@@ -501,7 +501,7 @@ func (p *Provider) Target(ctx context.Context, who skill.Principal, name, script
 	if !isFile || !ok {
 		return nil, &skill.Error{
 			Op: "agentskills.Target", Code: skill.InvalidArgument, Subject: skill.CleanText(script, 80),
-			Message: fmt.Sprintf("the script %s of %s is no file", s.Info().Name, m.view.Name),
+			Message: fmt.Sprintf("the script %s of %s is not a file", s.Info().Name, m.view.Name),
 		}
 	}
 	return &Target{Skill: in, Script: f}, nil

@@ -192,44 +192,44 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		archive []byte
 		want    string
 	}{
-		"nothing":     {nil, "not compressed by gzip"},
-		"a text":      {[]byte("hello"), "not compressed by gzip"},
-		"another tar": {rewrite(t, good, func(h *tar.Header, b []byte) []entry { return same(h, b)[:min(1, strings.Count(h.Name, ".db"))] }), "ends without backup.json"},
+		"nothing":     {nil, "not a gzip file"},
+		"a text":      {[]byte("hello"), "not a gzip file"},
+		"another tar": {rewrite(t, good, func(h *tar.Header, b []byte) []entry { return same(h, b)[:min(1, strings.Count(h.Name, ".db"))] }), "backup.json is missing"},
 		"a damaged file": {rewrite(t, good, func(h *tar.Header, b []byte) []entry {
 			return same(h, bytes.Replace(b, []byte("records"), []byte("recordz"), 1))
-		}), "openskill.db is missing in it, or damaged"},
+		}), "openskill.db is missing or damaged"},
 		"a missing file": {rewrite(t, good, func(h *tar.Header, b []byte) []entry {
 			if h.Name == "openskill.db" {
 				return nil
 			}
 			return same(h, b)
-		}), "openskill.db is missing in it, or damaged"},
-		"a file too much":  {rewrite(t, good, extra(file("skills/evil"), nil)), "files that backup.json does not name"},
-		"a file twice":     {rewrite(t, good, extra(file("openskill.db"), nil)), "openskill.db is in it twice"},
-		"a way out":        {rewrite(t, good, extra(file("../evil"), nil)), "no host writes"},
-		"an absolute path": {rewrite(t, good, extra(file("/tmp/evil"), nil)), "no host writes"},
-		"a backslash":      {rewrite(t, good, extra(file(`..\evil`), nil)), "no host writes"},
-		"a drive":          {rewrite(t, good, extra(file("c:evil"), nil)), "no host writes"},
-		"a NUL":            {rewrite(t, good, extra(file("a\u202eb"), nil)), "no host writes"},
-		"a link":           {rewrite(t, good, extra(&tar.Header{Typeflag: tar.TypeSymlink, Name: "skills/l", Linkname: "/etc"}, nil)), "no host writes"},
-		"a hard link":      {rewrite(t, good, extra(&tar.Header{Typeflag: tar.TypeLink, Name: "skills/l", Linkname: "openskill.db"}, nil)), "no host writes"},
-		"a device":         {rewrite(t, good, extra(&tar.Header{Typeflag: tar.TypeFifo, Name: "skills/p"}, nil)), "no host writes"},
+		}), "openskill.db is missing or damaged"},
+		"a file too much":  {rewrite(t, good, extra(file("skills/evil"), nil)), "files that are not listed in backup.json"},
+		"a file twice":     {rewrite(t, good, extra(file("openskill.db"), nil)), "duplicate entry openskill.db"},
+		"a way out":        {rewrite(t, good, extra(file("../evil"), nil)), "unexpected entry"},
+		"an absolute path": {rewrite(t, good, extra(file("/tmp/evil"), nil)), "unexpected entry"},
+		"a backslash":      {rewrite(t, good, extra(file(`..\evil`), nil)), "unexpected entry"},
+		"a drive":          {rewrite(t, good, extra(file("c:evil"), nil)), "unexpected entry"},
+		"a NUL":            {rewrite(t, good, extra(file("a\u202eb"), nil)), "unexpected entry"},
+		"a link":           {rewrite(t, good, extra(&tar.Header{Typeflag: tar.TypeSymlink, Name: "skills/l", Linkname: "/etc"}, nil)), "unexpected entry"},
+		"a hard link":      {rewrite(t, good, extra(&tar.Header{Typeflag: tar.TypeLink, Name: "skills/l", Linkname: "openskill.db"}, nil)), "unexpected entry"},
+		"a device":         {rewrite(t, good, extra(&tar.Header{Typeflag: tar.TypeFifo, Name: "skills/p"}, nil)), "unexpected entry"},
 		"a file with holes": {uploadtest.Tar{Blocks: []uploadtest.Block{
 			uploadtest.PAX("GNU.sparse.major", "0", "GNU.sparse.minor", "1", "GNU.sparse.name", "skills/b", "GNU.sparse.size", "1000000", "GNU.sparse.numblocks", "1", "GNU.sparse.map", "0,1"),
 			{Name: "x", Body: []byte("x")},
-		}}.Bytes(), "no host writes"},
-		"a later format": {rewrite(t, good, index(func(x map[string]any) { x["format"] = 2 })), "its format is 2"},
-		"no format":      {rewrite(t, good, index(func(x map[string]any) { delete(x, "format") })), "its format is 0"},
+		}}.Bytes(), "unexpected entry"},
+		"a later format": {rewrite(t, good, index(func(x map[string]any) { x["format"] = 2 })), "unsupported format 2"},
+		"no format":      {rewrite(t, good, index(func(x map[string]any) { delete(x, "format") })), "unsupported format 0"},
 		"a list":         {rewrite(t, good, index(func(x map[string]any) { x["files"] = "none" })), "not as a host writes it"},
 		"a file named twice": {rewrite(t, good, index(func(x map[string]any) {
 			x["files"] = append(x["files"].([]any), x["files"].([]any)[0])
-		})), "is missing in it"},
+		})), "is missing or damaged"},
 		"something behind": {rewrite(t, good, func(h *tar.Header, b []byte) []entry {
 			if h.Name == "backup.json" {
 				return []entry{{h, b}, {file("z"), nil}}
 			}
 			return same(h, b)
-		}), "goes on behind"},
+		}), "has data after"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")

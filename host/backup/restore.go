@@ -66,13 +66,13 @@ func vacant(dir string) error {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0:
 		return nil
 	case err != nil:
-		return &skill.Error{Op: "backup.Restore", Code: skill.Conflict, Message: "what is to become the state folder is there, and is no folder that can be read", Err: err}
+		return &skill.Error{Op: "backup.Restore", Code: skill.Conflict, Message: "the state path exists and is not a readable directory", Err: err}
 	}
-	return &skill.Error{Op: "backup.Restore", Code: skill.Conflict, Message: "the folder is not empty: restore into a new one, or move this one away"}
+	return &skill.Error{Op: "backup.Restore", Code: skill.Conflict, Message: "the state folder is not empty: restore into a new one, or move this one away"}
 }
 
 func broken(format string, args ...any) error {
-	return &skill.Error{Op: "backup.Restore", Code: skill.InvalidArgument, Message: "the archive is of no use: " + fmt.Sprintf(format, args...)}
+	return &skill.Error{Op: "backup.Restore", Code: skill.InvalidArgument, Message: "invalid backup: " + fmt.Sprintf(format, args...)}
 }
 
 // extract writes the files of an archive, and gives its index once all agrees with it.
@@ -84,7 +84,7 @@ func extract(ctx context.Context, r io.Reader, dir string) (*Index, error) {
 	defer root.Close()
 	z, err := gzip.NewReader(r)
 	if err != nil {
-		return nil, broken("it is not compressed by gzip")
+		return nil, broken("not a gzip file")
 	}
 	t := tar.NewReader(z)
 	found := map[string]File{}
@@ -94,7 +94,7 @@ func extract(ctx context.Context, r io.Reader, dir string) (*Index, error) {
 		}
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			return nil, broken("it ends without %s; it was cut off, or is something else", indexName)
+			return nil, broken("%s is missing; the file is truncated or not a backup", indexName)
 		}
 		if err != nil {
 			return nil, unread(err)
@@ -103,10 +103,10 @@ func extract(ctx context.Context, r io.Reader, dir string) (*Index, error) {
 			return conclude(t, z, h, found)
 		}
 		if h.Typeflag != tar.TypeReg || !fs.ValidPath(h.Name) || strings.ContainsFunc(h.Name, unusual) || sparse(h) {
-			return nil, broken("it has an entry %q that no host writes", skill.CleanText(h.Name, 100))
+			return nil, broken("unexpected entry %q", skill.CleanText(h.Name, 100))
 		}
 		if _, twice := found[h.Name]; twice {
-			return nil, broken("%s is in it twice", skill.CleanText(h.Name, 100))
+			return nil, broken("duplicate entry %s", skill.CleanText(h.Name, 100))
 		}
 		if found[h.Name], err = unpack(root, t, h); err != nil {
 			return nil, err
@@ -130,7 +130,7 @@ func unread(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return broken("it is cut off")
 	}
-	return broken("it cannot be read: %v", err)
+	return broken("cannot read it: %v", err)
 }
 
 func unpack(root *os.Root, t *tar.Reader, h *tar.Header) (File, error) {
@@ -182,19 +182,19 @@ func conclude(t *tar.Reader, z *gzip.Reader, h *tar.Header, found map[string]Fil
 		return nil, broken("%s is not as a host writes it", indexName)
 	}
 	if x.Format > Format || x.Format < 1 {
-		return nil, broken("its format is %d, and this program reads up to %d: use the release that made it, or one that is newer", x.Format, Format)
+		return nil, broken("unsupported format %d, this program reads up to %d: use the release that made it, or a newer one", x.Format, Format)
 	}
 	for _, f := range x.Files {
 		if got := found[f.Path]; got != f {
-			return nil, broken("%s is missing in it, or damaged", skill.CleanText(f.Path, 100))
+			return nil, broken("%s is missing or damaged", skill.CleanText(f.Path, 100))
 		}
 		delete(found, f.Path)
 	}
 	if len(found) > 0 {
-		return nil, broken("it has files that %s does not name", indexName)
+		return nil, broken("it has files that are not listed in %s", indexName)
 	}
 	if _, err := t.Next(); !errors.Is(err, io.EOF) {
-		return nil, broken("it goes on behind %s", indexName)
+		return nil, broken("it has data after %s", indexName)
 	}
 	if _, err := io.Copy(io.Discard, z); err != nil { // its checksum is at the end
 		return nil, unread(err)

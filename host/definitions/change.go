@@ -355,7 +355,7 @@ func may(p skill.Principal) error {
 	case p.ID == "":
 		return &skill.Error{Op: "definitions.may", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
 	case !p.May(skill.ScopeAdmin):
-		return &skill.Error{Op: "definitions.may", Code: skill.Forbidden, Subject: p.ID, Message: "the caller lacks the scope " + skill.ScopeAdmin}
+		return &skill.Error{Op: "definitions.may", Code: skill.Forbidden, Subject: p.ID, Message: "missing scope " + skill.ScopeAdmin}
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func TestATurnThatFailsInItsStream(t *testing.T) {
 			func(context.Context, chat.Request, func(chat.Event), *chat.Answer) error {
 				return &skill.Error{Code: skill.AgentLLMUnavailable, Message: "the model\ncannot be had", Details: map[string]any{"provider": "x"}, Err: errors.New("secret of /etc/shadow")}
 			},
-			`{"code":"AGENT_LLM_UNAVAILABLE","status":503,"message":"the model cannot be had","details":{"provider":"x"}}`,
+			`{"code":"AGENT_LLM_UNAVAILABLE","status":503,"message":"the model is unavailable","details":{"provider":"x"}}`,
 		},
 		"an error that it has told already": {
 			func(_ context.Context, _ chat.Request, hear func(chat.Event), _ *chat.Answer) error {

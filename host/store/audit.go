@@ -352,7 +352,7 @@ func parseCursor(op, cursor string) (mark, error) {
 	}
 	return mark{}, &skill.Error{
 		Op: op, Code: skill.InvalidArgument, Subject: "cursor",
-		Message: "cursor is not one that a page gave; leave it out for the first page",
+		Message: "invalid cursor: use the next value of the previous page, or omit it for the first page",
 	}
 }
 

@@ -68,7 +68,7 @@ func (c *Chat) Approve(ctx context.Context, p skill.Principal, id string, d Deci
 func (t *turn) decide(ctx context.Context, d *Decision) error {
 	waits := t.waits(ctx)
 	if len(waits) == 0 {
-		return &skill.Error{Op: "chat.Approve", Code: skill.Conflict, Message: "nothing waits for an approval in this conversation; read it to see what has become of it"}
+		return &skill.Error{Op: "chat.Approve", Code: skill.Conflict, Message: "no pending approval in this conversation; read the conversation for its state"}
 	}
 	open := undecided(waits)
 	id := d.ApprovalID
@@ -80,10 +80,10 @@ func (t *turn) decide(ctx context.Context, d *Decision) error {
 	case id != "" && !slices.Contains(open, id):
 		return &skill.Error{
 			Op: "chat.Approve", Code: skill.Conflict, Subject: "approval_id",
-			Message: "approval_id: this conversation does not wait for that approval; it waits for " + strings.Join(open, ", "),
+			Message: "approval_id: this approval is not pending in this conversation; pending: " + strings.Join(open, ", "),
 		}
 	case id == "" && len(open) > 1:
-		return invalid("approval_id", "the conversation waits for several approvals; name one of "+strings.Join(open, ", "))
+		return invalid("approval_id", "several approvals are pending; set approval_id to one of "+strings.Join(open, ", "))
 	case id == "" && len(open) == 1:
 		id = open[0]
 	}
@@ -267,7 +267,7 @@ func (t *turn) waitingOf(ctx context.Context, c *asked, o *toolbox.Outcome) wait
 func (t *turn) waits(ctx context.Context) []waiting {
 	list, err := parsePending(t.conv.Pending)
 	if err != nil { // somebody changed the database: the calls are answered as if they were cut off
-		t.c.o.Log.LogAttrs(ctx, slog.LevelWarn, "what a conversation waits for cannot be read",
+		t.c.o.Log.LogAttrs(ctx, slog.LevelWarn, "cannot read the pending approvals of a conversation",
 			slog.String("trace_id", string(t.trace)), slog.String("conversation", t.conv.ID), slog.String("cause", err.Error()))
 	}
 	return list

@@ -18,7 +18,7 @@ func told(err error) error {
 	}
 	return &skill.Error{
 		Op: "chat.Turn", Code: skill.AgentLoopError, Err: err,
-		Message: "the agent failed by a fault of its own; the log has the reason under this trace id",
+		Message: "internal error of the agent; the server log has the reason under this trace id",
 	}
 }
 
@@ -45,7 +45,7 @@ func (t *turn) endOr(ctx context.Context, err error) error {
 	case reason != "":
 		return &skill.Error{
 			Op: "chat.Turn", Code: skill.AgentExecutionTimeout, Err: err,
-			Message: "the time of the turn was over before the model was asked; try again in a moment",
+			Message: "the turn timed out before the model was called; retry",
 		}
 	}
 	return err
@@ -53,7 +53,7 @@ func (t *turn) endOr(ctx context.Context, err error) error {
 
 // unread is the error of what the store does not give.
 func (t *turn) unread(ctx context.Context, err error) error {
-	return t.endOr(ctx, storeError(err, "the conversation cannot be read now, since the host's database does not answer; try again in a moment"))
+	return t.endOr(ctx, storeError(err, "cannot read the conversation: database unavailable; retry"))
 }
 
 // unwritten is the error of what the store does not take.
@@ -61,7 +61,7 @@ func (t *turn) unwritten(ctx context.Context, err error) error {
 	if errors.Is(err, conversations.ErrNotFound) || errors.Is(err, conversations.ErrChanged) {
 		return storeError(err, "")
 	}
-	return t.endOr(ctx, storeError(err, "the conversation cannot be kept now, since the host's database does not take it; try again in a moment"))
+	return t.endOr(ctx, storeError(err, "cannot store the conversation: database unavailable; retry"))
 }
 
 // storeError is an error of the store in the words of this package.
@@ -73,7 +73,7 @@ func storeError(err error, otherwise string) error {
 	case errors.Is(err, conversations.ErrChanged):
 		return &skill.Error{
 			Op: "chat.keep", Code: skill.Conflict, Err: err,
-			Message: "the conversation was gone on with elsewhere meanwhile; read it, and say it again if it is still to be said",
+			Message: "the conversation changed; reload it and send again",
 		}
 	case errors.As(err, &known):
 		return err
@@ -84,6 +84,6 @@ func storeError(err error, otherwise string) error {
 func gone(err error) error {
 	return &skill.Error{
 		Op: "chat.find", Code: skill.NotFound, Err: err,
-		Message: "there is no conversation of this id; the list shows those that there are, and a message without an id begins one",
+		Message: "conversation not found; list yours, or send a message without an id to start one",
 	}
 }

@@ -55,7 +55,7 @@ func (c *Chat) Get(ctx context.Context, p skill.Principal, id string) (*View, er
 	}
 	waits, err := parsePending(conv.Pending)
 	if err != nil {
-		c.o.Log.LogAttrs(ctx, slog.LevelWarn, "what a conversation waits for cannot be read",
+		c.o.Log.LogAttrs(ctx, slog.LevelWarn, "cannot read the pending approvals of a conversation",
 			slog.String("conversation", conv.ID), slog.String("cause", err.Error()))
 	}
 	for i := range waits {
@@ -86,9 +86,9 @@ func (c *Chat) Delete(ctx context.Context, p skill.Principal, id string) error {
 // unlisted is the error of a store that was asked outside of a turn.
 func unlisted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return &skill.Error{Op: "chat.read", Code: skill.Cancelled, Message: "the caller left before the conversations were read", Err: err}
+		return &skill.Error{Op: "chat.read", Code: skill.Cancelled, Message: "the client disconnected before the conversations were read", Err: err}
 	}
-	return storeError(err, "conversations cannot be read or changed now, since the host's database does not answer; try again in a moment")
+	return storeError(err, "conversations unavailable: the database does not respond; retry")
 }
 
 // How often old conversations are looked for, and after how many new ones at the latest.
@@ -132,11 +132,11 @@ func (c *Chat) prune(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, err := c.o.Store.Prune(ctx, before, c.o.Conversations)
 		if err != nil && ctx.Err() == nil {
-			c.o.Log.LogAttrs(ctx, slog.LevelWarn, "old conversations cannot be removed now", slog.String("cause", err.Error()))
+			c.o.Log.LogAttrs(ctx, slog.LevelWarn, "cannot remove old conversations", slog.String("cause", err.Error()))
 		}
 		if err != nil || n == 0 {
 			return
 		}
-		c.o.Log.LogAttrs(ctx, slog.LevelDebug, "old conversations are removed", slog.Int("number", n))
+		c.o.Log.LogAttrs(ctx, slog.LevelDebug, "removed old conversations", slog.Int("number", n))
 	}
 }

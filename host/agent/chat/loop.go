@@ -64,7 +64,7 @@ func (t *turn) run(ctx context.Context) (ending, error) {
 		case silent:
 			return ending{}, &skill.Error{
 				Op: "chat.ask", Code: skill.AgentLLMParseError, Details: map[string]any{"provider": t.model.Provider},
-				Message: "the model has answered twice with neither text nor a call; say it in other words, or choose another model",
+				Message: "the model returned two empty replies; rephrase or use another model",
 			}
 		default:
 			silent = true

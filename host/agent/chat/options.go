@@ -147,7 +147,7 @@ func (c *Chat) enter(ctx context.Context, at place) (in context.Context, leave f
 	}
 	out, err := c.under.TryEnter(at.owner.Tenant)
 	if err != nil {
-		return nil, nil, gate.Refusal(err, "chat.enter", "the host has as many conversations under way as it takes on at once, of all callers or of this tenant")
+		return nil, nil, gate.Refusal(err, "chat.enter", "too many turns are running, in total or of this tenant")
 	}
 	in, cancel := context.WithCancelCause(ctx)
 	c.running[at] = cancel
@@ -163,14 +163,14 @@ func (c *Chat) enter(ctx context.Context, at place) (in context.Context, leave f
 func errBusy() error {
 	return &skill.Error{
 		Op: "chat.enter", Code: skill.Conflict,
-		Message: "another message of this conversation is being answered; wait for its end, or begin a new conversation",
+		Message: "another turn of this conversation is running; wait for it, or start a new conversation",
 	}
 }
 
 func mayChat(p skill.Principal) error {
 	switch {
 	case p.ID == "" || p.Type == "":
-		return &skill.Error{Op: "chat.authorize", Code: skill.Unauthorized, Message: "conversations need a caller who is known"}
+		return &skill.Error{Op: "chat.authorize", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
 	case !p.May(skill.ScopeAgent):
 		return &skill.Error{Op: "chat.authorize", Code: skill.Forbidden, Subject: p.ID, Message: "missing scope " + skill.ScopeAgent}
 	}

@@ -371,7 +371,7 @@ func (t *turn) keepUsage(ctx context.Context) {
 	}
 	t.unkept = false
 	if err := t.keep(ctx); err != nil {
-		t.c.o.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "what a turn took is not kept",
+		t.c.o.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "cannot store the usage of a turn",
 			slog.String("trace_id", string(t.trace)), slog.String("cause", err.Error()))
 	}
 }
@@ -385,7 +385,7 @@ func (t *turn) broke(ctx context.Context, v any) error {
 	}
 	err := &skill.Error{
 		Op: "chat.Turn", Code: skill.AgentLoopError, Err: fmt.Errorf("panic: %v", v),
-		Message: "the agent failed by a fault of its own; the log has the reason under this trace id",
+		Message: "internal error of the agent; the server log has the reason under this trace id",
 	}
 	t.log(ctx, slog.LevelError, "", err, slog.String("stack", string(stack)))
 	again(func() { t.keepUsage(ctx) })

@@ -171,7 +171,7 @@ func TestTurnsRefused(t *testing.T) {
 		want skill.Code
 		says string
 	}{
-		{"nobody", skill.Principal{}, Request{Message: "x"}, skill.Unauthorized, "known"},
+		{"nobody", skill.Principal{}, Request{Message: "x"}, skill.Unauthorized, "authentication required"},
 		{"no scope", skill.Principal{ID: "x", Type: skill.Agent, Tenant: "acme", Scopes: []string{skill.ScopeInvoke}}, Request{Message: "x"}, skill.Forbidden, "agent:run"},
 		{"empty", someone, Request{Message: ""}, skill.InvalidArgument, "message: must not be empty"},
 		{"blank", someone, Request{Message: " \n\t"}, skill.InvalidArgument, "message"},

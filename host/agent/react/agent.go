@@ -172,7 +172,7 @@ func (a *Agent) Execute(ctx context.Context, p skill.Principal, t Task) (*Outcom
 	}
 	leave, err := a.under.TryEnter(p.Tenant)
 	if err != nil {
-		return nil, gate.Refusal(err, "react.Execute", fmt.Sprintf("the agent works on as many tasks as it may at once, of all callers, which is %d, or of this tenant", a.o.Concurrent))
+		return nil, gate.Refusal(err, "react.Execute", fmt.Sprintf("too many tasks are running (at most %d in total, and a share per tenant)", a.o.Concurrent))
 	}
 	defer leave()
 	if a.o.Quotas != nil {
@@ -204,11 +204,11 @@ const busyMS = 1000
 func mayRun(p skill.Principal) error {
 	switch {
 	case p.ID == "":
-		return &skill.Error{Op: "react.Execute", Code: skill.Unauthorized, Message: "the agent works for callers who are known"}
+		return &skill.Error{Op: "react.Execute", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
 	case !p.May(skill.ScopeAgent):
 		return &skill.Error{Op: "react.Execute", Code: skill.Forbidden, Subject: p.ID, Message: "missing scope " + skill.ScopeAgent}
 	case p.Tenant == "": // whose sessions nobody could tell from anybody's
-		return &skill.Error{Op: "react.Execute", Code: skill.Forbidden, Subject: p.ID, Message: "the caller belongs to no tenant, and so can have no sessions"}
+		return &skill.Error{Op: "react.Execute", Code: skill.Forbidden, Subject: p.ID, Message: "tasks require a tenant"}
 	}
 	return nil
 }
@@ -231,6 +231,6 @@ func (a *Agent) guarded(ctx context.Context, trace skill.TraceID, session string
 func loopError() *skill.Error {
 	return &skill.Error{
 		Op: "react.Execute", Code: skill.AgentLoopError,
-		Message: "the agent itself is at fault; the log has the reason under this trace id",
+		Message: "internal error of the agent; the server log has the reason under this trace id",
 	}
 }

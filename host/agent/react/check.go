@@ -44,7 +44,7 @@ func (a *Agent) check(t *Task) (budget.Limits, error) {
 		add("context", fmt.Sprintf("has %d bytes", len(t.Context)), fmt.Sprintf("an object of at most %d bytes", maxContext))
 	default:
 		if err := strictjson.Object(t.Context, func(_, _ []byte) error { return nil }); err != nil {
-			add("context", "is no JSON object that can be read: "+skill.CleanText(err.Error(), 200), "an object")
+			add("context", "is not a valid JSON object: "+skill.CleanText(err.Error(), 200), "an object")
 		}
 	}
 	asked := &t.Options
@@ -75,7 +75,7 @@ func (a *Agent) check(t *Task) (budget.Limits, error) {
 	}
 	switch n := len(asked.Skills); {
 	case asked.Skills != nil && n == 0: // it must not come to mean all of them
-		add("options.skills", "is empty", "the ids of skills; without it the task may use all that its caller may")
+		add("options.skills", "is empty", "skill ids; default: all skills that the caller may call")
 	case n > maxSkills:
 		add("options.skills", fmt.Sprintf("names %d skills", n), fmt.Sprintf("at most %d", maxSkills))
 	}
@@ -113,7 +113,7 @@ func (a *Agent) checkText(text string) error {
 	}
 	return &skill.Error{
 		Op: "react.Execute", Code: skill.AgentInvalidTask, Subject: "task",
-		Message: fmt.Sprintf("the task %s; it must say in 1 to %d characters what is to be done", problem, a.o.MaxTask),
+		Message: fmt.Sprintf("the task %s; describe it in 1 to %d characters", problem, a.o.MaxTask),
 		Details: map[string]any{"fields": []field{{"task", problem, fmt.Sprintf("text of 1 to %d characters", a.o.MaxTask)}}},
 	}
 }

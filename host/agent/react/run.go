@@ -83,7 +83,7 @@ func (r *run) begin(ctx context.Context) (err error) {
 		r.model = r.o.Models.Slot(llm.Reasoning)
 		r.prompt = newPrompt(r)
 		if err = r.o.Sessions.Begin(ctx, &r.session); err != nil {
-			err = unavailable("react.begin", "the task cannot be put on record now, and so does not begin; try again in a moment", err)
+			err = unavailable("react.begin", "audit log unavailable: the task cannot be recorded and was not started; retry", err)
 		}
 	})
 	switch {
@@ -146,7 +146,7 @@ func (r *run) round(task context.Context) (ending, bool) {
 		end := r.reached(budget.Tokens)
 		end.message = fmt.Sprintf("the next prompt takes about %d tokens, which do not fit into the %d that are left of the task's %d", tokens, left, r.limits.Tokens)
 		if len(r.calls) == 0 {
-			end.message += "; name the skills that it needs in options.skills, or give less context"
+			end.message += "; list the needed skills in options.skills, or send less context"
 		}
 		return end, true
 	}
@@ -173,7 +173,7 @@ func (r *run) round(task context.Context) (ending, bool) {
 				return end, true
 			}
 		}
-		r.o.Log.LogAttrs(ctx, slog.LevelWarn, "the model's answer is no JSON, and taken for the result",
+		r.o.Log.LogAttrs(ctx, slog.LevelWarn, "the model's reply is not JSON; using it as the result",
 			slog.String("trace_id", string(r.task.Trace)), slog.String("session_id", r.session.ID), slog.String("error.code", string(skill.AgentLLMParseError)),
 			slog.Int("iteration", len(r.calls)), slog.Int("bytes", len(reply.Text)))
 	}
@@ -192,7 +192,7 @@ func (r *run) cutOff(reply *llm.Reply) (ending, bool) {
 	case r.budget.TokensLeft() < r.o.MinTokens:
 		return end, true
 	case strings.TrimSpace(reply.Text) == "": // it has thought, and come to nothing
-		end.message = "the model has used all tokens that it had for one answer, and said nothing"
+		end.message = "the model used all tokens of one reply without an answer"
 		return end, true
 	}
 	return ending{}, false
@@ -259,7 +259,7 @@ func (r *run) overtime(ctx context.Context) (ending, bool) {
 	case errors.Is(cause, errRoundTime):
 		return ending{
 			status: TimedOut, code: skill.AgentExecutionTimeout,
-			message: fmt.Sprintf("a round, the model and the skill that it calls together, may take %s, and this one did not end in that time", seconds(r.o.IterationTimeout)),
+			message: fmt.Sprintf("a round exceeded its time limit of %s, for the model and the skill together", seconds(r.o.IterationTimeout)),
 		}, true
 	case errors.Is(cause, errTaskTime), errors.Is(ctx.Err(), context.DeadlineExceeded): // the caller's own deadline, too
 		return r.reached(budget.Time), true
@@ -274,21 +274,21 @@ func (r *run) reached(why budget.Reason) ending {
 	switch why {
 	case budget.Tokens:
 		end.code = skill.AgentTokenExhausted
-		end.message = fmt.Sprintf("of the %d tokens that the task has, fewer than %d are left", r.limits.Tokens, r.o.MinTokens)
+		end.message = fmt.Sprintf("token limit of %d reached: fewer than %d are left", r.limits.Tokens, r.o.MinTokens)
 	case budget.Cost:
 		end.code = skill.AgentTokenExhausted
-		end.message = fmt.Sprintf("the %s US dollars that the task may cost are spent", strconv.FormatFloat(r.limits.Cost.Dollars(), 'f', -1, 64))
+		end.message = fmt.Sprintf("cost limit of %s USD reached", strconv.FormatFloat(r.limits.Cost.Dollars(), 'f', -1, 64))
 	case budget.Fuel:
 		end.code = skill.FuelExhausted
-		end.message = fmt.Sprintf("the %d units of fuel that the skills of the task may use are used up", r.limits.Fuel)
+		end.message = fmt.Sprintf("fuel limit of %d units reached", r.limits.Fuel)
 	case budget.Time:
 		end.status, end.code, end.failure = TimedOut, skill.AgentExecutionTimeout, true
-		end.message = fmt.Sprintf("the task did not end within %s", seconds(r.limits.Time))
+		end.message = fmt.Sprintf("the task exceeded its time limit of %s", seconds(r.limits.Time))
 	case budget.Iterations, budget.ToolCalls:
 		fallthrough
 	default:
 		end.code = skill.AgentMaxIterations
-		end.message = fmt.Sprintf("the model has not finished within %d rounds, which is as many as the task has", r.limits.Iterations)
+		end.message = fmt.Sprintf("round limit of %d reached", r.limits.Iterations)
 	}
 	return end
 }
@@ -299,7 +299,7 @@ func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), '
 // noModel is the end of a task whose model gave no answer. Before any skill was called
 // that is all there is to say; afterwards there is something to show.
 func (r *run) noModel(err error) ending {
-	message, code := "the model cannot be had", skill.AgentLLMUnavailable
+	message, code := "the model is unavailable", skill.AgentLLMUnavailable
 	var known *skill.Error
 	if errors.As(err, &known) && known.Code != skill.Internal && known.Message != "" {
 		message = known.Message
@@ -319,7 +319,7 @@ func (r *run) close(ctx context.Context, end *ending, out *Outcome) {
 		store, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 		defer cancel()
 		if err := r.o.Sessions.End(store, &s); err != nil {
-			r.o.Log.LogAttrs(store, slog.LevelError, "the end of a task cannot be kept",
+			r.o.Log.LogAttrs(store, slog.LevelError, "cannot store the end of a task",
 				slog.String("trace_id", string(r.task.Trace)), slog.String("session_id", s.ID), slog.String("error", err.Error()))
 		}
 	})

@@ -48,7 +48,7 @@ func (a *Agent) Session(ctx context.Context, p skill.Principal, id string) (*con
 }
 
 func notFound() error {
-	return &skill.Error{Op: "react.Session", Code: skill.NotFound, Message: "there is no such session"}
+	return &skill.Error{Op: "react.Session", Code: skill.NotFound, Message: "session not found"}
 }
 
 // unavailable is the error of a store that fails. One that has a code keeps it.
@@ -66,9 +66,9 @@ func (a *Agent) Tend(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if n, err := a.o.Sessions.PruneSessions(ctx, a.o.Now().Add(-a.o.Keep)); err != nil && ctx.Err() == nil {
-			a.o.Log.LogAttrs(ctx, slog.LevelWarn, "old sessions cannot be removed now", slog.String("error", err.Error()))
+			a.o.Log.LogAttrs(ctx, slog.LevelWarn, "cannot remove old sessions", slog.String("error", err.Error()))
 		} else if n > 0 {
-			a.o.Log.LogAttrs(ctx, slog.LevelInfo, "old sessions were removed", slog.Int("sessions", n))
+			a.o.Log.LogAttrs(ctx, slog.LevelInfo, "removed old sessions", slog.Int("sessions", n))
 		}
 		select {
 		case <-ctx.Done():

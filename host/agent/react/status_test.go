@@ -226,7 +226,7 @@ func TestCutOff(t *testing.T) {
 	}{
 		"by the task's tokens":      {callEcho[:40], 8000, react.Terminated, "fewer than 500 are left"},
 		"by those of one answer":    {callEcho[:40], 1000, react.Completed, callEcho[:40]},
-		"before it began":           {" \n", 2048, react.Terminated, "said nothing"},
+		"before it began":           {" \n", 2048, react.Terminated, "without an answer"},
 		"behind all that was asked": {callEcho, 8000, react.Terminated, "fewer than 500 are left"},
 	} {
 		h := newHouse(t, settings{model: func(context.Context, int, *llm.Request) (*llm.Reply, error) {

@@ -318,7 +318,7 @@ func (a *React) Execute(ctx context.Context, p skill.Principal, t react.Task) (*
 	case "late":
 		out.Status, out.Err = react.TimedOut, &skill.Error{Code: skill.AgentExecutionTimeout, Message: "the task took longer than it may"}
 	case "failed":
-		out.Status, out.Err = react.Failed, &skill.Error{Code: skill.AgentLLMUnavailable, Message: "the model cannot be had"}
+		out.Status, out.Err = react.Failed, &skill.Error{Code: skill.AgentLLMUnavailable, Message: "the model is unavailable"}
 	case "broken":
 		out.Status, out.Err = react.Failed, &skill.Error{Code: skill.AgentLoopError, Message: "the agent failed"}
 	default:

@@ -171,7 +171,7 @@ func (m *Memory) List(_ context.Context, o conversations.Owner, q conversations.
 		if after = parseCursor(q.Cursor); after == nil {
 			return nil, "", &skill.Error{
 				Op: "conversations.List", Code: skill.InvalidArgument, Subject: "cursor",
-				Message: "cursor is not one that a page gave; leave it out for the first page",
+				Message: "invalid cursor: use the next value of the previous page, or omit it for the first page",
 			}
 		}
 	}
