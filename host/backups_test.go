@@ -204,7 +204,7 @@ func TestBackupsOfStrangers(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir := filepath.Join(t.TempDir(), "state")
-		if _, err := Restore(t.Context(), dir, &b); skill.CodeOf(err) != skill.InvalidArgument || !strings.Contains(err.Error(), "which no backup has") || !missing(dir) {
+		if _, err := Restore(t.Context(), dir, &b); skill.CodeOf(err) != skill.InvalidArgument || !strings.Contains(err.Error(), "unexpected file") || !missing(dir) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

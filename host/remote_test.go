@@ -101,7 +101,7 @@ func TestRemoteSkill(t *testing.T) {
 				"elsewhere": {`{}`, skill.NetworkDenied, "127.0.0.1:1"},
 				"long":      {`{}`, skill.OutputLimit, ""},
 				"halt":      {`{}`, skill.ToolInvocationError, ""},
-				"gone":      {`{}`, skill.ToolInvocationError, "cannot be reached"},
+				"gone":      {`{}`, skill.ToolInvocationError, "unreachable"},
 				"denied":    {`{}`, skill.NetworkDenied, "OPENSKILL_HTTP_ALLOW"},
 			} {
 				r := h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: id, Input: []byte(want.input), TraceID: "near-1"})

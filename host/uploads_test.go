@@ -490,7 +490,7 @@ func TestUploadedScript(t *testing.T) {
 	if err := os.WriteFile(files[0], []byte("SAID = 'bad '\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if a := v.call(t, "up"); a.got() != "404 NOT_FOUND" || !strings.Contains(a.Error.Message, "not those that were admitted") {
+	if a := v.call(t, "up"); a.got() != "404 NOT_FOUND" || !strings.Contains(a.Error.Message, "do not match the admitted ones") {
 		t.Errorf("a call after its file was changed: %s %+v", a.got(), a.Error)
 	}
 }

@@ -112,7 +112,7 @@ func TestATurnThatFailsInItsStream(t *testing.T) {
 	}{
 		"an error": {
 			func(context.Context, chat.Request, func(chat.Event), *chat.Answer) error {
-				return &skill.Error{Code: skill.AgentLLMUnavailable, Message: "the model\ncannot be had", Details: map[string]any{"provider": "x"}, Err: errors.New("secret of /etc/shadow")}
+				return &skill.Error{Code: skill.AgentLLMUnavailable, Message: "the model\nis unavailable", Details: map[string]any{"provider": "x"}, Err: errors.New("secret of /etc/shadow")}
 			},
 			`{"code":"AGENT_LLM_UNAVAILABLE","status":503,"message":"the model is unavailable","details":{"provider":"x"}}`,
 		},
