@@ -60,6 +60,6 @@ func (c moduleChecker) Check(ctx context.Context, owner string, module []byte, s
 func spentAll() error {
 	return &skill.Error{
 		Op: "host.Check", Code: skill.CompileTimeout,
-		Message: fmt.Sprintf("compiling the modules of the upload exceeded %d s in total; make them smaller, or build them with less inlining (-Os)", int(compileTime/time.Second)),
+		Message: fmt.Sprintf("compiling the modules of the upload together exceeded %d s; make them smaller, or build them with less inlining (-Os)", int(compileTime/time.Second)),
 	}
 }

@@ -17,7 +17,7 @@ func TestModulesOfAnUploadShareTheirTime(t *testing.T) {
 		t.Run(workers, func(t *testing.T) {
 			c := moduleChecker{openHost(t, settings(t, map[string]string{"workers": workers, "workers-spare": "0"}))}
 			all := 10 * time.Second
-			if _, err := c.Check(t.Context(), "acme", []byte(answering), &all); skill.CodeOf(err) != skill.CompileTimeout || !strings.Contains(err.Error(), "in total") {
+			if _, err := c.Check(t.Context(), "acme", []byte(answering), &all); skill.CodeOf(err) != skill.CompileTimeout || !strings.Contains(err.Error(), "together") {
 				t.Errorf("nothing is left: %v", err)
 			}
 			var spent time.Duration
