@@ -105,20 +105,20 @@ func TestCompiledEdges(t *testing.T) {
 	}{
 		{"recurse 900", 0, "900\n", ""},
 		{"recurse 5000", 0, "5000\n", ""},
-		{"catch", 1, "", "STACK_LIMIT"},
+		{"catch", 125, "", "STACK_LIMIT"},
 		{"exit 0", 0, "", ""},
 		{"exit 7", 7, "", ""},
 		{"fail", 1, "", "ValueError: uncaught"},
-		{"memory 1000000000", 1, "", "MemoryError"},
-		{"memory 1000000000", 1, "", "MEMORY_LIMIT"},
-		{"endless", 1, "", "FUEL_EXHAUSTED"},
+		{"memory 1000000000", 125, "", "MemoryError"},
+		{"memory 1000000000", 125, "", "MEMORY_LIMIT"},
+		{"endless", 125, "", "FUEL_EXHAUSTED"},
 		{"nested 100000", 0, "RecursionError maximum recursion depth exceeded while decoding a JSON array from a unicode string\n", ""},
 		{"import asyncio unittest subprocess", 0, "asyncio yes\nsubprocess yes\nunittest yes\n", ""},
 		{"import zlib", 1, "", "ImportError"},
 		{"import sqlite3", 1, "", "ImportError"},
 		{"import ssl", 1, "", "ImportError"},
 		{"import zoneinfo", 1, "", "ModuleNotFoundError"},
-		{"import ctypes", 1, "", "TRAP"},
+		{"import ctypes", 125, "", "TRAP"},
 	} {
 		code, stdout, stderr := runCompiled(t, module, cache, strings.Fields(c.args)...)
 		if code != c.code || stdout != c.stdout || !strings.Contains(stderr, c.stderr) {
