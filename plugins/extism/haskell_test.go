@@ -12,7 +12,7 @@ import (
 // SDK for Go, runs as it does there.
 func TestHaskell(t *testing.T) {
 	t.Parallel()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/extism/go-sdk").Output()
+	dir, err := exec.CommandContext(t.Context(), "go", "-C", filepath.Join("..", "..", "lab"), "list", "-m", "-f", "{{.Dir}}", "github.com/extism/go-sdk").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestParse(t *testing.T) {
 		"- {name: 1, data: {}}":              "name must be a string",
 		"- {data: {}}":                       "needs a name",
 		"- {name: \"a\\nb\", data: {}}":      "needs a name",
-		"- {name: a, error: {message: x}}":   "needs a code",
+		"- {name: a, error: {message: x}}":   "use a code",
 		"- {name: a, data: {x: .nan}}":       "JSON",
 		"- &a {name: a, data: {}}":           "anchor",
 		"- {name: a, data: {}, limits: {fuel: -1}}": "limits.fuel",

@@ -73,7 +73,7 @@ func TestWrite(t *testing.T) {
 		"a code":            {Case{Name: "a", Error: &Error{Code: skill.NotFound}}, strings.Replace(file, "data: {x: 1}", "error: NOT_FOUND", 1), ""},
 		"less than before":  {Case{Name: "b", Error: &Error{Code: skill.NotFound}}, strings.Replace(file, "{code: TRAP, message: m}", "{code: NOT_FOUND}", 1), ""},
 		"another message":   {Case{Name: "b", Error: &Error{Code: skill.Trap, Message: "it's"}}, strings.Replace(file, "message: m", `message: "it's"`, 1), ""},
-		"no such case":      {Case{Name: "c", Data: json.RawMessage(`{}`)}, "", "no case"},
+		"no such case":      {Case{Name: "c", Data: json.RawMessage(`{}`)}, "", "no longer exists"},
 		"text of no file":   {Case{Name: "a", Data: json.RawMessage(`{"x":"\u202e"}`)}, "", "invisible"},
 		"a number too long": {Case{Name: "a", Data: json.RawMessage(`{"x":1e9999}`)}, "", "cannot"},
 		"a file too long":   {Case{Name: "a", Data: json.RawMessage(`{"x":"` + strings.Repeat("x", MaxFile) + `"}`)}, "", "at most"},
