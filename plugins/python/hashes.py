@@ -61,13 +61,13 @@ def _hashes():
             self._loader.exec_module(module)
             supply(module)
 
-    class Finder:
+    class HashlibFinder:
         @staticmethod
         def find_spec(name, path=None, target=None):
             if name != "hashlib":
                 return None
             for finder in sys.meta_path:
-                spec = finder is not Finder and finder.find_spec(name, path, target)
+                spec = finder is not HashlibFinder and finder.find_spec(name, path, target)
                 if spec:
                     if hasattr(spec.loader, "exec_module"):
                         spec.loader = Loader(spec.loader)
@@ -77,7 +77,7 @@ def _hashes():
     if "hashlib" in sys.modules:
         supply(sys.modules["hashlib"])
     else:
-        sys.meta_path.insert(0, Finder)
+        sys.meta_path.insert(0, HashlibFinder)
 
 
 _hashes()
