@@ -218,7 +218,12 @@ func TestIdleConnectionsLeaveAnUploadAlone(t *testing.T) {
 	s, _ := startUploads(t, func(o *httpapi.Options) { o.Authenticate, o.MaxConns = keys.Authenticate, 100 })
 	body, contentType := form(t, part{name: "archive", content: strings.Repeat("x", 100_000)})
 	c := s.dial(t)
-	c.send(t, "POST /skills HTTP/1.1\r\nHost: localhost\r\nX-API-Key: good\r\nContent-Type: "+contentType+"\r\nContent-Length: "+itoa(len(body))+"\r\n\r\n")
+	c.send(t, "POST /skills HTTP/1.1\r\nHost: localhost\r\nX-API-Key: good\r\nContent-Type: "+contentType+"\r\nExpect: 100-continue\r\nContent-Length: "+itoa(len(body))+"\r\n\r\n")
+	const goOn = "HTTP/1.1 100 Continue\r\n\r\n" // then the server knows the request: before, it is a connection like the idle ones
+	said := make([]byte, len(goOn))
+	if _, err := io.ReadFull(c.br, said); err != nil || string(said) != goOn {
+		t.Fatalf("%q", said)
+	}
 	c.send(t, body[:50_000])
 	var idle []net.Conn
 	for range 150 {
