@@ -9,8 +9,8 @@ import (
 )
 
 // The vocabularies o200k_base and cl100k_base of OpenAI, as its library tiktoken publishes
-// them (LICENSE.tiktoken): of each token, by its rank, the length in a byte and the bytes,
-// compressed. TestRanks holds them against the sums that tiktoken names, and writes them.
+// them (LICENSE.tiktoken): of all tokens, by their ranks, the lengths, a byte each, and then
+// the bytes, compressed. TestRanks holds them against the sums that tiktoken names, and writes them.
 var (
 	//go:embed o200k_base.flate
 	o200kBase string
@@ -22,7 +22,7 @@ var (
 // first.
 type ranks map[string]uint32
 
-// unpack reads a vocabulary of about size tokens. It panics if the program is damaged.
+// unpack reads a vocabulary of size tokens. It panics if the program is damaged.
 func unpack(packed string, size int) ranks {
 	var all strings.Builder
 	all.Grow(8 * size)
@@ -30,9 +30,10 @@ func unpack(packed string, size int) ranks {
 		panic("tokens: an embedded vocabulary cannot be read: " + err.Error())
 	}
 	out := make(ranks, size)
-	for rest := all.String(); rest != ""; {
-		end := 1 + int(rest[0])
-		out[rest[1:end]] = uint32(len(out))
+	lengths, rest := all.String()[:size], all.String()[size:]
+	for i := range size {
+		end := int(lengths[i])
+		out[rest[:end]] = uint32(i)
 		rest = rest[end:]
 	}
 	return out

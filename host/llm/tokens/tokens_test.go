@@ -112,14 +112,16 @@ func pack(t *testing.T, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var lengths, tokens []byte
 	for line := range strings.Lines(string(text)) {
 		word, _, _ := strings.Cut(line, " ")
 		token, err := base64.StdEncoding.DecodeString(word)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = w.Write(append([]byte{byte(len(token))}, token...))
+		lengths, tokens = append(lengths, byte(len(token))), append(tokens, token...)
 	}
+	_, _ = w.Write(append(lengths, tokens...))
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
