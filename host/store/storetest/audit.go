@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -228,27 +227,6 @@ func artifactsWithoutRoom(t *testing.T, open func() audit.Store) {
 	ended.Unlisted = &audit.Unlisted{Count: 999, Bytes: 1 << 40, SHA256: strings.Repeat("e", 64)}
 	write(t, s, entryOf(began), endOf(began, ended))
 	same(t, one(t, open(), "acme", began.ExecutionID), &audit.Execution{Started: *began, Finished: ended})
-	if r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true}); err != nil || !r.Whole() {
-		t.Errorf("%+v, %v", r, err)
-	}
-}
-
-// What a skill says of its tokens is shown as it is on record, beside what the host counted.
-func reportedTokens(t *testing.T, open func() audit.Store) {
-	t.Helper()
-	s := open()
-	for i, n := range []int{0, 1, math.MaxInt32} {
-		began := begun("acme", noon.Add(time.Duration(i)*time.Second))
-		ended := over(began, audit.Success)
-		ended.Tokens, ended.Reported = 12, n
-		ended.Artifacts = []audit.ArtifactInfo{{Name: "a.csv", Size: 5, SHA256: strings.Repeat("d", 64)}}
-		end := endOf(began, ended)
-		if bytes.Contains(end.Body, []byte("reported")) != (n > 0) {
-			t.Errorf("%d: %s: records of hosts before had no such field", n, end.Body)
-		}
-		write(t, s, entryOf(began), end)
-		same(t, one(t, open(), "acme", began.ExecutionID), &audit.Execution{Started: *began, Finished: ended})
-	}
 	if r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true}); err != nil || !r.Whole() {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -1,11 +1,14 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"openskill/host/audit"
 	"openskill/sdk/skill"
@@ -86,5 +89,26 @@ func changes(t *testing.T, open func() audit.Store) {
 	err = audit.Around(ctx, s, by, audit.Change{Action: "key.create", Subject: "k4"}, func() error { t.Error("the change was made"); return nil })
 	if skill.CodeOf(err) != skill.AuditUnavailable {
 		t.Errorf("without a record: %v", err)
+	}
+}
+
+// What a skill says of its tokens is shown as it is on record, beside what the host counted.
+func reportedTokens(t *testing.T, open func() audit.Store) {
+	t.Helper()
+	s := open()
+	for i, n := range []int{0, 1, math.MaxInt32} {
+		began := begun("acme", noon.Add(time.Duration(i)*time.Second))
+		ended := over(began, audit.Success)
+		ended.Tokens, ended.Reported = 12, n
+		ended.Artifacts = []audit.ArtifactInfo{{Name: "a.csv", Size: 5, SHA256: strings.Repeat("d", 64)}}
+		end := endOf(began, ended)
+		if bytes.Contains(end.Body, []byte("reported")) != (n > 0) {
+			t.Errorf("%d: %s: records of hosts before had no such field", n, end.Body)
+		}
+		write(t, s, entryOf(began), end)
+		same(t, one(t, open(), "acme", began.ExecutionID), &audit.Execution{Started: *began, Finished: ended})
+	}
+	if r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true}); err != nil || !r.Whole() {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
