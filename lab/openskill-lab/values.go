@@ -98,5 +98,3 @@ func (d *duration) Set(s string) error {
 
 // Type implements pflag.Value.
 func (d *duration) Type() string { return "TIME" }
-
-// The ranges that package config has for the same settings.
