@@ -45,8 +45,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/config"
-	"openskill/host/hosttest"
+	"openskill/host/app/config"
+	"openskill/host/app/hosttest"
 	"openskill/host/store/pgtest"
 )
 
@@ -75,9 +75,9 @@ var notRun = map[string]string{
 	"make lint":                                                                   "CI runs it by itself; it takes minutes the first time",
 	"make fuzz TIME=1m":                                                           "it runs every target for a minute",
 	"bin/openskill selftest":                                                      "it takes minutes; the tests of cmd/openskill run some of its rows, and one is shown",
-	"OPENSKILL_TEST_HOSTILE=1 go test ./cmd/openskill -run TestHostileServer -v\nOPENSKILL_MUTATIONS=100000 go test ./examples/hostile ./host/upload -run TestMutations -v -timeout 2h": "they take minutes and hours",
-	"bin/openskill bench load http://127.0.0.1:8000 --rate 300 --duration 1m --skill echo=3 --skill calculator=1 --plot latency.svg --histogram latency.hgrm":                           "it takes a minute; a short one is shown",
-	"bin/openskill bench soak --duration 30m --calls 1000000\nbin/openskill bench soak http://127.0.0.1:8000 --pid \"$(pgrep -o openskill)\" --duration 10m":                            "they take minutes; a test of cmd/openskill runs a short one",
+	"OPENSKILL_TEST_HOSTILE=1 go test ./cmd/openskill -run TestHostileServer -v\nOPENSKILL_MUTATIONS=100000 go test ./examples/hostile ./host/admission -run TestMutations -v -timeout 2h": "they take minutes and hours",
+	"bin/openskill bench load http://127.0.0.1:8000 --rate 300 --duration 1m --skill echo=3 --skill calculator=1 --plot latency.svg --histogram latency.hgrm":                              "it takes a minute; a short one is shown",
+	"bin/openskill bench soak --duration 30m --calls 1000000\nbin/openskill bench soak http://127.0.0.1:8000 --pid \"$(pgrep -o openskill)\" --duration 10m":                               "they take minutes; a test of cmd/openskill runs a short one",
 	"bin/openskill bench":  "it takes minutes and prints other numbers on each machine",
 	"make build test lint": "it would run this test within itself",
 	"go test ./wasm/...\ngo test -race ./host/...\ngo test ./docs":              "they would run this test within itself, or take minutes",

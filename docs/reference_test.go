@@ -16,8 +16,8 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/config"
-	"openskill/host/registry"
+	"openskill/host/app/config"
+	"openskill/host/catalogue/manifest"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -95,14 +95,14 @@ func TestErrorCodes(t *testing.T) {
 
 // keys asks the reader of manifests for the keys that it knows in one place: a
 // wrong one is answered with the list.
-func keys(t *testing.T, manifest string) []string {
+func keys(t *testing.T, file string) []string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, registry.ManifestFile), []byte(manifest), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, manifest.ManifestFile), []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	problems, _ := registry.Validate(dir, registry.Options{Packages: runtimes.CheckRequires})
-	_, strict := registry.ReadTarget([]byte(manifest), registry.Options{}) // where a trusted manifest may have any key
+	problems, _ := manifest.Validate(dir, manifest.Options{Packages: runtimes.CheckRequires})
+	_, strict := manifest.ReadTarget([]byte(file), manifest.Options{}) // where a trusted manifest may have any key
 	problems = append(problems, strict...)
 	for _, p := range problems {
 		if strings.Contains(p.Message, `"no_such_key"`) {
@@ -112,7 +112,7 @@ func keys(t *testing.T, manifest string) []string {
 			}
 		}
 	}
-	t.Fatalf("no problem of this manifest lists keys:\n%s", manifest)
+	t.Fatalf("no problem of this manifest lists keys:\n%s", file)
 	return nil
 }
 

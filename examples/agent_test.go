@@ -16,14 +16,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host"
-	"openskill/host/config"
-	"openskill/host/llm/llmtest"
+	"openskill/host/agent/llm/llmtest"
+	"openskill/host/app"
+	"openskill/host/app/config"
 )
 
 // TestMain lets this test program be the processes of a host.
 func TestMain(m *testing.M) {
-	if code, is := host.Child(os.Args[1:]); is {
+	if code, is := app.Child(os.Args[1:]); is {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
@@ -72,7 +72,7 @@ func serve(t *testing.T, script llmtest.Script) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.Open(settings, &host.Options{Log: slog.New(slog.DiscardHandler), Uploads: true})
+	h, err := app.Open(settings, &app.Options{Log: slog.New(slog.DiscardHandler), Uploads: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/llm/llmtest"
-	"openskill/host/upload"
+	"openskill/host/admission"
+	"openskill/host/agent/llm/llmtest"
 	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )
@@ -88,7 +88,7 @@ func TestClient(t *testing.T) {
 	}
 
 	var packed bytes.Buffer
-	if err := upload.Pack(&packed, filepath.Join("skills", "json_diff")); err != nil {
+	if err := admission.Pack(&packed, filepath.Join("skills", "json_diff")); err != nil {
 		t.Fatal(err)
 	}
 	u := &client.Upload{Archive: packed.Bytes(), DryRun: true}

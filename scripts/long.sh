@@ -43,12 +43,12 @@ part() { # PART
 		fi
 		;;
 	hostile) OPENSKILL_TEST_HOSTILE=1 tests hostile ./cmd/openskill -run '^TestHostileServer$' ;;
-	kills) OPENSKILL_KILLS=$kills OPENSKILL_TEST_KILL=1 tests kills ./host/versions ./host/worker ./host/audit ./cmd/openskill -run Killed ;;
+	kills) OPENSKILL_KILLS=$kills OPENSKILL_TEST_KILL=1 tests kills ./host/catalogue ./host/workers ./host/records ./cmd/openskill -run Killed ;;
 	cpython) OPENSKILL_TEST_CPYTHON=1 tests cpython ./plugins/python/cpythontest ;;
 	scripts) OPENSKILL_TEST_SCRIPTS=1 OPENSKILL_TEST_FALLBACK=1 tests scripts ./plugins/python -run 'Tricks|Ends|Chance|Limits' ;;
 	scientific) OPENSKILL_TEST_SCIENTIFIC=1 tests scientific ./plugins/python ./examples/skills -run 'Numpy|Scientific' ;;
 	programs) OPENSKILL_PASS_SEEDS=15000 OPENSKILL_PASS_FIRST=2000 tests programs ./wasm/passtest ./wasm/tune ./wasm/meter ./wasm/lower -run 'Arithmetic|Pressure|RandomPrograms|RandomTrees|RandomRecursion|TestPrograms' ;;
-	mutations) OPENSKILL_MUTATIONS=100000 tests mutations ./host/upload -run Mutat ;;
+	mutations) OPENSKILL_MUTATIONS=100000 tests mutations ./host/admission -run Mutat ;;
 	fuzz)
 		began=$(date +%s)
 		GO="$go" scripts/fuzz.sh "${TIME:-10s}" >"$state/long/fuzz.log" 2>&1

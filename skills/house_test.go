@@ -13,9 +13,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"openskill/host"
+	"openskill/host/app"
+	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch"
-	"openskill/host/registry"
 	"openskill/host/runner"
 	"openskill/plugins/all"
 	"openskill/plugins/python/runtimes"
@@ -37,12 +37,12 @@ var house struct {
 	engine  *wasm.Engine
 	runners *runner.Set
 	warm    map[skill.Kind]error // what Warm said, of the runners that have it
-	forms   map[form]*registry.Registry
+	forms   map[form]*manifest.Registry
 }
 
 // TestMain closes the house; and this test program is also the processes of a host.
 func TestMain(m *testing.M) {
-	if code, is := host.Child(os.Args[1:]); is {
+	if code, is := app.Child(os.Args[1:]); is {
 		os.Exit(code)
 	}
 	code := m.Run()
@@ -80,7 +80,7 @@ func build() (err error) {
 	if house.temp, err = os.MkdirTemp("", "openskill-skills-"); err != nil {
 		return err
 	}
-	if house.engine, err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(host.CacheDir(stateDir), "wasm")}); err != nil {
+	if house.engine, err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(app.CacheDir(stateDir), "wasm")}); err != nil {
 		return err
 	}
 	list, err := all.Runners(all.Options{Engine: house.engine, StateDir: stateDir, TempDir: house.temp})
@@ -98,7 +98,7 @@ func build() (err error) {
 			house.warm[r.Kind()] = w.Warm(context.Background())
 		}
 	}
-	house.forms = map[form]*registry.Registry{}
+	house.forms = map[form]*manifest.Registry{}
 	for _, f := range []form{sandboxed, native, ahead} {
 		root := filepath.Join(house.temp, string(f))
 		if err := writeForm(f, root); err != nil {
@@ -135,9 +135,9 @@ func compileModules(root string) error {
 }
 
 // catalogue reads a folder of skills; none of them may have a problem.
-func catalogue(root string, trust skill.Trust) (*registry.Registry, error) {
+func catalogue(root string, trust skill.Trust) (*manifest.Registry, error) {
 	most := skill.LimitsJSON{TimeoutMS: 120_000, MemoryMB: 1024, Fuel: 1e12, OutputKB: 16 << 10, ScratchMB: 64}.Limits()
-	r, err := registry.Open(registry.Options{Roots: []registry.Root{{Path: root, Trust: trust}}, Defaults: most, Caps: most, Packages: runtimes.CheckRequires})
+	r, err := manifest.Open(manifest.Options{Roots: []manifest.Root{{Path: root, Trust: trust}}, Defaults: most, Caps: most, Packages: runtimes.CheckRequires})
 	if err != nil {
 		return nil, err
 	}
@@ -194,37 +194,37 @@ func writeForm(f form, root string) error {
 		if err != nil && !errors.Is(err, os.ErrNotExist) { // a module may not be built
 			return err
 		}
-		raw, err := os.ReadFile(filepath.Join(id, registry.ManifestFile))
+		raw, err := os.ReadFile(filepath.Join(id, manifest.ManifestFile))
 		if err != nil {
 			return err
 		}
-		var manifest map[string]any
-		if err := yaml.Unmarshal(raw, &manifest); err != nil {
+		var file map[string]any
+		if err := yaml.Unmarshal(raw, &file); err != nil {
 			return err
 		}
-		fallback, ok := manifest["fallback"].(map[string]any)
+		fallback, ok := file["fallback"].(map[string]any)
 		if !ok {
 			return fmt.Errorf("%s: no fallback", id)
 		}
 		switch f {
 		case native:
 			for _, key := range []string{"type", "runtime", "entry"} {
-				manifest[key] = fallback[key]
+				file[key] = fallback[key]
 			}
 		case ahead:
-			manifest["runtime"], manifest["entry"] = "wasi", id+".wasm"
+			file["runtime"], file["entry"] = "wasi", id+".wasm"
 		case sandboxed: // as the manifest says
 		}
-		delete(manifest, "fallback")
-		cost, ok := manifest["cost_metadata"].(map[string]any)
+		delete(file, "fallback")
+		cost, ok := file["cost_metadata"].(map[string]any)
 		if !ok {
 			return fmt.Errorf("%s: no cost_metadata", id)
 		}
 		delete(cost, "rate_limit_per_minute")
-		if raw, err = yaml.Marshal(manifest); err != nil {
+		if raw, err = yaml.Marshal(file); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, registry.ManifestFile), raw, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, manifest.ManifestFile), raw, 0o644); err != nil {
 			return err
 		}
 	}
@@ -274,7 +274,7 @@ func missing(t *testing.T, f form, id string) string {
 	return ""
 }
 
-func (f form) skill(t *testing.T, id string) *registry.Skill {
+func (f form) skill(t *testing.T, id string) *manifest.Skill {
 	t.Helper()
 	s, err := house.forms[f].Get(skill.ID(id), "")
 	if err != nil {
@@ -305,7 +305,7 @@ func (f form) run(t *testing.T, id, data string, c testCase) outcome {
 	var got outcome
 	if c.Input != nil {
 		door, err := dispatch.New(dispatch.Options{
-			Skills: registry.Shared{Registry: house.forms[f]}, Runners: seen, DataRoot: data, MaxInput: 8 << 20, Log: slog.New(slog.DiscardHandler),
+			Skills: manifest.Shared{Registry: house.forms[f]}, Runners: seen, DataRoot: data, MaxInput: 8 << 20, Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)

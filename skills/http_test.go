@@ -17,9 +17,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host"
-	"openskill/host/config"
-	"openskill/host/hosttest"
+	"openskill/host/app"
+	"openskill/host/app/config"
+	"openskill/host/app/hosttest"
 	"openskill/sdk/skill"
 )
 
@@ -112,7 +112,7 @@ func serve(t *testing.T, f form, data string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.Open(settings, &host.Options{Log: slog.New(slog.DiscardHandler)})
+	h, err := app.Open(settings, &app.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
 	"openskill/host/agentskills"
-	"openskill/host/registry"
+	"openskill/host/app"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
-func (a *app) agentSkillsCommand() *cobra.Command {
+func (a *cli) agentSkillsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent-skills",
 		Short: "List, load, read and run Agent Skills: folders with a SKILL.md",
@@ -35,10 +35,10 @@ instructions, and files and scripts beside it. openskill skills validate checks 
 // agentListing is what agent-skills list prints with --json.
 type agentListing struct {
 	Data     []skill.AgentSkill `json:"data"`
-	Problems []registry.Problem `json:"problems"`
+	Problems []manifest.Problem `json:"problems"`
 }
 
-func (a *app) agentSkillsListCommand() *cobra.Command {
+func (a *cli) agentSkillsListCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list [FOLDER…]",
@@ -54,7 +54,7 @@ skipped, and why, goes to standard error.`,
 		if err != nil {
 			return err
 		}
-		l := agentListing{Problems: []registry.Problem{}}
+		l := agentListing{Problems: []manifest.Problem{}}
 		if l.Data, err = p.List(cmd.Context(), skill.Local()); err != nil {
 			return failure(err)
 		}
@@ -79,7 +79,7 @@ skipped, and why, goes to standard error.`,
 	return cmd
 }
 
-func (a *app) agentSkillsLoadCommand() *cobra.Command {
+func (a *cli) agentSkillsLoadCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "load SKILL",
@@ -109,7 +109,7 @@ func (a *app) agentSkillsLoadCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) agentSkillsReadCommand() *cobra.Command {
+func (a *cli) agentSkillsReadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "read SKILL RESOURCE",
 		Short:   "Print a resource of an Agent Skill unchanged",
@@ -139,7 +139,7 @@ type agentRun struct {
 	memory                        *count
 }
 
-func (a *app) agentSkillsRunCommand() *cobra.Command {
+func (a *cli) agentSkillsRunCommand() *cobra.Command {
 	o := agentRun{fuel: fuelFlag(), memory: memoryFlag()}
 	cmd := &cobra.Command{
 		Use:   "run SKILL SCRIPT [-- ARGS…]",
@@ -170,7 +170,7 @@ whose {"value": 1} becomes --value 1.`,
 	return cmd
 }
 
-func (a *app) runAgentScript(ctx context.Context, flags *settingsFlags, o *agentRun, args []string) error {
+func (a *cli) runAgentScript(ctx context.Context, flags *settingsFlags, o *agentRun, args []string) error {
 	r := skill.ScriptRequest{
 		Skill: args[0], Script: args[1], Args: args[2:], TraceID: skill.TraceID(o.trace),
 		Limits: skill.Limits{Timeout: o.timeout.value, Fuel: o.fuel.value, Memory: o.memory.value << 20},
@@ -199,7 +199,7 @@ func (a *app) runAgentScript(ctx context.Context, flags *settingsFlags, o *agent
 	case o.input != "":
 		r.Stdin = []byte(o.input)
 	}
-	h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError))}) // nothing to wait for
+	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError))}) // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}
@@ -225,7 +225,7 @@ var agentSettings = []string{"skills", "agent-skills", "state"}
 
 // agentSkills gives the Agent Skills of folders, or of the settings if there are none,
 // to look at: nothing of them runs.
-func (a *app) agentSkills(flags *settingsFlags, folders []string) (*agentskills.Provider, error) {
+func (a *cli) agentSkills(flags *settingsFlags, folders []string) (*agentskills.Provider, error) {
 	s, err := a.load(flags)
 	if err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func (a *app) agentSkills(flags *settingsFlags, folders []string) (*agentskills.
 		folders = nil
 	}
 	quiet := slog.New(slog.DiscardHandler) // problems are told with the list
-	p, err := agentskills.NewBuilder().UseRoots(host.AgentRoots(s, folders), host.AgentOptions(s)).UseLogger(quiet).Build()
+	p, err := agentskills.NewBuilder().UseRoots(app.AgentRoots(s, folders), app.AgentOptions(s)).UseLogger(quiet).Build()
 	if err != nil {
 		return nil, usage("%v", err)
 	}

@@ -58,7 +58,7 @@ func TestUnitConverter(t *testing.T) {
 func listed(t *testing.T, environ []string, args ...string) []string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, environ: environ}
+	a := &cli{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, environ: environ}
 	root := a.rootCommand()
 	root.SetArgs(append([]string{"agent-skills", "list", "--json"}, args...))
 	if err := root.ExecuteContext(t.Context()); err != nil {

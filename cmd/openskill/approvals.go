@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/approval"
+	"openskill/host/app"
+	"openskill/host/dispatch/approval"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
-func (a *app) approvalsCommand() *cobra.Command {
+func (a *cli) approvalsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approvals",
 		Short: "List and decide the approvals that scripts requested",
@@ -33,7 +33,7 @@ sees at once what is decided here.`,
 
 // withApprovals calls do with the approvals in the database of the settings, which must be
 // there unless an older release left approvals in the state folder.
-func (a *app) withApprovals(ctx context.Context, flags *settingsFlags, do func(*approval.Store) error) error {
+func (a *cli) withApprovals(ctx context.Context, flags *settingsFlags, do func(*approval.Store) error) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (a *app) withApprovals(ctx context.Context, flags *settingsFlags, do func(*
 	_, err = os.Stat(approval.Dir(s.StateDir))
 	return a.withDatabase(ctx, flags, err != nil, auditFailed, func(db *store.DB) error {
 		approvals, err := approval.Open(ctx, approval.Options{
-			Rows: db.Approvals(), Dir: approval.Dir(s.StateDir), Record: host.RecordApprovals(db), Log: a.logger(level(s, slog.LevelWarn)),
+			Rows: db.Approvals(), Dir: approval.Dir(s.StateDir), Record: app.RecordApprovals(db), Log: a.logger(level(s, slog.LevelWarn)),
 		})
 		if err != nil {
 			return hostFailed(cause(err))
@@ -59,7 +59,7 @@ func cause(err error) error {
 	return err
 }
 
-func (a *app) approvalsListCommand() *cobra.Command {
+func (a *cli) approvalsListCommand() *cobra.Command {
 	var asJSON bool
 	var state string
 	cmd := &cobra.Command{
@@ -139,7 +139,7 @@ func short(digest string) string {
 	return skill.CleanText(hex[:min(len(hex), 12)], 12)
 }
 
-func (a *app) approvalsDecideCommand(approve bool) *cobra.Command {
+func (a *cli) approvalsDecideCommand(approve bool) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "approve ID…",
@@ -169,7 +169,7 @@ call, as the record says.`,
 	return cmd
 }
 
-func (a *app) decide(ctx context.Context, approvals *approval.Store, id string, approve, asJSON bool) error {
+func (a *cli) decide(ctx context.Context, approvals *approval.Store, id string, approve, asJSON bool) error {
 	p, err := approvals.Decide(ctx, skill.Local(), id, approve)
 	var e *skill.Error
 	switch {

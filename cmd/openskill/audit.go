@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
-func (a *app) auditCommand() *cobra.Command {
+func (a *cli) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "List, show, verify and export the records of runs and changes",
@@ -35,14 +35,14 @@ with verify --against.`,
 }
 
 // withAudit opens the records of the settings' database for as long as do takes.
-func (a *app) withAudit(ctx context.Context, flags *settingsFlags, do func(audit.Store) error) error {
+func (a *cli) withAudit(ctx context.Context, flags *settingsFlags, do func(records.Store) error) error {
 	return a.withDatabase(ctx, flags, true, auditFailed, func(db *store.DB) error { return do(db.Audit()) })
 }
 
 // withDatabase opens the settings' database for as long as do takes. existing says that it
 // must be there: a command that only reads makes none, which would look like one that holds
 // nothing. failed says whose fault it is where it cannot be opened.
-func (a *app) withDatabase(ctx context.Context, flags *settingsFlags, existing bool, failed func(error) error, do func(*store.DB) error) error {
+func (a *cli) withDatabase(ctx context.Context, flags *settingsFlags, existing bool, failed func(error) error, do func(*store.DB) error) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
@@ -118,11 +118,11 @@ func (m *instant) Set(s string) error {
 func (m *instant) Type() string { return "TIME" }
 
 // statuses are those that a filter may name.
-var statuses = []audit.Status{audit.Running, audit.Success, audit.Failed, audit.Terminated, audit.TimedOut}
+var statuses = []records.Status{records.Running, records.Success, records.Failed, records.Terminated, records.TimedOut}
 
-func (a *app) auditListCommand() *cobra.Command {
+func (a *cli) auditListCommand() *cobra.Command {
 	var asJSON bool
-	var q audit.Query
+	var q records.Query
 	var status string
 	var since, until instant
 	limit := count{value: 50, low: 1, high: 1000, name: "N"}
@@ -159,7 +159,7 @@ last one ends with the cursor of the next.`,
 			return usage("--status %s: unknown status; use running, success, failed, terminated or timeout", quote(status))
 		}
 		q.Since, q.Until, q.Limit = since.Time, until.Time, int(limit.value) // at most 1000
-		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
+		return a.withAudit(cmd.Context(), flags, func(s records.Store) error {
 			page, next, err := s.Executions(cmd.Context(), q)
 			if err != nil {
 				return auditFailed(err)
@@ -188,17 +188,17 @@ last one ends with the cursor of the next.`,
 
 // shownExecution is an execution as --json prints it.
 type shownExecution struct {
-	Status audit.Status `json:"status"`
-	audit.Started
-	Finished *audit.Finished `json:"finished"` // null while it runs
-	Damaged  string          `json:"damaged,omitempty"`
+	Status records.Status `json:"status"`
+	records.Started
+	Finished *records.Finished `json:"finished"` // null while it runs
+	Damaged  string            `json:"damaged,omitempty"`
 }
 
-func showExecution(e *audit.Execution) shownExecution {
+func showExecution(e *records.Execution) shownExecution {
 	return shownExecution{e.Status(), e.Started, e.Finished, e.Damaged}
 }
 
-func executionTable(page []*audit.Execution) string {
+func executionTable(page []*records.Execution) string {
 	t := newTable("STARTED", "EXECUTION", "STATUS", "CODE", "SKILL", "VERSION", "TENANT", "PRINCIPAL", "MS", "FUEL")
 	for _, e := range page {
 		row := []any{
@@ -214,14 +214,14 @@ func executionTable(page []*audit.Execution) string {
 }
 
 // shownSkill names a skill, or a script of one.
-func shownSkill(e *audit.Execution) string {
+func shownSkill(e *records.Execution) string {
 	if e.Script == "" {
 		return skill.CleanText(e.Skill, 64)
 	}
 	return skill.CleanText(e.Skill+"/"+e.Script, 100)
 }
 
-func (a *app) auditShowCommand() *cobra.Command {
+func (a *cli) auditShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "show EXECUTION…",
@@ -233,11 +233,11 @@ func (a *app) auditShowCommand() *cobra.Command {
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per execution")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
+		return a.withAudit(cmd.Context(), flags, func(s records.Store) error {
 			for i, id := range args {
 				e, err := s.Execution(cmd.Context(), "", id)
 				switch {
-				case errors.Is(err, audit.ErrNotFound):
+				case errors.Is(err, records.ErrNotFound):
 					return failed(skill.NotFound, "execution %s not found", quote(id))
 				case err != nil:
 					return auditFailed(err)
@@ -260,7 +260,7 @@ func (a *app) auditShowCommand() *cobra.Command {
 }
 
 // executionLines is an execution for people: what it has, a line each.
-func executionLines(e *audit.Execution) string {
+func executionLines(e *records.Execution) string {
 	var b strings.Builder
 	line := func(name, value string) {
 		if value != "" {
@@ -310,7 +310,7 @@ func executionLines(e *audit.Execution) string {
 	return b.String()
 }
 
-func payloadLine(p *audit.Payload) string {
+func payloadLine(p *records.Payload) string {
 	s := fmt.Sprintf("%d bytes", p.Bytes)
 	if p.SHA256 != "" {
 		s += ", sha256 " + p.SHA256

@@ -8,13 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
-func (a *app) auditChangesCommand() *cobra.Command {
+func (a *cli) auditChangesCommand() *cobra.Command {
 	var asJSON bool
-	var q audit.ChangeQuery
+	var q records.ChangeQuery
 	var since, until instant
 	limit := count{value: 50, low: 1, high: 1000, name: "N"}
 	cmd := &cobra.Command{
@@ -36,15 +36,15 @@ record with the code of the error.`,
 	f.Var(&limit, "limit", "how many")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		q.Since, q.Until, q.Limit = since.Time, until.Time, int(limit.value) // at most 1000
-		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
+		return a.withAudit(cmd.Context(), flags, func(s records.Store) error {
 			all, err := s.Changes(cmd.Context(), q)
 			if err != nil {
 				return auditFailed(err)
 			}
 			if asJSON {
 				return a.printJSON(struct {
-					Data []audit.Change `json:"data"`
-				}{append([]audit.Change{}, all...)})
+					Data []records.Change `json:"data"`
+				}{append([]records.Change{}, all...)})
 			}
 			t := newTable("TIME", "ACTION", "SUBJECT", "TENANT", "PRINCIPAL", "OF", "FAILED", "DETAILS")
 			for i := range all {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
@@ -39,8 +39,8 @@ func recorded(t *testing.T) (state string, acme []string) {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	l, err := audit.Open(t.Context(), audit.Options{
-		Store: db.Audit(), Policy: audit.KeepRedacted, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
+	l, err := records.Open(t.Context(), records.Options{
+		Store: db.Audit(), Policy: records.KeepRedacted, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -48,13 +48,13 @@ func recorded(t *testing.T) (state string, acme []string) {
 	for i := range 20 {
 		now = now.Add(time.Minute)
 		tenant := []string{"other", "acme"}[i%2]
-		s := &audit.Started{
+		s := &records.Started{
 			ExecutionID: fmt.Sprintf("0198c2f0-0000-7000-8000-%012d", i), Tenant: tenant, Principal: "key:ci", PrincipalType: skill.Agent,
 			TraceID: fmt.Sprint("trace-", i), Session: "0198c2f0-0000-7000-8000-000000000099", Skill: "echo", Version: "0.1.0", Digest: "sha256:00",
 		}
-		f := &audit.Finished{Status: audit.Success, Runner: skill.WasmWASI, Fuel: 7, Tokens: 5, Reported: 1500, DurationMS: 1}
+		f := &records.Finished{Status: records.Success, Runner: skill.WasmWASI, Fuel: 7, Tokens: 5, Reported: 1500, DurationMS: 1}
 		if i%4 == 3 {
-			f.Status, f.Code, f.Message = audit.TimedOut, skill.Timeout, "the skill did not finish within its limit of 1 ms"
+			f.Status, f.Code, f.Message = records.TimedOut, skill.Timeout, "the skill did not finish within its limit of 1 ms"
 		}
 		if tenant == "acme" {
 			acme = append(acme, s.ExecutionID)
@@ -90,7 +90,7 @@ func TestAuditList(t *testing.T) {
 				ID       string `json:"execution_id"`
 				Status   string
 				Tenant   string
-				Finished *audit.Finished
+				Finished *records.Finished
 			}
 			Next *string
 		}
@@ -164,10 +164,10 @@ func TestAuditShow(t *testing.T) {
 	stdout, _ = runAudit(t, state, 0, "show", "--json", acme[1])
 	var e struct {
 		ID       string `json:"execution_id"`
-		Status   audit.Status
-		Finished audit.Finished
+		Status   records.Status
+		Finished records.Finished
 	}
-	if err := json.Unmarshal([]byte(stdout), &e); err != nil || e.ID != acme[1] || e.Status != audit.TimedOut || e.Finished.Code != skill.Timeout {
+	if err := json.Unmarshal([]byte(stdout), &e); err != nil || e.ID != acme[1] || e.Status != records.TimedOut || e.Finished.Code != skill.Timeout {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if _, stderr := runAudit(t, state, 1, "show", "nothing"); !strings.Contains(stderr, "not found") {
@@ -203,7 +203,7 @@ func TestAuditVerify(t *testing.T) {
 		t.Errorf("a person reads:\n%s", stdout)
 	}
 	heads, _ := runAudit(t, state, 0, "head", "--json")
-	if kept, err := audit.ReadHeads(strings.NewReader(heads)); err != nil || len(kept) != 2 || kept[0].Time.IsZero() || kept[1].Time.IsZero() {
+	if kept, err := records.ReadHeads(strings.NewReader(heads)); err != nil || len(kept) != 2 || kept[0].Time.IsZero() || kept[1].Time.IsZero() {
 		t.Errorf("%+v, %v: want the times of both", kept, err)
 	}
 	file := filepath.Join(t.TempDir(), "heads.jsonl")
@@ -290,9 +290,9 @@ func TestAuditVerify(t *testing.T) {
 	stdout, _ = runAudit(t, state, 1, "verify", "--tenant", "other", "--chain-only", "--json", "--against", file)
 	var c struct {
 		Whole bool
-		audit.Chain
+		records.Chain
 	}
-	if err := json.Unmarshal([]byte(stdout), &c); err != nil || c.Whole || c.Fault == nil || c.Fault.Seq != 18 || c.Fault.Wrong != audit.Missing {
+	if err := json.Unmarshal([]byte(stdout), &c); err != nil || c.Whole || c.Fault == nil || c.Fault.Seq != 18 || c.Fault.Wrong != records.Missing {
 		t.Errorf("%s, %v", stdout, err)
 	}
 }
@@ -300,16 +300,16 @@ func TestAuditVerify(t *testing.T) {
 func TestAuditExport(t *testing.T) {
 	t.Parallel()
 	state, _ := recorded(t)
-	records := func(text string) (all []audit.Record) {
+	records := func(text string) (all []records.Record) {
 		t.Helper()
 		for line := range strings.Lines(text) {
-			var r audit.Record
+			var r records.Record
 			if err := json.Unmarshal([]byte(line), &r); err != nil {
 				t.Fatalf("%v: %s", err, line)
 			}
 			// Whoever reads it can follow the hashes.
 			again := r
-			if audit.Link(r.Prev, &again); again.Hash != r.Hash {
+			if records.Link(r.Prev, &again); again.Hash != r.Hash {
 				t.Errorf("the hash of %+v is %s", r, again.Hash)
 			}
 			all = append(all, r)

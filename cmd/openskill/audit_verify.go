@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
-func (a *app) auditVerifyCommand() *cobra.Command {
+func (a *cli) auditVerifyCommand() *cobra.Command {
 	var asJSON, chainOnly bool
 	var tenant, against string
 	from := count{low: 1, high: 1 << 62, name: "N"}
@@ -45,7 +45,7 @@ when nothing is verified: the tenant has no records, or they end before --from.`
 	f.Var(&from, "from", "number of the first record to verify; the previous one is trusted")
 	f.Var(&word{&against, "FILE"}, "against", "file with earlier output of openskill audit head --json; - is standard input")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		o := audit.VerifyOptions{Tenant: tenant, From: from.value, Rows: !chainOnly}
+		o := records.VerifyOptions{Tenant: tenant, From: from.value, Rows: !chainOnly}
 		if against != "" {
 			var err error
 			if o.Against, err = a.readHeads(against, tenant); err != nil {
@@ -58,13 +58,13 @@ when nothing is verified: the tenant has no records, or they end before --from.`
 		}
 		o.Retention = set.AuditRetention()
 		var printed error
-		o.Each = func(c *audit.Chain) {
+		o.Each = func(c *records.Chain) {
 			if printed == nil {
 				printed = a.printChain(c, asJSON)
 			}
 		}
-		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
-			r, err := audit.Verify(cmd.Context(), s, o)
+		return a.withAudit(cmd.Context(), flags, func(s records.Store) error {
+			r, err := records.Verify(cmd.Context(), s, o)
 			if err != nil {
 				return auditFailed(err)
 			}
@@ -80,7 +80,7 @@ when nothing is verified: the tenant has no records, or they end before --from.`
 				return a.print("no records\n")
 			case tenant != "" && r.Chains[0].Last == 0:
 				return failed(skill.NotFound, "no records of the tenant %s", quote(tenant))
-			case len(r.Chains) > 0 && !slices.ContainsFunc(r.Chains, func(c audit.Chain) bool { return !c.Beyond }):
+			case len(r.Chains) > 0 && !slices.ContainsFunc(r.Chains, func(c records.Chain) bool { return !c.Beyond }):
 				return failed(skill.NotFound, "no record %d or higher; give --from an existing record number", from.value)
 			}
 			return nil
@@ -90,7 +90,7 @@ when nothing is verified: the tenant has no records, or they end before --from.`
 }
 
 // printCompared says how many heads were compared.
-func (a *app) printCompared(heads []audit.Head, tenant, file string, asJSON bool) error {
+func (a *cli) printCompared(heads []records.Head, tenant, file string, asJSON bool) error {
 	n := 0
 	for _, h := range heads {
 		if h.Last > 0 && (tenant == "" || h.Tenant == tenant) {
@@ -105,13 +105,13 @@ func (a *app) printCompared(heads []audit.Head, tenant, file string, asJSON bool
 }
 
 // printChain says what was found of a chain.
-func (a *app) printChain(c *audit.Chain, asJSON bool) error {
+func (a *cli) printChain(c *records.Chain, asJSON bool) error {
 	name := quote(c.Tenant)
 	switch fault := c.Fault; {
 	case asJSON:
 		return a.printJSON(struct {
 			Whole bool `json:"whole"`
-			*audit.Chain
+			*records.Chain
 		}{c.Fault == nil, c})
 	case fault == nil && c.LostSigns > 0:
 		return a.print("%s: whole, %d records, %d to %d, the last with %s; %d executions of older versions show 0 for -0\n",
@@ -136,7 +136,7 @@ func (a *app) printChain(c *audit.Chain, asJSON bool) error {
 
 // readHeads reads heads that were kept. There must be one, since nothing would be compared:
 // of the tenant, if one is named.
-func (a *app) readHeads(file, tenant string) ([]audit.Head, error) {
+func (a *cli) readHeads(file, tenant string) ([]records.Head, error) {
 	in := a.stdin
 	if file != "-" {
 		f, err := os.Open(file)
@@ -146,17 +146,17 @@ func (a *app) readHeads(file, tenant string) ([]audit.Head, error) {
 		defer f.Close()
 		in = f
 	}
-	heads, err := audit.ReadHeads(in)
+	heads, err := records.ReadHeads(in)
 	if err != nil {
 		return nil, usage("--against: %v; use the output of openskill audit head --json", err)
 	}
-	if !slices.ContainsFunc(heads, func(h audit.Head) bool { return h.Last > 0 && (tenant == "" || h.Tenant == tenant) }) {
+	if !slices.ContainsFunc(heads, func(h records.Head) bool { return h.Last > 0 && (tenant == "" || h.Tenant == tenant) }) {
 		return nil, usage("--against: %s has no head to compare with; give the output of openskill audit head --json", quote(file))
 	}
 	return heads, nil
 }
 
-func (a *app) auditHeadCommand() *cobra.Command {
+func (a *cli) auditHeadCommand() *cobra.Command {
 	var asJSON bool
 	var tenant string
 	cmd := &cobra.Command{
@@ -172,7 +172,7 @@ the records up to there are still the same.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per tenant")
 	cmd.Flags().Var(&word{&tenant, "TENANT"}, "tenant", "only the chain of this tenant")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
+		return a.withAudit(cmd.Context(), flags, func(s records.Store) error {
 			heads, err := chosenHeads(cmd.Context(), s, tenant)
 			if err != nil {
 				return err
@@ -181,7 +181,7 @@ the records up to there are still the same.`,
 				if err := datedHeads(cmd.Context(), s, heads); err != nil {
 					return auditFailed(err)
 				}
-				if err := audit.WriteHeads(a.stdout, heads); err != nil {
+				if err := records.WriteHeads(a.stdout, heads); err != nil {
 					return hostFailed(err)
 				}
 				return nil
@@ -197,7 +197,7 @@ the records up to there are still the same.`,
 }
 
 // chosenHeads are the heads of all chains, or of one that must be there.
-func chosenHeads(ctx context.Context, s audit.Store, tenant string) ([]audit.Head, error) {
+func chosenHeads(ctx context.Context, s records.Store, tenant string) ([]records.Head, error) {
 	heads, err := s.Tenants(ctx)
 	if err != nil {
 		return nil, auditFailed(err)
@@ -207,14 +207,14 @@ func chosenHeads(ctx context.Context, s audit.Store, tenant string) ([]audit.Hea
 	}
 	for _, h := range heads {
 		if h.Tenant == tenant {
-			return []audit.Head{h}, nil
+			return []records.Head{h}, nil
 		}
 	}
 	return nil, failed(skill.NotFound, "no records of the tenant %s", quote(tenant))
 }
 
 // datedHeads sets the times of heads. One whose record is gone meanwhile has none.
-func datedHeads(ctx context.Context, s audit.Store, heads []audit.Head) error {
+func datedHeads(ctx context.Context, s records.Store, heads []records.Head) error {
 	for i := range heads {
 		h := &heads[i]
 		last, err := s.Records(ctx, h.Tenant, h.Last, 1)
@@ -228,7 +228,7 @@ func datedHeads(ctx context.Context, s audit.Store, heads []audit.Head) error {
 	return nil
 }
 
-func (a *app) auditExportCommand() *cobra.Command {
+func (a *cli) auditExportCommand() *cobra.Command {
 	var tenant, out string
 	var since, until instant
 	cmd := &cobra.Command{
@@ -247,7 +247,7 @@ other, in their order, with their hashes. body is what was hashed.`,
 	f.Var(&until, "until", "end of the time range, exclusive")
 	f.Var(&word{&out, "FILE"}, "out", "output file, which must not exist; default: standard output")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.withAudit(cmd.Context(), flags, func(s audit.Store) error {
+		return a.withAudit(cmd.Context(), flags, func(s records.Store) error {
 			heads, err := chosenHeads(cmd.Context(), s, tenant)
 			if err != nil {
 				return err
@@ -279,9 +279,9 @@ other, in their order, with their hashes. body is what was hashed.`,
 }
 
 // exportChain writes the records of one tenant up to its head.
-func exportChain(ctx context.Context, w io.Writer, s audit.Store, h audit.Head, since, until time.Time) (n int, err error) {
+func exportChain(ctx context.Context, w io.Writer, s records.Store, h records.Head, since, until time.Time) (n int, err error) {
 	b := bufio.NewWriterSize(w, 1<<16)
-	for r, err := range audit.Records(ctx, s, h.Tenant, h.First) {
+	for r, err := range records.Records(ctx, s, h.Tenant, h.First) {
 		switch {
 		case err != nil:
 			return n, err

@@ -12,13 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/backup"
+	"openskill/host/app"
+	"openskill/host/app/backup"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
-func (a *app) backupCommand() *cobra.Command {
+func (a *cli) backupCommand() *cobra.Command {
 	var asJSON, force bool
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
@@ -47,7 +47,7 @@ does that. FILE has the rest then.`,
 			return hostFailed(err)
 		}
 		write := func(w io.Writer) (*backup.Index, error) {
-			return host.Backup(cmd.Context(), s, w, a.logger(level(s, slog.LevelWarn)))
+			return app.Backup(cmd.Context(), s, w, a.logger(level(s, slog.LevelWarn)))
 		}
 		if args[0] == "-" {
 			x, err := write(a.stdout)
@@ -85,7 +85,7 @@ func intoFile(name string, write func(io.Writer) (*backup.Index, error)) (*backu
 	return x, os.Rename(f.Name(), name)
 }
 
-func (a *app) restoreCommand() *cobra.Command {
+func (a *cli) restoreCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
@@ -118,7 +118,7 @@ brought up to date by the host that opens it first.`,
 			defer f.Close()
 			from = f
 		}
-		x, err := host.Restore(cmd.Context(), dir, from)
+		x, err := app.Restore(cmd.Context(), dir, from)
 		if err != nil {
 			return backupFailed(err)
 		}
@@ -142,7 +142,7 @@ func backupFailed(err error) error {
 }
 
 // tellBackup says what is in an archive, as JSON or as a line that begins with what.
-func (a *app) tellBackup(w io.Writer, x *backup.Index, what string, asJSON bool) error {
+func (a *cli) tellBackup(w io.Writer, x *backup.Index, what string, asJSON bool) error {
 	var err error
 	if asJSON {
 		err = writeJSON(w, struct {

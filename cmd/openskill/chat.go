@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host/config"
+	"openskill/host/app/config"
 	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )
@@ -24,7 +24,7 @@ type chatFlags struct {
 	asJSON                                        bool
 }
 
-func (a *app) chatCommand() *cobra.Command {
+func (a *cli) chatCommand() *cobra.Command {
 	var o chatFlags
 	cmd := &cobra.Command{
 		Use:   "chat [MESSAGE…]",
@@ -61,7 +61,7 @@ before it was completed, and 3 if the host cannot be reached.`,
 	return cmd
 }
 
-func (a *app) chat(ctx context.Context, flags *settingsFlags, o *chatFlags, args []string) error {
+func (a *cli) chat(ctx context.Context, flags *settingsFlags, o *chatFlags, args []string) error {
 	message := strings.TrimSpace(strings.Join(args, " "))
 	if len(args) > 0 && message == "" {
 		return usage("the message is empty")
@@ -117,7 +117,7 @@ func localFlag(flags *settingsFlags) string {
 }
 
 // remote is the host that a flag names, or the environment.
-func (a *app) remote(flags *settingsFlags, o *chatFlags) (talker, error) {
+func (a *cli) remote(flags *settingsFlags, o *chatFlags) (talker, error) {
 	if own := localFlag(flags); own != "" {
 		return nil, usage("--%s does not apply with --remote: that host has its own settings", own)
 	}
@@ -149,7 +149,7 @@ func readByOthers(address string) bool {
 }
 
 // environment gives a variable, "" if it is not set.
-func (a *app) environment(name string) string {
+func (a *cli) environment(name string) string {
 	for _, kv := range a.environ {
 		if k, v, _ := strings.Cut(kv, "="); k == name {
 			return v
@@ -165,7 +165,7 @@ func onTerminal(w io.Writer) bool {
 }
 
 // typing reports whether a person types at a terminal and reads there.
-func (a *app) typing() (in, out *os.File, yes bool) {
+func (a *cli) typing() (in, out *os.File, yes bool) {
 	in, _ = a.stdin.(*os.File)
 	out, _ = a.stdout.(*os.File)
 	return in, out, in != nil && terminal(in) && !isNull(in) && onTerminal(a.stdout)
@@ -183,7 +183,7 @@ func isNull(f *os.File) bool {
 }
 
 // oneTurn is a message of the command line.
-func (a *app) oneTurn(ctx context.Context, c *chatting, o *chatFlags, message string) error {
+func (a *cli) oneTurn(ctx context.Context, c *chatting, o *chatFlags, message string) error {
 	answer, err := c.say(ctx, message)
 	if o.asJSON {
 		if err := a.turnJSON(answer, err); err != nil {
@@ -194,7 +194,7 @@ func (a *app) oneTurn(ctx context.Context, c *chatting, o *chatFlags, message st
 }
 
 // everyLine takes each line of standard input for a message.
-func (a *app) everyLine(ctx context.Context, c *chatting, o *chatFlags) error {
+func (a *cli) everyLine(ctx context.Context, c *chatting, o *chatFlags) error {
 	in := newPipedLines(ctx, a.stdin)
 	var worst error
 	for {
@@ -225,7 +225,7 @@ func (a *app) everyLine(ctx context.Context, c *chatting, o *chatFlags) error {
 }
 
 // turnJSON prints a turn as one line.
-func (a *app) turnJSON(answer *client.ChatAnswer, err error) error {
+func (a *cli) turnJSON(answer *client.ChatAnswer, err error) error {
 	var v any = answer
 	if err != nil {
 		v = failureOf(err)
@@ -265,7 +265,7 @@ func keptIn(s *config.Settings) string {
 }
 
 // converse is a chat with a person at a terminal. It succeeds, whatever became of turns.
-func (a *app) converse(ctx context.Context, c *chatting, s *config.Settings, in, out *os.File, remote string) error {
+func (a *cli) converse(ctx context.Context, c *chatting, s *config.Settings, in, out *os.File, remote string) error {
 	typed, err := newTypedLines(ctx, in, out, &keptLines{keptIn(s)}, commandNames())
 	if err != nil {
 		return hostFailed(err)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/llm/llmtest"
+	"openskill/host/agent/llm/llmtest"
 )
 
 var updateScreens = flag.Bool("update-screens", false, "write what terminals show to testdata/chat")

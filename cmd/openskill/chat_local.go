@@ -8,16 +8,16 @@ import (
 	"math"
 	"sync"
 
-	"openskill/host"
 	"openskill/host/agent/chat"
-	"openskill/host/config"
+	"openskill/host/app"
+	"openskill/host/app/config"
 	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )
 
 // localTalker is a host in this process, whose operator is who chats.
 type localTalker struct {
-	h    *host.Host
+	h    *app.Host
 	cool context.CancelFunc // ends what is done ahead of calls
 	warm sync.WaitGroup
 }
@@ -26,9 +26,9 @@ var _ talker = (*localTalker)(nil)
 
 // openLocal opens a host. ahead gets its skills ready before they are called, for a chat
 // of several turns.
-func (a *app) openLocal(ctx context.Context, s *config.Settings, ahead bool) (*localTalker, error) {
+func (a *cli) openLocal(ctx context.Context, s *config.Settings, ahead bool) (*localTalker, error) {
 	log := slog.New(slog.NewJSONHandler(cleanWriter{a.stderr}, &slog.HandlerOptions{Level: level(s, slog.LevelError)}))
-	h, err := host.Open(s, &host.Options{Log: log}) // nothing to wait for
+	h, err := app.Open(s, &app.Options{Log: log}) // nothing to wait for
 	if err != nil {
 		return nil, hostFailed(err)
 	}

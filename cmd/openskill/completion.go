@@ -6,11 +6,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"openskill/host"
-	"openskill/host/config"
+	"openskill/host/app"
+	"openskill/host/app/config"
 )
 
-func (a *app) completionCommand() *cobra.Command {
+func (a *cli) completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a completion script for a shell",
@@ -49,7 +49,7 @@ const mostOffered = 200
 // completeSkills has a shell offer the ids of skills for a command's first argument. It
 // reads the folders of the settings and says nothing where they are wrong: who types a
 // command is told by the command.
-func (a *app) completeSkills(flags *settingsFlags) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func (a *cli) completeSkills(flags *settingsFlags) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault
@@ -63,7 +63,7 @@ func (a *app) completeSkills(flags *settingsFlags) func(*cobra.Command, []string
 }
 
 func skillIDs(s *config.Settings, typed string) (ids []string) {
-	r, err := host.Catalogue(s, host.Roots(s, nil))
+	r, err := app.Catalogue(s, app.Roots(s, nil))
 	if err != nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ func skillIDs(s *config.Settings, typed string) (ids []string) {
 	return ids
 }
 
-func (a *app) manCommand() *cobra.Command {
+func (a *cli) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
 		Short:   "Write a manual page for each command to a folder",
@@ -86,7 +86,7 @@ func (a *app) manCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			root.DisableAutoGenTag = true // it would have the time of the build
-			header := &doc.GenManHeader{Title: "OPENSKILL", Section: "1", Source: "openskill " + host.Version, Manual: "openSkill"}
+			header := &doc.GenManHeader{Title: "OPENSKILL", Section: "1", Source: "openskill " + app.Version, Manual: "openSkill"}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return hostFailed(err)
 			}

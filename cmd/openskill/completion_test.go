@@ -41,7 +41,7 @@ func TestManPages(t *testing.T) {
 			t.Errorf("%s has no example, or is no page", name)
 		}
 	}
-	walk((&app{}).rootCommand())
+	walk((&cli{}).rootCommand())
 	if pages < 30 {
 		t.Errorf("%d pages", pages)
 	}

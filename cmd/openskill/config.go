@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host/config"
+	"openskill/host/app/config"
 	"openskill/sdk/skill"
 )
 
-func (a *app) configCommand() *cobra.Command {
+func (a *cli) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "config",
 		Short:   "Show the effective settings and their sources",
@@ -54,7 +54,7 @@ func reportSettings(s *config.Settings) settingsReport {
 	return r
 }
 
-func (a *app) configPrintCommand() *cobra.Command {
+func (a *cli) configPrintCommand() *cobra.Command {
 	var asJSON, changed bool
 	cmd := &cobra.Command{
 		Use:   "print",
@@ -104,7 +104,7 @@ a setting is wrong; every wrong one is named.`,
 	return cmd
 }
 
-func (a *app) configSampleCommand() *cobra.Command {
+func (a *cli) configSampleCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "sample",
 		Short:   "Print an openskill.yaml with all settings and their defaults, commented out",

@@ -10,7 +10,7 @@ import (
 	"openskill/host/store"
 )
 
-func (a *app) dbCommand() *cobra.Command {
+func (a *cli) dbCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "db",
 		Short: "Maintain the database",
@@ -23,7 +23,7 @@ OPENSKILL_DATABASE_URL names. Records of runs, keys and definitions are in it.`,
 	return cmd
 }
 
-func (a *app) dbMigrateCommand() *cobra.Command {
+func (a *cli) dbMigrateCommand() *cobra.Command {
 	var status, down, asJSON bool
 	to := count{low: 0, high: 1 << 31, name: "VERSION"}
 	cmd := &cobra.Command{
@@ -103,7 +103,7 @@ func schemaVersion(steps []store.Migration) (v int64) {
 	return v
 }
 
-func (a *app) printSteps(m *store.Migrator, steps []store.Migration, asJSON bool) error {
+func (a *cli) printSteps(m *store.Migrator, steps []store.Migration, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(struct {
 			Version    int64             `json:"version"`

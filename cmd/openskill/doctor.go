@@ -3,11 +3,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"openskill/host"
+	"openskill/host/app"
 	"openskill/sdk/skill"
 )
 
-func (a *app) doctorCommand() *cobra.Command {
+func (a *cli) doctorCommand() *cobra.Command {
 	var asJSON bool
 	var bundle, log string
 	cmd := &cobra.Command{
@@ -37,7 +37,7 @@ you give it away.`,
 		if err != nil {
 			return err
 		}
-		x := host.Examine(cmd.Context(), s)
+		x := app.Examine(cmd.Context(), s)
 		if bundle != "" {
 			if err := writeSupport(bundle, log, s, x); err != nil {
 				return err
@@ -56,7 +56,7 @@ you give it away.`,
 	return cmd
 }
 
-func examination(x *host.Examination) string {
+func examination(x *app.Examination) string {
 	t := newTable("WHAT", "NAME", "", "DETAIL")
 	t.wrap(4, 90)
 	row := func(what, name string, ok bool, detail string) {
@@ -67,7 +67,7 @@ func examination(x *host.Examination) string {
 		t.row(what, skill.CleanText(name, 80), mark, skill.CleanText(detail, 400))
 	}
 	row("platform", x.OS+"/"+x.Arch, x.Strength == "full", x.Strength+" strength: "+x.Detail)
-	rows := func(what string, list ...host.Finding) {
+	rows := func(what string, list ...app.Finding) {
 		for _, f := range list {
 			row(what, f.Name, f.OK, f.Detail)
 		}

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"openskill/host"
-	"openskill/host/config"
+	"openskill/host/app"
+	"openskill/host/app/config"
 	"openskill/sdk/skill"
 )
 
@@ -45,7 +45,7 @@ type folderCount struct {
 
 // writeSupport writes what helps to support a host into a new file: nothing that callers
 // sent or got, and no secrets.
-func writeSupport(file, log string, s *config.Settings, x *host.Examination) (err error) {
+func writeSupport(file, log string, s *config.Settings, x *app.Examination) (err error) {
 	var lines []byte
 	if log != "" {
 		if lines, err = logTail(log); err != nil {
@@ -152,7 +152,7 @@ func logTail(name string) ([]byte, error) {
 	return append(bytes.Join(kept, []byte("\n")), '\n'), nil
 }
 
-func stateCounts(s *config.Settings, x *host.Examination) counts {
+func stateCounts(s *config.Settings, x *app.Examination) counts {
 	c := counts{Folders: map[string]folderCount{}, Skills: len(x.Skills)}
 	entries, _ := os.ReadDir(s.StateDir) // there may be none yet
 	for _, e := range entries {

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/config"
+	"openskill/host/app/config"
 )
 
 // TestBundleHasNoSecrets plants a value in every secret setting, in a log and in what
@@ -24,7 +24,7 @@ func TestBundleHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const planted = `planted-"0123456789"-0123456789-0123456789`
-	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
+	a := &cli{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
 	secrets := 0
 	for _, row := range config.Table() {
 		if !row.Secret {

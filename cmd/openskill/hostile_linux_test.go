@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"openskill/examples/hostile"
-	"openskill/host/hosttest"
-	"openskill/host/selftest"
+	"openskill/host/app/hosttest"
+	"openskill/host/app/selftest"
 	"openskill/sdk/skill"
 )
 

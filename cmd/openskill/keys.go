@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/auth"
+	"openskill/host/app"
+	"openskill/host/identity"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
-func (a *app) keysCommand() *cobra.Command {
+func (a *cli) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "Create, rotate and revoke API keys",
@@ -32,8 +32,8 @@ here. A key is shown once, when it is made: only a hash of it is kept.`,
 
 // withKeys opens the keys of the settings' database, which only the first key makes, for as
 // long as do takes.
-func (a *app) withKeys(ctx context.Context, flags *settingsFlags, first bool, do func(*auth.Keys) error) error {
-	return a.withDatabase(ctx, flags, !first, keysFailed, func(db *store.DB) error { return do(host.ManageKeys(db, skill.Local())) })
+func (a *cli) withKeys(ctx context.Context, flags *settingsFlags, first bool, do func(*identity.Keys) error) error {
+	return a.withDatabase(ctx, flags, !first, keysFailed, func(db *store.DB) error { return do(app.ManageKeys(db, skill.Local())) })
 }
 
 // keysFailed says whose fault an error is.
@@ -72,7 +72,7 @@ type shownKey struct {
 	LastUsedAt *time.Time `json:"last_used_at"`
 }
 
-func showKey(k *auth.Key, text string) shownKey {
+func showKey(k *identity.Key, text string) shownKey {
 	return shownKey{
 		ID: k.ID, Key: text, Name: k.Name, Tenant: k.Tenant, Scopes: k.Scopes, Principal: k.Principal().ID, State: k.State(time.Now()),
 		CreatedAt: orNull(k.CreatedAt), CreatedBy: k.CreatedBy, ExpiresAt: orNull(k.ExpiresAt), RotatedAt: orNull(k.RotatedAt),
@@ -88,7 +88,7 @@ func orNull(t time.Time) *time.Time {
 }
 
 // printKey prints one key, with its text if it has just been made.
-func (a *app) printKey(k *auth.Key, text string, asJSON bool) error {
+func (a *cli) printKey(k *identity.Key, text string, asJSON bool) error {
 	var err error
 	if asJSON {
 		err = a.printJSON(showKey(k, text))
@@ -107,7 +107,7 @@ func (a *app) printKey(k *auth.Key, text string, asJSON bool) error {
 	return nil
 }
 
-func keyLines(k *auth.Key, text string) string {
+func keyLines(k *identity.Key, text string) string {
 	var b strings.Builder
 	line := func(name, value string) {
 		if value != "" {
@@ -140,7 +140,7 @@ func moment(t time.Time, none string) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-func (a *app) keysCreateCommand() *cobra.Command {
+func (a *cli) keysCreateCommand() *cobra.Command {
 	var asJSON bool
 	var name, tenant, scopes, expires string
 	cmd := &cobra.Command{
@@ -159,7 +159,7 @@ and skills:invoke:ID for calls of one skill.`,
 	cmd.Flags().Var(&word{&expires, "TIME"}, "expires", "lifetime, such as 720h, at most ten years, or never; default: 8760h (one year)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id", "key", …}`)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		n := auth.NewKey{Name: name, Tenant: tenant, By: skill.Local().ID, Scopes: splitScopes(scopes)}
+		n := identity.NewKey{Name: name, Tenant: tenant, By: skill.Local().ID, Scopes: splitScopes(scopes)}
 		for _, f := range []struct{ flag, value string }{{"name", name}, {"tenant", tenant}, {"scopes", scopes}} {
 			if f.value == "" {
 				return usage("%s needs --%s", cmd.CommandPath(), f.flag)
@@ -169,7 +169,7 @@ and skills:invoke:ID for calls of one skill.`,
 		if n.Life, err = lifeFlag(expires); err != nil {
 			return err
 		}
-		return a.withKeys(cmd.Context(), flags, true, func(keys *auth.Keys) error {
+		return a.withKeys(cmd.Context(), flags, true, func(keys *identity.Keys) error {
 			k, text, err := keys.Create(cmd.Context(), n)
 			if err != nil {
 				return keysFailed(err)
@@ -190,16 +190,16 @@ func lifeFlag(s string) (time.Duration, error) {
 	case "":
 		return 0, nil
 	case "never":
-		return auth.Never, nil
+		return identity.Never, nil
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 || d > auth.LongestLife {
-		return 0, usage("--expires %s: invalid lifetime: use a duration such as 720h, at most %d h, or never", quote(s), int(auth.LongestLife.Hours()))
+	if err != nil || d <= 0 || d > identity.LongestLife {
+		return 0, usage("--expires %s: invalid lifetime: use a duration such as 720h, at most %d h, or never", quote(s), int(identity.LongestLife.Hours()))
 	}
 	return d, nil
 }
 
-func (a *app) keysListCommand() *cobra.Command {
+func (a *cli) keysListCommand() *cobra.Command {
 	var asJSON bool
 	var tenant string
 	cmd := &cobra.Command{
@@ -213,10 +213,10 @@ func (a *app) keysListCommand() *cobra.Command {
 	cmd.Flags().Var(&word{&tenant, "TENANT"}, "tenant", "only those of this tenant")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"data": […]}`)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if tenant != "" && !auth.ValidTenant(tenant) {
+		if tenant != "" && !identity.ValidTenant(tenant) {
 			return usage("--tenant %s: invalid tenant: use 1 to 64 of A-Z, a-z, 0-9, ., _, : and -", quote(tenant))
 		}
-		return a.withKeys(cmd.Context(), flags, false, func(keys *auth.Keys) error {
+		return a.withKeys(cmd.Context(), flags, false, func(keys *identity.Keys) error {
 			all, err := everyKey(cmd.Context(), keys, tenant)
 			switch {
 			case err != nil:
@@ -237,8 +237,8 @@ func (a *app) keysListCommand() *cobra.Command {
 }
 
 // everyKey gives all pages of a list.
-func everyKey(ctx context.Context, keys *auth.Keys, tenant string) (all []*auth.Key, err error) {
-	for q := (auth.KeyQuery{Tenant: tenant, Limit: auth.MaxKeyPage}); ; {
+func everyKey(ctx context.Context, keys *identity.Keys, tenant string) (all []*identity.Key, err error) {
+	for q := (identity.KeyQuery{Tenant: tenant, Limit: identity.MaxKeyPage}); ; {
 		page, next, err := keys.List(ctx, q)
 		all = append(all, page...)
 		if err != nil || next == "" {
@@ -248,7 +248,7 @@ func everyKey(ctx context.Context, keys *auth.Keys, tenant string) (all []*auth.
 	}
 }
 
-func keyTable(all []*auth.Key) string {
+func keyTable(all []*identity.Key) string {
 	t := newTable("ID", "NAME", "TENANT", "STATE", "SCOPES", "CREATED", "EXPIRES", "LAST USED")
 	for _, k := range all {
 		t.row(
@@ -262,14 +262,14 @@ func keyTable(all []*auth.Key) string {
 // keyID reads the argument that names a key. What is no id is not repeated: it may be a
 // key that was mistyped.
 func keyID(cmd *cobra.Command, arg string) (string, error) {
-	id, ok := auth.ParseKeyID(arg)
+	id, ok := identity.ParseKeyID(arg)
 	if !ok {
-		return "", usage("%s wants the id of a key, %d characters of a-z and 2-7, which openskill keys list shows", cmd.CommandPath(), auth.KeyIDLength)
+		return "", usage("%s wants the id of a key, %d characters of a-z and 2-7, which openskill keys list shows", cmd.CommandPath(), identity.KeyIDLength)
 	}
 	return id, nil
 }
 
-func (a *app) keysShowCommand() *cobra.Command {
+func (a *cli) keysShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "show ID",
@@ -285,7 +285,7 @@ func (a *app) keysShowCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.withKeys(cmd.Context(), flags, false, func(keys *auth.Keys) error {
+		return a.withKeys(cmd.Context(), flags, false, func(keys *identity.Keys) error {
 			k, err := keys.Get(cmd.Context(), id)
 			if err != nil {
 				return keysFailed(err)
@@ -296,7 +296,7 @@ func (a *app) keysShowCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) keysRotateCommand() *cobra.Command {
+func (a *cli) keysRotateCommand() *cobra.Command {
 	var asJSON bool
 	var overlap string
 	cmd := &cobra.Command{
@@ -316,13 +316,13 @@ tenant, scopes and the end of the key stay as they are.`,
 		if err != nil {
 			return err
 		}
-		d := auth.DefaultOverlap
+		d := identity.DefaultOverlap
 		if cmd.Flags().Changed("overlap") {
-			if d, err = time.ParseDuration(overlap); err != nil || d < 0 || d > auth.LongestOverlap {
-				return usage("--overlap %s: invalid duration: use one such as 30m or 24h, from 0s to %d h", quote(overlap), int(auth.LongestOverlap.Hours()))
+			if d, err = time.ParseDuration(overlap); err != nil || d < 0 || d > identity.LongestOverlap {
+				return usage("--overlap %s: invalid duration: use one such as 30m or 24h, from 0s to %d h", quote(overlap), int(identity.LongestOverlap.Hours()))
 			}
 		}
-		return a.withKeys(cmd.Context(), flags, false, func(keys *auth.Keys) error {
+		return a.withKeys(cmd.Context(), flags, false, func(keys *identity.Keys) error {
 			k, text, err := keys.Rotate(cmd.Context(), id, d)
 			if err != nil {
 				return keysFailed(err)
@@ -333,7 +333,7 @@ tenant, scopes and the end of the key stay as they are.`,
 	return cmd
 }
 
-func (a *app) keysRevokeCommand() *cobra.Command {
+func (a *cli) keysRevokeCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "revoke ID…",
@@ -354,7 +354,7 @@ for whoever finds one where it should not be.`,
 				return err
 			}
 		}
-		return a.withKeys(cmd.Context(), flags, false, func(keys *auth.Keys) error {
+		return a.withKeys(cmd.Context(), flags, false, func(keys *identity.Keys) error {
 			for _, id := range ids {
 				if err := a.revoke(cmd.Context(), keys, id, asJSON); err != nil {
 					return err
@@ -366,7 +366,7 @@ for whoever finds one where it should not be.`,
 	return cmd
 }
 
-func (a *app) revoke(ctx context.Context, keys *auth.Keys, id string, asJSON bool) error {
+func (a *cli) revoke(ctx context.Context, keys *identity.Keys, id string, asJSON bool) error {
 	k, err := keys.Revoke(ctx, id)
 	switch {
 	case err != nil && skill.CodeOf(err) == skill.NotFound:

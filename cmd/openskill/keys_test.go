@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/auth"
+	"openskill/host/identity"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
@@ -37,7 +37,7 @@ func TestKeysOfARunningHost(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	now := time.Now()
-	host, err := auth.New(auth.Options{Keys: db.Keys(), Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
+	host, err := identity.New(identity.Options{Keys: db.Keys(), Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestKeysOfARunningHost(t *testing.T) {
 	is := func(text string, code skill.Code) {
 		t.Helper()
 		now = now.Add(500 * time.Millisecond) // what the host knows is this old
-		p, err := host.Authenticate(t.Context(), auth.Credentials{APIKey: []string{text}})
+		p, err := host.Authenticate(t.Context(), identity.Credentials{APIKey: []string{text}})
 		if skill.CodeOf(err) != code || code == "" && (p.Tenant != "acme" || !p.MayInvoke("echo") || p.MayInvoke("other")) {
 			t.Errorf("%+v, %v, want %q", p, err, code)
 		}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
@@ -116,7 +116,7 @@ func looks(t *testing.T, state string, answered map[string]bool) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	report, err := audit.Verify(t.Context(), db.Audit(), audit.VerifyOptions{Rows: true})
+	report, err := records.Verify(t.Context(), db.Audit(), records.VerifyOptions{Rows: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,19 +128,19 @@ func looks(t *testing.T, state string, answered map[string]bool) {
 	ended := 0
 	for id := range answered {
 		e, err := db.Audit().Execution(t.Context(), "local", id)
-		if err != nil || e.Status() != audit.Success {
+		if err != nil || e.Status() != records.Success {
 			t.Errorf("of %s, which was answered: %+v, %v", id, e, err)
 		}
 	}
-	for q := (audit.Query{Tenant: "local", Limit: 1000}); ; {
+	for q := (records.Query{Tenant: "local", Limit: 1000}); ; {
 		page, next, err := db.Audit().Executions(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range page {
 			switch e.Status() {
-			case audit.Success:
-			case audit.Terminated:
+			case records.Success:
+			case records.Terminated:
 				ended++
 			default:
 				t.Errorf("%s is %s", e.ExecutionID, e.Status())

@@ -16,7 +16,7 @@ const labProgram = "openskill-lab"
 
 // labCommand returns a command that runs the command of the same name in labProgram, with
 // the same arguments and streams.
-func (a *app) labCommand(name, short, example string) *cobra.Command {
+func (a *cli) labCommand(name, short, example string) *cobra.Command {
 	return &cobra.Command{
 		Use:                name,
 		Short:              short,
@@ -30,7 +30,7 @@ func (a *app) labCommand(name, short, example string) *cobra.Command {
 }
 
 // runLab runs labProgram to its end. It is looked for beside this program, then in PATH.
-func (a *app) runLab(ctx context.Context, args []string) error {
+func (a *cli) runLab(ctx context.Context, args []string) error {
 	name := labProgram
 	if runtime.GOOS == "windows" {
 		name += ".exe"

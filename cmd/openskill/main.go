@@ -7,11 +7,11 @@ import (
 	"os/signal"
 	"syscall"
 
-	"openskill/host"
+	"openskill/host/app"
 )
 
 func main() {
-	if code, is := host.Child(os.Args[1:]); is {
+	if code, is := app.Child(os.Args[1:]); is {
 		os.Exit(code)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -38,10 +38,10 @@ func killed(s os.Signal) int {
 // Run executes one command line and gives its exit code. When ctx ends, the
 // command stops what it does.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if code, is := host.Child(args); is { // it ends with its channel
+	if code, is := app.Child(args); is { // it ends with its channel
 		return code
 	}
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, environ: os.Environ()}
+	a := &cli{stdin: stdin, stdout: stdout, stderr: stderr, environ: os.Environ()}
 	root := a.rootCommand() // commands get theirs from ExecuteContextC
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

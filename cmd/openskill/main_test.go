@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host/config"
+	"openskill/host/app/config"
 	"openskill/sdk/skill"
 )
 
@@ -23,7 +23,7 @@ var flagLine = regexp.MustCompile(`--([a-z-]+) (\S+) +(\S+): `)
 // of serve.
 func TestHelpIsComplete(t *testing.T) {
 	t.Parallel()
-	root := (&app{}).rootCommand()
+	root := (&cli{}).rootCommand()
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		if c.Short == "" || !strings.Contains(c.Example, "openskill") {

@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/mcpserver"
+	"openskill/host/app"
+	"openskill/host/mcp"
 	"openskill/sdk/skill"
 )
 
-func (a *app) mcpCommand() *cobra.Command {
+func (a *cli) mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve the skills over MCP on standard input and output",
@@ -30,21 +30,21 @@ on SIGTERM, when it cancels what is under way. A host that serves over HTTP
 	return cmd
 }
 
-func (a *app) serveMCP(ctx context.Context, flags *settingsFlags) error {
+func (a *cli) serveMCP(ctx context.Context, flags *settingsFlags) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
 	}
 	log := a.logger(level(s, slog.LevelError))
-	h, err := host.Open(s, &host.Options{Log: log}) // nothing to wait for
+	h, err := app.Open(s, &app.Options{Log: log}) // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}
 	defer h.Close() // everything is answered; the process ends
 	a.skipped(h)
-	m, err := mcpserver.New(mcpserver.Options{ // calls have contexts of their own
+	m, err := mcp.New(mcp.Options{ // calls have contexts of their own
 		Door: h, Catalogue: h.Catalogue(), AgentSkills: h.AgentSkills(), Approvals: h.Approvals(),
-		Logger: log, Version: host.Version, BodyLimit: s.MaxBody(),
+		Logger: log, Version: app.Version, BodyLimit: s.MaxBody(),
 	})
 	if err != nil {
 		return hostFailed(err)
@@ -64,7 +64,7 @@ func (a *app) serveMCP(ctx context.Context, flags *settingsFlags) error {
 }
 
 // prepareAll gets skills ready one after the other, so that calls keep the processors.
-func prepareAll(ctx context.Context, h *host.Host) {
+func prepareAll(ctx context.Context, h *app.Host) {
 	for cursor, more := "", true; more && ctx.Err() == nil; more = cursor != "" {
 		page, next, err := h.Catalogue().List(skill.Local(), cursor, 0)
 		if err != nil {

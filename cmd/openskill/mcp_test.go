@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/hosttest"
+	"openskill/host/app/hosttest"
 )
 
 // mcpSkills is a folder with a skill that answers, one that does not end, and the Agent

@@ -9,7 +9,7 @@ import (
 	"openskill/sdk/skill"
 )
 
-func (a *app) moduleCommand() *cobra.Command {
+func (a *cli) moduleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "module",
 		Short:   "Run and check WebAssembly modules without a skill",

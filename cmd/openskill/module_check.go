@@ -9,7 +9,7 @@ import (
 	"openskill/wasm/check"
 )
 
-func (a *app) moduleCheckCommand() *cobra.Command {
+func (a *cli) moduleCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE.wasm",
 		Short: "Check whether a module would be admitted",

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/config"
+	"openskill/host/app"
+	"openskill/host/app/config"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 	"openskill/wasm/check"
@@ -34,7 +34,7 @@ type moduleRun struct {
 	report          string
 }
 
-func (a *app) moduleRunCommand() *cobra.Command {
+func (a *cli) moduleRunCommand() *cobra.Command {
 	o := &moduleRun{
 		fuel: fuelFlag(), memory: memoryFlag(),
 		output:  &count{low: 1, high: 1 << 22, name: "KB"},
@@ -100,7 +100,7 @@ environment but what --env gives.`,
 	return cmd
 }
 
-func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun, report *runReport) error {
+func (a *cli) runModule(ctx context.Context, s *config.Settings, o *moduleRun, report *runReport) error {
 	began := time.Now()
 	for _, kv := range append(append([]string{}, o.env...), o.args...) {
 		if strings.ContainsRune(kv, 0) {
@@ -125,9 +125,9 @@ func (a *app) runModule(ctx context.Context, s *config.Settings, o *moduleRun, r
 		return refusedSize(size)
 	}
 	// Without a cache folder modules run as well, only slower.
-	engine, err := host.OpenEngine(host.CacheDir(s.StateDir)) // nothing to wait for
+	engine, err := app.OpenEngine(app.CacheDir(s.StateDir)) // nothing to wait for
 	if err != nil {
-		engine, err = host.OpenEngine("")
+		engine, err = app.OpenEngine("")
 	}
 	if err != nil {
 		return hostFailed(err)

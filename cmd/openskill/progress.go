@@ -12,7 +12,7 @@ import (
 
 // progress shows what line returns, ten times a second, where a person reads standard
 // error, and nothing elsewhere. It ends, and clears the line, with ctx or by the function that it returns.
-func (a *app) progress(ctx context.Context, line func() string) (finish func()) {
+func (a *cli) progress(ctx context.Context, line func() string) (finish func()) {
 	if f, ok := a.stderr.(*os.File); !ok || !terminal(f) {
 		return func() {}
 	}

@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/replay"
+	"openskill/host/app"
+	"openskill/host/records/replay"
 	"openskill/sdk/skill"
 )
 
-func (a *app) replayCommand() *cobra.Command {
+func (a *cli) replayCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "replay ID",
@@ -42,12 +42,12 @@ The exit code is 0 if the two are identical, and 1 if not or if there can be no 
 	return cmd
 }
 
-func (a *app) replay(ctx context.Context, flags *settingsFlags, id string, asJSON bool) error {
+func (a *cli) replay(ctx context.Context, flags *settingsFlags, id string, asJSON bool) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
 	}
-	h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError))}) // nothing to wait for
+	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError))}) // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}

@@ -17,8 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"openskill/host/hosttest"
-	"openskill/host/replay"
+	"openskill/host/app/hosttest"
+	"openskill/host/records/replay"
 	"openskill/sdk/skill"
 )
 

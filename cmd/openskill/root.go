@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
+	"openskill/host/app"
 	"openskill/sdk/skill"
 )
 
@@ -22,8 +22,8 @@ const (
 	exitHost   = 3 // the host failed
 )
 
-// app is what the commands share: where they read and write.
-type app struct {
+// cli is what the commands share: where they read and write.
+type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	environ        []string // as os.Environ gives it
@@ -67,7 +67,7 @@ func failed(code skill.Code, format string, args ...any) error {
 	return &exitError{exitFailed, &skill.Error{Op: "openskill", Code: code, Message: fmt.Sprintf(format, args...)}}
 }
 
-func (a *app) rootCommand() *cobra.Command {
+func (a *cli) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "openskill",
 		Short: "Run AI agent skills written by strangers, safely and fast",
@@ -85,7 +85,7 @@ failed.`,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	group(root)
-	root.Version = host.Version // for --version
+	root.Version = app.Version // for --version
 	root.SetVersionTemplate("openskill {{.Version}}\n")
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -162,7 +162,7 @@ func subcommands(cmd *cobra.Command) (names []string) {
 }
 
 // report prints an error and gives the exit code.
-func (a *app) report(cmd *cobra.Command, err error) int {
+func (a *cli) report(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return 0
 	}
@@ -203,7 +203,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 }
 
 // errorLine is the last line on standard error of a command that runs guests.
-func (a *app) errorLine(code skill.Code, message string) {
+func (a *cli) errorLine(code skill.Code, message string) {
 	line := struct {
 		Error struct {
 			Code    skill.Code `json:"code"`
@@ -215,12 +215,12 @@ func (a *app) errorLine(code skill.Code, message string) {
 }
 
 // say writes a line for a person to standard error.
-func (a *app) say(format string, args ...any) {
+func (a *cli) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...) // there is nowhere else to say it
 }
 
 // print writes results; a standard output that cannot be written is the host's failure.
-func (a *app) print(format string, args ...any) error {
+func (a *cli) print(format string, args ...any) error {
 	if _, err := fmt.Fprintf(a.stdout, format, args...); err != nil {
 		return hostFailed(err)
 	}
@@ -228,7 +228,7 @@ func (a *app) print(format string, args ...any) error {
 }
 
 // printJSON writes one line of JSON to standard output.
-func (a *app) printJSON(v any) error {
+func (a *cli) printJSON(v any) error {
 	if err := writeJSON(a.stdout, v); err != nil {
 		return hostFailed(err)
 	}
@@ -242,7 +242,7 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // logger writes JSON lines to standard error.
-func (a *app) logger(level slog.Leveler) *slog.Logger {
+func (a *cli) logger(level slog.Leveler) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(a.stderr, &slog.HandlerOptions{Level: level}))
 }
 

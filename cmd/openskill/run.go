@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/registry"
+	"openskill/host/app"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -32,7 +32,7 @@ type runFlags struct {
 	artifacts string
 }
 
-func (a *app) runCommand() *cobra.Command {
+func (a *cli) runCommand() *cobra.Command {
 	o := runFlags{fuel: fuelFlag(), memory: memoryFlag()}
 	cmd := &cobra.Command{
 		Use:   "run SKILL",
@@ -64,7 +64,7 @@ allow, never raise it.`,
 	return cmd
 }
 
-func (a *app) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, name string) error {
+func (a *cli) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, name string) error {
 	if o.trace != "" && !skill.ValidTraceID(o.trace) {
 		return usage("--trace-id %s: want 1 to 64 of 0-9 A-Z a-z . _ -", quote(o.trace))
 	}
@@ -76,12 +76,12 @@ func (a *app) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, n
 	if err != nil {
 		return err
 	}
-	opts := &host.Options{Log: a.logger(level(s, slog.LevelError))}
+	opts := &app.Options{Log: a.logger(level(s, slog.LevelError))}
 	isFolder := strings.ContainsAny(name, `/\`) || name == "." || name == ".."
 	if isFolder {
 		opts.Roots = []string{name}
 	}
-	h, err := host.Open(s, opts) // nothing to wait for
+	h, err := app.Open(s, opts) // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}
@@ -104,7 +104,7 @@ func (a *app) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, n
 		if _, err := os.Stat(s.SkillsDir); err != nil && !isFolder {
 			a.say("openskill: there is no folder %s; --skills names the one of your skills", quote(s.SkillsDir))
 		}
-		if registry.Manifest(name) != "" && !isFolder {
+		if manifest.Manifest(name) != "" && !isFolder {
 			a.say("openskill: a folder of this name is here, and is called with a / in it: %s", quote("./"+name))
 		}
 	}
@@ -161,7 +161,7 @@ func writeArtifact(root *os.Root, f skill.Artifact) error {
 }
 
 // after says something if it takes longer than d until the function is called.
-func (a *app) after(d time.Duration, words string) (stop func()) {
+func (a *cli) after(d time.Duration, words string) (stop func()) {
 	said := make(chan struct{})
 	t := time.AfterFunc(d, func() {
 		defer close(said)
@@ -175,12 +175,12 @@ func (a *app) after(d time.Duration, words string) (stop func()) {
 }
 
 // onlySkill is the id of the skill whose folder was named.
-func onlySkill(h *host.Host, folder string) (string, error) {
+func onlySkill(h *app.Host, folder string) (string, error) {
 	clean, err := filepath.Abs(folder)
 	if err != nil {
 		return "", hostFailed(err)
 	}
-	if registry.Manifest(clean) == "" {
+	if manifest.Manifest(clean) == "" {
 		return "", usage("%s is not a skill's folder: it has no skill.yaml", quote(folder))
 	}
 	for cursor, more := "", true; more; more = cursor != "" {
@@ -202,7 +202,7 @@ func onlySkill(h *host.Host, folder string) (string, error) {
 const scriptVersion = "0.0.0"
 
 // input makes the input of the call out of --input and --set.
-func (a *app) input(ctx context.Context, o *runFlags, most int) (json.RawMessage, error) {
+func (a *cli) input(ctx context.Context, o *runFlags, most int) (json.RawMessage, error) {
 	in, err := a.readInput(ctx, o.input, most)
 	if err != nil || len(o.set) == 0 {
 		return in, err
@@ -237,7 +237,7 @@ func (a *app) input(ctx context.Context, o *runFlags, most int) (json.RawMessage
 	return out, nil
 }
 
-func (a *app) readInput(ctx context.Context, arg string, most int) (json.RawMessage, error) {
+func (a *cli) readInput(ctx context.Context, arg string, most int) (json.RawMessage, error) {
 	var b []byte
 	var err error
 	switch {

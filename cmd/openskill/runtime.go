@@ -12,7 +12,7 @@ import (
 	"openskill/sdk/skill"
 )
 
-func (a *app) runtimeCommand() *cobra.Command {
+func (a *cli) runtimeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runtime",
 		Short: "Install and check Python runtimes",
@@ -29,7 +29,7 @@ has, openskill runtime list --modules NAME prints.`,
 }
 
 // runtimeStore gives the runtimes of the state folder that the settings name.
-func (a *app) runtimeStore(flags *settingsFlags) (*runtimes.Store, error) {
+func (a *cli) runtimeStore(flags *settingsFlags) (*runtimes.Store, error) {
 	s, err := a.load(flags)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func runtimeFailed(err error) error {
 	}
 }
 
-func (a *app) runtimeInstallCommand() *cobra.Command {
+func (a *cli) runtimeInstallCommand() *cobra.Command {
 	var asJSON, verbose, noCompile bool
 	var from string
 	cmd := &cobra.Command{
@@ -125,7 +125,7 @@ and 3 if what was fetched is another one.`,
 }
 
 // installRuntime installs with a progress bar, where standard error is a terminal.
-func (a *app) installRuntime(ctx context.Context, store *runtimes.Store, name, from string) (*runtimes.Report, error) {
+func (a *cli) installRuntime(ctx context.Context, store *runtimes.Store, name, from string) (*runtimes.Report, error) {
 	var mu sync.Mutex
 	step, share := "", 0.0
 	finish := a.progress(ctx, func() string {
@@ -147,7 +147,7 @@ func terminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
-func (a *app) runtimeListCommand() *cobra.Command {
+func (a *cli) runtimeListCommand() *cobra.Command {
 	var asJSON bool
 	var modules string
 	cmd := &cobra.Command{
@@ -180,7 +180,7 @@ files. With --modules it lists what scripts can import on one of them.`,
 	return cmd
 }
 
-func (a *app) printRuntimes(list []runtimes.Status) error {
+func (a *cli) printRuntimes(list []runtimes.Status) error {
 	t := newTable("NAME", "PYTHON", "STATE", "MB", "FROM", "DESCRIPTION")
 	for _, s := range list {
 		t.row(s.Name, s.Version, s.State, s.Bytes/1e6, s.Source, s.About)
@@ -209,7 +209,7 @@ type packageImport struct {
 	Modules []string `json:"modules"`
 }
 
-func (a *app) listModules(store *runtimes.Store, name string, asJSON bool) error {
+func (a *cli) listModules(store *runtimes.Store, name string, asJSON bool) error {
 	library, packages, err := store.Modules(name)
 	if err != nil {
 		return runtimeFailed(err)
@@ -236,7 +236,7 @@ func (a *app) listModules(store *runtimes.Store, name string, asJSON bool) error
 	return nil
 }
 
-func (a *app) runtimeRemoveCommand() *cobra.Command {
+func (a *cli) runtimeRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "remove NAME…",
 		Short:   "Remove runtimes from the state folder",
@@ -269,7 +269,7 @@ func (a *app) runtimeRemoveCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) runtimeVerifyCommand() *cobra.Command {
+func (a *cli) runtimeVerifyCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify [NAME…]",
@@ -318,7 +318,7 @@ installed.`,
 	return cmd
 }
 
-func (a *app) verified(list []runtimes.Status) error {
+func (a *cli) verified(list []runtimes.Status) error {
 	if len(list) == 0 {
 		return a.print("no runtime is installed\n")
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
+	"openskill/host/app"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -26,7 +26,7 @@ const (
 
 // runtimeCompileCommand is the child of runtime install: compiling takes memory that
 // is to be given back, and cannot be interrupted but by ending the process.
-func (a *app) runtimeCompileCommand() *cobra.Command {
+func (a *cli) runtimeCompileCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "compile NAME",
 		Short:   "Compile an installed runtime into the cache, as runtime install does",
@@ -50,12 +50,12 @@ func (a *app) runtimeCompileCommand() *cobra.Command {
 
 // compileRuntime leaves the module of a runtime compiled in the state folder, where hosts
 // look for it.
-func (a *app) compileRuntime(ctx context.Context, stateDir, name string) error {
+func (a *cli) compileRuntime(ctx context.Context, stateDir, name string) error {
 	r, err := runtimes.New(stateDir).Open(name)
 	if err != nil {
 		return runtimeFailed(err)
 	}
-	if err := host.CompileRuntime(ctx, stateDir, r.Module.Path, r.Module.Digest); err != nil {
+	if err := app.CompileRuntime(ctx, stateDir, r.Module.Path, r.Module.Digest); err != nil {
 		return hostFailed(err)
 	}
 	return nil
@@ -63,7 +63,7 @@ func (a *app) compileRuntime(ctx context.Context, stateDir, name string) error {
 
 // compileAhead runs runtime compile as a process of its own, and shows how long it
 // takes. What fails costs the first call time, not its answer.
-func (a *app) compileAhead(ctx context.Context, stateDir, name string) error {
+func (a *cli) compileAhead(ctx context.Context, stateDir, name string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return hostFailed(err)
@@ -92,7 +92,7 @@ func (a *app) compileAhead(ctx context.Context, stateDir, name string) error {
 
 // elapsed shows what is being done and for how long, where a person reads standard
 // error, and a line about it where none does. The function that it gives ends that.
-func (a *app) elapsed(ctx context.Context, name, what string) (finish func()) {
+func (a *cli) elapsed(ctx context.Context, name, what string) (finish func()) {
 	if f, ok := a.stderr.(*os.File); !ok || !terminal(f) {
 		a.say("openskill: %s: %s", name, what)
 		return func() {}

@@ -11,7 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"openskill/host"
+	"openskill/host/app"
 )
 
 // bill is a bill of materials in CycloneDX 1.6, as far as a build knows one.
@@ -53,7 +53,7 @@ type depends struct {
 func writeSBOM(w io.Writer, info *debug.BuildInfo) error {
 	bom := bill{Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", Format: "CycloneDX", SpecVersion: "1.6", Version: 1}
 	product := &bom.Metadata.Component
-	*product = part{Type: "application", Ref: "openskill", Name: "openskill", Version: host.Version}
+	*product = part{Type: "application", Ref: "openskill", Name: "openskill", Version: app.Version}
 	for _, s := range info.Settings {
 		if name := buildFacts[s.Key]; name != "" {
 			product.Properties = append(product.Properties, property{name, s.Value})

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/hosttest"
+	"openskill/host/app/hosttest"
 )
 
 // TestProgramIsUnder60MB holds the program to what docs/contributing.md says of its size.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
+	"openskill/host/app"
 	"openskill/sdk/skill"
 )
 
@@ -27,7 +27,7 @@ type scriptFlags struct {
 	report    string
 }
 
-func (a *app) scriptCommand() *cobra.Command {
+func (a *cli) scriptCommand() *cobra.Command {
 	o := scriptFlags{fuel: fuelFlag(), memory: memoryFlag()}
 	cmd := &cobra.Command{
 		Use:   "script FOLDER SCRIPT [-- ARGS…]",
@@ -65,7 +65,7 @@ to compare, with scripts that you trust.`,
 	return cmd
 }
 
-func (a *app) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, args []string, report *runReport) error {
+func (a *cli) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, args []string, report *runReport) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (a *app) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 	if err != nil {
 		return err
 	}
-	h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}}) // nothing to wait for
+	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}}) // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}
@@ -118,7 +118,7 @@ func (a *app) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 
 // scriptInput reads standard input, where it is no terminal: a script has all of its
 // input before it starts.
-func (a *app) scriptInput(ctx context.Context, most int) ([]byte, error) {
+func (a *cli) scriptInput(ctx context.Context, most int) ([]byte, error) {
 	if f, ok := a.stdin.(*os.File); ok {
 		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {
 			return nil, nil
@@ -128,7 +128,7 @@ func (a *app) scriptInput(ctx context.Context, most int) ([]byte, error) {
 }
 
 // onlyAgentSkill is the name of the skill whose folder was named.
-func (a *app) onlyAgentSkill(ctx context.Context, h *host.Host, folder string) (string, error) {
+func (a *cli) onlyAgentSkill(ctx context.Context, h *app.Host, folder string) (string, error) {
 	list, err := h.AgentSkills().List(ctx, skill.Local())
 	if err != nil {
 		return "", failure(err)
@@ -143,7 +143,7 @@ func (a *app) onlyAgentSkill(ctx context.Context, h *host.Host, folder string) (
 }
 
 // nativeScript runs a script as its author would.
-func (a *app) nativeScript(ctx context.Context, python, folder, name string, args []string, timeout time.Duration) error {
+func (a *cli) nativeScript(ctx context.Context, python, folder, name string, args []string, timeout time.Duration) error {
 	path := ""
 	for _, try := range []string{name, "scripts/" + name} {
 		if !filepath.IsLocal(try) {

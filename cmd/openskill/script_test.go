@@ -22,7 +22,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"openskill/host/hosttest"
+	"openskill/host/app/hosttest"
 )
 
 func TestMain(m *testing.M) {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/hosttest"
+	"openskill/host/app/hosttest"
 	"openskill/sdk/skill"
 	"openskill/sdk/vectors"
 )

@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/selftest"
+	"openskill/host/app"
+	"openskill/host/app/selftest"
 	"openskill/sdk/skill"
 )
 
-func (a *app) selftestCommand() *cobra.Command {
+func (a *cli) selftestCommand() *cobra.Command {
 	var asJSON, list bool
 	var load duration
 	var o selftest.Options
@@ -55,7 +55,7 @@ it.`,
 			o.Load = time.Minute
 		}
 		o.Durable = killHost
-		o.Protections = func() []selftest.Protection { return host.Protections(s) }
+		o.Protections = func() []selftest.Protection { return app.Protections(s) }
 		if list {
 			return a.print("%s\n", strings.Join(selftest.Names(o), "\n"))
 		}
@@ -68,9 +68,9 @@ it.`,
 		}
 		return a.selftest(cmd.Context(), func(each func(selftest.Row)) (*selftest.Report, error) {
 			o.Each = each
-			report, err := host.SelfTest(cmd.Context(), s, o, log)
+			report, err := app.SelfTest(cmd.Context(), s, o, log)
 			if err == nil && o.Filter == "" && cmd.Context().Err() == nil {
-				kept := &selftest.Kept{At: time.Now().UTC(), Version: host.Version, Report: *report}
+				kept := &selftest.Kept{At: time.Now().UTC(), Version: app.Version, Report: *report}
 				if err := selftest.Keep(s.StateDir, kept); err != nil {
 					a.say("openskill: the report is not kept for the console: %v", err)
 				}
@@ -82,7 +82,7 @@ it.`,
 }
 
 // selftest runs and prints.
-func (a *app) selftest(ctx context.Context, run func(each func(selftest.Row)) (*selftest.Report, error), rows int, asJSON bool) error {
+func (a *cli) selftest(ctx context.Context, run func(each func(selftest.Row)) (*selftest.Report, error), rows int, asJSON bool) error {
 	var unsaid error
 	done := 0
 	report, err := run(func(row selftest.Row) {

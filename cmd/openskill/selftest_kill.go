@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"openskill/examples/hostile"
-	"openskill/host/selftest"
+	"openskill/host/app/selftest"
 	"openskill/sdk/skill"
 )
 

@@ -14,13 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/config"
+	"openskill/host/app"
+	"openskill/host/app/config"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
 
-func (a *app) serveCommand() *cobra.Command {
+func (a *cli) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the skills over HTTP",
@@ -54,7 +54,7 @@ named in the log. Invalid settings are rejected as a whole.`,
 		at.Set(level(s, slog.LevelInfo))
 		log := a.logger(&at)
 		warnings(s, log)
-		h, err := host.Open(s, &host.Options{Log: log, Uploads: true})
+		h, err := app.Open(s, &app.Options{Log: log, Uploads: true})
 		var told *skill.Error
 		if errors.As(err, &told) && told.Code == skill.InvalidArgument {
 			return &exitError{exitUsage, told}
@@ -83,7 +83,7 @@ named in the log. Invalid settings are rejected as a whole.`,
 }
 
 // reloads follows signals until ctx ends.
-func (a *app) reloads(ctx context.Context, h *host.Host, flags *settingsFlags, hangups <-chan os.Signal, log *slog.Logger, at *slog.LevelVar) {
+func (a *cli) reloads(ctx context.Context, h *app.Host, flags *settingsFlags, hangups <-chan os.Signal, log *slog.Logger, at *slog.LevelVar) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -129,7 +129,7 @@ func havePython(stateDir string) bool {
 }
 
 // installDefault installs the default Python runtime, and compiles it.
-func (a *app) installDefault(ctx context.Context, stateDir string) error {
+func (a *cli) installDefault(ctx context.Context, stateDir string) error {
 	store := runtimes.New(stateDir)
 	name := store.Names()[0]
 	report, err := a.installRuntime(ctx, store, name, "")
@@ -142,9 +142,9 @@ func (a *app) installDefault(ctx context.Context, stateDir string) error {
 
 // announce prints the line that says that the host is ready, calls to copy of skills that
 // are there, and where a browser finds it.
-func (a *app) announce(h *host.Host, addr net.Addr, auth config.Auth, noPython bool) error {
+func (a *cli) announce(h *app.Host, addr net.Addr, auth config.Auth, noPython bool) error {
 	url := "http://" + addr.String()
-	text := fmt.Sprintf("openskill %s listening on %s\n", host.Version, url)
+	text := fmt.Sprintf("openskill %s listening on %s\n", app.Version, url)
 	shown := ""
 	if auth == config.AuthRequired {
 		shown = ` -H "X-API-Key: $KEY"`
@@ -167,7 +167,7 @@ func (a *app) announce(h *host.Host, addr net.Addr, auth config.Auth, noPython b
 }
 
 // skipped reports problems of the catalogue to a person.
-func (a *app) skipped(h *host.Host) {
+func (a *cli) skipped(h *app.Host) {
 	for _, p := range h.Problems() {
 		a.say("openskill: skipped: %s", skill.CleanText(p.String(), 1000))
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/config"
+	"openskill/host/app"
+	"openskill/host/app/config"
 	"openskill/sdk/skill"
 )
 
@@ -66,7 +66,7 @@ func valueName(s config.Setting) string {
 }
 
 // load reads the settings, those flags first that were given.
-func (a *app) load(f *settingsFlags) (*config.Settings, error) {
+func (a *cli) load(f *settingsFlags) (*config.Settings, error) {
 	flags := map[string]string{}
 	for _, s := range f.rows {
 		if g := f.cmd.Flags().Lookup(s.Flag); g.Changed {
@@ -88,7 +88,7 @@ func warnings(s *config.Settings, log *slog.Logger) {
 	for _, name := range s.Unknown() {
 		log.Warn("unknown setting, ignored", slog.String("name", skill.CleanText(name, 200)))
 	}
-	for _, w := range host.Warnings(s) {
+	for _, w := range app.Warnings(s) {
 		log.Warn("a setting weakens a protection", slog.String("name", w.Name), slog.String("detail", w.Detail))
 	}
 }

@@ -2,7 +2,7 @@ package main
 
 import "github.com/spf13/cobra"
 
-func (a *app) skillCommand() *cobra.Command {
+func (a *cli) skillCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "skill",
 		Short:   "Create, test, sign and share skills",

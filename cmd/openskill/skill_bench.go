@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/cmd/openskill/internal/cases"
-	"openskill/host"
-	"openskill/host/config"
+	"openskill/host/app"
+	"openskill/host/app/config"
 	"openskill/sdk/skill"
 )
 
@@ -48,7 +48,7 @@ type skillBenchOptions struct {
 	noFallback, asJSON bool
 }
 
-func (a *app) skillBenchCommand() *cobra.Command {
+func (a *cli) skillBenchCommand() *cobra.Command {
 	o := skillBenchOptions{n: &count{value: 200, low: 5, high: 100_000, name: "N"}}
 	cmd := &cobra.Command{
 		Use:   "bench FOLDER",
@@ -79,7 +79,7 @@ It ends after N calls of each, or after 30 seconds. Runtimes are made ready befo
 	return cmd
 }
 
-func (a *app) benchSkill(ctx context.Context, s *config.Settings, folder string, o *skillBenchOptions) error {
+func (a *cli) benchSkill(ctx context.Context, s *config.Settings, folder string, o *skillBenchOptions) error {
 	file, err := a.readCases(folder, o.file)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (f *caseFile) named(name string) (*cases.Case, error) {
 func (t *trial) measure(ctx context.Context, c *cases.Case, n int) (*benchReport, error) {
 	m := &benchReport{SkillID: t.id, Case: c.Name, Missing: t.missing}
 	work := &measure.Case{Suite: string(t.id), Name: c.Name, N: n}
-	for i, h := range []*host.Host{t.main, t.fallback} {
+	for i, h := range []*app.Host{t.main, t.fallback} {
 		if h == nil {
 			continue
 		}
@@ -176,7 +176,7 @@ func endedAs(r *skill.Result) string {
 	return string(r.Error.Code) + ": " + r.Error.Message
 }
 
-func (a *app) tellMeasured(m *benchReport, t *trial) error {
+func (a *cli) tellMeasured(m *benchReport, t *trial) error {
 	tab := newTable("RUNNER", "FIRST CALL", "MINIMUM", "MEDIAN", "P99", "RATIO", "FUEL", "MEMORY", "CALLS")
 	for i := range m.Variants {
 		v := &m.Variants[i]

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/plugins/extism"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
@@ -27,7 +27,7 @@ type builtModule struct {
 	Changed  bool     `json:"changed"` // it is another one than was there
 }
 
-func (a *app) skillBuildCommand() *cobra.Command {
+func (a *cli) skillBuildCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "build FOLDER",
@@ -79,24 +79,24 @@ toolchain cannot be had; the last line says which.`,
 }
 
 // buildable reads the manifest of the skill in folder, and says what is wrong with it.
-func (a *app) buildable(folder string) (*registry.Skill, error) {
+func (a *cli) buildable(folder string) (*manifest.Skill, error) {
 	s, problems, err := onlyOne(folder)
 	a.problems(problems)
 	return s, err
 }
 
 // onlyOne reads the manifest of the skill in folder.
-func onlyOne(folder string) (*registry.Skill, []registry.Problem, error) {
+func onlyOne(folder string) (*manifest.Skill, []manifest.Problem, error) {
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 		return nil, nil, usage("%s is not a folder", quote(folder))
 	}
 	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1} // nothing runs
-	r, err := registry.Open(registry.Options{Roots: []registry.Root{{Path: folder, Trust: skill.Trusted}}, Defaults: one, Caps: one, Packages: runtimes.CheckRequires})
+	r, err := manifest.Open(manifest.Options{Roots: []manifest.Root{{Path: folder, Trust: skill.Trusted}}, Defaults: one, Caps: one, Packages: runtimes.CheckRequires})
 	if err != nil {
 		return nil, nil, hostFailed(err)
 	}
 	all := every(r)
-	if registry.Manifest(folder) == "" || len(all) != 1 {
+	if manifest.Manifest(folder) == "" || len(all) != 1 {
 		return nil, r.Problems(), failed(skill.InvalidManifest, "%s is not the folder of one skill without problems", quote(folder))
 	}
 	s, err := r.Get(all[0].ID, "")
@@ -107,7 +107,7 @@ func onlyOne(folder string) (*registry.Skill, []registry.Problem, error) {
 }
 
 // build makes the module of the skill in folder, checks it and puts it in place.
-func (a *app) build(ctx context.Context, folder, state string) (*builtModule, error) {
+func (a *cli) build(ctx context.Context, folder, state string) (*builtModule, error) {
 	s, err := a.buildable(folder)
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (a *app) build(ctx context.Context, folder, state string) (*builtModule, er
 }
 
 // moduleOf is the path of the module that is built, within the skill's folder.
-func moduleOf(s *registry.Skill) (string, error) {
+func moduleOf(s *manifest.Skill) (string, error) {
 	entry := s.Primary.File()
 	switch ext := path.Ext(entry); {
 	case ext == ".wasm":

@@ -232,7 +232,7 @@ func TestSetUp(t *testing.T) {
 		{"echo a patch does not fit >&2; exit 1", exitFailed},
 	} {
 		var stderr bytes.Buffer
-		j := &buildJob{app: &app{stderr: &stderr}, folder: t.TempDir()}
+		j := &buildJob{app: &cli{stderr: &stderr}, folder: t.TempDir()}
 		err := j.setUp(t.Context(), j.command(t.Context(), nil, sh, "-c", c.script))
 		code := 0
 		var e *exitError

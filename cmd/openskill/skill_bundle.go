@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host/share"
+	"openskill/host/admission/share"
 	"openskill/sdk/skill"
 )
 
@@ -21,7 +21,7 @@ type bundledSkill struct {
 	Signed   bool     `json:"signed"`
 }
 
-func (a *app) skillExportCommand() *cobra.Command {
+func (a *cli) skillExportCommand() *cobra.Command {
 	var asJSON bool
 	var out string
 	o := &sharing{publishes: true}
@@ -74,7 +74,7 @@ signature is verified here; openskill skill import does that.`,
 }
 
 // parcels makes a parcel of each folder and reference.
-func (a *app) parcels(ctx context.Context, j *job, names []string) ([]*share.Parcel, error) {
+func (a *cli) parcels(ctx context.Context, j *job, names []string) ([]*share.Parcel, error) {
 	var all []*share.Parcel
 	for _, name := range names {
 		var p *share.Parcel
@@ -118,7 +118,7 @@ func writeBundle(out string, all []*share.Parcel) error {
 	return nil
 }
 
-func (a *app) skillImportCommand() *cobra.Command {
+func (a *cli) skillImportCommand() *cobra.Command {
 	var asJSON bool
 	var prefix string
 	dir := "."
@@ -166,7 +166,7 @@ signatures; those who pull them verify these.`,
 }
 
 // importInto pushes the skills of a bundle to a registry.
-func (a *app) importInto(ctx context.Context, j *job, b *share.Bundle, prefix string, asJSON bool) error {
+func (a *cli) importInto(ctx context.Context, j *job, b *share.Bundle, prefix string, asJSON bool) error {
 	all, err := j.Parcels(ctx, b, j.staging)
 	if err != nil {
 		return err

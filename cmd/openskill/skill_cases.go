@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/cmd/openskill/internal/cases"
-	"openskill/host/config"
+	"openskill/host/app/config"
 	"openskill/sdk/skill"
 )
 
@@ -57,7 +57,7 @@ type fallbackOutcome struct {
 	LeftOut     string               `json:"left_out,omitempty"` // why it was not called
 }
 
-func (a *app) skillTestCommand() *cobra.Command {
+func (a *cli) skillTestCommand() *cobra.Command {
 	var o testOptions
 	cmd := &cobra.Command{
 		Use:   "test FOLDER",
@@ -113,7 +113,7 @@ type testOptions struct {
 	update, noFallback, asJSON bool
 }
 
-func (a *app) testSkill(ctx context.Context, s *config.Settings, folder string, o *testOptions) error {
+func (a *cli) testSkill(ctx context.Context, s *config.Settings, folder string, o *testOptions) error {
 	file, err := a.readCases(folder, o.file)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ type caseFile struct {
 }
 
 // readCases reads the cases of the skill in folder.
-func (a *app) readCases(folder, file string) (*caseFile, error) {
+func (a *cli) readCases(folder, file string) (*caseFile, error) {
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 		return nil, usage("%s is not a folder", quote(folder))
 	}

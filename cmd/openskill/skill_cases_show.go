@@ -13,7 +13,7 @@ import (
 type paint bool
 
 // colours reports whether standard output is a terminal that may have colours.
-func (a *app) colours() paint {
+func (a *cli) colours() paint {
 	return paint(onTerminal(a.stdout) && a.environment("NO_COLOR") == "")
 }
 
@@ -26,7 +26,7 @@ func (p paint) in(style, text string) string {
 
 // tellCases prints a line for each case, and below one that failed what was expected
 // above what came, with the place in the answer.
-func (a *app) tellCases(r *caseReport, file string) error {
+func (a *cli) tellCases(r *caseReport, file string) error {
 	p := a.colours()
 	for i := range r.Cases {
 		if err := a.print("%s", p.outcome(&r.Cases[i], r)); err != nil {

@@ -21,7 +21,7 @@ import (
 
 // buildJob is one module to be made.
 type buildJob struct {
-	app    *app
+	app    *cli
 	folder string // of the sources, absolute
 	module string // its path within the folder, with slashes
 	out    string // where to write it, absolute; not there yet

@@ -15,8 +15,8 @@ import (
 
 	"openskill/cmd/openskill/internal/cases"
 	"openskill/cmd/openskill/internal/watch"
-	"openskill/host/config"
-	"openskill/host/registry"
+	"openskill/host/app/config"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -56,7 +56,7 @@ type answerChange struct {
 
 type devOptions struct{ once, asJSON, noFallback bool }
 
-func (a *app) skillDevCommand() *cobra.Command {
+func (a *cli) skillDevCommand() *cobra.Command {
 	var o devOptions
 	cmd := &cobra.Command{
 		Use:   "dev FOLDER",
@@ -88,7 +88,7 @@ Hidden files, editor files and build output are ignored.`,
 	return cmd
 }
 
-func (a *app) dev(ctx context.Context, s *config.Settings, folder string, o *devOptions) error {
+func (a *cli) dev(ctx context.Context, s *config.Settings, folder string, o *devOptions) error {
 	d := &developing{app: a, settings: s, folder: folder, o: o}
 	one, _, err := onlyOne(folder)
 	if one == nil && exitCode(err) != exitFailed {
@@ -133,7 +133,7 @@ func exitCode(err error) int {
 
 // developing is a folder that somebody works in.
 type developing struct {
-	app      *app
+	app      *cli
 	settings *config.Settings
 	folder   string
 	o        *devOptions
@@ -144,7 +144,7 @@ type developing struct {
 }
 
 // builds notes which file a build of the skill writes, so that it triggers none.
-func (d *developing) builds(s *registry.Skill) {
+func (d *developing) builds(s *manifest.Skill) {
 	module := ""
 	if s != nil && s.Language != "" && s.Language != "none" {
 		module, _ = moduleOf(s) // what is wrong with it, the build says

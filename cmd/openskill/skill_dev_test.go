@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/hosttest"
+	"openskill/host/app/hosttest"
 )
 
 // develops is skill dev at work in a folder of a test.

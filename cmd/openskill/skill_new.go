@@ -20,7 +20,7 @@ type newSkill struct {
 	Files    []string `json:"files"`
 }
 
-func (a *app) skillNewCommand() *cobra.Command {
+func (a *cli) skillNewCommand() *cobra.Command {
 	var asJSON bool
 	var lang, dir string
 	all := strings.Join(scaffold.Languages(), ", ")

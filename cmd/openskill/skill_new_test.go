@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/hosttest"
+	"openskill/host/app/hosttest"
 )
 
 // What skill new begins in a language that is compiled builds and passes as it is, and in

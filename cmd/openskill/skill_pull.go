@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host/share"
-	"openskill/host/share/lock"
+	"openskill/host/admission/share"
+	"openskill/host/admission/share/lock"
 	"openskill/sdk/skill"
 )
 
@@ -35,7 +35,7 @@ func installedOf(p *share.Pulled, dir string) installed {
 }
 
 // tellInstalled prints a line for each skill.
-func (a *app) tellInstalled(all []*share.Pulled, dir string, asJSON bool) error {
+func (a *cli) tellInstalled(all []*share.Pulled, dir string, asJSON bool) error {
 	if asJSON {
 		list := make([]installed, len(all))
 		for i, p := range all {
@@ -51,7 +51,7 @@ func (a *app) tellInstalled(all []*share.Pulled, dir string, asJSON bool) error 
 	return nil
 }
 
-func (a *app) tellOne(p *share.Pulled, dir string) error {
+func (a *cli) tellOne(p *share.Pulled, dir string) error {
 	word := "installed"
 	if !p.Changed {
 		word = "was there already"
@@ -64,7 +64,7 @@ func noTrust() error {
 	return usage("say whose skills are accepted: --key with the publisher's public key, --policy, or --allow-unsigned")
 }
 
-func (a *app) skillPullCommand() *cobra.Command {
+func (a *cli) skillPullCommand() *cobra.Command {
 	var asJSON, locked bool
 	dir := "."
 	o := &sharing{}

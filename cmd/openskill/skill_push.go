@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host/share"
+	"openskill/host/admission/share"
 	"openskill/sdk/skill"
 )
 
@@ -23,7 +23,7 @@ type pushed struct {
 	LeftOut   []string `json:"left_out"`
 }
 
-func (a *app) skillPushCommand() *cobra.Command {
+func (a *cli) skillPushCommand() *cobra.Command {
 	var asJSON, force bool
 	var more []string
 	o := &sharing{publishes: true}
@@ -88,7 +88,7 @@ and --password-stdin. Without TLS it speaks only with this machine.`,
 	return cmd
 }
 
-func (a *app) skillSearchCommand() *cobra.Command {
+func (a *cli) skillSearchCommand() *cobra.Command {
 	var asJSON bool
 	o := &sharing{publishes: true}
 	cmd := &cobra.Command{

@@ -13,13 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/config"
-	"openskill/host/registry"
-	"openskill/host/share"
-	"openskill/host/share/policy"
-	"openskill/host/share/signature"
-	"openskill/host/upload"
+	"openskill/host/admission"
+	"openskill/host/admission/share"
+	"openskill/host/admission/share/policy"
+	"openskill/host/admission/share/signature"
+	"openskill/host/app"
+	"openskill/host/app/config"
+	"openskill/host/catalogue/manifest"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -64,7 +64,7 @@ func (o *sharing) bindPolicy(cmd *cobra.Command, installs bool) {
 }
 
 // remote makes what speaks with registries.
-func (o *sharing) remote(a *app) (*share.Remote, error) {
+func (o *sharing) remote(a *cli) (*share.Remote, error) {
 	r := share.RemoteOptions{PlainHTTP: o.plainHTTP, Docker: true, Username: o.username}
 	switch {
 	case o.password && o.username == "":
@@ -101,7 +101,7 @@ func firstError(errs ...error) error {
 
 // accepts gives whose skills are accepted; nil where the command line and the settings
 // say nothing.
-func (o *sharing) accepts(a *app, s *config.Settings) (*policy.Policy, error) {
+func (o *sharing) accepts(a *cli, s *config.Settings) (*policy.Policy, error) {
 	file := firstOf(o.policyFile, s.TrustPolicy)
 	if o.policyFile == "" && (len(o.keys) > 0 || o.unsigned) {
 		file = "" // the command line says it
@@ -151,11 +151,11 @@ func publicKeys(list []string) ([]signature.PublicKey, error) {
 
 // carrier makes what packs and unpacks. Modules are checked in this process, which does
 // nothing else and ends.
-func (a *app) carrier(ctx context.Context, s *config.Settings) (*share.Carrier, error) {
-	admission, err := upload.New(upload.Options{
-		Registry:   registry.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires},
+func (a *cli) carrier(ctx context.Context, s *config.Settings) (*share.Carrier, error) {
+	admission, err := admission.New(admission.Options{
+		Registry:   manifest.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires},
 		Checker:    checker{},
-		Grant:      func(k *registry.Skill) skill.Permissions { return host.Granted(s, k) },
+		Grant:      func(k *manifest.Skill) skill.Permissions { return app.Granted(s, k) },
 		MaxArchive: s.MaxUpload(),
 	})
 	if err != nil {
@@ -172,7 +172,7 @@ func (a *app) carrier(ctx context.Context, s *config.Settings) (*share.Carrier, 
 const longTransfer = 1 << 20
 
 // watch shows how far large transfers are, where standard error is a terminal.
-func (a *app) watch(ctx context.Context) func(string, int64, io.Reader) io.Reader {
+func (a *cli) watch(ctx context.Context) func(string, int64, io.Reader) io.Reader {
 	if f, ok := a.stderr.(*os.File); !ok || !terminal(f) {
 		return nil
 	}
@@ -216,7 +216,7 @@ type job struct {
 }
 
 // share runs a command that carries skills, within its time.
-func (a *app) share(cmd *cobra.Command, o *sharing, do func(ctx context.Context, j *job) error) error {
+func (a *cli) share(cmd *cobra.Command, o *sharing, do func(ctx context.Context, j *job) error) error {
 	s, err := a.load(o.settings)
 	if err != nil {
 		return err
@@ -246,12 +246,12 @@ func (a *app) share(cmd *cobra.Command, o *sharing, do func(ctx context.Context,
 	if j.staging, err = os.MkdirTemp("", "openskill-share-"); err != nil {
 		return hostFailed(plain(err))
 	}
-	defer upload.Discard(j.staging) //nolint:errcheck // the system's folder of temporary files
+	defer admission.Discard(j.staging) //nolint:errcheck // the system's folder of temporary files
 	return a.shareFailed(do(ctx, j))
 }
 
 // shareFailed tells refusals from a wrong command line and from a host that fails.
-func (a *app) shareFailed(err error) error {
+func (a *cli) shareFailed(err error) error {
 	var told *exitError
 	var e *skill.Error
 	switch {
@@ -260,7 +260,7 @@ func (a *app) shareFailed(err error) error {
 	case !errors.As(err, &e):
 		return hostFailed(plain(err))
 	}
-	if r, ok := e.Details["report"].(*upload.Report); ok {
+	if r, ok := e.Details["report"].(*admission.Report); ok {
 		for i := range r.Refused {
 			a.say("%s", skill.CleanText(fmt.Sprintf("%s: %s", r.Refused[i].Code, r.Refused[i].String()), 1000))
 		}
@@ -275,7 +275,7 @@ func (a *app) shareFailed(err error) error {
 }
 
 // leftOut says what of a folder does not travel.
-func (a *app) leftOut(list []string) {
+func (a *cli) leftOut(list []string) {
 	if len(list) > 0 {
 		a.say("left out: %s", strings.Join(list, ", "))
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host/share"
-	"openskill/host/share/signature"
+	"openskill/host/admission/share"
+	"openskill/host/admission/share/signature"
 	"openskill/sdk/skill"
 )
 
@@ -34,7 +34,7 @@ func (p *password) bind(cmd *cobra.Command) {
 }
 
 // read gives the password.
-func (p *password) read(a *app, ask string) (string, error) {
+func (p *password) read(a *cli, ask string) (string, error) {
 	if p.file != "" {
 		f, _, err := openRegular(p.file)
 		if err != nil {
@@ -62,7 +62,7 @@ func (p *password) read(a *app, ask string) (string, error) {
 	return line, nil
 }
 
-func (a *app) skillKeygenCommand() *cobra.Command {
+func (a *cli) skillKeygenCommand() *cobra.Command {
 	var p password
 	var asJSON bool
 	out := "openskill.key"
@@ -106,7 +106,7 @@ memory. With --no-password it is not: whoever reads the file can sign as you.`,
 	return cmd
 }
 
-func (a *app) keygen(out string, p *password) (*newKey, error) {
+func (a *cli) keygen(out string, p *password) (*newKey, error) {
 	word := ""
 	if !p.none {
 		var err error
@@ -171,7 +171,7 @@ type signed struct {
 	LeftOut   []string `json:"left_out"`  // what of the folder does not travel, and is not signed
 }
 
-func (a *app) skillSignCommand() *cobra.Command {
+func (a *cli) skillSignCommand() *cobra.Command {
 	var p password
 	var asJSON bool
 	var keyFile string
@@ -212,7 +212,7 @@ and are not signed.`,
 	return cmd
 }
 
-func (a *app) sign(ctx context.Context, j *job, folder, keyFile string, p *password) (*signed, error) {
+func (a *cli) sign(ctx context.Context, j *job, folder, keyFile string, p *password) (*signed, error) {
 	text, err := readFile(keyFile, signature.MaxFile)
 	if err != nil {
 		return nil, usage("--key %s cannot be read: %v", quote(keyFile), plain(err))
@@ -257,7 +257,7 @@ func nonNil(list []string) []string {
 	return list
 }
 
-func (a *app) skillVerifyCommand() *cobra.Command {
+func (a *cli) skillVerifyCommand() *cobra.Command {
 	var asJSON bool
 	o := &sharing{}
 	cmd := &cobra.Command{

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"openskill/cmd/openskill/internal/watch"
-	"openskill/host"
-	"openskill/host/config"
-	"openskill/host/registry"
+	"openskill/host/app"
+	"openskill/host/app/config"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -23,11 +23,11 @@ import (
 // fallback: what authors test and measure goes through the same door as all calls.
 type trial struct {
 	id       skill.ID
-	skill    *registry.Skill
-	main     *host.Host
-	fallback *host.Host // nil: there is none, it is not wanted, or missing says why not
-	second   bool       // main runs the fallback too, since it cannot run the skill as it asks
-	missing  string     // why the fallback runs nothing beside main; "" where it does, or is not asked for
+	skill    *manifest.Skill
+	main     *app.Host
+	fallback *app.Host // nil: there is none, it is not wanted, or missing says why not
+	second   bool      // main runs the fallback too, since it cannot run the skill as it asks
+	missing  string    // why the fallback runs nothing beside main; "" where it does, or is not asked for
 	said     said
 }
 
@@ -54,7 +54,7 @@ func (s *said) of(executionID string) string {
 }
 
 // openTrial opens the skill in folder and gets ready what it runs on. The caller closes it.
-func (a *app) openTrial(ctx context.Context, s *config.Settings, folder string, fallback bool) (*trial, error) {
+func (a *cli) openTrial(ctx context.Context, s *config.Settings, folder string, fallback bool) (*trial, error) {
 	one, err := a.buildable(folder)
 	if err != nil {
 		return nil, err
@@ -72,10 +72,10 @@ func (a *app) openTrial(ctx context.Context, s *config.Settings, folder string, 
 	return t, nil
 }
 
-func (a *app) fillTrial(ctx context.Context, s *config.Settings, folder string, t *trial, fallback bool) (err error) {
-	open := func(byFallback bool) (*host.Host, error) {
-		h, err := host.Open(s, &host.Options{ // nothing to wait for
-			Log: a.logger(level(s, slog.LevelError)), Roots: []string{folder}, Trial: &host.Trial{Fallback: byFallback, Unlimited: true, Said: t.said.hear},
+func (a *cli) fillTrial(ctx context.Context, s *config.Settings, folder string, t *trial, fallback bool) (err error) {
+	open := func(byFallback bool) (*app.Host, error) {
+		h, err := app.Open(s, &app.Options{ // nothing to wait for
+			Log: a.logger(level(s, slog.LevelError)), Roots: []string{folder}, Trial: &app.Trial{Fallback: byFallback, Unlimited: true, Said: t.said.hear},
 		})
 		if err != nil {
 			return nil, hostFailed(err)
@@ -115,7 +115,7 @@ func (a *app) fillTrial(ctx context.Context, s *config.Settings, folder string, 
 }
 
 // unbuilt says that a skill's module is not there.
-func unbuilt(s *registry.Skill, folder string) error {
+func unbuilt(s *manifest.Skill, folder string) error {
 	if entry := filepath.FromSlash(s.Primary.File()); filepath.Ext(entry) == ".wasm" {
 		if _, err := os.Stat(filepath.Join(folder, entry)); errors.Is(err, os.ErrNotExist) {
 			return failed(skill.NotFound, "%s is not built yet: openskill skill build %s", quote(s.Primary.File()), quote(folder))
@@ -126,7 +126,7 @@ func unbuilt(s *registry.Skill, folder string) error {
 
 // travels looks at what a build makes of a skill that is to be signed or to be shared.
 // What else is wrong with it, packing says.
-func (a *app) travels(folder string) error {
+func (a *cli) travels(folder string) error {
 	s, _, err := onlyOne(folder)
 	if err != nil {
 		return nil
@@ -137,7 +137,7 @@ func (a *app) travels(folder string) error {
 
 // older says that a module was built before a file of its sources was changed: whoever
 // tries or signs it may mean what he has written since.
-func (a *app) older(s *registry.Skill, folder string) {
+func (a *cli) older(s *manifest.Skill, folder string) {
 	if s.Language == "" || s.Language == "none" {
 		return
 	}
@@ -149,7 +149,7 @@ func (a *app) older(s *registry.Skill, folder string) {
 	if err != nil {
 		return
 	}
-	files, err := watch.Look(folder, module, registry.Manifest(folder))
+	files, err := watch.Look(folder, module, manifest.Manifest(folder))
 	if err != nil {
 		return
 	}
@@ -162,12 +162,12 @@ func (a *app) older(s *registry.Skill, folder string) {
 }
 
 // call calls the skill, or its fallback.
-func (t *trial) call(ctx context.Context, h *host.Host, input json.RawMessage, limits skill.Limits) *skill.Result {
+func (t *trial) call(ctx context.Context, h *app.Host, input json.RawMessage, limits skill.Limits) *skill.Result {
 	return h.Invoke(ctx, skill.Local(), skill.Request{SkillID: t.id, Input: input, Limits: limits})
 }
 
 func (t *trial) close() {
-	for _, h := range []*host.Host{t.main, t.fallback} {
+	for _, h := range []*app.Host{t.main, t.fallback} {
 		if h != nil {
 			_ = h.Close() // the answers are there
 		}

@@ -21,7 +21,7 @@ func TestOlderModule(t *testing.T) {
 	}
 	says := func() string {
 		var stderr bytes.Buffer
-		a := &app{stderr: &stderr}
+		a := &cli{stderr: &stderr}
 		s, err := a.buildable(folder)
 		if err != nil {
 			t.Fatal(err)

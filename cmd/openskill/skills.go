@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/registry"
+	"openskill/host/app"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
-func (a *app) skillsCommand() *cobra.Command {
+func (a *cli) skillsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "skills",
 		Short: "List, check and change skills",
@@ -32,10 +32,10 @@ func (a *app) skillsCommand() *cobra.Command {
 // listing is what skills list prints with --json.
 type listing struct {
 	Data     []skill.Descriptor `json:"data"`
-	Problems []registry.Problem `json:"problems"`
+	Problems []manifest.Problem `json:"problems"`
 }
 
-func (a *app) skillsListCommand() *cobra.Command {
+func (a *cli) skillsListCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list [FOLDER…]",
@@ -59,7 +59,7 @@ skipped, and why, goes to standard error.`,
 		l := listing{Data: every(r), Problems: r.Problems()}
 		if asJSON {
 			if l.Problems == nil {
-				l.Problems = []registry.Problem{}
+				l.Problems = []manifest.Problem{}
 			}
 			return a.printJSON(l)
 		}
@@ -86,7 +86,7 @@ skipped, and why, goes to standard error.`,
 }
 
 // catalogue reads the skills of folders, or of the settings if there are none.
-func (a *app) catalogue(flags *settingsFlags, folders []string) (*registry.Registry, error) {
+func (a *cli) catalogue(flags *settingsFlags, folders []string) (*manifest.Registry, error) {
 	s, err := a.load(flags)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (a *app) catalogue(flags *settingsFlags, folders []string) (*registry.Regis
 	} else {
 		s.CLIDir, s.SkillConfigPath = "", "" // these folders and nothing else
 	}
-	r, err := host.Catalogue(s, host.Roots(s, folders))
+	r, err := app.Catalogue(s, app.Roots(s, folders))
 	if err != nil {
 		return nil, hostFailed(err)
 	}
@@ -107,10 +107,10 @@ func (a *app) catalogue(flags *settingsFlags, folders []string) (*registry.Regis
 }
 
 // every gives all pages of a catalogue.
-func every(r *registry.Registry) []skill.Descriptor {
+func every(r *manifest.Registry) []skill.Descriptor {
 	all := []skill.Descriptor{}
 	for cursor := ""; ; {
-		page, next, err := r.List(cursor, registry.MaxPage)
+		page, next, err := r.List(cursor, manifest.MaxPage)
 		all = append(all, page...)
 		if err != nil || next == "" { // an error is a wrong cursor, which this is not
 			return all
@@ -119,13 +119,13 @@ func every(r *registry.Registry) []skill.Descriptor {
 	}
 }
 
-func (a *app) problems(list []registry.Problem) {
+func (a *cli) problems(list []manifest.Problem) {
 	for _, p := range list {
 		a.say("openskill: skipped: %s", skill.CleanText(p.String(), 1000))
 	}
 }
 
-func (a *app) skillsShowCommand() *cobra.Command {
+func (a *cli) skillsShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show SKILL…",
@@ -158,8 +158,8 @@ the path of a skill's folder.`,
 }
 
 // find looks a skill up by folder or id. The error says why there is none.
-func (a *app) find(flags *settingsFlags, name string) (*skill.Descriptor, error) {
-	if registry.Manifest(name) != "" {
+func (a *cli) find(flags *settingsFlags, name string) (*skill.Descriptor, error) {
+	if manifest.Manifest(name) != "" {
 		r, err := a.catalogue(flags, []string{name})
 		if err != nil {
 			return nil, err
@@ -182,7 +182,7 @@ func (a *app) find(flags *settingsFlags, name string) (*skill.Descriptor, error)
 	return &s.Descriptor, nil
 }
 
-func (a *app) show(d *skill.Descriptor) error {
+func (a *cli) show(d *skill.Descriptor) error {
 	t := newTable()
 	row := func(k string, v any) { t.row(k, v) }
 	row("id", d.ID)

@@ -14,31 +14,31 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/config"
-	"openskill/host/definitions"
-	"openskill/host/registry"
+	"openskill/host/app"
+	"openskill/host/app/config"
+	"openskill/host/catalogue/definitions"
+	"openskill/host/catalogue/manifest"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
 // withDefinitions opens the operator's skills in the settings' database for as long as do
 // takes. What the folders of the settings have, and the database not yet, is seeded.
-func (a *app) withDefinitions(ctx context.Context, flags *settingsFlags, do func(*definitions.Catalogue) error) error {
+func (a *cli) withDefinitions(ctx context.Context, flags *settingsFlags, do func(*definitions.Catalogue) error) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
 	}
-	own, err := host.Catalogue(s, host.Roots(s, nil))
+	own, err := app.Catalogue(s, app.Roots(s, nil))
 	if err != nil {
 		return hostFailed(err)
 	}
 	log := a.logger(level(s, slog.LevelError)) // what is wrong with folders is for skills list to tell
-	db, err := host.OpenStore(ctx, s, log)
+	db, err := app.OpenStore(ctx, s, log)
 	if err != nil {
 		return changeFailed(err)
 	}
-	all, err := host.Definitions(ctx, s, db, definitions.Options{Own: own, Log: log})
+	all, err := app.Definitions(ctx, s, db, definitions.Options{Own: own, Log: log})
 	if err == nil {
 		err = do(all)
 	}
@@ -73,23 +73,23 @@ func changeFailed(err error) error {
 
 // asChanged is what was read of folders with what the database has of it. Where there is
 // no database yet, nothing was changed, and none is made to look.
-func (a *app) asChanged(ctx context.Context, s *config.Settings, own *registry.Registry) (*registry.Registry, error) {
+func (a *cli) asChanged(ctx context.Context, s *config.Settings, own *manifest.Registry) (*manifest.Registry, error) {
 	if _, err := os.Stat(filepath.Join(s.StateDir, store.File)); err != nil && s.DatabaseURL == "" {
 		return own, nil
 	}
 	log := a.logger(level(s, slog.LevelError))
-	db, err := host.OpenStore(ctx, s, log)
+	db, err := app.OpenStore(ctx, s, log)
 	if err != nil {
 		return nil, changeFailed(err)
 	}
-	all, err := host.Definitions(ctx, s, db, definitions.Options{Own: own, Look: true, Log: log})
+	all, err := app.Definitions(ctx, s, db, definitions.Options{Own: own, Look: true, Log: log})
 	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, hostFailed(err)
 	}
 	return all.Now(), nil
 }
 
-func (a *app) skillsDecideCommand(enable bool) *cobra.Command {
+func (a *cli) skillsDecideCommand(enable bool) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "enable SKILL…",
@@ -139,7 +139,7 @@ func ofSkill(id string, err error) error {
 	return &c
 }
 
-func (a *app) printChanged(d *skill.Descriptor, asJSON bool) error {
+func (a *cli) printChanged(d *skill.Descriptor, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(d)
 	}
@@ -153,7 +153,7 @@ func (a *app) printChanged(d *skill.Descriptor, asJSON bool) error {
 	return a.print("%s %s is %s\n", d.ID, d.Version, state)
 }
 
-func (a *app) skillsUpdateCommand() *cobra.Command {
+func (a *cli) skillsUpdateCommand() *cobra.Command {
 	var asJSON bool
 	var description, reset string
 	tokens, duration, rate := count{high: 1_000_000_000, name: "N"}, count{high: 1_000_000_000, name: "N"}, count{high: 1_000_000_000, name: "N"}
@@ -233,7 +233,7 @@ func resetIn(change map[string]any, reset string) error {
 	return nil
 }
 
-func (a *app) skillsDeleteCommand() *cobra.Command {
+func (a *cli) skillsDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete SKILL…",
 		Short: "Delete skills of the operator",
@@ -261,7 +261,7 @@ it back. Files are not touched.`,
 	return cmd
 }
 
-func (a *app) skillsCreateCommand() *cobra.Command {
+func (a *cli) skillsCreateCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "create FILE",
@@ -295,7 +295,7 @@ listed and cannot be called.`,
 // maxEntry is more than a definition may have, in bytes.
 const maxEntry = 256 << 10
 
-func (a *app) readEntry(name string) ([]byte, error) {
+func (a *cli) readEntry(name string) ([]byte, error) {
 	from := a.stdin
 	if name != "-" {
 		f, err := os.Open(name)

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
 	"openskill/host/agentskills"
-	"openskill/host/preflight"
-	"openskill/host/pyast"
+	"openskill/host/app"
+	"openskill/host/pysource"
+	"openskill/host/pysource/preflight"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -30,7 +30,7 @@ type preflighted struct {
 	*preflight.Report
 }
 
-func (a *app) skillsCheckCommand() *cobra.Command {
+func (a *cli) skillsCheckCommand() *cobra.Command {
 	var asJSON, quiet bool
 	cmd := &cobra.Command{
 		Use:   "check FOLDER…",
@@ -64,7 +64,7 @@ The exit code is 1 if a script cannot run.`,
 			}
 			folders = append(folders, agentFolders(name)...)
 		}
-		err := a.withColdPython(flags, func(store *runtimes.Store, runner host.Python, state string) error {
+		err := a.withColdPython(flags, func(store *runtimes.Store, runner app.Python, state string) error {
 			o, err := preflightOptions(store, runner, state)
 			if err != nil {
 				return err
@@ -104,8 +104,8 @@ func agentFolders(folder string) []string {
 }
 
 // withPython gives the sandboxed Python of a host of these settings, compiled.
-func (a *app) withPython(ctx context.Context, flags *settingsFlags, use func(store *runtimes.Store, r host.Python, state string) error) error {
-	return a.withColdPython(flags, func(store *runtimes.Store, r host.Python, state string) error {
+func (a *cli) withPython(ctx context.Context, flags *settingsFlags, use func(store *runtimes.Store, r app.Python, state string) error) error {
+	return a.withColdPython(flags, func(store *runtimes.Store, r app.Python, state string) error {
 		if err := r.Warm(ctx); err != nil {
 			return &exitError{exitHost, err}
 		}
@@ -114,12 +114,12 @@ func (a *app) withPython(ctx context.Context, flags *settingsFlags, use func(sto
 }
 
 // withColdPython is withPython where it is not known yet whether anything runs.
-func (a *app) withColdPython(flags *settingsFlags, use func(store *runtimes.Store, r host.Python, state string) error) error {
+func (a *cli) withColdPython(flags *settingsFlags, use func(store *runtimes.Store, r app.Python, state string) error) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
 	}
-	h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{}})
+	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{}})
 	if err != nil {
 		return hostFailed(err)
 	}
@@ -132,13 +132,13 @@ func (a *app) withColdPython(flags *settingsFlags, use func(store *runtimes.Stor
 }
 
 // preflightOptions knows the modules of the runtimes, installed or not.
-func preflightOptions(store *runtimes.Store, runner host.Python, state string) (*preflight.Options, error) {
-	homes, err := host.PreflightModules(store)
+func preflightOptions(store *runtimes.Store, runner app.Python, state string) (*preflight.Options, error) {
+	homes, err := app.PreflightModules(store)
 	if err != nil {
 		return nil, hostFailed(err)
 	}
 	return &preflight.Options{
-		Python: warmed{pyast.New(pyast.Options{Runner: runner, Dir: host.AnalysisDir(state)}), runner},
+		Python: warmed{pysource.New(pysource.Options{Runner: runner, Dir: app.AnalysisDir(state)}), runner},
 		Tenant: skill.Local().Tenant, Modules: homes,
 	}, nil
 }
@@ -146,11 +146,11 @@ func preflightOptions(store *runtimes.Store, runner host.Python, state string) (
 // warmed has the runtime compiled before the clock of the first run starts, and not
 // at all where there is no Python to read.
 type warmed struct {
-	*pyast.Analyzer
-	runner host.Python
+	*pysource.Analyzer
+	runner app.Python
 }
 
-func (w warmed) Analyze(ctx context.Context, tenant string, source []byte) (*pyast.Module, error) {
+func (w warmed) Analyze(ctx context.Context, tenant string, source []byte) (*pysource.Module, error) {
 	if err := w.runner.Warm(ctx); err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func preflightFolder(ctx context.Context, folder string, o *preflight.Options) (
 }
 
 // preflights prints a table of scripts, and the findings below it.
-func (a *app) preflights(all *preflights, quiet bool) error {
+func (a *cli) preflights(all *preflights, quiet bool) error {
 	t := newTable("SCRIPT", "VERDICT", "RUNTIME", "REQUIRES")
 	run, differ, cannot := 0, 0, 0
 	for _, f := range all.Folders {

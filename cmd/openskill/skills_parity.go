@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/config"
-	"openskill/host/preflight/parity"
+	"openskill/host/app"
+	"openskill/host/app/config"
+	"openskill/host/pysource/parity"
 	"openskill/sdk/skill"
 )
 
-func (a *app) skillsParityCommand() *cobra.Command {
+func (a *cli) skillsParityCommand() *cobra.Command {
 	var asJSON bool
 	var cases string
 	cmd := &cobra.Command{
@@ -68,7 +68,7 @@ The exit code is 1 if a case differs, or if its native run did not end by itself
 	return cmd
 }
 
-func (a *app) parity(ctx context.Context, flags *settingsFlags, folder string, cases []parity.Case, asJSON bool) error {
+func (a *cli) parity(ctx context.Context, flags *settingsFlags, folder string, cases []parity.Case, asJSON bool) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (a *app) parity(ctx context.Context, flags *settingsFlags, folder string, c
 }
 
 // compared prints a table of cases, and their differences below it.
-func (a *app) compared(r *parity.Report) error {
+func (a *cli) compared(r *parity.Report) error {
 	t := newTable("CASE", "VERDICT", "EXIT", "STDOUT", "FILES", "NATIVE", "SANDBOX", "IGNORED")
 	for i := range r.Cases {
 		c := &r.Cases[i]
@@ -142,9 +142,9 @@ func verdictWords(v parity.Verdict) string {
 
 // sandboxed runs scripts of a folder through the door of a host that has this folder
 // alone, as openskill script does.
-func (a *app) sandboxed(s *config.Settings) func(context.Context, string, skill.ScriptRequest) (*skill.Reply, error) {
+func (a *cli) sandboxed(s *config.Settings) func(context.Context, string, skill.ScriptRequest) (*skill.Reply, error) {
 	return func(ctx context.Context, folder string, r skill.ScriptRequest) (*skill.Reply, error) {
-		h, err := host.Open(s, &host.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}}) // nothing to wait for
+		h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}}) // nothing to wait for
 		if err != nil {
 			return nil, err
 		}

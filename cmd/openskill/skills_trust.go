@@ -10,17 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
+	"openskill/host/admission/share/lock"
 	"openskill/host/agentskills"
-	"openskill/host/audit"
-	"openskill/host/config"
-	"openskill/host/registry"
-	"openskill/host/share/lock"
+	"openskill/host/app"
+	"openskill/host/app/config"
+	"openskill/host/catalogue/manifest"
+	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
-func (a *app) skillsTrustCommand() *cobra.Command {
+func (a *cli) skillsTrustCommand() *cobra.Command {
 	var digest string
 	cmd := &cobra.Command{
 		Use:   "trust SKILL",
@@ -51,7 +51,7 @@ again within seconds, and other skills when it reloads or starts.`,
 		if err != nil {
 			return err
 		}
-		err = a.recordTrust(cmd.Context(), flags, audit.Change{Action: "skill.trust", Subject: string(name), Details: map[string]string{"digest": is}}, func() error {
+		err = a.recordTrust(cmd.Context(), flags, records.Change{Action: "skill.trust", Subject: string(name), Details: map[string]string{"digest": is}}, func() error {
 			return lock.Trust(cmd.Context(), s.StateDir, name, is)
 		})
 		if err != nil {
@@ -63,15 +63,15 @@ again within seconds, and other skills when it reloads or starts.`,
 }
 
 // toTrust finds the one folder that a name and, where it is not "", a digest mean.
-func (a *app) toTrust(ctx context.Context, s *config.Settings, name skill.ID, wanted string) (folder, digest string, err error) {
+func (a *cli) toTrust(ctx context.Context, s *config.Settings, name skill.ID, wanted string) (folder, digest string, err error) {
 	folders, err := a.foldersOf(ctx, s, name)
 	if err != nil {
 		return "", "", err
 	}
-	origins := registry.NewOrigins("") // whatever was trusted before
+	origins := manifest.NewOrigins("") // whatever was trusted before
 	found, own := map[string]string{}, ""
 	for _, at := range folders {
-		is, err := registry.Digest(at)
+		is, err := manifest.Digest(at)
 		if err != nil {
 			return "", "", failed(skill.InvalidManifest, "the folder %s cannot be trusted: %s", at, plain(err))
 		}
@@ -103,18 +103,18 @@ func (a *app) toTrust(ctx context.Context, s *config.Settings, name skill.ID, wa
 
 // foldersOf gives the folders of the skills and Agent Skills of a name, and those of the name
 // itself, which may hold a skill that is refused until it is trusted.
-func (a *app) foldersOf(ctx context.Context, s *config.Settings, name skill.ID) ([]string, error) {
+func (a *cli) foldersOf(ctx context.Context, s *config.Settings, name skill.ID) ([]string, error) {
 	all := map[string]bool{}
-	roots := host.Roots(s, nil)
-	r, err := host.Catalogue(s, roots)
+	roots := app.Roots(s, nil)
+	r, err := app.Catalogue(s, roots)
 	if err != nil {
 		return nil, hostFailed(err)
 	}
 	if k, err := r.Get(name, ""); err == nil {
 		all[k.Folder] = true
 	}
-	agents := host.AgentRoots(s, nil)
-	options := host.AgentOptions(s)
+	agents := app.AgentRoots(s, nil)
+	options := app.AgentOptions(s)
 	options.Log = slog.New(slog.DiscardHandler)
 	source, err := agentskills.NewFileSource(agents, options)
 	if err != nil {
@@ -138,7 +138,7 @@ func (a *app) foldersOf(ctx context.Context, s *config.Settings, name skill.ID) 
 			if err == nil {
 				at, err = filepath.EvalSymlinks(at)
 			}
-			if err == nil && filepath.Base(at) == string(name) && registry.NewOrigins("").IsSkill(at) {
+			if err == nil && filepath.Base(at) == string(name) && manifest.NewOrigins("").IsSkill(at) {
 				all[at] = true
 			}
 		}
@@ -146,7 +146,7 @@ func (a *app) foldersOf(ctx context.Context, s *config.Settings, name skill.ID) 
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
-func (a *app) skillsUntrustCommand() *cobra.Command {
+func (a *cli) skillsUntrustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "untrust SKILL…",
 		Short: "Revoke the trust in skills",
@@ -162,7 +162,7 @@ host that runs, Agent Skills within seconds, other skills when it reloads or sta
 			return err
 		}
 		for _, name := range args {
-			err := a.recordTrust(cmd.Context(), flags, audit.Change{Action: "skill.untrust", Subject: name}, func() error {
+			err := a.recordTrust(cmd.Context(), flags, records.Change{Action: "skill.untrust", Subject: name}, func() error {
 				was, err := lock.Untrust(cmd.Context(), s.StateDir, skill.ID(name))
 				if err == nil && !was {
 					err = &skill.Error{Op: "skills.untrust", Code: skill.NotFound, Message: "no skill is trusted by the name " + quote(name)}
@@ -182,9 +182,9 @@ host that runs, Agent Skills within seconds, other skills when it reloads or sta
 }
 
 // recordTrust puts a change of trust on record before it is made.
-func (a *app) recordTrust(ctx context.Context, flags *settingsFlags, c audit.Change, do func() error) error {
+func (a *cli) recordTrust(ctx context.Context, flags *settingsFlags, c records.Change, do func() error) error {
 	return a.withDatabase(ctx, flags, false, hostFailed, func(db *store.DB) error {
-		if err := audit.Around(ctx, db.Audit(), skill.Local(), c, do); err != nil {
+		if err := records.Around(ctx, db.Audit(), skill.Local(), c, do); err != nil {
 			return keysFailed(err)
 		}
 		return nil

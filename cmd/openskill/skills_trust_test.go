@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/audit"
-	"openskill/host/registry"
-	"openskill/host/share/lock"
+	"openskill/host/admission/share/lock"
+	"openskill/host/catalogue/manifest"
+	"openskill/host/records"
 	"openskill/host/store"
 )
 
@@ -57,7 +57,7 @@ func TestSkillsTrust(t *testing.T) {
 	write("SKILL.md", "---\nname: greet.bak\ndescription: D.\n---\n")
 	write(lock.MarkFile, lock.Mark)
 	says("a stranger's", run(0, "skills", "list"), "trusted skills only")
-	digest, err := registry.Digest(folder)
+	digest, err := manifest.Digest(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestSkillsTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	all, err := db.Audit().Changes(t.Context(), audit.ChangeQuery{Limit: 100})
+	all, err := db.Audit().Changes(t.Context(), records.ChangeQuery{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/agentskills"
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/plugins/extism"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
@@ -22,12 +22,12 @@ import (
 type verdict struct {
 	Valid    bool               `json:"valid"`
 	Folders  []string           `json:"folders"` // that were looked at as the operator's own
-	Problems []registry.Problem `json:"problems"`
-	Warnings []registry.Problem `json:"warnings"` // defaults for missing keys
-	Uploads  []admission        `json:"uploads"`  // that were looked at as those of strangers
+	Problems []manifest.Problem `json:"problems"`
+	Warnings []manifest.Problem `json:"warnings"` // defaults for missing keys
+	Uploads  []report           `json:"uploads"`  // that were looked at as those of strangers
 }
 
-func (a *app) skillsValidateCommand() *cobra.Command {
+func (a *cli) skillsValidateCommand() *cobra.Command {
 	var asJSON, upload bool
 	cmd := &cobra.Command{
 		Use:   "validate FOLDER|ARCHIVE…",
@@ -50,7 +50,7 @@ or run. With --upload a folder is looked at in the same way.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"valid": …, "folders": […], "problems": […], "warnings": […], "uploads": […]}`)
 	cmd.Flags().BoolVar(&upload, "upload", false, "check folders like uploads of strangers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		v := verdict{Valid: true, Problems: []registry.Problem{}, Warnings: []registry.Problem{}, Uploads: []admission{}}
+		v := verdict{Valid: true, Problems: []manifest.Problem{}, Warnings: []manifest.Problem{}, Uploads: []report{}}
 		for _, name := range args {
 			info, err := os.Stat(name)
 			switch {
@@ -61,7 +61,7 @@ or run. With --upload a folder is looked at in the same way.`,
 				if err != nil {
 					return err
 				}
-				v.Uploads = append(v.Uploads, admission{name, r})
+				v.Uploads = append(v.Uploads, report{name, r})
 				v.Valid = v.Valid && r.Verdict == "accepted"
 			default:
 				s, err := a.load(flags)
@@ -91,7 +91,7 @@ or run. With --upload a folder is looked at in the same way.`,
 	return cmd
 }
 
-func (a *app) verdict(v *verdict, asJSON bool) error {
+func (a *cli) verdict(v *verdict, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(v)
 	}
@@ -126,7 +126,7 @@ func (a *app) verdict(v *verdict, asJSON bool) error {
 }
 
 // skillFolders are the skills of a folder, itself or those in it, and what is wrong beside them.
-func skillFolders(folder string) ([]string, []registry.Problem) {
+func skillFolders(folder string) ([]string, []manifest.Problem) {
 	if isSkill(folder) {
 		return []string{folder}, nil
 	}
@@ -134,12 +134,12 @@ func skillFolders(folder string) ([]string, []registry.Problem) {
 	entries, _ := os.ReadDir(folder) // an unreadable one is a problem that Validate tells
 	for _, e := range entries {
 		sub := filepath.Join(folder, e.Name())
-		if e.Type()&fs.ModeSymlink == 0 && e.IsDir() && !strings.HasPrefix(e.Name(), ".") && registry.Manifest(sub) != "" && !slices.Contains(found, sub) {
+		if e.Type()&fs.ModeSymlink == 0 && e.IsDir() && !strings.HasPrefix(e.Name(), ".") && manifest.Manifest(sub) != "" && !slices.Contains(found, sub) {
 			found = append(found, sub)
 		}
 	}
 	slices.Sort(found)
-	if _, err := os.Lstat(filepath.Join(folder, registry.ListFile)); err == nil || len(found)+len(problems) == 0 || registry.HasFlat(folder) {
+	if _, err := os.Lstat(filepath.Join(folder, manifest.ListFile)); err == nil || len(found)+len(problems) == 0 || manifest.HasFlat(folder) {
 		found = append(found, folder)
 	}
 	return found, problems
@@ -150,7 +150,7 @@ const shownFolders = 8
 
 // deeper says that there are skills in a folder further down than it was looked for, as
 // hosts look: whoever points at a repository of skills may think that all were checked.
-func (a *app) deeper(folder string, found []string) {
+func (a *cli) deeper(folder string, found []string) {
 	if isSkill(folder) { // what is in it is its own
 		return
 	}
@@ -208,17 +208,17 @@ func lookedFrom(top, folder string) string {
 // isSkill reports whether a folder is a skill's own.
 func isSkill(folder string) bool {
 	_, err := os.Lstat(filepath.Join(folder, agentskills.FileName))
-	return err == nil || registry.Manifest(folder) != ""
+	return err == nil || manifest.Manifest(folder) != ""
 }
 
 // validate gives the problems of one skill, by each of the files that make it one.
-func validate(folder, cliDir string) (problems, warnings []registry.Problem) {
+func validate(folder, cliDir string) (problems, warnings []manifest.Problem) {
 	if _, err := os.Lstat(filepath.Join(folder, agentskills.FileName)); err != nil {
 		return validateManifest(folder, cliDir)
 	}
 	problems = agentskills.Validate(folder)
-	if registry.Manifest(folder) != "" {
-		var more []registry.Problem
+	if manifest.Manifest(folder) != "" {
+		var more []manifest.Problem
 		more, warnings = validateManifest(folder, cliDir)
 		problems = append(problems, more...)
 	}
@@ -226,18 +226,18 @@ func validate(folder, cliDir string) (problems, warnings []registry.Problem) {
 }
 
 // validateManifest gives the problems of a manifest, or else of its module.
-func validateManifest(folder, cliDir string) (problems, warnings []registry.Problem) {
+func validateManifest(folder, cliDir string) (problems, warnings []manifest.Problem) {
 	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1} // nothing runs
-	o := registry.Options{
-		Roots: []registry.Root{{Path: folder, Trust: skill.Trusted}}, CLIDir: cliDir,
+	o := manifest.Options{
+		Roots: []manifest.Root{{Path: folder, Trust: skill.Trusted}}, CLIDir: cliDir,
 		Defaults: one, Caps: one, Packages: runtimes.CheckRequires,
 	}
-	if problems, warnings = registry.Validate(folder, o); len(problems) > 0 {
+	if problems, warnings = manifest.Validate(folder, o); len(problems) > 0 {
 		return problems, warnings
 	}
-	r, err := registry.Open(o)
+	r, err := manifest.Open(o)
 	if err != nil {
-		return []registry.Problem{{File: folder, Message: err.Error()}}, warnings
+		return []manifest.Problem{{File: folder, Message: err.Error()}}, warnings
 	}
 	problems = r.Problems()
 	for _, d := range every(r) {
@@ -246,7 +246,7 @@ func validateManifest(folder, cliDir string) (problems, warnings []registry.Prob
 			continue
 		}
 		entry := filepath.Join(folder, filepath.FromSlash(s.Primary.File()))
-		if registry.Manifest(folder) == "" { // beside a list, or a flat manifest
+		if manifest.Manifest(folder) == "" { // beside a list, or a flat manifest
 			entry = filepath.Join(folder, string(d.ID), filepath.FromSlash(s.Primary.File()))
 		}
 		if _, err := os.Lstat(entry); err != nil {
@@ -255,10 +255,10 @@ func validateManifest(folder, cliDir string) (problems, warnings []registry.Prob
 		b, size, err := readModule(entry)
 		switch {
 		case err != nil:
-			problems = append(problems, registry.Problem{File: entry, Message: err.Error()})
+			problems = append(problems, manifest.Problem{File: entry, Message: err.Error()})
 			continue
 		case b == nil:
-			problems = append(problems, registry.Problem{File: entry, Message: refusedSize(size).Error()})
+			problems = append(problems, manifest.Problem{File: entry, Message: refusedSize(size).Error()})
 			continue
 		}
 		_, err = wasm.Check(b, nil)
@@ -266,7 +266,7 @@ func validateManifest(folder, cliDir string) (problems, warnings []registry.Prob
 			_, err = extism.Command(b, function)
 		}
 		if err != nil {
-			problems = append(problems, registry.Problem{File: entry, Message: err.Error()})
+			problems = append(problems, manifest.Problem{File: entry, Message: err.Error()})
 		}
 	}
 	return problems, warnings

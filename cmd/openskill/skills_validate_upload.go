@@ -7,24 +7,24 @@ import (
 	"os"
 	"time"
 
-	"openskill/host"
-	"openskill/host/registry"
-	"openskill/host/upload"
+	"openskill/host/admission"
+	"openskill/host/app"
+	"openskill/host/catalogue/manifest"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 	"openskill/wasm/check"
 )
 
-// admission is an upload and what a host would say of it.
-type admission struct {
-	Name   string         `json:"name"` // as it was given
-	Report *upload.Report `json:"report"`
+// report is an upload and what a host would say of it.
+type report struct {
+	Name   string            `json:"name"` // as it was given
+	Report *admission.Report `json:"report"`
 }
 
 // admission looks at an archive, or at a folder as if it had been packed, as a host
 // does at uploads. Nothing of it is kept.
-func (a *app) admission(ctx context.Context, flags *settingsFlags, name string, folder bool) (*upload.Report, error) {
+func (a *cli) admission(ctx context.Context, flags *settingsFlags, name string, folder bool) (*admission.Report, error) {
 	s, err := a.load(flags)
 	if err != nil {
 		return nil, err
@@ -33,13 +33,13 @@ func (a *app) admission(ctx context.Context, flags *settingsFlags, name string, 
 	if err != nil {
 		return nil, hostFailed(err)
 	}
-	defer upload.Discard(temp) //nolint:errcheck // the system's folder of temporary files
+	defer admission.Discard(temp) //nolint:errcheck // the system's folder of temporary files
 	var archive *os.File
 	if folder {
 		if archive, err = os.CreateTemp(temp, "packed-"); err != nil {
 			return nil, hostFailed(err)
 		}
-		err = upload.Pack(archive, name)
+		err = admission.Pack(archive, name)
 	} else {
 		archive, _, err = openRegular(name)
 	}
@@ -49,22 +49,22 @@ func (a *app) admission(ctx context.Context, flags *settingsFlags, name string, 
 	if err != nil {
 		return nil, usage("%s cannot be read: %v", quote(name), plain(err))
 	}
-	admission, err := upload.New(upload.Options{
-		Registry:   registry.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires},
+	checked, err := admission.New(admission.Options{
+		Registry:   manifest.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires},
 		Checker:    checker{},
-		Grant:      func(k *registry.Skill) skill.Permissions { return host.Granted(s, k) },
+		Grant:      func(k *manifest.Skill) skill.Permissions { return app.Granted(s, k) },
 		MaxArchive: s.MaxUpload(),
 	})
 	if err != nil {
 		return nil, hostFailed(err)
 	}
-	admitted, err := admission.Admit(ctx, upload.Source{Archive: archive}, temp)
+	admitted, err := checked.Admit(ctx, admission.Source{Archive: archive}, temp)
 	if err == nil {
 		return admitted.Report, nil
 	}
 	var told *skill.Error
 	if errors.As(err, &told) {
-		if r, ok := told.Details["report"].(*upload.Report); ok {
+		if r, ok := told.Details["report"].(*admission.Report); ok {
 			return r, nil
 		}
 	}

@@ -2,7 +2,7 @@
 
 package main
 
-import "openskill/host/config"
+import "openskill/host/app/config"
 
 // ownState is of Unix.
 func ownState(*config.Settings) error { return nil }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"openskill/host/config"
+	"openskill/host/app/config"
 	"openskill/host/store"
 )
 

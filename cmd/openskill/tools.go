@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host/tools"
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 
-func (a *app) toolsCommand() *cobra.Command {
+func (a *cli) toolsCommand() *cobra.Command {
 	var format string
 	var asJSON bool
 	cmd := &cobra.Command{

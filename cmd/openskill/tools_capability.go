@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/capability"
-	"openskill/host/pyast"
+	"openskill/host/app"
+	"openskill/host/pysource"
+	"openskill/host/pysource/capability"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -28,7 +28,7 @@ type importedSkill struct {
 	*capability.Function
 }
 
-func (a *app) capabilityCommand() *cobra.Command {
+func (a *cli) capabilityCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "capability",
 		Short: "Create skills from Python functions",
@@ -40,7 +40,7 @@ func (a *app) capabilityCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) capabilityImportCommand() *cobra.Command {
+func (a *cli) capabilityImportCommand() *cobra.Command {
 	var function, out string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -75,7 +75,7 @@ the same.`,
 	return cmd
 }
 
-func (a *app) capabilityShowCommand() *cobra.Command {
+func (a *cli) capabilityShowCommand() *cobra.Command {
 	var function string
 	var asJSON, arguments bool
 	cmd := &cobra.Command{
@@ -106,20 +106,20 @@ script reads by argparse; "partial" says that its parser was not followed to the
 }
 
 // commandLine shows what a script's parser of the command line takes.
-func (a *app) commandLine(ctx context.Context, flags *settingsFlags, file string, asJSON bool) error {
+func (a *cli) commandLine(ctx context.Context, flags *settingsFlags, file string, asJSON bool) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return usage("%s cannot be read: %v", quote(file), plain(err))
 	}
-	source, err := io.ReadAll(io.LimitReader(f, pyast.MaxSource+1))
+	source, err := io.ReadAll(io.LimitReader(f, pysource.MaxSource+1))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return usage("%s cannot be read: %v", quote(file), plain(err))
 	}
 	var s *capability.Script
-	err = a.withPython(ctx, flags, func(_ *runtimes.Store, r host.Python, state string) error {
+	err = a.withPython(ctx, flags, func(_ *runtimes.Store, r app.Python, state string) error {
 		var problems []capability.Problem
 		var err error
-		s, problems, err = capability.Command(ctx, pyast.New(pyast.Options{Runner: r, Dir: filepath.Join(state, "pyast")}), skill.Local().Tenant, source)
+		s, problems, err = capability.Command(ctx, pysource.New(pysource.Options{Runner: r, Dir: filepath.Join(state, "pyast")}), skill.Local().Tenant, source)
 		switch {
 		case err != nil:
 			return told(err)
@@ -144,11 +144,11 @@ func (a *app) commandLine(ctx context.Context, flags *settingsFlags, file string
 
 // capabilities makes skills of what a file has, and puts them into the folder out; "" to
 // show them alone.
-func (a *app) capabilities(ctx context.Context, flags *settingsFlags, file, function, out string, asJSON bool) error {
+func (a *cli) capabilities(ctx context.Context, flags *settingsFlags, file, function, out string, asJSON bool) error {
 	all := imported{Skills: []importedSkill{}, Problems: []capability.Problem{}}
-	err := a.withPython(ctx, flags, func(_ *runtimes.Store, r host.Python, state string) error {
+	err := a.withPython(ctx, flags, func(_ *runtimes.Store, r app.Python, state string) error {
 		mk := capability.New(capability.Options{
-			Analyzer: pyast.New(pyast.Options{Runner: r, Dir: filepath.Join(state, "pyast")}),
+			Analyzer: pysource.New(pysource.Options{Runner: r, Dir: filepath.Join(state, "pyast")}),
 			Tenant:   skill.Local().Tenant, Package: packageOf,
 		})
 		sources, problems, err := mk.Import(ctx, file, function)
@@ -204,7 +204,7 @@ func told(err error) error {
 	}
 }
 
-func (a *app) capabilityList(all *imported, asJSON bool) error {
+func (a *cli) capabilityList(all *imported, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(all)
 	}

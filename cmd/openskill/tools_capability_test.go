@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/capability"
-	"openskill/host/hosttest"
+	"openskill/host/app/hosttest"
+	"openskill/host/pysource/capability"
 	"openskill/plugins/python/runtimes"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host"
+	"openskill/host/app"
 )
 
 // versionInfo says what this binary was built from.
@@ -21,7 +21,7 @@ type versionInfo struct {
 }
 
 func version() versionInfo {
-	v := versionInfo{Version: host.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	v := versionInfo{Version: app.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
@@ -42,7 +42,7 @@ func version() versionInfo {
 	return v
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func (a *cli) versionCommand() *cobra.Command {
 	var asJSON, sbom bool
 	var of string
 	cmd := &cobra.Command{

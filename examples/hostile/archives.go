@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"slices"
 
-	"openskill/host/upload/uploadtest"
+	"openskill/host/admission/admissiontest"
 	"openskill/sdk/skill"
 )
 
@@ -37,14 +37,14 @@ func Zip(files map[string]string) []byte {
 // it must accept.
 func archives() []Case {
 	var all []Case
-	for i, c := range uploadtest.Cases() {
+	for i, c := range admissiontest.Cases() {
 		if c.Want == "" {
 			continue
 		}
 		all = append(all, Case{
 			Name: c.Name, Promise: Admission, Limit: "the rules for archives",
 			Refused: []skill.Code{c.Want, skill.PayloadTooLarge}, // the size is looked at first
-			Upload:  func() *Upload { return &Upload{Archive: uploadtest.Cases()[i].Bytes} },
+			Upload:  func() *Upload { return &Upload{Archive: admissiontest.Cases()[i].Bytes} },
 		})
 	}
 	return all

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"openskill/examples/hostile"
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -71,7 +71,7 @@ func TestUploadsAreWhatTheySay(t *testing.T) {
 		default:
 			continue // admission judges it, in its own tests
 		}
-		if problems, _ := registry.Validate(dir, registry.Options{}); len(problems) > 0 {
+		if problems, _ := manifest.Validate(dir, manifest.Options{}); len(problems) > 0 {
 			t.Errorf("%s: %v", c.Name, problems)
 		}
 		if u.Module == nil {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/hosttest"
+	"openskill/host/app/hosttest"
 )
 
 var update = flag.Bool("update", false, "write the tables anew")

@@ -15,17 +15,17 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host"
-	"openskill/host/config"
-	"openskill/host/hosttest"
-	"openskill/host/llm"
-	"openskill/host/llm/llmtest"
+	"openskill/host/agent/llm"
+	"openskill/host/agent/llm/llmtest"
+	"openskill/host/app"
+	"openskill/host/app/config"
+	"openskill/host/app/hosttest"
 	"openskill/sdk/skill"
 )
 
 // TestMain lets this test program be the processes of a host.
 func TestMain(m *testing.M) {
-	if code, is := host.Child(os.Args[1:]); is {
+	if code, is := app.Child(os.Args[1:]); is {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
@@ -65,7 +65,7 @@ func serve(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.Open(settings, &host.Options{Log: slog.New(slog.DiscardHandler)})
+	h, err := app.Open(settings, &app.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host"
+	"openskill/host/app"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -21,7 +21,7 @@ import (
 // scientific opens a host on the scientific runtime of the repository's state folder,
 // with the skill ready. The runtime takes minutes to compile the first time, and
 // seconds to load, so its tests run where they are asked for.
-func scientific(t *testing.T, id skill.ID) *host.Host {
+func scientific(t *testing.T, id skill.ID) *app.Host {
 	t.Helper()
 	if os.Getenv("OPENSKILL_TEST_SCIENTIFIC") == "" {
 		t.Skip("OPENSKILL_TEST_SCIENTIFIC is not set")

@@ -10,27 +10,27 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host"
-	"openskill/host/config"
+	"openskill/host/app"
+	"openskill/host/app/config"
 	"openskill/sdk/skill"
 )
 
 // TestMain lets this test program be the processes of a host.
 func TestMain(m *testing.M) {
-	if code, is := host.Child(os.Args[1:]); is {
+	if code, is := app.Child(os.Args[1:]); is {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }
 
 // open makes a host of the skills of this folder, with a state folder of its own.
-func open(t *testing.T) *host.Host {
+func open(t *testing.T) *app.Host {
 	t.Helper()
 	return openIn(t, t.TempDir())
 }
 
 // openIn makes one with a state folder, and the data folder that comes with openSkill.
-func openIn(t *testing.T, state string) *host.Host {
+func openIn(t *testing.T, state string) *app.Host {
 	t.Helper()
 	root, err := filepath.Abs(".")
 	if err != nil {
@@ -44,7 +44,7 @@ func openIn(t *testing.T, state string) *host.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.Open(settings, &host.Options{Log: slog.New(slog.DiscardHandler), Roots: []string{root}})
+	h, err := app.Open(settings, &app.Options{Log: slog.New(slog.DiscardHandler), Roots: []string{root}})
 	if err != nil {
 		t.Fatal(err)
 	}

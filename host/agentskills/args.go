@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"openskill/host/strictjson"
+	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -108,7 +108,7 @@ type FileSource struct {
 
 	mu       sync.Mutex
 	known    map[string]*folder // by absolute path
-	problems []registry.Problem
+	problems []manifest.Problem
 }
 
 // NewFileSource makes a source of roots, in order of precedence. It reads nothing yet.
@@ -151,10 +151,10 @@ func (f *FileSource) Skills(ctx context.Context) ([]Skill, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var list []Skill
-	var problems []registry.Problem
+	var problems []manifest.Problem
 	seen := make(map[string]*folder, len(f.known))
-	origins := registry.NewOrigins(f.options.StateDir)
-	report := func(p registry.Problem) {
+	origins := manifest.NewOrigins(f.options.StateDir)
+	report := func(p manifest.Problem) {
 		problems = append(problems, p)
 		f.warn(f.problems, p)
 	}
@@ -186,7 +186,7 @@ func (f *FileSource) Skills(ctx context.Context) ([]Skill, error) {
 }
 
 // Problems lists what the last look skipped, and what authors should know.
-func (f *FileSource) Problems() []registry.Problem {
+func (f *FileSource) Problems() []manifest.Problem {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.problems)
@@ -194,7 +194,7 @@ func (f *FileSource) Problems() []registry.Problem {
 
 // look reads a folder, unless it is as it was, and then asks whose it is: a record may have
 // come, or have gone, that is not in the folder.
-func (f *FileSource) look(p place, origins *registry.Origins) *folder {
+func (f *FileSource) look(p place, origins *manifest.Origins) *folder {
 	before := f.known[p.dir]
 	k := before
 	if k == nil || k.young || !unchanged(k.stamps) {
@@ -211,14 +211,14 @@ func (f *FileSource) look(p place, origins *registry.Origins) *folder {
 }
 
 // of is what is given of a folder of this origin.
-func (k *folder) of(origin registry.Origin, p place) *folder {
+func (k *folder) of(origin manifest.Origin, p place) *folder {
 	if k.asked && k.origin == origin {
 		return k
 	}
 	now := *k
 	now.asked, now.origin, now.skill, now.skipped = true, origin, nil, nil
 	if origin.Changed {
-		now.skip(p.shown, 0, "%s", registry.ChangedProblem)
+		now.skip(p.shown, 0, "%s", manifest.ChangedProblem)
 		return &now
 	}
 	s := *k.read // callers may have the one before
@@ -229,7 +229,7 @@ func (k *folder) of(origin registry.Origin, p place) *folder {
 
 // log tells the operator what is new since the folder was read before.
 func (f *FileSource) log(before, now *folder) {
-	var told []registry.Problem
+	var told []manifest.Problem
 	if before != nil {
 		told = append(slices.Clone(before.skipped), before.remarks...)
 	}
@@ -244,7 +244,7 @@ func (f *FileSource) log(before, now *folder) {
 }
 
 // warn tells the operator what is skipped, unless that was told.
-func (f *FileSource) warn(told []registry.Problem, p registry.Problem) {
+func (f *FileSource) warn(told []manifest.Problem, p manifest.Problem) {
 	if !slices.Contains(told, p) {
 		f.options.Log.Warn("Agent Skill skipped", slog.String("problem", skill.CleanText(p.String(), 1000)))
 	}
@@ -254,7 +254,7 @@ func (f *FileSource) warn(told []registry.Problem, p registry.Problem) {
 func (f *FileSource) again(s *FileSkill) (now *FileSkill, problem string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	k := f.look(s.place, registry.NewOrigins(f.options.StateDir))
+	k := f.look(s.place, manifest.NewOrigins(f.options.StateDir))
 	if k.skill != nil {
 		return k.skill, ""
 	}
@@ -269,14 +269,14 @@ func (f *FileSource) again(s *FileSkill) (now *FileSkill, problem string) {
 // find calls visit with every folder of a root that has a SKILL.md, in order of path,
 // and report with what is wrong beside them. It follows no links below the root. What is in
 // the folder of another skill is none.
-func find(root *Root, depth int, origins *registry.Origins, visit func(place) error, report func(registry.Problem)) error {
+func find(root *Root, depth int, origins *manifest.Origins, visit func(place) error, report func(manifest.Problem)) error {
 	abs, err := filepath.Abs(root.Path)
 	if err == nil {
 		abs, err = filepath.EvalSymlinks(abs)
 	}
 	if err != nil {
 		if !root.Optional || !errors.Is(err, fs.ErrNotExist) {
-			report(registry.Problem{File: root.Path, Message: "no folder of skills: " + plain(err)})
+			report(manifest.Problem{File: root.Path, Message: "no folder of skills: " + plain(err)})
 		}
 		return nil
 	}
@@ -292,23 +292,23 @@ func find(root *Root, depth int, origins *registry.Origins, visit func(place) er
 }
 
 // nested tells of a folder that it is no skill.
-func nested(in place, report func(registry.Problem)) func(place) error {
+func nested(in place, report func(manifest.Problem)) func(place) error {
 	return func(p place) error {
-		report(registry.Problem{File: p.shown, Message: "is in the folder of the skill " + in.shown + ", and is no skill of its own"})
+		report(manifest.Problem{File: p.shown, Message: "is in the folder of the skill " + in.shown + ", and is no skill of its own"})
 		return nil
 	}
 }
 
-func descend(in place, depth int, left *int, origins *registry.Origins, visit func(place) error, report func(registry.Problem)) error {
+func descend(in place, depth int, left *int, origins *manifest.Origins, visit func(place) error, report func(manifest.Problem)) error {
 	if *left--; *left < 0 {
 		if *left == -1 {
-			report(registry.Problem{File: in.root.Path, Message: fmt.Sprintf("has more than %d folders; name those that have skills", mostFolders)})
+			report(manifest.Problem{File: in.root.Path, Message: fmt.Sprintf("has more than %d folders; name those that have skills", mostFolders)})
 		}
 		return nil
 	}
 	children, err := os.ReadDir(in.dir)
 	if err != nil {
-		report(registry.Problem{File: in.shown, Message: "cannot be listed: " + plain(err)})
+		report(manifest.Problem{File: in.shown, Message: "cannot be listed: " + plain(err)})
 		return nil
 	}
 	for _, c := range children {
@@ -319,13 +319,13 @@ func descend(in place, depth int, left *int, origins *registry.Origins, visit fu
 		}
 		if c.Type()&fs.ModeSymlink != 0 {
 			if has(p.dir, FileName) {
-				report(registry.Problem{File: p.shown, Message: "is a symbolic link and is skipped; name the folder that it leads to as a folder of skills"})
+				report(manifest.Problem{File: p.shown, Message: "is a symbolic link and is skipped; name the folder that it leads to as a folder of skills"})
 			}
 			continue
 		}
 		if !c.IsDir() {
 			if name != FileName && strings.EqualFold(name, FileName) {
-				report(registry.Problem{File: p.shown, Message: "must be written " + FileName})
+				report(manifest.Problem{File: p.shown, Message: "must be written " + FileName})
 			}
 			continue
 		}
@@ -351,33 +351,33 @@ func has(dir, name string) bool {
 
 // Folders lists the folders of skills at or below a folder, as a [FileSource] of the
 // default depth finds them, and what is wrong beside them.
-func Folders(path string) (list []string, problems []registry.Problem) {
+func Folders(path string) (list []string, problems []manifest.Problem) {
 	root := &Root{Path: path, Trust: skill.Trusted}
-	_ = find(root, DefaultDepth, registry.NewOrigins(""), func(p place) error { // visit gives no error
+	_ = find(root, DefaultDepth, manifest.NewOrigins(""), func(p place) error { // visit gives no error
 		list = append(list, p.shown)
 		return nil
-	}, func(p registry.Problem) { problems = append(problems, p) })
+	}, func(p manifest.Problem) { problems = append(problems, p) })
 	return list, problems
 }
 
 // Validate reads one folder with a SKILL.md and reports every problem with it, those
 // included with which it would be served all the same; none means that it keeps to the
 // specification.
-func Validate(path string) []registry.Problem {
+func Validate(path string) []manifest.Problem {
 	abs, err := filepath.Abs(path)
 	if err == nil {
 		abs, err = filepath.EvalSymlinks(abs)
 	}
 	if err != nil {
-		return []registry.Problem{{File: path, Message: plain(err)}}
+		return []manifest.Problem{{File: path, Message: plain(err)}}
 	}
 	o, err := (*FileOptions)(nil).complete()
 	if err != nil {
-		return []registry.Problem{{File: path, Message: err.Error()}}
+		return []manifest.Problem{{File: path, Message: err.Error()}}
 	}
 	f := readFolder(place{abs, path, &Root{Path: path, Trust: skill.Trusted}}, o)
 	list := append(slices.Clone(f.skipped), f.remarks...)
-	slices.SortStableFunc(list, func(a, b registry.Problem) int {
+	slices.SortStableFunc(list, func(a, b manifest.Problem) int {
 		if a.File != b.File {
 			return strings.Compare(a.File, b.File)
 		}

@@ -18,21 +18,21 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
 // maxEntries is how many files and folders a skill may have in all.
-const maxEntries = 2 * registry.MaxFiles
+const maxEntries = 2 * manifest.MaxFiles
 
 // folder is what one look at a skill's folder gave.
 type folder struct {
 	read    *FileSkill // what is in it; nil: it has problems
 	asked   bool       // whose it is
-	origin  registry.Origin
+	origin  manifest.Origin
 	skill   *FileSkill         // what is given of that; nil: nothing
-	skipped []registry.Problem // why it is not served
-	remarks []registry.Problem // what its author should know
+	skipped []manifest.Problem // why it is not served
+	remarks []manifest.Problem // what its author should know
 	stamps  []stamp            // of everything in it; nil where that could not be had
 	young   bool               // the stamps prove nothing yet
 }
@@ -93,7 +93,7 @@ func readFolder(at place, o *FileOptions) *folder {
 	s.fill(in, o, func(format string, args ...any) { f.remark(shown, format, args...) })
 	s.whole = func() string { return digest }
 	if len(in.links)+len(in.large) > 0 {
-		s.whole = sync.OnceValue(func() string { d, _ := registry.Digest(dir); return d }) // which says nothing of links
+		s.whole = sync.OnceValue(func() string { d, _ := manifest.Digest(dir); return d }) // which says nothing of links
 	}
 	f.read = s
 	return f
@@ -104,7 +104,7 @@ func (f *folder) instructions(r *os.Root, file string, at place) *parsed {
 	name := filepath.Base(at.dir)
 	p := &parsed{}
 	if src, err := readFile(r, FileName, MaxContent+1); err != nil {
-		p.problems = []registry.Problem{{File: file, Message: plain(err)}}
+		p.problems = []manifest.Problem{{File: file, Message: plain(err)}}
 	} else {
 		p = parse(file, name, src)
 	}
@@ -116,11 +116,11 @@ func (f *folder) instructions(r *os.Root, file string, at place) *parsed {
 }
 
 func (f *folder) skip(file string, line int, format string, args ...any) {
-	f.skipped = append(f.skipped, registry.Problem{File: file, Line: line, Message: fmt.Sprintf(format, args...)})
+	f.skipped = append(f.skipped, manifest.Problem{File: file, Line: line, Message: fmt.Sprintf(format, args...)})
 }
 
 func (f *folder) remark(file, format string, args ...any) {
-	f.remarks = append(f.remarks, registry.Problem{File: file, Message: fmt.Sprintf(format, args...)})
+	f.remarks = append(f.remarks, manifest.Problem{File: file, Message: fmt.Sprintf(format, args...)})
 }
 
 // list looks at everything in a folder, at most so many things. It follows no links.
@@ -174,11 +174,11 @@ func printable(s string) bool {
 // moreLabel begins the hashed text of a folder that has more than files to hash.
 const moreLabel = "openskill folder with links or large files 1\n"
 
-// digest is that of [registry.Digest]. A folder with symbolic links, which has none
+// digest is that of [manifest.Digest]. A folder with symbolic links, which has none
 // there, or with files that are too large to be hashed, gets one over that of its other
 // files, over where the links lead, and over size and time of the large ones.
 func (in *entries) digest(r *os.Root) (string, error) {
-	digest, err := registry.DigestFiles(r, in.files)
+	digest, err := manifest.DigestFiles(r, in.files)
 	if err != nil || len(in.links)+len(in.large) == 0 {
 		return digest, err
 	}
@@ -199,7 +199,7 @@ var foreign = []string{"node_modules", "__pycache__"}
 // listed reports whether a file is offered to callers: hidden ones are not, nor what
 // makes the folder a skill.
 func listed(p string) bool {
-	if p == FileName || p == registry.ManifestFile {
+	if p == FileName || p == manifest.ManifestFile {
 		return false
 	}
 	for _, part := range strings.Split(p, "/") {

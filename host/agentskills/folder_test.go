@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -123,7 +123,7 @@ func TestFolder(t *testing.T) {
 	if got := s.Resources()[1].Info(); got.MediaType != "text/markdown" || got.Size != 1 {
 		t.Errorf("%+v", got)
 	}
-	digest, err := registry.Digest(filepath.Join(root, "demo"))
+	digest, err := manifest.Digest(filepath.Join(root, "demo"))
 	if err != nil || s.Digest() != digest {
 		t.Errorf("digest %s, that of the registry is %s, %v", s.Digest(), digest, err)
 	}
@@ -350,7 +350,7 @@ func TestRescanInOneTick(t *testing.T) {
 	for i := range 20 {
 		write(t, root, map[string]string{"demo/a.md": fmt.Sprint(i % 10)})
 		b, err := skillsOf(t, src)[0].Resources()[0].Read(t.Context())
-		want, digestErr := registry.Digest(filepath.Join(root, "demo"))
+		want, digestErr := manifest.Digest(filepath.Join(root, "demo"))
 		if got := skillsOf(t, src)[0].(*FileSkill).Digest(); err != nil || digestErr != nil || string(b) != fmt.Sprint(i%10) || got != want {
 			t.Fatalf("%d: %q, digest %s, want %s, %v, %v", i, b, got, want, err, digestErr)
 		}
@@ -545,7 +545,7 @@ func TestTooManyFiles(t *testing.T) {
 	if _, err := list(r, root, 3); err == nil || !strings.Contains(err.Error(), "more than 3 files and folders") {
 		t.Error(err)
 	}
-	in := entries{files: make([]string, registry.MaxFiles+1)}
+	in := entries{files: make([]string, manifest.MaxFiles+1)}
 	if _, err := in.digest(r); err == nil || !strings.Contains(err.Error(), "more than 10000 files") {
 		t.Error(err)
 	}

@@ -13,8 +13,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"openskill/host/registry"
-	"openskill/host/registry/safeyaml"
+	"openskill/host/catalogue/manifest"
+	"openskill/host/catalogue/manifest/safeyaml"
 	"openskill/sdk/skill"
 )
 
@@ -126,7 +126,7 @@ func invalidLine(src []byte) int {
 type parsed struct {
 	front             Frontmatter
 	document          *document // nil: there is none that could be cut in two
-	problems, remarks []registry.Problem
+	problems, remarks []manifest.Problem
 }
 
 // text is the SKILL.md, "" where it cannot be read as one.
@@ -215,11 +215,11 @@ func (r *reader) at(line int) int {
 }
 
 func (r *reader) problem(line int, format string, args ...any) {
-	r.problems = append(r.problems, registry.Problem{File: r.file, Line: line, Message: fmt.Sprintf(format, args...)})
+	r.problems = append(r.problems, manifest.Problem{File: r.file, Line: line, Message: fmt.Sprintf(format, args...)})
 }
 
 func (r *reader) remark(line int, format string, args ...any) {
-	r.remarks = append(r.remarks, registry.Problem{File: r.file, Line: line, Message: fmt.Sprintf(format, args...)})
+	r.remarks = append(r.remarks, manifest.Problem{File: r.file, Line: line, Message: fmt.Sprintf(format, args...)})
 }
 
 func (r *reader) root(n *yaml.Node) {
@@ -303,7 +303,7 @@ func cut(s string, most int) string {
 // told reports whether something was said of a line already: one that is no text is not
 // too short as well.
 func (r *reader) told(line int) bool {
-	on := func(p registry.Problem) bool { return p.Line == line }
+	on := func(p manifest.Problem) bool { return p.Line == line }
 	return slices.ContainsFunc(r.problems, on) || slices.ContainsFunc(r.remarks, on)
 }
 

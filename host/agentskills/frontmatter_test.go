@@ -7,14 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/registry"
-	"openskill/host/registry/safeyaml"
+	"openskill/host/catalogue/manifest"
+	"openskill/host/catalogue/manifest/safeyaml"
 )
 
 const good = "---\nname: demo\ndescription: Does things.\n---\n\nDo it.\n"
 
 // lines shows problems as a person would read them.
-func lines(list []registry.Problem) []string {
+func lines(list []manifest.Problem) []string {
 	out := []string{}
 	for _, p := range list {
 		out = append(out, p.String())

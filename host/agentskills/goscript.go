@@ -9,8 +9,8 @@ import (
 	"reflect"
 	"strings"
 
-	"openskill/host/registry/schema"
-	"openskill/host/strictjson"
+	"openskill/host/catalogue/manifest/schema"
+	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 

@@ -3,7 +3,7 @@ package agentskills
 import (
 	"strings"
 
-	"openskill/host/near"
+	"openskill/internal/suggest"
 	"openskill/sdk/skill"
 )
 
@@ -12,13 +12,13 @@ func offer(name string, all []string, none string) string {
 	if len(all) == 0 {
 		return none
 	}
-	if list := near.Names(name, all); len(list) > 0 {
+	if list := suggest.Names(name, all); len(list) > 0 {
 		return "did you mean " + names(list, " or ") + "?"
 	}
 	more := ""
-	if len(all) > near.Most {
+	if len(all) > suggest.Most {
 		more = " and others"
-		all = all[:near.Most]
+		all = all[:suggest.Most]
 	}
 	return "there are " + names(all, ", ") + more
 }

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -88,7 +88,7 @@ func New(s Source, o *Options) (*Provider, error) {
 
 // Problems lists what the source skipped when it last looked, and what authors should
 // know, for the operator.
-func (p *Provider) Problems() []registry.Problem { return problemsOf(p.reports) }
+func (p *Provider) Problems() []manifest.Problem { return problemsOf(p.reports) }
 
 // snapshot is what the source gave, prepared for callers.
 type snapshot struct {

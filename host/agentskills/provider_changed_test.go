@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -59,7 +59,7 @@ func TestTarget(t *testing.T) {
 	if err != nil || target.Script.Path() != "scripts/convert.py" || filepath.Base(target.Skill.Path()) != "unit-converter" || !filepath.IsAbs(target.Skill.Path()) {
 		t.Fatalf("%+v, %v", target, err)
 	}
-	if digest, err := registry.Digest(converter); err != nil || target.Skill.Digest() != digest {
+	if digest, err := manifest.Digest(converter); err != nil || target.Skill.Digest() != digest {
 		t.Errorf("%s, %s, %v", target.Skill.Digest(), digest, err)
 	}
 	for _, c := range []struct {

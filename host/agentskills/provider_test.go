@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/registry/schema"
+	"openskill/host/catalogue/manifest/schema"
 	"openskill/sdk/skill"
 )
 

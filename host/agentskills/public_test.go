@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 )
 
 var update = flag.Bool("update", false, "write testdata/public anew")
@@ -76,7 +76,7 @@ func TestLoadsPublicSkills(t *testing.T) {
 }
 
 // account tells how many folders load, how many of those with a warning, and what does not.
-func account(dir string, folders int, loaded []Skill, problems []registry.Problem) string {
+func account(dir string, folders int, loaded []Skill, problems []manifest.Problem) string {
 	ok := map[string]bool{}
 	for _, s := range loaded {
 		ok[s.(*FileSkill).path] = true

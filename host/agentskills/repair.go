@@ -7,7 +7,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"openskill/host/registry/safeyaml"
+	"openskill/host/catalogue/manifest/safeyaml"
 	"openskill/sdk/skill"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/registry/schema"
+	"openskill/host/catalogue/manifest/schema"
 	"openskill/sdk/skill"
 )
 
@@ -199,8 +199,8 @@ func TestREQ016APartOfItsOwn(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	allowed := map[string]bool{
-		"openskill/host/registry": true, "openskill/host/registry/safeyaml": true, "openskill/host/registry/schema": true,
-		"openskill/host/near": true, "openskill/host/strictjson": true, "openskill/sdk/skill": true,
+		"openskill/host/catalogue/manifest": true, "openskill/host/catalogue/manifest/safeyaml": true, "openskill/host/catalogue/manifest/schema": true,
+		"openskill/internal/suggest": true, "openskill/internal/strictjson": true, "openskill/sdk/skill": true,
 	}
 	got := map[string]bool{}
 	for _, name := range files {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -23,10 +23,10 @@ type Source interface {
 
 // Reporter is a [Source] that can say what it skipped and why.
 type Reporter interface {
-	Problems() []registry.Problem
+	Problems() []manifest.Problem
 }
 
-func problemsOf(s Source) []registry.Problem {
+func problemsOf(s Source) []manifest.Problem {
 	if r, ok := s.(Reporter); ok {
 		return r.Problems()
 	}
@@ -93,7 +93,7 @@ func (a *aggregate) Skills(ctx context.Context) ([]Skill, error) {
 	return all, nil
 }
 
-func (a *aggregate) Problems() (all []registry.Problem) {
+func (a *aggregate) Problems() (all []manifest.Problem) {
 	for _, s := range a.sources {
 		all = append(all, problemsOf(s)...)
 	}
@@ -114,7 +114,7 @@ func (f *filter) Skills(ctx context.Context) ([]Skill, error) {
 	return slices.DeleteFunc(list, func(s Skill) bool { return !f.keep(s) }), err
 }
 
-func (f *filter) Problems() []registry.Problem { return problemsOf(f.Source) }
+func (f *filter) Problems() []manifest.Problem { return problemsOf(f.Source) }
 
 // deduplicate hides twins.
 type deduplicate struct {
@@ -122,7 +122,7 @@ type deduplicate struct {
 	log *slog.Logger
 
 	mu       sync.Mutex
-	problems []registry.Problem
+	problems []manifest.Problem
 }
 
 // Deduplicate gives one skill of each name: one that was not pulled before one that was, one
@@ -147,7 +147,7 @@ func (d *deduplicate) Skills(ctx context.Context) ([]Skill, error) {
 			first[k] = i
 		}
 	}
-	var problems []registry.Problem
+	var problems []manifest.Problem
 	var kept []Skill
 	for i, s := range all {
 		name := s.Frontmatter().Name
@@ -165,7 +165,7 @@ func (d *deduplicate) Skills(ctx context.Context) ([]Skill, error) {
 		if pulled(s) && !pulled(other) {
 			message = fmt.Sprintf("the name %s is that of the operator's own %s; this one was pulled, and is skipped", name, where(other))
 		}
-		problems = append(problems, registry.Problem{File: where(s), Message: message})
+		problems = append(problems, manifest.Problem{File: where(s), Message: message})
 	}
 	d.report(problems)
 	return kept, nil
@@ -182,7 +182,7 @@ func claim(s Skill) (n int) {
 	return n
 }
 
-func (d *deduplicate) report(problems []registry.Problem) {
+func (d *deduplicate) report(problems []manifest.Problem) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, p := range problems {
@@ -193,7 +193,7 @@ func (d *deduplicate) report(problems []registry.Problem) {
 	d.problems = problems
 }
 
-func (d *deduplicate) Problems() []registry.Problem {
+func (d *deduplicate) Problems() []manifest.Problem {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append(problemsOf(d.Source), d.problems...)
@@ -285,7 +285,7 @@ func (c *cache) remembered(old bool) ([]Skill, bool) {
 	return slices.Clone(c.list), true
 }
 
-func (c *cache) Problems() []registry.Problem { return problemsOf(c.Source) }
+func (c *cache) Problems() []manifest.Problem { return problemsOf(c.Source) }
 
 func logger(l *slog.Logger) *slog.Logger {
 	if l == nil {

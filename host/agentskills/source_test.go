@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -38,7 +38,7 @@ func (c *counted) Skills(ctx context.Context) ([]Skill, error) {
 	return append([]Skill{}, c.list...), c.err
 }
 
-func (c *counted) Problems() []registry.Problem { return []registry.Problem{{File: "counted"}} }
+func (c *counted) Problems() []manifest.Problem { return []manifest.Problem{{File: "counted"}} }
 
 func TestAggregate(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"openskill/host/strictjson"
+	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 

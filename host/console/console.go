@@ -15,7 +15,7 @@ import (
 
 	"openskill/host/internal/gate"
 	"openskill/host/internal/lease"
-	"openskill/host/recent"
+	"openskill/host/records/recent"
 	"openskill/sdk/skill"
 )
 

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/recent"
+	"openskill/host/records/recent"
 	"openskill/sdk/skill"
 )
 

@@ -9,7 +9,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"openskill/host/recent"
+	"openskill/host/records/recent"
 	"strconv"
 )
 

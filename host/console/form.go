@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"openskill/host/tools/ordered"
+	"openskill/internal/ordered"
 )
 
 // form is what a page asks for to call something with an input schema.

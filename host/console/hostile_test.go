@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"openskill/host/recent"
+	"openskill/host/records/recent"
 	"openskill/sdk/skill"
 )
 

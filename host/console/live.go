@@ -10,7 +10,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"openskill/host/recent"
+	"openskill/host/records/recent"
 	"openskill/sdk/skill"
 )
 

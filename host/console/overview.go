@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"openskill/host/recent"
+	"openskill/host/records/recent"
 	"openskill/sdk/skill"
 )
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"openskill/host/catalogue/manifest"
 	"openskill/host/internal/gate"
-	"openskill/host/registry"
 	"openskill/sdk/skill"
 )
 
@@ -55,7 +55,7 @@ func (b *Bounds) fill() {
 }
 
 // enter waits for a place for a call, and gives the function that leaves it.
-func (d *Dispatcher) enter(ctx context.Context, p skill.Principal, s *registry.Skill) (leave func(), err error) {
+func (d *Dispatcher) enter(ctx context.Context, p skill.Principal, s *manifest.Skill) (leave func(), err error) {
 	b := d.bounds.Load()
 	var parts []gate.Part
 	if b.PerTenant > 0 {

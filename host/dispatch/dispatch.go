@@ -32,20 +32,20 @@ import (
 
 	"github.com/google/uuid"
 
-	"openskill/host/audit"
-	"openskill/host/grants"
+	"openskill/host/catalogue/manifest"
+	"openskill/host/dispatch/grants"
 	"openskill/host/internal/gate"
-	"openskill/host/registry"
-	"openskill/host/replay"
+	"openskill/host/records"
+	"openskill/host/records/replay"
 	"openskill/host/tracing"
 	"openskill/sdk/skill"
 )
 
-// Skills is where the door looks a skill up; [registry.Shared] is one.
+// Skills is where the door looks a skill up; [manifest.Shared] is one.
 type Skills interface {
 	// Get finds a skill for a caller of a tenant; version "" is the enabled one. The
 	// error is a *skill.Error.
-	Get(tenant string, id skill.ID, version string) (*registry.Skill, error)
+	Get(tenant string, id skill.ID, version string) (*manifest.Skill, error)
 }
 
 // Observer is told how runs of strangers' skills ended.
@@ -53,7 +53,7 @@ type Observer interface {
 	// Ended is called once for each run that began, before its caller is answered.
 	// code is "" for a success. asked says that the caller lowered the skill's limits,
 	// so that one that was reached says nothing about the skill. It must be quick.
-	Ended(s *registry.Skill, code skill.Code, asked bool)
+	Ended(s *manifest.Skill, code skill.Code, asked bool)
 }
 
 // Runners chooses what executes a skill; *runner.Set is one.
@@ -88,7 +88,7 @@ type Options struct {
 	Scripts Scripts // of Agent Skills; nil: there are none
 	// Approve is asked before a script runs; its error, a *skill.Error, says what is
 	// missing. nil: scripts need no approval beyond what admitted their skill.
-	Approve func(ctx context.Context, p skill.Principal, s *registry.Skill, r *skill.ScriptRequest) error
+	Approve func(ctx context.Context, p skill.Principal, s *manifest.Skill, r *skill.ScriptRequest) error
 
 	Now   func() time.Time // nil: the system's clock
 	NewID func() string    // gives execution ids, unique and in the order of time; nil: UUID version 7
@@ -175,7 +175,7 @@ type call struct {
 	begun       time.Time
 	executionID string
 	began       func(executionID string) // told when the run is on record; may be nil
-	started     *audit.Started           // as it is on record; nil before, and where nothing is
+	started     *records.Started         // as it is on record; nil before, and where nothing is
 
 	admission *tracing.Span // from the check of the input to a place to run
 
@@ -183,7 +183,7 @@ type call struct {
 
 	again *replay.Again // what it is a replay of; nil: it is none
 
-	skill   *registry.Skill // after the look-up
+	skill   *manifest.Skill // after the look-up
 	target  skill.Target    // after a runner was chosen
 	work    *skill.Call     // as the runner got it
 	reply   *skill.Reply    // after the run

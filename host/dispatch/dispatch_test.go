@@ -16,13 +16,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/host/runner"
 	"openskill/host/runner/fakerunner"
 	"openskill/sdk/skill"
 )
 
-const manifest = `id: stats
+const file = `id: stats
 version: 0.1.0
 description: d
 type: wasm
@@ -65,8 +65,8 @@ func open(t *testing.T, change func(*Options)) *house {
 			t.Fatal(err)
 		}
 	}
-	write("trusted/stats/skill.yaml", manifest)
-	write("trusted/off/skill.yaml", strings.Replace(manifest, "id: stats", "id: off\nis_enabled: false", 1))
+	write("trusted/stats/skill.yaml", file)
+	write("trusted/off/skill.yaml", strings.Replace(file, "id: stats", "id: off\nis_enabled: false", 1))
 	write("trusted/plain/skill.yaml", "id: plain\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: p.wasm\n")
 	// A small input that takes long to check: 4,001 comparisons of numbers for each item.
 	write("trusted/slow/skill.yaml", "id: slow\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: p.wasm\ninput_schema: {type: object, properties: {a: {type: array, items: {enum: [1"+strings.Repeat(", 7", 4000)+"]}}}}\n")
@@ -74,9 +74,9 @@ func open(t *testing.T, change func(*Options)) *house {
 	write("trusted/rated/skill.yaml", "id: rated\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: p.wasm\ncost_metadata: {rate_limit_per_minute: 2}\n")
 	write("trusted/frames/skill.yaml", "id: frames\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: python\nentry: p.py\nrequires: [pandas, numpy]\n")
 	host := skill.Limits{Timeout: 10 * time.Second, Memory: 128 << 20, Fuel: 5000, Output: 1 << 20, Scratch: 1 << 20}
-	reg, err := registry.Open(registry.Options{
-		Roots: []registry.Root{{Path: filepath.Join(dir, "trusted"), Trust: skill.Trusted}}, Defaults: host, Caps: host,
-		Packages: func([]string) error { return nil }, Schemas: registry.NewSchemas(),
+	reg, err := manifest.Open(manifest.Options{
+		Roots: []manifest.Root{{Path: filepath.Join(dir, "trusted"), Trust: skill.Trusted}}, Defaults: host, Caps: host,
+		Packages: func([]string) error { return nil }, Schemas: manifest.NewSchemas(),
 	})
 	if err != nil || len(reg.Problems()) > 0 {
 		t.Fatal(err, reg.Problems())
@@ -91,7 +91,7 @@ func open(t *testing.T, change func(*Options)) *house {
 		t.Fatal(err)
 	}
 	o := Options{
-		Skills: registry.Shared{Registry: reg}, Runners: set, DataRoot: h.data,
+		Skills: manifest.Shared{Registry: reg}, Runners: set, DataRoot: h.data,
 		Log: slog.New(slog.NewJSONHandler(h.log, nil)),
 	}
 	if change != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/host/runner/fakerunner"
 	"openskill/sdk/skill"
 )
@@ -17,9 +17,9 @@ func of(tenant string) skill.Principal {
 }
 
 // ownUploads gives every tenant the skills of the house as its own uploads.
-type ownUploads struct{ registry.Shared }
+type ownUploads struct{ manifest.Shared }
 
-func (u ownUploads) Get(tenant string, id skill.ID, version string) (*registry.Skill, error) {
+func (u ownUploads) Get(tenant string, id skill.ID, version string) (*manifest.Skill, error) {
 	return uploaded{u.Shared, tenant}.Get(tenant, id, version)
 }
 
@@ -39,7 +39,7 @@ func TestSlowCallsOfSomeTenantsLeaveRoomForOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, func(o *Options) {
-				if own, ok := o.Skills.(registry.Shared); ok && c.uploads {
+				if own, ok := o.Skills.(manifest.Shared); ok && c.uploads {
 					o.Skills = ownUploads{own}
 				}
 			})

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/host/runner"
-	"openskill/host/strictjson"
+	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 
@@ -84,14 +84,14 @@ func unfit(v any) string {
 }
 
 // guestDoor is a door and a skill to read outputs with.
-func guestDoor(tb testing.TB) (*Dispatcher, *registry.Skill) {
+func guestDoor(tb testing.TB) (*Dispatcher, *manifest.Skill) {
 	tb.Helper()
 	dir := tb.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "skill.yaml"), []byte(manifest), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "skill.yaml"), []byte(file), 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1}
-	reg, err := registry.Open(registry.Options{Roots: []registry.Root{{Path: dir, Trust: skill.Trusted}}, Defaults: one, Caps: one})
+	reg, err := manifest.Open(manifest.Options{Roots: []manifest.Root{{Path: dir, Trust: skill.Trusted}}, Defaults: one, Caps: one})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func guestDoor(tb testing.TB) (*Dispatcher, *registry.Skill) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	d, err := New(Options{Skills: registry.Shared{Registry: reg}, Runners: set})
+	d, err := New(Options{Skills: manifest.Shared{Registry: reg}, Runners: set})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"openskill/host/grants"
+	"openskill/host/catalogue/manifest"
+	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/dispatch/grants"
 	"openskill/host/internal/gate"
 	"openskill/host/internal/lease"
-	"openskill/host/registry"
-	"openskill/host/registry/schema"
-	"openskill/host/strictjson"
+	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 
@@ -143,7 +143,7 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 		}
 	}
 	err = c.skill.CheckInput(value, steps)
-	if errors.Is(err, registry.ErrSteps) && steps < schema.MaxSteps {
+	if errors.Is(err, manifest.ErrSteps) && steps < schema.MaxSteps {
 		leave, full := heavy()
 		if full != nil {
 			return full
@@ -175,7 +175,7 @@ func (d *Dispatcher) admitted(next handler) handler {
 }
 
 // perMinute is how often a skill may be called; 0: as often as one likes.
-func perMinute(s *registry.Skill) int {
+func perMinute(s *manifest.Skill) int {
 	if s.Descriptor.Cost == nil {
 		return 0
 	}
@@ -297,7 +297,7 @@ func timedOut(after time.Duration) error {
 
 // Grants is what a skill asks and the operator allows: the smaller of both. The error is
 // a *skill.Error.
-func (d *Dispatcher) Grants(s *registry.Skill) (skill.Grants, error) {
+func (d *Dispatcher) Grants(s *manifest.Skill) (skill.Grants, error) {
 	return d.allowed.Load().Grants(d.o.DataRoot, grants.Skill{ID: s.Descriptor.ID, Trust: s.Descriptor.Trust, Owner: s.Owner}, s.Permissions)
 }
 

@@ -10,18 +10,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/host/runner/fakerunner"
 	"openskill/sdk/skill"
 )
 
 // uploaded gives the skills of the house as the uploads of a tenant each.
 type uploaded struct {
-	registry.Shared
+	manifest.Shared
 	owner string
 }
 
-func (u uploaded) Get(tenant string, id skill.ID, version string) (*registry.Skill, error) {
+func (u uploaded) Get(tenant string, id skill.ID, version string) (*manifest.Skill, error) {
 	s, err := u.Shared.Get(tenant, id, version)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (u uploaded) Get(tenant string, id skill.ID, version string) (*registry.Ski
 }
 
 func asUploads(o *Options, owner string) {
-	if own, ok := o.Skills.(registry.Shared); ok {
+	if own, ok := o.Skills.(manifest.Shared); ok {
 		o.Skills = uploaded{own, owner}
 	}
 }
@@ -43,7 +43,7 @@ type notes struct {
 	got []string
 }
 
-func (n *notes) Ended(s *registry.Skill, code skill.Code, lowered bool) {
+func (n *notes) Ended(s *manifest.Skill, code skill.Code, lowered bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.got = append(n.got, fmt.Sprintf("%s/%s %q %v", s.Owner, s.Descriptor.ID, code, lowered))

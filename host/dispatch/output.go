@@ -10,8 +10,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"openskill/host/registry"
-	"openskill/host/strictjson"
+	"openskill/host/catalogue/manifest"
+	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 
@@ -40,7 +40,7 @@ type outcome struct {
 
 // read turns what a run left behind into data or an error. The host's own word
 // (Reply.Code) comes first; only then does what the guest says count.
-func (d *Dispatcher) read(s *registry.Skill, reply *skill.Reply, limits skill.Limits) (outcome, error) {
+func (d *Dispatcher) read(s *manifest.Skill, reply *skill.Reply, limits skill.Limits) (outcome, error) {
 	if reply.Code != "" {
 		return outcome{truncated: reply.Code == skill.OutputLimit}, d.ended(s, reply)
 	}
@@ -109,7 +109,7 @@ func escaped(text []byte) uint64 {
 }
 
 // ended is the error of a run that the host ended.
-func (d *Dispatcher) ended(s *registry.Skill, reply *skill.Reply) error {
+func (d *Dispatcher) ended(s *manifest.Skill, reply *skill.Reply) error {
 	if !reply.Code.Known() || reply.Code == skill.Internal {
 		return fmt.Errorf("the runner ended the run with %q: %s", reply.Code, reply.Message)
 	}
@@ -122,7 +122,7 @@ func (d *Dispatcher) ended(s *registry.Skill, reply *skill.Reply) error {
 
 // exited is the error of a guest that ended badly and said nothing usable. The
 // whole error stays within maxError.
-func (d *Dispatcher) exited(s *registry.Skill, reply *skill.Reply) error {
+func (d *Dispatcher) exited(s *manifest.Skill, reply *skill.Reply) error {
 	details := map[string]any{"exit_code": reply.ExitCode}
 	e := &skill.Error{
 		Op: "dispatch.read", Code: skill.GuestExit, Details: details,
@@ -224,7 +224,7 @@ func reportsError(o map[string]any) bool {
 }
 
 // envelope reads a whole result; raw is its data as it was written.
-func (d *Dispatcher) envelope(s *registry.Skill, raw []byte, o map[string]any) (outcome, error) {
+func (d *Dispatcher) envelope(s *manifest.Skill, raw []byte, o map[string]any) (outcome, error) {
 	invalid := func(what string) (outcome, error) {
 		return outcome{}, &skill.Error{Op: "dispatch.read", Code: skill.InvalidOutput, Message: "the skill's result " + what}
 	}
@@ -261,7 +261,7 @@ func tokensOf(o map[string]any) int {
 }
 
 // data checks the data of a success.
-func (d *Dispatcher) data(s *registry.Skill, raw []byte, value map[string]any) (outcome, error) {
+func (d *Dispatcher) data(s *manifest.Skill, raw []byte, value map[string]any) (outcome, error) {
 	if err := s.CheckOutput(value); err != nil {
 		var e *skill.Error
 		if errors.As(err, &e) {
@@ -285,7 +285,7 @@ var numbers = map[string]skill.Code{
 }
 
 // guestError is a guest's error object with the host's code and status.
-func (d *Dispatcher) guestError(s *registry.Skill, e map[string]any) *skill.ResultError {
+func (d *Dispatcher) guestError(s *manifest.Skill, e map[string]any) *skill.ResultError {
 	details := map[string]any{}
 	if given, ok := e["details"].(map[string]any); ok {
 		details, _ = d.clean(given, s.Folder, 0).(map[string]any)

@@ -9,20 +9,20 @@ import (
 	"strings"
 	"time"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
-// Recorder keeps runs on record; *audit.Log is one. It is safe for concurrent use, and
+// Recorder keeps runs on record; *records.Log is one. It is safe for concurrent use, and
 // its errors are *skill.Error.
 type Recorder interface {
 	// Started writes that a run is about to begin, and returns when that outlives the
 	// process. After an error the run does not begin.
-	Started(ctx context.Context, s *audit.Started, input []byte) error
+	Started(ctx context.Context, s *records.Started, input []byte) error
 	// Finished writes how it ended, once for each Started that gave no error. After an
 	// error the caller is not told the result; the record is still written, as soon as
 	// it can be.
-	Finished(ctx context.Context, of *audit.Started, f *audit.Finished, output []byte) error
+	Finished(ctx context.Context, of *records.Started, f *records.Finished, output []byte) error
 }
 
 // Executions knows the runs under way, and keeps what they leave; *executions.Manager
@@ -30,13 +30,13 @@ type Recorder interface {
 type Executions interface {
 	// Track makes a run known that is on record and about to begin. It runs with the
 	// context, and done is called when it has ended.
-	Track(ctx context.Context, s *audit.Started) (run context.Context, done func())
+	Track(ctx context.Context, s *records.Started) (run context.Context, done func())
 	// Keep is called before a run that left artifacts is on record as finished. It sets the
 	// URL of those that it keeps.
-	Keep(ctx context.Context, of *audit.Started, artifacts []skill.Artifact) error
+	Keep(ctx context.Context, of *records.Started, artifacts []skill.Artifact) error
 	// KeepLogs is called before a run that wrote to standard error is on record as finished;
 	// text gives the end of that.
-	KeepLogs(ctx context.Context, of *audit.Started, failed bool, text func() string)
+	KeepLogs(ctx context.Context, of *records.Started, failed bool, text func() string)
 }
 
 // Quotas bound what principals and tenants may use; *quota.Quotas is one.
@@ -118,9 +118,9 @@ func codeOf(err error) string {
 }
 
 // starts is what is known of a call before it runs.
-func (d *Dispatcher) starts(c *call) *audit.Started {
+func (d *Dispatcher) starts(c *call) *records.Started {
 	k := &c.skill.Descriptor
-	s := &audit.Started{
+	s := &records.Started{
 		ExecutionID: c.executionID, Tenant: c.principal.Tenant, Principal: c.principal.ID, PrincipalType: c.principal.Type, Key: c.principal.Key,
 		TraceID: string(c.request.TraceID), Session: c.request.Turn.Session, Iteration: c.request.Turn.Iteration,
 		Skill: string(k.ID), Version: k.Version, Digest: k.Digest, Owner: c.skill.Owner,
@@ -160,26 +160,26 @@ func given(c *call) []byte {
 // finished puts the end of a run on record.
 func (d *Dispatcher) finished(ctx context.Context, c *call, err error) error {
 	r := d.result(c, err)
-	f := &audit.Finished{
-		ExecutionID: c.executionID, Status: audit.Success, Runner: r.Meta.Runner, Fuel: r.Meta.FuelUsed, MemoryPeak: r.Meta.MemoryPeakBytes,
+	f := &records.Finished{
+		ExecutionID: c.executionID, Status: records.Success, Runner: r.Meta.Runner, Fuel: r.Meta.FuelUsed, MemoryPeak: r.Meta.MemoryPeakBytes,
 		DurationMS: r.Meta.LatencyMS, Tokens: c.request.Turn.Tokens, Reported: c.outcome.tokens, Time: d.now(),
 	}
 	if r.Error != nil {
 		f.Status, f.Code, f.Message = statusOf(r.Error.Code), r.Error.Code, words(r.Error, err)
 	}
 	for _, a := range r.Meta.Artifacts {
-		f.Artifacts = append(f.Artifacts, audit.ArtifactInfo{Name: a.Name, Size: a.Size, SHA256: sum(a.Data)})
+		f.Artifacts = append(f.Artifacts, records.ArtifactInfo{Name: a.Name, Size: a.Size, SHA256: sum(a.Data)})
 	}
 	var unkept error
 	if d.o.Executions != nil && len(r.Meta.Artifacts) > 0 {
 		if unkept = d.o.Executions.Keep(ctx, c.started, r.Meta.Artifacts); unkept != nil {
-			f.Status, f.Code, f.Message, f.Artifacts = audit.Failed, skill.CodeOf(unkept), "the artifacts could not be stored", nil
+			f.Status, f.Code, f.Message, f.Artifacts = records.Failed, skill.CodeOf(unkept), "the artifacts could not be stored", nil
 		} else {
 			c.reply.Artifacts = r.Meta.Artifacts // which say where they are
 		}
 	}
 	if d.o.Executions != nil && c.reply != nil && len(c.reply.Stderr) > 0 {
-		d.o.Executions.KeepLogs(ctx, c.started, f.Status != audit.Success, func() string { return d.lines(c.reply.Stderr, c.skill.Folder) })
+		d.o.Executions.KeepLogs(ctx, c.started, f.Status != records.Success, func() string { return d.lines(c.reply.Stderr, c.skill.Folder) })
 	}
 	if err := d.o.Recorder.Finished(ctx, c.started, f, r.Data); err != nil {
 		return err
@@ -194,12 +194,12 @@ func sum(data []byte) string {
 
 // statusOf is decided by codes that only the host can give: what a guest reports has
 // other ones.
-func statusOf(code skill.Code) audit.Status {
+func statusOf(code skill.Code) records.Status {
 	switch code { //nolint:exhaustive // all others failed
 	case skill.Timeout:
-		return audit.TimedOut
+		return records.TimedOut
 	case skill.Cancelled, skill.Unauthorized: // of a run, the end of its caller's credentials
-		return audit.Terminated
+		return records.Terminated
 	}
-	return audit.Failed
+	return records.Failed
 }

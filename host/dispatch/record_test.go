@@ -12,8 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"openskill/host/audit"
-	"openskill/host/replay"
+	"openskill/host/records"
+	"openskill/host/records/replay"
 	"openskill/host/runner/fakerunner"
 	"openskill/sdk/skill"
 )
@@ -21,14 +21,14 @@ import (
 // book is a record in memory, which can fail.
 type book struct {
 	mu              sync.Mutex
-	started         []audit.Started
-	finished        []audit.Finished
+	started         []records.Started
+	finished        []records.Finished
 	inputs, outputs []string
 	failStart       error
 	failEnd         error
 }
 
-func (b *book) Started(_ context.Context, s *audit.Started, input []byte) error {
+func (b *book) Started(_ context.Context, s *records.Started, input []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.failStart != nil {
@@ -38,7 +38,7 @@ func (b *book) Started(_ context.Context, s *audit.Started, input []byte) error 
 	return nil
 }
 
-func (b *book) Finished(ctx context.Context, of *audit.Started, f *audit.Finished, output []byte) error {
+func (b *book) Finished(ctx context.Context, of *records.Started, f *records.Finished, output []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if ctx.Err() != nil || of.ExecutionID != f.ExecutionID {
@@ -139,7 +139,7 @@ func TestRunsAreOnRecord(t *testing.T) {
 	if want := time.Date(2026, 1, 2, 2, 4, 5, 123456000, time.UTC); s.Time != want || f.Time != want {
 		t.Errorf("%v, %v", s.Time, f.Time)
 	}
-	if f.Status != audit.Success || f.Code != "" || f.Message != "" || f.Runner != skill.WasmWASI || f.Tokens != 17 {
+	if f.Status != records.Success || f.Code != "" || f.Message != "" || f.Runner != skill.WasmWASI || f.Tokens != 17 {
 		t.Errorf("%+v", f)
 	}
 	if b.inputs[0] != `{"numbers": [1, 3]}` || b.outputs[0] != `{"mean": 2}` {
@@ -153,26 +153,26 @@ func TestEveryEndIsOnRecord(t *testing.T) {
 	secret := "hunter2"
 	for name, tc := range map[string]struct {
 		answer func(context.Context, *skill.Call) (*skill.Reply, error)
-		status audit.Status
+		status records.Status
 		code   skill.Code
 	}{
 		"time ran out": {func(context.Context, *skill.Call) (*skill.Reply, error) {
 			return &skill.Reply{Code: skill.Timeout}, nil
-		}, audit.TimedOut, skill.Timeout},
+		}, records.TimedOut, skill.Timeout},
 		"out of fuel": {func(context.Context, *skill.Call) (*skill.Reply, error) {
 			return &skill.Reply{Code: skill.FuelExhausted}, nil
-		}, audit.Failed, skill.FuelExhausted},
-		"it failed":   {func(context.Context, *skill.Call) (*skill.Reply, error) { return nil, errors.New(secret) }, audit.Failed, skill.Internal},
-		"it panicked": {func(context.Context, *skill.Call) (*skill.Reply, error) { panic(secret) }, audit.Failed, skill.Internal},
+		}, records.Failed, skill.FuelExhausted},
+		"it failed":   {func(context.Context, *skill.Call) (*skill.Reply, error) { return nil, errors.New(secret) }, records.Failed, skill.Internal},
+		"it panicked": {func(context.Context, *skill.Call) (*skill.Reply, error) { panic(secret) }, records.Failed, skill.Internal},
 		"its own error": {func(context.Context, *skill.Call) (*skill.Reply, error) {
 			return fakerunner.Prints(`{"success": false, "error": {"code": "TIMEOUT", "message": "hunter2"}}`), nil
-		}, audit.Failed, skill.ToolInvocationError},
+		}, records.Failed, skill.ToolInvocationError},
 		"it says cancel": {func(context.Context, *skill.Call) (*skill.Reply, error) {
 			return fakerunner.Prints(`{"success": false, "error": {"code": "CANCELLED", "message": "x"}}`), nil
-		}, audit.Failed, skill.ToolInvocationError},
+		}, records.Failed, skill.ToolInvocationError},
 		"exit": {func(context.Context, *skill.Call) (*skill.Reply, error) {
 			return &skill.Reply{ExitCode: 3, Stderr: []byte(secret)}, nil
-		}, audit.Failed, skill.GuestExit},
+		}, records.Failed, skill.GuestExit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b book
@@ -200,7 +200,7 @@ func TestEveryEndIsOnRecord(t *testing.T) {
 			return &skill.Reply{Code: skill.Cancelled}, nil
 		}
 		h.Invoke(ctx, skill.Local(), ask("stats", "{}"))
-		if len(b.finished) != 1 || b.finished[0].Status != audit.Terminated || b.finished[0].Code != skill.Cancelled {
+		if len(b.finished) != 1 || b.finished[0].Status != records.Terminated || b.finished[0].Code != skill.Cancelled {
 			t.Errorf("%+v", b.finished)
 		}
 	})
@@ -271,12 +271,12 @@ type attic struct {
 	fail    error
 }
 
-func (a *attic) Track(ctx context.Context, s *audit.Started) (context.Context, func()) {
+func (a *attic) Track(ctx context.Context, s *records.Started) (context.Context, func()) {
 	a.running = append(a.running, s.ExecutionID)
 	return ctx, func() { a.running = slices.DeleteFunc(a.running, func(id string) bool { return id == s.ExecutionID }) }
 }
 
-func (a *attic) Keep(_ context.Context, of *audit.Started, list []skill.Artifact) error {
+func (a *attic) Keep(_ context.Context, of *records.Started, list []skill.Artifact) error {
 	for i, f := range list {
 		a.kept = append(a.kept, of.Tenant+"/"+f.Name)
 		list[i].URL = "/" + f.Name
@@ -284,7 +284,7 @@ func (a *attic) Keep(_ context.Context, of *audit.Started, list []skill.Artifact
 	return a.fail
 }
 
-func (a *attic) KeepLogs(_ context.Context, of *audit.Started, failed bool, text func() string) {
+func (a *attic) KeepLogs(_ context.Context, of *records.Started, failed bool, text func() string) {
 	word := of.Tenant + " ended: "
 	if failed {
 		word = of.Tenant + " failed: "
@@ -353,7 +353,7 @@ func TestArtifactsAreKept(t *testing.T) {
 	}
 	a.fail = &skill.Error{Op: "test", Code: skill.AuditUnavailable, Message: "full"}
 	r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}"))
-	if f := b.finished[1]; r.Success || r.Error.Code != skill.AuditUnavailable || r.Meta.Artifacts[0].URL != "" || f.Status != audit.Failed || f.Artifacts != nil {
+	if f := b.finished[1]; r.Success || r.Error.Code != skill.AuditUnavailable || r.Meta.Artifacts[0].URL != "" || f.Status != records.Failed || f.Artifacts != nil {
 		t.Errorf("%+v, %+v", r.Error, f)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"openskill/host/replay"
+	"openskill/host/records/replay"
 	"openskill/sdk/skill"
 )
 

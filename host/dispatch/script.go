@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -14,7 +14,7 @@ import (
 type Scripts interface {
 	// Script finds one as a skill whose target is the script. Its version may be "". The
 	// error is a *skill.Error.
-	Script(ctx context.Context, p skill.Principal, name, script string) (*registry.Skill, error)
+	Script(ctx context.Context, p skill.Principal, name, script string) (*manifest.Skill, error)
 }
 
 // The most that the command line of a script may have.
@@ -135,7 +135,7 @@ func (d *Dispatcher) approved(next handler) handler {
 }
 
 // printed is what a script's run came to.
-func (d *Dispatcher) printed(s *registry.Skill, reply *skill.Reply, limits skill.Limits) (outcome, error) {
+func (d *Dispatcher) printed(s *manifest.Skill, reply *skill.Reply, limits skill.Limits) (outcome, error) {
 	switch {
 	case reply.Code != "":
 		return outcome{truncated: reply.Code == skill.OutputLimit}, d.ended(s, reply)
@@ -154,7 +154,7 @@ func (d *Dispatcher) printed(s *registry.Skill, reply *skill.Reply, limits skill
 
 // scriptExited is the error of a script that ended with an exit code: its own words
 // are what a model can mend its call by. The whole error stays within maxError.
-func (d *Dispatcher) scriptExited(s *registry.Skill, reply *skill.Reply) error {
+func (d *Dispatcher) scriptExited(s *manifest.Skill, reply *skill.Reply) error {
 	e := &skill.Error{
 		Op: "dispatch.printed", Code: skill.GuestExit, Details: map[string]any{"exit_code": reply.ExitCode},
 		Err: logError(fmt.Sprintf("the script exited with code %d", reply.ExitCode)),

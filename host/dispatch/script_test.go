@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 	"openskill/host/runner/fakerunner"
 	"openskill/sdk/skill"
 )
 
 // found gives the same script for every name but "nobody".
-type found struct{ *registry.Skill }
+type found struct{ *manifest.Skill }
 
-func (f found) Script(_ context.Context, _ skill.Principal, name, _ string) (*registry.Skill, error) {
+func (f found) Script(_ context.Context, _ skill.Principal, name, _ string) (*manifest.Skill, error) {
 	if name == "nobody" {
 		return nil, &skill.Error{Op: "test", Code: skill.NotFound, Message: "there is no such skill"}
 	}
@@ -26,7 +26,7 @@ func withScripts(t *testing.T, change func(*Options)) *house {
 	t.Helper()
 	limits := skill.LimitsJSON{TimeoutMS: 1000, MemoryMB: 64, Fuel: 1000, OutputKB: 1, ScratchMB: 1}.Limits()
 	return open(t, func(o *Options) {
-		o.Scripts = found{&registry.Skill{
+		o.Scripts = found{&manifest.Skill{
 			Descriptor: skill.Descriptor{ID: "greeter", Digest: "sha256:1", Trust: skill.Trusted, Enabled: true},
 			Folder:     "/srv/skills/greeter", Limits: limits, Primary: skill.Target{Kind: skill.WasmPython, Entry: "scripts/greet.py"},
 		}}
@@ -119,12 +119,12 @@ func TestScriptRefused(t *testing.T) {
 		"standard input":       {skill.Local(), input, nil, skill.PayloadTooLarge},
 		"no room":              {skill.Local(), greet(), func(o *Options) { o.Global, o.Queue = 1, -1 }, ""},
 		"not approved": {skill.Local(), greet(), func(o *Options) {
-			o.Approve = func(context.Context, skill.Principal, *registry.Skill, *skill.ScriptRequest) error {
+			o.Approve = func(context.Context, skill.Principal, *manifest.Skill, *skill.ScriptRequest) error {
 				return &skill.Error{Code: skill.Forbidden, Message: "ask first"}
 			}
 		}, skill.Forbidden},
 		"the approval panicked": {skill.Local(), greet(), func(o *Options) {
-			o.Approve = func(context.Context, skill.Principal, *registry.Skill, *skill.ScriptRequest) error { panic("x") }
+			o.Approve = func(context.Context, skill.Principal, *manifest.Skill, *skill.ScriptRequest) error { panic("x") }
 		}, skill.Internal},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"openskill/host/worker"
+	"openskill/host/workers"
 	"openskill/plugins/extism"
 	"openskill/plugins/javascript"
 	"openskill/plugins/python"
@@ -22,8 +22,8 @@ import (
 
 // All makes the front of every runner of plugins/all.Sandboxed. state is the folder of the
 // host, and modules are those that it has compiled.
-func All(state string, modules *worker.Modules) []worker.Front {
-	return []worker.Front{
+func All(state string, modules *workers.Modules) []workers.Front {
+	return []workers.Front{
 		&wasiFront{wasi.New(nil, nil)},
 		&jsFront{javascript.New(nil, nil)},
 		newPythonFront(state, modules),
@@ -42,7 +42,7 @@ func (f *wasiFront) AvailableWith(context.Context, []string) error    { return n
 
 // Source is the entry of the call itself, if that has the digest: a worker is believed
 // no other.
-func (f *wasiFront) Source(call *skill.Call, digest string) (*worker.Source, string, error) {
+func (f *wasiFront) Source(call *skill.Call, digest string) (*workers.Source, string, error) {
 	return entrySource(call, call.Entry, digest, nil)
 }
 
@@ -55,13 +55,13 @@ func (f *extismFront) ReadyWith(folder, entry string, _ []string) error {
 func (f *extismFront) AvailableWith(context.Context, []string) error { return nil }
 
 // Source is the module that is made of the entry of the call itself.
-func (f *extismFront) Source(call *skill.Call, digest string) (*worker.Source, string, error) {
+func (f *extismFront) Source(call *skill.Call, digest string) (*workers.Source, string, error) {
 	file, function := extism.Split(call.Entry)
 	return entrySource(call, file, digest, func(module []byte) ([]byte, error) { return extism.Command(module, function) })
 }
 
 // entrySource gives the module of a file, or what is made of it, if that has the digest.
-func entrySource(call *skill.Call, name, digest string, made func(module []byte) ([]byte, error)) (*worker.Source, string, error) {
+func entrySource(call *skill.Call, name, digest string, made func(module []byte) ([]byte, error)) (*workers.Source, string, error) {
 	if call.Folder == "" {
 		return nil, "", nil
 	}
@@ -87,7 +87,7 @@ func entrySource(call *skill.Call, name, digest string, made func(module []byte)
 	if own := wasm.Digest(module); own != digest {
 		return nil, "", &skill.Error{Op: "host.Source", Code: skill.Conflict, Subject: string(call.SkillID), Message: "the module was changed while the call began; call again"}
 	}
-	return &worker.Source{Tenant: call.Tenant, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil }}, digest, nil
+	return &workers.Source{Tenant: call.Tenant, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil }}, digest, nil
 }
 
 // jsFront is wasm:javascript in the host.
@@ -103,13 +103,13 @@ var quickjs = sync.OnceValues(func() ([]byte, error) {
 })
 
 // Source is the one module that runs scripts.
-func (f *jsFront) Source(_ *skill.Call, digest string) (*worker.Source, string, error) {
+func (f *jsFront) Source(_ *skill.Call, digest string) (*workers.Source, string, error) {
 	module, err := quickjs()
 	if err != nil {
 		return nil, "", err
 	}
 	if own := wasm.Digest(module); digest == "" || digest == own {
-		return &worker.Source{Trusted: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil }}, own, nil
+		return &workers.Source{Trusted: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil }}, own, nil
 	}
 	return nil, "", nil
 }
@@ -117,16 +117,16 @@ func (f *jsFront) Source(_ *skill.Call, digest string) (*worker.Source, string, 
 // pythonFront is wasm:python in the host.
 type pythonFront struct{ *python.Front }
 
-func newPythonFront(state string, m *worker.Modules) *pythonFront {
+func newPythonFront(state string, m *workers.Modules) *pythonFront {
 	return &pythonFront{python.NewFront(state, func(digest string) bool { return m.Has(digest, true) })}
 }
 
 // Source is the module of a runtime, any that is installed: what a script imports, its
 // worker has read.
-func (f *pythonFront) Source(call *skill.Call, digest string) (*worker.Source, string, error) {
+func (f *pythonFront) Source(call *skill.Call, digest string) (*workers.Source, string, error) {
 	of, open, err := f.Module(call.Requires, digest)
 	if err != nil || of == "" {
 		return nil, "", err
 	}
-	return &worker.Source{Trusted: true, Open: open}, of, nil
+	return &workers.Source{Trusted: true, Open: open}, of, nil
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"openskill/host/audit"
+	"openskill/host/agent/llm"
 	"openskill/host/dispatch"
-	"openskill/host/llm"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -30,14 +30,14 @@ type recorder struct {
 	next dispatch.Recorder
 }
 
-func (r *recorder) Started(ctx context.Context, s *audit.Started, input []byte) error {
+func (r *recorder) Started(ctx context.Context, s *records.Started, input []byte) error {
 	began := time.Now()
 	err := r.next.Started(ctx, s, input)
 	r.ended(started, began, err)
 	return err
 }
 
-func (r *recorder) Finished(ctx context.Context, of *audit.Started, f *audit.Finished, output []byte) error {
+func (r *recorder) Finished(ctx context.Context, of *records.Started, f *records.Finished, output []byte) error {
 	began := time.Now()
 	err := r.next.Finished(ctx, of, f, output)
 	r.ended(finished, began, err)

@@ -16,10 +16,10 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"openskill/host/audit"
+	"openskill/host/agent/llm"
 	"openskill/host/dispatch"
-	"openskill/host/llm"
 	"openskill/host/metrics"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -173,8 +173,8 @@ func everything(t testing.TB) *metrics.Metrics {
 // failing is every part that stands behind a Metrics, and does not work.
 type failing struct{}
 
-func (failing) Started(context.Context, *audit.Started, []byte) error { return nil }
-func (failing) Finished(context.Context, *audit.Started, *audit.Finished, []byte) error {
+func (failing) Started(context.Context, *records.Started, []byte) error { return nil }
+func (failing) Finished(context.Context, *records.Started, *records.Finished, []byte) error {
 	return &skill.Error{Code: skill.AuditUnavailable}
 }
 

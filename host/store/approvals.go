@@ -8,7 +8,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"openskill/host/approval"
+	"openskill/host/dispatch/approval"
 )
 
 // Approvals is where it is kept what people allowed scripts.

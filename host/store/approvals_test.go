@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/approval"
+	"openskill/host/dispatch/approval"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"

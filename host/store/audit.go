@@ -11,7 +11,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -21,25 +21,25 @@ import (
 // (NUL, not UTF-8, too long), and what is read is the text as JSON has it all the same.
 // JSON of inputs and outputs is read as equal JSON, not byte for byte; the records have
 // every byte as it was hashed.
-func (d *DB) Audit() audit.Store { return &d.audit }
+func (d *DB) Audit() records.Store { return &d.audit }
 
-// auditStore implements [audit.Store]: audit_append.go writes, this file reads.
+// auditStore implements [records.Store]: audit_append.go writes, this file reads.
 type auditStore struct {
 	db   *DB
 	lite lite
 }
 
-// Tenants implements [audit.Store].
-func (a *auditStore) Tenants(ctx context.Context) ([]audit.Head, error) {
+// Tenants implements [records.Store].
+func (a *auditStore) Tenants(ctx context.Context) ([]records.Head, error) {
 	rows, err := a.db.read.QueryContext(ctx, "SELECT tenant, first, prev, last, last_hash FROM audit_heads WHERE last > 0 ORDER BY tenant")
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(rows *sql.Rows) (audit.Head, error) { return scanHead(rows) })
+	return collect(rows, func(rows *sql.Rows) (records.Head, error) { return scanHead(rows) })
 }
 
-// Shown implements [audit.Store].
-func (a *auditStore) Shown(ctx context.Context, tenant string) ([]audit.Shown, error) {
+// Shown implements [records.Store].
+func (a *auditStore) Shown(ctx context.Context, tenant string) ([]records.Shown, error) {
 	if plain(tenant) != tenant {
 		return nil, nil // there is none
 	}
@@ -55,14 +55,14 @@ func (a *auditStore) Shown(ctx context.Context, tenant string) ([]audit.Shown, e
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(rows *sql.Rows) (s audit.Shown, err error) {
+	return collect(rows, func(rows *sql.Rows) (s records.Shown, err error) {
 		s.Head, err = scanHead(rows, &s.Ended)
 		return s, err
 	})
 }
 
 // scanHead reads a head. Numbers that none can have, of somebody who has the database, are 0.
-func scanHead(rows *sql.Rows, more ...any) (h audit.Head, err error) {
+func scanHead(rows *sql.Rows, more ...any) (h records.Head, err error) {
 	var first, last int64
 	err = rows.Scan(append([]any{&h.Tenant, &first, &h.Prev, &last, &h.LastHash}, more...)...)
 	h.First, h.Last = uint64(max(first, 0)), uint64(max(last, 0)) // not negative
@@ -71,8 +71,8 @@ func scanHead(rows *sql.Rows, more ...any) (h audit.Head, err error) {
 
 var recordColumns = []string{"tenant", "seq", "kind", "execution_id", "time", "body", "prev", "hash"}
 
-// Records implements [audit.Store].
-func (a *auditStore) Records(ctx context.Context, tenant string, from uint64, limit int) ([]audit.Record, error) {
+// Records implements [records.Store].
+func (a *auditStore) Records(ctx context.Context, tenant string, from uint64, limit int) ([]records.Record, error) {
 	if limit <= 0 || from > 1<<62 || plain(tenant) != tenant {
 		return nil, nil
 	}
@@ -82,7 +82,7 @@ func (a *auditStore) Records(ctx context.Context, tenant string, from uint64, li
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(rows *sql.Rows) (r audit.Record, err error) {
+	return collect(rows, func(rows *sql.Rows) (r records.Record, err error) {
 		var when stamp
 		var body []byte
 		l := &lax{names: recordColumns} // what is left zero is not what was hashed
@@ -113,11 +113,11 @@ func collectUntil[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error), enough
 	return out, rows.Err()
 }
 
-// Execution implements [audit.Store].
-func (a *auditStore) Execution(ctx context.Context, tenant, id string) (*audit.Execution, error) {
+// Execution implements [records.Store].
+func (a *auditStore) Execution(ctx context.Context, tenant, id string) (*records.Execution, error) {
 	// No tenant has such a name, and one that comes closest is another one.
 	if !isUUID(id) || plain(tenant) != tenant {
-		return nil, audit.ErrNotFound
+		return nil, records.ErrNotFound
 	}
 	choose := func(q *bun.SelectQuery) *bun.SelectQuery {
 		q = q.Where("id = ?", lower(id))
@@ -134,12 +134,12 @@ func (a *auditStore) Execution(ctx context.Context, tenant, id string) (*audit.E
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, audit.ErrNotFound
+		return nil, records.ErrNotFound
 	}
 	return found[0], nil
 }
 
-func (a *auditStore) running(ctx context.Context, choose func(*bun.SelectQuery) *bun.SelectQuery) ([]*audit.Execution, error) {
+func (a *auditStore) running(ctx context.Context, choose func(*bun.SelectQuery) *bun.SelectQuery) ([]*records.Execution, error) {
 	rows, err := choose(a.db.read.NewSelect().TableExpr("running_executions").Column(runningColumns...)).Rows(ctx)
 	if err != nil {
 		return nil, err
@@ -148,13 +148,13 @@ func (a *auditStore) running(ctx context.Context, choose func(*bun.SelectQuery) 
 }
 
 // logs gives executions that ended; full says that it left off, as they are large.
-func (a *auditStore) logs(ctx context.Context, table string, choose func(*bun.SelectQuery) *bun.SelectQuery) (found []*audit.Execution, full bool, err error) {
+func (a *auditStore) logs(ctx context.Context, table string, choose func(*bun.SelectQuery) *bun.SelectQuery) (found []*records.Execution, full bool, err error) {
 	rows, err := choose(a.db.read.NewSelect().TableExpr(table).Column(logColumns...)).Rows(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	size := 0
-	found, err = collectUntil(rows, scanLog, func(e *audit.Execution) bool {
+	found, err = collectUntil(rows, scanLog, func(e *records.Execution) bool {
 		size += len(e.Input.JSON) + len(e.Finished.Output.JSON)
 		full = size > mostPage
 		return full
@@ -165,10 +165,10 @@ func (a *auditStore) logs(ctx context.Context, table string, choose func(*bun.Se
 // mostPage is how many bytes of inputs and outputs end a page before its limit does.
 const mostPage = 8 << 20
 
-// Executions implements [audit.Store]. An execution that ends between the two questions
+// Executions implements [records.Store]. An execution that ends between the two questions
 // is in both answers; its log counts. A page of large inputs and outputs is shorter than
 // its limit.
-func (a *auditStore) Executions(ctx context.Context, q audit.Query) ([]*audit.Execution, string, error) {
+func (a *auditStore) Executions(ctx context.Context, q records.Query) ([]*records.Execution, string, error) {
 	limit := min(max(q.Limit, 1), 1000)
 	var after mark
 	if q.Cursor != "" {
@@ -183,21 +183,21 @@ func (a *auditStore) Executions(ctx context.Context, q audit.Query) ([]*audit.Ex
 	choose := func(s *bun.SelectQuery) *bun.SelectQuery {
 		return a.chosen(s, &q, after).OrderExpr("created_at DESC, id DESC").Limit(int64(limit) + 1)
 	}
-	var running, logs []*audit.Execution
+	var running, logs []*records.Execution
 	var full bool
 	var err error
-	if (q.Status == "" || q.Status == audit.Running) && q.Code == "" {
+	if (q.Status == "" || q.Status == records.Running) && q.Code == "" {
 		if running, err = a.running(ctx, choose); err != nil {
 			return nil, "", err
 		}
 	}
-	if q.Status != audit.Running {
+	if q.Status != records.Running {
 		logs, full, err = a.logs(ctx, a.logsBy(&q), func(s *bun.SelectQuery) *bun.SelectQuery { return chosenEnded(choose(s), &q) })
 		if err != nil {
 			return nil, "", err
 		}
 	}
-	var last *audit.Execution
+	var last *records.Execution
 	if full { // what comes after the last one that was read is not known
 		last = logs[len(logs)-1]
 	}
@@ -223,7 +223,7 @@ var (
 var uuids = strings.NewReplacer("x", "[0-9a-f]").Replace("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
 
 // chosen is what both tables are asked.
-func (a *auditStore) chosen(s *bun.SelectQuery, q *audit.Query, after mark) *bun.SelectQuery {
+func (a *auditStore) chosen(s *bun.SelectQuery, q *records.Query, after mark) *bun.SelectQuery {
 	for _, w := range []struct{ column, value string }{
 		{"tenant", q.Tenant},
 		{"principal_id", fit(q.Principal, mostPrincipal)},
@@ -263,7 +263,7 @@ func ceil(t time.Time) stamp {
 }
 
 // chosenEnded is what the table of executions that ended is asked besides.
-func chosenEnded(s *bun.SelectQuery, q *audit.Query) *bun.SelectQuery {
+func chosenEnded(s *bun.SelectQuery, q *records.Query) *bun.SelectQuery {
 	if q.Status != "" {
 		s = s.Where("status = ?", plain(string(q.Status)))
 	}
@@ -276,7 +276,7 @@ func chosenEnded(s *bun.SelectQuery, q *audit.Query) *bun.SelectQuery {
 // logsBy names the table, and on SQLite the index, that answers q. PostgreSQL chooses by
 // what it counted. SQLite has counted nothing, and would sooner walk through all rows of
 // a tenant in their order than sort the few that are asked for.
-func (a *auditStore) logsBy(q *audit.Query) string {
+func (a *auditStore) logsBy(q *records.Query) string {
 	const table = "execution_logs"
 	if a.db.postgres() {
 		return table
@@ -306,7 +306,7 @@ func (a *auditStore) logsBy(q *audit.Query) string {
 }
 
 // merge gives the executions of both lists in their order, each once.
-func merge(running, logs []*audit.Execution) []*audit.Execution {
+func merge(running, logs []*records.Execution) []*records.Execution {
 	over := make(map[string]bool, len(logs))
 	for _, e := range logs {
 		over[lower(e.ExecutionID)] = true
@@ -318,7 +318,7 @@ func merge(running, logs []*audit.Execution) []*audit.Execution {
 		}
 	}
 	if len(page) > len(logs) {
-		slices.SortStableFunc(page, func(a, b *audit.Execution) int {
+		slices.SortStableFunc(page, func(a, b *records.Execution) int {
 			if c := at(b.Started.Time).Compare(at(a.Started.Time).Time); c != 0 {
 				return c
 			}
@@ -356,8 +356,8 @@ func parseCursor(op, cursor string) (mark, error) {
 	}
 }
 
-// Changes implements [audit.Store].
-func (a *auditStore) Changes(ctx context.Context, q audit.ChangeQuery) ([]audit.Change, error) {
+// Changes implements [records.Store].
+func (a *auditStore) Changes(ctx context.Context, q records.ChangeQuery) ([]records.Change, error) {
 	if plain(q.Tenant) != q.Tenant {
 		return nil, nil // there is none
 	}
@@ -378,10 +378,10 @@ func (a *auditStore) Changes(ctx context.Context, q audit.ChangeQuery) ([]audit.
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(rows *sql.Rows) (c audit.Change, err error) {
+	return collect(rows, func(rows *sql.Rows) (c records.Change, err error) {
 		var body []byte
 		var when stamp
-		l, of := &lax{names: []string{"tenant", "execution_id", "time", "body"}}, audit.Change{Action: "damaged", Subject: "the record cannot be read; see openskill audit verify"}
+		l, of := &lax{names: []string{"tenant", "execution_id", "time", "body"}}, records.Change{Action: "damaged", Subject: "the record cannot be read; see openskill audit verify"}
 		if err := rows.Scan(laxly(l, &of.Tenant), laxly(l, &of.ID), laxly(l, &when), laxly(l, &body)); err != nil {
 			return c, err
 		}
@@ -397,7 +397,7 @@ func (a *auditStore) Changes(ctx context.Context, q audit.ChangeQuery) ([]audit.
 // no more than one that is not there.
 const forgotten = 24 * time.Hour
 
-// Alive implements [audit.Store].
+// Alive implements [records.Store].
 func (a *auditStore) Alive(ctx context.Context, instance string) (time.Time, error) {
 	var now stamp
 	err := a.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
@@ -415,7 +415,7 @@ func (a *auditStore) Alive(ctx context.Context, instance string) (time.Time, err
 	return now.Time, err
 }
 
-// Gone implements [audit.Store].
+// Gone implements [records.Store].
 func (a *auditStore) Gone(ctx context.Context, instance string) error {
 	return again(ctx, func() error {
 		_, err := a.db.write.ExecContext(ctx, "DELETE FROM instances WHERE id = ?", fit(instance, mostWord))
@@ -423,8 +423,8 @@ func (a *auditStore) Gone(ctx context.Context, instance string) error {
 	})
 }
 
-// Orphans implements [audit.Store].
-func (a *auditStore) Orphans(ctx context.Context, silent time.Duration, limit int) ([]*audit.Started, error) {
+// Orphans implements [records.Store].
+func (a *auditStore) Orphans(ctx context.Context, silent time.Duration, limit int) ([]*records.Started, error) {
 	now, err := a.db.clock(ctx, a.db.read)
 	if err != nil {
 		return nil, err
@@ -434,7 +434,7 @@ func (a *auditStore) Orphans(ctx context.Context, silent time.Duration, limit in
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(rows *sql.Rows) (*audit.Started, error) {
+	return collect(rows, func(rows *sql.Rows) (*records.Started, error) {
 		e, err := scanRunning(rows)
 		if err != nil {
 			return nil, err

@@ -10,11 +10,11 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 )
 
-// Append implements [audit.Store]. An entry that was left out has Seq 0 afterwards.
-func (a *auditStore) Append(ctx context.Context, entries []*audit.Entry) error {
+// Append implements [records.Store]. An entry that was left out has Seq 0 afterwards.
+func (a *auditStore) Append(ctx context.Context, entries []*records.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -59,7 +59,7 @@ func unreachable(err error) bool {
 // known is what the database has of the tenants and executions of a batch. A tenant without
 // a head is left out.
 type known struct {
-	heads map[string]*audit.Head
+	heads map[string]*records.Head
 	phase map[string]phase
 }
 
@@ -77,19 +77,19 @@ type batch [statementCount][][]any
 func (b *batch) add(s statement, row ...any) { b[s] = append(b[s], row) }
 
 // link chains the entries to their tenants' records and says what is to be written.
-func link(entries []*audit.Entry, k *known, most int64) (*batch, error) {
+func link(entries []*records.Entry, k *known, most int64) (*batch, error) {
 	b := &batch{}
 	begins := map[string]int{} // executions that begin in this batch, with their places in it
 	moved := map[string]bool{}
 	for _, e := range entries {
 		id := lower(e.ExecutionID)
 		if k.heads[e.Tenant] == nil {
-			e.Seq, e.Prev, e.Hash, e.Left = 0, "", "", audit.ErrHeld
+			e.Seq, e.Prev, e.Hash, e.Left = 0, "", "", records.ErrHeld
 			continue
 		}
 		e.Seq, e.Prev, e.Hash, e.Left = 0, "", "", nil
 		if e.Own && k.heads[e.Tenant].Bytes >= most+most/16 {
-			e.Left = audit.ErrFull
+			e.Left = records.ErrFull
 			continue
 		}
 		if e.Change != nil { // written twice where it is open whether it was written, with one id
@@ -101,7 +101,7 @@ func link(entries []*audit.Entry, k *known, most int64) (*batch, error) {
 			continue // it was written before
 		}
 		if e.Started != nil && k.heads[e.Tenant].Bytes >= most { // what began may end, and what is changed is on record
-			e.Left = audit.ErrFull
+			e.Left = records.ErrFull
 			continue
 		}
 		if e.Started != nil {
@@ -131,21 +131,21 @@ func link(entries []*audit.Entry, k *known, most int64) (*batch, error) {
 }
 
 // next makes r the last record of h.
-func (b *batch) next(h *audit.Head, r *audit.Record) {
+func (b *batch) next(h *records.Head, r *records.Record) {
 	r.Seq = h.Last + 1
-	audit.Link(h.LastHash, r)
+	records.Link(h.LastHash, r)
 	h.Last, h.LastHash = r.Seq, r.Hash
-	h.Bytes += audit.RecordSize(len(r.Body))
+	h.Bytes += records.RecordSize(len(r.Body))
 	b.add(insertRecord, r.Tenant, int64(r.Seq), r.Kind, plain(r.ExecutionID), at(r.Time), []byte(r.Body), r.Prev, r.Hash)
 }
 
-func (b *batch) setTo(h *audit.Head) {
+func (b *batch) setTo(h *records.Head) {
 	b.add(setHead, h.Tenant, int64(h.First), h.Prev, int64(h.Last), h.LastHash, max(h.Bytes, 0))
 }
 
 // newHead is the chain of a tenant before its first record.
-func newHead(tenant string) *audit.Head {
-	return &audit.Head{Tenant: tenant, First: 1, Prev: audit.Origin, LastHash: audit.Origin}
+func newHead(tenant string) *records.Head {
+	return &records.Head{Tenant: tenant, First: 1, Prev: records.Origin, LastHash: records.Origin}
 }
 
 // statement is one of the statements that write a batch, in their order.

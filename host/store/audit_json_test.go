@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
@@ -34,7 +34,7 @@ func TestPayloadsComeBackEqual(t *testing.T) {
 		for range 400 {
 			texts = append(texts, document(r, 0))
 		}
-		var entries []*audit.Entry
+		var entries []*records.Entry
 		want := map[string]string{}
 		for _, text := range texts {
 			if !json.Valid([]byte(text)) {
@@ -60,7 +60,7 @@ func TestPayloadsComeBackEqual(t *testing.T) {
 				}
 			}
 		}
-		report, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true})
+		report, err := records.Verify(t.Context(), s, records.VerifyOptions{Rows: true})
 		if err != nil || !report.Whole() {
 			t.Errorf("%+v, %v", report.Chains, err)
 		}
@@ -68,24 +68,24 @@ func TestPayloadsComeBackEqual(t *testing.T) {
 }
 
 // payloadOf is a call whose input and output are text.
-func payloadOf(text string) []*audit.Entry {
+func payloadOf(text string) []*records.Entry {
 	id := uuid.Must(uuid.NewV7()).String()
-	s := &audit.Started{
+	s := &records.Started{
 		ExecutionID: id, Tenant: "acme", Principal: "key:ci", PrincipalType: skill.Agent, TraceID: "t", Session: id,
 		Skill: "echo", Version: "0.1.0", Instance: "host-1", Time: time.Now().UTC().Truncate(time.Microsecond),
-		Input: audit.Payload{Bytes: int64(len(text)), JSON: json.RawMessage(text)},
+		Input: records.Payload{Bytes: int64(len(text)), JSON: json.RawMessage(text)},
 	}
-	f := &audit.Finished{ExecutionID: id, Status: audit.Success, Runner: "wasm:wasi", Time: s.Time, Output: s.Input}
-	record := func(kind string, v any) audit.Record {
+	f := &records.Finished{ExecutionID: id, Status: records.Success, Runner: "wasm:wasi", Time: s.Time, Output: s.Input}
+	record := func(kind string, v any) records.Record {
 		body, err := json.Marshal(v)
 		if err != nil {
 			panic(err)
 		}
-		return audit.Record{Tenant: "acme", Kind: kind, ExecutionID: id, Time: s.Time, Body: body}
+		return records.Record{Tenant: "acme", Kind: kind, ExecutionID: id, Time: s.Time, Body: body}
 	}
-	return []*audit.Entry{
-		{Record: record(audit.KindStarted, s), Started: s},
-		{Record: record(audit.KindFinished, f), Finished: f, Of: s},
+	return []*records.Entry{
+		{Record: record(records.KindStarted, s), Started: s},
+		{Record: record(records.KindFinished, f), Finished: f, Of: s},
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 )
 
 // What Append asks a PostgreSQL server, in two round trips: the first one begins a
@@ -80,7 +80,7 @@ func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait b
 	k, there, err := lock(ctx, conn, tenants, ids, wait)
 	if err == nil && len(there) < len(tenants) {
 		if _, err = conn.Exec(ctx, "ROLLBACK"); err == nil {
-			_, err = conn.Exec(ctx, "audit_make_heads", tenants, audit.Origin)
+			_, err = conn.Exec(ctx, "audit_make_heads", tenants, records.Origin)
 		}
 		if err == nil {
 			k, _, err = lock(ctx, conn, tenants, ids, wait)
@@ -113,7 +113,7 @@ func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait b
 
 // lock begins a transaction and says what is known, and which tenants have a chain.
 func lock(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait bool) (k *known, there []string, err error) {
-	k = &known{heads: map[string]*audit.Head{}, phase: map[string]phase{}}
+	k = &known{heads: map[string]*records.Head{}, phase: map[string]phase{}}
 	ask := &pgx.Batch{}
 	ask.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	heads := "audit_lock_heads"
@@ -123,7 +123,7 @@ func lock(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait bool)
 	}
 	ask.Queue(heads, tenants).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			h := &audit.Head{}
+			h := &records.Head{}
 			if err := rows.Scan(&h.Tenant, &h.First, &h.Prev, &h.Last, &h.LastHash, &h.Bytes); err != nil {
 				return err
 			}

@@ -9,10 +9,10 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 )
 
-// Prune implements [audit.Store]. An execution whose first record goes and whose last one
+// Prune implements [records.Store]. An execution whose first record goes and whose last one
 // stays keeps its log until that one goes.
 func (a *auditStore) Prune(ctx context.Context, tenant string, before time.Time, limit int) (removed int, err error) {
 	if plain(tenant) != tenant {
@@ -91,13 +91,13 @@ func column(ctx context.Context, tx bun.Tx, query string, args ...any) ([]string
 
 // pruning finds where the chain begins afterwards.
 type pruning struct {
-	head    *audit.Head // of the chain; look moves its first end
+	head    *records.Head // of the chain; look moves its first end
 	before  time.Time
 	running map[string]bool
 
 	removed int
 	over    []string // executions whose last record goes
-	record  audit.Record
+	record  records.Record
 }
 
 // look goes through the oldest records, and closes rows.
@@ -118,8 +118,8 @@ func (p *pruning) look(rows *sql.Rows) error {
 		}
 		p.removed++
 		p.head.First, p.head.Prev = seq+1, hash
-		p.head.Bytes -= audit.RecordSize(size)
-		if kind == audit.KindFinished && isUUID(id) {
+		p.head.Bytes -= records.RecordSize(size)
+		if kind == records.KindFinished && isUUID(id) {
 			p.over = append(p.over, lower(id))
 		}
 	}
@@ -129,7 +129,7 @@ func (p *pruning) look(rows *sql.Rows) error {
 // tell makes the record of what was removed.
 func (p *pruning) tell() error {
 	now := at(time.Now()).Time
-	body, err := json.Marshal(audit.Pruned{Next: p.head.First, Hash: p.head.Prev, Time: now})
-	p.record = audit.Record{Tenant: p.head.Tenant, Kind: audit.KindPruned, Time: now, Body: body}
+	body, err := json.Marshal(records.Pruned{Next: p.head.First, Hash: p.head.Prev, Time: now})
+	p.record = records.Record{Tenant: p.head.Tenant, Kind: records.KindPruned, Time: now, Body: body}
 	return err
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"openskill/host/audit"
-	"openskill/host/strictjson"
+	"openskill/host/records"
+	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 
@@ -135,7 +135,7 @@ func numbersFit(raw []byte) error {
 }
 
 // logRow gives the columns of an execution that ended.
-func logRow(s *audit.Started, f *audit.Finished) ([]any, error) {
+func logRow(s *records.Started, f *records.Finished) ([]any, error) {
 	var n narrow
 	limits, err := json.Marshal(s.Limits)
 	if err != nil {
@@ -169,8 +169,8 @@ func logRow(s *audit.Started, f *audit.Finished) ([]any, error) {
 
 // exactly is the column exact.
 type exactly struct {
-	Started  *audit.Started  `json:"started"`
-	Finished *audit.Finished `json:"finished"`
+	Started  *records.Started  `json:"started"`
+	Finished *records.Finished `json:"finished"`
 }
 
 // logColumns are the names of the columns of logRowOf.
@@ -178,8 +178,8 @@ var logColumns, _ = split(logRowOf)
 
 // scanLog reads the columns of logRowOf. The id, the tenant and the time are those of the
 // columns, by which rows are found.
-func scanLog(rows *sql.Rows) (*audit.Execution, error) {
-	e := &audit.Execution{Finished: &audit.Finished{}}
+func scanLog(rows *sql.Rows) (*records.Execution, error) {
+	e := &records.Execution{Finished: &records.Finished{}}
 	s, f := &e.Started, e.Finished
 	l := &lax{names: logColumns}
 	var created, finished stamp
@@ -201,7 +201,7 @@ func scanLog(rows *sql.Rows) (*audit.Execution, error) {
 	l.decode("limits", limits, &s.Limits)
 	l.decode("artifacts", artifacts, &f.Artifacts)
 	if exact != nil {
-		x := exactly{&audit.Started{}, &audit.Finished{}}
+		x := exactly{&records.Started{}, &records.Finished{}}
 		switch err := json.Unmarshal(exact, &x); {
 		case err != nil || x.Started == nil || x.Finished == nil, lower(x.Started.ExecutionID) != s.ExecutionID, x.Started.Tenant != s.Tenant, !at(x.Started.Time).Equal(s.Time):
 			l.note("exact")
@@ -218,7 +218,7 @@ func scanLog(rows *sql.Rows) (*audit.Execution, error) {
 }
 
 // runningRow gives the columns of an execution that began, of which body is the record.
-func runningRow(s *audit.Started, body []byte) []any {
+func runningRow(s *records.Started, body []byte) []any {
 	return []any{ // in the order of runningColumns
 		lower(s.ExecutionID), s.Tenant, fit(s.Principal, mostPrincipal), fit(s.Skill, mostSkill), lower(s.Session), fit(s.TraceID, mostWord),
 		fit(s.Instance, mostWord), at(s.Time), body,
@@ -232,8 +232,8 @@ const runningRowOf = `id uuid, tenant text, principal_id text, skill_name text, 
 	created_at timestamptz, started bytea`
 
 // scanRunning reads these columns. The columns by which rows are found say what they are.
-func scanRunning(rows *sql.Rows) (*audit.Execution, error) {
-	var c, s audit.Started
+func scanRunning(rows *sql.Rows) (*records.Execution, error) {
+	var c, s records.Started
 	var created stamp
 	var body []byte
 	l := &lax{names: runningColumns}
@@ -248,12 +248,12 @@ func scanRunning(rows *sql.Rows) (*audit.Execution, error) {
 		s = c
 	}
 	l.found(&c, &s)
-	return &audit.Execution{Started: s, Damaged: l.damage()}, nil
+	return &records.Execution{Started: s, Damaged: l.damage()}, nil
 }
 
 // found notes the columns by which lists find an execution that are not what the record beside
 // them says: they would hide it.
-func (l *lax) found(columns, s *audit.Started) {
+func (l *lax) found(columns, s *records.Started) {
 	l.same("principal_id", fits(columns.Principal, s.Principal, mostPrincipal))
 	l.same("skill_name", fits(columns.Skill, s.Skill, mostSkill))
 	l.same("session_id", columns.Session == lower(s.Session))
@@ -305,13 +305,13 @@ func isUUID(s string) bool {
 }
 
 // checkEntry refuses what no host writes: an entry that does not say one thing.
-func checkEntry(e *audit.Entry) error {
+func checkEntry(e *records.Entry) error {
 	wrong := func(what string) error {
 		return &skill.Error{Op: "store.Append", Code: skill.Internal, Subject: "entry", Message: "the record cannot be written: " + what}
 	}
 	if c := e.Change; c != nil {
 		switch {
-		case e.Kind != audit.KindChange || e.Started != nil || e.Finished != nil:
+		case e.Kind != records.KindChange || e.Started != nil || e.Finished != nil:
 			return wrong("it is not of one kind")
 		case e.Tenant == "" || len(e.Tenant) > mostWord || plain(e.Tenant) != e.Tenant:
 			return wrong("a tenant is 1 to 200 bytes of UTF-8 without NUL")
@@ -320,7 +320,7 @@ func checkEntry(e *audit.Entry) error {
 		}
 		return nil
 	}
-	kinds := map[string]bool{audit.KindStarted: e.Started != nil, audit.KindFinished: e.Finished != nil}
+	kinds := map[string]bool{records.KindStarted: e.Started != nil, records.KindFinished: e.Finished != nil}
 	of := e.Started
 	if f := e.Finished; f != nil {
 		of = e.Of
@@ -331,7 +331,7 @@ func checkEntry(e *audit.Entry) error {
 			return wrong("it is about two executions")
 		case f.Time.IsZero():
 			return wrong("it has no time")
-		case f.Status != audit.Success && f.Status != audit.Failed && f.Status != audit.Terminated && f.Status != audit.TimedOut:
+		case f.Status != records.Success && f.Status != records.Failed && f.Status != records.Terminated && f.Status != records.TimedOut:
 			return wrong("an execution does not end as " + string(f.Status))
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 )
 
 // lite are the statements of Append, prepared for SQLite. Once they are ready they do not
@@ -68,7 +68,7 @@ func (a *auditStore) appendIn(ctx context.Context, tx *sql.Tx, tenants, ids []st
 	// The driver watches a context that can end by a goroutine for each statement. None of
 	// them waits, as the transaction has the lock: that the whole ends with it is enough.
 	ctx = context.WithoutCancel(ctx)
-	k := &known{heads: map[string]*audit.Head{}, phase: map[string]phase{}}
+	k := &known{heads: map[string]*records.Head{}, phase: map[string]phase{}}
 	head := tx.StmtContext(ctx, a.lite.head)
 	for _, tenant := range tenants {
 		h := newHead(tenant)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 )
@@ -15,9 +15,9 @@ var when = time.Date(2026, 11, 22, 12, 0, 0, 123456000, time.UTC)
 
 func TestAudit(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, fresh func(*testing.T) func() *store.DB) {
-		storetest.Audit(t, func(t *testing.T) func() audit.Store {
+		storetest.Audit(t, func(t *testing.T) func() records.Store {
 			open := fresh(t)
-			return func() audit.Store { return open().Audit() }
+			return func() records.Store { return open().Audit() }
 		})
 	})
 }
@@ -30,11 +30,11 @@ func TestPagesOfLargeInputs(t *testing.T) {
 		e := startOf("acme")
 		e.Started.Time = when.Add(-time.Duration(i) * time.Second)
 		e.Started.Input.JSON = []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
-		entries := []*audit.Entry{e}
+		entries := []*records.Entry{e}
 		if i%5 != 0 {
-			f := &audit.Finished{ExecutionID: e.ExecutionID, Status: audit.Success, Time: when}
-			entries = append(entries, &audit.Entry{
-				Record:   audit.Record{Tenant: "acme", Kind: audit.KindFinished, ExecutionID: e.ExecutionID, Time: when, Body: []byte("{}")},
+			f := &records.Finished{ExecutionID: e.ExecutionID, Status: records.Success, Time: when}
+			entries = append(entries, &records.Entry{
+				Record:   records.Record{Tenant: "acme", Kind: records.KindFinished, ExecutionID: e.ExecutionID, Time: when, Body: []byte("{}")},
 				Finished: f, Of: e.Started,
 			})
 		}
@@ -44,7 +44,7 @@ func TestPagesOfLargeInputs(t *testing.T) {
 		}
 		want = append(want, e.ExecutionID)
 	}
-	q := audit.Query{Tenant: "acme", Limit: 25}
+	q := records.Query{Tenant: "acme", Limit: 25}
 	var got []string
 	pages := 0
 	for {

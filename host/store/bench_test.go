@@ -11,34 +11,34 @@ import (
 
 	"github.com/google/uuid"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/sdk/skill"
 )
 
 // pair is the two records of one execution, as hosts write them.
-func pair(b *testing.B, tenant string, at time.Time) (start, end *audit.Entry) {
+func pair(b *testing.B, tenant string, at time.Time) (start, end *records.Entry) {
 	b.Helper()
 	id := uuid.Must(uuid.NewV7()).String()
-	s := &audit.Started{
+	s := &records.Started{
 		ExecutionID: id, Tenant: tenant, Principal: "key:ci", PrincipalType: skill.Agent, Key: "0123456789abcdef", TraceID: id[:8], Session: id,
 		Skill: "echo", Version: "0.1.0", Digest: "sha256:" + strings.Repeat("a", 64), Instance: "host-1", Time: at,
-		Input: audit.Payload{Bytes: 100, SHA256: strings.Repeat("b", 64)}, Limits: skill.LimitsJSON{TimeoutMS: 15000, Fuel: 1 << 40},
+		Input: records.Payload{Bytes: 100, SHA256: strings.Repeat("b", 64)}, Limits: skill.LimitsJSON{TimeoutMS: 15000, Fuel: 1 << 40},
 	}
-	f := &audit.Finished{
-		ExecutionID: id, Status: audit.Success, Runner: "wasm:wasi", Fuel: 51234, MemoryPeak: 1 << 20, DurationMS: 1,
-		Output: audit.Payload{Bytes: 100, SHA256: strings.Repeat("c", 64)}, Time: at.Add(time.Millisecond),
+	f := &records.Finished{
+		ExecutionID: id, Status: records.Success, Runner: "wasm:wasi", Fuel: 51234, MemoryPeak: 1 << 20, DurationMS: 1,
+		Output: records.Payload{Bytes: 100, SHA256: strings.Repeat("c", 64)}, Time: at.Add(time.Millisecond),
 	}
-	entry := func(kind string, at time.Time, v any) audit.Record {
+	entry := func(kind string, at time.Time, v any) records.Record {
 		body, err := json.Marshal(v)
 		if err != nil {
 			b.Fatal(err)
 		}
-		return audit.Record{Tenant: tenant, Kind: kind, ExecutionID: id, Time: at, Body: body}
+		return records.Record{Tenant: tenant, Kind: kind, ExecutionID: id, Time: at, Body: body}
 	}
-	return &audit.Entry{Record: entry(audit.KindStarted, s.Time, s), Started: s},
-		&audit.Entry{Record: entry(audit.KindFinished, f.Time, f), Finished: f, Of: s}
+	return &records.Entry{Record: entry(records.KindStarted, s.Time, s), Started: s},
+		&records.Entry{Record: entry(records.KindFinished, f.Time, f), Finished: f, Of: s}
 }
 
 // benchEach runs a benchmark on a database of each kind. PostgreSQL waits for the disk,
@@ -74,7 +74,7 @@ func BenchmarkAppend(b *testing.B) {
 		b.Helper()
 		for _, size := range []int{1, 10, 50, 200} {
 			b.Run(fmt.Sprint(size), func(b *testing.B) {
-				all := make([]*audit.Entry, 0, b.N*size+1)
+				all := make([]*records.Entry, 0, b.N*size+1)
 				for i := 0; len(all) < b.N*size; i++ {
 					start, end := pair(b, "acme", when.Add(time.Duration(i)*time.Millisecond))
 					all = append(all, start, end)
@@ -106,36 +106,36 @@ func BenchmarkQueries(b *testing.B) {
 	benchEach(b, func(b *testing.B, d *store.DB) {
 		b.Helper()
 		fill(b, d)
-		deep := cursorAt(b, d, audit.Query{Tenant: "big"}, 0.5)
+		deep := cursorAt(b, d, records.Query{Tenant: "big"}, 0.5)
 		for _, c := range []struct {
 			name string
-			q    audit.Query
+			q    records.Query
 		}{
-			{"tenant", audit.Query{Tenant: "big"}},
-			{"tenant-deep", audit.Query{Tenant: "big", Cursor: deep}},
-			{"small-tenant", audit.Query{Tenant: "t7"}},
-			{"principal", audit.Query{Tenant: "big", Principal: "p7"}},
-			{"principal-deep", audit.Query{Tenant: "big", Principal: "p7", Cursor: deep}},
-			{"principal-of-another", audit.Query{Tenant: "t7", Principal: "p7"}},
-			{"skill", audit.Query{Tenant: "big", Skill: "s3"}},
-			{"skill-deep", audit.Query{Tenant: "big", Skill: "s3", Cursor: deep}},
-			{"skill-rare", audit.Query{Tenant: "big", Skill: "rare"}},
-			{"status-success", audit.Query{Tenant: "big", Status: audit.Success}},
-			{"status-timeout", audit.Query{Tenant: "big", Status: audit.TimedOut}},
-			{"status-running", audit.Query{Tenant: "big", Status: audit.Running}},
-			{"code", audit.Query{Tenant: "big", Code: "TIMEOUT"}},
-			{"code-none", audit.Query{Tenant: "big", Code: "TRAP"}},
-			{"trace", audit.Query{Tenant: "big", TraceID: "trace-123456"}},
-			{"trace-shared", audit.Query{Tenant: "t7", TraceID: "shared"}},
-			{"session", audit.Query{Tenant: "big", Session: sessionOf(123456)}},
-			{"hour", audit.Query{Tenant: "big", Since: when.Add(100 * time.Hour), Until: when.Add(101 * time.Hour)}},
-			{"hour-of-skill", audit.Query{Tenant: "big", Skill: "s3", Since: when.Add(100 * time.Hour), Until: when.Add(101 * time.Hour)}},
-			{"until-deep", audit.Query{Tenant: "big", Until: when.Add(10 * time.Hour)}},
-			{"principal-and-skill", audit.Query{Tenant: "big", Principal: "p7", Skill: "s3"}},
-			{"principal-and-status", audit.Query{Tenant: "big", Principal: "p7", Status: audit.TimedOut}},
-			{"all-tenants", audit.Query{}},
-			{"all-tenants-skill", audit.Query{Skill: "s3"}},
-			{"all-tenants-status", audit.Query{Status: audit.TimedOut}},
+			{"tenant", records.Query{Tenant: "big"}},
+			{"tenant-deep", records.Query{Tenant: "big", Cursor: deep}},
+			{"small-tenant", records.Query{Tenant: "t7"}},
+			{"principal", records.Query{Tenant: "big", Principal: "p7"}},
+			{"principal-deep", records.Query{Tenant: "big", Principal: "p7", Cursor: deep}},
+			{"principal-of-another", records.Query{Tenant: "t7", Principal: "p7"}},
+			{"skill", records.Query{Tenant: "big", Skill: "s3"}},
+			{"skill-deep", records.Query{Tenant: "big", Skill: "s3", Cursor: deep}},
+			{"skill-rare", records.Query{Tenant: "big", Skill: "rare"}},
+			{"status-success", records.Query{Tenant: "big", Status: records.Success}},
+			{"status-timeout", records.Query{Tenant: "big", Status: records.TimedOut}},
+			{"status-running", records.Query{Tenant: "big", Status: records.Running}},
+			{"code", records.Query{Tenant: "big", Code: "TIMEOUT"}},
+			{"code-none", records.Query{Tenant: "big", Code: "TRAP"}},
+			{"trace", records.Query{Tenant: "big", TraceID: "trace-123456"}},
+			{"trace-shared", records.Query{Tenant: "t7", TraceID: "shared"}},
+			{"session", records.Query{Tenant: "big", Session: sessionOf(123456)}},
+			{"hour", records.Query{Tenant: "big", Since: when.Add(100 * time.Hour), Until: when.Add(101 * time.Hour)}},
+			{"hour-of-skill", records.Query{Tenant: "big", Skill: "s3", Since: when.Add(100 * time.Hour), Until: when.Add(101 * time.Hour)}},
+			{"until-deep", records.Query{Tenant: "big", Until: when.Add(10 * time.Hour)}},
+			{"principal-and-skill", records.Query{Tenant: "big", Principal: "p7", Skill: "s3"}},
+			{"principal-and-status", records.Query{Tenant: "big", Principal: "p7", Status: records.TimedOut}},
+			{"all-tenants", records.Query{}},
+			{"all-tenants-skill", records.Query{Skill: "s3"}},
+			{"all-tenants-status", records.Query{Status: records.TimedOut}},
 		} {
 			b.Run(c.name, func(b *testing.B) {
 				c.q.Limit = 50
@@ -161,7 +161,7 @@ func BenchmarkQueries(b *testing.B) {
 func sessionOf(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", i/4) }
 
 // cursorAt gives a cursor that is a part of the way through an hour of a question's list.
-func cursorAt(b *testing.B, d *store.DB, q audit.Query, part float64) string {
+func cursorAt(b *testing.B, d *store.DB, q records.Query, part float64) string {
 	b.Helper()
 	q.Limit, q.Until = 1, when.Add(time.Duration(part*float64(million)*float64(time.Second)))
 	_, cursor, err := d.Audit().Executions(b.Context(), q)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"openskill/host/versions"
+	"openskill/host/catalogue"
 )
 
 // partSize is what is read and written of an archive at once, in bytes.
@@ -17,7 +17,7 @@ const partSize = 512 << 10
 
 // write keeps the files of a version. Their row is locked until the transaction ends:
 // others with the same files wait, and Tidy leaves them alone.
-func (s uploadStore) write(ctx context.Context, tx bun.Tx, files *versions.Files) error {
+func (s uploadStore) write(ctx context.Context, tx bun.Tx, files *catalogue.Files) error {
 	now, err := s.db.clock(ctx, tx)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s uploadStore) write(ctx context.Context, tx bun.Tx, files *versions.Files
 	return err
 }
 
-// Archive implements versions.Shared.
+// Archive implements catalogue.Shared.
 func (s uploadStore) Archive(ctx context.Context, digest string, to io.Writer) error {
 	var parts []int
 	if err := s.db.read.NewRaw("SELECT part FROM skill_blob_parts WHERE digest = ? ORDER BY part", digest).Scan(ctx, &parts); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"openskill/host/agent/conversations"
-	"openskill/host/llm"
+	"openskill/host/agent/llm"
 	"openskill/sdk/skill"
 )
 

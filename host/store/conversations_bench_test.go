@@ -13,8 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	"openskill/host/agent/conversations"
-	"openskill/host/audit"
-	"openskill/host/llm"
+	"openskill/host/agent/llm"
+	"openskill/host/records"
 	"openskill/host/store"
 )
 
@@ -122,7 +122,7 @@ func BenchmarkConversationsBesideRecords(b *testing.B) {
 						}
 					})
 				}
-				records := make([]*audit.Entry, 0, 20*b.N)
+				records := make([]*records.Entry, 0, 20*b.N)
 				for i := range 10 * b.N {
 					start, end := pair(b, "acme", when.Add(time.Duration(i)*time.Millisecond))
 					records = append(records, start, end)

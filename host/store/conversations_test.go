@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"openskill/host/agent/conversations"
-	"openskill/host/executions"
-	"openskill/host/llm"
-	"openskill/host/replay"
+	"openskill/host/agent/llm"
+	"openskill/host/records/executions"
+	"openskill/host/records/replay"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 )

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
@@ -19,19 +19,19 @@ func TestVerifyNamesColumnsThatHideExecutions(t *testing.T) {
 		url := fresh(t)
 		db, r := storetest.Open(t, url), rawOf(t, url)
 		s := db.Audit()
-		l, err := audit.Open(t.Context(), audit.Options{Store: s, Policy: audit.KeepFull, Log: slog.New(slog.DiscardHandler)})
+		l, err := records.Open(t.Context(), records.Options{Store: s, Policy: records.KeepFull, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		call := func(n int, ends bool) string {
 			t.Helper()
 			id := fmt.Sprintf("0198c2f0-0000-7000-8000-%012d", n)
-			b := &audit.Started{ExecutionID: id, Tenant: "acme", Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo", TraceID: "t"}
+			b := &records.Started{ExecutionID: id, Tenant: "acme", Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo", TraceID: "t"}
 			if err := l.Started(t.Context(), b, []byte(`{"a": 1e5}`)); err != nil {
 				t.Fatal(err)
 			}
 			if ends {
-				if err := l.Finished(t.Context(), b, &audit.Finished{Status: audit.Failed, Code: skill.Timeout}, nil); err != nil {
+				if err := l.Finished(t.Context(), b, &records.Finished{Status: records.Failed, Code: skill.Timeout}, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -48,7 +48,7 @@ func TestVerifyNamesColumnsThatHideExecutions(t *testing.T) {
 		}
 		call(200, true)
 		call(201, false)
-		if report, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true}); err != nil || !report.Whole() {
+		if report, err := records.Verify(t.Context(), s, records.VerifyOptions{Rows: true}); err != nil || !report.Whole() {
 			t.Fatalf("before anything is changed: %+v, %v", report, err)
 		}
 		for n, edit := range logs {
@@ -57,7 +57,7 @@ func TestVerifyNamesColumnsThatHideExecutions(t *testing.T) {
 		for n, edit := range edits {
 			r.exec(t, "UPDATE running_executions SET "+edit+" WHERE id = $1", ids[len(logs)+n])
 		}
-		report, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true})
+		report, err := records.Verify(t.Context(), s, records.VerifyOptions{Rows: true})
 		if err != nil {
 			t.Fatal(err)
 		}

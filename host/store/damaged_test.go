@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
@@ -49,19 +49,19 @@ func TestDamagedRowsHideNoOthers(t *testing.T) {
 		if r.postgres {
 			all = append(append([]string{}, edits...), server...)
 		}
-		l, err := audit.Open(t.Context(), audit.Options{Store: s, Policy: audit.KeepFull, Log: slog.New(slog.DiscardHandler)})
+		l, err := records.Open(t.Context(), records.Options{Store: s, Policy: records.KeepFull, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		call := func(tenant string, n int, ends bool) string {
 			t.Helper()
 			id := fmt.Sprintf("0198c2f0-0000-7000-8000-%012d", n)
-			b := &audit.Started{ExecutionID: id, Tenant: tenant, Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo"}
+			b := &records.Started{ExecutionID: id, Tenant: tenant, Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo"}
 			if err := l.Started(t.Context(), b, []byte(`{"a": 1}`)); err != nil {
 				t.Fatal(err)
 			}
 			if ends {
-				f := &audit.Finished{Status: audit.Success, Fuel: 7, Artifacts: []audit.ArtifactInfo{{Name: "a", Size: 1}}}
+				f := &records.Finished{Status: records.Success, Fuel: 7, Artifacts: []records.ArtifactInfo{{Name: "a", Size: 1}}}
 				if err := l.Finished(t.Context(), b, f, []byte(`{"b": 2}`)); err != nil {
 					t.Fatal(err)
 				}
@@ -77,13 +77,13 @@ func TestDamagedRowsHideNoOthers(t *testing.T) {
 		edited := call("zeta", 903, true)
 		change := func(subject string) {
 			t.Helper()
-			if err := audit.Around(t.Context(), s, skill.Local(), audit.Change{Tenant: "acme", Action: "key.create", Subject: subject}, func() error { return nil }); err != nil {
+			if err := records.Around(t.Context(), s, skill.Local(), records.Change{Tenant: "acme", Action: "key.create", Subject: subject}, func() error { return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
 		change("k1")
 		change("k2")
-		if report, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true}); err != nil || !report.Whole() {
+		if report, err := records.Verify(t.Context(), s, records.VerifyOptions{Rows: true}); err != nil || !report.Whole() {
 			t.Fatalf("before anything is changed: %+v, %v", report, err)
 		}
 		set := func(query string, args ...any) {
@@ -102,7 +102,7 @@ func TestDamagedRowsHideNoOthers(t *testing.T) {
 		set("UPDATE execution_logs SET fuel = 8 WHERE id = $1", edited)
 
 		var told []string
-		report, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true, Each: func(c *audit.Chain) { told = append(told, c.Tenant) }})
+		report, err := records.Verify(t.Context(), s, records.VerifyOptions{Rows: true, Each: func(c *records.Chain) { told = append(told, c.Tenant) }})
 		if err != nil || strings.Join(told, " ") != "acme headless zeta" {
 			t.Fatalf("%v are told, %v", told, err)
 		}
@@ -128,10 +128,10 @@ func TestDamagedRowsHideNoOthers(t *testing.T) {
 		}
 
 		// Where people look, all others are there, page by page.
-		seen := map[string]*audit.Execution{}
-		for _, status := range []audit.Status{audit.Success, ""} {
+		seen := map[string]*records.Execution{}
+		for _, status := range []records.Status{records.Success, ""} {
 			clear(seen)
-			for q := (audit.Query{Tenant: "acme", Status: status, Limit: 2}); ; {
+			for q := (records.Query{Tenant: "acme", Status: status, Limit: 2}); ; {
 				page, next, err := s.Executions(t.Context(), q)
 				if err != nil {
 					t.Fatalf("a page of executions: %v", err)
@@ -159,9 +159,9 @@ func TestDamagedRowsHideNoOthers(t *testing.T) {
 		if e, err := s.Execution(t.Context(), "acme", ids[1]); err != nil || e.Damaged != "limits cannot be read" {
 			t.Errorf("%+v, %v", e, err)
 		}
-		if changes, err := s.Changes(t.Context(), audit.ChangeQuery{Tenant: "acme"}); err != nil || len(changes) != 1 || changes[0].Action != "damaged" {
+		if changes, err := s.Changes(t.Context(), records.ChangeQuery{Tenant: "acme"}); err != nil || len(changes) != 1 || changes[0].Action != "damaged" {
 			t.Errorf("%+v, %v", changes, err)
-		} else if next, err := s.Changes(t.Context(), audit.ChangeQuery{Tenant: "acme", After: changes[0].ID}); err != nil || len(next) != 1 || next[0].Subject != "k1" {
+		} else if next, err := s.Changes(t.Context(), records.ChangeQuery{Tenant: "acme", After: changes[0].ID}); err != nil || len(next) != 1 || next[0].Subject != "k1" {
 			t.Errorf("the next page: %+v, %v", next, err)
 		}
 		if orphans, err := s.Orphans(t.Context(), -time.Hour, 10); err != nil || len(orphans) != 1 || orphans[0].ExecutionID != runs {

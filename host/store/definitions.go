@@ -13,7 +13,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"openskill/host/definitions"
+	"openskill/host/catalogue/definitions"
 	"openskill/sdk/skill"
 )
 

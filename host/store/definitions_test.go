@@ -13,14 +13,14 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
-	"openskill/host/definitions"
-	"openskill/host/definitions/definitionstest"
-	"openskill/host/registry"
+	"openskill/host/catalogue"
+	"openskill/host/catalogue/definitions"
+	"openskill/host/catalogue/definitionstest"
+	"openskill/host/catalogue/manifest"
+	"openskill/host/catalogue/versionstest"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
-	"openskill/host/versions"
-	"openskill/host/versions/versionstest"
 	"openskill/sdk/skill"
 )
 
@@ -38,11 +38,11 @@ func TestDefinitions(t *testing.T) {
 func TestUploads(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, fresh func(*testing.T) func() *store.DB) {
 		open := fresh(t)
-		storetest.Uploads(t, func() versions.Shared { return open().Uploads() })
+		storetest.Uploads(t, func() catalogue.Shared { return open().Uploads() })
 	})
 	t.Run("memory", func(t *testing.T) {
 		m := &versionstest.Memory{}
-		storetest.Uploads(t, func() versions.Shared { return m })
+		storetest.Uploads(t, func() catalogue.Shared { return m })
 	})
 }
 
@@ -70,7 +70,7 @@ func watch(t *testing.T, d *store.DB) *heard {
 		})
 	}()
 	t.Cleanup(func() { stop(); <-done })
-	h.until(t, "it begins", func() bool { return h.times[definitions.Topic] == 1 && h.times[versions.Topic] == 1 })
+	h.until(t, "it begins", func() bool { return h.times[definitions.Topic] == 1 && h.times[catalogue.Topic] == 1 })
 	return h
 }
 
@@ -131,7 +131,7 @@ func TestWatch(t *testing.T) {
 		h.until(t, "a call that fails comes again", func() bool { return h.times[definitions.Topic] >= 5 })
 		h.mu.Lock()
 		h.fail = nil
-		uploads := h.times[versions.Topic]
+		uploads := h.times[catalogue.Topic]
 		h.mu.Unlock()
 		if uploads != 1 {
 			t.Errorf("of the topic that nobody changed it was told %d times", uploads)
@@ -232,7 +232,7 @@ func TestSeeds(t *testing.T) {
 		open := fresh(t)
 		a, b := open(), open()
 		limits := skill.Limits{Timeout: time.Second, Memory: 1 << 20, Fuel: 1000, Output: 1 << 10, Scratch: 1 << 20}
-		o := registry.Options{Roots: []registry.Root{{Path: t.TempDir(), Trust: skill.Trusted}}, CLIDir: t.TempDir(), Defaults: limits, Caps: limits}
+		o := manifest.Options{Roots: []manifest.Root{{Path: t.TempDir(), Trust: skill.Trusted}}, CLIDir: t.TempDir(), Defaults: limits, Caps: limits}
 		list := func(rate string) {
 			t.Helper()
 			text := `skills:
@@ -242,7 +242,7 @@ func TestSeeds(t *testing.T) {
     output_schema: {}
     cost_metadata: {rate_limit_per_minute: ` + rate + `}
 `
-			if err := os.WriteFile(filepath.Join(o.Roots[0].Path, registry.ListFile), []byte(text), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(o.Roots[0].Path, manifest.ListFile), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -251,7 +251,7 @@ func TestSeeds(t *testing.T) {
 		}
 		start := func(d *store.DB) *definitions.Catalogue {
 			t.Helper()
-			own, err := registry.Open(o)
+			own, err := manifest.Open(o)
 			if err != nil {
 				t.Fatal(err)
 			}

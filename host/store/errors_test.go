@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/postgres"
@@ -21,17 +21,17 @@ import (
 	"openskill/sdk/skill"
 )
 
-func startOf(tenant string) *audit.Entry {
+func startOf(tenant string) *records.Entry {
 	id := uuid.Must(uuid.NewV7()).String()
-	s := &audit.Started{ExecutionID: id, Tenant: tenant, Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo", Time: when}
-	return &audit.Entry{Record: audit.Record{Tenant: tenant, Kind: audit.KindStarted, ExecutionID: id, Time: when, Body: []byte("{}")}, Started: s}
+	s := &records.Started{ExecutionID: id, Tenant: tenant, Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo", Time: when}
+	return &records.Entry{Record: records.Record{Tenant: tenant, Kind: records.KindStarted, ExecutionID: id, Time: when, Body: []byte("{}")}, Started: s}
 }
 
 // works appends a record, which is there then.
 func works(t *testing.T, d *store.DB) {
 	t.Helper()
 	e := startOf("acme")
-	if err := d.Audit().Append(t.Context(), []*audit.Entry{e}); err != nil {
+	if err := d.Audit().Append(t.Context(), []*records.Entry{e}); err != nil {
 		t.Fatalf("it does not work: %v", err)
 	}
 	if all, err := d.Audit().Records(t.Context(), "acme", e.Seq, 1); err != nil || len(all) != 1 || all[0].Hash != e.Hash {
@@ -46,7 +46,7 @@ func cannot(t *testing.T, d *store.DB, reason store.Reason) {
 	defer cancel()
 	e := startOf("acme")
 	e.Body = []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
-	err := d.Audit().Append(ctx, []*audit.Entry{e})
+	err := d.Audit().Append(ctx, []*records.Entry{e})
 	if got := store.ReasonOf(err); got != reason || !store.Unavailable(err) {
 		t.Errorf("got %q (%v), want %q", got, err, reason)
 	}
@@ -236,12 +236,12 @@ func TestPostgresLocked(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		held := startOf("acme")
 		held.Wait = wait
-		if err := d.Audit().Append(t.Context(), []*audit.Entry{held}); err != nil || !errors.Is(held.Left, audit.ErrHeld) || held.Seq != 0 {
+		if err := d.Audit().Append(t.Context(), []*records.Entry{held}); err != nil || !errors.Is(held.Left, records.ErrHeld) || held.Seq != 0 {
 			t.Errorf("a chain that another one has: %+v, %v", held, err)
 		}
 	}
 	other := startOf("other") // which nobody locked
-	if err := d.Audit().Append(t.Context(), []*audit.Entry{other}); err != nil {
+	if err := d.Audit().Append(t.Context(), []*records.Entry{other}); err != nil {
 		t.Errorf("a tenant waits for another one: %v", err)
 	}
 	if err := tx.Rollback(); err != nil {
@@ -297,38 +297,38 @@ func TestReasonsOfPostgres(t *testing.T) {
 // What no host writes is refused, and nothing of its batch is written.
 func TestEntriesThatSayTwoThings(t *testing.T) {
 	d, _ := sqliteOf(t)
-	for name, spoil := range map[string]func(*audit.Entry){
-		"nothing":               func(e *audit.Entry) { e.Started = nil },
-		"another kind":          func(e *audit.Entry) { e.Kind = audit.KindFinished },
-		"a kind of its own":     func(e *audit.Entry) { e.Kind = "odd" },
-		"an end without start":  func(e *audit.Entry) { e.Kind, e.Started, e.Finished = audit.KindFinished, nil, &audit.Finished{} },
-		"start and end":         func(e *audit.Entry) { e.Finished, e.Of = &audit.Finished{}, e.Started },
-		"what was removed":      func(e *audit.Entry) { e.Kind, e.Started = audit.KindPruned, nil },
-		"no tenant":             func(e *audit.Entry) { e.Tenant, e.Started.Tenant = "", "" },
-		"another tenant":        func(e *audit.Entry) { e.Started.Tenant = "other" },
-		"NUL in the tenant":     func(e *audit.Entry) { e.Tenant, e.Started.Tenant = "a\x00", "a\x00" },
-		"a long tenant":         func(e *audit.Entry) { e.Tenant = strings.Repeat("a", 201); e.Started.Tenant = e.Tenant },
-		"another execution":     func(e *audit.Entry) { e.Started.ExecutionID = uuid.NewString() },
-		"no UUID":               func(e *audit.Entry) { e.ExecutionID, e.Started.ExecutionID = "1", "1" },
-		"no UUID as session":    func(e *audit.Entry) { e.Started.Session = "'; --" },
-		"no time":               func(e *audit.Entry) { e.Time = time.Time{} },
-		"no time of its start":  func(e *audit.Entry) { e.Started.Time = time.Time{} },
-		"no body":               func(e *audit.Entry) { e.Body = nil },
-		"no type of principal":  func(e *audit.Entry) { e.Started.PrincipalType = "" },
-		"another type of those": func(e *audit.Entry) { e.Started.PrincipalType = "martian" },
+	for name, spoil := range map[string]func(*records.Entry){
+		"nothing":               func(e *records.Entry) { e.Started = nil },
+		"another kind":          func(e *records.Entry) { e.Kind = records.KindFinished },
+		"a kind of its own":     func(e *records.Entry) { e.Kind = "odd" },
+		"an end without start":  func(e *records.Entry) { e.Kind, e.Started, e.Finished = records.KindFinished, nil, &records.Finished{} },
+		"start and end":         func(e *records.Entry) { e.Finished, e.Of = &records.Finished{}, e.Started },
+		"what was removed":      func(e *records.Entry) { e.Kind, e.Started = records.KindPruned, nil },
+		"no tenant":             func(e *records.Entry) { e.Tenant, e.Started.Tenant = "", "" },
+		"another tenant":        func(e *records.Entry) { e.Started.Tenant = "other" },
+		"NUL in the tenant":     func(e *records.Entry) { e.Tenant, e.Started.Tenant = "a\x00", "a\x00" },
+		"a long tenant":         func(e *records.Entry) { e.Tenant = strings.Repeat("a", 201); e.Started.Tenant = e.Tenant },
+		"another execution":     func(e *records.Entry) { e.Started.ExecutionID = uuid.NewString() },
+		"no UUID":               func(e *records.Entry) { e.ExecutionID, e.Started.ExecutionID = "1", "1" },
+		"no UUID as session":    func(e *records.Entry) { e.Started.Session = "'; --" },
+		"no time":               func(e *records.Entry) { e.Time = time.Time{} },
+		"no time of its start":  func(e *records.Entry) { e.Started.Time = time.Time{} },
+		"no body":               func(e *records.Entry) { e.Body = nil },
+		"no type of principal":  func(e *records.Entry) { e.Started.PrincipalType = "" },
+		"another type of those": func(e *records.Entry) { e.Started.PrincipalType = "martian" },
 	} {
 		good, bad := startOf("acme"), startOf("acme")
 		spoil(bad)
-		err := d.Audit().Append(t.Context(), []*audit.Entry{good, bad})
+		err := d.Audit().Append(t.Context(), []*records.Entry{good, bad})
 		if store.ReasonOf(err) != store.Refused || skill.CodeOf(err) != skill.Internal {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	for _, status := range []audit.Status{"", "odd", audit.Running} {
+	for _, status := range []records.Status{"", "odd", records.Running} {
 		e := startOf("acme")
-		e.Kind, e.Of, e.Started = audit.KindFinished, e.Started, nil
-		e.Finished = &audit.Finished{ExecutionID: e.ExecutionID, Status: status, Time: when}
-		if err := d.Audit().Append(t.Context(), []*audit.Entry{e}); store.ReasonOf(err) != store.Refused {
+		e.Kind, e.Of, e.Started = records.KindFinished, e.Started, nil
+		e.Finished = &records.Finished{ExecutionID: e.ExecutionID, Status: status, Time: when}
+		if err := d.Audit().Append(t.Context(), []*records.Entry{e}); store.ReasonOf(err) != store.Refused {
 			t.Errorf("an end as %q: %v", status, err)
 		}
 	}

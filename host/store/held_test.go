@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/audit"
-	"openskill/host/quota"
+	"openskill/host/dispatch/quota"
+	"openskill/host/records"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
@@ -47,21 +47,21 @@ func TestHeldChainStopsItsTenantAlone(t *testing.T) {
 	url := pgtest.Start(t)
 	db := storetest.Open(t, url)
 	s := db.Audit()
-	l, err := audit.Open(t.Context(), audit.Options{Store: s, Log: slog.New(slog.DiscardHandler)})
+	l, err := records.Open(t.Context(), records.Options{Store: s, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	begin := func(tenant string) (*audit.Started, error) {
+	begin := func(tenant string) (*records.Started, error) {
 		n++
 		id := fmt.Sprintf("0198c2f0-0000-7000-8000-%012d", n)
-		b := &audit.Started{ExecutionID: id, Tenant: tenant, Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo"}
+		b := &records.Started{ExecutionID: id, Tenant: tenant, Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo"}
 		return b, l.Started(t.Context(), b, nil)
 	}
 	call := func(tenant string) error {
 		b, err := begin(tenant)
 		if err == nil {
-			err = l.Finished(t.Context(), b, &audit.Finished{Status: audit.Success}, nil)
+			err = l.Finished(t.Context(), b, &records.Finished{Status: records.Success}, nil)
 		}
 		return err
 	}
@@ -76,12 +76,12 @@ func TestHeldChainStopsItsTenantAlone(t *testing.T) {
 	}
 	free := heldElsewhere(t, url, "SELECT 1 FROM agent.audit_heads WHERE tenant = 'acme' FOR UPDATE")
 	ended := make(chan error, 1)
-	go func() { ended <- l.Finished(t.Context(), runs, &audit.Finished{Status: audit.Success}, nil) }()
+	go func() { ended <- l.Finished(t.Context(), runs, &records.Finished{Status: records.Success}, nil) }()
 	waits := make(chan error, 1)
 	late, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	go func() {
-		waits <- audit.Around(late, s, skill.Local(), audit.Change{Tenant: "acme", Action: "key.create"}, func() error { t.Error("a change without a record"); return nil })
+		waits <- records.Around(late, s, skill.Local(), records.Change{Tenant: "acme", Action: "key.create"}, func() error { t.Error("a change without a record"); return nil })
 	}()
 	for i := range 100 {
 		// A tenant that is new has no chain yet, and gets one.
@@ -91,7 +91,7 @@ func TestHeldChainStopsItsTenantAlone(t *testing.T) {
 			}
 		}
 	}
-	if err := audit.Around(t.Context(), s, skill.Local(), audit.Change{Tenant: "gamma", Action: "key.create"}, func() error { return nil }); err != nil {
+	if err := records.Around(t.Context(), s, skill.Local(), records.Change{Tenant: "gamma", Action: "key.create"}, func() error { return nil }); err != nil {
 		t.Errorf("a change of another tenant: %v", err)
 	}
 	if err := <-waits; skill.CodeOf(err) != skill.AuditUnavailable {
@@ -116,7 +116,7 @@ func TestHeldChainStopsItsTenantAlone(t *testing.T) {
 	if err := call("acme"); err != nil {
 		t.Error(err)
 	}
-	if r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true}); err != nil || !r.Whole() {
+	if r, err := records.Verify(t.Context(), s, records.VerifyOptions{Rows: true}); err != nil || !r.Whole() {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if err := l.Close(t.Context()); err != nil {

@@ -12,11 +12,11 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"openskill/host/auth"
+	"openskill/host/identity"
 )
 
 // Keys is where API keys are kept.
-func (d *DB) Keys() auth.KeyStore { return keyStore{d} }
+func (d *DB) Keys() identity.KeyStore { return keyStore{d} }
 
 type keyStore struct{ db *DB }
 
@@ -41,8 +41,8 @@ type keyRow struct {
 }
 
 // key makes the row what it stands for. A hash of another length is none: no key has it.
-func (r *keyRow) key() *auth.Key {
-	k := &auth.Key{
+func (r *keyRow) key() *identity.Key {
+	k := &identity.Key{
 		ID: r.ID, Name: r.Name, Tenant: r.Tenant, Scopes: strings.Fields(r.Scopes), CreatedAt: r.CreatedAt.Time, CreatedBy: r.CreatedBy,
 		ExpiresAt: r.ExpiresAt.Time, RotatedAt: r.RotatedAt.Time, RevokedAt: r.RevokedAt.Time, LastUsedAt: r.LastUsedAt.Time,
 		OldUntil: r.OldUntil.Time,
@@ -56,26 +56,26 @@ func (r *keyRow) key() *auth.Key {
 	return k
 }
 
-// Now implements auth.KeyStore.
+// Now implements identity.KeyStore.
 func (s keyStore) Now(ctx context.Context) (time.Time, error) {
 	now, err := s.db.clock(ctx, s.db.read)
 	return now.Time, err
 }
 
-// Key implements auth.Lookup.
-func (s keyStore) Key(ctx context.Context, id string) (*auth.Key, error) {
+// Key implements identity.Lookup.
+func (s keyStore) Key(ctx context.Context, id string) (*identity.Key, error) {
 	r := &keyRow{}
 	err := s.db.urgent.NewSelect().Model(r).Where("id = ?", plain(id)).Scan(ctx)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return nil, auth.ErrNoKey
+		return nil, identity.ErrNoKey
 	case err != nil:
 		return nil, err
 	}
 	return r.key(), nil
 }
 
-// Changes implements auth.Lookup. The revision is that of the last row: a later one of
+// Changes implements identity.Lookup. The revision is that of the last row: a later one of
 // api_key_changes may be that of a transaction whose row cannot be seen yet.
 func (s keyStore) Changes(ctx context.Context, after uint64, most int) (ids []string, now uint64, err error) {
 	var rows []*keyRow
@@ -99,7 +99,7 @@ func (s keyStore) Changes(ctx context.Context, after uint64, most int) (ids []st
 // connection as long.
 const touchedTogether = 200
 
-// Touch implements auth.Lookup. It locks the keys in order, so that two hosts that touch
+// Touch implements identity.Lookup. It locks the keys in order, so that two hosts that touch
 // the same ones do not wait for each other in a circle, and by one statement, in which no
 // host can freeze that holds keys of all tenants.
 func (s keyStore) Touch(ctx context.Context, used map[string]time.Time) error {
@@ -135,8 +135,8 @@ func (s keyStore) changing(ctx context.Context, do func(ctx context.Context, tx 
 	})
 }
 
-// Create implements auth.KeyStore.
-func (s keyStore) Create(ctx context.Context, k *auth.Key) error {
+// Create implements identity.KeyStore.
+func (s keyStore) Create(ctx context.Context, k *identity.Key) error {
 	r := &keyRow{
 		ID: plain(k.ID), Name: plain(k.Name), Tenant: plain(k.Tenant), Scopes: plain(strings.Join(k.Scopes, " ")),
 		CreatedAt: at(k.CreatedAt), CreatedBy: plain(k.CreatedBy), ExpiresAt: at(k.ExpiresAt), RotatedAt: at(k.RotatedAt),
@@ -152,8 +152,8 @@ func (s keyStore) Create(ctx context.Context, k *auth.Key) error {
 	})
 }
 
-// Keys implements auth.KeyStore. A cursor is the id of the last key of a page.
-func (s keyStore) Keys(ctx context.Context, q auth.KeyQuery) ([]*auth.Key, string, error) {
+// Keys implements identity.KeyStore. A cursor is the id of the last key of a page.
+func (s keyStore) Keys(ctx context.Context, q identity.KeyQuery) ([]*identity.Key, string, error) {
 	var rows []*keyRow
 	ask := s.db.read.NewSelect().Model(&rows).OrderExpr("created_at DESC, id DESC").Limit(int64(q.Limit) + 1)
 	if q.Tenant != "" {
@@ -164,7 +164,7 @@ func (s keyStore) Keys(ctx context.Context, q auth.KeyQuery) ([]*auth.Key, strin
 		err := s.db.read.NewSelect().Model(last).Column("id", "created_at").Where("id = ?", plain(q.Cursor)).Scan(ctx)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			return nil, "", auth.ErrNoKey
+			return nil, "", identity.ErrNoKey
 		case err != nil:
 			return nil, "", err
 		}
@@ -178,14 +178,14 @@ func (s keyStore) Keys(ctx context.Context, q auth.KeyQuery) ([]*auth.Key, strin
 		rows = rows[:q.Limit]
 		next = rows[q.Limit-1].ID
 	}
-	list := make([]*auth.Key, len(rows))
+	list := make([]*identity.Key, len(rows))
 	for i, r := range rows {
 		list[i] = r.key()
 	}
 	return list, next, nil
 }
 
-// Rotate implements auth.KeyStore.
+// Rotate implements identity.KeyStore.
 func (s keyStore) Rotate(ctx context.Context, id string, hash [32]byte, oldUntil, now time.Time) (bool, error) {
 	done := false
 	err := s.changing(ctx, func(ctx context.Context, tx bun.Tx, revision int64) error {
@@ -198,7 +198,7 @@ func (s keyStore) Rotate(ctx context.Context, id string, hash [32]byte, oldUntil
 	return done && err == nil, err
 }
 
-// Revoke implements auth.KeyStore.
+// Revoke implements identity.KeyStore.
 func (s keyStore) Revoke(ctx context.Context, id string, now time.Time) error {
 	return s.changing(ctx, func(ctx context.Context, tx bun.Tx, revision int64) error {
 		res, err := tx.NewUpdate().Table("api_keys").Set("revoked_at = ?", at(now)).Set("revision = ?", revision).
@@ -224,7 +224,7 @@ func changedOne(ctx context.Context, tx bun.Tx, id string, res sql.Result, err e
 	}
 	there, err := tx.NewSelect().Table("api_keys").Where("id = ?", plain(id)).Exists(ctx)
 	if err == nil && !there {
-		err = auth.ErrNoKey
+		err = identity.ErrNoKey
 	}
 	return false, err
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/auth"
-	"openskill/host/auth/authtest"
+	"openskill/host/identity"
+	"openskill/host/identity/authtest"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
@@ -18,13 +18,13 @@ import (
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
-		storetest.Keys(t, func(*testing.T) (auth.KeyStore, auth.KeyStore) {
+		storetest.Keys(t, func(*testing.T) (identity.KeyStore, identity.KeyStore) {
 			s := &authtest.Keys{}
 			return s, s
 		})
 	})
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
-		storetest.Keys(t, func(t *testing.T) (auth.KeyStore, auth.KeyStore) {
+		storetest.Keys(t, func(t *testing.T) (identity.KeyStore, identity.KeyStore) {
 			t.Helper()
 			open := fresh(t)
 			return open().Keys(), open().Keys()
@@ -38,8 +38,8 @@ func TestKeysOnTwoHosts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
 		open := fresh(t)
-		here, there := auth.NewKeys(open().Keys()), newHost(t, open())
-		k, text, err := here.Create(t.Context(), auth.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
+		here, there := identity.NewKeys(open().Keys()), newHost(t, open())
+		k, text, err := here.Create(t.Context(), identity.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestKeysOfAServerThatIsGone(t *testing.T) {
 	server := pgtest.New(t, "synchronous_commit = on") // it is killed, and must know what it acknowledged
 	db := storetest.Open(t, server.Database(t))
 	h := newHost(t, db)
-	_, text, err := auth.NewKeys(db.Keys()).Create(t.Context(), auth.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
+	_, text, err := identity.NewKeys(db.Keys()).Create(t.Context(), identity.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestKeysOfAServerThatIsGone(t *testing.T) {
 	if err := server.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := h.Authenticate(t.Context(), auth.Credentials{APIKey: []string{text}}); err != nil {
+	if p, err := h.Authenticate(t.Context(), identity.Credentials{APIKey: []string{text}}); err != nil {
 		t.Errorf("within half a second: %+v, %v", p, err)
 	}
 	for range 3 {
@@ -86,7 +86,7 @@ func TestKeysOfAServerThatIsGone(t *testing.T) {
 
 // host is one whose clock the test moves.
 type host struct {
-	*auth.Authenticator
+	*identity.Authenticator
 	now atomic.Pointer[time.Time]
 }
 
@@ -96,7 +96,7 @@ func newHost(t *testing.T, db *store.DB) *host {
 	begun := time.Now()
 	h.now.Store(&begun)
 	var err error
-	h.Authenticator, err = auth.New(auth.Options{Keys: db.Keys(), Now: func() time.Time { return *h.now.Load() }, Log: slog.New(slog.DiscardHandler)})
+	h.Authenticator, err = identity.New(identity.Options{Keys: db.Keys(), Now: func() time.Time { return *h.now.Load() }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func (h *host) is(t *testing.T, text string, want skill.Code) {
 	t.Helper()
 	later := h.now.Load().Add(500 * time.Millisecond)
 	h.now.Store(&later)
-	p, err := h.Authenticate(t.Context(), auth.Credentials{APIKey: []string{text}})
+	p, err := h.Authenticate(t.Context(), identity.Credentials{APIKey: []string{text}})
 	if skill.CodeOf(err) != want || (want == "") != (p.Tenant == "acme") {
 		t.Errorf("%+v, %v, want %q", p, err, want)
 	}
@@ -119,7 +119,7 @@ func TestListsHoldUpNoKeys(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
 		db := fresh(t)()
-		key, _, err := auth.NewKeys(db.Keys()).Create(t.Context(), auth.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
+		key, _, err := identity.NewKeys(db.Keys()).Create(t.Context(), identity.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"openskill/host/quota"
+	"openskill/host/dispatch/quota"
 )
 
 // Quotas is where hosts count together what is used of limits.

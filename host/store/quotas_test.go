@@ -3,8 +3,8 @@ package store_test
 import (
 	"testing"
 
-	"openskill/host/quota"
-	"openskill/host/quota/quotatest"
+	"openskill/host/dispatch/quota"
+	"openskill/host/dispatch/quota/quotatest"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 )

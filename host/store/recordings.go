@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/uptrace/bun"
 
-	"openskill/host/replay"
+	"openskill/host/records/replay"
 )
 
 // Recordings is where it is kept what it takes to make runs again.

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"openskill/host/replay"
+	"openskill/host/records/replay"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"

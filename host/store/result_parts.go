@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"openskill/host/executions"
+	"openskill/host/records/executions"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/executions"
-	"openskill/host/quota"
+	"openskill/host/dispatch/quota"
+	"openskill/host/records/executions"
 	"openskill/host/store/storetest"
 )
 

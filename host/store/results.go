@@ -12,7 +12,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"openskill/host/executions"
+	"openskill/host/records/executions"
 )
 
 // Results keeps what runs left behind for a while.

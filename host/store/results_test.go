@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/executions"
-	"openskill/host/executions/executionstest"
+	"openskill/host/records/executions"
+	"openskill/host/records/executions/executionstest"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 )

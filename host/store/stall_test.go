@@ -11,10 +11,10 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // its driver
 
-	"openskill/host/quota"
+	"openskill/host/catalogue"
+	"openskill/host/dispatch/quota"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
-	"openskill/host/versions"
 )
 
 // While a row is locked for which one tenant's changes wait, others' calls are counted and
@@ -32,7 +32,7 @@ func TestStalledChangesHoldNoConnectionOfRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := held.ExecContext(t.Context(), "SELECT 1 FROM agent.revisions WHERE topic = $1 FOR UPDATE", versions.Topic); err != nil {
+	if _, err := held.ExecContext(t.Context(), "SELECT 1 FROM agent.revisions WHERE topic = $1 FOR UPDATE", catalogue.Topic); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -40,7 +40,7 @@ func TestStalledChangesHoldNoConnectionOfRecords(t *testing.T) {
 	var changes sync.WaitGroup
 	for i := range 20 {
 		changes.Go(func() {
-			_, err := db.Uploads().Change(ctx, "acme", "slow", nil, func(versions.Now) (*versions.Next, error) { return &versions.Next{}, nil })
+			_, err := db.Uploads().Change(ctx, "acme", "slow", nil, func(catalogue.Now) (*catalogue.Next, error) { return &catalogue.Next{}, nil })
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Errorf("%d: %v", i, err)
 			}
@@ -92,7 +92,7 @@ func TestChangesTakeTurnsByTenant(t *testing.T) {
 	)
 	begun, release := make(chan struct{}), make(chan struct{})
 	change := func(tenant string, wait bool) {
-		_, err := db.Uploads().Change(t.Context(), tenant, "one", nil, func(versions.Now) (*versions.Next, error) {
+		_, err := db.Uploads().Change(t.Context(), tenant, "one", nil, func(catalogue.Now) (*catalogue.Next, error) {
 			if wait {
 				close(begun)
 				<-release
@@ -100,7 +100,7 @@ func TestChangesTakeTurnsByTenant(t *testing.T) {
 			mu.Lock()
 			order = append(order, tenant)
 			mu.Unlock()
-			return &versions.Next{}, nil
+			return &catalogue.Next{}, nil
 		})
 		if err != nil {
 			t.Error(err)

@@ -12,9 +12,9 @@ import (
 	"github.com/google/uuid"
 
 	"openskill/host/agent/conversations"
-	"openskill/host/audit"
-	"openskill/host/llm"
-	"openskill/host/replay"
+	"openskill/host/agent/llm"
+	"openskill/host/records"
+	"openskill/host/records/replay"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
@@ -224,28 +224,28 @@ func TestRecordsWithinQuota(t *testing.T) {
 	withQuotas(t, func(t *testing.T, db *store.DB) {
 		s := db.Audit()
 		when := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		entry := func(tenant string) *audit.Entry {
+		entry := func(tenant string) *records.Entry {
 			when = when.Add(time.Second)
 			id := uuid.NewString()
-			b := &audit.Started{ExecutionID: id, Tenant: tenant, Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo", Time: when}
-			return &audit.Entry{Started: b, Record: audit.Record{Tenant: tenant, Kind: audit.KindStarted, ExecutionID: id, Time: when, Body: bytes.Repeat([]byte("1"), 300)}}
+			b := &records.Started{ExecutionID: id, Tenant: tenant, Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo", Time: when}
+			return &records.Entry{Started: b, Record: records.Record{Tenant: tenant, Kind: records.KindStarted, ExecutionID: id, Time: when, Body: bytes.Repeat([]byte("1"), 300)}}
 		}
-		end := func(e *audit.Entry) *audit.Entry {
-			f := &audit.Finished{ExecutionID: e.ExecutionID, Status: audit.Success, Time: when}
-			return &audit.Entry{Finished: f, Of: e.Started, Record: audit.Record{Tenant: e.Tenant, Kind: audit.KindFinished, ExecutionID: e.ExecutionID, Time: when, Body: bytes.Repeat([]byte("2"), 100)}}
+		end := func(e *records.Entry) *records.Entry {
+			f := &records.Finished{ExecutionID: e.ExecutionID, Status: records.Success, Time: when}
+			return &records.Entry{Finished: f, Of: e.Started, Record: records.Record{Tenant: e.Tenant, Kind: records.KindFinished, ExecutionID: e.ExecutionID, Time: when, Body: bytes.Repeat([]byte("2"), 100)}}
 		}
-		write := func(all ...*audit.Entry) {
+		write := func(all ...*records.Entry) {
 			t.Helper()
 			if err := s.Append(t.Context(), all); err != nil {
 				t.Fatal(err)
 			}
 		}
-		var begun []*audit.Entry
+		var begun []*records.Entry
 		for n := range 12 {
 			e := entry("acme")
 			write(e, entry("beta"+fmt.Sprint(n)))
 			if n >= 10 {
-				if !errors.Is(e.Left, audit.ErrFull) || e.Seq != 0 {
+				if !errors.Is(e.Left, records.ErrFull) || e.Seq != 0 {
 					t.Errorf("call %d begins: %+v", n, e)
 				}
 				continue
@@ -259,8 +259,8 @@ func TestRecordsWithinQuota(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		id := uuid.NewString()
-		c := &audit.Change{ID: id, Tenant: "acme", Action: "key.revoke", Time: when}
-		change := &audit.Entry{Change: c, Record: audit.Record{Tenant: "acme", Kind: audit.KindChange, ExecutionID: id, Time: when, Body: []byte("{}")}}
+		c := &records.Change{ID: id, Tenant: "acme", Action: "key.revoke", Time: when}
+		change := &records.Entry{Change: c, Record: records.Record{Tenant: "acme", Kind: records.KindChange, ExecutionID: id, Time: when, Body: []byte("{}")}}
 		last := end(begun[9])
 		write(change, last)
 		if change.Seq == 0 || last.Seq == 0 {
@@ -276,11 +276,11 @@ func TestRecordsWithinQuota(t *testing.T) {
 			t.Errorf("%d were removed, %v", n, err)
 		}
 		got, sum := has(t, db, "acme", "records"), int64(0)
-		for r, err := range audit.Records(t.Context(), s, "acme", 1) {
+		for r, err := range records.Records(t.Context(), s, "acme", 1) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sum += audit.RecordSize(len(r.Body))
+			sum += records.RecordSize(len(r.Body))
 		}
 		if got != (store.Quota{Bytes: sum, Items: 2}) {
 			t.Errorf("%+v after old ones were removed, and there are %d bytes", got, sum)
@@ -299,10 +299,10 @@ func TestRecordsOfOwnChangesAreBounded(t *testing.T) {
 	withQuotas(t, func(t *testing.T, db *store.DB) {
 		s, failed := db.Audit(), &skill.Error{Code: skill.Conflict}
 		by := skill.Principal{ID: "p", Type: skill.Agent, Tenant: "acme", Scopes: []string{skill.ScopeUpload}}
-		change := audit.Change{Tenant: "acme", Action: "skill.disable", Subject: "echo"}
+		change := records.Change{Tenant: "acme", Action: "skill.disable", Subject: "echo"}
 		for n := 0; ; n++ {
 			made := false
-			err := audit.Around(t.Context(), s, by, change, func() error { made = true; return failed })
+			err := records.Around(t.Context(), s, by, change, func() error { made = true; return failed })
 			if skill.CodeOf(err) == skill.RateLimited {
 				if made {
 					t.Error("a change that is not on record is made")
@@ -316,11 +316,11 @@ func TestRecordsOfOwnChangesAreBounded(t *testing.T) {
 		if got := has(t, db, "acme", "records"); got.Bytes < 5000 || got.Bytes > 6500 {
 			t.Errorf("%+v, want about 5312 bytes", got)
 		}
-		if err := audit.Around(t.Context(), s, skill.Local(), change, func() error { return nil }); err != nil {
+		if err := records.Around(t.Context(), s, skill.Local(), change, func() error { return nil }); err != nil {
 			t.Errorf("the operator's change: %v", err)
 		}
 		by.Tenant, change.Tenant = "beta", "beta"
-		if err := audit.Around(t.Context(), s, by, change, func() error { return nil }); err != nil {
+		if err := records.Around(t.Context(), s, by, change, func() error { return nil }); err != nil {
 			t.Errorf("another tenant's change: %v", err)
 		}
 	})

@@ -8,21 +8,21 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"openskill/host/versions"
+	"openskill/host/catalogue"
 	"openskill/sdk/skill"
 )
 
 // Uploads is where several hosts keep uploaded skills together. One that is alone, with
 // SQLite, has no need of it: its files are enough.
-func (d *DB) Uploads() versions.Shared { return uploadStore{d} }
+func (d *DB) Uploads() catalogue.Shared { return uploadStore{d} }
 
 type uploadStore struct{ db *DB }
 
-// Records implements versions.Shared. Changes are committed in the order of their
+// Records implements catalogue.Shared. Changes are committed in the order of their
 // revisions, so that whoever sees one sees all before it.
-func (s uploadStore) Records(ctx context.Context, after uint64) ([]versions.Record, uint64, error) {
+func (s uploadStore) Records(ctx context.Context, after uint64) ([]catalogue.Record, uint64, error) {
 	var upTo int64
-	if err := s.db.urgent.NewRaw("SELECT revision FROM revisions WHERE topic = ?", versions.Topic).Scan(ctx, &upTo); err != nil {
+	if err := s.db.urgent.NewRaw("SELECT revision FROM revisions WHERE topic = ?", catalogue.Topic).Scan(ctx, &upTo); err != nil {
 		return nil, 0, err
 	}
 	var rows []struct {
@@ -35,17 +35,17 @@ func (s uploadStore) Records(ctx context.Context, after uint64) ([]versions.Reco
 	if err != nil {
 		return nil, 0, err
 	}
-	list := make([]versions.Record, len(rows))
+	list := make([]catalogue.Record, len(rows))
 	for i, r := range rows {
-		list[i] = versions.Record{Tenant: r.Tenant, ID: skill.ID(r.ID), Revision: uint64(r.Revision), State: []byte(r.State)}
+		list[i] = catalogue.Record{Tenant: r.Tenant, ID: skill.ID(r.ID), Revision: uint64(r.Revision), State: []byte(r.State)}
 		upTo = max(upTo, r.Revision)
 	}
 	return list, uint64(upTo), nil
 }
 
-// Change implements versions.Shared. The files are written before the turn of this
+// Change implements catalogue.Shared. The files are written before the turn of this
 // transaction among all changes is taken, which is short then.
-func (s uploadStore) Change(ctx context.Context, tenant string, id skill.ID, files *versions.Files, do func(versions.Now) (*versions.Next, error)) (uint64, error) {
+func (s uploadStore) Change(ctx context.Context, tenant string, id skill.ID, files *catalogue.Files, do func(catalogue.Now) (*catalogue.Next, error)) (uint64, error) {
 	if plain(tenant) != tenant {
 		return 0, &skill.Error{Op: "store.Uploads", Code: skill.InvalidArgument, Subject: "tenant", Message: "the name of the tenant is not text that the database can hold"}
 	}
@@ -57,7 +57,7 @@ func (s uploadStore) Change(ctx context.Context, tenant string, id skill.ID, fil
 			}
 		}
 		var err error
-		if revision, err = s.db.raise(ctx, tx, versions.Topic); err != nil {
+		if revision, err = s.db.raise(ctx, tx, catalogue.Topic); err != nil {
 			return err
 		}
 		now, err := s.now(ctx, tx, tenant, id)
@@ -70,11 +70,11 @@ func (s uploadStore) Change(ctx context.Context, tenant string, id skill.ID, fil
 		}
 		return s.record(ctx, tx, tenant, id, next, revision)
 	}
-	err := s.db.inTopic(ctx, versions.Topic, tenant, func() error { return s.db.inTx(ctx, change) })
+	err := s.db.inTopic(ctx, catalogue.Topic, tenant, func() error { return s.db.inTx(ctx, change) })
 	return revision, err
 }
 
-func (s uploadStore) now(ctx context.Context, tx bun.Tx, tenant string, id skill.ID) (now versions.Now, err error) {
+func (s uploadStore) now(ctx context.Context, tx bun.Tx, tenant string, id skill.ID) (now catalogue.Now, err error) {
 	var state string
 	switch err := tx.NewRaw("SELECT state FROM skill_uploads WHERE tenant = ? AND id = ?", tenant, string(id)).Scan(ctx, &state); {
 	case err == nil:
@@ -96,7 +96,7 @@ func (s uploadStore) now(ctx context.Context, tx bun.Tx, tenant string, id skill
 }
 
 // record writes what is so of a skill from now on.
-func (s uploadStore) record(ctx context.Context, tx bun.Tx, tenant string, id skill.ID, next *versions.Next, revision uint64) error {
+func (s uploadStore) record(ctx context.Context, tx bun.Tx, tenant string, id skill.ID, next *catalogue.Next, revision uint64) error {
 	if _, err := tx.NewRaw("DELETE FROM skill_upload_versions WHERE tenant = ? AND id = ?", tenant, string(id)).Exec(ctx); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (s uploadStore) record(ctx context.Context, tx bun.Tx, tenant string, id sk
 // be would take longer than a statement has, and then none would ever go.
 const tidiedTogether = 10
 
-// Tidy implements versions.Shared. An archive that a transaction is about to name is
+// Tidy implements catalogue.Shared. An archive that a transaction is about to name is
 // held by it until it is named, and was used since.
 func (s uploadStore) Tidy(ctx context.Context, since time.Time) error {
 	const unused = "used_at < ? AND NOT EXISTS (SELECT 1 FROM skill_upload_versions v WHERE v.digest = skill_blobs.digest)"

@@ -77,7 +77,7 @@ func count(out io.Writer) error {
 		files[p]++
 		lines[p] += bytes.Count(text, []byte("\n"))
 		nolint += len(exempt.FindAll(text, -1))
-		if strings.HasPrefix(name, "host/config/") && p == product {
+		if strings.HasPrefix(name, "host/app/config/") && p == product {
 			settings += len(setting.FindAll(text, -1))
 		}
 		if strings.HasPrefix(name, "host/") && !strings.Contains(name, "/testdata/") {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"openskill/host/httpapi"
+	"openskill/host/api"
 	"openskill/sdk/skill"
 )
 
@@ -84,14 +84,14 @@ func (f fixed) Invoke(context.Context, skill.Principal, skill.Request) *skill.Re
 	return &r
 }
 
-func operator(context.Context, httpapi.Credentials) (skill.Principal, error) {
+func operator(context.Context, api.Credentials) (skill.Principal, error) {
 	return skill.Local(), nil
 }
 
 // Edge serves the host's HTTP edge before a door at which every call ends at once. The
 // caller closes the listener.
-func Edge(ln net.Listener, catalogue httpapi.Catalogue, result *skill.Result) (stop func() error, err error) {
-	s, err := httpapi.New(httpapi.Options{Door: fixed{result}, Catalogue: catalogue, Authenticate: operator})
+func Edge(ln net.Listener, catalogue api.Catalogue, result *skill.Result) (stop func() error, err error) {
+	s, err := api.New(api.Options{Door: fixed{result}, Catalogue: catalogue, Authenticate: operator})
 	if err != nil {
 		return nil, err
 	}

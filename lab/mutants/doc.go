@@ -6,13 +6,13 @@
 //
 // A mutant is a change to one file that removes one defence. The folder threats has them:
 //
-//	== T017 host/httpapi/body.go
+//	== T017 host/api/body.go
 //	<<<
 //		if n > limit {
 //	===
 //		if false {
 //	>>>
-//	test ./host/httpapi TestRefusesLargeBodies
+//	test ./host/api TestRefusesLargeBodies
 //
 // The text before === occurs once in the file. Files of the checkout stay as they are: the
 // changed one is laid over it by go test -overlay.

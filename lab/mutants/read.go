@@ -14,7 +14,7 @@ type mutant struct {
 	threat   string // T017
 	file     string // of the checkout, with slashes
 	old, new string
-	pkg      string // of the test, such as ./host/httpapi
+	pkg      string // of the test, such as ./host/api
 	test     string // a regular expression, as go test -run takes
 	place    string // where the mutant is written, for messages
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"openskill/host/config"
+	"openskill/host/app/config"
 	"openskill/sdk/skill"
 )
 
@@ -23,8 +23,8 @@ const (
 	exitHost   = 3 // the host failed
 )
 
-// app is what the commands share: where they read and write.
-type app struct {
+// cli is what the commands share: where they read and write.
+type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	environ        []string // as os.Environ returns it
@@ -59,18 +59,18 @@ func failed(_ skill.Code, format string, args ...any) error {
 	return &exitError{exitFailed, fmt.Errorf(format, args...)}
 }
 
-func (a *app) say(format string, args ...any) {
+func (a *cli) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...)
 }
 
-func (a *app) print(format string, args ...any) error {
+func (a *cli) print(format string, args ...any) error {
 	if _, err := fmt.Fprintf(a.stdout, format, args...); err != nil {
 		return hostFailed(err)
 	}
 	return nil
 }
 
-func (a *app) printJSON(v any) error {
+func (a *cli) printJSON(v any) error {
 	e := json.NewEncoder(a.stdout)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
@@ -79,7 +79,7 @@ func (a *app) printJSON(v any) error {
 	return nil
 }
 
-func (a *app) rootCommand() *cobra.Command {
+func (a *cli) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "openskill-lab",
 		Short:         "Measure openskill, and serve a scripted model or a registry for tests",
@@ -129,7 +129,7 @@ func bindSettings(cmd *cobra.Command, names ...string) *settingsFlags {
 }
 
 // load reads the settings.
-func (a *app) load(f *settingsFlags) (*config.Settings, error) {
+func (a *cli) load(f *settingsFlags) (*config.Settings, error) {
 	flags := map[string]string{}
 	for _, s := range f.rows {
 		if g := f.cmd.Flags().Lookup(s.Flag); g.Changed {

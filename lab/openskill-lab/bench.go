@@ -18,9 +18,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"openskill/host"
-	"openskill/host/config"
-	"openskill/host/registry"
+	"openskill/host/app"
+	"openskill/host/app/config"
+	"openskill/host/catalogue/manifest"
 	"openskill/lab/bench"
 	"openskill/lab/extismbench"
 	"openskill/lab/httpbench"
@@ -28,7 +28,7 @@ import (
 	"openskill/wasm"
 )
 
-func (a *app) benchCommand() *cobra.Command {
+func (a *cli) benchCommand() *cobra.Command {
 	var asJSON bool
 	var o benchOptions
 	var markdown string
@@ -123,7 +123,7 @@ func (o *benchOptions) wanted(suite, name string) bool {
 }
 
 // benchRows measures what the options choose: all suites, one after the other.
-func (a *app) benchRows(ctx context.Context, s *config.Settings, o *benchOptions) ([]measure.Row, error) {
+func (a *cli) benchRows(ctx context.Context, s *config.Settings, o *benchOptions) ([]measure.Row, error) {
 	switch {
 	case o.inside:
 		return a.benchMemory(ctx, s, o)
@@ -154,8 +154,8 @@ func (a *app) benchRows(ctx context.Context, s *config.Settings, o *benchOptions
 }
 
 // bench runs the suites of the engine and of the way of a call.
-func (a *app) bench(ctx context.Context, s *config.Settings, wanted func(suite, name string) bool) ([]measure.Row, error) {
-	e, err := host.OpenEngine(host.CacheDir(s.StateDir))
+func (a *cli) bench(ctx context.Context, s *config.Settings, wanted func(suite, name string) bool) ([]measure.Row, error) {
+	e, err := app.OpenEngine(app.CacheDir(s.StateDir))
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (a *app) bench(ctx context.Context, s *config.Settings, wanted func(suite, 
 		}
 	}
 	a.say("compiling %d guests", len(chosen))
-	cases, err := bench.Fuel(ctx, e, chosen, filepath.Join(host.CacheDir(s.StateDir), "bench"))
+	cases, err := bench.Fuel(ctx, e, chosen, filepath.Join(app.CacheDir(s.StateDir), "bench"))
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (a *app) bench(ctx context.Context, s *config.Settings, wanted func(suite, 
 		return nil, err
 	}
 	cases = append(append(cases, starts...), bench.Prepare(e, chosen)...)
-	amended, err := bench.Amend(ctx, chosen, filepath.Join(host.CacheDir(s.StateDir), "bench"))
+	amended, err := bench.Amend(ctx, chosen, filepath.Join(app.CacheDir(s.StateDir), "bench"))
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (a *app) bench(ctx context.Context, s *config.Settings, wanted func(suite, 
 }
 
 // benchExtism are the cases of plug-ins of Extism, against its own SDK.
-func (a *app) benchExtism(ctx context.Context, s *config.Settings, e *wasm.Engine, wanted func(string, string) bool) ([]measure.Case, func(), error) {
+func (a *cli) benchExtism(ctx context.Context, s *config.Settings, e *wasm.Engine, wanted func(string, string) bool) ([]measure.Case, func(), error) {
 	if !extismbench.Any(wanted) {
 		return nil, func() {}, nil
 	}
@@ -255,7 +255,7 @@ func (a *app) benchExtism(ctx context.Context, s *config.Settings, e *wasm.Engin
 }
 
 // benchHTTP measures echo over HTTP against a bare route, at 1, 8 and 64 clients.
-func (a *app) benchHTTP(ctx context.Context, s *config.Settings, wanted func(string, string) bool, rows []measure.Row) ([]measure.Row, error) {
+func (a *cli) benchHTTP(ctx context.Context, s *config.Settings, wanted func(string, string) bool, rows []measure.Row) ([]measure.Row, error) {
 	var cases []measure.Case
 	for _, clients := range []int{1, 8, mostClients} {
 		if name := fmt.Sprintf("echo, %d clients", clients); wanted("http", name) {
@@ -309,7 +309,7 @@ func (a *app) benchHTTP(ctx context.Context, s *config.Settings, wanted func(str
 const mostClients = 64
 
 // serveEcho starts a host that serves echo without a limit of calls a minute.
-func (a *app) serveEcho(ctx context.Context, s *config.Settings) (addr, runner string, stop func(), err error) {
+func (a *cli) serveEcho(ctx context.Context, s *config.Settings) (addr, runner string, stop func(), err error) {
 	skills, err := unlimitedEcho(filepath.Join(s.SkillsDir, "echo"))
 	if err != nil {
 		return "", "", nil, err
@@ -334,13 +334,13 @@ func ownDatabase(s *config.Settings) error {
 // folder, with room for all clients: what is measured is the way of a call, not
 // how it is refused. Each skill is called once with its input, which runner
 // replaces by what ran it. The folder is removed by stop, or where there is an error.
-func (a *app) serveSkills(ctx context.Context, s *config.Settings, skills string, runner map[skill.ID]string) (h *host.Host, addr string, stop func(), err error) {
+func (a *cli) serveSkills(ctx context.Context, s *config.Settings, skills string, runner map[skill.ID]string) (h *app.Host, addr string, stop func(), err error) {
 	own := *s
 	own.Listen = "127.0.0.1:0"
 	own.Concurrency = max(own.Concurrency, mostClients)
 	own.ConcurrencyPerSkill = max(own.ConcurrencyPerSkill, mostClients)
 	if err = ownDatabase(&own); err == nil {
-		h, err = host.Open(&own, &host.Options{Log: slog.New(slog.DiscardHandler), Roots: []string{skills}})
+		h, err = app.Open(&own, &app.Options{Log: slog.New(slog.DiscardHandler), Roots: []string{skills}})
 	}
 	if err != nil {
 		return nil, "", nil, errors.Join(err, os.RemoveAll(skills))
@@ -426,7 +426,7 @@ func copyUnlimited(folder, to string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}
-	for _, name := range []string{registry.ManifestFile, "echo.wasm", "echo.py"} {
+	for _, name := range []string{manifest.ManifestFile, "echo.wasm", "echo.py"} {
 		b, err := from.ReadFile(name)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // not built; the door says what it misses
@@ -434,7 +434,7 @@ func copyUnlimited(folder, to string) error {
 		if err != nil {
 			return err
 		}
-		if name == registry.ManifestFile {
+		if name == manifest.ManifestFile {
 			b = rateLimit.ReplaceAll(b, nil)
 		}
 		path := filepath.Join(to, name)

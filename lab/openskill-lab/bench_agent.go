@@ -24,10 +24,10 @@ import (
 	"openskill/host/agent/budget"
 	"openskill/host/agent/chat"
 	"openskill/host/agent/conversations"
+	"openskill/host/agent/llm"
+	"openskill/host/agent/llm/llmtest"
 	"openskill/host/agent/toolbox"
-	"openskill/host/config"
-	"openskill/host/llm"
-	"openskill/host/llm/llmtest"
+	"openskill/host/app/config"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
@@ -43,7 +43,7 @@ const (
 // benchAgent is the suite agent: what a round of a conversation costs beside its model
 // and its skill, what a host adds to the first part of a streamed answer, and a thousand
 // conversations at once over HTTP.
-func (a *app) benchAgent(ctx context.Context, s *config.Settings, o *benchOptions) (rows []measure.Row, err error) {
+func (a *cli) benchAgent(ctx context.Context, s *config.Settings, o *benchOptions) (rows []measure.Row, err error) {
 	rounds, most := 40, 15*time.Second
 	if o.quick {
 		rounds = 2
@@ -204,7 +204,7 @@ type servedAgent struct {
 	stop       func()
 }
 
-func (a *app) serveAgent(ctx context.Context, s *config.Settings) (*servedAgent, error) {
+func (a *cli) serveAgent(ctx context.Context, s *config.Settings) (*servedAgent, error) {
 	skills, err := unlimitedEcho(filepath.Join(s.SkillsDir, "echo"))
 	if err != nil {
 		return nil, err

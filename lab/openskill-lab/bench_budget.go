@@ -15,9 +15,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"openskill/host"
-	"openskill/host/audit"
-	"openskill/host/config"
+	"openskill/host/app"
+	"openskill/host/app/config"
+	"openskill/host/records"
 	"openskill/lab/httpbench"
 	"openskill/lab/skillbench"
 	"openskill/sdk/skill"
@@ -35,7 +35,7 @@ type budgeted struct {
 // benchBudget is the suite budget: where the time of a warm call goes from the
 // client's socket to the guest and back. Ways that have one thing more than the one
 // before are measured in turn; a part is the difference of their medians.
-func (a *app) benchBudget(ctx context.Context, s *config.Settings, o *benchOptions, n *skillbench.Native) (rows []measure.Row, err error) {
+func (a *cli) benchBudget(ctx context.Context, s *config.Settings, o *benchOptions, n *skillbench.Native) (rows []measure.Row, err error) {
 	calls := []budgeted{
 		{
 			name: "a Rust call", id: "echo", input: `{"text":"hello"}`,
@@ -103,7 +103,7 @@ const (
 	wayHand   = "hand" // two processes that hand bytes over
 )
 
-func (a *app) budget(ctx context.Context, s *config.Settings, o *benchOptions, n *skillbench.Native, c *budgeted) (rows []measure.Row, err error) {
+func (a *cli) budget(ctx context.Context, s *config.Settings, o *benchOptions, n *skillbench.Native, c *budgeted) (rows []measure.Row, err error) {
 	var stops []func()
 	defer func() {
 		for _, stop := range slices.Backward(stops) {
@@ -120,7 +120,7 @@ func (a *app) budget(ctx context.Context, s *config.Settings, o *benchOptions, n
 		return nil, err
 	}
 	stops = append(stops, func() { _ = below.Close() }) // the bench ends
-	serve := func(w config.Isolation) (*host.Host, string, error) {
+	serve := func(w config.Isolation) (*app.Host, string, error) {
 		own := *s
 		own.Workers = w
 		skills, err := c.skills()
@@ -178,7 +178,7 @@ func (a *app) budget(ctx context.Context, s *config.Settings, o *benchOptions, n
 			return map[string][]time.Duration{wayDoor: all}, nil
 		},
 		func(ctx context.Context, n int) (map[string][]time.Duration, error) {
-			d, err := records(ctx, here.Record(), c, n)
+			d, err := recordTimes(ctx, here.Record(), c, n)
 			return map[string][]time.Duration{wayRecord: d}, err
 		},
 		func(ctx context.Context, n int) (map[string][]time.Duration, error) {
@@ -209,19 +209,19 @@ func (a *app) budget(ctx context.Context, s *config.Settings, o *benchOptions, n
 	return budgetRows(c.name, rounds*each, times, guest), nil
 }
 
-// records times what it takes to have runs on record, one at a time.
-func records(ctx context.Context, log *audit.Log, c *budgeted, n int) (all []time.Duration, err error) {
+// recordTimes measures what it takes to have runs on record, one at a time.
+func recordTimes(ctx context.Context, log *records.Log, c *budgeted, n int) (all []time.Duration, err error) {
 	p := skill.Local()
 	for range n {
 		id, err := uuid.NewV7()
 		if err != nil {
 			return nil, err
 		}
-		s := &audit.Started{
+		s := &records.Started{
 			ExecutionID: id.String(), Tenant: p.Tenant, Principal: p.ID, PrincipalType: p.Type, TraceID: "bench", Session: id.String(),
 			Skill: string(c.id), Version: "0.1.0", Digest: "sha256:0",
 		}
-		f := &audit.Finished{Status: audit.Success, Runner: skill.WasmWASI}
+		f := &records.Finished{Status: records.Success, Runner: skill.WasmWASI}
 		began := time.Now()
 		if err := log.Started(ctx, s, []byte(c.input)); err != nil {
 			return nil, err
@@ -235,7 +235,7 @@ func records(ctx context.Context, log *audit.Log, c *budgeted, n int) (all []tim
 }
 
 // fakes serves what HTTP, and what the edge takes alone.
-func fakes(ctx context.Context, h *host.Host, result *skill.Result, answer []byte, stops *[]func()) (addrs []string, err error) {
+func fakes(ctx context.Context, h *app.Host, result *skill.Result, answer []byte, stops *[]func()) (addrs []string, err error) {
 	for i := range 2 {
 		var listen net.ListenConfig
 		ln, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")

@@ -34,7 +34,7 @@ type loadOptions struct {
 	remote, asJSON             bool
 }
 
-func (a *app) benchLoadCommand() *cobra.Command {
+func (a *cli) benchLoadCommand() *cobra.Command {
 	length, warmup := &duration{10 * time.Second}, &orNone{duration{2 * time.Second}}
 	timeout := &duration{30 * time.Second}
 	connections := &count{value: 256, low: 1, high: mostConnections, name: "N"}
@@ -113,7 +113,7 @@ func (n *orNone) Set(s string) error {
 }
 
 // runLoad runs a plan and prints what came of it.
-func (a *app) runLoad(ctx context.Context, p *load.Plan, t *load.Target, o *loadOptions) error {
+func (a *cli) runLoad(ctx context.Context, p *load.Plan, t *load.Target, o *loadOptions) error {
 	p.Progress = func(g load.Progress) {
 		a.say("load: %s: %d sent, %d succeeded, %d failed, p99 %s", g.Since.Round(time.Second), g.Sent, g.Answered, g.Failed, g.P99.Round(10*time.Microsecond))
 	}

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"openskill/host/hosttest"
+	"openskill/host/app/hosttest"
 )
 
 // TestBenchLoad calls a host that runs, and is interrupted while it does.

@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"openskill/host"
-	"openskill/host/config"
+	"openskill/host/app"
+	"openskill/host/app/config"
 	"openskill/lab/skillbench"
 	"openskill/sdk/skill"
 )
@@ -25,7 +25,7 @@ import (
 // benchObserve is the suite observe: warm calls through the door in a worker, by a host
 // that nobody watches, by one with metrics, and by one that traces every call besides. What
 // watching takes of the processors shows in the calls of eight callers at once.
-func (a *app) benchObserve(ctx context.Context, s *config.Settings, o *benchOptions, _ *skillbench.Native) ([]measure.Row, error) {
+func (a *cli) benchObserve(ctx context.Context, s *config.Settings, o *benchOptions, _ *skillbench.Native) ([]measure.Row, error) {
 	const one, eight = "a warm call, Rust", "calls by eight callers, Rust"
 	if !o.wanted("observe", one) && !o.wanted("observe", eight) {
 		return nil, nil
@@ -59,7 +59,7 @@ func (a *app) benchObserve(ctx context.Context, s *config.Settings, o *benchOpti
 		if err := ownDatabase(&own); err != nil {
 			return nil, err
 		}
-		h, err := host.Open(&own, &host.Options{Roots: []string{skills}, Log: slog.New(slog.DiscardHandler), Observe: v.watch})
+		h, err := app.Open(&own, &app.Options{Roots: []string{skills}, Log: slog.New(slog.DiscardHandler), Observe: v.watch})
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 
 	"openskill/internal/measure"
 
-	"openskill/host/config"
+	"openskill/host/app/config"
 	"openskill/lab/bench"
 	"openskill/lab/httpbench"
 	"openskill/lab/skillbench"
@@ -21,7 +21,7 @@ import (
 )
 
 // benchPeers is the suite peers: other ways to run the same scripts, in one run.
-func (a *app) benchPeers(ctx context.Context, s *config.Settings, o *benchOptions) ([]measure.Row, error) {
+func (a *cli) benchPeers(ctx context.Context, s *config.Settings, o *benchOptions) ([]measure.Row, error) {
 	native, err := skillbench.FindNative(ctx, s.Python)
 	if err != nil {
 		return nil, err // everything is compared with it
@@ -80,7 +80,7 @@ func computing(rows []measure.Row) (out []measure.Row) {
 
 // peersHTTP measures a small skill over HTTP: openskill's own server, peers behind
 // a small server of their language, and one that starts native Python.
-func (a *app) peersHTTP(ctx context.Context, s *config.Settings, o *benchOptions, n *skillbench.Native, peers []*skillbench.Peer) ([]measure.Row, error) {
+func (a *cli) peersHTTP(ctx context.Context, s *config.Settings, o *benchOptions, n *skillbench.Native, peers []*skillbench.Peer) ([]measure.Row, error) {
 	var cases []measure.Case
 	for _, clients := range []int{1, 8, mostClients} {
 		if name := fmt.Sprintf("HTTP, %d clients", clients); o.wanted("peers", name) {
@@ -178,7 +178,7 @@ func writeCompact(w http.ResponseWriter, data json.RawMessage) error {
 // peersMemory measures sandboxes that wait for input with their imports made, of
 // processes that do nothing else. Where a thousand would take more than half of
 // what the machine has left, that is said instead.
-func (a *app) peersMemory(ctx context.Context, s *config.Settings, o *benchOptions, b *skillbench.Bench, n *skillbench.Native, folder string) (rows []measure.Row, err error) {
+func (a *cli) peersMemory(ctx context.Context, s *config.Settings, o *benchOptions, b *skillbench.Bench, n *skillbench.Native, folder string) (rows []measure.Row, err error) {
 	few, many := 100, o.sandboxes
 	if o.quick {
 		few, many = 3, 5

@@ -14,9 +14,9 @@ import (
 
 	"openskill/internal/measure"
 
-	"openskill/host"
-	"openskill/host/config"
-	"openskill/host/registry"
+	"openskill/host/app"
+	"openskill/host/app/config"
+	"openskill/host/catalogue/manifest"
 	"openskill/lab/httpbench"
 	"openskill/lab/skillbench"
 	"openskill/sdk/skill"
@@ -27,8 +27,8 @@ var benchScripts = filepath.Join("examples", "bench", "python")
 
 // skillBench opens what measures skills, on an engine of its own.
 func skillBench(s *config.Settings, o *benchOptions) (b *skillbench.Bench, stop func(), err error) {
-	cache := host.CacheDir(s.StateDir)
-	e, err := host.OpenEngine(cache)
+	cache := app.CacheDir(s.StateDir)
+	e, err := app.OpenEngine(cache)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -43,7 +43,7 @@ func skillBench(s *config.Settings, o *benchOptions) (b *skillbench.Bench, stop 
 }
 
 // benchSkills runs the suites that are about skills.
-func (a *app) benchSkills(ctx context.Context, s *config.Settings, o *benchOptions) (rows []measure.Row, err error) {
+func (a *cli) benchSkills(ctx context.Context, s *config.Settings, o *benchOptions) (rows []measure.Row, err error) {
 	native, err := skillbench.FindNative(ctx, s.Python)
 	if err != nil {
 		a.say("%v; what is compared with it is left out", err)
@@ -88,7 +88,7 @@ func (a *app) benchSkills(ctx context.Context, s *config.Settings, o *benchOptio
 
 // measure runs cases, and says which. What cannot be measured is said too, and
 // costs the others nothing: some of them have run for minutes.
-func (a *app) measure(ctx context.Context, cases []measure.Case) (rows []measure.Row, err error) {
+func (a *cli) measure(ctx context.Context, cases []measure.Case) (rows []measure.Row, err error) {
 	for i := range cases {
 		a.say("%s: %s", cases[i].Suite, cases[i].Name)
 		r, err := cases[i].Measure(ctx)
@@ -104,7 +104,7 @@ func (a *app) measure(ctx context.Context, cases []measure.Case) (rows []measure
 }
 
 // benchMemory is the suite memory, in this process.
-func (a *app) benchMemory(ctx context.Context, s *config.Settings, o *benchOptions) ([]measure.Row, error) {
+func (a *cli) benchMemory(ctx context.Context, s *config.Settings, o *benchOptions) ([]measure.Row, error) {
 	b, stop, err := skillBench(s, o)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (a *app) benchMemory(ctx context.Context, s *config.Settings, o *benchOptio
 }
 
 // memoryApart runs that in a process that has done nothing else.
-func (a *app) memoryApart(ctx context.Context, s *config.Settings, o *benchOptions, _ *skillbench.Native) (rows []measure.Row, err error) {
+func (a *cli) memoryApart(ctx context.Context, s *config.Settings, o *benchOptions, _ *skillbench.Native) (rows []measure.Row, err error) {
 	if !o.wanted("memory", fmt.Sprintf("%d idle Python sandboxes", o.sandboxes)) {
 		return nil, nil
 	}
@@ -183,10 +183,10 @@ func pythonSkills() (string, error) {
 		return "", err
 	}
 	for id, typ := range map[string]string{sandboxed: "wasm", processes: "cli"} {
-		manifest := "id: " + id + "\nversion: 0.1.0\ndescription: Counts words.\ntype: " + typ + "\nruntime: python\nentry: stdlib.py\nlimits: {timeout_ms: 60000}\n"
+		text := "id: " + id + "\nversion: 0.1.0\ndescription: Counts words.\ntype: " + typ + "\nruntime: python\nentry: stdlib.py\nlimits: {timeout_ms: 60000}\n"
 		folder := filepath.Join(skills, id)
 		err := os.Mkdir(folder, 0o700)
-		for name, text := range map[string][]byte{registry.ManifestFile: []byte(manifest), "stdlib.py": script} {
+		for name, text := range map[string][]byte{manifest.ManifestFile: []byte(text), "stdlib.py": script} {
 			old := time.Now().Add(-time.Hour) // as in copyUnlimited
 			path := filepath.Join(folder, name)
 			err = errors.Join(err, os.WriteFile(path, text, 0o600), os.Chtimes(path, old, old))
@@ -200,7 +200,7 @@ func pythonSkills() (string, error) {
 
 // benchPythonHTTP measures a Python skill over HTTP against the CLI runner with the
 // same script, and against starting native Python without any host.
-func (a *app) benchPythonHTTP(ctx context.Context, s *config.Settings, o *benchOptions, n *skillbench.Native) ([]measure.Row, error) {
+func (a *cli) benchPythonHTTP(ctx context.Context, s *config.Settings, o *benchOptions, n *skillbench.Native) ([]measure.Row, error) {
 	var cases []measure.Case
 	for _, clients := range []int{1, 8, mostClients} {
 		if name := fmt.Sprintf("a Python skill, %d clients", clients); o.wanted("http", name) {
@@ -257,7 +257,7 @@ func (a *app) benchPythonHTTP(ctx context.Context, s *config.Settings, o *benchO
 
 // benchStart measures how soon a host listens whose caches are warm, and when it
 // has answered the first call of a Python skill.
-func (a *app) benchStart(ctx context.Context, s *config.Settings, o *benchOptions, _ *skillbench.Native) ([]measure.Row, error) {
+func (a *cli) benchStart(ctx context.Context, s *config.Settings, o *benchOptions, _ *skillbench.Native) ([]measure.Row, error) {
 	const ready, first = "a host is ready", "the first Python call of a host"
 	if !o.wanted("start", ready) && !o.wanted("start", first) {
 		return nil, nil
@@ -305,7 +305,7 @@ func (a *app) benchStart(ctx context.Context, s *config.Settings, o *benchOption
 
 // startOnce starts a host, calls it once, and stops it. Ready is the time until it
 // said its address; called is how long the call took that was sent then.
-func (a *app) startOnce(ctx context.Context, s *config.Settings) (ready, called time.Duration, err error) {
+func (a *cli) startOnce(ctx context.Context, s *config.Settings) (ready, called time.Duration, err error) {
 	cmd := openskill(ctx, s, "serve", "--listen", "127.0.0.1:0")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	out, err := cmd.StdoutPipe()

@@ -18,13 +18,13 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"openskill/host/config"
+	"openskill/host/app/config"
 	"openskill/lab/load"
 	"openskill/lab/soak"
 	"openskill/sdk/skill"
 )
 
-func (a *app) benchSoakCommand() *cobra.Command {
+func (a *cli) benchSoakCommand() *cobra.Command {
 	length, clients := &duration{30 * time.Minute}, &count{value: 8, low: 1, high: 1024, name: "N"}
 	calls, pid := &count{low: 1, high: 1 << 40, name: "N"}, &count{low: 1, high: 1 << 30, name: "PID"}
 	var key, markdown string
@@ -95,7 +95,7 @@ The exit code is 1 if something grows, or a call did not end as it must.`,
 }
 
 // soaked prints what a run was, and fails if it was bad.
-func (a *app) soaked(out *soak.Outcome, command, markdown string, asJSON bool) error {
+func (a *cli) soaked(out *soak.Outcome, command, markdown string, asJSON bool) error {
 	rows := out.Rows()
 	growing := soak.Growing(rows)
 	if markdown != "" {
@@ -185,7 +185,7 @@ func writeSoak(file, text string) error {
 }
 
 // soakThere soaks a host that is there.
-func (a *app) soakThere(ctx context.Context, r *soak.Run, address string, pid int, key string) (*soak.Outcome, error) {
+func (a *cli) soakThere(ctx context.Context, r *soak.Run, address string, pid int, key string) (*soak.Outcome, error) {
 	t, err := load.Open(address, load.Options{Key: key, Connections: r.Clients + 2, Timeout: time.Minute})
 	if err != nil {
 		return nil, usage("%s: %v", quote(address), err)
@@ -216,7 +216,7 @@ func (a *app) soakThere(ctx context.Context, r *soak.Run, address string, pid in
 }
 
 // soakOwn starts a host in a folder of its own, soaks it and stops it.
-func (a *app) soakOwn(ctx context.Context, s *config.Settings, r *soak.Run) (out *soak.Outcome, err error) {
+func (a *cli) soakOwn(ctx context.Context, s *config.Settings, r *soak.Run) (out *soak.Outcome, err error) {
 	f, err := soak.MakeFolders(s.StateDir, s.SkillsDir)
 	if err != nil {
 		return nil, hostFailed(err)
@@ -293,7 +293,7 @@ type served struct {
 }
 
 // startHost starts a host on a free port, in a folder where no file of settings is.
-func (a *app) startHost(ctx context.Context, s *config.Settings, dir string, args ...string) (*served, error) {
+func (a *cli) startHost(ctx context.Context, s *config.Settings, dir string, args ...string) (*served, error) {
 	// A host outlives ctx for as long as it takes to say what was found.
 	cmd := openskill(context.WithoutCancel(ctx), s, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Dir, cmd.WaitDelay = dir, 10*time.Second

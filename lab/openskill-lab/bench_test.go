@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host"
-	"openskill/host/config"
-	"openskill/host/registry"
+	"openskill/host/app"
+	"openskill/host/app/config"
+	"openskill/host/catalogue/manifest"
 )
 
 // TestUnlimitedEcho holds the skill that is measured to what the one of the house
@@ -19,8 +19,8 @@ func TestUnlimitedEcho(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	echo := func(root string) *registry.Skill {
-		r, err := host.Catalogue(settings, host.Roots(settings, []string{root}))
+	echo := func(root string) *manifest.Skill {
+		r, err := app.Catalogue(settings, app.Roots(settings, []string{root}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestUnlimitedEcho(t *testing.T) {
 // TestEverySuiteIsInTheHelp looks for the suites in the sources, since benchmarks are
 // made where they are measured.
 func TestEverySuiteIsInTheHelp(t *testing.T) {
-	long := (&app{}).benchCommand().Long
+	long := (&cli{}).benchCommand().Long
 	suite := regexp.MustCompile(`Suite: "([a-z0-9]+)"`)
 	found := map[string]bool{}
 	files, err := filepath.Glob("../*/*.go")

@@ -12,8 +12,8 @@ import (
 
 	"openskill/internal/measure"
 
-	"openskill/host"
-	"openskill/host/config"
+	"openskill/host/app"
+	"openskill/host/app/config"
 	"openskill/lab/skillbench"
 	"openskill/sdk/skill"
 )
@@ -21,7 +21,7 @@ import (
 // benchWorkers is the suite workers: a call through the door in the host's own
 // process, the same in a worker process, and a native process that does nothing; how
 // soon a new worker answers; and what workers hold.
-func (a *app) benchWorkers(ctx context.Context, s *config.Settings, o *benchOptions, n *skillbench.Native) (rows []measure.Row, err error) {
+func (a *cli) benchWorkers(ctx context.Context, s *config.Settings, o *benchOptions, n *skillbench.Native) (rows []measure.Row, err error) {
 	// A native process that is started in between takes the caches; calls that follow
 	// one another do not. Calculator may be called 600 times a minute.
 	calls := []struct {
@@ -63,7 +63,7 @@ func (a *app) benchWorkers(ctx context.Context, s *config.Settings, o *benchOpti
 		if !o.wanted("workers", c.name) {
 			continue
 		}
-		for _, h := range []*host.Host{here, there} {
+		for _, h := range []*app.Host{here, there} {
 			h.Prepare(ctx, skill.ID(c.id))
 			for range 20 { // the first ones start things
 				if err := called(ctx, h, skill.Local(), c.id, c.input); err != nil {
@@ -137,7 +137,7 @@ func workersHold(ctx context.Context, s *config.Settings, names []string) (rows 
 		return nil, err
 	}
 	defer h.Close()
-	add := func(name string, h *host.Host, goal int64) error {
+	add := func(name string, h *app.Host, goal int64) error {
 		stats, _ := h.Workers()
 		if len(stats.Pids) != 2 {
 			return fmt.Errorf("%d workers are there to be measured, where two were started", len(stats.Pids))
@@ -199,16 +199,16 @@ func workersHold(ctx context.Context, s *config.Settings, names []string) (rows 
 }
 
 // openFor opens a host with these settings but for its workers.
-func openFor(s *config.Settings, w config.Isolation, spares int) (*host.Host, error) {
+func openFor(s *config.Settings, w config.Isolation, spares int) (*app.Host, error) {
 	own := *s
 	own.Workers, own.WorkersSpare = w, max(spares, 0)
 	if err := ownDatabase(&own); err != nil {
 		return nil, err
 	}
-	return host.Open(&own, &host.Options{Log: slog.New(slog.DiscardHandler)})
+	return app.Open(&own, &app.Options{Log: slog.New(slog.DiscardHandler)})
 }
 
-func called(ctx context.Context, h *host.Host, p skill.Principal, id, input string) error {
+func called(ctx context.Context, h *app.Host, p skill.Principal, id, input string) error {
 	r := h.Invoke(ctx, p, skill.Request{SkillID: skill.ID(id), Input: json.RawMessage(input), TraceID: "bench"})
 	if !r.Success {
 		return fmt.Errorf("%s: %s: %s", id, r.Error.Code, r.Error.Message)
@@ -216,7 +216,7 @@ func called(ctx context.Context, h *host.Host, p skill.Principal, id, input stri
 	return nil
 }
 
-func through(h *host.Host, id, input string) func(ctx context.Context) (time.Duration, error) {
+func through(h *app.Host, id, input string) func(ctx context.Context) (time.Duration, error) {
 	return func(ctx context.Context) (time.Duration, error) {
 		began := time.Now()
 		err := called(ctx, h, skill.Local(), id, input)

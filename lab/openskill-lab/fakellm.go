@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host/llm/llmtest"
+	"openskill/host/agent/llm/llmtest"
 )
 
 // fakeLLM is one run of fakellm.
@@ -18,7 +18,7 @@ type fakeLLM struct {
 	print, asJSON  bool
 }
 
-func (a *app) fakeLLMCommand() *cobra.Command {
+func (a *cli) fakeLLMCommand() *cobra.Command {
 	o := &fakeLLM{listen: "127.0.0.1:0"}
 	cmd := &cobra.Command{
 		Use:   "fakellm",
@@ -53,7 +53,7 @@ shows the one that comes with openSkill, which knows its four skills. A rule has
 	return cmd
 }
 
-func (a *app) serveFakeLLM(ctx context.Context, o *fakeLLM) error {
+func (a *cli) serveFakeLLM(ctx context.Context, o *fakeLLM) error {
 	model, err := o.model()
 	if err != nil {
 		return &exitError{exitUsage, err}
@@ -106,7 +106,7 @@ func (o *fakeLLM) model() (*llmtest.Model, error) {
 
 // introduce says where the model is, and which settings have a host use it, or another
 // program that knows these names.
-func (a *app) introduce(url string, asJSON bool) error {
+func (a *cli) introduce(url string, asJSON bool) error {
 	settings := []struct{ name, value string }{
 		{"OPENAI_API_BASE", url + "/v1"},
 		{"OPENAI_API_KEY", "scripted"},

@@ -10,22 +10,22 @@ import (
 	"os/signal"
 	"syscall"
 
-	"openskill/host"
+	"openskill/host/app"
 )
 
 func main() {
-	if code, is := host.Child(os.Args[1:]); is { // a worker of a host that is measured
+	if code, is := app.Child(os.Args[1:]); is { // a worker of a host that is measured
 		os.Exit(code)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
+	a := &cli{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
 	code := a.run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
 // run executes one command line and returns its exit code.
-func (a *app) run(ctx context.Context, args []string) int {
+func (a *cli) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host"
-	"openskill/host/hosttest"
+	"openskill/host/app"
+	"openskill/host/app/hosttest"
 )
 
 // TestMain runs this test binary as openskill-lab where a test asks for that.
 func TestMain(m *testing.M) {
-	if code, is := host.Child(os.Args[1:]); is { // a worker has no environment
+	if code, is := app.Child(os.Args[1:]); is { // a worker has no environment
 		os.Exit(code)
 	}
 	if os.Getenv("OPENSKILL_LAB_MAIN") != "" {

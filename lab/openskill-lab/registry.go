@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/spf13/cobra"
 
-	"openskill/host/share"
+	"openskill/host/admission/share"
 )
 
-func (a *app) registryCommand() *cobra.Command {
+func (a *cli) registryCommand() *cobra.Command {
 	var asJSON bool
 	listen, dir := "127.0.0.1:5000", ""
 	cmd := &cobra.Command{
@@ -79,7 +79,7 @@ func onlyLocal(next http.Handler) http.Handler {
 	})
 }
 
-func (a *app) serveRegistry(ctx context.Context, listen string, handler http.Handler, asJSON bool) error {
+func (a *cli) serveRegistry(ctx context.Context, listen string, handler http.Handler, asJSON bool) error {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", listen)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	_ "github.com/CycloneDX/cyclonedx-go" // its module has the schemas
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"openskill/host/hosttest"
+	"openskill/host/app/hosttest"
 )
 
 // TestBillIsCycloneDX holds openskill version --sbom to the published schema.

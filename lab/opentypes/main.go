@@ -1,7 +1,7 @@
 // Command opentypes writes the types of an OpenAPI document for TypeScript, so that
 // programs in it are checked against what hosts answer.
 //
-//	go run ./scripts/opentypes host/httpapi/openapi.json sdk/typescript/openskill.d.ts
+//	go run ./scripts/opentypes host/api/openapi.json sdk/typescript/openskill.d.ts
 package main
 
 import (

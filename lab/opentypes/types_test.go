@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	contract = "../../host/httpapi/openapi.json"
+	contract = "../../host/api/openapi.json"
 	made     = "../../sdk/typescript/openskill.d.ts"
 )
 
@@ -34,7 +34,7 @@ func TestTypesOfTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(read(t, made)), string(read(t, out))); diff != "" {
-		t.Errorf("go run ./scripts/opentypes host/httpapi/openapi.json sdk/typescript/openskill.d.ts (-checked in +made):\n%s", diff)
+		t.Errorf("go run ./scripts/opentypes host/api/openapi.json sdk/typescript/openskill.d.ts (-checked in +made):\n%s", diff)
 	}
 }
 

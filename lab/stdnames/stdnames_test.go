@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 const (
 	version = "3.15" // of the runtime that is installed by default
-	table   = "../../host/preflight/missing.txt"
+	table   = "../../host/pysource/preflight/missing.txt"
 	head    = "# What CPython " + version + " has on Linux and the sandbox has not; a module without names is not there at all.\n" +
 		"# Made by go -C lab test ./stdnames -update\n"
 )

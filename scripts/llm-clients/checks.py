@@ -2,7 +2,7 @@
 
     checks.py URL
 
-URL is the server's, whose script is in host/llm/llmtest/clients_test.go. Each thing that
+URL is the server's, whose script is in host/agent/llm/llmtest/clients_test.go. Each thing that
 holds is a line "ok …"; the first that does not ends the program.
 """
 

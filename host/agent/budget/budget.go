@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"openskill/host/llm"
+	"openskill/host/agent/llm"
 )
 
 // Limits are the most that a turn may use; each is above zero.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/llm"
+	"openskill/host/agent/llm"
 )
 
 func begin(t *testing.T, l Limits) (*Budget, *time.Time) {

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"openskill/host/agent/llm"
 	"openskill/host/agent/toolbox"
-	"openskill/host/approval"
-	"openskill/host/llm"
+	"openskill/host/dispatch/approval"
 	"openskill/sdk/skill"
 )
 

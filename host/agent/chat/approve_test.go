@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"openskill/host/agent/budget"
+	"openskill/host/agent/llm"
 	"openskill/host/agent/toolbox"
-	"openskill/host/approval"
-	"openskill/host/hosttest"
-	"openskill/host/llm"
+	"openskill/host/app/hosttest"
+	"openskill/host/dispatch/approval"
 	"openskill/sdk/skill"
 )
 

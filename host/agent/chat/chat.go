@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"openskill/host/llm"
+	"openskill/host/agent/llm"
 	"openskill/sdk/skill"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"openskill/host/agent/budget"
 	"openskill/host/agent/conversations"
-	"openskill/host/llm"
+	"openskill/host/agent/llm"
 	"openskill/sdk/skill"
 )
 

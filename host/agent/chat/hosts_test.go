@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"openskill/host/agent/llm"
 	"openskill/host/agent/toolbox"
-	"openskill/host/approval"
-	"openskill/host/llm"
+	"openskill/host/dispatch/approval"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )

@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"openskill/host/agent/budget"
+	"openskill/host/agent/llm"
 	"openskill/host/agent/toolbox"
-	"openskill/host/llm"
 	"openskill/sdk/skill"
 )
 

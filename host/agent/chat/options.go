@@ -10,10 +10,10 @@ import (
 
 	"openskill/host/agent/budget"
 	"openskill/host/agent/conversations"
+	"openskill/host/agent/llm"
 	"openskill/host/agent/toolbox"
-	"openskill/host/approval"
+	"openskill/host/dispatch/approval"
 	"openskill/host/internal/gate"
-	"openskill/host/llm"
 	"openskill/sdk/skill"
 )
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"openskill/host/agent/conversations"
-	"openskill/host/llm"
+	"openskill/host/agent/llm"
 	"openskill/sdk/skill"
 )
 

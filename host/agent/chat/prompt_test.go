@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/llm"
+	"openskill/host/agent/llm"
 	"openskill/sdk/skill"
 )
 

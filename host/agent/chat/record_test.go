@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"openskill/host/agent/conversations"
+	"openskill/host/agent/llm"
 	"openskill/host/agent/toolbox"
-	"openskill/host/approval"
-	"openskill/host/llm"
+	"openskill/host/dispatch/approval"
 	"openskill/sdk/skill"
 )
 

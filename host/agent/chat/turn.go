@@ -14,8 +14,8 @@ import (
 
 	"openskill/host/agent/budget"
 	"openskill/host/agent/conversations"
+	"openskill/host/agent/llm"
 	"openskill/host/agent/toolbox"
-	"openskill/host/llm"
 	"openskill/sdk/skill"
 )
 

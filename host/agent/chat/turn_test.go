@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"openskill/host/agent/llm"
 	"openskill/host/agent/toolbox"
-	"openskill/host/llm"
 	"openskill/sdk/skill"
 )
 

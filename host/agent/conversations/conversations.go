@@ -8,7 +8,7 @@ import (
 	"errors"
 	"time"
 
-	"openskill/host/llm"
+	"openskill/host/agent/llm"
 )
 
 // ErrNotFound says that there is no such conversation or session, or that it is another

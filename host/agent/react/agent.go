@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"openskill/host/agent/conversations"
+	"openskill/host/agent/llm"
 	"openskill/host/agent/toolbox"
 	"openskill/host/internal/gate"
-	"openskill/host/llm"
 	"openskill/sdk/skill"
 )
 

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"openskill/host/strictjson"
-	"openskill/host/tools/ordered"
+	"openskill/internal/ordered"
+	"openskill/internal/strictjson"
 )
 
 // decision is what a model wants next.

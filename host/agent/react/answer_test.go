@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/strictjson"
-	"openskill/host/tools/ordered"
+	"openskill/internal/ordered"
+	"openskill/internal/strictjson"
 )
 
 func TestDecide(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"openskill/host/agent/budget"
-	"openskill/host/strictjson"
+	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"openskill/host/agent/conversations"
+	"openskill/host/agent/llm"
 	"openskill/host/agent/react"
 	"openskill/host/agent/toolbox"
-	"openskill/host/llm"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/host/agent/llm"
 	"openskill/host/agent/react"
 	"openskill/host/agent/toolbox"
-	"openskill/host/llm"
 	"openskill/sdk/skill"
 )
 

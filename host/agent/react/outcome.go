@@ -5,7 +5,7 @@ import (
 	"errors"
 	"maps"
 
-	"openskill/host/tools/ordered"
+	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"openskill/host/agent/llm"
 	"openskill/host/agent/toolbox"
-	"openskill/host/llm"
 	"openskill/sdk/skill"
 )
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/host/agent/llm"
+	"openskill/host/agent/llm/tokens"
 	"openskill/host/agent/react"
 	"openskill/host/agent/toolbox"
-	"openskill/host/llm"
-	"openskill/host/llm/tokens"
 	"openskill/sdk/skill"
 )
 

@@ -19,9 +19,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/host/agent/llm"
 	"openskill/host/agent/react"
 	"openskill/host/agent/toolbox"
-	"openskill/host/llm"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )

@@ -15,9 +15,9 @@ import (
 
 	"openskill/host/agent/budget"
 	"openskill/host/agent/conversations"
+	"openskill/host/agent/llm"
 	"openskill/host/agent/toolbox"
-	"openskill/host/llm"
-	"openskill/host/tools/ordered"
+	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"openskill/host/agent/conversations"
+	"openskill/host/agent/llm"
 	"openskill/host/agent/react"
-	"openskill/host/llm"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )

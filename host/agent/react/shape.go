@@ -3,7 +3,7 @@ package react
 import (
 	"encoding/json"
 
-	"openskill/host/tools/ordered"
+	"openskill/internal/ordered"
 )
 
 // shape is a schema without its words: which members there are, of which types, and what

@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"openskill/host/agent/llm"
 	"openskill/host/agent/react"
 	"openskill/host/agent/toolbox"
-	"openskill/host/llm"
-	"openskill/host/strictjson"
+	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 

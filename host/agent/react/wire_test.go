@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/host/agent/llm"
+	"openskill/host/agent/llm/llmtest"
+	"openskill/host/agent/llm/vendors"
 	"openskill/host/agent/react"
-	"openskill/host/llm"
-	"openskill/host/llm/llmtest"
-	"openskill/host/llm/vendors"
 	"openskill/sdk/skill"
 )
 

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"openskill/host/strictjson"
-	"openskill/host/tools/ordered"
+	"openskill/internal/ordered"
+	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"openskill/host/agent/tools"
 	"openskill/host/internal/cache"
 	"openskill/host/internal/gate"
-	"openskill/host/tools"
 	"openskill/sdk/skill"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/tools"
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 

@@ -9,8 +9,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"openskill/host/near"
-	"openskill/host/tools/ordered"
+	"openskill/internal/ordered"
+	"openskill/internal/suggest"
 	"openskill/sdk/skill"
 )
 
@@ -117,7 +117,7 @@ func (k *kit) unknown(out *Outcome) {
 		all[i] = k.list[i].Name
 	}
 	offer := listed(all)
-	if list := near.Names(out.Call.Name, all); len(list) > 0 {
+	if list := suggest.Names(out.Call.Name, all); len(list) > 0 {
 		offer = "did you mean " + list[0]
 		for _, name := range list[1:] {
 			offer += " or " + name

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"openskill/host/tools"
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"unicode"
 
-	"openskill/host/registry/schema"
-	"openskill/host/tools"
-	"openskill/host/tools/ordered"
+	"openskill/host/agent/tools"
+	"openskill/host/catalogue/manifest/schema"
+	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )
 

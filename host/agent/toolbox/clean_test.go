@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"openskill/host/registry/schema"
-	"openskill/host/tools"
-	"openskill/host/tools/ordered"
+	"openskill/host/agent/tools"
+	"openskill/host/catalogue/manifest/schema"
+	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )
 

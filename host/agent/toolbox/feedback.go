@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"openskill/host/near"
-	"openskill/host/tools/ordered"
+	"openskill/internal/ordered"
+	"openskill/internal/suggest"
 	"openskill/sdk/skill"
 )
 
@@ -129,7 +129,7 @@ func (a *advisor) rename(parent []string, name string) string {
 			known = slices.DeleteFunc(known, func(k string) bool { return o.Has(k) })
 		}
 	}
-	if list := near.Names(name, known); len(list) > 0 {
+	if list := suggest.Names(name, known); len(list) > 0 {
 		return `did you mean "` + strings.Join(list, `" or "`) + `"?`
 	}
 	return `leave "` + name + `" out`
@@ -151,7 +151,7 @@ func (a *advisor) choose(at []string) string {
 			return "send " + s + ` instead of "` + s + `"`
 		}
 	}
-	if list := near.Names(s, texts); len(list) > 0 {
+	if list := suggest.Names(s, texts); len(list) > 0 {
 		return `did you mean "` + strings.Join(list, `" or "`) + `"?`
 	}
 	return ""

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/registry/schema"
-	"openskill/host/strictjson"
-	"openskill/host/tools/ordered"
+	"openskill/host/catalogue/manifest/schema"
+	"openskill/internal/ordered"
+	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 

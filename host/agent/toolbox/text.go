@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"openskill/host/tools"
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"openskill/host/registry/schema"
-	"openskill/host/strictjson"
-	"openskill/host/tools"
+	"openskill/host/agent/tools"
+	"openskill/host/catalogue/manifest/schema"
+	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 

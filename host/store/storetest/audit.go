@@ -15,15 +15,15 @@ import (
 
 	"github.com/google/uuid"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
-// Audit holds an audit.Store to what its comments promise. fresh makes a new, empty one,
+// Audit holds an records.Store to what its comments promise. fresh makes a new, empty one,
 // which open opens as often as it is called.
-func Audit(t *testing.T, fresh func(t *testing.T) (open func() audit.Store)) {
+func Audit(t *testing.T, fresh func(t *testing.T) (open func() records.Store)) {
 	t.Helper()
-	for name, test := range map[string]func(*testing.T, func() audit.Store){
+	for name, test := range map[string]func(*testing.T, func() records.Store){
 		"an execution from its start to its end": lifeOfExecution,
 		"artifacts without room":                 artifactsWithoutRoom,
 		"tokens that a skill reports":            reportedTokens,
@@ -51,47 +51,47 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 123456000, time.UTC)
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // begun gives what an execution of a tenant begins with.
-func begun(tenant string, when time.Time) *audit.Started {
+func begun(tenant string, when time.Time) *records.Started {
 	id := newID()
-	return &audit.Started{
+	return &records.Started{
 		ExecutionID: id, Tenant: tenant, Principal: "key:ci", PrincipalType: skill.Agent, Key: "k1", TraceID: "trace-1", Session: id,
 		Skill: "echo", Version: "0.1.0", Digest: "sha256:" + strings.Repeat("a", 64), Instance: "host-1", Time: when,
 	}
 }
 
 // over gives the end of an execution a moment after its beginning.
-func over(s *audit.Started, status audit.Status) *audit.Finished {
-	f := &audit.Finished{ExecutionID: s.ExecutionID, Status: status, Runner: "wasm:wasi", DurationMS: 1, Time: s.Time.Add(time.Millisecond)}
-	if status != audit.Success {
+func over(s *records.Started, status records.Status) *records.Finished {
+	f := &records.Finished{ExecutionID: s.ExecutionID, Status: status, Runner: "wasm:wasi", DurationMS: 1, Time: s.Time.Add(time.Millisecond)}
+	if status != records.Success {
 		f.Code, f.Message = skill.Timeout, "too slow"
 	}
 	return f
 }
 
-func entryOf(s *audit.Started) *audit.Entry {
+func entryOf(s *records.Started) *records.Entry {
 	body, err := json.Marshal(s)
 	if err != nil {
 		panic(err)
 	}
-	return &audit.Entry{
-		Record:  audit.Record{Tenant: s.Tenant, Kind: audit.KindStarted, ExecutionID: s.ExecutionID, Time: s.Time, Body: body},
+	return &records.Entry{
+		Record:  records.Record{Tenant: s.Tenant, Kind: records.KindStarted, ExecutionID: s.ExecutionID, Time: s.Time, Body: body},
 		Started: s,
 	}
 }
 
-func endOf(s *audit.Started, f *audit.Finished) *audit.Entry {
+func endOf(s *records.Started, f *records.Finished) *records.Entry {
 	body, err := json.Marshal(f)
 	if err != nil {
 		panic(err)
 	}
-	return &audit.Entry{
-		Record:   audit.Record{Tenant: s.Tenant, Kind: audit.KindFinished, ExecutionID: s.ExecutionID, Time: f.Time, Body: body},
+	return &records.Entry{
+		Record:   records.Record{Tenant: s.Tenant, Kind: records.KindFinished, ExecutionID: s.ExecutionID, Time: f.Time, Body: body},
 		Finished: f, Of: s,
 	}
 }
 
 // write appends and must.
-func write(t *testing.T, s audit.Store, entries ...*audit.Entry) {
+func write(t *testing.T, s records.Store, entries ...*records.Entry) {
 	t.Helper()
 	if err := put(t.Context(), s, entries...); err != nil {
 		t.Fatal(err)
@@ -99,12 +99,12 @@ func write(t *testing.T, s audit.Store, entries ...*audit.Entry) {
 }
 
 // put appends, and again what was left out since another one had its chain.
-func put(ctx context.Context, s audit.Store, entries ...*audit.Entry) error {
+func put(ctx context.Context, s records.Store, entries ...*records.Entry) error {
 	for {
 		if err := s.Append(ctx, entries); err != nil {
 			return err
 		}
-		entries = slices.DeleteFunc(entries, func(e *audit.Entry) bool { return !errors.Is(e.Left, audit.ErrHeld) })
+		entries = slices.DeleteFunc(entries, func(e *records.Entry) bool { return !errors.Is(e.Left, records.ErrHeld) })
 		if len(entries) == 0 {
 			return nil
 		}
@@ -118,25 +118,25 @@ func put(ctx context.Context, s audit.Store, entries ...*audit.Entry) error {
 }
 
 // ran puts a whole execution on record.
-func ran(t *testing.T, s audit.Store, b *audit.Started, status audit.Status) *audit.Started {
+func ran(t *testing.T, s records.Store, b *records.Started, status records.Status) *records.Started {
 	t.Helper()
 	write(t, s, entryOf(b), endOf(b, over(b, status)))
 	return b
 }
 
 // chain reads a tenant's records and holds that each is linked to the one before.
-func chain(t *testing.T, s audit.Store, tenant string) []audit.Record {
+func chain(t *testing.T, s records.Store, tenant string) []records.Record {
 	t.Helper()
 	heads, err := s.Tenants(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(heads, func(h audit.Head) bool { return h.Tenant == tenant })
+	at := slices.IndexFunc(heads, func(h records.Head) bool { return h.Tenant == tenant })
 	if at < 0 {
 		return nil
 	}
 	h := heads[at]
-	var all []audit.Record
+	var all []records.Record
 	for from := h.First; ; from = all[len(all)-1].Seq + 1 {
 		page, err := s.Records(t.Context(), tenant, from, 7)
 		if err != nil {
@@ -149,7 +149,7 @@ func chain(t *testing.T, s audit.Store, tenant string) []audit.Record {
 	seq, prev := h.First, h.Prev
 	for _, r := range all {
 		again := r
-		audit.Link(prev, &again)
+		records.Link(prev, &again)
 		if r.Seq != seq || r.Prev != prev || r.Hash != again.Hash {
 			t.Fatalf("record %d of %q is not linked to %d: %+v", r.Seq, tenant, seq-1, r)
 		}
@@ -162,9 +162,9 @@ func chain(t *testing.T, s audit.Store, tenant string) []audit.Record {
 }
 
 // same compares executions as JSON, since the JSON in them need not be the same bytes.
-func same(t *testing.T, got, want *audit.Execution) {
+func same(t *testing.T, got, want *records.Execution) {
 	t.Helper()
-	tree := func(e *audit.Execution) (v any) {
+	tree := func(e *records.Execution) (v any) {
 		b, err := json.Marshal(e)
 		if err != nil {
 			t.Fatal(err)
@@ -179,7 +179,7 @@ func same(t *testing.T, got, want *audit.Execution) {
 	}
 }
 
-func one(t *testing.T, s audit.Store, tenant, id string) *audit.Execution {
+func one(t *testing.T, s records.Store, tenant, id string) *records.Execution {
 	t.Helper()
 	e, err := s.Execution(t.Context(), tenant, id)
 	if err != nil {
@@ -188,57 +188,57 @@ func one(t *testing.T, s audit.Store, tenant, id string) *audit.Execution {
 	return e
 }
 
-func lifeOfExecution(t *testing.T, open func() audit.Store) {
+func lifeOfExecution(t *testing.T, open func() records.Store) {
 	t.Helper()
 	s := open()
 	began := begun("acme", noon)
 	began.Session, began.Iteration, began.Script, began.Owner, began.ReplayOf = newID(), 3, "scripts/run.py", "acme", newID()
 	began.Limits = skill.LimitsJSON{TimeoutMS: 1000, Fuel: 1 << 60}
-	began.Input = audit.Payload{Bytes: 17, SHA256: strings.Repeat("b", 64), JSON: []byte(`{"text": "hello", "n": [1, 2.5, null, true]}`), Truncated: true}
+	began.Input = records.Payload{Bytes: 17, SHA256: strings.Repeat("b", 64), JSON: []byte(`{"text": "hello", "n": [1, 2.5, null, true]}`), Truncated: true}
 	write(t, s, entryOf(began))
-	same(t, one(t, s, "acme", began.ExecutionID), &audit.Execution{Started: *began})
+	same(t, one(t, s, "acme", began.ExecutionID), &records.Execution{Started: *began})
 
-	ended := over(began, audit.Failed)
+	ended := over(began, records.Failed)
 	ended.Fuel, ended.MemoryPeak, ended.Tokens = 1<<62, 1<<40, 12
-	ended.Output = audit.Payload{Bytes: 2, SHA256: strings.Repeat("c", 64), JSON: []byte(`{"answer": "42"}`)}
-	ended.Artifacts = []audit.ArtifactInfo{{Name: "a.csv", Size: 5, SHA256: strings.Repeat("d", 64)}}
+	ended.Output = records.Payload{Bytes: 2, SHA256: strings.Repeat("c", 64), JSON: []byte(`{"answer": "42"}`)}
+	ended.Artifacts = []records.ArtifactInfo{{Name: "a.csv", Size: 5, SHA256: strings.Repeat("d", 64)}}
 	write(t, s, endOf(began, ended))
 	// Another process sees the same, and what was stored is what was hashed.
 	other := open()
 	for _, tenant := range []string{"acme", ""} {
-		same(t, one(t, other, tenant, began.ExecutionID), &audit.Execution{Started: *began, Finished: ended})
+		same(t, one(t, other, tenant, began.ExecutionID), &records.Execution{Started: *began, Finished: ended})
 	}
-	records := chain(t, other, "acme")
-	if len(records) != 2 || records[0].Kind != audit.KindStarted || records[1].Kind != audit.KindFinished {
-		t.Fatalf("got %+v", records)
+	recs := chain(t, other, "acme")
+	if len(recs) != 2 || recs[0].Kind != records.KindStarted || recs[1].Kind != records.KindFinished {
+		t.Fatalf("got %+v", recs)
 	}
-	if want := endOf(began, ended); !bytes.Equal(records[1].Body, want.Body) || !records[1].Time.Equal(want.Time) {
-		t.Errorf("got %s at %v", records[1].Body, records[1].Time)
+	if want := endOf(began, ended); !bytes.Equal(recs[1].Body, want.Body) || !recs[1].Time.Equal(want.Time) {
+		t.Errorf("got %s at %v", recs[1].Body, recs[1].Time)
 	}
 }
 
 // What stands for artifacts that a record has no room for is shown as it is on record.
-func artifactsWithoutRoom(t *testing.T, open func() audit.Store) {
+func artifactsWithoutRoom(t *testing.T, open func() records.Store) {
 	t.Helper()
 	s := open()
 	began := begun("acme", noon)
-	ended := over(began, audit.Success)
-	ended.Artifacts = []audit.ArtifactInfo{{Name: "a.csv", Size: 5, SHA256: strings.Repeat("d", 64)}}
-	ended.Unlisted = &audit.Unlisted{Count: 999, Bytes: 1 << 40, SHA256: strings.Repeat("e", 64)}
+	ended := over(began, records.Success)
+	ended.Artifacts = []records.ArtifactInfo{{Name: "a.csv", Size: 5, SHA256: strings.Repeat("d", 64)}}
+	ended.Unlisted = &records.Unlisted{Count: 999, Bytes: 1 << 40, SHA256: strings.Repeat("e", 64)}
 	write(t, s, entryOf(began), endOf(began, ended))
-	same(t, one(t, open(), "acme", began.ExecutionID), &audit.Execution{Started: *began, Finished: ended})
-	if r, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Rows: true}); err != nil || !r.Whole() {
+	same(t, one(t, open(), "acme", began.ExecutionID), &records.Execution{Started: *began, Finished: ended})
+	if r, err := records.Verify(t.Context(), s, records.VerifyOptions{Rows: true}); err != nil || !r.Whole() {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
 
-func writtenOnce(t *testing.T, open func() audit.Store) {
+func writtenOnce(t *testing.T, open func() records.Store) {
 	t.Helper()
 	s := open()
 	a, b := begun("acme", noon), begun("acme", noon.Add(time.Second))
 	first := entryOf(a)
 	write(t, s, first)
-	if first.Seq != 1 || first.Prev != audit.Origin {
+	if first.Seq != 1 || first.Prev != records.Origin {
 		t.Errorf("the first record is %+v", first.Record)
 	}
 	// The answer was lost: the same again, with another one, and twice in one batch.
@@ -246,8 +246,8 @@ func writtenOnce(t *testing.T, open func() audit.Store) {
 	if n := len(chain(t, s, "acme")); n != 2 {
 		t.Errorf("%d records of two starts", n)
 	}
-	write(t, s, endOf(a, over(a, audit.Success)), endOf(a, over(a, audit.Failed)))
-	late := endOf(a, over(a, audit.Terminated))
+	write(t, s, endOf(a, over(a, records.Success)), endOf(a, over(a, records.Failed)))
+	late := endOf(a, over(a, records.Terminated))
 	write(t, s, late, entryOf(a))
 	if late.Seq != 0 {
 		t.Errorf("an end that was left out has the number %d", late.Seq)
@@ -255,13 +255,13 @@ func writtenOnce(t *testing.T, open func() audit.Store) {
 	if n := len(chain(t, s, "acme")); n != 3 {
 		t.Errorf("%d records of two starts and one end", n)
 	}
-	if e := one(t, s, "acme", a.ExecutionID); e.Status() != audit.Success {
+	if e := one(t, s, "acme", a.ExecutionID); e.Status() != records.Success {
 		t.Errorf("it ended as %s: the first end counts", e.Status())
 	}
 	// All of it, in one batch.
 	c := begun("acme", noon)
-	write(t, s, entryOf(c), endOf(c, over(c, audit.Success)), entryOf(c), endOf(c, over(c, audit.Success)))
-	if e := one(t, s, "acme", c.ExecutionID); e.Status() != audit.Success {
+	write(t, s, entryOf(c), endOf(c, over(c, records.Success)), entryOf(c), endOf(c, over(c, records.Success)))
+	if e := one(t, s, "acme", c.ExecutionID); e.Status() != records.Success {
 		t.Errorf("it ended as %s", e.Status())
 	}
 	if n := len(chain(t, s, "acme")); n != 5 {
@@ -272,23 +272,23 @@ func writtenOnce(t *testing.T, open func() audit.Store) {
 	}
 }
 
-func whoSees(t *testing.T, open func() audit.Store) {
+func whoSees(t *testing.T, open func() records.Store) {
 	t.Helper()
 	s := open()
-	b := ran(t, s, begun("acme", noon), audit.Success)
+	b := ran(t, s, begun("acme", noon), records.Success)
 	r := begun("acme", noon)
 	write(t, s, entryOf(r))
 	for _, id := range []string{b.ExecutionID, r.ExecutionID} {
-		if _, err := s.Execution(t.Context(), "other", id); !errors.Is(err, audit.ErrNotFound) {
+		if _, err := s.Execution(t.Context(), "other", id); !errors.Is(err, records.ErrNotFound) {
 			t.Errorf("another tenant gets %v", err)
 		}
 	}
 	for _, id := range []string{"", "x", newID(), "' OR 1=1 --", strings.Repeat("0", 36), "\x00"} {
-		if _, err := s.Execution(t.Context(), "", id); !errors.Is(err, audit.ErrNotFound) {
+		if _, err := s.Execution(t.Context(), "", id); !errors.Is(err, records.ErrNotFound) {
 			t.Errorf("%q: got %v", id, err)
 		}
 	}
-	if all, _, err := s.Executions(t.Context(), audit.Query{Tenant: "other", Limit: 10}); err != nil || len(all) != 0 {
+	if all, _, err := s.Executions(t.Context(), records.Query{Tenant: "other", Limit: 10}); err != nil || len(all) != 0 {
 		t.Errorf("another tenant sees %d, %v", len(all), err)
 	}
 	if all, err := s.Records(t.Context(), "other", 1, 10); err != nil || len(all) != 0 {
@@ -296,21 +296,21 @@ func whoSees(t *testing.T, open func() audit.Store) {
 	}
 }
 
-func eightWriters(t *testing.T, open func() audit.Store) {
+func eightWriters(t *testing.T, open func() records.Store) {
 	t.Helper()
 	const writers, batches, size = 8, 12, 5
-	stores := []audit.Store{open(), open()}
+	stores := []records.Store{open(), open()}
 	var all sync.WaitGroup
 	for w := range writers {
 		all.Go(func() {
 			s := stores[w%len(stores)]
 			for i := range batches {
-				var batch []*audit.Entry
+				var batch []*records.Entry
 				for j := range size {
 					// One tenant of all, one of this writer, and one that many come to at once.
 					for _, tenant := range []string{"all", fmt.Sprint("writer-", w), fmt.Sprint("new-", i*size+j)} {
 						b := begun(tenant, noon.Add(time.Duration(i)*time.Second))
-						batch = append(batch, entryOf(b), endOf(b, over(b, audit.Success)))
+						batch = append(batch, entryOf(b), endOf(b, over(b, records.Success)))
 					}
 				}
 				if err := put(t.Context(), s, batch...); err != nil {
@@ -336,13 +336,13 @@ func eightWriters(t *testing.T, open func() audit.Store) {
 	}
 }
 
-func contextsEnd(t *testing.T, open func() audit.Store) {
+func contextsEnd(t *testing.T, open func() records.Store) {
 	t.Helper()
 	s := open()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	b := begun("acme", noon)
-	if err := s.Append(ended, []*audit.Entry{entryOf(b)}); err == nil {
+	if err := s.Append(ended, []*records.Entry{entryOf(b)}); err == nil {
 		t.Error("it was written although nobody waits")
 	}
 	var mu sync.Mutex
@@ -369,18 +369,18 @@ func contextsEnd(t *testing.T, open func() audit.Store) {
 		})
 	}
 	all.Wait()
-	records := chain(t, s, "acme")
-	if len(records) != 2*len(pairs) {
-		t.Fatalf("%d records, want %d", len(records), 2*len(pairs))
+	recs := chain(t, s, "acme")
+	if len(recs) != 2*len(pairs) {
+		t.Fatalf("%d records, want %d", len(recs), 2*len(pairs))
 	}
-	for i := 0; i < len(records); i += 2 { // half a batch would have been filled up later
-		if a, b := records[i].ExecutionID, records[i+1].ExecutionID; pairs[a] != b {
+	for i := 0; i < len(recs); i += 2 { // half a batch would have been filled up later
+		if a, b := recs[i].ExecutionID, recs[i+1].ExecutionID; pairs[a] != b {
 			t.Errorf("after %s comes %s, not %s, which was in the same batch", a, b, pairs[a])
 		}
 	}
 }
 
-func orphans(t *testing.T, open func() audit.Store) {
+func orphans(t *testing.T, open func() records.Store) {
 	t.Helper()
 	s := open()
 	must := func(err error) {
@@ -389,7 +389,7 @@ func orphans(t *testing.T, open func() audit.Store) {
 			t.Fatal(err)
 		}
 	}
-	var all []*audit.Started
+	var all []*records.Started
 	for i, instance := range []string{"alive", "silent", "gone", "unknown"} {
 		b := begun("acme", noon.Add(-time.Duration(i)*time.Second))
 		b.Instance = instance
@@ -418,26 +418,26 @@ func orphans(t *testing.T, open func() audit.Store) {
 	if found, err := s.Orphans(t.Context(), -time.Minute, 10); err != nil || len(found) != 4 { // in a minute, all have been silent
 		t.Fatalf("got %+v, %v", found, err)
 	}
-	same(t, &audit.Execution{Started: *found[0]}, &audit.Execution{Started: *all[3]})
+	same(t, &records.Execution{Started: *found[0]}, &records.Execution{Started: *all[3]})
 	if found, err = s.Orphans(t.Context(), time.Minute, 1); err != nil || len(found) != 1 {
 		t.Errorf("got %d, %v", len(found), err)
 	}
 	for _, b := range all[1:] {
-		write(t, s, endOf(b, over(b, audit.Terminated)))
+		write(t, s, endOf(b, over(b, records.Terminated)))
 	}
 	if found, err = s.Orphans(t.Context(), time.Minute, 10); err != nil || len(found) != 0 {
 		t.Errorf("those that were closed are still there: %+v, %v", found, err)
 	}
 }
 
-func prune(t *testing.T, open func() audit.Store) {
+func prune(t *testing.T, open func() records.Store) {
 	t.Helper()
 	s := open()
 	var ids []string
 	for i := range 10 {
-		ids = append(ids, ran(t, s, begun("acme", noon.Add(time.Duration(i)*time.Hour)), audit.Success).ExecutionID)
+		ids = append(ids, ran(t, s, begun("acme", noon.Add(time.Duration(i)*time.Hour)), records.Success).ExecutionID)
 	}
-	kept := ran(t, s, begun("other", noon), audit.Success)
+	kept := ran(t, s, begun("other", noon), records.Success)
 	if n, err := s.Prune(t.Context(), "acme", noon, 100); err != nil || n != 0 {
 		t.Errorf("nothing is so old, and %d went, %v", n, err)
 	}
@@ -452,21 +452,21 @@ func prune(t *testing.T, open func() audit.Store) {
 		if err != nil || n != c.gone {
 			t.Fatalf("%d went, %v, want %d", n, err, c.gone)
 		}
-		all, _, err := s.Executions(t.Context(), audit.Query{Tenant: "acme", Limit: 100})
+		all, _, err := s.Executions(t.Context(), records.Query{Tenant: "acme", Limit: 100})
 		if err != nil || len(all) != c.executions {
 			t.Errorf("%d executions stay, %v, want %d", len(all), err, c.executions)
 		}
-		records := chain(t, s, "acme")
-		if len(records) != c.records {
-			t.Errorf("%d records stay, want %d", len(records), c.records)
+		recs := chain(t, s, "acme")
+		if len(recs) != c.records {
+			t.Errorf("%d records stay, want %d", len(recs), c.records)
 		}
-		var p audit.Pruned
-		last := records[len(records)-1]
-		if err := json.Unmarshal(last.Body, &p); err != nil || last.Kind != audit.KindPruned || p.Next != records[0].Seq || p.Hash != records[0].Prev {
+		var p records.Pruned
+		last := recs[len(recs)-1]
+		if err := json.Unmarshal(last.Body, &p); err != nil || last.Kind != records.KindPruned || p.Next != recs[0].Seq || p.Hash != recs[0].Prev {
 			t.Errorf("what was removed is not on record: %+v, %v", last, err)
 		}
 	}
-	if _, err := s.Execution(t.Context(), "acme", ids[0]); !errors.Is(err, audit.ErrNotFound) {
+	if _, err := s.Execution(t.Context(), "acme", ids[0]); !errors.Is(err, records.ErrNotFound) {
 		t.Errorf("an old one gives %v", err)
 	}
 	one(t, s, "acme", ids[4])
@@ -476,31 +476,31 @@ func prune(t *testing.T, open func() audit.Store) {
 	if n, err := s.Prune(t.Context(), "acme", far, 100); err != nil || n != 14 {
 		t.Errorf("%d went, %v", n, err)
 	}
-	if records := chain(t, s, "acme"); len(records) != 1 || records[0].Kind != audit.KindPruned {
-		t.Errorf("got %+v", records)
+	if recs := chain(t, s, "acme"); len(recs) != 1 || recs[0].Kind != records.KindPruned {
+		t.Errorf("got %+v", recs)
 	}
 	write(t, s, entryOf(begun("acme", noon)))
 	chain(t, s, "acme")
 }
 
-func pruneRunning(t *testing.T, open func() audit.Store) {
+func pruneRunning(t *testing.T, open func() records.Store) {
 	t.Helper()
 	s := open()
-	ran(t, s, begun("acme", noon), audit.Success)
+	ran(t, s, begun("acme", noon), records.Success)
 	running := begun("acme", noon)
 	write(t, s, entryOf(running))
-	ran(t, s, begun("acme", noon), audit.Success)
+	ran(t, s, begun("acme", noon), records.Success)
 	if n, err := s.Prune(t.Context(), "acme", noon.Add(time.Hour), 100); err != nil || n != 2 {
 		t.Errorf("%d went, %v, want 2: the third one runs", n, err)
 	}
-	write(t, s, endOf(running, over(running, audit.Success)))
+	write(t, s, endOf(running, over(running, records.Success)))
 	if n, err := s.Prune(t.Context(), "acme", noon.Add(time.Hour), 100); err != nil || n < 3 {
 		t.Errorf("%d went, %v", n, err)
 	}
 	chain(t, s, "acme")
 }
 
-func stringsOfStrangers(t *testing.T, open func() audit.Store) {
+func stringsOfStrangers(t *testing.T, open func() records.Store) {
 	t.Helper()
 	s := open()
 	long := strings.Repeat("€", 1<<20/3)
@@ -510,21 +510,21 @@ func stringsOfStrangers(t *testing.T, open func() audit.Store) {
 	} {
 		b := begun("acme", noon)
 		b.Principal, b.TraceID, b.Skill = word, word, word
-		f := over(b, audit.Failed)
+		f := over(b, records.Failed)
 		f.Message, f.Code = word, skill.Code(word)
 		if len(word) < 1000 {
 			b.Version, b.Digest, b.Key, b.Script, b.Owner, b.Instance, b.Input.SHA256 = word, word, word, word, word, word, word
-			f.Runner, f.Artifacts = skill.Kind(word), []audit.ArtifactInfo{{Name: word}}
+			f.Runner, f.Artifacts = skill.Kind(word), []records.ArtifactInfo{{Name: word}}
 		}
 		begin, end := entryOf(b), endOf(b, f)
 		write(t, s, begin)
-		same(t, one(t, s, "acme", b.ExecutionID), &audit.Execution{Started: *b})
+		same(t, one(t, s, "acme", b.ExecutionID), &records.Execution{Started: *b})
 		write(t, s, end)
-		same(t, one(t, s, "acme", b.ExecutionID), &audit.Execution{Started: *b, Finished: f})
+		same(t, one(t, s, "acme", b.ExecutionID), &records.Execution{Started: *b, Finished: f})
 		if word == "" {
 			continue
 		}
-		for _, q := range []audit.Query{{Principal: word}, {TraceID: word}, {Skill: word}, {Code: word}} {
+		for _, q := range []records.Query{{Principal: word}, {TraceID: word}, {Skill: word}, {Code: word}} {
 			q.Tenant, q.Limit = "acme", 10
 			all, _, err := s.Executions(t.Context(), q)
 			if err != nil || len(all) != 1 || all[0].ExecutionID != b.ExecutionID {
@@ -533,9 +533,9 @@ func stringsOfStrangers(t *testing.T, open func() audit.Store) {
 		}
 	}
 	// A tenant is another one than that whose name comes closest.
-	near := ran(t, s, begun("a\uFFFDb", noon), audit.Success)
+	near := ran(t, s, begun("a\uFFFDb", noon), records.Success)
 	for _, tenant := range []string{"a\x00b", "a\xffb"} {
-		if _, err := s.Execution(t.Context(), tenant, near.ExecutionID); !errors.Is(err, audit.ErrNotFound) {
+		if _, err := s.Execution(t.Context(), tenant, near.ExecutionID); !errors.Is(err, records.ErrNotFound) {
 			t.Errorf("%q sees an execution of %q: %v", tenant, near.Tenant, err)
 		}
 		if all, err := s.Records(t.Context(), tenant, 1, 10); err != nil || len(all) != 0 {
@@ -545,7 +545,7 @@ func stringsOfStrangers(t *testing.T, open func() audit.Store) {
 			t.Errorf("%q removes records of %q: %d, %v", tenant, near.Tenant, n, err)
 		}
 	}
-	for _, q := range []audit.Query{{Tenant: "a\x00b"}, {Tenant: "a\xffb"}, {Session: "\x00"}, {Status: "\x00"}, {Session: long}, {Tenant: "\xff"}} {
+	for _, q := range []records.Query{{Tenant: "a\x00b"}, {Tenant: "a\xffb"}, {Session: "\x00"}, {Status: "\x00"}, {Session: long}, {Tenant: "\xff"}} {
 		q.Limit = 10
 		if all, _, err := s.Executions(t.Context(), q); err != nil || len(all) != 0 {
 			t.Errorf("%+v finds %d, %v", q, len(all), err)
@@ -554,7 +554,7 @@ func stringsOfStrangers(t *testing.T, open func() audit.Store) {
 	chain(t, s, "acme")
 }
 
-func jsonOfStrangers(t *testing.T, open func() audit.Store) {
+func jsonOfStrangers(t *testing.T, open func() records.Store) {
 	t.Helper()
 	s := open()
 	for name, text := range map[string]string{
@@ -576,13 +576,13 @@ func jsonOfStrangers(t *testing.T, open func() audit.Store) {
 		t.Run(name, func(t *testing.T) {
 			b := begun("acme", noon)
 			b.Input.JSON = []byte(text)
-			f := over(b, audit.Success)
+			f := over(b, records.Success)
 			f.Output.JSON = []byte(text)
 			begin, end := entryOf(b), endOf(b, f)
 			write(t, s, begin, end)
-			same(t, one(t, s, "acme", b.ExecutionID), &audit.Execution{Started: *b, Finished: f})
-			records := chain(t, s, "acme")
-			if last := records[len(records)-1]; !bytes.Equal(last.Body, end.Body) {
+			same(t, one(t, s, "acme", b.ExecutionID), &records.Execution{Started: *b, Finished: f})
+			recs := chain(t, s, "acme")
+			if last := recs[len(recs)-1]; !bytes.Equal(last.Body, end.Body) {
 				t.Error("the record is not what was hashed, byte for byte")
 			}
 		})

@@ -9,18 +9,18 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/audit"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
 // questions asks by each filter, and by several, and compares with what plain code finds.
-func questions(t *testing.T, open func() audit.Store) {
+func questions(t *testing.T, open func() records.Store) {
 	t.Helper()
 	s := open()
-	var all []*audit.Execution
+	var all []*records.Execution
 	session := newID()
-	statuses := []audit.Status{audit.Success, audit.Failed, audit.Terminated, audit.TimedOut, audit.Running}
-	var batch []*audit.Entry
+	statuses := []records.Status{records.Success, records.Failed, records.Terminated, records.TimedOut, records.Running}
+	var batch []*records.Entry
 	for i := range 60 {
 		tenant := []string{"acme", "other"}[i%2]
 		b := begun(tenant, noon.Add(time.Duration(i/4)*time.Second)) // some at the same time
@@ -30,11 +30,11 @@ func questions(t *testing.T, open func() audit.Store) {
 		if i%6 < 2 {
 			b.Session = session
 		}
-		e := &audit.Execution{Started: *b}
+		e := &records.Execution{Started: *b}
 		batch = append(batch, entryOf(b))
-		if status := statuses[i%len(statuses)]; status != audit.Running {
+		if status := statuses[i%len(statuses)]; status != records.Running {
 			e.Finished = over(b, status)
-			if status == audit.Failed {
+			if status == records.Failed {
 				e.Finished.Code = skill.Trap
 			}
 			batch = append(batch, endOf(b, e.Finished))
@@ -42,25 +42,25 @@ func questions(t *testing.T, open func() audit.Store) {
 		all = append(all, e)
 	}
 	write(t, s, batch...)
-	slices.SortFunc(all, func(a, b *audit.Execution) int {
+	slices.SortFunc(all, func(a, b *records.Execution) int {
 		if c := b.Started.Time.Compare(a.Started.Time); c != 0 {
 			return c
 		}
 		return strings.Compare(b.ExecutionID, a.ExecutionID)
 	})
 	for _, tenant := range []string{"acme", "other", "nobody", ""} {
-		for _, q := range []audit.Query{
+		for _, q := range []records.Query{
 			{},
 			{Principal: "p1"},
 			{Skill: "s2"},
 			{TraceID: "t3"},
 			{Session: session},
 			{Session: strings.ToUpper(session)},
-			{Status: audit.Success},
-			{Status: audit.Failed},
-			{Status: audit.Terminated},
-			{Status: audit.TimedOut},
-			{Status: audit.Running},
+			{Status: records.Success},
+			{Status: records.Failed},
+			{Status: records.Terminated},
+			{Status: records.TimedOut},
+			{Status: records.Running},
 			{Status: "odd"},
 			{Code: string(skill.Trap)},
 			{Code: "NO_SUCH"},
@@ -71,9 +71,9 @@ func questions(t *testing.T, open func() audit.Store) {
 			{Until: noon.Add(5 * time.Second)},
 			{Since: noon.Add(5*time.Second + 1), Until: noon.Add(9*time.Second + 1)},
 			{Principal: "p1", Skill: "s1", TraceID: "t1"},
-			{Principal: "p0", Status: audit.Running},
-			{Code: string(skill.Timeout), Status: audit.TimedOut, Skill: "s3"},
-			{Code: string(skill.Trap), Status: audit.Running},
+			{Principal: "p0", Status: records.Running},
+			{Code: string(skill.Timeout), Status: records.TimedOut, Skill: "s3"},
+			{Code: string(skill.Trap), Status: records.Running},
 			{Session: session, Principal: "p0", Since: noon.Add(time.Second)},
 		} {
 			q.Tenant = tenant
@@ -94,7 +94,7 @@ func questions(t *testing.T, open func() audit.Store) {
 }
 
 // chosen says by plain code whether a question chooses an execution.
-func chosen(e *audit.Execution, q *audit.Query) bool {
+func chosen(e *records.Execution, q *records.Query) bool {
 	code := ""
 	if e.Finished != nil {
 		code = string(e.Finished.Code)
@@ -106,7 +106,7 @@ func chosen(e *audit.Execution, q *audit.Query) bool {
 }
 
 // walk reads all pages, of which none is too long and only the last one short.
-func walk(t *testing.T, s audit.Store, q audit.Query, most int) (ids []string) {
+func walk(t *testing.T, s records.Store, q records.Query, most int) (ids []string) {
 	t.Helper()
 	for range most + 2 {
 		page, next, err := s.Executions(t.Context(), q)
@@ -130,11 +130,11 @@ func walk(t *testing.T, s audit.Store, q audit.Query, most int) (ids []string) {
 
 // pagesMeanwhile goes through pages while executions begin and end: each that was there at
 // the start comes once, in order.
-func pagesMeanwhile(t *testing.T, open func() audit.Store) {
+func pagesMeanwhile(t *testing.T, open func() records.Store) {
 	t.Helper()
 	s := open()
 	var want []string
-	var running []*audit.Started
+	var running []*records.Started
 	for i := range 20 {
 		b := begun("acme", noon.Add(-time.Duration(i)*time.Second))
 		want = append(want, b.ExecutionID)
@@ -143,9 +143,9 @@ func pagesMeanwhile(t *testing.T, open func() audit.Store) {
 			running = append(running, b)
 			continue
 		}
-		ran(t, s, b, audit.Success)
+		ran(t, s, b, records.Success)
 	}
-	q := audit.Query{Tenant: "acme", Limit: 3}
+	q := records.Query{Tenant: "acme", Limit: 3}
 	var got []string
 	for {
 		page, next, err := s.Executions(t.Context(), q)
@@ -159,11 +159,11 @@ func pagesMeanwhile(t *testing.T, open func() audit.Store) {
 			break
 		}
 		q.Cursor = next
-		ran(t, s, begun("acme", noon.Add(time.Duration(len(got))*time.Second)), audit.Success)
+		ran(t, s, begun("acme", noon.Add(time.Duration(len(got))*time.Second)), records.Success)
 		if len(running) > 0 {
 			last := running[len(running)-1]
 			running = running[:len(running)-1]
-			write(t, s, endOf(last, over(last, audit.Failed)))
+			write(t, s, endOf(last, over(last, records.Failed)))
 		}
 	}
 	if !slices.Equal(got, want) {
@@ -171,13 +171,13 @@ func pagesMeanwhile(t *testing.T, open func() audit.Store) {
 	}
 }
 
-func cursorsOfNobody(t *testing.T, open func() audit.Store) {
+func cursorsOfNobody(t *testing.T, open func() records.Store) {
 	t.Helper()
 	s := open()
 	for range 3 {
-		ran(t, s, begun("acme", noon), audit.Success)
+		ran(t, s, begun("acme", noon), records.Success)
 	}
-	_, good, err := s.Executions(t.Context(), audit.Query{Tenant: "acme", Limit: 1})
+	_, good, err := s.Executions(t.Context(), records.Query{Tenant: "acme", Limit: 1})
 	if err != nil || good == "" {
 		t.Fatalf("%q, %v", good, err)
 	}
@@ -186,7 +186,7 @@ func cursorsOfNobody(t *testing.T, open func() audit.Store) {
 		base64.RawURLEncoding.EncodeToString([]byte(strings.Repeat("\xff", 8) + newID())),
 		base64.RawURLEncoding.EncodeToString([]byte("\x7f" + strings.Repeat("\xff", 7) + newID())),
 	} {
-		_, _, err := s.Executions(t.Context(), audit.Query{Tenant: "acme", Limit: 1, Cursor: cursor})
+		_, _, err := s.Executions(t.Context(), records.Query{Tenant: "acme", Limit: 1, Cursor: cursor})
 		var told *skill.Error
 		// One that happens to be well-formed is a place in the list, and nothing more.
 		if err != nil && (!errors.As(err, &told) || told.Code != skill.InvalidArgument) {
@@ -197,7 +197,7 @@ func cursorsOfNobody(t *testing.T, open func() audit.Store) {
 		}
 	}
 	// A cursor of one tenant opens nothing to another.
-	if all, _, err := s.Executions(t.Context(), audit.Query{Tenant: "other", Limit: 9, Cursor: good}); err != nil || len(all) != 0 {
+	if all, _, err := s.Executions(t.Context(), records.Query{Tenant: "other", Limit: 9, Cursor: good}); err != nil || len(all) != 0 {
 		t.Errorf("another tenant sees %d, %v", len(all), err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/agent/conversations"
-	"openskill/host/llm"
+	"openskill/host/agent/llm"
 	"openskill/sdk/skill"
 )
 

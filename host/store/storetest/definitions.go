@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"openskill/host/definitions"
+	"openskill/host/catalogue/definitions"
 	"openskill/sdk/skill"
 )
 

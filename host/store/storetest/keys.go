@@ -12,14 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/auth"
+	"openskill/host/identity"
 )
 
 // Keys holds a store of API keys to its contract. open gives a new, empty one for each
 // call; another gives the same one as another process would open it.
-func Keys(t *testing.T, open func(t *testing.T) (store, another auth.KeyStore)) {
+func Keys(t *testing.T, open func(t *testing.T) (store, another identity.KeyStore)) {
 	t.Helper()
-	for name, test := range map[string]func(t *testing.T, s, another auth.KeyStore){
+	for name, test := range map[string]func(t *testing.T, s, another identity.KeyStore){
 		"what is written is read": keysRoundTrip,
 		"pages":                   keysPages,
 		"rotation":                keysRotate,
@@ -40,13 +40,13 @@ func Keys(t *testing.T, open func(t *testing.T) (store, another auth.KeyStore)) 
 // day is a time as databases keep it.
 var day = time.Date(2026, 11, 22, 10, 0, 0, 123456000, time.UTC)
 
-func aKey(id string) *auth.Key {
-	k := &auth.Key{ID: (id + strings.Repeat("a", 16))[:16], Name: "robot " + id, Tenant: "acme", Scopes: []string{"skills:invoke", "skills:read"}, CreatedAt: day, CreatedBy: "local"}
+func aKey(id string) *identity.Key {
+	k := &identity.Key{ID: (id + strings.Repeat("a", 16))[:16], Name: "robot " + id, Tenant: "acme", Scopes: []string{"skills:invoke", "skills:read"}, CreatedAt: day, CreatedBy: "local"}
 	copy(k.Hash[:], "hash of "+k.ID)
 	return k
 }
 
-func create(t *testing.T, s auth.KeyStore, keys ...*auth.Key) {
+func create(t *testing.T, s identity.KeyStore, keys ...*identity.Key) {
 	t.Helper()
 	for _, k := range keys {
 		if err := s.Create(t.Context(), k); err != nil {
@@ -55,7 +55,7 @@ func create(t *testing.T, s auth.KeyStore, keys ...*auth.Key) {
 	}
 }
 
-func get(t *testing.T, s auth.KeyStore, id string) *auth.Key {
+func get(t *testing.T, s identity.KeyStore, id string) *identity.Key {
 	t.Helper()
 	k, err := s.Key(t.Context(), id)
 	if err != nil {
@@ -64,7 +64,7 @@ func get(t *testing.T, s auth.KeyStore, id string) *auth.Key {
 	return k
 }
 
-func keysRoundTrip(t *testing.T, s, another auth.KeyStore) {
+func keysRoundTrip(t *testing.T, s, another identity.KeyStore) {
 	t.Helper()
 	least := aKey("least")
 	full := aKey("full")
@@ -72,17 +72,17 @@ func keysRoundTrip(t *testing.T, s, another auth.KeyStore) {
 	full.ExpiresAt = day.Add(1000)
 	full.OldHash = [32]byte{1, 2, 31: 0xff}
 	create(t, s, least, full)
-	for _, want := range []*auth.Key{least, full} {
+	for _, want := range []*identity.Key{least, full} {
 		if diff := cmp.Diff(want, get(t, another, want.ID)); diff != "" {
 			t.Error(diff)
 		}
 	}
-	if _, err := s.Key(t.Context(), "missing"); !errors.Is(err, auth.ErrNoKey) {
+	if _, err := s.Key(t.Context(), "missing"); !errors.Is(err, identity.ErrNoKey) {
 		t.Errorf("a key that is not there: %v", err)
 	}
 	again := aKey("least")
 	again.Tenant = "other"
-	if err := s.Create(t.Context(), again); err == nil || errors.Is(err, auth.ErrNoKey) {
+	if err := s.Create(t.Context(), again); err == nil || errors.Is(err, identity.ErrNoKey) {
 		t.Errorf("an id that is taken: %v", err)
 	}
 	if got := get(t, s, least.ID); got.Tenant != "acme" {
@@ -90,7 +90,7 @@ func keysRoundTrip(t *testing.T, s, another auth.KeyStore) {
 	}
 }
 
-func keysPages(t *testing.T, s, _ auth.KeyStore) {
+func keysPages(t *testing.T, s, _ identity.KeyStore) {
 	t.Helper()
 	var want []string
 	for i := range 9 {
@@ -103,7 +103,7 @@ func keysPages(t *testing.T, s, _ auth.KeyStore) {
 		want = append(want, k.ID)
 	}
 	slices.Reverse(want)
-	pages := func(q auth.KeyQuery) (ids []string) {
+	pages := func(q identity.KeyQuery) (ids []string) {
 		t.Helper()
 		for {
 			list, next, err := s.Keys(t.Context(), q)
@@ -119,22 +119,22 @@ func keysPages(t *testing.T, s, _ auth.KeyStore) {
 		}
 	}
 	for limit := 1; limit <= 10; limit++ {
-		if diff := cmp.Diff(want, pages(auth.KeyQuery{Limit: limit})); diff != "" {
+		if diff := cmp.Diff(want, pages(identity.KeyQuery{Limit: limit})); diff != "" {
 			t.Errorf("in pages of %d: %s", limit, diff)
 		}
 	}
-	if got := pages(auth.KeyQuery{Tenant: "other", Limit: 3}); len(got) != 4 {
+	if got := pages(identity.KeyQuery{Tenant: "other", Limit: 3}); len(got) != 4 {
 		t.Errorf("of a tenant: %v", got)
 	}
-	if got := pages(auth.KeyQuery{Tenant: "nobody", Limit: 3}); len(got) != 0 {
+	if got := pages(identity.KeyQuery{Tenant: "nobody", Limit: 3}); len(got) != 0 {
 		t.Errorf("of a tenant without keys: %v", got)
 	}
-	if _, _, err := s.Keys(t.Context(), auth.KeyQuery{Cursor: "zzz", Limit: 1}); !errors.Is(err, auth.ErrNoKey) {
+	if _, _, err := s.Keys(t.Context(), identity.KeyQuery{Cursor: "zzz", Limit: 1}); !errors.Is(err, identity.ErrNoKey) {
 		t.Errorf("a cursor that was made up: %v", err)
 	}
 }
 
-func keysRotate(t *testing.T, s, _ auth.KeyStore) {
+func keysRotate(t *testing.T, s, _ identity.KeyStore) {
 	t.Helper()
 	k, expired := aKey("a"), aKey("b")
 	expired.ExpiresAt = day
@@ -161,12 +161,12 @@ func keysRotate(t *testing.T, s, _ auth.KeyStore) {
 	if got := get(t, s, k.ID); got.Hash != next {
 		t.Error("a revoked key was rotated all the same")
 	}
-	if _, err := s.Rotate(t.Context(), "missing", next, now, now); !errors.Is(err, auth.ErrNoKey) {
+	if _, err := s.Rotate(t.Context(), "missing", next, now, now); !errors.Is(err, identity.ErrNoKey) {
 		t.Errorf("a key that is not there: %v", err)
 	}
 }
 
-func keysRevoke(t *testing.T, s, another auth.KeyStore) {
+func keysRevoke(t *testing.T, s, another identity.KeyStore) {
 	t.Helper()
 	k := aKey("a")
 	create(t, s, k)
@@ -178,12 +178,12 @@ func keysRevoke(t *testing.T, s, another auth.KeyStore) {
 			t.Errorf("revoked at %v", got.RevokedAt)
 		}
 	}
-	if err := s.Revoke(t.Context(), "missing", day); !errors.Is(err, auth.ErrNoKey) {
+	if err := s.Revoke(t.Context(), "missing", day); !errors.Is(err, identity.ErrNoKey) {
 		t.Errorf("a key that is not there: %v", err)
 	}
 }
 
-func keysChanges(t *testing.T, s, another auth.KeyStore) {
+func keysChanges(t *testing.T, s, another identity.KeyStore) {
 	t.Helper()
 	changes := func(after uint64, most int, want ...string) uint64 {
 		t.Helper()
@@ -220,7 +220,7 @@ func keysChanges(t *testing.T, s, another auth.KeyStore) {
 }
 
 // keysManyChanges: whoever follows changes while many write misses none of them.
-func keysManyChanges(t *testing.T, s, another auth.KeyStore) {
+func keysManyChanges(t *testing.T, s, another identity.KeyStore) {
 	t.Helper()
 	const writers, each = 4, 15
 	var writing sync.WaitGroup
@@ -265,7 +265,7 @@ func keysManyChanges(t *testing.T, s, another auth.KeyStore) {
 	}
 }
 
-func keysTouch(t *testing.T, s, another auth.KeyStore) {
+func keysTouch(t *testing.T, s, another identity.KeyStore) {
 	t.Helper()
 	a, b := aKey("a"), aKey("b")
 	create(t, s, a, b)
@@ -306,13 +306,13 @@ func keysTouch(t *testing.T, s, another auth.KeyStore) {
 }
 
 // keysHostile: ids come from strangers, before anything is known of them.
-func keysHostile(t *testing.T, s, _ auth.KeyStore) {
+func keysHostile(t *testing.T, s, _ identity.KeyStore) {
 	t.Helper()
 	for _, id := range []string{"", "\x00", "a\x00b", "\xff\xfe", "' OR 1=1 --", strings.Repeat("x", 1<<20), "%", "?", "??", "?0"} {
-		if _, err := s.Key(t.Context(), id); !errors.Is(err, auth.ErrNoKey) {
+		if _, err := s.Key(t.Context(), id); !errors.Is(err, identity.ErrNoKey) {
 			t.Errorf("%.20q: %v", id, err)
 		}
-		if err := s.Revoke(t.Context(), id, day); !errors.Is(err, auth.ErrNoKey) {
+		if err := s.Revoke(t.Context(), id, day); !errors.Is(err, identity.ErrNoKey) {
 			t.Errorf("revoking %.20q: %v", id, err)
 		}
 		if err := s.Touch(t.Context(), map[string]time.Time{id: day}); err != nil {
@@ -328,7 +328,7 @@ func keysHostile(t *testing.T, s, _ auth.KeyStore) {
 	}
 }
 
-func keysContext(t *testing.T, s, _ auth.KeyStore) {
+func keysContext(t *testing.T, s, _ identity.KeyStore) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -336,7 +336,7 @@ func keysContext(t *testing.T, s, _ auth.KeyStore) {
 	if err := s.Create(ctx, k); err == nil {
 		t.Error("created after the end")
 	}
-	if _, err := s.Key(ctx, k.ID); err == nil || errors.Is(err, auth.ErrNoKey) {
+	if _, err := s.Key(ctx, k.ID); err == nil || errors.Is(err, identity.ErrNoKey) {
 		t.Errorf("read after the end: %v", err)
 	}
 	if _, _, err := s.Changes(ctx, 0, 1); err == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"openskill/host/agent/conversations"
-	"openskill/host/llm"
+	"openskill/host/agent/llm"
 	"openskill/sdk/skill"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"openskill/host/quota"
+	"openskill/host/dispatch/quota"
 )
 
 // Quotas holds a store of quotas to its contract. open gives a new, empty one for each

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/replay"
+	"openskill/host/records/replay"
 )
 
 // Recordings holds a store of recordings to its contract. open gives a new, empty one for

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/executions"
+	"openskill/host/records/executions"
 )
 
 // Results holds a store of results to its contract. open gives a new, empty one for each

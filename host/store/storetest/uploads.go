@@ -12,21 +12,21 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/versions"
+	"openskill/host/catalogue"
 	"openskill/sdk/skill"
 )
 
-// Uploads is what every versions.Shared must do. open gives one on a database that is
+// Uploads is what every catalogue.Shared must do. open gives one on a database that is
 // empty at first, another one each time.
-func Uploads(t *testing.T, open func() versions.Shared) {
+func Uploads(t *testing.T, open func() catalogue.Shared) {
 	t.Helper()
 	a, b := open(), open()
-	state := func(text string, vs ...versions.Stored) func(versions.Now) (*versions.Next, error) {
-		return func(versions.Now) (*versions.Next, error) {
-			return &versions.Next{State: []byte(text), Live: len(vs) > 0, Versions: vs}, nil
+	state := func(text string, vs ...catalogue.Stored) func(catalogue.Now) (*catalogue.Next, error) {
+		return func(catalogue.Now) (*catalogue.Next, error) {
+			return &catalogue.Next{State: []byte(text), Live: len(vs) > 0, Versions: vs}, nil
 		}
 	}
-	change := func(t *testing.T, s versions.Shared, tenant string, id skill.ID, files *versions.Files, do func(versions.Now) (*versions.Next, error)) uint64 {
+	change := func(t *testing.T, s catalogue.Shared, tenant string, id skill.ID, files *catalogue.Files, do func(catalogue.Now) (*catalogue.Next, error)) uint64 {
 		t.Helper()
 		revision, err := s.Change(t.Context(), tenant, id, files, do)
 		if err != nil {
@@ -34,10 +34,10 @@ func Uploads(t *testing.T, open func() versions.Shared) {
 		}
 		return revision
 	}
-	look := func(t *testing.T, s versions.Shared, tenant string, id skill.ID) (now versions.Now) {
+	look := func(t *testing.T, s catalogue.Shared, tenant string, id skill.ID) (now catalogue.Now) {
 		t.Helper()
 		stop := errors.New("only a look")
-		if _, err := s.Change(t.Context(), tenant, id, nil, func(n versions.Now) (*versions.Next, error) { now = n; return nil, stop }); !errors.Is(err, stop) {
+		if _, err := s.Change(t.Context(), tenant, id, nil, func(n catalogue.Now) (*catalogue.Next, error) { now = n; return nil, stop }); !errors.Is(err, stop) {
 			t.Fatal(err)
 		}
 		return now
@@ -48,9 +48,9 @@ func Uploads(t *testing.T, open func() versions.Shared) {
 		if list, upTo, err := a.Records(t.Context(), 0); err != nil || len(list) != 0 {
 			t.Fatalf("at first: %v, %d, %v", list, upTo, err)
 		}
-		first := change(t, a, "acme", "one", nil, state(`{"n": 1}`, versions.Stored{Version: "1.0.0", Digest: digest(1), Bytes: 100}))
-		second := change(t, b, "acme", "two", nil, state(`{"n": 2}`, versions.Stored{Version: "1.0.0", Digest: digest(1), Bytes: 11}, versions.Stored{Version: "1.1.0", Digest: digest(2), Bytes: 7}))
-		third := change(t, a, "acme", "one", nil, state(`{"n": 3}`, versions.Stored{Version: "1.0.0", Digest: digest(1), Bytes: 200}))
+		first := change(t, a, "acme", "one", nil, state(`{"n": 1}`, catalogue.Stored{Version: "1.0.0", Digest: digest(1), Bytes: 100}))
+		second := change(t, b, "acme", "two", nil, state(`{"n": 2}`, catalogue.Stored{Version: "1.0.0", Digest: digest(1), Bytes: 11}, catalogue.Stored{Version: "1.1.0", Digest: digest(2), Bytes: 7}))
+		third := change(t, a, "acme", "one", nil, state(`{"n": 3}`, catalogue.Stored{Version: "1.0.0", Digest: digest(1), Bytes: 200}))
 		if first >= second || second >= third {
 			t.Errorf("revisions %d, %d, %d", first, second, third)
 		}
@@ -68,15 +68,15 @@ func Uploads(t *testing.T, open func() versions.Shared) {
 		if now := look(t, a, "other", "one"); now.State != nil || now.Bytes != 0 || now.Skills != 0 {
 			t.Errorf("of another tenant: %+v", now)
 		}
-		change(t, a, "acme", "two", nil, func(versions.Now) (*versions.Next, error) { return &versions.Next{}, nil })
+		change(t, a, "acme", "two", nil, func(catalogue.Now) (*catalogue.Next, error) { return &catalogue.Next{}, nil })
 		if now := look(t, b, "acme", "two"); now.State != nil || now.Bytes != 200 || now.Skills != 1 {
 			t.Errorf("after it was removed: %+v", now)
 		}
 	})
 
 	t.Run("Approved", func(t *testing.T) {
-		approve := func(versions.Now) (*versions.Next, error) {
-			return &versions.Next{State: []byte("{}"), Live: true, Approved: true}, nil
+		approve := func(catalogue.Now) (*catalogue.Next, error) {
+			return &catalogue.Next{State: []byte("{}"), Live: true, Approved: true}, nil
 		}
 		change(t, a, "acme", "shared", nil, approve)
 		if now := look(t, b, "other", "shared"); now.Approved != "acme" {
@@ -90,11 +90,11 @@ func Uploads(t *testing.T, open func() versions.Shared) {
 	t.Run("Archives", func(t *testing.T) {
 		big := make([]byte, 3<<20+17)
 		_, _ = rand.Read(big)
-		files := &versions.Files{Digest: digest(10), From: bytes.NewReader(big)}
+		files := &catalogue.Files{Digest: digest(10), From: bytes.NewReader(big)}
 		_, _ = files.From.Seek(100, io.SeekStart) // it is read from its beginning all the same
-		change(t, a, "acme", "blob", files, state("{}", versions.Stored{Version: "1.0.0", Digest: digest(10), Bytes: 1}))
-		again := &versions.Files{Digest: digest(10), From: failing{}} // what is there is not read
-		change(t, b, "other", "blob", again, state("{}", versions.Stored{Version: "1.0.0", Digest: digest(10), Bytes: 1}))
+		change(t, a, "acme", "blob", files, state("{}", catalogue.Stored{Version: "1.0.0", Digest: digest(10), Bytes: 1}))
+		again := &catalogue.Files{Digest: digest(10), From: failing{}} // what is there is not read
+		change(t, b, "other", "blob", again, state("{}", catalogue.Stored{Version: "1.0.0", Digest: digest(10), Bytes: 1}))
 		var got bytes.Buffer
 		if err := b.Archive(t.Context(), digest(10), &got); err != nil || !bytes.Equal(got.Bytes(), big) {
 			t.Errorf("%d bytes came back of %d, %v", got.Len(), len(big), err)
@@ -105,11 +105,11 @@ func Uploads(t *testing.T, open func() versions.Shared) {
 
 		// All or nothing.
 		refused := errors.New("refused")
-		_, err := a.Change(t.Context(), "acme", "half", &versions.Files{Digest: digest(12), From: bytes.NewReader(big)}, func(versions.Now) (*versions.Next, error) { return nil, refused })
+		_, err := a.Change(t.Context(), "acme", "half", &catalogue.Files{Digest: digest(12), From: bytes.NewReader(big)}, func(catalogue.Now) (*catalogue.Next, error) { return nil, refused })
 		if !errors.Is(err, refused) {
 			t.Errorf("refused: %v", err)
 		}
-		if _, err := a.Change(t.Context(), "acme", "half", &versions.Files{Digest: digest(12), From: failing{}}, state("{}")); err == nil {
+		if _, err := a.Change(t.Context(), "acme", "half", &catalogue.Files{Digest: digest(12), From: failing{}}, state("{}")); err == nil {
 			t.Error("files that cannot be read were written")
 		}
 		if err := b.Archive(t.Context(), digest(12), io.Discard); !errors.Is(err, fs.ErrNotExist) {
@@ -126,7 +126,7 @@ func Uploads(t *testing.T, open func() versions.Shared) {
 			}
 		}
 		tidy()
-		change(t, a, "acme", "blob", nil, func(versions.Now) (*versions.Next, error) { return &versions.Next{}, nil })
+		change(t, a, "acme", "blob", nil, func(catalogue.Now) (*catalogue.Next, error) { return &catalogue.Next{}, nil })
 		tidy()
 		if err := b.Archive(t.Context(), digest(10), io.Discard); err != nil {
 			t.Errorf("one that a record names: %v", err)
@@ -147,7 +147,7 @@ func Uploads(t *testing.T, open func() versions.Shared) {
 	t.Run("ManyArchives", func(t *testing.T) {
 		for n := range 25 { // more than go at once
 			content := fmt.Appendf(nil, "files of %d", n)
-			change(t, a, "acme", "many", &versions.Files{Digest: digest(200 + n), From: bytes.NewReader(content)}, state("{}", versions.Stored{Version: "1.0.0", Digest: digest(200 + n), Bytes: 1}))
+			change(t, a, "acme", "many", &catalogue.Files{Digest: digest(200 + n), From: bytes.NewReader(content)}, state("{}", catalogue.Stored{Version: "1.0.0", Digest: digest(200 + n), Bytes: 1}))
 		}
 		if err := b.Tidy(t.Context(), time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
@@ -166,14 +166,14 @@ func Uploads(t *testing.T, open func() versions.Shared) {
 		var mu sync.Mutex
 		winners := 0
 		for i := range 12 {
-			s := []versions.Shared{a, b}[i%2]
+			s := []catalogue.Shared{a, b}[i%2]
 			wait.Go(func() {
 				content := fmt.Appendf(nil, "files of %d", i%3) // some have the same files
-				_, err := s.Change(context.Background(), "race", "up", &versions.Files{Digest: digest(100 + i%3), From: bytes.NewReader(content)}, func(now versions.Now) (*versions.Next, error) {
+				_, err := s.Change(context.Background(), "race", "up", &catalogue.Files{Digest: digest(100 + i%3), From: bytes.NewReader(content)}, func(now catalogue.Now) (*catalogue.Next, error) {
 					if now.State != nil {
 						return nil, won
 					}
-					return &versions.Next{State: content, Live: true, Versions: []versions.Stored{{Version: "1.0.0", Digest: digest(100 + i%3), Bytes: 1}}}, nil
+					return &catalogue.Next{State: content, Live: true, Versions: []catalogue.Stored{{Version: "1.0.0", Digest: digest(100 + i%3), Bytes: 1}}}, nil
 				})
 				mu.Lock()
 				defer mu.Unlock()

@@ -32,7 +32,7 @@ func tooEarly(context.Context, []byte) []byte {
 	return refusal("a skill may send requests after it has begun to read standard input, since what is before that is done once for all calls")
 }
 
-// refusal is a response as package host/egress writes it.
+// refusal is a response as package host/workers/egress writes it.
 func refusal(message string) []byte {
 	type failure struct {
 		Code    skill.Code `json:"code"`

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"openskill/host/registry/safeyaml"
-	"openskill/host/strictjson"
+	"openskill/host/catalogue/manifest/safeyaml"
+	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"openskill/host/registry/safeyaml"
+	"openskill/host/catalogue/manifest/safeyaml"
 	"openskill/sdk/skill"
 )
 

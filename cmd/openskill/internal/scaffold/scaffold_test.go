@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"openskill/cmd/openskill/internal/cases"
-	"openskill/host/registry"
+	"openskill/host/catalogue/manifest"
 )
 
 // TestWrite has each language's folder made: whole, without a problem, and with nothing
@@ -41,7 +41,7 @@ func TestWrite(t *testing.T) {
 				}
 			}
 		}
-		problems, _ := registry.Validate(dir, registry.Options{})
+		problems, _ := manifest.Validate(dir, manifest.Options{})
 		for _, p := range problems {
 			if !Builds(name) || !strings.Contains(p.Message, "main.wasm") {
 				t.Errorf("%s: %v", name, p)

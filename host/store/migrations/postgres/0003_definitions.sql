@@ -41,7 +41,7 @@ CREATE TABLE agent.skill_definitions (
 );
 
 -- Uploaded skills where several hosts share them: what is so of each, as JSON of
--- host/versions, and the versions in it once more for what the database itself counts.
+-- host/catalogue, and the versions in it once more for what the database itself counts.
 CREATE TABLE agent.skill_uploads (
     tenant   TEXT NOT NULL,
     id       VARCHAR(64) NOT NULL,

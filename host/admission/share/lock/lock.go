@@ -1,0 +1,169 @@
+// Package lock remembers what was pulled into a folder of skills, in the file
+// openskill.lock: each skill's version and digest, where it came from and who signed it.
+//
+// By it the same skills can be had again somewhere else, an older version is known for
+// one, and a host knows that what was pulled is not the operator's own. So does it by the
+// mark in each pulled folder. What the operator trusts by name is in the state folder.
+package lock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"openskill/internal/strictjson"
+	"openskill/sdk/skill"
+)
+
+// FileName is the name of the file, beside the skills' folders.
+const FileName = "openskill.lock"
+
+// What a file may hold.
+const (
+	maxFile   = 4 << 20 // bytes
+	maxSkills = 10_000
+)
+
+// Generation is that of the format.
+const Generation = 1
+
+// File is what the file says.
+type File struct {
+	Lock   int                 `json:"lock"`
+	Skills map[skill.ID]*Entry `json:"skills"`
+}
+
+// Entry is one skill.
+type Entry struct {
+	Version   string      `json:"version"`
+	Digest    string      `json:"digest"`    // of the skill's folder
+	Reference string      `json:"reference"` // host/repository:tag, or bundle
+	Manifest  string      `json:"manifest"`  // digest of the OCI manifest
+	Publisher string      `json:"publisher"` // "" where the policy had no name for it
+	Key       string      `json:"key"`       // by which it was verified; "": it was taken unsigned
+	Trust     skill.Trust `json:"trust"`
+}
+
+var digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// Read reads the file of a folder. Where there is none, nothing is locked. A damaged file
+// is an error, whose text is for the operator.
+func Read(folder string) (*File, error) {
+	b, info, err := readSmall(filepath.Join(folder, FileName), FileName)
+	switch {
+	case err != nil:
+		return nil, err
+	case info == nil:
+		return &File{Lock: Generation, Skills: map[skill.ID]*Entry{}}, nil
+	}
+	return Parse(b)
+}
+
+// readSmall reads a regular file of at most maxFile bytes. info is nil where there is none.
+func readSmall(path, name string) (b []byte, info fs.FileInfo, err error) {
+	info, err = os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, plain(err)
+	case !info.Mode().IsRegular():
+		return nil, nil, errors.New(name + " is not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, plain(err)
+	}
+	defer f.Close()
+	b, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = fmt.Errorf("%s has more than %d bytes", name, maxFile)
+	}
+	return b, info, plain(err)
+}
+
+// Parse reads the content of a file.
+func Parse(b []byte) (*File, error) {
+	if len(b) > maxFile {
+		return nil, fmt.Errorf("%s has more than %d bytes", FileName, maxFile)
+	}
+	f := &File{Skills: map[skill.ID]*Entry{}}
+	err := object(b, map[string]func([]byte) error{
+		"lock": func(v []byte) error { return json.Unmarshal(v, &f.Lock) },
+		"skills": func(v []byte) error {
+			return strictjson.Object(v, func(key, value []byte) error {
+				id, err := skill.ParseID(string(key))
+				if err != nil || len(f.Skills) == maxSkills {
+					return fmt.Errorf("%q is no skill id, or there are more than %d", skill.CleanText(string(key), 80), maxSkills)
+				}
+				if f.Skills[id], err = entry(value); err != nil {
+					return fmt.Errorf("%s: %w", id, err)
+				}
+				return nil
+			})
+		},
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s cannot be read: %w", FileName, err)
+	case f.Lock != Generation:
+		return nil, fmt.Errorf("%s is of generation %d; this openskill knows %d", FileName, f.Lock, Generation)
+	}
+	return f, nil
+}
+
+func entry(b []byte) (*Entry, error) {
+	e := &Entry{}
+	fields := map[string]func([]byte) error{
+		"trust": func(v []byte) error {
+			if err := json.Unmarshal(v, &e.Trust); err != nil || e.Trust != skill.Community && e.Trust != skill.Trusted {
+				return errors.New("trust must be community or trusted")
+			}
+			return nil
+		},
+	}
+	for name, to := range map[string]*string{
+		"version": &e.Version, "digest": &e.Digest, "reference": &e.Reference, "manifest": &e.Manifest,
+		"publisher": &e.Publisher, "key": &e.Key,
+	} {
+		fields[name] = func(v []byte) error { return json.Unmarshal(v, to) }
+	}
+	if err := object(b, fields); err != nil {
+		return nil, err
+	}
+	if e.Version == "" || e.Reference == "" || !digest.MatchString(e.Digest) || !digest.MatchString(e.Manifest) {
+		return nil, errors.New("needs a version, a reference and two digests")
+	}
+	return e, nil
+}
+
+// object reads an object whose keys are known.
+func object(b []byte, known map[string]func([]byte) error) error {
+	return strictjson.Object(b, func(key, value []byte) error {
+		read, ok := known[string(key)]
+		if !ok {
+			return fmt.Errorf("the key %q is not known", skill.CleanText(string(key), 80))
+		}
+		return read(value)
+	})
+}
+
+// Encode gives the file's content: the same for the same skills.
+func (f *File) Encode() ([]byte, error) {
+	b, err := json.MarshalIndent(f, "", "  ")
+	return append(b, '\n'), err
+}
+
+// plain takes the path out of a file error.
+func plain(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return fmt.Errorf("%s: %w", filepath.Base(pe.Path), pe.Err)
+	}
+	return err
+}

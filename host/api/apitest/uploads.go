@@ -1,0 +1,250 @@
+package apitest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"openskill/host/api"
+	"openskill/sdk/skill"
+)
+
+// Uploads takes every upload of who may upload, and remembers it; decisions are
+// answered with what was asked. It is safe for concurrent use.
+type Uploads struct {
+	Dir string // for files
+	// Check is called for each upload that came in whole; its error refuses it. nil: none.
+	Check func(ctx context.Context, what Uploaded) error
+	Skill skill.ID // the one that there is; "": uploaded
+	Owner string   // tenant whose it is; "": everybody's
+	Quota int64    // bytes that all uploads under way may have together; 0: any number
+
+	mu       sync.Mutex
+	seen     []Uploaded
+	asks     []Decision
+	open     int
+	reserved int64
+}
+
+// Uploaded is what came in. Files are told by size and hash.
+type Uploaded struct {
+	Tenant                    string
+	Archive, Module, Manifest string // "" for none; "<bytes> <hex of SHA-256>"
+	DryRun                    bool
+	Reference                 string // of what was fetched; "" where it came in
+}
+
+// Decision is what was decided about a version.
+type Decision struct {
+	Action string
+	By     string
+	Which  api.Which
+}
+
+// Sum is how a file of these bytes is told in [Uploaded].
+func Sum(b []byte) string { return fmt.Sprintf("%d %x", len(b), sha256.Sum256(b)) }
+
+// Seen gives the uploads that came in whole, in order.
+func (u *Uploads) Seen() []Uploaded {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return append([]Uploaded(nil), u.seen...)
+}
+
+// Decisions gives what was decided, in order.
+func (u *Uploads) Decisions() []Decision {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return append([]Decision(nil), u.asks...)
+}
+
+// Open says how many uploads are under way.
+func (u *Uploads) Open() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.open
+}
+
+// Reserved says how many bytes the uploads under way have.
+func (u *Uploads) Reserved() int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.reserved
+}
+
+// Begin makes a place.
+func (u *Uploads) Begin(p skill.Principal) (api.Upload, error) {
+	if err := may(p, skill.ScopeUpload); err != nil {
+		return nil, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.open++
+	return &upload{all: u, tenant: p.Tenant}, nil
+}
+
+func may(p skill.Principal, scope string) error {
+	switch {
+	case p.ID == "":
+		return &skill.Error{Code: skill.Unauthorized, Message: "this needs credentials"}
+	case !p.May(scope):
+		return &skill.Error{Code: skill.Forbidden, Message: "missing scope " + scope}
+	}
+	return nil
+}
+
+type upload struct {
+	all      *Uploads
+	from     string // where it was fetched from
+	tenant   string
+	files    []string
+	reserved int64
+}
+
+func (o *upload) Reserve(bytes int64) error {
+	u := o.all
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.reserved -= o.reserved
+	o.reserved = 0
+	if u.Quota > 0 && u.reserved+bytes > u.Quota {
+		return &skill.Error{Code: skill.PayloadTooLarge, Message: "the quota is used up"}
+	}
+	u.reserved, o.reserved = u.reserved+bytes, bytes
+	return nil
+}
+
+func (o *upload) File() (*os.File, error) {
+	f, err := os.CreateTemp(o.all.Dir, "part-")
+	if err == nil {
+		o.files = append(o.files, f.Name())
+	}
+	return f, err
+}
+
+// Fetch gives an archive that is its reference, but for one that begins with none/, which is
+// not there.
+func (o *upload) Fetch(_ context.Context, reference string) (api.Parts, error) {
+	if strings.HasPrefix(reference, "none/") {
+		return api.Parts{}, &skill.Error{Code: skill.NotFound, Message: "the registry does not have that"}
+	}
+	f, err := o.File()
+	if err == nil {
+		_, err = io.WriteString(f, reference)
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	o.from = reference
+	return api.Parts{Archive: f}, err
+}
+
+func (o *upload) Admit(ctx context.Context, parts api.Parts, dryRun bool) (*skill.UploadResult, error) {
+	what := Uploaded{Tenant: o.tenant, DryRun: dryRun, Reference: o.from}
+	for _, f := range []struct {
+		from *os.File
+		to   *string
+	}{{parts.Archive, &what.Archive}, {parts.Module, &what.Module}} {
+		if f.from == nil {
+			continue
+		}
+		h := sha256.New()
+		n, err := io.Copy(h, f.from)
+		if err != nil {
+			return nil, err
+		}
+		*f.to = fmt.Sprintf("%d %x", n, h.Sum(nil))
+	}
+	if parts.Manifest != nil {
+		what.Manifest = Sum(parts.Manifest)
+	}
+	if o.all.Check != nil {
+		if err := o.all.Check(ctx, what); err != nil {
+			return nil, err
+		}
+	}
+	o.all.mu.Lock()
+	defer o.all.mu.Unlock()
+	o.all.seen = append(o.all.seen, what)
+	state := skill.StateDisabled
+	if dryRun {
+		state = skill.StateDryRun
+	}
+	return &skill.UploadResult{
+		ID: "uploaded", Version: "1.0.0", Digest: "sha256:" + strings.Repeat("0", 64), State: state, Report: json.RawMessage(`{"verdict":"accepted"}`),
+	}, nil
+}
+
+func (o *upload) Close() error {
+	for _, name := range o.files {
+		_ = os.Remove(name) // a test that looks for it fails
+	}
+	o.all.mu.Lock()
+	defer o.all.mu.Unlock()
+	o.all.open--
+	o.all.reserved -= o.reserved
+	return nil
+}
+
+func (u *Uploads) decide(p skill.Principal, scope, action string, w api.Which, state skill.State) (skill.VersionState, error) {
+	if !p.May(skill.ScopeAdmin) { // who has it decides about every upload
+		if err := may(p, scope); err != nil {
+			return skill.VersionState{}, err
+		}
+	}
+	owner := w.Tenant
+	if owner == "" || !p.May(skill.ScopeAdmin) {
+		owner = p.Tenant
+	}
+	if id := u.Skill; id == "" && w.ID != "uploaded" || id != "" && id != w.ID || u.Owner != "" && u.Owner != owner {
+		return skill.VersionState{}, &skill.Error{Code: skill.NotFound, Message: "there is no such skill"}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asks = append(u.asks, Decision{action, p.ID, w})
+	version := w.Version
+	if version == "" {
+		version = "1.0.0"
+	}
+	return skill.VersionState{ID: w.ID, Version: version, Digest: "sha256:" + strings.Repeat("0", 64), State: state}, nil
+}
+
+// Enable answers as if the version were enabled.
+func (u *Uploads) Enable(p skill.Principal, w api.Which) (skill.VersionState, error) {
+	return u.decide(p, skill.ScopeUpload, "enable", w, skill.StateEnabled)
+}
+
+// Disable answers as if the version were disabled.
+func (u *Uploads) Disable(p skill.Principal, w api.Which) (skill.VersionState, error) {
+	return u.decide(p, skill.ScopeUpload, "disable", w, skill.StateDisabled)
+}
+
+// Approve answers as if the version were approved.
+func (u *Uploads) Approve(p skill.Principal, w api.Which) (skill.VersionState, error) {
+	v, err := u.decide(p, skill.ScopeAdmin, "approve", w, skill.StateEnabled)
+	v.Shared = err == nil
+	return v, err
+}
+
+// Rollback answers as if there were a version before.
+func (u *Uploads) Rollback(p skill.Principal, w api.Which) (skill.VersionState, error) {
+	return u.decide(p, skill.ScopeUpload, "rollback", w, skill.StateEnabled)
+}
+
+// Delete answers as if the version were deleted.
+func (u *Uploads) Delete(p skill.Principal, w api.Which) (skill.VersionState, error) {
+	return u.decide(p, skill.ScopeUpload, "delete", w, skill.StateDeleted)
+}
+
+// Report answers for the version of the skill that there is, to those of its tenant.
+func (u *Uploads) Report(_ context.Context, p skill.Principal, id skill.ID, version string) (*skill.UploadResult, error) {
+	if u.Skill == "" && id != "uploaded" || u.Skill != "" && u.Skill != id || u.Owner != "" && u.Owner != p.Tenant {
+		return nil, &skill.Error{Code: skill.NotFound, Message: "there is no such skill"}
+	}
+	return &skill.UploadResult{ID: id, Version: version, Digest: "sha256:0", State: skill.StateDisabled, Report: json.RawMessage(`{"verdict":"accepted"}`)}, nil
+}

@@ -1,0 +1,347 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/google/go-cmp/cmp"
+
+	"openskill/host/api"
+	"openskill/host/api/apitest"
+	"openskill/sdk/skill"
+)
+
+var contract = sync.OnceValues(func() (*openapi3.T, error) {
+	for _, mediaType := range []string{"text/html", "text/markdown", "text/event-stream", "application/openmetrics-text", "application/vnd.google.protobuf"} {
+		openapi3filter.RegisterBodyDecoder(mediaType, openapi3filter.PlainBodyDecoder)
+	}
+	loader := openapi3.NewLoader()
+	doc, err := loader.LoadFromFile("openapi.yaml")
+	if err != nil {
+		return nil, err
+	}
+	return doc, doc.Validate(loader.Context)
+})
+
+// checkResponse holds a response against openapi.yaml and against what every
+// response promises. It reads the body, puts it back and returns it.
+func checkResponse(t testing.TB, method, path string, resp *http.Response) []byte {
+	t.Helper()
+	doc, err := contract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	_ = resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+
+	for name, want := range map[string]string{
+		"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "Server": "",
+	} {
+		if got := resp.Header.Get(name); got != want {
+			t.Errorf("%s %s: header %s = %q, want %q", method, path, name, got, want)
+		}
+	}
+	trace := resp.Header.Get("X-Trace-Id")
+	if !skill.ValidTraceID(trace) {
+		t.Errorf("%s %s: trace id %q", method, path, trace)
+	}
+	path, _, _ = strings.Cut(path, "?")
+	if plain, err := url.PathUnescape(path); err == nil {
+		path = plain
+	}
+	if strings.HasPrefix(path, "/docs/") && resp.StatusCode == 200 {
+		return body // files of a page; not part of the contract
+	}
+	if method == "OPTIONS" && resp.StatusCode == 204 {
+		if resp.Header.Get("Allow") == "" || len(body) > 0 {
+			t.Errorf("OPTIONS %s: Allow %q, body %q", path, resp.Header.Get("Allow"), body)
+		}
+		return body
+	}
+	if resp.StatusCode == 405 && resp.Header.Get("Allow") == "" {
+		t.Errorf("%s %s: 405 without Allow", method, path)
+	}
+	if method == "HEAD" {
+		if len(body) > 0 {
+			t.Errorf("HEAD %s: a body of %d bytes", path, len(body))
+		}
+		return body
+	}
+	if got := resp.Header.Get("Content-Security-Policy"); !strings.Contains(got, "default-src 'none'") {
+		t.Errorf("%s %s: policy %q", method, path, got)
+	}
+	if got := resp.Header.Get("Cache-Control"); got != "no-store" {
+		t.Errorf("%s %s: Cache-Control %q", method, path, got)
+	}
+
+	op := operation(doc, method, path, resp.StatusCode)
+	err = openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{
+			Request: &http.Request{Method: method, Header: http.Header{}},
+			Route:   &routers.Route{Spec: doc, Path: path, Method: method, Operation: op},
+		},
+		Status: resp.StatusCode, Header: resp.Header, Body: io.NopCloser(bytes.NewReader(body)),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+	})
+	if err != nil {
+		t.Errorf("%s %s answered %d against the contract: %v\nbody %.600s", method, path, resp.StatusCode, err, body)
+	}
+	checkError(t, resp.StatusCode, trace, body)
+	return body
+}
+
+// checkError looks at what a schema cannot say.
+func checkError(t testing.TB, status int, trace string, body []byte) {
+	t.Helper()
+	var b struct {
+		TraceID *string            `json:"trace_id"`
+		Success *bool              `json:"success"`
+		Session *string            `json:"session"`
+		Error   *skill.ResultError `json:"error"`
+	}
+	if json.Unmarshal(body, &b) != nil {
+		return // the page of /docs
+	}
+	if b.Session != nil && status < 400 {
+		return // a record, whose trace and error are those of another request
+	}
+	if b.TraceID != nil && *b.TraceID != trace {
+		t.Errorf("trace_id %q in the body, %q in the header", *b.TraceID, trace)
+	}
+	if b.Success != nil && *b.Success != (status == 200) {
+		t.Errorf("success %v with status %d", *b.Success, status)
+	}
+	if (b.Error != nil) != (status >= 400) {
+		t.Fatalf("status %d with error %v", status, b.Error)
+	}
+	if b.Error == nil {
+		return
+	}
+	if b.Error.Status != status {
+		t.Errorf("error.status %d, HTTP status %d", b.Error.Status, status)
+	}
+	if !b.Error.Code.Known() {
+		t.Errorf("code %q is not published", b.Error.Code)
+	}
+	if usual := b.Error.Code.Status(); usual != status && status != 405 && status != 431 && status != 503 {
+		t.Errorf("code %s with status %d, usually %d", b.Error.Code, status, usual)
+	}
+	if len(b.Error.Message) > 512 || strings.ContainsFunc(b.Error.Message, unicode.IsControl) {
+		t.Errorf("message %q", b.Error.Message)
+	}
+}
+
+// runs matches what is answered with a Normalized Skill Result.
+var runs = regexp.MustCompile(`^(/skills/.*:invoke|(?s)/agent-skills/[^/]+/scripts/.+:run)$`)
+
+// operation gives what the document says about a request; for one that it does
+// not describe, that it fails as all others do.
+func operation(doc *openapi3.T, method, path string, status int) *openapi3.Operation {
+	for template, item := range doc.Paths.Map() {
+		pattern := "^" + strings.NewReplacer(`\{id\}/`, `[^/]+/`, `\{name\}/`, `[^/]+/`, `\{id\}`, `[^/:]+`, `\{version\}`, `[^/]+`, `\{name\}`, `[^/:]+`, `\{path\}`, `.+`, `\{script\}`, `.+`, `\{artifact\}`, `.+`, `\{session_id\}`, `[^/]+`).Replace(regexp.QuoteMeta(template)) + "/?$"
+		if ok, _ := regexp.MatchString(pattern, path); !ok {
+			continue
+		}
+		if op := item.GetOperation(method); op != nil {
+			return op
+		}
+	}
+	failure := doc.Components.Responses["Problem"]
+	if strings.HasPrefix(path, "/api/agent/") {
+		failure = doc.Components.Responses["AgentProblem"]
+	}
+	if runs.MatchString(strings.TrimSuffix(path, "/")) {
+		failure = doc.Components.Responses["Failed"]
+	}
+	return &openapi3.Operation{Responses: openapi3.NewResponses(openapi3.WithStatus(max(status, 400), failure))}
+}
+
+// server is a running edge.
+type server struct {
+	*api.Server
+	Addr   string
+	Door   *apitest.Door
+	served chan error
+}
+
+// start runs an edge until the end of the test.
+func start(t testing.TB, change func(*api.Options)) *server {
+	t.Helper()
+	s := &server{Door: apitest.NewDoor(), served: make(chan error, 1)}
+	o := api.Options{
+		Door: s.Door, Catalogue: apitest.NewCatalogue(), Authenticate: apitest.As(skill.Local()), Version: "0.1.0",
+		AgentSkills: apitest.NewAgentSkills(), Tools: apitest.Tools,
+	}
+	if change != nil {
+		change(&o)
+	}
+	var err error
+	if s.Server, err = api.New(o); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Addr = ln.Addr().String()
+	go func() { s.served <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown = %v", err)
+		}
+		select {
+		case err := <-s.served:
+			if err != nil {
+				t.Errorf("Serve = %v", err)
+			}
+		case <-ctx.Done():
+			t.Error("Serve did not return")
+		}
+	})
+	return s
+}
+
+// do sends one request over a client of its own and checks the answer.
+func (s *server) do(t testing.TB, method, path, body string, header ...string) (*http.Response, []byte) {
+	t.Helper()
+	var r io.Reader
+	if body != "" {
+		r = strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(context.Background(), method, "http://"+s.Addr+path, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+		}
+		req.Header.Set(header[i], header[i+1])
+	}
+	tr := &http.Transport{DisableCompression: true}
+	defer tr.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: tr, Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, checkResponse(t, method, path, resp)
+}
+
+// raw is a connection on which a test says every byte itself.
+type raw struct {
+	net.Conn
+	br *bufio.Reader
+}
+
+func (s *server) dial(t testing.TB) *raw {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return &raw{c, bufio.NewReader(c)}
+}
+
+func (c *raw) send(t testing.TB, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answer reads one response, checked as the one to method and path.
+func (c *raw) answer(t testing.TB, method, path string) (*http.Response, []byte) {
+	t.Helper()
+	resp, err := http.ReadResponse(c.br, &http.Request{Method: method})
+	if err != nil {
+		t.Fatalf("no answer to %s %s: %v", method, path, err)
+	}
+	return resp, checkResponse(t, method, path, resp)
+}
+
+// ended fails the test unless the server has closed the connection.
+func (c *raw) ended(t testing.TB) {
+	t.Helper()
+	b, err := c.br.ReadByte()
+	var ne net.Error
+	if err == nil {
+		t.Errorf("the connection goes on with %q", b)
+	} else if errors.As(err, &ne) && ne.Timeout() {
+		t.Error("the connection stays open")
+	}
+}
+
+// post is the text of a call.
+func post(id, body string) string {
+	return "POST /skills/" + id + ":invoke HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
+		itoa(len(body)) + "\r\n\r\n" + body
+}
+
+// TestTheContractItself checks the document and that what is generated from it
+// is up to date.
+func TestTheContractItself(t *testing.T) {
+	doc, err := contract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if doc.OpenAPI != "3.1.0" {
+		t.Errorf("version %q", doc.OpenAPI)
+	}
+	limits := doc.Components.Schemas["RequestLimits"].Value.Properties
+	fields := new(skill.LimitsJSON).Fields()
+	for _, f := range fields {
+		if limits[f.Name] == nil {
+			t.Errorf("RequestLimits of openapi.yaml lacks %s", f.Name)
+		}
+	}
+	if len(limits) != len(fields) {
+		t.Errorf("RequestLimits has %d limits, there are %d", len(limits), len(fields))
+	}
+	for _, generated := range []struct{ file, dir string }{
+		{"openapi.json", "."}, {"internal/wire/wire.gen.go", "internal/wire"},
+	} {
+		want, err := os.ReadFile(generated.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(t.TempDir(), "out")
+		regenerate(t, generated.dir, out)
+		got, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s is stale; run go generate ./host/api/...\n%s", generated.file, diff)
+		}
+	}
+}

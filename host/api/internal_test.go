@@ -1,0 +1,281 @@
+package api
+
+import (
+	"encoding/json"
+	"io/fs"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"openskill/host/access"
+)
+
+// FuzzCheckFileName: what passes names a place below a folder, and nothing else.
+func FuzzCheckFileName(f *testing.F) {
+	for _, name := range []string{"a/b.md", "..", "a/../b", "/a", "a//b", `a\b`, "a\x00", "caf\u00e9", "\xff", "a/.", "...", "c:/x"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if checkFileName("resource", name) != nil {
+			return
+		}
+		if !fs.ValidPath(name) || name == "." || len(name) > maxName || strings.ContainsAny(name, "\x00\n\r\\\x7f") {
+			t.Fatalf("%q passes", name)
+		}
+	})
+}
+
+// FuzzAgentBodies: what is taken of a body is what encoding/json reads in it, and never a
+// number that is "no opinion" to the agent.
+func FuzzAgentBodies(f *testing.F) {
+	for _, b := range []string{
+		`{"message":"x"}`, `{"message":"\u00e9\n","conversation_id":"c","provider":"p","model":"m","max_iterations":1,"max_tool_calls":2.0,"max_tokens":3e2,"stream":true}`,
+		`{"approval_id":"a","approve":false,"stream":false,"max_tokens":9007199254740991}`, `{"task":"x","context":{"a":[1]},"options":{"max_iterations":5,"timeout_seconds":null,"skills":["a","\u0062"]}}`,
+		`{"task":"x","context":null,"options":null}`, `{"message":"x","message":"y"}`, `{"Message":"x"}`, `{"message":"x","stream":1}`, `{"task":"x","options":{"skills":[]}}`, "", "{", "{}",
+	} {
+		f.Add([]byte(b))
+	}
+	type said struct {
+		Message, Provider, Model, Task string
+		Conversation                   string   `json:"conversation_id"`
+		Approval                       string   `json:"approval_id"`
+		Iterations                     *float64 `json:"max_iterations"`
+		Calls                          *float64 `json:"max_tool_calls"`
+		Tokens                         *float64 `json:"max_tokens"`
+		Stream, Approve                *bool
+		Context                        json.RawMessage
+		Options                        struct {
+			Iterations *float64 `json:"max_iterations"`
+			Timeout    *float64 `json:"timeout_seconds"`
+			Skills     []string
+		}
+	}
+	number := func(t *testing.T, got int, want *float64) {
+		t.Helper()
+		if want == nil && got != 0 || want != nil && (got < 1 || float64(got) != min(*want, math.MaxInt32)) {
+			t.Fatalf("%d, not %v", got, want)
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		read := func() (v said) {
+			t.Helper()
+			if err := json.Unmarshal(b, &v); err != nil {
+				t.Fatalf("taken, and encoding/json refuses it: %v", err)
+			}
+			return v
+		}
+		flagged := func(got, without bool, want *bool) {
+			t.Helper()
+			if want == nil && got != without || want != nil && got != *want {
+				t.Fatalf("%v, not %v", got, want)
+			}
+		}
+		for _, without := range []bool{false, true} {
+			stream := without
+			if r, err := decodeChat(b, &stream); err == nil {
+				v := read()
+				if r.Message != v.Message || r.Conversation != v.Conversation || r.Provider != v.Provider || r.Model != v.Model {
+					t.Fatalf("%+v, not %+v", r, v)
+				}
+				number(t, r.MaxIterations, v.Iterations)
+				number(t, r.MaxToolCalls, v.Calls)
+				number(t, r.MaxTokens, v.Tokens)
+				flagged(stream, without, v.Stream)
+			}
+			stream = without
+			if d, err := decodeDecision(b, &stream); err == nil && len(b) > 0 {
+				v := read()
+				if d.ApprovalID != v.Approval || d.Provider != v.Provider || d.Model != v.Model {
+					t.Fatalf("%+v, not %+v", d, v)
+				}
+				flagged(d.Approve, true, v.Approve)
+				flagged(stream, without, v.Stream)
+			}
+		}
+		if task, err := decodeTask(b); err == nil {
+			v := read()
+			if task.Text != v.Task || (task.Context == nil) != (len(v.Context) == 0 || string(v.Context) == "null") || !slices.Equal(task.Options.Skills, v.Options.Skills) {
+				t.Fatalf("%+v, not %+v", task, v)
+			}
+			number(t, task.Options.MaxIterations, v.Options.Iterations)
+			number(t, task.Options.TimeoutSeconds, v.Options.Timeout)
+		}
+	})
+}
+
+func TestWholeNumber(t *testing.T) {
+	for _, tc := range []struct {
+		text string
+		want uint64
+		ok   bool
+	}{
+		{"0", 0, true},
+		{"12", 12, true},
+		{"12.0", 12, true},
+		{"1.2e1", 12, true},
+		{"-0", 0, true},
+		{"0e9", 0, true},
+		{"9007199254740991", 1<<53 - 1, true},
+		{"9007199254740992", 0, false},
+		{"18446744073709551616", 0, false},
+		{"1e400", 0, false},
+		{"-1", 0, false},
+		{"1.5", 0, false},
+		{"1e-1", 0, false},
+		{`"12"`, 0, false},
+		{"null", 0, false},
+		{"true", 0, false},
+		{"{}", 0, false},
+		{"[1]", 0, false},
+	} {
+		got, ok := wholeNumber([]byte(tc.text))
+		if ok != tc.ok || ok && got != tc.want {
+			t.Errorf("wholeNumber(%s) = %d, %v", tc.text, got, ok)
+		}
+	}
+}
+
+func TestFirstWords(t *testing.T) {
+	for _, tc := range []struct{ name, head, want string }{
+		{"whole", "POST /skills/a:invoke HTTP/1.1\r\nHost: x\r\nx-trace-ID:  t-1 \r\n\r\nbody", "POST|/skills/a:invoke|t-1"},
+		{"without a trace id", "GET /skills HTTP/1.1\r\nHost: x\r\n\r\nX-Trace-Id: in-the-body", "GET|/skills|"},
+		{"cut in the trace id", "GET /skills HTTP/1.1\r\nX-Trace-Id: t", "GET|/skills|t"},
+		{"cut in the request line", "POST /skills/a:inv", "GET|/|"},
+		{"nothing", "", "GET|/|"},
+		{"no request", "\x16\x03\x01 / HTTP\r\n", "GET|/|"},
+		{"another host", "GET http://evil.example/ HTTP/1.1\r\n", "GET|/|"},
+	} {
+		method, target, trace := (&conn{head: []byte(tc.head)}).firstWords()
+		if got := string(method) + "|" + string(target) + "|" + string(trace); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestCleanMessage(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain": "plain", "": "the call failed", "\x00\x1b": "the call failed", "a\nb": "a b", "\x1b[31mred": "[31mred", "héllo": "héllo",
+		strings.Repeat("x", maxMessage): strings.Repeat("x", maxMessage),
+	} {
+		if got := cleanMessage(in); got != want {
+			t.Errorf("cleanMessage(%q) = %q, want %q", in, got, want)
+		}
+	}
+	if got := cleanMessage(strings.Repeat("é", maxMessage)); len(got) > maxMessage {
+		t.Errorf("a long message keeps %d bytes", len(got))
+	}
+}
+
+// Every route that needs a caller has its turn by tenants: here, or in what it starts.
+func TestEveryRouteHasAGate(t *testing.T) {
+	s := &Server{reads: NewReads(false), records: newRecords(false)}
+	known := map[string]bool{}
+	for _, r := range access.Routes() {
+		name := r.Method + " " + r.Path
+		known[name] = true
+		if g, _ := s.gateOf(&r); (g == nil) != (r.Open || ownGate[name]) {
+			t.Errorf("%s: gate %v", name, g != nil)
+		}
+	}
+	for name := range ownGate {
+		if !known[name] {
+			t.Errorf("there is no route %s", name)
+		}
+	}
+}
+
+// A handler answers what was let in by its own row of the table, and nothing that a router
+// takes for it.
+func TestAnswersOnlyWhatItsRowLetIn(t *testing.T) {
+	called := 0
+	app := fiber.New()
+	on(app, fiber.MethodGet, "/skills/{id}", func(*fiber.Ctx) error { called++; return nil })
+	for _, route := range []*access.Route{
+		nil,
+		{Method: fiber.MethodGet, Path: "/skills"},
+		{Method: fiber.MethodPatch, Path: "/skills/{id}"},
+		{Method: fiber.MethodGet, Path: "/docs", Open: true},
+		{Method: fiber.MethodGet, Path: "/skills/{id}"},
+	} {
+		var ctx fasthttp.RequestCtx
+		ctx.Request.SetRequestURI("/skills/echo")
+		ctx.SetUserValue(callerKey{}, &caller{route: route})
+		before := called
+		app.Handler()(&ctx)
+		own := route != nil && route.Method == fiber.MethodGet && route.Path == "/skills/{id}"
+		if (called > before) != own || (ctx.Response.StatusCode() == fasthttp.StatusOK) != own {
+			t.Errorf("%+v: %d, called %t", route, ctx.Response.StatusCode(), called > before)
+		}
+	}
+}
+
+// One holder gets half of a budget, two a third each, and what is given back is free.
+func TestBudgetIsShared(t *testing.T) {
+	b := newBudget(900, false)
+	fill := func(holder string) (n int) {
+		for b.take(holder, 10) {
+			n += 10
+		}
+		return n
+	}
+	if n := fill("a"); n != 450 {
+		t.Errorf("one has %d", n)
+	}
+	if n := fill("b"); n < 220 {
+		t.Errorf("the second one has %d", n)
+	}
+	if !b.take("c", 100) {
+		t.Error("there is nothing for a third one")
+	}
+	b.give("a", 450)
+	for holder, n := range map[string]int{"b": b.held["b"], "c": b.held["c"]} {
+		b.give(holder, n)
+	}
+	if b.used != 0 || len(b.held) != 0 {
+		t.Errorf("%d bytes are held by %v", b.used, b.held)
+	}
+	if b.take("a", 901) {
+		t.Error("more than there is")
+	}
+	if b = newBudget(900, true); fill("a") != 900 {
+		t.Error("the one tenant of a host has not all")
+	}
+}
+
+// Holders of one wide network have no more together than one holder has.
+func TestWideNetworksShareABudget(t *testing.T) {
+	for _, network := range []string{"2001:db8:%x::/64", "192.0.2.%d", "invalid IP"} {
+		b := newBudget(900, false)
+		b.wide = wideNetwork
+		of := func(i int) string {
+			return strings.Replace(strings.Replace(network, "%x", strconv.FormatInt(int64(i), 16), 1), "%d", strconv.Itoa(i), 1)
+		}
+		had := 0
+		for i := range 250 {
+			for b.take(of(i), 10) {
+				had += 10
+			}
+		}
+		if had != 450 {
+			t.Errorf("%s: one network has %d of 900 bytes", network, had)
+		}
+		if !b.take("198.51.100.1", 100) || !b.take("2001:db9::/64", 100) {
+			t.Errorf("%s: there is nothing for others", network)
+		}
+		b.give("198.51.100.1", 100)
+		b.give("2001:db9::/64", 100)
+		for i := range 250 {
+			if n := b.held[of(i)]; n > 0 {
+				b.give(of(i), n)
+			}
+		}
+		if b.used != 0 || len(b.held) != 0 {
+			t.Errorf("%s: %d bytes are held by %v", network, b.used, b.held)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gofiber/fiber/v2"
+
+	"openskill/internal/strictjson"
+	"openskill/sdk/skill"
+)
+
+// maxReference is the length of a reference in characters.
+const maxReference = 1024
+
+// names reports whether a body is a JSON object with this key.
+func names(body []byte, key string) bool {
+	found := false
+	_ = strictjson.Object(body, func(k, _ []byte) error { // whoever reads it says what is wrong with it
+		found = found || string(k) == key
+		return nil
+	})
+	return found
+}
+
+// pull answers POST /skills with a reference: an upload that the host gets itself.
+func (s *Server) pull(c *fiber.Ctx) error {
+	ctx := c.Context()
+	var reference string
+	var enable bool
+	err := readMembers(ctx.Request.Body(), "", []member{{"reference", text(&reference, maxReference)}, {"enable", flag(&enable)}})
+	if err != nil {
+		return err
+	}
+	uploads, err := s.uploads()
+	if err != nil {
+		return err
+	}
+	dryRun, err := s.dryRun(c)
+	if err != nil {
+		return err
+	}
+	if dryRun && enable {
+		return invalidField("enable", "must be false for a dry run: nothing is stored")
+	}
+	caller := who(ctx)
+	up, err := uploads.Begin(caller)
+	if err != nil {
+		return err
+	}
+	defer up.Close()
+	run, done := s.calling(ctx)
+	defer done()
+	parts, err := s.fetchInLine(run, caller.Tenant, up, reference)
+	if err != nil {
+		return err
+	}
+	defer parts.close()
+	result, err := s.admit(run, caller.Tenant, up, parts, dryRun)
+	if err != nil {
+		return err
+	}
+	if enable {
+		now, err := uploads.Enable(caller, Which{ID: result.ID, Version: result.Version})
+		if err != nil {
+			return err
+		}
+		result.State = now.State
+	}
+	s.uploaded(ctx, result, dryRun)
+	return nil
+}
+
+// fetchInLine gets what is pulled if there is a place for one more that comes in.
+func (s *Server) fetchInLine(run context.Context, tenant string, up Upload, reference string) (*Parts, error) {
+	leave, err := s.receiving.TryEnter(tenant)
+	if err != nil {
+		return nil, tooManyUploads(err)
+	}
+	defer leave()
+	limited, cancel := context.WithTimeout(run, s.opt.UploadTimeout)
+	defer cancel()
+	parts, err := up.Fetch(limited, reference)
+	if err != nil && run.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+		err = &skill.Error{Op: "httpapi.pull", Code: skill.Timeout, Message: "timeout while pulling the skill from the registry; retry", Err: err}
+	}
+	return &parts, err
+}

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"errors"
+	"net"
+
+	"github.com/valyala/fasthttp"
+
+	"openskill/sdk/skill"
+)
+
+// The reasons of which [Watcher].Refused is told one.
+const (
+	refusedUnauthorized = "unauthorized"   // 401
+	refusedForbidden    = "forbidden"      // 403: not with these scopes
+	refusedOrigin       = "origin"         // 403: a web page of another origin
+	refusedHost         = "host"           // 403: a name that is not this host's
+	refusedRoute        = "route"          // 404: no such path
+	refusedMethod       = "method"         // 405
+	refusedTooLarge     = "too_large"      // 413
+	refusedHead         = "head_too_large" // 431
+	refusedTimeout      = "timeout"        // 408: it did not arrive in full in time
+	refusedMalformed    = "malformed"      // 400: no well-formed request
+	refusedConnections  = "connections"    // 429: no room for another connection, or the body of a request
+	refusedRate         = "rate"           // 429: too many requests a minute
+	refusedShed         = "shed"           // closed, since another one needed its room
+)
+
+// opRead is where requests are read; what it finds wrong is of no handler.
+const opRead = "httpapi.read"
+
+// opRate is where requests a minute are counted.
+const opRate = "httpapi.rate"
+
+// reasonOf says why a request was refused before any handler; "": it was not, or it is
+// the host that failed.
+func reasonOf(err error, status int) string {
+	var e *skill.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	switch e.Op {
+	case "httpapi.origin":
+		return refusedOrigin
+	case "httpapi.host":
+		return refusedHost
+	case "httpapi.route":
+		if status == fasthttp.StatusMethodNotAllowed {
+			return refusedMethod
+		}
+		return refusedRoute
+	case "httpapi.authenticate":
+		return refusedUnauthorized
+	case opScope:
+		return refusedForbidden
+	case opRate:
+		return refusedRate
+	case opRoom:
+		return refusedConnections
+	case opRead:
+		switch {
+		case errors.Is(err, net.ErrClosed): // closed by the host itself; nobody asked for anything
+			return ""
+		case status == fasthttp.StatusRequestHeaderFieldsTooLarge:
+			return refusedHead
+		case e.Code == skill.PayloadTooLarge:
+			return refusedTooLarge
+		case e.Code == skill.Timeout:
+			return refusedTimeout
+		}
+		return refusedMalformed
+	}
+	return ""
+}
+
+// malformed is invalid for what is no request.
+func malformed(message string) *skill.Error {
+	e := invalid(message)
+	e.Op = opRead
+	return e
+}
+
+func (s *Server) refused(reason string) {
+	if s.opt.Watch != nil && reason != "" {
+		s.opt.Watch.Refused(reason)
+	}
+}
+
+// answered gives the function that tells of a request when its answer is made.
+func (s *Server) answered(ctx *fasthttp.RequestCtx) func() {
+	if s.opt.Watch == nil {
+		return func() {}
+	}
+	began := s.opt.Now()
+	return func() {
+		route := ""
+		if r := callerOf(ctx).route; r != nil {
+			route = r.Path
+		}
+		s.opt.Watch.Answered(string(ctx.Method()), route, ctx.Response.StatusCode(), s.opt.Now().Sub(began))
+	}
+}

@@ -1,0 +1,380 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"openskill/host/internal/gate"
+	"openskill/sdk/skill"
+)
+
+// Uploads takes skills in and keeps what is decided about them. It authorizes: the
+// edge only says who asks. Its errors are *skill.Error; it is safe for concurrent use.
+type Uploads interface {
+	// Begin makes a place for an upload, before a byte of it is read.
+	Begin(p skill.Principal) (Upload, error)
+
+	Enable(p skill.Principal, which Which) (skill.VersionState, error)
+	Disable(p skill.Principal, which Which) (skill.VersionState, error)
+	Approve(p skill.Principal, which Which) (skill.VersionState, error)
+	Rollback(p skill.Principal, which Which) (skill.VersionState, error)
+	Delete(p skill.Principal, which Which) (skill.VersionState, error)
+
+	// Report makes the admission report of a version that the caller finds, anew.
+	Report(ctx context.Context, p skill.Principal, id skill.ID, version string) (*skill.UploadResult, error)
+}
+
+// Upload is one upload under way; it is for one goroutine.
+type Upload interface {
+	// File makes an empty file for a part as it comes in. It is removed with the upload;
+	// the edge closes it.
+	File() (*os.File, error)
+	// Reserve counts bytes against what the caller may have on the disk, instead of what
+	// was reserved before. It is asked as soon as all has come in: what waits to be
+	// checked is on the disk too.
+	Reserve(bytes int64) error
+	// Fetch gets an archive from a registry, instead of a request's body, and verifies who
+	// vouches for it. It reserves what that takes.
+	Fetch(ctx context.Context, reference string) (Parts, error)
+	// Admit checks what came in and, unless it is a dry run, keeps it. The error's
+	// Details have the admission report as "report", as far as it came.
+	Admit(ctx context.Context, parts Parts, dryRun bool) (*skill.UploadResult, error)
+	// Close frees everything; a version that Admit has answered stays.
+	Close() error
+}
+
+// Parts are what was uploaded: Archive, or Module and Manifest.
+type Parts struct {
+	Archive  *os.File // at its beginning
+	Module   *os.File // at its beginning
+	Manifest []byte
+
+	size int64 // bytes of all of them
+}
+
+const (
+	// maxManifest is the size of an uploaded manifest in bytes; nothing larger is read
+	// as one.
+	maxManifest = 64 << 10
+	// maxHead is what may come before a part, in bytes: its head, which is kept in
+	// memory, and a boundary.
+	maxHead = 16 << 10
+	// uploadFrame is what an upload may have around its file: the manifest, boundaries,
+	// the heads of the parts.
+	uploadFrame = maxManifest + 64<<10
+	// maxParts is how many parts are looked at before an upload is refused.
+	maxParts = 4
+)
+
+func (s *Server) uploads() (Uploads, error) {
+	if s.opt.Uploads == nil {
+		return nil, &skill.Error{Op: "httpapi.upload", Code: skill.Forbidden, Message: "uploads are disabled on this host"}
+	}
+	return s.opt.Uploads, nil
+}
+
+// upload answers POST /skills.
+func (s *Server) upload(c *fiber.Ctx) error {
+	ctx := c.Context()
+	uploads, err := s.uploads()
+	if err != nil {
+		return err
+	}
+	boundary, err := checkUploadHeaders(&ctx.Request.Header)
+	if err != nil {
+		return err
+	}
+	dryRun, err := s.dryRun(c)
+	if err != nil {
+		return err
+	}
+	if int64(ctx.Request.Header.ContentLength()) > s.limitOf(ctx) {
+		return s.readError(ctx, errBodyTooLarge)
+	}
+	tenant := who(ctx).Tenant
+	up, err := uploads.Begin(who(ctx))
+	if err != nil {
+		return err
+	}
+	defer up.Close()
+	parts := &Parts{}
+	defer parts.close()
+	if err := s.receiveInLine(ctx, up, parts, boundary); err != nil {
+		return err
+	}
+
+	// The whole request has come in: a client that closes now has left.
+	if conn := connOf(ctx); conn != nil {
+		conn.enter(busy)
+	}
+	run, done := s.calling(ctx)
+	defer done()
+	result, err := s.admit(run, tenant, up, parts, dryRun)
+	if err != nil {
+		return err
+	}
+	s.uploaded(ctx, result, dryRun)
+	return nil
+}
+
+// mostWaiting is how many uploads wait to be checked. Each holds a connection, of which a
+// host has 4096, and makes no room for others; most have an upload on the disk besides.
+const mostWaiting = 512
+
+func tooManyUploads(err error) error {
+	return gate.Refusal(err, "httpapi.upload", "too many uploads are in progress")
+}
+
+// admit has an upload checked, in its turn.
+func (s *Server) admit(run context.Context, tenant string, up Upload, parts *Parts, dryRun bool) (*skill.UploadResult, error) {
+	leave, err := s.admitting.Enter(run, tenant)
+	if err != nil {
+		return nil, tooManyUploads(err)
+	}
+	defer leave()
+	return up.Admit(run, *parts, dryRun)
+}
+
+// uploaded answers an upload that was accepted.
+func (s *Server) uploaded(ctx *fasthttp.RequestCtx, result *skill.UploadResult, dryRun bool) {
+	status := fasthttp.StatusCreated
+	if dryRun {
+		status = fasthttp.StatusOK
+	}
+	s.writeJSON(ctx, status, result)
+}
+
+func (s *Server) dryRun(c *fiber.Ctx) (bool, error) {
+	given, err := query(c, "dry_run", 8)
+	if err != nil || given == nil {
+		return false, err
+	}
+	if *given != "true" && *given != "false" {
+		return false, invalidField("dry_run", "must be true or false")
+	}
+	return *given == "true", nil
+}
+
+// checkUploadHeaders gives the boundary between the parts.
+func checkUploadHeaders(h *fasthttp.RequestHeader) (boundary string, err error) {
+	if enc := h.Peek("Content-Encoding"); len(enc) > 0 {
+		return "", &skill.Error{
+			Op: "httpapi.upload", Code: skill.UnsupportedEncoding,
+			Message: "compressed bodies are not supported; send the archive without Content-Encoding",
+		}
+	}
+	mediaType, params, err := mime.ParseMediaType(string(h.ContentType()))
+	if err != nil || mediaType != "multipart/form-data" || params["boundary"] == "" || len(params["boundary"]) > 70 {
+		return "", &skill.Error{
+			Op: "httpapi.upload", Code: skill.UnsupportedEncoding,
+			Message: "invalid upload: send multipart/form-data with a boundary: a part archive (zip or tar.gz), or the parts module and manifest",
+		}
+	}
+	return params["boundary"], nil
+}
+
+// receiveInLine receives an upload if there is a place for one more that comes in.
+func (s *Server) receiveInLine(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, boundary string) error {
+	leave, err := s.receiving.TryEnter(who(ctx).Tenant)
+	if err != nil {
+		return tooManyUploads(err)
+	}
+	defer leave()
+	if err := s.receive(ctx, up, parts, boundary); err != nil {
+		return err
+	}
+	return up.Reserve(parts.size)
+}
+
+// receive writes the parts of an upload to disk as they come in.
+func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, boundary string) error {
+	body := &capped{r: ctx.RequestBodyStream(), left: s.limitOf(ctx), head: inPart}
+	if body.r == nil {
+		return invalid("the body is empty; send a part archive (zip or tar.gz), or the parts module and manifest")
+	}
+	reader := multipart.NewReader(body, boundary)
+	seen := map[string]bool{}
+	for {
+		body.head = maxHead
+		part, err := reader.NextRawPart()
+		body.head = inPart
+		switch {
+		case errors.Is(body.err, errLongHead):
+			return invalid("more than " + strconv.Itoa(maxHead) + " bytes of headers before a part; send Content-Disposition only")
+		case body.err != nil && !errors.Is(body.err, io.EOF):
+			return s.readError(ctx, body.err)
+		case err == io.EOF:
+			if err := parts.complete(); err != nil {
+				return err
+			}
+			return s.drain(ctx, body)
+		case err != nil:
+			return invalid("malformed multipart/form-data body")
+		case len(seen) == maxParts:
+			return invalid("too many parts; send archive, or module and manifest")
+		}
+		name := part.FormName()
+		if err := checkPart(part, seen); err != nil {
+			return err
+		}
+		seen[name] = true
+		if err := s.part(ctx, up, parts, name, part, body); err != nil {
+			return err
+		}
+	}
+}
+
+func checkPart(part *multipart.Part, seen map[string]bool) error {
+	name := part.FormName()
+	switch {
+	case name != "archive" && name != "module" && name != "manifest":
+		return invalidField(name, "is not a known part; send the part archive, or the parts module and manifest")
+	case seen[name]:
+		return invalidField(name, "appears more than once")
+	}
+	switch strings.ToLower(part.Header.Get("Content-Transfer-Encoding")) {
+	case "", "binary", "8bit", "7bit":
+		return nil
+	}
+	return invalidField(name, "must be sent without Content-Transfer-Encoding")
+}
+
+// part takes one part in.
+func (s *Server) part(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, name string, part io.Reader, body *capped) error {
+	if name == "manifest" {
+		b, err := io.ReadAll(io.LimitReader(part, maxManifest+1))
+		switch {
+		case err != nil:
+			return s.partError(ctx, body)
+		case len(b) > maxManifest:
+			return tooLargePart(name, maxManifest)
+		}
+		parts.Manifest = b
+		parts.size += int64(len(b))
+		return nil
+	}
+	f, err := up.File()
+	if err != nil {
+		return err
+	}
+	if name == "archive" {
+		parts.Archive = f
+	} else {
+		parts.Module = f
+	}
+	in := &noted{r: io.LimitReader(part, s.opt.UploadLimit+1)}
+	n, err := io.Copy(f, in)
+	switch {
+	case in.err != nil:
+		return s.partError(ctx, body)
+	case err == nil && n > s.opt.UploadLimit:
+		return tooLargePart(name, s.opt.UploadLimit)
+	case err == nil:
+		parts.size += n
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return &skill.Error{Op: "httpapi.upload", Code: skill.Internal, Message: "the upload cannot be written to the disk", Err: err}
+	}
+	return nil
+}
+
+// partError says why a part could not be read to its end.
+func (s *Server) partError(ctx *fasthttp.RequestCtx, body *capped) error {
+	if body.err != nil {
+		return s.readError(ctx, body.err)
+	}
+	return invalid("malformed multipart/form-data body")
+}
+
+func tooLargePart(name string, most int64) error {
+	return &skill.Error{
+		Op: "httpapi.upload", Code: skill.PayloadTooLarge, Subject: name,
+		Message: name + " is too large; the limit is " + strconv.FormatInt(most, 10) + " bytes",
+	}
+}
+
+// drain reads what follows the last part, so that the connection can go on.
+func (s *Server) drain(ctx *fasthttp.RequestCtx, body *capped) error {
+	if _, err := io.Copy(io.Discard, body); err != nil {
+		return s.readError(ctx, err)
+	}
+	ctx.Request.SetBodyRaw(nil) // the stream has been read
+	return nil
+}
+
+// complete says what is missing or too much.
+func (p *Parts) complete() error {
+	switch archive, module, manifest := p.Archive != nil, p.Module != nil, p.Manifest != nil; {
+	case archive && (module || manifest):
+		return invalid("the upload has both forms; send the part archive, or the parts module and manifest")
+	case archive, module && manifest:
+		return nil
+	case module:
+		return invalidField("manifest", "is missing: the skill.yaml of the module")
+	case manifest:
+		return invalidField("module", "is missing: the WebAssembly module of the manifest")
+	}
+	return invalidField("archive", "is missing: send a zip or tar.gz of the skill's folder, or the parts module and manifest")
+}
+
+func (p *Parts) close() {
+	for _, f := range []*os.File{p.Archive, p.Module} {
+		if f != nil {
+			_ = f.Close() // it is removed unread
+		}
+	}
+}
+
+// capped reads a body up to its limit and keeps the error that ended it.
+type capped struct {
+	r    io.Reader
+	left int64
+	head int64 // bytes that may be read before the next part begins; or inPart
+	err  error
+}
+
+// inPart says that what is read belongs to a part, or comes after all of them.
+const inPart = -1
+
+var errLongHead = errors.New("the headers of a part are too long")
+
+func (c *capped) Read(p []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	n, err := c.r.Read(p)
+	if c.left -= int64(n); c.left < 0 {
+		err = errBodyTooLarge
+	}
+	if c.head != inPart {
+		if c.head = max(c.head-int64(n), 0); c.head == 0 && err == nil {
+			err = errLongHead
+		}
+	}
+	c.err = err
+	return n, err
+}
+
+// noted keeps the error of reading apart from that of writing.
+type noted struct {
+	r   io.Reader
+	err error
+}
+
+func (r *noted) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}

@@ -1,0 +1,159 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"openskill/host/api"
+	"openskill/host/app/config"
+	"openskill/host/app/selftest"
+	"openskill/host/console"
+	"openskill/host/dispatch"
+	"openskill/host/identity"
+	"openskill/host/records/recent"
+	"openskill/host/store"
+	"openskill/sdk/skill"
+)
+
+// lately is what people who look at this host are shown of calls.
+type lately struct {
+	window *recent.Window
+	tail   *recent.Tail
+}
+
+// openLately has the door tell of calls.
+func (h *Host) openLately() {
+	h.lately = lately{recent.New(recent.Options{}), recent.NewTail(h.alone)}
+	h.ended = append(h.ended, func(e *dispatch.Ended) {
+		c := &recent.Call{
+			ID: e.Result.Meta.ExecutionID, Tenant: e.Principal.Tenant, Principal: e.Principal.ID, Kind: string(e.Principal.Type),
+			Version: e.Result.Meta.Version, Ended: e.Began.Add(e.Took), Took: e.Took,
+			Fuel: e.Result.Meta.FuelUsed, Memory: e.Result.Meta.MemoryPeakBytes,
+		}
+		if e.Known {
+			c.Skill = string(e.Result.SkillID)
+		}
+		if e.Result.Error != nil {
+			c.Code = string(e.Result.Error.Code)
+		}
+		h.lately.window.Add(c)
+		h.lately.tail.Add(c)
+	})
+}
+
+// late is a console that is there when requests come, and not before.
+type late struct{ *console.Console }
+
+// CallerOf asks the console.
+func (l *late) CallerOf(ctx context.Context, host, cookie string) skill.Principal {
+	return l.Console.CallerOf(ctx, host, cookie)
+}
+
+// console makes the console of an edge, which it asks for the API.
+func (h *Host) console(o *api.Options, api func(context.Context, skill.Principal, *http.Request) (*http.Response, error)) (*console.Console, error) {
+	out := console.Options{
+		API: api, Operator: skill.Local(), Recent: h.lately.window, Tail: h.lately.tail,
+		Settings: h.shownSettings, SelfTest: h.shownSelfTest, Chain: h.chain, Reads: o.Reads, Origins: o.Origins, Version: Version, Logger: h.log,
+		Workers: func() (console.Workers, bool) {
+			s, ok := h.Workers()
+			return console.Workers{Live: s.Live, Busy: s.Busy, Spares: s.Spares, Starts: s.Starts, Crashes: s.Crashes}, ok
+		},
+	}
+	if callers := h.kept.callers; callers != nil {
+		out.Authenticate = func(ctx context.Context, credential string) (skill.Principal, error) {
+			return callers.Authenticate(ctx, identity.Credentials{Authorization: []string{"Bearer " + credential}})
+		}
+		out.Keys, out.Provider, out.PublicURL = shownKeys{h.kept.db}, h.provider(), h.settings.PublicURL()
+	}
+	return console.New(out)
+}
+
+// shownSettings are the settings as they are in force, without secrets.
+func (h *Host) shownSettings() []console.Setting {
+	var out []console.Setting
+	live, warnings := h.live.Load(), map[string]string{}
+	for _, w := range slices.Concat(Warnings(live), Shortages(live)) {
+		warnings[w.Name] = w.Detail
+	}
+	if ahead := h.kept.log.Skew(); ahead.Abs() >= time.Second {
+		warnings["OPENSKILL_DATABASE_URL"] = clockOff(ahead)
+	}
+	for _, v := range live.Show() {
+		from := v.Source
+		if from == "" {
+			from = config.FromDefault
+		}
+		out = append(out, console.Setting{Name: v.Env, Value: v.Value, From: string(from), Doc: v.Doc, Secret: v.Secret && v.Value != "", Warning: warnings[v.Env]})
+	}
+	return out
+}
+
+// shownSelfTest is the last report of a self-test, with the rows that somebody must look at.
+func (h *Host) shownSelfTest() (*console.SelfTest, error) {
+	k, err := selftest.Last(h.settings.StateDir)
+	if k == nil || err != nil {
+		return nil, err
+	}
+	out := &console.SelfTest{At: k.At, Version: k.Version, Passed: k.Passed, Failed: k.Failed, Skipped: k.Skipped}
+	for _, r := range k.Promises {
+		out.Promises = append(out.Promises, shownRow(r))
+	}
+	for _, r := range k.Rows {
+		if r.Verdict != selftest.Pass {
+			out.Rows = append(out.Rows, shownRow(r))
+		}
+	}
+	return out, nil
+}
+
+func shownRow(r selftest.Row) console.TestRow {
+	return console.TestRow{Promise: r.Promise, Case: r.Case, Limit: r.Limit, Happened: r.Happened, Verdict: string(r.Verdict), Problems: r.Problems}
+}
+
+// shownKeys are the keys as the console has them.
+type shownKeys struct{ db *store.DB }
+
+func shownKey(k *identity.Key) console.Key {
+	return console.Key{
+		ID: k.ID, Name: k.Name, Tenant: k.Tenant, Scopes: k.Scopes, CreatedBy: k.CreatedBy,
+		State:     k.State(time.Now()),
+		CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, LastUsedAt: k.LastUsedAt,
+	}
+}
+
+func (s shownKeys) List(ctx context.Context, cursor string) ([]console.Key, string, error) {
+	page, next, err := ManageKeys(s.db, skill.Principal{}).List(ctx, identity.KeyQuery{Cursor: cursor, Limit: 50})
+	if err != nil {
+		return nil, "", err
+	}
+	out := make([]console.Key, 0, len(page))
+	for _, k := range page {
+		out = append(out, shownKey(k))
+	}
+	return out, next, nil
+}
+
+func (s shownKeys) Create(ctx context.Context, by skill.Principal, n console.NewKey) (console.Key, string, error) {
+	return shown(ManageKeys(s.db, by).Create(ctx, identity.NewKey{Name: n.Name, Tenant: n.Tenant, Scopes: n.Scopes, Life: n.Life, By: n.By}))
+}
+
+func (s shownKeys) Rotate(ctx context.Context, by skill.Principal, id string, overlap time.Duration) (console.Key, string, error) {
+	return shown(ManageKeys(s.db, by).Rotate(ctx, id, overlap))
+}
+
+func (s shownKeys) Revoke(ctx context.Context, by skill.Principal, id string) (console.Key, error) {
+	k, err := ManageKeys(s.db, by).Revoke(ctx, id)
+	if err != nil {
+		return console.Key{}, err
+	}
+	return shownKey(k), nil
+}
+
+func shown(k *identity.Key, text string, err error) (console.Key, string, error) {
+	if err != nil {
+		return console.Key{}, "", err
+	}
+	return shownKey(k), text, nil
+}

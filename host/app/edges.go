@@ -1,0 +1,61 @@
+package app
+
+import (
+	"context"
+	"net/http"
+
+	"openskill/host/agentskills"
+	"openskill/host/api"
+	"openskill/host/catalogue/manifest"
+	"openskill/host/dispatch/approval"
+	"openskill/host/mcp"
+	"openskill/sdk/skill"
+)
+
+// openApprovals opens the store of what people have approved.
+func (h *Host) openApprovals(ctx context.Context, d state) (err error) {
+	h.copies.dir = approvedDir(d.root)
+	h.copies.sweepOld()
+	h.approvals, err = approval.Open(ctx, approval.Options{
+		Rows: h.kept.db.Approvals(), Dir: approval.Dir(d.root), Policy: approval.Policy(h.settings.ScriptApproval), Log: h.log, Record: RecordApprovals(h.kept.db),
+	})
+	return err
+}
+
+// approve asks the record before a script runs; it is nil where nothing asks.
+func (h *Host) approve() func(context.Context, skill.Principal, *manifest.Skill, *skill.ScriptRequest) error {
+	if h.approvals.Policy() == approval.Never {
+		return nil
+	}
+	return func(ctx context.Context, p skill.Principal, s *manifest.Skill, r *skill.ScriptRequest) error {
+		return h.approvals.Check(ctx, approval.Ask{
+			Skill: string(s.Descriptor.ID), Script: s.Primary.Entry, Digest: s.Descriptor.Digest, Trust: s.Descriptor.Trust,
+			Tenant: p.Tenant, Caller: p.ID, Arguments: r.Args, Input: r.Stdin,
+		})
+	}
+}
+
+// edges are the options of the HTTP edge that come of other parts; the MCP server is
+// closed by the caller.
+func (h *Host) edges(o *api.Options) (*mcp.Server, error) {
+	o.Reads, o.Rates = api.NewReads(h.alone), h.rates
+	var over func(context.Context, skill.Principal) bool
+	if h.kept.callers != nil {
+		over = h.kept.callers.Over
+	}
+	mcp, err := mcp.New(mcp.Options{
+		Alone: h.alone,
+		Door:  h, Catalogue: h.Catalogue(), AgentSkills: h.agents, Origins: o.Origins,
+		Principal: func(r *http.Request) (skill.Principal, error) { return api.PrincipalOf(r.Context()), nil },
+		Over:      over, Revision: h.revision, Lists: h.lists, Reads: o.Reads, Rate: o.Rates.Request,
+		Approvals: h.approvals, Logger: h.log, Version: Version, BodyLimit: o.BodyLimit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.AgentSkills, o.Tools, o.Approvals, o.MCP, o.ScriptArgs = h.agents, h.Tools, h.approvals, mcp, agentskills.Arguments
+	return mcp, nil
+}
+
+// Approvals is the record of what people have approved.
+func (h *Host) Approvals() *approval.Store { return h.approvals }

@@ -1,0 +1,328 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"openskill/host/agentskills"
+	"openskill/host/api"
+	"openskill/host/app/config"
+	"openskill/host/catalogue/definitions"
+	"openskill/host/catalogue/manifest"
+	"openskill/host/dispatch"
+	"openskill/host/dispatch/approval"
+	"openskill/host/internal/cache"
+	"openskill/host/internal/gate"
+	"openskill/host/metrics"
+	"openskill/host/records/replay"
+	"openskill/host/runner"
+	"openskill/host/tracing"
+	"openskill/plugins/all"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+// Options of a Host beside its settings; nil and zero fields mean the defaults.
+type Options struct {
+	Log *slog.Logger // nil: slog.Default()
+	// Roots are folders of skills instead of the settings' own; nil: those of the
+	// settings.
+	Roots []string
+	// AgentRoots are folders of Agent Skills instead of the settings' own; nil: those of
+	// the settings.
+	AgentRoots []string
+	// Uploads opens the store of uploaded skills too, which one process at a time has.
+	Uploads bool
+	// Trial is for those who try skills that they write; nil: skills run as always. A
+	// host that serves has none.
+	Trial *Trial
+
+	// Observe makes metrics, and traces as the settings say, of a host that does not serve;
+	// one that does has them.
+	Observe bool
+
+	tenants bool // calls are of several tenants, though nobody is asked who calls: in self-tests
+
+	exporter tracing.Exporter // takes spans whatever the settings say, for tests
+}
+
+// Host holds the parts of one host. It is safe for concurrent use.
+type Host struct {
+	settings   *config.Settings
+	log        *slog.Logger
+	engine     *wasm.Engine // nil where calls run in workers
+	workers    *processes   // nil where calls run here
+	roots      []manifest.Root
+	runners    *runner.Set
+	all        []skill.Runner
+	skills     *definitions.Catalogue // the operator's own
+	uploads    *uploads               // nil: opened without them
+	agents     *agentskills.Provider
+	agent      agents
+	approvals  *approval.Store
+	copies     approved
+	trial      *Trial
+	kept       kept
+	recordings *replay.Recordings
+	door       *dispatch.Dispatcher
+	alone      bool // all callers are one tenant, for whom nothing is kept of any gate
+	lately     lately
+	warming    atomic.Pointer[[]string]
+	check      *gate.Gate // of chains that the console verifies
+	rates      *api.Rates
+	schemas    *manifest.Schemas       // of skills, compiled
+	lists      *cache.Cache            // of the catalogue, in the forms that callers get
+	ended      []func(*dispatch.Ended) // told of every call; complete before the door is made
+	metrics    *metrics.Metrics        // nil: nobody reads them
+	trace      *tracing.Tracer         // nil: nothing is traced
+
+	agentDirs []string // of Agent Skills
+	hidden    sync.Map // why an Agent Skill is not offered, as it was logged last, by its folder
+	watched   watched
+
+	live      atomic.Pointer[config.Settings] // with what was reloaded; settings has what the host was opened with
+	given     []manifest.Root                 // roots as they were named
+	reloading sync.Mutex
+
+	close  sync.Once
+	closed error
+}
+
+// Open builds a host. It reads the skills, but compiles nothing and starts no
+// process. The caller closes it.
+func Open(s *config.Settings, o *Options) (*Host, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	h := &Host{settings: s, check: gate.New(chainChecks), lists: cache.New(mostKept), schemas: manifest.NewSchemas(), log: o.Log, trial: o.Trial, alone: (s.Auth == config.AuthNone || !o.Uploads) && !o.tenants}
+	h.live.Store(s)
+	h.rates = api.NewRates(s.RateRequests, nil)
+	if h.log == nil {
+		h.log = slog.Default()
+	}
+	if err := h.open(Roots(s, o.Roots), o); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+func (h *Host) open(roots []manifest.Root, o *Options) (err error) {
+	s := h.settings
+	if o.Uploads && o.Trial != nil {
+		return errors.New("host.Open: a host with uploads serves, and tries nothing")
+	}
+	dirs, err := stateDirs(s.StateDir)
+	if err != nil {
+		return err
+	}
+	sweepBackups(dirs)
+	h.given = roots
+	for _, r := range roots {
+		// A worker has another working folder, and problems name roots as they were given.
+		path, err := filepath.Abs(r.Path)
+		if err != nil {
+			return fmt.Errorf("host.Open: %w", err)
+		}
+		h.roots = append(h.roots, manifest.Root{Path: path, Trust: r.Trust})
+	}
+	if o.Uploads || o.Observe { // who serves is watched
+		h.openMetrics()
+		if h.trace, err = openTraces(s, o.exporter, h.log); err != nil {
+			return err
+		}
+		if h.trace != nil { // all that is made below writes its lines with their spans
+			h.log = slog.New(tracing.SpanIDs(h.log.Handler()))
+		}
+	}
+	h.openLately()
+	if err := h.openKept(); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	if err := h.openRecordings(); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	if o.Uploads { // it will serve
+		if err := h.callable(); err != nil {
+			return err
+		}
+	}
+	if err := h.openAgentSkills(o.AgentRoots); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	if err := h.openApprovals(context.Background(), dirs); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	if err := h.openRunners(s, dirs); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	if h.runners, err = runner.New(h.all...); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	if err := h.openDefinitions(roots, o.Roots != nil); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	if o.Uploads {
+		if err := h.openUploads(); err != nil {
+			return fmt.Errorf("host.Open: %w", err)
+		}
+	}
+	h.door, err = dispatch.New(dispatch.Options{
+		Skills: tried{h.finds(), h.trial}, Observer: h.observer(), Runners: h.runners, DataRoot: s.DataRoot, Allowed: s.Allowed(),
+		MaxInput: s.MaxBody(), Bounds: callBounds(s), Alone: h.alone, Log: h.log,
+		Scripts: scripts{h}, Approve: h.approve(), Recorder: h.metrics.Recorder(h.kept.log), Executions: h.trial.hears(h.kept.executions), Quotas: h.kept.quotas, Recordings: h.records(),
+		Watch: h.watchCalls(), Trace: h.trace,
+	})
+	if err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	if err := h.openAgent(); err != nil {
+		return fmt.Errorf("host.Open: %w", err)
+	}
+	if o.Uploads { // a host that stays; others are gone before anything changes
+		h.watch()
+	}
+	return nil
+}
+
+// watchCalls hands what the door tells of calls to every part that wants to know; nil
+// where none does.
+func (h *Host) watchCalls() func(*dispatch.Ended) {
+	if len(h.ended) == 0 {
+		return nil
+	}
+	return func(e *dispatch.Ended) {
+		for _, tell := range h.ended {
+			tell(e)
+		}
+	}
+}
+
+// openRunners makes what executes skills: in worker processes, or here.
+func (h *Host) openRunners(s *config.Settings, d state) (err error) {
+	if s.Workers != config.NoWorkers && hasWorkers {
+		if err := h.openWorkers(s, d); err != nil {
+			return err
+		}
+		h.all = h.workers.runners(s, d)
+		return nil
+	}
+	if h.engine, err = OpenEngine(d.cache); err != nil {
+		return err
+	}
+	h.all, err = runners(h.engine, s, d, h.traced(outgoing(s, h.log, h.alone, h.denied)))
+	return err
+}
+
+// interpreted says that there is no compiler for this processor.
+const interpreted = runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64"
+
+// OpenEngine opens an engine as hosts on this machine have it. cacheDir "" keeps
+// nothing; see [CacheDir].
+func OpenEngine(cacheDir string) (*wasm.Engine, error) {
+	return wasm.Open(&wasm.Options{CacheDir: cacheDir, Interpreter: interpreted})
+}
+
+func runners(e *wasm.Engine, s *config.Settings, d state, out skill.Outgoing) ([]skill.Runner, error) {
+	return all.Runners(all.Options{Engine: e, StateDir: d.root, Python: s.Python, TempDir: d.temp, Outgoing: out})
+}
+
+// Roots are the folders of skills that settings name, or those given instead.
+// All of them are the operator's own, so what is in them is trusted. The default
+// folder may be missing: a host without skills is a host.
+func Roots(s *config.Settings, given []string) []manifest.Root {
+	if given == nil {
+		if s.Origin("OPENSKILL_SKILLS_DIR") == config.FromDefault && missing(s.SkillsDir) {
+			return nil
+		}
+		given = []string{s.SkillsDir}
+	}
+	roots := make([]manifest.Root, len(given))
+	for i, path := range given {
+		roots[i] = manifest.Root{Path: path, Trust: skill.Trusted}
+	}
+	return roots
+}
+
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// Catalogue reads the skills of roots and of the CLI folder, for those who only
+// want to look at them.
+func Catalogue(s *config.Settings, roots []manifest.Root) (*manifest.Registry, error) {
+	return manifest.Open(readOptions(s, roots, nil))
+}
+
+// state are the folders of the host's own files.
+type state struct {
+	root  string
+	cache string // of compiled modules
+	temp  string // of work in progress
+}
+
+// CacheDir is the folder of compiled modules in a state folder.
+func CacheDir(stateDir string) string { return filepath.Join(stateDir, "cache") }
+
+func stateDirs(root string) (state, error) {
+	if err := ownFolder(root); err != nil {
+		return state{}, err
+	}
+	d := state{root: root, cache: CacheDir(root), temp: filepath.Join(root, "tmp")}
+	for _, dir := range []string{d.root, d.temp, AnalysisDir(d.root), approvedDir(d.root)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return d, fmt.Errorf("host.Open: cannot create the state folder: %w", err)
+		}
+	}
+	return d, nil
+}
+
+// Invoke runs one call through the door. The result is never nil.
+func (h *Host) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *skill.Result {
+	return h.door.Invoke(ctx, p, r)
+}
+
+// Catalogue is what the host's skills look like from outside.
+func (h *Host) Catalogue() View { return View{h.finds()} }
+
+// Problems lists the skills that were skipped, and why.
+func (h *Host) Problems() []manifest.Problem {
+	list := h.skills.Now().Problems()
+	if h.uploads != nil {
+		list = append(list, h.uploads.store.Problems()...)
+	}
+	return list
+}
+
+// Close waits for calls under way and frees everything. It may be called twice.
+func (h *Host) Close() error {
+	h.close.Do(func() {
+		var errs []error
+		h.watched.end()
+		if h.uploads != nil {
+			errs = append(errs, h.uploads.close())
+		}
+		if h.runners != nil {
+			errs = append(errs, h.runners.Close())
+		}
+		if h.workers != nil {
+			errs = append(errs, h.workers.close())
+		}
+		if h.engine != nil {
+			errs = append(errs, h.engine.Close())
+		}
+		if h.approvals != nil {
+			errs = append(errs, h.approvals.Close())
+		}
+		errs = append(errs, h.kept.end(), closeTraces(h.trace))
+		h.closed = errors.Join(errs...)
+	})
+	return h.closed
+}

@@ -1,0 +1,132 @@
+package app
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"openskill/host/app/hosttest"
+)
+
+// scrape reads a host's metrics as Prometheus does.
+func scrape(t *testing.T, v *serving) map[string]*dto.MetricFamily {
+	t.Helper()
+	res, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(get(t, v.url+"/metrics"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	p := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := p.TextToMetricFamilies(res.Body)
+	if err != nil || res.StatusCode != 200 {
+		t.Fatalf("%d: %v", res.StatusCode, err)
+	}
+	return families
+}
+
+func get(t *testing.T, url string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	return req
+}
+
+// value is that of the one series of a family that has all these labels, as name=value.
+func value(t *testing.T, f *dto.MetricFamily, labels ...string) float64 {
+	t.Helper()
+	var found []*dto.Metric
+	for _, m := range f.GetMetric() {
+		have := map[string]bool{}
+		for _, l := range m.GetLabel() {
+			have[l.GetName()+"="+l.GetValue()] = true
+		}
+		all := true
+		for _, l := range labels {
+			all = all && have[l]
+		}
+		if all {
+			found = append(found, m)
+		}
+	}
+	if len(found) != 1 {
+		t.Errorf("%s has %d series with %q", f.GetName(), len(found), labels)
+		return -1
+	}
+	m := found[0]
+	return m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+}
+
+// TestMetricsOfAHost: what a host has done is what Prometheus reads of it.
+func TestMetricsOfAHost(t *testing.T) {
+	v := serve(t, settings(t, nil))
+	go func() { _, _ = io.Copy(io.Discard, lines{v}) }()
+	for range 3 {
+		if r := v.post(t, "quick"); !r.Success {
+			t.Fatalf("%+v", r.Error)
+		}
+	}
+	v.post(t, "slow")
+	v.post(t, "nothing-of-the-kind")
+	families := scrape(t, v)
+	kind := "runner=wasm:wasi"
+	for _, c := range []struct {
+		family string
+		labels []string
+		want   float64
+	}{
+		{"openskill_calls_total", []string{"skill=quick", kind, "code=OK"}, 3},
+		{"openskill_calls_total", []string{"skill=slow", kind, "code=TIMEOUT"}, 1},
+		{"openskill_calls_total", []string{"skill=none", "code=NOT_FOUND"}, 1},
+		{"openskill_calls_refused_total", []string{"code=NOT_FOUND"}, 1},
+		{"openskill_call_duration_seconds", []string{"skill=quick"}, 3},
+		{"openskill_call_memory_peak_bytes", []string{"skill=slow"}, 1},
+		{"openskill_audit_duration_seconds", []string{"record=started"}, 4},
+		{"openskill_audit_duration_seconds", []string{"record=finished"}, 4},
+		{"openskill_audit_failures_total", []string{"record=started"}, 0},
+		{"openskill_http_requests_total", []string{"method=POST", "route=/skills/{id}:invoke", "status=200"}, 3},
+		{"openskill_http_requests_total", []string{"status=408"}, 1},
+		{"openskill_calls_running", nil, 0},
+		{"openskill_call_places", nil, 32},
+		{"openskill_build_info", []string{"version=" + Version}, 1},
+		{"openskill_metrics_skills", nil, 2},
+	} {
+		if got := value(t, families[c.family], c.labels...); got != c.want {
+			t.Errorf("%s %q is %v, want %v", c.family, c.labels, got, c.want)
+		}
+	}
+	if got := value(t, families["openskill_call_fuel_units_total"], "skill=quick"); got < 10 {
+		t.Errorf("fuel: %v", got)
+	}
+	if hasWorkers && !hosttest.UnderRace {
+		if n := value(t, families["openskill_worker_starts_total"]); n < 1 {
+			t.Errorf("%v workers were started", n)
+		}
+	}
+	for name, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if strings.Contains(l.GetValue(), "of-the-kind") {
+					t.Errorf("%s has a label of a caller's text", name)
+				}
+			}
+		}
+	}
+}
+
+// lines reads the log of a host, so that it never waits.
+type lines struct{ v *serving }
+
+func (l lines) Read(p []byte) (int, error) {
+	if !l.v.log.Scan() {
+		return 0, io.EOF
+	}
+	return min(len(p), len(l.v.log.Bytes())), nil
+}

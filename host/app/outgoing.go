@@ -1,0 +1,35 @@
+package app
+
+import (
+	"log/slog"
+
+	"openskill/host/app/config"
+	"openskill/host/workers/egress"
+	"openskill/sdk/skill"
+)
+
+// outgoing makes the requests of guests. Where the settings permit none, nothing in the
+// process could make one. denied is told of each request that was refused; alone is as in
+// [egress.Options].
+func outgoing(s *config.Settings, log *slog.Logger, alone bool, denied func(*skill.Call)) skill.Outgoing {
+	if !s.Allowed().HTTP() {
+		return egress.Nowhere(denied)
+	}
+	return egress.New(&egress.Options{Log: log, Denied: denied, Alone: alone})
+}
+
+// denied tells operators, at once, that a skill tried to reach what it was not granted: in
+// the metrics, in the log and in the console.
+func (h *Host) denied(c *skill.Call) {
+	owner := ""
+	if c.Trust < skill.Trusted {
+		owner = c.Tenant
+	}
+	h.metrics.Denied(string(c.SkillID), owner, c.Tenant)
+	h.lately.window.Denied(c.Tenant, string(c.SkillID))
+	if !h.settings.Allowed().HTTP() { // a client writes a line that says where to
+		h.log.Warn("a skill's request was denied",
+			slog.String("skill_id", string(c.SkillID)), slog.String("tenant", skill.CleanText(c.Tenant, 100)),
+			slog.String("trace_id", string(c.TraceID)), slog.String("code", string(skill.NetworkDenied)))
+	}
+}

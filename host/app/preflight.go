@@ -1,0 +1,118 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"openskill/host/pysource"
+	"openskill/host/pysource/preflight"
+	"openskill/plugins/python/runtimes"
+	"openskill/sdk/skill"
+)
+
+// preflightTime bounds what a look at the scripts of an upload may take.
+const preflightTime = 5 * time.Second
+
+// AnalysisDir is the folder of the program that reads programs, in a state folder.
+func AnalysisDir(stateDir string) string { return filepath.Join(stateDir, "pyast") }
+
+// ahead says what scripts need that the sandbox has not.
+type ahead struct {
+	host    *Host
+	dir     string
+	options func() (*preflight.Options, error) // once there is a Python
+}
+
+func newAhead(h *Host, d state) *ahead {
+	a := &ahead{host: h, dir: AnalysisDir(d.root)}
+	a.options = sync.OnceValues(func() (*preflight.Options, error) { return a.make(d) })
+	return a
+}
+
+func (a *ahead) make(d state) (*preflight.Options, error) {
+	homes, err := PreflightModules(runtimes.New(d.root))
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.host.Python()
+	if err != nil {
+		return nil, err
+	}
+	return &preflight.Options{Python: pysource.New(pysource.Options{Runner: r, Dir: a.dir}), Modules: homes}, nil
+}
+
+// PreflightModules says in which runtime a module of Python is.
+func PreflightModules(store *runtimes.Store) (func(name string) (preflight.Home, bool), error) {
+	homes := map[string]preflight.Home{}
+	for _, name := range []string{"slim", "scientific"} { // the smaller one first
+		library, packages, err := store.Modules(name)
+		if err != nil {
+			return nil, err
+		}
+		add := func(module, pkg string) {
+			if _, ok := homes[module]; !ok {
+				homes[module] = preflight.Home{Runtime: name, Package: pkg}
+			}
+		}
+		for _, m := range library {
+			add(m, "")
+		}
+		for _, p := range packages {
+			for _, m := range p.Imports {
+				add(m, p.Name)
+			}
+		}
+	}
+	return func(name string) (preflight.Home, bool) { h, ok := homes[name]; return h, ok }, nil
+}
+
+// look gives what is known of a folder's scripts, as JSON; nil where it has none, or
+// where they cannot be read here. It refuses nothing.
+func (a *ahead) look(ctx context.Context, folder, tenant string) json.RawMessage {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	o, err := a.options()
+	if err == nil {
+		own := *o
+		own.Tenant = tenant
+		ctx, stop := context.WithTimeout(ctx, preflightTime)
+		defer stop()
+		var report *preflight.Report
+		if report, err = preflight.Check(ctx, root, &own); err == nil {
+			if len(report.Scripts) == 0 {
+				return nil
+			}
+			var text []byte
+			if text, err = json.Marshal(report); err == nil {
+				return text
+			}
+		}
+	}
+	a.host.log.LogAttrs(ctx, slog.LevelInfo, "the scripts of an upload were not checked", slog.Any("reason", err))
+	return nil
+}
+
+// Python runs scripts in the sandbox, once it is warm.
+type Python interface {
+	skill.Runner
+	Warm(ctx context.Context) error
+}
+
+// Python is the host's runner of scripts in Python, for who reads programs by it; their
+// folder is [AnalysisDir].
+func (h *Host) Python() (Python, error) {
+	for _, r := range h.all {
+		if p, ok := r.(Python); ok && r.Kind() == skill.WasmPython {
+			return p, nil
+		}
+	}
+	return nil, &skill.Error{Op: "host.Python", Code: skill.Internal, Message: "no Python runner is available"}
+}

@@ -1,0 +1,119 @@
+//go:build unix
+
+package app
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"openskill/sdk/skill"
+)
+
+func TestRefusesStateFolderOfOthers(t *testing.T) {
+	t.Parallel()
+	open := func(dir string) error {
+		s := settings(t, map[string]string{"state": dir})
+		h, err := Open(s, nil)
+		if err == nil {
+			err = h.Close()
+		}
+		return err
+	}
+	refused := func(dir, why string) {
+		t.Helper()
+		var e *skill.Error
+		err := open(dir)
+		if !errors.As(err, &e) || e.Code != skill.InvalidArgument || !strings.Contains(e.Message, why) {
+			t.Errorf("%v, want a refusal that says %q", err, why)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []os.FileMode{0o720, 0o702, 0o777, 0o1777} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		refused(dir, "chmod go-w")
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(dir); err != nil {
+		t.Error(err)
+	}
+	for _, part := range []string{"modules", "skills", "recording.key", "openskill.db"} {
+		path := filepath.Join(dir, part)
+		if _, err := os.Stat(path); err != nil {
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(path, 0o722); err != nil {
+			t.Fatal(err)
+		}
+		refused(dir, part)
+		if err := os.Chmod(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Log("only root can give a folder away: the owner is not tried")
+		return
+	}
+	if err := os.Chown(dir, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	refused(dir, "belongs to user 65534")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	refused(link, "belongs to user 65534")
+}
+
+func TestWarningsNameWeakSettings(t *testing.T) {
+	t.Parallel()
+	for workers, want := range map[string]string{"off": "host's own process", "shared": "one worker process", "tenant": "", "skill": ""} {
+		list := Warnings(settings(t, map[string]string{"workers": workers}))
+		switch {
+		case want == "" && len(list) > 0:
+			t.Errorf("%s: %+v", workers, list)
+		case want != "" && (len(list) != 1 || list[0].Name != "OPENSKILL_WORKERS" || !strings.Contains(list[0].Detail, want)):
+			t.Errorf("%s: %+v, want %q", workers, list, want)
+		}
+	}
+}
+
+// A host's own secret may be used without issuer and audience, which is told.
+func TestWarningsNameUncheckedClaims(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		flags map[string]string
+		want  []string
+	}{
+		"neither":     {nil, []string{"OPENSKILL_JWT_ISSUER", "OPENSKILL_JWT_AUDIENCE"}},
+		"no audience": {map[string]string{"jwt-issuer": "i"}, []string{"OPENSKILL_JWT_AUDIENCE"}},
+		"both":        {map[string]string{"jwt-issuer": "i", "jwt-audience": "a"}, nil},
+	} {
+		s := settings(t, c.flags)
+		if list := Warnings(s); slices.ContainsFunc(list, func(f Finding) bool { return strings.HasPrefix(f.Name, "OPENSKILL_JWT") }) {
+			t.Errorf("%s: no JWTs are accepted: %+v", name, list)
+		}
+		s.JWTSecret = jwtSecret
+		var names []string
+		for _, w := range Warnings(s) {
+			if strings.HasPrefix(w.Name, "OPENSKILL_JWT") {
+				names = append(names, w.Name)
+			}
+		}
+		if !slices.Equal(names, c.want) {
+			t.Errorf("%s: %v, want %v", name, names, c.want)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"openskill/host/api"
+	"openskill/host/identity"
+	"openskill/sdk/skill"
+)
+
+// Grace is how long calls under way get to end after a host was told to stop.
+const Grace = 10 * time.Second
+
+// closing is how long the parts get to end after the last call; a compilation,
+// which cannot be interrupted, ends with the process.
+const closing = 2 * time.Second
+
+// Serve listens on the address of the settings, calls ready with the one that it
+// got, and answers until ctx ends; then it stops accepting, lets calls finish
+// within Grace, cancels what is left, and closes the host. The error is nil when
+// ctx was what ended it.
+func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
+	o := api.Options{
+		Door: h, Catalogue: h.Catalogue(), Authenticate: h.authenticate(), Executions: h.kept.executions, Starter: h.door, Usage: h.Usage,
+		Chat: h.agent.chat, React: h.agent.react,
+		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(), Alone: h.alone,
+	}
+	o.Origins, o.TrustedProxies = h.settings.WebOrigins(), h.settings.Proxies()
+	o.Warming = h.Warming
+	o.Ready, o.Changes = h.kept.log.Ready, h.kept.db.Audit().Changes
+	if h.uploads != nil {
+		o.Uploads, o.Definitions = h.uploads, changes{h}
+	}
+	h.watchEdge(&o)
+	o.Trace = h.trace
+	var err error
+	if o.Resource, err = resource(h.settings); err != nil {
+		return errors.Join(err, h.Close())
+	}
+	mcp, err := h.edges(&o) // calls have contexts of their own
+	if err != nil {
+		return errors.Join(err, h.Close())
+	}
+	defer mcp.Close()
+	var shown late
+	o.Console, o.ConsoleCaller = &shown, shown.CallerOf // it asks the server, which has it
+	server, err := api.New(o)                           // calls have contexts of their own
+	if err == nil {
+		shown.Console, err = h.console(&o, server.Do)
+	}
+	if err != nil {
+		return errors.Join(err, h.Close())
+	}
+	var listen net.ListenConfig
+	ln, err := listen.Listen(ctx, "tcp", h.settings.Listen)
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot listen on the address: %w", err), h.Close())
+	}
+	admin, err := h.openAdmin(ctx) // its requests have contexts of their own
+	if err != nil {
+		return errors.Join(err, ln.Close(), h.Close())
+	}
+	defer admin.close()
+	warming, coolDown := context.WithCancel(ctx)
+	defer coolDown()
+	var tended sync.WaitGroup
+	tended.Go(func() { h.kept.executions.Tend(warming) })
+	tended.Go(func() { h.tendAgent(warming) })
+	tended.Go(func() { h.recordings.Tend(warming, h.settings.AuditRetention(), h.log) })
+	tended.Go(func() {
+		tick := time.NewTicker(time.Minute)
+		defer tick.Stop()
+		watchStorage(warming, h.log, tick.C, func() []Finding { return Shortages(h.settings) })
+	})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ln) }()
+	ready(ln.Addr())
+	warm := h.warm(warming)
+
+	select {
+	case err = <-served: // it ended by itself
+	case <-ctx.Done():
+		h.log.Info("stopping", slog.Float64("grace_s", Grace.Seconds()))
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), Grace)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- h.kept.executions.Close(grace) }() // those that nobody waits for
+		if errors.Join(server.Shutdown(grace), <-ended) != nil {
+			h.log.Warn("calls were cancelled: they did not finish within the grace period")
+		}
+		err = <-served
+	}
+	coolDown()
+	tended.Wait()
+	return errors.Join(err, h.closeSoon(warm)) // after ctx has ended
+}
+
+// authenticate says who a request acts for: where nobody has to show who they are,
+// only the operator of this machine can reach the host.
+func (h *Host) authenticate() func(context.Context, api.Credentials) (skill.Principal, error) {
+	if h.kept.callers == nil {
+		return func(context.Context, api.Credentials) (skill.Principal, error) { return skill.Local(), nil }
+	}
+	return func(ctx context.Context, c api.Credentials) (skill.Principal, error) {
+		return h.kept.callers.Authenticate(ctx, identity.Credentials{Authorization: c.Authorization, APIKey: c.APIKey, From: c.From, Query: c.Query})
+	}
+}
+
+// closeSoon closes the host, but does not wait without end for a part that hangs:
+// the process is about to end, and what is left ends with it.
+func (h *Host) closeSoon(warm <-chan struct{}) error {
+	done := make(chan error, 1)
+	go func() {
+		<-warm
+		done <- h.Close()
+	}()
+	timer := time.NewTimer(closing)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		h.log.Warn("stopped before everything was closed")
+		return nil
+	}
+}

@@ -1,0 +1,103 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+
+	"openskill/host/agent/llm"
+	"openskill/host/app/config"
+	"openskill/host/tracing"
+	"openskill/host/tracing/otlp"
+	"openskill/sdk/skill"
+)
+
+// TracesDir is the folder of traces in a state folder.
+func TracesDir(stateDir string) string { return filepath.Join(stateDir, "traces") }
+
+// openTraces makes what the settings say; nil where nothing is traced. to takes the
+// spans instead, at once.
+//
+// a host is opened without one: what is made here outlives every caller
+func openTraces(s *config.Settings, to tracing.Exporter, log *slog.Logger) (*tracing.Tracer, error) {
+	o := tracing.Options{Exporter: to, AtOnce: to != nil, Version: Version, PerMillion: s.TracesPerMillion, Log: log}
+	var err error
+	switch {
+	case to != nil:
+	case s.Traces == config.TracesFile:
+		o.Exporter, err = tracing.OpenFile(TracesDir(s.StateDir), s.TracesMB<<20)
+	case s.Traces == config.TracesOTLP:
+		ctx, cancel := context.WithTimeout(context.Background(), opening)
+		defer cancel()
+		o.Exporter, err = otlp.New(ctx)
+	default:
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &skill.Error{
+			Op: "host.Open", Code: skill.InvalidArgument, Subject: "OPENSKILL_TRACES", Err: err,
+			Message: "OPENSKILL_TRACES is " + string(s.Traces) + ": " + err.Error(),
+		}
+	}
+	return tracing.New(o), nil
+}
+
+// closeTraces exports the last spans, for as long as a host that stops may take.
+func closeTraces(t *tracing.Tracer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	return t.Close(ctx)
+}
+
+// traced makes a span of each request of a guest.
+func (h *Host) traced(next skill.Outgoing) skill.Outgoing {
+	if h.trace == nil || next == nil {
+		return next
+	}
+	return tracedOutgoing{next, h.trace}
+}
+
+type tracedOutgoing struct {
+	next  skill.Outgoing
+	trace *tracing.Tracer
+}
+
+// For implements [skill.Outgoing].
+func (o tracedOutgoing) For(call *skill.Call) skill.Fetch {
+	fetch := o.next.For(call)
+	return func(ctx context.Context, request []byte) []byte {
+		ctx, span := o.trace.Start(ctx, "egress")
+		defer span.End()
+		response := fetch(ctx, request)
+		span.Number("openskill.response_bytes", int64(len(response)))
+		return response
+	}
+}
+
+// tracedModel makes a span of each request to a model.
+func (h *Host) tracedModel(name string, next llm.Provider) llm.Provider {
+	if h.trace == nil {
+		return next
+	}
+	return tracedModel{next, name, h.trace}
+}
+
+type tracedModel struct {
+	next  llm.Provider
+	name  string
+	trace *tracing.Tracer
+}
+
+// Chat implements [llm.Provider].
+func (p tracedModel) Chat(ctx context.Context, r *llm.Request, text func(part string)) (*llm.Reply, error) {
+	ctx, span := p.trace.Start(ctx, "model")
+	defer span.End()
+	span.Text("openskill.provider", p.name)
+	reply, err := p.next.Chat(ctx, r, text)
+	if err != nil {
+		span.Fail(string(skill.CodeOf(err)))
+		return reply, err
+	}
+	span.Number("openskill.tokens", int64(reply.Usage.Total()))
+	return reply, nil
+}

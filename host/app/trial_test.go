@@ -1,0 +1,43 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"openskill/host/catalogue/manifest"
+	"openskill/sdk/skill"
+)
+
+// A skill that is tried is a copy: the catalogue's own is shared.
+func TestTrial(t *testing.T) {
+	t.Parallel()
+	made := func() *manifest.Skill {
+		return &manifest.Skill{
+			Primary: skill.Target{Kind: skill.WasmWASI, Entry: "a.wasm"}, Fallback: &skill.Target{Kind: skill.CLIPython, Entry: "a.py"},
+			Descriptor: skill.Descriptor{Runner: skill.WasmWASI, Fallback: skill.CLIPython, Cost: &skill.Cost{RateLimitPerMinute: 7, EstimatedTokens: 3}},
+		}
+	}
+	s := made()
+	if got := (*Trial)(nil).of(s); got != s {
+		t.Error("no trial, and another skill")
+	}
+	got := (&Trial{Fallback: true, Unlimited: true}).of(s)
+	d := got.Descriptor
+	if got.Primary.Kind != skill.CLIPython || got.Fallback != nil || d.Runner != skill.CLIPython || d.Fallback != "" || *d.Cost != (skill.Cost{EstimatedTokens: 3}) {
+		t.Errorf("%+v", got)
+	}
+	same := cmp.Comparer(func(a, b manifest.Skill) bool {
+		return a.Primary == b.Primary && *a.Fallback == *b.Fallback && *a.Descriptor.Cost == *b.Descriptor.Cost && a.Descriptor.Runner == b.Descriptor.Runner
+	})
+	if !cmp.Equal(*made(), *s, same) {
+		t.Errorf("what was given has changed: %+v", s)
+	}
+	alone := &manifest.Skill{Primary: s.Primary}
+	if got := (&Trial{Fallback: true, Unlimited: true}).of(alone); got.Primary != alone.Primary || got.Descriptor.Cost != nil {
+		t.Errorf("a skill without a fallback and without costs: %+v", got)
+	}
+	if _, err := Open(settings(t, nil), &Options{Uploads: true, Trial: &Trial{}}); err == nil {
+		t.Error("a host that serves takes a trial")
+	}
+}

@@ -1,0 +1,106 @@
+package catalogue
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// The name of a version means the same files for ever: after its deletion, when its files
+// are gone, and after restarts. The same files may come back, without what was decided.
+func TestVersionsAreNotUsedAgain(t *testing.T) {
+	c := &clock{now: time.Unix(1e9, 0)}
+	change := func(o *Options) { o.Grace, o.Now = time.Minute, c.Now }
+	dir := t.TempDir()
+	s := open(t, dir, change)
+	first := mustPublish(t, s, "acme", "up", "1.0.0", "reviewed")
+	if _, err := s.Approve("acme", "up", "1.0.0", By{ID: "op", Operator: true, Digest: first.Digest}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Delete("acme", "up", "1.0.0", By{ID: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		_, err := publish(s, "acme", "up", "1.0.0", "others")
+		wants(t, err, skill.Conflict)
+		c.pass(time.Hour)
+		s.Sweep()
+		_ = s.Close()
+		s = open(t, dir, change)
+	}
+	mustPublish(t, s, "other", "up", "1.0.0", "others") // which is another's
+	again := mustPublish(t, s, "acme", "up", "1.0.0", "reviewed")
+	if again.Digest != first.Digest || again.Shared || again.State != skill.StateDisabled {
+		t.Errorf("the same files are %+v, want %s, neither enabled nor for all", again, first.Digest)
+	}
+}
+
+// What is remembered is bounded by taking nothing new, never by forgetting.
+func TestRefusesVersionsBeyondWhatIsRemembered(t *testing.T) {
+	s := open(t, t.TempDir(), func(o *Options) { o.Skills = 2 })
+	mustPublish(t, s, "acme", "up", "1.0.0", "one")
+	st, then := s.skills[key{"acme", "up"}], time.Unix(1e9, 0)
+	gone := func(name string) *version {
+		return &version{Version: name, Digest: "sha256:" + fmt.Sprintf("%064d", 7), Deleted: &then, Gone: true}
+	}
+	for i := len(st.Versions); i < maxRemembered; i++ {
+		st.Versions = append(st.Versions, gone(fmt.Sprintf("0.0.%d", i)))
+	}
+	if err := st.write(s.at(key{"acme", "up"})); err != nil {
+		t.Errorf("a full record: %v", err)
+	}
+	_, err := publish(s, "acme", "up", "2.0.0", "two")
+	wants(t, err, skill.Conflict)
+	for i := range maxGoneSkills + 2 {
+		k := key{"acme", skill.ID(fmt.Sprintf("gone%d", i))}
+		s.skills[k] = &state{Format: format, Tenant: k.tenant, ID: k.id, Versions: []*version{gone("1.0.0")}}
+	}
+	_, err = publish(s, "acme", "another", "1.0.0", "x")
+	wants(t, err, skill.Conflict)
+	mustPublish(t, s, "acme", "gone0", "1.0.1", "x")
+	mustPublish(t, s, "other", "another", "1.0.0", "x")
+}
+
+// A decision that names a digest is about those files, or nothing.
+func TestDecisionsArePinned(t *testing.T) {
+	s := open(t, t.TempDir(), nil)
+	one := mustPublish(t, s, "acme", "up", "1.0.0", "one")
+	two := mustPublish(t, s, "acme", "up", "2.0.0", "two")
+	for _, name := range []string{"1.0.0", "2.0.0"} {
+		if _, err := s.Enable("acme", "up", name, By{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decisions := map[string]func(by By) (skill.VersionState, error){
+		"approve":  func(by By) (skill.VersionState, error) { return s.Approve("acme", "up", "2.0.0", by) },
+		"current":  func(by By) (skill.VersionState, error) { return s.Approve("acme", "up", "", by) },
+		"enable":   func(by By) (skill.VersionState, error) { return s.Enable("acme", "up", "2.0.0", by) },
+		"disable":  func(by By) (skill.VersionState, error) { return s.Disable("acme", "up", "", by) },
+		"delete":   func(by By) (skill.VersionState, error) { return s.Delete("acme", "up", "2.0.0", by) },
+		"rollback": func(by By) (skill.VersionState, error) { return s.Rollback("acme", "up", by) },
+	}
+	before := seen(s, "acme", "up")
+	for name, decide := range decisions {
+		right, wrong := two.Digest, one.Digest
+		if name == "rollback" {
+			right, wrong = wrong, right
+		}
+		_, err := decide(By{ID: "op", Operator: true, Digest: wrong})
+		wants(t, err, skill.Conflict)
+		if got := seen(s, "acme", "up"); got != before || s.approved["up"] != "" {
+			t.Fatalf("a refused %s made %s of %s", name, got, before)
+		}
+		if name == "approve" || name == "enable" {
+			defer func() {
+				if _, err := decide(By{ID: "op", Operator: true, Digest: right}); err != nil {
+					t.Errorf("%s of what was seen: %v", name, err)
+				}
+			}()
+		}
+	}
+	if v, err := s.Rollback("acme", "up", By{Digest: one.Digest}); err != nil || v.Version != "1.0.0" {
+		t.Errorf("going back to what was seen: %+v, %v", v, err)
+	}
+}

@@ -1,0 +1,17 @@
+package catalogue
+
+import "testing"
+
+// BenchmarkGet is what each call of an upload pays for the look at its files.
+func BenchmarkGet(b *testing.B) {
+	s := open(b, b.TempDir(), nil)
+	mustPublish(b, s, "acme", "up", "1.0.0", "one")
+	if _, err := s.Enable("acme", "up", "", By{}); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := s.Get("acme", "up", ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

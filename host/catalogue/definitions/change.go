@@ -1,0 +1,393 @@
+package definitions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"openskill/host/catalogue/manifest"
+	"openskill/host/catalogue/manifest/safeyaml"
+	"openskill/internal/strictjson"
+	"openskill/sdk/skill"
+)
+
+// microsecond is what databases keep of times.
+const microsecond = time.Microsecond
+
+// A Patch changes a definition. Fields that are nil stay as they are.
+type Patch struct {
+	Description *Given[string]
+	Enabled     *Given[bool]
+	Cost        *Given[CostPatch]
+}
+
+// Given is a new value; without one, what the seed says holds again.
+type Given[T any] struct{ Value *T }
+
+// CostPatch changes single numbers of the cost metadata; nil ones stay.
+type CostPatch struct {
+	EstimatedTokens     *int `json:"estimated_tokens"`
+	EstimatedDurationMS *int `json:"estimated_duration_ms"`
+	RateLimitPerMinute  *int `json:"rate_limit_per_minute"`
+}
+
+// maxCost is the largest number of the cost metadata, as in a manifest.
+const maxCost = 1_000_000_000
+
+// ParsePatch reads a Patch of a JSON object with the keys description, is_enabled and
+// cost_metadata, where null gives a field back to the seed. The error is a *skill.Error.
+func ParsePatch(b []byte) (Patch, error) {
+	var p Patch
+	err := strictjson.Object(b, func(key, value []byte) error {
+		null := string(value) == "null"
+		switch string(key) {
+		case fieldDescription:
+			p.Description = &Given[string]{}
+			if null {
+				return nil
+			}
+			var s string
+			if json.Unmarshal(value, &s) != nil {
+				return wrong(fieldDescription, "must be a string, or null for the value in the files")
+			}
+			s, err := description(s)
+			p.Description.Value = &s
+			return err
+		case fieldEnabled:
+			p.Enabled = &Given[bool]{}
+			if null {
+				return nil
+			}
+			on := string(value) == "true"
+			if !on && string(value) != "false" {
+				return wrong(fieldEnabled, "must be true, false, or null for the value in the files")
+			}
+			p.Enabled.Value = &on
+			return nil
+		case fieldCost:
+			p.Cost = &Given[CostPatch]{}
+			if null {
+				return nil
+			}
+			c, err := costPatch(value)
+			p.Cost.Value = c
+			return err
+		}
+		return wrong(skill.CleanText(string(key), 80), "is unknown; use description, is_enabled or cost_metadata")
+	})
+	var syntax *strictjson.Error
+	switch {
+	case errors.As(err, &syntax):
+		return p, wrong("", "the body must be one JSON object: "+skill.CleanText(syntax.Error(), 200))
+	case err != nil:
+		return p, err
+	case p == Patch{}:
+		return p, wrong("", "nothing to change; send description, is_enabled or cost_metadata")
+	}
+	return p, nil
+}
+
+func description(s string) (string, error) {
+	s = strings.Join(strings.Fields(s), " ")
+	_, hidden := skill.Unseen(s)
+	switch {
+	case s == "" || len(s) > manifest.MaxDescription:
+		return "", wrong(fieldDescription, fmt.Sprintf("must have 1 to %d bytes", manifest.MaxDescription))
+	case hidden:
+		return "", wrong(fieldDescription, "holds an invisible or control character")
+	}
+	return s, nil
+}
+
+func costPatch(b []byte) (*CostPatch, error) {
+	c := &CostPatch{}
+	err := strictjson.Object(b, func(key, value []byte) error {
+		to := map[string]**int{
+			"estimated_tokens": &c.EstimatedTokens, "estimated_duration_ms": &c.EstimatedDurationMS, "rate_limit_per_minute": &c.RateLimitPerMinute,
+		}[string(key)]
+		if to == nil {
+			return wrong(fieldCost, "has an unknown key; use estimated_tokens, estimated_duration_ms or rate_limit_per_minute")
+		}
+		var n int
+		if json.Unmarshal(value, &n) != nil || string(value) == "null" || n < 0 || n > maxCost {
+			return wrong(fieldCost+"."+string(key), fmt.Sprintf("must be a whole number from 0 to %d", maxCost))
+		}
+		*to = &n
+		return nil
+	})
+	var syntax *strictjson.Error
+	if errors.As(err, &syntax) || err == nil && *c == (CostPatch{}) {
+		return nil, wrong(fieldCost, "must be an object with estimated_tokens, estimated_duration_ms or rate_limit_per_minute, or null")
+	}
+	return c, err
+}
+
+func wrong(field, what string) error {
+	message := what
+	if field != "" {
+		message = field + " " + what
+	}
+	return &skill.Error{
+		Op: "definitions.Parse", Code: skill.InvalidArgument, Subject: field, Message: message,
+		Details: map[string]any{"fields": []map[string]string{{"field": "/" + field, "problem": what}}},
+	}
+}
+
+// apply makes the change. Values that are as the seed has them are changed all the same:
+// they stay when the seed says otherwise later.
+func (p *Patch) apply(d *Definition) {
+	if g := p.Description; g != nil {
+		if d.mark(fieldDescription, g.Value != nil); g.Value != nil {
+			d.Description = *g.Value
+		}
+	}
+	if g := p.Enabled; g != nil {
+		if d.mark(fieldEnabled, g.Value != nil); g.Value != nil {
+			d.Enabled = *g.Value
+		}
+	}
+	if g := p.Cost; g != nil {
+		if d.mark(fieldCost, g.Value != nil); g.Value != nil {
+			d.Cost = g.Value.on(d.Cost)
+		}
+	}
+	d.settle()
+}
+
+func (p *CostPatch) on(now *skill.Cost) *skill.Cost {
+	out := &skill.Cost{}
+	if now != nil {
+		*out = *now
+	}
+	for _, f := range []struct{ from, to *int }{
+		{p.EstimatedTokens, &out.EstimatedTokens}, {p.EstimatedDurationMS, &out.EstimatedDurationMS}, {p.RateLimitPerMinute, &out.RateLimitPerMinute},
+	} {
+		if f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	return out
+}
+
+// Update changes a definition, by the operator's word. The answer is the skill as it is
+// now; errors are *skill.Error.
+func (c *Catalogue) Update(ctx context.Context, by skill.Principal, id skill.ID, p Patch) (skill.Descriptor, error) {
+	made, err := c.change(ctx, by, id, "update", func(now *Definition) (*Definition, error) {
+		if now == nil || !now.DeletedAt.IsZero() {
+			return nil, notFound(id)
+		}
+		next := now.clone()
+		p.apply(next)
+		return next, nil
+	})
+	return c.show(made), err
+}
+
+// Enable lets a skill be called, and brings it back if it was deleted.
+func (c *Catalogue) Enable(ctx context.Context, by skill.Principal, id skill.ID) (skill.Descriptor, error) {
+	on := true
+	made, err := c.change(ctx, by, id, "enable", func(now *Definition) (*Definition, error) {
+		if now == nil {
+			return nil, notFound(id)
+		}
+		next := now.clone()
+		next.DeletedAt = time.Time{}
+		(&Patch{Enabled: &Given[bool]{&on}}).apply(next)
+		return next, nil
+	})
+	return c.show(made), err
+}
+
+// Disable stops a skill from being called. Calls that run go on.
+func (c *Catalogue) Disable(ctx context.Context, by skill.Principal, id skill.ID) (skill.Descriptor, error) {
+	off := false
+	return c.Update(ctx, by, id, Patch{Enabled: &Given[bool]{&off}})
+}
+
+// Delete takes a definition away. The answer is the skill as it was.
+func (c *Catalogue) Delete(ctx context.Context, by skill.Principal, id skill.ID) (skill.Descriptor, error) {
+	was, err := c.Now().Get(id, "")
+	if err != nil {
+		was = &manifest.Skill{Descriptor: skill.Descriptor{ID: id}} // this host has not seen it; the database decides
+	}
+	_, err = c.change(ctx, by, id, "delete", func(now *Definition) (*Definition, error) {
+		switch {
+		case now == nil || !now.DeletedAt.IsZero():
+			return nil, notFound(id)
+		case now.Source == Created:
+			return nil, nil
+		}
+		next := now.clone()
+		next.DeletedAt = c.o.Now().UTC().Truncate(microsecond)
+		return next, nil
+	})
+	d := was.Descriptor
+	d.Enabled = false
+	return d, err
+}
+
+// Create adds a definition of an entry in the form of a list's, as a JSON object; see
+// [manifest.Define] for where its code is looked for. What is wrong with the entry is
+// INVALID_MANIFEST, an id that is taken CONFLICT.
+func (c *Catalogue) Create(ctx context.Context, by skill.Principal, entry []byte) (skill.Descriptor, error) {
+	if err := may(by); err != nil {
+		return skill.Descriptor{}, err
+	}
+	if len(entry) > safeyaml.MaxBytes {
+		return skill.Descriptor{}, &skill.Error{Op: "definitions.Create", Code: skill.PayloadTooLarge, Message: fmt.Sprintf("the definition is too large; the limit is %d bytes", safeyaml.MaxBytes)}
+	}
+	value, err := strictjson.Decode(entry, safeyaml.MaxDepth, nil)
+	if err != nil {
+		return skill.Descriptor{}, wrong("", "the body must be one JSON object: "+skill.CleanText(err.Error(), 200))
+	}
+	text, err := marshal(value)
+	if err != nil {
+		return skill.Descriptor{}, fmt.Errorf("definitions.Create: %w", err)
+	}
+	s, _, problems := manifest.Define(text, c.o.Registry)
+	if len(problems) > 0 {
+		return skill.Descriptor{}, refused(problems)
+	}
+	id := s.Descriptor.ID
+	own := c.own.Load()
+	bare := own.Bare(id) // a script that nothing defines yet
+	if own.Has(id) && !bare {
+		return skill.Descriptor{}, taken(id)
+	}
+	made, err := c.change(ctx, by, id, "create", func(now *Definition) (*Definition, error) {
+		if now != nil && now.DeletedAt.IsZero() && !(bare && now.Source == Seeded) {
+			return nil, taken(id)
+		}
+		next := of(s, "")
+		next.ID, next.Source, next.Manifest = c.o.NewID(), Created, text
+		next.CreatedAt = c.o.Now().UTC().Truncate(microsecond)
+		return next, nil
+	})
+	return c.show(made), err
+}
+
+// change authorizes a change, makes it, writes it down, and reads what holds now.
+func (c *Catalogue) change(ctx context.Context, by skill.Principal, id skill.ID, what string, do func(*Definition) (*Definition, error)) (made *Definition, err error) {
+	if err := may(by); err != nil {
+		return nil, err
+	}
+	if c.o.Store == nil {
+		return nil, &skill.Error{Op: "definitions.Change", Code: skill.Conflict, Subject: string(id), Message: "skills read from named folders cannot be changed; there is no database"}
+	}
+	record := c.o.Record
+	if record == nil {
+		record = func(_ context.Context, _ skill.Principal, _ string, _ skill.ID, do func() error) error { return do() }
+	}
+	err = record(ctx, by, what, id, func() error {
+		return c.put(ctx, by, id, &made, do)
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.o.Log.Info("a definition was changed", slog.String("change", what), slog.String("skill_id", string(id)), slog.String("principal", skill.CleanText(by.ID, 128)))
+	if err := c.Refresh(ctx); err != nil { // it holds all the same; who watches reads it again
+		c.o.Log.Warn("a changed definition takes effect here at the next database poll", slog.String("error", err.Error()))
+	}
+	return made, nil
+}
+
+// put makes a change in the database.
+func (c *Catalogue) put(ctx context.Context, by skill.Principal, id skill.ID, made **Definition, do func(*Definition) (*Definition, error)) error {
+	err := c.o.Store.Change(ctx, "", id, func(now *Definition) (*Definition, error) {
+		next, err := do(now)
+		*made = next
+		switch {
+		case err != nil || next == nil:
+			return nil, err
+		case c.o.Remote && c.keptOff(now, next):
+			return nil, &skill.Error{
+				Op: "definitions.Change", Code: skill.Forbidden, Subject: string(id),
+				Message: "this skill runs outside the sandbox and is disabled in its files: enable it there, or with openskill skills enable on the host's machine",
+			}
+		case now != nil && next.same(now):
+			return nil, ErrUnchanged
+		}
+		next.UpdatedAt, next.UpdatedBy = c.o.Now().UTC().Truncate(microsecond), skill.CleanText(by.ID, 128)
+		return next, nil
+	})
+	var told *skill.Error
+	switch {
+	case errors.As(err, &told):
+		return err
+	case err != nil:
+		return unavailable(err)
+	}
+	return nil
+}
+
+// keptOff reports whether a change turns code outside the sandbox on that is off by its
+// files.
+func (c *Catalogue) keptOff(now, next *Definition) bool {
+	if !next.Enabled || next.Seed.Enabled || next.Source != Seeded || now != nil && now.Enabled && now.DeletedAt.IsZero() {
+		return false
+	}
+	s, err := c.own.Load().Get(next.Name, "")
+	return err != nil || !manifest.Sandboxed(s.Primary.Kind) || s.Fallback != nil && !manifest.Sandboxed(s.Fallback.Kind)
+}
+
+// show is the skill as this host's catalogue has it, or what its row says of one whose
+// files other hosts have.
+func (c *Catalogue) show(d *Definition) skill.Descriptor {
+	if d == nil {
+		return skill.Descriptor{}
+	}
+	if s, err := c.Now().Get(d.Name, ""); err == nil {
+		return s.Descriptor
+	}
+	return skill.Descriptor{
+		ID: d.Name, Version: d.Version, Digest: d.Digest, Runner: d.Kind, Description: d.Description, Cost: d.Cost,
+		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Reason: "this host has no files of the skill",
+	}
+}
+
+// may refuses who is not the operator.
+func may(p skill.Principal) error {
+	switch {
+	case p.ID == "":
+		return &skill.Error{Op: "definitions.may", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
+	case !p.May(skill.ScopeAdmin):
+		return &skill.Error{Op: "definitions.may", Code: skill.Forbidden, Subject: p.ID, Message: "missing scope " + skill.ScopeAdmin}
+	}
+	return nil
+}
+
+func notFound(id skill.ID) error {
+	return &skill.Error{
+		Op: "definitions.Change", Code: skill.NotFound, Subject: skill.CleanText(string(id), 64),
+		Message: "definition not found; GET /skills lists all",
+	}
+}
+
+func taken(id skill.ID) error {
+	return &skill.Error{
+		Op: "definitions.Create", Code: skill.Conflict, Subject: string(id),
+		Message: fmt.Sprintf("definition %s already exists; use PATCH to change it", id),
+	}
+}
+
+func unavailable(err error) error {
+	return &skill.Error{
+		Op: "definitions.Change", Code: skill.Internal, Err: err,
+		Message: "database write failed; check the result and retry",
+	}
+}
+
+func refused(problems []manifest.Problem) error {
+	messages := make([]string, 0, min(len(problems), 20))
+	for _, p := range problems[:min(len(problems), 20)] {
+		messages = append(messages, skill.CleanText(p.Message, 200))
+	}
+	return &skill.Error{
+		Op: "definitions.Create", Code: skill.InvalidManifest,
+		Message: skill.CleanText(strings.Join(messages, "; "), skill.MaxMessage), Details: map[string]any{"problems": messages, "total": len(problems)},
+	}
+}

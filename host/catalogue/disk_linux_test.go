@@ -1,0 +1,193 @@
+package catalogue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"openskill/sdk/skill"
+)
+
+// smallDisk is set for a process that has a disk of its own; see
+// TestFullAndReadOnlyDisk.
+const smallDisk = "OPENSKILL_TEST_SMALL_DISK"
+
+// TestFullAndReadOnlyDisk gives a process a file system of 1 MiB, takes its descriptors
+// away, fills the disk, makes it read-only, and back: each failure is clear, changes nothing, and passes without a
+// restart.
+func TestFullAndReadOnlyDisk(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), smallDisk+"="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+	case errors.As(err, &exit) && exit.ExitCode() == cannotMount:
+		t.Skipf("this kernel lets no user mount: %s", out)
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EINVAL):
+		t.Skipf("this kernel lets no user have namespaces: %v", err)
+	default:
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+const cannotMount = 3
+
+func onSmallDisk(dir string) int {
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return cannotMount
+	}
+	if err := fillAndFree(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func fillAndFree(dir string) error {
+	s, err := Open(options(filepath.Join(dir, "skills"), nil))
+	if err != nil {
+		return err
+	}
+	if _, err := publish(s, "acme", "up", "1.0.0", "one"); err != nil {
+		return err
+	}
+	if _, err := s.Enable("acme", "up", "", By{}); err != nil {
+		return err
+	}
+	const before = "1.0.0 true: 1.0.0=enabled"
+	unchanged := func(what string, do ...func() error) error {
+		for i, f := range do {
+			if err := f(); skill.CodeOf(err) != skill.Internal || err == nil {
+				return fmt.Errorf("%s, %d: %w", what, i, err)
+			}
+			if got := seen(s, "acme", "up"); got != before {
+				return fmt.Errorf("%s, %d: it has become %s", what, i, got)
+			}
+		}
+		return nil
+	}
+	upload := func(id skill.ID) error {
+		u, err := s.Begin("acme")
+		if err != nil {
+			return err
+		}
+		defer u.Close()
+		a, err := pack(u.Staging(), id, "2.0.0", strings.Repeat("x", 100_000))
+		if err != nil {
+			return &skill.Error{Code: skill.Internal, Err: err} // admission has no place to unpack it
+		}
+		_, err = u.Publish(context.Background(), a, "someone")
+		return err
+	}
+	again := func() error { return upload("up") }
+	disable := func() error { _, err := s.Disable("acme", "up", "", By{}); return err }
+	remove := func() error { _, err := s.Delete("acme", "up", "1.0.0", By{}); return err }
+
+	// No descriptors: nothing is changed, and nothing is taken for damaged.
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 1, Max: limit.Max}); err != nil {
+		return err
+	}
+	look := func() error { _, err := s.Get("acme", "up", ""); return err }
+	for i, do := range []func() error{again, disable, remove, look} {
+		if err := do(); err == nil || skill.CodeOf(err) != skill.Internal {
+			return fmt.Errorf("without descriptors, %d: %w", i, err)
+		}
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	if got := seen(s, "acme", "up"); got != before {
+		return fmt.Errorf("with descriptors again: it has become %s", got)
+	}
+
+	filler := filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, 4<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("the disk is not full: %w", err)
+	}
+	if err := unchanged("the disk is full", again, disable, remove); err != nil {
+		return err
+	}
+	// Space for one more write, and again, until it is enough.
+	info, err := os.Stat(filler)
+	if err != nil {
+		return err
+	}
+	for size := info.Size(); ; size -= block {
+		if size < 0 {
+			return errors.New("the whole disk is not enough for an upload")
+		}
+		if err := os.Truncate(filler, size); err != nil {
+			return err
+		}
+		err := upload("next")
+		switch got := seen(s, "acme", "next"); {
+		case err == nil && got == "2.0.0 false: 2.0.0=disabled":
+		case skill.CodeOf(err) != skill.Internal || got != "NOT_FOUND":
+			return fmt.Errorf("with %d blocks: %w, and %s", (info.Size()-size)/block, err, got)
+		}
+		if err == nil {
+			break
+		}
+	}
+	if err := os.Remove(filler); err != nil {
+		return err
+	}
+	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		return err
+	}
+	if err := unchanged("the disk is read-only", again, disable, remove); err != nil {
+		return err
+	}
+	s.Sweep()
+	// Quarantine holds all the same.
+	if err := s.Quarantine("acme", "up", "1.0.0", "it crashed"); err == nil {
+		return errors.New("a quarantine was written to a disk that is read-only")
+	}
+	if got, want := seen(s, "acme", "up"), "1.0.0 false: 1.0.0=quarantined"; got != want {
+		return fmt.Errorf("a quarantine that cannot be written: %s, want %s", got, want)
+	}
+	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT, "size=1m"); err != nil {
+		return err
+	}
+	if _, err := s.Enable("acme", "up", "", By{Operator: true}); err != nil {
+		return err
+	}
+	if err := again(); err != nil {
+		return fmt.Errorf("after it is well again: %w", err)
+	}
+	if got, want := seen(s, "acme", "up"), "1.0.0 true: 1.0.0=enabled 2.0.0=disabled"; got != want {
+		return fmt.Errorf("after it is well again: %s, want %s", got, want)
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	reopened, err := Open(options(filepath.Join(dir, "skills"), nil))
+	if err != nil {
+		return err
+	}
+	if p := reopened.Problems(); len(p) > 0 {
+		return fmt.Errorf("problems: %v", p)
+	}
+	if got, want := seen(reopened, "acme", "up"), "1.0.0 true: 1.0.0=enabled 2.0.0=disabled"; got != want {
+		return fmt.Errorf("after a restart: %s, want %s", got, want)
+	}
+	return reopened.Close()
+}

@@ -1,0 +1,227 @@
+package catalogue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// arrive moves the admitted files of a version to where it is served from. It is not
+// written through to the disk: what a power cut spoils is found by its digest, and
+// fetched again.
+func (s *Store) arrive(k key, v *version, from string) error {
+	s.change.Lock()
+	defer s.change.Unlock()
+	s.mu.RLock()
+	now := s.skills[k]
+	wanted := now != nil && slices.ContainsFunc(now.onDisk(), func(w *version) bool { return w.folder() == v.folder() })
+	folder := s.folder(k, v)
+	there, closed := s.shared.here[folder], s.closed
+	s.mu.RUnlock()
+	if closed || !wanted || there {
+		return nil
+	}
+	if err := os.MkdirAll(s.at(k), 0o700); err != nil {
+		return err
+	}
+	if err := removeAll(folder); err != nil { // what a crash left
+		return err
+	}
+	if err := move(from, folder); err != nil {
+		return err
+	}
+	s.loaded.forget(folder)
+	s.mark(k, folder, true, "")
+	return nil
+}
+
+// mark notes whether the files of a version are here, and why they are not accepted.
+func (s *Store) mark(k key, folder string, here bool, refused string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if here {
+		s.shared.here[folder] = true
+	} else {
+		delete(s.shared.here, folder)
+	}
+	if refused != "" {
+		s.shared.refused[folder] = refused
+	} else {
+		delete(s.shared.refused, folder)
+	}
+	st := s.skills[k]
+	if st == nil {
+		return
+	}
+	st = st.clone()
+	for _, v := range st.onDisk() {
+		if s.folder(k, v) == folder {
+			v.absent = !here && refused == ""
+		}
+	}
+	s.skills[k] = st
+	s.index(k.tenant)
+}
+
+// lost fetches the files of a version again, which are not those that were admitted any
+// more: the database has them.
+func (s *Store) lost(k key, v *version, why string) {
+	folder := s.folder(k, v)
+	s.o.Log.Warn("the local files of an upload changed; deleting and fetching them again",
+		slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("version", v.Version), slog.String("reason", why))
+	s.change.Lock()
+	s.drop(folder)
+	s.change.Unlock()
+	s.mark(k, folder, false, "")
+	s.fetchMissing()
+}
+
+// fetchMissing begins to fetch what is not here, first what is enabled.
+func (s *Store) fetchMissing() {
+	type missing struct {
+		k key
+		v *version
+	}
+	s.mu.Lock()
+	var list []missing
+	for k, st := range s.skills {
+		for _, v := range st.live() {
+			if folder := s.folder(k, v); v.absent && !s.shared.fetching[folder] && !s.closed {
+				s.shared.fetching[folder] = true
+				list = append(list, missing{k, v})
+			}
+		}
+	}
+	s.fetches.Add(len(list)) // under mu: Close sets closed first and waits then
+	s.mu.Unlock()
+	slices.SortFunc(list, func(a, b missing) int {
+		if a.v.Enabled != b.v.Enabled {
+			if a.v.Enabled {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(a.v.UploadedAt.Compare(b.v.UploadedAt), cmp.Compare(a.k.id, b.k.id))
+	})
+	for _, m := range list {
+		go func() {
+			defer s.fetches.Done()
+			s.fetch(m.k, m.v)
+		}()
+	}
+}
+
+// fetch brings the files of one version here, and tries until it has them, they are
+// refused, or nobody wants them any more.
+func (s *Store) fetch(k key, v *version) {
+	folder := s.folder(k, v)
+	defer func() {
+		s.mu.Lock()
+		delete(s.shared.fetching, folder)
+		s.mu.Unlock()
+	}()
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		leave, err := s.fetcher.Enter(s.ctx, k.tenant)
+		if err != nil {
+			return // the host ends; or too many wait, and the next look asks again
+		}
+		err = s.fetchOnce(k, v)
+		leave()
+		switch {
+		case err == nil, s.ctx.Err() != nil, !s.wanted(k, folder):
+			return
+		}
+		s.o.Log.Warn("cannot fetch the files of an upload; retrying",
+			slog.String("skill_id", string(k.id)), slog.String("version", v.Version), slog.String("error", err.Error()))
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-s.ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// wanted reports whether a version is still missing here.
+func (s *Store) wanted(k key, folder string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st := s.skills[k]
+	return st != nil && slices.ContainsFunc(st.live(), func(v *version) bool { return v.absent && s.folder(k, v) == folder })
+}
+
+// fetchOnce brings the files of a version here. What this host refuses counts as here:
+// it is shown with the reason, and not called.
+//
+// it goes on when the call is over that has found something missing
+func (s *Store) fetchOnce(k key, v *version) error {
+	u, err := s.begin(k.tenant)
+	if err != nil {
+		return err
+	}
+	defer u.Close()
+	f, err := u.File()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	ctx, stop := context.WithTimeout(s.ctx, 2*patience)
+	defer stop()
+	if err := s.o.Shared.Archive(ctx, v.Digest, f); err != nil {
+		return err
+	}
+	a, err := s.o.Readmit(ctx, f, k.tenant, u.Staging())
+	var told *skill.Error
+	switch {
+	case errors.As(err, &told) && told.Code.Status() == 422: // this host's own engine and rules refuse it
+		s.refuse(k, v, told.Message)
+		return nil
+	case err != nil:
+		return err
+	case a.Digest != v.Digest || a.Skill.Descriptor.ID != k.id || a.Skill.Descriptor.Version != v.Version:
+		s.refuse(k, v, "the files in the database do not match the admitted ones: their digest is "+a.Digest)
+		return nil
+	}
+	return s.arrive(k, v, a.Folder)
+}
+
+func (s *Store) refuse(k key, v *version, why string) {
+	s.o.Log.Error("this host refuses an upload that another host admitted",
+		slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("version", v.Version), slog.String("reason", why))
+	s.mark(k, s.folder(k, v), false, "refused by this host: "+skill.CleanText(why, 300))
+}
+
+// coming says that a version is on its way to this host; nil where it is not.
+func (st *state) coming(tenant, name string) error {
+	for _, v := range st.live() {
+		if v.absent && (st.Tenant == tenant || v.Approved != nil) && (name == "" || name == v.Version) {
+			return onItsWay(v, st.ID)
+		}
+	}
+	return nil
+}
+
+func onItsWay(v *version, id skill.ID) error {
+	return &skill.Error{
+		Op: "versions.Get", Code: skill.NotFound, Subject: string(id),
+		Message: fmt.Sprintf("version %s of %s is still being fetched; retry after 1 s", v.Version, id),
+	}
+}
+
+// refusal is why this host does not accept the files of a folder; "" where it does.
+func (s *Store) refusal(folder string) string {
+	if s.shared == nil {
+		return ""
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.shared.refused[folder]
+}

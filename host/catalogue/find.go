@@ -1,0 +1,302 @@
+package catalogue
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"openskill/host/catalogue/manifest"
+	"openskill/sdk/skill"
+)
+
+// cache holds what was read of versions' folders, which do not change.
+type cache struct {
+	mu   sync.Mutex
+	have map[string]*known // by folder
+}
+
+// known is what is known of one folder.
+type known struct {
+	mu     sync.Mutex
+	skill  *manifest.Skill // nil: not read yet, or fault
+	fault  *fault
+	paths  []string // of the folder and all in it, when it was read
+	stamp  uint64   // of paths, right before
+	looked time.Time
+}
+
+func (c *cache) of(folder string) *known {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.have == nil {
+		c.have = map[string]*known{}
+	}
+	k := c.have[folder]
+	if k == nil {
+		k = &known{}
+		c.have[folder] = k
+	}
+	return k
+}
+
+func (c *cache) forget(folder string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.have, folder)
+}
+
+// A fault is why the files of a version cannot be used, for good.
+type fault struct {
+	why     string
+	changed bool // they are not those that were admitted
+}
+
+func (f *fault) Error() string { return f.why }
+
+// load gives the skill of a folder, which must have the digest. The files are read
+// the first time, and again when they look different. The error is a *fault, or else
+// something of the host's own that passes.
+func (s *Store) load(folder, digest string) (*manifest.Skill, error) {
+	k := s.loaded.of(folder)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if why := s.refusal(folder); why != "" {
+		return nil, &fault{why, false}
+	}
+	now := s.o.Now()
+	if k.skill != nil && len(k.paths) > manyFiles && now.Sub(k.looked) < lookAgain {
+		return k.skill, nil
+	}
+	if k.paths != nil {
+		if seen, err := stamp(k.paths); err == nil && seen == k.stamp {
+			k.looked = now
+			switch {
+			case k.fault != nil:
+				return nil, k.fault
+			case k.skill != nil:
+				return k.skill, nil
+			}
+		}
+	}
+	k.skill, k.fault, k.paths = nil, nil, nil
+	paths, err := survey(folder)
+	var seen uint64
+	if err == nil {
+		seen, err = stamp(paths)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &fault{"its files do not match the admitted ones: some are missing", true}
+	case err != nil:
+		return nil, fmt.Errorf("versions: look at a version's files: %w", err)
+	}
+	k.paths, k.stamp, k.looked = paths, seen, now
+	found, problems := s.o.Read(folder)
+	if len(problems) == 0 && found.Descriptor.Digest == digest {
+		k.skill = found
+		return found, nil
+	}
+	// Not every reason for a problem is one against the files.
+	is, err := manifest.Digest(folder)
+	var number syscall.Errno
+	switch {
+	case errors.As(err, &number) && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("versions: read a version's files: %w", err)
+	case err != nil:
+		k.fault = &fault{"its files do not match the admitted ones: " + plain(err), true}
+	case is != digest:
+		k.fault = &fault{"its files do not match the admitted ones: their digest is " + is, true}
+	case len(problems) > 0:
+		k.fault = &fault{"no longer accepted by this host: " + problems[0].Message, false}
+	default:
+		return nil, errors.New("versions: a version's files changed while they were read")
+	}
+	return nil, k.fault
+}
+
+// shown gives the versions of a skill that a caller of a tenant finds: its own, and
+// those of others that are approved.
+func (st *state) shown(tenant string) (list []*version) {
+	for _, v := range st.live() {
+		if !v.absent && (st.Tenant == tenant || v.Approved != nil) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// choose gives the version that a name means to a caller, and whether it may be
+// called where the name is "".
+func (st *state) choose(tenant, name string) (v *version, may bool) {
+	shown := st.shown(tenant)
+	if name != "" {
+		for _, v := range shown {
+			if v.Version == name {
+				return v, true
+			}
+		}
+		return nil, false
+	}
+	for _, v := range shown {
+		if v.Version == st.Current {
+			return v, true
+		}
+	}
+	if st.Tenant != tenant { // the current one is not approved: the newest that is
+		for _, v := range slices.Backward(shown) {
+			if v.Enabled {
+				return v, true
+			}
+		}
+	}
+	if len(shown) == 0 {
+		return nil, false
+	}
+	return shown[len(shown)-1], false
+}
+
+// of finds the skill that an id means to a tenant.
+func (s *Store) of(tenant string, id skill.ID) *state {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if st := s.skills[key{tenant, id}]; st != nil && tenant != "" && len(st.live()) > 0 {
+		return st
+	}
+	if owner, ok := s.approved[id]; ok && !s.closed {
+		return s.skills[key{owner, id}]
+	}
+	return nil
+}
+
+// Own names the versions of a skill that a tenant has uploaded and not deleted, whatever
+// was decided about them since.
+func (s *Store) Own(tenant string, id skill.ID) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st := s.skills[key{tenant, id}]
+	if st == nil {
+		return nil
+	}
+	var names []string
+	for _, v := range st.live() {
+		names = append(names, v.Version)
+	}
+	return names
+}
+
+// Get finds a version for a caller of a tenant; "" is the current one. A version
+// that is disabled is found, and its Descriptor says so. The files are those that
+// were admitted: they are compared when they look different from before. The error
+// is an *skill.Error with the code NOT_FOUND, or INTERNAL where the host cannot read
+// them now.
+func (s *Store) Get(tenant string, id skill.ID, name string) (*manifest.Skill, error) {
+	st := s.of(tenant, id)
+	if st == nil {
+		return nil, notFound(id)
+	}
+	v, may := st.choose(tenant, name)
+	if v == nil {
+		if err := st.coming(tenant, name); err != nil {
+			return nil, err
+		}
+		var names []string
+		for _, v := range st.shown(tenant) {
+			names = append(names, v.Version)
+		}
+		return nil, noVersion(id, names)
+	}
+	return s.skill(st, v, may)
+}
+
+// skill makes what the door and the catalogue need of a version. One whose files are
+// not what they were is quarantined, and all that is known of it is its name.
+func (s *Store) skill(st *state, v *version, may bool) (*manifest.Skill, error) {
+	k := key{st.Tenant, st.ID}
+	found, err := s.load(s.folder(k, v), v.Digest)
+	var broken *fault
+	switch {
+	case errors.As(err, &broken) && broken.changed && s.shared != nil:
+		s.lost(k, v, broken.why)
+		return nil, onItsWay(v, st.ID)
+	case errors.As(err, &broken):
+		w := *v
+		if w.Quarantine == nil {
+			w.Enabled, w.Quarantine = false, &Decision{By: byHost, At: s.o.Now(), Word: broken.why}
+			if broken.changed {
+				_ = s.Quarantine(st.Tenant, st.ID, v.Version, broken.why) // logged; this answer holds anyway
+			}
+		}
+		found = &manifest.Skill{Owner: st.Tenant, Descriptor: skill.Descriptor{ID: st.ID, Description: "This version cannot be used.", InputSchema: anyObject, OutputSchema: anyObject}}
+		v = &w
+	case err != nil:
+		return nil, s.disk("versions.Get", k, err)
+	}
+	out := *found
+	d := &out.Descriptor
+	out.Owner = st.Tenant
+	d.Version, d.Digest, d.Trust = v.Version, v.Digest, skill.Community
+	d.State, d.Shared = v.state(), v.Approved != nil
+	if v.Quarantine != nil {
+		d.Reason = v.Quarantine.Word
+	}
+	if !may && d.State == skill.StateEnabled {
+		d.State = skill.StateDisabled // it may be called by its name only
+	}
+	d.Enabled = d.State == skill.StateEnabled
+	return &out, nil
+}
+
+var anyObject = []byte(`{"type":"object"}`)
+
+// List gives the current version of every skill that a tenant finds, in the order
+// of ids. The error is the host's own.
+func (s *Store) List(tenant string) ([]*manifest.Skill, error) {
+	s.mu.RLock()
+	ids := map[skill.ID]bool{}
+	for k := range s.skills {
+		if k.tenant == tenant {
+			ids[k.id] = true
+		}
+	}
+	for id := range s.approved {
+		ids[id] = true
+	}
+	s.mu.RUnlock()
+	list := make([]*manifest.Skill, 0, len(ids))
+	for id := range ids {
+		found, err := s.Get(tenant, id, "")
+		switch {
+		case err == nil:
+			list = append(list, found)
+		case skill.CodeOf(err) != skill.NotFound: // it may have gone meanwhile
+			return nil, err
+		}
+	}
+	slices.SortFunc(list, func(a, b *manifest.Skill) int { return cmp.Compare(a.Descriptor.ID, b.Descriptor.ID) })
+	return list, nil
+}
+
+// Versions gives every version that a tenant finds, in the order of their upload.
+func (s *Store) Versions(tenant string, id skill.ID) ([]*manifest.Skill, error) {
+	st := s.of(tenant, id)
+	if st == nil {
+		return nil, notFound(id)
+	}
+	var list []*manifest.Skill
+	for _, v := range st.shown(tenant) {
+		found, err := s.skill(st, v, true)
+		switch {
+		case skill.CodeOf(err) == skill.NotFound:
+			continue // it is being fetched again
+		case err != nil:
+			return nil, err
+		}
+		list = append(list, found)
+	}
+	return list, nil
+}

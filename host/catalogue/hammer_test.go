@@ -1,0 +1,114 @@
+package catalogue
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// TestHammer lets two tenants and the host do everything at once to the same few skills.
+// What the store then says is what is on the disk, is what the next store finds, and is
+// what the quota counts.
+func TestHammer(t *testing.T) {
+	dir := t.TempDir()
+	c := &clock{now: time.Unix(1e9, 0)}
+	change := func(o *Options) {
+		o.Grace, o.Now, o.Versions, o.Skills, o.Bytes = time.Minute, c.Now, 3, 2, 40*block
+	}
+	s := open(t, dir, change)
+	tenants, ids, names := []string{"acme", "Acme & Sons"}, []skill.ID{"a", "b", "c"}, []string{"1.0.0", "1.1.0", "2.0.0", "3.0.0"}
+	var all sync.WaitGroup
+	var published atomic.Int32
+	for worker := range uint64(8) {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(worker, 6))
+			for range 60 {
+				tenant, id, name := tenants[random.IntN(2)], ids[random.IntN(3)], names[random.IntN(4)]
+				var err error
+				switch random.IntN(12) {
+				case 0, 1, 2, 3:
+					if _, err = publish(s, tenant, id, name, fmt.Sprint(random.IntN(2))); err == nil {
+						published.Add(1)
+					}
+				case 4, 5:
+					_, err = s.Enable(tenant, id, name, By{Operator: random.IntN(2) == 0})
+				case 6:
+					_, err = s.Disable(tenant, id, name, By{})
+				case 7:
+					_, err = s.Rollback(tenant, id, By{})
+				case 8:
+					_, err = s.Delete(tenant, id, name, By{})
+				case 9:
+					_, err = s.Approve(tenant, id, name, By{Operator: true})
+				case 10:
+					err = s.Quarantine(tenant, id, name, "it is tried")
+				case 11:
+					c.pass(20 * time.Second)
+					s.Sweep()
+				}
+				switch code := skill.CodeOf(err); code {
+				case "", skill.NotFound, skill.Conflict, skill.Forbidden, skill.PayloadTooLarge:
+				default:
+					t.Errorf("%s %s %s: %v", tenant, id, name, err)
+				}
+				if _, err := s.List(tenant); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		return
+	}
+	if len(s.reserved) > 0 || len(s.garbage) > 0 {
+		t.Errorf("left: %v, %v", s.reserved, s.garbage)
+	}
+	before := map[key]string{}
+	for _, tenant := range tenants {
+		space, _ := s.used(tenant)
+		var counted int64
+		for _, id := range ids {
+			k := key{tenant, id}
+			before[k] = seen(s, tenant, id)
+			on, err := filepath.Glob(filepath.Join(s.at(k), "*@*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, folder := range on {
+				counted += spaceOf(folder)
+			}
+			if st := s.skills[k]; st == nil && len(on) > 0 || st != nil && len(on) != len(st.onDisk()) {
+				t.Errorf("%v: %q on the disk, and %+v", k, on, st)
+			}
+		}
+		if space != counted || space > 40*block {
+			t.Errorf("%s: %d bytes are counted, %d are on the disk", tenant, space, counted)
+		}
+	}
+	if left, err := os.ReadDir(s.staging()); err != nil || len(left) > 0 {
+		t.Errorf("left in staging: %v, %v", left, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir, change)
+	if p := s.Problems(); len(p) > 0 {
+		t.Errorf("the next store finds problems: %v", p)
+	}
+	for k, was := range before {
+		if is := seen(s, k.tenant, k.id); is != was {
+			t.Errorf("%v: the next store says %s, the last said %s", k, is, was)
+		}
+	}
+	if published.Load() == 0 {
+		t.Error("nothing was published, so nothing was tried")
+	}
+}

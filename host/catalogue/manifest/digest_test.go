@@ -1,0 +1,86 @@
+package manifest
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDigest computes the documented scheme by hand, so that it cannot drift.
+func TestDigest(t *testing.T) {
+	dir := t.TempDir()
+	files := []struct{ path, text string }{ // in the order of their bytes
+		{".hidden", ""}, {"a-b", "1"}, {"a/b", "22"}, {"a/c/d", "333"}, {"skill.yaml", "id: x\n"},
+	}
+	h := sha256.New()
+	h.Write([]byte("openskill folder 1\n"))
+	for i := len(files) - 1; i >= 0; i-- {
+		write(t, filepath.Join(dir, files[i].path), files[i].text)
+	}
+	for _, f := range files {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(f.path))))
+		h.Write([]byte(f.path))
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(f.text))))
+		sum := sha256.Sum256([]byte(f.text))
+		h.Write(sum[:])
+	}
+	want := "sha256:" + hex.EncodeToString(h.Sum(nil))
+	digest := func() string {
+		t.Helper()
+		got, err := Digest(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := digest(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+
+	// What does not count.
+	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(filepath.Join(dir, "a-b"), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if got := digest(); got != want {
+		t.Error("a folder or a time changed the digest")
+	}
+	// What counts.
+	write(t, filepath.Join(dir, "a-b"), "2")
+	if digest() == want {
+		t.Error("another content has the same digest")
+	}
+	write(t, filepath.Join(dir, "a-b"), "1")
+	write(t, filepath.Join(dir, "empty", "f"), "")
+	if digest() == want {
+		t.Error("another file has the same digest")
+	}
+}
+
+func TestDigestCaps(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a"), "123")
+	write(t, filepath.Join(dir, "b"), "45")
+	for _, c := range []struct {
+		files int
+		bytes int64
+		want  string
+	}{
+		{2, 5, ""},
+		{1, 5, "more than 1 files"},
+		{2, 4, "more than 4 bytes"},
+		{2, 2, "more than 2 bytes"},
+	} {
+		_, err := digestFolder(dir, c.files, c.bytes)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%d files, %d bytes: %v", c.files, c.bytes, err)
+		}
+	}
+}

@@ -1,0 +1,552 @@
+package catalogue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"openskill/host/catalogue/manifest"
+	"openskill/sdk/skill"
+)
+
+// What was published is there again when the store is opened again.
+func TestWhatIsKept(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, nil)
+	v := mustPublish(t, s, "acme", "up", "1.0.0", "one")
+	if v.State != skill.StateDisabled || v.Version != "1.0.0" || !strings.HasPrefix(v.Digest, "sha256:") {
+		t.Errorf("published as %+v", v)
+	}
+	mustPublish(t, s, "acme", "up", "1.1.0", "two")
+	if _, err := s.Enable("acme", "up", "1.0.0", By{ID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	mustPublish(t, s, "../Ünïcode /\x00", "up", "1.0.0", "other")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	s = open(t, dir, nil)
+	if p := s.Problems(); len(p) > 0 {
+		t.Errorf("problems: %v", p)
+	}
+	found, err := s.Get("acme", "up", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := found.Descriptor
+	if d.Version != "1.0.0" || !d.Enabled || d.State != skill.StateEnabled || d.Trust != skill.Community || found.Owner != "acme" || d.Digest != v.Digest {
+		t.Errorf("found %+v of %q", d, found.Owner)
+	}
+	if !strings.HasPrefix(found.Folder, s.Folder("acme")+string(filepath.Separator)) {
+		t.Errorf("it is in %s, outside of its tenant's %s", found.Folder, s.Folder("acme"))
+	}
+	if b, err := os.ReadFile(filepath.Join(found.Folder, "lib", "m.wasm")); err != nil || string(b) != "one" {
+		t.Errorf("its file holds %q, %v", b, err)
+	}
+	if found, err = s.Get("acme", "up", "1.1.0"); err != nil || found.Descriptor.Enabled || found.Descriptor.State != skill.StateDisabled {
+		t.Errorf("the other version: %+v, %v", found, err)
+	}
+	if _, err := s.Get("../Ünïcode /\x00", "up", "1.0.0"); err != nil {
+		t.Error(err)
+	}
+	if err := filepath.WalkDir(found.Folder, func(path string, e os.DirEntry, err error) error {
+		if info, _ := e.Info(); err == nil && info.Mode().Perm()&0o222 != 0 {
+			t.Errorf("%s can be written: %v", path, info.Mode())
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNamesOfTenantsAreFolders(t *testing.T) {
+	seen := map[string]string{}
+	for _, tenant := range []string{"acme", "Acme", "t-acme", "../acme", "", ".", "..", "a/b", "a\x00", "ä", strings.Repeat("x", 48), strings.Repeat("x", 49), strings.Repeat("x", 5000), "h-" + strings.Repeat("0", 62)} {
+		name := Folder(tenant)
+		if filepath.Base(name) != name || strings.HasPrefix(name, ".") || len(name) > 80 || strings.ToLower(name) != name {
+			t.Errorf("%q becomes %q", tenant, name)
+		}
+		if other, taken := seen[name]; taken {
+			t.Errorf("%q and %q are both %q", tenant, other, name)
+		}
+		seen[name] = tenant
+	}
+}
+
+func TestTheSameVersionAgain(t *testing.T) {
+	s := open(t, t.TempDir(), nil)
+	mustPublish(t, s, "acme", "up", "1.0.0", "one")
+	_, err := publish(s, "acme", "up", "1.0.0", "one")
+	wants(t, err, skill.Conflict)
+	if !strings.Contains(err.Error(), "same digest") {
+		t.Errorf("the message does not say that it is the same: %v", err)
+	}
+	_, err = publish(s, "acme", "up", "1.0.0", "two")
+	wants(t, err, skill.Conflict)
+	if !strings.Contains(err.Error(), "raise the version") {
+		t.Errorf("the message does not say what to do: %v", err)
+	}
+	mustPublish(t, s, "other", "up", "1.0.0", "two") // ids are a matter of each tenant
+	if n := folders(t, s, "acme", "up"); n != 1 {
+		t.Errorf("%d versions on disk", n)
+	}
+}
+
+// U07: fifty uploads of one id and version at once.
+func TestFiftyAtOnce(t *testing.T) {
+	s := open(t, t.TempDir(), nil)
+	var mu sync.Mutex
+	codes := map[skill.Code]int{}
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			_, err := publish(s, "acme", "up", "1.0.0", "one")
+			mu.Lock()
+			defer mu.Unlock()
+			codes[skill.CodeOf(err)]++
+		})
+	}
+	all.Wait()
+	if diff := cmp.Diff(map[skill.Code]int{"": 1, skill.Conflict: 49}, codes); diff != "" {
+		t.Error(diff)
+	}
+	if n := folders(t, s, "acme", "up"); n != 1 {
+		t.Errorf("%d versions on disk", n)
+	}
+	if left, err := os.ReadDir(s.staging()); err != nil || len(left) > 0 {
+		t.Errorf("left in staging: %v, %v", left, err)
+	}
+}
+
+func TestReservedIDs(t *testing.T) {
+	s := open(t, t.TempDir(), func(o *Options) { o.Reserved = func(id skill.ID) bool { return id == "echo" } })
+	_, err := publish(s, "acme", "echo", "1.0.0", "one")
+	wants(t, err, skill.Conflict)
+	if !strings.Contains(err.Error(), "operator") {
+		t.Error(err)
+	}
+}
+
+func TestNobodysUpload(t *testing.T) {
+	s := open(t, t.TempDir(), nil)
+	_, err := s.Begin("")
+	wants(t, err, skill.Forbidden)
+}
+
+// U11: quotas, at their edge.
+func TestQuotas(t *testing.T) {
+	t.Run("skills", func(t *testing.T) {
+		s := open(t, t.TempDir(), func(o *Options) { o.Skills = 2 })
+		mustPublish(t, s, "acme", "a", "1.0.0", "x")
+		mustPublish(t, s, "acme", "b", "1.0.0", "x")
+		_, err := publish(s, "acme", "c", "1.0.0", "x")
+		wants(t, err, skill.Conflict)
+		mustPublish(t, s, "acme", "b", "1.1.0", "x")
+		mustPublish(t, s, "other", "c", "1.0.0", "x")
+		if _, err := s.Delete("acme", "a", "1.0.0", By{}); err != nil {
+			t.Fatal(err)
+		}
+		mustPublish(t, s, "acme", "c", "1.0.0", "x")
+	})
+	t.Run("versions", func(t *testing.T) {
+		c := &clock{now: time.Unix(1e9, 0)}
+		s := open(t, t.TempDir(), func(o *Options) { o.Versions, o.Grace, o.Now = 2, time.Minute, c.Now })
+		mustPublish(t, s, "acme", "a", "1.0.0", "x")
+		mustPublish(t, s, "acme", "a", "1.1.0", "x")
+		_, err := publish(s, "acme", "a", "1.2.0", "x")
+		wants(t, err, skill.Conflict)
+		if _, err := s.Delete("acme", "a", "1.0.0", By{}); err != nil {
+			t.Fatal(err)
+		}
+		_, err = publish(s, "acme", "a", "1.2.0", "x") // its files are still there
+		wants(t, err, skill.Conflict)
+		c.pass(time.Minute)
+		s.Sweep()
+		mustPublish(t, s, "acme", "a", "1.2.0", "x")
+	})
+	t.Run("bytes at once", func(t *testing.T) {
+		content := strings.Repeat("x", 10_000)
+		s := open(t, t.TempDir(), func(o *Options) { o.Bytes, o.Skills = 130_000, 1000 })
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		accepted := 0
+		for i := range 30 {
+			all.Go(func() {
+				_, err := publish(s, "acme", skill.ID("s"+string(rune('a'+i%26))+string(rune('a'+i/26))), "1.0.0", content)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					accepted++
+				} else if skill.CodeOf(err) != skill.PayloadTooLarge || !strings.Contains(err.Error(), "delete unneeded versions") {
+					t.Errorf("refused with %v", err)
+				}
+			})
+		}
+		all.Wait()
+		if used, _ := s.used("acme"); used > 130_000 || accepted < 1 || accepted > 5 {
+			t.Errorf("%d accepted, %d bytes used of 130000", accepted, used)
+		}
+		if len(s.reserved) != 0 {
+			t.Errorf("reserved for good: %v", s.reserved)
+		}
+	})
+	t.Run("bytes are used up", func(t *testing.T) {
+		s := open(t, t.TempDir(), func(o *Options) { o.Bytes = 7 * block })
+		mustPublish(t, s, "acme", "a", "1.0.0", "x") // two files in two folders
+		_, err := publish(s, "acme", "b", "1.0.0", "x")
+		wants(t, err, skill.PayloadTooLarge)
+		mustPublish(t, s, "other", "b", "1.0.0", "x")
+	})
+}
+
+// A disk is full of empty files, too.
+func TestSpaceIsThatOfTheDisk(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 100 {
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := spaceOf(dir); got != 101*block {
+		t.Errorf("100 empty files take %d bytes, want %d", got, 101*block)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "0"), make([]byte, block+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := spaceOf(dir); got != 102*block {
+		t.Errorf("with one of two blocks they take %d bytes, want %d", got, 102*block)
+	}
+}
+
+// The record of a tenant whose folder does not bear its name is damaged, or gone: its
+// next upload must not write over what is left.
+func TestDamagedStateIsNotWrittenOver(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"damaged": func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) },
+		"gone":    os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			const tenant = "Acme & Sons"
+			dir := t.TempDir()
+			s := open(t, dir, nil)
+			mustPublish(t, s, tenant, "up", "1.0.0", "one")
+			path := filepath.Join(s.at(key{tenant, "up"}), StateFile)
+			if err := errors.Join(s.Close(), damage(path)); err != nil {
+				t.Fatal(err)
+			}
+			s = open(t, dir, nil)
+			if len(s.Problems()) == 0 {
+				t.Error("nothing is reported")
+			}
+			_, err := publish(s, tenant, "up", "1.1.0", "two")
+			wants(t, err, skill.Internal)
+			mustPublish(t, s, tenant, "other", "1.0.0", "x")
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = open(t, dir, nil)
+			if n := folders(t, s, tenant, "up"); n != 1 {
+				t.Errorf("%d versions are left of one", n)
+			}
+		})
+	}
+}
+
+// A record that could not be read again is not written.
+func TestRecordsAreBounded(t *testing.T) {
+	s := open(t, t.TempDir(), nil)
+	mustPublish(t, s, "acme", "up", "1.0.0", "x")
+	k := key{"acme", "up"}
+	err := s.update(k, false, func(st *state) error {
+		for i := range 20_000 {
+			st.Versions = append(st.Versions, &version{Version: fmt.Sprintf("2.0.%d", i), Digest: st.Versions[0].Digest, UploadedBy: strings.Repeat("&", 128)})
+		}
+		return nil
+	})
+	wants(t, err, skill.Internal)
+	if st, err := readState(s.at(k)); err != nil || len(st.Versions) != 1 {
+		t.Errorf("the record: %v, %v", st, err)
+	}
+}
+
+func TestUploadThatEnds(t *testing.T) {
+	s := open(t, t.TempDir(), nil)
+	u, err := s.Begin("acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := u.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	a, err := pack(u.Staging(), "up", "1.0.0", "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = u.Publish(ctx, a, "someone")
+	wants(t, err, skill.Cancelled)
+	for range 2 {
+		if err := u.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := u.Publish(t.Context(), a, "someone"); err == nil {
+		t.Error("a closed upload publishes")
+	}
+	if left, err := os.ReadDir(s.staging()); err != nil || len(left) > 0 {
+		t.Errorf("left in staging: %v, %v", left, err)
+	}
+	_, err = s.Get("acme", "up", "")
+	wants(t, err, skill.NotFound)
+}
+
+func TestOneProcessHasTheStore(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, nil)
+	if _, err := Open(options(dir, nil)); err == nil || !strings.Contains(err.Error(), "another openskill") {
+		t.Fatalf("a second store: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir, nil)
+	_, err := publish(s, "acme", "up", "1.0.0", "one")
+	if err == nil {
+		t.Error("a closed store takes uploads")
+	}
+}
+
+// What a crash leaves at each step is gone after the next start, or whole.
+func TestWhatACrashLeaves(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, nil)
+	mustPublish(t, s, "acme", "up", "1.0.0", "one")
+	at := s.at(key{"acme", "up"})
+	_ = s.Close()
+	for _, path := range []string{
+		filepath.Join(dir, ".staging", "123", "out", "skill-1", "skill.yaml"),       // unpacked, or half
+		filepath.Join(at, "1.1.0@0123456789abcdef", "skill.yaml"),                   // renamed, and not yet in the state
+		filepath.Join(at, ".state-123"),                                             // a state half written
+		filepath.Join(dir, "t-acme", "new", "1.0.0@0123456789abcdef", "skill.yaml"), // with a state of no versions
+		filepath.Join(dir, "t-acme", "made", "nothing"),
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, "t-acme", "made", "nothing")); err != nil { // a folder alone
+		t.Fatal(err)
+	}
+	if err := (&state{Format: format, Tenant: "acme", ID: "new", Versions: []*version{}}).write(filepath.Join(dir, "t-acme", "new")); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir, nil)
+	if p := s.Problems(); len(p) > 0 {
+		t.Errorf("problems: %v", p)
+	}
+	var left []string
+	_ = filepath.WalkDir(dir, func(path string, _ os.DirEntry, _ error) error {
+		rel, err := filepath.Rel(dir, path)
+		left = append(left, filepath.ToSlash(rel))
+		return err
+	})
+	v := folderName("1.0.0", must(s.Get("acme", "up", "1.0.0")).Descriptor.Digest)
+	want := []string{".", ".lock", ".staging", "t-acme", "t-acme/up", "t-acme/up/" + v, "t-acme/up/" + v + "/lib", "t-acme/up/" + v + "/lib/m.wasm", "t-acme/up/" + v + "/skill.yaml", "t-acme/up/state.json"}
+	if diff := cmp.Diff(want, left); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// A state file that is damaged is never dropped in silence: the skill is disabled,
+// and the operator can bring it back.
+func TestDamagedState(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, path string){
+		"cut":     func(t *testing.T, path string) { t.Helper(); overwrite(t, path, `{"format": 1, "ten`) },
+		"empty":   func(t *testing.T, path string) { t.Helper(); overwrite(t, path, "") },
+		"unknown": func(t *testing.T, path string) { t.Helper(); overwrite(t, path, `{"format": 7}`) },
+		"of others": func(t *testing.T, path string) {
+			t.Helper()
+			overwrite(t, path, `{"format": 1, "tenant": "x", "id": "up"}`)
+		},
+		"gone": func(t *testing.T, path string) {
+			t.Helper()
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir, nil)
+			mustPublish(t, s, "acme", "up", "1.0.0", "one")
+			if _, err := s.Enable("acme", "up", "", By{}); err != nil {
+				t.Fatal(err)
+			}
+			_ = s.Close()
+			damage(t, filepath.Join(s.at(key{"acme", "up"}), StateFile))
+
+			s = open(t, dir, nil)
+			if p := s.Problems(); len(p) == 0 || p[0].File != "t-acme/up/state.json" {
+				t.Errorf("problems: %v", p)
+			}
+			found, err := s.Get("acme", "up", "1.0.0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := found.Descriptor; d.Enabled || d.State != skill.StateQuarantined || !strings.Contains(d.Reason, "damaged") {
+				t.Errorf("found %+v", d)
+			}
+			_, err = s.Enable("acme", "up", "", By{})
+			wants(t, err, skill.Forbidden)
+			if _, err := s.Enable("acme", "up", "", By{Operator: true, Word: "looked at it"}); err != nil {
+				t.Fatal(err)
+			}
+			_ = s.Close()
+			s = open(t, dir, nil)
+			if found, err = s.Get("acme", "up", ""); err != nil || !found.Descriptor.Enabled || len(s.Problems()) > 0 {
+				t.Errorf("after the operator's word: %+v, %v, %v", found, err, s.Problems())
+			}
+		})
+	}
+}
+
+func overwrite(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// U09: a file that is swapped on disk does not run.
+func TestSwappedFile(t *testing.T) {
+	for name, swap := range map[string]func(t *testing.T, file string){
+		"written": func(t *testing.T, file string) { t.Helper(); overwrite(t, file, "two") },
+		"same size and time": func(t *testing.T, file string) {
+			t.Helper()
+			info := must(os.Stat(file))
+			overwrite(t, file, "eno")
+			if err := os.Chtimes(file, info.ModTime(), info.ModTime()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"replaced": func(t *testing.T, file string) {
+			t.Helper()
+			writable(t, file)
+			overwriteNew(t, file+"x", "eno")
+			if err := os.Rename(file+"x", file); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"one more": func(t *testing.T, file string) { t.Helper(); writable(t, file); overwriteNew(t, file+"x", "x") },
+		"gone": func(t *testing.T, file string) {
+			t.Helper()
+			writable(t, file)
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a link": func(t *testing.T, file string) {
+			t.Helper()
+			writable(t, file)
+			if err := os.Rename(file, file+"x"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(file+"x", file); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		for _, when := range []string{"while it serves", "before it starts"} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				dir := t.TempDir()
+				s := open(t, dir, nil)
+				mustPublish(t, s, "acme", "up", "1.0.0", "one")
+				if _, err := s.Enable("acme", "up", "", By{}); err != nil {
+					t.Fatal(err)
+				}
+				folder := must(s.Get("acme", "up", "")).Folder
+				if when == "before it starts" {
+					_ = s.Close()
+				}
+				swap(t, filepath.Join(folder, "lib", "m.wasm"))
+				if when == "before it starts" {
+					s = open(t, dir, nil)
+				}
+				for range 2 {
+					found, err := s.Get("acme", "up", "")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if d := found.Descriptor; d.Enabled || d.State != skill.StateQuarantined || d.Reason == "" || strings.Contains(d.Reason, dir) || found.Folder != "" {
+						t.Errorf("found %+v in %s", d, found.Folder)
+					}
+				}
+			})
+		}
+	}
+}
+
+func writable(t *testing.T, file string) {
+	t.Helper()
+	if err := os.Chmod(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func overwriteNew(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o400); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A host that accepts less than the one before shows why, and forgets nothing.
+func TestNotAcceptedAnyMore(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, nil)
+	mustPublish(t, s, "acme", "up", "1.0.0", "one")
+	if _, err := s.Enable("acme", "up", "", By{}); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Close()
+	s = open(t, dir, func(o *Options) {
+		o.Read = func(string) (*manifest.Skill, []manifest.Problem) {
+			return nil, []manifest.Problem{{File: "skill.yaml", Line: 3, Message: "no runtime has pandas"}}
+		}
+	})
+	found := must(s.Get("acme", "up", ""))
+	if d := found.Descriptor; d.Enabled || !strings.Contains(d.Reason, "pandas") {
+		t.Errorf("found %+v", d)
+	}
+	_ = s.Close()
+	s = open(t, dir, nil)
+	if got, want := seen(s, "acme", "up"), "1.0.0 true: 1.0.0=enabled"; got != want {
+		t.Errorf("on the host before: %s, want %s", got, want)
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package httpapi
-
-import "syscall"
-
-// peerGone is not known here: a departed client's run ends at its own limits.
-func peerGone(syscall.RawConn) bool { return false }

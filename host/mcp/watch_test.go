@@ -1,0 +1,138 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"openskill/sdk/skill"
+)
+
+// ear hears what a client is told of.
+type ear struct{ tools, prompts, resources chan struct{} }
+
+func newEar() (*ear, *mcp.ClientOptions) {
+	e := &ear{make(chan struct{}, 100), make(chan struct{}, 100), make(chan struct{}, 100)}
+	return e, &mcp.ClientOptions{
+		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { e.tools <- struct{}{} },
+		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { e.prompts <- struct{}{} },
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { e.resources <- struct{}{} },
+	}
+}
+
+// TestListChanged holds that sessions are told of what their principal sees change, and
+// of nothing else.
+func TestListChanged(t *testing.T) {
+	d := newDoor()
+	agents, root := folders(t, converter())
+	s := newServer(t, Options{Door: d, Catalogue: d, AgentSkills: agents, PollEvery: time.Hour})
+	heard, o := newEar()
+	cs := connect(t, s, skill.Local(), o)
+	others, o := newEar()
+	connect(t, s, skill.Principal{ID: "b", Tenant: "acme", Scopes: []string{skill.ScopeRead}}, o)
+	s.Refresh(t.Context())
+
+	d.add("acme-of-new", `{"type":"object"}`, nil)
+	s.Refresh(t.Context())
+	<-others.tools
+	d.change("echo", func(s *skill.Descriptor) { s.Enabled = false })
+	s.Refresh(t.Context())
+	<-heard.tools
+	<-others.tools
+	if len(heard.tools) > 0 {
+		t.Error("a session was told of another tenant's skill")
+	}
+	for _, name := range toolNames(t, cs) {
+		if name == "echo" || name == "acme-of-new" {
+			t.Errorf("the list has %s", name)
+		}
+	}
+
+	if err := os.WriteFile(filepath.Join(root, "unit-converter", "new.md"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Refresh(t.Context())
+	<-heard.prompts
+	<-heard.resources
+	s.Refresh(t.Context())
+	if n := len(heard.tools) + len(heard.prompts) + len(heard.resources); n > 0 {
+		t.Errorf("%d notifications without a change", n)
+	}
+}
+
+// TestDescriptionChanged holds that what the operator changes of a skill, whose files and
+// digest stay the same, is told to sessions and shown in the list.
+func TestDescriptionChanged(t *testing.T) {
+	d := newDoor()
+	s := newServer(t, Options{Door: d, Catalogue: d, PollEvery: time.Hour})
+	heard, o := newEar()
+	cs := connect(t, s, skill.Local(), o)
+	shown := func() *mcp.Tool {
+		t.Helper()
+		list, err := cs.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range list.Tools {
+			if tool.Name == "echo" {
+				return tool
+			}
+		}
+		t.Fatal("the list has no echo")
+		return nil
+	}
+	shown()
+	s.Refresh(t.Context())
+	for _, change := range []struct {
+		what string
+		do   func(*skill.Descriptor)
+		is   func(*mcp.Tool) bool
+	}{
+		{"description", func(s *skill.Descriptor) { s.Description = "As the operator says." }, func(t *mcp.Tool) bool { return t.Description == "As the operator says." }},
+		{"input schema", func(s *skill.Descriptor) { s.InputSchema = json.RawMessage(`{"type":"object","title":"new"}`) }, func(t *mcp.Tool) bool {
+			b, err := json.Marshal(t.InputSchema)
+			return err == nil && strings.Contains(string(b), "new")
+		}},
+		{"output schema", func(s *skill.Descriptor) { s.OutputSchema = json.RawMessage(`{"type":"string"}`) }, func(t *mcp.Tool) bool { return t.OutputSchema == nil }},
+		{"runner", func(s *skill.Descriptor) { s.Runner = skill.WasmWASI }, func(t *mcp.Tool) bool { return t.Annotations.ReadOnlyHint }},
+		{"fallback", func(s *skill.Descriptor) { s.Fallback = skill.CLIPython }, func(t *mcp.Tool) bool { return !t.Annotations.ReadOnlyHint }},
+		{"requests", func(s *skill.Descriptor) { s.Permissions.HTTP = []skill.HTTPRule{{Methods: []string{"GET"}}} }, func(t *mcp.Tool) bool { return *t.Annotations.OpenWorldHint }},
+	} {
+		d.change("echo", change.do)
+		s.Refresh(t.Context())
+		select {
+		case <-heard.tools:
+		case <-time.After(5 * time.Second):
+			t.Errorf("%s: nobody was told", change.what)
+		}
+		if tool := shown(); !change.is(tool) {
+			t.Errorf("%s: the list has the tool of before: %+v", change.what, tool)
+		}
+	}
+}
+
+// TestListChangedOverHTTP hears of a change without being asked to look, on the stream
+// that each revision has for it.
+func TestListChangedOverHTTP(t *testing.T) {
+	revisions(t, func(t *testing.T, handshake bool) {
+		d := newDoor()
+		web, _ := listen(t, Options{Door: d, Catalogue: d, PollEvery: 5 * time.Millisecond})
+		heard, o := newEar()
+		surf(t, web.URL, handshake, o) // which listens by itself
+		for i := range 1000 {
+			select {
+			case <-heard.tools:
+				return
+			case <-time.After(20 * time.Millisecond): // the client does not tell when its stream is open
+				d.change("echo", func(s *skill.Descriptor) { s.Enabled = i%2 == 0 })
+			}
+		}
+		t.Error("the list changed a thousand times, and the client was not told")
+	})
+}

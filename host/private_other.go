@@ -1,6 +1,0 @@
-//go:build !unix
-
-package host
-
-// ownFolder has nothing to look at: there are no owners and modes as Unix has them.
-func ownFolder(string) error { return nil }

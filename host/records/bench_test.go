@@ -1,0 +1,140 @@
+package records_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"openskill/host/records"
+	"openskill/host/records/audittest"
+	"openskill/host/store"
+	"openskill/host/store/pgtest"
+)
+
+// BenchmarkCalls puts calls on record, their beginning and their end, by so many callers
+// at once. PostgreSQL waits for its disk, as it does by default.
+func BenchmarkCalls(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		open func(b *testing.B) records.Store
+	}{
+		{"memory", func(*testing.B) records.Store { return &audittest.Store{} }},
+		{"sqlite", func(b *testing.B) records.Store {
+			b.Helper()
+			return benchStore(b, "sqlite:"+filepath.Join(b.TempDir(), "test.db"))
+		}},
+		{"postgres", func(b *testing.B) records.Store {
+			b.Helper()
+			return benchStore(b, pgtest.New(b, "fsync = on", "synchronous_commit = on", "full_page_writes = on", "max_wal_size = 4GB").Database(b))
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s := c.open(b)
+			for _, callers := range []int{1, 8, 64} {
+				b.Run(fmt.Sprint(callers), func(b *testing.B) { benchCalls(b, s, callers) })
+			}
+		})
+	}
+}
+
+func benchStore(b *testing.B, url string) records.Store {
+	b.Helper()
+	db, err := store.Open(b.Context(), store.Options{URL: url})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = db.Close() })
+	return db.Audit()
+}
+
+func benchCalls(b *testing.B, s records.Store, callers int) {
+	b.Helper()
+	l, err := records.Open(b.Context(), records.Options{Store: s, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	took := make([]time.Duration, b.N)
+	var next atomic.Int64
+	var all sync.WaitGroup
+	b.ReportAllocs()
+	b.ResetTimer()
+	cpu := processorTime()
+	for range callers {
+		all.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= b.N {
+					return
+				}
+				c := call([]string{"acme", "other"}[i%2])
+				began := time.Now()
+				if err := l.Started(b.Context(), c, []byte(`{"text":"hello"}`)); err != nil {
+					b.Error(err)
+					return
+				}
+				if err := l.Finished(b.Context(), c, success(), []byte(`{"echoed":"hello"}`)); err != nil {
+					b.Error(err)
+					return
+				}
+				took[i] = time.Since(began)
+			}
+		})
+	}
+	all.Wait()
+	b.StopTimer()
+	slices.Sort(took)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+	b.ReportMetric(float64((processorTime()-cpu).Microseconds())/float64(b.N), "cpu-µs/call")
+	if err := l.Close(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkVerify verifies a chain of a million records, of half a million calls.
+func BenchmarkVerify(b *testing.B) {
+	s := benchStore(b, "sqlite:"+filepath.Join(b.TempDir(), "test.db"))
+	const calls, batch = 500_000, 1000
+	for range calls / batch {
+		var entries []*records.Entry
+		for range batch {
+			entries = append(entries, entriesOf(b, call("acme"))...)
+		}
+		if err := s.Append(b.Context(), entries); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for name, rows := range map[string]bool{"chain": false, "rows": true} {
+		b.Run(name, func(b *testing.B) {
+			cpu := processorTime()
+			for b.Loop() {
+				r, err := records.Verify(b.Context(), s, records.VerifyOptions{Rows: rows})
+				if err != nil || !r.Whole() || r.Chains[0].Records != 2*calls {
+					b.Fatalf("%+v, %v", r, err)
+				}
+			}
+			b.ReportMetric((processorTime()-cpu).Seconds()/float64(b.N), "cpu-s")
+		})
+	}
+}
+
+func entriesOf(b *testing.B, c *records.Started) []*records.Entry {
+	b.Helper()
+	c.Instance, c.Time = "bench", time.Now().UTC().Truncate(time.Microsecond)
+	c.Input = records.KeepHash.Payload([]byte(`{"text":"hello"}`), 1000)
+	f := success()
+	f.ExecutionID, f.Time, f.Output = c.ExecutionID, c.Time, c.Input
+	entry := func(kind string, v any) *records.Entry {
+		return &records.Entry{Record: records.Record{Tenant: c.Tenant, Kind: kind, ExecutionID: c.ExecutionID, Time: c.Time, Body: body(b, v)}}
+	}
+	started, finished := entry(records.KindStarted, c), entry(records.KindFinished, f)
+	started.Started, finished.Finished, finished.Of = c, f, c
+	return []*records.Entry{started, finished}
+}

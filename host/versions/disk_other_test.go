@@ -1,8 +1,0 @@
-//go:build !linux
-
-package versions
-
-// smallDisk is for Linux, where a process can have a disk of its own.
-const smallDisk = "OPENSKILL_TEST_SMALL_DISK"
-
-func onSmallDisk(string) int { return 0 }

@@ -1,6 +1,0 @@
-//go:build linux && (amd64 || arm64) && !cgo
-
-package worker
-
-// Narrows says whether a process that was confined can be confined further.
-const Narrows = true

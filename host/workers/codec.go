@@ -1,0 +1,297 @@
+package workers
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"openskill/sdk/skill"
+)
+
+// Heads of calls and replies are not JSON: to write and read that takes longer than
+// the way between the processes. Numbers are varints of package encoding/binary, a
+// text is its length and its bytes, a list its length and one more (0: none), in the
+// order of the fields below. TestHeads holds that no field is left out.
+
+// wireCall is a skill.Call; the body of the frame is its standard input, and behind that
+// what it is a replay of.
+type wireCall struct {
+	Kind   skill.Kind
+	Call   skill.Call
+	Replay int // bytes, and one more; 0: it is none
+}
+
+// body is what stands in the body of the frame.
+func (w *wireCall) body() []byte {
+	c := &w.Call
+	if c.Replay == nil {
+		return c.Stdin
+	}
+	return append(c.Stdin[:len(c.Stdin):len(c.Stdin)], c.Replay...)
+}
+
+// cut gives the call what stands in the body.
+func (w *wireCall) cut(body []byte) error {
+	c := &w.Call
+	n := max(w.Replay-1, 0)
+	if n > len(body) {
+		return fmt.Errorf("%w: a replay beyond its end", errFrame)
+	}
+	at := len(body) - n
+	c.Stdin = body[:at:at]
+	if w.Replay > 0 {
+		c.Replay = append([]byte{}, body[at:]...) // never nil: that would be a run of its own
+	}
+	return nil
+}
+
+// wireReply is a skill.Reply; the body of the frame is standard output, standard
+// error, the artifacts, the draws of a recording and what it says was seen, one after
+// the other.
+type wireReply struct {
+	Refused  *Refusal // then nothing else holds
+	Code     skill.Code
+	Message  string
+	ExitCode uint32
+	Stdout   int // bytes
+	Stderr   int
+	Usage    skill.Usage
+	Files    []wireFile
+	Differs  string
+	Recorded *wireRecording // nil: none
+	Images   Images         // of the worker, also where it refused
+}
+
+// wireRecording is a skill.Recording.
+type wireRecording struct {
+	Draws   int // bytes, and one more; 0: there are none
+	Missing string
+	Seen    int // bytes
+	More    bool
+}
+
+// maxFiles is what guests' file systems hold.
+const maxFiles = 1024
+
+type wireFile struct {
+	Name string
+	Size int
+}
+
+func appendText[T ~string](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendTexts(b []byte, list []string) []byte {
+	if list == nil {
+		return binary.AppendUvarint(b, 0)
+	}
+	b = binary.AppendUvarint(b, uint64(len(list))+1)
+	for _, s := range list {
+		b = appendText(b, s)
+	}
+	return b
+}
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// appendJSON is for what is seldom there; nothing is an empty text.
+func appendJSON(b []byte, v any, there bool) []byte {
+	if !there {
+		return appendText(b, "")
+	}
+	j, err := json.Marshal(v)
+	if err != nil {
+		j = []byte("false") // which the other side refuses
+	}
+	return appendText(b, string(j))
+}
+
+func (w *wireCall) append(b []byte) []byte {
+	c := &w.Call
+	b = appendText(b, w.Kind)
+	b = appendText(b, c.SkillID)
+	b = appendText(b, c.TraceID)
+	b = appendText(b, c.TraceParent)
+	b = appendText(b, c.ExecutionID)
+	b = appendText(b, c.Tenant)
+	b = appendText(b, c.Folder)
+	b = appendText(b, c.Entry)
+	b = appendText(b, c.Digest)
+	b = binary.AppendUvarint(b, uint64(c.Trust))
+	b = appendTexts(b, c.Args)
+	b = appendTexts(b, c.Requires)
+	b = binary.AppendVarint(b, int64(c.Limits.Timeout))
+	for _, n := range []uint64{c.Limits.Memory, c.Limits.Fuel, c.Limits.Output, c.Limits.Scratch} {
+		b = binary.AppendUvarint(b, n)
+	}
+	b = appendText(b, c.Grants.Data)
+	b = appendText(b, c.Grants.DataAt)
+	b = appendBool(b, c.Grants.Scratch)
+	b = appendJSON(b, c.Grants.HTTP, c.Grants.HTTP != nil)
+	b = appendTexts(b, c.Grants.Env)
+	b = appendBool(b, c.Script)
+	b = binary.AppendUvarint(b, c.Record)
+	return binary.AppendUvarint(b, uint64(w.Replay))
+}
+
+func (w *wireCall) read(head []byte) error {
+	r := reader{b: head}
+	c := &w.Call
+	w.Kind = skill.Kind(r.text())
+	c.SkillID, c.TraceID, c.TraceParent, c.ExecutionID = skill.ID(r.text()), skill.TraceID(r.text()), r.text(), r.text()
+	c.Tenant, c.Folder, c.Entry, c.Digest, c.Trust = r.text(), r.text(), r.text(), r.text(), skill.Trust(r.number())
+	c.Args, c.Requires = r.texts(), r.texts()
+	c.Limits = skill.Limits{Timeout: time.Duration(r.signed()), Memory: r.number(), Fuel: r.number(), Output: r.number(), Scratch: r.number()}
+	c.Grants.Data, c.Grants.DataAt, c.Grants.Scratch = r.text(), r.text(), r.bool()
+	r.json(&c.Grants.HTTP)
+	c.Grants.Env = r.texts()
+	c.Script = r.bool()
+	c.Record, w.Replay = r.number(), r.length()
+	return r.end()
+}
+
+func (w *wireReply) append(b []byte) []byte {
+	b = appendJSON(b, w.Refused, w.Refused != nil)
+	b = appendText(b, w.Code)
+	b = appendText(b, w.Message)
+	for _, n := range []uint64{uint64(w.ExitCode), uint64(w.Stdout), uint64(w.Stderr), w.Usage.Fuel, w.Usage.MemoryPeak, w.Usage.StartFuel, uint64(len(w.Files))} {
+		b = binary.AppendUvarint(b, n)
+	}
+	b = binary.AppendVarint(b, w.Usage.Began)
+	b = binary.AppendVarint(b, int64(w.Usage.Took))
+	for _, f := range w.Files {
+		b = appendText(b, f.Name)
+		b = binary.AppendUvarint(b, uint64(f.Size))
+	}
+	b = appendText(b, w.Differs)
+	b = appendBool(b, w.Recorded != nil)
+	if rec := w.Recorded; rec != nil {
+		b = binary.AppendUvarint(b, uint64(rec.Draws))
+		b = appendText(b, rec.Missing)
+		b = binary.AppendUvarint(b, uint64(rec.Seen))
+		b = appendBool(b, rec.More)
+	}
+	for _, n := range []uint64{w.Images.Bytes, w.Images.Made, w.Images.Dropped, w.Images.Restored} {
+		b = binary.AppendUvarint(b, n)
+	}
+	return b
+}
+
+func (w *wireReply) read(head []byte) error {
+	r := reader{b: head}
+	r.json(&w.Refused)
+	w.Code, w.Message = skill.Code(r.text()), r.text()
+	exit := r.number()
+	w.ExitCode = uint32(exit) // compared below
+	w.Stdout, w.Stderr = r.length(), r.length()
+	w.Usage = skill.Usage{Fuel: r.number(), MemoryPeak: r.number(), StartFuel: r.number()}
+	n := r.length()
+	w.Usage.Began, w.Usage.Took = r.signed(), time.Duration(r.signed())
+	if exit != uint64(w.ExitCode) || n > maxFiles {
+		r.bad = true
+	}
+	for range min(n, maxFiles) {
+		if r.bad {
+			break
+		}
+		w.Files = append(w.Files, wireFile{r.text(), r.length()})
+	}
+	w.Differs = r.text()
+	if r.bool() {
+		w.Recorded = &wireRecording{Draws: r.length(), Missing: r.text(), Seen: r.length(), More: r.bool()}
+	}
+	w.Images = Images{Bytes: r.number(), Made: r.number(), Dropped: r.number(), Restored: r.number()}
+	return r.end()
+}
+
+// reader takes a head apart. After the first thing that is wrong all is zero.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) number() uint64 {
+	n, size := binary.Uvarint(r.b)
+	if size <= 0 || r.bad {
+		r.bad = true
+		return 0
+	}
+	r.b = r.b[size:]
+	return n
+}
+
+func (r *reader) signed() int64 {
+	n, size := binary.Varint(r.b)
+	if size <= 0 || r.bad {
+		r.bad = true
+		return 0
+	}
+	r.b = r.b[size:]
+	return n
+}
+
+// length is a number of bytes or of things: never more than a frame has.
+func (r *reader) length() int {
+	n := r.number()
+	if n > 1<<31-1 {
+		r.bad = true
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) text() string { return string(r.bytes()) }
+
+func (r *reader) bytes() []byte {
+	n := r.length()
+	if r.bad || n > len(r.b) {
+		r.bad = true
+		return nil
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+func (r *reader) texts() []string {
+	n := r.length()
+	if r.bad || n == 0 {
+		return nil
+	}
+	if n--; n > len(r.b) { // each takes a byte at least
+		r.bad = true
+		return nil
+	}
+	list := make([]string, n)
+	for i := range list {
+		list[i] = r.text()
+	}
+	return list
+}
+
+func (r *reader) bool() bool {
+	n := r.number()
+	r.bad = r.bad || n > 1
+	return n == 1 && !r.bad
+}
+
+func (r *reader) json(into any) {
+	b := r.bytes()
+	if len(b) > 0 && !r.bad && json.Unmarshal(b, into) != nil {
+		r.bad = true
+	}
+}
+
+func (r *reader) end() error {
+	if r.bad || len(r.b) > 0 {
+		return fmt.Errorf("%w: a head", errFrame)
+	}
+	return nil
+}
