@@ -16,7 +16,6 @@ import (
 	"openskill/host/app"
 	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch"
-	"openskill/host/runner"
 	"openskill/plugins/all"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
@@ -35,7 +34,7 @@ var house struct {
 	err     error
 	temp    string // holds roots; removed at the end
 	engine  *wasm.Engine
-	runners *runner.Set
+	runners *dispatch.Set
 	warm    map[skill.Kind]error // what Warm said, of the runners that have it
 	forms   map[form]*manifest.Registry
 }
@@ -87,7 +86,7 @@ func build() (err error) {
 	if err != nil {
 		return err
 	}
-	if house.runners, err = runner.New(list...); err != nil {
+	if house.runners, err = dispatch.NewSet(list...); err != nil {
 		return err
 	}
 	house.warm = map[skill.Kind]error{}
@@ -346,7 +345,7 @@ func (f form) run(t *testing.T, id, data string, c testCase) outcome {
 
 // witness is a set of runners that keeps the reply of the last run.
 type witness struct {
-	*runner.Set
+	*dispatch.Set
 	reply *skill.Reply
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/admission/share"
-	"openskill/host/admission/share/lock"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -90,15 +90,15 @@ REFERENCE the very files of openskill.lock are installed again, by the keys that
 	o.bindPolicy(cmd, true)
 	f := cmd.Flags()
 	f.Var(&word{&dir, "DIR"}, "to", "the folder of skills")
-	f.BoolVar(&locked, "locked", false, "install what "+lock.FileName+" has, and replace folders that were changed since")
+	f.BoolVar(&locked, "locked", false, "install what "+manifest.LockName+" has, and replace folders that were changed since")
 	f.BoolVar(&asJSON, "json", false, `print {"data": [{"skill_id": …, "version": …, "digest": …, "path": …, "publisher": …, "key": …, "trust": …, "changed": …}]}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if locked && len(args) == 1 {
-			return usage("--locked installs what %s has; leave out the reference", lock.FileName)
+			return usage("--locked installs what %s has; leave out the reference", manifest.LockName)
 		}
 		if len(args) == 0 {
-			if _, err := os.Stat(filepath.Join(dir, lock.FileName)); errors.Is(err, os.ErrNotExist) {
-				return usage("%s has no %s, so name what is wanted: HOST/REPOSITORY[:VERSION]", quote(dir), lock.FileName)
+			if _, err := os.Stat(filepath.Join(dir, manifest.LockName)); errors.Is(err, os.ErrNotExist) {
+				return usage("%s has no %s, so name what is wanted: HOST/REPOSITORY[:VERSION]", quote(dir), manifest.LockName)
 			}
 		}
 		return a.share(cmd, o, func(ctx context.Context, j *job) error {

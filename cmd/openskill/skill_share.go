@@ -15,8 +15,6 @@ import (
 
 	"openskill/host/admission"
 	"openskill/host/admission/share"
-	"openskill/host/admission/share/policy"
-	"openskill/host/admission/share/signature"
 	"openskill/host/app"
 	"openskill/host/app/config"
 	"openskill/host/catalogue/manifest"
@@ -101,7 +99,7 @@ func firstError(errs ...error) error {
 
 // accepts gives whose skills are accepted; nil where the command line and the settings
 // say nothing.
-func (o *sharing) accepts(a *cli, s *config.Settings) (*policy.Policy, error) {
+func (o *sharing) accepts(a *cli, s *config.Settings) (*share.Policy, error) {
 	file := firstOf(o.policyFile, s.TrustPolicy)
 	if o.policyFile == "" && (len(o.keys) > 0 || o.unsigned) {
 		file = "" // the command line says it
@@ -111,16 +109,16 @@ func (o *sharing) accepts(a *cli, s *config.Settings) (*policy.Policy, error) {
 			return nil, nil
 		}
 		keys, err := publicKeys(o.keys)
-		return policy.OfKeys(keys, o.unsigned), err
+		return share.OfKeys(keys, o.unsigned), err
 	}
 	if len(o.keys) > 0 || o.unsigned {
 		return nil, usage("--policy says whose skills are accepted; leave out --key and --allow-unsigned")
 	}
-	b, err := readFile(file, policy.MaxFile)
+	b, err := readFile(file, share.MaxFile)
 	if err != nil {
 		return nil, usage("the trust policy %s cannot be read: %v", quote(file), plain(err))
 	}
-	p, problems := policy.Parse(b)
+	p, problems := share.ParsePolicy(b)
 	if len(problems) == 0 {
 		return p, nil
 	}
@@ -131,16 +129,16 @@ func (o *sharing) accepts(a *cli, s *config.Settings) (*policy.Policy, error) {
 }
 
 // publicKeys reads keys, each the text itself or the name of a file.
-func publicKeys(list []string) ([]signature.PublicKey, error) {
-	keys := make([]signature.PublicKey, 0, len(list))
+func publicKeys(list []string) ([]share.PublicKey, error) {
+	keys := make([]share.PublicKey, 0, len(list))
 	for _, text := range list {
-		key, err := signature.ParsePublic(text)
+		key, err := share.ParsePublic(text)
 		if err != nil {
-			b, fileErr := readFile(text, signature.MaxFile)
+			b, fileErr := readFile(text, share.MaxSignature)
 			if fileErr != nil {
 				return nil, usage("--key %s is neither a public key, which begins with RW, nor a file: %v", quote(text), plain(fileErr))
 			}
-			if key, err = signature.ParsePublic(string(b)); err != nil {
+			if key, err = share.ParsePublic(string(b)); err != nil {
 				return nil, usage("--key %s holds no public key of minisign: %v", quote(text), err)
 			}
 		}
@@ -209,8 +207,8 @@ func (s *shown) Read(b []byte) (int, error) {
 type job struct {
 	*share.Carrier
 	settings *config.Settings
-	accepts  *policy.Policy // nil: nobody said whose skills are accepted
-	keys     []signature.PublicKey
+	accepts  *share.Policy // nil: nobody said whose skills are accepted
+	keys     []share.PublicKey
 	remote   *share.Remote
 	staging  string // for what is not installed; removed at the end
 }
@@ -283,7 +281,7 @@ func (a *cli) leftOut(list []string) {
 
 // keyText is a key for a person: its id.
 func keyText(key string) string {
-	k, err := signature.ParsePublic(key)
+	k, err := share.ParsePublic(key)
 	if err != nil {
 		return "none"
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/admission/share"
-	"openskill/host/admission/share/signature"
 	"openskill/sdk/skill"
 )
 
@@ -123,7 +122,7 @@ func (a *cli) keygen(out string, p *password) (*newKey, error) {
 			}
 		}
 	}
-	key, err := signature.Generate()
+	key, err := share.GenerateKey()
 	if err != nil {
 		return nil, hostFailed(err)
 	}
@@ -213,7 +212,7 @@ and are not signed.`,
 }
 
 func (a *cli) sign(ctx context.Context, j *job, folder, keyFile string, p *password) (*signed, error) {
-	text, err := readFile(keyFile, signature.MaxFile)
+	text, err := readFile(keyFile, share.MaxSignature)
 	if err != nil {
 		return nil, usage("--key %s cannot be read: %v", quote(keyFile), plain(err))
 	}
@@ -224,7 +223,7 @@ func (a *cli) sign(ctx context.Context, j *job, folder, keyFile string, p *passw
 	if err != nil {
 		return nil, err
 	}
-	key, err := signature.ReadPrivate(text, func() (string, error) { return p.read(a, "password of the key: ") })
+	key, err := share.ReadPrivate(text, func() (string, error) { return p.read(a, "password of the key: ") })
 	if err != nil {
 		var told *exitError
 		if errors.As(err, &told) {
@@ -232,7 +231,7 @@ func (a *cli) sign(ctx context.Context, j *job, folder, keyFile string, p *passw
 		}
 		return nil, usage("--key %s: %v", quote(keyFile), err)
 	}
-	sig, err := signature.Sign(key, parcel.Statement)
+	sig, err := share.Sign(key, parcel.Statement)
 	if err != nil {
 		return nil, hostFailed(err)
 	}
@@ -245,7 +244,7 @@ func (a *cli) sign(ctx context.Context, j *job, folder, keyFile string, p *passw
 	}
 	return &signed{
 		SkillID: parcel.ID, Version: parcel.Version, Digest: parcel.Digest, Signed: true, Key: key.Public().String(), KeyID: key.Public().ID(),
-		Signature: filepath.Clean(folder) + signature.Ext, LeftOut: nonNil(parcel.LeftOut),
+		Signature: filepath.Clean(folder) + share.SignatureExt, LeftOut: nonNil(parcel.LeftOut),
 	}, nil
 }
 
@@ -285,7 +284,7 @@ changed since.`,
 			if asJSON {
 				out := signed{
 					SkillID: found.ID, Version: found.Version, Digest: found.Digest, Signed: found.Signed, Publisher: found.Publisher, Key: found.Key,
-					Trust: found.Trust.String(), Signature: filepath.Clean(args[0]) + signature.Ext, LeftOut: nonNil(found.LeftOut),
+					Trust: found.Trust.String(), Signature: filepath.Clean(args[0]) + share.SignatureExt, LeftOut: nonNil(found.LeftOut),
 				}
 				if found.Signed {
 					out.KeyID = keyText(found.Key)

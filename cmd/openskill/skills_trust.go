@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/host/admission/share/lock"
 	"openskill/host/agentskills"
 	"openskill/host/app"
 	"openskill/host/app/config"
@@ -52,7 +51,7 @@ again within seconds, and other skills when it reloads or starts.`,
 			return err
 		}
 		err = a.recordTrust(cmd.Context(), flags, records.Change{Action: "skill.trust", Subject: string(name), Details: map[string]string{"digest": is}}, func() error {
-			return lock.Trust(cmd.Context(), s.StateDir, name, is)
+			return manifest.Trust(cmd.Context(), s.StateDir, name, is)
 		})
 		if err != nil {
 			return err
@@ -163,7 +162,7 @@ host that runs, Agent Skills within seconds, other skills when it reloads or sta
 		}
 		for _, name := range args {
 			err := a.recordTrust(cmd.Context(), flags, records.Change{Action: "skill.untrust", Subject: name}, func() error {
-				was, err := lock.Untrust(cmd.Context(), s.StateDir, skill.ID(name))
+				was, err := manifest.Untrust(cmd.Context(), s.StateDir, skill.ID(name))
 				if err == nil && !was {
 					err = &skill.Error{Op: "skills.untrust", Code: skill.NotFound, Message: "no skill is trusted by the name " + quote(name)}
 				}
@@ -193,7 +192,7 @@ func (a *cli) recordTrust(ctx context.Context, flags *settingsFlags, c records.C
 
 // trustShown is the trust of a folder with a digest, as lists show it.
 func trustShown(s *config.Settings) func(trust skill.Trust, digest string) string {
-	named, _ := lock.ReadNamed(s.StateDir) // told with the problems
+	named, _ := manifest.ReadNamed(s.StateDir) // told with the problems
 	return func(trust skill.Trust, digest string) string {
 		if trust == skill.Trusted && named.Has(digest) {
 			return "trusted by name"

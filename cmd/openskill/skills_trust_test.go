@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/admission/share/lock"
 	"openskill/host/catalogue/manifest"
 	"openskill/host/records"
 	"openskill/host/store"
@@ -55,7 +54,7 @@ func TestSkillsTrust(t *testing.T) {
 	write("skill.yaml", "id: greet\nversion: 1.0.0\ndescription: D.\ntype: cli\nruntime: python\nentry: main.py\n")
 	write("main.py", "print('{}')\n")
 	write("SKILL.md", "---\nname: greet.bak\ndescription: D.\n---\n")
-	write(lock.MarkFile, lock.Mark)
+	write(manifest.MarkFile, manifest.Mark)
 	says("a stranger's", run(0, "skills", "list"), "trusted skills only")
 	digest, err := manifest.Digest(folder)
 	if err != nil {
@@ -98,7 +97,7 @@ func TestSkillsTrust(t *testing.T) {
 	if !slices.Equal(record, want) {
 		t.Errorf("on record %q\nwant %q", record, want)
 	}
-	if err := os.Remove(filepath.Join(folder, lock.MarkFile)); err != nil {
+	if err := os.Remove(filepath.Join(folder, manifest.MarkFile)); err != nil {
 		t.Fatal(err)
 	}
 	says("the operator's own", run(exitFailed, "skills", "trust", "greet"), "is trusted already")

@@ -13,10 +13,10 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"openskill/host/admission/share/lock"
 	"openskill/host/app/backup"
 	"openskill/host/app/config"
 	"openskill/host/catalogue"
+	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch/approval"
 	"openskill/host/store"
 	"openskill/sdk/skill"
@@ -51,7 +51,7 @@ func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	named := backup.Part{Name: lock.NamedFile, From: filepath.Join(d.root, lock.NamedFile)} // it is replaced whole
+	named := backup.Part{Name: manifest.NamedFile, From: filepath.Join(d.root, manifest.NamedFile)} // it is replaced whole
 	parts, folders := []backup.Part{database, named}, []string{UploadsDir(d.root), approval.Dir(d.root)}
 	if kind == store.Postgres {
 		folders = folders[1:] // files of uploads are in the database, and here are copies
@@ -130,7 +130,7 @@ func Restore(ctx context.Context, stateDir string, r io.Reader) (*backup.Index, 
 func backedUp(name string) bool {
 	top, _, below := strings.Cut(name, "/")
 	switch top {
-	case store.File, lock.NamedFile:
+	case store.File, manifest.NamedFile:
 		return !below
 	case filepath.Base(UploadsDir("")), filepath.Base(approval.Dir("")):
 		return below

@@ -22,7 +22,6 @@ import (
 	"openskill/host/internal/gate"
 	"openskill/host/metrics"
 	"openskill/host/records/replay"
-	"openskill/host/runner"
 	"openskill/host/tracing"
 	"openskill/plugins/all"
 	"openskill/sdk/skill"
@@ -60,7 +59,7 @@ type Host struct {
 	engine     *wasm.Engine // nil where calls run in workers
 	workers    *processes   // nil where calls run here
 	roots      []manifest.Root
-	runners    *runner.Set
+	runners    *dispatch.Set
 	all        []skill.Runner
 	skills     *definitions.Catalogue // the operator's own
 	uploads    *uploads               // nil: opened without them
@@ -162,7 +161,7 @@ func (h *Host) open(roots []manifest.Root, o *Options) (err error) {
 	if err := h.openRunners(s, dirs); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
-	if h.runners, err = runner.New(h.all...); err != nil {
+	if h.runners, err = dispatch.NewSet(h.all...); err != nil {
 		return fmt.Errorf("host.Open: %w", err)
 	}
 	if err := h.openDefinitions(roots, o.Roots != nil); err != nil {

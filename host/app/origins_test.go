@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/admission/share/lock"
 	"openskill/host/app/config"
 	"openskill/host/app/hosttest"
 	"openskill/host/catalogue/manifest"
@@ -20,13 +19,13 @@ import (
 type mixed struct {
 	t    *testing.T
 	dir  string
-	file *lock.File
+	file *manifest.Lock
 	log  strings.Builder
 }
 
 func newMixed(t *testing.T) *mixed {
 	t.Helper()
-	m := &mixed{t: t, dir: t.TempDir(), file: &lock.File{Lock: lock.Generation, Skills: map[skill.ID]*lock.Entry{}}}
+	m := &mixed{t: t, dir: t.TempDir(), file: &manifest.Lock{Lock: manifest.LockGeneration, Skills: map[skill.ID]*manifest.LockEntry{}}}
 	m.write("data/secret.txt", "the operator's")
 	return m
 }
@@ -55,7 +54,7 @@ func (m *mixed) manifest(folder, id, more string) {
 }
 
 // pulled has the lock file say that a folder was pulled as it is now.
-func (m *mixed) pulled(id skill.ID, e lock.Entry) {
+func (m *mixed) pulled(id skill.ID, e manifest.LockEntry) {
 	m.t.Helper()
 	digest, err := manifest.Digest(filepath.Join(m.dir, "skills", string(id)))
 	if err != nil {
@@ -67,7 +66,7 @@ func (m *mixed) pulled(id skill.ID, e lock.Entry) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.write("skills/"+lock.FileName, string(b))
+	m.write("skills/"+manifest.LockName, string(b))
 }
 
 func (m *mixed) settings() *config.Settings {
@@ -134,16 +133,16 @@ func TestPulledAgentSkillsAreStrangers(t *testing.T) {
 	m.agentSkill("skills/unit-converter", "unit-converter", "own")
 	m.manifest("skills/greeter", "greeter", "")
 	m.agentSkill("skills/greeter", "greeter", "pulled")
-	m.pulled("greeter", lock.Entry{Key: "RW", Publisher: "x"})
+	m.pulled("greeter", manifest.LockEntry{Key: "RW", Publisher: "x"})
 	m.manifest("skills/aaa", "aaa", "")
 	m.agentSkill("skills/aaa/unit-converter", "unit-converter", "pulled")
-	m.pulled("aaa", lock.Entry{Key: "RW", Publisher: "x"})
+	m.pulled("aaa", manifest.LockEntry{Key: "RW", Publisher: "x"})
 	m.manifest("skills/partner", "partner", "")
 	m.agentSkill("skills/partner", "partner", "vouched for")
-	m.pulled("partner", lock.Entry{Key: "RW", Publisher: "us", Trust: skill.Trusted})
+	m.pulled("partner", manifest.LockEntry{Key: "RW", Publisher: "us", Trust: skill.Trusted})
 	m.manifest("skills/nobody", "nobody", "")
 	m.agentSkill("skills/nobody", "nobody", "unsigned")
-	m.pulled("nobody", lock.Entry{Trust: skill.Trusted}) // no signature says so
+	m.pulled("nobody", manifest.LockEntry{Trust: skill.Trusted}) // no signature says so
 	h := m.open()
 	if got, want := offers(t, h), "greeter (pulled) community, nobody (unsigned) community, partner (vouched for) trusted, unit-converter (own) trusted"; got != want {
 		t.Errorf("Agent Skills:\n%s, want\n%s", got, want)
@@ -163,7 +162,7 @@ func TestChangedPulledAgentSkillsAreLeftOut(t *testing.T) {
 	m := newMixed(t)
 	m.manifest("skills/greeter", "greeter", "")
 	m.agentSkill("skills/greeter", "greeter", "pulled")
-	m.pulled("greeter", lock.Entry{Key: "RW", Publisher: "us", Trust: skill.Trusted})
+	m.pulled("greeter", manifest.LockEntry{Key: "RW", Publisher: "us", Trust: skill.Trusted})
 	m.write("skills/greeter/scripts/read.js", "console.log('other')")
 	h := m.open()
 	if got := offers(t, h); got != "" || h.skills.Now().Has("greeter") {
@@ -217,8 +216,8 @@ func TestMarkOfOriginIsEnough(t *testing.T) {
 	m.manifest("skills/greet.bak", "greet", "permissions: {data: read}\n")
 	m.agentSkill("skills/greet.bak", "greet.bak", "copied")
 	m.agentSkill("skills/copied", "copied", "copied")
-	m.write("skills/copied/.openskill-origin", lock.Mark)
-	m.write("skills/greet.bak/.openskill-origin", lock.Mark)
+	m.write("skills/copied/.openskill-origin", manifest.Mark)
+	m.write("skills/greet.bak/.openskill-origin", manifest.Mark)
 	m.agentSkill("skills/forged", "forged", "with another mark")
 	m.write("skills/forged/.openskill-origin", "trusted")
 	s := m.settings()
@@ -241,7 +240,7 @@ func TestMarkOfOriginIsEnough(t *testing.T) {
 	if got := trusts(); got != "community" {
 		t.Errorf("a copy is %s", got)
 	}
-	if err := lock.Trust(t.Context(), s.StateDir, "greet", digest); err != nil {
+	if err := manifest.Trust(t.Context(), s.StateDir, "greet", digest); err != nil {
 		t.Fatal(err)
 	}
 	if got := trusts(); got != "trusted" {
@@ -257,7 +256,7 @@ func TestMarkOfOriginIsEnough(t *testing.T) {
 	}
 	digest, err = manifest.Digest(filepath.Join(m.dir, "skills", "copied"))
 	if err == nil {
-		err = lock.Trust(t.Context(), s.StateDir, "copied", digest)
+		err = manifest.Trust(t.Context(), s.StateDir, "copied", digest)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +269,7 @@ func TestMarkOfOriginIsEnough(t *testing.T) {
 		t.Errorf("forged: %s", got)
 	}
 	// What is damaged says nothing.
-	if err := os.WriteFile(filepath.Join(s.StateDir, lock.NamedFile), []byte(`{"trusted":1,"skills":{`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.StateDir, manifest.NamedFile), []byte(`{"trusted":1,"skills":{`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h3 := m.open()

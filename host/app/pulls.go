@@ -8,7 +8,6 @@ import (
 
 	"openskill/host/admission"
 	"openskill/host/admission/share"
-	"openskill/host/admission/share/policy"
 	"openskill/host/api"
 	"openskill/host/app/config"
 	"openskill/sdk/skill"
@@ -20,7 +19,7 @@ import (
 type pulls struct {
 	carrier *share.Carrier
 	remote  *share.Remote
-	accepts *policy.Policy
+	accepts *share.Policy
 }
 
 // openPulls gives nil where nothing may be pulled.
@@ -33,7 +32,7 @@ func openPulls(s *config.Settings, admission *admission.Admission) (*pulls, erro
 	if err != nil {
 		return nil, fmt.Errorf("host: cannot read the trust policy: %w", err)
 	}
-	accepts, problems := policy.Parse(b)
+	accepts, problems := share.ParsePolicy(b)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("host: invalid trust policy: %s:%s (and %d more problems)", s.TrustPolicy, problems[0], len(problems)-1)
 	}

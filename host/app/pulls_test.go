@@ -15,7 +15,6 @@ import (
 
 	"openskill/host/admission"
 	"openskill/host/admission/share"
-	"openskill/host/admission/share/signature"
 	skills "openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
@@ -36,7 +35,7 @@ func TestPulledUploads(t *testing.T) {
 	var asked int
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
 	t.Cleanup(elsewhere.Close)
-	key, err := signature.Generate()
+	key, err := share.GenerateKey()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +65,8 @@ func TestPulledUploads(t *testing.T) {
 		p, err := carrier.Pack(t.Context(), folder, t.TempDir())
 		if err == nil && signed {
 			var sig []byte
-			if sig, err = signature.Sign(key, p.Statement); err == nil {
-				err = os.WriteFile(folder+signature.Ext, sig, 0o600)
+			if sig, err = share.Sign(key, p.Statement); err == nil {
+				err = os.WriteFile(folder+share.SignatureExt, sig, 0o600)
 			}
 			if err == nil {
 				p, err = carrier.Pack(t.Context(), folder, t.TempDir())

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"openskill/host/catalogue/manifest"
-	"openskill/host/runner/fakerunner"
+	"openskill/host/dispatch/dispatchtest"
 	"openskill/sdk/skill"
 )
 
@@ -49,7 +49,7 @@ func TestSlowCallsOfSomeTenantsLeaveRoomForOthers(t *testing.T) {
 					if k.Tenant != "gamma" {
 						<-release
 					}
-					return fakerunner.Prints("{}"), nil
+					return dispatchtest.Prints("{}"), nil
 				}
 				var all sync.WaitGroup
 				for _, tenant := range c.slow {

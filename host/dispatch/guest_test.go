@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"openskill/host/catalogue/manifest"
-	"openskill/host/runner"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
@@ -99,7 +98,7 @@ func guestDoor(tb testing.TB) (*Dispatcher, *manifest.Skill) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	set, err := runner.New()
+	set, err := NewSet()
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -20,7 +20,6 @@ import (
 	"oras.land/oras-go/v2/content/oci"
 
 	"openskill/host/admission"
-	"openskill/host/admission/share/policy"
 	"openskill/sdk/skill"
 )
 
@@ -163,7 +162,7 @@ func (c *Carrier) OpenBundle(file string) (*Bundle, error) {
 	if err != nil {
 		return nil, malformed("the bundle cannot be read: %v", unpathed(err))
 	}
-	return &Bundle{src: &source{from: blobs, host: "the bundle", place: policy.Bundle, name: policy.Bundle}, index: i.Manifests}, nil
+	return &Bundle{src: &source{from: blobs, host: "the bundle", place: PlaceBundle, name: PlaceBundle}, index: i.Manifests}, nil
 }
 
 // readIndex goes through the whole archive before anybody looks things up in it, and gives

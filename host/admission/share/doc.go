@@ -12,6 +12,5 @@
 // admission as an upload; and the digest of the files must be the one that was signed.
 // Only then does anything change in the folder that it was pulled into, and at once.
 //
-// The protocol is oras', the signatures are minisign's: see packages signature, policy
-// and lock below this one.
+// The protocol is oras', the signatures are minisign's.
 package share

@@ -11,8 +11,6 @@ import (
 	"oras.land/oras-go/v2/content"
 
 	"openskill/host/admission"
-	"openskill/host/admission/share/policy"
-	"openskill/host/admission/share/signature"
 	"openskill/sdk/skill"
 )
 
@@ -144,7 +142,7 @@ func (c *Carrier) Unpack(ctx context.Context, p *Parcel, trust skill.Trust, owne
 // ARCHIVE_REJECTED.
 func (p *Parcel) Holds(a *admission.Admitted) error {
 	d := &a.Skill.Descriptor
-	is := signature.Statement{ID: d.ID, Version: d.Version, Digest: a.Digest}
+	is := Statement{ID: d.ID, Version: d.Version, Digest: a.Digest}
 	for _, f := range a.Report.Files {
 		if !travels(f.Path) { // nobody who verifies the folder later would look at it
 			return malformed("the artifact holds %s, and neither hidden files nor target, node_modules and __pycache__ belong into one", f.Path)
@@ -162,14 +160,14 @@ func (p *Parcel) Holds(a *admission.Admitted) error {
 // is still to be seen: by admission, and then by Holds.
 type Verified struct {
 	*Parcel
-	policy.Decision
+	Decision
 	Reference string   // with the version
 	Archive   *os.File // at its beginning; the caller's
 }
 
 // Fetch fetches a skill for those who admit and keep it themselves. may is asked before
 // what is large is fetched, and into makes the file for that. The error is an *skill.Error.
-func (c *Carrier) Fetch(ctx context.Context, r *Remote, ref Reference, accepts *policy.Policy, may func(*Parcel) error, into func() (*os.File, error)) (*Verified, error) {
+func (c *Carrier) Fetch(ctx context.Context, r *Remote, ref Reference, accepts *Policy, may func(*Parcel) error, into func() (*os.File, error)) (*Verified, error) {
 	src, repo, at, err := r.open(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -199,7 +197,7 @@ func (c *Carrier) Fetch(ctx context.Context, r *Remote, ref Reference, accepts *
 
 // Older refuses a version that is not higher than all that are there. The error is an
 // *skill.Error, DOWNGRADE_REFUSED.
-func Older(s signature.Statement, there []string) error {
+func Older(s Statement, there []string) error {
 	for _, v := range there {
 		if v != s.Version && Compare(s.Version, v) <= 0 {
 			return &skill.Error{Op: "share.Older", Code: skill.DowngradeRefused, Message: fmt.Sprintf("%s %s is here, and %s is not higher", s.ID, v, s.Version)}

@@ -21,8 +21,6 @@ import (
 	ggcr "github.com/google/go-containerregistry/pkg/registry"
 
 	"openskill/host/admission"
-	"openskill/host/admission/share/policy"
-	"openskill/host/admission/share/signature"
 	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
@@ -104,9 +102,9 @@ func write(t *testing.T, dir string, files map[string]string) {
 }
 
 // key makes a pair of keys.
-func key(t *testing.T) signature.PrivateKey {
+func key(t *testing.T) PrivateKey {
 	t.Helper()
-	k, err := signature.Generate()
+	k, err := GenerateKey()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,15 +112,15 @@ func key(t *testing.T) signature.PrivateKey {
 }
 
 // sign signs what is in a folder.
-func (w *world) sign(folder string, k signature.PrivateKey) {
+func (w *world) sign(folder string, k PrivateKey) {
 	w.t.Helper()
 	p, err := w.carrier.PackFiles(w.t.Context(), folder, w.t.TempDir())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	sig, err := signature.Sign(k, p.Statement)
+	sig, err := Sign(k, p.Statement)
 	if err == nil {
-		err = os.WriteFile(folder+signature.Ext, sig, 0o600)
+		err = os.WriteFile(folder+SignatureExt, sig, 0o600)
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -158,7 +156,7 @@ func (w *world) push(folder, to string) *Pushed {
 	return done
 }
 
-func (w *world) pull(from string, p *policy.Policy) (*Pulled, error) {
+func (w *world) pull(from string, p *Policy) (*Pulled, error) {
 	w.t.Helper()
 	return w.carrier.Pull(w.t.Context(), w.remote, w.ref(from), PullOptions{Dir: w.dir, Policy: p})
 }
@@ -216,15 +214,15 @@ func tree(t *testing.T, dir string) map[string]string {
 }
 
 // by accepts the skills of a key.
-func by(keys ...signature.PrivateKey) *policy.Policy {
-	var public []signature.PublicKey
+func by(keys ...PrivateKey) *Policy {
+	var public []PublicKey
 	for _, k := range keys {
 		public = append(public, k.Public())
 	}
-	return policy.OfKeys(public, false)
+	return OfKeys(public, false)
 }
 
-var unsigned = policy.OfKeys(nil, true)
+var unsigned = OfKeys(nil, true)
 
 // served answers requests for one path below a repository with what it is told.
 func served(method, path string, answer http.HandlerFunc) func(http.ResponseWriter, *http.Request) bool {

@@ -15,8 +15,6 @@ import (
 	"github.com/gofrs/flock"
 
 	"openskill/host/admission"
-	"openskill/host/admission/share/lock"
-	"openskill/host/admission/share/signature"
 	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
@@ -29,7 +27,7 @@ const stagingPrefix = ".openskill-pull-"
 type install struct {
 	dir       string // absolute
 	staging   string // below it, so that a rename is enough; removed at the end
-	lock      *lock.File
+	lock      *manifest.Lock
 	restoring bool                // what the lock file has holds, whatever is in the folders
 	replacing map[skill.ID]string // digests of folders that a pull that was cut off meant to replace
 	torn      bool                // staging is left for the next one, which reads that there
@@ -59,7 +57,7 @@ func (c *Carrier) within(ctx context.Context, dir string, do func(*install) erro
 	}
 	defer unlock()
 	in := &install{dir: abs, step: c.step, replacing: map[skill.ID]string{}}
-	if in.lock, err = lock.Read(abs); err != nil {
+	if in.lock, err = manifest.ReadLock(abs); err != nil {
 		return &skill.Error{Op: "share.Pull", Code: skill.Conflict, Message: skill.CleanText(err.Error()+"; mend it, or take it away", skill.MaxMessage), Err: err}
 	}
 	in.sweep()
@@ -161,7 +159,7 @@ func (in *install) intact(id skill.ID, digest string) bool {
 }
 
 // may says whether a version may be put where another one is.
-func (in *install) may(id skill.ID, e *lock.Entry, downgrade bool) error {
+func (in *install) may(id skill.ID, e *manifest.LockEntry, downgrade bool) error {
 	old := in.lock.Skills[id]
 	is, err := in.digest(id)
 	if err != nil {
@@ -177,10 +175,10 @@ func (in *install) may(id skill.ID, e *lock.Entry, downgrade bool) error {
 	case old.Version == e.Version && old.Digest != e.Digest:
 		return conflict("share.Pull", "%s %s has other files now than when it was pulled (%s, and was %s): a version does not change", id, e.Version, e.Digest, old.Digest)
 	case in.restoring && old.Version != e.Version:
-		return conflict("share.Pull", "%s is %s there, and %s in %s", id, e.Version, old.Version, lock.FileName)
+		return conflict("share.Pull", "%s is %s there, and %s in %s", id, e.Version, old.Version, manifest.LockName)
 	case old.Key != "" && e.Key == "":
 		return &skill.Error{Op: "share.Pull", Code: skill.SignatureMissing, Message: skill.CleanText(fmt.Sprintf(
-			"%s %s was signed, and %s is not verified by any key: take %s out of %s if that is meant", id, old.Version, e.Version, id, lock.FileName), skill.MaxMessage)}
+			"%s %s was signed, and %s is not verified by any key: take %s out of %s if that is meant", id, old.Version, e.Version, id, manifest.LockName), skill.MaxMessage)}
 	case !downgrade && old.Version != e.Version && Compare(e.Version, old.Version) <= 0:
 		return &skill.Error{Op: "share.Pull", Code: skill.DowngradeRefused, Message: fmt.Sprintf(
 			"%s %s is here, and %s is not higher; --allow-downgrade takes it all the same", id, old.Version, e.Version)}
@@ -192,8 +190,8 @@ func (in *install) may(id skill.ID, e *lock.Entry, downgrade bool) error {
 
 // keep is place for a skill whose folder is right as it is, but for the mark of origin, which
 // one of the operator's own has not.
-func (in *install) keep(id skill.ID, e *lock.Entry, sig []byte) (*Pulled, error) {
-	old, is := in.lock.Skills[id], Pulled{ID: id, Path: in.path(id), Entry: *e}
+func (in *install) keep(id skill.ID, e *manifest.LockEntry, sig []byte) (*Pulled, error) {
+	old, is := in.lock.Skills[id], Pulled{ID: id, Path: in.path(id), LockEntry: *e}
 	if err := in.mark(in.path(id)); err != nil {
 		return nil, hostFault(err)
 	}
@@ -211,7 +209,7 @@ func (in *install) keep(id skill.ID, e *lock.Entry, sig []byte) (*Pulled, error)
 // the disk, before it is where a host finds it. On an error they are as they were. A process
 // that is killed in between leaves an entry of the lock file whose folder is missing or is
 // another one, which no host serves, and which the same pull again makes whole.
-func (in *install) place(id skill.ID, folder string, e *lock.Entry, sig []byte) (*Pulled, error) {
+func (in *install) place(id skill.ID, folder string, e *manifest.LockEntry, sig []byte) (*Pulled, error) {
 	if err := in.settle(folder); err != nil {
 		return nil, hostFault(err)
 	}
@@ -233,7 +231,7 @@ func (in *install) place(id skill.ID, folder string, e *lock.Entry, sig []byte) 
 	}
 	if err == nil {
 		if err = exchange(folder, to, filepath.Join(in.staging, "before")); err == nil || in.intact(id, e.Digest) {
-			return &Pulled{ID: id, Path: to, Changed: true, Entry: *e}, asFault(err) // a folder that is there keeps its records
+			return &Pulled{ID: id, Path: to, Changed: true, LockEntry: *e}, asFault(err) // a folder that is there keeps its records
 		}
 	}
 	undone := in.record(id, old, before)
@@ -242,14 +240,14 @@ func (in *install) place(id skill.ID, folder string, e *lock.Entry, sig []byte) 
 }
 
 // record writes the lock file and the signature beside the folder. nil takes one away.
-func (in *install) record(id skill.ID, e *lock.Entry, sig []byte) error {
+func (in *install) record(id skill.ID, e *manifest.LockEntry, sig []byte) error {
 	if e == nil {
 		delete(in.lock.Skills, id)
 	} else {
 		in.lock.Skills[id] = e
 	}
 	b, err := in.lock.Encode()
-	file := filepath.Join(in.dir, lock.FileName)
+	file := filepath.Join(in.dir, manifest.LockName)
 	if err == nil && len(in.lock.Skills) == 0 {
 		if err = os.Remove(file); err == nil || errors.Is(err, fs.ErrNotExist) { // the first installation failed
 			err = through(in.dir)
@@ -260,7 +258,7 @@ func (in *install) record(id skill.ID, e *lock.Entry, sig []byte) error {
 	if err != nil {
 		return hostFault(err)
 	}
-	beside := in.path(id) + signature.Ext
+	beside := in.path(id) + SignatureExt
 	if sig != nil {
 		err = in.write(beside, sig)
 	} else if err = os.Remove(beside); errors.Is(err, fs.ErrNotExist) {
@@ -287,10 +285,10 @@ func (in *install) write(to string, b []byte) error {
 
 // mark puts the mark of origin into a folder.
 func (in *install) mark(folder string) error {
-	if lock.Marked(folder) { // one that is another makes the digest another
+	if manifest.Marked(folder) { // one that is another makes the digest another
 		return nil
 	}
-	return in.write(filepath.Join(folder, lock.MarkFile), []byte(lock.Mark))
+	return in.write(filepath.Join(folder, manifest.MarkFile), []byte(manifest.Mark))
 }
 
 // settle makes an admitted folder one that its owner can remove, marks it, and writes it

@@ -14,8 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/admission/share/lock"
-	"openskill/host/admission/share/signature"
 	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
@@ -38,7 +36,7 @@ func trusted(t testing.TB, dir string) []string {
 }
 
 // The steps of an installation, in their order.
-var steps = []string{"write " + lock.MarkFile, "write " + replacingPrefix + "greeter", "write " + lock.FileName, "write greeter" + signature.Ext, "exchange"}
+var steps = []string{"write " + manifest.MarkFile, "write " + replacingPrefix + "greeter", "write " + manifest.LockName, "write greeter" + SignatureExt, "exchange"}
 
 // An installation that fails at a step leaves what was there, and no skill that is trusted.
 func TestFailedInstallationsLeaveNoTrust(t *testing.T) {
@@ -125,7 +123,7 @@ func TestMarkTravelsWithTheFolder(t *testing.T) {
 	if err := os.Rename(got.Path+".bak", got.Path); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(w.dir, lock.FileName)); err != nil {
+	if err := os.Remove(filepath.Join(w.dir, manifest.LockName)); err != nil {
 		t.Fatal(err)
 	}
 	if got := trusted(t, w.dir); len(got) > 0 {
@@ -147,7 +145,7 @@ func TestOlderPullsAreMarked(t *testing.T) {
 	w.push(w.folder("greeter", "0.1.0", "hello"), "greeter")
 	got, err := w.pull("greeter", unsigned)
 	if err == nil {
-		err = os.Remove(filepath.Join(got.Path, lock.MarkFile))
+		err = os.Remove(filepath.Join(got.Path, manifest.MarkFile))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +153,7 @@ func TestOlderPullsAreMarked(t *testing.T) {
 	if _, err := w.pull("nothing", unsigned); skill.CodeOf(err) != skill.NotFound {
 		t.Fatal(err)
 	}
-	if !lock.Marked(got.Path) {
+	if !manifest.Marked(got.Path) {
 		t.Error("it has no mark")
 	}
 }

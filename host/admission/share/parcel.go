@@ -20,9 +20,7 @@ import (
 	"oras.land/oras-go/v2/content/memory"
 
 	"openskill/host/admission"
-	"openskill/host/admission/share/lock"
-	"openskill/host/admission/share/policy"
-	"openskill/host/admission/share/signature"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -50,7 +48,7 @@ const maxManifest = 64 << 10
 type Parcel struct {
 	// Statement is what the artifact says that it is. Of one that was fetched it is
 	// true only after [Carrier.Unpack].
-	signature.Statement
+	Statement
 	Description string
 	Runner      skill.Kind
 	Signature   []byte   // the content of its file; nil: unsigned
@@ -169,7 +167,7 @@ func (c *Carrier) PackFiles(ctx context.Context, folder, staging string) (*Parce
 		return nil, err
 	}
 	d := &admitted.Skill.Descriptor
-	p.Statement = signature.Statement{ID: d.ID, Version: d.Version, Digest: admitted.Digest}
+	p.Statement = Statement{ID: d.ID, Version: d.Version, Digest: admitted.Digest}
 	p.Description, p.Runner = d.Description, d.Runner
 	if err := admission.Discard(admitted.Folder); err != nil {
 		return nil, fmt.Errorf("share.Pack: %w", err)
@@ -184,7 +182,7 @@ func (p *Parcel) leave(name string, folder bool) {
 	if folder {
 		name += "/"
 	}
-	if name == lock.MarkFile { // of this machine alone
+	if name == manifest.MarkFile { // of this machine alone
 		return
 	}
 	if len(p.LeftOut) < maxLeftOut {
@@ -211,7 +209,7 @@ func whole(folder string) (string, error) {
 // folder's digest is untouched.
 func SignatureFile(folder string) (string, error) {
 	abs, err := filepath.Abs(folder)
-	return abs + signature.Ext, err
+	return abs + SignatureExt, err
 }
 
 // ReadSignature reads the signature beside a folder; nil where there is none.
@@ -224,8 +222,8 @@ func ReadSignature(folder string) ([]byte, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
-	case err == nil && (!info.Mode().IsRegular() || info.Size() > signature.MaxFile):
-		err = fmt.Errorf("it is no file of at most %d bytes", signature.MaxFile)
+	case err == nil && (!info.Mode().IsRegular() || info.Size() > MaxSignature):
+		err = fmt.Errorf("it is no file of at most %d bytes", MaxSignature)
 	}
 	var b []byte
 	if err == nil {
@@ -239,15 +237,15 @@ func ReadSignature(folder string) ([]byte, error) {
 
 // Fits says whether the signature is one of these files: verified by a key where there are
 // some, and else by what it says of itself. A parcel without one is fine.
-func (p *Parcel) Fits(keys []signature.PublicKey) error {
+func (p *Parcel) Fits(keys []PublicKey) error {
 	if p.Signature == nil {
 		return nil
 	}
 	if len(keys) > 0 {
-		_, err := policy.OfKeys(keys, false).Decide(policy.Anywhere, p.Statement, p.Signature)
+		_, err := OfKeys(keys, false).Decide(Anywhere, p.Statement, p.Signature)
 		return err
 	}
-	s, err := signature.Parse(p.Signature)
+	s, err := ParseSignature(p.Signature)
 	if err != nil {
 		return err
 	}
@@ -342,7 +340,7 @@ func (c *Carrier) readManifest(b []byte) (*Parcel, error) {
 	for i, want := range []struct {
 		mediaType string
 		most      int64
-	}{{ArchiveType, c.o.MaxArchive}, {SignatureType, signature.MaxFile}}[:len(m.Layers)] {
+	}{{ArchiveType, c.o.MaxArchive}, {SignatureType, MaxSignature}}[:len(m.Layers)] {
 		l := &m.Layers[i]
 		switch {
 		case l.MediaType != want.mediaType:
@@ -355,7 +353,7 @@ func (c *Carrier) readManifest(b []byte) (*Parcel, error) {
 	}
 	a := m.Annotations
 	id, err := skill.ParseID(a[ocispec.AnnotationTitle])
-	s := signature.Statement{ID: id, Version: a[ocispec.AnnotationVersion], Digest: a[AnnotationDigest]}
+	s := Statement{ID: id, Version: a[ocispec.AnnotationVersion], Digest: a[AnnotationDigest]}
 	if err != nil || !Version(s.Version) || !sha256Digest.MatchString(s.Digest) {
 		return nil, malformed("the artifact does not say which skill it is: it needs the annotations %s, %s and %s", ocispec.AnnotationTitle, ocispec.AnnotationVersion, AnnotationDigest)
 	}

@@ -8,16 +8,14 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"openskill/host/admission/share/lock"
-	"openskill/host/admission/share/policy"
-	"openskill/host/admission/share/signature"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
 // PullOptions say what is accepted, and where it goes.
 type PullOptions struct {
 	Dir       string // the folder of skills; made where it is missing
-	Policy    *policy.Policy
+	Policy    *Policy
 	Downgrade bool // accept a version that is lower than the one that is there
 }
 
@@ -26,7 +24,7 @@ type Pulled struct {
 	ID      skill.ID
 	Path    string // of its folder
 	Changed bool   // it was not there before
-	lock.Entry
+	manifest.LockEntry
 }
 
 // Pull installs a skill out of a registry into the folder o.Dir, or refuses it and changes
@@ -76,9 +74,9 @@ func (c *Carrier) Restore(ctx context.Context, r *Remote, o PullOptions) ([]*Pul
 func (c *Carrier) restore(ctx context.Context, r *Remote, in *install, id skill.ID, o PullOptions) (*Pulled, error) {
 	e := in.lock.Skills[id]
 	if in.intact(id, e.Digest) {
-		return &Pulled{ID: id, Path: in.path(id), Entry: *e}, nil
+		return &Pulled{ID: id, Path: in.path(id), LockEntry: *e}, nil
 	}
-	if e.Reference == policy.Bundle {
+	if e.Reference == PlaceBundle {
 		return nil, &skill.Error{Op: "share.Restore", Code: skill.NotFound, Message: fmt.Sprintf("%s was imported from a bundle: import it again", id)}
 	}
 	ref, err := ParseReference(e.Reference)
@@ -104,16 +102,16 @@ func (c *Carrier) restore(ctx context.Context, r *Remote, in *install, id skill.
 }
 
 // lockedPolicy accepts what was accepted when the entry was written.
-func lockedPolicy(id skill.ID, e *lock.Entry) (*policy.Policy, error) {
+func lockedPolicy(id skill.ID, e *manifest.LockEntry) (*Policy, error) {
 	if e.Key == "" {
-		return policy.OfKeys(nil, true), nil
+		return OfKeys(nil, true), nil
 	}
-	key, err := signature.ParsePublic(e.Key)
+	key, err := ParsePublic(e.Key)
 	if err != nil {
-		return nil, &skill.Error{Op: "share.Restore", Code: skill.SignatureInvalid, Message: fmt.Sprintf("%s: the key of %s is no public key", lock.FileName, id), Err: err}
+		return nil, &skill.Error{Op: "share.Restore", Code: skill.SignatureInvalid, Message: fmt.Sprintf("%s: the key of %s is no public key", manifest.LockName, id), Err: err}
 	}
-	return &policy.Policy{Publishers: []policy.Publisher{{
-		Name: e.Publisher, Keys: []signature.PublicKey{key}, Skills: []string{string(id)}, Trust: e.Trust,
+	return &Policy{Publishers: []Publisher{{
+		Name: e.Publisher, Keys: []PublicKey{key}, Skills: []string{string(id)}, Trust: e.Trust,
 	}}}, nil
 }
 
@@ -133,13 +131,13 @@ func (c *Carrier) prepare(ctx context.Context, src *source, desc ocispec.Descrip
 		return nil, "", err
 	}
 	if o.Policy == nil {
-		o.Policy = &policy.Policy{} // which accepts nothing
+		o.Policy = &Policy{} // which accepts nothing
 	}
 	by, err := o.Policy.Decide(src.place, p.Statement, p.Signature)
 	if err != nil {
 		return nil, "", err
 	}
-	entry := &lock.Entry{
+	entry := &manifest.LockEntry{
 		Version: p.Version, Digest: p.Digest, Reference: src.name, Manifest: p.Manifest(),
 		Publisher: by.Publisher, Key: by.Key, Trust: by.Trust,
 	}
@@ -164,21 +162,21 @@ func (c *Carrier) prepare(ctx context.Context, src *source, desc ocispec.Descrip
 
 // Packed is what Verify found about a folder.
 type Packed struct {
-	signature.Statement
-	policy.Decision
+	Statement
+	Decision
 	LeftOut []string // what of the folder is not covered, because it does not travel
 	Signed  bool
 }
 
 // Verify says who signed the files that a folder has now. The error is an *skill.Error.
-func (c *Carrier) Verify(ctx context.Context, folder, staging string, p *policy.Policy) (*Packed, error) {
+func (c *Carrier) Verify(ctx context.Context, folder, staging string, p *Policy) (*Packed, error) {
 	parcel, err := c.Pack(ctx, folder, staging)
 	if err != nil {
 		return nil, err
 	}
-	from := policy.Anywhere
+	from := Anywhere
 	if dir, err := whole(folder); err == nil {
-		if f, err := lock.Read(filepath.Dir(dir)); err == nil {
+		if f, err := manifest.ReadLock(filepath.Dir(dir)); err == nil {
 			if e := f.Skills[parcel.ID]; e != nil && filepath.Base(dir) == string(parcel.ID) && e.Digest == parcel.Digest {
 				from = place(e.Reference)
 			}
@@ -196,5 +194,5 @@ func place(reference string) string {
 	if ref, err := ParseReference(reference); err == nil {
 		return ref.Place()
 	}
-	return policy.Bundle
+	return PlaceBundle
 }

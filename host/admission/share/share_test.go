@@ -14,9 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/admission"
-	"openskill/host/admission/share/lock"
-	"openskill/host/admission/share/policy"
-	"openskill/host/admission/share/signature"
 	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
@@ -41,7 +38,7 @@ func TestShareRoundTrip(t *testing.T) {
 	if err := os.CopyFS(copied, os.DirFS(folder)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(folder+signature.Ext, copied+signature.Ext); err != nil {
+	if err := os.Rename(folder+SignatureExt, copied+SignatureExt); err != nil {
 		t.Fatal(err)
 	}
 	if again := w.push(copied, "acme/greeter"); again.Changed || again.Manifest != first.Manifest {
@@ -59,11 +56,11 @@ func TestShareRoundTrip(t *testing.T) {
 	if err != nil || is != want || got.Digest != want || got.Key != k.Public().String() || got.Trust != skill.Community || !got.Changed {
 		t.Errorf("%s, %v, %+v; want %s", is, err, got, want)
 	}
-	f, err := lock.Read(w.dir)
+	f, err := manifest.ReadLock(w.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[skill.ID]*lock.Entry{"greeter": {
+	if diff := cmp.Diff(map[skill.ID]*manifest.LockEntry{"greeter": {
 		Version: "0.1.0", Digest: want, Reference: first.Reference, Manifest: first.Manifest, Key: k.Public().String(),
 	}}, f.Skills); diff != "" {
 		t.Error(diff)
@@ -128,7 +125,7 @@ func TestSharePackRefuses(t *testing.T) {
 		wantCode(t, folder, err, code, "")
 	}
 	folder := w.folder("d", "0.1.0", "x")
-	if err := os.Mkdir(folder+signature.Ext, 0o700); err != nil {
+	if err := os.Mkdir(folder+SignatureExt, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	_, err := w.carrier.Pack(t.Context(), folder, t.TempDir())
@@ -150,7 +147,7 @@ func TestSharePushConflicts(t *testing.T) {
 	if done := w.push(first, "g"); !done.Changed {
 		t.Errorf("%+v", done)
 	}
-	if err := os.Remove(first + signature.Ext); err != nil {
+	if err := os.Remove(first + SignatureExt); err != nil {
 		t.Fatal(err)
 	}
 	_, err = w.carrier.Push(ctx, w.remote, w.ref("g"), w.pack(first), PushOptions{})
@@ -179,33 +176,33 @@ func TestShareRefusals(t *testing.T) {
 	w.sign(good, k)
 	w.push(plain, "plain")
 	w.push(good, "greeter")
-	pull := func(from string, p *policy.Policy) func() error {
+	pull := func(from string, p *Policy) func() error {
 		return func() error { _, err := w.pull(from, p); return err }
 	}
 	w.refused("nobody is accepted", skill.SignatureInvalid, "none of those", pull("greeter", nil))
 	w.refused("missing", skill.SignatureMissing, "not signed", pull("plain", by(k)))
 	w.refused("missing, no policy", skill.SignatureMissing, "not signed", pull("plain", nil))
 	w.refused("wrong key", skill.SignatureInvalid, "none of those", pull("greeter", by(key(t))))
-	one := func(of policy.Publisher) *policy.Policy {
-		of.Name, of.Keys = "acme", []signature.PublicKey{k.Public()}
-		return &policy.Policy{Publishers: []policy.Publisher{of}}
+	one := func(of Publisher) *Policy {
+		of.Name, of.Keys = "acme", []PublicKey{k.Public()}
+		return &Policy{Publishers: []Publisher{of}}
 	}
-	w.refused("another id", skill.PublisherDenied, "acme may not publish greeter", pull("greeter", one(policy.Publisher{Skills: []string{"acme-*"}})))
-	w.refused("from elsewhere", skill.PublisherDenied, "not accepted from", pull("greeter", one(policy.Publisher{Skills: []string{"*"}, Registries: []string{"registry.example.com/*"}})))
+	w.refused("another id", skill.PublisherDenied, "acme may not publish greeter", pull("greeter", one(Publisher{Skills: []string{"acme-*"}})))
+	w.refused("from elsewhere", skill.PublisherDenied, "not accepted from", pull("greeter", one(Publisher{Skills: []string{"*"}, Registries: []string{"registry.example.com/*"}})))
 	w.refused("not there", skill.NotFound, "", pull("nothing", by(k)))
 	w.refused("no such version", skill.NotFound, "", pull("greeter:9.9.9", by(k)))
 
 	// The signature of other files, which is what a registry can put there.
 	stolen := w.folder("greeter", "0.3.0", "evil")
-	text, err := os.ReadFile(good + signature.Ext)
+	text, err := os.ReadFile(good + SignatureExt)
 	if err == nil {
-		err = os.WriteFile(stolen+signature.Ext, text, 0o600)
+		err = os.WriteFile(stolen+SignatureExt, text, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantCode(t, "it is not pushed by accident", w.pack(stolen).Fits(nil), skill.SignatureInvalid, "sign it again")
-	wantCode(t, "nor with a key", w.pack(stolen).Fits([]signature.PublicKey{k.Public()}), skill.SignatureInvalid, "changed after")
+	wantCode(t, "nor with a key", w.pack(stolen).Fits([]PublicKey{k.Public()}), skill.SignatureInvalid, "changed after")
 	w.push(stolen, "stolen")
 	w.refused("another's signature", skill.SignatureInvalid, "changed after it was signed", pull("stolen", by(k)))
 
@@ -266,9 +263,9 @@ func TestSharePullConflicts(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.dir, "greeter")); err != nil {
 		t.Fatal(err)
 	}
-	write(t, w.dir, map[string]string{lock.FileName: "{"})
-	w.refused("a damaged lock file", skill.Conflict, lock.FileName, pull)
-	if err := os.Remove(filepath.Join(w.dir, lock.FileName)); err != nil {
+	write(t, w.dir, map[string]string{manifest.LockName: "{"})
+	w.refused("a damaged lock file", skill.Conflict, manifest.LockName, pull)
+	if err := os.Remove(filepath.Join(w.dir, manifest.LockName)); err != nil {
 		t.Fatal(err)
 	}
 	if err := pull(); err != nil {
@@ -309,19 +306,19 @@ func TestShareRestore(t *testing.T) {
 		w.push(newer, id)
 	}
 	want := tree(t, w.dir)
-	text, err := os.ReadFile(filepath.Join(w.dir, lock.FileName))
+	text, err := os.ReadFile(filepath.Join(w.dir, manifest.LockName))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.dir = t.TempDir()
-	write(t, w.dir, map[string]string{lock.FileName: string(text)})
+	write(t, w.dir, map[string]string{manifest.LockName: string(text)})
 	done, err := w.carrier.Restore(t.Context(), w.remote, PullOptions{Dir: w.dir})
 	if err != nil || len(done) != 2 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	got := tree(t, w.dir)
-	delete(want, lock.FileName) // its mode is that of the test's own
-	delete(got, lock.FileName)
+	delete(want, manifest.LockName) // its mode is that of the test's own
+	delete(got, manifest.LockName)
 	delete(want, ".")
 	delete(got, ".")
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -329,7 +326,7 @@ func TestShareRestore(t *testing.T) {
 	}
 	// A key that is another one now, or a policy that does not have it.
 	w.dir = t.TempDir()
-	write(t, w.dir, map[string]string{lock.FileName: string(bytes.ReplaceAll(text, []byte(k.Public().String()), []byte(key(t).Public().String())))})
+	write(t, w.dir, map[string]string{manifest.LockName: string(bytes.ReplaceAll(text, []byte(k.Public().String()), []byte(key(t).Public().String())))})
 	w.refused("another key", skill.SignatureInvalid, "none of those", func() error {
 		_, err := w.carrier.Restore(t.Context(), w.remote, PullOptions{Dir: w.dir})
 		return err
@@ -376,7 +373,7 @@ func TestShareAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	f, err := lock.Read(w.dir)
+	f, err := manifest.ReadLock(w.dir)
 	if err != nil || len(f.Skills) != len(ids) {
 		t.Fatalf("%v, %v", f, err)
 	}
@@ -411,8 +408,8 @@ func TestShareTrust(t *testing.T) {
 	})
 	w.sign(folder, k)
 	w.push(folder, "native")
-	trusted := &policy.Policy{Publishers: []policy.Publisher{{Name: "us", Keys: []signature.PublicKey{k.Public()}, Skills: []string{"*"}, Trust: skill.Trusted}}}
-	for what, p := range map[string]*policy.Policy{"community": by(k), "unsigned": unsigned} {
+	trusted := &Policy{Publishers: []Publisher{{Name: "us", Keys: []PublicKey{k.Public()}, Skills: []string{"*"}, Trust: skill.Trusted}}}
+	for what, p := range map[string]*Policy{"community": by(k), "unsigned": unsigned} {
 		w.refused(what, skill.InvalidManifest, "trusted skills only", func() error { _, err := w.pull("native", p); return err })
 	}
 	got, err := w.pull("native", trusted)

@@ -10,8 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-
-	"openskill/host/admission/share/lock"
 )
 
 // What a folder may hold to have a digest.
@@ -35,7 +33,7 @@ const digestLabel = "openskill folder 1\n"
 //	    SHA-256 of the file  32 bytes
 //
 // Every regular file counts, hidden ones too, but for the mark of origin that a pull puts
-// into the folder ([lock.Mark]); folders count only through their
+// into the folder ([Mark]); folders count only through their
 // files; modes and times do not count. A symbolic link or anything else that is
 // no regular file is refused, as are more than [MaxFiles] files or
 // [MaxFolderBytes] bytes.
@@ -58,7 +56,7 @@ func digestFolder(folder string, maxFiles int, maxBytes int64) (string, error) {
 			return fmt.Errorf("%s is a symbolic link; a skill's folder holds only files and folders", p)
 		case !d.Type().IsRegular():
 			return fmt.Errorf("%s is not a regular file", p)
-		case p == lock.MarkFile && marks(root):
+		case p == MarkFile && marks(root):
 			return nil
 		case len(paths) == maxFiles:
 			return fmt.Errorf("the folder holds more than %d files", maxFiles)
@@ -75,7 +73,7 @@ func digestFolder(folder string, maxFiles int, maxBytes int64) (string, error) {
 // DigestFiles is [Digest] of these files of a folder alone, for folders that hold
 // other things too. Paths are relative, with /; the list is put in order.
 func DigestFiles(root *os.Root, paths []string) (string, error) {
-	if i := slices.Index(paths, lock.MarkFile); i >= 0 && marks(root) {
+	if i := slices.Index(paths, MarkFile); i >= 0 && marks(root) {
 		paths = slices.Delete(slices.Clone(paths), i, i+1)
 	}
 	if len(paths) > MaxFiles {
@@ -86,8 +84,8 @@ func DigestFiles(root *os.Root, paths []string) (string, error) {
 
 // marks reports whether the file of the mark is just that.
 func marks(root *os.Root) bool {
-	b, err := readSmall(root, lock.MarkFile, int64(len(lock.Mark)))
-	return err == nil && string(b) == lock.Mark
+	b, err := readSmall(root, MarkFile, int64(len(Mark)))
+	return err == nil && string(b) == Mark
 }
 
 // digestOf hashes the named files of root by the scheme of [Digest].

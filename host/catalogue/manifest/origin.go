@@ -3,7 +3,6 @@ package manifest
 import (
 	"path/filepath"
 
-	"openskill/host/admission/share/lock"
 	"openskill/sdk/skill"
 )
 
@@ -12,7 +11,7 @@ import (
 // a record that was made before a folder is found with it. It is for one goroutine.
 //
 // A folder that was pulled, or lies in one, is a stranger's. Trusted are:
-//   - folders that the operator named, as they were then: [lock.Trust];
+//   - folders that the operator named, as they were then: [Trust];
 //   - pulled folders whose entry in the lock file says so, by the key that it was verified
 //     with, as long as they are as they were pulled;
 //   - other folders below the operator's roots, unless a mark of origin is in them or in a
@@ -20,7 +19,7 @@ import (
 //
 // A damaged lock file makes strangers' of all folders beside it and below them.
 type Origins struct {
-	named  *lock.Named
+	named  *Named
 	broken error
 	locks  map[string]locked
 	marks  map[string]bool
@@ -28,14 +27,14 @@ type Origins struct {
 }
 
 type locked struct {
-	file *lock.File
+	file *Lock
 	err  error
 }
 
 // NewOrigins begins a look. stateDir has what the operator trusts by name; "": nothing.
 func NewOrigins(stateDir string) *Origins {
 	o := &Origins{locks: map[string]locked{}, marks: map[string]bool{}, sums: map[string]string{}}
-	o.named, o.broken = lock.ReadNamed(stateDir)
+	o.named, o.broken = ReadNamed(stateDir)
 	return o
 }
 
@@ -44,7 +43,7 @@ func (o *Origins) Problems() []Problem {
 	if o.broken == nil {
 		return nil
 	}
-	return []Problem{{File: lock.NamedFile, Message: o.broken.Error() + "; until it is mended no skill is trusted by name"}}
+	return []Problem{{File: NamedFile, Message: o.broken.Error() + "; until it is mended no skill is trusted by name"}}
 }
 
 // Origin is whose a folder is.
@@ -103,7 +102,7 @@ func (o *Origins) IsSkill(folder string) bool {
 func (o *Origins) lock(dir string) locked {
 	is, known := o.locks[dir]
 	if !known {
-		is.file, is.err = lock.Read(dir)
+		is.file, is.err = ReadLock(dir)
 		o.locks[dir] = is
 	}
 	return is
@@ -112,7 +111,7 @@ func (o *Origins) lock(dir string) locked {
 func (o *Origins) marked(dir string) bool {
 	is, known := o.marks[dir]
 	if !known {
-		is = lock.Marked(dir)
+		is = Marked(dir)
 		o.marks[dir] = is
 	}
 	return is

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/admission/share/lock"
 	"openskill/sdk/skill"
 )
 
@@ -18,7 +17,7 @@ func TestPulledSkills(t *testing.T) {
 	dir := t.TempDir()
 	const native = "id: %s\nversion: 1.0.0\ndescription: d\ntype: cli\nruntime: python\nentry: a.py\n"
 	const script = "id: %s\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: javascript\nentry: a.mjs\n"
-	f := &lock.File{Lock: lock.Generation, Skills: map[skill.ID]*lock.Entry{}}
+	f := &Lock{Lock: LockGeneration, Skills: map[skill.ID]*LockEntry{}}
 	for _, s := range []struct {
 		id, manifest string
 		trust        skill.Trust // in the lock file
@@ -32,7 +31,7 @@ func TestPulledSkills(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.trust >= 0 {
-			f.Skills[skill.ID(s.id)] = &lock.Entry{Version: "1.0.0", Digest: digest, Reference: "r", Manifest: digest, Trust: s.trust, Key: map[skill.Trust]string{skill.Trusted: "RW"}[s.trust]}
+			f.Skills[skill.ID(s.id)] = &LockEntry{Version: "1.0.0", Digest: digest, Reference: "r", Manifest: digest, Trust: s.trust, Key: map[skill.Trust]string{skill.Trusted: "RW"}[s.trust]}
 		}
 	}
 	write(t, filepath.Join(dir, "edited", "more"), "")
@@ -40,7 +39,7 @@ func TestPulledSkills(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, lock.FileName), string(b))
+	write(t, filepath.Join(dir, LockName), string(b))
 	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1}
 	trusts := func(paths ...string) (string, string) {
 		o := Options{Defaults: one, Caps: one}
@@ -71,7 +70,7 @@ func TestPulledSkills(t *testing.T) {
 	if got, problems := trusts(filepath.Join(dir, "stranger"), filepath.Join(dir, "own")); got != "own trusted, stranger community" || problems != "" {
 		t.Errorf("named by themselves: %s\n%s", got, problems)
 	}
-	if err := os.WriteFile(filepath.Join(dir, lock.FileName), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, LockName), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got, problems := trusts(dir); got != "edited community, stranger community" || !strings.Contains(problems, "until it is mended") {
@@ -113,7 +112,7 @@ func scripted(t *testing.T, folder, id, version string) {
 
 func marked(t *testing.T, folder string) {
 	t.Helper()
-	write(t, filepath.Join(folder, lock.MarkFile), lock.Mark)
+	write(t, filepath.Join(folder, MarkFile), Mark)
 }
 
 // Of one id the operator's own skill is served, whatever is found first and wherever it is.
@@ -171,7 +170,7 @@ func TestPulledFoldersAreNoCodeOfTheOperators(t *testing.T) {
 	state := t.TempDir()
 	digest, err := Digest(native)
 	if err == nil {
-		err = lock.Trust(t.Context(), state, "stranger", digest)
+		err = Trust(t.Context(), state, "stranger", digest)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -199,30 +198,30 @@ func TestOriginsOfFoldersAbove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries := func(all map[skill.ID]*lock.Entry) {
+	entries := func(all map[skill.ID]*LockEntry) {
 		if all == nil {
-			all = map[skill.ID]*lock.Entry{}
+			all = map[skill.ID]*LockEntry{}
 		}
-		b, err := (&lock.File{Lock: lock.Generation, Skills: all}).Encode()
+		b, err := (&Lock{Lock: LockGeneration, Skills: all}).Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(dir, lock.FileName), string(b))
+		write(t, filepath.Join(dir, LockName), string(b))
 	}
-	entry := func(digest, key string, trust skill.Trust) *lock.Entry {
-		return &lock.Entry{Version: "1.0.0", Digest: digest, Reference: "r", Manifest: digest, Key: key, Trust: trust}
+	entry := func(digest, key string, trust skill.Trust) *LockEntry {
+		return &LockEntry{Version: "1.0.0", Digest: digest, Reference: "r", Manifest: digest, Key: key, Trust: trust}
 	}
 	other := "sha256:" + strings.Repeat("0", 64)
 	for what, c := range map[string]struct {
-		all  map[skill.ID]*lock.Entry
+		all  map[skill.ID]*LockEntry
 		want string
 	}{
 		"no entry":                {nil, "deep 1.0.0 trusted"},
-		"one without a folder":    {map[skill.ID]*lock.Entry{"gone": entry(other, "", skill.Community)}, "deep 1.0.0 trusted"},
-		"a stranger":              {map[skill.ID]*lock.Entry{"top": entry(digest, "RW", skill.Community)}, "deep 1.0.0 community"},
-		"vouched for":             {map[skill.ID]*lock.Entry{"top": entry(digest, "RW", skill.Trusted)}, "deep 1.0.0 trusted"},
-		"trusted without a key":   {map[skill.ID]*lock.Entry{"top": entry(digest, "", skill.Trusted)}, "deep 1.0.0 community"},
-		"vouched for other files": {map[skill.ID]*lock.Entry{"top": entry(other, "RW", skill.Trusted)}, ""},
+		"one without a folder":    {map[skill.ID]*LockEntry{"gone": entry(other, "", skill.Community)}, "deep 1.0.0 trusted"},
+		"a stranger":              {map[skill.ID]*LockEntry{"top": entry(digest, "RW", skill.Community)}, "deep 1.0.0 community"},
+		"vouched for":             {map[skill.ID]*LockEntry{"top": entry(digest, "RW", skill.Trusted)}, "deep 1.0.0 trusted"},
+		"trusted without a key":   {map[skill.ID]*LockEntry{"top": entry(digest, "", skill.Trusted)}, "deep 1.0.0 community"},
+		"vouched for other files": {map[skill.ID]*LockEntry{"top": entry(other, "RW", skill.Trusted)}, ""},
 	} {
 		entries(c.all)
 		if got, problems := trusting(t, Options{}, filepath.Join(top, "in", "deep")); got != c.want {
@@ -234,10 +233,10 @@ func TestOriginsOfFoldersAbove(t *testing.T) {
 	if got, _ := trusting(t, Options{}, filepath.Join(top, "in")); got != "deep 1.0.0 community" {
 		t.Errorf("below a mark: %s", got)
 	}
-	if err := os.Remove(filepath.Join(top, lock.MarkFile)); err != nil {
+	if err := os.Remove(filepath.Join(top, MarkFile)); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, lock.FileName), "{")
+	write(t, filepath.Join(dir, LockName), "{")
 	if got, _ := trusting(t, Options{}, filepath.Join(top, "in")); got != "deep 1.0.0 community" {
 		t.Errorf("below a damaged lock file: %s", got)
 	}
@@ -261,8 +260,8 @@ func TestDigestLeavesOutTheMarkAlone(t *testing.T) {
 	if digest() != want {
 		t.Error("the mark counts")
 	}
-	for what, text := range map[string]string{"more": lock.Mark + "x", "less": lock.Mark[1:], "nothing": ""} {
-		write(t, filepath.Join(dir, lock.MarkFile), text)
+	for what, text := range map[string]string{"more": Mark + "x", "less": Mark[1:], "nothing": ""} {
+		write(t, filepath.Join(dir, MarkFile), text)
 		if digest() == want {
 			t.Errorf("a file in place of the mark that has %s does not count", what)
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/admission/share/lock"
 	"openskill/sdk/skill"
 )
 
@@ -174,7 +173,7 @@ func TestDocLine(t *testing.T) {
 func TestPulledRootBringsNoManifests(t *testing.T) {
 	dir := seedFiles(t, map[string]string{
 		"skills/calculator.yaml": seedManifest, "skills/skills.yaml": "skills: [{name: sum, description: d, input_schema: {}, output_schema: {}}]\n",
-		"skills/" + lock.MarkFile: lock.Mark, "skills_cli/calculator.py": seedScript, "skills_cli/sum.py": seedScript,
+		"skills/" + MarkFile: Mark, "skills_cli/calculator.py": seedScript, "skills_cli/sum.py": seedScript,
 	})
 	r := openSeed(t, dir, skill.Trusted)
 	for _, id := range []skill.ID{"calculator", "sum"} {
@@ -253,7 +252,7 @@ func TestReadsConfiguredList(t *testing.T) {
 	if p := open(filepath.Join(dir, "none", "skills.yaml")).Problems(); len(p) != 1 || !strings.Contains(p[0].Message, "no list of skills") {
 		t.Errorf("%v", p)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "configs", lock.MarkFile), []byte(lock.Mark), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "configs", MarkFile), []byte(Mark), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := open(filepath.Join(dir, "configs", "skills.yaml")).Get("mean", ""); err != nil || s.Descriptor.Description == "d" {

@@ -19,7 +19,6 @@ import (
 	"openskill/host/dispatch/grants"
 	"openskill/host/records"
 	"openskill/host/records/replay"
-	"openskill/host/runner"
 	"openskill/plugins/all"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -152,7 +151,7 @@ func build(p plan) (*house, error) {
 			list[i] = p.runner(list[i])
 		}
 	}
-	set, err := runner.New(list...)
+	set, err := dispatch.NewSet(list...)
 	if err != nil {
 		return nil, err
 	}

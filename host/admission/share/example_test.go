@@ -1,27 +1,27 @@
-package signature_test
+package share_test
 
 import (
 	"fmt"
 	"log"
 	"strings"
 
-	"openskill/host/admission/share/signature"
+	"openskill/host/admission/share"
 	"openskill/sdk/skill"
 )
 
 // A signature is over id, version and digest: of another version it is none.
 func ExampleSign() {
-	key, err := signature.Generate()
+	key, err := share.GenerateKey()
 	if err != nil {
 		log.Fatal(err)
 	}
-	greeter := signature.Statement{ID: "greeter", Version: "0.1.0", Digest: "sha256:" + strings.Repeat("0", 64)}
-	file, err := signature.Sign(key, greeter)
+	greeter := share.Statement{ID: "greeter", Version: "0.1.0", Digest: "sha256:" + strings.Repeat("0", 64)}
+	file, err := share.Sign(key, greeter)
 	if err != nil {
 		log.Fatal(err)
 	}
 
-	s, err := signature.Parse(file)
+	s, err := share.ParseSignature(file)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package signature
+package share
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ func TestStatement(t *testing.T) {
 
 func generate(t *testing.T) PrivateKey {
 	t.Helper()
-	k, err := Generate()
+	k, err := GenerateKey()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func mustSign(t *testing.T, k PrivateKey, s Statement) *Signature {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := Parse(text)
+	read, err := ParseSignature(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestSignAndVerify(t *testing.T) {
 	for i := strings.IndexByte(string(text), '\n') + 1; i < len(text)-1; i++ {
 		changed := append([]byte(nil), text...)
 		changed[i] ^= 1
-		read, err := Parse(changed)
+		read, err := ParseSignature(changed)
 		if err == nil {
 			err = read.Verify(k.Public(), greeter)
 		}
@@ -145,7 +145,7 @@ func TestFormatsOfMinisign(t *testing.T) {
 		hashed.SignWithComments(same, "timestamp:1700000000\tfile:statement.txt\thashed", "signature from minisign secret key"),
 		[]byte(strings.ReplaceAll(string(minisign.Sign(same, greeter.Text())), "\n", "\r\n")),
 	} {
-		s, err := Parse(text)
+		s, err := ParseSignature(text)
 		if err == nil {
 			err = s.Verify(k.Public(), greeter)
 		}
@@ -159,7 +159,7 @@ func TestFormatsOfMinisign(t *testing.T) {
 	}
 	// A comment of ours that says something else is no mistake.
 	lying := minisign.SignWithComments(same, greeter.Text(), "openskill skill other 0.1.0 "+greeter.Digest, "x")
-	s, err := Parse(lying)
+	s, err := ParseSignature(lying)
 	if err != nil || skill.CodeOf(s.Verify(k.Public(), greeter)) != skill.SignatureInvalid {
 		t.Errorf("a lying comment: %v", err)
 	}
@@ -175,10 +175,10 @@ func TestParseRefuses(t *testing.T) {
 	spelt := line[:end] + letters[strings.IndexByte(letters, line[end])+1:][:1]
 	for name, text := range map[string]string{
 		"another spelling": strings.Replace(good, line, spelt, 1),
-		"nothing":          "", "text": "hello", "one line": strings.ReplaceAll(good, "\n", " "), "too long": good + strings.Repeat("\n", MaxFile),
+		"nothing":          "", "text": "hello", "one line": strings.ReplaceAll(good, "\n", " "), "too long": good + strings.Repeat("\n", MaxSignature),
 		"cut off": good[:len(good)/2], "zeros": strings.Repeat("\x00", 300), "five lines": good + "more\n",
 	} {
-		if _, err := Parse([]byte(text)); skill.CodeOf(err) != skill.SignatureInvalid {
+		if _, err := ParseSignature([]byte(text)); skill.CodeOf(err) != skill.SignatureInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -204,12 +204,12 @@ func TestKeys(t *testing.T) {
 	if got, err := ReadPrivate(private, never); err != nil || got.Public().String() != k.Public().String() {
 		t.Errorf("%v", err)
 	}
-	for _, text := range []string{"", "RW", "hello", string(private), k.Public().String()[1:], strings.Repeat("A", MaxFile+1)} {
+	for _, text := range []string{"", "RW", "hello", string(private), k.Public().String()[1:], strings.Repeat("A", MaxSignature+1)} {
 		if _, err := ParsePublic(text); err == nil {
 			t.Errorf("%.40q is a public key", text)
 		}
 	}
-	for _, text := range []string{"", "hello", string(file), string(private[:80]), strings.Repeat("A", MaxFile+1)} {
+	for _, text := range []string{"", "hello", string(file), string(private[:80]), strings.Repeat("A", MaxSignature+1)} {
 		if _, err := ReadPrivate([]byte(text), never); err == nil {
 			t.Errorf("%.40q is a private key", text)
 		}

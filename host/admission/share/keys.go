@@ -1,4 +1,4 @@
-package signature
+package share
 
 import (
 	"crypto/rand"
@@ -21,8 +21,8 @@ type PublicKey struct{ key minisign.PublicKey }
 // .pub file.
 func ParsePublic(text string) (PublicKey, error) {
 	var k PublicKey
-	if len(text) > MaxFile {
-		return k, fmt.Errorf("%w: it has more than %d bytes", errNoKey, MaxFile)
+	if len(text) > MaxSignature {
+		return k, fmt.Errorf("%w: it has more than %d bytes", errNoKey, MaxSignature)
 	}
 	if err := k.key.UnmarshalText([]byte(strings.TrimSpace(text))); err != nil {
 		return k, fmt.Errorf("%w: want the line of a .pub file that begins with RW", errNoKey)
@@ -46,7 +46,7 @@ func (k PublicKey) File() ([]byte, error) {
 type PrivateKey struct{ key minisign.PrivateKey }
 
 // Generate makes a pair of keys.
-func Generate() (PrivateKey, error) {
+func GenerateKey() (PrivateKey, error) {
 	_, key, err := minisign.GenerateKey(rand.Reader)
 	return PrivateKey{key}, err
 }
@@ -76,8 +76,8 @@ var ErrPassword = errors.New("the password does not open the key, or the key is 
 func ReadPrivate(file []byte, password func() (string, error)) (PrivateKey, error) {
 	text := []byte(strings.TrimSpace(string(file)))
 	var k PrivateKey
-	if len(file) > MaxFile {
-		return k, fmt.Errorf("%w: the file has more than %d bytes", errNoKey, MaxFile)
+	if len(file) > MaxSignature {
+		return k, fmt.Errorf("%w: the file has more than %d bytes", errNoKey, MaxSignature)
 	}
 	if !minisign.IsEncrypted(text) {
 		if err := k.key.UnmarshalText(text); err != nil {

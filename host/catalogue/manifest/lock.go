@@ -1,10 +1,11 @@
-// Package lock remembers what was pulled into a folder of skills, in the file
+// The lock remembers what was pulled into a folder of skills, in the file
 // openskill.lock: each skill's version and digest, where it came from and who signed it.
 //
 // By it the same skills can be had again somewhere else, an older version is known for
 // one, and a host knows that what was pulled is not the operator's own. So does it by the
 // mark in each pulled folder. What the operator trusts by name is in the state folder.
-package lock
+
+package manifest
 
 import (
 	"encoding/json"
@@ -21,25 +22,25 @@ import (
 )
 
 // FileName is the name of the file, beside the skills' folders.
-const FileName = "openskill.lock"
+const LockName = "openskill.lock"
 
 // What a file may hold.
 const (
-	maxFile   = 4 << 20 // bytes
+	maxLock   = 4 << 20 // bytes
 	maxSkills = 10_000
 )
 
 // Generation is that of the format.
-const Generation = 1
+const LockGeneration = 1
 
 // File is what the file says.
-type File struct {
-	Lock   int                 `json:"lock"`
-	Skills map[skill.ID]*Entry `json:"skills"`
+type Lock struct {
+	Lock   int                     `json:"lock"`
+	Skills map[skill.ID]*LockEntry `json:"skills"`
 }
 
 // Entry is one skill.
-type Entry struct {
+type LockEntry struct {
 	Version   string      `json:"version"`
 	Digest    string      `json:"digest"`    // of the skill's folder
 	Reference string      `json:"reference"` // host/repository:tag, or bundle
@@ -53,46 +54,46 @@ var digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // Read reads the file of a folder. Where there is none, nothing is locked. A damaged file
 // is an error, whose text is for the operator.
-func Read(folder string) (*File, error) {
-	b, info, err := readSmall(filepath.Join(folder, FileName), FileName)
+func ReadLock(folder string) (*Lock, error) {
+	b, info, err := readLockFile(filepath.Join(folder, LockName), LockName)
 	switch {
 	case err != nil:
 		return nil, err
 	case info == nil:
-		return &File{Lock: Generation, Skills: map[skill.ID]*Entry{}}, nil
+		return &Lock{Lock: LockGeneration, Skills: map[skill.ID]*LockEntry{}}, nil
 	}
-	return Parse(b)
+	return ParseLock(b)
 }
 
 // readSmall reads a regular file of at most maxFile bytes. info is nil where there is none.
-func readSmall(path, name string) (b []byte, info fs.FileInfo, err error) {
+func readLockFile(path, name string) (b []byte, info fs.FileInfo, err error) {
 	info, err = os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, nil
 	case err != nil:
-		return nil, nil, plain(err)
+		return nil, nil, named(err)
 	case !info.Mode().IsRegular():
 		return nil, nil, errors.New(name + " is not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, plain(err)
+		return nil, nil, named(err)
 	}
 	defer f.Close()
-	b, err = io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(b) > maxFile {
-		err = fmt.Errorf("%s has more than %d bytes", name, maxFile)
+	b, err = io.ReadAll(io.LimitReader(f, maxLock+1))
+	if err == nil && len(b) > maxLock {
+		err = fmt.Errorf("%s has more than %d bytes", name, maxLock)
 	}
-	return b, info, plain(err)
+	return b, info, named(err)
 }
 
 // Parse reads the content of a file.
-func Parse(b []byte) (*File, error) {
-	if len(b) > maxFile {
-		return nil, fmt.Errorf("%s has more than %d bytes", FileName, maxFile)
+func ParseLock(b []byte) (*Lock, error) {
+	if len(b) > maxLock {
+		return nil, fmt.Errorf("%s has more than %d bytes", LockName, maxLock)
 	}
-	f := &File{Skills: map[skill.ID]*Entry{}}
+	f := &Lock{Skills: map[skill.ID]*LockEntry{}}
 	err := object(b, map[string]func([]byte) error{
 		"lock": func(v []byte) error { return json.Unmarshal(v, &f.Lock) },
 		"skills": func(v []byte) error {
@@ -110,15 +111,15 @@ func Parse(b []byte) (*File, error) {
 	})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s cannot be read: %w", FileName, err)
-	case f.Lock != Generation:
-		return nil, fmt.Errorf("%s is of generation %d; this openskill knows %d", FileName, f.Lock, Generation)
+		return nil, fmt.Errorf("%s cannot be read: %w", LockName, err)
+	case f.Lock != LockGeneration:
+		return nil, fmt.Errorf("%s is of generation %d; this openskill knows %d", LockName, f.Lock, LockGeneration)
 	}
 	return f, nil
 }
 
-func entry(b []byte) (*Entry, error) {
-	e := &Entry{}
+func entry(b []byte) (*LockEntry, error) {
+	e := &LockEntry{}
 	fields := map[string]func([]byte) error{
 		"trust": func(v []byte) error {
 			if err := json.Unmarshal(v, &e.Trust); err != nil || e.Trust != skill.Community && e.Trust != skill.Trusted {
@@ -154,13 +155,13 @@ func object(b []byte, known map[string]func([]byte) error) error {
 }
 
 // Encode gives the file's content: the same for the same skills.
-func (f *File) Encode() ([]byte, error) {
+func (f *Lock) Encode() ([]byte, error) {
 	b, err := json.MarshalIndent(f, "", "  ")
 	return append(b, '\n'), err
 }
 
 // plain takes the path out of a file error.
-func plain(err error) error {
+func named(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return fmt.Errorf("%s: %w", filepath.Base(pe.Path), pe.Err)

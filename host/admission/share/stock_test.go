@@ -1,4 +1,4 @@
-package signature
+package share
 
 import (
 	"os"
@@ -25,7 +25,7 @@ func TestSignaturesOfStockMinisign(t *testing.T) {
 	other := greeter
 	other.Version = "0.2.0"
 	for _, name := range []string{"hashed.minisig", "legacy.minisig"} {
-		s, err := Parse(read(name))
+		s, err := ParseSignature(read(name))
 		if err == nil {
 			err = s.Verify(key, greeter)
 		}
@@ -83,7 +83,7 @@ func TestStockMinisign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Parse(b)
+	s, err := ParseSignature(b)
 	if err == nil {
 		err = s.Verify(k.Public(), greeter)
 	}

@@ -1,28 +1,27 @@
-package policy
+package share
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"openskill/host/admission/share/signature"
 	"openskill/sdk/skill"
 )
 
-var greeter = signature.Statement{ID: "greeter", Version: "0.1.0", Digest: "sha256:" + strings.Repeat("0f", 32)}
+var greeterSkill = Statement{ID: "greeter", Version: "0.1.0", Digest: "sha256:" + strings.Repeat("0f", 32)}
 
-func generate(t *testing.T) (signature.PrivateKey, string) {
+func newKeys(t *testing.T) (PrivateKey, string) {
 	t.Helper()
-	k, err := signature.Generate()
+	k, err := GenerateKey()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return k, k.Public().String()
 }
 
-func sign(t *testing.T, k signature.PrivateKey, s signature.Statement) []byte {
+func sign(t *testing.T, k PrivateKey, s Statement) []byte {
 	t.Helper()
-	b, err := signature.Sign(k, s)
+	b, err := Sign(k, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,10 +30,10 @@ func sign(t *testing.T, k signature.PrivateKey, s signature.Statement) []byte {
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	acme, acmeKey := generate(t)
-	other, otherKey := generate(t)
-	stranger, _ := generate(t)
-	p, problems := Parse(fmt.Appendf(nil, `
+	acme, acmeKey := newKeys(t)
+	other, otherKey := newKeys(t)
+	stranger, _ := newKeys(t)
+	p, problems := ParsePolicy(fmt.Appendf(nil, `
 publishers:
   - name: acme
     keys: [%q]
@@ -47,50 +46,50 @@ unsigned: refuse
 	if problems != nil {
 		t.Fatal(problems)
 	}
-	open, problems := Parse([]byte("unsigned: community\n"))
+	open, problems := ParsePolicy([]byte("unsigned: community\n"))
 	if problems != nil {
 		t.Fatal(problems)
 	}
-	closed, problems := Parse([]byte("publishers: []\n"))
+	closed, problems := ParsePolicy([]byte("publishers: []\n"))
 	if problems != nil {
 		t.Fatal(problems)
 	}
-	named := func(id string) signature.Statement {
-		return signature.Statement{ID: skill.ID(id), Version: "1.0.0", Digest: greeter.Digest}
+	named := func(id string) Statement {
+		return Statement{ID: skill.ID(id), Version: "1.0.0", Digest: greeterSkill.Digest}
 	}
 	const here, there = "localhost:5000/acme/greeter", "localhost:5001/acme/greeter"
 	for name, c := range map[string]struct {
 		policy *Policy
 		from   string
-		what   signature.Statement
+		what   Statement
 		sig    []byte
 		want   string // publisher and trust, or a code
 	}{
-		"good":                        {p, here, greeter, sign(t, acme, greeter), "acme community"},
+		"good":                        {p, here, greeterSkill, sign(t, acme, greeterSkill), "acme community"},
 		"good, by a star":             {p, here, named("acme-x"), sign(t, acme, named("acme-x")), "acme community"},
-		"good, trusted":               {p, there, greeter, sign(t, other, greeter), "other trusted"},
-		"files that are here":         {p, Anywhere, greeter, sign(t, acme, greeter), "acme community"},
+		"good, trusted":               {p, there, greeterSkill, sign(t, other, greeterSkill), "other trusted"},
+		"files that are here":         {p, Anywhere, greeterSkill, sign(t, acme, greeterSkill), "acme community"},
 		"the second of its entries":   {p, here, named("lost"), sign(t, acme, named("lost")), "nowhere community"},
-		"another registry":            {p, there, greeter, sign(t, acme, greeter), "PUBLISHER_DENIED"},
-		"another repository":          {p, "localhost:5000/acme2/greeter", greeter, sign(t, acme, greeter), "PUBLISHER_DENIED"},
-		"a bundle":                    {p, Bundle, greeter, sign(t, acme, greeter), "PUBLISHER_DENIED"},
+		"another registry":            {p, there, greeterSkill, sign(t, acme, greeterSkill), "PUBLISHER_DENIED"},
+		"another repository":          {p, "localhost:5000/acme2/greeterSkill", greeterSkill, sign(t, acme, greeterSkill), "PUBLISHER_DENIED"},
+		"a bundle":                    {p, PlaceBundle, greeterSkill, sign(t, acme, greeterSkill), "PUBLISHER_DENIED"},
 		"another id":                  {p, here, named("hello"), sign(t, acme, named("hello")), "PUBLISHER_DENIED"},
 		"an id that begins the same":  {p, here, named("greeter2"), sign(t, acme, named("greeter2")), "PUBLISHER_DENIED"},
-		"a stranger":                  {p, here, greeter, sign(t, stranger, greeter), "SIGNATURE_INVALID"},
-		"of another":                  {p, here, greeter, sign(t, acme, named("acme-x")), "SIGNATURE_INVALID"},
-		"another's, and denied":       {p, here, named("hello"), sign(t, acme, greeter), "SIGNATURE_INVALID"},
-		"damaged":                     {p, here, greeter, []byte("hello"), "SIGNATURE_INVALID"},
-		"empty":                       {p, here, greeter, []byte{}, "SIGNATURE_INVALID"},
-		"missing":                     {p, here, greeter, nil, "SIGNATURE_MISSING"},
-		"the zero value":              {&Policy{}, here, greeter, sign(t, acme, greeter), "SIGNATURE_INVALID"},
-		"the zero value, unsigned":    {&Policy{}, here, greeter, nil, "SIGNATURE_MISSING"},
-		"nobody":                      {closed, here, greeter, nil, "SIGNATURE_MISSING"},
-		"unsigned":                    {open, here, greeter, nil, " community"},
-		"unsigned, with a signature":  {open, here, greeter, sign(t, acme, greeter), " community"},
-		"unsigned, damaged":           {open, here, greeter, []byte("hello"), "SIGNATURE_INVALID"},
-		"a key by hand":               {OfKeys([]signature.PublicKey{acme.Public()}, false), there, named("x"), sign(t, acme, named("x")), " community"},
-		"a key by hand, a stranger":   {OfKeys([]signature.PublicKey{acme.Public()}, true), there, greeter, sign(t, stranger, greeter), "SIGNATURE_INVALID"},
-		"a key by hand, and unsigned": {OfKeys([]signature.PublicKey{acme.Public()}, true), there, greeter, nil, " community"},
+		"a stranger":                  {p, here, greeterSkill, sign(t, stranger, greeterSkill), "SIGNATURE_INVALID"},
+		"of another":                  {p, here, greeterSkill, sign(t, acme, named("acme-x")), "SIGNATURE_INVALID"},
+		"another's, and denied":       {p, here, named("hello"), sign(t, acme, greeterSkill), "SIGNATURE_INVALID"},
+		"damaged":                     {p, here, greeterSkill, []byte("hello"), "SIGNATURE_INVALID"},
+		"empty":                       {p, here, greeterSkill, []byte{}, "SIGNATURE_INVALID"},
+		"missing":                     {p, here, greeterSkill, nil, "SIGNATURE_MISSING"},
+		"the zero value":              {&Policy{}, here, greeterSkill, sign(t, acme, greeterSkill), "SIGNATURE_INVALID"},
+		"the zero value, unsigned":    {&Policy{}, here, greeterSkill, nil, "SIGNATURE_MISSING"},
+		"nobody":                      {closed, here, greeterSkill, nil, "SIGNATURE_MISSING"},
+		"unsigned":                    {open, here, greeterSkill, nil, " community"},
+		"unsigned, with a signature":  {open, here, greeterSkill, sign(t, acme, greeterSkill), " community"},
+		"unsigned, damaged":           {open, here, greeterSkill, []byte("hello"), "SIGNATURE_INVALID"},
+		"a key by hand":               {OfKeys([]PublicKey{acme.Public()}, false), there, named("x"), sign(t, acme, named("x")), " community"},
+		"a key by hand, a stranger":   {OfKeys([]PublicKey{acme.Public()}, true), there, greeterSkill, sign(t, stranger, greeterSkill), "SIGNATURE_INVALID"},
+		"a key by hand, and unsigned": {OfKeys([]PublicKey{acme.Public()}, true), there, greeterSkill, nil, " community"},
 	} {
 		d, err := c.policy.Decide(c.from, c.what, c.sig)
 		got := fmt.Sprintf("%s %s", d.Publisher, d.Trust)
@@ -109,7 +108,7 @@ unsigned: refuse
 // Half a policy is none, and each problem has its line.
 func TestParseProblems(t *testing.T) {
 	t.Parallel()
-	_, k := generate(t)
+	_, k := newKeys(t)
 	head := "publishers:\n  - name: a\n    keys: [" + k + "]\n    skills: [a]\n"
 	for src, want := range map[string]string{
 		"":                                      "0: the file is empty",
@@ -139,7 +138,7 @@ func TestParseProblems(t *testing.T) {
 		"publishers: [" + strings.Repeat("{},", 200) + "{}]":                                                "1: publishers must be a list of at most 200",
 		"publishers: [" + strings.Repeat("x", MaxFile) + "]":                                                "at most",
 	} {
-		p, problems := Parse([]byte(src))
+		p, problems := ParsePolicy([]byte(src))
 		found := false
 		for _, problem := range problems {
 			found = found || strings.Contains(problem.String(), want)

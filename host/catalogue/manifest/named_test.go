@@ -1,4 +1,4 @@
-package lock
+package manifest
 
 import (
 	"fmt"
@@ -11,21 +11,21 @@ import (
 	"openskill/sdk/skill"
 )
 
-func digestOf(n int) string { return fmt.Sprintf("sha256:%064x", n) }
+func digestNumber(n int) string { return fmt.Sprintf("sha256:%064x", n) }
 
 func TestTrustIsForOneDigestOfAName(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
 	for _, n := range []int{1, 2} {
-		if err := Trust(t.Context(), dir, "a", digestOf(n)); err != nil {
+		if err := Trust(t.Context(), dir, "a", digestNumber(n)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := Trust(t.Context(), dir, "b", digestOf(3)); err != nil {
+	if err := Trust(t.Context(), dir, "b", digestNumber(3)); err != nil {
 		t.Fatal(err)
 	}
 	n, err := ReadNamed(dir)
-	if err != nil || n.Has(digestOf(1)) || !n.Has(digestOf(2)) || !n.Has(digestOf(3)) || n.Has("") {
+	if err != nil || n.Has(digestNumber(1)) || !n.Has(digestNumber(2)) || !n.Has(digestNumber(3)) || n.Has("") {
 		t.Errorf("%+v, %v", n, err)
 	}
 	for i, want := range []bool{true, false} {
@@ -33,7 +33,7 @@ func TestTrustIsForOneDigestOfAName(t *testing.T) {
 			t.Errorf("untrust, time %d: %t, %v", i+1, was, err)
 		}
 	}
-	if n, err := ReadNamed(dir); err != nil || n.Has(digestOf(2)) || !n.Has(digestOf(3)) {
+	if n, err := ReadNamed(dir); err != nil || n.Has(digestNumber(2)) || !n.Has(digestNumber(3)) {
 		t.Errorf("%+v, %v", n, err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, NamedFile)); err != nil || info.Mode().Perm() != 0o600 {
@@ -45,13 +45,13 @@ func TestTrustIsForOneDigestOfAName(t *testing.T) {
 func TestTrustAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := Trust(t.Context(), dir, "gone", digestOf(99)); err != nil {
+	if err := Trust(t.Context(), dir, "gone", digestNumber(99)); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			if err := Trust(t.Context(), dir, skill.ID(fmt.Sprintf("s%d", i)), digestOf(i)); err != nil {
+			if err := Trust(t.Context(), dir, skill.ID(fmt.Sprintf("s%d", i)), digestNumber(i)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -63,11 +63,11 @@ func TestTrustAtOnce(t *testing.T) {
 	})
 	all.Wait()
 	n, err := ReadNamed(dir)
-	if err != nil || n.Has(digestOf(99)) {
+	if err != nil || n.Has(digestNumber(99)) {
 		t.Errorf("%+v, %v", n, err)
 	}
 	for i := range 8 {
-		if !n.Has(digestOf(i)) {
+		if !n.Has(digestNumber(i)) {
 			t.Errorf("s%d is lost", i)
 		}
 	}
@@ -87,7 +87,7 @@ func TestDamagedRecordsTrustNothing(t *testing.T) {
 		"a name of no text":   strings.Replace(good, `"a"`, `1`, 1),
 		"an unknown key":      strings.Replace(good, `"skills"`, `"skill"`, 1),
 		"the same twice":      strings.Replace(good, `{"s`, `{"`+zeros+`":"b","s`, 1),
-		"more than is read":   good + strings.Repeat(" ", maxFile),
+		"more than is read":   good + strings.Repeat(" ", maxLock),
 		"more than one value": good + good,
 	} {
 		dir := t.TempDir()
@@ -97,7 +97,7 @@ func TestDamagedRecordsTrustNothing(t *testing.T) {
 		if n, err := ReadNamed(dir); err == nil || n.Has(zeros) {
 			t.Errorf("%s: %+v, %v", what, n, err)
 		}
-		if err := Trust(t.Context(), dir, "b", digestOf(1)); err == nil {
+		if err := Trust(t.Context(), dir, "b", digestNumber(1)); err == nil {
 			t.Errorf("%s: it was written over", what)
 		}
 	}

@@ -1,4 +1,4 @@
-package lock
+package manifest
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func ReadNamed(stateDir string) (*Named, error) {
 	if stateDir == "" {
 		return &Named{}, nil
 	}
-	b, info, err := readSmall(filepath.Join(stateDir, NamedFile), NamedFile)
+	b, info, err := readLockFile(filepath.Join(stateDir, NamedFile), NamedFile)
 	switch {
 	case err != nil:
 		return &Named{}, err
@@ -62,8 +62,8 @@ func ReadNamed(stateDir string) (*Named, error) {
 	switch {
 	case err != nil:
 		return &Named{}, fmt.Errorf("%s cannot be read: %w", NamedFile, err)
-	case generation != Generation:
-		return &Named{}, fmt.Errorf("%s is of generation %d; this openskill knows %d", NamedFile, generation, Generation)
+	case generation != LockGeneration:
+		return &Named{}, fmt.Errorf("%s is of generation %d; this openskill knows %d", NamedFile, generation, LockGeneration)
 	}
 	return n, nil
 }
@@ -76,11 +76,11 @@ func (n *Named) Has(digest string) bool { return n.skills[digest] != "" }
 // for each other.
 func change(ctx context.Context, stateDir string, name skill.ID, digest string) (before []string, err error) {
 	if err := os.MkdirAll(stateDir, 0o700); err != nil {
-		return nil, plain(err)
+		return nil, named(err)
 	}
 	l := flock.New(filepath.Join(stateDir, NamedFile+".lock"))
 	if _, err := l.TryLockContext(ctx, 20*time.Millisecond); err != nil {
-		return nil, plain(err)
+		return nil, named(err)
 	}
 	defer l.Close()
 	now, err := ReadNamed(stateDir)
@@ -100,7 +100,7 @@ func change(ctx context.Context, stateDir string, name skill.ID, digest string) 
 		}
 		next[digest] = name
 	}
-	b, err := json.MarshalIndent(map[string]any{"trusted": Generation, "skills": next}, "", "  ")
+	b, err := json.MarshalIndent(map[string]any{"trusted": LockGeneration, "skills": next}, "", "  ")
 	if err != nil {
 		return nil, err
 	}
@@ -123,21 +123,21 @@ func Untrust(ctx context.Context, stateDir string, name skill.ID) (bool, error) 
 func replace(to string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".new-") // for its owner alone
 	if err != nil {
-		return plain(err)
+		return named(err)
 	}
 	_, err = f.Write(b)
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), to)
 	}
 	if err != nil {
-		return errors.Join(plain(err), os.Remove(f.Name()))
+		return errors.Join(named(err), os.Remove(f.Name()))
 	}
 	if runtime.GOOS == "windows" {
 		return nil
 	}
 	dir, err := os.Open(filepath.Dir(to))
 	if err != nil {
-		return plain(err)
+		return named(err)
 	}
 	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -1,11 +1,10 @@
-package policy
+package share
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"openskill/host/admission/share/signature"
 	"openskill/host/catalogue/manifest/safeyaml"
 	"openskill/sdk/skill"
 )
@@ -19,21 +18,21 @@ const (
 )
 
 // Problem is what is wrong with a policy, and its line; 0 is the whole file.
-type Problem struct {
+type PolicyProblem struct {
 	Line    int
 	Message string
 }
 
 // String gives the problem with its line.
-func (p Problem) String() string { return fmt.Sprintf("%d: %s", p.Line, p.Message) }
+func (p PolicyProblem) String() string { return fmt.Sprintf("%d: %s", p.Line, p.Message) }
 
 // Parse reads a policy. With problems there is none: half a policy would accept what
 // the whole one does not.
-func Parse(src []byte) (*Policy, []Problem) {
+func ParsePolicy(src []byte) (*Policy, []PolicyProblem) {
 	root, bad := safeyaml.Read(src)
 	r := &reader{}
 	for _, p := range bad {
-		r.problems = append(r.problems, Problem(p))
+		r.problems = append(r.problems, PolicyProblem(p))
 	}
 	p := &Policy{}
 	if len(bad) == 0 {
@@ -50,10 +49,10 @@ func Parse(src []byte) (*Policy, []Problem) {
 	return p, nil
 }
 
-type reader struct{ problems []Problem }
+type reader struct{ problems []PolicyProblem }
 
 func (r *reader) report(line int, format string, args ...any) {
-	r.problems = append(r.problems, Problem{line, fmt.Sprintf(format, args...)})
+	r.problems = append(r.problems, PolicyProblem{line, fmt.Sprintf(format, args...)})
 }
 
 // fields goes through a map whose keys are known.
@@ -112,7 +111,7 @@ func (r *reader) publisher(v safeyaml.Value) Publisher {
 		},
 		"keys": func(v safeyaml.Value) {
 			for _, item := range r.list(v, "keys") {
-				key, err := signature.ParsePublic(item.Text)
+				key, err := ParsePublic(item.Text)
 				if err != nil {
 					r.report(item.Line, "%s is no public key of minisign, which begins with RW", safeyaml.Quote(item.Text))
 					continue

@@ -1,4 +1,4 @@
-package lock
+package manifest
 
 import (
 	"os"
@@ -15,7 +15,7 @@ const zeros = "sha256:0000000000000000000000000000000000000000000000000000000000
 
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
-	f := &File{Lock: Generation, Skills: map[skill.ID]*Entry{
+	f := &Lock{Lock: LockGeneration, Skills: map[skill.ID]*LockEntry{
 		"b": {Version: "0.1.0", Digest: zeros, Reference: "localhost:5000/b:0.1.0", Manifest: zeros, Publisher: "acme", Key: "RW", Trust: skill.Trusted},
 		"a": {Version: "1.0.0", Digest: zeros, Reference: "bundle", Manifest: zeros},
 	}}
@@ -23,7 +23,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Parse(b)
+	got, err := ParseLock(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestRefuses(t *testing.T) {
 	with := func(old, next string) string {
 		return `{"lock":1,"skills":{"a":` + strings.ReplaceAll(entry, old, next) + `}}`
 	}
-	if _, err := Parse([]byte(with("", ""))); err != nil {
+	if _, err := ParseLock([]byte(with("", ""))); err != nil {
 		t.Fatal(err)
 	}
 	for src, want := range map[string]string{
@@ -60,9 +60,9 @@ func TestRefuses(t *testing.T) {
 		with(zeros, "sha256:0"):                      "two digests",
 		with(`"key"`, `"more"`):                      `"more" is not known`,
 		with(`"key":""`, `"key":1`):                  "cannot be read",
-		strings.Repeat(" ", maxFile+1):               "more than",
+		strings.Repeat(" ", maxLock+1):               "more than",
 	} {
-		if f, err := Parse([]byte(src)); err == nil || !strings.Contains(err.Error(), want) || f != nil {
+		if f, err := ParseLock([]byte(src)); err == nil || !strings.Contains(err.Error(), want) || f != nil {
 			t.Errorf("%.80q: %v, want %q", src, err, want)
 		}
 	}
@@ -71,17 +71,17 @@ func TestRefuses(t *testing.T) {
 func TestRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if f, err := Read(dir); err != nil || len(f.Skills) != 0 {
+	if f, err := ReadLock(dir); err != nil || len(f.Skills) != 0 {
 		t.Errorf("where there is none: %v, %v", f, err)
 	}
 	good := filepath.Join(dir, "elsewhere")
 	if err := os.WriteFile(good, []byte(`{"lock":1,"skills":{}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(good, filepath.Join(dir, FileName)); err != nil {
+	if err := os.Symlink(good, filepath.Join(dir, LockName)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(dir); err == nil || strings.Contains(err.Error(), dir) {
+	if _, err := ReadLock(dir); err == nil || strings.Contains(err.Error(), dir) {
 		t.Errorf("a link: %v", err)
 	}
 }

@@ -1,10 +1,11 @@
-// Package signature says who vouches for a skill: a minisign signature over a statement
+// A signature says who vouches for a skill: a minisign signature over a statement
 // of four lines, which names the skill, its version and the digest of its files.
 //
 // The statement is made anew by whoever verifies, out of what is really there; nothing
 // in a signature's file is believed before that. The files have the formats of minisign
 // (jedisct1.github.io/minisign): stock tools read and write them too.
-package signature
+
+package share
 
 import (
 	"bytes"
@@ -18,10 +19,10 @@ import (
 )
 
 // Ext is what the file of a signature has behind the name of the skill's folder.
-const Ext = ".minisig"
+const SignatureExt = ".minisig"
 
 // MaxFile is the length in bytes of the longest file of a signature or of a key.
-const MaxFile = 4 << 10
+const MaxSignature = 4 << 10
 
 // Statement is what is signed.
 type Statement struct {
@@ -59,15 +60,15 @@ type Signature struct {
 
 // Parse reads the content of a signature's file. The error is an *skill.Error,
 // SIGNATURE_INVALID.
-func Parse(text []byte) (*Signature, error) {
-	if len(text) > MaxFile {
-		return nil, invalid(fmt.Sprintf("the signature has more than %d bytes", MaxFile), nil)
+func ParseSignature(text []byte) (*Signature, error) {
+	if len(text) > MaxSignature {
+		return nil, invalidSignature(fmt.Sprintf("the signature has more than %d bytes", MaxSignature), nil)
 	}
 	s := &Signature{text: bytes.Clone(text)}
 	err := s.read.UnmarshalText(s.text)
 	// One signature has one spelling: base64 leaves bits over that mean nothing.
 	if err != nil || strings.TrimRight(strings.ReplaceAll(string(text), "\r", ""), "\n") != strings.TrimRight(s.read.String(), "\n") {
-		return nil, invalid("the signature is not one that minisign writes: four lines, two comments and two texts in base64", err)
+		return nil, invalidSignature("the signature is not one that minisign writes: four lines, two comments and two texts in base64", err)
 	}
 	return s, nil
 }
@@ -85,12 +86,12 @@ func (s *Signature) Text() []byte { return bytes.Clone(s.text) }
 // SIGNATURE_INVALID.
 func (s *Signature) Verify(key PublicKey, want Statement) error {
 	if !minisign.Verify(key.key, want.Text(), s.text) {
-		return invalid(fmt.Sprintf("the signature by key %s is not one of %s %s with the digest %s: the skill was changed after it was signed, or the signature is of another one",
+		return invalidSignature(fmt.Sprintf("the signature by key %s is not one of %s %s with the digest %s: the skill was changed after it was signed, or the signature is of another one",
 			s.KeyID(), want.ID, want.Version, want.Digest), nil)
 	}
 	// Stock tools write a comment of their own; one of ours must say the same as the rest.
 	if c := s.read.TrustedComment; strings.HasPrefix(c, commentPrefix) && c != want.comment() {
-		return invalid("the signature's comment names another skill than the one that is signed", nil)
+		return invalidSignature("the signature's comment names another skill than the one that is signed", nil)
 	}
 	return nil
 }
@@ -103,11 +104,11 @@ func (s *Signature) Fits(want Statement) error {
 	case c == want.comment():
 		return nil
 	case strings.HasPrefix(c, commentPrefix):
-		return invalid(fmt.Sprintf("the signature is one of %q, and the skill is %s %s with the digest %s: sign it again", strings.TrimPrefix(c, commentPrefix), want.ID, want.Version, want.Digest), nil)
+		return invalidSignature(fmt.Sprintf("the signature is one of %q, and the skill is %s %s with the digest %s: sign it again", strings.TrimPrefix(c, commentPrefix), want.ID, want.Version, want.Digest), nil)
 	}
-	return invalid("the signature does not say what it is of, as that of another tool does not: name the public key with --key", nil)
+	return invalidSignature("the signature does not say what it is of, as that of another tool does not: name the public key with --key", nil)
 }
 
-func invalid(message string, err error) error {
+func invalidSignature(message string, err error) error {
 	return &skill.Error{Op: "signature.Verify", Code: skill.SignatureInvalid, Message: skill.CleanText(message, skill.MaxMessage), Err: err}
 }

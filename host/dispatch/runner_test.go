@@ -1,4 +1,4 @@
-package runner
+package dispatch
 
 import (
 	"errors"
@@ -7,13 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/runner/fakerunner"
+	"openskill/host/dispatch/dispatchtest"
 	"openskill/sdk/skill"
 )
 
 func newSet(t *testing.T, runners ...skill.Runner) *Set {
 	t.Helper()
-	s, err := New(runners...)
+	s, err := NewSet(runners...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,9 +51,9 @@ func TestChoose(t *testing.T) {
 		"a foreign error stays inside":   {trust: skill.Trusted, primary: wasm, wasmErr: errors.New("open /srv/x"), code: skill.ToolInvocationError, message: "wasm:wasi is not ready"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runners := []skill.Runner{&fakerunner.Runner{Is: skill.CLIPython, NotReady: c.cliErr}}
+			runners := []skill.Runner{&dispatchtest.Runner{Is: skill.CLIPython, NotReady: c.cliErr}}
 			if !c.noWasm {
-				runners = append(runners, &fakerunner.Runner{Is: skill.WasmWASI, NotReady: c.wasmErr})
+				runners = append(runners, &dispatchtest.Runner{Is: skill.WasmWASI, NotReady: c.wasmErr})
 			}
 			r, target, err := newSet(t, runners...).Choose(c.trust, "/f", nil, c.primary, c.fallback)
 			if got := skill.CodeOf(err); got != c.code {
@@ -74,7 +74,7 @@ func TestChoose(t *testing.T) {
 }
 
 // picky is ready for nothing but numpy.
-type picky struct{ fakerunner.Runner }
+type picky struct{ dispatchtest.Runner }
 
 func (p *picky) ReadyWith(_, _ string, requires []string) error {
 	if len(requires) == 1 && requires[0] == "numpy" {
@@ -85,7 +85,7 @@ func (p *picky) ReadyWith(_, _ string, requires []string) error {
 
 // What a skill requires decides whether its runner is ready.
 func TestChooseByWhatIsRequired(t *testing.T) {
-	set := newSet(t, &picky{fakerunner.Runner{Is: skill.WasmPython}}, &fakerunner.Runner{Is: skill.CLIPython})
+	set := newSet(t, &picky{dispatchtest.Runner{Is: skill.WasmPython}}, &dispatchtest.Runner{Is: skill.CLIPython})
 	first, second := skill.Target{Kind: skill.WasmPython}, skill.Target{Kind: skill.CLIPython}
 	for _, c := range []struct {
 		requires []string
@@ -101,7 +101,7 @@ func TestChooseByWhatIsRequired(t *testing.T) {
 }
 
 func TestSet(t *testing.T) {
-	a, b := &fakerunner.Runner{Is: "b:b"}, &fakerunner.Runner{Is: "a:a"}
+	a, b := &dispatchtest.Runner{Is: "b:b"}, &dispatchtest.Runner{Is: "a:a"}
 	s := newSet(t, a, b)
 	if diff := cmp.Diff([]skill.Kind{"a:a", "b:b"}, s.Kinds()); diff != "" {
 		t.Error(diff)
@@ -114,10 +114,10 @@ func TestSet(t *testing.T) {
 	if a.Closed() != 1 || b.Closed() != 1 {
 		t.Errorf("closed %d and %d times", a.Closed(), b.Closed())
 	}
-	if _, err := New(a, &fakerunner.Runner{Is: "b:b"}); err == nil {
+	if _, err := NewSet(a, &dispatchtest.Runner{Is: "b:b"}); err == nil {
 		t.Error("two runners of one kind are accepted")
 	}
-	if _, err := New(nil); err == nil {
+	if _, err := NewSet(nil); err == nil {
 		t.Error("a nil runner is accepted")
 	}
 	if _, err := newSet(t).Get("x:y"); !strings.Contains(err.Error(), "available: none") {
@@ -134,9 +134,9 @@ func (compilingError) NotCompiled() string { return "" }
 
 // A runtime that is being compiled is waited for where nothing else can answer.
 func TestChooseWaitsForCompilers(t *testing.T) {
-	sandbox := &fakerunner.Runner{Is: skill.WasmPython, NotReady: compilingError{}}
-	native := &fakerunner.Runner{Is: skill.CLIPython}
-	s, err := New(sandbox, native)
+	sandbox := &dispatchtest.Runner{Is: skill.WasmPython, NotReady: compilingError{}}
+	native := &dispatchtest.Runner{Is: skill.CLIPython}
+	s, err := NewSet(sandbox, native)
 	if err != nil {
 		t.Fatal(err)
 	}

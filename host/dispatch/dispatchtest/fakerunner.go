@@ -1,6 +1,6 @@
-// Package fakerunner is a runner for tests: it executes nothing and answers as it
+// Package dispatchtest is a runner for tests: it executes nothing and answers as it
 // is told.
-package fakerunner
+package dispatchtest
 
 import (
 	"context"

@@ -1,15 +1,15 @@
-// Package policy decides whose skills are accepted: which publishers there are, by which
+// A policy decides whose skills are accepted: which publishers there are, by which
 // keys they sign, which skills they may publish and from where.
 //
 // The zero Policy accepts nothing. A signature is looked at before anything of the
 // skill is unpacked; what was signed is compared with what was unpacked by whoever asks.
-package policy
+
+package share
 
 import (
 	"fmt"
 	"strings"
 
-	"openskill/host/admission/share/signature"
 	"openskill/sdk/skill"
 )
 
@@ -17,7 +17,7 @@ import (
 const (
 	// Bundle is the place of what is imported from a file. A publisher with registries is
 	// accepted from there only if this word is among them.
-	Bundle = "bundle"
+	PlaceBundle = "bundle"
 	// Anywhere is not held against a publisher's registries: the files are here already,
 	// and the question is who signed them.
 	Anywhere = ""
@@ -32,7 +32,7 @@ type Policy struct {
 // Publisher is one who signs.
 type Publisher struct {
 	Name       string
-	Keys       []signature.PublicKey
+	Keys       []PublicKey
 	Skills     []string    // ids, with * for any text
 	Registries []string    // host/repository, with * for any text; nil: from anywhere
 	Trust      skill.Trust // Community or Trusted
@@ -40,7 +40,7 @@ type Publisher struct {
 
 // OfKeys is the policy of somebody who names keys by hand: their skills are accepted,
 // whatever they are called, as community.
-func OfKeys(keys []signature.PublicKey, unsigned bool) *Policy {
+func OfKeys(keys []PublicKey, unsigned bool) *Policy {
 	p := &Policy{Unsigned: unsigned}
 	if len(keys) > 0 {
 		p.Publishers = []Publisher{{Keys: keys, Skills: []string{"*"}}}
@@ -51,21 +51,21 @@ func OfKeys(keys []signature.PublicKey, unsigned bool) *Policy {
 // Decision is why a skill is accepted, and as what.
 type Decision struct {
 	Publisher string // "" where the policy gives no name
-	Key       string // the public key, as signature.PublicKey.String gives it; "" for an unsigned skill
+	Key       string // the public key, as share.PublicKey.String gives it; "" for an unsigned skill
 	Trust     skill.Trust
 }
 
 // Decide says whether a skill from a place is accepted. sig is the content of its
 // signature's file, nil where there is none. The error is an *skill.Error:
 // SIGNATURE_MISSING, SIGNATURE_INVALID or PUBLISHER_DENIED.
-func (p *Policy) Decide(from string, s signature.Statement, sig []byte) (Decision, error) {
+func (p *Policy) Decide(from string, s Statement, sig []byte) (Decision, error) {
 	if sig == nil && !p.Unsigned {
 		return Decision{}, refuse(skill.SignatureMissing, "%s %s is not signed, and unsigned skills are not accepted here", s.ID, s.Version)
 	}
 	if sig == nil {
 		return Decision{Trust: skill.Community}, nil
 	}
-	read, err := signature.Parse(sig)
+	read, err := ParseSignature(sig)
 	switch {
 	case err != nil:
 		return Decision{}, err
@@ -101,7 +101,7 @@ func (p *Policy) Decide(from string, s signature.Statement, sig []byte) (Decisio
 }
 
 // denies says why a publisher may not publish a skill, "" if it may.
-func (of *Publisher) denies(from string, s signature.Statement) string {
+func (of *Publisher) denies(from string, s Statement) string {
 	name := "the publisher " + safe(of.Name)
 	if of.Name == "" {
 		name = "the key"

@@ -1,8 +1,4 @@
-// Package runner answers one question: which runner executes a skill.
-//
-// The set of runners is a value, built by an explicit call with everything that
-// may execute code on this host; nothing adds itself.
-package runner
+package dispatch
 
 import (
 	"errors"
@@ -14,7 +10,7 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Set holds runners by kind. It does not change after New and is safe for
+// Set holds runners by kind. It does not change after NewSet and is safe for
 // concurrent use.
 type Set struct {
 	byKind map[skill.Kind]skill.Runner
@@ -23,17 +19,17 @@ type Set struct {
 	closed error
 }
 
-// New makes a set that owns the runners; two of one kind are refused, and then
+// NewSet makes a set that owns the runners; two of one kind are refused, and then
 // nothing is owned.
-func New(runners ...skill.Runner) (*Set, error) {
+func NewSet(runners ...skill.Runner) (*Set, error) {
 	s := &Set{byKind: make(map[skill.Kind]skill.Runner, len(runners))}
 	for _, r := range runners {
 		if r == nil {
-			return nil, errors.New("runner.New: a runner is nil")
+			return nil, errors.New("dispatch.NewSet: a runner is nil")
 		}
 		k := r.Kind()
 		if _, twice := s.byKind[k]; twice {
-			return nil, fmt.Errorf("runner.New: two runners for %s", k)
+			return nil, fmt.Errorf("dispatch.NewSet: two runners for %s", k)
 		}
 		s.byKind[k] = r
 		s.kinds = append(s.kinds, k)
