@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/metrics"
+	"openskill/host/observe/metrics"
 	"openskill/sdk/skill"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/internal/gate"
-	"openskill/host/tracing"
+	"openskill/host/observe/tracing"
 	"openskill/sdk/skill"
 )
 

@@ -3,7 +3,7 @@ package api
 import (
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/tracing"
+	"openskill/host/observe/tracing"
 	"openskill/sdk/skill"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"openskill/host/agent/llm"
 	"openskill/host/app/config"
-	"openskill/host/tracing"
-	"openskill/host/tracing/otlp"
+	"openskill/host/observe/tracing"
+	"openskill/host/observe/tracing/otlp"
 	"openskill/sdk/skill"
 )
 

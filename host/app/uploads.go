@@ -26,7 +26,7 @@ import (
 	"openskill/host/dispatch"
 	"openskill/host/dispatch/grants"
 	"openskill/host/internal/cache"
-	"openskill/host/metrics"
+	"openskill/host/observe/metrics"
 	"openskill/host/records"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"openskill/host/tracing"
+	"openskill/host/observe/tracing"
 	"openskill/sdk/skill"
 )
 

@@ -37,7 +37,7 @@ import (
 	"openskill/host/internal/gate"
 	"openskill/host/records"
 	"openskill/host/records/replay"
-	"openskill/host/tracing"
+	"openskill/host/observe/tracing"
 	"openskill/sdk/skill"
 )
 

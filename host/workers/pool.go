@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"openskill/host/internal/gate"
-	"openskill/host/tracing"
+	"openskill/host/observe/tracing"
 	"openskill/sdk/skill"
 )
 

@@ -18,7 +18,7 @@ import (
 
 	"openskill/host/agent/llm"
 	"openskill/host/dispatch"
-	"openskill/host/metrics"
+	"openskill/host/observe/metrics"
 	"openskill/host/records"
 	"openskill/sdk/skill"
 )

@@ -3,7 +3,7 @@ package metrics_test
 import (
 	"testing"
 
-	"openskill/host/metrics"
+	"openskill/host/observe/metrics"
 )
 
 // BenchmarkCall is what metrics cost a call, beside the work of the call itself: some

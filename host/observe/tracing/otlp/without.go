@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 
-	"openskill/host/tracing"
+	"openskill/host/observe/tracing"
 )
 
 // New says that this build has no exporter.
