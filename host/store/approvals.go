@@ -82,7 +82,7 @@ func (s approvalStore) Change(ctx context.Context, tenant string, f func(tx appr
 	const topic = "approvals"
 	return s.db.inTopic(ctx, topic, tenant, func() error {
 		return s.db.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
-			if _, err := s.db.raise(ctx, tx, topic); err != nil {
+			if _, err := s.db.Raise(ctx, tx.Tx, topic); err != nil {
 				return err
 			}
 			return f(approvalTx{ctx, s, tx})

@@ -31,7 +31,7 @@ func (a *auditStore) Append(ctx context.Context, entries []*records.Entry) error
 	slices.Sort(tenants) // the order in which all hosts lock them
 	tenants = slices.Compact(tenants)
 	once := func() error {
-		return a.append(ctx, tenants, ids, entries[0].Wait, func(k *known) (*batch, error) { return link(entries, k, a.db.most.records.Bytes) })
+		return a.append(ctx, tenants, ids, entries[0].Wait, func(k *known) (*batch, error) { return link(entries, k, a.db.most[AuditRecords].Bytes) })
 	}
 	return again(ctx, func() error {
 		err := once()

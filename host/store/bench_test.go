@@ -190,11 +190,11 @@ func fill(b *testing.B, d *store.DB) {
 			` + times + `, CASE WHEN n % 10 = 9 THEN 't' || (n / 10 % 100) ELSE 'big' END, CASE WHEN n % 10 = 0 THEN 'shared' ELSE 'trace-' || n END,
 			'0.1.0', 'sha256:' || n, 'wasm:wasi', CASE WHEN n % 100 = 3 THEN 'TIMEOUT' ELSE '' END, 'b' || n, 'c' || n, ` + times + ` FROM g`
 	began := time.Now()
-	if err := d.Write(b.Context(), statement); err != nil {
+	if err := d.Run(b.Context(), statement); err != nil {
 		b.Fatal(err)
 	}
 	if d.Kind() == store.Postgres { // as autovacuum does within a minute
-		if err := d.Write(b.Context(), "ANALYZE"); err != nil {
+		if err := d.Run(b.Context(), "ANALYZE"); err != nil {
 			b.Fatal(err)
 		}
 	}

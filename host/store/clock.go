@@ -3,18 +3,32 @@ package store
 import (
 	"context"
 	"time"
-
-	"github.com/uptrace/bun"
 )
 
-// clock is the time of the database: that which all hosts have in common. A file of SQLite is
+// Now is the time of the database: that which all hosts have in common. A file of SQLite is
 // on their one machine, and its time is that machine's.
-func (d *DB) clock(ctx context.Context, on bun.IDB) (now stamp, err error) {
-	q := "SELECT CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
-	if d.postgres() {
-		q = "SELECT clock_timestamp()"
+func (d *DB) Now(ctx context.Context, on Querier) (time.Time, error) {
+	if !d.Postgres() {
+		return time.Now().UTC(), ctx.Err()
 	}
-	return now, on.QueryRowContext(ctx, q).Scan(&now)
+	var now Time
+	err := on.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&now)
+	return now.Time, err
+}
+
+// Unwatched is the context of statements within a transaction. SQLite's driver watches a
+// context that can end by a goroutine for each statement. None of them waits, as the
+// transaction has the lock: that the whole ends with the context is enough.
+func (d *DB) Unwatched(ctx context.Context) context.Context {
+	if d.Postgres() {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
+}
+
+func (d *DB) clock(ctx context.Context, on Querier) (stamp, error) {
+	now, err := d.Now(ctx, on)
+	return stamp{now}, err
 }
 
 // Skew measures how far the clock of this machine is ahead of that of a database server, to
@@ -31,10 +45,10 @@ func Skew(ctx context.Context, o Options) (ahead time.Duration, err error) {
 	}
 	defer d.Close()
 	before := time.Now()
-	there, err := d.clock(ctx, d.read)
+	there, err := d.Now(ctx, d.Read)
 	if err != nil {
 		return 0, opening(err)
 	}
 	half := time.Since(before) / 2
-	return before.Add(half).Sub(there.Time), nil
+	return before.Add(half).Sub(there), nil
 }

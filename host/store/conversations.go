@@ -166,8 +166,8 @@ func (s conversationStore) Append(ctx context.Context, c *conversations.Conversa
 // fit drops the tenant's conversations that changed longest ago, but not this one, until
 // it is within its quota.
 func (s conversationStore) fit(ctx context.Context, c *conversations.Conversation) error {
-	return s.db.fit(ctx, c.Owner.Tenant, conversationsKind, s.db.most.conversations,
-		"DELETE FROM conversations WHERE id IN (SELECT id FROM conversations WHERE tenant = ? AND id <> ? ORDER BY updated_at LIMIT ?)", lower(c.ID))
+	return s.db.Fit(ctx, c.Owner.Tenant, Conversations,
+		"DELETE FROM conversations WHERE id IN (SELECT id FROM conversations WHERE tenant = $1 AND id <> $2 ORDER BY updated_at LIMIT $3)", lower(c.ID))
 }
 
 // round is what Append writes.
@@ -227,7 +227,7 @@ func (r *round) within(ctx context.Context, tx bun.Tx) error {
 			return err
 		}
 	}
-	var bytes, most int64 = 0, r.db.most.conversations.Bytes
+	var bytes, most int64 = 0, r.db.most[Conversations].Bytes
 	if err := r.bytes.row(ctx, tx, id).Scan(&bytes); err != nil || bytes <= most {
 		return err
 	}

@@ -4,39 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect"
 	"github.com/uptrace/bun/schema"
-
-	"openskill/host/internal/gate"
 )
-
-// postgres reports whether the database is PostgreSQL.
-func (d *DB) postgres() bool { return d.kind == Postgres }
-
-// forUpdate ends a SELECT whose rows the transaction goes on to change.
-func (d *DB) forUpdate() string {
-	if d.postgres() {
-		return " FOR UPDATE"
-	}
-	return ""
-}
-
-// unlocked ends a SELECT of rows for which the transaction does not wait.
-func (d *DB) unlocked() string {
-	if d.postgres() {
-		return " FOR UPDATE SKIP LOCKED"
-	}
-	return ""
-}
 
 // marked is a statement with question marks as the driver takes it: for values that are
 // too large for bun, which would write them into its text.
@@ -71,8 +47,8 @@ func (d *DB) query(ctx context.Context, text string) (query, error) {
 		return query{text, stmt}, nil
 	}
 	var stmt *sql.Stmt
-	err := again(ctx, func() (err error) {
-		stmt, err = d.write.DB.PrepareContext(ctx, text)
+	err := Retry(ctx, func() (err error) {
+		stmt, err = d.Write.PrepareContext(ctx, text)
 		return err
 	})
 	if err != nil {
@@ -98,13 +74,6 @@ func (q query) row(ctx context.Context, tx bun.Tx, args ...any) *sql.Row {
 	return tx.Tx.QueryRowContext(ctx, q.text, args...)
 }
 
-// Bounds on how long a transaction is tried again that the database could not do now.
-const (
-	retryFor   = 5 * time.Second
-	firstPause = 2 * time.Millisecond
-	mostPause  = 100 * time.Millisecond
-)
-
 // inTx runs fn in a transaction that writes, and again where it lost to another one or
 // the database was locked, for as long as ctx allows and [retryFor] at most. fn must
 // change nothing but by tx, and give the database's errors as they are.
@@ -113,96 +82,7 @@ func (d *DB) inTx(ctx context.Context, fn func(ctx context.Context, tx bun.Tx) e
 }
 
 func (d *DB) inTxOn(ctx context.Context, pool *bun.DB, fn func(ctx context.Context, tx bun.Tx) error) error {
-	return again(ctx, func() error { return pool.RunInTx(ctx, nil, fn) })
-}
-
-// inTurn calls do when few others do something of this kind: what there is much of, and
-// may wait. A pool gives its connections in no order, and records and quotas, which calls
-// wait for, would stand among all of it. On SQLite one at a time is in turn, on PostgreSQL
-// as many as half the pool has connections; tenants that wait take turns.
-func (d *DB) inTurn(ctx context.Context, tenant string, do func() error) error {
-	return passing(ctx, d.turns, tenant, "too much of this tenant waits to be stored", do)
-}
-
-// inTopic calls do when no other change of a topic is under way on this host. Each would
-// hold a connection while it waits for the row of the topic, and of all of them the
-// database lets one go on; here tenants that wait take turns.
-func (d *DB) inTopic(ctx context.Context, topic, tenant string, do func() error) error {
-	return passing(ctx, d.changes, tenant, "too many changes of this tenant wait for their turn", do, gate.Part{Key: topic, Places: 1})
-}
-
-func passing(ctx context.Context, through *gate.Gate, tenant, full string, do func() error, parts ...gate.Part) error {
-	leave, err := through.Enter(ctx, tenant, parts...)
-	switch {
-	case ctx.Err() != nil && err != nil:
-		return ctx.Err()
-	case err != nil:
-		return gate.Refusal(err, "store.wait", full)
-	}
-	defer leave()
-	return do()
-}
-
-// again calls do until it did what it does, or says that waiting does not help.
-func again(ctx context.Context, do func() error) error {
-	end := time.Now().Add(retryFor)
-	pause := firstPause
-	var before error
-	for {
-		err := do()
-		switch ReasonOf(err) {
-		case Locked, Raced:
-			before = err
-		case Ended:
-			return errors.Join(before, err) // it is told what was waited for
-		default:
-			return err
-		}
-		if time.Now().After(end) {
-			return err
-		}
-		wait := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // so that two do not meet again
-		select {
-		case <-ctx.Done():
-			wait.Stop()
-			return err
-		case <-wait.C:
-		}
-		pause = min(2*pause, mostPause)
-	}
-}
-
-// mostFreed is how many bytes are removed in one transaction, where they are counted.
-// SQLite goes through every page of what it removes, and has one connection that writes:
-// records, which calls wait for, would wait for all of it.
-const mostFreed = 16 << 20
-
-// portions cuts a list into parts of no more than [mostFreed] bytes together, or of one
-// item.
-func portions[T any](list []T, size func(T) int64) (parts [][]T) {
-	for len(list) > 0 {
-		n, sum := 1, size(list[0])
-		for n < len(list) && sum+size(list[n]) <= mostFreed {
-			sum += size(list[n])
-			n++
-		}
-		parts, list = append(parts, list[:n]), list[n:]
-	}
-	return parts
-}
-
-// exec runs one statement that changes something, and says how many rows it changed.
-func (d *DB) exec(ctx context.Context, statement string, args ...any) (n int, err error) {
-	err = again(ctx, func() error {
-		res, err := d.write.ExecContext(ctx, statement, args...)
-		if err != nil {
-			return err
-		}
-		changed, err := res.RowsAffected()
-		n = int(changed)
-		return err
-	})
-	return n, err
+	return Retry(ctx, func() error { return pool.RunInTx(ctx, nil, fn) })
 }
 
 // stamp is a time in a column: TIMESTAMPTZ, or INTEGER microseconds since 1970. The zero
@@ -258,13 +138,35 @@ func (s stamp) of(kind Kind) driver.Value {
 	return s.Time
 }
 
-// plain is text that both databases hold: NUL and what is not UTF-8 become U+FFFD.
-func plain(s string) string {
-	if strings.IndexByte(s, 0) >= 0 {
-		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
-	}
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "\uFFFD")
-	}
-	return s
+// What files that are about to move call by their old names.
+func (d *DB) postgres() bool    { return d.Postgres() }
+func (d *DB) forUpdate() string { return d.ForUpdate() }
+func (d *DB) unlocked() string  { return d.SkipLocked() }
+func (d *DB) inTurn(ctx context.Context, tenant string, do func() error) error {
+	return d.InTurn(ctx, tenant, do)
 }
+
+func (d *DB) inTopic(ctx context.Context, topic, tenant string, do func() error) error {
+	return d.InTopic(ctx, topic, tenant, do)
+}
+
+func again(ctx context.Context, do func() error) error { return Retry(ctx, do) }
+
+const mostFreed = MostFreed
+
+func portions[T any](list []T, size func(T) int64) [][]T { return Portions(list, size) }
+
+func (d *DB) exec(ctx context.Context, statement string, args ...any) (n int, err error) {
+	err = again(ctx, func() error {
+		res, err := d.write.ExecContext(ctx, statement, args...)
+		if err != nil {
+			return err
+		}
+		changed, err := res.RowsAffected()
+		n = int(changed)
+		return err
+	})
+	return n, err
+}
+
+func plain(s string) string { return Plain(s) }

@@ -87,11 +87,11 @@ func TestSQLiteFull(t *testing.T) {
 	d, _ := sqliteOf(t)
 	works(t, d)
 	for range 2 {
-		if err := d.Write(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // of what it has
+		if err := d.Run(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // of what it has
 			t.Fatal(err)
 		}
 		cannot(t, d, store.Full)
-		if err := d.Write(t.Context(), "PRAGMA max_page_count = 1000000"); err != nil {
+		if err := d.Run(t.Context(), "PRAGMA max_page_count = 1000000"); err != nil {
 			t.Fatal(err)
 		}
 		works(t, d)
@@ -101,11 +101,11 @@ func TestSQLiteFull(t *testing.T) {
 func TestSQLiteReadOnly(t *testing.T) {
 	d, _ := sqliteOf(t)
 	works(t, d)
-	if err := d.Write(t.Context(), "PRAGMA query_only = 1"); err != nil {
+	if err := d.Run(t.Context(), "PRAGMA query_only = 1"); err != nil {
 		t.Fatal(err)
 	}
 	cannot(t, d, store.ReadOnly)
-	if err := d.Write(t.Context(), "PRAGMA query_only = 0"); err != nil {
+	if err := d.Run(t.Context(), "PRAGMA query_only = 0"); err != nil {
 		t.Fatal(err)
 	}
 	works(t, d)
@@ -152,7 +152,7 @@ func TestSQLiteGoneWithinATransaction(t *testing.T) {
 func TestSQLiteReplaced(t *testing.T) {
 	d, file := sqliteOf(t)
 	works(t, d)
-	if err := d.Write(t.Context(), "VACUUM INTO '"+file+".copy'"); err != nil {
+	if err := d.Run(t.Context(), "VACUUM INTO '"+file+".copy'"); err != nil {
 		t.Fatal(err)
 	}
 	works(t, d)

@@ -8,10 +8,10 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Write runs a statement as it is, without a bound on its time, which tests set up their
+// Run runs a statement as it is, without a bound on its time, which tests set up their
 // data with.
-func (d *DB) Write(ctx context.Context, statement string) error {
-	c, err := d.write.DB.Conn(ctx)
+func (d *DB) Run(ctx context.Context, statement string) error {
+	c, err := d.Write.Conn(ctx)
 	if err != nil {
 		return err
 	}
@@ -36,13 +36,13 @@ func (d *DB) Within(ctx context.Context, do func() error) error {
 }
 
 // Waiting is how often somebody had to wait for a connection that writes.
-func (d *DB) Waiting() int64 { return d.write.DB.Stats().WaitCount }
+func (d *DB) Waiting() int64 { return d.Write.Stats().WaitCount }
 
 // HoldReaders takes all connections that lists of callers read by, and gives them back.
 func (d *DB) HoldReaders(ctx context.Context) (release func(), err error) {
 	var held []*sql.Conn
-	for range d.read.DB.Stats().MaxOpenConnections {
-		c, err := d.read.DB.Conn(ctx)
+	for range d.Read.Stats().MaxOpenConnections {
+		c, err := d.Read.Conn(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"time"
@@ -15,13 +16,26 @@ import (
 // channel is what PostgreSQL tells listeners on; the payload is a topic.
 const channel = "openskill_changes"
 
-// changing runs fn in a transaction that changes something of a topic. Transactions of
-// one topic come one after the other, in the order of the revisions that fn is given, and
+// Change runs fn in a transaction that changes something of a topic for a tenant. Transactions
+// of one topic come one after the other, in the order of the revisions that fn is given, and
 // whoever watches learns of it when it is committed. An error of fn undoes all.
+func (d *DB) Change(ctx context.Context, topic, tenant string, fn func(tx *sql.Tx, revision uint64) error) error {
+	return d.InTopic(ctx, topic, tenant, func() error {
+		return d.InTx(ctx, func(tx *sql.Tx) error {
+			revision, err := d.Raise(ctx, tx, topic)
+			if err != nil {
+				return err
+			}
+			return fn(tx, revision)
+		})
+	})
+}
+
+// changing is Change for bun, of files that are about to move.
 func (d *DB) changing(ctx context.Context, topic string, fn func(ctx context.Context, tx bun.Tx, revision uint64) error) error {
 	return d.inTopic(ctx, topic, "", func() error {
 		return d.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
-			revision, err := d.raise(ctx, tx, topic)
+			revision, err := d.Raise(ctx, tx.Tx, topic)
 			if err != nil {
 				return err
 			}
@@ -30,19 +44,19 @@ func (d *DB) changing(ctx context.Context, topic string, fn func(ctx context.Con
 	})
 }
 
-// raise takes the next revision of a topic, and holds it until the transaction ends. It
+// Raise takes the next revision of a topic, and holds it until the transaction ends. It
 // is not only greater than the last one, but not before the clock's microseconds: a
 // server that comes back without its last transactions, as a replica may, must not give
 // a revision again that hosts have seen already.
-func (d *DB) raise(ctx context.Context, tx bun.Tx, topic string) (uint64, error) {
+func (d *DB) Raise(ctx context.Context, tx *sql.Tx, topic string) (uint64, error) {
 	var revision int64
 	clock := time.Now().UnixMicro()
-	err := tx.NewRaw("UPDATE revisions SET revision = CASE WHEN revision < ? THEN ? ELSE revision + 1 END WHERE topic = ? RETURNING revision", clock, clock, topic).Scan(ctx, &revision)
+	err := tx.QueryRowContext(ctx, "UPDATE revisions SET revision = CASE WHEN revision < $1 THEN $1 ELSE revision + 1 END WHERE topic = $2 RETURNING revision", clock, topic).Scan(&revision)
 	if err != nil {
 		return 0, err
 	}
-	if d.postgres() {
-		if _, err := tx.NewRaw("SELECT pg_notify(?, ?)", channel, topic).Exec(ctx); err != nil {
+	if d.Postgres() {
+		if _, err := tx.ExecContext(ctx, "SELECT pg_notify($1, $2)", channel, topic); err != nil {
 			return 0, err
 		}
 	}
@@ -71,7 +85,7 @@ func (d *DB) Watch(ctx context.Context, changed func(ctx context.Context, topic 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if d.postgres() {
+		if d.Postgres() {
 			d.listen(ctx, wake)
 		}
 	}()
@@ -100,25 +114,26 @@ func (d *DB) Watch(ctx context.Context, changed func(ctx context.Context, topic 
 
 // look reads the revisions and tells of those that were not seen.
 func (d *DB) look(ctx context.Context, seen map[string]int64, changed func(ctx context.Context, topic string) error) error {
-	var rows []struct {
-		Topic    string
-		Revision int64
+	type row struct {
+		topic    string
+		revision int64
 	}
 	bounded, stop := context.WithTimeout(ctx, looking)
-	err := d.urgent.NewRaw("SELECT topic, revision FROM revisions ORDER BY topic").Scan(bounded, &rows)
+	rows, err := All(bounded, d.Urgent, func(rows *sql.Rows) (r row, err error) { return r, rows.Scan(&r.topic, &r.revision) },
+		"SELECT topic, revision FROM revisions ORDER BY topic")
 	stop()
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
-		if last, known := seen[r.Topic]; known && last == r.Revision {
+		if last, known := seen[r.topic]; known && last == r.revision {
 			continue
 		}
-		if failed := changed(ctx, r.Topic); failed != nil {
+		if failed := changed(ctx, r.topic); failed != nil {
 			err = errors.Join(err, failed)
 			continue
 		}
-		seen[r.Topic] = r.Revision
+		seen[r.topic] = r.revision
 	}
 	return err
 }

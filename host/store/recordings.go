@@ -45,8 +45,8 @@ func (s recordingStore) Keep(ctx context.Context, r *replay.Row) error {
 		if err != nil {
 			return err
 		}
-		return s.db.fit(ctx, r.Tenant, recordingsKind, s.db.most.recordings,
-			"DELETE FROM recordings WHERE execution_id IN (SELECT execution_id FROM recordings WHERE tenant = ? AND execution_id <> ? ORDER BY created_at LIMIT ?)", r.ExecutionID)
+		return s.db.Fit(ctx, r.Tenant, Recordings,
+			"DELETE FROM recordings WHERE execution_id IN (SELECT execution_id FROM recordings WHERE tenant = $1 AND execution_id <> $2 ORDER BY created_at LIMIT $3)", r.ExecutionID)
 	})
 }
 

@@ -54,8 +54,8 @@ func (s sessionStore) Begin(ctx context.Context, one *conversations.Session) err
 		if err != nil {
 			return err
 		}
-		return s.db.fit(ctx, row.Tenant, tasksKind, s.db.most.tasks,
-			"DELETE FROM agent_sessions WHERE id IN (SELECT id FROM agent_sessions WHERE tenant = ? AND id <> ? ORDER BY created_at LIMIT ?)", row.ID)
+		return s.db.Fit(ctx, row.Tenant, Tasks,
+			"DELETE FROM agent_sessions WHERE id IN (SELECT id FROM agent_sessions WHERE tenant = $1 AND id <> $2 ORDER BY created_at LIMIT $3)", row.ID)
 	})
 }
 

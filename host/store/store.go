@@ -57,20 +57,25 @@ const (
 // DB is an open database, whose schema is that of this program. It is safe for concurrent
 // use, and several processes may have the same one open.
 type DB struct {
-	kind  Kind
-	log   *slog.Logger
-	url   string  // of PostgreSQL, for the connection that listens; it may hold a password
-	write *bun.DB // SQLite: one connection
-	read  *bun.DB // SQLite: cannot write; PostgreSQL: the same as write
-	// records is write, but on PostgreSQL a pool of its own: what records and counts of calls
+	kind Kind
+	log  *slog.Logger
+	url  string // of PostgreSQL, for the connection that listens; it may hold a password
+
+	// Write and Read are the same pool on PostgreSQL. On SQLite Write is one connection, and
+	// Read are several that cannot write.
+	Write, Read *sql.DB
+	// Records is Write, but on PostgreSQL a pool of its own: what records and counts of calls
 	// need must not be held by what may wait.
-	records *bun.DB
-	// urgent is read, with connections of its own: every request waits for a look at its key, and
+	Records *sql.DB
+	// Urgent is Read, with connections of its own: every request waits for a look at its key, and
 	// lists of callers are not to hold that up.
-	urgent  *bun.DB
-	turns   *gate.Gate // see inTurn
-	changes *gate.Gate // see inTopic
-	most    quotas
+	Urgent *sql.DB
+
+	write, read     *bun.DB // of files that are about to move
+	records, urgent *bun.DB
+	turns           *gate.Gate // see inTurn
+	changes         *gate.Gate // see inTopic
+	most            map[string]Quota
 
 	preparing sync.Mutex // guards prepared
 	prepared  map[string]*sql.Stmt
@@ -88,7 +93,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	where.most = quotas{recordings: o.Recordings, conversations: o.Conversations, records: o.Records}
+	where.most = o.quotas()
 	// Who turns a new file of SQLite to its log has it for himself, and others are told that
 	// it is locked without a wait.
 	var d *DB
@@ -133,7 +138,7 @@ func (d *DB) Kind() Kind { return d.kind }
 // place is what a URL says.
 type place struct {
 	kind Kind
-	most quotas
+	most map[string]Quota
 	log  *slog.Logger
 	file sqlite.Options   // of SQLite
 	net  postgres.Options // of PostgreSQL
@@ -187,7 +192,7 @@ func (o Options) there(p *place) (*place, error) {
 
 // connect opens the database as it is.
 func (p *place) connect(ctx context.Context) (*DB, error) {
-	d := &DB{kind: p.kind, log: p.log, most: p.most.withDefaults(), changes: gate.New(gate.Options{Places: 4, Queue: 256}), prepared: map[string]*sql.Stmt{}}
+	d := &DB{kind: p.kind, log: p.log, most: p.most, changes: gate.New(gate.Options{Places: 4, Queue: 256}), prepared: map[string]*sql.Stmt{}}
 	together := 1 // on SQLite one transaction writes
 	switch p.kind {
 	case Postgres:
@@ -210,9 +215,10 @@ func (p *place) connect(ctx context.Context) (*DB, error) {
 		}
 		d.url = p.net.URL
 		together = max(others.Conns/2, 1)
+		d.Write, d.Read, d.Records, d.Urgent = db, db, records, urgent
+		d.close = func() error { return errors.Join(db.Close(), records.Close(), urgent.Close()) }
 		d.write, d.records = bun.NewDB(db, pgdialect.New()), bun.NewDB(records, pgdialect.New())
-		d.urgent = bun.NewDB(urgent, pgdialect.New())
-		d.read, d.close = d.write, func() error { return errors.Join(db.Close(), records.Close(), urgent.Close()) }
+		d.read, d.urgent = d.write, bun.NewDB(urgent, pgdialect.New())
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		if err := db.PingContext(ctx); err != nil {
@@ -223,9 +229,9 @@ func (p *place) connect(ctx context.Context) (*DB, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.write = bun.NewDB(pools.Write, sqlitedialect.New())
-		d.read, d.close, d.records = bun.NewDB(pools.Read, sqlitedialect.New()), pools.Close, d.write
-		d.urgent = bun.NewDB(pools.Look, sqlitedialect.New())
+		d.Write, d.Read, d.Records, d.Urgent, d.close = pools.Write, pools.Read, pools.Write, pools.Look, pools.Close
+		d.write, d.read = bun.NewDB(pools.Write, sqlitedialect.New()), bun.NewDB(pools.Read, sqlitedialect.New())
+		d.records, d.urgent = d.write, bun.NewDB(pools.Look, sqlitedialect.New())
 	}
 	d.turns = gate.New(gate.Options{Places: together, Queue: 4096})
 	d.audit.db = d

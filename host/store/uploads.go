@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -52,12 +53,12 @@ func (s uploadStore) Change(ctx context.Context, tenant string, id skill.ID, fil
 	var revision uint64
 	change := func(ctx context.Context, tx bun.Tx) error {
 		if files != nil {
-			if err := s.write(ctx, tx, files); err != nil {
+			if err := s.db.WriteBlob(ctx, tx.Tx, files.Digest, files.From); err != nil {
 				return err
 			}
 		}
 		var err error
-		if revision, err = s.db.raise(ctx, tx, catalogue.Topic); err != nil {
+		if revision, err = s.db.Raise(ctx, tx.Tx, catalogue.Topic); err != nil {
 			return err
 		}
 		now, err := s.now(ctx, tx, tenant, id)
@@ -140,4 +141,9 @@ func (s uploadStore) Tidy(ctx context.Context, since time.Time) error {
 			return nil
 		}
 	}
+}
+
+// Archive implements catalogue.Shared.
+func (s uploadStore) Archive(ctx context.Context, digest string, to io.Writer) error {
+	return s.db.ReadBlob(ctx, digest, to)
 }

@@ -42,7 +42,6 @@ func Open(o Options) (*sql.DB, error) {
 	set(c, "application_name", "openskill", false)
 	set(c, "TimeZone", "UTC", true)
 	set(c, "default_transaction_isolation", "read committed", true) // who waited for a lock sees what was written meanwhile
-	set(c, "standard_conforming_strings", "on", true)               // by which bun quotes
 	// A plan that was made for an empty table would be kept while it grows.
 	set(c, "plan_cache_mode", "force_custom_plan", false)
 	if !o.Patient {
@@ -58,8 +57,6 @@ func Open(o Options) (*sql.DB, error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = 5 * time.Second
 	}
-	// bun writes arguments into statements: prepared ones would be new each time.
-	c.DefaultQueryExecMode = pgx.QueryExecModeExec
 	var after []stdlib.OptionOpenDB
 	if _, ok := c.RuntimeParams[commit]; !ok {
 		after = append(after, stdlib.OptionAfterConnect(waitForCommits))

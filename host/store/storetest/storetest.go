@@ -5,7 +5,9 @@ package storetest
 
 import (
 	"context"
+	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"openskill/host/store"
@@ -64,7 +66,7 @@ func migrated(url string) error {
 }
 
 // Open opens a database until the test ends.
-func Open(t *testing.T, url string) *store.DB {
+func Open(t testing.TB, url string) *store.DB {
 	t.Helper()
 	d, err := store.Open(t.Context(), store.Options{URL: url})
 	if err != nil {
@@ -77,3 +79,31 @@ func Open(t *testing.T, url string) *store.DB {
 	})
 	return d
 }
+
+// SQLite opens a new, empty database in a file until the test ends.
+func SQLite(t testing.TB) *store.DB {
+	t.Helper()
+	tables, err := empty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), store.File)
+	if err := os.WriteFile(file, tables, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Open(t, "sqlite:"+file)
+}
+
+// empty is the file of a database with all tables and no rows, which is sooner copied than
+// made.
+var empty = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "openskill-empty-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := migrated("sqlite:" + filepath.Join(dir, store.File)); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(dir, store.File))
+})
