@@ -10,9 +10,6 @@ import (
 	"openskill/host/agent/budget"
 	"openskill/host/agent/chat"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/llm/rules"
-	"openskill/host/agent/llm/tokens"
-	"openskill/host/agent/llm/vendors"
 	"openskill/host/agent/react"
 	"openskill/host/agent/toolbox"
 	"openskill/host/app/config"
@@ -86,26 +83,26 @@ func (h *Host) openModels() (*llm.Models, error) {
 	s := h.settings
 	var list []llm.Backend
 	for _, name := range Providers(s) {
-		b := llm.Backend{Name: name, Models: s.Offered(name), Timeout: config.Seconds(s.LLMTimeoutS), Counter: tokens.Counter}
+		b := llm.Backend{Name: name, Models: s.Offered(name), Timeout: config.Seconds(s.LLMTimeoutS), Counter: llm.CounterFor}
 		var err error
 		switch name {
 		case config.OpenAI:
 			b.Model = s.OpenAIModel
-			b.Provider, err = vendors.OpenAI(vendors.Options{Name: name, BaseURL: s.OpenAIBase, Key: s.OpenAIKey})
+			b.Provider, err = llm.OpenAI(llm.Vendor{Name: name, BaseURL: s.OpenAIBase, Key: s.OpenAIKey})
 		case config.DashScope:
 			b.Model = s.DashScopeModel
-			b.Provider, err = vendors.OpenAI(vendors.Options{Name: name, BaseURL: s.DashScopeBase, Key: s.DashScopeKey})
+			b.Provider, err = llm.OpenAI(llm.Vendor{Name: name, BaseURL: s.DashScopeBase, Key: s.DashScopeKey})
 		case config.DeepSeek:
 			b.Model = s.DeepSeekModel
-			b.Provider, err = vendors.OpenAI(vendors.Options{Name: name, BaseURL: s.DeepSeekBase, Key: s.DeepSeekKey})
+			b.Provider, err = llm.OpenAI(llm.Vendor{Name: name, BaseURL: s.DeepSeekBase, Key: s.DeepSeekKey})
 		case config.Anthropic:
 			b.Model = s.AnthropicModel
-			b.Provider, err = vendors.Anthropic(vendors.Options{Name: name, BaseURL: s.AnthropicBase, Key: s.AnthropicKey})
+			b.Provider, err = llm.Anthropic(llm.Vendor{Name: name, BaseURL: s.AnthropicBase, Key: s.AnthropicKey})
 		case config.LLMService:
 			b.Model = "by-slot"
-			b.Provider, err = vendors.Service(vendors.Options{BaseURL: s.LLMServiceURL, Key: s.LLMServiceKey})
+			b.Provider, err = llm.Service(llm.Vendor{BaseURL: s.LLMServiceURL, Key: s.LLMServiceKey})
 		default:
-			b.Model, b.Free, b.Provider = "rules", true, rules.New(rules.Options{Log: h.log})
+			b.Model, b.Free, b.Provider = "rules", true, llm.Rules(h.log)
 			b.Counter = func(string) llm.Counter { return llm.Nothing }
 		}
 		if err != nil {

@@ -1,9 +1,10 @@
-// Package llm is how the host speaks with language models: messages and tools go in,
-// text and calls of tools come out, whoever's model it is.
+// Package llm asks language models: messages and tools go in, text and calls of tools
+// come out, whoever's model it is.
 //
-// [Provider] is what each vendor's adapter implements, in a package of its own below
-// this one. [Models] is what the agent asks: which model a caller gets, what it costs,
-// and one more attempt where a vendor was busy.
+// [OpenAI], [Anthropic], [Service] and [Rules] make a [Provider] each. Requests are structs
+// with the members that are sent; answers are read by readers that bear with servers'
+// accents. [Models] is what the agent asks: which model a caller gets, what it costs, and
+// one more attempt where a vendor was busy.
 package llm
 
 import (

@@ -39,7 +39,7 @@ func models(t *testing.T, o Options) *Models {
 	return m
 }
 
-var question = &Request{System: "Be short.", Messages: []Message{{Role: User, Text: "hello there"}}, MaxTokens: 10}
+var asking = &Request{System: "Be short.", Messages: []Message{{Role: User, Text: "hello there"}}, MaxTokens: 10}
 
 func TestChoose(t *testing.T) {
 	m := models(t, Options{
@@ -137,7 +137,7 @@ func TestAskedAgain(t *testing.T) {
 					}
 					return &Reply{Text: "hi"}, err
 				})}}})
-				reply, err := m.Slot(Fast).Chat(t.Context(), question, func(string) {})
+				reply, err := m.Slot(Fast).Chat(t.Context(), asking, func(string) {})
 				if n != c.asked || time.Since(begun) != c.took || skill.CodeOf(err) != c.code || (reply == nil) != (err != nil) {
 					t.Errorf("asked %d times in %v: %v, %v", n, time.Since(begun), reply, err)
 				}
@@ -156,17 +156,17 @@ func TestNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := models(t, Options{Backends: []Backend{{Name: "one", Model: "a", Provider: never, Timeout: 7 * time.Second}}}).Slot(Fast)
 		begun := time.Now()
-		if _, err := m.Chat(t.Context(), question, nil); skill.CodeOf(err) != skill.AgentLLMUnavailable || time.Since(begun) != 7*time.Second || !strings.Contains(err.Error(), "within 7s") {
+		if _, err := m.Chat(t.Context(), asking, nil); skill.CodeOf(err) != skill.AgentLLMUnavailable || time.Since(begun) != 7*time.Second || !strings.Contains(err.Error(), "within 7s") {
 			t.Errorf("after %v: %v", time.Since(begun), err)
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, leave)
-		if _, err := m.Chat(ctx, question, nil); skill.CodeOf(err) != skill.Cancelled {
+		if _, err := m.Chat(ctx, asking, nil); skill.CodeOf(err) != skill.Cancelled {
 			t.Errorf("the caller left: %v", err)
 		}
 		ctx, end := context.WithTimeout(t.Context(), time.Second)
 		defer end()
-		if _, err := m.Chat(ctx, question, nil); skill.CodeOf(err) != skill.AgentExecutionTimeout {
+		if _, err := m.Chat(ctx, asking, nil); skill.CodeOf(err) != skill.AgentExecutionTimeout {
 			t.Errorf("the caller's time is over: %v", err)
 		}
 		// And in the pause before the second attempt.
@@ -175,7 +175,7 @@ func TestNoAnswer(t *testing.T) {
 		})}}}).Slot(Fast)
 		ctx, leave = context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, leave)
-		if _, err := m.Chat(ctx, question, nil); skill.CodeOf(err) != skill.Cancelled {
+		if _, err := m.Chat(ctx, asking, nil); skill.CodeOf(err) != skill.Cancelled {
 			t.Errorf("left in the pause: %v", err)
 		}
 	})
@@ -184,21 +184,21 @@ func TestNoAnswer(t *testing.T) {
 // Usage is what the vendor says; where it says nothing it is counted, and labelled.
 func TestUsage(t *testing.T) {
 	m := models(t, Options{Backends: []Backend{{Name: "one", Model: "a", Provider: says("four letters")}}}).Slot(Fast)
-	reply, err := m.Chat(t.Context(), question, nil)
-	if want := (Usage{Prompt: m.Tokens(question), Completion: 3, Estimated: true}); err != nil || reply.Usage != want || want.Prompt < 8 {
+	reply, err := m.Chat(t.Context(), asking, nil)
+	if want := (Usage{Prompt: m.Tokens(asking), Completion: 3, Estimated: true}); err != nil || reply.Usage != want || want.Prompt < 8 {
 		t.Errorf("%+v, %v; want %+v", reply.Usage, err, want)
 	}
 	m = models(t, Options{Backends: []Backend{{Name: "one", Model: "a", Provider: asked(func(context.Context, *Request, func(string)) (*Reply, error) {
 		return &Reply{Text: "x", Usage: Usage{Prompt: 5, Completion: 6}}, nil
 	})}}}).Slot(Fast)
-	if reply, err := m.Chat(t.Context(), question, nil); err != nil || reply.Usage != (Usage{Prompt: 5, Completion: 6}) {
+	if reply, err := m.Chat(t.Context(), asking, nil); err != nil || reply.Usage != (Usage{Prompt: 5, Completion: 6}) {
 		t.Errorf("%+v, %v", reply.Usage, err)
 	}
 	// What cannot be true makes no room in a budget: neither below zero, nor over its end.
 	m = models(t, Options{Backends: []Backend{{Name: "one", Model: "a", Provider: asked(func(context.Context, *Request, func(string)) (*Reply, error) {
 		return &Reply{Text: "x", Usage: Usage{Prompt: math.MaxInt, Completion: math.MinInt}}, nil
 	})}}}).Slot(Fast)
-	reply, err = m.Chat(t.Context(), question, nil)
+	reply, err = m.Chat(t.Context(), asking, nil)
 	if err != nil || reply.Usage != (Usage{Prompt: 1 << 30}) {
 		t.Errorf("%+v, %v", reply.Usage, err)
 	}

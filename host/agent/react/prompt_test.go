@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/agent/llm"
-	"openskill/host/agent/llm/tokens"
 	"openskill/host/agent/react"
 	"openskill/host/agent/toolbox"
 	"openskill/sdk/skill"
@@ -154,7 +153,7 @@ func TestCountedInParts(t *testing.T) {
 // BenchmarkRound is what the agent itself takes for one round, with a model and a skill
 // that answer at once.
 func BenchmarkRound(b *testing.B) {
-	exact := func(string) llm.Counter { return tokens.Counter("gpt-4o") }
+	exact := func(string) llm.Counter { return llm.CounterFor("gpt-4o") }
 	for _, c := range []struct {
 		name  string
 		tools int

@@ -7,7 +7,6 @@ import (
 
 	"openskill/host/agent/llm"
 	"openskill/host/agent/llm/llmtest"
-	"openskill/host/agent/llm/vendors"
 	"openskill/host/agent/react"
 	"openskill/sdk/skill"
 )
@@ -33,12 +32,12 @@ func TestWires(t *testing.T) {
 	base := server.Start(t)
 	for name, open := range map[string]func() (llm.Provider, error){
 		"openai": func() (llm.Provider, error) {
-			return vendors.OpenAI(vendors.Options{BaseURL: base + "/v1", Key: "scripted"})
+			return llm.OpenAI(llm.Vendor{BaseURL: base + "/v1", Key: "scripted"})
 		},
 		"anthropic": func() (llm.Provider, error) {
-			return vendors.Anthropic(vendors.Options{BaseURL: base, Key: "scripted"})
+			return llm.Anthropic(llm.Vendor{BaseURL: base, Key: "scripted"})
 		},
-		"llm-service": func() (llm.Provider, error) { return vendors.Service(vendors.Options{BaseURL: base}) },
+		"llm-service": func() (llm.Provider, error) { return llm.Service(llm.Vendor{BaseURL: base}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := open()

@@ -12,7 +12,6 @@ import (
 
 	"openskill/host/agent/llm"
 	"openskill/host/agent/llm/llmtest"
-	"openskill/host/agent/llm/vendors"
 	"openskill/sdk/skill"
 )
 
@@ -22,13 +21,13 @@ func everyWay(t *testing.T, script llmtest.Script, try func(t *testing.T, p llm.
 	t.Helper()
 	for name, open := range map[string]func(url string) (llm.Provider, error){
 		"openai": func(url string) (llm.Provider, error) {
-			return vendors.OpenAI(vendors.Options{BaseURL: url + "/v1", Key: "scripted"})
+			return llm.OpenAI(llm.Vendor{BaseURL: url + "/v1", Key: "scripted"})
 		},
 		"anthropic": func(url string) (llm.Provider, error) {
-			return vendors.Anthropic(vendors.Options{BaseURL: url, Key: "scripted"})
+			return llm.Anthropic(llm.Vendor{BaseURL: url, Key: "scripted"})
 		},
 		"llm-service": func(url string) (llm.Provider, error) {
-			return vendors.Service(vendors.Options{BaseURL: url, Key: "scripted"})
+			return llm.Service(llm.Vendor{BaseURL: url, Key: "scripted"})
 		},
 		"itself": nil,
 	} {
