@@ -20,7 +20,7 @@ type FileSkill struct {
 	content   string
 	path      string
 	digest    string
-	whole     func() string // registry.Digest of the folder, "" where it has none
+	whole     func() string // manifest.Digest of the folder, "" where it has none
 	trust     skill.Trust
 	pulled    bool
 	owner     string
@@ -43,11 +43,11 @@ func (s *FileSkill) Content() string { return s.content }
 // Path is the absolute path of its folder on the host; callers are never told.
 func (s *FileSkill) Path() string { return s.path }
 
-// Digest is [registry.Digest] of the folder; where it holds symbolic links or files of
+// Digest is [manifest.Digest] of the folder; where it holds symbolic links or files of
 // more than 64 MiB, one that counts where they lead, and their size and time.
 func (s *FileSkill) Digest() string { return s.digest }
 
-// Trust is what [registry.Origins] say of the folder.
+// Trust is what [manifest.Origins] say of the folder.
 func (s *FileSkill) Trust() skill.Trust { return s.trust }
 
 // Pulled reports whether the folder came from elsewhere, whatever its trust.

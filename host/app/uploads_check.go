@@ -24,7 +24,7 @@ type moduleChecker struct{ host *Host }
 // workers, whose processes the kernel holds to it.
 const compileTime = 10 * time.Second
 
-// Check implements upload.Checker.
+// Check implements admission.Checker.
 func (c moduleChecker) Check(ctx context.Context, owner string, module []byte, spent *time.Duration) (json.RawMessage, error) {
 	if w := c.host.workers; w != nil {
 		return w.modules.Ensure(ctx, wasm.Digest(module), &workers.Source{

@@ -4,7 +4,7 @@
 // An artifact is an image manifest of type [ArtifactType] with an empty config, the
 // files as one archive, and perhaps a signature:
 //
-//	layer 0   application/vnd.openskill.skill.archive.v1+zip, as [upload.PackSome] writes it
+//	layer 0   application/vnd.openskill.skill.archive.v1+zip, as [admission.PackSome] writes it
 //	layer 1   application/vnd.openskill.skill.signature.v1, a minisign signature
 //
 // Nothing that comes back is believed. What is read is bounded before it is read; the

@@ -33,7 +33,7 @@ const (
 
 // The annotations of an artifact, beside those of OCI for title, version and description.
 const (
-	AnnotationDigest = "openskill.digest" // of the files, as registry.Digest gives it
+	AnnotationDigest = "openskill.digest" // of the files, as manifest.Digest gives it
 	AnnotationType   = "openskill.type"   // the kind of runner
 )
 

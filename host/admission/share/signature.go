@@ -28,7 +28,7 @@ const MaxSignature = 4 << 10
 type Statement struct {
 	ID      skill.ID
 	Version string
-	Digest  string // of the files that travel, as registry.Digest gives it
+	Digest  string // of the files that travel, as manifest.Digest gives it
 }
 
 // Text gives the signed bytes. They are a contract: nothing may be added.
