@@ -52,7 +52,7 @@ func beCompiler(args []string) int {
 		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"refused": &workers.Refusal{Code: skill.InvalidModule, Message: "it is not one"}})
 		return 0
 	case "hang":
-		select {}
+		time.Sleep(time.Hour) // an empty select is a deadlock, which ends a program without cgo
 	case "wait":
 		time.Sleep(600 * time.Millisecond)
 	case "spin":
