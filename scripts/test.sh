@@ -4,6 +4,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 go=${GO:-go}
+# As make run builds: what both compile is then compiled once.
+export CGO_ENABLED=0 GOFLAGS="${GOFLAGS-} -trimpath"
 state=${OPENSKILL_STATE_DIR:-.openskill}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
