@@ -315,7 +315,7 @@ func environment() (env []string) {
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
 		// Models are asked nothing by tests, and a name of the tests' own would be warned of.
-		if !strings.HasPrefix(name, "OPENSKILL_") && !slices.ContainsFunc(config.Table(), func(s config.Setting) bool { return s.Env == name }) {
+		if !strings.HasPrefix(name, "OPENSKILL_") && !slices.ContainsFunc(config.Table(), func(s config.Setting) bool { return s.Env == name || slices.Contains(s.Shorthand, name) }) {
 			env = append(env, e)
 		}
 	}

@@ -16,18 +16,26 @@ type settingsFlags struct {
 	cmd  *cobra.Command
 	file string
 	rows []config.Setting
+	old  []string // flags that are read and not shown
 }
 
 // bindSettings gives a command the flags of these settings, or of all of them if
 // none is named, and --config.
 func bindSettings(cmd *cobra.Command, names ...string) *settingsFlags {
 	f := &settingsFlags{cmd: cmd}
+	if len(names) == 0 {
+		f.old = config.OldFlags()
+		for _, name := range f.old {
+			cmd.Flags().String(name, "", "")
+			cmd.Flags().Lookup(name).Hidden = true
+		}
+	}
 	for _, s := range config.Table() {
 		if s.Flag == "" || len(names) > 0 && !slices.Contains(names, s.Flag) { // a secret is no flag
 			continue
 		}
 		f.rows = append(f.rows, s)
-		doc := s.Doc
+		doc := s.Brief
 		if s.Default != "" {
 			doc += "; default " + s.Default
 		}
@@ -47,12 +55,16 @@ func valueName(s config.Setting) string {
 		return "ADDRESS"
 	case "skills", "cli-dir", "data", "state":
 		return "DIR"
-	case "python", "auth", "agent-provider", "openai-model", "dashscope-model", "deepseek-model", "anthropic-model":
+	case "python", "auth", "agent-provider":
 		return "NAME"
-	case "http-base-url", "openai-api-base", "dashscope-api-base", "deepseek-api-base", "anthropic-api-base", "llm-service-url":
+	case "http-base-url":
 		return "URL"
-	case "agent-fast", "agent-reasoning", "agent-models":
+	case "agent-models":
 		return "PROVIDER:MODEL"
+	case "timeout-ms", "memory-mb", "fuel", "output-kb", "scratch-mb":
+		return "N[/MAX]"
+	case "rate", "concurrency", "daily", "retention-days", "storage-mb", "uploads", "agent-limits":
+		return "NAME:N,..."
 	case "debug":
 		return "0|1"
 	case "trust-policy":
@@ -76,6 +88,11 @@ func (a *cli) load(f *settingsFlags) (*config.Settings, error) {
 			flags[s.Flag] = g.Value.String()
 		}
 	}
+	for _, name := range f.old {
+		if g := f.cmd.Flags().Lookup(name); g.Changed {
+			flags[name] = g.Value.String()
+		}
+	}
 	s, err := config.Load(config.Sources{Flags: flags, Environ: a.environ, File: f.file})
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
@@ -87,6 +104,13 @@ func (a *cli) load(f *settingsFlags) (*config.Settings, error) {
 func warnings(s *config.Settings, log *slog.Logger) {
 	for _, name := range s.Unknown() {
 		log.Warn("unknown setting, ignored", slog.String("name", skill.CleanText(name, 200)))
+	}
+	for _, r := range s.Renamed() {
+		if r.Now == "" {
+			log.Warn("setting is gone, ignored", slog.String("name", r.Old), slog.String("where", skill.CleanText(r.Where, 200)), slog.String("holds", r.Why))
+			continue
+		}
+		log.Warn("setting has a new name; the old one is read for one release", slog.String("name", r.Old), slog.String("where", skill.CleanText(r.Where, 200)), slog.String("use", skill.CleanText(r.Now, 200)))
 	}
 	for _, w := range app.Warnings(s) {
 		log.Warn("a setting weakens a protection", slog.String("name", w.Name), slog.String("detail", w.Detail))

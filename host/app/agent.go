@@ -15,6 +15,9 @@ import (
 	"openskill/host/app/config"
 )
 
+// maxCost bounds a turn or a task where the operator has set no limit.
+const maxCost = 1_000_000 * llm.Dollar
+
 // agents are what works on behalf of callers with models.
 type agents struct {
 	models *llm.Models
@@ -33,13 +36,15 @@ func (h *Host) openAgent() error {
 	parallel := max(s.Concurrency/2, 1) // the rest is for callers without a model
 	box, err := toolbox.New(toolbox.Options{
 		Door: h.door, Catalogue: h.Catalogue(), AgentSkills: h.agents, Parallel: parallel, Alone: h.alone,
-		MaxText: int(s.AgentResultKB) << 10, // at most 1 MiB by its range
-		Log:     h.log,
+		Log: h.log,
 	})
 	if err != nil {
 		return err
 	}
 	cost := llm.Money(s.AgentCents) * (llm.Dollar / 100) // at most a million dollars by its range
+	if cost == 0 {
+		cost = maxCost
+	}
 	h.agent.models = models
 	h.agent.chat, err = chat.New(chat.Options{
 		Models: models, Tools: box.For, Store: h.kept.db.Conversations(), Approvals: h.approvals, Quotas: h.kept.quotas,
@@ -47,8 +52,7 @@ func (h *Host) openAgent() error {
 			Iterations: s.AgentIterations, ToolCalls: s.AgentToolCalls, Tokens: s.AgentTokens, Cost: cost, Fuel: s.AgentFuel,
 			Time: config.Seconds(s.AgentTimeoutS),
 		},
-		ReplyTokens: s.AgentReplyTokens, History: s.AgentHistory, Keep: s.AgentKeep, ValidationRetries: s.AgentRetries,
-		Conversations: s.AgentConversations, Days: int(s.AgentDays), Concurrent: s.AgentTurns, Alone: h.alone, Log: h.log, // at most a century
+		ReplyTokens: s.AgentReplyTokens, History: s.AgentHistory, Days: int(s.AgentDays), Concurrent: s.AgentTurns, Alone: h.alone, Log: h.log, // at most a century
 		Now: h.kept.log.DatabaseTime,
 	})
 	if err != nil {
@@ -60,9 +64,8 @@ func (h *Host) openAgent() error {
 	}
 	h.agent.react, err = react.New(react.Options{
 		Models: models, Tools: box.For, Sessions: h.kept.db.Sessions(), Quotas: h.kept.quotas,
-		MaxIterations: s.TaskIterations, MaxTokens: s.TaskTokens, MinTokens: s.TaskMinTokens, ReplyTokens: s.TaskReplyTokens,
-		IterationTimeout: config.Seconds(s.TaskIterationS), Timeout: config.Seconds(s.TaskTimeoutS), MaxTimeout: config.Seconds(s.TaskMaxTimeoutS),
-		Kinds: kinds, History: s.TaskHistory, ShortHistory: s.TaskShortHistory, Cost: cost, Fuel: s.AgentFuel, MaxCalls: s.AgentToolCalls,
+		MaxIterations: s.AgentIterations, MaxTokens: s.TaskTokens, MinTokens: s.TaskMinTokens(),
+		IterationTimeout: config.Seconds(s.TaskIterationS), Timeout: config.Seconds(s.AgentTimeoutS), MaxTimeout: config.Seconds(s.TaskMaxTimeoutS), Kinds: kinds, Cost: cost, Fuel: s.AgentFuel, MaxCalls: s.AgentToolCalls,
 		Concurrent: s.AgentTurns, Alone: h.alone, Keep: time.Duration(s.AgentDays) * 24 * time.Hour, Log: h.log, // at most a century
 		Now: h.kept.log.DatabaseTime,
 	})

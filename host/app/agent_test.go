@@ -388,7 +388,7 @@ func TestAgentTask(t *testing.T) {
 		return `{"thought": "next", "action": {"type": "skill_call", "skill": "` + name + `", "params": ` + params + `}}`
 	}
 	const finish = `{"thought": "enough", "action": {"type": "finish", "result": {"summary": "well done", "findings": [1]}}}`
-	v := talk(t, map[string]string{"task-iteration-s": "2", "task-max-timeout-s": "600"},
+	v := talk(t, map[string]string{"agent-limits": "round_timeout_s:2"},
 		llmtest.Rule{When: llmtest.When{User: "two steps(?s:.*)hello(?s:.*)hello"}, Say: finish, Usage: &llmtest.Usage{Prompt: 200, Completion: 100}},
 		llmtest.Rule{When: llmtest.When{User: "two steps"}, Say: call("greet", `{"text": "x"}`), Usage: &llmtest.Usage{Prompt: 300, Completion: 200}},
 		llmtest.Rule{When: llmtest.When{User: "no end"}, Say: call("greet", `{"text": "x"}`), Usage: &llmtest.Usage{Prompt: 1, Completion: 1}},

@@ -47,6 +47,8 @@ type Options struct {
 	// one that does has them.
 	Observe bool
 
+	Spares int // worker processes that wait for the next tenant; 0: 1, negative: none
+
 	tenants bool // calls are of several tenants, though nobody is asked who calls: in self-tests
 
 	exporter tracing.Exporter // takes spans whatever the settings say, for tests
@@ -58,6 +60,7 @@ type Host struct {
 	log        *slog.Logger
 	engine     *wasm.Engine // nil where calls run in workers
 	workers    *processes   // nil where calls run here
+	spares     int
 	roots      []manifest.Root
 	runners    *dispatch.Set
 	all        []skill.Runner
@@ -100,7 +103,7 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	h := &Host{settings: s, check: gate.New(chainChecks), lists: cache.New(mostKept), schemas: manifest.NewSchemas(), log: o.Log, trial: o.Trial, alone: (s.Auth == config.AuthNone || !o.Uploads) && !o.tenants}
+	h := &Host{settings: s, check: gate.New(chainChecks), lists: cache.New(mostKept), schemas: manifest.NewSchemas(), log: o.Log, trial: o.Trial, spares: o.Spares, alone: (s.Auth == config.AuthNone || !o.Uploads) && !o.tenants}
 	h.live.Store(s)
 	h.rates = api.NewRates(s.RateRequests, nil)
 	if h.log == nil {

@@ -42,7 +42,7 @@ func (h *Host) openKept() error {
 		return err
 	}
 	k.log, err = records.Open(ctx, records.Options{
-		Store: k.db.Audit(), Policy: records.Policy(s.AuditPayload), MaxPayload: s.AuditPayloadBytes(), Retention: s.AuditRetention(), Log: h.log,
+		Store: k.db.Audit(), Policy: records.Policy(s.AuditPayload), Retention: s.AuditRetention(), Log: h.log,
 	})
 	if err != nil {
 		return err
@@ -64,12 +64,15 @@ func (h *Host) openKept() error {
 		return nil
 	}
 	k.callers, err = identity.New(identity.Options{
-		Keys: k.db.Keys(), Secret: s.JWTSecret, KeySet: s.JWTJWKS, Issuer: s.JWTIssuer, Audience: s.JWTAudience, Skew: s.JWTSkew(),
+		Keys: k.db.Keys(), Secret: s.JWTSecret, KeySet: s.JWTJWKS, Issuer: s.JWTIssuer, Audience: s.JWTAudience, Skew: clockSkew,
 		Claims: identity.Claims(s.JWTClaimNames()), Tenant: s.JWTTenant, Roles: s.JWTRoleScopes(),
 		Anonymous: s.Anonymous(), Log: h.log, Now: k.log.DatabaseTime,
 	})
 	return err
 }
+
+// clockSkew is how far the clock of an issuer of JWTs may be from this host's.
+const clockSkew = 30 * time.Second
 
 // sameClock refuses a host on a shared database whose clock is far from the database's: its
 // records would have wrong times, and keys and tokens would end at others.

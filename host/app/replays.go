@@ -15,6 +15,9 @@ import (
 	"openskill/sdk/skill"
 )
 
+// maxRecording is how many bytes a recording may have.
+const maxRecording = 16 << 20
+
 // openRecordings opens what runs are recorded in. Those that are there can be replayed,
 // whether or not more are made.
 func (h *Host) openRecordings() error {
@@ -23,7 +26,7 @@ func (h *Host) openRecordings() error {
 		return err
 	}
 	h.recordings, err = replay.New(replay.Options{
-		Store: h.kept.db.Recordings(), Executions: h.kept.executions, Most: h.settings.RecordMB << 20, Key: key, Version: Version, Now: h.kept.log.DatabaseTime,
+		Store: h.kept.db.Recordings(), Executions: h.kept.executions, Most: maxRecording, Key: key, Version: Version, Now: h.kept.log.DatabaseTime,
 	})
 	return err
 }
@@ -41,7 +44,7 @@ func mostRecorded(s *config.Settings) uint64 {
 	if s.Record != config.RecordOn {
 		return 0
 	}
-	return s.RecordMB<<20 + 1<<20 // what was seen comes beside
+	return maxRecording + 1<<20 // what was seen comes beside
 }
 
 // Replay makes the run of an execution again, for who may see the one and call the

@@ -39,7 +39,7 @@ func shortages(free, database uint64) (list []Finding) {
 		list = append(list, Finding{Name: "OPENSKILL_STATE_DIR", Detail: fmt.Sprintf("%d MiB are free on the disk of the state folder, and calls are refused when it is full: free some, or move the folder to a larger disk", free>>20)})
 	}
 	if database > free {
-		list = append(list, Finding{Name: "OPENSKILL_AUDIT_DAYS", Detail: fmt.Sprintf("the database takes %d MiB, more than the %d MiB that are free, and calls are refused when the disk is full: lower OPENSKILL_AUDIT_DAYS or OPENSKILL_DAILY_EXECUTIONS, or move the state folder to a larger disk", database>>20, free>>20)})
+		list = append(list, Finding{Name: "OPENSKILL_RETENTION_DAYS", Detail: fmt.Sprintf("the database takes %d MiB, more than the %d MiB that are free, and calls are refused when the disk is full: lower records of OPENSKILL_RETENTION_DAYS or executions of OPENSKILL_DAILY, or move the state folder to a larger disk", database>>20, free>>20)})
 	}
 	return list
 }

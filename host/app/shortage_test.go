@@ -18,8 +18,8 @@ func TestShortages(t *testing.T) {
 	}{
 		{shortDisk, shortDisk, ""},
 		{shortDisk - 1, 10, "OPENSKILL_STATE_DIR"},
-		{2 * shortDisk, 2*shortDisk + 1, "OPENSKILL_AUDIT_DAYS"},
-		{0, 1, "OPENSKILL_STATE_DIR OPENSKILL_AUDIT_DAYS"},
+		{2 * shortDisk, 2*shortDisk + 1, "OPENSKILL_RETENTION_DAYS"},
+		{0, 1, "OPENSKILL_STATE_DIR OPENSKILL_RETENTION_DAYS"},
 	} {
 		var names []string
 		for _, f := range shortages(c.free, c.database) {

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"math"
 	"path/filepath"
 
 	"openskill/host/agent/llm"
@@ -15,17 +16,20 @@ import (
 // TracesDir is the folder of traces in a state folder.
 func TracesDir(stateDir string) string { return filepath.Join(stateDir, "traces") }
 
+// maxTraces is how many bytes the files of traces may have; the oldest go first.
+const maxTraces = 64 << 20
+
 // openTraces makes what the settings say; nil where nothing is traced. to takes the
 // spans instead, at once.
 //
 // a host is opened without one: what is made here outlives every caller
 func openTraces(s *config.Settings, to tracing.Exporter, log *slog.Logger) (*tracing.Tracer, error) {
-	o := tracing.Options{Exporter: to, AtOnce: to != nil, Version: Version, PerMillion: s.TracesPerMillion, Log: log}
+	o := tracing.Options{Exporter: to, AtOnce: to != nil, Version: Version, PerMillion: int(math.Round(s.TracesRatio * 1e6)), Log: log}
 	var err error
 	switch {
 	case to != nil:
 	case s.Traces == config.TracesFile:
-		o.Exporter, err = tracing.OpenFile(TracesDir(s.StateDir), s.TracesMB<<20)
+		o.Exporter, err = tracing.OpenFile(TracesDir(s.StateDir), maxTraces)
 	case s.Traces == config.TracesOTLP:
 		ctx, cancel := context.WithTimeout(context.Background(), opening)
 		defer cancel()
@@ -35,8 +39,8 @@ func openTraces(s *config.Settings, to tracing.Exporter, log *slog.Logger) (*tra
 	}
 	if err != nil {
 		return nil, &skill.Error{
-			Op: "host.Open", Code: skill.InvalidArgument, Subject: "OPENSKILL_TRACES", Err: err,
-			Message: "OPENSKILL_TRACES is " + string(s.Traces) + ": " + err.Error(),
+			Op: "host.Open", Code: skill.InvalidArgument, Subject: "OTEL_TRACES_EXPORTER", Err: err,
+			Message: "OTEL_TRACES_EXPORTER is " + string(s.Traces) + ": " + err.Error(),
 		}
 	}
 	return tracing.New(o), nil

@@ -38,6 +38,9 @@ const sweeping = 30 * time.Second
 // UploadsDir is the folder of uploaded skills in a state folder.
 func UploadsDir(stateDir string) string { return filepath.Join(stateDir, "skills") }
 
+// uploadGrace is how long the files of a deleted version stay, for calls that run.
+const uploadGrace = 10 * time.Minute
+
 // uploads joins admission and the store of versions into what edges may ask.
 type uploads struct {
 	store     *catalogue.Store
@@ -73,7 +76,7 @@ func (h *Host) openUploads() error {
 	o := catalogue.Options{
 		Dir: h.uploadsDir(), Reserved: h.skills.Knows, Log: h.log, Now: h.kept.log.DatabaseTime,
 		Read:   func(folder string) (*manifest.Skill, []manifest.Problem) { return manifest.ReadFolder(folder, read) },
-		Skills: s.UploadSkills, Versions: s.UploadVersions, Bytes: s.UploadBytes(), Grace: s.UploadGrace(), Alone: h.alone,
+		Skills: s.UploadSkills, Versions: s.UploadVersions, Bytes: s.UploadBytes(), Grace: uploadGrace, Alone: h.alone,
 		RecordQuarantine: recordQuarantine(h.kept.db, h.log),
 	}
 	h.share(&o, admission)
@@ -87,7 +90,7 @@ func (h *Host) openUploads() error {
 	}
 	u := &uploads{
 		store: store, admission: admission, log: h.log, metrics: h.metrics, ahead: newAhead(h, state{root: s.StateDir}), warm: h.warmUpload, enabled: make(chan *manifest.Skill, 16),
-		watch: quarantine.New(quarantine.Options{Store: store, Crashes: s.QuarantineCrashes, Limits: s.QuarantineLimits}),
+		watch: quarantine.New(quarantine.Options{Store: store}),
 	}
 	u.pulls.Store(pulls)
 	u.ctx, u.stop = context.WithCancel(context.Background())

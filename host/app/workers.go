@@ -226,12 +226,9 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	work = append(work, "--files", strconv.FormatUint(max(s.WorkerMemoryMB<<20, 2*caps.Memory), 10))
 	o := workers.Options{
 		Command: append(work, "--state", d.root), Dir: w.dir, Modules: w.modules,
-		Folders: h.readable(s, d), Key: keyOf(s.Workers, h.uploadsDir()), Max: s.WorkersMax, Alone: h.alone, Spares: s.WorkersSpare, Calls: s.WorkerCalls,
+		Folders: h.readable(s, d), Key: keyOf(s.Workers, h.uploadsDir()), Max: s.WorkersMax, Alone: h.alone, Spares: h.spares,
 		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+mostRecorded(s), 1<<31-1)), // bounded
 		FoldersOf: h.foldersOf(s, d), Outgoing: w.outgoing, Log: h.log, Trace: h.trace,
-	}
-	if s.WorkersSpare == 0 {
-		o.Spares = -1
 	}
 	if w.pool, err = workers.New(o); err != nil {
 		return err

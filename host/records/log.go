@@ -351,7 +351,7 @@ const (
 func fullError(op string) *skill.Error {
 	return &skill.Error{
 		Op: op, Code: skill.RateLimited, Err: ErrFull, Details: map[string]any{"retry_after_ms": pruneEvery.Milliseconds()},
-		Message: "your tenant's record storage is full; retry when old records have expired, or ask the operator to raise OPENSKILL_AUDIT_MB",
+		Message: "your tenant's record storage is full; retry when old records have expired, or ask the operator to raise records of OPENSKILL_STORAGE_MB",
 	}
 }
 

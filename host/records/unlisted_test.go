@@ -83,7 +83,7 @@ func TestRefusesCallsOfFullRecords(t *testing.T) {
 	s.Fill("acme")
 	err := l.Started(t.Context(), call("acme"), nil)
 	wantCode(t, err, skill.RateLimited)
-	if err == nil || !strings.Contains(err.Error(), "OPENSKILL_AUDIT_MB") {
+	if err == nil || !strings.Contains(err.Error(), "OPENSKILL_STORAGE_MB") {
 		t.Errorf("it does not say what to do: %v", err)
 	}
 	if err := l.Started(t.Context(), call("beta"), nil); err != nil {

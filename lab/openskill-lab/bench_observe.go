@@ -44,22 +44,22 @@ func (a *cli) benchObserve(ctx context.Context, s *config.Settings, o *benchOpti
 	}
 	defer os.RemoveAll(skills)
 	for _, v := range []struct {
-		name       string
-		watch      bool
-		traces     config.Traces
-		perMillion int
+		name   string
+		watch  bool
+		traces config.Traces
+		ratio  float64
 	}{
-		{"without", false, config.TracesOff, 0},
-		{"metrics", true, config.TracesOff, 0},
-		{"metrics, and one call of ten traced into a file", true, config.TracesFile, 100_000},
-		{"metrics, and every call traced into a file", true, config.TracesFile, 1_000_000},
+		{"without", false, config.TracesNone, 0},
+		{"metrics", true, config.TracesNone, 0},
+		{"metrics, and one call of ten traced into a file", true, config.TracesFile, 0.1},
+		{"metrics, and every call traced into a file", true, config.TracesFile, 1},
 	} {
 		own := *s
-		own.Traces, own.TracesPerMillion, own.TracesMB, own.WorkersSpare = v.traces, v.perMillion, 2, 0
+		own.Traces, own.TracesRatio = v.traces, v.ratio
 		if err := ownDatabase(&own); err != nil {
 			return nil, err
 		}
-		h, err := app.Open(&own, &app.Options{Roots: []string{skills}, Log: slog.New(slog.DiscardHandler), Observe: v.watch})
+		h, err := app.Open(&own, &app.Options{Roots: []string{skills}, Log: slog.New(slog.DiscardHandler), Observe: v.watch, Spares: -1})
 		if err != nil {
 			return nil, err
 		}

@@ -201,11 +201,14 @@ func workersHold(ctx context.Context, s *config.Settings, names []string) (rows 
 // openFor opens a host with these settings but for its workers.
 func openFor(s *config.Settings, w config.Isolation, spares int) (*app.Host, error) {
 	own := *s
-	own.Workers, own.WorkersSpare = w, max(spares, 0)
+	own.Workers = w
+	if spares == 0 {
+		spares = -1
+	}
 	if err := ownDatabase(&own); err != nil {
 		return nil, err
 	}
-	return app.Open(&own, &app.Options{Log: slog.New(slog.DiscardHandler)})
+	return app.Open(&own, &app.Options{Log: slog.New(slog.DiscardHandler), Spares: spares})
 }
 
 func called(ctx context.Context, h *app.Host, p skill.Principal, id, input string) error {

@@ -36,11 +36,11 @@ func TestProviders(t *testing.T) {
 }
 
 func TestKindsOfTasks(t *testing.T) {
-	s, err := Load(Sources{Dir: t.TempDir(), Flags: map[string]string{"task-kinds": " summary = iterations:2, tokens:2000 ;\nresearch-2=timeout_s:600;", "task-min-tokens": "400"}})
+	s, err := Load(Sources{Dir: t.TempDir(), Flags: map[string]string{"task-kinds": " summary = iterations:2, tokens:400 ;\nresearch-2=timeout_s:600;", "agent-limits": "task_tokens:400"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]TaskKind{"summary": {Iterations: 2, Tokens: 2000}, "research-2": {Timeout: 10 * time.Minute}}
+	want := map[string]TaskKind{"summary": {Iterations: 2, Tokens: 400}, "research-2": {Timeout: 10 * time.Minute}}
 	if got := s.KindsOfTasks(); !maps.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
@@ -49,7 +49,7 @@ func TestKindsOfTasks(t *testing.T) {
 func TestAgentSettings(t *testing.T) {
 	s, err := Load(Sources{Dir: t.TempDir(), Environ: []string{
 		"OPENAI_API_KEY=k", "OPENSKILL_AGENT_MODELS=openai:gpt-4o, openai:o3,rules:x", "OPENSKILL_AGENT_PRICES=gpt-4o=2.5/10;openai:o3 = 1/2",
-		"OPENSKILL_AGENT_CENTS=50", "OPENSKILL_TASK_HISTORY=2",
+		"OPENSKILL_AGENT_LIMITS=cents:50,task_tokens:300",
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -60,21 +60,20 @@ func TestAgentSettings(t *testing.T) {
 	if p, ok := s.Prices().Of("openai", "gpt-4o"); !ok || p.Of(llm.Usage{Prompt: 1e6, Completion: 1e6}) != 12*llm.Dollar+llm.Dollar/2 {
 		t.Errorf("the price is %+v", p)
 	}
-	if !s.MoneyBounded() || s.TaskShortHistory != 2 {
-		t.Errorf("bounded: %v, short history %d", s.MoneyBounded(), s.TaskShortHistory)
+	if !s.MoneyBounded() || s.TaskMinTokens() != 300 {
+		t.Errorf("bounded: %v, least tokens %d", s.MoneyBounded(), s.TaskMinTokens())
 	}
 	for environ, want := range map[string]string{
 		"OPENAI_API_BASE=ftp://x":                                 "OPENAI_API_BASE",
 		"OPENAI_API_BASE=http://user:hush@x/v1":                   "without user",
 		"OPENSKILL_LLM_SERVICE_URL=nowhere":                       "OPENSKILL_LLM_SERVICE_URL",
 		"OPENSKILL_AGENT_PROVIDER=openai":                         "not configured (those that are: rules)",
-		"OPENSKILL_AGENT_REASONING=none:x":                        "OPENSKILL_AGENT_REASONING",
+		"OPENSKILL_AGENT_PROVIDER=reasoning:none:x":               "OPENSKILL_AGENT_PROVIDER reasoning",
 		"OPENSKILL_AGENT_PRICES=gpt-4o=cheap":                     "OPENSKILL_AGENT_PRICES",
 		"OPENSKILL_AGENT_MODELS=gpt-4o":                           "OPENSKILL_AGENT_MODELS",
-		"OPENSKILL_AGENT_TOKENS=0":                                "OPENSKILL_AGENT_TOKENS",
-		"OPENSKILL_TASK_TOKENS=100 OPENSKILL_TASK_MIN_TOKENS=101": "OPENSKILL_TASK_MIN_TOKENS is 101",
-		"OPENSKILL_TASK_TIMEOUT_S=900":                            "OPENSKILL_TASK_MAX_TIMEOUT_S",
-		"OPENAI_API_KEY=hush OPENSKILL_AGENT_FAST=nope:":          "OPENSKILL_AGENT_FAST",
+		"OPENSKILL_AGENT_LIMITS=tokens:0":                         "OPENSKILL_AGENT_LIMITS tokens",
+		"OPENSKILL_AGENT_LIMITS=timeout_s:900":                    "OPENSKILL_AGENT_LIMITS timeout_s (from the environment) is 900: more than its maximum",
+		"OPENAI_API_KEY=hush OPENSKILL_AGENT_PROVIDER=fast:nope:": "OPENSKILL_AGENT_PROVIDER fast",
 		"OPENSKILL_TASK_KINDS=short":                              `"short"`,
 		"OPENSKILL_TASK_KINDS==tokens:600":                        "OPENSKILL_TASK_KINDS",
 		"OPENSKILL_TASK_KINDS=a/b=tokens:600":                     `"a/b=tokens:600"`,
@@ -82,6 +81,7 @@ func TestAgentSettings(t *testing.T) {
 		"OPENSKILL_TASK_KINDS=a=tokens:600,tokens:700":            "tokens twice",
 		"OPENSKILL_TASK_KINDS=a=":                                 "OPENSKILL_TASK_KINDS",
 		"OPENSKILL_TASK_KINDS=a=money:1":                          `"money:1"`,
+		"OPENSKILL_PROVIDERS=openai.keys:hush":                    "OPENSKILL_PROVIDERS",
 		"OPENSKILL_TASK_KINDS=a=tokens:499":                       "500 to 8192",
 		"OPENSKILL_TASK_KINDS=a=tokens:8193":                      "500 to 8192",
 		"OPENSKILL_TASK_KINDS=a=iterations:0":                     "1 to 10",

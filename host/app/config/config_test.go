@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -120,11 +121,11 @@ func TestRefused(t *testing.T) {
 	}{
 		"not a number":         {env: "OPENSKILL_TIMEOUT_MS=soon", want: []string{"OPENSKILL_TIMEOUT_MS", "the environment", `"soon"`, "a whole number from 1 to 86400000"}},
 		"zero":                 {env: "OPENSKILL_TIMEOUT_MS=0", want: []string{"OPENSKILL_TIMEOUT_MS", "out of range"}},
-		"negative":             {flag: "concurrency=-1", want: []string{"OPENSKILL_CONCURRENCY", "the flag --concurrency", "from 1 to 4096"}},
+		"negative":             {flag: "concurrency=all:-1", want: []string{"OPENSKILL_CONCURRENCY", "the flag --concurrency", "from 1 to 4096"}},
 		"too large":            {env: "OPENSKILL_MEMORY_MB=4097", want: []string{"OPENSKILL_MEMORY_MB", "out of range"}},
 		"over 2 GiB":           {env: "OPENSKILL_MEMORY_MB=2049", want: []string{"OPENSKILL_MEMORY_MB", "from 1 to 2048"}},
-		"cap over 2 GiB":       {env: "OPENSKILL_MAX_MEMORY_MB=2049", want: []string{"OPENSKILL_MAX_MEMORY_MB", "from 1 to 2048"}},
-		"default over cap":     {env: "OPENSKILL_MEMORY_MB=2048", want: []string{"OPENSKILL_MEMORY_MB", "more than OPENSKILL_MAX_MEMORY_MB", "the default"}},
+		"cap over 2 GiB":       {env: "OPENSKILL_MEMORY_MB=/2049", want: []string{"OPENSKILL_MEMORY_MB max", "from 1 to 2048"}},
+		"default over cap":     {env: "OPENSKILL_MEMORY_MB=2048", want: []string{"OPENSKILL_MEMORY_MB", "more than its maximum (from the default)"}},
 		"debug":                {dotenv: "OPENSKILL_DEBUG=perhaps\n", want: []string{"OPENSKILL_DEBUG", ".env", "0 or 1"}},
 		"listen nowhere":       {flag: "listen=8000", want: []string{"OPENSKILL_LISTEN", "--listen", "host:port"}},
 		"listen on a bad port": {flag: "listen=127.0.0.1:65536", want: []string{"OPENSKILL_LISTEN"}},
@@ -170,6 +171,12 @@ func TestRefused(t *testing.T) {
 		"an alias":             {file: "listen: &a x\ndebug: *a\n", want: []string{"openskill.yaml:1", "openskill.yaml:2", "aliases"}},
 		"a key twice":          {file: "debug: 1\ndebug: 0\n", want: []string{"openskill.yaml:2", "appears twice"}},
 		"not YAML":             {file: "a: [\n", want: []string{"openskill.yaml", "not valid YAML"}},
+		"a part of nothing":    {env: "OPENSKILL_RATE=tenants:5", want: []string{"OPENSKILL_RATE (from the environment)", "known name", "tenant (1 to"}},
+		"a value of no part":   {flag: "rate=5", want: []string{"OPENSKILL_RATE", "--rate", "known name"}},
+		"a key of no part":     {file: "daily: {fuel: 7, fuels: 8}\n", want: []string{"openskill.yaml:1", `daily has no part "fuels"`}},
+		"a part out of range":  {file: "storage_mb:\n  recordings: 1\n", want: []string{"OPENSKILL_STORAGE_MB recordings (from openskill.yaml:1)", "from 128"}},
+		"a map of one value":   {file: "listen: {a: b}\n", want: []string{"openskill.yaml:1", "single value"}},
+		"half of the traces":   {env: "OTEL_TRACES_SAMPLER_ARG=1.5", want: []string{"OTEL_TRACES_SAMPLER_ARG", "from 0 to 1"}},
 		"unknown flag":         {flag: "nope=1", want: []string{"--nope"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -251,7 +258,7 @@ func TestMissingFileThatWasNamed(t *testing.T) {
 func TestTableIsComplete(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range Table() {
-		secret := strings.HasSuffix(s.Env, "_KEY") || s.Env == "OPENSKILL_JWT_SECRET" || s.Env == "OPENSKILL_OIDC_CLIENT_SECRET" || s.Env == "OPENSKILL_DATABASE_URL"
+		secret := s.Env == "OPENSKILL_PROVIDERS" || s.Env == "OPENSKILL_JWT_SECRET" || s.Env == "OPENSKILL_OIDC_CLIENT_SECRET" || s.Env == "OPENSKILL_DATABASE_URL"
 		if s.Env == "" || (s.Flag == "") != secret || s.Key == "" || s.Doc == "" || s.Accepts == "" || strings.HasSuffix(s.Accepts, " to ") {
 			t.Errorf("an incomplete row: %+v", s)
 		}
@@ -269,6 +276,86 @@ func TestTableIsComplete(t *testing.T) {
 		t.Errorf("only %d names", len(seen))
 	}
 }
+
+// TestPartsOfASetting: a part that is not given has what a lower source says of it.
+func TestPartsOfASetting(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "openskill.yaml"), "timeout_ms: 1000/2000\nrate: {tenant: 10, principal: 5}\nconcurrency: 8\n"+
+		"providers:\n  openai: {key: k, model: m}\n  llm-service: {base: 'http://127.0.0.1:1'}\nretention_days: records:7\n")
+	s, err := Load(Sources{Dir: dir, Environ: []string{"OPENSKILL_TIMEOUT_MS=/4000", "OPENSKILL_RATE=tenant:20", "OPENAI_MODEL=n", "OPENSKILL_PROVIDERS=openai.model:o,deepseek.key:d"}, Flags: map[string]string{"concurrency": "skill:3"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprintln(s.TimeoutMS, s.MaxTimeoutMS, s.RateTenant, s.RatePrincipal, s.RateRequests, s.Concurrency, s.ConcurrencyPerSkill, s.AuditDays, s.AgentDays, s.OpenAIKey, s.OpenAIModel, s.DeepSeekKey, s.LLMServiceURL)
+	if want := "1000 4000 20 5 30000 8 3 7 30 k n d http://127.0.0.1:1\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, row := range s.Show() {
+		if row.Env == "OPENSKILL_RATE" && (row.Value != "tenant:20,principal:5,requests:30000" || row.Source != FromEnv || row.Where != "the environment, openskill.yaml:2") {
+			t.Errorf("shown as %+v", row)
+		}
+		if row.Env == "OPENSKILL_TIMEOUT_MS" && row.Value != "1000/4000" {
+			t.Errorf("shown as %q", row.Value)
+		}
+	}
+}
+
+// TestOldNames gives each old name a value in each source: it is taken, or said to be gone, and
+// the new name is told.
+func TestOldNames(t *testing.T) {
+	for name, old := range oldNames {
+		if targets()[name].setting != nil || targets()[name].field.env != "" {
+			t.Errorf("%s is the name of a setting too", name)
+			continue
+		}
+		text := "200"
+		var want string
+		switch {
+		case old.now == "":
+		case name == "OPENSKILL_CONCURRENCY_PER_SKILL":
+			text = "20"
+		case fieldOf(old.now).number:
+			want = old.now
+		case name == "OPENSKILL_TRACES":
+			text = "off"
+		case name == "OPENSKILL_AGENT_FAST", name == "OPENSKILL_AGENT_REASONING":
+			text = "rules"
+		}
+		dir := t.TempDir()
+		for place, from := range map[string]Sources{
+			"the environment":               {Dir: dir, Environ: []string{name + "=" + text}},
+			"the flag --" + flagOfOld(name): {Dir: dir, Flags: map[string]string{flagOfOld(name): text}},
+			"old.yaml:1":                    {Dir: dir, File: "old.yaml"},
+		} {
+			write(t, filepath.Join(dir, "old.yaml"), keyOf(name)+": "+text+"\n")
+			s, err := Load(from)
+			if err != nil {
+				t.Errorf("%s from %s: %v", name, place, err)
+				continue
+			}
+			r := s.Renamed()
+			if len(r) != 1 || r[0].Old != name || r[0].Where != place || (r[0].Now == "") == (r[0].Why == "") {
+				t.Errorf("%s from %s is told as %+v", name, place, r)
+			}
+			if want == "" {
+				continue
+			}
+			if got := fmt.Sprint(reflect.ValueOf(s).Elem().Field(fieldOf(want).index)); got != text {
+				t.Errorf("%s from %s sets %s to %s", name, place, want, got)
+			}
+			env, value, _ := strings.Cut(r[0].Now, "=")
+			if s, err = Load(Sources{Dir: dir, Environ: []string{env + "=" + value}}); err != nil || fmt.Sprint(reflect.ValueOf(s).Elem().Field(fieldOf(want).index)) != text {
+				t.Errorf("%s is not what %s was: %v", r[0].Now, name, err)
+			}
+		}
+	}
+	s, err := Load(Sources{Dir: t.TempDir(), Environ: []string{"OPENSKILL_TRACES=off", "OPENSKILL_TRACES_PER_MILLION=2500", "OPENSKILL_CONCURRENCY_TENANT=0", "OPENSKILL_MAX_FUEL=5", "OPENSKILL_FUEL=4/6"}})
+	if err != nil || s.Traces != TracesNone || s.TracesRatio != 0.0025 || s.ConcurrencyTenant != 0 || s.MaxFuel != 6 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+func flagOfOld(name string) string { return strings.ReplaceAll(keyOf(name), "_", "-") }
 
 func TestTrustedProxies(t *testing.T) {
 	for text, want := range map[string]string{

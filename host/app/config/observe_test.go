@@ -18,11 +18,12 @@ func TestObserving(t *testing.T) {
 		{"admin-listen", "localhost.evil.example:8001", "is reachable from other machines"},
 		{"admin-listen", "127.0.0.1", "is no address"},
 		{"admin-listen", "127.0.0.1:70000", "is no address"},
-		{"traces", "file", ""},
-		{"traces", "otlp", ""},
-		{"traces", "stdout", "is not known"},
-		{"traces-per-million", "0", "is out of range"},
-		{"traces-mb", "1", "is out of range"},
+		{"otel-traces-exporter", "file", ""},
+		{"otel-traces-exporter", "otlp", ""},
+		{"otel-traces-exporter", "stdout", "is not known"},
+		{"otel-traces-sampler-arg", "0.25", ""},
+		{"otel-traces-sampler-arg", "-1", "is out of range"},
+		{"otel-traces-sampler-arg", "half", "cannot be read"},
 	} {
 		_, err := Load(Sources{Dir: t.TempDir(), Flags: map[string]string{c.flag: c.text}})
 		if (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {

@@ -28,14 +28,21 @@ func (s *Settings) Change(now *Settings) (*Change, error) {
 		return nil, failure(gone)
 	}
 	merged := *s
-	merged.origins, merged.places, merged.unknown, merged.files = maps.Clone(s.origins), maps.Clone(s.places), now.unknown, now.files
+	merged.origins, merged.places, merged.unknown, merged.renamed, merged.files = maps.Clone(s.origins), maps.Clone(s.places), now.unknown, now.renamed, now.files
 	c := &Change{Settings: &merged, Taken: []string{}, Waiting: []string{}}
 	to, from := reflect.ValueOf(&merged).Elem(), reflect.ValueOf(now).Elem()
-	for _, row := range Table() {
-		have, want := to.FieldByName(row.field), from.FieldByName(row.field)
-		switch same := have.Equal(want); {
+	for _, row := range table() {
+		same := true
+		for _, f := range row.parts {
+			have, want := to.Field(f.index), from.Field(f.index)
+			same = same && have.Equal(want)
+			if row.Reloads {
+				have.Set(want)
+				merged.origins[f.name()] = now.origins[f.name()]
+			}
+		}
+		switch {
 		case row.Reloads:
-			have.Set(want)
 			merged.origins[row.Env], merged.places[row.Env] = now.origins[row.Env], now.places[row.Env]
 			if !same {
 				c.Taken = append(c.Taken, row.Env)

@@ -25,19 +25,19 @@ func TestChange(t *testing.T) {
 		}
 		return s
 	}
-	old := load("rate_tenant: 5\nfuel: 100\n")
-	c, err := old.Change(load("rate_tenant: 6\nfuel: 200\nagent_prices: m=1/2\nmax_fuel: 50000000000\nhttp_allow: https://api.example.com/ GET\nenv_allow: A=b\n"))
+	old := load("rate: tenant:5\nfuel: 100\n")
+	c, err := old.Change(load("rate: {tenant: 6}\nfuel: 200/50000000000\nagent_prices: m=1/2\nhttp_allow: https://api.example.com/ GET\nenv_allow: A=b\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"OPENSKILL_RATE_TENANT", "OPENSKILL_ENV_ALLOW", "OPENSKILL_AGENT_PRICES"}, c.Taken); diff != "" {
+	if diff := cmp.Diff([]string{"OPENSKILL_RATE", "OPENSKILL_ENV_ALLOW", "OPENSKILL_AGENT_PRICES"}, c.Taken); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"OPENSKILL_FUEL", "OPENSKILL_MAX_FUEL", "OPENSKILL_HTTP_ALLOW"}, c.Waiting); diff != "" {
+	if diff := cmp.Diff([]string{"OPENSKILL_FUEL", "OPENSKILL_HTTP_ALLOW"}, c.Waiting); diff != "" {
 		t.Error(diff)
 	}
 	s := c.Settings
-	if s.RateTenant != 6 || s.Fuel != 100 || s.Origin("OPENSKILL_AGENT_PRICES") != FromFile || s.Origin("OPENSKILL_MAX_FUEL") != FromDefault {
+	if s.RateTenant != 6 || s.Fuel != 100 || s.Origin("OPENSKILL_AGENT_PRICES") != FromFile || s.Origin("OPENSKILL_FUEL.max") != FromDefault {
 		t.Errorf("rate %d, fuel %d, origins %v", s.RateTenant, s.Fuel, s.origins)
 	}
 	if old.RateTenant != 5 || old.Origin("OPENSKILL_AGENT_PRICES") != FromDefault {
@@ -49,7 +49,7 @@ func TestChange(t *testing.T) {
 	}
 
 	// Once more: what waits still waits, and is told again.
-	c, err = s.Change(load("rate_tenant: 6\nfuel: 300\n"))
+	c, err = s.Change(load("rate: {tenant: 6}\nfuel: 300\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

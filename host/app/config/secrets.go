@@ -17,12 +17,12 @@ func (s *Settings) Secrets() []string {
 		}
 	}
 	v := reflect.ValueOf(s).Elem()
-	for _, row := range Table() {
-		text := v.FieldByName(row.field).String()
-		switch {
-		case v.FieldByName(row.field).Kind() != reflect.String || text == "":
+	for _, f := range fields() {
+		if v.Field(f.index).Kind() != reflect.String {
 			continue
-		case row.Secret:
+		}
+		text := v.Field(f.index).String()
+		if f.secret {
 			add(text)
 		}
 		if u, err := url.Parse(text); err == nil && u.Host != "" {
@@ -37,7 +37,7 @@ func (s *Settings) Secrets() []string {
 				}
 			}
 		}
-		if row.Env == "OPENSKILL_ENV_ALLOW" {
+		if f.env == "OPENSKILL_ENV_ALLOW" {
 			for entry := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' }) {
 				_, value, _ := strings.Cut(entry, "=")
 				add(strings.TrimSpace(value))

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"openskill/host/agent/llm"
@@ -68,9 +66,9 @@ const (
 // Traces says where spans of calls go.
 type Traces string
 
-// The values of OPENSKILL_TRACES.
+// The values of OTEL_TRACES_EXPORTER.
 const (
-	TracesOff  Traces = "off"
+	TracesNone Traces = "none"
 	TracesFile Traces = "file" // into the state folder
 	TracesOTLP Traces = "otlp" // to a collector, in builds that can
 )
@@ -87,11 +85,11 @@ const (
 
 // Settings of one host. Paths are absolute after [Load].
 type Settings struct {
-	Listen          string `env:"OPENSKILL_LISTEN" envDefault:"127.0.0.1:8000" flag:"listen" accepts:"host:port with a loopback host, like 127.0.0.1:8000; port 0 takes a free one" doc:"listen address of the host"`
-	HTTPBaseURL     string `env:"OPENSKILL_HTTP_BASE_URL" envDefault:"http://127.0.0.1:8000" flag:"http-base-url" accepts:"an http or https address without query" doc:"public base URL of the host"`
+	Listen          string `env:"OPENSKILL_LISTEN" default:"127.0.0.1:8000" flag:"listen" accepts:"host:port with a loopback host, like 127.0.0.1:8000; port 0 takes a free one" doc:"listen address of the host"`
+	HTTPBaseURL     string `env:"OPENSKILL_HTTP_BASE_URL" default:"http://127.0.0.1:8000" flag:"http-base-url" accepts:"an http or https address without query" doc:"public base URL of the host"`
 	HTTPOrigins     string `env:"OPENSKILL_HTTP_ORIGINS" flag:"http-origins" accepts:"origins with commas between them, like https://skills.example.com; http with a loopback host alone" doc:"additional browser origins of the host, besides that of OPENSKILL_HTTP_BASE_URL; default: none"`
 	TrustedProxies  string `env:"OPENSKILL_TRUSTED_PROXIES" flag:"trusted-proxies" accepts:"addresses and prefixes, separated by commas, like 127.0.0.1,10.0.0.0/8" doc:"reverse proxies whose Forwarded and X-Forwarded-For headers are trusted for the client address; default: none"`
-	Auth            Auth   `env:"OPENSKILL_AUTH" flag:"auth" accepts:"none or required" doc:"authentication of callers; default: none on loopback, required elsewhere"`
+	Auth            Auth   `env:"OPENSKILL_AUTH" flag:"auth" oneof:"none required" doc:"authentication of callers; default: none on loopback, required elsewhere"`
 	AnonymousScopes string `env:"OPENSKILL_ANONYMOUS_SCOPES" flag:"anonymous-scopes" accepts:"scopes with commas between them, such as skills:read" doc:"scopes of unauthenticated callers when authentication is required; default: none"`
 	JWTSecret       string `env:"OPENSKILL_JWT_SECRET" accepts:"32 bytes or more" doc:"HS256 secret for JWTs; default: none, such JWTs are rejected"`
 	JWTJWKS         string `env:"OPENSKILL_JWT_JWKS" flag:"jwt-jwks" accepts:"a file, or an https address" doc:"public keys (JWKS) for JWTs signed with RS256, ES256 or EdDSA; default: none, such JWTs are rejected"`
@@ -100,97 +98,118 @@ type Settings struct {
 	JWTClaims       string `env:"OPENSKILL_JWT_CLAIMS" flag:"jwt-claims" accepts:"entries between semicolons or line ends: tenant, scopes, roles or name, = and a claim; for scopes and roles several with commas between them, like tenant=tid; scopes=scp; roles=realm_access.roles" doc:"claim names in JWTs; default: tenant=tenant; scopes=scope; name=name, and no roles"`
 	JWTTenant       string `env:"OPENSKILL_JWT_TENANT" flag:"jwt-tenant" accepts:"1 to 64 characters of letters, digits and . _ : -" doc:"tenant of JWTs without a tenant claim; default: none, such JWTs are rejected"`
 	JWTRoles        string `env:"OPENSKILL_JWT_ROLES" flag:"jwt-roles" accepts:"entries between semicolons or line ends: a role, = and scopes with commas between them, like staff=skills:read,skills:invoke; * stands for every JWT" doc:"scopes granted by JWT roles; default: none"`
-	JWTSkewS        uint64 `env:"OPENSKILL_JWT_SKEW_S" envDefault:"30" flag:"jwt-skew-s" min:"0" max:"300" doc:"allowed clock skew when checking JWT times, in seconds"`
 
 	OIDCClientID     string `env:"OPENSKILL_OIDC_CLIENT_ID" flag:"oidc-client-id" accepts:"a client id; OPENSKILL_JWT_ISSUER, OPENSKILL_JWT_JWKS and OPENSKILL_HTTP_BASE_URL must be set too" doc:"OpenID client id for sign-in to the console; default: none, sign-in by API key or JWT"`
 	OIDCClientSecret string `env:"OPENSKILL_OIDC_CLIENT_SECRET" accepts:"a client secret" doc:"OpenID client secret; default: none, as for public clients"`
-	OIDCScopes       string `env:"OPENSKILL_OIDC_SCOPES" envDefault:"openid,profile" flag:"oidc-scopes" accepts:"scopes with commas between them, openid among them" doc:"scopes requested from the OpenID provider by the console, and by MCP clients when OPENSKILL_JWT_ROLES is set"`
+	OIDCScopes       string `env:"OPENSKILL_OIDC_SCOPES" default:"openid,profile" flag:"oidc-scopes" accepts:"scopes with commas between them, openid among them" doc:"scopes requested from the OpenID provider by the console, and by MCP clients when OPENSKILL_JWT_ROLES is set"`
 
-	DatabaseURL    string       `env:"OPENSKILL_DATABASE_URL" accepts:"postgres://… or sqlite:FILE" doc:"database of keys, records and definitions; default: a SQLite file in the state folder"`
-	AuditPayload   AuditPayload `env:"OPENSKILL_AUDIT_PAYLOAD" envDefault:"hash" flag:"audit-payload" accepts:"none, hash, redacted or full" doc:"input and output stored in call records"`
-	AuditPayloadKB uint64       `env:"OPENSKILL_AUDIT_PAYLOAD_KB" envDefault:"16" flag:"audit-payload-kb" min:"1" max:"1024" doc:"maximum stored input, and maximum stored output, of a call record in KiB"`
-	AuditDays      uint64       `env:"OPENSKILL_AUDIT_DAYS" envDefault:"400" flag:"audit-days" min:"1" max:"36500" doc:"retention of records in days"`
-	AuditMB        uint64       `env:"OPENSKILL_AUDIT_MB" envDefault:"102400" flag:"audit-mb" min:"1" max:"16777216" doc:"maximum records per tenant in MiB; when full, calls are refused until old records are removed"`
-	ResultMinutes  uint64       `env:"OPENSKILL_RESULT_MINUTES" envDefault:"60" flag:"result-minutes" min:"1" max:"43200" doc:"retention of artifacts and results of long calls in minutes"`
-	KeepLogs       KeepLogs     `env:"OPENSKILL_KEEP_LOGS" envDefault:"none" flag:"keep-logs" accepts:"none, failed or all" doc:"executions whose standard error tail is stored, for as long as artifacts"`
-	Record         Record       `env:"OPENSKILL_RECORD" envDefault:"off" flag:"record" accepts:"off or on" doc:"recording of executions for replay"`
-	RecordMB       uint64       `env:"OPENSKILL_RECORD_MB" envDefault:"16" flag:"record-mb" min:"1" max:"128" doc:"maximum size of one recording in MiB"`
-	RecordingsMB   uint64       `env:"OPENSKILL_RECORDINGS_MB" envDefault:"1024" flag:"recordings-mb" min:"128" max:"16777216" doc:"maximum recordings per tenant in MiB; the oldest are removed first"`
+	DatabaseURL   string       `env:"OPENSKILL_DATABASE_URL" accepts:"postgres://… or sqlite:FILE" doc:"database of keys, records and definitions; default: a SQLite file in the state folder"`
+	AuditPayload  AuditPayload `env:"OPENSKILL_AUDIT_PAYLOAD" default:"hash" flag:"audit-payload" oneof:"none hash redacted full" doc:"input and output stored in call records"`
+	KeepLogs      KeepLogs     `env:"OPENSKILL_KEEP_LOGS" default:"none" flag:"keep-logs" oneof:"none failed all" doc:"executions whose standard error tail is stored, for as long as artifacts"`
+	Record        Record       `env:"OPENSKILL_RECORD" default:"off" flag:"record" oneof:"off on" doc:"recording of executions for replay"`
+	ResultMinutes uint64       `env:"OPENSKILL_RESULT_MINUTES" default:"60" flag:"result-minutes" min:"1" max:"43200" doc:"retention of artifacts and results of long calls in minutes"`
+	AuditDays     uint64       `env:"OPENSKILL_RETENTION_DAYS" part:"records" default:"400" flag:"retention-days" min:"1" max:"36500" about:"retention in days" doc:"call records and executions"`
+	AgentDays     uint64       `part:"conversations" default:"30" min:"1" max:"36500" doc:"conversations and tasks, since their last change"`
+	AuditMB       uint64       `env:"OPENSKILL_STORAGE_MB" part:"records" default:"102400" flag:"storage-mb" min:"1" max:"16777216" about:"maximum storage of a tenant in MiB" doc:"call records; when full, calls are refused until old records are removed"`
+	RecordingsMB  uint64       `part:"recordings" default:"1024" min:"128" max:"16777216" doc:"recordings of executions; the oldest are removed first"`
+	AgentStoredMB uint64       `part:"conversations" default:"256" min:"16" max:"16777216" doc:"conversations; the oldest are removed first"`
+	UploadQuotaMB uint64       `part:"uploads" default:"1024" min:"1" max:"1048576" doc:"uploads, including deleted ones still on disk"`
 
-	RateTenant           int    `env:"OPENSKILL_RATE_TENANT" envDefault:"6000000" flag:"rate-tenant" min:"1" max:"100000000" reload:"yes" doc:"maximum calls per tenant and minute"`
-	RatePrincipal        int    `env:"OPENSKILL_RATE_PRINCIPAL" envDefault:"6000000" flag:"rate-principal" min:"1" max:"100000000" reload:"yes" doc:"maximum calls per principal and minute"`
-	RateRequests         int    `env:"OPENSKILL_RATE_REQUESTS" envDefault:"30000" flag:"rate-requests" min:"1" max:"100000000" reload:"yes" doc:"maximum requests, other than calls, per minute and principal, or address without a valid credential; a tenant has twice as many"`
-	ConcurrencyTenant    int    `env:"OPENSKILL_CONCURRENCY_TENANT" envDefault:"0" flag:"concurrency-tenant" min:"0" max:"8192" reload:"yes" doc:"maximum concurrent calls per tenant when authentication is required; 0: its share of OPENSKILL_CONCURRENCY, which always applies"`
-	ConcurrencyPrincipal int    `env:"OPENSKILL_CONCURRENCY_PRINCIPAL" envDefault:"0" flag:"concurrency-principal" min:"0" max:"8192" reload:"yes" doc:"maximum concurrent calls per principal when authentication is required; 0: the share of its tenant, which always applies"`
-	DailyExecutions      uint64 `env:"OPENSKILL_DAILY_EXECUTIONS" envDefault:"1000000000" flag:"daily-executions" min:"1" max:"1000000000000" reload:"yes" doc:"maximum runs per tenant and day (UTC)"`
-	DailyFuel            uint64 `env:"OPENSKILL_DAILY_FUEL" envDefault:"1000000000000000000" flag:"daily-fuel" min:"1" max:"4611686018427387904" reload:"yes" doc:"maximum fuel per tenant and day (UTC), in units"`
-	DailyModelRequests   uint64 `env:"OPENSKILL_DAILY_MODEL_REQUESTS" envDefault:"10000" flag:"daily-model-requests" min:"1" max:"1000000000000" reload:"yes" doc:"maximum model requests per tenant and day (UTC)"`
-	DailyModelTokens     uint64 `env:"OPENSKILL_DAILY_MODEL_TOKENS" envDefault:"20000000" flag:"daily-model-tokens" min:"1" max:"1000000000000000" reload:"yes" doc:"maximum model tokens per tenant and day (UTC), prompts and replies together"`
-	DailyModelCents      uint64 `env:"OPENSKILL_DAILY_MODEL_CENTS" envDefault:"10000" flag:"daily-model-cents" min:"1" max:"100000000" reload:"yes" doc:"maximum model cost per tenant and day (UTC) in US cents, counting models with known prices"`
+	RateTenant           int    `env:"OPENSKILL_RATE" part:"tenant" flag:"rate" min:"1" max:"100000000" reload:"yes" about:"maximum per minute" doc:"calls of a tenant"`
+	RatePrincipal        int    `part:"principal" min:"1" max:"100000000" doc:"calls of a principal"`
+	RateRequests         int    `part:"requests" default:"30000" min:"1" max:"100000000" doc:"requests other than calls, of a principal, or of an address without a valid credential; a tenant has twice as many"`
+	Concurrency          int    `env:"OPENSKILL_CONCURRENCY" part:"all" default:"32" flag:"concurrency" min:"1" max:"4096" reload:"yes" about:"maximum concurrent calls" doc:"of the host; more are queued briefly, then refused with 429"`
+	ConcurrencyPerSkill  int    `part:"skill" default:"16" min:"1" max:"4096" doc:"of a skill"`
+	ConcurrencyTenant    int    `part:"tenant" min:"1" max:"8192" doc:"of a tenant, when authentication is required; default: its share of all, which always applies"`
+	ConcurrencyPrincipal int    `part:"principal" min:"1" max:"8192" doc:"of a principal, when authentication is required; default: the share of its tenant, which always applies"`
+	DailyExecutions      uint64 `env:"OPENSKILL_DAILY" part:"executions" flag:"daily" min:"1" max:"1000000000000" reload:"yes" about:"maximum per tenant and day (UTC)" doc:"runs"`
+	DailyFuel            uint64 `part:"fuel" min:"1" max:"4611686018427387904" doc:"fuel, in units"`
+	DailyModelRequests   uint64 `part:"model_requests" default:"10000" min:"1" max:"1000000000000" doc:"model requests"`
+	DailyModelTokens     uint64 `part:"model_tokens" default:"20000000" min:"1" max:"1000000000000000" doc:"model tokens, prompts and replies together"`
+	DailyModelCents      uint64 `part:"model_cents" default:"10000" min:"1" max:"100000000" doc:"model cost in US cents, counting models with known prices"`
 
-	SkillsDir       string `env:"OPENSKILL_SKILLS_DIR" envDefault:"./skills" flag:"skills" path:"dir" accepts:"a folder" doc:"folder of trusted skills, each a folder with a skill.yaml"`
-	SkillConfigPath string `env:"OPENSKILL_SKILL_CONFIG_PATH" envDefault:"./configs/skills.yaml" flag:"skill-config-path" path:"file" accepts:"a file" doc:"list of trusted skills in one file; their code is in the folder of skills or of scripts"`
+	SkillsDir       string `env:"OPENSKILL_SKILLS_DIR" default:"./skills" flag:"skills" path:"dir" accepts:"a folder" doc:"folder of trusted skills, each a folder with a skill.yaml"`
+	SkillConfigPath string `env:"OPENSKILL_SKILL_CONFIG_PATH" default:"./configs/skills.yaml" flag:"skill-config-path" path:"file" accepts:"a file" doc:"list of trusted skills in one file; their code is in the folder of skills or of scripts"`
 	AgentSkills     string `env:"OPENSKILL_AGENT_SKILLS" flag:"agent-skills" accepts:"folders, with the separator of PATH between them" doc:"folders of Agent Skills, which have a SKILL.md; default: the folder of skills"`
 	AgentNative     string `env:"OPENSKILL_AGENT_SKILLS_NATIVE" flag:"agent-skills-native" accepts:"one of the folders of Agent Skills" doc:"folder of Agent Skills whose Python scripts run outside the sandbox, by the CLI runner; pulled and untrusted skills stay in the sandbox; default: none"`
-	CLIDir          string `env:"OPENSKILL_CLI_DIR" envDefault:"./skills_cli" flag:"cli-dir" path:"dir" accepts:"a folder" doc:"folder of trusted scripts named {id}.py"`
-	DataRoot        string `env:"OPENSKILL_ALLOWED_ROOT" envDefault:"./data" flag:"data" path:"dir" accepts:"a folder" doc:"data folder that skills may read as /data (OPENSKILL_DATA_ALLOW selects which skills); default: none"`
-	StateDir        string `env:"OPENSKILL_STATE_DIR" envDefault:"./.openskill" flag:"state" path:"any" accepts:"a folder outside the data folder; made when missing" doc:"state folder of the host: database, uploads, caches"`
-	Python          string `env:"OPENSKILL_PYTHON" envDefault:"python3" flag:"python" accepts:"the name or path of a Python 3" doc:"Python interpreter of the CLI runner"`
+	CLIDir          string `env:"OPENSKILL_CLI_DIR" default:"./skills_cli" flag:"cli-dir" path:"dir" accepts:"a folder" doc:"folder of trusted scripts named {id}.py"`
+	DataRoot        string `env:"OPENSKILL_ALLOWED_ROOT" default:"./data" flag:"data" path:"dir" accepts:"a folder" doc:"data folder that skills may read as /data (OPENSKILL_DATA_ALLOW selects which skills); default: none"`
+	StateDir        string `env:"OPENSKILL_STATE_DIR" default:"./.openskill" flag:"state" path:"any" accepts:"a folder outside the data folder; made when missing" doc:"state folder of the host: database, uploads, caches"`
+	Python          string `env:"OPENSKILL_PYTHON" default:"python3" flag:"python" accepts:"the name or path of a Python 3" doc:"Python interpreter of the CLI runner"`
 
-	TimeoutMS uint64 `env:"OPENSKILL_TIMEOUT_MS" envDefault:"15000" flag:"timeout-ms" min:"1" max:"86400000" doc:"default time limit of a call in ms"`
-	MemoryMB  uint64 `env:"OPENSKILL_MEMORY_MB" envDefault:"256" flag:"memory-mb" min:"1" max:"2048" doc:"default memory limit of a call, including its files below /work, in MiB"`
-	Fuel      uint64 `env:"OPENSKILL_FUEL" envDefault:"20000000000" flag:"fuel" min:"1" max:"4611686018427387904" doc:"default fuel limit of a call, in units of about one instruction"`
-	OutputKB  uint64 `env:"OPENSKILL_OUTPUT_KB" envDefault:"1024" flag:"output-kb" min:"1" max:"65536" doc:"default limit of standard output of a call in KiB"`
-	ScratchMB uint64 `env:"OPENSKILL_SCRATCH_MB" envDefault:"16" flag:"scratch-mb" min:"1" max:"65536" doc:"default limit of files of a call below /work in MiB"`
+	TimeoutMS    uint64 `env:"OPENSKILL_TIMEOUT_MS" part:"default" default:"15000" flag:"timeout-ms" min:"1" max:"86400000" doc:"default and maximum time limit of a call in ms"`
+	MaxTimeoutMS uint64 `part:"max" default:"120000" min:"1" max:"86400000"`
+	MemoryMB     uint64 `env:"OPENSKILL_MEMORY_MB" part:"default" default:"256" flag:"memory-mb" min:"1" max:"2048" doc:"default and maximum memory limit of a call, including its files below /work, in MiB"`
+	MaxMemoryMB  uint64 `part:"max" default:"1024" min:"1" max:"2048"`
+	Fuel         uint64 `env:"OPENSKILL_FUEL" part:"default" default:"20000000000" flag:"fuel" min:"1" max:"4611686018427387904" doc:"default and maximum fuel limit of a call, in units of about one instruction"`
+	MaxFuel      uint64 `part:"max" default:"1000000000000" min:"1" max:"4611686018427387904"`
+	OutputKB     uint64 `env:"OPENSKILL_OUTPUT_KB" part:"default" default:"1024" flag:"output-kb" min:"1" max:"65536" doc:"default and maximum limit of standard output of a call in KiB"`
+	MaxOutputKB  uint64 `part:"max" default:"16384" min:"1" max:"65536"`
+	ScratchMB    uint64 `env:"OPENSKILL_SCRATCH_MB" part:"default" default:"16" flag:"scratch-mb" min:"1" max:"65536" doc:"default and maximum limit of files of a call below /work in MiB"`
+	MaxScratchMB uint64 `part:"max" default:"64" min:"1" max:"65536"`
+	MaxBodyKB    uint64 `env:"OPENSKILL_MAX_BODY_KB" default:"1024" flag:"max-body-kb" min:"1" max:"65536" doc:"maximum request body in KiB"`
 
-	MaxTimeoutMS uint64 `env:"OPENSKILL_MAX_TIMEOUT_MS" envDefault:"120000" flag:"max-timeout-ms" min:"1" max:"86400000" doc:"maximum time limit of a call in ms"`
-	MaxMemoryMB  uint64 `env:"OPENSKILL_MAX_MEMORY_MB" envDefault:"1024" flag:"max-memory-mb" min:"1" max:"2048" doc:"maximum memory limit of a call, including its files below /work, in MiB"`
-	MaxFuel      uint64 `env:"OPENSKILL_MAX_FUEL" envDefault:"1000000000000" flag:"max-fuel" min:"1" max:"4611686018427387904" doc:"maximum fuel limit of a call, in units"`
-	MaxOutputKB  uint64 `env:"OPENSKILL_MAX_OUTPUT_KB" envDefault:"16384" flag:"max-output-kb" min:"1" max:"65536" doc:"maximum standard output limit of a call in KiB"`
-	MaxScratchMB uint64 `env:"OPENSKILL_MAX_SCRATCH_MB" envDefault:"64" flag:"max-scratch-mb" min:"1" max:"65536" doc:"maximum scratch limit of a call in MiB"`
+	Workers        Isolation `env:"OPENSKILL_WORKERS" default:"tenant" flag:"workers" oneof:"tenant skill shared off" doc:"sharing of worker processes: per tenant, per skill, or one for all; off: skills run in the host's own process"`
+	WorkersMax     int       `env:"OPENSKILL_WORKERS_MAX" default:"32" flag:"workers-max" min:"1" max:"4096" doc:"maximum worker processes, shared between tenants; an idle one of the tenant with the most is stopped first"`
+	WorkerMemoryMB uint64    `env:"OPENSKILL_WORKER_MEMORY_MB" default:"2048" flag:"worker-memory-mb" min:"128" max:"1048576" doc:"memory limit of a worker process in MiB; the kernel kills one that exceeds it, where control groups are available"`
 
-	MaxBodyKB           uint64 `env:"OPENSKILL_MAX_BODY_KB" envDefault:"1024" flag:"max-body-kb" min:"1" max:"65536" doc:"maximum request body in KiB"`
-	Concurrency         int    `env:"OPENSKILL_CONCURRENCY" envDefault:"32" flag:"concurrency" min:"1" max:"4096" reload:"yes" doc:"maximum concurrent calls; more are queued briefly, then refused with 429"`
-	ConcurrencyPerSkill int    `env:"OPENSKILL_CONCURRENCY_PER_SKILL" envDefault:"16" flag:"concurrency-per-skill" min:"1" max:"4096" reload:"yes" doc:"maximum concurrent calls per skill"`
+	ScriptApproval Approval `env:"OPENSKILL_SCRIPT_APPROVAL" default:"never" flag:"script-approval" oneof:"never version call" doc:"approvals required for scripts of Agent Skills: never, once per version of the skill, or for each call"`
+	HTTPAllow      string   `env:"OPENSKILL_HTTP_ALLOW" flag:"http-allow" accepts:"entries between semicolons or line ends, like https://api.example.com/v1/ GET,POST; for an upload @tenant/skill before it" reload:"yes" doc:"HTTP requests granted to skills whose manifests ask for them; default: none"`
+	EnvAllow       string   `env:"OPENSKILL_ENV_ALLOW" flag:"env-allow" accepts:"entries between semicolons or line ends, each NAME=value, or NAME of a variable of the host; for an upload @tenant/skill before it" secret:"yes" reload:"yes" doc:"environment variables granted to skills whose manifests ask for them; default: none"`
+	DataAllow      string   `env:"OPENSKILL_DATA_ALLOW" flag:"data-allow" accepts:"entries between semicolons or line ends, each @tenant/skill for an upload or @skill for one of your own, and after it a folder below the data folder; without a folder: all of it" reload:"yes" doc:"data granted to skills whose manifests ask for it; default: the whole data folder for your own skills, nothing for uploads and pulled skills of strangers"`
+	TrustPolicy    string   `env:"OPENSKILL_TRUST_POLICY" flag:"trust-policy" path:"file" accepts:"a file" reload:"yes" doc:"trust policy file: accepted publishers of pulled skills; default: none, unless a command names keys"`
+	PullHosts      string   `env:"OPENSKILL_PULL_HOSTS" flag:"pull-hosts" accepts:"hosts with commas between them, each with its port if it is not 443" reload:"yes" doc:"registries, and hosts that they redirect to, for uploads by reference (POST /skills); needs a trust policy; default: none"`
+	UploadMB       uint64   `env:"OPENSKILL_UPLOADS" part:"mb" default:"32" flag:"uploads" min:"1" max:"1024" about:"limits of uploads" doc:"size of an archive or module in MiB"`
+	UploadSkills   int      `part:"skills" default:"100" min:"1" max:"100000" doc:"skills of a tenant"`
+	UploadVersions int      `part:"versions" default:"20" min:"1" max:"10000" doc:"versions of a skill, including deleted ones still on disk"`
 
-	Workers        Isolation `env:"OPENSKILL_WORKERS" envDefault:"tenant" flag:"workers" accepts:"tenant, skill, shared or off" doc:"sharing of worker processes: per tenant, per skill, or one for all; off: skills run in the host's own process"`
-	WorkersMax     int       `env:"OPENSKILL_WORKERS_MAX" envDefault:"32" flag:"workers-max" min:"1" max:"4096" doc:"maximum worker processes, shared between tenants; an idle one of the tenant with the most is stopped first"`
-	WorkersSpare   int       `env:"OPENSKILL_WORKERS_SPARE" envDefault:"1" flag:"workers-spare" min:"0" max:"64" doc:"number of spare worker processes for the next tenant (or skill)"`
-	WorkerMemoryMB uint64    `env:"OPENSKILL_WORKER_MEMORY_MB" envDefault:"2048" flag:"worker-memory-mb" min:"128" max:"1048576" doc:"memory limit of a worker process in MiB; the kernel kills one that exceeds it, where control groups are available"`
-	WorkerCalls    int       `env:"OPENSKILL_WORKER_CALLS" envDefault:"10000" flag:"worker-calls" min:"1" max:"1000000000" doc:"number of calls after which a worker process is replaced"`
+	OpenAIKey      string `env:"OPENSKILL_PROVIDERS" part:"openai.key" short:"OPENAI_API_KEY" accepts:"the key" secret:"yes" about:"model providers" doc:"API key of OpenAI or a compatible server; default: none, the provider is off unless its address is set"`
+	OpenAIBase     string `part:"openai.base" short:"OPENAI_API_BASE" default:"https://api.openai.com/v1" accepts:"an http or https address" doc:"base URL of OpenAI's API or a compatible server"`
+	OpenAIModel    string `part:"openai.model" short:"OPENAI_MODEL" default:"gpt-4" accepts:"the name of a model" doc:"model of the provider openai"`
+	DashScopeKey   string `part:"dashscope.key" short:"DASHSCOPE_API_KEY" accepts:"the key" secret:"yes" doc:"API key of DashScope; default: none, the provider is off"`
+	DashScopeBase  string `part:"dashscope.base" short:"DASHSCOPE_API_BASE" default:"https://dashscope.aliyuncs.com/compatible-mode/v1" accepts:"an http or https address" doc:"base URL of DashScope's API"`
+	DashScopeModel string `part:"dashscope.model" short:"DASHSCOPE_MODEL" default:"qwen-plus" accepts:"the name of a model" doc:"model of the provider dashscope"`
+	DeepSeekKey    string `part:"deepseek.key" short:"DEEPSEEK_API_KEY" accepts:"the key" secret:"yes" doc:"API key of DeepSeek; default: none, the provider is off"`
+	DeepSeekBase   string `part:"deepseek.base" short:"DEEPSEEK_API_BASE" default:"https://api.deepseek.com/v1" accepts:"an http or https address" doc:"base URL of DeepSeek's API"`
+	DeepSeekModel  string `part:"deepseek.model" short:"DEEPSEEK_MODEL" default:"deepseek-chat" accepts:"the name of a model" doc:"model of the provider deepseek"`
+	AnthropicKey   string `part:"anthropic.key" short:"ANTHROPIC_API_KEY" accepts:"the key" secret:"yes" doc:"API key of Anthropic; default: none, the provider is off unless its address is set"`
+	AnthropicBase  string `part:"anthropic.base" short:"ANTHROPIC_API_BASE" default:"https://api.anthropic.com" accepts:"an http or https address" doc:"base URL of Anthropic's API"`
+	AnthropicModel string `part:"anthropic.model" short:"ANTHROPIC_MODEL" default:"claude-sonnet-4-5" accepts:"the name of a model" doc:"model of the provider anthropic"`
+	LLMServiceURL  string `part:"llm-service.base" short:"OPENSKILL_LLM_SERVICE_URL" accepts:"an http or https address" doc:"base URL of a service that chooses models by slot (POST /api/llm/chat); default: none"`
+	LLMServiceKey  string `part:"llm-service.key" short:"OPENSKILL_LLM_SERVICE_KEY" accepts:"the key" secret:"yes" doc:"API key of that service, sent as X-API-Key; default: none"`
 
-	ScriptApproval Approval `env:"OPENSKILL_SCRIPT_APPROVAL" envDefault:"never" flag:"script-approval" accepts:"never, version or call" doc:"approvals required for scripts of Agent Skills: never, once per version of the skill, or for each call"`
+	AgentProvider    string `env:"OPENSKILL_AGENT_PROVIDER" part:"all" flag:"agent-provider" accepts:"openai, dashscope, deepseek, anthropic, llm-service or rules" about:"model providers of the agent" doc:"default; default: the first configured one"`
+	AgentFast        string `part:"fast" accepts:"PROVIDER or PROVIDER:MODEL" doc:"conversations"`
+	AgentReasoning   string `part:"reasoning" accepts:"PROVIDER or PROVIDER:MODEL" doc:"tasks"`
+	AgentModels      string `env:"OPENSKILL_AGENT_MODELS" flag:"agent-models" accepts:"PROVIDER:MODEL with commas between them" doc:"additional models that callers may select; the operator may select any"`
+	AgentPrices      string `env:"OPENSKILL_AGENT_PRICES" flag:"agent-prices" accepts:"entries between semicolons, like gpt-4o=2.5/10" reload:"yes" doc:"model prices in US dollars per million tokens of prompt and of reply"`
+	AgentIterations  int    `env:"OPENSKILL_AGENT_LIMITS" part:"iterations" default:"10" flag:"agent-limits" min:"1" max:"1000" about:"limits of a turn of a conversation, and of a task" doc:"rounds, each a model request"`
+	AgentToolCalls   int    `part:"tool_calls" default:"32" min:"1" max:"10000" doc:"tool calls"`
+	AgentTokens      int    `part:"tokens" default:"65536" min:"1" max:"100000000" doc:"tokens of a turn, prompts and replies together"`
+	TaskTokens       int    `part:"task_tokens" default:"8192" min:"1" max:"100000000" doc:"the same of a task"`
+	AgentReplyTokens int    `part:"reply_tokens" default:"4096" min:"1" max:"1000000" doc:"tokens of one reply in a conversation"`
+	AgentCents       uint64 `part:"cents" min:"1" max:"100000000" doc:"model cost in US cents; if set, models without a price are refused"`
+	AgentFuel        uint64 `part:"fuel" default:"1000000000000" min:"1" max:"4611686018427387904" doc:"fuel of all calls, in units"`
+	AgentTimeoutS    uint64 `part:"timeout_s" default:"300" min:"1" max:"86400" doc:"seconds of a turn, and of a task that names no limit"`
+	TaskMaxTimeoutS  uint64 `part:"max_timeout_s" default:"600" min:"1" max:"86400" doc:"seconds that a task may name"`
+	LLMTimeoutS      uint64 `part:"model_timeout_s" default:"60" min:"1" max:"3600" doc:"seconds of one model reply"`
+	TaskIterationS   uint64 `part:"round_timeout_s" default:"60" min:"1" max:"86400" doc:"seconds of one round of a task, model and skill together"`
+	AgentHistory     int    `part:"history" default:"20" min:"2" max:"10000" doc:"messages of a conversation sent to the model"`
+	AgentTurns       int    `part:"concurrent" default:"1024" min:"1" max:"100000" doc:"concurrent turns and tasks; more are refused with 429"`
+	TaskKinds        string `env:"OPENSKILL_TASK_KINDS" flag:"task-kinds" accepts:"entries between semicolons or line ends: a kind, = and limits with commas between them, like summary=iterations:3,tokens:2000,timeout_s:60; none above iterations, task_tokens and max_timeout_s of OPENSKILL_AGENT_LIMITS" doc:"limits of tasks by their kind (options.kind); unset: there are no kinds"`
 
-	HTTPAllow string `env:"OPENSKILL_HTTP_ALLOW" flag:"http-allow" accepts:"entries between semicolons or line ends, like https://api.example.com/v1/ GET,POST; for an upload @tenant/skill before it" reload:"yes" doc:"HTTP requests granted to skills whose manifests ask for them; default: none"`
-	EnvAllow  string `env:"OPENSKILL_ENV_ALLOW" flag:"env-allow" accepts:"entries between semicolons or line ends, each NAME=value, or NAME of a variable of the host; for an upload @tenant/skill before it" reload:"yes" secret:"yes" doc:"environment variables granted to skills whose manifests ask for them; default: none"`
+	Traces      Traces  `env:"OTEL_TRACES_EXPORTER" default:"none" flag:"otel-traces-exporter" oneof:"none file otlp" doc:"destination of call traces: files in the state folder, or a collector that OTEL_EXPORTER_OTLP_ENDPOINT names (in builds with the tag otlp)"`
+	TracesRatio float64 `env:"OTEL_TRACES_SAMPLER_ARG" default:"1" flag:"otel-traces-sampler-arg" accepts:"a number from 0 to 1" doc:"ratio of traces that are stored, chosen by their ids"`
+	AdminListen string  `env:"OPENSKILL_ADMIN_LISTEN" flag:"admin-listen" accepts:"host:port with a loopback host, like 127.0.0.1:8001; port 0 takes a free one" doc:"listen address of profiles (pprof) and metrics for operators; default: none"`
 
-	DataAllow string `env:"OPENSKILL_DATA_ALLOW" flag:"data-allow" accepts:"entries between semicolons or line ends, each @tenant/skill for an upload or @skill for one of your own, and after it a folder below the data folder; without a folder: all of it" reload:"yes" doc:"data granted to skills whose manifests ask for it; default: the whole data folder for your own skills, nothing for uploads and pulled skills of strangers"`
-
-	TrustPolicy string `env:"OPENSKILL_TRUST_POLICY" flag:"trust-policy" path:"file" accepts:"a file" reload:"yes" doc:"trust policy file: accepted publishers of pulled skills; default: none, unless a command names keys"`
-	PullHosts   string `env:"OPENSKILL_PULL_HOSTS" flag:"pull-hosts" accepts:"hosts with commas between them, each with its port if it is not 443" reload:"yes" doc:"registries, and hosts that they redirect to, for uploads by reference (POST /skills); needs a trust policy; default: none"`
-
-	UploadMB          uint64 `env:"OPENSKILL_UPLOAD_MB" envDefault:"32" flag:"upload-mb" min:"1" max:"1024" doc:"maximum uploaded archive or module in MiB"`
-	UploadSkills      int    `env:"OPENSKILL_UPLOAD_SKILLS" envDefault:"100" flag:"upload-skills" min:"1" max:"100000" doc:"maximum uploaded skills per tenant"`
-	UploadVersions    int    `env:"OPENSKILL_UPLOAD_VERSIONS" envDefault:"20" flag:"upload-versions" min:"1" max:"10000" doc:"maximum versions per uploaded skill, including deleted ones still on disk"`
-	UploadQuotaMB     uint64 `env:"OPENSKILL_UPLOAD_QUOTA_MB" envDefault:"1024" flag:"upload-quota-mb" min:"1" max:"1048576" doc:"maximum size of all uploads per tenant in MiB, including deleted ones still on disk"`
-	UploadGraceS      uint64 `env:"OPENSKILL_UPLOAD_GRACE_S" envDefault:"600" flag:"upload-grace-s" min:"1" max:"31536000" doc:"delay between the deletion of a version and of its files, in seconds; longer than the longest call"`
-	QuarantineCrashes int    `env:"OPENSKILL_QUARANTINE_CRASHES" envDefault:"2" flag:"quarantine-crashes" min:"1" max:"1000000" doc:"number of worker crashes within 10 minutes that quarantine an uploaded version"`
-	QuarantineLimits  int    `env:"OPENSKILL_QUARANTINE_LIMITS" envDefault:"20" flag:"quarantine-limits" min:"1" max:"1000000" doc:"number of consecutive runs hitting a limit that quarantine an uploaded version"`
-
-	Agent
-
-	Traces           Traces `env:"OPENSKILL_TRACES" envDefault:"off" flag:"traces" accepts:"off, file or otlp" doc:"destination of call traces: files in the state folder, or a collector (in builds with the tag otlp)"`
-	TracesPerMillion int    `env:"OPENSKILL_TRACES_PER_MILLION" envDefault:"1000000" flag:"traces-per-million" min:"1" max:"1000000" doc:"number of traces stored per million"`
-	TracesMB         int64  `env:"OPENSKILL_TRACES_MB" envDefault:"64" flag:"traces-mb" min:"2" max:"65536" doc:"maximum size of trace files in MiB; the oldest are removed first"`
-	AdminListen      string `env:"OPENSKILL_ADMIN_LISTEN" flag:"admin-listen" accepts:"host:port with a loopback host, like 127.0.0.1:8001; port 0 takes a free one" doc:"listen address of profiles (pprof) and metrics for operators; default: none"`
-
-	Debug bool `env:"OPENSKILL_DEBUG" envDefault:"0" flag:"debug" accepts:"0 or 1" reload:"yes" doc:"debug logging"`
+	Debug bool `env:"OPENSKILL_DEBUG" default:"0" flag:"debug" accepts:"0 or 1" reload:"yes" doc:"debug logging"`
 
 	allowed *grants.Allowed
 	prices  llm.Prices
 	origins map[string]Source
 	places  map[string]string // what Source says, as messages have it: with file and line
 	unknown []string
+	renamed []Renamed
 	files   []string // that they were read from
 }
 
@@ -289,51 +308,14 @@ const (
 	FromDefault Source = "default"
 )
 
-// Setting is one row of the table of settings.
-type Setting struct {
-	Env     string // name in the environment and in .env
-	Flag    string // without dashes; "" of secrets, which everyone on the machine would see
-	Key     string // in openskill.yaml
-	Default string // "" for none
-	Accepts string
-	Doc     string
-	Secret  bool // its value is shown to nobody
-	Reloads bool // a running host takes a new value at SIGHUP; others wait for a restart
+var sources = []Source{FromFlag, FromEnv, FromDotEnv, FromFile, FromDefault}
 
-	field string // name in Settings
-	path  string // "dir": must exist when given; "file": a file, if there is one; "any": a path; "": no path
-}
-
-// Table lists all settings in the order of their declaration.
-func Table() []Setting { return slices.Clone(table()) }
-
-// table is made once: each command of the program asks for it when it starts.
-var table = sync.OnceValue(func() (out []Setting) {
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
-		name := f.Tag.Get("env")
-		if name == "" {
-			continue
-		}
-		s := Setting{
-			Env: name, Flag: f.Tag.Get("flag"), Key: strings.ToLower(strings.TrimPrefix(name, prefix)),
-			Default: f.Tag.Get("envDefault"), Accepts: f.Tag.Get("accepts"), Doc: f.Tag.Get("doc"),
-			field: f.Name, path: f.Tag.Get("path"),
-			Reloads: f.Tag.Get("reload") == "yes",
-		}
-		s.Secret = s.Flag == "" || f.Tag.Get("secret") == "yes"
-		if s.Accepts == "" {
-			s.Accepts = "a whole number from " + f.Tag.Get("min") + " to " + f.Tag.Get("max")
-		}
-		out = append(out, s)
-	}
-	return out
-})
-
-const prefix = "OPENSKILL_"
-
-// Origin says where the value of a setting came from, by its name in the
-// environment.
+// Origin says where the value of a setting came from, by its name in the environment, or
+// that of a part of it, as in OPENSKILL_DAILY.fuel.
 func (s *Settings) Origin(env string) Source { return s.origins[env] }
+
+// Renamed lists settings that were given by an old name.
+func (s *Settings) Renamed() []Renamed { return s.renamed }
 
 // Unknown lists names that begin with OPENSKILL_ in the environment or .env and
 // that are no setting of this release: perhaps misspelt, worth a warning.
@@ -364,24 +346,9 @@ func (s *Settings) UploadBytes() int64 {
 	return int64(s.UploadQuotaMB) << 20 // at most 1 TiB by its range
 }
 
-// UploadGrace is how long the files of a deleted version stay.
-func (s *Settings) UploadGrace() time.Duration {
-	return time.Duration(s.UploadGraceS) * time.Second // at most a year by its range
-}
-
 // Anonymous are the scopes of callers who show nothing; nil: none.
 func (s *Settings) Anonymous() []string {
 	return scopeList(s.AnonymousScopes)
-}
-
-// JWTSkew is how far clocks may be apart.
-func (s *Settings) JWTSkew() time.Duration {
-	return time.Duration(s.JWTSkewS) * time.Second // at most five minutes by its range
-}
-
-// AuditPayloadBytes is how much a record keeps of an input or an output.
-func (s *Settings) AuditPayloadBytes() int {
-	return int(s.AuditPayloadKB) << 10 // at most 1 MiB by its range
 }
 
 // AuditRetention is how long records are kept.

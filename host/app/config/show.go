@@ -24,23 +24,29 @@ func (s *Settings) Show() []Shown {
 	out := make([]Shown, len(rows))
 	v := reflect.ValueOf(s).Elem()
 	for i, row := range rows {
-		f := v.FieldByName(row.field)
-		text := fmt.Sprint(f.Interface())
-		if f.Kind() == reflect.Bool {
-			text = map[bool]string{false: "0", true: "1"}[f.Bool()]
-		}
-		out[i] = Shown{Setting: row, Value: shown(row, text), Source: s.Origin(row.Env), Where: s.places[row.Env]}
+		text := row.join(func(f field) string {
+			field := v.Field(f.index)
+			text := shown(f, field)
+			if f.part != "" && field.IsZero() || f.short != "" && text == f.def {
+				return "" // what no provider needs to be told
+			}
+			return text
+		})
+		out[i] = Shown{Setting: row, Value: text, Source: s.Origin(row.Env), Where: s.places[row.Env]}
 	}
 	return out
 }
 
 // shown is a value without what nobody may see.
-func shown(row Setting, text string) string {
+func shown(f field, v reflect.Value) string {
+	text := fmt.Sprint(v.Interface())
 	switch {
 	case text == "":
 		return ""
-	case row.Secret:
+	case f.secret:
 		return "set"
+	case v.Kind() == reflect.Bool:
+		return map[bool]string{false: "0", true: "1"}[v.Bool()]
 	}
 	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n;,", r) })
 	for _, w := range words { // an address may hold a password, or a token in its query
@@ -78,19 +84,32 @@ func Sample() []byte {
 		if s.Reloads {
 			change = "read again at SIGHUP"
 		}
-		names := s.Env
+		names := strings.Join(append([]string{s.Env}, s.Shorthand...), ", ")
 		if s.Flag != "" {
 			names += ", --" + s.Flag
 		}
 		comment(&b, names+"; "+change)
 		fmt.Fprintf(&b, "#%s:", s.Key)
-		if s.Default != "" {
-			b.WriteByte(' ')
-			b.WriteString(scalar(s.Default))
-		}
-		b.WriteByte('\n')
+		b.WriteString(s.sample() + "\n")
 	}
 	return b.Bytes()
+}
+
+// sample is the default of a setting as YAML has it.
+func (s *Setting) sample() string {
+	switch {
+	case s.Default == "":
+		return ""
+	case s.parts[0].part == "" || s.pair():
+		return " " + scalar(s.Default)
+	}
+	var list []string
+	for _, f := range s.parts {
+		if f.def != "" {
+			list = append(list, f.part+": "+scalar(f.def))
+		}
+	}
+	return " {" + strings.Join(list, ", ") + "}"
 }
 
 // scalar is a value as YAML has it: quoted, unless it is a number or a plain word.

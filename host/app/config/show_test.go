@@ -85,6 +85,8 @@ func TestShowHidesSecrets(t *testing.T) {
 			value = "postgres://user:" + planted + "@localhost/db"
 		case "OPENSKILL_ENV_ALLOW":
 			value = "NAME=" + planted
+		case "OPENSKILL_PROVIDERS":
+			value = "openai.key:" + planted + ",llm-service.key:" + planted
 		}
 		environ = append(environ, row.Env+"="+value)
 	}
@@ -97,7 +99,7 @@ func TestShowHidesSecrets(t *testing.T) {
 	set := 0
 	for _, row := range s.Show() {
 		text.WriteString(row.Env + " " + row.Value + " " + row.Where + "\n")
-		if row.Value == "set" {
+		if row.Value == "set" || strings.HasPrefix(row.Value, "openai.key:set,") {
 			set++
 		}
 		if row.Env == "OPENSKILL_JWT_JWKS" && !strings.HasPrefix(row.Value, "https://keys.example.com/jwks ") {
@@ -107,7 +109,7 @@ func TestShowHidesSecrets(t *testing.T) {
 	if strings.Contains(text.String(), planted) {
 		t.Errorf("a secret is shown:\n%s", text.String())
 	}
-	if len(secrets) < 7 || set != len(secrets) {
+	if len(secrets) < 5 || set != len(secrets) {
 		t.Errorf("%d of %d secrets are said to be set: %v", set, len(secrets), secrets)
 	}
 }
@@ -116,11 +118,11 @@ func TestShowHidesSecrets(t *testing.T) {
 func TestEveryWrongSettingIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "openskill.yaml"), "fuel: much\nnothing_like_that: 1\nmemory_mb: 4096\n")
-	_, err := Load(Sources{Dir: dir, Environ: []string{"OPENSKILL_TIMEOUT_MS=0", "OPENSKILL_AUTH=perhaps", "OPENSKILL_MAX_FUEL=x"}})
+	_, err := Load(Sources{Dir: dir, Environ: []string{"OPENSKILL_TIMEOUT_MS=0", "OPENSKILL_AUTH=perhaps", "OPENSKILL_RATE=tenant:x"}})
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, name := range []string{"OPENSKILL_FUEL", "nothing_like_that", "OPENSKILL_MEMORY_MB", "OPENSKILL_TIMEOUT_MS", "OPENSKILL_AUTH", "OPENSKILL_MAX_FUEL"} {
+	for _, name := range []string{"OPENSKILL_FUEL", "nothing_like_that", "OPENSKILL_MEMORY_MB", "OPENSKILL_TIMEOUT_MS", "OPENSKILL_AUTH", "OPENSKILL_RATE tenant"} {
 		found := 0
 		for line := range strings.Lines(err.Error()) {
 			if strings.Contains(line, name+" (from") || strings.Contains(line, `"`+name+`" is not known`) {

@@ -408,7 +408,7 @@ func TestKept(t *testing.T) {
 	h := open(t, plan{roots: []string{root}, most: 10_000, clock: func() time.Time { return now }})
 	small, large, native := h.ran(t, "large", `{"n": 10}`), h.ran(t, "large", `{"n": 20000}`), h.call("native", `{}`)
 	h.identical(t, small)
-	for id, want := range map[string]string{large: "OPENSKILL_RECORD_MB allows 10000", native.Meta.ExecutionID: "runs of cli:python are outside the sandbox"} {
+	for id, want := range map[string]string{large: "at most 10000 are stored", native.Meta.ExecutionID: "runs of cli:python are outside the sandbox"} {
 		_, err := h.replayer.Replay(t.Context(), skill.Local(), id)
 		if skill.CodeOf(err) != skill.Conflict || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)

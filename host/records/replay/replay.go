@@ -105,7 +105,7 @@ func (r *Recordings) Keep(ctx context.Context, ran *Ran) error {
 		body, size, err := r.recording(ran).encode(r.o.Most)
 		switch {
 		case errors.Is(err, errTooLarge):
-			row.Missing = fmt.Sprintf("the recording has %d bytes; OPENSKILL_RECORD_MB allows %d", size, r.o.Most)
+			row.Missing = fmt.Sprintf("the recording has %d bytes; at most %d are stored", size, r.o.Most)
 		case err != nil:
 			return err
 		default:
