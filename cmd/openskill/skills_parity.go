@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"openskill/cmd/openskill/internal/parity"
 	"openskill/host/app"
 	"openskill/host/app/config"
-	"openskill/host/pysource/parity"
 	"openskill/sdk/skill"
 )
 

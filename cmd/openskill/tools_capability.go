@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/app"
 	"openskill/host/pysource"
-	"openskill/host/pysource/capability"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )

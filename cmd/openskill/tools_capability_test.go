@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/app/hosttest"
-	"openskill/host/pysource/capability"
 	"openskill/plugins/python/runtimes"
 )
 

@@ -35,9 +35,9 @@ import (
 	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch/grants"
 	"openskill/host/internal/gate"
+	"openskill/host/observe/tracing"
 	"openskill/host/records"
 	"openskill/host/records/replay"
-	"openskill/host/observe/tracing"
 	"openskill/sdk/skill"
 )
 

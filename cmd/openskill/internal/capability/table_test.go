@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/catalogue/manifest/schema"
-	"openskill/host/pysource/capability"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )

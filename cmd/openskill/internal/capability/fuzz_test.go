@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/catalogue/manifest/schema"
 	"openskill/host/pysource"
-	"openskill/host/pysource/capability"
 	"openskill/sdk/skill"
 )
 

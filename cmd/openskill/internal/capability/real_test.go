@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/catalogue/manifest/schema"
 	"openskill/host/pysource"
-	"openskill/host/pysource/capability"
 )
 
 // Classes and parsers that refer to each other many times over end, and soon.

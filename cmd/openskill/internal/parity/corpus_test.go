@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/pysource/parity"
+	"openskill/cmd/openskill/internal/parity"
 )
 
 // corpus is a folder of skills from public repositories, with cases and how these

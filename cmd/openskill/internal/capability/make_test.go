@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/catalogue/manifest"
 	"openskill/host/catalogue/manifest/schema"
-	"openskill/host/pysource/capability"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -99,7 +99,7 @@ func value(t *testing.T, text string) any {
 // The capabilities of the example become skills that are called, from their registry.
 func TestExample(t *testing.T) {
 	mk := maker(t)
-	sources, problems, err := mk.Import(t.Context(), "../../../examples/capabilities/capability_registry.json", "")
+	sources, problems, err := mk.Import(t.Context(), "../../../../examples/capabilities/capability_registry.json", "")
 	if err != nil || len(problems) > 0 || len(sources) != 3 {
 		t.Fatal(sources, problems, err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/pysource/parity"
+	"openskill/cmd/openskill/internal/parity"
 	"openskill/plugins/javascript"
 	"openskill/plugins/python/pythontest"
 	"openskill/sdk/skill"
@@ -37,7 +37,7 @@ var js = sync.OnceValue(func() skill.Runner {
 // sandbox runs scripts as a host does.
 func sandbox(t testing.TB) *parity.Sandbox {
 	t.Helper()
-	shared.Runner(t, "../../..")
+	shared.Runner(t, "../../../..")
 	return &parity.Sandbox{Script: script}
 }
 

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/pysource"
-	"openskill/host/pysource/capability"
 	"openskill/plugins/python"
 	"openskill/plugins/python/pythontest"
 )
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 // cpython runs the real CPython; without one the test is skipped.
 func cpython(t testing.TB) *python.Runner {
 	t.Helper()
-	return shared.Runner(t, "../../..")
+	return shared.Runner(t, "../../../..")
 }
 
 // read is on one folder, so that it is started once.
