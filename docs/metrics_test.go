@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/observe/metrics"
+	"openskill/host/app/metrics"
 	"openskill/sdk/skill"
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/internal/lease"
-	"openskill/host/observe/tracing"
+	"openskill/host/internal/tracing"
 	"openskill/sdk/skill"
 )
 

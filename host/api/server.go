@@ -16,7 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/internal/gate"
-	"openskill/host/observe/tracing"
+	"openskill/host/internal/tracing"
 	"openskill/sdk/skill"
 )
 

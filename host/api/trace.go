@@ -3,7 +3,7 @@ package api
 import (
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/observe/tracing"
+	"openskill/host/internal/tracing"
 	"openskill/sdk/skill"
 )
 

@@ -6,7 +6,7 @@ import (
 	"openskill/host/agent/chat"
 	"openskill/host/agent/react"
 	"openskill/host/api"
-	"openskill/host/observe/metrics"
+	"openskill/host/app/metrics"
 	"openskill/sdk/skill"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"openskill/host/agent/llm"
 	"openskill/host/app/config"
-	"openskill/host/observe/tracing"
-	"openskill/host/observe/tracing/otlp"
+	"openskill/host/internal/tracing"
+	"openskill/host/internal/tracing/otlp"
 	"openskill/sdk/skill"
 )
 

@@ -24,7 +24,7 @@ import (
 
 	"openskill/host/agent/llm/llmtest"
 	"openskill/host/app/hosttest"
-	"openskill/host/observe/tracing"
+	"openskill/host/internal/tracing"
 	"openskill/sdk/skill"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"openskill/host/observe/tracing"
+	"openskill/host/internal/tracing"
 	"openskill/sdk/skill"
 )
 

@@ -35,7 +35,7 @@ import (
 	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch/grants"
 	"openskill/host/internal/gate"
-	"openskill/host/observe/tracing"
+	"openskill/host/internal/tracing"
 	"openskill/host/records"
 	"openskill/host/records/replay"
 	"openskill/sdk/skill"

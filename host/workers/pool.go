@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"openskill/host/internal/gate"
-	"openskill/host/observe/tracing"
+	"openskill/host/internal/tracing"
 	"openskill/sdk/skill"
 )
 

@@ -19,7 +19,7 @@ import (
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"openskill/host/observe/tracing"
+	"openskill/host/internal/tracing"
 )
 
 const id = "4bf92f3577b34da6a3ce929d0e0e4736"

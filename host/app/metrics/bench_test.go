@@ -3,7 +3,7 @@ package metrics_test
 import (
 	"testing"
 
-	"openskill/host/observe/metrics"
+	"openskill/host/app/metrics"
 )
 
 // BenchmarkCall is what metrics cost a call, beside the work of the call itself: some

@@ -8,7 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 
-	"openskill/host/observe/tracing"
+	"openskill/host/internal/tracing"
 )
 
 // New makes the exporter. It connects to nobody before there are spans.

@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 
-	"openskill/host/observe/tracing"
+	"openskill/host/internal/tracing"
 )
 
 // New says that this build has no exporter.

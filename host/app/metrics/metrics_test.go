@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/common/model"
 
 	"openskill/host/agent/llm"
+	"openskill/host/app/metrics"
 	"openskill/host/dispatch"
-	"openskill/host/observe/metrics"
 	"openskill/host/records"
 	"openskill/sdk/skill"
 )
