@@ -15,15 +15,14 @@ import (
 
 	"openskill/host/app/backup"
 	"openskill/host/app/config"
-	"openskill/host/catalogue"
 	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch/approval"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
-// Backup writes what a host with these settings must not lose: the database, uploads, what
-// people approved. What can be had again (runtimes, compiled modules) is not in it, nor is
+// Backup writes what a host with these settings must not lose: the database, which has uploads
+// and approvals, and the names of trusted skills. What can be had again (runtimes, compiled modules) is not in it, nor is
 // a PostgreSQL database with what it keeps. Hosts may go on working meanwhile; what is
 // begun after the call may be missing.
 func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logger) (*backup.Index, error) {
@@ -42,26 +41,16 @@ func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logg
 	held := lockOf(staging)
 	_, _ = held.TryLock() // where there are no locks, sweepBackups removes nothing
 	defer held.Close()
-	inside := func(name string) backup.Part { return backup.Part{Name: name, From: filepath.Join(staging, name)} }
-
-	// The database first: it names no upload, and an approval that is only in the files is
-	// one that its record has not.
-	database := inside(store.File)
+	database := backup.Part{Name: store.File, From: filepath.Join(staging, store.File)}
 	kind, schema, err := store.Snapshot(ctx, store.Options{URL: s.DatabaseURL, StateDir: d.root, Log: log}, database.From)
 	if err != nil {
 		return nil, err
 	}
-	named := backup.Part{Name: manifest.NamedFile, From: filepath.Join(d.root, manifest.NamedFile)} // it is replaced whole
-	parts, folders := []backup.Part{database, named}, []string{UploadsDir(d.root), approval.Dir(d.root)}
-	if kind == store.Postgres {
-		folders = folders[1:] // files of uploads are in the database, and here are copies
-	}
-	for _, from := range folders {
-		p := inside(filepath.Base(from))
-		if err := backup.Freeze(ctx, from, p.From, catalogue.StateFile); err != nil {
-			return nil, fmt.Errorf("host.Backup: %w", err)
-		}
-		parts = append(parts, p)
+	parts := []backup.Part{database}
+	// Beside the names of trusted skills, what older releases kept in files, and no host of
+	// this one has imported yet.
+	for _, name := range []string{manifest.NamedFile, oldUploads, filepath.Base(approval.Dir(d.root))} {
+		parts = append(parts, backup.Part{Name: name, From: filepath.Join(d.root, name)})
 	}
 	x := &backup.Index{Program: Version, Made: time.Now().UTC(), Database: string(kind), Schema: schema}
 	if err := backup.Write(ctx, w, x, parts); err != nil {
@@ -132,7 +121,7 @@ func backedUp(name string) bool {
 	switch top {
 	case store.File, manifest.NamedFile:
 		return !below
-	case filepath.Base(UploadsDir("")), filepath.Base(approval.Dir("")):
+	case oldUploads, filepath.Base(approval.Dir("")):
 		return below
 	}
 	return false

@@ -72,9 +72,6 @@ func TestBackupOfAHostAtWork(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 		h := restored(t, s, dir)
-		if problems := h.uploads.store.Problems(); len(problems) > 0 {
-			t.Errorf("uploads: %v", problems)
-		}
 		report, err := records.Verify(t.Context(), h.kept.db.Audit(), records.VerifyOptions{Rows: true})
 		if err != nil || !report.Whole() {
 			t.Errorf("the record: %+v, %v", report, err)

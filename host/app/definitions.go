@@ -3,11 +3,8 @@ package app
 import (
 	"context"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 
-	"openskill/host/admission"
 	"openskill/host/api"
 	"openskill/host/app/config"
 	"openskill/host/catalogue"
@@ -17,10 +14,6 @@ import (
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
-
-// SharedDir is the folder of uploads that several hosts share, in the state folder of
-// one: a copy of what the database has.
-func SharedDir(stateDir string) string { return filepath.Join(stateDir, "shared") }
 
 // readOptions are what the folders of skills are read with.
 func readOptions(s *config.Settings, roots []manifest.Root, schemas *manifest.Schemas) manifest.Options {
@@ -52,31 +45,6 @@ func Definitions(ctx context.Context, s *config.Settings, db *store.DB, o defini
 	o.Record = recordDefinitions(db)
 	o.Store, o.Registry = db.Definitions(), readOptions(s, Roots(s, nil), o.Registry.Schemas)
 	return definitions.Open(ctx, o)
-}
-
-// uploadsDir is where the files of uploads are. What a host kept for itself is left where
-// it is when it comes to share with others.
-func (h *Host) uploadsDir() string {
-	if h.kept.db != nil && h.kept.db.Kind() == store.Postgres { // who only examines the machine has none
-		return SharedDir(h.settings.StateDir)
-	}
-	return UploadsDir(h.settings.StateDir)
-}
-
-// share has uploads kept in the database where that is a server, which other hosts may
-// use too. A host with SQLite is alone, and its files are the truth.
-func (h *Host) share(o *catalogue.Options, admission *admission.Admission) {
-	if h.kept.db.Kind() != store.Postgres {
-		return
-	}
-	o.Shared, o.Pack = h.kept.db.Uploads(), admission.Pack
-	o.Readmit = func(ctx context.Context, archive *os.File, tenant, staging string) (*catalogue.Admitted, error) {
-		a, err := admission.Readmit(ctx, archive, tenant, staging)
-		if err != nil {
-			return nil, err
-		}
-		return &catalogue.Admitted{Folder: a.Folder, Skill: a.Skill, Digest: a.Digest}, nil
-	}
 }
 
 // watched is what keeps up with changes by other processes. The zero value does not.

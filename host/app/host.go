@@ -295,13 +295,7 @@ func (h *Host) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *
 func (h *Host) Catalogue() View { return View{h.finds()} }
 
 // Problems lists the skills that were skipped, and why.
-func (h *Host) Problems() []manifest.Problem {
-	list := h.skills.Now().Problems()
-	if h.uploads != nil {
-		list = append(list, h.uploads.store.Problems()...)
-	}
-	return list
-}
+func (h *Host) Problems() []manifest.Problem { return h.skills.Now().Problems() }
 
 // Close waits for calls under way and frees everything. It may be called twice.
 func (h *Host) Close() error {

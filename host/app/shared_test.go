@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -112,11 +113,11 @@ func TestTwoHosts(t *testing.T) {
 	expect(t, "a version meanwhile", one.upload(t, "", up("1.2.0", `{"v": 3}`)), "201 1.2.0 disabled")
 	expect(t, "enabled meanwhile", one.act(t, "up", "enable", ""), "200 1.2.0 enabled")
 	expect(t, "deleted meanwhile", one.do(t, "DELETE", "/skills/race/versions/1.0.0", "", nil), "200 1.0.0 deleted")
-	lost, err := filepath.Glob(filepath.Join(SharedDir(second.StateDir), "*", "up", "1.0.0@*"))
+	lost, err := filepath.Glob(filepath.Join(UploadsDir(second.StateDir), "t-local", strings.TrimPrefix(first.Digest, "sha256:")))
 	if err != nil || len(lost) != 1 {
 		t.Fatalf("%v, %v", lost, err)
 	}
-	if err := os.Rename(filepath.Dir(lost[0]), filepath.Join(t.TempDir(), "lost")); err != nil {
+	if err := os.Rename(lost[0], filepath.Join(t.TempDir(), "lost")); err != nil {
 		t.Fatal(err)
 	}
 	two = drained(serve(t, second))

@@ -28,6 +28,7 @@ import (
 	"openskill/host/dispatch/grants"
 	"openskill/host/internal/cache"
 	"openskill/host/records"
+	"openskill/host/store"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -35,8 +36,12 @@ import (
 // sweeping is how often files of deleted versions are looked for.
 const sweeping = 30 * time.Second
 
-// UploadsDir is the folder of uploaded skills in a state folder.
-func UploadsDir(stateDir string) string { return filepath.Join(stateDir, "skills") }
+// UploadsDir is the folder of copies of uploaded skills in a state folder. The database has
+// the skills.
+func UploadsDir(stateDir string) string { return filepath.Join(stateDir, "uploads") }
+
+// oldUploads is where releases before schema 14 kept the uploads of a host with SQLite.
+const oldUploads = "skills"
 
 // uploadGrace is how long the files of a deleted version stay, for calls that run.
 const uploadGrace = 10 * time.Minute
@@ -74,23 +79,25 @@ func (h *Host) openUploads() error {
 		return err
 	}
 	o := catalogue.Options{
-		Dir: h.uploadsDir(), Reserved: h.skills.Knows, Log: h.log, Now: h.kept.log.DatabaseTime,
+		DB: h.kept.db, Dir: UploadsDir(s.StateDir), Admission: admission, Reserved: h.skills.Knows, Log: h.log, Now: h.kept.log.DatabaseTime,
 		Read:   func(folder string) (*manifest.Skill, []manifest.Problem) { return manifest.ReadFolder(folder, read) },
 		Skills: s.UploadSkills, Versions: s.UploadVersions, Bytes: s.UploadBytes(), Grace: uploadGrace, Alone: h.alone,
 		RecordQuarantine: recordQuarantine(h.kept.db, h.log),
 	}
-	h.share(&o, admission)
+	if h.kept.db.Kind() == store.SQLite {
+		o.Old = filepath.Join(s.StateDir, oldUploads)
+	}
 	pulls, err := openPulls(s, admission)
 	if err != nil {
 		return err
 	}
-	store, err := catalogue.Open(o)
+	versions, err := catalogue.Open(o)
 	if err != nil {
 		return err
 	}
 	u := &uploads{
-		store: store, admission: admission, log: h.log, metrics: h.metrics, ahead: newAhead(h, state{root: s.StateDir}), warm: h.warmUpload, enabled: make(chan *manifest.Skill, 16),
-		watch: quarantine.New(quarantine.Options{Store: store}),
+		store: versions, admission: admission, log: h.log, metrics: h.metrics, ahead: newAhead(h, state{root: s.StateDir}), warm: h.warmUpload, enabled: make(chan *manifest.Skill, 16),
+		watch: quarantine.New(quarantine.Options{Store: versions}),
 	}
 	u.pulls.Store(pulls)
 	u.ctx, u.stop = context.WithCancel(context.Background())
@@ -207,15 +214,14 @@ func (o *oneUpload) admit(ctx context.Context, parts api.Parts, dryRun bool) (*s
 	}
 	d := &admitted.Skill.Descriptor
 	result := &skill.UploadResult{ID: d.ID, Version: d.Version, Digest: admitted.Digest, State: skill.StateDryRun, Report: report}
-	kept := &catalogue.Admitted{Folder: admitted.Folder, Skill: admitted.Skill, Digest: admitted.Digest}
 	if dryRun {
-		return result, withReport(o.Check(kept), admitted.Report)
+		return result, withReport(o.Check(admitted), admitted.Report)
 	}
 	var now skill.VersionState
 	change := records.Change{Tenant: o.by.Tenant, Action: "skill.upload", Subject: string(d.ID), Details: map[string]string{"version": d.Version, "digest": admitted.Digest, "origin": o.origin()}}
 	err = records.Around(ctx, o.of.ahead.host.kept.db.Audit(), o.by, change, func() error {
 		var err error
-		now, err = o.Publish(ctx, kept, o.by.ID)
+		now, err = o.Publish(ctx, admitted, o.by.ID)
 		return err
 	})
 	if err != nil {
@@ -278,7 +284,7 @@ func (u *uploads) decided(p skill.Principal, scope, what string, w api.Which, ac
 	if err := may(p, slices.Compact([]string{scope, skill.ScopeAdmin})...); err != nil { // the operator decides about every upload
 		return skill.VersionState{}, err
 	}
-	by := catalogue.By{ID: p.ID, Operator: p.May(skill.ScopeAdmin), Word: w.Word, Digest: w.Digest}
+	by := catalogue.By{ID: p.ID, Operator: p.May(skill.ScopeAdmin), Reason: w.Word, Digest: w.Digest}
 	owner, err := u.store.Owner(p.Tenant, w.Tenant, w.ID, by.Operator)
 	if err == nil && owner != p.Tenant {
 		err = named(owner, what, w)

@@ -1,7 +1,6 @@
 package catalogue
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -41,22 +40,16 @@ func TestVersionsAreNotUsedAgain(t *testing.T) {
 func TestRefusesVersionsBeyondWhatIsRemembered(t *testing.T) {
 	s := open(t, t.TempDir(), func(o *Options) { o.Skills = 2 })
 	mustPublish(t, s, "acme", "up", "1.0.0", "one")
-	st, then := s.skills[key{"acme", "up"}], time.Unix(1e9, 0)
-	gone := func(name string) *version {
-		return &version{Version: name, Digest: "sha256:" + fmt.Sprintf("%064d", 7), Deleted: &then, Gone: true}
+	gone := func(id, names string, n int) {
+		execute(t, s.o.DB, `INSERT INTO uploads (tenant, id, revision) SELECT 'acme', `+id+`, 1 FROM (WITH RECURSIVE up (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM up WHERE n < $1) SELECT n FROM up)
+			WHERE true ON CONFLICT DO NOTHING`, n)
+		execute(t, s.o.DB, `INSERT INTO upload_versions (tenant, id, version, digest, bytes, position, uploaded_by, uploaded_at, deleted_at, gone)
+			SELECT 'acme', `+id+`, `+names+`, 'sha256:0', 1, n, '', 1, 1, TRUE FROM (WITH RECURSIVE up (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM up WHERE n < $1) SELECT n FROM up)`, n)
 	}
-	for i := len(st.Versions); i < maxRemembered; i++ {
-		st.Versions = append(st.Versions, gone(fmt.Sprintf("0.0.%d", i)))
-	}
-	if err := st.write(s.at(key{"acme", "up"})); err != nil {
-		t.Errorf("a full record: %v", err)
-	}
+	gone("'up'", "'0.0.' || n", maxRemembered-2)
 	_, err := publish(s, "acme", "up", "2.0.0", "two")
 	wants(t, err, skill.Conflict)
-	for i := range maxGoneSkills + 2 {
-		k := key{"acme", skill.ID(fmt.Sprintf("gone%d", i))}
-		s.skills[k] = &state{Format: format, Tenant: k.tenant, ID: k.id, Versions: []*version{gone("1.0.0")}}
-	}
+	gone("'gone' || n", "'1.0.0'", maxGoneSkills+1)
 	_, err = publish(s, "acme", "another", "1.0.0", "x")
 	wants(t, err, skill.Conflict)
 	mustPublish(t, s, "acme", "gone0", "1.0.1", "x")

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -13,22 +13,30 @@ import (
 	"openskill/sdk/skill"
 )
 
+const (
+	// fetchers is how many versions are fetched and admitted at once.
+	fetchers = 4
+	// The time between tries to fetch a version.
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
+)
+
 // arrive moves the admitted files of a version to where it is served from. It is not
 // written through to the disk: what a power cut spoils is found by its digest, and
 // fetched again.
 func (s *Store) arrive(k key, v *version, from string) error {
-	s.change.Lock()
-	defer s.change.Unlock()
+	s.files.Lock()
+	defer s.files.Unlock()
 	s.mu.RLock()
 	now := s.skills[k]
-	wanted := now != nil && slices.ContainsFunc(now.onDisk(), func(w *version) bool { return w.folder() == v.folder() })
+	wanted := now != nil && slices.ContainsFunc(now.kept(), func(w *version) bool { return w.digest == v.digest })
 	folder := s.folder(k, v)
-	there, closed := s.shared.here[folder], s.closed
+	there, closed := s.here[folder], s.closed
 	s.mu.RUnlock()
 	if closed || !wanted || there {
 		return nil
 	}
-	if err := os.MkdirAll(s.at(k), 0o700); err != nil {
+	if err := os.MkdirAll(s.Folder(k.tenant), 0o700); err != nil {
 		return err
 	}
 	if err := removeAll(folder); err != nil { // what a crash left
@@ -47,26 +55,26 @@ func (s *Store) mark(k key, folder string, here bool, refused string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if here {
-		s.shared.here[folder] = true
+		s.here[folder] = true
 	} else {
-		delete(s.shared.here, folder)
+		delete(s.here, folder)
 	}
 	if refused != "" {
-		s.shared.refused[folder] = refused
+		s.refused[folder] = refused
 	} else {
-		delete(s.shared.refused, folder)
+		delete(s.refused, folder)
 	}
-	st := s.skills[k]
-	if st == nil {
+	r := s.skills[k]
+	if r == nil {
 		return
 	}
-	st = st.clone()
-	for _, v := range st.onDisk() {
+	r = r.clone()
+	for _, v := range r.kept() {
 		if s.folder(k, v) == folder {
 			v.absent = !here && refused == ""
 		}
 	}
-	s.skills[k] = st
+	s.skills[k] = r
 	s.index(k.tenant)
 }
 
@@ -75,10 +83,10 @@ func (s *Store) mark(k key, folder string, here bool, refused string) {
 func (s *Store) lost(k key, v *version, why string) {
 	folder := s.folder(k, v)
 	s.o.Log.Warn("the local files of an upload changed; deleting and fetching them again",
-		slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("version", v.Version), slog.String("reason", why))
-	s.change.Lock()
+		slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("version", v.version), slog.String("reason", why))
+	s.files.Lock()
 	s.drop(folder)
-	s.change.Unlock()
+	s.files.Unlock()
 	s.mark(k, folder, false, "")
 	s.fetchMissing()
 }
@@ -91,10 +99,10 @@ func (s *Store) fetchMissing() {
 	}
 	s.mu.Lock()
 	var list []missing
-	for k, st := range s.skills {
-		for _, v := range st.live() {
-			if folder := s.folder(k, v); v.absent && !s.shared.fetching[folder] && !s.closed {
-				s.shared.fetching[folder] = true
+	for k, r := range s.skills {
+		for _, v := range r.live() {
+			if folder := s.folder(k, v); v.absent && !s.fetching[folder] && !s.closed {
+				s.fetching[folder] = true
 				list = append(list, missing{k, v})
 			}
 		}
@@ -102,13 +110,13 @@ func (s *Store) fetchMissing() {
 	s.fetches.Add(len(list)) // under mu: Close sets closed first and waits then
 	s.mu.Unlock()
 	slices.SortFunc(list, func(a, b missing) int {
-		if a.v.Enabled != b.v.Enabled {
-			if a.v.Enabled {
+		if a.v.enabled != b.v.enabled {
+			if a.v.enabled {
 				return -1
 			}
 			return 1
 		}
-		return cmp.Or(a.v.UploadedAt.Compare(b.v.UploadedAt), cmp.Compare(a.k.id, b.k.id))
+		return cmp.Or(a.v.uploadedAt.Compare(b.v.uploadedAt), cmp.Compare(a.k.id, b.k.id))
 	})
 	for _, m := range list {
 		go func() {
@@ -124,7 +132,7 @@ func (s *Store) fetch(k key, v *version) {
 	folder := s.folder(k, v)
 	defer func() {
 		s.mu.Lock()
-		delete(s.shared.fetching, folder)
+		delete(s.fetching, folder)
 		s.mu.Unlock()
 	}()
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
@@ -139,7 +147,7 @@ func (s *Store) fetch(k key, v *version) {
 			return
 		}
 		s.o.Log.Warn("cannot fetch the files of an upload; retrying",
-			slog.String("skill_id", string(k.id)), slog.String("version", v.Version), slog.String("error", err.Error()))
+			slog.String("skill_id", string(k.id)), slog.String("version", v.version), slog.String("error", err.Error()))
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
@@ -154,8 +162,8 @@ func (s *Store) fetch(k key, v *version) {
 func (s *Store) wanted(k key, folder string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st := s.skills[k]
-	return st != nil && slices.ContainsFunc(st.live(), func(v *version) bool { return v.absent && s.folder(k, v) == folder })
+	r := s.skills[k]
+	return r != nil && slices.ContainsFunc(r.live(), func(v *version) bool { return v.absent && s.folder(k, v) == folder })
 }
 
 // fetchOnce brings the files of a version here. What this host refuses counts as here:
@@ -175,10 +183,14 @@ func (s *Store) fetchOnce(k key, v *version) error {
 	defer f.Close()
 	ctx, stop := context.WithTimeout(s.ctx, 2*patience)
 	defer stop()
-	if err := s.o.Shared.Archive(ctx, v.Digest, f); err != nil {
+	switch err := s.o.DB.ReadBlob(ctx, v.digest, f); {
+	case errors.Is(err, fs.ErrNotExist):
+		s.refuse(k, v, "its files are missing from the database")
+		return nil
+	case err != nil:
 		return err
 	}
-	a, err := s.o.Readmit(ctx, f, k.tenant, u.Staging())
+	a, err := s.o.Admission.Readmit(ctx, f, k.tenant, u.Staging())
 	var told *skill.Error
 	switch {
 	case errors.As(err, &told) && told.Code.Status() == 422: // this host's own engine and rules refuse it
@@ -186,7 +198,7 @@ func (s *Store) fetchOnce(k key, v *version) error {
 		return nil
 	case err != nil:
 		return err
-	case a.Digest != v.Digest || a.Skill.Descriptor.ID != k.id || a.Skill.Descriptor.Version != v.Version:
+	case a.Digest != v.digest || a.Skill.Descriptor.ID != k.id || a.Skill.Descriptor.Version != v.version:
 		s.refuse(k, v, "the files in the database do not match the admitted ones: their digest is "+a.Digest)
 		return nil
 	}
@@ -195,33 +207,38 @@ func (s *Store) fetchOnce(k key, v *version) error {
 
 func (s *Store) refuse(k key, v *version, why string) {
 	s.o.Log.Error("this host refuses an upload that another host admitted",
-		slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("version", v.Version), slog.String("reason", why))
+		slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("version", v.version), slog.String("reason", why))
 	s.mark(k, s.folder(k, v), false, "refused by this host: "+skill.CleanText(why, 300))
-}
-
-// coming says that a version is on its way to this host; nil where it is not.
-func (st *state) coming(tenant, name string) error {
-	for _, v := range st.live() {
-		if v.absent && (st.Tenant == tenant || v.Approved != nil) && (name == "" || name == v.Version) {
-			return onItsWay(v, st.ID)
-		}
-	}
-	return nil
-}
-
-func onItsWay(v *version, id skill.ID) error {
-	return &skill.Error{
-		Op: "versions.Get", Code: skill.NotFound, Subject: string(id),
-		Message: fmt.Sprintf("version %s of %s is still being fetched; retry after 1 s", v.Version, id),
-	}
 }
 
 // refusal is why this host does not accept the files of a folder; "" where it does.
 func (s *Store) refusal(folder string) string {
-	if s.shared == nil {
-		return ""
-	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.shared.refused[folder]
+	return s.refused[folder]
+}
+
+// drop removes the local copy of a version; files is held.
+func (s *Store) drop(folder string) {
+	s.mu.Lock()
+	delete(s.here, folder)
+	delete(s.refused, folder)
+	s.mu.Unlock()
+	s.loaded.forget(folder)
+	s.discard(folder)
+}
+
+// discard removes a folder or file now, or tries again with every Sweep.
+func (s *Store) discard(path string) {
+	err := removeAll(path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		delete(s.garbage, path)
+		return
+	}
+	if !s.garbage[path] {
+		s.garbage[path] = true
+		s.o.Log.Warn("cannot remove leftover files of an upload; retrying", slog.String("path", path), slog.String("error", err.Error()))
+	}
 }

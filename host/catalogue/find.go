@@ -93,7 +93,7 @@ func (s *Store) load(folder, digest string) (*manifest.Skill, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &fault{"its files do not match the admitted ones: some are missing", true}
 	case err != nil:
-		return nil, fmt.Errorf("versions: look at a version's files: %w", err)
+		return nil, fmt.Errorf("catalogue: look at a version's files: %w", err)
 	}
 	k.paths, k.stamp, k.looked = paths, seen, now
 	found, problems := s.o.Read(folder)
@@ -106,7 +106,7 @@ func (s *Store) load(folder, digest string) (*manifest.Skill, error) {
 	var number syscall.Errno
 	switch {
 	case errors.As(err, &number) && !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("versions: read a version's files: %w", err)
+		return nil, fmt.Errorf("catalogue: read a version's files: %w", err)
 	case err != nil:
 		k.fault = &fault{"its files do not match the admitted ones: " + plain(err), true}
 	case is != digest:
@@ -114,58 +114,17 @@ func (s *Store) load(folder, digest string) (*manifest.Skill, error) {
 	case len(problems) > 0:
 		k.fault = &fault{"no longer accepted by this host: " + problems[0].Message, false}
 	default:
-		return nil, errors.New("versions: a version's files changed while they were read")
+		return nil, errors.New("catalogue: a version's files changed while they were read")
 	}
 	return nil, k.fault
 }
 
-// shown gives the versions of a skill that a caller of a tenant finds: its own, and
-// those of others that are approved.
-func (st *state) shown(tenant string) (list []*version) {
-	for _, v := range st.live() {
-		if !v.absent && (st.Tenant == tenant || v.Approved != nil) {
-			list = append(list, v)
-		}
-	}
-	return list
-}
-
-// choose gives the version that a name means to a caller, and whether it may be
-// called where the name is "".
-func (st *state) choose(tenant, name string) (v *version, may bool) {
-	shown := st.shown(tenant)
-	if name != "" {
-		for _, v := range shown {
-			if v.Version == name {
-				return v, true
-			}
-		}
-		return nil, false
-	}
-	for _, v := range shown {
-		if v.Version == st.Current {
-			return v, true
-		}
-	}
-	if st.Tenant != tenant { // the current one is not approved: the newest that is
-		for _, v := range slices.Backward(shown) {
-			if v.Enabled {
-				return v, true
-			}
-		}
-	}
-	if len(shown) == 0 {
-		return nil, false
-	}
-	return shown[len(shown)-1], false
-}
-
 // of finds the skill that an id means to a tenant.
-func (s *Store) of(tenant string, id skill.ID) *state {
+func (s *Store) of(tenant string, id skill.ID) *record {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if st := s.skills[key{tenant, id}]; st != nil && tenant != "" && len(st.live()) > 0 {
-		return st
+	if r := s.skills[key{tenant, id}]; r != nil && tenant != "" && len(r.live()) > 0 {
+		return r
 	}
 	if owner, ok := s.approved[id]; ok && !s.closed {
 		return s.skills[key{owner, id}]
@@ -178,13 +137,13 @@ func (s *Store) of(tenant string, id skill.ID) *state {
 func (s *Store) Own(tenant string, id skill.ID) []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st := s.skills[key{tenant, id}]
-	if st == nil {
+	r := s.skills[key{tenant, id}]
+	if r == nil {
 		return nil
 	}
 	var names []string
-	for _, v := range st.live() {
-		names = append(names, v.Version)
+	for _, v := range r.live() {
+		names = append(names, v.version)
 	}
 	return names
 }
@@ -195,54 +154,51 @@ func (s *Store) Own(tenant string, id skill.ID) []string {
 // is an *skill.Error with the code NOT_FOUND, or INTERNAL where the host cannot read
 // them now.
 func (s *Store) Get(tenant string, id skill.ID, name string) (*manifest.Skill, error) {
-	st := s.of(tenant, id)
-	if st == nil {
+	r := s.of(tenant, id)
+	if r == nil {
 		return nil, notFound(id)
 	}
-	v, may := st.choose(tenant, name)
+	v, may := r.choose(tenant, name)
 	if v == nil {
-		if err := st.coming(tenant, name); err != nil {
+		if err := r.coming(tenant, name); err != nil {
 			return nil, err
 		}
 		var names []string
-		for _, v := range st.shown(tenant) {
-			names = append(names, v.Version)
+		for _, v := range r.shown(tenant) {
+			names = append(names, v.version)
 		}
 		return nil, noVersion(id, names)
 	}
-	return s.skill(st, v, may)
+	return s.skill(r, v, may)
 }
 
 // skill makes what the door and the catalogue need of a version. One whose files are
 // not what they were is quarantined, and all that is known of it is its name.
-func (s *Store) skill(st *state, v *version, may bool) (*manifest.Skill, error) {
-	k := key{st.Tenant, st.ID}
-	found, err := s.load(s.folder(k, v), v.Digest)
+func (s *Store) skill(r *record, v *version, may bool) (*manifest.Skill, error) {
+	k := r.key
+	found, err := s.load(s.folder(k, v), v.digest)
 	var broken *fault
 	switch {
-	case errors.As(err, &broken) && broken.changed && s.shared != nil:
+	case errors.As(err, &broken) && broken.changed:
 		s.lost(k, v, broken.why)
-		return nil, onItsWay(v, st.ID)
+		return nil, onItsWay(v, k.id)
 	case errors.As(err, &broken):
 		w := *v
-		if w.Quarantine == nil {
-			w.Enabled, w.Quarantine = false, &Decision{By: byHost, At: s.o.Now(), Word: broken.why}
-			if broken.changed {
-				_ = s.Quarantine(st.Tenant, st.ID, v.Version, broken.why) // logged; this answer holds anyway
-			}
+		if w.quarantine == nil {
+			w.enabled, w.quarantine = false, &Decision{By: byHost, Reason: broken.why}
 		}
-		found = &manifest.Skill{Owner: st.Tenant, Descriptor: skill.Descriptor{ID: st.ID, Description: "This version cannot be used.", InputSchema: anyObject, OutputSchema: anyObject}}
+		found = &manifest.Skill{Owner: k.tenant, Descriptor: skill.Descriptor{ID: k.id, Description: "This version cannot be used.", InputSchema: anyObject, OutputSchema: anyObject}}
 		v = &w
 	case err != nil:
-		return nil, s.disk("versions.Get", k, err)
+		return nil, s.disk("catalogue.Get", k, err)
 	}
 	out := *found
 	d := &out.Descriptor
-	out.Owner = st.Tenant
-	d.Version, d.Digest, d.Trust = v.Version, v.Digest, skill.Community
-	d.State, d.Shared = v.state(), v.Approved != nil
-	if v.Quarantine != nil {
-		d.Reason = v.Quarantine.Word
+	out.Owner = k.tenant
+	d.Version, d.Digest, d.Trust = v.version, v.digest, skill.Community
+	d.State, d.Shared = v.state(), v.approved != nil
+	if v.quarantine != nil {
+		d.Reason = v.quarantine.Reason
 	}
 	if !may && d.State == skill.StateEnabled {
 		d.State = skill.StateDisabled // it may be called by its name only
@@ -283,13 +239,13 @@ func (s *Store) List(tenant string) ([]*manifest.Skill, error) {
 
 // Versions gives every version that a tenant finds, in the order of their upload.
 func (s *Store) Versions(tenant string, id skill.ID) ([]*manifest.Skill, error) {
-	st := s.of(tenant, id)
-	if st == nil {
+	r := s.of(tenant, id)
+	if r == nil {
 		return nil, notFound(id)
 	}
 	var list []*manifest.Skill
-	for _, v := range st.shown(tenant) {
-		found, err := s.skill(st, v, true)
+	for _, v := range r.shown(tenant) {
+		found, err := s.skill(r, v, true)
 		switch {
 		case skill.CodeOf(err) == skill.NotFound:
 			continue // it is being fetched again

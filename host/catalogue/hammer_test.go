@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -73,25 +72,28 @@ func TestHammer(t *testing.T) {
 	}
 	before := map[key]string{}
 	for _, tenant := range tenants {
-		space, _ := s.used(tenant)
 		var counted int64
 		for _, id := range ids {
 			k := key{tenant, id}
 			before[k] = seen(s, tenant, id)
-			on, err := filepath.Glob(filepath.Join(s.at(k), "*@*"))
-			if err != nil {
-				t.Fatal(err)
+			r := s.skills[k]
+			if r == nil {
+				continue
 			}
-			for _, folder := range on {
-				counted += spaceOf(folder)
-			}
-			if st := s.skills[k]; st == nil && len(on) > 0 || st != nil && len(on) != len(st.onDisk()) {
-				t.Errorf("%v: %q on the disk, and %+v", k, on, st)
+			for _, v := range r.kept() {
+				counted += spaceOf(s.folder(k, v))
 			}
 		}
-		if space != counted || space > 40*block {
+		if space := s.usage(tenant).bytes; space != counted || space > 40*block {
 			t.Errorf("%s: %d bytes are counted, %d are on the disk", tenant, space, counted)
 		}
+	}
+	named := 0
+	for _, r := range s.skills {
+		named += len(r.kept())
+	}
+	if list := folders(t, s); len(list) != named {
+		t.Errorf("%d versions, and on the disk %q", named, list)
 	}
 	if left, err := os.ReadDir(s.staging()); err != nil || len(left) > 0 {
 		t.Errorf("left in staging: %v, %v", left, err)
@@ -100,9 +102,6 @@ func TestHammer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open(t, dir, change)
-	if p := s.Problems(); len(p) > 0 {
-		t.Errorf("the next store finds problems: %v", p)
-	}
 	for k, was := range before {
 		if is := seen(s, k.tenant, k.id); is != was {
 			t.Errorf("%v: the next store says %s, the last said %s", k, is, was)

@@ -1,16 +1,23 @@
 package catalogue
 
 import (
+	"archive/zip"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"openskill/host/admission"
 	"openskill/host/catalogue/manifest"
+	"openskill/host/store"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
@@ -20,6 +27,24 @@ func limits() skill.Limits {
 
 func read(folder string) (*manifest.Skill, []manifest.Problem) {
 	return manifest.ReadFolder(folder, manifest.Options{Defaults: limits(), Caps: limits()})
+}
+
+// checker is the engine of one host; nil accepts every module.
+type checker func(tenant string, module []byte) error
+
+func (c checker) Check(_ context.Context, tenant string, module []byte, _ *time.Duration) (json.RawMessage, error) {
+	if c == nil {
+		return nil, nil
+	}
+	return nil, c(tenant, module)
+}
+
+func admits(check checker) *admission.Admission {
+	a, err := admission.New(admission.Options{Registry: manifest.Options{Defaults: limits(), Caps: limits()}, Checker: check})
+	if err != nil {
+		panic(err)
+	}
+	return a
 }
 
 // clock is a time that a test sets.
@@ -40,18 +65,23 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-func options(dir string, change func(*Options)) Options {
-	o := Options{Dir: dir, Read: read, Log: slog.New(slog.DiscardHandler)}
+func options(db *store.DB, dir string, change func(*Options)) Options {
+	o := Options{DB: db, Dir: filepath.Join(dir, "uploads"), Old: filepath.Join(dir, "skills"), Read: read, Admission: admits(nil), Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&o)
 	}
 	return o
 }
 
-// open opens a store until the end of the test.
+// open opens a store in a state folder until the end of the test.
 func open(tb testing.TB, dir string, change func(*Options)) *Store {
 	tb.Helper()
-	s, err := Open(options(dir, change))
+	return openOn(tb, storetest.Open(tb, "sqlite:"+filepath.Join(dir, store.File)), dir, change)
+}
+
+func openOn(tb testing.TB, db *store.DB, dir string, change func(*Options)) *Store {
+	tb.Helper()
+	s, err := Open(options(db, dir, change))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -64,16 +94,16 @@ func open(tb testing.TB, dir string, change func(*Options)) *Store {
 }
 
 // pack writes the folder of a skill into a staging folder, as admission leaves it.
-func pack(staging string, id skill.ID, version, content string) (*Admitted, error) {
+func pack(staging string, id skill.ID, version, content string) (*admission.Admitted, error) {
 	folder, err := os.MkdirTemp(staging, "skill-")
 	if err != nil {
 		return nil, err
 	}
-	manifest := fmt.Sprintf("id: %s\nversion: %s\ndescription: d\ntype: wasm\nruntime: wasi\nentry: lib/m.wasm\n", id, version)
+	text := fmt.Sprintf("id: %s\nversion: %s\ndescription: d\ntype: wasm\nruntime: wasi\nentry: lib/m.wasm\n", id, version)
 	if err := os.Mkdir(filepath.Join(folder, "lib"), 0o700); err != nil {
 		return nil, err
 	}
-	for name, text := range map[string]string{"skill.yaml": manifest, "lib/m.wasm": content} {
+	for name, text := range map[string]string{"skill.yaml": text, "lib/m.wasm": content} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o400); err != nil {
 			return nil, err
 		}
@@ -85,7 +115,7 @@ func pack(staging string, id skill.ID, version, content string) (*Admitted, erro
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("%v", problems)
 	}
-	return &Admitted{Folder: folder, Skill: found, Digest: found.Descriptor.Digest}, os.Chmod(folder, 0o555)
+	return &admission.Admitted{Folder: folder, Skill: found, Digest: found.Descriptor.Digest}, os.Chmod(folder, 0o555)
 }
 
 // publish uploads one version.
@@ -122,17 +152,165 @@ func wants(tb testing.TB, err error, code skill.Code) {
 	}
 }
 
-// folders counts the version folders of a skill on disk.
-func folders(tb testing.TB, s *Store, tenant string, id skill.ID) (n int) {
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// folders lists the copies of versions that a store has on its disk.
+func folders(tb testing.TB, s *Store) (list []string) {
 	tb.Helper()
-	entries, err := os.ReadDir(s.at(key{tenant, id}))
-	if err != nil && !os.IsNotExist(err) {
+	all, err := filepath.Glob(filepath.Join(s.o.Dir, "[th]-*", "*"))
+	if err != nil {
 		tb.Fatal(err)
 	}
-	for _, e := range entries {
-		if isVersion(e) {
-			n++
-		}
+	return append(list, all...)
+}
+
+// archives counts those in the database.
+func archives(tb testing.TB, s *Store) (n int) {
+	tb.Helper()
+	if err := s.o.DB.Read.QueryRowContext(tb.Context(), "SELECT COUNT(*) FROM skill_blobs").Scan(&n); err != nil {
+		tb.Fatal(err)
 	}
 	return n
+}
+
+// execute changes the database behind the back of its hosts.
+func execute(tb testing.TB, db *store.DB, statement string, args ...any) {
+	tb.Helper()
+	if _, err := db.Write.ExecContext(context.Background(), statement, args...); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// failing makes every change of uploads fail, until the returned function is called.
+func failing(tb testing.TB, db *store.DB) (mend func()) {
+	tb.Helper()
+	if db.Postgres() {
+		execute(tb, db, "ALTER TABLE revisions RENAME TO away")
+		return func() { execute(tb, db, "ALTER TABLE away RENAME TO revisions") }
+	}
+	execute(tb, db, "CREATE TRIGGER failing BEFORE UPDATE ON revisions BEGIN SELECT RAISE(ABORT, 'gone'); END")
+	return func() { execute(tb, db, "DROP TRIGGER failing") }
+}
+
+// onBoth runs a test on each kind of database.
+func onBoth(t *testing.T, test func(t *testing.T, db *store.DB)) {
+	t.Helper()
+	storetest.Each(t, func(t *testing.T, fresh func(*testing.T) func() *store.DB) {
+		t.Helper()
+		test(t, fresh(t)())
+	})
+}
+
+// host is one of several on one database.
+type host struct {
+	t     *testing.T
+	dir   string
+	db    *store.DB
+	store *Store
+	o     func(*Options)
+}
+
+func newHost(t *testing.T, db *store.DB, check checker, change func(*Options)) *host {
+	t.Helper()
+	h := &host{t: t, dir: t.TempDir(), db: db, o: func(o *Options) {
+		o.Admission = admits(check)
+		if change != nil {
+			change(o)
+		}
+	}}
+	h.store = openOn(t, db, h.dir, h.o)
+	return h
+}
+
+// restart closes the store and opens it again.
+func (h *host) restart() {
+	h.t.Helper()
+	if err := h.store.Close(); err != nil {
+		h.t.Fatal(err)
+	}
+	h.store = openOn(h.t, h.db, h.dir, h.o)
+}
+
+// upload is what a client and the edge do.
+func (h *host) upload(tenant string, id skill.ID, version, content string) (skill.VersionState, error) {
+	u, err := h.store.Begin(tenant)
+	if err != nil {
+		return skill.VersionState{}, err
+	}
+	defer u.Close()
+	f, err := u.File()
+	if err != nil {
+		return skill.VersionState{}, err
+	}
+	defer f.Close()
+	z := zip.NewWriter(f)
+	for name, text := range map[string]string{
+		"skill.yaml":   fmt.Sprintf("id: %s\nversion: %s\ndescription: d\ntype: wasm\nruntime: wasi\nentry: lib/m.wasm\n", id, version),
+		"lib/m.wasm":   content,
+		"data/one.txt": "one",
+	} {
+		w, err := z.Create(name)
+		if err == nil {
+			_, err = io.WriteString(w, text)
+		}
+		if err != nil {
+			return skill.VersionState{}, err
+		}
+	}
+	if err := z.Close(); err != nil {
+		return skill.VersionState{}, err
+	}
+	if err := u.Reserve(4096); err != nil {
+		return skill.VersionState{}, err
+	}
+	a, err := h.store.o.Admission.Admit(context.Background(), admission.Source{Archive: f, Owner: tenant}, u.Staging())
+	if err != nil {
+		return skill.VersionState{}, err
+	}
+	return u.Publish(context.Background(), a, "ann")
+}
+
+// seen is what a tenant finds of a skill: the version that calls get, the state of each, and
+// the module of the first.
+func (h *host) seen(tenant string, id skill.ID) string {
+	out := seen(h.store, tenant, id)
+	found, err := h.store.Get(tenant, id, "")
+	if err != nil {
+		return out
+	}
+	if content, err := os.ReadFile(filepath.Join(found.Folder, "lib", "m.wasm")); err == nil {
+		out += " " + string(content)
+	}
+	return strings.ReplaceAll(out, "+shared", "")
+}
+
+// learns reads what others have done, and waits until the host shows it.
+func (h *host) learns(tenant string, id skill.ID, want string) {
+	h.t.Helper()
+	got := ""
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		if err := h.store.Refresh(h.t.Context()); err != nil {
+			h.t.Fatal(err)
+		}
+		if got = h.seen(tenant, id); got == want {
+			return
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-h.t.Context().Done():
+		}
+	}
+	h.t.Fatalf("%s of %s: %q, want %q", id, tenant, got, want)
+}
+
+func (h *host) must(_ skill.VersionState, err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
 }

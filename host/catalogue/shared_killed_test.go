@@ -1,4 +1,4 @@
-package catalogue_test
+package catalogue
 
 import (
 	"bufio"
@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/catalogue"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/sdk/skill"
@@ -34,7 +33,7 @@ func onDatabase(t *testing.T, url, dir string) *host {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return newHost(t, db.Uploads(), nil, func(o *catalogue.Options) { o.Dir, o.Skills, o.Versions = dir, 100_000, 100_000 })
+	return newHost(t, db, nil, func(o *Options) { o.Dir, o.Skills, o.Versions = dir, 100_000, 100_000 })
 }
 
 // uploadUntilKilled does what hosts do, and says what was acknowledged.
@@ -49,7 +48,7 @@ func uploadUntilKilled(t *testing.T) {
 		}{
 			{"disabled", func() (skill.VersionState, error) { return h.upload("acme", id, "1.0.0", fmt.Sprintf("%d", n)) }},
 			{"enabled", func() (skill.VersionState, error) { return h.store.Enable("acme", id, "", by) }},
-			{"deleted", func() (skill.VersionState, error) { return h.store.Delete("acme", id, "1.0.0", catalogue.By{}) }},
+			{"deleted", func() (skill.VersionState, error) { return h.store.Delete("acme", id, "1.0.0", By{}) }},
 		} {
 			if do.said == "deleted" && n%3 > 0 {
 				continue
@@ -121,7 +120,7 @@ func TestSharedKilled(t *testing.T) {
 			t.Errorf("%s was %s; it is %q on the host that was killed, and %q on another", id, word, here, there)
 		}
 	}
-	found, err := filepath.Glob(filepath.Join(dir, "*", "*", "*@*"))
+	found, err := filepath.Glob(filepath.Join(dir, "t-*", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,23 +130,11 @@ func TestSharedKilled(t *testing.T) {
 	}
 }
 
-// arrived is the state of version 1.0.0 of a skill, "" for none, when its files have
-// come.
+// arrived is the state of version 1.0.0 of a skill, "" for none, when its files have come.
 func (h *host) arrived(tenant string, id skill.ID) string {
-	late := time.NewTimer(20 * time.Second)
-	defer late.Stop()
-	for {
-		s, err := h.store.Get(tenant, id, "1.0.0")
-		switch {
-		case err == nil:
-			return string(s.Descriptor.State)
-		case !strings.Contains(err.Error(), "still being fetched"):
-			return ""
-		}
-		select {
-		case <-time.After(2 * time.Millisecond):
-		case <-late.C:
-			return "on its way"
-		}
+	s, err := arrived(h.store, tenant, id, "1.0.0")
+	if err != nil {
+		return ""
 	}
+	return string(s.Descriptor.State)
 }

@@ -1,14 +1,9 @@
-package catalogue_test
+package catalogue
 
 import (
-	"archive/zip"
 	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,200 +11,17 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/admission"
-	"openskill/host/catalogue"
-	"openskill/host/catalogue/manifest"
-	"openskill/host/catalogue/versionstest"
+	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
-func limits() skill.Limits {
-	return skill.Limits{Timeout: time.Second, Memory: 1 << 20, Fuel: 1000, Output: 1 << 10, Scratch: 1 << 20}
-}
-
-// checker is the engine of one host; nil accepts every module.
-type checker func(module []byte) error
-
-func (c checker) Check(_ context.Context, _ string, module []byte, _ *time.Duration) (json.RawMessage, error) {
-	if c == nil {
-		return nil, nil
-	}
-	return nil, c(module)
-}
-
-// host is one of several that share their uploads.
-type host struct {
-	t         *testing.T
-	dir       string
-	admission *admission.Admission
-	store     *catalogue.Store
-	change    func(*catalogue.Options)
-	shared    catalogue.Shared
-}
-
-func newHost(t *testing.T, shared catalogue.Shared, check checker, change func(*catalogue.Options)) *host {
-	t.Helper()
-	a, err := admission.New(admission.Options{Registry: manifest.Options{Defaults: limits(), Caps: limits()}, Checker: check})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &host{t: t, dir: t.TempDir(), admission: a, change: change, shared: shared}
-	h.open()
-	return h
-}
-
-func (h *host) open() {
-	h.t.Helper()
-	o := catalogue.Options{
-		Dir: filepath.Join(h.dir, "shared"), Shared: h.shared, Pack: h.admission.Pack, Log: slog.New(slog.DiscardHandler),
-		Read: func(folder string) (*manifest.Skill, []manifest.Problem) {
-			return manifest.ReadFolder(folder, manifest.Options{Defaults: limits(), Caps: limits()})
-		},
-		Readmit: func(ctx context.Context, archive *os.File, tenant, staging string) (*catalogue.Admitted, error) {
-			a, err := h.admission.Readmit(ctx, archive, tenant, staging)
-			if err != nil {
-				return nil, err
-			}
-			return &catalogue.Admitted{Folder: a.Folder, Skill: a.Skill, Digest: a.Digest}, nil
-		},
-	}
-	if h.change != nil {
-		h.change(&o)
-	}
-	s, err := catalogue.Open(o)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.store = s
-	h.t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			h.t.Error(err)
-		}
-	})
-}
-
-// restart closes the store and opens it again.
-func (h *host) restart() {
-	h.t.Helper()
-	if err := h.store.Close(); err != nil {
-		h.t.Fatal(err)
-	}
-	h.open()
-}
-
-// upload is what a client and the edge do.
-func (h *host) upload(tenant string, id skill.ID, version, content string) (skill.VersionState, error) {
-	u, err := h.store.Begin(tenant)
-	if err != nil {
-		return skill.VersionState{}, err
-	}
-	defer u.Close()
-	f, err := u.File()
-	if err != nil {
-		return skill.VersionState{}, err
-	}
-	defer f.Close()
-	z := zip.NewWriter(f)
-	for name, text := range map[string]string{
-		"skill.yaml":   fmt.Sprintf("id: %s\nversion: %s\ndescription: d\ntype: wasm\nruntime: wasi\nentry: lib/m.wasm\n", id, version),
-		"lib/m.wasm":   content,
-		"data/one.txt": "one",
-	} {
-		w, err := z.Create(name)
-		if err == nil {
-			_, err = io.WriteString(w, text)
-		}
-		if err != nil {
-			return skill.VersionState{}, err
-		}
-	}
-	if err := z.Close(); err != nil {
-		return skill.VersionState{}, err
-	}
-	if err := u.Reserve(4096); err != nil {
-		return skill.VersionState{}, err
-	}
-	a, err := h.admission.Admit(context.Background(), admission.Source{Archive: f, Owner: tenant}, u.Staging())
-	if err != nil {
-		return skill.VersionState{}, err
-	}
-	return u.Publish(context.Background(), &catalogue.Admitted{Folder: a.Folder, Skill: a.Skill, Digest: a.Digest}, "ann")
-}
-
-// seen is what a tenant finds of a skill.
-func (h *host) seen(tenant string, id skill.ID) string {
-	found, err := h.store.Get(tenant, id, "")
-	if err != nil {
-		return string(skill.CodeOf(err))
-	}
-	d := found.Descriptor
-	out := fmt.Sprintf("%s %v:", d.Version, d.Enabled)
-	all, err := h.store.Versions(tenant, id)
-	if err != nil {
-		return err.Error()
-	}
-	for _, v := range all {
-		out += fmt.Sprintf(" %s=%s", v.Descriptor.Version, v.Descriptor.State)
-	}
-	if content, err := os.ReadFile(filepath.Join(found.Folder, "lib", "m.wasm")); err == nil {
-		out += " " + string(content)
-	}
-	return out
-}
-
-// learns reads what others have done, and waits until the host shows it.
-func (h *host) learns(tenant string, id skill.ID, want string) {
-	h.t.Helper()
-	got := ""
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
-		if err := h.store.Refresh(h.t.Context()); err != nil {
-			h.t.Fatal(err)
-		}
-		if got = h.seen(tenant, id); got == want {
-			return
-		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-h.t.Context().Done():
-		}
-	}
-	h.t.Fatalf("%s of %s: %q, want %q", id, tenant, got, want)
-}
-
-func (h *host) must(_ skill.VersionState, err error) {
-	h.t.Helper()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-func wants(t *testing.T, what string, err error, code skill.Code) {
-	t.Helper()
-	if got := skill.CodeOf(err); got != code {
-		t.Errorf("%s: %v (%q), want %q", what, err, got, code)
-	}
-}
-
-// folders lists what a host has on its disk.
-func (h *host) folders() (list []string) {
-	all, err := filepath.Glob(filepath.Join(h.dir, "shared", "*", "*", "*"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	for _, f := range all {
-		rel, _ := filepath.Rel(filepath.Join(h.dir, "shared"), f)
-		if !strings.HasPrefix(rel, ".") {
-			list = append(list, rel)
-		}
-	}
-	return list
-}
-
-var by = catalogue.By{ID: "ann"}
+var by = By{ID: "ann"}
 
 // The life of uploads on two hosts: what one does, the other shows.
-func TestSharedLife(t *testing.T) {
-	m := &versionstest.Memory{}
+func TestSharedLife(t *testing.T) { onBoth(t, testSharedLife) }
+
+func testSharedLife(t *testing.T, m *store.DB) {
+	t.Helper()
 	a, b := newHost(t, m, nil, nil), newHost(t, m, nil, nil)
 	a.must(a.upload("acme", "up", "1.0.0", "one"))
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
@@ -226,26 +38,28 @@ func TestSharedLife(t *testing.T) {
 	if got := b.seen("other", "up"); got != "NOT_FOUND" {
 		t.Errorf("another tenant finds %s", got)
 	}
-	a.must(a.store.Approve("acme", "up", "", catalogue.By{ID: "op", Operator: true}))
+	a.must(a.store.Approve("acme", "up", "", By{ID: "op", Operator: true}))
 	b.learns("other", "up", "1.1.0 true: 1.1.0=enabled two")
 	b.must(b.upload("other", "up", "3.0.0", "three"))
-	_, err := b.store.Approve("other", "up", "", catalogue.By{ID: "op", Operator: true})
-	wants(t, "approving an id of two tenants", err, skill.Conflict)
-	b.must(b.store.Rollback("acme", "up", catalogue.By{}))
+	_, err := b.store.Approve("other", "up", "", By{ID: "op", Operator: true})
+	wants(t, err, skill.Conflict)
+	b.must(b.store.Rollback("acme", "up", By{}))
 	a.learns("acme", "up", "1.0.0 true: 1.0.0=enabled 1.1.0=disabled one")
 	if err := b.store.Quarantine("acme", "up", "1.0.0", "it crashed"); err != nil {
 		t.Fatal(err)
 	}
 	a.learns("acme", "up", "1.0.0 false: 1.0.0=quarantined 1.1.0=disabled one")
 	_, err = a.store.Enable("acme", "up", "1.0.0", by)
-	wants(t, "enabling what is quarantined", err, skill.Forbidden)
-	a.must(a.store.Delete("acme", "up", "1.1.0", catalogue.By{}))
+	wants(t, err, skill.Forbidden)
+	a.must(a.store.Delete("acme", "up", "1.1.0", By{}))
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=quarantined one")
 }
 
 // U07 over hosts: uploads of one id and version at once, of which one wins.
-func TestSharedRace(t *testing.T) {
-	m := &versionstest.Memory{}
+func TestSharedRace(t *testing.T) { onBoth(t, testSharedRace) }
+
+func testSharedRace(t *testing.T, m *store.DB) {
+	t.Helper()
 	hosts := []*host{newHost(t, m, nil, nil), newHost(t, m, nil, nil), newHost(t, m, nil, nil)}
 	const each = 5
 	errs := make([]error, each*len(hosts))
@@ -262,44 +76,48 @@ func TestSharedRace(t *testing.T) {
 		case err == nil:
 			t.Errorf("uploads %d and %d have both won", won, i)
 		default:
-			wants(t, "one that lost", err, skill.Conflict)
+			wants(t, err, skill.Conflict)
 		}
 	}
 	for _, h := range hosts {
 		h.learns("acme", "up", fmt.Sprintf("1.0.0 false: 1.0.0=disabled from %d", won))
 	}
-	if n := m.Archives(); n != 1 {
+	if n := archives(t, hosts[0].store); n != 1 {
 		t.Errorf("%d archives are kept", n)
 	}
 }
 
-func TestSharedQuotas(t *testing.T) {
-	m := &versionstest.Memory{}
-	small := func(o *catalogue.Options) { o.Skills, o.Versions, o.Bytes = 2, 2, 8*24<<10 }
+func TestSharedQuotas(t *testing.T) { onBoth(t, testSharedQuotas) }
+
+func testSharedQuotas(t *testing.T, m *store.DB) {
+	t.Helper()
+	small := func(o *Options) { o.Skills, o.Versions, o.Bytes = 2, 2, 8*24<<10 }
 	a, b := newHost(t, m, nil, small), newHost(t, m, nil, small)
 	a.must(a.upload("acme", "one", "1.0.0", "x"))
 	b.must(b.upload("acme", "one", "1.1.0", "x"))
 	_, err := a.upload("acme", "one", "1.2.0", "x") // a has not heard of the second one
-	wants(t, "a third version", err, skill.Conflict)
+	wants(t, err, skill.Conflict)
 	b.must(b.upload("acme", "two", "1.0.0", "x"))
 	_, err = a.upload("acme", "three", "1.0.0", "x")
-	wants(t, "a third skill", err, skill.Conflict)
+	wants(t, err, skill.Conflict)
 	b.must(b.upload("other", "three", "1.0.0", strings.Repeat("x", 90<<10)))
 	_, err = a.upload("other", "four", "1.0.0", strings.Repeat("x", 90<<10))
-	wants(t, "too many bytes", err, skill.PayloadTooLarge)
+	wants(t, err, skill.PayloadTooLarge)
 }
 
 // A host that was away catches up when it starts; one whose files are damaged or gone
 // fetches them again; what nobody names is removed.
-func TestSharedFilesAreACopy(t *testing.T) {
-	m := &versionstest.Memory{}
+func TestSharedFilesAreACopy(t *testing.T) { onBoth(t, testSharedFilesAreACopy) }
+
+func testSharedFilesAreACopy(t *testing.T, m *store.DB) {
+	t.Helper()
 	a, b := newHost(t, m, nil, nil), newHost(t, m, nil, nil)
 	if err := b.store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	a.must(a.upload("acme", "up", "1.0.0", "one"))
 	a.must(a.store.Enable("acme", "up", "", by))
-	b.open()
+	b.restart()
 	const want = "1.0.0 true: 1.0.0=enabled one"
 	b.learns("acme", "up", want)
 
@@ -316,26 +134,28 @@ func TestSharedFilesAreACopy(t *testing.T) {
 	}
 	b.learns("acme", "up", want)
 	a.learns("acme", "up", want) // it is no reason for a quarantine
-	if err := os.RemoveAll(filepath.Join(b.dir, "shared")); err == nil {
+	if err := os.RemoveAll(filepath.Join(b.dir, "uploads")); err == nil {
 		b.learns("acme", "up", want)
 	}
 
 	// What a crash may leave: a folder that no record names.
-	stray := filepath.Join(b.dir, "shared", "t-acme", "stray", "1.0.0@0123456789abcdef")
+	stray := filepath.Join(b.dir, "uploads", "t-acme", "stray", "1.0.0@0123456789abcdef")
 	if err := os.MkdirAll(stray, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	b.restart()
 	b.learns("acme", "up", want)
-	if list := b.folders(); len(list) != 1 {
+	if list := folders(t, b.store); len(list) != 1 {
 		t.Errorf("on its disk are %v", list)
 	}
 }
 
 // A host that joins fetches by turns of tenants: versions of one that take long leave room
 // for another's.
-func TestTenantsFetchByTurns(t *testing.T) {
-	m := &versionstest.Memory{}
+func TestTenantsFetchByTurns(t *testing.T) { onBoth(t, testTenantsFetchByTurns) }
+
+func testTenantsFetchByTurns(t *testing.T, m *store.DB) {
+	t.Helper()
 	release := make(chan struct{})
 	a := newHost(t, m, nil, nil)
 	for i := range 8 {
@@ -344,7 +164,7 @@ func TestTenantsFetchByTurns(t *testing.T) {
 	for _, id := range []skill.ID{"one", "two"} {
 		a.must(a.upload("other", id, "1.0.0", "quick"))
 	}
-	b := newHost(t, m, func(module []byte) error {
+	b := newHost(t, m, func(_ string, module []byte) error {
 		if bytes.Contains(module, []byte("slow")) {
 			<-release
 		}
@@ -357,9 +177,11 @@ func TestTenantsFetchByTurns(t *testing.T) {
 }
 
 // Each host's own engine decides, and a database that was changed by hand is found.
-func TestSharedFilesAreRefused(t *testing.T) {
-	m := &versionstest.Memory{}
-	strict := func(module []byte) error {
+func TestSharedFilesAreRefused(t *testing.T) { onBoth(t, testSharedFilesAreRefused) }
+
+func testSharedFilesAreRefused(t *testing.T, m *store.DB) {
+	t.Helper()
+	strict := func(_ string, module []byte) error {
 		if bytes.Contains(module, []byte("fast")) {
 			return &skill.Error{Code: skill.FeatureDisabled, Message: "uses a proposal that is switched off"}
 		}
@@ -380,92 +202,85 @@ func TestSharedFilesAreRefused(t *testing.T) {
 	a.must(v, err)
 	other, err := a.upload("acme", "three", "1.0.0", "three")
 	a.must(other, err)
-	var archive []byte
-	m.Spoil(other.Digest, func(b []byte) []byte { archive = b; return b })
-	m.Spoil(v.Digest, func([]byte) []byte { return archive }) // whole, and of another skill
+	execute(t, m, "UPDATE skill_blob_parts SET bytes = (SELECT bytes FROM skill_blob_parts WHERE digest = $1) WHERE digest = $2", other.Digest, v.Digest) // whole, and of another skill
 	b.learns("acme", "two", "1.0.0 false: 1.0.0=quarantined")
-	m.Spoil(other.Digest, func(b []byte) []byte { return b[:len(b)/2] })
+	execute(t, m, "UPDATE skill_blob_parts SET bytes = substr(bytes, 1, 100) WHERE digest = $1", other.Digest)
 	c := newHost(t, m, nil, nil)
 	c.learns("acme", "three", "1.0.0 false: 1.0.0=quarantined")
 }
 
-// The database ends, or the host, at each step of a change: afterwards all agree.
-func TestSharedCrashes(t *testing.T) {
-	gone := errors.New("gone")
-	for name, step := range map[string]struct {
-		set  func(m *versionstest.Memory, fail error)
-		made bool
-	}{
-		"before the commit": {func(m *versionstest.Memory, fail error) { m.Before = func() error { return fail } }, false},
-		"after the commit":  {func(m *versionstest.Memory, fail error) { m.After = func() error { return fail } }, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := &versionstest.Memory{}
-			a, b := newHost(t, m, nil, nil), newHost(t, m, nil, nil)
-			step.set(m, gone)
-			_, err := a.upload("acme", "up", "1.0.0", "one")
-			wants(t, "the upload", err, skill.Internal)
-			step.set(m, nil)
-			want := "NOT_FOUND"
-			if step.made {
-				want = "1.0.0 false: 1.0.0=disabled one"
-			}
-			a.learns("acme", "up", want)
-			b.learns("acme", "up", want)
-			a.restart()
-			a.learns("acme", "up", want)
-			_, err = a.upload("acme", "up", "1.0.0", "one")
-			if step.made {
-				wants(t, "the upload again", err, skill.Conflict)
-			} else if err != nil {
-				t.Errorf("the upload again: %v", err)
-			}
-			if step.made {
-				step.set(m, gone)
-				_, err = b.store.Enable("acme", "up", "", by)
-				wants(t, "enabling", err, skill.Internal)
-				step.set(m, nil)
-				a.learns("acme", "up", "1.0.0 true: 1.0.0=enabled one")
-				b.learns("acme", "up", "1.0.0 true: 1.0.0=enabled one")
-			}
-		})
-	}
-	t.Run("on the disk", func(t *testing.T) {
-		m := &versionstest.Memory{}
-		a, b := newHost(t, m, nil, nil), newHost(t, m, nil, nil)
-		// The commit is made, and then the place for the files cannot be had.
-		blocked := filepath.Join(a.dir, "shared", "t-acme")
-		if err := os.WriteFile(blocked, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		a.must(a.upload("acme", "up", "1.0.0", "one"))
-		b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
-		if got := a.seen("acme", "up"); got != "NOT_FOUND" {
-			t.Errorf("without its files: %s", got)
-		}
-		if err := os.Remove(blocked); err != nil {
-			t.Fatal(err)
-		}
-		a.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
-	})
-}
+// A change that the database refuses is not made, on any host.
+func TestDatabaseRefuses(t *testing.T) { onBoth(t, testDatabaseRefuses) }
 
-// A database that comes back without its last changes: hosts go back to what it has.
-func TestSharedChangesAreLost(t *testing.T) {
-	m := &versionstest.Memory{}
+func testDatabaseRefuses(t *testing.T, m *store.DB) {
+	t.Helper()
 	a, b := newHost(t, m, nil, nil), newHost(t, m, nil, nil)
 	a.must(a.upload("acme", "up", "1.0.0", "one"))
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
-	before := m.Copy()
+	mend := failing(t, m)
+	_, err := a.upload("acme", "other", "1.0.0", "two")
+	wants(t, err, skill.Internal)
+	_, err = b.store.Enable("acme", "up", "", by)
+	wants(t, err, skill.Internal)
+	mend()
+	if n := archives(t, a.store); n != 1 {
+		t.Errorf("%d archives are kept of one version", n)
+	}
+	for _, h := range []*host{a, b} {
+		h.learns("acme", "other", "NOT_FOUND")
+		h.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
+	}
+	a.must(a.upload("acme", "other", "1.0.0", "two"))
+	b.learns("acme", "other", "1.0.0 false: 1.0.0=disabled two")
+}
+
+// A version is there although the disk of its host has no place for its files.
+func TestPublishesWithoutPlaceForTheFiles(t *testing.T) {
+	onBoth(t, testPublishesWithoutPlaceForTheFiles)
+}
+
+func testPublishesWithoutPlaceForTheFiles(t *testing.T, m *store.DB) {
+	t.Helper()
+	a, b := newHost(t, m, nil, nil), newHost(t, m, nil, nil)
+	blocked := a.store.Folder("acme")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.must(a.upload("acme", "up", "1.0.0", "one"))
+	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
+	if got := a.seen("acme", "up"); got != "NOT_FOUND" {
+		t.Errorf("without its files: %s", got)
+	}
+	if err := os.Remove(blocked); err != nil {
+		t.Fatal(err)
+	}
+	a.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
+}
+
+// A database that comes back without its last changes: hosts go back to what it has.
+func TestSharedChangesAreLost(t *testing.T) { onBoth(t, testSharedChangesAreLost) }
+
+func testSharedChangesAreLost(t *testing.T, m *store.DB) {
+	t.Helper()
+	a, b := newHost(t, m, nil, nil), newHost(t, m, nil, nil)
+	a.must(a.upload("acme", "up", "1.0.0", "one"))
+	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
+	var before int64
+	if err := m.Read.QueryRowContext(t.Context(), "SELECT revision FROM revisions WHERE topic = $1", Topic).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
 	a.must(a.store.Enable("acme", "up", "", by))
 	a.must(a.upload("acme", "more", "1.0.0", "more"))
 	b.learns("acme", "more", "1.0.0 false: 1.0.0=disabled more")
 	b.learns("acme", "up", "1.0.0 true: 1.0.0=enabled one")
-	m.Lose(before)
+	execute(t, m, "DELETE FROM uploads WHERE id = 'more'")
+	execute(t, m, "UPDATE uploads SET current_version = '', revision = $1", before)
+	execute(t, m, "UPDATE upload_versions SET enabled = FALSE, was_enabled = FALSE")
+	execute(t, m, "UPDATE revisions SET revision = $1 WHERE topic = $2", before, Topic)
 	for _, h := range []*host{a, b} {
 		h.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
 		h.learns("acme", "more", "NOT_FOUND")
-		if list := h.folders(); len(list) != 1 {
+		if list := folders(t, h.store); len(list) != 1 {
 			t.Errorf("on its disk are %v", list)
 		}
 	}
@@ -474,38 +289,44 @@ func TestSharedChangesAreLost(t *testing.T) {
 }
 
 // A quarantine holds on its host while the database is away, and everywhere afterwards.
-func TestSharedQuarantineIsOwed(t *testing.T) {
-	m := &versionstest.Memory{}
+func TestQuarantineHoldsWithoutTheDatabase(t *testing.T) {
+	onBoth(t, testQuarantineHoldsWithoutTheDatabase)
+}
+
+func testQuarantineHoldsWithoutTheDatabase(t *testing.T, m *store.DB) {
+	t.Helper()
 	a, b := newHost(t, m, nil, nil), newHost(t, m, nil, nil)
 	a.must(a.upload("acme", "up", "1.0.0", "one"))
 	a.must(a.store.Enable("acme", "up", "", by))
 	b.learns("acme", "up", "1.0.0 true: 1.0.0=enabled one")
-	m.Fail(errors.New("gone"))
+	mend := failing(t, m)
 	if err := a.store.Quarantine("acme", "up", "1.0.0", "it crashed"); err == nil {
 		t.Error("a quarantine was written to a database that is gone")
 	}
 	if got := a.seen("acme", "up"); got != "1.0.0 false: 1.0.0=quarantined one" {
 		t.Errorf("while the database is gone: %s", got)
 	}
-	if _, err := a.store.Disable("acme", "up", "", catalogue.By{}); skill.CodeOf(err) != skill.Internal {
+	if _, err := a.store.Disable("acme", "up", "", By{}); skill.CodeOf(err) != skill.Internal {
 		t.Errorf("a decision meanwhile: %v", err)
 	}
 	if got := b.seen("acme", "up"); got != "1.0.0 true: 1.0.0=enabled one" {
 		t.Errorf("the other host meanwhile: %s", got)
 	}
-	m.Fail(nil)
+	mend()
 	a.learns("acme", "up", "1.0.0 false: 1.0.0=quarantined one")
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=quarantined one")
-	b.must(b.store.Enable("acme", "up", "", catalogue.By{ID: "op", Operator: true}))
+	b.must(b.store.Enable("acme", "up", "", By{ID: "op", Operator: true}))
 	a.learns("acme", "up", "1.0.0 true: 1.0.0=enabled one")
 }
 
 // What is deleted goes from every disk when its grace is over, and from the database.
-func TestSharedSweep(t *testing.T) {
-	m := &versionstest.Memory{}
+func TestSharedSweep(t *testing.T) { onBoth(t, testSharedSweep) }
+
+func testSharedSweep(t *testing.T, m *store.DB) {
+	t.Helper()
 	var mu sync.Mutex
 	var passed time.Duration
-	clock := func(o *catalogue.Options) {
+	clock := func(o *Options) {
 		o.Now = func() time.Time {
 			mu.Lock()
 			defer mu.Unlock()
@@ -515,22 +336,22 @@ func TestSharedSweep(t *testing.T) {
 	a, b := newHost(t, m, nil, clock), newHost(t, m, nil, clock)
 	a.must(a.upload("acme", "up", "1.0.0", "one"))
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
-	b.must(b.store.Delete("acme", "up", "1.0.0", catalogue.By{}))
+	b.must(b.store.Delete("acme", "up", "1.0.0", By{}))
 	a.learns("acme", "up", "NOT_FOUND")
-	if len(a.folders()) != 1 || len(b.folders()) != 1 {
-		t.Errorf("before the grace is over: %v, %v", a.folders(), b.folders())
+	if len(folders(t, a.store)) != 1 || len(folders(t, b.store)) != 1 {
+		t.Errorf("before the grace is over: %v, %v", folders(t, a.store), folders(t, b.store))
 	}
 	a.must(a.upload("acme", "up", "1.0.0", "one")) // back as it was
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
-	b.must(b.store.Delete("acme", "up", "1.0.0", catalogue.By{}))
+	b.must(b.store.Delete("acme", "up", "1.0.0", By{}))
 	mu.Lock()
 	passed = 2 * time.Hour
 	mu.Unlock()
 	a.store.Sweep()
 	b.store.Sweep()
 	a.store.Sweep()
-	if len(a.folders()) != 0 || len(b.folders()) != 0 || m.Archives() != 0 {
-		t.Errorf("after it: %v, %v, %d archives", a.folders(), b.folders(), m.Archives())
+	if len(folders(t, a.store)) != 0 || len(folders(t, b.store)) != 0 || archives(t, a.store) != 0 {
+		t.Errorf("after it: %v, %v, %d archives", folders(t, a.store), folders(t, b.store), archives(t, a.store))
 	}
 	for _, h := range []*host{a, b} { // the name stays that of those files, on every host
 		if _, err := h.upload("acme", "up", "1.0.0", "another"); skill.CodeOf(err) != skill.Conflict {

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -16,16 +17,23 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"openskill/host/admission"
 	"openskill/host/catalogue/manifest"
 	"openskill/host/internal/gate"
+	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
-// Options of a Store. Dir and Read are required.
+// Options of a Store. DB, Dir, Read and Admission are required.
 type Options struct {
-	Dir string // absolute; made when missing
+	DB  *store.DB
+	Dir string // of the copies of files; absolute; made when missing
+	// Old is the folder where releases before schema 14 kept uploads; "": none.
+	Old string
 	// Read reads the folder of a version, as admission read it; see [manifest.ReadFolder].
 	Read func(folder string) (*manifest.Skill, []manifest.Problem)
+	// Admission packs what it has admitted, and checks what comes from the database.
+	Admission *admission.Admission
 	// Reserved reports ids that uploads may not take; nil: none.
 	Reserved func(skill.ID) bool
 
@@ -35,15 +43,6 @@ type Options struct {
 	Grace    time.Duration // from the deletion of a version to that of its files; 0: 10 minutes
 	Alone    bool          // all uploads are of one tenant, which may have all fetches
 
-	// Shared is where several hosts keep their uploads together. nil: the files in Dir are
-	// all that there is, of this host alone. With it Pack and Readmit are required.
-	Shared Shared
-	// Pack writes the files of an admitted folder as one archive, the same for the same
-	// files.
-	Pack func(to io.Writer, folder string) error
-	// Readmit does with what Pack wrote on another host as admission does with an upload.
-	Readmit func(ctx context.Context, archive *os.File, tenant, staging string) (*Admitted, error)
-
 	// RecordQuarantine puts a quarantine on record, and calls do in any case. nil: none is.
 	RecordQuarantine func(tenant string, id skill.ID, version, reason string, do func() error) error
 
@@ -51,52 +50,59 @@ type Options struct {
 	Now func() time.Time // nil: the system's clock
 }
 
-// Store holds the uploaded skills of one state folder. It is safe for concurrent
-// use: those who look never wait for the disk's writes.
+// Store holds the uploaded skills of a database, and copies of their files in a folder. It
+// is safe for concurrent use: who looks waits neither for the database nor for the disk.
 type Store struct {
 	o    Options
 	lock *flock.Flock
 
-	// change is held while something is changed, over the writes to disk. It comes
-	// before mu.
-	change sync.Mutex
+	files      sync.Mutex // held while copies come and go; it comes before mu
+	refreshing sync.Mutex // held while records are read; it comes before files
 
 	mu       sync.RWMutex
-	skills   map[key]*state
+	skills   map[key]*record
+	revision int64               // up to which records were read
 	approved map[skill.ID]string // tenant of the approved versions of an id
 	reserved map[string]int64    // bytes, by tenant, of uploads under way
+	held     map[heldVersion]*Decision
+
+	here     map[string]bool   // folders of versions that are whole
+	fetching map[string]bool   // folders
+	refused  map[string]string // why this host does not accept the files, by folder
 
 	changes   map[string]uint64 // of the skills of each tenant
 	approvals uint64            // changes of the skills of tenants that have approved ones
 
-	closed   bool
-	problems []manifest.Problem
-	garbage  map[string]bool // folders that could not be removed
+	closed  bool
+	garbage map[string]bool // folders that could not be removed
 
 	loaded cache
 
-	shared     *sharing // nil: the files are this host's alone
-	refreshing sync.Mutex
-	fetcher    *gate.Gate      // of versions that are fetched
-	ctx        context.Context //nolint:containedctx // of what goes on in the background, until Close
-	stop       context.CancelFunc
-	fetches    sync.WaitGroup
+	fetcher *gate.Gate      // of versions that are fetched
+	ctx     context.Context //nolint:containedctx // of what goes on in the background, until Close
+	stop    context.CancelFunc
+	fetches sync.WaitGroup
 }
 
-// key names one skill of one tenant.
-type key struct {
-	tenant string
-	id     skill.ID
+// heldVersion names a version whose quarantine is still to be written.
+type heldVersion struct {
+	key     key
+	version string
 }
 
-// Open opens the store and removes what a crash left there. It fails when another
-// process has the store open.
+const (
+	// patience bounds one change of the database.
+	patience = 30 * time.Second
+	// unnamed is how long an archive stays that no version needs.
+	unnamed = time.Hour
+)
+
+// Open takes over the uploads of an older release, reads the records, and finds which files
+// are here; what is missing is fetched in the background. It fails when another process has
+// the folder open.
 func Open(o Options) (*Store, error) {
-	if o.Dir == "" || o.Read == nil {
-		return nil, errors.New("versions.Open: Dir and Read are required")
-	}
-	if o.Shared != nil && (o.Pack == nil || o.Readmit == nil) {
-		return nil, errors.New("versions.Open: what is shared needs Pack and Readmit")
+	if o.DB == nil || o.Dir == "" || o.Read == nil || o.Admission == nil {
+		return nil, errors.New("catalogue.Open: DB, Dir, Read and Admission are required")
 	}
 	or(&o.Skills, 100)
 	or(&o.Versions, 20)
@@ -112,8 +118,9 @@ func Open(o Options) (*Store, error) {
 		o.Now = time.Now
 	}
 	s := &Store{
-		o: o, skills: map[key]*state{}, approved: map[skill.ID]string{}, changes: map[string]uint64{},
-		reserved: map[string]int64{}, garbage: map[string]bool{}, fetcher: gate.New(gate.Options{Places: fetchers, Queue: 1 << 20, Alone: o.Alone}),
+		o: o, skills: map[key]*record{}, approved: map[skill.ID]string{}, changes: map[string]uint64{}, reserved: map[string]int64{},
+		held: map[heldVersion]*Decision{}, here: map[string]bool{}, fetching: map[string]bool{}, refused: map[string]string{}, garbage: map[string]bool{},
+		fetcher: gate.New(gate.Options{Places: fetchers, Queue: 1 << 20, Alone: o.Alone}),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
@@ -127,15 +134,50 @@ func Open(o Options) (*Store, error) {
 	case !locked:
 		return nil, errors.New("another openskill uses this state folder; stop it, or choose another folder with --state")
 	}
-	if o.Shared != nil {
-		err = s.openShared()
-	} else {
-		err = s.read()
-	}
-	if err != nil {
+	if err := s.start(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// start finds what is in the database and on the disk.
+func (s *Store) start() error {
+	if err := removeAll(s.staging()); err != nil {
+		return fmt.Errorf("cannot remove leftover upload files: %w", err)
+	}
+	if err := os.Mkdir(s.staging(), 0o700); err != nil {
+		return fmt.Errorf("cannot write the uploads folder: %w", err)
+	}
+	if err := s.importOld(); err != nil {
+		return fmt.Errorf("cannot import the uploads of an older release: %w", err)
+	}
+	found, err := fs.Glob(os.DirFS(s.o.Dir), "*/*")
+	if err != nil {
+		return err
+	}
+	for i, name := range found {
+		found[i] = filepath.Join(s.o.Dir, name)
+		s.here[found[i]] = !strings.HasPrefix(name, ".")
+	}
+	ctx, stop := context.WithTimeout(s.ctx, patience)
+	defer stop()
+	if err := s.Refresh(ctx); err != nil {
+		return fmt.Errorf("cannot read the upload records: %w", err)
+	}
+	named := map[string]bool{s.staging(): true}
+	for k, r := range s.skills {
+		for _, v := range r.kept() {
+			named[s.folder(k, v)] = true
+		}
+	}
+	s.files.Lock()
+	defer s.files.Unlock()
+	for _, folder := range found {
+		if !named[folder] && filepath.Dir(folder) != s.staging() {
+			s.drop(folder)
+		}
+	}
+	return nil
 }
 
 func or[T int | int64 | time.Duration](p *T, d T) {
@@ -152,8 +194,8 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.stop()
 	s.fetches.Wait()
-	s.change.Lock()
-	defer s.change.Unlock()
+	s.files.Lock()
+	defer s.files.Unlock()
 	if closed {
 		return nil
 	}
@@ -163,158 +205,100 @@ func (s *Store) Close() error {
 // Folder is where all versions of a tenant are.
 func (s *Store) Folder(tenant string) string { return filepath.Join(s.o.Dir, Folder(tenant)) }
 
-// Problems lists what was found damaged when the store was opened, and since.
-func (s *Store) Problems() []manifest.Problem {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return slices.Clone(s.problems)
-}
-
-// report tells the operator of something that should not be so.
-func (s *Store) report(path, message string) {
-	if rel, err := filepath.Rel(s.o.Dir, path); err == nil {
-		path = filepath.ToSlash(rel)
-	}
-	s.mu.Lock()
-	s.problems = append(s.problems, manifest.Problem{File: path, Message: message})
-	s.mu.Unlock()
-	s.o.Log.Error("a problem with uploads", slog.String("file", path), slog.String("problem", message))
-}
-
 // staging is where uploads are worked on, in the same file system.
 func (s *Store) staging() string { return filepath.Join(s.o.Dir, ".staging") }
 
-// at is the folder of one skill.
-func (s *Store) at(k key) string { return filepath.Join(s.Folder(k.tenant), string(k.id)) }
-
-// clearStaging removes what a crash left of uploads under way.
-func (s *Store) clearStaging() error {
-	if err := removeAll(s.staging()); err != nil {
-		return fmt.Errorf("cannot remove leftover upload files: %w", err)
-	}
-	if err := os.Mkdir(s.staging(), 0o700); err != nil {
-		return fmt.Errorf("cannot write the uploads folder: %w", err)
-	}
-	return nil
+func (s *Store) folder(k key, v *version) string {
+	return filepath.Join(s.Folder(k.tenant), folderName(v.digest))
 }
 
-// read finds what is on disk.
-func (s *Store) read() error {
-	if err := s.clearStaging(); err != nil {
+// Refresh reads what was changed since the last time, by this host or by others, and begins to
+// fetch what is missing here. Who calls it when the database says that [Topic] has changed is
+// up to date within moments.
+func (s *Store) Refresh(ctx context.Context) error {
+	s.refreshing.Lock()
+	defer s.refreshing.Unlock()
+	s.writeHeld()
+	var upTo int64
+	if err := s.o.DB.Urgent.QueryRowContext(ctx, "SELECT revision FROM revisions WHERE topic = $1", Topic).Scan(&upTo); err != nil {
 		return err
 	}
-	tenants, err := os.ReadDir(s.o.Dir)
+	s.mu.RLock()
+	after := s.revision
+	s.mu.RUnlock()
+	if upTo < after { // the database has come back without its last changes
+		s.o.Log.Error("the upload database lost changes seen by this host; using the database's state")
+		after = -1
+	}
+	list, err := selectRecords(ctx, s.o.DB.Urgent, "u.revision > $1", after)
 	if err != nil {
-		return fmt.Errorf("cannot read the uploads folder: %w", err)
+		return err
 	}
-	for _, t := range tenants {
-		if strings.HasPrefix(t.Name(), ".") {
-			continue
-		}
-		dir := filepath.Join(s.o.Dir, t.Name())
-		ids, err := os.ReadDir(dir)
-		if err != nil {
-			s.report(dir, "is not a tenant folder; ignored: "+plain(err))
-			continue
-		}
-		for _, id := range ids {
-			s.readSkill(filepath.Join(dir, id.Name()))
+	s.files.Lock()
+	defer s.files.Unlock()
+	s.mu.Lock()
+	now := map[key]*record{}
+	if after >= 0 {
+		for k, r := range s.skills {
+			now[k] = r
 		}
 	}
-	s.index("") // of all; nobody has a revision yet
+	for _, r := range list {
+		now[r.key], upTo = r, max(upTo, r.revision)
+	}
+	stale := s.replace(now, upTo)
+	s.mu.Unlock()
+	for _, folder := range stale {
+		s.drop(folder)
+	}
+	s.fetchMissing()
 	return nil
 }
 
-// readSkill finds one skill, and removes versions that were never acknowledged.
-func (s *Store) readSkill(folder string) {
-	names, err := os.ReadDir(folder)
-	if err != nil {
-		s.report(folder, "is not a skill folder; ignored: "+plain(err))
-		return
+// replace makes records those that who looks finds, and returns the folders of versions that
+// are no more; mu is held.
+func (s *Store) replace(now map[key]*record, upTo int64) (stale []string) {
+	if s.closed {
+		return nil
 	}
-	st, err := readState(folder)
-	if err != nil {
-		if len(names) == 0 || errors.Is(err, fs.ErrNotExist) && !slices.ContainsFunc(names, isVersion) {
-			s.discard(folder)
-			return
-		}
-		s.rescue(folder, names, err)
-		return
-	}
-	if len(st.Versions) == 0 {
-		s.discard(folder)
-		return
-	}
-	known := map[string]bool{}
-	for _, v := range st.onDisk() {
-		known[v.folder()] = true
-		if !slices.ContainsFunc(names, func(e fs.DirEntry) bool { return e.Name() == v.folder() }) {
-			s.report(filepath.Join(folder, v.folder()), "is missing although the version was published; it cannot be called")
-		}
-	}
-	for _, e := range names {
-		if e.Name() != StateFile && e.Name() != damagedFile && !known[e.Name()] {
-			s.discard(filepath.Join(folder, e.Name()))
-		}
-	}
-	s.skills[key{st.Tenant, st.ID}] = st
-}
-
-func isVersion(e fs.DirEntry) bool { return e.IsDir() && strings.Contains(e.Name(), "@") }
-
-// rescue makes a state of the versions that lie beside a damaged one. The tenant is
-// known only where its folder bears its name; elsewhere nothing is touched, nor
-// published there, until somebody has looked.
-func (s *Store) rescue(folder string, names []fs.DirEntry, why error) {
-	path := filepath.Join(folder, StateFile)
-	s.report(path, "is damaged ("+plain(why)+"); the skill is disabled until the operator enables a version of it")
-	tenant, ok := strings.CutPrefix(filepath.Base(filepath.Dir(folder)), "t-")
-	id, err := skill.ParseID(filepath.Base(folder))
-	if !ok || Folder(tenant) != filepath.Base(filepath.Dir(folder)) || err != nil {
-		s.report(folder, "is ignored: its owner was recorded only in the damaged file")
-		return
-	}
-	now := s.o.Now()
-	st := &state{Format: format, Tenant: tenant, ID: id}
-	for _, e := range names {
-		if !isVersion(e) {
+	changed, keep := map[string]bool{}, map[string]bool{}
+	for k, r := range now {
+		if s.skills[k] == r {
 			continue
 		}
-		found, problems := s.o.Read(filepath.Join(folder, e.Name()))
-		if found == nil || len(problems) > 0 || found.Descriptor.ID != id || folderName(found.Descriptor.Version, found.Descriptor.Digest) != e.Name() {
-			s.report(filepath.Join(folder, e.Name()), "is incomplete; ignored")
+		changed[k.tenant] = true
+		for _, v := range r.kept() {
+			folder := s.folder(k, v)
+			keep[folder] = true
+			v.absent = !s.here[folder] && s.refused[folder] == ""
+		}
+		s.hold(r)
+	}
+	for k, old := range s.skills {
+		if now[k] == old {
 			continue
 		}
-		st.Versions = append(st.Versions, &version{
-			Version: found.Descriptor.Version, Digest: found.Descriptor.Digest, Size: spaceOf(found.Folder), UploadedAt: now,
-			Quarantine: &Decision{By: byHost, At: now, Word: "the record of this skill was damaged; past decisions about it are unknown"},
-		})
+		changed[k.tenant] = true
+		for _, v := range old.kept() {
+			if folder := s.folder(k, v); !keep[folder] {
+				stale = append(stale, folder)
+			}
+		}
 	}
-	err = os.Rename(path, filepath.Join(folder, damagedFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	s.skills, s.revision = now, upTo
+	for tenant := range changed {
+		s.index(tenant)
 	}
-	if err = errors.Join(err, st.write(folder)); err != nil {
-		s.report(path, "cannot be replaced: "+plain(err))
-	}
-	s.skills[key{tenant, id}] = st
+	return stale
 }
 
-// byHost is who the host itself is in a Decision.
-const byHost = "host"
-
-// discard removes a folder or file now, or tries again with every Sweep.
-func (s *Store) discard(path string) {
-	err := removeAll(path)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err == nil {
-		delete(s.garbage, path)
-		return
-	}
-	if !s.garbage[path] {
-		s.garbage[path] = true
-		s.o.Log.Warn("cannot remove leftover files of an upload; retrying", slog.String("path", path), slog.String("error", err.Error()))
+// sync is Refresh for a decision: it must know what other hosts have just taken in. What
+// the database cannot tell now, the decision itself will find.
+func (s *Store) sync() {
+	ctx, stop := context.WithTimeout(s.ctx, patience)
+	defer stop()
+	if err := s.Refresh(ctx); err != nil {
+		s.o.Log.Warn("cannot read the changes of uploads", slog.String("error", err.Error()))
 	}
 }
 
@@ -330,13 +314,13 @@ func (s *Store) Revision(tenant string) Revision {
 }
 
 // index finds out again whose approved versions an id means, after a change of a tenant's
-// skills; mu is held, or nobody else has the store yet.
+// skills; mu is held.
 func (s *Store) index(changed string) {
 	s.changes[changed]++
 	shared := s.shares(changed)
 	clear(s.approved)
-	for k, st := range s.skills {
-		if slices.ContainsFunc(st.live(), func(v *version) bool { return v.Approved != nil && !v.absent }) {
+	for k, r := range s.skills {
+		if slices.ContainsFunc(r.live(), func(v *version) bool { return v.approved != nil && !v.absent }) {
 			s.approved[k.id] = k.tenant
 		}
 	}
@@ -355,67 +339,80 @@ func (s *Store) shares(tenant string) bool {
 	return false
 }
 
-// changing holds change for a decision, and gives what ends it. Where records are shared
-// the database has decisions come one after the other, and change is for the disk alone.
-func (s *Store) changing() (done func()) {
-	if s.shared != nil {
-		return func() {}
-	}
-	s.change.Lock()
-	return s.change.Unlock
+// blob is the archive of a version's files.
+type blob struct {
+	digest string
+	from   io.ReadSeeker
 }
 
-// update changes the state of one skill: for good first, then for those who look. It is
-// called between changing and its end. The error of do, which may be called again, comes
-// back as it is. With must, the change holds for this process even if the disk refuses it.
-func (s *Store) update(k key, must bool, do func(st *state) error) error {
-	if s.shared != nil {
-		return s.updateShared(k, do)
+// change changes the record of a skill in the database, and then here. files may be nil; do
+// may be called again, and its error comes back as it is, with nothing changed.
+func (s *Store) change(ctx context.Context, op string, k key, files *blob, do func(t *tx) error) error {
+	err := s.commit(ctx, op, k, files, do)
+	if err == nil {
+		s.sync()
 	}
+	return err
+}
+
+// commit is change for the database alone. The files are written before the turn of this
+// transaction among all changes, which is short then.
+func (s *Store) commit(ctx context.Context, op string, k key, files *blob, do func(t *tx) error) error {
 	s.mu.RLock()
-	st, closed := s.skills[k], s.closed
+	closed := s.closed
 	s.mu.RUnlock()
 	if closed {
 		return errClosed
 	}
-	if st == nil {
-		return notFound(k.id)
-	}
-	st = st.clone()
-	switch err := do(st); {
-	case errors.Is(err, errNothing):
-		return nil
-	case err != nil:
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	db := s.o.DB
+	err := db.InTopic(ctx, Topic, k.tenant, func() error {
+		return db.InTx(ctx, func(inner *sql.Tx) error {
+			if files != nil {
+				if err := db.WriteBlob(ctx, inner, files.digest, files.from); err != nil {
+					return err
+				}
+			}
+			revision, err := db.Raise(ctx, inner, Topic)
+			if err != nil {
+				return err
+			}
+			return do(&tx{inner, ctx, revision})
+		})
+	})
+	var told *skill.Error
+	if err == nil || errors.As(err, &told) {
 		return err
 	}
-	err := st.write(s.at(k))
-	if err != nil {
-		err = s.disk("versions.write", k, err)
-		if !must {
+	return s.database(op, k, err)
+}
+
+// update returns what changes the record of one skill that is there.
+func update(k key, do func(t *tx, r *record) error) func(t *tx) error {
+	return func(t *tx) error {
+		before, err := t.record(k)
+		if err != nil {
 			return err
 		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.skills[k] = st
-	s.index(k.tenant)
-	return err
-}
-
-var errClosed = &skill.Error{Op: "versions", Code: skill.Internal, Message: "the store of uploads is closed"}
-
-func notFound(id skill.ID) error {
-	return &skill.Error{
-		Op: "versions.Get", Code: skill.NotFound, Subject: skill.CleanText(string(id), 64),
-		Message: "skill not found; GET /skills lists all",
+		if before == nil {
+			return notFound(k.id)
+		}
+		r := before.clone()
+		if err := do(t, r); err != nil {
+			return err
+		}
+		return t.save(r, before)
 	}
 }
 
-func noVersion(id skill.ID, list []string) error {
-	return &skill.Error{
-		Op: "versions.Get", Code: skill.NotFound, Subject: string(id),
-		Message: skill.CleanText(fmt.Sprintf("no such version of %s; available: %s", id, strings.Join(list, ", ")), skill.MaxMessage),
-	}
+var errClosed = &skill.Error{Op: "catalogue", Code: skill.Internal, Message: "the store of uploads is closed"}
+
+// database makes an error of what the database refused.
+func (s *Store) database(op string, k key, err error) error {
+	s.o.Log.Error("upload database unavailable: make it reachable; no restart needed",
+		slog.String("op", op), slog.String("tenant", skill.CleanText(k.tenant, 128)), slog.String("skill_id", string(k.id)), slog.String("error", strings.TrimSpace(err.Error())))
+	return &skill.Error{Op: op, Code: skill.Internal, Subject: string(k.id), Message: "database write failed; check the result and retry", Err: err}
 }
 
 // disk makes an error of what the system refused, which is the host's own matter:

@@ -3,7 +3,6 @@ package catalogue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -30,15 +29,12 @@ func TestWhatIsKept(t *testing.T) {
 	if _, err := s.Enable("acme", "up", "1.0.0", By{ID: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	mustPublish(t, s, "../Ünïcode /\x00", "up", "1.0.0", "other")
+	mustPublish(t, s, "../Ünïcode /", "up", "1.0.0", "other")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 
 	s = open(t, dir, nil)
-	if p := s.Problems(); len(p) > 0 {
-		t.Errorf("problems: %v", p)
-	}
 	found, err := s.Get("acme", "up", "")
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +52,7 @@ func TestWhatIsKept(t *testing.T) {
 	if found, err = s.Get("acme", "up", "1.1.0"); err != nil || found.Descriptor.Enabled || found.Descriptor.State != skill.StateDisabled {
 		t.Errorf("the other version: %+v, %v", found, err)
 	}
-	if _, err := s.Get("../Ünïcode /\x00", "up", "1.0.0"); err != nil {
+	if _, err := s.Get("../Ünïcode /", "up", "1.0.0"); err != nil {
 		t.Error(err)
 	}
 	if err := filepath.WalkDir(found.Folder, func(path string, e os.DirEntry, err error) error {
@@ -97,8 +93,8 @@ func TestTheSameVersionAgain(t *testing.T) {
 		t.Errorf("the message does not say what to do: %v", err)
 	}
 	mustPublish(t, s, "other", "up", "1.0.0", "two") // ids are a matter of each tenant
-	if n := folders(t, s, "acme", "up"); n != 1 {
-		t.Errorf("%d versions on disk", n)
+	if list := folders(t, s); len(list) != 2 {
+		t.Errorf("on disk: %v", list)
 	}
 }
 
@@ -120,8 +116,8 @@ func TestFiftyAtOnce(t *testing.T) {
 	if diff := cmp.Diff(map[skill.Code]int{"": 1, skill.Conflict: 49}, codes); diff != "" {
 		t.Error(diff)
 	}
-	if n := folders(t, s, "acme", "up"); n != 1 {
-		t.Errorf("%d versions on disk", n)
+	if n := len(folders(t, s)); n != 1 || archives(t, s) != 1 {
+		t.Errorf("%d versions on disk, %d in the database", n, archives(t, s))
 	}
 	if left, err := os.ReadDir(s.staging()); err != nil || len(left) > 0 {
 		t.Errorf("left in staging: %v, %v", left, err)
@@ -141,6 +137,8 @@ func TestNobodysUpload(t *testing.T) {
 	s := open(t, t.TempDir(), nil)
 	_, err := s.Begin("")
 	wants(t, err, skill.Forbidden)
+	_, err = s.Begin("a\x00b") // which PostgreSQL cannot hold
+	wants(t, err, skill.InvalidArgument)
 }
 
 // U11: quotas, at their edge.
@@ -193,7 +191,7 @@ func TestQuotas(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if used, _ := s.used("acme"); used > 130_000 || accepted < 1 || accepted > 5 {
+		if used := s.usage("acme").bytes; used > 130_000 || accepted < 1 || accepted > 5 {
 			t.Errorf("%d accepted, %d bytes used of 130000", accepted, used)
 		}
 		if len(s.reserved) != 0 {
@@ -225,57 +223,6 @@ func TestSpaceIsThatOfTheDisk(t *testing.T) {
 	}
 	if got := spaceOf(dir); got != 102*block {
 		t.Errorf("with one of two blocks they take %d bytes, want %d", got, 102*block)
-	}
-}
-
-// The record of a tenant whose folder does not bear its name is damaged, or gone: its
-// next upload must not write over what is left.
-func TestDamagedStateIsNotWrittenOver(t *testing.T) {
-	for name, damage := range map[string]func(path string) error{
-		"damaged": func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) },
-		"gone":    os.Remove,
-	} {
-		t.Run(name, func(t *testing.T) {
-			const tenant = "Acme & Sons"
-			dir := t.TempDir()
-			s := open(t, dir, nil)
-			mustPublish(t, s, tenant, "up", "1.0.0", "one")
-			path := filepath.Join(s.at(key{tenant, "up"}), StateFile)
-			if err := errors.Join(s.Close(), damage(path)); err != nil {
-				t.Fatal(err)
-			}
-			s = open(t, dir, nil)
-			if len(s.Problems()) == 0 {
-				t.Error("nothing is reported")
-			}
-			_, err := publish(s, tenant, "up", "1.1.0", "two")
-			wants(t, err, skill.Internal)
-			mustPublish(t, s, tenant, "other", "1.0.0", "x")
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			s = open(t, dir, nil)
-			if n := folders(t, s, tenant, "up"); n != 1 {
-				t.Errorf("%d versions are left of one", n)
-			}
-		})
-	}
-}
-
-// A record that could not be read again is not written.
-func TestRecordsAreBounded(t *testing.T) {
-	s := open(t, t.TempDir(), nil)
-	mustPublish(t, s, "acme", "up", "1.0.0", "x")
-	k := key{"acme", "up"}
-	err := s.update(k, false, func(st *state) error {
-		for i := range 20_000 {
-			st.Versions = append(st.Versions, &version{Version: fmt.Sprintf("2.0.%d", i), Digest: st.Versions[0].Digest, UploadedBy: strings.Repeat("&", 128)})
-		}
-		return nil
-	})
-	wants(t, err, skill.Internal)
-	if st, err := readState(s.at(k)); err != nil || len(st.Versions) != 1 {
-		t.Errorf("the record: %v, %v", st, err)
 	}
 }
 
@@ -316,7 +263,7 @@ func TestUploadThatEnds(t *testing.T) {
 func TestOneProcessHasTheStore(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, nil)
-	if _, err := Open(options(dir, nil)); err == nil || !strings.Contains(err.Error(), "another openskill") {
+	if _, err := Open(options(s.o.DB, dir, nil)); err == nil || !strings.Contains(err.Error(), "another openskill") {
 		t.Fatalf("a second store: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -326,110 +273,6 @@ func TestOneProcessHasTheStore(t *testing.T) {
 	_, err := publish(s, "acme", "up", "1.0.0", "one")
 	if err == nil {
 		t.Error("a closed store takes uploads")
-	}
-}
-
-// What a crash leaves at each step is gone after the next start, or whole.
-func TestWhatACrashLeaves(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir, nil)
-	mustPublish(t, s, "acme", "up", "1.0.0", "one")
-	at := s.at(key{"acme", "up"})
-	_ = s.Close()
-	for _, path := range []string{
-		filepath.Join(dir, ".staging", "123", "out", "skill-1", "skill.yaml"),       // unpacked, or half
-		filepath.Join(at, "1.1.0@0123456789abcdef", "skill.yaml"),                   // renamed, and not yet in the state
-		filepath.Join(at, ".state-123"),                                             // a state half written
-		filepath.Join(dir, "t-acme", "new", "1.0.0@0123456789abcdef", "skill.yaml"), // with a state of no versions
-		filepath.Join(dir, "t-acme", "made", "nothing"),
-	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Remove(filepath.Join(dir, "t-acme", "made", "nothing")); err != nil { // a folder alone
-		t.Fatal(err)
-	}
-	if err := (&state{Format: format, Tenant: "acme", ID: "new", Versions: []*version{}}).write(filepath.Join(dir, "t-acme", "new")); err != nil {
-		t.Fatal(err)
-	}
-	s = open(t, dir, nil)
-	if p := s.Problems(); len(p) > 0 {
-		t.Errorf("problems: %v", p)
-	}
-	var left []string
-	_ = filepath.WalkDir(dir, func(path string, _ os.DirEntry, _ error) error {
-		rel, err := filepath.Rel(dir, path)
-		left = append(left, filepath.ToSlash(rel))
-		return err
-	})
-	v := folderName("1.0.0", must(s.Get("acme", "up", "1.0.0")).Descriptor.Digest)
-	want := []string{".", ".lock", ".staging", "t-acme", "t-acme/up", "t-acme/up/" + v, "t-acme/up/" + v + "/lib", "t-acme/up/" + v + "/lib/m.wasm", "t-acme/up/" + v + "/skill.yaml", "t-acme/up/state.json"}
-	if diff := cmp.Diff(want, left); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-// A state file that is damaged is never dropped in silence: the skill is disabled,
-// and the operator can bring it back.
-func TestDamagedState(t *testing.T) {
-	for name, damage := range map[string]func(t *testing.T, path string){
-		"cut":     func(t *testing.T, path string) { t.Helper(); overwrite(t, path, `{"format": 1, "ten`) },
-		"empty":   func(t *testing.T, path string) { t.Helper(); overwrite(t, path, "") },
-		"unknown": func(t *testing.T, path string) { t.Helper(); overwrite(t, path, `{"format": 7}`) },
-		"of others": func(t *testing.T, path string) {
-			t.Helper()
-			overwrite(t, path, `{"format": 1, "tenant": "x", "id": "up"}`)
-		},
-		"gone": func(t *testing.T, path string) {
-			t.Helper()
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			s := open(t, dir, nil)
-			mustPublish(t, s, "acme", "up", "1.0.0", "one")
-			if _, err := s.Enable("acme", "up", "", By{}); err != nil {
-				t.Fatal(err)
-			}
-			_ = s.Close()
-			damage(t, filepath.Join(s.at(key{"acme", "up"}), StateFile))
-
-			s = open(t, dir, nil)
-			if p := s.Problems(); len(p) == 0 || p[0].File != "t-acme/up/state.json" {
-				t.Errorf("problems: %v", p)
-			}
-			found, err := s.Get("acme", "up", "1.0.0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := found.Descriptor; d.Enabled || d.State != skill.StateQuarantined || !strings.Contains(d.Reason, "damaged") {
-				t.Errorf("found %+v", d)
-			}
-			_, err = s.Enable("acme", "up", "", By{})
-			wants(t, err, skill.Forbidden)
-			if _, err := s.Enable("acme", "up", "", By{Operator: true, Word: "looked at it"}); err != nil {
-				t.Fatal(err)
-			}
-			_ = s.Close()
-			s = open(t, dir, nil)
-			if found, err = s.Get("acme", "up", ""); err != nil || !found.Descriptor.Enabled || len(s.Problems()) > 0 {
-				t.Errorf("after the operator's word: %+v, %v, %v", found, err, s.Problems())
-			}
-		})
 	}
 }
 
@@ -498,14 +341,21 @@ func TestSwappedFile(t *testing.T) {
 				if when == "before it starts" {
 					s = open(t, dir, nil)
 				}
-				for range 2 {
+				// It is not served, and comes back from the database.
+				for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 					found, err := s.Get("acme", "up", "")
-					if err != nil {
+					if err == nil {
+						if b, err := os.ReadFile(filepath.Join(found.Folder, "lib", "m.wasm")); err != nil || string(b) != "one" || !found.Descriptor.Enabled {
+							t.Errorf("served: %q, %v, %+v", b, err, found.Descriptor)
+						}
+						break
+					}
+					if !strings.Contains(err.Error(), "still being fetched") || time.Now().After(end) {
 						t.Fatal(err)
 					}
-					if d := found.Descriptor; d.Enabled || d.State != skill.StateQuarantined || d.Reason == "" || strings.Contains(d.Reason, dir) || found.Folder != "" {
-						t.Errorf("found %+v in %s", d, found.Folder)
-					}
+				}
+				if extra, _ := filepath.Glob(filepath.Join(folder, "lib", "*x")); len(extra) > 0 {
+					t.Errorf("left: %v", extra)
 				}
 			})
 		}
@@ -548,5 +398,29 @@ func TestNotAcceptedAnyMore(t *testing.T) {
 	s = open(t, dir, nil)
 	if got, want := seen(s, "acme", "up"), "1.0.0 true: 1.0.0=enabled"; got != want {
 		t.Errorf("on the host before: %s, want %s", got, want)
+	}
+}
+
+// What a crash leaves on the disk is gone after the next start.
+func TestWhatACrashLeaves(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, nil)
+	mustPublish(t, s, "acme", "up", "1.0.0", "one")
+	_ = s.Close()
+	for _, path := range []string{
+		filepath.Join(s.staging(), "123", "out", "skill-1", "skill.yaml"),                     // unpacked, or half
+		filepath.Join(s.Folder("acme"), strings.Repeat("0", 64), "skill.yaml"),                // moved, and not in the database
+		filepath.Join(s.o.Dir, "t-other", "1.0.0@0123456789abcdef", "lib", "made", "nothing"), // of nobody
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = open(t, dir, nil)
+	if list := folders(t, s); len(list) != 1 || list[0] != must(s.Get("acme", "up", "1.0.0")).Folder {
+		t.Errorf("on disk: %v", list)
+	}
+	if left, err := os.ReadDir(s.staging()); err != nil || len(left) > 0 {
+		t.Errorf("left in staging: %v, %v", left, err)
 	}
 }

@@ -1,23 +1,20 @@
-package catalogue_test
+package catalogue
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"openskill/host/catalogue"
-	"openskill/host/catalogue/versionstest"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
 // A host that joins fetches by turns of tenants: the only module of one does not come after
 // all those of another.
 func TestJoiningFetchesByTurnsOfTenants(t *testing.T) {
-	m := &versionstest.Memory{}
+	m := storetest.SQLite(t)
 	a := newHost(t, m, nil, nil)
 	for i := range 40 {
 		a.must(a.upload("acme", skill.ID(fmt.Sprint("up-", i)), "1.0.0", fmt.Sprint("module ", i)))
@@ -31,16 +28,13 @@ func TestJoiningFetchesByTurnsOfTenants(t *testing.T) {
 	)
 	all := make(chan struct{})
 	time.AfterFunc(300*time.Millisecond, func() { close(all) }) // until then every fetch waits for its turn
-	newHost(t, m, nil, func(o *catalogue.Options) {
-		readmit := o.Readmit
-		o.Readmit = func(ctx context.Context, archive *os.File, tenant, staging string) (*catalogue.Admitted, error) {
-			mu.Lock()
-			order = append(order, tenant)
-			mu.Unlock()
-			<-all
-			return readmit(ctx, archive, tenant, staging)
-		}
-	}).learns("beta", "only", "1.0.0 false: 1.0.0=disabled beta's")
+	newHost(t, m, func(tenant string, _ []byte) error {
+		mu.Lock()
+		order = append(order, tenant)
+		mu.Unlock()
+		<-all
+		return nil
+	}, nil).learns("beta", "only", "1.0.0 false: 1.0.0=disabled beta's")
 	mu.Lock()
 	defer mu.Unlock()
 	if at := slices.Index(order, "beta"); at < 0 || at > 8 {

@@ -13,11 +13,9 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
-	"openskill/host/catalogue"
 	"openskill/host/catalogue/definitions"
 	"openskill/host/catalogue/definitionstest"
 	"openskill/host/catalogue/manifest"
-	"openskill/host/catalogue/versionstest"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
@@ -32,17 +30,6 @@ func TestDefinitions(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
 		m := &definitionstest.Memory{}
 		storetest.Definitions(t, func() definitions.Store { return m })
-	})
-}
-
-func TestUploads(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, fresh func(*testing.T) func() *store.DB) {
-		open := fresh(t)
-		storetest.Uploads(t, func() catalogue.Shared { return open().Uploads() })
-	})
-	t.Run("memory", func(t *testing.T) {
-		m := &versionstest.Memory{}
-		storetest.Uploads(t, func() catalogue.Shared { return m })
 	})
 }
 
@@ -70,7 +57,7 @@ func watch(t *testing.T, d *store.DB) *heard {
 		})
 	}()
 	t.Cleanup(func() { stop(); <-done })
-	h.until(t, "it begins", func() bool { return h.times[definitions.Topic] == 1 && h.times[catalogue.Topic] == 1 })
+	h.until(t, "it begins", func() bool { return h.times[definitions.Topic] == 1 && h.times[uploads] == 1 })
 	return h
 }
 
@@ -131,7 +118,7 @@ func TestWatch(t *testing.T) {
 		h.until(t, "a call that fails comes again", func() bool { return h.times[definitions.Topic] >= 5 })
 		h.mu.Lock()
 		h.fail = nil
-		uploads := h.times[catalogue.Topic]
+		uploads := h.times[uploads]
 		h.mu.Unlock()
 		if uploads != 1 {
 			t.Errorf("of the topic that nobody changed it was told %d times", uploads)
@@ -205,9 +192,6 @@ func TestWatchOutlivesTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := describe(t.Context(), b, "meanwhile"); err == nil || !store.Unavailable(err) {
-		t.Errorf("without a server: %v", err)
-	}
-	if _, _, err := b.Uploads().Records(t.Context(), 0); err == nil || !store.Unavailable(err) {
 		t.Errorf("without a server: %v", err)
 	}
 	if err := server.Start(); err != nil {

@@ -11,11 +11,13 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // its driver
 
-	"openskill/host/catalogue"
 	"openskill/host/dispatch/quota"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
 )
+
+// uploads is a topic.
+const uploads = "uploads"
 
 // While a row is locked for which one tenant's changes wait, others' calls are counted and
 // put on record: what waits holds no connection that they need.
@@ -32,7 +34,7 @@ func TestStalledChangesHoldNoConnectionOfRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := held.ExecContext(t.Context(), "SELECT 1 FROM agent.revisions WHERE topic = $1 FOR UPDATE", catalogue.Topic); err != nil {
+	if _, err := held.ExecContext(t.Context(), "SELECT 1 FROM agent.revisions WHERE topic = $1 FOR UPDATE", uploads); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -40,7 +42,7 @@ func TestStalledChangesHoldNoConnectionOfRecords(t *testing.T) {
 	var changes sync.WaitGroup
 	for i := range 20 {
 		changes.Go(func() {
-			_, err := db.Uploads().Change(ctx, "acme", "slow", nil, func(catalogue.Now) (*catalogue.Next, error) { return &catalogue.Next{}, nil })
+			err := db.Change(ctx, uploads, "acme", func(*sql.Tx, uint64) error { return nil })
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Errorf("%d: %v", i, err)
 			}
@@ -92,7 +94,7 @@ func TestChangesTakeTurnsByTenant(t *testing.T) {
 	)
 	begun, release := make(chan struct{}), make(chan struct{})
 	change := func(tenant string, wait bool) {
-		_, err := db.Uploads().Change(t.Context(), tenant, "one", nil, func(catalogue.Now) (*catalogue.Next, error) {
+		err := db.Change(t.Context(), uploads, tenant, func(*sql.Tx, uint64) error {
 			if wait {
 				close(begun)
 				<-release
@@ -100,7 +102,7 @@ func TestChangesTakeTurnsByTenant(t *testing.T) {
 			mu.Lock()
 			order = append(order, tenant)
 			mu.Unlock()
-			return &catalogue.Next{}, nil
+			return nil
 		})
 		if err != nil {
 			t.Error(err)

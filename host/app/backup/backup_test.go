@@ -7,14 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -311,55 +309,5 @@ func TestACheckThatRefuses(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(dir)); len(entries) > 0 {
 		t.Errorf("it left %v", entries)
-	}
-}
-
-// TestFreeze holds that a copy agrees with itself while versions come and go: each record
-// names the versions that are there.
-func TestFreeze(t *testing.T) {
-	from := t.TempDir()
-	skillDir := filepath.Join(from, "acme", "x")
-	write := func(n int) {
-		put(t, skillDir, map[string]string{fmt.Sprintf("v%d/main", n): fmt.Sprint(n)})
-		put(t, skillDir, map[string]string{"new": fmt.Sprintf("v%d", n)})
-		if err := os.Rename(filepath.Join(skillDir, "new"), filepath.Join(skillDir, "state.json")); err != nil {
-			t.Error(err)
-		}
-		if err := os.RemoveAll(filepath.Join(skillDir, fmt.Sprintf("v%d", n-1))); err != nil {
-			t.Error(err)
-		}
-	}
-	put(t, from, map[string]string{".lock": "", ".staging/half": "x", "plain": "p"})
-	write(1)
-	stop := make(chan struct{})
-	var writer sync.WaitGroup
-	writer.Go(func() {
-		for n := 2; ; n++ {
-			select {
-			case <-stop:
-				return
-			case <-time.After(time.Millisecond):
-				write(n)
-			}
-		}
-	})
-	for range 20 {
-		to := t.TempDir()
-		if err := backup.Freeze(t.Context(), from, to, "state.json"); err != nil {
-			t.Fatal(err)
-		}
-		got := tree(t, to)
-		now := got["acme/x/state.json"]
-		if got["acme/x/"+now+"/main"] != strings.TrimPrefix(now, "v") || got["plain"] != "p" || got[".lock"] != "" {
-			t.Fatalf("%v", got)
-		}
-		if _, ok := got[".staging/half"]; ok {
-			t.Error("what is under way is copied")
-		}
-	}
-	close(stop)
-	writer.Wait()
-	if err := backup.Freeze(t.Context(), filepath.Join(from, "nowhere"), t.TempDir(), "state.json"); err != nil {
-		t.Error(err)
 	}
 }
