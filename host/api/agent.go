@@ -10,7 +10,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/agent/conversations"
-	"openskill/host/api/internal/wire"
 	"openskill/host/records"
 	"openskill/host/records/executions"
 	"openskill/sdk/skill"
@@ -22,21 +21,24 @@ import (
 // agentPath is where they are.
 const agentPath = "/api/agent/"
 
-func (s *Server) envelopeMeta(ctx *fasthttp.RequestCtx) wire.EnvelopeMeta {
-	return wire.EnvelopeMeta{RequestId: traceOf(ctx), Timestamp: s.opt.Now().UTC().Truncate(time.Millisecond)}
+func (s *Server) envelopeMeta(ctx *fasthttp.RequestCtx) skill.EnvelopeMeta {
+	return skill.EnvelopeMeta{RequestID: traceOf(ctx), Timestamp: s.opt.Now().UTC().Truncate(time.Millisecond)}
+}
+
+func envelope[T any](s *Server, ctx *fasthttp.RequestCtx, data T) skill.Envelope[T] {
+	return skill.Envelope[T]{Data: data, Meta: s.envelopeMeta(ctx)}
 }
 
 // failAgent answers a failure in the envelope.
-func (s *Server) failAgent(ctx *fasthttp.RequestCtx, status int, e skill.ResultError) {
+func (s *Server) failAgent(ctx *fasthttp.RequestCtx, e skill.ResultError) error {
 	switch {
 	case e.Code == skill.Unauthorized:
 		e.Code = skill.SharedUnauthorized
-	case e.Code == skill.InvalidArgument && status == skill.InvalidArgument.Status():
+	case e.Code == skill.InvalidArgument && e.Status == skill.InvalidArgument.Status():
 		e.Code = skill.AgentValidationError
-		status = e.Code.Status()
+		e.Status = e.Code.Status()
 	}
-	e.Status = status
-	s.writeJSON(ctx, status, wire.AgentProblem{Error: e, Meta: s.envelopeMeta(ctx)})
+	return s.writeJSON(ctx, e.Status, skill.EnvelopeProblem{Error: e, Meta: s.envelopeMeta(ctx)})
 }
 
 // agentCatalogue answers GET /api/agent/skills: a page of the skills that the caller can find
@@ -47,9 +49,9 @@ func (s *Server) agentCatalogue(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	out := wire.AgentCatalogue{Data: []wire.AgentDefinition{}, Meta: s.envelopeMeta(ctx)}
+	out := []skill.AgentDefinition{}
 	for {
-		page, next, err := s.opt.Catalogue.List(who(ctx), cursor, 100)
+		page, next, err := s.opt.Catalogue.List(principalOf(ctx), cursor, 100)
 		if err != nil {
 			return err
 		}
@@ -57,24 +59,23 @@ func (s *Server) agentCatalogue(c *fiber.Ctx) error {
 			if !page[i].Enabled {
 				continue
 			}
-			if len(out.Data) == limit {
-				linkNext(ctx, out.Data[limit-1].Name, limit)
+			if len(out) == limit {
+				linkNext(ctx, out[limit-1].Name, limit)
 				next = ""
 				break
 			}
-			out.Data = append(out.Data, definition(&page[i]))
+			out = append(out, definition(&page[i]))
 		}
 		if next == "" || next == cursor {
 			break
 		}
 		cursor = next
 	}
-	s.writeJSON(ctx, fasthttp.StatusOK, out)
-	return nil
+	return s.json(c, envelope(s, ctx, out), nil)
 }
 
-func definition(d *skill.Descriptor) wire.AgentDefinition {
-	out := wire.AgentDefinition{
+func definition(d *skill.Descriptor) skill.AgentDefinition {
+	out := skill.AgentDefinition{
 		Name: string(d.ID), Description: d.Description, IsEnabled: d.Enabled,
 		InputSchema: orEmpty(d.InputSchema), OutputSchema: orEmpty(d.OutputSchema), CostMetadata: json.RawMessage("{}"),
 	}
@@ -99,18 +100,16 @@ func (s *Server) agentSession(c *fiber.Ctx) error {
 	if !executions.ValidID(id) {
 		return invalidField("session_id", "must be a UUID")
 	}
-	run, done := s.calling(c.Context())
-	defer done()
-	task, err := s.task(run, who(c.Context()), id)
+	ctx := c.Context()
+	task, err := s.task(c.UserContext(), principalOf(ctx), id)
 	if err != nil {
 		return err
 	}
-	views, err := s.recordsOf(run, who(c.Context()), id)
+	views, err := s.recordsOf(c.UserContext(), principalOf(ctx), id)
 	if err != nil && (task == nil || skill.CodeOf(err) != skill.NotFound) {
 		return err
 	}
-	s.writeJSON(c.Context(), fasthttp.StatusOK, wire.AgentSessionAnswer{Data: session(id, task, views), Meta: s.envelopeMeta(c.Context())})
-	return nil
+	return s.json(c, envelope(s, ctx, session(id, task, views)), nil)
 }
 
 // task gives what is kept of a task, nil if there is none of this id.
@@ -126,53 +125,53 @@ func (s *Server) task(ctx context.Context, p skill.Principal, id string) (*conve
 }
 
 func (s *Server) recordsOf(ctx context.Context, p skill.Principal, id string) ([]*executions.View, error) {
-	all, err := s.executions()
-	if err != nil {
-		return nil, err
+	if s.opt.Executions == nil {
+		return nil, errNoExecutions
 	}
-	return all.Session(ctx, p, id)
+	return s.opt.Executions.Session(ctx, p, id)
 }
 
+const running = "running"
+
 // ends are the words of a session for how its last execution ended.
-var ends = map[records.Status]wire.AgentSessionStatus{
-	records.Running: wire.AgentSessionStatusRunning, records.Success: wire.AgentSessionStatusCompleted, records.Failed: wire.AgentSessionStatusFailed,
-	records.Terminated: wire.AgentSessionStatusTerminated, records.TimedOut: wire.AgentSessionStatusTimeout,
+var ends = map[records.Status]string{
+	records.Running: running, records.Success: "completed", records.Failed: "failed", records.Terminated: "terminated", records.TimedOut: "timeout",
 }
 
 // session is what the records of its executions tell of a session, and for a task what
 // is kept of it besides. There is one of them at least. While a task works, the records
 // are all that there is to count.
-func session(id string, task *conversations.Session, views []*executions.View) wire.AgentSession {
-	out := wire.AgentSession{SessionId: id, Iterations: []wire.AgentIteration{}}
+func session(id string, task *conversations.Session, views []*executions.View) skill.AgentSession {
+	out := skill.AgentSession{SessionID: id, Iterations: []skill.AgentIteration{}}
 	if len(views) > 0 {
 		ofRecords(&out, views)
 	}
 	if task == nil {
 		return out
 	}
-	out.PrincipalId, out.PrincipalType, out.CreatedAt = task.Owner.Principal, task.PrincipalType, task.CreatedAt
-	if out.Status = wire.AgentSessionStatus(task.Status); out.Status != wire.AgentSessionStatusRunning {
-		out.TotalTokenUsage, out.TotalDurationMs = task.Tokens, task.DurationMS
+	out.PrincipalID, out.PrincipalType, out.CreatedAt = task.Owner.Principal, task.PrincipalType, task.CreatedAt
+	if out.Status = string(task.Status); out.Status != running {
+		out.TotalTokenUsage, out.TotalDurationMS = task.Tokens, task.DurationMS
 	}
 	return out
 }
 
 // ofRecords fills in what the executions of a session tell of it, in their order.
-func ofRecords(out *wire.AgentSession, views []*executions.View) {
+func ofRecords(out *skill.AgentSession, views []*executions.View) {
 	first, last := views[0], views[len(views)-1]
-	out.PrincipalId, out.PrincipalType, out.Status, out.CreatedAt = first.Principal, string(first.PrincipalType), ends[last.Status], first.StartedAt
+	out.PrincipalID, out.PrincipalType, out.Status, out.CreatedAt = first.Principal, string(first.PrincipalType), ends[last.Status], first.StartedAt
 	begun, ended := first.StartedAt, first.StartedAt
 	for _, v := range views {
-		it := wire.AgentIteration{
-			Index: v.Iteration, SkillName: v.Skill, InputParams: v.Input.JSON, Status: wire.AgentIterationStatus(v.Status), CreatedAt: v.StartedAt,
+		it := skill.AgentIteration{
+			Index: v.Iteration, SkillName: v.Skill, InputParams: v.Input.JSON, Status: string(v.Status), CreatedAt: v.StartedAt,
 		}
 		if v.StartedAt.Before(begun) {
 			begun = v.StartedAt
 		}
 		if v.FinishedAt == nil {
-			out.Status = wire.AgentSessionStatusRunning
+			out.Status = running
 		} else {
-			it.OutputResult, it.TokenUsage, it.DurationMs = v.Output.JSON, *v.Tokens, v.DurationMS
+			it.OutputResult, it.TokenUsage, it.DurationMS = v.Output.JSON, *v.Tokens, v.DurationMS
 			out.TotalTokenUsage += *v.Tokens
 			if v.FinishedAt.After(ended) {
 				ended = *v.FinishedAt
@@ -180,5 +179,5 @@ func ofRecords(out *wire.AgentSession, views []*executions.View) {
 		}
 		out.Iterations = append(out.Iterations, it)
 	}
-	out.TotalDurationMs = ended.Sub(begun).Milliseconds()
+	out.TotalDurationMS = ended.Sub(begun).Milliseconds()
 }

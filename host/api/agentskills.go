@@ -16,7 +16,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/api/internal/wire"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
@@ -62,25 +61,23 @@ func (s *Server) listAgentSkills(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	l := wire.AgentSkillList{Data: []skill.AgentSkill{}}
-	if s.opt.AgentSkills != nil {
-		ctx, done := s.calling(c.Context())
-		defer done()
-		all, err := s.opt.AgentSkills.List(ctx, who(c.Context()))
-		if err != nil {
-			return err
-		}
-		from := sort.Search(len(all), func(i int) bool { return all[i].Name > cursor })
-		to := min(from+limit, len(all))
-		for _, a := range all[from:to] {
-			l.Data = append(l.Data, listed(a))
-		}
-		if to < len(all) {
-			l.Next = &all[to-1].Name
-		}
+	if s.opt.AgentSkills == nil {
+		return s.json(c, skill.ListOf[skill.AgentSkill](nil, ""), nil)
 	}
-	s.writeJSON(c.Context(), fasthttp.StatusOK, l)
-	return nil
+	all, err := s.opt.AgentSkills.List(c.UserContext(), principalOf(c.Context()))
+	if err != nil {
+		return err
+	}
+	from := sort.Search(len(all), func(i int) bool { return all[i].Name > cursor })
+	to, next := min(from+limit, len(all)), ""
+	if to < len(all) {
+		next = all[to-1].Name
+	}
+	var list []skill.AgentSkill
+	for _, a := range all[from:to] {
+		list = append(list, listed(a))
+	}
+	return s.json(c, skill.ListOf(list, next), nil)
 }
 
 // listed makes sure that lists are lists.
@@ -106,20 +103,17 @@ func (s *Server) loadAgentSkill(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	run, done := s.calling(c.Context())
-	defer done()
-	a, content, err := skills.Load(run, who(c.Context()), c.Params("name"))
+	ctx := c.Context()
+	a, content, err := skills.Load(c.UserContext(), principalOf(ctx), c.Params("name"))
 	if err != nil {
 		return err
 	}
-	ctx := c.Context()
 	ctx.Response.Header.Set("Vary", "Accept")
 	if wantsMarkdown(string(ctx.Request.Header.Peek("Accept"))) {
 		ctx.SetContentType("text/markdown; charset=utf-8")
 		return s.setBody(ctx, []byte(content))
 	}
-	s.writeJSON(ctx, fasthttp.StatusOK, loadedSkill{listed(a), content})
-	return nil
+	return s.json(c, loadedSkill{listed(a), content}, nil)
 }
 
 // agentSkills gives the Agent Skills, unless there are none or the name cannot be one
@@ -128,11 +122,11 @@ func (s *Server) agentSkills(name string) (AgentSkills, error) {
 	switch {
 	case !skill.ValidAgentSkillName(name):
 		return nil, &skill.Error{
-			Op: "httpapi.agentskills", Code: skill.InvalidArgument, Subject: skill.CleanText(name, 80),
+			Op: "api.agentskills", Code: skill.InvalidArgument, Subject: skill.CleanText(name, 80),
 			Message: "invalid Agent Skill name: use 1 to 64 of a-z, 0-9 and single -, with a letter or digit at both ends",
 		}
 	case s.opt.AgentSkills == nil:
-		return nil, &skill.Error{Op: "httpapi.agentskills", Code: skill.NotFound, Message: "this host has no Agent Skills"}
+		return nil, &skill.Error{Op: "api.agentskills", Code: skill.NotFound, Message: "this host has no Agent Skills"}
 	}
 	return s.opt.AgentSkills, nil
 }
@@ -189,7 +183,7 @@ func checkFileName(what, name string) error {
 	switch {
 	case forbidden:
 		return &skill.Error{
-			Op: "httpapi.agentskills", Code: skill.ForbiddenPath, Subject: skill.CleanText(name, 80),
+			Op: "api.agentskills", Code: skill.ForbiddenPath, Subject: skill.CleanText(name, 80),
 			Message: "invalid " + what + " name: use a name that the skill lists: a relative path separated by /, without empty, . or .. parts, backslashes or control characters",
 		}
 	case len(name) > maxName:
@@ -212,9 +206,7 @@ func (s *Server) readResource(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	run, done := s.calling(ctx)
-	defer done()
-	r, err := skills.ReadResource(run, who(c.Context()), name, resource)
+	r, err := skills.ReadResource(c.UserContext(), principalOf(ctx), name, resource)
 	if err != nil {
 		return err
 	}
@@ -262,10 +254,7 @@ func (s *Server) runScript(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	script, ok := strings.CutSuffix(strings.TrimSuffix(script, "/"), runSuffix)
-	if !ok || script == "" {
-		return fiber.ErrNotFound
-	}
+	script = strings.TrimSuffix(strings.TrimSuffix(script, "/"), ":run")
 	if err := checkFileName("script", script); err != nil {
 		return err
 	}
@@ -273,62 +262,36 @@ func (s *Server) runScript(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := checkBodyHeaders(&ctx.Request.Header); err != nil {
+	req := skill.ScriptRequest{Skill: name, Script: script, TraceID: traceOf(ctx)}
+	if err := s.decodeRun(ctx.Request.Body(), &req); err != nil {
 		return err
 	}
-	req := skill.ScriptRequest{Skill: name, Script: script, TraceID: traceOf(ctx)}
-	if body := ctx.Request.Body(); len(body) > 0 {
-		if err := s.decodeRun(body, &req); err != nil {
-			return err
-		}
-	}
-	p := who(ctx)
-	if s.wantsLong(ctx) {
-		return s.begin(ctx, func(run context.Context, started func(string)) *skill.Result {
+	p := principalOf(ctx)
+	return s.call(c, func(run context.Context, started func(string)) *skill.Result {
+		if started != nil {
 			return s.opt.Starter.StartScript(run, p, req, started)
-		})
-	}
-	run, done := s.calling(ctx)
-	defer done()
-	r := s.whenApproved(ctx, run, func() *skill.Result { return skills.RunScript(run, p, req) })
-	if r == nil {
-		return errors.New("the dispatcher returned no result")
-	}
-	callerOf(ctx).ran = r.Meta.Ran
-	s.writeResult(ctx, r)
-	return nil
+		}
+		return s.whenApproved(ctx, run, func() *skill.Result { return skills.RunScript(run, p, req) })
+	})
 }
 
-// runSuffix ends the path of a script that is to run.
-const runSuffix = ":run"
-
-// decodeRun reads the body of a run.
+// decodeRun reads the body of a run, which may be missing.
 func (s *Server) decodeRun(b []byte, to *skill.ScriptRequest) error {
-	err := strictjson.Object(b, func(key, value []byte) error {
-		switch string(key) {
-		case "args":
-			return s.decodeArgs(value, to)
-		case "input":
-			var text string
-			if value[0] != '"' || json.Unmarshal(value, &text) != nil {
-				return invalidField("input", "must be a string: the text for standard input")
-			}
-			to.Stdin = []byte(text)
-		case "limits":
-			if value[0] != '{' {
-				return invalidField("limits", "must be an object")
-			}
-			l, err := decodeLimits(value)
-			if err != nil {
-				return err
-			}
-			to.Limits = l.Limits()
-		default:
-			return invalidField(string(key), "is not a known key; args, input and limits are")
-		}
+	if len(b) == 0 {
 		return nil
+	}
+	return readMembers(b, "", []member{
+		{"args", func(_ string, value []byte) error { return s.decodeArgs(value, to) }},
+		{"input", func(field string, value []byte) error {
+			var given string
+			if value[0] != '"' || json.Unmarshal(value, &given) != nil {
+				return invalidField(field, "must be a string: the text for standard input")
+			}
+			to.Stdin = []byte(given)
+			return nil
+		}},
+		{"limits", limits(&to.Limits)},
 	})
-	return syntaxError(err)
 }
 
 // syntaxError makes an error of a request of one that strictjson found.

@@ -73,7 +73,7 @@ func (s *Server) made(ctx *fasthttp.RequestCtx, size int) error {
 // readerOf is the tenant that reads an answer: of the caller, or of the session of the console.
 // Whoever is not known is shown nothing that is made for it alone.
 func (s *Server) readerOf(ctx *fasthttp.RequestCtx) (tenant string, known bool) {
-	p := who(ctx)
+	p := principalOf(ctx)
 	if p.ID == "" && s.opt.ConsoleCaller != nil {
 		p = s.opt.ConsoleCaller(s.base, string(ctx.Host()), string(ctx.Request.Header.Peek(fasthttp.HeaderCookie)))
 	}

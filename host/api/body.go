@@ -10,7 +10,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/access"
 	"openskill/sdk/skill"
 )
 
@@ -30,10 +29,10 @@ const (
 	firstKnown = 64 << 10
 )
 
-// takeBody reads the body of a request that is no upload into memory of its own,
+// readBody reads the body of a request that is no upload into memory of its own,
 // where it stays when the connection's next request arrives. Buffers grow with what has
 // come, twofold, and are counted before they are made.
-func (s *Server) takeBody(ctx *fasthttp.RequestCtx) error {
+func (s *Server) readBody(ctx *fasthttp.RequestCtx) error {
 	stream := ctx.RequestBodyStream()
 	if stream == nil {
 		return nil
@@ -84,22 +83,19 @@ func (s *Server) firstBuffer(ctx *fasthttp.RequestCtx) int {
 	return firstKnown
 }
 
-// headReceived bounds the reading of a body, before any of it is read. What the head alone
-// shows to be wrong is answered now, as if the client had asked first; see expect.
+// headReceived bounds the reading of a body, before any of it is read. One that is announced to
+// be too large is answered now, as if the client had asked first; see expect.
 func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	uri, _, _ := strings.Cut(string(h.RequestURI()), "?")
 	path := unescaped([]byte(uri))
 	limit, timeout := int64(s.opt.BodyLimit), s.opt.BodyTimeout
-	route, _ := access.Find(string(h.Method()), path)
 	switch {
 	case h.IsPost() && isUploadPath(path):
 		limit, timeout = s.opt.UploadLimit+uploadFrame, s.opt.UploadTimeout
-	case route != nil && route.Open:
+	case strings.HasPrefix(path, pathConsole):
 		timeout = min(timeout, openTime) // until the caller is known
 	}
-	size := h.ContentLength() // -1: in chunks; less: none
-	unknown := route == nil && strings.HasPrefix(uri, "/") && (size > 0 || size == -1)
-	if int64(size) > limit || unknown {
+	if int64(h.ContentLength()) > limit {
 		h.Set("Expect", "100-continue")
 	}
 	// fasthttp waits for the beginning of a body, up to 8 KiB or this limit, before it
@@ -107,9 +103,9 @@ func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig 
 	return fasthttp.RequestConfig{ReadTimeout: timeout, MaxRequestBodySize: 1}
 }
 
-// leaveUnread closes the connection behind an answer whose request was not read to
+// closeIfUnread closes the connection behind an answer whose request was not read to
 // its end: what is left of it must not be taken for the next request.
-func (s *Server) leaveUnread(ctx *fasthttp.RequestCtx) {
+func (s *Server) closeIfUnread(ctx *fasthttp.RequestCtx) {
 	if ctx.RequestBodyStream() == nil || ctx.Request.Header.ContentLength() == 0 {
 		return
 	}
@@ -121,35 +117,28 @@ func (s *Server) leaveUnread(ctx *fasthttp.RequestCtx) {
 
 // limitOf is the largest body of a request, in bytes.
 func (s *Server) limitOf(ctx *fasthttp.RequestCtx) int64 {
-	c := callerOf(ctx)
-	switch {
-	case ctx.IsPost() && isUploadPath(plainPath(ctx)):
+	switch c := callerOf(ctx); {
+	case c.kind.stream:
 		return s.opt.UploadLimit + uploadFrame
-	case c.route != nil && c.route.Open && c.principal.ID == "":
+	case c.Open() && c.principal.ID == "":
 		return int64(min(s.opt.BodyLimit, openBody))
 	}
 	return int64(s.opt.BodyLimit)
 }
 
-// expect answers Expect: 100-continue before the body is sent: as the request would be
-// answered without it if it is not let in, with 413 if it would be too large.
+// expect answers Expect: 100-continue before the body is sent, by the layers down to the one
+// that would read it.
 func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
-	s.commonHeaders(ctx, takeTrace(ctx))
-	path := plainPath(ctx)
-	if err := s.letIn(ctx, path); err != nil {
-		s.fail(ctx, err)
-	} else if callerOf(ctx).route == nil {
-		s.noRoute(ctx, path)
-	} else if int64(ctx.Request.Header.ContentLength()) <= s.limitOf(ctx) {
+	ctx.SetUserValue(askingKey{}, true)
+	s.http.Handler(ctx)
+	ctx.RemoveUserValue(askingKey{})
+	status := ctx.Response.StatusCode()
+	if status == fasthttp.StatusContinue {
 		ctx.Response.Reset()
-		return fasthttp.StatusContinue
-	} else {
-		s.readFailed(ctx, errBodyTooLarge)
-	}
-	if conn := connOf(ctx); conn != nil {
+	} else if conn := connOf(ctx); conn != nil {
 		conn.linger.Store(true)
 	}
-	return ctx.Response.StatusCode()
+	return status
 }
 
 // parseError answers what fasthttp could not read as a request. The connection
@@ -158,23 +147,13 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 func (s *Server) parseError(ctx *fasthttp.RequestCtx, err error) {
 	if conn := connOf(ctx); conn != nil {
 		conn.linger.Store(true)
-		// fasthttp has forgotten, or never understood, whose failure this is.
-		method, uri, trace := conn.firstWords()
-		ctx.Request.Header.SetMethodBytes(method)
-		ctx.Request.SetRequestURIBytes(uri)
-		ctx.Request.Header.SetBytesV(headerTrace, trace)
 	}
-	s.commonHeaders(ctx, takeTrace(ctx))
-	ctx.Response.SkipBody = ctx.IsHead()
-	s.readFailed(ctx, err)
-}
-
-// readFailed answers a request that could not be read to its end.
-func (s *Server) readFailed(ctx *fasthttp.RequestCtx, err error) {
+	ctx.Request.Reset() // it may have what the request before has left
+	s.commonHeaders(ctx, newTrace())
 	var tooLong *fasthttp.ErrSmallBuffer
 	if errors.As(err, &tooLong) {
 		s.failAs(ctx, fasthttp.StatusRequestHeaderFieldsTooLarge, &skill.Error{
-			Op: "httpapi.read", Code: skill.PayloadTooLarge,
+			Op: opRead, Code: skill.PayloadTooLarge,
 			Message: "the request line and headers are too long; the limit is " + strconv.Itoa(s.opt.HeadLimit) + " bytes",
 		})
 		return
@@ -191,11 +170,11 @@ func (s *Server) readError(ctx *fasthttp.RequestCtx, err error) error {
 		return err
 	case errors.Is(err, errBodyTooLarge), errors.Is(err, fasthttp.ErrBodyTooLarge):
 		return &skill.Error{
-			Op: "httpapi.read", Code: skill.PayloadTooLarge,
+			Op: opRead, Code: skill.PayloadTooLarge,
 			Message: "the body is too large; the limit is " + strconv.FormatInt(s.limitOf(ctx), 10) + " bytes",
 		}
 	case errors.As(err, &network) && network.Timeout():
-		return &skill.Error{Op: "httpapi.read", Code: skill.Timeout, Message: "timeout while reading the request; send it faster"}
+		return &skill.Error{Op: opRead, Code: skill.Timeout, Message: "timeout while reading the request; send it faster"}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return malformed("the request ended early; send all of it")
 	}

@@ -17,7 +17,7 @@ const (
 )
 
 // opRoom is where a request is refused for which there is no room.
-const opRoom = "httpapi.room"
+const opRoom = "api.room"
 
 // budget shares bytes between holders. One that holds some may take as much as it leaves
 // free, so that none can have all.
@@ -136,16 +136,4 @@ func errNoRoom(what string) error {
 		Op: opRoom, Code: skill.RateLimited, Message: what + ", or try again in " + strconv.Itoa(retry) + " ms",
 		Details: map[string]any{"retry_after_ms": retry},
 	}
-}
-
-// receiveBody takes the body of a request whose head is in order.
-func (s *Server) receiveBody(ctx *fasthttp.RequestCtx) error {
-	if n := ctx.Request.Header.ContentLength(); ctx.RequestBodyStream() != nil && n != 0 {
-		if r := callerOf(ctx).route; !r.Open && r.Path != pathMCP && (ctx.IsPost() || ctx.IsPatch()) {
-			if err := checkBodyHeaders(&ctx.Request.Header); err != nil {
-				return err
-			}
-		}
-	}
-	return s.takeBody(ctx)
 }

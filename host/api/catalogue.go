@@ -5,25 +5,31 @@ import (
 	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/valyala/fasthttp"
 
-	"openskill/host/api/internal/wire"
 	"openskill/sdk/skill"
 )
 
 // viewer is who looks at the catalogue: the caller, or, for the operator, the tenant
 // that it names.
 func (s *Server) viewer(c *fiber.Ctx) (skill.Principal, error) {
-	p := who(c.Context())
+	p := principalOf(c.Context())
 	tenant, err := query(c, "tenant", maxTenant)
-	if err != nil || tenant == nil || *tenant == p.Tenant {
+	if err != nil || tenant == "" || tenant == p.Tenant {
 		return p, err
 	}
 	if !p.May(skill.ScopeAdmin) {
-		return p, &skill.Error{Op: "httpapi.catalogue", Code: skill.Forbidden, Message: "only the operator can select another tenant"}
+		return p, &skill.Error{Op: "api.catalogue", Code: skill.Forbidden, Message: "only the operator can select another tenant"}
 	}
-	p.Tenant = *tenant
+	p.Tenant = tenant
 	return p, nil
+}
+
+// ofSkill reads the skill that a path names, and who looks at it.
+func (s *Server) ofSkill(c *fiber.Ctx) (id skill.ID, viewer skill.Principal, err error) {
+	if id, err = skill.ParseID(c.Params("id")); err == nil {
+		viewer, err = s.viewer(c)
+	}
+	return id, viewer, err
 }
 
 // listSkills answers GET /skills.
@@ -37,11 +43,7 @@ func (s *Server) listSkills(c *fiber.Ctx) error {
 		return err
 	}
 	skills, next, err := s.opt.Catalogue.List(viewer, cursor, limit)
-	if err != nil {
-		return err
-	}
-	s.writeList(c.Context(), skills, next)
-	return nil
+	return s.json(c, skill.ListOf(skills, next), err)
 }
 
 // page reads which page of a list is asked for.
@@ -53,85 +55,51 @@ func pageOf(c *fiber.Ctx, limit, most int) (string, int, error) {
 	if err != nil {
 		return "", 0, err
 	}
-	if given != nil {
-		if limit, err = strconv.Atoi(*given); err != nil || limit < 1 || limit > most {
+	if given != "" {
+		if limit, err = strconv.Atoi(given); err != nil || limit < 1 || limit > most {
 			return "", 0, invalidField("limit", "must be a whole number from 1 to "+strconv.Itoa(most))
 		}
 	}
 	after, err := query(c, "cursor", 256)
-	if err != nil || after == nil {
-		return "", limit, err
-	}
-	return *after, limit, nil
+	return after, limit, err
 }
 
 // getSkill answers GET /skills/{id}.
 func (s *Server) getSkill(c *fiber.Ctx) error {
-	id, err := skill.ParseID(c.Params("id"))
-	if err != nil {
-		return err
-	}
 	version, err := query(c, "version", 64)
 	if err != nil {
 		return err
 	}
-	if version == nil {
-		version = new(string)
-	}
-	viewer, err := s.viewer(c)
+	id, viewer, err := s.ofSkill(c)
 	if err != nil {
 		return err
 	}
-	d, err := s.opt.Catalogue.Get(viewer, id, *version)
-	if err != nil {
-		return err
-	}
-	s.writeJSON(c.Context(), fasthttp.StatusOK, d)
-	return nil
+	d, err := s.opt.Catalogue.Get(viewer, id, version)
+	return s.json(c, d, err)
 }
 
 // listVersions answers GET /skills/{id}/versions.
 func (s *Server) listVersions(c *fiber.Ctx) error {
-	id, err := skill.ParseID(c.Params("id"))
-	if err != nil {
-		return err
-	}
-	viewer, err := s.viewer(c)
+	id, viewer, err := s.ofSkill(c)
 	if err != nil {
 		return err
 	}
 	versions, err := s.opt.Catalogue.Versions(viewer, id)
-	if err != nil {
-		return err
-	}
-	s.writeList(c.Context(), versions, "")
-	return nil
+	return s.json(c, skill.ListOf(versions, ""), err)
 }
 
-func (s *Server) writeList(ctx *fasthttp.RequestCtx, skills []skill.Descriptor, next string) {
-	l := wire.SkillList{Data: skills}
-	if l.Data == nil {
-		l.Data = []skill.Descriptor{} // [], not null
-	}
-	if next != "" {
-		l.Next = &next
-	}
-	s.writeJSON(ctx, fasthttp.StatusOK, l)
-}
-
-// query gives a parameter of the query, nil if it is not there. It must not come
+// query gives a parameter of the query, "" if it is not there. It must not come
 // twice, be empty or be longer than most characters.
-func query(c *fiber.Ctx, name string, most int) (*string, error) {
+func query(c *fiber.Ctx, name string, most int) (string, error) {
 	all := c.Context().QueryArgs().PeekMulti(name)
 	if len(all) == 0 {
-		return nil, nil
+		return "", nil
 	}
 	if len(all) > 1 {
-		return nil, invalidField(name, "appears more than once")
+		return "", invalidField(name, "appears more than once")
 	}
 	if n := utf8.RuneCount(all[0]); n == 0 || n > most || !utf8.Valid(all[0]) {
-		return nil, invalidField(name, "must be 1 to "+strconv.Itoa(most)+" characters long, in UTF-8")
+		return "", invalidField(name, "must be 1 to "+strconv.Itoa(most)+" characters long, in UTF-8")
 	}
-	v := string(all[0])
-	return &v, nil
+	return string(all[0]), nil
 }

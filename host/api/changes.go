@@ -4,9 +4,7 @@ import (
 	"context"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/valyala/fasthttp"
 
-	"openskill/host/api/internal/wire"
 	"openskill/host/records"
 	"openskill/host/records/executions"
 	"openskill/sdk/skill"
@@ -18,26 +16,23 @@ type Changes func(ctx context.Context, q records.ChangeQuery) ([]records.Change,
 // listChanges answers GET /audit/changes.
 func (s *Server) listChanges(c *fiber.Ctx) error {
 	if s.opt.Changes == nil {
-		return &skill.Error{Op: "httpapi.changes", Code: skill.NotFound, Message: "change records are disabled on this host"}
+		return &skill.Error{Op: "api.changes", Code: skill.NotFound, Message: "change records are disabled on this host"}
 	}
 	q, err := changeQuery(c)
 	if err != nil {
 		return err
 	}
-	run, done := s.calling(c.Context())
-	defer done()
 	most := q.Limit
 	q.Limit++ // to see whether there are more
-	list, err := s.opt.Changes(run, q)
+	list, err := s.opt.Changes(c.UserContext(), q)
 	if err != nil {
-		return &skill.Error{Op: "httpapi.changes", Code: skill.AuditUnavailable, Err: err, Message: "the records are unavailable; retry"}
+		return &skill.Error{Op: "api.changes", Code: skill.AuditUnavailable, Err: err, Message: "the records are unavailable; retry"}
 	}
-	l := wire.ChangeList{Data: append([]records.Change{}, list[:min(len(list), most)]...)}
+	next := ""
 	if len(list) > most {
-		l.Next = &list[most-1].ID
+		next = list[most-1].ID
 	}
-	s.writeJSON(c.Context(), fasthttp.StatusOK, l)
-	return nil
+	return s.json(c, skill.ListOf(list[:min(len(list), most)], next), nil)
 }
 
 func changeQuery(c *fiber.Ctx) (q records.ChangeQuery, err error) {
@@ -49,12 +44,8 @@ func changeQuery(c *fiber.Ctx) (q records.ChangeQuery, err error) {
 	}
 	var since, until string
 	for name, to := range map[string]*string{"tenant": &q.Tenant, "since": &since, "until": &until} {
-		given, err := query(c, name, maxTenant)
-		if err != nil {
+		if *to, err = query(c, name, maxTenant); err != nil {
 			return q, err
-		}
-		if given != nil {
-			*to = *given
 		}
 	}
 	if q.Since, err = queryTime("since", since); err != nil {

@@ -32,37 +32,20 @@ type Chat interface {
 	Delete(ctx context.Context, p skill.Principal, id string) error
 }
 
-// chat gives the agent, unless it is off.
-func (s *Server) chat() (Chat, error) {
-	if s.opt.Chat == nil {
-		return nil, errAgentOff()
-	}
-	return s.opt.Chat, nil
-}
-
-func errAgentOff() error {
-	return &skill.Error{Op: "httpapi.agent", Code: skill.NotFound, Message: "the agent is disabled on this host; call skills with POST /skills/{id}:invoke"}
-}
+var errAgentOff = &skill.Error{Op: "api.agent", Code: skill.NotFound, Message: "the agent is disabled on this host; call skills with POST /skills/{id}:invoke"}
 
 // postChat answers POST /agent/chat.
 func (s *Server) postChat(c *fiber.Ctx) error {
 	ctx := c.Context()
-	agent, err := s.chat()
-	if err != nil {
-		return err
-	}
-	if err := checkBodyHeaders(&ctx.Request.Header); err != nil {
-		return err
-	}
 	stream := acceptsEvents(ctx)
 	r, err := decodeChat(ctx.Request.Body(), &stream)
 	if err != nil {
 		return err
 	}
 	r.Trace = traceOf(ctx)
-	p := who(ctx)
-	return s.turn(ctx, stream, func(run context.Context, hear func(chat.Event)) (*chat.Answer, error) {
-		return agent.Turn(run, p, r, hear)
+	p := principalOf(ctx)
+	return s.turn(c, stream, func(run context.Context, hear func(chat.Event)) (*chat.Answer, error) {
+		return s.opt.Chat.Turn(run, p, r, hear)
 	})
 }
 
@@ -124,21 +107,18 @@ func acceptsEvents(ctx *fasthttp.RequestCtx) bool {
 type taking func(run context.Context, hear func(chat.Event)) (*chat.Answer, error)
 
 // turn answers with what a turn comes to: as one object, or as events while it happens.
-func (s *Server) turn(ctx *fasthttp.RequestCtx, stream bool, take taking) error {
+func (s *Server) turn(c *fiber.Ctx, stream bool, take taking) error {
+	ctx := c.Context()
 	if stream {
 		return s.streamTurn(ctx, take)
 	}
 	run, done := s.calling(ctx)
 	defer done()
 	a, err := take(run, nil)
-	switch {
-	case err != nil:
-		return err
-	case a == nil:
-		return errNoAnswer
+	if err == nil && a == nil {
+		err = errNoAnswer
 	}
-	s.writeJSON(ctx, fasthttp.StatusOK, a)
-	return nil
+	return s.json(c, a, err)
 }
 
 var errNoAnswer = errors.New("the agent returned no answer")
@@ -180,7 +160,7 @@ func (s *Server) guarded(run context.Context, trace skill.TraceID, take taking, 
 		if p := recover(); p != nil {
 			s.log.LogAttrs(context.WithoutCancel(run), slog.LevelError, "panic in a turn of the agent",
 				slog.String("trace_id", string(trace)), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
-			a, err = nil, &skill.Error{Op: "httpapi.turn", Code: skill.Internal}
+			a, err = nil, &skill.Error{Op: "api.turn", Code: skill.Internal}
 		}
 	}()
 	if a, err = take(run, hear); a == nil && err == nil {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/api/internal/wire"
 	"openskill/host/internal/table"
 	"openskill/sdk/skill"
 )
@@ -202,14 +200,14 @@ func passes(err error) bool {
 // whether the client gets to read them before the end is seen to elsewhere, for
 // as many as there is room for.
 func (l *listener) refuse(c *conn) {
-	body, _ := json.Marshal(wire.Problem{Error: skill.ResultError{ // plain strings
+	body, _ := json.Marshal(skill.Problem{Error: skill.ResultError{ // plain strings
 		Code: skill.RateLimited, Status: skill.RateLimited.Status(),
 		Message: "too many connections; retry after 1 s",
 		Details: map[string]any{"retry_after_ms": 1000},
 	}})
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 	head := "HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: " + jsonType + "\r\n"
-	for _, h := range standing {
+	for _, h := range securityHeaders {
 		head += string(h[0]) + ": " + string(h[1]) + "\r\n"
 	}
 	_, _ = fmt.Fprintf(c, "%s%s: %s\r\nContent-Length: %d\r\n\r\n%s", head, headerTrace, newTrace(), len(body), body)
@@ -231,7 +229,7 @@ func (l *listener) refuse(c *conn) {
 const (
 	waiting   int32 = iota // for the first byte of a request
 	receiving              // a request has begun
-	busy                   // a handler runs, also one that has a stream sent
+	working                // a handler runs, also one that has a stream sent
 	sending                // the answer is sent; nobody works for it any more
 )
 
@@ -256,15 +254,7 @@ type conn struct {
 
 	sent  func()    // called when the answer is with the kernel, or cannot be; nil: nobody waits for it. For the worker alone
 	until time.Time // when the answer must be sent; zero: no bound. For the worker alone
-
-	// head is a copy of the first bytes of the current request, for the worker
-	// alone. A request that cannot be read is answered from it.
-	head []byte
 }
-
-// headKept is how much of a request's head is kept: the request line and, as
-// good as always, the trace id.
-const headKept = 2 << 10
 
 func connOf(ctx *fasthttp.RequestCtx) *conn {
 	c, _ := ctx.Conn().(*conn)
@@ -273,7 +263,6 @@ func connOf(ctx *fasthttp.RequestCtx) *conn {
 
 func connState(c net.Conn, state fasthttp.ConnState) {
 	if c, ok := c.(*conn); ok && state == fasthttp.StateIdle {
-		c.head = c.head[:0]
 		c.isSent()
 		c.enter(waiting)
 	}
@@ -305,7 +294,7 @@ const patience = time.Second
 // A request of a known caller that comes in is work under way; its time is bounded.
 func (c *conn) idle() (since uint64, ok bool) {
 	switch c.state.Load() {
-	case busy:
+	case working:
 		return 0, false
 	case sending:
 		ok = clock()-c.taken.Load() >= int64(patience)
@@ -319,15 +308,15 @@ func (c *conn) idle() (since uint64, ok bool) {
 
 // answered notes that the answer of a request is made.
 func (c *conn) answered() {
-	if c.state.Load() == busy {
+	if c.state.Load() == working {
 		c.unnoted = 0
 		c.taken.Store(clock())
 		c.enter(sending)
 	}
 }
 
-// working notes that there is a handler behind the answer after all.
-func (c *conn) working() { c.state.CompareAndSwap(sending, busy) }
+// works notes that there is a handler behind the answer after all.
+func (c *conn) works() { c.state.CompareAndSwap(sending, working) }
 
 // sendPiece is how much of an answer goes to the kernel at once, in bytes: a client is
 // seen to read by its taking one piece after the other.
@@ -365,40 +354,14 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	}
 }
 
-// Read notes that a request has begun, how it begins, and that more of it comes.
+// Read notes that a request has begun, and that more of it comes.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
-		if c.state.CompareAndSwap(waiting, receiving) {
-			c.head = c.head[:0]
-		}
+		c.state.CompareAndSwap(waiting, receiving)
 		c.since.Store(c.set.seq.Add(1))
 	}
-	if n > 0 && len(c.head) < headKept {
-		c.head = append(c.head, p[:min(n, headKept-len(c.head))]...)
-	}
 	return n, err
-}
-
-// firstWords gives what can be made out of a request that was not understood: its
-// method ("GET" if none), its target ("/" if none) and its trace id ("" if none).
-// A request that was sent together with the one before has none of them.
-func (c *conn) firstWords() (method, target, trace []byte) {
-	line, rest, _ := bytes.Cut(c.head, []byte("\n"))
-	words := bytes.Split(bytes.TrimSuffix(line, []byte("\r")), []byte(" "))
-	if len(words) != 3 || !bytes.HasPrefix(words[2], []byte("HTTP/1.")) || !bytes.HasPrefix(words[1], []byte("/")) {
-		return []byte("GET"), []byte("/"), nil
-	}
-	for line := range bytes.Lines(rest) {
-		name, value, ok := bytes.Cut(line, []byte(":"))
-		if !ok {
-			break // the end of the head
-		}
-		if bytes.EqualFold(name, []byte(headerTrace)) {
-			return words[0], words[1], bytes.TrimSpace(value)
-		}
-	}
-	return words[0], words[1], nil
 }
 
 // The bounds of reading on after an answer that the client did not wait for. Closing at once

@@ -23,8 +23,8 @@ func TestWhoMakesRoom(t *testing.T) {
 			t.Cleanup(func() { _ = client.Close() })
 			return c, client
 		}
-		calls, _ := open(busy)
-		reads, client := open(busy)
+		calls, _ := open(working)
+		reads, client := open(working)
 		idle, _ := open(waiting)
 		for _, c := range []*conn{calls, reads, idle} {
 			if !cs.add(c) {
@@ -63,7 +63,7 @@ func TestWhoMakesRoom(t *testing.T) {
 			t.Error("nobody makes room")
 		}
 		expect(calls, reads, second)
-		second.enter(busy)
+		second.enter(working)
 		third, _ := open(waiting)
 		if cs.add(third) { // its client has just taken something
 			t.Error("somebody makes room")
@@ -90,7 +90,7 @@ func TestStalledClientsAreClosed(t *testing.T) {
 			if !c.set.add(c) || c.SetWriteDeadline(time.Now().Add(time.Minute)) != nil {
 				t.Fatal("there is room")
 			}
-			c.enter(busy)
+			c.enter(working)
 			c.answered()
 			sent, began := make(chan error, 1), time.Now()
 			go func() {
@@ -105,7 +105,7 @@ func TestStalledClientsAreClosed(t *testing.T) {
 			if err := <-sent; (err == nil) != takes {
 				t.Errorf("takes a piece each %v: %v; it was sent: %v", stallTime-time.Second, takes, err == nil)
 			}
-			c.enter(busy)
+			c.enter(working)
 			_ = c.SetWriteDeadline(began.Add(stallTime*4 + time.Second)) // never fails
 			if _, err := c.Write([]byte("x")); err == nil {
 				t.Error("nobody has read it")
@@ -125,7 +125,7 @@ func TestStreamsMakeNoRoom(t *testing.T) {
 		client, ours := net.Pipe()
 		c := &conn{Conn: ours, set: newConnSet(1, false)}
 		a := newAnswer(c, time.Minute, func() {})
-		c.enter(busy)
+		c.enter(working)
 		written := make(chan error, 1)
 		go func() {
 			_, err := a.Write(make([]byte, maxHeld+1))
@@ -144,7 +144,7 @@ func TestStreamsMakeNoRoom(t *testing.T) {
 		if spare(c) {
 			t.Error("it makes room though its handler goes on")
 		}
-		c.enter(busy)
+		c.enter(working)
 		a.isMade()
 		if time.Sleep(patience); spare(c) {
 			t.Error("a stream makes room")

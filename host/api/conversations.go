@@ -7,85 +7,47 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/agent/chat"
-	"openskill/host/api/internal/wire"
+	"openskill/sdk/skill"
 )
 
 // listConversations answers GET /agent/conversations.
 func (s *Server) listConversations(c *fiber.Ctx) error {
-	agent, err := s.chat()
-	if err != nil {
-		return err
-	}
 	cursor, limit, err := page(c)
 	if err != nil {
 		return err
 	}
-	run, done := s.calling(c.Context())
-	defer done()
-	list, next, err := agent.List(run, who(c.Context()), cursor, limit)
-	if err != nil {
-		return err
-	}
-	l := wire.ConversationList{Data: append([]chat.Summary{}, list...)} // [], not null
-	if next != "" {
-		l.Next = &next
-	}
-	s.writeJSON(c.Context(), fasthttp.StatusOK, l)
-	return nil
+	list, next, err := s.opt.Chat.List(c.UserContext(), principalOf(c.Context()), cursor, limit)
+	return s.json(c, skill.ListOf(list, next), err)
 }
 
 // getConversation answers GET /agent/conversations/{id}.
 func (s *Server) getConversation(c *fiber.Ctx) error {
-	agent, err := s.chat()
-	if err != nil {
-		return err
-	}
-	run, done := s.calling(c.Context())
-	defer done()
-	v, err := agent.Get(run, who(c.Context()), c.Params("id"))
-	if err != nil {
-		return err
-	}
-	s.writeJSON(c.Context(), fasthttp.StatusOK, v)
-	return nil
+	v, err := s.opt.Chat.Get(c.UserContext(), principalOf(c.Context()), c.Params("id"))
+	return s.json(c, v, err)
 }
 
 // deleteConversation answers DELETE /agent/conversations/{id}.
 func (s *Server) deleteConversation(c *fiber.Ctx) error {
-	ctx := c.Context()
-	agent, err := s.chat()
-	if err != nil {
+	if err := s.opt.Chat.Delete(c.UserContext(), principalOf(c.Context()), c.Params("id")); err != nil {
 		return err
 	}
-	run, done := s.calling(ctx)
-	defer done()
-	if err := agent.Delete(run, who(ctx), c.Params("id")); err != nil {
-		return err
-	}
-	ctx.Response.Header.SetNoDefaultContentType(true)
-	ctx.SetStatusCode(fasthttp.StatusNoContent)
+	c.Context().Response.Header.SetNoDefaultContentType(true)
+	c.Status(fasthttp.StatusNoContent)
 	return nil
 }
 
 // approveCall answers POST /agent/conversations/{id}:approve.
 func (s *Server) approveCall(c *fiber.Ctx) error {
 	ctx := c.Context()
-	agent, err := s.chat()
-	if err != nil {
-		return err
-	}
-	if err := checkBodyHeaders(&ctx.Request.Header); err != nil {
-		return err
-	}
 	stream := acceptsEvents(ctx)
 	d, err := decodeDecision(ctx.Request.Body(), &stream)
 	if err != nil {
 		return err
 	}
 	d.Trace = traceOf(ctx)
-	p, id := who(ctx), c.Params("id")
-	return s.turn(ctx, stream, func(run context.Context, hear func(chat.Event)) (*chat.Answer, error) {
-		return agent.Approve(run, p, id, d, hear)
+	p, id := principalOf(ctx), c.Params("id")
+	return s.turn(c, stream, func(run context.Context, hear func(chat.Event)) (*chat.Answer, error) {
+		return s.opt.Chat.Approve(run, p, id, d, hear)
 	})
 }
 

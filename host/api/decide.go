@@ -2,15 +2,11 @@ package api
 
 import (
 	"bytes"
-	"encoding/json"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/valyala/fasthttp"
 
-	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 
@@ -34,75 +30,34 @@ const (
 // deciding answers POST /skills/{id}:{action} for an action on a version.
 func (s *Server) deciding(act func(Uploads, skill.Principal, Which) (skill.VersionState, error)) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		ctx := c.Context()
-		id, err := skill.ParseID(c.Params("id"))
+		which, err := readWhich(c)
 		if err != nil {
 			return err
 		}
-		uploads, err := s.uploads()
-		if err != nil {
-			return err
-		}
-		which, err := readWhich(ctx, id)
-		if err != nil {
-			return err
-		}
-		now, err := act(uploads, who(c.Context()), which)
-		if err != nil {
-			return err
-		}
-		s.writeJSON(ctx, fasthttp.StatusOK, now)
-		return nil
+		now, err := act(s.opt.Uploads, principalOf(c.Context()), which)
+		return s.json(c, now, err)
 	}
 }
 
 // readWhich reads what a request decides about; a body may be missing.
-func readWhich(ctx *fasthttp.RequestCtx, id skill.ID) (Which, error) {
-	which := Which{ID: id}
-	err := checkBodyHeaders(&ctx.Request.Header)
-	if body := bytes.TrimSpace(ctx.Request.Body()); err == nil && len(body) > 0 {
-		err = decodeWhich(body, &which)
+func readWhich(c *fiber.Ctx) (which Which, err error) {
+	if which.ID, err = skill.ParseID(c.Params("id")); err != nil {
+		return which, err
+	}
+	if body := bytes.TrimSpace(c.Context().Request.Body()); len(body) > 0 {
+		err = readMembers(body, "", []member{
+			{"version", text(&which.Version, 64)},
+			{"tenant", text(&which.Tenant, maxTenant)},
+			{"digest", text(&which.Digest, maxDigest)},
+			{"word", text(&which.Word, maxWord)},
+		})
 	}
 	return which, err
-}
-
-// decodeWhich reads the body of a decision.
-func decodeWhich(b []byte, to *Which) error {
-	err := strictjson.Object(b, func(key, value []byte) error {
-		var most int
-		var field *string
-		switch string(key) {
-		case "version":
-			field, most = &to.Version, 64
-		case "tenant":
-			field, most = &to.Tenant, maxTenant
-		case "digest":
-			field, most = &to.Digest, maxDigest
-		case "word":
-			field, most = &to.Word, maxWord
-		default:
-			return invalidField(string(key), "is not a known key; version, tenant, digest and word are")
-		}
-		var v string
-		if value[0] != '"' || json.Unmarshal(value, &v) != nil {
-			return invalidField(string(key), "must be a string")
-		}
-		if v == "" || utf8.RuneCountInString(v) > most {
-			return invalidField(string(key), "must be 1 to "+strconv.Itoa(most)+" characters long")
-		}
-		*field = v
-		return nil
-	})
-	return syntaxError(err)
 }
 
 // deleteVersion answers DELETE /skills/{id}/versions/{version}.
 func (s *Server) deleteVersion(c *fiber.Ctx) error {
 	id, err := skill.ParseID(c.Params("id"))
-	if err != nil {
-		return err
-	}
-	uploads, err := s.uploads()
 	if err != nil {
 		return err
 	}
@@ -114,16 +69,8 @@ func (s *Server) deleteVersion(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	which := Which{ID: id, Version: version}
-	if tenant != nil {
-		which.Tenant = *tenant
-	}
-	now, err := uploads.Delete(who(c.Context()), which)
-	if err != nil {
-		return err
-	}
-	s.writeJSON(c.Context(), fasthttp.StatusOK, now)
-	return nil
+	now, err := s.opt.Uploads.Delete(principalOf(c.Context()), Which{Tenant: tenant, ID: id, Version: version})
+	return s.json(c, now, err)
 }
 
 // versionOf reads the version that a path names.

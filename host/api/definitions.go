@@ -49,12 +49,18 @@ func (s *Server) postSkill(c *fiber.Ctx) error {
 		return err
 	}
 	switch {
-	case names(ctx.Request.Body(), "reference"):
+	case hasMember(ctx.Request.Body(), "reference"):
 		return s.pull(c)
 	case s.opt.Definitions == nil:
 		return s.upload(c) // which says what it takes
 	}
-	return s.createDefinition(c)
+	run, done := s.calling(ctx)
+	defer done()
+	d, err := s.opt.Definitions.Create(run, principalOf(ctx), ctx.Request.Body())
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(ctx, fasthttp.StatusCreated, d)
 }
 
 // takeDefinition reads a body that was left on the wire for an upload.
@@ -65,7 +71,7 @@ func (s *Server) takeDefinition(ctx *fasthttp.RequestCtx) error {
 	if ctx.Request.Header.ContentLength() > maxDefinition {
 		return errLargeDefinition()
 	}
-	if err := s.takeBody(ctx); err != nil {
+	if err := s.readBody(ctx); err != nil {
 		if errors.Is(err, errBodyTooLarge) {
 			return errLargeDefinition()
 		}
@@ -74,103 +80,59 @@ func (s *Server) takeDefinition(ctx *fasthttp.RequestCtx) error {
 	if len(ctx.Request.Body()) > maxDefinition {
 		return errLargeDefinition()
 	}
-	if conn := connOf(ctx); conn != nil {
-		conn.enter(busy)
-	}
-	return nil
-}
-
-func (s *Server) createDefinition(c *fiber.Ctx) error {
-	ctx := c.Context()
-	run, done := s.calling(ctx)
-	defer done()
-	d, err := s.opt.Definitions.Create(run, who(ctx), ctx.Request.Body())
-	if err != nil {
-		return err
-	}
-	s.writeJSON(ctx, fasthttp.StatusCreated, d)
+	handling(ctx)
 	return nil
 }
 
 func errLargeDefinition() error {
 	return &skill.Error{
-		Op: "httpapi.definitions", Code: skill.PayloadTooLarge,
+		Op: "api.definitions", Code: skill.PayloadTooLarge,
 		Message: "the body is too large; the limit is " + strconv.Itoa(maxDefinition) + " bytes",
 	}
 }
 
 // updateSkill answers PATCH /skills/{id}.
 func (s *Server) updateSkill(c *fiber.Ctx) error {
-	ctx := c.Context()
-	all, id, err := s.defined(c)
+	id, err := skill.ParseID(c.Params("id"))
 	if err != nil {
 		return err
 	}
-	if err := checkBodyHeaders(&ctx.Request.Header); err != nil {
-		return err
-	}
-	if len(ctx.Request.Body()) > maxDefinition {
+	body := c.Context().Request.Body()
+	if len(body) > maxDefinition {
 		return errLargeDefinition()
 	}
-	run, done := s.calling(ctx)
-	defer done()
-	d, err := all.Update(run, who(ctx), id, ctx.Request.Body())
-	if err != nil {
-		return err
-	}
-	s.writeJSON(ctx, fasthttp.StatusOK, d)
-	return nil
+	d, err := s.opt.Definitions.Update(c.UserContext(), principalOf(c.Context()), id, body)
+	return s.json(c, d, err)
 }
 
 // deleteSkill answers DELETE /skills/{id}.
 func (s *Server) deleteSkill(c *fiber.Ctx) error {
-	ctx := c.Context()
-	all, id, err := s.defined(c)
+	id, err := skill.ParseID(c.Params("id"))
 	if err != nil {
 		return err
 	}
-	run, done := s.calling(ctx)
-	defer done()
-	now, err := all.Delete(run, who(ctx), id)
-	if err != nil {
-		return err
-	}
-	s.writeJSON(ctx, fasthttp.StatusOK, now)
-	return nil
+	now, err := s.opt.Definitions.Delete(c.UserContext(), principalOf(c.Context()), id)
+	return s.json(c, now, err)
 }
 
-// defined gives the operator's skills and the id that a path names.
-func (s *Server) defined(c *fiber.Ctx) (Definitions, skill.ID, error) {
-	id, err := skill.ParseID(c.Params("id"))
-	if err == nil && s.opt.Definitions == nil {
-		err = &skill.Error{Op: "httpapi.definitions", Code: skill.Forbidden, Message: "changing skills over HTTP is disabled on this host"}
-	}
-	return s.opt.Definitions, id, err
-}
+var errDefinitionsOff = &skill.Error{Op: "api.definitions", Code: skill.Forbidden, Message: "changing skills over HTTP is disabled on this host"}
 
 // decidingOwn answers a decision about one of the operator's skills by own, and about
 // all others by uploaded. Where a tenant is named it is not the operator's.
 func (s *Server) decidingOwn(own func(Definitions, context.Context, skill.Principal, Which) (skill.VersionState, error), uploaded fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		ctx := c.Context()
 		id, err := skill.ParseID(c.Params("id"))
 		if err != nil || s.opt.Definitions == nil || !s.opt.Definitions.Has(id) {
 			return uploaded(c)
 		}
-		which, err := readWhich(ctx, id)
+		which, err := readWhich(c)
 		if err != nil {
 			return err
 		}
 		if which.Tenant != "" {
 			return uploaded(c)
 		}
-		run, done := s.calling(ctx)
-		defer done()
-		now, err := own(s.opt.Definitions, run, who(ctx), which)
-		if err != nil {
-			return err
-		}
-		s.writeJSON(ctx, fasthttp.StatusOK, now)
-		return nil
+		now, err := own(s.opt.Definitions, c.UserContext(), principalOf(c.Context()), which)
+		return s.json(c, now, err)
 	}
 }

@@ -1,15 +1,14 @@
 // Package api is the HTTP edge: it turns requests into calls of the door
 // and results into responses, and decides nothing itself.
 //
-// It declares the small interfaces that it needs ([Door], [Catalogue], [Executions],
-// [Chat] and others) and knows nothing of who implements them. openapi.yaml beside this
-// file is the contract; the shapes in internal/wire are generated from it, and every
-// response and every event that the tests see is checked against it.
+// Each route is a row of [Server.table], and each request goes through [Server.chain].
+// openapi.yaml beside this file is the contract: every response and every event that the tests
+// see is checked against it.
 //
 // What the edge takes care of, because nothing below it can:
 //
-//   - Who asks is found out, and whether the table of package access lets that one in,
-//     before anything of a body is read. Nothing else here looks at scopes.
+//   - Who asks is found out, and whether the table lets that one in, before anything of a
+//     body is read. Nothing else here looks at scopes.
 //   - Requests are copied out of fasthttp's pooled buffers before a call begins.
 //   - Bodies are never unpacked; a Content-Encoding is refused.
 //   - Reading is bounded in bytes and in time, connections are bounded in number.
@@ -20,8 +19,8 @@
 //     that does not read: who says it waits, and for so long and no longer.
 //   - Web pages of other origins cannot use the operator's authority.
 //   - Panics become INTERNAL, and every answer has the shape that openapi.yaml
-//     promises, also those for requests that never parsed.
+//     promises. What is no request of HTTP is answered with a Problem.
 package api
 
-//go:generate go run ./internal/specjson openapi.yaml openapi.json
+//go:generate go -C ../../lab run ./specjson ../host/api/openapi.yaml ../host/api/openapi.json
 //go:generate go -C ../../lab run ./opentypes ../host/api/openapi.json ../sdk/typescript/openskill.d.ts

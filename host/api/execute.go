@@ -10,7 +10,6 @@ import (
 
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/react"
-	"openskill/host/api/internal/wire"
 	"openskill/sdk/skill"
 )
 
@@ -24,43 +23,28 @@ type React interface {
 	Session(ctx context.Context, p skill.Principal, id string) (*conversations.Session, error)
 }
 
-// executeTask answers POST /api/agent/execute.
+// executeTask answers POST /api/agent/execute. What went wrong in a task is answered with what
+// it reached before; the agent has put it into the log.
 func (s *Server) executeTask(c *fiber.Ctx) error {
 	ctx := c.Context()
-	if s.opt.React == nil {
-		return errAgentOff()
-	}
-	if err := checkBodyHeaders(&ctx.Request.Header); err != nil {
-		return err
-	}
 	task, err := decodeTask(ctx.Request.Body())
 	if err != nil {
 		return err
 	}
 	task.Trace = traceOf(ctx)
-	run, done := s.calling(ctx)
-	defer done()
-	out, err := s.opt.React.Execute(run, who(ctx), task)
+	out, err := s.opt.React.Execute(c.UserContext(), principalOf(ctx), task)
 	switch {
 	case err != nil:
 		return err
 	case out == nil:
 		return errNoAnswer
 	case out.Err != nil:
-		s.taskFailed(ctx, out)
-	default:
-		s.writeJSON(ctx, fasthttp.StatusOK, wire.AgentTaskAnswer{Data: *out, Meta: s.envelopeMeta(ctx)})
+		e := skill.Failure("", traceOf(ctx), skill.Meta{}, out.Err).Error
+		e.Message = cleanMessage(e.Message)
+		s.hints(ctx, e)
+		return s.writeJSON(ctx, e.Status, skill.EnvelopeProblem{Error: *e, Data: out, Meta: s.envelopeMeta(ctx)})
 	}
-	return nil
-}
-
-// taskFailed answers with what went wrong, and with what was reached before. The agent
-// has put it into the log.
-func (s *Server) taskFailed(ctx *fasthttp.RequestCtx, out *react.Outcome) {
-	e := skill.Failure("", traceOf(ctx), skill.Meta{}, out.Err).Error
-	e.Message = cleanMessage(e.Message)
-	s.hints(ctx, e)
-	s.writeJSON(ctx, e.Status, wire.AgentTaskProblem{Error: *e, Data: out, Meta: s.envelopeMeta(ctx)})
+	return s.writeJSON(ctx, fasthttp.StatusOK, envelope(s, ctx, out))
 }
 
 // decodeTask reads a task. What it refers to stays with the body, which is this request's

@@ -16,7 +16,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/api/internal/wire"
 	"openskill/host/records"
 	"openskill/host/records/executions"
 	"openskill/sdk/skill"
@@ -54,7 +53,7 @@ type Starter interface {
 // caller prefers that, and could read afterwards what came of it. Else it is answered as
 // all are; a preference is no order.
 func (s *Server) wantsLong(ctx *fasthttp.RequestCtx) bool {
-	return s.opt.Executions != nil && s.opt.Starter != nil && prefersAsync(ctx) && executions.MayRead(who(ctx))
+	return s.opt.Executions != nil && s.opt.Starter != nil && prefersAsync(ctx) && executions.MayRead(principalOf(ctx))
 }
 
 // prefersAsync looks for respond-async among the preferences of a request.
@@ -81,64 +80,38 @@ const respondAsync = "respond-async"
 
 // begin answers a call that outlives this request: 202 and where to ask for it, or what
 // it was refused for before it began.
-func (s *Server) begin(ctx *fasthttp.RequestCtx, call executions.Run) error {
-	run, done := s.calling(ctx)
-	defer done()
+func (s *Server) begin(c *fiber.Ctx, call executions.Run) error {
+	ctx := c.Context()
 	if span := spanOf(ctx); span != nil { // it outlives the request, and is a part of it all the same
 		inner := call
 		call = func(run context.Context, started func(string)) *skill.Result { return inner(span.In(run), started) }
 	}
-	id, r, err := s.opt.Executions.Start(run, who(ctx), s.whileLetIn(callerOf(ctx), call))
+	id, r, err := s.opt.Executions.Start(c.UserContext(), principalOf(ctx), s.whileLetIn(callerOf(ctx), call))
 	switch {
 	case err != nil:
 		return err
 	case id == "" && r == nil:
 		return errors.New("the dispatcher returned no result")
 	case id == "":
-		s.writeResult(ctx, r)
-		return nil
+		return s.writeResult(ctx, r)
 	}
 	callerOf(ctx).ran = true
 	h := &ctx.Response.Header
 	h.Set(fasthttp.HeaderLocation, "/executions/"+id)
 	h.Set("Preference-Applied", respondAsync)
-	s.writeJSON(ctx, fasthttp.StatusAccepted, wire.Accepted{Id: id, Status: wire.AcceptedStatusRunning, TraceId: traceOf(ctx)})
-	return nil
+	return s.writeJSON(ctx, fasthttp.StatusAccepted, skill.Accepted{ID: id, Status: "running", TraceID: traceOf(ctx)})
 }
 
-// executions gives the records, unless there are none.
-func (s *Server) executions() (Executions, error) {
-	if s.opt.Executions == nil {
-		return nil, &skill.Error{Op: "httpapi.executions", Code: skill.NotFound, Message: "call records are disabled on this host"}
-	}
-	return s.opt.Executions, nil
-}
+var errNoExecutions = &skill.Error{Op: "api.executions", Code: skill.NotFound, Message: "call records are disabled on this host"}
 
 // listExecutions answers GET /executions.
 func (s *Server) listExecutions(c *fiber.Ctx) error {
-	all, err := s.executions()
-	if err != nil {
-		return err
-	}
 	q, err := executionQuery(c)
 	if err != nil {
 		return err
 	}
-	ctx, done := s.calling(c.Context())
-	defer done()
-	list, next, err := all.List(ctx, who(c.Context()), q)
-	if err != nil {
-		return err
-	}
-	l := wire.ExecutionList{Data: []executions.View{}}
-	for _, v := range list {
-		l.Data = append(l.Data, *v)
-	}
-	if next != "" {
-		l.Next = &next
-	}
-	s.writeJSON(c.Context(), fasthttp.StatusOK, l)
-	return nil
+	list, next, err := s.opt.Executions.List(c.UserContext(), principalOf(c.Context()), q)
+	return s.json(c, skill.ListOf(list, next), err)
 }
 
 // statuses are those that executions are asked for by.
@@ -165,17 +138,12 @@ func executionQuery(c *fiber.Ctx) (q executions.Query, err error) {
 		{"since", 40, &since},
 		{"until", 40, &until},
 	} {
-		given, err := query(c, f.name, f.most)
-		if err != nil {
+		if *f.to, err = query(c, f.name, f.most); err != nil {
 			return q, err
 		}
-		if given == nil {
-			continue
-		}
-		if strings.ContainsFunc(*given, unicode.IsControl) {
+		if strings.ContainsFunc(*f.to, unicode.IsControl) {
 			return q, invalidField(f.name, "has control characters")
 		}
-		*f.to = *given
 	}
 	if q.Status = records.Status(status); status != "" && !slices.Contains(statuses, q.Status) {
 		return q, invalidField("status", "must be running, success, failed, terminated or timeout")
@@ -212,105 +180,75 @@ func (s *Server) getExecution(c *fiber.Ctx) error {
 	switch given, err := query(c, "result", 8); {
 	case err != nil:
 		return err
-	case given == nil || *given == "full":
-	case *given == "head":
+	case given == "" || given == "full":
+	case given == "head":
 		most = executions.Head
 	default:
 		return invalidField("result", "must be full or head")
 	}
-	return s.execution(c, func(all Executions, ctx context.Context, p skill.Principal, id string) (*executions.View, error) {
-		return all.Get(ctx, p, id, most)
+	return s.execution(c, func(ctx context.Context, p skill.Principal, id string) (*executions.View, error) {
+		return s.opt.Executions.Get(ctx, p, id, most)
 	})
 }
 
 // cancelExecution answers DELETE /executions/{id}: 202 while it still runs.
 func (s *Server) cancelExecution(c *fiber.Ctx) error {
-	return s.execution(c, Executions.Cancel)
+	return s.execution(c, s.opt.Executions.Cancel)
 }
 
-// resultCopies is how many times a result is in memory while its answer is made.
+// resultCopies is how many times a result or file is in memory while its answer is made.
 const resultCopies = 2
 
-func (s *Server) execution(c *fiber.Ctx, ask func(Executions, context.Context, skill.Principal, string) (*executions.View, error)) error {
-	all, err := s.executions()
-	if err != nil {
-		return err
-	}
-	ctx, done := s.calling(c.Context())
-	defer done()
-	ctx = executions.WithRoom(ctx, func(size int) error { return s.reserve(c.Context(), resultCopies*size) })
-	v, err := ask(all, ctx, who(c.Context()), c.Params("id"))
+func (s *Server) execution(c *fiber.Ctx, ask func(context.Context, skill.Principal, string) (*executions.View, error)) error {
+	ctx := c.Context()
+	v, err := ask(s.withRoom(c), principalOf(ctx), c.Params("id"))
 	if err != nil {
 		return err
 	}
 	status := fasthttp.StatusOK
-	if v.Status == records.Running && !c.Context().IsGet() && !c.Context().IsHead() {
+	if v.Status == records.Running && !ctx.IsGet() && !ctx.IsHead() {
 		status = fasthttp.StatusAccepted
 	}
-	return s.writeExecution(c.Context(), status, v)
-}
-
-// writeExecution answers with an execution. A long result is not read: it was written as JSON
-// when it was stored.
-func (s *Server) writeExecution(ctx *fasthttp.RequestCtx, status int, v *executions.View) error {
 	if len(v.Result) <= smallAnswer {
-		s.writeJSON(ctx, status, v)
-		return nil
+		return s.writeJSON(ctx, status, v)
 	}
+	// A long result is not read: it was written as JSON when it was stored.
 	plain := *v
 	plain.Result = nil
 	head, err := json.Marshal(&plain)
 	if err != nil {
 		return err
 	}
-	ctx.SetStatusCode(status)
-	ctx.SetContentType(jsonType)
-	return s.setBody(ctx, bytes.Join([][]byte{bytes.TrimSuffix(head, []byte("}")), []byte(`,"result":`), v.Result, []byte("}\n")}, nil))
+	return s.setJSON(ctx, status, bytes.Join([][]byte{bytes.TrimSuffix(head, []byte("}")), []byte(`,"result":`), v.Result, []byte("}\n")}, nil))
+}
+
+// withRoom has what is read of stored results counted before it is read.
+func (s *Server) withRoom(c *fiber.Ctx) context.Context {
+	return executions.WithRoom(c.UserContext(), func(size int) error { return s.reserve(c.Context(), resultCopies*size) })
 }
 
 // replay answers POST /executions/{id}:replay.
 func (s *Server) replay(c *fiber.Ctx) error {
-	ctx := c.Context()
-	all, err := s.executions()
-	if err != nil {
+	if err := noBody(c); err != nil {
 		return err
 	}
-	if err := checkBodyHeaders(&ctx.Request.Header); err != nil {
-		return err
-	}
-	if b := bytes.TrimSpace(ctx.Request.Body()); len(b) > 0 && string(b) != "{}" {
-		return invalidField("body", "is not allowed here; remove it")
-	}
-	run, done := s.calling(ctx)
-	defer done()
-	report, err := all.Replay(run, who(ctx), c.Params("id"))
-	if err != nil {
-		return err
-	}
-	s.writeJSON(ctx, fasthttp.StatusOK, report)
-	return nil
+	report, err := s.opt.Executions.Replay(c.UserContext(), principalOf(c.Context()), c.Params("id"))
+	return s.json(c, report, err)
 }
 
 // getArtifact answers GET /executions/{id}/artifacts/{artifact}. The name is looked up as
 // it is: it is no path of this host, and leads nowhere else.
 func (s *Server) getArtifact(c *fiber.Ctx) error {
 	ctx := c.Context()
-	all, err := s.executions()
-	if err != nil {
-		return err
-	}
 	plain, err := url.PathUnescape(string(ctx.URI().PathOriginal()))
 	if err != nil {
 		return invalid("the path is not valid percent-encoding")
 	}
 	id, name, ok := strings.Cut(strings.TrimPrefix(plain, "/executions/"), "/artifacts/")
-	if !ok || id != callerOf(ctx).subject {
+	if !ok || id != c.Params("id") {
 		return fiber.ErrNotFound
 	}
-	run, done := s.calling(ctx)
-	defer done()
-	run = executions.WithRoom(run, func(size int) error { return s.reserve(ctx, 2*size) }) // the database's copy and ours
-	data, err := all.File(run, who(ctx), id, name)
+	data, err := s.opt.Executions.File(s.withRoom(c), principalOf(ctx), id, name)
 	if err != nil {
 		return err
 	}

@@ -147,7 +147,7 @@ func TestStalledBodiesKeepNoSignInOut(t *testing.T) {
 	}
 }
 
-// What the head shows to be wrong is answered before any of the body has come.
+// What the head shows to be wrong is answered before the body has come.
 func TestRefusesByTheHead(t *testing.T) {
 	keys := apitest.Keys{"good": tenant("a", skill.ScopeInvoke)}
 	s := start(t, func(o *api.Options) { o.Authenticate, o.Console = keys.Authenticate, signIn })
@@ -155,11 +155,11 @@ func TestRefusesByTheHead(t *testing.T) {
 		name, method, path, header, begun string
 		status                            int
 	}{
-		{"unknown route", "POST", "/nowhere", "", "", 404},
-		{"unknown route in chunks", "POST", "/nowhere", "Transfer-Encoding: chunked", "", 404},
-		{"wrong method", "PUT", "/skills/echo", "", "", 405},
-		{"method of an open route", "POST", "/healthz", "", "", 405},
-		{"options", "OPTIONS", "/skills", "", "", 204},
+		{"unknown route", "POST", "/nowhere", "", "{", 404},
+		{"unknown route in chunks", "POST", "/nowhere", "Transfer-Encoding: chunked", "1\r\n{\r\n", 404},
+		{"wrong method", "PUT", "/skills/echo", "", "{", 405},
+		{"method of an open route", "POST", "/healthz", "", "{", 405},
+		{"options", "OPTIONS", "/skills", "", "{", 204},
 		{"too large", "POST", "/skills/echo:invoke", "X-API-Key: good\r\nContent-Length: 2000000", "", 413},
 		{"no credentials", "POST", "/skills/echo:invoke", "", "{", 401},
 		{"wrong credentials", "POST", "/skills/echo:invoke", "X-API-Key: bad", "{", 401},

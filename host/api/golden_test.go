@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sort"
 	"strconv"
@@ -21,18 +20,6 @@ import (
 var update = flag.Bool("update", false, "write the golden conversations anew")
 
 func itoa(n int) string { return strconv.Itoa(n) }
-
-func regenerate(t *testing.T, dir, out string) {
-	t.Helper()
-	cmd := exec.Command("go", "run", "./internal/specjson", "openapi.yaml", out)
-	if dir != "." {
-		cmd = exec.Command("go", "tool", "oapi-codegen", "-config", "oapi-codegen.yaml", "-o", out, "../../openapi.yaml")
-		cmd.Dir = dir
-	}
-	if b, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd.Args, err, b)
-	}
-}
 
 // TestConversations plays testdata/*.txtar: requests and the answers to them,
 // over one connection that is only replaced where the server closed it.

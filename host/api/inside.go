@@ -28,7 +28,7 @@ func insideOf(ctx *fasthttp.RequestCtx) *inside {
 }
 
 // Do answers a request of another part of this process, as p: by the same routes, the same
-// table of access and the same limits as one that comes over a connection, but that p is
+// table and the same limits as one that comes over a connection, but that p is
 // taken for who calls, whatever credentials the request has. The caller must have made sure
 // of p. Of r the method, the path with its query, the headers and the body count.
 //
@@ -56,7 +56,7 @@ func (s *Server) Do(ctx context.Context, p skill.Principal, r *http.Request) (*h
 	}
 	in := &inside{ctx: ctx, principal: p}
 	fc.SetUserValue(insideKey{}, in)
-	s.handle(&fc) // what runs ends with ctx, see endsWith
+	s.http.Handler(&fc) // what runs ends with ctx, see endsWith
 
 	out := &http.Response{
 		StatusCode: fc.Response.StatusCode(), Status: http.StatusText(fc.Response.StatusCode()),

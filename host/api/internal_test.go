@@ -9,10 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gofiber/fiber/v2"
-	"github.com/valyala/fasthttp"
-
-	"openskill/host/access"
+	"openskill/host/internal/gate"
+	"openskill/sdk/skill"
 )
 
 // FuzzCheckFileName: what passes names a place below a folder, and nothing else.
@@ -140,23 +138,6 @@ func TestWholeNumber(t *testing.T) {
 	}
 }
 
-func TestFirstWords(t *testing.T) {
-	for _, tc := range []struct{ name, head, want string }{
-		{"whole", "POST /skills/a:invoke HTTP/1.1\r\nHost: x\r\nx-trace-ID:  t-1 \r\n\r\nbody", "POST|/skills/a:invoke|t-1"},
-		{"without a trace id", "GET /skills HTTP/1.1\r\nHost: x\r\n\r\nX-Trace-Id: in-the-body", "GET|/skills|"},
-		{"cut in the trace id", "GET /skills HTTP/1.1\r\nX-Trace-Id: t", "GET|/skills|t"},
-		{"cut in the request line", "POST /skills/a:inv", "GET|/|"},
-		{"nothing", "", "GET|/|"},
-		{"no request", "\x16\x03\x01 / HTTP\r\n", "GET|/|"},
-		{"another host", "GET http://evil.example/ HTTP/1.1\r\n", "GET|/|"},
-	} {
-		method, target, trace := (&conn{head: []byte(tc.head)}).firstWords()
-		if got := string(method) + "|" + string(target) + "|" + string(trace); got != tc.want {
-			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
-		}
-	}
-}
-
 func TestCleanMessage(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain": "plain", "": "the call failed", "\x00\x1b": "the call failed", "a\nb": "a b", "\x1b[31mred": "[31mred", "héllo": "héllo",
@@ -174,42 +155,56 @@ func TestCleanMessage(t *testing.T) {
 // Every route that needs a caller has its turn by tenants: here, or in what it starts.
 func TestEveryRouteHasAGate(t *testing.T) {
 	s := &Server{reads: NewReads(false), records: newRecords(false)}
-	known := map[string]bool{}
-	for _, r := range access.Routes() {
-		name := r.Method + " " + r.Path
-		known[name] = true
-		if g, _ := s.gateOf(&r); (g == nil) != (r.Open || ownGate[name]) {
-			t.Errorf("%s: gate %v", name, g != nil)
+	passesItsOwn := map[*kind]bool{kindCall: true, kindWork: true, kindTurn: true, kindUpload: true, kindReport: true, kindStream: true, kindMessage: true}
+	for _, r := range Routes() {
+		var g *gate.Gate
+		if r.kind.gate != nil {
+			g, _ = r.kind.gate(s)
 		}
-	}
-	for name := range ownGate {
-		if !known[name] {
-			t.Errorf("there is no route %s", name)
+		if (g == nil) != (r.Open() || passesItsOwn[r.kind]) {
+			t.Errorf("%s %s: gate %v", r.Method, r.Path, g != nil)
 		}
 	}
 }
 
-// A handler answers what was let in by its own row of the table, and nothing that a router
-// takes for it.
-func TestAnswersOnlyWhatItsRowLetIn(t *testing.T) {
-	called := 0
-	app := fiber.New()
-	on(app, fiber.MethodGet, "/skills/{id}", func(*fiber.Ctx) error { called++; return nil })
-	for _, route := range []*access.Route{
-		nil,
-		{Method: fiber.MethodGet, Path: "/skills"},
-		{Method: fiber.MethodPatch, Path: "/skills/{id}"},
-		{Method: fiber.MethodGet, Path: "/docs", Open: true},
-		{Method: fiber.MethodGet, Path: "/skills/{id}"},
+// Nobody is let in by a row without scopes, or by a scope that is only like the one that
+// is asked for.
+func TestLetsIn(t *testing.T) {
+	find := func(method, path string) *Route {
+		for _, r := range Routes() {
+			if r.Method == method && r.Path == path {
+				return &r
+			}
+		}
+		t.Fatal(path)
+		return nil
+	}
+	invoke, mcp := find("POST", pathInvoke), find("POST", pathMCP)
+	for _, tc := range []struct {
+		route   *Route
+		scopes  string
+		subject string
+		want    bool
+	}{
+		{invoke, "skills:invoke", "echo", true},
+		{invoke, "skills:invoke:echo", "echo", true},
+		{invoke, "skills:invoke:echo", "ech", false},
+		{invoke, "skills:invoke:echo", "", false},
+		{invoke, "skills:invoke:", "", false},
+		{invoke, "skills:invoke:{id}", "echo", false},
+		{invoke, "skills:invoke:*", "echo", false},
+		{invoke, "skills:read admin skills:admin", "echo", false},
+		{mcp, "skills:invoke:echo", "", true},
+		{mcp, "skills:upload", "", false},
+		{&Route{}, "admin", "", false},
+		{&Route{kind: kindOpen}, "", "", true},
 	} {
-		var ctx fasthttp.RequestCtx
-		ctx.Request.SetRequestURI("/skills/echo")
-		ctx.SetUserValue(callerKey{}, &caller{route: route})
-		before := called
-		app.Handler()(&ctx)
-		own := route != nil && route.Method == fiber.MethodGet && route.Path == "/skills/{id}"
-		if (called > before) != own || (ctx.Response.StatusCode() == fasthttp.StatusOK) != own {
-			t.Errorf("%+v: %d, called %t", route, ctx.Response.StatusCode(), called > before)
+		p := skill.Principal{ID: "x", Scopes: strings.Fields(tc.scopes)}
+		if got := tc.route.LetsIn(p, tc.subject); got != tc.want {
+			t.Errorf("%s lets in %q for %q: %v", tc.route.Path, tc.scopes, tc.subject, got)
+		}
+		if p.ID = ""; tc.route.LetsIn(p, tc.subject) && !tc.route.Open() {
+			t.Errorf("%s lets in nobody with %q", tc.route.Path, tc.scopes)
 		}
 	}
 }

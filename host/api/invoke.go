@@ -5,16 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/api/internal/wire"
-	"openskill/internal/strictjson"
+	"openskill/host/records/executions"
 	"openskill/sdk/skill"
 )
 
@@ -25,38 +22,31 @@ func (s *Server) invoke(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := checkBodyHeaders(&ctx.Request.Header); err != nil {
+	req := skill.Request{SkillID: id, TraceID: traceOf(ctx)}
+	if err := decodeInvoke(ctx.Request.Body(), &req); err != nil {
 		return err
 	}
-	// What takeBody has read: it is not unpacked, and stays when the buffers of the
-	// connection are used again.
-	in, err := decodeInvoke(ctx.Request.Body())
-	if err != nil {
-		return err
-	}
-	req := skill.Request{SkillID: id, Input: in.Input, TraceID: traceOf(ctx)}
-	if in.Version != nil {
-		req.Version = *in.Version
-	}
-	if in.Limits != nil {
-		req.Limits = in.Limits.Limits()
-	}
+	p := principalOf(ctx)
+	return s.call(c, func(run context.Context, started func(string)) *skill.Result {
+		if started == nil {
+			return s.opt.Door.Invoke(run, p, req)
+		}
+		return s.opt.Starter.Start(run, p, req, started)
+	})
+}
 
-	p := who(ctx)
+// call answers with what a call comes to, or with where to ask for it.
+func (s *Server) call(c *fiber.Ctx, call executions.Run) error {
+	ctx := c.Context()
 	if s.wantsLong(ctx) {
-		return s.begin(ctx, func(run context.Context, started func(string)) *skill.Result {
-			return s.opt.Starter.Start(run, p, req, started)
-		})
+		return s.begin(c, call)
 	}
-	run, done := s.calling(ctx)
-	defer done()
-	r := s.opt.Door.Invoke(run, p, req)
+	r := call(c.UserContext(), nil)
 	if r == nil {
 		return errors.New("the dispatcher returned no result")
 	}
 	callerOf(ctx).ran = r.Meta.Ran
-	s.writeResult(ctx, r)
-	return nil
+	return s.writeResult(ctx, r)
 }
 
 // checkBodyHeaders refuses bodies that are not plain JSON text. A form's content
@@ -65,7 +55,7 @@ func (s *Server) invoke(c *fiber.Ctx) error {
 func checkBodyHeaders(h *fasthttp.RequestHeader) error {
 	if enc := h.Peek("Content-Encoding"); len(enc) > 0 {
 		return &skill.Error{
-			Op: "httpapi.request", Code: skill.UnsupportedEncoding,
+			Op: "api.request", Code: skill.UnsupportedEncoding,
 			Message: "compressed bodies are not supported; send the JSON without Content-Encoding",
 		}
 	}
@@ -75,80 +65,61 @@ func checkBodyHeaders(h *fasthttp.RequestHeader) error {
 		return nil
 	}
 	return &skill.Error{
-		Op: "httpapi.request", Code: skill.UnsupportedEncoding,
+		Op: "api.request", Code: skill.UnsupportedEncoding,
 		Message: "the body must be JSON, declared as Content-Type: application/json",
 	}
 }
 
-// decodeInvoke reads the body of a call. The result refers to b.
-func decodeInvoke(b []byte) (wire.InvokeRequest, error) {
-	var in wire.InvokeRequest
+// decodeInvoke reads the body of a call, to which the request refers from then on.
+func decodeInvoke(b []byte, to *skill.Request) error {
 	if len(b) == 0 {
-		return in, invalidField("body", `is empty; send {"input": {…}}`)
+		return invalidField("body", `is empty; send {"input": {…}}`)
 	}
-	err := strictjson.Object(b, func(key, value []byte) error {
-		switch string(key) {
-		case "input":
-			if value[0] != '{' {
-				return invalidField("input", "must be an object")
-			}
-			in.Input = value
-		case "version":
-			var v string
-			if json.Unmarshal(value, &v) != nil || value[0] != '"' {
-				return invalidField("version", "must be a string")
-			}
-			if v == "" || utf8.RuneCountInString(v) > 64 {
-				return invalidField("version", "must be 1 to 64 characters long")
-			}
-			in.Version = &v
-		case "limits":
-			if value[0] != '{' {
-				return invalidField("limits", "must be an object")
-			}
-			l, err := decodeLimits(value)
-			if err != nil {
-				return err
-			}
-			in.Limits = &l
-		default:
-			return invalidField(string(key), "is not a known key; input, version and limits are")
-		}
-		return nil
+	err := readMembers(b, "", []member{
+		{"input", object(&to.Input)},
+		{"version", text(&to.Version, 64)},
+		{"limits", limits(&to.Limits)},
 	})
-	err = syntaxError(err)
-	if err == nil && in.Input == nil {
+	if err == nil && to.Input == nil {
 		err = invalidField("input", "is missing; send {\"input\": {…}}")
 	}
-	return in, err
+	return err
 }
 
-func decodeLimits(b []byte) (skill.LimitsJSON, error) {
-	var l skill.LimitsJSON
-	fields := l.Fields()
-	err := strictjson.Object(b, func(key, value []byte) error {
-		i := slices.IndexFunc(fields, func(f skill.LimitField) bool { return f.Name == string(key) })
-		if i < 0 {
-			return invalidField("limits."+string(key), "is not a known key; "+limitNames+" are")
+// object reads an object as it is written.
+func object(to *json.RawMessage) func(string, []byte) error {
+	return func(field string, value []byte) error {
+		if value[0] != '{' {
+			return invalidField(field, "must be an object")
 		}
-		n, ok := wholeNumber(value)
-		if !ok {
-			return invalidField("limits."+string(key), "must be a whole number from 0 to "+strconv.Itoa(maxWhole))
-		}
-		*fields[i].Value = n
+		*to = value
 		return nil
-	})
-	return l, err
+	}
 }
 
-var limitNames = func() string {
-	fields := new(skill.LimitsJSON).Fields()
-	names := fields[0].Name
-	for _, f := range fields[1 : len(fields)-1] {
-		names += ", " + f.Name
+// limits reads the limits of a call.
+func limits(to *skill.Limits) func(string, []byte) error {
+	return func(field string, value []byte) error {
+		if value[0] != '{' {
+			return invalidField(field, "must be an object")
+		}
+		var l skill.LimitsJSON
+		var members []member
+		for _, f := range l.Fields() {
+			members = append(members, member{f.Name, func(field string, value []byte) error {
+				n, ok := wholeNumber(value)
+				if !ok {
+					return invalidField(field, "must be a whole number from 0 to "+strconv.Itoa(maxWhole))
+				}
+				*f.Value = n
+				return nil
+			}})
+		}
+		err := readMembers(value, field+".", members)
+		*to = l.Limits()
+		return err
 	}
-	return names + " and " + fields[len(fields)-1].Name
-}()
+}
 
 // maxWhole is the largest whole number that every JSON reader keeps exactly.
 const maxWhole = 1<<53 - 1

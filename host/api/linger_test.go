@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +28,9 @@ except urllib.error.HTTPError as refused:
 // finds the answer: not a reset in the middle.
 func TestRefusedBodiesAreReadOn(t *testing.T) {
 	const size = 40 << 20
-	s, _ := startUploads(t, func(o *api.Options) { o.BodyLimit, o.UploadLimit = 1<<20, 8<<20 })
+	s, _ := startUploads(t, func(o *api.Options) { 
+		o.BodyLimit, o.UploadLimit, o.MCP = 1<<20, 8<<20, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	})
 	body := strings.Repeat("x", size)
 	for _, c := range []struct {
 		path, kind string

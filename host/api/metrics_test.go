@@ -95,7 +95,7 @@ func TestTheEdgeTellsOfRequests(t *testing.T) {
 		"a call":          {invoke + "Content-Length: 24\r\n\r\n" + `{"input": {"text": "x"}}`, []string{`POST ` + route + ` 200`}},
 		"nobody":          {strings.Replace(invoke, "all", "x", 1) + "Content-Length: 0\r\n\r\n", []string{`POST ` + route + ` 401`, "refused: unauthorized"}},
 		"a scope":         {strings.Replace(invoke, "all", "reader", 1) + "Content-Length: 0\r\n\r\n", []string{`POST ` + route + ` 403`, "refused: forbidden"}},
-		"an origin":       {invoke + "Origin: http://evil.example\r\nContent-Length: 0\r\n\r\n", []string{`POST "" 403`, "refused: origin"}},
+		"an origin":       {invoke + "Origin: http://evil.example\r\nContent-Length: 0\r\n\r\n", []string{`POST ` + route + ` 403`, "refused: origin"}},
 		"a name":          {"GET /skills HTTP/1.1\r\nHost: evil.example\r\nX-Api-Key: all\r\n\r\n", []string{`GET "/skills" 403`, "refused: host"}},
 		"no path":         {"GET /secret-path HTTP/1.1\r\nHost: localhost\r\n\r\n", []string{`GET "" 404`, "refused: route"}},
 		"another method":  {"PUT /skills HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", []string{`PUT "" 405`, "refused: method"}},

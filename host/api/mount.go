@@ -25,17 +25,15 @@ import (
 // context that does not end when the client leaves; a handler that is still at work
 // then reads what the next request writes.
 func (s *Server) mounted(h http.Handler) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		if h == nil {
-			return fiber.ErrNotFound
-		}
-		return s.mount(c.Context(), h)
+	if h == nil {
+		return nil
 	}
+	return func(c *fiber.Ctx) error { return s.mount(c.Context(), h) }
 }
 
 func (s *Server) mount(ctx *fasthttp.RequestCtx, h http.Handler) error {
-	if !s.knownHost(string(ctx.Host())) {
-		return errUnknownHost(string(ctx.Host()))
+	if err := s.opt.Origins.Host(string(ctx.Host())); err != nil {
+		return err
 	}
 	if len(ctx.Request.Header.Peek("Content-Encoding")) > 0 {
 		return checkBodyHeaders(&ctx.Request.Header)
@@ -48,7 +46,7 @@ func (s *Server) mount(ctx *fasthttp.RequestCtx, h http.Handler) error {
 		parent = s.listening // a stream without an end, which a host that stops does not wait for
 	}
 	coming := s.coming(ctx)
-	run, a := s.answering(context.WithValue(parent, callerKey{}, who(ctx)), ctx, coming == nil)
+	run, a := s.answering(context.WithValue(parent, callerKey{}, principalOf(ctx)), ctx, coming == nil)
 	req, err := standardRequest(run, ctx, coming)
 	if err != nil {
 		a.end()
@@ -65,7 +63,7 @@ func (s *Server) mount(ctx *fasthttp.RequestCtx, h http.Handler) error {
 	if panicked != nil {
 		a.end()
 		ctx.SetConnectionClose()
-		return &skill.Error{Op: "httpapi.mounted", Code: skill.Internal, Message: "the handler failed"}
+		return &skill.Error{Op: "api.mounted", Code: skill.Internal, Message: "the handler failed"}
 	}
 	if a.streams() {
 		a.send(ctx)
@@ -93,9 +91,9 @@ type comingBody struct {
 	over bool
 }
 
-// coming is the body of a request that takeBody has left to its handler; nil: it has none.
+// coming is the body of a request that readBody has left to its handler; nil: it has none.
 func (s *Server) coming(ctx *fasthttp.RequestCtx) *comingBody {
-	if !ctx.IsPost() || !isUploadPath(plainPath(ctx)) || ctx.RequestBodyStream() == nil {
+	if !callerOf(ctx).kind.stream || ctx.RequestBodyStream() == nil {
 		return nil
 	}
 	return &comingBody{in: capped{r: ctx.RequestBodyStream(), left: s.limitOf(ctx), head: inPart}}
@@ -168,7 +166,7 @@ func standardRequest(run context.Context, ctx *fasthttp.RequestCtx, coming *comi
 	}
 	if coming != nil {
 		req.Body, req.ContentLength = coming, -1
-	} else if body := ctx.Request.Body(); len(body) > 0 { // in memory of its own, see takeBody
+	} else if body := ctx.Request.Body(); len(body) > 0 { // in memory of its own, see readBody
 		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
 	for k, v := range ctx.Request.Header.All() {
@@ -290,7 +288,7 @@ func (a *answer) Flush() {
 	a.writeHeader(http.StatusOK)
 	a.stream = true
 	if !a.live && !a.isOver && a.conn != nil {
-		a.conn.working()
+		a.conn.works()
 	}
 	a.live = true
 	a.mu.Unlock()

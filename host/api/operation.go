@@ -15,7 +15,6 @@ import (
 	"github.com/swaggest/swgui/v5/static"
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/api/internal/wire"
 	"openskill/sdk/skill"
 )
 
@@ -29,14 +28,7 @@ var docsHTML []byte
 var docsJS []byte
 
 func healthBody(version string, warming []string) []byte {
-	h := wire.Health{Status: wire.Ok}
-	if warming != nil {
-		h.Warming = &warming
-	}
-	if version != "" {
-		h.Version = &version
-	}
-	b, _ := json.Marshal(h) // strings
+	b, _ := json.Marshal(skill.Health{Status: "ok", Version: version, Warming: warming}) // strings
 	return append(b, '\n')
 }
 
@@ -53,7 +45,7 @@ func (s *Server) alive(c *fiber.Ctx) error {
 func (s *Server) ready(c *fiber.Ctx) error {
 	err := s.opt.Ready()
 	if s.closing.Load() {
-		err = &skill.Error{Op: "httpapi.ready", Code: skill.Cancelled, Message: "the host is shutting down", Err: errShutdown}
+		err = &skill.Error{Op: "api.ready", Code: skill.Cancelled, Message: "the host is shutting down", Err: errShutdown}
 	}
 	if err == nil && s.opt.Warming != nil {
 		if kinds := s.opt.Warming(); len(kinds) > 0 {
@@ -68,7 +60,7 @@ func (s *Server) ready(c *fiber.Ctx) error {
 	}
 	var known *skill.Error
 	if !errors.As(err, &known) {
-		err = &skill.Error{Op: "httpapi.ready", Code: skill.Internal, Err: err}
+		err = &skill.Error{Op: "api.ready", Code: skill.Internal, Err: err}
 	}
 	s.failAs(c.Context(), fasthttp.StatusServiceUnavailable, err)
 	return nil

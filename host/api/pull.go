@@ -13,8 +13,8 @@ import (
 // maxReference is the length of a reference in characters.
 const maxReference = 1024
 
-// names reports whether a body is a JSON object with this key.
-func names(body []byte, key string) bool {
+// hasMember reports whether a body is a JSON object with this key.
+func hasMember(body []byte, key string) bool {
 	found := false
 	_ = strictjson.Object(body, func(k, _ []byte) error { // whoever reads it says what is wrong with it
 		found = found || string(k) == key
@@ -32,9 +32,8 @@ func (s *Server) pull(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	uploads, err := s.uploads()
-	if err != nil {
-		return err
+	if s.opt.Uploads == nil {
+		return errUploadsOff
 	}
 	dryRun, err := s.dryRun(c)
 	if err != nil {
@@ -43,8 +42,8 @@ func (s *Server) pull(c *fiber.Ctx) error {
 	if dryRun && enable {
 		return invalidField("enable", "must be false for a dry run: nothing is stored")
 	}
-	caller := who(ctx)
-	up, err := uploads.Begin(caller)
+	caller := principalOf(ctx)
+	up, err := s.opt.Uploads.Begin(caller)
 	if err != nil {
 		return err
 	}
@@ -61,14 +60,13 @@ func (s *Server) pull(c *fiber.Ctx) error {
 		return err
 	}
 	if enable {
-		now, err := uploads.Enable(caller, Which{ID: result.ID, Version: result.Version})
+		now, err := s.opt.Uploads.Enable(caller, Which{ID: result.ID, Version: result.Version})
 		if err != nil {
 			return err
 		}
 		result.State = now.State
 	}
-	s.uploaded(ctx, result, dryRun)
-	return nil
+	return s.uploaded(ctx, result, dryRun)
 }
 
 // fetchInLine gets what is pulled if there is a place for one more that comes in.
@@ -82,7 +80,7 @@ func (s *Server) fetchInLine(run context.Context, tenant string, up Upload, refe
 	defer cancel()
 	parts, err := up.Fetch(limited, reference)
 	if err != nil && run.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		err = &skill.Error{Op: "httpapi.pull", Code: skill.Timeout, Message: "timeout while pulling the skill from the registry; retry", Err: err}
+		err = &skill.Error{Op: "api.pull", Code: skill.Timeout, Message: "timeout while pulling the skill from the registry; retry", Err: err}
 	}
 	return &parts, err
 }

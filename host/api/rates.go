@@ -8,10 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/access"
 	"openskill/sdk/skill"
 )
 
@@ -103,24 +101,15 @@ func (r *Rates) one(now time.Time, what, who string, most int64, n int) error {
 	return nil
 }
 
-// isHealth reports whether a route says that the host is there. Its answers are constant,
-// and a balancer whose address is that of its clients must not be refused for them.
-func isHealth(r *access.Route) bool {
-	return r != nil && (r.Path == "/health" || r.Path == "/healthz" || r.Path == "/readyz")
-}
-
-// isCall reports whether what a route starts has a rate of its own.
-func isCall(r *access.Route) bool {
-	return r != nil && r.Method == fiber.MethodPost && (r.Path == pathInvoke || r.Path == pathRun || r.Path == pathMCP)
-}
-
-// pace takes a request of its caller's. Of a call it takes none yet.
+// pace takes a request of its caller's. Of a call it takes none yet, since calls have rates of
+// their own. Answers that say that the host is there are constant, and a balancer whose address is
+// that of its clients must not be refused for them.
 func (s *Server) pace(ctx *fasthttp.RequestCtx) error {
 	c := callerOf(ctx)
 	switch {
-	case isHealth(c.route):
+	case c.kind.health:
 		return nil
-	case isCall(c.route):
+	case c.kind.call:
 		return s.opt.Rates.take(c.principal, s.clientAddress(ctx), 0)
 	}
 	return s.opt.Rates.take(c.principal, s.clientAddress(ctx), 1)
@@ -129,7 +118,7 @@ func (s *Server) pace(ctx *fasthttp.RequestCtx) error {
 // paceRefused takes a request for a call that was refused before it ran. Those of MCP are
 // the MCP server's to know.
 func (s *Server) paceRefused(ctx *fasthttp.RequestCtx) {
-	if c := callerOf(ctx); isCall(c.route) && c.route.Path != pathMCP && !c.ran {
+	if c := callerOf(ctx); c.kind.call && !c.kind.own && !c.ran {
 		_ = s.opt.Rates.take(c.principal, s.clientAddress(ctx), 1) // the next one is refused
 	}
 }

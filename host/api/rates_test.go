@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/access"
 	"openskill/host/api"
 	"openskill/host/api/apitest"
 	"openskill/host/mcp"
@@ -62,7 +61,7 @@ func TestEveryRouteHasARate(t *testing.T) {
 		s.do(t, "GET", "/docs", "")
 	}
 	fill := strings.NewReplacer("{id}", "echo", "{version}", "1.0.0", "{name}", "x", "{path}", "signin", "{script}", "run.py", "{artifact}", "a.txt", "{session_id}", "x")
-	for _, r := range access.Routes() {
+	for _, r := range api.Routes() {
 		resp, body := s.do(t, r.Method, fill.Replace(r.Path), "", "X-API-Key", "a")
 		health := r.Path == "/health" || r.Path == "/healthz" || r.Path == "/readyz"
 		if !health && (resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "is 3 per minute")) {

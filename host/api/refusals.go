@@ -6,6 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/internal/origin"
 	"openskill/sdk/skill"
 )
 
@@ -27,10 +28,13 @@ const (
 )
 
 // opRead is where requests are read; what it finds wrong is of no handler.
-const opRead = "httpapi.read"
+const opRead = "api.read"
+
+// opRoute is where paths and methods are looked up.
+const opRoute = "api.route"
 
 // opRate is where requests a minute are counted.
-const opRate = "httpapi.rate"
+const opRate = "api.rate"
 
 // reasonOf says why a request was refused before any handler; "": it was not, or it is
 // the host that failed.
@@ -40,16 +44,16 @@ func reasonOf(err error, status int) string {
 		return ""
 	}
 	switch e.Op {
-	case "httpapi.origin":
+	case origin.OpPage:
 		return refusedOrigin
-	case "httpapi.host":
+	case origin.OpHost:
 		return refusedHost
-	case "httpapi.route":
+	case opRoute:
 		if status == fasthttp.StatusMethodNotAllowed {
 			return refusedMethod
 		}
 		return refusedRoute
-	case "httpapi.authenticate":
+	case "api.authenticate":
 		return refusedUnauthorized
 	case opScope:
 		return refusedForbidden
@@ -86,17 +90,13 @@ func (s *Server) refused(reason string) {
 	}
 }
 
-// answered gives the function that tells of a request when its answer is made.
-func (s *Server) answered(ctx *fasthttp.RequestCtx) func() {
+// measured gives the function that tells of a request when its answer is made.
+func (s *Server) measured(ctx *fasthttp.RequestCtx) func() {
 	if s.opt.Watch == nil {
 		return func() {}
 	}
 	began := s.opt.Now()
 	return func() {
-		route := ""
-		if r := callerOf(ctx).route; r != nil {
-			route = r.Path
-		}
-		s.opt.Watch.Answered(string(ctx.Method()), route, ctx.Response.StatusCode(), s.opt.Now().Sub(began))
+		s.opt.Watch.Answered(string(ctx.Method()), callerOf(ctx).Path, ctx.Response.StatusCode(), s.opt.Now().Sub(began))
 	}
 }

@@ -7,13 +7,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/access"
 	"openskill/sdk/skill"
 )
-
-// pathResource is where RFC 9728 has the metadata of a resource without a path; that of
-// others has their path behind it.
-const pathResource = "/.well-known/oauth-protected-resource"
 
 // Resource tells clients of MCP where they get tokens (RFC 9728). The addresses in it are
 // the operator's: none comes from a request.
@@ -28,7 +23,7 @@ func (s *Server) resourceMetadata(c *fiber.Ctx) error {
 	doc := s.opt.Resource.Documents[path]
 	if doc == nil {
 		return &skill.Error{
-			Op: "httpapi.resource", Code: skill.NotFound,
+			Op: "api.resource", Code: skill.NotFound,
 			Message: "resource metadata not found; to publish it for /mcp, set OPENSKILL_HTTP_BASE_URL, OPENSKILL_JWT_JWKS and OPENSKILL_JWT_ISSUER",
 		}
 	}
@@ -40,21 +35,16 @@ func (s *Server) resourceMetadata(c *fiber.Ctx) error {
 // challenge says in WWW-Authenticate how to be let in: what a client of MCP should ask
 // whom for. status is 401 or 403. Nothing in it comes from the request.
 func (s *Server) challenge(ctx *fasthttp.RequestCtx, status int) {
-	r := callerOf(ctx).route
+	r := callerOf(ctx).Route
 	var params []string
-	if status == fasthttp.StatusForbidden && r != nil {
-		params = append(params, `error="insufficient_scope"`, fmt.Sprintf("scope=%q", strings.Join(r.Asks(), " ")))
+	if status == fasthttp.StatusForbidden {
+		params = append(params, `error="insufficient_scope"`, fmt.Sprintf("scope=%q", strings.Join(r.asks(), " ")))
 	}
-	if s.opt.Resource.URL != "" && r != nil && r.Path == pathMCP {
+	if s.opt.Resource.URL != "" && r.Path == pathMCP {
 		params = append(params, fmt.Sprintf("resource_metadata=%q", s.opt.Resource.URL))
 	}
 	ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, strings.TrimSuffix("Bearer "+strings.Join(params, ", "), " "))
 }
 
-// errScope refuses a caller who has none of the scopes of a route.
-func errScope(r *access.Route, subject, who string) error {
-	return &skill.Error{Op: opScope, Code: skill.Forbidden, Subject: who, Message: r.Needs(subject)}
-}
-
 // opScope is where scopes are looked at.
-const opScope = "httpapi.access"
+const opScope = "api.access"

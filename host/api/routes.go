@@ -1,120 +1,299 @@
 package api
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
-	"openskill/host/access"
+	"openskill/host/internal/gate"
+	"openskill/sdk/skill"
 )
 
-// allowed gives the methods of a path of this server, "" if there is no such path.
-func (s *Server) allowed(path string) string {
-	switch strings.TrimSuffix(path, "/") {
-	case pathMCP:
-		if s.opt.MCP == nil {
-			return ""
-		}
-	case pathMetrics:
-		if s.opt.Metrics == nil {
-			return ""
-		}
-	case pathConsole:
-		if s.opt.Console == nil {
-			return ""
-		}
-	}
-	if s.opt.Console == nil && strings.HasPrefix(path, pathConsole+"/") {
-		return ""
-	}
-	return access.Allow(path)
+// Route is one row of the table: a method and a path, who may use it, and what answers. The
+// zero value is closed to everybody.
+type Route struct {
+	Method string
+	Path   string // as openapi.yaml writes it: {id} is one segment, but see restParams
+	// Scopes open the route to callers who hold one of them; none, to nobody. In
+	// skills:invoke:{id} the first parameter of the path is meant, and skills:invoke:* is any
+	// scope that allows calls of one skill.
+	Scopes []string
+	kind   *kind
+	handle fiber.Handler
 }
 
-// isUploadPath reports whether a POST to the path is an upload.
-func isUploadPath(path string) bool {
-	return path == "/skills" || path == "/skills/" || path == pathConsole+"/upload"
+// kind is what the routes of one kind have in common.
+type kind struct {
+	open   bool                                    // everybody is let in, known or not
+	health bool                                    // constant answers, which no rate bounds
+	json   bool                                    // a body must be JSON, which its headers show before it is read
+	stream bool                                    // the handler reads the body while it comes in
+	call   bool                                    // what it starts has a rate of its own
+	own    bool                                    // the handler watches its client itself, since its answer outlasts it
+	gate   func(*Server) (*gate.Gate, []gate.Part) // whose turn a request waits for; nil: what it starts passes gates
 }
 
-// runPath gives the id or name of a path that is answered with a Normalized Skill
-// Result: /skills/{id}:invoke or /agent-skills/{name}/scripts/{script}:run. It may be
-// anything but empty or of several segments.
-func runPath(path string) (id string, ok bool) {
-	r, id := access.Find(fiber.MethodPost, path)
-	return id, r != nil && (r.Path == pathInvoke || r.Path == pathRun)
-}
+// The kinds of routes.
+var (
+	kindOpen    = &kind{open: true, own: true}
+	kindHealth  = &kind{open: true, own: true, health: true}
+	kindForm    = &kind{open: true, own: true, stream: true} // of the console, with an upload
+	kindCall    = &kind{json: true, call: true}
+	kindWork    = &kind{json: true}            // tasks and replays
+	kindTurn    = &kind{json: true, own: true} // of the agent
+	kindUpload  = &kind{own: true, stream: true}
+	kindNone    = &kind{open: true, own: true, stream: true} // no route
+	kindReport  = &kind{}
+	kindStream  = &kind{own: true}             // of MCP
+	kindMessage = &kind{own: true, call: true} // of MCP
+	kindFigures = &kind{own: true, gate: readGate}
+	kindList    = &kind{gate: readGate}
+	kindRecord  = &kind{gate: func(s *Server) (*gate.Gate, []gate.Part) {
+		return s.records, []gate.Part{{Key: "read", Places: readPlaces()}}
+	}}
+	kindDecide = &kind{json: true, gate: func(s *Server) (*gate.Gate, []gate.Part) { return s.records, nil }}
+)
+
+func readGate(s *Server) (*gate.Gate, []gate.Part) { return s.reads, nil }
+
+// Scopes as the table has them beside those of package skill.
+const (
+	invokeThis  = skill.ScopeInvoke + ":{id}"
+	invokeNamed = skill.ScopeInvoke + ":{name}"
+	invokeSome  = skill.ScopeInvoke + ":*"
+)
+
+// MCPScopes are those that a client of MCP has use for.
+func MCPScopes() []string { return []string{skill.ScopeRead, skill.ScopeInvoke} }
 
 // Paths of the table that are asked for by name.
 const (
-	pathInvoke = "/skills/{id}:invoke"
-	pathRun    = "/agent-skills/{name}/scripts/{script}:run"
-	pathMCP    = "/mcp"
-
-	pathMetrics = "/metrics"
-	pathConsole = "/console"
+	pathInvoke   = "/skills/{id}:invoke"
+	pathRun      = "/agent-skills/{name}/scripts/{script}:run"
+	pathMCP      = "/mcp"
+	pathConsole  = "/console"
+	pathResource = "/.well-known/oauth-protected-resource" // where RFC 9728 has the metadata of a resource without a path
 )
 
-// routes gives every row of the table its handler. What is behind a colon comes before
-// the path without it, which fiber would take for the same.
-func (s *Server) routes(app *fiber.App) {
-	get := func(path string, h fiber.Handler) { on(app, fiber.MethodGet, path, h) }
-	post := func(path string, h fiber.Handler) { on(app, fiber.MethodPost, path, h) }
-	patch := func(path string, h fiber.Handler) { on(app, fiber.MethodPatch, path, h) }
-	remove := func(path string, h fiber.Handler) { on(app, fiber.MethodDelete, path, h) }
+// table is every route of the host. A new one is a row here and an operation in openapi.yaml;
+// tests hold the two together. What is behind a colon comes before the path without it.
+func (s *Server) table() []Route {
+	const get, post, patch, remove = fiber.MethodGet, fiber.MethodPost, fiber.MethodPatch, fiber.MethodDelete
+	var (
+		read     = []string{skill.ScopeRead}
+		admin    = []string{skill.ScopeAdmin}
+		uploader = []string{skill.ScopeUpload, skill.ScopeAdmin} // whose uploads they are is the store's to know
+		either   = []string{skill.ScopeRead, skill.ScopeAdmin}
+		invoker  = []string{skill.ScopeInvoke, invokeThis}
+		runner   = []string{skill.ScopeInvoke, invokeNamed}
+		ends     = []string{skill.ScopeInvoke, invokeSome, skill.ScopeHost}
+		// Whose records one sees is what the scopes say: executions:read of one's own calls,
+		// executions:read:all of one's tenant's, admin of all.
+		reader = []string{skill.ScopeExecutions, skill.ScopeAllExecutions, skill.ScopeHost}
+		agent  = []string{skill.ScopeAgent} // it acts as its caller, who may do through it what its other scopes allow
+		client = []string{skill.ScopeRead, skill.ScopeInvoke, invokeSome}
+		host   = []string{skill.ScopeHost}
+	)
+	o := &s.opt
+	up := func(h fiber.Handler) fiber.Handler { return only(o.Uploads != nil, errUploadsOff, h) }
+	approvals := func(h fiber.Handler) fiber.Handler { return only(o.Approvals != nil, errNoApprovals, h) }
+	executions := func(h fiber.Handler) fiber.Handler { return only(o.Executions != nil, errNoExecutions, h) }
+	chat := func(h fiber.Handler) fiber.Handler { return only(o.Chat != nil, errAgentOff, h) }
+	changes := func(h fiber.Handler) fiber.Handler { return only(o.Definitions != nil, errDefinitionsOff, h) }
+	mcp, console, metrics := s.mounted(o.MCP), s.mounted(o.Console), s.mounted(o.Metrics)
+	rows := []Route{
+		{post, pathInvoke, invoker, kindCall, s.invoke},
+		{get, "/skills", read, kindList, s.listSkills},
+		{get, "/skills/{id}", read, kindList, s.getSkill},
+		{get, "/skills/{id}/versions", read, kindList, s.listVersions},
+		{get, "/skills/{id}/versions/{version}", read, kindReport, up(s.getReport)},
+		{get, "/tools", read, kindList, s.listTools},
+		{patch, "/skills/{id}", admin, kindDecide, changes(s.updateSkill)},
+		{remove, "/skills/{id}", admin, kindDecide, changes(s.deleteSkill)},
+		// With JSON, POST /skills is a definition of the operator's, whose keeper looks for skills:admin.
+		{post, "/skills", uploader, kindUpload, s.postSkill},
+		{post, "/skills/{id}:enable", uploader, kindDecide, s.decidingOwn(Definitions.Enable, up(s.deciding(Uploads.Enable)))},
+		{post, "/skills/{id}:disable", uploader, kindDecide, s.decidingOwn(Definitions.Disable, up(s.deciding(Uploads.Disable)))},
+		{post, "/skills/{id}:rollback", uploader, kindDecide, up(s.deciding(Uploads.Rollback))},
+		{remove, "/skills/{id}/versions/{version}", uploader, kindDecide, up(s.deleteVersion)},
+		{post, "/skills/{id}:approve", admin, kindDecide, up(s.deciding(Uploads.Approve))},
 
-	post(pathInvoke, s.invoke)
-	post("/skills", s.postSkill)
-	patch("/skills/{id}", s.updateSkill)
-	remove("/skills/{id}", s.deleteSkill)
-	post("/skills/{id}:enable", s.decidingOwn(Definitions.Enable, s.deciding(Uploads.Enable)))
-	post("/skills/{id}:disable", s.decidingOwn(Definitions.Disable, s.deciding(Uploads.Disable)))
-	post("/skills/{id}:approve", s.deciding(Uploads.Approve))
-	post("/skills/{id}:rollback", s.deciding(Uploads.Rollback))
-	remove("/skills/{id}/versions/{version}", s.deleteVersion)
-	get("/skills", s.listSkills)
-	get("/skills/{id}", s.getSkill)
-	get("/skills/{id}/versions", s.listVersions)
-	get("/skills/{id}/versions/{version}", s.getReport)
-	get(pathResource, s.resourceMetadata)
-	get(pathResource+"/{path}", s.resourceMetadata)
-	get("/agent-skills", s.listAgentSkills)
-	get("/agent-skills/{name}", s.loadAgentSkill)
-	get("/agent-skills/{name}/resources/{path}", s.readResource)
-	post(pathRun, s.runScript)
-	get("/tools", s.listTools)
-	get("/approvals", s.listApprovals)
-	get("/approvals/{id}", s.getApproval)
-	post("/approvals/{id}:approve", s.decideApproval(true))
-	post("/approvals/{id}:deny", s.decideApproval(false))
-	post("/executions/{id}:replay", s.replay)
-	get("/executions", s.listExecutions)
-	get("/executions/{id}", s.getExecution)
-	remove("/executions/{id}", s.cancelExecution)
-	get("/executions/{id}/artifacts/{artifact}", s.getArtifact)
-	get("/usage", s.getUsage)
-	post("/agent/chat", s.postChat)
-	post("/agent/conversations/{id}:approve", s.approveCall)
-	get("/audit/changes", s.listChanges)
-	get("/agent/conversations", s.listConversations)
-	get("/agent/conversations/{id}", s.getConversation)
-	remove("/agent/conversations/{id}", s.deleteConversation)
-	get("/api/agent/skills", s.agentCatalogue)
-	post("/api/agent/execute", s.executeTask)
-	get("/api/agent/executions/{session_id}", s.agentSession)
-	get(pathMetrics, s.getMetrics)
-	mcp := s.mounted(s.opt.MCP)
-	get(pathMCP, mcp)
-	post(pathMCP, mcp)
-	remove(pathMCP, mcp)
-	console := s.mounted(s.opt.Console)
-	get(pathConsole, console)
-	get(pathConsole+"/{path}", console)
-	post(pathConsole+"/{path}", console)
-	get("/health", s.alive)
-	get("/healthz", s.alive)
-	get("/readyz", s.ready)
-	get("/openapi.json", s.openapi)
-	get("/docs", s.docs)
-	for asset := range docsAssets {
-		get("/docs/"+asset, s.docsAsset(asset))
+		{get, "/agent-skills", read, kindList, s.listAgentSkills},
+		{get, "/agent-skills/{name}", read, kindList, s.loadAgentSkill},
+		{get, "/agent-skills/{name}/resources/{path}", read, kindList, s.readResource},
+		{post, pathRun, runner, kindCall, s.runScript},
+		{get, "/approvals", either, kindRecord, s.listApprovals},
+		{get, "/approvals/{id}", either, kindRecord, approvals(s.getApproval)},
+		{post, "/approvals/{id}:approve", admin, kindDecide, approvals(s.decideApproval(true))},
+		{post, "/approvals/{id}:deny", admin, kindDecide, approvals(s.decideApproval(false))},
+
+		{get, "/executions", reader, kindRecord, executions(s.listExecutions)},
+		{get, "/executions/{id}", reader, kindRecord, executions(s.getExecution)},
+		{get, "/executions/{id}/artifacts/{artifact}", reader, kindRecord, executions(s.getArtifact)},
+		{post, "/executions/{id}:replay", reader, kindWork, executions(s.replay)},
+		{remove, "/executions/{id}", ends, kindDecide, executions(s.cancelExecution)},
+		{get, "/audit/changes", host, kindRecord, s.listChanges},
+		{get, "/usage", []string{skill.ScopeRead, skill.ScopeAllExecutions, skill.ScopeHost}, kindRecord, s.getUsage},
+
+		{post, "/agent/chat", agent, kindTurn, chat(s.postChat)},
+		{get, "/agent/conversations", agent, kindRecord, chat(s.listConversations)},
+		{get, "/agent/conversations/{id}", agent, kindRecord, chat(s.getConversation)},
+		{remove, "/agent/conversations/{id}", agent, kindDecide, chat(s.deleteConversation)},
+		{post, "/agent/conversations/{id}:approve", agent, kindTurn, chat(s.approveCall)},
+		// In the words of the agent-service documents.
+		{post, "/api/agent/execute", agent, kindWork, only(o.React != nil, errAgentOff, s.executeTask)},
+		{get, "/api/agent/skills", read, kindList, s.agentCatalogue},
+		{get, "/api/agent/executions/{session_id}", reader, kindRecord, s.agentSession},
+
+		{get, pathMCP, client, kindStream, mcp},
+		{post, pathMCP, client, kindMessage, mcp},
+		{remove, pathMCP, client, kindStream, mcp},
+		{get, "/metrics", []string{skill.ScopeMetrics, skill.ScopeHost}, kindFigures, metrics},
+		// The console knows its callers by sessions, and asks this table for them.
+		{get, pathConsole, nil, kindOpen, console},
+		{get, pathConsole + "/{path}", nil, kindOpen, console},
+		{post, pathUpload, nil, kindForm, console},
+		{post, pathConsole + "/{path}", nil, kindOpen, console},
+
+		{get, pathResource, nil, kindOpen, s.resourceMetadata},
+		{get, pathResource + "/{path}", nil, kindOpen, s.resourceMetadata},
+		{get, "/health", nil, kindHealth, s.alive},
+		{get, "/healthz", nil, kindHealth, s.alive},
+		{get, "/readyz", nil, kindHealth, s.ready},
+		{get, "/openapi.json", nil, kindOpen, s.openapi},
+		{get, "/docs", nil, kindOpen, s.docs},
 	}
+	for _, asset := range slices.Sorted(maps.Keys(docsAssets)) {
+		rows = append(rows, Route{get, "/docs/" + asset, nil, kindOpen, s.docsAsset(asset)})
+	}
+	return rows
+}
+
+// pathUpload takes uploads by a form of the console, as POST /skills does without one.
+const pathUpload = pathConsole + "/upload"
+
+// isUploadPath reports whether a POST to the path is an upload.
+func isUploadPath(path string) bool {
+	return strings.TrimSuffix(path, "/") == "/skills" || path == pathUpload
+}
+
+// only is h where the part of the host that it needs is there, and else answers with an error.
+func only(there bool, missing error, h fiber.Handler) fiber.Handler {
+	if there {
+		return h
+	}
+	return func(*fiber.Ctx) error { return missing }
+}
+
+// Routes gives the table, for those who look at it.
+func Routes() []Route {
+	return new(Server).table()
+}
+
+// register gives the router every row whose part of the host is there, and to all else what
+// says that there is no such path.
+func (s *Server) register(app *fiber.App) {
+	for _, r := range s.table() {
+		switch h := s.chain(&r); {
+		case r.handle == nil: // the host has no such part
+		case r.Method == fiber.MethodGet && r.Path != pathMCP: // a stream without an end has no answer to HEAD
+			app.Get(fiberPath(r.Path), h)
+		default:
+			app.Add(r.Method, fiberPath(r.Path), h)
+		}
+	}
+	app.Use(s.chain(&Route{kind: kindNone, handle: func(c *fiber.Ctx) error { return c.Next() }})) // whose error says what there is
+}
+
+// restParams stand for all that is left of a path: names of files, which may have slashes.
+var restParams = []string{"path", "script", "artifact"}
+
+// fiberPath is a path of the table in fiber's words. A colon in a parameter at the end of a
+// path begins an action that there is not, but in names of files and in versions.
+func fiberPath(path string) string {
+	var out strings.Builder
+	parts := strings.Split(path[1:], "/")
+	for i, part := range parts {
+		out.WriteByte('/')
+		name, action, isParam := strings.Cut(strings.TrimPrefix(part, "{"), "}")
+		action = strings.ReplaceAll(action, ":", `\:`)
+		switch {
+		case !isParam:
+			out.WriteString(part)
+		case slices.Contains(restParams, name):
+			out.WriteString("+" + action)
+		case action == "" && i == len(parts)-1 && name != "version":
+			out.WriteString(":" + name + `<regex(^[^\x3a]+$)>`)
+		default:
+			out.WriteString(":" + name + action)
+		}
+	}
+	return out.String()
+}
+
+// subject is the first parameter of the path that a route matched.
+func (r *Route) subject(c *fiber.Ctx) string {
+	_, rest, ok := strings.Cut(r.Path, "{")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "}")
+	return c.Params(name)
+}
+
+// Open reports whether everybody is let in.
+func (r *Route) Open() bool { return r.kind != nil && r.kind.open }
+
+// LetsIn reports whether the caller holds one of the scopes of r. subject is the first
+// parameter of the path.
+func (r *Route) LetsIn(p skill.Principal, subject string) bool {
+	if r.Open() {
+		return true
+	}
+	for _, scope := range r.Scopes {
+		switch scope {
+		case invokeThis, invokeNamed:
+			if subject != "" && p.May(skill.ScopeInvoke+":"+subject) {
+				return true
+			}
+		case invokeSome:
+			if p.MayInvokeSome() {
+				return true
+			}
+		default:
+			if p.May(scope) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// asks are the scopes that a client should ask for to be let in. None of them has a part
+// of the path in it.
+func (r *Route) asks() []string {
+	if r.Path == pathMCP {
+		return MCPScopes()
+	}
+	return r.Scopes[:min(1, len(r.Scopes))]
+}
+
+// needs says which scopes open r, for the caller who has none of them.
+func (r *Route) needs(subject string) string {
+	if len(r.Scopes) == 0 {
+		return "access is denied to everyone"
+	}
+	names := slices.Clone(r.Scopes)
+	for i, scope := range names {
+		if scope == invokeThis || scope == invokeNamed {
+			names[i] = skill.ScopeInvoke + ":" + skill.CleanText(subject, 64)
+		}
+	}
+	last := len(names) - 1
+	if last == 0 {
+		return "missing scope " + names[0]
+	}
+	return "missing scope " + strings.Join(names[:last], ", ") + " or " + names[last]
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/internal/gate"
+	"openskill/host/internal/origin"
 	"openskill/host/internal/tracing"
 	"openskill/sdk/skill"
 )
@@ -42,7 +44,7 @@ type Catalogue interface {
 // concurrent use.
 type Watcher interface {
 	// Answered is called for each request that was read, when its answer is made; of a
-	// stream, when its head is. route is a row of the table of access; "": none takes it.
+	// stream, when its head is. route is the path of a row of the table; "": none takes it.
 	Answered(method, route string, status int, took time.Duration)
 	// Refused is called for what is refused before any handler, with one of the reasons
 	// that refusals.go lists.
@@ -107,7 +109,7 @@ type Options struct {
 	// under which this server's own pages are reached; pages of all others may
 	// not call. nil: none. Origins with localhost or a numeric address need no
 	// entry; names do, because whoever owns a name can make it point here.
-	Origins []string
+	Origins origin.Own
 
 	Resource Resource // where clients of MCP get tokens
 
@@ -149,7 +151,7 @@ func (o Options) withDefaults() Options {
 	if o.ScriptArgs == nil {
 		o.ScriptArgs = stringArgs
 	}
-	o.Origins = append([]string(nil), o.Origins...)
+	o.Origins = slices.Clone(o.Origins)
 	orInt(&o.BodyLimit, 1<<20)
 	orInt(&o.HeadLimit, 16<<10)
 	orInt(&o.MaxConns, 4096)
@@ -186,7 +188,6 @@ type Server struct {
 	opt   Options
 	log   *slog.Logger
 	http  *fasthttp.Server
-	fiber fasthttp.RequestHandler
 	conns *connSet
 
 	watches watches
@@ -213,6 +214,12 @@ type Server struct {
 	leases leases
 }
 
+// methods are those of HTTP, in the order in which Allow lists them.
+var methods = []string{
+	fiber.MethodGet, fiber.MethodHead, fiber.MethodPost, fiber.MethodPut, fiber.MethodPatch, fiber.MethodDelete,
+	fiber.MethodConnect, fiber.MethodOptions, fiber.MethodTrace,
+}
+
 var (
 	errClientLeft = errors.New("the client closed its connection")
 	errShutdown   = errors.New("the host is shutting down")
@@ -221,7 +228,7 @@ var (
 // New makes a server. It does not listen and starts nothing.
 func New(o Options) (*Server, error) {
 	if o.Door == nil || o.Catalogue == nil {
-		return nil, &skill.Error{Op: "httpapi.New", Code: skill.Internal, Message: "Options.Door and Options.Catalogue are required"}
+		return nil, &skill.Error{Op: "api.New", Code: skill.Internal, Message: "Options.Door and Options.Catalogue are required"}
 	}
 	s := &Server{opt: o.withDefaults()}
 	s.log = s.opt.Logger
@@ -257,12 +264,17 @@ func New(o Options) (*Server, error) {
 		DisablePreParseMultipartForm: true, // parsing would write files before anyone agreed to it
 		StreamRequestBody:            true, // handle reads the bodies, and bounds them; those of uploads go to disk
 		DisableStartupMessage:        true,
-		ErrorHandler:                 s.fiberError,
+		RequestMethods:               methods,
 	})
-	s.routes(app)
-	s.fiber = app.Handler()
+	s.register(app)
+	router := app.Handler()
 	s.http = app.Server()
-	s.http.Handler = s.handle
+	s.http.Handler = func(ctx *fasthttp.RequestCtx) {
+		if !slices.Contains(methods, string(ctx.Method())) { // the router takes no others
+			ctx.Request.Header.SetMethod(fiber.MethodTrace)
+		}
+		router(ctx)
+	}
 	s.http.ErrorHandler = s.parseError
 	s.http.ExpectHandler = s.expect
 	s.http.HeaderReceived = s.headReceived

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"openskill/host/agent/chat"
-	"openskill/host/api/internal/wire"
 	"openskill/sdk/skill"
 )
 
@@ -47,12 +46,12 @@ func (e *events) hear(what chat.Event) {
 	var data any
 	switch what.Kind { //nolint:exhaustive // see above
 	case chat.EventStart:
-		data = wire.ChatStart{ConversationId: what.Conversation, TraceId: skill.TraceID(what.Trace)}
+		data = skill.ChatStart{ConversationID: what.Conversation, TraceID: skill.TraceID(what.Trace)}
 	case chat.EventText:
-		data = wire.ChatText{Text: what.Text}
+		data = skill.ChatText{Text: what.Text}
 	case chat.EventToolGo:
 		if t := what.Tool; t != nil {
-			data = wire.ChatToolStart{Id: t.ID, SkillId: t.SkillID, Arguments: t.Arguments}
+			data = skill.ChatToolStart{ID: t.ID, SkillID: t.SkillID, Arguments: t.Arguments}
 		}
 	case chat.EventToolEnd:
 		if what.Tool != nil {

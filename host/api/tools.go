@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/url"
@@ -29,32 +30,27 @@ var toolFormats = []string{"openai", "anthropic", "mcp"}
 // listTools answers GET /tools.
 func (s *Server) listTools(c *fiber.Ctx) error {
 	if s.opt.Tools == nil {
-		return &skill.Error{Op: "httpapi.tools", Code: skill.NotFound, Message: "tool definitions are disabled on this host"}
+		return &skill.Error{Op: "api.tools", Code: skill.NotFound, Message: "tool definitions are disabled on this host"}
 	}
-	format := toolFormats[0]
 	given, err := query(c, "format", 16)
 	if err != nil {
 		return err
 	}
-	if given != nil {
-		if format = *given; !slices.Contains(toolFormats, format) {
-			return invalidField("format", "must be one of "+strings.Join(toolFormats, ", "))
-		}
+	format := cmp.Or(given, toolFormats[0])
+	if !slices.Contains(toolFormats, format) {
+		return invalidField("format", "must be one of "+strings.Join(toolFormats, ", "))
 	}
 	cursor, limit, err := pageOf(c, mostTools, mostTools)
 	if err != nil {
 		return err
 	}
 	ctx := c.Context()
-	run, done := s.calling(ctx)
-	defer done()
-	list, next, err := s.opt.Tools(run, who(ctx), format, cursor, limit)
+	list, next, err := s.opt.Tools(c.UserContext(), principalOf(ctx), format, cursor, limit)
 	if err != nil {
 		return err
 	}
 	linkNext(ctx, next, limit, "format", format)
-	ctx.SetContentType(jsonType)
-	return s.setBody(ctx, list)
+	return s.setJSON(ctx, fasthttp.StatusOK, list)
 }
 
 // linkNext names the next page of a list in a header, where the body has no place for it.

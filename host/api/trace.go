@@ -26,7 +26,7 @@ func (s *Server) traced(ctx *fasthttp.RequestCtx, id skill.TraceID) func() {
 	_, span := s.opt.Trace.Root(s.base, "http", string(id), parent)
 	ctx.SetUserValue(spanKey{}, span)
 	return func() {
-		if r := callerOf(ctx).route; r != nil {
+		if r := callerOf(ctx); r.Path != "" {
 			span.Text("http.route", r.Path)
 			span.Text("http.request.method", r.Method)
 		}

@@ -75,19 +75,13 @@ const (
 	maxParts = 4
 )
 
-func (s *Server) uploads() (Uploads, error) {
-	if s.opt.Uploads == nil {
-		return nil, &skill.Error{Op: "httpapi.upload", Code: skill.Forbidden, Message: "uploads are disabled on this host"}
-	}
-	return s.opt.Uploads, nil
-}
+var errUploadsOff = &skill.Error{Op: "api.upload", Code: skill.Forbidden, Message: "uploads are disabled on this host"}
 
 // upload answers POST /skills.
 func (s *Server) upload(c *fiber.Ctx) error {
 	ctx := c.Context()
-	uploads, err := s.uploads()
-	if err != nil {
-		return err
+	if s.opt.Uploads == nil {
+		return errUploadsOff
 	}
 	boundary, err := checkUploadHeaders(&ctx.Request.Header)
 	if err != nil {
@@ -97,11 +91,8 @@ func (s *Server) upload(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if int64(ctx.Request.Header.ContentLength()) > s.limitOf(ctx) {
-		return s.readError(ctx, errBodyTooLarge)
-	}
-	tenant := who(ctx).Tenant
-	up, err := uploads.Begin(who(ctx))
+	tenant := principalOf(ctx).Tenant
+	up, err := s.opt.Uploads.Begin(principalOf(ctx))
 	if err != nil {
 		return err
 	}
@@ -112,18 +103,14 @@ func (s *Server) upload(c *fiber.Ctx) error {
 		return err
 	}
 
-	// The whole request has come in: a client that closes now has left.
-	if conn := connOf(ctx); conn != nil {
-		conn.enter(busy)
-	}
+	handling(ctx)
 	run, done := s.calling(ctx)
 	defer done()
 	result, err := s.admit(run, tenant, up, parts, dryRun)
 	if err != nil {
 		return err
 	}
-	s.uploaded(ctx, result, dryRun)
-	return nil
+	return s.uploaded(ctx, result, dryRun)
 }
 
 // mostWaiting is how many uploads wait to be checked. Each holds a connection, of which a
@@ -131,7 +118,7 @@ func (s *Server) upload(c *fiber.Ctx) error {
 const mostWaiting = 512
 
 func tooManyUploads(err error) error {
-	return gate.Refusal(err, "httpapi.upload", "too many uploads are in progress")
+	return gate.Refusal(err, "api.upload", "too many uploads are in progress")
 }
 
 // admit has an upload checked, in its turn.
@@ -145,37 +132,34 @@ func (s *Server) admit(run context.Context, tenant string, up Upload, parts *Par
 }
 
 // uploaded answers an upload that was accepted.
-func (s *Server) uploaded(ctx *fasthttp.RequestCtx, result *skill.UploadResult, dryRun bool) {
+func (s *Server) uploaded(ctx *fasthttp.RequestCtx, result *skill.UploadResult, dryRun bool) error {
 	status := fasthttp.StatusCreated
 	if dryRun {
 		status = fasthttp.StatusOK
 	}
-	s.writeJSON(ctx, status, result)
+	return s.writeJSON(ctx, status, result)
 }
 
 func (s *Server) dryRun(c *fiber.Ctx) (bool, error) {
 	given, err := query(c, "dry_run", 8)
-	if err != nil || given == nil {
-		return false, err
+	if given != "" && given != "true" && given != "false" {
+		err = invalidField("dry_run", "must be true or false")
 	}
-	if *given != "true" && *given != "false" {
-		return false, invalidField("dry_run", "must be true or false")
-	}
-	return *given == "true", nil
+	return given == "true", err
 }
 
 // checkUploadHeaders gives the boundary between the parts.
 func checkUploadHeaders(h *fasthttp.RequestHeader) (boundary string, err error) {
 	if enc := h.Peek("Content-Encoding"); len(enc) > 0 {
 		return "", &skill.Error{
-			Op: "httpapi.upload", Code: skill.UnsupportedEncoding,
+			Op: "api.upload", Code: skill.UnsupportedEncoding,
 			Message: "compressed bodies are not supported; send the archive without Content-Encoding",
 		}
 	}
 	mediaType, params, err := mime.ParseMediaType(string(h.ContentType()))
 	if err != nil || mediaType != "multipart/form-data" || params["boundary"] == "" || len(params["boundary"]) > 70 {
 		return "", &skill.Error{
-			Op: "httpapi.upload", Code: skill.UnsupportedEncoding,
+			Op: "api.upload", Code: skill.UnsupportedEncoding,
 			Message: "invalid upload: send multipart/form-data with a boundary: a part archive (zip or tar.gz), or the parts module and manifest",
 		}
 	}
@@ -184,7 +168,7 @@ func checkUploadHeaders(h *fasthttp.RequestHeader) (boundary string, err error) 
 
 // receiveInLine receives an upload if there is a place for one more that comes in.
 func (s *Server) receiveInLine(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, boundary string) error {
-	leave, err := s.receiving.TryEnter(who(ctx).Tenant)
+	leave, err := s.receiving.TryEnter(principalOf(ctx).Tenant)
 	if err != nil {
 		return tooManyUploads(err)
 	}
@@ -283,7 +267,7 @@ func (s *Server) part(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, name st
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return &skill.Error{Op: "httpapi.upload", Code: skill.Internal, Message: "the upload cannot be written to the disk", Err: err}
+		return &skill.Error{Op: "api.upload", Code: skill.Internal, Message: "the upload cannot be written to the disk", Err: err}
 	}
 	return nil
 }
@@ -298,7 +282,7 @@ func (s *Server) partError(ctx *fasthttp.RequestCtx, body *capped) error {
 
 func tooLargePart(name string, most int64) error {
 	return &skill.Error{
-		Op: "httpapi.upload", Code: skill.PayloadTooLarge, Subject: name,
+		Op: "api.upload", Code: skill.PayloadTooLarge, Subject: name,
 		Message: name + " is too large; the limit is " + strconv.FormatInt(most, 10) + " bytes",
 	}
 }

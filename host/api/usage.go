@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/valyala/fasthttp"
 
 	"openskill/sdk/skill"
 )
@@ -15,25 +14,16 @@ type Usage func(ctx context.Context, p skill.Principal, tenant string) (*skill.T
 
 // getUsage answers GET /usage.
 func (s *Server) getUsage(c *fiber.Ctx) error {
-	given, err := query(c, "tenant", 128)
+	tenant, err := query(c, "tenant", 128)
 	if err != nil {
 		return err
 	}
 	if s.opt.Usage == nil {
-		return &skill.Error{Op: "httpapi.usage", Code: skill.NotFound, Message: "usage statistics are disabled on this host"}
+		return &skill.Error{Op: "api.usage", Code: skill.NotFound, Message: "usage statistics are disabled on this host"}
 	}
-	tenant := ""
-	if given != nil {
-		if tenant = *given; tenant != skill.CleanText(tenant, 128) {
-			return invalidField("tenant", "must be plain text")
-		}
+	if tenant != skill.CleanText(tenant, 128) {
+		return invalidField("tenant", "must be plain text")
 	}
-	run, done := s.calling(c.Context())
-	defer done()
-	u, err := s.opt.Usage(run, who(c.Context()), tenant)
-	if err != nil {
-		return err
-	}
-	s.writeJSON(c.Context(), fasthttp.StatusOK, u)
-	return nil
+	u, err := s.opt.Usage(c.UserContext(), principalOf(c.Context()), tenant)
+	return s.json(c, u, err)
 }

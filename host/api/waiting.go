@@ -27,7 +27,7 @@ func (s *Server) whenApproved(ctx *fasthttp.RequestCtx, run context.Context, cal
 	if id == "" || wait == 0 || s.opt.Approvals == nil {
 		return r
 	}
-	leave, err := s.undecided.Enter(run, who(ctx).Tenant)
+	leave, err := s.undecided.Enter(run, principalOf(ctx).Tenant)
 	if err != nil {
 		return r // a preference is no order
 	}

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/api/internal/wire"
 	"openskill/host/internal/lease"
 	"openskill/host/records/executions"
 	"openskill/sdk/skill"
@@ -25,14 +25,14 @@ const maxMessage = 512
 
 // invalid is an error of the request as a whole.
 func invalid(message string) *skill.Error {
-	return &skill.Error{Op: "httpapi.request", Code: skill.InvalidArgument, Message: message}
+	return &skill.Error{Op: "api.request", Code: skill.InvalidArgument, Message: message}
 }
 
 // invalidField is an error of one part of the request.
 func invalidField(field, problem string) *skill.Error {
 	field, problem = skill.CleanText(field, 200), skill.CleanText(problem, 200)
 	return &skill.Error{
-		Op: "httpapi.request", Code: skill.InvalidArgument, Subject: field,
+		Op: "api.request", Code: skill.InvalidArgument, Subject: field,
 		Message: field + ": " + problem,
 		Details: map[string]any{"fields": []map[string]string{{"field": field, "problem": problem}}},
 	}
@@ -50,11 +50,9 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 
 // failAs is fail with a status that differs from the code's own.
 func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
-	var id skill.ID
-	given, isRun := runPath(plainPath(ctx))
-	if isRun {
-		id, _ = skill.ParseID(given) // "" if it is not one
-	}
+	path := plainPath(ctx)
+	given, isRun := runPath(path)
+	id, _ := skill.ParseID(given) // "" if it is not one
 	r := skill.Failure(id, traceOf(ctx), skill.Meta{}, err)
 	r.Error.Status = status
 	s.refused(reasonOf(err, status))
@@ -66,31 +64,44 @@ func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
 	if errors.As(err, &e) && e.Op == opScope {
 		s.challenge(ctx, status)
 	}
-	if isRun {
-		s.writeResult(ctx, r)
-		return
-	}
 	r.Error.Message = cleanMessage(r.Error.Message)
 	s.hints(ctx, r.Error)
-	if strings.HasPrefix(plainPath(ctx), agentPath) {
-		s.failAgent(ctx, status, *r.Error)
-		return
+	switch {
+	case isRun:
+		err = s.writeJSON(ctx, status, r)
+	case strings.HasPrefix(path, agentPath):
+		err = s.failAgent(ctx, *r.Error)
+	default:
+		err = s.writeJSON(ctx, status, skill.Problem{Error: *r.Error})
 	}
-	s.writeJSON(ctx, status, wire.Problem{Error: *r.Error})
+	if err != nil { // it has no room, which is an answer too
+		ctx.SetStatusCode(skill.CodeOf(err).Status())
+	}
 }
 
-// writeResult answers with r, which may belong to the door and is not changed.
-func (s *Server) writeResult(ctx *fasthttp.RequestCtx, r *skill.Result) {
+// runPath gives the id or name of a path that is answered with a Normalized Skill Result:
+// /skills/{id}:invoke or /agent-skills/{name}/scripts/{script}:run, whatever its method.
+func runPath(path string) (id string, ok bool) {
+	path = strings.TrimSuffix(path, "/")
+	if rest, isCall := strings.CutPrefix(path, "/skills/"); isCall {
+		id, ok = strings.CutSuffix(rest, ":invoke")
+		return id, ok && id != "" && !strings.Contains(id, "/")
+	}
+	rest, _ := strings.CutPrefix(path, "/agent-skills/")
+	id, script, _ := strings.Cut(rest, "/scripts/")
+	name, ok := strings.CutSuffix(script, ":run")
+	return id, ok && name != "" && id != "" && !strings.Contains(id, "/")
+}
+
+// writeResult answers with r, which may belong to the dispatcher and is not changed. Its data
+// is written as it is: the dispatcher has made sure that it is JSON.
+func (s *Server) writeResult(ctx *fasthttp.RequestCtx, r *skill.Result) error {
 	out := *r
 	out.TraceID = traceOf(ctx)
-	status := fasthttp.StatusOK
-	switch {
-	case out.Success:
-		out.Error = nil
-	case out.Error == nil:
-		out = *skill.Failure(r.SkillID, out.TraceID, r.Meta, errors.New("failed without an error"))
-		status = out.Error.Status
-	default:
+	if !out.Success {
+		if out.Error == nil {
+			out = *skill.Failure(r.SkillID, out.TraceID, r.Meta, errors.New("failed without an error"))
+		}
 		e := *out.Error
 		if !e.Code.Known() {
 			e.Code, e.Status = skill.Internal, skill.Internal.Status()
@@ -99,22 +110,16 @@ func (s *Server) writeResult(ctx *fasthttp.RequestCtx, r *skill.Result) {
 			e.Status = e.Code.Status()
 		}
 		e.Message = cleanMessage(e.Message)
-		out.Data, out.Error, status = nil, &e, e.Status
+		out.Data, out.Error = nil, &e
 		s.hints(ctx, &e)
+		return s.writeJSON(ctx, e.Status, &out)
 	}
-	if len(out.Data) <= smallAnswer {
-		s.writeJSON(ctx, status, &out)
-		return
-	}
+	out.Error = nil
 	b, err := executions.Written(&out)
-	if err == nil {
-		ctx.SetStatusCode(status)
-		ctx.SetContentType(jsonType)
-		err = s.setBody(ctx, append(b, '\n'))
-	}
 	if err != nil {
-		s.fail(ctx, err)
+		return err
 	}
+	return s.setJSON(ctx, fasthttp.StatusOK, append(b, '\n'))
 }
 
 // hints sets the headers that go with an error: how to show who one is, and, from the
@@ -183,32 +188,40 @@ func cleanMessage(m string) string {
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// writeJSON answers with v, or with INTERNAL if v cannot be written as JSON.
-func (s *Server) writeJSON(ctx *fasthttp.RequestCtx, status int, v any) {
+// json answers with v, unless err says why there is none.
+func (s *Server) json(c *fiber.Ctx, v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(c.Context(), fasthttp.StatusOK, v)
+}
+
+// writeJSON answers with v.
+func (s *Server) writeJSON(ctx *fasthttp.RequestCtx, status int, v any) error {
 	buf, _ := buffers.Get().(*bytes.Buffer)
 	buf.Reset()
 	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false) // a skill's data goes out as the skill wrote it
 	if err := enc.Encode(v); err != nil {
-		s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelError, "a response is not valid JSON",
-			slog.String("trace_id", string(traceOf(ctx))), slog.String("error", err.Error()))
-		switch v.(type) {
-		case wire.Problem, wire.AgentProblem:
-		default:
-			s.fail(ctx, &skill.Error{Op: "httpapi.write", Code: skill.Internal, Err: err})
-		}
-		return
+		return &skill.Error{Op: "api.write", Code: skill.Internal, Err: err}
 	}
 	if err := s.made(ctx, buf.Cap()); err != nil {
-		s.fail(ctx, err)
-		return
+		return err
 	}
 	ctx.SetStatusCode(status)
 	ctx.SetContentType(jsonType)
 	if buf.Cap() > smallAnswer { // it goes with the answer: no copy, and none that stays
 		ctx.Response.SetBodyRaw(buf.Bytes())
-		return
+		return nil
 	}
 	ctx.SetBody(buf.Bytes())
 	buffers.Put(buf)
+	return nil
+}
+
+// setJSON answers with JSON, which nobody changes, as it is.
+func (s *Server) setJSON(ctx *fasthttp.RequestCtx, status int, b []byte) error {
+	ctx.SetStatusCode(status)
+	ctx.SetContentType(jsonType)
+	return s.setBody(ctx, b)
 }

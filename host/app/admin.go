@@ -8,10 +8,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"net/netip"
 	"time"
 
 	"openskill/host/api"
+	"openskill/host/internal/origin"
 	"openskill/sdk/skill"
 )
 
@@ -69,9 +69,7 @@ func (h *Host) adminHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
-		switch origin := r.Header.Get("Origin"); {
-		case !ownName(r.Host) || origin != "" && origin != "http://"+r.Host || r.Header.Get("Sec-Fetch-Site") == "cross-site":
-			// A page of a stranger's name that points here is of no other origin to its browser.
+		if origin.Own(nil).Check(r) != nil {
 			http.Error(w, "unknown host name or origin: use an IP address or localhost", http.StatusForbidden)
 			return
 		}
@@ -88,18 +86,4 @@ func (h *Host) adminHandler() http.Handler {
 			mux.ServeHTTP(w, r)
 		}
 	})
-}
-
-// ownName reports whether a header Host is the number of an address, or localhost: no
-// name that somebody else could make point here.
-func ownName(host string) bool {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = host
-	}
-	if name == "localhost" {
-		return true
-	}
-	_, err = netip.ParseAddr(name)
-	return err == nil
 }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"openskill/host/access"
 	"openskill/host/api"
 	"openskill/host/app/config"
 	"openskill/host/console"
@@ -23,7 +22,7 @@ func resource(s *config.Settings) (r api.Resource, err error) {
 	if err != nil {
 		return r, err
 	}
-	scopes := access.MCPScopes()
+	scopes := api.MCPScopes()
 	if s.JWTRoles != "" { // roles give scopes, and the provider knows none of ours
 		scopes = s.OIDCScopeList()
 	}

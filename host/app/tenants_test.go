@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/access"
+	"openskill/host/api"
+
 	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
@@ -138,8 +139,8 @@ func TestTenantsFindNothingOfEachOther(t *testing.T) {
 		"/executions/{id}", "/executions/"+run, "/approvals/{id}", "/approvals/"+approval, "{session_id}", run, "{id}", "markskill",
 		"{name}", "asker", "{path}", "scripts/ask.py", "{script}", "none.py", "{version}", "1.0.0", "{artifact}", "mark.csv",
 	)
-	for _, r := range access.Routes() {
-		if r.Open || r.Method+r.Path == "POST/skills" {
+	for _, r := range api.Routes() {
+		if r.Open() || r.Method+r.Path == "POST/skills" {
 			continue
 		}
 		body := ""

@@ -15,6 +15,7 @@ import (
 
 	"openskill/host/internal/gate"
 	"openskill/host/internal/lease"
+	"openskill/host/internal/origin"
 	"openskill/host/records/recent"
 	"openskill/sdk/skill"
 )
@@ -41,7 +42,7 @@ type Options struct {
 
 	// Origins are those of the host's own pages besides addresses and localhost; cookies of
 	// one that is https are sent over https alone.
-	Origins []string
+	Origins origin.Own
 	Version string
 	Logger  *slog.Logger     // nil: silent
 	Now     func() time.Time // nil: the system's clock
@@ -65,7 +66,6 @@ type Console struct {
 	sessions *sessions
 	attempts *attempts
 	asking   *gate.Gate // the provider
-	cross    *http.CrossOriginProtection
 	files    map[string]file
 }
 
@@ -90,12 +90,7 @@ func New(o Options) (*Console, error) {
 	c := &Console{
 		o: o, log: o.Logger, mux: http.NewServeMux(), sessions: newSessions(&o), attempts: newAttempts(o.Now),
 		asking: gate.New(gate.Options{Places: mostAsking}),
-		cross:  http.NewCrossOriginProtection(), files: files,
-	}
-	for _, origin := range o.Origins {
-		if err := c.cross.AddTrustedOrigin(origin); err != nil {
-			return nil, err
-		}
+		files:  files,
 	}
 	c.routes()
 	return c, nil
@@ -163,7 +158,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Origin: null of our own forms too, which nobody can tell from a stranger's.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	if err := c.cross.Check(r); err != nil {
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if c.o.Origins.Page(r.Header.Values("Origin"), r.Header.Get("Sec-Fetch-Site"), r.Host, reads) != nil {
 		c.plain(w, r, http.StatusForbidden, "This form was sent by a page of another origin. Open the console itself, and try again.")
 		return
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,7 +103,7 @@ func newWeb(s *Server) *web {
 // when the context of r ends (see Options.Context).
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w := s.web
-	if err := s.sameSite(r); err != nil {
+	if err := s.opt.Origins.Check(r); err != nil {
 		refuse(rw, nil, err)
 		return
 	}
@@ -155,7 +154,10 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	number, forget := w.remember(e)
 	defer forget()
 	e.out.id = m.ID
-	w.route(e.out, copyOf(ctx, r, body, number), c, &m)
+	own := r.WithContext(ctx)
+	own.Header.Set(headerRequest, number)
+	own.Body, own.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	w.route(e.out, own, c, &m)
 }
 
 // route hands a request to the handler for its revision.
@@ -234,24 +236,6 @@ func (s *Server) bodyOf(r *http.Request) ([]byte, error) {
 		return nil, &skill.Error{Op: op, Code: skill.PayloadTooLarge, Message: fmt.Sprintf("the message is too large; the limit is %d bytes", s.opt.BodyLimit)}
 	}
 	return b, nil
-}
-
-// copyOf is r in memory of its own: sessions keep the context and headers of the
-// requests that they came with, and some servers use theirs again.
-func copyOf(ctx context.Context, r *http.Request, body []byte, number string) *http.Request {
-	h := make(http.Header, len(r.Header)+1)
-	for k, list := range r.Header {
-		key := strings.Clone(k)
-		for _, v := range list {
-			h[key] = append(h[key], strings.Clone(v))
-		}
-	}
-	h[headerRequest] = []string{number}
-	out := &http.Request{
-		Method: strings.Clone(r.Method), URL: &url.URL{Path: "/mcp"}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: h, Host: strings.Clone(r.Host), Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
-	}
-	return out.WithContext(ctx)
 }
 
 // exchange is one HTTP request under way.

@@ -16,6 +16,7 @@ import (
 	"openskill/host/agent/tools"
 	"openskill/host/internal/cache"
 	"openskill/host/internal/gate"
+	"openskill/host/internal/origin"
 	"openskill/sdk/skill"
 )
 
@@ -80,7 +81,7 @@ type Options struct {
 	// Origins are further origins (as in https://skills.example) under which this
 	// server is reached. Hosts that are localhost or a numeric address need no entry;
 	// names do, because whoever owns a name can make it point here. nil: none.
-	Origins []string
+	Origins origin.Own
 
 	Logger  *slog.Logger // nil: silent
 	Version string       // of the host
@@ -110,7 +111,6 @@ func (o Options) withDefaults() Options {
 	if o.Rate == nil {
 		o.Rate = func(*http.Request, int) error { return nil }
 	}
-	o.Origins = append([]string(nil), o.Origins...)
 	if o.Lists == nil {
 		o.Lists = cache.New(16 << 20)
 	}

@@ -1,0 +1,117 @@
+package skill
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// The types below are what the HTTP API answers with, where that is none of the other types of
+// this package.
+
+// List is a page of a list.
+type List[T any] struct {
+	Data []T     `json:"data"`
+	Next *string `json:"next"` // the cursor of the next page; nil on the last one
+}
+
+// ListOf makes a page. next is the cursor of the next page, "" on the last one.
+func ListOf[T any](data []T, next string) List[T] {
+	l := List[T]{Data: data}
+	if data == nil {
+		l.Data = []T{} // [], not null
+	}
+	if next != "" {
+		l.Next = &next
+	}
+	return l
+}
+
+// Problem is the answer to a request that failed.
+type Problem struct {
+	Error ResultError `json:"error"`
+}
+
+// Accepted is the answer to a call that outlives its request.
+type Accepted struct {
+	ID      string  `json:"id"`     // of its execution
+	Status  string  `json:"status"` // running
+	TraceID TraceID `json:"trace_id"`
+}
+
+// Health says that a host is there.
+type Health struct {
+	Status  string   `json:"status"` // ok
+	Version string   `json:"version,omitempty"`
+	Warming []string `json:"warming,omitempty"` // the kinds of skills of which some are still being compiled or started
+}
+
+// Envelope is an answer below /api/agent, as the agent-service documents have it.
+type Envelope[T any] struct {
+	Data T            `json:"data"`
+	Meta EnvelopeMeta `json:"meta"`
+}
+
+// EnvelopeMeta goes with every answer below /api/agent.
+type EnvelopeMeta struct {
+	RequestID TraceID   `json:"request_id"`
+	Timestamp time.Time `json:"timestamp"`
+}
+
+// EnvelopeProblem is the answer to a request below /api/agent that failed.
+type EnvelopeProblem struct {
+	Data  any          `json:"data,omitempty"` // what a task reached before it failed
+	Error ResultError  `json:"error"`
+	Meta  EnvelopeMeta `json:"meta"`
+}
+
+// AgentDefinition is a skill as the agent-service documents describe it.
+type AgentDefinition struct {
+	CostMetadata json.RawMessage `json:"cost_metadata"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"input_schema"`
+	IsEnabled    bool            `json:"is_enabled"`
+	Name         string          `json:"name"`
+	OutputSchema json.RawMessage `json:"output_schema"`
+}
+
+// AgentSession is a task, or the calls of one session, in the words of the agent-service documents.
+type AgentSession struct {
+	CreatedAt       time.Time        `json:"created_at"`
+	Iterations      []AgentIteration `json:"iterations"`
+	PrincipalID     string           `json:"principal_id"`
+	PrincipalType   string           `json:"principal_type"`
+	SessionID       string           `json:"session_id"`
+	Status          string           `json:"status"` // running, completed, failed, terminated or timeout
+	TotalDurationMS int64            `json:"total_duration_ms"`
+	TotalTokenUsage int              `json:"total_token_usage"`
+}
+
+// AgentIteration is a call of an [AgentSession].
+type AgentIteration struct {
+	CreatedAt    time.Time       `json:"created_at"`
+	DurationMS   *int64          `json:"duration_ms"` // nil while it runs
+	Index        int             `json:"index"`
+	InputParams  json.RawMessage `json:"input_params"`  // as much as is kept of it
+	OutputResult json.RawMessage `json:"output_result"` // likewise
+	SkillName    string          `json:"skill_name"`
+	Status       string          `json:"status"`
+	TokenUsage   int             `json:"token_usage"`
+}
+
+// ChatStart is the first event of a turn of the agent.
+type ChatStart struct {
+	ConversationID string  `json:"conversation_id"`
+	TraceID        TraceID `json:"trace_id"`
+}
+
+// ChatText is the next part of what the model says.
+type ChatText struct {
+	Text string `json:"text"`
+}
+
+// ChatToolStart is a call that the model makes.
+type ChatToolStart struct {
+	Arguments json.RawMessage `json:"arguments"`
+	ID        string          `json:"id"`
+	SkillID   string          `json:"skill_id"`
+}
