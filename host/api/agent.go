@@ -150,7 +150,7 @@ func session(id string, task *conversations.Session, views []*executions.View) s
 		return out
 	}
 	out.PrincipalID, out.PrincipalType, out.CreatedAt = task.Owner.Principal, task.PrincipalType, task.CreatedAt
-	if out.Status = string(task.Status); out.Status != running {
+	if out.Status = task.Status; out.Status != running {
 		out.TotalTokenUsage, out.TotalDurationMS = task.Tokens, task.DurationMS
 	}
 	return out

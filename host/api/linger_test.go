@@ -28,7 +28,7 @@ except urllib.error.HTTPError as refused:
 // finds the answer: not a reset in the middle.
 func TestRefusedBodiesAreReadOn(t *testing.T) {
 	const size = 40 << 20
-	s, _ := startUploads(t, func(o *api.Options) { 
+	s, _ := startUploads(t, func(o *api.Options) {
 		o.BodyLimit, o.UploadLimit, o.MCP = 1<<20, 8<<20, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	})
 	body := strings.Repeat("x", size)
