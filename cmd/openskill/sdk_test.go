@@ -15,7 +15,7 @@ import (
 
 	"openskill/host/app/hosttest"
 	"openskill/sdk/skill"
-	"openskill/sdk/vectors"
+	"openskill/sdk/vectorstest"
 )
 
 // skillCall is what openskill run prints of a call.
@@ -78,7 +78,7 @@ func copyGlob(t *testing.T, pattern, to string) {
 // The vectors by the door: what the vector skill says is what callers get, but for codes
 // that are nobody's but the author's.
 func TestVectorsByTheDoor(t *testing.T) {
-	all, err := vectors.All()
+	all, err := vectorstest.All()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,9 +118,9 @@ func TestVectorsByTheDoor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			left := &vectors.Got{Stdout: stdout, Exit: got.exit}
+			left := &vectorstest.Got{Stdout: stdout, Exit: got.exit}
 			for _, name := range slices.Sorted(maps.Keys(got.artifacts)) {
-				left.Artifacts = append(left.Artifacts, vectors.Artifact{Name: name, Content: got.artifacts[name]})
+				left.Artifacts = append(left.Artifacts, vectorstest.Artifact{Name: name, Content: got.artifacts[name]})
 			}
 			if err := v.Check(left); err != nil {
 				t.Error(err)

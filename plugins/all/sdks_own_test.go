@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"openskill/sdk/skill"
-	"openskill/sdk/vectors"
+	"openskill/sdk/vectorstest"
 )
 
 // TestSDKsByThemselves runs the tests that each SDK has in its own language.
@@ -46,13 +46,13 @@ func TestSDKsByThemselves(t *testing.T) {
 // The module in JavaScript is tested by a skill, where skills run.
 func TestJavaScriptSDK(t *testing.T) {
 	folder := beside(t, map[string]string{"javascript/tests/*.mjs": "", "javascript/*.mjs": ""})
-	run := map[string]func(*testing.T, *vectors.Vector) *vectors.Got{"sandbox": byRunner(sdkRunners(t)[skill.WasmJavaScript], folder, "main.mjs")}
+	run := map[string]func(*testing.T, *vectorstest.Vector) *vectorstest.Got{"sandbox": byRunner(sdkRunners(t)[skill.WasmJavaScript], folder, "main.mjs")}
 	if _, err := exec.LookPath("node"); err == nil {
 		run["node"] = byCommand([]string{"node", filepath.Join(folder, "main.mjs")})
 	}
 	for name, run := range run {
 		t.Run(name, func(t *testing.T) {
-			got := run(t, &vectors.Vector{Input: json.RawMessage(`{}`), Files: map[string]string{"a": "ä\x00"}, Scratch: true})
+			got := run(t, &vectorstest.Vector{Input: json.RawMessage(`{}`), Files: map[string]string{"a": "ä\x00"}, Scratch: true})
 			var answer struct {
 				Success bool
 				Data    struct{ Tests int }
@@ -122,7 +122,7 @@ func TestSDKExamples(t *testing.T) {
 				`{"name": "x", "times": -1}`:      `{"success": false, "error": {"code": "INVALID_ARGUMENT", "message": "times: must be from 1 to 9", "details": {"field": "times", "reason": "range"}}, "exit": 1}`,
 				`{"times": 1}`:                    `{"success": false, "error": {"code": "INVALID_ARGUMENT", "message": "name: required"}, "exit": 1}`,
 			} {
-				v := vectors.Vector{Input: json.RawMessage(input)}
+				v := vectorstest.Vector{Input: json.RawMessage(input)}
 				if err := json.Unmarshal([]byte(want), &v.Want); err != nil {
 					t.Fatal(err)
 				}

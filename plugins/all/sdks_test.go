@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"openskill/sdk/skill"
-	"openskill/sdk/vectors"
+	"openskill/sdk/vectorstest"
 	"openskill/wasm"
 )
 
@@ -32,8 +32,11 @@ type sdkForm struct {
 
 // sdkForms are all of them.
 var sdkForms = map[string]sdkForm{
-	"go/native":          {kind: skill.CLIExec, build: func(t *testing.T) (string, string) { t.Helper(); return goSkill(t, "", "vectors", "./vectors") }},
-	"go/wasi":            {kind: skill.WasmWASI, build: func(t *testing.T) (string, string) { t.Helper(); return goSkill(t, "wasip1", "vectors", "./vectors") }},
+	"go/native": {kind: skill.CLIExec, build: func(t *testing.T) (string, string) { t.Helper(); return goSkill(t, "", "vectors", "./vectorstest") }},
+	"go/wasi": {kind: skill.WasmWASI, build: func(t *testing.T) (string, string) {
+		t.Helper()
+		return goSkill(t, "wasip1", "vectors", "./vectorstest")
+	}},
 	"rust/native":        {kind: skill.CLIExec, build: func(t *testing.T) (string, string) { t.Helper(); return rustSkill(t, "", "vectors") }},
 	"rust/wasi":          {kind: skill.WasmWASI, build: func(t *testing.T) (string, string) { t.Helper(); return rustSkill(t, "wasm32-wasip1", "vectors") }},
 	"javascript/sandbox": {kind: skill.WasmJavaScript, build: javascriptVectors},
@@ -52,7 +55,7 @@ var sdkForms = map[string]sdkForm{
 // TestGuestSDKs: a skill that is written with the SDK of any language answers the
 // vectors alike, natively and in the sandbox.
 func TestGuestSDKs(t *testing.T) {
-	all, err := vectors.All()
+	all, err := vectorstest.All()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +103,7 @@ func TestGuestSDKs(t *testing.T) {
 
 type hostileCall struct {
 	stdin string
-	v     vectors.Vector
+	v     vectorstest.Vector
 }
 
 // hostileCalls are standard inputs that no host sends, and what each SDK answers.
@@ -109,7 +112,7 @@ func hostileCalls() map[string]hostileCall {
 	calls := map[string]hostileCall{}
 	add := func(name, stdin, message, details string) {
 		c := hostileCall{stdin: stdin}
-		c.v.Want.Error = &vectors.Error{Code: "INVALID_ARGUMENT", Message: message, Details: []byte(details)}
+		c.v.Want.Error = &vectorstest.Error{Code: "INVALID_ARGUMENT", Message: message, Details: []byte(details)}
 		calls[name] = c
 	}
 	value := func(text string) string { return `{"input": {"op": "value", "value": ` + text + `}}` }
@@ -172,13 +175,13 @@ func hostileCalls() map[string]hostileCall {
 const scratch = 1 << 20
 
 // fullScratch writes more than there is room for: of that, nothing is left.
-func fullScratch() *vectors.Vector {
-	v := vectors.Vector{Scratch: true}
+func fullScratch() *vectorstest.Vector {
+	v := vectorstest.Vector{Scratch: true}
 	text, kept := strings.Repeat("0123456789abcde\n", scratch/16), strings.Repeat("é", scratch/8)
 	v.Input = fmt.Appendf(nil, `{"op": "write", "files": [{"name": "kept", "text": %q}, {"name": "big", "text": %q}, {"name": "small", "text": "x"}]}`, kept, text)
-	v.Want = vectors.Want{
+	v.Want = vectorstest.Want{
 		Success: true, Data: []byte(`{"errors": [null, {"code": "INTERNAL", "message": "the artifact could not be written; the scratch space may be full"}, null]}`),
-		Artifacts: []vectors.Artifact{{Name: "kept", Content: kept}, {Name: "small", Content: "x"}},
+		Artifacts: []vectorstest.Artifact{{Name: "kept", Content: kept}, {Name: "small", Content: "x"}},
 	}
 	return &v
 }
@@ -222,8 +225,8 @@ func sdkState(t *testing.T) string {
 }
 
 // byRunner runs vectors as a host does.
-func byRunner(r skill.Runner, folder, entry string) func(t *testing.T, v *vectors.Vector) *vectors.Got {
-	return func(t *testing.T, v *vectors.Vector) *vectors.Got {
+func byRunner(r skill.Runner, folder, entry string) func(t *testing.T, v *vectorstest.Vector) *vectorstest.Got {
+	return func(t *testing.T, v *vectorstest.Vector) *vectorstest.Got {
 		t.Helper()
 		grants := skill.Grants{Scratch: v.Scratch}
 		if v.Files != nil {
@@ -237,17 +240,17 @@ func byRunner(r skill.Runner, folder, entry string) func(t *testing.T, v *vector
 		if err != nil || reply.Code != "" {
 			t.Fatalf("%+v, %v", reply, err)
 		}
-		got := &vectors.Got{Stdout: reply.Stdout, Stderr: reply.Stderr, Exit: int(reply.ExitCode)}
+		got := &vectorstest.Got{Stdout: reply.Stdout, Stderr: reply.Stderr, Exit: int(reply.ExitCode)}
 		for _, a := range reply.Artifacts {
-			got.Artifacts = append(got.Artifacts, vectors.Artifact{Name: a.Name, Content: string(a.Data)})
+			got.Artifacts = append(got.Artifacts, vectorstest.Artifact{Name: a.Name, Content: string(a.Data)})
 		}
 		return got
 	}
 }
 
 // byCommand runs vectors as an author does at the desk.
-func byCommand(args []string) func(t *testing.T, v *vectors.Vector) *vectors.Got {
-	return func(t *testing.T, v *vectors.Vector) *vectors.Got {
+func byCommand(args []string) func(t *testing.T, v *vectorstest.Vector) *vectorstest.Got {
+	return func(t *testing.T, v *vectorstest.Vector) *vectorstest.Got {
 		t.Helper()
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
@@ -265,7 +268,7 @@ func byCommand(args []string) func(t *testing.T, v *vectors.Vector) *vectors.Got
 		if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
 			t.Fatal(err)
 		}
-		got := &vectors.Got{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Exit: cmd.ProcessState.ExitCode()}
+		got := &vectorstest.Got{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Exit: cmd.ProcessState.ExitCode()}
 		entries, err := os.ReadDir(work)
 		if err != nil && v.Scratch {
 			t.Fatal(err)
@@ -275,7 +278,7 @@ func byCommand(args []string) func(t *testing.T, v *vectors.Vector) *vectors.Got
 			if err != nil {
 				t.Fatal(err)
 			}
-			got.Artifacts = append(got.Artifacts, vectors.Artifact{Name: e.Name(), Content: string(b)})
+			got.Artifacts = append(got.Artifacts, vectorstest.Artifact{Name: e.Name(), Content: string(b)})
 		}
 		return got
 	}

@@ -1,4 +1,4 @@
-// The vector skill in JavaScript: what the calls in sdk/vectors ask for, by the SDK alone.
+// The vector skill in JavaScript: what the calls in sdk/vectorstest ask for, by the SDK alone.
 import { Failure, invalid, serve } from './openskill_guest.mjs';
 
 // The arguments of all operations; item has a field of each kind.

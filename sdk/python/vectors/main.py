@@ -1,4 +1,4 @@
-"""The vector skill in Python: what the calls in sdk/vectors ask for, by the SDK alone."""
+"""The vector skill in Python: what the calls in sdk/vectorstest ask for, by the SDK alone."""
 
 import sys
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-//! The vector skill in Rust: what the calls in sdk/vectors ask for, by the SDK alone.
+//! The vector skill in Rust: what the calls in sdk/vectorstest ask for, by the SDK alone.
 
 use openskill_guest::{json, serve, Call, Failure, Level, Value};
 use serde::{Deserialize, Serialize};

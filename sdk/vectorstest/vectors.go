@@ -1,6 +1,6 @@
-// Package vectors is what the guest SDKs have in common: twelve calls, and what a
+// Package vectorstest is what the guest SDKs have in common: twelve calls, and what a
 // skill that is written with any of them answers. README.md has the format.
-package vectors
+package vectorstest
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package vectors
+package vectorstest
 
 import (
 	"encoding/json"

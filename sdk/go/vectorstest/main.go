@@ -1,4 +1,4 @@
-// Command vectors is the vector skill in Go: what the calls in sdk/vectors ask for, by
+// Command vectors is the vector skill in Go: what the calls in sdk/vectorstest ask for, by
 // the SDK alone.
 package main
 
