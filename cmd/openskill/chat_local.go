@@ -8,7 +8,7 @@ import (
 	"math"
 	"sync"
 
-	"openskill/host/agent/chat"
+	"openskill/host/agent"
 	"openskill/host/app"
 	"openskill/host/app/config"
 	"openskill/sdk/client"
@@ -49,7 +49,7 @@ func (t *localTalker) close() {
 }
 
 func (t *localTalker) Turn(ctx context.Context, r client.ChatRequest, hear func(client.Event)) (*client.ChatAnswer, error) {
-	a, err := t.h.Chat().Turn(ctx, skill.Local(), chat.Request{
+	a, err := t.h.Agent().Turn(ctx, skill.Local(), agent.ChatRequest{
 		Message: r.Message, Conversation: r.Conversation, Provider: r.Provider, Model: r.Model,
 		MaxIterations: r.MaxIterations, MaxToolCalls: r.MaxToolCalls, MaxTokens: r.MaxTokens,
 		MaxRetries: r.MaxValidationRetries, TimeoutMS: r.TimeoutMS, Trace: skill.TraceID(rand.Text()),
@@ -58,16 +58,16 @@ func (t *localTalker) Turn(ctx context.Context, r client.ChatRequest, hear func(
 }
 
 func (t *localTalker) Decide(ctx context.Context, conversation string, d client.Decision, hear func(client.Event)) (*client.ChatAnswer, error) {
-	a, err := t.h.Chat().Approve(ctx, skill.Local(), conversation, chat.Decision{
-		ApprovalID: d.ApprovalID, Approve: d.Approve, Provider: d.Provider, Model: d.Model,
+	a, err := t.h.Agent().Approve(ctx, skill.Local(), conversation, agent.Decision{ApprovalID: d.ApprovalID, Approve: d.Approve, ChatRequest: agent.ChatRequest{
+		Provider: d.Provider, Model: d.Model,
 		MaxIterations: d.MaxIterations, MaxToolCalls: d.MaxToolCalls, MaxTokens: d.MaxTokens,
 		MaxRetries: d.MaxValidationRetries, TimeoutMS: d.TimeoutMS, Trace: skill.TraceID(rand.Text()),
-	}, hearing(hear))
+	}}, hearing(hear))
 	return answerOf(a), err
 }
 
 func (t *localTalker) Conversations(ctx context.Context, most int) ([]client.ConversationSummary, error) {
-	list, _, err := t.h.Chat().List(ctx, skill.Local(), "", most)
+	list, _, err := t.h.Agent().List(ctx, skill.Local(), "", most)
 	var out []client.ConversationSummary
 	for _, s := range list {
 		out = append(out, client.ConversationSummary(s))
@@ -76,7 +76,7 @@ func (t *localTalker) Conversations(ctx context.Context, most int) ([]client.Con
 }
 
 func (t *localTalker) Conversation(ctx context.Context, id string) (*client.Conversation, error) {
-	v, err := t.h.Chat().Get(ctx, skill.Local(), id)
+	v, err := t.h.Agent().Get(ctx, skill.Local(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -128,12 +128,12 @@ func (t *localTalker) Approval(ctx context.Context, id string) (*client.Approval
 
 // hearing has events of the agent heard in the words of the client, which is how a chat
 // hears of those of a host elsewhere.
-func hearing(hear func(client.Event)) func(chat.Event) {
+func hearing(hear func(client.Event)) func(agent.Event) {
 	if hear == nil {
 		return nil
 	}
-	return func(e chat.Event) {
-		if e.Kind == chat.EventError { // Turn gives it
+	return func(e agent.Event) {
+		if e.Kind == agent.EventError { // Turn gives it
 			return
 		}
 		out := client.Event{
@@ -145,7 +145,7 @@ func hearing(hear func(client.Event)) func(chat.Event) {
 	}
 }
 
-func answerOf(a *chat.Answer) *client.ChatAnswer {
+func answerOf(a *agent.Answer) *client.ChatAnswer {
 	if a == nil {
 		return nil
 	}
@@ -159,7 +159,7 @@ func answerOf(a *chat.Answer) *client.ChatAnswer {
 	return out
 }
 
-func awaitedOf(list []chat.Awaited) (out []client.Awaited) {
+func awaitedOf(list []agent.Awaited) (out []client.Awaited) {
 	for _, w := range list {
 		out = append(out, client.Awaited(w))
 	}

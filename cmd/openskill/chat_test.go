@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/agent/chat"
+	"openskill/host/agent"
 	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )
@@ -231,14 +231,14 @@ func TestKeptLines(t *testing.T) {
 // What the host in this process says becomes what one over HTTP would have said.
 func TestAnswersOfBothHosts(t *testing.T) {
 	t.Parallel()
-	call := chat.ToolCall{ID: "1", SkillID: "echo", Arguments: json.RawMessage(`{"a":1}`), Success: true, Error: &skill.ResultError{Code: "X"}, LatencyMS: 2, ExecutionID: "e"}
-	await := chat.Awaited{ApprovalID: "a", ToolCallID: "1", SkillID: "s", Script: "x.py"}
-	usage := chat.Usage{PromptTokens: 1, CompletionTokens: 2, TotalTokens: 3, Estimated: true, CostUSD: 0.5}
-	answer := chat.Answer{
-		Conversation: "c", Answer: "t", ToolCalls: []chat.ToolCall{call}, Iterations: 4, Usage: usage, StopReason: chat.Completed,
-		Trace: "tr", Provider: "p", Model: "m", Approvals: []chat.Awaited{await},
+	call := agent.ToolCall{ID: "1", SkillID: "echo", Arguments: json.RawMessage(`{"a":1}`), Success: true, Error: &skill.ResultError{Code: "X"}, LatencyMS: 2, ExecutionID: "e"}
+	await := agent.Awaited{ApprovalID: "a", ToolCallID: "1", SkillID: "s", Script: "x.py"}
+	usage := agent.Usage{PromptTokens: 1, CompletionTokens: 2, TotalTokens: 3, Estimated: true, CostUSD: 0.5}
+	answer := agent.Answer{
+		Conversation: "c", Answer: "t", ToolCalls: []agent.ToolCall{call}, Iterations: 4, Usage: usage, StopReason: agent.StopCompleted,
+		Trace: "tr", Provider: "p", Model: "m", Approvals: []agent.Awaited{await},
 	}
-	for _, a := range []*chat.Answer{&answer, {ToolCalls: []chat.ToolCall{}}} {
+	for _, a := range []*agent.Answer{&answer, {ToolCalls: []agent.ToolCall{}}} {
 		over, err := json.Marshal(a)
 		if err != nil {
 			t.Fatal(err)
@@ -250,14 +250,14 @@ func TestAnswersOfBothHosts(t *testing.T) {
 	}
 	var got []client.Event
 	hear := hearing(func(e client.Event) { got = append(got, e) })
-	for _, e := range []chat.Event{
-		{Kind: chat.EventStart, Conversation: "c", Trace: "t"},
-		{Kind: chat.EventText, Text: "x"},
-		{Kind: chat.EventToolEnd, Tool: &call, Result: "r"},
-		{Kind: chat.EventApproval, Approval: &await},
-		{Kind: chat.EventUsage, Usage: &usage},
-		{Kind: chat.EventError},
-		{Kind: chat.EventDone, Answer: &answer},
+	for _, e := range []agent.Event{
+		{Kind: agent.EventStart, Conversation: "c", Trace: "t"},
+		{Kind: agent.EventText, Text: "x"},
+		{Kind: agent.EventToolEnd, Tool: &call, Result: "r"},
+		{Kind: agent.EventApproval, Approval: &await},
+		{Kind: agent.EventUsage, Usage: &usage},
+		{Kind: agent.EventError},
+		{Kind: agent.EventDone, Answer: &answer},
 	} {
 		hear(e)
 	}

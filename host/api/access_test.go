@@ -13,7 +13,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/agent/chat"
+	"openskill/host/agent"
 	"openskill/host/api"
 	"openskill/host/records/executions/executionstest"
 	"openskill/sdk/skill"
@@ -214,7 +214,7 @@ func (w *world) ours(t *testing.T, word string) things {
 		skill: "mark-skill", version: "1.0.0-mark", artifact: "mark/of%20a+b.csv",
 		execution:    w.run(t, "ann", "mark-skill", `{"mark":"`+word+`"}`),
 		approval:     askFor(t, w.approvals, ours, "mark-asker", "sha256:mark-"+word),
-		conversation: w.chat.Add(w.keys["ann"], "mark "+word, chat.Awaited{ApprovalID: "mark-approval", ToolCallID: "call_1", SkillID: "mark-skill"}),
+		conversation: w.chat.Add(w.keys["ann"], "mark "+word, agent.Awaited{ApprovalID: "mark-approval", ToolCallID: "call_1", SkillID: "mark-skill"}),
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"openskill/host/agent/chat"
+	"openskill/host/agent"
 	"openskill/host/api"
 	"openskill/host/identity"
 	"openskill/host/identity/authtest"
@@ -75,18 +75,18 @@ func BenchmarkFirstEvent(b *testing.B) {
 	for _, others := range []int{0, 100} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {
 			said := make(chan time.Time, 1)
-			s, _ := talking(b, func(ctx context.Context, r chat.Request, hear func(chat.Event), _ *chat.Answer) error {
+			s, _ := talking(b, func(ctx context.Context, r agent.ChatRequest, hear func(agent.Event), _ *agent.Answer) error {
 				if r.Message == "other" {
 					tick := time.NewTicker(10 * time.Millisecond)
 					defer tick.Stop()
 					for ctx.Err() == nil {
-						hear(chat.Event{Kind: chat.EventText, Text: "word "})
+						hear(agent.Event{Kind: agent.EventText, Text: "word "})
 						<-tick.C
 					}
 					return context.Cause(ctx)
 				}
 				said <- time.Now()
-				hear(chat.Event{Kind: chat.EventText, Text: "word "})
+				hear(agent.Event{Kind: agent.EventText, Text: "word "})
 				return nil
 			}, nil)
 			for range others {

@@ -12,23 +12,23 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/agent/chat"
+	"openskill/host/agent"
 	"openskill/host/internal/lease"
 	"openskill/sdk/skill"
 )
 
-// Chat is the agent that people talk to; *chat.Chat is one. It authorizes: the edge only
+// Chat is the agent that people talk to; *agent.Agent is one. It authorizes: the edge only
 // says who asks. Its errors are *skill.Error; it is safe for concurrent use.
 type Chat interface {
 	// Turn answers one message. hear, if it is not nil, is told what happens while it
 	// does, from one goroutine at a time and never after Turn has returned.
-	Turn(ctx context.Context, p skill.Principal, r chat.Request, hear func(chat.Event)) (*chat.Answer, error)
+	Turn(ctx context.Context, p skill.Principal, r agent.ChatRequest, hear func(agent.Event)) (*agent.Answer, error)
 	// Approve decides about a call that waits for it, and goes on as Turn does.
-	Approve(ctx context.Context, p skill.Principal, id string, d chat.Decision, hear func(chat.Event)) (*chat.Answer, error)
+	Approve(ctx context.Context, p skill.Principal, id string, d agent.Decision, hear func(agent.Event)) (*agent.Answer, error)
 	// List gives at most limit (1 to 100) of the caller's conversations after cursor (""
 	// for the first page), and the cursor of the next page or "".
-	List(ctx context.Context, p skill.Principal, cursor string, limit int) ([]chat.Summary, string, error)
-	Get(ctx context.Context, p skill.Principal, id string) (*chat.View, error)
+	List(ctx context.Context, p skill.Principal, cursor string, limit int) ([]agent.Summary, string, error)
+	Get(ctx context.Context, p skill.Principal, id string) (*agent.View, error)
 	Delete(ctx context.Context, p skill.Principal, id string) error
 }
 
@@ -44,7 +44,7 @@ func (s *Server) postChat(c *fiber.Ctx) error {
 	}
 	r.Trace = traceOf(ctx)
 	p := principalOf(ctx)
-	return s.turn(c, stream, func(run context.Context, hear func(chat.Event)) (*chat.Answer, error) {
+	return s.turn(c, stream, func(run context.Context, hear func(agent.Event)) (*agent.Answer, error) {
 		return s.opt.Chat.Turn(run, p, r, hear)
 	})
 }
@@ -57,7 +57,7 @@ const (
 )
 
 // decodeChat reads a message. stream stays as it is where the body says nothing of it.
-func decodeChat(b []byte, stream *bool) (r chat.Request, err error) {
+func decodeChat(b []byte, stream *bool) (r agent.ChatRequest, err error) {
 	if len(b) == 0 {
 		return r, invalidField("body", `is empty; send {"message": "…"}`)
 	}
@@ -76,7 +76,7 @@ func decodeChat(b []byte, stream *bool) (r chat.Request, err error) {
 }
 
 // turnMembers are the keys that say how a turn is to be taken.
-func turnMembers(r *chat.Request, stream *bool) []member {
+func turnMembers(r *agent.ChatRequest, stream *bool) []member {
 	return []member{
 		{"provider", text(&r.Provider, maxProvider)},
 		{"model", text(&r.Model, maxModel)},
@@ -104,7 +104,7 @@ func acceptsEvents(ctx *fasthttp.RequestCtx) bool {
 
 // taking takes a turn of the agent: it asks it, in a context that ends when the client
 // leaves, and has it tell what happens.
-type taking func(run context.Context, hear func(chat.Event)) (*chat.Answer, error)
+type taking func(run context.Context, hear func(agent.Event)) (*agent.Answer, error)
 
 // turn answers with what a turn comes to: as one object, or as events while it happens.
 func (s *Server) turn(c *fiber.Ctx, stream bool, take taking) error {
@@ -155,7 +155,7 @@ func (s *Server) streamTurn(ctx *fasthttp.RequestCtx, take taking) error {
 
 // guarded takes a turn, and makes an error of its panic: it runs in a goroutine of its
 // own, where a panic would end the host.
-func (s *Server) guarded(run context.Context, trace skill.TraceID, take taking, hear func(chat.Event)) (a *chat.Answer, err error) {
+func (s *Server) guarded(run context.Context, trace skill.TraceID, take taking, hear func(agent.Event)) (a *agent.Answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.LogAttrs(context.WithoutCancel(run), slog.LevelError, "panic in a turn of the agent",

@@ -11,8 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/agent/chat"
-	"openskill/host/agent/react"
+	"openskill/host/agent"
 	"openskill/host/api"
 	"openskill/host/api/apitest"
 	"openskill/sdk/skill"
@@ -45,46 +44,46 @@ func TestWithoutTheAgent(t *testing.T) {
 // The bodies of a message and of a decision: what is taken, as what, and what of the rest
 // is named.
 func TestBodiesOfTurns(t *testing.T) {
-	s, agent := talking(t, nil, nil)
+	s, fake := talking(t, nil, nil)
 	const long = 1 << 31
 	for name, tc := range map[string]struct {
 		body string
-		want chat.Request
+		want agent.ChatRequest
 	}{
-		"the least":    {`{"message":"x"}`, chat.Request{Message: "x"}},
-		"all of it":    {`{"message":"\u4f60\n","provider":"p","model":"m","max_iterations":1,"max_tool_calls":2.0,"max_tokens":3e2,"max_validation_retries":4,"timeout_ms":5,"stream":false}`, chat.Request{Message: "你\n", Provider: "p", Model: "m", MaxIterations: 1, MaxToolCalls: 2, MaxTokens: 300, MaxRetries: 4, TimeoutMS: 5}},
-		"huge numbers": {`{"message":"x","max_tokens":9007199254740991}`, chat.Request{Message: "x", MaxTokens: long - 1}},
-		"a NUL":        {`{"message":"a\u0000b"}`, chat.Request{Message: "a\x00b"}}, // text is the agent's to judge
-		"white space":  {" \r\n{ \"message\" : \"x\" }\n", chat.Request{Message: "x"}},
+		"the least":    {`{"message":"x"}`, agent.ChatRequest{Message: "x"}},
+		"all of it":    {`{"message":"\u4f60\n","provider":"p","model":"m","max_iterations":1,"max_tool_calls":2.0,"max_tokens":3e2,"max_validation_retries":4,"timeout_ms":5,"stream":false}`, agent.ChatRequest{Message: "你\n", Provider: "p", Model: "m", MaxIterations: 1, MaxToolCalls: 2, MaxTokens: 300, MaxRetries: 4, TimeoutMS: 5}},
+		"huge numbers": {`{"message":"x","max_tokens":9007199254740991}`, agent.ChatRequest{Message: "x", MaxTokens: long - 1}},
+		"a NUL":        {`{"message":"a\u0000b"}`, agent.ChatRequest{Message: "a\x00b"}}, // text is the agent's to judge
+		"white space":  {" \r\n{ \"message\" : \"x\" }\n", agent.ChatRequest{Message: "x"}},
 	} {
 		resp, body := s.do(t, "POST", "/agent/chat", tc.body, "X-Trace-Id", "t-1")
 		if resp.StatusCode != 200 {
 			t.Errorf("%s: %d %s", name, resp.StatusCode, body)
 			continue
 		}
-		turns := agent.Turns()
+		turns := fake.Turns()
 		tc.want.Trace = "t-1"
 		if diff := cmp.Diff(tc.want, turns[len(turns)-1]); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
 
-	id := agent.Add(skill.Local(), "x", waits("a1"), waits("a2"), waits("a3"))
-	turns := len(agent.Turns())
+	id := fake.Add(skill.Local(), "x", waits("a1"), waits("a2"), waits("a3"))
+	turns := len(fake.Turns())
 	for i, tc := range []struct {
 		body string
-		want chat.Decision
+		want agent.Decision
 	}{
-		{"", chat.Decision{Approve: true}},
-		{`{"approval_id":"a3","approve":false,"provider":"p","model":"m","max_iterations":1,"max_tool_calls":2,"max_tokens":3,"max_validation_retries":4,"timeout_ms":5}`, chat.Decision{ApprovalID: "a3", Provider: "p", Model: "m", MaxIterations: 1, MaxToolCalls: 2, MaxTokens: 3, MaxRetries: 4, TimeoutMS: 5}},
-		{`{}`, chat.Decision{Approve: true}},
+		{"", agent.Decision{Approve: true}},
+		{`{"approval_id":"a3","approve":false,"provider":"p","model":"m","max_iterations":1,"max_tool_calls":2,"max_tokens":3,"max_validation_retries":4,"timeout_ms":5}`, agent.Decision{ApprovalID: "a3", ChatRequest: agent.ChatRequest{Provider: "p", Model: "m", MaxIterations: 1, MaxToolCalls: 2, MaxTokens: 3, MaxRetries: 4, TimeoutMS: 5}}},
+		{`{}`, agent.Decision{Approve: true}},
 	} {
 		resp, body := s.do(t, "POST", "/agent/conversations/"+id+":approve", tc.body, "X-Trace-Id", "t-1")
 		if resp.StatusCode != 200 {
 			t.Fatalf("%d: %d %s", i, resp.StatusCode, body)
 		}
 		tc.want.Trace = "t-1"
-		if diff := cmp.Diff(tc.want, agent.Decisions()[i]); diff != "" {
+		if diff := cmp.Diff(tc.want, fake.Decisions()[i]); diff != "" {
 			t.Errorf("%d: %s", i, diff)
 		}
 	}
@@ -149,13 +148,13 @@ func TestBodiesOfTurns(t *testing.T) {
 		resp, got := s.do(t, "POST", path, `{"`+field+`":`+value+`}`)
 		checkField(t, field, resp, got, 400, skill.InvalidArgument, field, "must be ")
 	}
-	if n, asked := len(agent.Turns())-turns, len(agent.Decisions()); n > 0 || asked != 3 {
+	if n, asked := len(fake.Turns())-turns, len(fake.Decisions()); n > 0 || asked != 3 {
 		t.Errorf("%d turns and %d decisions of what was refused", n, asked-3)
 	}
 }
 
-func waits(id string) chat.Awaited {
-	return chat.Awaited{ApprovalID: id, ToolCallID: "call-" + id, SkillID: "echo", Script: "scripts/x.py"}
+func waits(id string) agent.Awaited {
+	return agent.Awaited{ApprovalID: id, ToolCallID: "call-" + id, SkillID: "echo", Script: "scripts/x.py"}
 }
 
 // checkField holds the answer to a body against what is wrong with it; field "": anywhere.
@@ -180,7 +179,7 @@ func checkField(t *testing.T, body string, resp *http.Response, got []byte, stat
 
 // What is around a body, rather than in it.
 func TestHostileRequestsToTheAgent(t *testing.T) {
-	s, agent := talking(t, nil, nil)
+	s, fake := talking(t, nil, nil)
 	big := `{"message":"` + strings.Repeat("x", 1_000_000) + `"}`
 	for name, tc := range map[string]struct {
 		body   string
@@ -227,7 +226,7 @@ func TestHostileRequestsToTheAgent(t *testing.T) {
 		}
 		c.ended(t)
 	}
-	if n := len(agent.Turns()) + len(agent.Decisions()); n > 0 {
+	if n := len(fake.Turns()) + len(fake.Decisions()); n > 0 {
 		t.Errorf("%d of them reached the agent", n)
 	}
 }
@@ -235,13 +234,13 @@ func TestHostileRequestsToTheAgent(t *testing.T) {
 // A conversation has one turn at a time, also for one who asks as a stream.
 func TestTwoTurnsAtOnce(t *testing.T) {
 	begun, goOn := make(chan struct{}, 2), make(chan struct{})
-	s, agent := talking(t, func(_ context.Context, _ chat.Request, _ func(chat.Event), a *chat.Answer) error {
+	s, fake := talking(t, func(_ context.Context, _ agent.ChatRequest, _ func(agent.Event), a *agent.Answer) error {
 		begun <- struct{}{}
 		<-goOn
 		a.Answer = "done"
 		return nil
 	}, nil)
-	id := agent.Add(skill.Local(), "x")
+	id := fake.Add(skill.Local(), "x")
 	body := `{"message":"x","stream":true,"conversation_id":"` + id + `"}`
 	c := s.dial(t)
 	c.send(t, talk(body))
@@ -283,15 +282,15 @@ type refusing struct {
 	err error
 }
 
-func (r refusing) Turn(context.Context, skill.Principal, chat.Request, func(chat.Event)) (*chat.Answer, error) {
+func (r refusing) Turn(context.Context, skill.Principal, agent.ChatRequest, func(agent.Event)) (*agent.Answer, error) {
 	return nil, r.err
 }
 
-func (r refusing) Approve(context.Context, skill.Principal, string, chat.Decision, func(chat.Event)) (*chat.Answer, error) {
+func (r refusing) Approve(context.Context, skill.Principal, string, agent.Decision, func(agent.Event)) (*agent.Answer, error) {
 	return nil, r.err
 }
 
-func (r refusing) Execute(context.Context, skill.Principal, react.Task) (*react.Outcome, error) {
+func (r refusing) Execute(context.Context, skill.Principal, agent.Task) (*agent.Outcome, error) {
 	return nil, r.err
 }
 
@@ -307,7 +306,7 @@ func TestPagesOfConversations(t *testing.T) {
 	for next := "/agent/conversations?limit=3"; next != ""; pages++ {
 		_, body := w.as(t, "bob", "GET", next, "")
 		var page struct {
-			Data []chat.Summary
+			Data []agent.Summary
 			Next *string
 		}
 		if err := json.Unmarshal(body, &page); err != nil {

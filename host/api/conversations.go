@@ -6,7 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/agent/chat"
+	"openskill/host/agent"
 	"openskill/sdk/skill"
 )
 
@@ -46,7 +46,7 @@ func (s *Server) approveCall(c *fiber.Ctx) error {
 	}
 	d.Trace = traceOf(ctx)
 	p, id := principalOf(ctx), c.Params("id")
-	return s.turn(c, stream, func(run context.Context, hear func(chat.Event)) (*chat.Answer, error) {
+	return s.turn(c, stream, func(run context.Context, hear func(agent.Event)) (*agent.Answer, error) {
 		return s.opt.Chat.Approve(run, p, id, d, hear)
 	})
 }
@@ -56,17 +56,14 @@ const maxApproval = 64
 
 // decodeDecision reads what is decided about a call that waits. A body may be missing:
 // the path says what is meant.
-func decodeDecision(b []byte, stream *bool) (chat.Decision, error) {
-	d := chat.Decision{Approve: true}
+func decodeDecision(b []byte, stream *bool) (agent.Decision, error) {
+	d := agent.Decision{Approve: true}
 	if len(b) == 0 {
 		return d, nil
 	}
-	var r chat.Request
 	err := readMembers(b, "", append([]member{
 		{"approval_id", text(&d.ApprovalID, maxApproval)},
 		{"approve", flag(&d.Approve)},
-	}, turnMembers(&r, stream)...))
-	d.Provider, d.Model, d.MaxIterations, d.MaxToolCalls, d.MaxTokens = r.Provider, r.Model, r.MaxIterations, r.MaxToolCalls, r.MaxTokens
-	d.MaxRetries, d.TimeoutMS = r.MaxRetries, r.TimeoutMS
+	}, turnMembers(&d.ChatRequest, stream)...))
 	return d, err
 }

@@ -18,13 +18,13 @@ import (
 // talking starts an edge whose agent says what reply says; nil: it repeats.
 func talking(t testing.TB, reply apitest.Reply, change func(*api.Options)) (*server, *apitest.Chat) {
 	t.Helper()
-	agent := &apitest.Chat{Reply: reply}
+	fake := &apitest.Chat{Reply: reply}
 	return start(t, func(o *api.Options) {
-		o.Chat, o.React = agent, &apitest.React{}
+		o.Chat, o.React = fake, &apitest.React{}
 		if change != nil {
 			change(o)
 		}
-	}), agent
+	}), fake
 }
 
 // talk is the text of a message, with these headers besides.

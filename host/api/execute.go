@@ -8,17 +8,17 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/agent"
 	"openskill/host/agent/conversations"
-	"openskill/host/agent/react"
 	"openskill/sdk/skill"
 )
 
-// React is the agent that works on tasks by itself; *react.Agent is one. It authorizes:
+// React is the agent that works on tasks by itself; *agent.Agent is one. It authorizes:
 // the edge only says who asks. Its errors are *skill.Error; it is safe for concurrent use.
 type React interface {
 	// Execute works on one task until it ends; an error is one of the request, of which
 	// nothing was begun.
-	Execute(ctx context.Context, p skill.Principal, t react.Task) (*react.Outcome, error)
+	Execute(ctx context.Context, p skill.Principal, t agent.Task) (*agent.Outcome, error)
 	// Session gives what is kept of a task.
 	Session(ctx context.Context, p skill.Principal, id string) (*conversations.Session, error)
 }
@@ -49,7 +49,7 @@ func (s *Server) executeTask(c *fiber.Ctx) error {
 
 // decodeTask reads a task. What it refers to stays with the body, which is this request's
 // own. Whether the task is one, and the numbers are in range, is for the agent to say.
-func decodeTask(b []byte) (t react.Task, err error) {
+func decodeTask(b []byte) (t agent.Task, err error) {
 	if len(b) == 0 {
 		return t, invalidField("body", `is empty; send {"task": "…"}`)
 	}

@@ -11,48 +11,48 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/host/agent"
 	"openskill/host/agent/conversations"
-	"openskill/host/agent/react"
 	"openskill/host/api"
 	"openskill/host/api/apitest"
 	"openskill/sdk/skill"
 )
 
 // working starts an edge whose agent works on tasks as work says; nil: as they say.
-func working(t *testing.T, work func(context.Context, react.Task) (*react.Outcome, error)) (*server, *apitest.React) {
+func working(t *testing.T, work func(context.Context, agent.Task) (*agent.Outcome, error)) (*server, *apitest.React) {
 	t.Helper()
-	agent := &apitest.React{Work: work}
-	return start(t, func(o *api.Options) { o.React = agent }), agent
+	fake := &apitest.React{Work: work}
+	return start(t, func(o *api.Options) { o.React = fake }), fake
 }
 
 // The bodies of tasks: what is taken, as what, and what of the rest is named.
 func TestBodiesOfTasks(t *testing.T) {
-	s, agent := working(t, func(context.Context, react.Task) (*react.Outcome, error) {
-		return &react.Outcome{Status: react.Completed, Result: json.RawMessage("{}")}, nil
+	s, fake := working(t, func(context.Context, agent.Task) (*agent.Outcome, error) {
+		return &agent.Outcome{Status: agent.TaskCompleted, Result: json.RawMessage("{}")}, nil
 	})
 	for name, tc := range map[string]struct {
 		body string
-		want react.Task
+		want agent.Task
 	}{
-		"the least":   {`{"task":"x"}`, react.Task{Text: "x"}},
-		"all of it":   {`{"task":"x","context":{ "a" : [1] },"options":{"max_iterations":5,"timeout_seconds":300.0,"skills":["echo","\u0061"],"kind":"short"}}`, react.Task{Text: "x", Context: json.RawMessage(`{ "a" : [1] }`), Options: react.TaskOptions{MaxIterations: 5, TimeoutSeconds: 300, Skills: []string{"echo", "a"}, Kind: "short"}}},
-		"nulls":       {`{"task":"x","context":null,"options":null}`, react.Task{Text: "x"}},
-		"nulls below": {`{"task":"x","options":{"max_iterations":null,"timeout_seconds":null,"skills":null,"kind":null}}`, react.Task{Text: "x"}},
-		"no options":  {`{"task":"x","options":{}}`, react.Task{Text: "x"}},
-		"no skill":    {`{"task":"x","options":{"skills":[]}}`, react.Task{Text: "x", Options: react.TaskOptions{Skills: []string{}}}}, // and not all of them
+		"the least":   {`{"task":"x"}`, agent.Task{Text: "x"}},
+		"all of it":   {`{"task":"x","context":{ "a" : [1] },"options":{"max_iterations":5,"timeout_seconds":300.0,"skills":["echo","\u0061"],"kind":"short"}}`, agent.Task{Text: "x", Context: json.RawMessage(`{ "a" : [1] }`), Options: agent.TaskOptions{MaxIterations: 5, TimeoutSeconds: 300, Skills: []string{"echo", "a"}, Kind: "short"}}},
+		"nulls":       {`{"task":"x","context":null,"options":null}`, agent.Task{Text: "x"}},
+		"nulls below": {`{"task":"x","options":{"max_iterations":null,"timeout_seconds":null,"skills":null,"kind":null}}`, agent.Task{Text: "x"}},
+		"no options":  {`{"task":"x","options":{}}`, agent.Task{Text: "x"}},
+		"no skill":    {`{"task":"x","options":{"skills":[]}}`, agent.Task{Text: "x", Options: agent.TaskOptions{Skills: []string{}}}}, // and not all of them
 	} {
 		resp, body := s.do(t, "POST", "/api/agent/execute", tc.body, "X-Trace-Id", "t-1")
 		if resp.StatusCode != 200 {
 			t.Errorf("%s: %d %s", name, resp.StatusCode, body)
 			continue
 		}
-		tasks := agent.Tasks()
+		tasks := fake.Tasks()
 		tc.want.Trace = "t-1"
 		if diff := cmp.Diff(tc.want, tasks[len(tasks)-1]); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	taken := len(agent.Tasks())
+	taken := len(fake.Tasks())
 	for _, tc := range []struct{ body, field, problem string }{
 		{"", "body", "is empty"},
 		{"task=x", "body", "expected a JSON object"},
@@ -89,7 +89,7 @@ func TestBodiesOfTasks(t *testing.T) {
 			t.Errorf("%.20s: %d %s", body, resp.StatusCode, got)
 		}
 	}
-	if n := len(agent.Tasks()) - taken; n > 0 {
+	if n := len(fake.Tasks()) - taken; n > 0 {
 		t.Errorf("%d of what was refused reached the agent", n)
 	}
 }
@@ -97,15 +97,15 @@ func TestBodiesOfTasks(t *testing.T) {
 // A task that fails in a way of its own is answered with what it reached, and with no
 // word of why that is for the log.
 func TestTasksThatFail(t *testing.T) {
-	outcome := func(code skill.Code) *react.Outcome {
-		return &react.Outcome{
-			SessionID: "00000000-0000-7000-a000-000000000001", Status: react.Failed, Result: json.RawMessage(`{"partial":true,"skill_calls":[]}`),
+	outcome := func(code skill.Code) *agent.Outcome {
+		return &agent.Outcome{
+			SessionID: "00000000-0000-7000-a000-000000000001", Status: agent.TaskFailed, Result: json.RawMessage(`{"partial":true,"skill_calls":[]}`),
 			Err: &skill.Error{Code: code, Message: "what\nhappened", Details: map[string]any{"retry_after_ms": 10}, Err: context.DeadlineExceeded},
 		}
 	}
 	for _, tc := range []struct {
 		name   string
-		out    *react.Outcome
+		out    *agent.Outcome
 		err    error
 		status int
 		want   string
@@ -122,7 +122,7 @@ func TestTasksThatFail(t *testing.T) {
 		{"an error of no kind", nil, context.DeadlineExceeded, 500, `"INTERNAL"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s, _ := working(t, func(context.Context, react.Task) (*react.Outcome, error) { return tc.out, tc.err })
+			s, _ := working(t, func(context.Context, agent.Task) (*agent.Outcome, error) { return tc.out, tc.err })
 			resp, body := s.do(t, "POST", "/api/agent/execute", `{"task":"x"}`)
 			if resp.StatusCode != tc.status || !bytes.Contains(body, []byte(tc.want)) || bytes.Contains(body, []byte("deadline")) || bytes.Contains(body, []byte(`"data"`)) != (tc.out != nil) {
 				t.Errorf("%d %s", resp.StatusCode, body)
@@ -140,7 +140,7 @@ func TestATaskEndsWhenItsClientLeaves(t *testing.T) {
 		t.Skip("only Linux tells")
 	}
 	begun, ended := make(chan struct{}), make(chan error, 1)
-	s, _ := working(t, func(ctx context.Context, _ react.Task) (*react.Outcome, error) {
+	s, _ := working(t, func(ctx context.Context, _ agent.Task) (*agent.Outcome, error) {
 		close(begun)
 		<-ctx.Done()
 		ended <- context.Cause(ctx)
@@ -218,11 +218,11 @@ func TestSessionsOfTasks(t *testing.T) {
 	}
 	// A host without records tells of tasks all the same.
 	alone := start(t, func(o *api.Options) {
-		agent := &apitest.React{}
+		fake := &apitest.React{}
 		s := kept(none, "completed")
 		s.Owner = conversations.Owner{Tenant: "local", Principal: "local"}
-		agent.Keep(s)
-		o.React = agent
+		fake.Keep(s)
+		o.React = fake
 	})
 	if resp, body := alone.do(t, "GET", "/api/agent/executions/"+none, ""); resp.StatusCode != 200 || !bytes.Contains(body, []byte(`"iterations":[]`)) {
 		t.Errorf("%d %s", resp.StatusCode, body)

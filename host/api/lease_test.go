@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/agent/chat"
-	"openskill/host/agent/react"
+	"openskill/host/agent"
 	"openskill/host/api"
 	"openskill/host/api/apitest"
 	"openskill/host/records/audittest"
@@ -53,7 +52,7 @@ func newRevocable(t *testing.T) *revocable {
 	t.Helper()
 	r := &revocable{begun: make(chan struct{}, 100), ended: make(chan error, 100), uploads: &apitest.Uploads{Dir: t.TempDir(), Skill: "up", Owner: "acme"}}
 	r.uploads.Check = func(ctx context.Context, _ apitest.Uploaded) error { return r.work(ctx) }
-	r.chat = &apitest.Chat{Reply: func(ctx context.Context, _ chat.Request, _ func(chat.Event), _ *chat.Answer) error {
+	r.chat = &apitest.Chat{Reply: func(ctx context.Context, _ agent.ChatRequest, _ func(agent.Event), _ *agent.Answer) error {
 		return r.work(ctx)
 	}}
 	records := &audittest.Store{}
@@ -71,7 +70,7 @@ func newRevocable(t *testing.T) *revocable {
 		d := &executionstest.Door{Inner: o.Door, Scripts: agents, Store: records, Manager: m}
 		o.Starter, o.Executions, o.AgentSkills, o.Uploads, o.Chat = d, m, agents, r.uploads, r.chat
 		o.Admitting = 8 // one tenant has all of them
-		o.React = &apitest.React{Work: func(ctx context.Context, _ react.Task) (*react.Outcome, error) { return nil, r.work(ctx) }}
+		o.React = &apitest.React{Work: func(ctx context.Context, _ agent.Task) (*agent.Outcome, error) { return nil, r.work(ctx) }}
 		o.MCP = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			if req.Method == http.MethodGet {
 				w.Header().Set("Content-Type", "text/event-stream")
@@ -97,7 +96,7 @@ func newRevocable(t *testing.T) *revocable {
 func TestRevocationEndsEveryKindOfWork(t *testing.T) {
 	r := newRevocable(t)
 	p := skill.Principal{ID: "key:ann", Type: skill.Agent, Tenant: "acme"}
-	waiting := r.chat.Add(p, "waits", chat.Awaited{ApprovalID: "a", SkillID: "s"})
+	waiting := r.chat.Add(p, "waits", agent.Awaited{ApprovalID: "a", SkillID: "s"})
 	archive, boundary := form(t, part{name: "archive", content: "PK"})
 	const input = `{"input":{}}`
 	type answer struct {

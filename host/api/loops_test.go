@@ -9,10 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/agent/budget"
-	"openskill/host/agent/chat"
+	"openskill/host/agent"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/react"
 	"openskill/host/agent/toolbox"
 	"openskill/host/api"
 	"openskill/host/api/apitest"
@@ -22,8 +20,8 @@ import (
 )
 
 var (
-	_ api.Chat  = (*chat.Chat)(nil)
-	_ api.React = (*react.Agent)(nil)
+	_ api.Chat  = (*agent.Agent)(nil)
+	_ api.React = (*agent.Agent)(nil)
 )
 
 // model is a provider made of a function.
@@ -59,19 +57,20 @@ func looping(t *testing.T, m model) *world {
 		t.Fatal(err)
 	}
 	kept := storetest.NewMemory()
-	talks, err := chat.New(chat.Options{Models: models, Tools: box.For, Store: kept, Log: log, Limits: budget.Limits{
-		Iterations: 10, ToolCalls: 4, Tokens: 65536, Cost: 1 << 40, Fuel: 1 << 40, Time: time.Minute,
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	works, err := react.New(react.Options{Models: models, Tools: box.For, Sessions: kept, Log: log})
+	works, err := agent.New(agent.Options{
+		Models: models, Tools: box.For, Store: kept, Sessions: kept, Log: log, Concurrent: 1024, ToolCalls: 4, Cost: 1 << 40, Fuel: 1 << 40, Days: 1,
+		Chat: agent.ChatOptions{Iterations: 10, Tokens: 65536, Time: time.Minute, ReplyTokens: 4096, History: 20, Keep: 200, Retries: 3, Conversations: 100},
+		Task: agent.TaskLimits{
+			Iterations: 10, Tokens: 8192, MinTokens: 500, ReplyTokens: 2048, IterationTimeout: time.Minute, Timeout: time.Minute, MaxTimeout: time.Minute,
+			History: 5, ShortHistory: 3,
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	inner := w.Door
 	w.server = start(t, func(o *api.Options) {
-		o.Door, o.Executions, o.Authenticate, o.Chat, o.React = w.door, w.manager, w.keys.Authenticate, talks, works
+		o.Door, o.Executions, o.Authenticate, o.Chat, o.React = w.door, w.manager, w.keys.Authenticate, works, works
 	})
 	w.Door = inner
 	return w
@@ -123,11 +122,11 @@ func TestAConversationWithTheHostsAgent(t *testing.T) {
 		return says("I look.\n\ndata: x\n\n", text, llm.Call{ID: "a", Name: "echo", Arguments: `{"text":"one"}`}, llm.Call{ID: "b", Name: "echo", Arguments: `{"text":2}`})
 	})
 	all := w.turnOf(t, `{"message":"look","stream":true}`)
-	var a chat.Answer
+	var a agent.Answer
 	if err := json.Unmarshal([]byte(all[len(all)-1].Data), &a); err != nil || all[len(all)-1].Kind != "done" {
 		t.Fatalf("%v: %v", err, all)
 	}
-	if a.Answer != "All is said." || a.StopReason != chat.Completed || a.Iterations != 3 || len(a.ToolCalls) != 3 || a.Usage.TotalTokens != 330 || a.Provider != "test" || a.Model != "m-1" {
+	if a.Answer != "All is said." || a.StopReason != agent.StopCompleted || a.Iterations != 3 || len(a.ToolCalls) != 3 || a.Usage.TotalTokens != 330 || a.Provider != "test" || a.Model != "m-1" {
 		t.Errorf("%+v", a)
 	}
 	count := map[string]int{}
@@ -154,7 +153,7 @@ func TestAConversationWithTheHostsAgent(t *testing.T) {
 	if resp, body := w.as(t, "bob", "POST", "/agent/chat", `{"message":"again","conversation_id":"`+a.Conversation+`"}`); resp.StatusCode != 200 || !strings.Contains(string(body), `"answer":"Again."`) {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
-	var v chat.View
+	var v agent.View
 	if resp, body := w.as(t, "bob", "GET", "/agent/conversations/"+a.Conversation, ""); resp.StatusCode != 200 || json.Unmarshal(body, &v) != nil || len(v.Messages) != 9 || v.Iterations != 4 || v.TotalTokens != 440 {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
@@ -231,8 +230,8 @@ func TestTurnsOfTheHostsAgentThatFail(t *testing.T) {
 		}
 	}
 	all := w.turnOf(t, `{"message":"many","stream":true,"max_tool_calls":3}`)
-	var a chat.Answer
-	if last := all[len(all)-1]; last.Kind != "done" || json.Unmarshal([]byte(last.Data), &a) != nil || string(a.StopReason) != string(budget.ToolCalls) || len(a.ToolCalls) > 16 {
+	var a agent.Answer
+	if last := all[len(all)-1]; last.Kind != "done" || json.Unmarshal([]byte(last.Data), &a) != nil || string(a.StopReason) != string(agent.StopToolCalls) || len(a.ToolCalls) > 16 {
 		t.Errorf("ten thousand calls: %d events, %+v", len(all), a)
 	}
 	if n := len(w.recordsOf(t, a.Conversation).Iterations); n != 3 {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"openskill/host/agent/chat"
+	"openskill/host/agent"
 	"openskill/sdk/skill"
 )
 
@@ -42,26 +42,26 @@ func (s *Server) newEvents(to *answer, trace skill.TraceID) *events {
 
 // hear writes an event. How the turn ends is said by [events.end] alone, so that a stream
 // has one end, whatever was heard.
-func (e *events) hear(what chat.Event) {
+func (e *events) hear(what agent.Event) {
 	var data any
 	switch what.Kind { //nolint:exhaustive // see above
-	case chat.EventStart:
+	case agent.EventStart:
 		data = skill.ChatStart{ConversationID: what.Conversation, TraceID: skill.TraceID(what.Trace)}
-	case chat.EventText:
+	case agent.EventText:
 		data = skill.ChatText{Text: what.Text}
-	case chat.EventToolGo:
+	case agent.EventToolGo:
 		if t := what.Tool; t != nil {
 			data = skill.ChatToolStart{ID: t.ID, SkillID: t.SkillID, Arguments: t.Arguments}
 		}
-	case chat.EventToolEnd:
+	case agent.EventToolEnd:
 		if what.Tool != nil {
 			data = toolEnd{what.Tool, what.Result}
 		}
-	case chat.EventApproval:
+	case agent.EventApproval:
 		if what.Approval != nil {
 			data = what.Approval
 		}
-	case chat.EventUsage:
+	case agent.EventUsage:
 		if what.Usage != nil {
 			data = what.Usage
 		}
@@ -76,20 +76,20 @@ func (e *events) hear(what chat.Event) {
 
 // toolEnd is a call that has ended, with the beginning of what it gave.
 type toolEnd struct {
-	*chat.ToolCall
+	*agent.ToolCall
 	Result string `json:"result,omitempty"`
 }
 
 // end says how the turn ended. A turn that failed before anything was heard of it has no
 // stream: end then says false, and nothing else.
-func (e *events) end(a *chat.Answer, err error) (told bool) {
+func (e *events) end(a *agent.Answer, err error) (told bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	begun := e.number > 0
 	if err == nil {
-		e.write(string(chat.EventDone), a)
+		e.write(string(agent.EventDone), a)
 	} else if begun {
-		e.write(string(chat.EventError), e.problem(err))
+		e.write(string(agent.EventError), e.problem(err))
 	}
 	e.over = true
 	if e.quiet != nil {
@@ -113,7 +113,7 @@ func (e *events) write(kind string, data any) {
 	}
 	if err := e.encode(kind, data); err != nil {
 		e.broken = err
-		_ = e.encode(string(chat.EventError), e.problem(err)) // plain strings
+		_ = e.encode(string(agent.EventError), e.problem(err)) // plain strings
 		defer func() { e.over = true }()
 	}
 	if e.quiet == nil {

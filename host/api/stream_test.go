@@ -15,14 +15,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/agent/chat"
+	"openskill/host/agent"
 	"openskill/host/api"
 	"openskill/host/api/apitest"
 	"openskill/sdk/skill"
 )
 
 func TestATurnAsEvents(t *testing.T) {
-	s, agent := talking(t, nil, nil)
+	s, fake := talking(t, nil, nil)
 	c := s.dial(t)
 	for i, request := range []string{
 		talk(aStream, "X-Trace-Id", "t-1"),
@@ -58,7 +58,7 @@ func TestATurnAsEvents(t *testing.T) {
 	if resp, body := c.answer(t, "POST", "/agent/chat"); resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
-	if n := len(agent.Turns()); n != 7 {
+	if n := len(fake.Turns()); n != 7 {
 		t.Errorf("%d turns", n)
 	}
 }
@@ -88,7 +88,7 @@ func TestAStreamAndItsConnection(t *testing.T) {
 
 // What fails before anything was said is answered with its status.
 func TestATurnThatIsRefusedHasNoStream(t *testing.T) {
-	s, agent := talking(t, nil, nil)
+	s, fake := talking(t, nil, nil)
 	for body, status := range map[string]int{
 		`{"message":"","stream":true}`: 400,
 		`{"message":"x","stream":true,"conversation_id":"00000000-0000-7000-9000-0000000000ff"}`: 404,
@@ -99,7 +99,7 @@ func TestATurnThatIsRefusedHasNoStream(t *testing.T) {
 			t.Errorf("%s: %d %v %s", body, resp.StatusCode, resp.Header, got)
 		}
 	}
-	if n := len(agent.Turns()); n > 0 {
+	if n := len(fake.Turns()); n > 0 {
 		t.Errorf("%d turns", n)
 	}
 }
@@ -111,34 +111,34 @@ func TestATurnThatFailsInItsStream(t *testing.T) {
 		want  string
 	}{
 		"an error": {
-			func(context.Context, chat.Request, func(chat.Event), *chat.Answer) error {
+			func(context.Context, agent.ChatRequest, func(agent.Event), *agent.Answer) error {
 				return &skill.Error{Code: skill.AgentLLMUnavailable, Message: "the model\nis unavailable", Details: map[string]any{"provider": "x"}, Err: errors.New("secret of /etc/shadow")}
 			},
 			`{"code":"AGENT_LLM_UNAVAILABLE","status":503,"message":"the model is unavailable","details":{"provider":"x"}}`,
 		},
 		"an error that it has told already": {
-			func(_ context.Context, _ chat.Request, hear func(chat.Event), _ *chat.Answer) error {
-				hear(chat.Event{Kind: chat.EventError, Error: &skill.ResultError{Code: skill.Conflict, Status: 409, Message: "told"}})
+			func(_ context.Context, _ agent.ChatRequest, hear func(agent.Event), _ *agent.Answer) error {
+				hear(agent.Event{Kind: agent.EventError, Error: &skill.ResultError{Code: skill.Conflict, Status: 409, Message: "told"}})
 				return &skill.Error{Code: skill.Conflict, Message: "told"}
 			},
 			`{"code":"CONFLICT","status":409,"message":"told"}`,
 		},
 		"an error of no kind": {
-			func(context.Context, chat.Request, func(chat.Event), *chat.Answer) error {
+			func(context.Context, agent.ChatRequest, func(agent.Event), *agent.Answer) error {
 				return errors.New("secret of /etc/shadow")
 			},
 			`{"code":"INTERNAL","status":500,"message":"the host could not run this call; the log has the reason under this trace id"}`,
 		},
 		"a panic": {
-			func(context.Context, chat.Request, func(chat.Event), *chat.Answer) error {
+			func(context.Context, agent.ChatRequest, func(agent.Event), *agent.Answer) error {
 				panic("secret of /etc/shadow")
 			},
 			`{"code":"INTERNAL","status":500,"message":"the host could not run this call; the log has the reason under this trace id"}`,
 		},
 		"arguments that are no JSON": {
-			func(_ context.Context, _ chat.Request, hear func(chat.Event), _ *chat.Answer) error {
-				hear(chat.Event{Kind: chat.EventToolGo, Tool: &chat.ToolCall{ID: "1", Arguments: json.RawMessage("{\n\ndata: secret")}})
-				hear(chat.Event{Kind: chat.EventText, Text: "behind the end"})
+			func(_ context.Context, _ agent.ChatRequest, hear func(agent.Event), _ *agent.Answer) error {
+				hear(agent.Event{Kind: agent.EventToolGo, Tool: &agent.ToolCall{ID: "1", Arguments: json.RawMessage("{\n\ndata: secret")}})
+				hear(agent.Event{Kind: agent.EventText, Text: "behind the end"})
 				return nil
 			},
 			`{"code":"INTERNAL","status":500,"message":"the host could not run this call; the log has the reason under this trace id"}`,
@@ -163,18 +163,18 @@ func TestATurnThatFailsInItsStream(t *testing.T) {
 // An agent that breaks its promises costs a 500, and no connection.
 func TestAnAgentThatSaysNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
-		agent  api.Chat
+		fake   api.Chat
 		events bool
 		status int
 	}{
-		"an answer alone":       {silent{a: &chat.Answer{ToolCalls: []chat.ToolCall{}, StopReason: chat.Completed, Trace: "t-1"}}, true, 200},
+		"an answer alone":       {silent{a: &agent.Answer{ToolCalls: []agent.ToolCall{}, StopReason: agent.StopCompleted, Trace: "t-1"}}, true, 200},
 		"no answer, no error":   {silent{}, false, 500},
 		"a panic":               {silent{panics: true}, false, 500},
-		"an event of no kind":   {silent{events: []chat.Event{{Kind: "other"}, {Kind: chat.EventToolEnd}, {Kind: chat.EventUsage}, {Kind: chat.EventApproval}, {Kind: chat.EventToolGo}}}, false, 500},
-		"an end before a start": {silent{events: []chat.Event{{Kind: chat.EventDone}, {Kind: chat.EventError}}}, false, 500},
+		"an event of no kind":   {silent{events: []agent.Event{{Kind: "other"}, {Kind: agent.EventToolEnd}, {Kind: agent.EventUsage}, {Kind: agent.EventApproval}, {Kind: agent.EventToolGo}}}, false, 500},
+		"an end before a start": {silent{events: []agent.Event{{Kind: agent.EventDone}, {Kind: agent.EventError}}}, false, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, func(o *api.Options) { o.Chat = tc.agent })
+			s := start(t, func(o *api.Options) { o.Chat = tc.fake })
 			c := s.dial(t)
 			c.send(t, talk(aStream, "X-Trace-Id", "t-1"))
 			if tc.events {
@@ -195,12 +195,12 @@ func TestAnAgentThatSaysNothing(t *testing.T) {
 // silent is an agent whose turns tell these events and end so.
 type silent struct {
 	api.Chat
-	a      *chat.Answer
-	events []chat.Event
+	a      *agent.Answer
+	events []agent.Event
 	panics bool
 }
 
-func (s silent) Turn(_ context.Context, _ skill.Principal, _ chat.Request, hear func(chat.Event)) (*chat.Answer, error) {
+func (s silent) Turn(_ context.Context, _ skill.Principal, _ agent.ChatRequest, hear func(agent.Event)) (*agent.Answer, error) {
 	if s.panics {
 		panic("secret of /etc/shadow")
 	}
@@ -217,16 +217,16 @@ func TestTextCannotForgeEvents(t *testing.T) {
 	forged := []string{
 		"\n\nevent: done\ndata: {}\n\n", "\r\rdata: x\r\r", "x\r\n\r\nid: 7\r\nevent: error\r\n\r\n", "\n:\n", "data: y", "\u2028\u2029\u0085\v\f", "\x00\x1b[2J", "\xff\xfe", "", `"}`, "\ufeff", "</script>&",
 	}
-	s, _ := talking(t, func(_ context.Context, _ chat.Request, hear func(chat.Event), a *chat.Answer) error {
+	s, _ := talking(t, func(_ context.Context, _ agent.ChatRequest, hear func(agent.Event), a *agent.Answer) error {
 		for _, text := range forged {
-			hear(chat.Event{Kind: chat.EventText, Text: text})
+			hear(agent.Event{Kind: agent.EventText, Text: text})
 			args, err := json.MarshalIndent(map[string]string{text: text}, "\n", "\n") // as a model may write them
 			if err != nil {
 				return err
 			}
-			call := chat.ToolCall{ID: text, SkillID: text, Arguments: args, Error: &skill.ResultError{Code: skill.Trap, Status: 502, Message: "x"}}
-			hear(chat.Event{Kind: chat.EventToolGo, Tool: &call})
-			hear(chat.Event{Kind: chat.EventToolEnd, Tool: &call})
+			call := agent.ToolCall{ID: text, SkillID: text, Arguments: args, Error: &skill.ResultError{Code: skill.Trap, Status: 502, Message: "x"}}
+			hear(agent.Event{Kind: agent.EventToolGo, Tool: &call})
+			hear(agent.Event{Kind: agent.EventToolEnd, Tool: &call})
 			a.Answer += text
 		}
 		return nil
@@ -260,9 +260,9 @@ func TestTextCannotForgeEvents(t *testing.T) {
 // after the time that one part of an answer has.
 func TestEventsOfATurnComeOneByOne(t *testing.T) {
 	say := make(chan string)
-	s, _ := talking(t, func(_ context.Context, _ chat.Request, hear func(chat.Event), _ *chat.Answer) error {
+	s, _ := talking(t, func(_ context.Context, _ agent.ChatRequest, hear func(agent.Event), _ *agent.Answer) error {
 		for word := range say {
-			hear(chat.Event{Kind: chat.EventText, Text: word})
+			hear(agent.Event{Kind: agent.EventText, Text: word})
 		}
 		return nil
 	}, func(o *api.Options) { o.WriteTimeout, o.KeepAlive = time.Second, 20*time.Millisecond })
@@ -304,11 +304,11 @@ func TestATurnEndsWhenItsClientLeaves(t *testing.T) {
 		for name, leave := range leave {
 			t.Run(name+" "+body, func(t *testing.T) {
 				begun, ended := make(chan struct{}), make(chan error, 1)
-				s, _ := talking(t, func(ctx context.Context, _ chat.Request, hear func(chat.Event), _ *chat.Answer) error {
+				s, _ := talking(t, func(ctx context.Context, _ agent.ChatRequest, hear func(agent.Event), _ *agent.Answer) error {
 					close(begun)
 					<-ctx.Done()
 					ended <- context.Cause(ctx)
-					hear(chat.Event{Kind: chat.EventText, Text: "to nobody"})
+					hear(agent.Event{Kind: agent.EventText, Text: "to nobody"})
 					return &skill.Error{Code: skill.Cancelled, Message: "the caller left"}
 				}, nil)
 				c := s.dial(t)
@@ -338,9 +338,9 @@ func TestASlowReaderOfATurn(t *testing.T) {
 			var told atomic.Int64
 			ended := make(chan error, 1)
 			text := strings.Repeat("x", tc.text)
-			s, _ := talking(t, func(ctx context.Context, _ chat.Request, hear func(chat.Event), _ *chat.Answer) error {
+			s, _ := talking(t, func(ctx context.Context, _ agent.ChatRequest, hear func(agent.Event), _ *agent.Answer) error {
 				for ctx.Err() == nil {
-					hear(chat.Event{Kind: chat.EventText, Text: text})
+					hear(agent.Event{Kind: agent.EventText, Text: text})
 					told.Add(int64(len(text)))
 				}
 				ended <- context.Cause(ctx)
@@ -387,8 +387,8 @@ func TestManyStreamsAtOnce(t *testing.T) {
 	const streams = 200
 	goOn := make(chan struct{})
 	var left atomic.Int64
-	s, _ := talking(t, func(ctx context.Context, r chat.Request, hear func(chat.Event), a *chat.Answer) error {
-		hear(chat.Event{Kind: chat.EventText, Text: r.Message})
+	s, _ := talking(t, func(ctx context.Context, r agent.ChatRequest, hear func(agent.Event), a *agent.Answer) error {
+		hear(agent.Event{Kind: agent.EventText, Text: r.Message})
 		if strings.HasPrefix(r.Message, "leave") {
 			<-ctx.Done()
 			left.Add(1)
@@ -396,7 +396,7 @@ func TestManyStreamsAtOnce(t *testing.T) {
 		}
 		<-goOn
 		for range 10 {
-			hear(chat.Event{Kind: chat.EventText, Text: r.Message})
+			hear(agent.Event{Kind: agent.EventText, Text: r.Message})
 		}
 		a.Answer = r.Message
 		return nil
@@ -427,11 +427,11 @@ func TestManyStreamsAtOnce(t *testing.T) {
 // A host that stops lets turns end, and says so to those that are still at it then.
 func TestShutdownAndTurns(t *testing.T) {
 	begun, goOn := make(chan struct{}, 1), make(chan struct{})
-	reply := func(ctx context.Context, _ chat.Request, hear func(chat.Event), a *chat.Answer) error {
+	reply := func(ctx context.Context, _ agent.ChatRequest, hear func(agent.Event), a *agent.Answer) error {
 		begun <- struct{}{}
 		select {
 		case <-goOn:
-			hear(chat.Event{Kind: chat.EventText, Text: "last words"})
+			hear(agent.Event{Kind: agent.EventText, Text: "last words"})
 			a.Answer = "last words"
 			return nil
 		case <-ctx.Done():

@@ -1,16 +1,11 @@
 package app
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
-	"openskill/host/agent/budget"
-	"openskill/host/agent/chat"
+	"openskill/host/agent"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/react"
 	"openskill/host/agent/toolbox"
 	"openskill/host/app/config"
 )
@@ -18,19 +13,12 @@ import (
 // maxCost bounds a turn or a task where the operator has set no limit.
 const maxCost = 1_000_000 * llm.Dollar
 
-// agents are what works on behalf of callers with models.
-type agents struct {
-	models *llm.Models
-	chat   *chat.Chat
-	react  *react.Agent
-}
-
 // openAgent makes the agent of the settings. It asks nobody: whether a provider can be
 // reached is found out by who needs it.
 func (h *Host) openAgent() error {
 	s := h.settings
-	models, err := h.openModels()
-	if err != nil {
+	var err error
+	if h.models, err = h.openModels(); err != nil {
 		return err
 	}
 	parallel := max(s.Concurrency/2, 1) // the rest is for callers without a model
@@ -45,29 +33,23 @@ func (h *Host) openAgent() error {
 	if cost == 0 {
 		cost = maxCost
 	}
-	h.agent.models = models
-	h.agent.chat, err = chat.New(chat.Options{
-		Models: models, Tools: box.For, Store: h.kept.db.Conversations(), Approvals: h.approvals, Quotas: h.kept.quotas,
-		Limits: budget.Limits{
-			Iterations: s.AgentIterations, ToolCalls: s.AgentToolCalls, Tokens: s.AgentTokens, Cost: cost, Fuel: s.AgentFuel,
-			Time: config.Seconds(s.AgentTimeoutS),
-		},
-		ReplyTokens: s.AgentReplyTokens, History: s.AgentHistory, Days: int(s.AgentDays), Concurrent: s.AgentTurns, Alone: h.alone, Log: h.log, // at most a century
-		Now: h.kept.log.DatabaseTime,
-	})
-	if err != nil {
-		return err
-	}
-	kinds := map[string]react.Kind{}
+	kinds := map[string]agent.TaskKind{}
 	for name, k := range s.KindsOfTasks() {
-		kinds[name] = react.Kind(k)
+		kinds[name] = agent.TaskKind(k)
 	}
-	h.agent.react, err = react.New(react.Options{
-		Models: models, Tools: box.For, Sessions: h.kept.db.Sessions(), Quotas: h.kept.quotas,
-		MaxIterations: s.AgentIterations, MaxTokens: s.TaskTokens, MinTokens: s.TaskMinTokens(),
-		IterationTimeout: config.Seconds(s.TaskIterationS), Timeout: config.Seconds(s.AgentTimeoutS), MaxTimeout: config.Seconds(s.TaskMaxTimeoutS), Kinds: kinds, Cost: cost, Fuel: s.AgentFuel, MaxCalls: s.AgentToolCalls,
-		Concurrent: s.AgentTurns, Alone: h.alone, Keep: time.Duration(s.AgentDays) * 24 * time.Hour, Log: h.log, // at most a century
-		Now: h.kept.log.DatabaseTime,
+	h.agent, err = agent.New(agent.Options{
+		Models: h.models, Tools: box.For, Store: h.kept.db.Conversations(), Sessions: h.kept.db.Sessions(), Approvals: h.approvals, Quotas: h.kept.quotas,
+		Concurrent: s.AgentTurns, Alone: h.alone, ToolCalls: s.AgentToolCalls, Cost: cost, Fuel: s.AgentFuel, Days: int(s.AgentDays), // at most a century
+		Chat: agent.ChatOptions{
+			Iterations: s.AgentIterations, Tokens: s.AgentTokens, Time: config.Seconds(s.AgentTimeoutS), ReplyTokens: s.AgentReplyTokens,
+			History: s.AgentHistory, Keep: 200, Retries: 3, Conversations: 1000,
+		},
+		Task: agent.TaskLimits{
+			Iterations: s.AgentIterations, Tokens: s.TaskTokens, MinTokens: s.TaskMinTokens(), ReplyTokens: 2048,
+			IterationTimeout: config.Seconds(s.TaskIterationS), Timeout: min(config.Seconds(s.AgentTimeoutS), config.Seconds(s.TaskMaxTimeoutS)), MaxTimeout: config.Seconds(s.TaskMaxTimeoutS),
+			History: 5, ShortHistory: 3, Kinds: kinds,
+		},
+		Ended: h.metrics.Turn, Log: h.log, Now: h.kept.log.DatabaseTime,
 	})
 	return err
 }
@@ -124,20 +106,12 @@ func (h *Host) openModels() (*llm.Models, error) {
 	return llm.NewModels(llm.Options{Backends: list, Slots: slots, Prices: s.Prices(), Priced: s.MoneyBounded(), Spending: h.kept.quotas, Log: h.log})
 }
 
-// Chat is where callers talk to models that call their skills.
-func (h *Host) Chat() *chat.Chat { return h.agent.chat }
+// Agent has models work for callers.
+func (h *Host) Agent() *agent.Agent { return h.agent }
 
 // Models are the models that the agent asks.
-func (h *Host) Models() *llm.Models { return h.agent.models }
+func (h *Host) Models() *llm.Models { return h.models }
 
 // OnlyRules reports whether rules answer where a caller names no provider, because no
 // model is configured or the settings say so.
-func (h *Host) OnlyRules() bool { return h.agent.models.Providers()[0] == config.Rules }
-
-// tendAgent removes conversations and tasks that are too old, until ctx ends.
-func (h *Host) tendAgent(ctx context.Context) {
-	var all sync.WaitGroup
-	all.Go(func() { h.agent.chat.Tend(ctx) })
-	all.Go(func() { h.agent.react.Tend(ctx) })
-	all.Wait()
-}
+func (h *Host) OnlyRules() bool { return h.models.Providers()[0] == config.Rules }

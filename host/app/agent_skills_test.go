@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/agent/chat"
+	"openskill/host/agent"
 	"openskill/host/agent/llm/llmtest"
 )
 
@@ -31,7 +31,7 @@ func TestAgentSkillsInChat(t *testing.T) {
 		llmtest.Rule{When: llmtest.When{User: "^something else"}, Say: "well then"},
 	)
 	_, waits := v.turn(t, "shout hello", "")
-	if waits.StopReason != chat.ApprovalRequired || len(waits.Approvals) != 1 || waits.Approvals[0].Script != "scripts/shout.js" || waits.Approvals[0].SkillID != "shouter" {
+	if waits.StopReason != agent.StopApprovalRequired || len(waits.Approvals) != 1 || waits.Approvals[0].Script != "scripts/shout.js" || waits.Approvals[0].SkillID != "shouter" {
 		t.Fatalf("%+v %+v", waits.Answer, waits.Error)
 	}
 	if asked := v.model.Requests(); !strings.Contains(asked[0].Ask.System, "Says a word loudly.") || !strings.Contains(asked[1].Ask.Messages[2].Text, "Run scripts/shout.js") {
@@ -40,7 +40,7 @@ func TestAgentSkillsInChat(t *testing.T) {
 	if records := v.records(t, waits.Conversation); len(records) != 0 {
 		t.Errorf("it ran before it was approved: %+v", records)
 	}
-	var view chat.View
+	var view agent.View
 	if v.get(t, "/agent/conversations/"+waits.Conversation, &view); len(view.Pending) != 1 {
 		t.Errorf("%+v", view.Pending)
 	}
@@ -48,7 +48,7 @@ func TestAgentSkillsInChat(t *testing.T) {
 	if status := v.send(t, "/agent/conversations/"+waits.Conversation+":approve", `{"approval_id": "another"}`, &no); status != 409 || no.Error == nil {
 		t.Errorf("another approval: %d %+v", status, no)
 	}
-	if status := v.send(t, "/agent/conversations/"+waits.Conversation+":approve", `{}`, &done); status != 200 || done.Answer.Answer != "it said HELLO" || done.StopReason != chat.Completed {
+	if status := v.send(t, "/agent/conversations/"+waits.Conversation+":approve", `{}`, &done); status != 200 || done.Answer.Answer != "it said HELLO" || done.StopReason != agent.StopCompleted {
 		t.Errorf("approved: %d %+v %+v", status, done.Answer, done.Error)
 	}
 	if records := v.records(t, waits.Conversation); len(records) != 1 || records[0].Skill != "shouter" || records[0].Status != "success" {
@@ -58,7 +58,7 @@ func TestAgentSkillsInChat(t *testing.T) {
 		t.Errorf("approved twice: %d %+v", status, again.Error)
 	}
 	// It holds for the version: another conversation is not asked.
-	if _, next := v.turn(t, "shout hello", ""); next.StopReason != chat.Completed {
+	if _, next := v.turn(t, "shout hello", ""); next.StopReason != agent.StopCompleted {
 		t.Errorf("%+v", next.Answer)
 	}
 
@@ -68,14 +68,14 @@ func TestAgentSkillsInChat(t *testing.T) {
 	}
 	var asked said
 	for range 100 { // folders are looked at every other second at most
-		if _, asked = v.turn(t, "shout hello", ""); asked.StopReason == chat.ApprovalRequired {
+		if _, asked = v.turn(t, "shout hello", ""); asked.StopReason == agent.StopApprovalRequired {
 			break
 		}
 	}
-	if asked.StopReason != chat.ApprovalRequired {
+	if asked.StopReason != agent.StopApprovalRequired {
 		t.Fatalf("a changed skill runs: %+v", asked.Answer)
 	}
-	if _, other := v.turn(t, "something else", `, "conversation_id": "`+asked.Conversation+`"`); other.StopReason != chat.Completed {
+	if _, other := v.turn(t, "something else", `, "conversation_id": "`+asked.Conversation+`"`); other.StopReason != agent.StopCompleted {
 		t.Errorf("%+v %+v", other.Answer, other.Error)
 	}
 	var denied said

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/agent/chat"
+	"openskill/host/agent"
 	"openskill/host/agent/llm/llmtest"
-	"openskill/host/agent/react"
 	"openskill/sdk/skill"
 )
 
@@ -108,7 +107,7 @@ func (v *talking) roundTrip(t *testing.T, req *http.Request, out any) int {
 
 // said is an answer of the chat, or why there is none.
 type said struct {
-	chat.Answer
+	agent.Answer
 	Error *skill.ResultError `json:"error"`
 }
 
@@ -186,22 +185,22 @@ func TestAgentChat(t *testing.T) {
 	for _, c := range []struct {
 		message, more string
 		status        int
-		stop          chat.StopReason
+		stop          agent.StopReason
 		code          skill.Code
 		answer        string
 		calls         []bool // whether each succeeded
 		iterations    int
 		ran           int // that are on record
 	}{
-		{"single one", "", 200, chat.Completed, "", "it said hello", []bool{true}, 2, 1},
-		{"parallel", "", 200, chat.Completed, "", "all three", []bool{true, true, false}, 2, 3},
-		{"mends it", "", 200, chat.Completed, "", "it said hello", []bool{false, true}, 3, 1},
-		{"never mends it", "", 200, chat.InvalidCalls, "", "", []bool{false, false, false, false}, 4, 0},
-		{"unknown tool", "", 200, chat.Completed, "", "it said hello", []bool{false, true}, 3, 1},
-		{"fails", "", 200, chat.Completed, "", "it is shut", []bool{false}, 2, 1},
+		{"single one", "", 200, agent.StopCompleted, "", "it said hello", []bool{true}, 2, 1},
+		{"parallel", "", 200, agent.StopCompleted, "", "all three", []bool{true, true, false}, 2, 3},
+		{"mends it", "", 200, agent.StopCompleted, "", "it said hello", []bool{false, true}, 3, 1},
+		{"never mends it", "", 200, agent.StopInvalidCalls, "", "", []bool{false, false, false, false}, 4, 0},
+		{"unknown tool", "", 200, agent.StopCompleted, "", "it said hello", []bool{false, true}, 3, 1},
+		{"fails", "", 200, agent.StopCompleted, "", "it is shut", []bool{false}, 2, 1},
 		{"for ever", `, "max_iterations": 3`, 200, "max_iterations", "", "once more", []bool{true, true, true}, 3, 3},
 		{"for ever", `, "max_tool_calls": 2`, 200, "max_tool_calls", "", "", []bool{true, true, false}, 3, 2},
-		{"busy once", "", 200, chat.Completed, "", "here I am", []bool{}, 1, 0},
+		{"busy once", "", 200, agent.StopCompleted, "", "here I am", []bool{}, 1, 0},
 		{"busy for good", "", 503, "", skill.AgentLLMUnavailable, "", nil, 0, 0},
 		{"garbage", "", 502, "", skill.AgentLLMParseError, "", nil, 0, 0},
 		{"cut off", "", 503, "", skill.AgentLLMUnavailable, "", nil, 0, 0},
@@ -247,7 +246,7 @@ func TestAgentChat(t *testing.T) {
 	if shown := asked[len(asked)-1].Ask.Messages; second.Conversation != first.Conversation || len(shown) != 3 || shown[0].Text != "remembers: the sea is blue" || shown[1].Text != "noted" {
 		t.Errorf("it was shown %+v", shown)
 	}
-	var view chat.View
+	var view agent.View
 	if status := v.get(t, "/agent/conversations/"+first.Conversation, &view); status != 200 || len(view.Messages) != 4 {
 		t.Errorf("%d %+v", status, view)
 	}
@@ -266,7 +265,7 @@ func TestAgentBudgets(t *testing.T) {
 		flags         map[string]string
 		message, more string
 		status        int
-		stop          chat.StopReason
+		stop          agent.StopReason
 	}{
 		"tokens":     {nil, "on and on", `, "max_tokens": 2500, "max_iterations": 100`, 200, "max_tokens"},
 		"money":      {map[string]string{"agent-cents": "1", "agent-prices": "scripted=5/5"}, "on and on", "", 200, "max_cost"},
@@ -332,7 +331,7 @@ func TestAgentStream(t *testing.T) {
 		}
 	}
 	var kinds []string
-	text, done := "", chat.Answer{}
+	text, done := "", agent.Answer{}
 	events(t.Context(), "single", func(kind, data string) bool {
 		if n := len(kinds); n == 0 || kinds[n-1] != kind {
 			kinds = append(kinds, kind)
@@ -350,7 +349,7 @@ func TestAgentStream(t *testing.T) {
 	if got := strings.Join(kinds, " "); got != "start text usage tool_start tool_end text usage done" {
 		t.Errorf("the events are %s", got)
 	}
-	if !strings.HasPrefix(text, "I will look. ") || !strings.HasSuffix(text, done.Answer) || done.StopReason != chat.Completed {
+	if !strings.HasPrefix(text, "I will look. ") || !strings.HasSuffix(text, done.Answer) || done.StopReason != agent.StopCompleted {
 		t.Errorf("heard %q, and at the end %+v", text, done)
 	}
 
@@ -407,30 +406,30 @@ func TestAgentTask(t *testing.T) {
 		Summary    string            `json:"summary"`
 		Partial    *bool             `json:"partial"`
 		Findings   []any             `json:"findings"`
-		SkillCalls []react.SkillCall `json:"skill_calls"`
+		SkillCalls []agent.SkillCall `json:"skill_calls"`
 		Error      *struct{ Code skill.Code }
 	}
 	for _, c := range []struct {
 		task, options string
 		http          int
-		status        react.Status
+		status        agent.TaskStatus
 		code          skill.Code
 		iterations    int
 		tokens        int
 		calls         string
 	}{
-		{"two steps", "", 200, react.Completed, "", 2, 1300, "success,success"},
-		{"no end", `"max_iterations": 3`, 200, react.Terminated, skill.AgentMaxIterations, 3, 6, "success,success,success"},
-		{"no end", "", 200, react.Terminated, skill.AgentMaxIterations, 10, 20, strings.TrimSuffix(strings.Repeat("success,", 10), ",")},
-		{"dear", "", 200, react.Terminated, skill.AgentTokenExhausted, 2, 8000, "success,success"},
-		{"slow skill", "", 200, react.TimedOut, skill.AgentExecutionTimeout, 1, -1, "failed"},
-		{"in words", "", 200, react.Completed, "", 0, -1, ""},
-		{"wrong", "", 200, react.Completed, "", 3, -1, "failed,failed,success"},
-		{"unreachable", "", 503, react.Failed, skill.AgentLLMUnavailable, 0, 0, ""},
-		{"later gone", "", 200, react.Failed, skill.AgentLLMUnavailable, 1, -1, "success"},
+		{"two steps", "", 200, agent.TaskCompleted, "", 2, 1300, "success,success"},
+		{"no end", `"max_iterations": 3`, 200, agent.TaskTerminated, skill.AgentMaxIterations, 3, 6, "success,success,success"},
+		{"no end", "", 200, agent.TaskTerminated, skill.AgentMaxIterations, 10, 20, strings.TrimSuffix(strings.Repeat("success,", 10), ",")},
+		{"dear", "", 200, agent.TaskTerminated, skill.AgentTokenExhausted, 2, 8000, "success,success"},
+		{"slow skill", "", 200, agent.TaskTimedOut, skill.AgentExecutionTimeout, 1, -1, "failed"},
+		{"in words", "", 200, agent.TaskCompleted, "", 0, -1, ""},
+		{"wrong", "", 200, agent.TaskCompleted, "", 3, -1, "failed,failed,success"},
+		{"unreachable", "", 503, agent.TaskFailed, skill.AgentLLMUnavailable, 0, 0, ""},
+		{"later gone", "", 200, agent.TaskFailed, skill.AgentLLMUnavailable, 1, -1, "success"},
 	} {
 		var out struct {
-			Data  *react.Outcome     `json:"data"`
+			Data  *agent.Outcome     `json:"data"`
 			Error *skill.ResultError `json:"error"`
 			Meta  struct {
 				RequestID string    `json:"request_id"`
@@ -447,7 +446,7 @@ func TestAgentTask(t *testing.T) {
 			calls = append(calls, call.Status)
 		}
 		if status != c.http || out.Data.Status != c.status || out.Data.Iterations != c.iterations || c.tokens >= 0 && out.Data.TotalTokens != c.tokens ||
-			strings.Join(calls, ",") != c.calls || r.Partial == nil || *r.Partial != (c.status != react.Completed) || r.Summary == "" || r.SkillCalls == nil {
+			strings.Join(calls, ",") != c.calls || r.Partial == nil || *r.Partial != (c.status != agent.TaskCompleted) || r.Summary == "" || r.SkillCalls == nil {
 			t.Errorf("%s: %d %s %d %d %s", c.task, status, out.Data.Status, out.Data.Iterations, out.Data.TotalTokens, out.Data.Result)
 		}
 		if c.code != "" && (r.Error == nil || r.Error.Code != c.code || r.Findings == nil) || (out.Error != nil) != (status != 200) {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"openskill/host/agent"
+	"openskill/host/agent/llm"
 	"openskill/host/agentskills"
 	"openskill/host/api"
 	"openskill/host/app/config"
@@ -67,7 +69,8 @@ type Host struct {
 	skills     *definitions.Catalogue // the operator's own
 	uploads    *uploads               // nil: opened without them
 	agents     *agentskills.Provider
-	agent      agents
+	models     *llm.Models
+	agent      *agent.Agent
 	approvals  *approval.Store
 	copies     approved
 	trial      *Trial

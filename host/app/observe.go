@@ -1,13 +1,8 @@
 package app
 
 import (
-	"context"
-
-	"openskill/host/agent/chat"
-	"openskill/host/agent/react"
 	"openskill/host/api"
 	"openskill/host/app/metrics"
-	"openskill/sdk/skill"
 )
 
 // openMetrics makes the metrics of a host that serves. They ask its parts, which are
@@ -50,47 +45,4 @@ func (h *Host) watchEdge(o *api.Options) {
 		return
 	}
 	o.Metrics, o.Watch = h.metrics, h.metrics
-	o.Chat, o.React = countedChat{o.Chat, h.metrics}, countedTasks{o.React, h.metrics}
-}
-
-// countedChat counts turns of conversations.
-type countedChat struct {
-	api.Chat
-	m *metrics.Metrics
-}
-
-func (c countedChat) Turn(ctx context.Context, p skill.Principal, r chat.Request, hear func(chat.Event)) (*chat.Answer, error) {
-	a, err := c.Chat.Turn(ctx, p, r, hear)
-	c.ended(a, err)
-	return a, err
-}
-
-func (c countedChat) Approve(ctx context.Context, p skill.Principal, id string, d chat.Decision, hear func(chat.Event)) (*chat.Answer, error) {
-	a, err := c.Chat.Approve(ctx, p, id, d, hear)
-	c.ended(a, err)
-	return a, err
-}
-
-func (c countedChat) ended(a *chat.Answer, err error) {
-	if err != nil || a == nil {
-		c.m.Turn("chat", string(skill.CodeOf(err)))
-		return
-	}
-	c.m.Turn("chat", string(a.StopReason))
-}
-
-// countedTasks counts tasks.
-type countedTasks struct {
-	api.React
-	m *metrics.Metrics
-}
-
-func (c countedTasks) Execute(ctx context.Context, p skill.Principal, t react.Task) (*react.Outcome, error) {
-	out, err := c.React.Execute(ctx, p, t)
-	if err != nil || out == nil {
-		c.m.Turn("task", string(skill.CodeOf(err)))
-		return out, err
-	}
-	c.m.Turn("task", string(out.Status))
-	return out, nil
 }

@@ -26,7 +26,7 @@ func (h *Host) Reload(ctx context.Context, next *config.Settings) (*config.Chang
 		return nil, err
 	}
 	s := c.Settings
-	reprice, err := h.agent.models.Reprice(s.Prices())
+	reprice, err := h.models.Reprice(s.Prices())
 	if err != nil {
 		return nil, fmt.Errorf("OPENSKILL_AGENT_PRICES: %w", err)
 	}

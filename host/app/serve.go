@@ -28,7 +28,7 @@ const closing = 2 * time.Second
 func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	o := api.Options{
 		Door: h, Catalogue: h.Catalogue(), Authenticate: h.authenticate(), Executions: h.kept.executions, Starter: h.door, Usage: h.Usage,
-		Chat: h.agent.chat, React: h.agent.react,
+		Chat: h.agent, React: h.agent,
 		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(), Alone: h.alone,
 	}
 	o.Origins, o.TrustedProxies = h.settings.WebOrigins(), h.settings.Proxies()
@@ -71,7 +71,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	defer coolDown()
 	var tended sync.WaitGroup
 	tended.Go(func() { h.kept.executions.Tend(warming) })
-	tended.Go(func() { h.tendAgent(warming) })
+	tended.Go(func() { h.agent.Tend(warming) })
 	tended.Go(func() { h.recordings.Tend(warming, h.settings.AuditRetention(), h.log) })
 	tended.Go(func() {
 		tick := time.NewTicker(time.Minute)

@@ -21,8 +21,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"openskill/host/agent/budget"
-	"openskill/host/agent/chat"
+	"openskill/host/agent"
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
 	"openskill/host/agent/llm/llmtest"
@@ -168,7 +167,7 @@ func (atOnce) List(skill.Principal, string, int) ([]skill.Descriptor, string, er
 }
 
 // rounds takes turns in conversations that are new each.
-type rounds struct{ chat *chat.Chat }
+type rounds struct{ chat *agent.Agent }
 
 func newRounds(s conversations.Store) (*rounds, error) {
 	quiet := slog.New(slog.DiscardHandler)
@@ -180,16 +179,20 @@ func newRounds(s conversations.Store) (*rounds, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := chat.New(chat.Options{
-		Models: models, Tools: box.For, Store: s, Log: quiet,
-		Limits: budget.Limits{Iterations: 100, ToolCalls: 100, Tokens: 1e6, Cost: llm.Dollar, Fuel: 1e12, Time: time.Minute},
+	a, err := agent.New(agent.Options{
+		Models: models, Tools: box.For, Store: s, Sessions: storetest.NewMemory(), Log: quiet, Concurrent: 1024, ToolCalls: 100, Cost: llm.Dollar, Fuel: 1e12, Days: 1,
+		Chat: agent.ChatOptions{Iterations: 100, Tokens: 1e6, Time: time.Minute, ReplyTokens: 4096, History: 20, Keep: 200, Retries: 3, Conversations: 1000},
+		Task: agent.TaskLimits{
+			Iterations: 1, Tokens: 1000, MinTokens: 1, ReplyTokens: 100, IterationTimeout: time.Minute, Timeout: time.Minute, MaxTimeout: time.Minute,
+			History: 1, ShortHistory: 1,
+		},
 	})
-	return &rounds{c}, err
+	return &rounds{a}, err
 }
 
 func (r *rounds) run(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
-	a, err := r.chat.Turn(ctx, skill.Local(), chat.Request{Message: "call it ten times", Trace: "bench"}, nil)
+	a, err := r.chat.Turn(ctx, skill.Local(), agent.ChatRequest{Message: "call it ten times", Trace: "bench"}, nil)
 	took := time.Since(began)
 	if err == nil && (a.Iterations != roundsOfTurn || len(a.ToolCalls) != roundsOfTurn-1) {
 		err = fmt.Errorf("a turn of %d rounds with %d calls, which ended as %s", a.Iterations, len(a.ToolCalls), a.StopReason)

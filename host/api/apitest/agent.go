@@ -10,10 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"openskill/host/agent/chat"
+	"openskill/host/agent"
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/react"
 	"openskill/host/api"
 	"openskill/sdk/skill"
 )
@@ -21,7 +20,7 @@ import (
 // Reply is what the agent of [Chat] says to a message. The conversation is made, its
 // start was told, and what is said is added to it when Reply has returned. a is the
 // answer so far.
-type Reply func(ctx context.Context, r chat.Request, hear func(chat.Event), a *chat.Answer) error
+type Reply func(ctx context.Context, r agent.ChatRequest, hear func(agent.Event), a *agent.Answer) error
 
 // Chat has conversations in memory, each of one principal of one tenant, and an agent
 // that repeats what it is told: after a call of the skill echo, word by word. It is safe
@@ -32,27 +31,27 @@ type Chat struct {
 
 	mu    sync.Mutex
 	all   []*talk // the one that began last at the end
-	turns []chat.Request
-	asks  []chat.Decision
+	turns []agent.ChatRequest
+	asks  []agent.Decision
 }
 
 type talk struct {
 	tenant, principal string
 	busy              bool
-	view              chat.View
+	view              agent.View
 }
 
 var _ api.Chat = (*Chat)(nil)
 
 // Turns gives the messages that came in, in order.
-func (c *Chat) Turns() []chat.Request {
+func (c *Chat) Turns() []agent.ChatRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.turns)
 }
 
 // Decisions gives what was decided, in order.
-func (c *Chat) Decisions() []chat.Decision {
+func (c *Chat) Decisions() []agent.Decision {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.asks)
@@ -67,17 +66,17 @@ func (c *Chat) now() time.Time {
 
 // Add begins a conversation of p in which nothing was said yet but title, and in which
 // something waits if pending says so.
-func (c *Chat) Add(p skill.Principal, title string, pending ...chat.Awaited) (id string) {
+func (c *Chat) Add(p skill.Principal, title string, pending ...agent.Awaited) (id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.begin(p, title, pending).view.ID
 }
 
-func (c *Chat) begin(p skill.Principal, title string, pending []chat.Awaited) *talk {
+func (c *Chat) begin(p skill.Principal, title string, pending []agent.Awaited) *talk {
 	now := c.now().UTC()
-	t := &talk{tenant: p.Tenant, principal: p.ID, view: chat.View{
+	t := &talk{tenant: p.Tenant, principal: p.ID, view: agent.View{
 		ID: fmt.Sprintf("00000000-0000-7000-9000-%012x", len(c.all)+1), Title: title, CreatedAt: now, UpdatedAt: now, Pending: pending,
-		Messages: []chat.MessageView{{Role: llm.User, Text: title, At: now}},
+		Messages: []agent.MessageView{{Role: llm.User, Text: title, At: now}},
 	}}
 	c.all = append(c.all, t)
 	return t
@@ -96,7 +95,7 @@ func (c *Chat) find(p skill.Principal, id string) (*talk, error) {
 }
 
 // Turn answers one message.
-func (c *Chat) Turn(ctx context.Context, p skill.Principal, r chat.Request, hear func(chat.Event)) (*chat.Answer, error) {
+func (c *Chat) Turn(ctx context.Context, p skill.Principal, r agent.ChatRequest, hear func(agent.Event)) (*agent.Answer, error) {
 	t, err := c.enter(p, r)
 	if err != nil {
 		return nil, err
@@ -104,7 +103,7 @@ func (c *Chat) Turn(ctx context.Context, p skill.Principal, r chat.Request, hear
 	return c.reply(ctx, t, r, hear)
 }
 
-func (c *Chat) enter(p skill.Principal, r chat.Request) (*talk, error) {
+func (c *Chat) enter(p skill.Principal, r agent.ChatRequest) (*talk, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := may(p, skill.ScopeAgent); err != nil {
@@ -124,26 +123,26 @@ func (c *Chat) enter(p skill.Principal, r chat.Request) (*talk, error) {
 		if t.busy {
 			return nil, &skill.Error{Code: skill.Conflict, Message: "a turn of this conversation is under way; wait for its answer"}
 		}
-		t.view.Messages = append(t.view.Messages, chat.MessageView{Role: llm.User, Text: r.Message, At: c.now().UTC()})
+		t.view.Messages = append(t.view.Messages, agent.MessageView{Role: llm.User, Text: r.Message, At: c.now().UTC()})
 	}
 	t.busy = true
 	c.turns = append(c.turns, r)
 	return t, nil
 }
 
-func (c *Chat) reply(ctx context.Context, t *talk, r chat.Request, hear func(chat.Event)) (*chat.Answer, error) {
+func (c *Chat) reply(ctx context.Context, t *talk, r agent.ChatRequest, hear func(agent.Event)) (*agent.Answer, error) {
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		t.busy = false
 	}()
 	if hear == nil {
-		hear = func(chat.Event) {}
+		hear = func(agent.Event) {}
 	}
-	a := &chat.Answer{
-		Conversation: t.view.ID, ToolCalls: []chat.ToolCall{}, Iterations: 1, StopReason: chat.Completed, Trace: string(r.Trace), Provider: "rules", Model: "rules",
+	a := &agent.Answer{
+		Conversation: t.view.ID, ToolCalls: []agent.ToolCall{}, Iterations: 1, StopReason: agent.StopCompleted, Trace: string(r.Trace), Provider: "rules", Model: "rules",
 	}
-	hear(chat.Event{Kind: chat.EventStart, Conversation: t.view.ID, Trace: string(r.Trace)})
+	hear(agent.Event{Kind: agent.EventStart, Conversation: t.view.ID, Trace: string(r.Trace)})
 	say := c.Reply
 	if say == nil {
 		say = repeat
@@ -156,34 +155,34 @@ func (c *Chat) reply(ctx context.Context, t *talk, r chat.Request, hear func(cha
 	t.view.Iterations += a.Iterations
 	t.view.TotalTokens += a.Usage.TotalTokens
 	t.view.UpdatedAt = c.now().UTC()
-	t.view.Messages = append(t.view.Messages, chat.MessageView{Role: llm.Assistant, Text: a.Answer, At: t.view.UpdatedAt})
-	hear(chat.Event{Kind: chat.EventDone, Answer: a})
+	t.view.Messages = append(t.view.Messages, agent.MessageView{Role: llm.Assistant, Text: a.Answer, At: t.view.UpdatedAt})
+	hear(agent.Event{Kind: agent.EventDone, Answer: a})
 	return a, nil
 }
 
 // repeat calls echo, and says the message again.
-func repeat(_ context.Context, r chat.Request, hear func(chat.Event), a *chat.Answer) error {
+func repeat(_ context.Context, r agent.ChatRequest, hear func(agent.Event), a *agent.Answer) error {
 	args, err := json.Marshal(map[string]string{"text": r.Message})
 	if err != nil {
 		return err
 	}
-	call := chat.ToolCall{ID: "call_1", SkillID: "echo", Arguments: args}
-	hear(chat.Event{Kind: chat.EventToolGo, Tool: &call})
+	call := agent.ToolCall{ID: "call_1", SkillID: "echo", Arguments: args}
+	hear(agent.Event{Kind: agent.EventToolGo, Tool: &call})
 	done := call
 	done.Success, done.LatencyMS, done.ExecutionID = true, 1, "x-1"
-	hear(chat.Event{Kind: chat.EventToolEnd, Tool: &done, Result: `{"echoed": `})
+	hear(agent.Event{Kind: agent.EventToolEnd, Tool: &done, Result: `{"echoed": `})
 	words := strings.SplitAfter(r.Message, " ")
 	for _, w := range words {
-		hear(chat.Event{Kind: chat.EventText, Text: w})
+		hear(agent.Event{Kind: agent.EventText, Text: w})
 	}
-	a.Usage = chat.Usage{PromptTokens: 10, CompletionTokens: len(words), TotalTokens: 10 + len(words)}
-	hear(chat.Event{Kind: chat.EventUsage, Usage: &a.Usage})
+	a.Usage = agent.Usage{PromptTokens: 10, CompletionTokens: len(words), TotalTokens: 10 + len(words)}
+	hear(agent.Event{Kind: agent.EventUsage, Usage: &a.Usage})
 	a.Answer, a.ToolCalls, a.Iterations = r.Message, append(a.ToolCalls, done), 2
 	return nil
 }
 
 // Approve decides about what waits, and says that it did.
-func (c *Chat) Approve(ctx context.Context, p skill.Principal, id string, d chat.Decision, hear func(chat.Event)) (*chat.Answer, error) {
+func (c *Chat) Approve(ctx context.Context, p skill.Principal, id string, d agent.Decision, hear func(agent.Event)) (*agent.Answer, error) {
 	t, err := c.decide(p, id, d)
 	if err != nil {
 		return nil, err
@@ -192,17 +191,17 @@ func (c *Chat) Approve(ctx context.Context, p skill.Principal, id string, d chat
 	if d.Approve {
 		word = "approved"
 	}
-	return c.reply(ctx, t, chat.Request{Message: word, Trace: d.Trace}, hear)
+	return c.reply(ctx, t, agent.ChatRequest{Message: word, Trace: d.Trace}, hear)
 }
 
-func (c *Chat) decide(p skill.Principal, id string, d chat.Decision) (*talk, error) {
+func (c *Chat) decide(p skill.Principal, id string, d agent.Decision) (*talk, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, err := c.find(p, id)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(t.view.Pending, func(a chat.Awaited) bool { return d.ApprovalID == "" || a.ApprovalID == d.ApprovalID })
+	i := slices.IndexFunc(t.view.Pending, func(a agent.Awaited) bool { return d.ApprovalID == "" || a.ApprovalID == d.ApprovalID })
 	if i < 0 {
 		return nil, &skill.Error{Code: skill.NotFound, Message: "nothing of this conversation waits for that approval"}
 	}
@@ -217,13 +216,13 @@ func (c *Chat) decide(p skill.Principal, id string, d chat.Decision) (*talk, err
 
 // List gives the caller's conversations, the one that began last first. A cursor is the
 // id of the last one of a page.
-func (c *Chat) List(_ context.Context, p skill.Principal, cursor string, limit int) ([]chat.Summary, string, error) {
+func (c *Chat) List(_ context.Context, p skill.Principal, cursor string, limit int) ([]agent.Summary, string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := may(p, skill.ScopeAgent); err != nil {
 		return nil, "", err
 	}
-	var page []chat.Summary
+	var page []agent.Summary
 	for _, t := range slices.Backward(c.all) {
 		if t.tenant != p.Tenant || t.principal != p.ID || cursor != "" && t.view.ID >= cursor {
 			continue
@@ -231,13 +230,13 @@ func (c *Chat) List(_ context.Context, p skill.Principal, cursor string, limit i
 		if len(page) == limit {
 			return page, page[limit-1].ID, nil
 		}
-		page = append(page, chat.Summary{ID: t.view.ID, Title: t.view.Title, CreatedAt: t.view.CreatedAt, UpdatedAt: t.view.UpdatedAt, Messages: len(t.view.Messages)})
+		page = append(page, agent.Summary{ID: t.view.ID, Title: t.view.Title, CreatedAt: t.view.CreatedAt, UpdatedAt: t.view.UpdatedAt, Messages: len(t.view.Messages)})
 	}
 	return page, "", nil
 }
 
 // Get gives one of the caller's conversations.
-func (c *Chat) Get(_ context.Context, p skill.Principal, id string) (*chat.View, error) {
+func (c *Chat) Get(_ context.Context, p skill.Principal, id string) (*agent.View, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, err := c.find(p, id)
@@ -265,10 +264,10 @@ func (c *Chat) Delete(_ context.Context, p skill.Principal, id string) error {
 // safe for concurrent use.
 type React struct {
 	// Work does a task; nil: as [React.Execute] says.
-	Work func(ctx context.Context, t react.Task) (*react.Outcome, error)
+	Work func(ctx context.Context, t agent.Task) (*agent.Outcome, error)
 
 	mu    sync.Mutex
-	tasks []react.Task
+	tasks []agent.Task
 	kept  []*conversations.Session
 }
 
@@ -282,7 +281,7 @@ func (a *React) Keep(s conversations.Session) {
 }
 
 // Tasks gives the tasks that came in, in order.
-func (a *React) Tasks() []react.Task {
+func (a *React) Tasks() []agent.Task {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.tasks)
@@ -290,7 +289,7 @@ func (a *React) Tasks() []react.Task {
 
 // Execute ends a task as its first word says: terminated, timeout, late (408), failed
 // (503) or broken (500); of any other one it has completed.
-func (a *React) Execute(ctx context.Context, p skill.Principal, t react.Task) (*react.Outcome, error) {
+func (a *React) Execute(ctx context.Context, p skill.Principal, t agent.Task) (*agent.Outcome, error) {
 	if err := may(p, skill.ScopeAgent); err != nil {
 		return nil, err
 	}
@@ -306,23 +305,23 @@ func (a *React) Execute(ctx context.Context, p skill.Principal, t react.Task) (*
 	if o := t.Options; o.TimeoutSeconds != 0 && o.TimeoutSeconds < 10 || o.Skills != nil && (len(o.Skills) == 0 || len(o.Skills) > 256) {
 		return nil, &skill.Error{Code: skill.AgentValidationError, Message: "an option is out of range"}
 	}
-	out := &react.Outcome{
-		SessionID: "00000000-0000-7000-a000-000000000001", Status: react.Terminated, Iterations: 1, TotalTokens: 800, TotalDuration: 1234,
+	out := &agent.Outcome{
+		SessionID: "00000000-0000-7000-a000-000000000001", Status: agent.TaskTerminated, Iterations: 1, TotalTokens: 800, TotalDuration: 1234,
 		Result: json.RawMessage(`{"summary":"It was not finished.","findings":[],"skill_calls":[{"skill":"echo","iteration":0,"input":{},"status":"success","duration_ms":1}],"partial":true}`),
 	}
 	word, _, _ := strings.Cut(t.Text, " ")
 	switch word {
 	case "terminated":
 	case "timeout":
-		out.Status = react.TimedOut
+		out.Status = agent.TaskTimedOut
 	case "late":
-		out.Status, out.Err = react.TimedOut, &skill.Error{Code: skill.AgentExecutionTimeout, Message: "the task took longer than it may"}
+		out.Status, out.Err = agent.TaskTimedOut, &skill.Error{Code: skill.AgentExecutionTimeout, Message: "the task took longer than it may"}
 	case "failed":
-		out.Status, out.Err = react.Failed, &skill.Error{Code: skill.AgentLLMUnavailable, Message: "the model is unavailable"}
+		out.Status, out.Err = agent.TaskFailed, &skill.Error{Code: skill.AgentLLMUnavailable, Message: "the model is unavailable"}
 	case "broken":
-		out.Status, out.Err = react.Failed, &skill.Error{Code: skill.AgentLoopError, Message: "the agent failed"}
+		out.Status, out.Err = agent.TaskFailed, &skill.Error{Code: skill.AgentLoopError, Message: "the agent failed"}
 	default:
-		out.Status = react.Completed
+		out.Status = agent.TaskCompleted
 		out.Result = json.RawMessage(`{"summary":"All is well.","skill_calls":[{"skill":"echo","iteration":0,"input":{},"status":"success","duration_ms":1,"execution_id":"x-1"}],"partial":false}`)
 	}
 	return out, nil
