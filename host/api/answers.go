@@ -74,8 +74,8 @@ func (s *Server) made(ctx *fasthttp.RequestCtx, size int) error {
 // Whoever is not known is shown nothing that is made for it alone.
 func (s *Server) readerOf(ctx *fasthttp.RequestCtx) (tenant string, known bool) {
 	p := principalOf(ctx)
-	if p.ID == "" && s.opt.ConsoleCaller != nil {
-		p = s.opt.ConsoleCaller(s.base, string(ctx.Host()), string(ctx.Request.Header.Peek(fasthttp.HeaderCookie)))
+	if p.ID == "" && s.console != nil {
+		p = s.console.CallerOf(s.base, string(ctx.Host()), string(ctx.Request.Header.Peek(fasthttp.HeaderCookie)))
 	}
 	return p.Tenant, p.ID != ""
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"openskill/host/api"
+	"openskill/host/api/apitest"
 	"openskill/host/records/executions"
 	"openskill/sdk/skill"
 )
@@ -112,14 +113,14 @@ func TestUnreadResultsKeepTheirTenantFromCalling(t *testing.T) {
 	ran := 0
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(huge) })
 	s := start(t, func(o *api.Options) {
-		o.Console, o.MCP = page, page
+		o.MCP = page
 		o.WriteTimeout, o.StallTimeout = time.Minute, time.Minute
-		o.ConsoleCaller = func(_ context.Context, _, cookie string) skill.Principal {
+		o.Console = apitest.Console(page, func(_, cookie string) skill.Principal {
 			if cookie == "" {
 				return skill.Principal{}
 			}
 			return tenant(cookie)
-		}
+		})
 	})
 	s.Door.Add("huge", func(context.Context, skill.Request) (json.RawMessage, error) { ran++; return huge, nil })
 	call := "POST /skills/huge:invoke HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n" + `{"input":{}}`

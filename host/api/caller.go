@@ -78,10 +78,10 @@ func (s *Server) authorize(c *fiber.Ctx) error {
 // authorizeForm finds out whose session of the console a form belongs to. Without one, its
 // caller stays unknown, which is enough to sign in.
 func (s *Server) authorizeForm(ctx *fasthttp.RequestCtx, from *caller) error {
-	if !ctx.IsPost() || s.opt.ConsoleCaller == nil || !strings.HasPrefix(from.Path, pathConsole) {
+	if !ctx.IsPost() || s.console == nil || !strings.HasPrefix(from.Path, pathConsole) {
 		return nil
 	}
-	p := s.opt.ConsoleCaller(s.base, string(ctx.Host()), string(ctx.Request.Header.Peek(fasthttp.HeaderCookie)))
+	p := s.console.CallerOf(s.base, string(ctx.Host()), string(ctx.Request.Header.Peek(fasthttp.HeaderCookie)))
 	if p.ID == "" {
 		return nil
 	}

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -37,7 +36,7 @@ func TestUnauthenticatedBodiesTakeLittleMemory(t *testing.T) {
 	body := make([]byte, 1<<20-1) // all but the last byte
 	for _, path := range []string{"/console/signin", "/nowhere", "/healthz"} {
 		t.Run(path, func(t *testing.T) {
-			s := start(t, func(o *api.Options) { o.Console = signIn })
+			s := start(t, func(o *api.Options) { o.Console = apitest.Console(signIn, nil) })
 			before := heap()
 			done := make(chan struct{}, 300)
 			for range 300 {
@@ -63,7 +62,7 @@ func TestUnauthenticatedBodiesTakeLittleMemory(t *testing.T) {
 // what it holds for them, and has room for known callers beside.
 func TestStalledSignInsStayWithinTheirBudget(t *testing.T) {
 	keys := apitest.Keys{"good": tenant("a", skill.ScopeInvoke)}
-	s := start(t, func(o *api.Options) { o.Authenticate, o.Console = keys.Authenticate, signIn })
+	s := start(t, func(o *api.Options) { o.Authenticate, o.Console = keys.Authenticate, apitest.Console(signIn, nil) })
 	head := "POST /console/signin HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16384\r\n\r\n" + strings.Repeat("x", 16000)
 	before, open := heap(), 0
 	for range 4096 {
@@ -92,7 +91,7 @@ func TestStalledSignInsStayWithinTheirBudget(t *testing.T) {
 
 // Bodies that are small enough share a budget, of which one address gets half.
 func TestUnauthenticatedBodiesHaveABudget(t *testing.T) {
-	s := start(t, func(o *api.Options) { o.Console = signIn })
+	s := start(t, func(o *api.Options) { o.Console = apitest.Console(signIn, nil) })
 	const head = "POST /console/signin HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16384\r\n\r\n"
 	refused := make(chan int, 400)
 	for range 400 { // 6 MiB
@@ -119,7 +118,7 @@ func TestUnauthenticatedBodiesHaveABudget(t *testing.T) {
 // Clients of many networks stall what all bodies of unknown callers may have together. A
 // sign-in with an API key is read all the same.
 func TestStalledBodiesKeepNoSignInOut(t *testing.T) {
-	s := start(t, func(o *api.Options) { o.Console = signIn })
+	s := start(t, func(o *api.Options) { o.Console = apitest.Console(signIn, nil) })
 	held := 0
 	for i := range 271 { // all of 4 MiB: the last ones by the KiB, of which each client has one at once
 		size, patience := 16<<10, time.Second
@@ -150,7 +149,7 @@ func TestStalledBodiesKeepNoSignInOut(t *testing.T) {
 // What the head shows to be wrong is answered before the body has come.
 func TestRefusesByTheHead(t *testing.T) {
 	keys := apitest.Keys{"good": tenant("a", skill.ScopeInvoke)}
-	s := start(t, func(o *api.Options) { o.Authenticate, o.Console = keys.Authenticate, signIn })
+	s := start(t, func(o *api.Options) { o.Authenticate, o.Console = keys.Authenticate, apitest.Console(signIn, nil) })
 	for _, tc := range []struct {
 		name, method, path, header, begun string
 		status                            int
@@ -192,15 +191,14 @@ func TestRefusesByTheHead(t *testing.T) {
 func TestConsoleFormsOfSessionsMayBeLong(t *testing.T) {
 	got := make(chan int, 1)
 	s := start(t, func(o *api.Options) {
-		o.ConsoleCaller = func(_ context.Context, host, cookie string) skill.Principal {
+		o.Console = apitest.Console(func(_ http.ResponseWriter, r *http.Request) {
+			b, _ := io.ReadAll(r.Body)
+			got <- len(b)
+		}, func(host, cookie string) skill.Principal {
 			if cookie == "openskill=good" && host != "" {
 				return tenant("a")
 			}
 			return skill.Principal{}
-		}
-		o.Console = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			b, _ := io.ReadAll(r.Body)
-			got <- len(b)
 		})
 	})
 	body := strings.Repeat("x", 500_000)
@@ -316,10 +314,10 @@ func TestClientAddress(t *testing.T) {
 			for _, p := range trusted {
 				o.TrustedProxies = append(o.TrustedProxies, netip.MustParsePrefix(p))
 			}
-			o.Console = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			o.Console = apitest.Console(func(_ http.ResponseWriter, r *http.Request) {
 				host, _, _ := net.SplitHostPort(r.RemoteAddr)
 				seen <- host
-			})
+			}, nil)
 		})
 	}
 	behind, direct := serve("127.0.0.1/32", "10.0.0.0/8", "2001:db8:1::/48"), serve()

@@ -226,10 +226,10 @@ func TestSlowReadersMakeRoom(t *testing.T) {
 			h := make(chan struct{}, 3)
 			s := start(t, func(o *api.Options) {
 				o.MaxConns = 3
-				o.Console = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				o.Console = apitest.Console(func(w http.ResponseWriter, _ *http.Request) {
 					h <- struct{}{}
 					_, _ = w.Write(huge) // its client has been put out
-				})
+				}, nil)
 			})
 			s.Door.Add("huge", func(context.Context, skill.Request) (json.RawMessage, error) { h <- struct{}{}; return huge, nil })
 			for range 3 {

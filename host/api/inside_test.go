@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"openskill/host/api"
+	"openskill/host/api/apitest"
 	"openskill/sdk/skill"
 )
 
@@ -116,13 +117,13 @@ func TestTheConsoleIsMounted(t *testing.T) {
 	const limit = 300 << 10
 	s := start(t, func(o *api.Options) {
 		o.UploadLimit, o.BodyLimit = limit, 1000
-		o.Console = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o.Console = apitest.Console(func(w http.ResponseWriter, r *http.Request) {
 			n, err := io.Copy(io.Discard, r.Body)
 			if err != nil {
 				w.WriteHeader(http.StatusRequestEntityTooLarge)
 			}
 			_, _ = fmt.Fprintf(w, "%s %s %d", r.Method, r.URL.Path, n)
-		})
+		}, nil)
 	})
 	for _, tc := range []struct {
 		method, path string

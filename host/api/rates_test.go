@@ -37,7 +37,7 @@ func paced(t *testing.T, perMinute int, change ...func(*api.Options)) (*server, 
 			c(o)
 		}
 		o.Door, o.MCP, o.Rates, o.Authenticate = door, m, rates, keys.Authenticate
-		o.Console = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+		o.Console = apitest.Console(func(http.ResponseWriter, *http.Request) {}, nil)
 	})
 	return s, &now
 }

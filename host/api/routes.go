@@ -102,7 +102,7 @@ func (s *Server) table() []Route {
 	executions := func(h fiber.Handler) fiber.Handler { return only(o.Executions != nil, errNoExecutions, h) }
 	chat := func(h fiber.Handler) fiber.Handler { return only(o.Chat != nil, errAgentOff, h) }
 	changes := func(h fiber.Handler) fiber.Handler { return only(o.Definitions != nil, errDefinitionsOff, h) }
-	mcp, console, metrics := s.mounted(o.MCP), s.mounted(o.Console), s.mounted(o.Metrics)
+	mcp, console, metrics := s.mounted(o.MCP), s.mounted(s.console), s.mounted(o.Metrics)
 	rows := []Route{
 		{post, pathInvoke, invoker, kindCall, s.invoke},
 		{get, "/skills", read, kindList, s.listSkills},

@@ -51,6 +51,18 @@ type Watcher interface {
 	Refused(reason string)
 }
 
+// Ask answers a request of the API for a principal, in this process; see [Server.Do].
+type Ask = func(ctx context.Context, p skill.Principal, r *http.Request) (*http.Response, error)
+
+// Console is the pages for people, which ask the API. It knows its callers itself.
+type Console interface {
+	http.Handler
+	// CallerOf says whose session a request is of, by its Host and Cookie; the zero value:
+	// nobody's. It is asked before the body of a form is read, of which little is taken from
+	// callers that are not known.
+	CallerOf(ctx context.Context, host, cookie string) skill.Principal
+}
+
 // Options configure a [Server]. Zero never means "unlimited".
 type Options struct {
 	Door      Door      // required
@@ -72,15 +84,13 @@ type Options struct {
 	Metrics http.Handler // answers GET /metrics, soon and in full. nil: there is no such path
 	Watch   Watcher      // is told what the edge does; nil: nobody is
 
-	Trace   *tracing.Tracer // spans of requests; nil: none
-	Console http.Handler    // answers /console and all below it, and knows its callers itself; nil: there is no such path
+	Trace *tracing.Tracer // spans of requests; nil: none
 
-	// ConsoleCaller says whose session of the console a request is of, by its Host and
-	// Cookie; the zero value: nobody's. It is asked before the body of a form is read, of
-	// which little is taken from callers that are not known. nil: nobody has a session.
-	ConsoleCaller func(ctx context.Context, host, cookie string) skill.Principal
-	Reads         *gate.Gate // that MCP passes too; nil: one of its own
-	Rates         *Rates     // that MCP counts in too; nil: 30,000 requests a minute
+	// Console makes what answers /console and all below it, once; nil: there is no such path.
+	Console func(ask Ask) (Console, error)
+
+	Reads *gate.Gate // that MCP passes too; nil: one of its own
+	Rates *Rates     // that MCP counts in too; nil: 30,000 requests a minute
 	// TrustedProxies are those whose word on the address of their clients counts, in the
 	// headers Forwarded and X-Forwarded-For. nil: none.
 	TrustedProxies []netip.Prefix
@@ -185,10 +195,11 @@ func orTime(p *time.Duration, d time.Duration) {
 
 // Server is the HTTP edge. It is made by [New] and used once.
 type Server struct {
-	opt   Options
-	log   *slog.Logger
-	http  *fasthttp.Server
-	conns *connSet
+	opt     Options
+	console Console // nil: there is none
+	log     *slog.Logger
+	http    *fasthttp.Server
+	conns   *connSet
 
 	watches watches
 
@@ -248,6 +259,13 @@ func New(o Options) (*Server, error) {
 	s.health = healthBody(s.opt.Version, nil)
 	s.base, s.endAll = context.WithCancelCause(context.Background())
 	s.listening, s.hangUp = context.WithCancelCause(s.base)
+
+	if o.Console != nil {
+		var err error
+		if s.console, err = o.Console(s.Do); err != nil {
+			return nil, err
+		}
+	}
 
 	app := fiber.New(fiber.Config{
 		// Handlers read strings of the request that would otherwise change when

@@ -144,7 +144,7 @@ func newWorld(t *testing.T) *world {
 		o.Metrics, o.Usage = apitest.Metrics, apitest.Usage
 		metadata := []byte(`{"resource": "https://skills.example.com/mcp", "authorization_servers": ["https://login.example.com"]}`)
 		o.Resource.Documents = map[string][]byte{"": metadata, "/mcp": metadata}
-		o.Console = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") })
+		o.Console = apitest.Console(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") }, nil)
 		o.Chat, o.React, o.Now = w.chat, w.react, func() time.Time { return worldTime }
 	})
 	w.Door = inner

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
@@ -43,18 +42,10 @@ func (h *Host) openLately() {
 	})
 }
 
-// late is a console that is there when requests come, and not before.
-type late struct{ *console.Console }
-
-// CallerOf asks the console.
-func (l *late) CallerOf(ctx context.Context, host, cookie string) skill.Principal {
-	return l.Console.CallerOf(ctx, host, cookie)
-}
-
-// console makes the console of an edge, which it asks for the API.
-func (h *Host) console(o *api.Options, api func(context.Context, skill.Principal, *http.Request) (*http.Response, error)) (*console.Console, error) {
+// console makes the console of an edge.
+func (h *Host) console(o *api.Options) func(api.Ask) (api.Console, error) {
 	out := console.Options{
-		API: api, Operator: skill.Local(), Recent: h.lately.window, Tail: h.lately.tail,
+		Operator: skill.Local(), Recent: h.lately.window, Tail: h.lately.tail,
 		Settings: h.shownSettings, SelfTest: h.shownSelfTest, Chain: h.chain, Reads: o.Reads, Origins: o.Origins, Version: Version, Logger: h.log,
 		Workers: func() (console.Workers, bool) {
 			s, ok := h.Workers()
@@ -67,7 +58,10 @@ func (h *Host) console(o *api.Options, api func(context.Context, skill.Principal
 		}
 		out.Keys, out.Provider, out.PublicURL = shownKeys{h.kept.db}, h.provider(), h.settings.PublicURL()
 	}
-	return console.New(out)
+	return func(ask api.Ask) (api.Console, error) {
+		out.API = ask
+		return console.New(out)
+	}
 }
 
 // shownSettings are the settings as they are in force, without secrets.

@@ -48,12 +48,8 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		return errors.Join(err, h.Close())
 	}
 	defer mcp.Close()
-	var shown late
-	o.Console, o.ConsoleCaller = &shown, shown.CallerOf // it asks the server, which has it
-	server, err := api.New(o)                           // calls have contexts of their own
-	if err == nil {
-		shown.Console, err = h.console(&o, server.Do)
-	}
+	o.Console = h.console(&o)
+	server, err := api.New(o) // calls have contexts of their own
 	if err != nil {
 		return errors.Join(err, h.Close())
 	}

@@ -66,7 +66,7 @@ func run() error {
 		Chat: &apitest.Chat{}, React: &apitest.React{},
 		MCP:        http.HandlerFunc(nothing),
 		Metrics:    apitest.Metrics,
-		Console:    http.HandlerFunc(page),
+		Console:    apitest.Console(page, nil),
 		ScriptArgs: func(args json.RawMessage) ([]string, error) { return []string{string(args)}, nil },
 		Logger:     slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
