@@ -92,10 +92,8 @@ func (a *Agent) taskLimits(t *Task) (limits, error) {
 // of gives the limits of a kind, none above those of all tasks.
 func (a *Agent) of(k TaskKind) TaskKind {
 	t := &a.o.Task
-	return TaskKind{
-		min(cmp.Or(k.Iterations, t.Iterations), t.Iterations), min(cmp.Or(k.Tokens, t.Tokens), t.Tokens),
-		min(cmp.Or(k.Timeout, t.MaxTimeout), t.MaxTimeout),
-	}
+	k = TaskKind{cmp.Or(k.Iterations, t.Iterations), cmp.Or(k.Tokens, t.Tokens), cmp.Or(k.Timeout, t.MaxTimeout)}
+	return TaskKind{min(k.Iterations, t.Iterations), min(k.Tokens, t.Tokens), min(k.Timeout, t.MaxTimeout)}
 }
 
 func checkTask(text string) error {
