@@ -16,7 +16,7 @@ import (
 
 	"openskill/host/app"
 	"openskill/host/app/config"
-	"openskill/host/catalogue/definitions"
+	"openskill/host/catalogue"
 	"openskill/host/catalogue/manifest"
 	"openskill/host/store"
 	"openskill/sdk/skill"
@@ -24,7 +24,7 @@ import (
 
 // withDefinitions opens the operator's skills in the settings' database for as long as do
 // takes. What the folders of the settings have, and the database not yet, is seeded.
-func (a *cli) withDefinitions(ctx context.Context, flags *settingsFlags, do func(*definitions.Catalogue) error) error {
+func (a *cli) withDefinitions(ctx context.Context, flags *settingsFlags, do func(*catalogue.Definitions) error) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (a *cli) withDefinitions(ctx context.Context, flags *settingsFlags, do func
 	if err != nil {
 		return changeFailed(err)
 	}
-	all, err := app.Definitions(ctx, s, db, definitions.Options{Own: own, Log: log})
+	all, err := app.Definitions(ctx, s, db, catalogue.DefinitionOptions{Own: own, Log: log})
 	if err == nil {
 		err = do(all)
 	}
@@ -82,7 +82,7 @@ func (a *cli) asChanged(ctx context.Context, s *config.Settings, own *manifest.R
 	if err != nil {
 		return nil, changeFailed(err)
 	}
-	all, err := app.Definitions(ctx, s, db, definitions.Options{Own: own, Look: true, Log: log})
+	all, err := app.Definitions(ctx, s, db, catalogue.DefinitionOptions{Own: own, Look: true, Log: log})
 	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, hostFailed(err)
 	}
@@ -100,19 +100,19 @@ enabled over HTTP.`,
 		Example: "  openskill skills enable calculator",
 		Args:    takes(1, many),
 	}
-	act := (*definitions.Catalogue).Enable
+	act := (*catalogue.Definitions).Enable
 	if !enable {
 		cmd.Use, cmd.Short = "disable SKILL…", "Stops skills of the operator from being called"
 		cmd.Long = `Stops skills from being called, whatever their files say. Every host on the database
 has it within two seconds; calls under way go on. Uploaded skills are disabled over
 HTTP.`
 		cmd.Example = "  openskill skills disable calculator"
-		act = (*definitions.Catalogue).Disable
+		act = (*catalogue.Definitions).Disable
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir", "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per skill")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withDefinitions(cmd.Context(), flags, func(all *definitions.Catalogue) error {
+		return a.withDefinitions(cmd.Context(), flags, func(all *catalogue.Definitions) error {
 			for _, id := range args {
 				d, err := act(all, cmd.Context(), skill.Local(), skill.ID(id))
 				if err != nil {
@@ -201,11 +201,11 @@ cost_metadata or is_enabled, with commas between them.`,
 		if err != nil {
 			return hostFailed(err)
 		}
-		patch, err := definitions.ParsePatch(b)
+		patch, err := catalogue.ParsePatch(b)
 		if err != nil {
 			return changeFailed(err)
 		}
-		return a.withDefinitions(cmd.Context(), flags, func(all *definitions.Catalogue) error {
+		return a.withDefinitions(cmd.Context(), flags, func(all *catalogue.Definitions) error {
 			d, err := all.Update(cmd.Context(), skill.Local(), skill.ID(args[0]), patch)
 			if err != nil {
 				return ofSkill(args[0], err)
@@ -245,7 +245,7 @@ it back. Files are not touched.`,
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir", "state")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withDefinitions(cmd.Context(), flags, func(all *definitions.Catalogue) error {
+		return a.withDefinitions(cmd.Context(), flags, func(all *catalogue.Definitions) error {
 			for _, id := range args {
 				d, err := all.Delete(cmd.Context(), skill.Local(), skill.ID(id))
 				if err != nil {
@@ -281,7 +281,7 @@ listed and cannot be called.`,
 		if err != nil {
 			return err
 		}
-		return a.withDefinitions(cmd.Context(), flags, func(all *definitions.Catalogue) error {
+		return a.withDefinitions(cmd.Context(), flags, func(all *catalogue.Definitions) error {
 			d, err := all.Create(cmd.Context(), skill.Local(), entry)
 			if err != nil {
 				return err

@@ -8,7 +8,6 @@ import (
 	"openskill/host/api"
 	"openskill/host/app/config"
 	"openskill/host/catalogue"
-	"openskill/host/catalogue/definitions"
 	"openskill/host/catalogue/manifest"
 	"openskill/host/store"
 	"openskill/plugins/python/runtimes"
@@ -30,21 +29,21 @@ func (h *Host) openDefinitions(roots []manifest.Root, named bool) error {
 		return err
 	}
 	if named {
-		h.skills = definitions.Still(own)
+		h.skills = catalogue.StillDefinitions(own)
 		return nil
 	}
 	ctx, stop := context.WithTimeout(context.Background(), opening)
 	defer stop()
-	h.skills, err = Definitions(ctx, h.settings, h.kept.db, definitions.Options{Own: own, Log: h.log, Remote: true, Registry: manifest.Options{Schemas: h.schemas}})
+	h.skills, err = Definitions(ctx, h.settings, h.kept.db, catalogue.DefinitionOptions{Own: own, Log: h.log, Remote: true, Registry: manifest.Options{Schemas: h.schemas}})
 	return err
 }
 
 // Definitions gives the operator's skills as a database has them. Of the options, what
 // was read of the settings' folders is required; of Registry, Schemas is taken.
-func Definitions(ctx context.Context, s *config.Settings, db *store.DB, o definitions.Options) (*definitions.Catalogue, error) {
+func Definitions(ctx context.Context, s *config.Settings, db *store.DB, o catalogue.DefinitionOptions) (*catalogue.Definitions, error) {
 	o.Record = recordDefinitions(db)
-	o.Store, o.Registry = db.Definitions(), readOptions(s, Roots(s, nil), o.Registry.Schemas)
-	return definitions.Open(ctx, o)
+	o.DB, o.Registry = db, readOptions(s, Roots(s, nil), o.Registry.Schemas)
+	return catalogue.OpenDefinitions(ctx, o)
 }
 
 // watched is what keeps up with changes by other processes. The zero value does not.
@@ -73,7 +72,7 @@ func (w *watched) end() {
 // changed reads what was changed of a topic.
 func (h *Host) changed(ctx context.Context, topic string) error {
 	switch topic {
-	case definitions.Topic:
+	case catalogue.DefinitionsTopic:
 		return h.skills.Refresh(ctx)
 	case catalogue.Topic:
 		if h.uploads != nil {
@@ -98,7 +97,7 @@ func (c changes) Create(ctx context.Context, p skill.Principal, entry []byte) (s
 
 // Update changes one.
 func (c changes) Update(ctx context.Context, p skill.Principal, id skill.ID, change []byte) (skill.Descriptor, error) {
-	patch, err := definitions.ParsePatch(change)
+	patch, err := catalogue.ParsePatch(change)
 	if err != nil {
 		return skill.Descriptor{}, err
 	}

@@ -17,7 +17,7 @@ import (
 	"openskill/host/api"
 	"openskill/host/app/config"
 	"openskill/host/app/metrics"
-	"openskill/host/catalogue/definitions"
+	"openskill/host/catalogue"
 	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch"
 	"openskill/host/dispatch/approval"
@@ -66,7 +66,7 @@ type Host struct {
 	roots      []manifest.Root
 	runners    *dispatch.Set
 	all        []skill.Runner
-	skills     *definitions.Catalogue // the operator's own
+	skills     *catalogue.Definitions // the operator's own
 	uploads    *uploads               // nil: opened without them
 	agents     *agentskills.Provider
 	models     *llm.Models

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"openskill/host/app/config"
-	"openskill/host/catalogue/definitions"
+	"openskill/host/catalogue"
 	"openskill/host/store/pgtest"
 	"openskill/sdk/skill"
 )
@@ -143,7 +143,7 @@ func TestChangedByAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	all, err := Definitions(t.Context(), s, db, definitions.Options{Own: own})
+	all, err := Definitions(t.Context(), s, db, catalogue.DefinitionOptions{Own: own})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,9 +21,7 @@ import (
 	"openskill/host/app/config"
 	"openskill/host/app/metrics"
 	"openskill/host/catalogue"
-	"openskill/host/catalogue/definitions"
 	"openskill/host/catalogue/manifest"
-	"openskill/host/catalogue/quarantine"
 	"openskill/host/dispatch"
 	"openskill/host/dispatch/grants"
 	"openskill/host/internal/cache"
@@ -50,7 +48,7 @@ const uploadGrace = 10 * time.Minute
 type uploads struct {
 	store     *catalogue.Store
 	admission *admission.Admission
-	watch     *quarantine.Watch
+	watch     *catalogue.Watch
 	log       *slog.Logger
 	ahead     *ahead
 	pulls     atomic.Pointer[pulls] // nil: nothing may be pulled
@@ -97,7 +95,7 @@ func (h *Host) openUploads() error {
 	}
 	u := &uploads{
 		store: versions, admission: admission, log: h.log, metrics: h.metrics, ahead: newAhead(h, state{root: s.StateDir}), warm: h.warmUpload, enabled: make(chan *manifest.Skill, 16),
-		watch: quarantine.New(quarantine.Options{Store: versions}),
+		watch: catalogue.NewWatch(catalogue.WatchOptions{Quarantine: versions.Quarantine}),
 	}
 	u.pulls.Store(pulls)
 	u.ctx, u.stop = context.WithCancel(context.Background())
@@ -400,7 +398,7 @@ func (u *uploads) Delete(p skill.Principal, w api.Which) (skill.VersionState, er
 // finder is what a caller finds: the operator's skills, which are everybody's,
 // and what its tenant finds of the uploads. It is what the door asks.
 type finder struct {
-	own      *definitions.Catalogue
+	own      *catalogue.Definitions
 	uploads  *catalogue.Store // nil: none
 	settings *atomic.Pointer[config.Settings]
 	lists    *cache.Cache

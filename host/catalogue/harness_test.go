@@ -190,8 +190,7 @@ func execute(tb testing.TB, db *store.DB, statement string, args ...any) {
 func failing(tb testing.TB, db *store.DB) (mend func()) {
 	tb.Helper()
 	if db.Postgres() {
-		execute(tb, db, "ALTER TABLE revisions RENAME TO away")
-		return func() { execute(tb, db, "ALTER TABLE away RENAME TO revisions") }
+		return away(tb, db, "revisions")
 	}
 	execute(tb, db, "CREATE TRIGGER failing BEFORE UPDATE ON revisions BEGIN SELECT RAISE(ABORT, 'gone'); END")
 	return func() { execute(tb, db, "DROP TRIGGER failing") }
@@ -204,6 +203,13 @@ func onBoth(t *testing.T, test func(t *testing.T, db *store.DB)) {
 		t.Helper()
 		test(t, fresh(t)())
 	})
+}
+
+// away takes a table away, until the returned function is called.
+func away(tb testing.TB, db *store.DB, table string) (mend func()) {
+	tb.Helper()
+	execute(tb, db, "ALTER TABLE "+table+" RENAME TO away")
+	return func() { execute(tb, db, "ALTER TABLE away RENAME TO "+table) }
 }
 
 // host is one of several on one database.

@@ -142,6 +142,7 @@ func killOne(t *testing.T, dir string, round int, last map[string]string) {
 	if list := folders(t, s); len(list) > named { // what was deleted a moment ago is not fetched again
 		t.Errorf("round %d: %d folders for %d versions", round, len(list), named)
 	}
+	_ = s.Close() // which waits for what is fetched
 	if left, err := os.ReadDir(s.staging()); err != nil || len(left) > 0 {
 		t.Errorf("round %d: left in staging: %v, %v", round, left, err)
 	}

@@ -1,4 +1,4 @@
-package definitions
+package catalogue
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 	"github.com/google/uuid"
 
 	"openskill/host/catalogue/manifest"
+	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
-// Options of a Catalogue. Store and Own are required.
-type Options struct {
-	Store Store
-	Own   *manifest.Registry // what this host read of its folders
+// DefinitionOptions are those of Definitions. DB and Own are required.
+type DefinitionOptions struct {
+	DB  *store.DB
+	Own *manifest.Registry // what this host read of its folders
 	// Registry is what Own was read with: definitions that came without files look for
 	// their code there.
 	Registry manifest.Options
@@ -34,10 +35,24 @@ type Options struct {
 	NewID func() string    // gives ids of rows; nil: UUID version 7
 }
 
-// Catalogue is the operator's skills as the database and the files of this host make
-// them. It is safe for concurrent use.
-type Catalogue struct {
-	o   Options
+// Definitions are the operator's skills as the database and the files of this host make
+// them. They are safe for concurrent use.
+//
+// A host seeds when it starts: every skill of its trusted folders, of their lists in the
+// agent-service form and of the CLI folder becomes a row, or brings its row up to date. Three
+// things of a row can be changed over an edge: whether it is enabled, its cost metadata, and
+// its description. What was changed stays so until it is given back (null). What the files
+// alone can say (schemas, version, digest, how it is run) a host serves as its own files have
+// it: schema and code belong together, and hosts that are updated one after the other have
+// different files for a while.
+//
+// A definition may come without code: over an edge, or in a list before its script is there.
+// It is listed as not enabled, with the reason. A row whose files are gone from this host is
+// not shown here: another host may have them. A definition that came over an edge is removed
+// when it is deleted; one that files seed would come back with the next start, so its row
+// stays and says that it was deleted.
+type Definitions struct {
+	o   DefinitionOptions
 	own atomic.Pointer[manifest.Registry] // what this host read of its folders last
 	now atomic.Pointer[manifest.Registry]
 
@@ -45,11 +60,11 @@ type Catalogue struct {
 	told       map[skill.ID]string // what was logged last of a definition that cannot be used; refreshing is held
 }
 
-// Open seeds the database with what the host has read, unless it only looks, and reads
+// OpenDefinitions seeds the database with what the host has read, unless it only looks, and reads
 // it.
-func Open(ctx context.Context, o Options) (*Catalogue, error) {
-	if o.Store == nil || o.Own == nil {
-		return nil, errors.New("definitions.Open: Store and Own are required")
+func OpenDefinitions(ctx context.Context, o DefinitionOptions) (*Definitions, error) {
+	if o.DB == nil || o.Own == nil {
+		return nil, errors.New("catalogue.OpenDefinitions: DB and Own are required")
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -60,12 +75,12 @@ func Open(ctx context.Context, o Options) (*Catalogue, error) {
 	if o.NewID == nil {
 		o.NewID = func() string { return uuid.Must(uuid.NewV7()).String() }
 	}
-	c := &Catalogue{o: o, told: map[skill.ID]string{}}
+	c := &Definitions{o: o, told: map[skill.ID]string{}}
 	c.own.Store(o.Own)
 	c.now.Store(o.Own)
 	if !o.Look {
 		if err := c.seed(ctx, o.Own); err != nil {
-			return nil, fmt.Errorf("definitions: seed the database: %w", err)
+			return nil, fmt.Errorf("catalogue: seed the database: %w", err)
 		}
 	}
 	if err := c.Refresh(ctx); err != nil {
@@ -75,11 +90,11 @@ func Open(ctx context.Context, o Options) (*Catalogue, error) {
 }
 
 // Now is the registry as it was read last. It does not change: ask again.
-func (c *Catalogue) Now() *manifest.Registry { return c.now.Load() }
+func (c *Definitions) Now() *manifest.Registry { return c.now.Load() }
 
 // Refresh reads the definitions. On an error the catalogue stays as it is.
-func (c *Catalogue) Refresh(ctx context.Context) error {
-	if c.o.Store == nil {
+func (c *Definitions) Refresh(ctx context.Context) error {
+	if c.o.DB == nil {
 		return nil
 	}
 	c.refreshing.Lock()
@@ -93,15 +108,15 @@ func (c *Catalogue) Refresh(ctx context.Context) error {
 
 // Reread seeds the database with what the host has read of its folders now, and gives
 // what makes it hold. Until then, and on an error, the catalogue stays as it is.
-func (c *Catalogue) Reread(ctx context.Context, own *manifest.Registry) (use func(), err error) {
-	if c.o.Store == nil {
+func (c *Definitions) Reread(ctx context.Context, own *manifest.Registry) (use func(), err error) {
+	if c.o.DB == nil {
 		return func() { c.own.Store(own); c.now.Store(own) }, nil
 	}
 	c.refreshing.Lock()
 	defer c.refreshing.Unlock()
 	if !c.o.Look {
 		if err := c.seed(ctx, own); err != nil {
-			return nil, fmt.Errorf("definitions: seed the database: %w", err)
+			return nil, fmt.Errorf("catalogue: seed the database: %w", err)
 		}
 	}
 	made, err := c.made(ctx, own)
@@ -118,10 +133,10 @@ func (c *Catalogue) Reread(ctx context.Context, own *manifest.Registry) (use fun
 
 // made puts together what was read of folders and what the database says of it;
 // refreshing is held.
-func (c *Catalogue) made(ctx context.Context, own *manifest.Registry) (*manifest.Registry, error) {
-	all, err := c.o.Store.Definitions(ctx, "")
+func (c *Definitions) made(ctx context.Context, own *manifest.Registry) (*manifest.Registry, error) {
+	all, err := definitions(ctx, c.o.DB.Read, "TRUE")
 	if err != nil {
-		return nil, fmt.Errorf("definitions: read the database: %w", err)
+		return nil, fmt.Errorf("catalogue: read the database: %w", err)
 	}
 	rows := make(map[skill.ID]*Definition, len(all))
 	for _, d := range all {
@@ -188,7 +203,7 @@ func withoutCode(s *manifest.Skill, why string) *manifest.Skill {
 
 // define makes the skill of a definition that came over an edge; nil where this release
 // does not take it.
-func (c *Catalogue) define(d *Definition) *manifest.Skill {
+func (c *Definitions) define(d *Definition) *manifest.Skill {
 	s, missing, problems := manifest.Define(d.Manifest, c.o.Registry)
 	if s == nil || s.Descriptor.ID != d.Name {
 		why := "it is for another skill"
@@ -212,7 +227,7 @@ func (c *Catalogue) define(d *Definition) *manifest.Skill {
 }
 
 // tell logs what is so of a definition, once until it changes.
-func (c *Catalogue) tell(id skill.ID, msg, why string) {
+func (c *Definitions) tell(id skill.ID, msg, why string) {
 	if c.told[id] == msg+why {
 		return
 	}
@@ -220,10 +235,10 @@ func (c *Catalogue) tell(id skill.ID, msg, why string) {
 	c.o.Log.Warn(msg, slog.String("skill_id", string(id)), slog.String("reason", skill.CleanText(why, skill.MaxMessage))) //nolint:sloglint // one of two constants
 }
 
-// Still is a catalogue of what was read of folders and nothing more: nobody changes it,
+// StillDefinitions are what was read of folders and nothing more: nobody changes it,
 // and no database knows of it.
-func Still(own *manifest.Registry) *Catalogue {
-	c := &Catalogue{o: Options{Own: own}}
+func StillDefinitions(own *manifest.Registry) *Definitions {
+	c := &Definitions{o: DefinitionOptions{Own: own}}
 	c.own.Store(own)
 	c.now.Store(own)
 	return c
@@ -231,11 +246,11 @@ func Still(own *manifest.Registry) *Catalogue {
 
 // Knows reports whether an id is that of one of the operator's skills, deleted ones
 // included whose files are here.
-func (c *Catalogue) Knows(id skill.ID) bool { return c.own.Load().Has(id) || c.Now().Has(id) }
+func (c *Definitions) Knows(id skill.ID) bool { return c.own.Load().Has(id) || c.Now().Has(id) }
 
 // Hides says why the Agent Skill in a folder is not offered, "" if it is: the skill of the
 // folder may not be called now, or one of the operator's own has the name of a pulled one.
-func (c *Catalogue) Hides(folder string, name skill.ID, pulled bool) string {
+func (c *Definitions) Hides(folder string, name skill.ID, pulled bool) string {
 	own, now := c.own.Load(), c.Now()
 	for _, id := range own.IDs() {
 		s, err := own.Get(id, "")

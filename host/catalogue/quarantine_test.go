@@ -1,4 +1,4 @@
-package quarantine
+package catalogue
 
 import (
 	"errors"
@@ -13,10 +13,10 @@ import (
 	"openskill/sdk/skill"
 )
 
-// records is a store that keeps what it is told, and fails all the same.
-type records struct{ got []string }
+// quarantines keeps what it is told, and fails all the same.
+type quarantines struct{ got []string }
 
-func (r *records) Quarantine(tenant string, id skill.ID, version, reason string) error {
+func (r *quarantines) Quarantine(tenant string, id skill.ID, version, reason string) error {
 	r.got = append(r.got, fmt.Sprintf("%s/%s %s: %s", tenant, id, version, reason))
 	return errors.New("the disk is full")
 }
@@ -55,8 +55,8 @@ func TestWhatCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Unix(1000, 0)
-			store := &records{}
-			w := New(Options{Store: store, Now: func() time.Time { return now }})
+			store := &quarantines{}
+			w := NewWatch(WatchOptions{Quarantine: store.Quarantine, Now: func() time.Time { return now }})
 			for _, code := range c.runs {
 				w.Ended(uploaded("acme", "up", "1.0.0"), code, c.lowered)
 				now = now.Add(c.step)
@@ -73,8 +73,8 @@ func TestWhatCounts(t *testing.T) {
 
 // Versions, tenants and the operator's own skills are counted apart.
 func TestCountsAreApart(t *testing.T) {
-	store := &records{}
-	w := New(Options{Store: store, Limits: 2})
+	store := &quarantines{}
+	w := NewWatch(WatchOptions{Quarantine: store.Quarantine, Limits: 2})
 	for _, s := range []*manifest.Skill{
 		uploaded("a", "up", "1.0.0"), uploaded("a", "up", "2.0.0"), uploaded("b", "up", "1.0.0"), uploaded("a", "other", "1.0.0"),
 		uploaded("", "up", "1.0.0"), uploaded("", "up", "1.0.0"), uploaded("", "up", "1.0.0"),
@@ -93,8 +93,8 @@ func TestCountsAreApart(t *testing.T) {
 
 // A skill that comes back from quarantine begins anew.
 func TestReleasedBeginsAnew(t *testing.T) {
-	store := &records{}
-	w := New(Options{Store: store})
+	store := &quarantines{}
+	w := NewWatch(WatchOptions{Quarantine: store.Quarantine})
 	for range 3 {
 		w.Ended(uploaded("a", "up", "1.0.0"), skill.WorkerCrashed, false)
 	}
@@ -105,7 +105,7 @@ func TestReleasedBeginsAnew(t *testing.T) {
 
 func TestMemoryIsBounded(t *testing.T) {
 	now := time.Unix(1000, 0)
-	w := New(Options{Store: &records{}, Now: func() time.Time { return now }})
+	w := NewWatch(WatchOptions{Quarantine: (&quarantines{}).Quarantine, Now: func() time.Time { return now }})
 	for i := range 2*maxCounts + 10 {
 		w.Ended(uploaded("a", "up", fmt.Sprintf("1.0.%d", i)), skill.Timeout, false)
 		now = now.Add(time.Second)
@@ -114,7 +114,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d counts", n)
 	}
 	w.Ended(uploaded("b", "up", "1.0.0"), "", false)
-	if w.counts[version{"b", "up", "1.0.0", "sha256:1"}] != nil {
+	if w.counts[watched{"b", "up", "1.0.0", "sha256:1"}] != nil {
 		t.Error("a success is remembered")
 	}
 }

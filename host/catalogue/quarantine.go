@@ -1,10 +1,4 @@
-// Package quarantine decides when a stranger's skill has failed often enough to be
-// taken out of service. It counts how runs end, in memory: a restart begins anew.
-//
-// Two things count against a version: runs in which its worker process crashed, and
-// runs in a row, without a success between them, that were ended by a limit of the
-// skill itself. What the caller of a run chose to make smaller does not count.
-package quarantine
+package catalogue
 
 import (
 	"fmt"
@@ -15,29 +9,33 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Store is what puts a version into quarantine; it is durable.
-type Store interface {
-	Quarantine(tenant string, id skill.ID, version, reason string) error
-}
+// WatchOptions are those of a Watch. Quarantine is required.
+type WatchOptions struct {
+	// Quarantine puts a version into quarantine, for good.
+	Quarantine func(tenant string, id skill.ID, version, reason string) error
 
-// Options of a Watch. Store is required.
-type Options struct {
-	Store   Store
 	Crashes int           // of the worker, within Window; 0: 2
 	Window  time.Duration // 0: 10 minutes
 	Limits  int           // runs in a row that a limit ended; 0: 20
 	Now     func() time.Time
 }
 
-// Watch counts. It is safe for concurrent use.
+// Watch decides when a stranger's skill has failed often enough to be taken out of service.
+// It counts how runs end, in memory: a restart begins anew.
+//
+// Two things count against a version: runs in which its worker process crashed, and runs in a
+// row, without a success between them, that were ended by a limit of the skill itself. What
+// the caller of a run chose to make smaller does not count.
+//
+// It is safe for concurrent use.
 type Watch struct {
-	o Options
+	o WatchOptions
 
 	mu     sync.Mutex
-	counts map[version]*count
+	counts map[watched]*count
 }
 
-type version struct {
+type watched struct {
 	owner   string
 	id      skill.ID
 	version string
@@ -55,8 +53,8 @@ type count struct {
 // for a window is forgotten.
 const maxCounts = 10_000
 
-// New makes a Watch.
-func New(o Options) *Watch {
+// NewWatch makes a Watch.
+func NewWatch(o WatchOptions) *Watch {
 	if o.Crashes <= 0 {
 		o.Crashes = 2
 	}
@@ -69,11 +67,11 @@ func New(o Options) *Watch {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Watch{o: o, counts: map[version]*count{}}
+	return &Watch{o: o, counts: map[watched]*count{}}
 }
 
-// hard are the limits that end a run.
-var hard = map[skill.Code]bool{
+// limitCodes are the limits that end a run.
+var limitCodes = map[skill.Code]bool{
 	skill.Timeout: true, skill.FuelExhausted: true, skill.MemoryLimit: true, skill.OutputLimit: true, skill.StackLimit: true, skill.TableLimit: true,
 }
 
@@ -85,19 +83,19 @@ func (w *Watch) Ended(s *manifest.Skill, code skill.Code, lowered bool) {
 		return
 	}
 	d := &s.Descriptor
-	if reason := w.note(version{s.Owner, d.ID, d.Version, d.Digest}, code, lowered); reason != "" {
+	if reason := w.note(watched{s.Owner, d.ID, d.Version, d.Digest}, code, lowered); reason != "" {
 		// The store logs what it cannot write, and holds it in memory all the same.
-		_ = w.o.Store.Quarantine(s.Owner, d.ID, d.Version, reason)
+		_ = w.o.Quarantine(s.Owner, d.ID, d.Version, reason)
 	}
 }
 
 // note gives the reason for a quarantine, "" for none.
-func (w *Watch) note(v version, code skill.Code, lowered bool) string {
+func (w *Watch) note(v watched, code skill.Code, lowered bool) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.o.Now()
 	c := w.counts[v]
-	crashed, limited := code == skill.WorkerCrashed, hard[code] && !lowered
+	crashed, limited := code == skill.WorkerCrashed, limitCodes[code] && !lowered
 	if c == nil {
 		if !crashed && !limited {
 			return "" // most runs end well, and cost nothing here

@@ -1,4 +1,4 @@
-package storetest
+package catalogue
 
 import (
 	"context"
@@ -13,35 +13,65 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"openskill/host/catalogue/definitions"
+	"openskill/host/store"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
-// Definitions is what every definitions.Store must do. open gives a store on one
-// database that is empty at first, another one each time.
-func Definitions(t *testing.T, open func() definitions.Store) {
+// definitionRows are the rows of one database.
+type definitionRows struct{ *store.DB }
+
+func rowsOf(t testing.TB) *definitionRows {
 	t.Helper()
-	a, b := open(), open()
-	all := func(t *testing.T, s definitions.Store, owner string) []*definitions.Definition {
+	return &definitionRows{storetest.SQLite(t)}
+}
+
+func (r *definitionRows) Definitions(ctx context.Context) ([]*Definition, error) {
+	return definitions(ctx, r.Read, "TRUE")
+}
+
+func (r *definitionRows) Change(ctx context.Context, name skill.ID, do func(now *Definition) (*Definition, error)) error {
+	return changeDefinition(ctx, r.DB, name, do)
+}
+
+// Latest is the revision of the last change.
+func (r *definitionRows) Latest(t *testing.T) (revision int64) {
+	t.Helper()
+	if err := r.Read.QueryRowContext(t.Context(), "SELECT revision FROM revisions WHERE topic = $1", DefinitionsTopic).Scan(&revision); err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+// Rows of definitions keep what is put there, on both databases.
+func TestDefinitionRows(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, fresh func(*testing.T) func() *store.DB) {
+		open := fresh(t)
+		testDefinitionRows(t, &definitionRows{open()}, &definitionRows{open()})
+	})
+}
+
+func testDefinitionRows(t *testing.T, a, b *definitionRows) {
+	t.Helper()
+	all := func(t *testing.T, s *definitionRows) []*Definition {
 		t.Helper()
-		list, err := s.Definitions(t.Context(), owner)
+		list, err := s.Definitions(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return list
 	}
-	put := func(t *testing.T, s definitions.Store, owner string, d *definitions.Definition) {
+	put := func(t *testing.T, s *definitionRows, d *Definition) {
 		t.Helper()
-		err := s.Change(t.Context(), owner, d.Name, func(*definitions.Definition) (*definitions.Definition, error) { return d, nil })
-		if err != nil {
+		if err := s.Change(t.Context(), d.Name, func(*Definition) (*Definition, error) { return d, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
 
 	t.Run("AllFields", func(t *testing.T) {
 		d := definition("all")
-		put(t, a, "", d)
-		got := all(t, b, "")
+		put(t, a, d)
+		got := all(t, b)
 		if len(got) != 1 || got[0].Revision == 0 {
 			t.Fatalf("there is %+v", got)
 		}
@@ -53,12 +83,12 @@ func Definitions(t *testing.T, open func() definitions.Store) {
 			t.Error(diff)
 		}
 		// A bare one: what is not there comes back as not there.
-		bare := &definitions.Definition{
-			ID: uuid.NewString(), Name: "bare", Source: definitions.Created, Manifest: []byte("{\"name\": \"bare\\u0001\"}"), InputSchema: []byte("{}"), OutputSchema: []byte("{}"),
+		bare := &Definition{
+			ID: uuid.NewString(), Name: "bare", Source: Created, Manifest: []byte("{\"name\": \"bare\\u0001\"}"), InputSchema: []byte("{}"), OutputSchema: []byte("{}"),
 			CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
 		}
-		put(t, b, "", bare)
-		got = all(t, a, "")
+		put(t, b, bare)
+		got = all(t, a)
 		if len(got) != 2 || got[1].Name != "bare" {
 			t.Fatalf("there is %+v", got)
 		}
@@ -73,11 +103,11 @@ func Definitions(t *testing.T, open func() definitions.Store) {
 	})
 
 	t.Run("ChangeAndRemove", func(t *testing.T) {
-		put(t, a, "", definition("one"))
-		before := revisions(all(t, a, ""))
+		put(t, a, definition("one"))
+		before := revisions(all(t, a))
 		refusal := &skill.Error{Code: skill.Conflict, Message: "no"}
-		for what, err := range map[string]error{"unchanged": definitions.ErrUnchanged, "refused": refusal} {
-			got := a.Change(t.Context(), "", "one", func(now *definitions.Definition) (*definitions.Definition, error) {
+		for what, err := range map[string]error{"unchanged": errUnchanged, "refused": refusal} {
+			got := a.Change(t.Context(), "one", func(now *Definition) (*Definition, error) {
 				if now == nil || now.Name != "one" {
 					t.Errorf("it begins with %+v", now)
 				}
@@ -87,10 +117,10 @@ func Definitions(t *testing.T, open func() definitions.Store) {
 				t.Errorf("%s: %v", what, got)
 			}
 		}
-		if diff := cmp.Diff(before, revisions(all(t, b, ""))); diff != "" {
+		if diff := cmp.Diff(before, revisions(all(t, b))); diff != "" {
 			t.Errorf("something was written: %s", diff)
 		}
-		err := b.Change(t.Context(), "", "one", func(now *definitions.Definition) (*definitions.Definition, error) {
+		err := b.Change(t.Context(), "one", func(now *Definition) (*Definition, error) {
 			next := *now
 			next.Enabled, next.Changed = false, nil
 			return &next, nil
@@ -98,47 +128,31 @@ func Definitions(t *testing.T, open func() definitions.Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range all(t, a, "") {
+		for _, d := range all(t, a) {
 			if d.Name == "one" && (d.Enabled || d.Changed != nil || d.Revision <= before["one"]) {
 				t.Errorf("after the change: %+v", d)
 			}
 		}
 		for range 2 { // what is gone can be removed again
-			err := a.Change(t.Context(), "", "one", func(*definitions.Definition) (*definitions.Definition, error) { return nil, nil })
+			err := a.Change(t.Context(), "one", func(*Definition) (*Definition, error) { return nil, nil })
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, ok := revisions(all(t, b, ""))["one"]; ok {
+		if _, ok := revisions(all(t, b))["one"]; ok {
 			t.Error("it is still there")
 		}
 	})
 
-	t.Run("Owners", func(t *testing.T) {
-		// A name is unique for each owner, and nobody sees what another has.
-		for _, owner := range []string{"acme", "other"} {
-			put(t, a, owner, definition("mine"))
-		}
-		if got := all(t, b, "acme"); len(got) != 1 || got[0].Owner != "acme" {
-			t.Errorf("acme has %+v", got)
-		}
-		if got := all(t, b, "nobody"); len(got) != 0 {
-			t.Errorf("nobody has %+v", got)
-		}
-		if _, ok := revisions(all(t, b, ""))["mine"]; ok {
-			t.Error("the operator has what tenants have")
-		}
-	})
-
 	t.Run("AtOnce", func(t *testing.T) {
-		put(t, a, "", definition("count"))
+		put(t, a, definition("count"))
 		const writers, each = 4, 8
 		var wait sync.WaitGroup
 		for i := range writers {
-			s := []definitions.Store{a, b}[i%2]
+			s := []*definitionRows{a, b}[i%2]
 			wait.Go(func() {
 				for range each {
-					err := s.Change(context.Background(), "", "count", func(now *definitions.Definition) (*definitions.Definition, error) {
+					err := s.Change(context.Background(), "count", func(now *Definition) (*Definition, error) {
 						next := *now
 						next.Cost = &skill.Cost{EstimatedTokens: now.Cost.EstimatedTokens + 1}
 						return &next, nil
@@ -150,13 +164,13 @@ func Definitions(t *testing.T, open func() definitions.Store) {
 			})
 		}
 		for i := range writers {
-			s := []definitions.Store{a, b}[i%2]
+			s := []*definitionRows{a, b}[i%2]
 			wait.Go(func() { // and one that is new to all
-				err := s.Change(context.Background(), "", "fresh", func(now *definitions.Definition) (*definitions.Definition, error) {
+				err := s.Change(context.Background(), "fresh", func(now *Definition) (*Definition, error) {
 					if now == nil {
 						return definition("fresh"), nil
 					}
-					return nil, definitions.ErrUnchanged
+					return nil, errUnchanged
 				})
 				if err != nil {
 					t.Error(err)
@@ -164,7 +178,7 @@ func Definitions(t *testing.T, open func() definitions.Store) {
 			})
 		}
 		wait.Wait()
-		for _, d := range all(t, a, "") {
+		for _, d := range all(t, a) {
 			if d.Name == "count" && d.Cost.EstimatedTokens != 3+writers*each {
 				t.Errorf("%d changes were made of %d", d.Cost.EstimatedTokens-3, writers*each)
 			}
@@ -174,8 +188,8 @@ func Definitions(t *testing.T, open func() definitions.Store) {
 	t.Run("HostileText", func(t *testing.T) {
 		d := definition("hostile")
 		d.Description, d.UpdatedBy = "nul \x00, bytes \xff, quote ' ? $1 \\", "x'); DROP TABLE skill_definitions; --"
-		put(t, a, "", d)
-		for _, got := range all(t, b, "") {
+		put(t, a, d)
+		for _, got := range all(t, b) {
 			if got.Name == "hostile" && (got.Description != "nul \uFFFD, bytes \uFFFD, quote ' ? $1 \\" && got.Description != d.Description || got.UpdatedBy != d.UpdatedBy) {
 				t.Errorf("it came back as %q by %q", got.Description, got.UpdatedBy)
 			}
@@ -188,11 +202,11 @@ func Definitions(t *testing.T, open func() definitions.Store) {
 			d := definition(skill.ID(fmt.Sprint("json", i)))
 			d.InputSchema, d.OutputSchema = fmt.Appendf(nil, `{"default": %s}`, text), fmt.Appendf(nil, `{"default": %s}`, text)
 			d.Seed.Description = "seed \x00 and \xff"
-			if err := a.Change(t.Context(), "", d.Name, func(*definitions.Definition) (*definitions.Definition, error) { return d, nil }); err != nil {
+			if err := a.Change(t.Context(), d.Name, func(*Definition) (*Definition, error) { return d, nil }); err != nil {
 				t.Errorf("%.20s: %v", text, err)
 				continue
 			}
-			for _, got := range all(t, b, "") {
+			for _, got := range all(t, b) {
 				if got.Name == d.Name && (!json.Valid(got.InputSchema) || !json.Valid(got.OutputSchema)) {
 					t.Errorf("%.20s came back as %.100q", text, got.InputSchema)
 				}
@@ -202,18 +216,18 @@ func Definitions(t *testing.T, open func() definitions.Store) {
 
 	t.Run("ContextEnded", func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		err := a.Change(ctx, "", "ended", func(*definitions.Definition) (*definitions.Definition, error) {
+		err := a.Change(ctx, "ended", func(*Definition) (*Definition, error) {
 			stop()
 			return definition("ended"), nil
 		})
-		_, written := revisions(all(t, b, ""))["ended"]
+		_, written := revisions(all(t, b))["ended"]
 		if (err == nil) != written {
 			t.Errorf("the error is %v, and it was written: %v", err, written)
 		}
 	})
 }
 
-func revisions(list []*definitions.Definition) map[skill.ID]uint64 {
+func revisions(list []*Definition) map[skill.ID]uint64 {
 	out := map[skill.ID]uint64{}
 	for _, d := range list {
 		out[d.Name] = d.Revision
@@ -221,13 +235,13 @@ func revisions(list []*definitions.Definition) map[skill.ID]uint64 {
 	return out
 }
 
-func definition(name skill.ID) *definitions.Definition {
+func definition(name skill.ID) *Definition {
 	at := time.Date(2026, 11, 22, 9, 30, 0, 123456000, time.UTC)
-	return &definitions.Definition{
+	return &Definition{
 		ID: uuid.NewString(), Name: name, Version: "1.2.3", Digest: fmt.Sprintf("sha256:%064x", len(name)), Kind: skill.CLIPython, Entry: string(name) + ".py",
-		Source: definitions.Seeded, Place: "skills/skills.yaml:7",
-		Values:      definitions.Values{Description: "What holds, “ж” 😀.", Enabled: true, Cost: &skill.Cost{EstimatedTokens: 3, RateLimitPerMinute: 30}},
-		Seed:        definitions.Values{Description: "What the seed says.", Enabled: false},
+		Source: Seeded, Place: "skills/skills.yaml:7",
+		Values:      Values{Description: "What holds, “ж” 😀.", Enabled: true, Cost: &skill.Cost{EstimatedTokens: 3, RateLimitPerMinute: 30}},
+		Seed:        Values{Description: "What the seed says.", Enabled: false},
 		Changed:     []string{"cost_metadata", "description", "is_enabled"},
 		InputSchema: []byte(`{"type":"object","required":["b"],"properties":{"b":{"type":"number","maximum":1e5}}}`), OutputSchema: []byte(`{}`),
 		CreatedAt: at, UpdatedAt: at.Add(time.Hour), UpdatedBy: "key:1", DeletedAt: at.Add(2 * time.Hour),

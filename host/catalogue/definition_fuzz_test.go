@@ -1,12 +1,10 @@
-package definitions_test
+package catalogue
 
 import (
 	"encoding/json"
 	"errors"
 	"testing"
 
-	"openskill/host/catalogue/definitions"
-	"openskill/host/catalogue/definitionstest"
 	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
@@ -29,9 +27,9 @@ func FuzzBodies(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		patch, err := definitions.ParsePatch(body)
+		patch, err := ParsePatch(body)
 		shownWell(t, err)
-		c, openErr := definitions.Open(t.Context(), definitions.Options{Store: &definitionstest.Memory{}, Own: own, Registry: o})
+		c, openErr := OpenDefinitions(t.Context(), DefinitionOptions{DB: rowsOf(t).DB, Own: own, Registry: o})
 		if openErr != nil {
 			t.Fatal(openErr)
 		}

@@ -1,4 +1,4 @@
-package definitions
+package catalogue
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 
 // seed brings the rows of all skills that this host has read up to date. What could not
 // be read is told with file and line, and has no part in it.
-func (c *Catalogue) seed(ctx context.Context, own *manifest.Registry) error {
+func (c *Definitions) seed(ctx context.Context, own *manifest.Registry) error {
 	for _, p := range own.Problems() {
 		c.o.Log.Warn("cannot seed a definition", slog.String("file", skill.CleanText(p.File, 400)), slog.Int("line", p.Line), slog.String("problem", skill.CleanText(p.Message, skill.MaxMessage)))
 	}
-	all, err := c.o.Store.Definitions(ctx, "")
+	all, err := definitions(ctx, c.o.DB.Read, "TRUE")
 	if err != nil {
 		return err
 	}
@@ -22,15 +22,15 @@ func (c *Catalogue) seed(ctx context.Context, own *manifest.Registry) error {
 	for _, d := range all {
 		rows[d.Name] = d
 	}
-	for _, s := range read(own) {
+	for _, s := range defined(own) {
 		want := of(s, own.Place(s.Descriptor.ID))
 		if c.seeded(own, rows[want.Name], want) == nil {
 			continue // without a transaction: at most starts nothing has changed
 		}
-		err := c.o.Store.Change(ctx, "", want.Name, func(now *Definition) (*Definition, error) {
+		err := changeDefinition(ctx, c.o.DB, want.Name, func(now *Definition) (*Definition, error) {
 			next := c.seeded(own, now, want)
 			if next == nil {
-				return nil, ErrUnchanged
+				return nil, errUnchanged
 			}
 			return next, nil
 		})
@@ -41,8 +41,8 @@ func (c *Catalogue) seed(ctx context.Context, own *manifest.Registry) error {
 	return nil
 }
 
-// read gives what this host's files define, with code and without, each id once.
-func read(own *manifest.Registry) (list []*manifest.Skill) {
+// defined gives what this host's files define, with code and without, each id once.
+func defined(own *manifest.Registry) (list []*manifest.Skill) {
 	for _, id := range own.IDs() {
 		if s, err := own.Get(id, ""); err == nil {
 			list = append(list, s)
@@ -59,7 +59,7 @@ func read(own *manifest.Registry) (list []*manifest.Skill) {
 // seeded is a row as a seed leaves it; nil where it leaves it alone. One that came over
 // an edge, and whose files are here now, becomes the files': what it said counts as
 // changed where they say otherwise.
-func (c *Catalogue) seeded(own *manifest.Registry, now, want *Definition) *Definition {
+func (c *Definitions) seeded(own *manifest.Registry, now, want *Definition) *Definition {
 	at := c.o.Now().UTC().Truncate(microsecond)
 	if now == nil {
 		next := want.clone()

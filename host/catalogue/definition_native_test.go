@@ -1,13 +1,12 @@
-package definitions_test
+package catalogue
 
 import (
 	"encoding/json"
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
-	"openskill/host/catalogue/definitions"
-	"openskill/host/catalogue/definitionstest"
 	"openskill/sdk/skill"
 )
 
@@ -41,7 +40,7 @@ func with(base, more map[string]any) map[string]any {
 func TestRefusesNativeCodeAndGrants(t *testing.T) {
 	for name, more := range beyond {
 		t.Run(name, func(t *testing.T) {
-			store := &definitionstest.Memory{}
+			store := rowsOf(t)
 			s := newSite(t, store)
 			for _, file := range []string{"run.py", "run.sh", "run.mjs"} {
 				s.write("skills/made/"+file, "code")
@@ -54,10 +53,10 @@ func TestRefusesNativeCodeAndGrants(t *testing.T) {
 			}
 
 			// A release before this one took it.
-			err = store.Change(t.Context(), "", "made", func(*definitions.Definition) (*definitions.Definition, error) {
-				return &definitions.Definition{
-					ID: "00000000-0000-7000-8000-000000000000", Name: "made", Version: "1.0.0", Kind: "cli:python", Entry: "run.py", Source: definitions.Created, Manifest: entry,
-					Values: definitions.Values{Description: "d", Enabled: true}, Seed: definitions.Values{Description: "d", Enabled: true},
+			err = store.Change(t.Context(), "made", func(*Definition) (*Definition, error) {
+				return &Definition{CreatedAt: time.Unix(1, 0), UpdatedAt: time.Unix(1, 0),
+					ID: "00000000-0000-7000-8000-000000000000", Name: "made", Version: "1.0.0", Kind: "cli:python", Entry: "run.py", Source: Created, Manifest: entry,
+					Values: Values{Description: "d", Enabled: true}, Seed: Values{Description: "d", Enabled: true},
 				}, nil
 			})
 			if err != nil {
@@ -77,13 +76,13 @@ func TestRefusesNativeCodeAndGrants(t *testing.T) {
 
 // A row of the database whose manifest is about another skill makes neither of both.
 func TestRefusesRowsOfAnotherName(t *testing.T) {
-	store := &definitionstest.Memory{}
+	store := rowsOf(t)
 	s := newSite(t, store)
 	s.write("skills/other/run.mjs", "code")
-	err := store.Change(t.Context(), "", "made", func(*definitions.Definition) (*definitions.Definition, error) {
-		return &definitions.Definition{
-			ID: "00000000-0000-7000-8000-000000000000", Name: "made", Version: "1.0.0", Kind: "wasm:javascript", Entry: "run.mjs", Source: definitions.Created,
-			Manifest: entryOf("other", sandboxed), Values: definitions.Values{Description: "d", Enabled: true},
+	err := store.Change(t.Context(), "made", func(*Definition) (*Definition, error) {
+		return &Definition{CreatedAt: time.Unix(1, 0), UpdatedAt: time.Unix(1, 0),
+			ID: "00000000-0000-7000-8000-000000000000", Name: "made", Version: "1.0.0", Kind: "wasm:javascript", Entry: "run.mjs", Source: Created,
+			Manifest: entryOf("other", sandboxed), Values: Values{Description: "d", Enabled: true},
 		}, nil
 	})
 	if err != nil {
@@ -97,7 +96,7 @@ func TestRefusesRowsOfAnotherName(t *testing.T) {
 // A script of an Agent Skill may need somebody's approval: it does not run as a skill.
 func TestRefusesScriptsOfAgentSkills(t *testing.T) {
 	for _, at := range []string{"skills/made/SKILL.md", "skills/made/scripts/SKILL.md"} {
-		s := newSite(t, &definitionstest.Memory{})
+		s := newSite(t, rowsOf(t))
 		s.write("skills/made/scripts/run.mjs", "code")
 		s.write(at, "---\nname: made\ndescription: d\n---\n")
 		d, err := s.mustStart().Create(t.Context(), skill.Local(), entryOf("made", with(sandboxed, map[string]any{"entry": "scripts/run.mjs"})))
@@ -112,7 +111,7 @@ func TestRefusesScriptsOfAgentSkills(t *testing.T) {
 
 // What files keep off and runs outside the sandbox is not enabled over a network.
 func TestNativeCodeIsEnabledOnTheMachine(t *testing.T) {
-	s := newSite(t, &definitionstest.Memory{})
+	s := newSite(t, rowsOf(t))
 	native := "id: %\nversion: 1.0.0\ndescription: d\ntype: cli\nruntime: python\nentry: run.py\n"
 	for id, text := range map[string]string{
 		"off": native + "is_enabled: false\n", "on": native,
@@ -126,7 +125,7 @@ func TestNativeCodeIsEnabledOnTheMachine(t *testing.T) {
 	s.remote = true
 	c, op := s.mustStart(), skill.Local()
 	yes := true
-	on := definitions.Patch{Enabled: &definitions.Given[bool]{Value: &yes}}
+	on := Patch{Enabled: &Given[bool]{Value: &yes}}
 	for _, id := range []skill.ID{"off", "fallback"} {
 		_, err := c.Enable(t.Context(), op, id)
 		code(t, "enabling "+string(id), err, skill.Forbidden)
@@ -150,14 +149,14 @@ func TestNativeCodeIsEnabledOnTheMachine(t *testing.T) {
 		t.Errorf("on the machine: %+v, %v", d, err)
 	}
 	description := "Changed."
-	if _, err := c.Update(t.Context(), op, "off", definitions.Patch{Description: &definitions.Given[string]{Value: &description}}); err != nil {
+	if _, err := c.Update(t.Context(), op, "off", Patch{Description: &Given[string]{Value: &description}}); err != nil {
 		t.Errorf("another change of what is on: %v", err)
 	}
 }
 
 // A definition that was there before the files does not turn on what they keep off.
 func TestFilesKeepOffWhatWasDefinedBefore(t *testing.T) {
-	s := newSite(t, &definitionstest.Memory{})
+	s := newSite(t, rowsOf(t))
 	if _, err := s.mustStart().Create(t.Context(), skill.Local(), entryOf("made", sandboxed)); err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,8 @@
-package definitions
+package catalogue
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"math/big"
 	"slices"
 	"strings"
@@ -13,9 +11,6 @@ import (
 	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
-
-// Topic is what changes of definitions are announced by.
-const Topic = "definitions"
 
 // The sources of a definition.
 const (
@@ -26,7 +21,6 @@ const (
 // Definition is one row.
 type Definition struct {
 	ID       string // UUID
-	Owner    string // tenant; "" of the operator's
 	Name     skill.ID
 	Version  string
 	Digest   string
@@ -51,9 +45,9 @@ type Definition struct {
 
 // Values are what can be changed of a definition.
 type Values struct {
-	Description string
-	Enabled     bool
-	Cost        *skill.Cost // nil: nothing is said
+	Description string      `json:"description"`
+	Enabled     bool        `json:"is_enabled"`
+	Cost        *skill.Cost `json:"cost_metadata"` // nil: nothing is said
 }
 
 // The names of Values in [Definition.Changed], in JSON and in the database.
@@ -62,24 +56,6 @@ const (
 	fieldEnabled     = "is_enabled"
 	fieldCost        = "cost_metadata"
 )
-
-// Store keeps definitions. Implementations are safe for concurrent use, by several
-// processes too. Errors are as the database gave them.
-type Store interface {
-	// Definitions gives all of an owner, in the order of their names, those included
-	// that were deleted.
-	Definitions(ctx context.Context, owner string) ([]*Definition, error)
-
-	// Change has one definition changed, whatever others do at the same time. do is
-	// called once, with what there is, or nil; what it gives is written with the next
-	// revision, nil removes the row, and its error comes back as it is, without a change.
-	// [ErrUnchanged] from it is no error of Change. Whoever watches [Topic] learns of a
-	// change.
-	Change(ctx context.Context, owner string, name skill.ID, do func(now *Definition) (*Definition, error)) error
-}
-
-// ErrUnchanged says that there is nothing to write.
-var ErrUnchanged = errors.New("definitions: unchanged")
 
 func (d *Definition) changed(field string) bool { return slices.Contains(d.Changed, field) }
 

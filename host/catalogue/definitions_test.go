@@ -1,9 +1,8 @@
-package definitions_test
+package catalogue
 
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,28 +13,24 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/catalogue/definitions"
-	"openskill/host/catalogue/definitionstest"
 	"openskill/host/catalogue/manifest"
 	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/store"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
-
-func limits() skill.Limits {
-	return skill.Limits{Timeout: time.Second, Memory: 1 << 20, Fuel: 1000, Output: 1 << 10, Scratch: 1 << 20}
-}
 
 // site is what an operator has on one machine.
 type site struct {
 	t     *testing.T
 	dir   string
-	store definitions.Store
+	store *definitionRows
 	log   bytes.Buffer
 
 	remote bool // changes come over a network
 }
 
-func newSite(t *testing.T, store definitions.Store) *site {
+func newSite(t *testing.T, store *definitionRows) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir(), store: store}
 	for _, dir := range []string{"skills", "cli"} {
@@ -69,19 +64,19 @@ func (s *site) registry() manifest.Options {
 }
 
 // start reads the folders and opens a catalogue, as a host does.
-func (s *site) start() (*definitions.Catalogue, error) {
+func (s *site) start() (*Definitions, error) {
 	s.t.Helper()
 	own, err := manifest.Open(s.registry())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return definitions.Open(s.t.Context(), definitions.Options{
-		Store: s.store, Own: own, Registry: s.registry(), Log: slog.New(slog.NewTextHandler(&s.log, nil)), Remote: s.remote,
+	return OpenDefinitions(s.t.Context(), DefinitionOptions{
+		DB: s.store.DB, Own: own, Registry: s.registry(), Log: slog.New(slog.NewTextHandler(&s.log, nil)), Remote: s.remote,
 		Now: func() time.Time { return time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC) },
 	})
 }
 
-func (s *site) mustStart() *definitions.Catalogue {
+func (s *site) mustStart() *Definitions {
 	s.t.Helper()
 	c, err := s.start()
 	if err != nil {
@@ -96,7 +91,7 @@ func file(id, description, rest string) string {
 
 // shown is what callers see of the skills: id, description, rate, and whether they can be
 // called.
-func shown(c *definitions.Catalogue) (out []string) {
+func shown(c *Definitions) (out []string) {
 	now := c.Now()
 	for _, id := range now.IDs() {
 		s, err := now.Get(id, "")
@@ -112,7 +107,7 @@ func shown(c *definitions.Catalogue) (out []string) {
 	return out
 }
 
-func wants(t *testing.T, what string, got []string, want ...string) {
+func wantsSkills(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s:\n%s", what, diff)
@@ -148,7 +143,7 @@ const list = `skills:
 `
 
 func TestSeeding(t *testing.T) {
-	store := &definitionstest.Memory{}
+	store := rowsOf(t)
 	s := newSite(t, store)
 	s.write("skills/echo/skill.yaml", file("echo", "Echoes.", "cost_metadata: {rate_limit_per_minute: 5}\n"))
 	s.write("skills/skills.yaml", list)
@@ -160,18 +155,16 @@ func TestSeeding(t *testing.T) {
 		`echo "Echoes." 5 true`, `later "Has no script yet." 0 false`, `plain "The script plain.py of the CLI folder; it has no manifest." 0 true`,
 		`tag_list "Lists." 0 false`, `voc_search "Searches." 30 true`,
 	}
-	wants(t, "at first", shown(c), first...)
+	wantsSkills(t, "at first", shown(c), first...)
 	for _, part := range []string{"skills.yaml", "line=14", "input_schema"} { // file, line, field
 		if !strings.Contains(s.log.String(), part) {
 			t.Errorf("the warning about the entry that is wrong lacks %s:\n%s", part, &s.log)
 		}
 	}
-	if n := store.Changes(); n != 5 {
-		t.Errorf("%d rows were written, want 5", n)
-	}
-	wants(t, "again", shown(s.mustStart()), first...)
-	if n := store.Changes(); n != 5 {
-		t.Errorf("seeding the same again wrote %d rows", n-5)
+	latest := store.Latest(t)
+	wantsSkills(t, "again", shown(s.mustStart()), first...)
+	if store.Latest(t) != latest {
+		t.Error("seeding the same again wrote rows")
 	}
 
 	// What the operator changed stays; what he did not follows the files.
@@ -185,12 +178,12 @@ func TestSeeding(t *testing.T) {
 	s.write("cli/plain.py", "")
 	s.write("cli/later.py", "print({})")
 	c = s.mustStart()
-	wants(t, "after the files have changed", shown(c),
+	wantsSkills(t, "after the files have changed", shown(c),
 		`echo "Echoes twice." 6 false`, `later "Has no script yet." 0 true`, `tag_list "Lists." 0 true`, `voc_search "Finds." 7 true`)
 	if v, err := c.Now().Get("voc_search", ""); err != nil || v.Descriptor.Cost.EstimatedTokens != 500 {
 		t.Errorf("the other numbers of the cost: %+v, %v", v, err)
 	}
-	rows, err := store.Definitions(t.Context(), "")
+	rows, err := store.Definitions(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,13 +196,13 @@ func TestSeeding(t *testing.T) {
 	// Given back, the files say it again, without a restart.
 	patch(t, c, "echo", `{"is_enabled": null}`)
 	patch(t, c, "voc_search", `{"cost_metadata": null}`)
-	wants(t, "given back", shown(c),
+	wantsSkills(t, "given back", shown(c),
 		`echo "Echoes twice." 6 true`, `later "Has no script yet." 0 true`, `tag_list "Lists." 0 true`, `voc_search "Finds." 30 true`)
 }
 
-func patch(t *testing.T, c *definitions.Catalogue, id skill.ID, body string) skill.Descriptor {
+func patch(t *testing.T, c *Definitions, id skill.ID, body string) skill.Descriptor {
 	t.Helper()
-	p, err := definitions.ParsePatch([]byte(body))
+	p, err := ParsePatch([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,14 +214,14 @@ func patch(t *testing.T, c *definitions.Catalogue, id skill.ID, body string) ski
 }
 
 func TestDeleteAndComeBack(t *testing.T) {
-	s := newSite(t, &definitionstest.Memory{})
+	s := newSite(t, rowsOf(t))
 	s.write("skills/echo/skill.yaml", file("echo", "Echoes.", ""))
 	c, op := s.mustStart(), skill.Local()
 	if d, err := c.Delete(t.Context(), op, "echo"); err != nil || d.ID != "echo" || d.Enabled {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	wants(t, "deleted", shown(c))
-	wants(t, "deleted, after a restart", shown(s.mustStart()))
+	wantsSkills(t, "deleted", shown(c))
+	wantsSkills(t, "deleted, after a restart", shown(s.mustStart()))
 	_, err := c.Delete(t.Context(), op, "echo")
 	code(t, "deleting it twice", err, skill.NotFound)
 	_, err = c.Disable(t.Context(), op, "echo")
@@ -236,11 +229,11 @@ func TestDeleteAndComeBack(t *testing.T) {
 	if _, err := c.Enable(t.Context(), op, "echo"); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, "enabled again", shown(c), `echo "Echoes." 0 true`)
+	wantsSkills(t, "enabled again", shown(c), `echo "Echoes." 0 true`)
 }
 
 func TestCreate(t *testing.T) {
-	s := newSite(t, &definitionstest.Memory{})
+	s := newSite(t, rowsOf(t))
 	s.write("skills/echo/skill.yaml", file("echo", "Echoes.", ""))
 	c, op := s.mustStart(), skill.Local()
 	const entry = `{"name": "made", "description": "Made \ud83d\ude00 here.", "input_schema": {"type": "object", "properties": {"n": {"type": "number", "maximum": 1e5}}}, "output_schema": {"type": "object"}}`
@@ -257,7 +250,7 @@ func TestCreate(t *testing.T) {
 	if err := c.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, "with its script", shown(c), `echo "Echoes." 0 true`, `made "Made 😀 here." 0 true`)
+	wantsSkills(t, "with its script", shown(c), `echo "Echoes." 0 true`, `made "Made 😀 here." 0 true`)
 	if m, err := c.Now().Get("made", ""); err != nil || m.CheckInput(map[string]any{"n": "x"}, schema.MaxSteps) == nil || m.Primary.Kind != skill.CLIPython {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -283,11 +276,11 @@ func TestCreate(t *testing.T) {
 	}
 	s.write("skills/module/m.wasm", "code")
 	c = s.mustStart()
-	wants(t, "with its folder", shown(c), `echo "Echoes." 0 true`, `made "Made 😀 here." 0 true`, `module "A module." 0 true`)
+	wantsSkills(t, "with its folder", shown(c), `echo "Echoes." 0 true`, `made "Made 😀 here." 0 true`, `module "A module." 0 true`)
 
 	// The files take it over where they define it themselves; what was said of it stays.
 	s.write("skills/module/skill.yaml", file("module", "A module of the files.", ""))
-	wants(t, "when it has a manifest", shown(s.mustStart()), `echo "Echoes." 0 true`, `made "Made 😀 here." 0 true`, `module "A module." 0 true`)
+	wantsSkills(t, "when it has a manifest", shown(s.mustStart()), `echo "Echoes." 0 true`, `made "Made 😀 here." 0 true`, `module "A module." 0 true`)
 	if _, err := c.Delete(t.Context(), op, "made"); err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +290,7 @@ func TestCreate(t *testing.T) {
 }
 
 func TestRefusedDefinitions(t *testing.T) {
-	s := newSite(t, &definitionstest.Memory{})
+	s := newSite(t, rowsOf(t))
 	c := s.mustStart()
 	for name, test := range map[string]struct {
 		entry string
@@ -326,7 +319,7 @@ func TestRefusedDefinitions(t *testing.T) {
 		"an unknown number": `{"cost_metadata": {"price": 1}}`, "half a token": `{"cost_metadata": {"estimated_tokens": 1.5}}`,
 		"below zero": `{"cost_metadata": {"rate_limit_per_minute": -1}}`, "a null inside": `{"cost_metadata": {"rate_limit_per_minute": null}}`,
 	} {
-		_, err := definitions.ParsePatch([]byte(body))
+		_, err := ParsePatch([]byte(body))
 		code(t, "a patch with "+name, err, skill.InvalidArgument)
 	}
 	if got := shown(c); got != nil {
@@ -335,11 +328,11 @@ func TestRefusedDefinitions(t *testing.T) {
 }
 
 func TestOnlyTheOperatorChanges(t *testing.T) {
-	store := &definitionstest.Memory{}
+	store := rowsOf(t)
 	s := newSite(t, store)
 	s.write("skills/echo/skill.yaml", file("echo", "Echoes.", ""))
 	c := s.mustStart()
-	before := store.Changes()
+	before := store.Latest(t)
 	for _, test := range []struct {
 		p    skill.Principal
 		want skill.Code
@@ -357,17 +350,17 @@ func TestOnlyTheOperatorChanges(t *testing.T) {
 		code(t, "delete", err, test.want)
 		_, err = c.Create(ctx, test.p, []byte(`{}`))
 		code(t, "create", err, test.want)
-		_, err = c.Update(ctx, test.p, "echo", definitions.Patch{})
+		_, err = c.Update(ctx, test.p, "echo", Patch{})
 		code(t, "update", err, test.want)
 	}
-	if n := store.Changes() - before; n != 0 {
-		t.Errorf("%d rows were written", n)
+	if n := store.Latest(t) - before; n != 0 {
+		t.Errorf("the revision grew by %d", n)
 	}
 }
 
 // Two hosts on one store: each has its own files, and sees what was changed on the other.
-func TestTwoHosts(t *testing.T) {
-	store := &definitionstest.Memory{}
+func TestDefinitionsOnTwoHosts(t *testing.T) {
+	store := rowsOf(t)
 	one, two := newSite(t, store), newSite(t, store)
 	one.write("skills/echo/skill.yaml", file("echo", "Old.", ""))
 	two.write("skills/echo/skill.yaml", file("echo", "New.", ""))
@@ -379,20 +372,20 @@ func TestTwoHosts(t *testing.T) {
 	if err := a.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, "the first host", shown(a), `echo "Old." 0 false`)
-	wants(t, "the second host", shown(b), `echo "New." 0 false`, `only "Of the second host." 0 true`)
+	wantsSkills(t, "the first host", shown(a), `echo "Old." 0 false`)
+	wantsSkills(t, "the second host", shown(b), `echo "New." 0 false`, `only "Of the second host." 0 true`)
 	if d, err := a.Disable(t.Context(), skill.Local(), "only"); err != nil || d.ID != "only" || d.Enabled || d.Reason == "" {
 		t.Errorf("a skill of the other host alone: %+v, %v", d, err)
 	}
 	if err := b.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, "the second host then", shown(b), `echo "New." 0 false`, `only "Of the second host." 0 false`)
+	wantsSkills(t, "the second host then", shown(b), `echo "New." 0 false`, `only "Of the second host." 0 false`)
 }
 
 // Who only looks seeds nothing.
-func TestLook(t *testing.T) {
-	store := &definitionstest.Memory{}
+func TestLookingChangesNothing(t *testing.T) {
+	store := rowsOf(t)
 	s := newSite(t, store)
 	s.write("skills/echo/skill.yaml", file("echo", "Echoes.", ""))
 	c := s.mustStart()
@@ -404,40 +397,106 @@ func TestLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := store.Changes()
-	c, err = definitions.Open(t.Context(), definitions.Options{Store: store, Own: own, Registry: s.registry(), Look: true})
+	before := store.Latest(t)
+	c, err = OpenDefinitions(t.Context(), DefinitionOptions{DB: store.DB, Own: own, Registry: s.registry(), Look: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wants(t, "a look", shown(c), `echo "Echoes." 0 false`, `other "Is new." 0 true`)
-	if n := store.Changes() - before; n != 0 {
-		t.Errorf("%d rows were written", n)
+	wantsSkills(t, "a look", shown(c), `echo "Echoes." 0 false`, `other "Is new." 0 true`)
+	if n := store.Latest(t) - before; n != 0 {
+		t.Errorf("the revision grew by %d", n)
 	}
-	still := definitions.Still(own)
+	still := StillDefinitions(own)
 	_, err = still.Disable(t.Context(), skill.Local(), "echo")
 	code(t, "a change of what no database has", err, skill.Conflict)
-	wants(t, "without a database", shown(still), `echo "Echoes." 0 true`, `other "Is new." 0 true`)
+	wantsSkills(t, "without a database", shown(still), `echo "Echoes." 0 true`, `other "Is new." 0 true`)
 }
 
-func TestDatabaseIsGone(t *testing.T) {
-	store := &definitionstest.Memory{}
+func TestDefinitionsOutliveTheDatabase(t *testing.T) {
+	store := rowsOf(t)
 	s := newSite(t, store)
 	s.write("skills/echo/skill.yaml", file("echo", "Echoes.", ""))
 	c := s.mustStart()
-	gone := errors.New("gone")
-	store.Fail(gone)
-	if _, err := s.start(); !errors.Is(err, gone) {
+	mend := away(t, store.DB, "skill_definitions")
+	if _, err := s.start(); err == nil {
 		t.Errorf("a start without the database: %v", err)
 	}
-	if err := c.Refresh(t.Context()); !errors.Is(err, gone) {
+	if err := c.Refresh(t.Context()); err == nil {
 		t.Errorf("a refresh: %v", err)
 	}
 	_, err := c.Disable(t.Context(), skill.Local(), "echo")
 	code(t, "a change", err, skill.Internal)
-	wants(t, "what is served goes on", shown(c), `echo "Echoes." 0 true`)
-	store.Fail(nil)
+	wantsSkills(t, "what is served goes on", shown(c), `echo "Echoes." 0 true`)
+	mend()
 	if _, err := c.Disable(context.Background(), skill.Local(), "echo"); err != nil {
 		t.Error(err)
 	}
-	wants(t, "when it is back", shown(c), `echo "Echoes." 0 false`)
+	wantsSkills(t, "when it is back", shown(c), `echo "Echoes." 0 false`)
+}
+
+// TestSeeds: a host's folders seed a real database once, whatever way it has of writing
+// JSON, and another host sees what is changed.
+func TestSeeds(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, fresh func(*testing.T) func() *store.DB) {
+		open := fresh(t)
+		a, b := open(), open()
+		o := manifest.Options{Roots: []manifest.Root{{Path: t.TempDir(), Trust: skill.Trusted}}, CLIDir: t.TempDir(), Defaults: limits(), Caps: limits()}
+		list := func(rate string) {
+			t.Helper()
+			text := `skills:
+  - name: seeded
+    description: Is seeded.
+    input_schema: {type: object, required: [z, a], properties: {z: {type: number, maximum: 1e5, multipleOf: 0.50}, a: {enum: ["", null, 12345678901234567890]}}}
+    output_schema: {}
+    cost_metadata: {rate_limit_per_minute: ` + rate + `}
+`
+			if err := os.WriteFile(filepath.Join(o.Roots[0].Path, manifest.ListFile), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(o.CLIDir, "seeded.py"), []byte("print({})"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		start := func(d *store.DB) *Definitions {
+			t.Helper()
+			own, err := manifest.Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := OpenDefinitions(t.Context(), DefinitionOptions{DB: d, Own: own, Registry: o, Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		row := func() *Definition {
+			t.Helper()
+			rows, err := definitions(t.Context(), a.Read, "TRUE")
+			if err != nil || len(rows) != 1 {
+				t.Fatalf("%v, %v", rows, err)
+			}
+			return rows[0]
+		}
+		list("5")
+		one := start(a)
+		first := row()
+		two := start(b)
+		if again := row(); again.Revision != first.Revision || !again.UpdatedAt.Equal(first.UpdatedAt) {
+			t.Errorf("seeding the same again made revision %d of %d", again.Revision, first.Revision)
+		}
+		if _, err := one.Disable(t.Context(), skill.Local(), "seeded"); err != nil {
+			t.Fatal(err)
+		}
+		if err := two.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := two.Now().Get("seeded", ""); err != nil || s.Descriptor.Enabled {
+			t.Errorf("on the other host: %+v, %v", s, err)
+		}
+		list("6")
+		start(b)
+		if last := row(); last.Enabled || last.Cost.RateLimitPerMinute != 6 || last.Revision <= first.Revision || !last.CreatedAt.Equal(first.CreatedAt) || last.ID != first.ID {
+			t.Errorf("after the files have changed: %+v", last)
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package definitions
+package catalogue
 
 import (
 	"context"
@@ -132,7 +132,7 @@ func wrong(field, what string) error {
 		message = field + " " + what
 	}
 	return &skill.Error{
-		Op: "definitions.Parse", Code: skill.InvalidArgument, Subject: field, Message: message,
+		Op: "catalogue.Parse", Code: skill.InvalidArgument, Subject: field, Message: message,
 		Details: map[string]any{"fields": []map[string]string{{"field": "/" + field, "problem": what}}},
 	}
 }
@@ -175,10 +175,10 @@ func (p *CostPatch) on(now *skill.Cost) *skill.Cost {
 
 // Update changes a definition, by the operator's word. The answer is the skill as it is
 // now; errors are *skill.Error.
-func (c *Catalogue) Update(ctx context.Context, by skill.Principal, id skill.ID, p Patch) (skill.Descriptor, error) {
+func (c *Definitions) Update(ctx context.Context, by skill.Principal, id skill.ID, p Patch) (skill.Descriptor, error) {
 	made, err := c.change(ctx, by, id, "update", func(now *Definition) (*Definition, error) {
 		if now == nil || !now.DeletedAt.IsZero() {
-			return nil, notFound(id)
+			return nil, noDefinition(id)
 		}
 		next := now.clone()
 		p.apply(next)
@@ -188,11 +188,11 @@ func (c *Catalogue) Update(ctx context.Context, by skill.Principal, id skill.ID,
 }
 
 // Enable lets a skill be called, and brings it back if it was deleted.
-func (c *Catalogue) Enable(ctx context.Context, by skill.Principal, id skill.ID) (skill.Descriptor, error) {
+func (c *Definitions) Enable(ctx context.Context, by skill.Principal, id skill.ID) (skill.Descriptor, error) {
 	on := true
 	made, err := c.change(ctx, by, id, "enable", func(now *Definition) (*Definition, error) {
 		if now == nil {
-			return nil, notFound(id)
+			return nil, noDefinition(id)
 		}
 		next := now.clone()
 		next.DeletedAt = time.Time{}
@@ -203,13 +203,13 @@ func (c *Catalogue) Enable(ctx context.Context, by skill.Principal, id skill.ID)
 }
 
 // Disable stops a skill from being called. Calls that run go on.
-func (c *Catalogue) Disable(ctx context.Context, by skill.Principal, id skill.ID) (skill.Descriptor, error) {
+func (c *Definitions) Disable(ctx context.Context, by skill.Principal, id skill.ID) (skill.Descriptor, error) {
 	off := false
 	return c.Update(ctx, by, id, Patch{Enabled: &Given[bool]{&off}})
 }
 
 // Delete takes a definition away. The answer is the skill as it was.
-func (c *Catalogue) Delete(ctx context.Context, by skill.Principal, id skill.ID) (skill.Descriptor, error) {
+func (c *Definitions) Delete(ctx context.Context, by skill.Principal, id skill.ID) (skill.Descriptor, error) {
 	was, err := c.Now().Get(id, "")
 	if err != nil {
 		was = &manifest.Skill{Descriptor: skill.Descriptor{ID: id}} // this host has not seen it; the database decides
@@ -217,7 +217,7 @@ func (c *Catalogue) Delete(ctx context.Context, by skill.Principal, id skill.ID)
 	_, err = c.change(ctx, by, id, "delete", func(now *Definition) (*Definition, error) {
 		switch {
 		case now == nil || !now.DeletedAt.IsZero():
-			return nil, notFound(id)
+			return nil, noDefinition(id)
 		case now.Source == Created:
 			return nil, nil
 		}
@@ -233,12 +233,12 @@ func (c *Catalogue) Delete(ctx context.Context, by skill.Principal, id skill.ID)
 // Create adds a definition of an entry in the form of a list's, as a JSON object; see
 // [manifest.Define] for where its code is looked for. What is wrong with the entry is
 // INVALID_MANIFEST, an id that is taken CONFLICT.
-func (c *Catalogue) Create(ctx context.Context, by skill.Principal, entry []byte) (skill.Descriptor, error) {
+func (c *Definitions) Create(ctx context.Context, by skill.Principal, entry []byte) (skill.Descriptor, error) {
 	if err := may(by); err != nil {
 		return skill.Descriptor{}, err
 	}
 	if len(entry) > safeyaml.MaxBytes {
-		return skill.Descriptor{}, &skill.Error{Op: "definitions.Create", Code: skill.PayloadTooLarge, Message: fmt.Sprintf("the definition is too large; the limit is %d bytes", safeyaml.MaxBytes)}
+		return skill.Descriptor{}, &skill.Error{Op: "catalogue.Create", Code: skill.PayloadTooLarge, Message: fmt.Sprintf("the definition is too large; the limit is %d bytes", safeyaml.MaxBytes)}
 	}
 	value, err := strictjson.Decode(entry, safeyaml.MaxDepth, nil)
 	if err != nil {
@@ -246,7 +246,7 @@ func (c *Catalogue) Create(ctx context.Context, by skill.Principal, entry []byte
 	}
 	text, err := marshal(value)
 	if err != nil {
-		return skill.Descriptor{}, fmt.Errorf("definitions.Create: %w", err)
+		return skill.Descriptor{}, fmt.Errorf("catalogue.Create: %w", err)
 	}
 	s, _, problems := manifest.Define(text, c.o.Registry)
 	if len(problems) > 0 {
@@ -271,12 +271,12 @@ func (c *Catalogue) Create(ctx context.Context, by skill.Principal, entry []byte
 }
 
 // change authorizes a change, makes it, writes it down, and reads what holds now.
-func (c *Catalogue) change(ctx context.Context, by skill.Principal, id skill.ID, what string, do func(*Definition) (*Definition, error)) (made *Definition, err error) {
+func (c *Definitions) change(ctx context.Context, by skill.Principal, id skill.ID, what string, do func(*Definition) (*Definition, error)) (made *Definition, err error) {
 	if err := may(by); err != nil {
 		return nil, err
 	}
-	if c.o.Store == nil {
-		return nil, &skill.Error{Op: "definitions.Change", Code: skill.Conflict, Subject: string(id), Message: "skills read from named folders cannot be changed; there is no database"}
+	if c.o.DB == nil {
+		return nil, &skill.Error{Op: "catalogue.Change", Code: skill.Conflict, Subject: string(id), Message: "skills read from named folders cannot be changed; there is no database"}
 	}
 	record := c.o.Record
 	if record == nil {
@@ -296,8 +296,8 @@ func (c *Catalogue) change(ctx context.Context, by skill.Principal, id skill.ID,
 }
 
 // put makes a change in the database.
-func (c *Catalogue) put(ctx context.Context, by skill.Principal, id skill.ID, made **Definition, do func(*Definition) (*Definition, error)) error {
-	err := c.o.Store.Change(ctx, "", id, func(now *Definition) (*Definition, error) {
+func (c *Definitions) put(ctx context.Context, by skill.Principal, id skill.ID, made **Definition, do func(*Definition) (*Definition, error)) error {
+	err := changeDefinition(ctx, c.o.DB, id, func(now *Definition) (*Definition, error) {
 		next, err := do(now)
 		*made = next
 		switch {
@@ -305,11 +305,11 @@ func (c *Catalogue) put(ctx context.Context, by skill.Principal, id skill.ID, ma
 			return nil, err
 		case c.o.Remote && c.keptOff(now, next):
 			return nil, &skill.Error{
-				Op: "definitions.Change", Code: skill.Forbidden, Subject: string(id),
+				Op: "catalogue.Change", Code: skill.Forbidden, Subject: string(id),
 				Message: "this skill runs outside the sandbox and is disabled in its files: enable it there, or with openskill skills enable on the host's machine",
 			}
 		case now != nil && next.same(now):
-			return nil, ErrUnchanged
+			return nil, errUnchanged
 		}
 		next.UpdatedAt, next.UpdatedBy = c.o.Now().UTC().Truncate(microsecond), skill.CleanText(by.ID, 128)
 		return next, nil
@@ -326,7 +326,7 @@ func (c *Catalogue) put(ctx context.Context, by skill.Principal, id skill.ID, ma
 
 // keptOff reports whether a change turns code outside the sandbox on that is off by its
 // files.
-func (c *Catalogue) keptOff(now, next *Definition) bool {
+func (c *Definitions) keptOff(now, next *Definition) bool {
 	if !next.Enabled || next.Seed.Enabled || next.Source != Seeded || now != nil && now.Enabled && now.DeletedAt.IsZero() {
 		return false
 	}
@@ -336,7 +336,7 @@ func (c *Catalogue) keptOff(now, next *Definition) bool {
 
 // show is the skill as this host's catalogue has it, or what its row says of one whose
 // files other hosts have.
-func (c *Catalogue) show(d *Definition) skill.Descriptor {
+func (c *Definitions) show(d *Definition) skill.Descriptor {
 	if d == nil {
 		return skill.Descriptor{}
 	}
@@ -353,30 +353,30 @@ func (c *Catalogue) show(d *Definition) skill.Descriptor {
 func may(p skill.Principal) error {
 	switch {
 	case p.ID == "":
-		return &skill.Error{Op: "definitions.may", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
+		return &skill.Error{Op: "catalogue.may", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
 	case !p.May(skill.ScopeAdmin):
-		return &skill.Error{Op: "definitions.may", Code: skill.Forbidden, Subject: p.ID, Message: "missing scope " + skill.ScopeAdmin}
+		return &skill.Error{Op: "catalogue.may", Code: skill.Forbidden, Subject: p.ID, Message: "missing scope " + skill.ScopeAdmin}
 	}
 	return nil
 }
 
-func notFound(id skill.ID) error {
+func noDefinition(id skill.ID) error {
 	return &skill.Error{
-		Op: "definitions.Change", Code: skill.NotFound, Subject: skill.CleanText(string(id), 64),
+		Op: "catalogue.Change", Code: skill.NotFound, Subject: skill.CleanText(string(id), 64),
 		Message: "definition not found; GET /skills lists all",
 	}
 }
 
 func taken(id skill.ID) error {
 	return &skill.Error{
-		Op: "definitions.Create", Code: skill.Conflict, Subject: string(id),
+		Op: "catalogue.Create", Code: skill.Conflict, Subject: string(id),
 		Message: fmt.Sprintf("definition %s already exists; use PATCH to change it", id),
 	}
 }
 
 func unavailable(err error) error {
 	return &skill.Error{
-		Op: "definitions.Change", Code: skill.Internal, Err: err,
+		Op: "catalogue.Change", Code: skill.Internal, Err: err,
 		Message: "database write failed; check the result and retry",
 	}
 }
@@ -387,7 +387,7 @@ func refused(problems []manifest.Problem) error {
 		messages = append(messages, skill.CleanText(p.Message, 200))
 	}
 	return &skill.Error{
-		Op: "definitions.Create", Code: skill.InvalidManifest,
+		Op: "catalogue.Create", Code: skill.InvalidManifest,
 		Message: skill.CleanText(strings.Join(messages, "; "), skill.MaxMessage), Details: map[string]any{"problems": messages, "total": len(problems)},
 	}
 }
