@@ -36,7 +36,7 @@ with verify --against.`,
 
 // withAudit opens the records of the settings' database for as long as do takes.
 func (a *cli) withAudit(ctx context.Context, flags *settingsFlags, do func(records.Store) error) error {
-	return a.withDatabase(ctx, flags, true, auditFailed, func(db *store.DB) error { return do(db.Audit()) })
+	return a.withDatabase(ctx, flags, true, auditFailed, func(db *store.DB) error { return do(records.NewStore(db)) })
 }
 
 // withDatabase opens the settings' database for as long as do takes. existing says that it

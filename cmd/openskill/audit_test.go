@@ -40,7 +40,7 @@ func recorded(t *testing.T) (state string, acme []string) {
 	}
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	l, err := records.Open(t.Context(), records.Options{
-		Store: db.Audit(), Policy: records.KeepRedacted, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
+		Store: records.NewStore(db), Policy: records.KeepRedacted, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func TestKeysOfARunningHost(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	now := time.Now()
-	host, err := identity.New(identity.Options{Keys: db.Keys(), Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
+	host, err := identity.New(identity.Options{Keys: identity.NewKeyStore(db), Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

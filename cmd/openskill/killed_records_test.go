@@ -116,7 +116,7 @@ func looks(t *testing.T, state string, answered map[string]bool) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	report, err := records.Verify(t.Context(), db.Audit(), records.VerifyOptions{Rows: true})
+	report, err := records.Verify(t.Context(), records.NewStore(db), records.VerifyOptions{Rows: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,13 +127,13 @@ func looks(t *testing.T, state string, answered map[string]bool) {
 	}
 	ended := 0
 	for id := range answered {
-		e, err := db.Audit().Execution(t.Context(), "local", id)
+		e, err := records.NewStore(db).Execution(t.Context(), "local", id)
 		if err != nil || e.Status() != records.Success {
 			t.Errorf("of %s, which was answered: %+v, %v", id, e, err)
 		}
 	}
 	for q := (records.Query{Tenant: "local", Limit: 1000}); ; {
-		page, next, err := db.Audit().Executions(t.Context(), q)
+		page, next, err := records.NewStore(db).Executions(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -183,7 +183,7 @@ host that runs, Agent Skills within seconds, other skills when it reloads or sta
 // recordTrust puts a change of trust on record before it is made.
 func (a *cli) recordTrust(ctx context.Context, flags *settingsFlags, c records.Change, do func() error) error {
 	return a.withDatabase(ctx, flags, false, hostFailed, func(db *store.DB) error {
-		if err := records.Around(ctx, db.Audit(), skill.Local(), c, do); err != nil {
+		if err := records.Around(ctx, records.NewStore(db), skill.Local(), c, do); err != nil {
 			return keysFailed(err)
 		}
 		return nil

@@ -80,7 +80,7 @@ func TestSkillsTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	all, err := db.Audit().Changes(t.Context(), records.ChangeQuery{Limit: 100})
+	all, err := records.NewStore(db).Changes(t.Context(), records.ChangeQuery{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

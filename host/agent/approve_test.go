@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"openskill/host/store/storetest"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,6 @@ import (
 
 	"openskill/host/agent/llm"
 	"openskill/host/agent/toolbox"
-	"openskill/host/app/hosttest"
 	"openskill/host/dispatch/approval"
 	"openskill/sdk/skill"
 )
@@ -32,7 +32,7 @@ type approvalBench struct {
 
 func newApprovalBench(t *testing.T, policy approval.Policy, p llm.Provider, changes ...func(*Options)) *approvalBench {
 	t.Helper()
-	record, err := approval.Open(t.Context(), approval.Options{Rows: hosttest.Database(t).Approvals(), Policy: policy})
+	record, err := approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: policy})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -226,7 +226,7 @@ func benchOf(t testing.TB, backends []llm.Backend, changes ...func(*Options)) *b
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := storetest.NewMemory()
+	store := conversations.NewStore(storetest.SQLite(t))
 	o := Options{
 		Models: models, Tools: b.box.For, Store: store, Sessions: store, Log: log,
 		Concurrent: 1024, ToolCalls: 20, Cost: llm.Dollar, Fuel: 1000, Days: 30,

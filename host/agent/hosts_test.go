@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"openskill/host/agent/conversations"
+
 	"openskill/host/agent/llm"
 	"openskill/host/agent/toolbox"
 	"openskill/host/dispatch/approval"
@@ -45,7 +47,7 @@ func flawed(list []llm.Message) (flaw string) {
 // meets whatever, who loses is told so, no call that was approved is made twice, and each
 // question to a model is one that vendors take.
 func TestSeveralHosts(t *testing.T) {
-	store := storetest.NewMemory()
+	store := conversations.NewStore(storetest.SQLite(t))
 	r := &sharedRecord{}
 	var mu sync.Mutex
 	dice := rand.New(rand.NewPCG(3, 4))

@@ -197,14 +197,14 @@ func (b broken) End(ctx context.Context, s *conversations.Session) error {
 // What cannot be put on record does not begin; what has ended is answered all the same.
 func TestStoreFails(t *testing.T) {
 	disk := errors.New("disk full at somewhere")
-	h := newHouse(t, settings{model: says(finish), options: options{Sessions: broken{Sessions: storetest.NewMemory(), begin: disk}}})
+	h := newHouse(t, settings{model: says(finish), options: options{Sessions: broken{Sessions: conversations.NewStore(storetest.SQLite(t)), begin: disk}}})
 	out, err := h.Execute(t.Context(), caller, agent.Task{Text: "x"})
 	var e *skill.Error
 	if out != nil || !asSkillError(err, &e) || e.Code != skill.AuditUnavailable || strings.Contains(e.Message, "disk") || !errors.Is(err, disk) || len(h.asked) != 0 {
 		t.Errorf("%v, %d questions", err, len(h.asked))
 	}
 
-	h = newHouse(t, settings{model: says(finish), options: options{Sessions: broken{Sessions: storetest.NewMemory(), end: disk}}})
+	h = newHouse(t, settings{model: says(finish), options: options{Sessions: broken{Sessions: conversations.NewStore(storetest.SQLite(t)), end: disk}}})
 	if out := h.do(t, agent.Task{}); out.Status != agent.TaskCompleted || !strings.Contains(h.log.String(), "disk full") {
 		t.Errorf("%+v: %s", out, h.log)
 	}

@@ -67,7 +67,7 @@ func TestEndsBy(t *testing.T) {
 		h := newHouse(t, settings{model: func(context.Context, int, *llm.Request) (*llm.Reply, error) {
 			<-held // whatever its context says
 			return reply(finish, 1), nil
-		}, options: options{Sessions: &noted{Sessions: storetest.NewMemory(), id: &id}}})
+		}, options: options{Sessions: &noted{Sessions: conversations.NewStore(storetest.SQLite(t)), id: &id}}})
 		done := make(chan struct{})
 		go func() {
 			h.do(t, agent.Task{Options: agent.TaskOptions{TimeoutSeconds: 30}})
@@ -110,7 +110,7 @@ func (n *noted) Begin(ctx context.Context, s *conversations.Session) error {
 
 func TestSessionsFail(t *testing.T) {
 	disk := errors.New("disk full at somewhere")
-	h := newHouse(t, settings{model: says(), options: options{Sessions: unread{storetest.NewMemory(), disk}}})
+	h := newHouse(t, settings{model: says(), options: options{Sessions: unread{conversations.NewStore(storetest.SQLite(t)), disk}}})
 	_, err := h.Session(t.Context(), caller, "00000000-0000-7000-8000-000000000000")
 	var e *skill.Error
 	if !asSkillError(err, &e) || e.Code != skill.AuditUnavailable || strings.Contains(e.Message, "disk") || !errors.Is(err, disk) {
@@ -152,7 +152,7 @@ func TestTend(t *testing.T) {
 		<-done
 	})
 	synctest.Test(t, func(t *testing.T) { // one that cannot be pruned is told of, and tried again
-		h := newHouse(t, settings{model: says(), options: options{Sessions: unread{storetest.NewMemory(), errors.New("no store")}}})
+		h := newHouse(t, settings{model: says(), options: options{Sessions: unread{conversations.NewStore(storetest.SQLite(t)), errors.New("no store")}}})
 		ctx, stop := context.WithTimeout(t.Context(), 90*time.Minute)
 		defer stop()
 		h.Tend(ctx)

@@ -99,7 +99,7 @@ func failed(c toolbox.Call, code skill.Code, message string, invalid bool) *tool
 // house is an agent with a model, skills and a memory of sessions.
 type house struct {
 	*agent.Agent
-	sessions *storetest.Memory
+	sessions conversations.Rows
 	log      *bytes.Buffer
 
 	mu    sync.Mutex
@@ -129,7 +129,7 @@ type options struct {
 
 func newHouse(t testing.TB, s settings) *house {
 	t.Helper()
-	h := &house{sessions: storetest.NewMemory(), log: &bytes.Buffer{}}
+	h := &house{sessions: conversations.NewStore(storetest.SQLite(t)), log: &bytes.Buffer{}}
 	quiet := slog.New(slog.DiscardHandler)
 	models, err := llm.NewModels(llm.Options{
 		Backends: []llm.Backend{{Name: "fake", Model: "one", Provider: provider{h, s.model}, Counter: s.count, Timeout: time.Hour}},

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/host/store/storetest"
+
 	"openskill/host/api"
 	"openskill/host/api/apitest"
-	"openskill/host/app/hosttest"
 	"openskill/host/dispatch/approval"
 	"openskill/sdk/skill"
 )
@@ -18,7 +19,7 @@ import (
 // approvals starts an edge with a store of approvals, and asks for one.
 func approvals(t *testing.T, change func(*api.Options)) (s *server, store *approval.Store, id string) {
 	t.Helper()
-	store, err := approval.Open(t.Context(), approval.Options{Rows: hosttest.Database(t).Approvals(), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
+	store, err := approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	"openskill/host/agent"
 	"openskill/host/api"
 	"openskill/host/identity"
-	"openskill/host/identity/authtest"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
@@ -150,7 +150,7 @@ func (c *benchConn) turn(b *testing.B, text []byte) time.Duration {
 // key, which the authenticator of the host looks up in its cache, against the same edge
 // where everybody is the operator. The two take turns within every iteration.
 func BenchmarkCaller(b *testing.B) {
-	store := &authtest.Keys{}
+	store := identity.NewKeyStore(storetest.SQLite(b))
 	_, key, err := identity.NewKeys(store).Create(b.Context(), identity.NewKey{Name: "bench", Tenant: "acme", Scopes: []string{skill.ScopeInvoke}})
 	if err != nil {
 		b.Fatal(err)

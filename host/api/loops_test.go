@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"openskill/host/agent/conversations"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -56,7 +57,7 @@ func looping(t *testing.T, m model) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := storetest.NewMemory()
+	kept := conversations.NewStore(storetest.SQLite(t))
 	works, err := agent.New(agent.Options{
 		Models: models, Tools: box.For, Store: kept, Sessions: kept, Log: log, Concurrent: 1024, ToolCalls: 4, Cost: 1 << 40, Fuel: 1 << 40, Days: 1,
 		Chat: agent.ChatOptions{Iterations: 10, Tokens: 65536, Time: time.Minute, ReplyTokens: 4096, History: 20, Keep: 200, Retries: 3, Conversations: 100},

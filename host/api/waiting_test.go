@@ -10,8 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"openskill/host/store/storetest"
+
 	"openskill/host/api"
-	"openskill/host/app/hosttest"
 	"openskill/host/dispatch/approval"
 	"openskill/sdk/skill"
 )
@@ -39,7 +40,7 @@ func (p *patience) Wait(ctx context.Context, id string) error {
 // waiting starts an edge with a script that needs an approval, and gives its path.
 func waiting(t *testing.T) (s *server, p *patience, runs *atomic.Int32, path string) {
 	t.Helper()
-	store, err := approval.Open(t.Context(), approval.Options{Rows: hosttest.Database(t).Approvals(), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
+	store, err := approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

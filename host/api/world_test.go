@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"openskill/host/store/storetest"
+
 	"openskill/host/api"
 	"openskill/host/api/apitest"
-	"openskill/host/app/hosttest"
 	"openskill/host/dispatch/approval"
 	"openskill/host/mcp"
 	"openskill/host/records"
@@ -119,7 +120,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.approvals, err = approval.Open(t.Context(), approval.Options{Rows: hosttest.Database(t).Approvals(), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
+	w.approvals, err = approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

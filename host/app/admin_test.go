@@ -35,7 +35,7 @@ func TestAdmin(t *testing.T) {
 	defer db.Close()
 	keys := map[string]string{"nobody": "", "wrong": "sk-wrong"}
 	for _, scope := range []string{skill.ScopeHost, skill.ScopeMetrics} {
-		if _, keys[scope], err = identity.NewKeys(db.Keys()).Create(t.Context(), identity.NewKey{Name: scope, Tenant: "a", Scopes: []string{scope}, By: "test"}); err != nil {
+		if _, keys[scope], err = identity.NewKeys(identity.NewKeyStore(db)).Create(t.Context(), identity.NewKey{Name: scope, Tenant: "a", Scopes: []string{scope}, By: "test"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"openskill/host/agent/conversations"
 	"fmt"
 	"slices"
 
@@ -38,7 +39,7 @@ func (h *Host) openAgent() error {
 		kinds[name] = agent.TaskKind(k)
 	}
 	h.agent, err = agent.New(agent.Options{
-		Models: h.models, Tools: box.For, Store: h.kept.db.Conversations(), Sessions: h.kept.db.Sessions(), Approvals: h.approvals, Quotas: h.kept.quotas,
+		Models: h.models, Tools: box.For, Store: conversations.NewStore(h.kept.db), Sessions: conversations.NewStore(h.kept.db), Approvals: h.approvals, Quotas: h.kept.quotas,
 		Concurrent: s.AgentTurns, Alone: h.alone, ToolCalls: s.AgentToolCalls, Cost: cost, Fuel: s.AgentFuel, Days: int(s.AgentDays), // at most a century
 		Chat: agent.ChatOptions{
 			Iterations: s.AgentIterations, Tokens: s.AgentTokens, Time: config.Seconds(s.AgentTimeoutS), ReplyTokens: s.AgentReplyTokens,

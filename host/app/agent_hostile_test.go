@@ -63,7 +63,7 @@ func TestHostileTextWidensNoRights(t *testing.T) {
 	}
 	defer db.Close()
 	key := func(tenant string, scopes ...string) string {
-		_, secret, err := identity.NewKeys(db.Keys()).Create(t.Context(), identity.NewKey{Name: "of " + tenant, Tenant: tenant, Scopes: scopes, By: "test"})
+		_, secret, err := identity.NewKeys(identity.NewKeyStore(db)).Create(t.Context(), identity.NewKey{Name: "of " + tenant, Tenant: tenant, Scopes: scopes, By: "test"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,7 +72,7 @@ func TestBackupOfAHostAtWork(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 		h := restored(t, s, dir)
-		report, err := records.Verify(t.Context(), h.kept.db.Audit(), records.VerifyOptions{Rows: true})
+		report, err := records.Verify(t.Context(), records.NewStore(h.kept.db), records.VerifyOptions{Rows: true})
 		if err != nil || !report.Whole() {
 			t.Errorf("the record: %+v, %v", report, err)
 		}

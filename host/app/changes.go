@@ -17,26 +17,26 @@ import (
 
 // ManageKeys gives the keys of a database as a principal changes them, on record.
 func ManageKeys(db *store.DB, by skill.Principal) *identity.Keys {
-	return identity.NewKeys(db.Keys()).Recorded(func(ctx context.Context, what string, k *identity.Key, do func() error) error {
+	return identity.NewKeys(identity.NewKeyStore(db)).Recorded(func(ctx context.Context, what string, k *identity.Key, do func() error) error {
 		details := map[string]string{"name": k.Name, "scopes": strings.Join(k.Scopes, " ")}
 		if !k.ExpiresAt.IsZero() {
 			details["expires_at"] = k.ExpiresAt.UTC().Format(time.RFC3339)
 		}
-		return records.Around(ctx, db.Audit(), by, records.Change{Tenant: k.Tenant, Action: "key." + what, Subject: k.ID, Details: details}, do)
+		return records.Around(ctx, records.NewStore(db), by, records.Change{Tenant: k.Tenant, Action: "key." + what, Subject: k.ID, Details: details}, do)
 	})
 }
 
 // RecordDefinitions puts changes of the operator's skills on record.
 func recordDefinitions(db *store.DB) func(ctx context.Context, by skill.Principal, what string, id skill.ID, do func() error) error {
 	return func(ctx context.Context, by skill.Principal, what string, id skill.ID, do func() error) error {
-		return records.Around(ctx, db.Audit(), by, records.Change{Action: "definition." + what, Subject: string(id)}, do)
+		return records.Around(ctx, records.NewStore(db), by, records.Change{Action: "definition." + what, Subject: string(id)}, do)
 	}
 }
 
 // RecordApprovals puts decisions about scripts on record.
 func RecordApprovals(db *store.DB) approval.Record {
 	return func(ctx context.Context, by skill.Principal, a *approval.Approval, do func() error) error {
-		return records.Around(ctx, db.Audit(), by, records.Change{
+		return records.Around(ctx, records.NewStore(db), by, records.Change{
 			Tenant: a.Tenant, Action: "script." + string(a.State), Subject: a.Skill + "/" + a.Script,
 			Details: map[string]string{"approval": a.ID, "digest": a.Digest},
 		}, do)
@@ -52,7 +52,7 @@ func recordQuarantine(db *store.DB, log *slog.Logger) func(tenant string, id ski
 	return func(tenant string, id skill.ID, version, reason string, do func() error) error {
 		done := false
 		c := records.Change{Tenant: tenant, Action: "skill.quarantine", Subject: string(id), Details: map[string]string{"version": version, "reason": reason}}
-		err := records.Around(context.Background(), db.Audit(), hostItself, c, func() error {
+		err := records.Around(context.Background(), records.NewStore(db), hostItself, c, func() error {
 			done = true
 			return do()
 		})

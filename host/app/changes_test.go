@@ -52,7 +52,7 @@ func TestChangesAreOnRecord(t *testing.T) {
 	if _, err := h.Reload(ctx, s); err != nil {
 		t.Fatal(err)
 	}
-	all, err := h.kept.db.Audit().Changes(ctx, records.ChangeQuery{Limit: 100})
+	all, err := records.NewStore(h.kept.db).Changes(ctx, records.ChangeQuery{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestChangesAreOnRecord(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("on record\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	r, err := records.Verify(ctx, h.kept.db.Audit(), records.VerifyOptions{Rows: true})
+	r, err := records.Verify(ctx, records.NewStore(h.kept.db), records.VerifyOptions{Rows: true})
 	if err != nil || !r.Whole() {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -93,7 +93,7 @@ func TestDecisionsAreOnRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	all, err := db.Audit().Changes(t.Context(), records.ChangeQuery{Limit: 100})
+	all, err := records.NewStore(db).Changes(t.Context(), records.ChangeQuery{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestQuarantinesAreOnRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := v.host.kept.db
-	all, err := db.Audit().Changes(t.Context(), records.ChangeQuery{Limit: 1})
+	all, err := records.NewStore(db).Changes(t.Context(), records.ChangeQuery{Limit: 1})
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
@@ -220,7 +220,7 @@ func TestRefusesChangesWithoutARecord(t *testing.T) {
 		}
 	}
 	wantUnavailable("a key", err)
-	if keys, _, err := h.kept.db.Keys().Keys(t.Context(), identity.KeyQuery{Limit: 10}); err != nil || len(keys) != 0 {
+	if keys, _, err := identity.NewKeyStore(h.kept.db).Keys(t.Context(), identity.KeyQuery{Limit: 10}); err != nil || len(keys) != 0 {
 		t.Errorf("%d keys, %v", len(keys), err)
 	}
 	_, err = changes{h}.Disable(t.Context(), by, api.Which{ID: "quick"})

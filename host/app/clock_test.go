@@ -28,7 +28,7 @@ func TestRefusesClocksFarFromTheDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		l, err := records.Open(t.Context(), records.Options{
-			Store: db.Audit(), Log: slog.New(slog.DiscardHandler), Instance: "host " + off.String(), Now: func() time.Time { return time.Now().Add(off) },
+			Store: records.NewStore(db), Log: slog.New(slog.DiscardHandler), Instance: "host " + off.String(), Now: func() time.Time { return time.Now().Add(off) },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestRefusesClocksFarFromTheDatabase(t *testing.T) {
 			t.Errorf("%s ahead: the database's time is taken for %s away", off, d)
 		}
 	}
-	if e, err := right.db.Audit().Execution(t.Context(), "acme", id); err != nil || e.Finished != nil {
+	if e, err := records.NewStore(right.db).Execution(t.Context(), "acme", id); err != nil || e.Finished != nil {
 		t.Errorf("the call of a host with the right clock: %+v, %v", e, err)
 	}
 }

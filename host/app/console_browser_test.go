@@ -477,7 +477,7 @@ func keysOf(t *testing.T, s *config.Settings) (*identity.Keys, map[string]aKey) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	keys, out := identity.NewKeys(db.Keys()), map[string]aKey{}
+	keys, out := identity.NewKeys(identity.NewKeyStore(db)), map[string]aKey{}
 	for name, scopes := range map[string][]string{
 		"operator": skill.Scopes(),
 		"agent":    {skill.ScopeRead, skill.ScopeInvoke, skill.ScopeExecutions, skill.ScopeAgent},

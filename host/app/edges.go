@@ -17,7 +17,7 @@ func (h *Host) openApprovals(ctx context.Context, d state) (err error) {
 	h.copies.dir = approvedDir(d.root)
 	h.copies.sweepOld()
 	h.approvals, err = approval.Open(ctx, approval.Options{
-		Rows: h.kept.db.Approvals(), Dir: approval.Dir(d.root), Policy: approval.Policy(h.settings.ScriptApproval), Log: h.log, Record: RecordApprovals(h.kept.db),
+		DB: h.kept.db, Dir: approval.Dir(d.root), Policy: approval.Policy(h.settings.ScriptApproval), Log: h.log, Record: RecordApprovals(h.kept.db),
 	})
 	return err
 }

@@ -42,7 +42,7 @@ func (h *Host) openKept() error {
 		return err
 	}
 	k.log, err = records.Open(ctx, records.Options{
-		Store: k.db.Audit(), Policy: records.Policy(s.AuditPayload), Retention: s.AuditRetention(), Log: h.log,
+		Store: records.NewStore(k.db), Policy: records.Policy(s.AuditPayload), Retention: s.AuditRetention(), Log: h.log,
 	})
 	if err != nil {
 		return err
@@ -50,12 +50,12 @@ func (h *Host) openKept() error {
 	if err := k.sameClock(); err != nil {
 		return err
 	}
-	k.executions, err = executions.New(executions.Options{Now: k.log.DatabaseTime, Records: k.db.Audit(), Results: k.db.Results(), Keep: s.ResultTime(), Logs: executions.Logs(s.KeepLogs), Log: h.log, Replay: h.replay, Alone: h.alone})
+	k.executions, err = executions.New(executions.Options{Now: k.log.DatabaseTime, Records: records.NewStore(k.db), Results: executions.NewResults(k.db), Keep: s.ResultTime(), Logs: executions.Logs(s.KeepLogs), Log: h.log, Replay: h.replay, Alone: h.alone})
 	if err != nil {
 		return err
 	}
 	limits := quotaLimits(s)
-	limits.Store, limits.Log, limits.Now = k.db.Quotas(), h.log, k.log.DatabaseTime
+	limits.Store, limits.Log, limits.Now = quota.NewStore(k.db), h.log, k.log.DatabaseTime
 	limits.Refused = func(what, unit string) { h.metrics.QuotaRefused(what, unit) } // which is made later
 	if k.quotas, err = quota.New(limits); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (h *Host) openKept() error {
 		return nil
 	}
 	k.callers, err = identity.New(identity.Options{
-		Keys: k.db.Keys(), Secret: s.JWTSecret, KeySet: s.JWTJWKS, Issuer: s.JWTIssuer, Audience: s.JWTAudience, Skew: clockSkew,
+		Keys: identity.NewKeyStore(k.db), Secret: s.JWTSecret, KeySet: s.JWTJWKS, Issuer: s.JWTIssuer, Audience: s.JWTAudience, Skew: clockSkew,
 		Claims: identity.Claims(s.JWTClaimNames()), Tenant: s.JWTTenant, Roles: s.JWTRoleScopes(),
 		Anonymous: s.Anonymous(), Log: h.log, Now: k.log.DatabaseTime,
 	})
@@ -124,7 +124,7 @@ func (h *Host) callable() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), opening)
 	defer cancel()
-	keys, _, err := h.kept.db.Keys().Keys(ctx, identity.KeyQuery{Limit: 1})
+	keys, _, err := identity.NewKeyStore(h.kept.db).Keys(ctx, identity.KeyQuery{Limit: 1})
 	if err != nil {
 		return fmt.Errorf("host.Open: looking for keys: %w", err)
 	}

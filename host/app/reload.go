@@ -47,7 +47,7 @@ func (h *Host) Reload(ctx context.Context, next *config.Settings) (*config.Chang
 		return nil, err
 	}
 	change := records.Change{Action: "settings.reload", Subject: "settings", Details: map[string]string{"taken": strings.Join(c.Taken, " "), "waiting": strings.Join(c.Waiting, " ")}}
-	if err := records.Around(ctx, h.kept.db.Audit(), skill.Local(), change, func() error { return nil }); err != nil {
+	if err := records.Around(ctx, records.NewStore(h.kept.db), skill.Local(), change, func() error { return nil }); err != nil {
 		from.close()
 		return nil, err
 	}

@@ -131,7 +131,7 @@ func (w *working) start(t *testing.T, key, what, method, path, body string, head
 func (w *working) running(t *testing.T, n int) (ids []string) {
 	t.Helper()
 	for until := time.Now().Add(8 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		list, _, err := w.db.Audit().Executions(t.Context(), records.Query{Tenant: "acme", Status: records.Running, Limit: 100})
+		list, _, err := records.NewStore(w.db).Executions(t.Context(), records.Query{Tenant: "acme", Status: records.Running, Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func (w *working) refused(t *testing.T, calls []string) {
 	}
 	for _, id := range calls {
 		for {
-			e, err := w.db.Audit().Execution(t.Context(), "acme", id)
+			e, err := records.NewStore(w.db).Execution(t.Context(), "acme", id)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"openskill/host/records"
+
 	"openskill/host/api"
 	"openskill/host/identity"
 	"openskill/sdk/skill"
@@ -33,7 +35,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	}
 	o.Origins, o.TrustedProxies = h.settings.WebOrigins(), h.settings.Proxies()
 	o.Warming = h.Warming
-	o.Ready, o.Changes = h.kept.log.Ready, h.kept.db.Audit().Changes
+	o.Ready, o.Changes = h.kept.log.Ready, records.NewStore(h.kept.db).Changes
 	if h.uploads != nil {
 		o.Uploads, o.Definitions = h.uploads, changes{h}
 	}

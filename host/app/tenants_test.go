@@ -89,7 +89,7 @@ func TestTenantsFindNothingOfEachOther(t *testing.T) {
 	defer db.Close()
 	keys := map[string]string{}
 	for _, tenant := range []string{"mark-a", "b"} {
-		if _, keys[tenant], err = identity.NewKeys(db.Keys()).Create(t.Context(), identity.NewKey{Name: "of " + tenant, Tenant: tenant, Scopes: scopes, By: "test"}); err != nil {
+		if _, keys[tenant], err = identity.NewKeys(identity.NewKeyStore(db)).Create(t.Context(), identity.NewKey{Name: "of " + tenant, Tenant: tenant, Scopes: scopes, By: "test"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,7 +162,7 @@ func TestTenantsFindNothingOfEachOther(t *testing.T) {
 
 	// A key that is revoked is good for nothing within a second.
 	id := strings.Split(keys["b"], "_")[1]
-	if _, err := identity.NewKeys(db.Keys()).Revoke(t.Context(), id); err != nil {
+	if _, err := identity.NewKeys(identity.NewKeyStore(db)).Revoke(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {

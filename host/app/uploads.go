@@ -217,7 +217,7 @@ func (o *oneUpload) admit(ctx context.Context, parts api.Parts, dryRun bool) (*s
 	}
 	var now skill.VersionState
 	change := records.Change{Tenant: o.by.Tenant, Action: "skill.upload", Subject: string(d.ID), Details: map[string]string{"version": d.Version, "digest": admitted.Digest, "origin": o.origin()}}
-	err = records.Around(ctx, o.of.ahead.host.kept.db.Audit(), o.by, change, func() error {
+	err = records.Around(ctx, records.NewStore(o.of.ahead.host.kept.db), o.by, change, func() error {
 		var err error
 		now, err = o.Publish(ctx, admitted, o.by.ID)
 		return err
@@ -298,7 +298,7 @@ func (u *uploads) decided(p skill.Principal, scope, what string, w api.Which, ac
 	by.Digest = cmp.Or(w.Digest, digest)
 	var now skill.VersionState
 	change := records.Change{Tenant: owner, Action: "skill." + what, Subject: string(w.ID), Details: map[string]string{"version": version, "digest": skill.CleanText(by.Digest, 71), "word": skill.CleanText(w.Word, 400)}}
-	err = records.Around(u.ctx, u.ahead.host.kept.db.Audit(), p, change, func() error {
+	err = records.Around(u.ctx, records.NewStore(u.ahead.host.kept.db), p, change, func() error {
 		var err error
 		now, err = act(owner, by)
 		return err

@@ -19,7 +19,7 @@ func TestUsageOfATenant(t *testing.T) {
 	ann := skill.Principal{ID: "ann", Tenant: "acme", Scopes: []string{skill.ScopeRead}}
 	now := time.Now()
 	kept := &executions.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []executions.Item{{Name: "x", Data: make([]byte, 2<<20)}}, At: now, Until: now.Add(time.Hour)}
-	if err := h.kept.db.Results().Put(t.Context(), kept, executions.Room{Bytes: 1 << 30, Items: 10}); err != nil {
+	if err := executions.NewResults(h.kept.db).Put(t.Context(), kept, executions.Room{Bytes: 1 << 30, Items: 10}); err != nil {
 		t.Fatal(err)
 	}
 	settle, err := h.kept.quotas.Reserve(t.Context(), "acme", 100, 5_000_000)

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/identity"
-	"openskill/host/identity/authtest"
 	"openskill/sdk/skill"
 )
 
@@ -105,7 +104,7 @@ func TestNoTenantWithoutADefault(t *testing.T) {
 
 // What every token gets, no key and nobody else gets.
 func TestRolesNeverWidenKeys(t *testing.T) {
-	store := &authtest.Keys{}
+	store := newStore(t)
 	_, text, err := identity.NewKeys(store).Create(t.Context(), identity.NewKey{Name: "n", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)

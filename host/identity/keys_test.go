@@ -14,20 +14,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/identity"
-	"openskill/host/identity/authtest"
 	"openskill/sdk/skill"
 )
 
 // house is a store of keys with a host on it.
 type house struct {
 	*harness
-	store *authtest.Keys
+	store *keyStore
 	keys  *identity.Keys
 }
 
 func openKeys(t *testing.T) *house {
 	t.Helper()
-	store := &authtest.Keys{}
+	store := newStore(t)
 	return &house{
 		harness: open(t, func(o *identity.Options) { o.Keys = store }),
 		store:   store, keys: identity.NewKeys(store),
@@ -237,7 +236,7 @@ func TestCreatedAfterItWasAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openKeys(t)
 		k, text := h.create(t, 0)
-		empty := &authtest.Keys{}
+		empty := newStore(t)
 		other := open(t, func(o *identity.Options) { o.Keys = empty })
 		for range 3 {
 			if _, err := other.Authenticate(t.Context(), bearer(text)); skill.CodeOf(err) != skill.Unauthorized {
@@ -247,7 +246,7 @@ func TestCreatedAfterItWasAskedFor(t *testing.T) {
 		if n := empty.Asked("Key"); n != 1 {
 			t.Errorf("an unknown id was looked up %d times", n)
 		}
-		empty.Put(*k)
+		empty.Put(t, *k)
 		time.Sleep(500 * time.Millisecond)
 		if _, err := other.Authenticate(t.Context(), bearer(text)); err != nil {
 			t.Errorf("after it was created: %v", err)
@@ -439,7 +438,7 @@ func TestDamagedRows(t *testing.T) {
 		} {
 			bad := *k
 			change(&bad)
-			h.store.Put(bad)
+			h.store.Put(t, bad)
 			time.Sleep(time.Second)
 			if p, err := h.Authenticate(t.Context(), bearer(text)); skill.CodeOf(err) != skill.Unauthorized || p.ID != "" {
 				t.Errorf("%s: %+v, %v", name, p, err)
@@ -447,7 +446,7 @@ func TestDamagedRows(t *testing.T) {
 		}
 		later := *k
 		later.Scopes = []string{"skills:read", "of:a:later:release"}
-		h.store.Put(later)
+		h.store.Put(t, later)
 		time.Sleep(time.Second)
 		if p, err := h.Authenticate(t.Context(), bearer(text)); err != nil || cmp.Diff([]string{"skills:read"}, p.Scopes) != "" {
 			t.Errorf("a scope that is not known: %+v, %v", p, err)

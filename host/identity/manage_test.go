@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"openskill/host/identity"
-	"openskill/host/identity/authtest"
 	"openskill/sdk/skill"
 )
 
 func TestNewKeys(t *testing.T) {
-	keys := identity.NewKeys(&authtest.Keys{})
+	keys := identity.NewKeys(newStore(t))
 	read := []string{skill.ScopeRead}
 	many := make([]string, 65)
 	for i := range many {
@@ -58,7 +57,7 @@ func TestNewKeys(t *testing.T) {
 }
 
 func TestManage(t *testing.T) {
-	store := &authtest.Keys{}
+	store := newStore(t)
 	keys := identity.NewKeys(store)
 	for name, err := range map[string]error{
 		"get":    second(keys.Get(t.Context(), "aaaaaaaaaaaaaaaa")),

@@ -6,10 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/host/store/storetest"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"openskill/host/agentskills"
-	"openskill/host/app/hosttest"
 	"openskill/host/dispatch/approval"
 	"openskill/sdk/skill"
 )
@@ -17,7 +18,7 @@ import (
 // guarded are skills whose script needs an approval, and the record of those.
 func guarded(t *testing.T, policy approval.Policy) (*agentskills.Provider, *approval.Store) {
 	t.Helper()
-	store, err := approval.Open(t.Context(), approval.Options{Rows: hosttest.Database(t).Approvals(), Policy: policy})
+	store, err := approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: policy})
 	if err != nil {
 		t.Fatal(err)
 	}

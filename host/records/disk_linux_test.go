@@ -68,7 +68,7 @@ func recording(dir string) (*store.DB, *records.Log, error) {
 		return nil, nil, err
 	}
 	l, err := records.Open(context.Background(), records.Options{
-		Store: db.Audit(), Policy: records.KeepFull, Log: slog.New(slog.DiscardHandler), Wait: time.Second,
+		Store: records.NewStore(db), Policy: records.KeepFull, Log: slog.New(slog.DiscardHandler), Wait: time.Second,
 	})
 	return db, l, err
 }
@@ -129,15 +129,15 @@ func fillAndFree(dir string) error {
 	if err := errors.Join(l.Finished(ctx, next, success(), nil), l.Close(ctx)); err != nil {
 		return err
 	}
-	e, err := db.Audit().Execution(ctx, "acme", running.ExecutionID)
+	e, err := records.NewStore(db).Execution(ctx, "acme", running.ExecutionID)
 	if err != nil || e.Status() != records.Success {
 		return fmt.Errorf("the end of a call that ended on a full disk is %+v: %w", e, err)
 	}
-	left, _, err := db.Audit().Executions(ctx, records.Query{Status: records.Running, Limit: 10})
+	left, _, err := records.NewStore(db).Executions(ctx, records.Query{Status: records.Running, Limit: 10})
 	if err != nil || len(left) > 0 {
 		return fmt.Errorf("%d executions run on record: %w", len(left), err)
 	}
-	return whole(db.Audit())
+	return whole(records.NewStore(db))
 }
 
 func whole(s records.Store) error {
@@ -174,5 +174,5 @@ func readOnly(dir string) error {
 	if err := l.Started(context.Background(), c, nil); err != nil {
 		return err
 	}
-	return errors.Join(l.Finished(context.Background(), c, success(), nil), l.Close(context.Background()), whole(db.Audit()))
+	return errors.Join(l.Finished(context.Background(), c, success(), nil), l.Close(context.Background()), whole(records.NewStore(db)))
 }

@@ -42,7 +42,7 @@ func recordForever(file, round string) error {
 	if err != nil {
 		return err
 	}
-	l, err := records.Open(ctx, records.Options{Store: db.Audit(), Log: slog.New(slog.DiscardHandler)})
+	l, err := records.Open(ctx, records.Options{Store: records.NewStore(db), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func TestKilledWhileRecording(t *testing.T) {
 		}
 	}
 	db := database(t, "sqlite:"+k.file)
-	wantWhole(t, db.Audit())
+	wantWhole(t, records.NewStore(db))
 	k.check(t)
 	if k.ended < kills {
 		t.Errorf("%d calls ended in %d rounds", k.ended, kills)
@@ -133,7 +133,7 @@ func (k *killing) round(t *testing.T, round int, integrity bool) {
 
 	db := database(t, "sqlite:"+k.file)
 	defer db.Close()
-	s := db.Audit()
+	s := records.NewStore(db)
 	l, err := records.Open(t.Context(), records.Options{Store: s, Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	must(t, l.Close(t.Context()))

@@ -140,7 +140,7 @@ func TestOutagesOfSQLite(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "test.db")
 			db := database(t, "sqlite:"+file)
 			away, back := prepare(t, file)
-			outage(t, db.Audit(), away, back)
+			outage(t, records.NewStore(db), away, back)
 		})
 	}
 }
@@ -150,7 +150,7 @@ func TestOutagesOfPostgres(t *testing.T) {
 	server := pgtest.New(t, "synchronous_commit = on") // it is killed, and must know what it acknowledged
 	t.Run("stopped", func(t *testing.T) {
 		db := database(t, server.Database(t))
-		outage(t, db.Audit(), func() { must(t, server.Stop()) }, func() { must(t, server.Start()) })
+		outage(t, records.NewStore(db), func() { must(t, server.Stop()) }, func() { must(t, server.Start()) })
 	})
 	t.Run("locked", func(t *testing.T) {
 		address := server.Database(t)
@@ -164,11 +164,11 @@ func TestOutagesOfPostgres(t *testing.T) {
 				must(t, err)
 			}
 		}
-		outage(t, db.Audit(), do("BEGIN; LOCK TABLE agent.audit_records IN ACCESS EXCLUSIVE MODE"), do("ROLLBACK"))
+		outage(t, records.NewStore(db), do("BEGIN; LOCK TABLE agent.audit_records IN ACCESS EXCLUSIVE MODE"), do("ROLLBACK"))
 	})
 	t.Run("connections are cut under load", func(t *testing.T) {
 		address := server.Database(t)
-		cutUnderLoad(t, database(t, address).Audit(), address)
+		cutUnderLoad(t, records.NewStore(database(t, address)), address)
 	})
 }
 

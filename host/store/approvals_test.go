@@ -23,7 +23,7 @@ func TestApprovalsOnTwoHosts(t *testing.T) {
 		now.Store(time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC).Unix())
 		host := func(policy approval.Policy) *approval.Store {
 			s, err := approval.Open(t.Context(), approval.Options{
-				Rows: open().Approvals(), Policy: policy, MaxPending: 3, MaxPast: 2, Now: func() time.Time { return time.Unix(now.Load(), 0) },
+				DB: open(), Policy: policy, MaxPending: 3, MaxPast: 2, Now: func() time.Time { return time.Unix(now.Load(), 0) },
 			})
 			if err != nil {
 				t.Fatal(err)

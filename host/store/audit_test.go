@@ -17,7 +17,7 @@ func TestAudit(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, fresh func(*testing.T) func() *store.DB) {
 		storetest.Audit(t, func(t *testing.T) func() records.Store {
 			open := fresh(t)
-			return func() records.Store { return open().Audit() }
+			return func() records.Store { return records.NewStore(open()) }
 		})
 	})
 }
@@ -39,7 +39,7 @@ func TestPagesOfLargeInputs(t *testing.T) {
 			})
 		}
 		e.Body = []byte(`{"execution_id": "` + e.ExecutionID + `", "time": "` + e.Started.Time.Format(time.RFC3339Nano) + `"}`)
-		if err := d.Audit().Append(t.Context(), entries); err != nil {
+		if err := records.NewStore(d).Append(t.Context(), entries); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, e.ExecutionID)
@@ -48,7 +48,7 @@ func TestPagesOfLargeInputs(t *testing.T) {
 	var got []string
 	pages := 0
 	for {
-		page, next, err := d.Audit().Executions(t.Context(), q)
+		page, next, err := records.NewStore(d).Executions(t.Context(), q)
 		if err != nil || len(page) > 15 {
 			t.Fatalf("a page of %d, %v", len(page), err)
 		}

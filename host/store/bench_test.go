@@ -83,7 +83,7 @@ func BenchmarkAppend(b *testing.B) {
 				b.ResetTimer()
 				for batch := range slices.Chunk(all[:b.N*size], size) {
 					began := time.Now()
-					if err := d.Audit().Append(b.Context(), batch); err != nil {
+					if err := records.NewStore(d).Append(b.Context(), batch); err != nil {
 						b.Fatal(err)
 					}
 					took = append(took, time.Since(began))
@@ -144,7 +144,7 @@ func BenchmarkQueries(b *testing.B) {
 					took = took[:0]
 					for range 21 {
 						began := time.Now()
-						if _, _, err := d.Audit().Executions(b.Context(), c.q); err != nil {
+						if _, _, err := records.NewStore(d).Executions(b.Context(), c.q); err != nil {
 							b.Fatal(err)
 						}
 						took = append(took, time.Since(began))
@@ -164,7 +164,7 @@ func sessionOf(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x
 func cursorAt(b *testing.B, d *store.DB, q records.Query, part float64) string {
 	b.Helper()
 	q.Limit, q.Until = 1, when.Add(time.Duration(part*float64(million)*float64(time.Second)))
-	_, cursor, err := d.Audit().Executions(b.Context(), q)
+	_, cursor, err := records.NewStore(d).Executions(b.Context(), q)
 	if err != nil || cursor == "" {
 		b.Fatalf("%q, %v", cursor, err)
 	}

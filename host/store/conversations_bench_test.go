@@ -63,7 +63,7 @@ func BenchmarkConversationRound(b *testing.B) {
 		b.Helper()
 		for _, callers := range []int{1, 1000} {
 			b.Run(fmt.Sprint(callers), func(b *testing.B) {
-				all := someConversations(b, d.Conversations(), 1000)
+				all := someConversations(b, conversations.NewStore(d), 1000)
 				b.ResetTimer()
 				appendRounds(b, d, all, callers)
 			})
@@ -85,7 +85,7 @@ func appendRounds(b *testing.B, d *store.DB, all []*conversations.Conversation, 
 				c := all[k%len(all)]
 				began := time.Now()
 				c.UpdatedAt = began
-				if err := d.Conversations().Append(context.Background(), c, aRound(), 50); err != nil {
+				if err := conversations.NewStore(d).Append(context.Background(), c, aRound(), 50); err != nil {
 					b.Error(err)
 					return
 				}
@@ -108,31 +108,31 @@ func BenchmarkConversationsBesideRecords(b *testing.B) {
 		b.Helper()
 		for _, callers := range []int{0, 1, 10, 100, 1000} {
 			b.Run(fmt.Sprint(callers), func(b *testing.B) {
-				all := someConversations(b, d.Conversations(), max(callers, 1))
+				all := someConversations(b, conversations.NewStore(d), max(callers, 1))
 				ctx, stop := context.WithCancel(context.Background())
 				var rounds atomic.Int64
 				var running sync.WaitGroup
 				for i := range callers {
 					running.Go(func() {
 						for c := all[i]; ctx.Err() == nil; rounds.Add(1) {
-							if err := d.Conversations().Append(ctx, c, aRound(), 50); err != nil && ctx.Err() == nil {
+							if err := conversations.NewStore(d).Append(ctx, c, aRound(), 50); err != nil && ctx.Err() == nil {
 								b.Error(err)
 								return
 							}
 						}
 					})
 				}
-				records := make([]*records.Entry, 0, 20*b.N)
+				entries := make([]*records.Entry, 0, 20*b.N)
 				for i := range 10 * b.N {
 					start, end := pair(b, "acme", when.Add(time.Duration(i)*time.Millisecond))
-					records = append(records, start, end)
+					entries = append(entries, start, end)
 				}
 				took := make([]time.Duration, 0, b.N)
 				rounds.Store(0)
 				b.ResetTimer()
-				for batch := range slices.Chunk(records, 20) {
+				for batch := range slices.Chunk(entries, 20) {
 					began := time.Now()
-					if err := d.Audit().Append(b.Context(), batch); err != nil {
+					if err := records.NewStore(d).Append(b.Context(), batch); err != nil {
 						b.Fatal(err)
 					}
 					took = append(took, time.Since(began))

@@ -19,34 +19,22 @@ import (
 
 func TestConversations(t *testing.T) {
 	t.Parallel()
-	t.Run("memory", func(t *testing.T) {
-		storetest.Conversations(t, func(*testing.T) (conversations.Store, conversations.Store) {
-			m := storetest.NewMemory()
-			return m, m
-		})
-	})
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
 		storetest.Conversations(t, func(t *testing.T) (conversations.Store, conversations.Store) {
 			t.Helper()
 			open := fresh(t)
-			return open().Conversations(), open().Conversations()
+			return conversations.NewStore(open()), conversations.NewStore(open())
 		})
 	})
 }
 
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	t.Run("memory", func(t *testing.T) {
-		storetest.Sessions(t, func(*testing.T) (conversations.Sessions, conversations.Sessions) {
-			m := storetest.NewMemory()
-			return m, m
-		})
-	})
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
 		storetest.Sessions(t, func(t *testing.T) (conversations.Sessions, conversations.Sessions) {
 			t.Helper()
 			open := fresh(t)
-			return open().Sessions(), open().Sessions()
+			return conversations.NewStore(open()), conversations.NewStore(open())
 		})
 	})
 }
@@ -60,17 +48,17 @@ func TestWhatMayWaitWaitsItsTurn(t *testing.T) {
 	for name, do := range map[string]func(ctx context.Context, d *store.DB, i int) error{
 		"conversations": func(ctx context.Context, d *store.DB, i int) error {
 			c := &conversations.Conversation{ID: id(i), Owner: conversations.Owner{Tenant: "acme", Principal: "p"}, CreatedAt: when, UpdatedAt: when}
-			return errors.Join(d.Conversations().Create(ctx, c), d.Conversations().Append(ctx, c, []llm.Message{{Text: "hello"}}, 1))
+			return errors.Join(conversations.NewStore(d).Create(ctx, c), conversations.NewStore(d).Append(ctx, c, []llm.Message{{Text: "hello"}}, 1))
 		},
 		"sessions": func(ctx context.Context, d *store.DB, i int) error {
 			one := &conversations.Session{ID: id(i), Owner: conversations.Owner{Tenant: "acme", Principal: "p"}, PrincipalType: "agent", Status: "failed", CreatedAt: when, EndsBy: when}
-			return errors.Join(d.Sessions().Begin(ctx, one), d.Sessions().End(ctx, one))
+			return errors.Join(conversations.NewStore(d).Begin(ctx, one), conversations.NewStore(d).End(ctx, one))
 		},
 		"results": func(ctx context.Context, d *store.DB, i int) error {
-			return d.Results().Put(ctx, &executions.Kept{Tenant: "acme", ExecutionID: id(i), Items: []executions.Item{{Name: "x"}}, At: when, Until: when}, executions.Room{Bytes: 1000, Items: 10})
+			return executions.NewResults(d).Put(ctx, &executions.Kept{Tenant: "acme", ExecutionID: id(i), Items: []executions.Item{{Name: "x"}}, At: when, Until: when}, executions.Room{Bytes: 1000, Items: 10})
 		},
 		"recordings": func(ctx context.Context, d *store.DB, i int) error {
-			return d.Recordings().Keep(ctx, &replay.Row{Tenant: "acme", ExecutionID: id(i), Created: when})
+			return replay.NewStore(d).Keep(ctx, &replay.Row{Tenant: "acme", ExecutionID: id(i), Created: when})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +92,7 @@ func TestWhatMayWaitWaitsItsTurn(t *testing.T) {
 func TestConversationsOfADatabaseThatIsGone(t *testing.T) {
 	t.Parallel()
 	d, file := sqliteOf(t)
-	s, owner := d.Conversations(), conversations.Owner{Tenant: "acme", Principal: "p"}
+	s, owner := conversations.NewStore(d), conversations.Owner{Tenant: "acme", Principal: "p"}
 	c := &conversations.Conversation{ID: "00000000-0000-7000-8000-000000000001", Owner: owner, CreatedAt: when, UpdatedAt: when}
 	if err := s.Create(t.Context(), c); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func TestVerifyNamesColumnsThatHideExecutions(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, fresh func(*testing.T) string) {
 		url := fresh(t)
 		db, r := storetest.Open(t, url), rawOf(t, url)
-		s := db.Audit()
+		s := records.NewStore(db)
 		l, err := records.Open(t.Context(), records.Options{Store: s, Policy: records.KeepFull, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)

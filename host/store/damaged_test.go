@@ -44,7 +44,7 @@ func TestDamagedRowsHideNoOthers(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, fresh func(*testing.T) string) {
 		url := fresh(t)
 		db, r := storetest.Open(t, url), rawOf(t, url)
-		s := db.Audit()
+		s := records.NewStore(db)
 		all := append(append([]string{}, edits...), lite...)
 		if r.postgres {
 			all = append(append([]string{}, edits...), server...)

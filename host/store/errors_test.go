@@ -31,10 +31,10 @@ func startOf(tenant string) *records.Entry {
 func works(t *testing.T, d *store.DB) {
 	t.Helper()
 	e := startOf("acme")
-	if err := d.Audit().Append(t.Context(), []*records.Entry{e}); err != nil {
+	if err := records.NewStore(d).Append(t.Context(), []*records.Entry{e}); err != nil {
 		t.Fatalf("it does not work: %v", err)
 	}
-	if all, err := d.Audit().Records(t.Context(), "acme", e.Seq, 1); err != nil || len(all) != 1 || all[0].Hash != e.Hash {
+	if all, err := records.NewStore(d).Records(t.Context(), "acme", e.Seq, 1); err != nil || len(all) != 1 || all[0].Hash != e.Hash {
 		t.Fatalf("what was written is not there: %v, %v", all, err)
 	}
 }
@@ -46,7 +46,7 @@ func cannot(t *testing.T, d *store.DB, reason store.Reason) {
 	defer cancel()
 	e := startOf("acme")
 	e.Body = []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
-	err := d.Audit().Append(ctx, []*records.Entry{e})
+	err := records.NewStore(d).Append(ctx, []*records.Entry{e})
 	if got := store.ReasonOf(err); got != reason || !store.Unavailable(err) {
 		t.Errorf("got %q (%v), want %q", got, err, reason)
 	}
@@ -75,7 +75,7 @@ func TestSQLiteLocked(t *testing.T) {
 		}
 		if statement == "BEGIN IMMEDIATE" {
 			cannot(t, d, store.Locked)
-			if _, err := d.Audit().Tenants(t.Context()); err != nil {
+			if _, err := records.NewStore(d).Tenants(t.Context()); err != nil {
 				t.Errorf("what is read needs no lock: %v", err)
 			}
 		}
@@ -122,14 +122,14 @@ func TestSQLiteGoneAndBack(t *testing.T) {
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("there is a file again: %v", err)
 	}
-	if _, err := d.Audit().Tenants(t.Context()); !store.Unavailable(err) {
+	if _, err := records.NewStore(d).Tenants(t.Context()); !store.Unavailable(err) {
 		t.Errorf("what is gone was read: %v", err)
 	}
 	if err := os.Rename(file+".away", file); err != nil {
 		t.Fatal(err)
 	}
 	works(t, d)
-	if heads, err := d.Audit().Tenants(t.Context()); err != nil || len(heads) != 1 || heads[0].Last != 2 {
+	if heads, err := records.NewStore(d).Tenants(t.Context()); err != nil || len(heads) != 1 || heads[0].Last != 2 {
 		t.Errorf("got %+v, %v", heads, err)
 	}
 }
@@ -166,7 +166,7 @@ func TestSQLiteReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	works(t, d)
-	if heads, err := d.Audit().Tenants(t.Context()); err != nil || len(heads) != 1 || heads[0].Last != 2 {
+	if heads, err := records.NewStore(d).Tenants(t.Context()); err != nil || len(heads) != 1 || heads[0].Last != 2 {
 		t.Errorf("got %+v, %v", heads, err)
 	}
 }
@@ -195,7 +195,7 @@ func TestPostgresWaitsForCommits(t *testing.T) {
 func asked(t *testing.T, d *store.DB) {
 	t.Helper()
 	for range 10 {
-		_, _ = d.Audit().Tenants(t.Context())
+		_, _ = records.NewStore(d).Tenants(t.Context())
 	}
 }
 
@@ -236,12 +236,12 @@ func TestPostgresLocked(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		held := startOf("acme")
 		held.Wait = wait
-		if err := d.Audit().Append(t.Context(), []*records.Entry{held}); err != nil || !errors.Is(held.Left, records.ErrHeld) || held.Seq != 0 {
+		if err := records.NewStore(d).Append(t.Context(), []*records.Entry{held}); err != nil || !errors.Is(held.Left, records.ErrHeld) || held.Seq != 0 {
 			t.Errorf("a chain that another one has: %+v, %v", held, err)
 		}
 	}
 	other := startOf("other") // which nobody locked
-	if err := d.Audit().Append(t.Context(), []*records.Entry{other}); err != nil {
+	if err := records.NewStore(d).Append(t.Context(), []*records.Entry{other}); err != nil {
 		t.Errorf("a tenant waits for another one: %v", err)
 	}
 	if err := tx.Rollback(); err != nil {
@@ -319,7 +319,7 @@ func TestEntriesThatSayTwoThings(t *testing.T) {
 	} {
 		good, bad := startOf("acme"), startOf("acme")
 		spoil(bad)
-		err := d.Audit().Append(t.Context(), []*records.Entry{good, bad})
+		err := records.NewStore(d).Append(t.Context(), []*records.Entry{good, bad})
 		if store.ReasonOf(err) != store.Refused || skill.CodeOf(err) != skill.Internal {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -328,11 +328,11 @@ func TestEntriesThatSayTwoThings(t *testing.T) {
 		e := startOf("acme")
 		e.Kind, e.Of, e.Started = records.KindFinished, e.Started, nil
 		e.Finished = &records.Finished{ExecutionID: e.ExecutionID, Status: status, Time: when}
-		if err := d.Audit().Append(t.Context(), []*records.Entry{e}); store.ReasonOf(err) != store.Refused {
+		if err := records.NewStore(d).Append(t.Context(), []*records.Entry{e}); store.ReasonOf(err) != store.Refused {
 			t.Errorf("an end as %q: %v", status, err)
 		}
 	}
-	if heads, err := d.Audit().Tenants(t.Context()); err != nil || len(heads) != 0 {
+	if heads, err := records.NewStore(d).Tenants(t.Context()); err != nil || len(heads) != 0 {
 		t.Errorf("something was written: %+v, %v", heads, err)
 	}
 }

@@ -46,7 +46,7 @@ func TestHeldChainStopsItsTenantAlone(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Start(t)
 	db := storetest.Open(t, url)
-	s := db.Audit()
+	s := records.NewStore(db)
 	l, err := records.Open(t.Context(), records.Options{Store: s, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestHeldChainStopsItsTenantAlone(t *testing.T) {
 func TestServerEndsFrozenTransactionsOfRecords(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, pgtest.Start(t))
-	err := db.Quotas().Exchange(t.Context(), []string{"acme"}, func([]quota.Row) { time.Sleep(3 * time.Second) })
+	err := quota.NewStore(db).Exchange(t.Context(), []string{"acme"}, func([]quota.Row) { time.Sleep(3 * time.Second) })
 	if err == nil || !strings.Contains(err.Error(), "25P03") && !strings.Contains(err.Error(), "EOF") && !strings.Contains(err.Error(), "closed") {
 		t.Errorf("a transaction in which nothing came for 3 seconds went on: %v", err)
 	}
@@ -139,7 +139,7 @@ func TestHeldCountsStopNoOthers(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Start(t)
 	db := storetest.Open(t, url)
-	q, err := quota.New(quota.Options{Store: db.Quotas(), RateTenant: 60, Log: slog.New(slog.DiscardHandler)})
+	q, err := quota.New(quota.Options{Store: quota.NewStore(db), RateTenant: 60, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestHeldCountsStopNoOthers(t *testing.T) {
 	if err := <-refused; skill.CodeOf(err) != skill.AuditUnavailable {
 		t.Errorf("a call of the tenant: %v", err)
 	}
-	if n, err := db.Quotas().Sweep(t.Context(), time.Now().Add(1000*time.Hour), 1000); err != nil || n == 0 {
+	if n, err := quota.NewStore(db).Sweep(t.Context(), time.Now().Add(1000*time.Hour), 1000); err != nil || n == 0 {
 		t.Errorf("%d rows are deleted, %v", n, err)
 	}
 	free()

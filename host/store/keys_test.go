@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"openskill/host/identity"
-	"openskill/host/identity/authtest"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
@@ -17,17 +16,11 @@ import (
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	t.Run("memory", func(t *testing.T) {
-		storetest.Keys(t, func(*testing.T) (identity.KeyStore, identity.KeyStore) {
-			s := &authtest.Keys{}
-			return s, s
-		})
-	})
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
 		storetest.Keys(t, func(t *testing.T) (identity.KeyStore, identity.KeyStore) {
 			t.Helper()
 			open := fresh(t)
-			return open().Keys(), open().Keys()
+			return identity.NewKeyStore(open()), identity.NewKeyStore(open())
 		})
 	})
 }
@@ -38,7 +31,7 @@ func TestKeysOnTwoHosts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
 		open := fresh(t)
-		here, there := identity.NewKeys(open().Keys()), newHost(t, open())
+		here, there := identity.NewKeys(identity.NewKeyStore(open())), newHost(t, open())
 		k, text, err := here.Create(t.Context(), identity.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
 		if err != nil {
 			t.Fatal(err)
@@ -64,7 +57,7 @@ func TestKeysOfAServerThatIsGone(t *testing.T) {
 	server := pgtest.New(t, "synchronous_commit = on") // it is killed, and must know what it acknowledged
 	db := storetest.Open(t, server.Database(t))
 	h := newHost(t, db)
-	_, text, err := identity.NewKeys(db.Keys()).Create(t.Context(), identity.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
+	_, text, err := identity.NewKeys(identity.NewKeyStore(db)).Create(t.Context(), identity.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +89,7 @@ func newHost(t *testing.T, db *store.DB) *host {
 	begun := time.Now()
 	h.now.Store(&begun)
 	var err error
-	h.Authenticator, err = identity.New(identity.Options{Keys: db.Keys(), Now: func() time.Time { return *h.now.Load() }, Log: slog.New(slog.DiscardHandler)})
+	h.Authenticator, err = identity.New(identity.Options{Keys: identity.NewKeyStore(db), Now: func() time.Time { return *h.now.Load() }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +112,7 @@ func TestListsHoldUpNoKeys(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
 		db := fresh(t)()
-		key, _, err := identity.NewKeys(db.Keys()).Create(t.Context(), identity.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
+		key, _, err := identity.NewKeys(identity.NewKeyStore(db)).Create(t.Context(), identity.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,10 +123,10 @@ func TestListsHoldUpNoKeys(t *testing.T) {
 		defer release()
 		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()
-		if _, err := db.Keys().Key(ctx, key.ID); err != nil {
+		if _, err := identity.NewKeyStore(db).Key(ctx, key.ID); err != nil {
 			t.Errorf("a key: %v", err)
 		}
-		if _, _, err := db.Keys().Changes(ctx, 0, 10); err != nil {
+		if _, _, err := identity.NewKeyStore(db).Changes(ctx, 0, 10); err != nil {
 			t.Errorf("which keys were changed: %v", err)
 		}
 	})

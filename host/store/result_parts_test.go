@@ -25,7 +25,7 @@ func TestLargeResultsLetOthersWrite(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		for i := 0; ; i++ {
-			if err := d.Quotas().Exchange(ctx, []string{fmt.Sprint("beta ", i%10)}, func([]quota.Row) {}); err != nil {
+			if err := quota.NewStore(d).Exchange(ctx, []string{fmt.Sprint("beta ", i%10)}, func([]quota.Row) {}); err != nil {
 				ended <- err
 				return
 			}
@@ -37,7 +37,7 @@ func TestLargeResultsLetOthersWrite(t *testing.T) {
 	}
 	before := wrote.Load()
 	k := &executions.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []executions.Item{{Name: "x", Data: make([]byte, 56<<20)}}, At: when, Until: when.Add(time.Hour)}
-	if err := d.Results().Put(t.Context(), k, executions.Room{Bytes: 1 << 30, Items: 100}); err != nil {
+	if err := executions.NewResults(d).Put(t.Context(), k, executions.Room{Bytes: 1 << 30, Items: 100}); err != nil {
 		t.Fatal(err)
 	}
 	if n := wrote.Load() - before; n < 20 {
@@ -59,7 +59,7 @@ func TestPartsAreRemoved(t *testing.T) {
 		r := rawOf(t, url)
 		large := bytes.Repeat([]byte("0123456"), 3<<20/7+1)
 		put := func(id int, until time.Time, most int64, data []byte) error {
-			return d.Results().Put(t.Context(), &executions.Kept{
+			return executions.NewResults(d).Put(t.Context(), &executions.Kept{
 				Tenant: "acme", ExecutionID: fmt.Sprintf("00000000-0000-7000-8000-%012d", id), At: when, Until: until, Items: []executions.Item{{Name: "x", Data: data}},
 			}, executions.Room{Bytes: most, Items: 100})
 		}
@@ -77,7 +77,7 @@ func TestPartsAreRemoved(t *testing.T) {
 		}
 		sweep := func(after time.Duration) {
 			t.Helper()
-			if _, err := d.Results().Sweep(t.Context(), when.Add(after), 100); err != nil {
+			if _, err := executions.NewResults(d).Sweep(t.Context(), when.Add(after), 100); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -99,7 +99,7 @@ func TestPartsAreRemoved(t *testing.T) {
 		parts("perhaps not finished yet", 24)
 		sweep(11 * time.Minute)
 		parts("never finished", 4)
-		if b, err := d.Results().Get(t.Context(), "acme", "00000000-0000-7000-8000-000000000005", "x", executions.Whole, when); err != nil || !bytes.Equal(b, large) {
+		if b, err := executions.NewResults(d).Get(t.Context(), "acme", "00000000-0000-7000-8000-000000000005", "x", executions.Whole, when); err != nil || !bytes.Equal(b, large) {
 			t.Errorf("%d bytes, %v", len(b), err)
 		}
 	})

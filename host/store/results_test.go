@@ -23,7 +23,7 @@ func TestResults(t *testing.T) {
 		storetest.Results(t, func(t *testing.T) (executions.Results, executions.Results) {
 			t.Helper()
 			open := fresh(t)
-			return open().Results(), open().Results()
+			return executions.NewResults(open()), executions.NewResults(open())
 		})
 	})
 }
@@ -32,7 +32,7 @@ func TestResults(t *testing.T) {
 func TestReadingAResultTakesItsSizeOnce(t *testing.T) {
 	const size = 16 << 20
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
-		results, until := fresh(t)().Results(), time.Now().Add(time.Hour)
+		results, until := executions.NewResults(fresh(t)()), time.Now().Add(time.Hour)
 		k := &executions.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []executions.Item{{Data: make([]byte, size)}}, At: until, Until: until}
 		if err := results.Put(t.Context(), k, executions.Room{Bytes: 1 << 30, Items: 10}); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"openskill/host/records"
+
 	_ "github.com/jackc/pgx/v5/stdlib" // its driver
 
 	"openskill/host/dispatch/quota"
@@ -61,10 +63,10 @@ func TestStalledChangesHoldNoConnectionOfRecords(t *testing.T) {
 	}
 	for i := range 100 {
 		one, end := context.WithTimeout(t.Context(), 10*time.Second)
-		if err := db.Quotas().Exchange(one, []string{fmt.Sprint("beta ", i)}, func([]quota.Row) {}); err != nil {
+		if err := quota.NewStore(db).Exchange(one, []string{fmt.Sprint("beta ", i)}, func([]quota.Row) {}); err != nil {
 			t.Errorf("a call of another tenant is not counted: %v", err)
 		}
-		if _, err := db.Audit().Tenants(one); err != nil {
+		if _, err := records.NewStore(db).Tenants(one); err != nil {
 			t.Errorf("a page of another tenant is not read: %v", err)
 		}
 		end()

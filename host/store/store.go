@@ -81,7 +81,6 @@ type DB struct {
 	prepared  map[string]*sql.Stmt
 
 	close  func() error
-	audit  auditStore
 	closed sync.Once
 }
 
@@ -234,7 +233,6 @@ func (p *place) connect(ctx context.Context) (*DB, error) {
 		d.records, d.urgent = d.write, bun.NewDB(pools.Look, sqlitedialect.New())
 	}
 	d.turns = gate.New(gate.Options{Places: together, Queue: 4096})
-	d.audit.db = d
 	return d, nil
 }
 

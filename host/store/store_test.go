@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"openskill/host/records"
+
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
@@ -54,7 +56,7 @@ func TestFileIsPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if _, err := d.Audit().Alive(t.Context(), "x"); err != nil {
+	if _, err := records.NewStore(d).Alive(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]os.FileMode{
@@ -154,7 +156,7 @@ func TestOpenedByManyAtOnce(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, err := d.Audit().Tenants(t.Context()); err != nil {
+				if _, err := records.NewStore(d).Tenants(t.Context()); err != nil {
 					t.Error(err)
 				}
 				if err := d.Close(); err != nil {

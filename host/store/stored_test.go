@@ -56,7 +56,7 @@ func has(t *testing.T, db *store.DB, tenant, kind string) store.Quota {
 func TestRecordingsWithinQuota(t *testing.T) {
 	t.Parallel()
 	withQuotas(t, func(t *testing.T, db *store.DB) {
-		s := db.Recordings()
+		s := replay.NewStore(db)
 		row := func(tenant string, n, size int) *replay.Row {
 			return &replay.Row{
 				ExecutionID: fmt.Sprintf("0190a1b2-%04d-7000-8000-%012d", len(tenant), n), Tenant: tenant, Size: 1,
@@ -109,7 +109,7 @@ func TestRecordingsWithinQuota(t *testing.T) {
 func TestConversationsWithinQuota(t *testing.T) {
 	t.Parallel()
 	withQuotas(t, func(t *testing.T, db *store.DB) {
-		s := db.Conversations()
+		s := conversations.NewStore(db)
 		n := 0
 		begin := func(tenant, principal string) *conversations.Conversation {
 			t.Helper()
@@ -175,7 +175,7 @@ func TestConversationsWithinQuota(t *testing.T) {
 func TestStoredSumsAreRight(t *testing.T) {
 	t.Parallel()
 	withQuotas(t, func(t *testing.T, db *store.DB) {
-		s := db.Conversations()
+		s := conversations.NewStore(db)
 		var all sync.WaitGroup
 		for w := range 6 {
 			all.Go(func() {
@@ -222,7 +222,7 @@ func TestStoredSumsAreRight(t *testing.T) {
 func TestRecordsWithinQuota(t *testing.T) {
 	t.Parallel()
 	withQuotas(t, func(t *testing.T, db *store.DB) {
-		s := db.Audit()
+		s := records.NewStore(db)
 		when := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		entry := func(tenant string) *records.Entry {
 			when = when.Add(time.Second)
@@ -297,7 +297,7 @@ func TestRecordsWithinQuota(t *testing.T) {
 func TestRecordsOfOwnChangesAreBounded(t *testing.T) {
 	t.Parallel()
 	withQuotas(t, func(t *testing.T, db *store.DB) {
-		s, failed := db.Audit(), &skill.Error{Code: skill.Conflict}
+		s, failed := records.NewStore(db), &skill.Error{Code: skill.Conflict}
 		by := skill.Principal{ID: "p", Type: skill.Agent, Tenant: "acme", Scopes: []string{skill.ScopeUpload}}
 		change := records.Change{Tenant: "acme", Action: "skill.disable", Subject: "echo"}
 		for n := 0; ; n++ {

@@ -146,6 +146,14 @@ func (s Statement) Row(ctx context.Context, tx *sql.Tx, args ...any) *sql.Row {
 	return tx.QueryRowContext(ctx, s.text, args...)
 }
 
+// Rows runs the statement in a transaction.
+func (s Statement) Rows(ctx context.Context, tx *sql.Tx, args ...any) (*sql.Rows, error) {
+	if s.stmt != nil {
+		return tx.StmtContext(ctx, s.stmt).QueryContext(ctx, args...)
+	}
+	return tx.QueryContext(ctx, s.text, args...)
+}
+
 // Bounds on how long a transaction is tried again that the database could not do now.
 const (
 	retryFor   = 5 * time.Second
@@ -162,20 +170,23 @@ func (d *DB) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 
 // InTxOn is InTx on a pool that writes.
 func (d *DB) InTxOn(ctx context.Context, pool *sql.DB, fn func(tx *sql.Tx) error) error {
-	return Retry(ctx, func() error {
-		tx, err := pool.BeginTx(ctx, nil)
-		if err != nil {
-			return err
+	return Retry(ctx, func() error { return d.Tx(ctx, pool, fn) })
+}
+
+// Tx is InTxOn that tries once.
+func (d *DB) Tx(ctx context.Context, pool *sql.DB, fn func(tx *sql.Tx) error) error {
+	tx, err := pool.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	if err := fn(tx); err != nil {
+		if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
+			return ctx.Err() // which rolled it back meanwhile
 		}
-		defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
-		if err := fn(tx); err != nil {
-			if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
-				return ctx.Err() // which rolled it back meanwhile
-			}
-			return err
-		}
-		return tx.Commit()
-	})
+		return err
+	}
+	return tx.Commit()
 }
 
 // InTurn calls do when few others do something of this kind: what there is much of, and

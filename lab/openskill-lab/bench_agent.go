@@ -28,7 +28,6 @@ import (
 	"openskill/host/agent/toolbox"
 	"openskill/host/app/config"
 	"openskill/host/store"
-	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
@@ -70,8 +69,7 @@ func (a *cli) benchAgent(ctx context.Context, s *config.Settings, o *benchOption
 			store conversations.Store
 			goals []measure.Goal
 		}{
-			{"conversations in memory", storetest.NewMemory(), nil},
-			{"conversations in SQLite", db.Conversations(), []measure.Goal{measure.Median(200 * time.Microsecond)}},
+			{"conversations in SQLite", conversations.NewStore(db), []measure.Goal{measure.Median(200 * time.Microsecond)}},
 		} {
 			talk, err := newRounds(v.store)
 			if err != nil {

@@ -124,7 +124,7 @@ func openRecordedCalls(ctx context.Context, url string, alone bool) (*recordedCa
 	if err != nil {
 		return nil, err
 	}
-	l, err := records.Open(ctx, records.Options{Store: db.Audit(), Log: quiet})
+	l, err := records.Open(ctx, records.Options{Store: records.NewStore(db), Log: quiet})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -201,5 +201,5 @@ func (c *recordedCalls) append(ctx context.Context, s *records.Started, f *recor
 	} else {
 		e.Finished, e.Of = f, s
 	}
-	return cmp.Or(c.db.Audit().Append(ctx, []*records.Entry{e}), e.Left)
+	return cmp.Or(records.NewStore(c.db).Append(ctx, []*records.Entry{e}), e.Left)
 }

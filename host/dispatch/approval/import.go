@@ -41,11 +41,11 @@ func (s *Store) importOld(ctx context.Context) error {
 		return unreadable(err)
 	}
 	tenants := map[string]bool{}
-	err = s.change(ctx, "", func(tx Tx, now time.Time) error {
+	err = s.change(ctx, "", func(tx *changing, now time.Time) error {
 		for _, a := range all {
-			is, err := first(tx, Query{ID: a.ID})
+			is, err := tx.first(query{ID: a.ID})
 			if err == nil && is == nil {
-				err = put(tx, a)
+				err = tx.put(a)
 			}
 			if err != nil {
 				return err
@@ -53,8 +53,8 @@ func (s *Store) importOld(ctx context.Context) error {
 			tenants[a.Tenant] = true
 		}
 		for tenant := range tenants {
-			if err := tx.Prune(tenant, now, s.o.MaxPast); err != nil {
-				return unwritable(err)
+			if err := tx.prune(tenant, now); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -96,7 +96,7 @@ func readOld(path string, log *slog.Logger) (map[string]*Approval, error) {
 		if len(text) == 0 {
 			continue
 		}
-		if damaged || json.Unmarshal(text, &l) != nil || l.Approval == nil || !l.Approval.Valid() {
+		if damaged || json.Unmarshal(text, &l) != nil || l.Approval == nil || !l.Approval.valid() {
 			log.Warn("skipped a damaged line of the approvals of an older release", slog.String("file", oldFile))
 			continue
 		}

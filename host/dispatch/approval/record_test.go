@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/app/hosttest"
+	"openskill/host/store/storetest"
+
 	"openskill/host/dispatch/approval"
 	"openskill/host/store"
 	"openskill/sdk/skill"
@@ -68,8 +69,8 @@ func TestTwoProcessesSeeEachOther(t *testing.T) {
 
 // Without the database nothing runs.
 func TestRefusesWithoutDatabase(t *testing.T) {
-	db := hosttest.Database(t)
-	s, err := approval.Open(t.Context(), approval.Options{Rows: db.Approvals(), Policy: approval.PerVersion})
+	db := storetest.SQLite(t)
+	s, err := approval.Open(t.Context(), approval.Options{DB: db, Policy: approval.PerVersion})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestRefusesWithoutDatabase(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if _, err := approval.Open(t.Context(), approval.Options{Rows: db.Approvals(), Dir: oldRecord(t, oldLine+"\n")}); skill.CodeOf(err) != skill.AuditUnavailable {
+	if _, err := approval.Open(t.Context(), approval.Options{DB: db, Dir: oldRecord(t, oldLine+"\n")}); skill.CodeOf(err) != skill.AuditUnavailable {
 		t.Errorf("import without a database: %v", err)
 	}
 }
@@ -190,7 +191,7 @@ func approveOnAndOn(dir string) {
 	if err != nil {
 		panic(err)
 	}
-	s, err := approval.Open(context.Background(), approval.Options{Rows: db.Approvals(), Policy: approval.PerVersion})
+	s, err := approval.Open(context.Background(), approval.Options{DB: db, Policy: approval.PerVersion})
 	if err != nil {
 		panic(err)
 	}

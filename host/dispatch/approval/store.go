@@ -3,6 +3,7 @@ package approval
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"strconv"
@@ -11,12 +12,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
-// Options of a Store. Rows is required.
+// Options of a Store. DB is required.
 type Options struct {
-	Rows   Rows
+	DB     *store.DB
 	Dir    string        // of an older release, whose approvals are imported; "": none
 	Policy Policy        // ""; Never
 	TTL    time.Duration // how long an ask is pending, an approved call can be used, and a denial holds; 0: 15 minutes
@@ -33,7 +35,7 @@ type Options struct {
 type Record func(ctx context.Context, by skill.Principal, a *Approval, do func() error) error
 
 // Store keeps approvals. It is safe for concurrent use, and several processes may have one
-// of the same rows.
+// of the same database.
 type Store struct {
 	o      Options
 	closed atomic.Bool
@@ -41,8 +43,8 @@ type Store struct {
 
 // Open opens the store. Approvals of an older release in o.Dir are imported first.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	if o.Rows == nil {
-		return nil, errors.New("approval.Open: Rows is required")
+	if o.DB == nil {
+		return nil, errors.New("approval.Open: DB is required")
 	}
 	var err error
 	if o.Policy, err = ParsePolicy(string(o.Policy)); err != nil {
@@ -68,16 +70,19 @@ func (s *Store) Close() error {
 // Policy is the one that the store was opened with, never "".
 func (s *Store) Policy() Policy { return s.o.Policy }
 
+// topic is what other hosts are told that changes.
+const topic = "approvals"
+
 // changeWait is how long a change waits for those of others.
 const changeWait = 5 * time.Second
 
 // find returns the approvals that q selects, the newest first.
-func (s *Store) find(ctx context.Context, q Query) ([]*Approval, error) {
+func (s *Store) find(ctx context.Context, q query) ([]*Approval, error) {
 	if s.closed.Load() {
 		return nil, errClosed()
 	}
 	q.Now = s.now()
-	list, err := s.o.Rows.Select(ctx, &q)
+	list, err := s.selected(ctx, s.o.DB.Read, &q)
 	if err != nil {
 		return nil, unreadable(err)
 	}
@@ -86,41 +91,21 @@ func (s *Store) find(ctx context.Context, q Query) ([]*Approval, error) {
 
 // change calls f while no other process changes approvals. The changes that it makes are
 // durable when change returns.
-func (s *Store) change(ctx context.Context, tenant string, f func(tx Tx, now time.Time) error) error {
+func (s *Store) change(ctx context.Context, tenant string, f func(tx *changing, now time.Time) error) error {
 	if s.closed.Load() {
 		return errClosed()
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeWait)
 	defer cancel()
 	var own error
-	err := s.o.Rows.Change(ctx, tenant, func(tx Tx) error {
-		own = f(tx, s.now())
+	err := s.o.DB.Change(ctx, topic, tenant, func(tx *sql.Tx, _ uint64) error {
+		own = f(&changing{ctx, s, tx}, s.now())
 		return own
 	})
 	if err != nil && own == nil {
 		return unwritable(err)
 	}
 	return own
-}
-
-// first returns the newest approval that q selects, or nil.
-func first(tx Tx, q Query) (*Approval, error) {
-	q.Limit = 1
-	list, err := tx.Select(&q)
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	if len(list) == 0 {
-		return nil, nil
-	}
-	return list[0], nil
-}
-
-func put(tx Tx, a *Approval) error {
-	if err := tx.Put(a); err != nil {
-		return unwritable(err)
-	}
-	return nil
 }
 
 func (s *Store) now() time.Time { return s.o.Now().UTC().Truncate(time.Millisecond) }
@@ -143,7 +128,7 @@ func (s *Store) Check(ctx context.Context, a Ask) error {
 	}
 	a.Skill = skill.CleanText(a.Skill, maxName) // as it is read back from the record
 	key := (&Approval{Policy: s.o.Policy, Tenant: a.Tenant, Skill: a.Skill, Digest: a.Digest, CallHash: callHash(&a), Caller: a.Caller}).Key()
-	found, err := s.find(ctx, Query{Key: key, Limit: 1})
+	found, err := s.find(ctx, query{Key: key, Limit: 1})
 	if err != nil {
 		return err
 	}
@@ -156,8 +141,8 @@ func (s *Store) Check(ctx context.Context, a Ask) error {
 		}
 	}
 	var answer *Approval
-	err = s.change(ctx, a.Tenant, func(tx Tx, now time.Time) error {
-		last, err := first(tx, Query{Key: key})
+	err = s.change(ctx, a.Tenant, func(tx *changing, now time.Time) error {
+		last, err := tx.first(query{Key: key})
 		switch {
 		case err != nil:
 			return err
@@ -172,7 +157,7 @@ func (s *Store) Check(ctx context.Context, a Ask) error {
 		}
 		spent := *last
 		spent.State, spent.UsedAt, spent.ExpiresAt = Used, now, time.Time{}
-		return put(tx, &spent)
+		return tx.put(&spent)
 	})
 	if err != nil || answer == nil {
 		return err
@@ -182,7 +167,7 @@ func (s *Store) Check(ctx context.Context, a Ask) error {
 
 // ask makes a pending approval, and room for it: the oldest of the same caller, or else of
 // its tenant, expires where there are too many.
-func (s *Store) ask(tx Tx, now time.Time, a *Ask) (*Approval, error) {
+func (s *Store) ask(tx *changing, now time.Time, a *Ask) (*Approval, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return nil, &skill.Error{Op: "approval.Check", Code: skill.Internal, Err: err}
@@ -193,16 +178,16 @@ func (s *Store) ask(tx Tx, now time.Time, a *Ask) (*Approval, error) {
 		Tenant: a.Tenant, Caller: a.Caller, AskedAt: now, ExpiresAt: now.Add(s.o.TTL),
 	}
 	made.Arguments, made.ArgumentsCut = shownAll(a.Arguments)
-	before, err := first(tx, Query{Tenant: a.Tenant, Skill: a.Skill, Approved: true})
+	before, err := tx.first(query{Tenant: a.Tenant, Skill: a.Skill, Approved: true})
 	if err != nil {
 		return nil, err
 	}
 	if before != nil && before.Digest != a.Digest {
 		made.PreviousDigest = before.Digest
 	}
-	pending, err := tx.Select(&Query{Tenant: a.Tenant, State: Pending, Now: now, Limit: s.o.MaxPending})
+	pending, err := tx.all(&query{Tenant: a.Tenant, State: Pending, Now: now, Limit: s.o.MaxPending})
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	if len(pending) == s.o.MaxPending {
 		goes := pending[len(pending)-1]
@@ -212,19 +197,19 @@ func (s *Store) ask(tx Tx, now time.Time, a *Ask) (*Approval, error) {
 			}
 		}
 		goes.State, goes.ExpiresAt = Expired, now
-		if err := put(tx, goes); err != nil {
+		if err := tx.put(goes); err != nil {
 			return nil, err
 		}
 	}
-	if err := tx.Prune(a.Tenant, now, s.o.MaxPast); err != nil {
-		return nil, unwritable(err)
+	if err := tx.prune(a.Tenant, now); err != nil {
+		return nil, err
 	}
-	return made, put(tx, made)
+	return made, tx.put(made)
 }
 
 // Waiting returns how many asks of a tenant are pending, and the most that may be.
 func (s *Store) Waiting(ctx context.Context, tenant string) (n, most int, err error) {
-	pending, err := s.find(ctx, Query{Tenant: tenant, State: Pending, Limit: s.o.MaxPending})
+	pending, err := s.find(ctx, query{Tenant: tenant, State: Pending, Limit: s.o.MaxPending})
 	return len(pending), s.o.MaxPending, err
 }
 
@@ -268,7 +253,7 @@ func (s *Store) ListState(ctx context.Context, p skill.Principal, state State, c
 	if limit < 1 || limit > MaxPage {
 		return nil, "", &skill.Error{Op: "approval.List", Code: skill.InvalidArgument, Subject: "limit", Message: "limit: must be a whole number from 1 to " + strconv.Itoa(MaxPage)}
 	}
-	q := Query{State: state, Before: cursor, Limit: limit + 1}
+	q := query{State: state, Before: cursor, Limit: limit + 1}
 	if !p.May(skill.ScopeAdmin) {
 		q.Tenant = p.Tenant
 	}
@@ -293,7 +278,7 @@ func (s *Store) Get(ctx context.Context, p skill.Principal, id string) (Approval
 	if err := mayLook(p); err != nil {
 		return Approval{}, err
 	}
-	list, err := s.find(ctx, Query{ID: id, Limit: 1})
+	list, err := s.find(ctx, query{ID: id, Limit: 1})
 	switch {
 	case err != nil:
 		return Approval{}, err
@@ -312,7 +297,7 @@ func (s *Store) Wait(ctx context.Context, id string) error {
 	tick := time.NewTicker(waitEvery)
 	defer tick.Stop()
 	for {
-		pending, err := s.find(ctx, Query{ID: id, State: Pending, Limit: 1})
+		pending, err := s.find(ctx, query{ID: id, State: Pending, Limit: 1})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -349,7 +334,7 @@ func (s *Store) Decide(ctx context.Context, p skill.Principal, id string, approv
 		return Approval{}, err
 	}
 	// What cannot be decided costs no transaction and no record.
-	found, err := s.find(ctx, Query{ID: id, Limit: 1})
+	found, err := s.find(ctx, query{ID: id, Limit: 1})
 	if err != nil {
 		return Approval{}, err
 	}
@@ -358,16 +343,16 @@ func (s *Store) Decide(ctx context.Context, p skill.Principal, id string, approv
 		return out, err
 	}
 	decide := func() error {
-		return s.change(ctx, out.Tenant, func(tx Tx, now time.Time) error {
-			list, err := tx.Select(&Query{ID: id, Limit: 1})
+		return s.change(ctx, out.Tenant, func(tx *changing, now time.Time) error {
+			list, err := tx.all(&query{ID: id, Limit: 1})
 			if err != nil {
-				return unreadable(err)
+				return err
 			}
 			if out, changes, err = s.decided(p, list, now, id, approve); err != nil || !changes {
 				return err
 			}
 			kept := out
-			return put(tx, &kept)
+			return tx.put(&kept)
 		})
 	}
 	if s.o.Record != nil {

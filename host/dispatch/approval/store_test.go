@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"openskill/host/store/storetest"
+
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/app/hosttest"
 	"openskill/host/dispatch/approval"
 	"openskill/host/store"
 	"openskill/sdk/skill"
@@ -54,7 +55,7 @@ func open(t testing.TB, o approval.Options) *approval.Store {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	o.Rows = db.Approvals()
+	o.DB = db
 	s, err := approval.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +161,7 @@ func TestOptions(t *testing.T) {
 	if _, err := approval.Open(t.Context(), approval.Options{}); err == nil {
 		t.Error("opened without rows")
 	}
-	if _, err := approval.Open(t.Context(), approval.Options{Rows: hosttest.Database(t).Approvals(), Policy: "sometimes"}); skill.CodeOf(err) != skill.InvalidArgument {
+	if _, err := approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: "sometimes"}); skill.CodeOf(err) != skill.InvalidArgument {
 		t.Errorf("policy: %v", err)
 	}
 	for _, word := range []string{"never", "version", "call"} {

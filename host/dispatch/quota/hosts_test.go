@@ -36,7 +36,7 @@ func TestTwoHostsOnOneDatabase(t *testing.T) {
 				var began atomic.Int64
 				var all sync.WaitGroup
 				for range 2 {
-					q := open(t, open2().Quotas(), func(o *quota.Options) {
+					q := open(t, quota.NewStore(open2()), func(o *quota.Options) {
 						o.Now = func() time.Time { return noon }
 						if c.set != nil {
 							c.set(o)
@@ -77,7 +77,7 @@ func TestTwoHostsOnOneDatabase(t *testing.T) {
 func TestServerGone(t *testing.T) {
 	t.Parallel()
 	server := pgtest.New(t, "synchronous_commit = on") // it is killed, and must know what it acknowledged
-	q := open(t, storetest.Open(t, server.Database(t)).Quotas(), nil)
+	q := open(t, quota.NewStore(storetest.Open(t, server.Database(t))), nil)
 	c := call{perMinute: 50}
 	if err := c.run(t, q); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func BenchmarkEnter(b *testing.B) {
 	b.Cleanup(func() { _ = d.Close() })
 	for name, perMinute := range map[string]int{"roomy": 100_000_000, "scarce": 0} {
 		b.Run(name, func(b *testing.B) {
-			o := quota.Options{Store: d.Quotas(), RatePrincipal: 100_000_000, RateTenant: 100_000_000}
+			o := quota.Options{Store: quota.NewStore(d), RatePrincipal: 100_000_000, RateTenant: 100_000_000}
 			var calls atomic.Int64
 			if name == "scarce" { // every call is counted before it begins
 				o.RatePrincipal = 99

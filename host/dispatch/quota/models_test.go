@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"openskill/host/dispatch/quota"
-	"openskill/host/dispatch/quota/quotatest"
 	"openskill/sdk/skill"
 )
 
 func TestRefusesQuestionsBeyondTheDay(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		var refusals []string
 		limits := func(o *quota.Options) {
 			o.DailyModelRequests, o.DailyModelTokens, o.DailyModelCost = 4, 1000, 1_000_000_000
@@ -59,7 +58,7 @@ func TestRefusesQuestionsBeyondTheDay(t *testing.T) {
 
 func TestRefusesTooManyQuestionsOfADay(t *testing.T) {
 	at(t, func(t *testing.T) {
-		q := open(t, &quotatest.Store{}, func(o *quota.Options) { o.DailyModelRequests = 3 })
+		q := open(t, newStore(t), func(o *quota.Options) { o.DailyModelRequests = 3 })
 		for range 3 {
 			settle, err := q.Reserve(t.Context(), "acme", 0, 0)
 			if err != nil {
@@ -78,7 +77,7 @@ func TestRefusesTooManyQuestionsOfADay(t *testing.T) {
 // Two hosts on one database together let no more through than one.
 func TestReservesOverHosts(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		limits := func(o *quota.Options) { o.DailyModelTokens = 1000 }
 		hosts := []*quota.Quotas{open(t, s, limits), open(t, s, limits)}
 		var all sync.WaitGroup
@@ -102,7 +101,7 @@ func TestReservesOverHosts(t *testing.T) {
 
 func TestRefusesQuestionsWithoutADatabase(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		s.Down(errors.New("gone"))
 		q := open(t, s, nil)
 		if _, err := q.Reserve(t.Context(), "acme", 1, 1); skill.CodeOf(err) != skill.AuditUnavailable {
@@ -119,7 +118,7 @@ func TestRefusesQuestionsWithoutADatabase(t *testing.T) {
 // A request counts among the calls of a minute, and takes nothing of a day's.
 func TestCountsRequests(t *testing.T) {
 	at(t, func(t *testing.T) {
-		q := open(t, &quotatest.Store{}, func(o *quota.Options) { o.RatePrincipal, o.RateTenant, o.DailyExecutions = 2, 3, 1 })
+		q := open(t, newStore(t), func(o *quota.Options) { o.RatePrincipal, o.RateTenant, o.DailyExecutions = 2, 3, 1 })
 		p := skill.Principal{ID: "alice", Tenant: "acme"}
 		for i := range 3 {
 			if err := q.Request(t.Context(), p); (err != nil) != (i == 2) {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"openskill/host/dispatch/quota"
-	"openskill/host/dispatch/quota/quotatest"
 	"openskill/sdk/skill"
 )
 
@@ -19,7 +18,7 @@ import (
 // without a restart, and what was owed is counted then.
 func TestDatabaseGone(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		q := open(t, s, func(o *quota.Options) { o.RatePrincipal = 1000 })
 		if err := (call{}).run(t, q); err != nil {
 			t.Fatal(err)
@@ -59,7 +58,7 @@ func TestDatabaseGone(t *testing.T) {
 
 func TestComesBack(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		q := open(t, s, nil)
 		_ = call{}.run(t, q)
 		s.Down(errors.New("gone"))
@@ -69,7 +68,7 @@ func TestComesBack(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.Down(nil)
 		time.Sleep(2 * time.Second)
-		if row := s.Rows()["day 2000-01-01 acme"]; row.Calls != 6 || row.Fuel != 15 {
+		if row := s.Rows(t)["day 2000-01-01 acme"]; row.Calls != 6 || row.Fuel != 15 {
 			t.Errorf("%+v", row)
 		}
 		if err := (call{id: "bob"}).run(t, q); err != nil {
@@ -82,7 +81,7 @@ func TestComesBack(t *testing.T) {
 // not counted, or given back.
 func TestDatabaseHangs(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		q := open(t, s, func(o *quota.Options) { o.RatePrincipal = 50 })
 		s.Takes(time.Hour)
 		var all sync.WaitGroup
@@ -109,7 +108,7 @@ func TestDatabaseHangs(t *testing.T) {
 		leave()
 		all.Wait()
 		time.Sleep(time.Second)
-		if row := s.Rows()["day 2000-01-01 acme"]; row.Calls != 0 {
+		if row := s.Rows(t)["day 2000-01-01 acme"]; row.Calls != 0 {
 			t.Errorf("%+v", row)
 		}
 		if n := (call{}).begins(t, q, 100); n != 50 {
@@ -121,7 +120,7 @@ func TestDatabaseHangs(t *testing.T) {
 // A million principals fill neither this host nor the database.
 func TestManyPrincipals(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		q := open(t, s, func(o *quota.Options) { o.RateTenant = 10_000_000 })
 		full := -1
 		for i := range 110_000 {
@@ -152,7 +151,7 @@ func TestManyPrincipals(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		_ = call{}.run(t, q)
 		synctest.Wait()
-		if n := len(s.Rows()); n > 50 {
+		if n := len(s.Rows(t)); n > 50 {
 			t.Errorf("%d rows are left", n)
 		}
 	})
@@ -161,7 +160,7 @@ func TestManyPrincipals(t *testing.T) {
 // Rows that mean nothing go as fast as they come, also where they are many.
 func TestManyRowsGo(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		q := open(t, s, func(o *quota.Options) { o.RateTenant = 10_000_000 })
 		for i := range 30_000 {
 			if err := (call{id: fmt.Sprint("p", i)}).run(t, q); err != nil {
@@ -173,7 +172,7 @@ func TestManyRowsGo(t *testing.T) {
 			_ = call{}.run(t, q)
 			time.Sleep(10 * time.Second)
 		}
-		if n := len(s.Rows()); n > 50 {
+		if n := len(s.Rows(t)); n > 50 {
 			t.Errorf("%d rows are left", n)
 		}
 	})

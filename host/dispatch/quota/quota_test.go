@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/dispatch/quota"
-	"openskill/host/dispatch/quota/quotatest"
 	"openskill/sdk/skill"
 )
 
@@ -104,7 +103,7 @@ func details(what, unit string, limit, reset, retry int64) map[string]any {
 
 func TestRateOfASkill(t *testing.T) {
 	at(t, func(t *testing.T) {
-		q := open(t, &quotatest.Store{}, nil)
+		q := open(t, newStore(t), nil)
 		c := call{perMinute: 2}
 		if n := c.begins(t, q, 10); n != 2 {
 			t.Fatalf("%d calls began", n)
@@ -140,7 +139,7 @@ func TestRateOfASkill(t *testing.T) {
 // Two releases of a skill with two limits are called at once.
 func TestLimitsThatDiffer(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		s.Takes(time.Millisecond)
 		q := open(t, s, nil)
 		var began atomic.Int64
@@ -163,7 +162,7 @@ func TestLimitsThatDiffer(t *testing.T) {
 
 func TestRatesOfCallers(t *testing.T) {
 	at(t, func(t *testing.T) {
-		q := open(t, &quotatest.Store{}, func(o *quota.Options) { o.RatePrincipal, o.RateTenant = 20, 30 })
+		q := open(t, newStore(t), func(o *quota.Options) { o.RatePrincipal, o.RateTenant = 20, 30 })
 		if n := (call{}).begins(t, q, 100); n != 20 {
 			t.Errorf("%d calls of the first principal", n)
 		}
@@ -182,7 +181,7 @@ func TestRatesOfCallers(t *testing.T) {
 // Limits that change hold at once, upwards for those who were refused, and downwards.
 func TestChange(t *testing.T) {
 	at(t, func(t *testing.T) {
-		q := open(t, &quotatest.Store{}, func(o *quota.Options) { o.DailyExecutions = 5 })
+		q := open(t, newStore(t), func(o *quota.Options) { o.DailyExecutions = 5 })
 		if n := (call{}).begins(t, q, 100); n != 5 {
 			t.Errorf("%d calls of five a day", n)
 		}
@@ -211,7 +210,7 @@ func TestTwoHosts(t *testing.T) {
 	for _, limit := range []int{1, 7, 60, 99, 600, 6000, 60_000} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			at(t, func(t *testing.T) {
-				s := &quotatest.Store{}
+				s := newStore(t)
 				s.Takes(time.Millisecond)
 				hosts := []*quota.Quotas{open(t, s, nil), open(t, s, nil)}
 				var began [2]atomic.Int64
@@ -248,7 +247,7 @@ func TestTwoHosts(t *testing.T) {
 // waits for that: ten transactions a second, whatever the number of calls.
 func TestRoundTrips(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		q := open(t, s, nil)
 		if err := (call{perMinute: 60_000}).run(t, q); err != nil {
 			t.Fatal(err)
@@ -271,7 +270,7 @@ func TestRoundTrips(t *testing.T) {
 		if err := q.Close(); err != nil {
 			t.Fatal(err)
 		}
-		row := s.Rows()["day 2000-01-01 acme"]
+		row := s.Rows(t)["day 2000-01-01 acme"]
 		if row.Calls != calls+1 || row.Fuel != calls*5 {
 			t.Errorf("%+v", row)
 		}
@@ -289,7 +288,7 @@ func TestRoundTrips(t *testing.T) {
 // Who comes after a pause does not wait either; the second one does.
 func TestCloseCountsAll(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		q := open(t, s, nil)
 		const principals = 4000 // more than one transaction counts
 		for range 2 {
@@ -302,12 +301,13 @@ func TestCloseCountsAll(t *testing.T) {
 		if err := q.Close(); err != nil {
 			t.Errorf("with a database that works: %v", err)
 		}
-		if row := s.Rows()["day 2000-01-01 acme"]; row.Calls != 2*principals {
+		rows := s.Rows(t)
+		if row := rows["day 2000-01-01 acme"]; row.Calls != 2*principals {
 			t.Errorf("%d calls were counted", row.Calls)
 		}
 		for i := range principals {
 			// Until a bucket is full again says how many calls were counted.
-			row := s.Rows()[fmt.Sprint("principal acme p", i)]
+			row := rows[fmt.Sprint("principal acme p", i)]
 			if n := (row.Until - time.Now().UnixNano()) / 10_000; n != 2 {
 				t.Fatalf("%d calls of the %dth principal were counted", n, i)
 			}
@@ -317,7 +317,7 @@ func TestCloseCountsAll(t *testing.T) {
 
 func TestAfterAPause(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		q := open(t, s, nil)
 		_ = call{}.run(t, q)
 		s.Takes(20 * time.Millisecond)
@@ -334,7 +334,7 @@ func TestAfterAPause(t *testing.T) {
 // Calls of a day are those of all hosts, and of this day alone.
 func TestDay(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		first := open(t, s, func(o *quota.Options) { o.DailyExecutions = 50 })
 		second := open(t, s, func(o *quota.Options) { o.DailyExecutions = 50 })
 		for i := range 50 {
@@ -368,7 +368,7 @@ func TestDay(t *testing.T) {
 // midnight is of the new day.
 func TestFuel(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		set := func(o *quota.Options) { o.DailyFuel = 1000 }
 		first, second := open(t, s, set), open(t, s, set)
 		c := call{limit: 300, uses: 100}
@@ -405,7 +405,7 @@ func TestFuel(t *testing.T) {
 // Of calls that run at once, those begin that leave some fuel to the ones before.
 func TestFuelOfRunningCalls(t *testing.T) {
 	at(t, func(t *testing.T) {
-		q := open(t, &quotatest.Store{}, func(o *quota.Options) { o.DailyFuel = 1000 })
+		q := open(t, newStore(t), func(o *quota.Options) { o.DailyFuel = 1000 })
 		c := call{limit: 400}
 		var leaves []func(skill.Usage)
 		for {
@@ -433,7 +433,7 @@ func TestFuelOfRunningCalls(t *testing.T) {
 // fuel that is not there.
 func TestFuelOfCallsThatEnd(t *testing.T) {
 	for range 20 {
-		q := open(t, &quotatest.Store{}, func(o *quota.Options) { o.DailyFuel = 1000 })
+		q := open(t, newStore(t), func(o *quota.Options) { o.DailyFuel = 1000 })
 		var used atomic.Int64
 		var all sync.WaitGroup
 		for range 16 {
@@ -459,13 +459,13 @@ func TestFuelOfCallsThatEnd(t *testing.T) {
 // A call that is refused by one limit is not counted in the others.
 func TestRefusedCallsAreNotCounted(t *testing.T) {
 	at(t, func(t *testing.T) {
-		s := &quotatest.Store{}
+		s := newStore(t)
 		q := open(t, s, nil)
 		for range 500 {
 			_ = call{perMinute: 5}.run(t, q)
 		}
 		time.Sleep(time.Second)
-		if row := s.Rows()["day 2000-01-01 acme"]; row.Calls != 5 {
+		if row := s.Rows(t)["day 2000-01-01 acme"]; row.Calls != 5 {
 			t.Errorf("%+v", row)
 		}
 	})
@@ -475,7 +475,7 @@ func TestOptions(t *testing.T) {
 	if _, err := quota.New(quota.Options{}); err == nil {
 		t.Error("without a store")
 	}
-	if _, err := quota.New(quota.Options{Store: &quotatest.Store{}, RateTenant: -1}); err == nil {
+	if _, err := quota.New(quota.Options{Store: newStore(t), RateTenant: -1}); err == nil {
 		t.Error("a negative limit")
 	}
 }

@@ -24,7 +24,7 @@ type host struct {
 
 func openHost(t *testing.T, db *store.DB, calls *house) host {
 	t.Helper()
-	m, err := executions.New(executions.Options{Records: db.Audit(), Results: db.Results(), AskEvery: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	m, err := executions.New(executions.Options{Records: records.NewStore(db), Results: executions.NewResults(db), AskEvery: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func openHost(t *testing.T, db *store.DB, calls *house) host {
 		stop()
 		<-done
 	})
-	return host{m, &executionstest.Door{Inner: calls, Store: db.Audit(), Manager: m}}
+	return host{m, &executionstest.Door{Inner: calls, Store: records.NewStore(db), Manager: m}}
 }
 
 // Two hosts on one database: what runs on one is seen, read and ended on the other, and

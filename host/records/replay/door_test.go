@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"openskill/host/store/storetest"
+
 	"openskill/host/dispatch/grants"
 	"openskill/host/records/replay"
 	"openskill/sdk/skill"
@@ -213,7 +215,7 @@ func TestGrantsThatChanged(t *testing.T) {
 		return a
 	}
 	root := write(t, "secret", "env: [TOKEN, PLACE]", "import json, os, sys\njson.load(sys.stdin)\nprint(json.dumps({\"n\": len(os.environ[\"TOKEN\"])}))")
-	of := plan{roots: []string{root}, allowed: allow("TOKEN=the-secret-value", "PLACE=here"), key: []byte("key of the host"), records: &recs{}, store: &replay.Memory{}}
+	of := plan{roots: []string{root}, allowed: allow("TOKEN=the-secret-value", "PLACE=here"), key: []byte("key of the host"), records: &recs{}, store: replay.NewStore(storetest.SQLite(t))}
 	h := open(t, of)
 	id := h.ran(t, "secret", `{}`)
 	h.identical(t, id)
@@ -261,7 +263,7 @@ func (a *asking) For(*skill.Call) skill.Fetch {
 // it is the same: here its runner has another mind.
 func TestSkillThatChanged(t *testing.T) {
 	root := write(t, "changes", "", "import json, sys\njson.load(sys.stdin)\nprint(json.dumps({\"list\": [1, {\"a/b\": 2}]}))")
-	store, kept := &replay.Memory{}, &recs{}
+	store, kept := replay.NewStore(storetest.SQLite(t)), &recs{}
 	h := open(t, plan{roots: []string{root}, records: kept, store: store})
 	id := h.ran(t, "changes", `{}`)
 	h.identical(t, id)
@@ -327,7 +329,7 @@ for what in ("one", "two"):
 print(json.dumps({"answers": answers}))
 `)
 	net := &asking{}
-	of := plan{roots: []string{root}, outgoing: net, records: &recs{}, store: &replay.Memory{}}
+	of := plan{roots: []string{root}, outgoing: net, records: &recs{}, store: replay.NewStore(storetest.SQLite(t))}
 	h := open(t, of)
 	id := h.ran(t, "asks", `{}`)
 	if n := net.n.Load(); n != 2 || h.records.all[id].Finished.Code != "" {
@@ -387,7 +389,7 @@ func TestRefusesTheRecordingOfAnotherExecution(t *testing.T) {
 		t.Fatal(err)
 	}
 	row.ExecutionID = one
-	swapped := &replay.Memory{}
+	swapped := replay.NewStore(storetest.SQLite(t))
 	if err := swapped.Keep(t.Context(), row); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"openskill/host/store"
+	"openskill/host/store/storetest"
+
 	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch"
 	"openskill/host/dispatch/grants"
@@ -100,7 +103,7 @@ func (r *recs) Execution(_ context.Context, p skill.Principal, id string) (*reco
 // house is a host as far as replays see one.
 type house struct {
 	records  *recs
-	store    *replay.Memory
+	store    replay.Store
 	keeps    *replay.Recordings
 	door     *dispatch.Dispatcher
 	replayer *replay.Replayer
@@ -115,7 +118,7 @@ type plan struct {
 	outgoing skill.Outgoing
 	allowed  *grants.Allowed
 	records  *recs
-	store    *replay.Memory
+	store    replay.Store
 	runner   func(skill.Runner) skill.Runner // put in front of each; nil: none
 	clock    func() time.Time
 }
@@ -133,9 +136,6 @@ func build(p plan) (*house, error) {
 	h := &house{records: p.records, store: p.store}
 	if h.records == nil {
 		h.records = &recs{}
-	}
-	if h.store == nil {
-		h.store = &replay.Memory{}
 	}
 	e, err := shared.open()
 	if err != nil {
@@ -181,6 +181,9 @@ func build(p plan) (*house, error) {
 
 func open(t testing.TB, p plan) *house {
 	t.Helper()
+	if p.store == nil {
+		p.store = replay.NewStore(storetest.SQLite(t))
+	}
 	h, err := build(p)
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +244,12 @@ func recordIn(dir string) error {
 	if err := json.Unmarshal(raw, &j); err != nil {
 		return err
 	}
-	h, err := build(plan{roots: j.Roots, data: j.Plan})
+	db, err := store.Open(context.Background(), store.Options{StateDir: dir})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	h, err := build(plan{roots: j.Roots, data: j.Plan, store: replay.NewStore(db)})
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 // heldStore gives no recording before it is let go, and counts who waits for one.
 type heldStore struct {
-	replay.Memory
+	replay.Store
 	goOn chan struct{}
 
 	mu              sync.Mutex

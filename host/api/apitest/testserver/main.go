@@ -114,7 +114,7 @@ func askedOnce(dir string) (*approval.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := approval.Open(context.Background(), approval.Options{Rows: db.Approvals(), Policy: approval.PerVersion})
+	store, err := approval.Open(context.Background(), approval.Options{DB: db, Policy: approval.PerVersion})
 	if err != nil {
 		return nil, err
 	}

@@ -7,29 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"unicode/utf8"
 )
-
-func TestFit(t *testing.T) {
-	const most = 100
-	seen := map[string]string{}
-	for _, s := range []string{
-		"", "a", strings.Repeat("a", most), strings.Repeat("€", most), strings.Repeat("a", most+1), strings.Repeat("a", most+2),
-		strings.Repeat("€", most+1), "a\x00", "a\uFFFD", "a\xff", "a\xfe", "\x00", "\x00\x00", strings.Repeat("\x00", most), strings.Repeat("\xff", most+1),
-	} {
-		f := fit(s, most)
-		if !utf8.ValidString(f) || strings.Contains(f, "\x00") || utf8.RuneCountInString(f) > most {
-			t.Errorf("%.20q became %q", s, f)
-		}
-		if other, ok := seen[f]; ok {
-			t.Errorf("%.20q and %.20q became the same", s, other)
-		}
-		seen[f] = s
-		if fit(f, most) != f {
-			t.Errorf("%q is not fit for its own column", f)
-		}
-	}
-}
 
 func TestJSONFits(t *testing.T) {
 	for text, want := range map[string]bool{
@@ -42,7 +20,7 @@ func TestJSONFits(t *testing.T) {
 		`1}`: false, `1,"b":2`: false, `}{`: false,
 		``: false, `{`: false, `"`: false, `"\`: false, `"\u00`: false, `1 2`: false, `nul`: false,
 	} {
-		if got := jsonFits([]byte(text)); got != want {
+		if got := JSONFits([]byte(text)); got != want {
 			t.Errorf("%.40s: got %v", text, got)
 		}
 	}
@@ -53,7 +31,7 @@ func FuzzJSONFits(f *testing.F) {
 	f.Add([]byte(`{"a": ["\u0000", -1.5e9, "\ud83d\ude00"]}`))
 	f.Add([]byte(`{"\\u0000": [[{}]], "b": -0.5}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if !jsonFits(raw) {
+		if !JSONFits(raw) {
 			return
 		}
 		in := json.NewDecoder(bytes.NewReader(raw))
@@ -86,7 +64,7 @@ func TestIsUUID(t *testing.T) {
 		"": false, "019aa5f02b1c7d3e9f415a6b7c8d9e0f": false, "019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0g": false, "019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0": false,
 		"{19aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f": false, "019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e\x10f": false, "019aa5f0\r2b1c-7d3e-9f41-5a6b7c8d9e0f": false,
 	} {
-		if got := isUUID(text); got != want {
+		if got := IsUUID(text); got != want {
 			t.Errorf("%q: got %v", text, got)
 		}
 	}

@@ -1,18 +1,15 @@
-package store
+package records
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"math"
 	"strings"
 	"unicode/utf8"
 
-	"openskill/host/records"
-	"openskill/internal/strictjson"
+	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
@@ -40,7 +37,7 @@ const (
 // fit makes text fit a column of most characters. Two that differ stay different: of what
 // does not fit, the digest is kept. Questions go through it as well.
 func fit(s string, most int) string {
-	p := plain(s)
+	p := store.Plain(s)
 	if p == s && (len(s) <= most || utf8.RuneCountInString(s) <= most) {
 		return s
 	}
@@ -80,62 +77,15 @@ func (n *narrow) json(raw json.RawMessage) any {
 	if len(raw) == 0 {
 		return nil
 	}
-	if !jsonFits(raw) {
+	if !store.JSONFits(raw) {
 		n.lost = true
 		return nil
 	}
 	return string(raw)
 }
 
-// jsonFits reports whether JSONB takes raw and gives back an equal text. It does not take
-// \u0000 and halves of surrogate pairs, writes out every digit of an exponent, drops the sign
-// of zero, and keeps the last of a doubled key. jsonFits rather says no.
-func jsonFits(raw []byte) bool {
-	whole := append(append([]byte(`{"":`), raw...), '}')
-	if strictjson.Object(whole, func(_, value []byte) error {
-		if !bytes.Equal(value, bytes.TrimSpace(raw)) {
-			return errors.New("more than one value")
-		}
-		return numbersFit(value)
-	}) != nil {
-		return false
-	}
-	for i := bytes.IndexByte(raw, '\\'); i >= 0 && i < len(raw); i++ {
-		if raw[i] == '\\' {
-			if i++; bytes.HasPrefix(raw[i:], []byte("u0000")) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// numbersFit refuses a JSON text with a number that JSONB would give back as another text.
-func numbersFit(raw []byte) error {
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case c == '"':
-			for i++; raw[i] != '"'; i++ {
-				if raw[i] == '\\' {
-					i++
-				}
-			}
-		case c == '-' || c >= '0' && c <= '9':
-			begin := i
-			for i+1 < len(raw) && strings.IndexByte("+-.eE0123456789", raw[i+1]) >= 0 {
-				i++
-			}
-			number := raw[begin : i+1]
-			if len(number) > 1000 || bytes.ContainsAny(number, "eE") || c == '-' && len(bytes.Trim(number, "-0.")) == 0 {
-				return errors.New("the number would change")
-			}
-		}
-	}
-	return nil
-}
-
 // logRow gives the columns of an execution that ended.
-func logRow(s *records.Started, f *records.Finished) ([]any, error) {
+func logRow(s *Started, f *Finished) ([]any, error) {
 	var n narrow
 	limits, err := json.Marshal(s.Limits)
 	if err != nil {
@@ -148,15 +98,15 @@ func logRow(s *records.Started, f *records.Finished) ([]any, error) {
 		}
 	}
 	args := append(make([]any, 0, 37),
-		lower(s.ExecutionID), n.text(s.Principal, mostPrincipal), string(s.PrincipalType), lower(s.Session), n.text(s.Skill, mostSkill),
+		strings.ToLower(s.ExecutionID), n.text(s.Principal, mostPrincipal), string(s.PrincipalType), strings.ToLower(s.Session), n.text(s.Skill, mostSkill),
 		n.number(int64(s.Iteration), math.MaxInt32),
 		n.json(s.Input.JSON), n.json(f.Output.JSON), n.number(int64(f.Tokens), math.MaxInt32), n.number(f.DurationMS, math.MaxInt32),
-		string(f.Status), n.text(f.Message, mostText), at(s.Time),
+		string(f.Status), n.text(f.Message, mostText), store.Time{Time: store.Micro(s.Time)},
 		s.Tenant, n.text(s.Key, mostWord), n.text(s.TraceID, mostWord), n.text(s.Owner, mostWord), n.text(s.Script, mostText),
 		n.text(s.Version, mostWord), n.text(s.Digest, mostWord), n.text(string(f.Runner), mostWord), n.text(string(f.Code), mostWord),
 		n.count(f.Fuel), n.count(f.MemoryPeak),
 		string(limits), n.text(s.Instance, mostWord), n.text(s.ReplayOf, mostWord), s.Input.Bytes, n.text(s.Input.SHA256, mostWord), s.Input.Truncated,
-		f.Output.Bytes, n.text(f.Output.SHA256, mostWord), f.Output.Truncated, n.json(artifacts), at(f.Time), n.number(int64(f.Reported), math.MaxInt32),
+		f.Output.Bytes, n.text(f.Output.SHA256, mostWord), f.Output.Truncated, n.json(artifacts), store.Time{Time: store.Micro(f.Time)}, n.number(int64(f.Reported), math.MaxInt32),
 	)
 	var exact []byte // NULL
 	if n.lost {
@@ -169,8 +119,8 @@ func logRow(s *records.Started, f *records.Finished) ([]any, error) {
 
 // exactly is the column exact.
 type exactly struct {
-	Started  *records.Started  `json:"started"`
-	Finished *records.Finished `json:"finished"`
+	Started  *Started  `json:"started"`
+	Finished *Finished `json:"finished"`
 }
 
 // logColumns are the names of the columns of logRowOf.
@@ -178,11 +128,11 @@ var logColumns, _ = split(logRowOf)
 
 // scanLog reads the columns of logRowOf. The id, the tenant and the time are those of the
 // columns, by which rows are found.
-func scanLog(rows *sql.Rows) (*records.Execution, error) {
-	e := &records.Execution{Finished: &records.Finished{}}
+func scanLog(rows *sql.Rows) (*Execution, error) {
+	e := &Execution{Finished: &Finished{}}
 	s, f := &e.Started, e.Finished
 	l := &lax{names: logColumns}
-	var created, finished stamp
+	var created, finished store.Time
 	var input, output, limits, artifacts, exact []byte
 	err := rows.Scan(
 		laxly(l, &s.ExecutionID), laxly(l, &s.Principal), laxly(l, &s.PrincipalType), laxly(l, &s.Session), laxly(l, &s.Skill), laxly(l, &s.Iteration),
@@ -201,9 +151,9 @@ func scanLog(rows *sql.Rows) (*records.Execution, error) {
 	l.decode("limits", limits, &s.Limits)
 	l.decode("artifacts", artifacts, &f.Artifacts)
 	if exact != nil {
-		x := exactly{&records.Started{}, &records.Finished{}}
+		x := exactly{&Started{}, &Finished{}}
 		switch err := json.Unmarshal(exact, &x); {
-		case err != nil || x.Started == nil || x.Finished == nil, lower(x.Started.ExecutionID) != s.ExecutionID, x.Started.Tenant != s.Tenant, !at(x.Started.Time).Equal(s.Time):
+		case err != nil || x.Started == nil || x.Finished == nil, strings.ToLower(x.Started.ExecutionID) != s.ExecutionID, x.Started.Tenant != s.Tenant, !store.Micro(x.Started.Time).Equal(s.Time):
 			l.note("exact")
 		default:
 			c, status, code := *s, f.Status, f.Code
@@ -218,10 +168,12 @@ func scanLog(rows *sql.Rows) (*records.Execution, error) {
 }
 
 // runningRow gives the columns of an execution that began, of which body is the record.
-func runningRow(s *records.Started, body []byte) []any {
+func runningRow(s *Started, body []byte) []any {
 	return []any{ // in the order of runningColumns
-		lower(s.ExecutionID), s.Tenant, fit(s.Principal, mostPrincipal), fit(s.Skill, mostSkill), lower(s.Session), fit(s.TraceID, mostWord),
-		fit(s.Instance, mostWord), at(s.Time), body,
+		strings.ToLower(s.ExecutionID), s.Tenant, fit(s.Principal, mostPrincipal), fit(s.Skill, mostSkill), strings.ToLower(s.Session), fit(s.TraceID, mostWord),
+		fit(s.Instance, mostWord),
+		store.Time{Time: store.Micro(s.Time)},
+		body,
 	}
 }
 
@@ -232,9 +184,9 @@ const runningRowOf = `id uuid, tenant text, principal_id text, skill_name text, 
 	created_at timestamptz, started bytea`
 
 // scanRunning reads these columns. The columns by which rows are found say what they are.
-func scanRunning(rows *sql.Rows) (*records.Execution, error) {
-	var c, s records.Started
-	var created stamp
+func scanRunning(rows *sql.Rows) (*Execution, error) {
+	var c, s Started
+	var created store.Time
 	var body []byte
 	l := &lax{names: runningColumns}
 	err := rows.Scan(laxly(l, &c.ExecutionID), laxly(l, &c.Tenant), laxly(l, &c.Principal), laxly(l, &c.Skill), laxly(l, &c.Session), laxly(l, &c.TraceID),
@@ -243,20 +195,20 @@ func scanRunning(rows *sql.Rows) (*records.Execution, error) {
 		return nil, err
 	}
 	c.Time, c.PrincipalType = l.time("created_at", created), skill.Anonymous
-	if json.Unmarshal(body, &s) != nil || lower(s.ExecutionID) != c.ExecutionID || s.Tenant != c.Tenant || !at(s.Time).Equal(c.Time) {
+	if json.Unmarshal(body, &s) != nil || strings.ToLower(s.ExecutionID) != c.ExecutionID || s.Tenant != c.Tenant || !store.Micro(s.Time).Equal(c.Time) {
 		l.note("started")
 		s = c
 	}
 	l.found(&c, &s)
-	return &records.Execution{Started: s, Damaged: l.damage()}, nil
+	return &Execution{Started: s, Damaged: l.damage()}, nil
 }
 
 // found notes the columns by which lists find an execution that are not what the record beside
 // them says: they would hide it.
-func (l *lax) found(columns, s *records.Started) {
+func (l *lax) found(columns, s *Started) {
 	l.same("principal_id", fits(columns.Principal, s.Principal, mostPrincipal))
 	l.same("skill_name", fits(columns.Skill, s.Skill, mostSkill))
-	l.same("session_id", columns.Session == lower(s.Session))
+	l.same("session_id", columns.Session == strings.ToLower(s.Session))
 	l.same("trace_id", fits(columns.TraceID, s.TraceID, mostWord))
 }
 
@@ -277,50 +229,26 @@ func fits(column, text string, most int) bool {
 		}
 		return s
 	}
-	return strings.HasPrefix(once(plain(text)), once(column[:len(column)-digest]))
-}
-
-// lower is the one form of a UUID that is kept, so that both databases order them alike.
-func lower(id string) string { return strings.ToLower(id) }
-
-// isUUID reports whether s is a UUID as the columns hold it.
-func isUUID(s string) bool {
-	if len(s) != 36 {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i] | 0x20
-		switch i {
-		case 8, 13, 18, 23:
-			if s[i] != '-' {
-				return false
-			}
-		default:
-			if (c < '0' || c > '9' || s[i] != c) && (c < 'a' || c > 'f') {
-				return false
-			}
-		}
-	}
-	return true
+	return strings.HasPrefix(once(store.Plain(text)), once(column[:len(column)-digest]))
 }
 
 // checkEntry refuses what no host writes: an entry that does not say one thing.
-func checkEntry(e *records.Entry) error {
+func checkEntry(e *Entry) error {
 	wrong := func(what string) error {
 		return &skill.Error{Op: "store.Append", Code: skill.Internal, Subject: "entry", Message: "the record cannot be written: " + what}
 	}
 	if c := e.Change; c != nil {
 		switch {
-		case e.Kind != records.KindChange || e.Started != nil || e.Finished != nil:
+		case e.Kind != KindChange || e.Started != nil || e.Finished != nil:
 			return wrong("it is not of one kind")
-		case e.Tenant == "" || len(e.Tenant) > mostWord || plain(e.Tenant) != e.Tenant:
+		case e.Tenant == "" || len(e.Tenant) > mostWord || store.Plain(e.Tenant) != e.Tenant:
 			return wrong("a tenant is 1 to 200 bytes of UTF-8 without NUL")
-		case c.Tenant != e.Tenant || c.ID != e.ExecutionID || !isUUID(c.ID) || !c.Time.Equal(e.Time) || e.Time.IsZero() || len(e.Body) == 0:
+		case c.Tenant != e.Tenant || c.ID != e.ExecutionID || !store.IsUUID(c.ID) || !c.Time.Equal(e.Time) || e.Time.IsZero() || len(e.Body) == 0:
 			return wrong("it does not say what its change is")
 		}
 		return nil
 	}
-	kinds := map[string]bool{records.KindStarted: e.Started != nil, records.KindFinished: e.Finished != nil}
+	kinds := map[string]bool{KindStarted: e.Started != nil, KindFinished: e.Finished != nil}
 	of := e.Started
 	if f := e.Finished; f != nil {
 		of = e.Of
@@ -331,19 +259,19 @@ func checkEntry(e *records.Entry) error {
 			return wrong("it is about two executions")
 		case f.Time.IsZero():
 			return wrong("it has no time")
-		case f.Status != records.Success && f.Status != records.Failed && f.Status != records.Terminated && f.Status != records.TimedOut:
+		case f.Status != Success && f.Status != Failed && f.Status != Terminated && f.Status != TimedOut:
 			return wrong("an execution does not end as " + string(f.Status))
 		}
 	}
 	switch {
 	case !kinds[e.Kind] || e.Started != nil && e.Finished != nil:
 		return wrong("it is not of one kind") // and what was pruned, Prune says
-	case e.Tenant == "" || len(e.Tenant) > mostWord || plain(e.Tenant) != e.Tenant:
+	case e.Tenant == "" || len(e.Tenant) > mostWord || store.Plain(e.Tenant) != e.Tenant:
 		// It is hashed, and tells tenants apart: no other text may stand for it.
 		return wrong("a tenant is 1 to 200 bytes of UTF-8 without NUL")
 	case of.Tenant != e.Tenant || of.ExecutionID != e.ExecutionID:
 		return wrong("it is about another execution than it says")
-	case !isUUID(of.ExecutionID) || !isUUID(of.Session):
+	case !store.IsUUID(of.ExecutionID) || !store.IsUUID(of.Session):
 		return wrong("the execution or its session is no UUID")
 	case e.Time.IsZero() || of.Time.IsZero():
 		return wrong("it has no time")

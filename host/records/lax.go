@@ -1,4 +1,4 @@
-package store
+package records
 
 import (
 	"database/sql"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"openskill/host/store"
 )
 
 // lax reads a row of which somebody who has the database may have made anything. What
@@ -79,7 +81,7 @@ func (l *lax) decode(column string, raw []byte, into any) {
 }
 
 // time is a time that JSON can have.
-func (l *lax) time(column string, t stamp) time.Time {
+func (l *lax) time(column string, t store.Time) time.Time {
 	if !t.IsZero() && (t.Year() < 1 || t.Year() > 9999) {
 		l.note(column)
 		return time.Time{}

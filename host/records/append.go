@@ -1,4 +1,4 @@
-package store
+package records
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"openskill/host/records"
+	"openskill/host/store"
 )
 
-// Append implements [records.Store]. An entry that was left out has Seq 0 afterwards.
-func (a *auditStore) Append(ctx context.Context, entries []*records.Entry) error {
+// Append implements [Store]. An entry that was left out has Seq 0 afterwards.
+func (a *tables) Append(ctx context.Context, entries []*Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -25,20 +25,20 @@ func (a *auditStore) Append(ctx context.Context, entries []*records.Entry) error
 		}
 		e.Time = e.Time.UTC().Truncate(time.Microsecond) // as it is read again
 		if tenants = append(tenants, e.Tenant); e.Change == nil {
-			ids = append(ids, lower(e.ExecutionID))
+			ids = append(ids, strings.ToLower(e.ExecutionID))
 		}
 	}
 	slices.Sort(tenants) // the order in which all hosts lock them
 	tenants = slices.Compact(tenants)
 	once := func() error {
-		return a.append(ctx, tenants, ids, entries[0].Wait, func(k *known) (*batch, error) { return link(entries, k, a.db.most[AuditRecords].Bytes) })
+		return a.append(ctx, tenants, ids, entries[0].Wait, func(k *known) (*batch, error) { return chain(entries, k, a.db.Quota(store.AuditRecords).Bytes) })
 	}
-	return again(ctx, func() error {
+	return store.Retry(ctx, func() error {
 		err := once()
 		// A server that was started again leaves connections to the one before. It is open
 		// whether this was written, and then it is left out.
 		for range idleConns {
-			if a.db.kind != Postgres || ReasonOf(err) != Gone || unreachable(err) || ctx.Err() != nil {
+			if !a.db.Postgres() || store.ReasonOf(err) != store.Gone || unreachable(err) || ctx.Err() != nil {
 				break
 			}
 			err = once()
@@ -59,7 +59,7 @@ func unreachable(err error) bool {
 // known is what the database has of the tenants and executions of a batch. A tenant without
 // a head is left out.
 type known struct {
-	heads map[string]*records.Head
+	heads map[string]*Head
 	phase map[string]phase
 }
 
@@ -71,25 +71,25 @@ const (
 	ended
 )
 
-// batch is what is written: the rows of each statement. Times in them are stamps.
+// batch is what is written: the rows of each statement. Times in them are of [store.Time].
 type batch [statementCount][][]any
 
 func (b *batch) add(s statement, row ...any) { b[s] = append(b[s], row) }
 
-// link chains the entries to their tenants' records and says what is to be written.
-func link(entries []*records.Entry, k *known, most int64) (*batch, error) {
+// chain links the entries to their tenants' records and says what is to be written.
+func chain(entries []*Entry, k *known, most int64) (*batch, error) {
 	b := &batch{}
 	begins := map[string]int{} // executions that begin in this batch, with their places in it
 	moved := map[string]bool{}
 	for _, e := range entries {
-		id := lower(e.ExecutionID)
+		id := strings.ToLower(e.ExecutionID)
 		if k.heads[e.Tenant] == nil {
-			e.Seq, e.Prev, e.Hash, e.Left = 0, "", "", records.ErrHeld
+			e.Seq, e.Prev, e.Hash, e.Left = 0, "", "", ErrHeld
 			continue
 		}
 		e.Seq, e.Prev, e.Hash, e.Left = 0, "", "", nil
 		if e.Own && k.heads[e.Tenant].Bytes >= most+most/16 {
-			e.Left = records.ErrFull
+			e.Left = ErrFull
 			continue
 		}
 		if e.Change != nil { // written twice where it is open whether it was written, with one id
@@ -101,7 +101,7 @@ func link(entries []*records.Entry, k *known, most int64) (*batch, error) {
 			continue // it was written before
 		}
 		if e.Started != nil && k.heads[e.Tenant].Bytes >= most { // what began may end, and what is changed is on record
-			e.Left = records.ErrFull
+			e.Left = ErrFull
 			continue
 		}
 		if e.Started != nil {
@@ -131,21 +131,21 @@ func link(entries []*records.Entry, k *known, most int64) (*batch, error) {
 }
 
 // next makes r the last record of h.
-func (b *batch) next(h *records.Head, r *records.Record) {
+func (b *batch) next(h *Head, r *Record) {
 	r.Seq = h.Last + 1
-	records.Link(h.LastHash, r)
+	Link(h.LastHash, r)
 	h.Last, h.LastHash = r.Seq, r.Hash
-	h.Bytes += records.RecordSize(len(r.Body))
-	b.add(insertRecord, r.Tenant, int64(r.Seq), r.Kind, plain(r.ExecutionID), at(r.Time), []byte(r.Body), r.Prev, r.Hash)
+	h.Bytes += RecordSize(len(r.Body))
+	b.add(insertRecord, r.Tenant, int64(r.Seq), r.Kind, store.Plain(r.ExecutionID), store.Time{Time: store.Micro(r.Time)}, []byte(r.Body), r.Prev, r.Hash)
 }
 
-func (b *batch) setTo(h *records.Head) {
+func (b *batch) setTo(h *Head) {
 	b.add(setHead, h.Tenant, int64(h.First), h.Prev, int64(h.Last), h.LastHash, max(h.Bytes, 0))
 }
 
 // newHead is the chain of a tenant before its first record.
-func newHead(tenant string) *records.Head {
-	return &records.Head{Tenant: tenant, First: 1, Prev: records.Origin, LastHash: records.Origin}
+func newHead(tenant string) *Head {
+	return &Head{Tenant: tenant, First: 1, Prev: Origin, LastHash: Origin}
 }
 
 // statement is one of the statements that write a batch, in their order.
@@ -185,14 +185,14 @@ func split(columns string) (names, types []string) {
 	return names, types
 }
 
-// forRow is the statement for one row, with a question mark for each of its values.
+// forRow is the statement for one row.
 func (s statement) forRow() string {
 	if s == deleteRunning {
-		return "DELETE FROM running_executions WHERE id = ?"
+		return "DELETE FROM running_executions WHERE id = $1"
 	}
 	table, columns, update := s.into()
 	names, _ := split(columns)
-	return "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(names)-1) + ")" + update
+	return "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") VALUES (" + store.List(1, len(names)) + ")" + update
 }
 
 // forRows is the statement for many rows on PostgreSQL, with an array for each column.
@@ -209,8 +209,8 @@ func (s statement) forRows() string {
 }
 
 // append runs the transaction of a batch: what plan says of what is known is written.
-func (a *auditStore) append(ctx context.Context, tenants, ids []string, wait bool, plan func(*known) (*batch, error)) error {
-	if a.db.postgres() {
+func (a *tables) append(ctx context.Context, tenants, ids []string, wait bool, plan func(*known) (*batch, error)) error {
+	if a.db.Postgres() {
 		return a.appendPostgres(ctx, tenants, ids, wait, plan)
 	}
 	return a.appendSQLite(ctx, tenants, ids, plan)

@@ -1,4 +1,4 @@
-package store
+package executions
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"openskill/host/records/executions"
+	"openskill/host/store"
 )
 
 const (
@@ -16,14 +16,14 @@ const (
 	// connection that writes, and records, which calls wait for, would wait for all of it.
 	resultPart = 1 << 20
 	// partsAtOnce is how many parts are removed in one transaction.
-	partsAtOnce = mostFreed / resultPart
+	partsAtOnce = store.MostFreed / resultPart
 	// abandoned is when parts that no item names are removed: those of a host that was killed.
 	abandoned = 10 * time.Minute
 )
 
 // writeParts writes the items that are larger than a part, each part in a turn of its own.
 // It returns their ids, "" for the other items; those of an error may be written in part.
-func (s resultStore) writeParts(ctx context.Context, k *executions.Kept) (ids []string, err error) {
+func (s results) writeParts(ctx context.Context, k *Kept) (ids []string, err error) {
 	ids = make([]string, len(k.Items))
 	for i, item := range k.Items {
 		if len(item.Data) <= resultPart {
@@ -32,12 +32,9 @@ func (s resultStore) writeParts(ctx context.Context, k *executions.Kept) (ids []
 		ids[i] = uuid.NewString()
 		n := 0
 		for body := range slices.Chunk(item.Data, resultPart) {
-			err := s.db.inTurn(ctx, k.Tenant, func() error {
-				return again(ctx, func() error {
-					_, err := s.db.write.DB.ExecContext(ctx, s.db.marked("INSERT INTO result_parts (id, part, created_at, body) VALUES (?, ?, ?, ?)"),
-						ids[i], n, at(k.At).of(s.db.kind), body)
-					return err
-				})
+			err := s.db.InTurn(ctx, k.Tenant, func() error {
+				_, err := s.db.Exec(ctx, "INSERT INTO result_parts (id, part, created_at, body) VALUES ($1, $2, $3, $4)", ids[i], n, s.db.At(k.At), body)
+				return err
 			})
 			if err != nil {
 				return ids, err
@@ -50,8 +47,8 @@ func (s resultStore) writeParts(ctx context.Context, k *executions.Kept) (ids []
 
 // readParts reads the first size bytes of an item that is in parts: one part at a time, into
 // memory that is taken once.
-func (s resultStore) readParts(ctx context.Context, id string, size int) (body []byte, err error) {
-	rows, err := s.db.read.DB.QueryContext(ctx, s.db.marked("SELECT body FROM result_parts WHERE id = ? AND part < ? ORDER BY part"), id, (size+resultPart-1)/resultPart)
+func (s results) readParts(ctx context.Context, id string, size int) (body []byte, err error) {
+	rows, err := s.db.Read.QueryContext(ctx, "SELECT body FROM result_parts WHERE id = $1 AND part < $2 ORDER BY part", id, (size+resultPart-1)/resultPart)
 	if err != nil {
 		return nil, err
 	}
@@ -68,20 +65,18 @@ func (s resultStore) readParts(ctx context.Context, id string, size int) (body [
 		return nil, err
 	}
 	if len(body) != size {
-		return nil, executions.ErrNotKept // it is being removed
+		return nil, ErrNotKept // it is being removed
 	}
 	return body, nil
 }
 
 // dropParts removes the parts of items of a tenant, the first part last: it is what
 // dropAbandoned looks for.
-func (s resultStore) dropParts(ctx context.Context, tenant string, ids []string) error {
+func (s results) dropParts(ctx context.Context, tenant string, ids []string) error {
 	for _, id := range ids {
 		for n := partsAtOnce; id != "" && n == partsAtOnce; {
-			err := s.db.inTurn(ctx, tenant, func() (err error) {
-				n, err = s.db.exec(ctx, "DELETE FROM result_parts WHERE id = ? AND part IN (SELECT part FROM result_parts WHERE id = ? ORDER BY part DESC LIMIT ?)", id, id, partsAtOnce)
-				return err
-			})
+			var err error
+			n, err = s.db.ExecInTurn(ctx, tenant, "DELETE FROM result_parts WHERE id = $1 AND part IN (SELECT part FROM result_parts WHERE id = $1 ORDER BY part DESC LIMIT $2)", id, partsAtOnce)
 			if err != nil {
 				return err
 			}
@@ -91,10 +86,10 @@ func (s resultStore) dropParts(ctx context.Context, tenant string, ids []string)
 }
 
 // dropAbandoned removes parts that no item names.
-func (s resultStore) dropAbandoned(ctx context.Context, now time.Time, limit int) error {
-	var ids []string
-	err := s.db.read.NewRaw("SELECT id FROM result_parts WHERE part = 0 AND created_at <= ? AND NOT EXISTS (SELECT 1 FROM results WHERE results.parts = result_parts.id) LIMIT ?",
-		at(now.Add(-abandoned)), limit).Scan(ctx, &ids)
+func (s results) dropAbandoned(ctx context.Context, now time.Time, limit int) error {
+	ids, err := store.All(ctx, s.db.Read, store.Column[string],
+		"SELECT id FROM result_parts WHERE part = 0 AND created_at <= $1 AND NOT EXISTS (SELECT 1 FROM results WHERE results.parts = result_parts.id) LIMIT $2",
+		s.db.At(now.Add(-abandoned)), limit)
 	if err != nil {
 		return err
 	}

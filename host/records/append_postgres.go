@@ -1,15 +1,14 @@
-package store
+package records
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"openskill/host/records"
+	"openskill/host/store"
 )
 
 // What Append asks a PostgreSQL server, in two round trips: the first one begins a
@@ -21,17 +20,17 @@ const (
 	makeHeads = `INSERT INTO audit_heads (tenant, first, prev, last, last_hash)
 		SELECT t, 1, $2, 0, $2 FROM unnest($1::text[]) t WHERE NOT EXISTS (SELECT 1 FROM audit_heads h WHERE h.tenant = t)
 		ORDER BY t ON CONFLICT DO NOTHING`
-	waitHeads = `SELECT tenant, first, prev, last, last_hash, bytes FROM audit_heads WHERE tenant = ANY($1::text[]) ORDER BY tenant FOR UPDATE`
-	lockHeads = waitHeads + " SKIP LOCKED"
-	askHeads  = `SELECT tenant FROM audit_heads WHERE tenant = ANY($1::text[])`
-	askPhases = `SELECT id::text, false FROM running_executions WHERE id = ANY($1::uuid[])
+	waitHeads   = `SELECT tenant, first, prev, last, last_hash, bytes FROM audit_heads WHERE tenant = ANY($1::text[]) ORDER BY tenant FOR UPDATE`
+	lockHeads   = waitHeads + " SKIP LOCKED"
+	askHeads    = `SELECT tenant FROM audit_heads WHERE tenant = ANY($1::text[])`
+	askPhasesOf = `SELECT id::text, false FROM running_executions WHERE id = ANY($1::uuid[])
 		UNION ALL SELECT id::text, true FROM execution_logs WHERE id = ANY($1::uuid[])`
 )
 
 // prepared are these statements and those of a batch, by the names under which each
 // connection has them.
 var prepared = func() map[string]string {
-	all := map[string]string{"audit_make_heads": makeHeads, "audit_lock_heads": lockHeads, "audit_wait_heads": waitHeads, "audit_ask_heads": askHeads, "audit_ask_phases": askPhases}
+	all := map[string]string{"audit_make_heads": makeHeads, "audit_lock_heads": lockHeads, "audit_wait_heads": waitHeads, "audit_ask_heads": askHeads, "audit_ask_phases": askPhasesOf}
 	for s := range statementCount {
 		all[s.name()] = s.forRows()
 	}
@@ -42,8 +41,8 @@ func (s statement) name() string {
 	return [...]string{"audit_record", "audit_ended", "audit_begun", "audit_log", "audit_head"}[s]
 }
 
-func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, wait bool, plan func(*known) (*batch, error)) error {
-	c, err := a.db.records.DB.Conn(ctx)
+func (a *tables) appendPostgres(ctx context.Context, tenants, ids []string, wait bool, plan func(*known) (*batch, error)) error {
+	c, err := a.db.Records.Conn(ctx)
 	if err != nil {
 		return err
 	}
@@ -59,7 +58,7 @@ func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, 
 				return err
 			}
 		}
-		err := appendOn(ctx, conn, tenants, ids, wait, plan)
+		err := a.appendOn(ctx, conn, tenants, ids, wait, plan)
 		if err != nil && !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
 			// The context may be over. A connection that cannot even do this is closed, and
 			// then the server rolls back.
@@ -76,17 +75,17 @@ func (a *auditStore) appendPostgres(ctx context.Context, tenants, ids []string, 
 // waitForHeads is how long a chain is waited for: longer than another host has it that works.
 const waitForHeads = "SET LOCAL lock_timeout = '50ms'"
 
-func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait bool, plan func(*known) (*batch, error)) error {
+func (a *tables) appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait bool, plan func(*known) (*batch, error)) error {
 	k, there, err := lock(ctx, conn, tenants, ids, wait)
 	if err == nil && len(there) < len(tenants) {
 		if _, err = conn.Exec(ctx, "ROLLBACK"); err == nil {
-			_, err = conn.Exec(ctx, "audit_make_heads", tenants, records.Origin)
+			_, err = conn.Exec(ctx, "audit_make_heads", tenants, Origin)
 		}
 		if err == nil {
 			k, _, err = lock(ctx, conn, tenants, ids, wait)
 		}
 	}
-	if wait && err != nil && ReasonOf(err) == Locked {
+	if wait && err != nil && store.ReasonOf(err) == store.Locked {
 		_, err = conn.Exec(ctx, "ROLLBACK")
 		k = &known{}
 		if err == nil {
@@ -104,7 +103,7 @@ func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait b
 	tell := &pgx.Batch{}
 	for s, rows := range b {
 		if len(rows) > 0 {
-			tell.Queue(statement(s).name(), columns(rows)...)
+			tell.Queue(statement(s).name(), a.columns(rows)...)
 		}
 	}
 	tell.Queue("COMMIT")
@@ -113,7 +112,7 @@ func appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait b
 
 // lock begins a transaction and says what is known, and which tenants have a chain.
 func lock(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait bool) (k *known, there []string, err error) {
-	k = &known{heads: map[string]*records.Head{}, phase: map[string]phase{}}
+	k = &known{heads: map[string]*Head{}, phase: map[string]phase{}}
 	ask := &pgx.Batch{}
 	ask.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	heads := "audit_lock_heads"
@@ -123,7 +122,7 @@ func lock(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait bool)
 	}
 	ask.Queue(heads, tenants).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			h := &records.Head{}
+			h := &Head{}
 			if err := rows.Scan(&h.Tenant, &h.First, &h.Prev, &h.Last, &h.LastHash, &h.Bytes); err != nil {
 				return err
 			}
@@ -156,7 +155,7 @@ func lock(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait bool)
 }
 
 // columns makes an array of each column, of its type in Go.
-func columns(rows [][]any) []any {
+func (a *tables) columns(rows [][]any) []any {
 	out := make([]any, len(rows[0]))
 	for i, first := range rows[0] {
 		switch first.(type) {
@@ -164,8 +163,8 @@ func columns(rows [][]any) []any {
 			out[i] = array(rows, i, func(v any) (n int64) { n, _ = v.(int64); return })
 		case bool:
 			out[i] = array(rows, i, func(v any) (b bool) { b, _ = v.(bool); return })
-		case stamp:
-			out[i] = array(rows, i, func(v any) driver.Value { s, _ := v.(stamp); return s.of(Postgres) })
+		case store.Time:
+			out[i] = array(rows, i, func(v any) any { s, _ := v.(store.Time); return a.db.At(s.Time) })
 		case []byte:
 			out[i] = array(rows, i, func(v any) (b []byte) { b, _ = v.([]byte); return })
 		default: // text, which nil may stand for
