@@ -66,7 +66,7 @@ func (a *cli) benchAgent(ctx context.Context, s *config.Settings, o *benchOption
 		c := &measure.Case{Suite: "agent", Name: agentRound, N: rounds, Most: most}
 		for _, v := range []struct {
 			name  string
-			store conversations.Store
+			store conversations.Rows
 			goals []measure.Goal
 		}{
 			{"conversations in SQLite", conversations.NewStore(db), []measure.Goal{measure.Median(200 * time.Microsecond)}},
@@ -167,7 +167,7 @@ func (atOnce) List(skill.Principal, string, int) ([]skill.Descriptor, string, er
 // rounds takes turns in conversations that are new each.
 type rounds struct{ chat *agent.Agent }
 
-func newRounds(s conversations.Store) (*rounds, error) {
+func newRounds(s conversations.Rows) (*rounds, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	models, err := llm.NewModels(llm.Options{Backends: []llm.Backend{{Name: "at-once", Model: "at-once", Provider: atOnce{}, Free: true}}, Log: quiet})
 	if err != nil {
@@ -178,7 +178,7 @@ func newRounds(s conversations.Store) (*rounds, error) {
 		return nil, err
 	}
 	a, err := agent.New(agent.Options{
-		Models: models, Tools: box.For, Store: s, Sessions: storetest.NewMemory(), Log: quiet, Concurrent: 1024, ToolCalls: 100, Cost: llm.Dollar, Fuel: 1e12, Days: 1,
+		Models: models, Tools: box.For, Store: s, Sessions: s, Log: quiet, Concurrent: 1024, ToolCalls: 100, Cost: llm.Dollar, Fuel: 1e12, Days: 1,
 		Chat: agent.ChatOptions{Iterations: 100, Tokens: 1e6, Time: time.Minute, ReplyTokens: 4096, History: 20, Keep: 200, Retries: 3, Conversations: 1000},
 		Task: agent.TaskLimits{
 			Iterations: 1, Tokens: 1000, MinTokens: 1, ReplyTokens: 100, IterationTimeout: time.Minute, Timeout: time.Minute, MaxTimeout: time.Minute,
