@@ -1,10 +1,10 @@
 package agent
 
 import (
-	"openskill/host/store/storetest"
 	"context"
 	"encoding/json"
 	"errors"
+	"openskill/host/store/storetest"
 	"slices"
 	"strings"
 	"testing"

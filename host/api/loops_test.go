@@ -1,10 +1,10 @@
 package api_test
 
 import (
-	"openskill/host/agent/conversations"
 	"context"
 	"encoding/json"
 	"log/slog"
+	"openskill/host/agent/conversations"
 	"runtime"
 	"strings"
 	"testing"

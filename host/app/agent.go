@@ -1,8 +1,8 @@
 package app
 
 import (
-	"openskill/host/agent/conversations"
 	"fmt"
+	"openskill/host/agent/conversations"
 	"slices"
 
 	"openskill/host/agent"
