@@ -18,6 +18,7 @@ import (
 	"openskill/host/dispatch"
 	"openskill/plugins/all"
 	"openskill/plugins/python/runtimes"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -82,19 +83,14 @@ func build() (err error) {
 	if house.engine, err = wasm.Open(&wasm.Options{CacheDir: filepath.Join(app.CacheDir(stateDir), "wasm")}); err != nil {
 		return err
 	}
-	list, err := all.Runners(all.Options{Engine: house.engine, StateDir: stateDir, TempDir: house.temp})
-	if err != nil {
-		return err
-	}
+	list := all.Runners(all.Options{Engine: house.engine, StateDir: stateDir, TempDir: house.temp})
 	if house.runners, err = dispatch.NewSet(list...); err != nil {
 		return err
 	}
 	house.warm = map[skill.Kind]error{}
 	for _, r := range list {
-		if w, ok := r.(interface {
-			Warm(ctx context.Context) error
-		}); ok && !testing.Short() {
-			house.warm[r.Kind()] = w.Warm(context.Background())
+		if !testing.Short() {
+			_, house.warm[r.Kind()] = r.Prepare(context.Background(), &skill.Spec{Wait: true})
 		}
 	}
 	house.forms = map[form]*manifest.Registry{}
@@ -267,7 +263,7 @@ func missing(t *testing.T, f form, id string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(house.warm[s.Primary.Kind], r.Ready(s.Folder, s.Primary.Entry)); err != nil {
+	if err := errors.Join(house.warm[s.Primary.Kind], runnertest.Look(t.Context(), r, s.Folder, s.Primary.Entry)); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -313,13 +309,13 @@ func (f form) run(t *testing.T, id, data string, c testCase) outcome {
 		got.inside = seen.reply != nil
 	}
 	if seen.reply == nil {
-		r, _, err := seen.Choose(s.Descriptor.Trust, s.Folder, s.Descriptor.Requires, s.Primary, s.Fallback)
+		r, _, plan, err := seen.Choose(t.Context(), s.Spec(s.Primary, ""), s.Primary, s.Fallback)
 		if err != nil {
 			t.Fatal(err)
 		}
 		call := &skill.Call{
 			SkillID: s.Descriptor.ID, TraceID: "t-1", ExecutionID: "below-the-door", Folder: s.Folder, Entry: s.Primary.Entry,
-			Digest: s.Descriptor.Digest, Trust: s.Descriptor.Trust, Stdin: c.stdin(), Limits: s.Limits,
+			Digest: s.Descriptor.Digest, Trust: s.Descriptor.Trust, Stdin: c.stdin(), Limits: s.Limits, Plan: plan,
 			Grants: skill.Grants{Scratch: s.Permissions.Scratch},
 		}
 		if s.Permissions.Data {
@@ -349,9 +345,9 @@ type witness struct {
 	reply *skill.Reply
 }
 
-func (w *witness) Choose(trust skill.Trust, folder string, requires []string, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, error) {
-	r, target, err := w.Set.Choose(trust, folder, requires, primary, fallback)
-	return watched{r, w}, target, err
+func (w *witness) Choose(ctx context.Context, spec *skill.Spec, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, skill.Plan, error) {
+	r, target, plan, err := w.Set.Choose(ctx, spec, primary, fallback)
+	return watched{r, w}, target, plan, err
 }
 
 type watched struct {

@@ -11,8 +11,8 @@ import (
 
 // accept checks a module, takes the exceptions out of one that has any, and has
 // references to functions taken from a table. The report is that of the module as it came.
-func (e *Engine) accept(module []byte, o *CompileOptions) (*check.Result, error) {
-	res, err := e.lowered(module, o)
+func (e *Engine) accept(module []byte, digest string, o *CompileOptions) (*check.Result, error) {
+	res, err := e.lowered(module, digest, o)
 	if err == nil && !amend.Callable(res.Module, arch()) {
 		err = &check.Error{Code: check.ModuleTooComplex, Msg: "a type of a function has more than 256 bytes of parameters and results beside those in registers, which is not compiled for this processor; pass them in memory"}
 		res.Report.Refuse(err)
@@ -24,14 +24,16 @@ func (e *Engine) accept(module []byte, o *CompileOptions) (*check.Result, error)
 }
 
 // lowered is accept without the last step: wazero never sees exceptions.
-func (e *Engine) lowered(module []byte, o *CompileOptions) (*check.Result, error) {
-	res, err := check.Module(module, e.checkOptions(o))
+func (e *Engine) lowered(module []byte, digest string, o *CompileOptions) (*check.Result, error) {
+	opts := e.checkOptions(o)
+	opts.Digest = digest
+	res, err := check.Module(module, opts)
 	if err != nil || !slices.Contains(res.Report.Features, string(wbin.FeatureExceptions)) {
 		return res, err
 	}
 	low, err := lower.Exceptions(res.Module, res.MaxStack, nil)
 	if err == nil {
-		err = check.Affordable(low.Module, e.checkOptions(o))
+		err = check.Affordable(low.Module, opts)
 	}
 	if err != nil {
 		res.Report.Refuse(err)

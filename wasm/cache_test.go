@@ -13,7 +13,9 @@ import (
 	"sync"
 	"testing"
 
+	"openskill/internal/digest"
 	"openskill/wasm"
+	"openskill/wasm/wasmtest"
 )
 
 // files lists the regular files below a folder, in order.
@@ -330,4 +332,35 @@ func readCache(dir string) error {
 		fmt.Print(out.ExitCode, " ")
 	}
 	return nil
+}
+
+// plain is a module that does nothing.
+func plain() []byte {
+	b := wasmtest.New()
+	b.Memory(1)
+	b.Command("")
+	return b.Bytes()
+}
+
+// A module whose digest is known is not hashed again, and one that was compiled is not read.
+func TestModuleIsHashedOnce(t *testing.T) {
+	dir, module := t.TempDir(), plain()
+	e := open(t, &wasm.Options{CacheDir: dir})
+	name := wasm.Digest(module)
+	before := digest.Hashed()
+	report, err := e.Admit(t.Context(), module, wasm.CompileOptions{Digest: name})
+	if err != nil || report.Digest != name {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	only := open(t, &wasm.Options{CacheDir: dir, CompiledOnly: true})
+	if _, err := only.Load(t.Context(), name, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if now := digest.Hashed(); now != before {
+		t.Errorf("%d bytes were hashed again", now-before)
+	}
+	var none *wasm.NotCompiledError
+	if _, err := only.Load(t.Context(), name, nil, &wasm.CompileOptions{Trusted: true}); !errors.As(err, &none) {
+		t.Errorf("by other caps: %v", err)
+	}
 }

@@ -36,7 +36,7 @@ type Options struct {
 	// Interpreter runs modules without compiling them, slowly; for platforms
 	// without a compiler, and as an oracle.
 	Interpreter bool
-	// Resident is how many bytes of modules, as given and metered, stay ready in
+	// Resident is how many bytes of modules, metered, stay ready in
 	// memory; 0 means 640 MiB, room for the two largest language runtimes and much more.
 	// Modules beyond that are compiled, or loaded, again.
 	Resident uint64

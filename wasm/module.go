@@ -2,8 +2,6 @@ package wasm
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"sync"
 	"time"
@@ -11,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"openskill/internal/digest"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/image"
@@ -23,7 +22,8 @@ import (
 // comes anew from Compile for each run is more often ready.
 type Module struct {
 	e        *Engine
-	source   []byte // as it was given to Compile
+	digest   string
+	read     func() ([]byte, error) // gives what it is made of again
 	o        CompileOptions
 	compiled wazero.CompiledModule
 
@@ -34,7 +34,7 @@ type Module struct {
 	spaces    *spaces // for the memories of instances
 
 	exports map[string]api.FunctionDefinition // of the metered module
-	size    int                               // bytes of source and metered module
+	size    int                               // bytes of the metered module and its data
 	users   sync.WaitGroup
 
 	// Guarded by the engine's mutex.
@@ -46,6 +46,10 @@ type Module struct {
 type CompileOptions struct {
 	// Trusted lifts the caps for a language runtime of the host's own.
 	Trusted bool
+	// Digest is that of the module, where the caller has computed it; "": it is computed.
+	Digest string
+
+	report *check.Report // filled, if not nil
 }
 
 // trustedLimits are for runtimes: the scientific CPython is 99 MB.
@@ -76,7 +80,7 @@ func (e *Engine) checkOptions(o *CompileOptions) *check.Options {
 // Check gives the admission report of a module without compiling it. The error
 // is a *check.Error.
 func (e *Engine) Check(module []byte, o *CompileOptions) (check.Report, error) {
-	res, err := e.accept(module, o)
+	res, err := e.accept(module, o.digest(), o)
 	return res.Report, err
 }
 
@@ -87,18 +91,39 @@ func Check(module []byte, o *CompileOptions) (check.Report, error) {
 }
 
 // Digest is the name of a module in caches: "sha256:" and its hash.
-func Digest(module []byte) string {
-	h := sha256.Sum256(module)
-	return "sha256:" + hex.EncodeToString(h[:])
+func Digest(module []byte) string { return digest.Of(module) }
+
+func (o *CompileOptions) digest() string {
+	if o == nil {
+		return ""
+	}
+	return o.Digest
 }
 
-// Compile makes a module ready to run, or finds it in memory or in the cache
-// folder. Calls for the same bytes at once share the work. A module that is
-// refused gives a *check.Error. The work goes on when ctx ends, for those who
-// also wait for it; compiling itself cannot be interrupted. The bytes are kept,
-// and must not change afterwards.
+// Compile is [Engine.Load] of bytes, which are kept, and must not change afterwards.
 func (e *Engine) Compile(ctx context.Context, module []byte, o *CompileOptions) (*Module, error) {
-	m, err := e.lease(ctx, module, o)
+	name := o.digest()
+	if name == "" {
+		name = Digest(module)
+	}
+	return e.Load(ctx, name, func() ([]byte, error) { return module, nil }, o)
+}
+
+// Admit is [Engine.Compile] with the report of [Engine.Check], for who compiles a module for
+// the first time: it is made anew, whatever is in the cache.
+func (e *Engine) Admit(ctx context.Context, module []byte, o CompileOptions) (report check.Report, err error) {
+	o.report = &report
+	_, err = e.Compile(ctx, module, &o)
+	return report, err
+}
+
+// Load makes the module with a digest ready to run: finds it in memory or in the cache folder,
+// or compiles what read gives, which is the module or tells why it is not; nil: there is
+// nothing to compile. Calls for the same one at once share the work. A module that is
+// refused gives a *check.Error. The work goes on when ctx ends, for those who
+// also wait for it; compiling itself cannot be interrupted.
+func (e *Engine) Load(ctx context.Context, digest string, read func() ([]byte, error), o *CompileOptions) (*Module, error) {
+	m, err := e.lease(ctx, digest, read, o)
 	if err != nil {
 		return nil, err
 	}
@@ -136,14 +161,17 @@ type flight struct {
 	err     error
 }
 
-// lease is Compile with the module in use: the caller calls done. Who waits for a
+// lease is Load with the module in use: the caller calls done. Who waits for a
 // compilation is counted, and all of them get their use in one step with its end,
 // so that a module cannot be dropped before it was run even once.
-func (e *Engine) lease(ctx context.Context, module []byte, o *CompileOptions) (*Module, error) {
+func (e *Engine) lease(ctx context.Context, digest string, read func() ([]byte, error), o *CompileOptions) (*Module, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	key := residentKey(Digest(module), o)
+	if o == nil {
+		o = &CompileOptions{}
+	}
+	key := residentKey(digest, o)
 	e.mu.Lock()
 	if e.closed {
 		e.mu.Unlock()
@@ -158,7 +186,7 @@ func (e *Engine) lease(ctx context.Context, module []byte, o *CompileOptions) (*
 		f = &flight{done: make(chan struct{})}
 		e.flights[key] = f
 		e.compiling.Add(1)
-		go e.fly(f, key, module, o)
+		go e.fly(f, key, digest, read, *o)
 	}
 	f.waiting++
 	e.mu.Unlock()
@@ -183,9 +211,9 @@ func (e *Engine) lease(ctx context.Context, module []byte, o *CompileOptions) (*
 }
 
 // fly compiles for all who wait.
-func (e *Engine) fly(f *flight, key string, module []byte, o *CompileOptions) {
+func (e *Engine) fly(f *flight, key, digest string, read func() ([]byte, error), o CompileOptions) {
 	defer e.compiling.Done()
-	f.m, f.err = e.compile(module, o)
+	f.m, f.err = e.compile(digest, read, &o)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.flights, key)
@@ -198,20 +226,20 @@ func (e *Engine) fly(f *flight, key string, module []byte, o *CompileOptions) {
 	close(f.done)
 }
 
-// compile does the work of Compile. The module has one reference, for the cache.
-func (e *Engine) compile(module []byte, o *CompileOptions) (*Module, error) {
-	p, err := e.prepare(module, o)
+// compile does the work of Load. The module has one reference, for the cache.
+func (e *Engine) compile(digest string, read func() ([]byte, error), o *CompileOptions) (*Module, error) {
+	p, err := e.prepare(digest, read, o)
 	if err != nil {
 		return nil, err
 	}
 	var c wazero.CompiledModule
-	err = e.sharing(e.preparedPath(module, o), func() error {
-		c, err = e.code(p.metered, o != nil && o.Trusted)
+	err = e.sharing(e.preparedPath(digest, o), func() error {
+		c, err = e.code(p.metered, o.Trusted)
 		return err
 	})
 	switch {
 	case err != nil && e.o.CompiledOnly: // its code is missing, or damaged
-		return nil, &NotCompiledError{Digest: Digest(module), Err: err}
+		return nil, &NotCompiledError{Digest: digest, Err: err}
 	case err != nil:
 		return nil, err
 	}
@@ -221,11 +249,8 @@ func (e *Engine) compile(module []byte, o *CompileOptions) (*Module, error) {
 		return nil, fmt.Errorf("wasm: lay out the memory of a module: %w", err)
 	}
 	m := &Module{
-		e: e, source: module, compiled: c, memoryMin: p.MemoryMin, tables: p.Tables, startTrap: p.StartTrap, unfit: p.Unfit, spaces: &spaces{content: t},
-		exports: c.ExportedFunctions(), size: len(module) + len(p.metered) + len(p.content), refs: 1,
-	}
-	if o != nil {
-		m.o = *o
+		e: e, digest: digest, read: read, o: CompileOptions{Trusted: o.Trusted}, compiled: c, memoryMin: p.MemoryMin, tables: p.Tables, startTrap: p.StartTrap, unfit: p.Unfit, spaces: &spaces{content: t},
+		exports: c.ExportedFunctions(), size: len(p.metered) + len(p.content), refs: 1,
 	}
 	return m, nil
 }
@@ -255,7 +280,7 @@ func (m *Module) lease(ctx context.Context) (*Module, error) {
 	case ok:
 		return m, nil
 	}
-	return m.e.lease(ctx, m.source, &m.o)
+	return m.e.lease(ctx, m.digest, m.read, &m.o)
 }
 
 // done ends a use.

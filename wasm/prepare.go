@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -21,7 +20,7 @@ import (
 
 // generation names what checking and metering make of a module. It goes up with
 // every change of theirs, so that no cache holds the work of an older one.
-const generation = "21"
+const generation = "22"
 
 // Generation names what this program makes of modules: what was compiled by a
 // program of another one is of no use to it.
@@ -42,7 +41,7 @@ func CompilerVersion() string {
 }
 
 // NotCompiledError is what an engine with Options.CompiledOnly says of a module
-// that is not in its cache.
+// that is not in its cache, or damaged there.
 type NotCompiledError struct {
 	Digest string // of the module
 	Err    error  // why what is there of it is of no use; nil: there is nothing
@@ -57,9 +56,6 @@ func (e *NotCompiledError) Error() string {
 
 // Unwrap gives Err.
 func (e *NotCompiledError) Unwrap() error { return e.Err }
-
-// NotCompiled gives the digest of the module.
-func (e *NotCompiledError) NotCompiled() string { return e.Digest }
 
 // lowUnused is where wasm-ld begins with data, unless the far end of the stack is
 // there: no compiled program has an object at a lower address. It is believed of
@@ -90,20 +86,30 @@ type prepared struct {
 	metered []byte
 }
 
-// prepare checks and meters a module, or takes the metered one from the cache.
-func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, error) {
-	path := e.preparedPath(module, o)
-	if p, ok := loadPrepared(path); ok {
-		return p, nil
+// prepare takes a metered module from the cache, or checks and meters what read gives.
+// The report of its admission is put into o.report, where that is asked for.
+func (e *Engine) prepare(digest string, read func() ([]byte, error), o *CompileOptions) (*prepared, error) {
+	path := e.preparedPath(digest, o)
+	if o.report == nil {
+		if p, ok := loadPrepared(path); ok {
+			return p, nil
+		}
 	}
-	if e.o.CompiledOnly {
-		return nil, &NotCompiledError{Digest: Digest(module)}
+	if e.o.CompiledOnly || read == nil {
+		return nil, &NotCompiledError{Digest: digest}
 	}
-	res, err := e.accept(module, o)
+	module, err := read()
 	if err != nil {
 		return nil, err
 	}
-	if o != nil && o.Trusted {
+	res, err := e.accept(module, digest, o)
+	if o.report != nil {
+		*o.report = res.Report
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o.Trusted {
 		tuned, err := tune.Module(res.Module, &tune.Options{Low: lowUnused, Stack: pythonStack})
 		if err != nil {
 			return nil, fmt.Errorf("wasm: tune: %w", err)
@@ -141,23 +147,18 @@ func (e *Engine) prepare(module []byte, o *CompileOptions) (*prepared, error) {
 }
 
 // preparedPath is the place of a module in the cache.
-func (e *Engine) preparedPath(module []byte, o *CompileOptions) string {
+func (e *Engine) preparedPath(digest string, o *CompileOptions) string {
 	if e.o.CacheDir == "" {
 		return ""
 	}
-	name, _ := PreparedName(bytes.NewReader(module), o != nil && o.Trusted) // nothing can fail to be read
-	return filepath.Join(e.o.CacheDir, "metered", name)
+	return filepath.Join(e.o.CacheDir, "metered", PreparedName(digest, o.Trusted))
 }
 
-// PreparedName is what a module's files are called in a cache, but for its code: by
-// its content, by the caps that it was held against, and by what made them.
-func PreparedName(module io.Reader, trusted bool) (string, error) {
-	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "openskill metered module %s %s trusted=%t\n", generation, arch(), trusted)
-	if _, err := io.Copy(h, module); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+// PreparedName is what the files of the module with a digest are called in a cache, but for
+// its code: by the caps that it was held against, too, and by what made them.
+func PreparedName(digest string, trusted bool) string {
+	h := sha256.Sum256(fmt.Appendf(nil, "openskill metered module %s %s trusted=%t %s\n", generation, arch(), trusted, digest))
+	return hex.EncodeToString(h[:])
 }
 
 // sum binds the content to the name: a file that came into another's place is not

@@ -64,7 +64,7 @@ The exit code is 1 if a script cannot run.`,
 			}
 			folders = append(folders, agentFolders(name)...)
 		}
-		err := a.withColdPython(flags, func(store *runtimes.Store, runner app.Python, state string) error {
+		err := a.withPython(flags, func(store *runtimes.Store, runner skill.Runner, state string) error {
 			o, err := preflightOptions(store, runner, state)
 			if err != nil {
 				return err
@@ -103,18 +103,9 @@ func agentFolders(folder string) []string {
 	return []string{folder}
 }
 
-// withPython gives the sandboxed Python of a host of these settings, compiled.
-func (a *cli) withPython(ctx context.Context, flags *settingsFlags, use func(store *runtimes.Store, r app.Python, state string) error) error {
-	return a.withColdPython(flags, func(store *runtimes.Store, r app.Python, state string) error {
-		if err := r.Warm(ctx); err != nil {
-			return &exitError{exitHost, err}
-		}
-		return use(store, r, state)
-	})
-}
-
-// withColdPython is withPython where it is not known yet whether anything runs.
-func (a *cli) withColdPython(flags *settingsFlags, use func(store *runtimes.Store, r app.Python, state string) error) error {
+// withPython gives the sandboxed Python of a host of these settings. It is not known yet
+// whether anything runs.
+func (a *cli) withPython(flags *settingsFlags, use func(store *runtimes.Store, r skill.Runner, state string) error) error {
 	s, err := a.load(flags)
 	if err != nil {
 		return err
@@ -132,29 +123,15 @@ func (a *cli) withColdPython(flags *settingsFlags, use func(store *runtimes.Stor
 }
 
 // preflightOptions knows the modules of the runtimes, installed or not.
-func preflightOptions(store *runtimes.Store, runner app.Python, state string) (*preflight.Options, error) {
+func preflightOptions(store *runtimes.Store, runner skill.Runner, state string) (*preflight.Options, error) {
 	homes, err := app.PreflightModules(store)
 	if err != nil {
 		return nil, hostFailed(err)
 	}
 	return &preflight.Options{
-		Python: warmed{pysource.New(pysource.Options{Runner: runner, Dir: app.AnalysisDir(state)}), runner},
+		Python: pysource.New(pysource.Options{Runner: runner, Dir: app.AnalysisDir(state)}),
 		Tenant: skill.Local().Tenant, Modules: homes,
 	}, nil
-}
-
-// warmed has the runtime compiled before the clock of the first run starts, and not
-// at all where there is no Python to read.
-type warmed struct {
-	*pysource.Analyzer
-	runner app.Python
-}
-
-func (w warmed) Analyze(ctx context.Context, tenant string, source []byte) (*pysource.Module, error) {
-	if err := w.runner.Warm(ctx); err != nil {
-		return nil, err
-	}
-	return w.Analyzer.Analyze(ctx, tenant, source)
 }
 
 func preflightFolder(ctx context.Context, folder string, o *preflight.Options) (*preflight.Report, error) {

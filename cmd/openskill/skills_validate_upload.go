@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"time"
 
 	"openskill/host/admission"
@@ -74,7 +75,11 @@ func (a *cli) admission(ctx context.Context, flags *settingsFlags, name string, 
 // checker checks modules in this process, which does nothing else and ends.
 type checker struct{}
 
-func (checker) Check(_ context.Context, _ string, module []byte, _ *time.Duration) (json.RawMessage, error) {
+func (checker) Check(_ context.Context, kind skill.Kind, s *skill.Spec, _ *time.Duration) (json.RawMessage, error) {
+	module, err := os.ReadFile(filepath.Join(s.Folder, kind.File(s.Entry)))
+	if err != nil {
+		return nil, err
+	}
 	report, err := wasm.Check(module, nil)
 	text, broken := json.Marshal(report)
 	if broken != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/cmd/openskill/internal/capability"
-	"openskill/host/app"
 	"openskill/host/pysource"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
@@ -116,7 +115,7 @@ func (a *cli) commandLine(ctx context.Context, flags *settingsFlags, file string
 		return usage("%s cannot be read: %v", quote(file), plain(err))
 	}
 	var s *capability.Script
-	err = a.withPython(ctx, flags, func(_ *runtimes.Store, r app.Python, state string) error {
+	err = a.withPython(flags, func(_ *runtimes.Store, r skill.Runner, state string) error {
 		var problems []capability.Problem
 		var err error
 		s, problems, err = capability.Command(ctx, pysource.New(pysource.Options{Runner: r, Dir: filepath.Join(state, "pyast")}), skill.Local().Tenant, source)
@@ -146,7 +145,7 @@ func (a *cli) commandLine(ctx context.Context, flags *settingsFlags, file string
 // show them alone.
 func (a *cli) capabilities(ctx context.Context, flags *settingsFlags, file, function, out string, asJSON bool) error {
 	all := imported{Skills: []importedSkill{}, Problems: []capability.Problem{}}
-	err := a.withPython(ctx, flags, func(_ *runtimes.Store, r app.Python, state string) error {
+	err := a.withPython(flags, func(_ *runtimes.Store, r skill.Runner, state string) error {
 		mk := capability.New(capability.Options{
 			Analyzer: pysource.New(pysource.Options{Runner: r, Dir: filepath.Join(state, "pyast")}),
 			Tenant:   skill.Local().Tenant, Package: packageOf,

@@ -60,7 +60,7 @@ func TestAgainUnderOtherRules(t *testing.T) {
 	got := kept(t, admission(t, options()))
 	o := options()
 	var fails error = &skill.Error{Code: skill.ImportDenied, Message: "imports what is not there any more"}
-	o.Checker = checkerFunc(func(context.Context, []byte) (json.RawMessage, error) { return nil, fails })
+	o.Checker = checkerFunc(func(context.Context, *skill.Spec) (json.RawMessage, error) { return nil, fails })
 	o.Grant = nil
 	a := admission(t, o)
 	report, err := a.Again(t.Context(), got.Skill)

@@ -21,7 +21,14 @@ import (
 // engine is the real checker, in this process.
 type engine struct{}
 
-func (engine) Check(_ context.Context, _ string, module []byte, _ *time.Duration) (json.RawMessage, error) {
+func (engine) Check(_ context.Context, kind skill.Kind, s *skill.Spec, _ *time.Duration) (json.RawMessage, error) {
+	module, err := os.ReadFile(filepath.Join(s.Folder, kind.File(s.Entry)))
+	if err != nil {
+		return nil, err
+	}
+	if s.Module != wasm.Digest(module) {
+		return nil, errors.New("the file is not what was hashed with its folder")
+	}
 	report, err := wasm.Check(module, nil)
 	b, _ := json.Marshal(report)
 	var refused *check.Error
@@ -32,10 +39,10 @@ func (engine) Check(_ context.Context, _ string, module []byte, _ *time.Duration
 }
 
 // checkerFunc is a checker that does what a test wants.
-type checkerFunc func(ctx context.Context, module []byte) (json.RawMessage, error)
+type checkerFunc func(ctx context.Context, s *skill.Spec) (json.RawMessage, error)
 
-func (f checkerFunc) Check(ctx context.Context, _ string, module []byte, _ *time.Duration) (json.RawMessage, error) {
-	return f(ctx, module)
+func (f checkerFunc) Check(ctx context.Context, _ skill.Kind, s *skill.Spec, _ *time.Duration) (json.RawMessage, error) {
+	return f(ctx, s)
 }
 
 func limits(n uint64) skill.Limits {

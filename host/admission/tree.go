@@ -103,6 +103,23 @@ func (t *tree) write(name string, from io.Reader, size int64) error {
 	return nil
 }
 
+// move makes a file of one that was received, as write does, without a copy of it. A file of
+// another file system, or without a name, is copied.
+func (t *tree) move(name string, f *os.File, size int64) error {
+	if err := t.makeFolder(parent(name)); err != nil {
+		return err
+	}
+	to := filepath.Join(t.root.Name(), filepath.FromSlash(name))
+	if os.Rename(f.Name(), to) != nil {
+		return t.write(name, io.NewSectionReader(f, 0, size), size)
+	}
+	if err := t.take(size); err != nil {
+		return err
+	}
+	t.files = append(t.files, File{Path: name, Size: size})
+	return f.Chmod(0o444)
+}
+
 func exactly(name string, n, size int64) error {
 	switch {
 	case n > size:

@@ -19,13 +19,13 @@ import (
 // Checker checks and compiles modules where it harms nobody. It is safe for
 // concurrent use.
 type Checker interface {
-	// Check answers with the report of a module, as `openskill module check` prints
-	// it. The error is an *skill.Error: INVALID_MODULE, MODULE_TOO_COMPLEX,
+	// Check answers with the report of the module that a target of this kind starts with, as
+	// `openskill module check` prints it. The error is an *skill.Error: INVALID_MODULE, MODULE_TOO_COMPLEX,
 	// IMPORT_DENIED and the like for a module that is refused, INTERNAL, TIMEOUT,
 	// CANCELLED or RATE_LIMITED where there is no verdict. A report beside an error
-	// is shown too. Owner is the tenant whose upload it is; "" where there are none. Spent is what the modules of the upload before this one have cost in
+	// is shown too. Spent is what the modules of the upload before this one have cost in
 	// processor time; what this one costs is added, and its bound is for all together.
-	Check(ctx context.Context, owner string, module []byte, spent *time.Duration) (report json.RawMessage, err error)
+	Check(ctx context.Context, kind skill.Kind, s *skill.Spec, spent *time.Duration) (report json.RawMessage, err error)
 }
 
 // Options of an Admission. Zero fields mean the defaults.
@@ -52,10 +52,6 @@ const (
 	defaultUnpacked = 64 << 20
 	defaultFiles    = 1000
 )
-
-// maxModule is the size in bytes above which every checker refuses a module. One
-// byte more is read and shown to it, so that it says so.
-const maxModule = 64 << 20
 
 func (o *Options) settle() error {
 	if o.Checker == nil {
@@ -94,7 +90,7 @@ func settle[T int | int64 | time.Duration](name string, v *T, byDefault T) error
 // read from their beginning, and stay the caller's.
 type Source struct {
 	Archive  *os.File // zip or tar.gz
-	Module   *os.File // a WebAssembly module,
+	Module   *os.File // a WebAssembly module, which is moved into the folder if it is on the same file system,
 	Manifest []byte   // and its skill.yaml
 	Owner    string   // the tenant whose upload it is; "" where there are none
 	// Trust is that of a skill that somebody vouches for. The zero value is a stranger's,
@@ -255,11 +251,11 @@ func (w *work) inspect(ctx context.Context, src Source) (*manifest.Skill, error)
 // entries looks at what a skill starts with.
 func (w *work) entries(ctx context.Context, s *manifest.Skill) error {
 	if s.Fallback != nil {
-		if err := w.entry(ctx, s.Owner, *s.Fallback); err != nil {
+		if err := w.entry(ctx, s, *s.Fallback); err != nil {
 			return err
 		}
 	}
-	return w.entry(ctx, s.Owner, s.Primary)
+	return w.entry(ctx, s, s.Primary)
 }
 
 // problems takes over what the registry found.
@@ -353,7 +349,14 @@ func (w *work) module(src Source) error {
 	if err := w.put(manifest.ManifestFile, strings.NewReader(string(src.Manifest)), int64(len(src.Manifest))); err != nil {
 		return err
 	}
-	return w.put(target.File(), io.NewSectionReader(src.Module, 0, size), size)
+	name, _, err := w.tree.clean(target.File())
+	if err == nil {
+		err = w.tree.claim(name, false)
+	}
+	if err == nil {
+		err = w.tree.move(name, src.Module, size)
+	}
+	return err
 }
 
 // put claims and writes one file.
@@ -381,17 +384,13 @@ func (w *work) sent(f *os.File, what string) (int64, error) {
 }
 
 // entry looks at a file that the skill starts with.
-func (w *work) entry(ctx context.Context, owner string, of skill.Target) error {
+func (w *work) entry(ctx context.Context, s *manifest.Skill, of skill.Target) error {
 	name := of.File()
 	if of.Kind == skill.CLIExec { // a program of any kind, of a skill that is trusted
 		return nil
 	}
 	if of.Kind.OwnModule() {
-		b, err := w.tree.read(name, maxModule)
-		if err != nil {
-			return err
-		}
-		report, err := w.o.Checker.Check(ctx, owner, b, &w.spent)
+		report, err := w.o.Checker.Check(ctx, of.Kind, s.Spec(of, s.Owner), &w.spent)
 		if json.Valid(report) {
 			w.report.Module = report
 		}

@@ -247,14 +247,14 @@ func TestGivenUp(t *testing.T) {
 	broken := errors.New("the checker's process cannot be started")
 	for name, c := range map[string]struct {
 		ctx   context.Context
-		check func(context.Context, []byte) (json.RawMessage, error)
+		check func(context.Context, *skill.Spec) (json.RawMessage, error)
 		slow  bool
 		want  skill.Code
 	}{
 		"cancelled":               {ctx: over, want: skill.Cancelled},
 		"late":                    {ctx: late, want: skill.Timeout},
 		"too slow to unpack":      {slow: true, want: skill.Timeout},
-		"the checker fails":       {check: func(context.Context, []byte) (json.RawMessage, error) { return nil, broken }, want: skill.Internal},
+		"the checker fails":       {check: func(context.Context, *skill.Spec) (json.RawMessage, error) { return nil, broken }, want: skill.Internal},
 		"the checker is busy":     {check: refusing(skill.RateLimited), want: skill.RateLimited},
 		"cancelled in the check":  {check: refusing(skill.Cancelled), want: skill.Cancelled},
 		"too slow to compile":     {check: refusing(skill.CompileTimeout), want: skill.CompileTimeout},
@@ -288,8 +288,8 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-func refusing(code skill.Code) func(context.Context, []byte) (json.RawMessage, error) {
-	return func(context.Context, []byte) (json.RawMessage, error) {
+func refusing(code skill.Code) func(context.Context, *skill.Spec) (json.RawMessage, error) {
+	return func(context.Context, *skill.Spec) (json.RawMessage, error) {
 		return nil, &skill.Error{Op: "test", Code: code, Message: "no"}
 	}
 }
@@ -304,7 +304,7 @@ func empty(t *testing.T, dir string) {
 // budget is a checker to which every module costs six seconds of ten.
 type budget struct{}
 
-func (budget) Check(_ context.Context, _ string, _ []byte, spent *time.Duration) (json.RawMessage, error) {
+func (budget) Check(_ context.Context, _ skill.Kind, _ *skill.Spec, spent *time.Duration) (json.RawMessage, error) {
 	if *spent += 6 * time.Second; *spent > 10*time.Second {
 		return nil, &skill.Error{Op: "test", Code: skill.CompileTimeout, Message: "no"}
 	}
@@ -341,7 +341,7 @@ func TestModulesShareTheirTime(t *testing.T) {
 func TestPanicLeavesNothing(t *testing.T) {
 	t.Parallel()
 	o := options()
-	o.Checker = checkerFunc(func(context.Context, []byte) (json.RawMessage, error) { panic("a fault") })
+	o.Checker = checkerFunc(func(context.Context, *skill.Spec) (json.RawMessage, error) { panic("a fault") })
 	dir := staging(t)
 	defer func() {
 		if p := recover(); p != "a fault" {

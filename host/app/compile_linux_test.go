@@ -16,6 +16,7 @@ import (
 
 	"openskill/host/app/hosttest"
 	"openskill/host/workers"
+	"openskill/internal/digest"
 	"openskill/plugins/javascript"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -23,17 +24,35 @@ import (
 )
 
 func sourceOf(module []byte, trusted bool) *workers.Source {
-	return &workers.Source{Trusted: trusted, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil }}
+	of := wasm.Digest(module)
+	return &workers.Source{Module: skill.Module{Digest: of, File: of, Trusted: trusted, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil }}}
+}
+
+// quickjs is the module that runs scripts in JavaScript.
+func quickjs(t *testing.T) []byte {
+	t.Helper()
+	r := javascript.New(nil, nil)
+	defer r.Close()
+	plan, err := r.Prepare(t.Context(), &skill.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := plan.Module.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
 }
 
 // TestCompilersAreLimited looks at what the kernel holds a compiling process of a host
 // to, once the process has asked for it.
 func TestCompilersAreLimited(t *testing.T) {
 	hosttest.NoRace(t)
-	large, _, err := javascript.Module()
-	if err != nil {
-		t.Fatal(err)
-	}
+	large := quickjs(t)
 	for _, c := range []struct {
 		name    string
 		trusted bool
@@ -47,7 +66,7 @@ func TestCompilersAreLimited(t *testing.T) {
 			compiled := make(chan struct{})
 			go func() {
 				defer close(compiled)
-				_, _ = h.workers.modules.Ensure(t.Context(), wasm.Digest(large), sourceOf(large, c.trusted))
+				_, _ = h.workers.modules.Ensure(t.Context(), sourceOf(large, c.trusted))
 			}()
 			var limits string
 			for limits == "" {
@@ -142,7 +161,7 @@ func TestFullDisk(t *testing.T) {
 		b.Command(wasmtest.Code(strings.Repeat(string(wasmtest.I32(1)+wasmtest.Drop), 100)))
 		module := b.Bytes()
 		fill(t, filler, free<<10)
-		_, err := h.workers.modules.Ensure(t.Context(), wasm.Digest(module), sourceOf(module, false))
+		_, err := h.workers.modules.Ensure(t.Context(), sourceOf(module, false))
 		var verdict *skill.Error
 		switch {
 		case errors.As(err, &verdict):
@@ -156,11 +175,11 @@ func TestFullDisk(t *testing.T) {
 		if err := os.Remove(filler); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.workers.modules.Ensure(t.Context(), wasm.Digest(module), sourceOf(module, false)); err != nil {
+		if _, err := h.workers.modules.Ensure(t.Context(), sourceOf(module, false)); err != nil {
 			t.Errorf("%d KiB, and then room: %v", free, err)
 		}
 		view := filepath.Join(s.StateDir, fmt.Sprint("view", i)) // files are shown by links
-		if err := h.workers.modules.Give(view, wasm.Digest(module), false); err != nil || left(view) != 3 {
+		if err := h.workers.modules.Link(view, wasm.Digest(module), false); err != nil || left(view) != 3 {
 			t.Errorf("%d KiB: %d files are kept, %v", free, left(view), err)
 		}
 	}
@@ -185,44 +204,31 @@ func fill(t *testing.T, path string, free int64) {
 	}
 }
 
-// TestAModuleOfAnother holds that a worker which says that it lacks a module is given
-// none but that of the call which it was given, whoever's else is compiled.
-func TestAModuleOfAnother(t *testing.T) {
-	hosttest.NoRace(t)
+// TestModuleOfAPlan holds that the module of a plan is that of its own entry, and that what
+// somebody else has verified is not read again.
+func TestModuleOfAPlan(t *testing.T) {
 	h := openHost(t, settings(t, map[string]string{"workers-spare": "0"}))
-	if r := invoke(t, h, "quick"); !r.Success {
-		t.Fatalf("%+v", r.Error)
-	}
-	quick, slow := wasm.Digest([]byte(answering)), wasm.Digest([]byte(waiting))
-	if !h.workers.modules.Has(quick, false) {
-		t.Fatal("the module of the other skill is not compiled")
-	}
-	folder := ""
-	for _, r := range h.roots {
-		folder = filepath.Join(r.Path, "slow")
-	}
-	fronts := map[skill.Kind]workers.Front{}
-	for _, f := range h.workers.fronts {
-		fronts[f.Kind()] = f
-	}
-	f := fronts[skill.WasmWASI]
-	call := &skill.Call{SkillID: "slow", Folder: folder, Entry: "slow.wasm"}
-	if src, digest, err := f.Source(call, slow); err != nil || src == nil || src.Trusted || digest != slow {
-		t.Fatalf("its own: %+v, %s, %v", src, digest, err)
-	}
-	_, runtime, err := javascript.Module()
+	s, err := h.skills.Now().Get("quick", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, digest := range map[string]string{"another skill's": quick, "a runtime's": runtime, "nobody's": "sha256:" + strings.Repeat("0", 64), "none": ""} {
-		if src, _, err := f.Source(call, digest); err == nil || src != nil {
-			t.Errorf("%s: %+v, %v", name, src, err)
-		}
+	_, plan, err := h.plan(t.Context(), s, false)
+	if err != nil || plan.Module.Digest != plan.Module.File || plan.Module.Trusted || plan.Missing != nil {
+		t.Fatalf("%+v, %v", plan, err)
 	}
-	for _, kind := range []skill.Kind{skill.WasmJavaScript, skill.WasmPython} {
-		if src, _, err := fronts[kind].Source(call, quick); err != nil || src != nil {
-			t.Errorf("a skill's, by the front of %s: %+v, %v", kind, src, err)
-		}
+	before := digest.Hashed()
+	r, err := h.runners.Get(s.Primary.Kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := s.Spec(s.Primary, "acme")
+	spec.Module = "sha256:" + strings.Repeat("0", 64)
+	if plan, err = r.Prepare(t.Context(), spec); err != nil || plan.Module.Digest != spec.Module || digest.Hashed() != before {
+		t.Errorf("%+v, %v", plan, err)
+	}
+	// And nothing runs that is not that.
+	if _, err := h.workers.modules.Ensure(t.Context(), &workers.Source{Module: plan.Module}); skill.CodeOf(err) != skill.Conflict {
+		t.Errorf("a file that is not what was admitted: %v", err)
 	}
 }
 

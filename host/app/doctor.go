@@ -74,11 +74,7 @@ func Examine(ctx context.Context, s *config.Settings) *Examination {
 	}
 	defer e.Close() // nothing ran in it
 	x.engine(ctx, e)
-	list, err := runners(e, s, dirs, outgoing(s, nil, true, func(*skill.Call) {}))
-	if err != nil {
-		x.Engine.OK, x.Engine.Detail = false, err.Error()
-		return x
-	}
+	list := all.Runners(all.Options{StateDir: dirs.root, Python: s.Python, TempDir: dirs.temp, Outgoing: outgoing(s, nil, true, func(*skill.Call) {})})
 	for _, r := range list {
 		defer r.Close()
 	}
@@ -299,11 +295,6 @@ func (x *Examination) skills(ctx context.Context, s *config.Settings, list []ski
 	}
 }
 
-func warms(r skill.Runner) bool {
-	_, ok := r.(warmer)
-	return ok
-}
-
 // lacks says what keeps a target from running here, "" for nothing.
 func (x *Examination) lacks(ctx context.Context, list []skill.Runner, s *manifest.Skill, t skill.Target) string {
 	for i, r := range list {
@@ -313,16 +304,7 @@ func (x *Examination) lacks(ctx context.Context, list []skill.Runner, s *manifes
 		case !x.Runners[i].OK:
 			return x.Runners[i].Detail
 		}
-		var err error
-		switch with, ok := r.(interface {
-			AvailableWith(ctx context.Context, requires []string) error
-		}); {
-		case ok:
-			err = with.AvailableWith(ctx, s.Descriptor.Requires)
-		case warms(r): // Ready would begin to compile its runtime
-		default:
-			err = r.Ready(s.Folder, t.Entry)
-		}
+		_, err := r.Prepare(ctx, s.Spec(t, skill.Local().Tenant))
 		var e *skill.Error
 		switch {
 		case err == nil:

@@ -215,14 +215,17 @@ func (h *Host) openRunners(s *config.Settings, d state) (err error) {
 		if err := h.openWorkers(s, d); err != nil {
 			return err
 		}
-		h.all = h.workers.runners(s, d)
+		h.all = h.workers.runners(h, s, d)
 		return nil
 	}
 	if h.engine, err = OpenEngine(d.cache); err != nil {
 		return err
 	}
-	h.all, err = runners(h.engine, s, d, h.traced(outgoing(s, h.log, h.alone, h.denied)))
-	return err
+	h.all = all.Runners(all.Options{
+		Engine: h.engine, StateDir: d.root, Python: s.Python, TempDir: d.temp,
+		Outgoing: h.traced(outgoing(s, h.log, h.alone, h.denied)), Imports: h.importsOf(),
+	})
+	return nil
 }
 
 // interpreted says that there is no compiler for this processor.
@@ -232,10 +235,6 @@ const interpreted = runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64"
 // nothing; see [CacheDir].
 func OpenEngine(cacheDir string) (*wasm.Engine, error) {
 	return wasm.Open(&wasm.Options{CacheDir: cacheDir, Interpreter: interpreted})
-}
-
-func runners(e *wasm.Engine, s *config.Settings, d state, out skill.Outgoing) ([]skill.Runner, error) {
-	return all.Runners(all.Options{Engine: e, StateDir: d.root, Python: s.Python, TempDir: d.temp, Outgoing: out})
 }
 
 // Roots are the folders of skills that settings name, or those given instead.

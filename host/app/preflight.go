@@ -24,12 +24,11 @@ func AnalysisDir(stateDir string) string { return filepath.Join(stateDir, "pyast
 // ahead says what scripts need that the sandbox has not.
 type ahead struct {
 	host    *Host
-	dir     string
 	options func() (*preflight.Options, error) // once there is a Python
 }
 
 func newAhead(h *Host, d state) *ahead {
-	a := &ahead{host: h, dir: AnalysisDir(d.root)}
+	a := &ahead{host: h}
 	a.options = sync.OnceValues(func() (*preflight.Options, error) { return a.make(d) })
 	return a
 }
@@ -39,11 +38,11 @@ func (a *ahead) make(d state) (*preflight.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.host.Python()
+	analyzer, err := a.host.analyzer()
 	if err != nil {
 		return nil, err
 	}
-	return &preflight.Options{Python: pysource.New(pysource.Options{Runner: r, Dir: a.dir}), Modules: homes}, nil
+	return &preflight.Options{Python: analyzer, Modules: homes}, nil
 }
 
 // PreflightModules says in which runtime a module of Python is.
@@ -100,19 +99,36 @@ func (a *ahead) look(ctx context.Context, folder, tenant string) json.RawMessage
 	return nil
 }
 
-// Python runs scripts in the sandbox, once it is warm.
-type Python interface {
-	skill.Runner
-	Warm(ctx context.Context) error
-}
-
 // Python is the host's runner of scripts in Python, for who reads programs by it; their
 // folder is [AnalysisDir].
-func (h *Host) Python() (Python, error) {
+func (h *Host) Python() (skill.Runner, error) {
 	for _, r := range h.all {
-		if p, ok := r.(Python); ok && r.Kind() == skill.WasmPython {
-			return p, nil
+		if r.Kind() == skill.WasmPython {
+			return r, nil
 		}
 	}
 	return nil, &skill.Error{Op: "host.Python", Code: skill.Internal, Message: "no Python runner is available"}
+}
+
+// analyzer reads programs in Python.
+func (h *Host) analyzer() (*pysource.Analyzer, error) {
+	r, err := h.Python()
+	if err != nil {
+		return nil, err
+	}
+	root := h.settings.StateDir
+	return pysource.New(pysource.Options{Runner: r, Dir: AnalysisDir(root), Cache: filepath.Join(CacheDir(root), "imports")}), nil
+}
+
+// importsOf finds what a script imports, by which its runtime is chosen: as
+// [python.Options] wants it.
+func (h *Host) importsOf() func(ctx context.Context, tenant string, script []byte) ([]string, error) {
+	analyzer := sync.OnceValues(h.analyzer)
+	return func(ctx context.Context, tenant string, script []byte) ([]string, error) {
+		a, err := analyzer()
+		if err != nil {
+			return nil, err
+		}
+		return a.Imports(ctx, tenant, script)
+	}
 }

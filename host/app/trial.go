@@ -86,5 +86,7 @@ func (h *Host) Ready(id skill.ID) error {
 	if err != nil {
 		return fmt.Errorf("host.Ready: %w", err)
 	}
-	return h.ready(h.trial.of(s))
+	s = h.trial.of(s)
+	_, _, _, err = h.runners.Choose(context.Background(), s.Spec(s.Primary, skill.Local().Tenant), s.Primary, nil)
+	return err
 }

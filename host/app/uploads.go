@@ -360,11 +360,9 @@ func (u *uploads) warmEnabled() {
 	}
 }
 
-// warmUpload loads the runtime of an upload; its own code runs with its calls only.
+// warmUpload has what an upload runs on compiled; its own code runs with its calls only.
 func (h *Host) warmUpload(ctx context.Context, s *manifest.Skill) {
-	if w, ok := h.runner(s).(warmer); ok {
-		h.done(ctx, "warmed up", string(s.Primary.Kind), func() error { return warmFor(ctx, w, s) })
-	}
+	h.done(ctx, "warmed up", string(s.Primary.Kind), func() error { return h.compiled(ctx, s) })
 }
 
 // Disable stops a version, or all, from being called.

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 
 	"openskill/host/workers"
 	"openskill/sdk/skill"
-	"openskill/wasm"
 	"openskill/wasm/check"
 )
 
@@ -24,21 +22,37 @@ type moduleChecker struct{ host *Host }
 // workers, whose processes the kernel holds to it.
 const compileTime = 10 * time.Second
 
-// Check implements admission.Checker.
-func (c moduleChecker) Check(ctx context.Context, owner string, module []byte, spent *time.Duration) (json.RawMessage, error) {
+// Check implements [admission.Checker].
+func (c moduleChecker) Check(ctx context.Context, kind skill.Kind, s *skill.Spec, spent *time.Duration) (json.RawMessage, error) {
+	r, err := c.host.runners.Get(kind)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := r.Prepare(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	if w := c.host.workers; w != nil {
-		return w.modules.Ensure(ctx, wasm.Digest(module), &workers.Source{
-			Tenant: owner, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(module)), nil },
-			Spent: spent,
-		})
+		return w.modules.Ensure(ctx, &workers.Source{Module: plan.Module, Tenant: s.Tenant, Spent: spent})
 	}
 	if *spent >= compileTime {
 		return nil, spentAll()
 	}
+	f, err := plan.Module.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	module, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
 	before, began := *spent, time.Now()
 	verdict, err := c.host.engine.Check(module, nil)
 	if err == nil {
-		_, err = c.host.engine.Compile(ctx, module, nil)
+		waiting := *s
+		waiting.Wait = true
+		_, err = r.Prepare(ctx, &waiting)
 	}
 	// One module alone is held to what it is estimated to cost: the clock also counts others' work.
 	if *spent += time.Since(began); err == nil && before > 0 && *spent > compileTime {

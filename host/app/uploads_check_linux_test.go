@@ -1,11 +1,17 @@
 package app
 
 import (
+	"encoding/binary"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"openskill/host/api"
 	"openskill/host/app/hosttest"
+	"openskill/internal/digest"
 	"openskill/sdk/skill"
 )
 
@@ -15,18 +21,84 @@ func TestModulesOfAnUploadShareTheirTime(t *testing.T) {
 	hosttest.NoRace(t)
 	for _, workers := range []string{"tenant", "off"} {
 		t.Run(workers, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, module := range map[string]string{"a.wasm": answering, "w.wasm": waiting} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(module), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			of := func(entry string) *skill.Spec { return &skill.Spec{Tenant: "acme", Folder: dir, Entry: entry} }
 			c := moduleChecker{openHost(t, settings(t, map[string]string{"workers": workers, "workers-spare": "0"}))}
 			all := 10 * time.Second
-			if _, err := c.Check(t.Context(), "acme", []byte(answering), &all); skill.CodeOf(err) != skill.CompileTimeout || !strings.Contains(err.Error(), "together") {
+			if _, err := c.Check(t.Context(), skill.WasmWASI, of("a.wasm"), &all); skill.CodeOf(err) != skill.CompileTimeout || !strings.Contains(err.Error(), "together") {
 				t.Errorf("nothing is left: %v", err)
 			}
 			var spent time.Duration
-			if report, err := c.Check(t.Context(), "acme", []byte(answering), &spent); err != nil || len(report) == 0 || spent <= 0 || spent > 10*time.Second {
+			if report, err := c.Check(t.Context(), skill.WasmWASI, of("a.wasm"), &spent); err != nil || len(report) == 0 || spent <= 0 || spent > 10*time.Second {
 				t.Fatalf("the first: %s, %v, after %s", report, err, spent)
 			}
-			if report, err := c.Check(t.Context(), "acme", []byte(waiting), &spent); err != nil || len(report) == 0 {
+			if report, err := c.Check(t.Context(), skill.WasmWASI, of("w.wasm"), &spent); err != nil || len(report) == 0 {
 				t.Errorf("the second: %s, %v, after %s", report, err, spent)
 			}
 		})
+	}
+}
+
+// TestUploadIsHashedThreeTimes holds that an uploaded module is written once, and read whole
+// three times until its first call has ended: with the digest of its folder when it is
+// admitted, by the process that compiles it, and when its folder is read for its calls. Its
+// worker maps what was compiled of it, by the digest that its plan says.
+func TestUploadIsHashedThreeTimes(t *testing.T) {
+	hosttest.NoRace(t)
+	custom := append([]byte("\x04text"), make([]byte, 300_000)...)
+	module := append(binary.AppendUvarint(append(says(`{"of": "it"}`, 0), 0), uint64(len(custom))), custom...)
+	v := serve(t, settings(t, map[string]string{"workers-spare": "0"}))
+	before := digest.Hashed()
+	u, err := v.host.uploads.Begin(skill.Local())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	part, err := u.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer part.Close()
+	if _, err := part.Write(module); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.Admit(t.Context(), api.Parts{Module: part, Manifest: []byte(manifestOf("up", "1.0.0", wasiEntry))}, false); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "enabling", v.act(t, "up", "enable", ""), "200 1.0.0 enabled")
+	for range 3 {
+		if a := v.call(t, "up"); a.Status != 200 {
+			t.Fatal(a.got())
+		}
+	}
+	const byTheCompiler = 1 // of which this process knows nothing: TestModuleIsHashedOnce
+	if times := float64(digest.Hashed()-before)/float64(len(module)) + byTheCompiler; times > 3.1 || times < 3 {
+		t.Errorf("it was hashed %.1f times", times)
+	}
+	is, err := part.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := ""
+	err = filepath.WalkDir(UploadsDir(v.host.settings.StateDir), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Name() == "m.wasm" {
+			kept = path
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := os.Stat(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !os.SameFile(is, now) || now.Mode().Perm() != 0o444 {
+		t.Errorf("%v: it was copied, or can be written", now.Mode())
 	}
 }

@@ -1,46 +1,23 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"log/slog"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"openskill/host/catalogue/manifest"
-	"openskill/host/workers"
-	"openskill/plugins/extism"
+	"openskill/host/dispatch"
 	"openskill/sdk/skill"
-	"openskill/wasm"
 )
-
-// warmer is a runner that has something to get ready before the first call.
-type warmer interface {
-	Warm(ctx context.Context) error
-}
-
-// requirer is one where that depends on what a skill requires.
-type requirer interface {
-	WarmWith(ctx context.Context, requires []string) error
-}
-
-// starter is a runner that starts a skill once for all its calls, and can do so
-// before the first one.
-type starter interface {
-	Start(ctx context.Context, call *skill.Call) error
-}
 
 // A chore is a piece of work ahead of calls.
 type chore struct {
 	msg, what string
 	kind      skill.Kind
-	left      func() bool // whether there is something to do
-	do        func() error
+	do        func(ctx context.Context) error
 }
 
 // warm gets what skills use ready in the background, one after the other so that
@@ -51,26 +28,14 @@ func (h *Host) warm(ctx context.Context) <-chan struct{} {
 		defer close(done)
 		began := time.Now()
 		skills := h.enabled()
-		var list []chore
-		for _, s := range skills {
-			if s.Primary.Kind.OwnModule() {
-				list = append(list, chore{
-					"warmed up", string(s.Descriptor.ID), s.Primary.Kind,
-					func() bool { return h.runner(s).Ready(s.Folder, s.Primary.Entry) == nil },
-					func() error { return h.compile(ctx, s) },
-				})
-			}
-		}
-		list = append(list, h.runtimeChores(ctx, append(skills[:len(skills):len(skills)], h.oneScriptEach(ctx)...))...)
-		list = append(list, h.startChores(ctx, skills)...)
+		list := h.warmups(append(skills[:len(skills):len(skills)], h.oneScriptEach(ctx)...))
+		list = append(list, h.startChores(skills)...)
 		for i, c := range list {
 			h.warming.Store(kindsOf(list[i:]))
 			if ctx.Err() != nil {
 				return
 			}
-			if c.left() {
-				h.done(ctx, c.msg, c.what, c.do)
-			}
+			h.done(ctx, c.msg, c.what, func() error { return c.do(ctx) })
 		}
 		h.warming.Store(kindsOf(nil))
 		h.log.Info("skills are ready", slog.Int64("ms", time.Since(began).Milliseconds()))
@@ -120,35 +85,32 @@ func (h *Host) oneScriptEach(ctx context.Context) (list []*manifest.Skill) {
 	return list
 }
 
-// runtimeChores compile the language runtimes that skills ask for first, those for
-// what they require included; one that none asks for is not loaded.
-func (h *Host) runtimeChores(ctx context.Context, skills []*manifest.Skill) (list []chore) {
+// warmups compile the modules of skills, and then the language runtimes that skills ask for
+// first, those for what they require included.
+func (h *Host) warmups(skills []*manifest.Skill) (list []chore) {
+	var runtimes []chore
 	done := map[string]bool{}
-	for _, r := range h.all {
-		w, ok := r.(warmer)
-		if !ok || r.Kind().OwnModule() { // a command has no runtime
-			continue
-		}
-		for _, s := range skills {
-			what := string(r.Kind())
-			if requires := s.Descriptor.Requires; len(requires) > 0 {
-				what += " with " + strings.Join(requires, ", ")
-			}
-			if s.Primary.Kind != r.Kind() || done[what] {
+	for _, s := range skills {
+		c := chore{"warmed up", string(s.Descriptor.ID), s.Primary.Kind, func(ctx context.Context) error { return h.compiled(ctx, s) }}
+		switch {
+		case s.Primary.Kind.OwnModule():
+			if missing(s.Folder + "/" + s.Primary.File()) { // it is not built: a call tells
 				continue
 			}
-			done[what] = true
-			list = append(list, chore{"warmed up", what, r.Kind(), func() bool { return true }, func() error { return warmFor(ctx, w, s) }})
+			list = append(list, c)
+		case dispatch.OutsideSandbox(s.Primary.Kind):
+		default:
+			c.what = string(s.Primary.Kind)
+			if requires := s.Descriptor.Requires; len(requires) > 0 {
+				c.what += " with " + strings.Join(requires, ", ")
+			}
+			if !done[c.what] {
+				runtimes = append(runtimes, c)
+			}
+			done[c.what] = true
 		}
 	}
-	return list
-}
-
-func warmFor(ctx context.Context, w warmer, s *manifest.Skill) error {
-	if r, ok := w.(requirer); ok {
-		return r.WarmWith(ctx, s.Descriptor.Requires)
-	}
-	return w.Warm(ctx)
+	return append(list, runtimes...)
 }
 
 const (
@@ -160,40 +122,50 @@ const (
 )
 
 // startChores start skills that can be started once for all their calls.
-func (h *Host) startChores(ctx context.Context, skills []*manifest.Skill) (list []chore) {
+func (h *Host) startChores(skills []*manifest.Skill) (list []chore) {
 	n := 0
 	for _, s := range skills {
-		r, ok := h.runner(s).(starter)
-		if !ok {
+		if dispatch.OutsideSandbox(s.Primary.Kind) {
 			continue
 		}
-		list = append(list, chore{
-			"started ahead of calls", string(s.Descriptor.ID), s.Primary.Kind,
-			func() bool {
-				left := n < maxStarted && h.ready(s) == nil
-				if left {
-					n++
-				}
-				return left
-			},
-			func() error {
-				bounded, stop := context.WithTimeout(ctx, starting)
-				defer stop()
-				call, err := h.callOf(s)
-				if err != nil {
-					return err
-				}
-				return r.Start(bounded, call)
-			},
-		})
+		list = append(list, chore{"started ahead of calls", string(s.Descriptor.ID), s.Primary.Kind, func(ctx context.Context) error {
+			ctx, stop := context.WithTimeout(ctx, starting)
+			defer stop()
+			r, plan, err := h.plan(ctx, s, false)
+			if err != nil || plan.Missing != nil || n >= maxStarted {
+				return nil // what is missing was logged
+			}
+			n++
+			call, err := h.callOf(s)
+			if err != nil {
+				return err
+			}
+			call.Plan, call.Ahead = plan, true
+			reply, err := r.Run(ctx, call)
+			if err == nil && reply.Code != "" {
+				err = &skill.Error{Op: "host.start", Code: reply.Code, Message: reply.Message}
+			}
+			return err
+		}})
 	}
 	return list
 }
 
-// ready reports whether a skill would run as it asks first; the reason against it is
-// logged elsewhere.
-func (h *Host) ready(s *manifest.Skill) error {
-	_, _, err := h.runners.Choose(s.Descriptor.Trust, s.Folder, s.Descriptor.Requires, s.Primary, nil)
+// plan prepares calls of a skill as it asks first; wait says to wait until they can be run.
+func (h *Host) plan(ctx context.Context, s *manifest.Skill, wait bool) (skill.Runner, skill.Plan, error) {
+	r, err := h.runners.Get(s.Primary.Kind)
+	if err != nil {
+		return nil, skill.Plan{}, err
+	}
+	spec := s.Spec(s.Primary, s.Owner)
+	spec.Wait = wait
+	plan, err := r.Prepare(ctx, spec)
+	return r, plan, err
+}
+
+// compiled returns when what a skill runs on is compiled.
+func (h *Host) compiled(ctx context.Context, s *manifest.Skill) error {
+	_, _, err := h.plan(ctx, s, true)
 	return err
 }
 
@@ -205,7 +177,7 @@ func (h *Host) callOf(s *manifest.Skill) (*skill.Call, error) {
 	}
 	c := &skill.Call{
 		SkillID: s.Descriptor.ID, Tenant: skill.Local().Tenant, Folder: s.Folder, Entry: s.Primary.Entry, Digest: s.Descriptor.Digest,
-		Trust: s.Descriptor.Trust, Requires: s.Descriptor.Requires, Limits: s.Limits, Grants: granted,
+		Trust: s.Descriptor.Trust, Limits: s.Limits, Grants: granted,
 	}
 	c.Limits.Timeout = starting
 	if r := h.records(); r != nil { // runs that are recorded begin in images of their own
@@ -251,51 +223,6 @@ func (h *Host) enabled() (list []*manifest.Skill) {
 	}
 }
 
-// maxModule is the size in bytes up to which a module is compiled ahead.
-const maxModule = 64 << 20
-
-// compile leaves a skill's module compiled, where its runner finds it by its content.
-func (h *Host) compile(ctx context.Context, s *manifest.Skill) error {
-	root, err := os.OpenRoot(s.Folder)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	f, err := root.Open(filepath.FromSlash(s.Primary.File()))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxModule+1)) // one more, for the cap to see
-	if err != nil {
-		return err
-	}
-	if s.Primary.Kind == skill.WasmExtism {
-		_, function := extism.Split(s.Primary.Entry)
-		if b, err = extism.Command(b, function); err != nil {
-			return err
-		}
-	}
-	if h.workers != nil {
-		_, err = h.workers.modules.Ensure(ctx, wasm.Digest(b), &workers.Source{
-			Tenant: s.Owner, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil },
-		})
-		return err
-	}
-	_, err = h.engine.Compile(ctx, b, nil)
-	return err
-}
-
-// runner is the one that a skill asks for first; nil if there is none.
-func (h *Host) runner(s *manifest.Skill) skill.Runner {
-	for _, r := range h.all {
-		if r.Kind() == s.Primary.Kind {
-			return r
-		}
-	}
-	return nil
-}
-
 // preparing bounds Prepare: a call that still finds nothing ready is told so. The
 // largest runtime takes a minute or two the first time.
 const preparing = 5 * time.Minute
@@ -323,15 +250,10 @@ func (h *Host) PrepareScript(ctx context.Context, name, script string) {
 func (h *Host) prepare(ctx context.Context, s *manifest.Skill) {
 	ctx, stop := context.WithTimeout(ctx, preparing)
 	defer stop()
-	w, warms := h.runner(s).(warmer)
-	var err error
-	switch {
-	case s.Primary.Kind.OwnModule():
-		err = h.compile(ctx, s)
-	case warms:
-		err = warmFor(ctx, w, s)
+	if dispatch.OutsideSandbox(s.Primary.Kind) {
+		return
 	}
-	if err != nil {
+	if err := h.compiled(ctx, s); err != nil {
 		h.log.Debug("not prepared", slog.String("skill_id", string(s.Descriptor.ID)), slog.String("reason", err.Error()))
 	}
 }

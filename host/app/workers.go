@@ -20,9 +20,9 @@ import (
 
 	"openskill/host/app/config"
 	"openskill/host/catalogue"
-	"openskill/host/fronts"
 	"openskill/host/workers"
 	"openskill/plugins/all"
+	"openskill/plugins/extism"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 	"openskill/wasm/check"
@@ -109,10 +109,7 @@ func workerMain(args []string) error {
 		return err
 	}
 	outside := &workers.Outside{}
-	list, err := all.Sandboxed(all.Options{Engine: e, StateDir: state, Outgoing: outside})
-	if err != nil {
-		return err
-	}
+	list := all.Sandboxed(all.Options{Engine: e, StateDir: state, Outgoing: outside})
 	debug.FreeOSMemory()
 	duty := &workers.Duty{
 		Runners: list, Protections: held, Outside: outside,
@@ -127,12 +124,15 @@ func workerMain(args []string) error {
 // compileMain compiles one module, and ends.
 func compileMain(args []string) error {
 	c := workers.Confinement{Background: true}
-	trusted := false
+	opts, file, function := wasm.CompileOptions{}, "", ""
 	flags := flag.NewFlagSet(compileCommand, flag.ContinueOnError)
 	flags.StringVar(&c.Write, "into", "", "empty folder for what is made")
 	flags.Uint64Var(&c.Memory, "memory", 0, "limit of memory, in bytes")
 	flags.Uint64Var(&c.Seconds, "seconds", 0, "limit of processor time")
-	flags.BoolVar(&trusted, "trusted", false, "lift the caps for strangers")
+	flags.BoolVar(&opts.Trusted, "trusted", false, "lift the caps for strangers")
+	flags.StringVar(&opts.Digest, "digest", "", "digest that what is made is called by")
+	flags.StringVar(&file, "file", "", "digest of the module")
+	flags.StringVar(&function, "function", "", "function that a plug-in of Extism is called for")
 	flags.BoolVar(&c.Apart, "apart", false, "in a mount namespace of its own")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -147,16 +147,15 @@ func compileMain(args []string) error {
 	if _, err := workers.Confine(&c); err != nil {
 		return err
 	}
-	module, err := workers.ModuleToCompile()
+	module, err := workers.ModuleToCompile(file)
+	if errors.Is(err, workers.ErrOther) {
+		return say(&workers.Compiled{Other: true})
+	}
 	if err != nil {
 		return err
 	}
 	var out workers.Compiled
-	opts := &wasm.CompileOptions{Trusted: trusted}
-	report, err := e.Check(module, opts)
-	if err == nil {
-		_, err = e.Compile(context.Background(), module, opts)
-	}
+	report, err := admit(e, module, opts, file, function)
 	if out.Report, _ = json.Marshal(report); err == nil && left(c.Write) < before+2 {
 		// An engine goes on without files that it could not write.
 		return say(&workers.Compiled{Failed: "some compiled files could not be written to the state folder; check its free disk space"})
@@ -173,6 +172,22 @@ func compileMain(args []string) error {
 		return err
 	}
 	return say(&out)
+}
+
+// admit checks a module and compiles it, or the command that is made of it.
+func admit(e *wasm.Engine, module []byte, opts wasm.CompileOptions, file, function string) (check.Report, error) {
+	if function == "" {
+		return e.Admit(context.Background(), module, opts)
+	}
+	report, err := e.Check(module, &wasm.CompileOptions{Digest: file})
+	if err != nil {
+		return report, err
+	}
+	command, err := extism.Command(module, function)
+	if err == nil {
+		_, err = e.Compile(context.Background(), command, &opts)
+	}
+	return report, err
 }
 
 // left counts the files that an engine has made: a metered module, and code, of which
@@ -194,7 +209,6 @@ type processes struct {
 	dir     string // of their folders
 	modules *workers.Modules
 	pool    *workers.Pool
-	fronts  []workers.Front
 	// outgoing makes the requests of guests, and of runners outside of the workers.
 	outgoing skill.Outgoing
 }
@@ -233,7 +247,6 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	if w.pool, err = workers.New(o); err != nil {
 		return err
 	}
-	w.fronts = fronts.All(d.root, w.modules)
 	return nil
 }
 
@@ -260,7 +273,7 @@ func CompileRuntime(ctx context.Context, stateDir, path, digest string) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.Ensure(ctx, digest, &workers.Source{Trusted: true, Open: func() (io.ReadCloser, error) { return os.Open(path) }})
+	_, err = m.Ensure(ctx, &workers.Source{Module: skill.Module{Digest: digest, File: digest, Trusted: true, Open: func() (io.ReadCloser, error) { return os.Open(path) }}})
 	return errors.Join(err, m.Close())
 }
 
@@ -276,7 +289,7 @@ func compileHere(ctx context.Context, stateDir, path, digest string) error {
 	if err != nil {
 		return err
 	}
-	_, err = e.Compile(ctx, module, &wasm.CompileOptions{Trusted: true})
+	_, err = e.Compile(ctx, module, &wasm.CompileOptions{Trusted: true, Digest: digest})
 	return errors.Join(err, e.Close())
 }
 
@@ -286,12 +299,12 @@ func moduleVersion() string {
 	return fmt.Sprintf("%s-%s-%s-pages", wasm.Generation(), runtime.GOARCH, wasm.CompilerVersion())
 }
 
-func (w *processes) runners(s *config.Settings, d state) []skill.Runner {
-	list := make([]skill.Runner, 0, len(w.fronts)+1)
-	for _, f := range w.fronts {
-		list = append(list, w.pool.Runner(f))
+func (w *processes) runners(h *Host, s *config.Settings, d state) (list []skill.Runner) {
+	o := all.Options{StateDir: d.root, Python: s.Python, TempDir: d.temp, Outgoing: w.outgoing, Imports: h.importsOf()}
+	for _, r := range all.Sandboxed(o) {
+		list = append(list, w.pool.Runner(r))
 	}
-	return append(list, all.Outside(all.Options{Python: s.Python, TempDir: d.temp, Outgoing: w.outgoing})...)
+	return append(list, all.Outside(o)...)
 }
 
 func (w *processes) close() error {

@@ -32,11 +32,15 @@ func read(folder string) (*manifest.Skill, []manifest.Problem) {
 // checker is the engine of one host; nil accepts every module.
 type checker func(tenant string, module []byte) error
 
-func (c checker) Check(_ context.Context, tenant string, module []byte, _ *time.Duration) (json.RawMessage, error) {
+func (c checker) Check(_ context.Context, kind skill.Kind, s *skill.Spec, _ *time.Duration) (json.RawMessage, error) {
 	if c == nil {
 		return nil, nil
 	}
-	return nil, c(tenant, module)
+	module, err := os.ReadFile(filepath.Join(s.Folder, kind.File(s.Entry)))
+	if err != nil {
+		return nil, err
+	}
+	return nil, c(s.Tenant, module)
 }
 
 func admits(check checker) *admission.Admission {

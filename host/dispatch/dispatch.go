@@ -58,8 +58,8 @@ type Observer interface {
 
 // Runners chooses what executes a skill; *runner.Set is one.
 type Runners interface {
-	// Choose gives a runner that is ready, and the target it is to start with.
-	Choose(trust skill.Trust, folder string, requires []string, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, error)
+	// Choose gives a runner that is ready, the target it is to start with, and its plan.
+	Choose(ctx context.Context, s *skill.Spec, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, skill.Plan, error)
 }
 
 // Options of a Dispatcher. Skills and Runners are required.

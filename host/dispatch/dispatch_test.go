@@ -126,11 +126,11 @@ func TestRequiresReachTheRunner(t *testing.T) {
 	if r := h.Invoke(context.Background(), skill.Local(), ask("frames", "{}")); r.Error != nil {
 		t.Fatal(r.Error)
 	}
-	calls := h.python.Calls()
-	if len(calls) != 1 {
-		t.Fatalf("%d calls, want 1", len(calls))
+	specs := h.python.Specs()
+	if len(specs) != 1 {
+		t.Fatalf("prepared %d times, want 1", len(specs))
 	}
-	if diff := cmp.Diff([]string{"pandas", "numpy"}, calls[0].Requires); diff != "" {
+	if diff := cmp.Diff([]string{"pandas", "numpy"}, specs[0].Requires); diff != "" {
 		t.Error(diff)
 	}
 }

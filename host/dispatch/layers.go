@@ -203,7 +203,7 @@ func (d *Dispatcher) observed(next handler) handler {
 // run is the innermost layer: choose a runner, run, read what the guest left.
 func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	s := c.skill
-	r, target, err := d.o.Runners.Choose(s.Descriptor.Trust, s.Folder, s.Descriptor.Requires, s.Primary, s.Fallback)
+	r, target, plan, err := d.choose(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 		Entry:       target.Entry,
 		Digest:      s.Descriptor.Digest,
 		Trust:       s.Descriptor.Trust,
-		Requires:    s.Descriptor.Requires,
+		Plan:        plan,
 		Limits:      limits,
 		Grants:      granted,
 	}
@@ -275,6 +275,14 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 		c.outcome, err = d.read(s, reply, limits)
 	}
 	return err
+}
+
+// choose has the skill of a call prepared.
+func (d *Dispatcher) choose(ctx context.Context, c *call) (skill.Runner, skill.Target, skill.Plan, error) {
+	s := c.skill
+	spec := s.Spec(s.Primary, c.principal.Tenant)
+	spec.Script = c.script != nil
+	return d.o.Runners.Choose(ctx, spec, s.Primary, s.Fallback)
 }
 
 // cancelled says why the caller's context ended: in the words of the host, if that has ended it.

@@ -37,9 +37,9 @@ func (d *Dispatcher) Plan(ctx context.Context, p skill.Principal, a *replay.Agai
 		find = d.scriptFound
 	}
 	var plan *replay.Plan
-	err := d.authorized(find(func(_ context.Context, c *call) error {
+	err := d.authorized(find(func(ctx context.Context, c *call) error {
 		s := c.skill
-		_, target, err := d.o.Runners.Choose(s.Descriptor.Trust, s.Folder, s.Descriptor.Requires, s.Primary, s.Fallback)
+		_, target, _, err := d.choose(ctx, c)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -61,67 +62,60 @@ func (s *Set) Get(k skill.Kind) (skill.Runner, error) {
 	}
 }
 
-// requirer is a runner whose runtime depends on the packages that a skill requires.
-type requirer interface {
-	// ReadyWith is [skill.Runner]'s Ready for a skill that requires these.
-	ReadyWith(folder, entry string, requires []string) error
-}
-
-// compiling reports whether all that is missing is being compiled.
-func compiling(err error) bool {
-	var u interface{ NotCompiled() string }
-	return errors.As(err, &u)
-}
-
-// Choose picks how a skill in folder is run: its primary target if that is ready,
-// with the packages that it requires, else its fallback. One without a fallback whose
-// runtime is being compiled counts as ready: its runner waits. Outside the sandbox
-// (cli:…, http) only trusted skills run: a community skill with such a primary target is refused with FORBIDDEN, and its
-// fallback is never considered. When nothing is ready the error,
-// TOOL_INVOCATION_ERROR unless a runner's own says otherwise, tells what each
-// target lacks.
-func (s *Set) Choose(trust skill.Trust, folder string, requires []string, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, error) {
-	if OutsideSandbox(primary.Kind) && trust < skill.Trusted {
-		return nil, skill.Target{}, &skill.Error{
+// Choose prepares calls of a skill: by its primary target if that can be run now, else by its
+// fallback. One without a fallback whose runtime is being compiled counts as ready: its runner
+// waits. Outside the sandbox (cli:…, http) only trusted skills run: a community skill with such
+// a primary target is refused with FORBIDDEN, and its fallback is never considered. When nothing
+// is ready the error, TOOL_INVOCATION_ERROR unless a runner's own says otherwise, tells what
+// each target lacks. spec is that of the primary target.
+func (s *Set) Choose(ctx context.Context, spec *skill.Spec, primary skill.Target, fallback *skill.Target) (skill.Runner, skill.Target, skill.Plan, error) {
+	if OutsideSandbox(primary.Kind) && spec.Trust < skill.Trusted {
+		return nil, skill.Target{}, skill.Plan{}, &skill.Error{
 			Op: "runner.Choose", Code: skill.Forbidden, Subject: string(primary.Kind),
-			Message: fmt.Sprintf("%s runs outside the sandbox, for trusted skills only; this skill is %s", primary.Kind, trust),
+			Message: fmt.Sprintf("%s runs outside the sandbox, for trusted skills only; this skill is %s", primary.Kind, spec.Trust),
 		}
 	}
-	r, first := s.ready(folder, primary, requires)
+	r, plan, first := s.prepare(ctx, spec, primary)
+	if first == nil && (plan.Missing == nil || fallback == nil || spec.Trust < skill.Trusted) {
+		return r, primary, plan, nil // if nothing else could answer, the call waits, within its own time
+	}
+	if fallback == nil || spec.Trust < skill.Trusted {
+		return nil, skill.Target{}, skill.Plan{}, unready(primary.Kind, first)
+	}
 	if first == nil {
-		return r, primary, nil
+		first = plan.Missing
 	}
-	if fallback == nil || trust < skill.Trusted {
-		if r != nil && compiling(first) {
-			return r, primary, nil // nothing else could answer, so the call waits, within its own time
-		}
-		return nil, skill.Target{}, unready(primary.Kind, first)
-	}
-	r, second := s.ready(folder, *fallback, requires)
+	r, plan, second := s.prepare(ctx, spec, *fallback)
 	if second == nil {
-		return r, *fallback, nil
+		second = plan.Missing
 	}
-	return nil, skill.Target{}, &skill.Error{
+	if second == nil {
+		return r, *fallback, plan, nil
+	}
+	return nil, skill.Target{}, skill.Plan{}, &skill.Error{
 		Op: "runner.Choose", Code: skill.ToolInvocationError, Subject: string(primary.Kind),
 		Message: skill.CleanText(fmt.Sprintf("skill not runnable on this host: %s; fallback: %s", says(primary.Kind, first), says(fallback.Kind, second)), skill.MaxMessage),
 		Err:     errors.Join(first, second),
 	}
 }
 
+// prepare asks the runner of a target.
+func (s *Set) prepare(ctx context.Context, spec *skill.Spec, t skill.Target) (skill.Runner, skill.Plan, error) {
+	r, err := s.Get(t.Kind)
+	if err != nil {
+		return nil, skill.Plan{}, err
+	}
+	of := *spec
+	if of.Entry != t.Entry {
+		of.Entry, of.Module = t.Entry, "" // a fallback's is another file
+	}
+	plan, err := r.Prepare(ctx, &of)
+	return r, plan, err
+}
+
 // OutsideSandbox reports whether runners of this kind execute native code, or code on
 // another machine: nothing that the engine holds.
 func OutsideSandbox(k skill.Kind) bool { return !strings.HasPrefix(string(k), "wasm:") }
-
-func (s *Set) ready(folder string, t skill.Target, requires []string) (skill.Runner, error) {
-	r, err := s.Get(t.Kind)
-	if err != nil {
-		return nil, err
-	}
-	if with, ok := r.(requirer); ok && len(requires) > 0 {
-		return r, with.ReadyWith(folder, t.Entry, requires)
-	}
-	return r, r.Ready(folder, t.Entry)
-}
 
 // unready makes the error for the caller. INTERNAL would hide the message, which
 // is there to be read.

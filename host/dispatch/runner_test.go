@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -55,7 +56,7 @@ func TestChoose(t *testing.T) {
 			if !c.noWasm {
 				runners = append(runners, &dispatchtest.Runner{Is: skill.WasmWASI, NotReady: c.wasmErr})
 			}
-			r, target, err := newSet(t, runners...).Choose(c.trust, "/f", nil, c.primary, c.fallback)
+			r, target, _, err := newSet(t, runners...).Choose(t.Context(), &skill.Spec{Trust: c.trust, Folder: "/f"}, c.primary, c.fallback)
 			if got := skill.CodeOf(err); got != c.code {
 				t.Fatalf("code %q, want %q (%v)", got, c.code, err)
 			}
@@ -76,11 +77,11 @@ func TestChoose(t *testing.T) {
 // picky is ready for nothing but numpy.
 type picky struct{ dispatchtest.Runner }
 
-func (p *picky) ReadyWith(_, _ string, requires []string) error {
-	if len(requires) == 1 && requires[0] == "numpy" {
-		return nil
+func (p *picky) Prepare(_ context.Context, s *skill.Spec) (skill.Plan, error) {
+	if len(s.Requires) == 0 || s.Requires[0] == "numpy" {
+		return skill.Plan{}, nil
 	}
-	return &skill.Error{Op: "picky", Code: skill.ToolInvocationError, Message: "there is numpy only"}
+	return skill.Plan{}, &skill.Error{Op: "picky", Code: skill.ToolInvocationError, Message: "there is numpy only"}
 }
 
 // What a skill requires decides whether its runner is ready.
@@ -91,11 +92,11 @@ func TestChooseByWhatIsRequired(t *testing.T) {
 		requires []string
 		want     skill.Kind
 	}{{nil, skill.WasmPython}, {[]string{"numpy"}, skill.WasmPython}, {[]string{"pandas"}, skill.CLIPython}} {
-		if _, target, err := set.Choose(skill.Trusted, "/f", c.requires, first, &second); err != nil || target.Kind != c.want {
+		if _, target, _, err := set.Choose(t.Context(), &skill.Spec{Trust: skill.Trusted, Folder: "/f", Requires: c.requires}, first, &second); err != nil || target.Kind != c.want {
 			t.Errorf("%v: %s, %v; want %s", c.requires, target.Kind, err, c.want)
 		}
 	}
-	if _, _, err := set.Choose(skill.Trusted, "/f", []string{"pandas"}, first, nil); err == nil || !strings.Contains(err.Error(), "numpy only") {
+	if _, _, _, err := set.Choose(t.Context(), &skill.Spec{Trust: skill.Trusted, Folder: "/f", Requires: []string{"pandas"}}, first, nil); err == nil || !strings.Contains(err.Error(), "numpy only") {
 		t.Errorf("without a fallback: %v; want what is missing", err)
 	}
 }
@@ -125,16 +126,9 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// compilingError says that something is being compiled.
-type compilingError struct{}
-
-func (compilingError) Error() string { return "is being compiled" }
-
-func (compilingError) NotCompiled() string { return "" }
-
 // A runtime that is being compiled is waited for where nothing else can answer.
 func TestChooseWaitsForCompilers(t *testing.T) {
-	sandbox := &dispatchtest.Runner{Is: skill.WasmPython, NotReady: compilingError{}}
+	sandbox := &dispatchtest.Runner{Is: skill.WasmPython, Missing: skill.Compiling()}
 	native := &dispatchtest.Runner{Is: skill.CLIPython}
 	s, err := NewSet(sandbox, native)
 	if err != nil {
@@ -151,12 +145,12 @@ func TestChooseWaitsForCompilers(t *testing.T) {
 		{"with one", skill.Trusted, fallback, native},
 		{"with one that it may not use", skill.Community, fallback, sandbox},
 	} {
-		if r, _, err := s.Choose(c.trust, "/x", nil, primary, c.fallback); err != nil || r != c.want {
+		if r, _, _, err := s.Choose(t.Context(), &skill.Spec{Trust: c.trust, Folder: "/x"}, primary, c.fallback); err != nil || r != c.want {
 			t.Errorf("%s: %v, %v", c.name, r, err)
 		}
 	}
 	sandbox.NotReady = &skill.Error{Code: skill.ToolInvocationError, Message: "is not installed"}
-	if _, _, err := s.Choose(skill.Trusted, "/x", nil, primary, nil); err == nil {
+	if _, _, _, err := s.Choose(t.Context(), &skill.Spec{Trust: skill.Trusted, Folder: "/x"}, primary, nil); err == nil {
 		t.Error("what is not installed is waited for")
 	}
 }

@@ -44,32 +44,28 @@ var limits = skill.Limits{
 	Timeout: 30 * time.Second, Memory: 512 << 20, Fuel: 1 << 38, Output: 8 << 20, Scratch: 1 << 20,
 }
 
-// Python runs Python programs in the sandbox: a [skill.Runner] of kind wasm:python.
-type Python interface {
-	Run(ctx context.Context, call *skill.Call) (*skill.Reply, error)
-}
-
-// Options say how programs are read. Both fields are needed.
+// Options say how programs are read. Runner and Dir are needed.
 type Options struct {
-	Runner Python
+	Runner skill.Runner // of kind wasm:python
 	// Dir is a folder of the host's own, made when missing, in which the program that
 	// reads programs is put. Where runners work in processes that may read some folders
 	// only, it must be one of them.
 	Dir string
+	// Cache is a folder of the host alone, in which is kept what programs import; "": nowhere.
+	Cache string
 }
 
 // Analyzer reads programs. It is safe for concurrent use.
 type Analyzer struct {
-	runner Python
-	dir    string
-	count  atomic.Uint64
+	o     Options
+	count atomic.Uint64
 
 	mu     sync.Mutex
 	folder string // with the program; "" until it is written
 }
 
 // New makes an analyzer. It writes and runs nothing yet.
-func New(o Options) *Analyzer { return &Analyzer{runner: o.Runner, dir: o.Dir} }
+func New(o Options) *Analyzer { return &Analyzer{o: o} }
 
 // Digest tells this version of the reader from others, for those who keep what it found.
 func Digest() string {
@@ -111,7 +107,7 @@ func (a *Analyzer) Analyze(ctx context.Context, tenant string, source []byte) (*
 	return a.Ask(ctx, tenant, source, Question{Uses: true})
 }
 
-// Ask reads one program for a tenant. A program that is no Python is no error: the
+// Ask reads one program for a tenant, when the runtime is compiled. A program that is no Python is no error: the
 // Module says so, see [Module.Problem]. The error is a *skill.Error: INVALID_ARGUMENT for
 // a source that is too large or takes too much to be read, and else what a runner says.
 func (a *Analyzer) Ask(ctx context.Context, tenant string, source []byte, q Question) (*Module, error) {
@@ -129,10 +125,16 @@ func (a *Analyzer) Ask(ctx context.Context, tenant string, source []byte, q Ques
 	if err != nil {
 		return nil, &skill.Error{Op: "pyast.Analyze", Code: skill.Internal, Err: err}
 	}
-	reply, err := a.runner.Run(ctx, &skill.Call{
+	call := &skill.Call{
 		SkillID: "pyast", TraceID: "pyast", ExecutionID: fmt.Sprintf("pyast-%d", a.count.Add(1)), Tenant: tenant,
 		Folder: folder, Entry: entry, Digest: Digest(), Trust: skill.Builtin, Stdin: slices.Concat(question, []byte("\n"), source), Limits: limits,
-	})
+	}
+	spec := call.Spec()
+	spec.Wait = true // its compilation is not in the time of the run
+	if call.Plan, err = a.o.Runner.Prepare(ctx, spec); err != nil {
+		return nil, err
+	}
+	reply, err := a.o.Runner.Run(ctx, call)
 	if err != nil {
 		return nil, err
 	}
@@ -166,10 +168,10 @@ func (a *Analyzer) prepare() (string, error) {
 	if a.folder != "" {
 		return a.folder, nil
 	}
-	if a.dir == "" {
+	if a.o.Dir == "" {
 		return "", errors.New("no folder is set")
 	}
-	dir, err := filepath.Abs(a.dir)
+	dir, err := filepath.Abs(a.o.Dir)
 	if err != nil {
 		return "", err
 	}

@@ -14,7 +14,7 @@ func BenchmarkHop(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := p.Runner(front{})
+	r := p.Runner(planner{})
 	b.Cleanup(func() { _, _ = r.Close(), p.Close() })
 	call := callOf("a", "say x")
 	for b.Loop() {

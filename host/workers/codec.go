@@ -126,7 +126,11 @@ func (w *wireCall) append(b []byte) []byte {
 	b = appendText(b, c.Digest)
 	b = binary.AppendUvarint(b, uint64(c.Trust))
 	b = appendTexts(b, c.Args)
-	b = appendTexts(b, c.Requires)
+	b = appendText(b, c.Plan.Runtime)
+	b = appendTexts(b, c.Plan.Imports)
+	b = appendText(b, c.Plan.Module.Digest)
+	b = appendBool(b, c.Plan.Module.Trusted)
+	b = appendBool(b, c.Ahead)
 	b = binary.AppendVarint(b, int64(c.Limits.Timeout))
 	for _, n := range []uint64{c.Limits.Memory, c.Limits.Fuel, c.Limits.Output, c.Limits.Scratch} {
 		b = binary.AppendUvarint(b, n)
@@ -147,7 +151,9 @@ func (w *wireCall) read(head []byte) error {
 	w.Kind = skill.Kind(r.text())
 	c.SkillID, c.TraceID, c.TraceParent, c.ExecutionID = skill.ID(r.text()), skill.TraceID(r.text()), r.text(), r.text()
 	c.Tenant, c.Folder, c.Entry, c.Digest, c.Trust = r.text(), r.text(), r.text(), r.text(), skill.Trust(r.number())
-	c.Args, c.Requires = r.texts(), r.texts()
+	c.Args = r.texts()
+	c.Plan.Runtime, c.Plan.Imports = r.text(), r.texts()
+	c.Plan.Module.Digest, c.Plan.Module.Trusted, c.Ahead = r.text(), r.bool(), r.bool()
 	c.Limits = skill.Limits{Timeout: time.Duration(r.signed()), Memory: r.number(), Fuel: r.number(), Output: r.number(), Scratch: r.number()}
 	c.Grants.Data, c.Grants.DataAt, c.Grants.Scratch = r.text(), r.text(), r.bool()
 	r.json(&c.Grants.HTTP)

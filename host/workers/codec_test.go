@@ -26,6 +26,8 @@ func filled(t testing.TB) (*wireCall, *wireReply) {
 	}
 	call.Call.Trust, call.Call.Grants.HTTP = skill.Trusted, []skill.HTTPRule{rule, rule}
 	call.Call.Stdin, call.Call.Replay = nil, nil // the body
+	m := &call.Call.Plan.Module
+	m.File, m.Function = "", "" // which stay in the host
 	reply.Refused.Details = []byte(`{"key":"value"}`)
 	return call, reply
 }
@@ -54,6 +56,7 @@ func fill(v reflect.Value, n *uint64) {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(v.Elem(), n)
+	case reflect.Func, reflect.Interface: // of a plan, which stay in the host
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(reflect.ValueOf(fmt.Sprint("key ", *n)), reflect.ValueOf("value"))
@@ -79,7 +82,7 @@ func TestHeads(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := c.head.append(nil)
 			got, err := c.read(b)
-			if diff := cmp.Diff(any(c.head), got); diff != "" || err != nil {
+			if diff := cmp.Diff(any(c.head), got, cmp.Comparer(func(a, b skill.Module) bool { return a.Digest == b.Digest && a.Trusted == b.Trusted })); diff != "" || err != nil {
 				t.Errorf("%v %s", err, diff)
 			}
 			for i := range b {

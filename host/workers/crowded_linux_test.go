@@ -45,7 +45,7 @@ func beCrowdedHost(dir string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 3
 	}
-	r := p.Runner(front{})
+	r := p.Runner(planner{})
 	call := func(tenant, does string) {
 		reply, err := r.Run(context.Background(), callOf(tenant, does))
 		if err != nil {

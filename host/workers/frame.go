@@ -12,7 +12,7 @@ import (
 )
 
 // protocol is the version of what is said between a host and a worker.
-const protocol = 7
+const protocol = 8
 
 // kind says what a frame is.
 type kind byte
@@ -28,7 +28,6 @@ const (
 // What is said on a lane.
 const (
 	kindRun     kind = iota + 16 // host: a call; head is a wireCall, body its standard input
-	kindStart                    // host: get ready for calls like this one; as kindRun without a body
 	kindReply                    // worker: the end of the call; head is a wireReply, body what it left
 	kindRequest                  // worker: the guest asks for something outside; head is a number for the answer, body is the request
 	kindAnswer                   // host: what it gets, under that number; head says whether it was done, body is the answer

@@ -42,7 +42,7 @@ func FuzzWorkerSays(f *testing.F) {
 		nil,
 		reply(&wireReply{Stdout: 2, Stderr: 1, Files: []wireFile{{"a", 1}, {"b", 0}}, Usage: skill.Usage{Fuel: 1}}, "okef"),
 		append(frameOf(kindRequest, 1, "7", "{}"), reply(&wireReply{Code: skill.Trap, Message: "m"}, "")...),
-		reply(&wireReply{Refused: &Refusal{Code: skill.Conflict, Details: []byte(`{"a":[1,"x"]}`), Uncompiled: "sha256:00"}}, ""),
+		reply(&wireReply{Refused: &Refusal{Code: skill.Conflict, Details: []byte(`{"a":[1,"x"]}`), Damaged: true}}, ""),
 		reply(all, "text"),
 		reply(&wireReply{Stdout: 2, Recorded: &wireRecording{Draws: 3, Seen: 11}, Differs: "at draw 1"}, "okdr\x01a\x06folder\x00\x00"),
 		reply(&wireReply{Recorded: &wireRecording{Missing: "too much", More: true}}, ""),
@@ -75,7 +75,7 @@ func FuzzWorkerSays(f *testing.F) {
 		}()
 		go func() { w.end(&crashedError{why: "as when a process is reaped"}) }()
 		call := &skill.Call{Limits: skill.Limits{Output: 1000, Scratch: 500, Fuel: 100}, Grants: skill.Grants{Scratch: true}, Record: 300, Replay: []byte("tape")}
-		r, err := w.do(t.Context(), kindRun, "wasm:test", call)
+		r, err := w.do(t.Context(), "wasm:test", call)
 		answered(t, r, err, call)
 	})
 }

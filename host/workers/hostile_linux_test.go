@@ -29,8 +29,8 @@ const (
 	sayHello   = 1
 	sayAssign  = 2
 	hearRun    = 16
-	sayReply   = 18
-	sayRequest = 19
+	sayReply   = 17
+	sayRequest = 18
 )
 
 // said is the head of a reply, as it is on a lane.
@@ -92,7 +92,7 @@ func say(conn io.Writer, kind byte, call uint64, length int, head string, body [
 // names is said instead of an answer.
 func beHostile() error {
 	beside := os.NewFile(3, "host")
-	say(beside, sayHello, 0, -1, `{"version":7,"narrows":false,"protections":[]}`, nil)
+	say(beside, sayHello, 0, -1, `{"version":8,"narrows":false,"protections":[]}`, nil)
 	for {
 		oob := make([]byte, 64)
 		n, got, _, _, err := syscall.Recvmsg(4, make([]byte, 1), oob, 0)
@@ -397,10 +397,10 @@ func TestFilesInMemory(t *testing.T) {
 	if why := m.Unheld(); why != "" {
 		t.Skipf("control groups are unavailable: %s", why)
 	}
-	if _, err := m.Ensure(t.Context(), digestOf("keep 100"), sourceOf("keep 100")); err != nil {
+	if _, err := m.Ensure(t.Context(), sourceOf("keep 100")); err != nil {
 		t.Errorf("a compiler, 100 MiB of 256: %v", err)
 	}
-	if _, err := m.Ensure(t.Context(), digestOf("keep 400"), sourceOf("keep 400")); skill.CodeOf(err) != skill.CompileTimeout {
+	if _, err := m.Ensure(t.Context(), sourceOf("keep 400")); skill.CodeOf(err) != skill.CompileTimeout {
 		t.Errorf("a compiler, 400 MiB of 256: %v", err)
 	}
 	_, r := pool(t, func(o *workers.Options) { o.Memory = 256 << 20 })

@@ -160,10 +160,10 @@ func (k *keeper) entry(rel string, e fs.DirEntry) error {
 	return os.Chmod(filepath.Join(k.dir, rel), 0o600)
 }
 
-// Give shows a worker what was compiled of a module, in its own folder. Code that is
+// Link shows a worker what was compiled of a module, in its own folder. Code that is
 // called like what is there already, and is not the same, was made by a compiler that
 // did not do as it should: who is given the one is not given the other.
-func (m *Modules) Give(view, digest string, trusted bool) error {
+func (m *Modules) Link(view, digest string, trusted bool) error {
 	n, err := name(digest, trusted)
 	if err != nil {
 		return err

@@ -110,15 +110,12 @@ var errHung = errors.New("worker: the call did not end in time")
 
 // do runs one call to its end, or to that of its time. The error is a
 // *crashedError where the worker died of anything, or why there is no reply.
-func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Call) (*skill.Reply, error) {
+func (w *process) do(ctx context.Context, of skill.Kind, call *skill.Call) (*skill.Reply, error) {
 	l, id, err := w.take()
 	if err != nil {
 		return nil, err
 	}
-	l.id, l.left = id, maxHead
-	if k == kindRun {
-		l.left = mostOf(call, w.maxReply)
-	}
+	l.id, l.left = id, mostOf(call, w.maxReply)
 	end := time.Now().Add(call.Limits.Timeout + Grace)
 	_ = l.conn.SetDeadline(end)
 	told := make(chan struct{})
@@ -129,7 +126,7 @@ func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Cal
 		close(told)
 		_ = w.ch.send(kindCancel, id, nil, nil) // if not, the deadline sees to it
 	})
-	f, err := w.talk(ctx, l, id, k, of, call)
+	f, err := w.talk(ctx, l, id, of, call)
 	if !stop() {
 		<-told // the lane's next call has its own deadline
 	}
@@ -160,12 +157,12 @@ func (w *process) do(ctx context.Context, k kind, of skill.Kind, call *skill.Cal
 
 // talk says what the call is and gives the frame that ends it. What its guest asks
 // for meanwhile is done here: it waits for the answer, as the caller does for both.
-func (w *process) talk(ctx context.Context, l *lane, id uint64, k kind, of skill.Kind, call *skill.Call) (*frame, error) {
+func (w *process) talk(ctx context.Context, l *lane, id uint64, of skill.Kind, call *skill.Call) (*frame, error) {
 	wire := wireCall{Kind: of, Call: *call}
 	if call.Replay != nil {
 		wire.Replay = len(call.Replay) + 1
 	}
-	if err := l.ch.send(k, id, &wire, wire.body()); err != nil {
+	if err := l.ch.send(kindRun, id, &wire, wire.body()); err != nil {
 		return nil, err
 	}
 	var fetch skill.Fetch

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"openskill/host/internal/gate"
+	"openskill/internal/digest"
 	"openskill/sdk/skill"
 )
 
@@ -31,15 +32,15 @@ type Modules struct {
 	slots *gate.Gate    // of strangers' modules
 	own   chan struct{} // of the host's own: they take long, and nobody else waits for them
 
-	mu      sync.Mutex
-	flights map[string]*compilation // that wait for their turn or have it, by module, tenant and time
-	having  map[string]*compilation // that have their turn, by module and time
-	refused map[string]*verdict
-	looked  map[string]time.Time // when it was last looked whether a module is damaged
-	closed  bool
-	running sync.WaitGroup
-	stop    context.CancelFunc
-	ctx     context.Context //nolint:containedctx // that of all compilations, which outlive the calls that wait
+	mu       sync.Mutex
+	inFlight map[string]*compilation // that wait for their turn or have it, by module, tenant and time
+	having   map[string]*compilation // that have their turn, by module and time
+	refused  map[string]*verdict
+	looked   map[string]time.Time // when it was last looked whether a module is damaged
+	closed   bool
+	running  sync.WaitGroup
+	stop     context.CancelFunc
+	ctx      context.Context //nolint:containedctx // that of all compilations, which outlive the calls that wait
 }
 
 // ModulesOptions configure [Modules]. Dir, Command, Version and Name are required;
@@ -48,9 +49,9 @@ type ModulesOptions struct {
 	Dir     string   // where compiled modules are kept; made with mode 0700
 	Version string   // of what makes them; what another version made is removed
 	Command []string // the program that compiles one module, which is its descriptor 3
-	// Name is what the files are called that a compiler leaves of a module, beside its
-	// code: it leaves none of another name.
-	Name   func(module io.Reader, trusted bool) (string, error)
+	// Name is what the files are called that a compiler leaves of the module with a digest,
+	// beside its code: it leaves none of another name.
+	Name   func(digest string, trusted bool) string
 	AtOnce int  // compilations of strangers' modules at once; 0: 2. Beside them one of the host's own
 	Alone  bool // all callers are one tenant, which may have all of these
 	// Strangers and Trusted bound the compilation of one module.
@@ -66,11 +67,11 @@ type CompileLimits struct {
 	Memory uint64        // bytes; 0: 768 MiB, and 4 GiB
 }
 
-// Source is where a module comes from.
+// Source is a module that is to be compiled, of a plan.
 type Source struct {
-	Open    func() (io.ReadCloser, error)
-	Trusted bool   // a language runtime of the host's own choice
-	Tenant  string // on whose behalf a stranger's module is compiled; they take turns
+	skill.Module
+
+	Tenant string // on whose behalf a stranger's module is compiled; they take turns
 	// Spent is how much of the processor time of one compilation is gone already, in what
 	// came before it; what this one takes is added. Those of one upload share it. nil: none
 	// is, and nobody asks.
@@ -133,7 +134,7 @@ func OpenModules(o ModulesOptions) (*Modules, error) {
 	}
 	m := &Modules{
 		o: o, root: filepath.Join(o.Dir, o.Version), spawn: newSpawner(), held: newBounds(), slots: gate.New(gate.Options{Places: o.AtOnce, Queue: mostCompilations, Alone: o.Alone}), own: make(chan struct{}, 1),
-		flights: map[string]*compilation{}, having: map[string]*compilation{}, refused: map[string]*verdict{}, looked: map[string]time.Time{},
+		inFlight: map[string]*compilation{}, having: map[string]*compilation{}, refused: map[string]*verdict{}, looked: map[string]time.Time{},
 	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if err := os.MkdirAll(m.root, 0o700); err != nil {
@@ -215,8 +216,8 @@ func (m *Modules) Has(digest string, trusted bool) bool {
 // compilation whose time is spent in part is shared only with those that have as much left.
 // The error is a *skill.Error with the verdict against the module, or another one if the
 // host failed, or the cause of ctx.
-func (m *Modules) Ensure(ctx context.Context, digest string, src *Source) (json.RawMessage, error) {
-	n, err := name(digest, src.Trusted)
+func (m *Modules) Ensure(ctx context.Context, src *Source) (json.RawMessage, error) {
+	n, err := name(src.Digest, src.Trusted)
 	if err != nil {
 		return nil, err
 	}
@@ -238,16 +239,16 @@ func (m *Modules) Ensure(ctx context.Context, digest string, src *Source) (json.
 		shared += fmt.Sprintf(" in %d s", c.seconds())
 	}
 	flight := shared + " of " + src.Tenant
-	switch going := m.flights[flight]; {
+	switch going := m.inFlight[flight]; {
 	case going != nil:
 		c = going
 	case c.seconds() < 1:
 		m.mu.Unlock()
 		return nil, c.tooLong()
 	default:
-		m.flights[flight] = c
+		m.inFlight[flight] = c
 		m.running.Add(1)
-		go m.fly(c, flight, shared, n, digest, src) // it goes on for others when a caller leaves
+		go m.run(c, flight, shared, n, src) // it goes on for others when a caller leaves
 	}
 	m.mu.Unlock()
 	select {
@@ -282,7 +283,7 @@ func (c *compilation) seconds() int {
 	return int((c.limits.CPU - c.spent) / time.Second)
 }
 
-func (m *Modules) fly(c *compilation, flight, shared, n, digest string, src *Source) {
+func (m *Modules) run(c *compilation, flight, shared, n string, src *Source) {
 	defer m.running.Done()
 	if leave, err := m.turn(src); err != nil {
 		c.err = err
@@ -299,14 +300,14 @@ func (m *Modules) fly(c *compilation, flight, shared, n, digest string, src *Sou
 			c.report, c.err, c.took = first.report, first.err, first.took
 		} else {
 			if c.report, err = os.ReadFile(filepath.Join(m.root, n, reportFile)); err != nil {
-				c.report, c.err = m.compile(c, n, digest, src)
+				c.report, c.err = m.compile(c, n, src)
 			} // or another tenant's turn is over already
 			leave()
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.flights, flight)
+	delete(m.inFlight, flight)
 	if m.having[shared] == c {
 		delete(m.having, shared)
 	}
@@ -340,24 +341,33 @@ func (m *Modules) turn(src *Source) (leave func(), err error) {
 }
 
 // ModuleToCompile gives a compiling process its module, once the host has put the process
-// under its bounds.
-func ModuleToCompile() ([]byte, error) {
+// under its bounds. It is hashed before anything looks into it: what a hostile module makes
+// of a compiler cannot make it another one.
+func ModuleToCompile(file string) ([]byte, error) {
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return nil, err
 	}
 	const module = 3 // a descriptor
-	return io.ReadAll(os.NewFile(module, "module"))
+	b, err := io.ReadAll(os.NewFile(module, "module"))
+	if err == nil && digest.Of(b) != file {
+		err = ErrOther
+	}
+	return b, err
 }
+
+// ErrOther says that a module is not the one that was to be compiled.
+var ErrOther = errors.New("workers: this is another module")
 
 // Compiled is what a compiling process says.
 type Compiled struct {
 	Refused *Refusal        `json:"refused,omitempty"` // the module; it is the verdict
+	Other   bool            `json:"other,omitempty"`   // the module is not the one that was to be compiled
 	Failed  string          `json:"failed,omitempty"`  // what this machine lacked; the module is not to blame
 	Report  json.RawMessage `json:"report,omitempty"`
 }
 
 // compile runs the process for one module.
-func (m *Modules) compile(c *compilation, n, digest string, src *Source) (json.RawMessage, error) {
+func (m *Modules) compile(c *compilation, n string, src *Source) (json.RawMessage, error) {
 	limits := c.limits
 	ctx, cancel := context.WithTimeout(m.ctx, limits.Wall)
 	defer cancel()
@@ -366,24 +376,21 @@ func (m *Modules) compile(c *compilation, n, digest string, src *Source) (json.R
 		return nil, fmt.Errorf("worker: open a module: %w", err)
 	}
 	defer file.Close()
-	// What is compiled is what has that digest, and neither less nor more of it: the
-	// process reads a copy of which nobody else has a name.
-	module, err := copied(file, digest)
+	// The process reads a copy of which nobody else has a name, and makes sure that it is
+	// what the plan says.
+	module, err := copied(file)
 	if err != nil {
 		return nil, err
 	}
 	defer module.Close()
-	own, err := m.o.Name(io.NewSectionReader(module, 0, 1<<40), src.Trusted)
-	if err != nil {
-		return nil, fmt.Errorf("worker: name a compiled module: %w", err)
-	}
 	dir, err := os.MkdirTemp(m.root, "new-")
 	if err != nil {
 		return nil, fmt.Errorf("worker: make a folder for a compiled module: %w", err)
 	}
 	defer os.RemoveAll(dir)
 
-	args := append(append([]string{}, m.o.Command[1:]...), "--into", dir, fmt.Sprintf("--memory=%d", limits.Memory), fmt.Sprintf("--seconds=%d", c.seconds()))
+	args := append(append([]string{}, m.o.Command[1:]...), "--into", dir, fmt.Sprintf("--memory=%d", limits.Memory), fmt.Sprintf("--seconds=%d", c.seconds()),
+		"--digest="+src.Digest, "--file="+src.File, "--function="+src.Function)
 	if src.Trusted {
 		args = append(args, "--trusted")
 	}
@@ -433,7 +440,7 @@ func (m *Modules) compile(c *compilation, n, digest string, src *Source) (json.R
 		return nil, fmt.Errorf("worker: a runtime could not be compiled: %w: %s", err, errs.text())
 	case err != nil:
 		// Whatever ended it, it was this module's compiler, and had no other work.
-		m.o.Log.Warn("a compiler exited early", slog.String("module", digest), slog.String("how", err.Error()), slog.String("said", errs.text()))
+		m.o.Log.Warn("a compiler exited early", slog.String("module", src.Digest), slog.String("how", err.Error()), slog.String("said", errs.text()))
 		return nil, c.tooLong()
 	}
 	var out Compiled
@@ -441,12 +448,14 @@ func (m *Modules) compile(c *compilation, n, digest string, src *Source) (json.R
 		return nil, fmt.Errorf("worker: a compiler that cannot be understood: %w", err)
 	}
 	switch {
+	case out.Other:
+		return nil, &skill.Error{Op: "workers.Compile", Code: skill.Conflict, Message: "the module file changed during the call; retry"}
 	case out.Refused != nil:
 		return nil, out.Refused.error()
 	case out.Failed != "":
 		return nil, fmt.Errorf("worker: a compiler failed: %s", skill.CleanText(out.Failed, 1000))
 	}
-	return out.Report, m.keep(dir, n, own, src.Tenant, out.Report, limits.Memory)
+	return out.Report, m.keep(dir, n, m.o.Name(src.Digest, src.Trusted), src.Tenant, out.Report, limits.Memory)
 }
 
 func (c *compilation) tooLong() error {
@@ -460,20 +469,16 @@ func (c *compilation) tooLong() error {
 	}
 }
 
-// copied gives what has the digest of file's content, in memory and without a name.
-func copied(file io.Reader, digest string) (*os.File, error) {
+// copied gives a copy of file's content, in memory and without a name.
+func copied(file io.Reader) (*os.File, error) {
 	f, err := nameless()
 	if err != nil {
-		return nil, fmt.Errorf("worker: keep a module: %w", err)
+		return nil, fmt.Errorf("workers: keep a module: %w", err)
 	}
-	h := sha256.New()
 	const most = 512 << 20
-	_, err = io.Copy(io.MultiWriter(f, h), io.LimitReader(file, most))
+	_, err = io.Copy(f, io.LimitReader(file, most))
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
-	}
-	if err == nil && "sha256:"+hex.EncodeToString(h.Sum(nil)) != digest {
-		err = &skill.Error{Op: "worker.Compile", Code: skill.Conflict, Message: "the module file changed during the call; retry"}
 	}
 	if err != nil {
 		_ = f.Close()

@@ -34,6 +34,9 @@ func beCompiler(args []string) int {
 	flags.Uint64Var(&c.Memory, "memory", 0, "")
 	flags.Uint64Var(&c.Seconds, "seconds", 0, "")
 	flags.Bool("trusted", false, "")
+	flags.String("digest", "", "")
+	flags.String("function", "", "")
+	file := flags.String("file", "", "")
 	flags.BoolVar(&c.Apart, "apart", false, "")
 	if flags.Parse(args) != nil {
 		return 2
@@ -42,7 +45,11 @@ func beCompiler(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 3
 	}
-	b, err := workers.ModuleToCompile()
+	b, err := workers.ModuleToCompile(*file)
+	if errors.Is(err, workers.ErrOther) {
+		_ = json.NewEncoder(os.Stdout).Encode(&workers.Compiled{Other: true})
+		return 0
+	}
 	if err != nil {
 		return 3
 	}
@@ -172,20 +179,19 @@ func modules(t *testing.T, change func(*workers.ModulesOptions)) *workers.Module
 }
 
 // nameOf is what the files of a module are called that beCompiler leaves.
-func nameOf(module io.Reader, _ bool) (string, error) {
-	h := sha256.New()
-	_, err := io.Copy(h, module)
-	return hex.EncodeToString(h.Sum(nil)), err
-}
+func nameOf(digest string, _ bool) string { return strings.TrimPrefix(digest, "sha256:") }
 
 func digestOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-func sourceOf(text string) *workers.Source {
-	return &workers.Source{Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+// moduleOf is a module that begins with what a compiler is to do.
+func moduleOf(text string) skill.Module {
+	return skill.Module{Digest: digestOf(text), File: digestOf(text), Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
 }
+
+func sourceOf(text string) *workers.Source { return &workers.Source{Module: moduleOf(text)} }
 
 func TestModules(t *testing.T) {
 	hosttest.NoRace(t)
@@ -218,7 +224,7 @@ func TestModules(t *testing.T) {
 		{"lack", skill.Internal},
 	} {
 		t.Run(strings.Fields(c.module)[0], func(t *testing.T) {
-			report, err := m.Ensure(t.Context(), digestOf(c.module), sourceOf(c.module))
+			report, err := m.Ensure(t.Context(), sourceOf(c.module))
 			if skill.CodeOf(err) != c.code {
 				t.Fatalf("%s, %v; want %s", report, err, c.code)
 			}
@@ -229,7 +235,7 @@ func TestModules(t *testing.T) {
 				t.Error("what is kept is not what was told")
 			}
 			began := time.Now()
-			if _, again := m.Ensure(t.Context(), digestOf(c.module), sourceOf(c.module)); skill.CodeOf(again) != c.code {
+			if _, again := m.Ensure(t.Context(), sourceOf(c.module)); skill.CodeOf(again) != c.code {
 				t.Errorf("asked again: %v", again)
 			}
 			if c.module == "hang" && time.Since(began) > 2*time.Second {
@@ -240,14 +246,18 @@ func TestModules(t *testing.T) {
 	if _, err := os.Stat(outside); err == nil {
 		t.Error("a compiler wrote outside of its folder")
 	}
-	if _, err := m.Ensure(t.Context(), digestOf("this"), sourceOf("that")); skill.CodeOf(err) != skill.Conflict {
+	another := sourceOf("that")
+	another.Digest, another.File = digestOf("this"), digestOf("this")
+	if _, err := m.Ensure(t.Context(), another); skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("another module than was named: %v", err)
 	}
-	if _, err := m.Ensure(t.Context(), digestOf("this"), sourceOf("this")); err != nil {
+	if _, err := m.Ensure(t.Context(), sourceOf("this")); err != nil {
 		t.Errorf("and then by its name: %v", err) // what somebody else said is not held against it
 	}
 	for _, bad := range []string{"", "x", "sha256:", "sha256:../../x", "sha256:" + strings.Repeat("A", 64)} {
-		if _, err := m.Ensure(t.Context(), bad, sourceOf("x")); err == nil {
+		src := sourceOf("x")
+		src.Digest = bad
+		if _, err := m.Ensure(t.Context(), src); err == nil {
 			t.Errorf("the digest %q was taken", bad)
 		}
 	}
@@ -263,7 +273,7 @@ func TestModulesOfOneUpload(t *testing.T) {
 	ensure := func(text string, spent *time.Duration) error {
 		src := sourceOf(text)
 		src.Spent = spent
-		_, err := m.Ensure(t.Context(), digestOf(text), src)
+		_, err := m.Ensure(t.Context(), src)
 		return err
 	}
 	const half = 1700 * time.Millisecond
@@ -301,22 +311,24 @@ func TestOneCompiler(t *testing.T) {
 	m := modules(t, nil)
 	text, opened, mu := "fine too", 0, sync.Mutex{}
 	source := func(tenant string) *workers.Source {
-		return &workers.Source{Tenant: tenant, Open: func() (io.ReadCloser, error) {
+		src := sourceOf(text)
+		src.Tenant, src.Open = tenant, func() (io.ReadCloser, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			opened++
 			return io.NopCloser(strings.NewReader(text)), nil
-		}}
+		}
+		return src
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := m.Ensure(gone, digestOf(text), source("")); !errors.Is(err, context.Canceled) {
+	if _, err := m.Ensure(gone, source("")); !errors.Is(err, context.Canceled) {
 		t.Errorf("who left was told %v", err)
 	}
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
-			if _, err := m.Ensure(context.Background(), digestOf(text), source(fmt.Sprint("tenant ", i%4))); err != nil {
+			if _, err := m.Ensure(context.Background(), source(fmt.Sprint("tenant ", i%4))); err != nil {
 				t.Error(err)
 			}
 		})
@@ -332,9 +344,7 @@ func TestOneCompiler(t *testing.T) {
 func TestTenantsCompileByTurns(t *testing.T) {
 	m := modules(t, nil)
 	ensure := func(ctx context.Context, tenant, text string) error {
-		_, err := m.Ensure(ctx, digestOf(text), &workers.Source{Tenant: tenant, Open: func() (io.ReadCloser, error) {
-			return io.NopCloser(strings.NewReader(text)), nil
-		}})
+		_, err := m.Ensure(ctx, &workers.Source{Module: moduleOf(text), Tenant: tenant})
 		return err
 	}
 	gone, cancel := context.WithCancel(t.Context())
@@ -353,28 +363,41 @@ func TestTenantsCompileByTurns(t *testing.T) {
 	}
 }
 
-// TestSupply has a worker run a module that it has not got.
-func TestSupply(t *testing.T) {
-	m := modules(t, nil)
-	text := "a module"
-	digest := digestOf(text)
-	self, err := os.Executable()
+// moduleCall is a call of a module by its digest, whose worker says whether it has it.
+func moduleCall(tenant, text string) *skill.Call {
+	c := callOf(tenant, "module "+strings.TrimPrefix(digestOf(text), "sha256:"))
+	c.Plan.Module = moduleOf(text)
+	return c
+}
+
+func withModules(t *testing.T, m *workers.Modules, o workers.Options) *workers.Runner {
+	t.Helper()
+	o.Command, o.Dir, o.Modules, o.Log = command(t), t.TempDir(), m, slog.New(slog.DiscardHandler)
+	p, err := workers.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := workers.New(workers.Options{Command: []string{self, "be-a-worker"}, Dir: t.TempDir(), Modules: m})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := p.Runner(front{map[string]string{digest: text}})
-	defer p.Close()
-	defer r.Close()
-	for range 3 {
-		if got := run(t, r, "a", "module "+strings.TrimPrefix(digest, "sha256:")); string(got.Stdout) != "compiled" {
-			t.Fatalf("%+v", got)
+	r := p.Runner(planner{})
+	t.Cleanup(func() {
+		if err := errors.Join(r.Close(), p.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// A worker has the module of a call before the call's first frame: none says that it
+// lacks one, which is what this test's worker would answer, and is not asked twice.
+func TestWorkerHasItsModuleBeforeTheCall(t *testing.T) {
+	r := withModules(t, modules(t, nil), workers.Options{})
+	for _, tenant := range []string{"a", "a", "b"} {
+		if got, err := r.Run(t.Context(), moduleCall(tenant, "a module")); err != nil || string(got.Stdout) != "compiled" {
+			t.Fatalf("%+v, %v", got, err)
 		}
 	}
-	if _, err := r.Run(t.Context(), callOf("a", "module "+strings.Repeat("0", 64))); err == nil || !strings.Contains(err.Error(), "not of this call") {
+	other := moduleCall("a", "a module")
+	other.Stdin = []byte("module " + strings.Repeat("0", 64))
+	if _, err := r.Run(t.Context(), other); skill.CodeOf(err) != skill.Internal {
 		t.Errorf("a module of nobody: %v", err)
 	}
 }
@@ -382,16 +405,8 @@ func TestSupply(t *testing.T) {
 // TestSlowToCompile holds that a call that waited in vain for its module to be compiled is
 // told so: the same call again may end well, and its skill is not to blame.
 func TestSlowToCompile(t *testing.T) {
-	digest := digestOf("hang")
-	p, err := workers.New(workers.Options{Command: command(t), Dir: t.TempDir(), Modules: modules(t, nil), Preparing: 300 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := p.Runner(front{map[string]string{digest: "hang"}})
-	defer p.Close()
-	defer r.Close()
-	c := callOf("a", "module "+strings.TrimPrefix(digest, "sha256:"))
-	if got, err := r.Run(t.Context(), c); err != nil || got.Code != skill.Timeout || !got.Bystander || !strings.Contains(got.Message, "still compiling") || !strings.Contains(got.Message, "after 300 ms") {
+	r := withModules(t, modules(t, nil), workers.Options{Preparing: 300 * time.Millisecond})
+	if got, err := r.Run(t.Context(), moduleCall("a", "hang")); err != nil || got.Code != skill.Timeout || !got.Bystander || !strings.Contains(got.Message, "still compiling") || !strings.Contains(got.Message, "after 300 ms") {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -399,15 +414,8 @@ func TestSlowToCompile(t *testing.T) {
 // The time in which a module is compiled is not the call's: on a busy machine the first call
 // of a fresh state ended as TIMEOUT.
 func TestCompilingIsNotInTheTimeOfACall(t *testing.T) {
-	digest := digestOf("wait")
-	p, err := workers.New(workers.Options{Command: command(t), Dir: t.TempDir(), Modules: modules(t, nil)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := p.Runner(front{map[string]string{digest: "wait"}})
-	defer p.Close()
-	defer r.Close()
-	c := callOf("a", "module "+strings.TrimPrefix(digest, "sha256:"))
+	r := withModules(t, modules(t, nil), workers.Options{})
+	c := moduleCall("a", "wait")
 	c.Limits.Timeout = 500 * time.Millisecond // of which the compilation takes more
 	if got, err := r.Run(t.Context(), c); err != nil || string(got.Stdout) != "compiled" {
 		t.Errorf("%+v, %v", got, err)
@@ -420,30 +428,23 @@ func TestDamaged(t *testing.T) {
 	dir, compiled := "", 0
 	m := modules(t, func(o *workers.ModulesOptions) {
 		dir = o.Dir
-		o.Name = func(module io.Reader, trusted bool) (string, error) {
+		o.Name = func(digest string, trusted bool) string {
 			compiled++
-			return nameOf(module, trusted)
+			return nameOf(digest, trusted)
 		}
 	})
 	text := "a module"
 	digest := digestOf(text)
-	p, err := workers.New(workers.Options{Command: command(t), Dir: t.TempDir(), Modules: m, Spares: -1, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := p.Runner(front{map[string]string{digest: text}})
-	defer p.Close()
-	defer r.Close()
-	does := "module " + strings.TrimPrefix(digest, "sha256:")
-	if got := run(t, r, "a", does); string(got.Stdout) != "compiled" || compiled != 1 {
-		t.Fatalf("%+v, compiled %d times", got, compiled)
+	r := withModules(t, m, workers.Options{Spares: -1})
+	if got, err := r.Run(t.Context(), moduleCall("a", text)); err != nil || string(got.Stdout) != "compiled" || compiled != 1 {
+		t.Fatalf("%+v, %v, compiled %d times", got, err, compiled)
 	}
 	code := filepath.Join(dir, "1", strings.TrimPrefix(digest, "sha256:"), "code", "v", strings.TrimPrefix(digest, "sha256:"))
 	if err := os.WriteFile(code, []byte("mad"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := run(t, r, "b", does); string(got.Stdout) != "compiled" || compiled != 2 {
-		t.Errorf("damaged: %+v, compiled %d times", got, compiled)
+	if got, err := r.Run(t.Context(), moduleCall("b", text)); err != nil || string(got.Stdout) != "compiled" || compiled != 2 {
+		t.Errorf("damaged: %+v, %v, compiled %d times", got, err, compiled)
 	}
 	if m.Damaged(digest, false) || !m.Has(digest, false) {
 		t.Error("a whole module was removed")
@@ -458,7 +459,7 @@ func TestTrimmed(t *testing.T) {
 	m := modules(t, func(o *workers.ModulesOptions) { o.Bytes = 200 })
 	for i := range 20 {
 		text := fmt.Sprintf("module %d", i)
-		if _, err := m.Ensure(t.Context(), digestOf(text), sourceOf(text)); err != nil {
+		if _, err := m.Ensure(t.Context(), sourceOf(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -481,7 +482,7 @@ func TestTrimmedByTenant(t *testing.T) {
 		t.Helper()
 		src := sourceOf(text)
 		src.Tenant, src.Trusted = tenant, trusted
-		if _, err := m.Ensure(t.Context(), digestOf(text), src); err != nil {
+		if _, err := m.Ensure(t.Context(), src); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -512,29 +513,29 @@ func TestCodeOfOneName(t *testing.T) {
 	m := modules(t, nil)
 	one, two, same := "leave code/v/shared one", "leave code/v/shared two", "leave code/v/shared one too"
 	for _, text := range []string{one, two, same} {
-		if _, err := m.Ensure(t.Context(), digestOf(text), sourceOf(text)); err != nil {
+		if _, err := m.Ensure(t.Context(), sourceOf(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	view := t.TempDir()
 	for range 2 {
-		if err := m.Give(view, digestOf(one), false); err != nil {
+		if err := m.Link(view, digestOf(one), false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := m.Give(view, digestOf(two), false); err == nil {
+	if err := m.Link(view, digestOf(two), false); err == nil {
 		t.Error("code that is not the same was taken for it")
 	}
-	if err := m.Give(view, digestOf(same), false); err != nil {
+	if err := m.Link(view, digestOf(same), false); err != nil {
 		t.Errorf("the same code: %v", err)
 	}
 	if b, err := os.ReadFile(filepath.Join(view, "code", "v", "shared")); string(b) != "one" {
 		t.Errorf("%q, %v", b, err)
 	}
-	if name, _ := nameOf(strings.NewReader(two), false); exists(filepath.Join(view, "metered", name)) {
+	if exists(filepath.Join(view, "metered", nameOf(digestOf(two), false))) {
 		t.Error("a module is shown whose code is not")
 	}
-	if err := m.Give(t.TempDir(), digestOf(two), false); err != nil {
+	if err := m.Link(t.TempDir(), digestOf(two), false); err != nil {
 		t.Errorf("to another worker: %v", err)
 	}
 }
@@ -548,7 +549,7 @@ func exists(path string) bool {
 func TestLeftAsProgram(t *testing.T) {
 	dir := ""
 	m := modules(t, func(o *workers.ModulesOptions) { dir = o.Dir })
-	if _, err := m.Ensure(t.Context(), digestOf("program"), sourceOf("program")); err != nil {
+	if _, err := m.Ensure(t.Context(), sourceOf("program")); err != nil {
 		t.Fatal(err)
 	}
 	kept, err := filepath.Glob(filepath.Join(dir, "1", "*", "code", "v", "*"))

@@ -424,9 +424,9 @@ func (p *Pool) served(key string, w *process) {
 	}
 }
 
-// doubted is called when a call in w was answered without w: later calls have another
+// suspect is called when a call in w was answered without w: later calls have another
 // worker, and this one ends with the call, or is ended.
-func (p *Pool) doubted(key string, w *process) {
+func (p *Pool) suspect(key string, w *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s := p.slots[key]; s != nil && s.w == w {

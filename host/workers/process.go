@@ -56,6 +56,7 @@ type process struct {
 	dead    error              // why it ends, or nil
 	retired bool               // it is to end when its calls have
 	images  Images             // as it said at the end of its latest call
+	modules map[given]bool     // those in its folder
 
 	// Of watch alone.
 	looked   look
@@ -92,7 +93,7 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 	}
 	w := &process{
 		link: link, ch: newChannel(link.conn, besideCalls), view: view, stderr: &tail{}, ended: make(chan struct{}),
-		lanes: map[*lane]struct{}{}, outgoing: p.o.Outgoing, maxReply: p.o.MaxReply, memory: p.o.Memory,
+		lanes: map[*lane]struct{}{}, modules: map[given]bool{}, outgoing: p.o.Outgoing, maxReply: p.o.MaxReply, memory: p.o.Memory,
 	}
 	w.life, w.died = context.WithCancel(context.Background())
 	args := append([]string{}, p.o.Command[1:]...)
@@ -193,6 +194,26 @@ func (w *process) cause() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.dead
+}
+
+// given names what was compiled of a module.
+type given struct {
+	digest  string
+	trusted bool
+}
+
+// has reports whether a module is in the worker's folder.
+func (w *process) has(of *skill.Module) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.modules[given{of.Digest, of.Trusted}]
+}
+
+// gave notes that it is.
+func (w *process) gave(of *skill.Module) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.modules[given{of.Digest, of.Trusted}] = true
 }
 
 // retire lets the worker end when its calls have.

@@ -33,16 +33,6 @@ const largestCall = 256 << 20
 // anything is taken of the host.
 func anything(kind, uint64) int64 { return largestCall }
 
-// starter is a runner that can get ready for calls.
-type starter interface {
-	Start(ctx context.Context, call *skill.Call) error
-}
-
-// warmer is one that has a runtime to load.
-type warmer interface {
-	WarmWith(ctx context.Context, requires []string) error
-}
-
 // Serve is the life of a worker: it says hello, runs the calls that come, and ends
 // when the host does. A panic ends the process, with all its calls: whose state is in
 // doubt serves nobody.
@@ -112,7 +102,7 @@ func (w *served) handle(f *frame) error {
 	case kindCancel:
 		w.cancel(f.call)
 		return nil
-	case kindHello, kindAssigned, kindRun, kindStart, kindReply, kindRequest, kindAnswer:
+	case kindHello, kindAssigned, kindRun, kindReply, kindRequest, kindAnswer:
 	}
 	return errFrame
 }
@@ -159,7 +149,7 @@ func (w *served) follow(ctx context.Context, ch *channel) error {
 			return err
 		}
 		switch f.kind {
-		case kindRun, kindStart:
+		case kindRun:
 		case kindAnswer:
 			continue // to a guest that did not wait for it
 		default:
@@ -206,22 +196,19 @@ func (w *served) work(ctx context.Context, ch *channel, f *frame, c *wireCall) (
 		delete(w.calls, f.call)
 		w.mu.Unlock()
 	}()
-	return w.do(ctx, f.kind, c)
+	return w.do(ctx, c)
 }
 
-func (w *served) do(ctx context.Context, k kind, c *wireCall) (*wireReply, []byte) {
+func (w *served) do(ctx context.Context, c *wireCall) (*wireReply, []byte) {
 	for _, r := range w.d.Runners {
 		if r.Kind() != c.Kind {
 			continue
 		}
-		if k == kindStart {
-			err := ready(ctx, r, &c.Call)
-			// Loading a runtime leaves more than it keeps, and a worker may wait for long.
-			debug.FreeOSMemory()
-			return &wireReply{Refused: refusalOf(err)}, nil
-		}
 		began := time.Now()
 		reply, err := r.Run(ctx, &c.Call)
+		if c.Call.Ahead { // loading a runtime leaves more than it keeps, and a worker may wait for long
+			debug.FreeOSMemory()
+		}
 		if err == nil && reply == nil {
 			err = errors.New("neither a reply nor an error")
 		}
@@ -233,24 +220,4 @@ func (w *served) do(ctx context.Context, k kind, c *wireCall) (*wireReply, []byt
 		return out, body
 	}
 	return &wireReply{Refused: refusalOf(fmt.Errorf("no runner for %s in a worker", c.Kind))}, nil
-}
-
-// ready loads the runtime that a call needs; and where the call says of which skill,
-// starts that.
-func ready(ctx context.Context, r skill.Runner, c *skill.Call) error {
-	if c.Folder == "" {
-		switch r := r.(type) {
-		case warmer:
-			return r.WarmWith(ctx, c.Requires)
-		case interface {
-			Warm(ctx context.Context) error
-		}:
-			return r.Warm(ctx)
-		}
-		return nil
-	}
-	if r, ok := r.(starter); ok {
-		return r.Start(ctx, c)
-	}
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"openskill/sdk/skill"
+	"openskill/wasm"
 )
 
 // Hello is what a worker says of itself when it is ready.
@@ -38,29 +39,17 @@ type Refusal struct {
 	Message string          `json:"message,omitempty"` // for callers
 	Details json.RawMessage `json:"details,omitempty"` // an object
 	Cause   string          `json:"cause,omitempty"`   // for the log
-	// Uncompiled is the digest of a module that the worker has not got.
-	Uncompiled string `json:"uncompiled,omitempty"`
-}
-
-// uncompiled is an error of a runner that may not compile: the digest of the module
-// that it has not got.
-type uncompiled interface{ NotCompiled() string }
-
-// NotCompiled gives the digest of the module that err says is not compiled yet; ""
-// where err says something else.
-func NotCompiled(err error) string {
-	var u uncompiled
-	if errors.As(err, &u) {
-		return u.NotCompiled()
-	}
-	return ""
+	// Damaged says that the module that the worker was given is of no use.
+	Damaged bool `json:"damaged,omitempty"`
 }
 
 func refusalOf(err error) *Refusal {
 	if err == nil {
 		return nil
 	}
-	r := &Refusal{Code: skill.CodeOf(err), Cause: skill.CleanText(err.Error(), 2000), Uncompiled: NotCompiled(err)}
+	r := &Refusal{Code: skill.CodeOf(err), Cause: skill.CleanText(err.Error(), 2000)}
+	var useless *wasm.NotCompiledError
+	r.Damaged = errors.As(err, &useless)
 	var e *skill.Error
 	if errors.As(err, &e) {
 		r.Op, r.Subject, r.Message = e.Op, e.Subject, e.Message
@@ -86,8 +75,8 @@ func (r *Refusal) error() error {
 		Message: skill.CleanText(r.Message, skill.MaxMessage), Details: cleanDetails(r.Details),
 		Err: errors.New("worker: " + skill.CleanText(r.Cause, 2000)),
 	}
-	if r.Uncompiled != "" {
-		err.Err = &notCompiledError{digest: skill.CleanText(r.Uncompiled, 80)}
+	if r.Damaged {
+		err.Err = &damagedError{err.Err}
 	}
 	return err
 }
@@ -141,11 +130,8 @@ func cleanValue(v any) any {
 	return v
 }
 
-// notCompiledError is what a worker said it has not got.
-type notCompiledError struct{ digest string }
-
-func (e *notCompiledError) Error() string       { return "worker: not compiled: " + e.digest }
-func (e *notCompiledError) NotCompiled() string { return e.digest }
+// damagedError is what a worker says of the module that it was given.
+type damagedError struct{ error }
 
 func encodeReply(r *skill.Reply) (*wireReply, []byte) {
 	w := &wireReply{

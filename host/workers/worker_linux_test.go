@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 
 	"openskill/host/workers"
 	"openskill/sdk/skill"
+	"openskill/wasm"
 )
 
 // TestMain lets this test program be a worker, too: of a runner that does what its
@@ -91,14 +91,11 @@ type obeyer struct {
 	outside *workers.Outside
 }
 
-func (o *obeyer) Kind() skill.Kind           { return kind }
-func (o *obeyer) Ready(string, string) error { return nil }
-func (o *obeyer) Close() error               { return nil }
-
-type missing string
-
-func (m missing) Error() string       { return "not compiled: " + string(m) }
-func (m missing) NotCompiled() string { return string(m) }
+func (o *obeyer) Kind() skill.Kind { return kind }
+func (o *obeyer) Close() error     { return nil }
+func (o *obeyer) Prepare(context.Context, *skill.Spec) (skill.Plan, error) {
+	return skill.Plan{}, errors.New("a worker was asked for a plan")
+}
 
 func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
 	does, arg, _ := strings.Cut(string(call.Stdin), " ")
@@ -224,7 +221,7 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		return say("%d threads", n)
 	case "module":
 		if b, err := os.ReadFile(filepath.Join(o.view, "code", "v", arg)); err != nil || string(b) != "made" {
-			return nil, missing("sha256:" + arg)
+			return nil, &wasm.NotCompiledError{Digest: "sha256:" + arg}
 		}
 		return say("compiled")
 	case "names": // a thousand, each of them written as longest as JSON can
@@ -239,19 +236,17 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	return say("what is %q?", does)
 }
 
-// front is the obeyer's part in the host.
-type front struct{ modules map[string]string } // source by digest
+// planner is the obeyer's part in the host.
+type planner struct{}
 
-func (front) Kind() skill.Kind                              { return kind }
-func (front) ReadyWith(string, string, []string) error      { return nil }
-func (front) AvailableWith(context.Context, []string) error { return nil }
-func (front) Close() error                                  { return nil }
-func (f front) Source(_ *skill.Call, digest string) (*workers.Source, string, error) {
-	text, ok := f.modules[digest]
-	if !ok {
-		return nil, "", nil
-	}
-	return &workers.Source{Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}, digest, nil
+func (planner) Kind() skill.Kind { return kind }
+func (planner) Close() error     { return nil }
+func (planner) Prepare(context.Context, *skill.Spec) (skill.Plan, error) {
+	return skill.Plan{}, nil
+}
+
+func (planner) Run(context.Context, *skill.Call) (*skill.Reply, error) {
+	return nil, errors.New("a call was run in the host")
 }
 
 // command is this test program as a worker.
@@ -274,7 +269,7 @@ func pool(t *testing.T, change func(*workers.Options)) (*workers.Pool, *workers.
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := p.Runner(front{})
+	r := p.Runner(planner{})
 	t.Cleanup(func() {
 		if err := errors.Join(r.Close(), p.Close(), p.Close()); err != nil {
 			t.Error(err)

@@ -168,7 +168,12 @@ func (b *Bench) mine(function string, input []byte, same func([]byte) error) fun
 		SkillID: "bench", Folder: b.folder, Entry: Module + "#" + function, Stdin: input, Digest: "sha256:bench",
 		Limits: skill.Limits{Timeout: time.Minute, Memory: 256 << 20, Fuel: 1 << 50, Output: 1 << 20, Scratch: 1 << 20},
 	}
-	return func(ctx context.Context) (time.Duration, error) {
+	return func(ctx context.Context) (_ time.Duration, err error) {
+		if call.Plan.Module.Digest == "" {
+			if call.Plan, err = b.ours.Prepare(ctx, call.Spec()); err != nil {
+				return 0, err
+			}
+		}
 		began := time.Now()
 		reply, err := b.ours.Run(ctx, call)
 		took := time.Since(began)

@@ -36,6 +36,9 @@ func (b *Bench) BelowRust(ctx context.Context, input string) (*Below, error) {
 	call := &skill.Call{
 		SkillID: "echo", Folder: filepath.Join(b.o.Skills, "echo"), Entry: "echo.wasm", Trust: skill.Builtin, Stdin: stdin(input), Limits: limits,
 	}
+	if err := planned(ctx, b.wasi, call); err != nil {
+		return nil, err
+	}
 	p, err := b.wasi.Program(ctx, call)
 	if err != nil {
 		return nil, err
@@ -47,6 +50,9 @@ func (b *Bench) BelowRust(ctx context.Context, input string) (*Below, error) {
 func (b *Bench) BelowPython(ctx context.Context, input string) (*Below, error) {
 	call := b.script("stdlib.py", input)
 	if _, _, err := once(ctx, b.python, call); err != nil { // which compiles the runtime, or says what is missing
+		return nil, err
+	}
+	if err := planned(ctx, b.python, call); err != nil {
 		return nil, err
 	}
 	p, err := b.python.Program(ctx, call)

@@ -93,6 +93,9 @@ func heap() int64 {
 }
 
 func (b *Bench) image(ctx context.Context, call *skill.Call, n int) (*wasm.Image, error) {
+	if err := planned(ctx, b.python, call); err != nil {
+		return nil, err
+	}
 	p, err := b.python.Program(ctx, call)
 	if err != nil {
 		return nil, err

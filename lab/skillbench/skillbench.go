@@ -76,15 +76,29 @@ func stdin(input string) []byte { return []byte(`{"input":` + input + `}`) }
 
 // script is a call of a script of the folder of scripts.
 func (b *Bench) script(name, input string, requires ...string) *skill.Call {
-	return &skill.Call{
-		SkillID: "bench", Folder: b.o.Scripts, Entry: name, Trust: skill.Trusted, Requires: requires,
-		Stdin: stdin(input), Limits: limits,
+	call := &skill.Call{SkillID: "bench", Folder: b.o.Scripts, Entry: name, Trust: skill.Trusted, Stdin: stdin(input), Limits: limits}
+	if len(requires) > 0 {
+		spec := call.Spec()
+		spec.Requires = requires
+		call.Plan, _ = b.python.Prepare(context.Background(), spec) // the first call tells
 	}
+	return call
+}
+
+// planned makes the plan of a call that has none.
+func planned(ctx context.Context, r skill.Runner, call *skill.Call) (err error) {
+	if call.Plan.Module.Digest == "" {
+		call.Plan, err = r.Prepare(ctx, call.Spec())
+	}
+	return err
 }
 
 // once runs a call and gives what it printed, with the time from the call to the
 // answer in the host.
 func once(ctx context.Context, r skill.Runner, call *skill.Call) (*skill.Reply, time.Duration, error) {
+	if err := planned(ctx, r, call); err != nil {
+		return nil, 0, err
+	}
 	began := time.Now()
 	reply, err := r.Run(ctx, call)
 	took := time.Since(began)

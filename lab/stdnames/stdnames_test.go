@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"openskill/plugins/python/pythontest"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -39,7 +40,7 @@ func ran(t *testing.T, files map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	reply, err := r.Run(t.Context(), &skill.Call{
+	reply, err := runnertest.Do(t.Context(), r, &skill.Call{
 		SkillID: "stdnames", Folder: dir, Entry: "main.py", Script: true,
 		Limits: skill.Limits{Timeout: 5 * time.Minute, Memory: 512 << 20, Fuel: 1e12, Output: 1 << 20, Scratch: 1 << 20},
 	})

@@ -16,28 +16,24 @@ import (
 	"openskill/wasm"
 )
 
-// Options configure the runners. Engine is required but by [Outside]; other zero fields
-// mean the defaults of the runner that they are for.
+// Options configure the runners. Zero fields mean the defaults of the runner that they are for.
 type Options struct {
-	Engine   *wasm.Engine // shared by the wasm runners; the caller closes it, after them
-	StateDir string       // of the host; holds runtimes/
-	Python   string       // the machine's interpreter, for cli:python and the supervisor of cli:exec; "" means python3
-	TempDir  string       // for the folders of runs outside of the sandbox; "" means the system's
+	// Engine is shared by the runners of the sandbox; the caller closes it, after them. nil: they
+	// prepare calls that are run elsewhere.
+	Engine   *wasm.Engine
+	StateDir string // of the host; holds runtimes/
+	Python   string // the machine's interpreter, for cli:python and the supervisor of cli:exec; "" means python3
+	TempDir  string // for the folders of runs outside of the sandbox; "" means the system's
 
 	// Outgoing makes the requests of guests in the sandbox, and those to remote skills;
 	// nil: there is no network.
 	Outgoing skill.Outgoing
+	// Imports finds what a script in Python imports, as in [python.Options].
+	Imports func(ctx context.Context, tenant string, script []byte) ([]string, error)
 }
 
-// Runners makes every runner. None starts anything yet: call [Warm] in the
-// background for short first calls. The caller closes each one.
-func Runners(o Options) ([]skill.Runner, error) {
-	if o.Engine == nil {
-		return nil, errors.New("all: Options.Engine is nil")
-	}
-	sandboxed, err := Sandboxed(o)
-	return append(sandboxed, Outside(o)...), err
-}
+// Runners makes every runner. None starts anything yet. The caller closes each one.
+func Runners(o Options) []skill.Runner { return append(Sandboxed(o), Outside(o)...) }
 
 // Outside makes the runners that execute nothing in the engine's sandbox: native code in
 // processes of its own, and skills on other machines. They are in the host's process.
@@ -48,31 +44,13 @@ func Outside(o Options) []skill.Runner {
 
 // Sandboxed makes the runners that execute nothing outside the engine's sandbox:
 // those of a worker process.
-func Sandboxed(o Options) ([]skill.Runner, error) {
-	if o.Engine == nil {
-		return nil, errors.New("all: Options.Engine is nil")
-	}
+func Sandboxed(o Options) []skill.Runner {
 	return []skill.Runner{
 		wasi.New(o.Engine, &wasi.Options{Outgoing: o.Outgoing}),
 		javascript.New(o.Engine, &javascript.Options{Outgoing: o.Outgoing}),
-		python.New(o.Engine, &python.Options{StateDir: o.StateDir, Outgoing: o.Outgoing}),
+		python.New(o.Engine, &python.Options{StateDir: o.StateDir, Outgoing: o.Outgoing, Imports: o.Imports}),
 		extism.New(o.Engine, &extism.Options{Outgoing: o.Outgoing}),
-	}, nil
-}
-
-// Warm does ahead of calls what runners otherwise do in the first ones, such as
-// compiling a language runtime, which may take 20 s of two processors. The error
-// joins those of runners that cannot run; the others are warm.
-func Warm(ctx context.Context, runners []skill.Runner) error {
-	var errs []error
-	for _, r := range runners {
-		if w, ok := r.(interface {
-			Warm(ctx context.Context) error
-		}); ok {
-			errs = append(errs, w.Warm(ctx))
-		}
 	}
-	return errors.Join(errs...)
 }
 
 // Status is what an operator wants to know of a runner.
@@ -83,9 +61,8 @@ type Status struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// Statuses asks each runner whether this machine has what it needs. It may start
-// an interpreter for that, and waits for a runtime that is being compiled until
-// ctx ends.
+// Statuses asks each runner whether this machine has what it needs, which it may start an
+// interpreter for.
 func Statuses(ctx context.Context, runners []skill.Runner) []Status {
 	all := make([]Status, 0, len(runners))
 	for _, r := range runners {
@@ -95,15 +72,7 @@ func Statuses(ctx context.Context, runners []skill.Runner) []Status {
 }
 
 func missing(ctx context.Context, r skill.Runner) string {
-	var err error
-	switch r := r.(type) {
-	case interface {
-		Available(ctx context.Context) error
-	}:
-		err = r.Available(ctx)
-	case *cli.Runner:
-		_, err = r.Protections()
-	}
+	_, err := r.Prepare(ctx, &skill.Spec{})
 	var e *skill.Error
 	switch {
 	case err == nil:

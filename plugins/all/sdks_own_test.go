@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/sdk/vectorstest"
 )
@@ -112,7 +113,7 @@ func TestSDKExamples(t *testing.T) {
 			}
 			folder, entry := c.build(t)
 			r := byKind[c.kind]
-			if err := r.Ready(folder, entry); err != nil {
+			if err := runnertest.Look(t.Context(), r, folder, entry); err != nil {
 				t.Skip(err)
 			}
 			run := byRunner(r, folder, entry)

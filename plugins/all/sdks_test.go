@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/sdk/vectorstest"
 	"openskill/wasm"
@@ -70,7 +71,7 @@ func TestGuestSDKs(t *testing.T) {
 			run := byCommand(append(form.command, filepath.Join(folder, entry)))
 			if form.kind != "" {
 				r := byKind[form.kind]
-				if err := r.Ready(folder, entry); err != nil {
+				if err := runnertest.Look(t.Context(), r, folder, entry); err != nil {
 					t.Skip(err) // no runtime: the message says what to run
 				}
 				run = byRunner(r, folder, entry)
@@ -195,17 +196,16 @@ func sdkRunners(t *testing.T) map[skill.Kind]skill.Runner {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() }) // the last use
-	list, err := Runners(Options{Engine: e, StateDir: state})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := Runners(Options{Engine: e, StateDir: state})
 	byKind := map[skill.Kind]skill.Runner{}
 	for _, r := range list {
 		t.Cleanup(func() { _ = r.Close() }) // nothing runs
 		byKind[r.Kind()] = r
 	}
 	if !testing.Short() {
-		_ = Warm(t.Context(), list) // what is missing shows where it is used
+		for _, r := range list {
+			_ = runnertest.Ready(t.Context(), r) // what is missing shows where it is used
+		}
 	}
 	return byKind
 }
@@ -233,7 +233,7 @@ func byRunner(r skill.Runner, folder, entry string) func(t *testing.T, v *vector
 			grants.Data = t.TempDir()
 			plant(t, grants.Data, v.Files)
 		}
-		reply, err := r.Run(t.Context(), &skill.Call{
+		reply, err := runnertest.Do(t.Context(), r, &skill.Call{
 			SkillID: "vectors", Folder: folder, Entry: entry, Digest: "sha256:" + folder, Trust: skill.Builtin, Stdin: v.Call(), Grants: grants,
 			Limits: skill.Limits{Timeout: time.Minute, Memory: 256 << 20, Fuel: 60e9, Output: 4 << 20, Scratch: scratch},
 		})

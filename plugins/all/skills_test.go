@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -28,17 +29,16 @@ func TestSkillsInTheSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	list, err := Runners(Options{Engine: e, StateDir: state})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := Runners(Options{Engine: e, StateDir: state})
 	byKind := map[skill.Kind]skill.Runner{}
 	for _, r := range list {
 		defer r.Close()
 		byKind[r.Kind()] = r
 	}
 	if !testing.Short() {
-		_ = Warm(t.Context(), list) // what is missing shows below
+		for _, r := range list {
+			_ = runnertest.Ready(t.Context(), r) // what is missing shows below
+		}
 	}
 	data, err := filepath.Abs(filepath.Join(root, "data"))
 	if err != nil {
@@ -64,7 +64,7 @@ func TestSkillsInTheSandbox(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := byKind[s.kind]
-			if err := r.Ready(folder, s.entry); err != nil {
+			if err := runnertest.Look(t.Context(), r, folder, s.entry); err != nil {
 				t.Skip(err) // not built, or no runtime: the message says what to run
 			}
 			inputs := map[string]json.RawMessage{
@@ -79,7 +79,7 @@ func TestSkillsInTheSandbox(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			reply, err := r.Run(t.Context(), &skill.Call{
+			reply, err := runnertest.Do(t.Context(), r, &skill.Call{
 				SkillID: id, Folder: folder, Entry: s.entry, Digest: "sha256:test", Trust: skill.Builtin, Stdin: stdin, Grants: s.grants,
 				Limits: skill.Limits{Timeout: time.Minute, Memory: 256 << 20, Fuel: 60e9, Output: 1 << 20, Scratch: 16 << 20},
 			})

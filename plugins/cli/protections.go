@@ -10,7 +10,7 @@ type Protection struct {
 
 // Protections tells what holds on this machine, for the operator (doctor). It
 // starts the interpreter if that was not done yet. The error, a *skill.Error, is
-// the one of Ready when no script can run at all.
+// the one of Prepare when no script can run at all.
 func (r *Runner) Protections() ([]Protection, error) {
 	s, err := r.setup()
 	if err != nil {

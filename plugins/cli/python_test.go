@@ -26,21 +26,21 @@ func TestPythonMissing(t *testing.T) {
 	now := time.Unix(0, 0)
 	r := New(&Options{Python: "none-such-python"})
 	r.now = func() time.Time { return now }
-	err := r.Ready(c.Folder, c.Entry)
+	_, err := r.Prepare(t.Context(), c.Spec())
 	var e *skill.Error
 	if !errors.As(err, &e) || e.Code != skill.ToolInvocationError || !strings.Contains(e.Message, "python3 was not found") {
-		t.Fatalf("Ready: %v", err)
+		t.Fatalf("Prepare: %v", err)
 	}
 	if _, err := r.Run(t.Context(), c); skill.CodeOf(err) != skill.ToolInvocationError {
 		t.Errorf("Run: %v", err)
 	}
 	// It is believed for a while, then looked for again.
 	r.opts.Python = "python3"
-	if err := r.Ready(c.Folder, c.Entry); err == nil {
+	if _, err := r.Prepare(t.Context(), c.Spec()); err == nil {
 		t.Error("the finding was not kept")
 	}
 	now = now.Add(again)
-	if err := r.Ready(c.Folder, c.Entry); err != nil {
+	if _, err := r.Prepare(t.Context(), c.Spec()); err != nil {
 		t.Errorf("after Python was installed: %v", err)
 	}
 }
@@ -57,7 +57,7 @@ func TestPythonThatIsNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := program(t, "")
-		if err := New(&Options{Python: path}).Ready(c.Folder, c.Entry); skill.CodeOf(err) != skill.ToolInvocationError {
+		if _, err := New(&Options{Python: path}).Prepare(t.Context(), c.Spec()); skill.CodeOf(err) != skill.ToolInvocationError {
 			t.Errorf("%s: %v; want TOOL_INVOCATION_ERROR", name, err)
 		}
 	}

@@ -62,7 +62,7 @@ type setup struct {
 var _ skill.Runner = (*Runner)(nil)
 
 // New makes a runner. It starts nothing: the interpreter is looked for at the
-// first call of Ready, Run or Protections.
+// first call of Prepare, Run or Protections.
 func New(opts *Options) *Runner {
 	r := &Runner{machine: &machine{guards: allGuards(), now: time.Now}}
 	if opts != nil {
@@ -121,14 +121,16 @@ func (r *machine) findOut(ctx context.Context) (*setup, error) {
 	return &setup{python: p, guard: g}, nil
 }
 
-// Ready implements [skill.Runner]. The first call starts the interpreter a few
+// Prepare implements [skill.Runner]. The first call starts the interpreter a few
 // times to find out what the machine allows; after that it looks at the entry only.
-func (r *Runner) Ready(folder, entry string) error {
-	if _, err := r.entry(folder, entry); err != nil {
-		return err
+func (r *Runner) Prepare(_ context.Context, s *skill.Spec) (skill.Plan, error) {
+	if s.Entry != "" || s.Folder != "" {
+		if _, err := r.entry(s.Folder, s.Entry); err != nil {
+			return skill.Plan{}, err
+		}
 	}
 	_, err := r.setup()
-	return err
+	return skill.Plan{}, err
 }
 
 // Close waits for the runs under way. It may be called twice.
@@ -161,6 +163,9 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 			Op: "cli.Run", Code: skill.Forbidden, Subject: string(call.SkillID),
 			Message: "community skills run in the sandbox only; " + string(r.Kind()) + " is for skills in the operator's own folders",
 		}
+	}
+	if call.Ahead {
+		return &skill.Reply{}, nil
 	}
 	path, err := r.entry(call.Folder, call.Entry)
 	if err != nil {

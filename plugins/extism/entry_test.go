@@ -9,6 +9,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
@@ -146,7 +147,7 @@ func TestEntries(t *testing.T) {
 			t.Parallel()
 			call := pluginOf(t, tc.module, tc.entry)
 			for range 2 { // the second is answered from what is known
-				reply, err := r.Run(t.Context(), call)
+				reply, err := runnertest.Do(t.Context(), r, call)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -194,7 +195,7 @@ func TestErrors(t *testing.T) {
 				c += asm.Get(0) + asm.I64(int64(8*i)) + asm.Add64 + asm.I64(v) + asm.Call(p.store)
 			}
 			c += asm.Get(0) + asm.Call(p.fail) + asm.I32(status)
-			reply, err := r.Run(t.Context(), pluginOf(t, p.function("invoke", i32, c).Bytes(), "m.wasm"))
+			reply, err := runnertest.Do(t.Context(), r, pluginOf(t, p.function("invoke", i32, c).Bytes(), "m.wasm"))
 			if err != nil || reply.Code != "" || reply.ExitCode != uint32(max(status, 1)) {
 				t.Fatalf("%q: %+v, %v", text, reply, err)
 			}
@@ -228,7 +229,7 @@ func TestRunsAreApart(t *testing.T) {
 			for i := range 50 {
 				c := *call
 				c.Stdin = fmt.Appendf(nil, "%d", i)
-				reply, err := r.Run(t.Context(), &c)
+				reply, err := runnertest.Do(t.Context(), r, &c)
 				if err != nil || string(reply.Stdout) != "fresh   " || string(reply.Stderr) != "warn: to log  \n" {
 					t.Errorf("%+v, %v", reply, err)
 					return

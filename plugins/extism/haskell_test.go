@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"openskill/plugins/runnertest"
 )
 
 // A plug-in that Extism's PDK for Haskell made, as it stands among the tests of Extism's
@@ -25,7 +27,7 @@ func TestHaskell(t *testing.T) {
 	for name, want := range map[string]string{"John": "Howdy, John", "Ada": "Howdy, Ada"} {
 		call := pluginOf(t, module, "m.wasm#testing")
 		call.Stdin, call.Grants.Env = []byte(name), []string{"greeting=Howdy"}
-		reply, err := r.Run(t.Context(), call)
+		reply, err := runnertest.Do(t.Context(), r, call)
 		if err != nil || reply.Code != "" || string(reply.Stdout) != want {
 			t.Errorf("%+v, %v\n%s", reply, err, reply.Stderr)
 		}

@@ -63,7 +63,7 @@ func TestHostile(t *testing.T) {
 				}
 				call.Stdin, _ = io.ReadAll(io.LimitReader(in, 1<<20))
 			}
-			reply, err := r.Run(t.Context(), call)
+			reply, err := runnertest.Do(t.Context(), r, call)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestHostile(t *testing.T) {
 		t.Errorf("%d cases were tried", tried)
 	}
 	canary := pluginOf(t, answering("ok"), "m.wasm")
-	if reply, err := r.Run(t.Context(), canary); err != nil || string(reply.Stdout) != "ok      " {
+	if reply, err := runnertest.Do(t.Context(), r, canary); err != nil || string(reply.Stdout) != "ok      " {
 		t.Errorf("the next call: %+v, %v", reply, err)
 	}
 }

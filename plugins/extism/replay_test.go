@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	asm "openskill/wasm/wasmtest"
 )
@@ -60,7 +61,7 @@ func TestReplay(t *testing.T) {
 	call.Record = 1 << 20
 	run := func(c skill.Call) *skill.Reply {
 		t.Helper()
-		reply, err := r.Run(t.Context(), &c)
+		reply, err := runnertest.Do(t.Context(), r, &c)
 		if err != nil || reply.Code != "" || reply.ExitCode != 0 || len(reply.Stdout) != 16 {
 			t.Fatalf("%+v, %v", reply, err)
 		}

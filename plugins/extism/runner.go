@@ -31,27 +31,28 @@ const startFuel = 1 << 27
 // New makes a runner on the engine, which stays the caller's: it is shared with
 // other runners and closed after them all.
 func New(e *wasm.Engine, opts *Options) *Runner {
-	of := sandbox.CallsOf{Engine: e, Op: "extism", Hint: hint}
+	of := sandbox.CallsOf{Engine: e, Op: "extism", Make: Command}
 	if opts != nil {
 		of.Outgoing = opts.Outgoing
 	}
 	return &Runner{
 		calls:   sandbox.NewCalls(of),
-		modules: sandbox.Modules{Engine: e, Op: of.Op, Hint: hint, Split: Split, Make: Command},
+		modules: sandbox.Modules{Hint: hint, Split: Split},
 	}
 }
 
 // Kind is wasm:extism.
 func (r *Runner) Kind() skill.Kind { return skill.WasmExtism }
 
-// Ready implements [skill.Runner]. It looks for the module, and does not compile it.
-func (r *Runner) Ready(folder, entry string) error {
-	file, _ := Split(entry)
-	return r.calls.Ready(folder, file)
+// Prepare implements [skill.Runner]. It looks for the module, and does not compile it.
+func (r *Runner) Prepare(ctx context.Context, s *skill.Spec) (skill.Plan, error) {
+	return r.calls.Prepare(ctx, s, func(_ context.Context, folder *sandbox.Folder) (plan skill.Plan, err error) {
+		if folder != nil {
+			plan.Module, err = r.modules.Of(folder, s)
+		}
+		return plan, err
+	})
 }
-
-// Available reports whether this machine can run modules at all: it can.
-func (r *Runner) Available(context.Context) error { return nil }
 
 // Close waits for the runs under way and closes the folders, but not the engine.
 // It may be called twice.
@@ -62,24 +63,16 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	return r.calls.Run(ctx, call, r.start)
 }
 
-// Start is [sandbox.Calls.Start].
-func (r *Runner) Start(ctx context.Context, call *skill.Call) error {
-	return r.calls.Start(ctx, call, r.start)
-}
-
 // Program gives what a call runs; see [sandbox.Calls.Program].
 func (r *Runner) Program(ctx context.Context, call *skill.Call) (*wasm.Program, error) {
 	return r.calls.Program(ctx, call, r.start)
 }
 
 // start says how the plug-in of a call is started.
-func (r *Runner) start(ctx context.Context, p *sandbox.Pending) (*sandbox.Start, error) {
-	file, _ := Split(p.Entry)
-	start := &sandbox.Start{
-		Args: append([]string{file}, p.Args...),
-		Env:  p.Grants.Env, Each: len(p.Args) > 0, Fuel: startFuel, Plugin: true,
-	}
-	var err error
-	start.Module, start.Name, start.Entry, err = r.modules.Of(ctx, p)
-	return start, err
+func (r *Runner) start(call *skill.Call, _ *sandbox.Folder) (*sandbox.Start, error) {
+	file, _ := Split(call.Entry)
+	return &sandbox.Start{
+		Args: append([]string{file}, call.Args...),
+		Env:  call.Grants.Env, Each: len(call.Args) > 0, Fuel: startFuel, Plugin: true,
+	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -91,7 +92,7 @@ func TestTenantsOfJavaScript(t *testing.T) {
 			for i := range calls {
 				mark := fmt.Sprintf("MARK%d-%04d", tenant, i)
 				c.Stdin = []byte(mark + "\n" + strings.Repeat("unread "+mark, 500))
-				reply, err := r.Run(t.Context(), &c)
+				reply, err := runnertest.Do(t.Context(), r, &c)
 				if err != nil {
 					t.Error(err)
 					return

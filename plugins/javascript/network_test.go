@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -35,7 +36,7 @@ std.in.readAsString();
 print(early.error.code, fetch('late')[1], fetch('y'.repeat(100000))[1].length, JSON.stringify(std.getenviron()));
 `)
 	c.Stdin, c.Grants.Env = []byte("x"), []string{"A=1", "B=two words"}
-	reply, err := r.Run(t.Context(), c)
+	reply, err := runnertest.Do(t.Context(), r, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"openskill/plugins/runnertest"
 )
 
 var update = flag.Bool("update", false, "compile the prelude, and have Node print testdata/console.js")
@@ -40,7 +42,7 @@ const code = std.evalScript(std.loadFile('/skill/prelude.txt'), { compile_only: 
 const bin = bjson.write(code, bjson.WRITE_OBJ_BYTECODE | bjson.WRITE_OBJ_STRIP_SOURCE | bjson.WRITE_OBJ_STRIP_DEBUG);
 std.out.write(bin, 0, bin.byteLength);
 `, "prelude.txt", source+code.after)
-		reply, err := r.Run(t.Context(), c)
+		reply, err := runnertest.Do(t.Context(), r, c)
 		if err != nil || reply.ExitCode != 0 || len(reply.Stdout) == 0 {
 			t.Fatalf("%s: %v: %+v\n%s", name, err, reply, reply.Stderr)
 		}

@@ -35,7 +35,7 @@ func warm(t testing.TB) *wasm.Engine {
 	t.Helper()
 	r := New(shared, nil)
 	defer r.Close()
-	if err := r.Warm(t.Context()); err != nil {
+	if err := runnertest.Ready(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	return shared

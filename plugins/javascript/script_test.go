@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -43,7 +44,7 @@ func running(t testing.TB) func(t testing.TB, c *skill.Call) *skill.Reply {
 	})
 	return func(t testing.TB, c *skill.Call) *skill.Reply {
 		t.Helper()
-		reply, err := r.Run(t.Context(), c)
+		reply, err := runnertest.Do(t.Context(), r, c)
 		if err != nil {
 			t.Fatal(err)
 		}

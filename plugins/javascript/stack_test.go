@@ -9,6 +9,7 @@ import (
 
 	quickjswasi "github.com/paralin/go-quickjs-wasi"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -92,11 +93,11 @@ func TestUpstreamOverrunsItsStack(t *testing.T) {
 	r := New(warm(t), nil)
 	defer r.Close()
 	c := script(t, "const f = n => n ? f(n - 1) + 1 : 0; print(f(600))")
-	if reply, err := r.Run(t.Context(), c); err != nil || string(reply.Stdout) != "600\n" {
+	if reply, err := runnertest.Do(t.Context(), r, c); err != nil || string(reply.Stdout) != "600\n" {
 		t.Fatalf("%+v, %v; want 600", reply, err)
 	}
 	r.runtime = func() runtime { return runtime{module: quickjswasi.QuickJSWASM, digest: upstreamDigest} }
-	reply, err := r.Run(t.Context(), c)
+	reply, err := runnertest.Do(t.Context(), r, c)
 	if err != nil || reply.Code != skill.Trap {
 		t.Errorf("%+v, %v; want TRAP: if upstream has mended it, derive is no longer needed", reply, err)
 	}
@@ -117,10 +118,8 @@ func TestDeriveKnowsItsModule(t *testing.T) {
 	// What cannot run is the host's failure, told without its words.
 	r := New(nil, nil)
 	r.runtime = func() runtime { return runtime{err: errOther} }
-	for _, err := range []error{r.Available(t.Context()), r.Warm(t.Context())} {
-		if skill.CodeOf(err) != skill.Internal || !strings.Contains(err.Error(), errOther.Error()) {
-			t.Errorf("%v; want INTERNAL", err)
-		}
+	if err := runnertest.Ready(t.Context(), r); skill.CodeOf(err) != skill.Internal || !strings.Contains(err.Error(), errOther.Error()) {
+		t.Errorf("%v; want INTERNAL", err)
 	}
 }
 

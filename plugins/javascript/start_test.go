@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -35,18 +36,20 @@ func TestStart(t *testing.T) {
 		}
 	}
 	for _, entry := range []string{"main.js", "main.js", "silent.js"} {
-		if err := r.Start(t.Context(), call(entry)); err != nil {
-			t.Errorf("Start %s: %v", entry, err)
+		c := call(entry)
+		c.Ahead = true
+		if _, err := runnertest.Do(t.Context(), r, c); err != nil {
+			t.Errorf("%s ahead: %v", entry, err)
 		}
 	}
 	write("word.txt", "second ")
 	c := call("main.js")
 	c.Stdin = []byte("input")
-	reply, err := r.Run(t.Context(), c)
+	reply, err := runnertest.Do(t.Context(), r, c)
 	if err != nil || strings.TrimSpace(string(reply.Stdout)) != "first input" {
 		t.Errorf("%+v, %v; want what was read by the start", reply, err)
 	}
-	if err := r.Start(t.Context(), call("missing.js")); err == nil {
-		t.Error("Start of a script that is not there: no error")
+	if _, err := runnertest.Do(t.Context(), r, call("missing.js")); err == nil {
+		t.Error("a script that is not there: no error")
 	}
 }

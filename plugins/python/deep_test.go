@@ -1,6 +1,10 @@
 package python
 
-import "testing"
+import (
+	"testing"
+
+	"openskill/plugins/runnertest"
+)
 
 // TestDeepButHonest: source and data that people write, and that a native machine takes,
 // are taken, and nesting without an end is an error that a script can catch.
@@ -34,11 +38,11 @@ if big:
 	//nolint:dupword // values
 	ends := map[string]string{"slim": "RecursionError RecursionError RecursionError\nRecursionError RecursionError\n"}
 	runners(t, []string{"slim", "python-3.12", "scientific"}, func(t *testing.T, r *Runner) {
-		name := r.library.catalogue.(always).name
+		name := nameOf(r)
 		ends["scientific"] = ends["slim"]
 		c := script(t, text)
 		c.Limits.Memory = 256 << 20
-		reply, err := r.Run(t.Context(), c)
+		reply, err := runnertest.Do(t.Context(), r, c)
 		if err != nil || reply.Code != "" || string(reply.Stdout) != want+ends[name] {
 			t.Errorf("%v %+v\n%s\n%s", err, reply.Code, reply.Stdout, reply.Stderr)
 		}

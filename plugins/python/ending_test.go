@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -61,7 +62,7 @@ func TestEndsLikePython(t *testing.T) {
 					if err := os.WriteFile(filepath.Join(call.Folder, "helper.py"), []byte(helper), 0o600); err != nil {
 						t.Fatal(err)
 					}
-					reply, err := r.Run(t.Context(), call)
+					reply, err := runnertest.Do(t.Context(), r, call)
 					if err != nil {
 						t.Fatal(err)
 					}

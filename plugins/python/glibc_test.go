@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"openskill/plugins/runnertest"
 )
 
 func testdata(t *testing.T, name string) string {
@@ -20,7 +22,7 @@ func testdata(t *testing.T, name string) string {
 func TestDatesLikeGlibc(t *testing.T) {
 	want := strings.Split(testdata(t, "dates.txt"), "\n")
 	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {
-		reply, err := r.Run(t.Context(), script(t, testdata(t, "dates.py")))
+		reply, err := runnertest.Do(t.Context(), r, script(t, testdata(t, "dates.py")))
 		if err != nil || reply.Code != "" || reply.ExitCode != 0 {
 			t.Fatalf("%+v, %v", reply, err)
 		}
@@ -72,7 +74,7 @@ ValueError: month out of range TypeError: strftime() argument 1 must be str, not
 (1970, 1, 1) am
 `
 	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {
-		reply, err := r.Run(t.Context(), script(t, text))
+		reply, err := runnertest.Do(t.Context(), r, script(t, text))
 		if err != nil || string(reply.Stdout) != want {
 			t.Errorf("%v\n%s\n%s", err, reply.Stdout, reply.Stderr)
 		}

@@ -1,6 +1,10 @@
 package python
 
-import "testing"
+import (
+	"testing"
+
+	"openskill/plugins/runnertest"
+)
 
 // TestKeysOfPasswords: hashlib.pbkdf2_hmac gives the keys of RFC 6070 and RFC 7914, and for
 // the rest what CPython with OpenSSL gives, in scripts and in skills.
@@ -45,7 +49,7 @@ ValueError
 		for _, program := range []bool{true, false} {
 			c := script(t, text)
 			c.Script = program
-			reply, err := r.Run(t.Context(), c)
+			reply, err := runnertest.Do(t.Context(), r, c)
 			if err != nil || string(reply.Stdout) != want {
 				t.Errorf("%v\n%s\n%s", err, reply.Stdout, reply.Stderr)
 			}

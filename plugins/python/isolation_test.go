@@ -16,35 +16,27 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/plugins/python/runtimes"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
-
-// always is a catalogue that gives every script the same runtime.
-type always struct {
-	*runtimes.Store
-	name string
-}
-
-func (a always) For(_, _ []string) (string, error) { return a.name, nil }
 
 // runners gives a runner for each runtime of the list that is installed.
 func runners(t *testing.T, names []string, test func(t *testing.T, r *Runner)) {
 	t.Helper()
 	e, state := warm(t)
-	store := runtimes.New(state)
 	for i, name := range names {
 		t.Run(name, func(t *testing.T) {
 			if i > 0 && testing.Short() {
 				t.Skip("the code is the same for every runtime")
 			}
-			r := newRunner(e, always{store, name}, nil)
+			r := New(e, &Options{StateDir: state})
+			r.planner.choose = func(_, _ []string) (string, error) { return name, nil }
 			defer func() {
 				if err := r.Close(); err != nil {
 					t.Error(err)
 				}
 			}()
-			if err := r.Warm(t.Context()); err != nil {
+			if err := runnertest.Ready(t.Context(), r); err != nil {
 				t.Skip(err) // one of another version, or none
 			}
 			test(t, r)
@@ -76,7 +68,7 @@ type told struct {
 func leave(ctx context.Context, r *Runner, c *skill.Call, mark, ending string) (*told, *skill.Reply, error) {
 	mine := *c
 	mine.Stdin = []byte(mark + " " + ending + "\n" + strings.Repeat("LEFTOVER "+mark+"\n", 2000))
-	reply, err := r.Run(ctx, &mine)
+	reply, err := runnertest.Do(ctx, r, &mine)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -194,7 +186,7 @@ func TestTenantsOfPython(t *testing.T) {
 				for i := range calls {
 					mark := fmt.Sprintf("MARK%d-%05d", tenant, i)
 					c.Stdin = []byte(mark + "\n" + strings.Repeat("unread "+mark, 1000))
-					reply, err := r.Run(t.Context(), &c)
+					reply, err := runnertest.Do(t.Context(), r, &c)
 					if err != nil {
 						t.Error(err)
 						return
@@ -224,7 +216,7 @@ func draws(t *testing.T, r *Runner, cases []chanceCase, test func(t *testing.T, 
 			call.Limits.Fuel, call.Limits.Memory, call.Limits.Timeout = 1e11, 512<<20, time.Minute
 			seen := map[string]bool{}
 			for range 3 {
-				reply, err := r.Run(t.Context(), call)
+				reply, err := runnertest.Do(t.Context(), r, call)
 				if err != nil || reply.Code != "" || reply.ExitCode != 0 {
 					t.Fatalf("%+v, %v\n%s", reply, err, reply.Stderr)
 				}
@@ -312,7 +304,7 @@ func TestChanceOfImages(t *testing.T) {
 	}
 	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {
 		all := append(reads[:len(reads):len(reads)], generators...)
-		if r.library.catalogue.(always).name != "slim" || testing.Short() {
+		if nameOf(r) != "slim" || testing.Short() {
 			all = every(all, 6) // the same file stands in all runtimes
 		}
 		draws(t, r, all, func(t *testing.T, different int, seen map[string]bool) {
@@ -346,7 +338,7 @@ func TestSeedsAreKept(t *testing.T) {
 	}
 	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {
 		all := cases
-		if r.library.catalogue.(always).name != "slim" || testing.Short() {
+		if nameOf(r) != "slim" || testing.Short() {
 			all = every(all, 6)
 		}
 		draws(t, r, all, func(t *testing.T, different int, seen map[string]bool) {
@@ -394,7 +386,7 @@ def fails():
 fails()
 `)
 		c.Stdin = []byte("a line\nmore")
-		reply, err := r.Run(t.Context(), c)
+		reply, err := runnertest.Do(t.Context(), r, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -440,7 +432,7 @@ if "grow" in d: sys.modules["json"].grown = [str(i) * 10 for i in range(50_000)]
 		want := map[string]skill.Usage{}
 		for i := range 50 {
 			c.Stdin = inputs[[]int{0, 0, 0, 2, 0, 1, 0}[i%7]]
-			reply, err := r.Run(t.Context(), c)
+			reply, err := runnertest.Do(t.Context(), r, c)
 			if err != nil || reply.Code != "" || reply.ExitCode != 0 {
 				t.Fatalf("%+v, %v", reply, err)
 			}
@@ -454,4 +446,10 @@ if "grow" in d: sys.modules["json"].grown = [str(i) * 10 for i in range(50_000)]
 		}
 		t.Logf("%+v", want)
 	})
+}
+
+// nameOf is the runtime that a runner of the tests chooses.
+func nameOf(r *Runner) string {
+	name, _ := r.planner.choose(nil, nil) // it always chooses one
+	return name
 }

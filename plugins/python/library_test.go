@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"openskill/plugins/python/runtimes"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -19,7 +20,7 @@ import (
 // 26 MB: how a runtime is loaded does not depend on which one it is.
 var standIn = []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x07\x0a\x01\x06_start\x00\x00\x0a\x04\x01\x02\x00\x0b")
 
-// shelf is a catalogue of one runtime, which may be missing.
+// shelf has one runtime, which may be missing.
 type shelf struct {
 	file string
 
@@ -34,29 +35,26 @@ func (s *shelf) put(there bool) {
 	s.there = there
 }
 
-func (s *shelf) missing() error {
-	return &skill.Error{Op: "shelf", Code: skill.ToolInvocationError, Message: "run openskill runtime install"}
-}
-
-func (s *shelf) For(requires, _ []string) (string, error) {
+func (s *shelf) choose(requires, _ []string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(requires) > 0 {
 		return "", &skill.Error{Op: "shelf", Code: skill.InvalidManifest, Message: "no runtime has " + requires[0]}
 	}
 	if !s.there {
-		return "", s.missing()
+		return "", &skill.Error{Op: "shelf", Code: skill.ToolInvocationError, Message: "run openskill runtime install"}
 	}
 	return "slim", nil
 }
 
-func (s *shelf) Open(string) (*runtimes.Runtime, error) {
+func (s *shelf) open(string) (*runtimes.Runtime, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.opens++
-	if !s.there {
-		return nil, s.missing()
-	}
+	s.mu.Unlock()
+	return s.at("")
+}
+
+func (s *shelf) at(string) (*runtimes.Runtime, error) {
 	return &runtimes.Runtime{
 		Name: "slim", Run: runtimes.Run{Args0: "python"},
 		Module: runtimes.File{Path: s.file, Digest: wasm.Digest(standIn), Size: int64(len(standIn))},
@@ -64,9 +62,9 @@ func (s *shelf) Open(string) (*runtimes.Runtime, error) {
 }
 
 // standing is a runner that takes the stand-in for its runtime.
-func standing(t *testing.T) (*Runner, *shelf) {
+func standing(t *testing.T, o *wasm.Options) (*Runner, *shelf) {
 	t.Helper()
-	e, err := wasm.Open(nil)
+	e, err := wasm.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +72,8 @@ func standing(t *testing.T) (*Runner, *shelf) {
 	if err := os.WriteFile(s.file, standIn, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := newRunner(e, s, nil)
+	r := New(e, nil)
+	r.planner.choose, r.planner.open, r.library.at = s.choose, s.open, s.at
 	t.Cleanup(func() {
 		if err := errors.Join(r.Close(), e.Close()); err != nil {
 			t.Error(err)
@@ -108,28 +107,24 @@ func wantUnready(t *testing.T, err error, word string) {
 
 // Installed after the host started: the first question begins to load it.
 func TestRuntimeComesLater(t *testing.T) {
-	r, s := standing(t)
+	r, s := standing(t, nil)
 	s.put(false)
 	c := script(t, "")
-	wantUnready(t, r.Ready(c.Folder, c.Entry), "runtime install")
-	wantUnready(t, r.Available(t.Context()), "runtime install")
-	wantUnready(t, r.Warm(t.Context()), "runtime install")
-	if reply, err := r.Run(t.Context(), c); reply != nil {
-		t.Errorf("ran: %+v", reply)
-	} else {
-		wantUnready(t, err, "runtime install")
-	}
+	wantUnready(t, runnertest.Look(t.Context(), r, c.Folder, c.Entry), "runtime install")
+	wantUnready(t, runnertest.Ready(t.Context(), r), "runtime install")
 	s.put(true)
-	if err := r.Ready(c.Folder, c.Entry); err != nil { // unless compiling was faster
-		wantUnready(t, err, "still compiling")
+	plan, err := r.Prepare(t.Context(), c.Spec())
+	if err != nil || plan.Runtime != "slim" {
+		t.Fatalf("%+v, %v", plan, err)
 	}
-	if err := r.Warm(t.Context()); err != nil {
+	wantUnready(t, plan.Missing, "still compiling")
+	if err := runnertest.Ready(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(r.Ready(c.Folder, c.Entry), r.Available(t.Context())); err != nil {
-		t.Errorf("warm: %v", err)
+	if plan, err = r.Prepare(t.Context(), c.Spec()); err != nil || plan.Missing != nil {
+		t.Errorf("%+v, %v; want that nothing is missing", plan, err)
 	}
-	if reply, err := r.Run(t.Context(), c); err != nil || reply.Code != "" || reply.ExitCode != 0 {
+	if reply, err := runnertest.Do(t.Context(), r, c); err != nil || reply.Code != "" || reply.ExitCode != 0 {
 		t.Errorf("%+v, %v", reply, err)
 	}
 	if s.opens != 1 {
@@ -137,109 +132,103 @@ func TestRuntimeComesLater(t *testing.T) {
 	}
 }
 
-// A file that is not the runtime is not run, not tried at every question, and
-// tried again later.
+// A file that is not the runtime is not run.
 func TestRuntimeThatIsAnother(t *testing.T) {
-	r, s := standing(t)
-	c := script(t, "")
+	r, s := standing(t, nil)
 	if err := os.WriteFile(s.file, append(standIn, 0), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantUnready(t, r.Warm(t.Context()), "changed")
-	wantUnready(t, r.Ready(c.Folder, c.Entry), "changed")
-	if _, err := r.Run(t.Context(), c); err == nil {
-		t.Error("it ran")
-	} else {
-		wantUnready(t, err, "changed")
+	if err := runnertest.Ready(t.Context(), r); skill.CodeOf(err) != skill.Conflict {
+		t.Errorf("%v; want CONFLICT", err)
 	}
-	if s.opens != 1 {
-		t.Errorf("it was looked at %d times", s.opens)
+	if reply, err := runnertest.Do(t.Context(), r, script(t, "")); reply != nil || skill.CodeOf(err) != skill.Conflict {
+		t.Errorf("%+v, %v; want CONFLICT", reply, err)
 	}
 	if err := os.WriteFile(s.file, standIn, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.library.mu.Lock()
-	r.library.all["slim"].at = time.Time{} // a while ago
-	r.library.mu.Unlock()
-	if err := r.Warm(t.Context()); err != nil {
+	if err := runnertest.Ready(t.Context(), r); err != nil {
 		t.Errorf("after it was repaired: %v", err)
 	}
 }
 
-// A call that comes first waits for the compiler; one without the time for that
-// is told why.
+// A call that comes first waits for the compiler.
 func TestFirstCallLoads(t *testing.T) {
-	r, _ := standing(t)
-	c := script(t, "")
-	c.Limits.Timeout = 1
-	if reply, err := r.Run(t.Context(), c); err != nil || reply.Code != skill.Timeout || !strings.Contains(reply.Message, "compiling") {
-		t.Errorf("%+v, %v; want TIMEOUT", reply, err)
-	}
-	c.Limits.Timeout = time.Minute
-	if reply, err := r.Run(t.Context(), c); err != nil || reply.Code != "" {
+	r, _ := standing(t, nil)
+	if reply, err := runnertest.Do(t.Context(), r, script(t, "")); err != nil || reply.Code != "" {
 		t.Errorf("%+v, %v", reply, err)
 	}
 }
 
-func TestWarmThatNobodyWaitsFor(t *testing.T) {
-	r, _ := standing(t)
+func TestCompilationThatNobodyWaitsFor(t *testing.T) {
+	r, _ := standing(t, nil)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := r.Warm(ctx); err != nil && !errors.Is(err, context.Canceled) {
+	if err := runnertest.Ready(ctx, r); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if err := r.Warm(t.Context()); err != nil {
+	if err := runnertest.Ready(t.Context(), r); err != nil {
 		t.Errorf("the work did not go on: %v", err)
 	}
 }
 
 // A runtime that other modules pushed out of memory is loaded again.
 func TestRuntimeOutOfMemory(t *testing.T) {
-	r, _ := standing(t)
-	if err := r.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	e, err := wasm.Open(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := r.engine
-	r.engine, r.calls.Images.Engine = e, e // one that has never seen it
-	if reply, err := r.Run(t.Context(), script(t, "")); err != nil || reply.Code != "" {
-		t.Errorf("%+v, %v", reply, err)
-	}
-	r.calls.Images.Close()
-	r.engine = old
-	if err := e.Close(); err != nil {
-		t.Error(err)
+	r, _ := standing(t, &wasm.Options{Resident: 1})
+	for range 3 {
+		if reply, err := runnertest.Do(t.Context(), r, script(t, "")); err != nil || reply.Code != "" {
+			t.Errorf("%+v, %v", reply, err)
+		}
 	}
 }
 
 // What no runtime has is refused before anything is started.
 func TestRequiresWhatIsNotThere(t *testing.T) {
-	r, _ := standing(t)
-	c := script(t, "")
-	c.Requires = []string{"nothing-like-it"}
-	var e *skill.Error
-	if _, err := r.Run(t.Context(), c); !errors.As(err, &e) || e.Code != skill.InvalidManifest {
+	r, _ := standing(t, nil)
+	if _, err := runnertest.Do(t.Context(), r, script(t, ""), "nothing-like-it"); skill.CodeOf(err) != skill.InvalidManifest {
 		t.Errorf("%v; want INVALID_MANIFEST", err)
 	}
 }
 
-// Whether a script can run depends on what its skill requires.
-func TestReadyWithWhatIsRequired(t *testing.T) {
-	r, _ := standing(t)
-	if err := r.Warm(t.Context()); err != nil {
-		t.Fatal(err)
+// A script is looked through once, until it changes, and only where that matters.
+func TestImportsAreFoundOnce(t *testing.T) {
+	r, _ := standing(t, nil)
+	asked, matters := 0, false
+	r.planner.matters = func([]string, []byte) bool { return matters }
+	r.planner.imports = func(_ context.Context, tenant string, text []byte) ([]string, error) {
+		asked++
+		return []string{tenant + " " + string(text)}, nil
 	}
-	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "main.py"), nil, 0o600); err != nil {
-		t.Fatal(err)
+	c := script(t, "import numpy")
+	old := time.Now().Add(-time.Hour)
+	path := filepath.Join(c.Folder, c.Entry)
+	look := func(script, change bool) []string {
+		t.Helper()
+		spec := c.Spec()
+		spec.Tenant, spec.Script = "acme", script
+		if change {
+			old = old.Add(time.Second)
+			if err := os.Chtimes(path, old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+		plan, err := r.Prepare(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan.Imports
 	}
-	if err := r.ReadyWith(folder, "main.py", nil); err != nil {
-		t.Errorf("nothing required: %v", err)
+	r.calls.Folders.Fresh = -1
+	if got := look(false, true); got != nil || asked != 0 {
+		t.Errorf("what cannot matter was asked: %q", got)
 	}
-	if err := r.ReadyWith(folder, "main.py", []string{"nothing-like-it"}); skill.CodeOf(err) != skill.InvalidManifest {
-		t.Errorf("%v; want that no runtime has it", err)
+	if got := look(true, true); len(got) != 1 || got[0] != "acme import numpy" || asked != 1 {
+		t.Errorf("a program of the command line: %q", got)
+	}
+	matters = true
+	for range 2 {
+		if got := look(false, asked == 1); len(got) != 1 || asked != 2 {
+			t.Errorf("%q, asked %d times", got, asked)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -49,7 +50,7 @@ func TestLimitsInScripts(t *testing.T) {
 	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {
 		for i, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
-				if i%3 > 0 && r.library.catalogue.(always).name != "slim" && os.Getenv("OPENSKILL_TEST_FALLBACK") == "" {
+				if i%3 > 0 && nameOf(r) != "slim" && os.Getenv("OPENSKILL_TEST_FALLBACK") == "" {
 					t.Skip("OPENSKILL_TEST_FALLBACK is not set: slim has every case, the others one in three")
 				}
 				call := script(t, "import sys\nline = sys.stdin.readline()\nif line.strip() == 'go':\n  "+
@@ -57,7 +58,7 @@ func TestLimitsInScripts(t *testing.T) {
 				call.Limits.Timeout = 20 * time.Second
 				right := func() uint64 {
 					call.Stdin = []byte("rest\n")
-					reply, err := r.Run(t.Context(), call)
+					reply, err := runnertest.Do(t.Context(), r, call)
 					if err != nil || reply.Code != "" || string(reply.Stdout) != "right rest\n" {
 						t.Fatalf("%+v, %v", reply, err)
 					}
@@ -76,7 +77,7 @@ func TestLimitsInScripts(t *testing.T) {
 				var took time.Duration
 				for try := 0; try == 0 || try < 5 && err == nil && took > bad.Limits.Timeout+late; try++ {
 					began := time.Now()
-					reply, err = r.Run(t.Context(), &bad)
+					reply, err = runnertest.Do(t.Context(), r, &bad)
 					took = time.Since(began)
 				}
 				switch {

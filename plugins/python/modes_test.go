@@ -1,6 +1,10 @@
 package python
 
-import "testing"
+import (
+	"testing"
+
+	"openskill/plugins/runnertest"
+)
 
 // TestPermissionBits: files have the bits that they would have on Linux, with a umask of
 // 022, and archives and copies keep them. The values are those of CPython there.
@@ -58,14 +62,14 @@ print(mode(__file__), shutil.rmtree("d"), os.path.exists("d"))
 		for _, program := range []bool{true, false} {
 			c := script(t, text)
 			c.Script, c.Grants.Scratch = program, !program
-			reply, err := r.Run(t.Context(), c)
+			reply, err := runnertest.Do(t.Context(), r, c)
 			if err != nil || string(reply.Stdout) != want {
 				t.Errorf("%v\n%s\n%s", err, reply.Stdout, reply.Stderr)
 			}
 		}
 		c := script(t, "import os; print(os.access('/skill', os.W_OK), os.access('/skill/main.py', os.R_OK), os.access('/work', os.W_OK))")
 		c.Grants.Scratch = true
-		if reply, err := r.Run(t.Context(), c); err != nil || string(reply.Stdout) != "False True True\n" {
+		if reply, err := runnertest.Do(t.Context(), r, c); err != nil || string(reply.Stdout) != "False True True\n" {
 			t.Errorf("%v\n%s\n%s", err, reply.Stdout, reply.Stderr)
 		}
 	})

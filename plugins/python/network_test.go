@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -48,7 +49,7 @@ with open("/dev/http", "r+b", buffering=0) as f:
 print(dict(os.environ))
 `)
 	c.Stdin, c.Grants.Env = []byte("x"), []string{"A=1", "B=two words"}
-	reply, err := r.Run(t.Context(), c)
+	reply, err := runnertest.Do(t.Context(), r, c)
 	if err != nil {
 		t.Fatal(err)
 	}

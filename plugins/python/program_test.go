@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -36,7 +37,7 @@ func TestPrograms(t *testing.T) {
 	run := func(t *testing.T, c *skill.Call, args ...string) *skill.Reply {
 		t.Helper()
 		c.Args = args
-		reply, err := r.Run(t.Context(), c)
+		reply, err := runnertest.Do(t.Context(), r, c)
 		if err != nil {
 			t.Fatal(err)
 		}

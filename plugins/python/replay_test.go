@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -40,7 +41,7 @@ func replayed(t *testing.T, c *skill.Call) (then, now *skill.Reply) {
 	run := func(c *skill.Call) *skill.Reply {
 		r := New(e, &Options{StateDir: state})
 		defer r.Close()
-		reply, err := r.Run(t.Context(), c)
+		reply, err := runnertest.Do(t.Context(), r, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +106,7 @@ func TestReplaySleeps(t *testing.T) {
 	defer r.Close()
 	again := *c
 	again.Replay, again.Limits.Timeout = then.Recording.Draws, time.Minute
-	reply, err := r.Run(t.Context(), &again)
+	reply, err := runnertest.Do(t.Context(), r, &again)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestReplayOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := script(t, other.text)
 			o.Replay = then.Recording.Draws
-			reply, err := r.Run(t.Context(), o)
+			reply, err := runnertest.Do(t.Context(), r, o)
 			if err != nil || !strings.Contains(reply.Differs, other.want) {
 				t.Errorf("%+v, %v; want %s", reply, err, other.want)
 			}
@@ -175,7 +176,7 @@ elif what == "folders":
 	} {
 		call := *c
 		call.Stdin = []byte(what.input)
-		reply, err := r.Run(t.Context(), &call)
+		reply, err := runnertest.Do(t.Context(), r, &call)
 		if err != nil || reply.Recording == nil || reply.Recording.More {
 			t.Fatalf("%+v, %v", reply, err)
 		}

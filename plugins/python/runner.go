@@ -23,93 +23,42 @@ type Options struct {
 	StateDir string
 	// Outgoing makes the requests of scripts; nil: there is no network.
 	Outgoing skill.Outgoing
+	// Imports finds the top-level modules that a script imports, on behalf of a tenant; nil:
+	// runtimes are chosen by what skills require alone.
+	Imports func(ctx context.Context, tenant string, script []byte) ([]string, error)
 }
 
 // Runner executes scripts by a CPython on an engine. It is safe for concurrent use.
 type Runner struct {
-	engine  *wasm.Engine
+	planner planner
 	library library
-	choices choices
 	calls   *sandbox.Calls
 }
 
 var _ skill.Runner = (*Runner)(nil)
 
 // New makes a runner on the engine, which stays the caller's: it is shared with
-// other runners and closed after them all. Nothing is read or compiled yet.
+// other runners and closed after them all; nil: calls are prepared here, and run elsewhere.
+// Nothing is read or compiled yet.
 func New(e *wasm.Engine, opts *Options) *Runner {
 	if opts == nil {
 		opts = &Options{}
 	}
-	return newRunner(e, runtimes.New(opts.StateDir), opts.Outgoing)
-}
-
-func newRunner(e *wasm.Engine, c catalogue, outgoing skill.Outgoing) *Runner {
-	r := &Runner{engine: e, calls: sandbox.NewCalls(sandbox.CallsOf{
-		Engine: e, Op: "python", Hint: hint, Runtime: "Python", Outgoing: outgoing,
-	})}
-	r.library.engine, r.library.catalogue = e, c
-	r.choices.catalogue = c
-	return r
+	store := runtimes.New(opts.StateDir)
+	return &Runner{
+		planner: planner{
+			choose: store.For, matters: store.Undecided, open: store.Open, imports: opts.Imports,
+			runtimes: map[string]opened{}, scripts: map[scriptKey]imported{},
+		},
+		library: library{at: store.At},
+		calls:   sandbox.NewCalls(sandbox.CallsOf{Engine: e, Op: "python", Runtime: "Python", Outgoing: opts.Outgoing}),
+	}
 }
 
 // Kind is wasm:python.
 func (r *Runner) Kind() skill.Kind { return skill.WasmPython }
 
 const hint = "add the script, or correct entry in skill.yaml"
-
-// Ready implements [skill.Runner]. It is an error while the default runtime is not
-// compiled; the first call begins with that, unless Warm did.
-func (r *Runner) Ready(folder, entry string) error { return r.ReadyWith(folder, entry, nil) }
-
-// ReadyWith is Ready for a skill that requires packages, on the runtime that has them.
-func (r *Runner) ReadyWith(folder, entry string, requires []string) error {
-	name, err := r.library.catalogue.For(requires, nil)
-	if err != nil {
-		return err
-	}
-	if err := r.library.loaded(name); err != nil {
-		return err
-	}
-	return r.calls.Ready(folder, entry)
-}
-
-// Available reports whether a runtime is there and compiled; the error is a
-// *skill.Error that says in one line what is missing. Unlike Ready it begins
-// nothing, and waits for a compilation under way until ctx ends.
-func (r *Runner) Available(ctx context.Context) error { return r.AvailableWith(ctx, nil) }
-
-// AvailableWith is Available for the runtime that has the packages.
-func (r *Runner) AvailableWith(ctx context.Context, requires []string) error {
-	if err := r.calls.Gate.Enter("python.Available"); err != nil {
-		return err
-	}
-	defer r.calls.Gate.Leave()
-	name, err := r.library.catalogue.For(requires, nil)
-	if err != nil {
-		return err
-	}
-	return r.library.underWay(ctx, name)
-}
-
-// Warm loads and compiles the default runtime, and returns when scripts can run. A
-// host calls it in the background when it starts: its cost is documented in the
-// package. The error is a *skill.Error, or ctx's; the work goes on when ctx ends.
-func (r *Runner) Warm(ctx context.Context) error { return r.WarmWith(ctx, nil) }
-
-// WarmWith is Warm for the runtime that has the packages.
-func (r *Runner) WarmWith(ctx context.Context, requires []string) error {
-	if err := r.calls.Gate.Enter("python.Warm"); err != nil {
-		return err
-	}
-	defer r.calls.Gate.Leave()
-	name, err := r.library.catalogue.For(requires, nil)
-	if err != nil {
-		return err
-	}
-	_, err = r.library.get(ctx, name)
-	return err
-}
 
 // Close waits for the runs under way and closes images, folders and runtimes, but
 // not the engine. It does not wait for a compilation, which the engine cannot
@@ -129,15 +78,9 @@ const startFuel = 1 << 34
 // and several times that where others use the processors.
 const startTime = time.Minute
 
-// Run implements [skill.Runner]. A call that comes before the runtime is compiled
-// waits for it, within its own time.
+// Run implements [skill.Runner].
 func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {
 	return r.calls.Run(ctx, call, r.start)
-}
-
-// Start is [sandbox.Calls.Start].
-func (r *Runner) Start(ctx context.Context, call *skill.Call) error {
-	return r.calls.Start(ctx, call, r.start)
 }
 
 // Program is [sandbox.Calls.Program], to see what many sandboxes cost that wait. It
@@ -147,41 +90,38 @@ func (r *Runner) Program(ctx context.Context, call *skill.Call) (*wasm.Program, 
 }
 
 // start says how the script of a call is started.
-func (r *Runner) start(ctx context.Context, p *sandbox.Pending) (*sandbox.Start, error) {
-	entry, err := p.Folder.Entry(p.Entry, hint)
+func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start, error) {
+	entry, err := folder.Entry(call.Entry, hint)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := r.choices.runtime(p, entry)
+	l, err := r.library.get(call.Plan.Runtime)
 	if err != nil {
 		return nil, err
 	}
-	l, m, err := r.loaded(ctx, p, chosen.name)
-	if err != nil {
-		return nil, err
-	}
-	args := append(make([]string, 0, len(flags)+2+len(p.Args)), l.run.Args0)
-	args = append(append(args, flags...), sandbox.Dir(p.Call)+"/"+p.Entry)
+	dir := sandbox.Dir(call)
+	args := append(make([]string, 0, len(flags)+2+len(call.Args)), l.run.Args0)
+	args = append(append(args, flags...), dir+"/"+call.Entry)
 	var head []byte
-	if p.Script {
-		head = arguments(p.Args)
+	if call.Script {
+		head = arguments(call.Args)
 	} else {
-		args = append(args, p.Args...)
+		args = append(args, call.Args...)
 	}
 	env := slices.DeleteFunc(slices.Clone(l.run.Env), func(v string) bool {
 		return strings.HasPrefix(v, "TMPDIR=") || strings.HasPrefix(v, "HOME=") // a place to write is granted or not there
 	})
-	env = append(env, "OPENSKILL_HEAP="+strconv.FormatUint(heap(p.Limits.Memory), 10))
+	env = append(env, "OPENSKILL_HEAP="+strconv.FormatUint(heap(call.Limits.Memory), 10))
 	switch {
-	case p.Script:
-		env = append(env, "TMPDIR=/tmp", "HOME=/tmp", "PWD="+sandbox.Dir(p.Call), "OPENSKILL_SCRIPT="+strings.Join(chosen.imports, ","))
-	case p.Grants.Scratch:
+	case call.Script:
+		env = append(env, "TMPDIR=/tmp", "HOME=/tmp", "PWD="+dir, "OPENSKILL_SCRIPT="+strings.Join(call.Plan.Imports, ","))
+	case call.Grants.Scratch:
 		env = append(env, "TMPDIR=/work", "HOME=/work")
 	}
-	env = append(env, p.Grants.Env...)
+	env = append(env, call.Grants.Env...)
 	return &sandbox.Start{
-		Module: m, Name: l.name, Args: args, Env: env, Entry: entry, Fuel: startFuel, Time: startTime,
-		Each: len(p.Args) > 0 && !p.Script, Head: head,
+		Name: l.name, Args: args, Env: env, Entry: entry, Fuel: startFuel, Time: startTime,
+		Each: len(call.Args) > 0 && !call.Script, Head: head,
 		Mounts: append(slices.Clone(l.mounts),
 			guestfs.Mount{Path: bootFile, FS: l.boot},
 			guestfs.Mount{Path: "/dev/null", FS: guestfs.Null{}},
@@ -202,19 +142,4 @@ func arguments(list []string) []byte {
 		b = append(append(b, a...), 0)
 	}
 	return b
-}
-
-// loaded gives a runtime and its module, and waits for both if it must.
-func (r *Runner) loaded(ctx context.Context, p *sandbox.Pending, name string) (l *loading, m *wasm.Module, err error) {
-	err = p.Within(ctx, func(ctx context.Context) error {
-		if l, err = r.library.get(ctx, name); err != nil {
-			return err
-		}
-		var ok bool
-		if m, ok = r.engine.Lookup(l.run.Module.Digest, trusted); !ok { // other modules have pushed it out of memory since
-			m, err = l.compile(ctx, r.engine)
-		}
-		return err
-	})
-	return l, m, err
 }

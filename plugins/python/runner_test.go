@@ -58,7 +58,7 @@ func warm(t testing.TB) (*wasm.Engine, string) {
 	}
 	r := New(engine.opened, &Options{StateDir: state})
 	defer r.Close()
-	if err := r.Warm(t.Context()); err != nil {
+	if err := runnertest.Ready(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	return engine.opened, state
@@ -75,7 +75,7 @@ func TestRunner(t *testing.T) {
 	runnertest.Run(t, runnertest.Harness{
 		New: func(t testing.TB) skill.Runner {
 			r := New(e, &Options{StateDir: state})
-			if err := r.Warm(t.Context()); err != nil {
+			if err := runnertest.Ready(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
 			return r

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -114,7 +115,7 @@ func TestTenantsOfNumpy(t *testing.T) {
 				for i := range 50 {
 					mark := fmt.Sprintf("MARK%d-%04d", tenant, i)
 					c.Stdin = []byte(mark + "\n" + strings.Repeat("unread "+mark, 1000))
-					reply, err := r.Run(t.Context(), &c)
+					reply, err := runnertest.Do(t.Context(), r, &c)
 					if err != nil {
 						t.Error(err)
 						return

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -16,7 +17,7 @@ func TestScripts(t *testing.T) {
 	defer r.Close()
 	run := func(t *testing.T, c *skill.Call) *skill.Reply {
 		t.Helper()
-		reply, err := r.Run(t.Context(), c)
+		reply, err := runnertest.Do(t.Context(), r, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +152,7 @@ func BenchmarkCall(b *testing.B) {
 		Timeout: 1 << 36, Memory: 64 << 20, Fuel: 1e12, Output: 1 << 20, Scratch: 1 << 20,
 	}}
 	for b.Loop() {
-		if reply, err := r.Run(b.Context(), c); err != nil || string(reply.Stdout) != `{"a": 1}` {
+		if reply, err := runnertest.Do(b.Context(), r, c); err != nil || string(reply.Stdout) != `{"a": 1}` {
 			b.Fatal(reply, err)
 		}
 	}

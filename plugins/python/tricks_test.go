@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -82,7 +83,7 @@ func thorough(r *Runner, i int) bool {
 	if os.Getenv("OPENSKILL_TEST_SCRIPTS") != "" {
 		return true
 	}
-	if r.library.catalogue.(always).name != "slim" {
+	if nameOf(r) != "slim" {
 		return i%16 == 1 // the same files stand in all runtimes
 	}
 	return i%4 == 1
@@ -93,7 +94,7 @@ func thorough(r *Runner, i int) bool {
 func TestTricks(t *testing.T) {
 	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {
 		for i, c := range tricks {
-			if !thorough(r, i) || c.slim && r.library.catalogue.(always).name != "slim" {
+			if !thorough(r, i) || c.slim && nameOf(r) != "slim" {
 				continue
 			}
 			t.Run(c.name, func(t *testing.T) {
@@ -110,7 +111,7 @@ func TestTricks(t *testing.T) {
 					}
 				}
 				for range 2 {
-					reply, err := r.Run(t.Context(), call)
+					reply, err := runnertest.Do(t.Context(), r, call)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -95,7 +96,7 @@ func TestWaits(t *testing.T) {
 		for _, program := range []bool{true, false} {
 			c := script(t, waitsOfScript)
 			c.Script = program
-			reply, err := r.Run(t.Context(), c)
+			reply, err := runnertest.Do(t.Context(), r, c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +132,7 @@ func TestKeepsWhatWasPrinted(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				call := script(t, "import sys\nprint('before')\nprint('a part', end='')\n"+c.end)
 				call.Limits.Fuel = 2e9
-				reply, err := r.Run(t.Context(), call)
+				reply, err := runnertest.Do(t.Context(), r, call)
 				if err != nil {
 					t.Fatal(err)
 				}

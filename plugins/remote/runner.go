@@ -32,12 +32,14 @@ func New(outgoing skill.Outgoing) *Runner { return &Runner{outgoing: outgoing} }
 // Kind is http.
 func (r *Runner) Kind() skill.Kind { return skill.HTTP }
 
-// Ready implements [skill.Runner]. It does not ask the other side.
-func (r *Runner) Ready(folder, entry string) error {
-	if _, err := read(folder, entry); err != nil {
-		return err
+// Prepare implements [skill.Runner]. It does not ask the other side.
+func (r *Runner) Prepare(_ context.Context, s *skill.Spec) (plan skill.Plan, err error) {
+	if s.Entry != "" || s.Folder != "" {
+		if _, err = read(s.Folder, s.Entry); err == nil {
+			err = r.network()
+		}
 	}
-	return r.network()
+	return plan, err
 }
 
 func (r *Runner) network() error {
@@ -83,8 +85,8 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 			Message: "community skills run in the sandbox only; http is for skills in the operator's own folders",
 		}
 	}
-	if err := r.network(); err != nil {
-		return nil, err
+	if err := r.network(); err != nil || call.Ahead {
+		return &skill.Reply{}, err
 	}
 	to, err := read(call.Folder, call.Entry)
 	if err != nil {

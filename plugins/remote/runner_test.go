@@ -264,7 +264,8 @@ func TestRefused(t *testing.T) {
 		r := New(n)
 		c := call(t, entry)
 		_, err := r.Run(t.Context(), c)
-		for _, err := range []error{err, r.Ready(c.Folder, c.Entry)} {
+		_, unready := r.Prepare(t.Context(), c.Spec())
+		for _, err := range []error{err, unready} {
 			var e *skill.Error
 			if !errors.As(err, &e) || e.Code != skill.InvalidManifest || !strings.Contains(e.Message, want) || strings.Contains(e.Message, c.Folder) || strings.Contains(e.Message, "pw") {
 				t.Errorf("%.80s: %v; want %q", entry, err, want)
@@ -293,13 +294,14 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	c := call(t, `{"url": "https://a.example"}`)
-	if err := New(nil).Ready(c.Folder, c.Entry); skill.CodeOf(err) != skill.ToolInvocationError || !strings.Contains(err.Error(), "OPENSKILL_HTTP_ALLOW") {
+	if _, err := New(nil).Prepare(t.Context(), c.Spec()); skill.CodeOf(err) != skill.ToolInvocationError || !strings.Contains(err.Error(), "OPENSKILL_HTTP_ALLOW") {
 		t.Errorf("no network: %v", err)
 	}
 	if err := os.Symlink("/etc/hostname", filepath.Join(c.Folder, "out.json")); err != nil {
 		t.Fatal(err)
 	}
-	if err := New(&said{}).Ready(c.Folder, "out.json"); skill.CodeOf(err) != skill.InvalidManifest {
+	c.Entry = "out.json"
+	if _, err := New(&said{}).Prepare(t.Context(), c.Spec()); skill.CodeOf(err) != skill.InvalidManifest {
 		t.Errorf("out of the folder: %v", err)
 	}
 }

@@ -157,7 +157,7 @@ func concurrent(b *bench) {
 	}
 	var wg sync.WaitGroup
 	for i := range calls {
-		wg.Go(func() { replies[i], errs[i] = b.runner.Run(b.t.Context(), list[i]) })
+		wg.Go(func() { replies[i], errs[i] = Do(b.t.Context(), b.runner, list[i]) })
 	}
 	wg.Wait()
 	for i, r := range replies {

@@ -16,8 +16,8 @@ import (
 
 func ready(b *bench) {
 	c := b.call(Program{Do: Echo})
-	if err := b.runner.Ready(c.Folder, c.Entry); err != nil {
-		b.t.Errorf("Ready: %v", err)
+	if _, err := b.runner.Prepare(context.Background(), c.Spec()); err != nil {
+		b.t.Errorf("Prepare: %v", err)
 	}
 	if b.runner.Kind() == "" {
 		b.t.Error("Kind is empty")
@@ -46,23 +46,21 @@ func (b *bench) outside() []string {
 	return []string{"none-such-entry", "../none-such-entry", "", "."}
 }
 
-func readyMissing(b *bench) {
+func prepareMissing(b *bench) {
 	dir := b.t.TempDir()
 	for _, entry := range b.outside() {
-		b.refusal("Ready with the entry "+strconv.Quote(entry), b.runner.Ready(dir, entry), dir)
+		_, err := b.runner.Prepare(context.Background(), &skill.Spec{SkillID: "conformance", Folder: dir, Entry: entry, Trust: b.Trust})
+		b.refusal("Prepare with the entry "+strconv.Quote(entry), err, dir)
 	}
 	b.healthy()
 }
 
-func runMissing(b *bench) {
-	for _, entry := range b.outside() {
-		c := b.call(Program{Do: Echo})
-		c.Entry = entry
-		r, err := b.runner.Run(context.Background(), c)
-		if r != nil {
-			b.t.Errorf("Run with the entry %q: a reply, %+v", entry, r)
-		}
-		b.refusal("Run with the entry "+strconv.Quote(entry), err, c.Folder)
+// ahead gets ready for a call, which is not run: it leaves nothing.
+func ahead(b *bench) {
+	c := b.call(Program{Do: WriteWork, N: 8, Names: []string{"a"}}, scratch(1<<20))
+	c.Ahead = true
+	if r := b.do(context.Background(), c); r.Code != "" || len(r.Stdout) > 0 || len(r.Artifacts) > 0 {
+		b.t.Errorf("a call that was not to be run left %+v", r)
 	}
 	b.healthy()
 }
@@ -74,7 +72,7 @@ func closeTwice(b *bench) {
 			b.t.Errorf("Close, time %d: %v", i+1, err)
 		}
 	}
-	if r, err := b.runner.Run(context.Background(), b.call(Program{Do: Echo})); err == nil {
+	if r, err := Do(context.Background(), b.runner, b.call(Program{Do: Echo})); err == nil {
 		b.t.Errorf("a closed runner ran: %+v", r)
 	}
 }
@@ -83,7 +81,7 @@ func closeWaits(b *bench) {
 	c := b.call(Program{Do: Sleep, N: 300})
 	done := make(chan error, 1)
 	go func() {
-		r, err := b.runner.Run(context.Background(), c)
+		r, err := Do(context.Background(), b.runner, c)
 		if err == nil && r == nil {
 			err = errors.New("neither a reply nor an error")
 		}

@@ -128,7 +128,7 @@ func (b *bench) run(p Program, opts ...option) *skill.Reply {
 
 func (b *bench) do(ctx context.Context, c *skill.Call) *skill.Reply {
 	b.t.Helper()
-	r, err := b.runner.Run(ctx, c)
+	r, err := Do(ctx, b.runner, c)
 	if err != nil {
 		b.t.Fatalf("Run(%q): the host failed: %v", c.Args, err)
 	}
@@ -182,4 +182,29 @@ func (b *bench) healthy() {
 	if string(r.Stdout) != want {
 		b.t.Errorf("the next call printed %.200q; want %q", r.Stdout, want)
 	}
+}
+
+// Do prepares a call for a skill that requires these packages, and runs it.
+func Do(ctx context.Context, r skill.Runner, c *skill.Call, requires ...string) (*skill.Reply, error) {
+	spec := c.Spec()
+	spec.Requires = requires
+	plan, err := r.Prepare(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	planned := *c
+	planned.Plan = plan
+	return r.Run(ctx, &planned)
+}
+
+// Look prepares a target, and runs nothing.
+func Look(ctx context.Context, r skill.Runner, folder, entry string) error {
+	_, err := r.Prepare(ctx, &skill.Spec{Folder: folder, Entry: entry})
+	return err
+}
+
+// Ready waits until a runner's runtime is compiled, for skills that require these packages.
+func Ready(ctx context.Context, r skill.Runner, requires ...string) error {
+	_, err := r.Prepare(ctx, &skill.Spec{Requires: requires, Wait: true})
+	return err
 }

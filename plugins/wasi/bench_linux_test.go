@@ -59,7 +59,7 @@ func benchmarkCall(b *testing.B, write func(dir string) string, args []string) {
 		Limits: runnertest.DefaultLimits(), Grants: skill.Grants{Data: b.TempDir()},
 	}
 	ours := func() []byte {
-		reply, err := r.Run(b.Context(), call)
+		reply, err := runnertest.Do(b.Context(), r, call)
 		if err != nil || reply.Code != "" || reply.ExitCode != 0 {
 			b.Fatal(reply, err)
 		}

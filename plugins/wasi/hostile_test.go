@@ -98,7 +98,7 @@ func TestHostileModules(t *testing.T) {
 			call.Limits = call.Limits.Lower(c.limits)
 			for range 2 { // the second is answered from what is known
 				began := time.Now()
-				reply, err := r.Run(t.Context(), call)
+				reply, err := runnertest.Do(t.Context(), r, call)
 				if err != nil || reply.Code != c.want {
 					t.Fatalf("%+v, %v; want %s", reply, err, c.want)
 				}
@@ -110,7 +110,7 @@ func TestHostileModules(t *testing.T) {
 				}
 			}
 			canary := skillOf(t, command(t, "000b", start))
-			if reply, err := r.Run(t.Context(), canary); err != nil || reply.Code != "" || reply.ExitCode != 0 {
+			if reply, err := runnertest.Do(t.Context(), r, canary); err != nil || reply.Code != "" || reply.ExitCode != 0 {
 				t.Errorf("the next call: %+v, %v", reply, err)
 			}
 		})
@@ -131,7 +131,7 @@ func TestRunawaysLeaveNothing(t *testing.T) {
 	loop.Grants = skill.Grants{Data: t.TempDir(), Scratch: true}
 	run := func(ctx context.Context, want skill.Code) {
 		t.Helper()
-		if reply, err := r.Run(ctx, loop); err != nil || reply.Code != want {
+		if reply, err := runnertest.Do(ctx, r, loop); err != nil || reply.Code != want {
 			t.Errorf("%+v, %v; want %s", reply, err, want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -49,7 +50,7 @@ func TestTenantsOfGo(t *testing.T) {
 				own := fmt.Sprintf("%d%04d", tenant, i)
 				// Much of it, so that it is in the runtime's buffers and in many pages.
 				c.Stdin = []byte(strings.Repeat("MARK-"+own+" ", 1+i%7*300))
-				reply, err := r.Run(t.Context(), &c)
+				reply, err := runnertest.Do(t.Context(), r, &c)
 				if err != nil {
 					t.Error(err)
 					return

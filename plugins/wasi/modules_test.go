@@ -2,7 +2,6 @@ package wasi
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -37,7 +37,7 @@ func write(t testing.TB, call *skill.Call, module []byte, written time.Time) {
 
 func wantExit(t testing.TB, r *Runner, call *skill.Call, code uint32) {
 	t.Helper()
-	if reply, err := r.Run(t.Context(), call); err != nil || reply.Code != "" || reply.ExitCode != code {
+	if reply, err := runnertest.Do(t.Context(), r, call); err != nil || reply.Code != "" || reply.ExitCode != code {
 		t.Errorf("%+v, %v; want exit code %d", reply, err, code)
 	}
 }
@@ -63,7 +63,7 @@ func TestEditedModule(t *testing.T) {
 	write(t, call, exits(t, 3), written.Add(time.Minute))
 	wantExit(t, r, call, 3)
 	write(t, call, []byte("not a module"), written.Add(2*time.Minute))
-	if reply, err := r.Run(t.Context(), call); err != nil || reply.Code != skill.InvalidModule {
+	if reply, err := runnertest.Do(t.Context(), r, call); err != nil || reply.Code != skill.InvalidModule {
 		t.Errorf("%+v, %v; want INVALID_MODULE", reply, err)
 	}
 	write(t, call, exits(t, 4), written.Add(3*time.Minute))
@@ -95,7 +95,7 @@ func TestAdmittedModuleDoesNotChange(t *testing.T) {
 	write(t, call, exits(t, 1), time.Now().Add(-time.Minute))
 	wantExit(t, r, call, 1)
 	write(t, call, exits(t, 2), time.Now().Add(-time.Second))
-	if reply, err := r.Run(t.Context(), call); reply != nil || skill.CodeOf(err) != skill.Conflict {
+	if reply, err := runnertest.Do(t.Context(), r, call); reply != nil || skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("%+v, %v; want CONFLICT", reply, err)
 	}
 	call.Digest = "sha256:of the new version"
@@ -136,36 +136,18 @@ func TestModulesThatPushEachOtherOut(t *testing.T) {
 	}
 }
 
+// A module that is larger than any that is accepted is refused by what it has, and no more
+// of it is read.
 func TestSizeCap(t *testing.T) {
-	module := exits(t, 1)
-	for limit, want := range map[int64]skill.Code{int64(len(module)): "", int64(len(module)) - 1: skill.ModuleTooComplex} {
-		r := New(engine(t), nil)
-		r.modules.Largest = limit
-		r.calls.Folders.Fresh = -1 // every call looks
-		reply, err := r.Run(t.Context(), skillOf(t, module))
-		if err != nil || reply.Code != want {
-			t.Errorf("%d bytes at a cap of %d: %+v, %v; want %q", len(module), limit, reply, err, want)
-		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// A call whose time is over before its module is compiled is told so, and the
-// work was not for nothing.
-func TestTimeOverWhileCompiling(t *testing.T) {
 	r := New(engine(t), nil)
-	r.calls.Folders.Fresh = -1 // every call looks
 	defer r.Close()
 	call := skillOf(t, exits(t, 1))
-	call.Limits.Timeout = 1
-	reply, err := r.Run(t.Context(), call)
-	if err != nil || reply.Code != skill.Timeout || !strings.Contains(reply.Message, "compiling") {
-		t.Errorf("%+v, %v; want TIMEOUT", reply, err)
+	if err := os.Truncate(filepath.Join(call.Folder, call.Entry), 65<<20); err != nil {
+		t.Fatal(err)
 	}
-	call.Limits.Timeout = time.Minute
-	wantExit(t, r, call, 1)
+	if reply, err := runnertest.Do(t.Context(), r, call); err != nil || reply.Code != skill.ModuleTooComplex {
+		t.Errorf("%+v, %v; want that it is too large", reply, err)
+	}
 }
 
 func TestDataFolderMissing(t *testing.T) {
@@ -174,7 +156,7 @@ func TestDataFolderMissing(t *testing.T) {
 	defer r.Close()
 	call := skillOf(t, exits(t, 1))
 	call.Grants.Data = filepath.Join(t.TempDir(), "none")
-	reply, err := r.Run(t.Context(), call)
+	reply, err := runnertest.Do(t.Context(), r, call)
 	var e *skill.Error
 	if reply != nil || !errors.As(err, &e) || strings.Contains(e.Message, call.Grants.Data) {
 		t.Errorf("%+v, %v; want an error without the path", reply, err)
@@ -186,14 +168,14 @@ func TestReadyNamesWhatIsMissing(t *testing.T) {
 	r.calls.Folders.Fresh = -1 // every call looks
 	defer r.Close()
 	var e *skill.Error
-	if err := r.Ready(t.TempDir(), "echo.wasm"); !errors.As(err, &e) || e.Code != skill.NotFound ||
+	if err := runnertest.Look(t.Context(), r, t.TempDir(), "echo.wasm"); !errors.As(err, &e) || e.Code != skill.NotFound ||
 		!strings.HasPrefix(e.Message, "echo.wasm is not") || !strings.Contains(e.Message, "make skills") {
 		t.Errorf("%v; want NOT_FOUND and how to build it", err)
 	}
-	if err := r.Ready(filepath.Join(t.TempDir(), "none"), "echo.wasm"); !errors.As(err, &e) {
+	if err := runnertest.Look(t.Context(), r, filepath.Join(t.TempDir(), "none"), "echo.wasm"); !errors.As(err, &e) {
 		t.Errorf("no folder: %v", err)
 	}
-	if err := r.Available(context.Background()); err != nil {
-		t.Errorf("Available: %v", err)
+	if err := runnertest.Ready(t.Context(), r); err != nil {
+		t.Errorf("without a skill: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -60,7 +61,7 @@ func eachItsOwn(t *testing.T, e *wasm.Engine, c skill.Call, by string) {
 		wg.Go(func() {
 			c := c
 			c.Tenant, c.Stdin = fmt.Sprint("tenant", i%4), fmt.Appendf(nil, "request %d", i)
-			reply, err := r.Run(t.Context(), &c)
+			reply, err := runnertest.Do(t.Context(), r, &c)
 			if err != nil {
 				t.Error(err)
 				return
@@ -89,7 +90,7 @@ func eachItsVariables(t *testing.T, e *wasm.Engine, c skill.Call) {
 	for range 3 {
 		for _, env := range [][]string{{"KEY=one"}, {"KEY=two"}, nil, {"KEY=one", "OTHER=x"}} {
 			c.Grants.Env = env
-			reply, err := r.Run(t.Context(), &c)
+			reply, err := runnertest.Do(t.Context(), r, &c)
 			if err != nil || !strings.HasSuffix(string(reply.Stdout), fmt.Sprintf("|%v\n", env)) {
 				t.Errorf("%v %q, want %v", err, reply.Stdout, env)
 			}
@@ -103,7 +104,7 @@ func noNetwork(t *testing.T, e *wasm.Engine, c skill.Call) {
 	r := New(e, nil)
 	defer r.Close()
 	c.Stdin = []byte("x")
-	reply, err := r.Run(t.Context(), &c)
+	reply, err := runnertest.Do(t.Context(), r, &c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,17 +121,17 @@ func silentNetwork(t *testing.T, e *wasm.Engine, c skill.Call) {
 	r := New(e, &Options{Outgoing: &network{}})
 	defer r.Close()
 	c.Stdin = []byte("x")
-	if _, err := r.Run(t.Context(), &c); err != nil { // started
+	if _, err := runnertest.Do(t.Context(), r, &c); err != nil { // started
 		t.Fatal(err)
 	}
 	silent := c
 	silent.Stdin, silent.Limits.Timeout = []byte("wait"), 200*time.Millisecond
-	reply, err := r.Run(t.Context(), &silent)
+	reply, err := runnertest.Do(t.Context(), r, &silent)
 	if err != nil || reply.Code != skill.Timeout {
 		t.Fatalf("%v %+v", err, reply)
 	}
 	c.Tenant = "next"
-	reply, err = r.Run(t.Context(), &c)
+	reply, err = runnertest.Do(t.Context(), r, &c)
 	if err != nil || !strings.Contains(string(reply.Stdout), "next asked x") {
 		t.Fatalf("%v %+v", err, reply)
 	}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -95,7 +96,7 @@ func replays(t *testing.T, e *wasm.Engine, c *skill.Call, asks bool) {
 		t.Helper()
 		r := New(e, &Options{Outgoing: net})
 		defer r.Close()
-		reply, err := r.Run(t.Context(), &c)
+		reply, err := runnertest.Do(t.Context(), r, &c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +150,7 @@ func manyReplay(t *testing.T, e *wasm.Engine, c *skill.Call) {
 					recorded.Limits.Fuel = 300_000
 				}
 				again.Stdin, again.Limits, again.Grants = recorded.Stdin, recorded.Limits, recorded.Grants
-				then, err := r.Run(t.Context(), &recorded)
+				then, err := runnertest.Do(t.Context(), r, &recorded)
 				if err != nil || then.Recording == nil || then.Recording.Draws == nil {
 					t.Errorf("%+v, %v", then, err)
 					return
@@ -163,7 +164,7 @@ func manyReplay(t *testing.T, e *wasm.Engine, c *skill.Call) {
 					t.Errorf("the run saw %d things", n)
 				}
 				again.Replay = then.Recording.Draws
-				now, err := r.Run(t.Context(), &again)
+				now, err := runnertest.Do(t.Context(), r, &again)
 				if err != nil || now.Differs != "" || now.Code != then.Code || string(now.Stdout) != string(then.Stdout) || now.Usage.Fuel != then.Usage.Fuel {
 					t.Errorf("run %d of %d: %s %q, %d units of %d, %v\n%s\nthen %s\n%s", j, i, now.Code, now.Differs, now.Usage.Fuel, then.Usage.Fuel, err, now.Stdout, then.Code, then.Stdout)
 				}
@@ -183,25 +184,25 @@ func TestRecordedBound(t *testing.T) {
 	defer r.Close()
 	c := skillOf(t, built(t, "draws"))
 	c.Record = 300
-	reply, err := r.Run(t.Context(), c)
+	reply, err := runnertest.Do(t.Context(), r, c)
 	if err != nil || reply.Code != "" || reply.Recording == nil || reply.Recording.Draws != nil || !strings.Contains(reply.Recording.Missing, "more than 300 bytes") {
 		t.Errorf("%+v, %v", reply, err)
 	}
 	c.Record = 1 << 20
-	if reply, err = r.Run(t.Context(), c); err != nil || reply.Recording.Draws == nil {
+	if reply, err = runnertest.Do(t.Context(), r, c); err != nil || reply.Recording.Draws == nil {
 		t.Fatalf("%+v, %v", reply, err)
 	}
 	other := skillOf(t, []byte("\x00asm\x01\x00\x00\x00"))
 	other.Replay = reply.Recording.Draws
-	if reply, err = r.Run(t.Context(), other); err != nil || reply.Code != skill.Conflict || !strings.Contains(reply.Differs, "the module") {
+	if reply, err = runnertest.Do(t.Context(), r, other); err != nil || reply.Code != skill.Conflict || !strings.Contains(reply.Differs, "the module") {
 		t.Errorf("another module: %+v, %v", reply, err)
 	}
 	c.Replay, c.Record = []byte("OSKT but no recording"), 0
-	if reply, err := r.Run(t.Context(), c); skill.CodeOf(err) != skill.InvalidArgument || reply != nil {
+	if reply, err := runnertest.Do(t.Context(), r, c); skill.CodeOf(err) != skill.InvalidArgument || reply != nil {
 		t.Errorf("%+v, %v", reply, err)
 	}
 	c.Replay = []byte{}
-	if reply, err := r.Run(t.Context(), c); skill.CodeOf(err) != skill.InvalidArgument || reply != nil {
+	if reply, err := runnertest.Do(t.Context(), r, c); skill.CodeOf(err) != skill.InvalidArgument || reply != nil {
 		t.Errorf("an empty recording: %+v, %v", reply, err)
 	}
 }

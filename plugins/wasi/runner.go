@@ -23,15 +23,15 @@ type Runner struct {
 var _ skill.Runner = (*Runner)(nil)
 
 // New makes a runner on the engine, which stays the caller's: it is shared with
-// other runners and closed after them all.
+// other runners and closed after them all. nil: calls are prepared here, and run elsewhere.
 func New(e *wasm.Engine, opts *Options) *Runner {
-	of := sandbox.CallsOf{Engine: e, Op: "wasi", Hint: hint}
+	of := sandbox.CallsOf{Engine: e, Op: "wasi"}
 	if opts != nil {
 		of.Outgoing = opts.Outgoing
 	}
 	return &Runner{
 		calls:   sandbox.NewCalls(of),
-		modules: sandbox.Modules{Engine: e, Op: of.Op, Hint: hint},
+		modules: sandbox.Modules{Hint: hint},
 	}
 }
 
@@ -41,11 +41,15 @@ func (r *Runner) Kind() skill.Kind { return skill.WasmWASI }
 // hint says where a module comes from.
 const hint = "build it (openskill skill build; make skills builds those that come with openSkill) or correct entry in skill.yaml"
 
-// Ready implements [skill.Runner]. It looks for the module, and does not compile it.
-func (r *Runner) Ready(folder, entry string) error { return r.calls.Ready(folder, entry) }
-
-// Available reports whether this machine can run modules at all: it can.
-func (r *Runner) Available(context.Context) error { return nil }
+// Prepare implements [skill.Runner]. It looks for the module, and does not compile it.
+func (r *Runner) Prepare(ctx context.Context, s *skill.Spec) (skill.Plan, error) {
+	return r.calls.Prepare(ctx, s, func(_ context.Context, folder *sandbox.Folder) (plan skill.Plan, err error) {
+		if folder != nil {
+			plan.Module, err = r.modules.Of(folder, s)
+		}
+		return plan, err
+	})
+}
 
 // Close waits for the runs under way and closes the folders, but not the engine.
 // It may be called twice.
@@ -56,25 +60,17 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	return r.calls.Run(ctx, call, r.start)
 }
 
-// Start is [sandbox.Calls.Start].
-func (r *Runner) Start(ctx context.Context, call *skill.Call) error {
-	return r.calls.Start(ctx, call, r.start)
-}
-
 // Program gives what a call runs; see [sandbox.Calls.Program].
 func (r *Runner) Program(ctx context.Context, call *skill.Call) (*wasm.Program, error) {
 	return r.calls.Program(ctx, call, r.start)
 }
 
 // start says how the module of a call is started.
-func (r *Runner) start(ctx context.Context, p *sandbox.Pending) (*sandbox.Start, error) {
-	start := &sandbox.Start{
-		Args: append(append(make([]string, 0, 1+len(p.Args)), p.Entry), p.Args...),
-		Env:  p.Grants.Env, Each: len(p.Args) > 0, Fuel: startFuel,
-	}
-	var err error
-	start.Module, start.Name, start.Entry, err = r.modules.Of(ctx, p)
-	return start, err
+func (r *Runner) start(call *skill.Call, _ *sandbox.Folder) (*sandbox.Start, error) {
+	return &sandbox.Start{
+		Args: append(append(make([]string, 0, 1+len(call.Args)), call.Entry), call.Args...),
+		Env:  call.Grants.Env, Each: len(call.Args) > 0, Fuel: startFuel,
+	}, nil
 }
 
 // startFuel is what any module may use to start, in units: a Go program takes some

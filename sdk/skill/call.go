@@ -1,7 +1,6 @@
 package skill
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"time"
@@ -38,10 +37,13 @@ type Call struct {
 	Digest      string // of the folder; runners may use it as a cache key
 	Trust       Trust
 	Args        []string
-	Requires    []string // packages that the manifest names, which choose the runtime; nil: none
 	Stdin       []byte
 	Limits      Limits // resolved: no field is zero
 	Grants      Grants
+	Plan        Plan // of its target, as the runner's Prepare made it
+	// Ahead says that nothing is run: what calls like this one begin with is made ready.
+	// Where Folder is "" that is the runtime alone.
+	Ahead bool
 	// Script says that the entry is a program of the command line, as scripts of Agent
 	// Skills are: its working folder is the skill's own, which it sees as if it could
 	// write there, Args are its arguments, Stdin comes as it is, and it may print what it
@@ -96,30 +98,6 @@ type Artifact struct {
 	Data []byte `json:"-"`
 	Size int64  `json:"size"`
 	URL  string `json:"url,omitempty"` // of the file on the host, below its base URL; "": it is not kept
-}
-
-// Runner is one way to execute skills. Implementations are safe for concurrent
-// use; plugins/runnertest is the suite that each one passes.
-type Runner interface {
-	// Kind is the key under which the runner is listed.
-	Kind() Kind
-
-	// Ready reports whether the runner could start this target now. The error is
-	// an *Error whose message names, in one line, what is missing (a runtime, a
-	// built module) and how to get it; the host then takes the skill's fallback
-	// if it has one. It must be cheap: it is asked before every call.
-	Ready(folder, entry string) error
-
-	// Run executes one call and returns when the guest is gone: no process,
-	// thread or descriptor of it is left, at the latest at the call's timeout
-	// + 250 ms. The end of ctx ends the run, as Cancelled. What the guest
-	// did wrong is in the Reply; the error is non-nil only when the host could
-	// not do its part, and then the Reply is nil.
-	Run(ctx context.Context, call *Call) (*Reply, error)
-
-	// Close releases caches and processes. It waits for runs under way and may
-	// be called twice.
-	Close() error
 }
 
 // Result is the Normalized Skill Result, the one answer of every runner and

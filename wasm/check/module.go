@@ -24,7 +24,7 @@ type Result struct {
 func Module(b []byte, opts *Options) (*Result, error) {
 	o := opts.withDefaults()
 	res := &Result{}
-	res.Report.begin(b)
+	res.Report.begin(b, o.Digest)
 	m, err := binary.Decode(b, o.Limits)
 	if err != nil {
 		err = verdict(err)

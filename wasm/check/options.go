@@ -9,6 +9,9 @@ import (
 // Options say what is accepted. The zero value accepts WebAssembly 2.0 with
 // extended constant expressions, within the default caps, and no import at all.
 type Options struct {
+	// Digest is that of the module, where the caller has computed it; "": it is computed.
+	Digest string
+
 	// Limits are the caps of the decoder; nil for its defaults.
 	Limits *binary.Limits
 

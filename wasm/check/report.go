@@ -1,10 +1,9 @@
 package check
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 
+	"openskill/internal/digest"
 	"openskill/wasm/binary"
 )
 
@@ -41,9 +40,10 @@ type Count struct {
 	Cap      uint64 `json:"cap"`
 }
 
-func (r *Report) begin(b []byte) {
-	h := sha256.Sum256(b)
-	r.Digest, r.Size = "sha256:"+hex.EncodeToString(h[:]), len(b)
+func (r *Report) begin(b []byte, known string) {
+	if r.Digest, r.Size = known, len(b); known == "" {
+		r.Digest = digest.Of(b)
+	}
 	r.Features, r.Imports, r.Exports, r.Counts = []string{}, []Imported{}, []string{}, []Count{}
 }
 

@@ -28,7 +28,7 @@ import (
 // noModules is for tests without modules of WebAssembly.
 type noModules struct{}
 
-func (noModules) Check(context.Context, string, []byte, *time.Duration) (json.RawMessage, error) {
+func (noModules) Check(context.Context, skill.Kind, *skill.Spec, *time.Duration) (json.RawMessage, error) {
 	return nil, &skill.Error{Code: skill.InvalidModule, Message: "this test has no modules"}
 }
 

@@ -3,13 +3,14 @@ package manifest
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"slices"
+
+	"openskill/internal/digest"
 )
 
 // What a folder may hold to have a digest.
@@ -37,9 +38,12 @@ const digestLabel = "openskill folder 1\n"
 // files; modes and times do not count. A symbolic link or anything else that is
 // no regular file is refused, as are more than [MaxFiles] files or
 // [MaxFolderBytes] bytes.
-func Digest(folder string) (string, error) { return digestFolder(folder, MaxFiles, MaxFolderBytes) }
+func Digest(folder string) (string, error) {
+	return digestFolder(folder, MaxFiles, MaxFolderBytes, func(string, [sha256.Size]byte) {})
+}
 
-func digestFolder(folder string, maxFiles int, maxBytes int64) (string, error) {
+// digestFolder is Digest; note is told of each file.
+func digestFolder(folder string, maxFiles int, maxBytes int64, note func(path string, sum [sha256.Size]byte)) (string, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return "", err
@@ -67,7 +71,7 @@ func digestFolder(folder string, maxFiles int, maxBytes int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return digestOf(root, paths, maxBytes)
+	return digestOf(root, paths, maxBytes, note)
 }
 
 // DigestFiles is [Digest] of these files of a folder alone, for folders that hold
@@ -79,7 +83,7 @@ func DigestFiles(root *os.Root, paths []string) (string, error) {
 	if len(paths) > MaxFiles {
 		return "", fmt.Errorf("the folder holds more than %d files", MaxFiles)
 	}
-	return digestOf(root, paths, MaxFolderBytes)
+	return digestOf(root, paths, MaxFolderBytes, func(string, [sha256.Size]byte) {})
 }
 
 // marks reports whether the file of the mark is just that.
@@ -89,7 +93,7 @@ func marks(root *os.Root) bool {
 }
 
 // digestOf hashes the named files of root by the scheme of [Digest].
-func digestOf(root *os.Root, paths []string, maxBytes int64) (string, error) {
+func digestOf(root *os.Root, paths []string, maxBytes int64, note func(path string, sum [sha256.Size]byte)) (string, error) {
 	slices.Sort(paths)
 	h := sha256.New()
 	_, _ = io.WriteString(h, digestLabel)
@@ -109,29 +113,29 @@ func digestOf(root *os.Root, paths []string, maxBytes int64) (string, error) {
 		_, _ = io.WriteString(h, p)
 		binary.BigEndian.PutUint64(n[:], uint64(size))
 		h.Write(n[:])
-		h.Write(sum)
+		h.Write(sum[:])
+		note(p, sum)
 	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
+	return digest.Text([sha256.Size]byte(h.Sum(nil))), nil
 }
 
 // hashFile counts the bytes that it reads rather than trusting the size on record,
 // and stops one byte after most.
-func hashFile(root *os.Root, p string, most int64) (int64, []byte, error) {
+func hashFile(root *os.Root, p string, most int64) (size int64, sum [sha256.Size]byte, err error) {
 	f, err := root.Open(p)
 	if err != nil {
-		return 0, nil, err
+		return 0, sum, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return 0, nil, err
+		return 0, sum, err
 	}
 	if !info.Mode().IsRegular() {
-		return 0, nil, fmt.Errorf("%s is not a regular file", p)
+		return 0, sum, fmt.Errorf("%s is not a regular file", p)
 	}
-	h := sha256.New()
-	size, err := io.Copy(h, io.LimitReader(f, most+1))
-	return size, h.Sum(nil), err
+	sum, size, err = digest.Read(io.LimitReader(f, most+1))
+	return size, sum, err
 }
 
 // readSmall reads a regular file, and not what a symbolic link points to. More

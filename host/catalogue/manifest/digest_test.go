@@ -78,7 +78,7 @@ func TestDigestCaps(t *testing.T) {
 		{2, 4, "more than 4 bytes"},
 		{2, 2, "more than 2 bytes"},
 	} {
-		_, err := digestFolder(dir, c.files, c.bytes)
+		_, err := digestFolder(dir, c.files, c.bytes, func(string, [32]byte) {})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%d files, %d bytes: %v", c.files, c.bytes, err)
 		}

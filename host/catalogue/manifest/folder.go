@@ -20,9 +20,11 @@ func ReadFolderAs(trust skill.Trust, folder string, o Options) (*Skill, []Proble
 	if err != nil {
 		return nil, []Problem{{File: ManifestFile, Message: plain(err)}}
 	}
-	m, digest, problems := readFolder(target, ".", o.Packages, true, as(trust))
+	m, digest, sums, problems := readFolder(target, ".", o.Packages, true, as(trust))
 	if m == nil || len(problems) > 0 {
 		return nil, problems
 	}
-	return o.build(m, target, digest, trust), nil
+	s := o.build(m, target, digest, trust)
+	s.keepSums(sums)
+	return s, nil
 }

@@ -50,7 +50,7 @@ type LockEntry struct {
 	Trust     skill.Trust `json:"trust"`
 }
 
-var digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // Read reads the file of a folder. Where there is none, nothing is locked. A damaged file
 // is an error, whose text is for the operator.
@@ -137,7 +137,7 @@ func entry(b []byte) (*LockEntry, error) {
 	if err := object(b, fields); err != nil {
 		return nil, err
 	}
-	if e.Version == "" || e.Reference == "" || !digest.MatchString(e.Digest) || !digest.MatchString(e.Manifest) {
+	if e.Version == "" || e.Reference == "" || !digestPattern.MatchString(e.Digest) || !digestPattern.MatchString(e.Manifest) {
 		return nil, errors.New("needs a version, a reference and two digests")
 	}
 	return e, nil

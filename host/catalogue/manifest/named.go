@@ -51,7 +51,7 @@ func ReadNamed(stateDir string) (*Named, error) {
 					return err
 				}
 				id, err := skill.ParseID(name)
-				if err != nil || !digest.Match(key) || len(n.skills) == maxSkills {
+				if err != nil || !digestPattern.Match(key) || len(n.skills) == maxSkills {
 					return fmt.Errorf("want at most %d digests, each with the name of a skill", maxSkills)
 				}
 				n.skills[string(key)] = id

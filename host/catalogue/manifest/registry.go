@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"openskill/host/catalogue/manifest/safeyaml"
+	"openskill/internal/digest"
 	"openskill/sdk/skill"
 )
 
@@ -163,7 +165,7 @@ func (r *Registry) addRoot(o *Options, root Root) {
 // named it.
 func (r *Registry) addFolder(o *Options, folder, shown string, most skill.Trust) {
 	var origin Origin
-	m, digest, problems := readFolder(folder, shown, o.Packages, false, func(digest string) skill.Trust {
+	m, digest, sums, problems := readFolder(folder, shown, o.Packages, false, func(digest string) skill.Trust {
 		origin = r.origins.Of(folder, most, func() string { return digest })
 		return origin.Trust
 	})
@@ -180,7 +182,9 @@ func (r *Registry) addFolder(o *Options, folder, shown string, most skill.Trust)
 			return
 		}
 		m.describe(folder, file)
-		r.add(o.build(m, folder, digest, origin.Trust), file, origin.Pulled)
+		s := o.build(m, folder, digest, origin.Trust)
+		s.keepSums(sums)
+		r.add(s, file, origin.Pulled)
 	}
 }
 
@@ -189,8 +193,8 @@ const ChangedProblem = "was changed since it was pulled, and is skipped: take it
 
 // readFolder reads and checks everything about one folder. built says that nothing
 // of it is still to be built, trust what a folder with a digest is trusted with; the digest
-// is "" where there is none, which is a problem.
-func readFolder(folder, shown string, packages Packages, built bool, trust func(digest string) skill.Trust) (*manifest, string, []Problem) {
+// is "" where there is none, which is a problem. sums are the digests of its files.
+func readFolder(folder, shown string, packages Packages, built bool, trust func(digest string) skill.Trust) (m *manifest, is string, sums map[string]string, problems []Problem) {
 	name := Manifest(folder)
 	if name == "" {
 		name = ManifestFile
@@ -198,26 +202,27 @@ func readFolder(folder, shown string, packages Packages, built bool, trust func(
 	file := filepath.Join(shown, name)
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return nil, "", []Problem{{file, 0, plain(err)}}
+		return nil, "", nil, []Problem{{file, 0, plain(err)}}
 	}
 	defer root.Close()
 	src, err := readSmall(root, name, safeyaml.MaxBytes)
 	if err != nil {
-		return nil, "", []Problem{{file, 0, plain(err)}}
+		return nil, "", nil, []Problem{{file, 0, plain(err)}}
 	}
-	digest, undigested := Digest(folder)
-	is := trust(digest)
-	if name == ManifestJSON && is < skill.Trusted {
-		return nil, "", []Problem{{file, 0, "is read in trusted folders only; a skill of strangers has a " + ManifestFile}}
+	sums = map[string]string{}
+	is, undigested := digestFolder(folder, MaxFiles, MaxFolderBytes, func(path string, sum [sha256.Size]byte) { sums[path] = digest.Text(sum) })
+	trusted := trust(is)
+	if name == ManifestJSON && trusted < skill.Trusted {
+		return nil, "", nil, []Problem{{file, 0, "is read in trusted folders only; a skill of strangers has a " + ManifestFile}}
 	}
-	m, problems := parseManifest(file, src, is, packages)
+	m, problems = parseManifest(file, src, trusted, packages)
 	if m != nil {
 		problems = append(problems, checkEntries(root, m, file, built)...)
 	}
 	if undigested != nil {
 		problems = append(problems, Problem{shown, 0, plain(undigested)})
 	}
-	return m, digest, problems
+	return m, is, sums, problems
 }
 
 // as trusts every folder the same.
@@ -431,7 +436,7 @@ func digestScript(folder, name string) (string, error) {
 	} else if !info.Mode().IsRegular() {
 		return "", errors.New("must be a regular file, not a link, a folder or a device")
 	}
-	return digestOf(root, []string{name}, MaxFolderBytes)
+	return digestOf(root, []string{name}, MaxFolderBytes, func(string, [sha256.Size]byte) {})
 }
 
 // realFolder gives the absolute path of a folder that the operator named, behind

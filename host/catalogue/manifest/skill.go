@@ -27,6 +27,28 @@ type Skill struct {
 
 	input, output *field // nil: any object
 	schemas       *Schemas
+	sums          map[string]string // digests of the files that it starts with; nil: nobody has read them
+}
+
+// keepSums keeps the digests of the files that the skill starts with, of those of its folder.
+func (s *Skill) keepSums(all map[string]string) {
+	s.sums = map[string]string{s.Primary.File(): all[s.Primary.File()]}
+	if s.Fallback != nil {
+		s.sums[s.Fallback.File()] = all[s.Fallback.File()]
+	}
+}
+
+// Spec is what a runner is asked to prepare for calls of a target on behalf of a tenant. The
+// files of a stranger's skill are those that were admitted; an owner may edit the others.
+func (s *Skill) Spec(of skill.Target, tenant string) *skill.Spec {
+	d := &s.Descriptor
+	spec := &skill.Spec{
+		SkillID: d.ID, Tenant: tenant, Folder: s.Folder, Entry: of.Entry, Digest: d.Digest, Trust: d.Trust, Requires: d.Requires,
+	}
+	if d.Trust < skill.Trusted {
+		spec.Module = s.sums[of.File()]
+	}
+	return spec
 }
 
 // anyObject is the schema in the catalogue of a skill that has none.

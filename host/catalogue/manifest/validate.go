@@ -19,7 +19,7 @@ func Validate(folder string, o Options) (problems, warnings []Problem) {
 	}
 	flat := flatIn(target)
 	if Manifest(target) != "" || !exists(target, ListFile) && len(flat) == 0 {
-		m, _, problems := readFolder(target, folder, o.Packages, false, as(skill.Trusted))
+		m, _, _, problems := readFolder(target, folder, o.Packages, false, as(skill.Trusted))
 		if m != nil {
 			warnings = o.warnings(m, target, filepath.Join(folder, Manifest(target)))
 		}

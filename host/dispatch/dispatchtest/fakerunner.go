@@ -14,10 +14,12 @@ import (
 // then safe for concurrent use. The zero value has the kind "" and replies {}.
 type Runner struct {
 	Is       skill.Kind                                                        // the kind
-	NotReady error                                                             // what Ready answers
+	NotReady error                                                             // what Prepare answers
+	Missing  error                                                             // of its plans
 	Answer   func(ctx context.Context, call *skill.Call) (*skill.Reply, error) // nil: exit 0 with {} on standard output
 
 	mu     sync.Mutex
+	specs  []*skill.Spec
 	calls  []*skill.Call
 	closed int
 }
@@ -27,8 +29,20 @@ var _ skill.Runner = (*Runner)(nil)
 // Kind is r.Is.
 func (r *Runner) Kind() skill.Kind { return r.Is }
 
-// Ready is r.NotReady.
-func (r *Runner) Ready(_, _ string) error { return r.NotReady }
+// Prepare records what it is asked for, and gives a plan.
+func (r *Runner) Prepare(_ context.Context, s *skill.Spec) (skill.Plan, error) {
+	r.mu.Lock()
+	r.specs = append(r.specs, s)
+	r.mu.Unlock()
+	return skill.Plan{Missing: r.Missing}, r.NotReady
+}
+
+// Specs gives what it was asked to prepare so far.
+func (r *Runner) Specs() []*skill.Spec {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.specs)
+}
 
 // Run records the call and answers.
 func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error) {

@@ -8,6 +8,7 @@ import (
 
 	"openskill/host/pysource/preflight"
 	"openskill/plugins/javascript"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -65,7 +66,7 @@ func TestJavaScriptIsAsChecked(t *testing.T) {
 			if err != nil || report.Verdict != verdict {
 				t.Errorf("%s: %v, %q, %v; want %s", text, report.Verdict, seen(report), err, verdict)
 			}
-			reply, err := r.Run(t.Context(), &skill.Call{
+			reply, err := runnertest.Do(t.Context(), r, &skill.Call{
 				SkillID: "s", TraceID: "t", ExecutionID: "e", Folder: dir, Entry: "main.js", Script: true, Digest: dir,
 				Limits: skill.Limits{Timeout: 10 * time.Second, Memory: 64 << 20, Fuel: 1e9, Output: 1 << 16, Scratch: 1 << 20},
 			})

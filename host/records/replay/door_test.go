@@ -307,16 +307,6 @@ func (e *edits) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error)
 	return r, err
 }
 
-// ReadyWith is the runner's own.
-func (e *edits) ReadyWith(folder, entry string, requires []string) error {
-	if r, ok := e.Runner.(interface {
-		ReadyWith(folder, entry string, requires []string) error
-	}); ok {
-		return r.ReadyWith(folder, entry, requires)
-	}
-	return e.Ready(folder, entry)
-}
-
 // TestNetworkIsNotAsked holds that a replay has the answers that were recorded.
 func TestNetworkIsNotAsked(t *testing.T) {
 	root := write(t, "asks", "", `import json, sys

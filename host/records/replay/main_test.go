@@ -141,12 +141,9 @@ func build(p plan) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := all.Runners(all.Options{Engine: e, StateDir: stateDir(), Outgoing: p.outgoing})
-	if err != nil {
-		return nil, err
-	}
-	_ = all.Warm(context.Background(), list) // of what is there
+	list := all.Runners(all.Options{Engine: e, StateDir: stateDir(), Outgoing: p.outgoing})
 	for i := range list {
+		_, _ = list[i].Prepare(context.Background(), &skill.Spec{Wait: true}) // of what is there
 		if p.runner != nil {
 			list[i] = p.runner(list[i])
 		}

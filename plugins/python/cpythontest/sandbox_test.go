@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"openskill/plugins/python"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -112,7 +113,7 @@ func newHere(t *testing.T, state, tests string) *here {
 	if err := os.WriteFile(filepath.Join(folder, "driver.py"), driver, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Warm(t.Context()); err != nil {
+	if err := runnertest.Ready(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	return &here{runner: r, skill: folder, tests: tests}
@@ -132,7 +133,7 @@ func (h *here) run(ctx context.Context, m *module) (*results, error) {
 
 // script runs a script that lies in the skill's folder.
 func (h *here) script(ctx context.Context, entry string, stdin []byte) (*skill.Reply, error) {
-	return h.runner.Run(ctx, &skill.Call{
+	return runnertest.Do(ctx, h.runner, &skill.Call{
 		SkillID: "cpython-tests", Folder: h.skill, Entry: entry, Trust: skill.Trusted, Stdin: stdin,
 		// Files with holes count in full; the tests of large files make some of 2.5 GB.
 		Limits: skill.Limits{Timeout: limit, Memory: 1 << 30, Fuel: 1 << 44, Output: 32 << 20, Scratch: 8 << 30},

@@ -13,6 +13,7 @@ import (
 
 	"openskill/plugins/python"
 	"openskill/plugins/python/runtimes"
+	"openskill/sdk/skill"
 	"openskill/wasm"
 )
 
@@ -88,7 +89,7 @@ func (s *Shared) open(root string) {
 		return
 	}
 	s.runner = python.New(s.engine, &python.Options{StateDir: s.state})
-	if s.err = s.runner.Warm(context.Background()); s.err == nil {
+	if _, s.err = s.runner.Prepare(context.Background(), &skill.Spec{Wait: true}); s.err == nil {
 		s.dir, s.err = os.MkdirTemp("", "pythontest-") // it outlives the first test
 	}
 }

@@ -1,17 +1,17 @@
 package runtimes
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"openskill/sdk/skill"
 )
 
 // For chooses the runtime for a skill: of those that are installed the smallest that
 // has what requires names (packages as the package index calls them, without
-// versions) and what imports names (top-level modules, see [Imports]).
+// versions) and what imports names (top-level modules).
 //
 // What is required and not there is an error: a *skill.Error of code
 // INVALID_MANIFEST if no runtime has it, else TOOL_INVOCATION_ERROR that says what
@@ -100,37 +100,17 @@ func CheckRequires(requires []string) error {
 	return nil
 }
 
-// Imports gives the top-level modules that a script imports, sorted, each once. It
-// reads lines, not Python: every line that is an import statement counts, indented
-// or not (so under a condition too, and within a long string), with several modules
-// on a line or several statements behind semicolons. Relative imports do not count.
-// Modules that are imported by name at run time are not found.
-func Imports(script []byte) []string {
-	var found []string
-	for line := range strings.Lines(string(script)) {
-		for statement := range strings.SplitSeq(line, ";") {
-			statement, _, _ = strings.Cut(statement, "#")
-			statement = strings.TrimSpace(statement)
-			if _, clause, ok := strings.Cut(statement, ":"); ok && compound.MatchString(statement) {
-				statement = strings.TrimSpace(clause) // try: import numpy
+// Undecided reports whether what a script imports can change which runtime [Store.For] gives:
+// whether it has the name of a module that only another one has.
+func (s *Store) Undecided(requires []string, script []byte) bool {
+	now, err := s.For(requires, nil)
+	return err == nil && slices.ContainsFunc(Packages(), func(p Package) bool {
+		return slices.ContainsFunc(p.Imports, func(module string) bool {
+			if !bytes.Contains(script, []byte(module)) {
+				return false
 			}
-			if m := fromLine.FindStringSubmatch(statement); m != nil {
-				found = append(found, m[1])
-			} else if names, ok := strings.CutPrefix(statement, "import "); ok {
-				for name := range strings.SplitSeq(names, ",") {
-					if m := moduleName.FindString(strings.TrimSpace(name)); m != "" {
-						found = append(found, m)
-					}
-				}
-			}
-		}
-	}
-	slices.Sort(found)
-	return slices.Compact(found)
+			other, err := s.For(requires, []string{module})
+			return err == nil && other != now
+		})
+	})
 }
-
-var (
-	compound   = regexp.MustCompile(`^(try|else|finally|if|elif|except|with|while|for|class|def)\b`)
-	fromLine   = regexp.MustCompile(`^from[ \t]+([A-Za-z_]\w*)[\w.]*[ \t]+import\b`)
-	moduleName = regexp.MustCompile(`^[A-Za-z_]\w*`)
-)

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"openskill/sdk/skill"
 )
 
@@ -100,41 +98,24 @@ func TestForAfterInstalling(t *testing.T) {
 	}
 }
 
-func TestImports(t *testing.T) {
-	for _, c := range []struct {
-		script string
-		want   []string
-	}{
-		{"", nil},
-		{"import json", []string{"json"}},
-		{"import os, sys as s, numpy.linalg as la", []string{"numpy", "os", "sys"}},
-		{"from pandas import DataFrame\nfrom  scipy.stats  import norm", []string{"pandas", "scipy"}},
-		{"def f():\n\timport yaml # late\n    from PIL import Image", []string{"PIL", "yaml"}},
-		{"try: import numpy as np\nexcept ImportError: np = None", []string{"numpy"}},
-		{"import a; import b;from c import d", []string{"a", "b", "c"}},
-		{"from . import x\nfrom .y import z\nfrom ..w import v", nil},
-		{"important = 1\nimport_ = 2\nfromage = 3\nx.import y", nil},
-		{"# import numpy\nx = 'import pandas'\nprint('from a import b')", nil},
-		{"import numpy\r\nimport numpy\r\n", []string{"numpy"}},
-		{"import 1x, ,\nimport\nfrom x\nfrom 1 import y", nil},
-		{"from numpy import (\n    array,\n    zeros)", []string{"numpy"}},
-		{"import \xff\xfe\x00", nil},
-	} {
-		if diff := cmp.Diff(c.want, Imports([]byte(c.script))); diff != "" {
-			t.Errorf("%q: %s", c.script, diff)
-		}
+// What a script imports is asked only where that can change its runtime.
+func TestUndecided(t *testing.T) {
+	s := newStore(t.TempDir(), recipes(), nil)
+	numpy, yaml := []byte("import numpy"), []byte("import yaml")
+	if s.Undecided(nil, numpy) {
+		t.Error("nothing is installed, and there is a choice")
 	}
-}
-
-func FuzzImports(f *testing.F) {
-	f.Add("try: import numpy as np, os; from x.y import z")
-	f.Fuzz(func(t *testing.T, script string) {
-		for _, m := range Imports([]byte(script)) {
-			if moduleName.FindString(m) != m || !strings.Contains(script, m) {
-				t.Errorf("%q is not in the script", m)
-			}
-		}
-	})
+	pretend(t, s, Slim)
+	if s.Undecided(nil, numpy) {
+		t.Error("there is one runtime, and a choice")
+	}
+	pretend(t, s, Scientific)
+	if !s.Undecided(nil, numpy) || s.Undecided(nil, yaml) || s.Undecided(nil, nil) {
+		t.Error("numpy alone is not in slim")
+	}
+	if s.Undecided([]string{"numpy"}, numpy) {
+		t.Error("what is required has decided")
+	}
 }
 
 // The table of packages is in order, in normal form, and without doubles.

@@ -3,14 +3,16 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"openskill/sdk/skill"
 	"openskill/wasm"
+	"openskill/wasm/check"
 )
 
-// Calls is what all runners on the engine share: it begins, runs and ends their calls.
-// A runner says how a skill of its kind is started. It is safe for concurrent use.
+// Calls is what all runners on the engine share: it prepares, begins, runs and ends their
+// calls. A runner says how a skill of its kind is planned and started. It is safe for concurrent use.
 type Calls struct {
 	of      CallsOf
 	Gate    Gate
@@ -18,16 +20,18 @@ type Calls struct {
 	Images  Images
 }
 
-// CallsOf says whose calls they are. Outgoing alone may be missing.
+// CallsOf says whose calls they are. Op alone must be there, and Engine where calls are run.
 type CallsOf struct {
-	Engine *wasm.Engine // which stays the caller's
+	Engine *wasm.Engine // which stays the caller's; nil: calls are only prepared here
 	Op     string       // begins the operations of errors, as in python.Run
-	Hint   string       // what to do about an entry that is not there
 	// Runtime is the name of the language whose runtime, the host's own, runs scripts:
 	// what goes wrong with that is the host's failure. "" where skills are modules
 	// themselves.
 	Runtime  string
 	Outgoing skill.Outgoing // nil: no network
+	// Make gives the module that is run of a file and what is called of it; nil: it is what is
+	// in the file. What the error refuses is a *check.Error.
+	Make func(module []byte, function string) ([]byte, error)
 }
 
 // NewCalls makes the calls of a runner.
@@ -37,53 +41,97 @@ func NewCalls(of CallsOf) *Calls {
 	return c
 }
 
-// Pending is a call whose skill is about to be started.
-type Pending struct {
-	*skill.Call
+// Planner makes the plan of a target whose folder is open; nil where the runtime alone is
+// asked for. The error is a *skill.Error.
+type Planner func(ctx context.Context, folder *Folder) (skill.Plan, error)
 
-	Folder *Folder // of the skill
-	began  time.Time
-	wait   time.Duration // how long it waits for what it is started from
-}
-
-// pending begins the time that a call may wait. A worker only loads what is compiled, in
-// the call's own time; where modules are compiled, that is not the call's.
-func (c *Calls) pending(call *skill.Call, granted *Granted) *Pending {
-	p := &Pending{call, granted.folder, time.Now(), call.Limits.Timeout}
-	if c.of.Engine.Compiles() {
-		p.wait = skill.Preparing
-	}
-	return p
-}
-
-// Starter says how the skill of a call is started. The error is a *skill.Error, one of
-// [Pending.Within], or the engine's.
-type Starter func(ctx context.Context, p *Pending) (*Start, error)
-
-var errWaited = errors.New("the call ended before what it waited for was done")
-
-// Within does work that calls may have to wait for, such as compiling, in what is left
-// of the time that it waits. The error is work's, or says that the time was over.
-func (p *Pending) Within(ctx context.Context, work func(ctx context.Context) error) error {
-	ctx, stop := context.WithTimeout(ctx, p.wait-time.Since(p.began))
-	defer stop()
-	err := work(ctx)
-	if err != nil && ctx.Err() != nil {
-		return errWaited
-	}
-	return err
-}
-
-// Ready looks for the entry of a skill.
-func (c *Calls) Ready(folder, entry string) error {
-	if err := c.Gate.Enter(c.of.Op + ".Ready"); err != nil {
-		return err
+// Prepare is [skill.Runner]'s Prepare. Where calls are run here, too, it begins to compile
+// a language runtime.
+func (c *Calls) Prepare(ctx context.Context, s *skill.Spec, planner Planner) (skill.Plan, error) {
+	if err := c.Gate.Enter(c.of.Op + ".Prepare"); err != nil {
+		return skill.Plan{}, err
 	}
 	defer c.Gate.Leave()
-	return c.Folders.Ready(folder, entry, c.of.Hint)
+	var folder *Folder
+	if s.Entry != "" || s.Folder != "" {
+		var err error
+		// Whose the folder is does not matter yet: a run looks again.
+		if folder, err = c.Folders.Skill(s.Folder, skill.Trusted); err != nil {
+			return skill.Plan{}, err
+		}
+		defer folder.Release()
+	}
+	plan, err := planner(ctx, folder)
+	if err != nil || c.of.Engine == nil || plan.Module.Digest == "" {
+		return plan, err
+	}
+	if _, ok := c.of.Engine.Lookup(plan.Module.Digest, options(&plan.Module)); ok {
+		return plan, nil
+	}
+	if s.Wait {
+		if _, err = c.load(ctx, &plan.Module); err != nil {
+			return plan, c.failed(ctx, err)
+		}
+		return plan, nil
+	}
+	if plan.Module.Trusted {
+		plan.Missing = skill.Compiling()
+		go func() { _, _ = c.load(context.Background(), &plan.Module) }() // a call tells what goes wrong
+	}
+	return plan, nil
 }
 
-// Run is [skill.Runner]'s Run.
+// failed is why a module could not be loaded: ctx's end, or a *skill.Error.
+func (c *Calls) failed(ctx context.Context, err error) error {
+	var refused *check.Error
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &refused):
+		return &skill.Error{Op: c.of.Op + ".Prepare", Code: skill.Code(refused.Code), Message: skill.CleanText(refused.Error(), skill.MaxMessage), Err: err}
+	}
+	return c.Broken(err)
+}
+
+func options(of *skill.Module) *wasm.CompileOptions { return &wasm.CompileOptions{Trusted: of.Trusted} }
+
+// load gives the module of a plan, compiled if it is not and this engine may.
+func (c *Calls) load(ctx context.Context, of *skill.Module) (*wasm.Module, error) {
+	if m, ok := c.of.Engine.Lookup(of.Digest, options(of)); ok {
+		return m, nil
+	}
+	var read func() ([]byte, error)
+	if of.Open != nil {
+		read = func() ([]byte, error) { return c.read(of) }
+	}
+	return c.of.Engine.Load(ctx, of.Digest, read, options(of))
+}
+
+// read gives the bytes of a module, which are those that its plan was made of.
+func (c *Calls) read(of *skill.Module) ([]byte, error) {
+	f, err := of.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	if wasm.Digest(b) != of.File {
+		return nil, &skill.Error{Op: c.of.Op + ".Run", Code: skill.Conflict, Message: "the module file changed during the call; retry"}
+	}
+	if of.Function != "" {
+		return c.of.Make(b, of.Function)
+	}
+	return b, nil
+}
+
+// Starter says how the skill of a call is started on its module. The error is a *skill.Error.
+type Starter func(call *skill.Call, folder *Folder) (*Start, error)
+
+// Run is [skill.Runner]'s Run. A worker only loads what is compiled, in the call's own time;
+// where modules are compiled, that is not the call's.
 func (c *Calls) Run(ctx context.Context, call *skill.Call, starter Starter) (*skill.Reply, error) {
 	if err := c.Gate.Enter(c.of.Op + ".Run"); err != nil {
 		return nil, err
@@ -92,33 +140,69 @@ func (c *Calls) Run(ctx context.Context, call *skill.Call, starter Starter) (*sk
 	if ctx.Err() != nil {
 		return gone(), nil
 	}
-	granted, err := c.Folders.Grant(call)
+	began, wait := time.Now(), call.Limits.Timeout
+	if c.of.Engine.Compiles() {
+		wait = skill.Preparing
+	}
+	loading, stop := context.WithTimeout(ctx, wait)
+	m, err := c.load(loading, &call.Plan.Module)
+	late := loading.Err() != nil
+	stop()
+	switch {
+	case err == nil && call.Folder == "":
+		return &skill.Reply{}, nil // it was asked for ahead
+	case err == nil:
+	case late:
+		return waited(ctx, wait), nil
+	default:
+		return c.ended(err)
+	}
+	if c.of.Engine.Compiles() {
+		began = time.Now()
+	}
+	granted, start, err := c.begin(call, m, starter)
 	if err != nil {
-		return nil, err
+		return c.ended(err)
 	}
 	defer granted.Close()
-	p := c.pending(call, granted)
-	start, err := starter(ctx, p)
-	if err == nil {
-		if c.of.Engine.Compiles() {
-			p.began = time.Now()
-		}
-		var r *skill.Reply
-		if r, err = c.Images.Run(ctx, call, granted, start, p.began); err == nil {
-			return r, nil
-		}
+	if call.Ahead {
+		return &skill.Reply{}, c.Images.Warm(ctx, call, granted, start)
 	}
+	r, err := c.Images.Run(ctx, call, granted, start, began)
+	if err != nil {
+		return c.ended(err)
+	}
+	return r, nil
+}
+
+// begin opens what a call is granted, and says how it is started.
+func (c *Calls) begin(call *skill.Call, m *wasm.Module, starter Starter) (*Granted, *Start, error) {
+	granted, err := c.Folders.Grant(call)
+	if err != nil {
+		return nil, nil, err
+	}
+	start, err := starter(call, granted.folder)
+	if err != nil {
+		granted.Close()
+		return nil, nil, err
+	}
+	start.Module = m
+	if start.Name == "" {
+		start.Name = call.Plan.Module.Digest
+	}
+	return granted, start, nil
+}
+
+// ended says how a call ended that was not run.
+func (c *Calls) ended(err error) (*skill.Reply, error) {
 	var refused *skill.Error
 	switch {
-	case errors.Is(err, errWaited):
-		return waited(ctx, p.wait), nil
 	case errors.As(err, &refused):
 		return nil, err
 	case c.of.Runtime != "":
 		return nil, c.Broken(err)
-	default:
-		return blamed(err)
 	}
+	return blamed(err)
 }
 
 // Broken is a failure of the runtime. A *skill.Error stays what it is.
@@ -130,39 +214,23 @@ func (c *Calls) Broken(err error) error {
 	return &skill.Error{Op: c.of.Op + ".Run", Code: skill.Internal, Message: "the " + c.of.Runtime + " runtime failed", Err: err}
 }
 
-// Start gets the image ready that calls like this one run on; its standard input is
-// not looked at. Who wants short first calls does it ahead, in the background. The
-// error may be of any kind: a call tells better what is wrong.
-func (c *Calls) Start(ctx context.Context, call *skill.Call, starter Starter) error {
-	return c.started(ctx, "Start", call, starter, func(g *Granted, s *Start) error { return c.Images.Warm(ctx, call, g, s) })
-}
-
 // Program gives what a call runs, for an image of the caller's own on the same engine.
 // It serves until the calls are closed. The error is a *skill.Error.
-func (c *Calls) Program(ctx context.Context, call *skill.Call, starter Starter) (p *wasm.Program, err error) {
-	err = c.started(ctx, "Program", call, starter, func(g *Granted, s *Start) error {
-		p = c.Images.Program(call, g, s)
-		return nil
-	})
-	return p, err
-}
-
-// started does something with the start of a call that is not run.
-func (c *Calls) started(ctx context.Context, what string, call *skill.Call, starter Starter, do func(*Granted, *Start) error) error {
-	if err := c.Gate.Enter(c.of.Op + "." + what); err != nil {
-		return err
+func (c *Calls) Program(ctx context.Context, call *skill.Call, starter Starter) (*wasm.Program, error) {
+	if err := c.Gate.Enter(c.of.Op + ".Program"); err != nil {
+		return nil, err
 	}
 	defer c.Gate.Leave()
-	granted, err := c.Folders.Grant(call)
+	m, err := c.load(ctx, &call.Plan.Module)
 	if err != nil {
-		return err
+		return nil, c.failed(ctx, err)
+	}
+	granted, start, err := c.begin(call, m, starter)
+	if err != nil {
+		return nil, err
 	}
 	defer granted.Close()
-	start, err := starter(ctx, c.pending(call, granted))
-	if err != nil {
-		return err
-	}
-	return do(granted, start)
+	return c.Images.Program(call, granted, start), nil
 }
 
 // Close waits for the runs under way, and closes images and folders. It may be called

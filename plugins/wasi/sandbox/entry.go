@@ -51,18 +51,6 @@ func (d *Folder) Entry(entry, hint string) (Stamp, error) {
 	return stampOf(st), nil
 }
 
-// Ready looks for the entry of a skill, whose owner is not known yet: a run looks
-// again. The error is a *skill.Error.
-func (f *Folders) Ready(folder, entry, hint string) error {
-	d, err := f.Skill(folder, skill.Trusted)
-	if err != nil {
-		return err
-	}
-	defer d.Release()
-	_, err = d.Entry(entry, hint)
-	return err
-}
-
 // Read reads an entry and tells how the file looked. Of a file over limit bytes
 // it reads limit+1. The error is a *skill.Error.
 func (d *Folder) Read(entry, hint string, limit int64) ([]byte, Stamp, error) {

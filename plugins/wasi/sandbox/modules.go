@@ -1,32 +1,22 @@
 package sandbox
 
 import (
-	"context"
-	"errors"
-	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
+	"openskill/internal/digest"
 	"openskill/sdk/skill"
-	"openskill/wasm"
-	"openskill/wasm/check"
 )
 
-// Modules are the modules of skills that bring their own: each is read, checked and
-// compiled by the first call that needs it, and shared by all calls until its file
-// changes. The fields are set before the first call. It is safe for concurrent use.
+// Modules finds the modules of skills that bring their own: the file of each is hashed once,
+// until it changes. The fields are set before the first call. It is safe for concurrent use.
 type Modules struct {
-	Engine *wasm.Engine
-	Op     string // begins the operations of errors
-	Hint   string // what to do about a module that is not there
+	Hint string // what to do about a module that is not there
 	// Split takes an entry apart into the file and what of it is called; nil: it is the file.
 	Split func(entry string) (file, function string)
-	// Make gives the module that is run; nil: it is what is in the file. What the error
-	// refuses is a *check.Error.
-	Make func(module []byte, function string) ([]byte, error)
-	// Largest is the size in bytes up to which a file is read, though the engine has caps
-	// of its own; 0: 64 MiB.
-	Largest int64
 	// Now is the clock against which a file's age is held; nil: the real one.
 	Now func() time.Time
 
@@ -40,94 +30,85 @@ type moduleKey struct{ folder, entry, digest string }
 // known is what was found in an entry's file.
 type known struct {
 	stamp   Stamp
-	settled bool   // the stamp alone shows that the file is the same
-	file    string // wasm.Digest of its bytes
-	module  string // and of those that are run
-	verdict error  // the *check.Error against the module, or nil
+	settled bool // the stamp alone shows that the file is the same
+	file    string
 }
 
-// maxKnown bounds the memory of what is known; beyond it all is forgotten and
-// read again.
-const maxKnown = 10_000
+const (
+	// maxKnown bounds the memory of what is known; beyond it all is forgotten and
+	// read again.
+	maxKnown = 10_000
+	// maxModule is the size in bytes up to which a stranger's module is read, and one more,
+	// for the cap of the engine to see.
+	maxModule = 64<<20 + 1
+)
 
-// Of gives the module of a call, as the file is now, with its name and stamp.
-func (s *Modules) Of(ctx context.Context, p *Pending) (*wasm.Module, string, Stamp, error) {
-	file, function := p.Entry, ""
+// Of gives the module of a target, as its file is now. The error is a *skill.Error.
+func (s *Modules) Of(d *Folder, spec *skill.Spec) (skill.Module, error) {
+	file, function := spec.Entry, ""
 	if s.Split != nil {
-		file, function = s.Split(p.Entry)
+		file, function = s.Split(spec.Entry)
 	}
-	stamp, err := p.Folder.Entry(file, s.Hint)
+	stamp, err := d.Entry(file, s.Hint)
 	if err != nil {
-		return nil, "", stamp, err
+		return skill.Module{}, err
 	}
-	key := moduleKey{p.Call.Folder, p.Entry, p.Digest}
+	m := skill.Module{File: spec.Module, Function: function, Open: func() (io.ReadCloser, error) { return open(spec.Folder, file) }}
+	if m.File == "" {
+		if m.File, err = s.hashed(spec, file, stamp); err != nil {
+			return skill.Module{}, err
+		}
+	}
+	if m.Digest = m.File; function != "" {
+		m.Digest = digest.Of([]byte("openskill plug-in " + m.File + " " + function))
+	}
+	return m, nil
+}
+
+// hashed is the digest of a file with a stamp. One that was admitted does not change.
+func (s *Modules) hashed(spec *skill.Spec, file string, stamp Stamp) (string, error) {
+	key := moduleKey{spec.Folder, file, spec.Digest}
 	s.mu.Lock()
 	k, seen := s.known[key]
 	s.mu.Unlock()
 	if seen && k.settled && k.stamp == stamp {
-		if k.verdict != nil {
-			return nil, "", stamp, k.verdict
-		}
-		if m, ok := s.Engine.Lookup(k.module, nil); ok {
-			return m, k.module, stamp, nil
-		}
+		return k.file, nil
 	}
-	largest := s.Largest
-	if largest == 0 {
-		largest = 64 << 20
-	}
-	data, stamp, err := p.Folder.Read(file, s.Hint, largest)
+	f, err := open(spec.Folder, file)
 	if err != nil {
-		return nil, "", stamp, err
+		return "", &skill.Error{Op: "sandbox.Entry", Code: skill.InvalidManifest, Subject: skill.CleanText(file, 80), Err: err, Message: "the module cannot be read"}
 	}
-	if int64(len(data)) > largest {
-		return nil, "", stamp, &check.Error{Code: check.ModuleTooComplex, Msg: fmt.Sprintf("the module has more than %d MiB, the largest that is accepted", largest>>20)}
+	defer f.Close()
+	sum, _, err := digest.Read(f)
+	if err != nil {
+		return "", &skill.Error{Op: "sandbox.Entry", Code: skill.InvalidManifest, Subject: skill.CleanText(file, 80), Err: err, Message: "the module cannot be read"}
 	}
-	now := known{stamp: stamp, settled: stamp.Settled(s.now()), file: wasm.Digest(data)}
-	if seen && k.file != now.file && p.Trust < skill.Trusted {
-		return nil, "", stamp, &skill.Error{
-			Op: s.Op + ".Run", Code: skill.Conflict, Subject: string(p.SkillID),
+	now := known{stamp: stamp, settled: stamp.Settled(s.now()), file: digest.Text(sum)}
+	if seen && k.file != now.file && spec.Trust < skill.Trusted {
+		return "", &skill.Error{
+			Op: "sandbox.Entry", Code: skill.Conflict, Subject: string(spec.SkillID),
 			Message: "the module is not the one that was admitted; upload it as a new version",
 		}
 	}
-	if seen && k.file == now.file { // it was only written again
-		if m, ok := s.Engine.Lookup(k.module, nil); ok || k.verdict != nil {
-			now.module, now.verdict = k.module, k.verdict
-			s.note(key, now)
-			return m, now.module, stamp, now.verdict
-		}
-	}
-	m, err := s.compiled(ctx, p, data, function, &now)
-	if err != nil {
-		return nil, "", stamp, err
-	}
 	s.note(key, now)
-	return m, now.module, stamp, now.verdict
+	return now.file, nil
 }
 
-// compiled gives the module of a file, and notes its name, or what speaks against it.
-func (s *Modules) compiled(ctx context.Context, p *Pending, data []byte, function string, now *known) (m *wasm.Module, err error) {
-	now.module = now.file
-	if s.Make != nil {
-		data, err = s.Make(data, function)
-		now.module = wasm.Digest(data)
+// open opens a file below a folder, as far as a module may reach.
+func open(folder, file string) (io.ReadCloser, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		var ok bool
-		if m, ok = s.Engine.Lookup(now.module, nil); ok {
-			return m, nil
-		}
-		err = p.Within(ctx, func(ctx context.Context) error {
-			m, err = s.Engine.Compile(ctx, data, nil)
-			return err
-		})
+	defer root.Close()
+	f, err := root.Open(filepath.FromSlash(file))
+	if err != nil {
+		return nil, err
 	}
-	var verdict *check.Error
-	if errors.As(err, &verdict) {
-		now.verdict = err
-		return nil, nil
-	}
-	return m, err
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(f, maxModule), f}, nil
 }
 
 func (s *Modules) note(key moduleKey, k known) {

@@ -15,8 +15,8 @@ func TestKnownModulesAreBounded(t *testing.T) {
 	if len(m.known) != maxKnown {
 		t.Errorf("%d modules are known", len(m.known))
 	}
-	m.note(moduleKey{folder: "one more"}, known{module: "m"})
-	if len(m.known) != 1 || m.known[moduleKey{folder: "one more"}].module != "m" {
+	m.note(moduleKey{folder: "one more"}, known{file: "m"})
+	if len(m.known) != 1 || m.known[moduleKey{folder: "one more"}].file != "m" {
 		t.Errorf("%d modules are known", len(m.known))
 	}
 }

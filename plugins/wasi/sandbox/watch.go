@@ -138,7 +138,7 @@ func (w *watched) content(name string, f guestfs.File, size int64) {
 		if size > maxDigested-w.now.read {
 			w.now.more = true
 		} else {
-			sum, n, ok := digest(f, size)
+			sum, n, ok := sumOf(f, size)
 			w.now.read += n
 			if ok {
 				s.SHA256, s.Size = sum, n
@@ -148,8 +148,8 @@ func (w *watched) content(name string, f guestfs.File, size int64) {
 	w.now.note(s)
 }
 
-// digest reads most bytes of a file at most; a longer one has grown meanwhile.
-func digest(f guestfs.File, most int64) (sum string, n int64, ok bool) {
+// sumOf reads most bytes of a file at most; a longer one has grown meanwhile.
+func sumOf(f guestfs.File, most int64) (sum string, n int64, ok bool) {
 	h := sha256.New()
 	buf := make([]byte, 64<<10)
 	for n <= most {

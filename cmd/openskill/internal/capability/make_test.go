@@ -15,6 +15,7 @@ import (
 	"openskill/host/catalogue/manifest"
 	"openskill/host/catalogue/manifest/schema"
 	"openskill/plugins/python/runtimes"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -61,10 +62,10 @@ func call(t *testing.T, s *manifest.Skill, input string) (data string, said *ski
 		errors.As(err, &e)
 		return "", &skill.ResultError{Code: e.Code, Message: e.Message}
 	}
-	reply, err := cpython(t).Run(t.Context(), &skill.Call{
+	reply, err := runnertest.Do(t.Context(), cpython(t), &skill.Call{
 		SkillID: s.Descriptor.ID, TraceID: "t", ExecutionID: "e", Tenant: "test", Folder: s.Folder, Entry: s.Primary.Entry,
-		Digest: s.Descriptor.Digest, Requires: s.Descriptor.Requires, Stdin: []byte(`{"input":` + input + `,"skill_id":"x","trace_id":"t"}`), Limits: limits,
-	})
+		Digest: s.Descriptor.Digest, Stdin: []byte(`{"input":` + input + `,"skill_id":"x","trace_id":"t"}`), Limits: limits,
+	}, s.Descriptor.Requires...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/catalogue/manifest/schema"
 	"openskill/internal/ordered"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -179,7 +180,7 @@ namespace.get("parser", namespace.get("p")).parse_args()
 	if err := os.WriteFile(filepath.Join(folder, "main.py"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	reply, err := cpython(t).Run(t.Context(), &skill.Call{
+	reply, err := runnertest.Do(t.Context(), cpython(t), &skill.Call{
 		SkillID: "x", TraceID: "t", ExecutionID: "e", Tenant: "test", Folder: folder, Entry: "main.py", Args: words, Limits: limits,
 	})
 	if err != nil {

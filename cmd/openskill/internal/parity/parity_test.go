@@ -18,6 +18,7 @@ import (
 	"openskill/cmd/openskill/internal/parity"
 	"openskill/plugins/javascript"
 	"openskill/plugins/python/pythontest"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -67,7 +68,7 @@ func script(ctx context.Context, folder string, r skill.ScriptRequest) (*skill.R
 	if folder, err = filepath.EvalSymlinks(stays); err != nil {
 		return nil, err
 	}
-	return runner.Run(ctx, &skill.Call{
+	return runnertest.Do(ctx, runner, &skill.Call{
 		SkillID: skill.ID(filepath.Base(folder)), TraceID: "parity", ExecutionID: id, Tenant: "test", Folder: folder, Entry: r.Script,
 		Digest: id, Trust: skill.Trusted, Args: r.Args, Stdin: r.Stdin, Script: true,
 		Limits: skill.Limits{Timeout: r.Limits.Timeout, Memory: 256 << 20, Fuel: 1 << 36, Output: 8 << 20, Scratch: 64 << 20},

@@ -1,0 +1,59 @@
+package pysource
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"openskill/internal/digest"
+	"openskill/sdk/skill"
+)
+
+// Imports gives the top-level modules that a program imports when it runs, sorted, each
+// once: those within functions and conditions too, and none that is for type checkers alone.
+// A program that cannot be read is an error of code INVALID_ARGUMENT.
+func (a *Analyzer) Imports(ctx context.Context, tenant string, source []byte) ([]string, error) {
+	path := ""
+	if a.o.Cache != "" {
+		name := digest.Of(slices.Concat([]byte(Digest()+"\n"+tenant+"\n"), source))
+		path = filepath.Join(a.o.Cache, strings.TrimPrefix(name, digest.Prefix)+".json")
+		if b, err := os.ReadFile(path); err == nil {
+			var names []string
+			if json.Unmarshal(b, &names) == nil {
+				return names, nil
+			}
+		}
+	}
+	m, err := a.Ask(ctx, tenant, source, Question{})
+	if err != nil {
+		return nil, err
+	}
+	if m.Problem != nil {
+		return nil, &skill.Error{Op: "pysource.Imports", Code: skill.InvalidArgument, Message: skill.CleanText(m.Problem.Message, skill.MaxMessage)}
+	}
+	names := []string{}
+	for _, i := range m.Imports {
+		if name, _, _ := strings.Cut(i.Module, "."); i.Level == 0 && !i.TypeChecking && identifier(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if path != "" {
+		if b, err := json.Marshal(names); err == nil && os.MkdirAll(a.o.Cache, 0o700) == nil {
+			_ = replace(a.o.Cache, path, b) // it is found again where it could not be written
+		}
+	}
+	return names, nil
+}
+
+// identifier reports whether a name can be that of a module: what the parser says may be forged.
+func identifier(name string) bool {
+	return name != "" && len(name) <= 200 && !strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+}

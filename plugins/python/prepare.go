@@ -1,0 +1,123 @@
+package python
+
+import (
+	"context"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"openskill/plugins/python/runtimes"
+	"openskill/plugins/wasi/sandbox"
+	"openskill/sdk/skill"
+)
+
+// planner chooses the runtimes of scripts, in the host. It is safe for concurrent use.
+type planner struct {
+	choose  func(requires, imports []string) (string, error)
+	matters func(requires []string, script []byte) bool             // whether imports can change the choice
+	open    func(name string) (*runtimes.Runtime, error)            // verified
+	imports func(context.Context, string, []byte) ([]string, error) // of Options
+
+	mu       sync.Mutex
+	runtimes map[string]opened
+	scripts  map[scriptKey]imported
+}
+
+// opened is what is known of a runtime.
+type opened struct {
+	r   *runtimes.Runtime
+	err error
+	at  time.Time
+}
+
+type scriptKey struct{ folder, entry, digest string }
+
+// imported is what a script imports, by what its file looked like.
+type imported struct {
+	stamp   sandbox.Stamp
+	settled bool
+	names   []string
+}
+
+const (
+	// maxScript is the size in bytes up to which a script is looked through for imports.
+	maxScript = 4 << 20
+	// maxScripts bounds the memory of what is known; beyond it all is forgotten.
+	maxScripts = 10_000
+	// again is how long a runtime that could not be opened is not tried again.
+	again = 2 * time.Second
+)
+
+// Prepare implements [skill.Runner]. It chooses the runtime by what the skill requires, and by
+// what its script imports.
+func (r *Runner) Prepare(ctx context.Context, s *skill.Spec) (skill.Plan, error) {
+	return r.calls.Prepare(ctx, s, func(ctx context.Context, folder *sandbox.Folder) (plan skill.Plan, err error) {
+		p := &r.planner
+		if folder != nil {
+			if plan.Imports, err = p.importsOf(ctx, folder, s); err != nil {
+				return skill.Plan{}, err
+			}
+		}
+		if plan.Runtime, err = p.choose(s.Requires, plan.Imports); err != nil {
+			return skill.Plan{}, err
+		}
+		run, err := p.runtime(plan.Runtime)
+		if err != nil {
+			return skill.Plan{}, err
+		}
+		file := run.Module
+		plan.Module = skill.Module{
+			Digest: file.Digest, Trusted: true, File: file.Digest,
+			Open: func() (io.ReadCloser, error) { return os.Open(file.Path) },
+		}
+		return plan, nil
+	})
+}
+
+// runtime gives an installed runtime, whose files were verified when it was first asked for.
+func (p *planner) runtime(name string) (*runtimes.Runtime, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if k, ok := p.runtimes[name]; ok && (k.err == nil || time.Since(k.at) < again) {
+		return k.r, k.err
+	}
+	r, err := p.open(name)
+	p.runtimes[name] = opened{r, err, time.Now()}
+	return r, err
+}
+
+// importsOf gives what a script imports, where that can change which runtime it gets, or
+// is imported ahead of its runs, as for programs of the command line.
+func (p *planner) importsOf(ctx context.Context, folder *sandbox.Folder, s *skill.Spec) ([]string, error) {
+	stamp, err := folder.Entry(s.Entry, hint)
+	if err != nil || p.imports == nil {
+		return nil, err
+	}
+	key := scriptKey{s.Folder, s.Entry, s.Digest}
+	p.mu.Lock()
+	k, seen := p.scripts[key]
+	p.mu.Unlock()
+	if seen && k.settled && k.stamp == stamp {
+		return k.names, nil
+	}
+	now := time.Now()
+	script, read, err := folder.Read(s.Entry, hint, maxScript)
+	if err != nil {
+		return nil, err
+	}
+	k = imported{stamp: read, settled: read.Settled(now)}
+	if s.Script || p.matters(s.Requires, script) {
+		// What is no Python, or too much of it, imports nothing: its run tells why.
+		if k.names, err = p.imports(ctx, s.Tenant, script); err != nil && skill.CodeOf(err) != skill.InvalidArgument {
+			return nil, err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.scripts) >= maxScripts {
+		clear(p.scripts)
+	}
+	p.scripts[key] = k
+	return k.names, nil
+}
