@@ -189,9 +189,9 @@ $(STATE)/bench/gojson.wasm: examples/bench/gojson/main.go go.mod
 	@mkdir -p $(@D)
 	@GOOS=wasip1 GOARCH=wasm GOFLAGS= CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags='-s -w' -o $@ ./examples/bench/gojson
 
-$(STATE)/bench/extism.wasm: examples/bench/extism/main.go go.mod
+$(STATE)/bench/extism.wasm: lab/extismguest/bench/main.go lab/go.mod
 	@mkdir -p $(@D)
-	@GOOS=wasip1 GOARCH=wasm GOFLAGS= CGO_ENABLED=0 $(GO) build -buildmode=c-shared -trimpath -buildvcs=false -ldflags='-s -w' -o $@ ./examples/bench/extism
+	@GOOS=wasip1 GOARCH=wasm GOFLAGS= CGO_ENABLED=0 $(GO) -C lab build -buildmode=c-shared -trimpath -buildvcs=false -ldflags='-s -w' -o $(abspath $@) ./extismguest/bench
 
 $(STATE)/bench/%.wasm: examples/bench/%.rs scripts/build-rust-guest.sh
 	@mkdir -p $(@D)

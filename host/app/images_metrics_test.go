@@ -42,7 +42,7 @@ func TestMetricsOfImages(t *testing.T) {
 			read := func() map[string]float64 {
 				families, got := scrape(t, v), map[string]float64{}
 				for _, name := range []string{"openskill_images", "openskill_image_bytes", "openskill_images_made_total", "openskill_images_dropped_total", "openskill_image_restores_total"} {
-					got[name] = value(t, families[name])
+					got[name] = value(t, families, name)
 				}
 				return got
 			}

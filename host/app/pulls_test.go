@@ -2,8 +2,6 @@ package app
 
 import (
 	"fmt"
-	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/registry"
-
 	"openskill/host/admission"
 	"openskill/host/admission/share"
+	"openskill/host/admission/share/ocitest"
 	skills "openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
@@ -22,7 +19,7 @@ import (
 // A tenant has the host pull: signed by whom the policy names, from where the operator
 // allows, never an older version than the ones it has; and what comes is an upload.
 func TestPulledUploads(t *testing.T) {
-	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	inner := ocitest.New()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.Path, "/secret/") {
 			w.WriteHeader(http.StatusUnauthorized)

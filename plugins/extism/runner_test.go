@@ -33,7 +33,7 @@ func engine(t testing.TB) *wasm.Engine {
 
 // conforming is the guest of the suite, built by Extism's PDK for Go.
 var conforming = sync.OnceValues(func() ([]byte, error) {
-	return runnertest.Compile("openskill/plugins/extism/guesttest", "-buildmode=c-shared")
+	return runnertest.CompileIn("../../lab", "openskill/lab/extismguest/conforming", "-buildmode=c-shared")
 })
 
 func write(t testing.TB, dir string, _ runnertest.Program) (entry string) {

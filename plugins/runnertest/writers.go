@@ -30,15 +30,19 @@ func Python(t testing.TB, dir string, p Program) (entry string) {
 var guest = sync.OnceValues(func() ([]byte, error) { return Compile("openskill/plugins/runnertest/guest") })
 
 // Compile compiles a package to a module by the go command, with more of its flags.
-func Compile(pkg string, flags ...string) ([]byte, error) {
-	dir, err := os.MkdirTemp("", "runnertest-")
+func Compile(pkg string, flags ...string) ([]byte, error) { return CompileIn(".", pkg, flags...) }
+
+// CompileIn does it for a package of the module whose folder, or one below it, is dir.
+func CompileIn(dir, pkg string, flags ...string) ([]byte, error) {
+	to, err := os.MkdirTemp("", "runnertest-")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	out := filepath.Join(dir, "guest.wasm")
+	defer os.RemoveAll(to)
+	out := filepath.Join(to, "guest.wasm")
 	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out}, flags...)
 	cmd := exec.Command("go", append(args, pkg)...)
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, b)

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,9 +16,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	ggcr "github.com/google/go-containerregistry/pkg/registry"
 
 	"openskill/host/admission"
+	"openskill/host/admission/share/ocitest"
 	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
@@ -45,7 +43,7 @@ type world struct {
 func newWorld(t *testing.T, o ...func(*RemoteOptions)) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir()}
-	inner := ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0)))
+	inner := ocitest.New()
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if w.wrap == nil || !w.wrap(rw, r) {
 			inner.ServeHTTP(rw, r)

@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/content/memory"
 
 	"openskill/host/admission"
@@ -260,9 +260,7 @@ func (p *Parcel) seal(ctx context.Context) error {
 	}
 	p.layers = []ocispec.Descriptor{archive}
 	if p.Signature != nil {
-		p.layers = append(p.layers, ocispec.Descriptor{
-			MediaType: SignatureType, Digest: digest.FromBytes(p.Signature), Size: int64(len(p.Signature)),
-		})
+		p.layers = append(p.layers, content.NewDescriptorFromBytes(SignatureType, p.Signature))
 	}
 	kept := memory.New()
 	p.desc, err = oras.PackManifest(ctx, kept, oras.PackManifestVersion1_1, ArtifactType, oras.PackManifestOptions{
@@ -299,7 +297,7 @@ func describe(archive string) (ocispec.Descriptor, error) {
 		return ocispec.Descriptor{}, err
 	}
 	defer f.Close()
-	h := digest.SHA256.Digester()
+	h := ocispec.DescriptorEmptyJSON.Digest.Algorithm().Digester() // SHA-256
 	n, err := io.Copy(h.Hash(), f)
 	return ocispec.Descriptor{MediaType: ArchiveType, Digest: h.Digest(), Size: n}, err
 }

@@ -1,6 +1,6 @@
 //go:build wasip1
 
-// Command guest is the guest program of the conformance suite as a plug-in of Extism, by
+// Command conforming is the guest program of the conformance suite as a plug-in of Extism, by
 // its PDK for Go.
 package main
 

@@ -1,6 +1,6 @@
 //go:build wasip1
 
-// Command extism is the plug-in of Extism that benchmarks call: it answers with its input,
+// Command bench is the plug-in of Extism that benchmarks call: it answers with its input,
 // or computes.
 package main
 
