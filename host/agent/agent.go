@@ -10,7 +10,7 @@ import (
 
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/host/dispatch/approval"
 	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
@@ -34,9 +34,9 @@ type Quotas interface {
 // must be above zero.
 type Options struct {
 	Models *llm.Models
-	// Tools gives what a caller's model may call; see [toolbox.Toolbox.For]. Its error is a
+	// Tools gives what a caller's model may call; see [tools.Toolbox.For]. Its error is a
 	// *skill.Error, AGENT_SKILL_NOT_FOUND where only names something else.
-	Tools    func(ctx context.Context, p skill.Principal, only []skill.ID) (toolbox.Tools, error)
+	Tools    func(ctx context.Context, p skill.Principal, only []skill.ID) (tools.Set, error)
 	Store    conversations.Store
 	Sessions conversations.Sessions
 	// Approvals is asked where a call waits for an approval; nil: nobody decides in a

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 
@@ -301,4 +301,4 @@ func BenchmarkIteration(b *testing.B) {
 	}
 }
 
-var _ toolbox.Tools = (*box)(nil)
+var _ tools.Set = (*box)(nil)

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/host/dispatch/approval"
 	"openskill/sdk/skill"
 )
@@ -243,7 +243,7 @@ func (t *turn) keepWaiting(ctx context.Context, calls []asked, add []llm.Message
 
 // waitingOf says what waits, in the words of the record where the caller may read it, and
 // else in those of the call.
-func (t *turn) waitingOf(ctx context.Context, c *asked, o *toolbox.Outcome) waiting {
+func (t *turn) waitingOf(ctx context.Context, c *asked, o *tools.Outcome) waiting {
 	var args struct {
 		Skill  string `json:"skill_name"`
 		Script string `json:"script_file"`

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/host/dispatch/approval"
 	"openskill/sdk/skill"
 )
@@ -44,7 +44,7 @@ func newApprovalBench(t *testing.T, policy approval.Policy, p llm.Provider, chan
 	b := &approvalBench{record: record}
 	b.bench = newBench(t, p, append([]func(*Options){func(o *Options) { o.Approvals = record }}, changes...)...)
 	ran := make(chan string, 100)
-	b.box.tools["run_skill_script"] = func(ctx context.Context, c toolbox.Call) *toolbox.Outcome {
+	b.box.tools["run_skill_script"] = func(ctx context.Context, c tools.Call) *tools.Outcome {
 		var args struct {
 			Skill  string `json:"skill_name"`
 			Script string `json:"script_file"`
@@ -348,7 +348,7 @@ func TestAHostStopsAfterAYes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.box.tools["run_skill_script"] = func(context.Context, toolbox.Call) *toolbox.Outcome { return nil }
+	b.box.tools["run_skill_script"] = func(context.Context, tools.Call) *tools.Outcome { return nil }
 	_, err = b.Approve(t.Context(), operator, a.Conversation, Decision{Approve: true}, nil)
 	code(t, err, skill.AgentLoopError)
 	_, err = b.Approve(t.Context(), operator, a.Conversation, Decision{Approve: true}, nil)

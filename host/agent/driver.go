@@ -12,7 +12,7 @@ import (
 
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 
@@ -26,7 +26,7 @@ type driver struct {
 	session string // id of the conversation, or of the task
 	began   time.Time
 	model   *llm.Model
-	tools   toolbox.Tools
+	tools   tools.Set
 	budget  *budget
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 
@@ -276,7 +276,7 @@ func TestTheClientLeaves(t *testing.T) {
 			begun := make(chan struct{}, 1)
 			b := newBench(t, scripted(c.steps(begun)...))
 			ctx, leave := context.WithCancel(t.Context())
-			b.box.tools["hang"] = func(ctx context.Context, c toolbox.Call) *toolbox.Outcome {
+			b.box.tools["hang"] = func(ctx context.Context, c tools.Call) *tools.Outcome {
 				begun <- struct{}{}
 				return b.box.tools["wait"](ctx, c)
 			}
@@ -323,10 +323,10 @@ func TestPanics(t *testing.T) {
 		}, told: true},
 		{name: "a tool that gives nothing", set: func(b *bench, o *Options) {
 			o.Models = modelsOf(t, always(calls("bad", "{}")))
-			b.box.tools["bad"] = func(context.Context, toolbox.Call) *toolbox.Outcome { return nil }
+			b.box.tools["bad"] = func(context.Context, tools.Call) *tools.Outcome { return nil }
 		}, told: true},
 		{name: "the tools", set: func(_ *bench, o *Options) {
-			o.Tools = func(context.Context, skill.Principal, []skill.ID) (toolbox.Tools, error) { panic("ouch") }
+			o.Tools = func(context.Context, skill.Principal, []skill.ID) (tools.Set, error) { panic("ouch") }
 		}},
 		{name: "who listens", hear: func(e Event) {
 			if e.Kind == EventToolGo {

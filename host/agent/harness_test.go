@@ -16,7 +16,7 @@ import (
 
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
@@ -107,27 +107,27 @@ func waits(begun chan<- struct{}) step {
 
 // box is the tools of tests: functions by name. Other names are no tools.
 type box struct {
-	tools map[string]func(ctx context.Context, c toolbox.Call) *toolbox.Outcome
+	tools map[string]func(ctx context.Context, c tools.Call) *tools.Outcome
 
 	mu    sync.Mutex
-	calls []toolbox.Call
+	calls []tools.Call
 	who   []skill.Principal
 }
 
 func newBox() *box {
-	return &box{tools: map[string]func(context.Context, toolbox.Call) *toolbox.Outcome{
-		"echo": func(_ context.Context, c toolbox.Call) *toolbox.Outcome { return works(c, c.Arguments) },
-		"fail": func(_ context.Context, c toolbox.Call) *toolbox.Outcome {
+	return &box{tools: map[string]func(context.Context, tools.Call) *tools.Outcome{
+		"echo": func(_ context.Context, c tools.Call) *tools.Outcome { return works(c, c.Arguments) },
+		"fail": func(_ context.Context, c tools.Call) *tools.Outcome {
 			return goesWrong(c, skill.GuestExit, "it did not work")
 		},
-		"wait": func(ctx context.Context, c toolbox.Call) *toolbox.Outcome {
+		"wait": func(ctx context.Context, c tools.Call) *tools.Outcome {
 			<-ctx.Done()
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return goesWrong(c, skill.Timeout, "the caller's deadline expired")
 			}
 			return goesWrong(c, skill.Cancelled, "the call was cancelled")
 		},
-		"burn": func(_ context.Context, c toolbox.Call) *toolbox.Outcome {
+		"burn": func(_ context.Context, c tools.Call) *tools.Outcome {
 			o := works(c, "burnt")
 			o.Result.Meta.FuelUsed = 600
 			return o
@@ -135,25 +135,25 @@ func newBox() *box {
 	}}
 }
 
-func works(c toolbox.Call, text string) *toolbox.Outcome {
+func works(c tools.Call, text string) *tools.Outcome {
 	args := json.RawMessage(c.Arguments)
 	if !json.Valid(args) {
 		args = json.RawMessage(`{}`)
 	}
-	return &toolbox.Outcome{
+	return &tools.Outcome{
 		Call: c, Skill: c.Name, Arguments: args, Text: "<tool_result>" + text + "</tool_result>", Took: 3 * time.Millisecond,
 		Result: &skill.Result{Success: true, SkillID: skill.ID(c.Name), TraceID: c.Trace, Data: json.RawMessage(`{}`), Meta: skill.Meta{Ran: true, ExecutionID: "run-" + c.ID}},
 	}
 }
 
-func goesWrong(c toolbox.Call, code skill.Code, message string) *toolbox.Outcome {
-	return &toolbox.Outcome{
+func goesWrong(c tools.Call, code skill.Code, message string) *tools.Outcome {
+	return &tools.Outcome{
 		Call: c, Skill: c.Name, Arguments: json.RawMessage(`{}`), Text: message, Took: time.Millisecond,
 		Result: skill.Failure(skill.ID(c.Name), c.Trace, skill.Meta{Ran: true, ExecutionID: "run-" + c.ID}, &skill.Error{Code: code, Message: message}),
 	}
 }
 
-func (b *box) For(_ context.Context, p skill.Principal, _ []skill.ID) (toolbox.Tools, error) {
+func (b *box) For(_ context.Context, p skill.Principal, _ []skill.ID) (tools.Set, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.who = append(b.who, p)
@@ -171,7 +171,7 @@ func (b *box) List() []skill.Tool {
 	return list
 }
 
-func (b *box) Call(ctx context.Context, c toolbox.Call) *toolbox.Outcome {
+func (b *box) Call(ctx context.Context, c tools.Call) *tools.Outcome {
 	b.mu.Lock()
 	b.calls = append(b.calls, c)
 	run := b.tools[c.Name]

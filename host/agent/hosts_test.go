@@ -13,7 +13,7 @@ import (
 	"openskill/host/agent/conversations"
 
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/host/dispatch/approval"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
@@ -143,7 +143,7 @@ func (r *sharedRecord) Decide(context.Context, skill.Principal, string, bool) (a
 	return approval.Approval{}, nil
 }
 
-func (r *sharedRecord) call(_ context.Context, c toolbox.Call) *toolbox.Outcome {
+func (r *sharedRecord) call(_ context.Context, c tools.Call) *tools.Outcome {
 	for range 200 { // others are to come in between
 		runtime.Gosched()
 	}

@@ -9,7 +9,7 @@ import (
 
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/host/dispatch/approval"
 	"openskill/sdk/skill"
 )
@@ -70,7 +70,7 @@ func TestTheRecordSays(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			asks := 0
 			b := newBench(t, scripted(calls("ask", "{}"), says("Done.")), func(o *Options) { o.Approvals = &c.r })
-			b.box.tools["ask"] = func(_ context.Context, call toolbox.Call) *toolbox.Outcome {
+			b.box.tools["ask"] = func(_ context.Context, call tools.Call) *tools.Outcome {
 				if asks++; asks > 1 {
 					return works(call, "ran")
 				}
@@ -131,7 +131,7 @@ func TestLeavingAfterAYes(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	asks := 0
-	b.box.tools["ask"] = func(ctx context.Context, c toolbox.Call) *toolbox.Outcome {
+	b.box.tools["ask"] = func(ctx context.Context, c tools.Call) *tools.Outcome {
 		if asks++; asks > 1 {
 			leave()
 			return b.box.tools["wait"](ctx, c)
@@ -159,7 +159,7 @@ func TestTheLargestAnswerIsKept(t *testing.T) {
 		}
 		return r, nil
 	}), func(o *Options) { o.ToolCalls = 1_000_000 })
-	b.box.tools["ask"] = func(_ context.Context, c toolbox.Call) *toolbox.Outcome {
+	b.box.tools["ask"] = func(_ context.Context, c tools.Call) *tools.Outcome {
 		o := goesWrong(c, skill.Forbidden, "ask first")
 		o.Approval = "a-1"
 		return o

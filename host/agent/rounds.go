@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 
@@ -121,8 +121,8 @@ type asked struct {
 	call      llm.Call // as it is kept, and shown again
 	name      string   // of the tool, as the model wrote it
 	iteration int
-	tokens    int              // that the answer took which asks for it, told with the first of its calls
-	outcome   *toolbox.Outcome // set before the call: it is not to be made
+	tokens    int            // that the answer took which asks for it, told with the first of its calls
+	outcome   *tools.Outcome // set before the call: it is not to be made
 }
 
 // round makes the calls of one answer, keeps them with what they gave, and says whether
@@ -238,10 +238,10 @@ func safeName(name string) string {
 }
 
 // notExecuted is the outcome of a call that the host does not make.
-func (t *turn) notExecuted(a *asked, code skill.Code, why string) *toolbox.Outcome {
+func (t *turn) notExecuted(a *asked, code skill.Code, why string) *tools.Outcome {
 	name := skill.CleanText(a.name, 64)
-	return &toolbox.Outcome{
-		Call: toolbox.Call{ID: a.call.ID, Name: a.name}, Skill: name, Arguments: json.RawMessage("{}"), Text: why,
+	return &tools.Outcome{
+		Call: tools.Call{ID: a.call.ID, Name: a.name}, Skill: name, Arguments: json.RawMessage("{}"), Text: why,
 		Result: skill.Failure(skill.ID(name), t.trace, skill.Meta{}, &skill.Error{Op: "chat.call", Code: code, Message: why}),
 	}
 }
@@ -273,7 +273,7 @@ func (t *turn) call(ctx context.Context, calls []asked) {
 		}
 		running.Go(func() {
 			defer func() { ended <- i }()
-			c.outcome = t.tools.Call(ctx, toolbox.Call{
+			c.outcome = t.tools.Call(ctx, tools.Call{
 				ID: c.call.ID, Name: c.name, Arguments: c.call.Arguments, Trace: t.trace, Limits: limits,
 				Turn: skill.Turn{Session: t.conv.ID, Iteration: c.iteration, Tokens: c.tokens},
 			})
@@ -308,7 +308,7 @@ func toBeCalled(a *asked) *ToolCall {
 	return &ToolCall{ID: a.call.ID, SkillID: skill.CleanText(a.name, 64), Arguments: args}
 }
 
-func called(id string, o *toolbox.Outcome) ToolCall {
+func called(id string, o *tools.Outcome) ToolCall {
 	r := o.Result
 	return ToolCall{
 		ID: id, SkillID: o.Skill, Arguments: o.Arguments, Success: r.Success, Error: r.Error,

@@ -8,7 +8,7 @@ import (
 
 	"openskill/host/agent"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 
@@ -81,7 +81,7 @@ func TestDocuments(t *testing.T) {
 			}
 		},
 		"params that are wrong": func(t *testing.T) {
-			h := newHouse(t, settings{model: says(callEcho, callEcho, finish), call: func(ctx context.Context, n int, c toolbox.Call) *toolbox.Outcome {
+			h := newHouse(t, settings{model: says(callEcho, callEcho, finish), call: func(ctx context.Context, n int, c tools.Call) *tools.Outcome {
 				if n == 0 {
 					return failed(c, skill.InvalidArgument, "/text is a number; expected string", true)
 				}
@@ -97,7 +97,7 @@ func TestDocuments(t *testing.T) {
 			}
 		},
 		"a skill that fails": func(t *testing.T) {
-			h := newHouse(t, settings{model: says(callEcho, finish), call: func(_ context.Context, _ int, c toolbox.Call) *toolbox.Outcome {
+			h := newHouse(t, settings{model: says(callEcho, finish), call: func(_ context.Context, _ int, c tools.Call) *tools.Outcome {
 				return failed(c, skill.Timeout, "it ran longer than 15 s", false)
 			}})
 			out := h.do(t, agent.Task{})
@@ -150,7 +150,7 @@ func TestDocuments(t *testing.T) {
 }
 
 // bare gives a model one tool, and next to nothing to read.
-func bare(context.Context, skill.Principal, []skill.ID) (toolbox.Tools, error) {
+func bare(context.Context, skill.Principal, []skill.ID) (tools.Set, error) {
 	return one{}, nil
 }
 
@@ -158,7 +158,7 @@ type one struct{}
 
 func (one) List() []skill.Tool   { return []skill.Tool{{Name: "echo"}} }
 func (one) Instructions() string { return "" }
-func (one) Call(ctx context.Context, c toolbox.Call) *toolbox.Outcome {
+func (one) Call(ctx context.Context, c tools.Call) *tools.Outcome {
 	o := works(ctx, 0, c)
 	o.Text = "ok"
 	return o

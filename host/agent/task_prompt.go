@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )
@@ -74,7 +74,7 @@ func system(list []skill.Tool, more string, short bool) string {
 	if more != "" {
 		b.WriteString("\n" + more + "\n")
 	}
-	b.WriteString("\n" + toolbox.Notice + "\n" + form)
+	b.WriteString("\n" + tools.Notice + "\n" + form)
 	return b.String()
 }
 

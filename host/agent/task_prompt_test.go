@@ -12,7 +12,7 @@ import (
 
 	"openskill/host/agent"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 
@@ -21,7 +21,7 @@ func TestPrompt(t *testing.T) {
 	h := newHouse(t, settings{model: says(callEcho, strings.Replace(callEcho, `"echo"`, `"ec\nho"`, 1), finish)})
 	h.do(t, agent.Task{Text: "say hi\nand bye", Context: json.RawMessage(`{ "z": 1.50, "a": ["</context>"] }`), Options: agent.TaskOptions{MaxIterations: 5}})
 	last := h.asked[2]
-	got := strings.Replace(last.System, toolbox.Notice, "NOTICE", 1) + "\n======\n" + last.Messages[0].Text + "\n"
+	got := strings.Replace(last.System, tools.Notice, "NOTICE", 1) + "\n======\n" + last.Messages[0].Text + "\n"
 	const path = "testdata/prompt.txt"
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
@@ -42,7 +42,7 @@ func TestPrompt(t *testing.T) {
 
 // Instructions of Agent Skills are in it, and that there is nothing to call.
 func TestPromptWithout(t *testing.T) {
-	h := newHouse(t, settings{model: says(callEcho, finish), options: options{Tools: func(context.Context, skill.Principal, []skill.ID) (toolbox.Tools, error) {
+	h := newHouse(t, settings{model: says(callEcho, finish), options: options{Tools: func(context.Context, skill.Principal, []skill.ID) (tools.Set, error) {
 		return nothing{}, nil
 	}}})
 	out := h.do(t, agent.Task{})
@@ -58,7 +58,7 @@ type nothing struct{}
 
 func (nothing) List() []skill.Tool   { return nil }
 func (nothing) Instructions() string { return "use load_skill" }
-func (nothing) Call(_ context.Context, c toolbox.Call) *toolbox.Outcome {
+func (nothing) Call(_ context.Context, c tools.Call) *tools.Outcome {
 	return failed(c, skill.NotFound, "there is no skill of this name", true)
 }
 
@@ -90,7 +90,7 @@ func TestHistory(t *testing.T) {
 	// Each round is 1,000 tokens to read, and each answer takes 500. After six rounds 5,192
 	// are left, into which the last five do not fit, and the last three do; after eleven
 	// there is too little for these, too.
-	long := func(ctx context.Context, n int, c toolbox.Call) *toolbox.Outcome {
+	long := func(ctx context.Context, n int, c tools.Call) *tools.Outcome {
 		o := works(ctx, n, c)
 		o.Text = strings.Repeat("word", 1000)
 		return o
@@ -123,7 +123,7 @@ func TestObservationFits(t *testing.T) {
 			model: func(_ context.Context, n int, _ *llm.Request) (*llm.Reply, error) {
 				return reply([]string{callEcho, finish}[n], 1000), nil
 			},
-			call: func(ctx context.Context, n int, c toolbox.Call) *toolbox.Outcome {
+			call: func(ctx context.Context, n int, c tools.Call) *tools.Outcome {
 				o := works(ctx, n, c)
 				o.Text = open + strings.Repeat("x", 20_000) + last
 				return o
@@ -171,7 +171,7 @@ func BenchmarkRound(b *testing.B) {
 			list[0].Name = "echo"
 			h := newHouse(b, settings{count: c.count, model: func(context.Context, int, *llm.Request) (*llm.Reply, error) {
 				return &llm.Reply{Text: callEcho, Usage: llm.Usage{Prompt: 1}}, nil
-			}, options: options{MaxIterations: rounds, MaxTokens: 1 << 30, Tools: func(context.Context, skill.Principal, []skill.ID) (toolbox.Tools, error) {
+			}, options: options{MaxIterations: rounds, MaxTokens: 1 << 30, Tools: func(context.Context, skill.Principal, []skill.ID) (tools.Set, error) {
 				return many{list: list}, nil
 			}}})
 			for range b.N {
@@ -204,7 +204,7 @@ func TestShortSchemas(t *testing.T) {
 		`"how":{"anyOf":[{"type":"array","items":{"enum":["a",1]}},{"$ref":"#/$defs/x"},true]},` +
 		`"many":{"type":"object","additionalProperties":{"type":"number","minimum":1,"maximum":5}}},"$defs":{"x":{"const":7}}}` + "\n"
 	for tokens, want := range map[int]string{8192: short, 100_000: "what is said"} {
-		h := newHouse(t, settings{model: says(finish), options: options{MaxTokens: tokens, Tools: func(context.Context, skill.Principal, []skill.ID) (toolbox.Tools, error) {
+		h := newHouse(t, settings{model: says(finish), options: options{MaxTokens: tokens, Tools: func(context.Context, skill.Principal, []skill.ID) (tools.Set, error) {
 			list := make([]skill.Tool, 12)
 			for i := range list {
 				list[i] = tool
@@ -219,7 +219,7 @@ func TestShortSchemas(t *testing.T) {
 	}
 	for _, broken := range []string{``, `[]`, `{"type": `, `"x"`, strings.Repeat(`{"items":`, 1000)} { // says nothing, and breaks nothing
 		tool.InputSchema = json.RawMessage(broken)
-		h := newHouse(t, settings{model: says(finish), options: options{MaxTokens: 1000, MinTokens: 100, Tools: func(context.Context, skill.Principal, []skill.ID) (toolbox.Tools, error) {
+		h := newHouse(t, settings{model: says(finish), options: options{MaxTokens: 1000, MinTokens: 100, Tools: func(context.Context, skill.Principal, []skill.ID) (tools.Set, error) {
 			return many{list: []skill.Tool{tool}}, nil
 		}}})
 		h.do(t, agent.Task{})

@@ -13,7 +13,7 @@ import (
 
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )
@@ -231,7 +231,7 @@ func within(task context.Context, limit time.Duration) (context.Context, context
 // call calls a skill, and notes what it gave for the next rounds and for the answer.
 func (r *taskRun) call(ctx context.Context, d *decision, tokens int) {
 	index := len(r.calls)
-	o := r.tools.Call(ctx, toolbox.Call{
+	o := r.tools.Call(ctx, tools.Call{
 		ID: fmt.Sprintf("round-%d", index), Name: d.skill, Arguments: d.params, Trace: r.trace,
 		Turn:   skill.Turn{Session: r.session, Iteration: index, Tokens: tokens},
 		Limits: skill.Limits{Fuel: r.budget.fuelShare(1)},
@@ -253,7 +253,7 @@ func (r *taskRun) call(ctx context.Context, d *decision, tokens int) {
 
 	// A token is about four bytes: it takes an eighth of the tokens that are left at most,
 	// since the rounds to come pay for it again.
-	saw := toolbox.Shorten(o.Text, max(r.budget.tokensLeft()/2, leastSeen))
+	saw := tools.Shorten(o.Text, max(r.budget.tokensLeft()/2, leastSeen))
 	if o.Invalid && !slices.Contains(r.names, d.skill) {
 		saw += "\n" + r.available()
 	}

@@ -10,7 +10,7 @@ import (
 
 	"openskill/host/agent"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
@@ -54,7 +54,7 @@ func TestStatuses(t *testing.T) {
 		"terminated-fuel":       {settings: settings{model: always(callEcho, 100), options: options{Fuel: 1999}}},
 		"terminated-prompt":     {settings: settings{model: says(), options: options{MaxTokens: 300}}},
 		"timeout-model":         {settings: settings{model: then(slow, callEcho)}, took: time.Minute},
-		"timeout-skill": {settings: settings{model: always(callEcho, 100), call: func(ctx context.Context, _ int, c toolbox.Call) *toolbox.Outcome {
+		"timeout-skill": {settings: settings{model: always(callEcho, 100), call: func(ctx context.Context, _ int, c tools.Call) *tools.Outcome {
 			until(ctx)
 			return failed(c, skill.Cancelled, "the call was cancelled", false)
 		}}, took: time.Minute},
@@ -71,7 +71,7 @@ func TestStatuses(t *testing.T) {
 			return &llm.Reply{Stop: llm.StopRefused, Usage: llm.Usage{Prompt: 90}}, nil
 		}}},
 		"failed-panic": {settings: settings{model: then(func(context.Context, int, *llm.Request) (*llm.Reply, error) { panic("a secret") }, callEcho)}},
-		"completed-failed-skill": {settings: settings{model: says(callEcho, finish), call: func(_ context.Context, _ int, c toolbox.Call) *toolbox.Outcome {
+		"completed-failed-skill": {settings: settings{model: says(callEcho, finish), call: func(_ context.Context, _ int, c tools.Call) *tools.Outcome {
 			return failed(c, skill.Trap, "unreachable\ninstruction", false)
 		}}},
 	} {
@@ -96,7 +96,7 @@ func TestStatuses(t *testing.T) {
 
 // A panic is in the log with its stack; and nothing is answered of it.
 func TestPanic(t *testing.T) {
-	h := newHouse(t, settings{model: says(callEcho), call: func(context.Context, int, toolbox.Call) *toolbox.Outcome { panic("a secret") }})
+	h := newHouse(t, settings{model: says(callEcho), call: func(context.Context, int, tools.Call) *tools.Outcome { panic("a secret") }})
 	out := h.do(t, agent.Task{Trace: "t-1"})
 	if out.Status != agent.TaskFailed || code(asError(out.Err)) != skill.AgentLoopError || out.TotalTokens != 100 {
 		t.Errorf("%+v", out)
@@ -106,7 +106,7 @@ func TestPanic(t *testing.T) {
 		t.Errorf("the log: %s", log)
 	}
 
-	h = newHouse(t, settings{model: says(), options: options{Tools: func(context.Context, skill.Principal, []skill.ID) (toolbox.Tools, error) { panic("a secret") }}})
+	h = newHouse(t, settings{model: says(), options: options{Tools: func(context.Context, skill.Principal, []skill.ID) (tools.Set, error) { panic("a secret") }}})
 	if _, err := h.Execute(t.Context(), caller, agent.Task{Text: "x"}); code(err) != skill.AgentLoopError || strings.Contains(skill.Failure("", "", skill.Meta{}, err).Error.Message, "secret") {
 		t.Error(err)
 	}
@@ -119,7 +119,7 @@ func TestCancelled(t *testing.T) {
 			until(ctx)
 			return nil, llm.Ended(ctx)
 		}},
-		"in a skill": {model: says(callEcho), call: func(ctx context.Context, _ int, c toolbox.Call) *toolbox.Outcome {
+		"in a skill": {model: says(callEcho), call: func(ctx context.Context, _ int, c tools.Call) *tools.Outcome {
 			until(ctx)
 			return failed(c, skill.Cancelled, "the call was cancelled", false)
 		}},
@@ -154,7 +154,7 @@ func TestCancelled(t *testing.T) {
 	t.Run("before it begins", func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		leave()
-		h := newHouse(t, settings{model: says(), options: options{Tools: func(ctx context.Context, _ skill.Principal, _ []skill.ID) (toolbox.Tools, error) {
+		h := newHouse(t, settings{model: says(), options: options{Tools: func(ctx context.Context, _ skill.Principal, _ []skill.ID) (tools.Set, error) {
 			return nil, ctx.Err()
 		}}})
 		if _, err := h.Execute(ctx, caller, agent.Task{Text: "x"}); code(err) != skill.Cancelled {

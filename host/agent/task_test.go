@@ -22,7 +22,7 @@ import (
 	"openskill/host/agent"
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
@@ -58,15 +58,15 @@ const (
 type box struct {
 	list         []skill.Tool
 	instructions string
-	call         func(ctx context.Context, n int, c toolbox.Call) *toolbox.Outcome
-	made         *[]toolbox.Call
+	call         func(ctx context.Context, n int, c tools.Call) *tools.Outcome
+	made         *[]tools.Call
 	mu           *sync.Mutex
 }
 
 func (b box) List() []skill.Tool   { return b.list }
 func (b box) Instructions() string { return b.instructions }
 
-func (b box) Call(ctx context.Context, c toolbox.Call) *toolbox.Outcome {
+func (b box) Call(ctx context.Context, c tools.Call) *tools.Outcome {
 	b.mu.Lock()
 	n := len(*b.made)
 	*b.made = append(*b.made, c)
@@ -78,8 +78,8 @@ func (b box) Call(ctx context.Context, c toolbox.Call) *toolbox.Outcome {
 }
 
 // works is a skill that gives something after 120 ms, by its own account.
-func works(_ context.Context, n int, c toolbox.Call) *toolbox.Outcome {
-	return &toolbox.Outcome{
+func works(_ context.Context, n int, c tools.Call) *tools.Outcome {
+	return &tools.Outcome{
 		Call: c, Skill: c.Name, Arguments: json.RawMessage(c.Arguments), Took: 120 * time.Millisecond,
 		Text: fmt.Sprintf("<result of call %d>", n),
 		Result: &skill.Result{
@@ -89,8 +89,8 @@ func works(_ context.Context, n int, c toolbox.Call) *toolbox.Outcome {
 	}
 }
 
-func failed(c toolbox.Call, code skill.Code, message string, invalid bool) *toolbox.Outcome {
-	return &toolbox.Outcome{
+func failed(c tools.Call, code skill.Code, message string, invalid bool) *tools.Outcome {
+	return &tools.Outcome{
 		Call: c, Skill: c.Name, Arguments: json.RawMessage(c.Arguments), Invalid: invalid, Text: "<" + message + ">",
 		Result: skill.Failure(skill.ID(c.Name), c.Trace, skill.Meta{}, &skill.Error{Code: code, Message: message}),
 	}
@@ -104,13 +104,13 @@ type house struct {
 
 	mu    sync.Mutex
 	asked []*llm.Request
-	made  []toolbox.Call
+	made  []tools.Call
 }
 
 // settings are those of a house that differ from the agent's own.
 type settings struct {
 	model model
-	call  func(ctx context.Context, n int, c toolbox.Call) *toolbox.Outcome
+	call  func(ctx context.Context, n int, c tools.Call) *tools.Outcome
 	price llm.Price
 	count func(model string) llm.Counter
 	options
@@ -118,7 +118,7 @@ type settings struct {
 
 // options are those of the agent that differ from the usual ones.
 type options struct {
-	Tools                                                        func(ctx context.Context, p skill.Principal, only []skill.ID) (toolbox.Tools, error)
+	Tools                                                        func(ctx context.Context, p skill.Principal, only []skill.ID) (tools.Set, error)
 	Sessions                                                     conversations.Sessions
 	MaxIterations, MaxTokens, MinTokens, ReplyTokens, Concurrent int
 	Cost                                                         llm.Money
@@ -158,7 +158,7 @@ func newHouse(t testing.TB, s settings) *house {
 		},
 	}
 	if o.Tools == nil {
-		o.Tools = func(_ context.Context, _ skill.Principal, only []skill.ID) (toolbox.Tools, error) {
+		o.Tools = func(_ context.Context, _ skill.Principal, only []skill.ID) (tools.Set, error) {
 			b := box{list: catalogue(), call: call, made: &h.made, mu: &h.mu}
 			for _, id := range only {
 				if !slices.ContainsFunc(b.list, func(t skill.Tool) bool { return t.Name == string(id) }) {

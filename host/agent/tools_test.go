@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 
@@ -63,11 +63,11 @@ func TestWithTheToolbox(t *testing.T) {
 	newOne := func(t *testing.T, p llm.Provider) (*bench, *door) {
 		t.Helper()
 		d := &door{}
-		tools, err := toolbox.New(toolbox.Options{Door: d, Catalogue: d})
+		box, err := tools.New(tools.Options{Door: d, Catalogue: d})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return newBench(t, p, func(o *Options) { o.Tools = tools.For }), d
+		return newBench(t, p, func(o *Options) { o.Tools = box.For }), d
 	}
 	t.Run("a wrong argument is mended", func(t *testing.T) {
 		model := scripted(calls("strict", `{"n":"1"}`), calls("strict", `not JSON`), calls("strcit", `{}`), calls("strict", `{"n":1}`), says("One."))

@@ -12,7 +12,7 @@ import (
 
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 
@@ -217,16 +217,16 @@ func (t *turn) open(ctx context.Context, isNew bool) error {
 		t.conv = conv
 	}
 	t.first, t.tokens = t.conv.Iterations, t.conv.Tokens
-	tools, err := t.o.Tools(ctx, t.p, nil)
+	set, err := t.o.Tools(ctx, t.p, nil)
 	if err != nil {
 		return t.endOr(ctx, err)
 	}
-	t.tools = tools
-	system := instructions + "\n\n" + toolbox.Notice
-	if more := tools.Instructions(); more != "" {
+	t.tools = set
+	system := instructions + "\n\n" + tools.Notice
+	if more := set.Instructions(); more != "" {
 		system += "\n\n" + more
 	}
-	t.request = llm.Request{System: system, Tools: tools.List()}
+	t.request = llm.Request{System: system, Tools: set.List()}
 	t.history.fixed = t.model.Tokens(&t.request)
 	return nil
 }

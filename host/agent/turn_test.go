@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 
@@ -37,7 +37,7 @@ func TestAnAnswer(t *testing.T) {
 	sameLines(t, "kept", b.kept(t, a.Conversation), []string{"u:Hello there", "a:Hello, Ann."})
 
 	r := model.asked[0]
-	for _, want := range []string{"You are the assistant", toolbox.Notice, "There are Agent Skills."} {
+	for _, want := range []string{"You are the assistant", tools.Notice, "There are Agent Skills."} {
 		if !strings.Contains(r.System, want) {
 			t.Errorf("the instructions lack %q", want)
 		}
@@ -141,7 +141,7 @@ func TestCallsAreMadeTogether(t *testing.T) {
 		turns[i] = make(chan struct{})
 	}
 	close(turns[n])
-	b.box.tools["meet"] = func(_ context.Context, c toolbox.Call) *toolbox.Outcome {
+	b.box.tools["meet"] = func(_ context.Context, c tools.Call) *tools.Outcome {
 		all.Done()
 		all.Wait()
 		i := int(c.ID[1] - '1')

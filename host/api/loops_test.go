@@ -12,7 +12,7 @@ import (
 
 	"openskill/host/agent"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/host/api"
 	"openskill/host/api/apitest"
 	"openskill/host/records/executions"
@@ -53,7 +53,7 @@ func looping(t *testing.T, m model) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	box, err := toolbox.New(toolbox.Options{Door: w.door, Catalogue: worldCatalogue{apitest.NewCatalogue()}, Log: log})
+	box, err := tools.New(tools.Options{Door: w.door, Catalogue: worldCatalogue{apitest.NewCatalogue()}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"openskill/host/agent"
 	"openskill/host/agent/llm"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/host/app/config"
 )
 
@@ -23,7 +23,7 @@ func (h *Host) openAgent() error {
 		return err
 	}
 	parallel := max(s.Concurrency/2, 1) // the rest is for callers without a model
-	box, err := toolbox.New(toolbox.Options{
+	box, err := tools.New(tools.Options{
 		Door: h.door, Catalogue: h.Catalogue(), AgentSkills: h.agents, Parallel: parallel, Alone: h.alone,
 		Log: h.log,
 	})

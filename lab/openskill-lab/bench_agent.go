@@ -25,7 +25,7 @@ import (
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
 	"openskill/host/agent/llm/llmtest"
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/host/app/config"
 	"openskill/host/store"
 	"openskill/sdk/skill"
@@ -173,7 +173,7 @@ func newRounds(s conversations.Rows) (*rounds, error) {
 	if err != nil {
 		return nil, err
 	}
-	box, err := toolbox.New(toolbox.Options{Door: atOnce{}, Catalogue: atOnce{}, Log: quiet})
+	box, err := tools.New(tools.Options{Door: atOnce{}, Catalogue: atOnce{}, Log: quiet})
 	if err != nil {
 		return nil, err
 	}

@@ -141,7 +141,7 @@ func description(t *skill.Tool) string {
 	if t.Description == "" {
 		return t.Name
 	}
-	return skill.CleanText(t.Description, maxDescription)
+	return skill.CleanText(t.Description, longestDescription)
 }
 
 func object(raw json.RawMessage) json.RawMessage {

@@ -198,15 +198,15 @@ func each(o *ordered.Object, visit func(s *ordered.Object, in string)) {
 			}
 		}
 	}
-	for _, key := range append([]string{"additionalItems"}, ofSchema...) {
+	for _, key := range append([]string{"additionalItems"}, schemaKeys...) {
 		if s := o.Object(key); s != nil {
 			visit(s, "/"+key)
 		}
 	}
-	for _, key := range append([]string{"items"}, ofSchemas...) {
+	for _, key := range append([]string{"items"}, schemaListKeys...) {
 		list(key)
 	}
-	for _, key := range append([]string{"dependencies"}, ofNamed...) {
+	for _, key := range append([]string{"dependencies"}, namedKeys...) {
 		named := o.Object(key)
 		if named == nil {
 			continue

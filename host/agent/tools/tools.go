@@ -1,9 +1,17 @@
-// Package tools makes tools for models of skills, and writes them as vendors want them.
+// Package tools makes tools for models of skills, writes them as vendors want them, and
+// makes their calls for a caller.
+//
+// What skills say is untrusted. A [Toolbox] cleans and caps descriptions and schemas before
+// a model sees them, and puts what a skill answers between marks that it cannot write, with
+// characters that cannot be seen made visible, and cut to a length. None of that is relied
+// on: the model is assumed to obey hostile text. What holds is that every call goes through
+// the dispatcher as the caller, who can do through a model what the caller can do anyway, and
+// nothing else.
 //
 // A [skill.Tool] has a name, a description and schemas that are fit to be shown: text that
 // a stranger wrote has no character that cannot be seen, and no more than a model needs.
 // [OpenAI], [Anthropic] and [MCP] write a list of them. What a vendor refuses in a schema
-// is said in another way there, or left out; the door checks every call against the
+// is said in another way there, or left out; the dispatcher checks every call against the
 // skill's own schema, whatever a model was shown:
 //
 //   - A schema of an older draft is said in the words of 2020-12; see [Modern].
@@ -35,15 +43,15 @@ import (
 // The lengths in bytes at which text for models is cut. Vendors refuse descriptions of
 // tools of more than 1,024 characters, or take them for costly.
 const (
-	maxDescription = 1024
-	maxText        = 600 // of a description within a schema
+	longestDescription = 1024
+	maxText            = 600 // of a description within a schema
 )
 
 // Of makes a tool of a skill. The name is the skill's id, which every vendor takes as it
 // is; ids differ, and so no two skills of a catalogue make tools of one name.
 func Of(d *skill.Descriptor) skill.Tool {
 	return skill.Tool{
-		Name: string(d.ID), Description: skill.CleanText(d.Description, maxDescription),
+		Name: string(d.ID), Description: skill.CleanText(d.Description, longestDescription),
 		InputSchema: Schema(d.InputSchema), OutputSchema: outputSchema(d.OutputSchema), ReadOnly: readOnly(d), Cost: d.Cost,
 	}
 }
@@ -110,9 +118,9 @@ var forPrograms = []string{"$schema", "$id", "$comment", "$vocabulary", "content
 
 // A schema's keywords by what their values are.
 var (
-	ofSchema  = []string{"items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else", "unevaluatedItems", "unevaluatedProperties"}
-	ofSchemas = []string{"prefixItems", "allOf", "anyOf", "oneOf"}
-	ofNamed   = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+	schemaKeys     = []string{"items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else", "unevaluatedItems", "unevaluatedProperties"}
+	schemaListKeys = []string{"prefixItems", "allOf", "anyOf", "oneOf"}
+	namedKeys      = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 )
 
 const maxDepth = 32
@@ -160,9 +168,9 @@ func cleanSchema(o *ordered.Object, depth int) {
 		cleanSchema(s, depth+1)
 		return s
 	})
-	for _, key := range ofNamed {
+	for _, key := range namedKeys {
 		if named := o.Object(key); named != nil {
-			named.Members = slices.DeleteFunc(slices.Clone(named.Members), func(m ordered.Member) bool { return hidden(m.Key) })
+			named.Members = slices.DeleteFunc(slices.Clone(named.Members), func(m ordered.Member) bool { return hasHidden(m.Key) })
 		}
 	}
 	if list := o.List("required"); list != nil {
@@ -174,30 +182,30 @@ func cleanSchema(o *ordered.Object, depth int) {
 func hides(v any) bool {
 	switch v := v.(type) {
 	case string:
-		return hidden(v)
+		return hasHidden(v)
 	case []any:
 		return slices.ContainsFunc(v, hides)
 	case *ordered.Object:
-		return slices.ContainsFunc(v.Members, func(m ordered.Member) bool { return hidden(m.Key) || hides(m.Value) })
+		return slices.ContainsFunc(v.Members, func(m ordered.Member) bool { return hasHidden(m.Key) || hides(m.Value) })
 	}
 	return false
 }
 
-// hidden reports whether a text has what cannot be seen, ends of lines and tabs left
+// hasHidden reports whether a text has what cannot be seen, ends of lines and tabs left
 // aside, or what was no text.
-func hidden(s string) bool {
+func hasHidden(s string) bool {
 	_, found := skill.Unseen(s)
 	return found || strings.ContainsRune(s, utf8.RuneError)
 }
 
 // eachSchema replaces every schema directly within one.
 func eachSchema(o *ordered.Object, by func(*ordered.Object) *ordered.Object) {
-	for _, key := range ofSchema {
+	for _, key := range schemaKeys {
 		if s := o.Object(key); s != nil {
 			o.Set(key, by(s))
 		}
 	}
-	for _, key := range ofSchemas {
+	for _, key := range schemaListKeys {
 		list := o.List(key)
 		for i := range list {
 			if s, ok := list[i].(*ordered.Object); ok {
@@ -205,7 +213,7 @@ func eachSchema(o *ordered.Object, by func(*ordered.Object) *ordered.Object) {
 			}
 		}
 	}
-	for _, key := range ofNamed {
+	for _, key := range namedKeys {
 		named := o.Object(key)
 		if named == nil {
 			continue

@@ -20,7 +20,8 @@ import (
 	"openskill/sdk/skill"
 )
 
-var update = flag.Bool("update", false, "write the tables anew")
+// updating reports whether the tables are to be written anew; the flag is declared in clean_test.go.
+func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
 func lines(t *testing.T, v any) string {
 	t.Helper()
@@ -41,7 +42,7 @@ func lines(t *testing.T, v any) string {
 
 // The tables in testdata: of each schema what is shown of it, and how each vendor has it.
 func TestDialects(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
+	files, err := filepath.Glob("testdata/schemas/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
@@ -78,11 +79,11 @@ func TestDialects(t *testing.T) {
 				}
 			}
 			out.Files = append(out.Files, f, txtar.File{Name: name + ".txt", Data: []byte(b.String())})
-			if d := cmp.Diff(parts[name+".txt"], b.String()); d != "" && !*update {
+			if d := cmp.Diff(parts[name+".txt"], b.String()); d != "" && !updating() {
 				t.Errorf("%s (-want +got):\n%s", name, d)
 			}
 		}
-		if *update {
+		if updating() {
 			if err := os.WriteFile(file, txtar.Format(out), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package toolbox
+package tools
 
 import (
 	"encoding/json"
@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"openskill/host/agent/tools"
 	"openskill/host/catalogue/manifest/schema"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
@@ -133,8 +132,8 @@ func FuzzSchema(f *testing.F) {
 		if s := string(tool.InputSchema) + tool.Description; anyMark.MatchString(s) || skill.CleanText(s, len(s)) != strings.TrimSpace(s) {
 			t.Fatalf("it shows %q", s)
 		}
-		for _, format := range tools.Formats() {
-			if _, err := tools.Write(format, []skill.Tool{tool}); err != nil {
+		for _, format := range Formats() {
+			if _, err := Write(format, []skill.Tool{tool}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,4 +1,4 @@
-package toolbox
+package tools
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"openskill/host/agent/tools"
 	"openskill/host/internal/cache"
 	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
@@ -42,11 +41,11 @@ type Toolbox struct {
 func New(o Options) (*Toolbox, error) {
 	switch {
 	case o.Door == nil || o.Catalogue == nil:
-		return nil, errors.New("toolbox.New: Door and Catalogue are required")
+		return nil, errors.New("tools.New: Door and Catalogue are required")
 	case o.Parallel < 0 || o.MaxTools < 0:
-		return nil, errors.New("toolbox.New: Parallel and MaxTools must not be negative")
+		return nil, errors.New("tools.New: Parallel and MaxTools must not be negative")
 	case o.MaxText != 0 && o.MaxText < leastText:
-		return nil, fmt.Errorf("toolbox.New: MaxText must be at least %d", leastText)
+		return nil, fmt.Errorf("tools.New: MaxText must be at least %d", leastText)
 	}
 	if o.Parallel == 0 {
 		o.Parallel = DefaultParallel
@@ -70,11 +69,11 @@ func New(o Options) (*Toolbox, error) {
 // skills:read, and may call; and those for Agent Skills, where there are some. only names
 // the tools that there shall be, of these; nil: all. One that is not among them is
 // AGENT_SKILL_NOT_FOUND.
-func (b *Toolbox) For(ctx context.Context, p skill.Principal, only []skill.ID) (_ Tools, err error) {
+func (b *Toolbox) For(ctx context.Context, p skill.Principal, only []skill.ID) (_ Set, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			b.broken(ctx, "", v)
-			err = &skill.Error{Op: "toolbox.For", Code: skill.Internal}
+			err = &skill.Error{Op: "tools.For", Code: skill.Internal}
 		}
 	}()
 	k := &kit{box: b, p: p}
@@ -94,7 +93,7 @@ func (b *Toolbox) For(ctx context.Context, p skill.Principal, only []skill.ID) (
 		if err != nil {
 			return nil, err
 		}
-		agents = slices.DeleteFunc(slices.Clone(given), func(t skill.Tool) bool { return !tools.Reserved(t.Name) })
+		agents = slices.DeleteFunc(slices.Clone(given), func(t skill.Tool) bool { return !Reserved(t.Name) })
 		for i := range agents {
 			agents[i].Description, agents[i].OutputSchema = line(agents[i].Description, maxDescription), nil
 		}
@@ -139,7 +138,7 @@ func (b *Toolbox) callable(p skill.Principal) (all []*skill.Descriptor, err erro
 			if d.ID <= last { // the catalogue changed between two pages
 				continue
 			}
-			if last = d.ID; d.Enabled && p.MayInvoke(d.ID) && validName(tools.NameOf(d.ID)) {
+			if last = d.ID; d.Enabled && p.MayInvoke(d.ID) && validName(NameOf(d.ID)) {
 				all = append(all, d)
 			}
 		}
@@ -167,7 +166,7 @@ func missing(only []skill.ID, available []string) error {
 		if !slices.Contains(available, string(id)) {
 			name := skill.CleanText(string(id), 64)
 			return &skill.Error{
-				Op: "toolbox.For", Code: skill.AgentSkillNotFound, Subject: name,
+				Op: "tools.For", Code: skill.AgentSkillNotFound, Subject: name,
 				Message: skill.CleanText(fmt.Sprintf("there is no skill %q that the caller may call; %s", name, listed(available)), skill.MaxMessage),
 			}
 		}

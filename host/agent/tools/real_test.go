@@ -1,4 +1,4 @@
-package toolbox_test
+package tools_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/agent/toolbox"
+	"openskill/host/agent/tools"
 	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch"
 	"openskill/host/dispatch/dispatchtest"
@@ -88,7 +88,7 @@ func open(t *testing.T) *house {
 // apart.
 func TestTheDoor(t *testing.T) {
 	h := open(t)
-	b, err := toolbox.New(toolbox.Options{Door: h, Catalogue: h})
+	b, err := tools.New(tools.Options{Door: h, Catalogue: h})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +96,8 @@ func TestTheDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := func(args string) *toolbox.Outcome {
-		return k.Call(t.Context(), toolbox.Call{Name: "reads", Arguments: args, Limits: skill.Limits{Fuel: 9}, Turn: skill.Turn{Session: "s"}})
+	call := func(args string) *tools.Outcome {
+		return k.Call(t.Context(), tools.Call{Name: "reads", Arguments: args, Limits: skill.Limits{Fuel: 9}, Turn: skill.Turn{Session: "s"}})
 	}
 	h.runs.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) { return dispatchtest.Prints(`{"a": 1}`), nil }
 	if out := call(`{"name": "x"}`); !out.Result.Success || !out.Result.Meta.Ran || !strings.Contains(out.Text, `{"a":1}`) || h.runs.Calls()[0].Limits.Fuel != 9 {
@@ -127,7 +127,7 @@ func TestTheDoor(t *testing.T) {
 // skill, the operator's, and files of the host; the model obeys each, and the door refuses.
 func TestG01ModelThatObeys(t *testing.T) {
 	h := open(t)
-	b, err := toolbox.New(toolbox.Options{Door: h, Catalogue: h})
+	b, err := tools.New(tools.Options{Door: h, Catalogue: h})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,12 +154,12 @@ func TestG01ModelThatObeys(t *testing.T) {
 		h.runs.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
 			return dispatchtest.Prints(order(c.tool, c.args)), nil
 		}
-		out := k.Call(t.Context(), toolbox.Call{Name: "reads", Arguments: `{"name":"x"}`})
+		out := k.Call(t.Context(), tools.Call{Name: "reads", Arguments: `{"name":"x"}`})
 		if !out.Result.Success || strings.Count(out.Text, "</tool_result>") != 1 {
 			t.Fatalf("%+v", out)
 		}
 		before := len(h.runs.Calls())
-		out = k.Call(t.Context(), toolbox.Call{Name: c.tool, Arguments: c.args}) // it obeys
+		out = k.Call(t.Context(), tools.Call{Name: c.tool, Arguments: c.args}) // it obeys
 		after := h.runs.Calls()[before:]
 		if strings.Contains(c.args, "acme") {
 			if len(after) != 1 || after[0].Tenant != "other" { // the caller is who it was

@@ -1,4 +1,4 @@
-package toolbox
+package tools
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"openskill/host/agent/tools"
 	"openskill/host/catalogue/manifest/schema"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
@@ -107,7 +106,7 @@ func (a *agents) Instructions(_ context.Context, p skill.Principal) (string, err
 func (a *agents) Tools(context.Context, skill.Principal) (list []skill.Tool, _ error) {
 	names := a.names
 	if names == nil {
-		names = []string{tools.LoadSkill, tools.ReadResource, tools.RunScript}
+		names = []string{LoadSkill, ReadResource, RunScript}
 	}
 	for _, name := range names {
 		list = append(list, skill.Tool{
@@ -123,7 +122,7 @@ func (a *agents) CallToolIn(_ context.Context, _ skill.Principal, name string, a
 }
 
 // toolsOf are the tools of a caller, by default of the operator.
-func toolsOf(tb testing.TB, b *Toolbox) Tools {
+func toolsOf(tb testing.TB, b *Toolbox) Set {
 	tb.Helper()
 	k, err := b.For(context.Background(), skill.Local(), nil)
 	if err != nil {
@@ -132,7 +131,7 @@ func toolsOf(tb testing.TB, b *Toolbox) Tools {
 	return k
 }
 
-func call(t testing.TB, k Tools, name, args string) *Outcome {
+func call(t testing.TB, k Set, name, args string) *Outcome {
 	t.Helper()
 	out := k.Call(context.Background(), Call{ID: "c1", Name: name, Arguments: args, Trace: "t-1"})
 	if out == nil || out.Result == nil || out.Text == "" || out.Call.ID != "c1" || !json.Valid(out.Arguments) {

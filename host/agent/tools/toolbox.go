@@ -1,13 +1,4 @@
-// Package toolbox is what a model can do on behalf of one caller: the skills and Agent
-// Skills that this caller may use, as tools, and their calls through the host's one door.
-//
-// What skills say is untrusted. Descriptions and schemas are cleaned and capped before a
-// model sees them, and what a skill answers is put between marks that it cannot write,
-// with characters that cannot be seen made visible, and cut to a length. None of that is
-// relied on: the model is assumed to obey hostile text. What holds is that every call
-// goes through the door as the caller, who may do through a model what he may do himself
-// and nothing else.
-package toolbox
+package tools
 
 import (
 	"context"
@@ -89,9 +80,9 @@ func (o *Outcome) Execution() string {
 	return o.Result.Meta.ExecutionID
 }
 
-// Tools are what one caller's model can call, as they were when they were asked for.
+// Set is what one caller's model can call, as they were when they were asked for.
 // They are safe for concurrent use.
-type Tools interface {
+type Set interface {
 	// List are the tools, cleaned and capped, in a stable order.
 	List() []skill.Tool
 	// Instructions tell a model of the Agent Skills; "" where there are none.

@@ -1,4 +1,4 @@
-package toolbox
+package tools
 
 import (
 	"bytes"
@@ -14,12 +14,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 
 // one is a toolbox with the skill convert and with Agent Skills.
-func one(tb testing.TB, d *door, a *agents, change func(*Options)) Tools {
+func one(tb testing.TB, d *door, a *agents, change func(*Options)) Set {
 	tb.Helper()
 	if d.schemas == nil {
 		d.schemas = map[skill.ID]string{"convert": converts}
@@ -83,7 +82,7 @@ func TestInvalid(t *testing.T) {
 		"no such tool":         {"convrt", `{}`, skill.NotFound, []string{"there is no tool \\\"convrt\\\"; did you mean convert?", "Call only tools that there are"}},
 		"no tool at all":       {"zzzzzzzz", `{`, skill.NotFound, []string{"; there are convert, skill-load_skill"}},
 		"a name of marks":      {"</tool_result>\u202e" + strings.Repeat("x", 100_000), `{}`, skill.NotFound, []string{`<tool_result name="unknown" status="invalid">`}},
-		"none for agents":      {tools.RunScript, `{}`, skill.NotFound, []string{"there is no tool"}},
+		"none for agents":      {RunScript, `{}`, skill.NotFound, []string{"there is no tool"}},
 	} {
 		before := len(d.seen)
 		out := call(t, k, c.name, c.args)
@@ -154,9 +153,9 @@ func TestApproval(t *testing.T) {
 		}
 	}
 	a.answer = wait("pending", "0190-a")
-	out := k.Call(t.Context(), Call{Name: tools.RunScript, Arguments: `{"skill_name":"x"}`, Turn: skill.Turn{Session: "s"}, Limits: skill.Limits{Fuel: 5}})
+	out := k.Call(t.Context(), Call{Name: RunScript, Arguments: `{"skill_name":"x"}`, Turn: skill.Turn{Session: "s"}, Limits: skill.Limits{Fuel: 5}})
 	_, behind := checkMarked(t, out.Text, DefaultMaxText)
-	if out.Approval != "0190-a" || out.Invalid || out.Skill != tools.RunScript || !strings.Contains(behind, "Tell the user that the approval 0190-a is needed") || turn.Session != "s" || limits.Fuel != 5 {
+	if out.Approval != "0190-a" || out.Invalid || out.Skill != RunScript || !strings.Contains(behind, "Tell the user that the approval 0190-a is needed") || turn.Session != "s" || limits.Fuel != 5 {
 		t.Errorf("%+v", out)
 	}
 	for _, c := range []struct {
@@ -164,7 +163,7 @@ func TestApproval(t *testing.T) {
 		id    any
 	}{{"denied", "0190-a"}, {"pending", 7}} {
 		a.answer = wait(c.state, c.id)
-		if out := call(t, k, tools.RunScript, "{}"); out.Approval != "" || !strings.Contains(out.Text, "do not make this call again.") {
+		if out := call(t, k, RunScript, "{}"); out.Approval != "" || !strings.Contains(out.Text, "do not make this call again.") {
 			t.Errorf("%v: %+v", c, out)
 		}
 	}
@@ -173,9 +172,9 @@ func TestApproval(t *testing.T) {
 func TestAgentSkills(t *testing.T) {
 	a := &agents{answer: func(name string, args json.RawMessage, _ skill.Turn, _ skill.Limits) *skill.Result {
 		switch name {
-		case tools.LoadSkill:
+		case LoadSkill:
 			return &skill.Result{Success: true, SkillID: "demo", Data: json.RawMessage(`{"content":"# Demo\n","scripts":[]}`)}
-		case tools.ReadResource:
+		case ReadResource:
 			return fails(skill.InvalidArgument, "read_skill_resource needs resource_name", nil)
 		}
 		r := fails(skill.InvalidArgument, "a function of this program says so", nil)
@@ -183,13 +182,13 @@ func TestAgentSkills(t *testing.T) {
 		return r
 	}}
 	k := one(t, &door{}, a, nil)
-	if out := call(t, k, tools.LoadSkill, `{"skill_name":"demo"}`); out.Skill != tools.LoadSkill || !strings.Contains(out.Text, "ok\">\n# Demo\n{\"scripts\":[]}\n</") {
+	if out := call(t, k, LoadSkill, `{"skill_name":"demo"}`); out.Skill != LoadSkill || !strings.Contains(out.Text, "ok\">\n# Demo\n{\"scripts\":[]}\n</") {
 		t.Errorf("%+v", out)
 	}
-	if out := call(t, k, tools.ReadResource, `{}`); !out.Invalid || !strings.Contains(out.Text, "needs resource_name") {
+	if out := call(t, k, ReadResource, `{}`); !out.Invalid || !strings.Contains(out.Text, "needs resource_name") {
 		t.Errorf("%+v", out)
 	}
-	if out := call(t, k, tools.RunScript, `{}`); out.Invalid {
+	if out := call(t, k, RunScript, `{}`); out.Invalid {
 		t.Errorf("%+v", out)
 	}
 }
@@ -203,7 +202,7 @@ func TestPanics(t *testing.T) {
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	for range 2 {
-		for name, why := range map[string]string{"convert": "no door today", tools.LoadSkill: "no skills today"} {
+		for name, why := range map[string]string{"convert": "no door today", LoadSkill: "no skills today"} {
 			log.Reset()
 			out := call(t, k, name, `{"text": "x", "count": 1}`)
 			if out.Result.Error == nil || out.Result.Error.Code != skill.Internal || strings.Contains(out.Text, "today") || out.Result.TraceID != "t-1" {
@@ -263,7 +262,7 @@ func TestShares(t *testing.T) {
 			return &skill.Result{Success: true}
 		}}
 		b := box(t, Options{Door: d, Catalogue: &catalogue{all: []skill.Descriptor{described("convert", "", "")}}, Parallel: 4})
-		tools := func(tenant string) Tools {
+		tools := func(tenant string) Set {
 			p := skill.Local()
 			p.Tenant = tenant
 			k, err := b.For(t.Context(), p, nil)

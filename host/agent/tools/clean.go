@@ -1,4 +1,4 @@
-package toolbox
+package tools
 
 import (
 	"encoding/json"
@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode"
 
-	"openskill/host/agent/tools"
 	"openskill/host/catalogue/manifest/schema"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
@@ -18,15 +17,14 @@ const (
 	maxWords       = 300 // of one text within a schema
 	maxName        = 64  // of a property
 	maxSchema      = 8 << 10
-	maxDepth       = 32
 )
 
 var anyObject = json.RawMessage(`{"type":"object"}`)
 
 // toolOf is the tool of a skill as models see it.
 func toolOf(d *skill.Descriptor) skill.Tool {
-	t := tools.Of(&skill.Descriptor{ID: d.ID, Runner: d.Runner, Fallback: d.Fallback, Permissions: d.Permissions})
-	t.Name, t.Description, t.InputSchema = tools.NameOf(d.ID), line(d.Description, maxDescription), schemaOf(d.InputSchema)
+	t := Of(&skill.Descriptor{ID: d.ID, Runner: d.Runner, Fallback: d.Fallback, Permissions: d.Permissions})
+	t.Name, t.Description, t.InputSchema = NameOf(d.ID), line(d.Description, maxDescription), schemaOf(d.InputSchema)
 	t.OutputSchema = nil // of no use before a call, and after it the data is there
 	t.Cost = d.Cost      // three numbers
 	return t
@@ -58,7 +56,7 @@ func schemaOf(raw json.RawMessage) json.RawMessage {
 	if err != nil {
 		return anyObject
 	}
-	tools.Modern(o)
+	Modern(o)
 	for _, bare := range []bool{false, true} {
 		made := builder{bare}.schema(o, 0)
 		if made.Text("type") != "object" {
@@ -91,7 +89,8 @@ const (
 	ofNamed
 )
 
-// keywords are those of JSON Schema that say something to a model.
+// keywords are those of JSON Schema that say something to a model, except for those that
+// hold schemas.
 var keywords = map[string]kind{
 	"title": ofWords, "description": ofWords, "examples": ofExamples,
 	"type": ofTypes, "enum": ofValues, "const": ofValue, "default": ofValue,
@@ -101,10 +100,6 @@ var keywords = map[string]kind{
 	"minContains": ofNumber, "maxContains": ofNumber,
 	"uniqueItems": ofFlag, "deprecated": ofFlag, "readOnly": ofFlag, "writeOnly": ofFlag,
 	"required": ofNames, "dependentRequired": ofNameLists,
-	"items": ofSchema, "additionalProperties": ofSchema, "propertyNames": ofSchema, "contains": ofSchema, "not": ofSchema,
-	"if": ofSchema, "then": ofSchema, "else": ofSchema, "unevaluatedItems": ofSchema, "unevaluatedProperties": ofSchema,
-	"prefixItems": ofSchemas, "allOf": ofSchemas, "anyOf": ofSchemas, "oneOf": ofSchemas,
-	"properties": ofNamed, "patternProperties": ofNamed, "$defs": ofNamed, "definitions": ofNamed, "dependentSchemas": ofNamed,
 	"$ref": ofRef,
 }
 
@@ -127,9 +122,22 @@ func (b builder) schema(from *ordered.Object, depth int) *ordered.Object {
 	return to
 }
 
+// kindOfKey is what the value of a keyword is; 0: it says nothing to a model.
+func kindOfKey(key string) kind {
+	switch {
+	case slices.Contains(schemaKeys, key):
+		return ofSchema
+	case slices.Contains(schemaListKeys, key):
+		return ofSchemas
+	case slices.Contains(namedKeys, key):
+		return ofNamed
+	}
+	return keywords[key]
+}
+
 // value is that of a keyword as it is shown; false: it is left out.
 func (b builder) value(m *ordered.Member, required []string, depth int) (any, bool) {
-	switch keywords[m.Key] {
+	switch kindOfKey(m.Key) {
 	case ofWords:
 		s, _ := m.Value.(string)
 		s = line(s, maxWords)

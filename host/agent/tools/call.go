@@ -1,4 +1,4 @@
-package toolbox
+package tools
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type kit struct {
 	instructions string
 }
 
-var _ Tools = (*kit)(nil)
+var _ Set = (*kit)(nil)
 
 func (k *kit) List() []skill.Tool { return k.list[:len(k.list):len(k.list)] }
 
@@ -46,15 +46,16 @@ func (k *kit) find(name string) (*skill.Tool, skill.ID) {
 
 func (k *kit) Call(ctx context.Context, c Call) (out *Outcome) {
 	began := k.box.o.Now()
-	args, wrong := arguments(c.Arguments)
-	out = &Outcome{Call: c, Skill: skill.CleanText(c.Name, 128), Arguments: args}
-	defer func() {
+	out = &Outcome{Call: c, Skill: skill.CleanText(c.Name, 128), Arguments: json.RawMessage("{}")}
+	defer func() { // before anything else: who calls may have begun a goroutine for it
 		if v := recover(); v != nil {
 			k.box.broken(ctx, c.Trace, v)
-			k.ended(out, k.failed(out, &skill.Error{Op: "toolbox.Call", Code: skill.Internal}))
+			k.ended(out, k.failed(out, &skill.Error{Op: "tools.Call", Code: skill.Internal}))
 		}
 		out.Took = max(k.box.o.Now().Sub(began), 0)
 	}()
+	args, wrong := arguments(c.Arguments)
+	out.Arguments = args
 	tool, id := k.find(c.Name)
 	if tool == nil {
 		k.unknown(out)
@@ -126,7 +127,7 @@ func (k *kit) unknown(out *Outcome) {
 	}
 	out.Invalid = true
 	out.Result = k.failed(out, &skill.Error{
-		Op: "toolbox.Call", Code: skill.NotFound,
+		Op: "tools.Call", Code: skill.NotFound,
 		Message: skill.CleanText(fmt.Sprintf("there is no tool %q; %s", skill.CleanText(out.Call.Name, 64), offer), skill.MaxMessage),
 	})
 	out.Text = k.box.marked(out.Call.Name, statusInvalid, func(w *writer) (int, int) { return w.failure(out.Result.Error) },
@@ -139,7 +140,7 @@ func (k *kit) refuse(out *Outcome, tool *skill.Tool, wrong *field) {
 		wrong.Suggestion = "send an object such as " + example(o)
 	}
 	k.invalid(out, tool, k.failed(out, &skill.Error{
-		Op: "toolbox.Call", Code: skill.InvalidArgument,
+		Op: "tools.Call", Code: skill.InvalidArgument,
 		Message: skill.CleanText("what was sent as arguments "+wrong.Problem+"; accepted is "+wrong.Expected, skill.MaxMessage),
 		Details: map[string]any{"fields": []field{*wrong}},
 	}))
@@ -187,7 +188,7 @@ func (b *Toolbox) run(ctx context.Context, tenant string, call func() *skill.Res
 		res := once(call, leave)
 		if res == nil {
 			b.o.Log.LogAttrs(ctx, slog.LevelError, "a call of a tool gave no result")
-			return failed(&skill.Error{Op: "toolbox.run", Code: skill.Internal})
+			return failed(&skill.Error{Op: "tools.run", Code: skill.Internal})
 		}
 		wait, again := pause(ctx, res, try)
 		if !again {
@@ -239,7 +240,7 @@ func retryAfter(e *skill.ResultError) time.Duration {
 // notMade says why a call was not made whose context ended before.
 func notMade(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &skill.Error{Op: "toolbox.run", Code: skill.Timeout, Message: "the time that the agent has ran out before the call could be made"}
+		return &skill.Error{Op: "tools.run", Code: skill.Timeout, Message: "the time that the agent has ran out before the call could be made"}
 	}
-	return &skill.Error{Op: "toolbox.run", Code: skill.Cancelled, Message: "the call was not made: its turn was ended"}
+	return &skill.Error{Op: "tools.run", Code: skill.Cancelled, Message: "the call was not made: its turn was ended"}
 }

@@ -1,4 +1,4 @@
-package toolbox
+package tools
 
 import (
 	"bytes"
@@ -13,11 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 
-func named(k Tools) (names []string) {
+func named(k Set) (names []string) {
 	for _, t := range k.List() {
 		names = append(names, t.Name)
 	}
@@ -34,7 +33,7 @@ func four() *catalogue {
 	}
 }
 
-var three = []string{tools.LoadSkill, tools.ReadResource, tools.RunScript}
+var three = []string{LoadSkill, ReadResource, RunScript}
 
 func TestToolsOfACaller(t *testing.T) {
 	b := box(t, Options{Catalogue: four(), AgentSkills: &agents{}})
@@ -54,8 +53,8 @@ func TestToolsOfACaller(t *testing.T) {
 		"who finds nothing":     {caller("acme", skill.ScopeInvoke), nil, nil},
 		"nobody":                {skill.Principal{Scopes: skill.Scopes()}, nil, nil},
 		"only some":             {skill.Local(), []skill.ID{"echo", "calc", "echo"}, []string{"calc", "echo"}},
-		"only some of three":    {skill.Local(), []skill.ID{tools.RunScript, "echo"}, []string{tools.RunScript, "echo"}},
-		"only the one they hid": {skill.Local(), []skill.ID{"load_skill"}, []string{tools.LoadSkill, "skill-load_skill"}},
+		"only some of three":    {skill.Local(), []skill.ID{RunScript, "echo"}, []string{RunScript, "echo"}},
+		"only the one they hid": {skill.Local(), []skill.ID{"load_skill"}, []string{LoadSkill, "skill-load_skill"}},
 		"only none":             {skill.Local(), []skill.ID{}, nil},
 	} {
 		k, err := b.For(t.Context(), c.p, c.only)
@@ -66,7 +65,7 @@ func TestToolsOfACaller(t *testing.T) {
 		if diff := cmp.Diff(c.want, named(k)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if told := k.Instructions() != ""; told != (len(c.want) > 0 && tools.Reserved(c.want[0])) {
+		if told := k.Instructions() != ""; told != (len(c.want) > 0 && Reserved(c.want[0])) {
 			t.Errorf("%s: instructions %q", name, k.Instructions())
 		}
 	}
