@@ -72,7 +72,7 @@ func serve(t *testing.T, script llmtest.Script) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := app.Open(settings, &app.Options{Log: slog.New(slog.DiscardHandler), Uploads: true})
+	h, err := app.Open(settings, &app.Options{Log: slog.New(slog.DiscardHandler), Mode: app.Serving})
 	if err != nil {
 		t.Fatal(err)
 	}

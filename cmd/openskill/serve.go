@@ -54,7 +54,7 @@ named in the log. Invalid settings are rejected as a whole.`,
 		at.Set(level(s, slog.LevelInfo))
 		log := a.logger(&at)
 		warnings(s, log)
-		h, err := app.Open(s, &app.Options{Log: log, Uploads: true})
+		h, err := app.Open(s, &app.Options{Log: log, Mode: app.Serving})
 		var told *skill.Error
 		if errors.As(err, &told) && told.Code == skill.InvalidArgument {
 			return &exitError{exitUsage, told}

@@ -100,7 +100,7 @@ func restored(t *testing.T, s *config.Settings, dir string) *Host {
 	t.Helper()
 	other := *s
 	other.StateDir = dir
-	h, err := Open(&other, &Options{Uploads: true, Log: slog.New(slog.DiscardHandler)})
+	h, err := Open(&other, &Options{Mode: Serving, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 // that audit verify reads; no key is in it.
 func TestChangesAreOnRecord(t *testing.T) {
 	s := settings(t, map[string]string{"auth": "required"})
-	h, err := Open(s, &Options{Uploads: true})
+	h, err := Open(s, &Options{Mode: Serving})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestQuarantinesAreOnRecord(t *testing.T) {
 // Without a record there is no change: neither of a script's approval nor of settings.
 func TestRefusesChangesWithoutARecord(t *testing.T) {
 	s := settings(t, nil)
-	h, err := Open(s, &Options{Uploads: true})
+	h, err := Open(s, &Options{Mode: Serving})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ type lately struct {
 }
 
 // openLately has the door tell of calls.
-func (h *Host) openLately() {
+func (h *Host) openLately() error {
 	h.lately = lately{recent.New(recent.Options{}), recent.NewTail(h.alone)}
 	h.ended = append(h.ended, func(e *dispatch.Ended) {
 		c := &recent.Call{
@@ -40,6 +40,7 @@ func (h *Host) openLately() {
 		h.lately.window.Add(c)
 		h.lately.tail.Add(c)
 	})
+	return nil
 }
 
 // console makes the console of an edge.

@@ -46,28 +46,21 @@ func Definitions(ctx context.Context, s *config.Settings, db *store.DB, o catalo
 	return catalogue.OpenDefinitions(ctx, o)
 }
 
-// watched is what keeps up with changes by other processes. The zero value does not.
-type watched struct {
-	stop  context.CancelFunc
-	ended sync.WaitGroup
-}
-
-func (h *Host) watch() {
+func (h *Host) watch() error {
 	ctx, stop := context.WithCancel(context.Background())
-	h.watched.stop = stop
-	h.watched.ended.Go(func() { h.KeepUp(ctx) })
+	var ended sync.WaitGroup
+	ended.Go(func() { h.KeepUp(ctx) })
+	h.owns(func() error {
+		stop()
+		ended.Wait()
+		return nil
+	})
+	return nil
 }
 
 // KeepUp reads what other processes change of skills, until ctx ends. A host that serves
 // does so by itself.
 func (h *Host) KeepUp(ctx context.Context) { h.kept.db.Watch(ctx, h.changed) }
-
-func (w *watched) end() {
-	if w.stop != nil {
-		w.stop()
-		w.ended.Wait()
-	}
-}
 
 // changed reads what was changed of a topic.
 func (h *Host) changed(ctx context.Context, topic string) error {

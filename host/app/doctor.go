@@ -139,10 +139,7 @@ func (x *Examination) workers(ctx context.Context, s *config.Settings, d state) 
 			x.Workers = append(x.Workers, Finding{Name: p.Name, OK: p.On, Detail: p.Detail})
 		}
 	}
-	if h.workers != nil {
-		err = errors.Join(err, h.workers.close())
-	}
-	if err != nil {
+	if err = errors.Join(err, h.Close()); err != nil {
 		x.Workers[0].OK, x.Workers[0].Detail = false, "cannot start one: "+err.Error()
 	}
 }

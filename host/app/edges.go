@@ -19,6 +19,9 @@ func (h *Host) openApprovals(ctx context.Context, d state) (err error) {
 	h.approvals, err = approval.Open(ctx, approval.Options{
 		DB: h.kept.db, Dir: approval.Dir(d.root), Policy: approval.Policy(h.settings.ScriptApproval), Log: h.log, Record: RecordApprovals(h.kept.db),
 	})
+	if err == nil {
+		h.owns(h.approvals.Close)
+	}
 	return err
 }
 

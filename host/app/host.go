@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,24 +31,28 @@ import (
 	"openskill/wasm"
 )
 
+// Mode is what a host is opened for.
+type Mode int
+
+const (
+	Local   Mode = iota // calls of whoever runs this program
+	Watched             // the same, with metrics, and traces as the settings say
+	Serving             // calls of others too: with uploads, metrics, traces and reloading
+)
+
 // Options of a Host beside its settings; nil and zero fields mean the defaults.
 type Options struct {
-	Log *slog.Logger // nil: slog.Default()
+	Mode Mode
+	Log  *slog.Logger // nil: slog.Default()
 	// Roots are folders of skills instead of the settings' own; nil: those of the
 	// settings.
 	Roots []string
 	// AgentRoots are folders of Agent Skills instead of the settings' own; nil: those of
 	// the settings.
 	AgentRoots []string
-	// Uploads opens the store of uploaded skills too, which one process at a time has.
-	Uploads bool
 	// Trial is for those who try skills that they write; nil: skills run as always. A
 	// host that serves has none.
 	Trial *Trial
-
-	// Observe makes metrics, and traces as the settings say, of a host that does not serve;
-	// one that does has them.
-	Observe bool
 
 	Spares int // worker processes that wait for the next tenant; 0: 1, negative: none
 
@@ -90,12 +95,12 @@ type Host struct {
 
 	agentDirs []string // of Agent Skills
 	hidden    sync.Map // why an Agent Skill is not offered, as it was logged last, by its folder
-	watched   watched
 
 	live      atomic.Pointer[config.Settings] // with what was reloaded; settings has what the host was opened with
 	given     []manifest.Root                 // roots as they were named
 	reloading sync.Mutex
 
+	ends   []func() error // of its parts, in the order in which they were made
 	close  sync.Once
 	closed error
 }
@@ -106,7 +111,7 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	h := &Host{settings: s, check: gate.New(chainChecks), lists: cache.New(mostKept), schemas: manifest.NewSchemas(), log: o.Log, trial: o.Trial, spares: o.Spares, alone: (s.Auth == config.AuthNone || !o.Uploads) && !o.tenants}
+	h := &Host{settings: s, check: gate.New(chainChecks), lists: cache.New(mostKept), schemas: manifest.NewSchemas(), log: o.Log, trial: o.Trial, spares: o.Spares, alone: (s.Auth == config.AuthNone || o.Mode != Serving) && !o.tenants}
 	h.live.Store(s)
 	h.rates = api.NewRates(s.RateRequests, nil)
 	if h.log == nil {
@@ -118,83 +123,72 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	return h, nil
 }
 
-func (h *Host) open(roots []manifest.Root, o *Options) (err error) {
+// open makes the parts of a host, each of which is made of those before it.
+func (h *Host) open(roots []manifest.Root, o *Options) error {
 	s := h.settings
-	if o.Uploads && o.Trial != nil {
-		return errors.New("host.Open: a host with uploads serves, and tries nothing")
+	if o.Mode == Serving && o.Trial != nil {
+		return errors.New("host.Open: a host that serves tries nothing")
 	}
 	dirs, err := stateDirs(s.StateDir)
 	if err != nil {
 		return err
 	}
 	sweepBackups(dirs)
+	steps := []func() error{func() error { return h.openRoots(roots) }}
+	serving := func(step func() error) {
+		if o.Mode == Serving {
+			steps = append(steps, step)
+		}
+	}
+	if o.Mode != Local {
+		steps = append(steps, h.openMetrics, func() error { return h.openTraces(o.exporter) })
+	}
+	steps = append(steps, h.openLately, h.openKept, h.openRecordings)
+	serving(h.callable)
+	steps = append(steps,
+		func() error { return h.openAgentSkills(o.AgentRoots) },
+		func() error { return h.openApprovals(context.Background(), dirs) },
+		func() error { return h.openRunners(s, dirs) },
+		func() error { return h.openDefinitions(roots, o.Roots != nil) })
+	serving(h.openUploads)
+	steps = append(steps, h.openDoor, h.openAgent)
+	serving(h.watch) // others are gone before anything changes
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return fmt.Errorf("host.Open: %w", err)
+		}
+	}
+	return nil
+}
+
+// openRoots keeps the folders of skills as they were named, and where they are: a worker has
+// another working folder, and problems name roots as they were given.
+func (h *Host) openRoots(roots []manifest.Root) error {
 	h.given = roots
 	for _, r := range roots {
-		// A worker has another working folder, and problems name roots as they were given.
 		path, err := filepath.Abs(r.Path)
 		if err != nil {
-			return fmt.Errorf("host.Open: %w", err)
+			return err
 		}
 		h.roots = append(h.roots, manifest.Root{Path: path, Trust: r.Trust})
 	}
-	if o.Uploads || o.Observe { // who serves is watched
-		h.openMetrics()
-		if h.trace, err = openTraces(s, o.exporter, h.log); err != nil {
-			return err
-		}
-		if h.trace != nil { // all that is made below writes its lines with their spans
-			h.log = slog.New(tracing.SpanIDs(h.log.Handler()))
-		}
-	}
-	h.openLately()
-	if err := h.openKept(); err != nil {
-		return fmt.Errorf("host.Open: %w", err)
-	}
-	if err := h.openRecordings(); err != nil {
-		return fmt.Errorf("host.Open: %w", err)
-	}
-	if o.Uploads { // it will serve
-		if err := h.callable(); err != nil {
-			return err
-		}
-	}
-	if err := h.openAgentSkills(o.AgentRoots); err != nil {
-		return fmt.Errorf("host.Open: %w", err)
-	}
-	if err := h.openApprovals(context.Background(), dirs); err != nil {
-		return fmt.Errorf("host.Open: %w", err)
-	}
-	if err := h.openRunners(s, dirs); err != nil {
-		return fmt.Errorf("host.Open: %w", err)
-	}
-	if h.runners, err = dispatch.NewSet(h.all...); err != nil {
-		return fmt.Errorf("host.Open: %w", err)
-	}
-	if err := h.openDefinitions(roots, o.Roots != nil); err != nil {
-		return fmt.Errorf("host.Open: %w", err)
-	}
-	if o.Uploads {
-		if err := h.openUploads(); err != nil {
-			return fmt.Errorf("host.Open: %w", err)
-		}
-	}
+	return nil
+}
+
+// openDoor makes the way of every call.
+func (h *Host) openDoor() (err error) {
+	s := h.settings
 	h.door, err = dispatch.New(dispatch.Options{
 		Skills: tried{h.finds(), h.trial}, Observer: h.observer(), Runners: h.runners, DataRoot: s.DataRoot, Allowed: s.Allowed(),
 		MaxInput: s.MaxBody(), Bounds: callBounds(s), Alone: h.alone, Log: h.log,
 		Scripts: scripts{h}, Approve: h.approve(), Recorder: h.metrics.Recorder(h.kept.log), Executions: h.trial.hears(h.kept.executions), Quotas: h.kept.quotas, Recordings: h.records(),
 		Watch: h.watchCalls(), Trace: h.trace,
 	})
-	if err != nil {
-		return fmt.Errorf("host.Open: %w", err)
-	}
-	if err := h.openAgent(); err != nil {
-		return fmt.Errorf("host.Open: %w", err)
-	}
-	if o.Uploads { // a host that stays; others are gone before anything changes
-		h.watch()
-	}
-	return nil
+	return err
 }
+
+// owns has the host end a part when it is closed, before those that were made earlier.
+func (h *Host) owns(end func() error) { h.ends = append(h.ends, end) }
 
 // watchCalls hands what the door tells of calls to every part that wants to know; nil
 // where none does.
@@ -210,21 +204,29 @@ func (h *Host) watchCalls() func(*dispatch.Ended) {
 }
 
 // openRunners makes what executes skills: in worker processes, or here.
-func (h *Host) openRunners(s *config.Settings, d state) (err error) {
+func (h *Host) openRunners(s *config.Settings, d state) error {
 	if s.Workers != config.NoWorkers && hasWorkers {
 		if err := h.openWorkers(s, d); err != nil {
 			return err
 		}
 		h.all = h.workers.runners(h, s, d)
-		return nil
+	} else {
+		var err error
+		if h.engine, err = OpenEngine(d.cache); err != nil {
+			return err
+		}
+		h.owns(h.engine.Close)
+		h.all = all.Runners(all.Options{
+			Engine: h.engine, StateDir: d.root, Python: s.Python, TempDir: d.temp,
+			Outgoing: h.traced(outgoing(s, h.log, h.alone, h.denied)), Imports: h.importsOf(),
+		})
 	}
-	if h.engine, err = OpenEngine(d.cache); err != nil {
+	set, err := dispatch.NewSet(h.all...)
+	if err != nil {
 		return err
 	}
-	h.all = all.Runners(all.Options{
-		Engine: h.engine, StateDir: d.root, Python: s.Python, TempDir: d.temp,
-		Outgoing: h.traced(outgoing(s, h.log, h.alone, h.denied)), Imports: h.importsOf(),
-	})
+	h.runners = set
+	h.owns(set.Close)
 	return nil
 }
 
@@ -303,23 +305,9 @@ func (h *Host) Problems() []manifest.Problem { return h.skills.Now().Problems() 
 func (h *Host) Close() error {
 	h.close.Do(func() {
 		var errs []error
-		h.watched.end()
-		if h.uploads != nil {
-			errs = append(errs, h.uploads.close())
+		for _, end := range slices.Backward(h.ends) {
+			errs = append(errs, end())
 		}
-		if h.runners != nil {
-			errs = append(errs, h.runners.Close())
-		}
-		if h.workers != nil {
-			errs = append(errs, h.workers.close())
-		}
-		if h.engine != nil {
-			errs = append(errs, h.engine.Close())
-		}
-		if h.approvals != nil {
-			errs = append(errs, h.approvals.Close())
-		}
-		errs = append(errs, h.kept.end(), closeTraces(h.trace))
 		h.closed = errors.Join(errs...)
 	})
 	return h.closed

@@ -115,7 +115,7 @@ func serve(t testing.TB, s *config.Settings) *serving {
 			more.Signal()
 		}
 	})
-	h, err := Open(s, &Options{Uploads: true, Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	h, err := Open(s, &Options{Mode: Serving, Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
 	}

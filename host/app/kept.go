@@ -37,6 +37,7 @@ func (h *Host) openKept() error {
 	ctx, cancel := context.WithTimeout(context.Background(), opening)
 	defer cancel()
 	k := &h.kept
+	h.owns(k.end)
 	var err error
 	if k.db, err = OpenStore(ctx, s, h.log); err != nil {
 		return err

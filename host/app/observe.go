@@ -5,19 +5,14 @@ import (
 	"openskill/host/app/metrics"
 )
 
-// openMetrics makes the metrics of a host that serves. They ask its parts, which are
-// made after them, when somebody reads them.
-func (h *Host) openMetrics() {
+// openMetrics makes the metrics. They ask the parts of the host, which are made after them,
+// when somebody reads them: of a host that serves.
+func (h *Host) openMetrics() error {
 	h.metrics = metrics.New(metrics.Options{Version: Version, Sources: metrics.Sources{
-		Load: func() (running, waiting, places, line int) {
-			if h.door == nil {
-				return 0, 0, 0, 0
-			}
-			return h.door.Load()
-		},
+		Load: func() (running, waiting, places, line int) { return h.door.Load() },
 		Workers: func() metrics.Workers {
 			w := metrics.Workers{Most: h.settings.WorkersMax}
-			if h.workers == nil || h.workers.pool == nil {
+			if h.workers == nil {
 				w.Most = 0 // calls run in the host's process
 				return w
 			}
@@ -26,10 +21,7 @@ func (h *Host) openMetrics() {
 			return w
 		},
 		Images: func() metrics.Images {
-			if h.workers == nil || h.workers.pool == nil {
-				if h.engine == nil {
-					return metrics.Images{}
-				}
+			if h.workers == nil {
 				return metrics.Images(h.engine.Images())
 			}
 			return metrics.Images(h.workers.pool.Stats().Images)
@@ -37,6 +29,7 @@ func (h *Host) openMetrics() {
 		Disk: func() (free, size uint64, ok bool) { return disk(h.settings.StateDir) },
 	}})
 	h.ended = append(h.ended, h.metrics.Call)
+	return nil
 }
 
 // watchEdge has the metrics told of what the HTTP edge does, and read there.

@@ -81,7 +81,7 @@ func TestOutgoing(t *testing.T) {
 					t.Fatal(err)
 				}
 				var said logged
-				h, err := Open(set, &Options{Observe: true, Log: slog.New(slog.NewJSONHandler(&said, nil))})
+				h, err := Open(set, &Options{Mode: Watched, Log: slog.New(slog.NewJSONHandler(&said, nil))})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -127,7 +127,7 @@ func TestPulledUploads(t *testing.T) {
 	if err := os.WriteFile(policy, []byte("publisher: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, err := Open(settings(t, map[string]string{"pull-hosts": at, "trust-policy": policy}), &Options{Uploads: true})
+	h, err := Open(settings(t, map[string]string{"pull-hosts": at, "trust-policy": policy}), &Options{Mode: Serving})
 	if err == nil || !strings.Contains(err.Error(), `the key "publisher" is not known`) {
 		t.Errorf("a wrong policy: %v", err)
 	}

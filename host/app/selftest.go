@@ -77,7 +77,7 @@ func openTested(ctx context.Context, s *config.Settings, dir string, log *slog.L
 	if err := borrow(s.StateDir, own.StateDir); err != nil {
 		return nil, fmt.Errorf("what was compiled cannot be used: %w", err)
 	}
-	h, err := Open(&own, &Options{Log: log, Roots: []string{}, Uploads: true, tenants: true})
+	h, err := Open(&own, &Options{Log: log, Roots: []string{}, Mode: Serving, tenants: true})
 	if err != nil {
 		return nil, err
 	}

@@ -19,12 +19,10 @@ func TracesDir(stateDir string) string { return filepath.Join(stateDir, "traces"
 // maxTraces is how many bytes the files of traces may have; the oldest go first.
 const maxTraces = 64 << 20
 
-// openTraces makes what the settings say; nil where nothing is traced. to takes the
-// spans instead, at once.
-//
-// a host is opened without one: what is made here outlives every caller
-func openTraces(s *config.Settings, to tracing.Exporter, log *slog.Logger) (*tracing.Tracer, error) {
-	o := tracing.Options{Exporter: to, AtOnce: to != nil, Version: Version, PerMillion: int(math.Round(s.TracesRatio * 1e6)), Log: log}
+// openTraces makes what the settings say. to takes the spans instead, at once.
+func (h *Host) openTraces(to tracing.Exporter) error {
+	s := h.settings
+	o := tracing.Options{Exporter: to, AtOnce: to != nil, Version: Version, PerMillion: int(math.Round(s.TracesRatio * 1e6)), Log: h.log}
 	var err error
 	switch {
 	case to != nil:
@@ -35,15 +33,18 @@ func openTraces(s *config.Settings, to tracing.Exporter, log *slog.Logger) (*tra
 		defer cancel()
 		o.Exporter, err = otlp.New(ctx)
 	default:
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, &skill.Error{
+		return &skill.Error{
 			Op: "host.Open", Code: skill.InvalidArgument, Subject: "OTEL_TRACES_EXPORTER", Err: err,
 			Message: "OTEL_TRACES_EXPORTER is " + string(s.Traces) + ": " + err.Error(),
 		}
 	}
-	return tracing.New(o), nil
+	h.trace = tracing.New(o)
+	h.owns(func() error { return closeTraces(h.trace) })
+	h.log = slog.New(tracing.SpanIDs(h.log.Handler())) // all that is made from here on writes its lines with their spans
+	return nil
 }
 
 // closeTraces exports the last spans, for as long as a host that stops may take.

@@ -43,7 +43,7 @@ func tracedAndLogged(t *testing.T, log *slog.Logger, flags ...string) (string, *
 		all[flags[i]] = flags[i+1]
 	}
 	spans := tracetest.NewInMemoryExporter()
-	h, err := Open(settings(t, all), &Options{Uploads: true, Log: log, exporter: spans})
+	h, err := Open(settings(t, all), &Options{Mode: Serving, Log: log, exporter: spans})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestWhatGoesOutIsTraced(t *testing.T) {
 				t.Fatal(err)
 			}
 			exporter := tracetest.NewInMemoryExporter()
-			h, err := Open(s, &Options{Observe: true, Log: slog.New(slog.DiscardHandler), exporter: exporter})
+			h, err := Open(s, &Options{Mode: Watched, Log: slog.New(slog.DiscardHandler), exporter: exporter})
 			if err != nil {
 				t.Fatal(err)
 			}

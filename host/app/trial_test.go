@@ -37,7 +37,7 @@ func TestTrial(t *testing.T) {
 	if got := (&Trial{Fallback: true, Unlimited: true}).of(alone); got.Primary != alone.Primary || got.Descriptor.Cost != nil {
 		t.Errorf("a skill without a fallback and without costs: %+v", got)
 	}
-	if _, err := Open(settings(t, nil), &Options{Uploads: true, Trial: &Trial{}}); err == nil {
+	if _, err := Open(settings(t, nil), &Options{Mode: Serving, Trial: &Trial{}}); err == nil {
 		t.Error("a host that serves takes a trial")
 	}
 }

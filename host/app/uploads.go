@@ -102,6 +102,7 @@ func (h *Host) openUploads() error {
 	u.ended.Go(u.sweep)
 	u.ended.Go(u.warmEnabled)
 	h.uploads = u
+	h.owns(u.close)
 	return nil
 }
 

@@ -309,7 +309,7 @@ func TestQuarantineOverHTTP(t *testing.T) {
 // A tenant finds its own uploads and what was approved for all; what it does not
 // find is answered as what is not there.
 func TestTenants(t *testing.T) {
-	h, err := Open(settings(t, nil), &Options{Uploads: true, Log: slog.New(slog.DiscardHandler)})
+	h, err := Open(settings(t, nil), &Options{Mode: Serving, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -228,6 +228,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 		return err
 	}
 	h.workers = w
+	h.owns(w.close)
 	sweepWorkers(d)
 	if w.dir, err = os.MkdirTemp(d.temp, workersPrefix+strconv.Itoa(os.Getpid())+"-"); err != nil {
 		return err

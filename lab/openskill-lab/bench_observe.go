@@ -45,21 +45,21 @@ func (a *cli) benchObserve(ctx context.Context, s *config.Settings, o *benchOpti
 	defer os.RemoveAll(skills)
 	for _, v := range []struct {
 		name   string
-		watch  bool
+		mode   app.Mode
 		traces config.Traces
 		ratio  float64
 	}{
-		{"without", false, config.TracesNone, 0},
-		{"metrics", true, config.TracesNone, 0},
-		{"metrics, and one call of ten traced into a file", true, config.TracesFile, 0.1},
-		{"metrics, and every call traced into a file", true, config.TracesFile, 1},
+		{"without", app.Local, config.TracesNone, 0},
+		{"metrics", app.Watched, config.TracesNone, 0},
+		{"metrics, and one call of ten traced into a file", app.Watched, config.TracesFile, 0.1},
+		{"metrics, and every call traced into a file", app.Watched, config.TracesFile, 1},
 	} {
 		own := *s
 		own.Traces, own.TracesRatio = v.traces, v.ratio
 		if err := ownDatabase(&own); err != nil {
 			return nil, err
 		}
-		h, err := app.Open(&own, &app.Options{Roots: []string{skills}, Log: slog.New(slog.DiscardHandler), Observe: v.watch, Spares: -1})
+		h, err := app.Open(&own, &app.Options{Roots: []string{skills}, Log: slog.New(slog.DiscardHandler), Mode: v.mode, Spares: -1})
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func (a *cli) benchObserve(ctx context.Context, s *config.Settings, o *benchOpti
 			}
 			return g.Wait()
 		}, each), Note: func() string { return fmt.Sprintf("time of %d calls, by their number", each) }}
-		if v.watch {
+		if v.mode != app.Local {
 			together.Goals = []measure.Goal{measure.AtMost(1.03)}
 		}
 		cases[0].Variants = append(cases[0].Variants, measure.Variant{Name: v.name, Times: times, Run: timed(call, 1)})
