@@ -4,12 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"openskill/host/store/storetest"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"openskill/host/store/storetest"
 
 	"openskill/host/agent/llm"
 	"openskill/host/agent/tools"

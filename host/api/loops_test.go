@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"openskill/host/agent/conversations"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"openskill/host/agent/conversations"
 
 	"openskill/host/agent"
 	"openskill/host/agent/llm"

@@ -2,8 +2,9 @@ package app
 
 import (
 	"fmt"
-	"openskill/host/agent/conversations"
 	"slices"
+
+	"openskill/host/agent/conversations"
 
 	"openskill/host/agent"
 	"openskill/host/agent/llm"

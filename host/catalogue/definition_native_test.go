@@ -54,7 +54,8 @@ func TestRefusesNativeCodeAndGrants(t *testing.T) {
 
 			// A release before this one took it.
 			err = store.Change(t.Context(), "made", func(*Definition) (*Definition, error) {
-				return &Definition{CreatedAt: time.Unix(1, 0), UpdatedAt: time.Unix(1, 0),
+				return &Definition{
+					CreatedAt: time.Unix(1, 0), UpdatedAt: time.Unix(1, 0),
 					ID: "00000000-0000-7000-8000-000000000000", Name: "made", Version: "1.0.0", Kind: "cli:python", Entry: "run.py", Source: Created, Manifest: entry,
 					Values: Values{Description: "d", Enabled: true}, Seed: Values{Description: "d", Enabled: true},
 				}, nil
@@ -80,7 +81,8 @@ func TestRefusesRowsOfAnotherName(t *testing.T) {
 	s := newSite(t, store)
 	s.write("skills/other/run.mjs", "code")
 	err := store.Change(t.Context(), "made", func(*Definition) (*Definition, error) {
-		return &Definition{CreatedAt: time.Unix(1, 0), UpdatedAt: time.Unix(1, 0),
+		return &Definition{
+			CreatedAt: time.Unix(1, 0), UpdatedAt: time.Unix(1, 0),
 			ID: "00000000-0000-7000-8000-000000000000", Name: "made", Version: "1.0.0", Kind: "wasm:javascript", Entry: "run.mjs", Source: Created,
 			Manifest: entryOf("other", sandboxed), Values: Values{Description: "d", Enabled: true},
 		}, nil
