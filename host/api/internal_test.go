@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"io/fs"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"openskill/host/dispatch"
 	"openskill/host/internal/gate"
+	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 
@@ -272,5 +275,29 @@ func TestWideNetworksShareABudget(t *testing.T) {
 		if b.used != 0 || len(b.held) != 0 {
 			t.Errorf("%s: %d bytes are held by %v", network, b.used, b.held)
 		}
+	}
+}
+
+// The input of a call is parsed with its body; that of a long one when there is a place for it.
+func TestInputIsParsedOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body   string
+		parsed bool
+	}{
+		"short": {`{"version":"1.0.0","input":{"a":[1,"x"]}}`, true},
+		"long":  {`{"input":{"a":"` + strings.Repeat("x", dispatch.HeavyInput) + `"}}`, false},
+	} {
+		var r skill.Request
+		if err := decodeInvoke([]byte(tc.body), &r); err != nil {
+			t.Fatal(err)
+		}
+		want, err := strictjson.Decode(r.Input, dispatch.MaxInputDepth, nil)
+		if err != nil || (r.Value != nil) != tc.parsed || tc.parsed && !reflect.DeepEqual(r.Value, want) {
+			t.Errorf("%s: %v %v, want %v", name, err, r.Value, want)
+		}
+	}
+	deep := strings.Repeat(`{"a":`, dispatch.MaxInputDepth+1) + "1" + strings.Repeat("}", dispatch.MaxInputDepth+1)
+	if err := decodeInvoke([]byte(`{"input":`+deep+`}`), new(skill.Request)); err == nil {
+		t.Error("it is nested too deep")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/dispatch"
 	"openskill/host/records/executions"
 	"openskill/sdk/skill"
 )
@@ -70,16 +71,25 @@ func checkBodyHeaders(h *fasthttp.RequestHeader) error {
 	}
 }
 
-// decodeInvoke reads the body of a call, to which the request refers from then on.
+// decodeInvoke reads the body of a call, to which the request refers from then on. It is parsed
+// once; only the values of a long one are made later, when the dispatcher has a place for that.
 func decodeInvoke(b []byte, to *skill.Request) error {
 	if len(b) == 0 {
 		return invalidField("body", `is empty; send {"input": {…}}`)
 	}
-	err := readMembers(b, "", []member{
+	members := []member{
 		{"input", object(&to.Input)},
 		{"version", text(&to.Version, 64)},
 		{"limits", limits(&to.Limits)},
-	})
+	}
+	var err error
+	if len(b) > dispatch.HeavyInput {
+		err = readMembers(b, "", members)
+	} else {
+		var all map[string]any
+		all, err = parseMembers(b, dispatch.MaxInputDepth+1, members)
+		to.Value, _ = all["input"].(map[string]any)
+	}
 	if err == nil && to.Input == nil {
 		err = invalidField("input", "is missing; send {\"input\": {…}}")
 	}

@@ -20,15 +20,24 @@ type member struct {
 // readMembers reads an object that has these keys and no others, each at most once.
 // within is where it stands, as in "options."; "" for the whole body.
 func readMembers(b []byte, within string, members []member) error {
-	err := strictjson.Object(b, func(key, value []byte) error {
+	return syntaxError(strictjson.Object(b, memberOf(members, within)))
+}
+
+// parseMembers is readMembers for a whole body, and gives its values too.
+func parseMembers(b []byte, depth int, members []member) (map[string]any, error) {
+	all, err := strictjson.Decode(b, depth, memberOf(members, ""))
+	return all, syntaxError(err)
+}
+
+func memberOf(members []member, within string) func(key, value []byte) error {
+	return func(key, value []byte) error {
 		field := within + string(key)
 		i := slices.IndexFunc(members, func(m member) bool { return m.name == string(key) })
 		if i < 0 {
 			return invalidField(field, "is not a known key; "+namesOf(members)+" are")
 		}
 		return members[i].read(field, value)
-	})
-	return syntaxError(err)
+	}
 }
 
 // namesOf lists members as a sentence does. There are two at least.

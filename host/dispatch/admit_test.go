@@ -178,7 +178,7 @@ func TestABusySkillHoldsUpNoOther(t *testing.T) {
 // TestHeavyInputs: checking large inputs is bounded too, though it comes before
 // admission, and its places are given back before the run.
 func TestHeavyInputs(t *testing.T) {
-	heavy := `{"a":"` + strings.Repeat("x", heavyInput) + `"}`
+	heavy := `{"a":"` + strings.Repeat("x", HeavyInput) + `"}`
 	h := open(t, func(o *Options) { o.Queue, o.MaxWait = -1, time.Millisecond })
 	held := 0
 	h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {

@@ -23,12 +23,12 @@ import (
 // waited for before the door ends it itself. Runners end runs within 250 ms; this catches one that does not.
 const backstop = time.Second
 
-// heavyInput is the size, in bytes, from which on an input is checked only on as
+// HeavyInput is the size, in bytes, from which on an input is checked only on as
 // many at once as there are cores; a smaller one only where the check takes long, or where a
 // large schema has to be compiled for it. Checking
 // comes before admission, so that a wrong call is told what is wrong, and must not
 // become a way around it.
-const heavyInput = 16 << 10
+const HeavyInput = 16 << 10
 
 // panicError is a panic on the way of a call; the stack is for the log alone.
 type panicError struct {
@@ -123,14 +123,17 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 		}
 		return leave, err
 	}
-	if len(in) > heavyInput || c.skill.SlowToCheck() {
+	if len(in) > HeavyInput || c.skill.SlowToCheck() {
 		leave, err := heavy()
 		if err != nil {
 			return err
 		}
 		defer leave()
 	}
-	value, err := strictjson.Decode(in, maxInputDepth, nil)
+	value, err := c.request.Value, error(nil)
+	if value == nil {
+		value, err = strictjson.Decode(in, MaxInputDepth, nil)
+	}
 	if err != nil {
 		problem := skill.CleanText(err.Error(), skill.MaxMessage)
 		return &skill.Error{

@@ -17,7 +17,7 @@ import (
 
 // How deep the JSON of callers and of guests may nest.
 const (
-	maxInputDepth  = 64
+	MaxInputDepth  = 64
 	maxOutputDepth = 512
 )
 

@@ -11,7 +11,8 @@ import (
 type Request struct {
 	SkillID ID
 	Version string          // "" for the enabled one
-	Input   json.RawMessage // the value of "input"; the door checks it
+	Input   json.RawMessage // the value of "input"; the dispatcher checks it
+	Value   map[string]any  // Input as internal/strictjson decodes it; nil: the dispatcher does
 	TraceID TraceID         // valid; the edge has made one up where the caller gave none
 	Limits  Limits          // may only lower what manifest and host say; zero: no opinion
 	Turn    Turn            // of the agent that asks; zero: none does
