@@ -162,7 +162,7 @@ func BenchmarkCaller(b *testing.B) {
 	b.Cleanup(func() { _ = callers.Close() })
 	echo := func(_ context.Context, r skill.Request) (json.RawMessage, error) { return r.Input, nil }
 	asked := start(b, func(o *api.Options) {
-		o.Authenticate = func(ctx context.Context, c api.Credentials) (skill.Principal, error) {
+		o.Authenticate = func(ctx context.Context, c identity.Credentials) (skill.Principal, error) {
 			return callers.Authenticate(ctx, identity.Credentials(c))
 		}
 	})

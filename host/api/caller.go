@@ -9,19 +9,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
-
-// Credentials are what a request shows of its caller, in memory of their own. The edge
-// does not judge them.
-type Credentials struct {
-	Authorization []string // values of the header Authorization, as they came; nil: there is none
-	APIKey        []string // values of the header X-API-Key; nil: there is none
-	From          string   // the network of the client
-	// Query says that the query has a parameter that is named like a credential. What is
-	// in a query is in logs and histories too, so it proves nothing any more.
-	Query bool
-}
 
 // queryNames are the parameters that are taken for credentials, as plainName writes them.
 var queryNames = map[string]bool{
@@ -35,8 +25,8 @@ func plainName(name []byte) string {
 
 // credentials copies them out of the request's buffers, which belong to the next request
 // of the connection as soon as this one is answered.
-func credentials(ctx *fasthttp.RequestCtx) Credentials {
-	var c Credentials
+func credentials(ctx *fasthttp.RequestCtx) identity.Credentials {
+	var c identity.Credentials
 	for _, v := range ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization) {
 		c.Authorization = append(c.Authorization, string(v))
 	}
@@ -122,6 +112,6 @@ func errUnauthorized(cause error) error {
 }
 
 // refuseAll is Options.Authenticate where nobody said who callers are.
-func refuseAll(context.Context, Credentials) (skill.Principal, error) {
+func refuseAll(context.Context, identity.Credentials) (skill.Principal, error) {
 	return skill.Principal{}, errUnauthorized(errors.New("no authentication is configured"))
 }

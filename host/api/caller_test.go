@@ -13,6 +13,7 @@ import (
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/host/identity"
 	"openskill/host/mcp"
 	"openskill/sdk/skill"
 )
@@ -198,7 +199,7 @@ func TestWithoutAuthenticationNobodyIsLetIn(t *testing.T) {
 // key is wrong.
 func TestKeysThatCannotBeLookedUp(t *testing.T) {
 	s := start(t, func(o *api.Options) {
-		o.Authenticate = func(context.Context, api.Credentials) (skill.Principal, error) {
+		o.Authenticate = func(context.Context, identity.Credentials) (skill.Principal, error) {
 			return skill.Local(), &skill.Error{Code: skill.AuditUnavailable, Message: "keys cannot be looked up now"}
 		}
 	})

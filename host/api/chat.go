@@ -109,6 +109,7 @@ type taking func(run context.Context, hear func(agent.Event)) (*agent.Answer, er
 // turn answers with what a turn comes to: as one object, or as events while it happens.
 func (s *Server) turn(c *fiber.Ctx, stream bool, take taking) error {
 	ctx := c.Context()
+	take = s.telling(take)
 	if stream {
 		return s.streamTurn(ctx, take)
 	}
@@ -119,6 +120,19 @@ func (s *Server) turn(c *fiber.Ctx, stream bool, take taking) error {
 		err = errNoAnswer
 	}
 	return s.json(c, a, err)
+}
+
+// telling takes a turn, and tells the metrics how it ended.
+func (s *Server) telling(take taking) taking {
+	return func(run context.Context, hear func(chat.Event)) (*chat.Answer, error) {
+		a, err := take(run, hear)
+		reason := ""
+		if a != nil {
+			reason = string(a.StopReason)
+		}
+		s.turned("chat", reason, err)
+		return a, err
+	}
 }
 
 var errNoAnswer = errors.New("the agent returned no answer")

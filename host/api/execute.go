@@ -33,11 +33,15 @@ func (s *Server) executeTask(c *fiber.Ctx) error {
 	}
 	task.Trace = traceOf(ctx)
 	out, err := s.opt.React.Execute(c.UserContext(), principalOf(ctx), task)
-	switch {
-	case err != nil:
+	if err == nil && out == nil {
+		err = errNoAnswer
+	}
+	if err != nil {
+		s.turned("task", "", err)
 		return err
-	case out == nil:
-		return errNoAnswer
+	}
+	s.turned("task", string(out.Status), nil)
+	switch {
 	case out.Err != nil:
 		e := skill.Failure("", traceOf(ctx), skill.Meta{}, out.Err).Error
 		e.Message = cleanMessage(e.Message)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"openskill/host/identity"
 	"openskill/host/internal/lease"
 	"openskill/host/records/executions"
 	"openskill/sdk/skill"
@@ -13,11 +14,11 @@ import (
 // shown are credentials as the key of a map. The zero value: none.
 type shown struct{ authorization, apiKey string }
 
-func shownOf(c Credentials) shown { // no value of a header has ends of lines
+func shownOf(c identity.Credentials) shown { // no value of a header has ends of lines
 	return shown{strings.Join(c.Authorization, "\n"), strings.Join(c.APIKey, "\n")}
 }
 
-func (c shown) credentials() (out Credentials) {
+func (c shown) credentials() (out identity.Credentials) {
 	if c.authorization != "" {
 		out.Authorization = strings.Split(c.authorization, "\n")
 	}

@@ -13,6 +13,7 @@ import (
 	"openskill/host/agent"
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/host/identity"
 	"openskill/host/records/audittest"
 	"openskill/host/records/executions"
 	"openskill/host/records/executions/executionstest"
@@ -79,7 +80,7 @@ func newRevocable(t *testing.T) *revocable {
 			}
 			_ = r.work(req.Context())
 		})
-		o.Authenticate = func(_ context.Context, c api.Credentials) (skill.Principal, error) {
+		o.Authenticate = func(_ context.Context, c identity.Credentials) (skill.Principal, error) {
 			r.checks.Add(1)
 			switch {
 			case len(c.APIKey) != 1, r.revoked.Load():

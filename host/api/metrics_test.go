@@ -58,6 +58,8 @@ func (w *told) Answered(method, route string, status int, took time.Duration) {
 	w.add(fmt.Sprintf("%s %q %d", method, route, status))
 }
 
+func (w *told) Turn(kind, outcome string) { w.add(kind + " " + outcome) }
+
 func (w *told) Refused(reason string) { w.add("refused: " + reason) }
 
 // take gives the lines since the last time, when there are so many.

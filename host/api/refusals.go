@@ -90,6 +90,17 @@ func (s *Server) refused(reason string) {
 	}
 }
 
+// turned tells of a turn or a task that has ended.
+func (s *Server) turned(kind, outcome string, err error) {
+	if s.opt.Watch == nil {
+		return
+	}
+	if err != nil || outcome == "" {
+		outcome = string(skill.CodeOf(err))
+	}
+	s.opt.Watch.Turn(kind, outcome)
+}
+
 // measured gives the function that tells of a request when its answer is made.
 func (s *Server) measured(ctx *fasthttp.RequestCtx) func() {
 	if s.opt.Watch == nil {

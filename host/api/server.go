@@ -16,6 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/identity"
 	"openskill/host/internal/gate"
 	"openskill/host/internal/origin"
 	"openskill/host/internal/tracing"
@@ -46,6 +47,9 @@ type Watcher interface {
 	// Answered is called for each request that was read, when its answer is made; of a
 	// stream, when its head is. route is the path of a row of the table; "": none takes it.
 	Answered(method, route string, status int, took time.Duration)
+	// Turn is called for each turn of a conversation ("chat") and each task ("task") that ended, with
+	// how: the reason why it stopped, or the code of an error.
+	Turn(kind, outcome string)
 	// Refused is called for what is refused before any handler, with one of the reasons
 	// that refusals.go lists.
 	Refused(reason string)
@@ -109,7 +113,7 @@ type Options struct {
 	// Authenticate says who a request acts for. It is asked once for each request that
 	// is not open to all, before its body is read, and must not wait for long; its
 	// error is a *skill.Error. nil: nobody is known, and such requests are refused.
-	Authenticate func(ctx context.Context, c Credentials) (skill.Principal, error)
+	Authenticate func(ctx context.Context, c identity.Credentials) (skill.Principal, error)
 
 	Logger  *slog.Logger     // nil: silent
 	Now     func() time.Time // nil: the system's clock

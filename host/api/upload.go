@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"mime"
 	"mime/multipart"
 	"os"
@@ -255,10 +256,10 @@ func (s *Server) part(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, name st
 	} else {
 		parts.Module = f
 	}
-	in := &noted{r: io.LimitReader(part, s.opt.UploadLimit+1)}
-	n, err := io.Copy(f, in)
+	n, err := io.Copy(f, io.LimitReader(part, s.opt.UploadLimit+1))
+	var disk *fs.PathError
 	switch {
-	case in.err != nil:
+	case err != nil && !errors.As(err, &disk):
 		return s.partError(ctx, body)
 	case err == nil && n > s.opt.UploadLimit:
 		return tooLargePart(name, s.opt.UploadLimit)
@@ -346,19 +347,5 @@ func (c *capped) Read(p []byte) (int, error) {
 		}
 	}
 	c.err = err
-	return n, err
-}
-
-// noted keeps the error of reading apart from that of writing.
-type noted struct {
-	r   io.Reader
-	err error
-}
-
-func (r *noted) Read(p []byte) (int, error) {
-	n, err := r.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		r.err = err
-	}
 	return n, err
 }

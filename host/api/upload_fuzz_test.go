@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
 
@@ -39,7 +40,7 @@ func (s *spooled) Admit(context.Context, Parts, bool) (*skill.UploadResult, erro
 
 type noDoor struct{}
 
-func local(context.Context, Credentials) (skill.Principal, error) { return skill.Local(), nil }
+func local(context.Context, identity.Credentials) (skill.Principal, error) { return skill.Local(), nil }
 
 func (noDoor) Invoke(context.Context, skill.Principal, skill.Request) *skill.Result { return nil }
 

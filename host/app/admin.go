@@ -10,7 +10,7 @@ import (
 	"net/http/pprof"
 	"time"
 
-	"openskill/host/api"
+	"openskill/host/identity"
 	"openskill/host/internal/origin"
 	"openskill/sdk/skill"
 )
@@ -73,7 +73,7 @@ func (h *Host) adminHandler() http.Handler {
 			http.Error(w, "unknown host name or origin: use an IP address or localhost", http.StatusForbidden)
 			return
 		}
-		p, err := authenticate(r.Context(), api.Credentials{Authorization: r.Header.Values("Authorization"), APIKey: r.Header.Values("X-Api-Key")})
+		p, err := authenticate(r.Context(), identity.Credentials{Authorization: r.Header.Values("Authorization"), APIKey: r.Header.Values("X-Api-Key")})
 		switch {
 		case err != nil && skill.CodeOf(err) != skill.Unauthorized:
 			http.Error(w, "authentication is unavailable; retry", http.StatusServiceUnavailable)

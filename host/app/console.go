@@ -12,7 +12,6 @@ import (
 	"openskill/host/dispatch"
 	"openskill/host/identity"
 	"openskill/host/records/recent"
-	"openskill/host/store"
 	"openskill/sdk/skill"
 )
 
@@ -57,7 +56,8 @@ func (h *Host) console(o *api.Options) func(api.Ask) (api.Console, error) {
 		out.Authenticate = func(ctx context.Context, credential string) (skill.Principal, error) {
 			return callers.Authenticate(ctx, identity.Credentials{Authorization: []string{"Bearer " + credential}})
 		}
-		out.Keys, out.Provider, out.PublicURL = shownKeys{h.kept.db}, h.provider(), h.settings.PublicURL()
+		out.Keys = func(by skill.Principal) *identity.Keys { return ManageKeys(h.kept.db, by) }
+		out.Provider, out.PublicURL = h.provider(), h.settings.PublicURL()
 	}
 	return func(ask api.Ask) (api.Console, error) {
 		out.API = ask
@@ -105,50 +105,4 @@ func (h *Host) shownSelfTest() (*console.SelfTest, error) {
 
 func shownRow(r selftest.Row) console.TestRow {
 	return console.TestRow{Promise: r.Promise, Case: r.Case, Limit: r.Limit, Happened: r.Happened, Verdict: string(r.Verdict), Problems: r.Problems}
-}
-
-// shownKeys are the keys as the console has them.
-type shownKeys struct{ db *store.DB }
-
-func shownKey(k *identity.Key) console.Key {
-	return console.Key{
-		ID: k.ID, Name: k.Name, Tenant: k.Tenant, Scopes: k.Scopes, CreatedBy: k.CreatedBy,
-		State:     k.State(time.Now()),
-		CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, LastUsedAt: k.LastUsedAt,
-	}
-}
-
-func (s shownKeys) List(ctx context.Context, cursor string) ([]console.Key, string, error) {
-	page, next, err := ManageKeys(s.db, skill.Principal{}).List(ctx, identity.KeyQuery{Cursor: cursor, Limit: 50})
-	if err != nil {
-		return nil, "", err
-	}
-	out := make([]console.Key, 0, len(page))
-	for _, k := range page {
-		out = append(out, shownKey(k))
-	}
-	return out, next, nil
-}
-
-func (s shownKeys) Create(ctx context.Context, by skill.Principal, n console.NewKey) (console.Key, string, error) {
-	return shown(ManageKeys(s.db, by).Create(ctx, identity.NewKey{Name: n.Name, Tenant: n.Tenant, Scopes: n.Scopes, Life: n.Life, By: n.By}))
-}
-
-func (s shownKeys) Rotate(ctx context.Context, by skill.Principal, id string, overlap time.Duration) (console.Key, string, error) {
-	return shown(ManageKeys(s.db, by).Rotate(ctx, id, overlap))
-}
-
-func (s shownKeys) Revoke(ctx context.Context, by skill.Principal, id string) (console.Key, error) {
-	k, err := ManageKeys(s.db, by).Revoke(ctx, id)
-	if err != nil {
-		return console.Key{}, err
-	}
-	return shownKey(k), nil
-}
-
-func shown(k *identity.Key, text string, err error) (console.Key, string, error) {
-	if err != nil {
-		return console.Key{}, "", err
-	}
-	return shownKey(k), text, nil
 }

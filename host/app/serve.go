@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -101,13 +102,11 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 
 // authenticate says who a request acts for: where nobody has to show who they are,
 // only the operator of this machine can reach the host.
-func (h *Host) authenticate() func(context.Context, api.Credentials) (skill.Principal, error) {
+func (h *Host) authenticate() func(context.Context, identity.Credentials) (skill.Principal, error) {
 	if h.kept.callers == nil {
-		return func(context.Context, api.Credentials) (skill.Principal, error) { return skill.Local(), nil }
+		return func(context.Context, identity.Credentials) (skill.Principal, error) { return skill.Local(), nil }
 	}
-	return func(ctx context.Context, c api.Credentials) (skill.Principal, error) {
-		return h.kept.callers.Authenticate(ctx, identity.Credentials{Authorization: c.Authorization, APIKey: c.APIKey, From: c.From, Query: c.Query})
-	}
+	return h.kept.callers.Authenticate
 }
 
 // closeSoon closes the host, but does not wait without end for a part that hangs:

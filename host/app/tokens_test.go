@@ -19,7 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/api"
+	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
 
@@ -104,7 +104,7 @@ func TestReadsTokensOfProviders(t *testing.T) {
 			}
 			addSkills(t, s.SkillsDir, map[string]string{"echo": `{"echoed": "x"}`})
 			v := serve(t, s)
-			who, err := v.host.authenticate()(t.Context(), api.Credentials{Authorization: []string{"Bearer " + token}})
+			who, err := v.host.authenticate()(t.Context(), identity.Credentials{Authorization: []string{"Bearer " + token}})
 			want := skill.Principal{ID: p.Principal.ID, Name: p.Principal.Name, Type: skill.Human, Tenant: p.Principal.Tenant, Scopes: p.Principal.Scopes}
 			if diff := cmp.Diff(want, who); diff != "" || err != nil {
 				t.Fatal(err, diff)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"openskill/host/identity"
 	"openskill/host/internal/gate"
 	"openskill/host/internal/lease"
 	"openskill/host/internal/origin"
@@ -34,7 +35,7 @@ type Options struct {
 	Recent   *recent.Window // figures of the last hour
 	Tail     *recent.Tail   // the calls that end now
 	Workers  func() (Workers, bool)
-	Keys     Keys
+	Keys     func(by skill.Principal) *identity.Keys // as that one changes them, on record
 	Settings func() []Setting
 	SelfTest func() (*SelfTest, error) // the last one; nil: there was none
 	Chain    func(ctx context.Context, tenant string) (*ChainState, error)

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/net/html"
 
+	"openskill/host/identity"
+	"openskill/host/identity/authtest"
 	"openskill/host/records/recent"
 	"openskill/sdk/skill"
 )
@@ -179,7 +181,9 @@ func TestHostileTextOfTheHost(t *testing.T) {
 		o.Chain = func(_ context.Context, _ string) (*ChainState, error) {
 			return &ChainState{Tenant: hostile, Faults: []string{hostile}, Found: 2}, nil
 		}
-		o.Keys = hostileKeys{}
+		keys := &authtest.Keys{}
+		keys.Put(identity.Key{ID: "abc", Name: hostile, Tenant: hostile, Scopes: []string{hostile}, CreatedBy: hostile})
+		o.Keys = func(skill.Principal) *identity.Keys { return identity.NewKeys(keys) }
 		row := TestRow{Case: hostile, Limit: hostile, Happened: hostile, Verdict: hostile, Problems: []string{hostile}}
 		o.SelfTest = func() (*SelfTest, error) {
 			return &SelfTest{Version: hostile, Promises: []TestRow{row}, Rows: []TestRow{row}}, nil
@@ -394,26 +398,4 @@ func TestInputOfForms(t *testing.T) {
 			t.Errorf("%.40s: %s", s, got)
 		}
 	}
-}
-
-type hostileKeys struct{}
-
-func (hostileKeys) key() Key {
-	return Key{ID: "abc", Name: hostile, Tenant: hostile, State: "active", Scopes: []string{hostile}, CreatedBy: hostile}
-}
-
-func (k hostileKeys) List(context.Context, string) ([]Key, string, error) {
-	return []Key{k.key()}, hostile, nil
-}
-
-func (k hostileKeys) Create(context.Context, skill.Principal, NewKey) (Key, string, error) {
-	return k.key(), "osk_x", nil
-}
-
-func (k hostileKeys) Rotate(context.Context, skill.Principal, string, time.Duration) (Key, string, error) {
-	return k.key(), "osk_x", nil
-}
-
-func (k hostileKeys) Revoke(context.Context, skill.Principal, string) (Key, error) {
-	return Key{}, &skill.Error{Code: skill.NotFound, Message: hostile}
 }

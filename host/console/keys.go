@@ -1,50 +1,24 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
 
-// Keys is what the pages of API keys need; they are for who has the scope admin. Errors are
-// *skill.Error.
-type Keys interface {
-	List(ctx context.Context, cursor string) ([]Key, string, error)
-	// Create makes a key, and gives the text that its holder shows, which nobody sees again.
-	Create(ctx context.Context, by skill.Principal, k NewKey) (Key, string, error)
-	// Rotate gives a key a new text; the one before is good for overlap.
-	Rotate(ctx context.Context, by skill.Principal, id string, overlap time.Duration) (Key, string, error)
-	Revoke(ctx context.Context, by skill.Principal, id string) (Key, error)
-}
-
-// Key is one without its secret. Zero times mean never.
-type Key struct {
-	ID, Name, Tenant, State string
-	Scopes                  []string
-	CreatedBy               string
-	CreatedAt, ExpiresAt    time.Time
-	LastUsedAt              time.Time
-}
-
-// NewKey is what one is to be.
-type NewKey struct {
-	Name, Tenant, By string
-	Scopes           []string
-	Life             time.Duration
-}
-
 // keysData is the page.
 type keysData struct {
-	List    []Key
+	List    []*identity.Key
+	Now     time.Time
 	Next    string
 	Missing bool
 	Text    string // of one that was just made
-	Of      Key
-	Form    NewKey
+	Of      *identity.Key
+	Form    identity.NewKey
 	Days    string
 	Problem string
 }
@@ -57,7 +31,8 @@ func (v *view) loadKeys(d *keysData) error {
 		return nil
 	}
 	var err error
-	d.List, d.Next, err = v.o.Keys.List(v.r.Context(), v.r.URL.Query().Get("cursor"))
+	d.Now = v.o.Now()
+	d.List, d.Next, err = v.o.Keys(v.p).List(v.r.Context(), identity.KeyQuery{Cursor: v.r.URL.Query().Get("cursor"), Limit: 50})
 	return err
 }
 
@@ -79,7 +54,7 @@ func (v *view) createKey() error {
 	}
 	f := v.r.PostForm
 	d.Days = strings.TrimSpace(f.Get("days"))
-	d.Form = NewKey{Name: strings.TrimSpace(f.Get("name")), Tenant: strings.TrimSpace(f.Get("tenant")), By: v.p.ID, Scopes: f["scope"]}
+	d.Form = identity.NewKey{Name: strings.TrimSpace(f.Get("name")), Tenant: strings.TrimSpace(f.Get("tenant")), By: v.p.ID, Scopes: f["scope"]}
 	d.Form.Scopes = append(d.Form.Scopes, strings.Fields(f.Get("more"))...)
 	days, err := strconv.Atoi(d.Days)
 	status := http.StatusOK
@@ -87,12 +62,12 @@ func (v *view) createKey() error {
 		d.Problem, status = "A key is good for 1 to 3650 days.", http.StatusUnprocessableEntity
 	} else {
 		d.Form.Life = time.Duration(days) * 24 * time.Hour
-		if d.Of, d.Text, err = v.o.Keys.Create(v.r.Context(), v.p, d.Form); err != nil {
+		if d.Of, d.Text, err = v.o.Keys(v.p).Create(v.r.Context(), d.Form); err != nil {
 			d.Problem, status = messageOf(err), http.StatusUnprocessableEntity
 		} else if err := v.loadKeys(d); err != nil {
 			return err
 		} else {
-			d.Form, d.Days = NewKey{}, "365"
+			d.Form, d.Days = identity.NewKey{}, "365"
 		}
 	}
 	return v.show(status, keysPage(v.frame("keys", "Keys"), d))
@@ -108,7 +83,7 @@ func (v *view) changeKey() error {
 	id := v.r.PathValue("id")
 	switch v.r.PathValue("word") {
 	case "revoke":
-		if k, err := v.o.Keys.Revoke(v.r.Context(), v.p, id); err != nil {
+		if k, err := v.o.Keys(v.p).Revoke(v.r.Context(), id); err != nil {
 			v.s.leave(false, messageOf(err))
 		} else {
 			v.s.leave(true, "The key "+k.Name+" is revoked. Who holds it is refused within a second.")
@@ -117,7 +92,7 @@ func (v *view) changeKey() error {
 	case "rotate":
 		d := &keysData{Days: "365"}
 		var err error
-		if d.Of, d.Text, err = v.o.Keys.Rotate(v.r.Context(), v.p, id, 24*time.Hour); err != nil {
+		if d.Of, d.Text, err = v.o.Keys(v.p).Rotate(v.r.Context(), id, 24*time.Hour); err != nil {
 			v.s.leave(false, messageOf(err))
 			return v.redirect("/keys")
 		}

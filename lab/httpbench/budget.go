@@ -12,6 +12,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"openskill/host/api"
+	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
 
@@ -84,7 +85,7 @@ func (f fixed) Invoke(context.Context, skill.Principal, skill.Request) *skill.Re
 	return &r
 }
 
-func operator(context.Context, api.Credentials) (skill.Principal, error) {
+func operator(context.Context, identity.Credentials) (skill.Principal, error) {
 	return skill.Local(), nil
 }
 

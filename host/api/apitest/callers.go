@@ -4,13 +4,13 @@ import (
 	"context"
 	"strings"
 
-	"openskill/host/api"
+	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
 
 // As lets every request act for one principal.
-func As(p skill.Principal) func(context.Context, api.Credentials) (skill.Principal, error) {
-	return func(context.Context, api.Credentials) (skill.Principal, error) { return p, nil }
+func As(p skill.Principal) func(context.Context, identity.Credentials) (skill.Principal, error) {
+	return func(context.Context, identity.Credentials) (skill.Principal, error) { return p, nil }
 }
 
 // Keys are principals by what they show: the word after "Bearer " or the value of
@@ -18,7 +18,7 @@ func As(p skill.Principal) func(context.Context, api.Credentials) (skill.Princip
 type Keys map[string]skill.Principal
 
 // Authenticate finds the principal of a request.
-func (k Keys) Authenticate(_ context.Context, c api.Credentials) (skill.Principal, error) {
+func (k Keys) Authenticate(_ context.Context, c identity.Credentials) (skill.Principal, error) {
 	shown := append([]string(nil), c.APIKey...)
 	for _, v := range c.Authorization {
 		shown = append(shown, strings.TrimPrefix(v, "Bearer "))
