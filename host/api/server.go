@@ -278,7 +278,7 @@ func New(o Options) (*Server, error) {
 		UnescapePath:                 true, // some clients write the colon of :invoke as %3A
 		CaseSensitive:                true,
 		BodyLimit:                    s.opt.BodyLimit,
-		Concurrency:                  2 * s.opt.MaxConns, // connSet counts; closed ones may linger in their workers
+		Concurrency:                  2*s.opt.MaxConns + 256, // connSet counts; closed ones may linger in their workers
 		ReadBufferSize:               s.opt.HeadLimit,
 		ReadTimeout:                  s.opt.HeadTimeout,
 		IdleTimeout:                  s.opt.IdleTimeout,
