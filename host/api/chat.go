@@ -124,7 +124,7 @@ func (s *Server) turn(c *fiber.Ctx, stream bool, take taking) error {
 
 // telling takes a turn, and tells the metrics how it ended.
 func (s *Server) telling(take taking) taking {
-	return func(run context.Context, hear func(chat.Event)) (*chat.Answer, error) {
+	return func(run context.Context, hear func(agent.Event)) (*agent.Answer, error) {
 		a, err := take(run, hear)
 		reason := ""
 		if a != nil {
