@@ -15,8 +15,8 @@ import (
 	"golang.org/x/net/html"
 
 	"openskill/host/identity"
-	"openskill/host/identity/authtest"
 	"openskill/host/records/recent"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
@@ -181,8 +181,10 @@ func TestHostileTextOfTheHost(t *testing.T) {
 		o.Chain = func(_ context.Context, _ string) (*ChainState, error) {
 			return &ChainState{Tenant: hostile, Faults: []string{hostile}, Found: 2}, nil
 		}
-		keys := &authtest.Keys{}
-		keys.Put(identity.Key{ID: "abc", Name: hostile, Tenant: hostile, Scopes: []string{hostile}, CreatedBy: hostile})
+		keys := identity.NewKeyStore(storetest.SQLite(t))
+		if err := keys.Create(t.Context(), &identity.Key{ID: "abc", Name: hostile, Tenant: hostile, Scopes: []string{hostile}, CreatedBy: hostile, CreatedAt: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
 		o.Keys = func(skill.Principal) *identity.Keys { return identity.NewKeys(keys) }
 		row := TestRow{Case: hostile, Limit: hostile, Happened: hostile, Verdict: hostile, Problems: []string{hostile}}
 		o.SelfTest = func() (*SelfTest, error) {
