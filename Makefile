@@ -123,7 +123,7 @@ lint:
 	@cd sdk/go && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	@cd scripts/dist && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 
-# The table in docs/contributing.md.
+# The table in CONTRIBUTING.md.
 count:
 	@$(GO) -C lab run ./count
 

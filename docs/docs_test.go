@@ -1,5 +1,5 @@
 // Package docs_test runs what the documents show: every command of README.md,
-// CHANGELOG.md and the pages beside this file and in decisions, against a binary and a host of its
+// CONTRIBUTING.md, CHANGELOG.md and the pages beside this file and in decisions, against a binary and a host of its
 // own, and compares what they print. reference_test.go holds the tables and links
 // of the same pages against the code.
 //
@@ -122,7 +122,7 @@ func repo(t *testing.T) string {
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	names := []string{"../README.md", "../CHANGELOG.md"}
+	names := []string{"../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md"}
 	for _, pattern := range []string{"*.md", "decisions/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {

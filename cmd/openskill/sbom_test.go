@@ -12,7 +12,7 @@ import (
 	"openskill/host/app/hosttest"
 )
 
-// TestProgramIsUnder60MB holds the program to what docs/contributing.md says of its size.
+// TestProgramIsUnder60MB holds the program to what CONTRIBUTING.md says of its size.
 func TestProgramIsUnder60MB(t *testing.T) {
 	t.Parallel()
 	info, err := os.Stat(hosttest.Program(t, filepath.Join("..", "..")))
